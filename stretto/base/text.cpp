@@ -1,0 +1,98 @@
+#include "stretto/base/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace stretto {
+
+std::string join(std::span<const std::string> parts, std::string_view separator) {
+  std::string s;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (i) s += separator;
+    s += parts[i];
+  }
+  return s;
+}
+
+int edit_distance(std::string_view a, std::string_view b) {
+  std::vector<int> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    int diagonal = row[0];
+    row[0] = int(i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const int above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+std::optional<std::string> nearest(std::string_view wrong, std::span<const std::string> candidates) {
+  std::optional<std::string> best;
+  int least = std::max(2, int(wrong.size()) / 3) + 1;
+  for (const std::string& c : candidates) {
+    int d = edit_distance(wrong, c);
+    if (!wrong.empty() && c.starts_with(wrong)) d = std::min(d, 1);
+    if (d < least) least = d, best = c;
+  }
+  return best;
+}
+
+std::string human_bytes(double b) {
+  const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  int u = 0;
+  while (std::abs(b) >= 1024 && u < 5) b /= 1024, ++u;
+  return u == 0 ? fmt::format("{:.0f} B", b) : fmt::format("{:.{}f} {}", b, b < 10 ? 2 : b < 100 ? 1 : 0, units[u]);
+}
+
+std::string human_count(double n) {
+  const char* const units[] = {"", "k", "M", "G", "T", "P"};
+  int u = 0;
+  while (std::abs(n) >= 1000 && u < 5) n /= 1000, ++u;
+  return u == 0 ? fmt::format("{:.0f}", n) : fmt::format("{:.{}f}{}", n, n < 10 ? 2 : n < 100 ? 1 : 0, units[u]);
+}
+
+std::string human_seconds(double s) {
+  if (s < 1e-3) return fmt::format("{:.1f} us", s * 1e6);
+  if (s < 1) return fmt::format("{:.1f} ms", s * 1e3);
+  if (s < 100) return fmt::format("{:.1f} s", s);
+  if (s < 6000) return fmt::format("{}m{:02}s", int(s) / 60, int(s) % 60);
+  return fmt::format("{}h{:02}m", int(s) / 3600, int(s) / 60 % 60);
+}
+
+namespace {
+bool numeric(const std::string& s) { return !s.empty() && (std::isdigit(static_cast<unsigned char>(s[0])) || ((s[0] == '-' || s[0] == '.') && s.size() > 1)); }
+std::size_t width_of(const std::string& s) {  // code points: good enough for what we print
+  return std::size_t(std::count_if(s.begin(), s.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+}  // namespace
+
+std::string table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> width;
+  std::vector<bool> right;
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    for (std::size_t c = 0; c < rows[r].size(); ++c) {
+      if (c >= width.size()) width.resize(c + 1, 0), right.resize(c + 1, rows.size() > 1);
+      width[c] = std::max(width[c], width_of(rows[r][c]));
+      if (r > 0 && !rows[r][c].empty() && !numeric(rows[r][c])) right[c] = false;
+    }
+  std::string out;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      const std::string pad(width[c] - width_of(row[c]), ' ');
+      if (c) line += "  ";
+      line += right[c] ? pad + row[c] : row[c] + pad;
+    }
+    while (!line.empty() && line.back() == ' ') line.pop_back();
+    out += line + "\n";
+  }
+  return out;
+}
+
+}  // namespace stretto

@@ -1,0 +1,23 @@
+// Small text helpers: `join({"a","b"}, ", ")`, `nearest("lyers", names)`, `human_bytes(1<<20) == "1.0 MiB"`.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stretto {
+
+std::string join(std::span<const std::string> parts, std::string_view separator);
+int edit_distance(std::string_view a, std::string_view b);
+// The candidate nearest to `wrong`, if one is near enough to be what was meant.
+std::optional<std::string> nearest(std::string_view wrong, std::span<const std::string> candidates);
+std::string human_bytes(double bytes);
+std::string human_count(double n);  // 1234567 -> "1.23M"
+std::string human_seconds(double s);  // "1.2 ms", "3.4 s", "2m05s"
+
+// Rows of cells as aligned columns; the first row is the header. Numbers are right-aligned.
+std::string table(const std::vector<std::vector<std::string>>& rows);
+
+}  // namespace stretto

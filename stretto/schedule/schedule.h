@@ -1,0 +1,80 @@
+// A pipeline schedule as plain data: per actor, the ordered list of actions. Smallest use (1F1B by hand):
+//
+//   Schedule mine(const Request& r) {
+//     Schedule s = looped(r);
+//     for (int a = 0; a < r.actors; ++a) {
+//       int warm = std::min(r.actors - a - 1, r.microbatches), f = 0, b = 0;
+//       while (f < warm) s.rows[a].F(a, f++);
+//       while (f < r.microbatches) s.rows[a].F(a, f++).B(a, b++);
+//       while (b < r.microbatches) s.rows[a].B(a, b++);
+//     }
+//     return s;
+//   }
+#pragma once
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "stretto/cost/times.h"
+
+namespace stretto {
+
+// F forward, B backward (= I then W), I gradient of the inputs, W gradient of the weights,
+// R recompute of what F did not keep (implied right before I or B when it is absent).
+enum class Phase : std::uint8_t { F, B, I, W, R };
+char letter(Phase);
+
+struct Action {
+  Phase phase = Phase::F;
+  std::uint8_t pipe = 0;         // 0, or 1 for the up pipe of a bidirectional schedule
+  std::uint16_t stage = 0;       // logical stage, 0 .. stages-1 in either pipe
+  std::uint32_t microbatch = 0;  // 0 .. microbatches-1
+  std::uint16_t piece = 0;       // sequence piece, 0 .. pieces-1 (seq-1f1b)
+  std::uint32_t overlap = 0;     // members of one row with the same non-zero number run overlapped; they stand side by side
+  auto operator<=>(const Action&) const = default;
+};
+
+struct Row : std::vector<Action> {
+  using vector::vector;
+  Row& F(int stage, int microbatch) { return add(Phase::F, stage, microbatch); }
+  Row& B(int stage, int microbatch) { return add(Phase::B, stage, microbatch); }
+  Row& I(int stage, int microbatch) { return add(Phase::I, stage, microbatch); }
+  Row& W(int stage, int microbatch) { return add(Phase::W, stage, microbatch); }
+  Row& R(int stage, int microbatch) { return add(Phase::R, stage, microbatch); }
+  Row& add(Phase phase, int stage, int microbatch, int pipe = 0, int piece = 0);
+};
+
+struct Schedule {
+  std::string name;                        // what it was made from; not part of equality or hash
+  int stages = 0, microbatches = 0;        // logical stages of one pipe
+  int pieces = 1;                          // sequence pieces per microbatch
+  std::vector<std::vector<int>> actor_of;  // actor_of[pipe][stage]
+  std::vector<Row> rows;                   // one per actor
+
+  int actors() const { return int(rows.size()); }
+  int pipes() const { return int(actor_of.size()); }
+  std::size_t actions() const;
+  bool operator==(const Schedule&) const;
+  std::uint64_t hash() const;
+  std::string str() const;  // one line per actor, cells as in CSV
+};
+
+// PyTorch's notation for one action: "2F3", "0I1", ...; the up pipe's stage s is written stages + s.
+std::string cell(const Action&, int stages);
+
+// What a builder is asked for. `chunks` is v, the stages per actor; 0: the builder's default.
+struct Request {
+  int actors = 1, microbatches = 1, chunks = 0;
+  int pieces = 1;           // sequence pieces (seq-1f1b)
+  Times times = {};         // for builders that look at times (zb-auto)
+  double memory = 0;        // cap in full-stage activations per actor (zb-auto); 0: the builder's default
+  bool descending = false;  // backward order of gpipe and looped-bfs
+};
+
+// Schedules without actions, with their placement: fill in the rows.
+Schedule looped(const Request&);         // stage s on actor s mod actors
+Schedule v_shaped(const Request&);       // two chunks: stage s on actor s, then back: 2p-1-s
+Schedule bidirectional(const Request&);  // two pipes: stage s on actor s, and on actor p-1-s
+
+}  // namespace stretto
