@@ -1,0 +1,33 @@
+// The command line: parses, calls the library, prints. Exit codes: 0 success, 1 the input is wrong, 2 wrong usage,
+// 3 failed while running.
+#include <cstdio>
+
+#include "commands.h"
+#include "stretto/base/error.h"
+
+int main(int argc, char** argv) {
+  using namespace stretto;
+  CLI::App app{"Stretto trains large models with pipeline and hybrid parallelism."};
+  app.name("stretto");
+  app.require_subcommand(1);
+  app.set_help_all_flag("--help-all", "the help of every command");
+#define COMMAND(name) app::add_##name(app);
+#include "commands.def"
+#undef COMMAND
+  try {
+    app.parse(argc, argv);
+    return 0;
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : int(Error::Kind::usage);
+  } catch (const Error& e) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "%s\n", e.what());
+    return e.exit_code();
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "[memory] out of memory; hint: a smaller batch, more microbatches or recompute need less\n");
+    return int(Error::Kind::run);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "[internal] %s; hint: this is a bug in Stretto, please report it\n", e.what());
+    return int(Error::Kind::run);
+  }
+}
