@@ -9,7 +9,8 @@ struct Row {
   std::string_view name;
   std::size_t size;
 };
-constexpr std::array rows{Row{f32, "f32", 4}, Row{f64, "f64", 8}, Row{i32, "i32", 4}, Row{f16, "f16", 2}, Row{bf16, "bf16", 2}};
+constexpr std::array rows{Row{f32, "f32", 4}, Row{f64, "f64", 8}, Row{i32, "i32", 4}, Row{f16, "f16", 2},
+                          Row{bf16, "bf16", 2}};
 }  // namespace
 
 std::size_t size_of(DType t) { return rows[std::size_t(t)].size; }

@@ -62,9 +62,10 @@ inline void refuse(std::vector<Fault> faults) {
 }
 
 // A broken invariant of ours, not a mistake of the user's. Checked in release builds too.
-#define STRETTO_ASSERT(condition, ...)                                                                 \
-  do {                                                                                                 \
-    if (!(condition)) [[unlikely]] ::stretto::broken(__FILE__, __LINE__, #condition, "" __VA_ARGS__);  \
+#define STRETTO_ASSERT(condition, ...)                                   \
+  do {                                                                   \
+    if (!(condition)) [[unlikely]]                                       \
+      ::stretto::broken(__FILE__, __LINE__, #condition, "" __VA_ARGS__); \
   } while (false)
 [[noreturn]] void broken(const char* file, int line, const char* condition, const char* why);
 

@@ -9,9 +9,11 @@ namespace stretto {
 
 std::uint64_t hash_bytes(const void* data, std::size_t bytes, std::uint64_t seed = 0);
 
-inline void hash_into(std::uint64_t& h, std::string_view s) { h = hash_bytes(s.data(), s.size(), h + 0x9E3779B97F4A7C15ull); }
+inline void hash_into(std::uint64_t& h, std::string_view s) {
+  h = hash_bytes(s.data(), s.size(), h + 0x9E3779B97F4A7C15ull);
+}
 template <class T>
-  requires std::is_arithmetic_v<T> || std::is_enum_v<T>
+requires std::is_arithmetic_v<T> || std::is_enum_v<T>
 void hash_into(std::uint64_t& h, T v) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, &v, sizeof v);

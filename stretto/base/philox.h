@@ -15,7 +15,8 @@ using PhiloxKey = std::array<std::uint32_t, 2>;
 inline Philox4 philox(Philox4 c, PhiloxKey k) {
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t a = std::uint64_t(0xD2511F53u) * c[0], b = std::uint64_t(0xCD9E8D57u) * c[2];
-    c = {std::uint32_t(b >> 32) ^ c[1] ^ k[0], std::uint32_t(b), std::uint32_t(a >> 32) ^ c[3] ^ k[1], std::uint32_t(a)};
+    c = {std::uint32_t(b >> 32) ^ c[1] ^ k[0], std::uint32_t(b), std::uint32_t(a >> 32) ^ c[3] ^ k[1],
+         std::uint32_t(a)};
     k[0] += 0x9E3779B9u;
     k[1] += 0xBB67AE85u;
   }

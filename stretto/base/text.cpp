@@ -66,9 +66,13 @@ std::string human_seconds(double s) {
 }
 
 namespace {
-bool numeric(const std::string& s) { return !s.empty() && (std::isdigit(static_cast<unsigned char>(s[0])) || ((s[0] == '-' || s[0] == '.') && s.size() > 1)); }
+bool numeric(const std::string& s) {
+  return !s.empty() &&
+         (std::isdigit(static_cast<unsigned char>(s[0])) || ((s[0] == '-' || s[0] == '.') && s.size() > 1));
+}
 std::size_t width_of(const std::string& s) {  // code points: good enough for what we print
-  return std::size_t(std::count_if(s.begin(), s.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return std::size_t(
+      std::count_if(s.begin(), s.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 }  // namespace
 

@@ -14,7 +14,7 @@ int edit_distance(std::string_view a, std::string_view b);
 // The candidate nearest to `wrong`, if one is near enough to be what was meant.
 std::optional<std::string> nearest(std::string_view wrong, std::span<const std::string> candidates);
 std::string human_bytes(double bytes);
-std::string human_count(double n);  // 1234567 -> "1.23M"
+std::string human_count(double n);    // 1234567 -> "1.23M"
 std::string human_seconds(double s);  // "1.2 ms", "3.4 s", "2m05s"
 
 // Rows of cells as aligned columns; the first row is the header. Numbers are right-aligned.

@@ -17,7 +17,7 @@ struct BuilderEntry {
   std::string_view summary;  // one line, for lists and docs
   std::string_view limits;   // "p even, m even, m >= 2p"; "" when every (p, m, v) works
   int default_chunks = 1;
-  bool ascending = true;     // accumulates gradients in ascending microbatch order: bit-equal to the serial run
+  bool ascending = true;  // accumulates gradients in ascending microbatch order: bit-equal to the serial run
   Schedule (*build)(const Request&) = nullptr;  // throws Error with the nearest workable values
 };
 

@@ -31,7 +31,8 @@ struct Action {
   std::uint16_t stage = 0;       // logical stage, 0 .. stages-1 in either pipe
   std::uint32_t microbatch = 0;  // 0 .. microbatches-1
   std::uint16_t piece = 0;       // sequence piece, 0 .. pieces-1 (seq-1f1b)
-  std::uint32_t overlap = 0;     // members of one row with the same non-zero number run overlapped; they stand side by side
+  std::uint32_t overlap =
+      0;  // members of one row with the same non-zero number run overlapped; they stand side by side
   auto operator<=>(const Action&) const = default;
 };
 

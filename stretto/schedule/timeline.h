@@ -28,12 +28,12 @@ struct Timeline {
   std::string memory_unit = "activations";                     // or "bytes"
   std::string title = {};
 
-  double makespan() const;          // first start to last end, over all actors
-  double span() const;              // the longest single actor's first start to last end
-  double busy(int actor) const;     // time in compute spans
-  double bubble(int actor) const;   // 1 - busy / makespan
-  double bubble() const;            // the same over all actors
-  double peak(int actor) const;     // of the memory curve
+  double makespan() const;         // first start to last end, over all actors
+  double span() const;             // the longest single actor's first start to last end
+  double busy(int actor) const;    // time in compute spans
+  double bubble(int actor) const;  // 1 - busy / makespan
+  double bubble() const;           // the same over all actors
+  double peak(int actor) const;    // of the memory curve
 };
 
 }  // namespace stretto

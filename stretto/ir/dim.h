@@ -1,0 +1,49 @@
+// Named dimensions. `Dim heads{"heads", 8}; Dims{heads, head}`; within one traced program a name has one size.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stretto/base/id.h"
+
+namespace stretto {
+
+struct Like;
+
+struct Dim {
+  std::string name;
+  i64 size = 0;                         // what is stored and computed on
+  i64 logical = 0;                      // 0: the same as size; smaller when the dim is padded
+  std::string parent = {};              // like(): inherits the parent's axes unless the layout maps this name
+  std::vector<std::string> minus = {};  // ... except those taken by these dims
+  bool is_whole = false;                // whole(): never split
+
+  Dim like(std::string new_name) const;
+  Dim like(std::string new_name, const Like&) const;  // batch.like("batch_x", {.minus = experts})
+  Dim whole(std::string new_name) const;
+  Dim padded(i64 multiple) const;  // {"vocab", 50257}.padded(128): 50304 stored; files, loss and norms see 50257
+  i64 valid() const { return logical ? logical : size; }
+  std::string str() const;  // "vocab=50257" or "vocab=50257+47"
+  bool operator==(const Dim&) const = default;
+};
+
+struct Dims : std::vector<Dim> {  // `in`, `{heads, head}` and `{{"in", 3}}` all convert
+  Dims() = default;
+  Dims(Dim one) { push_back(std::move(one)); }
+  Dims(std::initializer_list<Dim> many) : vector(many) {}
+  explicit Dims(std::vector<Dim> many) : vector(std::move(many)) {}
+  std::string str() const;  // "{batch=8 ff=2048}"
+};
+
+struct Like {
+  Dims minus = {};
+  i64 size = 0;  // 0: the parent's
+};
+
+using DimSet = std::vector<DimId>;  // ordered: major to minor
+bool contains(const DimSet&, DimId);
+int position(const DimSet&, DimId);          // -1 when it is not there
+DimSet without(DimSet, const DimSet& gone);  // keeps the order
+DimSet joined(DimSet, const DimSet& more);   // appends what is missing
+
+}  // namespace stretto

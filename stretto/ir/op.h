@@ -1,0 +1,116 @@
+// What the op table holds for one op. An op is a constant-initialised `const Op`, defined in ops/<op>.cpp:
+//
+//   constinit const Op gelu_op{.name = "gelu", .infer = same_type, .vjp = ..., .spread = ..., .cost = ..., .examples =
+//   ...};
+#pragma once
+#include <array>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "stretto/ir/graph.h"
+#include "stretto/ir/tensor.h"
+
+namespace stretto {
+
+struct Cost {
+  double flops = 0, read = 0, written = 0;  // operations, bytes
+  Cost& operator+=(const Cost& c) { return flops += c.flops, read += c.read, written += c.written, *this; }
+};
+
+enum class Reduce : std::uint8_t { sum, max };
+
+// How an op behaves under any layout (docs: sharding rules), as data: it needs no mesh and no layout.
+struct Spread {
+  std::vector<std::pair<DimId, Reduce>> reduce;  // dims of the iteration space that are reduced away
+  DimSet serial;                                 // dims that must be whole
+  DimSet extra;                                  // dims of the iteration space that no operand and no result has
+  std::vector<int> linear;                       // operands the op is linear in
+  bool jointly = false;                          // linear in all of them together (add)
+};
+
+// A node seen by the functions of its op. During type inference node.results is empty.
+struct OpCall {
+  const Graph& graph;
+  const Node& node;
+  const Type& in(int i) const { return graph.type(node.operands[std::size_t(i)]); }
+  const Type& out(int i = 0) const { return node.results[std::size_t(i)]; }
+  int inputs() const { return int(node.operands.size()); }
+  std::string describe(int operand) const { return graph.str(node.operands[std::size_t(operand)]); }
+  i64 elements(const Type& t) const { return graph.elements(t); }
+  template <class T>
+  const T& attrs() const {
+    return node.attrs.as<T>();
+  }
+  // Cost of reading all operands and writing all results once, with `per_element` operations per result element.
+  Cost streaming(double per_element) const;
+};
+
+struct Vjp {
+  Builder& builder;
+  NodeId node;
+  std::span<const Tensor> in, out, grad;  // a grad whose builder is null: no gradient arrives there
+  std::span<const bool> wanted;           // per operand: does anybody need its gradient?
+  template <class T>
+  T attrs() const {
+    return builder.graph.node(node).attrs.as<T>();
+  }  // by value: the graph grows while vjp runs
+};
+
+// Where a result (or operand) lies inside another value's memory: result dim j is dim `from[j]` of it, `start` holds
+// one element index per dim of it. No data moves.
+struct ViewMap {
+  std::vector<int> from;
+  std::vector<i64> start;
+};
+
+// Examples are calls of the user's own functions; tests take gradients, placements and kernels from them.
+class Examples {
+ public:
+  struct Source {
+    Value value;
+    double lo, hi;
+    i64 below;
+  };  // below > 0: integers in [0, below)
+  struct Case {
+    std::vector<Value> results;
+  };
+  Tensor real(Dims dims, double lo = -1, double hi = 1);
+  Tensor ids(Dims dims, i64 below);
+  void add(Tensor result) { cases.push_back({{result.value}}); }
+  void add(std::initializer_list<Tensor> results);
+  DType dtype = f64;
+  Builder builder;
+  std::vector<Source> sources;
+  std::vector<Case> cases;
+};
+
+struct Op {
+  std::string_view name;
+  std::vector<Type> (*infer)(const OpCall&) = nullptr;
+  std::vector<Tensor> (*vjp)(const Vjp&) =
+      nullptr;  // one per operand, null Tensor where there is none; null only with no_gradient
+  Spread (*spread)(const OpCall&) = nullptr;
+  Cost (*cost)(const OpCall&) = nullptr;
+  void (*examples)(Examples&) = nullptr;
+  std::vector<Tensor> (*decompose)(const OpCall&, std::span<const Tensor>) = nullptr;  // when a serial dim is split
+  std::size_t (*scratch)(const OpCall&) = nullptr;        // bytes of workspace its kernels may use
+  ViewMap (*view)(const OpCall&, int result) = nullptr;   // results are views of operand 0
+  ViewMap (*into)(const OpCall&, int operand) = nullptr;  // operands are views of result 0 (stack, concat)
+  std::array<std::pair<std::int8_t, std::int8_t>, 2> in_place{
+      {{-1, -1}, {-1, -1}}};  // {operand, result} that may share memory
+  bool pointwise = false;     // elementwise with broadcast by name: may become part of a fused group
+  bool accumulates = false;   // its kernels can add to result 0 instead of overwriting it
+  // Random ops: the name their numbers are drawn under. It is a run-time argument, so that equal stages stay equal.
+  std::string (*key)(const Attrs&) = nullptr;
+  Attrs (*rekeyed)(const Attrs&, std::string) = nullptr;
+  bool no_gradient = false, collective = false;
+};
+
+// OP(x) in ops/ops.def for every op.
+std::span<const Op* const> all_ops();
+
+}  // namespace stretto

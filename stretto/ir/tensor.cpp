@@ -1,0 +1,96 @@
+#include "stretto/ir/tensor.h"
+
+#include <algorithm>
+
+#include "stretto/base/text.h"
+#include "stretto/ir/op.h"
+
+namespace stretto {
+
+const Type& Tensor::type() const {
+  if (!builder)
+    throw Error("tensor", "this Tensor is empty").hint("make it with t.input, t.param or an operation first");
+  return builder->graph.type(value);
+}
+
+Dims Tensor::dims() const { return builder->graph.named(type().dims); }
+
+Dim Tensor::dim(std::string_view name) const {
+  std::vector<std::string> known;
+  for (const Dim& d : dims()) {
+    if (d.name == name) return d;
+    known.push_back(d.name);
+  }
+  throw Error("dim", "{} has no dim '{}'", str(), name)
+      .hint("its dims are {}", known.empty() ? "none" : join(known, ", "));
+}
+
+std::string Tensor::str() const { return builder ? builder->graph.str(value) : "(empty)"; }
+
+Tensor Builder::emit(const Op& op, std::vector<Tensor> operands, Attrs attrs) {
+  Node n{.op = &op, .attrs = std::move(attrs), .scope = scope, .backward = backward};
+  n.operands.reserve(operands.size());
+  for (const Tensor& t : operands) {
+    if (!t.builder)
+      throw Error(op.name, "operand {} is an empty Tensor", n.operands.size() + 1)
+          .hint("make it with t.input, t.param or an operation first");
+    if (t.builder != this)
+      throw Error(op.name, "operand {} belongs to another traced program", n.operands.size() + 1)
+          .hint("Tensors cannot be kept from one trace to the next");
+    n.piece = std::max(n.piece, graph.node(t.value).piece);
+    n.operands.push_back(t.value);
+  }
+  if (force_piece >= 0) n.piece = std::uint16_t(force_piece);
+  n.results = op.infer({graph, n});
+  for (const Type& t : n.results)
+    for (std::size_t i = 0; i < t.dims.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j)
+        if (t.dims[i] == t.dims[j])
+          throw Error(op.name, "the result would have dim '{}' twice: {}", graph.dim(t.dims[i]).name, graph.str(t))
+              .hint("rename one of the two first");
+  graph.nodes.push_back(std::move(n));
+  return {this, {NodeId{std::uint32_t(graph.nodes.size() - 1)}, 0}};
+}
+
+DimId Builder::intern(const Dim& d) {
+  if (d.name.empty()) throw Error("dim", "a dim needs a name").hint("Dim{{\"model\", 512}}");
+  if (d.size < 1) throw Error("dim", "dim '{}' has size {}", d.name, d.size).hint("sizes are at least 1");
+  for (std::size_t i = 0; i < graph.dims.size(); ++i) {
+    const Dim& known = graph.dims[i];
+    if (known.name != d.name) continue;
+    if (known.size != d.size)
+      throw Error("dim", "dim '{}' is {} here and was {} before", d.name, d.size, known.size)
+          .hint("a name has one size in a program; give one of the two another name");
+    if (known != d)
+      throw Error("dim", "dim '{}' was made in two ways (like, whole or padded differ)", d.name)
+          .hint("make it once and pass the Dim on, or use two names");
+    return DimId{std::uint16_t(i)};
+  }
+  graph.dims.push_back(d);
+  STRETTO_ASSERT(graph.dims.size() < 65535);
+  return DimId{std::uint16_t(graph.dims.size() - 1)};
+}
+
+DimSet Builder::intern(const Dims& dims) {
+  DimSet set;
+  for (const Dim& d : dims) set.push_back(intern(d));
+  return set;
+}
+
+std::uint32_t Builder::intern_scope(const std::string& s) {
+  const auto it = std::find(graph.scopes.begin(), graph.scopes.end(), s);
+  if (it != graph.scopes.end()) return std::uint32_t(it - graph.scopes.begin());
+  graph.scopes.push_back(s);
+  return std::uint32_t(graph.scopes.size() - 1);
+}
+
+Builder& builder_of(std::string_view where, std::initializer_list<Tensor> tensors) {
+  Builder* found = nullptr;
+  for (const Tensor& t : tensors)
+    if (t.builder && !found) found = t.builder;
+  if (!found)
+    throw Error(where, "all operands are empty Tensors").hint("make them with t.input, t.param or an operation first");
+  return *found;
+}
+
+}  // namespace stretto

@@ -1,0 +1,88 @@
+// Kernels: what computes an op on a device. Per op an ordered list of implementations (kernels/cpu/<op>.cpp, one line
+// in kernels/cpu/kernels.def); the first that accepts the arguments is used, the last is the plain reference that is
+// correct for everything. `prepare` looks at shapes and strides once; what it returns is called every time.
+//
+//   Runner run = choose_kernel(call).prepare(call);     // before step 0
+//   run({.in = in, .out = out, .scratch = scratch, .now = now});
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "stretto/ir/op.h"
+
+namespace stretto {
+
+// Where a value's elements lie: one entry per dim, in elements. A broadcast dim has stride 0.
+struct View {
+  DType dtype = f32;
+  DimSet dims;
+  std::vector<i64> sizes, strides;
+  std::vector<i64> offsets;  // logical position of the first element: not 0 for a shard
+  std::vector<i64> limits;   // logical sizes: elements at or beyond are padding
+
+  bool contiguous() const;
+  i64 elements() const;
+  i64 stride(DimId d) const;  // 0 when it has no such dim
+  i64 size(DimId d) const;    // 1 when it has no such dim
+  i64 valid(DimId d) const;   // how many elements of this view's range are not padding
+};
+View contiguous_view(const Graph&, const Type&);
+View sub_view(const View& whole, const ViewMap& map, const DimSet& dims, const Graph&);
+i64 start_of(const View& whole, const ViewMap& map);  // in elements, from whole's first
+
+// What may change from one run of a task to the next.
+struct Now {
+  u64 seed = 0;
+  i64 step = 0;
+  i64 first_row = 0;      // logical index, in the step's batch, of this microbatch's first row
+  bool overwrite = true;  // the first time in a step an accumulator is written, not added to
+  u64 key = 0;            // of this node's random numbers: hash of its scoped name
+};
+
+struct Args {
+  std::byte* const* in = nullptr;
+  std::byte* const* out = nullptr;
+  std::byte* scratch = nullptr;
+  const Now& now;
+  template <class T>
+  const T* input(int i) const {
+    return reinterpret_cast<const T*>(in[i]);
+  }
+  template <class T>
+  T* output(int i = 0) const {
+    return reinterpret_cast<T*>(out[i]);
+  }
+};
+using Runner = std::function<void(const Args&)>;
+
+struct Call {
+  const Graph& graph;
+  const Node& node;
+  std::vector<View> in, out;
+  bool accumulate = false;  // add to result 0 unless now.overwrite
+  OpCall op() const { return {graph, node}; }
+  template <class T>
+  const T& attrs() const {
+    return node.attrs.as<T>();
+  }
+};
+
+struct Kernel {
+  std::string_view name;
+  bool (*accepts)(const Call&) = nullptr;  // null: accepts everything
+  Runner (*prepare)(const Call&) = nullptr;
+};
+
+std::span<const Kernel> cpu_kernels(const Op&);  // ordered; empty for ops that never run (views, sources)
+const Kernel& choose_kernel(const Call&);        // the first that accepts
+
+// Pointwise ops: one function on tiles per op and type, shared by the op alone and by fused groups. n is a multiple of
+// 16 and the tiles are 64-byte aligned and padded: tails are computed like bodies, so that an element's bits never
+// depend on where it stands.
+using Tile = void (*)(void* out, const void* const* in, i64 n);
+Tile cpu_tile(const Op&, std::span<const DType> in, DType out);  // null when there is none
+
+}  // namespace stretto

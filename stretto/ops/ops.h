@@ -1,0 +1,9 @@
+// The op table: OP(x) in ops.def declares x_op here.
+#pragma once
+#include "stretto/ir/op.h"
+
+namespace stretto {
+#define OP(name) extern const Op name##_op;
+#include "stretto/ops/ops.def"
+#undef OP
+}  // namespace stretto

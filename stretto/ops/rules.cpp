@@ -1,0 +1,36 @@
+#include "stretto/ops/rules.h"
+
+#include <algorithm>
+
+namespace stretto::rules {
+
+std::vector<Type> pointwise(const OpCall& c) {
+  int widest = 0;
+  for (int i = 1; i < c.inputs(); ++i) {
+    if (c.in(i).dtype != c.in(0).dtype)
+      throw Error(c.node.op->name, "{} is {} and {} is {}", c.describe(0), name_of(c.in(0).dtype), c.describe(i),
+                  name_of(c.in(i).dtype))
+          .hint("cast one of them: cast(x, {})", name_of(c.in(0).dtype));
+    if (c.in(i).dims.size() > c.in(widest).dims.size()) widest = i;
+  }
+  const DimSet& all = c.in(widest).dims;
+  for (int i = 0; i < c.inputs(); ++i)
+    for (DimId d : c.in(i).dims)
+      if (!contains(all, d)) {
+        const std::string& name = c.graph.dim(d).name;
+        throw Error(c.node.op->name, "{} has dim '{}' that {} lacks, and the other way round", c.describe(i), name,
+                    c.describe(widest))
+            .hint("rename '{}' if the two mean the same, or broadcast one operand explicitly", name);
+      }
+  return {{c.in(0).dtype, all}};
+}
+
+std::vector<Type> same_as_first(const OpCall& c) { return {c.in(0)}; }
+
+std::vector<Type> float_unary(const OpCall& c) {
+  if (!is_float(c.in(0).dtype))
+    throw Error(c.node.op->name, "{} holds integers", c.describe(0)).hint("cast it first: cast(x, f32)");
+  return {c.in(0)};
+}
+
+}  // namespace stretto::rules
