@@ -1,0 +1,165 @@
+#include "stretto/schedule/schedule.h"
+
+#include <algorithm>
+
+#include "stretto/base/error.h"
+#include "stretto/base/hash.h"
+
+namespace stretto {
+
+namespace {
+
+// What a row of 16-byte actions may cost before it is a mistake rather than a request: half a gigabyte.
+constexpr long long most_actions = 1ll << 25;
+constexpr int most_stages = 1 << 15;
+
+Schedule empty(const Request& r, int chunks, int pipes) {
+  if (r.actors < 1) throw Error("schedule", "{} actors", r.actors).hint("give at least 1 actor");
+  if (r.microbatches < 1) throw Error("schedule", "{} microbatches", r.microbatches).hint("give at least 1 microbatch");
+  if (chunks < 1)
+    throw Error("schedule", "{} chunks per actor", chunks).hint("give at least 1 chunk, or 0 for the default");
+  if (r.pieces < 1) throw Error("schedule", "{} sequence pieces", r.pieces).hint("give at least 1 piece");
+  if (r.pieces > most_stages) {
+    throw Error("schedule", "{} sequence pieces", r.pieces).hint("give at most {} pieces", most_stages);
+  }
+  const long long stages = static_cast<long long>(r.actors) * chunks;
+  if (stages > most_stages) {
+    throw Error("schedule", "{} actors of {} chunks are {} stages", r.actors, chunks, stages)
+        .hint("at most {} stages are supported", most_stages);
+  }
+  if (r.microbatches > most_actions || 3 * stages * r.microbatches > most_actions / r.pieces) {
+    throw Error("schedule", "{} stages times {} microbatches times {} pieces are too many actions", stages,
+                r.microbatches, r.pieces)
+        .hint("keep 3 x stages x microbatches x pieces at or below {}", most_actions);
+  }
+  Schedule s;
+  s.stages = int(stages);
+  s.microbatches = r.microbatches;
+  s.pieces = r.pieces;
+  s.actor_of.assign(std::size_t(pipes), std::vector<int>(std::size_t(stages)));
+  s.rows.resize(std::size_t(r.actors));
+  return s;
+}
+
+// Overlap numbers only say who belongs together: 0 alone, 1 opens a group, 2 continues it.
+int grouping(const Row& row, std::size_t i) {
+  if (row[i].overlap == 0) return 0;
+  return i > 0 && row[i - 1].overlap == row[i].overlap ? 2 : 1;
+}
+
+bool equal(const Row& a, const Row& b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    Action x = a[i], y = b[i];
+    x.overlap = y.overlap = 0;
+    if (x != y || grouping(a, i) != grouping(b, i)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+char letter(Phase phase) { return "FBIWR"[std::size_t(phase)]; }
+
+Row& Row::add(Phase phase, int stage, int microbatch, int pipe, int piece) {
+  if (stage < 0 || stage > 0xFFFF || microbatch < 0 || pipe < 0 || pipe > 1 || piece < 0 || piece > 0xFFFF) {
+    throw Error("schedule", "{}{}{} of pipe {} and piece {} is no action", stage, letter(phase), microbatch, pipe,
+                piece)
+        .hint("stages and pieces are 0..65535, microbatches not negative, pipes 0 or 1");
+  }
+  push_back({.phase = phase,
+             .pipe = std::uint8_t(pipe),
+             .stage = std::uint16_t(stage),
+             .microbatch = std::uint32_t(microbatch),
+             .piece = std::uint16_t(piece)});
+  return *this;
+}
+
+std::size_t Schedule::actions() const {
+  std::size_t n = 0;
+  for (const Row& row : rows) n += row.size();
+  return n;
+}
+
+bool Schedule::operator==(const Schedule& o) const {
+  return stages == o.stages && microbatches == o.microbatches && pieces == o.pieces && actor_of == o.actor_of &&
+         rows.size() == o.rows.size() && std::equal(rows.begin(), rows.end(), o.rows.begin(), equal);
+}
+
+std::uint64_t Schedule::hash() const {
+  std::uint64_t h = hash_of(stages, microbatches, pieces, actor_of.size(), rows.size());
+  for (const auto& placement : actor_of) {
+    hash_into(h, placement.size());
+    for (const int actor : placement) hash_into(h, actor);
+  }
+  for (const Row& row : rows) {
+    hash_into(h, row.size());
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const Action& a = row[i];
+      hash_into(h, std::uint64_t(a.phase) | std::uint64_t(a.pipe) << 8 | std::uint64_t(a.stage) << 16 |
+                       std::uint64_t(a.microbatch) << 32);
+      hash_into(h, std::uint32_t(a.piece) << 2 | std::uint32_t(grouping(row, i)));
+    }
+  }
+  return h;
+}
+
+std::string cell(const Action& a, int stages) {
+  std::string s = std::to_string(a.stage + (a.pipe ? stages * a.pipe : 0));
+  s += letter(a.phase);
+  s += std::to_string(a.microbatch);
+  if (a.piece) (s += '.') += std::to_string(a.piece);
+  return s;
+}
+
+std::string Schedule::str() const {
+  std::string s;
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < row.size();) {
+      if (i) s += ',';
+      std::size_t end = i + 1;
+      while (end < row.size() && grouping(row, end) == 2) ++end;
+      if (end == i + 1) {
+        s += cell(row[i], stages);
+      } else {
+        for (std::size_t k = i; k < end; ++k) (s += k == i ? '(' : ';') += cell(row[k], stages);
+        s += ")OVERLAP_F_B";
+      }
+      i = end;
+    }
+    s += '\n';
+  }
+  return s;
+}
+
+Schedule looped(const Request& r) {
+  Schedule s = empty(r, r.chunks == 0 ? 1 : r.chunks, 1);
+  for (int stage = 0; stage < s.stages; ++stage) s.actor_of[0][std::size_t(stage)] = stage % r.actors;
+  return s;
+}
+
+Schedule v_shaped(const Request& r) {
+  if (r.chunks != 0 && r.chunks != 2) {
+    throw Error("schedule", "a V-shaped placement has 2 chunks per actor, not {}", r.chunks).hint("give 2 chunks");
+  }
+  Schedule s = empty(r, 2, 1);
+  for (int stage = 0; stage < s.stages; ++stage) {
+    s.actor_of[0][std::size_t(stage)] = stage < r.actors ? stage : s.stages - 1 - stage;
+  }
+  return s;
+}
+
+Schedule bidirectional(const Request& r) {
+  if (r.chunks != 0 && r.chunks != 1) {
+    throw Error("schedule", "a bidirectional placement has 1 chunk per actor and pipe, not {}", r.chunks)
+        .hint("give 1 chunk");
+  }
+  Schedule s = empty(r, 1, 2);
+  for (int stage = 0; stage < s.stages; ++stage) {
+    s.actor_of[0][std::size_t(stage)] = stage;
+    s.actor_of[1][std::size_t(stage)] = r.actors - 1 - stage;
+  }
+  return s;
+}
+
+}  // namespace stretto

@@ -1,0 +1,71 @@
+#include "stretto/schedule/timeline.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace stretto {
+
+namespace {
+
+struct Extent {
+  double start = std::numeric_limits<double>::infinity(), end = -std::numeric_limits<double>::infinity();
+  void add(const Span& s) { start = std::min(start, s.start), end = std::max(end, s.end); }
+  double length() const { return end > start ? end - start : 0; }
+};
+
+// Members of an overlap group share their interval: time is counted once.
+std::vector<double> busy_per_actor(const Timeline& t) {
+  std::vector<double> busy(std::size_t(std::max(t.actors, 0))),
+      until(busy.size(), -std::numeric_limits<double>::infinity());
+  for (const Span& s : t.spans) {
+    if (s.lane != Lane::compute || s.actor < 0 || s.actor >= t.actors) continue;
+    double& u = until[std::size_t(s.actor)];
+    busy[std::size_t(s.actor)] += std::max(0.0, s.end - std::max(s.start, u));
+    u = std::max(u, s.end);
+  }
+  return busy;
+}
+
+}  // namespace
+
+double Timeline::makespan() const {
+  Extent all;
+  for (const Span& s : spans) all.add(s);
+  return all.length();
+}
+
+double Timeline::span() const {
+  std::vector<Extent> each(std::size_t(std::max(actors, 0)));
+  for (const Span& s : spans) {
+    if (s.lane != Lane::message && s.actor >= 0 && s.actor < actors) each[std::size_t(s.actor)].add(s);
+  }
+  double longest = 0;
+  for (const Extent& e : each) longest = std::max(longest, e.length());
+  return longest;
+}
+
+double Timeline::busy(int actor) const {
+  return actor >= 0 && actor < actors ? busy_per_actor(*this)[std::size_t(actor)] : 0;
+}
+
+double Timeline::bubble(int actor) const {
+  const double whole = makespan();
+  return whole > 0 ? 1 - busy(actor) / whole : 0;
+}
+
+double Timeline::bubble() const {
+  const double whole = makespan();
+  if (whole <= 0 || actors < 1) return 0;
+  double sum = 0;
+  for (const double b : busy_per_actor(*this)) sum += b;
+  return 1 - sum / (whole * actors);
+}
+
+double Timeline::peak(int actor) const {
+  double most = 0;
+  if (actor < 0 || std::size_t(actor) >= memory.size()) return most;
+  for (const auto& [time, live] : memory[std::size_t(actor)]) most = std::max(most, live);
+  return most;
+}
+
+}  // namespace stretto
