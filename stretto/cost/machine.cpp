@@ -1,0 +1,21 @@
+#include "stretto/cost/machine.h"
+
+#include <algorithm>
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+
+double seconds(const Machine& m, double flops, double bytes) {
+  return std::max(flops / m.flops, bytes / m.memory_bandwidth);
+}
+
+Link link(const Cluster& c, int from, int to) {
+  if (c.ranks_per_node < 1) throw Error("cluster", "{} ranks per node", c.ranks_per_node).hint("give at least 1");
+  if (from < 0 || to < 0)
+    throw Error("cluster", "no link from rank {} to rank {}", from, to).hint("ranks count from 0");
+  if (from == to) return {};
+  return from / c.ranks_per_node == to / c.ranks_per_node ? c.inside : c.between;
+}
+
+}  // namespace stretto

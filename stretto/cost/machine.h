@@ -1,0 +1,35 @@
+// What the hardware can do: one device, the links between devices, a cluster of nodes. Bytes, seconds, flops per
+// second.
+//
+//   Cluster c{.inside = {2e-6, 50e9}, .between = {8e-6, 12e9}, .ranks_per_node = 8};
+//   double t = link(c, 7, 8).seconds(1 << 20);   // from one node to the next
+#pragma once
+#include <limits>
+
+namespace stretto {
+
+struct Machine {
+  double flops = 50e9, memory_bandwidth = 10e9;
+  bool operator==(const Machine&) const = default;
+};
+
+// A kernel is bound by its arithmetic or by its memory traffic, whichever takes longer.
+double seconds(const Machine&, double flops, double bytes);
+
+struct Link {
+  double latency = 0, bandwidth = std::numeric_limits<double>::infinity();
+  double seconds(double bytes) const { return latency + bytes / bandwidth; }
+  bool operator==(const Link&) const = default;
+};
+
+struct Cluster {
+  Machine machine = {};
+  Link inside = {}, between = {};  // two ranks of one node; of two nodes
+  int ranks_per_node = 1;
+  bool operator==(const Cluster&) const = default;
+};
+
+// Ranks are numbered node by node. A rank reaches itself at no cost.
+Link link(const Cluster&, int from, int to);
+
+}  // namespace stretto
