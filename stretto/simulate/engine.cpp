@@ -1,0 +1,67 @@
+#include "stretto/simulate/engine.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+
+Player::Player(const Tape& tape) : tape_(tape) {
+  const std::uint32_t nodes = tape.nodes(), actors = std::uint32_t(tape.actors());
+  std::vector<std::uint32_t> pending(nodes), head(tape.rows.begin(), tape.rows.end() - 1), runnable;
+  actor_of_.resize(nodes);
+  for (std::uint32_t a = 0; a < actors; ++a) {
+    std::fill(actor_of_.begin() + tape.rows[a], actor_of_.begin() + tape.rows[a + 1], a);
+  }
+  for (const Edge& e : tape.edges) ++pending[e.to];
+
+  // Actors run until a message is missing; the one that brings the last missing message wakes them up.
+  order_.reserve(nodes);
+  for (std::uint32_t a = actors; a-- > 0;) runnable.push_back(a);
+  while (!runnable.empty()) {
+    const std::uint32_t a = runnable.back();
+    runnable.pop_back();
+    while (head[a] < tape.rows[a + 1] && pending[head[a]] == 0) {
+      const std::uint32_t n = head[a]++;
+      order_.push_back(n);
+      for (std::uint32_t i = tape.first_edge[n]; i < tape.first_edge[n + 1]; ++i) {
+        const std::uint32_t to = tape.edges[i].to;
+        if (--pending[to] == 0 && head[actor_of_[to]] == to && actor_of_[to] != a) runnable.push_back(actor_of_[to]);
+      }
+    }
+  }
+  if (order_.size() < nodes) {
+    for (std::uint32_t a = 0; a < actors; ++a) stuck_.push_back(head[a] < tape.rows[a + 1] ? head[a] : none);
+  }
+  start_.resize(nodes);
+  ready_.resize(nodes);
+  sender_.resize(nodes);
+  sent_.resize(tape.edges.size());
+}
+
+void Player::play(const std::vector<double>& from) {
+  STRETTO_ASSERT(stuck_.empty() && from.size() == std::size_t(tape_.actors()), "only what can be played is played");
+  constexpr double never = -std::numeric_limits<double>::infinity();
+  free_ = from;
+  link_free_.assign(tape_.links, never);
+  std::fill(ready_.begin(), ready_.end(), never);
+  std::fill(sender_.begin(), sender_.end(), none);
+  for (const std::uint32_t n : order_) {
+    double& free = free_[actor_of_[n]];
+    start_[n] = std::max(free, ready_[n]);
+    free = start_[n] + tape_.durations[n];
+    for (std::uint32_t i = tape_.first_edge[n]; i < tape_.first_edge[n + 1]; ++i) {
+      const Edge& e = tape_.edges[i];
+      double leaves = free;
+      if (tape_.contention) {
+        leaves = std::max(leaves, link_free_[e.link]);
+        link_free_[e.link] = leaves + e.delay;
+      }
+      sent_[i] = leaves;
+      if (leaves + e.delay > ready_[e.to]) ready_[e.to] = leaves + e.delay, sender_[e.to] = n;
+    }
+  }
+}
+
+}  // namespace stretto

@@ -1,0 +1,79 @@
+#include "stretto/simulate/memory.h"
+
+#include <algorithm>
+
+namespace stretto {
+
+Memory::Memory(const Schedule& s, const ScheduleTape& t, const std::vector<StageCost>& costs, Unit unit)
+    : s_(s), t_(t) {
+  for (const StageCost& c : costs) {
+    const double whole =
+        unit == Unit::bytes ? c.activation_bytes / s.pieces : double(s.actors()) / (double(s.stages) * s.pieces);
+    whole_.push_back(whole);
+    kept_.push_back(c.activation_bytes > 0 ? whole * std::min(1.0, c.kept_bytes / c.activation_bytes) : 0);
+    recomputes_.push_back(c.R.has_value());
+  }
+}
+
+Memory::Change Memory::change(const TapeItem& item, const Row& row) const {
+  Change c;
+  for (std::uint32_t k = item.position; k < item.position + item.count; ++k) {
+    const Action& a = row[k];
+    const bool in_row = t_.has_r[dense_id(s_, a)];
+    const double whole = whole_[a.stage], kept = in_row || recomputes_[a.stage] ? kept_[a.stage] : whole;
+    if (item.implied) {
+      c.adds += whole - kept;
+      continue;
+    }
+    switch (a.phase) {
+      case Phase::F:
+        c.adds += kept;
+        break;
+      case Phase::R:
+        c.adds += whole - kept;
+        break;
+      case Phase::W:
+        c.frees += whole;
+        break;
+      case Phase::B:
+        c.frees += whole;
+        [[fallthrough]];
+      case Phase::I:  // inside a group the implied recompute has no node of its own
+        if (item.count > 1 && !in_row) c.adds += whole - kept;
+        break;
+    }
+  }
+  return c;
+}
+
+std::vector<double> Memory::peaks() const {
+  std::vector<double> peaks(s_.rows.size());
+  for (std::size_t actor = 0; actor < s_.rows.size(); ++actor) {
+    double live = 0, peak = 0;
+    for (std::uint32_t n = t_.tape.rows[actor]; n < t_.tape.rows[actor + 1]; ++n) {
+      const Change c = change(t_.items[n], s_.rows[actor]);
+      peak = std::max(peak, live += c.adds);
+      live -= c.frees;
+    }
+    peaks[actor] = peak;
+  }
+  return peaks;
+}
+
+std::vector<std::vector<std::pair<double, double>>> Memory::curves(const Player& player) const {
+  std::vector<std::vector<std::pair<double, double>>> curves(s_.rows.size());
+  for (std::size_t actor = 0; actor < s_.rows.size(); ++actor) {
+    auto& curve = curves[actor];
+    curve.reserve(t_.tape.rows[actor + 1] - t_.tape.rows[actor] + 1);
+    curve.push_back({0, 0});
+    double live = 0;
+    for (std::uint32_t n = t_.tape.rows[actor]; n < t_.tape.rows[actor + 1]; ++n) {
+      const Change c = change(t_.items[n], s_.rows[actor]);
+      if (c.adds != 0) curve.push_back({player.start(n), live += c.adds});
+      if (c.frees != 0) curve.push_back({player.end(n), live -= c.frees});
+    }
+  }
+  return curves;
+}
+
+}  // namespace stretto

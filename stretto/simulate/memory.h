@@ -1,0 +1,35 @@
+// How much a schedule's rows keep alive: F adds a stage's activations, W or B frees them; under recompute F keeps only
+// its inputs and R adds the rest.
+//
+//   Memory memory(schedule, tape, costs, Memory::Unit::activations);
+//   memory.peaks();
+#pragma once
+#include <utility>
+#include <vector>
+
+#include "stretto/simulate/schedule_tape.h"
+
+namespace stretto {
+
+class Memory {
+ public:
+  enum class Unit { activations, bytes };  // activations: those of one full stage (all chunks) and one microbatch
+
+  Memory(const Schedule&, const ScheduleTape&, const std::vector<StageCost>&, Unit);
+
+  std::vector<double> peaks() const;                                                // per actor; times do not matter
+  std::vector<std::vector<std::pair<double, double>>> curves(const Player&) const;  // per actor (time, live)
+
+ private:
+  struct Change {
+    double adds = 0, frees = 0;  // when the node starts; when it ends
+  };
+  Change change(const TapeItem&, const Row&) const;
+
+  const Schedule& s_;
+  const ScheduleTape& t_;
+  std::vector<double> whole_, kept_;  // per stage: a piece's activations; the part of them that F keeps
+  std::vector<char> recomputes_;      // per stage: R is implied
+};
+
+}  // namespace stretto

@@ -1,0 +1,61 @@
+// Predicts what a schedule will do: who runs what when, how long a step takes, how much memory it holds.
+//
+//   Prediction p = simulate(build_schedule("1f1b", {.actors = 4, .microbatches = 8}));
+//   // p.makespan == 33, p.peak == {4, 3, 2, 1}
+//
+// Actors run their rows in order. A message leaves when the action that makes it has ended; an action starts when its
+// actor is free and its message is there.
+#pragma once
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "stretto/cost/machine.h"
+#include "stretto/cost/times.h"
+#include "stretto/schedule/schedule.h"
+#include "stretto/schedule/timeline.h"
+
+namespace stretto {
+
+// One stage as it is, for one microbatch: nothing is divided by chunks. A sequence piece gets its equal share.
+struct StageCost {
+  double F = 1, I = 1, W = 1;
+  std::optional<double> B = {};  // absent: I + W
+  std::optional<double> R = {};  // given: recompute is implied before I or B; absent: an R in the rows takes F's time
+  double activation_bytes = 0;   // live from F (under recompute: from R) until the end of W or B
+  double kept_bytes = 0;         // what F keeps under recompute: the stage's inputs
+  double weight_bytes = 0;
+  double message_bytes = 0;  // what F sends to the next stage; the gradient that comes back is as large
+};
+
+struct SimulateOptions {
+  Times times = {};                      // of one full stage per actor: a chunk gets 1/v, a sequence piece 1/pieces
+  std::optional<double> recompute = {};  // time of R for a full stage; given: implied before I or B where it is absent
+  std::vector<StageCost> stages = {};    // one per stage, instead of `times` and `recompute`
+  std::function<Link(int from, int to)> link = {};  // between actors; absent: {times.message, no limit}
+  bool contention = false;                          // one message at a time from one actor to another
+  double overlap = 1;     // an overlap group takes this share of its members' sum, or its longest member
+  double epilogue = 0;    // what every actor does between two steps (norm, update)
+  int repeats = 32;       // steps to play at most while looking for the period; 0: no period
+  bool timeline = true;   // false: numbers only
+  bool messages = false;  // the timeline shows messages too
+};
+
+struct Prediction {
+  Timeline timeline;
+  double makespan = 0;               // first start to last end of one step
+  double span = 0;                   // the longest single actor's first start to last end
+  double period = 0;                 // of repeated steps when actors run on into the next one
+  double period_barrier = 0;         // of repeated steps when all wait for all (clipping): makespan + epilogue
+  double bubble = 0;                 // idle share of makespan x actors
+  std::vector<double> actor_bubble;  // idle share of the makespan
+  std::vector<double> peak;          // live activations, in those of one full stage and microbatch
+  std::vector<double> weights;       // weights held, in those of one full stage: 2 when bidirectional
+  std::vector<double> peak_bytes;    // empty when no sizes are given
+  std::vector<double> weight_bytes;  // likewise
+};
+
+// Linear in the number of actions. A schedule that cannot run is an Error that says who waits for whom.
+Prediction simulate(const Schedule&, const SimulateOptions& options = {});
+
+}  // namespace stretto
