@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "stretto/base/text.h"
+
 namespace stretto::rules {
 
 std::vector<Type> pointwise(const OpCall& c) {
@@ -32,5 +34,36 @@ std::vector<Type> float_unary(const OpCall& c) {
     throw Error(c.node.op->name, "{} holds integers", c.describe(0)).hint("cast it first: cast(x, f32)");
   return {c.in(0)};
 }
+
+DimId dim_of(std::string_view where, Tensor x, const Dim& named) {
+  builder_of(where, {x});
+  std::vector<std::string> known;
+  for (DimId d : x.type().dims) {
+    known.push_back(x.builder->graph.dim(d).name);
+    if (known.back() == named.name) return x.builder->intern(named);  // refuses another size
+  }
+  const std::optional<std::string> near = nearest(named.name, known);
+  throw Error(where, "{} has no dim '{}'", x.str(), named.name)
+      .hint("{}its dims are {}", near ? fmt::format("did you mean '{}'? ", *near) : "",
+            known.empty() ? "none" : join(known, ", "));
+}
+
+DimSet dims_of(std::string_view where, Tensor x, const Dims& named) {
+  DimSet set;
+  for (const Dim& d : named) {
+    const DimId id = dim_of(where, x, d);
+    if (contains(set, id)) throw Error(where, "dim '{}' of {} is named twice", d.name, x.str()).hint("name it once");
+    set.push_back(id);
+  }
+  return set;
+}
+
+ViewMap by_name(const DimSet& operand, const DimSet& result) {
+  ViewMap map{.from = {}, .start = std::vector<i64>(operand.size(), 0)};
+  for (DimId d : result) map.from.push_back(position(operand, d));
+  return map;
+}
+
+ViewMap in_order(const DimSet& operand) { return by_name(operand, operand); }
 
 }  // namespace stretto::rules

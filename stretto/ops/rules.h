@@ -13,7 +13,17 @@ template <int flops>
 Cost streaming(const OpCall& c) {
   return c.streaming(flops);
 }
+inline Cost free(const OpCall&) { return {}; }  // views
+inline Spread linear(const OpCall&) { return {.linear = {0}}; }
 // For float-only unary functions: refuses i32 operands, with a hint to cast.
 std::vector<Type> float_unary(const OpCall&);
+
+// The id of a dim the user named; an Error says so when x has none of that name or size.
+DimId dim_of(std::string_view where, Tensor x, const Dim& named);
+DimSet dims_of(std::string_view where, Tensor x, const Dims& named);
+
+// Views: every dim of the result is the operand's of the same name (or new: broadcast), or they match one to one.
+ViewMap by_name(const DimSet& operand, const DimSet& result);
+ViewMap in_order(const DimSet& operand);
 
 }  // namespace stretto::rules

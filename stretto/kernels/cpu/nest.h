@@ -1,0 +1,54 @@
+// Nests of loops over strided arrays, for kernels that are not pointwise. Up to three arrays step together.
+//
+//   Nest nest;
+//   for (DimId d : out.dims) add_loop(nest, out.size(d), {x.stride(d), out.stride(d)});
+//   run_nest(nest, [&](Steps at) { o[at[1]] = a[at[0]]; });
+#pragma once
+#include <array>
+#include <vector>
+
+#include "stretto/base/id.h"
+
+namespace stretto {
+
+using Steps = std::array<i64, 3>;  // in elements, one per array
+struct Loop {
+  i64 size = 1;
+  Steps step{};
+};
+using Nest = std::vector<Loop>;  // outermost first
+
+// Appends a loop; loops of one turn vanish, and two that all arrays step through evenly become one.
+inline void add_loop(Nest& nest, i64 size, Steps step) {
+  if (size == 1) return;
+  if (!nest.empty()) {
+    Loop& outer = nest.back();
+    bool even = true;
+    for (std::size_t k = 0; k < step.size(); ++k) even = even && outer.step[k] == step[k] * size;
+    if (even) {
+      outer = {outer.size * size, step};
+      return;
+    }
+  }
+  nest.push_back({size, step});
+}
+
+// Takes the innermost loop off; a nest without loops has one of a single turn.
+inline Loop take_innermost(Nest& nest) {
+  if (nest.empty()) return {};
+  const Loop last = nest.back();
+  nest.pop_back();
+  return last;
+}
+
+template <class F>
+void run_nest(const Nest& nest, const F& body, std::size_t depth = 0, Steps at = {}) {
+  if (depth == nest.size()) return body(at);
+  const Loop& loop = nest[depth];
+  for (i64 i = 0; i < loop.size; ++i) {
+    run_nest(nest, body, depth + 1, at);
+    for (std::size_t k = 0; k < at.size(); ++k) at[k] += loop.step[k];
+  }
+}
+
+}  // namespace stretto

@@ -1,0 +1,28 @@
+#include "stretto/ops/boundary.h"
+
+#include "stretto/ops/ops.h"
+#include "stretto/ops/rules.h"
+
+namespace stretto {
+
+Tensor boundary(Tensor x) {
+  Builder& b = builder_of("boundary", {x});
+  const Tensor y = b.emit(boundary_op, {x});
+  if (b.force_piece < 0) b.graph.nodes.back().piece += 1;
+  return y;
+}
+
+constinit const Op boundary_op{
+    .name = "boundary",
+    .infer = rules::same_as_first,
+    .vjp = [](const Vjp& v) { return std::vector{v.grad[0]}; },
+    .spread = rules::nothing,  // not linear: a pending sum is carried out before the message
+    .cost = rules::free,
+    .examples =
+        [](Examples& e) {
+          e.add(boundary(e.real({{"a", 3}, {"b", 4}})));
+        },
+    .view = [](const OpCall& c, int) { return rules::in_order(c.in(0).dims); },
+};
+
+}  // namespace stretto

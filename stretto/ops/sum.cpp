@@ -1,0 +1,48 @@
+#include "stretto/ops/sum.h"
+
+#include "stretto/ops/ops.h"
+#include "stretto/ops/rules.h"
+
+namespace stretto {
+
+Tensor sum(Tensor x, const Dims& over) { return sum_over(x, rules::dims_of("sum", x, over)); }
+
+Tensor sum_over(Tensor x, DimSet over) {
+  if (over.empty()) return x;
+  return builder_of("sum", {x}).emit(sum_op, {x}, SumAttrs{.over = std::move(over)});
+}
+
+Tensor sum_all(Tensor x) { return sum_over(x, x.type().dims); }
+
+constinit const Op sum_op{
+    .name = "sum",
+    .infer =
+        [](const OpCall& c) {
+          return std::vector<Type>{{c.in(0).dtype, without(c.in(0).dims, c.attrs<SumAttrs>().over)}};
+        },
+    .vjp = [](const Vjp& v) { return std::vector{v.grad[0]}; },
+    .spread =
+        [](const OpCall& c) {
+          Spread s{.linear = {0}};
+          for (DimId d : c.attrs<SumAttrs>().over) s.reduce.push_back({d, Reduce::sum});
+          return s;
+        },
+    .cost =
+        [](const OpCall& c) {
+          Cost cost = c.streaming(0);
+          cost.flops = double(c.elements(c.in(0)));
+          return cost;
+        },
+    .examples =
+        [](Examples& e) {
+          const Dim a{"a", 3}, b{"b", 4}, one{"one", 1};
+          e.add(sum(e.real({a, b}), a));
+          e.add(sum(e.real({a, b}), b));
+          e.add(sum(e.real({a, b, one}), {a, one}));
+          e.add(sum_all(e.real({a, b})));
+          e.add(sum(e.real({a, Dim{"v", 5}.padded(8)}), Dim{"v", 5}.padded(8)));
+        },
+    .accumulates = true,
+};
+
+}  // namespace stretto
