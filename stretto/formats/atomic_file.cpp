@@ -1,0 +1,101 @@
+#include "stretto/formats/atomic_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+namespace {
+constexpr std::size_t kBuffer = 1 << 16;
+}
+
+AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
+  static std::atomic<unsigned> count{0};
+  temporary_ = path;
+  temporary_ += fmt::format(".{}-{}.tmp", ::getpid(), count++);
+  file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file_ < 0) fail("created");
+}
+
+AtomicFile::~AtomicFile() {
+  if (file_ >= 0) ::close(file_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::fail(const char* doing) const {
+  const int reason = errno;
+  Error error(path_.string(), "cannot be {}: {}", doing, std::strerror(reason));
+  if (reason == ENOSPC || reason == EDQUOT)
+    error = std::move(error).hint("free some space; what was there before is unchanged");
+  throw std::move(error).as(Error::Kind::run);
+}
+
+void AtomicFile::put(std::size_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t done = ::pwrite(file_, bytes.data(), bytes.size(), off_t(offset));
+    if (done < 0 && errno == EINTR) continue;
+    if (done == 0) errno = EIO;
+    if (done <= 0) fail("written");
+    bytes = bytes.subspan(std::size_t(done));
+    offset += std::size_t(done);
+  }
+}
+
+void AtomicFile::drain() {
+  put(size_, buffer_);
+  size_ += buffer_.size();
+  buffer_.clear();
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  if (buffer_.size() + bytes.size() > kBuffer) drain();
+  if (bytes.size() > kBuffer) {
+    put(size_, bytes);
+    size_ += bytes.size();
+  } else {
+    buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+  }
+}
+
+void AtomicFile::write_at(std::size_t offset, std::span<const std::byte> bytes) {
+  drain();
+  STRETTO_ASSERT(offset <= size_ && bytes.size() <= size_ - offset, "write_at beyond what was written");
+  put(offset, bytes);
+}
+
+void AtomicFile::commit() {
+  STRETTO_ASSERT(file_ >= 0, "a file is committed once");
+  drain();
+  if (::fsync(file_) != 0) fail("made durable");
+  const int file = file_;
+  file_ = -1;
+  if (::close(file) != 0) fail("closed");
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail("put in its place");
+  temporary_.clear();
+  sync_directory(path_.parent_path());
+}
+
+void write_file(const std::filesystem::path& path, std::string_view text) {
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+void sync_directory(const std::filesystem::path& directory) {
+  const std::filesystem::path name = directory.empty() ? "." : directory;
+  const int file = ::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool synced = file >= 0 && ::fsync(file) == 0;
+  const int reason = errno;
+  if (file >= 0) ::close(file);
+  // Some network file systems cannot fsync a directory; their renames are durable by other means.
+  if (!synced && reason != EINVAL && reason != ENOTSUP)
+    throw Error(name.string(), "cannot be made durable: {}", std::strerror(reason)).as(Error::Kind::run);
+}
+
+}  // namespace stretto

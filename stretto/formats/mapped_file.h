@@ -1,0 +1,33 @@
+// A file as read-only bytes in memory; unmapped at the end of its life.
+//
+//   MappedFile file("weights.safetensors");
+//   std::span<const std::byte> bytes = file.bytes();
+#pragma once
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string_view>
+
+namespace stretto {
+
+class MappedFile {
+ public:
+  MappedFile() = default;
+  explicit MappedFile(const std::filesystem::path& path);  // Error names the path and the reason
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+
+  std::span<const std::byte> bytes() const {
+    return {data_, size_};
+  }  // an empty file has no bytes, and that is no error
+  std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  const std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::filesystem::path path_;
+};
+
+}  // namespace stretto

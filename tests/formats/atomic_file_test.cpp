@@ -1,0 +1,112 @@
+#include "stretto/formats/atomic_file.h"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <fstream>
+
+#include "formats/testing.h"
+#include "stretto/formats/mapped_file.h"
+
+namespace stretto {
+namespace {
+
+using test::message_of;
+using test::TemporaryDirectory;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+std::size_t files_in(const fs::path& directory) {
+  return std::size_t(std::distance(fs::directory_iterator(directory), fs::directory_iterator()));
+}
+
+TEST(AtomicFile, AppearsAtCommitOnly) {
+  TemporaryDirectory dir;
+  {
+    AtomicFile file(dir / "a");
+    file.write("one ");
+    file.write("two");
+    EXPECT_FALSE(fs::exists(dir / "a"));
+    file.commit();
+  }
+  EXPECT_EQ(MappedFile(dir / "a").text(), "one two");
+  EXPECT_EQ(files_in(dir.path), 1u);
+}
+
+TEST(AtomicFile, WithoutCommitTheOldFileStays) {
+  TemporaryDirectory dir;
+  write_file(dir / "a", "old");
+  { AtomicFile(dir / "a").write("new"); }
+  EXPECT_EQ(MappedFile(dir / "a").text(), "old");
+  EXPECT_EQ(files_in(dir.path), 1u);
+}
+
+TEST(AtomicFile, LargeAndSmallWritesKeepTheirOrder) {
+  TemporaryDirectory dir;
+  std::string expected;
+  AtomicFile file(dir / "a");
+  for (int i = 0; i < 40; ++i) {
+    const std::string part(std::size_t(i % 4 == 3 ? 100'000 : i * 37), char('a' + i % 26));
+    file.write(part);
+    expected += part;
+  }
+  const std::string patch = "PATCH";
+  file.write_at(70'000, std::as_bytes(std::span(patch)));
+  expected.replace(70'000, 5, patch);
+  file.commit();
+  EXPECT_EQ(MappedFile(dir / "a").text(), expected);
+}
+
+// A file size limit makes write() fail half-way, as a full disk does.
+TEST(AtomicFile, AFailedWriteLeavesNothingBehind) {
+  TemporaryDirectory dir;
+  write_file(dir / "a", "old");
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  rlimit small = before;
+  small.rlim_cur = 150'000;
+  setrlimit(RLIMIT_FSIZE, &small);
+  const std::string message = message_of([&] { write_file(dir / "a", std::string(400'000, 'x')); });
+  setrlimit(RLIMIT_FSIZE, &before);
+  signal(SIGXFSZ, handler);
+  EXPECT_THAT(message, HasSubstr("a] cannot be written: File too large"));
+  EXPECT_EQ(MappedFile(dir / "a").text(), "old");
+  EXPECT_EQ(files_in(dir.path), 1u);
+}
+
+TEST(AtomicFile, NamesWhatIsWrong) {
+  TemporaryDirectory dir;
+  EXPECT_THAT(message_of([&] { AtomicFile file(dir / "none/a"); }),
+              HasSubstr("none/a] cannot be created: No such file or directory"));
+  write_file(dir / "f", "");
+  EXPECT_THAT(message_of([&] { AtomicFile file(dir / "f/a"); }), HasSubstr("f/a] cannot be created: Not a directory"));
+  fs::create_directory(dir / "d");
+  EXPECT_THAT(message_of([&] { write_file(dir / "d", "x"); }),
+              HasSubstr("d] cannot be put in its place: Is a directory"));
+  EXPECT_EQ(files_in(dir.path), 2u);
+}
+
+TEST(MappedFile, ReadsEmptyAndNamesTheMissing) {
+  TemporaryDirectory dir;
+  write_file(dir / "empty", "");
+  EXPECT_EQ(MappedFile(dir / "empty").bytes().size(), 0u);
+  EXPECT_THAT(message_of([&] { MappedFile file(dir / "none"); }),
+              HasSubstr("none] cannot be opened: No such file or directory"));
+  EXPECT_THAT(message_of([&] { MappedFile file(dir.path); }), HasSubstr("is a directory, not a file"));
+  EXPECT_THAT(message_of([&] { MappedFile file("/dev/zero"); }), HasSubstr("is a device, not a file"));
+}
+
+TEST(MappedFile, MovesItsBytes) {
+  TemporaryDirectory dir;
+  write_file(dir / "a", "abc");
+  write_file(dir / "b", "defg");
+  MappedFile one(dir / "a"), two(std::move(one));
+  EXPECT_EQ(two.text(), "abc");
+  two = MappedFile(dir / "b");
+  EXPECT_EQ(two.text(), "defg");
+}
+
+}  // namespace
+}  // namespace stretto
