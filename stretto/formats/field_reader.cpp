@@ -1,0 +1,279 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "stretto/base/text.h"
+#include "stretto/formats/fields.h"
+
+namespace stretto {
+
+struct FieldReader::Shared {
+  std::vector<Fault> faults;
+  // Per table that was read, by path: what is there, and the keys that were asked for.
+  struct Visit {
+    std::vector<const Field*> fields;
+    std::set<std::string, std::less<>> known;
+  };
+  std::map<std::string, Visit, std::less<>> visits;
+};
+
+namespace {
+
+const Field& empty_table() {
+  static const Field table{Field::Table{}};
+  return table;
+}
+
+// "a whole number of at least 1": for a message about a value outside it.
+std::string limits(const Range& range, const char* what) {
+  const bool low = std::isfinite(range.least), high = std::isfinite(range.most);
+  const auto bound = [](double v) {
+    return v == std::floor(v) && std::abs(v) < 1e15 ? fmt::format("{}", i64(v)) : fmt::format("{}", v);
+  };
+  if (low && range.open_least && high)
+    return fmt::format("{} above {} and at most {}", what, bound(range.least), bound(range.most));
+  if (low && range.open_least) return fmt::format("{} above {}", what, bound(range.least));
+  if (low && high) return fmt::format("{} from {} to {}", what, bound(range.least), bound(range.most));
+  if (low) return fmt::format("{} of at least {}", what, bound(range.least));
+  if (high) return fmt::format("{} of at most {}", what, bound(range.most));
+  return what;
+}
+
+bool inside(double v, const Range& range) {
+  return !std::isnan(v) && (range.open_least ? v > range.least : v >= range.least) && v <= range.most;
+}
+
+}  // namespace
+
+FieldReader::FieldReader(const Field& root) : FieldReader(std::make_shared<Shared>(), root, "") {}
+
+FieldReader::FieldReader(std::shared_ptr<Shared> shared, const Field& field, std::string path)
+    : shared_(std::move(shared)), field_(&field), path_(std::move(path)) {
+  if (!field.table()) {
+    shared_->faults.push_back({field.source.str(),
+                               fmt::format("{} is {} but must be a table",
+                                           path_.empty() ? "the document" : "key '" + path_ + "'", field.str()),
+                               ""});
+    field_ = &empty_table();
+  }
+  auto& fields = shared_->visits[path_].fields;
+  if (std::find(fields.begin(), fields.end(), field_) == fields.end()) fields.push_back(field_);
+}
+
+std::string FieldReader::full(std::string_view key) const {
+  return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
+}
+
+bool FieldReader::has(std::string_view key) const {
+  const Field* field = field_->find(key);
+  return field && !field->is_null();
+}
+
+const Field* FieldReader::take(std::string_view key) {
+  shared_->visits[path_].known.emplace(key);
+  const Field* field = field_->find(key);
+  return field && !field->is_null() ? field : nullptr;
+}
+
+const Field* FieldReader::raw(std::string_view key) { return take(key); }
+
+void FieldReader::ignore(std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) take(key);
+}
+
+std::string FieldReader::where(std::string_view key) const {
+  const Field* field = field_->find(key);
+  return (field ? field : field_)->source.str();
+}
+
+void FieldReader::add_fault(std::string_view key, std::string what, std::string hint) {
+  const Field* field = field_->find(key);
+  if (field)
+    what = fmt::format("key '{}' is {} but {}", full(key), field->str(), what);
+  else
+    what = fmt::format("key '{}' {}", full(key), what);
+  shared_->faults.push_back({where(key), std::move(what), std::move(hint)});
+}
+
+void FieldReader::wrong(std::string_view key, const Field& field, std::string must_be) {
+  std::string hint;
+  if (const auto* text = std::get_if<std::string>(&field.value);
+      text && must_be == "true or false" && (*text == "True" || *text == "False"))
+    hint = "write it in small letters";
+  shared_->faults.push_back(
+      {field.source.str(), fmt::format("key '{}' is {} but must be {}", full(key), field.str(), must_be), hint});
+}
+
+void FieldReader::need(std::string_view key) {
+  if (take(key)) return;
+  shared_->faults.push_back({where(key), fmt::format("key '{}' is missing", full(key)), ""});
+}
+
+bool FieldReader::number(std::string_view key, const Field& field, double& to, const Range& range) {
+  const auto* real = std::get_if<double>(&field.value);
+  const auto* integer = std::get_if<i64>(&field.value);
+  const double value = real ? *real : integer ? double(*integer) : 0;
+  const bool right = (real || integer) && inside(value, range);
+  if (right)
+    to = value;
+  else
+    wrong(key, field, limits(range, "a number"));
+  return right;
+}
+
+bool FieldReader::whole(std::string_view key, const Field& field, i64& to, const Range& range) {
+  const auto* real = std::get_if<double>(&field.value);
+  const auto* integer = std::get_if<i64>(&field.value);
+  // 1e6 is a whole number too, as long as a double can tell it from its neighbours.
+  const bool is_whole = integer || (real && *real == std::floor(*real) && std::abs(*real) <= 0x1p53);
+  const i64 value = integer ? *integer : is_whole ? i64(*real) : 0;
+  const bool right = is_whole && inside(double(value), range);
+  if (right)
+    to = value;
+  else
+    wrong(key, field, limits(range, "a whole number"));
+  return right;
+}
+
+bool FieldReader::read(std::string_view key, bool& to) {
+  const Field* field = take(key);
+  if (!field) return false;
+  const auto* value = std::get_if<bool>(&field->value);
+  if (value)
+    to = *value;
+  else
+    wrong(key, *field, "true or false");
+  return value != nullptr;
+}
+
+bool FieldReader::read(std::string_view key, int& to, Range range) {
+  range.least = std::max(range.least, double(std::numeric_limits<int>::min()));
+  range.most = std::min(range.most, double(std::numeric_limits<int>::max()));
+  i64 value = 0;
+  const bool right = read(key, value, range);
+  if (right) to = int(value);
+  return right;
+}
+
+bool FieldReader::read(std::string_view key, i64& to, Range range) {
+  const Field* field = take(key);
+  return field && whole(key, *field, to, range);
+}
+
+bool FieldReader::read(std::string_view key, double& to, Range range) {
+  const Field* field = take(key);
+  return field && number(key, *field, to, range);
+}
+
+bool FieldReader::read(std::string_view key, std::string& to) {
+  const Field* field = take(key);
+  if (!field) return false;
+  const auto* value = std::get_if<std::string>(&field->value);
+  if (value)
+    to = *value;
+  else
+    wrong(key, *field, "a string");
+  return value != nullptr;
+}
+
+bool FieldReader::read(std::string_view key, std::vector<std::string>& to) {
+  const Field* field = take(key);
+  if (!field) return false;
+  if (const auto* one = std::get_if<std::string>(&field->value)) return to = {*one}, true;
+  std::vector<std::string> values;
+  bool right = field->array();
+  if (right)
+    for (const Field& f : *field->array()) {
+      const auto* text = std::get_if<std::string>(&f.value);
+      right = right && text;
+      if (text) values.push_back(*text);
+    }
+  if (right)
+    to = std::move(values);
+  else
+    wrong(key, *field, "a string or a list of strings");
+  return right;
+}
+
+bool FieldReader::read(std::string_view key, std::vector<i64>& to, Range range) {
+  const Field* field = take(key);
+  if (!field) return false;
+  if (!field->array()) return wrong(key, *field, "a list of whole numbers"), false;
+  std::vector<i64> values(field->array()->size());
+  bool right = true;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    right = whole(fmt::format("{}[{}]", key, i), (*field->array())[i], values[i], range) && right;
+  if (right) to = std::move(values);
+  return right;
+}
+
+bool FieldReader::read(std::string_view key, std::vector<double>& to, Range range) {
+  const Field* field = take(key);
+  if (!field) return false;
+  if (!field->array()) return wrong(key, *field, "a list of numbers"), false;
+  std::vector<double> values(field->array()->size());
+  bool right = true;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    right = number(fmt::format("{}[{}]", key, i), (*field->array())[i], values[i], range) && right;
+  if (right) to = std::move(values);
+  return right;
+}
+
+std::optional<std::size_t> FieldReader::choose_index(std::string_view key, std::span<const std::string> names) {
+  const Field* field = take(key);
+  if (!field) return std::nullopt;
+  const auto* text = std::get_if<std::string>(&field->value);
+  const auto found = text ? std::find(names.begin(), names.end(), *text) : names.end();
+  if (found != names.end()) return std::size_t(found - names.begin());
+  const auto near = text ? nearest(*text, names) : std::nullopt;
+  shared_->faults.push_back(
+      {field->source.str(),
+       fmt::format("key '{}' is {} but must be one of {}", full(key), field->str(), join(names, ", ")),
+       near ? fmt::format("did you mean \"{}\"?", *near) : ""});
+  return std::nullopt;
+}
+
+FieldReader FieldReader::section(std::string_view key) {
+  const Field* field = take(key);
+  return FieldReader(shared_, field ? *field : empty_table(), full(key));
+}
+
+std::vector<FieldReader> FieldReader::sections(std::string_view key) {
+  std::vector<FieldReader> all;
+  const Field* field = take(key);
+  if (field && !field->array()) wrong(key, *field, "a list of tables");
+  if (field && field->array())
+    for (std::size_t i = 0; i < field->array()->size(); ++i)
+      all.push_back(FieldReader(shared_, (*field->array())[i], fmt::format("{}[{}]", full(key), i)));
+  return all;
+}
+
+std::vector<Fault> FieldReader::faults() {
+  std::vector<Fault> all = shared_->faults;
+  for (const auto& [path, visit] : shared_->visits) {
+    const auto full_name = [&](std::string_view key) {
+      return path.empty() ? std::string(key) : fmt::format("{}.{}", path, key);
+    };
+    const std::vector<std::string> known(visit.known.begin(), visit.known.end());
+    for (const Field* field : visit.fields) {
+      for (const Member& m : *field->table()) {
+        if (visit.known.contains(m.key)) continue;
+        std::string hint;
+        if (const auto near = nearest(m.key, known)) hint = fmt::format("did you mean '{}'?", full_name(*near));
+        // A right key in the wrong section.
+        for (const auto& [other, elsewhere] : shared_->visits)
+          if (hint.empty() && elsewhere.known.contains(m.key))
+            hint = fmt::format("did you mean '{}'?", other.empty() ? m.key : other + "." + m.key);
+        if (hint.empty() && !known.empty())
+          hint = fmt::format("known {}: {}", path.empty() ? "keys" : "keys of '" + path + "'", join(known, ", "));
+        all.push_back({m.value.source.str(), fmt::format("key '{}' is unknown", full_name(m.key)), hint});
+      }
+    }
+  }
+  return all;
+}
+
+void FieldReader::finish() { refuse(faults()); }
+
+}  // namespace stretto
