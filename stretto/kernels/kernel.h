@@ -12,26 +12,9 @@
 #include <vector>
 
 #include "stretto/ir/op.h"
+#include "stretto/ir/view.h"
 
 namespace stretto {
-
-// Where a value's elements lie: one entry per dim, in elements. A broadcast dim has stride 0.
-struct View {
-  DType dtype = f32;
-  DimSet dims;
-  std::vector<i64> sizes, strides;
-  std::vector<i64> offsets;  // logical position of the first element: not 0 for a shard
-  std::vector<i64> limits;   // logical sizes: elements at or beyond are padding
-
-  bool contiguous() const;
-  i64 elements() const;
-  i64 stride(DimId d) const;  // 0 when it has no such dim
-  i64 size(DimId d) const;    // 1 when it has no such dim
-  i64 valid(DimId d) const;   // how many elements of this view's range are not padding
-};
-View contiguous_view(const Graph&, const Type&);
-View sub_view(const View& whole, const ViewMap& map, const DimSet& dims, const Graph&);
-i64 start_of(const View& whole, const ViewMap& map);  // in elements, from whole's first
 
 // What may change from one run of a task to the next.
 struct Now {

@@ -35,6 +35,7 @@ constinit const Op add_op{
         },
     .in_place = {{{0, 0}, {1, 0}}},
     .pointwise = true,
+    .accumulates = true,
 };
 
 }  // namespace stretto

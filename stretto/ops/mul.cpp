@@ -37,6 +37,7 @@ constinit const Op mul_op{
         },
     .in_place = {{{0, 0}, {1, 0}}},
     .pointwise = true,
+    .accumulates = true,
 };
 
 }  // namespace stretto

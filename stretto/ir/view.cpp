@@ -1,0 +1,69 @@
+#include "stretto/ir/view.h"
+
+#include <algorithm>
+
+namespace stretto {
+
+bool View::contiguous() const {
+  i64 expect = 1;
+  for (std::size_t i = dims.size(); i-- > 0;) {
+    if (sizes[i] != 1 && strides[i] != expect) return false;
+    expect *= sizes[i];
+  }
+  return true;
+}
+
+i64 View::elements() const {
+  i64 n = 1;
+  for (i64 s : sizes) n *= s;
+  return n;
+}
+
+i64 View::stride(DimId d) const {
+  const int i = position(dims, d);
+  return i < 0 ? 0 : strides[std::size_t(i)];
+}
+
+i64 View::size(DimId d) const {
+  const int i = position(dims, d);
+  return i < 0 ? 1 : sizes[std::size_t(i)];
+}
+
+i64 View::valid(DimId d) const {
+  const int i = position(dims, d);
+  if (i < 0) return 1;
+  const std::size_t j = std::size_t(i);
+  return std::clamp<i64>(limits[j] - offsets[j], 0, sizes[j]);
+}
+
+View contiguous_view(const Graph& g, const Type& t) {
+  View v{.dtype = t.dtype, .dims = t.dims};
+  for (DimId d : t.dims) {
+    v.sizes.push_back(g.size(d));
+    v.limits.push_back(g.dim(d).valid());
+  }
+  v.offsets.assign(t.dims.size(), 0);
+  v.strides.assign(t.dims.size(), 1);
+  for (std::size_t i = t.dims.size(); i-- > 1;) v.strides[i - 1] = v.strides[i] * v.sizes[i];
+  return v;
+}
+
+View sub_view(const View& whole, const ViewMap& map, const DimSet& dims, const Graph& g) {
+  View v{.dtype = whole.dtype, .dims = dims};
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const int from = map.from[i];
+    v.sizes.push_back(g.size(dims[i]));
+    v.limits.push_back(g.dim(dims[i]).valid());
+    v.strides.push_back(from < 0 ? 0 : whole.strides[std::size_t(from)]);
+    v.offsets.push_back(from < 0 ? 0 : whole.offsets[std::size_t(from)]);
+  }
+  return v;
+}
+
+i64 start_of(const View& whole, const ViewMap& map) {
+  i64 at = 0;
+  for (std::size_t i = 0; i < map.start.size(); ++i) at += map.start[i] * whole.strides[i];
+  return at;
+}
+
+}  // namespace stretto

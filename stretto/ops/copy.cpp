@@ -1,0 +1,24 @@
+#include "stretto/ops/copy.h"
+
+#include "stretto/ops/ops.h"
+#include "stretto/ops/rules.h"
+
+namespace stretto {
+
+Tensor copy(Tensor x) { return builder_of("copy", {x}).emit(copy_op, {x}); }
+
+constinit const Op copy_op{
+    .name = "copy",
+    .infer = rules::same_as_first,
+    .vjp = [](const Vjp& v) { return std::vector{v.grad[0]}; },
+    .spread = [](const OpCall&) { return Spread{.linear = {0}}; },
+    .cost = rules::streaming<0>,
+    .examples =
+        [](Examples& e) {
+          e.add(copy(e.real({{"a", 3}, {"b", 5}})));
+        },
+    .pointwise = true,
+    .accumulates = true,
+};
+
+}  // namespace stretto

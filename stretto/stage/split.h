@@ -1,0 +1,41 @@
+// Cuts the differentiated step into tasks, one per piece and phase.
+//
+//   Step step = split(graph_of_the_step);
+#pragma once
+#include "stretto/stage/task.h"
+
+namespace stretto {
+
+struct StepGraph {
+  Graph graph;
+  std::vector<Value> params, inputs, scalars;
+  struct Output {
+    std::string name;
+    Value value;
+    bool count = false;  // needed before the first backward: may depend on inputs only
+  };
+  std::vector<Output> outputs;
+  struct Grad {
+    std::uint32_t param = 0;
+    std::uint16_t piece = 0;
+    Value value;
+  };
+  std::vector<Grad> gradients;
+};
+
+// A node of piece k made by differentiation is I when a lower piece needs it, else W. Values that depend on inputs and
+// constants only, and views, are made again where they are used instead of being kept.
+Step split(const StepGraph&);
+
+std::vector<Fault> verify(const Step&);
+
+// Bodies are shared: returns the pointer of an equal graph seen before, or keeps this one.
+class BodyPool {
+ public:
+  std::shared_ptr<const Graph> share(Graph g);
+
+ private:
+  std::vector<std::pair<u64, std::shared_ptr<const Graph>>> known_;
+};
+
+}  // namespace stretto

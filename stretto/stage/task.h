@@ -1,0 +1,79 @@
+// Tasks: what one phase of one piece computes, as a graph of its own. A stage is a run of pieces; a schedule's action
+// on a stage runs the tasks of its pieces in order. Because tasks are made per piece, before any cut is chosen, no
+// choice of cuts or schedule can change what is computed.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stretto/ir/graph.h"
+
+namespace stretto {
+
+// In the order of a step: counts and loss scales; forward, gradients of inputs and of weights per microbatch; then sums
+// of tied gradients, norms, clipping, update.
+enum class Part : std::uint8_t { count, scale, F, I, W, combine, norm, clip, update };
+std::string_view name_of(Part);
+
+// Where a task's argument comes from or its result goes to; `index` is into the list of that kind in Step.
+enum class Place : std::uint8_t {
+  param,     // parameters
+  input,     // rows of the batch, one slice per microbatch
+  scalar,    // per-step numbers: learning rate, loss scales, norm, clip factor
+  value,     // made by one task and used by another, one instance per microbatch
+  gradient,  // accumulators; results are added to them
+  output,    // per-microbatch results: loss sums, counts, metrics
+  outputs,   // all microbatches of one output, seen by per-step tasks as {microbatch, ...}
+  state,     // optimizer state
+  square,    // squared norms, one f64 per parameter
+  squares,   // all of them, seen by the clip task as {parameter}
+};
+struct Binding {
+  Place place = Place::value;
+  std::uint32_t index = 0;
+  auto operator<=>(const Binding&) const = default;
+};
+
+struct Task {
+  Part part = Part::F;
+  std::uint16_t piece = 0;
+  std::uint32_t subject = 0;          // per-parameter tasks: which one
+  std::shared_ptr<const Graph> body;  // its `input` nodes, in order, are the arguments; equal bodies share the pointer
+  std::vector<Binding> inputs, outputs;
+  std::vector<u64> keys;  // of the random nodes in the body, in order
+};
+
+struct CrossValue {  // made by one task, used by others
+  Type type;
+  std::size_t bytes = 0;
+  std::uint32_t producer = 0;            // task
+  std::vector<std::uint32_t> consumers;  // tasks
+  std::string name;
+};
+struct Accumulator {
+  std::uint32_t param = 0;
+  std::uint16_t piece = 0;
+};
+struct StepOutput {
+  std::string name;
+  Type type;
+  std::size_t bytes = 0;
+};
+
+// Everything split() derives from the step's graph. `dims` is shared by all bodies.
+struct Step {
+  std::vector<Dim> dims;
+  std::vector<Type> params, inputs, scalars;
+  std::vector<CrossValue> values;
+  std::vector<Accumulator> accumulators;  // a parameter's first one is its own; later ones are added to it in `combine`
+  std::vector<StepOutput> outputs;
+  std::vector<Task> tasks;  // count, then F, I, W per piece ascending; per-step tasks are appended by compile/
+  int pieces = 1;
+
+  std::size_t bytes(const Type&) const;
+  const Task* find(Part, int piece) const;
+  std::string str() const;  // one task a line
+};
+
+}  // namespace stretto
