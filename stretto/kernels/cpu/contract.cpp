@@ -1,0 +1,243 @@
+// Matrix products straight on the operands' memory where their dims collapse to matrices; otherwise on packed blocks.
+#include "stretto/ops/contract.h"
+
+#include <limits>
+#include <optional>
+
+#include "stretto/kernels/cpu/blas.h"
+#include "stretto/kernels/cpu/walk.h"
+
+namespace stretto {
+namespace {
+
+// Dims that a, b and c step through as if they were one.
+struct Axis {
+  i64 size = 1, a = 0, b = 0, c = 0;
+};
+enum Group : std::size_t { rows, columns, summed, kept };
+struct Groups {
+  std::vector<Axis> axes[4];
+};
+
+Groups groups_of(const Call& call) {
+  const ContractAttrs& at = call.attrs<ContractAttrs>();
+  const View &a = call.in[0], &b = call.in[1], &c = call.out[0];
+  DimSet dims[4];
+  for (DimId d : at.over) dims[summed].push_back(d);
+  for (DimId d : at.out) dims[contains(at.along, d) ? kept : contains(a.dims, d) ? rows : columns].push_back(d);
+  Groups groups;
+  for (std::size_t g = 0; g < 4; ++g) {
+    std::vector<Axis>& axes = groups.axes[g];
+    std::vector<Axis> single;
+    for (DimId d : dims[g]) {
+      // Padding takes no part in sums; elsewhere it is computed along and nobody looks at it.
+      const i64 size = g == summed ? std::min(a.valid(d), b.valid(d)) : c.size(d);
+      if (size != 1) single.push_back({size, a.stride(d), b.stride(d), c.stride(d)});
+    }
+    std::stable_sort(single.begin(), single.end(),
+                     [&](const Axis& x, const Axis& y) { return g == summed ? x.a > y.a : x.c > y.c; });
+    for (const Axis& x : single) {
+      if (!axes.empty()) {
+        Axis& outer = axes.back();
+        if (outer.a == x.a * x.size && outer.b == x.b * x.size && outer.c == x.c * x.size) {
+          outer = {outer.size * x.size, x.a, x.b, x.c};
+          continue;
+        }
+      }
+      axes.push_back(x);
+    }
+    if (std::any_of(axes.begin(), axes.end(), [](const Axis& x) { return x.size == 0; })) axes = {{.size = 0}};
+  }
+  return groups;
+}
+
+struct Matrix {
+  bool transposed = false;
+  i64 leading = 1;
+};
+
+// A row-major matrix of BLAS, or the transpose of one; nothing when neither dim has a unit stride.
+std::optional<Matrix> matrix(i64 size_r, i64 stride_r, i64 size_c, i64 stride_c) {
+  constexpr i64 most = std::numeric_limits<int>::max();
+  if (size_r > most || size_c > most) return {};
+  const auto plain = [&](i64 r, i64 sr, i64 c, i64 sc) -> i64 {  // leading dimension, or 0
+    if (c > 1 && sc != 1) return 0;
+    if (r <= 1) return std::max<i64>(1, c);
+    return sr >= std::max<i64>(1, c) && sr <= most ? sr : 0;
+  };
+  if (const i64 ld = plain(size_r, stride_r, size_c, stride_c)) return Matrix{false, ld};
+  if (const i64 ld = plain(size_c, stride_c, size_r, stride_r)) return Matrix{true, ld};
+  return {};
+}
+
+struct Plan {
+  i64 m = 1, n = 1, k = 1;
+  Matrix a, b, c;
+  Space outer, inner;  // loops around the product: over its results (a, b, c), over further sums (a, b)
+  double calls = 0;
+};
+
+void push(Space& s, const Axis& x, bool with_c) {
+  s.sizes.push_back(x.size);
+  s.strides[0].push_back(x.a);
+  s.strides[1].push_back(x.b);
+  if (with_c) s.strides[2].push_back(x.c);
+}
+
+// The choice of one axis per group that leaves the fewest products to loop over.
+std::optional<Plan> best_plan(const Call& call) {
+  const Groups g = groups_of(call);
+  std::optional<Plan> best;
+  i64 chosen[3] = {-1, -1, -1};
+  const auto each = [&](Group which, auto&& f) {  // the index -1 stands for an axis of size 1
+    for (i64 i = i64(g.axes[which].size()) - 1; i >= -1; --i) f(i, i < 0 ? Axis{} : g.axes[which][std::size_t(i)]);
+  };
+  double total = 1;
+  for (const auto& axes : g.axes)
+    for (const Axis& x : axes) total *= double(x.size);
+  each(rows, [&](i64 mi, const Axis& m) {
+    each(columns, [&](i64 ni, const Axis& n) {
+      const auto c = matrix(m.size, m.c, n.size, n.c);
+      if (!c) return;
+      each(summed, [&](i64 ki, const Axis& k) {
+        const auto a = matrix(m.size, m.a, k.size, k.a), b = matrix(k.size, k.b, n.size, n.b);
+        if (!a || !b) return;
+        const double calls = k.size == 0 ? 0 : total / (double(m.size) * double(n.size) * double(k.size));
+        if (best && best->calls <= calls) return;
+        best = Plan{.m = m.size, .n = n.size, .k = k.size, .a = *a, .b = *b, .c = *c, .calls = calls};
+        chosen[rows] = mi, chosen[columns] = ni, chosen[summed] = ki;
+      });
+    });
+  });
+  if (!best) return {};
+  best->outer.strides.resize(3);
+  best->inner.strides.resize(2);
+  for (const Axis& x : g.axes[kept]) push(best->outer, x, true);
+  for (const Group which : {rows, columns, summed})
+    for (std::size_t i = 0; i < g.axes[which].size(); ++i)
+      if (i64(i) != chosen[which]) push(which == summed ? best->inner : best->outer, g.axes[which][i], which != summed);
+  return best;
+}
+
+bool accepts_gemm(const Call& call) {
+  const std::optional<Plan> p = best_plan(call);
+  return p && (p->calls <= 1 || p->m * p->n * p->k >= 4096);
+}
+
+Runner prepare_gemm(const Call& call) {
+  return with_float(call.out[0].dtype, [&]<class T>() -> Runner {
+    return [p = *best_plan(call), accumulate = call.accumulate](const Args& args) {
+      const T *a = args.input<T>(0), *b = args.input<T>(1);
+      T* c = args.output<T>();
+      const T beta = accumulate && !args.now.overwrite ? T(1) : T(0);
+      const auto product = [&](const T* x, const T* y, T before, T* z) {
+        if (p.c.transposed)
+          gemm(!p.b.transposed, !p.a.transposed, p.n, p.m, p.k, T(1), y, p.b.leading, x, p.a.leading, before, z,
+               p.c.leading);
+        else
+          gemm(p.a.transposed, p.b.transposed, p.m, p.n, p.k, T(1), x, p.a.leading, y, p.b.leading, before, z,
+               p.c.leading);
+      };
+      walk<3>(p.outer, [&](const std::array<i64, 3>& at) {
+        T before = beta;
+        walk<2>(p.inner, [&](const std::array<i64, 2>& in) {
+          product(a + at[0] + in[0], b + at[1] + in[1], before, c + at[2]);
+          before = T(1);
+        });
+      });
+    };
+  });
+}
+
+// Where the elements of every row, column, sum index and kept index lie.
+struct Tables {
+  std::vector<i64> a[4], b[4], c[4];
+  i64 size(Group g) const { return i64(a[g].size()); }
+};
+
+Tables tables_of(const Call& call) {
+  const Groups groups = groups_of(call);
+  Tables t;
+  for (const Group g : {rows, columns, summed, kept}) {
+    Space s{.strides = std::vector<std::vector<i64>>(3)};
+    for (const Axis& x : groups.axes[g]) push(s, x, true);
+    walk<3>(s, [&](const std::array<i64, 3>& at) {
+      t.a[g].push_back(at[0]);
+      t.b[g].push_back(at[1]);
+      t.c[g].push_back(at[2]);
+    });
+  }
+  return t;
+}
+
+bool accepts_packed(const Call& call) {
+  double total = 1;
+  const Groups groups = groups_of(call);
+  i64 size[4] = {1, 1, 1, 1};
+  for (const Group g : {rows, columns, summed, kept})
+    for (const Axis& x : groups.axes[g]) size[g] *= x.size, total *= double(x.size);
+  return total >= 32768 && size[rows] >= 4 && size[columns] >= 4 && size[summed] >= 4;
+}
+
+Runner prepare_packed(const Call& call) {
+  return with_float(call.out[0].dtype, [&]<class T>() -> Runner {
+    return [t = tables_of(call), accumulate = call.accumulate](const Args& args) {
+      const i64 m = t.size(rows), n = t.size(columns), k = t.size(summed);
+      const ContractBlock block = contract_block(m, n, k);
+      T* pa = reinterpret_cast<T*>(args.scratch);
+      T* pb = pa + block.m * block.k;
+      T* pc = pb + block.k * block.n;
+      const bool add = accumulate && !args.now.overwrite;
+      for (std::size_t l = 0; l < t.a[kept].size(); ++l) {
+        const T *a = args.input<T>(0) + t.a[kept][l], *b = args.input<T>(1) + t.b[kept][l];
+        T* c = args.output<T>() + t.c[kept][l];
+        for (i64 m0 = 0; m0 < m; m0 += block.m)
+          for (i64 n0 = 0; n0 < n; n0 += block.n) {
+            const i64 mm = std::min(block.m, m - m0), nn = std::min(block.n, n - n0);
+            for (i64 k0 = 0; k0 < k; k0 += block.k) {
+              const i64 kk = std::min(block.k, k - k0);
+              for (i64 i = 0; i < mm; ++i)
+                for (i64 j = 0; j < kk; ++j) pa[i * kk + j] = a[t.a[rows][m0 + i] + t.a[summed][k0 + j]];
+              for (i64 i = 0; i < kk; ++i)
+                for (i64 j = 0; j < nn; ++j) pb[i * nn + j] = b[t.b[summed][k0 + i] + t.b[columns][n0 + j]];
+              gemm(false, false, mm, nn, kk, T(1), pa, kk, pb, nn, k0 > 0 ? T(1) : T(0), pc, nn);
+            }
+            for (i64 i = 0; i < mm; ++i)
+              for (i64 j = 0; j < nn; ++j) {
+                T& to = c[t.c[rows][m0 + i] + t.c[columns][n0 + j]];
+                to = add ? to + pc[i * nn + j] : pc[i * nn + j];
+              }
+          }
+      }
+    };
+  });
+}
+
+Runner prepare_reference(const Call& call) {
+  return with_float(call.out[0].dtype, [&]<class T>() -> Runner {
+    return [t = tables_of(call), accumulate = call.accumulate](const Args& args) {
+      const T *a = args.input<T>(0), *b = args.input<T>(1);
+      const bool add = accumulate && !args.now.overwrite;
+      for (std::size_t l = 0; l < t.a[kept].size(); ++l)
+        for (std::size_t i = 0; i < t.a[rows].size(); ++i)
+          for (std::size_t j = 0; j < t.a[columns].size(); ++j) {
+            double sum = 0;
+            for (std::size_t k = 0; k < t.a[summed].size(); ++k)
+              sum += double(a[t.a[kept][l] + t.a[rows][i] + t.a[summed][k]]) *
+                     double(b[t.b[kept][l] + t.b[columns][j] + t.b[summed][k]]);
+            T& to = args.output<T>()[t.c[kept][l] + t.c[rows][i] + t.c[columns][j]];
+            to = add ? T(double(to) + sum) : T(sum);
+          }
+    };
+  });
+}
+
+constexpr Kernel kernels[] = {{.name = "gemm", .accepts = &accepts_gemm, .prepare = &prepare_gemm},
+                              {.name = "packed", .accepts = &accepts_packed, .prepare = &prepare_packed},
+                              {.name = "reference", .prepare = &prepare_reference}};
+
+}  // namespace
+
+std::span<const Kernel> contract_kernels() { return kernels; }
+
+}  // namespace stretto

@@ -1,0 +1,154 @@
+#include "stretto/ops/contract.h"
+
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "stretto/ops/input.h"
+#include "support/kernel_run.h"
+
+namespace stretto {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+void random_operands(KernelRun& r) {
+  r.fill(0, -1, 1);
+  r.fill(1, -1, 1);
+}
+
+struct Product {
+  Builder builder;
+  Tensor out;
+  Product(DType t, Dims a, Dims b, Dims over, Along kept = {}) {
+    out = contract(input(builder, "a", t, a), input(builder, "b", t, b), over, kept);
+  }
+  std::string_view kernel() const {
+    return KernelRun(builder.graph, out.value.node, 1, KernelRun::contiguous).chosen().name;
+  }
+};
+
+TEST(Contract, ValuesOfASmallProduct) {
+  const Dim m{"m", 2}, k{"k", 3}, n{"n", 2};
+  Product p(f64, {m, k}, {k, n}, k);
+  for (const Kernel& kernel : cpu_kernels(*p.builder.graph.node(p.out.value).op)) {
+    KernelRun r(p.builder.graph, p.out.value.node, 1, KernelRun::strided);
+    if (kernel.accepts && !kernel.accepts(r.call)) continue;
+    r.set(0, {1, 2, 3, 4, 5, 6});
+    r.set(1, {1, 0, 0, 1, 2, -1});
+    r.run(kernel);
+    EXPECT_EQ(r.result(), (std::vector<double>{7, -1, 16, -1})) << kernel.name;
+  }
+}
+
+// The products of a transformer step run without copies, in every orientation of the weights.
+TEST(Contract, ModelShapesNeedNoPacking) {
+  const Dim b{"b", 2}, s{"s", 24}, m{"m", 32}, h{"h", 4}, d{"d", 8}, three{"three", 3}, f{"f", 48};
+  EXPECT_EQ(Product(f32, {b, s, m}, {m, f}, m).kernel(), "gemm");
+  EXPECT_EQ(Product(f32, {b, s, m}, {f, m}, m).kernel(), "gemm");
+  EXPECT_EQ(Product(f32, {b, s, m}, {m, three, h, d}, m).kernel(), "gemm");
+  EXPECT_EQ(Product(f32, {b, s, h, d}, {h, d, m}, {h, d}).kernel(), "gemm");
+  EXPECT_EQ(Product(f32, {b, s, h, d}, {m, h, d}, {h, d}).kernel(), "gemm");
+  EXPECT_EQ(Product(f32, {b, s, three, h, d}, {m, three, h, d}, {three, h, d}).kernel(), "gemm");
+  EXPECT_EQ(Product(f32, {b, s, m}, {b, s, f}, {b, s}).kernel(), "gemm");
+  // Both orientations of a weight's gradient: the order of the result's dims decides, not that of the operands.
+  for (const bool turned : {false, true}) {
+    Builder builder;
+    const Tensor x = input(builder, "x", f32, {b, s, m}), g = input(builder, "g", f32, {b, s, f});
+    const Tensor w =
+        contract_into_order(x, g, builder.intern(Dims{b, s}), {}, builder.intern(turned ? Dims{f, m} : Dims{m, f}));
+    EXPECT_EQ(KernelRun(builder.graph, w.value.node, 1, KernelRun::contiguous).chosen().name, "gemm");
+    EXPECT_THAT(check_kernels(builder.graph, w.value.node, 3, random_operands, 1e-4), Contains("gemm"));
+  }
+  // Heads innermost leave no unit stride anywhere.
+  EXPECT_EQ(Product(f32, {b, s, d, h}, {b, m, d, h}, d, along({b, h})).kernel(), "packed");
+}
+
+TEST(Contract, KernelsAgreeOnRandomDims) {
+  std::mt19937 random(7);
+  std::vector<std::string> ran;
+  for (int round = 0; round < 150; ++round) {
+    // Every dim belongs to a role; orders are shuffled per operand and for the result.
+    std::vector<Dim> roles[4];
+    const int count[4] = {int(random() % 3), int(random() % 3), int(random() % 2) + 1, int(random() % 2)};
+    const i64 sizes[] = {1, 2, 3, 5, 8, 17};
+    for (int role = 0; role < 4; ++role)
+      for (int i = 0; i < count[role]; ++i) {
+        Dim d{fmt::format("{}{}", "mnkl"[role], i), sizes[random() % 6] * (round % 5 == 0 ? 3 : 1)};
+        roles[role].push_back(random() % 6 ? d : d.padded(4));
+      }
+    const auto joined = [&](std::initializer_list<int> which) {
+      Dims all;
+      for (int role : which) all.insert(all.end(), roles[role].begin(), roles[role].end());
+      if (random() % 2) std::shuffle(all.begin(), all.end(), random);
+      return all;
+    };
+    double volume = 1;
+    for (const auto& role : roles)
+      for (const Dim& d : role) volume *= double(d.size);
+    if (volume > 3e5) continue;
+    Builder b;
+    const DType t = random() % 2 ? f32 : f64;
+    const Tensor x = input(b, "x", t, joined({0, 2, 3})), y = input(b, "y", t, joined({3, 2, 1}));
+    const Tensor z =
+        contract_into_order(x, y, b.intern(joined({2})), b.intern(joined({3})), b.intern(joined({0, 3, 1})));
+    for (const std::string& name :
+         check_kernels(b.graph, z.value.node, u64(round), random_operands, t == f32 ? 1e-4 : 1e-12))
+      ran.push_back(name);
+    if (HasFailure()) FAIL() << "round " << round << "\n" << b.graph.str();
+  }
+  EXPECT_THAT(ran, Contains("gemm"));
+  EXPECT_THAT(ran, Contains("packed"));
+}
+
+TEST(Contract, ShardOfOnlyPaddingGivesZero) {
+  const Dim m{"m", 3}, k = Dim{"k", 5}.padded(8), n{"n", 4};
+  Product p(f32, {m, k}, {k, n}, k);
+  for (const Kernel& kernel : cpu_kernels(*p.builder.graph.node(p.out.value).op)) {
+    KernelRun r(p.builder.graph, p.out.value.node, 1, KernelRun::contiguous);
+    for (View* v : {&r.call.in[0], &r.call.in[1]}) v->limits[std::size_t(position(v->dims, p.builder.intern(k)))] = 0;
+    if (kernel.accepts && !kernel.accepts(r.call)) continue;
+    random_operands(r);
+    r.run(kernel);
+    EXPECT_EQ(r.result(), std::vector<double>(12, 0)) << kernel.name;
+  }
+}
+
+std::string message(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(Contract, MistakesAreNamed) {
+  const Dim b{"b", 2}, m{"model", 4}, n{"ff", 8};
+  Builder g;
+  const Tensor x = input(g, "x", f32, {b, m}), w = input(g, "w", f32, {m, n}), y = input(g, "y", f32, {b, n});
+  EXPECT_THAT(message([&] { contract(x, w, {}); }),
+              HasSubstr("[contract] no dim to sum over: input{b=2 model=4} times"));
+  EXPECT_THAT(message([&] { contract(y, w, {}); }), HasSubstr("hint: name the dim in over"));
+  EXPECT_THAT(message([&] { contract(x, y, m); }),
+              HasSubstr("dim 'model' is named in over but input{b=2 ff=8} lacks it"));
+  EXPECT_THAT(message([&] { contract(x, w, Dim{"mode", 4}); }), HasSubstr("did you mean 'model'?"));
+  EXPECT_THAT(message([&] {
+                contract(x, w, Dim{"model", 5});
+              }),
+              HasSubstr("[contract] dim 'model' is 4 in input{b=2 model=4} and 5 in over"));
+  const Tensor v = input(g, "v", f32, {b, m, n});
+  EXPECT_THAT(
+      message([&] { contract(x, v, m); }),
+      HasSubstr("dim 'b' is in both operands and named in neither over nor along: input{b=2 model=4} times input"));
+  EXPECT_THAT(message([&] { contract(x, v, m, along(m)); }), HasSubstr("dim 'b' is in both operands"));
+  EXPECT_THAT(message([&] { contract(x, v, {m, m}, along(b)); }), HasSubstr("named twice in over"));
+  EXPECT_THAT(message([&] { contract(x, v, m, along({b, m})); }), HasSubstr("is named in over and in along"));
+  EXPECT_THAT(message([&] { contract(x, input(g, "i", i32, {m}), m); }), HasSubstr("is f32 and input{model=4} is i32"));
+  EXPECT_THAT(message([&] { contract(x, Tensor{}, m); }), HasSubstr("empty"));
+}
+
+}  // namespace
+}  // namespace stretto
