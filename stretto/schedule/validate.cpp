@@ -1,0 +1,423 @@
+#include "stretto/schedule/validate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "stretto/schedule/cycles.h"
+#include "stretto/schedule/index.h"
+
+namespace stretto {
+
+namespace {
+
+using Kind = Finding::Kind;
+constexpr std::uint32_t none = ActionIndex::none;
+
+void check_shape(const Schedule& s, const ValidateOptions& o, Validation& v) {
+  auto wrong = [&](std::string where, std::string hint, std::string what) {
+    v.faults.push_back({Kind::shape, {std::move(where), std::move(what), std::move(hint)}, {}});
+  };
+  if (s.rows.empty()) wrong("rows", "add one row per actor", "the schedule has no rows");
+  if (o.actors > 0 && !s.rows.empty() && s.actors() != o.actors) {
+    wrong("rows", fmt::format("write one row per actor, or ask for {} actors", s.actors()),
+          fmt::format("{} rows for {} actors", s.actors(), o.actors));
+  }
+  if (o.stages > 0 && s.stages != o.stages) {
+    wrong("stages", fmt::format("ask for {} stages, or change the schedule", s.stages),
+          fmt::format("the schedule has {} stages, {} were asked for", s.stages, o.stages));
+  }
+  if (o.microbatches > 0 && s.microbatches != o.microbatches) {
+    wrong("microbatches", fmt::format("ask for {} microbatches, or change the schedule", s.microbatches),
+          fmt::format("the schedule has {} microbatches, {} were asked for", s.microbatches, o.microbatches));
+  }
+  if (s.stages < 1 || s.stages > 1 << 16)
+    wrong("stages", "1 to 65536 are possible", fmt::format("{} stages", s.stages));
+  if (s.microbatches < 1) wrong("microbatches", "give at least 1", fmt::format("{} microbatches", s.microbatches));
+  if (s.pieces < 1 || s.pieces > 1 << 16)
+    wrong("pieces", "1 to 65536 are possible", fmt::format("{} sequence pieces", s.pieces));
+  if (s.pipes() < 1 || s.pipes() > 2) {
+    wrong("placement", "one placement, or two of a bidirectional schedule", fmt::format("{} placements", s.pipes()));
+  }
+  for (int pipe = 0; pipe < s.pipes(); ++pipe) {
+    const auto& placement = s.actor_of[std::size_t(pipe)];
+    if (placement.size() != std::size_t(std::max(0, s.stages))) {
+      wrong("placement", "name the actor of every stage",
+            fmt::format("{} stages are placed, the schedule has {}", placement.size(), s.stages));
+      continue;
+    }
+    for (std::size_t stage = 0; stage < placement.size(); ++stage) {
+      if (placement[stage] >= 0 && placement[stage] < s.actors()) continue;
+      const std::size_t number = stage + std::size_t(pipe) * placement.size();
+      wrong(fmt::format("stage {}", number), "add the stage's actions to a row, or a row to the schedule",
+            placement[stage] < 0
+                ? "no row has actions of the stage"
+                : fmt::format("the stage is placed on actor {}, there are {} rows", placement[stage], s.actors()));
+    }
+  }
+}
+
+class Checker {
+ public:
+  Checker(const Schedule& s, const ValidateOptions& o, Validation& v) : s_(s), o_(o), ix_(s), v_(v) {}
+
+  void check() {
+    each_action();
+    each_key();
+    overlap_groups();
+    cycles();
+    memory();
+    accumulation();
+  }
+
+ private:
+  std::string name(const Action& a) const { return cell(a, s_.stages); }
+  std::string name(std::uint32_t i) const { return cell(ix_.actions[i], s_.stages); }
+  std::string at(std::uint32_t i) const { return fmt::format("{} (position {})", name(i), ix_.position(i)); }
+  ActionPlace place(std::uint32_t i) const { return {int(ix_.actor[i]), ix_.position(i)}; }
+  static std::string where(ActionPlace p, std::string_view action) {
+    return fmt::format("actor {}, position {}, {}", p.actor, p.position, action);
+  }
+
+  void wrong(Kind kind, std::uint32_t i, std::string what, std::string hint, std::vector<std::uint32_t> others = {}) {
+    Finding f{kind, {where(place(i), name(i)), std::move(what), std::move(hint)}, {place(i)}};
+    for (const std::uint32_t o : others) f.culprits.push_back(place(o));
+    v_.faults.push_back(std::move(f));
+  }
+
+  void each_action() {
+    for (std::uint32_t i = 0; i < ix_.size(); ++i) {
+      const Action& a = ix_.actions[i];
+      if (!ix_.known(a)) {
+        unknown(i, a);
+        continue;
+      }
+      if (const int pipe = pipe_of(s_, a.microbatch); pipe != a.pipe) {
+        Action there = a;
+        there.pipe = std::uint8_t(pipe);
+        wrong(Kind::unknown, i,
+              fmt::format("microbatch {} goes through the {} pipe", a.microbatch, pipe ? "up" : "down"),
+              fmt::format("the down pipe takes microbatches below {}: {} would be {}", s_.microbatches / 2, name(i),
+                          name(there)));
+      }
+      const int holder = s_.actor_of[a.pipe][a.stage];
+      if (holder != int(ix_.actor[i]) && holder >= 0 && holder < s_.actors()) {
+        wrong(Kind::place, i,
+              fmt::format("actor {} does not hold stage {}, actor {} does", ix_.actor[i], a.stage, holder),
+              fmt::format("move it to actor {}'s row", holder));
+      }
+      const std::uint32_t first = ix_.first(ix_.key(a), a.phase);
+      if (first != i) {
+        wrong(Kind::twice, i,
+              fmt::format("the action stands twice, first on actor {} at position {}", ix_.actor[first],
+                          ix_.position(first)),
+              "delete one of them", {first});
+      }
+    }
+  }
+
+  void unknown(std::uint32_t i, const Action& a) {
+    if (a.phase > Phase::R) {
+      wrong(Kind::unknown, i, "the action is of no known phase", "use F, B, I, W or R");
+    } else if (int(a.pipe) >= s_.pipes() || int(a.stage) >= s_.stages) {
+      wrong(Kind::unknown, i,
+            int(a.pipe) >= s_.pipes() ? fmt::format("there is no pipe {}, the schedule has {}", a.pipe, s_.pipes())
+                                      : fmt::format("there is no stage {}, the last is {}", a.stage, s_.stages - 1),
+            "change the stage's number or delete the action");
+    } else if (std::int64_t(a.microbatch) >= s_.microbatches) {
+      wrong(Kind::unknown, i,
+            fmt::format("there is no microbatch {}, the last is {}", a.microbatch, s_.microbatches - 1),
+            "change the microbatch's number or delete the action");
+    } else {
+      wrong(Kind::unknown, i, fmt::format("there is no sequence piece {}, the last is {}", a.piece, s_.pieces - 1),
+            "change the piece's number or delete the action");
+    }
+  }
+
+  // Which of F, B, I, W there are for a (pipe, stage, microbatch, piece), and in what order they stand.
+  void each_key() {
+    Action a;
+    for (int pipe = 0; pipe < s_.pipes(); ++pipe) {
+      for (int stage = 0; stage < s_.stages; ++stage) {
+        a.pipe = std::uint8_t(pipe), a.stage = std::uint16_t(stage), a.microbatch = 0, a.piece = 0;
+        std::size_t key = ix_.key(a);
+        Run forward{Phase::F}, backward{Phase::B};
+        for (int m = 0; m < s_.microbatches; ++m) {
+          for (int piece = 0; piece < s_.pieces; ++piece, ++key) {
+            a.microbatch = std::uint32_t(m), a.piece = std::uint16_t(piece);
+            if (pipe_of(s_, m) == pipe) {
+              forward.add(*this, a, ix_.first(key, Phase::F) == none);
+              backward.add(*this, a, !has_backward(key));
+              halves(key);
+            }
+            order(key, a);
+          }
+        }
+        forward.end(*this);
+        backward.end(*this);
+      }
+    }
+  }
+
+  bool has_backward(std::size_t key) const {
+    return ix_.first(key, Phase::B) != none || ix_.first(key, Phase::I) != none || ix_.first(key, Phase::W) != none;
+  }
+
+  // Neighbouring missing actions of one stage are one fault: "2F3 to 2F7".
+  struct Run {
+    Phase phase;
+    Action first = {}, last = {};
+    std::size_t count = 0;
+
+    void add(Checker& c, const Action& a, bool missing) {
+      if (!missing) return end(c);
+      if (count++ == 0) first = a;
+      last = a;
+    }
+    void end(Checker& c) {
+      if (count) c.missing(phase, first, last, count);
+      count = 0;
+    }
+  };
+
+  void missing(Phase phase, Action first, Action last, std::size_t count) {
+    first.phase = last.phase = phase;
+    const std::size_t key = ix_.key(first);
+    const std::uint32_t partner = phase == Phase::F ? std::min({ix_.first(key, Phase::R), ix_.first(key, Phase::I),
+                                                                ix_.first(key, Phase::B), ix_.first(key, Phase::W)})
+                                                    : ix_.first(key, Phase::F);
+    const std::string what = count == 1 ? name(first) : fmt::format("{} to {}", name(first), name(last));
+    const std::string reason = fmt::format("{} {} missing{}", what, count == 1 ? "is" : "are",
+                                           phase == Phase::B ? " (and there is no I with a W either)" : "");
+    Finding f{Kind::missing, {"", reason, ""}, {}};
+    const int holder = s_.actor_of[first.pipe][first.stage];
+    if (partner != none) {
+      ActionPlace p = place(partner);
+      f.culprits.push_back(p);
+      f.fault.hint =
+          fmt::format("add {} {} {}", count == 1 ? "it" : "them", phase == Phase::F ? "before" : "behind", at(partner));
+      if (phase == Phase::B) ++p.position;
+      f.fault.where = where(p, what);
+    } else if (holder >= 0 && holder < s_.actors()) {
+      f.fault.where = where({holder, int(s_.rows[std::size_t(holder)].size())}, what);
+      f.fault.hint = fmt::format("add {} to actor {}'s row", count == 1 ? "it" : "them", holder);
+    } else {
+      f.fault.where = fmt::format("stage {}, {}", first.stage, what);
+      f.fault.hint = "add a row for the stage's actor";
+    }
+    v_.faults.push_back(std::move(f));
+  }
+
+  void halves(std::size_t key) {
+    const std::uint32_t b = ix_.first(key, Phase::B), i = ix_.first(key, Phase::I), w = ix_.first(key, Phase::W);
+    if (b != none && (i != none || w != none)) {
+      const std::uint32_t other = i != none ? i : w;
+      wrong(Kind::split, b, fmt::format("the full backward stands beside {}", at(other)),
+            i != none && w != none ? "delete it: I and W are there" : "keep either B, or I and W", {other});
+    } else if (i != none && w == none) {
+      Action a = ix_.actions[i];
+      a.phase = Phase::W;
+      wrong(Kind::split, i, "the input gradient has no weight gradient",
+            fmt::format("add {} behind it, or make it B", name(a)));
+    } else if (w != none && i == none) {
+      Action a = ix_.actions[w];
+      a.phase = Phase::I;
+      wrong(Kind::split, w, "the weight gradient has no input gradient",
+            fmt::format("add {} before it, or make it B", name(a)));
+    }
+  }
+
+  // `later` needs what `earlier` made. Only looks at pairs in one row: other rows are for cycles() and place faults.
+  // What stands on the wrong actor has been named already and says nothing about the order there.
+  void ordered(std::uint32_t earlier, std::uint32_t later, std::string_view reason) {
+    if (earlier == none || later == none || ix_.actor[earlier] != ix_.actor[later]) return;
+    if (ix_.misplaced(earlier) || ix_.misplaced(later)) return;
+    if (ix_.item[earlier] == ix_.item[later]) {
+      wrong(Kind::overlap, later,
+            fmt::format("members of one overlap group depend on each other: {} {}", reason, name(earlier)),
+            "take one of them out of the group", {earlier});
+    } else if (earlier > later) {
+      wrong(Kind::order, later, fmt::format("{} {}", reason, at(earlier)),
+            fmt::format("move it behind position {}, or {} before position {}", ix_.position(earlier), name(earlier),
+                        ix_.position(later)),
+            {earlier});
+    }
+  }
+
+  void order(std::size_t key, const Action& a) {
+    const std::uint32_t f = ix_.first(key, Phase::F), b = ix_.first(key, Phase::B), i = ix_.first(key, Phase::I),
+                        w = ix_.first(key, Phase::W), r = ix_.first(key, Phase::R);
+    ordered(f, b, "the backward needs its forward");
+    ordered(f, i, "the backward needs its forward");
+    ordered(i != none ? i : f, w,
+            i != none ? "the weight gradient needs its input gradient" : "the backward needs its forward");
+    if (r != none) {
+      ordered(f, r, "the recompute needs its forward");
+      ordered(r, i, "the backward needs its recompute");
+      ordered(r, b, "the backward needs its recompute");
+    }
+    for (const std::uint32_t x : {f, b, i}) {
+      if (x != none)
+        ordered(ix_.producer(x), x,
+                x == f ? "the forward needs the stage before it," : "the backward needs the stage behind it,");
+    }
+    if (s_.pieces > 1 &&
+        a.piece > 0) {  // keys and values are kept forward; their gradients come back from later pieces
+      ordered(ix_.first(key - 1, Phase::F), f, "the forward needs the piece before it,");
+      for (const Phase p : {Phase::I, Phase::B}) {
+        ordered(ix_.gradient(key), ix_.first(key - 1, p), "the backward needs the piece behind it,");
+      }
+    }
+  }
+
+  void overlap_groups() {
+    for (std::uint32_t r = 0; r + 1 < ix_.row_begin.size(); ++r) {
+      std::unordered_set<std::uint32_t> seen;
+      for (std::uint32_t i = ix_.row_begin[r]; i < ix_.row_begin[r + 1]; ++i) {
+        const std::uint32_t group = ix_.actions[i].overlap;
+        if (group == 0 || (i > ix_.row_begin[r] && ix_.item[i] == ix_.item[i - 1])) continue;
+        if (!seen.insert(group).second) {
+          wrong(Kind::overlap, i, fmt::format("the members of overlap group {} do not stand side by side", group),
+                "move them together, or give this one another number");
+        }
+      }
+    }
+  }
+
+  void cycles() {
+    for (const Cycle& cycle : find_cycles(ix_)) {
+      // The cycle comes from a group alone if some hop needs a member that stands before the one the group waits at.
+      std::uint32_t member = none, best = 0;
+      for (std::size_t h = 0; h < cycle.size(); ++h) {
+        const std::uint32_t needs = cycle[h].needs, stuck = cycle[(h + 1) % cycle.size()].waits;
+        if (needs < stuck) member = needs;
+        const std::uint32_t stuck_best = cycle[(best + 1) % cycle.size()].waits;
+        if (std::int64_t(needs) - stuck < std::int64_t(cycle[best].needs) - stuck_best) best = std::uint32_t(h);
+      }
+      std::string chain;
+      Finding f{member == none ? Kind::cycle : Kind::overlap, {}, {}};
+      for (const CycleHop& hop : cycle) {
+        chain += fmt::format("{} waits at {} for a message from actor {} ({}, position {})",
+                             chain.empty() ? fmt::format("actor {}", ix_.actor[hop.waits]) : ", which", at(hop.waits),
+                             ix_.actor[hop.needs], name(hop.needs), ix_.position(hop.needs));
+        f.culprits.push_back(place(hop.waits));
+        f.culprits.push_back(place(hop.needs));
+      }
+      chain += fmt::format(", which waits at {}", name(cycle[0].waits));
+      const std::uint32_t stuck = cycle[(best + 1) % cycle.size()].waits;
+      f.fault = {
+          where(place(cycle[0].waits), name(cycle[0].waits)),
+          member == none ? "dependency cycle: " + chain : "members of one overlap group depend on each other: " + chain,
+          member == none
+              ? fmt::format("on actor {} move {} before {}", ix_.actor[stuck], at(cycle[best].needs), at(stuck))
+              : fmt::format("take {} out of its group", at(member))};
+      v_.faults.push_back(std::move(f));
+    }
+  }
+
+  // F keeps an activation, B or W frees it; the members of an overlap group are all there at once.
+  void memory() {
+    const double unit = double(s_.actors()) / double(s_.stages) / double(s_.pieces);
+    for (std::uint32_t r = 0; r + 1 < ix_.row_begin.size(); ++r) {
+      std::int64_t live = 0, peak = 0;
+      bool said = false;
+      for (std::uint32_t i = ix_.row_begin[r]; i < ix_.row_begin[r + 1];) {
+        std::uint32_t end = i;
+        std::int64_t freed = 0;
+        for (; end < ix_.row_begin[r + 1] && ix_.item[end] == ix_.item[i]; ++end) {
+          const Phase p = ix_.actions[end].phase;
+          live += p == Phase::F;
+          freed += p == Phase::B || p == Phase::W;
+          if (o_.memory > 0 && !said && double(live) * unit > o_.memory * (1 + 1e-9)) {
+            said = true;
+            wrong(Kind::memory, end,
+                  fmt::format("{:g} full-stage activations are live, the cap is {:g}", double(live) * unit, o_.memory),
+                  "move a backward before it, raise the cap, or take a schedule with a shorter warm-up");
+          }
+        }
+        peak = std::max(peak, live);
+        live -= freed;
+        i = end;
+      }
+      v_.peak.push_back(double(peak) * unit);
+    }
+  }
+
+  void note(Kind kind, std::string where, std::string what, std::string hint, std::vector<ActionPlace> culprits = {}) {
+    v_.notes.push_back({kind, {std::move(where), std::move(what), std::move(hint)}, std::move(culprits)});
+  }
+
+  // One note per stage, at its first step back.
+  void accumulation() {
+    struct Last {
+      std::int64_t microbatch = -1;
+      int piece = 0;
+      bool said = false;
+    };
+    std::vector<Last> last(std::size_t(s_.pipes()) * std::size_t(s_.stages));
+    for (std::uint32_t i = 0; i < ix_.size(); ++i) {
+      const Action& a = ix_.actions[i];
+      if ((a.phase != Phase::B && a.phase != Phase::W) || !ix_.known(a) || ix_.misplaced(i)) continue;
+      Last& l = last[std::size_t(a.pipe) * std::size_t(s_.stages) + a.stage];
+      const bool back = a.microbatch < l.microbatch || (a.microbatch == l.microbatch && a.piece > l.piece);
+      if (back && !l.said) {
+        l.said = true;
+        note(Kind::accumulation, where(place(i), name(i)),
+             fmt::format("stage {} adds the gradient of microbatch {} after that of {}: results are equal to "
+                         "tolerance, not bit-equal",
+                         a.stage, a.microbatch, l.microbatch),
+             "order the backwards by ascending microbatch for bit-equal results", {place(i)});
+      }
+      l.microbatch = a.microbatch, l.piece = a.piece;
+    }
+    if (s_.pipes() > 1) {
+      note(Kind::accumulation, "pipes",
+           "a gradient is the sum of two pipes' sums: results are equal to tolerance, not bit-equal", "");
+    }
+    for (int r = 0; r < s_.actors(); ++r) {
+      if (s_.rows[std::size_t(r)].empty()) {
+        note(Kind::idle, fmt::format("actor {}", r), "the actor has nothing to do",
+             "remove its row, or give it a stage");
+      }
+    }
+  }
+
+  const Schedule& s_;
+  const ValidateOptions& o_;
+  ActionIndex ix_;
+  Validation& v_;
+};
+
+}  // namespace
+
+std::vector<Fault> Validation::all_faults() const {
+  std::vector<Fault> all;
+  for (const Finding& f : faults) all.push_back(f.fault);
+  return all;
+}
+
+std::string Validation::str() const {
+  std::string s;
+  for (const Finding& f : faults) s += f.fault.str() + "\n";
+  for (const Finding& n : notes) s += "note: " + n.fault.str() + "\n";
+  return s;
+}
+
+Validation validate(const Schedule& s, const ValidateOptions& options) {
+  Validation v;
+  check_shape(s, options, v);
+  if (ActionIndex::fits(s)) {
+    Checker(s, options, v).check();
+  } else if (v.faults.empty()) {
+    v.faults.push_back(
+        {Kind::missing,
+         fault("schedule", "check the numbers of stages and microbatches for a slip or a gap",
+               "{} stages, {} microbatches and {} sequence pieces need at least {:.0f} actions, there are {}", s.stages,
+               s.microbatches, s.pieces, 2.0 * s.stages * s.microbatches * s.pieces, s.actions()),
+         {}});
+  }
+  return v;
+}
+
+}  // namespace stretto
