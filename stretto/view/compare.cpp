@@ -1,0 +1,59 @@
+#include "stretto/view/compare.h"
+
+#include <algorithm>
+#include <map>
+
+#include "stretto/view/scene.h"
+
+namespace stretto {
+namespace {
+
+struct Sum {
+  int count = 0;
+  double total = 0;
+};
+
+// Order of the enum, phases before lanes.
+using Kinds = std::map<std::pair<int, int>, Sum>;
+
+Kinds kinds_of(const Scene& s) {
+  Kinds kinds;
+  for (const Track& track : s.tracks)
+    for (const Bar& b : track.bars) {
+      const bool phase = b.span->action && track.lane == Lane::compute;
+      const Lane lane = track.lane == Lane::compute ? Lane::other : track.lane;
+      Sum& sum = kinds[phase ? std::pair(0, int(b.span->action->phase)) : std::pair(1, int(lane))];
+      ++sum.count;
+      sum.total += b.end - b.start;
+    }
+  return kinds;
+}
+
+Sum idle(const Timeline& t) {
+  Sum sum;
+  for (int a = 0; a < t.actors; ++a) ++sum.count, sum.total += std::max(0.0, t.makespan() - t.busy(a));
+  return sum;
+}
+
+}  // namespace
+
+double KindDifference::percent() const { return mean() > 0 && other_count > 0 ? 100 * (other_mean() / mean() - 1) : 0; }
+
+std::vector<KindDifference> compare(const Timeline& first, const Timeline& other) {
+  Kinds a = kinds_of(scene(first)), b = kinds_of(scene(other));
+  a[{2, 0}] = idle(first);
+  b[{2, 0}] = idle(other);
+  Kinds all = a;
+  all.insert(b.begin(), b.end());
+  std::vector<KindDifference> out;
+  for (const auto& [key, unused] : all) {
+    const Sum x = a[key], y = b[key];
+    const std::string kind = key.first == 0   ? std::string(1, letter(Phase(key.second)))
+                             : key.first == 1 ? std::string(name_of(Lane(key.second)))
+                                              : "idle";
+    out.push_back({kind, x.count, y.count, x.total, y.total});
+  }
+  return out;
+}
+
+}  // namespace stretto

@@ -1,0 +1,241 @@
+#include "stretto/view/svg.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <set>
+
+#include "stretto/view/escape.h"
+#include "stretto/view/palette.h"
+
+namespace stretto {
+namespace {
+
+constexpr double kBar = 24, kGap = 3, kStrip = 7, kMemory = 26, kLegend = 26, kTitle = 26, kAxis = 22, kMargin = 14;
+constexpr double kLabelSize = 11;
+
+// Two decimals are enough for a pixel; trailing zeros only make the file longer.
+std::string px(double v) {
+  std::string s = fmt::format("{:.2f}", v);
+  s.erase(s.find_last_not_of('0') + 1);
+  if (s.back() == '.') s.pop_back();
+  return s == "-0" ? "0" : s;
+}
+
+double text_width(std::string_view s, double size) { return 0.6 * size * double(s.size()); }
+
+std::string fill_class(const Bar& b) {
+  if (b.span->action && b.span->lane == Lane::compute)
+    return fmt::format("{}{}", letter(b.span->action->phase), b.chunk);
+  switch (b.span->lane) {
+    case Lane::message:
+      return "msg";
+    case Lane::collective:
+      return "col";
+    default:
+      return "oth";
+  }
+}
+
+class Picture {
+ public:
+  Picture(std::span<const Timeline> timelines, const SvgOptions& o) : timelines_(timelines), options_(o) {
+    double shortest = 0;
+    int actors = 1;
+    for (const Timeline& t : timelines) {
+      scenes_.push_back(scene(t));
+      length_ = std::max(length_, scenes_.back().length);
+      chunks_ = std::max(chunks_, scenes_.back().chunks);
+      actors = std::max(actors, t.actors);
+      const double s = scenes_.back().shortest;
+      if (s > 0 && (shortest == 0 || s < shortest)) shortest = s;
+      for (const Span& span : t.spans)
+        if (span.action) digits_ = std::max(digits_, caption(span).size());
+    }
+    left_ = kMargin + text_width(fmt::format("actor {}", actors - 1), 12) + 6;
+    right_ = kMargin + 100;
+    double chart = 800;
+    if (shortest > 0 && length_ > 0) {
+      const double readable = std::max(13.0, text_width(std::string(digits_, '0'), 9) + 3);
+      chart = std::clamp(length_ / shortest * 24, 640.0, 1040.0);
+      chart = std::max(chart, std::min(length_ / shortest * readable, 4000.0));
+    }
+    if (o.width > 0) chart = std::max(50.0, o.width - left_ - right_);
+    scale_ = length_ > 0 ? chart / length_ : 0;
+    width_ = left_ + chart + right_;
+  }
+
+  std::string str() {
+    double y = kMargin;
+    y = legend(y);
+    for (std::size_t i = 0; i < scenes_.size(); ++i) y = panel(scenes_[i], y);
+    y += kMargin / 2;
+    return fmt::format(
+               "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
+               "font-family=\"system-ui, 'DejaVu Sans', Helvetica, Arial, sans-serif\" font-size=\"12\" "
+               "role=\"img\">\n",
+               px(std::ceil(width_)), px(std::ceil(y))) +
+           style() + fmt::format("<rect class=\"bg\" width=\"100%\" height=\"100%\" rx=\"6\"/>\n") + body_ + "</svg>\n";
+  }
+
+ private:
+  template <class... A>
+  void add(fmt::format_string<A...> f, A&&... a) {
+    fmt::format_to(std::back_inserter(body_), f, std::forward<A>(a)...);
+  }
+
+  double x(double t) const { return left_ + t * scale_; }
+
+  std::string style() const {
+    std::string s =
+        "<style>\n.bg{fill:#fff}.row{fill:#eef0f3}.grid{stroke:#d5d9df;stroke-width:1}"
+        ".t{fill:#1c2430;font-weight:600;font-size:14px}.n{fill:#3a4454}.s{fill:#667080;font-size:11px}"
+        ".e{text-anchor:end}.m{text-anchor:middle}.l{text-anchor:middle;font-size:11px}"
+        ".w{fill:#fff}.k{fill:#000}.mem{fill:#cfd6df;stroke:#7b8797;stroke-width:1}"
+        ".end{stroke:#667080;stroke-dasharray:3 3}\n";
+    for (const Phase p : phases_of(timelines_))
+      for (int c = 0; c < chunks_; ++c) s += fmt::format(".{}{}{{fill:{}}}", letter(p), c, hex(colour(p, c, chunks_)));
+    for (const Lane l : lanes_of(timelines_))
+      s += fmt::format(".{}{{fill:{}}}",
+                       l == Lane::message      ? "msg"
+                       : l == Lane::collective ? "col"
+                                               : "oth",
+                       hex(colour(l)));
+    return s + "\n</style>\n";
+  }
+
+  double legend(double y) {
+    double at = left_;
+    const auto item = [&](std::string_view cls, std::string_view text) {
+      const double w = 22 + text_width(text, 11) + 8;
+      if (at > left_ && at + w > width_ - kMargin) return;
+      add("<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"14\" height=\"12\" rx=\"2\"/>", cls, px(at), px(y + 1));
+      add("<text class=\"s\" x=\"{}\" y=\"{}\">{}</text>\n", px(at + 19), px(y + 11), escape_xml(text));
+      at += w;
+    };
+    const std::vector<Phase> phases = phases_of(timelines_);
+    for (const Phase p : phases) item(fmt::format("{}0", letter(p)), fmt::format("{} {}", letter(p), name_of(p)));
+    if (chunks_ > 1 && chunks_ <= 4 && !phases.empty())
+      for (int c = 0; c < chunks_; ++c)
+        item(fmt::format("{}{}", letter(phases.front()), c), fmt::format("chunk {}", c));
+    for (const Lane l : lanes_of(timelines_))
+      item(l == Lane::message ? "msg" : l == Lane::collective ? "col" : "oth", name_of(l));
+    item("row", "idle");
+    return y + kLegend;
+  }
+
+  double panel(const Scene& s, double y) {
+    const Timeline& t = *s.timeline;
+    const std::string title = t.title.empty() ? "timeline" : t.title;
+    add("<text class=\"t\" x=\"{}\" y=\"{}\">{}</text>", px(left_), px(y + 14), escape_xml(title));
+    add("<text class=\"s\" x=\"{}\" y=\"{}\">{}</text>\n", px(left_ + text_width(title, 14) * 1.08 + 14), px(y + 14),
+        escape_xml(summary(t, options_.clock)));
+    add("<text class=\"s e\" x=\"{}\" y=\"{}\">busy</text>", px(width_ - right_ + 46), px(y + 14));
+    if (!t.memory.empty()) add("<text class=\"s e\" x=\"{}\" y=\"{}\">peak</text>\n", px(width_ - kMargin), px(y + 14));
+    y += kTitle;
+
+    double height = 0;
+    for (std::size_t i = 0; i < s.tracks.size(); ++i) height += advance(s, i);
+    const double step = tick_step(length_, std::max(2, int(length_ * scale_ / 60)));
+    for (int k = 0; k * step <= length_ * (1 + 1e-9); ++k) {
+      if (length_ <= 0) break;
+      add("<path class=\"grid\" d=\"M{} {}v{}\"/>", px(x(k * step)), px(y - 3), px(height + 6));
+      add("<text class=\"s m\" x=\"{}\" y=\"{}\">{}</text>\n", px(x(k * step)), px(y + height + 16),
+          time_text(k * step, options_.clock));
+    }
+    if (scenes_.size() > 1) add("<path class=\"end\" d=\"M{} {}v{}\"/>\n", px(x(s.length)), px(y - 3), px(height + 6));
+    for (std::size_t i = 0; i < s.tracks.size(); ++i) {
+      const Track& track = s.tracks[i];
+      draw(track, s, y);
+      y += advance(s, i);
+      if (last_of_actor(s, i)) memory(t, s, track.actor, y - 2 * kGap - kMemory);
+    }
+    return y + kAxis + kGap;
+  }
+
+  static bool last_of_actor(const Scene& s, std::size_t i) {
+    return i + 1 == s.tracks.size() || s.tracks[i + 1].actor != s.tracks[i].actor;
+  }
+
+  static double height_of(const Track& track) {
+    return track.lane != Lane::compute ? kStrip : (track.slots > 1 ? 1.5 : 1) * kBar;
+  }
+
+  // From the top of one track to the top of the next.
+  double advance(const Scene& s, std::size_t i) const {
+    const double below = last_of_actor(s, i) ? kGap + (options_.memory ? kMemory + kGap : 0) : 0;
+    return height_of(s.tracks[i]) + 2 + below;
+  }
+
+  void draw(const Track& track, const Scene& s, double y) {
+    const Timeline& t = *s.timeline;
+    const bool main = track.lane == Lane::compute;
+    const double height = height_of(track);
+    if (main) {
+      add("<text class=\"n e\" x=\"{}\" y=\"{}\">actor {}</text>", px(left_ - 8), px(y + height / 2 + 4), track.actor);
+      add("<text class=\"s e\" x=\"{}\" y=\"{}\">{:.0f}%</text>", px(width_ - right_ + 46), px(y + height / 2 + 4),
+          100 * (1 - t.bubble(track.actor)));
+      if (track.actor < int(t.memory.size()))
+        add("<text class=\"s e\" x=\"{}\" y=\"{}\">{}</text>", px(width_ - kMargin), px(y + height / 2 + 4),
+            escape_xml(t.memory_unit == "bytes" ? memory_text(t.peak(track.actor), t.memory_unit)
+                                                : fmt::format("{:.4g}", t.peak(track.actor))));
+      add("\n<rect class=\"row\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n", px(x(0)), px(y),
+          px(s.length * scale_), px(height));
+    }
+    for (const Bar& b : track.bars) {
+      // Half a pixel between neighbours keeps them apart without a stroke, which would swallow narrow bars.
+      const double full = (b.end - b.start) * scale_, gap = std::min(1.0, full / 6);
+      const double h = height / b.slots, top = y + h * b.slot, w = std::max(full - gap, 0.3), from = x(b.start);
+      add("<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"{}/>", fill_class(b), px(from), px(top),
+          px(w), px(h - (b.slots > 1 ? 0.5 : 0)), w > 6 && main ? " rx=\"2\"" : "");
+      if (main) label(b, s, from + w / 2, top, w, h);
+    }
+    add("\n");
+  }
+
+  void label(const Bar& b, const Scene&, double centre, double top, double w, double h) {
+    const std::string text = caption(*b.span);
+    const double letters = double(b.span->action ? digits_ : std::max<std::size_t>(text.size(), 1));
+    const double size = std::min({kLabelSize, h - 2, (w - 1.5) / (0.62 * letters)});
+    if (text.empty() || size < 6) return;
+    const Rgb fill = b.span->action ? colour(b.span->action->phase, b.chunk, chunks_) : colour(Lane::other);
+    const bool white = ink_on(fill) == Rgb{255, 255, 255};
+    add("<text class=\"l {}\" x=\"{}\" y=\"{}\"{}>{}</text>", white ? "w" : "k", px(centre),
+        px(top + h / 2 + size * 0.36), size < kLabelSize ? fmt::format(" style=\"font-size:{}px\"", px(size)) : "",
+        escape_xml(text));
+  }
+
+  void memory(const Timeline& t, const Scene& s, int actor, double y) {
+    if (!options_.memory || actor >= int(t.memory.size()) || t.memory[actor].empty()) return;
+    double most = 0;
+    for (const Scene& other : scenes_) most = std::max(most, peak_memory(*other.timeline));
+    if (!(most > 0)) return;
+    std::string d = fmt::format("M{} {}", px(x(0)), px(y + kMemory));
+    for (std::size_t i = 0; i < t.memory[actor].size(); ++i) {
+      const auto& [time, amount] = t.memory[actor][i];
+      // Only the last of several changes at one time can be seen.
+      if (i + 1 < t.memory[actor].size() && t.memory[actor][i + 1].first <= time) continue;
+      d += fmt::format("H{}V{}", px(x(std::clamp(time - s.origin, 0.0, s.length))),
+                       px(y + kMemory - amount / most * (kMemory - 2)));
+    }
+    d += fmt::format("H{}V{}Z", px(x(s.length)), px(y + kMemory));
+    add("<path class=\"mem\" d=\"{}\"/>\n", d);
+  }
+
+  std::span<const Timeline> timelines_;
+  const SvgOptions& options_;
+  std::vector<Scene> scenes_;
+  double length_ = 0, scale_ = 0, left_ = 0, right_ = 0, width_ = 0;
+  int chunks_ = 1;
+  std::size_t digits_ = 1;  // of the longest microbatch number: all are written in one size
+  std::string body_;
+};
+
+}  // namespace
+
+std::string svg(std::span<const Timeline> timelines, const SvgOptions& o) { return Picture(timelines, o).str(); }
+std::string svg(const Timeline& t, const SvgOptions& o) { return svg(std::span<const Timeline>(&t, 1), o); }
+
+}  // namespace stretto
