@@ -88,7 +88,8 @@ inline Range between(double least, double most) { return {.least = least, .most 
 
 class FieldReader {
  public:
-  explicit FieldReader(const Field& root);
+  explicit FieldReader(const Field& root);  // which must outlive it
+  explicit FieldReader(Field&&) = delete;
 
   bool has(std::string_view key) const;  // present and not null; does not mark it as known
 
