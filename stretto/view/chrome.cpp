@@ -46,7 +46,7 @@ class Trace {
       for (const auto& [time, amount] : t.memory[a])
         if (std::isfinite(time) && std::isfinite(amount))
           event(R"({{"ph":"C","name":{},"pid":{},"ts":{},"args":{{"live":{}}}}})",
-                json_text("memory, " + t.memory_unit), first_pid + a, micro(nano(time - s.origin)), amount);
+                quoted_json("memory, " + t.memory_unit), first_pid + a, micro(nano(time - s.origin)), amount);
   }
 
   std::string str() const { return "{\"traceEvents\":[\n" + events_ + "\n],\"displayTimeUnit\":\"ms\"}\n"; }
@@ -69,7 +69,7 @@ class Trace {
     const int pid = first_pid + track.actor;
     if (track.lane == Lane::compute) {
       const std::string name = fmt::format("{}actor {}", named && !t.title.empty() ? t.title + ": " : "", track.actor);
-      event(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":{}}}}})", pid, json_text(name));
+      event(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":{}}}}})", pid, quoted_json(name));
       event(R"({{"ph":"M","name":"process_sort_index","pid":{0},"args":{{"sort_index":{0}}}}})", pid);
     }
     std::vector<Bar> bars = track.bars;  // the longer of two that start together is the outer one
@@ -86,7 +86,7 @@ class Trace {
         const std::string name =
             k ? fmt::format("{} {}", name_of(track.lane), k + 1) : std::string(name_of(track.lane));
         event(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})", pid, tid(track, k),
-              json_text(name));
+              quoted_json(name));
         event(R"({{"ph":"M","name":"thread_sort_index","pid":{0},"tid":{1},"args":{{"sort_index":{1}}}}})", pid,
               tid(track, k));
       }
@@ -113,9 +113,9 @@ class Trace {
                               name_of(a.phase), a.stage, a.microbatch, a.pipe, a.piece, b.chunk);
     }
     if (!span.waited.empty())
-      arguments += fmt::format(R"({}"waited for":{})", arguments.empty() ? "" : ",", json_text(span.waited));
+      arguments += fmt::format(R"({}"waited for":{})", arguments.empty() ? "" : ",", quoted_json(span.waited));
     if (name.empty()) name = category;
-    event(R"({{"ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}}}})", json_text(name),
+    event(R"({{"ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}}}})", quoted_json(name),
           category, s.pid, s.tid, micro(s.start), micro(s.end - s.start), arguments);
   }
 

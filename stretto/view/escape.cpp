@@ -38,7 +38,7 @@ std::string escape_xml(std::string_view text) {
   return out;
 }
 
-std::string json_text(std::string_view text) {
+std::string quoted_json(std::string_view text) {
   std::string out;
   for (const char c : nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)) {
     if (c == '<')

@@ -32,7 +32,7 @@ class Data {
     std::string styles, strings;
     for (const auto& [fill, ink] : styles_)
       styles += fmt::format("{}[\"{}\",\"{}\"]", styles.empty() ? "" : ",", hex(fill), hex(ink));
-    for (const std::string& s : strings_) strings += fmt::format("{}{}", strings.empty() ? "" : ",", json_text(s));
+    for (const std::string& s : strings_) strings += fmt::format("{}{}", strings.empty() ? "" : ",", quoted_json(s));
     text = fmt::format("{{\"seconds\":{},\"styles\":[{}],\"strings\":[{}],\n\"timelines\":[{}]}}",
                        clock == Clock::seconds, styles, strings, bodies);
   }
@@ -81,8 +81,8 @@ class Data {
     for (int a = 0; a < t.actors; ++a) busy += fmt::format("{}{}", a ? "," : "", number(1 - t.bubble(a)));
     return fmt::format(
         "{{\"title\":{},\"actors\":{},\"length\":{},\"busy\":[{}],\"unit\":{},\"memory\":[{}],\n\"tracks\":[{}]}}",
-        json_text(title_of(t, index)), std::max(0, t.actors), number(s.length), busy, json_text(t.memory_unit), memory,
-        tracks);
+        quoted_json(title_of(t, index)), std::max(0, t.actors), number(s.length), busy, quoted_json(t.memory_unit),
+        memory, tracks);
   }
 
   std::vector<std::pair<Rgb, Rgb>> styles_;

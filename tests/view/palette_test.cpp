@@ -85,7 +85,7 @@ TEST(Escape, XmlKeepsGoodTextAndReplacesTheRest) {
 }
 
 TEST(Escape, JsonIsAsciiAndSafeInsideScript) {
-  EXPECT_EQ(json_text("a\"\\\n</script>µ"), R"("a\"\\\n\u003c/script>\u00b5")");
+  EXPECT_EQ(quoted_json("a\"\\\n</script>µ"), R"("a\"\\\n\u003c/script>\u00b5")");
 }
 
 }  // namespace
