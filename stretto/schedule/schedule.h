@@ -70,6 +70,7 @@ struct Request {
   int pieces = 1;           // sequence pieces (seq-1f1b)
   Times times = {};         // for builders that look at times (zb-auto)
   double memory = 0;        // cap in full-stage activations per actor (zb-auto); 0: the builder's default
+  double freed_by_i = 0.5;  // share of an activation that I frees already when zb-auto counts against the cap
   bool descending = false;  // backward order of gpipe and looped-bfs
 };
 

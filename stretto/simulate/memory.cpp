@@ -4,8 +4,9 @@
 
 namespace stretto {
 
-Memory::Memory(const Schedule& s, const ScheduleTape& t, const std::vector<StageCost>& costs, Unit unit)
-    : s_(s), t_(t) {
+Memory::Memory(const Schedule& s, const ScheduleTape& t, const std::vector<StageCost>& costs, double freed_by_i,
+               Unit unit)
+    : s_(s), t_(t), freed_by_i_(freed_by_i) {
   for (const StageCost& c : costs) {
     const double whole =
         unit == Unit::bytes ? c.activation_bytes / s.pieces : double(s.actors()) / (double(s.stages) * s.pieces);
@@ -33,12 +34,12 @@ Memory::Change Memory::change(const TapeItem& item, const Row& row) const {
         c.adds += whole - kept;
         break;
       case Phase::W:
-        c.frees += whole;
+        c.frees += whole * (1 - freed_by_i_);
         break;
       case Phase::B:
-        c.frees += whole;
-        [[fallthrough]];
-      case Phase::I:  // inside a group the implied recompute has no node of its own
+      case Phase::I:
+        c.frees += a.phase == Phase::B ? whole : whole * freed_by_i_;
+        // Inside a group the implied recompute has no node of its own.
         if (item.count > 1 && !in_row) c.adds += whole - kept;
         break;
     }

@@ -1,7 +1,7 @@
 // How much a schedule's rows keep alive: F adds a stage's activations, W or B frees them; under recompute F keeps only
 // its inputs and R adds the rest.
 //
-//   Memory memory(schedule, tape, costs, Memory::Unit::activations);
+//   Memory memory(schedule, tape, costs, 0, Memory::Unit::activations);
 //   memory.peaks();
 #pragma once
 #include <utility>
@@ -15,7 +15,7 @@ class Memory {
  public:
   enum class Unit { activations, bytes };  // activations: those of one full stage (all chunks) and one microbatch
 
-  Memory(const Schedule&, const ScheduleTape&, const std::vector<StageCost>&, Unit);
+  Memory(const Schedule&, const ScheduleTape&, const std::vector<StageCost>&, double freed_by_i, Unit);
 
   std::vector<double> peaks() const;                                                // per actor; times do not matter
   std::vector<std::vector<std::pair<double, double>>> curves(const Player&) const;  // per actor (time, live)
@@ -28,6 +28,7 @@ class Memory {
 
   const Schedule& s_;
   const ScheduleTape& t_;
+  double freed_by_i_;
   std::vector<double> whole_, kept_;  // per stage: a piece's activations; the part of them that F keeps
   std::vector<char> recomputes_;      // per stage: R is implied
 };

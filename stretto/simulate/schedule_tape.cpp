@@ -151,6 +151,10 @@ std::vector<StageCost> stage_costs(const Schedule& s, const SimulateOptions& o) 
       }
     }
   }
+  if (!(o.freed_by_i >= 0 && o.freed_by_i <= 1)) {
+    throw Error("simulate", "an input gradient cannot free {} of an activation", o.freed_by_i)
+        .hint("give a share of 0 to 1");
+  }
   if (!finite(o.times.message) || !finite(o.overlap) || !finite(o.epilogue)) {
     throw Error("simulate", "message time {}, overlap {}, epilogue {}", o.times.message, o.overlap, o.epilogue)
         .hint("times are finite and not negative");

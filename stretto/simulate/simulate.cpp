@@ -153,7 +153,8 @@ Prediction simulate(const Schedule& s, const SimulateOptions& o) {
 
   const bool sizes = std::any_of(costs.begin(), costs.end(),
                                  [](const StageCost& c) { return c.activation_bytes > 0 || c.weight_bytes > 0; });
-  const Memory activations(s, t, costs, Memory::Unit::activations), bytes(s, t, costs, Memory::Unit::bytes);
+  const Memory activations(s, t, costs, o.freed_by_i, Memory::Unit::activations),
+      bytes(s, t, costs, o.freed_by_i, Memory::Unit::bytes);
   p.peak = activations.peaks();
   p.weights.resize(actors);
   if (sizes) p.peak_bytes = bytes.peaks(), p.weight_bytes.resize(actors);

@@ -35,6 +35,7 @@ struct SimulateOptions {
   std::function<Link(int from, int to)> link = {};  // between actors; absent: {times.message, no limit}
   bool contention = false;                          // one message at a time from one actor to another
   double overlap = 1;     // an overlap group takes this share of its members' sum, or its longest member
+  double freed_by_i = 0;  // share of an activation that I frees already; the rest waits for W
   double epilogue = 0;    // what every actor does between two steps (norm, update)
   int repeats = 32;       // steps to play at most while looking for the period; 0: no period
   bool timeline = true;   // false: numbers only

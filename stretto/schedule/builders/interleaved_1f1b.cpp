@@ -1,0 +1,8 @@
+#include "stretto/schedule/builders/common.h"
+#include "stretto/schedule/builders/interleaved.h"
+
+namespace stretto::builders {
+
+Schedule interleaved_1f1b(const Request& r) { return interleave(r, "interleaved-1f1b", 0); }
+
+}  // namespace stretto::builders
