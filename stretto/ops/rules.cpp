@@ -66,4 +66,15 @@ ViewMap by_name(const DimSet& operand, const DimSet& result) {
 
 ViewMap in_order(const DimSet& operand) { return by_name(operand, operand); }
 
+void vector_along(const OpCall& c, int i, DimId only) {
+  if (c.in(i).dims != DimSet{only})
+    throw Error(c.node.op->name, "operand {} is {}, not a vector along '{}'", i + 1, c.describe(i),
+                c.graph.dim(only).name)
+        .hint("give it the one dim {}", c.graph.dim(only).str());
+  if (c.in(i).dtype != c.in(0).dtype)
+    throw Error(c.node.op->name, "{} is {} and {} is {}", c.describe(0), name_of(c.in(0).dtype), c.describe(i),
+                name_of(c.in(i).dtype))
+        .hint("cast one of them: cast(x, {})", name_of(c.in(0).dtype));
+}
+
 }  // namespace stretto::rules

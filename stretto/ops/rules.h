@@ -21,6 +21,8 @@ std::vector<Type> float_unary(const OpCall&);
 // The id of a dim the user named; an Error says so when x has none of that name or size.
 DimId dim_of(std::string_view where, Tensor x, const Dim& named);
 DimSet dims_of(std::string_view where, Tensor x, const Dims& named);
+// Operand i has this one dim and the dtype of operand 0, or an Error says so.
+void vector_along(const OpCall&, int i, DimId only);
 
 // Views: every dim of the result is the operand's of the same name (or new: broadcast), or they match one to one.
 ViewMap by_name(const DimSet& operand, const DimSet& result);

@@ -5,7 +5,8 @@
 #include <optional>
 
 #include "stretto/kernels/cpu/blas.h"
-#include "stretto/kernels/cpu/walk.h"
+#include "stretto/kernels/cpu/padding.h"
+#include "stretto/kernels/cpu/with_float.h"
 
 namespace stretto {
 namespace {
@@ -30,8 +31,7 @@ Groups groups_of(const Call& call) {
     std::vector<Axis>& axes = groups.axes[g];
     std::vector<Axis> single;
     for (DimId d : dims[g]) {
-      // Padding takes no part in sums; elsewhere it is computed along and nobody looks at it.
-      const i64 size = g == summed ? std::min(a.valid(d), b.valid(d)) : c.size(d);
+      const i64 size = g == summed ? std::min(a.valid(d), b.valid(d)) : c.valid(d);  // padding takes no part
       if (size != 1) single.push_back({size, a.stride(d), b.stride(d), c.stride(d)});
     }
     std::stable_sort(single.begin(), single.end(),
@@ -73,16 +73,9 @@ std::optional<Matrix> matrix(i64 size_r, i64 stride_r, i64 size_c, i64 stride_c)
 struct Plan {
   i64 m = 1, n = 1, k = 1;
   Matrix a, b, c;
-  Space outer, inner;  // loops around the product: over its results (a, b, c), over further sums (a, b)
+  Nest outer, inner;  // loops around the product: over its results, over further sums
   double calls = 0;
 };
-
-void push(Space& s, const Axis& x, bool with_c) {
-  s.sizes.push_back(x.size);
-  s.strides[0].push_back(x.a);
-  s.strides[1].push_back(x.b);
-  if (with_c) s.strides[2].push_back(x.c);
-}
 
 // The choice of one axis per group that leaves the fewest products to loop over.
 std::optional<Plan> best_plan(const Call& call) {
@@ -110,12 +103,12 @@ std::optional<Plan> best_plan(const Call& call) {
     });
   });
   if (!best) return {};
-  best->outer.strides.resize(3);
-  best->inner.strides.resize(2);
-  for (const Axis& x : g.axes[kept]) push(best->outer, x, true);
+  for (const Axis& x : g.axes[kept]) add_loop(best->outer, x.size, {x.a, x.b, x.c});
   for (const Group which : {rows, columns, summed})
-    for (std::size_t i = 0; i < g.axes[which].size(); ++i)
-      if (i64(i) != chosen[which]) push(which == summed ? best->inner : best->outer, g.axes[which][i], which != summed);
+    for (std::size_t i = 0; i < g.axes[which].size(); ++i) {
+      const Axis& x = g.axes[which][i];
+      if (i64(i) != chosen[which]) add_loop(which == summed ? best->inner : best->outer, x.size, {x.a, x.b, x.c});
+    }
   return best;
 }
 
@@ -126,10 +119,11 @@ bool accepts_gemm(const Call& call) {
 
 Runner prepare_gemm(const Call& call) {
   return with_float(call.out[0].dtype, [&]<class T>() -> Runner {
-    return [p = *best_plan(call), accumulate = call.accumulate](const Args& args) {
+    return [p = *best_plan(call), padding = Padding(call.out[0]), accumulate = call.accumulate](const Args& args) {
       const T *a = args.input<T>(0), *b = args.input<T>(1);
       T* c = args.output<T>();
       const T beta = accumulate && !args.now.overwrite ? T(1) : T(0);
+      if (beta == 0) padding.clear(c);
       const auto product = [&](const T* x, const T* y, T before, T* z) {
         if (p.c.transposed)
           gemm(!p.b.transposed, !p.a.transposed, p.n, p.m, p.k, T(1), y, p.b.leading, x, p.a.leading, before, z,
@@ -138,9 +132,9 @@ Runner prepare_gemm(const Call& call) {
           gemm(p.a.transposed, p.b.transposed, p.m, p.n, p.k, T(1), x, p.a.leading, y, p.b.leading, before, z,
                p.c.leading);
       };
-      walk<3>(p.outer, [&](const std::array<i64, 3>& at) {
+      run_nest(p.outer, [&](Steps at) {
         T before = beta;
-        walk<2>(p.inner, [&](const std::array<i64, 2>& in) {
+        run_nest(p.inner, [&](Steps in) {
           product(a + at[0] + in[0], b + at[1] + in[1], before, c + at[2]);
           before = T(1);
         });
@@ -159,9 +153,9 @@ Tables tables_of(const Call& call) {
   const Groups groups = groups_of(call);
   Tables t;
   for (const Group g : {rows, columns, summed, kept}) {
-    Space s{.strides = std::vector<std::vector<i64>>(3)};
-    for (const Axis& x : groups.axes[g]) push(s, x, true);
-    walk<3>(s, [&](const std::array<i64, 3>& at) {
+    Nest nest;
+    for (const Axis& x : groups.axes[g]) add_loop(nest, x.size, {x.a, x.b, x.c});
+    run_nest(nest, [&](Steps at) {
       t.a[g].push_back(at[0]);
       t.b[g].push_back(at[1]);
       t.c[g].push_back(at[2]);
@@ -181,13 +175,14 @@ bool accepts_packed(const Call& call) {
 
 Runner prepare_packed(const Call& call) {
   return with_float(call.out[0].dtype, [&]<class T>() -> Runner {
-    return [t = tables_of(call), accumulate = call.accumulate](const Args& args) {
+    return [t = tables_of(call), padding = Padding(call.out[0]), accumulate = call.accumulate](const Args& args) {
       const i64 m = t.size(rows), n = t.size(columns), k = t.size(summed);
       const ContractBlock block = contract_block(m, n, k);
       T* pa = reinterpret_cast<T*>(args.scratch);
       T* pb = pa + block.m * block.k;
       T* pc = pb + block.k * block.n;
       const bool add = accumulate && !args.now.overwrite;
+      if (!add) padding.clear(args.output<T>());
       for (std::size_t l = 0; l < t.a[kept].size(); ++l) {
         const T *a = args.input<T>(0) + t.a[kept][l], *b = args.input<T>(1) + t.b[kept][l];
         T* c = args.output<T>() + t.c[kept][l];
@@ -215,9 +210,10 @@ Runner prepare_packed(const Call& call) {
 
 Runner prepare_reference(const Call& call) {
   return with_float(call.out[0].dtype, [&]<class T>() -> Runner {
-    return [t = tables_of(call), accumulate = call.accumulate](const Args& args) {
+    return [t = tables_of(call), padding = Padding(call.out[0]), accumulate = call.accumulate](const Args& args) {
       const T *a = args.input<T>(0), *b = args.input<T>(1);
       const bool add = accumulate && !args.now.overwrite;
+      if (!add) padding.clear(args.output<T>());
       for (std::size_t l = 0; l < t.a[kept].size(); ++l)
         for (std::size_t i = 0; i < t.a[rows].size(); ++i)
           for (std::size_t j = 0; j < t.a[columns].size(); ++j) {

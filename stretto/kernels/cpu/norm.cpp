@@ -1,0 +1,300 @@
+#include "stretto/kernels/cpu/norm.h"
+
+#include <cmath>
+
+#include "stretto/kernels/cpu/lanes.h"
+#include "stretto/kernels/cpu/padding.h"
+#include "stretto/kernels/cpu/with_float.h"
+#include "stretto/ops/layer_norm.h"
+#include "stretto/ops/layer_norm_grad.h"
+#include "stretto/ops/rms_norm.h"
+#include "stretto/ops/rms_norm_grad.h"
+
+namespace stretto {
+namespace {
+
+// Where operands and results stand in the two ops; -1: it has none.
+template <bool centered>
+struct Forward {
+  static constexpr int x = 0, gain = 1, bias = centered ? 2 : -1;
+  static constexpr int y = 0, mean = centered ? 1 : -1, rstd = centered ? 2 : 1;
+};
+template <bool centered>
+struct Backward {
+  static constexpr int x = 0, gain = 1, mean = centered ? 2 : -1, rstd = centered ? 3 : 2, g = centered ? 4 : 3;
+  static constexpr int dx = 0, dgain = 1, dbias = centered ? 2 : -1;
+};
+const View none;
+const View& at(const std::vector<View>& views, int i) { return i < 0 ? none : views[std::size_t(i)]; }
+
+struct Plan {
+  Nest rows;
+  i64 n = 0;  // elements of a row that are no padding
+  double eps = 0;
+  bool accumulate = false;
+  std::vector<Padding> padding;  // per result
+  // Strides along the row, for the reference.
+  i64 x = 1, y = 1, gain = 1, bias = 1, g = 1, dgain = 1, dbias = 1;
+};
+
+template <class A>
+DimId over(const Call& call) {
+  return call.attrs<A>().over;
+}
+
+template <bool centered>
+Plan forward_plan(const Call& call) {
+  using I = Forward<centered>;
+  using A = std::conditional_t<centered, LayerNormAttrs, RmsNormAttrs>;
+  const DimId d = over<A>(call);
+  const View &x = call.in[I::x], &y = call.out[I::y];
+  Plan p{.rows = valid_nest(without(x.dims, {d}), {&x, &y, &at(call.out, I::mean), &call.out[I::rstd]}),
+         .n = x.valid(d),
+         .eps = call.attrs<A>().eps,
+         .x = x.stride(d),
+         .y = y.stride(d),
+         .gain = call.in[I::gain].stride(d),
+         .bias = at(call.in, I::bias).stride(d)};
+  for (const View& v : call.out) p.padding.emplace_back(v);
+  return p;
+}
+
+template <bool centered>
+Plan backward_plan(const Call& call) {
+  using I = Backward<centered>;
+  const DimId d = over<std::conditional_t<centered, LayerNormGradAttrs, RmsNormGradAttrs>>(call);
+  const View &x = call.in[I::x], &g = call.in[I::g], &dx = call.out[I::dx];
+  Plan p{.rows = valid_nest(without(x.dims, {d}), {&x, &g, &dx, &at(call.in, I::mean), &call.in[I::rstd]}),
+         .n = x.valid(d),
+         .accumulate = call.accumulate,
+         .x = x.stride(d),
+         .y = dx.stride(d),
+         .gain = call.in[I::gain].stride(d),
+         .g = g.stride(d),
+         .dgain = call.out[I::dgain].stride(d),
+         .dbias = at(call.out, I::dbias).stride(d)};
+  for (const View& v : call.out) p.padding.emplace_back(v);
+  return p;
+}
+
+template <class T>
+const T* input(const Args& args, int i) {
+  return i < 0 ? nullptr : args.input<T>(i);
+}
+template <class T>
+T* output(const Args& args, int i) {
+  return i < 0 ? nullptr : args.output<T>(i);
+}
+template <class T>
+void clear_padding(const Plan& p, const Args& args, bool add) {
+  for (std::size_t i = add ? 1 : 0; i < p.padding.size(); ++i) p.padding[i].clear(args.output<T>(int(i)));
+}
+
+template <class T, bool centered>
+void forward_rows(const Plan& p, const Args& args) {
+  using I = Forward<centered>;
+  const T *gain = args.input<T>(I::gain), *bias = input<T>(args, I::bias);
+  T *means = output<T>(args, I::mean), *rstds = args.output<T>(I::rstd);
+  const i64 n = p.n;
+  run_nest(p.rows, [&](Steps at) {
+    const T* x = args.input<T>(I::x) + at[0];
+    T mean = 0;
+    if constexpr (centered) mean = lane_sum<T>(n, [&](i64 i) { return x[i]; }) / T(n);
+    const T square = lane_sum<T>(n, [&](i64 i) { return (x[i] - mean) * (x[i] - mean); }) / T(n);
+    const T rstd = 1 / std::sqrt(square + T(p.eps));
+    if (means) means[at[2]] = mean;
+    if (rstds) rstds[at[3]] = rstd;
+    if (!args.out[I::y]) return;
+    T* y = args.output<T>(I::y) + at[1];
+#pragma GCC ivdep
+    for (i64 i = 0; i < n; ++i) {
+      if constexpr (centered)
+        y[i] = (x[i] - mean) * rstd * gain[i] + bias[i];
+      else
+        y[i] = x[i] * rstd * gain[i];
+    }
+  });
+  clear_padding<T>(p, args, false);
+}
+
+template <class T, bool centered>
+void forward_reference(const Plan& p, const Args& args) {
+  using I = Forward<centered>;
+  const T *gain = args.input<T>(I::gain), *bias = input<T>(args, I::bias);
+  T *means = output<T>(args, I::mean), *rstds = args.output<T>(I::rstd);
+  run_nest(p.rows, [&](Steps at) {
+    const T* x = args.input<T>(I::x) + at[0];
+    double mean = 0, square = 0;
+    for (i64 i = 0; i < p.n && centered; ++i) mean += double(x[i * p.x]) / double(p.n);
+    for (i64 i = 0; i < p.n; ++i) {
+      const double z = double(x[i * p.x]) - mean;
+      square += z * z / double(p.n);
+    }
+    const double rstd = 1 / std::sqrt(square + p.eps);
+    if (means) means[at[2]] = T(mean);
+    if (rstds) rstds[at[3]] = T(rstd);
+    if (!args.out[I::y]) return;
+    for (i64 i = 0; i < p.n; ++i)
+      args.output<T>(I::y)[at[1] + i * p.y] =
+          T((double(x[i * p.x]) - mean) * rstd * double(gain[i * p.gain]) + (bias ? double(bias[i * p.bias]) : 0));
+  });
+  clear_padding<T>(p, args, false);
+}
+
+// What a row of the backward pass needs beside its operands.
+template <class T>
+struct Row {
+  const T *x, *g;
+  T* dx;
+  T mean, rstd, a, b;  // a, b: means of g * gain and of g * gain * normalised x
+};
+
+template <class T, bool centered, bool add>
+void write_dx(const Row<T>& r, const T* gain, i64 n) {
+  const T *x = r.x, *g = r.g;
+  T* dx = r.dx;
+#pragma GCC ivdep
+  for (i64 i = 0; i < n; ++i) {
+    const T h = (x[i] - r.mean) * r.rstd;
+    const T value = r.rstd * (g[i] * gain[i] - r.a - h * r.b);
+    dx[i] = add ? dx[i] + value : value;
+  }
+}
+
+// Adds the sums over up to four rows, so that the running sums are loaded and stored once per four.
+template <class T>
+void add_columns(const Row<T>* r, int count, i64 n, T* dgain, T* dbias) {
+  const auto h = [](const Row<T>& row, i64 i) { return (row.x[i] - row.mean) * row.rstd; };
+  if (count == 4) {
+    const Row<T> r0 = r[0], r1 = r[1], r2 = r[2], r3 = r[3];
+    if (dgain) {
+#pragma GCC ivdep
+      for (i64 i = 0; i < n; ++i)
+        dgain[i] += (r0.g[i] * h(r0, i) + r1.g[i] * h(r1, i)) + (r2.g[i] * h(r2, i) + r3.g[i] * h(r3, i));
+    }
+    if (dbias) {
+#pragma GCC ivdep
+      for (i64 i = 0; i < n; ++i) dbias[i] += (r0.g[i] + r1.g[i]) + (r2.g[i] + r3.g[i]);
+    }
+    return;
+  }
+  for (int k = 0; k < count; ++k)
+    for (i64 i = 0; i < n; ++i) {
+      if (dgain) dgain[i] += r[k].g[i] * h(r[k], i);
+      if (dbias) dbias[i] += r[k].g[i];
+    }
+}
+
+template <class T, bool centered>
+void backward_rows(const Plan& p, const Args& args) {
+  using I = Backward<centered>;
+  const bool add = p.accumulate && !args.now.overwrite;
+  const T *gain = args.input<T>(I::gain), *means = input<T>(args, I::mean);
+  T *dgain = args.output<T>(I::dgain), *dbias = output<T>(args, I::dbias);
+  const i64 n = p.n;
+  if (dgain) std::fill_n(dgain, n, T(0));
+  if (dbias) std::fill_n(dbias, n, T(0));
+  Row<T> rows[4];
+  int count = 0;
+  // dx may be g itself: the columns are added up first.
+  const auto flush = [&] {
+    add_columns(rows, count, n, dgain, dbias);
+    for (int k = 0; k < count && args.out[I::dx]; ++k)
+      add ? write_dx<T, centered, true>(rows[k], gain, n) : write_dx<T, centered, false>(rows[k], gain, n);
+    count = 0;
+  };
+  run_nest(p.rows, [&](Steps at) {
+    Row<T>& r = rows[count++];
+    r = {.x = args.input<T>(I::x) + at[0],
+         .g = args.input<T>(I::g) + at[1],
+         .dx = args.out[I::dx] ? args.output<T>(I::dx) + at[2] : nullptr,
+         .mean = means ? means[at[3]] : T(0),
+         .rstd = args.input<T>(I::rstd)[at[4]]};
+    if (args.out[I::dx]) {
+      if constexpr (centered) r.a = lane_sum<T>(n, [&](i64 i) { return r.g[i] * gain[i]; }) / T(n);
+      r.b = lane_sum<T>(n, [&](i64 i) { return r.g[i] * gain[i] * ((r.x[i] - r.mean) * r.rstd); }) / T(n);
+    }
+    if (count == 4) flush();
+  });
+  flush();
+  clear_padding<T>(p, args, add);
+}
+
+template <class T, bool centered>
+void backward_reference(const Plan& p, const Args& args) {
+  using I = Backward<centered>;
+  const bool add = p.accumulate && !args.now.overwrite;
+  const T *gain = args.input<T>(I::gain), *means = input<T>(args, I::mean);
+  T *dgain = args.output<T>(I::dgain), *dbias = output<T>(args, I::dbias);
+  for (i64 i = 0; i < p.n; ++i) {
+    double sum_gain = 0, sum_bias = 0;
+    run_nest(p.rows, [&](Steps at) {
+      const double g = double(args.input<T>(I::g)[at[1] + i * p.g]), mean = means ? double(means[at[3]]) : 0;
+      sum_gain += g * (double(args.input<T>(I::x)[at[0] + i * p.x]) - mean) * double(args.input<T>(I::rstd)[at[4]]);
+      sum_bias += g;
+    });
+    if (dgain) dgain[i * p.dgain] = T(sum_gain);
+    if (dbias) dbias[i * p.dbias] = T(sum_bias);
+  }
+  run_nest(p.rows, [&](Steps at) {
+    if (!args.out[I::dx]) return;
+    const double mean = means ? double(means[at[3]]) : 0, rstd = double(args.input<T>(I::rstd)[at[4]]);
+    double a = 0, b = 0;
+    const auto w = [&](i64 i) { return double(args.input<T>(I::g)[at[1] + i * p.g]) * double(gain[i * p.gain]); };
+    const auto h = [&](i64 i) { return (double(args.input<T>(I::x)[at[0] + i * p.x]) - mean) * rstd; };
+    for (i64 i = 0; i < p.n; ++i) {
+      if (centered) a += w(i) / double(p.n);
+      b += w(i) * h(i) / double(p.n);
+    }
+    for (i64 i = 0; i < p.n; ++i) {
+      T& dx = args.output<T>(I::dx)[at[2] + i * p.y];
+      const double value = rstd * (w(i) - a - h(i) * b);
+      dx = add ? T(double(dx) + value) : T(value);
+    }
+  });
+  clear_padding<T>(p, args, add);
+}
+
+template <bool centered>
+bool unit_forward(const Call& call) {
+  const Plan p = forward_plan<centered>(call);
+  return p.n == 1 || (p.x == 1 && p.y == 1 && p.gain == 1 && (!centered || p.bias == 1));
+}
+template <bool centered>
+bool unit_backward(const Call& call) {
+  const Plan p = backward_plan<centered>(call);
+  return p.n == 1 || (p.x == 1 && p.y == 1 && p.gain == 1 && p.g == 1 && p.dgain == 1 && (!centered || p.dbias == 1));
+}
+
+template <bool centered, auto in_f32, auto in_f64>
+Runner forward(const Call& call) {
+  return [p = forward_plan<centered>(call), run = call.in[0].dtype == f32 ? in_f32 : in_f64](const Args& args) {
+    run(p, args);
+  };
+}
+template <bool centered, auto in_f32, auto in_f64>
+Runner backward(const Call& call) {
+  return [p = backward_plan<centered>(call), run = call.in[0].dtype == f32 ? in_f32 : in_f64](const Args& args) {
+    run(p, args);
+  };
+}
+
+template <bool c>
+constexpr Kernel forward_kernels[] = {
+    {"rows", &unit_forward<c>, &forward<c, &forward_rows<float, c>, &forward_rows<double, c>>},
+    {"reference", nullptr, &forward<c, &forward_reference<float, c>, &forward_reference<double, c>>}};
+template <bool c>
+constexpr Kernel backward_kernels[] = {
+    {"rows", &unit_backward<c>, &backward<c, &backward_rows<float, c>, &backward_rows<double, c>>},
+    {"reference", nullptr, &backward<c, &backward_reference<float, c>, &backward_reference<double, c>>}};
+
+}  // namespace
+
+std::span<const Kernel> norm_kernels(bool centered) {
+  return centered ? std::span(forward_kernels<true>) : std::span(forward_kernels<false>);
+}
+std::span<const Kernel> norm_grad_kernels(bool centered) {
+  return centered ? std::span(backward_kernels<true>) : std::span(backward_kernels<false>);
+}
+
+}  // namespace stretto

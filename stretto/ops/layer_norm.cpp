@@ -1,0 +1,47 @@
+#include "stretto/ops/layer_norm.h"
+
+#include "stretto/ops/layer_norm_grad.h"
+#include "stretto/ops/ops.h"
+#include "stretto/ops/rules.h"
+
+namespace stretto {
+
+Tensor layer_norm(Tensor x, Tensor gain, Tensor bias, Dim over, double eps) {
+  Builder& b = builder_of("layer_norm", {x, gain, bias});
+  return b.emit(layer_norm_op, {x, gain, bias}, LayerNormAttrs{rules::dim_of("layer_norm", x, over), eps});
+}
+
+constinit const Op layer_norm_op{
+    .name = "layer_norm",
+    .infer =
+        [](const OpCall& c) {
+          const DimId over = c.attrs<LayerNormAttrs>().over;
+          rules::float_unary(c);
+          const Type& x = c.in(0);
+          for (int i : {1, 2}) rules::vector_along(c, i, over);
+          const Type rows{x.dtype, without(x.dims, {over})};
+          return std::vector<Type>{x, rows, rows};
+        },
+    .vjp =
+        [](const Vjp& v) {
+          const Tensor dx =
+              layer_norm_grad(v.in[0], v.in[1], v.out[1], v.out[2], v.grad[0], v.attrs<LayerNormAttrs>().over);
+          return std::vector{dx, v.builder.result(dx, 1), v.builder.result(dx, 2)};
+        },
+    .spread = [](const OpCall& c) { return Spread{.serial = {c.attrs<LayerNormAttrs>().over}}; },
+    .cost = rules::streaming<8>,
+    .examples =
+        [](Examples& e) {
+          const Dim a{"a", 3}, b{"b", 2}, m{"m", 7}, one{"one", 1}, wide{"wide", 40};
+          e.add(layer_norm(e.real({a, m}), e.real({m}), e.real({m}), m));
+          e.add(layer_norm(e.real({b, a, wide}), e.real({wide}), e.real({wide}), wide));
+          e.add(layer_norm(e.real({m, a}), e.real({m}), e.real({m}), m, 1e-3));
+          e.add(layer_norm(e.real({m}), e.real({m}), e.real({m}), m));
+          e.add(layer_norm(e.real({a, one}), e.real({one}), e.real({one}), one, 0.1));
+          const Dim p = Dim{"p", 5}.padded(8);
+          e.add(layer_norm(e.real({a, p}), e.real({p}), e.real({p}), p));
+        },
+    .in_place = {{{0, 0}, {-1, -1}}},
+};
+
+}  // namespace stretto

@@ -1,0 +1,42 @@
+#include "stretto/ops/layer_norm_grad.h"
+
+#include "stretto/ops/ops.h"
+#include "stretto/ops/rules.h"
+
+namespace stretto {
+
+Tensor layer_norm_grad(Tensor x, Tensor gain, Tensor mean, Tensor rstd, Tensor g, DimId over) {
+  return x.builder->emit(layer_norm_grad_op, {x, gain, mean, rstd, g}, LayerNormGradAttrs{over});
+}
+
+constinit const Op layer_norm_grad_op{
+    .name = "layer_norm_grad",
+    .infer =
+        [](const OpCall& c) {
+          return std::vector<Type>{c.in(0), c.in(1), c.in(1)};
+        },
+    .spread =
+        [](const OpCall& c) {
+          Spread s{.serial = {c.attrs<LayerNormGradAttrs>().over}, .linear = {4}};
+          for (DimId d : without(c.in(0).dims, s.serial)) s.reduce.push_back({d, Reduce::sum});
+          return s;
+        },
+    .cost = rules::streaming<14>,
+    .examples =
+        [](Examples& e) {
+          const Dim a{"a", 3}, b{"b", 2}, m{"m", 40};
+          const auto one = [&](Dims rows, Dims all, Dim over) {
+            const Tensor dx = layer_norm_grad(e.real(all), e.real({over}), e.real(rows), e.real(rows, 0.5, 2),
+                                              e.real(all), e.builder.intern(over));
+            e.add({dx, e.builder.result(dx, 1), e.builder.result(dx, 2)});
+          };
+          one({a}, {a, m}, m);
+          one({a, b}, {a, m, b}, m);
+          one({}, {m}, m);
+        },
+    .in_place = {{{4, 0}, {0, 0}}},
+    .accumulates = true,
+    .no_gradient = true,
+};
+
+}  // namespace stretto

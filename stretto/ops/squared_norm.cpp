@@ -1,0 +1,40 @@
+#include "stretto/ops/squared_norm.h"
+
+#include "stretto/ops/ops.h"
+#include "stretto/ops/rules.h"
+
+namespace stretto {
+
+Tensor squared_norm(Tensor x) { return builder_of("squared_norm", {x}).emit(squared_norm_op, {x}); }
+
+constinit const Op squared_norm_op{
+    .name = "squared_norm",
+    .infer =
+        [](const OpCall& c) {
+          rules::float_unary(c);
+          return std::vector<Type>{{f64, {}}};
+        },
+    .spread =
+        [](const OpCall& c) {
+          Spread s;
+          for (DimId d : c.in(0).dims) s.reduce.push_back({d, Reduce::sum});
+          return s;
+        },
+    .cost =
+        [](const OpCall& c) {
+          Cost cost = c.streaming(0);
+          cost.flops = 2.0 * double(c.elements(c.in(0)));
+          return cost;
+        },
+    .examples =
+        [](Examples& e) {
+          const Dim a{"a", 3}, b{"b", 40}, one{"one", 1};
+          e.add(squared_norm(e.real({a, b})));
+          e.add(squared_norm(e.real({})));
+          e.add(squared_norm(e.real({one})));
+          e.add(squared_norm(e.real({a, Dim{"v", 5}.padded(8)})));
+        },
+    .no_gradient = true,  // of gradients only; a penalty in a loss is written with square and sum
+};
+
+}  // namespace stretto
