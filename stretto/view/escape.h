@@ -5,7 +5,7 @@
 
 namespace stretto {
 
-std::string escape_xml(std::string_view);  // control characters become spaces, broken UTF-8 becomes U+FFFD
-std::string quoted_json(std::string_view);   // quoted, ASCII only, and without "<", so that it may stand inside <script>
+std::string escape_xml(std::string_view);   // control characters become spaces, broken UTF-8 becomes U+FFFD
+std::string quoted_json(std::string_view);  // quoted, ASCII only, and without "<", so that it may stand inside <script>
 
 }  // namespace stretto

@@ -101,7 +101,7 @@ std::string legend(std::span<const Timeline> timelines) {
   const std::vector<Phase> phases = phases_of(timelines);
   for (const Phase p : phases) item(colour(p, 0, 1), std::string(1, letter(p)), name_of(p));
   if (chunks > 1 && chunks <= 8 && !phases.empty())
-    for (int c = 0; c < chunks; ++c) item(colour(phases.front(), c, chunks), "", fmt::format("chunk {}", c));
+    for (int c = 0; c < chunks; ++c) item(colour(phases.front(), c, chunks), "", chunk_name(timelines, c));
   for (const Lane l : lanes_of(timelines)) item(colour(l), "", name_of(l));
   return out + "</p>\n";
 }

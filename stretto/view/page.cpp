@@ -3,7 +3,7 @@
 namespace stretto {
 
 const std::string_view page_style = R"css(
-:root { --bg: #ffffff; --fg: #1c2430; --soft: #667080; --line: #d5d9df; --row: #eef0f3; --memory: #c9d2dd;
+:root { --bg: #ffffff; --fg: #1c2430; --soft: #667080; --line: #d5d9df; --row: #f3f4f7; --memory: #c9d2dd;
   --edge: #7b8797; --panel: #f7f8fa; }
 @media (prefers-color-scheme: dark) {
   :root { --bg: #12161c; --fg: #e6e9ee; --soft: #98a2b1; --line: #323a46; --row: #1f252e; --memory: #3a4656;

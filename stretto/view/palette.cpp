@@ -53,7 +53,7 @@ Rgb base(Phase p) {
     case Phase::I:
       return {0xe6, 0x9f, 0x00};  // orange, 71
     case Phase::W:
-      return {0xf5, 0xe6, 0x5c};  // yellow, 91
+      return {0xe9, 0xd7, 0x3e};  // yellow, 85
   }
   return {};
 }
@@ -67,7 +67,7 @@ Rgb mix(Rgb a, Rgb b, double share) {
 
 Rgb colour(Phase phase, int chunk, int chunks) {
   if (chunk <= 0 || chunks <= 1) return base(phase);
-  return mix(base(phase), {255, 255, 255}, 0.5 * std::min(chunk, chunks - 1) / (chunks - 1));
+  return mix(base(phase), {255, 255, 255}, 0.43 * std::min(chunk, chunks - 1) / (chunks - 1));
 }
 
 Rgb colour(Lane lane) {

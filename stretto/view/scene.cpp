@@ -178,4 +178,12 @@ std::vector<Lane> lanes_of(std::span<const Timeline> timelines) {
   return {seen.begin(), seen.end()};
 }
 
+std::string chunk_name(std::span<const Timeline> timelines, int chunk) {
+  const bool bidirectional = std::all_of(timelines.begin(), timelines.end(), [](const Timeline& t) {
+    return std::any_of(t.spans.begin(), t.spans.end(), [](const Span& s) { return s.action && s.action->pipe == 1; });
+  });
+  if (bidirectional && chunk < 2) return chunk == 0 ? "down pipe" : "up pipe";
+  return fmt::format("chunk {}", chunk);
+}
+
 }  // namespace stretto

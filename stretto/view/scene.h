@@ -55,5 +55,6 @@ double tick_step(double length, int most);
 // The phases that occur, in the order of the enum; lanes likewise (other than compute).
 std::vector<Phase> phases_of(std::span<const Timeline>);
 std::vector<Lane> lanes_of(std::span<const Timeline>);
+std::string chunk_name(std::span<const Timeline>, int chunk);  // "chunk 1"; "up pipe" when all are bidirectional
 
 }  // namespace stretto

@@ -90,7 +90,7 @@ class Picture {
 
   std::string style() const {
     std::string s =
-        "<style>\n.bg{fill:#fff}.row{fill:#eef0f3}.grid{stroke:#d5d9df;stroke-width:1}"
+        "<style>\n.bg{fill:#fff}.row{fill:#f3f4f7}.grid{stroke:#d5d9df;stroke-width:1}"
         ".t{fill:#1c2430;font-weight:600;font-size:14px}.n{fill:#3a4454}.s{fill:#667080;font-size:11px}"
         ".e{text-anchor:end}.m{text-anchor:middle}.l{text-anchor:middle;font-size:11px}"
         ".w{fill:#fff}.k{fill:#000}.mem{fill:#cfd6df;stroke:#7b8797;stroke-width:1}"
@@ -118,8 +118,7 @@ class Picture {
     const std::vector<Phase> phases = phases_of(timelines_);
     for (const Phase p : phases) item(fmt::format("{}0", letter(p)), fmt::format("{} {}", letter(p), name_of(p)));
     if (chunks_ > 1 && chunks_ <= 4 && !phases.empty())
-      for (int c = 0; c < chunks_; ++c)
-        item(fmt::format("{}{}", letter(phases.front()), c), fmt::format("chunk {}", c));
+      for (int c = 0; c < chunks_; ++c) item(fmt::format("{}{}", letter(phases.front()), c), chunk_name(timelines_, c));
     for (const Lane l : lanes_of(timelines_))
       item(l == Lane::message ? "msg" : l == Lane::collective ? "col" : "oth", name_of(l));
     item("row", "idle");

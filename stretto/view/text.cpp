@@ -207,7 +207,9 @@ class Chart {
       best[h] = covered;
       Glyph& g = line[h / 2];
       (h % 2 ? g.right : g.left) = shade(b, scene_.chunks);
-      if (options_.colour == Colour::none) g.character = symbol(*b.span);
+      // Below the numbered line of a bar that takes several lines stands nothing but its body.
+      const bool body = numbered_ && b.slots == 1 && line_index > 0;
+      if (options_.colour == Colour::none) g.character = body ? '-' : symbol(*b.span);
     });
   }
 
@@ -265,7 +267,7 @@ std::string legend(const Timeline& t, int chunks, const TextOptions& o) {
   for (const Phase p : phases_of(one)) add(std::string(1, letter(p)), name_of(p), colour(p, 0, 1));
   if (chunks > 1 && o.colour != Colour::none && !phases_of(one).empty())
     for (int c = 0; c < std::min(chunks, 4); ++c)
-      add("  ", fmt::format("chunk {}", c), colour(phases_of(one).front(), c, chunks));
+      add("  ", chunk_name(one, c), colour(phases_of(one).front(), c, chunks));
   for (const Lane l : lanes_of(one)) {
     if (o.lanes) add(l == Lane::message ? ">" : l == Lane::collective ? "=" : "*", name_of(l), colour(l));
   }

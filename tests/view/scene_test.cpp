@@ -64,6 +64,8 @@ TEST(Scene, UpPipeIsAChunkOfItsOwn) {
   const Scene s = scene(t);
   EXPECT_EQ(s.chunks, 2);
   EXPECT_EQ(s.tracks[0].bars[1].chunk, 1);
+  EXPECT_EQ(chunk_name(std::vector{t}, 1), "up pipe");
+  EXPECT_EQ(chunk_name(std::vector{t, sample::looped_bfs(2, 2, 2)}, 1), "chunk 1");
 }
 
 TEST(Scene, TickStepIsRoundAndFewEnough) {

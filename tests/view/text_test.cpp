@@ -61,6 +61,7 @@ TEST(GanttText, OverlappedActionsStandOnLinesAboveEachOther) {
   EXPECT_NE(lines[2].find("F1"), std::string::npos);
   EXPECT_EQ(lines[2].find("B0"), std::string::npos);
   EXPECT_NE(lines[3].find("B0"), std::string::npos);
+  EXPECT_EQ(lines[3].find('F'), std::string::npos);
 }
 
 TEST(GanttText, LanesAreShownOnRequest) {
