@@ -270,7 +270,7 @@ TEST(Builders, SeqCutsMicrobatchesIntoPieces) {
 }
 
 TEST(Builders, AutomaticKeepsItsCapWhateverTheTimes) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     const auto time = [] { return *rc::gen::inRange(0, 40) / 8.0; };
     Request r{.actors = *rc::gen::inRange(1, 9), .microbatches = *rc::gen::inRange(1, 25)};
     r.times = {.F = time(), .I = time(), .W = time(), .message = time() / 4};
@@ -286,11 +286,11 @@ TEST(Builders, AutomaticKeepsItsCapWhateverTheTimes) {
         RC_ASSERT(live <= r.memory + 1e-6);
       }
     }
-  });
+  }));
 }
 
 TEST(Builders, AnyRequestIsBuiltOrRefused) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     const BuilderEntry e =
         *rc::gen::elementOf(std::vector<BuilderEntry>(schedule_builders().begin(), schedule_builders().end()));
     const Request r{.actors = *rc::gen::inRange(-1, 24),
@@ -306,7 +306,7 @@ TEST(Builders, AnyRequestIsBuiltOrRefused) {
       RC_ASSERT(!error.faults()[0].hint.empty());
       RC_ASSERT(error.kind() == Error::Kind::input);
     }
-  });
+  }));
 }
 
 TEST(Register, OwnSchedulesAreFoundByName) {
