@@ -1,0 +1,189 @@
+// What must hold for every schedule, against a second simulator that knows nothing but the rules.
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <map>
+
+#include "stretto/base/error.h"
+#include "stretto/schedule/builders.h"
+#include "stretto/simulate/simulate.h"
+
+namespace stretto {
+namespace {
+
+struct Case {
+  Schedule schedule;
+  SimulateOptions options;
+};
+
+Case arbitrary() {
+  const auto table = schedule_builders();
+  const BuilderEntry e = table[*rc::gen::inRange<std::size_t>(0, table.size())];
+  int p = *rc::gen::inRange(1, 7), m = *rc::gen::inRange(1, 14);
+  if (e.name == "dualpipe" || e.name == "chimera") p += p % 2;
+  if (e.name == "dualpipe" || e.name == "dualpipe-v") m += m % 2 + 2 * p;
+  if (e.limits.find("divisible") != e.limits.npos) m -= m % std::max(1, m / p);
+  const int pieces = e.name == "seq-1f1b" ? *rc::gen::inRange(1, 4) : 1;
+  Case c{e.build({.actors = p, .microbatches = m, .pieces = pieces}), {}};
+  const auto number = [] { return *rc::gen::inRange(0, 33) / 8.0; };
+  for (int s = 0; s < c.schedule.stages; ++s) {
+    c.options.stages.push_back({.F = number(), .I = number(), .W = number(), .message_bytes = number()});
+    if (*rc::gen::arbitrary<bool>()) c.options.stages.back().B = number();
+  }
+  const double latency = number(), bandwidth = number() + 0.125;
+  c.options.link = [=](int from, int to) { return Link{latency + from % 2, bandwidth * (1 + to % 3)}; };
+  c.options.overlap = *rc::gen::element(1.0, 0.75, 0.5);
+  return c;
+}
+
+// Start times by repeated relaxation over all actions until nothing moves: slow, and shares nothing with the engine.
+std::map<std::tuple<char, int, int, int, int>, double> ends_by_relaxation(const Case& c) {
+  const Schedule& s = c.schedule;
+  std::map<std::tuple<char, int, int, int, int>, double> end;
+  const auto key = [](const Action& a) {
+    const char kind = a.phase == Phase::F ? 'F' : a.phase == Phase::W ? 'W' : 'I';
+    return std::tuple(kind, int(a.pipe), int(a.stage), int(a.microbatch), int(a.piece));
+  };
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (int actor = 0; actor < s.actors(); ++actor) {
+      const Row& row = s.rows[std::size_t(actor)];
+      double free = 0;
+      for (std::size_t i = 0; i < row.size();) {
+        std::size_t last = i + 1;
+        while (last < row.size() && row[last].overlap && row[last].overlap == row[i].overlap) ++last;
+        double start = free, sum = 0, longest = 0;
+        for (std::size_t k = i; k < last; ++k) {
+          const Action& a = row[k];
+          const StageCost& cost = c.options.stages[a.stage];
+          const double time = (a.phase == Phase::F   ? cost.F
+                               : a.phase == Phase::I ? cost.I
+                               : a.phase == Phase::W ? cost.W
+                                                     : cost.B.value_or(cost.I + cost.W)) /
+                              s.pieces;
+          sum += time, longest = std::max(longest, time);
+          Action from = a;
+          if (a.phase == Phase::F && a.stage > 0) --from.stage;
+          if ((a.phase == Phase::B || a.phase == Phase::I) && a.stage + 1 < s.stages) ++from.stage;
+          if (from.stage == a.stage) continue;
+          const int source = s.actor_of[a.pipe][from.stage];
+          double arrives = end[key(from)];
+          if (source != actor) {
+            const double bytes = c.options.stages[std::min(a.stage, from.stage)].message_bytes / s.pieces;
+            arrives += c.options.link(source, actor).seconds(bytes);
+          }
+          start = std::max(start, arrives);
+        }
+        free = start + (last == i + 1 ? sum : std::max(longest, c.options.overlap * sum));
+        for (; i < last; ++i) {
+          double& e = end[key(row[i])];
+          if (e < free) e = free, moved = true;
+        }
+      }
+    }
+  }
+  return end;
+}
+
+TEST(Property, AgreesWithRelaxation) {
+  EXPECT_TRUE(rc::check([] {
+    const Case c = arbitrary();
+    const Prediction p = simulate(c.schedule, c.options);
+    const auto ends = ends_by_relaxation(c);
+    for (const Span& span : p.timeline.spans) {
+      const Action& a = *span.action;
+      const char kind = a.phase == Phase::F ? 'F' : a.phase == Phase::W ? 'W' : 'I';
+      const double expected = ends.at({kind, a.pipe, a.stage, int(a.microbatch), a.piece});
+      RC_ASSERT(std::abs(span.end - expected) <= 1e-9 * (1 + expected));
+    }
+  }));
+}
+
+TEST(Property, MeasuresFitTogether) {
+  EXPECT_TRUE(rc::check([] {
+    Case c = arbitrary();
+    c.options.epilogue = *rc::gen::inRange(0, 5) / 2.0;
+    const Prediction p = simulate(c.schedule, c.options);
+    const double near = 1e-9 * (1 + p.makespan);
+    RC_ASSERT(p.span <= p.makespan + near);
+    RC_ASSERT(p.period <= p.period_barrier + near);
+    RC_ASSERT(std::abs(p.timeline.makespan() - p.makespan) <= near);
+    RC_ASSERT(std::abs(p.timeline.span() - p.span) <= near);
+    RC_ASSERT(std::abs(p.timeline.bubble() - p.bubble) <= 1e-9);
+    for (int a = 0; a < c.schedule.actors(); ++a) {
+      RC_ASSERT(p.period + near >= p.timeline.busy(a) + c.options.epilogue);
+      RC_ASSERT(std::abs(p.timeline.bubble(a) - p.actor_bubble[std::size_t(a)]) <= 1e-9);
+      RC_ASSERT(std::abs(p.timeline.peak(a) - p.peak[std::size_t(a)]) <= 1e-9);
+      RC_ASSERT(std::abs(p.timeline.memory[std::size_t(a)].back().second) <= 1e-9);
+    }
+  }));
+}
+
+TEST(Property, AnActorDoesOneThingAtATimeAndWaitsOnlyForMessages) {
+  EXPECT_TRUE(rc::check([] {
+    const Case c = arbitrary();
+    const Prediction p = simulate(c.schedule, c.options);
+    const Span* before = nullptr;
+    for (const Span& span : p.timeline.spans) {
+      const bool first = !before || before->actor != span.actor;
+      const bool together = !first && before->action->overlap && before->action->overlap == span.action->overlap;
+      const double free = first ? 0 : together ? span.start : before->end;
+      RC_ASSERT(span.start >= free);
+      if (!together) RC_ASSERT((span.start > free) == !span.waited.empty());
+      before = &span;
+    }
+  }));
+}
+
+TEST(Property, SlowerMessagesAndContentionNeverHelp) {
+  EXPECT_TRUE(rc::check([] {
+    Case c = arbitrary();
+    const double free = simulate(c.schedule, c.options).makespan;
+    c.options.contention = true;
+    const double queued = simulate(c.schedule, c.options).makespan;
+    RC_ASSERT(queued >= free - 1e-9);
+    c.options.link = [link = c.options.link](int a, int b) {
+      return Link{link(a, b).latency + 1, link(a, b).bandwidth};
+    };
+    RC_ASSERT(simulate(c.schedule, c.options).makespan >= queued - 1e-9);
+  }));
+}
+
+TEST(Property, CorruptedRowsAreErrorsNotHangs) {
+  EXPECT_TRUE(rc::check([] {
+    Case c = arbitrary();
+    Schedule& s = c.schedule;
+    for (int n = *rc::gen::inRange(1, 4); n > 0; --n) {
+      Row& row = s.rows[*rc::gen::inRange<std::size_t>(0, s.rows.size())];
+      if (row.empty()) continue;
+      const std::size_t i = *rc::gen::inRange<std::size_t>(0, row.size()),
+                        k = *rc::gen::inRange<std::size_t>(0, row.size());
+      switch (*rc::gen::inRange(0, 5)) {
+        case 0:
+          std::swap(row[i], row[k]);
+          break;
+        case 1:
+          row.erase(row.begin() + long(i));
+          break;
+        case 2:
+          row.insert(row.begin() + long(k), Action(row[i]));
+          break;
+        case 3:
+          row[i].microbatch = *rc::gen::inRange<std::uint32_t>(0, std::uint32_t(s.microbatches) + 2);
+          break;
+        case 4:
+          row[i].stage = *rc::gen::inRange<std::uint16_t>(0, std::uint16_t(s.stages + 2));
+          break;
+      }
+    }
+    try {
+      const Prediction p = simulate(s, c.options);
+      RC_ASSERT(p.timeline.spans.size() == s.actions());
+    } catch (const Error& e) {
+      RC_ASSERT(e.kind() == Error::Kind::input);
+    }
+  }));
+}
+
+}  // namespace
+}  // namespace stretto
