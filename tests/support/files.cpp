@@ -1,0 +1,34 @@
+#include "support/files.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+namespace stretto::test {
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+Folder::Folder() {
+  std::string name = (std::filesystem::temp_directory_path() / "stretto-test-XXXXXX").string();
+  if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
+  path_ = name;
+}
+
+Folder::~Folder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+void Folder::write(const std::string& name, std::string_view text) const {
+  std::ofstream out(path_ / name, std::ios::binary);
+  out << text;
+  if (!out.flush()) throw std::runtime_error("cannot write " + name);
+}
+
+}  // namespace stretto::test
