@@ -1,13 +1,12 @@
 #include "stretto/ops/mul.h"
 
-#include "stretto/ops/constant.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
 
 namespace stretto {
 
 Tensor operator*(Tensor a, Tensor b) { return builder_of("mul", {a, b}).emit(mul_op, {a, b}); }
-Tensor operator*(Tensor a, double b) { return a * constant(builder_of("mul", {a}), b, a.dtype()); }
+Tensor operator*(Tensor a, double b) { return a * rules::number("mul", b, a); }
 Tensor operator*(double a, Tensor b) { return b * a; }
 
 constinit const Op mul_op{

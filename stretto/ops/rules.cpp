@@ -1,20 +1,17 @@
 #include "stretto/ops/rules.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "stretto/base/text.h"
+#include "stretto/ops/constant.h"
 
 namespace stretto::rules {
 
-std::vector<Type> pointwise(const OpCall& c) {
+DimSet widest_dims(const OpCall& c) {
   int widest = 0;
-  for (int i = 1; i < c.inputs(); ++i) {
-    if (c.in(i).dtype != c.in(0).dtype)
-      throw Error(c.node.op->name, "{} is {} and {} is {}", c.describe(0), name_of(c.in(0).dtype), c.describe(i),
-                  name_of(c.in(i).dtype))
-          .hint("cast one of them: cast(x, {})", name_of(c.in(0).dtype));
+  for (int i = 1; i < c.inputs(); ++i)
     if (c.in(i).dims.size() > c.in(widest).dims.size()) widest = i;
-  }
   const DimSet& all = c.in(widest).dims;
   for (int i = 0; i < c.inputs(); ++i)
     for (DimId d : c.in(i).dims)
@@ -24,7 +21,21 @@ std::vector<Type> pointwise(const OpCall& c) {
                     c.describe(widest))
             .hint("rename '{}' if the two mean the same, or broadcast one operand explicitly", name);
       }
-  return {{c.in(0).dtype, all}};
+  return all;
+}
+
+std::vector<Type> pointwise(const OpCall& c) {
+  for (int i = 1; i < c.inputs(); ++i)
+    if (c.in(i).dtype != c.in(0).dtype)
+      throw Error(c.node.op->name, "{} is {} and {} is {}", c.describe(0), name_of(c.in(0).dtype), c.describe(i),
+                  name_of(c.in(i).dtype))
+          .hint("cast one of them: cast(x, {})", name_of(c.in(0).dtype));
+  return {{c.in(0).dtype, widest_dims(c)}};
+}
+
+std::vector<Type> float_pointwise(const OpCall& c) {
+  float_unary(c);
+  return pointwise(c);
 }
 
 std::vector<Type> same_as_first(const OpCall& c) { return {c.in(0)}; }
@@ -33,6 +44,13 @@ std::vector<Type> float_unary(const OpCall& c) {
   if (!is_float(c.in(0).dtype))
     throw Error(c.node.op->name, "{} holds integers", c.describe(0)).hint("cast it first: cast(x, f32)");
   return {c.in(0)};
+}
+
+Tensor number(std::string_view where, double value, Tensor like) {
+  Builder& b = builder_of(where, {like});
+  if (like.dtype() == i32 && value != std::trunc(value))
+    throw Error(where, "{} holds integers and {} is none", like.str(), value).hint("cast it first: cast(x, f32)");
+  return constant(b, value, like.dtype());
 }
 
 DimId dim_of(std::string_view where, Tensor x, const Dim& named) {
@@ -56,6 +74,15 @@ DimSet dims_of(std::string_view where, Tensor x, const Dims& named) {
     set.push_back(id);
   }
   return set;
+}
+
+DimSet inserted(const OpCall& c, DimId added, i64 place) {
+  DimSet dims = c.in(0).dims;
+  if (place < 0 || place > i64(dims.size()))
+    throw Error(c.node.op->name, "{} has no position {} for dim '{}'", c.describe(0), place, c.graph.dim(added).name)
+        .hint("0 is before its first dim, {} after its last", dims.size());
+  dims.insert(dims.begin() + place, added);
+  return dims;
 }
 
 ViewMap by_name(const DimSet& operand, const DimSet& result) {

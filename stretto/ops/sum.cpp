@@ -27,12 +27,7 @@ constinit const Op sum_op{
           for (DimId d : c.attrs<SumAttrs>().over) s.reduce.push_back({d, Reduce::sum});
           return s;
         },
-    .cost =
-        [](const OpCall& c) {
-          Cost cost = c.streaming(0);
-          cost.flops = double(c.elements(c.in(0)));
-          return cost;
-        },
+    .cost = rules::reading<1>,
     .examples =
         [](Examples& e) {
           const Dim a{"a", 3}, b{"b", 4}, one{"one", 1};

@@ -40,4 +40,10 @@ Tile binary_tile(std::span<const DType> in, DType out) {
                       : nullptr;
 }
 
+template <auto f>
+Tile float_binary_tile(std::span<const DType> in, DType out) {
+  if (in[0] != in[1] || in[0] != out) return nullptr;
+  return out == f32 ? &binary_loop<f, float> : out == f64 ? &binary_loop<f, double> : nullptr;
+}
+
 }  // namespace stretto

@@ -1,0 +1,7 @@
+#include "stretto/kernels/cpu/pointwise.h"
+
+namespace stretto {
+Tile div_tile(std::span<const DType> in, DType out) {
+  return float_binary_tile<[](auto a, auto b) { return a / b; }>(in, out);
+}
+}  // namespace stretto

@@ -1,0 +1,9 @@
+#include <cmath>
+
+#include "stretto/kernels/cpu/pointwise.h"
+
+namespace stretto {
+Tile sqrt_tile(std::span<const DType> in, DType out) {
+  return unary_tile<[](auto x) { return std::sqrt(x); }>(in, out);
+}
+}  // namespace stretto

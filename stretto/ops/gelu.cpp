@@ -1,0 +1,107 @@
+#include "stretto/ops/gelu.h"
+
+#include <numbers>
+
+#include "stretto/ops/add.h"
+#include "stretto/ops/exp.h"
+#include "stretto/ops/mul.h"
+#include "stretto/ops/ops.h"
+#include "stretto/ops/rules.h"
+#include "stretto/ops/sigmoid.h"
+#include "stretto/ops/square.h"
+#include "stretto/ops/sub.h"
+
+namespace stretto {
+
+Tensor gelu(Tensor x) { return builder_of("gelu", {x}).emit(gelu_op, {x}); }
+Tensor gelu_erf(Tensor x) { return builder_of("gelu_erf", {x}).emit(gelu_erf_op, {x}); }
+Tensor gelu_grad(Tensor x, Tensor g) { return builder_of("gelu_grad", {x, g}).emit(gelu_grad_op, {x, g}); }
+Tensor gelu_erf_grad(Tensor x, Tensor g) { return builder_of("gelu_erf_grad", {x, g}).emit(gelu_erf_grad_op, {x, g}); }
+
+namespace {
+
+// gelu(x) = x σ(w), w = 2 sqrt(2/π) (x + a x³). With s = σ(w), d = s (1 - s):
+// gelu'' = d (2 w' + x ((1 - 2s) w'² + w'')).
+Tensor second_derivative(Tensor x) {
+  const double c = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi, a = 0.044715;
+  const Tensor xx = square(x), w1 = c + (3 * a * c) * xx;
+  const Tensor s = sigmoid(x * (c + (a * c) * xx)), d = s * (1.0 - s);
+  return d * (2.0 * w1 + x * ((1.0 - 2.0 * s) * square(w1) + (6 * a * c) * x));
+}
+
+// gelu_erf'' = φ(x) (2 - x²).
+Tensor second_derivative_erf(Tensor x) {
+  const double c = std::numbers::inv_sqrtpi / std::numbers::sqrt2;
+  return c * exp(-0.5 * square(x)) * (2.0 - square(x));
+}
+
+}  // namespace
+
+constinit const Op gelu_op{
+    .name = "gelu",
+    .infer = rules::float_unary,
+    .vjp = [](const Vjp& v) { return std::vector{gelu_grad(v.in[0], v.grad[0])}; },
+    .spread = rules::nothing,
+    .cost = rules::streaming<18>,
+    .examples =
+        [](Examples& e) {
+          e.add(gelu(e.real({{"a", 3}, {"b", 4}}, -3, 3)));
+          e.add(gelu(e.real({})));
+        },
+    .in_place = rules::first_in_place,
+    .pointwise = true,
+};
+
+constinit const Op gelu_grad_op{
+    .name = "gelu_grad",
+    .infer = rules::float_pointwise,
+    .vjp =
+        [](const Vjp& v) {
+          return std::vector{v.wanted[0] ? v.grad[0] * v.in[1] * second_derivative(v.in[0]) : Tensor{},
+                             v.wanted[1] ? gelu_grad(v.in[0], v.grad[0]) : Tensor{}};
+        },
+    .spread = rules::nothing,
+    .cost = rules::streaming<24>,
+    .examples =
+        [](Examples& e) {
+          const Dim a{"a", 3}, b{"b", 4};
+          e.add(gelu_grad(e.real({a, b}, -3, 3), e.real({a, b})));
+        },
+    .in_place = {{{0, 0}, {1, 0}}},
+    .pointwise = true,
+};
+
+constinit const Op gelu_erf_op{
+    .name = "gelu_erf",
+    .infer = rules::float_unary,
+    .vjp = [](const Vjp& v) { return std::vector{gelu_erf_grad(v.in[0], v.grad[0])}; },
+    .spread = rules::nothing,
+    .cost = rules::streaming<36>,
+    .examples =
+        [](Examples& e) {
+          e.add(gelu_erf(e.real({{"a", 3}, {"b", 4}}, -3, 3)));
+        },
+    .in_place = rules::first_in_place,
+    .pointwise = true,
+};
+
+constinit const Op gelu_erf_grad_op{
+    .name = "gelu_erf_grad",
+    .infer = rules::float_pointwise,
+    .vjp =
+        [](const Vjp& v) {
+          return std::vector{v.wanted[0] ? v.grad[0] * v.in[1] * second_derivative_erf(v.in[0]) : Tensor{},
+                             v.wanted[1] ? gelu_erf_grad(v.in[0], v.grad[0]) : Tensor{}};
+        },
+    .spread = rules::nothing,
+    .cost = rules::streaming<50>,
+    .examples =
+        [](Examples& e) {
+          const Dim a{"a", 3}, b{"b", 4};
+          e.add(gelu_erf_grad(e.real({a, b}, -3, 3), e.real({a, b})));
+        },
+    .in_place = {{{0, 0}, {1, 0}}},
+    .pointwise = true,
+};
+
+}  // namespace stretto

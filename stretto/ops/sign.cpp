@@ -1,0 +1,24 @@
+#include "stretto/ops/sign.h"
+
+#include "stretto/ops/ops.h"
+#include "stretto/ops/rules.h"
+
+namespace stretto {
+
+Tensor sign(Tensor x) { return builder_of("sign", {x}).emit(sign_op, {x}); }
+
+constinit const Op sign_op{
+    .name = "sign",
+    .infer = rules::float_unary,
+    .spread = rules::nothing,
+    .cost = rules::streaming<2>,
+    .examples =
+        [](Examples& e) {
+          e.add(sign(e.real({{"a", 3}, {"b", 4}})));
+        },
+    .in_place = rules::first_in_place,
+    .pointwise = true,
+    .no_gradient = true,
+};
+
+}  // namespace stretto
