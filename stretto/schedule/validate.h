@@ -37,6 +37,8 @@ struct Finding {
     overlap,       // members of an overlap group depend on each other or stand apart
     cycle,         // actors wait for each other in a circle, whatever the channels hold
     memory,        // above the cap
+    deadlock,      // found by prove(): actors wait for each other because a channel is full
+    overtaking,    // found by prove(): messages are wanted in another order than they are sent
     accumulation,  // a note: gradients are not added in ascending microbatch order
     idle,          // a note: an actor without actions
   } kind = Kind::shape;
