@@ -214,8 +214,15 @@ ScheduleTape tape_of(const Schedule& s, const std::vector<StageCost>& costs, con
         if (end > at + 1 && implied(row[k])) each += *costs[row[k].stage].R * share;
         sum += each;
         longest = std::max(longest, each);
-        if (row[k].phase == Phase::F) t.node_f[dense_id(s, row[k])] = tape.nodes();
-        if (row[k].phase == Phase::B || row[k].phase == Phase::I) t.node_b[dense_id(s, row[k])] = tape.nodes();
+        const std::size_t id = dense_id(s, row[k]);
+        if (row[k].phase != Phase::F && t.node_f[id] == tape.nodes()) {
+          throw misplaced(s, int(&row - s.rows.data()), k, "is overlapped with the forward it needs");
+        }
+        if (row[k].phase == Phase::W && t.node_b[id] == tape.nodes()) {
+          throw misplaced(s, int(&row - s.rows.data()), k, "is overlapped with the I it needs");
+        }
+        if (row[k].phase == Phase::F) t.node_f[id] = tape.nodes();
+        if (row[k].phase == Phase::B || row[k].phase == Phase::I) t.node_b[id] = tape.nodes();
       }
       tape.durations.push_back(end == at + 1 ? sum : std::max(longest, o.overlap * sum));
       t.items.push_back({.position = std::uint32_t(at), .count = std::uint16_t(end - at)});

@@ -186,6 +186,15 @@ TEST(Simulate, NumbersDoNotNeedTheTimeline) {
   EXPECT_TRUE(p.timeline.spans.empty());
 }
 
+TEST(Simulate, InputGradientsMayFreeAShare) {
+  Schedule s = looped({.actors = 1, .microbatches = 2});
+  s.rows[0].F(0, 0).I(0, 0).F(0, 1).I(0, 1).W(0, 0).W(0, 1);
+  EXPECT_EQ(simulate(s).peak[0], 2);
+  const Prediction p = simulate(s, {.freed_by_i = 0.25});
+  EXPECT_EQ(p.peak[0], 1.75);
+  EXPECT_EQ(p.timeline.memory[0].back().second, 0);
+}
+
 TEST(Simulate, ACycleIsAnErrorThatNamesTheChain) {
   Schedule s = looped({.actors = 2, .microbatches = 2});
   s.rows[0].F(0, 0).B(0, 0).F(0, 1).B(0, 1);
@@ -224,7 +233,12 @@ TEST(Simulate, WhatHasNoMeaningIsRefused) {
   expect(changed([](Schedule& s) { s.microbatches = 1 << 30; }), "need at least");
   expect(changed([](Schedule& s) { s.actor_of[0].pop_back(); }), "have an actor");
   expect(changed([](Schedule& s) { s.actor_of[0][0] = 9; }), "actor 9 of 2");
+  expect(changed([](Schedule& s) { s.rows[1][0].overlap = s.rows[1][1].overlap = 1; }),
+         "actor 1 position 1: 1I0 is overlapped with the forward it needs");
+  expect(changed([](Schedule& s) { s.rows[0][1].overlap = s.rows[0][2].overlap = 1; }),
+         "overlapped with the I it needs");
   expect(refusal(split_pair(), {.times = {.F = -1}}), "not negative");
+  expect(refusal(split_pair(), {.freed_by_i = 1.5}), "share of 0 to 1");
   expect(refusal(split_pair(), {.stages = std::vector<StageCost>(3)}), "3 stage costs for 2 stages");
   expect(refusal(split_pair(), {.link = [](int, int) { return Link{.bandwidth = 0}; }}), "bandwidth 0");
 }
