@@ -1,5 +1,5 @@
-// How long it takes to build, check and simulate large schedules, on one core: four sizes of one schedule, which must
-// grow linearly, then every builder at the largest size.
+// How long it takes to build, validate, prove and simulate large schedules, on one core: four sizes of one schedule,
+// which must grow linearly, then every builder at the largest size.
 //
 //   schedules [actors] [largest number of microbatches]
 #include <fmt/format.h>
@@ -12,6 +12,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/text.h"
+#include "stretto/program/prove.h"
 #include "stretto/schedule/builders.h"
 #include "stretto/schedule/validate.h"
 #include "stretto/simulate/simulate.h"
@@ -37,32 +38,38 @@ std::vector<std::string> line(std::string name, const Request& r) {
   Schedule s;
   const double build = milliseconds([&] { s = build_schedule(name, r); });
   const double check = milliseconds([&] { refuse(validate(s).all_faults()); });
+  int capacity = 0;
+  const double proof = milliseconds([&] { capacity = prove(s).smallest; });
   const double play = milliseconds([&] { simulate(s, {.times = times, .timeline = false}); });
   const double trace = milliseconds([&] { simulate(s, {.times = times}); });
-  const double total = build + check + trace;
+  const double total = build + check + proof + trace;
   const auto cell = [](double x) { return fmt::format("{:.1f}", x); };
   return {name,
           std::to_string(r.microbatches),
           std::to_string(s.actions()),
           cell(build),
           cell(check),
+          cell(proof),
           cell(play),
           cell(trace),
           cell(total),
-          fmt::format("{:.0f}", 1e6 * total / double(s.actions()))};
+          fmt::format("{:.0f}", 1e6 * total / double(s.actions())),
+          std::to_string(capacity)};
 }
 
 }  // namespace
 
 int main(int argc, char** argv) try {
   const int actors = argc > 1 ? std::atoi(argv[1]) : 64, largest = argc > 2 ? std::atoi(argv[2]) : 512;
-  const std::vector<std::string> header{"schedule",   "microbatches", "actions",  "build ms", "validate ms",
-                                        "numbers ms", "timeline ms",  "total ms", "ns/action"};
+  const std::vector<std::string> header{"schedule",    "microbatches", "actions",    "build ms",
+                                        "validate ms", "prove ms",     "numbers ms", "timeline ms",
+                                        "total ms",    "ns/action",    "capacity"};
   std::vector<std::vector<std::string>> sizes{header}, all{header};
   for (const int part : {8, 4, 2, 1}) {
     sizes.push_back(line("interleaved-zb", {.actors = actors, .microbatches = largest / part, .chunks = 4}));
   }
-  fmt::print("{} actors, 4 chunks each; total = build + validate + simulate with timeline\n{}\n", actors, table(sizes));
+  fmt::print("{} actors, 4 chunks each; total = build + validate + prove + simulate with timeline\n{}\n", actors,
+             table(sizes));
   for (const BuilderEntry& e : schedule_builders()) {
     const int chunks = e.default_chunks == 2 && e.limits.find("v = 2") == e.limits.npos ? 4 : 0;
     all.push_back(line(std::string(e.name), {.actors = actors, .microbatches = largest, .chunks = chunks}));
