@@ -1,12 +1,14 @@
-// The published numbers: the table at p=4, m=8 and the bubble rates of the zero-bubble paper.
+// The published numbers: the table at p=4, m=8, smallest channel capacities, bubble rates of the zero-bubble paper.
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <sstream>
 
+#include "stretto/program/prove.h"
 #include "stretto/schedule/builders.h"
 #include "stretto/schedule/csv.h"
+#include "stretto/schedule/validate.h"
 #include "stretto/simulate/simulate.h"
 
 namespace stretto {
@@ -62,6 +64,17 @@ TEST(Published, VHalfIsAsGoodAsTheExample) {
   const Prediction ours = simulate(build_schedule("v-half", {.actors = 4, .microbatches = 8}));
   EXPECT_EQ(ours.peak, theirs.peak);
   EXPECT_LE(ours.makespan, theirs.makespan);
+}
+
+TEST(Published, SmallestChannelCapacities) {
+  for (const BuilderEntry& e : schedule_builders()) {
+    const Schedule s = e.build({.actors = 4, .microbatches = 8});
+    const bool two =
+        e.name == "looped-bfs" || e.name == "interleaved-zb" || e.name == "dualpipe" || e.name == "chimera";
+    EXPECT_EQ(prove(s).smallest, e.name == "gpipe" ? 0 : two ? 2 : 1) << e.name;
+    EXPECT_EQ(validate(s).peak, simulate(s).peak) << e.name;
+  }
+  EXPECT_EQ(prove(build_schedule("interleaved-zb", {.actors = 8, .microbatches = 16})).smallest, 4);
 }
 
 TEST(Published, NoBubbleBetweenStepsWhereTheSpanIsFull) {
