@@ -118,6 +118,8 @@ class FieldReader {
     if (index) to = (choices.begin() + std::ptrdiff_t(*index))->second;
     return index.has_value();
   }
+  // The same with names made at run time: which of them the value is.
+  std::optional<std::size_t> choose_index(std::string_view key, std::span<const std::string> names);
   // A table below this one. Absent: an empty one, so that its keys become known all the same.
   FieldReader section(std::string_view key);
   std::vector<FieldReader> sections(std::string_view key);  // an array of tables
@@ -150,7 +152,6 @@ class FieldReader {
   std::string full(std::string_view key) const;
   void wrong(std::string_view key, const Field& field, std::string must_be);
   void add_fault(std::string_view key, std::string what, std::string hint);
-  std::optional<std::size_t> choose_index(std::string_view key, std::span<const std::string> names);
   bool number(std::string_view key, const Field& field, double& to, const Range& range);
   bool whole(std::string_view key, const Field& field, i64& to, const Range& range);
 
