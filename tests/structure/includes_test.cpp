@@ -1,0 +1,153 @@
+// Holds the #include lines of stretto/ against the table of folders in docs/architecture.md.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "support/files.h"
+
+namespace stretto {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+struct Room {
+  std::set<std::string> may;  // folders, or single headers such as kernels/device.h
+  bool any = false;
+  bool above_the_line = false;
+};
+using Table = std::map<std::string, Room>;
+
+// Lines such as `  ops/        base ir                           THE op table`, up to the end of the block.
+Table read_table(const std::string& page) {
+  static const std::regex row(R"(^  (\w+)/ +(.+?)(?:   *.*)?$)"), line_mark("^  ── the line.*");
+  Table table;
+  std::istringstream lines(page);
+  bool above = true;
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch m;
+    if (std::regex_match(line, line_mark)) above = false;
+    if (!std::regex_match(line, m, row)) continue;
+    Room room{.above_the_line = above};
+    const std::string may = m[2];
+    if (may == "any") {
+      room.any = true;
+    } else if (may == "all above") {
+      for (const auto& [name, other] : table) room.may.insert(name);
+    } else if (may != "-") {
+      std::istringstream words(may);
+      for (std::string word; words >> word;) room.may.insert(word);
+    }
+    table[m[1]] = room;
+  }
+  return table;
+}
+
+// Kernels, BLAS, MPI and threads stay below the line; headers that are slow to compile stay out of headers.
+std::string forbidden_system_header(const std::string& folder, const Room& room, const std::string& file,
+                                    const std::string& header) {
+  static const std::set<std::string> below{"cblas.h", "mpi.h", "thread", "future", "pthread.h"};
+  static const std::regex heavy("(nlohmann|toml\\+\\+|CLI)/.*");
+  if (room.above_the_line && below.contains(header)) return "is for folders below the line";
+  if (header == "mpi.h" && file.find("comm/mpi/") == std::string::npos) return "is for comm/mpi/ only";
+  if (header == "cblas.h" && folder != "kernels") return "is for kernels/ only";
+  if (file.ends_with(".h") && std::regex_match(header, heavy)) return "is for .cpp files only";
+  return "";
+}
+
+std::vector<std::string> violations(const fs::path& root, const Table& table) {
+  static const std::regex own(R"re(^#include "stretto/(\w+)/(.+)".*)re"), system(R"(^#include <(.+)>.*)");
+  std::vector<std::string> all;
+  for (const auto& entry : fs::recursive_directory_iterator(root)) {
+    const std::string extension = entry.path().extension();
+    if (extension != ".h" && extension != ".cpp" && extension != ".def") continue;
+    const fs::path relative = fs::relative(entry.path(), root);
+    if (std::distance(relative.begin(), relative.end()) < 2) continue;  // stretto.h holds everything
+    const std::string folder = *relative.begin();
+    const auto room = table.find(folder);
+    if (room == table.end()) {
+      all.push_back(relative.string() + ": the table has no folder " + folder);
+      continue;
+    }
+    std::ifstream file(entry.path());
+    int number = 0;
+    for (std::string line; std::getline(file, line);) {
+      ++number;
+      std::smatch m;
+      const std::string where = relative.string() + ":" + std::to_string(number) + ": ";
+      if (std::regex_match(line, m, own)) {
+        const std::string target = m[1], header = target + "/" + m[2].str();
+        if (target == folder || room->second.any || room->second.may.contains(target) ||
+            room->second.may.contains(header))
+          continue;
+        all.push_back(where + folder + " may not include " + header);
+      } else if (std::regex_match(line, m, system)) {
+        const std::string why = forbidden_system_header(folder, room->second, relative.string(), m[1]);
+        if (!why.empty()) all.push_back(where + "<" + m[1].str() + "> " + why);
+      }
+    }
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+const char* const kPage = R"(
+stretto/                     one library
+  base/       -                                 errors
+  ir/         base                              Graph
+  both/       all above                         x
+  ── the line: nothing above links kernels ──
+  kernels/    base ir                           device.h
+  comm/       base kernels/device.h             Transport
+  top/        any                               x
+)";
+
+TEST(Includes, TheTableIsRead) {
+  const Table table = read_table(kPage);
+  ASSERT_EQ(table.size(), 6u);
+  EXPECT_THAT(table.at("base").may, IsEmpty());
+  EXPECT_THAT(table.at("both").may, ElementsAre("base", "ir"));
+  EXPECT_THAT(table.at("comm").may, ElementsAre("base", "kernels/device.h"));
+  EXPECT_TRUE(table.at("top").any);
+  EXPECT_TRUE(table.at("both").above_the_line);
+  EXPECT_FALSE(table.at("kernels").above_the_line);
+}
+
+TEST(Includes, ViolationsAreFound) {
+  const test::Folder folder;
+  const auto put = [&](const std::string& name, const std::string& text) {
+    fs::create_directories((folder / name).parent_path());
+    folder.write(name, text);
+  };
+  put("all.h", "#include \"stretto/kernels/device.h\"\n");
+  put("base/a.h", "#include \"stretto/base/b.h\"\n#include \"stretto/ir/graph.h\"\n#include <vector>\n");
+  put("comm/mpi/a.cpp",
+      "#include <mpi.h>\n#include \"stretto/kernels/device.h\"\n#include \"stretto/kernels/kernel.h\"\n");
+  put("comm/b.cpp", "#include <mpi.h>\n#include <thread>\n");
+  put("ir/a.cpp", "#include <thread>\n#include \"stretto/base/a.h\"\n#include <toml++/toml.h>\n");
+  put("ir/a.h", "#include <nlohmann/json.hpp>\n");
+  put("other/a.cpp", "\n");
+  put("top/a.cpp", "#include \"stretto/comm/b.h\"\n#include <cblas.h>\n");
+  EXPECT_THAT(violations(folder.str(), read_table(kPage)),
+              ElementsAre("base/a.h:2: base may not include ir/graph.h", "comm/b.cpp:1: <mpi.h> is for comm/mpi/ only",
+                          "comm/mpi/a.cpp:3: comm may not include kernels/kernel.h",
+                          "ir/a.cpp:1: <thread> is for folders below the line",
+                          "ir/a.h:1: <nlohmann/json.hpp> is for .cpp files only",
+                          "other/a.cpp: the table has no folder other", "top/a.cpp:2: <cblas.h> is for kernels/ only"));
+}
+
+TEST(Includes, EveryFolderIncludesOnlyWhatTheArchitectureAllows) {
+  const Table table = read_table(test::text_of(STRETTO_SOURCE "/docs/architecture.md"));
+  ASSERT_TRUE(table.contains("base") && table.contains("runtime") && table.contains("config"));
+  EXPECT_THAT(violations(STRETTO_SOURCE "/stretto", table), IsEmpty());
+}
+
+}  // namespace
+}  // namespace stretto

@@ -1,0 +1,24 @@
+#include "support/command.h"
+
+#include <sys/wait.h>
+
+#include <cstdlib>
+
+#include "support/files.h"
+
+namespace stretto::test {
+
+Result shell(const std::string& command, const std::string& directory) {
+  const Folder folder;
+  folder.write("command", "cd '" + directory + "'\n" + command + "\n");
+  const std::string all =
+      "bash -e '" + folder.str() + "/command' > '" + folder.str() + "/out' 2> '" + folder.str() + "/error' < /dev/null";
+  const int status = std::system(all.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(folder / "out"), text_of(folder / "error")};
+}
+
+Result stretto(const std::string& arguments, const std::string& directory) {
+  return shell("'" STRETTO_BINARY "/stretto' " + arguments, directory);
+}
+
+}  // namespace stretto::test

@@ -1,0 +1,15 @@
+// Runs the built executable as a user would: `Result r = stretto("train run.toml", folder.str());`
+#pragma once
+#include <string>
+
+namespace stretto::test {
+
+struct Result {
+  int code = -1;
+  std::string out, error;
+};
+// In the given directory, without a terminal.
+Result shell(const std::string& command, const std::string& directory);
+Result stretto(const std::string& arguments, const std::string& directory);
+
+}  // namespace stretto::test
