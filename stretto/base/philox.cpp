@@ -25,6 +25,18 @@ double normal_at(PhiloxKey key, std::uint64_t index) {
   return index % 2 ? radius * std::sin(angle) : radius * std::cos(angle);
 }
 
+namespace {
+template <class T>
+void fill(PhiloxKey key, std::uint64_t first, double scale, std::span<T> to) {
+  for (std::size_t i = 0; i < to.size(); ++i) to[i] = T(scale * normal_at(key, first + i));
+}
+}  // namespace
+
+void fill_normal(PhiloxKey key, std::uint64_t first, double scale, std::span<float> to) { fill(key, first, scale, to); }
+void fill_normal(PhiloxKey key, std::uint64_t first, double scale, std::span<double> to) {
+  fill(key, first, scale, to);
+}
+
 double uniform_at(PhiloxKey key, std::uint64_t index) {
   const std::uint64_t pair = index / 2;
   const Philox4 r = philox({std::uint32_t(pair), std::uint32_t(pair >> 32), 1, 0}, key);

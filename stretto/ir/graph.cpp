@@ -73,8 +73,10 @@ std::vector<Fault> verify(const Graph& g) {
   return faults;
 }
 
-Graph prune(const Graph& g, std::vector<NodeId>* moved) {
+namespace {
+Graph pruned(const Graph& g, const Op* kept, std::vector<NodeId>* moved) {
   std::vector<bool> needed(g.nodes.size(), false);
+  for (std::size_t i = 0; i < g.nodes.size(); ++i) needed[i] = kept && g.nodes[i].op == kept;
   for (Value v : g.outputs) needed[v.node.value] = true;
   for (std::size_t i = g.nodes.size(); i-- > 0;)
     if (needed[i])
@@ -91,6 +93,10 @@ Graph prune(const Graph& g, std::vector<NodeId>* moved) {
   if (moved) *moved = std::move(to);
   return out;
 }
+}  // namespace
+
+Graph prune(const Graph& g, std::vector<NodeId>* moved) { return pruned(g, nullptr, moved); }
+Graph prune_keeping(const Graph& g, const Op& kept, std::vector<NodeId>* moved) { return pruned(g, &kept, moved); }
 
 Cost OpCall::streaming(double per_element) const {
   Cost c;

@@ -62,6 +62,8 @@ std::vector<Fault> verify(const Graph&);
 // The same graph without nodes that no output needs; outputs are renumbered. `moved`, when given, receives the new
 // node of every old one (none when it is gone).
 Graph prune(const Graph&, std::vector<NodeId>* moved = nullptr);
+// The same, but nodes of `kept` stay: a task's arguments are numbered by its input nodes.
+Graph prune_keeping(const Graph&, const Op& kept, std::vector<NodeId>* moved = nullptr);
 
 }  // namespace stretto
 

@@ -1,0 +1,100 @@
+#include "stretto/base/pack.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace stretto {
+namespace {
+
+std::size_t rounded(std::size_t bytes, std::size_t align) { return (bytes + align - 1) / align * align; }
+
+// Places buffers one after the other, each at the lowest offset that is free during its whole life. Placed buffers are
+// kept sorted by offset.
+struct Placer {
+  std::span<const Lifetime> all;
+  std::size_t align;
+  std::vector<std::uint32_t> placed = {};
+  Packing packing = {};
+
+  void reset() {
+    placed.clear();
+    packing.offsets.assign(all.size(), 0);
+    packing.bytes = 0;
+  }
+  void place(std::uint32_t i) {
+    const Lifetime& b = all[i];
+    const std::size_t bytes = rounded(b.bytes, align);
+    std::size_t at = 0;
+    if (bytes > 0)
+      for (std::uint32_t other : placed) {
+        const Lifetime& o = all[other];
+        if (o.last < b.first || o.first > b.last) continue;
+        const std::size_t begin = packing.offsets[other], end = begin + rounded(o.bytes, align);
+        if (begin >= at + bytes) break;  // the gap before it is large enough; later ones start even higher
+        at = std::max(at, end);
+      }
+    packing.offsets[i] = at;
+    packing.bytes = std::max(packing.bytes, at + bytes);
+    if (bytes == 0) return;
+    const auto where = std::upper_bound(placed.begin(), placed.end(), at,
+                                        [&](std::size_t v, std::uint32_t p) { return v < packing.offsets[p]; });
+    placed.insert(where, i);
+  }
+};
+
+Packing in_order(Placer& placer, std::span<const std::uint32_t> order, std::size_t stop_above) {
+  placer.reset();
+  for (std::uint32_t i : order) {
+    placer.place(i);
+    if (placer.packing.bytes >= stop_above) break;  // not better than the best so far
+  }
+  return placer.packing;
+}
+
+}  // namespace
+
+std::size_t live_bound(std::span<const Lifetime> all, std::size_t align) {
+  std::vector<std::pair<std::int64_t, std::int64_t>>
+      events;  // (time, change): ends sort before starts of the next instant
+  for (const Lifetime& b : all) {
+    const auto bytes = std::int64_t(rounded(b.bytes, align));
+    events.push_back({b.first * 2, bytes});
+    events.push_back({b.last * 2 + 1, -bytes});
+  }
+  std::sort(events.begin(), events.end());
+  std::int64_t live = 0, most = 0;
+  for (const auto& [time, change] : events) most = std::max(most, live += change);
+  return std::size_t(most);
+}
+
+Packing pack(std::span<const Lifetime> all, std::size_t align) {
+  const std::size_t bound = live_bound(all, align);
+  std::vector<std::uint32_t> order(all.size());
+  std::iota(order.begin(), order.end(), 0u);
+  Placer placer{all, align};
+  Packing best;
+  best.offsets.assign(all.size(), 0);
+  best.bytes = all.empty() ? 0 : ~std::size_t(0);
+  const auto attempt = [&](auto key) {
+    if (best.bytes <= bound) return;
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return key(all[a]) > key(all[b]); });
+    if (Packing p = in_order(placer, order, best.bytes); p.bytes < best.bytes) best = std::move(p);
+  };
+  const auto life = [](const Lifetime& b) { return double(b.last - b.first + 1); };
+  attempt([&](const Lifetime& b) { return std::pair(double(b.bytes), life(b)); });
+  attempt([&](const Lifetime& b) { return std::pair(life(b), double(b.bytes)); });
+  attempt([&](const Lifetime& b) { return std::pair(double(b.bytes) * life(b), 0.0); });
+  attempt([&](const Lifetime& b) { return std::pair(-double(b.first), double(b.bytes)); });
+  attempt([&](const Lifetime& b) { return std::pair(double(b.last), double(b.bytes)); });
+  if (best.bytes > bound && all.size() <= 8) {
+    // Some order of lowest-fit placements gives an optimal packing: the one that ascends by its offsets.
+    std::iota(order.begin(), order.end(), 0u);
+    do {
+      if (Packing p = in_order(placer, order, best.bytes); p.bytes < best.bytes) best = std::move(p);
+    } while (best.bytes > bound && std::next_permutation(order.begin(), order.end()));
+  }
+  return best;
+}
+
+}  // namespace stretto
