@@ -1,0 +1,60 @@
+#include "stretto/trace/loss.h"
+
+#include "stretto/ops/cast.h"
+#include "stretto/ops/compare.h"
+#include "stretto/ops/constant.h"
+#if __has_include("stretto/ops/cross_entropy.h")
+#include "stretto/ops/cross_entropy.h"
+#define HAVE_CE
+#endif
+#include "stretto/ops/input.h"
+#include "stretto/ops/sum.h"
+
+namespace stretto {
+namespace {
+
+Tensor scale_input(Builder& b) { return input(b, fmt::format("loss_scale.{}", b.graph.nodes.size()), f64, {}, true); }
+
+}  // namespace
+
+Loss operator+(Loss a, Loss b) {
+  for (LossTerm& t : b.terms) a.terms.push_back(std::move(t));
+  return a;
+}
+
+Loss operator*(double weight, Loss l) {
+  for (LossTerm& t : l.terms) t.weight *= weight;
+  return l;
+}
+
+Loss named(std::string name, Loss l) {
+  for (LossTerm& t : l.terms) t.name = name;
+  return l;
+}
+
+#ifdef HAVE_CE
+Loss cross_entropy(Tensor logits, Tensor labels, Dim over, i64 ignore) {
+  Builder& b = builder_of("cross_entropy", {logits, labels});
+  const Tensor scale = scale_input(b);
+  const CrossEntropy r = cross_entropy_terms(logits, labels, scale, over, ignore);
+  const Tensor count = sum(cast(not_equal(labels, double(ignore)), f64), labels.dims());
+  return {{{.name = "cross_entropy", .sum = r.sum, .count = count, .scale = scale}}};
+}
+
+#endif
+Loss mean_of(Tensor x) {
+  Builder& b = builder_of("mean_of", {x});
+  double count = 1;
+  for (const Dim& d : x.dims()) count *= double(d.valid());
+  return {{{.name = "mean", .sum = sum(x, x.dims()), .count = constant(b, count, f64), .scale = scale_input(b)}}};
+}
+
+Loss ratio_of(Tensor sum, Tensor count) {
+  Builder& b = builder_of("ratio_of", {sum, count});
+  for (const Tensor& t : {sum, count})
+    if (!t.dims().empty())
+      throw Error("ratio_of", "{} still has dims", t.str()).hint("sum over them first: sum(x, x.dims())");
+  return {{{.name = "ratio", .sum = sum, .count = cast(count, f64), .scale = scale_input(b)}}};
+}
+
+}  // namespace stretto

@@ -1,0 +1,127 @@
+#include "stretto/trace/trace.h"
+
+#include <cmath>
+
+#include "stretto/base/text.h"
+#include "stretto/ops/constant.h"
+#include "stretto/ops/dropout.h"
+#include "stretto/ops/input.h"
+#include "stretto/ops/param.h"
+
+namespace stretto {
+
+Init fan_in(const Dims& in) {
+  double n = 1;
+  for (const Dim& d : in) n *= double(d.valid());
+  return normal(1 / std::sqrt(n));
+}
+
+Trace::Trace(TraceOptions options) : options_(std::move(options)) {
+  if (options_.microbatches < 1)
+    throw Error("training", "microbatches is {}", options_.microbatches).hint("use at least 1");
+}
+
+std::string Trace::scoped(std::string_view name) const {
+  return scope_.empty() ? std::string(name) : scope_ + "." + std::string(name);
+}
+
+Dim Trace::size(std::string name, i64 usual) {
+  const auto bound = options_.sizes.find(name);
+  return {.name = std::move(name), .size = bound == options_.sizes.end() ? usual : bound->second};
+}
+
+Dim Trace::batch(std::string name, i64 per_step) {
+  if (!batch_name.empty() && batch_name != name)
+    throw Error("batch", "dims '{}' and '{}' are both batch dims", batch_name, name)
+        .hint("one dim is cut into microbatches; make the other a plain Dim or t.size");
+  batch_name = name;
+  Dim d = size(name, per_step);
+  rows_per_step = d.size;
+  const i64 m = options_.microbatches;
+  if (d.size % m != 0)
+    throw Error("batch", "dim '{}' has {} rows per step, which {} microbatches do not divide", name, d.size, m)
+        .hint("use {} or {} rows", std::max<i64>(1, d.size / m) * m, (d.size / m + 1) * m);
+  d.size /= m;
+  return d;
+}
+
+Tensor Trace::source(std::string_view name, DType dtype, Dims dims) {
+  for (const Tensor& t : inputs)
+    if (builder.graph.node(t.value).attrs.as<InputAttrs>().name == name)
+      throw Error("input", "'{}' is declared twice", name)
+          .hint("use the Tensor again, or give the second one another name");
+  const Tensor t = stretto::input(builder, std::string(name), dtype, dims);
+  inputs.push_back(t);
+  return t;
+}
+
+Tensor Trace::input(std::string_view name, Dims dims) { return source(name, options_.dtype, std::move(dims)); }
+Tensor Trace::ids(std::string_view name, Dims dims) { return source(name, i32, std::move(dims)); }
+
+Tensor Trace::scalar(std::string_view name) {
+  for (const Tensor& t : scalars)
+    if (builder.graph.node(t.value).attrs.as<InputAttrs>().name == name) return t;
+  scalars.push_back(stretto::input(builder, std::string(name), f64, {}, true));
+  return scalars.back();
+}
+
+Tensor Trace::param(std::string_view name, Dims dims, ParamOptions options) {
+  const std::string full = scoped(name);
+  if (by_name_.contains(full))
+    throw Error("param", "the name '{}' is taken", full)
+        .hint("put the layers in a Scope (Scope in(t, \"h\", i);), or use the first Tensor again to tie the two");
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    if (dims[i].name == batch_name && !batch_name.empty())
+      throw Error("param", "'{}' has the batch dim '{}'", full, batch_name)
+          .hint("parameters cannot depend on the batch; use another dim");
+  const Tensor t = stretto::param(builder, full, options_.dtype, dims);
+  by_name_[full] = params.size();
+  params.push_back({full, t, options});
+  return t;
+}
+
+Tensor Trace::tied(std::string_view name) {
+  const auto it = by_name_.find(std::string(name));
+  if (it != by_name_.end()) return params[it->second].tensor;
+  std::vector<std::string> known;
+  for (const ParamInfo& p : params) known.push_back(p.name);
+  const auto near = nearest(name, known);
+  throw Error("tied", "there is no parameter '{}' yet", name)
+      .hint("{}", near ? fmt::format("did you mean '{}'?", *near)
+                       : "names are absolute, and the parameter must be made before it is tied");
+}
+
+Tensor Trace::constant(double v) { return stretto::constant(builder, v, options_.dtype); }
+
+Tensor Trace::dropout(Tensor x, double rate, std::string_view name) {
+  if (rate < 0 || rate >= 1)
+    throw Error("dropout", "the rate is {}", rate).hint("use a rate from 0 up to, not including, 1");
+  if (!options_.training || rate == 0) return x;
+  std::string full = scoped(name);
+  if (const int n = dropouts_[full]++)
+    full += fmt::format("#{}", n);  // several in one scope: numbered in program order
+  return stretto::dropout(x, rate, full);
+}
+
+void Trace::metric(std::string_view name, Tensor x, Accumulate how) {
+  if (how != Accumulate::concat && !x.dims().empty())
+    throw Error("metric", "'{}' still has dims: {}", name, x.str())
+        .hint("reduce it first: mean(x, x.dims()), or use Accumulate::concat");
+  for (const Metric& m : metrics)
+    if (m.name == name) throw Error("metric", "'{}' is declared twice", name).hint("give the second one another name");
+  metrics.push_back({std::string(name), x, how});
+}
+
+Scope::Scope(Trace& t, std::string_view name) : trace_(t), outer_(t.scope_) {
+  t.scope_ = t.scoped(name);
+  t.builder.scope = t.builder.intern_scope(t.scope_);
+}
+
+Scope::Scope(Trace& t, std::string_view name, int index) : Scope(t, fmt::format("{}.{}", name, index)) {}
+
+Scope::~Scope() {
+  trace_.scope_ = outer_;
+  trace_.builder.scope = trace_.builder.intern_scope(outer_);
+}
+
+}  // namespace stretto

@@ -1,0 +1,114 @@
+// What a user writes models with.
+//
+//   Loss model(Trace& t) {
+//     Dim batch = t.batch("batch", 64), in{"in", 64}, label{"label", 10};
+//     Tensor x = t.input("x", {batch, in}), y = t.ids("y", {batch});
+//     return cross_entropy(contract(x, t.param("w", {in, label}), in), y, label);
+//   }
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stretto/ops/ops.h"
+#include "stretto/trace/loss.h"
+
+namespace stretto {
+
+struct Init {
+  enum class Kind { zeros, ones, normal, uniform } kind = Kind::normal;
+  double scale = 0.02;  // standard deviation, or half the width of the uniform interval
+};
+inline Init normal(double std = 0.02) { return {Init::Kind::normal, std}; }
+inline Init uniform(double bound) { return {Init::Kind::uniform, bound}; }
+Init fan_in(const Dims& in);  // normal with variance 1 / product(in)
+inline constexpr Init zeros{Init::Kind::zeros, 0}, ones{Init::Kind::ones, 1};
+
+struct ParamOptions {
+  Init init = {};
+  bool decay = true;      // stated, not guessed from the rank: a qkv bias has three dims
+  bool trainable = true;  // a frozen one has no gradient, no weight-gradient work and no optimizer state
+  double lr_scale = 1;
+};
+
+struct ParamInfo {
+  std::string name;
+  Tensor tensor;
+  ParamOptions options;
+};
+enum class Accumulate : std::uint8_t { sum, mean, max, concat };
+struct Metric {
+  std::string name;
+  Tensor value;
+  Accumulate how = Accumulate::sum;
+};
+
+struct TraceOptions {
+  DType dtype = f32;
+  i64 microbatches = 1;
+  std::map<std::string, i64> sizes = {};  // t.batch and t.size dims bound to other sizes (evaluation, decoding)
+  bool training = true;                   // false: dropout does nothing
+};
+
+class Trace {
+ public:
+  explicit Trace(TraceOptions options = {});
+  Trace(const Trace&) = delete;
+
+  Dim batch(std::string name, i64 per_step);       // the dim that microbatches cut; inside, its size is per microbatch
+  Dim size(std::string name, i64 usual);           // evaluation and generation may bind another size
+  Tensor input(std::string_view name, Dims dims);  // in the run's float type
+  Tensor ids(std::string_view name, Dims dims);    // i32
+  Tensor scalar(std::string_view name);            // f64, given by the host each step: "lr", "step"
+  Tensor param(std::string_view name, Dims dims, ParamOptions options = {});
+  Tensor tied(std::string_view absolute_name);  // a parameter made elsewhere; its gradients are added
+  Tensor bias(std::string_view name, Dims dims) {
+    return param(name, std::move(dims), {.init = zeros, .decay = false});
+  }
+  Tensor gain(std::string_view name, Dims dims) { return param(name, std::move(dims), {.init = ones, .decay = false}); }
+  Tensor constant(double v);  // in the run's float type
+  Tensor dropout(Tensor x, double rate, std::string_view name = "dropout");
+  void metric(std::string_view name, Tensor x, Accumulate how);
+
+  DType dtype() const { return options_.dtype; }
+  bool training() const { return options_.training; }
+  const TraceOptions& options() const { return options_; }
+  std::string scoped(std::string_view name) const;
+
+  Builder builder;
+  std::vector<ParamInfo> params;
+  std::vector<Tensor> inputs;   // per-microbatch ones
+  std::vector<Tensor> scalars;  // per-step ones
+  std::vector<Metric> metrics;
+  std::string batch_name;
+  i64 rows_per_step = 0;
+
+ private:
+  friend class Scope;
+  Tensor source(std::string_view name, DType, Dims dims);
+  TraceOptions options_;
+  std::map<std::string, std::size_t> by_name_;
+  std::map<std::string, int> dropouts_;
+  std::string scope_;
+};
+
+// While alive, parameter names and nodes are under "h.3.".
+class Scope {
+ public:
+  [[nodiscard]] Scope(Trace& t, std::string_view name);
+  [[nodiscard]] Scope(Trace& t, std::string_view name, int index);
+  ~Scope();
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+ private:
+  Trace& trace_;
+  std::string outer_;
+};
+
+using Model = std::function<Loss(Trace&)>;
+
+}  // namespace stretto
