@@ -50,10 +50,16 @@ Assignment assign(const StepGraph& s) {
   };
   add(Part::count, 0);
   for (std::uint16_t p = 0; p < pieces; ++p) add(Part::F, p), add(Part::I, p), add(Part::W, p);
+  std::vector<char> needed(g.nodes.size(), 0);
+  for (const StepGraph::Output& o : s.outputs) needed[o.value.node.value] = 1;
+  for (const StepGraph::Grad& d : s.gradients) needed[d.value.node.value] = 1;
+  for (std::size_t i = g.nodes.size(); i-- > 0;)
+    if (needed[i])
+      for (Value v : g.nodes[i].operands) needed[v.node.value] = 1;
   a.task.assign(g.nodes.size(), nowhere);
   for (std::size_t i = 0; i < g.nodes.size(); ++i) {
     const Node& n = g.nodes[i];
-    if (a.free[i] || n.op->view || is_source(n)) continue;
+    if (!needed[i] || a.free[i] || n.op->view || is_source(n)) continue;
     a.task[i] = a.index.at({!n.backward ? Part::F : inner[i] ? Part::I : Part::W, n.piece});
   }
   return a;

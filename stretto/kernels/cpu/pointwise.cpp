@@ -8,7 +8,7 @@
 namespace stretto {
 namespace {
 
-constexpr int max_registers = 24;
+constexpr int max_registers = 40;
 constexpr std::size_t register_bytes = tile_length * 8;
 
 struct Step {

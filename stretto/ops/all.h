@@ -1,0 +1,2 @@
+// Every op's Tensor function.
+#pragma once
