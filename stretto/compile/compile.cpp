@@ -1,0 +1,141 @@
+#include "stretto/compile/compile.h"
+
+#include <algorithm>
+
+#include "stretto/autodiff/autodiff.h"
+#include "stretto/compile/epilogue.h"
+#include "stretto/ops/cast.h"
+#include "stretto/ops/input.h"
+#include "stretto/schedule/builders.h"
+#include "stretto/stage/split.h"
+
+namespace stretto {
+namespace {
+
+// The traced model as plain data, and what the run has to know about it.
+struct Front {
+  StepGraph step;
+  std::vector<std::uint32_t> scales;  // per loss term: index into scalars
+};
+
+std::string input_name(const Graph& g, Value v) { return g.node(v).attrs.as<InputAttrs>().name; }
+
+Front trace_model(const Model& model, Compiled& c, const TraceOptions& options, bool gradients) {
+  Trace t(options);
+  const Loss loss = model(t);
+  if (loss.terms.empty())
+    throw Error("model", "the loss has no terms").hint("return cross_entropy(...) or mean_of(...)");
+  if (t.batch_name.empty())
+    throw Error("model", "no batch dim was declared").hint("make it with t.batch(\"batch\", rows per step)");
+  c.batch = t.batch_name;
+  c.rows_per_step = t.rows_per_step;
+  Front f;
+  for (const ParamInfo& p : t.params) {
+    f.step.params.push_back(p.tensor.value);
+    c.params.push_back({.name = p.name, .dims = p.tensor.dims(), .dtype = p.tensor.dtype(), .options = p.options});
+  }
+  for (const Tensor& in : t.inputs) {
+    f.step.inputs.push_back(in.value);
+    c.inputs.push_back({input_name(t.builder.graph, in.value), in.dims(), in.dtype()});
+  }
+  for (const Tensor& s : t.scalars) {
+    f.step.scalars.push_back(s.value);
+    c.scalars.push_back(input_name(t.builder.graph, s.value));
+  }
+  std::vector<Root> roots;
+  for (const LossTerm& term : loss.terms) {
+    if (!term.sum.dims().empty())
+      throw Error("model", "the sum of loss term '{}' still has dims: {}", term.name, term.sum.str())
+          .hint("sum over them: mean_of(x) or sum(x, x.dims())");
+    f.scales.push_back(std::uint32_t(f.step.scalars.size()));
+    f.step.scalars.push_back(term.scale.value);
+    c.scalars.push_back(input_name(t.builder.graph, term.scale.value));
+    const auto output = [&](std::string_view what, Tensor v, bool count) {
+      f.step.outputs.push_back({fmt::format("{}.{}", term.name, what), v.value, count});
+      return std::uint32_t(f.step.outputs.size() - 1);
+    };
+    CompiledTerm ct{.name = term.name, .weight = term.weight};
+    ct.sum = output("sum", term.sum, false);
+    ct.count = output("count", term.count, true);
+    c.terms.push_back(ct);
+    roots.push_back({term.sum, term.sum.dtype() == f64 ? term.scale : cast(term.scale, term.sum.dtype())});
+  }
+  for (const Metric& m : t.metrics) {
+    c.metrics.push_back({m.name, std::uint32_t(f.step.outputs.size()), m.how, m.value.dtype(),
+                         t.builder.graph.elements(m.value.type())});
+    f.step.outputs.push_back({m.name, m.value.value, false});
+  }
+  if (gradients) {
+    std::vector<Tensor> trained;
+    std::vector<std::uint32_t> which;
+    for (std::uint32_t i = 0; i < t.params.size(); ++i)
+      if (t.params[i].options.trainable) trained.push_back(t.params[i].tensor), which.push_back(i);
+    for (const Gradient& g : differentiate(t.builder, roots, trained)) {
+      const auto at =
+          std::find_if(trained.begin(), trained.end(), [&](const Tensor& p) { return p.value == g.of.value; });
+      f.step.gradients.push_back({which[std::size_t(at - trained.begin())], g.piece, g.grad.value});
+    }
+    for (std::uint32_t i : which) {
+      const bool used =
+          std::any_of(f.step.gradients.begin(), f.step.gradients.end(), [&](const auto& g) { return g.param == i; });
+      if (!used)
+        throw Error("model", "parameter '{}' does not reach the loss", c.params[i].name)
+            .hint("remove it, use it, or make it not trainable");
+    }
+  }
+  f.step.graph = std::move(t.builder.graph);
+  c.graph = f.step.graph;
+  return f;
+}
+
+Compiled finish(Compiled c, Front f, bool training) {
+  Step step = split(f.step);
+  for (std::uint32_t a = 0; a < step.accumulators.size(); ++a)
+    c.params[step.accumulators[a].param].accumulators.push_back(a);
+  add_scales(step, c, f.scales);
+  if (training) add_epilogue(step, c);
+  LowerOptions o{.states = training ? int(c.optimizer.state.size()) : 0,
+                 .rows = c.rows_per_step / c.training.microbatches};
+  for (const CompiledParam& p : c.params) o.trainable.push_back(!p.accumulators.empty());
+  Schedule schedule = build_schedule("1f1b", {.actors = 1, .microbatches = c.training.microbatches});
+  if (!training)
+    for (Row& row : schedule.rows) std::erase_if(row, [](const Action& a) { return a.phase != Phase::F; });
+  const int pieces = step.pieces;
+  c.program = std::make_shared<const Program>(
+      lower(std::make_shared<const Step>(std::move(step)), schedule, std::vector<int>(std::size_t(pieces), 0), o));
+  return c;
+}
+
+}  // namespace
+
+i64 Compiled::parameters() const {
+  i64 n = 0;
+  for (const CompiledParam& p : params) {
+    i64 e = 1;
+    for (const Dim& d : p.dims) e *= d.valid();
+    n += e;
+  }
+  return n;
+}
+
+int Compiled::scalar(std::string_view name) const {
+  const auto it = std::find(scalars.begin(), scalars.end(), name);
+  return it == scalars.end() ? -1 : int(it - scalars.begin());
+}
+
+Compiled compile(const Model& model, const Optimizer& optimizer, const Training& training, const Parallel& parallel) {
+  Compiled c{.training = training, .parallel = parallel, .model = model, .optimizer = optimizer};
+  Front f = trace_model(model, c, {.dtype = training.dtype, .microbatches = training.microbatches}, true);
+  return finish(std::move(c), std::move(f), true);
+}
+
+Compiled compile_forward(const Model& model, const Training& training, const Parallel& parallel,
+                         const std::map<std::string, i64>& sizes) {
+  Compiled c{.training = training, .parallel = parallel, .model = model};
+  Front f = trace_model(
+      model, c, {.dtype = training.dtype, .microbatches = training.microbatches, .sizes = sizes, .training = false},
+      false);
+  return finish(std::move(c), std::move(f), false);
+}
+
+}  // namespace stretto

@@ -1,0 +1,79 @@
+// The one driver: model + optimizer + how to train + how to parallelise -> a checked program.
+//
+//   Compiled c = compile(model, adamw({.lr = 1e-3}), {.microbatches = 8}, {.mesh = {{"pipe", 2}}, .schedule =
+//   "zb-h1"});
+//
+// `Training` changes the numbers, `Parallel` must not: dropping it trains the same program serially.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stretto/ir/layout.h"
+#include "stretto/optim/optimizer.h"
+#include "stretto/program/program.h"
+#include "stretto/trace/trace.h"
+
+namespace stretto {
+
+struct Training {
+  int microbatches = 1;
+  u64 seed = 0;
+  DType dtype = f32;
+  double clip = 0;  // of the global gradient norm; 0: none
+};
+
+struct Parallel {
+  Mesh mesh = {};
+};
+
+struct CompiledParam {
+  std::string name;
+  Dims dims;
+  DType dtype = f32;
+  ParamOptions options;
+  std::vector<std::uint32_t> accumulators;  // the first holds the whole gradient after a step
+};
+struct CompiledInput {
+  std::string name;
+  Dims dims;  // of one microbatch
+  DType dtype = f32;
+};
+struct CompiledTerm {
+  std::string name;
+  std::uint32_t sum = 0, count = 0;  // outputs
+  double weight = 1;
+};
+struct CompiledMetric {
+  std::string name;
+  std::uint32_t output = 0;
+  Accumulate how = Accumulate::sum;
+  DType dtype = f32;
+  i64 elements = 1;  // per microbatch
+};
+
+struct Compiled {
+  Graph graph;  // the step with its gradients, for `show`
+  std::shared_ptr<const Program> program;
+  std::vector<CompiledParam> params;
+  std::vector<CompiledInput> inputs;
+  std::vector<std::string> scalars;  // names of the per-step numbers
+  std::vector<CompiledTerm> terms;
+  std::vector<CompiledMetric> metrics;
+  std::string batch;  // name of the batch dim
+  i64 rows_per_step = 0;
+  Training training;
+  Parallel parallel;
+  Model model;
+  Optimizer optimizer;
+  i64 parameters() const;                   // how many numbers are trained or frozen
+  int scalar(std::string_view name) const;  // -1 when there is none
+};
+
+Compiled compile(const Model&, const Optimizer&, const Training& = {}, const Parallel& = {});
+
+// Forward only, for evaluation: the same parameters in the same places.
+Compiled compile_forward(const Model&, const Training&, const Parallel&, const std::map<std::string, i64>& sizes = {});
+
+}  // namespace stretto

@@ -1,0 +1,153 @@
+#include "stretto/compile/epilogue.h"
+
+#include <map>
+
+#include "stretto/ops/add.h"
+#include "stretto/ops/cast.h"
+#include "stretto/ops/compare.h"
+#include "stretto/ops/constant.h"
+#include "stretto/ops/div.h"
+#include "stretto/ops/extremum.h"
+#include "stretto/ops/input.h"
+#include "stretto/ops/mul.h"
+#include "stretto/ops/sqrt.h"
+#include "stretto/ops/squared_norm.h"
+#include "stretto/ops/sum.h"
+#include "stretto/ops/where.h"
+#include "stretto/stage/split.h"
+
+namespace stretto {
+namespace {
+
+// Collects one task: arguments and results with their places, over a builder of its own.
+struct TaskMaker {
+  Trace trace;
+  Task task;
+  explicit TaskMaker(Part part, DType dtype, std::uint32_t subject = 0) : trace({.dtype = dtype}) {
+    task.part = part;
+    task.subject = subject;
+  }
+  Tensor in(DType dtype, const Dims& dims, Binding where) {
+    task.inputs.push_back(where);
+    return input(trace.builder, std::to_string(task.inputs.size() - 1), dtype, dims);
+  }
+  void out(Tensor t, Binding where) {
+    trace.builder.graph.outputs.push_back(t.value);
+    task.outputs.push_back(where);
+  }
+  Task finish(BodyPool& pool) {
+    task.body = pool.share(std::move(trace.builder.graph));
+    return std::move(task);
+  }
+};
+
+Dim flat(const CompiledParam& p) {
+  i64 n = 1;
+  for (const Dim& d : p.dims) n *= d.size;
+  return {"flat", n};
+}
+
+std::uint32_t add_scalar(Step& step, Compiled& c, std::string name) {
+  step.scalars.push_back({f64, {}});
+  c.scalars.push_back(std::move(name));
+  return std::uint32_t(c.scalars.size() - 1);
+}
+
+// The optimizer's own body for one parameter: equal for all parameters of one size, decay and rate.
+Task update_task(Compiled& c, Step& step, std::uint32_t index, bool clipped, BodyPool& pool) {
+  const CompiledParam& p = c.params[index];
+  const Dim dim = flat(p);
+  TaskMaker m(Part::update, p.dtype, index);
+  const std::size_t states = c.optimizer.state.size();
+  Slice s{.decay = p.options.decay, .lr_scale = p.options.lr_scale};
+  s.param = m.in(p.dtype, dim, {Place::param, index});
+  s.grad = m.in(p.dtype, dim, {Place::gradient, p.accumulators[0]});
+  for (std::size_t k = 0; k < states; ++k)
+    s.state[c.optimizer.state[k]] = m.in(p.dtype, dim, {Place::state, std::uint32_t(index * states + k)});
+  if (clipped) s.grad = s.grad * cast(m.in(f64, {}, {Place::scalar, std::uint32_t(c.scalar("clip_factor"))}), p.dtype);
+  const Slice done = c.optimizer.update(m.trace, s);
+  for (const Tensor& t : m.trace.scalars) {
+    // Scalars the optimizer asked for stand as inputs of its own trace: bind them by name.
+    const std::string name = m.trace.builder.graph.node(t.value).attrs.as<InputAttrs>().name;
+    const int known = c.scalar(name);
+    if (known < 0)
+      throw Error("optimizer", "'{}' asks for the scalar '{}', which nobody sets", c.optimizer.name, name)
+          .hint("'lr' and 'step' are set each step");
+  }
+  if (!done.param)
+    throw Error("optimizer", "'{}' returns no new parameter", c.optimizer.name).hint("set slice.param in update()");
+  m.out(done.param, {Place::param, index});
+  for (std::size_t k = 0; k < states; ++k) {
+    const auto it = done.state.find(c.optimizer.state[k]);
+    if (it == done.state.end() || !it->second)
+      throw Error("optimizer", "'{}' returns no new state '{}'", c.optimizer.name, c.optimizer.state[k])
+          .hint("set slice.state[\"{}\"] in update()", c.optimizer.state[k]);
+    m.out(it->second, {Place::state, std::uint32_t(index * states + k)});
+  }
+  // Arguments are numbered in the order of the body's input nodes: rename and bind them in that order.
+  Graph& g = m.trace.builder.graph;
+  std::vector<Binding> bindings;
+  for (Node& n : g.nodes) {
+    if (n.op != &input_op) continue;
+    InputAttrs a = n.attrs.as<InputAttrs>();
+    bindings.push_back(a.per_step ? Binding{Place::scalar, std::uint32_t(c.scalar(a.name))}
+                                  : m.task.inputs[std::size_t(std::stoi(a.name))]);
+    a.name = std::to_string(bindings.size() - 1);
+    a.per_step = false;
+    n.attrs = a;
+  }
+  m.task.inputs = std::move(bindings);
+  (void)step;
+  return m.finish(pool);
+}
+
+}  // namespace
+
+void add_scales(Step& step, Compiled& c, const std::vector<std::uint32_t>& scale_scalars) {
+  BodyPool pool;
+  for (std::size_t k = 0; k < c.terms.size(); ++k) {
+    TaskMaker m(Part::scale, f64, std::uint32_t(k));
+    const Dim microbatch{"microbatch", c.training.microbatches};
+    const Tensor total = sum(m.in(f64, microbatch, {Place::outputs, c.terms[k].count}), microbatch);
+    const Tensor zero = constant(m.trace.builder, 0, f64), weight = constant(m.trace.builder, c.terms[k].weight, f64);
+    m.out(where(greater(total, 0.0), weight / total, zero), {Place::scalar, scale_scalars[k]});
+    step.tasks.push_back(m.finish(pool));
+  }
+}
+
+void add_epilogue(Step& step, Compiled& c) {
+  BodyPool pool;
+  for (std::uint32_t i = 0; i < c.params.size(); ++i) {
+    const CompiledParam& p = c.params[i];
+    if (p.accumulators.size() < 2) continue;
+    TaskMaker m(Part::combine, p.dtype, i);
+    Tensor total = m.in(p.dtype, flat(p), {Place::gradient, p.accumulators[0]});
+    for (std::size_t k = 1; k < p.accumulators.size(); ++k)
+      total = total + m.in(p.dtype, flat(p), {Place::gradient, p.accumulators[k]});
+    m.out(total, {Place::gradient, p.accumulators[0]});
+    step.tasks.push_back(m.finish(pool));
+  }
+  for (std::uint32_t i = 0; i < c.params.size(); ++i) {
+    const CompiledParam& p = c.params[i];
+    if (p.accumulators.empty()) continue;
+    TaskMaker m(Part::norm, p.dtype, i);
+    m.out(squared_norm(m.in(p.dtype, flat(p), {Place::gradient, p.accumulators[0]})), {Place::square, i});
+    step.tasks.push_back(m.finish(pool));
+  }
+  const std::uint32_t norm = add_scalar(step, c, "grad_norm"), factor = add_scalar(step, c, "clip_factor");
+  {
+    TaskMaker m(Part::clip, f64);
+    const Dim all{"parameter", i64(c.params.size())};
+    const Tensor length = sqrt(sum(m.in(f64, all, {Place::squares, 0}), all));
+    m.out(length, {Place::scalar, norm});
+    const Tensor one = constant(m.trace.builder, 1, f64);
+    m.out(c.training.clip > 0 ? minimum(one, c.training.clip / (length + 1e-6)) : one + 0.0, {Place::scalar, factor});
+    step.tasks.push_back(m.finish(pool));
+  }
+  add_scalar(step, c, "lr");
+  add_scalar(step, c, "step");
+  for (std::uint32_t i = 0; i < c.params.size(); ++i)
+    if (!c.params[i].accumulators.empty()) step.tasks.push_back(update_task(c, step, i, c.training.clip > 0, pool));
+}
+
+}  // namespace stretto

@@ -1,0 +1,194 @@
+#include "stretto/train/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "stretto/base/hash.h"
+#include "stretto/base/text.h"
+#include "stretto/train/logical.h"
+
+namespace stretto {
+namespace {
+
+// Checks a batch against what the program declares and copies it into the input arena.
+void load_batch(const Compiled& c, Worker& w, const Batch& batch) {
+  std::vector<std::string> names;
+  for (const CompiledInput& in : c.inputs) names.push_back(in.name);
+  for (const auto& [name, array] : batch)
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      const auto near = nearest(name, names);
+      throw Error("batch", "'{}' is not an input of the model", name)
+          .hint("{}its inputs are {}", near ? "did you mean '" + *near + "'? " : "", join(names, ", "));
+    }
+  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
+    const CompiledInput& in = c.inputs[i];
+    const auto it = batch.find(in.name);
+    if (it == batch.end())
+      throw Error("batch", "input '{}' is missing", in.name)
+          .hint("add it to the Batch: {{\"{}\", Array::of(...)}}", in.name);
+    std::vector<i64> expect;
+    for (const Dim& d : in.dims) expect.push_back(d.name == c.batch ? d.size * c.training.microbatches : d.size);
+    if (it->second.dtype != in.dtype || it->second.sizes != expect)
+      throw Error("batch", "input '{}' is {} and should be {}", in.name, it->second.str(),
+                  (Array{in.dtype, expect, {}}).str())
+          .hint("a batch holds the rows of the whole step, all microbatches together");
+    const u64 at = w.program().input_at[i];
+    if (at == ~u64(0)) continue;  // no task reads it
+    if (!in.dims.empty() && in.dims[0].name != c.batch)
+      throw Error("batch", "input '{}' does not start with the batch dim '{}'", in.name, c.batch)
+          .hint("put the batch dim first: t.input(\"{}\", {{{}, ...}})", in.name, c.batch);
+    std::memcpy(w.arena(Arena::inputs) + at, it->second.bytes.data(), it->second.bytes.size());
+  }
+}
+
+double read_scalar(const std::byte* p, DType t) {
+  if (t == f32) return double(*reinterpret_cast<const float*>(p));
+  if (t == f64) return *reinterpret_cast<const double*>(p);
+  return double(*reinterpret_cast<const std::int32_t*>(p));
+}
+
+void set_scalar(const Compiled& c, Worker& w, std::string_view name, double value) {
+  const int i = c.scalar(name);
+  if (i < 0) return;
+  const u64 at = w.program().scalar_at[std::size_t(i)];
+  if (at != ~u64(0)) std::memcpy(w.arena(Arena::results) + at, &value, sizeof value);
+}
+
+double get_scalar(const Compiled& c, const Worker& w, std::string_view name) {
+  const u64 at = w.program().scalar_at[std::size_t(c.scalar(name))];
+  return read_scalar(w.arena(Arena::results) + at, f64);
+}
+
+// Outputs are kept per microbatch and added in ascending order: no schedule changes the sum.
+StepResult read_results(const Compiled& c, const Worker& w) {
+  StepResult r;
+  const Step& s = *c.program->step;
+  const auto value = [&](std::uint32_t output, int m, i64 element) {
+    const StepOutput& o = s.outputs[output];
+    const u64 at = w.program().output_at[output] + o.bytes * u64(m) + size_of(o.type.dtype) * u64(element);
+    return read_scalar(w.arena(Arena::results) + at, o.type.dtype);
+  };
+  const int n = c.training.microbatches;
+  for (const CompiledTerm& t : c.terms) {
+    double sum = 0, count = 0;
+    for (int m = 0; m < n; ++m) sum += value(t.sum, m, 0), count += value(t.count, m, 0);
+    const double mean = count > 0 ? sum / count : 0;
+    r.loss += t.weight * mean;
+    r.metrics[t.name] = mean;
+  }
+  for (const CompiledMetric& x : c.metrics) {
+    double sum = 0, most = -INFINITY;
+    for (int m = 0; m < n; ++m) {
+      if (x.how == Accumulate::concat)
+        for (i64 e = 0; e < x.elements; ++e) r.lists[x.name].push_back(value(x.output, m, e));
+      else
+        sum += value(x.output, m, 0), most = std::max(most, value(x.output, m, 0));
+    }
+    if (x.how != Accumulate::concat)
+      r.metrics[x.name] = x.how == Accumulate::max ? most : x.how == Accumulate::mean ? sum / n : sum;
+  }
+  return r;
+}
+
+}  // namespace
+
+std::string StepResult::str() const {
+  return fmt::format("step {} loss {:.6f} grad_norm {:.4f} lr {:.3g}", step, loss, grad_norm, lr);
+}
+
+Trainer::Trainer(Compiled compiled, RunOptions options)
+    : compiled_(std::move(compiled)),
+      worker_(compiled_.program, 0, {.seed = compiled_.training.seed, .profile = options.profile}) {
+  for (std::size_t i = 0; i < compiled_.params.size(); ++i)
+    initialise(compiled_.params[i], compiled_.training.seed,
+               worker_.arena(Arena::params) + worker_.program().param_at[i]);
+}
+
+StepResult Trainer::step(const Batch& batch) {
+  load_batch(compiled_, worker_, batch);
+  const double lr = compiled_.optimizer.lr(step_ + 1);
+  set_scalar(compiled_, worker_, "lr", lr);
+  set_scalar(compiled_, worker_, "step", double(step_ + 1));
+  worker_.run(step_ + 1);
+  ++step_;
+  StepResult r = read_results(compiled_, worker_);
+  r.step = step_;
+  r.lr = lr;
+  r.grad_norm = get_scalar(compiled_, worker_, "grad_norm");
+  return r;
+}
+
+StepResult Trainer::evaluate(const Batch& batch, const std::map<std::string, i64>& sizes) {
+  auto it = evaluations_.find(sizes);
+  if (it == evaluations_.end()) {
+    Evaluation e;
+    Training t = compiled_.training;
+    if (sizes.contains(compiled_.batch)) t.microbatches = 1;
+    e.compiled = compile_forward(compiled_.model, t, compiled_.parallel, sizes);
+    WorkerOptions o{.seed = t.seed};
+    o.shared[std::size_t(Arena::params)] = worker_.arena(Arena::params);
+    STRETTO_ASSERT(e.compiled.program->actors[0].param_at == worker_.program().param_at,
+                   "evaluation finds parameters elsewhere");
+    e.worker = std::make_unique<Worker>(e.compiled.program, 0, o);
+    it = evaluations_.emplace(sizes, std::move(e)).first;
+  }
+  load_batch(it->second.compiled, *it->second.worker, batch);
+  it->second.worker->run(step_);
+  StepResult r = read_results(it->second.compiled, *it->second.worker);
+  r.step = step_;
+  return r;
+}
+
+std::size_t Trainer::param_index(std::string_view name) const {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < compiled_.params.size(); ++i) {
+    if (compiled_.params[i].name == name) return i;
+    names.push_back(compiled_.params[i].name);
+  }
+  const auto near = nearest(name, names);
+  throw Error("parameter", "there is no parameter '{}'", name)
+      .hint("{}", near ? fmt::format("did you mean '{}'?", *near)
+                       : fmt::format("there are {}, the first is '{}'", names.size(), names.empty() ? "" : names[0]));
+}
+
+Array Trainer::parameter(std::string_view name) const {
+  const std::size_t i = param_index(name);
+  return read_logical(compiled_.params[i], worker_.arena(Arena::params) + worker_.program().param_at[i]);
+}
+
+Array Trainer::gradient(std::string_view name) const {
+  const CompiledParam& p = compiled_.params[param_index(name)];
+  if (p.accumulators.empty())
+    throw Error("gradient", "parameter '{}' is not trained", name).hint("it was declared with trainable = false");
+  return read_logical(p, worker_.arena(Arena::gradients) + worker_.program().accumulator_at[p.accumulators[0]]);
+}
+
+Array Trainer::state(std::string_view name, std::string_view which) const {
+  const std::size_t i = param_index(name);
+  const auto& names = compiled_.optimizer.state;
+  const auto it = std::find(names.begin(), names.end(), which);
+  if (it == names.end() || compiled_.params[i].accumulators.empty())
+    throw Error("state", "parameter '{}' has no optimizer state '{}'", name, which)
+        .hint("the states of {} are: {}", compiled_.optimizer.name, join(names, ", "));
+  return read_logical(compiled_.params[i],
+                      worker_.arena(Arena::state) + worker_.program().state_at[i][std::size_t(it - names.begin())]);
+}
+
+void Trainer::set_parameter(std::string_view name, const Array& a) {
+  const std::size_t i = param_index(name);
+  write_logical(compiled_.params[i], a, worker_.arena(Arena::params) + worker_.program().param_at[i]);
+}
+
+u64 Trainer::parameters_hash() const {
+  std::vector<std::string> names;
+  for (const CompiledParam& p : compiled_.params) names.push_back(p.name);
+  std::sort(names.begin(), names.end());
+  u64 h = 0;
+  for (const std::string& n : names) {
+    const Array a = parameter(n);
+    h = hash_bytes(a.bytes.data(), a.bytes.size(), h);
+  }
+  return h;
+}
+
+}  // namespace stretto

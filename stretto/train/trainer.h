@@ -1,0 +1,61 @@
+// Runs a compiled program step by step.
+//
+//   Trainer trainer(compile(model, adamw({.lr = 1e-3}), {.microbatches = 8}));
+//   for (const Batch& batch : data) fmt::print("{}\n", trainer.step(batch).str());
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stretto/compile/compile.h"
+#include "stretto/runtime/worker.h"
+#include "stretto/train/array.h"
+
+namespace stretto {
+
+struct StepResult {
+  i64 step = 0;  // from 1
+  double loss = 0, grad_norm = 0, lr = 0;
+  std::map<std::string, double> metrics;             // loss terms and the model's own
+  std::map<std::string, std::vector<double>> lists;  // metrics that are concatenated, rows in batch order
+  std::string str() const;
+};
+
+struct RunOptions {
+  bool profile = false;  // time every kernel call
+};
+
+class Trainer {
+ public:
+  explicit Trainer(Compiled, RunOptions = {});
+
+  StepResult step(const Batch&);
+  // Forward only; `sizes` binds t.batch and t.size dims to other sizes. Traced and compiled once per set of sizes.
+  StepResult evaluate(const Batch&, const std::map<std::string, i64>& sizes = {});
+
+  // Logical values, without padding. An unknown name is refused with the nearest known one.
+  Array parameter(std::string_view name) const;
+  Array gradient(std::string_view name) const;  // of the last step, before clipping
+  Array state(std::string_view name, std::string_view which) const;
+  void set_parameter(std::string_view name, const Array&);
+  u64 parameters_hash() const;  // XXH3 of all logical parameters in name order
+
+  const Compiled& compiled() const { return compiled_; }
+  i64 steps_done() const { return step_; }
+  std::vector<KernelTime> profile() const { return worker_.profile(); }
+
+ private:
+  struct Evaluation {
+    Compiled compiled;
+    std::unique_ptr<Worker> worker;
+  };
+  std::size_t param_index(std::string_view name) const;
+
+  Compiled compiled_;
+  Worker worker_;
+  std::map<std::map<std::string, i64>, Evaluation> evaluations_;
+  i64 step_ = 0;
+};
+
+}  // namespace stretto
