@@ -1,7 +1,7 @@
 // Parameters as the user sees them: without padding, independent of where they lie.
 #pragma once
 #include "stretto/compile/compile.h"
-#include "stretto/train/array.h"
+#include "stretto/base/array.h"
 
 namespace stretto {
 

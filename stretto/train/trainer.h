@@ -10,7 +10,7 @@
 
 #include "stretto/compile/compile.h"
 #include "stretto/runtime/worker.h"
-#include "stretto/train/array.h"
+#include "stretto/base/array.h"
 
 namespace stretto {
 

@@ -1,4 +1,4 @@
-#include "stretto/train/array.h"
+#include "stretto/base/array.h"
 
 #include "stretto/base/text.h"
 
