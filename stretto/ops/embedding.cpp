@@ -1,0 +1,54 @@
+#include "stretto/ops/embedding.h"
+
+#include "stretto/ops/embedding_grad.h"
+#include "stretto/ops/ops.h"
+#include "stretto/ops/rules.h"
+
+namespace stretto {
+
+Tensor embedding(Tensor table, Tensor ids, Dim vocab) {
+  Builder& b = builder_of("embedding", {table, ids});
+  return b.emit(embedding_op, {table, ids}, EmbeddingAttrs{rules::dim_of("embedding", table, vocab)});
+}
+
+constinit const Op embedding_op{
+    .name = "embedding",
+    .infer =
+        [](const OpCall& c) {
+          if (c.in(1).dtype != i32)
+            throw Error("embedding", "ids {} are {}", c.describe(1), name_of(c.in(1).dtype))
+                .hint("the operands are table, ids; ids are i32: t.ids(name, dims)");
+          rules::float_unary(c);
+          DimSet dims = c.in(1).dims;
+          for (DimId d : without(c.in(0).dims, {c.attrs<EmbeddingAttrs>().vocab})) dims.push_back(d);
+          return std::vector<Type>{{c.in(0).dtype, dims}};
+        },
+    .vjp =
+        [](const Vjp& v) {
+          const DimId vocab = v.attrs<EmbeddingAttrs>().vocab;
+          return std::vector{embedding_grad(v.grad[0], v.in[1], vocab, v.in[0].type().dims), Tensor{}};
+        },
+    .spread =
+        [](const OpCall& c) {
+          return Spread{.reduce = {{c.attrs<EmbeddingAttrs>().vocab, Reduce::sum}}, .linear = {0}};
+        },
+    .cost =
+        [](const OpCall& c) {
+          const double moved = double(c.graph.bytes(c.out()));
+          return Cost{.read = moved + double(c.graph.bytes(c.in(1))), .written = moved};
+        },
+    .examples =
+        [](Examples& e) {
+          const Dim a{"a", 3}, b{"b", 4}, v{"v", 5}, m{"m", 6}, h{"h", 2}, one{"one", 1};
+          e.add(embedding(e.real({v, m}), e.ids({a, b}, 5), v));
+          e.add(embedding(e.real({m, v}), e.ids({a}, 5), v));
+          e.add(embedding(e.real({h, v, m}), e.ids({b}, 5), v));
+          e.add(embedding(e.real({v}), e.ids({a}, 5), v));
+          e.add(embedding(e.real({v, m}), e.ids({}, 5), v));
+          e.add(embedding(e.real({one, m}), e.ids({a}, 1), one));
+          const Dim p = Dim{"p", 6}.padded(4);
+          e.add(embedding(e.real({p, m}), e.ids({a}, 6), p));
+        },
+};
+
+}  // namespace stretto
