@@ -13,9 +13,8 @@ namespace stretto {
 template <class S>
 inline constexpr int lane_count = int(128 / sizeof(S));
 
-template <class S, class J, class F>
+template <class S, int count, class J, class F>
 inline S lanes_joined(i64 n, S start, const J& join, const F& f) {
-  constexpr int count = lane_count<S>;
   S lanes[count];
   for (int k = 0; k < count; ++k) lanes[k] = start;
   i64 i = 0;
@@ -27,15 +26,15 @@ inline S lanes_joined(i64 n, S start, const J& join, const F& f) {
   return lanes[0];
 }
 
-template <class S, class F>
+template <class S, int count = lane_count<S>, class F>
 inline S lane_sum(i64 n, const F& f) {
-  return lanes_joined<S>(
+  return lanes_joined<S, count>(
       n, S(0), [](S a, S b) { return a + b; }, f);
 }
 
-template <class S, class F>
+template <class S, int count = lane_count<S>, class F>
 inline S lane_max(i64 n, const F& f) {
-  return lanes_joined<S>(
+  return lanes_joined<S, count>(
       n, -std::numeric_limits<S>::infinity(), [](S a, S b) { return a > b ? a : b; }, f);
 }
 

@@ -1,0 +1,114 @@
+#include "stretto/kernels/cpu/entropy.h"
+
+#include <cmath>
+
+#include "stretto/kernels/cpu/exp_row.h"
+#include "stretto/kernels/cpu/padding.h"
+#include "stretto/kernels/cpu/with_float.h"
+#include "stretto/ops/cross_entropy.h"
+#include "stretto/ops/cross_entropy_grad.h"
+
+namespace stretto {
+namespace {
+
+struct Plan {
+  Nest rows;  // arrays: logits, labels, dlogits
+  i64 n = 0, ignore = 0, x = 1, d = 1;
+  std::string over;
+  Padding padding;
+};
+
+template <bool with_sum>
+Plan plan_of(const Call& call) {
+  const auto& a = call.attrs<std::conditional_t<with_sum, CrossEntropyAttrs, CrossEntropyGradAttrs>>();
+  const View &x = call.in[0], &labels = call.in[1], &d = call.out[with_sum ? 1 : 0];
+  return {.rows = valid_nest(without(x.dims, {a.over}), {&x, &labels, &d}),
+          .n = x.valid(a.over),
+          .ignore = a.ignore,
+          .x = x.stride(a.over),
+          .d = d.stride(a.over),
+          .over = call.graph.dim(a.over).name,
+          .padding = Padding(d)};
+}
+
+// The label, or -1 when it does not count.
+i64 label_at(const Plan& p, const std::int32_t* labels, i64 at) {
+  const i64 label = labels[at];
+  if (label == p.ignore) return -1;
+  if (label < 0 || label >= p.n)
+    throw Error("cross_entropy", "label {} is outside of dim '{}', which has {} classes", label, p.over, p.n)
+        .hint("positions without a label hold {}", p.ignore);
+  return label;
+}
+
+template <class T, bool with_sum>
+void rows(const Plan& p, const Args& args) {
+  const double scale = *args.input<double>(2);
+  T* const out = args.output<T>(with_sum ? 1 : 0);
+  double loss = 0;
+  run_nest(p.rows, [&](Steps at) {
+    const T* x = args.input<T>(0) + at[0];
+    T* d = out ? out + at[2] : nullptr;
+    const i64 label = label_at(p, args.input<std::int32_t>(1), at[1]);
+    if (label < 0) {
+      if (d) std::fill_n(d, p.n, T(0));
+      return;
+    }
+    const T top = lane_max<T>(p.n, [&](i64 i) { return x[i]; });
+    const T target = x[label];  // d may lie where x is
+    const T sum = exp_row(x, d, p.n, top);
+    loss += std::log(double(sum)) + (double(top) - double(target));
+    if (!d) return;
+    const T factor = T(scale / double(sum));
+#pragma GCC ivdep
+    for (i64 i = 0; i < p.n; ++i) d[i] *= factor;
+    d[label] -= T(scale);
+  });
+  if (with_sum && args.out[0]) *args.output<double>(0) = loss;
+  p.padding.clear(out);
+}
+
+template <class T, bool with_sum>
+void reference(const Plan& p, const Args& args) {
+  const double scale = *args.input<double>(2);
+  T* const out = args.output<T>(with_sum ? 1 : 0);
+  double loss = 0;
+  run_nest(p.rows, [&](Steps at) {
+    const T* x = args.input<T>(0) + at[0];
+    const i64 label = label_at(p, args.input<std::int32_t>(1), at[1]);
+    double top = -std::numeric_limits<double>::infinity(), sum = 0;
+    for (i64 i = 0; i < p.n; ++i) top = std::max(top, double(x[i * p.x]));
+    for (i64 i = 0; i < p.n; ++i) sum += std::exp(double(x[i * p.x]) - top);
+    if (label >= 0) loss += std::log(sum) + top - double(x[label * p.x]);
+    for (i64 i = 0; i < p.n && out; ++i)
+      out[at[2] + i * p.d] =
+          label < 0 ? T(0) : T(scale * (std::exp(double(x[i * p.x]) - top) / sum - (i == label ? 1 : 0)));
+  });
+  if (with_sum && args.out[0]) *args.output<double>(0) = loss;
+  p.padding.clear(out);
+}
+
+template <bool with_sum>
+bool accepts_rows(const Call& call) {
+  const Plan p = plan_of<with_sum>(call);
+  return p.x == 1 && p.d == 1;
+}
+
+template <bool with_sum, auto in_f32, auto in_f64>
+Runner prepare(const Call& call) {
+  return [p = plan_of<with_sum>(call), run = call.in[0].dtype == f32 ? in_f32 : in_f64](const Args& args) {
+    run(p, args);
+  };
+}
+
+template <bool s>
+constexpr Kernel kernels[] = {{"rows", &accepts_rows<s>, &prepare<s, &rows<float, s>, &rows<double, s>>},
+                              {"reference", nullptr, &prepare<s, &reference<float, s>, &reference<double, s>>}};
+
+}  // namespace
+
+std::span<const Kernel> entropy_kernels(bool with_sum) {
+  return with_sum ? std::span(kernels<true>) : std::span(kernels<false>);
+}
+
+}  // namespace stretto

@@ -1,0 +1,151 @@
+// Small matrix products on packed panels, for kernels that fuse products with other work. A panel holds panel_width
+// columns of a matrix, row after row; missing columns are zero.
+#pragma once
+#include <cstddef>
+#include <cstring>
+
+#include "stretto/base/id.h"
+#if defined(__AVX2__) && defined(__FMA__)
+#include <immintrin.h>
+#endif
+
+namespace stretto {
+
+inline constexpr i64 tile_rows = 6;
+template <class T>
+inline constexpr i64 panel_width = i64(64 / sizeof(T));
+
+// One vector register.
+template <class T>
+struct Pack {
+  typedef T type __attribute__((vector_size(32)));
+  static constexpr i64 lanes = i64(32 / sizeof(T));
+  static type load(const T* p) {
+    type v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+  }
+  static void store(T* p, type v) { std::memcpy(p, &v, sizeof v); }
+  static type all(T x) { return type{} + x; }
+  static type multiply_add(type a, type b, type c) {
+#if defined(__AVX2__) && defined(__FMA__)
+    if constexpr (sizeof(T) == 4)
+      return type(_mm256_fmadd_ps(__m256(a), __m256(b), __m256(c)));
+    else
+      return type(_mm256_fmadd_pd(__m256d(a), __m256d(b), __m256d(c)));
+#else
+    return a * b + c;
+#endif
+  }
+};
+
+// c[6][width] = (add ? c : 0) + sum over k of a[6][k] * panel[k][width]. turned: a is stored as [k][6].
+template <class T, bool turned>
+inline void multiply_tile(i64 k, const T* a, i64 pitch_a, const T* panel, T* c, i64 pitch_c, bool add) {
+  using P = Pack<T>;
+  typename P::type sum[tile_rows][2];
+#pragma GCC unroll 6
+  for (i64 r = 0; r < tile_rows; ++r) {
+    sum[r][0] = P::all(0);
+    sum[r][1] = P::all(0);
+  }
+  for (i64 i = 0; i < k; ++i) {
+    const typename P::type left = P::load(panel), right = P::load(panel + P::lanes);
+#pragma GCC unroll 6
+    for (i64 r = 0; r < tile_rows; ++r) {
+      const typename P::type x = P::all(turned ? a[r] : a[r * pitch_a]);
+      sum[r][0] = P::multiply_add(x, left, sum[r][0]);
+      sum[r][1] = P::multiply_add(x, right, sum[r][1]);
+    }
+    a += turned ? pitch_a : 1;
+    panel += panel_width<T>;
+  }
+#pragma GCC unroll 6
+  for (i64 r = 0; r < tile_rows; ++r) {
+    T* to = c + r * pitch_c;
+    P::store(to, add ? P::load(to) + sum[r][0] : sum[r][0]);
+    P::store(to + P::lanes, add ? P::load(to + P::lanes) + sum[r][1] : sum[r][1]);
+  }
+}
+
+// A matrix somewhere in memory.
+template <class T>
+struct Strided {
+  T* data;
+  i64 row, column;  // strides
+  Strided from_row(i64 r) const { return {data + r * row, row, column}; }
+};
+
+// rows x columns as panels of `padded` rows each: to[column / width][row][column % width].
+template <class T>
+void pack_panels(Strided<const T> from, i64 rows, i64 columns, i64 padded, T factor, T* to) {
+  constexpr i64 w = panel_width<T>;
+  for (i64 c = 0; c < columns; c += w) {
+    const i64 width = columns - c < w ? columns - c : w;
+    for (i64 r = 0; r < padded; ++r, to += w) {
+      const T* x = from.data + r * from.row + c * from.column;
+      if (r < rows && width == w && from.column == 1) {
+        for (i64 i = 0; i < w; ++i) to[i] = x[i] * factor;
+        continue;
+      }
+      for (i64 i = 0; i < w; ++i) to[i] = r < rows && i < width ? x[i * from.column] * factor : T(0);
+    }
+  }
+}
+
+// rows x columns into rows of `pitch` elements, `padded` of them.
+template <class T>
+void pack_rows(Strided<const T> from, i64 rows, i64 columns, i64 padded, i64 pitch, T factor, T* to) {
+  for (i64 r = 0; r < padded; ++r)
+    for (i64 c = 0; c < pitch; ++c)
+      to[r * pitch + c] = r < rows && c < columns ? from.data[r * from.row + c * from.column] * factor : T(0);
+}
+
+template <class T>
+void unpack_rows(const T* from, i64 pitch, i64 rows, i64 columns, T factor, Strided<T> to) {
+  for (i64 r = 0; r < rows; ++r)
+    for (i64 c = 0; c < columns; ++c) to.data[r * to.row + c * to.column] = from[r * pitch + c] * factor;
+}
+
+#if defined(__AVX2__)
+// to[c * to_pitch + r] = from[r * from_pitch + c] for 8 x 8 elements.
+inline void turn_8x8(const float* from, i64 from_pitch, float* to, i64 to_pitch) {
+  __m256 r[8], t[8];
+  for (int i = 0; i < 8; ++i) r[i] = _mm256_loadu_ps(from + i * from_pitch);
+  for (int i = 0; i < 8; i += 2) {
+    t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+    t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+  }
+  for (int i = 0; i < 8; i += 4) {
+    r[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+    r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xEE);
+    r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+    r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xEE);
+  }
+  for (int i = 0; i < 4; ++i) {
+    _mm256_storeu_ps(to + i * to_pitch, _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
+    _mm256_storeu_ps(to + (i + 4) * to_pitch, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
+  }
+}
+#endif
+
+// The transpose as panels: to[row / width][column][row % width], for `padded` rows.
+template <class T>
+void pack_turned(Strided<const T> from, i64 rows, i64 columns, i64 padded, T* to) {
+  constexpr i64 w = panel_width<T>;
+  for (i64 r = 0; r < padded; r += w, to += w * columns) {
+    i64 c = 0;
+#if defined(__AVX2__)
+    if constexpr (sizeof(T) == 4)
+      if (from.column == 1 && r + w <= rows)
+        for (; c + 8 <= columns; c += 8) {
+          turn_8x8(from.data + r * from.row + c, from.row, to + c * w, w);
+          turn_8x8(from.data + (r + 8) * from.row + c, from.row, to + c * w + 8, w);
+        }
+#endif
+    for (; c < columns; ++c)
+      for (i64 i = 0; i < w; ++i) to[c * w + i] = r + i < rows ? from.data[(r + i) * from.row + c * from.column] : T(0);
+  }
+}
+
+}  // namespace stretto

@@ -1,0 +1,72 @@
+#include "stretto/ops/cross_entropy.h"
+
+#include <algorithm>
+
+#include "stretto/ops/constant.h"
+#include "stretto/ops/cross_entropy_grad.h"
+#include "stretto/ops/ops.h"
+#include "stretto/ops/rules.h"
+
+namespace stretto {
+
+CrossEntropy cross_entropy_terms(Tensor logits, Tensor labels, Tensor scale, Dim over, i64 ignore) {
+  Builder& b = builder_of("cross_entropy", {logits, labels, scale});
+  const Tensor sum = b.emit(cross_entropy_op, {logits, labels, scale},
+                            CrossEntropyAttrs{rules::dim_of("cross_entropy", logits, over), ignore});
+  return {sum, b.result(sum, 1)};
+}
+
+constinit const Op cross_entropy_op{
+    .name = "cross_entropy",
+    .infer =
+        [](const OpCall& c) {
+          const DimId over = c.attrs<CrossEntropyAttrs>().over;
+          if (c.in(1).dtype != i32)
+            throw Error("cross_entropy", "labels {} are {}", c.describe(1), name_of(c.in(1).dtype))
+                .hint("the operands are logits, labels; labels are i32: t.ids(name, dims)");
+          rules::float_unary(c);
+          const DimSet rows = without(c.in(0).dims, {over}), &labels = c.in(1).dims;
+          if (rows.size() != labels.size() || !std::is_permutation(rows.begin(), rows.end(), labels.begin()))
+            throw Error("cross_entropy", "logits {} and labels {} differ in more than dim '{}'", c.describe(0),
+                        c.describe(1), c.graph.dim(over).name)
+                .hint("labels have all dims of the logits but '{}'", c.graph.dim(over).name);
+          STRETTO_ASSERT(c.in(2) == (Type{f64, {}}), "scale is an f64 scalar");
+          return std::vector<Type>{{f64, {}}, c.in(0)};
+        },
+    .vjp =
+        [](const Vjp& v) {
+          const CrossEntropyAttrs a = v.attrs<CrossEntropyAttrs>();
+          const bool seeded = v.grad[0].value == v.in[2].value;
+          return std::vector{seeded ? v.out[1] : cross_entropy_grad(v.in[0], v.in[1], v.grad[0], a.over, a.ignore),
+                             Tensor{}, Tensor{}};
+        },
+    .spread =
+        [](const OpCall& c) {
+          Spread s{.serial = {c.attrs<CrossEntropyAttrs>().over}};
+          for (DimId d : c.in(1).dims) s.reduce.push_back({d, Reduce::sum});
+          return s;
+        },
+    .cost =
+        [](const OpCall& c) {
+          Cost cost = c.streaming(0);
+          cost.flops = 20.0 * double(c.elements(c.in(0)));
+          return cost;
+        },
+    .examples =
+        [](Examples& e) {
+          const Dim a{"a", 3}, b{"b", 2}, v{"v", 7}, wide{"wide", 40}, one{"one", 1};
+          const auto example = [&](Tensor logits, Tensor labels, Dim over, i64 ignore) {
+            e.add(cross_entropy_terms(logits, labels, constant(e.builder, 0.5, f64), over, ignore).sum);
+          };
+          example(e.real({a, v}, -3, 3), e.ids({a}, 7), v, -100);
+          example(e.real({b, a, wide}), e.ids({b, a}, 40), wide, -100);
+          example(e.real({v, a, b}), e.ids({b, a}, 7), v, 2);
+          example(e.real({v}), e.ids({}, 7), v, -100);
+          example(e.real({a, one}), e.ids({a}, 1), one, -100);
+          const Dim p = Dim{"p", 5}.padded(4);
+          example(e.real({a, p}), e.ids({a}, 5), p, 0);
+        },
+    .in_place = {{{0, 1}, {-1, -1}}},
+};
+
+}  // namespace stretto

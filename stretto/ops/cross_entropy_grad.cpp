@@ -1,0 +1,30 @@
+#include "stretto/ops/cross_entropy_grad.h"
+
+#include "stretto/ops/constant.h"
+#include "stretto/ops/ops.h"
+#include "stretto/ops/rules.h"
+
+namespace stretto {
+
+Tensor cross_entropy_grad(Tensor logits, Tensor labels, Tensor g, DimId over, i64 ignore) {
+  return builder_of("cross_entropy_grad", {logits, labels, g})
+      .emit(cross_entropy_grad_op, {logits, labels, g}, CrossEntropyGradAttrs{over, ignore});
+}
+
+constinit const Op cross_entropy_grad_op{
+    .name = "cross_entropy_grad",
+    .infer = rules::same_as_first,
+    .spread = [](const OpCall& c) { return Spread{.serial = {c.attrs<CrossEntropyGradAttrs>().over}, .linear = {2}}; },
+    .cost = rules::streaming<20>,
+    .examples =
+        [](Examples& e) {
+          const Dim a{"a", 3}, v{"v", 40};
+          const Tensor g = constant(e.builder, 0.5, f64);
+          e.add(cross_entropy_grad(e.real({a, v}), e.ids({a}, 40), g, e.builder.intern(v), 3));
+          e.add(cross_entropy_grad(e.real({v, a}), e.ids({a}, 40), g, e.builder.intern(v), -100));
+        },
+    .in_place = {{{0, 0}, {-1, -1}}},
+    .no_gradient = true,
+};
+
+}  // namespace stretto

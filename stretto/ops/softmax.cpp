@@ -1,0 +1,33 @@
+#include "stretto/ops/softmax.h"
+
+#include "stretto/ops/ops.h"
+#include "stretto/ops/rules.h"
+#include "stretto/ops/softmax_grad.h"
+
+namespace stretto {
+
+Tensor softmax(Tensor x, Dim over) {
+  return builder_of("softmax", {x}).emit(softmax_op, {x}, SoftmaxAttrs{rules::dim_of("softmax", x, over)});
+}
+
+constinit const Op softmax_op{
+    .name = "softmax",
+    .infer = rules::float_unary,
+    .vjp = [](const Vjp& v) { return std::vector{softmax_grad(v.out[0], v.grad[0], v.attrs<SoftmaxAttrs>().over)}; },
+    .spread = [](const OpCall& c) { return Spread{.serial = {c.attrs<SoftmaxAttrs>().over}}; },
+    .cost = rules::streaming<20>,
+    .examples =
+        [](Examples& e) {
+          const Dim a{"a", 3}, b{"b", 2}, m{"m", 7}, wide{"wide", 40}, one{"one", 1};
+          e.add(softmax(e.real({a, m}, -3, 3), m));
+          e.add(softmax(e.real({m, a}), m));
+          e.add(softmax(e.real({b, wide, a}), wide));
+          e.add(softmax(e.real({b, wide}), wide));
+          e.add(softmax(e.real({m}), m));
+          e.add(softmax(e.real({a, one}), one));
+          e.add(softmax(e.real({a, Dim{"p", 5}.padded(8)}), Dim{"p", 5}.padded(8)));
+        },
+    .in_place = {{{0, 0}, {-1, -1}}},
+};
+
+}  // namespace stretto

@@ -1,0 +1,138 @@
+#include "stretto/ops/attention.h"
+
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "stretto/ops/attention_grad.h"
+#include "stretto/ops/input.h"
+#include "support/kernel_run.h"
+
+namespace stretto {
+namespace {
+
+using testing::HasSubstr;
+
+struct Sizes {
+  i64 batch, queries, keys, kv, group, head;
+  bool causal;
+  i64 first_query = 0, first_key = 0;
+};
+
+void compare(const Sizes& z, DType t, u64 seed, int order = 0) {
+  Builder b;
+  const Dim batch{"batch", z.batch}, s{"s", z.queries}, k{"k", z.keys}, kv{"kv", z.kv}, group{"group", z.group},
+      d{"d", z.head};
+  const Dims q_dims = order ? Dims{kv, d, group, batch, s} : Dims{batch, s, kv, group, d};
+  const Dims k_dims = order ? Dims{kv, k, d, batch} : Dims{batch, k, kv, d};
+  Dims l_dims = q_dims;
+  std::erase(l_dims, d);
+  const auto real = [&](Dims dims) { return input(b, fmt::format("x{}", b.graph.nodes.size()), t, dims); };
+  const Tensor q = real(q_dims), key = real(k_dims), value = real(k_dims);
+  const Tensor o = attention(q, key, value, {.query = s, .key = k, .head = d, .causal = z.causal});
+  const AttentionAttrs attrs = b.graph.node(o.value).attrs.as<AttentionAttrs>();
+  const Tensor dq = attention_grad(q, key, value, real(q_dims), real(l_dims), real(q_dims), attrs);
+  const auto place = [&](KernelRun& r) {
+    for (int i = 0; i < int(r.call.in.size()); ++i) {
+      const bool is_lse = i == 4;
+      r.fill(i, is_lse ? 4 : -1, is_lse ? 5 : 1);
+      const DimSet& dims = r.call.in[std::size_t(i)].dims;
+      if (contains(dims, attrs.query)) r.set_offset(i, attrs.query, z.first_query);
+      if (contains(dims, attrs.key)) r.set_offset(i, attrs.key, z.first_key);
+    }
+  };
+  const double tolerance = t == f32 ? 2e-5 : 1e-13;
+  check_kernels(b.graph, o.value.node, seed, place, tolerance);
+  check_kernels(b.graph, o.value.node, seed, place, tolerance, {1});
+  check_kernels(b.graph, dq.value.node, seed, place, tolerance);
+  check_kernels(b.graph, dq.value.node, seed, place, tolerance, {0});
+  check_kernels(b.graph, dq.value.node, seed, place, tolerance, {1});
+  check_kernels(b.graph, dq.value.node, seed, place, tolerance, {2});
+}
+
+TEST(Attention, KernelsAgreeOnRandomSizes) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 40; ++round) {
+    const auto upto = [&](i64 n) { return i64(random() % u64(n)) + 1; };
+    const Sizes z{.batch = upto(2),
+                  .queries = upto(60),
+                  .keys = upto(60),
+                  .kv = upto(2),
+                  .group = upto(2),
+                  .head = upto(20),
+                  .causal = random() % 3 > 0,
+                  .first_query = round % 4 == 0 ? upto(30) : 0,
+                  .first_key = round % 5 == 0 ? upto(30) : 0};
+    compare(z, round % 2 ? f32 : f64, u64(round), round % 3 == 0);
+    if (HasFailure())
+      FAIL() << fmt::format("round {}: {} queries from {}, {} keys from {}, {} kv, {} group, {} head, causal {}", round,
+                            z.queries, z.first_query, z.keys, z.first_key, z.kv, z.group, z.head, z.causal);
+  }
+}
+
+TEST(Attention, ManyKeysAreTakenInBlocks) {
+  for (const DType t : {f32, f64}) {
+    compare({1, 50, 1100, 1, 2, 16, false}, t, 1);
+    compare({1, 70, 1100, 1, 1, 5, true, 1000}, t, 2);
+    compare({1, 600, 600, 1, 1, 16, true}, t, 3);
+  }
+}
+
+TEST(Attention, PaddedDimsTakeNoPart) {
+  Builder b;
+  const Dim s = Dim{"s", 9}.padded(4), k = Dim{"k", 13}.padded(16), d = Dim{"d", 7}.padded(8), h{"h", 2};
+  const Tensor q = input(b, "q", f32, {s, h, d}), key = input(b, "k", f32, {k, h, d}),
+               value = input(b, "v", f32, {k, h, d});
+  const Tensor o = attention(q, key, value, {.query = s, .key = k, .head = d, .causal = false});
+  EXPECT_NEAR(b.graph.node(o.value).attrs.as<AttentionAttrs>().scale, 1 / std::sqrt(7.0), 1e-15);
+  const auto fill = [](KernelRun& r) {
+    for (int i = 0; i < 3; ++i) r.fill(i, -1, 1);
+  };
+  check_kernels(b.graph, o.value.node, 3, fill, 1e-5);
+  KernelRun run(b.graph, o.value.node, 3, KernelRun::contiguous);
+  fill(run);
+  run.run(run.chosen());
+  EXPECT_EQ(run.result(0).back(), 0);
+  for (const double x : run.result(0)) EXPECT_LT(std::abs(x), 1);
+}
+
+TEST(Attention, FirstQuerySeesOnlyItsOwnKey) {
+  Builder b;
+  const Dim s{"s", 3}, k{"k", 3}, d{"d", 2};
+  const Tensor o = attention(input(b, "q", f64, {s, d}), input(b, "k", f64, {k, d}), input(b, "v", f64, {k, d}),
+                             {.query = s, .key = k, .head = d});
+  for (const Kernel& kernel : cpu_kernels(*b.graph.node(o.value).op)) {
+    KernelRun run(b.graph, o.value.node, 1, KernelRun::contiguous);
+    run.fill(0, -1, 1);
+    run.set(1, {0, 0, 0, 0, 0, 0});
+    run.set(2, {1, 2, 3, 4, 8, 0});
+    run.run(kernel);
+    const std::vector<double> expected{1, 2, 2, 3, 4, 2};
+    for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(run.result(0)[i], expected[i], 1e-14) << kernel.name;
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(run.result(1)[i], std::log(double(i + 1)), 1e-14) << kernel.name;
+  }
+}
+
+TEST(Attention, MistakesAreNamed) {
+  Builder b;
+  const Dim s{"s", 3}, k{"k", 3}, d{"d", 2}, h{"h", 2};
+  const Tensor q = input(b, "q", f64, {s, d}), key = input(b, "k", f64, {k, d}), wide = input(b, "w", f64, {k, h, d});
+  const auto message = [](const auto& f) -> std::string {
+    try {
+      f();
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  const AttentionOptions o{.query = s, .key = k, .head = d};
+  EXPECT_THAT(message([&] { attention(q, q, q, {.query = s, .key = s, .head = d}); }),
+              HasSubstr("[attention] the query dim 's' is in input{s=3 d=2}, which has the keys' dims; hint: rename"));
+  EXPECT_THAT(message([&] { attention(q, key, wide, o); }), HasSubstr("have different dims"));
+  EXPECT_THAT(message([&] { attention(q, wide, wide, o); }), HasSubstr("dim 'h' that the queries input{s=3 d=2} lack"));
+  EXPECT_THAT(message([&] { attention(q, key, key, {.query = s, .key = k}); }), HasSubstr("the head dim is not named"));
+  EXPECT_THAT(message([&] { attention(q, input(b, "f", f32, {k, d}), key, o); }), HasSubstr("is f64 and"));
+}
+
+}  // namespace
+}  // namespace stretto
