@@ -1,0 +1,211 @@
+// The reference step against a hand-written one and against its own GEMMs, in interleaved rounds of one run.
+//   build/bench/step [rounds=9] [--profile]
+// Ratios are medians over rounds with the interval that holds the middle half of them.
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <map>
+
+#include "handwritten.h"
+#include "stretto/base/text.h"
+#include "stretto/kernels/kernel.h"
+#include "stretto/models/family.h"
+#include "stretto/ops/ops.h"
+#include "stretto/stretto.h"
+
+using namespace stretto;
+
+namespace {
+
+double seconds(const std::function<void()>& f) {
+  const auto start = std::chrono::steady_clock::now();
+  f();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+Batch random_batch(const Compiled& c, i64 vocab) {
+  Batch b;
+  for (const CompiledInput& in : c.inputs) {
+    std::vector<i64> sizes;
+    i64 n = 1;
+    for (const Dim& d : in.dims)
+      sizes.push_back(d.name == c.batch ? d.size * c.training.microbatches : d.size), n *= sizes.back();
+    std::vector<std::int32_t> v(static_cast<std::size_t>(n));
+    for (auto& x : v) x = std::int32_t(std::rand() % vocab);
+    b[in.name] = Array::of<std::int32_t>(v, sizes);
+  }
+  return b;
+}
+
+// Every contraction of the program, on buffers of its own, with the kernel the program uses.
+class Gemms {
+ public:
+  explicit Gemms(const Program& p) {
+    std::map<std::pair<const Calls*, std::size_t>, std::size_t> known;
+    for (const Instruction& i : p.actors[0].code) {
+      const auto* r = std::get_if<Run>(&i);
+      if (!r) continue;
+      const Calls& calls = *p.calls[r->task];
+      for (std::size_t k = 0; k < calls.calls.size(); ++k) {
+        const KernelCall& c = calls.calls[k];
+        if (calls.graph.node(c.node).op != &contract_op) continue;
+        const auto [it, fresh] = known.try_emplace({&calls, k}, all_.size());
+        if (fresh) add(calls, c);
+        order_.push_back(it->second);
+      }
+    }
+  }
+  void run() {
+    const Now now{.overwrite = false};
+    for (std::size_t i : order_) {
+      Gemm& g = all_[i];
+      std::byte *in[2] = {g.in[0].data(), g.in[1].data()}, *out[1] = {g.out.data()};
+      g.run({.in = in, .out = out, .scratch = scratch_.data(), .now = now});
+    }
+  }
+  std::size_t count() const { return order_.size(); }
+
+ private:
+  struct Gemm {
+    Runner run;
+    std::vector<std::byte> in[2], out;
+  };
+  void add(const Calls& calls, const KernelCall& c) {
+    Call call{.graph = calls.graph, .node = calls.graph.node(c.node), .accumulate = c.accumulate};
+    for (const Ref& r : c.in) call.in.push_back(r.view);
+    for (const Ref& r : c.out) call.out.push_back(r.view);
+    Gemm g;
+    for (int k = 0; k < 2; ++k) {
+      g.in[k].resize(calls.buffers[c.in[std::size_t(k)].buffer].bytes);
+      auto* f = reinterpret_cast<float*>(g.in[k].data());
+      for (std::size_t j = 0; j < g.in[k].size() / 4; ++j) f[j] = float(j % 17) * 0.01f;
+    }
+    g.out.resize(calls.buffers[c.out[0].buffer].bytes);
+    g.run = choose_kernel(call).prepare(call);
+    scratch_.resize(std::max(scratch_.size(), calls.scratch));
+    all_.push_back(std::move(g));
+  }
+  std::vector<Gemm> all_;
+  std::vector<std::size_t> order_;
+  std::vector<std::byte> scratch_;
+};
+
+// The products inside attention as BLAS calls on blocks of 64 queries that skip what is masked.
+class AttentionGemms {
+ public:
+  AttentionGemms(int seq, int head, int times)
+      : n_(seq),
+        d_(head),
+        times_(times),
+        q_(handwritten::buffer(std::size_t(seq) * head, 1)),
+        p_(handwritten::buffer(std::size_t(seq) * seq, 1)),
+        o_(handwritten::buffer(std::size_t(seq) * head)),
+        s_(handwritten::buffer(std::size_t(seq) * seq)) {}
+  void run() const {
+    constexpr int b = 64;
+    for (int t = 0; t < times_; ++t) {
+      for (int pass = 0; pass < 2; ++pass)  // scores; gradient of probabilities
+        for (int z = 0; z < n_; z += b) handwritten::nt(b, z + b, d_, q_ + z * d_, d_, q_, d_, s_ + z * n_, n_);
+      for (int pass = 0; pass < 2; ++pass)  // output; gradient of queries
+        for (int z = 0; z < n_; z += b) handwritten::nn(b, d_, z + b, p_ + z * n_, n_, q_, d_, o_ + z * d_, d_);
+      for (int pass = 0; pass < 2; ++pass)  // gradients of keys and values
+        for (int z = 0; z < n_; z += b)
+          handwritten::tn(b, d_, n_ - z, p_ + z * n_ + z, n_, q_ + z * d_, d_, o_ + z * d_, d_, 0);
+    }
+  }
+
+ private:
+  int n_, d_, times_;
+  float *q_, *p_, *o_, *s_;
+};
+
+struct Ratio {
+  double low, median, high;
+};
+Ratio ratio(const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> r;
+  for (std::size_t i = 0; i < a.size(); ++i) r.push_back(a[i] / b[i]);
+  std::sort(r.begin(), r.end());
+  return {r[r.size() / 4], r[r.size() / 2], r[r.size() * 3 / 4]};
+}
+double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+
+void print_profile(std::vector<KernelTime> times, double total) {
+  std::map<std::string, std::pair<double, i64>> by_op;
+  for (const KernelTime& t : times)
+    by_op[t.op + " (" + t.kernel + ")"].first += t.seconds, by_op[t.op + " (" + t.kernel + ")"].second += t.runs;
+  std::vector<std::pair<std::string, std::pair<double, i64>>> sorted(by_op.begin(), by_op.end());
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
+  std::vector<std::vector<std::string>> rows{{"kernel", "ms", "share", "calls"}};
+  double sum = 0;
+  for (const auto& [name, t] : sorted) {
+    rows.push_back({name, fmt::format("{:.1f}", t.first * 1e3), fmt::format("{:.2f}%", 100 * t.first / total),
+                    fmt::format("{}", t.second)});
+    sum += t.first;
+  }
+  rows.push_back({"between kernels", fmt::format("{:.1f}", (total - sum) * 1e3),
+                  fmt::format("{:.2f}%", 100 * (total - sum) / total), ""});
+  fmt::print("{}", table(rows));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  int rounds = 9;
+  bool profile = false;
+  for (int i = 1; i < argc; ++i) {
+    if (!std::strcmp(argv[i], "--profile"))
+      profile = true;
+    else
+      rounds = std::max(1, std::atoi(argv[i]));
+  }
+  const ModelConfig config = preset("reference");
+  const handwritten::Shape shape{};
+  const i64 rows = shape.rows * shape.microbatches;
+  const int tokens = shape.tokens() * shape.microbatches;
+  Trainer trainer(compile(make_model(config, rows), adamw(), {.microbatches = shape.microbatches}),
+                  {.profile = profile});
+  const Batch batch = random_batch(trainer.compiled(), config.vocab);
+  if (profile) {
+    trainer.step(batch);
+    const auto before = trainer.profile();
+    const double total = seconds([&] { trainer.step(batch); });
+    auto times = trainer.profile();
+    for (std::size_t i = 0; i < times.size(); ++i)
+      times[i].seconds -= before[i].seconds, times[i].runs -= before[i].runs;
+    print_profile(times, total);
+    return 0;
+  }
+  handwritten::Step hand(shape);
+  Gemms gemms(*trainer.compiled().program);
+  const AttentionGemms attention(shape.seq, shape.width / shape.heads,
+                                 shape.rows * shape.heads * shape.layers * shape.microbatches);
+  std::vector<double> ours, theirs, alone;
+  trainer.step(batch), hand.run(), gemms.run(), attention.run();  // warm
+  for (int r = 0; r < rounds; ++r) {
+    ours.push_back(seconds([&] { trainer.step(batch); }));
+    theirs.push_back(seconds([&] { hand.run(); }));
+    alone.push_back(seconds([&] { gemms.run(), attention.run(); }));
+    fmt::print("round {}: stretto {:.3f} s, hand-written {:.3f} s, GEMMs alone {:.3f} s\n", r + 1, ours.back(),
+               theirs.back(), alone.back());
+    std::fflush(stdout);
+  }
+  const Ratio to_gemms = ratio(ours, alone), to_hand = ratio(theirs, ours);
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  fmt::print("\n{}", table({{"", "tok/s (median)"},
+                            {"stretto", fmt::format("{:.0f}", tokens / median(ours))},
+                            {"hand-written", fmt::format("{:.0f}", tokens / median(theirs))}}));
+  fmt::print("step / its GEMMs alone    {:.3f} [{:.3f}, {:.3f}]\n", to_gemms.median, to_gemms.low, to_gemms.high);
+  fmt::print("stretto / hand-written    {:.3f} [{:.3f}, {:.3f}]\n", to_hand.median, to_hand.low, to_hand.high);
+  fmt::print("{}", trainer.compiled().program->memory_str());
+} catch (const Error& e) {
+  fmt::print(stderr, "{}\n", e.what());
+  return e.exit_code();
+}
