@@ -1,0 +1,110 @@
+#include "stretto/models/config.h"
+
+#include <cmath>
+
+#include "stretto/base/text.h"
+#include "stretto/models/family.h"
+
+namespace stretto {
+namespace {
+
+constexpr std::pair<std::string_view, Activation> kActivations[] = {{"gelu", Activation::gelu},
+                                                                    {"gelu_erf", Activation::gelu_erf},
+                                                                    {"relu", Activation::relu},
+                                                                    {"silu", Activation::silu}};
+
+// The divisors of `of` next to `near`, as "4 or 8".
+std::string divisors_near(i64 of, i64 near) {
+  i64 below = near, above = near;
+  while (below > 1 && of % below != 0) --below;
+  while (above < of && of % above != 0) ++above;
+  return below == above ? fmt::format("{}", below) : fmt::format("{} or {}", below, above);
+}
+
+}  // namespace
+
+std::string_view name_of(Activation a) {
+  for (const auto& [name, value] : kActivations)
+    if (value == a) return name;
+  return "?";
+}
+
+std::optional<Activation> activation_named(std::string_view name) {
+  for (const auto& [known, value] : kActivations)
+    if (known == name) return value;
+  return {};
+}
+
+std::string ModelConfig::str() const {
+  const std::string kv = kv_heads && kv_heads != heads ? fmt::format(" ({} key/value)", kv_heads) : "";
+  return fmt::format("{}, {} layers, width {}, {} heads{}, ff {}, context {}, vocabulary {}", family, layers, width,
+                     heads, kv, ff, context, vocab);
+}
+
+ModelConfig complete(ModelConfig c) {
+  const Family& f = family_named(c.family);
+  if (c.kv_heads == 0) c.kv_heads = c.heads;
+  if (c.head_dim == 0 && c.heads > 0 && c.width % c.heads == 0) c.head_dim = c.width / c.heads;
+  f.fill(c);
+  return c;
+}
+
+std::vector<Fault> validate(const ModelConfig& c) {
+  std::vector<Fault> faults;
+  const auto wrong = [&](std::string_view key, std::string hint, std::string what) {
+    faults.push_back({fmt::format("model.{}", key), std::move(what), std::move(hint)});
+  };
+  // Upper limits far beyond any real model keep all products inside 64 bits.
+  const auto range = [&](std::string_view key, i64 v, i64 most) {
+    const bool right = v >= 1 && v <= most;
+    if (!right) wrong(key, fmt::format("use a number from 1 to {}", most), fmt::format("{} is {}", key, v));
+    return right;
+  };
+  range("layers", c.layers, 10'000);
+  range("context", c.context, 1 << 26);
+  range("vocab", c.vocab, 1 << 26);
+  range("pad_vocab", c.pad_vocab, 1 << 16);
+  const bool width = range("width", c.width, 1 << 20), heads = range("heads", c.heads, 1 << 16);
+  if (width) range("ff", c.ff, 1 << 23);  // else it may follow from a wrong width
+  if (width && heads && c.head_dim == 0)
+    wrong("heads",
+          fmt::format("use {} heads, or width {}", divisors_near(c.width, c.heads),
+                      (c.width + c.heads - 1) / c.heads * c.heads),
+          fmt::format("{} heads do not divide width {}", c.heads, c.width));
+  else if (width && heads)
+    range("head_dim", c.head_dim, 1 << 16);
+  if (heads && range("kv_heads", c.kv_heads, 1 << 16) && c.heads % c.kv_heads != 0)
+    wrong("kv_heads", fmt::format("use {}", divisors_near(c.heads, c.kv_heads)),
+          fmt::format("{} key/value heads do not divide {} heads", c.kv_heads, c.heads));
+  const auto rate = [&](std::string_view key, double v) {
+    if (!(v >= 0 && v < 1)) wrong(key, "use a rate from 0 up to, not including, 1", fmt::format("{} is {}", key, v));
+  };
+  rate("dropout", c.dropout);
+  rate("embedding_dropout", c.embedding_dropout);
+  rate("attention_dropout", c.attention_dropout);
+  const auto positive = [&](std::string_view key, double v) {
+    if (!(v > 0) || !std::isfinite(v)) wrong(key, "use a positive number", fmt::format("{} is {}", key, v));
+  };
+  positive("norm_eps", c.norm_eps);
+  positive("init_std", c.init_std);
+  positive("rope_base", c.rope_base);
+  if (c.experts != 0)
+    wrong("experts", "leave it out", fmt::format("experts is {}, and family '{}' has none", c.experts, c.family));
+  family_named(c.family).check(c, faults);
+  return faults;
+}
+
+ModelConfig checked(const ModelConfig& config) {
+  ModelConfig c = complete(config);
+  refuse(validate(c));
+  return c;
+}
+
+i64 parameter_count(const ModelConfig& config) {
+  const ModelConfig c = checked(config);
+  i64 n = 0;
+  for (const ParamSpec& p : family_named(c.family).params(c)) n += p.elements();
+  return n;
+}
+
+}  // namespace stretto

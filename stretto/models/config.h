@@ -1,0 +1,70 @@
+// A model's shape as plain data. What is left open (0, none) is filled in from the family's habits:
+//
+//   ModelConfig config{.family = "llama", .layers = 8, .width = 512, .heads = 8, .kv_heads = 2};
+//   Trainer trainer(compile(make_model(config, 16), adamw()));
+//
+//   ModelConfig small = preset("gpt2");    // 124M
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stretto/base/error.h"
+#include "stretto/base/id.h"
+
+namespace stretto {
+
+enum class Activation : std::uint8_t { gelu, gelu_erf, relu, silu };  // gelu: its tanh form
+std::string_view name_of(Activation);
+std::optional<Activation> activation_named(std::string_view);
+
+// How rotary frequencies are stretched for contexts longer than the one trained on.
+struct RopeScaling {
+  enum class Kind : std::uint8_t { none, linear, llama3 } kind = Kind::none;
+  double factor = 1;
+  double low_freq = 1, high_freq = 4;  // llama3: wave lengths above original_context / low_freq are stretched
+  i64 original_context = 8192;         // ... below original_context / high_freq are not
+  bool operator==(const RopeScaling&) const = default;
+};
+
+struct ModelConfig {
+  std::string family = "gpt2";
+  i64 layers = 4, width = 128, heads = 4;
+  i64 kv_heads = 0;  // 0: as many as heads
+  i64 head_dim = 0;  // 0: width / heads
+  i64 ff = 0;        // 0: 4 x width; llama: 8/3 x width, rounded up to a multiple of 32
+  i64 context = 128, vocab = 256;
+  i64 pad_vocab = 1;                          // the stored vocabulary is a multiple of this; files and loss see `vocab`
+  std::optional<bool> tied = {};              // the head is the embedding; none: gpt2 and mlp yes, llama no
+  std::optional<Activation> activation = {};  // none: gpt2 and mlp gelu, llama silu
+  double dropout = 0, embedding_dropout = 0, attention_dropout = 0;
+  double norm_eps = 1e-5, init_std = 0.02;
+  double rope_base = 10000;
+  RopeScaling rope_scaling = {};
+  bool qkv_bias = false, out_bias = false, mlp_bias = false;  // llama and relatives; gpt2 and mlp have all biases
+  bool qk_norm = false;                                       // per-head RMSNorm of queries and keys
+  i64 experts = 0, top_k = 2;
+
+  i64 group() const { return kv_heads ? heads / kv_heads : 1; }  // heads that share one key/value head
+  bool operator==(const ModelConfig&) const = default;
+  std::string str() const;  // "llama, 8 layers, width 512, 8 heads (2 key/value), ff 1376, context 128, vocabulary 256"
+};
+
+// With every open field filled in. An unknown family is an Error that suggests the nearest.
+ModelConfig complete(ModelConfig);
+// All that is wrong with a completed config; Fault::where is the key, e.g. "model.heads".
+std::vector<Fault> validate(const ModelConfig&);
+ModelConfig checked(const ModelConfig&);  // completed, or an Error with all faults
+
+i64 parameter_count(const ModelConfig&);  // padding not counted, a tied head counted once
+
+struct Preset {
+  std::string_view name, summary;
+  ModelConfig config;
+};
+std::span<const Preset> presets();
+const ModelConfig& preset(std::string_view name);  // unknown: Error with the nearest name
+
+}  // namespace stretto

@@ -1,0 +1,49 @@
+// The families of models. One family = <family>.cpp, which holds its Family, and one line in families.def.
+//
+//   Model model = make_model({.family = "gpt2", .layers = 2}, 16);   // 16 sequences per step
+//
+// A model has the inputs `ids` and `targets` {batch seq}: targets[t] is the id that follows ids[t], -100 is ignored.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stretto/models/config.h"
+#include "stretto/trace/trace.h"
+
+namespace stretto {
+
+// One parameter and where it lies in a Hugging Face directory. There it is a vector (rows 0) or a matrix of the first
+// `rows` dims by the others, or the transpose of that.
+struct ParamSpec {
+  std::string name;
+  std::vector<i64> sizes;
+  std::string stored = {};  // name on disk, "" when the family has no such form
+  int rows = 0;
+  bool transposed = false;
+  i64 elements() const;
+  std::vector<i64> stored_shape() const;
+};
+
+struct Family {
+  std::string_view name, summary;
+  void (*fill)(ModelConfig&) = nullptr;  // gives open fields their values; must not fail
+  void (*check)(const ModelConfig&, std::vector<Fault>&) = nullptr;
+  std::vector<ParamSpec> (*params)(const ModelConfig&) = nullptr;  // in the order of tracing
+  // ids {batch seq} -> logits {batch seq vocab}. The config is complete and valid.
+  Tensor (*logits)(Trace&, const ModelConfig&, Tensor ids) = nullptr;
+  std::string_view stored_prefix = {};  // of most names on disk; files without it are read too
+};
+
+std::span<const Family* const> families();
+const Family& family_named(std::string_view name);  // unknown: Error with the nearest name
+
+// `rows` sequences per step, of `seq` ids each (0: the context).
+Model make_model(const ModelConfig&, i64 rows, i64 seq = 0);
+
+#define FAMILY(name) extern const Family name##_family;
+#include "stretto/models/families.def"
+#undef FAMILY
+
+}  // namespace stretto

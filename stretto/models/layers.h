@@ -1,0 +1,19 @@
+// What several families are made of.
+//
+//   x = x + t.dropout(contract(activate(u, Activation::gelu), down, ff), rate);
+//   Tensor a = attend(t, q, k, v, seq, head, rate);
+#pragma once
+#include "stretto/models/config.h"
+#include "stretto/trace/trace.h"
+
+namespace stretto {
+
+Tensor activate(Tensor x, Activation how);
+
+// Causal attention of q over k and v, all with the dims `seq` and `head`. With a dropout of the weights they are made
+// one by one; without, a fused kernel does it.
+Tensor attend(Trace& t, Tensor q, Tensor k, Tensor v, const Dim& seq, const Dim& head, double dropout);
+
+inline Dim vocab_dim(const ModelConfig& c) { return Dim{"vocab", c.vocab}.padded(c.pad_vocab); }
+
+}  // namespace stretto
