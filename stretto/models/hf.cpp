@@ -1,0 +1,157 @@
+#include "stretto/models/hf.h"
+
+#include <algorithm>
+#include <set>
+
+#include "stretto/formats/atomic_file.h"
+#include "stretto/formats/hf_directory.h"
+
+namespace stretto {
+namespace {
+
+namespace fs = std::filesystem;
+
+// to[c][r] = from[r][c], in blocks that stay in the cache.
+template <class T>
+void transpose(std::span<const T> from, i64 rows, i64 columns, std::span<T> to) {
+  constexpr i64 kBlock = 32;
+  for (i64 r0 = 0; r0 < rows; r0 += kBlock)
+    for (i64 c0 = 0; c0 < columns; c0 += kBlock)
+      for (i64 r = r0; r < std::min(rows, r0 + kBlock); ++r)
+        for (i64 c = c0; c < std::min(columns, c0 + kBlock); ++c)
+          to[std::size_t(c * rows + r)] = from[std::size_t(r * columns + c)];
+}
+
+std::string shape_text(const std::vector<i64>& shape) {
+  std::string s = "[";
+  for (i64 n : shape) s += fmt::format("{}{}", s.size() > 1 ? ", " : "", n);
+  return s + "]";
+}
+
+template <class T>
+Array read_param(const ParamSpec& spec, const StoredTensor& tensor) {
+  std::vector<T> v = values<T>(tensor, spec.stored);
+  if (spec.transposed) {
+    std::vector<T> turned(v.size());
+    transpose<T>(v, tensor.shape[0], tensor.shape[1], turned);
+    v = std::move(turned);
+  }
+  return Array::of<T>(v, spec.sizes);
+}
+
+template <class T>
+std::vector<std::byte> stored_bytes(const ParamSpec& spec, const Array& array, FileType type) {
+  const std::span<const T> v = array.as<T>();
+  if (!spec.transposed) return bytes_of<T>(v, type, spec.stored);
+  const std::vector<i64> shape = spec.stored_shape();
+  std::vector<T> turned(v.size());
+  transpose<T>(v, shape[1], shape[0], turned);
+  return bytes_of<T>(turned, type, spec.stored);
+}
+
+// Masks and tables that older versions kept beside the weights.
+bool is_buffer(std::string_view name) {
+  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with(".rotary_emb.inv_freq");
+}
+
+const Family& family_on_disk(const ModelConfig& c) {
+  const Family& f = family_named(c.family);
+  if (f.stored_prefix.empty()) throw Error("hugging face", "there is no model type for family '{}'", c.family);
+  return f;
+}
+
+// A tied head may be stored all the same, but then it must be the embedding.
+void check_tied_head(const HfWeights& files, std::string_view embedding, std::vector<Fault>& faults) {
+  const StoredTensor* head = files.find("lm_head.weight");
+  const StoredTensor* table = files.find(embedding);
+  if (!head || !table) return;
+  if (head->shape != table->shape || values<double>(*head) != values<double>(*table))
+    faults.push_back(
+        {files.directory().string(),
+         fmt::format("tensor 'lm_head.weight' differs from '{}', but config.json says that they are tied", embedding),
+         "set tie_word_embeddings to false in config.json"});
+}
+
+}  // namespace
+
+Array from_stored(const ParamSpec& spec, const StoredTensor& tensor, DType dtype) {
+  STRETTO_ASSERT(tensor.shape == spec.stored_shape(), "a tensor of another shape");
+  return dtype == f64 ? read_param<double>(spec, tensor) : read_param<float>(spec, tensor);
+}
+
+HfModel load_hf(const fs::path& directory, DType dtype) {
+  if (dtype != f32 && dtype != f64)
+    throw Error("hugging face", "weights cannot be read as {}", name_of(dtype)).hint("use f32 or f64");
+  const HfWeights files(directory);
+  const HfConfig head = read_hf_config(directory);
+  const Family& family = family_on_disk(head.config);
+  const bool prefixed = std::any_of(files.tensors().begin(), files.tensors().end(),
+                                    [&](const auto& t) { return t.first.starts_with(family.stored_prefix); });
+  const auto on_disk = [&](const ParamSpec& p) {
+    const bool cut = !prefixed && p.stored.starts_with(family.stored_prefix);
+    return cut ? p.stored.substr(family.stored_prefix.size()) : p.stored;
+  };
+
+  const std::vector<ParamSpec> params = family.params(head.config);
+  std::vector<Fault> faults;
+  const auto wrong = [&](std::string what) { faults.push_back({directory.string(), std::move(what), ""}); };
+  std::set<std::string, std::less<>> known;
+  for (const ParamSpec& p : params) {
+    const std::string name = on_disk(p), need = shape_text(p.stored_shape());
+    known.insert(name);
+    const StoredTensor* tensor = files.find(name);
+    if (!tensor)
+      wrong(fmt::format("tensor '{}' {} is missing", name, need));
+    else if (tensor->shape != p.stored_shape())
+      wrong(fmt::format("tensor '{}' is {} but config.json asks for {}", name, tensor->str(), need));
+    else if (!is_float(tensor->type))
+      wrong(fmt::format("tensor '{}' is {}, which is no floating-point type", name, tensor->str()));
+  }
+  if (*head.config.tied) {
+    known.insert("lm_head.weight");
+    check_tied_head(files, on_disk(params[0]), faults);
+  }
+  for (const auto& [name, tensor] : files.tensors())
+    if (!known.contains(name) && !is_buffer(name))
+      wrong(fmt::format("tensor '{}' {} is no part of this model", name, tensor.str()));
+  refuse(std::move(faults));
+
+  HfModel m{head.config, head.stored, {}};
+  for (const ParamSpec& p : params) m.weights.emplace(p.name, from_stored(p, files.at(on_disk(p)), dtype));
+  return m;
+}
+
+void save_hf(const fs::path& directory, const ModelConfig& config, const Weights& weights, FileType stored,
+             u64 shard_bytes) {
+  const ModelConfig c = checked(config);
+  const Family& family = family_on_disk(c);
+  const Field json = hf_config(c, stored);
+  const std::vector<ParamSpec> params = family.params(c);
+  std::vector<Fault> faults;
+  const auto wrong = [&](std::string what) { faults.push_back({"hugging face", std::move(what), ""}); };
+  std::set<std::string, std::less<>> known;
+  for (const ParamSpec& p : params) {
+    known.insert(p.name);
+    const auto it = weights.find(p.name);
+    if (it == weights.end())
+      wrong(fmt::format("parameter '{}' {} is missing", p.name, shape_text(p.sizes)));
+    else if (it->second.sizes != p.sizes || (it->second.dtype != f32 && it->second.dtype != f64))
+      wrong(
+          fmt::format("parameter '{}' is {} but must be f32 or f64 {}", p.name, it->second.str(), shape_text(p.sizes)));
+  }
+  for (const auto& [name, array] : weights)
+    if (!known.contains(name)) wrong(fmt::format("parameter '{}' {} is no part of this model", name, array.str()));
+  refuse(std::move(faults));
+
+  std::vector<std::vector<std::byte>> bytes;
+  std::vector<NamedTensor> tensors;
+  for (const ParamSpec& p : params) {
+    const Array& a = weights.find(p.name)->second;
+    bytes.push_back(a.dtype == f64 ? stored_bytes<double>(p, a, stored) : stored_bytes<float>(p, a, stored));
+    tensors.push_back({p.stored, stored, p.stored_shape(), bytes.back()});
+  }
+  write_hf_weights(directory, tensors, shard_bytes);
+  write_file(directory / "config.json", write_json(json, 2) + "\n");
+}
+
+}  // namespace stretto

@@ -1,0 +1,43 @@
+// Models as Hugging Face directories: config.json and safetensors under their names and in their layout.
+//
+//   HfModel loaded = load_hf("gpt2");                         // config and weights in our logical shapes
+//   save_hf("export", loaded.config, loaded.weights, FileType::BF16);
+//
+// Read: gpt2, llama, mistral, qwen2, qwen3, with the keys of transformers 4.x and 5.x. A key that would change the
+// mathematics and is not known here is refused by name.
+#pragma once
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "stretto/base/array.h"
+#include "stretto/formats/fields.h"
+#include "stretto/formats/stored_tensor.h"
+#include "stretto/models/family.h"
+
+namespace stretto {
+
+struct HfConfig {
+  ModelConfig config;               // complete and valid
+  FileType stored = FileType::F32;  // what the weights are kept in
+};
+HfConfig parse_hf_config(const Field& json);
+HfConfig read_hf_config(const std::filesystem::path& file);  // config.json, or the directory that holds one
+// Keys of both 4.x and 5.x. A config that no supported model type expresses is refused.
+Field hf_config(const ModelConfig&, FileType stored);
+
+// One tensor of a file, in our shape; the spec's stored_shape() must be the tensor's.
+Array from_stored(const ParamSpec&, const StoredTensor&, DType dtype);
+
+using Weights = std::map<std::string, Array, std::less<>>;  // by parameter name, logical values
+struct HfModel {
+  ModelConfig config;
+  FileType stored = FileType::F32;
+  Weights weights;
+};
+// Missing, surplus and misshapen tensors are all named in one Error. `dtype`: f32 or f64, what to convert to.
+HfModel load_hf(const std::filesystem::path& directory, DType dtype = f32);
+void save_hf(const std::filesystem::path& directory, const ModelConfig&, const Weights&,
+             FileType stored = FileType::F32, u64 shard_bytes = 5'000'000'000);
+
+}  // namespace stretto

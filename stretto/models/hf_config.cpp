@@ -1,0 +1,352 @@
+#include <algorithm>
+
+#include "stretto/base/text.h"
+#include "stretto/models/hf.h"
+
+namespace stretto {
+namespace {
+
+// A model type of config.json: how it is read, and what its missing keys mean.
+struct Type {
+  std::string_view name;
+  void (*read)(FieldReader&, const Type&, ModelConfig&);
+  bool qkv_bias = false, qk_norm = false;  // always there
+  bool windows_off = false;                // sliding_window counts only with use_sliding_window
+  bool must_say_heads = false;             // num_key_value_heads has a default of the type's own
+};
+
+// The first name of a function is the one that is written.
+constexpr std::pair<std::string_view, Activation> kActivations[] = {
+    {"gelu_new", Activation::gelu},
+    {"gelu_pytorch_tanh", Activation::gelu},
+    {"gelu_fast", Activation::gelu},
+    {"gelu", Activation::gelu_erf},
+    {"gelu_python", Activation::gelu_erf},
+    {"relu", Activation::relu},
+    {"silu", Activation::silu},
+    {"swish", Activation::silu},
+};
+
+constexpr std::pair<std::string_view, FileType> kFileTypes[] = {
+    {"float32", FileType::F32}, {"float64", FileType::F64}, {"bfloat16", FileType::BF16}, {"float16", FileType::F16}};
+
+void read_activation(FieldReader& r, std::string_view key, ModelConfig& c) {
+  std::string text;
+  if (!r.read(key, text)) return;
+  std::vector<std::string> known;
+  for (const auto& [name, value] : kActivations) {
+    if (name == text) return void(c.activation = value);
+    known.emplace_back(name);
+  }
+  r.fail_hint(key, "no such activation is supported", fmt::format("supported are {}", join(known, ", ")));
+}
+
+// A switch that only works in one position.
+void must_be(FieldReader& r, std::string_view key, bool value) {
+  bool there = value;
+  if (r.read(key, there) && there != value)
+    r.fail_hint(key, fmt::format("only {} is supported", value), "it would change the results");
+}
+
+void read_rate(FieldReader& r, std::string_view key, double& to, double otherwise) {
+  to = otherwise;
+  r.read(key, to, between(0, 1));
+}
+
+void read_rope(FieldReader& r, ModelConfig& c) {
+  r.read("rope_theta", c.rope_base, above(0));
+  r.ignore({"rope_parameters", "rope_scaling"});
+  // 5.x: one table with the base inside; 4.x: rope_theta, and a table only when there is scaling.
+  const std::string_view key = r.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
+  if (!r.has(key)) return;
+  FieldReader rope = r.section(key);
+  rope.read("rope_theta", c.rope_base, above(0));
+  std::string type = "default";
+  rope.read("type", type);  // the name before 4.43
+  rope.read("rope_type", type);
+  double partial = 1;
+  if (rope.read("partial_rotary_factor", partial) && partial != 1)
+    rope.fail("partial_rotary_factor", "only whole heads can be turned");
+  RopeScaling& s = c.rope_scaling;
+  if (type == "default") {
+    rope.ignore({"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"});
+    return;
+  }
+  if (type == "linear") {
+    s.kind = RopeScaling::Kind::linear;
+    rope.ignore({"original_max_position_embeddings"});
+  } else if (type == "llama3") {
+    s.kind = RopeScaling::Kind::llama3;
+    for (const char* k : {"low_freq_factor", "high_freq_factor", "original_max_position_embeddings"}) rope.need(k);
+    rope.read("low_freq_factor", s.low_freq, above(0));
+    rope.read("high_freq_factor", s.high_freq, above(0));
+    rope.read("original_max_position_embeddings", s.original_context, at_least(1));
+  } else {
+    rope.fail_hint(rope.has("rope_type") ? "rope_type" : "type", "no such rotary scaling is supported",
+                   "supported are default, linear and llama3");
+    for (const Member& m : *rope.field().table()) rope.raw(m.key);  // one fault is enough
+    return;
+  }
+  rope.need("factor");
+  rope.read("factor", s.factor, at_least(1));
+}
+
+void read_window(FieldReader& r, const Type& type) {
+  if (type.windows_off) {
+    must_be(r, "use_sliding_window", false);
+    r.ignore({"sliding_window", "max_window_layers"});
+  } else if (r.raw("sliding_window")) {
+    r.fail_hint("sliding_window", "attention over a sliding window is not supported",
+                "with null every token sees all before it");
+  }
+  std::vector<std::string> layers;
+  r.read("layer_types", layers);
+  const auto other = std::find_if(layers.begin(), layers.end(), [](const auto& l) { return l != "full_attention"; });
+  if (other != layers.end())
+    r.fail_hint("layer_types", fmt::format("'{}' is not supported", *other), "only full_attention is");
+}
+
+void read_gpt2(FieldReader& r, const Type&, ModelConfig& c) {
+  c.family = "gpt2";
+  for (const char* key : {"n_layer", "n_embd", "n_head", "n_positions", "vocab_size"}) r.need(key);
+  r.read("n_layer", c.layers);
+  r.read("n_embd", c.width);
+  r.read("n_head", c.heads);
+  r.read("n_positions", c.context);
+  r.read("vocab_size", c.vocab);
+  r.read("n_inner", c.ff, at_least(1));
+  c.tied = true;
+  r.read("tie_word_embeddings", c.tied);
+  read_activation(r, "activation_function", c);
+  read_rate(r, "resid_pdrop", c.dropout, 0.1);
+  read_rate(r, "embd_pdrop", c.embedding_dropout, 0.1);
+  read_rate(r, "attn_pdrop", c.attention_dropout, 0.1);
+  r.read("layer_norm_epsilon", c.norm_eps, above(0));
+  must_be(r, "scale_attn_weights", true);
+  must_be(r, "scale_attn_by_inverse_layer_idx", false);
+  r.ignore({"n_ctx", "reorder_and_upcast_attn", "summary_activation", "summary_first_dropout", "summary_proj_to_labels",
+            "summary_type", "summary_use_proj"});
+}
+
+void read_llama(FieldReader& r, const Type& type, ModelConfig& c) {
+  c.family = "llama";
+  for (const char* key : {"num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size",
+                          "max_position_embeddings", "vocab_size"})
+    r.need(key);
+  if (type.must_say_heads) r.need("num_key_value_heads");
+  if (type.qk_norm) r.need("head_dim");
+  r.read("num_hidden_layers", c.layers);
+  r.read("hidden_size", c.width);
+  r.read("num_attention_heads", c.heads);
+  r.read("num_key_value_heads", c.kv_heads, at_least(1));
+  r.read("head_dim", c.head_dim, at_least(1));
+  r.read("intermediate_size", c.ff, at_least(1));
+  r.read("max_position_embeddings", c.context);
+  r.read("vocab_size", c.vocab);
+  c.tied = false;
+  r.read("tie_word_embeddings", c.tied);
+  read_activation(r, "hidden_act", c);
+  read_rate(r, "attention_dropout", c.attention_dropout, 0);
+  c.norm_eps = 1e-6;
+  r.read("rms_norm_eps", c.norm_eps, above(0));
+  read_rope(r, c);
+  read_window(r, type);
+  if (r.read("attention_bias", c.qkv_bias)) c.out_bias = c.qkv_bias;
+  c.qkv_bias = c.qkv_bias || type.qkv_bias;
+  c.qk_norm = type.qk_norm;
+  r.read("mlp_bias", c.mlp_bias);
+  r.ignore({"pretraining_tp"});
+}
+
+constexpr Type kTypes[] = {
+    {.name = "gpt2", .read = read_gpt2},
+    {.name = "llama", .read = read_llama},
+    {.name = "mistral", .read = read_llama, .must_say_heads = true},
+    {.name = "qwen2", .read = read_llama, .qkv_bias = true, .windows_off = true, .must_say_heads = true},
+    {.name = "qwen3", .read = read_llama, .qk_norm = true, .windows_off = true, .must_say_heads = true},
+};
+
+// Of no consequence for what the model computes from ids.
+void ignore_common(FieldReader& r) {
+  r.ignore({"_name_or_path", "name_or_path", "architectures", "transformers_version", "use_cache", "return_dict",
+            "torchscript", "gradient_checkpointing", "_attn_implementation", "attn_implementation",
+            "_attn_implementation_autoset", "use_flash_attention_2"});
+  r.ignore({"bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "cls_token_id", "unk_token_id",
+            "mask_token_id", "decoder_start_token_id", "tokenizer_class", "prefix", "is_decoder"});
+  r.ignore({"output_hidden_states", "output_attentions", "use_return_dict", "chunk_size_feed_forward", "pruned_heads",
+            "tie_encoder_decoder", "cross_attention_hidden_size", "use_bfloat16", "tf_legacy_loss"});
+  r.ignore({"id2label", "label2id", "num_labels", "finetuning_task", "problem_type", "task_specific_params",
+            "classifier_dropout", "return_dict_in_generate", "output_scores"});
+  r.ignore({"max_length",
+            "min_length",
+            "do_sample",
+            "early_stopping",
+            "num_beams",
+            "num_beam_groups",
+            "diversity_penalty",
+            "temperature",
+            "top_k",
+            "top_p",
+            "typical_p",
+            "repetition_penalty",
+            "length_penalty",
+            "no_repeat_ngram_size",
+            "encoder_no_repeat_ngram_size",
+            "bad_words_ids",
+            "num_return_sequences",
+            "exponential_decay_length_penalty",
+            "suppress_tokens",
+            "begin_suppress_tokens",
+            "forced_bos_token_id",
+            "forced_eos_token_id",
+            "remove_invalid_values"});
+  must_be(r, "is_encoder_decoder", false);
+  must_be(r, "add_cross_attention", false);
+}
+
+FileType read_stored(FieldReader& r) {
+  std::string text = "float32";
+  r.read("torch_dtype", text);
+  const std::string_view key = r.read("dtype", text) ? "dtype" : "torch_dtype";  // the newer name wins
+  for (const auto& [name, type] : kFileTypes)
+    if (name == text) return type;
+  r.fail_hint(key, "no such type is supported", "supported are float32, float64, bfloat16 and float16");
+  return FileType::F32;
+}
+
+std::string written(Activation a) {
+  for (const auto& [name, value] : kActivations)
+    if (value == a) return std::string(name);
+  STRETTO_ASSERT(false, "an activation without a name");
+}
+
+std::string written(FileType t) {
+  for (const auto& [name, type] : kFileTypes)
+    if (type == t) return std::string(name);
+  throw Error("hugging face", "weights cannot be kept in {}", name_of(t)).hint("use F32, F64, BF16 or F16");
+}
+
+Field gpt2_config(const ModelConfig& c) {
+  Field f{Field::Table{}};
+  f.set("model_type", "gpt2");
+  f.set("architectures", Field::Array{"GPT2LMHeadModel"});
+  f.set("n_layer", c.layers);
+  f.set("n_embd", c.width);
+  f.set("n_head", c.heads);
+  f.set("n_inner", c.ff == 4 * c.width ? Field() : Field(c.ff));
+  f.set("n_positions", c.context);
+  f.set("activation_function", written(*c.activation));
+  f.set("resid_pdrop", c.dropout);
+  f.set("embd_pdrop", c.embedding_dropout);
+  f.set("attn_pdrop", c.attention_dropout);
+  f.set("layer_norm_epsilon", c.norm_eps);
+  return f;
+}
+
+Field rope_config(const RopeScaling& s) {
+  Field f{Field::Table{}};
+  constexpr const char* kNames[] = {"default", "linear", "llama3"};
+  f.set("rope_type", kNames[std::size_t(s.kind)]);
+  if (s.kind != RopeScaling::Kind::none) f.set("factor", s.factor);
+  if (s.kind == RopeScaling::Kind::llama3) {
+    f.set("low_freq_factor", s.low_freq);
+    f.set("high_freq_factor", s.high_freq);
+    f.set("original_max_position_embeddings", s.original_context);
+  }
+  return f;
+}
+
+Field llama_config(const ModelConfig& c) {
+  // The plainest type that has these biases and norms. None has a place for dropout outside the attention, which only
+  // training needs.
+  const bool qwen2 = c.qkv_bias && !c.out_bias && !c.qk_norm, qwen3 = c.qk_norm;
+  const std::string type = qwen2 ? "qwen2" : qwen3 ? "qwen3" : "llama";
+  std::vector<Fault> faults;
+  if (c.qkv_bias != c.out_bias && !qwen2)
+    faults.push_back(
+        {"hugging face",
+         fmt::format("no model type has qkv_bias {}, out_bias {} and qk_norm {}", c.qkv_bias, c.out_bias, c.qk_norm),
+         "make out_bias the same as qkv_bias"});
+  if (c.mlp_bias && type != "llama")
+    faults.push_back({"hugging face", fmt::format("model type {} has no mlp_bias", type), "leave mlp_bias out"});
+  refuse(std::move(faults));
+  Field f{Field::Table{}};
+  f.set("model_type", type);
+  f.set("architectures", Field::Array{qwen2 ? "Qwen2ForCausalLM" : qwen3 ? "Qwen3ForCausalLM" : "LlamaForCausalLM"});
+  f.set("num_hidden_layers", c.layers);
+  f.set("hidden_size", c.width);
+  f.set("num_attention_heads", c.heads);
+  f.set("num_key_value_heads", c.kv_heads);
+  f.set("head_dim", c.head_dim);
+  f.set("intermediate_size", c.ff);
+  f.set("max_position_embeddings", c.context);
+  f.set("hidden_act", written(*c.activation));
+  f.set("attention_dropout", c.attention_dropout);
+  f.set("rms_norm_eps", c.norm_eps);
+  if (!qwen2) f.set("attention_bias", c.qkv_bias);
+  if (type == "llama") f.set("mlp_bias", c.mlp_bias);
+  if (type != "llama") f.set("use_sliding_window", false);
+  f.set("rope_theta", c.rope_base);
+  f.set("rope_scaling", c.rope_scaling.kind == RopeScaling::Kind::none ? Field() : rope_config(c.rope_scaling));
+  f.set("rope_parameters", rope_config(c.rope_scaling));
+  f.set("rope_parameters.rope_theta", c.rope_base);
+  return f;
+}
+
+constexpr std::pair<std::string_view, Field (*)(const ModelConfig&)> kWriters[] = {{"gpt2", gpt2_config},
+                                                                                   {"llama", llama_config}};
+
+}  // namespace
+
+HfConfig parse_hf_config(const Field& json) {
+  FieldReader r(json);
+  std::string name;
+  r.need("model_type");
+  if (!r.read("model_type", name)) r.finish();
+  const Type* type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const Type& t) { return t.name == name; });
+  if (type == std::end(kTypes)) {
+    std::vector<std::string> known;
+    for (const Type& t : kTypes) known.emplace_back(t.name);
+    throw Error(r.where("model_type"), "key 'model_type' is \"{}\" but no such model is supported", name)
+        .hint("supported are {}", join(known, ", "));
+  }
+  HfConfig h;
+  type->read(r, *type, h.config);
+  r.read("initializer_range", h.config.init_std, above(0));
+  h.stored = read_stored(r);
+  ignore_common(r);
+  for (const Member& m : *json.table())
+    if (m.value.is_null()) r.raw(m.key);
+  std::vector<Fault> faults = r.faults();
+  for (Fault& f : faults)
+    if (f.hint.starts_with("known keys")) f.hint = "it may change what the model computes; remove it if it does not";
+  refuse(std::move(faults));
+  h.config = complete(h.config);
+  faults = validate(h.config);
+  for (Fault& f : faults)
+    f.where = fmt::format("{}: {}", json.source.file ? *json.source.file : "config.json", f.where);
+  refuse(std::move(faults));
+  return h;
+}
+
+HfConfig read_hf_config(const std::filesystem::path& file) {
+  return parse_hf_config(read_json_file(std::filesystem::is_directory(file) ? file / "config.json" : file));
+}
+
+Field hf_config(const ModelConfig& config, FileType stored) {
+  const ModelConfig c = checked(config);
+  const auto writer =
+      std::find_if(std::begin(kWriters), std::end(kWriters), [&](const auto& w) { return w.first == c.family; });
+  if (writer == std::end(kWriters)) throw Error("hugging face", "there is no model type for family '{}'", c.family);
+  Field f = writer->second(c);
+  f.set("vocab_size", c.vocab);
+  f.set("tie_word_embeddings", *c.tied);
+  f.set("initializer_range", c.init_std);
+  f.set("bos_token_id", Field());
+  f.set("eos_token_id", Field());
+  f.set("dtype", written(stored));
+  f.set("torch_dtype", written(stored));
+  return f;
+}
+
+}  // namespace stretto

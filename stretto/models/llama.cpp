@@ -1,0 +1,162 @@
+// Llama and its relatives (Mistral, Qwen2, Qwen3): rotary positions, RMSNorm, a gated feed-forward layer, grouped
+// heads.
+#include <cmath>
+
+#include "stretto/models/family.h"
+#include "stretto/models/layers.h"
+#include "stretto/ops/add.h"
+#include "stretto/ops/boundary.h"
+#include "stretto/ops/contract.h"
+#include "stretto/ops/embedding.h"
+#include "stretto/ops/mul.h"
+#include "stretto/ops/rename.h"
+#include "stretto/ops/rms_norm.h"
+#include "stretto/ops/rotary.h"
+
+namespace stretto {
+namespace {
+
+void fill(ModelConfig& c) {
+  if (c.ff == 0) c.ff = (8 * c.width / 3 + 31) / 32 * 32;
+  if (!c.tied) c.tied = false;
+  if (!c.activation) c.activation = Activation::silu;
+}
+
+void check(const ModelConfig& c, std::vector<Fault>& faults) {
+  const auto wrong = [&](std::string_view key, std::string hint, std::string what) {
+    faults.push_back({fmt::format("model.{}", key), std::move(what), std::move(hint)});
+  };
+  if (c.head_dim % 2 != 0)
+    wrong("head_dim", "use an even number: rotary positions turn pairs", fmt::format("head_dim is {}", c.head_dim));
+  const RopeScaling& r = c.rope_scaling;
+  if (r.kind == RopeScaling::Kind::none) return;
+  if (!(r.factor >= 1) || !std::isfinite(r.factor))
+    wrong("rope_scaling", "use a factor of at least 1", fmt::format("factor is {}", r.factor));
+  if (r.kind != RopeScaling::Kind::llama3) return;
+  if (!(r.low_freq > 0) || !(r.high_freq > r.low_freq))
+    wrong("rope_scaling", "use 0 < low_freq < high_freq",
+          fmt::format("low_freq is {} and high_freq {}", r.low_freq, r.high_freq));
+  if (r.original_context < 1)
+    wrong("rope_scaling", "use at least 1", fmt::format("original_context is {}", r.original_context));
+}
+
+struct Shape {
+  Dim seq, seq_r, model, kv, group, head, ff;
+};
+
+Tensor norm(Trace& t, const ModelConfig& c, const Shape& s, Tensor x, std::string_view name) {
+  return rename(rms_norm(x, t.gain(name, s.model), s.model, c.norm_eps), s.seq_r, s.seq);
+}
+
+// x times a weight of that name, plus a bias where the config has one.
+Tensor linear(Trace& t, Tensor x, const std::string& name, const Dims& in, const Dims& out, bool bias, double std) {
+  Dims dims = in;
+  dims.insert(dims.end(), out.begin(), out.end());
+  const Tensor y = contract(x, t.param(name, dims, {.init = normal(std)}), in);
+  return bias ? y + t.bias(name + ".bias", out) : y;
+}
+
+RotaryOptions turns(const ModelConfig& c) {
+  RotaryOptions o{.base = c.rope_base};
+  const RopeScaling& s = c.rope_scaling;
+  if (s.kind == RopeScaling::Kind::none) return o;
+  o.factor = s.factor;
+  if (s.kind == RopeScaling::Kind::linear) {
+    o.low_freq_factor = 1e30;  // every frequency counts as a low one
+    o.high_freq_factor = 2e30;
+  } else {
+    o.low_freq_factor = s.low_freq;
+    o.high_freq_factor = s.high_freq;
+    o.original_max_position = double(s.original_context);
+  }
+  return o;
+}
+
+Tensor block(Trace& t, const ModelConfig& c, const Shape& s, Tensor x) {
+  const auto& [seq, seq_r, model, kv, group, head, ff] = s;
+  const double inner = c.init_std, residual = c.init_std / std::sqrt(2.0 * double(c.layers));
+  Tensor h = norm(t, c, s, x, "norm_1");
+  Tensor q = linear(t, h, "q", model, {kv, group, head}, c.qkv_bias, inner);
+  Tensor k = linear(t, h, "k", model, {kv, head}, c.qkv_bias, inner);
+  const Tensor v = linear(t, h, "v", model, {kv, head}, c.qkv_bias, inner);
+  if (c.qk_norm) {
+    q = rms_norm(q, t.gain("q_norm", head), head, c.norm_eps);
+    k = rms_norm(k, t.gain("k_norm", head), head, c.norm_eps);
+  }
+  q = rotary(q, seq, head, turns(c));
+  k = rotary(k, seq, head, turns(c));
+  const Tensor a = attend(t, q, k, v, seq, head, c.attention_dropout);
+  const Tensor o = contract(a, t.param("o", {kv, group, head, model}, {.init = normal(residual)}), {kv, group, head});
+  Tensor y = rename(o, seq, seq_r);
+  if (c.out_bias) y = y + t.bias("o.bias", model);
+  x = boundary(x + t.dropout(y, c.dropout));
+  h = norm(t, c, s, x, "norm_2");
+  const Tensor gate = linear(t, h, "gate", model, ff, c.mlp_bias, inner);
+  const Tensor up = linear(t, h, "up", model, ff, c.mlp_bias, inner);
+  const Tensor u = activate(gate, *c.activation) * up;
+  y = rename(contract(u, t.param("down", {ff, model}, {.init = normal(residual)}), ff), seq, seq_r);
+  if (c.mlp_bias) y = y + t.bias("down.bias", model);
+  return boundary(x + t.dropout(y, c.dropout));
+}
+
+Tensor logits(Trace& t, const ModelConfig& c, Tensor ids) {
+  const Dim seq = ids.dim("seq"), vocab = vocab_dim(c);
+  const Shape s{.seq = seq,
+                .seq_r = seq.like("seq_r"),
+                .model = {"model", c.width},
+                .kv = {"kv", c.kv_heads},
+                .group = {"group", c.group()},
+                .head = {"head", c.head_dim},
+                .ff = {"ff", c.ff}};
+  const Tensor wte = t.param("wte", {vocab, s.model}, {.init = normal(c.init_std)});
+  Tensor x = rename(embedding(wte, ids, vocab), seq, s.seq_r);
+  x = boundary(t.dropout(x, c.embedding_dropout, "embedding_dropout"));
+  for (int i = 0; i < int(c.layers); ++i) {
+    const Scope in(t, "h", i);
+    x = block(t, c, s, x);
+  }
+  const Tensor h = norm(t, c, s, x, "norm_f");
+  return contract(h, *c.tied ? wte : t.param("head", {vocab, s.model}, {.init = normal(c.init_std)}), s.model);
+}
+
+std::vector<ParamSpec> params(const ModelConfig& c) {
+  const i64 w = c.width, k = c.kv_heads, g = c.group(), d = c.head_dim, f = c.ff;
+  std::vector<ParamSpec> p{{"wte", {c.vocab, w}, "model.embed_tokens.weight", 1}};
+  for (i64 i = 0; i < c.layers; ++i) {
+    const std::string h = fmt::format("h.{}.", i), l = fmt::format("model.layers.{}.", i);
+    // Matrices are stored as [out, in].
+    const auto linear = [&](const std::string& ours, const std::string& theirs, std::vector<i64> sizes, int rows,
+                            std::vector<i64> out, bool bias) {
+      p.push_back({h + ours, std::move(sizes), l + theirs + ".weight", rows, true});
+      if (bias) p.push_back({h + ours + ".bias", std::move(out), l + theirs + ".bias"});
+    };
+    p.push_back({h + "norm_1", {w}, l + "input_layernorm.weight"});
+    linear("q", "self_attn.q_proj", {w, k, g, d}, 1, {k, g, d}, c.qkv_bias);
+    linear("k", "self_attn.k_proj", {w, k, d}, 1, {k, d}, c.qkv_bias);
+    linear("v", "self_attn.v_proj", {w, k, d}, 1, {k, d}, c.qkv_bias);
+    if (c.qk_norm) {
+      p.push_back({h + "q_norm", {d}, l + "self_attn.q_norm.weight"});
+      p.push_back({h + "k_norm", {d}, l + "self_attn.k_norm.weight"});
+    }
+    linear("o", "self_attn.o_proj", {k, g, d, w}, 3, {w}, c.out_bias);
+    p.push_back({h + "norm_2", {w}, l + "post_attention_layernorm.weight"});
+    linear("gate", "mlp.gate_proj", {w, f}, 1, {f}, c.mlp_bias);
+    linear("up", "mlp.up_proj", {w, f}, 1, {f}, c.mlp_bias);
+    linear("down", "mlp.down_proj", {f, w}, 1, {w}, c.mlp_bias);
+  }
+  p.push_back({"norm_f", {w}, "model.norm.weight"});
+  if (!*c.tied) p.push_back({"head", {c.vocab, w}, "lm_head.weight", 1});
+  return p;
+}
+
+}  // namespace
+
+constinit const Family llama_family{.name = "llama",
+                                    .summary = "rotary positions, RMSNorm, gated SiLU, grouped heads",
+                                    .fill = fill,
+                                    .check = check,
+                                    .params = params,
+                                    .logits = logits,
+                                    .stored_prefix = "model."};
+
+}  // namespace stretto

@@ -1,0 +1,75 @@
+// The smallest family: GPT-2 without attention and positions. It guesses the next id from the present one alone.
+#include <cmath>
+
+#include "stretto/models/family.h"
+#include "stretto/models/layers.h"
+#include "stretto/ops/add.h"
+#include "stretto/ops/boundary.h"
+#include "stretto/ops/contract.h"
+#include "stretto/ops/embedding.h"
+#include "stretto/ops/layer_norm.h"
+#include "stretto/ops/rename.h"
+
+namespace stretto {
+namespace {
+
+void fill(ModelConfig& c) {
+  if (c.ff == 0) c.ff = 4 * c.width;
+  if (!c.tied) c.tied = true;
+  if (!c.activation) c.activation = Activation::gelu;
+}
+
+void check(const ModelConfig&, std::vector<Fault>&) {}
+
+Tensor norm(Trace& t, const ModelConfig& c, Tensor x, const Dim& model, std::string_view name) {
+  const Scope in(t, name);
+  return layer_norm(x, t.gain("gain", model), t.bias("bias", model), model, c.norm_eps);
+}
+
+Tensor logits(Trace& t, const ModelConfig& c, Tensor ids) {
+  const Dim seq = ids.dim("seq"), seq_r = seq.like("seq_r"), vocab = vocab_dim(c);
+  const Dim model{"model", c.width}, ff{"ff", c.ff};
+  const Init inner = normal(c.init_std), residual = normal(c.init_std / std::sqrt(double(c.layers)));
+  const Tensor wte = t.param("wte", {vocab, model}, {.init = inner});
+  Tensor x = rename(embedding(wte, ids, vocab), seq, seq_r);
+  x = boundary(t.dropout(x, c.embedding_dropout, "embedding_dropout"));
+  for (int i = 0; i < int(c.layers); ++i) {
+    const Scope in(t, "h", i);
+    const Tensor h = rename(norm(t, c, x, model, "ln"), seq_r, seq);
+    const Tensor u = activate(contract(h, t.param("up", {model, ff}, {.init = inner}), model) + t.bias("up.bias", ff),
+                              *c.activation);
+    const Tensor d = contract(u, t.param("down", {ff, model}, {.init = residual}), ff);
+    x = boundary(x + t.dropout(rename(d, seq, seq_r) + t.bias("down.bias", model), c.dropout));
+  }
+  const Tensor h = rename(norm(t, c, x, model, "ln_f"), seq_r, seq);
+  return contract(h, *c.tied ? wte : t.param("head", {vocab, model}, {.init = inner}), model);
+}
+
+std::vector<ParamSpec> params(const ModelConfig& c) {
+  const i64 w = c.width, f = c.ff;
+  std::vector<ParamSpec> p{{"wte", {c.vocab, w}}};
+  for (i64 i = 0; i < c.layers; ++i) {
+    const std::string h = fmt::format("h.{}.", i);
+    p.push_back({h + "ln.gain", {w}});
+    p.push_back({h + "ln.bias", {w}});
+    p.push_back({h + "up", {w, f}});
+    p.push_back({h + "up.bias", {f}});
+    p.push_back({h + "down", {f, w}});
+    p.push_back({h + "down.bias", {w}});
+  }
+  p.push_back({"ln_f.gain", {w}});
+  p.push_back({"ln_f.bias", {w}});
+  if (!*c.tied) p.push_back({"head", {c.vocab, w}});
+  return p;
+}
+
+}  // namespace
+
+constinit const Family mlp_family{.name = "mlp",
+                                  .summary = "no attention: sees one token at a time",
+                                  .fill = fill,
+                                  .check = check,
+                                  .params = params,
+                                  .logits = logits};
+
+}  // namespace stretto
