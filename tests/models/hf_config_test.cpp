@@ -1,0 +1,205 @@
+#include <algorithm>
+
+#include "formats/testing.h"
+#include "models/variants.h"
+#include "stretto/models/hf.h"
+
+namespace stretto {
+namespace {
+
+using test::message_of;
+
+const std::filesystem::path kData = std::filesystem::path(STRETTO_TEST_DATA) / "hf";
+
+// config.json of a tested model, with one key changed.
+Field changed(const char* model, const char* key, Field value) {
+  Field f = read_json_file(kData / model / "model/config.json");
+  f.set(key, std::move(value));
+  return f;
+}
+// The message without the file and line of its first fault.
+std::string refusal(const Field& f) {
+  const std::string text = message_of([&] { parse_hf_config(f); });
+  return text.empty() ? text : text.substr(text.find("] ") + 2);
+}
+std::string refusal(const char* model, const char* key, Field value) {
+  return refusal(changed(model, key, std::move(value)));
+}
+
+TEST(HfConfig, Gpt2) {
+  const HfConfig h = read_hf_config(kData / "gpt2/model");
+  EXPECT_EQ(h.stored, FileType::F32);
+  EXPECT_EQ(h.config, complete({.layers = 2, .width = 64, .heads = 4, .context = 64, .vocab = 256}));
+}
+
+TEST(HfConfig, Llama) {
+  const HfConfig h = read_hf_config(kData / "llama/model/config.json");
+  EXPECT_EQ(h.config, complete({.family = "llama",
+                                .layers = 3,
+                                .width = 64,
+                                .heads = 4,
+                                .kv_heads = 2,
+                                .ff = 160,
+                                .context = 64,
+                                .vocab = 256,
+                                .rope_base = 500000}));
+}
+
+TEST(HfConfig, OldAndNewKeysMeanTheSame) {
+  for (const char* model : {"gpt2", "llama"}) {
+    const HfConfig now = read_hf_config(kData / model / "model");
+    const HfConfig then = read_hf_config(kData / "config_v4" / (std::string(model) + ".json"));
+    EXPECT_EQ(now.config, then.config) << model;
+    EXPECT_EQ(now.stored, then.stored);
+  }
+}
+
+TEST(HfConfig, EveryVariantSurvivesWritingAndReading) {
+  for (const test::Variant& v : test::variants()) {
+    ModelConfig c = checked(v.config);
+    if (c.family == "mlp") continue;
+    c.pad_vocab = 1;  // a matter of storage, not of the model
+    c.attention_dropout = 0.25;
+    for (const FileType type : {FileType::F32, FileType::F64, FileType::BF16, FileType::F16}) {
+      const std::string text = write_json(hf_config(c, type), 2);
+      const HfConfig back = parse_hf_config(read_json(text, "config.json"));
+      EXPECT_EQ(back.config, c) << v.name << "\n" << text;
+      EXPECT_EQ(back.stored, type);
+    }
+  }
+}
+
+TEST(HfConfig, PresetsSurviveWritingAndReading) {
+  for (const Preset& p : presets()) {
+    ModelConfig c = checked(p.config);
+    if (c.family == "mlp") continue;
+    c.pad_vocab = 1;
+    EXPECT_EQ(parse_hf_config(hf_config(c, FileType::F32)).config, c) << p.name;
+  }
+}
+
+TEST(HfConfig, RopeParametersWinOverOlderKeys) {
+  Field f = changed("llama", "rope_theta", 123.0);
+  EXPECT_EQ(parse_hf_config(f).config.rope_base, 500000);
+  f.set("rope_scaling.rope_type", "yarn");
+  EXPECT_EQ(parse_hf_config(f).config.rope_scaling.kind, RopeScaling::Kind::none);
+  f.set("rope_parameters", Field());
+  EXPECT_EQ(refusal(f),
+            "key 'rope_scaling.rope_type' is \"yarn\" but no such rotary scaling is supported; hint: supported are "
+            "default, linear and llama3");
+  f.set("rope_scaling", Field());
+  EXPECT_EQ(parse_hf_config(f).config.rope_base, 123);
+}
+
+TEST(HfConfig, StretchedPositions) {
+  Field f = changed("llama", "rope_parameters", Field());
+  f.set("rope_theta", 10000.0);
+  f.set("rope_scaling", read_json(R"({"type": "linear", "factor": 4.0})", "x"));
+  EXPECT_EQ(parse_hf_config(f).config.rope_scaling, (RopeScaling{.kind = RopeScaling::Kind::linear, .factor = 4}));
+  f.set("rope_scaling",
+        read_json(R"({"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                      "original_max_position_embeddings": 8192})",
+                  "x"));
+  EXPECT_EQ(parse_hf_config(f).config.rope_scaling, (RopeScaling{RopeScaling::Kind::llama3, 32, 1, 4, 8192}));
+  f.set("rope_scaling", read_json(R"({"rope_type": "llama3", "factor": 32.0})", "x"));
+  EXPECT_EQ(refusal(f),
+            "key 'rope_scaling.low_freq_factor' is missing\n"
+            "[x:1] key 'rope_scaling.high_freq_factor' is missing\n"
+            "[x:1] key 'rope_scaling.original_max_position_embeddings' is missing");
+}
+
+TEST(HfConfig, MissingKeysMeanWhatTheModelTypeSays) {
+  const auto parse = [](const char* text) { return parse_hf_config(read_json(text, "config.json")).config; };
+  const ModelConfig g = parse(R"({"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12,
+                                  "n_positions": 1024, "n_ctx": 1024, "vocab_size": 50257})");
+  EXPECT_EQ(g.tied, true);
+  EXPECT_EQ(g.dropout, 0.1);
+  EXPECT_EQ(g.attention_dropout, 0.1);
+  EXPECT_EQ(g.embedding_dropout, 0.1);
+  EXPECT_EQ(g.ff, 3072);
+  const ModelConfig l = parse(R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64,
+      "num_attention_heads": 4, "intermediate_size": 128, "max_position_embeddings": 32, "vocab_size": 100})");
+  EXPECT_EQ(l.tied, false);
+  EXPECT_EQ(l.kv_heads, 4);
+  EXPECT_EQ(l.head_dim, 16);
+  EXPECT_EQ(l.norm_eps, 1e-6);
+  EXPECT_EQ(l.rope_base, 10000);
+  const ModelConfig q = parse(R"({"model_type": "qwen2", "num_hidden_layers": 2, "hidden_size": 64, "head_dim": null,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 128, "max_position_embeddings": 32,
+      "vocab_size": 100, "sliding_window": 16, "use_sliding_window": false, "max_window_layers": 1})");
+  EXPECT_TRUE(q.qkv_bias);
+  EXPECT_FALSE(q.out_bias);
+  EXPECT_EQ(message_of([&] { parse(R"({"model_type": "qwen3", "hidden_size": 64, "num_attention_heads": 4})"); }),
+            "[config.json:1] key 'num_hidden_layers' is missing\n"
+            "[config.json:1] key 'intermediate_size' is missing\n"
+            "[config.json:1] key 'max_position_embeddings' is missing\n"
+            "[config.json:1] key 'vocab_size' is missing\n"
+            "[config.json:1] key 'num_key_value_heads' is missing\n"
+            "[config.json:1] key 'head_dim' is missing");
+}
+
+TEST(HfConfig, WhatWouldChangeTheMathematicsIsRefusedByName) {
+  EXPECT_EQ(refusal("llama", "sliding_window", 32),
+            "key 'sliding_window' is 32 but attention over a sliding window is not supported; hint: with null every "
+            "token sees all before it");
+  EXPECT_EQ(refusal("llama", "hidden_act", "xielu"),
+            "key 'hidden_act' is \"xielu\" but no such activation is supported; hint: supported are gelu_new, "
+            "gelu_pytorch_tanh, gelu_fast, gelu, gelu_python, relu, silu, swish");
+  EXPECT_EQ(refusal("llama", "rope_parameters.rope_type", "yarn"),
+            "key 'rope_parameters.rope_type' is \"yarn\" but no such rotary scaling is supported; hint: supported are "
+            "default, linear and llama3");
+  EXPECT_EQ(refusal("llama", "rope_parameters.partial_rotary_factor", 0.5),
+            "key 'rope_parameters.partial_rotary_factor' is 0.5 but only whole heads can be turned");
+  EXPECT_EQ(refusal("llama", "layer_types", Field::Array{"full_attention", "sliding_attention"}),
+            "key 'layer_types' is [\"full_attention\", \"sliding_attention\"] but 'sliding_attention' is not "
+            "supported; hint: only full_attention is");
+  EXPECT_EQ(refusal("gpt2", "scale_attn_by_inverse_layer_idx", true),
+            "key 'scale_attn_by_inverse_layer_idx' is true but only false is supported; hint: it would change the "
+            "results");
+  EXPECT_EQ(refusal("gpt2", "scale_attn_weights", false),
+            "key 'scale_attn_weights' is false but only true is supported; hint: it would change the results");
+  EXPECT_EQ(refusal("gpt2", "add_cross_attention", true),
+            "key 'add_cross_attention' is true but only false is supported; hint: it would change the results");
+  EXPECT_EQ(refusal("llama", "quantization_config", read_json(R"({"bits": 4})", "x")),
+            "key 'quantization_config' is unknown; hint: it may change what the model computes; remove it if it does "
+            "not");
+  EXPECT_EQ(refusal("llama", "logit_scale", Field()), "");
+  EXPECT_EQ(refusal("gpt2", "dtype", "float8_e4m3fn"),
+            "key 'dtype' is \"float8_e4m3fn\" but no such type is supported; hint: supported are float32, float64, "
+            "bfloat16 and float16");
+  EXPECT_EQ(refusal("mixtral", "use_cache", true),
+            "key 'model_type' is \"mixtral\" but no such model is supported; hint: supported are gpt2, llama, "
+            "mistral, qwen2, qwen3");
+}
+
+TEST(HfConfig, WrongValuesAreRefusedWithFileAndLine) {
+  EXPECT_EQ(message_of([] { parse_hf_config(read_json("{}", "config.json")); }),
+            "[config.json:1] key 'model_type' is missing");
+  EXPECT_EQ(message_of([] { parse_hf_config(read_json("[]", "config.json")); }),
+            "[config.json:1] the document is [] but must be a table\n[config.json:1] key 'model_type' is missing");
+  const std::string impossible = message_of([] { parse_hf_config(changed("gpt2", "n_head", 5)); });
+  EXPECT_TRUE(impossible.ends_with(
+      "config.json: model.heads] 5 heads do not divide width 64; hint: use 4 or 8 heads, or width 65"))
+      << impossible;
+  EXPECT_EQ(refusal("gpt2", "n_layer", "two"), "key 'n_layer' is \"two\" but must be a whole number");
+}
+
+TEST(HfConfig, WhatNoModelTypeExpressesIsNotWritten) {
+  const ModelConfig base{.family = "llama", .width = 64, .heads = 4};
+  const auto say = [&](auto change) {
+    ModelConfig c = base;
+    change(c);
+    return message_of([&] { hf_config(c, FileType::F32); });
+  };
+  EXPECT_EQ(say([](ModelConfig& c) { c.qkv_bias = c.mlp_bias = true; }),
+            "[hugging face] model type qwen2 has no mlp_bias; hint: leave mlp_bias out");
+  EXPECT_EQ(say([](ModelConfig& c) { c.out_bias = true; }),
+            "[hugging face] no model type has qkv_bias false, out_bias true and qk_norm false; hint: make out_bias the "
+            "same as qkv_bias");
+  EXPECT_EQ(say([](ModelConfig& c) { c.family = "mlp"; }), "[hugging face] there is no model type for family 'mlp'");
+  EXPECT_EQ(message_of([&] { hf_config(base, FileType::I32); }),
+            "[hugging face] weights cannot be kept in I32; hint: use F32, F64, BF16 or F16");
+}
+
+}  // namespace
+}  // namespace stretto
