@@ -1,0 +1,190 @@
+// Models saved by Hugging Face transformers, and what PyTorch makes of them: logits, losses, gradients, ten steps.
+#include <cmath>
+#include <memory>
+
+#include "formats/testing.h"
+#include "stretto/formats/safetensors.h"
+#include "stretto/models/hf.h"
+#include "stretto/train/trainer.h"
+
+namespace stretto {
+namespace {
+
+namespace fs = std::filesystem;
+
+double number(const Field& f) { return std::stod(std::get<std::string>(f.value)); }  // kept as text, all digits
+
+struct Oracle {
+  explicit Oracle(const std::string& name)
+      : directory(fs::path(STRETTO_TEST_DATA) / "hf" / name),
+        expected(read_json_file(directory / "expected.json")),
+        arrays(directory / "expected.safetensors"),
+        gradients(directory / "grads.safetensors"),
+        final(directory / "final.safetensors"),
+        config(read_hf_config(directory / "model").config) {
+    const SafeTensors file(directory / "batch.safetensors");
+    const auto add = [&](const char* ours, const char* theirs) {
+      const StoredTensor& t = file.at(theirs);
+      batch.emplace(ours, Array::of<std::int32_t>(values<std::int32_t>(t), t.shape));
+    };
+    add("ids", "input_ids");
+    add("targets", "targets");
+  }
+  double at(const char* key) const { return number(*expected.find(key)); }
+  std::vector<double> list(const char* table, const char* key) const {
+    std::vector<double> r;
+    for (const Field& f : *expected.find(table)->find(key)->array()) r.push_back(number(f));
+    return r;
+  }
+  std::vector<ParamSpec> params() const { return family_named(config.family).params(config); }
+
+  fs::path directory;
+  Field expected;
+  SafeTensors arrays, gradients, final;
+  ModelConfig config;
+  Batch batch;
+};
+
+constexpr i64 kRows = 4, kSeq = 32, kVocab = 256;
+
+// The model with its logits as a metric of evaluation, and the weights of the files.
+std::unique_ptr<Trainer> trainer_of(const Oracle& o, DType dtype, int microbatches, double clip) {
+  const Model model = [c = o.config](Trace& t) {
+    const Dim batch = t.batch("batch", kRows), seq = t.size("seq", kSeq), vocab{"vocab", c.vocab};
+    const Tensor ids = t.ids("ids", {batch, seq}), targets = t.ids("targets", {batch, seq});
+    const Tensor logits = family_named(c.family).logits(t, c, ids);
+    if (!t.training()) t.metric("logits", logits, Accumulate::concat);
+    return cross_entropy(logits, targets, vocab);
+  };
+  const Optimizer adam = adamw({.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .decay = 0.1});
+  auto trainer =
+      std::make_unique<Trainer>(compile(model, adam, {.microbatches = microbatches, .dtype = dtype, .clip = clip}));
+  for (const auto& [name, array] : load_hf(o.directory / "model", dtype).weights) trainer->set_parameter(name, array);
+  return trainer;
+}
+
+// max|a-b| / max|b|
+double error(const std::vector<double>& a, const std::vector<double>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    difference = std::max(difference, std::isnan(a[i]) ? INFINITY : std::abs(a[i] - b[i]));
+    size = std::max(size, std::abs(b[i]));
+  }
+  return difference / size;
+}
+double relative(double a, double b) { return std::abs(a - b) / std::abs(b); }
+
+struct Case {
+  const char* model;
+  DType dtype;
+  int microbatches;
+};
+class Oracles : public testing::TestWithParam<Case> {
+ protected:
+  Oracle oracle{GetParam().model};
+  const bool exact = GetParam().dtype == f64;
+  std::unique_ptr<Trainer> trainer(double clip) const {
+    return trainer_of(oracle, GetParam().dtype, GetParam().microbatches, clip);
+  }
+};
+
+TEST_P(Oracles, LogitsAndTokenLosses) {
+  const auto t = trainer(0);
+  const StepResult r = t->evaluate(oracle.batch);
+  EXPECT_LE(relative(r.loss, oracle.at("loss")), exact ? 1e-9 : 1e-5);
+  const std::vector<double>& logits = r.lists.at("logits");
+  ASSERT_EQ(i64(logits.size()), kRows * kSeq * kVocab);
+  const std::vector<double> row0(logits.begin(), logits.begin() + kSeq * kVocab);
+  EXPECT_LE(error(row0, values<double>(oracle.arrays.at("logits_row0"))), exact ? 1e-9 : 1e-5);
+  // The loss of every token that counts, from our logits.
+  const std::vector<double> expected = values<double>(oracle.arrays.at("token_loss"));
+  const std::span<const std::int32_t> targets = oracle.batch.at("targets").as<std::int32_t>();
+  std::vector<double> ours, theirs;
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    if (targets[i] == -100) continue;
+    const std::span<const double> l = std::span(logits).subspan(i * kVocab, kVocab);
+    double sum = 0;
+    for (double x : l) sum += std::exp(x);
+    ours.push_back(std::log(sum) - l[std::size_t(targets[i])]);
+    theirs.push_back(expected[i]);
+  }
+  EXPECT_EQ(ours.size(), 70u);
+  EXPECT_LE(error(ours, theirs), exact ? 1e-9 : 1e-5);
+}
+
+TEST_P(Oracles, LossAndEveryGradient) {
+  const auto t = trainer(0);
+  const StepResult r = t->step(oracle.batch);
+  EXPECT_LE(relative(r.loss, oracle.at("loss")), exact ? 1e-9 : 1e-5);
+  EXPECT_LE(relative(r.grad_norm, oracle.at("grad_norm")), exact ? 1e-9 : 1e-5);
+  for (const ParamSpec& p : oracle.params()) {
+    const Array expected = from_stored(p, oracle.gradients.at(p.stored), f64);
+    // The file is rounded to f32.
+    EXPECT_LE(error(t->gradient(p.name).doubles(), expected.doubles()), exact ? 1e-7 : 1e-5) << p.name;
+  }
+}
+
+void ten_steps(const Oracle& o, Trainer& t, const char* table, bool exact) {
+  const std::vector<double> losses = o.list(table, "loss"), norms = o.list(table, "grad_norm");
+  ASSERT_EQ(losses.size(), 11u);
+  for (std::size_t i = 0; i < 10; ++i) {
+    const StepResult r = t.step(o.batch);
+    EXPECT_LE(relative(r.loss, losses[i]), exact ? 1e-9 : 1e-5) << "step " << i + 1;
+    EXPECT_LE(relative(r.grad_norm, norms[i]), exact ? 1e-8 : 1e-4) << "step " << i + 1;
+  }
+  EXPECT_LE(relative(t.evaluate(o.batch).loss, losses[10]), exact ? 1e-9 : 1e-5);
+}
+
+TEST_P(Oracles, TenStepsWithClipping) {
+  const auto t = trainer(1.0);
+  ten_steps(oracle, *t, "train", exact);
+  const Weights initial = load_hf(oracle.directory / "model", f64).weights;
+  for (const ParamSpec& p : oracle.params()) {
+    std::vector<double> ours = t->parameter(p.name).doubles(), before = initial.at(p.name).doubles();
+    std::vector<double> expected = from_stored(p, oracle.final.at(p.stored), f64).doubles();
+    if (p.name.ends_with("qkv.bias")) {
+      // A key's bias does not change the attention: its gradient is zero in mathematics and its steps are noise.
+      const auto third = std::ptrdiff_t(ours.size() / 3);
+      for (auto* v : {&ours, &before, &expected}) v->erase(v->begin() + third, v->begin() + 2 * third);
+    }
+    double difference = 0, moved = 0;
+    for (std::size_t i = 0; i < ours.size(); ++i) {
+      difference += std::pow(ours[i] - expected[i], 2);
+      moved += std::pow(expected[i] - before[i], 2);
+    }
+    EXPECT_LE(std::sqrt(difference / moved), 3e-4) << p.name;
+  }
+}
+
+TEST_P(Oracles, TenStepsWithoutClipping) {
+  const auto t = trainer(0);
+  ten_steps(oracle, *t, "train_without_clipping", exact);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Oracles,
+                         testing::Values(Case{"gpt2", f32, 1}, Case{"gpt2", f32, 2}, Case{"gpt2", f32, 4},
+                                         Case{"gpt2", f64, 1}, Case{"gpt2", f64, 2}, Case{"gpt2", f64, 4},
+                                         Case{"llama", f32, 1}, Case{"llama", f32, 2}, Case{"llama", f32, 4},
+                                         Case{"llama", f64, 1}, Case{"llama", f64, 2}, Case{"llama", f64, 4}),
+                         [](const auto& info) {
+                           return fmt::format("{}_{}_{}", info.param.model, name_of(info.param.dtype),
+                                              info.param.microbatches);
+                         });
+
+TEST(OracleExport, TrainedWeightsComeBackFromDisk) {
+  const Oracle o("gpt2");
+  const auto t = trainer_of(o, f32, 1, 1.0);
+  t->step(o.batch);
+  Weights w;
+  for (const ParamSpec& p : o.params()) w.emplace(p.name, t->parameter(p.name));
+  const test::TemporaryDirectory to;
+  save_hf(to.path, o.config, w);
+  const auto again = trainer_of(o, f32, 1, 1.0);
+  for (const auto& [name, array] : load_hf(to.path).weights) again->set_parameter(name, array);
+  EXPECT_EQ(again->evaluate(o.batch).loss, t->evaluate(o.batch).loss);
+  EXPECT_EQ(again->parameters_hash(), t->parameters_hash());
+}
+
+}  // namespace
+}  // namespace stretto
