@@ -3,10 +3,7 @@
 #include "stretto/ops/cast.h"
 #include "stretto/ops/compare.h"
 #include "stretto/ops/constant.h"
-#if __has_include("stretto/ops/cross_entropy.h")
 #include "stretto/ops/cross_entropy.h"
-#define HAVE_CE
-#endif
 #include "stretto/ops/input.h"
 #include "stretto/ops/sum.h"
 
@@ -32,7 +29,6 @@ Loss named(std::string name, Loss l) {
   return l;
 }
 
-#ifdef HAVE_CE
 Loss cross_entropy(Tensor logits, Tensor labels, Dim over, i64 ignore) {
   Builder& b = builder_of("cross_entropy", {logits, labels});
   const Tensor scale = scale_input(b);
@@ -41,7 +37,6 @@ Loss cross_entropy(Tensor logits, Tensor labels, Dim over, i64 ignore) {
   return {{{.name = "cross_entropy", .sum = r.sum, .count = count, .scale = scale}}};
 }
 
-#endif
 Loss mean_of(Tensor x) {
   Builder& b = builder_of("mean_of", {x});
   double count = 1;
