@@ -7,9 +7,9 @@ namespace stretto {
 namespace {
 
 // A model type of config.json: how it is read, and what its missing keys mean.
-struct Type {
+struct Kind {
   std::string_view name;
-  void (*read)(FieldReader&, const Type&, ModelConfig&);
+  void (*read)(FieldReader&, const Kind&, ModelConfig&);
   bool qkv_bias = false, qk_norm = false;  // always there
   bool windows_off = false;                // sliding_window counts only with use_sliding_window
   bool must_say_heads = false;             // num_key_value_heads has a default of the type's own
@@ -91,7 +91,7 @@ void read_rope(FieldReader& r, ModelConfig& c) {
   rope.read("factor", s.factor, at_least(1));
 }
 
-void read_window(FieldReader& r, const Type& type) {
+void read_window(FieldReader& r, const Kind& type) {
   if (type.windows_off) {
     must_be(r, "use_sliding_window", false);
     r.ignore({"sliding_window", "max_window_layers"});
@@ -106,7 +106,7 @@ void read_window(FieldReader& r, const Type& type) {
     r.fail_hint("layer_types", fmt::format("'{}' is not supported", *other), "only full_attention is");
 }
 
-void read_gpt2(FieldReader& r, const Type&, ModelConfig& c) {
+void read_gpt2(FieldReader& r, const Kind&, ModelConfig& c) {
   c.family = "gpt2";
   for (const char* key : {"n_layer", "n_embd", "n_head", "n_positions", "vocab_size"}) r.need(key);
   r.read("n_layer", c.layers);
@@ -128,7 +128,7 @@ void read_gpt2(FieldReader& r, const Type&, ModelConfig& c) {
             "summary_type", "summary_use_proj"});
 }
 
-void read_llama(FieldReader& r, const Type& type, ModelConfig& c) {
+void read_llama(FieldReader& r, const Kind& type, ModelConfig& c) {
   c.family = "llama";
   for (const char* key : {"num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size",
                           "max_position_embeddings", "vocab_size"})
@@ -158,7 +158,7 @@ void read_llama(FieldReader& r, const Type& type, ModelConfig& c) {
   r.ignore({"pretraining_tp"});
 }
 
-constexpr Type kTypes[] = {
+constexpr Kind kTypes[] = {
     {.name = "gpt2", .read = read_gpt2},
     {.name = "llama", .read = read_llama},
     {.name = "mistral", .read = read_llama, .must_say_heads = true},
@@ -303,10 +303,10 @@ HfConfig parse_hf_config(const Field& json) {
   std::string name;
   r.need("model_type");
   if (!r.read("model_type", name)) r.finish();
-  const Type* type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const Type& t) { return t.name == name; });
+  const Kind* type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const Kind& t) { return t.name == name; });
   if (type == std::end(kTypes)) {
     std::vector<std::string> known;
-    for (const Type& t : kTypes) known.emplace_back(t.name);
+    for (const Kind& t : kTypes) known.emplace_back(t.name);
     throw Error(r.where("model_type"), "key 'model_type' is \"{}\" but no such model is supported", name)
         .hint("supported are {}", join(known, ", "));
   }
