@@ -1,7 +1,9 @@
 #include "stretto/base/pack.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <tuple>
 
 namespace stretto {
 namespace {
@@ -67,7 +69,9 @@ std::size_t live_bound(std::span<const Lifetime> all, std::size_t align) {
   return std::size_t(most);
 }
 
-Packing pack(std::span<const Lifetime> all, std::size_t align) {
+namespace {
+
+Packing pack_together(std::span<const Lifetime> all, std::size_t align) {
   const std::size_t bound = live_bound(all, align);
   std::vector<std::uint32_t> order(all.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -95,6 +99,48 @@ Packing pack(std::span<const Lifetime> all, std::size_t align) {
     } while (best.bytes > bound && std::next_permutation(order.begin(), order.end()));
   }
   return best;
+}
+
+// A stretch of time that no buffer crosses on either side, its times counted from its own start.
+using Segment = std::vector<Lifetime>;
+struct SegmentLess {
+  bool operator()(const Segment& a, const Segment& b) const {
+    const auto key = [](const Lifetime& l) { return std::tuple(l.bytes, l.first, l.last); };
+    return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(),
+                                        [&](const Lifetime& x, const Lifetime& y) { return key(x) < key(y); });
+  }
+};
+
+}  // namespace
+
+// Moments at which nothing is alive cut the problem into independent ones; microbatches that run one after the other
+// give equal ones, which are solved once.
+Packing pack(std::span<const Lifetime> all, std::size_t align) {
+  std::vector<std::uint32_t> order(all.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return all[a].first < all[b].first; });
+  Packing whole;
+  whole.offsets.assign(all.size(), 0);
+  std::map<Segment, Packing, SegmentLess> known;
+  for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+    std::int64_t last = all[order[begin]].last;
+    for (end = begin; end < order.size() && (end == begin || all[order[end]].first <= last); ++end)
+      last = std::max(last, all[order[end]].last);
+    Segment segment;
+    for (std::size_t i = begin; i < end; ++i) {
+      const Lifetime& l = all[order[i]];
+      segment.push_back({l.bytes, l.first - all[order[begin]].first, l.last - all[order[begin]].first});
+    }
+    auto it = known.find(segment);
+    if (it == known.end()) {
+      Packing p = pack_together(segment, align);
+      it = known.emplace(std::move(segment), std::move(p)).first;
+    }
+    for (std::size_t i = begin; i < end; ++i) whole.offsets[order[i]] = it->second.offsets[i - begin];
+    whole.bytes = std::max(whole.bytes, it->second.bytes);
+  }
+  return whole;
 }
 
 }  // namespace stretto

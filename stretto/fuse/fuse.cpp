@@ -123,6 +123,23 @@ class Assembler {
     return {outer.buffer, start, sub_view(outer.view, map, t.dims, calls_.graph)};
   }
 
+  // The value whose memory `v` shows as it is, only under other names.
+  Value behind_renames(Value v) const {
+    const Graph& g = calls_.graph;
+    while (g.node(v).op->view) {
+      const Node& n = g.node(v);
+      const ViewMap map = n.op->view({g, n}, v.result);
+      const Type &outer = g.type(n.operands[0]), &inner = g.type(v);
+      bool same = outer.dims.size() == inner.dims.size();
+      for (std::size_t d = 0; d < inner.dims.size() && same; ++d)
+        same = map.from[d] == int(d) && (d >= map.start.size() || map.start[d] == 0) &&
+               g.size(outer.dims[d]) == g.size(inner.dims[d]);
+      if (!same) break;
+      v = n.operands[0];
+    }
+    return v;
+  }
+
   // Operands of stack and concat are made in place, inside the result, where nothing speaks against it.
   void place_into() {
     const Graph& g = calls_.graph;
@@ -130,7 +147,7 @@ class Assembler {
       const Node& n = g.nodes[i];
       if (!n.op->into) continue;
       for (std::size_t k = 0; k < n.operands.size(); ++k) {
-        const Value v = n.operands[k];
+        const Value v = behind_renames(n.operands[k]);
         if (runs(g.node(v)) && !output_.contains(v) && !placed_.contains(v))
           placed_[v] = {NodeId{std::uint32_t(i)}, int(k)};
       }

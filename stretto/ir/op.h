@@ -61,7 +61,7 @@ struct Vjp {
 };
 
 // Where a result (or operand) lies inside another value's memory: result dim j is dim `from[j]` of it, `start` holds
-// one element index per dim of it. No data moves.
+// one element index per dim of it (missing ones are 0). No data moves.
 struct ViewMap {
   std::vector<int> from;
   std::vector<i64> start;

@@ -7,10 +7,10 @@
 #include "stretto/ops/boundary.h"
 #include "stretto/ops/contract.h"
 #include "stretto/ops/embedding.h"
-#include "stretto/ops/index.h"
 #include "stretto/ops/layer_norm.h"
 #include "stretto/ops/rename.h"
 #include "stretto/ops/slice.h"
+#include "stretto/ops/stack.h"
 
 namespace stretto {
 namespace {
@@ -52,8 +52,8 @@ Tensor block(Trace& t, const ModelConfig& c, const Shape& s, Tensor x) {
   Tensor h = norm(t, c, s, x, "ln_1");
   const Tensor z = contract(h, t.param("qkv", {model, three, heads, head}, {.init = inner}), model) +
                    t.bias("qkv.bias", {three, heads, head});
-  const Tensor a =
-      attend(t, index(z, three, 0), index(z, three, 1), index(z, three, 2), seq, head, c.attention_dropout);
+  const auto [q, k, v] = unstack<3>(z, three);
+  const Tensor a = attend(t, q, k, v, seq, head, c.attention_dropout);
   const Tensor o = contract(a, t.param("o", {heads, head, model}, {.init = residual}), {heads, head});
   x = boundary(x + t.dropout(rename(o, seq, seq_r) + t.bias("o.bias", model), c.dropout));
   h = norm(t, c, s, x, "ln_2");
