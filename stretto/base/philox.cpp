@@ -1,8 +1,5 @@
 #include "stretto/base/philox.h"
 
-#include <cmath>
-#include <numbers>
-
 #include "stretto/base/hash.h"
 
 namespace stretto {
@@ -14,28 +11,9 @@ PhiloxKey philox_key(std::uint64_t seed, std::string_view name) {
 
 namespace {
 double open53(std::uint32_t hi, std::uint32_t lo) {
-  return (double((std::uint64_t(hi) << 21) ^ (lo >> 11)) + 0.5) * 0x1p-53;  // (0, 1): a logarithm of it is finite
+  return (double((std::uint64_t(hi) << 21) ^ (lo >> 11)) + 0.5) * 0x1p-53;
 }
 }  // namespace
-
-double normal_at(PhiloxKey key, std::uint64_t index) {
-  const std::uint64_t pair = index / 2;
-  const Philox4 r = philox({std::uint32_t(pair), std::uint32_t(pair >> 32), 0, 0}, key);
-  const double radius = std::sqrt(-2 * std::log(open53(r[0], r[1]))), angle = 2 * std::numbers::pi * open53(r[2], r[3]);
-  return index % 2 ? radius * std::sin(angle) : radius * std::cos(angle);
-}
-
-namespace {
-template <class T>
-void fill(PhiloxKey key, std::uint64_t first, double scale, std::span<T> to) {
-  for (std::size_t i = 0; i < to.size(); ++i) to[i] = T(scale * normal_at(key, first + i));
-}
-}  // namespace
-
-void fill_normal(PhiloxKey key, std::uint64_t first, double scale, std::span<float> to) { fill(key, first, scale, to); }
-void fill_normal(PhiloxKey key, std::uint64_t first, double scale, std::span<double> to) {
-  fill(key, first, scale, to);
-}
 
 double uniform_at(PhiloxKey key, std::uint64_t index) {
   const std::uint64_t pair = index / 2;

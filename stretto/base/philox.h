@@ -5,7 +5,6 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <span>
 #include <string_view>
 
 namespace stretto {
@@ -29,11 +28,6 @@ PhiloxKey philox_key(std::uint64_t seed, std::string_view name);
 
 inline float uniform01(std::uint32_t bits) { return float(bits >> 8) * 0x1p-24f; }  // [0, 1)
 
-// The index-th number of a standard normal stream, in f64 (Box-Muller on two 32-bit draws).
-double normal_at(PhiloxKey key, std::uint64_t index);
 double uniform_at(PhiloxKey key, std::uint64_t index);  // [0, 1), 53 bits
-// to[i] = scale times the (first + i)-th number of the standard normal stream.
-void fill_normal(PhiloxKey key, std::uint64_t first, double scale, std::span<float> to);
-void fill_normal(PhiloxKey key, std::uint64_t first, double scale, std::span<double> to);
 
 }  // namespace stretto

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "stretto/base/philox.h"
+#include "stretto/kernels/cpu/normal.h"
 
 namespace stretto {
 namespace {
