@@ -299,9 +299,9 @@ class Prover {
     proof_.faults.push_back(
         {Finding::Kind::overtaking,
          {where(c.target, late.taken_at),
-          fmt::format(
-              "{} pairs of messages would overtake each other in channel {}: {} is sent before {}, but taken behind it",
-              pairs, c.str(), at(c.source, early.sent_at), at(c.source, late.sent_at)),
+          fmt::format("{} pair{} of messages would overtake each other in channel {}: {} is sent before {}, but taken "
+                      "behind it",
+                      pairs, pairs == 1 ? "" : "s", c.str(), at(c.source, early.sent_at), at(c.source, late.sent_at)),
           c.merged ? "use one channel per pair of stages and kind, or match messages by tag"
                    : fmt::format("on actor {} move {} before {}, or match messages by tag", c.target,
                                  at(c.target, early.taken_at), at(c.target, late.taken_at))},

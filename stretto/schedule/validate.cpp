@@ -371,6 +371,11 @@ class Checker {
       }
       l.microbatch = a.microbatch, l.piece = a.piece;
     }
+    if (s_.pieces > 1) {
+      note(Kind::accumulation, "pieces",
+           "a gradient is the sum over sequence pieces: results are equal to those of whole sequences to tolerance",
+           "");
+    }
     if (s_.pipes() > 1) {
       note(Kind::accumulation, "pipes",
            "a gradient is the sum of two pipes' sums: results are equal to tolerance, not bit-equal", "");

@@ -27,20 +27,21 @@ struct ActionPlace {
 
 struct Finding {
   enum class Kind : std::uint8_t {
-    shape,         // the wrong number of rows, stages or microbatches; a placement that is none
-    unknown,       // a stage, microbatch, sequence piece or pipe that does not exist
-    missing,       // an action that must be there
-    twice,         // an action that is there already
-    split,         // I without W, W without I, B beside I or W
-    place,         // on an actor that does not hold the stage
-    order,         // before what it needs on the same actor
-    overlap,       // members of an overlap group depend on each other or stand apart
-    cycle,         // actors wait for each other in a circle, whatever the channels hold
-    memory,        // above the cap
-    deadlock,      // found by prove(): actors wait for each other because a channel is full
-    overtaking,    // found by prove(): messages are wanted in another order than they are sent
-    accumulation,  // a note: gradients are not added in ascending microbatch order
-    idle,          // a note: an actor without actions
+    shape,          // the wrong number of rows, stages or microbatches; a placement that is none
+    unknown,        // a stage, microbatch, sequence piece or pipe that does not exist
+    missing,        // an action that must be there
+    twice,          // an action that is there already
+    split,          // I without W, W without I, B beside I or W
+    place,          // on an actor that does not hold the stage
+    order,          // before what it needs on the same actor
+    overlap,        // members of an overlap group depend on each other or stand apart
+    cycle,          // actors wait for each other in a circle, whatever the channels hold
+    memory,         // above the cap
+    deadlock,       // found by prove(): actors wait for each other because a channel is full
+    overtaking,     // found by prove(): messages are wanted in another order than they are sent
+    communication,  // found by check_communication(): cells of a file that are not what the schedule implies
+    accumulation,   // a note: gradients are not added in ascending microbatch order
+    idle,           // a note: an actor without actions
   } kind = Kind::shape;
   Fault fault;
   std::vector<ActionPlace> culprits;  // the existing actions it is about

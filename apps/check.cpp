@@ -1,0 +1,113 @@
+// `stretto check`: everything that can be known about a schedule without running it. All faults, or a summary.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "commands.h"
+#include "stretto/base/error.h"
+#include "stretto/program/prove.h"
+#include "stretto/schedule/choice.h"
+
+namespace stretto::app {
+namespace {
+
+struct CheckOptions {
+  std::string schedule;  // name or file
+  Request request{.actors = 0, .microbatches = 0};
+  std::string dialect = "now", pipes = "detect";  // of a file
+  ProofOptions proof;
+  int capacity = -1;  // -1: not asked for
+};
+
+ChoiceOptions choice_of(const CheckOptions& o) {
+  return {.dialect = o.dialect == "old" ? CsvDialect::old : CsvDialect::now,
+          .pipes = o.pipes == "one"       ? CsvPipes::one
+                   : o.pipes == "two"     ? CsvPipes::two
+                   : o.pipes == "logical" ? CsvPipes::logical
+                                          : CsvPipes::detect};
+}
+
+void print_summary(const CheckOptions& o, const CheckedSchedule& c, const Proof& p) {
+  const Schedule& s = c.schedule;
+  std::string peak;
+  for (const double x : c.validation.peak) peak += fmt::format("{}{:g}", peak.empty() ? "" : " ", x);
+  std::uint64_t messages = 0;
+  for (const Channel& ch : p.channels) messages += ch.messages;
+  const int held = p.occupancy.empty() ? 0 : *std::max_element(p.occupancy.begin(), p.occupancy.end());
+  fmt::print("ok: {}\n", s.name.empty() ? o.schedule : s.name);
+  fmt::print("actors              {}\n", s.actors());
+  fmt::print("stages              {}{}\n", s.stages, s.pipes() > 1 ? " in each of two pipes" : "");
+  fmt::print("microbatches        {}{}\n", s.microbatches, s.pieces > 1 ? fmt::format(" of {} pieces", s.pieces) : "");
+  fmt::print("actions             {}\n", s.actions());
+  fmt::print("messages            {} in {} channels, at most {} held in one\n", messages, p.channels.size(), held);
+  fmt::print("smallest capacity   {}\n", p.smallest);
+  if (o.capacity >= 0) fmt::print("deadlock-free at    capacity {}\n", o.capacity);
+  fmt::print("peak activations    {} (full stages, per actor)\n", peak);
+  for (const Finding& n : c.validation.notes) fmt::print("note: {}\n", n.fault.str());
+}
+
+void check(const CheckOptions& o) {
+  CheckedSchedule c = check_schedule(o.schedule, o.request, choice_of(o));
+  Proof proof;
+  if (c.validation.ok()) {
+    ProofOptions options = o.proof;
+    if (o.capacity >= 0) options.capacity = o.capacity;
+    proof = prove(c.schedule, options);
+    c.validation.faults = proof.faults;
+  }
+  if (c.validation.ok()) return print_summary(o, c, proof);
+  fmt::print(stderr, "{}", marked_rows(c.schedule, c.validation));
+  refuse(c.validation.all_faults());
+}
+
+}  // namespace
+
+void add_check(CLI::App& app) {
+  const auto o = std::make_shared<CheckOptions>();
+  CLI::App* command = app.add_subcommand("check", "find everything that is wrong with a schedule, without running it");
+  command->add_option("--schedule", o->schedule, "a schedule's name, or a CSV file in PyTorch's notation")
+      ->type_name("NAME|FILE.csv");
+  command->add_option("--actors", o->request.actors, "actors along the pipe; for a file: what it should have")
+      ->type_name("P")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--microbatches", o->request.microbatches, "microbatches of a step")
+      ->type_name("M")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--chunks", o->request.chunks, "stages per actor")->type_name("V")->check(CLI::PositiveNumber);
+  command->add_option("--pieces", o->request.pieces, "sequence pieces per microbatch (seq-1f1b)")
+      ->type_name("K")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--capacity", o->capacity, "messages a channel holds; 0: a send waits for its receive")
+      ->type_name("C")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--memory", o->request.memory, "cap in full-stage activations per actor")
+      ->type_name("A")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--dialect", o->dialect, "of the file; old: B is the input gradient, BW the full backward")
+      ->type_name("now|old")
+      ->check(CLI::IsMember({"now", "old"}).description(""));
+  command
+      ->add_option("--pipes", o->pipes,
+                   "of the file; two: stages S..2S-1 are the up pipe's; logical: both pipes use 0..S-1 and "
+                   "microbatches from m/2 go up")
+      ->type_name("one|two|logical|detect")
+      ->check(CLI::IsMember({"one", "two", "logical", "detect"}).description(""))
+      ->capture_default_str();
+  command->add_flag_callback(
+      "--fifo-per-pair", [o] { o->proof.matching = Matching::pair; },
+      "for a transport with one first-in-first-out queue per pair of actors");
+  command->add_flag_callback(
+      "--tagged", [o] { o->proof.matching = Matching::tagged; }, "for a transport that matches messages by name");
+  command->callback([o] {
+    if (o->schedule.empty()) {
+      throw Error("check", "there is nothing to check")
+          .hint("give --schedule NAME or --schedule FILE.csv")
+          .as(Error::Kind::usage);
+    }
+    check(*o);
+  });
+}
+
+}  // namespace stretto::app
