@@ -37,7 +37,7 @@ constinit const Op where_op{
         [](Examples& e) {
           const Dim a{"a", 3}, b{"b", 4};
           e.add(where(e.ids({a, b}, 2), e.real({a, b}), e.real({a, b})));
-          e.add(where(e.ids({a, b}, 2), e.real({b}), -1e9));
+          e.add(where(e.ids({a, b}, 2), e.real({b}), -1));
           const Tensor x = e.real({a, b});
           e.add(where(greater(x, 0), x, x * 0.1));
         },

@@ -1,0 +1,200 @@
+// For every op, from its own examples: the gradient against central differences in f64, and f32 against f64.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "stretto/autodiff/autodiff.h"
+#include "stretto/ops/input.h"
+#include "stretto/ops/ops.h"
+#include "support/evaluate.h"
+
+namespace stretto {
+namespace {
+using test::Buffer;
+using test::Values;
+
+// One example, its seeds and its gradients as a graph of its own.
+struct Problem {
+  Builder builder;
+  std::vector<Examples::Source> sources;
+  std::vector<Value> results, seeds;
+  std::vector<std::optional<Value>> gradients;  // per real source
+};
+
+bool is_real(const Graph& g, const Examples::Source& s) { return is_float(g.type(s.value).dtype); }
+
+// The case's nodes only; seeds and gradients are added.
+void make_problem(Problem& p, const Op& op, std::size_t which, DType type) {
+  Examples e;
+  e.dtype = type;
+  op.examples(e);
+  e.builder.graph.outputs = e.cases[which].results;
+  std::vector<NodeId> moved;
+  p.builder.graph = prune(e.builder.graph, &moved);
+  p.results = p.builder.graph.outputs;
+  for (Examples::Source s : e.sources) {
+    const NodeId to = moved[s.value.node.value];
+    if (to.none()) continue;
+    s.value.node = to;
+    p.sources.push_back(s);
+  }
+  for (std::size_t i = 0; i < p.builder.graph.nodes.size(); ++i)
+    if (p.builder.graph.nodes[i].op == &param_op) p.sources.push_back({{NodeId{std::uint32_t(i)}, 0}, -1, 1, 0});
+  std::vector<Root> roots;
+  for (Value v : p.results) {
+    const Type t = p.builder.graph.type(v);
+    if (!is_float(t.dtype)) continue;
+    const Tensor seed = input(p.builder, fmt::format("seed{}", roots.size()), t.dtype, p.builder.graph.named(t.dims));
+    p.seeds.push_back(seed.value);
+    roots.push_back({{&p.builder, v}, seed});
+  }
+  std::vector<Tensor> wrt;
+  for (const Examples::Source& s : p.sources)
+    if (is_real(p.builder.graph, s)) wrt.push_back({&p.builder, s.value});
+  const std::vector<Gradient> found = differentiate(p.builder, roots, wrt);
+  for (const Tensor& t : wrt) {
+    p.gradients.emplace_back();
+    for (const Gradient& g : found)
+      if (g.of.value == t.value) p.gradients.back() = g.grad.value;
+  }
+}
+
+// Padding holds NaN: nothing may depend on it.
+Buffer random_buffer(const Graph& g, const Type& t, double lo, double hi, i64 below, std::mt19937& random) {
+  Buffer b(g, t);
+  const View v = contiguous_view(g, t);
+  i64 i = 0;
+  test::for_each_index(v.sizes, [&](const std::vector<i64>& index) {
+    const double u = std::uniform_real_distribution<double>(0, 1)(random);
+    double x = below > 0 ? std::floor(u * double(below)) : double(float(lo + (hi - lo) * u));  // the same in f32
+    if (is_float(t.dtype) && test::is_padding(v, index)) x = std::nan("");
+    b.set(i++, x);
+  });
+  return b;
+}
+
+Values inputs(const Problem& p, unsigned random_seed) {
+  std::mt19937 random(random_seed);
+  Values values;
+  const Graph& g = p.builder.graph;
+  for (const Examples::Source& s : p.sources)
+    values[s.value] = random_buffer(g, g.type(s.value), s.lo, s.hi, s.below, random);
+  for (Value v : p.seeds) values[v] = random_buffer(g, g.type(v), -1, 1, 0, random);
+  return values;
+}
+
+template <class F>
+void for_each_valid(const Graph& g, const Type& t, const F& f) {
+  const View v = contiguous_view(g, t);
+  i64 i = 0;
+  test::for_each_index(v.sizes, [&](const std::vector<i64>& index) {
+    if (!test::is_padding(v, index)) f(i);
+    ++i;
+  });
+}
+
+double largest(const Graph& g, const Type& t, const Buffer& b) {
+  double m = 0;
+  for_each_valid(g, t, [&](i64 i) { m = std::max(m, std::abs(b.at(i))); });
+  return m;
+}
+
+template <class F>
+void for_each_case(const Op& op, const F& f) {
+  Examples e;
+  op.examples(e);
+  for (std::size_t i = 0; i < e.cases.size(); ++i) {
+    SCOPED_TRACE(fmt::format("{}, example {}", op.name, i));
+    f(i);
+  }
+}
+
+class EveryOp : public testing::TestWithParam<const Op*> {};
+
+TEST_P(EveryOp, GradientIsThatOfCentralDifferences) {
+  for_each_case(*GetParam(), [](std::size_t which) {
+    Problem p;
+    make_problem(p, *GetParam(), which, f64);
+    ASSERT_TRUE(verify(p.builder.graph).empty()) << p.builder.graph.str();
+    Graph forward = p.builder.graph;
+    forward.outputs = p.results;
+    std::vector<NodeId> moved;
+    forward = prune(forward, &moved);
+
+    Values values = inputs(p, 7);
+    Values all = values;
+    evaluate(p.builder.graph, all);
+    // sum over results of seed . result
+    const auto loss = [&](const Values& at) {
+      Values v;
+      for (const Examples::Source& s : p.sources) v[{moved[s.value.node.value], 0}] = at.at(s.value);
+      evaluate(forward, v);
+      double total = 0;
+      std::size_t k = 0;
+      for (Value r : forward.outputs) {
+        const Type& t = forward.type(r);
+        if (!is_float(t.dtype)) continue;
+        const Buffer& seed = values.at(p.seeds[k++]);
+        for_each_valid(forward, t, [&](i64 i) { total += seed.at(i) * v.at(r).at(i); });
+      }
+      return total;
+    };
+
+    std::size_t k = 0;
+    for (const Examples::Source& s : p.sources) {
+      if (!is_real(p.builder.graph, s)) continue;
+      const std::optional<Value> gradient = p.gradients[k++];
+      if (!gradient && GetParam()->no_gradient) continue;
+      const Type& t = p.builder.graph.type(s.value);
+      ASSERT_TRUE(!gradient || p.builder.graph.type(*gradient) == t);
+      std::vector<std::pair<double, double>> pairs;  // ours, measured
+      for_each_valid(p.builder.graph, t, [&](i64 i) {
+        Buffer& x = values[s.value];
+        const double was = x.at(i), h = 1e-5;
+        x.set(i, was + h);
+        const double up = loss(values);
+        x.set(i, was - h);
+        const double down = loss(values);
+        x.set(i, was);
+        pairs.push_back({gradient ? all.at(*gradient).at(i) : 0, (up - down) / (2 * h)});
+      });
+      double scale = 1e-3;
+      for (const auto& [ours, measured] : pairs) scale = std::max(scale, std::abs(measured));
+      for (const auto& [ours, measured] : pairs)
+        EXPECT_LE(std::abs(ours - measured), 1e-6 * std::max(std::abs(measured), 0.05 * scale))
+            << "gradient " << ours << ", by differences " << measured;
+    }
+  });
+}
+
+TEST_P(EveryOp, SinglePrecisionIsCloseToDouble) {
+  for_each_case(*GetParam(), [](std::size_t which) {
+    Problem single, twice;
+    make_problem(single, *GetParam(), which, f32);
+    make_problem(twice, *GetParam(), which, f64);
+    Values a = inputs(single, 11), b = inputs(twice, 11);
+    evaluate(single.builder.graph, a);
+    evaluate(twice.builder.graph, b, {.reference = true});
+    const auto compare = [&](Value in_f32, Value in_f64) {
+      const Graph& g = twice.builder.graph;
+      const Type& t = g.type(in_f64);
+      ASSERT_EQ(single.builder.graph.type(in_f32).dims, t.dims);
+      const double scale = largest(g, t, b.at(in_f64));
+      for_each_valid(g, t, [&](i64 i) {
+        EXPECT_LE(std::abs(a.at(in_f32).at(i) - b.at(in_f64).at(i)), 1e-5 * scale) << g.str(in_f64);
+      });
+    };
+    for (std::size_t i = 0; i < twice.results.size(); ++i) compare(single.results[i], twice.results[i]);
+    for (std::size_t i = 0; i < twice.gradients.size(); ++i) {
+      ASSERT_EQ(bool(single.gradients[i]), bool(twice.gradients[i]));
+      if (twice.gradients[i]) compare(*single.gradients[i], *twice.gradients[i]);
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, EveryOp, testing::ValuesIn(all_ops().begin(), all_ops().end()),
+                         [](const auto& info) { return std::string(info.param->name); });
+
+}  // namespace
+}  // namespace stretto
