@@ -252,7 +252,7 @@ std::vector<FieldReader> FieldReader::sections(std::string_view key) {
 std::vector<Fault> FieldReader::faults() {
   std::vector<Fault> all = shared_->faults;
   for (const auto& [path, visit] : shared_->visits) {
-    const auto full_name = [&](std::string_view key) {
+    const auto full_name = [&path = path](std::string_view key) {
       return path.empty() ? std::string(key) : fmt::format("{}.{}", path, key);
     };
     const std::vector<std::string> known(visit.known.begin(), visit.known.end());

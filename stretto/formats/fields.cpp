@@ -124,8 +124,6 @@ std::string Source::str() const {
   return line > 0 ? fmt::format("{}:{}", *file, line) : *file;
 }
 
-Field::Field(Table v) : value(std::move(v)) {}
-
 const Field* Field::find(std::string_view key) const {
   if (const Table* members = table())
     for (const Member& m : *members)

@@ -39,15 +39,21 @@ struct Field {
   std::variant<std::monostate, bool, i64, double, std::string, Array, Table> value;
   Source source;
 
-  Field() = default;  // JSON's null
-  Field(bool v) : value(v) {}
-  Field(int v) : value(i64(v)) {}
-  Field(i64 v) : value(v) {}
-  Field(double v) : value(v) {}
-  Field(const char* v) : value(std::string(v)) {}
-  Field(std::string v) : value(std::move(v)) {}
-  Field(Array v) : value(std::move(v)) {}
+  // Defined below, where Member is complete.
+  Field();  // JSON's null
+  Field(bool v);
+  Field(int v);
+  Field(i64 v);
+  Field(double v);
+  Field(const char* v);
+  Field(std::string v);
+  Field(Array v);
   Field(Table v);
+  Field(const Field&);
+  Field(Field&&) noexcept;
+  Field& operator=(const Field&);
+  Field& operator=(Field&&) noexcept;
+  ~Field();
 
   bool is_null() const { return std::holds_alternative<std::monostate>(value); }
   const Table* table() const { return std::get_if<Table>(&value); }
@@ -63,6 +69,20 @@ struct Member {
   std::string key;
   Field value;
 };
+inline Field::Field() = default;
+inline Field::Field(bool v) : value(v) {}
+inline Field::Field(int v) : value(i64(v)) {}
+inline Field::Field(i64 v) : value(v) {}
+inline Field::Field(double v) : value(v) {}
+inline Field::Field(const char* v) : value(std::string(v)) {}
+inline Field::Field(std::string v) : value(std::move(v)) {}
+inline Field::Field(Array v) : value(std::move(v)) {}
+inline Field::Field(Table v) : value(std::move(v)) {}
+inline Field::Field(const Field&) = default;
+inline Field::Field(Field&&) noexcept = default;
+inline Field& Field::operator=(const Field&) = default;
+inline Field& Field::operator=(Field&&) noexcept = default;
+inline Field::~Field() = default;
 
 // `file` is for messages. Refused: what is not UTF-8, keys twice, nesting beyond 64, numbers that do not fit.
 Field read_toml(std::string_view text, std::string_view file);
