@@ -1,0 +1,67 @@
+#include "stretto/formats/event_file.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "formats/testing.h"
+#include "stretto/formats/fields.h"
+#include "stretto/formats/mapped_file.h"
+
+namespace stretto {
+namespace {
+
+using test::message_of;
+using test::TemporaryDirectory;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+const fs::path kBoard = fs::path(STRETTO_TEST_DATA) / "tensorboard";
+
+TEST(EventFile, ChecksumOfTheStandard) {
+  EXPECT_EQ(crc32c("123456789"), 0xE3069283u);
+  EXPECT_EQ(crc32c(""), 0u);
+}
+
+// The same scalars at the same times give the same bytes as the two known writers.
+TEST(EventFile, SameBytesAsTorchAndTensorboardX) {
+  const Field scalars = read_json_file(kBoard / "expected.json");
+  const auto same = [&](const std::string& folder, const std::string& name, const std::string& writer) {
+    TemporaryDirectory dir;
+    {
+      EventFile events(dir.path, {.wall_time = 1700000000.0, .name = name, .writer = writer});
+      for (std::size_t i = 0; i < 5; ++i)
+        for (const auto& [tag, points] : *scalars.table()) {
+          const auto& point = *(*points.array())[i].array();
+          events.scalar(tag, std::get<i64>(point[0].value), std::stod(std::get<std::string>(point[1].value)),
+                        std::get<double>(point[2].value));
+        }
+    }
+    EXPECT_TRUE(MappedFile(dir / name).text() == MappedFile(kBoard / folder / name).text()) << folder;
+  };
+  same("torch", "events.out.tfevents.1700000000.host.1.0", "tensorboard.summary.writer.event_file_writer");
+  same("tensorboardX", "events.out.tfevents.1700000000.host", "");
+}
+
+TEST(EventFile, IsWholeAfterEveryRecordAndNamedAsTensorBoardWants) {
+  TemporaryDirectory dir;
+  EventFile events(dir.path);
+  EXPECT_THAT(events.path().filename().string(),
+              testing::MatchesRegex("events\\.out\\.tfevents\\.[0-9]{10}\\..+\\.[0-9]+\\.0"));
+  std::size_t size = MappedFile(events.path()).bytes().size();
+  EXPECT_GT(size, 0u);
+  for (int step = 0; step < 3; ++step) {
+    events.scalar("loss", step, 1.5);
+    // length and its checksum, wall time, step (absent when 0), summary, checksum
+    size += 8 + 4 + 9 + (step ? 2 : 0) + 2 + 2 + 6 + 5 + 4;
+    EXPECT_EQ(MappedFile(events.path()).bytes().size(), size);
+  }
+}
+
+TEST(EventFile, NamesADirectoryThatIsNotThere) {
+  EXPECT_THAT(message_of([] { EventFile events("/nowhere/at/all"); }),
+              HasSubstr("cannot be created: No such file or directory"));
+}
+
+}  // namespace
+}  // namespace stretto
