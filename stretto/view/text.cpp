@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <optional>
 #include <string_view>
 
@@ -170,8 +171,10 @@ class Chart {
   std::vector<std::string> draw(const Track& track) const {
     std::vector<Line> lines(std::clamp(track.slots, 1, 4), Line(columns_, options_.colour));
     for (int l = 0; l < int(lines.size()); ++l) {
-      if (numbered_ || options_.colour == Colour::none)
+      if (numbered_)
         paint(track, l, int(lines.size()), lines[l]);
+      else if (options_.colour == Colour::none)
+        count(track, l, int(lines.size()), lines[l]);
       else
         blend(track, l, int(lines.size()), lines[l]);
       for (const Bar& b : track.bars)
@@ -226,6 +229,22 @@ class Chart {
       if (sums[h][3] < 0.25) continue;
       const auto mean = [&](int k) { return std::uint8_t(std::lround(std::sqrt(sums[h][k] / sums[h][3]))); };
       (h % 2 ? line[h / 2].right : line[h / 2].left) = Rgb{mean(0), mean(1), mean(2)};
+    }
+  }
+
+  // Without colour: the letter of the kind that has most of the column.
+  void count(const Track& track, int line_index, int lines, Line& line) const {
+    std::vector<std::map<char, double>> sums(columns_);
+    for_halves(track, line_index, lines,
+               [&](const Bar& b, int h, double covered) { sums[h / 2][symbol(*b.span)] += covered / 2; });
+    for (int c = 0; c < columns_; ++c) {
+      double busy = 0;
+      char most = ' ';
+      for (const auto& [sign, share] : sums[c]) {
+        busy += share;
+        if (most == ' ' || share > sums[c][most]) most = sign;
+      }
+      if (busy >= 0.25) line[c].character = most;
     }
   }
 

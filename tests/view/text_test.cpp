@@ -39,6 +39,11 @@ TEST(GanttText, DenseTimelinesShowLettersOnly) {
   const std::string text = gantt_text(sample::one_f_one_b(4, 60), {.width = 80});
   EXPECT_EQ(text.find("F1"), text.npos);
   EXPECT_NE(text.find("FB"), text.npos);
+  // However narrow the actions are, a busy actor does not look idle.
+  const Timeline narrow = sample::zb_h1(2, 2000);
+  const std::string line = lines_of(gantt_text(narrow, {.width = 80}))[2];
+  EXPECT_GE(std::count_if(line.begin(), line.end(), [](char c) { return c >= 'A' && c <= 'Z'; }), 50) << line;
+  EXPECT_NE(gantt_text(narrow, {.width = 80, .colour = Colour::rgb}).find("\x1b[48;2;"), std::string::npos);
 }
 
 TEST(GanttText, FoldingNumbersEveryAction) {
