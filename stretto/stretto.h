@@ -1,6 +1,7 @@
 // Everything a user's program needs: #include "stretto/stretto.h".
 #pragma once
 #include "stretto/compile/compile.h"
+#include "stretto/ops/all.h"
 #include "stretto/optim/optimizer.h"
 #include "stretto/schedule/builders.h"
 #include "stretto/trace/trace.h"

@@ -5,8 +5,8 @@
 //   run_nest(nest, [&](Steps at) { o[at[1]] = a[at[0]]; });
 #pragma once
 #include <array>
-#include <vector>
 
+#include "stretto/base/error.h"
 #include "stretto/base/id.h"
 
 namespace stretto {
@@ -16,7 +16,25 @@ struct Loop {
   i64 size = 1;
   Steps step{};
 };
-using Nest = std::vector<Loop>;  // outermost first
+// Outermost first. Kernels copy nests while they run: the loops lie in the value itself, so that nothing is allocated.
+class Nest {
+ public:
+  bool empty() const { return size_ == 0; }
+  std::size_t size() const { return size_; }
+  const Loop& operator[](std::size_t i) const { return loops_[i]; }
+  Loop& back() { return loops_[size_ - 1]; }
+  void push_back(const Loop& l) {
+    STRETTO_ASSERT(size_ < loops_.size(), "more dims than a nest has loops");
+    loops_[size_++] = l;
+  }
+  void pop_back() { --size_; }
+  const Loop* begin() const { return loops_.data(); }
+  const Loop* end() const { return loops_.data() + size_; }
+
+ private:
+  std::array<Loop, 12> loops_{};
+  std::size_t size_ = 0;
+};
 
 // Appends a loop; loops of one turn vanish, and two that all arrays step through evenly become one.
 inline void add_loop(Nest& nest, i64 size, Steps step) {

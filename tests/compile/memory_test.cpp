@@ -1,0 +1,83 @@
+#include <gtest/gtest.h>
+
+#include "support/small_models.h"
+
+namespace stretto {
+namespace {
+
+struct Live {
+  u64 begin, end;
+  i64 first, last;
+};
+
+// Lifetimes of everything in the activation arena, recounted from the instruction list alone.
+std::vector<Live> recount(const Program& p) {
+  std::vector<Live> all;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> values;
+  i64 clock = 0;
+  const ActorProgram& a = p.actors[0];
+  for (const Instruction& i : a.code) {
+    const Run& r = std::get<Run>(i);
+    const Calls& calls = *p.calls[r.task];
+    const Task& task = p.step->tasks[r.task];
+    for (std::size_t b = 0; b < calls.buffers.size(); ++b) {
+      const BodyBuffer& buffer = calls.buffers[b];
+      const Slot& slot = a.slots[r.args + b];
+      if (buffer.first < 0 || slot.arena != Arena::activations) continue;
+      const Live live{slot.offset, slot.offset + buffer.bytes, clock + buffer.first, clock + buffer.last};
+      if (buffer.kind == BodyBuffer::Kind::temporary) {
+        all.push_back(live);
+        continue;
+      }
+      const Binding& where =
+          buffer.kind == BodyBuffer::Kind::argument ? task.inputs[buffer.index] : task.outputs[buffer.index];
+      const auto [it, fresh] = values.try_emplace({where.index, r.microbatch}, all.size());
+      if (fresh)
+        all.push_back(live);
+      else {
+        EXPECT_EQ(all[it->second].begin, live.begin) << "a value moved";
+        all[it->second].last = std::max(all[it->second].last, live.last);
+      }
+    }
+    clock += std::max<i64>(1, i64(calls.calls.size()));
+  }
+  return all;
+}
+
+class Memory : public testing::TestWithParam<std::string> {};
+
+TEST_P(Memory, NothingAliveOverlapsAndThePlanIsNearTheBound) {
+  for (int microbatches : {1, 3}) {
+    const Compiled c = compile(make_model(tiny(GetParam(), 3), 6), adamw(), {.microbatches = microbatches, .clip = 1});
+    const ActorProgram& a = c.program->actors[0];
+    const u64 planned = a.bytes[std::size_t(Arena::activations)];
+    EXPECT_LE(double(planned), 1.05 * double(a.activation_bound));
+    const std::vector<Live> all = recount(*c.program);
+    std::map<i64, i64> change;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      ASSERT_LE(all[i].end, planned);
+      change[all[i].first] += i64(all[i].end - all[i].begin), change[all[i].last + 1] -= i64(all[i].end - all[i].begin);
+      for (std::size_t j = 0; j < i; ++j)
+        ASSERT_FALSE(all[i].first <= all[j].last && all[j].first <= all[i].last && all[i].begin < all[j].end &&
+                     all[j].begin < all[i].end)
+            << i << " and " << j;
+    }
+    i64 live = 0, most = 0;
+    for (const auto& [time, by] : change) most = std::max(most, live += by);
+    EXPECT_LE(most, i64(a.activation_bound));  // the bound rounds every buffer up to 64 bytes
+    EXPECT_GE(most, i64(0.8 * double(a.activation_bound)));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Memory, testing::Values("gpt2", "llama", "mlp"),
+                         [](const auto& i) { return i.param; });
+
+TEST(Memory, IsPrintedByKind) {
+  const Compiled c = compile(make_model(tiny("gpt2"), 4), adamw());
+  const std::string text = c.program->memory_str();
+  for (const char* word : {"params", "gradients", "state", "activations", "scratch", "total"})
+    EXPECT_NE(text.find(word), std::string::npos) << word;
+}
+
+}  // namespace
+}  // namespace stretto
