@@ -73,10 +73,11 @@ namespace {
 
 // Whoever ends at the top was placed too late: it goes to the front of the order, and all is placed anew, as long as
 // that may still help.
-void improve(Placer& placer, std::vector<std::uint32_t>& order, Packing& best, std::size_t bound) {
-  const std::size_t rounds = std::clamp<std::size_t>(2000000 / (order.size() * order.size()), 0, 200);
+template <class Key>
+void improve(Placer& placer, std::vector<std::uint32_t>& order, Packing& best, std::size_t bound, Key key) {
+  const std::size_t rounds = std::clamp<std::size_t>(20000000 / (order.size() * order.size()), 0, 400);
   std::stable_sort(order.begin(), order.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return placer.all[a].bytes > placer.all[b].bytes; });
+                   [&](std::uint32_t a, std::uint32_t b) { return key(placer.all[a]) > key(placer.all[b]); });
   for (std::size_t round = 0; round < rounds && best.bytes > bound; ++round) {
     const Packing p = in_order(placer, order, ~std::size_t(0));
     if (p.bytes < best.bytes) best = p;
@@ -107,7 +108,11 @@ Packing pack_together(std::span<const Lifetime> all, std::size_t align) {
   attempt([&](const Lifetime& b) { return std::pair(double(b.bytes) * life(b), 0.0); });
   attempt([&](const Lifetime& b) { return std::pair(-double(b.first), double(b.bytes)); });
   attempt([&](const Lifetime& b) { return std::pair(double(b.last), double(b.bytes)); });
-  if (all.size() > 8) improve(placer, order, best, bound);
+  if (all.size() > 8) {
+    improve(placer, order, best, bound, [](const Lifetime& b) { return double(b.bytes); });
+    improve(placer, order, best, bound, [&](const Lifetime& b) { return double(b.bytes) * life(b); });
+    improve(placer, order, best, bound, [&](const Lifetime& b) { return life(b); });
+  }
   if (best.bytes > bound && all.size() <= 8) {
     // Some order of lowest-fit placements gives an optimal packing: the one that ascends by its offsets.
     std::iota(order.begin(), order.end(), 0u);

@@ -26,7 +26,8 @@ TEST(Split, EqualLayersShareTheirBodies) {
   const Compiled c = compile(make_model(tiny("llama", 4), 4), adamw());
   const Step& s = step_of(c);
   for (Part part : {Part::F, Part::I, Part::W})
-    for (int p = 3; p < s.pieces - 1; ++p)
+    for (int p = 5; p < s.pieces - 1; ++p)  // the first layer reads the embedding under another name
+
       EXPECT_EQ(s.find(part, p)->body, s.find(part, p - 2)->body) << name_of(part) << p;
 }
 
