@@ -1,0 +1,119 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "support/command.h"
+#include "support/files.h"
+
+namespace stretto::test {
+namespace {
+
+Result run(const std::string& arguments) { return stretto(arguments, STRETTO_SOURCE); }
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+TEST(Show, DrawsInTheTerminal) {
+  const Result r = run("show --schedule 1f1b --actors 2 --microbatches 3 --width 52");
+  EXPECT_EQ(r.code, 0) << r.error;
+  EXPECT_EQ(r.out,
+            "1f1b: makespan 12, bubble 25.0%, peak 2 activations\n"
+            "         0         5         10    busy  peak\n"
+            "actor 0  F0F1    B0--F2B1--  B2--   75%     2\n"
+            "actor 1    F0B0--F1B1--F2B2--       75%     1\n"
+            "F forward  B backward\n");
+}
+
+TEST(Show, TimesChangeThePrediction) {
+  const Result r = run("show --schedule zb-h1 --actors 4 --microbatches 8 --times F=2,I=2,W=1,comm=0.5");
+  EXPECT_EQ(r.code, 0) << r.error;
+  const Result same = run("show --schedule zb-h1 --actors 4 --microbatches 8");
+  EXPECT_NE(r.out, same.out);
+  EXPECT_THAT(same.out, HasSubstr("makespan 27,"));
+}
+
+TEST(Show, MessagesOnTheirOwnLines) {
+  const Result r = run("show --schedule 1f1b --actors 2 --microbatches 3 --times comm=1 --messages");
+  EXPECT_EQ(r.code, 0) << r.error;
+  EXPECT_THAT(r.out, HasSubstr("  messages"));
+}
+
+TEST(Show, WritesEachKindOfFile) {
+  const Folder folder;
+  const std::string command = "show --schedule zb-v --actors 4 --microbatches 8 -o " + folder.str();
+  for (const char* name : {"x.svg", "x.html", "x.csv", "x.json"}) {
+    const Result r = run(command + "/" + name);
+    EXPECT_EQ(r.code, 0) << r.error;
+    EXPECT_THAT(r.out, HasSubstr("makespan 25.5"));
+  }
+  EXPECT_THAT(text_of(folder / "x.svg"), StartsWith("<svg "));
+  EXPECT_THAT(text_of(folder / "x.html"), StartsWith("<!DOCTYPE html>"));
+  EXPECT_THAT(text_of(folder / "x.csv"), StartsWith("0F0,0F1,"));
+  EXPECT_FALSE(nlohmann::json::parse(text_of(folder / "x.json"))["traceEvents"].empty());
+  int files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.str())) ++files;
+  EXPECT_EQ(files, 4) << "no temporary file may stay";
+}
+
+TEST(Show, ReadsWhatItWrites) {
+  const Folder folder;
+  const std::string file = (folder / "mine.csv").string();
+  ASSERT_EQ(run("show --schedule interleaved-1f1b --actors 4 --microbatches 8 -o " + file).code, 0);
+  const Result r = run("show --schedule " + file);
+  EXPECT_EQ(r.code, 0) << r.error;
+  EXPECT_THAT(r.out, HasSubstr("makespan 28.5"));
+}
+
+TEST(Show, RefusesWhatCannotRunWithAllFaults) {
+  const Folder folder;
+  folder.write("bad.csv", "0F0,0B0,0F1,0B1\n1F0,1F0,1B0,1B1\n");
+  const Result r = run("show --schedule " + (folder / "bad.csv").string() + " -o " + (folder / "x.svg").string());
+  EXPECT_EQ(r.code, 1);
+  EXPECT_THAT(r.error, HasSubstr("1F0"));  // twice
+  EXPECT_THAT(r.error, HasSubstr("1F1"));  // missing
+  EXPECT_THAT(r.error, HasSubstr("hint: "));
+  EXPECT_THAT(r.error, HasSubstr("[1F0]"));  // marked in its row
+  EXPECT_FALSE(std::filesystem::exists(folder / "x.svg"));
+}
+
+TEST(Show, RefusesBadRequests) {
+  const struct {
+    const char *arguments, *message;
+    int code;
+  } cases[] = {
+      {"show", "schedules are given", 2},
+      {"show --schedule 1f1b --schedule gpipe --actors 2 --microbatches 2", "stretto simulate", 2},
+      {"show --schedule zbv --actors 4 --microbatches 8", "did you mean 'zb-v'?", 1},
+      {"show --schedule 1f1b", "--actors", 2},
+      {"show --schedule 1f1b --actors -3 --microbatches 8", "-3", 2},
+      {"show --schedule 1f1b --actors 2000000000 --microbatches 2000000000", "hint", 1},
+      {"show --schedule dualpipe --actors 4 --microbatches 3", "dualpipe", 1},
+      {"show --schedule 1f1b --actors two --microbatches 8", "", 2},
+      {"show --schedule 1f1b --actors 2 --microbatches 2 --times F=x", "'F=x'", 1},
+      {"show --schedule 1f1b --actors 2 --microbatches 2 --times F=-1", "'F=-1'", 1},
+      {"show --schedule 1f1b --actors 2 --microbatches 2 --times F", "'F'", 1},
+      {"show --schedule 1f1b --actors 2 --microbatches 2 --times B=2", "I and then W", 1},
+      {"show --schedule 1f1b --actors 2 --microbatches 2 --times G=2", "no known kind", 1},
+      {"show --schedule 1f1b --actors 2 --microbatches 2 -o picture.bmp", ".svg", 2},
+      {"show --schedule no-such-file.csv --actors 2 --microbatches 2", "no-such-file.csv", 1},
+  };
+  for (const auto& c : cases) {
+    const Result r = run(c.arguments);
+    EXPECT_EQ(r.code, c.code) << c.arguments << "\n" << r.error;
+    EXPECT_THAT(r.error, HasSubstr(c.message)) << c.arguments;
+    EXPECT_THAT(r.error, Not(HasSubstr("[internal]"))) << c.arguments;
+    EXPECT_EQ(r.out, "") << c.arguments;
+  }
+}
+
+TEST(Show, SaysWhenAFileCannotBeWritten) {
+  const Result r = run("show --schedule 1f1b --actors 2 --microbatches 2 -o /no-such-folder/x.svg");
+  EXPECT_NE(r.code, 0);
+  EXPECT_THAT(r.error, HasSubstr("/no-such-folder/x.svg"));
+}
+
+}  // namespace
+}  // namespace stretto::test

@@ -1,0 +1,79 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "support/command.h"
+#include "support/files.h"
+
+namespace stretto::test {
+namespace {
+
+Result run(const std::string& arguments) { return stretto(arguments, STRETTO_SOURCE); }
+
+using testing::HasSubstr;
+
+std::vector<std::vector<std::string>> cells(const std::string& text) {
+  std::vector<std::vector<std::string>> rows;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream in(line);
+    rows.emplace_back();
+    for (std::string cell; std::getline(in, cell, '\t');) rows.back().push_back(cell);
+  }
+  return rows;
+}
+
+TEST(Simulate, PlainRowsAreSortedByMakespan) {
+  const Result r =
+      run("simulate --schedule gpipe --schedule zb-v --schedule 1f1b --schedule zb-h1 --actors 4 --microbatches 8 "
+          "--plain");
+  ASSERT_EQ(r.code, 0) << r.error;
+  const auto rows = cells(r.out);
+  ASSERT_EQ(rows.size(), 5u);
+  EXPECT_EQ(rows[0], (std::vector<std::string>{"schedule", "actors", "microbatches", "makespan", "span", "period",
+                                               "bubble", "peak", "capacity"}));
+  EXPECT_EQ(rows[1][0], "zb-v");
+  EXPECT_EQ(rows[1][3], "25.5");
+  EXPECT_EQ(rows[1][4], "24");
+  EXPECT_EQ(rows[1][7], "4");
+  EXPECT_EQ(rows[2][0], "zb-h1");
+  EXPECT_EQ(rows[3], (std::vector<std::string>{"gpipe", "4", "8", "33", "33", "33", "0.2727272727", "8", "0"}));
+  EXPECT_EQ(rows[4], (std::vector<std::string>{"1f1b", "4", "8", "33", "33", "33", "0.2727272727", "4", "1"}));
+}
+
+TEST(Simulate, TableForPeople) {
+  const Result r = run("simulate --schedule 1f1b --schedule zb-h1 --actors 4 --microbatches 8");
+  ASSERT_EQ(r.code, 0) << r.error;
+  EXPECT_THAT(r.out, HasSubstr("27.3%"));
+  EXPECT_LT(r.out.find("zb-h1"), r.out.find("1f1b"));
+}
+
+TEST(Simulate, ComparesNamesAndFilesOnOnePage) {
+  const Folder folder;
+  const std::string mine = (folder / "mine.csv").string(), page = (folder / "cmp.html").string();
+  ASSERT_EQ(run("show --schedule gpipe --actors 4 --microbatches 8 -o " + mine).code, 0);
+  const Result r = run("simulate --schedule zb-h1 --schedule " + mine + " --actors 4 --microbatches 8 -o " + page);
+  ASSERT_EQ(r.code, 0) << r.error;
+  const std::string text = text_of(page);
+  EXPECT_THAT(text, HasSubstr("mine"));
+  EXPECT_THAT(text, HasSubstr("against zb-h1, per kind"));
+  EXPECT_THAT(r.out, HasSubstr("27"));
+}
+
+TEST(Simulate, TellsEverythingThatIsWrong) {
+  const Result r = run("simulate --schedule zbv --schedule 1f1b --schedule dualpipe --actors 3 --microbatches 8");
+  EXPECT_EQ(r.code, 1);
+  EXPECT_THAT(r.error, HasSubstr("did you mean 'zb-v'?"));
+  EXPECT_THAT(r.error, HasSubstr("[dualpipe]"));
+  EXPECT_EQ(r.out, "");
+}
+
+TEST(Simulate, RefusesBadUsage) {
+  EXPECT_EQ(run("simulate").code, 2);
+  EXPECT_EQ(run("simulate --schedule 1f1b --actors 2 --microbatches 2 -o x.csv").code, 2);
+  EXPECT_EQ(run("simulate --no-such-flag").code, 2);
+}
+
+}  // namespace
+}  // namespace stretto::test
