@@ -95,6 +95,8 @@ TEST(Show, RefusesBadRequests) {
       {"show --schedule 1f1b --actors 2 --microbatches 2 --times F=x", "'F=x'", 1},
       {"show --schedule 1f1b --actors 2 --microbatches 2 --times F=-1", "'F=-1'", 1},
       {"show --schedule 1f1b --actors 2 --microbatches 2 --times F", "'F'", 1},
+      {"show --schedule 1f1b --actors 2 --microbatches 2 --times F=nan", "'F=nan'", 1},
+      {"show --schedule 1f1b --actors 2 --microbatches 2 --times comm=1e308", "'comm=1e308'", 1},
       {"show --schedule 1f1b --actors 2 --microbatches 2 --times B=2", "I and then W", 1},
       {"show --schedule 1f1b --actors 2 --microbatches 2 --times G=2", "no known kind", 1},
       {"show --schedule 1f1b --actors 2 --microbatches 2 -o picture.bmp", ".svg", 2},
