@@ -1,5 +1,7 @@
 #include "stretto/models/config.h"
 
+#include <gtest/gtest.h>
+
 #include <set>
 
 #include "formats/testing.h"

@@ -1,5 +1,7 @@
 #include "stretto/models/family.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,6 @@
 // Models saved by Hugging Face transformers, and what PyTorch makes of them: logits, losses, gradients, ten steps.
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <memory>
 

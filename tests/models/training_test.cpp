@@ -1,5 +1,7 @@
 // What must not change a model's numbers: microbatches, padding, the way positions are looked up. And that its
 // gradients are those of its loss.
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <random>
 
