@@ -300,6 +300,7 @@ constexpr std::pair<std::string_view, Field (*)(const ModelConfig&)> kWriters[] 
 
 HfConfig parse_hf_config(const Field& json) {
   FieldReader r(json);
+  if (!json.table()) r.finish();
   std::string name;
   r.need("model_type");
   if (!r.read("model_type", name)) r.finish();

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "stretto/ops/attention.h"
+#include "stretto/ops/broadcast.h"
 #include "stretto/ops/compare.h"
 #include "stretto/ops/constant.h"
 #include "stretto/ops/contract.h"
@@ -41,7 +42,7 @@ Tensor attend(Trace& t, Tensor q, Tensor k, Tensor v, const Dim& seq, const Dim&
   for (const Dim& d : v.dims())
     if (d.name != seq_k.name && d.name != head.name) shared.push_back(d);
   const Tensor scores = contract(q, k, head, along(shared)) * (1 / std::sqrt(double(head.size)));
-  const Tensor future = greater(iota(t.builder, seq_k), iota(t.builder, seq));
+  const Tensor future = greater(broadcast(iota(t.builder, seq_k), {seq, seq_k}), iota(t.builder, seq));
   const Tensor weights = softmax(where(future, t.constant(-1e30), scores), seq_k);
   return contract(t.dropout(weights, dropout, "attention_dropout"), v, seq_k, along(shared));
 }
