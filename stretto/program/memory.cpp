@@ -156,6 +156,29 @@ std::string_view name_of(Arena a) {
   return names[std::size_t(a)];
 }
 
+namespace {
+// What each task holds while it runs: values it reads, values it makes for others, and the most of its own temporaries.
+std::string tasks_str(const Program& p) {
+  std::vector<std::vector<std::string>> rows{{"task", "reads", "keeps for others", "temporaries", "workspace"}};
+  for (std::size_t t = 0; t < p.step->tasks.size(); ++t) {
+    const Task& task = p.step->tasks[t];
+    if (task.part > Part::W) break;
+    const auto total = [&](const std::vector<Binding>& list) {
+      double bytes = 0;
+      for (const Binding& b : list)
+        if (b.place == Place::value) bytes += double(p.step->values[b.index].bytes);
+      return human_bytes(bytes);
+    };
+    std::vector<Lifetime> own;
+    for (const BodyBuffer& b : p.calls[t]->buffers)
+      if (b.kind == BodyBuffer::Kind::temporary) own.push_back({b.bytes, b.first, b.last});
+    rows.push_back({fmt::format("{} {}", name_of(task.part), task.piece), total(task.inputs), total(task.outputs),
+                    human_bytes(double(live_bound(own))), human_bytes(double(p.calls[t]->scratch))});
+  }
+  return table(rows);
+}
+}  // namespace
+
 std::string Program::memory_str() const {
   std::vector<std::vector<std::string>> rows{{"actor"}};
   for (std::size_t k = 0; k < arena_count; ++k) rows[0].push_back(std::string(name_of(Arena(k))));
@@ -170,7 +193,7 @@ std::string Program::memory_str() const {
     rows.back().push_back(
         bound > 0 ? fmt::format("{:.3f}", double(actors[a].bytes[std::size_t(Arena::activations)]) / bound) : "1");
   }
-  return table(rows);
+  return table(rows) + "\n" + tasks_str(*this);
 }
 
 // Every argument of every run lies inside its arena, and buffers that are alive together do not overlap.

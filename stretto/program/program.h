@@ -64,7 +64,7 @@ struct Program {
   i64 rows = 1;  // of the batch, per microbatch: random numbers are drawn by global row
   u64 hash() const;
   std::string str() const;         // instructions per actor
-  std::string memory_str() const;  // bytes per actor and arena
+  std::string memory_str() const;  // bytes per actor and arena, and per task of one microbatch
 };
 
 struct LowerOptions {
