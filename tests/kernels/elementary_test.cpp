@@ -115,12 +115,16 @@ TEST(Elementary, GeluIsAccurateFarOut) {
   erf_form(b.y, in, 512);
   for (std::size_t i = 0; i < 512; ++i)
     EXPECT_NEAR(b.y[i], b.x[i] * normal_cdf(b.x[i]), 1e-6 + 3e-7 * std::abs(b.x[i])) << b.x[i];
-  b.x[0] = 1e30f, b.x[1] = -1e30f, b.x[2] = INFINITY, b.x[3] = 0;
-  tanh_form(b.y, in, 16);
-  EXPECT_EQ(b.y[0], 1e30f);
-  EXPECT_EQ(b.y[1], 0);
-  EXPECT_EQ(b.y[2], INFINITY);
-  EXPECT_EQ(b.y[3], 0);
+  for (const Op* op : {&gelu_op, &silu_op}) {
+    b.x[0] = 1e30f, b.x[1] = -1e30f, b.x[2] = INFINITY, b.x[3] = 0, b.x[4] = -INFINITY, b.x[5] = NAN;
+    cpu_tile(*op, types, f32)(b.y, in, 16);
+    EXPECT_EQ(b.y[0], 1e30f);
+    EXPECT_NEAR(b.y[1], 0, 1e-34);
+    EXPECT_EQ(b.y[2], INFINITY);
+    EXPECT_EQ(b.y[3], 0);
+    EXPECT_NEAR(b.y[4], 0, 1e-34);
+    EXPECT_TRUE(std::isnan(b.y[5]));
+  }
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "stretto/base/philox.h"
 #include "stretto/kernels/cpu/nest.h"
+#include "stretto/kernels/cpu/philox_blocks.h"
 #include "stretto/kernels/kernel.h"
 
 namespace stretto {
@@ -13,14 +13,14 @@ struct Plan {
   Nest sequence;  // arrays: operand, result, index in the sequence
   i64 rows = 1, row_in = 0, row_out = 0;
   i64 first_row = 0, first_index = 0;  // logical position of this view
-  u64 threshold = 0;                   // a word below it drops the element
+  std::uint32_t threshold = 0;         // a word below it drops the element
   double scale = 1;
 };
 
 Plan plan_of(const Call& call) {
   const View &x = call.in[0], &out = call.out[0];
   const DropoutAttrs& a = call.attrs<DropoutAttrs>();
-  Plan plan{.threshold = u64(a.rate * 0x1p32), .scale = 1 / (1 - a.rate)};
+  Plan plan{.threshold = std::uint32_t(a.rate * 0x1p32), .scale = 1 / (1 - a.rate)};
   std::vector<i64> weight(x.dims.size(), 1);  // of a step along the dim, in the logical sequence
   for (std::size_t i = x.dims.size(), w = 1; i-- > 0;)
     if (x.dims[i] != a.batch) weight[i] = i64(w), w *= std::size_t(x.limits[i]);
@@ -51,29 +51,10 @@ struct Words {
     const u64 block = i / 4;
     return philox({std::uint32_t(block), std::uint32_t(block >> 32), row, step}, key)[i % 4];
   }
-  // 16 blocks side by side, so that the rounds become vector operations.
-  void sixteen_blocks(u64 first, std::uint32_t* words) const {
-    std::uint32_t c0[16], c1[16], c2[16], c3[16];
-    for (u64 k = 0; k < 16; ++k) {
-      c0[k] = std::uint32_t(first + k), c1[k] = std::uint32_t((first + k) >> 32);
-      c2[k] = row, c3[k] = step;
-    }
-    std::uint32_t k0 = key[0], k1 = key[1];
-    for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u)
-      for (int k = 0; k < 16; ++k) {
-        const u64 a = u64(0xD2511F53u) * c0[k], b = u64(0xCD9E8D57u) * c2[k];
-        c0[k] = std::uint32_t(b >> 32) ^ c1[k] ^ k0;
-        c1[k] = std::uint32_t(b);
-        c2[k] = std::uint32_t(a >> 32) ^ c3[k] ^ k1;
-        c3[k] = std::uint32_t(a);
-      }
-    for (int k = 0; k < 16; ++k)
-      words[4 * k] = c0[k], words[4 * k + 1] = c1[k], words[4 * k + 2] = c2[k], words[4 * k + 3] = c3[k];
-  }
 };
 
 template <class T>
-T dropped(T x, std::uint32_t word, u64 threshold, T scale) {
+T dropped(T x, std::uint32_t word, std::uint32_t threshold, T scale) {
   return word < threshold ? T(0) : x * scale;
 }
 
@@ -95,16 +76,16 @@ void runs(const Plan& plan, const Args& args) {
   Nest outer = plan.sequence;
   const i64 n = take_innermost(outer).size;
   const T scale = T(plan.scale);
-  alignas(64) std::uint32_t buffer[64];
+  alignas(64) std::uint32_t buffer[256];
   for (i64 r = 0; r < plan.rows; ++r) {
     const Words words(plan, args.now, r);
     run_nest(outer, [&](Steps at) {
       const T* x = args.input<T>(0) + r * plan.row_in + at[0];
       T* out = args.output<T>() + r * plan.row_out + at[1];
       const i64 index = plan.first_index + at[2], skip = index % 4;
-      for (i64 begin = -skip; begin < n; begin += 64) {
-        words.sixteen_blocks(u64(index + begin) / 4, buffer);
-        const i64 from = std::max<i64>(begin, 0), to = std::min(begin + 64, n);
+      for (i64 begin = -skip; begin < n; begin += 256) {
+        philox_blocks<64>(words.key, u64(index + begin) / 4, words.row, words.step, buffer);
+        const i64 from = std::max<i64>(begin, 0), to = std::min(begin + 256, n);
         for (i64 i = from; i < to; ++i) out[i] = dropped(x[i], buffer[i - begin], plan.threshold, scale);
       }
     });

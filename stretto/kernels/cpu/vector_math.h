@@ -95,13 +95,23 @@ STRETTO_INLINE T exp(T x) {
   // 2^n in two factors: n alone may lie outside of the range of normal numbers.
   const T half = fma(n, T(0.5), F::magic) - F::magic;
   const T a = power_of_two(half), b = power_of_two(n - half);
-  return (em1 * a + a) * b;
+  return fma(em1, a, a) * b;
 }
 
 template <class T>
 STRETTO_INLINE T sigmoid(T x) {
   const T e = exp(x < 0 ? x : -x);  // at most 1
   return (x < 0 ? e : T(1)) / (1 + e);
+}
+
+// The same for arguments clamped to where exp is a normal number: beyond, 1e-38 (f32) stands for 0. For products that
+// are negligible there.
+template <class T>
+STRETTO_INLINE T bounded_sigmoid(T x) {
+  constexpr T bound = std::is_same_v<T, float> ? T(87) : T(708);
+  const auto [n, em1] = reduce_exp(-clamp(x, -bound, bound));
+  const T two_n = power_of_two(n);
+  return 1 / (1 + fma(two_n, em1, two_n));
 }
 
 template <class T>
