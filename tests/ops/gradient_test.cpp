@@ -24,8 +24,43 @@ struct Problem {
 
 bool is_real(const Graph& g, const Examples::Source& s) { return is_float(g.type(s.value).dtype); }
 
-// The case's nodes only; seeds and gradients are added.
-void make_problem(Problem& p, const Op& op, std::size_t which, DType type) {
+enum class Variant {
+  plain,
+  single,  // every dim has size 1
+  larger,  // every dim is larger
+  tied,    // operands of one type are one value, used several times
+};
+
+// False where the op's type rule does not allow it (the parts of a concat must add up).
+bool vary(Graph& g, std::vector<Examples::Source>& sources, Variant variant) {
+  if (variant == Variant::single || variant == Variant::larger)
+    for (Dim& d : g.dims) {
+      const i64 pad = d.valid() == d.size ? 0 : 2;
+      const i64 valid = variant == Variant::single ? 1 : d.valid() + (d.valid() > 3) + 1;
+      d.size = valid + pad;
+      d.logical = pad ? valid : 0;
+    }
+  if (variant == Variant::single)
+    for (Examples::Source& s : sources) s.below = std::min<i64>(s.below, 1);
+  if (variant == Variant::tied) {
+    bool any = false;
+    for (std::size_t i = 0; i < sources.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j) {
+        Examples::Source &a = sources[j], &b = sources[i];
+        if (g.type(a.value) != g.type(b.value) || a.below != b.below) continue;
+        for (Node& n : g.nodes)
+          for (Value& v : n.operands)
+            if (v == b.value) v = a.value, any = true;
+        if (b.hi - b.lo < a.hi - a.lo) a.lo = b.lo, a.hi = b.hi;
+        break;
+      }
+    return any;
+  }
+  return verify(g).empty();
+}
+
+// The case's nodes only; seeds and gradients are added. False when the variant does not apply.
+bool make_problem(Problem& p, const Op& op, std::size_t which, DType type, Variant variant = Variant::plain) {
   Examples e;
   e.dtype = type;
   op.examples(e);
@@ -41,6 +76,7 @@ void make_problem(Problem& p, const Op& op, std::size_t which, DType type) {
   }
   for (std::size_t i = 0; i < p.builder.graph.nodes.size(); ++i)
     if (p.builder.graph.nodes[i].op == &param_op) p.sources.push_back({{NodeId{std::uint32_t(i)}, 0}, -1, 1, 0});
+  if (!vary(p.builder.graph, p.sources, variant)) return false;
   std::vector<Root> roots;
   for (Value v : p.results) {
     const Type t = p.builder.graph.type(v);
@@ -58,6 +94,7 @@ void make_problem(Problem& p, const Op& op, std::size_t which, DType type) {
     for (const Gradient& g : found)
       if (g.of.value == t.value) p.gradients.back() = g.grad.value;
   }
+  return true;
 }
 
 // Padding holds NaN: nothing may depend on it.
@@ -112,10 +149,10 @@ void for_each_case(const Op& op, const F& f) {
 
 class EveryOp : public testing::TestWithParam<const Op*> {};
 
-TEST_P(EveryOp, GradientIsThatOfCentralDifferences) {
-  for_each_case(*GetParam(), [](std::size_t which) {
+void check_gradient(const Op& op, Variant variant) {
+  for_each_case(op, [&](std::size_t which) {
     Problem p;
-    make_problem(p, *GetParam(), which, f64);
+    if (!make_problem(p, op, which, f64, variant)) return;
     ASSERT_TRUE(verify(p.builder.graph).empty()) << p.builder.graph.str();
     Graph forward = p.builder.graph;
     forward.outputs = p.results;
@@ -145,7 +182,7 @@ TEST_P(EveryOp, GradientIsThatOfCentralDifferences) {
     for (const Examples::Source& s : p.sources) {
       if (!is_real(p.builder.graph, s)) continue;
       const std::optional<Value> gradient = p.gradients[k++];
-      if (!gradient && GetParam()->no_gradient) continue;
+      if (!gradient && op.no_gradient) continue;
       const Type& t = p.builder.graph.type(s.value);
       ASSERT_TRUE(!gradient || p.builder.graph.type(*gradient) == t);
       std::vector<std::pair<double, double>> pairs;  // ours, measured
@@ -167,6 +204,11 @@ TEST_P(EveryOp, GradientIsThatOfCentralDifferences) {
     }
   });
 }
+
+TEST_P(EveryOp, GradientIsThatOfCentralDifferences) { check_gradient(*GetParam(), Variant::plain); }
+TEST_P(EveryOp, GradientHoldsForSizeOne) { check_gradient(*GetParam(), Variant::single); }
+TEST_P(EveryOp, GradientHoldsForLargerSizes) { check_gradient(*GetParam(), Variant::larger); }
+TEST_P(EveryOp, GradientHoldsForAValueUsedTwice) { check_gradient(*GetParam(), Variant::tied); }
 
 TEST_P(EveryOp, SinglePrecisionIsCloseToDouble) {
   for_each_case(*GetParam(), [](std::size_t which) {
