@@ -1,5 +1,6 @@
 #include "stretto/models/config.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "stretto/base/text.h"
@@ -15,6 +16,7 @@ constexpr std::pair<std::string_view, Activation> kActivations[] = {{"gelu", Act
 
 // The divisors of `of` next to `near`, as "4 or 8".
 std::string divisors_near(i64 of, i64 near) {
+  near = std::min(near, of);
   i64 below = near, above = near;
   while (below > 1 && of % below != 0) --below;
   while (above < of && of % above != 0) ++above;
@@ -64,7 +66,7 @@ std::vector<Fault> validate(const ModelConfig& c) {
   range("context", c.context, 1 << 26);
   range("vocab", c.vocab, 1 << 26);
   range("pad_vocab", c.pad_vocab, 1 << 16);
-  const bool width = range("width", c.width, 1 << 20), heads = range("heads", c.heads, 1 << 16);
+  const bool width = range("width", c.width, ModelConfig::kMostWidth), heads = range("heads", c.heads, 1 << 16);
   if (width) range("ff", c.ff, 1 << 23);  // else it may follow from a wrong width
   if (width && heads && c.head_dim == 0)
     wrong("heads",

@@ -5,6 +5,7 @@
 //
 //   ModelConfig small = preset("gpt2");    // 124M
 #pragma once
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <string>
@@ -47,7 +48,9 @@ struct ModelConfig {
   bool qk_norm = false;                                       // per-head RMSNorm of queries and keys
   i64 experts = 0, top_k = 2;
 
-  i64 group() const { return kv_heads ? heads / kv_heads : 1; }  // heads that share one key/value head
+  static constexpr i64 kMostWidth = 1 << 20;
+  i64 width_in_range() const { return std::clamp<i64>(width, 0, kMostWidth); }  // before anybody has checked it
+  i64 group() const { return kv_heads ? heads / kv_heads : 1; }                 // heads that share one key/value head
   bool operator==(const ModelConfig&) const = default;
   std::string str() const;  // "llama, 8 layers, width 512, 8 heads (2 key/value), ff 1376, context 128, vocabulary 256"
 };

@@ -16,7 +16,7 @@ namespace stretto {
 namespace {
 
 void fill(ModelConfig& c) {
-  if (c.ff == 0) c.ff = 4 * c.width;
+  if (c.ff == 0) c.ff = 4 * c.width_in_range();
   if (!c.tied) c.tied = true;
   if (!c.activation) c.activation = Activation::gelu;
 }
@@ -28,7 +28,7 @@ void check(const ModelConfig& c, std::vector<Fault>& faults) {
   if (c.kv_heads != c.heads)
     only_llama("kv_heads",
                fmt::format("gpt2 has as many key/value heads as heads: {} and not {}", c.heads, c.kv_heads));
-  if (c.head_dim != 0 && c.heads > 0 && c.head_dim * c.heads != c.width)
+  if (c.head_dim != 0 && c.heads > 0 && (c.width % c.heads != 0 || c.head_dim != c.width / c.heads))
     only_llama("head_dim",
                fmt::format("gpt2's heads fill its width: {} heads of {} are not {}", c.heads, c.head_dim, c.width));
   if (c.qk_norm) only_llama("qk_norm", "gpt2 does not normalise queries and keys");

@@ -17,7 +17,7 @@ namespace stretto {
 namespace {
 
 void fill(ModelConfig& c) {
-  if (c.ff == 0) c.ff = (8 * c.width / 3 + 31) / 32 * 32;
+  if (c.ff == 0) c.ff = (8 * c.width_in_range() / 3 + 31) / 32 * 32;
   if (!c.tied) c.tied = false;
   if (!c.activation) c.activation = Activation::silu;
 }

@@ -14,7 +14,7 @@ namespace stretto {
 namespace {
 
 void fill(ModelConfig& c) {
-  if (c.ff == 0) c.ff = 4 * c.width;
+  if (c.ff == 0) c.ff = 4 * c.width_in_range();
   if (!c.tied) c.tied = true;
   if (!c.activation) c.activation = Activation::gelu;
 }
