@@ -59,6 +59,10 @@ TEST(ModelConfig, FaultsNameTheKeyTheValueAndAWayOut) {
   const auto say = [](ModelConfig c) { return message_of([&] { checked(c); }); };
   EXPECT_EQ(say({.width = 512, .heads = 7}),
             "[model.heads] 7 heads do not divide width 512; hint: use 4 or 8 heads, or width 518");
+  EXPECT_EQ(say({.width = 4, .heads = 7}),
+            "[model.heads] 7 heads do not divide width 4; hint: use 4 heads, or width 7");
+  EXPECT_EQ(say({.width = i64(1) << 62}),
+            "[model.width] width is 4611686018427387904; hint: use a number from 1 to 1048576");
   EXPECT_EQ(say({.family = "llama", .width = 96, .heads = 6, .kv_heads = 4}),
             "[model.kv_heads] 4 key/value heads do not divide 6 heads; hint: use 3 or 6");
   EXPECT_EQ(say({.width = 64, .heads = 4, .kv_heads = 2}),

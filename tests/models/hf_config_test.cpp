@@ -186,6 +186,38 @@ TEST(HfConfig, WrongValuesAreRefusedWithFileAndLine) {
   EXPECT_EQ(refusal("gpt2", "n_layer", "two"), "key 'n_layer' is \"two\" but must be a whole number");
 }
 
+TEST(HfConfig, OddValuesGiveAValidConfigOrAMessage) {
+  const std::vector<Field> odd{Field(),
+                               true,
+                               -1,
+                               0,
+                               1,
+                               i64(1) << 62,
+                               -(i64(1) << 62),
+                               -0.5,
+                               1e300,
+                               "",
+                               "x",
+                               "gpt2",
+                               Field::Array{},
+                               Field::Table{},
+                               Field::Array{1, "two"},
+                               Field::Table{{"rope_type", 3}}};
+  for (const char* model : {"gpt2", "llama"}) {
+    const Field good = read_json_file(kData / model / "model/config.json");
+    for (const Member& m : *good.table())
+      for (const Field& value : odd) {
+        Field f = good;
+        f.set(m.key, value);
+        try {
+          EXPECT_TRUE(validate(parse_hf_config(f).config).empty()) << m.key << " = " << value.str();
+        } catch (const Error& e) {
+          EXPECT_EQ(e.kind(), Error::Kind::input) << m.key << " = " << value.str() << ": " << e.what();
+        }
+      }
+  }
+}
+
 TEST(HfConfig, WhatNoModelTypeExpressesIsNotWritten) {
   const ModelConfig base{.family = "llama", .width = 64, .heads = 4};
   const auto say = [&](auto change) {
