@@ -69,6 +69,10 @@ class Parser {
       if (end == text_.npos) break;
       text_.remove_prefix(end + 1);
     }
+    if (!file_.final_newline && file_.rows.size() > 1 && file_.rows.back().empty()) {
+      file_.rows.pop_back();  // blanks behind the last newline are no line
+      file_.final_newline = true;
+    }
     if (more_) faults_.push_back(fault(file_.name, "", "{} more cells are wrong", more_));
     refuse(std::move(faults_));
     if (std::all_of(file_.rows.begin(), file_.rows.end(), [](const auto& r) { return r.empty(); })) {

@@ -1,5 +1,5 @@
-// Any bytes as a schedule: refused with an Error, or cells that survive writing, a schedule that survives its CSV, and a
-// validator and a proof that come to an end.
+// Any bytes as a schedule: refused with an Error, or cells that survive writing, a schedule that survives its CSV, and
+// a validator and a proof that come to an end.
 #include <cstdint>
 
 #include "stretto/program/prove.h"
@@ -14,8 +14,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (parse_csv(file.str(), "fuzz", options.dialect) != file) __builtin_trap();
     const Schedule s = schedule_of(file, options);
     check_communication(file, s);
-    const CsvOptions again{.pipes = s.pipes() > 1 ? CsvPipes::two : CsvPipes::one, .stages = s.stages, .microbatches = s.microbatches};
-    if (options.pipes != CsvPipes::logical && schedule_of(parse_csv(write_csv(s), "fuzz"), again) != s) __builtin_trap();
+    const CsvOptions again{
+        .pipes = s.pipes() > 1 ? CsvPipes::two : CsvPipes::one, .stages = s.stages, .microbatches = s.microbatches};
+    if (options.pipes != CsvPipes::logical && schedule_of(parse_csv(write_csv(s), "fuzz"), again) != s)
+      __builtin_trap();
     const Validation v = validate(s, {.memory = 2});
     marked_rows(s, v);
     v.str();

@@ -1,5 +1,5 @@
-// Runs a fuzzer's function over the files of its corpus without libFuzzer: each file whole, cut short at every length, and
-// with every byte changed in turn (a stride keeps long files quick).
+// Runs a fuzzer's function over the files of its corpus without libFuzzer: each file whole, cut short at every length,
+// and with every byte changed in turn (a stride keeps long files quick).
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

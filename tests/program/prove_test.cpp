@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "stretto/schedule/builders.h"
 #include "stretto/schedule/csv.h"
 #include "support/blocking_actors.h"
 #include "support/property.h"
@@ -25,37 +26,10 @@ Schedule given(const std::string& name, CsvPipes pipes = CsvPipes::one) {
   return read_csv(s.str(), name, {.pipes = pipes});
 }
 
-Schedule gpipe(int p, int m) {
-  Schedule s = looped({.actors = p, .microbatches = m});
-  for (int a = 0; a < p; ++a) {
-    for (int i = 0; i < m; ++i) s.rows[std::size_t(a)].F(a, i);
-    for (int i = 0; i < m; ++i) s.rows[std::size_t(a)].B(a, i);
-  }
-  return s;
-}
-
-Schedule one_f_one_b(int p, int m) {
-  Schedule s = looped({.actors = p, .microbatches = m});
-  for (int a = 0; a < p; ++a) {
-    int f = 0, b = 0;
-    while (f < std::min(p - a - 1, m)) s.rows[std::size_t(a)].F(a, f++);
-    while (f < m) s.rows[std::size_t(a)].F(a, f++).B(a, b++);
-    while (b < m) s.rows[std::size_t(a)].B(a, b++);
-  }
-  return s;
-}
-
+Schedule gpipe(int p, int m) { return build_schedule("gpipe", {.actors = p, .microbatches = m}); }
+Schedule one_f_one_b(int p, int m) { return build_schedule("1f1b", {.actors = p, .microbatches = m}); }
 Schedule looped_bfs(int p, int m, int v) {
-  Schedule s = looped({.actors = p, .microbatches = m, .chunks = v});
-  for (int a = 0; a < p; ++a) {
-    for (int c = 0; c < v; ++c) {
-      for (int i = 0; i < m; ++i) s.rows[std::size_t(a)].F(c * p + a, i);
-    }
-    for (int c = v - 1; c >= 0; --c) {
-      for (int i = 0; i < m; ++i) s.rows[std::size_t(a)].B(c * p + a, i);
-    }
-  }
-  return s;
+  return build_schedule("looped-bfs", {.actors = p, .microbatches = m, .chunks = v});
 }
 
 TEST(Messages, OneChannelPerStagesKindAndPipe) {
@@ -87,10 +61,15 @@ TEST(Messages, StepsStandAroundTheirAction) {
 TEST(Messages, OfNonsenseAreRefused) { EXPECT_THROW(traffic_of(Schedule{}), Error); }
 
 TEST(Prove, SmallestCapacities) {
-  EXPECT_EQ(prove(gpipe(4, 8)).smallest, 0);
-  EXPECT_EQ(prove(one_f_one_b(4, 8)).smallest, 1);
+  for (const BuilderEntry& e : schedule_builders()) {
+    const bool two =
+        e.name == "looped-bfs" || e.name == "interleaved-zb" || e.name == "dualpipe" || e.name == "chimera";
+    const Proof p = prove(e.build({.actors = 4, .microbatches = 8}));
+    EXPECT_EQ(p.smallest, e.name == "gpipe" ? 0 : two ? 2 : 1) << e.name;
+    EXPECT_TRUE(p.ok()) << e.name;
+  }
+  EXPECT_EQ(prove(build_schedule("interleaved-zb", {.actors = 8, .microbatches = 16})).smallest, 4);
   EXPECT_EQ(prove(one_f_one_b(1, 8)).smallest, 0);
-  EXPECT_EQ(prove(looped_bfs(4, 8, 2)).smallest, 2);
   EXPECT_EQ(prove(given("zb-v_p4_m8.csv")).smallest, 1);
   EXPECT_EQ(prove(given("v-half_p4_m8.csv")).smallest, 1);
   EXPECT_EQ(prove(given("dualpipev_4rank_10mb.csv")).smallest, 1);
@@ -211,6 +190,27 @@ TEST(Prove, AgreesWithBlockingActorsOnRandomSchedules) {
     const Schedule s = random_schedule(r);
     std::mt19937 rng(r.seed + 1);
     if (r.groups == 0) RC_ASSERT(validate(s).ok());
+    compare(s, rng);
+  }));
+}
+
+// Of the builders' schedules at sizes they accept, one spoiled in a single place or left as it is.
+TEST(Prove, AgreesWithBlockingActorsOnBuiltSchedules) {
+  EXPECT_TRUE(holds("built schedules, whole and spoiled", 2000, [] {
+    const auto builders = schedule_builders();
+    const BuilderEntry& e = builders[*rc::gen::inRange<std::size_t>(0, builders.size())];
+    RC_LOG(std::string(e.name) + "\n");
+    Request r{.actors = *rc::gen::inRange(1, 7), .microbatches = *rc::gen::inRange(1, 13)};
+    Schedule s;
+    try {
+      s = e.build(r);
+    } catch (const Error&) {
+      r = {.actors = 4, .microbatches = 12};
+      s = e.build(r);
+    }
+    std::mt19937 rng(*rc::gen::noShrink(rc::gen::arbitrary<unsigned>()));
+    RC_ASSERT(validate(s).ok());
+    if (rng() % 4) RC_LOG(spoil(s, rng) + "\n");
     compare(s, rng);
   }));
 }

@@ -182,6 +182,11 @@ TEST(Csv, AnyBytesAreReadOrRefused) {
   }));
 }
 
+TEST(Csv, BlanksAtTheEndAreNoActor) {
+  EXPECT_EQ(parse_csv("0F0,0B0\n \r", "f").str(), "0F0,0B0\n");
+  EXPECT_EQ(parse_csv("0F0,0B0\n\n", "f").rows.size(), 2u);  // but an empty line is one without actions
+}
+
 TEST(Csv, FindsAnActionInItsFile) {
   const CsvFile f = parse_csv("0F0,,0SEND_F0,0B0\n1F0,1B0\n", "f.csv");
   EXPECT_EQ(f.where(0, 1), "f.csv:1:15");
