@@ -1,0 +1,86 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "support/command.h"
+
+namespace stretto::test {
+namespace {
+
+using testing::HasSubstr;
+
+Result run(const std::string& arguments) { return stretto("check " + arguments, STRETTO_SOURCE); }
+
+std::string written(const std::string& text) {
+  const std::string path = testing::TempDir() + "/check_test.csv";
+  std::ofstream(path, std::ios::binary) << text;
+  return path;
+}
+
+TEST(Check, SumsUpWhatIsRight) {
+  const Result r = run("--schedule zb-v --actors 4 --microbatches 8 --capacity 1 --memory 4");
+  EXPECT_EQ(r.code, 0) << r.error;
+  EXPECT_EQ(r.out,
+            "ok: zb-v\n"
+            "actors              4\n"
+            "stages              8\n"
+            "microbatches        8\n"
+            "actions             192\n"
+            "messages            96 in 12 channels, at most 1 held in one\n"
+            "smallest capacity   1\n"
+            "deadlock-free at    capacity 1\n"
+            "peak activations    4 4 4 4 (full stages, per actor)\n");
+}
+
+TEST(Check, GivenFiles) {
+  const std::string data = "--schedule tests/data/schedules/";
+  EXPECT_THAT(run(data + "dualpipev_4rank_10mb.csv --actors 4 --microbatches 10 --chunks 2").out,
+              HasSubstr("4.5 4.5 4.5 4.5"));
+  EXPECT_EQ(run(data + "zb1p_2rank_2stagep_comms.csv").code, 0);
+  EXPECT_THAT(run(data + "chimera_p4_m4.csv --pipes logical").out, HasSubstr("smallest capacity   2"));
+  EXPECT_EQ(run(data + "chimera_p4_m4.csv").code, 1);
+}
+
+TEST(Check, NamesAllFaultsWithAMarkedTable) {
+  const Result r = run("--schedule " + written("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1F0,1B1\n") + " --actors 3 --memory 1");
+  EXPECT_EQ(r.code, 1);
+  EXPECT_EQ(r.out, "");
+  EXPECT_THAT(r.error, HasSubstr("actor 1  [1F0]  1B0    1F1  [1F0]  1B1"));
+  EXPECT_THAT(r.error, HasSubstr("[rows] 2 rows for 3 actors; hint: "));
+  EXPECT_THAT(r.error, HasSubstr("the action stands twice"));
+  EXPECT_THAT(r.error, HasSubstr("2 full-stage activations are live, the cap is 1"));
+}
+
+TEST(Check, DeadlockAtACapacity) {
+  const Result r = run("--schedule 1f1b --actors 2 --microbatches 2 --capacity 0");
+  EXPECT_EQ(r.code, 1);
+  EXPECT_THAT(
+      r.error,
+      HasSubstr("actor 0 waits at 0F1 (position 1) to send to actor 1 (no receive is posted), which waits at 1B0"));
+  EXPECT_THAT(r.error, HasSubstr("a channel capacity of 1 is enough"));
+  const Result pair = run("--schedule zb-v --actors 4 --microbatches 8 --fifo-per-pair");
+  EXPECT_EQ(pair.code, 1);
+  EXPECT_THAT(pair.error, HasSubstr("1 pair of messages would overtake each other in channel actor 2 -> 3"));
+  const std::string swapped = written("0F0,0F1,0B0,0B1\n1F1,1F0,1B0,1B1\n");
+  EXPECT_EQ(run("--schedule " + swapped).code, 1);
+  EXPECT_EQ(run("--schedule " + swapped + " --tagged").code, 0);
+}
+
+TEST(Check, DialectIsAnOption) {
+  const std::string old = written("0F0,0B0,0W0,0F1,0BW1\n");
+  EXPECT_THAT(run("--schedule " + old).error, HasSubstr("dialect old"));
+  EXPECT_EQ(run("--schedule " + old + " --dialect old").code, 0);
+  EXPECT_EQ(run("--schedule " + old + " --dialect older").code, 2);
+}
+
+TEST(Check, WrongUsage) {
+  EXPECT_EQ(run("").code, 2);
+  EXPECT_EQ(run("--schedule zb-v").code, 2);
+  EXPECT_EQ(run("--schedule zb-v --actors -1").code, 2);
+  EXPECT_EQ(run("--schedule nowhere.csv").code, 1);
+  EXPECT_THAT(run("--schedule zbv --actors 2 --microbatches 2").error, HasSubstr("did you mean 'zb-v'"));
+}
+
+}  // namespace
+}  // namespace stretto::test
