@@ -17,7 +17,7 @@ struct AttentionBlocks {
 
   AttentionBlocks(DType t, i64 queries, i64 all_keys, i64 head_size) : width(64 / i64(size_of(t))) {
     const auto up = [](i64 n, i64 multiple) { return (n + multiple - 1) / multiple * multiple; };
-    rows = std::min<i64>(up(queries, tile), 48);
+    rows = std::min<i64>(up(queries, tile), 72);
     keys = up(all_keys, 3 * width);  // a multiple of tile too
     columns = std::min<i64>(keys, 33 * width);
     pitch = columns + width;

@@ -2,8 +2,7 @@
 #include "stretto/ops/attention.h"
 
 #include "stretto/kernels/cpu/attention_plan.h"
-#include "stretto/kernels/cpu/lanes.h"
-#include "stretto/kernels/cpu/vector_math.h"
+#include "stretto/kernels/cpu/exp_row.h"
 #include "stretto/kernels/cpu/with_float.h"
 
 namespace stretto {
@@ -54,10 +53,8 @@ void soften(const Plan& p, const Work<T>& w, i64 first_row, i64 rows, i64 first_
     clear_beyond(row, end);
     if (first_key == 0) w.top[r] = none, w.sum[r] = 0;
     if (count == 0) continue;
-    const T before = w.top[r];
-    const T top = std::max(before, lane_max<T, int(panel_width<T>)>(end, [&](i64 i) { return row[i]; }));
-    for (i64 i = 0; i < end; ++i) row[i] = vm::exp(row[i] - top);
-    T sum = lane_sum<T, int(panel_width<T>)>(end, [&](i64 i) { return row[i]; });
+    const T before = w.top[r], top = std::max(before, lane_max(end, row));
+    T sum = exp_row(row, row, end, top);
     if (before != none) {
       const T factor = vm::exp(before - top);
       sum += w.sum[r] * factor;
@@ -98,8 +95,8 @@ void blocked(const Plan& p, const AttentionBlocks& blocks, const Args& args) {
   const Strides& s = p.s;
   T *const o = args.output<T>(0), *const l = args.output<T>(1);
   run_nest(p.heads, [&](Steps at) {
-    pack_turned<T>({args.input<T>(1) + at[K], s.k_row, s.k}, p.keys, p.head, blocks.keys, w.keys);
-    pack_panels<T>({args.input<T>(2) + at[V], s.v_row, s.v}, p.keys, p.head, blocks.keys, T(1), w.values);
+    pack_turned<T>({args.input<T>(1) + at[K], s.k_row, s.k}, p.keys, p.head, blocks.keys, p.head, w.keys);
+    pack_panels<T>({args.input<T>(2) + at[V], s.v_row, s.v}, p.keys, p.head, blocks.keys, w.values);
     run_nest(
         p.groups,
         [&](Steps in) {

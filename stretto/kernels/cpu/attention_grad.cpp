@@ -3,8 +3,7 @@
 #include "stretto/ops/attention_grad.h"
 
 #include "stretto/kernels/cpu/attention_plan.h"
-#include "stretto/kernels/cpu/lanes.h"
-#include "stretto/kernels/cpu/vector_math.h"
+#include "stretto/kernels/cpu/exp_row.h"
 #include "stretto/kernels/cpu/with_float.h"
 
 namespace stretto {
@@ -55,7 +54,7 @@ void soften(const Plan& p, const Work<T>& w, i64 first_row, i64 rows, i64 first_
     const T lse = w.lse[r], dot = w.dot[r];
 #pragma GCC ivdep
     for (i64 i = 0; i < end; ++i) {
-      const T x = vm::exp(prob[i] - lse);
+      const T x = decay(prob[i] - lse);
       prob[i] = x;
       d[i] = x * (d[i] - dot);
     }
@@ -119,9 +118,11 @@ void blocked(const Plan& p, const AttentionBlocks& b, const Args& args) {
     const auto matrix = [&](std::size_t i, const Steps& offset, i64 row) -> Strided<const T> {
       return {args.input<T>(int(i)) + offset[i] + row * p.row[i], p.row[i], p.column[i]};
     };
-    pack_turned<T>(matrix(K, at, 0), p.keys, p.head, b.keys, w.keys_turned);
-    pack_turned<T>(matrix(V, at, 0), p.keys, p.head, b.keys, w.values_turned);
-    if (wanted.dq) pack_panels<T>(matrix(K, at, 0), p.keys, p.head, b.keys, T(1), w.keys);
+    pack_panels<T>(matrix(K, at, 0), p.keys, p.head, b.keys, w.keys);
+    for (i64 h = 0; h < p.head; h += panel_width<T>)
+      pack_turned<T>({w.keys + h * b.keys, panel_width<T>, 1}, b.keys, std::min(panel_width<T>, p.head - h), b.keys,
+                     p.head, w.keys_turned + h * panel_width<T>);
+    pack_turned<T>(matrix(V, at, 0), p.keys, p.head, b.keys, p.head, w.values_turned);
     bool fresh = true;
     run_nest(
         p.groups,
@@ -132,13 +133,13 @@ void blocked(const Plan& p, const AttentionBlocks& b, const Args& args) {
             const i64 padded = (rows + tile_rows - 1) / tile_rows * tile_rows;
             pack_rows<T>(matrix(Q, in, row), rows, p.head, padded, b.head, T(p.scale), w.q);
             pack_rows<T>(matrix(G, in, row), rows, p.head, padded, b.head, T(1), w.g);
-            pack_panels<T>(matrix(Q, in, row), rows, p.head, b.rows, T(p.scale), w.q_panels);
-            pack_panels<T>(matrix(G, in, row), rows, p.head, b.rows, T(1), w.g_panels);
-            const Strided<const T> o = matrix(O, in, row);
+            pack_panels<T>({w.q, b.head, 1}, rows, b.head, b.rows, w.q_panels);
+            pack_panels<T>({w.g, b.head, 1}, rows, b.head, b.rows, w.g_panels);
+            pack_rows<T>(matrix(O, in, row), rows, p.head, padded, b.head, T(1), w.dq);
             for (i64 r = 0; r < rows; ++r) {
               w.lse[r] = args.input<T>(L)[in[L] + (row + r) * p.row[L]];
-              w.dot[r] =
-                  lane_sum<T>(p.head, [&](i64 d) { return o.data[r * o.row + d * o.column] * w.g[r * b.head + d]; });
+              w.dot[r] = lane_sum<T>(
+                  b.head, [](auto x, auto y) { return x * y; }, w.g + r * b.head, w.dq + r * b.head);
             }
             queries_block(p, w, wanted, row, rows, fresh);
             if (wanted.dq)

@@ -54,7 +54,7 @@ void rows(const Plan& p, const Args& args) {
       if (d) std::fill_n(d, p.n, T(0));
       return;
     }
-    const T top = lane_max<T>(p.n, [&](i64 i) { return x[i]; });
+    const T top = lane_max<T>(p.n, x);
     const T target = x[label];  // d may lie where x is
     const T sum = exp_row(x, d, p.n, top);
     loss += std::log(double(sum)) + (double(top) - double(target));

@@ -1,41 +1,68 @@
-// Sums and maxima over f(0) ... f(n-1) in an order that depends on n only: independent running values that the
-// compiler keeps in vector registers, joined as a tree.
+// Sums and maxima over rows in an order that depends on the length only: four running vectors, joined as a tree.
 //
-//   const float squares = lane_sum<float>(n, [&](i64 i) { return x[i] * x[i]; });
+//   const float dot = lane_sum<float>(n, [](auto x, auto y) { return x * y; }, x, y);
+//
+// The function is called with vectors, and with single elements at the end of the row: write it for both.
 #pragma once
-#include <algorithm>
 #include <limits>
+#include <utility>
 
-#include "stretto/base/id.h"
+#include "stretto/kernels/cpu/pack.h"
 
 namespace stretto {
 
-template <class S>
-inline constexpr int lane_count = int(128 / sizeof(S));
+// Vectors of T as vectors of S: for sums in f64 over f32.
+template <class S, class T>
+inline typename Pack<S>::type load_as(const T* p) {
+  if constexpr (sizeof(S) == sizeof(T)) {
+    return Pack<S>::load(p);
+  } else {
+    typedef T half __attribute__((vector_size(32 * sizeof(T) / sizeof(S))));
+    half v;
+    std::memcpy(&v, p, sizeof v);
+    return __builtin_convertvector(v, typename Pack<S>::type);
+  }
+}
 
-template <class S, int count, class J, class F>
-inline S lanes_joined(i64 n, S start, const J& join, const F& f) {
-  S lanes[count];
-  for (int k = 0; k < count; ++k) lanes[k] = start;
+template <class S, class J, class F, class... T>
+inline S lanes_joined(i64 n, S start, const J& join, const F& f, const T*... x) {
+  using P = Pack<S>;
+  constexpr i64 lanes = P::lanes;
+  typename P::type sum[4] = {P::all(start), P::all(start), P::all(start), P::all(start)};
   i64 i = 0;
-  for (; i + count <= n; i += count)
-    for (int k = 0; k < count; ++k) lanes[k] = join(lanes[k], f(i + k));
-  for (int k = 0; i + k < n; ++k) lanes[k] = join(lanes[k], f(i + k));
-  for (int width = count / 2; width > 0; width /= 2)
-    for (int k = 0; k < width; ++k) lanes[k] = join(lanes[k], lanes[k + width]);
-  return lanes[0];
+  for (; i + 4 * lanes <= n; i += 4 * lanes)
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) sum[k] = join(sum[k], f(load_as<S>(x + i + k * lanes)...));
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; ++k)
+    if (i + lanes <= n) {
+      sum[k] = join(sum[k], f(load_as<S>(x + i)...));
+      i += lanes;
+    }
+  if (i < n) {
+    S tail[lanes];
+    for (i64 k = 0; k < lanes; ++k) tail[k] = i + k < n ? S(f(S(x[i + k])...)) : start;
+    sum[3] = join(sum[3], P::load(tail));
+  }
+  S last[lanes];
+  P::store(last, join(join(sum[0], sum[1]), join(sum[2], sum[3])));
+#pragma GCC unroll 4
+  for (i64 width = lanes / 2; width > 0; width /= 2)
+    for (i64 k = 0; k < width; ++k) last[k] = join(last[k], last[k + width]);
+  return last[0];
 }
 
-template <class S, int count = lane_count<S>, class F>
-inline S lane_sum(i64 n, const F& f) {
-  return lanes_joined<S, count>(
-      n, S(0), [](S a, S b) { return a + b; }, f);
+template <class S, class F, class... T>
+inline S lane_sum(i64 n, const F& f, const T*... x) {
+  return lanes_joined<S>(
+      n, S(0), [](auto a, auto b) { return a + b; }, f, x...);
 }
 
-template <class S, int count = lane_count<S>, class F>
-inline S lane_max(i64 n, const F& f) {
-  return lanes_joined<S, count>(
-      n, -std::numeric_limits<S>::infinity(), [](S a, S b) { return a > b ? a : b; }, f);
+template <class S>
+inline S lane_max(i64 n, const S* x) {
+  return lanes_joined<S>(
+      n, -std::numeric_limits<S>::infinity(), [](auto a, auto b) { return a > b ? a : b; }, [](auto v) { return v; },
+      x);
 }
 
 }  // namespace stretto

@@ -99,8 +99,13 @@ void forward_rows(const Plan& p, const Args& args) {
   run_nest(p.rows, [&](Steps at) {
     const T* x = args.input<T>(I::x) + at[0];
     T mean = 0;
-    if constexpr (centered) mean = lane_sum<T>(n, [&](i64 i) { return x[i]; }) / T(n);
-    const T square = lane_sum<T>(n, [&](i64 i) { return (x[i] - mean) * (x[i] - mean); }) / T(n);
+    if constexpr (centered)
+      mean = lane_sum<T>(
+                 n, [](auto v) { return v; }, x) /
+             T(n);
+    const T square = lane_sum<T>(
+                         n, [&](auto v) { return (v - mean) * (v - mean); }, x) /
+                     T(n);
     const T rstd = 1 / std::sqrt(square + T(p.eps));
     if (means) means[at[2]] = mean;
     if (rstds) rstds[at[3]] = rstd;
@@ -211,8 +216,13 @@ void backward_rows(const Plan& p, const Args& args) {
          .mean = means ? means[at[3]] : T(0),
          .rstd = args.input<T>(I::rstd)[at[4]]};
     if (args.out[I::dx]) {
-      if constexpr (centered) r.a = lane_sum<T>(n, [&](i64 i) { return r.g[i] * gain[i]; }) / T(n);
-      r.b = lane_sum<T>(n, [&](i64 i) { return r.g[i] * gain[i] * ((r.x[i] - r.mean) * r.rstd); }) / T(n);
+      if constexpr (centered)
+        r.a = lane_sum<T>(
+                  n, [](auto g, auto w) { return g * w; }, r.g, gain) /
+              T(n);
+      r.b = lane_sum<T>(
+                n, [&](auto g, auto w, auto x) { return g * w * ((x - r.mean) * r.rstd); }, r.g, gain, r.x) /
+            T(n);
     }
     if (count == 4) flush();
   });

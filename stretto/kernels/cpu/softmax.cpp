@@ -36,7 +36,7 @@ Runner prepare_rows(const Call& call) {
       run_nest(p.rows, [&](Steps at) {
         const T* x = args.input<T>(0) + at[0];
         T* y = args.output<T>() + at[1];
-        const T top = lane_max<T>(p.n, [&](i64 i) { return x[i]; });
+        const T top = lane_max<T>(p.n, x);
         const T factor = 1 / exp_row(x, y, p.n, top);
 #pragma GCC ivdep
         for (i64 i = 0; i < p.n; ++i) y[i] *= factor;

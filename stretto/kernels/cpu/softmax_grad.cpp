@@ -35,7 +35,8 @@ Runner prepare_rows(const Call& call) {
       run_nest(p.rows, [&](Steps at) {
         const T *y = args.input<T>(0) + at[0], *g = args.input<T>(1) + at[1];
         T* dx = args.output<T>() + at[2];
-        const T dot = lane_sum<T>(p.n, [&](i64 i) { return y[i] * g[i]; });
+        const T dot = lane_sum<T>(
+            p.n, [](auto a, auto b) { return a * b; }, y, g);
 #pragma GCC ivdep
         for (i64 i = 0; i < p.n; ++i) dx[i] = y[i] * (g[i] - dot);
       });

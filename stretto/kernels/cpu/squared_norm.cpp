@@ -21,7 +21,8 @@ Runner prepare_rows(const Call& call) {
       double total = 0;
       run_nest(rows, [&](Steps at) {
         const T* x = args.input<T>(0) + at[0];
-        total += lane_sum<double>(n, [&](i64 i) { return double(x[i]) * double(x[i]); });
+        total += lane_sum<double>(
+            n, [](auto v) { return v * v; }, x);
       });
       *args.output<double>() = total;
     };

@@ -1,43 +1,17 @@
 // Small matrix products on packed panels, for kernels that fuse products with other work. A panel holds panel_width
 // columns of a matrix, row after row; missing columns are zero.
 #pragma once
+#include <algorithm>
 #include <cstddef>
-#include <cstring>
+#include <type_traits>
 
-#include "stretto/base/id.h"
-#if defined(__AVX2__) && defined(__FMA__)
-#include <immintrin.h>
-#endif
+#include "stretto/kernels/cpu/pack.h"
 
 namespace stretto {
 
 inline constexpr i64 tile_rows = 6;
 template <class T>
 inline constexpr i64 panel_width = i64(64 / sizeof(T));
-
-// One vector register.
-template <class T>
-struct Pack {
-  typedef T type __attribute__((vector_size(32)));
-  static constexpr i64 lanes = i64(32 / sizeof(T));
-  static type load(const T* p) {
-    type v;
-    std::memcpy(&v, p, sizeof v);
-    return v;
-  }
-  static void store(T* p, type v) { std::memcpy(p, &v, sizeof v); }
-  static type all(T x) { return type{} + x; }
-  static type multiply_add(type a, type b, type c) {
-#if defined(__AVX2__) && defined(__FMA__)
-    if constexpr (sizeof(T) == 4)
-      return type(_mm256_fmadd_ps(__m256(a), __m256(b), __m256(c)));
-    else
-      return type(_mm256_fmadd_pd(__m256d(a), __m256d(b), __m256d(c)));
-#else
-    return a * b + c;
-#endif
-  }
-};
 
 // c[6][width] = (add ? c : 0) + sum over k of a[6][k] * panel[k][width]. turned: a is stored as [k][6].
 template <class T, bool turned>
@@ -76,38 +50,62 @@ struct Strided {
   Strided from_row(i64 r) const { return {data + r * row, row, column}; }
 };
 
+// The loops below, with a step that is known to be 1 where it is.
+template <class F>
+inline void with_step(i64 step, const F& f) {
+  step == 1 ? f(std::integral_constant<i64, 1>{}) : f(step);
+}
+
+// Rows are far apart: without a hint every one would be waited for.
+template <class T>
+inline void expect_row(Strided<const T> m, i64 row, i64 rows, i64 columns) {
+  if (row >= rows || m.column != 1) return;
+  for (i64 c = 0; c < columns; c += panel_width<T>) __builtin_prefetch(m.data + row * m.row + c);
+}
+inline constexpr i64 rows_ahead = 12;
+
 // rows x columns as panels of `padded` rows each: to[column / width][row][column % width].
 template <class T>
-void pack_panels(Strided<const T> from, i64 rows, i64 columns, i64 padded, T factor, T* to) {
+void pack_panels(Strided<const T> from, i64 rows, i64 columns, i64 padded, T* to) {
   constexpr i64 w = panel_width<T>;
-  for (i64 c = 0; c < columns; c += w) {
-    const i64 width = columns - c < w ? columns - c : w;
-    for (i64 r = 0; r < padded; ++r, to += w) {
-      const T* x = from.data + r * from.row + c * from.column;
-      if (r < rows && width == w && from.column == 1) {
-        for (i64 i = 0; i < w; ++i) to[i] = x[i] * factor;
-        continue;
-      }
-      for (i64 i = 0; i < w; ++i) to[i] = r < rows && i < width ? x[i * from.column] * factor : T(0);
+  with_step(from.column, [&](auto step) {
+    for (i64 r = 0; r < padded; ++r) {
+      expect_row(from, r + rows_ahead, rows, columns);
+      const T* x = from.data + r * from.row;
+      T* y = to + r * w;
+      i64 c = 0;
+      for (; c + w <= columns && r < rows; c += w, x += w * step, y += padded * w)
+        for (i64 i = 0; i < w; ++i) y[i] = x[i * step];
+      for (; c < columns; c += w, y += padded * w)
+        for (i64 i = 0; i < w; ++i) y[i] = r < rows && c + i < columns ? x[i * step] : T(0);
     }
-  }
+  });
 }
 
 // rows x columns into rows of `pitch` elements, `padded` of them.
 template <class T>
 void pack_rows(Strided<const T> from, i64 rows, i64 columns, i64 padded, i64 pitch, T factor, T* to) {
-  for (i64 r = 0; r < padded; ++r)
-    for (i64 c = 0; c < pitch; ++c)
-      to[r * pitch + c] = r < rows && c < columns ? from.data[r * from.row + c * from.column] * factor : T(0);
+  with_step(from.column, [&](auto step) {
+    for (i64 r = 0; r < rows; ++r) {
+      expect_row(from, r + rows_ahead, rows, columns);
+      const T* x = from.data + r * from.row;
+      for (i64 c = 0; c < columns; ++c) to[r * pitch + c] = x[c * step] * factor;
+      for (i64 c = columns; c < pitch; ++c) to[r * pitch + c] = T(0);
+    }
+    std::fill(to + rows * pitch, to + padded * pitch, T(0));
+  });
 }
 
 template <class T>
 void unpack_rows(const T* from, i64 pitch, i64 rows, i64 columns, T factor, Strided<T> to) {
-  for (i64 r = 0; r < rows; ++r)
-    for (i64 c = 0; c < columns; ++c) to.data[r * to.row + c * to.column] = from[r * pitch + c] * factor;
+  with_step(to.column, [&](auto step) {
+    for (i64 r = 0; r < rows; ++r)
+#pragma GCC ivdep
+      for (i64 c = 0; c < columns; ++c) to.data[r * to.row + c * step] = from[r * pitch + c] * factor;
+  });
 }
 
-#if defined(__AVX2__)
+#if STRETTO_AVX2
 // to[c * to_pitch + r] = from[r * from_pitch + c] for 8 x 8 elements.
 inline void turn_8x8(const float* from, i64 from_pitch, float* to, i64 to_pitch) {
   __m256 r[8], t[8];
@@ -129,13 +127,14 @@ inline void turn_8x8(const float* from, i64 from_pitch, float* to, i64 to_pitch)
 }
 #endif
 
-// The transpose as panels: to[row / width][column][row % width], for `padded` rows.
+// The transpose as panels: to[row / width][column][row % width], for `padded` rows and panels of `pitch` columns.
 template <class T>
-void pack_turned(Strided<const T> from, i64 rows, i64 columns, i64 padded, T* to) {
+void pack_turned(Strided<const T> from, i64 rows, i64 columns, i64 padded, i64 pitch, T* to) {
   constexpr i64 w = panel_width<T>;
-  for (i64 r = 0; r < padded; r += w, to += w * columns) {
+  for (i64 r = 0; r < padded; r += w, to += w * pitch) {
+    for (i64 i = 0; i < w; ++i) expect_row(from, r + w + i, rows, columns);
     i64 c = 0;
-#if defined(__AVX2__)
+#if STRETTO_AVX2
     if constexpr (sizeof(T) == 4)
       if (from.column == 1 && r + w <= rows)
         for (; c + 8 <= columns; c += 8) {
