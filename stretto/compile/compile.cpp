@@ -4,9 +4,11 @@
 
 #include "stretto/autodiff/autodiff.h"
 #include "stretto/compile/epilogue.h"
+#include "stretto/cost/machine.h"
 #include "stretto/ops/cast.h"
 #include "stretto/ops/input.h"
-#include "stretto/schedule/builders.h"
+#include "stretto/program/prove.h"
+#include "stretto/stage/balance.h"
 #include "stretto/stage/split.h"
 
 namespace stretto {
@@ -88,21 +90,55 @@ Front trace_model(const Model& model, Compiled& c, const TraceOptions& options, 
   return f;
 }
 
+// The schedule that is asked for, refused with all its faults, or with what training cannot do yet.
+Schedule schedule_of(const Compiled& c) {
+  for (const Axis& a : c.parallel.mesh) {
+    if (a.size < 1) throw Error("mesh", "axis '{}' has size {}", a.name, a.size).hint("sizes are at least 1");
+    if (a.name != "pipe" && a.size > 1)
+      throw Error("mesh", "axis '{}' has size {}, but only 'pipe' can be split so far", a.name, a.size)
+          .hint("use {}=1", a.name);
+  }
+  const Request request{
+      .actors = c.parallel.mesh.extent("pipe"), .microbatches = c.training.microbatches, .chunks = c.parallel.chunks};
+  CheckedSchedule checked = check_schedule(c.parallel.schedule, request);
+  refuse(checked.validation.all_faults());
+  if (checked.schedule.pipes() > 1)
+    throw Error("schedule", "'{}' holds every stage twice, which training cannot do yet", checked.schedule.name)
+        .hint("use a schedule with one pipe, e.g. zb-v");
+  if (checked.schedule.pieces > 1)
+    throw Error("schedule", "'{}' cuts sequences into pieces, which can be simulated but not trained",
+                checked.schedule.name)
+        .hint("use a schedule of whole microbatches, e.g. 1f1b");
+  return checked.schedule;
+}
+
+std::vector<int> balanced(const Step& step, int stages) {
+  std::vector<double> costs;
+  for (const Cost& c : piece_costs(step)) costs.push_back(seconds(Machine{}, c.flops, c.read + c.written));
+  return balance(costs, stages);
+}
+
 Compiled finish(Compiled c, Front f, bool training) {
   Step step = split(f.step);
   for (std::uint32_t a = 0; a < step.accumulators.size(); ++a)
     c.params[step.accumulators[a].param].accumulators.push_back(a);
   add_scales(step, c, f.scales);
   if (training) add_epilogue(step, c);
+  Schedule schedule = schedule_of(c);
   LowerOptions o{.states = training ? int(c.optimizer.state.size()) : 0,
                  .rows = c.rows_per_step / c.training.microbatches};
-  for (const CompiledParam& p : c.params) o.trainable.push_back(!p.accumulators.empty());
-  Schedule schedule = build_schedule("1f1b", {.actors = 1, .microbatches = c.training.microbatches});
-  if (!training)
+  o.capacity = std::max(1, prove(schedule).smallest) + 1;
+  if (!training) {
     for (Row& row : schedule.rows) std::erase_if(row, [](const Action& a) { return a.phase != Phase::F; });
-  const int pieces = step.pieces;
+    o.capacity = c.training.microbatches;  // forward alone: nothing ever waits for room
+  }
+  std::vector<int> stage_of =
+      c.parallel.stages.empty() ? balanced(step, schedule.stages) : cut(c.parallel.stages, step.pieces);
+  if (stage_of.back() + 1 != schedule.stages)
+    throw Error("stages", "{} stages are given and the schedule has {}", stage_of.back() + 1, schedule.stages)
+        .hint("give {} numbers of pieces", schedule.stages);
   c.program = std::make_shared<const Program>(
-      lower(std::make_shared<const Step>(std::move(step)), schedule, std::vector<int>(std::size_t(pieces), 0), o));
+      lower(std::make_shared<const Step>(std::move(step)), schedule, std::move(stage_of), o));
   return c;
 }
 

@@ -13,6 +13,7 @@
 #include "stretto/ir/layout.h"
 #include "stretto/optim/optimizer.h"
 #include "stretto/program/program.h"
+#include "stretto/schedule/choice.h"
 #include "stretto/trace/trace.h"
 
 namespace stretto {
@@ -25,7 +26,10 @@ struct Training {
 };
 
 struct Parallel {
-  Mesh mesh = {};
+  Mesh mesh = {};                    // {{"pipe", 4}}: four pipeline actors
+  ScheduleChoice schedule = "1f1b";  // a name, a CSV file, a Schedule, or a function that makes one
+  int chunks = 0;                    // stages per actor; 0: the schedule's default
+  std::vector<int> stages = {};      // pieces per stage; empty: balanced by cost
 };
 
 struct CompiledParam {

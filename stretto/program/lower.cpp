@@ -1,6 +1,9 @@
 // Step and schedule -> instructions.
 #include <algorithm>
+#include <cstdlib>
 #include <map>
+#include <tuple>
+#include <unordered_set>
 
 #include "stretto/program/memory.h"
 #include "stretto/program/program.h"
@@ -45,53 +48,183 @@ struct TaskIndex {
   std::vector<std::uint32_t> counts, scales, epilogue;
 };
 
+// Instructions of all actors, in rounds that every actor goes through in the same order: prologue, the schedule's rows,
+// then gradients of shared parameters to their owners, norms, squared norms to everybody, updates, new values of shared
+// parameters.
+u64 hash_instruction(const Run& r) { return hash_of(r.task, r.microbatch, r.overwrite); }
+u64 hash_instruction(const Send& s) { return hash_of(1, s.transfer); }
+u64 hash_instruction(const Receive& r) { return hash_of(2, r.transfer); }
+
 class Lowering {
  public:
-  Lowering(Program& p, int actor) : p_(p), actor_(actor), index_(*p.step), ran_(p.step->tasks.size(), false) {
-    for (int piece = 0; piece < p.step->pieces; ++piece) {
+  Lowering(Program& p, const LowerOptions& options) : p_(p), s_(*p.step), options_(options), index_(s_) {
+    for (int piece = 0; piece < s_.pieces; ++piece) {
       const std::size_t stage = std::size_t(p.stage_of[std::size_t(piece)]);
       if (pieces_.size() <= stage) pieces_.resize(stage + 1);
       pieces_[stage].push_back(piece);
     }
+    actor_of_task_.assign(s_.tasks.size(), everybody);
+    for (std::uint32_t t = 0; t < s_.tasks.size(); ++t) {
+      const Task& task = s_.tasks[t];
+      if (task.part >= Part::F && task.part <= Part::W) actor_of_task_[t] = p.actor_of(task.piece);
+      if (task.part == Part::combine || task.part == Part::norm || task.part == Part::update)
+        actor_of_task_[t] = p.owner_of(task.subject);
+    }
+    ran_.assign(p.actors.size(), std::vector<bool>(s_.tasks.size(), false));
+    received_.resize(p.actors.size());
   }
 
   void run() {
-    for (int m = 0; m < p_.microbatches; ++m)
-      for (std::uint32_t t : index_.counts) emit(t, m, none);
-    for (std::uint32_t t : index_.scales) emit(t, 0, none);
-    const Row& row = p_.schedule.rows[std::size_t(actor_)];
-    for (std::uint32_t i = 0; i < row.size(); ++i) action(row[i], i);
-    for (std::uint32_t t : index_.epilogue) emit(t, 0, none);
+    const int actors = int(p_.actors.size());
+    for (int a = 0; a < actors; ++a) {
+      for (int m = 0; m < p_.microbatches; ++m)
+        for (std::uint32_t t : index_.counts) emit(a, t, m, none);
+      for (std::uint32_t t : index_.scales) emit(a, t, 0, none);
+      const Row& row = p_.schedule.rows[std::size_t(a)];
+      for (std::uint32_t i = 0; i < row.size(); ++i) action(a, row[i], i);
+    }
+    for (std::uint32_t g = 0; g < s_.accumulators.size(); ++g)
+      share(p_.actor_of(s_.accumulators[g].piece), p_.owner_of(s_.accumulators[g].param), {Place::gradient, g},
+            "gradient");
+    epilogue(Part::combine);
+    epilogue(Part::norm);
+    for (int a = 0; a < actors; ++a)
+      for (int b = 0; b < actors; ++b) squares(a, b);
+    epilogue(Part::clip);
+    epilogue(Part::update);
+    for (std::uint32_t t : index_.epilogue) {
+      if (s_.tasks[t].part != Part::update) continue;
+      const std::uint32_t param = s_.tasks[t].subject;
+      for (int a : users_of(param)) share(p_.owner_of(param), a, {Place::param, param}, "parameter");
+    }
   }
 
  private:
   static constexpr std::uint32_t none = ~0u;
+  static constexpr int everybody = -1;
 
-  void action(const Action& a, std::uint32_t position) {
+  void action(int actor, const Action& a, std::uint32_t position) {
     const std::vector<int>& pieces = pieces_[a.stage];
     const int m = int(a.microbatch);
     const auto descending = [&](Part part) {
-      for (auto it = pieces.rbegin(); it != pieces.rend(); ++it) emit_if(index_.at(part, *it), m, position);
+      for (auto it = pieces.rbegin(); it != pieces.rend(); ++it) emit_if(actor, index_.at(part, *it), m, position);
     };
     if (a.phase == Phase::F)
-      for (int piece : pieces) emit_if(index_.at(Part::F, piece), m, position);
+      for (int piece : pieces) emit_if(actor, index_.at(Part::F, piece), m, position);
     if (a.phase == Phase::B || a.phase == Phase::I) descending(Part::I);
     if (a.phase == Phase::B || a.phase == Phase::W) descending(Part::W);
   }
-  void emit_if(int task, int m, std::uint32_t position) {
-    if (task >= 0) emit(std::uint32_t(task), m, position);
+  void emit_if(int actor, int task, int m, std::uint32_t position) {
+    if (task >= 0) emit(actor, std::uint32_t(task), m, position);
   }
-  void emit(std::uint32_t task, int m, std::uint32_t position) {
-    p_.actors[std::size_t(actor_)].code.push_back(
-        Run{.task = task, .microbatch = std::uint32_t(m), .overwrite = !ran_[task], .action = position});
-    ran_[task] = true;
+
+  // A run, behind the receives of what it needs from other actors, before the sends of what they need from it.
+  void emit(int actor, std::uint32_t task, int m, std::uint32_t position) {
+    auto& code = p_.actors[std::size_t(actor)].code;
+    const Task& t = s_.tasks[task];
+    for (const Binding& b : t.inputs) {
+      if (b.place != Place::value || actor_of_task_[s_.values[b.index].producer] == actor) continue;
+      const u64 key = (u64(b.index) << 32) | std::uint32_t(m);
+      if (received_[std::size_t(actor)].insert(key).second) code.push_back(Receive{value_transfer(b.index, m, actor)});
+    }
+    code.push_back(Run{.task = task,
+                       .microbatch = std::uint32_t(m),
+                       .overwrite = !ran_[std::size_t(actor)][task],
+                       .action = position});
+    ran_[std::size_t(actor)][task] = true;
+    for (const Binding& b : t.outputs) {
+      if (b.place != Place::value) continue;
+      std::vector<int> targets;
+      for (std::uint32_t c : s_.values[b.index].consumers) targets.push_back(actor_of_task_[c]);
+      std::sort(targets.begin(), targets.end());
+      targets.erase(std::unique(targets.begin(), targets.end()), targets.end());
+      for (int target : targets)
+        if (target != actor) code.push_back(Send{value_transfer(b.index, m, target)});
+    }
+  }
+
+  void epilogue(Part part) {
+    for (std::uint32_t t : index_.epilogue) {
+      if (s_.tasks[t].part != part) continue;
+      for (int a = 0; a < int(p_.actors.size()); ++a)
+        if (actor_of_task_[t] == everybody || actor_of_task_[t] == a) emit(a, t, 0, none);
+    }
+  }
+
+  std::uint32_t route(int source, int target, u64 bytes, int capacity, std::string name) {
+    const auto [it, fresh] = routes_.try_emplace({name, target}, std::uint32_t(p_.routes.size()));
+    if (fresh) p_.routes.push_back({source, target, bytes, capacity, std::move(name)});
+    return it->second;
+  }
+  std::uint32_t value_transfer(std::uint32_t value, int m, int target) {
+    const auto [it, fresh] = transfers_.try_emplace({value, m, target}, std::uint32_t(p_.transfers.size()));
+    if (!fresh) return it->second;
+    const CrossValue& v = s_.values[value];
+    // What the schedule was proven for lies between neighbouring stages; a connection that skips some may have to wait
+    // for all of them.
+    int farthest = 0;
+    const auto stage = [&](std::uint32_t task) { return p_.stage_of[s_.tasks[task].piece]; };
+    for (std::uint32_t c : v.consumers)
+      if (actor_of_task_[c] == target) farthest = std::max(farthest, std::abs(stage(c) - stage(v.producer)));
+    const int capacity = farthest > 1 ? p_.microbatches : std::min(options_.capacity, p_.microbatches);
+    const std::uint32_t r =
+        route(actor_of_task_[v.producer], target, v.bytes, capacity, fmt::format("value {} {}", value, v.name));
+    p_.transfers.push_back({r, {{.bytes = v.bytes}}});
+    p_.transfers.back().value = value;
+    p_.transfers.back().microbatch = std::uint32_t(m);
+    return it->second;
+  }
+
+  // Something persistent from one actor to another, once per step.
+  void share(int source, int target, Binding what, std::string_view kind) {
+    if (source == target) return;
+    const std::uint32_t param = what.place == Place::param ? what.index : s_.accumulators[what.index].param;
+    const u64 bytes = s_.bytes(s_.params[param]);
+    const std::uint32_t r = route(source, target, bytes, 1, fmt::format("{} {}", kind, what.index));
+    p_.transfers.push_back({r, {{.bytes = bytes}}});
+    p_.transfers.back().what = what;
+    exchange(source, target);
+  }
+  void squares(int source, int target) {
+    if (source == target) return;
+    Transfer t;
+    for (std::uint32_t task : index_.epilogue)
+      if (s_.tasks[task].part == Part::norm && actor_of_task_[task] == source)
+        t.squares.push_back(s_.tasks[task].subject);
+    if (t.squares.empty()) return;
+    t.pieces.resize(t.squares.size());
+    for (Piece& piece : t.pieces) piece.bytes = 8;
+    t.route = route(source, target, 8 * t.squares.size(), 1, fmt::format("squared norms of {}", source));
+    p_.transfers.push_back(std::move(t));
+    exchange(source, target);
+  }
+  void exchange(int source, int target) {
+    const std::uint32_t last = std::uint32_t(p_.transfers.size() - 1);
+    p_.actors[std::size_t(source)].code.push_back(Send{last});
+    p_.actors[std::size_t(target)].code.push_back(Receive{last});
+  }
+
+  // Actors whose tasks read the parameter.
+  std::vector<int> users_of(std::uint32_t param) const {
+    std::vector<int> users;
+    for (std::uint32_t t = 0; t < s_.tasks.size(); ++t)
+      for (const Binding& b : s_.tasks[t].inputs)
+        if (b == Binding{Place::param, param} && actor_of_task_[t] != everybody) users.push_back(actor_of_task_[t]);
+    std::sort(users.begin(), users.end());
+    users.erase(std::unique(users.begin(), users.end()), users.end());
+    return users;
   }
 
   Program& p_;
-  int actor_;
+  const Step& s_;
+  const LowerOptions& options_;
   TaskIndex index_;
-  std::vector<bool> ran_;
   std::vector<std::vector<int>> pieces_;  // per stage
+  std::vector<int> actor_of_task_;
+  std::vector<std::vector<bool>> ran_;             // per actor, per task
+  std::vector<std::unordered_set<u64>> received_;  // per actor: (value, microbatch)
+  std::map<std::pair<std::string, int>, std::uint32_t> routes_;
+  std::map<std::tuple<std::uint32_t, int, int>, std::uint32_t> transfers_;
 };
 
 }  // namespace
@@ -106,20 +239,33 @@ Program lower(std::shared_ptr<const Step> step, const Schedule& schedule, std::v
             .rows = options.rows};
   p.calls = fuse_all(*p.step);
   p.actors.resize(schedule.rows.size());
-  for (int a = 0; a < int(p.actors.size()); ++a) {
-    Lowering(p, a).run();
-    plan_memory(p, a, options);
-  }
+  Lowering(p, options).run();
+  for (int a = 0; a < int(p.actors.size()); ++a) plan_memory(p, a);
   refuse(verify(p));
   return p;
+}
+
+int Program::owner_of(std::uint32_t param) const {
+  for (const Accumulator& a : step->accumulators)
+    if (a.param == param) return actor_of(a.piece);
+  for (const Task& t : step->tasks)  // frozen: whoever reads it first
+    if (t.part == Part::F &&
+        std::find(t.inputs.begin(), t.inputs.end(), Binding{Place::param, param}) != t.inputs.end())
+      return actor_of(t.piece);
+  return 0;
+}
+
+std::vector<int> Program::pieces_per_stage() const {
+  std::vector<int> n(std::size_t(stage_of.back()) + 1, 0);
+  for (int s : stage_of) ++n[std::size_t(s)];
+  return n;
 }
 
 u64 Program::hash() const {
   u64 h = hash_of(schedule.hash(), microbatches, states);
   for (const Task& t : step->tasks) hash_into(h, t.body->hash());
   for (const ActorProgram& a : actors) {
-    for (const Instruction& i : a.code)
-      if (const Run* r = std::get_if<Run>(&i)) hash_into(h, hash_of(r->task, r->microbatch, r->overwrite));
+    for (const Instruction& i : a.code) std::visit([&](const auto& x) { hash_into(h, hash_instruction(x)); }, i);
     for (const Slot& s : a.slots) hash_into(h, hash_of(s.arena, s.offset));
   }
   return h;

@@ -15,20 +15,24 @@ u64 aligned(u64 n) { return (n + 63) / 64 * 64; }
 
 class Planner {
  public:
-  Planner(Program& p, int actor, const LowerOptions& options)
-      : p_(p), s_(*p.step), a_(p.actors[std::size_t(actor)]), options_(options) {}
+  Planner(Program& p, int actor) : p_(p), s_(*p.step), a_(p.actors[std::size_t(actor)]) {}
 
   void run() {
     persistent();
     std::size_t scratch = 0;
     i64 clock = 0;
     for (Instruction& i : a_.code) {
-      Run& r = std::get<Run>(i);
-      const Calls& calls = *p_.calls[r.task];
-      r.args = std::uint32_t(a_.slots.size());
-      for (std::uint32_t b = 0; b < calls.buffers.size(); ++b) bind(r, calls, b, clock);
-      scratch = std::max(scratch, calls.scratch);
-      clock += std::max<i64>(1, i64(calls.calls.size()));
+      if (Run* r = std::get_if<Run>(&i)) {
+        const Calls& calls = *p_.calls[r->task];
+        r->args = std::uint32_t(a_.slots.size());
+        for (std::uint32_t b = 0; b < calls.buffers.size(); ++b) bind(*r, calls, b, clock);
+        scratch = std::max(scratch, calls.scratch);
+        clock += std::max<i64>(1, i64(calls.calls.size()));
+      } else if (const Send* send = std::get_if<Send>(&i)) {
+        transfer(p_.transfers[send->transfer], true, clock++);
+      } else {
+        transfer(p_.transfers[std::get<Receive>(i).transfer], false, clock++);
+      }
     }
     place_activations();
     a_.bytes[std::size_t(Arena::scratch)] = aligned(scratch);
@@ -46,7 +50,9 @@ class Planner {
   void persistent() {
     std::map<Binding, bool> used;
     for (const Instruction& i : a_.code) {
-      const Task& t = s_.tasks[std::get<Run>(i).task];
+      const Run* r = std::get_if<Run>(&i);
+      if (!r) continue;
+      const Task& t = s_.tasks[r->task];
       for (const auto* list : {&t.inputs, &t.outputs})
         for (const Binding& b : *list) used[b] = true;
     }
@@ -71,8 +77,9 @@ class Planner {
     a_.state_at.assign(s_.params.size(), {});
     for (std::uint32_t i = 0; i < s_.params.size(); ++i)
       for (int k = 0; k < p_.states; ++k)
-        a_.state_at[i].push_back(
-            options_.trainable[i] && a_.param_at[i] != absent ? take(Arena::state, s_.bytes(s_.params[i])) : absent);
+        a_.state_at[i].push_back(used.contains({Place::state, i * std::uint32_t(p_.states) + std::uint32_t(k)})
+                                     ? take(Arena::state, s_.bytes(s_.params[i]))
+                                     : absent);
   }
 
   Slot persistent_slot(const Binding& b, std::uint32_t microbatch) const {
@@ -130,8 +137,27 @@ class Planner {
     }
   }
 
+  // A value lives on its sender until it is sent, and on its receiver from when it is received.
+  void transfer(Transfer& t, bool sending, i64 clock) {
+    const auto end = [&](std::size_t k) -> Slot& { return sending ? t.pieces[k].from : t.pieces[k].to; };
+    if (t.value != ~0u) {
+      const auto [it, fresh] = live_.try_emplace((u64(t.value) << 32) | t.microbatch, lives_.size());
+      if (fresh) {
+        lives_.push_back({t.pieces[0].bytes, clock, clock});
+        owners_.push_back({});
+      }
+      lives_[it->second].last = std::max(lives_[it->second].last, clock);
+      ends_.push_back({&end(0), it->second});
+    } else if (t.squares.empty()) {
+      end(0) = persistent_slot(t.what, 0);
+    } else {
+      for (std::size_t k = 0; k < t.squares.size(); ++k) end(k) = persistent_slot({Place::square, t.squares[k]}, 0);
+    }
+  }
+
   void place_activations() {
     const Packing packing = pack(lives_);
+    for (const auto& [slot, live] : ends_) *slot = {Arena::activations, packing.offsets[live]};
     for (std::size_t i = 0; i < lives_.size(); ++i)
       for (std::uint32_t slot : owners_[i]) a_.slots[slot] = {Arena::activations, packing.offsets[i]};
     a_.bytes[std::size_t(Arena::activations)] = packing.bytes;
@@ -141,15 +167,15 @@ class Planner {
   Program& p_;
   const Step& s_;
   ActorProgram& a_;
-  const LowerOptions& options_;
   std::vector<Lifetime> lives_;
-  std::vector<std::vector<std::uint32_t>> owners_;  // slots of each
-  std::unordered_map<u64, std::size_t> live_;       // (value, microbatch) -> index into lives_
+  std::vector<std::vector<std::uint32_t>> owners_;   // slots of each
+  std::unordered_map<u64, std::size_t> live_;        // (value, microbatch) -> index into lives_
+  std::vector<std::pair<Slot*, std::size_t>> ends_;  // of transfers, with what they carry
 };
 
 }  // namespace
 
-void plan_memory(Program& p, int actor, const LowerOptions& options) { Planner(p, actor, options).run(); }
+void plan_memory(Program& p, int actor) { Planner(p, actor).run(); }
 
 std::string_view name_of(Arena a) {
   constexpr std::string_view names[] = {"params", "gradients", "state", "inputs", "results", "activations", "scratch"};
@@ -196,13 +222,72 @@ std::string Program::memory_str() const {
   return table(rows) + "\n" + tasks_str(*this);
 }
 
+namespace {
+std::string instruction_str(const Program& p, const Instruction& i) {
+  if (const Run* r = std::get_if<Run>(&i)) {
+    const Task& t = p.step->tasks[r->task];
+    return fmt::format("run {}{} microbatch {}{}", name_of(t.part), t.piece, r->microbatch,
+                       r->overwrite ? "" : " accumulate");
+  }
+  const bool sending = std::holds_alternative<Send>(i);
+  const Transfer& t = p.transfers[sending ? std::get<Send>(i).transfer : std::get<Receive>(i).transfer];
+  const Route& r = p.routes[t.route];
+  const std::string microbatch = t.value != ~0u ? fmt::format(" microbatch {}", t.microbatch) : "";
+  return fmt::format("{} {} {} {}{}, {}", sending ? "send" : "receive", r.name, sending ? "to" : "from",
+                     sending ? r.target : r.source, microbatch, human_bytes(double(r.bytes)));
+}
+}  // namespace
+
+namespace {
+// Plays the program with counters instead of messages. Routes are first in first out and have one sender and one
+// receiver, so whether anybody gets stuck does not depend on timing: one play decides it, over two steps.
+std::vector<Fault> play(const Program& p) {
+  std::vector<u64> sent(p.routes.size(), 0), taken(p.routes.size(), 0);
+  std::vector<std::size_t> at(p.actors.size(), 0);
+  const auto end = [&](std::size_t a) { return 2 * p.actors[a].code.size(); };
+  const auto next = [&](std::size_t a) -> const Instruction& {
+    return p.actors[a].code[at[a] % p.actors[a].code.size()];
+  };
+  const auto step = [&](std::size_t a) {
+    if (const Send* s = std::get_if<Send>(&next(a))) {
+      const std::uint32_t r = p.transfers[s->transfer].route;
+      if (sent[r] - taken[r] >= u64(p.routes[r].capacity)) return false;
+      ++sent[r];
+    } else if (const Receive* v = std::get_if<Receive>(&next(a))) {
+      const std::uint32_t r = p.transfers[v->transfer].route;
+      if (sent[r] == taken[r]) return false;
+      ++taken[r];
+    }
+    ++at[a];
+    return true;
+  };
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t a = 0; a < p.actors.size(); ++a)
+      while (at[a] < end(a) && step(a)) moved = true;
+  }
+  std::vector<Fault> faults;
+  for (std::size_t a = 0; a < p.actors.size(); ++a)
+    if (at[a] < end(a))
+      faults.push_back(fault(fmt::format("program, actor {}", a), "give the schedule another order",
+                             "waits forever at instruction {}: {}", at[a] % p.actors[a].code.size(),
+                             instruction_str(p, next(a))));
+  for (std::size_t r = 0; r < p.routes.size(); ++r)
+    if (faults.empty() && sent[r] != taken[r])
+      faults.push_back(fault("program", "", "route '{}' is not empty at the end of a step", p.routes[r].name));
+  return faults;
+}
+}  // namespace
+
 // Every argument of every run lies inside its arena, and buffers that are alive together do not overlap.
 std::vector<Fault> verify(const Program& p) {
-  std::vector<Fault> faults;
+  std::vector<Fault> faults = play(p);
   for (std::size_t a = 0; a < p.actors.size(); ++a) {
     const ActorProgram& actor = p.actors[a];
     for (const Instruction& i : actor.code) {
-      const Run& r = std::get<Run>(i);
+      const Run* run = std::get_if<Run>(&i);
+      if (!run) continue;
+      const Run& r = *run;
       const Calls& calls = *p.calls[r.task];
       for (std::size_t b = 0; b < calls.buffers.size(); ++b) {
         if (calls.buffers[b].first < 0) continue;
@@ -221,10 +306,7 @@ std::string Program::str() const {
   for (std::size_t a = 0; a < actors.size(); ++a) {
     text += fmt::format("actor {}: {} instructions\n", a, actors[a].code.size());
     for (const Instruction& i : actors[a].code) {
-      const Run& r = std::get<Run>(i);
-      const Task& t = step->tasks[r.task];
-      text += fmt::format("  run {}{} microbatch {}{}\n", name_of(t.part), t.piece, r.microbatch,
-                          r.overwrite ? "" : " accumulate");
+      text += "  " + instruction_str(*this, i) + "\n";
     }
   }
   return text;

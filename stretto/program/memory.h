@@ -5,6 +5,6 @@
 namespace stretto {
 
 // Fills in slots, arena sizes and addresses of p.actors[actor], whose code is complete.
-void plan_memory(Program& p, int actor, const LowerOptions&);
+void plan_memory(Program& p, int actor);
 
 }  // namespace stretto

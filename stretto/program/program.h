@@ -41,7 +41,33 @@ struct Run {
   bool overwrite = true;       // the first of the step for this task: accumulators are written, not added to
   std::uint32_t action = ~0u;  // which action of the actor's row it belongs to; none for prologue and epilogue
 };
-using Instruction = std::variant<Run>;
+// Messages between actors. A route carries the same things again and again, first in first out: one value to one actor,
+// or a step's gradients, squared norms or new parameters. Sending copies into the route, receiving copies out of it.
+struct Piece {
+  Slot from, to;  // on the sender and on the receiver
+  u64 bytes = 0;
+};
+struct Transfer {
+  std::uint32_t route = 0;
+  std::vector<Piece> pieces;
+  // What it carries: one instance of a value, a whole parameter or accumulator, or squared norms of parameters.
+  std::uint32_t value = ~0u, microbatch = 0;
+  Binding what = {};
+  std::vector<std::uint32_t> squares = {};
+};
+struct Route {
+  int source = 0, target = 0;
+  u64 bytes = 0;
+  int capacity = 1;  // messages that may be under way
+  std::string name;
+};
+struct Send {
+  std::uint32_t transfer = 0;
+};
+struct Receive {  // waits
+  std::uint32_t transfer = 0;
+};
+using Instruction = std::variant<Run, Send, Receive>;
 
 struct ActorProgram {
   std::vector<Instruction> code;
@@ -60,17 +86,22 @@ struct Program {
   Schedule schedule;
   std::vector<int> stage_of;  // per piece
   std::vector<ActorProgram> actors;
+  std::vector<Route> routes;
+  std::vector<Transfer> transfers;
   int microbatches = 1, states = 0;
   i64 rows = 1;  // of the batch, per microbatch: random numbers are drawn by global row
+  int actor_of(int piece) const { return schedule.actor_of[0][std::size_t(stage_of[std::size_t(piece)])]; }
+  int owner_of(std::uint32_t param) const;  // the actor that updates it; others hold copies
+  std::vector<int> pieces_per_stage() const;
   u64 hash() const;
   std::string str() const;         // instructions per actor
   std::string memory_str() const;  // bytes per actor and arena, and per task of one microbatch
 };
 
 struct LowerOptions {
-  int states = 0;               // optimizer states per trainable parameter
-  std::vector<bool> trainable;  // per parameter
-  i64 rows = 1;                 // of the batch, per microbatch
+  int states = 0;    // optimizer states per trainable parameter
+  int capacity = 1;  // of routes between stages; at least the smallest the schedule works with
+  i64 rows = 1;      // of the batch, per microbatch
 };
 Program lower(std::shared_ptr<const Step>, const Schedule&, std::vector<int> stage_of, const LowerOptions&);
 

@@ -41,7 +41,14 @@ void Worker::prepare() {
 }
 
 void Worker::run(i64 step) {
-  for (const Instruction& i : program().code) execute(std::get<Run>(i), step);
+  for (const Instruction& i : program().code) {
+    if (const Run* r = std::get_if<Run>(&i))
+      execute(*r, step);
+    else if (const Send* s = std::get_if<Send>(&i))
+      options_.transport->send(program_->transfers[s->transfer], arenas_);
+    else
+      options_.transport->receive(program_->transfers[std::get<Receive>(i).transfer], arenas_);
+  }
 }
 
 void Worker::execute(const Run& r, i64 step) {

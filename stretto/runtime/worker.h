@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "stretto/comm/transport.h"
 #include "stretto/kernels/device.h"
 #include "stretto/program/program.h"
 
@@ -23,8 +24,9 @@ struct KernelTime {  // time spent in one kernel call of one task, over all its 
 
 struct WorkerOptions {
   u64 seed = 0;
-  bool profile = false;                          // time every kernel call
-  std::array<std::byte*, arena_count> shared{};  // arenas to use instead of new ones (evaluation shares parameters)
+  bool profile = false;            // time every kernel call
+  Transport* transport = nullptr;  // needed when there are several actors
+  ArenaBases shared{};             // arenas to use instead of new ones (evaluation shares parameters)
 };
 
 class Worker {
@@ -61,7 +63,7 @@ class Worker {
   int actor_;
   WorkerOptions options_;
   std::unique_ptr<Device> device_;
-  std::array<std::byte*, arena_count> arenas_{};
+  ArenaBases arenas_{};
   std::vector<std::byte*> addresses_;  // of program().slots
   std::vector<PreparedBody> bodies_;
   std::vector<std::uint32_t> body_of_;  // task -> body

@@ -10,8 +10,10 @@
 namespace stretto {
 namespace {
 
+constexpr u64 absent = ~u64(0);
+
 // Checks a batch against what the program declares and copies it into the input arena.
-void load_batch(const Compiled& c, Worker& w, const Batch& batch) {
+void load_batch(const Compiled& c, Engine& e, const Batch& batch) {
   std::vector<std::string> names;
   for (const CompiledInput& in : c.inputs) names.push_back(in.name);
   for (const auto& [name, array] : batch)
@@ -32,12 +34,14 @@ void load_batch(const Compiled& c, Worker& w, const Batch& batch) {
       throw Error("batch", "input '{}' is {} and should be {}", in.name, it->second.str(),
                   (Array{in.dtype, expect, {}}).str())
           .hint("a batch holds the rows of the whole step, all microbatches together");
-    const u64 at = w.program().input_at[i];
-    if (at == ~u64(0)) continue;  // no task reads it
     if (!in.dims.empty() && in.dims[0].name != c.batch)
       throw Error("batch", "input '{}' does not start with the batch dim '{}'", in.name, c.batch)
           .hint("put the batch dim first: t.input(\"{}\", {{{}, ...}})", in.name, c.batch);
-    std::memcpy(w.arena(Arena::inputs) + at, it->second.bytes.data(), it->second.bytes.size());
+    for (int a = 0; a < e.actors(); ++a) {
+      const u64 at = e.worker(a).program().input_at[i];
+      if (at != absent)
+        std::memcpy(e.worker(a).arena(Arena::inputs) + at, it->second.bytes.data(), it->second.bytes.size());
+    }
   }
 }
 
@@ -47,26 +51,31 @@ double read_scalar(const std::byte* p, DType t) {
   return double(*reinterpret_cast<const std::int32_t*>(p));
 }
 
-void set_scalar(const Compiled& c, Worker& w, std::string_view name, double value) {
+void set_scalar(const Compiled& c, Engine& e, std::string_view name, double value) {
   const int i = c.scalar(name);
   if (i < 0) return;
-  const u64 at = w.program().scalar_at[std::size_t(i)];
-  if (at != ~u64(0)) std::memcpy(w.arena(Arena::results) + at, &value, sizeof value);
+  for (int a = 0; a < e.actors(); ++a) {
+    const u64 at = e.worker(a).program().scalar_at[std::size_t(i)];
+    if (at != absent) std::memcpy(e.worker(a).arena(Arena::results) + at, &value, sizeof value);
+  }
 }
 
-double get_scalar(const Compiled& c, const Worker& w, std::string_view name) {
-  const u64 at = w.program().scalar_at[std::size_t(c.scalar(name))];
-  return read_scalar(w.arena(Arena::results) + at, f64);
+double get_scalar(const Compiled& c, const Engine& e, std::string_view name) {
+  const u64 at = e.worker(0).program().scalar_at[std::size_t(c.scalar(name))];
+  return read_scalar(e.worker(0).arena(Arena::results) + at, f64);
 }
 
 // Outputs are kept per microbatch and added in ascending order: no schedule changes the sum.
-StepResult read_results(const Compiled& c, const Worker& w) {
+StepResult read_results(const Compiled& c, const Engine& e) {
   StepResult r;
   const Step& s = *c.program->step;
   const auto value = [&](std::uint32_t output, int m, i64 element) {
     const StepOutput& o = s.outputs[output];
-    const u64 at = w.program().output_at[output] + o.bytes * u64(m) + size_of(o.type.dtype) * u64(element);
-    return read_scalar(w.arena(Arena::results) + at, o.type.dtype);
+    int actor = 0;  // the first that has it: an output of a stage has one home, counts are the same everywhere
+    while (e.worker(actor).program().output_at[output] == absent) ++actor;
+    const u64 at =
+        e.worker(actor).program().output_at[output] + o.bytes * u64(m) + size_of(o.type.dtype) * u64(element);
+    return read_scalar(e.worker(actor).arena(Arena::results) + at, o.type.dtype);
   };
   const int n = c.training.microbatches;
   for (const CompiledTerm& t : c.terms) {
@@ -98,23 +107,27 @@ std::string StepResult::str() const {
 
 Trainer::Trainer(Compiled compiled, RunOptions options)
     : compiled_(std::move(compiled)),
-      worker_(compiled_.program, 0, {.seed = compiled_.training.seed, .profile = options.profile}) {
-  for (std::size_t i = 0; i < compiled_.params.size(); ++i)
-    initialise(compiled_.params[i], compiled_.training.seed,
-               worker_.arena(Arena::params) + worker_.program().param_at[i]);
+      engine_(std::make_unique<Engine>(compiled_.program,
+                                       WorkerOptions{.seed = compiled_.training.seed, .profile = options.profile})) {
+  for (int a = 0; a < engine_->actors(); ++a) {
+    const Worker& w = engine_->worker(a);
+    for (std::size_t i = 0; i < compiled_.params.size(); ++i)
+      if (w.program().param_at[i] != absent)
+        initialise(compiled_.params[i], compiled_.training.seed, w.arena(Arena::params) + w.program().param_at[i]);
+  }
 }
 
 StepResult Trainer::step(const Batch& batch) {
-  load_batch(compiled_, worker_, batch);
+  load_batch(compiled_, *engine_, batch);
   const double lr = compiled_.optimizer.lr(step_ + 1);
-  set_scalar(compiled_, worker_, "lr", lr);
-  set_scalar(compiled_, worker_, "step", double(step_ + 1));
-  worker_.run(step_ + 1);
+  set_scalar(compiled_, *engine_, "lr", lr);
+  set_scalar(compiled_, *engine_, "step", double(step_ + 1));
+  engine_->run(step_ + 1);
   ++step_;
-  StepResult r = read_results(compiled_, worker_);
+  StepResult r = read_results(compiled_, *engine_);
   r.step = step_;
   r.lr = lr;
-  r.grad_norm = get_scalar(compiled_, worker_, "grad_norm");
+  r.grad_norm = get_scalar(compiled_, *engine_, "grad_norm");
   return r;
 }
 
@@ -124,17 +137,15 @@ StepResult Trainer::evaluate(const Batch& batch, const std::map<std::string, i64
     Evaluation e;
     Training t = compiled_.training;
     if (sizes.contains(compiled_.batch)) t.microbatches = 1;
-    e.compiled = compile_forward(compiled_.model, t, compiled_.parallel, sizes);
-    WorkerOptions o{.seed = t.seed};
-    o.shared[std::size_t(Arena::params)] = worker_.arena(Arena::params);
-    STRETTO_ASSERT(e.compiled.program->actors[0].param_at == worker_.program().param_at,
-                   "evaluation finds parameters elsewhere");
-    e.worker = std::make_unique<Worker>(e.compiled.program, 0, o);
+    Parallel parallel = compiled_.parallel;
+    parallel.stages = compiled_.program->pieces_per_stage();  // where training has cut: parameters stay where they are
+    e.compiled = compile_forward(compiled_.model, t, parallel, sizes);
+    e.engine = std::make_unique<Engine>(e.compiled.program, WorkerOptions{.seed = t.seed}, engine_.get());
     it = evaluations_.emplace(sizes, std::move(e)).first;
   }
-  load_batch(it->second.compiled, *it->second.worker, batch);
-  it->second.worker->run(step_);
-  StepResult r = read_results(it->second.compiled, *it->second.worker);
+  load_batch(it->second.compiled, *it->second.engine, batch);
+  it->second.engine->run(step_);
+  StepResult r = read_results(it->second.compiled, *it->second.engine);
   r.step = step_;
   return r;
 }
@@ -151,16 +162,21 @@ std::size_t Trainer::param_index(std::string_view name) const {
                        : fmt::format("there are {}, the first is '{}'", names.size(), names.empty() ? "" : names[0]));
 }
 
+const Worker& Trainer::owner(std::size_t param) const {
+  return engine_->worker(compiled_.program->owner_of(std::uint32_t(param)));
+}
+
 Array Trainer::parameter(std::string_view name) const {
   const std::size_t i = param_index(name);
-  return read_logical(compiled_.params[i], worker_.arena(Arena::params) + worker_.program().param_at[i]);
+  return read_logical(compiled_.params[i], owner(i).arena(Arena::params) + owner(i).program().param_at[i]);
 }
 
 Array Trainer::gradient(std::string_view name) const {
-  const CompiledParam& p = compiled_.params[param_index(name)];
+  const std::size_t i = param_index(name);
+  const CompiledParam& p = compiled_.params[i];
   if (p.accumulators.empty())
     throw Error("gradient", "parameter '{}' is not trained", name).hint("it was declared with trainable = false");
-  return read_logical(p, worker_.arena(Arena::gradients) + worker_.program().accumulator_at[p.accumulators[0]]);
+  return read_logical(p, owner(i).arena(Arena::gradients) + owner(i).program().accumulator_at[p.accumulators[0]]);
 }
 
 Array Trainer::state(std::string_view name, std::string_view which) const {
@@ -171,12 +187,16 @@ Array Trainer::state(std::string_view name, std::string_view which) const {
     throw Error("state", "parameter '{}' has no optimizer state '{}'", name, which)
         .hint("the states of {} are: {}", compiled_.optimizer.name, join(names, ", "));
   return read_logical(compiled_.params[i],
-                      worker_.arena(Arena::state) + worker_.program().state_at[i][std::size_t(it - names.begin())]);
+                      owner(i).arena(Arena::state) + owner(i).program().state_at[i][std::size_t(it - names.begin())]);
 }
 
 void Trainer::set_parameter(std::string_view name, const Array& a) {
   const std::size_t i = param_index(name);
-  write_logical(compiled_.params[i], a, worker_.arena(Arena::params) + worker_.program().param_at[i]);
+  for (int k = 0; k < engine_->actors(); ++k) {  // copies on other actors too
+    const Worker& w = engine_->worker(k);
+    if (w.program().param_at[i] != absent)
+      write_logical(compiled_.params[i], a, w.arena(Arena::params) + w.program().param_at[i]);
+  }
 }
 
 u64 Trainer::parameters_hash() const {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "stretto/compile/compile.h"
-#include "stretto/runtime/worker.h"
 #include "stretto/base/array.h"
+#include "stretto/compile/compile.h"
+#include "stretto/runtime/engine.h"
 
 namespace stretto {
 
@@ -43,17 +43,18 @@ class Trainer {
 
   const Compiled& compiled() const { return compiled_; }
   i64 steps_done() const { return step_; }
-  std::vector<KernelTime> profile() const { return worker_.profile(); }
+  std::vector<KernelTime> profile(int actor = 0) const { return engine_->worker(actor).profile(); }
 
  private:
   struct Evaluation {
     Compiled compiled;
-    std::unique_ptr<Worker> worker;
+    std::unique_ptr<Engine> engine;
   };
   std::size_t param_index(std::string_view name) const;
+  const Worker& owner(std::size_t param) const;
 
   Compiled compiled_;
-  Worker worker_;
+  std::unique_ptr<Engine> engine_;
   std::map<std::map<std::string, i64>, Evaluation> evaluations_;
   i64 step_ = 0;
 };

@@ -17,7 +17,7 @@ std::vector<Live> recount(const Program& p) {
   i64 clock = 0;
   const ActorProgram& a = p.actors[0];
   for (const Instruction& i : a.code) {
-    const Run& r = std::get<Run>(i);
+    const Run& r = std::get<Run>(i);  // one actor: no messages
     const Calls& calls = *p.calls[r.task];
     const Task& task = p.step->tasks[r.task];
     for (std::size_t b = 0; b < calls.buffers.size(); ++b) {

@@ -1,5 +1,6 @@
 #include "stretto/kernels/device.h"
 
+#include <cblas.h>
 #include <sys/mman.h>
 
 #include <cstring>
@@ -54,6 +55,9 @@ class CpuDevice : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> cpu_device() { return std::make_unique<CpuDevice>(); }
+std::unique_ptr<Device> cpu_device() {
+  openblas_set_num_threads(1);  // one rank, one core
+  return std::make_unique<CpuDevice>();
+}
 
 }  // namespace stretto

@@ -1,0 +1,46 @@
+// All actors of a program, one thread each; a program with one actor runs on the caller's thread.
+//
+//   Engine engine(program, {.seed = 1});
+//   engine.run(step);          // an error in one actor stops all and is rethrown here
+#pragma once
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "stretto/comm/transport.h"
+#include "stretto/runtime/worker.h"
+
+namespace stretto {
+
+class Engine {
+ public:
+  // `shared`: an engine whose parameters this one uses (evaluation); it has the same actors.
+  Engine(std::shared_ptr<const Program>, WorkerOptions, const Engine* shared = nullptr);
+  ~Engine();
+  Engine(const Engine&) = delete;
+
+  void run(i64 step);
+  int actors() const { return int(workers_.size()); }
+  Worker& worker(int actor) { return *workers_[std::size_t(actor)]; }
+  const Worker& worker(int actor) const { return *workers_[std::size_t(actor)]; }
+
+ private:
+  void serve(int actor);
+  void run_actor(int actor, i64 step);
+
+  std::unique_ptr<Transport> transport_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::thread> threads_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  u64 round_ = 0;    // steps started
+  int running_ = 0;  // actors that have not finished this one
+  i64 step_ = 0;
+  bool quit_ = false;
+  std::exception_ptr failure_;  // the first; afterwards the engine is dead
+};
+
+}  // namespace stretto
