@@ -1,0 +1,257 @@
+// RUN.toml -> RunConfig, with every mistake in it.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "stretto/base/text.h"
+#include "stretto/config/keys.h"
+#include "stretto/models/family.h"
+#include "stretto/models/hf.h"
+
+namespace stretto {
+namespace {
+
+// Keys of what this version cannot do. `nothing`: the value that asks for
+// nothing; null where there is none.
+struct Later {
+  std::string_view section, key;
+  Field nothing;
+  std::string_view why;
+};
+const std::vector<Later>& later() {
+  constexpr std::string_view one_rank = "this version trains on one rank";
+  static const std::vector<Later> all{
+      {"data", "tokenizer", "bytes", "this version reads text as bytes"},
+      {"data", "weights", {}, "this version reads its files one after the other"},
+      {"train", "exact", false, one_rank},
+      {"parallel", "pipe", 1, one_rank},
+      {"parallel", "data", 1, one_rank},
+      {"parallel", "tensor", 1, one_rank},
+      {"parallel", "expert", 1, one_rank},
+      {"parallel", "context", 1, one_rank},
+      {"parallel", "sequence", false, one_rank},
+      {"parallel", "zero", 0, one_rank},
+      {"parallel", "layout", {}, one_rank},
+      {"parallel", "schedule", "1f1b", one_rank},
+      {"parallel", "chunks", 1, one_rank},
+      {"parallel", "stages", {}, one_rank},
+      {"parallel", "recompute", "none", "this version keeps all activations"},
+      {"parallel", "device", "cpu", "this version computes on the CPU"},
+      {"parallel", "link", {}, one_rank},
+      {"parallel", "timeout", {}, one_rank},
+      {"checkpoint", "every", 0, "this version writes no checkpoints"},
+      {"checkpoint", "keep", {}, "this version writes no checkpoints"},
+      {"log", "timeline", false, "this version measures no timeline"},
+  };
+  return all;
+}
+
+void refuse_later(FieldReader& root) {
+  for (const Later& l : later()) {
+    FieldReader section = root.section(l.section);
+    const Field* field = section.raw(l.key);
+    if (!field || (!l.nothing.is_null() && field->str() == l.nothing.str())) continue;
+    section.fail_hint(l.key, std::string(l.why),
+                      l.nothing.is_null() ? "leave it out" : fmt::format("leave it out or write {}", l.nothing.str()));
+  }
+}
+
+// Reads keys into a section and remembers whether all of them were right.
+class Reading {
+ public:
+  explicit Reading(FieldReader& reader) : reader_(reader) {}
+  template <class T, class... R>
+  void operator()(std::string_view key, T& value, R... range) {
+    const bool there = reader_.has(key);
+    right_ = (reader_.read(key, value, range...) || !there) && right_;
+  }
+  template <class T>
+  void operator()(std::string_view key, T& value, const Choices<T>& choices) {
+    std::vector<std::string> known;
+    for (const auto& c : choices) known.emplace_back(c.first);
+    const bool there = reader_.has(key);
+    const auto chosen = reader_.choose_index(key, known);
+    if (chosen) value = choices[*chosen].second;
+    right_ = (chosen || !there) && right_;
+  }
+  bool right() const { return right_; }
+
+ private:
+  FieldReader& reader_;
+  bool right_ = true;
+};
+
+class RunReader {
+ public:
+  RunReader(const Field& root, std::string name) : root_(root) { run_.log.name = std::move(name); }
+
+  RunConfig read() {
+    read_model();
+    read_data();
+    read_train();
+    read_optimizer();
+    FieldReader log = root_.section("log");
+    keys_of(run_.log, Reading(log));
+    if (run_.log.name.empty() || run_.log.name.find('/') != std::string::npos)
+      log.fail("name", "must be a plain name, without '/'");
+    refuse_later(root_);
+    std::vector<Fault> faults = root_.faults();
+    faults.insert(faults.end(), faults_.begin(), faults_.end());
+    refuse(std::move(faults));
+    return run_;
+  }
+
+ private:
+  void fault(FieldReader& section, std::string_view key, std::string what, std::string hint) {
+    faults_.push_back({section.where(key), fmt::format("key '{}.{}': {}", section.path(), key, what), std::move(hint)});
+  }
+
+  // A mistake that a function of the library found, at the place of the key
+  // that led to it.
+  void fault(FieldReader& section, std::string_view key, const Error& e) {
+    for (const Fault& f : e.faults()) fault(section, key, f.what, f.hint);
+  }
+
+  // What `preset`, `config` or `from` says; the other keys are read over it.
+  void read_base(FieldReader& section, ModelConfig& config) {
+    std::vector<std::string> given;
+    for (const std::string_view key : {"preset", "config", "from"}) {
+      std::string value;
+      if (!section.read(key, value)) continue;
+      given.push_back(fmt::format("'{}'", key));
+      if (given.size() > 1) continue;
+      try {
+        if (key == "preset")
+          config = preset(value);
+        else
+          config = read_hf_config(value).config;
+        if (key == "from") run_.model.from = value;
+      } catch (const Error& e) {
+        fault(section, key, e);
+        right_ = false;
+      }
+    }
+    if (given.size() > 1)
+      fault(section, "preset", fmt::format("{} are given together", join(given, " and ")), "give one of them");
+  }
+
+  void read_model() {
+    FieldReader section = root_.section("model");
+    ModelConfig c;
+    read_base(section, c);
+    const ModelConfig base = c;
+    Reading reading(section);
+    keys_of(c, reading);
+    FieldReader rope = section.section("rope_scaling");
+    Reading rope_reading(rope);
+    keys_of(c.rope_scaling, rope_reading);
+    if (!right_ || !reading.right() || !rope_reading.right()) return;
+    try {
+      c = complete(c);
+    } catch (const Error& e) {
+      return fault(section, "family", e);
+    }
+    const std::vector<Fault> wrong = validate(c);
+    for (const Fault& f : wrong) fault(section, f.where.substr(f.where.find('.') + 1), f.what, f.hint);
+    if (wrong.empty() && !run_.model.from.empty()) same_weights(section, base, c);
+    run_.model.config = c;
+  }
+
+  void same_weights(FieldReader& section, const ModelConfig& stored, const ModelConfig& asked) {
+    const auto shapes = [](const ModelConfig& c) {
+      std::vector<std::pair<std::string, std::vector<i64>>> all;
+      for (const ParamSpec& p : family_named(c.family).params(c)) all.emplace_back(p.name, p.sizes);
+      return all;
+    };
+    if (shapes(stored) != shapes(asked))
+      fault(section, "from",
+            fmt::format("the weights are those of {}, and other keys make it {}", stored.str(), asked.str()),
+            "leave those keys out, or train from scratch with 'config'");
+  }
+
+  void read_data() {
+    FieldReader section = root_.section("data");
+    DataSection& s = run_.data;
+    section.read("path", s.path);
+    const Field* validation = section.raw("validation");
+    if (validation && (validation->array() || std::holds_alternative<std::string>(validation->value)))
+      section.read("validation", s.validation_path);
+    else if (section.read("validation", s.validation, at_least(0)) && s.validation >= 1)
+      section.fail_hint("validation", "must be below 1", "give the part of the data, e.g. 0.05, or a file");
+  }
+
+  void read_train() {
+    FieldReader section = root_.section("train");
+    Reading reading(section);
+    TrainSection& s = run_.train;
+    keys_of(s, reading);
+    if (reading.right() && s.batch % s.microbatches != 0)
+      fault(section, section.has("microbatches") ? "microbatches" : "batch",
+            fmt::format("{} sequences per step cannot be cut into {} equal microbatches", s.batch, s.microbatches),
+            fmt::format("use a batch of {}", (s.batch + s.microbatches - 1) / s.microbatches * s.microbatches));
+  }
+
+  void read_optimizer() {
+    FieldReader section = root_.section("optimizer");
+    OptimizerSection& s = run_.optimizer;
+    Reading first(section);
+    std::vector<std::string_view> asked;
+    OptimizerSection probe = s;
+    keys_of(probe, [&](std::string_view key, auto& value, const auto&... limits) {
+      if (key == "name" || key == "schedule") first(key, value, limits...);
+    });
+    if (probe.name == "lion") s.lr = Lion().lr, s.betas = {Lion().beta1, Lion().beta2}, s.decay = Lion().decay;
+    if (probe.name == "sgd") s.lr = Sgd().lr, s.momentum = Sgd().momentum, s.decay = Sgd().decay;
+    s.name = probe.name;
+    s.schedule = probe.schedule;
+    Reading rest(section);
+    keys_of(s, [&](std::string_view key, auto& value, const auto&... limits) {
+      asked.push_back(key);
+      if (key != "name" && key != "schedule") rest(key, value, limits...);
+    });
+    for (const std::string_view key : {"betas", "eps", "momentum", "nesterov", "floor", "stable"}) {
+      if (std::find(asked.begin(), asked.end(), key) != asked.end() || !section.raw(key) || !first.right()) continue;
+      const bool of_schedule = key == "floor" || key == "stable";
+      section.fail_hint(key,
+                        fmt::format("{} '{}' has no {}", of_schedule ? "schedule" : "optimizer",
+                                    of_schedule ? s.schedule : s.name, key),
+                        "leave it out");
+    }
+    if (rest.right() && s.name != "sgd" && (s.betas.size() != 2 || s.betas[0] >= 1 || s.betas[1] >= 1))
+      section.fail_hint("betas", "must be two numbers from 0 up to, not including, 1", "e.g. [0.9, 0.95]");
+    if (rest.right() && s.nesterov && s.momentum == 0)
+      section.fail_hint("nesterov", "momentum is 0", "give optimizer.momentum, e.g. 0.9");
+    if (rest.right() && s.warmup > run_.train.steps)
+      fault(section, "warmup",
+            fmt::format("{} steps of warm-up are more than the run's {}", s.warmup, run_.train.steps),
+            "use a shorter warm-up or more steps");
+  }
+
+  FieldReader root_;
+  RunConfig run_;
+  std::vector<Fault> faults_;
+  bool right_ = true;  // so far, in the model's base
+};
+
+RunConfig read_fields(Field root, const std::string& name, const std::vector<std::string>& overrides) {
+  for (const std::string& o : overrides) override_field(root, o);
+  return RunReader(root, name).read();
+}
+
+std::string name_of_file(const std::string& file) {
+  const std::string stem = std::filesystem::path(file).stem().string();
+  return stem.empty() ? "run" : stem;
+}
+
+}  // namespace
+
+RunConfig read_run(const std::string& file, const std::vector<std::string>& overrides) {
+  if (file.empty()) return read_fields(Field(Field::Table{}), "run", overrides);
+  return read_fields(read_toml_file(file), name_of_file(file), overrides);
+}
+
+RunConfig parse_run(std::string_view toml, const std::string& file, const std::vector<std::string>& overrides) {
+  return read_fields(read_toml(toml, file), name_of_file(file), overrides);
+}
+
+}  // namespace stretto

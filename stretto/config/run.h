@@ -1,0 +1,90 @@
+// RUN.toml and flags as plain structs.
+//
+//   RunConfig run = read_run("run.toml", {"--train.batch=64"});
+//   Trainer trainer(compile(model_of(run), optimizer_of(run),
+//   training_of(run)));
+//
+// Every key has a default. What is misspelt, of the wrong type or impossible is
+// named with file, line and key, all of it in one Error; so is every key of
+// something that this version cannot do yet, unless it asks for nothing.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "stretto/compile/compile.h"
+#include "stretto/data/sequences.h"
+#include "stretto/models/config.h"
+#include "stretto/optim/optimizer.h"
+
+namespace stretto {
+
+struct ModelSection {
+  ModelConfig config;     // complete and valid; in the file also `preset` or
+                          // `config`, an HF config.json
+  std::string from = {};  // an HF directory: shape and first weights come from it
+  bool operator==(const ModelSection&) const = default;
+};
+
+struct DataSection {
+  std::vector<std::string> path = {"examples/data/tales.txt"};  // files or globs
+  double validation = 0;                                        // a part of the data, or in the file also:
+  std::vector<std::string> validation_path = {};                // ... files of their own
+  bool operator==(const DataSection&) const = default;
+};
+
+struct TrainSection {
+  i64 steps = 300;
+  i64 batch = 16;  // sequences per step
+  int microbatches = 1;
+  i64 seed = 1;
+  DType dtype = f32;
+  double clip = 1;           // of the global gradient norm; 0: none
+  i64 validate = 100;        // steps between validations, when there is data for it;
+                             // 0: only at the end
+  i64 validate_batches = 8;  // at most, per validation
+  bool operator==(const TrainSection&) const = default;
+};
+
+struct OptimizerSection {
+  std::string name = "adamw";
+  double lr = 3e-4, decay = 0.1;
+  std::vector<double> betas = {0.9, 0.95};  // adamw, lion
+  double eps = 1e-8;                        // adamw
+  double momentum = 0;                      // sgd
+  bool nesterov = false;                    // sgd
+  std::string schedule = "cosine";          // of the learning rate: constant cosine linear wsd
+  i64 warmup = 0;                           // steps of linear rise
+  double floor = 0.1;                       // the last rate, as a part of lr
+  double stable = 0.8;                      // wsd: where the decay starts, as a part of the run
+  bool operator==(const OptimizerSection&) const = default;
+};
+
+struct LogSection {
+  std::string name = "run";  // of the file, without .toml
+  std::string dir = {};      // the run directory; "": runs/<name>-<date and time>
+  i64 every = 10;            // steps per line
+  bool operator==(const LogSection&) const = default;
+};
+
+struct RunConfig {
+  ModelSection model;
+  DataSection data;
+  TrainSection train;
+  OptimizerSection optimizer;
+  LogSection log;
+  bool operator==(const RunConfig&) const = default;
+};
+
+// `file` "": the defaults. Overrides are "--section.key=value", later ones win.
+RunConfig read_run(const std::string& file, const std::vector<std::string>& overrides = {});
+RunConfig parse_run(std::string_view toml, const std::string& file, const std::vector<std::string>& overrides = {});
+
+// Every key with its value: reading this gives the same RunConfig again.
+std::string resolved_toml(const RunConfig&);
+
+Model model_of(const RunConfig&);
+Optimizer optimizer_of(const RunConfig&);
+Training training_of(const RunConfig&);
+CorpusOptions corpus_of(const RunConfig&);
+
+}  // namespace stretto
