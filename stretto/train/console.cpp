@@ -1,0 +1,81 @@
+#include "stretto/train/console.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "stretto/base/text.h"
+
+namespace stretto {
+namespace {
+
+int columns(std::FILE* out) {
+  winsize size{};
+  return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+}  // namespace
+
+std::string row_header() {
+  return fmt::format("{:>8} {:>10} {:>10} {:>10} {:>9} {:>10}", "step", "loss", "grad_norm", "lr", "tok/s", "mem");
+}
+
+std::string row_text(const ConsoleRow& r) {
+  std::string text = fmt::format("{:>8} {:>10.5f} {:>10.4f} {:>10.3e} {:>9.0f} {:>10}", r.step, r.loss, r.grad_norm,
+                                 r.lr, r.tokens_per_second, human_bytes(double(r.memory)));
+  if (r.validation) text += fmt::format("   validation loss {:.5f}", *r.validation);
+  return text;
+}
+
+std::string bar_text(i64 step, i64 steps, double seconds_left, int width) {
+  const double done = steps > 0 ? std::clamp(double(step) / double(steps), 0.0, 1.0) : 1;
+  const std::string words =
+      fmt::format(" {:>3.0f}%  step {}/{}  {} left", std::floor(done * 100), step, steps, human_seconds(seconds_left));
+  const int room = std::min(40, width - int(words.size()) - 2);
+  if (room < 4) return words.substr(0, std::size_t(std::max(width, 0)));
+  const int full = int(done * room);
+  return fmt::format("[{}{}{}]{}", std::string(std::size_t(full), '='), full < room ? ">" : "",
+                     std::string(std::size_t(std::max(0, room - full - 1)), ' '), words);
+}
+
+Console::Console(std::FILE* out) : out_(out), terminal_(isatty(fileno(out)) == 1) {}
+
+Console::~Console() { close(); }
+
+void Console::clear() {
+  if (drawn_) std::fputs("\r\033[K", out_);
+  drawn_ = false;
+}
+
+void Console::say(std::string_view line) {
+  clear();
+  std::fwrite(line.data(), 1, line.size(), out_);
+  std::fputc('\n', out_);
+  std::fflush(out_);
+}
+
+void Console::row(const ConsoleRow& r) {
+  if (!headed_) say(row_header());
+  headed_ = true;
+  say(row_text(r));
+}
+
+void Console::progress(i64 step, i64 steps, double seconds_left) {
+  const auto now = std::chrono::steady_clock::now();
+  if (!terminal_ || now - last_ < std::chrono::milliseconds(100)) return;
+  last_ = now;
+  clear();
+  std::fputs(bar_text(step, steps, seconds_left, columns(out_) - 1).c_str(), out_);
+  std::fflush(out_);
+  drawn_ = true;
+}
+
+void Console::close() {
+  clear();
+  std::fflush(out_);
+}
+
+}  // namespace stretto

@@ -1,0 +1,55 @@
+// What a run says while it trains: a few lines about it, one row per log
+// interval, and on a terminal a bar with the time left that is drawn again and
+// again below them.
+//
+//   Console console(stdout);
+//   console.say("model    gpt2, 4 layers");
+//   console.row({.step = 10, .loss = 3.2, ...});
+//   console.progress(12, 300, 61.5);
+//   console.close();
+#pragma once
+#include <chrono>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "stretto/base/id.h"
+
+namespace stretto {
+
+struct ConsoleRow {
+  i64 step = 0;
+  double loss = 0, grad_norm = 0, lr = 0, tokens_per_second = 0;
+  u64 memory = 0;  // bytes
+  std::optional<double> validation = {};
+};
+std::string row_header();
+std::string row_text(const ConsoleRow&);
+// "[=====>    ]  50%  step 150/300  2m05s left" in at most `width` columns.
+std::string bar_text(i64 step, i64 steps, double seconds_left, int width);
+
+class Console {
+ public:
+  explicit Console(std::FILE* out);
+  ~Console();
+  Console(const Console&) = delete;
+  Console& operator=(const Console&) = delete;
+
+  void say(std::string_view line);
+  void row(const ConsoleRow&);
+  void progress(i64 step, i64 steps,
+                double seconds_left);  // drawn at most ten times a second
+  void close();                        // takes the bar away; what follows are lines again
+
+ private:
+  void clear();
+
+  std::FILE* out_;
+  bool terminal_;
+  bool headed_ = false;  // the header of the rows has been printed
+  bool drawn_ = false;   // a bar stands on the last line
+  std::chrono::steady_clock::time_point last_{};
+};
+
+}  // namespace stretto

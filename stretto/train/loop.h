@@ -1,0 +1,31 @@
+// A whole run: data, model and optimizer as a RunConfig says, to the end or
+// until Ctrl-C.
+//
+//   RunSummary s = train(read_run("run.toml", {"--train.steps=100"}));
+#pragma once
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+
+#include "stretto/config/run.h"
+
+namespace stretto {
+
+struct RunSummary {
+  std::filesystem::path directory;  // config.toml and metrics.jsonl
+  i64 steps = 0;                    // done
+  bool stopped = false;             // by a signal, before the last step
+  double first_loss = 0, last_loss = 0;
+  std::optional<double> validation_loss = {};  // the last one
+  u64 parameters = 0;                          // hash
+};
+
+// Prints to `out`. Nothing is written before everything has been checked. A
+// loss that is not finite is an Error of kind run.
+RunSummary train(const RunConfig&, std::FILE* out = stdout);
+
+// What can be checked without training: data, model, program, memory. Returns
+// the lines that a run starts with.
+std::string check_run(const RunConfig&);
+
+}  // namespace stretto

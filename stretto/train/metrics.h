@@ -1,0 +1,27 @@
+// metrics.jsonl: one JSON object per step, with 17 significant digits, so that
+// nothing is lost. A line is in the file as soon as its step has ended.
+//
+//   MetricsFile metrics(directory / "metrics.jsonl");
+//   metrics.write({{"step", 1}, {"loss", 5.5}});
+#pragma once
+#include <cstdio>
+#include <filesystem>
+
+#include "stretto/formats/fields.h"
+
+namespace stretto {
+
+class MetricsFile {
+ public:
+  explicit MetricsFile(std::filesystem::path path);
+  ~MetricsFile();
+  MetricsFile(const MetricsFile&) = delete;
+  MetricsFile& operator=(const MetricsFile&) = delete;
+  void write(Field::Table line);  // Error when the disk is full
+
+ private:
+  std::filesystem::path path_;
+  std::FILE* file_;
+};
+
+}  // namespace stretto

@@ -1,0 +1,17 @@
+// The directory of one run: config.toml (resolved), metrics.jsonl.
+//
+//   RunConfig run = ...;
+//   run.log.dir = make_run_directory(run.log).string();
+#pragma once
+#include <filesystem>
+
+#include "stretto/config/run.h"
+
+namespace stretto {
+
+// A new directory: log.dir, or runs/<name>-<date and time>, with a number
+// behind it if that is taken. A directory that already holds a run is an Error:
+// nothing is ever written over.
+std::filesystem::path make_run_directory(const LogSection&);
+
+}  // namespace stretto

@@ -1,0 +1,199 @@
+#include "stretto/train/loop.h"
+
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <sstream>
+
+#include "stretto/formats/fields.h"
+#include "stretto/models/hf.h"
+#include "stretto/train/stop.h"
+#include "stretto/train/trainer.h"
+#include "support/files.h"
+
+namespace stretto {
+namespace {
+
+using testing::HasSubstr;
+
+struct Ran {
+  RunSummary summary;
+  std::string out;
+  std::vector<Field> metrics;
+};
+
+class Loop : public testing::Test {
+ protected:
+  Loop() {
+    std::string text;
+    for (int i = 0; i < 400; ++i) text += "the quick brown fox jumps over the lazy dog. ";
+    folder_.write("text.txt", text);
+  }
+
+  RunConfig config(std::vector<std::string> overrides = {}) const {
+    std::vector<std::string> all{"--model.layers=1",
+                                 "--model.width=32",
+                                 "--model.heads=2",
+                                 "--model.context=16",
+                                 "--train.steps=6",
+                                 "--train.batch=4",
+                                 "--log.every=2",
+                                 "--optimizer.lr=0.01",
+                                 "--data.path=" + (folder_ / "text.txt").string(),
+                                 "--log.dir=" + (folder_ / ("run" + std::to_string(runs_))).string()};
+    all.insert(all.end(), overrides.begin(), overrides.end());
+    return read_run("", all);
+  }
+
+  Ran run(std::vector<std::string> overrides = {}) {
+    ++runs_;
+    const std::string name = "out" + std::to_string(runs_);
+    std::FILE* out = std::fopen((folder_ / name).c_str(), "w");
+    Ran r;
+    r.summary = train(config(overrides), out);
+    std::fclose(out);
+    r.out = test::text_of(folder_ / name);
+    r.metrics = metrics(r.summary.directory);
+    return r;
+  }
+
+  static std::vector<Field> metrics(const std::filesystem::path& directory) {
+    std::vector<Field> all;
+    std::istringstream lines(test::text_of(directory / "metrics.jsonl"));
+    for (std::string line; std::getline(lines, line);) all.push_back(read_json(line, "metrics.jsonl"));
+    return all;
+  }
+  static double number(const Field& line, const char* key) {
+    const Field* f = line.find(key);
+    if (!f) return NAN;
+    return std::holds_alternative<i64>(f->value) ? double(std::get<i64>(f->value)) : std::get<double>(f->value);
+  }
+
+  test::Folder folder_;
+  int runs_ = 0;
+};
+
+TEST_F(Loop, TrainsAndLeavesConfigAndMetrics) {
+  const Ran r = run({"--data.validation=0.1", "--train.validate=3"});
+  EXPECT_EQ(r.summary.steps, 6);
+  EXPECT_FALSE(r.summary.stopped);
+  EXPECT_LT(r.summary.last_loss, r.summary.first_loss);
+  ASSERT_EQ(r.metrics.size(), 6u);
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(number(r.metrics[i], "step"), double(i + 1));
+    EXPECT_EQ(number(r.metrics[i], "tokens"), double(i + 1) * 64);
+    EXPECT_GT(number(r.metrics[i], "loss"), 0);
+    EXPECT_GT(number(r.metrics[i], "grad_norm"), 0);
+    EXPECT_GT(number(r.metrics[i], "lr"), 0);
+    EXPECT_GT(number(r.metrics[i], "tokens_per_second"), 0);
+    EXPECT_EQ(r.metrics[i].find("validation_loss") != nullptr, i == 2 || i == 5);
+  }
+  EXPECT_EQ(number(r.metrics[0], "loss"), r.summary.first_loss);
+  EXPECT_EQ(number(r.metrics[5], "loss"), r.summary.last_loss);
+  EXPECT_EQ(number(r.metrics[5], "validation_loss"), r.summary.validation_loss);
+  EXPECT_NEAR(*r.summary.validation_loss, r.summary.last_loss, 0.5);  // the same text, over and over
+  RunConfig asked = config({"--data.validation=0.1", "--train.validate=3"});
+  EXPECT_EQ(read_run((r.summary.directory / "config.toml").string()), asked);
+}
+
+TEST_F(Loop, SaysWhatItDoes) {
+  const Ran r = run({"--data.validation=0.1"});
+  std::istringstream in(r.out);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  ASSERT_EQ(lines.size(), 6u + 1 + 4 + 2) << r.out;
+  EXPECT_THAT(lines[0], HasSubstr("model    gpt2, 1 layers, width 32"));
+  EXPECT_THAT(lines[1], HasSubstr("text.txt, 18000 bytes; 16200 tokens to train on, 1800 to validate on"));
+  EXPECT_THAT(lines[2], HasSubstr("step     4 sequences of 16 tokens in 1 microbatch, f32"));
+  EXPECT_THAT(lines[3], HasSubstr("update   adamw, lr 0.01, cosine over 6 steps"));
+  EXPECT_THAT(lines[4], AllOf(HasSubstr("memory   "), HasSubstr(" planned: params "), HasSubstr("activations ")));
+  EXPECT_EQ(lines[5], "run      " + r.summary.directory.string());
+  EXPECT_THAT(lines[6], HasSubstr("step       loss  grad_norm         lr     tok/s        mem"));
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(std::stoi(lines[std::size_t(7 + i)]), i == 0 ? 1 : 2 * i);
+  EXPECT_THAT(lines[10], HasSubstr("validation loss"));
+  EXPECT_THAT(lines[11], testing::StartsWith("done: 6 of 6 steps"));
+  EXPECT_EQ(lines[12], fmt::format("parameters {:016x}", r.summary.parameters));
+}
+
+TEST_F(Loop, IsAFunctionOfItsConfig) {
+  const Ran a = run(), b = run(), cut = run({"--train.microbatches=2"}), other = run({"--train.seed=2"});
+  EXPECT_EQ(a.summary.parameters, b.summary.parameters);
+  EXPECT_NE(a.summary.parameters, other.summary.parameters);
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(number(a.metrics[i], "loss"), number(b.metrics[i], "loss"));
+    EXPECT_NEAR(number(a.metrics[i], "loss"), number(cut.metrics[i], "loss"), 1e-4);
+  }
+}
+
+TEST_F(Loop, ValidationDoesNotChangeTraining) {
+  folder_.write("other.txt", "something else, and long enough to hold a sequence or two of it.");
+  const Ran without = run(),
+            with = run({"--train.validate=1", "--data.validation=" + (folder_ / "other.txt").string()});
+  EXPECT_EQ(without.summary.parameters, with.summary.parameters);
+  EXPECT_FALSE(without.summary.validation_loss);
+  EXPECT_TRUE(with.summary.validation_loss);
+}
+
+TEST_F(Loop, StartsFromAHuggingFaceDirectory) {
+  const std::string model = STRETTO_TEST_DATA "/hf/gpt2/model";
+  const HfModel loaded = load_hf(model);
+  // A step so small that the weights stay what they were.
+  const Ran r = run({"--model.from=" + model, "--train.steps=1", "--optimizer.lr=1e-30", "--model.layers=2",
+                     "--model.width=64", "--model.heads=4", "--model.context=64"});
+  RunConfig c = config(
+      {"--model.from=" + model, "--model.layers=2", "--model.width=64", "--model.heads=4", "--model.context=64"});
+  Trainer expected(compile(model_of(c), optimizer_of(c), training_of(c)));
+  for (const auto& [name, weights] : loaded.weights) expected.set_parameter(name, weights);
+  EXPECT_EQ(r.summary.parameters, expected.parameters_hash());
+}
+
+TEST_F(Loop, AnInfiniteLossStopsTheRun) {
+  try {
+    run({"--optimizer.name=sgd", "--optimizer.lr=1e30", "--train.clip=0", "--optimizer.schedule=constant"});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.exit_code(), 3);
+    EXPECT_THAT(e.what(), AllOf(HasSubstr("[train] step "), HasSubstr("the loss is "), HasSubstr("lr 1e+30"),
+                                HasSubstr("hint: a smaller optimizer.lr"), HasSubstr("metrics.jsonl")));
+  }
+  EXPECT_LT(metrics(folder_ / "run1").size(), 6u);
+}
+
+TEST_F(Loop, NothingIsWrittenWhenSomethingIsWrong) {
+  for (const std::vector<std::string>& wrong :
+       {std::vector<std::string>{"--data.path=none.txt"}, {"--model.context=20000"}, {"--model.vocab=100"}}) {
+    EXPECT_THROW(run(wrong), Error);
+    EXPECT_FALSE(std::filesystem::exists(folder_ / ("run" + std::to_string(runs_)))) << wrong[0];
+  }
+}
+
+TEST_F(Loop, TheVocabularyMustHoldTheText) {
+  try {
+    check_run(config({"--model.vocab=200"}));
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(),
+                HasSubstr("has ids up to 255, and the model's vocabulary is 200; hint: use model.vocab = 256 or more"));
+  }
+}
+
+TEST(StopSignals, AreSeenAndPutBack) {
+  struct sigaction before {
+  }, after{};
+  sigaction(SIGINT, nullptr, &before);
+  {
+    const StopSignals stop;
+    EXPECT_FALSE(stop.asked());
+    std::raise(SIGINT);
+    EXPECT_TRUE(stop.asked());
+  }
+  sigaction(SIGINT, nullptr, &after);
+  EXPECT_EQ(before.sa_handler, after.sa_handler);
+  const StopSignals again;
+  EXPECT_FALSE(again.asked());
+  std::raise(SIGTERM);
+  EXPECT_TRUE(again.asked());
+}
+
+}  // namespace
+}  // namespace stretto

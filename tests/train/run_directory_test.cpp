@@ -1,0 +1,75 @@
+#include "stretto/train/run_directory.h"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+#include "stretto/formats/fields.h"
+#include "stretto/train/metrics.h"
+#include "support/files.h"
+
+namespace stretto {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::MatchesRegex;
+
+// The default directory is below the current one.
+class RunDirectory : public testing::Test {
+ protected:
+  RunDirectory() { fs::current_path(folder_.str()); }
+  ~RunDirectory() override { fs::current_path(before_); }
+  fs::path before_ = fs::current_path();
+  test::Folder folder_;
+};
+
+TEST_F(RunDirectory, HasNameAndTimeAndIsAlwaysNew) {
+  const LogSection log{.name = "mine"};
+  const std::string a = make_run_directory(log), b = make_run_directory(log), c = make_run_directory(log);
+  EXPECT_THAT(a, MatchesRegex("runs/mine-[0-9]{8}-[0-9]{6}"));
+  EXPECT_NE(a, b);
+  EXPECT_NE(b, c);
+  for (const std::string& d : {a, b, c}) EXPECT_TRUE(fs::is_empty(d));
+}
+
+TEST_F(RunDirectory, IsMadeWhereAskedAndNeverWrittenOver) {
+  const LogSection log{.dir = "deep/er/"};
+  EXPECT_EQ(make_run_directory({.dir = "deep/er/"}), fs::path("deep/er/"));
+  EXPECT_EQ(make_run_directory(log), fs::path("deep/er/"));  // still empty
+  std::ofstream("deep/er/config.toml") << "x";
+  try {
+    make_run_directory(log);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.exit_code(), 1);
+    EXPECT_THAT(e.what(),
+                HasSubstr("[log.dir] 'deep/er/' exists and is not empty; hint: choose another with --log.dir=DIR"));
+  }
+}
+
+TEST_F(RunDirectory, AFileInTheWayIsNamed) {
+  std::ofstream("file") << "x";
+  for (const char* dir : {"file", "file/below"}) {
+    try {
+      make_run_directory({.dir = dir});
+      FAIL() << dir;
+    } catch (const Error& e) {
+      EXPECT_THAT(e.what(), HasSubstr(std::string("[log.dir] cannot make the run directory '") + dir + "': "));
+    }
+  }
+}
+
+TEST_F(RunDirectory, MetricsKeepEveryDigit) {
+  const double loss = 0.1 + 0.2;
+  {
+    MetricsFile metrics("metrics.jsonl");
+    metrics.write({{"step", 1}, {"loss", loss}});
+    metrics.write({{"step", 2}, {"loss", std::numeric_limits<double>::quiet_NaN()}});
+  }
+  EXPECT_EQ(test::text_of("metrics.jsonl"), "{\"step\":1,\"loss\":0.30000000000000004}\n{\"step\":2,\"loss\":null}\n");
+  EXPECT_THROW(MetricsFile("none/metrics.jsonl"), Error);
+}
+
+}  // namespace
+}  // namespace stretto
