@@ -1,0 +1,25 @@
+#include "run_file.h"
+
+#include "stretto/base/error.h"
+
+namespace stretto::app {
+
+void RunFile::declare(CLI::App& command) {
+  command.add_option("RUN.toml", file, "the run; without it every setting has its default");
+  command.allow_extras();  // the settings, which read() looks at
+  command.footer("Any setting of RUN.toml can be given as --section.key=value, e.g. --train.steps=10.");
+}
+
+RunConfig RunFile::read(const CLI::App& command) const {
+  const std::vector<std::string> settings = command.remaining();
+  for (const std::string& s : settings) {
+    const std::size_t equals = s.find('=');
+    if (s.starts_with("--") && equals != s.npos && s.substr(0, equals).find('.') != s.npos) continue;
+    throw Error(command.get_name(), "unexpected argument '{}'", s)
+        .hint("settings are given as --section.key=value, e.g. --train.steps=10; see --help")
+        .as(Error::Kind::usage);
+  }
+  return read_run(file, settings);
+}
+
+}  // namespace stretto::app
