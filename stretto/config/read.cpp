@@ -1,7 +1,8 @@
 // RUN.toml -> RunConfig, with every mistake in it.
 #include <algorithm>
-#include <cmath>
+#include <charconv>
 #include <filesystem>
+#include <limits>
 
 #include "stretto/base/text.h"
 #include "stretto/config/keys.h"
@@ -81,6 +82,14 @@ class Reading {
   bool right_ = true;
 };
 
+// For the order of a file; what has no line comes last.
+int line_of(const Fault& f) {
+  const std::size_t colon = f.where.rfind(':');
+  int line = 0;
+  if (colon != f.where.npos) std::from_chars(f.where.data() + colon + 1, f.where.data() + f.where.size(), line);
+  return line > 0 ? line : std::numeric_limits<int>::max();
+}
+
 class RunReader {
  public:
   RunReader(const Field& root, std::string name) : root_(root) { run_.log.name = std::move(name); }
@@ -97,6 +106,8 @@ class RunReader {
     refuse_later(root_);
     std::vector<Fault> faults = root_.faults();
     faults.insert(faults.end(), faults_.begin(), faults_.end());
+    std::stable_sort(faults.begin(), faults.end(),
+                     [](const Fault& a, const Fault& b) { return line_of(a) < line_of(b); });
     refuse(std::move(faults));
     return run_;
   }
@@ -221,10 +232,6 @@ class RunReader {
       section.fail_hint("betas", "must be two numbers from 0 up to, not including, 1", "e.g. [0.9, 0.95]");
     if (rest.right() && s.nesterov && s.momentum == 0)
       section.fail_hint("nesterov", "momentum is 0", "give optimizer.momentum, e.g. 0.9");
-    if (rest.right() && s.warmup > run_.train.steps)
-      fault(section, "warmup",
-            fmt::format("{} steps of warm-up are more than the run's {}", s.warmup, run_.train.steps),
-            "use a shorter warm-up or more steps");
   }
 
   FieldReader root_;
