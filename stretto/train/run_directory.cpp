@@ -19,7 +19,7 @@ std::string date_and_time() {
 // Whether the directory was made now; false when there was one.
 bool make(const fs::path& path) {
   std::error_code wrong;
-  fs::create_directories(path.parent_path(), wrong);
+  if (path.has_parent_path()) fs::create_directories(path.parent_path(), wrong);
   const bool made = !wrong && fs::create_directory(path, wrong);
   if (wrong)
     throw Error("log.dir", "cannot make the run directory '{}': {}", path.string(), wrong.message())

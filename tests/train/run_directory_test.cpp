@@ -48,6 +48,11 @@ TEST_F(RunDirectory, IsMadeWhereAskedAndNeverWrittenOver) {
   }
 }
 
+TEST_F(RunDirectory, MayStandRightHere) {
+  EXPECT_EQ(make_run_directory({.dir = "here"}), fs::path("here"));
+  EXPECT_TRUE(fs::is_directory("here"));
+}
+
 TEST_F(RunDirectory, AFileInTheWayIsNamed) {
   std::ofstream("file") << "x";
   for (const char* dir : {"file", "file/below"}) {
