@@ -1,19 +1,21 @@
-// `stretto check`: everything that can be known about a schedule without running it. All faults, or a summary.
+// `stretto check`: everything that can be known about a run or a schedule without running it. All faults, or a summary.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <memory>
 
-#include "commands.h"
+#include "run_file.h"
 #include "stretto/base/error.h"
 #include "stretto/program/prove.h"
 #include "stretto/schedule/choice.h"
+#include "stretto/train/loop.h"
 
 namespace stretto::app {
 namespace {
 
 struct CheckOptions {
+  RunFile run;
   std::string schedule;  // name or file
   Request request{.actors = 0, .microbatches = 0};
   std::string dialect = "now", pipes = "detect";  // of a file
@@ -66,7 +68,8 @@ void check(const CheckOptions& o) {
 
 void add_check(CLI::App& app) {
   const auto o = std::make_shared<CheckOptions>();
-  CLI::App* command = app.add_subcommand("check", "find everything that is wrong with a schedule, without running it");
+  CLI::App* command = app.add_subcommand("check", "find everything that is wrong with a run or a schedule");
+  o->run.declare(*command);
   command->add_option("--schedule", o->schedule, "a schedule's name, or a CSV file in PyTorch's notation")
       ->type_name("NAME|FILE.csv");
   command->add_option("--actors", o->request.actors, "actors along the pipe; for a file: what it should have")
@@ -100,10 +103,16 @@ void add_check(CLI::App& app) {
       "for a transport with one first-in-first-out queue per pair of actors");
   command->add_flag_callback(
       "--tagged", [o] { o->proof.matching = Matching::tagged; }, "for a transport that matches messages by name");
-  command->callback([o] {
-    if (o->schedule.empty()) {
-      throw Error("check", "there is nothing to check")
-          .hint("give --schedule NAME or --schedule FILE.csv")
+  command->callback([o, command] {
+    const bool run = o->run.given(*command);
+    if (run && o->schedule.empty()) {
+      fmt::print("{}", check_run(o->run.read(*command)));
+      return;
+    }
+    if (run || o->schedule.empty()) {
+      throw Error("check", "{}",
+                  o->schedule.empty() ? "there is nothing to check" : "a run and a schedule are given together")
+          .hint("give RUN.toml, --schedule NAME or --schedule FILE.csv")
           .as(Error::Kind::usage);
     }
     check(*o);

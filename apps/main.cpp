@@ -1,12 +1,29 @@
 // The command line: parses, calls the library, prints. Exit codes: 0 success, 1 the input is wrong, 2 wrong usage,
 // 3 failed while running.
+#include <algorithm>
 #include <cstdio>
 
 #include "commands.h"
 #include "stretto/base/error.h"
+#include "stretto/base/text.h"
+
+namespace {
+
+using namespace stretto;
+
+void refuse_unknown_command(const CLI::App& app, const std::string& name) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  if (name.starts_with('-') || std::find(names.begin(), names.end(), name) != names.end()) return;
+  const auto near = nearest(name, names);
+  throw Error("stretto", "there is no command '{}'", name)
+      .hint("{}there are {}", near ? fmt::format("did you mean '{}'? ", *near) : "", join(names, ", "))
+      .as(Error::Kind::usage);
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
-  using namespace stretto;
   CLI::App app{"Stretto trains large models with pipeline and hybrid parallelism."};
   app.name("stretto");
   app.require_subcommand(1);
@@ -15,6 +32,7 @@ int main(int argc, char** argv) {
 #include "commands.def"
 #undef COMMAND
   try {
+    if (argc > 1) refuse_unknown_command(app, argv[1]);
     app.parse(argc, argv);
     return 0;
   } catch (const CLI::ParseError& e) {

@@ -16,7 +16,7 @@ struct RunFile {
   std::string file;
 
   void declare(CLI::App& command);
-  bool given(const CLI::App& command) const { return !file.empty() || command.remaining_size() > 0; }
+  bool given(const CLI::App& command) const;  // a file or settings; what is neither is an Error of usage
   RunConfig read(const CLI::App& command) const;
 };
 

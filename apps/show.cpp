@@ -1,12 +1,16 @@
-// `stretto show`: a schedule as a Gantt chart in the terminal, or as SVG, HTML, CSV or Chrome trace in a file.
+// `stretto show`: a schedule as a Gantt chart in the terminal, or as SVG, HTML, CSV or Chrome trace in a file; what a
+// run is compiled to, as text.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 
+#include "run_file.h"
 #include "schedule_options.h"
 #include "stretto/base/error.h"
+#include "stretto/base/text.h"
 #include "stretto/formats/atomic_file.h"
 #include "stretto/schedule/csv.h"
 #include "stretto/view/chrome.h"
@@ -18,6 +22,8 @@ namespace stretto::app {
 namespace {
 
 struct ShowOptions {
+  RunFile run;
+  std::string what;  // of the run
   ScheduleOptions schedule;
   std::string output;
   int width = 0;  // columns; 0: the terminal's
@@ -50,23 +56,65 @@ void show_schedule(const ShowOptions& o) {
   fmt::print("{}", gantt_text(p.timeline, text));
 }
 
+// What there is to see of a run.
+struct Station {
+  std::string name;
+  std::string (*text)(const Compiled&);
+};
+const std::vector<Station>& stations() {
+  static const std::vector<Station> all{
+      {"graph", [](const Compiled& c) { return c.graph.str(); }},
+      {"stages", [](const Compiled& c) { return c.program->step->str(); }},
+      {"program", [](const Compiled& c) { return c.program->str(); }},
+      {"memory", [](const Compiled& c) { return c.program->memory_str(); }},
+  };
+  return all;
+}
+
+void show_run(const ShowOptions& o, const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const Station& s : stations()) names.push_back(s.name);
+  const auto found = std::find(names.begin(), names.end(), o.what);
+  if (found == names.end()) {
+    const auto near = nearest(o.what, names);
+    throw Error("show", "{}",
+                o.what.empty() ? "it is not said what to show of the run" : fmt::format("'{}' cannot be shown", o.what))
+        .hint("{}there are {}", near ? fmt::format("did you mean '{}'? ", *near) : "", join(names, ", "))
+        .as(Error::Kind::usage);
+  }
+  const RunConfig run = o.run.read(command);
+  const Compiled compiled = compile(model_of(run), optimizer_of(run), training_of(run));
+  const std::string text = stations()[std::size_t(found - names.begin())].text(compiled);
+  if (o.output.empty())
+    fmt::print("{}", text);
+  else
+    write_file(o.output, text);
+}
+
 }  // namespace
 
 void add_show(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("show", "draw a schedule");
+  CLI::App* command = app.add_subcommand("show", "draw a schedule, or print what a run is compiled to");
   const auto o = std::make_shared<ShowOptions>();
+  o->run.declare(*command);
+  command->add_option("WHAT", o->what, "of the run: graph, stages, program or memory");
   o->schedule.declare(*command);
-  command->add_option("-o,--output", o->output, "write a picture, a page, a table or a trace instead")
-      ->type_name("X.svg|X.html|X.csv|X.json");
+  command
+      ->add_option("-o,--output", o->output, "write a picture, a page, a table or a trace instead; of a run: the text")
+      ->type_name("X.svg|X.html|X.csv|X.json|FILE");
   command->add_option("--width", o->width, "columns of the chart (default: the terminal's)")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
   command->add_flag("--fold", o->fold, "as many panels below each other as it takes to number every action");
   command->add_flag("--messages", o->schedule.messages, "show messages too");
-  command->callback([o] {
-    if (o->schedule.schedules.size() != 1)
-      throw Error("show", "{} schedules are given", o->schedule.schedules.size())
-          .hint("stretto show --schedule 1f1b --actors 4 --microbatches 8; `stretto simulate` compares several")
+  command->callback([o, command] {
+    const bool run = o->run.given(*command);
+    if (run && o->schedule.schedules.empty()) return show_run(*o, *command);
+    if (run || o->schedule.schedules.size() != 1)
+      throw Error("show", "{} schedules{} are given", o->schedule.schedules.size(), run ? " and a run" : "")
+          .hint(
+              "stretto show RUN.toml WHAT, or stretto show --schedule 1f1b --actors 4 --microbatches 8; `stretto "
+              "simulate` compares several")
           .as(Error::Kind::usage);
     show_schedule(*o);
   });
