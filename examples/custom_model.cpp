@@ -1,0 +1,60 @@
+// A model of one's own: a small transformer, written with named dimensions, trained on any text.
+//
+//   custom_model [text file] [steps]
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "stretto/data/sequences.h"
+#include "stretto/stretto.h"
+
+using namespace stretto;
+
+constexpr i64 kRows = 8, kLength = 64;  // sequences per step, tokens per sequence
+
+const Dim model{"model", 64}, heads{"heads", 4}, head{"head", 16}, ff{"ff", 256}, vocab{"vocab", 256};
+
+// Keys and values carry their own name for the sequence, so that a query meets all of them.
+Tensor attend(Trace& t, Tensor x, const Dim& seq) {
+  const Dim keys = seq.whole("keys");
+  const auto project = [&](const char* name) { return contract(x, t.param(name, {model, heads, head}), model); };
+  const Tensor q = project("q"), k = rename(project("k"), seq, keys), v = rename(project("v"), seq, keys);
+  const Tensor mixed = attention(q, k, v, {.query = seq, .key = keys, .head = head});
+  return contract(mixed, t.param("out", {heads, head, model}), {heads, head});
+}
+
+Tensor feed_forward(Trace& t, Tensor x) {
+  const Tensor gate = silu(contract(x, t.param("gate", {model, ff}), model));
+  return contract(gate * contract(x, t.param("up", {model, ff}), model), t.param("down", {ff, model}), ff);
+}
+
+Loss my_model(Trace& t) {
+  const Dim batch = t.batch("batch", kRows), seq = t.size("seq", kLength);
+  const Tensor table = t.param("table", {vocab, model});
+  Tensor x = embedding(table, t.ids("ids", {batch, seq}), vocab) + t.param("positions", {seq, model});
+  for (int i = 0; i < 2; ++i) {
+    const Scope layer(t, "layer", i);  // names are layer.0.q, layer.1.q, ...
+    x = boundary(x + attend(t, rms_norm(x, t.gain("gain_1", model), model), seq));
+    x = boundary(x + feed_forward(t, rms_norm(x, t.gain("gain_2", model), model)));
+  }
+  x = rms_norm(x, t.gain("gain", model), model);
+  return cross_entropy(contract(x, table, model), t.ids("targets", {batch, seq}),
+                       vocab);  // the table, used again: tied
+}
+
+int main(int argc, char** argv) try {
+  const std::string file = argc > 1 ? argv[1] : "examples/data/tales.txt";
+  const i64 steps = argc > 2 ? std::atoi(argv[2]) : 200;
+  const Corpus corpus = open_corpus({.path = {file}}, kLength);
+  Trainer trainer(compile(my_model, adamw({.lr = 3e-3}), {.microbatches = 2, .clip = 1.0}));
+  for (i64 step = 1; step <= steps; ++step) {
+    const Rows rows = training_rows(*corpus.training, {.length = kLength, .batch = kRows}, step);
+    const StepResult r = trainer.step({{"ids", Array::of<std::int32_t>(rows.ids, {kRows, kLength})},
+                                       {"targets", Array::of<std::int32_t>(rows.targets, {kRows, kLength})}});
+    if (step == 1 || step % 50 == 0) fmt::print("{}\n", r.str());
+  }
+  return 0;
+} catch (const Error& e) {
+  fmt::print(stderr, "{}\n", e.what());
+  return e.exit_code();
+}
