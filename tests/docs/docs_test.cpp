@@ -1,0 +1,117 @@
+// What the pages say is true: every command runs, every snippet compiles, every run file and schedule is accepted,
+// every link leads somewhere. Commands run in a directory that looks like a checkout; `stretto train` is cut short
+// after three steps, `make` says what it would do.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "pages.h"
+#include "stretto/base/error.h"
+#include "stretto/config/run.h"
+#include "stretto/schedule/csv.h"
+#include "support/command.h"
+#include "support/files.h"
+
+namespace stretto {
+namespace {
+
+namespace fs = std::filesystem;
+using test::all_blocks;
+using test::Block;
+using test::Folder;
+using test::Result;
+using testing::ElementsAre;
+
+std::vector<Block> blocks(const std::string& language) {
+  std::vector<Block> all = all_blocks();
+  std::erase_if(all, [&](const Block& b) { return b.language != language; });
+  return all;
+}
+
+std::string shortened(const std::string& script) {
+  static const std::regex train("(^|\n)(build/stretto train [^\n]*)"), make("(^|\n)make "), fails("(^|\n)! ([^\n]*)");
+  std::string s = std::regex_replace(script, train, "$1$2 --train.steps=3");
+  s = std::regex_replace(s, make, "$1make -C " STRETTO_SOURCE " -n ");
+  return std::regex_replace(s, fails, "$1if $2; then echo 'this should fail: $2'; exit 1; fi");
+}
+
+TEST(Docs, BlocksAndLinksAreFound) {
+  const auto found = test::blocks_of("a\n```sh\nls\ncd\n```\n```\nx\n```\n", "p.md");
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].text, "ls\ncd\n");
+  EXPECT_EQ(found[0].where(), "p.md:3");
+  EXPECT_EQ(found[1].language, "");
+  EXPECT_THAT(test::links_of("![a](b.svg) [c](d/e.md#f) [w](https://x.y) [s](#s)"), ElementsAre("b.svg", "d/e.md"));
+  EXPECT_EQ(shortened("make test\nbuild/stretto train a.toml\nls\n"),
+            "make -C " STRETTO_SOURCE " -n test\nbuild/stretto train a.toml --train.steps=3\nls\n");
+  EXPECT_EQ(test::shell(shortened("! true\ntrue\n"), "/").code, 1);
+  EXPECT_EQ(test::shell(shortened("! false\ntrue\n"), "/").code, 0);
+}
+
+TEST(Docs, EveryBlockSaysWhatItIs) {
+  const std::set<std::string> known{"sh", "cpp", "toml", "csv", "text"};
+  for (const Block& b : all_blocks())
+    EXPECT_TRUE(known.contains(b.language)) << b.where() << " is tagged '" << b.language << "'";
+}
+
+TEST(Docs, EveryCommandRuns) {
+  const Folder folder;
+  for (const char* name : {"examples", "tests", "bench", "scripts"})
+    fs::create_directory_symlink(fs::path(STRETTO_SOURCE) / name, folder / name);
+  fs::create_directory_symlink(STRETTO_BINARY, folder / "build");
+  fs::copy(STRETTO_SOURCE "/docs", folder / "docs", fs::copy_options::recursive);
+  const auto all = blocks("sh");
+  ASSERT_FALSE(all.empty());
+  for (const Block& b : all) {
+    const Result r = test::shell(shortened(b.text), folder.str());
+    EXPECT_EQ(r.code, 0) << b.where() << "\n" << b.text << r.out << r.error;
+  }
+}
+
+TEST(Docs, EverySnippetCompilesAndProgramsRun) {
+  const Folder folder;
+  const auto all = blocks("cpp");
+  ASSERT_FALSE(all.empty());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const bool program = all[i].text.find("int main(") != std::string::npos;
+    const std::string name = (folder / ("snippet" + std::to_string(i))).string();
+    folder.write("snippet" + std::to_string(i) + ".cpp",
+                 program ? all[i].text : "#include \"stretto/stretto.h\"\nusing namespace stretto;\n" + all[i].text);
+    const Result r = test::shell(program ? STRETTO_COMPILE " -o " + name + " " + name + ".cpp " STRETTO_LINK "\n" + name
+                                         : STRETTO_COMPILE " -c -o " + name + ".o " + name + ".cpp",
+                                 folder.str());
+    EXPECT_EQ(r.code, 0) << all[i].where() << "\n" << all[i].text << r.out << r.error;
+  }
+}
+
+TEST(Docs, EveryRunFileIsAccepted) {
+  for (const Block& b : blocks("toml")) {
+    try {
+      parse_run(b.text, b.where());
+    } catch (const Error& e) {
+      ADD_FAILURE() << e.what();
+    }
+  }
+}
+
+TEST(Docs, EveryScheduleIsRead) {
+  for (const Block& b : blocks("csv")) {
+    try {
+      read_csv(b.text, b.where());
+    } catch (const Error& e) {
+      ADD_FAILURE() << e.what();
+    }
+  }
+}
+
+TEST(Docs, EveryLinkLeadsSomewhere) {
+  for (const fs::path& page : test::pages())
+    for (const std::string& link : test::links_of(test::text_of(page)))
+      EXPECT_TRUE(fs::exists(page.parent_path() / link)) << page << " links to " << link;
+}
+
+}  // namespace
+}  // namespace stretto
