@@ -6,6 +6,8 @@
 #include <memory>
 
 #include "run_file.h"
+#include "commands.h"
+#include "schedule_options.h"
 #include "stretto/base/error.h"
 #include "stretto/program/prove.h"
 #include "stretto/schedule/choice.h"
@@ -18,18 +20,10 @@ struct CheckOptions {
   RunFile run;
   std::string schedule;  // name or file
   Request request{.actors = 0, .microbatches = 0};
-  std::string dialect = "now", pipes = "detect";  // of a file
+  ChoiceOptions choice;
   ProofOptions proof;
   int capacity = -1;  // -1: not asked for
 };
-
-ChoiceOptions choice_of(const CheckOptions& o) {
-  return {.dialect = o.dialect == "old" ? CsvDialect::old : CsvDialect::now,
-          .pipes = o.pipes == "one"       ? CsvPipes::one
-                   : o.pipes == "two"     ? CsvPipes::two
-                   : o.pipes == "logical" ? CsvPipes::logical
-                                          : CsvPipes::detect};
-}
 
 void print_summary(const CheckOptions& o, const CheckedSchedule& c, const Proof& p) {
   const Schedule& s = c.schedule;
@@ -51,7 +45,7 @@ void print_summary(const CheckOptions& o, const CheckedSchedule& c, const Proof&
 }
 
 void check(const CheckOptions& o) {
-  CheckedSchedule c = check_schedule(o.schedule, o.request, choice_of(o));
+  CheckedSchedule c = check_schedule(o.schedule, o.request, o.choice);
   Proof proof;
   if (c.validation.ok()) {
     ProofOptions options = o.proof;
@@ -88,16 +82,7 @@ void add_check(CLI::App& app) {
   command->add_option("--memory", o->request.memory, "cap in full-stage activations per actor")
       ->type_name("A")
       ->check(CLI::PositiveNumber);
-  command->add_option("--dialect", o->dialect, "of the file; old: B is the input gradient, BW the full backward")
-      ->type_name("now|old")
-      ->check(CLI::IsMember({"now", "old"}).description(""));
-  command
-      ->add_option("--pipes", o->pipes,
-                   "of the file; two: stages S..2S-1 are the up pipe's; logical: both pipes use 0..S-1 and "
-                   "microbatches from m/2 go up")
-      ->type_name("one|two|logical|detect")
-      ->check(CLI::IsMember({"one", "two", "logical", "detect"}).description(""))
-      ->capture_default_str();
+  declare_file_options(*command, o->choice);
   command->add_flag_callback(
       "--fifo-per-pair", [o] { o->proof.matching = Matching::pair; },
       "for a transport with one first-in-first-out queue per pair of actors");

@@ -40,16 +40,23 @@ void ScheduleOptions::declare(CLI::App& command) {
       ->type_name("X")
       ->check(CLI::PositiveNumber);
   command.add_flag("--contention", contention, "one message at a time between two actors");
+  declare_file_options(command, choice);
+}
+
+void declare_file_options(CLI::App& command, ChoiceOptions& choice) {
+  using Dialects = std::map<std::string, CsvDialect>;
+  using Pipes = std::map<std::string, CsvPipes>;
+  const Dialects dialects{{"now", CsvDialect::now}, {"old", CsvDialect::old}};
+  const Pipes pipes{
+      {"one", CsvPipes::one}, {"two", CsvPipes::two}, {"logical", CsvPipes::logical}, {"detect", CsvPipes::detect}};
   command.add_option("--dialect", choice.dialect, "of CSV files; old: B is the input gradient, BW the full backward")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, CsvDialect>{{"now", CsvDialect::now}, {"old", CsvDialect::old}}));
+      ->type_name("now|old")
+      ->transform(CLI::CheckedTransformer(dialects).description(""));
   command
       .add_option("--pipes", choice.pipes,
                   "of CSV files; two: stages S..2S-1 are the up pipe's; logical: microbatches from m/2 go up")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, CsvPipes>{{"one", CsvPipes::one},
-                                                                          {"two", CsvPipes::two},
-                                                                          {"logical", CsvPipes::logical},
-                                                                          {"detect", CsvPipes::detect}}));
+      ->type_name("one|two|logical|detect")
+      ->transform(CLI::CheckedTransformer(pipes).description(""));
 }
 
 void read_times(std::string_view text, Times& times, std::optional<double>& recompute) {

@@ -32,6 +32,9 @@ struct ScheduleOptions {
   Prediction predicted(const Schedule&) const;
 };
 
+// --dialect and --pipes: how CSV files are to be read.
+void declare_file_options(CLI::App& command, ChoiceOptions&);
+
 // "F=1,I=1,W=0.5,comm=0.1" over what is there; R gives recompute a time and makes it implied.
 void read_times(std::string_view text, Times& times, std::optional<double>& recompute);
 

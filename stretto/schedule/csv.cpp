@@ -282,14 +282,6 @@ std::string CsvFile::str() const {
   return s;
 }
 
-std::string CsvFile::where(int actor, std::size_t action) const {
-  if (actor < 0 || std::size_t(actor) >= rows.size()) return {};
-  for (const CsvAction& a : rows[std::size_t(actor)]) {
-    if (a.computes() && action-- == 0) return fmt::format("{}:{}:{}", name, actor + 1, a.column);
-  }
-  return {};
-}
-
 CsvFile parse_csv(std::string_view text, std::string_view file_name, CsvDialect dialect) {
   CsvFile file{.name = std::string(file_name), .dialect = dialect};
   Parser(text, file).parse();

@@ -74,8 +74,6 @@ struct CsvFile {
   bool crlf = false, final_newline = true;
 
   std::string str() const;  // the text, byte for byte for a file without stray blanks
-  std::string where(int actor,
-                    std::size_t action) const;  // "mine.csv:2:17" of the row's action-th computing cell; "" if none
   bool operator==(const CsvFile& o) const {
     return rows == o.rows && dialect == o.dialect && crlf == o.crlf && final_newline == o.final_newline;
   }

@@ -23,15 +23,6 @@ std::string shown(const Schedule& s, const Row& row, int i, const std::set<Actio
 
 }  // namespace
 
-std::string place_name(const Schedule& s, ActionPlace p) {
-  std::string name = fmt::format("actor {}, position {}", p.actor, p.position);
-  if (p.actor >= 0 && p.actor < s.actors() && p.position >= 0 &&
-      p.position < int(s.rows[std::size_t(p.actor)].size())) {
-    name += ", " + cell(s.rows[std::size_t(p.actor)][std::size_t(p.position)], s.stages);
-  }
-  return name;
-}
-
 std::string marked_rows(const Schedule& s, const Validation& v, std::size_t columns) {
   std::set<ActionPlace> marks;
   for (const Finding& f : v.faults) marks.insert(f.culprits.begin(), f.culprits.end());

@@ -61,7 +61,4 @@ Validation validate(const Schedule&, const ValidateOptions& = {});
 // The rows around the culprits as a small table, each culprit in brackets.
 std::string marked_rows(const Schedule&, const Validation&, std::size_t columns = 16);
 
-// "actor 1, position 4, 2F3"
-std::string place_name(const Schedule&, ActionPlace);
-
 }  // namespace stretto

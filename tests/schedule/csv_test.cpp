@@ -187,12 +187,5 @@ TEST(Csv, BlanksAtTheEndAreNoActor) {
   EXPECT_EQ(parse_csv("0F0,0B0\n\n", "f").rows.size(), 2u);  // but an empty line is one without actions
 }
 
-TEST(Csv, FindsAnActionInItsFile) {
-  const CsvFile f = parse_csv("0F0,,0SEND_F0,0B0\n1F0,1B0\n", "f.csv");
-  EXPECT_EQ(f.where(0, 1), "f.csv:1:15");
-  EXPECT_EQ(f.where(1, 0), "f.csv:2:1");
-  EXPECT_EQ(f.where(1, 2), "");
-}
-
 }  // namespace
 }  // namespace stretto
