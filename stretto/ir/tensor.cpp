@@ -13,7 +13,10 @@ const Type& Tensor::type() const {
   return builder->graph.type(value);
 }
 
-Dims Tensor::dims() const { return builder->graph.named(type().dims); }
+Dims Tensor::dims() const {
+  const DimSet& set = type().dims;  // refuses an empty Tensor
+  return builder->graph.named(set);
+}
 
 Dim Tensor::dim(std::string_view name) const {
   std::vector<std::string> known;
