@@ -22,9 +22,10 @@ bool resize(Graph& g, std::mt19937& random) {
   Graph grown = g;
   for (Dim& d : grown.dims) {
     i64& f = factor[{d.size, d.logical}];
-    if (f == 0) f = 1 + i64(random() % (random() % 3 ? 2 : 9));  // few large ones
+    const i64 most = random() % 3 ? 2 : 9;  // few large ones
+    if (f == 0) f = 1 + i64(random()) % most;
     const i64 pad = d.logical ? d.size - d.logical : 0;
-    d.size = d.size * f + i64(f > 4);
+    d.size = d.size * f + (f > 4 ? 2 - d.size % 2 : 0);  // an even size stays even: some ops need that
     d.logical = pad ? d.size - pad : 0;
   }
   if (!verify(grown).empty()) return false;
