@@ -92,6 +92,9 @@ Front trace_model(const Model& model, Compiled& c, const TraceOptions& options, 
 
 // The schedule that is asked for, refused with all its faults, or with what training cannot do yet.
 Schedule schedule_of(const Compiled& c) {
+  for (const Recompute r : c.parallel.recompute)
+    if (r != Recompute::none)
+      throw Error("recompute", "'{}' is asked for, which training cannot do yet", name_of(r)).hint("use none");
   for (const Axis& a : c.parallel.mesh) {
     if (a.size < 1) throw Error("mesh", "axis '{}' has size {}", a.name, a.size).hint("sizes are at least 1");
     if (a.name != "pipe" && a.size > 1)

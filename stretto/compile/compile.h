@@ -14,6 +14,7 @@
 #include "stretto/optim/optimizer.h"
 #include "stretto/program/program.h"
 #include "stretto/schedule/choice.h"
+#include "stretto/stage/recompute.h"
 #include "stretto/trace/trace.h"
 
 namespace stretto {
@@ -26,10 +27,11 @@ struct Training {
 };
 
 struct Parallel {
-  Mesh mesh = {};                    // {{"pipe", 4}}: four pipeline actors
-  ScheduleChoice schedule = "1f1b";  // a name, a CSV file, a Schedule, or a function that makes one
-  int chunks = 0;                    // stages per actor; 0: the schedule's default
-  std::vector<int> stages = {};      // pieces per stage; empty: balanced by cost
+  Mesh mesh = {};                         // {{"pipe", 4}}: four pipeline actors
+  ScheduleChoice schedule = "1f1b";       // a name, a CSV file, a Schedule, or a function that makes one
+  int chunks = 0;                         // stages per actor; 0: the schedule's default
+  std::vector<int> stages = {};           // pieces per stage; empty: balanced by cost
+  std::vector<Recompute> recompute = {};  // one for all stages, or one per stage; empty: none
 };
 
 struct CompiledParam {

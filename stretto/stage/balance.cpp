@@ -4,7 +4,14 @@
 #include <limits>
 #include <numeric>
 
+#include "stretto/stage/recompute.h"
+
 namespace stretto {
+
+std::string_view name_of(Recompute r) {
+  constexpr std::string_view names[] = {"none", "full", "selective"};
+  return names[std::size_t(r)];
+}
 
 std::vector<Cost> piece_costs(const Step& s) {
   std::vector<Cost> costs(static_cast<std::size_t>(s.pieces));

@@ -11,6 +11,7 @@
 #include "stretto/base/array.h"
 #include "stretto/compile/compile.h"
 #include "stretto/runtime/engine.h"
+#include "stretto/runtime/options.h"
 
 namespace stretto {
 
@@ -20,10 +21,6 @@ struct StepResult {
   std::map<std::string, double> metrics;             // loss terms and the model's own
   std::map<std::string, std::vector<double>> lists;  // metrics that are concatenated, rows in batch order
   std::string str() const;
-};
-
-struct RunOptions {
-  bool profile = false;  // time every kernel call
 };
 
 class Trainer {
