@@ -13,6 +13,7 @@
 #include "stretto/base/text.h"
 #include "stretto/formats/atomic_file.h"
 #include "stretto/schedule/csv.h"
+#include "stretto/train/prepare.h"
 #include "stretto/view/chrome.h"
 #include "stretto/view/html.h"
 #include "stretto/view/svg.h"
@@ -30,33 +31,37 @@ struct ShowOptions {
   bool fold = false;
 };
 
-std::string rendered(const Schedule& s, const Timeline& t, const std::string& path) {
+std::string rendered(const Schedule& s, const Timeline& t, const std::string& path, Clock clock = Clock::units) {
   const std::string kind = std::filesystem::path(path).extension().string();
-  if (kind == ".svg") return svg(t);
-  if (kind == ".html") return html(t);
+  if (kind == ".svg") return svg(t, {.clock = clock});
+  if (kind == ".html") return html(t, {.title = {}, .clock = clock});
   if (kind == ".csv") return write_csv(s);
-  if (kind == ".json") return chrome_trace(t);
+  if (kind == ".json") return chrome_trace(t, clock);
   throw Error("show", "'{}' does not tell what to write", path)
       .hint("end it in .svg, .html, .csv or .json (a trace for Perfetto)")
       .as(Error::Kind::usage);
 }
 
-void show_schedule(const ShowOptions& o) {
-  const Schedule s = o.schedule.checked(o.schedule.schedules.front());
-  const Prediction p = o.schedule.predicted(s);
+void show_timeline(const ShowOptions& o, const Schedule& s, const Timeline& t, Clock clock) {
   if (!o.output.empty()) {
-    write_file(o.output, rendered(s, p.timeline, o.output));
-    fmt::print("{}: {}\n{}\n", s.name, summary(p.timeline), o.output);
+    write_file(o.output, rendered(s, t, o.output, clock));
+    fmt::print("{}: {}\n{}\n", s.name, summary(t, clock), o.output);
     return;
   }
   TextOptions text = options_for(stdout);
   if (o.width > 0) text.width = o.width;
+  text.clock = clock;
   text.fold = o.fold;
   text.lanes = o.schedule.messages;
-  fmt::print("{}", gantt_text(p.timeline, text));
+  fmt::print("{}", gantt_text(t, text));
 }
 
-// What there is to see of a run.
+void show_schedule(const ShowOptions& o) {
+  const Schedule s = o.schedule.checked(o.schedule.schedules.front());
+  show_timeline(o, s, o.schedule.predicted(s).timeline, Clock::units);
+}
+
+// What there is to see of a run: as text, or, below, as a timeline.
 struct Station {
   std::string name;
   std::string (*text)(const Compiled&);
@@ -74,6 +79,7 @@ const std::vector<Station>& stations() {
 void show_run(const ShowOptions& o, const CLI::App& command) {
   std::vector<std::string> names;
   for (const Station& s : stations()) names.push_back(s.name);
+  names.insert(names.end(), {"schedule", "timeline"});
   const auto found = std::find(names.begin(), names.end(), o.what);
   if (found == names.end()) {
     const auto near = nearest(o.what, names);
@@ -83,7 +89,15 @@ void show_run(const ShowOptions& o, const CLI::App& command) {
         .as(Error::Kind::usage);
   }
   const RunConfig run = o.run.read(command);
-  const Compiled compiled = compile(model_of(run), optimizer_of(run), training_of(run));
+  const Compiled compiled = compile_run(run);
+  const Program& program = *compiled.program;
+  if (o.what == "schedule")
+    return show_timeline(o, program.schedule, o.schedule.predicted(program.schedule).timeline, Clock::units);
+  if (o.what == "timeline") {
+    PredictOptions options = predict_options(run);
+    options.messages = o.schedule.messages;
+    return show_timeline(o, program.schedule, predict(program, options).timeline, Clock::seconds);
+  }
   const std::string text = stations()[std::size_t(found - names.begin())].text(compiled);
   if (o.output.empty())
     fmt::print("{}", text);
@@ -97,7 +111,7 @@ void add_show(CLI::App& app) {
   CLI::App* command = app.add_subcommand("show", "draw a schedule, or print what a run is compiled to");
   const auto o = std::make_shared<ShowOptions>();
   o->run.declare(*command);
-  command->add_option("WHAT", o->what, "of the run: graph, stages, program or memory");
+  command->add_option("WHAT", o->what, "of the run: graph, stages, program, memory, schedule or timeline");
   o->schedule.declare(*command);
   command
       ->add_option("-o,--output", o->output, "write a picture, a page, a table or a trace instead; of a run: the text")

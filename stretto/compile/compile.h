@@ -23,7 +23,8 @@ struct Training {
   int microbatches = 1;
   u64 seed = 0;
   DType dtype = f32;
-  double clip = 0;  // of the global gradient norm; 0: none
+  double clip = 0;              // of the global gradient norm; 0: none
+  bool skip_nonfinite = false;  // a step whose gradient norm is NaN or infinite changes no parameter and no state
 };
 
 struct Parallel {

@@ -1,5 +1,6 @@
 #include "stretto/compile/epilogue.h"
 
+#include <limits>
 #include <map>
 
 #include "stretto/ops/add.h"
@@ -53,6 +54,17 @@ std::uint32_t add_scalar(Step& step, Compiled& c, std::string name) {
   return std::uint32_t(c.scalars.size() - 1);
 }
 
+// What the optimizer returns where the gradient norm is finite, else what was there before.
+Slice unless_nonfinite(TaskMaker& m, const Compiled& c, Slice done, const Slice& before) {
+  const Tensor norm = m.in(f64, {}, {Place::scalar, std::uint32_t(c.scalar("grad_norm"))});
+  const Tensor finite = less_equal(norm, std::numeric_limits<double>::max());  // NaN: no
+  done.param = where(finite, done.param, before.param);
+  for (auto& [name, state] : done.state)
+    if (const auto old = before.state.find(name); state && old != before.state.end())
+      state = where(finite, state, old->second);
+  return done;
+}
+
 // The optimizer's own body for one parameter: equal for all parameters of one size, decay and rate.
 Task update_task(Compiled& c, Step& step, std::uint32_t index, bool clipped, BodyPool& pool) {
   const CompiledParam& p = c.params[index];
@@ -64,8 +76,9 @@ Task update_task(Compiled& c, Step& step, std::uint32_t index, bool clipped, Bod
   s.grad = m.in(p.dtype, dim, {Place::gradient, p.accumulators[0]});
   for (std::size_t k = 0; k < states; ++k)
     s.state[c.optimizer.state[k]] = m.in(p.dtype, dim, {Place::state, std::uint32_t(index * states + k)});
+  const Slice before = s;
   if (clipped) s.grad = s.grad * cast(m.in(f64, {}, {Place::scalar, std::uint32_t(c.scalar("clip_factor"))}), p.dtype);
-  const Slice done = c.optimizer.update(m.trace, s);
+  Slice done = c.optimizer.update(m.trace, s);
   for (const Tensor& t : m.trace.scalars) {
     // Scalars the optimizer asked for stand as inputs of its own trace: bind them by name.
     const std::string name = m.trace.builder.graph.node(t.value).attrs.as<InputAttrs>().name;
@@ -76,6 +89,7 @@ Task update_task(Compiled& c, Step& step, std::uint32_t index, bool clipped, Bod
   }
   if (!done.param)
     throw Error("optimizer", "'{}' returns no new parameter", c.optimizer.name).hint("set slice.param in update()");
+  if (c.training.skip_nonfinite) done = unless_nonfinite(m, c, std::move(done), before);
   m.out(done.param, {Place::param, index});
   for (std::size_t k = 0; k < states; ++k) {
     const auto it = done.state.find(c.optimizer.state[k]);

@@ -20,12 +20,11 @@ struct Later {
   std::string_view why;
 };
 const std::vector<Later>& later() {
-  constexpr std::string_view one_rank = "this version trains on one rank";
+  constexpr std::string_view one_rank = "this version splits a run along 'pipe' only";
   static const std::vector<Later> all{
       {"data", "tokenizer", "bytes", "this version reads text as bytes"},
       {"data", "weights", {}, "this version reads its files one after the other"},
       {"train", "exact", false, one_rank},
-      {"parallel", "pipe", 1, one_rank},
       {"parallel", "data", 1, one_rank},
       {"parallel", "tensor", 1, one_rank},
       {"parallel", "expert", 1, one_rank},
@@ -33,16 +32,8 @@ const std::vector<Later>& later() {
       {"parallel", "sequence", false, one_rank},
       {"parallel", "zero", 0, one_rank},
       {"parallel", "layout", {}, one_rank},
-      {"parallel", "schedule", "1f1b", one_rank},
-      {"parallel", "chunks", 1, one_rank},
-      {"parallel", "stages", {}, one_rank},
-      {"parallel", "recompute", "none", "this version keeps all activations"},
-      {"parallel", "device", "cpu", "this version computes on the CPU"},
-      {"parallel", "link", {}, one_rank},
-      {"parallel", "timeout", {}, one_rank},
       {"checkpoint", "every", 0, "this version writes no checkpoints"},
       {"checkpoint", "keep", {}, "this version writes no checkpoints"},
-      {"log", "timeline", false, "this version measures no timeline"},
   };
   return all;
 }
@@ -99,11 +90,14 @@ class RunReader {
     read_data();
     read_train();
     read_optimizer();
+    read_parallel_section();
     FieldReader log = root_.section("log");
     keys_of(run_.log, Reading(log));
     if (run_.log.name.empty() || run_.log.name.find('/') != std::string::npos)
       log.fail("name", "must be a plain name, without '/'");
+    read_timeline(log);
     refuse_later(root_);
+    note_origins();
     std::vector<Fault> faults = root_.faults();
     faults.insert(faults.end(), faults_.begin(), faults_.end());
     std::stable_sort(faults.begin(), faults.end(),
@@ -196,6 +190,7 @@ class RunReader {
     Reading reading(section);
     TrainSection& s = run_.train;
     keys_of(s, reading);
+    right_counts_ = reading.right();
     if (reading.right() && s.batch % s.microbatches != 0)
       fault(section, section.has("microbatches") ? "microbatches" : "batch",
             fmt::format("{} sequences per step cannot be cut into {} equal microbatches", s.batch, s.microbatches),
@@ -234,10 +229,43 @@ class RunReader {
       section.fail_hint("nesterov", "momentum is 0", "give optimizer.momentum, e.g. 0.9");
   }
 
+  void read_parallel_section() {
+    FieldReader section = root_.section("parallel");
+    if (!read_parallel(section, run_.parallel) || !right_counts_) return;
+    for (const Fault& f : schedule_faults(run_.parallel, run_.train.microbatches)) {
+      // A builder's name in front of a fault says nothing new; a file, or a place in it, does.
+      const bool plain =
+          f.where == "schedule" || (f.where == run_.parallel.schedule && !names_a_file(run_.parallel.schedule));
+      fault(section, section.has("schedule") ? "schedule" : "pipe",
+            plain ? f.what : fmt::format("{}: {}", f.where, f.what), f.hint);
+    }
+  }
+
+  void read_timeline(FieldReader& log) {
+    const Field* field = log.raw("timeline");
+    if (!field) return;
+    const auto* text = std::get_if<std::string>(&field->value);
+    const auto* off = std::get_if<bool>(&field->value);
+    i64 step = 0;
+    if (text && *text == "last")
+      run_.log.timeline = -1;
+    else if (text || (off && *off))
+      log.fail_hint("timeline", "must be the number of a step, \"last\", or 0 for none", "");
+    else if (!off && log.read("timeline", step, at_least(0)))
+      run_.log.timeline = step;
+  }
+
+  void note_origins() {
+    const FieldReader section = root_.section("parallel");
+    for (const Member& m : *section.field().table())
+      run_.origins.emplace(fmt::format("parallel.{}", m.key), section.where(m.key));
+  }
+
   FieldReader root_;
   RunConfig run_;
   std::vector<Fault> faults_;
-  bool right_ = true;  // so far, in the model's base
+  bool right_ = true;         // so far, in the model's base
+  bool right_counts_ = true;  // of sequences and microbatches
 };
 
 RunConfig read_fields(Field root, const std::string& name, const std::vector<std::string>& overrides) {

@@ -46,7 +46,10 @@ std::string resolved_toml(const RunConfig& config) {
   data.set("validation", c.data.validation_path.empty() ? Field(c.data.validation) : field_of(c.data.validation_path));
   keys_of(c.train, Writing{root.set("train", Field(Field::Table{}))});
   keys_of(c.optimizer, Writing{root.set("optimizer", Field(Field::Table{}))});
-  keys_of(c.log, Writing{root.set("log", Field(Field::Table{}))});
+  root.set("parallel", parallel_field(c.parallel));
+  Field& log = root.set("log", Field(Field::Table{}));
+  keys_of(c.log, Writing{log});
+  log.set("timeline", c.log.timeline < 0 ? Field("last") : Field(c.log.timeline));
   return write_toml(root);
 }
 
@@ -63,8 +66,42 @@ Optimizer optimizer_of(const RunConfig& c) {
 }
 
 Training training_of(const RunConfig& c) {
-  return {
-      .microbatches = c.train.microbatches, .seed = u64(c.train.seed), .dtype = c.train.dtype, .clip = c.train.clip};
+  return {.microbatches = c.train.microbatches,
+          .seed = u64(c.train.seed),
+          .dtype = c.train.dtype,
+          .clip = c.train.clip,
+          .skip_nonfinite = c.train.nonfinite == NonFinite::skip};
+}
+
+namespace {
+
+// The key of [parallel] that a fault of compile() is about; "" for faults of another kind.
+std::string_view key_of(const Fault& f, const Origins& given) {
+  if (f.where == "schedule") return "schedule";
+  if (f.where == "recompute") return "recompute";
+  if (f.where == "mesh") return "pipe";
+  if (f.where != "stages") return "";
+  for (const std::string_view key : {"stages", "chunks", "schedule"})
+    if (given.contains(fmt::format("parallel.{}", key))) return key;
+  return "pipe";
+}
+
+}  // namespace
+
+Compiled compile_run(const RunConfig& c) {
+  try {
+    return compile(model_of(c), optimizer_of(c), training_of(c), parallel_of(c.parallel));
+  } catch (const Error& e) {
+    std::vector<Fault> faults = e.faults();
+    for (Fault& f : faults) {
+      const std::string_view key = key_of(f, c.origins);
+      if (key.empty()) throw;
+      const auto origin = c.origins.find(fmt::format("parallel.{}", key));
+      f.where = origin == c.origins.end() ? "parallel" : origin->second;
+      f.what = fmt::format("key 'parallel.{}': {}", key, f.what);
+    }
+    throw Error(std::move(faults));
+  }
 }
 
 CorpusOptions corpus_of(const RunConfig& c) {

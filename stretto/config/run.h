@@ -1,17 +1,18 @@
 // RUN.toml and flags as plain structs.
 //
 //   RunConfig run = read_run("run.toml", {"--train.batch=64"});
-//   Trainer trainer(compile(model_of(run), optimizer_of(run),
-//   training_of(run)));
+//   Trainer trainer(compile_run(run), options_of(run.parallel));
 //
 // Every key has a default. What is misspelt, of the wrong type or impossible is
 // named with file, line and key, all of it in one Error; so is every key of
 // something that this version cannot do yet, unless it asks for nothing.
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
 #include "stretto/compile/compile.h"
+#include "stretto/config/parallel.h"
 #include "stretto/data/sequences.h"
 #include "stretto/models/config.h"
 #include "stretto/optim/optimizer.h"
@@ -32,6 +33,13 @@ struct DataSection {
   bool operator==(const DataSection&) const = default;
 };
 
+// What to do with a loss or gradient norm that is NaN or infinite.
+enum class NonFinite : std::uint8_t {
+  stop,
+  skip,  // leave parameters and optimizer state as they were, and go on
+  go_on,
+};
+
 struct TrainSection {
   i64 steps = 300;
   i64 batch = 16;  // sequences per step
@@ -42,6 +50,7 @@ struct TrainSection {
   i64 validate = 100;        // steps between validations, when there is data for it;
                              // 0: only at the end
   i64 validate_batches = 8;  // at most, per validation
+  NonFinite nonfinite = NonFinite::stop;
   bool operator==(const TrainSection&) const = default;
 };
 
@@ -63,7 +72,13 @@ struct LogSection {
   std::string name = "run";  // of the file, without .toml
   std::string dir = {};      // the run directory; "": runs/<name>-<date and time>
   i64 every = 10;            // steps per line
+  i64 timeline = 0;          // the step whose timeline is measured; 0: none, -1, in the file "last": the last one
   bool operator==(const LogSection&) const = default;
+};
+
+// Where keys were given: "parallel.pipe" -> "run.toml:12". For messages only.
+struct Origins : std::map<std::string, std::string> {
+  bool operator==(const Origins&) const { return true; }
 };
 
 struct RunConfig {
@@ -71,7 +86,9 @@ struct RunConfig {
   DataSection data;
   TrainSection train;
   OptimizerSection optimizer;
+  ParallelSection parallel;
   LogSection log;
+  Origins origins;
   bool operator==(const RunConfig&) const = default;
 };
 
@@ -86,5 +103,8 @@ Model model_of(const RunConfig&);
 Optimizer optimizer_of(const RunConfig&);
 Training training_of(const RunConfig&);
 CorpusOptions corpus_of(const RunConfig&);
+
+// What cannot be compiled because of a key of [parallel] is refused with file, line and key.
+Compiled compile_run(const RunConfig&);
 
 }  // namespace stretto

@@ -19,13 +19,15 @@ int columns(std::FILE* out) {
 
 }  // namespace
 
-std::string row_header() {
-  return fmt::format("{:>8} {:>10} {:>10} {:>10} {:>9} {:>10}", "step", "loss", "grad_norm", "lr", "tok/s", "mem");
+std::string row_header(bool bubble) {
+  return fmt::format("{:>8} {:>10} {:>10} {:>10} {:>9} {:>10}{}", "step", "loss", "grad_norm", "lr", "tok/s", "mem",
+                     bubble ? " bubble%" : "");
 }
 
 std::string row_text(const ConsoleRow& r) {
   std::string text = fmt::format("{:>8} {:>10.5f} {:>10.4f} {:>10.3e} {:>9.0f} {:>10}", r.step, r.loss, r.grad_norm,
                                  r.lr, r.tokens_per_second, human_bytes(double(r.memory)));
+  if (r.bubble) text += fmt::format(" {:>7.1f}", 100 * *r.bubble);
   if (r.validation) text += fmt::format("   validation loss {:.5f}", *r.validation);
   return text;
 }
@@ -41,7 +43,8 @@ std::string bar_text(i64 step, i64 steps, double seconds_left, int width) {
                      std::string(std::size_t(std::max(0, room - full - 1)), ' '), words);
 }
 
-Console::Console(std::FILE* out) : out_(out), terminal_(isatty(fileno(out)) == 1) {}
+Console::Console(std::FILE* out, Verbosity verbosity)
+    : out_(out), verbosity_(verbosity), terminal_(isatty(fileno(out)) == 1) {}
 
 Console::~Console() { close(); }
 
@@ -51,6 +54,16 @@ void Console::clear() {
 }
 
 void Console::say(std::string_view line) {
+  if (verbosity_ != Verbosity::quiet) print(line);
+}
+
+void Console::detail(std::string_view line) {
+  if (verbose()) print(line);
+}
+
+void Console::result(std::string_view line) { print(line); }
+
+void Console::print(std::string_view line) {
   clear();
   std::fwrite(line.data(), 1, line.size(), out_);
   std::fputc('\n', out_);
@@ -58,14 +71,14 @@ void Console::say(std::string_view line) {
 }
 
 void Console::row(const ConsoleRow& r) {
-  if (!headed_) say(row_header());
+  if (!headed_) say(row_header(r.bubble.has_value()));
   headed_ = true;
   say(row_text(r));
 }
 
 void Console::progress(i64 step, i64 steps, double seconds_left) {
   const auto now = std::chrono::steady_clock::now();
-  if (!terminal_ || now - last_ < std::chrono::milliseconds(100)) return;
+  if (!terminal_ || verbosity_ == Verbosity::quiet || now - last_ < std::chrono::milliseconds(100)) return;
   last_ = now;
   clear();
   std::fputs(bar_text(step, steps, seconds_left, columns(out_) - 1).c_str(), out_);

@@ -9,6 +9,7 @@
 //   console.close();
 #pragma once
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -23,20 +24,30 @@ struct ConsoleRow {
   double loss = 0, grad_norm = 0, lr = 0, tokens_per_second = 0;
   u64 memory = 0;  // bytes
   std::optional<double> validation = {};
+  std::optional<double> bubble = {};  // idle share of the actors' time; absent: the column is
 };
-std::string row_header();
+std::string row_header(bool bubble = false);
 std::string row_text(const ConsoleRow&);
 // "[=====>    ]  50%  step 150/300  2m05s left" in at most `width` columns.
 std::string bar_text(i64 step, i64 steps, double seconds_left, int width);
 
+enum class Verbosity : std::uint8_t {
+  quiet,  // nothing but what `result` says
+  normal,
+  verbose,  // a row for every step, and details
+};
+
 class Console {
  public:
-  explicit Console(std::FILE* out);
+  explicit Console(std::FILE* out, Verbosity = Verbosity::normal);
   ~Console();
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
 
   void say(std::string_view line);
+  void detail(std::string_view line);  // when verbose
+  void result(std::string_view line);  // even when quiet
+  bool verbose() const { return verbosity_ == Verbosity::verbose; }
   void row(const ConsoleRow&);
   void progress(i64 step, i64 steps,
                 double seconds_left);  // drawn at most ten times a second
@@ -44,8 +55,10 @@ class Console {
 
  private:
   void clear();
+  void print(std::string_view line);
 
   std::FILE* out_;
+  Verbosity verbosity_;
   bool terminal_;
   bool headed_ = false;  // the header of the rows has been printed
   bool drawn_ = false;   // a bar stands on the last line

@@ -8,21 +8,23 @@
 #include <optional>
 
 #include "stretto/config/run.h"
+#include "stretto/train/console.h"
 
 namespace stretto {
 
 struct RunSummary {
-  std::filesystem::path directory;  // config.toml and metrics.jsonl
+  std::filesystem::path directory;  // config.toml, metrics.jsonl, TensorBoard events
   i64 steps = 0;                    // done
   bool stopped = false;             // by a signal, before the last step
+  i64 nonfinite = 0;                // steps whose loss or gradient norm was not, as far as they did not end the run
   double first_loss = 0, last_loss = 0;
   std::optional<double> validation_loss = {};  // the last one
   u64 parameters = 0;                          // hash
 };
 
-// Prints to `out`. Nothing is written before everything has been checked. A
-// loss that is not finite is an Error of kind run.
-RunSummary train(const RunConfig&, std::FILE* out = stdout);
+// Prints to `out`. Nothing is written before everything has been checked. A loss that is not finite is an Error of kind
+// run, unless train.nonfinite says otherwise.
+RunSummary train(const RunConfig&, std::FILE* out = stdout, Verbosity = Verbosity::normal);
 
 // What can be checked without training: data, model, program, memory. Returns
 // the lines that a run starts with.

@@ -18,6 +18,7 @@ namespace stretto {
 struct StepResult {
   i64 step = 0;  // from 1
   double loss = 0, grad_norm = 0, lr = 0;
+  double bubble = 0;                                 // idle share of the actors' time
   std::map<std::string, double> metrics;             // loss terms and the model's own
   std::map<std::string, std::vector<double>> lists;  // metrics that are concatenated, rows in batch order
   std::string str() const;

@@ -59,6 +59,7 @@ dtype = "f64"
 clip = 0
 validate = 50
 validate_batches = 3
+nonfinite = "skip"
 [optimizer]
 name = "sgd"
 lr = 0.5
@@ -69,10 +70,21 @@ schedule = "wsd"
 warmup = 10
 floor = 0.0
 stable = 0.5
+[parallel]
+pipe = 2
+schedule = "zb-v"
+chunks = 2
+stages = [1, 2, 1, 2]
+recompute = ["none", "full", "selective", "none"]
+device = "emulated"
+link = {latency = 1e-5, bandwidth = 1e9}
+machine = {flops = 1e12}
+timeout = 30
 [log]
 name = "mine"
 dir = "out"
 every = 5
+timeline = "last"
 )");
   EXPECT_EQ(c.model.config.kv_heads, 2);
   EXPECT_EQ(c.model.config.ff, 192);  // 8/3 of the width, rounded up
@@ -81,13 +93,25 @@ every = 5
   EXPECT_EQ(c.model.config.rope_scaling.factor, 2.0);
   EXPECT_THAT(c.data.path, ElementsAre("a.txt", "b/*.txt"));
   EXPECT_THAT(c.data.validation_path, ElementsAre("held-out.txt"));
-  EXPECT_EQ(c.train, (TrainSection{1000, 12, 4, 7, f64, 0, 50, 3}));
+  EXPECT_EQ(c.train, (TrainSection{1000, 12, 4, 7, f64, 0, 50, 3, NonFinite::skip}));
   EXPECT_EQ(c.optimizer.name, "sgd");
   EXPECT_EQ(c.optimizer.momentum, 0.9);
   EXPECT_TRUE(c.optimizer.nesterov);
   EXPECT_EQ(c.optimizer.stable, 0.5);
-  EXPECT_EQ(c.log, (LogSection{"mine", "out", 5}));
+  EXPECT_EQ(c.log, (LogSection{"mine", "out", 5, -1}));
+  const Parallel p = parallel_of(c.parallel);
+  EXPECT_EQ(p.mesh, (Mesh{{"pipe", 2}}));
+  EXPECT_EQ(std::get<std::string>(p.schedule.get()), "zb-v");
+  EXPECT_EQ(p.chunks, 2);
+  EXPECT_THAT(p.stages, ElementsAre(1, 2, 1, 2));
+  EXPECT_THAT(p.recompute, ElementsAre(Recompute::none, Recompute::full, Recompute::selective, Recompute::none));
+  const RunOptions options = options_of(c.parallel);
+  EXPECT_EQ(options.device, DeviceKind::emulated);
+  EXPECT_EQ(options.link, (Link{1e-5, 1e9}));
+  EXPECT_EQ(options.machine, (Machine{1e12, Machine().memory_bandwidth}));
+  EXPECT_EQ(options.timeout, 30);
   const Training t = training_of(c);
+  EXPECT_TRUE(t.skip_nonfinite);
   EXPECT_EQ(t.microbatches, 4);
   EXPECT_EQ(t.seed, 7u);
   EXPECT_EQ(t.dtype, f64);
@@ -141,7 +165,9 @@ TEST(Run, ResolvedConfigGivesTheSameRun) {
        {"", "[model]\npreset = \"llama-1b\"", "[optimizer]\nname = \"sgd\"\nmomentum = 0.9\nlr = 0.1",
         "[optimizer]\nname = \"lion\"\nschedule = \"wsd\"\nlr = 1e-7", "[optimizer]\nschedule = \"constant\"",
         "[data]\nvalidation = [\"a b.txt\", \"c\\\"d\"]\npath = \"x\"", "[data]\nvalidation = 0.1",
-        "[train]\ndtype = \"f64\"\nclip = 0.30000000000000004",
+        "[train]\ndtype = \"f64\"\nclip = 0.30000000000000004\nnonfinite = \"continue\"",
+        "[train]\nmicrobatches = 4\n[parallel]\npipe = 2\nschedule = \"zb-v\"\nstages = [1, 2, 3, 4]\nrecompute = "
+        "\"full\"\nlink = {latency = 1e-5}\nmachine = {bandwidth = 3e9}\ntimeout = 0.5\n[log]\ntimeline = 3",
         "[model]\nfrom = \"" STRETTO_TEST_DATA "/hf/gpt2/model\"\ndropout = 0.25"}) {
     const RunConfig c = parsed(toml);
     const std::string text = resolved_toml(c);
@@ -229,8 +255,44 @@ TEST(RunMistakes, AreNamed) {
       {"[optimizer]\nschedule = \"cosin\"",
        "[run.toml:2] key 'optimizer.schedule' is \"cosin\" but must be one of constant, cosine, linear, wsd; hint: did "
        "you mean \"cosine\"?"},
-      {"[parallel]\npipe = 2",
-       "[run.toml:2] key 'parallel.pipe' is 2 but this version trains on one rank; hint: leave it out or write 1"},
+      {"[parallel]\npipe = 0", "[run.toml:2] key 'parallel.pipe' is 0 but must be a whole number from 1 to 1024"},
+      {"[parallel]\ndata = 2",
+       "[run.toml:2] key 'parallel.data' is 2 but this version splits a run along 'pipe' only; hint: leave it out or "
+       "write 1"},
+      {"[parallel]\npipe = 2\nschedule = \"zbv\"",
+       "[run.toml:3] key 'parallel.schedule': there is no schedule 'zbv'; hint: did you mean 'zb-v'?"},
+      {"[parallel]\nschedule = 3", "[run.toml:2] key 'parallel.schedule' is 3 but must be a string"},
+      {"[parallel]\npipe = 2\nschedule = \"none.csv\"",
+       "[run.toml:3] key 'parallel.schedule': none.csv: cannot be read: No such file or directory; hint: give a "
+       "builder's name or a CSV file"},
+      {"[train]\nmicrobatches = 2\n[parallel]\npipe = 4\nschedule = \"dualpipe-v\"",
+       "[run.toml:5] key 'parallel.schedule': "},
+      {"[parallel]\npipe = 2\nschedule = \"zb-v\"\nchunks = 3",
+       "[run.toml:3] key 'parallel.schedule': 3 chunks per actor, where this schedule has 2; hint: use 2 chunks"},
+      {"[parallel]\nstages = 4",
+       "[run.toml:2] key 'parallel.stages' is 4 but must be \"auto\" or a list of the pieces that each stage takes; "
+       "hint: e.g. [3, 2, 2, 3]"},
+      {"[parallel]\nstages = \"atuo\"", "[run.toml:2] key 'parallel.stages' is \"atuo\" but must be \"auto\" or"},
+      {"[parallel]\nstages = []", "[run.toml:2] key 'parallel.stages' is [] but names no stage"},
+      {"[parallel]\nstages = [3, 0]",
+       "[run.toml:2] key 'parallel.stages[1]' is 0 but must be a whole number from 1 to 65536"},
+      {"[parallel]\nrecompute = \"ful\"",
+       "[run.toml:2] key 'parallel.recompute' is \"ful\" but must be one of none, full, selective, or a list of them; "
+       "hint: did you mean \"full\"?"},
+      {"[parallel]\nrecompute = true", "[run.toml:2] key 'parallel.recompute' is true but must be a string"},
+      {"[parallel]\ndevice = \"gpu\"",
+       "[run.toml:2] key 'parallel.device' is \"gpu\" but must be one of cpu, emulated"},
+      {"[parallel]\nlink = 3", "[run.toml:2] key 'parallel.link' is 3 but must be a table"},
+      {"[parallel]\nlink = {latnecy = 1}",
+       "[run.toml:2] key 'parallel.link.latnecy' is unknown; hint: did you mean 'parallel.link.latency'?"},
+      {"[parallel]\nlink = {bandwidth = 0}",
+       "[run.toml:2] key 'parallel.link.bandwidth' is 0 but must be a number above 0"},
+      {"[parallel]\ntimeout = -1", "[run.toml:2] key 'parallel.timeout' is -1 but must be a number from 0 to"},
+      {"[train]\nnonfinite = \"ignore\"",
+       "[run.toml:2] key 'train.nonfinite' is \"ignore\" but must be one of stop, skip, continue"},
+      {"[log]\ntimeline = \"first\"",
+       "[run.toml:2] key 'log.timeline' is \"first\" but must be the number of a step, \"last\", or 0 for none"},
+      {"[log]\ntimeline = -3", "[run.toml:2] key 'log.timeline' is -3 but must be a whole number of at least 0"},
       {"[parallel]\nlayout = {batch = \"data\"}", "[run.toml:2] key 'parallel.layout' is "},
       {"[parallel]\npip = 2", "[run.toml:2] key 'parallel.pip' is unknown; hint: did you mean 'parallel.pipe'?"},
       {"[checkpoint]\nevery = 100",
@@ -244,6 +306,53 @@ TEST(RunMistakes, AreNamed) {
     ASSERT_EQ(all.size(), 1u) << toml << "\n" << testing::PrintToString(all);
     EXPECT_THAT(all[0], testing::StartsWith(expected)) << toml;
   }
+}
+
+std::string compiling(std::string_view toml) {
+  try {
+    compile_run(parsed(toml));
+  } catch (const Error& e) {
+    EXPECT_EQ(e.exit_code(), 1);
+    return e.what();
+  }
+  return "no error";
+}
+
+// What only compiling finds out is named with file, line and key as well.
+TEST(RunMistakes, ThatTakeTheModelAreNamedToo) {
+  const std::string small =
+      "[model]\nlayers = 1\nwidth = 16\nheads = 2\ncontext = 8\n[train]\nmicrobatches = 4\nbatch = 4\n[parallel]\n";
+  EXPECT_EQ(compiling(small + "pipe = 2\nstages = [1, 1]"),
+            "[run.toml:11] key 'parallel.stages': the stages take 2 pieces and the model has 4; hint: make the numbers "
+            "add up to 4");
+  EXPECT_EQ(compiling(small + "pipe = 2\nstages = [1, 1, 2]"),
+            "[run.toml:11] key 'parallel.stages': 3 stages are given and the schedule has 2; hint: give 2 numbers of "
+            "pieces");
+  EXPECT_THAT(compiling(small + "pipe = 16"),
+              HasSubstr("[run.toml:10] key 'parallel.pipe': 16 stages are asked for and the model has 4 pieces"));
+  EXPECT_THAT(compiling(small + "pipe = 2\nschedule = \"chimera\""),
+              HasSubstr("[run.toml:11] key 'parallel.schedule': 'chimera' holds every stage twice"));
+  EXPECT_EQ(compiling(small + "pipe = 2\nstages = [1, 3]"), "no error");
+}
+
+TEST(RunMistakes, OfACsvScheduleNameBothFiles) {
+  const test::Folder folder;
+  folder.write("two.csv", "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+  folder.write("bad.csv", "0F0,0F1,0B0,0B1\n1F0,1F0,1B0,1B1\n");
+  const auto with = [&](const std::string& name, int pipe, int microbatches) {
+    return faults(fmt::format("[train]\nbatch = 6\nmicrobatches = {}\n[parallel]\npipe = {}\nschedule = \"{}\"",
+                              microbatches, pipe, (folder / name).string()));
+  };
+  EXPECT_THAT(with("two.csv", 2, 2), testing::IsEmpty());
+  for (const auto& [pipe, microbatches] : {std::pair(3, 2), std::pair(2, 6)})
+    EXPECT_THAT(
+        with("two.csv", pipe, microbatches),
+        ElementsAre(fmt::format("[run.toml:6] key 'parallel.schedule': {}/two.csv: the file is for 2 actors and "
+                                "2 microbatches, the run has {} and {}; hint: use parallel.pipe = 2 and "
+                                "train.microbatches = 2",
+                                folder.str(), pipe, microbatches)));
+  EXPECT_THAT(with("bad.csv", 2, 2),
+              testing::Contains(AllOf(HasSubstr("[run.toml:6] key 'parallel.schedule': "), HasSubstr("bad.csv:2:"))));
 }
 
 TEST(RunMistakes, OnTheCommandLineAreNamedToo) {

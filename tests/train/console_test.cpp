@@ -21,6 +21,33 @@ TEST(Console, RowsStandUnderTheirHeader) {
   EXPECT_EQ(row_text(with), row_text(row) + "   validation loss 2.75000");
 }
 
+TEST(Console, SeveralActorsHaveAColumnMore) {
+  EXPECT_EQ(row_header(true), row_header() + " bubble%");
+  const ConsoleRow row{.step = 1, .bubble = 0.125};
+  EXPECT_EQ(row_text(row).size(), row_header(true).size());
+  EXPECT_THAT(row_text(row), testing::EndsWith("    12.5"));
+}
+
+TEST(Console, QuietAndVerbose) {
+  const test::Folder folder;
+  const auto said = [&](Verbosity v) {
+    std::FILE* out = std::fopen((folder / "out").c_str(), "w");
+    {
+      Console console(out, v);
+      console.say("line");
+      console.detail("detail");
+      console.row({.step = 1});
+      console.result("result");
+    }
+    std::fclose(out);
+    return test::text_of(folder / "out");
+  };
+  const std::string row = row_header() + "\n" + row_text({.step = 1}) + "\n";
+  EXPECT_EQ(said(Verbosity::quiet), "result\n");
+  EXPECT_EQ(said(Verbosity::normal), "line\n" + row + "result\n");
+  EXPECT_EQ(said(Verbosity::verbose), "line\ndetail\n" + row + "result\n");
+}
+
 TEST(Console, TheBarFillsAndFits) {
   EXPECT_EQ(bar_text(150, 300, 125, 100), "[====================>                   ]  50%  step 150/300  2m05s left");
   EXPECT_THAT(bar_text(300, 300, 0, 100), HasSubstr("[========================================] 100%  step 300/300"));

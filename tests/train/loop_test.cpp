@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <csignal>
+#include <cstring>
+#include <limits>
 #include <sstream>
 
 #include "stretto/formats/fields.h"
@@ -157,6 +160,64 @@ TEST_F(Loop, AnInfiniteLossStopsTheRun) {
                                 HasSubstr("hint: a smaller optimizer.lr"), HasSubstr("metrics.jsonl")));
   }
   EXPECT_LT(metrics(folder_ / "run1").size(), 6u);
+}
+
+// The learning rate makes the second step overflow: from then on nothing is finite.
+TEST_F(Loop, ALossThatIsNotFiniteCanBePassedOver) {
+  const std::vector<std::string> wild{"--optimizer.name=sgd", "--optimizer.lr=1e30", "--train.clip=0",
+                                      "--optimizer.schedule=constant", "--train.nonfinite=continue"};
+  const Ran r = run(wild);
+  EXPECT_EQ(r.summary.steps, 6);
+  EXPECT_GT(r.summary.nonfinite, 0);
+  EXPECT_THAT(r.out, AllOf(HasSubstr("training goes on"), HasSubstr("steps had a loss or gradient norm that is not")));
+}
+
+TEST_F(Loop, ASkippedStepChangesNothing) {
+  RunConfig c = config({"--train.nonfinite=skip", "--parallel.pipe=2", "--train.microbatches=2"});
+  Trainer trainer(compile_run(c));
+  const std::vector<i64> sizes{4, 16};
+  std::vector<std::int32_t> ids(64, 3);
+  const Batch batch{{"ids", Array::of<std::int32_t>(ids, sizes)}, {"targets", Array::of<std::int32_t>(ids, sizes)}};
+  EXPECT_TRUE(std::isfinite(trainer.step(batch).grad_norm));
+  const u64 before = trainer.parameters_hash();
+  Array broken = trainer.parameter("ln_f.gain"), whole = broken;
+  const float infinite = std::numeric_limits<float>::infinity();
+  std::memcpy(broken.bytes.data(), &infinite, sizeof infinite);
+  const Array state = trainer.state("wte", "m");
+  trainer.set_parameter("ln_f.gain", broken);
+  EXPECT_FALSE(std::isfinite(trainer.step(batch).grad_norm));
+  trainer.set_parameter("ln_f.gain", whole);
+  EXPECT_EQ(trainer.parameters_hash(), before);
+  EXPECT_EQ(trainer.state("wte", "m").bytes, state.bytes);
+  EXPECT_TRUE(std::isfinite(trainer.step(batch).grad_norm));
+  EXPECT_NE(trainer.parameters_hash(), before);
+}
+
+TEST_F(Loop, APipelineTrainsTheSameModel) {
+  const Ran serial = run({"--train.microbatches=4"});
+  for (const std::string schedule : {"1f1b", "zb-h1", "zb-v"}) {
+    const Ran pipe = run({"--train.microbatches=4", "--parallel.pipe=2", "--parallel.schedule=" + schedule});
+    EXPECT_EQ(pipe.summary.parameters, serial.summary.parameters) << schedule;
+    EXPECT_THAT(pipe.out, AllOf(HasSubstr("mesh     pipe=2: schedule " + schedule), HasSubstr("predicted bubble "),
+                                HasSubstr(" on actor 1 planned"), HasSubstr("bubble%")));
+    EXPECT_NE(pipe.metrics[0].find("bubble"), nullptr);
+  }
+  EXPECT_EQ(serial.metrics[0].find("bubble"), nullptr);
+  EXPECT_THAT(check_run(config({"--parallel.pipe=4"})),
+              HasSubstr("note     1 microbatch for 4 actors leaves them idle"));
+}
+
+TEST_F(Loop, LeavesTensorBoardEvents) {
+  const Ran r = run({"--data.validation=0.1"});
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(r.summary.directory))
+    if (entry.path().filename().string().starts_with("events.out.tfevents.")) {
+      ++files;
+      const std::string bytes = test::text_of(entry.path());
+      for (const char* tag : {"train/loss", "train/lr", "speed/tokens_per_second", "validation/loss"})
+        EXPECT_THAT(bytes, HasSubstr(tag));
+    }
+  EXPECT_EQ(files, 1);
 }
 
 TEST_F(Loop, NothingIsWrittenWhenSomethingIsWrong) {

@@ -1,0 +1,48 @@
+#include "stretto/compile/predict.h"
+
+namespace stretto {
+namespace {
+
+double seconds(const Machine& machine, const Task& task) {
+  double sum = 0;
+  for (const Node& n : task.body->nodes) {
+    const Cost c = n.op->cost({*task.body, n});
+    sum += seconds(machine, c.flops, c.read + c.written);
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::vector<StageCost> stage_costs(const Program& p, const Machine& machine) {
+  StageCost nothing;
+  nothing.F = nothing.I = nothing.W = 0;
+  std::vector<StageCost> costs(std::size_t(p.schedule.stages), nothing);
+  for (const Task& t : p.step->tasks) {
+    if (t.part < Part::F || t.part > Part::W) continue;
+    StageCost& c = costs[std::size_t(p.stage_of[t.piece])];
+    (t.part == Part::F ? c.F : t.part == Part::I ? c.I : c.W) += seconds(machine, t);
+  }
+  for (const CrossValue& v : p.step->values) {
+    const Task& from = p.step->tasks[v.producer];
+    if (from.part != Part::F) continue;
+    const int stage = p.stage_of[from.piece];
+    bool sent = false;
+    for (const std::uint32_t consumer : v.consumers)
+      sent = sent || (p.step->tasks[consumer].part == Part::F && p.stage_of[p.step->tasks[consumer].piece] > stage);
+    if (sent) costs[std::size_t(stage)].message_bytes += double(v.bytes);
+  }
+  return costs;
+}
+
+Prediction predict(const Program& p, const PredictOptions& o) {
+  SimulateOptions s;
+  s.stages = stage_costs(p, o.machine);
+  if (o.link) s.link = [link = *o.link](int, int) { return link; };
+  s.messages = o.messages;
+  Prediction result = simulate(p.schedule, s);
+  result.timeline.title = fmt::format("{}, predicted", p.schedule.name);
+  return result;
+}
+
+}  // namespace stretto

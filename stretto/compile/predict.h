@@ -1,0 +1,26 @@
+// What a compiled program will cost, from the operations and bytes of its tasks, before it has run.
+//
+//   Prediction p = predict(*compiled.program, {.machine = {.flops = 50e9}});
+//   fmt::print("bubble {:.1f}%\n", 100 * p.bubble);
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "stretto/program/program.h"
+#include "stretto/simulate/simulate.h"
+
+namespace stretto {
+
+struct PredictOptions {
+  Machine machine = {};
+  std::optional<Link> link = {};  // between neighbouring actors; none: messages cost nothing
+  bool messages = false;          // the timeline shows them
+};
+
+// Seconds per stage and phase, and the bytes a stage sends.
+std::vector<StageCost> stage_costs(const Program&, const Machine& = {});
+
+// One step on actors that each have a machine of their own, in seconds.
+Prediction predict(const Program&, const PredictOptions& = {});
+
+}  // namespace stretto

@@ -1,0 +1,39 @@
+// [parallel]: how a run is spread over actors, and what it is run on.
+//
+//   ParallelSection p{.pipe = 4, .schedule = "zb-v"};
+//   Parallel parallel = parallel_of(p);
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stretto/compile/compile.h"
+#include "stretto/formats/fields.h"
+#include "stretto/runtime/options.h"
+
+namespace stretto {
+
+struct ParallelSection {
+  int pipe = 1;                           // pipeline actors
+  std::string schedule = "1f1b";          // a name or a CSV file
+  int chunks = 0;                         // stages per actor; 0: the schedule's default
+  std::vector<int> stages = {};           // pieces per stage; empty, in the file "auto": balanced by cost
+  std::vector<Recompute> recompute = {};  // one for all stages or one per stage; empty, in the file "none"
+  DeviceKind device = DeviceKind::cpu;
+  std::optional<Link> link = {};  // messages take as long as over such a link
+  Machine machine = {};           // what the emulated device is
+  double timeout = 0;             // seconds without any progress after which the run is stopped; 0: never
+  bool operator==(const ParallelSection&) const = default;
+};
+
+// What is wrong in itself becomes a fault of the reader. Whether everything was right.
+bool read_parallel(FieldReader& section, ParallelSection&);
+Field parallel_field(const ParallelSection&);  // every key with its value: reading it gives the same again
+
+// All that is wrong with the schedule for so many microbatches; Fault::where is the place in it.
+std::vector<Fault> schedule_faults(const ParallelSection&, int microbatches);
+
+Parallel parallel_of(const ParallelSection&);
+RunOptions options_of(const ParallelSection&);
+
+}  // namespace stretto

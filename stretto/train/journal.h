@@ -1,0 +1,61 @@
+// What stays of a run, step by step: the console's rows, metrics.jsonl, TensorBoard events.
+//
+//   Journal journal(console, directory, {.every = 10, .steps = 300, .tokens_per_step = 2048});
+//   journal.step({.result = trainer.step(batch), .seconds = 0.1});
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "stretto/formats/event_file.h"
+#include "stretto/train/console.h"
+#include "stretto/train/metrics.h"
+#include "stretto/train/trainer.h"
+
+namespace stretto {
+
+struct StepRecord {
+  StepResult result;
+  double seconds = 0;
+  std::optional<double> validation = {};
+  bool last = false;
+};
+
+struct JournalOptions {
+  i64 every = 10, steps = 0;
+  double tokens_per_step = 0;
+  bool bubble = false;  // there are several actors: say how idle they are
+};
+
+// A step as the report draws it.
+struct CurvePoint {
+  i64 step = 0;
+  double loss = 0, grad_norm = 0, lr = 0, tokens_per_second = 0, bubble = 0;
+  std::optional<double> validation = {};
+};
+
+class Journal {
+ public:
+  Journal(Console&, const std::filesystem::path& directory, JournalOptions);
+  void step(const StepRecord&);
+
+  double seconds() const { return seconds_; }  // of training, all steps together
+  const std::vector<CurvePoint>& curve() const { return curve_; }
+
+ private:
+  Field::Table metrics_line(const StepRecord&) const;
+  void write_events(const StepRecord&);
+
+  Console& console_;
+  JournalOptions options_;
+  MetricsFile metrics_;
+  EventFile events_;
+  std::vector<CurvePoint> curve_;
+  double seconds_ = 0;
+  double interval_ = 0, interval_idle_ = 0;  // since the last row: seconds, and idle seconds of an actor
+  i64 interval_steps_ = 0;
+};
+
+u64 peak_memory();  // of this process so far, in bytes
+
+}  // namespace stretto

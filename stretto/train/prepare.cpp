@@ -1,0 +1,95 @@
+#include "stretto/train/prepare.h"
+
+#include <algorithm>
+
+#include "stretto/base/text.h"
+
+namespace stretto {
+namespace {
+
+std::string plural(i64 n, std::string_view what, std::string_view ending = "s") {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : ending);
+}
+
+std::vector<double> bytes_per_actor(const Program& program) {
+  std::vector<double> totals;
+  for (const ActorProgram& a : program.actors) {
+    totals.push_back(0);
+    for (const u64 b : a.bytes) totals.back() += double(b);
+  }
+  return totals;
+}
+
+// One actor: by arena. A few: each of them. Many: from the least to the most.
+std::string memory_line(const Program& program) {
+  const std::vector<double> totals = bytes_per_actor(program);
+  std::vector<std::string> parts;
+  if (totals.size() == 1) {
+    const auto& bytes = program.actors[0].bytes;
+    for (std::size_t k = 0; k < arena_count; ++k)
+      if (bytes[k] > 0) parts.push_back(fmt::format("{} {}", name_of(Arena(k)), human_bytes(double(bytes[k]))));
+    return fmt::format("{} planned: {}", human_bytes(totals[0]), join(parts, ", "));
+  }
+  if (totals.size() > 8) {
+    const auto [least, most] = std::minmax_element(totals.begin(), totals.end());
+    return fmt::format("{} to {} planned on each of {} actors", human_bytes(*least), human_bytes(*most), totals.size());
+  }
+  for (std::size_t a = 0; a < totals.size(); ++a)
+    parts.push_back(fmt::format("{} on actor {}", human_bytes(totals[a]), a));
+  return join(parts, ", ") + " planned";
+}
+
+std::string mesh_line(const RunConfig& c, const Prepared& p) {
+  const Program& program = *p.compiled.program;
+  std::vector<std::string> pieces;
+  for (const int n : program.pieces_per_stage()) pieces.push_back(std::to_string(n));
+  std::string line = fmt::format(
+      "{}: schedule {}, {} of {} pieces, predicted bubble {:.1f}%", p.compiled.parallel.mesh.str(),
+      program.schedule.name, plural(program.schedule.stages, "stage"), join(pieces, "+"), 100 * p.prediction.bubble);
+  if (const auto& link = c.parallel.link)
+    line += fmt::format(", links of {} and {}/s", human_seconds(link->latency), human_bytes(link->bandwidth));
+  if (c.parallel.device == DeviceKind::emulated)
+    line += fmt::format(", emulated devices of {}flop/s", human_count(c.parallel.machine.flops));
+  return line;
+}
+
+}  // namespace
+
+Prepared prepare(const RunConfig& c) {
+  Prepared p;
+  p.corpus = open_corpus(corpus_of(c), c.model.config.context);
+  for (const auto& source : {p.corpus.training, p.corpus.validation})
+    if (source && source->vocab() > c.model.config.vocab)
+      throw Error("data", "{} has ids up to {}, and the model's vocabulary is {}", source->str(), source->vocab() - 1,
+                  c.model.config.vocab)
+          .hint("use model.vocab = {} or more", source->vocab());
+  p.rows = {.length = c.model.config.context, .batch = c.train.batch, .seed = u64(c.train.seed)};
+  p.compiled = compile_run(c);
+  p.prediction = predict(*p.compiled.program, predict_options(c));
+  return p;
+}
+
+PredictOptions predict_options(const RunConfig& c) { return {.machine = c.parallel.machine, .link = c.parallel.link}; }
+
+std::vector<std::string> about(const RunConfig& c, const Prepared& p) {
+  std::vector<std::string> lines;
+  lines.push_back(
+      fmt::format("model    {}: {} parameters", c.model.config.str(), human_count(double(p.compiled.parameters()))));
+  lines.push_back(fmt::format("data     {}; {} tokens to train on", p.corpus.name, p.corpus.training->tokens()));
+  if (p.corpus.validation) lines.back() += fmt::format(", {} to validate on", p.corpus.validation->tokens());
+  lines.push_back(fmt::format("step     {} of {} tokens in {}, {}", plural(c.train.batch, "sequence"), p.rows.length,
+                              plural(c.train.microbatches, "microbatch", "es"), name_of(c.train.dtype)));
+  lines.push_back(fmt::format("update   {}, lr {}, {} over {}", c.optimizer.name, c.optimizer.lr, c.optimizer.schedule,
+                              plural(c.train.steps, "step")));
+  if (c.parallel.pipe > 1) lines.push_back("mesh     " + mesh_line(c, p));
+  lines.push_back("memory   " + memory_line(*p.compiled.program));
+  const int few = 2 * c.parallel.pipe;
+  if (c.parallel.pipe > 1 && p.prediction.bubble > 0.4 && c.train.microbatches < few)
+    lines.push_back(
+        fmt::format("note     {} for {} actors leaves them idle for {:.0f}% of a step; hint: "
+                    "train.microbatches = {} or more",
+                    plural(c.train.microbatches, "microbatch", "es"), c.parallel.pipe, 100 * p.prediction.bubble, few));
+  return lines;
+}
+
+}  // namespace stretto

@@ -1,0 +1,30 @@
+// Everything that is made from a RunConfig before the first step, and what a run says about itself.
+//
+//   Prepared p = prepare(run);
+//   for (const std::string& line : about(run, p)) fmt::print("{}\n", line);
+#pragma once
+#include <string>
+#include <vector>
+
+#include "stretto/compile/predict.h"
+#include "stretto/config/run.h"
+
+namespace stretto {
+
+struct Prepared {
+  Corpus corpus;
+  RowsOptions rows;
+  Compiled compiled;
+  Prediction prediction;  // of one step, by the cost model
+
+  double tokens_per_step() const { return double(rows.batch * rows.length); }
+};
+
+Prepared prepare(const RunConfig&);
+
+// Model, data, step, update, mesh, memory: one line each.
+std::vector<std::string> about(const RunConfig&, const Prepared&);
+
+PredictOptions predict_options(const RunConfig&);
+
+}  // namespace stretto
