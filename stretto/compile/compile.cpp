@@ -92,9 +92,6 @@ Front trace_model(const Model& model, Compiled& c, const TraceOptions& options, 
 
 // The schedule that is asked for, refused with all its faults, or with what training cannot do yet.
 Schedule schedule_of(const Compiled& c) {
-  for (const Recompute r : c.parallel.recompute)
-    if (r != Recompute::none)
-      throw Error("recompute", "'{}' is asked for, which training cannot do yet", name_of(r)).hint("use none");
   for (const Axis& a : c.parallel.mesh) {
     if (a.size < 1) throw Error("mesh", "axis '{}' has size {}", a.name, a.size).hint("sizes are at least 1");
     if (a.name != "pipe" && a.size > 1)
@@ -121,13 +118,42 @@ std::vector<int> balanced(const Step& step, int stages) {
   return balance(costs, stages);
 }
 
+// Per stage.
+std::vector<Recompute> recompute_of(const Parallel& p, int stages) {
+  const std::vector<Recompute>& given = p.recompute;
+  if (given.size() < 2) return {std::size_t(stages), given.empty() ? Recompute::none : given[0]};
+  if (int(given.size()) != stages)
+    throw Error("recompute", "{} choices are given and there are {} stages", given.size(), stages)
+        .hint("give one for all stages, or one per stage");
+  return given;
+}
+
+// Cuts come first: what a stage keeps depends on where it begins.
+struct CutStep {
+  Step step;
+  std::vector<int> stage_of;
+};
+CutStep cut_step(const StepGraph& graph, const Parallel& p, int stages) {
+  const std::vector<Recompute> modes = recompute_of(p, stages);
+  CutStep r{.step = split(graph), .stage_of = {}};
+  r.stage_of = p.stages.empty() ? balanced(r.step, stages) : cut(p.stages, r.step.pieces);
+  if (r.stage_of.back() + 1 != stages)
+    throw Error("stages", "{} stages are given and the schedule has {}", r.stage_of.back() + 1, stages)
+        .hint("give {} numbers of pieces", stages);
+  if (std::all_of(modes.begin(), modes.end(), [](Recompute m) { return m == Recompute::none; })) return r;
+  SplitOptions o{.stage_of = r.stage_of};
+  for (int stage : r.stage_of) o.recompute.push_back(modes[std::size_t(stage)]);
+  r.step = split(graph, o);
+  return r;
+}
+
 Compiled finish(Compiled c, Front f, bool training) {
-  Step step = split(f.step);
+  Schedule schedule = schedule_of(c);
+  auto [step, stage_of] = cut_step(f.step, c.parallel, schedule.stages);
   for (std::uint32_t a = 0; a < step.accumulators.size(); ++a)
     c.params[step.accumulators[a].param].accumulators.push_back(a);
   add_scales(step, c, f.scales);
   if (training) add_epilogue(step, c);
-  Schedule schedule = schedule_of(c);
   LowerOptions o{.states = training ? int(c.optimizer.state.size()) : 0,
                  .rows = c.rows_per_step / c.training.microbatches};
   o.capacity = std::max(1, prove(schedule).smallest) + 1;
@@ -135,11 +161,6 @@ Compiled finish(Compiled c, Front f, bool training) {
     for (Row& row : schedule.rows) std::erase_if(row, [](const Action& a) { return a.phase != Phase::F; });
     o.capacity = c.training.microbatches;  // forward alone: nothing ever waits for room
   }
-  std::vector<int> stage_of =
-      c.parallel.stages.empty() ? balanced(step, schedule.stages) : cut(c.parallel.stages, step.pieces);
-  if (stage_of.back() + 1 != schedule.stages)
-    throw Error("stages", "{} stages are given and the schedule has {}", stage_of.back() + 1, schedule.stages)
-        .hint("give {} numbers of pieces", schedule.stages);
   c.program = std::make_shared<const Program>(
       lower(std::make_shared<const Step>(std::move(step)), schedule, std::move(stage_of), o));
   return c;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <set>
 #include <tuple>
 #include <unordered_set>
 
@@ -30,7 +31,7 @@ std::vector<std::shared_ptr<const Calls>> fuse_all(const Step& s) {
 
 // Tasks by part and piece; per-step tasks in the order they stand in.
 struct TaskIndex {
-  explicit TaskIndex(const Step& s) : by_piece(3, std::vector<int>(std::size_t(s.pieces), -1)) {
+  explicit TaskIndex(const Step& s) : by_piece(4, std::vector<int>(std::size_t(s.pieces), -1)) {
     for (std::uint32_t t = 0; t < s.tasks.size(); ++t) {
       const Part part = s.tasks[t].part;
       if (part >= Part::F && part <= Part::W)
@@ -70,6 +71,14 @@ class Lowering {
       if (task.part == Part::combine || task.part == Part::norm || task.part == Part::update)
         actor_of_task_[t] = p.owner_of(task.subject);
     }
+    chained_.assign(pieces_.size(), false);
+    for (const CrossValue& v : s_.values)
+      for (std::uint32_t c : v.consumers)
+        if (s_.tasks[v.producer].part == Part::R && s_.tasks[c].part == Part::R)
+          chained_[std::size_t(p.stage_of[s_.tasks[c].piece])] = true;
+    for (const Row& row : p.schedule.rows)
+      for (const Action& a : row)
+        if (a.phase == Phase::R) recomputed_.insert({a.stage, a.microbatch});
     ran_.assign(p.actors.size(), std::vector<bool>(s_.tasks.size(), false));
     received_.resize(p.actors.size());
   }
@@ -106,13 +115,25 @@ class Lowering {
   void action(int actor, const Action& a, std::uint32_t position) {
     const std::vector<int>& pieces = pieces_[a.stage];
     const int m = int(a.microbatch);
-    const auto descending = [&](Part part) {
-      for (auto it = pieces.rbegin(); it != pieces.rend(); ++it) emit_if(actor, index_.at(part, *it), m, position);
+    const auto ascending = [&](Part part) {
+      for (int piece : pieces) emit_if(actor, index_.at(part, piece), m, position);
     };
-    if (a.phase == Phase::F)
-      for (int piece : pieces) emit_if(actor, index_.at(Part::F, piece), m, position);
-    if (a.phase == Phase::B || a.phase == Phase::I) descending(Part::I);
-    if (a.phase == Phase::B || a.phase == Phase::W) descending(Part::W);
+    const auto descending = [&](std::initializer_list<Part> parts) {
+      for (auto it = pieces.rbegin(); it != pieces.rend(); ++it)
+        for (Part part : parts) emit_if(actor, index_.at(part, *it), m, position);
+    };
+    if (a.phase == Phase::F) ascending(Part::F);
+    if (a.phase == Phase::R) ascending(Part::R);
+    if (a.phase == Phase::B || a.phase == Phase::I) {
+      // Where the row has no R it is implied here: as late as possible, piece by piece, unless one R reads another's.
+      const bool implied = !recomputed_.contains({a.stage, a.microbatch});
+      if (implied && chained_[a.stage]) ascending(Part::R);
+      if (implied && !chained_[a.stage])
+        descending({Part::R, Part::I});
+      else
+        descending({Part::I});
+    }
+    if (a.phase == Phase::B || a.phase == Phase::W) descending({Part::W});
   }
   void emit_if(int actor, int task, int m, std::uint32_t position) {
     if (task >= 0) emit(actor, std::uint32_t(task), m, position);
@@ -220,6 +241,8 @@ class Lowering {
   const LowerOptions& options_;
   TaskIndex index_;
   std::vector<std::vector<int>> pieces_;  // per stage
+  std::vector<bool> chained_;             // per stage: what one piece makes again is read by the R of another
+  std::set<std::pair<std::uint16_t, std::uint32_t>> recomputed_;  // (stage, microbatch) with an R of their own
   std::vector<int> actor_of_task_;
   std::vector<std::vector<bool>> ran_;             // per actor, per task
   std::vector<std::unordered_set<u64>> received_;  // per actor: (value, microbatch)

@@ -2,82 +2,68 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <unordered_map>
 
+#include "stretto/base/text.h"
 #include "stretto/ops/copy.h"
 #include "stretto/ops/input.h"
 #include "stretto/ops/ops.h"
+#include "stretto/ops/param.h"
+#include "stretto/stage/owners.h"
 
 namespace stretto {
 namespace {
 
 constexpr std::uint32_t nowhere = ~0u;
 
-bool is_source(const Node& n) { return n.op == &input_op || n.op == &param_op; }
-
-// Which task every node belongs to.
-struct Assignment {
-  std::vector<char> free;           // depends on inputs and constants only
-  std::vector<std::uint32_t> task;  // index into order, or nowhere for sources, free nodes and views
-  std::vector<std::pair<Part, std::uint16_t>> order;
-  std::map<std::pair<Part, std::uint16_t>, std::uint32_t> index;
-};
-
-Assignment assign(const StepGraph& s) {
-  const Graph& g = s.graph;
-  Assignment a;
-  a.free.assign(g.nodes.size(), 0);
-  std::uint16_t pieces = 1;
-  for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-    const Node& n = g.nodes[i];
-    pieces = std::max<std::uint16_t>(pieces, n.piece + 1);
-    a.free[i] = n.op != &param_op;
-    for (Value v : n.operands) a.free[i] = a.free[i] && a.free[v.node.value];
-  }
-  // I: what a lower piece needs, and what that needs within the piece.
-  std::vector<char> inner(g.nodes.size(), 0);
-  for (std::size_t i = g.nodes.size(); i-- > 0;) {
-    const Node& user = g.nodes[i];
-    if (!user.backward) continue;
-    for (Value v : user.operands) {
-      const Node& n = g.node(v);
-      if (n.backward && (user.piece != n.piece || inner[i])) inner[v.node.value] = 1;
+// What every task computes: found from what is asked for, so that nothing is made or kept that nobody reads.
+class Demand {
+ public:
+  Demand(const StepGraph& s, const Owners& owners) : g_(s.graph), owners_(owners), nodes_(owners.tasks()) {
+    for (const StepGraph::Output& o : s.outputs) need(o.value, task_of(o));
+    for (const StepGraph::Grad& d : s.gradients) need(d.value, owners.task(Part::W, d.piece));
+    while (!open_.empty()) {
+      const auto [v, task] = open_.back();
+      open_.pop_back();
+      look(v, task);
     }
   }
-  const auto add = [&](Part p, std::uint16_t piece) {
-    a.index[{p, piece}] = std::uint32_t(a.order.size());
-    a.order.push_back({p, piece});
-  };
-  add(Part::count, 0);
-  for (std::uint16_t p = 0; p < pieces; ++p) add(Part::F, p), add(Part::I, p), add(Part::W, p);
-  std::vector<char> needed(g.nodes.size(), 0);
-  for (const StepGraph::Output& o : s.outputs) needed[o.value.node.value] = 1;
-  for (const StepGraph::Grad& d : s.gradients) needed[d.value.node.value] = 1;
-  for (std::size_t i = g.nodes.size(); i-- > 0;)
-    if (needed[i])
-      for (Value v : g.nodes[i].operands) needed[v.node.value] = 1;
-  a.task.assign(g.nodes.size(), nowhere);
-  for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-    const Node& n = g.nodes[i];
-    if (!needed[i] || a.free[i] || n.op->view || is_source(n)) continue;
-    a.task[i] = a.index.at({!n.backward ? Part::F : inner[i] ? Part::I : Part::W, n.piece});
+  std::uint32_t task_of(const StepGraph::Output& o) const {
+    return o.count ? Owners::counts : owners_.task(Part::F, g_.node(o.value).piece);
   }
-  return a;
-}
+  const std::set<std::uint32_t>& nodes(std::uint32_t task) const { return nodes_[task]; }
+
+ private:
+  void need(Value v, std::uint32_t task) { open_.push_back({v, task}); }
+  void look(Value v, std::uint32_t reader) {
+    if (owners_.source(v) || owners_.free(v)) return;
+    if (!owners_.everywhere(v)) {
+      const std::uint32_t maker = owners_.of(v, reader);
+      if (!nodes_[maker].insert(v.node.value).second) return;
+      reader = maker;
+    }
+    for (Value o : g_.node(v).operands) need(o, reader);
+  }
+
+  const Graph& g_;
+  const Owners& owners_;
+  std::vector<std::set<std::uint32_t>> nodes_;  // per task, ascending
+  std::vector<std::pair<Value, std::uint32_t>> open_;
+};
 
 // One task's body while it is being built.
 class BodyBuilder {
  public:
-  BodyBuilder(const StepGraph& s, const Assignment& a, std::uint32_t task) : step_(s), assignment_(a), task_(task) {
+  BodyBuilder(const StepGraph& s, const Owners& owners, std::uint32_t task) : step_(s), owners_(owners), id_(task) {
     body_.dims = s.graph.dims;
+    this->task.part = owners.part(task);
+    this->task.piece = owners.piece(task);
   }
 
   // The value in the body that stands for `v`; sources become arguments, free nodes and views are made again here.
   Value local(Value v) {
-    const Node& n = step_.graph.node(v);
-    const bool mine = assignment_.task[v.node.value] == task_;
-    const bool here = mine || assignment_.free[v.node.value] || n.op->view;
-    if (!here || is_source(n)) return argument(v);
+    if (owners_.source(v) || (!owners_.everywhere(v) && owners_.of(v, id_) != id_)) return argument(v);
     return {place(v.node), v.result};
   }
 
@@ -142,38 +128,41 @@ class BodyBuilder {
   }
 
   const StepGraph& step_;
-  const Assignment& assignment_;
-  std::uint32_t task_;
+  const Owners& owners_;
+  std::uint32_t id_;
   Graph body_;
   std::unordered_map<std::uint32_t, NodeId> nodes_;
   std::map<Value, Value> arguments_;
 };
 
-void check_counts(const StepGraph& s, const Assignment& a) {
-  for (const StepGraph::Output& o : s.outputs)
-    if (o.count && !a.free[o.value.node.value])
-      throw Error("loss", "the count of '{}' depends on parameters: {}", o.name, s.graph.str(o.value))
+void check(const StepGraph& s, const Owners& owners, const SplitOptions& o) {
+  for (const StepGraph::Output& out : s.outputs)
+    if (out.count && !owners.free(out.value))
+      throw Error("loss", "the count of '{}' depends on parameters: {}", out.name, s.graph.str(out.value))
           .hint("counts are needed before the first backward; make them from inputs only");
+  const std::size_t pieces = std::size_t(owners.pieces());
+  STRETTO_ASSERT(
+      (o.recompute.empty() || o.recompute.size() == pieces) && (o.stage_of.empty() || o.stage_of.size() == pieces),
+      "options are given per piece");
+}
+
+// "h.3/contract(qkv){batch=8 ...}": parameters tell apart what one scope makes with one op.
+std::string readable(const Graph& g, Value v) {
+  const Node& n = g.node(v);
+  const std::string& scope = g.scopes[n.scope];
+  std::vector<std::string> params;
+  for (Value o : n.operands) {
+    if (g.node(o).op != &param_op) continue;
+    std::string name = g.node(o).attrs.as<ParamAttrs>().name;
+    if (name.starts_with(scope + ".")) name = name.substr(scope.size() + 1);
+    params.push_back(std::move(name));
+  }
+  return fmt::format("{}{}{}{}{}{}{}", n.backward ? "d " : "", scope, scope.empty() ? "" : "/", n.op->name,
+                     n.results.size() > 1 ? fmt::format(":{}", v.result) : "",
+                     params.empty() ? "" : "(" + join(params, ", ") + ")", g.str(g.type(v)));
 }
 
 }  // namespace
-
-std::string_view name_of(Part p) {
-  constexpr std::string_view names[] = {"count", "scale", "F", "I", "W", "combine", "norm", "clip", "update"};
-  return names[std::size_t(p)];
-}
-
-std::size_t Step::bytes(const Type& t) const {
-  std::size_t n = size_of(t.dtype);
-  for (DimId d : t.dims) n *= std::size_t(dims[d.value].size);
-  return n;
-}
-
-const Task* Step::find(Part part, int piece) const {
-  for (const Task& t : tasks)
-    if (t.part == part && t.piece == piece) return &t;
-  return nullptr;
-}
 
 std::shared_ptr<const Graph> BodyPool::share(Graph g) {
   const u64 h = g.hash();
@@ -183,30 +172,25 @@ std::shared_ptr<const Graph> BodyPool::share(Graph g) {
   return known_.back().second;
 }
 
-Step split(const StepGraph& s) {
-  const Assignment a = assign(s);
-  check_counts(s, a);
+Step split(const StepGraph& s, const SplitOptions& options) {
+  const Owners owners(s, options);
+  check(s, owners, options);
+  const Demand demand(s, owners);
   Step out;
   out.dims = s.graph.dims;
   for (Value v : s.params) out.params.push_back(s.graph.type(v));
   for (Value v : s.inputs) out.inputs.push_back(s.graph.type(v));
   for (Value v : s.scalars) out.scalars.push_back(s.graph.type(v));
-  for (const auto& [part, piece] : a.order) out.pieces = std::max(out.pieces, int(piece) + 1);
+  out.pieces = owners.pieces();
 
   std::vector<BodyBuilder> bodies;
-  for (std::uint32_t t = 0; t < a.order.size(); ++t) {
-    bodies.emplace_back(s, a, t);
-    bodies.back().task.part = a.order[t].first;
-    bodies.back().task.piece = a.order[t].second;
+  for (std::uint32_t t = 0; t < owners.tasks(); ++t) {
+    bodies.emplace_back(s, owners, t);
+    for (std::uint32_t node : demand.nodes(t)) bodies[t].place(NodeId{node});
   }
-  for (std::size_t i = 0; i < s.graph.nodes.size(); ++i)
-    if (a.task[i] != nowhere) bodies[a.task[i]].place(NodeId{std::uint32_t(i)});
-
   for (const StepGraph::Output& o : s.outputs) {
-    const Node& n = s.graph.node(o.value);
-    const std::uint32_t t = o.count ? 0 : a.index.at({Part::F, n.piece});
     const Type& type = s.graph.type(o.value);
-    bodies[t].output(o.value, {Place::output, std::uint32_t(out.outputs.size())});
+    bodies[demand.task_of(o)].output(o.value, {Place::output, std::uint32_t(out.outputs.size())});
     out.outputs.push_back({o.name, type, s.graph.bytes(type)});
   }
   std::vector<StepGraph::Grad> gradients = s.gradients;
@@ -214,24 +198,25 @@ Step split(const StepGraph& s) {
     return std::pair(x.param, x.piece) < std::pair(y.param, y.piece);
   });
   for (const StepGraph::Grad& g : gradients) {
-    bodies[a.index.at({Part::W, g.piece})].output(g.value, {Place::gradient, std::uint32_t(out.accumulators.size())});
+    bodies[owners.task(Part::W, g.piece)].output(g.value, {Place::gradient, std::uint32_t(out.accumulators.size())});
     out.accumulators.push_back({g.param, g.piece});
   }
 
-  // Values that cross from one task to another.
-  std::map<Value, std::uint32_t> crossing;
+  // Values that cross from one task to another; made again, a value is another one.
+  std::map<std::pair<Value, std::uint32_t>, std::uint32_t> crossing;
   for (std::uint32_t t = 0; t < bodies.size(); ++t)
     for (const auto& [v, position] : bodies[t].foreign) {
-      const auto [it, fresh] = crossing.try_emplace(v, std::uint32_t(out.values.size()));
+      const std::uint32_t maker = owners.of(v, t);
+      const auto [it, fresh] = crossing.try_emplace({v, maker}, std::uint32_t(out.values.size()));
       if (fresh) {
         const Type& type = s.graph.type(v);
         out.values.push_back(
-            {.type = type, .bytes = s.graph.bytes(type), .producer = a.task[v.node.value], .name = s.graph.str(v)});
+            {.type = type, .bytes = s.graph.bytes(type), .producer = maker, .name = readable(s.graph, v)});
       }
       out.values[it->second].consumers.push_back(t);
       bodies[t].task.inputs[position] = {Place::value, it->second};
     }
-  for (const auto& [v, index] : crossing) bodies[out.values[index].producer].output(v, {Place::value, index});
+  for (const auto& [made, index] : crossing) bodies[made.second].output(made.first, {Place::value, index});
 
   BodyPool pool;
   std::vector<std::uint32_t> renumbered(bodies.size(), nowhere);
@@ -249,35 +234,6 @@ Step split(const StepGraph& s) {
   }
   refuse(verify(out));
   return out;
-}
-
-std::vector<Fault> verify(const Step& s) {
-  std::vector<Fault> faults;
-  for (std::size_t t = 0; t < s.tasks.size(); ++t) {
-    const Task& task = s.tasks[t];
-    const std::string where = fmt::format("task {}{}", name_of(task.part), task.piece);
-    std::size_t arguments = 0;
-    for (const Node& n : task.body->nodes) arguments += n.op == &input_op;
-    if (arguments != task.inputs.size())
-      faults.push_back(fault(where, "", "has {} arguments and {} bindings", arguments, task.inputs.size()));
-    if (task.body->outputs.size() != task.outputs.size())
-      faults.push_back(
-          fault(where, "", "has {} results and {} bindings", task.body->outputs.size(), task.outputs.size()));
-    for (Fault& f : verify(*task.body)) f.where = where + ", " + f.where, faults.push_back(std::move(f));
-  }
-  return faults;
-}
-
-std::string Step::str() const {
-  std::string text;
-  for (const Task& t : tasks) {
-    std::size_t kept = 0;
-    for (const Binding& b : t.outputs)
-      if (b.place == Place::value) kept += values[b.index].bytes;
-    text += fmt::format("{:<7} piece {:<3} {:>3} nodes, {} arguments, {} results, keeps {} bytes\n", name_of(t.part),
-                        t.piece, t.body->nodes.size(), t.inputs.size(), t.outputs.size(), kept);
-  }
-  return text;
 }
 
 }  // namespace stretto

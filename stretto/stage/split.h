@@ -2,6 +2,7 @@
 //
 //   Step step = split(graph_of_the_step);
 #pragma once
+#include "stretto/stage/recompute.h"
 #include "stretto/stage/task.h"
 
 namespace stretto {
@@ -23,9 +24,15 @@ struct StepGraph {
   std::vector<Grad> gradients;
 };
 
+struct SplitOptions {
+  std::vector<Recompute> recompute = {};  // per piece; empty: none
+  std::vector<int> stage_of = {};         // per piece; empty: one stage. Only full recompute looks at it
+};
+
 // A node of piece k made by differentiation is I when a lower piece needs it, else W. Values that depend on inputs and
-// constants only, and views, are made again where they are used instead of being kept.
-Step split(const StepGraph&);
+// constants only, and views, are made again where they are used instead of being kept. R makes again what backward
+// reads and F does not keep.
+Step split(const StepGraph&, const SplitOptions& = {});
 
 std::vector<Fault> verify(const Step&);
 

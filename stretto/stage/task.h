@@ -11,9 +11,9 @@
 
 namespace stretto {
 
-// In the order of a step: counts and loss scales; forward, gradients of inputs and of weights per microbatch; then sums
-// of tied gradients, norms, clipping, update.
-enum class Part : std::uint8_t { count, scale, F, I, W, combine, norm, clip, update };
+// In the order of a step: counts and loss scales; forward, what is made again of it, gradients of inputs and of weights
+// per microbatch; then sums of tied gradients, norms, clipping, update.
+enum class Part : std::uint8_t { count, scale, F, R, I, W, combine, norm, clip, update };
 std::string_view name_of(Part);
 
 // Where a task's argument comes from or its result goes to; `index` is into the list of that kind in Step.
@@ -68,7 +68,7 @@ struct Step {
   std::vector<CrossValue> values;
   std::vector<Accumulator> accumulators;  // a parameter's first one is its own; later ones are added to it in `combine`
   std::vector<StepOutput> outputs;
-  std::vector<Task> tasks;  // count, then F, I, W per piece ascending; per-step tasks are appended by compile/
+  std::vector<Task> tasks;  // count, then F, R, I, W per piece ascending; per-step tasks are appended by compile/
   int pieces = 1;
 
   std::size_t bytes(const Type&) const;

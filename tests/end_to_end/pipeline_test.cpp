@@ -87,6 +87,92 @@ TEST(Pipeline, LlamaIsBitEqualToSerial) {
   expect_bit_equal(make_model(c, 120, 8), 50);
 }
 
+// One or more choices of recompute on a few schedules of each kind of placement.
+void expect_bit_equal_recomputed(const Model& model, i64 vocab) {
+  using enum Recompute;
+  const Outcome serial = train(model, vocab, 4, {});
+  EXPECT_EQ(train(model, vocab, 4, {.recompute = {full}}), serial) << "one actor";
+  EXPECT_EQ(train(model, vocab, 4, {.recompute = {selective}}), serial) << "one actor";
+  struct Case {
+    const char* schedule;
+    int actors;
+    std::vector<Recompute> recompute;
+  };
+  for (const Case& c : std::vector<Case>{{"1f1b", 2, {full}},
+                                         {"1f1b", 3, {selective}},
+                                         {"gpipe", 4, {selective, full, none, full}},
+                                         {"zb-h1", 3, {full}},
+                                         {"zb-h1", 2, {selective, full}},
+                                         {"zb-v", 2, {full}},
+                                         {"zb-v", 2, {selective}},
+                                         {"zb-v", 2, {none, full, selective, full}},
+                                         {"interleaved-1f1b", 2, {full}}}) {
+    const Parallel p{.mesh = {{"pipe", c.actors}}, .schedule = c.schedule, .recompute = c.recompute};
+    EXPECT_EQ(train(model, vocab, 4, p), serial)
+        << c.schedule << " on " << c.actors << " actors, " << name_of(c.recompute[0]);
+  }
+}
+
+TEST(Recompute, SkipsAndTiedWeightsAreBitEqualToSerial) { expect_bit_equal_recomputed(skipping(), 1); }
+TEST(Recompute, Gpt2IsBitEqualToSerial) {
+  ModelConfig c = tiny("gpt2", 3);
+  c.dropout = 0.1;
+  expect_bit_equal_recomputed(make_model(c, 24, 8), 50);
+}
+TEST(Recompute, Gpt2WithAttentionDropoutIsBitEqualToSerial) {
+  ModelConfig c = tiny("gpt2", 3);
+  c.dropout = c.attention_dropout = c.embedding_dropout = 0.1;
+  c.tied = false;
+  expect_bit_equal_recomputed(make_model(c, 24, 8), 50);
+}
+TEST(Recompute, LlamaIsBitEqualToSerial) {
+  ModelConfig c = tiny("llama", 3);
+  c.kv_heads = 2;
+  c.qk_norm = true;
+  expect_bit_equal_recomputed(make_model(c, 24, 8), 50);
+}
+
+// R may stand in the row, anywhere between F and its backward: here up to two actions before I.
+Schedule early_recompute(const Request& r) {
+  Schedule s = build_schedule("zb-h1", r);
+  for (Row& row : s.rows) {
+    const auto place_of_r = [&](std::size_t i) {
+      const Action forward{.phase = Phase::F, .stage = row[i].stage, .microbatch = row[i].microbatch};
+      const std::size_t f = std::size_t(std::find(row.begin(), row.end(), forward) - row.begin());
+      return std::max(f + 1, i < 2 ? 0 : i - 2);
+    };
+    Row with;
+    for (std::size_t at = 0; at < row.size(); ++at) {
+      for (std::size_t i = at; i < row.size(); ++i)
+        if (row[i].phase == Phase::I && place_of_r(i) == at) with.R(row[i].stage, int(row[i].microbatch));
+      with.push_back(row[at]);
+    }
+    row = with;
+  }
+  return s;
+}
+
+TEST(Recompute, OwnActionIsBitEqualToSerial) {
+  const Model model = make_model(tiny("gpt2", 3), 24, 8);
+  const Outcome serial = train(model, 50, 4, {});
+  for (Recompute how : {Recompute::none, Recompute::full, Recompute::selective}) {
+    const Parallel p{.mesh = {{"pipe", 2}}, .schedule = early_recompute, .recompute = {how}};
+    EXPECT_EQ(train(model, 50, 4, p), serial) << name_of(how);
+  }
+}
+
+TEST(Recompute, OneChoicePerStageOrOneForAll) {
+  try {
+    compile(skipping(), sgd(), {.microbatches = 4},
+            {.mesh = {{"pipe", 3}}, .recompute = {Recompute::full, Recompute::none}});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(),
+                 "[recompute] 2 choices are given and there are 3 stages; hint: give one for all stages, or one per "
+                 "stage");
+  }
+}
+
 std::string refusal(const Parallel& p) {
   try {
     compile(skipping(), sgd(), {.microbatches = 4}, p);
