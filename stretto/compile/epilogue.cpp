@@ -89,7 +89,7 @@ Task update_task(Compiled& c, Step& step, std::uint32_t index, bool clipped, Bod
   }
   if (!done.param)
     throw Error("optimizer", "'{}' returns no new parameter", c.optimizer.name).hint("set slice.param in update()");
-  if (c.training.skip_nonfinite) done = unless_nonfinite(m, c, std::move(done), before);
+  if (c.training.nonfinite == Nonfinite::skip) done = unless_nonfinite(m, c, std::move(done), before);
   m.out(done.param, {Place::param, index});
   for (std::size_t k = 0; k < states; ++k) {
     const auto it = done.state.find(c.optimizer.state[k]);

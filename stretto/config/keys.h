@@ -82,7 +82,7 @@ void keys_of(TrainSection& s, Visit&& visit) {
   visit("validate", s.validate, at_least(0));
   visit("validate_batches", s.validate_batches, at_least(1));
   visit("nonfinite", s.nonfinite,
-        Choices<NonFinite>{{"stop", NonFinite::stop}, {"skip", NonFinite::skip}, {"continue", NonFinite::go_on}});
+        Choices<Nonfinite>{{"stop", Nonfinite::stop}, {"skip", Nonfinite::skip}, {"continue", Nonfinite::carry_on}});
 }
 
 // Only the keys that the optimizer and the schedule know. `name` and `schedule`

@@ -66,11 +66,13 @@ Optimizer optimizer_of(const RunConfig& c) {
 }
 
 Training training_of(const RunConfig& c) {
+  // A run that is to stop does so itself, when it has written down the step: the trainer only skips it.
+  const Nonfinite nonfinite = c.train.nonfinite == Nonfinite::stop ? Nonfinite::skip : c.train.nonfinite;
   return {.microbatches = c.train.microbatches,
           .seed = u64(c.train.seed),
           .dtype = c.train.dtype,
           .clip = c.train.clip,
-          .skip_nonfinite = c.train.nonfinite == NonFinite::skip};
+          .nonfinite = nonfinite};
 }
 
 namespace {

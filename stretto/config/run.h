@@ -33,13 +33,6 @@ struct DataSection {
   bool operator==(const DataSection&) const = default;
 };
 
-// What to do with a loss or gradient norm that is NaN or infinite.
-enum class NonFinite : std::uint8_t {
-  stop,
-  skip,  // leave parameters and optimizer state as they were, and go on
-  go_on,
-};
-
 struct TrainSection {
   i64 steps = 300;
   i64 batch = 16;  // sequences per step
@@ -50,7 +43,7 @@ struct TrainSection {
   i64 validate = 100;        // steps between validations, when there is data for it;
                              // 0: only at the end
   i64 validate_batches = 8;  // at most, per validation
-  NonFinite nonfinite = NonFinite::stop;
+  Nonfinite nonfinite = Nonfinite::stop;
   bool operator==(const TrainSection&) const = default;
 };
 

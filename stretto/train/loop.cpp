@@ -45,7 +45,7 @@ class TrainingRun {
     for (i64 step = 1; step <= config_.train.steps && !stop.asked(); ++step) {
       StepRecord record = train_step(step);
       const bool finite = std::isfinite(record.result.loss) && std::isfinite(record.result.grad_norm);
-      const bool ends = !finite && config_.train.nonfinite == NonFinite::stop;
+      const bool ends = !finite && config_.train.nonfinite == Nonfinite::stop;
       record.last = step == config_.train.steps || stop.asked() || ends;
       if (!ends && validates_after(step, record.last)) summary_.validation_loss = record.validation = validate();
       journal_->step(record);
@@ -111,7 +111,7 @@ class TrainingRun {
   void note_not_finite(const StepResult& r) {
     if (++summary_.nonfinite > kMostSaid) return;
     console_.say(fmt::format("step {}: the loss is {} and the gradient norm {}; {}", r.step, r.loss, r.grad_norm,
-                             config_.train.nonfinite == NonFinite::skip && !std::isfinite(r.grad_norm)
+                             config_.train.nonfinite == Nonfinite::skip && !std::isfinite(r.grad_norm)
                                  ? "the step is skipped"
                                  : "training goes on"));
   }

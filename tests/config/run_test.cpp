@@ -93,7 +93,7 @@ timeline = "last"
   EXPECT_EQ(c.model.config.rope_scaling.factor, 2.0);
   EXPECT_THAT(c.data.path, ElementsAre("a.txt", "b/*.txt"));
   EXPECT_THAT(c.data.validation_path, ElementsAre("held-out.txt"));
-  EXPECT_EQ(c.train, (TrainSection{1000, 12, 4, 7, f64, 0, 50, 3, NonFinite::skip}));
+  EXPECT_EQ(c.train, (TrainSection{1000, 12, 4, 7, f64, 0, 50, 3, Nonfinite::skip}));
   EXPECT_EQ(c.optimizer.name, "sgd");
   EXPECT_EQ(c.optimizer.momentum, 0.9);
   EXPECT_TRUE(c.optimizer.nesterov);
@@ -111,7 +111,7 @@ timeline = "last"
   EXPECT_EQ(options.machine, (Machine{1e12, Machine().memory_bandwidth}));
   EXPECT_EQ(options.timeout, 30);
   const Training t = training_of(c);
-  EXPECT_TRUE(t.skip_nonfinite);
+  EXPECT_EQ(t.nonfinite, Nonfinite::skip);
   EXPECT_EQ(t.microbatches, 4);
   EXPECT_EQ(t.seed, 7u);
   EXPECT_EQ(t.dtype, f64);

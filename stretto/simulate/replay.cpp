@@ -1,0 +1,128 @@
+#include "stretto/simulate/replay.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+
+namespace stretto {
+namespace {
+
+bool counts(const Span& s) { return s.lane == Lane::compute && s.action; }
+
+// What an actor did before its first and after its last action, in order. What comes after is cut where some actor had
+// to wait for others (the norm is everybody's): a part starts when all have done the one before.
+struct Edges {
+  std::vector<Span> before;
+  std::vector<std::vector<Span>> after;
+};
+
+std::vector<Edges> edges_of(const Timeline& t) {
+  std::vector<double> first(std::size_t(t.actors), std::numeric_limits<double>::infinity());
+  for (const Span& s : t.spans)
+    if (counts(s)) first[std::size_t(s.actor)] = std::min(first[std::size_t(s.actor)], s.start);
+  const auto is_before = [&](const Span& s) { return s.start < first[std::size_t(s.actor)]; };
+  std::set<std::string> awaited;
+  for (const Span& s : t.spans)
+    if (!counts(s) && !is_before(s) && !s.waited.empty()) awaited.insert(s.label);
+  std::vector<Edges> all(std::size_t(t.actors), Edges{{}, {{}}});
+  std::vector<std::set<std::string>> seen(all.size());
+  for (const Span& s : t.spans) {
+    if (counts(s)) continue;
+    Edges& e = all[std::size_t(s.actor)];
+    if (is_before(s)) {
+      e.before.push_back(s);
+      continue;
+    }
+    if (awaited.contains(s.label) && seen[std::size_t(s.actor)].insert(s.label).second) e.after.emplace_back();
+    e.after.back().push_back(s);
+  }
+  return all;
+}
+
+double length(const std::vector<Span>& spans) {
+  double sum = 0;
+  for (const Span& s : spans) sum += s.end - s.start;
+  return sum;
+}
+
+}  // namespace
+
+std::vector<StageCost> measured_costs(const Schedule& s, const Timeline& t) {
+  struct Sum {
+    double seconds = 0;
+    std::map<Action, bool> actions;
+  };
+  std::vector<std::array<Sum, 5>> sums(std::size_t(s.stages));
+  for (const Span& span : t.spans) {
+    if (!counts(span) || int(span.action->stage) >= s.stages) continue;
+    Sum& sum = sums[span.action->stage][std::size_t(span.action->phase)];
+    sum.seconds += span.end - span.start;
+    sum.actions[*span.action] = true;
+  }
+  std::vector<StageCost> costs;
+  for (const auto& of : sums) {
+    const auto mean = [&](Phase p) {
+      const Sum& sum = of[std::size_t(p)];
+      return sum.actions.empty() ? 0 : sum.seconds / double(sum.actions.size());
+    };
+    StageCost c;
+    c.F = mean(Phase::F);
+    c.I = mean(Phase::I);
+    c.W = mean(Phase::W);
+    if (!of[std::size_t(Phase::B)].actions.empty()) c.B = mean(Phase::B);
+    if (!of[std::size_t(Phase::R)].actions.empty()) c.R = mean(Phase::R);
+    costs.push_back(c);
+  }
+  return costs;
+}
+
+Prediction replay(const Schedule& s, const Timeline& measured, const SimulateOptions& options) {
+  SimulateOptions o = options;
+  o.stages = measured_costs(s, measured);
+  Prediction p = simulate(s, o);
+  const std::vector<Edges> edges = edges_of(measured);
+  double before = 0;
+  for (const Edges& e : edges) before = std::max(before, length(e.before));
+  std::vector<double> end(edges.size(), before);
+  for (Span& span : p.timeline.spans) {
+    span.start += before;
+    span.end += before;
+    end[std::size_t(span.actor)] = std::max(end[std::size_t(span.actor)], span.end);
+  }
+  for (auto& curve : p.timeline.memory)
+    for (auto& point : curve) point.first += before;
+  const auto put = [&](const std::vector<Span>& spans, double at) {
+    for (Span span : spans) {
+      const double seconds = span.end - span.start;
+      span.start = at;
+      span.end = at += seconds;
+      span.waited.clear();
+      p.timeline.spans.push_back(std::move(span));
+    }
+  };
+  std::size_t parts = 0;
+  for (std::size_t a = 0; a < edges.size(); ++a) {
+    put(edges[a].before, before - length(edges[a].before));
+    parts = std::max(parts, edges[a].after.size());
+  }
+  for (std::size_t part = 0; part < parts; ++part) {
+    const double all = end.empty() ? 0 : *std::max_element(end.begin(), end.end());
+    for (std::size_t a = 0; a < edges.size(); ++a) {
+      if (part >= edges[a].after.size()) continue;
+      if (part > 0) end[a] = all;
+      put(edges[a].after[part], end[a]);
+      end[a] += length(edges[a].after[part]);
+    }
+  }
+  std::stable_sort(p.timeline.spans.begin(), p.timeline.spans.end(), [](const Span& a, const Span& b) {
+    return a.actor != b.actor ? a.actor < b.actor : a.start < b.start;
+  });
+  p.makespan = p.timeline.makespan();
+  p.bubble = p.timeline.bubble();
+  return p;
+}
+
+}  // namespace stretto

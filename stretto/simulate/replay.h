@@ -1,0 +1,16 @@
+// A measured step against what its schedule would have done with every action taking its usual time.
+//
+//   Prediction p = replay(schedule, measured);      // p.timeline beside `measured` shows what varied and who waited
+#pragma once
+#include "stretto/simulate/simulate.h"
+
+namespace stretto {
+
+// Mean seconds per stage and phase. Several spans of one action count as one; phases that do not occur take no time.
+std::vector<StageCost> measured_costs(const Schedule&, const Timeline& measured);
+
+// Simulates the schedule with these times. What the actors do before and after the microbatches is taken from the
+// measurement as it is.
+Prediction replay(const Schedule&, const Timeline& measured, const SimulateOptions& = {});
+
+}  // namespace stretto
