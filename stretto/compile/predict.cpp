@@ -21,7 +21,10 @@ std::vector<StageCost> stage_costs(const Program& p, const Machine& machine) {
   for (const Task& t : p.step->tasks) {
     if (t.part < Part::F || t.part > Part::W) continue;
     StageCost& c = costs[std::size_t(p.stage_of[t.piece])];
-    (t.part == Part::F ? c.F : t.part == Part::I ? c.I : c.W) += seconds(machine, t);
+    if (t.part == Part::R)
+      c.R = c.R.value_or(0) + seconds(machine, t);
+    else
+      (t.part == Part::F ? c.F : t.part == Part::I ? c.I : c.W) += seconds(machine, t);
   }
   for (const CrossValue& v : p.step->values) {
     const Task& from = p.step->tasks[v.producer];
