@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 namespace stretto {
@@ -163,6 +164,70 @@ Packing pack(std::span<const Lifetime> all, std::size_t align) {
     whole.bytes = std::max(whole.bytes, it->second.bytes);
   }
   return whole;
+}
+
+Packing pack_quickly(std::span<const Lifetime> all, std::size_t align) {
+  std::vector<std::uint32_t> starts(all.size());
+  std::iota(starts.begin(), starts.end(), 0u);
+  std::vector<std::uint32_t> ends = starts;
+  std::stable_sort(starts.begin(), starts.end(), [&](auto a, auto b) {
+    return std::tuple(all[a].first, all[b].bytes) < std::tuple(all[b].first, all[a].bytes);
+  });
+  std::stable_sort(ends.begin(), ends.end(), [&](auto a, auto b) { return all[a].last < all[b].last; });
+  std::map<std::size_t, std::size_t> gaps{{0, ~std::size_t(0)}};  // offset -> bytes; the last one has no end
+  std::set<std::pair<std::size_t, std::size_t>> by_size{{~std::size_t(0), 0}};
+  const auto add = [&](std::size_t at, std::size_t bytes) { gaps[at] = bytes, by_size.insert({bytes, at}); };
+  const auto remove = [&](auto it) { by_size.erase({it->second, it->first}), gaps.erase(it); };
+  const auto release = [&](std::size_t at, std::size_t bytes) {
+    if (const auto next = gaps.find(at + bytes); next != gaps.end()) {
+      bytes = next->second == ~std::size_t(0) ? next->second : bytes + next->second;
+      remove(next);
+    }
+    if (auto before = gaps.lower_bound(at); before != gaps.begin()) {
+      --before;
+      if (before->first + before->second == at) {
+        at = before->first;
+        bytes = bytes == ~std::size_t(0) ? bytes : bytes + before->second;
+        remove(before);
+      }
+    }
+    add(at, bytes);
+  };
+  Packing p;
+  p.offsets.assign(all.size(), 0);
+  std::size_t ended = 0;
+  for (std::uint32_t i : starts) {
+    for (; ended < ends.size() && all[ends[ended]].last < all[i].first; ++ended)
+      if (all[ends[ended]].bytes > 0) release(p.offsets[ends[ended]], rounded(all[ends[ended]].bytes, align));
+    const std::size_t bytes = rounded(all[i].bytes, align);
+    if (bytes == 0) continue;
+    const auto fit = gaps.find(by_size.lower_bound({bytes, 0})->second);
+    const std::size_t at = fit->first, size = fit->second;
+    remove(fit);
+    if (size > bytes) add(at + bytes, size == ~std::size_t(0) ? size : size - bytes);
+    p.offsets[i] = at;
+    p.bytes = std::max(p.bytes, at + bytes);
+  }
+  return p;
+}
+
+bool disjoint(std::span<const Lifetime> all, const Packing& p) {
+  std::vector<std::uint32_t> starts, ends;
+  for (std::uint32_t i = 0; i < all.size(); ++i)
+    if (all[i].bytes > 0) starts.push_back(i), ends.push_back(i);
+  std::sort(starts.begin(), starts.end(), [&](auto a, auto b) { return all[a].first < all[b].first; });
+  std::sort(ends.begin(), ends.end(), [&](auto a, auto b) { return all[a].last < all[b].last; });
+  std::map<std::size_t, std::size_t> alive;  // offset -> end
+  std::size_t ended = 0;
+  for (std::uint32_t i : starts) {
+    for (; ended < ends.size() && all[ends[ended]].last < all[i].first; ++ended) alive.erase(p.offsets[ends[ended]]);
+    const std::size_t begin = p.offsets[i], end = begin + all[i].bytes;
+    const auto next = alive.lower_bound(begin);
+    if (next != alive.end() && next->first < end) return false;
+    if (next != alive.begin() && std::prev(next)->second > begin) return false;
+    alive[begin] = end;
+  }
+  return true;
 }
 
 }  // namespace stretto

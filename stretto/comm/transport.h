@@ -1,4 +1,7 @@
 // How messages travel between actors. One implementation is chosen when a run starts: comm/threads/ in one process.
+//
+//   transport.send(7, round);                     // transfer 7 of the program, in the round-th step of this run
+//   double waited = transport.receive(7, round);  // on another actor
 #pragma once
 #include <array>
 #include <cstddef>
@@ -12,9 +15,10 @@ using ArenaBases = std::array<std::byte*, arena_count>;
 class Transport {
  public:
   virtual ~Transport() = default;
-  virtual void send(const Transfer&, const ArenaBases& source) = 0;     // waits only while the route is full
-  virtual void receive(const Transfer&, const ArenaBases& target) = 0;  // waits for the message
-  virtual void stop() noexcept = 0;                                     // everybody who waits, or will, gets an Error
+  // Rounds count from 1 and are the same on all actors.
+  virtual void send(std::uint32_t transfer, std::uint32_t round) = 0;       // never waits
+  virtual double receive(std::uint32_t transfer, std::uint32_t round) = 0;  // waits for the message: seconds waited
+  virtual void stop() noexcept = 0;  // everybody who waits, or will, gets an Error
 };
 
 }  // namespace stretto

@@ -7,7 +7,6 @@
 #include "stretto/cost/machine.h"
 #include "stretto/ops/cast.h"
 #include "stretto/ops/input.h"
-#include "stretto/program/prove.h"
 #include "stretto/stage/balance.h"
 #include "stretto/stage/split.h"
 
@@ -102,9 +101,6 @@ Schedule schedule_of(const Compiled& c) {
       .actors = c.parallel.mesh.extent("pipe"), .microbatches = c.training.microbatches, .chunks = c.parallel.chunks};
   CheckedSchedule checked = check_schedule(c.parallel.schedule, request);
   refuse(checked.validation.all_faults());
-  if (checked.schedule.pipes() > 1)
-    throw Error("schedule", "'{}' holds every stage twice, which training cannot do yet", checked.schedule.name)
-        .hint("use a schedule with one pipe, e.g. zb-v");
   if (checked.schedule.pieces > 1)
     throw Error("schedule", "'{}' cuts sequences into pieces, which can be simulated but not trained",
                 checked.schedule.name)
@@ -150,17 +146,22 @@ CutStep cut_step(const StepGraph& graph, const Parallel& p, int stages) {
 Compiled finish(Compiled c, Front f, bool training) {
   Schedule schedule = schedule_of(c);
   auto [step, stage_of] = cut_step(f.step, c.parallel, schedule.stages);
+  // Every pipe has accumulators of its own.
+  const std::size_t own = step.accumulators.size();
+  for (int pipe = 1; pipe < schedule.pipes(); ++pipe)
+    for (std::size_t a = 0; a < own; ++a) {
+      step.accumulators.push_back(step.accumulators[a]);
+      step.accumulators.back().pipe = std::uint8_t(pipe);
+    }
   for (std::uint32_t a = 0; a < step.accumulators.size(); ++a)
     c.params[step.accumulators[a].param].accumulators.push_back(a);
   add_scales(step, c, f.scales);
-  if (training) add_epilogue(step, c);
+  if (training) add_epilogue(step, c, schedule.pipes());
   LowerOptions o{.states = training ? int(c.optimizer.state.size()) : 0,
                  .rows = c.rows_per_step / c.training.microbatches};
-  o.capacity = std::max(1, prove(schedule).smallest) + 1;
-  if (!training) {
+  if (training && c.training.skip_nonfinite) o.gate = c.scalar("grad_norm");
+  if (!training)
     for (Row& row : schedule.rows) std::erase_if(row, [](const Action& a) { return a.phase != Phase::F; });
-    o.capacity = c.training.microbatches;  // forward alone: nothing ever waits for room
-  }
   c.program = std::make_shared<const Program>(
       lower(std::make_shared<const Step>(std::move(step)), schedule, std::move(stage_of), o));
   return c;

@@ -19,19 +19,12 @@
 
 namespace stretto {
 
-// What to do with a step whose loss or gradient norm is infinite or not a number.
-enum class Nonfinite : std::uint8_t {
-  stop,      // leave the parameters as they are and throw
-  skip,      // leave the parameters as they are and go on
-  carry_on,  // update them all the same
-};
-
 struct Training {
   int microbatches = 1;
   u64 seed = 0;
   DType dtype = f32;
-  double clip = 0;  // of the global gradient norm; 0: none
-  Nonfinite nonfinite = Nonfinite::stop;
+  double clip = 0;             // of the global gradient norm; 0: none
+  bool skip_nonfinite = true;  // a loss or norm that is NaN or infinite: no parameter and no state changes
 };
 
 struct Parallel {

@@ -1,6 +1,6 @@
 #include "stretto/compile/epilogue.h"
 
-#include <limits>
+#include <algorithm>
 #include <map>
 
 #include "stretto/ops/add.h"
@@ -54,17 +54,6 @@ std::uint32_t add_scalar(Step& step, Compiled& c, std::string name) {
   return std::uint32_t(c.scalars.size() - 1);
 }
 
-// What the optimizer returns where the gradient norm is finite, else what was there before.
-Slice unless_nonfinite(TaskMaker& m, const Compiled& c, Slice done, const Slice& before) {
-  const Tensor norm = m.in(f64, {}, {Place::scalar, std::uint32_t(c.scalar("grad_norm"))});
-  const Tensor finite = less_equal(norm, std::numeric_limits<double>::max());  // NaN: no
-  done.param = where(finite, done.param, before.param);
-  for (auto& [name, state] : done.state)
-    if (const auto old = before.state.find(name); state && old != before.state.end())
-      state = where(finite, state, old->second);
-  return done;
-}
-
 // The optimizer's own body for one parameter: equal for all parameters of one size, decay and rate.
 Task update_task(Compiled& c, Step& step, std::uint32_t index, bool clipped, BodyPool& pool) {
   const CompiledParam& p = c.params[index];
@@ -76,9 +65,8 @@ Task update_task(Compiled& c, Step& step, std::uint32_t index, bool clipped, Bod
   s.grad = m.in(p.dtype, dim, {Place::gradient, p.accumulators[0]});
   for (std::size_t k = 0; k < states; ++k)
     s.state[c.optimizer.state[k]] = m.in(p.dtype, dim, {Place::state, std::uint32_t(index * states + k)});
-  const Slice before = s;
   if (clipped) s.grad = s.grad * cast(m.in(f64, {}, {Place::scalar, std::uint32_t(c.scalar("clip_factor"))}), p.dtype);
-  Slice done = c.optimizer.update(m.trace, s);
+  const Slice done = c.optimizer.update(m.trace, s);
   for (const Tensor& t : m.trace.scalars) {
     // Scalars the optimizer asked for stand as inputs of its own trace: bind them by name.
     const std::string name = m.trace.builder.graph.node(t.value).attrs.as<InputAttrs>().name;
@@ -89,7 +77,6 @@ Task update_task(Compiled& c, Step& step, std::uint32_t index, bool clipped, Bod
   }
   if (!done.param)
     throw Error("optimizer", "'{}' returns no new parameter", c.optimizer.name).hint("set slice.param in update()");
-  if (c.training.nonfinite == Nonfinite::skip) done = unless_nonfinite(m, c, std::move(done), before);
   m.out(done.param, {Place::param, index});
   for (std::size_t k = 0; k < states; ++k) {
     const auto it = done.state.find(c.optimizer.state[k]);
@@ -129,7 +116,27 @@ void add_scales(Step& step, Compiled& c, const std::vector<std::uint32_t>& scale
   }
 }
 
-void add_epilogue(Step& step, Compiled& c) {
+namespace {
+// A zero when the sum of a loss term over a pipe's microbatches is finite, else not a number: added to the squared
+// norms it tells every actor.
+Task finite_task(const Step& step, const Compiled& c, std::size_t term, int pipe, int pipes, BodyPool& pool) {
+  const std::uint32_t output = c.terms[term].sum;
+  const Type& type = step.outputs[output].type;
+  const std::uint32_t square = std::uint32_t(c.params.size() + term * std::size_t(pipes) + std::size_t(pipe));
+  TaskMaker m(Part::norm, type.dtype, square);
+  for (const Task& t : step.tasks)
+    if (std::find(t.outputs.begin(), t.outputs.end(), Binding{Place::output, output}) != t.outputs.end())
+      m.task.piece = t.piece;
+  const Dim microbatch{"microbatch", c.training.microbatches};
+  Tensor total = sum(m.in(type.dtype, microbatch, {Place::outputs, output}), microbatch);
+  if (type.dtype != f64) total = cast(total, f64);
+  m.out(total * 0.0, {Place::square, square});
+  return m.finish(pool);
+}
+
+}  // namespace
+
+void add_epilogue(Step& step, Compiled& c, int pipes) {
   BodyPool pool;
   for (std::uint32_t i = 0; i < c.params.size(); ++i) {
     const CompiledParam& p = c.params[i];
@@ -148,10 +155,13 @@ void add_epilogue(Step& step, Compiled& c) {
     m.out(squared_norm(m.in(p.dtype, flat(p), {Place::gradient, p.accumulators[0]})), {Place::square, i});
     step.tasks.push_back(m.finish(pool));
   }
+  for (std::size_t term = 0; term < c.terms.size(); ++term)
+    for (int pipe = 0; pipe < pipes; ++pipe) step.tasks.push_back(finite_task(step, c, term, pipe, pipes, pool));
+  step.squares = std::uint32_t(c.params.size() + c.terms.size() * std::size_t(pipes));
   const std::uint32_t norm = add_scalar(step, c, "grad_norm"), factor = add_scalar(step, c, "clip_factor");
   {
     TaskMaker m(Part::clip, f64);
-    const Dim all{"parameter", i64(c.params.size())};
+    const Dim all{"parameter", i64(step.squares)};
     const Tensor length = sqrt(sum(m.in(f64, all, {Place::squares, 0}), all));
     m.out(length, {Place::scalar, norm});
     const Tensor one = constant(m.trace.builder, 1, f64);

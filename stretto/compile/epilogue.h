@@ -7,6 +7,6 @@ namespace stretto {
 
 // Appends the tasks to `step`; c.params, c.terms and c.scalars are complete but for what is added here.
 void add_scales(Step& step, Compiled& c, const std::vector<std::uint32_t>& scale_scalars);
-void add_epilogue(Step& step, Compiled& c);
+void add_epilogue(Step& step, Compiled& c, int pipes);
 
 }  // namespace stretto

@@ -66,13 +66,11 @@ Optimizer optimizer_of(const RunConfig& c) {
 }
 
 Training training_of(const RunConfig& c) {
-  // A run that is to stop does so itself, when it has written down the step: the trainer only skips it.
-  const Nonfinite nonfinite = c.train.nonfinite == Nonfinite::stop ? Nonfinite::skip : c.train.nonfinite;
   return {.microbatches = c.train.microbatches,
           .seed = u64(c.train.seed),
           .dtype = c.train.dtype,
           .clip = c.train.clip,
-          .nonfinite = nonfinite};
+          .skip_nonfinite = c.train.nonfinite != Nonfinite::carry_on};
 }
 
 namespace {

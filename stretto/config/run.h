@@ -33,6 +33,13 @@ struct DataSection {
   bool operator==(const DataSection&) const = default;
 };
 
+// What to do with a step whose loss or gradient norm is infinite or not a number.
+enum class Nonfinite : std::uint8_t {
+  stop,      // leave the parameters as they are and end the run
+  skip,      // leave the parameters as they are and go on
+  carry_on,  // update them all the same
+};
+
 struct TrainSection {
   i64 steps = 300;
   i64 batch = 16;  // sequences per step

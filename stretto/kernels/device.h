@@ -29,5 +29,6 @@ class Device {
 };
 
 std::unique_ptr<Device> cpu_device();
+std::unique_ptr<Device> emulated_device();  // computes nothing
 
 }  // namespace stretto

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "stretto/program/memory.h"
+#include "stretto/program/order.h"
 #include "stretto/program/program.h"
 
 namespace stretto {
@@ -64,13 +65,18 @@ class Lowering {
       if (pieces_.size() <= stage) pieces_.resize(stage + 1);
       pieces_[stage].push_back(piece);
     }
-    actor_of_task_.assign(s_.tasks.size(), everybody);
-    for (std::uint32_t t = 0; t < s_.tasks.size(); ++t) {
-      const Task& task = s_.tasks[t];
-      if (task.part >= Part::F && task.part <= Part::W) actor_of_task_[t] = p.actor_of(task.piece);
-      if (task.part == Part::combine || task.part == Part::norm || task.part == Part::update)
-        actor_of_task_[t] = p.owner_of(task.subject);
-    }
+    const int pipes = p.schedule.pipes();
+    actor_of_task_.assign(std::size_t(pipes), std::vector<int>(s_.tasks.size(), everybody));
+    for (int pipe = 0; pipe < pipes; ++pipe)
+      for (std::uint32_t t = 0; t < s_.tasks.size(); ++t) {
+        const Task& task = s_.tasks[t];
+        int& actor = actor_of_task_[std::size_t(pipe)][t];
+        if (task.part >= Part::F && task.part <= Part::W) actor = p.actor_of(task.piece, pipe);
+        if (task.part == Part::combine || task.part == Part::norm || task.part == Part::update)
+          actor = task.subject < s_.params.size()
+                      ? p.owner_of(task.subject)
+                      : p.actor_of(task.piece, int(task.subject - s_.params.size()) % pipes);
+      }
     chained_.assign(pieces_.size(), false);
     for (const CrossValue& v : s_.values)
       for (std::uint32_t c : v.consumers)
@@ -79,8 +85,9 @@ class Lowering {
     for (const Row& row : p.schedule.rows)
       for (const Action& a : row)
         if (a.phase == Phase::R) recomputed_.insert({a.stage, a.microbatch});
-    ran_.assign(p.actors.size(), std::vector<bool>(s_.tasks.size(), false));
+    ran_.assign(p.actors.size(), std::vector<bool>(s_.tasks.size() * std::size_t(pipes), false));
     received_.resize(p.actors.size());
+    find_users();
   }
 
   void run() {
@@ -93,8 +100,8 @@ class Lowering {
       for (std::uint32_t i = 0; i < row.size(); ++i) action(a, row[i], i);
     }
     for (std::uint32_t g = 0; g < s_.accumulators.size(); ++g)
-      share(p_.actor_of(s_.accumulators[g].piece), p_.owner_of(s_.accumulators[g].param), {Place::gradient, g},
-            "gradient");
+      share(p_.actor_of(s_.accumulators[g].piece, s_.accumulators[g].pipe), p_.owner_of(s_.accumulators[g].param),
+            {Place::gradient, g}, "gradient");
     epilogue(Part::combine);
     epilogue(Part::norm);
     for (int a = 0; a < actors; ++a)
@@ -104,7 +111,7 @@ class Lowering {
     for (std::uint32_t t : index_.epilogue) {
       if (s_.tasks[t].part != Part::update) continue;
       const std::uint32_t param = s_.tasks[t].subject;
-      for (int a : users_of(param)) share(p_.owner_of(param), a, {Place::param, param}, "parameter");
+      for (int a : users_[param]) share(p_.owner_of(param), a, {Place::param, param}, "parameter");
     }
   }
 
@@ -144,53 +151,50 @@ class Lowering {
     auto& code = p_.actors[std::size_t(actor)].code;
     const Task& t = s_.tasks[task];
     for (const Binding& b : t.inputs) {
-      if (b.place != Place::value || actor_of_task_[s_.values[b.index].producer] == actor) continue;
+      if (b.place != Place::value || actor_of(s_.values[b.index].producer, m) == actor) continue;
       const u64 key = (u64(b.index) << 32) | std::uint32_t(m);
       if (received_[std::size_t(actor)].insert(key).second) code.push_back(Receive{value_transfer(b.index, m, actor)});
     }
-    code.push_back(Run{.task = task,
-                       .microbatch = std::uint32_t(m),
-                       .overwrite = !ran_[std::size_t(actor)][task],
-                       .action = position});
-    ran_[std::size_t(actor)][task] = true;
+    auto ran = ran_[std::size_t(actor)][task * std::size_t(p_.schedule.pipes()) + p_.pipe_of[std::size_t(m)]];
+    code.push_back(Run{.task = task, .microbatch = std::uint32_t(m), .overwrite = !ran, .action = position});
+    ran = true;
     for (const Binding& b : t.outputs) {
       if (b.place != Place::value) continue;
-      std::vector<int> targets;
-      for (std::uint32_t c : s_.values[b.index].consumers) targets.push_back(actor_of_task_[c]);
-      std::sort(targets.begin(), targets.end());
-      targets.erase(std::unique(targets.begin(), targets.end()), targets.end());
-      for (int target : targets)
+      for (int target : targets_of(b.index, m))
         if (target != actor) code.push_back(Send{value_transfer(b.index, m, target)});
     }
+  }
+
+  int actor_of(std::uint32_t task, int m) const { return actor_of_task_[p_.pipe_of[std::size_t(m)]][task]; }
+  std::vector<int> targets_of(std::uint32_t value, int m) const {  // actors that read it, ascending
+    std::vector<int> targets;
+    for (std::uint32_t c : s_.values[value].consumers) targets.push_back(actor_of(c, m));
+    std::sort(targets.begin(), targets.end());
+    targets.erase(std::unique(targets.begin(), targets.end()), targets.end());
+    return targets;
   }
 
   void epilogue(Part part) {
     for (std::uint32_t t : index_.epilogue) {
       if (s_.tasks[t].part != part) continue;
       for (int a = 0; a < int(p_.actors.size()); ++a)
-        if (actor_of_task_[t] == everybody || actor_of_task_[t] == a) emit(a, t, 0, none);
+        if (actor_of(t, 0) == everybody || actor_of(t, 0) == a) emit(a, t, 0, none);
     }
   }
 
-  std::uint32_t route(int source, int target, u64 bytes, int capacity, std::string name) {
-    const auto [it, fresh] = routes_.try_emplace({name, target}, std::uint32_t(p_.routes.size()));
-    if (fresh) p_.routes.push_back({source, target, bytes, capacity, std::move(name)});
+  std::uint32_t route(int source, int target, u64 bytes, std::string name) {
+    const auto [it, fresh] = routes_.try_emplace({name, source, target}, std::uint32_t(p_.routes.size()));
+    if (fresh) p_.routes.push_back({source, target, bytes, std::move(name)});
     return it->second;
   }
   std::uint32_t value_transfer(std::uint32_t value, int m, int target) {
     const auto [it, fresh] = transfers_.try_emplace({value, m, target}, std::uint32_t(p_.transfers.size()));
     if (!fresh) return it->second;
     const CrossValue& v = s_.values[value];
-    // What the schedule was proven for lies between neighbouring stages; a connection that skips some may have to wait
-    // for all of them.
-    int farthest = 0;
-    const auto stage = [&](std::uint32_t task) { return p_.stage_of[s_.tasks[task].piece]; };
-    for (std::uint32_t c : v.consumers)
-      if (actor_of_task_[c] == target) farthest = std::max(farthest, std::abs(stage(c) - stage(v.producer)));
-    const int capacity = farthest > 1 ? p_.microbatches : std::min(options_.capacity, p_.microbatches);
-    const std::uint32_t r =
-        route(actor_of_task_[v.producer], target, v.bytes, capacity, fmt::format("value {} {}", value, v.name));
-    p_.transfers.push_back({r, {{.bytes = v.bytes}}});
+    const int source = actor_of(v.producer, m);
+    p_.transfers.push_back({.route = route(source, target, v.bytes, fmt::format("value {} {}", value, v.name)),
+                            .pieces = {{.bytes = v.bytes}},
+                            .direct = targets_of(value, m) == std::vector{target}});
     p_.transfers.back().value = value;
     p_.transfers.back().microbatch = std::uint32_t(m);
     return it->second;
@@ -201,8 +205,8 @@ class Lowering {
     if (source == target) return;
     const std::uint32_t param = what.place == Place::param ? what.index : s_.accumulators[what.index].param;
     const u64 bytes = s_.bytes(s_.params[param]);
-    const std::uint32_t r = route(source, target, bytes, 1, fmt::format("{} {}", kind, what.index));
-    p_.transfers.push_back({r, {{.bytes = bytes}}});
+    const std::uint32_t r = route(source, target, bytes, fmt::format("{} {}", kind, what.index));
+    p_.transfers.push_back({.route = r, .pieces = {{.bytes = bytes}}});
     p_.transfers.back().what = what;
     exchange(source, target);
   }
@@ -210,12 +214,11 @@ class Lowering {
     if (source == target) return;
     Transfer t;
     for (std::uint32_t task : index_.epilogue)
-      if (s_.tasks[task].part == Part::norm && actor_of_task_[task] == source)
-        t.squares.push_back(s_.tasks[task].subject);
+      if (s_.tasks[task].part == Part::norm && actor_of(task, 0) == source) t.squares.push_back(s_.tasks[task].subject);
     if (t.squares.empty()) return;
     t.pieces.resize(t.squares.size());
     for (Piece& piece : t.pieces) piece.bytes = 8;
-    t.route = route(source, target, 8 * t.squares.size(), 1, fmt::format("squared norms of {}", source));
+    t.route = route(source, target, 8 * t.squares.size(), fmt::format("squared norms of {}", source));
     p_.transfers.push_back(std::move(t));
     exchange(source, target);
   }
@@ -225,15 +228,17 @@ class Lowering {
     p_.actors[std::size_t(target)].code.push_back(Receive{last});
   }
 
-  // Actors whose tasks read the parameter.
-  std::vector<int> users_of(std::uint32_t param) const {
-    std::vector<int> users;
-    for (std::uint32_t t = 0; t < s_.tasks.size(); ++t)
-      for (const Binding& b : s_.tasks[t].inputs)
-        if (b == Binding{Place::param, param} && actor_of_task_[t] != everybody) users.push_back(actor_of_task_[t]);
-    std::sort(users.begin(), users.end());
-    users.erase(std::unique(users.begin(), users.end()), users.end());
-    return users;
+  // Per parameter, the actors whose tasks read it.
+  void find_users() {
+    users_.resize(s_.params.size());
+    for (const std::vector<int>& actors : actor_of_task_)
+      for (std::uint32_t t = 0; t < s_.tasks.size(); ++t)
+        for (const Binding& b : s_.tasks[t].inputs)
+          if (b.place == Place::param && actors[t] != everybody) users_[b.index].push_back(actors[t]);
+    for (std::vector<int>& u : users_) {
+      std::sort(u.begin(), u.end());
+      u.erase(std::unique(u.begin(), u.end()), u.end());
+    }
   }
 
   Program& p_;
@@ -243,12 +248,27 @@ class Lowering {
   std::vector<std::vector<int>> pieces_;  // per stage
   std::vector<bool> chained_;             // per stage: what one piece makes again is read by the R of another
   std::set<std::pair<std::uint16_t, std::uint32_t>> recomputed_;  // (stage, microbatch) with an R of their own
-  std::vector<int> actor_of_task_;
-  std::vector<std::vector<bool>> ran_;             // per actor, per task
-  std::vector<std::unordered_set<u64>> received_;  // per actor: (value, microbatch)
-  std::map<std::pair<std::string, int>, std::uint32_t> routes_;
+  std::vector<std::vector<int>> actor_of_task_;                   // per pipe
+  std::vector<std::vector<int>> users_;                           // per parameter
+  std::vector<std::vector<bool>> ran_;                            // per actor, per task and pipe
+  std::vector<std::unordered_set<u64>> received_;                 // per actor: (value, microbatch)
+  std::map<std::tuple<std::string, int, int>, std::uint32_t> routes_;
   std::map<std::tuple<std::uint32_t, int, int>, std::uint32_t> transfers_;
 };
+
+// Who updates a parameter: the actor of its first gradient; a frozen one's first reader.
+std::vector<int> find_owners(const Program& p) {
+  constexpr int nobody = -1;
+  std::vector<int> owners(p.step->params.size(), nobody);
+  for (const Accumulator& a : p.step->accumulators)
+    if (owners[a.param] == nobody) owners[a.param] = p.actor_of(a.piece);
+  for (const Task& t : p.step->tasks)
+    if (t.part == Part::F)
+      for (const Binding& b : t.inputs)
+        if (b.place == Place::param && owners[b.index] == nobody) owners[b.index] = p.actor_of(t.piece);
+  std::replace(owners.begin(), owners.end(), nobody, 0);
+  return owners;
+}
 
 }  // namespace
 
@@ -260,21 +280,25 @@ Program lower(std::shared_ptr<const Step> step, const Schedule& schedule, std::v
             .microbatches = schedule.microbatches,
             .states = options.states,
             .rows = options.rows};
+  p.gate = options.gate;
   p.calls = fuse_all(*p.step);
   p.actors.resize(schedule.rows.size());
+  p.pipe_of.assign(std::size_t(std::max(1, p.microbatches)), 0);
+  for (const Row& row : schedule.rows)
+    for (const Action& a : row) p.pipe_of[a.microbatch] = a.pipe;
+  p.owners = find_owners(p);
   Lowering(p, options).run();
-  for (int a = 0; a < int(p.actors.size()); ++a) plan_memory(p, a);
+  refuse(settle_order(p));
+  plan_memory(p);
   refuse(verify(p));
   return p;
 }
 
-int Program::owner_of(std::uint32_t param) const {
-  for (const Accumulator& a : step->accumulators)
-    if (a.param == param) return actor_of(a.piece);
-  for (const Task& t : step->tasks)  // frozen: whoever reads it first
+int Program::actor_of_output(std::uint32_t output, int microbatch) const {
+  for (const Task& t : step->tasks)
     if (t.part == Part::F &&
-        std::find(t.inputs.begin(), t.inputs.end(), Binding{Place::param, param}) != t.inputs.end())
-      return actor_of(t.piece);
+        std::find(t.outputs.begin(), t.outputs.end(), Binding{Place::output, output}) != t.outputs.end())
+      return actor_of(t.piece, pipe_of[std::size_t(microbatch)]);
   return 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 #include "stretto/base/pack.h"
@@ -13,32 +14,82 @@ namespace {
 constexpr u64 absent = ~u64(0);
 u64 aligned(u64 n) { return (n + 63) / 64 * 64; }
 
+// Temporaries of a body alone: where they lie in a block that every run of it uses.
+using Blocks = std::map<const Calls*, Packing>;
+
 class Planner {
  public:
-  Planner(Program& p, int actor) : p_(p), s_(*p.step), a_(p.actors[std::size_t(actor)]) {}
+  Planner(Program& p, int actor, Blocks& blocks)
+      : p_(p), s_(*p.step), a_(p.actors[std::size_t(actor)]), blocks_(blocks) {}
 
   void run() {
+    measure();
     persistent();
     std::size_t scratch = 0;
-    i64 clock = 0;
-    for (Instruction& i : a_.code) {
-      if (Run* r = std::get_if<Run>(&i)) {
+    for (std::size_t k = 0; k < a_.code.size(); ++k) {
+      if (Run* r = std::get_if<Run>(&a_.code[k])) {
         const Calls& calls = *p_.calls[r->task];
         r->args = std::uint32_t(a_.slots.size());
-        for (std::uint32_t b = 0; b < calls.buffers.size(); ++b) bind(*r, calls, b, clock);
+        if (many_) block(calls);
+        for (std::uint32_t b = 0; b < calls.buffers.size(); ++b) bind(*r, calls, b, clock_[k]);
         scratch = std::max(scratch, calls.scratch);
-        clock += std::max<i64>(1, i64(calls.calls.size()));
-      } else if (const Send* send = std::get_if<Send>(&i)) {
-        transfer(p_.transfers[send->transfer], true, clock++);
+      } else if (const Send* send = std::get_if<Send>(&a_.code[k])) {
+        transfer(p_.transfers[send->transfer], true, clock_[k]);
       } else {
-        transfer(p_.transfers[std::get<Receive>(i).transfer], false, clock++);
+        transfer(p_.transfers[std::get<Receive>(a_.code[k]).transfer], false, clock_[k]);
       }
     }
     place_activations();
     a_.bytes[std::size_t(Arena::scratch)] = aligned(scratch);
   }
 
+  // Results that lie in other actors' memory, once that is planned.
+  void point_elsewhere() {
+    for (const auto& [slot, t] : elsewhere_) {
+      a_.slots[slot] = p_.transfers[t].pieces[0].to;
+      a_.slots[slot].actor = std::int16_t(p_.routes[p_.transfers[t].route].target);
+    }
+  }
+
  private:
+  static u64 key_of(std::uint32_t value, std::uint32_t microbatch) { return (u64(value) << 32) | microbatch; }
+
+  // The time of every instruction, counted in kernel calls; what is written straight to others; whether there is so
+  // much that packing everything at once would take too long.
+  void measure() {
+    i64 clock = 0;
+    u64 buffers = 0;
+    for (const Instruction& i : a_.code) {
+      clock_.push_back(clock);
+      if (const Run* r = std::get_if<Run>(&i)) {
+        clock += std::max<i64>(1, i64(p_.calls[r->task]->calls.size()));
+        buffers += p_.calls[r->task]->buffers.size();
+        continue;
+      }
+      ++clock;
+      if (const Send* send = std::get_if<Send>(&i)) {
+        const Transfer& t = p_.transfers[send->transfer];
+        if (t.direct) direct_[key_of(t.value, t.microbatch)] = send->transfer;
+      }
+    }
+    clock_.push_back(clock);
+    many_ = double(buffers) * double(buffers) * double(p_.actors.size()) > 1e8;
+  }
+
+  void block(const Calls& calls) {
+    const auto [it, fresh] = blocks_.try_emplace(&calls);
+    if (fresh) {
+      std::vector<Lifetime> own;
+      for (const BodyBuffer& b : calls.buffers)
+        if (b.kind == BodyBuffer::Kind::temporary)
+          own.push_back({b.first < 0 ? 0 : b.bytes, std::max(0, b.first), std::max(0, b.last)});
+      it->second = pack(own);
+    }
+    block_ = &it->second;
+    block_bytes_ = std::max(block_bytes_, u64(block_->bytes));
+    in_block_ = 0;
+  }
+
   u64 take(Arena arena, u64 bytes) {
     u64& top = a_.bytes[std::size_t(arena)];
     const u64 at = top;
@@ -48,13 +99,14 @@ class Planner {
 
   // Only what this actor's tasks touch gets memory here.
   void persistent() {
-    std::map<Binding, bool> used;
+    std::set<Binding> used;
+    std::set<std::pair<std::uint32_t, int>> seen;  // task and pipe
     for (const Instruction& i : a_.code) {
       const Run* r = std::get_if<Run>(&i);
-      if (!r) continue;
+      if (!r || !seen.insert({r->task, p_.pipe_of[r->microbatch]}).second) continue;
       const Task& t = s_.tasks[r->task];
       for (const auto* list : {&t.inputs, &t.outputs})
-        for (const Binding& b : *list) used[b] = true;
+        for (const Binding& b : *list) used.insert(in_pipe(*r, b));
     }
     const auto give = [&](Place place, std::size_t n, Arena arena, auto bytes) {
       std::vector<u64> at(n, absent);
@@ -73,7 +125,7 @@ class Planner {
     for (std::uint32_t i = 0; i < s_.outputs.size(); ++i)
       if (used.contains({Place::output, i}) || used.contains({Place::outputs, i}))
         a_.output_at[i] = take(Arena::results, s_.outputs[i].bytes * u64(p_.microbatches));
-    a_.squares_at = take(Arena::results, 8 * s_.params.size());
+    a_.squares_at = take(Arena::results, 8 * u64(s_.squares));
     a_.state_at.assign(s_.params.size(), {});
     for (std::uint32_t i = 0; i < s_.params.size(); ++i)
       for (int k = 0; k < p_.states; ++k)
@@ -82,27 +134,35 @@ class Planner {
                                      : absent);
   }
 
+  // What a weight gradient's binding means for the pipe that the run belongs to.
+  Binding in_pipe(const Run& r, Binding b) const {
+    if (b.place == Place::gradient && s_.tasks[r.task].part == Part::W)
+      b.index += std::uint32_t(s_.accumulators.size() / std::size_t(p_.schedule.pipes())) * p_.pipe_of[r.microbatch];
+    return b;
+  }
+
   Slot persistent_slot(const Binding& b, std::uint32_t microbatch) const {
+    const auto at = [](Arena arena, u64 offset) { return Slot{.arena = arena, .offset = offset}; };
     switch (b.place) {
       case Place::param:
-        return {Arena::params, a_.param_at[b.index]};
+        return at(Arena::params, a_.param_at[b.index]);
       case Place::gradient:
-        return {Arena::gradients, a_.accumulator_at[b.index]};
+        return at(Arena::gradients, a_.accumulator_at[b.index]);
       case Place::input:
-        return {Arena::inputs, a_.input_at[b.index] + s_.bytes(s_.inputs[b.index]) * microbatch};
+        return at(Arena::inputs, a_.input_at[b.index] + s_.bytes(s_.inputs[b.index]) * microbatch);
       case Place::scalar:
-        return {Arena::results, a_.scalar_at[b.index]};
+        return at(Arena::results, a_.scalar_at[b.index]);
       case Place::output:
-        return {Arena::results, a_.output_at[b.index] + s_.outputs[b.index].bytes * microbatch};
+        return at(Arena::results, a_.output_at[b.index] + s_.outputs[b.index].bytes * microbatch);
       case Place::outputs:
-        return {Arena::results, a_.output_at[b.index]};
+        return at(Arena::results, a_.output_at[b.index]);
       case Place::state:
-        return {Arena::state,
-                a_.state_at[b.index / u64(std::max(1, p_.states))][b.index % std::size_t(std::max(1, p_.states))]};
+        return at(Arena::state,
+                  a_.state_at[b.index / u64(std::max(1, p_.states))][b.index % std::size_t(std::max(1, p_.states))]);
       case Place::square:
-        return {Arena::results, a_.squares_at + 8 * u64(b.index)};
+        return at(Arena::results, a_.squares_at + 8 * u64(b.index));
       case Place::squares:
-        return {Arena::results, a_.squares_at};
+        return at(Arena::results, a_.squares_at);
       case Place::value:
         break;
     }
@@ -115,18 +175,24 @@ class Planner {
     const std::uint32_t slot = std::uint32_t(a_.slots.size());
     a_.slots.push_back({});
     if (b.kind == BodyBuffer::Kind::temporary) {
-      if (b.first < 0) return;
+      if (many_) a_.slots[slot].offset = block_->offsets[in_block_++];
+      if (b.first < 0 || many_) return;
       lives_.push_back({b.bytes, clock + b.first, clock + b.last});
       owners_.push_back({slot});
       return;
     }
-    const Binding& binding = b.kind == BodyBuffer::Kind::argument ? t.inputs[b.index] : t.outputs[b.index];
+    const Binding binding = in_pipe(r, b.kind == BodyBuffer::Kind::argument ? t.inputs[b.index] : t.outputs[b.index]);
     if (binding.place != Place::value) {
       a_.slots[slot] = persistent_slot(binding, r.microbatch);
       return;
     }
     if (b.first < 0) return;
-    const u64 key = (u64(binding.index) << 32) | r.microbatch;
+    const u64 key = key_of(binding.index, r.microbatch);
+    if (b.kind == BodyBuffer::Kind::result)
+      if (const auto it = direct_.find(key); it != direct_.end()) {
+        elsewhere_.push_back({slot, it->second});
+        return;
+      }
     const auto [it, fresh] = live_.try_emplace(key, lives_.size());
     if (fresh) {
       lives_.push_back({b.bytes, clock + b.first, clock + b.last});
@@ -137,13 +203,15 @@ class Planner {
     }
   }
 
-  // A value lives on its sender until it is sent, and on its receiver from when it is received.
+  // A value lives on its sender until it is sent, unless it is made in the receiver's memory, and on its receiver from
+  // the moment at which it can be written.
   void transfer(Transfer& t, bool sending, i64 clock) {
+    if (sending && t.direct) return;
     const auto end = [&](std::size_t k) -> Slot& { return sending ? t.pieces[k].from : t.pieces[k].to; };
     if (t.value != ~0u) {
-      const auto [it, fresh] = live_.try_emplace((u64(t.value) << 32) | t.microbatch, lives_.size());
+      const auto [it, fresh] = live_.try_emplace(key_of(t.value, t.microbatch), lives_.size());
       if (fresh) {
-        lives_.push_back({t.pieces[0].bytes, clock, clock});
+        lives_.push_back({t.pieces[0].bytes, sending ? clock : clock_[t.posted], clock});
         owners_.push_back({});
       }
       lives_[it->second].last = std::max(lives_[it->second].last, clock);
@@ -156,26 +224,44 @@ class Planner {
   }
 
   void place_activations() {
-    const Packing packing = pack(lives_);
-    for (const auto& [slot, live] : ends_) *slot = {Arena::activations, packing.offsets[live]};
+    const Packing packing = many_ ? pack_quickly(lives_) : pack(lives_);
+    STRETTO_ASSERT(disjoint(lives_, packing), "buffers overlap while both are alive");
+    const auto at = [&](std::size_t i) {
+      return Slot{.arena = Arena::activations, .offset = aligned(block_bytes_) + packing.offsets[i]};
+    };
+    for (const auto& [slot, live] : ends_) *slot = at(live);
     for (std::size_t i = 0; i < lives_.size(); ++i)
-      for (std::uint32_t slot : owners_[i]) a_.slots[slot] = {Arena::activations, packing.offsets[i]};
-    a_.bytes[std::size_t(Arena::activations)] = packing.bytes;
-    a_.activation_bound = live_bound(lives_);
+      for (std::uint32_t slot : owners_[i]) a_.slots[slot] = at(i);
+    a_.bytes[std::size_t(Arena::activations)] = aligned(block_bytes_) + packing.bytes;
+    a_.activation_bound = block_bytes_ + live_bound(lives_);
   }
 
   Program& p_;
   const Step& s_;
   ActorProgram& a_;
+  Blocks& blocks_;
+  bool many_ = false;
+  const Packing* block_ = nullptr;
+  std::size_t in_block_ = 0;
+  u64 block_bytes_ = 0;
+  std::vector<i64> clock_;  // of every instruction, and the end
   std::vector<Lifetime> lives_;
-  std::vector<std::vector<std::uint32_t>> owners_;   // slots of each
-  std::unordered_map<u64, std::size_t> live_;        // (value, microbatch) -> index into lives_
-  std::vector<std::pair<Slot*, std::size_t>> ends_;  // of transfers, with what they carry
+  std::vector<std::vector<std::uint32_t>> owners_;                  // slots of each
+  std::unordered_map<u64, std::size_t> live_;                       // (value, microbatch) -> index into lives_
+  std::unordered_map<u64, std::uint32_t> direct_;                   // (value, microbatch) -> transfer
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> elsewhere_;  // slots of what is written to others, transfer
+  std::vector<std::pair<Slot*, std::size_t>> ends_;                 // of transfers, with what they carry
 };
 
 }  // namespace
 
-void plan_memory(Program& p, int actor) { Planner(p, actor).run(); }
+void plan_memory(Program& p) {
+  Blocks blocks;
+  std::vector<Planner> planners;
+  for (int a = 0; a < int(p.actors.size()); ++a) planners.emplace_back(p, a, blocks);
+  for (Planner& planner : planners) planner.run();
+  for (Planner& planner : planners) planner.point_elsewhere();
+}
 
 std::string_view name_of(Arena a) {
   constexpr std::string_view names[] = {"params", "gradients", "state", "inputs", "results", "activations", "scratch"};
@@ -222,8 +308,8 @@ std::string Program::memory_str() const {
   return table(rows) + "\n" + tasks_str(*this);
 }
 
-namespace {
-std::string instruction_str(const Program& p, const Instruction& i) {
+std::string Program::str(const Instruction& i) const {
+  const Program& p = *this;
   if (const Run* r = std::get_if<Run>(&i)) {
     const Task& t = p.step->tasks[r->task];
     return fmt::format("run {}{} microbatch {}{}", name_of(t.part), t.piece, r->microbatch,
@@ -236,52 +322,32 @@ std::string instruction_str(const Program& p, const Instruction& i) {
   return fmt::format("{} {} {} {}{}, {}", sending ? "send" : "receive", r.name, sending ? "to" : "from",
                      sending ? r.target : r.source, microbatch, human_bytes(double(r.bytes)));
 }
-}  // namespace
 
 namespace {
-// Plays the program with counters instead of messages. Routes are first in first out and have one sender and one
-// receiver, so whether anybody gets stuck does not depend on timing: one play decides it, over two steps.
-std::vector<Fault> play(const Program& p) {
-  std::vector<u64> sent(p.routes.size(), 0), taken(p.routes.size(), 0);
-  std::vector<std::size_t> at(p.actors.size(), 0);
-  const auto end = [&](std::size_t a) { return 2 * p.actors[a].code.size(); };
-  const auto next = [&](std::size_t a) -> const Instruction& {
-    return p.actors[a].code[at[a] % p.actors[a].code.size()];
-  };
-  const auto step = [&](std::size_t a) {
-    if (const Send* s = std::get_if<Send>(&next(a))) {
-      const std::uint32_t r = p.transfers[s->transfer].route;
-      if (sent[r] - taken[r] >= u64(p.routes[r].capacity)) return false;
-      ++sent[r];
-    } else if (const Receive* v = std::get_if<Receive>(&next(a))) {
-      const std::uint32_t r = p.transfers[v->transfer].route;
-      if (sent[r] == taken[r]) return false;
-      ++taken[r];
+void check_shared(const Program& p, std::size_t a, std::vector<Fault>& faults) {
+  const auto& code = p.actors[a].code;
+  std::map<Binding, std::size_t> used;  // parameters and gradients: the last instruction so far that touches them
+  for (std::size_t i = 0; i < code.size(); ++i) {
+    if (const Run* r = std::get_if<Run>(&code[i])) {
+      const Task& t = p.step->tasks[r->task];
+      for (const auto* list : {&t.inputs, &t.outputs})
+        for (const Binding& b : *list)
+          if (b.place == Place::param) used[b] = i;
+    } else if (const Receive* v = std::get_if<Receive>(&code[i])) {
+      const Transfer& t = p.transfers[v->transfer];
+      const auto last = used.find(t.what);
+      if (t.value == ~0u && t.squares.empty() && last != used.end() && t.posted <= last->second)
+        faults.push_back(fault(fmt::format("program, actor {}", a), "", "{} {} may be overwritten while it is in use",
+                               "parameter", t.what.index));
     }
-    ++at[a];
-    return true;
-  };
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (std::size_t a = 0; a < p.actors.size(); ++a)
-      while (at[a] < end(a) && step(a)) moved = true;
   }
-  std::vector<Fault> faults;
-  for (std::size_t a = 0; a < p.actors.size(); ++a)
-    if (at[a] < end(a))
-      faults.push_back(fault(fmt::format("program, actor {}", a), "give the schedule another order",
-                             "waits forever at instruction {}: {}", at[a] % p.actors[a].code.size(),
-                             instruction_str(p, next(a))));
-  for (std::size_t r = 0; r < p.routes.size(); ++r)
-    if (faults.empty() && sent[r] != taken[r])
-      faults.push_back(fault("program", "", "route '{}' is not empty at the end of a step", p.routes[r].name));
-  return faults;
 }
 }  // namespace
 
-// Every argument of every run lies inside its arena, and buffers that are alive together do not overlap.
+// Every argument of every run lies inside its arena, and nobody overwrites parameters or gradients that another actor
+// may still use: what the planner does not see because they have memory of their own.
 std::vector<Fault> verify(const Program& p) {
-  std::vector<Fault> faults = play(p);
+  std::vector<Fault> faults;
   for (std::size_t a = 0; a < p.actors.size(); ++a) {
     const ActorProgram& actor = p.actors[a];
     for (const Instruction& i : actor.code) {
@@ -292,12 +358,14 @@ std::vector<Fault> verify(const Program& p) {
       for (std::size_t b = 0; b < calls.buffers.size(); ++b) {
         if (calls.buffers[b].first < 0) continue;
         const Slot& s = actor.slots[r.args + b];
-        if (s.offset == absent || s.offset + calls.buffers[b].bytes > actor.bytes[std::size_t(s.arena)])
+        const ActorProgram& whose = s.actor == Slot::own ? actor : p.actors[std::size_t(s.actor)];
+        if (s.offset == absent || s.offset + calls.buffers[b].bytes > whose.bytes[std::size_t(s.arena)])
           faults.push_back(fault(fmt::format("program, actor {}", a), "",
                                  "buffer {} of task {} lies outside of arena {}", b, r.task, name_of(s.arena)));
       }
     }
   }
+  for (std::size_t a = 0; a < p.actors.size(); ++a) check_shared(p, a, faults);
   return faults;
 }
 
@@ -306,7 +374,7 @@ std::string Program::str() const {
   for (std::size_t a = 0; a < actors.size(); ++a) {
     text += fmt::format("actor {}: {} instructions\n", a, actors[a].code.size());
     for (const Instruction& i : actors[a].code) {
-      text += "  " + instruction_str(*this, i) + "\n";
+      text += "  " + str(i) + "\n";
     }
   }
   return text;

@@ -32,7 +32,9 @@ std::string_view name_of(Arena);
 
 struct Slot {
   Arena arena = Arena::activations;
+  std::int16_t actor = own;  // whose arena: a value for one other actor alone is written straight into its memory
   u64 offset = 0;
+  static constexpr std::int16_t own = -1;
 };
 
 // Runs task `task` on microbatch `microbatch`; its buffers are slots[args], slots[args + 1], ...
@@ -42,7 +44,9 @@ struct Run {
   std::uint32_t action = ~0u;  // which action of the actor's row it belongs to; none for prologue and epilogue
 };
 // Messages between actors. A route carries the same things again and again, first in first out: one value to one actor,
-// or a step's gradients, squared norms or new parameters. Sending copies into the route, receiving copies out of it.
+// or a step's gradients, squared norms or new parameters. The receiver's memory is planned to be free by the time the
+// message can be sent at the earliest (order.h), so sending never waits: it copies there, or only tells when the
+// sender's kernels have written there themselves.
 struct Piece {
   Slot from, to;  // on the sender and on the receiver
   u64 bytes = 0;
@@ -50,6 +54,8 @@ struct Piece {
 struct Transfer {
   std::uint32_t route = 0;
   std::vector<Piece> pieces;
+  bool direct = false;       // made in the receiver's memory: nothing is copied
+  std::uint32_t posted = 0;  // the receiver has at least so many instructions behind it when the message is written
   // What it carries: one instance of a value, a whole parameter or accumulator, or squared norms of parameters.
   std::uint32_t value = ~0u, microbatch = 0;
   Binding what = {};
@@ -58,13 +64,12 @@ struct Transfer {
 struct Route {
   int source = 0, target = 0;
   u64 bytes = 0;
-  int capacity = 1;  // messages that may be under way
   std::string name;
 };
 struct Send {
   std::uint32_t transfer = 0;
 };
-struct Receive {  // waits
+struct Receive {  // waits for the message; nothing else ever does
   std::uint32_t transfer = 0;
 };
 using Instruction = std::variant<Run, Send, Receive>;
@@ -89,19 +94,26 @@ struct Program {
   std::vector<Route> routes;
   std::vector<Transfer> transfers;
   int microbatches = 1, states = 0;
-  i64 rows = 1;  // of the batch, per microbatch: random numbers are drawn by global row
-  int actor_of(int piece) const { return schedule.actor_of[0][std::size_t(stage_of[std::size_t(piece)])]; }
-  int owner_of(std::uint32_t param) const;  // the actor that updates it; others hold copies
+  i64 rows = 1;   // of the batch, per microbatch: random numbers are drawn by global row
+  int gate = -1;  // the scalar that must be finite for the updates of a step to run; -1: they always do
+  std::vector<std::uint8_t> pipe_of;  // per microbatch
+  std::vector<int> owners;            // per parameter
+  int actor_of(int piece, int pipe = 0) const {
+    return schedule.actor_of[std::size_t(pipe)][std::size_t(stage_of[std::size_t(piece)])];
+  }
+  int owner_of(std::uint32_t param) const { return owners[param]; }  // who updates it; others hold copies
+  int actor_of_output(std::uint32_t output, int microbatch) const;   // who makes it; 0 for what everybody makes
   std::vector<int> pieces_per_stage() const;
   u64 hash() const;
-  std::string str() const;         // instructions per actor
+  std::string str() const;  // instructions per actor
+  std::string str(const Instruction&) const;
   std::string memory_str() const;  // bytes per actor and arena, and per task of one microbatch
 };
 
 struct LowerOptions {
-  int states = 0;    // optimizer states per trainable parameter
-  int capacity = 1;  // of routes between stages; at least the smallest the schedule works with
-  i64 rows = 1;      // of the batch, per microbatch
+  int states = 0;  // optimizer states per trainable parameter
+  i64 rows = 1;    // of the batch, per microbatch
+  int gate = -1;   // see Program
 };
 Program lower(std::shared_ptr<const Step>, const Schedule&, std::vector<int> stage_of, const LowerOptions&);
 

@@ -1,24 +1,67 @@
 #include "stretto/runtime/engine.h"
 
-#include "stretto/comm/threads/routes.h"
+#include <pthread.h>
+#include <sched.h>
+#include <sys/prctl.h>
+
+#include <chrono>
+
+#include "stretto/comm/threads/thread_transport.h"
 
 namespace stretto {
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// Cores this process may use.
+std::vector<int> cores() {
+  cpu_set_t set;
+  std::vector<int> all;
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int i = 0; i < CPU_SETSIZE; ++i)
+      if (CPU_ISSET(i, &set)) all.push_back(i);
+  return all;
+}
+
+void pin(std::thread& t, int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(core, &set);
+  pthread_setaffinity_np(t.native_handle(), sizeof set, &set);  // refused: the thread runs where it may
+}
+
+}  // namespace
 
 Engine::Engine(std::shared_ptr<const Program> program, WorkerOptions options, const Engine* shared)
-    : transport_(std::make_unique<ThreadRoutes>(*program)) {
-  const int actors = int(program->actors.size());
+    : program_(std::move(program)), timeout_(options.run.timeout) {
+  const int actors = int(program_->actors.size());
   for (int a = 0; a < actors; ++a) {
     WorkerOptions mine = options;
-    mine.transport = transport_.get();
     if (shared) {
-      STRETTO_ASSERT(program->actors[std::size_t(a)].param_at == shared->worker(a).program().param_at,
+      STRETTO_ASSERT(program_->actors[std::size_t(a)].param_at == shared->worker(a).program().param_at,
                      "parameters lie elsewhere");
       mine.shared[std::size_t(Arena::params)] = shared->worker(a).arena(Arena::params);
     }
-    workers_.push_back(std::make_unique<Worker>(program, a, mine));
+    workers_.push_back(std::make_unique<Worker>(program_, a, mine));
   }
-  if (actors > 1)
-    for (int a = 0; a < actors; ++a) threads_.emplace_back([this, a] { serve(a); });
+  worked_.assign(std::size_t(actors), 0);
+  if (actors == 1) return;
+  const std::vector<int> allowed = cores();
+  const bool enough = int(allowed.size()) >= actors;
+  std::vector<ArenaBases> arenas;
+  for (const auto& w : workers_) arenas.push_back(w->arenas());
+  const bool emulated = options.run.device == DeviceKind::emulated;
+  // With a core for everybody a short look costs less than going to sleep.
+  transport_ = std::make_unique<ThreadTransport>(
+      *program_, arenas,
+      ThreadTransportOptions{.link = options.run.link, .copy = !emulated, .spins = enough && !emulated ? 500 : 0});
+  if (options.run.wrap) transport_ = options.run.wrap(std::move(transport_));
+  for (const auto& w : workers_) w->connect(arenas, transport_.get());
+  for (int a = 0; a < actors; ++a) {
+    threads_.emplace_back([this, a] { serve(a); });
+    if (enough && options.run.pin && !emulated) pin(threads_.back(), allowed[std::size_t(a)]);
+  }
+  if (timeout_ > 0) watchdog_ = std::thread([this] { watch(); });
 }
 
 Engine::~Engine() {
@@ -28,19 +71,23 @@ Engine::~Engine() {
   }
   changed_.notify_all();
   for (std::thread& t : threads_) t.join();
+  if (watchdog_.joinable()) watchdog_.join();
 }
 
 void Engine::run_actor(int actor, i64 step) {
+  const double start = now();
   try {
     worker(actor).run(step);
   } catch (...) {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = std::current_exception();
-    transport_->stop();
+    if (transport_) transport_->stop();
   }
+  worked_[std::size_t(actor)] = now() - start - worker(actor).waited();
 }
 
 void Engine::serve(int actor) {
+  prctl(PR_SET_TIMERSLACK, 1000UL);  // emulated times are slept: wake within a microsecond if the system can
   u64 seen = 0;
   while (true) {
     i64 step = 0;
@@ -61,6 +108,8 @@ void Engine::serve(int actor) {
 }
 
 void Engine::run(i64 step) {
+  if (failure_) std::rethrow_exception(failure_);
+  const double start = now();
   if (threads_.empty()) {
     run_actor(0, step);
   } else {
@@ -71,7 +120,58 @@ void Engine::run(i64 step) {
     changed_.notify_all();
     changed_.wait(lock, [&] { return running_ == 0; });
   }
+  seconds_ = now() - start;
   if (failure_) std::rethrow_exception(failure_);
+}
+
+void Engine::record(bool on) {
+  for (const auto& w : workers_) w->record(on);
+}
+
+double Engine::bubble() const {
+  double worked = 0;
+  for (double w : worked_) worked += w;
+  return seconds_ > 0 ? std::max(0.0, 1 - worked / (seconds_ * double(worked_.size()))) : 0;
+}
+
+// Stops the run when no actor has come any further for the whole timeout while at least one waits for a message.
+void Engine::watch() {
+  std::vector<std::uint32_t> at(workers_.size(), 0);
+  std::vector<double> since(workers_.size(), now());
+  u64 seen = 0;
+  std::unique_lock lock(mutex_);
+  while (!quit_) {
+    changed_.wait_for(lock, std::chrono::duration<double>(std::min(timeout_ / 10, 1.0)));
+    bool stuck = running_ > 0 && !failure_, waiting = false;
+    for (std::size_t a = 0; a < workers_.size(); ++a) {
+      if (round_ != seen || workers_[a]->at() != at[a]) at[a] = workers_[a]->at(), since[a] = now();
+      waiting = waiting || workers_[a]->waiting();
+      stuck = stuck && now() - since[a] >= timeout_;
+    }
+    seen = round_;
+    if (!stuck || !waiting) continue;
+    failure_ = std::make_exception_ptr(
+        Error("watchdog", "nothing has moved for {:.3g} s in step {}: {}", timeout_, step_, who_waits(since))
+            .hint("if the work itself takes that long, raise parallel.timeout")
+            .as(Error::Kind::run));
+    transport_->stop();
+  }
+}
+
+std::string Engine::who_waits(const std::vector<double>& since) const {
+  std::string text;
+  for (std::size_t a = 0; a < workers_.size(); ++a) {
+    const Worker& w = *workers_[a];
+    const auto& code = w.program().code;
+    const std::uint32_t at = w.at();
+    text += fmt::format("{}actor {} ", a ? "; " : "", a);
+    if (at >= code.size())
+      text += "has finished";
+    else
+      text += fmt::format("{} {} (instruction {} of {}) since {:.1f} s", w.waiting() ? "waits to" : "is in",
+                          program_->str(code[at]), at, code.size(), now() - since[a]);
+  }
+  return text;
 }
 
 }  // namespace stretto

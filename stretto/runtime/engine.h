@@ -23,22 +23,33 @@ class Engine {
   Engine(const Engine&) = delete;
 
   void run(i64 step);
+  void record(bool on);  // from the next step on
   int actors() const { return int(workers_.size()); }
   Worker& worker(int actor) { return *workers_[std::size_t(actor)]; }
   const Worker& worker(int actor) const { return *workers_[std::size_t(actor)]; }
+  const Program& program() const { return *program_; }
+  double seconds() const { return seconds_; }  // the last step took
+  double bubble() const;                       // share of the actors' time in it without work
 
  private:
   void serve(int actor);
   void run_actor(int actor, i64 step);
+  void watch();
+  std::string who_waits(const std::vector<double>& since) const;
 
+  std::shared_ptr<const Program> program_;
+  double timeout_ = 0;
   std::unique_ptr<Transport> transport_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<double> worked_;  // per actor: seconds of the last step not spent waiting
   std::vector<std::thread> threads_;
+  std::thread watchdog_;
   std::mutex mutex_;
   std::condition_variable changed_;
   u64 round_ = 0;    // steps started
   int running_ = 0;  // actors that have not finished this one
   i64 step_ = 0;
+  double seconds_ = 0;
   bool quit_ = false;
   std::exception_ptr failure_;  // the first; afterwards the engine is dead
 };

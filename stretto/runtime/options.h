@@ -1,9 +1,15 @@
 // How a program is run, as opposed to what it computes: none of this changes the numbers.
+//
+//   Trainer trainer(compiled, {.timeout = 60, .link = Link{1e-5, 1e9}});
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 
+#include "stretto/comm/transport.h"
 #include "stretto/cost/machine.h"
+#include "stretto/cost/times.h"
 
 namespace stretto {
 
@@ -17,7 +23,14 @@ struct RunOptions {
   double timeout = 0;             // seconds without any progress after which the run is stopped; 0: never
   std::optional<Link> link = {};  // messages take as long as over such a link
   DeviceKind device = DeviceKind::cpu;
-  Machine machine = {};  // what is emulated
+  Machine machine = {};             // what is emulated ...
+  std::optional<Times> times = {};  // ... unless its times are given, of one full stage per actor
+  bool pin = true;                  // one core per actor where there are enough
+
+  // For tests: up to so many seconds are slept before tasks and messages now and then, differently for every seed.
+  double jitter = 0;
+  std::uint64_t jitter_seed = 0;
+  std::function<std::unique_ptr<Transport>(std::unique_ptr<Transport>)> wrap = {};  // puts another one around it
 };
 
 }  // namespace stretto

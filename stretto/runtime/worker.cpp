@@ -1,17 +1,52 @@
 #include "stretto/runtime/worker.h"
 
+#include <time.h>
+
 #include <chrono>
+#include <cmath>
 #include <map>
+
+#include "stretto/stage/balance.h"
 
 namespace stretto {
 
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
+
+// Wakes as closely as the system can.
+void sleep_until(double end) {
+  timespec t{.tv_sec = time_t(end), .tv_nsec = long((end - double(time_t(end))) * 1e9)};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, nullptr) == EINTR) continue;
+}
+
+}  // namespace
+
 Worker::Worker(std::shared_ptr<const Program> program, int actor, WorkerOptions options)
-    : program_(std::move(program)), actor_(actor), options_(options), device_(cpu_device()) {
+    : program_(std::move(program)), actor_(actor), options_(std::move(options)) {
+  const bool emulated = options_.run.device == DeviceKind::emulated;
+  device_ = emulated ? emulated_device() : cpu_device();
   const ActorProgram& p = this->program();
   for (std::size_t a = 0; a < arena_count; ++a)
     arenas_[a] = options_.shared[a] ? options_.shared[a] : device_->allocate(p.bytes[a]);
   prepare();
-  for (const Slot& s : p.slots) addresses_.push_back(arenas_[std::size_t(s.arena)] + s.offset);
+  if (emulated)
+    for (const Task& t : program_->step->tasks) {
+      const Cost c = task_cost(t);
+      task_seconds_.push_back(seconds(options_.run.machine, c.flops, c.read + c.written));
+    }
+  jitter_state_ = options_.run.jitter_seed * 1000003 + u64(actor_) + 1;
+  const ArenaBases alone = arenas_;
+  if (program_->actors.size() == 1) connect({&alone, 1}, nullptr);
+}
+
+void Worker::connect(std::span<const ArenaBases> arenas_of_all, Transport* transport) {
+  transport_ = transport;
+  addresses_.clear();
+  for (const Slot& s : program().slots)
+    addresses_.push_back((s.actor == Slot::own ? arenas_ : arenas_of_all[std::size_t(s.actor)])[std::size_t(s.arena)] +
+                         s.offset);
 }
 
 void Worker::prepare() {
@@ -41,17 +76,87 @@ void Worker::prepare() {
 }
 
 void Worker::run(i64 step) {
-  for (const Instruction& i : program().code) {
-    if (const Run* r = std::get_if<Run>(&i))
+  ++round_;
+  waited_ = waited_now_ = 0;
+  waited_for_ = emulated_action_ = ~0u;
+  records_.clear();
+  const std::vector<Instruction>& code = program().code;
+  for (std::uint32_t i = 0; i < code.size(); ++i) {
+    at_.store(i, std::memory_order_relaxed);
+    if (options_.run.jitter > 0) jitter();
+    if (const Run* r = std::get_if<Run>(&code[i])) {
+      if (program_->gate >= 0 && gated(*r)) continue;
+      if (!recording_) {
+        execute(*r, step);
+        continue;
+      }
+      RunRecord record{.instruction = i, .start = now(), .waited = waited_now_, .message = waited_for_};
       execute(*r, step);
-    else if (const Send* s = std::get_if<Send>(&i))
-      options_.transport->send(program_->transfers[s->transfer], arenas_);
-    else
-      options_.transport->receive(program_->transfers[std::get<Receive>(i).transfer], arenas_);
+      record.end = now();
+      records_.push_back(record);
+      waited_now_ = 0;
+      waited_for_ = ~0u;
+    } else if (const Send* s = std::get_if<Send>(&code[i])) {
+      transport_->send(s->transfer, round_);
+    } else {
+      receive(std::get<Receive>(code[i]).transfer);
+    }
   }
+  at_.store(std::uint32_t(code.size()), std::memory_order_relaxed);
+}
+
+void Worker::receive(std::uint32_t transfer) {
+  waiting_.store(true, std::memory_order_relaxed);
+  const double seconds = transport_->receive(transfer, round_);
+  waiting_.store(false, std::memory_order_relaxed);
+  waited_ += seconds;
+  if (seconds > waited_now_) waited_for_ = transfer;
+  waited_now_ += seconds;
+}
+
+void Worker::record(bool on) {
+  recording_ = on;
+  std::size_t runs = 0;
+  for (const Instruction& i : program().code) runs += std::holds_alternative<Run>(i);
+  if (on) records_.reserve(runs);
+}
+
+// One in four instructions, up to the given time.
+void Worker::jitter() {
+  jitter_state_ = jitter_state_ * 6364136223846793005ull + 1442695040888963407ull;
+  const u64 random = jitter_state_ >> 33;
+  if (random % 4 == 0) sleep_until(now() + options_.run.jitter * double((random / 4) % 1000) / 1000);
+}
+
+bool Worker::gated(const Run& r) const {
+  if (program_->step->tasks[r.task].part != Part::update) return false;
+  const std::byte* at = arena(Arena::results) + program().scalar_at[std::size_t(program_->gate)];
+  return !std::isfinite(*reinterpret_cast<const double*>(at));
+}
+
+// The time of a task from its costs; with times per phase given, the first task of each phase of an action takes all.
+void Worker::emulate(const Run& r) {
+  const double start = now();
+  const Task& task = program_->step->tasks[r.task];
+  if (!options_.run.times) return sleep_until(start + task_seconds_[r.task]);
+  if (r.action == ~0u || (r.action == emulated_action_ && task.part == emulated_part_)) return;
+  emulated_action_ = r.action;
+  emulated_part_ = task.part;
+  const Times& t = *options_.run.times;
+  const double chunks = double(program_->schedule.stages) / double(program_->actors.size());
+  const double whole = task.part == Part::F ? t.F : task.part == Part::I ? t.I : t.W;
+  sleep_until(start + whole / std::max(1.0, chunks));
+}
+
+std::string Worker::where(const Run& r, i64 step) const {
+  const Task& t = program_->step->tasks[r.task];
+  if (r.action == ~0u) return fmt::format("step {}, actor {}, {}", step, actor_, name_of(t.part));
+  return fmt::format("step {}, actor {}, stage {}, {} of piece {}, microbatch {}", step, actor_,
+                     program_->stage_of[t.piece], name_of(t.part), t.piece, r.microbatch);
 }
 
 void Worker::execute(const Run& r, i64 step) {
+  if (options_.run.device == DeviceKind::emulated) return emulate(r);
   PreparedBody& body = bodies_[body_of_[r.task]];
   const Task& task = program_->step->tasks[r.task];
   std::byte* const* base = addresses_.data() + r.args;
@@ -67,18 +172,20 @@ void Worker::execute(const Run& r, i64 step) {
     if (c.key >= 0) now.key = task.keys[std::size_t(c.key)];
     const Args args{.in = in.data(), .out = out.data(), .scratch = arena(Arena::scratch), .now = now};
     try {
-      if (!options_.profile) {
+      if (!options_.run.profile) {
         device_->launch(c.call, args);
         continue;
       }
-      const auto start = std::chrono::steady_clock::now();
+      const auto start = Clock::now();
       device_->launch(c.call, args);
-      c.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      c.seconds += std::chrono::duration<double>(Clock::now() - start).count();
       ++c.runs;
     } catch (Error& e) {
-      e.within(fmt::format("step {}, actor {}, {} of piece {}, microbatch {}", step, actor_, name_of(task.part),
-                           task.piece, r.microbatch));
+      e.within(fmt::format("{}, {}", where(r, step), body.calls->graph.node(c.node).op->name));
       throw;
+    } catch (const std::exception& e) {
+      throw std::move(Error("runtime", "{}", e.what()).as(Error::Kind::run))
+          .within(fmt::format("{}, {}", where(r, step), body.calls->graph.node(c.node).op->name));
     }
   }
 }

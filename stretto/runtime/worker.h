@@ -1,9 +1,11 @@
 // One rank: executes its actor's instruction list in order, on its own arenas.
 //
 //   Worker w(program, 0, {.seed = 1});
+//   w.connect(arenas_of_all, transport);      // when there are several actors
 //   w.run(step);
 #pragma once
 #include <array>
+#include <atomic>
 #include <memory>
 #include <span>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "stretto/comm/transport.h"
 #include "stretto/kernels/device.h"
 #include "stretto/program/program.h"
+#include "stretto/runtime/options.h"
 
 namespace stretto {
 
@@ -24,19 +27,36 @@ struct KernelTime {  // time spent in one kernel call of one task, over all its 
 
 struct WorkerOptions {
   u64 seed = 0;
-  bool profile = false;            // time every kernel call
-  Transport* transport = nullptr;  // needed when there are several actors
-  ArenaBases shared{};             // arenas to use instead of new ones (evaluation shares parameters)
+  RunOptions run = {};
+  ArenaBases shared{};  // arenas to use instead of new ones (evaluation shares parameters)
+};
+
+// What one run did, when a step is recorded. Seconds of the steady clock.
+struct RunRecord {
+  std::uint32_t instruction = 0;
+  double start = 0, end = 0;
+  double waited = 0;            // for messages, right before it
+  std::uint32_t message = ~0u;  // the transfer it waited for longest
 };
 
 class Worker {
  public:
   Worker(std::shared_ptr<const Program>, int actor, WorkerOptions);
+  void connect(std::span<const ArenaBases> arenas_of_all, Transport*);
 
   void run(i64 step);
   std::byte* arena(Arena a) const { return arenas_[std::size_t(a)]; }
+  const ArenaBases& arenas() const { return arenas_; }
   const ActorProgram& program() const { return program_->actors[std::size_t(actor_)]; }
   std::vector<KernelTime> profile() const;
+
+  void record(bool on);  // from the next step on; room for the records is made here
+  const std::vector<RunRecord>& records() const { return records_; }
+  double waited() const { return waited_; }  // seconds of the last step spent waiting for messages
+
+  // For the watchdog: how far it is, and whether it waits there.
+  std::uint32_t at() const { return at_.load(std::memory_order_relaxed); }
+  bool waiting() const { return waiting_.load(std::memory_order_relaxed); }
 
  private:
   struct PreparedRef {
@@ -58,15 +78,32 @@ class Worker {
   };
   void prepare();
   void execute(const Run&, i64 step);
+  void emulate(const Run&);
+  void receive(std::uint32_t transfer);
+  void jitter();
+  bool gated(const Run&) const;
+  std::string where(const Run&, i64 step) const;
 
   std::shared_ptr<const Program> program_;
   int actor_;
   WorkerOptions options_;
   std::unique_ptr<Device> device_;
   ArenaBases arenas_{};
+  Transport* transport_ = nullptr;
   std::vector<std::byte*> addresses_;  // of program().slots
   std::vector<PreparedBody> bodies_;
   std::vector<std::uint32_t> body_of_;  // task -> body
+  std::vector<double> task_seconds_;    // emulated devices
+  std::uint32_t round_ = 0;
+  u64 jitter_state_ = 0;
+  std::uint32_t emulated_action_ = ~0u;
+  Part emulated_part_ = Part::count;
+  bool recording_ = false;
+  std::vector<RunRecord> records_;
+  double waited_ = 0, waited_now_ = 0;
+  std::uint32_t waited_for_ = ~0u;
+  std::atomic<std::uint32_t> at_{0};
+  std::atomic<bool> waiting_{false};
 };
 
 }  // namespace stretto

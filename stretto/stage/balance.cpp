@@ -13,11 +13,17 @@ std::string_view name_of(Recompute r) {
   return names[std::size_t(r)];
 }
 
+Cost task_cost(const Task& t) {
+  Cost cost;
+  for (const Node& n : t.body->nodes) cost += n.op->cost({*t.body, n});
+  return cost;
+}
+
 std::vector<Cost> piece_costs(const Step& s) {
   std::vector<Cost> costs(static_cast<std::size_t>(s.pieces));
   for (const Task& t : s.tasks) {
     if (t.part < Part::F || t.part > Part::W) continue;
-    for (const Node& n : t.body->nodes) costs[t.piece] += n.op->cost({*t.body, n});
+    costs[t.piece] += task_cost(t);
   }
   return costs;
 }

@@ -9,6 +9,8 @@
 
 namespace stretto {
 
+Cost task_cost(const Task&);
+
 // Forward and backward of each piece: operations and bytes.
 std::vector<Cost> piece_costs(const Step&);
 

@@ -54,6 +54,7 @@ struct CrossValue {  // made by one task, used by others
 struct Accumulator {
   std::uint32_t param = 0;
   std::uint16_t piece = 0;
+  std::uint8_t pipe = 0;
 };
 struct StepOutput {
   std::string name;
@@ -66,7 +67,10 @@ struct Step {
   std::vector<Dim> dims;
   std::vector<Type> params, inputs, scalars;
   std::vector<CrossValue> values;
-  std::vector<Accumulator> accumulators;  // a parameter's first one is its own; later ones are added to it in `combine`
+  // A parameter's first one is its own; later ones are added to it in `combine`. Tasks name those of pipe 0; those of a
+  // second pipe stand behind them in the same order.
+  std::vector<Accumulator> accumulators;
+  std::uint32_t squares = 0;  // squared norms: one per parameter, and zeros that tell whether the loss is finite
   std::vector<StepOutput> outputs;
   std::vector<Task> tasks;  // count, then F, R, I, W per piece ascending; per-step tasks are appended by compile/
   int pieces = 1;

@@ -111,9 +111,7 @@ class TrainingRun {
   void note_not_finite(const StepResult& r) {
     if (++summary_.nonfinite > kMostSaid) return;
     console_.say(fmt::format("step {}: the loss is {} and the gradient norm {}; {}", r.step, r.loss, r.grad_norm,
-                             config_.train.nonfinite == Nonfinite::skip && !std::isfinite(r.grad_norm)
-                                 ? "the step is skipped"
-                                 : "training goes on"));
+                             !r.updated ? "the step is skipped" : "training goes on"));
   }
 
   void finish(bool stopped) {

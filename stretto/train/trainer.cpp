@@ -5,6 +5,7 @@
 
 #include "stretto/base/hash.h"
 #include "stretto/base/text.h"
+#include "stretto/runtime/measure.h"
 #include "stretto/train/logical.h"
 
 namespace stretto {
@@ -71,8 +72,7 @@ StepResult read_results(const Compiled& c, const Engine& e) {
   const Step& s = *c.program->step;
   const auto value = [&](std::uint32_t output, int m, i64 element) {
     const StepOutput& o = s.outputs[output];
-    int actor = 0;  // the first that has it: an output of a stage has one home, counts are the same everywhere
-    while (e.worker(actor).program().output_at[output] == absent) ++actor;
+    const int actor = c.program->actor_of_output(output, m);
     const u64 at =
         e.worker(actor).program().output_at[output] + o.bytes * u64(m) + size_of(o.type.dtype) * u64(element);
     return read_scalar(e.worker(actor).arena(Arena::results) + at, o.type.dtype);
@@ -107,8 +107,10 @@ std::string StepResult::str() const {
 
 Trainer::Trainer(Compiled compiled, RunOptions options)
     : compiled_(std::move(compiled)),
-      engine_(std::make_unique<Engine>(compiled_.program,
-                                       WorkerOptions{.seed = compiled_.training.seed, .profile = options.profile})) {
+      engine_(
+          std::make_unique<Engine>(compiled_.program, WorkerOptions{.seed = compiled_.training.seed, .run = options})),
+      options_(std::move(options)) {
+  if (options_.device == DeviceKind::emulated) return;  // nothing is there to be initialised
   for (int a = 0; a < engine_->actors(); ++a) {
     const Worker& w = engine_->worker(a);
     for (std::size_t i = 0; i < compiled_.params.size(); ++i)
@@ -117,17 +119,23 @@ Trainer::Trainer(Compiled compiled, RunOptions options)
   }
 }
 
-StepResult Trainer::step(const Batch& batch) {
+StepResult Trainer::step(const Batch& batch, Timeline* record) {
   load_batch(compiled_, *engine_, batch);
   const double lr = compiled_.optimizer.lr(step_ + 1);
   set_scalar(compiled_, *engine_, "lr", lr);
   set_scalar(compiled_, *engine_, "step", double(step_ + 1));
+  engine_->record(record != nullptr);
   engine_->run(step_ + 1);
+  if (record) *record = measured_timeline(*engine_);
   ++step_;
   StepResult r = read_results(compiled_, *engine_);
   r.step = step_;
   r.lr = lr;
   r.grad_norm = get_scalar(compiled_, *engine_, "grad_norm");
+  r.seconds = engine_->seconds();
+  r.bubble = engine_->bubble();
+  if (options_.device == DeviceKind::emulated) return r;  // there are no numbers
+  r.updated = (std::isfinite(r.loss) && std::isfinite(r.grad_norm)) || !compiled_.training.skip_nonfinite;
   return r;
 }
 
@@ -140,7 +148,9 @@ StepResult Trainer::evaluate(const Batch& batch, const std::map<std::string, i64
     Parallel parallel = compiled_.parallel;
     parallel.stages = compiled_.program->pieces_per_stage();  // where training has cut: parameters stay where they are
     e.compiled = compile_forward(compiled_.model, t, parallel, sizes);
-    e.engine = std::make_unique<Engine>(e.compiled.program, WorkerOptions{.seed = t.seed}, engine_.get());
+    RunOptions run = options_;
+    run.profile = false;
+    e.engine = std::make_unique<Engine>(e.compiled.program, WorkerOptions{.seed = t.seed, .run = run}, engine_.get());
     it = evaluations_.emplace(sizes, std::move(e)).first;
   }
   load_batch(it->second.compiled, *it->second.engine, batch);

@@ -12,13 +12,16 @@
 #include "stretto/compile/compile.h"
 #include "stretto/runtime/engine.h"
 #include "stretto/runtime/options.h"
+#include "stretto/schedule/timeline.h"
 
 namespace stretto {
 
 struct StepResult {
   i64 step = 0;  // from 1
   double loss = 0, grad_norm = 0, lr = 0;
-  double bubble = 0;                                 // idle share of the actors' time
+  bool updated = true;  // false: the loss or the norm was not finite and the parameters were left as they are
+  double seconds = 0;   // of the step itself
+  double bubble = 0;    // share of the actors' time without work
   std::map<std::string, double> metrics;             // loss terms and the model's own
   std::map<std::string, std::vector<double>> lists;  // metrics that are concatenated, rows in batch order
   std::string str() const;
@@ -28,7 +31,8 @@ class Trainer {
  public:
   explicit Trainer(Compiled, RunOptions = {});
 
-  StepResult step(const Batch&);
+  // `record`: filled with who did what from when to when.
+  StepResult step(const Batch&, Timeline* record = nullptr);
   // Forward only; `sizes` binds t.batch and t.size dims to other sizes. Traced and compiled once per set of sizes.
   StepResult evaluate(const Batch&, const std::map<std::string, i64>& sizes = {});
 
@@ -53,6 +57,7 @@ class Trainer {
 
   Compiled compiled_;
   std::unique_ptr<Engine> engine_;
+  RunOptions options_;
   std::map<std::map<std::string, i64>, Evaluation> evaluations_;
   i64 step_ = 0;
 };

@@ -111,7 +111,7 @@ timeline = "last"
   EXPECT_EQ(options.machine, (Machine{1e12, Machine().memory_bandwidth}));
   EXPECT_EQ(options.timeout, 30);
   const Training t = training_of(c);
-  EXPECT_EQ(t.nonfinite, Nonfinite::skip);
+  EXPECT_TRUE(t.skip_nonfinite);
   EXPECT_EQ(t.microbatches, 4);
   EXPECT_EQ(t.seed, 7u);
   EXPECT_EQ(t.dtype, f64);

@@ -188,9 +188,9 @@ TEST(Pipeline, WhatCannotRunIsRefused) {
             "stages, more layers, or more boundaries");
   EXPECT_EQ(refusal({.mesh = {{"data", 2}}}),
             "[mesh] axis 'data' has size 2, but only 'pipe' can be split so far; hint: use data=1");
-  EXPECT_EQ(refusal({.mesh = {{"pipe", 2}}, .schedule = "chimera"}),
-            "[schedule] 'chimera' holds every stage twice, which training cannot do yet; hint: use a schedule with one "
-            "pipe, e.g. zb-v");
+  EXPECT_EQ(refusal({.mesh = {{"pipe", 2}}, .schedule = "seq-1f1b"}),
+            "[schedule] 'seq-1f1b' cuts sequences into pieces, which can be simulated but not trained; hint: use a "
+            "schedule of whole microbatches, e.g. 1f1b");
   EXPECT_EQ(refusal({.mesh = {{"pipe", 2}}, .stages = {3, 3}}),
             "[stages] the stages take 6 pieces and the model has 8; hint: make the numbers add up to 8");
 }

@@ -115,7 +115,7 @@ TEST(Trainer, IdsBeyondTheVocabularyAreNamedWithTheirPlace) {
   batch["ids"] = Array::of<std::int32_t>(ids, batch.at("ids").sizes);
   const std::string what = message([&] { trainer.step(batch); });
   EXPECT_NE(what.find("50"), std::string::npos) << what;
-  EXPECT_NE(what.find("step 1, actor 0, F of piece 0, microbatch 0"), std::string::npos) << what;
+  EXPECT_NE(what.find("step 1, actor 0, stage 0, F of piece 0, microbatch 0, embedding"), std::string::npos) << what;
 }
 
 TEST(Trainer, RowsThatMicrobatchesDoNotDivideAreRefused) {

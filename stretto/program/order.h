@@ -1,0 +1,16 @@
+// What is known to have happened before what, whatever the timing.
+//
+//   refuse(settle_order(program));     // fills in Transfer::posted, or says who waits for whom forever
+//
+// Only receives wait, so one play in any order decides whether a program can finish. Along the way every actor keeps,
+// for each other actor, how many of its instructions are surely done: what it learned from the messages it received.
+// That number, when a message is written, is the point from which the receiver's memory for it must be free. All
+// actors start a step together.
+#pragma once
+#include "stretto/program/program.h"
+
+namespace stretto {
+
+std::vector<Fault> settle_order(Program&);
+
+}  // namespace stretto

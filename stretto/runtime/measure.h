@@ -1,0 +1,15 @@
+// The last recorded step as a Timeline: what the pictures show.
+//
+//   engine.record(true);
+//   engine.run(step);
+//   Timeline t = measured_timeline(engine);
+#pragma once
+#include "stretto/runtime/engine.h"
+#include "stretto/schedule/timeline.h"
+
+namespace stretto {
+
+// Times in seconds from the first task's start. An action whose tasks had to wait in between is several spans.
+Timeline measured_timeline(const Engine&);
+
+}  // namespace stretto
