@@ -101,7 +101,7 @@ Schedule schedule_of(const Compiled& c) {
       .actors = c.parallel.mesh.extent("pipe"), .microbatches = c.training.microbatches, .chunks = c.parallel.chunks};
   CheckedSchedule checked = check_schedule(c.parallel.schedule, request);
   refuse(checked.validation.all_faults());
-  if (checked.schedule.pieces > 1)
+  if (checked.schedule.pieces > 1 || checked.schedule.name.starts_with("seq-"))
     throw Error("schedule", "'{}' cuts sequences into pieces, which can be simulated but not trained",
                 checked.schedule.name)
         .hint("use a schedule of whole microbatches, e.g. 1f1b");

@@ -330,8 +330,8 @@ TEST(RunMistakes, ThatTakeTheModelAreNamedToo) {
             "pieces");
   EXPECT_THAT(compiling(small + "pipe = 16"),
               HasSubstr("[run.toml:10] key 'parallel.pipe': 16 stages are asked for and the model has 4 pieces"));
-  EXPECT_THAT(compiling(small + "pipe = 2\nschedule = \"chimera\""),
-              HasSubstr("[run.toml:11] key 'parallel.schedule': 'chimera' holds every stage twice"));
+  EXPECT_THAT(compiling(small + "pipe = 2\nschedule = \"seq-1f1b\""),
+              HasSubstr("[run.toml:11] key 'parallel.schedule': 'seq-1f1b' cuts sequences into pieces"));
   EXPECT_EQ(compiling(small + "pipe = 2\nstages = [1, 3]"), "no error");
 }
 
