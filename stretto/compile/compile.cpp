@@ -1,6 +1,8 @@
 #include "stretto/compile/compile.h"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "stretto/autodiff/autodiff.h"
 #include "stretto/compile/epilogue.h"
@@ -108,12 +110,6 @@ Schedule schedule_of(const Compiled& c) {
   return checked.schedule;
 }
 
-std::vector<int> balanced(const Step& step, int stages) {
-  std::vector<double> costs;
-  for (const Cost& c : piece_costs(step)) costs.push_back(seconds(Machine{}, c.flops, c.read + c.written));
-  return balance(costs, stages);
-}
-
 // Per stage.
 std::vector<Recompute> recompute_of(const Parallel& p, int stages) {
   const std::vector<Recompute>& given = p.recompute;
@@ -124,18 +120,64 @@ std::vector<Recompute> recompute_of(const Parallel& p, int stages) {
   return given;
 }
 
+// What a piece costs per microbatch: its tasks, and its share of the update.
+std::vector<double> seconds_of(const Step& step, const Compiled& c) {
+  const Machine machine;
+  std::vector<double> seconds_per_piece;
+  for (const Cost& cost : piece_costs(step))
+    seconds_per_piece.push_back(seconds(machine, cost.flops, cost.read + cost.written));
+  std::vector<char> seen(step.params.size(), 0);
+  for (const Accumulator& a : step.accumulators) {
+    if (std::exchange(seen[a.param], 1)) continue;
+    const double arrays =
+        3.0 + 2.0 * double(c.optimizer.state.size());  // parameter and states read and written, gradient
+    seconds_per_piece[a.piece] +=
+        seconds(machine, 0, arrays * double(step.bytes(step.params[a.param]))) / c.training.microbatches;
+  }
+  return seconds_per_piece;
+}
+
+std::vector<int> balanced(const StepGraph& graph, const Step& step, const Compiled& c, const Schedule& schedule,
+                          const std::vector<Recompute>& modes) {
+  const Parallel& p = c.parallel;
+  BalanceProblem problem{.actor_of = schedule.actor_of};
+  for (const Crossing& x : crossings(step))
+    problem.message.push_back(p.link.seconds(x.forward) + (x.backward > 0 ? p.link.seconds(x.backward) : 0));
+  if (!p.profile.empty()) {
+    if (int(p.profile.size()) != step.pieces)
+      throw Error("profile", "it has {} pieces and the model {}", p.profile.size(), step.pieces)
+          .hint("measure this model, with these boundaries");
+    for (double t : p.profile)
+      if (!(t >= 0) || !std::isfinite(t))
+        throw Error("profile", "a piece takes {} seconds", t).hint("times are finite and not negative");
+    problem.seconds = {p.profile};
+    return balance(problem).stage_of;
+  }
+  std::vector<Recompute> kinds;
+  for (Recompute m : modes) {
+    const auto it = std::find(kinds.begin(), kinds.end(), m);
+    problem.kind.push_back(int(it - kinds.begin()));
+    if (it != kinds.end()) continue;
+    kinds.push_back(m);
+    const SplitOptions o{.recompute = std::vector(std::size_t(step.pieces), m)};
+    problem.seconds.push_back(seconds_of(m == Recompute::none ? step : split(graph, o), c));
+  }
+  return balance(problem).stage_of;
+}
+
 // Cuts come first: what a stage keeps depends on where it begins.
 struct CutStep {
   Step step;
   std::vector<int> stage_of;
 };
-CutStep cut_step(const StepGraph& graph, const Parallel& p, int stages) {
-  const std::vector<Recompute> modes = recompute_of(p, stages);
+CutStep cut_step(const StepGraph& graph, const Compiled& c, const Schedule& schedule) {
+  const std::vector<Recompute> modes = recompute_of(c.parallel, schedule.stages);
   CutStep r{.step = split(graph), .stage_of = {}};
-  r.stage_of = p.stages.empty() ? balanced(r.step, stages) : cut(p.stages, r.step.pieces);
-  if (r.stage_of.back() + 1 != stages)
-    throw Error("stages", "{} stages are given and the schedule has {}", r.stage_of.back() + 1, stages)
-        .hint("give {} numbers of pieces", stages);
+  r.stage_of =
+      c.parallel.stages.empty() ? balanced(graph, r.step, c, schedule, modes) : cut(c.parallel.stages, r.step.pieces);
+  if (r.stage_of.back() + 1 != schedule.stages)
+    throw Error("stages", "{} stages are given and the schedule has {}", r.stage_of.back() + 1, schedule.stages)
+        .hint("give {} numbers of pieces", schedule.stages);
   if (std::all_of(modes.begin(), modes.end(), [](Recompute m) { return m == Recompute::none; })) return r;
   SplitOptions o{.stage_of = r.stage_of};
   for (int stage : r.stage_of) o.recompute.push_back(modes[std::size_t(stage)]);
@@ -145,7 +187,7 @@ CutStep cut_step(const StepGraph& graph, const Parallel& p, int stages) {
 
 Compiled finish(Compiled c, Front f, bool training) {
   Schedule schedule = schedule_of(c);
-  auto [step, stage_of] = cut_step(f.step, c.parallel, schedule.stages);
+  auto [step, stage_of] = cut_step(f.step, c, schedule);
   // Every pipe has accumulators of its own.
   const std::size_t own = step.accumulators.size();
   for (int pipe = 1; pipe < schedule.pipes(); ++pipe)

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "stretto/cost/machine.h"
 #include "stretto/ir/layout.h"
 #include "stretto/optim/optimizer.h"
 #include "stretto/program/program.h"
@@ -28,11 +29,13 @@ struct Training {
 };
 
 struct Parallel {
-  Mesh mesh = {};                         // {{"pipe", 4}}: four pipeline actors
-  ScheduleChoice schedule = "1f1b";       // a name, a CSV file, a Schedule, or a function that makes one
-  int chunks = 0;                         // stages per actor; 0: the schedule's default
-  std::vector<int> stages = {};           // pieces per stage; empty: balanced by cost
-  std::vector<Recompute> recompute = {};  // one for all stages, or one per stage; empty: none
+  Mesh mesh = {};                    // {{"pipe", 4}}: four pipeline actors
+  ScheduleChoice schedule = "1f1b";  // a name, a CSV file, a Schedule, or a function that makes one
+  int chunks = 0;                    // stages per actor; 0: the schedule's default
+  std::vector<int> stages = {};      // pieces per stage; empty: the busiest actor's load is made as small as possible
+  std::vector<double> profile = {};  // measured seconds per piece and microbatch to balance by; empty: by op costs
+  Link link = {.latency = 2e-6, .bandwidth = 10e9};  // between actors, for balancing; the default is within one process
+  std::vector<Recompute> recompute = {};             // one for all stages, or one per stage; empty: none
 };
 
 struct CompiledParam {

@@ -1,9 +1,8 @@
 #include "stretto/stage/balance.h"
 
 #include <algorithm>
-#include <limits>
-#include <numeric>
 
+#include "stretto/stage/loads.h"
 #include "stretto/stage/recompute.h"
 
 namespace stretto {
@@ -28,30 +27,75 @@ std::vector<Cost> piece_costs(const Step& s) {
   return costs;
 }
 
-std::vector<int> balance(const std::vector<double>& seconds, int stages) {
-  const int n = int(seconds.size());
-  if (stages > n)
-    throw Error("stages", "{} stages are asked for and the model has {} pieces between its boundaries", stages, n)
-        .hint("use at most {} stages, more layers, or more boundaries", n);
-  std::vector<double> before(std::size_t(n) + 1, 0);
-  std::partial_sum(seconds.begin(), seconds.end(), before.begin() + 1);
-  // best[k][i]: the most expensive of k stages over the first i pieces, at its least.
-  constexpr double never = std::numeric_limits<double>::infinity();
-  std::vector<std::vector<double>> best(std::size_t(stages) + 1, std::vector<double>(std::size_t(n) + 1, never));
-  std::vector<std::vector<int>> last(std::size_t(stages) + 1, std::vector<int>(std::size_t(n) + 1, 0));
-  best[0][0] = 0;
-  for (int k = 1; k <= stages; ++k)
-    for (int i = k; i <= n; ++i)
-      for (int j = k - 1; j < i; ++j) {
-        const double cost =
-            std::max(best[std::size_t(k - 1)][std::size_t(j)], before[std::size_t(i)] - before[std::size_t(j)]);
-        if (cost < best[std::size_t(k)][std::size_t(i)])
-          best[std::size_t(k)][std::size_t(i)] = cost, last[std::size_t(k)][std::size_t(i)] = j;
-      }
-  std::vector<int> stage_of(std::size_t(n), 0);
-  for (int k = stages, i = n; k > 0; i = last[std::size_t(k)][std::size_t(i)], --k)
-    for (int j = last[std::size_t(k)][std::size_t(i)]; j < i; ++j) stage_of[std::size_t(j)] = k - 1;
-  return stage_of;
+std::vector<Crossing> crossings(const Step& s) {
+  std::vector<Crossing> all(std::size_t(std::max(0, s.pieces - 1)));
+  for (const CrossValue& v : s.values) {
+    const int made = s.tasks[v.producer].piece;
+    int lowest = made, highest = made;
+    for (std::uint32_t c : v.consumers) {
+      lowest = std::min<int>(lowest, s.tasks[c].piece);
+      highest = std::max<int>(highest, s.tasks[c].piece);
+    }
+    for (int b = made; b < highest; ++b) all[std::size_t(b)].forward += double(v.bytes);
+    for (int b = lowest; b < made; ++b) all[std::size_t(b)].backward += double(v.bytes);
+  }
+  return all;
+}
+
+namespace {
+
+bool one_stage_each(const Loads& l) {
+  return std::all_of(l.stages_of.begin(), l.stages_of.end(), [](const auto& held) { return held.size() <= 1; });
+}
+
+// Every actor holds stage s and the s-th last, or the middle one.
+bool folded(const Loads& l) {
+  for (const std::vector<int>& held : l.stages_of) {
+    if (held.empty() || held.size() > 2) return false;
+    if (held[0] + held.back() != l.stages - 1) return false;
+  }
+  for (int pipe = 1; pipe < l.pipes(); ++pipe)  // both pipes see the same messages
+    for (int s = 1; s < l.stages; ++s)
+      if ((l.actor(s, pipe) == l.actor(s - 1, pipe)) != (l.actor(s) == l.actor(s - 1))) return false;
+  return true;
+}
+
+Cuts even(const Loads& l) {
+  Cuts cuts;
+  for (int s = 0; s <= l.stages; ++s) cuts.push_back(int(i64(s) * l.pieces / l.stages));
+  return cuts;
+}
+
+}  // namespace
+
+Balance balance(const BalanceProblem& p) {
+  const Loads l(p);
+  if (l.stages > l.pieces)
+    throw Error("stages", "{} stages are asked for and the model has {} pieces between its boundaries", l.stages,
+                l.pieces)
+        .hint("use at most {} stages, more layers, or more boundaries", l.pieces);
+  Balance result{.bound = l.bound()};
+  Cuts cuts = smallest_stage(l);
+  if (one_stage_each(l)) {
+    result.exact = true;
+  } else {
+    Cuts other = even(l);
+    improve(l, cuts);
+    improve(l, other);
+    if (l.largest(other) < l.largest(cuts)) cuts = other;
+    if (l.largest(cuts) > l.bound() * (1 + 1e-12)) {
+      Cuts better = (folded(l) ? search_folded : search_any)(l, l.largest(cuts), result.exact);
+      if (!better.empty()) cuts = std::move(better);
+    } else {
+      result.exact = true;
+    }
+  }
+  improve(l, cuts);
+  result.largest = l.largest(cuts);
+  if (result.exact) result.bound = result.largest;
+  for (int s = 0; s < l.stages; ++s)
+    result.stage_of.insert(result.stage_of.end(), std::size_t(cuts[std::size_t(s) + 1] - cuts[std::size_t(s)]), s);
+  return result;
 }
 
 std::vector<int> cut(const std::vector<int>& pieces_per_stage, int pieces) {

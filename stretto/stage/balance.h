@@ -1,6 +1,13 @@
 // Which pieces a stage takes.
 //
-//   std::vector<int> stage_of = balance(piece_costs(step), 4);     // per piece: its stage
+//   Balance b = balance({.seconds = {seconds_per_piece}, .actor_of = schedule.actor_of});
+//   fmt::print("the busiest actor works {} s a microbatch\n", b.largest);     // b.stage_of: per piece, its stage
+//
+// A stage is a run of neighbouring pieces, at least one. An actor's load is the sum over the stages that its placement
+// gives it, in all pipes, and their messages. The largest load is made as small as possible, exactly, for placements
+// with one stage per actor and for those that fold (stage s beside the s-th last: v-shaped and bidirectional ones).
+// For others, and where the exact search would take too long, a search improves the cuts until no shift helps and then
+// tries to prove the result; `bound` is what no cut can be below, and `exact` says that nothing is better.
 #pragma once
 #include <vector>
 
@@ -11,12 +18,30 @@ namespace stretto {
 
 Cost task_cost(const Task&);
 
-// Forward and backward of each piece: operations and bytes.
+// Forward and backward of each piece, recompute included: operations and bytes.
 std::vector<Cost> piece_costs(const Step&);
 
-// Neighbouring pieces per stage such that the most expensive stage costs as little as possible (exact). More stages
-// than pieces are refused.
-std::vector<int> balance(const std::vector<double>& seconds, int stages);
+// Bytes that cross each boundary (behind piece b) when it is cut, in one microbatch. A connection over several cuts
+// counts at each.
+struct Crossing {
+  double forward = 0, backward = 0;
+};
+std::vector<Crossing> crossings(const Step&);
+
+struct BalanceProblem {
+  std::vector<std::vector<double>> seconds = {};  // per kind of stage: of each piece
+  std::vector<int> kind = {};                     // per stage: row of `seconds`; empty: all the first
+  std::vector<double> message = {};             // per boundary: what a cut there costs both neighbours; empty: nothing
+  std::vector<std::vector<int>> actor_of = {};  // per pipe, per stage
+};
+struct Balance {
+  std::vector<int> stage_of;  // per piece
+  double largest = 0;         // load of the busiest actor, over all pipes
+  double bound = 0;           // no cut is below this
+  bool exact = false;         // `largest` cannot be improved
+};
+// More stages than pieces are refused.
+Balance balance(const BalanceProblem&);
 
 // Stages by the number of pieces each takes: they must add up.
 std::vector<int> cut(const std::vector<int>& pieces_per_stage, int pieces);

@@ -1,0 +1,59 @@
+// What the searches of balance() share: the load of every actor for given cuts.
+//
+//   Loads loads(problem);
+//   double worst = loads.largest(cuts);           // cuts[s] is the first piece of stage s; cuts[stages] the end
+#pragma once
+#include <vector>
+
+#include "stretto/stage/balance.h"
+
+namespace stretto {
+
+using Cuts = std::vector<int>;
+
+class Loads {
+ public:
+  explicit Loads(const BalanceProblem&);
+
+  int pieces = 0, stages = 0, actors = 0;
+  std::vector<std::vector<int>> stages_of;  // per actor; a stage held in two pipes stands there twice
+
+  // Stage `s` made of pieces [begin, end), as its actor in `pipe` sees it.
+  double segment(int s, int begin, int end, int pipe = 0) const {
+    const std::vector<double>& before = before_[kind_[std::size_t(s)]];
+    double cost = before[std::size_t(end)] - before[std::size_t(begin)];
+    const std::vector<char>& leaves = leaves_[std::size_t(pipe)];
+    if (leaves[std::size_t(s)]) cost += message_[std::size_t(begin)];
+    if (leaves[std::size_t(s) + 1]) cost += message_[std::size_t(end)];
+    return cost;
+  }
+  // Work alone, for the cheapest kind of stage: a lower bound of any segment.
+  double least(int begin, int end) const { return least_[std::size_t(end)] - least_[std::size_t(begin)]; }
+
+  std::vector<double> of(const Cuts&) const;
+  double largest(const Cuts&) const;
+  double bound() const { return bound_; }
+  int pipes() const { return int(p_.actor_of.size()); }
+  int actor(int stage, int pipe = 0) const { return p_.actor_of[std::size_t(pipe)][std::size_t(stage)]; }
+
+ private:
+  void find_bound();
+
+  const BalanceProblem& p_;
+  std::vector<std::size_t> kind_;
+  std::vector<std::vector<double>> before_;  // per kind: sums of the first pieces
+  std::vector<double> least_, message_;      // message_[i]: of a cut before piece i; 0 at both ends
+  std::vector<std::vector<char>> leaves_;    // per pipe: is the edge before stage s between two actors?
+  double bound_ = 0;
+};
+
+// Shifts cuts, alone and in rows, as long as the largest load shrinks, or stays and the others come closer together.
+void improve(const Loads&, Cuts&);
+// Neighbouring pieces such that the most expensive stage is as cheap as possible; exact with one stage per actor.
+Cuts smallest_stage(const Loads&);
+// The best cuts below `limit` for a placement that folds; empty: there are none, or (`finished` is false) it gave up.
+Cuts search_folded(const Loads&, double limit, bool& finished);
+// The same for any placement.
+Cuts search_any(const Loads&, double limit, bool& finished);
+
+}  // namespace stretto
