@@ -5,7 +5,6 @@
 
 #include "stretto/base/text.h"
 #include "stretto/formats/atomic_file.h"
-#include "stretto/models/hf.h"
 #include "stretto/train/journal.h"
 #include "stretto/train/prepare.h"
 #include "stretto/train/run_directory.h"
@@ -27,7 +26,7 @@ class TrainingRun {
     for (const std::string& line : about(config_, prepared_)) console_.say(line);
     const bool several = prepared_.compiled.program->actors.size() > 1;
     trainer_.emplace(std::move(prepared_.compiled), options_of(config_.parallel));
-    load_weights();
+    load_weights(config_, *trainer_);
     summary_.directory = make_run_directory(config_.log);
     config_.log.dir = summary_.directory.string();
     write_file(summary_.directory / "config.toml", resolved_toml(config_));
@@ -59,27 +58,15 @@ class TrainingRun {
   }
 
  private:
-  void load_weights() {
-    if (config_.model.from.empty()) return;
-    for (const auto& [name, weights] : load_hf(config_.model.from, config_.train.dtype).weights)
-      trainer_->set_parameter(name, weights);
-  }
-
   StepRecord train_step(i64 step) {
     const Clock::time_point start = Clock::now();
-    StepRecord record{.result =
-                          trainer_->step(batch_of(training_rows(*prepared_.corpus.training, prepared_.rows, step)))};
+    StepRecord record{
+        .result = trainer_->step(batch_of(prepared_, training_rows(*prepared_.corpus.training, prepared_.rows, step)))};
     record.seconds = seconds_since(start);
     summary_.steps = step;
     summary_.last_loss = record.result.loss;
     if (step == 1) summary_.first_loss = record.result.loss;
     return record;
-  }
-
-  Batch batch_of(const Rows& rows) const {
-    const std::vector<i64> sizes{prepared_.rows.batch, prepared_.rows.length};
-    return {{"ids", Array::of<std::int32_t>(rows.ids, sizes)},
-            {"targets", Array::of<std::int32_t>(rows.targets, sizes)}};
   }
 
   bool validates_after(i64 step, bool last) const {
@@ -93,7 +80,7 @@ class TrainingRun {
     double sum = 0, rows = 0;
     for (i64 i = 0; i < batches; ++i) {
       const Rows r = validation_rows(source, prepared_.rows, batches, i);
-      sum += trainer_->evaluate(batch_of(r)).loss * double(r.filled);
+      sum += trainer_->evaluate(batch_of(prepared_, r)).loss * double(r.filled);
       rows += double(r.filled);
     }
     return sum / rows;

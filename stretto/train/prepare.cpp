@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "stretto/base/text.h"
+#include "stretto/models/hf.h"
 
 namespace stretto {
 namespace {
@@ -70,6 +71,16 @@ Prepared prepare(const RunConfig& c) {
 }
 
 PredictOptions predict_options(const RunConfig& c) { return {.machine = c.parallel.machine, .link = c.parallel.link}; }
+
+Batch batch_of(const Prepared& p, const Rows& rows) {
+  const std::vector<i64> sizes{p.rows.batch, p.rows.length};
+  return {{"ids", Array::of<std::int32_t>(rows.ids, sizes)}, {"targets", Array::of<std::int32_t>(rows.targets, sizes)}};
+}
+
+void load_weights(const RunConfig& c, Trainer& trainer) {
+  if (c.model.from.empty()) return;
+  for (const auto& [name, weights] : load_hf(c.model.from, c.train.dtype).weights) trainer.set_parameter(name, weights);
+}
 
 std::vector<std::string> about(const RunConfig& c, const Prepared& p) {
   std::vector<std::string> lines;

@@ -8,6 +8,7 @@
 
 #include "stretto/compile/predict.h"
 #include "stretto/config/run.h"
+#include "stretto/train/trainer.h"
 
 namespace stretto {
 
@@ -26,5 +27,8 @@ Prepared prepare(const RunConfig&);
 std::vector<std::string> about(const RunConfig&, const Prepared&);
 
 PredictOptions predict_options(const RunConfig&);
+
+Batch batch_of(const Prepared&, const Rows&);
+void load_weights(const RunConfig&, Trainer&);  // those of model.from, if it is given
 
 }  // namespace stretto

@@ -195,9 +195,15 @@ TEST_F(Train, OnATerminalThereIsABar) {
 }
 
 TEST_F(Train, ShowPrintsEveryStation) {
-  for (const auto& [what, part] : std::vector<std::pair<std::string, std::string>>{
-           {"graph", "contract("}, {"stages", "F"}, {"program", "microbatch"}, {"memory", "activations"}}) {
-    const Result r = run("show small.toml " + what + " --train.microbatches=2");
+  for (const auto& [what, part] :
+       std::vector<std::pair<std::string, std::string>>{{"graph", "contract("},
+                                                        {"stages", "F"},
+                                                        {"program", "microbatch"},
+                                                        {"memory", "activations"},
+                                                        {"schedule", "zb-h1: makespan "},
+                                                        {"timeline", "zb-h1, predicted: makespan "}}) {
+    const Result r =
+        run("show small.toml " + what + " --train.microbatches=2 --parallel.pipe=2 --parallel.schedule=zb-h1");
     EXPECT_EQ(r.code, 0) << what << r.error;
     EXPECT_THAT(r.out, HasSubstr(part)) << what;
   }
@@ -205,6 +211,42 @@ TEST_F(Train, ShowPrintsEveryStation) {
   EXPECT_EQ(r.code, 2);
   EXPECT_THAT(r.error, HasSubstr("did you mean 'graph'?"));
   EXPECT_FALSE(fs::exists(folder_ / "out"));
+}
+
+TEST_F(Train, ShowDrawsTheTimelineOfARun) {
+  for (const std::string kind : {"svg", "html", "json", "csv"}) {
+    const Result r = run("show small.toml timeline --train.microbatches=2 --parallel.pipe=2 -o t." + kind);
+    EXPECT_EQ(r.code, 0) << r.error;
+    EXPECT_FALSE(text_of(folder_ / ("t." + kind)).empty());
+  }
+}
+
+TEST_F(Train, VerifyComparesWithTheSerialRun) {
+  Result r = run("verify small.toml --train.microbatches=4 --parallel.pipe=2 --parallel.schedule=zb-v --steps 2");
+  EXPECT_EQ(r.code, 0) << r.error;
+  EXPECT_THAT(r.out, HasSubstr("compared bit for bit: schedule zb-v and the serial run agree"));
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
+  // Gradients added in descending order are the same up to rounding only.
+  folder_.write("down.csv", "0F0,0F1,0F2,0F3,0B3,0B2,0B1,0B0\n1F0,1F1,1F2,1F3,1B3,1B2,1B1,1B0\n");
+  const std::string down = "verify small.toml --train.microbatches=4 --parallel.pipe=2 --parallel.schedule=down.csv";
+  r = run(down);
+  EXPECT_EQ(r.code, 0) << r.out << r.error;
+  r = run(down + " --tolerance 0");
+  EXPECT_EQ(r.code, 3);
+  EXPECT_THAT(r.out, HasSubstr("and the serial run differ"));
+  EXPECT_THAT(r.error, AllOf(HasSubstr("[verify] step 1: the gradient of '"), HasSubstr("' differs in "),
+                             HasSubstr(" elements, first at [")));
+}
+
+TEST_F(Train, QuietAndVerbose) {
+  const Result quiet = run("train small.toml --quiet --log.dir=quiet");
+  EXPECT_EQ(quiet.code, 0) << quiet.error;
+  EXPECT_EQ(std::count(quiet.out.begin(), quiet.out.end(), '\n'), 2) << quiet.out;
+  EXPECT_THAT(quiet.out, StartsWith("done: 5 of 5 steps"));
+  const Result verbose = run("train small.toml --verbose --log.dir=verbose");
+  for (int step = 1; step <= 5; ++step)
+    EXPECT_THAT(verbose.out, ContainsRegex("\n +" + std::to_string(step) + " +[0-9]"));
+  EXPECT_EQ(run("train small.toml --verbose --quiet --log.dir=both").code, 2);
 }
 
 TEST_F(Train, CheckSaysWhatWouldRun) {

@@ -1,0 +1,40 @@
+// `stretto verify`: trains a few steps serially and as a run says, and compares everything.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "run_file.h"
+#include "stretto/base/error.h"
+#include "stretto/train/verify.h"
+
+namespace stretto::app {
+
+void add_verify(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("verify", "compare every gradient and parameter of a run with the serial run's");
+  struct Options {
+    RunFile run;
+    VerifyOptions verify;
+  };
+  const auto o = std::make_shared<Options>();
+  o->run.declare(*command);
+  command->add_option("--steps", o->verify.steps, "steps to train (default: 3)")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--tolerance", o->verify.tolerance,
+                   "largest difference, as a share of a tensor's largest element; 0: every bit (default: every bit "
+                   "where the schedule adds gradients in order, else 1e-5)")
+      ->type_name("X")
+      ->check(CLI::NonNegativeNumber);
+  command->callback([o, command] {
+    const Verification v = verify(o->run.read(*command), o->verify);
+    fmt::print("{}", v.str());
+    if (v.first)
+      throw Error("verify", "{}", v.first->str())
+          .hint("--tolerance=X allows small differences; with parallel.pipe = 1 there must be none")
+          .as(Error::Kind::run);
+  });
+}
+
+}  // namespace stretto::app
