@@ -1,6 +1,7 @@
 #include "stretto/formats/megatron_tokens.h"
 
 #include <cstring>
+#include <limits>
 #include <string_view>
 
 #include "stretto/base/error.h"
@@ -115,6 +116,43 @@ TokenSpan MegatronTokens::sequence(i64 s) const {
   if (s < 0 || s >= sequences_)
     throw Error(idx_.path().string(), "sequence {} is wanted, but there are {}", s, sequences_);
   return tokens().part(byte_offset(s) / i64(size_of(type_)), length(s));
+}
+
+MegatronWriter::MegatronWriter(const fs::path& prefix, FileType type)
+    : bin_(beside(prefix, ".bin")), idx_(beside(prefix, ".idx")), type_(type) {
+  STRETTO_ASSERT(type == FileType::U16 || type == FileType::I32, "a type of Megatron's");
+}
+
+void MegatronWriter::write(std::span<const std::int32_t> tokens) {
+  bin_.write(bytes_of<std::int32_t>(tokens, type_, "tokens"));
+  current_ += i64(tokens.size());
+  if (current_ > std::numeric_limits<std::int32_t>::max())
+    throw Error("Megatron writer", "a document of more than {} tokens does not fit the format",
+                std::numeric_limits<std::int32_t>::max());
+}
+
+void MegatronWriter::end_document() {
+  if (current_ > 0) lengths_.push_back(std::int32_t(current_));
+  current_ = 0;
+}
+
+void MegatronWriter::commit() {
+  end_document();
+  const auto put = [&]<class T>(T value) { idx_.write(std::as_bytes(std::span(&value, 1))); };
+  idx_.write(kMagic);
+  put(u64(1));
+  put(std::uint8_t(type_ == FileType::U16 ? 8 : 4));
+  put(u64(lengths_.size()));
+  put(u64(lengths_.size() + 1));
+  idx_.write(std::as_bytes(std::span(lengths_)));
+  i64 offset = 0;
+  for (const std::int32_t length : lengths_) {
+    put(offset);
+    offset += i64(length) * i64(size_of(type_));
+  }
+  for (i64 d = 0; d <= i64(lengths_.size()); ++d) put(d);
+  bin_.commit();
+  idx_.commit();
 }
 
 }  // namespace stretto

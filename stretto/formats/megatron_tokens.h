@@ -6,7 +6,10 @@
 #pragma once
 #include <filesystem>
 #include <optional>
+#include <span>
+#include <vector>
 
+#include "stretto/formats/atomic_file.h"
 #include "stretto/formats/mapped_file.h"
 #include "stretto/formats/token_span.h"
 
@@ -36,6 +39,26 @@ class MegatronTokens {
   i64 sequences_ = 0, boundaries_ = 1;
   std::size_t lengths_ = 0, offsets_ = 0, documents_ = 0, modes_ = 0;  // where the arrays begin; modes 0: none
   bool contiguous_ = true;
+};
+
+// PREFIX.bin and PREFIX.idx, a document being one sequence:
+//
+//   MegatronWriter out("corpus_text_document", FileType::U16);
+//   out.write(ids);
+//   out.end_document();
+//   out.commit();
+class MegatronWriter {
+ public:
+  MegatronWriter(const std::filesystem::path& prefix, FileType type);  // U16 or I32
+  void write(std::span<const std::int32_t> tokens);                    // Error when one does not fit the type
+  void end_document();                                                 // one without tokens is left out
+  void commit();                                                       // ends the last document
+
+ private:
+  AtomicFile bin_, idx_;
+  FileType type_;
+  i64 current_ = 0;  // tokens of the document that is open
+  std::vector<std::int32_t> lengths_;
 };
 
 }  // namespace stretto

@@ -6,17 +6,36 @@ namespace stretto {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+MegatronTokens open_megatron(const fs::path& path) {
+  MegatronTokens file(path);
+  if (!file.contiguous())
+    throw Error(path.string(), "has sequences that do not lie one behind the other")
+        .hint("build the data set again without gaps");
+  return file;
+}
+
+}  // namespace
+
+TokenFile::Any TokenFile::open(const fs::path& path, TokenFormat format) {
+  switch (format) {
+    case TokenFormat::nanogpt:
+      return NanogptTokens(path);
+    case TokenFormat::llmc:
+      return LlmcTokens(path);
+    case TokenFormat::megatron:
+      break;
+  }
+  return open_megatron(path);
+}
+
 TokenFile::Any TokenFile::open(const fs::path& path) {
   fs::path idx = path, bare_idx = path;
   idx.replace_extension(".idx");
   bare_idx += ".idx";
-  if ((path.extension() == ".bin" && fs::exists(idx)) || path.extension() == ".idx" || fs::exists(bare_idx)) {
-    MegatronTokens file(path);
-    if (!file.contiguous())
-      throw Error(path.string(), "has sequences that do not lie one behind the other")
-          .hint("build the data set again without gaps");
-    return file;
-  }
+  if ((path.extension() == ".bin" && fs::exists(idx)) || path.extension() == ".idx" || fs::exists(bare_idx))
+    return open_megatron(path);
   const MappedFile file(path);  // names a file that is not there
   if (LlmcTokens::recognises(file.bytes())) return LlmcTokens(path);
   if (path.extension() != ".bin")
@@ -25,7 +44,8 @@ TokenFile::Any TokenFile::open(const fs::path& path) {
   return NanogptTokens(path);
 }
 
-TokenFile::TokenFile(const fs::path& path) : file_(open(path)) {}
+TokenFile::TokenFile(const fs::path& path) : path_(path), file_(open(path)) {}
+TokenFile::TokenFile(const fs::path& path, TokenFormat format) : path_(path), file_(open(path, format)) {}
 
 TokenSpan TokenFile::tokens() const {
   return std::visit([](const auto& file) { return file.tokens(); }, file_);
@@ -34,6 +54,38 @@ TokenSpan TokenFile::tokens() const {
 std::string_view TokenFile::format() const {
   constexpr std::string_view names[] = {"nanoGPT", "llm.c", "Megatron"};
   return names[file_.index()];
+}
+
+TokenFileWriter::TokenFileWriter(const fs::path& path, TokenFormat format, i64 vocab) {
+  const bool narrow = vocab <= 65536;
+  switch (format) {
+    case TokenFormat::nanogpt:
+      if (!narrow)
+        throw Error(path.string(), "nanoGPT's files have 16 bits per token, and the vocabulary is {}", vocab)
+            .hint("use the format llmc or megatron");
+      file_ = std::make_unique<NanogptWriter>(path);
+      return;
+    case TokenFormat::llmc:
+      file_ = std::make_unique<LlmcWriter>(path, narrow ? LlmcKind::narrow : LlmcKind::wide);
+      return;
+    case TokenFormat::megatron:
+      file_ = std::make_unique<MegatronWriter>(path, narrow ? FileType::U16 : FileType::I32);
+      return;
+  }
+}
+
+void TokenFileWriter::write(std::span<const std::int32_t> tokens) {
+  std::visit([&](auto& file) { file->write(tokens); }, file_);
+  tokens_ += i64(tokens.size());
+}
+
+void TokenFileWriter::end_document() {
+  if (auto* megatron = std::get_if<std::unique_ptr<MegatronWriter>>(&file_)) (*megatron)->end_document();
+  ++documents_;
+}
+
+void TokenFileWriter::commit() {
+  std::visit([](auto& file) { file->commit(); }, file_);
 }
 
 }  // namespace stretto

@@ -1,0 +1,187 @@
+// `stretto data`: text to tokens, tokens to text, and what is in a token file.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "commands.h"
+#include "progress.h"
+#include "stretto/base/error.h"
+#include "stretto/base/text.h"
+#include "stretto/data/token_source.h"
+#include "stretto/data/tokenize_files.h"
+#include "stretto/tokenize/split_pattern.h"
+#include "stretto/tokenize/train_bpe.h"
+
+namespace stretto::app {
+namespace {
+
+constexpr const char* kOwnEnd = "the tokenizer's own";
+
+struct TokenizeCommand {
+  std::vector<std::string> inputs;
+  std::string tokenizer, out, format = "nanogpt", end;
+  TokenizeOptions options;
+
+  void run() {
+    const auto files = find_files(inputs);
+    const Tokenizer t = read_tokenizer(tokenizer);
+    options.format = format == "llmc"       ? TokenFormat::llmc
+                     : format == "megatron" ? TokenFormat::megatron
+                                            : TokenFormat::nanogpt;
+    if (!end.empty()) options.end = end_token(t);
+    Progress progress("tokenizing");
+    options.progress = [&](u64 done, u64 of) {
+      progress.show(double(done), double(of), fmt::format("{:.1f} MB/s", double(done) / 1e6 / progress.seconds()));
+    };
+    const Tokenized made = tokenize_files(files, t, out, options);
+    fmt::print("{}: {} tokens of {} documents, {:.3f} bytes per token, {:.1f} MB/s\n", out, made.tokens, made.documents,
+               double(made.bytes) / double(made.tokens), double(made.bytes) / 1e6 / progress.seconds());
+  }
+
+  std::int32_t end_token(const Tokenizer& t) const {
+    const auto id = end == kOwnEnd ? t.end_of_text() : t.id_of(end);
+    if (id) return *id;
+    if (end == kOwnEnd)
+      throw Error("tokenize", "'{}' has no token that ends a text", tokenizer).hint("name one: --eot '<|im_end|>'");
+    throw Error("tokenize", "'{}' has no token '{}'", tokenizer, end);
+  }
+};
+
+struct TrainCommand {
+  std::vector<std::string> inputs, special{"<|endoftext|>"};
+  std::string out, split = "gpt2", key = "text";
+  BpeOptions options;
+
+  void run() {
+    const auto files = find_files(inputs);
+    WordCounts words(split == "llama3" ? kLlama3Pattern : kGpt2Pattern, special);
+    u64 total = 0, before = 0;
+    for (const auto& f : files) total += std::filesystem::file_size(f);
+    {
+      Progress progress("counting words");
+      for (const auto& f : files) {
+        each_document(f, key, [&](std::string_view text, std::size_t read) {
+          words.add(text,
+                    [&](std::size_t done) { progress.show(double(before + std::max(read, done)), double(total)); });
+        });
+        before += std::filesystem::file_size(f);
+      }
+    }
+    Progress progress("merging");
+    options.progress = [&](i64 done, i64 of) { progress.show(double(done), double(of)); };
+    const TokenizerParts parts = train_bpe(words, options);
+    write_file(out, tokenizer_json(parts));
+    fmt::print("{}: {} tokens from {} of text, {}\n", out, parts.vocab.size(), human_bytes(double(total)),
+               human_seconds(progress.seconds()));
+    if (i64(parts.vocab.size()) < options.vocab)
+      fmt::print("the text has no more pairs that occur {} times\n", options.least);
+  }
+};
+
+struct DecodeCommand {
+  std::string file, tokenizer;
+  i64 first = 0, count = -1;
+
+  void run() const {
+    const TokenFile tokens(file);
+    const Tokenizer t = read_tokenizer(tokenizer);
+    const i64 all = tokens.tokens().size();
+    if (first > all) throw Error(file, "has {} tokens; the first wanted is {}", all, first);
+    const i64 end = count < 0 ? all : std::min(all, first + count);
+    std::vector<std::int32_t> ids;
+    for (i64 at = first; at < end; at += i64(ids.size())) {
+      ids.resize(std::size_t(std::min<i64>(1 << 16, end - at)));
+      tokens.tokens().read(at, ids);
+      const std::string text = t.decode(ids);
+      std::fwrite(text.data(), 1, text.size(), stdout);
+    }
+  }
+};
+
+void info(const std::string& file) {
+  const TokenFile tokens(file);
+  const TokenSpan all = tokens.tokens();
+  i64 least = all.at(0), most = all.at(0);
+  std::vector<std::int32_t> ids;
+  for (i64 at = 0; at < all.size(); at += i64(ids.size())) {
+    ids.resize(std::size_t(std::min<i64>(1 << 16, all.size() - at)));
+    all.read(at, ids);
+    const auto [low, high] = std::minmax_element(ids.begin(), ids.end());
+    least = std::min<i64>(least, *low);
+    most = std::max<i64>(most, *high);
+  }
+  fmt::print("{}\nformat      {}, {} per token\ntokens      {}\n", file, tokens.format(), name_of(all.type),
+             all.size());
+  if (const MegatronTokens* m = tokens.megatron()) fmt::print("documents   {}\n", m->documents());
+  fmt::print("ids         {} to {}\n", least, most);
+  std::string start;
+  for (i64 i = 0; i < std::min<i64>(10, all.size()); ++i) start += fmt::format("{}{}", i ? " " : "", all.at(i));
+  fmt::print("begins with {}\n", start);
+}
+
+void add_tokenize(CLI::App& data) {
+  const auto c = std::make_shared<TokenizeCommand>();
+  CLI::App* command = data.add_subcommand("tokenize", "text to a token file");
+  command->add_option("INPUT", c->inputs, "text files, .jsonl files (a document per line) or globs")->required();
+  command->add_option("--tokenizer", c->tokenizer, "tokenizer.json, its directory, or 'bytes'")->required();
+  command->add_option("--out", c->out, "the file to write; for megatron .bin and .idx")->required();
+  command->add_option("--format", c->format, "nanogpt, llmc or megatron")
+      ->check(CLI::IsMember({"nanogpt", "llmc", "megatron"}))
+      ->capture_default_str();
+  command->add_option("--eot", c->end, "end every document with this token, or with the tokenizer's own")
+      ->expected(0, 1)
+      ->default_str(kOwnEnd)
+      ->type_name("[TOKEN]");
+  command->add_option("--key", c->options.key, "of .jsonl files")->capture_default_str();
+  command->callback([c] { c->run(); });
+}
+
+void add_train_bpe(CLI::App& data) {
+  const auto c = std::make_shared<TrainCommand>();
+  CLI::App* command = data.add_subcommand("train-bpe", "learn a vocabulary from text; writes tokenizer.json");
+  command->add_option("INPUT", c->inputs, "text files, .jsonl files (a document per line) or globs")->required();
+  command->add_option("--vocab", c->options.vocab, "tokens, with the 256 bytes and the special tokens")
+      ->required()
+      ->check(CLI::PositiveNumber);
+  command->add_option("--out", c->out, "the tokenizer.json to write")->required();
+  command->add_option("--split", c->split, "how text is cut into words: gpt2 or llama3")
+      ->check(CLI::IsMember({"gpt2", "llama3"}))
+      ->capture_default_str();
+  command->add_option("--special", c->special, "special tokens, which get the first ids")->capture_default_str();
+  command->add_option("--least", c->options.least, "a pair that occurs less often is not merged")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--key", c->key, "of .jsonl files")->capture_default_str();
+  command->callback([c] { c->run(); });
+}
+
+void add_decode(CLI::App& data) {
+  const auto c = std::make_shared<DecodeCommand>();
+  CLI::App* command = data.add_subcommand("decode", "a token file as text");
+  command->add_option("FILE", c->file, "a token file")->required();
+  command->add_option("--tokenizer", c->tokenizer, "tokenizer.json, its directory, or 'bytes'")->required();
+  command->add_option("--first", c->first, "the token to begin with")->check(CLI::NonNegativeNumber);
+  command->add_option("--count", c->count, "how many tokens (default: all)")->check(CLI::NonNegativeNumber);
+  command->callback([c] { c->run(); });
+}
+
+void add_info(CLI::App& data) {
+  const auto file = std::make_shared<std::string>();
+  CLI::App* command = data.add_subcommand("info", "what is in a token file");
+  command->add_option("FILE", *file, "a token file")->required();
+  command->callback([file] { info(*file); });
+}
+
+}  // namespace
+
+void add_data(CLI::App& app) {
+  CLI::App* data = app.add_subcommand("data", "tokenize text, learn a vocabulary, look into token files");
+  data->require_subcommand(1);
+  add_tokenize(*data);
+  add_train_bpe(*data);
+  add_decode(*data);
+  add_info(*data);
+}
+
+}  // namespace stretto::app

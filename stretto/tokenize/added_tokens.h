@@ -1,0 +1,46 @@
+// Tokens that are found in the text before it is cut into pieces, such as <|endoftext|>.
+//
+//   AddedTokens added({{.text = "<|endoftext|>", .id = 50256, .special = true}});
+//   for (AddedTokens::Part p : added.split(text)) use(p.text, p.id);   // id -1: text between them
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stretto {
+
+struct AddedToken {
+  std::string text;
+  std::int32_t id = 0;
+  bool special = false;      // is left out of decoded text
+  bool single_word = false;  // only where no letter or digit stands beside it
+  bool lstrip = false;       // takes the blanks before it
+  bool rstrip = false;       // and those behind it
+  bool normalized = false;   // is looked for after those that are not
+  bool operator==(const AddedToken&) const = default;
+};
+
+class AddedTokens {
+ public:
+  struct Part {
+    std::string_view text;
+    std::int32_t id = -1;
+  };
+  AddedTokens() = default;
+  explicit AddedTokens(std::vector<AddedToken> tokens);  // one that is empty is never found
+  bool empty() const { return tokens_.empty(); }
+  // Leftmost first, and of those the longest; parts in order, none of the texts between tokens empty.
+  void split(std::string_view text, std::vector<Part>& to) const;
+
+ private:
+  const AddedToken* at(std::string_view text, std::size_t position) const;
+  std::size_t candidate(std::string_view text, std::size_t from) const;
+
+  std::vector<AddedToken> tokens_;  // sorted by text
+  std::array<bool, 256> first_{};   // some token begins with this byte
+  int only_ = -1;                   // the only such byte
+};
+
+}  // namespace stretto

@@ -1,0 +1,58 @@
+#include "stretto/tokenize/byte_level.h"
+
+#include <array>
+#include <cstdint>
+
+#include "stretto/formats/utf8.h"
+
+namespace stretto {
+namespace {
+
+struct Table {
+  std::array<std::uint16_t, 256> character{};
+  std::array<std::string, 256> text;
+  std::array<std::int16_t, 512> byte{};  // of a code point; -1: none
+
+  Table() {
+    byte.fill(-1);
+    unsigned next = 256;
+    for (unsigned b = 0; b < 256; ++b) {
+      const bool itself = (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || b >= 174;
+      character[b] = std::uint16_t(itself ? b : next++);
+      byte[character[b]] = std::int16_t(b);
+      append_utf8(text[b], character[b]);
+    }
+  }
+};
+
+const Table& table() {
+  static const Table t;
+  return t;
+}
+
+}  // namespace
+
+std::string to_byte_level(std::string_view bytes) {
+  std::string text;
+  for (const char c : bytes) text += table().text[static_cast<unsigned char>(c)];
+  return text;
+}
+
+std::optional<std::string> from_byte_level(std::string_view text) {
+  std::string bytes;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    unsigned point = static_cast<unsigned char>(text[at]);
+    if (point >= 0x80) {  // all of them are below U+0200 and so take one or two bytes
+      if (point > 0xC7 || at + 1 == text.size()) return std::nullopt;
+      point = (point & 0x1F) << 6 | (static_cast<unsigned char>(text[++at]) & 0x3F);
+    }
+    const int byte = table().byte[point];
+    if (byte < 0) return std::nullopt;
+    bytes += char(byte);
+  }
+  return bytes;
+}
+
+unsigned byte_level_character(unsigned char byte) { return table().character[byte]; }
+
+}  // namespace stretto

@@ -1,0 +1,47 @@
+// A tokenizer ready for use: what TokenizerParts say, as tables. `tokenizer.tables().text_of(262)` is " the".
+#pragma once
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "stretto/base/id.h"
+#include "stretto/tokenize/added_tokens.h"
+#include "stretto/tokenize/merges.h"
+#include "stretto/tokenize/split_pattern.h"
+
+namespace stretto {
+
+struct TokenizerTables {
+  struct Token {
+    std::size_t begin = 0;
+    std::uint32_t size = 0;
+    bool there = false;
+    bool word = false;  // of the model's vocabulary, in byte-level characters: a piece may be it
+    bool special = false;
+  };
+  struct Step {
+    std::optional<SplitPattern> pattern;  // none: a blank is put before the piece
+    bool keep_rest = true;
+  };
+  std::string bytes;  // of all tokens, one after the other
+  std::vector<Token> tokens;
+  std::unordered_map<std::string_view, std::int32_t> words;
+  std::unordered_map<std::string, std::int32_t> added_ids;
+  std::array<std::int32_t, 256> byte_ids{};  // -1: the vocabulary has no token for this byte
+  std::array<AddedTokens, 2> added;          // looked for one after the other
+  Merges merges;
+  std::vector<Step> steps;
+  bool ignore_merges = false;
+  std::vector<std::int32_t> before, after;
+
+  i64 vocab() const { return i64(tokens.size()); }
+  std::string_view text_of(std::int32_t id) const {
+    const Token& t = tokens[std::size_t(id)];
+    return std::string_view(bytes).substr(t.begin, t.size);
+  }
+};
+
+}  // namespace stretto

@@ -1,0 +1,194 @@
+#include "stretto/tokenize/tokenizer.h"
+
+#include <gmock/gmock.h>
+#include <rapidcheck.h>
+
+#include "stretto/base/error.h"
+#include "stretto/tokenize/byte_level.h"
+#include "stretto/tokenize/split_pattern.h"
+#include "support/files.h"
+
+namespace stretto {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Ids = std::vector<std::int32_t>;
+
+std::string message(const std::string& json) {
+  try {
+    const Tokenizer t(parse_tokenizer(json, "t.json"), "t.json");
+    t.encode("text");
+  } catch (const Error& e) {
+    EXPECT_LE(e.exit_code(), 3);
+    return e.what();
+  }
+  return "no error";
+}
+
+// A whole tokenizer.json with something in it replaced.
+std::string file(const std::string& old_text = "", const std::string& new_text = "") {
+  std::string text = R"({"added_tokens": [{"id": 5, "content": "<e>", "special": true}],
+ "normalizer": null,
+ "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false},
+ "post_processor": null,
+ "model": {"type": "BPE", "vocab": {"t": 0, "e": 1, "x": 2, "te": 3, "tex": 4}, "merges": ["t e", ["te", "x"]]}})";
+  if (!old_text.empty()) {
+    EXPECT_NE(text.find(old_text), text.npos) << old_text;
+    text.replace(text.find(old_text), old_text.size(), new_text);
+  }
+  return text;
+}
+
+TEST(Tokenizer, TheSmallestFile) {
+  const Tokenizer t(parse_tokenizer(file(), "t.json"), "t.json");
+  EXPECT_EQ(t.vocab(), 6);
+  EXPECT_THAT(t.encode("text<e>xt"), ElementsAre(4, 0, 5, 2, 0));
+  EXPECT_EQ(t.decode(Ids{4, 0, 5, 2, 0}), "text<e>xt");
+  EXPECT_EQ(t.decode(Ids{4, 0, 5, 2, 0}, false), "textxt");
+  EXPECT_EQ(t.id_of("<e>"), 5);
+  EXPECT_EQ(t.id_of("te"), 3);
+  EXPECT_EQ(t.id_of("nothing"), std::nullopt);
+  EXPECT_EQ(t.end_of_text(), std::nullopt);
+}
+
+TEST(Tokenizer, MistakesAreNamed) {
+  EXPECT_EQ(message(file()), "no error");
+  EXPECT_THAT(message("{}"), HasSubstr("[t.json:1] has no 'model'"));
+  EXPECT_THAT(message("[1]"), HasSubstr("is a list and not a tokenizer"));
+  EXPECT_THAT(message("{"), HasSubstr("t.json:1"));
+  EXPECT_THAT(message(file("\"BPE\"", "\"Unigram\"")), HasSubstr("the model \"Unigram\" is not supported; hint: "));
+  EXPECT_THAT(message(file("\"ByteLevel\"", "\"Metaspace\"")), HasSubstr("[t.json:3] the pre-tokenizer \"Metaspace\""));
+  EXPECT_THAT(message(file("\"normalizer\": null", "\"normalizer\": {\"type\": \"NFC\"}")),
+              HasSubstr("[t.json:2] the normalizer \"NFC\" is not supported"));
+  EXPECT_THAT(message(file("{\"type\": \"ByteLevel\", \"add_prefix_space\": false}", "null")),
+              HasSubstr("no ByteLevel"));
+  EXPECT_THAT(message(file("\"post_processor\": null", "\"post_processor\": {\"type\": \"BertProcessing\"}")),
+              HasSubstr("the post-processor \"BertProcessing\""));
+  EXPECT_THAT(message(file("\"t e\"", "\"t e x\"")), HasSubstr("the merge 't e x' is not two tokens"));
+  EXPECT_THAT(message(file("\"t e\"", "\"te\"")), HasSubstr("the merge 'te' is not two tokens"));
+  EXPECT_THAT(message(file("\"t e\"", "7")), HasSubstr("a merge is an integer"));
+  EXPECT_THAT(message(file("\"t e\"", "\"e e\"")),
+              HasSubstr("merge 0 ('e' with 'e') needs the token 'ee', which is not"));
+  EXPECT_THAT(message(file("\"e\": 1", "\"e\": 2")), AllOf(HasSubstr("both have the id 2"), HasSubstr("'e' and 'x'")));
+  EXPECT_THAT(message(file("\"e\": 1", "\"e\": -1")), HasSubstr("the id of 'e' is -1"));
+  EXPECT_THAT(message(file("\"e\": 1", "\"e\": 99999999999")), HasSubstr("the id of 'e' is 99999999999"));
+  EXPECT_THAT(message(file("\"e\": 1", "\"e\": 2000000000")),
+              HasSubstr("token 'e' has the id 2000000000; with 6 tokens"));
+  EXPECT_THAT(message(file("\"e\": 1", "\"e\": \"1\"")), HasSubstr("where an id is expected"));
+  EXPECT_THAT(message(file("{\"t\": 0, \"e\": 1, \"x\": 2, \"te\": 3, \"tex\": 4}", "[]")),
+              HasSubstr("'model.vocab' is not"));
+  EXPECT_THAT(message(file("\"id\": 5, ", "")), HasSubstr("the added token '<e>' has no id"));
+  EXPECT_THAT(message(file("<e>", "te")), HasSubstr("the added token 'te' has the id 5 and, in the vocabulary, 3"));
+  EXPECT_THAT(message(file("\"model\": {", "\"model\": {\"dropout\": 0.1, ")), HasSubstr("'dropout' is 0.1"));
+  EXPECT_THAT(message(file("\"t\": 0", "\"z\": 0, \"tt\": 9")), HasSubstr("needs the token 't'"));
+  EXPECT_THAT(message(file("\"x\": 2", "\"y\": 2")), HasSubstr("needs the token 'x'"));
+}
+
+std::string split_message(const std::string& expression) {
+  try {
+    const SplitPattern p(expression, "t.json");
+    SplitPattern::Search s(p);
+    const std::string text(4000, 'a');
+    s.start(text);
+    std::size_t begin = 0, end = 0;
+    while (s.next(begin, end)) {
+    }
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(SplitPattern, MistakesAreNamed) {
+  EXPECT_EQ(split_message("a+"), "no error");
+  EXPECT_EQ(split_message("a*?|b"), "no error");  // matches that are empty
+  EXPECT_THAT(split_message(""), HasSubstr("the split expression is empty"));
+  EXPECT_THAT(split_message("(a"), HasSubstr("[t.json] the split expression '(a' is wrong near"));
+  EXPECT_THAT(split_message("\\p{Zwork}"), HasSubstr("is wrong near"));
+  EXPECT_THAT(split_message("[a&&[b]]"), HasSubstr("a class within a class"));
+  EXPECT_THAT(split_message("\\h"), HasSubstr("'\\h'"));
+  EXPECT_THAT(split_message(std::string(100000, 'a')), HasSubstr("is 100000 bytes long"));
+  EXPECT_THAT(split_message("(?:a|aa)+[bc]"),
+              HasSubstr("the split expression gives up at byte 0 of a text of 4000"));
+}
+
+TEST(SplitPattern, ForPcre2) {
+  EXPECT_EQ(for_pcre2("a\\s[\\s]\\S\\n", "t"),
+            "a[\\t-\\r \\x{85}\\p{Z}][\\t-\\r \\x{85}\\p{Z}][^\\t-\\r \\x{85}\\p{Z}]\\n");
+  EXPECT_EQ(for_pcre2("[]a][^]b]", "t"), "[]a][^]b]");
+}
+
+TEST(Tokenizer, AnyBytesComeBack) {
+  for (const char* style : {"gpt2_style", "llama3_style"}) {
+    const Tokenizer t = read_tokenizer(std::string(STRETTO_TEST_DATA "/tokenizers/") + style);
+    Encoder encoder(t);
+    rc::check([&] {
+      const auto text = *rc::gen::container<std::string>(
+          rc::gen::oneOf(rc::gen::arbitrary<char>(),
+                         rc::gen::element(' ', 'e', 't', '\n', '\'', 's', '<', '|', '>', '1', '\xc3', '\xa9')));
+      Ids ids, in_parts;
+      encoder.encode(text, ids);
+      for (const auto id : ids) RC_ASSERT(id >= 0 && id < t.vocab());
+      RC_ASSERT(t.decode(ids) == text);
+      encoder.encode(text, [&](std::span<const std::int32_t> some, std::size_t) {
+        in_parts.insert(in_parts.end(), some.begin(), some.end());
+      });
+      RC_ASSERT(in_parts == ids);
+    });
+  }
+}
+
+TEST(Tokenizer, ALongTextComesInParts) {
+  const Tokenizer t = read_tokenizer(STRETTO_TEST_DATA "/tokenizers/gpt2_style");
+  std::string text;
+  for (int i = 0; i < 60000; ++i) text += fmt::format("word{} <|endoftext|>", i % 1000);
+  Ids ids;
+  std::size_t parts = 0, last = 0;
+  Encoder(t).encode(text, [&](std::span<const std::int32_t> some, std::size_t done) {
+    ids.insert(ids.end(), some.begin(), some.end());
+    ++parts;
+    EXPECT_GT(done, last);
+    last = done;
+  });
+  EXPECT_GT(parts, 3u);
+  EXPECT_EQ(last, text.size());
+  EXPECT_EQ(ids, t.encode(text));
+}
+
+TEST(Tokenizer, BytesAreTheirOwnIds) {
+  const Tokenizer t = Tokenizer::bytes();
+  EXPECT_EQ(t.vocab(), 256);
+  EXPECT_THAT(t.encode(std::string_view("\0a\xff", 3)), ElementsAre(0, 97, 255));
+  EXPECT_EQ(t.decode(Ids{255, 0, 65}), std::string("\xff\0A", 3));
+  EXPECT_EQ(read_tokenizer("bytes").vocab(), 256);
+}
+
+TEST(Tokenizer, AnIdThatStandsForNothingIsRefused) {
+  const Tokenizer t = Tokenizer::bytes();
+  EXPECT_THROW(t.decode(Ids{256}), Error);
+  EXPECT_THROW(t.decode(Ids{-1}), Error);
+}
+
+TEST(Tokenizer, WhatIsWrittenIsReadBack) {
+  for (const char* style :
+       {"gpt2_style", "llama3_style", "random/prefix_and_strip", "random/steps", "random/removed"}) {
+    const std::string path = std::string(STRETTO_TEST_DATA "/tokenizers/") + style + "/tokenizer.json";
+    const TokenizerParts parts = parse_tokenizer(test::text_of(path), path);
+    EXPECT_EQ(parse_tokenizer(tokenizer_json(parts), "again"), parts) << style;
+  }
+}
+
+TEST(ByteLevel, EveryByteHasACharacter) {
+  std::string all;
+  for (int b = 0; b < 256; ++b) all += char(b);
+  EXPECT_EQ(from_byte_level(to_byte_level(all)), all);
+  EXPECT_EQ(to_byte_level(" a\n"), "ĠaĊ");
+  EXPECT_EQ(from_byte_level("a b"), std::nullopt);
+  EXPECT_EQ(from_byte_level("日"), std::nullopt);
+  EXPECT_EQ(from_byte_level("\xc4"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace stretto
