@@ -43,6 +43,38 @@ class Part : public TokenSource {
   i64 first_, tokens_;
 };
 
+class Joined : public TokenSource {
+ public:
+  explicit Joined(std::vector<std::shared_ptr<const TokenSource>> sources) : sources_(std::move(sources)) {
+    STRETTO_ASSERT(!sources_.empty(), "no sources to join");
+    for (const auto& s : sources_) ends_.push_back(tokens() + s->tokens());
+  }
+  i64 tokens() const override { return ends_.empty() ? 0 : ends_.back(); }
+  i64 vocab() const override {
+    i64 most = 0;
+    for (const auto& s : sources_) most = std::max(most, s->vocab());
+    return most;
+  }
+  void read(i64 first, std::span<std::int32_t> to) const override {
+    STRETTO_ASSERT(first >= 0 && first + i64(to.size()) <= tokens(), "outside of the joined sources");
+    std::size_t source = std::size_t(std::upper_bound(ends_.begin(), ends_.end(), first) - ends_.begin());
+    i64 at = first - (source == 0 ? 0 : ends_[source - 1]);
+    for (; !to.empty(); ++source, at = 0) {
+      const std::size_t n = std::size_t(std::min(sources_[source]->tokens() - at, i64(to.size())));
+      sources_[source]->read(at, to.first(n));
+      to = to.subspan(n);
+    }
+  }
+  std::string str() const override {
+    return sources_.size() == 1 ? sources_[0]->str()
+                                : fmt::format("{} sources from {} on", sources_.size(), sources_[0]->str());
+  }
+
+ private:
+  std::vector<std::shared_ptr<const TokenSource>> sources_;
+  std::vector<i64> ends_;  // of each source, in tokens from the start of the first
+};
+
 }  // namespace
 
 std::vector<std::filesystem::path> find_files(const std::vector<std::string>& names) {
@@ -67,6 +99,10 @@ std::vector<std::filesystem::path> find_files(const std::vector<std::string>& na
   }
   if (files.empty()) throw Error("data", "no files are named");
   return files;
+}
+
+std::shared_ptr<const TokenSource> joined(std::vector<std::shared_ptr<const TokenSource>> sources) {
+  return std::make_shared<Joined>(std::move(sources));
 }
 
 std::shared_ptr<const TokenSource> part_of(std::shared_ptr<const TokenSource> whole, i64 first, i64 tokens) {

@@ -1,4 +1,4 @@
-// Training data as one long row of token ids, whatever the files look like. One format is one file of this folder.
+// Training data as one long row of token ids, whatever the files look like.
 //
 //   std::shared_ptr<const TokenSource> text = open_bytes(find_files({"tales/*.txt"}));
 //   std::vector<std::int32_t> ids(256);
@@ -7,11 +7,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "stretto/base/id.h"
+#include "stretto/formats/token_file.h"
+#include "stretto/tokenize/tokenizer.h"
 
 namespace stretto {
 
@@ -30,6 +33,22 @@ std::vector<std::filesystem::path> find_files(const std::vector<std::string>& na
 
 // The bytes of the files, one file after the other: a vocabulary of 256. The files are mapped, not read.
 std::shared_ptr<const TokenSource> open_bytes(const std::vector<std::filesystem::path>& files);
+
+// Text as a tokenizer cuts it, held in memory; for more than a few hundred megabytes tokenize once and read the file.
+// Every document ends with the tokenizer's end-of-text token, if it has one.
+std::shared_ptr<const TokenSource> open_text(const std::vector<std::filesystem::path>& files, const Tokenizer&);
+
+// Token files, mapped. `format` none: told by their look. A token that is not below `vocab` is an Error that names the
+// file and the place (vocab 0: not checked); of very large files samples are looked at, the rest when it is read.
+struct TokenFilesOptions {
+  std::optional<TokenFormat> format = {};
+  i64 vocab = 0;
+};
+std::shared_ptr<const TokenSource> open_token_files(const std::vector<std::filesystem::path>& files,
+                                                    const TokenFilesOptions&);
+
+// One source after the other.
+std::shared_ptr<const TokenSource> joined(std::vector<std::shared_ptr<const TokenSource>> sources);
 
 // Part of a source, e.g. what is held out for validation.
 std::shared_ptr<const TokenSource> part_of(std::shared_ptr<const TokenSource> whole, i64 first, i64 tokens);

@@ -1,0 +1,68 @@
+// Text as a tokenizer cuts it.
+#include <algorithm>
+
+#include "stretto/base/error.h"
+#include "stretto/base/text.h"
+#include "stretto/data/token_source.h"
+#include "stretto/data/tokenize_files.h"
+
+namespace stretto {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr u64 kMostBytes = u64(4) << 30;
+
+class Text : public TokenSource {
+ public:
+  Text(const std::vector<fs::path>& files, const Tokenizer& tokenizer) : vocab_(tokenizer.vocab()) {
+    u64 bytes = 0;
+    for (const fs::path& f : files) bytes += fs::file_size(f);
+    if (bytes > kMostBytes)
+      throw Error("data", "{} of text would be tokenized in memory before training; {} is the most",
+                  human_bytes(double(bytes)), human_bytes(double(kMostBytes)))
+          .hint("tokenize it once, with 'stretto data tokenize', and train on that file");
+    name_ = files.size() == 1 ? files[0].string() : fmt::format("{} files from {} on", files.size(), files[0].string());
+    Encoder encoder(tokenizer);
+    const auto end = tokenizer.end_of_text();
+    for (const fs::path& f : files)
+      each_document(f, "text", [&](std::string_view text, std::size_t) {
+        encoder.encode(text, [&](std::span<const std::int32_t> ids, std::size_t) { put(ids); });
+        if (end && !text.empty()) put(std::span(&*end, 1));
+      });
+    if (tokens() == 0) throw Error("data", "{} has no text", name_).hint("name a file with text in it");
+  }
+
+  i64 tokens() const override { return i64(narrow() ? narrow_.size() : wide_.size()); }
+  i64 vocab() const override { return vocab_; }
+  void read(i64 first, std::span<std::int32_t> to) const override {
+    STRETTO_ASSERT(first >= 0 && first + i64(to.size()) <= tokens(), "outside of the text");
+    if (narrow())
+      std::copy_n(narrow_.begin() + first, to.size(), to.begin());
+    else
+      std::copy_n(wide_.begin() + first, to.size(), to.begin());
+  }
+  std::string str() const override { return fmt::format("{}, {} tokens", name_, tokens()); }
+
+ private:
+  bool narrow() const { return vocab_ <= 65536; }
+  void put(std::span<const std::int32_t> ids) {
+    if (narrow())
+      narrow_.insert(narrow_.end(), ids.begin(), ids.end());
+    else
+      wide_.insert(wide_.end(), ids.begin(), ids.end());
+  }
+
+  i64 vocab_;
+  std::string name_;
+  std::vector<std::uint16_t> narrow_;  // one of the two is used
+  std::vector<std::int32_t> wide_;
+};
+
+}  // namespace
+
+std::shared_ptr<const TokenSource> open_text(const std::vector<fs::path>& files, const Tokenizer& tokenizer) {
+  return std::make_shared<Text>(files, tokenizer);
+}
+
+}  // namespace stretto
