@@ -1,5 +1,7 @@
 #include "stretto/ir/dim.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "stretto/base/error.h"
@@ -33,6 +35,7 @@ Dim Dim::padded(i64 multiple) const {
 }
 
 std::string Dim::str() const {
+  if (!axes.empty()) return fmt::format("{}={}/{}", name, size, fmt::join(axes, "/"));
   return logical ? fmt::format("{}={}+{}", name, logical, size - logical) : fmt::format("{}={}", name, size);
 }
 

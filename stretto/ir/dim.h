@@ -17,6 +17,9 @@ struct Dim {
   std::string parent = {};              // like(): inherits the parent's axes unless the layout maps this name
   std::vector<std::string> minus = {};  // ... except those taken by these dims
   bool is_whole = false;                // whole(): never split
+  // Of a shard: the mesh axes it is split over, major to minor. `size` is then one rank's part and `logical` the valid
+  // size of the whole.
+  std::vector<std::string> axes = {};
 
   Dim like(std::string new_name) const;
   Dim like(std::string new_name, const Like&) const;  // batch.like("batch_x", {.minus = experts})

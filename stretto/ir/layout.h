@@ -1,6 +1,7 @@
 // Mesh and layout as plain data: Mesh{{"pipe", 4}, {"data", 2}}, Layout{{"batch", "data"}, {"seq_r", {"context",
 // "tensor"}}}.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,16 @@ struct Mesh : std::vector<Axis> {  // ordered: major to minor
   std::string str() const;                  // "pipe=4 data=2"
 };
 
+// Where a rank stands: one number per axis of the mesh, in the mesh's order. Ranks count the last axis fastest.
+using Coordinates = std::vector<int>;
+Coordinates coordinates_of(const Mesh&, int rank);
+int rank_of(const Mesh&, const Coordinates&);
+// Which block along these axes (major to minor) the rank holds: 0 ... product of their extents - 1.
+std::int64_t block_of(const Mesh&, const Coordinates&, const std::vector<std::string>& axes);
+// The ranks that differ from this one along these axes only, by their block. Every sum over a group is, per element,
+// the balanced binary tree over this order.
+std::vector<int> group_of(const Mesh&, int rank, const std::vector<std::string>& axes);
+
 struct Axes : std::vector<std::string> {  // "data" or {"data", "expert"}
   Axes() = default;
   Axes(const char* one) : vector{one} {}
@@ -35,6 +46,12 @@ struct LayoutEntry {
 struct Layout : std::vector<LayoutEntry> {
   using vector::vector;
   std::string str() const;  // "batch->data heads->tensor"
+};
+
+// What parameters, accumulated gradients and optimizer state are cut over beside the axes their own dims lie on: flat,
+// in contiguous blocks. `gradients` and `params` are the first axes of `state`, or none.
+struct Storage {
+  Axes state, gradients, params;
 };
 
 }  // namespace stretto

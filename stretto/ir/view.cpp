@@ -48,6 +48,12 @@ View contiguous_view(const Graph& g, const Type& t) {
   return v;
 }
 
+View on_rank(View v, const Graph& g, const Mesh& mesh, const Coordinates& at) {
+  for (std::size_t i = 0; i < v.dims.size(); ++i)
+    if (const Dim& d = g.dim(v.dims[i]); !d.axes.empty()) v.offsets[i] += block_of(mesh, at, d.axes) * d.size;
+  return v;
+}
+
 View sub_view(const View& whole, const ViewMap& map, const DimSet& dims, const Graph& g) {
   View v{.dtype = whole.dtype, .dims = dims};
   for (std::size_t i = 0; i < dims.size(); ++i) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <vector>
 
+#include "stretto/ir/layout.h"
 #include "stretto/ir/op.h"
 
 namespace stretto {
@@ -21,6 +22,9 @@ struct View {
   i64 valid(DimId d) const;   // how many elements of this view's range are not padding
 };
 View contiguous_view(const Graph&, const Type&);
+// The view as a rank of the mesh sees it: along dims that are split it starts where the rank's block starts. All that
+// differs from rank to rank within an actor lies in these offsets.
+View on_rank(View, const Graph&, const Mesh&, const Coordinates&);
 View sub_view(const View& whole, const ViewMap& map, const DimSet& dims, const Graph&);
 i64 start_of(const View& whole, const ViewMap& map);  // in elements, from whole's first
 
