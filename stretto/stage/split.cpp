@@ -199,7 +199,7 @@ Step split(const StepGraph& s, const SplitOptions& options) {
   });
   for (const StepGraph::Grad& g : gradients) {
     bodies[owners.task(Part::W, g.piece)].output(g.value, {Place::gradient, std::uint32_t(out.accumulators.size())});
-    out.accumulators.push_back({g.param, g.piece});
+    out.accumulators.push_back({.param = g.param, .piece = g.piece, .type = s.graph.type(g.value)});
   }
 
   // Values that cross from one task to another; made again, a value is another one.

@@ -55,6 +55,7 @@ struct Accumulator {
   std::uint32_t param = 0;
   std::uint16_t piece = 0;
   std::uint8_t pipe = 0;
+  Type type;  // the parameter's, or a part of it, flat
 };
 struct StepOutput {
   std::string name;
