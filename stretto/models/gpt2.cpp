@@ -69,7 +69,9 @@ Tensor positions(Trace& t, const ModelConfig& c, const Shape& s) {
     throw Error("gpt2", "a sequence has {} ids and the model {} positions", s.seq.size, c.context)
         .hint("use sequences of at most {} ids, or a model with a longer context", c.context);
   const Tensor wpe = t.param("wpe", {position, s.model}, {.init = normal(c.init_std)});
-  return s.seq.size == c.context ? rename(wpe, position, s.seq_r) : slice(wpe, position, s.seq_r);
+  if (s.seq.size == c.context) return rename(wpe, position, s.seq_r);
+  const Dim first = s.seq.whole("seq_p");  // a slice is taken from a whole dim and gives one
+  return rename(slice(wpe, position, first), first, s.seq_r);
 }
 
 Tensor logits(Trace& t, const ModelConfig& c, Tensor ids) {

@@ -1,5 +1,6 @@
 #include "stretto/models/layers.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "stretto/ops/attention.h"
@@ -33,18 +34,29 @@ Tensor activate(Tensor x, Activation how) {
 }
 
 Tensor attend(Trace& t, Tensor q, Tensor k, Tensor v, const Dim& seq, const Dim& head, double dropout) {
-  const Dim seq_k = seq.whole("seq_k");
-  k = rename(k, seq, seq_k);
-  v = rename(v, seq, seq_k);
+  // Names of attention's own: a layout may split heads here where it splits positions elsewhere.
+  const Dim seq_q = seq.like("seq_q"), seq_k = seq.whole("seq_k");
+  std::vector<Rename> queries{{seq, seq_q}}, keys{{seq, seq_k}}, back{{seq_q, seq}};
+  for (const Dim& d : q.dims()) {
+    if (d.name == seq.name || d.name == head.name || d.name == t.batch_name) continue;
+    const Dim own = d.like(d.name + "_q");
+    queries.push_back({d, own});
+    back.push_back({own, d});
+    const Dims has = k.dims();
+    if (std::find(has.begin(), has.end(), d) != has.end()) keys.push_back({d, own});
+  }
+  q = rename(q, queries);
+  k = rename(k, keys);
+  v = rename(v, keys);
   if (dropout == 0 || !t.training())
-    return attention(q, k, v, {.query = seq, .key = seq_k, .head = head, .causal = true});
+    return rename(attention(q, k, v, {.query = seq_q, .key = seq_k, .head = head, .causal = true}), back);
   Dims shared;  // batch and key/value heads
   for (const Dim& d : v.dims())
     if (d.name != seq_k.name && d.name != head.name) shared.push_back(d);
   const Tensor scores = contract(q, k, head, along(shared)) * (1 / std::sqrt(double(head.size)));
-  const Tensor future = greater(broadcast(iota(t.builder, seq_k), {seq, seq_k}), iota(t.builder, seq));
+  const Tensor future = greater(broadcast(iota(t.builder, seq_k), {seq_q, seq_k}), iota(t.builder, seq_q));
   const Tensor weights = softmax(where(future, t.constant(-1e30), scores), seq_k);
-  return contract(t.dropout(weights, dropout, "attention_dropout"), v, seq_k, along(shared));
+  return rename(contract(t.dropout(weights, dropout, "attention_dropout"), v, seq_k, along(shared)), back);
 }
 
 }  // namespace stretto
