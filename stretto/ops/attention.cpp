@@ -3,10 +3,24 @@
 #include <algorithm>
 #include <cmath>
 
+#include "stretto/ops/add.h"
 #include "stretto/ops/attention_blocks.h"
 #include "stretto/ops/attention_grad.h"
+#include "stretto/ops/broadcast.h"
+#include "stretto/ops/compare.h"
+#include "stretto/ops/constant.h"
+#include "stretto/ops/contract.h"
+#include "stretto/ops/div.h"
+#include "stretto/ops/exp.h"
+#include "stretto/ops/iota.h"
+#include "stretto/ops/log.h"
+#include "stretto/ops/max.h"
+#include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
+#include "stretto/ops/sub.h"
+#include "stretto/ops/sum.h"
+#include "stretto/ops/where.h"
 
 namespace stretto {
 namespace {
@@ -55,6 +69,18 @@ Tensor attention(Tensor q, Tensor k, Tensor v, const AttentionOptions& o) {
   return b.emit(attention_op, {q, k, v}, AttentionAttrs{query, key, head, o.causal, scale});
 }
 
+Tensor attention_scores(Tensor q, Tensor k, const AttentionAttrs& a) {
+  Builder& b = *q.builder;
+  const DimSet shared = without(k.type().dims, {a.key, a.head});
+  DimSet out = without(q.type().dims, {a.head});
+  out.push_back(a.key);
+  const Tensor scores = contract_into_order(q, k, {a.head}, shared, out) * a.scale;
+  if (!a.causal) return scores;
+  const Tensor future =
+      greater(broadcast_to(iota(b, b.graph.dim(a.key)), {a.query, a.key}), iota(b, b.graph.dim(a.query)));
+  return where(future, constant(b, -1e30, q.dtype()), scores);
+}
+
 constinit const Op attention_op{
     .name = "attention",
     .infer =
@@ -96,6 +122,14 @@ constinit const Op attention_op{
                           {.query = one, .key = t, .head = d, .causal = false}));
           const Tensor x = e.real({t, d});
           e.add(attention(e.real({s, d}), x, x, o));
+        },
+    .decompose =
+        [](const OpCall& c, std::span<const Tensor> in) {
+          const AttentionAttrs& a = c.attrs<AttentionAttrs>();
+          const DimSet shared = without(c.in(1).dims, {a.key, a.head});
+          const Tensor s = attention_scores(in[0], in[1], a), top = max_over(s, {a.key}), e = exp(s - top);
+          const Tensor total = sum_over(e, {a.key});
+          return std::vector{contract_into_order(e / total, in[2], {a.key}, shared, c.out(0).dims), log(total) + top};
         },
     .scratch =
         [](const OpCall& c) {

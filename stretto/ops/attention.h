@@ -31,4 +31,7 @@ struct AttentionAttrs {
 // The node's results are the output, with q's dims, and the logarithm of every query's sum of exponentials.
 Tensor attention(Tensor q, Tensor k, Tensor v, const AttentionOptions& options);
 
+// scale * q k without what a query may not see: how attention begins when it is taken apart because a dim is split.
+Tensor attention_scores(Tensor q, Tensor k, const AttentionAttrs&);
+
 }  // namespace stretto

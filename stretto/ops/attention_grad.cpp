@@ -1,8 +1,13 @@
 #include "stretto/ops/attention_grad.h"
 
 #include "stretto/ops/attention_blocks.h"
+#include "stretto/ops/contract.h"
+#include "stretto/ops/exp.h"
+#include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
+#include "stretto/ops/sub.h"
+#include "stretto/ops/sum.h"
 
 namespace stretto {
 
@@ -39,6 +44,18 @@ constinit const Op attention_grad_op{
           const Tensor dq =
               attention_grad(e.real(q), e.real(k), e.real(k), e.real(q), e.real({s, kv, group}, 2, 3), e.real(q), a);
           e.add({dq, e.builder.result(dq, 1), e.builder.result(dq, 2)});
+        },
+    .decompose =
+        [](const OpCall& c, std::span<const Tensor> in) {
+          const AttentionGradAttrs& a = c.attrs<AttentionGradAttrs>();
+          const Tensor &q = in[0], &k = in[1], &v = in[2], &o = in[3], &lse = in[4], &g = in[5];
+          const DimSet shared = without(c.in(1).dims, {a.key, a.head}), queries = without(c.in(0).dims, c.in(1).dims);
+          const Tensor p = exp(attention_scores(q, k, {a.query, a.key, a.head, a.causal, a.scale}) - lse);
+          const Tensor dp = contract_into_order(g, v, {a.head}, shared, p.type().dims);
+          const Tensor ds = p * (dp - sum_over(g * o, {a.head})) * a.scale;
+          return std::vector{contract_into_order(ds, k, {a.key}, shared, c.in(0).dims),
+                             contract_into_order(ds, q, queries, shared, c.in(1).dims),
+                             contract_into_order(p, g, queries, shared, c.in(2).dims)};
         },
     .scratch =
         [](const OpCall& c) {

@@ -2,10 +2,23 @@
 
 #include <algorithm>
 
+#include "stretto/ops/add.h"
+#include "stretto/ops/broadcast.h"
+#include "stretto/ops/cast.h"
+#include "stretto/ops/compare.h"
 #include "stretto/ops/constant.h"
 #include "stretto/ops/cross_entropy_grad.h"
+#include "stretto/ops/div.h"
+#include "stretto/ops/exp.h"
+#include "stretto/ops/iota.h"
+#include "stretto/ops/log.h"
+#include "stretto/ops/max.h"
+#include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
+#include "stretto/ops/sub.h"
+#include "stretto/ops/sum.h"
+#include "stretto/ops/where.h"
 
 namespace stretto {
 
@@ -14,6 +27,19 @@ CrossEntropy cross_entropy_terms(Tensor logits, Tensor labels, Tensor scale, Dim
   const Tensor sum = b.emit(cross_entropy_op, {logits, labels, scale},
                             CrossEntropyAttrs{rules::dim_of("cross_entropy", logits, over), ignore});
   return {sum, b.result(sum, 1)};
+}
+
+CrossEntropy decomposed_cross_entropy(Tensor logits, Tensor labels, Tensor seed, DimId over, i64 ignore) {
+  Builder& b = *logits.builder;
+  const DType t = logits.dtype();
+  const Tensor zero = constant(b, 0, t), counts = not_equal(labels, double(ignore));
+  const Tensor here = equal(broadcast_to(labels, logits.type().dims), iota(b, b.graph.dim(over)));
+  const Tensor top = max_over(logits, {over}), shifted = logits - top, e = exp(shifted);
+  const Tensor total = sum_over(e, {over}), label = sum_over(where(here, shifted, zero), {over});
+  const Tensor each = where(counts, log(total) - label, zero);
+  const Tensor softmax = e / total, one = constant(b, 1, t);
+  const Tensor difference = softmax - where(here, one, zero);
+  return {sum_all(cast(each, f64)), where(counts, difference, zero) * cast(seed, t)};
 }
 
 constinit const Op cross_entropy_op{
@@ -65,6 +91,12 @@ constinit const Op cross_entropy_op{
           example(e.real({a, one}), e.ids({a}, 1), one, -100);
           const Dim p = Dim{"p", 5}.padded(4);
           example(e.real({a, p}), e.ids({a}, 5), p, 0);
+        },
+    .decompose =
+        [](const OpCall& c, std::span<const Tensor> in) {
+          const CrossEntropyAttrs& a = c.attrs<CrossEntropyAttrs>();
+          const CrossEntropy r = decomposed_cross_entropy(in[0], in[1], in[2], a.over, a.ignore);
+          return std::vector{r.sum, r.dlogits};
         },
     .in_place = {{{0, 1}, {-1, -1}}},
 };

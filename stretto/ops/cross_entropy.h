@@ -20,4 +20,7 @@ struct CrossEntropy {
 // the logits were; any other seed makes a gradient of its own.
 CrossEntropy cross_entropy_terms(Tensor logits, Tensor labels, Tensor scale, Dim over, i64 ignore = -100);
 
+// The same from maxima and sums over `over`, for logits whose `over` is split; `seed` is an f64 scalar.
+CrossEntropy decomposed_cross_entropy(Tensor logits, Tensor labels, Tensor seed, DimId over, i64 ignore);
+
 }  // namespace stretto

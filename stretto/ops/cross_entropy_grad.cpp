@@ -1,6 +1,7 @@
 #include "stretto/ops/cross_entropy_grad.h"
 
 #include "stretto/ops/constant.h"
+#include "stretto/ops/cross_entropy.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
 
@@ -22,6 +23,11 @@ constinit const Op cross_entropy_grad_op{
           const Tensor g = constant(e.builder, 0.5, f64);
           e.add(cross_entropy_grad(e.real({a, v}), e.ids({a}, 40), g, e.builder.intern(v), 3));
           e.add(cross_entropy_grad(e.real({v, a}), e.ids({a}, 40), g, e.builder.intern(v), -100));
+        },
+    .decompose =
+        [](const OpCall& c, std::span<const Tensor> in) {
+          const CrossEntropyGradAttrs& a = c.attrs<CrossEntropyGradAttrs>();
+          return std::vector{decomposed_cross_entropy(in[0], in[1], in[2], a.over, a.ignore).dlogits};
         },
     .in_place = {{{0, 0}, {-1, -1}}},
     .no_gradient = true,

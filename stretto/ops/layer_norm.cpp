@@ -1,8 +1,14 @@
 #include "stretto/ops/layer_norm.h"
 
+#include "stretto/ops/add.h"
 #include "stretto/ops/layer_norm_grad.h"
+#include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
+#include "stretto/ops/rsqrt.h"
 #include "stretto/ops/rules.h"
+#include "stretto/ops/square.h"
+#include "stretto/ops/sub.h"
+#include "stretto/ops/sum.h"
 
 namespace stretto {
 
@@ -40,6 +46,14 @@ constinit const Op layer_norm_op{
           e.add(layer_norm(e.real({a, one}), e.real({one}), e.real({one}), one, 0.1));
           const Dim p = Dim{"p", 5}.padded(8);
           e.add(layer_norm(e.real({a, p}), e.real({p}), e.real({p}), p));
+        },
+    .decompose =
+        [](const OpCall& c, std::span<const Tensor> in) {
+          const LayerNormAttrs& a = c.attrs<LayerNormAttrs>();
+          const double n = double(c.graph.dim(a.over).valid());
+          const Tensor mean = sum_over(in[0], {a.over}) * (1 / n), centred = in[0] - mean;
+          const Tensor rstd = rsqrt(sum_over(square(centred), {a.over}) * (1 / n) + a.eps);
+          return std::vector{centred * rstd * in[1] + in[2], mean, rstd};
         },
     .in_place = {{{0, 0}, {-1, -1}}},
 };

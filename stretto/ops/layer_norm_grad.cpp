@@ -1,7 +1,11 @@
 #include "stretto/ops/layer_norm_grad.h"
 
+#include "stretto/ops/add.h"
+#include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
+#include "stretto/ops/sub.h"
+#include "stretto/ops/sum.h"
 
 namespace stretto {
 
@@ -33,6 +37,14 @@ constinit const Op layer_norm_grad_op{
           one({a}, {a, m}, m);
           one({a, b}, {a, m, b}, m);
           one({}, {m}, m);
+        },
+    .decompose =
+        [](const OpCall& c, std::span<const Tensor> in) {
+          const DimSet over{c.attrs<LayerNormGradAttrs>().over}, rows = without(c.in(0).dims, over);
+          const double n = double(c.graph.dim(over[0]).valid());
+          const Tensor x = (in[0] - in[2]) * in[3], g = in[4] * in[1];
+          const Tensor dx = in[3] * (g - (sum_over(g, over) * (1 / n) + x * (sum_over(g * x, over) * (1 / n))));
+          return std::vector{dx, sum_over(in[4] * x, rows), sum_over(in[4], rows)};
         },
     .in_place = {{{4, 0}, {0, 0}}},
     .accumulates = true,

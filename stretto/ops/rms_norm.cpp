@@ -1,8 +1,13 @@
 #include "stretto/ops/rms_norm.h"
 
+#include "stretto/ops/add.h"
+#include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rms_norm_grad.h"
+#include "stretto/ops/rsqrt.h"
 #include "stretto/ops/rules.h"
+#include "stretto/ops/square.h"
+#include "stretto/ops/sum.h"
 
 namespace stretto {
 
@@ -39,6 +44,13 @@ constinit const Op rms_norm_op{
           e.add(rms_norm(e.real({a, one}), e.real({one}), one, 0.1));
           const Dim p = Dim{"p", 5}.padded(8);
           e.add(rms_norm(e.real({a, p}), e.real({p}), p));
+        },
+    .decompose =
+        [](const OpCall& c, std::span<const Tensor> in) {
+          const RmsNormAttrs& a = c.attrs<RmsNormAttrs>();
+          const double n = double(c.graph.dim(a.over).valid());
+          const Tensor rstd = rsqrt(sum_over(square(in[0]), {a.over}) * (1 / n) + a.eps);
+          return std::vector{in[0] * rstd * in[1], rstd};
         },
     .in_place = {{{0, 0}, {-1, -1}}},
 };

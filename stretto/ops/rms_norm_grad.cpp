@@ -1,7 +1,10 @@
 #include "stretto/ops/rms_norm_grad.h"
 
+#include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
+#include "stretto/ops/sub.h"
+#include "stretto/ops/sum.h"
 
 namespace stretto {
 
@@ -33,6 +36,13 @@ constinit const Op rms_norm_grad_op{
           one({a}, {a, m}, m);
           one({a, b}, {a, m, b}, m);
           one({}, {m}, m);
+        },
+    .decompose =
+        [](const OpCall& c, std::span<const Tensor> in) {
+          const DimSet over{c.attrs<RmsNormGradAttrs>().over}, rows = without(c.in(0).dims, over);
+          const double n = double(c.graph.dim(over[0]).valid());
+          const Tensor x = in[0] * in[2], g = in[3] * in[1];
+          return std::vector{in[2] * (g - x * (sum_over(g * x, over) * (1 / n))), sum_over(in[3] * x, rows)};
         },
     .in_place = {{{3, 0}, {0, 0}}},
     .accumulates = true,

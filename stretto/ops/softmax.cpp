@@ -1,8 +1,13 @@
 #include "stretto/ops/softmax.h"
 
+#include "stretto/ops/div.h"
+#include "stretto/ops/exp.h"
+#include "stretto/ops/max.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
 #include "stretto/ops/softmax_grad.h"
+#include "stretto/ops/sub.h"
+#include "stretto/ops/sum.h"
 
 namespace stretto {
 
@@ -26,6 +31,12 @@ constinit const Op softmax_op{
           e.add(softmax(e.real({m}), m));
           e.add(softmax(e.real({a, one}), one));
           e.add(softmax(e.real({a, Dim{"p", 5}.padded(8)}), Dim{"p", 5}.padded(8)));
+        },
+    .decompose =
+        [](const OpCall& c, std::span<const Tensor> in) {
+          const DimSet over{c.attrs<SoftmaxAttrs>().over};
+          const Tensor e = exp(in[0] - max_over(in[0], over));
+          return std::vector{e / sum_over(e, over)};
         },
     .in_place = {{{0, 0}, {-1, -1}}},
 };

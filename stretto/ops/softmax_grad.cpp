@@ -1,7 +1,10 @@
 #include "stretto/ops/softmax_grad.h"
 
+#include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
+#include "stretto/ops/sub.h"
+#include "stretto/ops/sum.h"
 
 namespace stretto {
 
@@ -19,6 +22,10 @@ constinit const Op softmax_grad_op{
           const Dim a{"a", 3}, m{"m", 40};
           e.add(softmax_grad(e.real({a, m}), e.real({a, m}), e.builder.intern(m)));
           e.add(softmax_grad(e.real({m, a}), e.real({m, a}), e.builder.intern(m)));
+        },
+    .decompose =
+        [](const OpCall& c, std::span<const Tensor> in) {
+          return std::vector{in[0] * (in[1] - sum_over(in[0] * in[1], {c.attrs<SoftmaxGradAttrs>().over}))};
         },
     .in_place = {{{1, 0}, {0, 0}}},
     .no_gradient = true,

@@ -21,8 +21,8 @@ TEST(OpTable, EveryOpHasAllParts) {
     EXPECT_TRUE(op->examples) << "no examples";
     EXPECT_EQ(bool(op->key), bool(op->rekeyed)) << "a random op has both";
     EXPECT_FALSE(op->view && op->into);
-    EXPECT_TRUE(op->view || is_source(op->name) || !cpu_kernels(*op).empty()) << "no kernel";
-    EXPECT_TRUE(!op->view || cpu_kernels(*op).empty()) << "views never run";
+    EXPECT_TRUE(op->view || op->collective || is_source(op->name) || !cpu_kernels(*op).empty()) << "no kernel";
+    EXPECT_TRUE(!(op->view || op->collective) || cpu_kernels(*op).empty()) << "views and collectives are no kernels";
     EXPECT_TRUE(cpu_kernels(*op).empty() || !cpu_kernels(*op).back().accepts)
         << "the last kernel is the reference: it takes everything";
   }

@@ -1,0 +1,28 @@
+// all_gather(x, seq_r, seq, {"tensor"}): the blocks of all ranks along mesh axes, one behind the other along a dim.
+// Made by shard/ only.
+//
+// all_gather_flat(x, {model, ff}, {"data"}): x is a block of the result's elements in order, padded at the end.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "stretto/ir/op.h"
+
+namespace stretto {
+
+struct AllGatherAttrs {
+  std::vector<std::string> axes;  // major to minor
+  DimId from;                     // a rank's block along it ...
+  DimSet to;                      // ... becomes this dim, or the flat operand becomes these
+  bool flat = false;
+  static constexpr void fields(auto& s, auto f) {
+    f("axes", s.axes);
+    f("from", s.from);
+    f("to", s.to);
+    f("flat", s.flat);
+  }
+};
+Tensor all_gather(Tensor x, DimId from, DimId to, std::vector<std::string> axes);
+Tensor all_gather_flat(Tensor x, DimSet to, std::vector<std::string> axes);
+
+}  // namespace stretto

@@ -1,0 +1,27 @@
+#include "stretto/ops/all_reduce.h"
+
+#include "stretto/ops/ops.h"
+#include "stretto/ops/rules.h"
+
+namespace stretto {
+
+Tensor all_reduce(Tensor x, std::vector<std::string> axes, Reduce how) {
+  if (axes.empty()) return x;
+  return builder_of("all_reduce", {x}).emit(all_reduce_op, {x}, AllReduceAttrs{std::move(axes), how == Reduce::max});
+}
+
+constinit const Op all_reduce_op{
+    .name = "all_reduce",
+    .infer = rules::same_as_first,
+    .spread = rules::nothing,
+    .cost = rules::free,
+    .examples =
+        [](Examples& e) {
+          e.add(all_reduce(e.real({{"a", 3}}), {"tensor"}));
+        },
+    .in_place = rules::first_in_place,
+    .no_gradient = true,  // collectives are made after differentiation
+    .collective = true,
+};
+
+}  // namespace stretto

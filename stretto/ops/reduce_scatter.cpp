@@ -1,0 +1,47 @@
+#include "stretto/ops/reduce_scatter.h"
+
+#include <algorithm>
+
+#include "stretto/ops/ops.h"
+#include "stretto/ops/rules.h"
+
+namespace stretto {
+
+Tensor reduce_scatter(Tensor x, DimId from, DimId to, std::vector<std::string> axes) {
+  return builder_of("reduce_scatter", {x})
+      .emit(reduce_scatter_op, {x}, ReduceScatterAttrs{std::move(axes), {from}, to, false});
+}
+
+Tensor reduce_scatter_flat(Tensor x, DimId to, std::vector<std::string> axes) {
+  const DimSet from = x.type().dims;
+  return builder_of("reduce_scatter", {x})
+      .emit(reduce_scatter_op, {x}, ReduceScatterAttrs{std::move(axes), from, to, true});
+}
+
+constinit const Op reduce_scatter_op{
+    .name = "reduce_scatter",
+    .infer =
+        [](const OpCall& c) {
+          const ReduceScatterAttrs& a = c.attrs<ReduceScatterAttrs>();
+          Type t = c.in(0);
+          if (a.flat) {
+            t.dims = {a.to};
+          } else {
+            STRETTO_ASSERT(a.from.size() == 1 && contains(t.dims, a.from[0]), "cuts a dim of its operand");
+            std::replace(t.dims.begin(), t.dims.end(), a.from[0], a.to);
+          }
+          return std::vector<Type>{t};
+        },
+    .spread = rules::nothing,
+    .cost = rules::free,
+    .examples =
+        [](Examples& e) {
+          const DimId part = e.builder.intern(Dim{"part", 3}), whole = e.builder.intern(Dim{"whole", 6});
+          e.add(reduce_scatter(e.real({{"a", 2}, {"whole", 6}}), whole, part, {"tensor"}));
+          e.add(reduce_scatter_flat(e.real({{"b", 4}, {"c", 5}}), e.builder.intern(Dim{"flat", 7}), {"data"}));
+        },
+    .no_gradient = true,
+    .collective = true,
+};
+
+}  // namespace stretto

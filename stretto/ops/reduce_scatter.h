@@ -1,0 +1,28 @@
+// reduce_scatter(x, seq, seq_r, {"tensor"}): the sum over the ranks along mesh axes, of which every rank gets its block
+// along a dim. Made by shard/ only.
+//
+// reduce_scatter_flat(x, flat, {"data"}): likewise a block of all elements in order, padded with zeros.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "stretto/ir/op.h"
+
+namespace stretto {
+
+struct ReduceScatterAttrs {
+  std::vector<std::string> axes;  // major to minor
+  DimSet from;                    // this dim is cut, or all of the operand's
+  DimId to;                       // a rank's block
+  bool flat = false;
+  static constexpr void fields(auto& s, auto f) {
+    f("axes", s.axes);
+    f("from", s.from);
+    f("to", s.to);
+    f("flat", s.flat);
+  }
+};
+Tensor reduce_scatter(Tensor x, DimId from, DimId to, std::vector<std::string> axes);
+Tensor reduce_scatter_flat(Tensor x, DimId to, std::vector<std::string> axes);
+
+}  // namespace stretto
