@@ -1,0 +1,201 @@
+#include "stretto/shard/epilogue.h"
+
+#include <algorithm>
+
+#include "stretto/ops/add.h"
+#include "stretto/ops/all_gather.h"
+#include "stretto/ops/all_reduce.h"
+#include "stretto/ops/block.h"
+#include "stretto/ops/compare.h"
+#include "stretto/ops/index.h"
+#include "stretto/ops/iota.h"
+#include "stretto/ops/reduce_scatter.h"
+#include "stretto/ops/where.h"
+
+namespace stretto {
+namespace {
+
+bool has(const AxisNames& list, const std::string& axis) {
+  return std::find(list.begin(), list.end(), axis) != list.end();
+}
+
+AxisNames minus(const AxisNames& list, const AxisNames& gone) {
+  AxisNames rest;
+  for (const std::string& a : list)
+    if (!has(gone, a)) rest.push_back(a);
+  return rest;
+}
+
+// In the mesh's order.
+AxisNames united(const Mesh& mesh, std::initializer_list<const AxisNames*> lists) {
+  AxisNames all;
+  for (const Axis& a : mesh)
+    for (const AxisNames* l : lists)
+      if (has(*l, a.name) && !has(all, a.name)) all.push_back(a.name);
+  return all;
+}
+
+int ranks(const Mesh& mesh, const AxisNames& axes) {
+  int n = 1;
+  for (const std::string& a : axes) n *= mesh.extent(a);
+  return n;
+}
+
+AxisNames pending_of(const Sharded& s, std::uint32_t param) {
+  AxisNames all;
+  for (const ShardedGradient& g : s.gradients)
+    if (g.param == param) all = united(s.mesh, {&all, &g.pending});
+  return all;
+}
+
+bool trained(const Sharded& s, std::uint32_t param) {
+  return std::any_of(s.gradients.begin(), s.gradients.end(), [&](const auto& g) { return g.param == param; });
+}
+
+// What has to happen to one parameter's accumulated gradient: reduce-scatter, or cut, over what the state is cut over
+// beyond the accumulator; then all-reduce.
+struct Reduction {
+  AxisNames scatter;  // all of it is pending
+  AxisNames before;   // all-reduce before a cut: only some of it is
+  AxisNames rest;     // all-reduce after
+};
+
+Reduction reduction_of(const Sharded& s, std::uint32_t param) {
+  const ShardedParam& p = s.params[param];
+  const AxisNames pending = pending_of(s, param), cut = minus(p.state, p.gradients);
+  Reduction r;
+  if (std::all_of(cut.begin(), cut.end(), [&](const auto& a) { return has(pending, a); }))
+    r.scatter = cut;
+  else
+    std::copy_if(cut.begin(), cut.end(), std::back_inserter(r.before), [&](const auto& a) { return has(pending, a); });
+  r.rest = minus(minus(pending, r.scatter), r.before);
+  return r;
+}
+
+}  // namespace
+
+Tensor only_first(Tensor x, const Mesh& mesh, const AxisNames& axes) {
+  for (const std::string& a : axes) {
+    const Dim own{.name = "@" + a, .size = 1, .logical = mesh.extent(a), .axes = {a}};
+    x = where(equal(index(iota(*x.builder, own), own, 0), 0), x, 0);
+  }
+  return x;
+}
+
+Dims dims_of(const Sharded& s, const Type& t) { return s.graph.graph.named(t.dims); }
+
+Tensor reduced_gradient(std::span<const Tensor> accumulators, const Sharded& s, std::uint32_t param) {
+  const AxisNames pending = pending_of(s, param);
+  Tensor total;
+  std::size_t k = 0;
+  for (const ShardedGradient& g : s.gradients) {
+    if (g.param != param) continue;
+    const Tensor one = only_first(accumulators[k++], s.mesh, minus(pending, g.pending));
+    total = total ? total + one : one;
+  }
+  const Reduction r = reduction_of(s, param);
+  Builder& b = *total.builder;
+  const DimId flat = b.intern(dims_of(s, s.params[param].updated))[0];
+  const bool whole = s.params[param].gradients.empty();
+  if (!r.scatter.empty())
+    total = whole ? reduce_scatter_flat(total, flat, r.scatter)
+                  : reduce_scatter(total, total.type().dims[0], flat, r.scatter);
+  else if (total.type().dims != DimSet{flat})
+    total = whole ? block_flat(all_reduce(total, r.before), flat)
+                  : block(all_reduce(total, r.before), total.type().dims[0], flat);
+  return all_reduce(total, r.rest);
+}
+
+AxisNames norm_axes(const Sharded& s) {
+  AxisNames all;
+  for (const ShardedParam& p : s.params) all = united(s.mesh, {&all, &p.split, &p.state});
+  return all;
+}
+
+Tensor counted_square(Tensor square, const Sharded& s, std::uint32_t param) {
+  const ShardedParam& p = s.params[param];
+  return only_first(square, s.mesh, minus(minus(norm_axes(s), p.split), p.state));
+}
+
+Tensor part_to_update(Tensor stored, const Sharded& s, std::uint32_t param) {
+  const ShardedParam& p = s.params[param];
+  const DimId flat = stored.builder->intern(dims_of(s, p.updated))[0];
+  if (p.params == p.state && !p.params.empty()) return stored;
+  return p.params.empty() ? block_flat(stored, flat) : block(stored, stored.type().dims[0], flat);
+}
+
+Tensor stored_again(Tensor part, const Sharded& s, std::uint32_t param) {
+  const ShardedParam& p = s.params[param];
+  if (p.stored == p.updated) return part;
+  const DimSet to = part.builder->intern(dims_of(s, p.stored));
+  return p.params.empty() ? all_gather_flat(part, to, p.state)
+                          : all_gather(part, part.type().dims[0], to[0], minus(p.state, p.params));
+}
+
+std::vector<Bucket> gradient_buckets(const Sharded& s, std::span<const std::uint32_t> params, std::size_t bytes) {
+  std::vector<Bucket> all;
+  const Graph& g = s.graph.graph;
+  const auto put = [&](std::string_view kind, const AxisNames& axes, std::uint32_t param, std::size_t size) {
+    if (axes.empty()) return;
+    for (Bucket& b : all)
+      if (b.kind == kind && b.axes == axes && b.bytes + size <= bytes) {
+        b.params.push_back(param), b.bytes += size;
+        return;
+      }
+    all.push_back({std::string(kind), axes, {param}, size});
+  };
+  for (std::uint32_t i : params) {
+    if (!trained(s, i)) continue;
+    const Reduction r = reduction_of(s, i);
+    const std::size_t whole = g.bytes(s.params[i].type), part = g.bytes(s.params[i].updated);
+    put("reduce_scatter", r.scatter, i, whole);
+    put("all_reduce", r.before, i, whole);
+    put("all_reduce", r.rest, i, part);
+  }
+  return all;
+}
+
+std::vector<Bucket> parameter_buckets(const Sharded& s, std::span<const std::uint32_t> params, std::size_t bytes) {
+  std::vector<Bucket> all;
+  for (std::uint32_t i : params) {
+    const ShardedParam& p = s.params[i];
+    const AxisNames axes = minus(p.state, p.params);
+    if (axes.empty() || !trained(s, i)) continue;
+    const std::size_t size = s.graph.graph.bytes(p.updated);
+    if (!all.empty() && all.back().axes == axes && all.back().bytes + size <= bytes)
+      all.back().params.push_back(i), all.back().bytes += size;
+    else
+      all.push_back({"all_gather", axes, {i}, size});
+  }
+  return all;
+}
+
+std::vector<Collective> per_step_collectives(const Sharded& s) {
+  std::vector<Collective> all;
+  std::vector<std::uint32_t> params(s.params.size());
+  for (std::uint32_t i = 0; i < params.size(); ++i) params[i] = i;
+  const auto add = [&](std::string kind, const AxisNames& axes, std::size_t bytes, std::size_t element,
+                       std::string cause) {
+    all.push_back({.kind = std::move(kind),
+                   .axes = axes,
+                   .ranks = ranks(s.mesh, axes),
+                   .elements = i64(bytes / element),
+                   .bytes = bytes,
+                   .cause = std::move(cause),
+                   .per_step = true});
+  };
+  for (const auto& [buckets, what] :
+       {std::pair{gradient_buckets(s, params, 0), "gradient of "}, {parameter_buckets(s, params, 0), "new values of "}})
+    for (const Bucket& b : buckets)
+      add(b.kind, b.axes, b.bytes, size_of(s.params[b.params[0]].type.dtype), what + s.params[b.params[0]].name);
+  for (std::size_t k = 0; k < s.outputs.size(); ++k) {
+    const Type& t = s.graph.graph.type(s.graph.outputs[k].value);
+    if (!s.outputs[k].empty())
+      add("all_reduce", s.outputs[k], s.graph.graph.bytes(t), size_of(t.dtype), "output " + s.graph.outputs[k].name);
+  }
+  if (const AxisNames axes = norm_axes(s); !axes.empty() && !s.gradients.empty())
+    add("all_reduce", axes, 8 * s.params.size(), 8, "squared norms");
+  return all;
+}
+
+}  // namespace stretto

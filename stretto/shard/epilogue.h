@@ -1,0 +1,50 @@
+// The parts of per-step tasks that a layout adds: sums over ranks of gradients, norms, counts and losses, and storage
+// that is cut. Each is a Tensor function on the task's own builder; without a layout they all do nothing.
+//
+//   combine:  out = reduced_gradient(accumulators, s, param);                    // flat, this rank's part
+//   norm:     square = counted_square(squared_norm(gradient), s, param);         // once among all ranks
+//   clip:     squares = all_reduce(squares, norm_axes(s));                       // the same bits everywhere
+//   update:   part = part_to_update(param, s, i); ... out = stored_again(part, s, i);
+//   scale:    total = all_reduce(sum(counts), s.outputs[count]);
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stretto/ir/tensor.h"
+#include "stretto/shard/shard.h"
+
+namespace stretto {
+
+// x on the ranks whose coordinates along these axes are all 0, zeros on the others.
+Tensor only_first(Tensor x, const Mesh&, const AxisNames& axes);
+
+// A dim of the sharded graph, for arguments of a task.
+Dims dims_of(const Sharded&, const Type&);
+
+// The accumulators of one parameter, in order: added up over pieces and ranks, cut as the optimizer's state is.
+Tensor reduced_gradient(std::span<const Tensor> accumulators, const Sharded&, std::uint32_t param);
+// All axes along which some parameter's gradient is in parts.
+AxisNames norm_axes(const Sharded&);
+// A squared norm counts on one rank of those that hold the same part.
+Tensor counted_square(Tensor square, const Sharded&, std::uint32_t param);
+
+Tensor part_to_update(Tensor stored, const Sharded&, std::uint32_t param);
+Tensor stored_again(Tensor part, const Sharded&, std::uint32_t param);
+
+// The per-step collectives of some parameters (those of one actor), neighbours of one kind and group put together until
+// they reach `bytes`.
+struct Bucket {
+  std::string kind;
+  AxisNames axes;
+  std::vector<std::uint32_t> params;
+  std::size_t bytes = 0;  // of the operands
+};
+std::vector<Bucket> gradient_buckets(const Sharded&, std::span<const std::uint32_t> params, std::size_t bytes);
+std::vector<Bucket> parameter_buckets(const Sharded&, std::span<const std::uint32_t> params, std::size_t bytes);
+
+// Everything that goes over the wire once per step: what str() lists.
+std::vector<Collective> per_step_collectives(const Sharded&);
+
+}  // namespace stretto

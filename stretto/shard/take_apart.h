@@ -1,0 +1,17 @@
+// Before the pass: what no output needs is left out, equal renames become one, and ops that need a dim whole which the
+// layout splits are replaced by what they are made of.
+#pragma once
+#include <vector>
+
+#include "stretto/shard/axes.h"
+#include "stretto/stage/split.h"
+
+namespace stretto {
+
+// Per node: some output or gradient depends on it.
+std::vector<char> needed_nodes(const StepGraph&);
+
+// An op that has no decomposition, and two dims of one op on one axis, are reported in `faults`.
+StepGraph take_apart(const StepGraph&, const DimAxes&, std::vector<Fault>& faults);
+
+}  // namespace stretto

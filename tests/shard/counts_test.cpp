@@ -1,0 +1,277 @@
+// What has to go over the wire, exactly: kind, axes, elements of a rank's operand, and how often.
+#include <gmock/gmock.h>
+
+#include <map>
+
+#include "shard/traced.h"
+#include "stretto/shard/epilogue.h"
+#include "stretto/shard/layout_of.h"
+#include "stretto/shard/shard.h"
+
+namespace stretto {
+namespace {
+using test::traced;
+using testing::IsEmpty;
+
+constexpr i64 L = 3, B = 8, S = 16, M = 32, N = 4, H = 32, F = 128, V = 48;  // H: heads times head
+
+ModelConfig config(std::string family) {
+  ModelConfig c{.family = std::move(family), .layers = L, .width = M, .heads = N, .ff = F, .context = S, .vocab = V};
+  if (c.family == "llama") c.kv_heads = 2;
+  return c;
+}
+
+enum class When { forward, backward };
+// "AR(tensor) 512" -> how many
+using Counts = std::map<std::string, int>;
+
+std::string short_name(const std::string& kind) {
+  return kind == "all_reduce" ? "AR" : kind == "all_gather" ? "AG" : kind == "reduce_scatter" ? "RS" : "A2A";
+}
+
+void count(Counts& to, const Collective& c) {
+  std::string axes;
+  for (const std::string& a : c.axes) axes += (axes.empty() ? "" : ",") + a;
+  ++to[fmt::format("{}({}) {}", short_name(c.kind), axes, c.elements)];
+}
+
+// Pieces 2 i + 1 and 2 i + 2 are layer i; 0 is the embedding, the last one the head.
+Counts layer(const Sharded& s, When when, int i) {
+  Counts all;
+  for (const Collective& c : s.collectives)
+    if ((c.piece == 2 * i + 1 || c.piece == 2 * i + 2) && c.backward == (when == When::backward)) count(all, c);
+  return all;
+}
+Counts piece(const Sharded& s, When when, int p) {
+  Counts all;
+  for (const Collective& c : s.collectives)
+    if (c.piece == p && c.backward == (when == When::backward)) count(all, c);
+  return all;
+}
+constexpr int head_piece = 2 * L + 1;
+
+// Every layer has the same; bytes are 8 per element in f64.
+void expect_layers(const Sharded& s, const Counts& forward, const Counts& backward) {
+  for (int i = 0; i < L; ++i) {
+    EXPECT_EQ(layer(s, When::forward, i), forward) << "layer " << i;
+    EXPECT_EQ(layer(s, When::backward, i), backward) << "layer " << i;
+  }
+  for (const Collective& c : s.collectives) EXPECT_EQ(c.bytes, std::size_t(c.elements) * 8);
+  EXPECT_THAT(s.warnings, IsEmpty());
+  split(s.graph);  // tasks can be made of it
+}
+
+Sharded named(const std::string& family, const ParallelNames& names, ShardOptions o = {}) {
+  const test::Traced t = traced(make_model(config(family), B));
+  const NamedLayout n = layout_of(names, t.step.graph.dims);
+  o.storage = n.storage;
+  return shard(t.step, n.mesh, n.layout, o);
+}
+Sharded explicitly(const std::string& family, const Mesh& mesh, const Layout& layout, const ShardOptions& o = {}) {
+  return shard(traced(make_model(config(family), B)).step, mesh, layout, o);
+}
+
+std::string of(std::string_view what, i64 elements) { return fmt::format("{} {}", what, elements); }
+
+Counts per_step(const Sharded& s, std::string_view of_what) {
+  Counts all;
+  for (const Collective& c : per_step_collectives(s))
+    if (c.cause.starts_with(of_what)) count(all, c);
+  return all;
+}
+int total(const Counts& c) {
+  int n = 0;
+  for (const auto& [what, k] : c) n += k;
+  return n;
+}
+
+TEST(Counts, Data) {
+  for (const char* family : {"gpt2", "llama", "mlp"}) {
+    const Sharded s = named(family, {.data = 4});
+    EXPECT_THAT(s.collectives, IsEmpty());
+    EXPECT_EQ(total(per_step(s, "gradient")), int(s.params.size()));
+    for (const auto& [what, n] : per_step(s, "gradient")) EXPECT_TRUE(what.starts_with("AR(data)")) << what;
+    EXPECT_EQ(per_step(s, "output"), (Counts{{"AR(data) 1", 2}}));  // the sum and the count of the loss
+    EXPECT_EQ(per_step(s, "squared"), Counts{});                    // every rank holds all of every gradient
+  }
+}
+
+TEST(Counts, Tensor) {
+  const i64 b = B / 2;
+  for (const char* family : {"gpt2", "llama"}) {
+    const Sharded s = named(family, {.data = 2, .tensor = 2});
+    const Counts two{{of("AR(tensor)", b * S * M), 2}};
+    expect_layers(s, two, two);
+    EXPECT_EQ(piece(s, When::forward, 0), (Counts{{of("AR(tensor)", b * S * M), 1}}));
+    EXPECT_EQ(piece(s, When::backward, 0), Counts{});
+    // 1 maximum and 2 sums per position; logits never cross the wire
+    EXPECT_EQ(piece(s, When::forward, head_piece), (Counts{{of("AR(tensor)", b * S), 3}}));
+    EXPECT_EQ(piece(s, When::backward, head_piece), (Counts{{of("AR(tensor)", b * S * M), 1}}));
+    for (const auto& [what, n] : per_step(s, "gradient")) EXPECT_TRUE(what.starts_with("AR(data)")) << what;
+    EXPECT_EQ(per_step(s, "squared"), (Counts{{of("AR(tensor)", i64(s.params.size())), 1}}));
+  }
+}
+
+TEST(Counts, Mlp) {
+  const Sharded s = named("mlp", {.data = 2, .tensor = 2});
+  for (int i = 0; i < L; ++i) {
+    EXPECT_EQ(piece(s, When::forward, i + 1), (Counts{{of("AR(tensor)", B / 2 * S * M), 1}}));
+    EXPECT_EQ(piece(s, When::backward, i + 1), (Counts{{of("AR(tensor)", B / 2 * S * M), 1}}));
+  }
+}
+
+TEST(Counts, Sequence) {
+  const i64 b = B / 2, t = 2;
+  const std::string ag = of("AG(tensor)", b * S * M / t), rs = of("RS(tensor)", b * S * M);
+  for (const char* family : {"gpt2", "llama"}) {
+    Sharded s = named(family, {.data = 2, .tensor = 2, .sequence = true});
+    expect_layers(s, {{ag, 2}, {rs, 2}}, {{ag, 2}, {rs, 2}});
+    EXPECT_EQ(piece(s, When::forward, 0), (Counts{{rs, 1}}));
+    EXPECT_EQ(piece(s, When::backward, 0), (Counts{{ag, 1}}));
+    EXPECT_EQ(piece(s, When::forward, head_piece), (Counts{{ag, 1}, {of("AR(tensor)", b * S), 3}}));
+    EXPECT_EQ(piece(s, When::backward, head_piece), (Counts{{rs, 1}}));
+    // Norms, biases behind a row-parallel product and positions see a part of the sequence only.
+    for (const ShardedGradient& g : s.gradients) {
+      const std::string& name = s.params[g.param].name;
+      const bool norm = name.find("ln_") != std::string::npos || name.find("norm") != std::string::npos;
+      const bool part = norm || name.ends_with("o.bias") || name.ends_with("down.bias") || name == "wpe";
+      EXPECT_EQ(g.pending, part ? (AxisNames{"data", "tensor"}) : (AxisNames{"data"})) << name;
+    }
+    s = named(family, {.data = 2, .tensor = 2, .sequence = true}, {.regather = true});
+    expect_layers(s, {{ag, 2}, {rs, 2}}, {{ag, 4}, {rs, 2}});
+  }
+}
+
+const Layout rows_columns{{"model", "x"}, {"heads", "y"}, {"ff", "y"}, {"vocab", "y"}};
+
+TEST(Counts, RowsAndColumns) {
+  const i64 x = 2, y = 2;
+  const Sharded s = explicitly("gpt2", {{"x", 2}, {"y", 2}}, rows_columns);
+  expect_layers(s,
+                {{of("AR(x)", B * S), 4},
+                 {of("AR(x)", B * S * H / y), 3},
+                 {of("AR(x)", B * S * F / y), 1},
+                 {of("AR(y)", B * S * M / x), 2}},
+                {{of("AR(x)", B * S), 4},
+                 {of("AR(x)", B * S * H / y), 1},
+                 {of("AR(x)", B * S * F / y), 1},
+                 {of("AR(y)", B * S * M / x), 2}});
+}
+
+TEST(Counts, RowsColumnsAndDepth) {
+  const i64 x = 2, y = 2, z = 2, b = B / z;
+  Layout layout = rows_columns;
+  layout.push_back({"batch", "z"});
+  const Sharded s =
+      explicitly("gpt2", {{"x", 2}, {"y", 2}, {"z", 2}}, layout, {.storage = {.state = "z", .params = "z"}});
+  Counts forward = layer(s, When::forward, 1), backward = layer(s, When::backward, 1);
+  Counts gathers_forward, gathers_backward;
+  for (auto [all, gathers] : {std::pair{&forward, &gathers_forward}, {&backward, &gathers_backward}})
+    for (auto it = all->begin(); it != all->end();) {
+      if (it->first.starts_with("AG(z)"))
+        gathers->insert(*it), it = all->erase(it);
+      else
+        ++it;
+    }
+  EXPECT_EQ(forward, (Counts{{of("AR(x)", b * S), 4},
+                             {of("AR(x)", b * S * H / y), 3},
+                             {of("AR(x)", b * S * F / y), 1},
+                             {of("AR(y)", b * S * M / x), 2}}));
+  EXPECT_EQ(backward, (Counts{{of("AR(x)", b * S), 4},
+                              {of("AR(x)", b * S * H / y), 1},
+                              {of("AR(x)", b * S * F / y), 1},
+                              {of("AR(y)", b * S * M / x), 2}}));
+  EXPECT_EQ(total(gathers_forward), 12);  // every parameter of the layer
+  EXPECT_EQ(total(gathers_backward), 6);  // those that backward needs: four matrices, two gains
+  int scattered = 0;
+  for (const auto& [what, n] : per_step(s, "gradient")) scattered += what.starts_with("RS(z)") ? n : 0;
+  EXPECT_EQ(scattered, int(s.params.size()));
+}
+
+TEST(Counts, ContextGathered) {
+  const i64 c = 2;
+  const Sharded s = named("gpt2", {.context = 2});
+  expect_layers(s, {{of("AG(context)", B * S * H / c), 2}}, {{of("RS(context)", B * S * H), 2}});
+  for (const auto& [what, n] : per_step(s, "gradient")) EXPECT_TRUE(what.starts_with("AR(context)")) << what;
+  const Sharded grouped = named("llama", {.context = 2});  // half as many keys and values
+  expect_layers(grouped, {{of("AG(context)", B * S * H / 2 / c), 2}}, {{of("RS(context)", B * S * H / 2), 2}});
+}
+
+TEST(Counts, ContextExchanged) {
+  const i64 c = 2;
+  const Counts four{{of("A2A(context)", B * S * H / c), 4}};
+  expect_layers(named("gpt2", {.context = 2, .exchange = true}), four, four);
+  const Counts grouped{{of("A2A(context)", B * S * H / c), 2}, {of("A2A(context)", B * S * H / 2 / c), 2}};
+  expect_layers(named("llama", {.context = 2, .exchange = true}), grouped, grouped);
+  // Beside tensor parallelism heads are split twice.
+  const Counts both{{of("A2A(context)", B * S * H / c / 2), 4}, {of("AR(tensor)", B * S * M / c), 2}};
+  expect_layers(named("gpt2", {.tensor = 2, .context = 2, .exchange = true}), both, both);
+}
+
+TEST(Counts, Zero) {
+  const int d = 2;
+  for (int stage = 1; stage <= 3; ++stage) {
+    const Sharded s = named("gpt2", {.data = d, .zero = stage});
+    const int params = int(s.params.size()), accumulators = int(s.gradients.size());
+    int gathers = 0, scatters = 0;
+    for (const Collective& c : s.collectives) gathers += c.kind == "all_gather", scatters += c.kind == "reduce_scatter";
+    EXPECT_EQ(scatters, stage >= 2 ? accumulators : 0) << stage;
+    EXPECT_EQ(gathers > 0, stage == 3) << stage;
+    EXPECT_EQ(std::size_t(gathers + scatters), s.collectives.size());
+    int per_step_scatters = 0;
+    for (const auto& [what, n] : per_step(s, "gradient")) per_step_scatters += what.starts_with("RS(data)") ? n : 0;
+    EXPECT_EQ(per_step_scatters, stage == 1 ? params : 0);
+    EXPECT_EQ(total(per_step(s, "new values")), stage == 3 ? 0 : params);
+    const Graph& g = s.graph.graph;
+    for (const ShardedParam& p : s.params) {
+      EXPECT_EQ(g.elements(p.updated), (p.elements + d - 1) / d) << p.name;
+      EXPECT_EQ(g.elements(p.stored), stage == 3 ? (p.elements + d - 1) / d : p.elements) << p.name;
+    }
+    for (const ShardedGradient& a : s.gradients) {
+      EXPECT_EQ(a.accumulated, stage >= 2 ? s.params[a.param].updated : s.params[a.param].type);
+      EXPECT_EQ(a.pending, stage >= 2 ? AxisNames{} : AxisNames{"data"});
+    }
+    EXPECT_EQ(per_step(s, "squared"), (Counts{{of("AR(data)", params), 1}}));
+  }
+}
+
+TEST(Counts, BucketsHoldNeighbours) {
+  const Sharded s = named("gpt2", {.data = 2, .tensor = 2});
+  std::vector<std::uint32_t> all(s.params.size());
+  for (std::uint32_t i = 0; i < all.size(); ++i) all[i] = i;
+  std::size_t bytes = 0;
+  for (const ShardedParam& p : s.params) bytes += std::size_t(p.elements) * 8;
+  const std::vector<Bucket> one = gradient_buckets(s, all, bytes);
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_EQ(one[0].params, all);
+  EXPECT_EQ(one[0].bytes, bytes);
+  const std::vector<Bucket> some = gradient_buckets(s, all, bytes / 4);
+  std::size_t sum = 0;
+  for (const Bucket& b : some) {
+    EXPECT_TRUE(b.bytes <= bytes / 4 || b.params.size() == 1);
+    sum += b.bytes;
+  }
+  EXPECT_EQ(sum, bytes);
+  EXPECT_GT(some.size(), 3u);
+}
+
+TEST(Counts, EqualLayersShareTheirBodies) {
+  const Sharded s = named("gpt2", {.data = 2, .tensor = 2, .depth = 2, .sequence = true, .zero = 3});
+  const Step step = split(s.graph);
+  for (Part part : {Part::F, Part::I, Part::W})
+    for (int p = 5; p < step.pieces - 1; ++p)
+      EXPECT_EQ(step.find(part, p)->body, step.find(part, p - 2)->body) << name_of(part) << p;
+}
+
+TEST(Counts, TextNamesEveryParameterAndCollective) {
+  const Sharded s = named("gpt2", {.data = 2, .tensor = 2, .sequence = true, .zero = 1});
+  const std::string text = s.str();
+  for (const ShardedParam& p : s.params) EXPECT_NE(text.find(p.name), std::string::npos) << p.name;
+  for (const char* part :
+       {"mesh data=2 tensor=2, 4 ranks", "{vocab=24/tensor model=32}", "{batch=4/data seq_r=8/tensor model=32}",
+        "h.*.ln_1/rename seq_r -> seq", "squared norms", "sum over data,tensor", "new values of wte"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+}
+
+}  // namespace
+}  // namespace stretto

@@ -1,0 +1,341 @@
+#include "shard/spmd.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "stretto/base/hash.h"
+#include "stretto/ops/all_gather.h"
+#include "stretto/ops/all_reduce.h"
+#include "stretto/ops/all_to_all.h"
+#include "stretto/ops/cast.h"
+#include "stretto/ops/constant.h"
+#include "stretto/ops/mul.h"
+#include "stretto/ops/ops.h"
+#include "stretto/ops/reduce_scatter.h"
+#include "stretto/ops/squared_norm.h"
+#include "stretto/ops/sub.h"
+
+namespace stretto::test {
+namespace {
+
+std::vector<i64> sizes_of(const Graph& g, const Type& t) {
+  std::vector<i64> s;
+  for (DimId d : t.dims) s.push_back(g.size(d));
+  return s;
+}
+
+i64 linear(const std::vector<i64>& sizes, const std::vector<i64>& index) {
+  i64 at = 0;
+  for (std::size_t d = 0; d < sizes.size(); ++d) at = at * sizes[d] + index[d];
+  return at;
+}
+
+// Per element the balanced binary tree over the group's order.
+double tree(const std::vector<const Buffer*>& from, i64 i, std::size_t lo, std::size_t hi, bool max) {
+  if (hi - lo == 1) return from[lo]->at(i);
+  const std::size_t mid = lo + (hi - lo) / 2;
+  const double a = tree(from, i, lo, mid, max), b = tree(from, i, mid, hi, max);
+  if (max) return std::max(a, b);
+  return from[lo]->dtype() == f32 ? double(float(a) + float(b)) : a + b;
+}
+
+// A dim's block `which` of `count` moved between a part and the whole.
+void for_each_in_block(const std::vector<i64>& part, std::size_t dim, i64 start,
+                       const std::function<void(i64, std::vector<i64>)>& f) {
+  i64 i = 0;
+  for_each_index(part, [&](const std::vector<i64>& index) {
+    std::vector<i64> at = index;
+    at[dim] += start;
+    f(i++, at);
+  });
+}
+
+}  // namespace
+
+Buffer part_of(const Buffer& whole, const std::vector<i64>& sizes, const Graph& local, const Type& type,
+               const Mesh& mesh, int rank) {
+  const View v = on_rank(contiguous_view(local, type), local, mesh, coordinates_of(mesh, rank));
+  Buffer part(local, type);
+  i64 i = 0;
+  for_each_index(v.sizes, [&](std::vector<i64> index) {
+    for (std::size_t d = 0; d < index.size(); ++d) index[d] += v.offsets[d];
+    part.set(i++, whole.at(linear(sizes, index)));
+  });
+  return part;
+}
+
+void put_back(Buffer& whole, const std::vector<i64>& sizes, const Buffer& part, const Graph& local, const Type& type,
+              const Mesh& mesh, int rank) {
+  const View v = on_rank(contiguous_view(local, type), local, mesh, coordinates_of(mesh, rank));
+  i64 i = 0;
+  for_each_index(v.sizes, [&](std::vector<i64> index) {
+    for (std::size_t d = 0; d < index.size(); ++d) index[d] += v.offsets[d];
+    whole.set(linear(sizes, index), part.at(i++));
+  });
+}
+
+Spmd::Spmd(const Traced& t, const Sharded& s, int microbatches)
+    : traced_(t), s_(s), step_(split(s.graph)), microbatches_(microbatches), stores_(std::size_t(s.mesh.ranks())) {}
+
+std::vector<std::vector<Buffer>> Spmd::execute(const Graph& g, const std::vector<std::vector<Buffer>>& arguments,
+                                               const std::vector<u64>& keys, Now now) {
+  const std::size_t ranks = arguments.size();
+  std::vector<std::map<Value, Buffer>> values(ranks);
+  std::size_t argument = 0;
+  for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+    const Node& n = g.nodes[i];
+    const Value v{NodeId{std::uint32_t(i)}, 0};
+    const auto type = [&](std::size_t k) { return g.type(n.operands[k]); };
+    if (n.op == &input_op) {
+      for (std::size_t r = 0; r < ranks; ++r) {
+        values[r][v] = arguments[r][argument];
+        if (values[r][v].count() != g.elements(n.results[0]))
+          throw Error("spmd", "argument {} of another size", argument);
+      }
+      ++argument;
+      continue;
+    }
+    if (n.op->collective) {
+      ++ran[std::string(n.op->name)];
+      for (std::size_t r = 0; r < ranks; ++r) {
+        std::vector<const Buffer*> from;
+        const auto members = [&](const std::vector<std::string>& axes) {
+          for (int m : group_of(s_.mesh, int(r), axes)) from.push_back(&values[std::size_t(m)].at(n.operands[0]));
+          return block_of(s_.mesh, coordinates_of(s_.mesh, int(r)), axes);
+        };
+        Buffer out(g, n.results[0]);
+        const std::vector<i64> in_sizes = sizes_of(g, type(0)), sizes = sizes_of(g, n.results[0]);
+        if (n.op == &all_reduce_op) {
+          const auto& a = n.attrs.as<AllReduceAttrs>();
+          members(a.axes);
+          for (i64 k = 0; k < out.count(); ++k) out.set(k, tree(from, k, 0, from.size(), a.max));
+        } else if (n.op == &all_gather_op) {
+          const auto& a = n.attrs.as<AllGatherAttrs>();
+          members(a.axes);
+          const std::size_t d = a.flat ? 0 : std::size_t(position(type(0).dims, a.from));
+          for (std::size_t b = 0; b < from.size(); ++b)
+            if (a.flat) {
+              for (i64 k = 0; k < in_sizes[0]; ++k)
+                if (const i64 at = i64(b) * in_sizes[0] + k; at < out.count()) out.set(at, from[b]->at(k));
+            } else {
+              for_each_in_block(in_sizes, d, i64(b) * in_sizes[d],
+                                [&](i64 k, const std::vector<i64>& at) { out.set(linear(sizes, at), from[b]->at(k)); });
+            }
+        } else if (n.op == &reduce_scatter_op) {
+          const auto& a = n.attrs.as<ReduceScatterAttrs>();
+          const i64 mine = members(a.axes);
+          if (a.flat) {
+            const i64 all = g.elements(type(0));
+            for (i64 k = 0; k < sizes[0]; ++k)
+              if (const i64 at = mine * sizes[0] + k; at < all) out.set(k, tree(from, at, 0, from.size(), false));
+          } else {
+            const std::size_t d = std::size_t(position(n.results[0].dims, a.to));
+            for_each_in_block(sizes, d, mine * sizes[d], [&](i64 k, const std::vector<i64>& at) {
+              out.set(k, tree(from, linear(in_sizes, at), 0, from.size(), false));
+            });
+          }
+        } else if (n.op == &all_to_all_op) {
+          const auto& a = n.attrs.as<AllToAllAttrs>();
+          const i64 mine = members(a.axes);
+          const std::size_t whole = std::size_t(position(n.results[0].dims, a.whole)),
+                            part = std::size_t(position(n.results[0].dims, a.block));
+          i64 k = 0;
+          for_each_index(sizes, [&](std::vector<i64> at) {
+            const i64 source = at[whole] / in_sizes[whole];
+            at[whole] %= in_sizes[whole];
+            at[part] += mine * sizes[part];
+            out.set(k++, from[std::size_t(source)]->at(linear(in_sizes, at)));
+          });
+        }
+        values[r][v] = std::move(out);
+      }
+      continue;
+    }
+    for (std::size_t r = 0; r < ranks; ++r) {
+      const Coordinates at = coordinates_of(s_.mesh, int(r));
+      if (n.attrs.is<ConstantAttrs>()) {
+        values[r][v] = Buffer(g, n.results[0]);
+        values[r][v].set(0, n.attrs.as<ConstantAttrs>().value);
+        continue;
+      }
+      if (n.op->view) {
+        const View whole = contiguous_view(g, type(0));
+        for (std::size_t k = 0; k < n.results.size(); ++k) {
+          const ViewMap map = n.op->view({g, n}, int(k));
+          const View view = sub_view(whole, map, n.results[k].dims, g);
+          values[r][{v.node, std::uint8_t(k)}] =
+              gathered(view, values[r].at(n.operands[0]).element(start_of(whole, map)));
+        }
+        continue;
+      }
+      Call call{.graph = g, .node = n, .in = {}, .out = {}};
+      std::vector<std::byte*> in, out;
+      for (Value o : n.operands) {
+        call.in.push_back(on_rank(contiguous_view(g, g.type(o)), g, s_.mesh, at));
+        in.push_back(values[r].at(o).data());
+      }
+      for (std::size_t k = 0; k < n.results.size(); ++k) {
+        call.out.push_back(on_rank(contiguous_view(g, n.results[k]), g, s_.mesh, at));
+        out.push_back((values[r][{v.node, std::uint8_t(k)}] = Buffer(g, n.results[k])).data());
+      }
+      Now here = now;
+      if (n.op->key) here.key = keys.at(std::size_t(std::stoi(n.op->key(n.attrs))));
+      const std::size_t bytes = n.op->scratch ? n.op->scratch(call.op()) : 0;
+      Buffer scratch(i32, i64(bytes / 4 + 1));
+      cpu_kernels(*n.op).back().prepare(call)(
+          {.in = in.data(), .out = out.data(), .scratch = scratch.data(), .now = here});
+    }
+  }
+  std::vector<std::vector<Buffer>> results(ranks);
+  for (std::size_t r = 0; r < ranks; ++r)
+    for (Value o : g.outputs) results[r].push_back(values[r].at(o));
+  return results;
+}
+
+void Spmd::run_task(const Task& task, int microbatch, bool first) {
+  std::vector<std::vector<Buffer>> arguments(stores_.size());
+  for (std::size_t r = 0; r < stores_.size(); ++r)
+    for (const Binding& b : task.inputs)
+      if (b.place == Place::input) {
+        const Value v = traced_.step.inputs[b.index];
+        const std::vector<i64> sizes = sizes_of(traced_.step.graph, traced_.step.graph.type(v));
+        const Buffer& all = inputs[b.index];
+        Buffer rows(all.dtype(), all.count() / microbatches_);
+        for (i64 i = 0; i < rows.count(); ++i) rows.set(i, all.at(microbatch * rows.count() + i));
+        arguments[r].push_back(part_of(rows, sizes, s_.graph.graph, step_.inputs[b.index], s_.mesh, int(r)));
+      } else {
+        arguments[r].push_back(stores_[r].at(b));
+      }
+  const auto results =
+      execute(*task.body, arguments, task.keys, {.seed = seed, .step = 1, .first_row = microbatch * traced_.rows});
+  for (std::size_t r = 0; r < stores_.size(); ++r)
+    for (std::size_t k = 0; k < task.outputs.size(); ++k) {
+      const Binding& b = task.outputs[k];
+      Buffer& to = stores_[r][b];
+      if (b.place == Place::gradient && !first)
+        for (i64 i = 0; i < to.count(); ++i) to.set(i, to.at(i) + results[r][k].at(i));
+      else
+        to = results[r][k];
+    }
+}
+
+void Spmd::step() {
+  const Graph& local = s_.graph.graph;
+  const auto stored_part = [&](std::size_t p, std::size_t r) {
+    const ShardedParam& sp = s_.params[p];
+    const Type& type = traced_.step.graph.type(traced_.step.params[p]);
+    const Buffer own = part_of(params[p], sizes_of(traced_.step.graph, type), local, sp.type, s_.mesh, int(r));
+    if (sp.params.empty()) return own;
+    Buffer flat(local, sp.stored);
+    const i64 start = block_of(s_.mesh, coordinates_of(s_.mesh, int(r)), sp.params) * flat.count();
+    for (i64 i = 0; i < flat.count() && start + i < own.count(); ++i) flat.set(i, own.at(start + i));
+    return flat;
+  };
+  for (std::size_t r = 0; r < stores_.size(); ++r) {
+    stores_[r].clear();
+    for (std::size_t p = 0; p < params.size(); ++p) stores_[r][{Place::param, std::uint32_t(p)}] = stored_part(p, r);
+  }
+  // Counts and scales, then all microbatches.
+  std::vector<std::vector<Buffer>> totals(stores_.size());
+  for (const Traced::Term& term : traced_.terms) {
+    Builder b;
+    const Tensor x = input(b, "0", f64, {});
+    const Tensor y = all_reduce(x, s_.outputs[term.count]);
+    b.graph.outputs = {y.value};
+    std::vector<std::vector<Buffer>> sums(stores_.size(), std::vector<Buffer>(1, Buffer(f64, 1)));
+    for (int m = 0; m < microbatches_; ++m) {
+      if (const Task* count = step_.find(Part::count, 0)) run_task(*count, m, true);
+      for (std::size_t r = 0; r < stores_.size(); ++r)
+        sums[r][0].set(0, sums[r][0].at(0) + stores_[r].at({Place::output, term.count}).at(0));
+    }
+    const auto total = execute(b.graph, sums, {}, {});
+    for (std::size_t r = 0; r < stores_.size(); ++r) {
+      Buffer scale(f64, 1);
+      scale.set(0, total[r][0].at(0) > 0 ? term.weight / total[r][0].at(0) : 0);
+      stores_[r][{Place::scalar, term.scale}] = scale;
+    }
+  }
+  losses.assign(stores_.size(), std::vector<double>(traced_.step.outputs.size(), 0.0));
+  for (int m = 0; m < microbatches_; ++m) {
+    for (int p = 0; p < step_.pieces; ++p)
+      if (const Task* t = step_.find(Part::F, p)) run_task(*t, m, m == 0);
+    for (int p = step_.pieces; p-- > 0;)
+      for (Part part : {Part::I, Part::W})
+        if (const Task* t = step_.find(part, p)) run_task(*t, m, m == 0);
+    for (std::size_t r = 0; r < stores_.size(); ++r)
+      for (std::uint32_t k = 0; k < traced_.step.outputs.size(); ++k)
+        if (const Buffer& o = stores_[r].at({Place::output, k}); o.count() == 1) losses[r][k] += o.at(0);
+  }
+  for (std::uint32_t k = 0; k < traced_.step.outputs.size(); ++k) {
+    Builder b;
+    b.graph.outputs = {all_reduce(input(b, "0", f64, {}), s_.outputs[k]).value};
+    std::vector<std::vector<Buffer>> sums(stores_.size(), std::vector<Buffer>(1, Buffer(f64, 1)));
+    for (std::size_t r = 0; r < stores_.size(); ++r) sums[r][0].set(0, losses[r][k]);
+    const auto total = execute(b.graph, sums, {}, {});
+    for (std::size_t r = 0; r < stores_.size(); ++r) losses[r][k] = total[r][0].at(0);
+    outputs[traced_.step.outputs[k].name] = losses[0][k];
+  }
+  loss = 0;
+  for (const Traced::Term& term : traced_.terms)
+    loss += losses[0][term.sum] * stores_[0].at({Place::scalar, term.scale}).at(0);
+  epilogue();
+}
+
+void Spmd::epilogue() {
+  const Graph& local = s_.graph.graph;
+  const std::size_t ranks = stores_.size();
+  std::vector<std::vector<Buffer>> squares(ranks, std::vector<Buffer>(1, Buffer(f64, i64(params.size()))));
+  gradients.clear();
+  for (std::uint32_t p = 0; p < params.size(); ++p) {
+    const ShardedParam& sp = s_.params[p];
+    Builder b;
+    std::vector<Tensor> in;
+    std::vector<std::vector<Buffer>> arguments(ranks);
+    for (std::uint32_t a = 0; a < s_.gradients.size(); ++a) {
+      if (s_.gradients[a].param != p) continue;
+      in.push_back(input(b, std::to_string(in.size()), sp.type.dtype, dims_of(s_, s_.gradients[a].accumulated)));
+      for (std::size_t r = 0; r < ranks; ++r) arguments[r].push_back(stores_[r].at({Place::gradient, a}));
+    }
+    const Type& logical = traced_.step.graph.type(traced_.step.params[p]);
+    gradients.emplace_back(traced_.step.graph, logical);
+    if (in.empty()) continue;
+    const Tensor stored = input(b, "stored", sp.type.dtype, dims_of(s_, sp.stored));
+    for (std::size_t r = 0; r < ranks; ++r) arguments[r].push_back(stores_[r].at({Place::param, p}));
+    const Tensor g = reduced_gradient(in, s_, p);
+    const Tensor square = counted_square(squared_norm(g), s_, p);
+    const Tensor updated = stored_again(part_to_update(stored, s_, p) - g * rate, s_, p);
+    b.graph.outputs = {g.value, square.value, updated.value};
+    refuse(verify(b.graph));
+    const auto results = execute(b.graph, arguments, {}, {});
+    // Put together: the flat parts of a group, then the parts of all.
+    const std::vector<i64> sizes = sizes_of(traced_.step.graph, logical);
+    for (std::size_t r = 0; r < ranks; ++r) {
+      squares[r][0].set(p, results[r][1].at(0));
+      const auto assembled = [&](std::size_t which, const AxisNames& axes) {
+        Buffer own(local, sp.type);
+        i64 block = 0;
+        for (int m : group_of(s_.mesh, int(r), axes)) {
+          const Buffer& part = results[std::size_t(m)][which];
+          for (i64 i = 0; i < part.count(); ++i)
+            if (const i64 at = block * part.count() + i; at < own.count()) own.set(at, part.at(i));
+          ++block;
+        }
+        return own;
+      };
+      put_back(gradients[p], sizes, assembled(0, sp.state), local, sp.type, s_.mesh, int(r));
+      put_back(params[p], sizes, assembled(2, sp.params), local, sp.type, s_.mesh, int(r));
+    }
+  }
+  Builder b;
+  const Tensor all = input(b, "0", f64, {{"parameter", i64(params.size())}});
+  b.graph.outputs = {all_reduce(all, norm_axes(s_)).value};
+  const auto summed = execute(b.graph, squares, {}, {});
+  std::vector<double> norms(ranks, 0);
+  for (std::size_t r = 0; r < ranks; ++r) {
+    for (i64 i = 0; i < summed[r][0].count(); ++i) norms[r] += summed[r][0].at(i);
+    losses[r].push_back(std::sqrt(norms[r]));
+  }
+  norm = std::sqrt(norms[0]);
+}
+
+}  // namespace stretto::test
