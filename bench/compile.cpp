@@ -1,7 +1,9 @@
 // How long tracing, differentiating, cutting, fusing and planning take, by size of the model.
 //   build/bench/compile
 #include <fmt/format.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "stretto/base/text.h"
@@ -12,18 +14,28 @@ using namespace stretto;
 
 int main() {
   std::vector<std::vector<std::string>> rows{
-      {"layers", "microbatches", "seconds", "graph nodes", "instructions", "planned/bound"}};
-  for (const auto& [layers, microbatches] : {std::pair{12, 4}, {24, 4}, {48, 4}, {96, 4}, {96, 32}}) {
+      {"layers", "pipe", "microbatches", "seconds", "graph nodes", "instructions", "planned/bound", "memory so far"}};
+  struct Case {
+    int layers, pipe, microbatches;
+  };
+  for (const auto& [layers, pipe, microbatches] :
+       {Case{12, 1, 4}, {24, 1, 4}, {48, 1, 4}, {96, 1, 4}, {96, 1, 32}, {96, 8, 64}, {96, 64, 512}}) {
     const auto start = std::chrono::steady_clock::now();
-    const Compiled c =
-        compile(make_model({.family = "gpt2", .layers = layers, .width = 256, .heads = 4, .context = 64}, 32), adamw(),
-                {.microbatches = microbatches, .clip = 1});
+    const Compiled c = compile(
+        make_model({.family = "gpt2", .layers = layers, .width = 256, .heads = 4, .context = 64}, 8 * microbatches),
+        adamw(), {.microbatches = microbatches, .clip = 1}, {.mesh = {{"pipe", pipe}}, .schedule = "1f1b"});
     const double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    const ActorProgram& a = c.program->actors[0];
-    rows.push_back(
-        {fmt::format("{}", layers), fmt::format("{}", microbatches), fmt::format("{:.3f}", s),
-         fmt::format("{}", c.graph.nodes.size()), fmt::format("{}", a.code.size()),
-         fmt::format("{:.3f}", double(a.bytes[std::size_t(Arena::activations)]) / double(a.activation_bound))});
+    double instructions = 0, most = 0;
+    for (const ActorProgram& a : c.program->actors) {
+      instructions += double(a.code.size());
+      most = std::max(most, double(a.bytes[std::size_t(Arena::activations)]) / double(a.activation_bound));
+    }
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    rows.push_back({fmt::format("{}", layers), fmt::format("{}", pipe), fmt::format("{}", microbatches),
+                    fmt::format("{:.3f}", s), fmt::format("{}", c.graph.nodes.size()),
+                    fmt::format("{:.0f}", instructions), fmt::format("{:.3f}", most),
+                    human_bytes(double(usage.ru_maxrss) * 1024)});
   }
   fmt::print("{}", table(rows));
 }

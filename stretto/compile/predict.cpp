@@ -43,6 +43,7 @@ Prediction predict(const Program& p, const PredictOptions& o) {
   s.stages = stage_costs(p, o.machine);
   if (o.link) s.link = [link = *o.link](int, int) { return link; };
   s.messages = o.messages;
+  s.as_run = true;
   Prediction result = simulate(p.schedule, s);
   result.timeline.title = fmt::format("{}, predicted", p.schedule.name);
   return result;

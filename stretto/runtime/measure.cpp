@@ -50,6 +50,8 @@ void add_spans(const Program& p, int actor, const std::vector<RunRecord>& record
       out.spans.back().end = span.end;
     else
       out.spans.push_back(std::move(span));
+    if (p.step->tasks[run.task].part == Part::I && out.spans.back().action->phase == Phase::B)
+      out.spans.back().halfway = out.spans.back().end;
     action = run.action;
     first = false;
   }

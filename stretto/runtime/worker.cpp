@@ -138,14 +138,17 @@ bool Worker::gated(const Run& r) const {
 void Worker::emulate(const Run& r) {
   const double start = now();
   const Task& task = program_->step->tasks[r.task];
-  if (!options_.run.times) return sleep_until(start + task_seconds_[r.task]);
+  const auto take = [&](double seconds) {
+    if (seconds > 0) sleep_until(start + seconds);
+  };
+  if (!options_.run.times) return take(task_seconds_[r.task]);
   if (r.action == ~0u || (r.action == emulated_action_ && task.part == emulated_part_)) return;
   emulated_action_ = r.action;
   emulated_part_ = task.part;
   const Times& t = *options_.run.times;
   const double chunks = double(program_->schedule.stages) / double(program_->actors.size());
   const double whole = task.part == Part::F ? t.F : task.part == Part::I ? t.I : t.W;
-  sleep_until(start + whole / std::max(1.0, chunks));
+  take(whole / std::max(1.0, chunks));
 }
 
 std::string Worker::where(const Run& r, i64 step) const {

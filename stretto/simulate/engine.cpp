@@ -53,7 +53,7 @@ void Player::play(const std::vector<double>& from) {
     free = start_[n] + tape_.durations[n];
     for (std::uint32_t i = tape_.first_edge[n]; i < tape_.first_edge[n + 1]; ++i) {
       const Edge& e = tape_.edges[i];
-      double leaves = free;
+      double leaves = free - e.early;
       if (tape_.contention) {
         leaves = std::max(leaves, link_free_[e.link]);
         link_free_[e.link] = leaves + e.delay;

@@ -20,6 +20,7 @@ struct Edge {
   std::uint32_t to = 0;    // the node that needs the message
   std::uint32_t link = 0;  // which link carries it; counts only under contention
   double delay = 0;
+  double early = 0;  // it leaves so long before its node ends
 };
 
 struct Tape {

@@ -56,14 +56,17 @@ std::vector<StageCost> measured_costs(const Schedule& s, const Timeline& t) {
     std::map<Action, bool> actions;
   };
   std::vector<std::array<Sum, 5>> sums(std::size_t(s.stages));
+  std::vector<double> halves(sums.size(), 0);  // of the B's, until I is done
   for (const Span& span : t.spans) {
     if (!counts(span) || int(span.action->stage) >= s.stages) continue;
     Sum& sum = sums[span.action->stage][std::size_t(span.action->phase)];
     sum.seconds += span.end - span.start;
     sum.actions[*span.action] = true;
+    if (span.halfway) halves[span.action->stage] += *span.halfway - span.start;
   }
   std::vector<StageCost> costs;
-  for (const auto& of : sums) {
+  for (std::size_t stage = 0; stage < sums.size(); ++stage) {
+    const auto& of = sums[stage];
     const auto mean = [&](Phase p) {
       const Sum& sum = of[std::size_t(p)];
       return sum.actions.empty() ? 0 : sum.seconds / double(sum.actions.size());
@@ -72,7 +75,10 @@ std::vector<StageCost> measured_costs(const Schedule& s, const Timeline& t) {
     c.F = mean(Phase::F);
     c.I = mean(Phase::I);
     c.W = mean(Phase::W);
-    if (!of[std::size_t(Phase::B)].actions.empty()) c.B = mean(Phase::B);
+    if (const Sum& b = of[std::size_t(Phase::B)]; !b.actions.empty()) {
+      c.B = mean(Phase::B);
+      c.I = halves[stage] > 0 ? halves[stage] / double(b.actions.size()) : *c.B;
+    }
     if (!of[std::size_t(Phase::R)].actions.empty()) c.R = mean(Phase::R);
     costs.push_back(c);
   }
@@ -82,6 +88,7 @@ std::vector<StageCost> measured_costs(const Schedule& s, const Timeline& t) {
 Prediction replay(const Schedule& s, const Timeline& measured, const SimulateOptions& options) {
   SimulateOptions o = options;
   o.stages = measured_costs(s, measured);
+  o.as_run = true;
   Prediction p = simulate(s, o);
   const std::vector<Edges> edges = edges_of(measured);
   double before = 0;

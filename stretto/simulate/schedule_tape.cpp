@@ -201,7 +201,7 @@ ScheduleTape tape_of(const Schedule& s, const std::vector<StageCost>& costs, con
   for (const Row& row : s.rows) {
     for (std::size_t at = 0; at < row.size();) {
       std::size_t end = at + 1;
-      if (row[at].overlap) {
+      if (row[at].overlap && !o.as_run) {
         while (end < row.size() && row[end].overlap == row[at].overlap && end - at < 0xFFFF) ++end;
       }
       if (end == at + 1 && implied(row[at])) {
@@ -272,6 +272,7 @@ ScheduleTape tape_of(const Schedule& s, const std::vector<StageCost>& costs, con
         if (to == Player::none) continue;  // forward-only rows have no backward to feed
         const int target = s.actor_of[next.pipe][next.stage];
         Edge edge{.to = to};
+        if (o.as_run && a.phase == Phase::B) edge.early = std::max(0.0, time(a) - costs[a.stage].I * share);
         if (target != actor) {
           const auto& [link, l] = link_of(actor, target);
           const double bytes = costs[std::min(a.stage, next.stage)].message_bytes * share;

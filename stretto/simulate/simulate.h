@@ -34,6 +34,8 @@ struct SimulateOptions {
   std::vector<StageCost> stages = {};    // one per stage, instead of `times` and `recompute`
   std::function<Link(int from, int to)> link = {};  // between actors; absent: {times.message, no limit}
   bool contention = false;                          // one message at a time from one actor to another
+  // As the runtime does it: a B sends its gradient when its I is done, members of an overlap group run one by one.
+  bool as_run = false;
   double overlap = 1;     // an overlap group takes this share of its members' sum, or its longest member
   double freed_by_i = 0;  // share of an activation that I frees already; the rest waits for W
   double epilogue = 0;    // what every actor does between two steps (norm, update)

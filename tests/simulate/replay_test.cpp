@@ -13,7 +13,10 @@ using testing::DoubleNear;
 Timeline measured(const Schedule& s, const SimulateOptions& o) {
   Timeline t = simulate(s, o).timeline;
   double end = 0;
-  for (Span& span : t.spans) span.start += 1, span.end += 1, end = std::max(end, span.end);
+  for (Span& span : t.spans) {
+    span.start += 1, span.end += 1, end = std::max(end, span.end);
+    if (span.action->phase == Phase::B) span.halfway = span.start + 2;
+  }
   for (int a = 0; a < t.actors; ++a) {
     t.spans.push_back({.actor = a, .start = 0, .end = 1, .label = "prologue"});
     t.spans.push_back({.actor = a, .start = end, .end = end + 0.5 + a, .label = "norm"});
@@ -25,7 +28,7 @@ Timeline measured(const Schedule& s, const SimulateOptions& o) {
 TEST(Replay, OfARegularStepIsTheStep) {
   for (const char* name : {"1f1b", "zb-h1", "zb-v"}) {
     const Schedule s = build_schedule(name, {.actors = 2, .microbatches = 6});
-    SimulateOptions o;
+    SimulateOptions o{.as_run = true};
     for (int i = 0; i < s.stages; ++i) o.stages.push_back({.F = 1.0 + i, .I = 2, .W = 0.5 + 0.1 * i});
     const Timeline t = measured(s, o);
     const auto costs = measured_costs(s, t);

@@ -243,5 +243,15 @@ TEST(Simulate, WhatHasNoMeaningIsRefused) {
   expect(refusal(split_pair(), {.link = [](int, int) { return Link{.bandwidth = 0}; }}), "bandwidth 0");
 }
 
+TEST(Simulate, AsTheRuntimeDoesItAGradientLeavesWhenIIsDone) {
+  // 1F1B on two actors, one microbatch: the second F, then I of stage 1, then both W's side by side with I of stage 0.
+  const Schedule s = one_f_one_b({.actors = 2, .microbatches = 1});
+  const SimulateOptions whole{.times = {.F = 1, .I = 2, .W = 4}};
+  SimulateOptions early = whole;
+  early.as_run = true;
+  EXPECT_DOUBLE_EQ(simulate(s, whole).makespan, 1 + 1 + 6 + 6);
+  EXPECT_DOUBLE_EQ(simulate(s, early).makespan, 1 + 1 + 2 + 6);
+}
+
 }  // namespace
 }  // namespace stretto
