@@ -9,6 +9,19 @@ namespace stretto {
 
 std::uint64_t hash_bytes(const void* data, std::size_t bytes, std::uint64_t seed = 0);
 
+// The same value as hash_bytes, of bytes that come in parts.
+class StreamHash {
+ public:
+  StreamHash();
+  ~StreamHash();
+  StreamHash(const StreamHash&) = delete;
+  void add(const void* data, std::size_t bytes);
+  std::uint64_t value() const;
+
+ private:
+  void* state_;
+};
+
 inline void hash_into(std::uint64_t& h, std::string_view s) {
   h = hash_bytes(s.data(), s.size(), h + 0x9E3779B97F4A7C15ull);
 }
