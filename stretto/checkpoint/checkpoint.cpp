@@ -1,0 +1,139 @@
+// Reading.
+#include "stretto/checkpoint/checkpoint.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "stretto/base/hash.h"
+#include "stretto/formats/mapped_file.h"
+#include "stretto/formats/utf8.h"
+
+namespace stretto {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kParameter = "parameter/";
+
+u64 hash_of_bytes(std::span<const std::byte> bytes) { return hash_bytes(bytes.data(), bytes.size()); }
+
+Array array_of(const StoredTensor& t) {
+  const DType dtype = t.type == FileType::F64 ? f64 : f32;
+  return {dtype, t.shape, {t.bytes.begin(), t.bytes.end()}};
+}
+
+void check_file(const fs::path& path, const ManifestFile& f, std::span<const std::byte> bytes,
+                const TensorMap* tensors) {
+  if (bytes.size() != f.bytes)
+    throw Error(path.string(), "is {} bytes long and was {} when it was written", bytes.size(), f.bytes)
+        .hint("{}", bytes.size() < f.bytes ? "the file is cut off" : "something is appended to the file");
+  if (hash_of_bytes(bytes) == f.hash) return;
+  if (tensors)
+    for (const ManifestTensor& t : f.tensors)
+      if (const auto it = tensors->find(t.name); it != tensors->end() && hash_of_bytes(it->second.bytes) != t.hash)
+        throw Error(path.string(), "is not as it was written: tensor '{}' has changed", shown(t.name))
+            .hint("the file is damaged");
+  throw Error(path.string(), "is not as it was written: its hash has changed").hint("the file is damaged");
+}
+
+std::optional<i64> step_of(const fs::path& path) {
+  const std::string name = path.filename().string();
+  i64 step = 0;
+  if (!name.starts_with("step-")) return std::nullopt;
+  const auto [end, wrong] = std::from_chars(name.data() + 5, name.data() + name.size(), step);
+  if (wrong != std::errc() || end != name.data() + name.size() || checkpoint_name(step) != name) return std::nullopt;
+  return step;
+}
+
+}  // namespace
+
+std::string parameter_tensor(std::string_view parameter) { return fmt::format("{}{}", kParameter, parameter); }
+std::string state_tensor(std::string_view state, std::string_view parameter) {
+  return fmt::format("state/{}/{}", state, parameter);
+}
+std::string checkpoint_name(i64 step) { return fmt::format("step-{:08}", step); }
+bool is_checkpoint(const fs::path& directory) {
+  std::error_code ignored;
+  return fs::exists(directory / manifest_name, ignored);
+}
+
+u64 Snapshot::bytes() const {
+  u64 n = 0;
+  for (const Tensor& t : tensors) n += t.value.bytes.size();
+  return n;
+}
+
+Checkpoint::Checkpoint(const fs::path& directory) : path_(directory) {
+  const fs::path file = directory / manifest_name;
+  if (!fs::is_directory(directory)) throw Error(directory.string(), "is not a directory");
+  if (!is_checkpoint(directory))
+    throw Error(directory.string(), "has no {} and so is no whole checkpoint", manifest_name)
+        .hint("it may have been interrupted while it was written or removed");
+  manifest_ = parse_manifest(MappedFile(file).text(), file.string());
+  for (const ManifestFile& f : manifest_.shards) {
+    const fs::path shard = directory / f.name;
+    if (!fs::exists(shard)) throw Error(shard.string(), "is missing, but the manifest names it");
+    const MappedFile mapped(shard);
+    std::optional<SafeTensors> tensors;
+    try {
+      tensors.emplace(shard);
+    } catch (const Error&) {  // the size or the hash says it better, unless both are right
+      check_file(shard, f, mapped.bytes(), nullptr);
+      throw;
+    }
+    check_file(shard, f, mapped.bytes(), &tensors->tensors());
+    for (const ManifestTensor& t : f.tensors) {
+      const StoredTensor& stored = tensors->at(t.name);
+      if (stored.type != FileType::F32 && stored.type != FileType::F64)
+        throw Error(shard.string(), "tensor '{}' is {}", shown(t.name), stored.str()).hint("use F32 or F64");
+      tensors_.emplace(t.name, stored);
+    }
+    shards_.push_back(std::move(*tensors));
+  }
+  for (const ManifestFile& f : manifest_.extras) {
+    if (!fs::exists(directory / f.name))
+      throw Error((directory / f.name).string(), "is missing, but the manifest names it");
+    check_file(directory / f.name, f, MappedFile(directory / f.name).bytes(), nullptr);
+  }
+}
+
+std::vector<std::string> Checkpoint::parameters() const {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : tensors_)
+    if (name.starts_with(kParameter)) names.push_back(name.substr(kParameter.size()));
+  return names;
+}
+
+Array Checkpoint::parameter(std::string_view name) const {
+  return array_of(tensor_at(tensors_, parameter_tensor(name), path_));
+}
+
+Array Checkpoint::state(std::string_view which, std::string_view parameter) const {
+  return array_of(tensor_at(tensors_, state_tensor(which, parameter), path_));
+}
+
+std::vector<fs::path> checkpoints_in(const fs::path& directory) {
+  std::vector<std::pair<i64, fs::path>> found;
+  if (fs::is_directory(directory))
+    for (const auto& entry : fs::directory_iterator(directory))
+      if (const auto step = step_of(entry.path())) found.emplace_back(*step, entry.path());
+  std::sort(found.rbegin(), found.rend());
+  std::vector<fs::path> paths;
+  for (auto& [step, path] : found) paths.push_back(std::move(path));
+  return paths;
+}
+
+Newest newest_checkpoint(const fs::path& directory) {
+  Newest n;
+  for (const fs::path& path : checkpoints_in(directory)) {
+    try {
+      n.checkpoint.emplace(path);
+      break;
+    } catch (const Error& e) {
+      n.damaged.push_back(e.what());
+    }
+  }
+  return n;
+}
+
+}  // namespace stretto

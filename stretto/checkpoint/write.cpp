@@ -1,0 +1,134 @@
+// Writing: all files into a directory beside the final one, each made durable, the manifest last; then one rename. At
+// any moment before it the old state stands, at any moment after it the new one.
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "stretto/base/hash.h"
+#include "stretto/checkpoint/checkpoint.h"
+#include "stretto/formats/atomic_file.h"
+
+namespace stretto {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kTemporary = ".tmp";
+
+Error failed(const fs::path& path, std::string_view doing, const std::error_code& why) {
+  return Error(path.string(), "cannot be {}: {}", doing, why.message()).as(Error::Kind::run);
+}
+std::error_code last_error() { return {errno, std::generic_category()}; }
+
+// Without its manifest it is no checkpoint any more: whatever stops this half-way, nobody reads what is left.
+void remove_checkpoint(const fs::path& path) {
+  std::error_code wrong;
+  fs::remove(path / manifest_name, wrong);
+  if (!wrong) fs::remove_all(path, wrong);
+  if (wrong) throw failed(path, "removed", wrong);
+}
+
+// Goes away with everything in it, unless it has been put in its place.
+class TemporaryDirectory {
+ public:
+  explicit TemporaryDirectory(const fs::path& final_path)
+      : path(final_path.parent_path() /
+             fmt::format(".{}-{}{}", final_path.filename().string(), ::getpid(), kTemporary)) {
+    std::error_code wrong;
+    const fs::path parent = final_path.parent_path().empty() ? "." : final_path.parent_path();
+    if (!fs::exists(parent, wrong)) {
+      fs::create_directories(parent, wrong);
+      if (wrong) throw failed(parent, "made", wrong);
+      sync_directory(parent.parent_path());
+    }
+    fs::create_directory(path, wrong);
+    if (wrong) throw failed(path, "made", wrong);
+  }
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  const fs::path path;
+};
+
+ManifestFile write_shard(const fs::path& directory, std::string name, const std::vector<NamedTensor>& tensors) {
+  const SafeTensorsPlan plan = plan_safetensors(tensors, {});
+  ManifestFile f{.name = std::move(name)};
+  StreamHash hash;
+  AtomicFile file(directory / f.name);
+  const auto put = [&](std::span<const std::byte> bytes) {
+    file.write(bytes);
+    hash.add(bytes.data(), bytes.size());
+    f.bytes += bytes.size();
+  };
+  put(std::as_bytes(std::span(plan.head)));
+  for (const std::size_t i : plan.order) {
+    put(tensors[i].bytes);
+    f.tensors.push_back({tensors[i].name, hash_bytes(tensors[i].bytes.data(), tensors[i].bytes.size())});
+  }
+  file.commit();
+  f.hash = hash.value();
+  return f;
+}
+
+std::vector<ManifestFile> write_shards(const fs::path& directory, const Snapshot& s, u64 shard_bytes) {
+  std::vector<std::vector<NamedTensor>> shards(1);
+  u64 filled = 0;
+  for (const Snapshot::Tensor& t : s.tensors) {
+    if (!shards.back().empty() && filled + t.value.bytes.size() > shard_bytes) shards.emplace_back(), filled = 0;
+    shards.back().push_back({t.name, file_type_of(t.value.dtype), t.value.sizes, t.value.bytes});
+    filled += t.value.bytes.size();
+  }
+  std::vector<ManifestFile> files;
+  for (std::size_t i = 0; i < shards.size(); ++i)
+    files.push_back(write_shard(directory, fmt::format("shard-{:05}.safetensors", i + 1), shards[i]));
+  return files;
+}
+
+void put_in_place(const fs::path& from, const fs::path& to) {
+  // What stands there is exchanged for the new one in one step, and goes away with the temporary directory.
+  if (fs::exists(to) && ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return;
+  if (::rename(from.c_str(), to.c_str()) == 0) return;
+  if (errno != ENOTEMPTY && errno != EEXIST) throw failed(to, "put in its place", last_error());
+  remove_checkpoint(to);  // a file system that cannot exchange
+  if (::rename(from.c_str(), to.c_str()) != 0) throw failed(to, "put in its place", last_error());
+}
+
+}  // namespace
+
+void write_checkpoint(const fs::path& given, const Snapshot& s, u64 shard_bytes) {
+  const fs::path path = given.has_filename() ? given : given.parent_path();
+  const TemporaryDirectory temporary(path);
+  Manifest m{.step = s.step, .seed = s.seed, .config = s.config, .optimizer = s.optimizer, .states = s.states};
+  m.shards = write_shards(temporary.path, s, shard_bytes);
+  for (const Snapshot::Extra& e : s.extras) {
+    write_file(temporary.path / e.name, e.text);
+    m.extras.push_back({.name = e.name, .bytes = e.text.size(), .hash = hash_bytes(e.text.data(), e.text.size())});
+  }
+  write_file(temporary.path / manifest_name, manifest_text(m));
+  put_in_place(temporary.path, path);
+  sync_directory(path.parent_path());
+}
+
+void prune_checkpoints(const fs::path& directory, int keep, i64 newest) {
+  int kept = 0;
+  for (const fs::path& path : checkpoints_in(directory)) {
+    // Later steps than the newest are of a run that has been continued from before them.
+    const bool later = path.filename().string() > checkpoint_name(newest);
+    if (!later && is_checkpoint(path) && kept < keep)
+      ++kept;
+    else
+      remove_checkpoint(path);
+  }
+  if (!fs::is_directory(directory)) return;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(".step-") && name.ends_with(kTemporary)) fs::remove_all(entry.path());
+  }
+}
+
+}  // namespace stretto

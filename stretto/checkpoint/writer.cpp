@@ -1,0 +1,42 @@
+#include "stretto/checkpoint/writer.h"
+
+namespace stretto {
+namespace {
+
+Saved write(const std::filesystem::path& directory, const Snapshot& s, int keep, u64 shard_bytes) {
+  Saved saved{.step = s.step, .path = directory / checkpoint_name(s.step)};
+  try {
+    write_checkpoint(saved.path, s, shard_bytes);
+    prune_checkpoints(directory, keep, s.step);
+  } catch (const std::exception& e) {
+    saved.error = e.what();
+  }
+  return saved;
+}
+
+}  // namespace
+
+CheckpointWriter::CheckpointWriter(std::filesystem::path directory, int keep, u64 shard_bytes)
+    : directory_(std::move(directory)), keep_(keep), shard_bytes_(shard_bytes) {}
+
+CheckpointWriter::~CheckpointWriter() {
+  if (writing_.valid()) writing_.wait();
+}
+
+void CheckpointWriter::save(Snapshot s) {
+  STRETTO_ASSERT(!writing_.valid(), "one checkpoint at a time");
+  writing_ =
+      std::async(std::launch::async, [this, s = std::move(s)] { return write(directory_, s, keep_, shard_bytes_); });
+}
+
+std::optional<Saved> CheckpointWriter::poll() {
+  if (!writing_.valid() || writing_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return std::nullopt;
+  return writing_.get();
+}
+
+std::optional<Saved> CheckpointWriter::wait() {
+  if (!writing_.valid()) return std::nullopt;
+  return writing_.get();
+}
+
+}  // namespace stretto
