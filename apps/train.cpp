@@ -1,5 +1,7 @@
-// `stretto train`: a run as RUN.toml says.
+// `stretto train`: a run as RUN.toml says, from its beginning or from a checkpoint.
+#include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "run_file.h"
 #include "stretto/train/loop.h"
@@ -7,7 +9,8 @@
 namespace stretto::app {
 
 void add_train(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("train", "train a model; the run directory gets its config and metrics");
+  CLI::App* command =
+      app.add_subcommand("train", "train a model; the run directory gets its config, metrics and checkpoints");
   auto run = std::make_shared<RunFile>();
   auto verbosity = std::make_shared<Verbosity>(Verbosity::normal);
   run->declare(*command);
@@ -17,7 +20,16 @@ void add_train(CLI::App& app) {
       ->add_flag_callback(
           "-v,--verbose", [verbosity] { *verbosity = Verbosity::verbose; }, "a row for every step, and details")
       ->excludes(quiet);
-  command->callback([run, verbosity, command] { train(run->read(*command), stdout, *verbosity); });
+  auto resume = std::make_shared<std::string>();
+  command->add_flag("--resume{}", *resume,
+                    "go on from the newest checkpoint in log.dir; --resume=DIR: in that run directory, or from that "
+                    "checkpoint");
+  command->callback([run, resume, verbosity, command] {
+    const std::optional<std::string> from = command->count("--resume") > 0 ? std::optional(*resume) : std::nullopt;
+    const std::filesystem::path config = std::filesystem::path(from.value_or("")) / "config.toml";
+    if (from && run->file.empty() && std::filesystem::exists(config)) run->file = config.string();
+    train(run->read(*command), stdout, *verbosity, from);
+  });
 }
 
 }  // namespace stretto::app

@@ -102,6 +102,13 @@ void keys_of(OptimizerSection& s, Visit&& visit) {
 }
 
 template <class Visit>
+void keys_of(CheckpointSection& s, Visit&& visit) {
+  visit("every", s.every, at_least(0));
+  visit("keep", s.keep, between(0, 1 << 20));
+  visit("export", s.export_to);
+}
+
+template <class Visit>
 void keys_of(LogSection& s, Visit&& visit) {
   visit("name", s.name);
   visit("dir", s.dir);

@@ -32,8 +32,6 @@ const std::vector<Later>& later() {
       {"parallel", "sequence", false, one_rank},
       {"parallel", "zero", 0, one_rank},
       {"parallel", "layout", {}, one_rank},
-      {"checkpoint", "every", 0, "this version writes no checkpoints"},
-      {"checkpoint", "keep", {}, "this version writes no checkpoints"},
   };
   return all;
 }
@@ -91,6 +89,9 @@ class RunReader {
     read_train();
     read_optimizer();
     read_parallel_section();
+    FieldReader checkpoint = root_.section("checkpoint");
+    keys_of(run_.checkpoint, Reading(checkpoint));
+    check_export(checkpoint);
     FieldReader log = root_.section("log");
     keys_of(run_.log, Reading(log));
     if (run_.log.name.empty() || run_.log.name.find('/') != std::string::npos)
@@ -183,6 +184,16 @@ class RunReader {
       section.read("validation", s.validation_path);
     else if (section.read("validation", s.validation, at_least(0)) && s.validation >= 1)
       section.fail_hint("validation", "must be below 1", "give the part of the data, e.g. 0.05, or a file");
+  }
+
+  // Before hours of training, not after.
+  void check_export(FieldReader& section) {
+    if (run_.checkpoint.export_to.empty() || !right_) return;
+    try {
+      hf_config(run_.model.config, FileType::F32);
+    } catch (const Error& e) {
+      fault(section, "export", e);
+    }
   }
 
   void read_train() {

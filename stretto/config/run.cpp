@@ -47,6 +47,7 @@ std::string resolved_toml(const RunConfig& config) {
   keys_of(c.train, Writing{root.set("train", Field(Field::Table{}))});
   keys_of(c.optimizer, Writing{root.set("optimizer", Field(Field::Table{}))});
   root.set("parallel", parallel_field(c.parallel));
+  keys_of(c.checkpoint, Writing{root.set("checkpoint", Field(Field::Table{}))});
   Field& log = root.set("log", Field(Field::Table{}));
   keys_of(c.log, Writing{log});
   log.set("timeline", c.log.timeline < 0 ? Field("last") : Field(c.log.timeline));

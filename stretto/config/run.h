@@ -68,6 +68,13 @@ struct OptimizerSection {
   bool operator==(const OptimizerSection&) const = default;
 };
 
+struct CheckpointSection {
+  i64 every = 0;               // steps between checkpoints; the end of a run has one in any case
+  int keep = 2;                // how many are kept; 0: none are written
+  std::string export_to = {};  // `export`: a Hugging Face directory that is written at the end
+  bool operator==(const CheckpointSection&) const = default;
+};
+
 struct LogSection {
   std::string name = "run";  // of the file, without .toml
   std::string dir = {};      // the run directory; "": runs/<name>-<date and time>
@@ -87,6 +94,7 @@ struct RunConfig {
   TrainSection train;
   OptimizerSection optimizer;
   ParallelSection parallel;
+  CheckpointSection checkpoint;
   LogSection log;
   Origins origins;
   bool operator==(const RunConfig&) const = default;

@@ -7,7 +7,10 @@
 #include "stretto/formats/atomic_file.h"
 #include "stretto/train/journal.h"
 #include "stretto/train/prepare.h"
+#include "stretto/train/resume.h"
 #include "stretto/train/run_directory.h"
+#include "stretto/train/saving.h"
+#include "stretto/train/snapshot.h"
 #include "stretto/train/stop.h"
 #include "stretto/train/trainer.h"
 
@@ -21,14 +24,22 @@ constexpr i64 kMostSaid = 5;  // steps that are not finite, on the console
 
 class TrainingRun {
  public:
-  TrainingRun(RunConfig config, std::FILE* out, Verbosity verbosity)
-      : config_(std::move(config)), prepared_(prepare(config_)), console_(out, verbosity) {
+  TrainingRun(RunConfig config, std::FILE* out, Verbosity verbosity, const std::optional<std::string>& resume)
+      : config_(std::move(config)), console_(out, verbosity) {
+    std::optional<Resumed> from;
+    if (resume) from = find_checkpoint(config_, *resume);
+    prepared_ = prepare(config_);
     for (const std::string& line : about(config_, prepared_)) console_.say(line);
     const bool several = prepared_.compiled.program->actors.size() > 1;
     trainer_.emplace(std::move(prepared_.compiled), options_of(config_.parallel));
-    load_weights(config_, *trainer_);
-    summary_.directory = make_run_directory(config_.log);
+    if (from)
+      start_from(*from);
+    else
+      load_weights(config_, *trainer_);
+    const bool goes_on = from && from->same_directory;
+    summary_.directory = goes_on ? std::filesystem::path(config_.log.dir) : make_run_directory(config_.log);
     config_.log.dir = summary_.directory.string();
+    if (goes_on) cut_metrics(summary_.directory / "metrics.jsonl", trainer_->steps_done());
     write_file(summary_.directory / "config.toml", resolved_toml(config_));
     console_.say("run      " + config_.log.dir);
     journal_.emplace(console_, summary_.directory,
@@ -40,8 +51,11 @@ class TrainingRun {
 
   RunSummary run() {
     const StopSignals stop;
+    Saving saving(config_, summary_.directory, console_);
+    if (summary_.resumed > 0) saving.began_at(summary_.resumed);
     const Clock::time_point start = Clock::now();
-    for (i64 step = 1; step <= config_.train.steps && !stop.asked(); ++step) {
+    const i64 first = summary_.resumed + 1;
+    for (i64 step = first; step <= config_.train.steps && !stop.asked(); ++step) {
       StepRecord record = train_step(step);
       const bool finite = std::isfinite(record.result.loss) && std::isfinite(record.result.grad_norm);
       const bool ends = !finite && config_.train.nonfinite == Nonfinite::stop;
@@ -49,15 +63,26 @@ class TrainingRun {
       if (!ends && validates_after(step, record.last)) summary_.validation_loss = record.validation = validate();
       journal_->step(record);
       if (ends) throw not_finite(record.result);
-      if (!finite) note_not_finite(record.result);
+      if (!finite)
+        note_not_finite(record.result);
+      else
+        saving.after_step(*trainer_);
       console_.progress(step, config_.train.steps,
-                        seconds_since(start) / double(step) * double(config_.train.steps - step));
+                        seconds_since(start) / double(step - first + 1) * double(config_.train.steps - step));
     }
+    saving.finish(*trainer_);
     finish(stop.asked());
     return summary_;
   }
 
  private:
+  void start_from(const Resumed& r) {
+    for (const std::string& note : r.notes) console_.say(note);
+    restore(*trainer_, r.checkpoint);
+    summary_.steps = summary_.resumed = trainer_->steps_done();
+    console_.say(fmt::format("resume   after step {}, from {}", summary_.resumed, r.checkpoint.path().string()));
+  }
+
   StepRecord train_step(i64 step) {
     const Clock::time_point start = Clock::now();
     StepRecord record{
@@ -65,7 +90,7 @@ class TrainingRun {
     record.seconds = seconds_since(start);
     summary_.steps = step;
     summary_.last_loss = record.result.loss;
-    if (step == 1) summary_.first_loss = record.result.loss;
+    if (step == summary_.resumed + 1) summary_.first_loss = record.result.loss;
     return record;
   }
 
@@ -108,9 +133,12 @@ class TrainingRun {
     if (summary_.nonfinite > 0)
       console_.say(fmt::format("{} of {} steps had a loss or gradient norm that is not finite", summary_.nonfinite,
                                summary_.steps));
-    console_.result(fmt::format("{} {} of {} steps, {} of training, loss {:.5f} -> {:.5f}",
-                                summary_.stopped ? "stopped after" : "done:", summary_.steps, config_.train.steps,
-                                human_seconds(journal_->seconds()), summary_.first_loss, summary_.last_loss));
+    if (summary_.steps == summary_.resumed)
+      console_.result(fmt::format("nothing to do: {} of {} steps are done", summary_.steps, config_.train.steps));
+    else
+      console_.result(fmt::format("{} {} of {} steps, {} of training, loss {:.5f} -> {:.5f}",
+                                  summary_.stopped ? "stopped after" : "done:", summary_.steps, config_.train.steps,
+                                  human_seconds(journal_->seconds()), summary_.first_loss, summary_.last_loss));
     console_.result(fmt::format("parameters {:016x}", summary_.parameters));
   }
 
@@ -124,8 +152,9 @@ class TrainingRun {
 
 }  // namespace
 
-RunSummary train(const RunConfig& config, std::FILE* out, Verbosity verbosity) {
-  return TrainingRun(config, out, verbosity).run();
+RunSummary train(const RunConfig& config, std::FILE* out, Verbosity verbosity,
+                 const std::optional<std::string>& resume) {
+  return TrainingRun(config, out, verbosity, resume).run();
 }
 
 std::string check_run(const RunConfig& config) { return join(about(config, prepare(config)), "\n") + "\n"; }

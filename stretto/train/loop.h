@@ -14,7 +14,8 @@ namespace stretto {
 
 struct RunSummary {
   std::filesystem::path directory;  // config.toml, metrics.jsonl, TensorBoard events
-  i64 steps = 0;                    // done
+  i64 steps = 0;                    // done, those before a resumption included
+  i64 resumed = 0;                  // done before it
   bool stopped = false;             // by a signal, before the last step
   i64 nonfinite = 0;                // steps whose loss or gradient norm was not, as far as they did not end the run
   double first_loss = 0, last_loss = 0;
@@ -23,8 +24,10 @@ struct RunSummary {
 };
 
 // Prints to `out`. Nothing is written before everything has been checked. A loss that is not finite is an Error of kind
-// run, unless train.nonfinite says otherwise.
-RunSummary train(const RunConfig&, std::FILE* out = stdout, Verbosity = Verbosity::normal);
+// run, unless train.nonfinite says otherwise. `resume`: go on from the newest checkpoint of log.dir (""), of another
+// run directory, or from one checkpoint.
+RunSummary train(const RunConfig&, std::FILE* out = stdout, Verbosity = Verbosity::normal,
+                 const std::optional<std::string>& resume = {});
 
 // What can be checked without training: data, model, program, memory. Returns
 // the lines that a run starts with.

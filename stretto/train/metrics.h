@@ -24,4 +24,7 @@ class MetricsFile {
   std::FILE* file_;
 };
 
+// Before a run goes on after `last` steps: later lines, and one that was cut off while it was written, are removed.
+void cut_metrics(const std::filesystem::path& path, i64 last);
+
 }  // namespace stretto

@@ -5,7 +5,13 @@ namespace {
 
 volatile std::sig_atomic_t asked_to_stop = 0;
 
-void ask(int) { asked_to_stop = 1; }
+void ask(int signal) {
+  if (asked_to_stop != 0) {  // the second one, of either kind
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  }
+  asked_to_stop = 1;
+}
 
 }  // namespace
 
@@ -13,7 +19,7 @@ StopSignals::StopSignals() {
   asked_to_stop = 0;
   struct sigaction action {};
   action.sa_handler = ask;
-  action.sa_flags = int(SA_RESETHAND) | SA_RESTART;  // the second one finds the system's own handler
+  action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, &interrupt_);
   sigaction(SIGTERM, &action, &terminate_);
 }

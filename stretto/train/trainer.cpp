@@ -189,15 +189,23 @@ Array Trainer::gradient(std::string_view name) const {
   return read_logical(p, owner(i).arena(Arena::gradients) + owner(i).program().accumulator_at[p.accumulators[0]]);
 }
 
-Array Trainer::state(std::string_view name, std::string_view which) const {
-  const std::size_t i = param_index(name);
+std::size_t Trainer::state_index(std::size_t param, std::string_view which) const {
   const auto& names = compiled_.optimizer.state;
   const auto it = std::find(names.begin(), names.end(), which);
-  if (it == names.end() || compiled_.params[i].accumulators.empty())
-    throw Error("state", "parameter '{}' has no optimizer state '{}'", name, which)
+  if (it == names.end() || compiled_.params[param].accumulators.empty())
+    throw Error("state", "parameter '{}' has no optimizer state '{}'", compiled_.params[param].name, which)
         .hint("the states of {} are: {}", compiled_.optimizer.name, join(names, ", "));
-  return read_logical(compiled_.params[i],
-                      owner(i).arena(Arena::state) + owner(i).program().state_at[i][std::size_t(it - names.begin())]);
+  return std::size_t(it - names.begin());
+}
+
+Array Trainer::state(std::string_view name, std::string_view which) const {
+  const std::size_t i = param_index(name), k = state_index(i, which);
+  return read_logical(compiled_.params[i], owner(i).arena(Arena::state) + owner(i).program().state_at[i][k]);
+}
+
+void Trainer::set_state(std::string_view name, std::string_view which, const Array& a) {
+  const std::size_t i = param_index(name), k = state_index(i, which);
+  write_logical(compiled_.params[i], a, owner(i).arena(Arena::state) + owner(i).program().state_at[i][k]);
 }
 
 void Trainer::set_parameter(std::string_view name, const Array& a) {

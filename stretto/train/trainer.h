@@ -41,7 +41,9 @@ class Trainer {
   Array gradient(std::string_view name) const;  // of the last step, before clipping
   Array state(std::string_view name, std::string_view which) const;
   void set_parameter(std::string_view name, const Array&);
-  u64 parameters_hash() const;  // XXH3 of all logical parameters in name order
+  void set_state(std::string_view name, std::string_view which, const Array&);
+  void set_step(i64 done) { step_ = done; }  // steps done before this one began: decides learning rate and dropout
+  u64 parameters_hash() const;               // XXH3 of all logical parameters in name order
 
   const Compiled& compiled() const { return compiled_; }
   i64 steps_done() const { return step_; }
@@ -53,6 +55,7 @@ class Trainer {
     std::unique_ptr<Engine> engine;
   };
   std::size_t param_index(std::string_view name) const;
+  std::size_t state_index(std::size_t param, std::string_view which) const;
   const Worker& owner(std::size_t param) const;
 
   Compiled compiled_;

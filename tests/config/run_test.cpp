@@ -295,9 +295,9 @@ TEST(RunMistakes, AreNamed) {
       {"[log]\ntimeline = -3", "[run.toml:2] key 'log.timeline' is -3 but must be a whole number of at least 0"},
       {"[parallel]\nlayout = {batch = \"data\"}", "[run.toml:2] key 'parallel.layout' is "},
       {"[parallel]\npip = 2", "[run.toml:2] key 'parallel.pip' is unknown; hint: did you mean 'parallel.pipe'?"},
-      {"[checkpoint]\nevery = 100",
-       "[run.toml:2] key 'checkpoint.every' is 100 but this version writes no checkpoints; hint: leave it out or write "
-       "0"},
+      {"[checkpoint]\nevery = -1", "[run.toml:2] key 'checkpoint.every' is -1 but must be"},
+      {"[model]\nfamily = \"mlp\"\n[checkpoint]\nexport = \"out\"",
+       "[run.toml:4] key 'checkpoint.export': there is no model type for family 'mlp'"},
       {"[log]\nevery = 0", "[run.toml:2] key 'log.every' is 0 but must be a whole number of at least 1"},
       {"[log]\nname = \"a/b\"", "[run.toml:2] key 'log.name' is \"a/b\" but must be a plain name, without '/'"},
   };

@@ -1,0 +1,39 @@
+// A model wherever it lies: a Hugging Face directory, a checkpoint, or a run directory (its newest checkpoint).
+//
+//   StoredModel m = load_model("runs/tales");
+//   export_hf("export", m, {.stored = FileType::BF16});
+//   import_checkpoint("imported", load_model("gpt2"));
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stretto/checkpoint/checkpoint.h"
+#include "stretto/models/hf.h"
+
+namespace stretto {
+
+struct StoredModel {
+  enum class Kind { hugging_face, checkpoint } kind = Kind::hugging_face;
+  std::filesystem::path path;  // of the HF directory or the checkpoint
+  ModelConfig config;
+  Weights weights;                      // f32, or f64 where a checkpoint has them
+  std::vector<Snapshot::Extra> extras;  // tokenizer.json and its like
+  std::vector<std::string> notes;       // damaged checkpoints that were passed over
+};
+
+// An Error says what is missing, surplus, misshapen or damaged, and what the directory could have been.
+StoredModel load_model(const std::filesystem::path& directory);
+
+struct ExportOptions {
+  std::optional<FileType> stored = {};  // none: as the weights are
+  u64 shard_bytes = 5'000'000'000;
+};
+void export_hf(const std::filesystem::path& directory, const StoredModel&, const ExportOptions& = {});
+void import_checkpoint(const std::filesystem::path& path, const StoredModel&);
+
+// Files beside the weights that belong to the model, as found in a Hugging Face directory.
+std::vector<Snapshot::Extra> extras_of(const std::filesystem::path& hf_directory);
+
+}  // namespace stretto

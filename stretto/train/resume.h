@@ -1,0 +1,29 @@
+// Where a run is continued from.
+//
+//   std::optional<Resumed> from = find_checkpoint(config, "");    // the newest in config.log.dir that is whole
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stretto/checkpoint/checkpoint.h"
+#include "stretto/config/run.h"
+
+namespace stretto {
+
+struct Resumed {
+  Checkpoint checkpoint;
+  bool same_directory = true;      // the run goes on where it was, else in a new directory
+  std::vector<std::string> notes;  // damaged checkpoints that were passed over, changed settings
+};
+
+// `from`: "" for config.log.dir, a run directory, or one checkpoint. Sets config.log.dir when the run goes on in
+// `from`. None when there is nothing to continue; an Error when there should be, or when the settings are of another
+// run.
+std::optional<Resumed> find_checkpoint(RunConfig& config, const std::string& from);
+
+// What a checkpoint says about its run: as resolved_toml(), without the places that may be gone when it is read.
+std::string checkpoint_config(const RunConfig&);
+RunConfig config_of(const Checkpoint&);
+
+}  // namespace stretto

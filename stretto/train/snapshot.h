@@ -1,0 +1,16 @@
+// Between a Trainer and a checkpoint: logical values, whatever the layout.
+//
+//   write_checkpoint(path, snapshot_of(trainer, resolved_toml(config)));
+//   restore(other, Checkpoint(path));          // under any layout
+#pragma once
+#include "stretto/checkpoint/checkpoint.h"
+#include "stretto/train/trainer.h"
+
+namespace stretto {
+
+Snapshot snapshot_of(const Trainer&, std::string config);
+
+// Parameters, optimizer state and step. What is missing, surplus or of another shape is all named in one Error.
+void restore(Trainer&, const Checkpoint&);
+
+}  // namespace stretto

@@ -1,0 +1,131 @@
+// Saved under one layout, resumed under another: the losses go on as if nothing had happened.
+#include <gmock/gmock.h>
+
+#include "stretto/train/snapshot.h"
+#include "support/files.h"
+#include "support/small_models.h"
+
+namespace stretto {
+namespace {
+
+using test::Folder;
+using testing::HasSubstr;
+
+struct Way {
+  std::string name;
+  int microbatches = 8;
+  Parallel parallel = {};
+};
+
+std::vector<Way> ways() {
+  return {{"serial"},
+          {"pipe=2", 8, {.mesh = {{"pipe", 2}}}},
+          {"pipe=4 zb-v", 8, {.mesh = {{"pipe", 4}}, .schedule = "zb-v"}},
+          {"pipe=2 with recompute", 8, {.mesh = {{"pipe", 2}}, .recompute = {Recompute::full}}},
+          {"4 microbatches", 4, {}},
+          {"pipe=2 with 2 microbatches", 2, {.mesh = {{"pipe", 2}}}}};
+}
+
+// Tied weights (copies on several actors), padding and dropout.
+Trainer trainer_for(const Way& w) {
+  ModelConfig c = tiny("gpt2", 4);
+  c.dropout = 0.1;
+  c.pad_vocab = 16;
+  return Trainer(compile(make_model(c, 16, 8), adamw({.lr = 1e-2}),
+                         {.microbatches = w.microbatches, .seed = 3, .clip = 0.5}, w.parallel));
+}
+
+Batch batch_for(const Trainer& t, i64 step) { return random_batch(t.compiled(), 50, u64(step)); }
+
+constexpr i64 kBefore = 3, kAfter = 10;
+
+std::vector<double> losses(Trainer& t, i64 last) {
+  std::vector<double> all;
+  while (t.steps_done() < last) all.push_back(t.step(batch_for(t, t.steps_done() + 1)).loss);
+  return all;
+}
+
+TEST(Layouts, EveryPairGoesOnAsIfUninterrupted) {
+  const Folder folder;
+  const std::vector<Way> all = ways();
+  std::vector<std::vector<double>> whole;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    Trainer t = trainer_for(all[i]);
+    losses(t, kBefore);
+    write_checkpoint(folder / std::to_string(i), snapshot_of(t, "config"));
+    whole.push_back(losses(t, kBefore + kAfter));
+  }
+  for (std::size_t a = 0; a < all.size(); ++a) {
+    const Checkpoint saved(folder / std::to_string(a));
+    EXPECT_EQ(saved.manifest().step, kBefore);
+    for (std::size_t b = 0; b < all.size(); ++b) {
+      Trainer t = trainer_for(all[b]);
+      restore(t, saved);
+      EXPECT_EQ(t.steps_done(), kBefore);
+      const std::vector<double> next = losses(t, kBefore + kAfter);
+      if (all[a].microbatches == all[b].microbatches)
+        EXPECT_EQ(next, whole[a]) << all[a].name << " -> " << all[b].name;
+      else
+        EXPECT_THAT(next, testing::Pointwise(testing::DoubleNear(1e-5 * whole[a][0]), whole[a]))
+            << all[a].name << " -> " << all[b].name;
+    }
+  }
+}
+
+TEST(Layouts, LeaveNoTrace) {
+  const Folder folder;
+  std::vector<std::string> seen;
+  for (const Way& w : ways()) {
+    if (w.microbatches != 8) continue;
+    Trainer t = trainer_for(w);
+    losses(t, 2);
+    write_checkpoint(folder / "c", snapshot_of(t, "config"));
+    seen.push_back(test::text_of(folder / "c/manifest.json"));
+  }
+  EXPECT_EQ(seen.size(), 4u);
+  for (const std::string& s : seen) EXPECT_EQ(s, seen[0]);  // hashes of all tensors included
+  const Checkpoint c(folder / "c");
+  EXPECT_EQ(c.parameter("wte").sizes, (std::vector<i64>{50, 32}));  // without padding
+}
+
+TEST(Layouts, StateGoesBackWhereItWas) {
+  Trainer t = trainer_for(ways()[2]);
+  losses(t, 2);
+  const Array m = t.state("wte", "m"), v = t.state("h.3.up", "v");
+  Trainer other = trainer_for(ways()[1]);
+  other.set_state("wte", "m", m);
+  other.set_state("h.3.up", "v", v);
+  EXPECT_EQ(other.state("wte", "m").bytes, m.bytes);
+  EXPECT_EQ(other.state("h.3.up", "v").bytes, v.bytes);
+  EXPECT_THROW(other.set_state("wte", "momentum", m), Error);
+  EXPECT_THROW(other.set_state("wte", "m", v), Error);
+}
+
+std::string refusal(Trainer t, const Checkpoint& c) {
+  try {
+    restore(t, c);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(Layouts, AnotherModelIsRefusedWithEveryTensorNamed) {
+  const Folder folder;
+  Trainer t = trainer_for({});
+  write_checkpoint(folder / "c", snapshot_of(t, ""));
+  const Checkpoint c(folder / "c");
+  ModelConfig wide = tiny("gpt2", 5);
+  wide.vocab = 51;
+  const std::string said = refusal(Trainer(compile(make_model(wide, 2), adamw())), c);
+  EXPECT_THAT(said, HasSubstr("tensor 'parameter/wte' is F32 [50, 32], and the model's is f32[51, 32]"));
+  EXPECT_THAT(said, HasSubstr("tensor 'state/v/h.4.up' f32[32, 128] is missing"));
+  const std::string fewer = refusal(Trainer(compile(make_model(tiny("gpt2", 3), 2), adamw())), c);
+  EXPECT_THAT(fewer, HasSubstr("tensor 'parameter/h.3.up' F32 [32, 128] is no part of this model"));
+  EXPECT_THAT(refusal(Trainer(compile(make_model(tiny("gpt2", 4), 2), sgd())), c),
+              HasSubstr("has the state of adamw, and the run's optimizer is sgd; hint: continue with "
+                        "optimizer.name = \"adamw\""));
+}
+
+}  // namespace
+}  // namespace stretto

@@ -1,0 +1,198 @@
+// A whole run, interrupted and gone on with.
+#include "stretto/train/resume.h"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "formats/testing.h"
+#include "stretto/formats/fields.h"
+#include "stretto/train/loop.h"
+#include "stretto/train/model_directory.h"
+#include "support/files.h"
+
+namespace stretto {
+namespace {
+
+namespace fs = std::filesystem;
+using test::message_of;
+using test::text_of;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class Resume : public testing::Test {
+ protected:
+  Resume() {
+    std::string text;
+    for (int i = 0; i < 400; ++i) text += "the quick brown fox jumps over the lazy dog. ";
+    folder_.write("text.txt", text);
+  }
+
+  RunConfig config(const std::string& dir, std::vector<std::string> more = {}) const {
+    std::vector<std::string> all{"--model.layers=2",
+                                 "--model.width=32",
+                                 "--model.heads=2",
+                                 "--model.context=16",
+                                 "--model.dropout=0.1",
+                                 "--train.steps=9",
+                                 "--train.batch=4",
+                                 "--checkpoint.every=3",
+                                 "--checkpoint.keep=10",
+                                 "--data.path=" + (folder_ / "text.txt").string(),
+                                 "--log.dir=" + (folder_ / dir).string()};
+    all.insert(all.end(), more.begin(), more.end());
+    return read_run("", all);
+  }
+
+  struct Ran {
+    RunSummary summary;
+    std::string out;
+  };
+  Ran run(const RunConfig& c, const std::optional<std::string>& resume = {}) const {
+    std::FILE* out = std::fopen((folder_ / "out").c_str(), "w");
+    Ran r;
+    try {
+      r.summary = train(c, out, Verbosity::normal, resume);
+    } catch (...) {
+      std::fclose(out);
+      throw;
+    }
+    std::fclose(out);
+    r.out = text_of(folder_ / "out");
+    return r;
+  }
+
+  // step and loss of every line
+  std::vector<std::pair<i64, double>> losses(const std::string& dir) const {
+    std::vector<std::pair<i64, double>> all;
+    std::istringstream lines(text_of(folder_ / (dir + "/metrics.jsonl")));
+    for (std::string line; std::getline(lines, line);) {
+      const Field f = read_json(line, "metrics.jsonl");
+      all.emplace_back(std::get<i64>(f.find("step")->value), std::get<double>(f.find("loss")->value));
+    }
+    return all;
+  }
+  fs::path checkpoint(const std::string& dir, i64 step) const {
+    return folder_ / (dir + "/checkpoints/" + checkpoint_name(step));
+  }
+  static void damage(const fs::path& file) {
+    std::string text = text_of(file);
+    text[text.size() / 2] = char(text[text.size() / 2] ^ 1);
+    std::ofstream(file, std::ios::binary) << text;
+  }
+
+  test::Folder folder_;
+};
+
+TEST_F(Resume, GoesOnAsIfNothingHadHappened) {
+  const Ran whole = run(config("whole"));
+  EXPECT_THAT(checkpoints_in(folder_ / "whole/checkpoints"),
+              ElementsAre(checkpoint("whole", 9), checkpoint("whole", 6), checkpoint("whole", 3)));
+  // Killed after step 8, while the line of step 8 was being written.
+  fs::copy(folder_ / "whole", folder_ / "cut", fs::copy_options::recursive);
+  fs::remove_all(checkpoint("cut", 9));
+  std::string metrics = text_of(folder_ / "cut/metrics.jsonl");
+  metrics.resize(metrics.find("{\"step\":8") + 20);
+  folder_.write("cut/metrics.jsonl", metrics);
+  const Ran again = run(config("cut"), "");
+  EXPECT_THAT(again.out, HasSubstr("resume   after step 6, from " + checkpoint("cut", 6).string()));
+  EXPECT_EQ(again.summary.resumed, 6);
+  EXPECT_EQ(again.summary.steps, 9);
+  EXPECT_EQ(again.summary.parameters, whole.summary.parameters);
+  EXPECT_EQ(losses("cut"), losses("whole"));
+  EXPECT_EQ(losses("cut").size(), 9u);
+}
+
+TEST_F(Resume, UnderAnotherLayout) {
+  const Ran whole = run(config("whole", {"--train.microbatches=4"}));
+  fs::copy(folder_ / "whole", folder_ / "cut", fs::copy_options::recursive);
+  for (const i64 step : {9, 6}) fs::remove_all(checkpoint("cut", step));
+  const Ran again =
+      run(config("cut", {"--train.microbatches=4", "--parallel.pipe=2", "--parallel.schedule=zb-h1"}), "");
+  EXPECT_EQ(again.summary.resumed, 3);
+  EXPECT_EQ(again.summary.parameters, whole.summary.parameters);
+  EXPECT_EQ(losses("cut"), losses("whole"));
+}
+
+TEST_F(Resume, DamagedOnesAreNamedAndPassedOver) {
+  const Ran whole = run(config("r"));
+  damage(checkpoint("r", 9) / "shard-00001.safetensors");
+  fs::remove(checkpoint("r", 6) / "manifest.json");
+  const Ran again = run(config("r"), "");
+  EXPECT_THAT(again.out, HasSubstr("damaged: [" + checkpoint("r", 9).string() + "/shard-00001.safetensors] is not as"));
+  EXPECT_THAT(again.out, HasSubstr("damaged: [" + checkpoint("r", 6).string() + "] has no manifest.json"));
+  EXPECT_EQ(again.summary.resumed, 3);
+  EXPECT_EQ(again.summary.parameters, whole.summary.parameters);
+  EXPECT_EQ(losses("r").size(), 9u);
+  EXPECT_EQ(Checkpoint(checkpoint("r", 9)).manifest().step, 9);  // replaced
+  for (const i64 step : {3, 6, 9}) damage(checkpoint("r", step) / "manifest.json");
+  EXPECT_THAT(message_of([&] { run(config("r"), ""); }), HasSubstr("no checkpoint in '"));
+}
+
+TEST_F(Resume, FromOneCheckpointIntoANewDirectory) {
+  const Ran whole = run(config("whole"));
+  const Ran other = run(config("branch"), checkpoint("whole", 6).string());
+  EXPECT_EQ(other.summary.directory, folder_ / "branch");
+  EXPECT_EQ(other.summary.parameters, whole.summary.parameters);
+  EXPECT_EQ(losses("branch").size(), 3u);
+  EXPECT_EQ(losses("whole").size(), 9u);
+  EXPECT_NE(message_of([&] { run(config("whole"), checkpoint("whole", 6).string()); }), "");  // taken
+}
+
+TEST_F(Resume, NothingToGoOnFrom) {
+  const Ran fresh = run(config("r", {"--train.steps=2"}), "");  // so that a script may always say --resume
+  EXPECT_EQ(fresh.summary.resumed, 0);
+  const Ran finished = run(config("r", {"--train.steps=2"}), "");
+  EXPECT_THAT(finished.out, HasSubstr("nothing to do: 2 of 2 steps are done"));
+  EXPECT_EQ(finished.summary.parameters, fresh.summary.parameters);
+  fs::remove_all(folder_ / "r/checkpoints");
+  EXPECT_THAT(message_of([&] { run(config("r"), ""); }), HasSubstr("holds no checkpoint; hint: "));
+  EXPECT_THAT(message_of([&] { run(config("r"), (folder_ / "none").string()); }), HasSubstr("there is no directory"));
+  RunConfig unnamed = config("r");
+  unnamed.log.dir.clear();
+  EXPECT_THAT(message_of([&] { run(unnamed, ""); }), HasSubstr("it is not said which run to continue; hint: "));
+}
+
+TEST_F(Resume, ChangedSettingsThatWouldSpoilTheRunAreRefused) {
+  run(config("r", {"--train.steps=3"}));
+  const std::string said = message_of([&] {
+    run(config("r", {"--train.batch=8", "--train.seed=5", "--model.width=64", "--optimizer.name=sgd",
+                     "--optimizer.schedule=constant"}),
+        "");
+  });
+  EXPECT_THAT(said, HasSubstr("train.batch is 8 and was 4; hint: continue with --train.batch=4"));
+  EXPECT_THAT(said, HasSubstr("train.seed is 5 and was 1"));
+  EXPECT_THAT(said, HasSubstr("model.width is 64 and was 32"));
+  EXPECT_THAT(said, HasSubstr("optimizer.name is \"sgd\" and was \"adamw\""));
+  EXPECT_EQ(losses("r").size(), 3u);  // nothing was touched
+  // Others may change: more steps, another learning rate, other data.
+  folder_.write("other.txt", text_of(folder_ / "text.txt"));
+  const Ran more = run(config("r", {"--train.steps=5", "--optimizer.lr=1e-4", "--model.dropout=0",
+                                    "--data.path=" + (folder_ / "other.txt").string()}),
+                       "");
+  EXPECT_EQ(more.summary.steps, 5);
+  EXPECT_THAT(more.out, HasSubstr("note: data.path is "));
+}
+
+TEST_F(Resume, KeepDecidesHowManyThereAre) {
+  run(config("two", {"--checkpoint.every=1", "--checkpoint.keep=2"}));
+  EXPECT_THAT(checkpoints_in(folder_ / "two/checkpoints"), ElementsAre(checkpoint("two", 9), checkpoint("two", 8)));
+  run(config("last", {"--checkpoint.every=0"}));
+  EXPECT_THAT(checkpoints_in(folder_ / "last/checkpoints"), ElementsAre(checkpoint("last", 9)));
+  run(config("none", {"--checkpoint.keep=0"}));
+  EXPECT_FALSE(fs::exists(folder_ / "none/checkpoints"));
+}
+
+TEST_F(Resume, ExportsAtTheEnd) {
+  const Ran r = run(config("r", {"--checkpoint.export=" + (folder_ / "hf").string()}));
+  EXPECT_THAT(r.out, HasSubstr("exported " + (folder_ / "hf").string()));
+  const StoredModel from_run = load_model(folder_ / "r"), exported = load_model(folder_ / "hf");
+  EXPECT_EQ(from_run.kind, StoredModel::Kind::checkpoint);
+  EXPECT_EQ(exported.kind, StoredModel::Kind::hugging_face);
+  ASSERT_EQ(from_run.weights.size(), exported.weights.size());
+  for (const auto& [name, value] : from_run.weights) EXPECT_EQ(value.bytes, exported.weights.at(name).bytes) << name;
+}
+
+}  // namespace
+}  // namespace stretto
