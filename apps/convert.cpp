@@ -1,0 +1,66 @@
+// `stretto convert`: a Hugging Face directory to a checkpoint, or a checkpoint or run to a Hugging Face directory.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "commands.h"
+#include "stretto/base/error.h"
+#include "stretto/base/text.h"
+#include "stretto/train/model_directory.h"
+
+namespace stretto::app {
+namespace {
+
+struct ConvertOptions {
+  std::string from, to;
+  FileType stored = FileType::F32;
+  ExportOptions out;
+};
+
+void convert(const ConvertOptions& o, bool typed) {
+  namespace fs = std::filesystem;
+  if (fs::exists(o.to) && (!fs::is_directory(o.to) || !fs::is_empty(o.to)))
+    throw Error("convert", "'{}' exists and is not empty", o.to).hint("choose another place, or remove it");
+  const StoredModel m = load_model(o.from);
+  for (const std::string& note : m.notes) fmt::print("{}\n", note);
+  const bool importing = m.kind == StoredModel::Kind::hugging_face;
+  if (importing && typed)
+    throw Error("convert", "a checkpoint holds f32: --dtype is for Hugging Face directories").as(Error::Kind::usage);
+  ExportOptions out = o.out;
+  if (typed) out.stored = o.stored;
+  if (importing)
+    import_checkpoint(o.to, m);
+  else
+    export_hf(o.to, m, out);
+  i64 numbers = 0;
+  for (const auto& [name, value] : m.weights) numbers += value.elements();
+  fmt::print("{}: {} -> {} {}\n", m.config.str(), m.path.string(), importing ? "checkpoint" : "Hugging Face directory",
+             o.to);
+  fmt::print("{} tensors, {} parameters\n", m.weights.size(), human_count(double(numbers)));
+}
+
+}  // namespace
+
+void add_convert(CLI::App& app) {
+  const auto o = std::make_shared<ConvertOptions>();
+  CLI::App* command = app.add_subcommand(
+      "convert", "from a Hugging Face directory to a checkpoint, or from a checkpoint or run to such a directory");
+  command->add_option("FROM", o->from, "a Hugging Face directory, a checkpoint, or a run (its newest checkpoint)")
+      ->required();
+  command->add_option("TO", o->to, "a new directory: a checkpoint if FROM is from Hugging Face, else the other way")
+      ->required();
+  const std::map<std::string, FileType> types{
+      {"f32", FileType::F32}, {"f64", FileType::F64}, {"bf16", FileType::BF16}, {"f16", FileType::F16}};
+  CLI::Option* typed = command->add_option("--dtype", o->stored, "of the weights in the Hugging Face directory")
+                           ->type_name("f32|f64|bf16|f16")
+                           ->transform(CLI::CheckedTransformer(types).description(""));
+  command->add_option("--shard-size", o->out.shard_bytes, "most bytes per file, e.g. 500MB or 5GB")
+      ->type_name("SIZE")
+      ->transform(CLI::AsSizeValue(true).description(""))
+      ->check(CLI::PositiveNumber.description(""));
+  command->callback([o, typed] { convert(*o, typed->count() > 0); });
+}
+
+}  // namespace stretto::app
