@@ -205,7 +205,11 @@ Array Trainer::state(std::string_view name, std::string_view which) const {
 
 void Trainer::set_state(std::string_view name, std::string_view which, const Array& a) {
   const std::size_t i = param_index(name), k = state_index(i, which);
-  write_logical(compiled_.params[i], a, owner(i).arena(Arena::state) + owner(i).program().state_at[i][k]);
+  for (int actor = 0; actor < engine_->actors(); ++actor) {
+    const Worker& w = engine_->worker(actor);
+    if (const u64 at = w.program().state_at[i][k]; at != absent)
+      write_logical(compiled_.params[i], a, w.arena(Arena::state) + at);
+  }
 }
 
 void Trainer::set_parameter(std::string_view name, const Array& a) {

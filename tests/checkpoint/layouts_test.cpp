@@ -22,6 +22,7 @@ std::vector<Way> ways() {
           {"pipe=2", 8, {.mesh = {{"pipe", 2}}}},
           {"pipe=4 zb-v", 8, {.mesh = {{"pipe", 4}}, .schedule = "zb-v"}},
           {"pipe=2 with recompute", 8, {.mesh = {{"pipe", 2}}, .recompute = {Recompute::full}}},
+          {"pipe=2 chimera", 8, {.mesh = {{"pipe", 2}}, .schedule = "chimera"}},
           {"4 microbatches", 4, {}},
           {"pipe=2 with 2 microbatches", 2, {.mesh = {{"pipe", 2}}}}};
 }
