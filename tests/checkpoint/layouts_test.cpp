@@ -15,6 +15,7 @@ struct Way {
   std::string name;
   int microbatches = 8;
   Parallel parallel = {};
+  bool exact = true;  // bits of the serial run with as many microbatches
 };
 
 std::vector<Way> ways() {
@@ -22,7 +23,7 @@ std::vector<Way> ways() {
           {"pipe=2", 8, {.mesh = {{"pipe", 2}}}},
           {"pipe=4 zb-v", 8, {.mesh = {{"pipe", 4}}, .schedule = "zb-v"}},
           {"pipe=2 with recompute", 8, {.mesh = {{"pipe", 2}}, .recompute = {Recompute::full}}},
-          {"pipe=2 chimera", 8, {.mesh = {{"pipe", 2}}, .schedule = "chimera"}},
+          {"pipe=2 chimera", 8, {.mesh = {{"pipe", 2}}, .schedule = "chimera"}, false},
           {"4 microbatches", 4, {}},
           {"pipe=2 with 2 microbatches", 2, {.mesh = {{"pipe", 2}}}}};
 }
@@ -64,7 +65,7 @@ TEST(Layouts, EveryPairGoesOnAsIfUninterrupted) {
       restore(t, saved);
       EXPECT_EQ(t.steps_done(), kBefore);
       const std::vector<double> next = losses(t, kBefore + kAfter);
-      if (all[a].microbatches == all[b].microbatches)
+      if (all[a].microbatches == all[b].microbatches && all[a].exact && all[b].exact)
         EXPECT_EQ(next, whole[a]) << all[a].name << " -> " << all[b].name;
       else
         EXPECT_THAT(next, testing::Pointwise(testing::DoubleNear(1e-5 * whole[a][0]), whole[a]))
@@ -77,7 +78,7 @@ TEST(Layouts, LeaveNoTrace) {
   const Folder folder;
   std::vector<std::string> seen;
   for (const Way& w : ways()) {
-    if (w.microbatches != 8) continue;
+    if (w.microbatches != 8 || !w.exact) continue;
     Trainer t = trainer_for(w);
     losses(t, 2);
     write_checkpoint(folder / "c", snapshot_of(t, "config"));
