@@ -18,8 +18,8 @@ struct Span {
   double start = 0, end = 0;
   std::optional<Action> action = {};   // absent for prologue, epilogue, update, ...
   std::string label = {};              // what to print when there is no action, or the message's name
-  std::optional<double> halfway = {};  // of a measured B: when I was done, and its gradient on the way
   std::string waited = {};             // what the start waited for: "message 1F3 from actor 0", "" when it was free
+  std::optional<double> halfway = {};  // of a measured B: when I was done, and its gradient on the way
 };
 
 struct Timeline {

@@ -31,7 +31,7 @@ void compare(DType dtype, double tolerance) {
   for (const char* family : {"gpt2", "llama"})
     for (const BuilderEntry& b : schedule_builders()) {
       if (b.ascending || b.name == "seq-1f1b") continue;
-      for (const auto [actors, microbatches] : {std::pair{2, 4}, {4, 8}, {4, 16}}) {
+      for (const auto& [actors, microbatches] : {std::pair{2, 4}, {4, 8}, {4, 16}}) {
         try {
           build_schedule(b.name, {.actors = actors, .microbatches = microbatches});
         } catch (const Error&) {

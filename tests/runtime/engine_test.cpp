@@ -143,9 +143,10 @@ TEST(Timeline, OfAMeasuredStepHoldsEveryActionOnce) {
         if (x.action) seen.insert(cell(*x.action, s.stages));
       }
       // Stage 0 has nothing below it that needs a gradient when it is one piece: its I may be empty.
-      for (const Action& action : s.rows[std::size_t(a)])
-        if (action.phase != Phase::I)
-          EXPECT_TRUE(seen.contains(cell(action, s.stages))) << name << ' ' << cell(action, s.stages);
+      for (const Action& action : s.rows[std::size_t(a)]) {
+        if (action.phase == Phase::I) continue;
+        EXPECT_TRUE(seen.contains(cell(action, s.stages))) << name << ' ' << cell(action, s.stages);
+      }
       EXPECT_GE(line.peak(a), 0.5);
       EXPECT_NEAR(line.memory[std::size_t(a)].back().second, 0, 1e-9);
     }
