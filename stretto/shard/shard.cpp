@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
+#include <set>
 
 #include "stretto/base/text.h"
 #include "stretto/ops/ops.h"
@@ -107,10 +107,10 @@ class Pass {
       Tensor& whole = again_[{v, user.piece, true}];
       if (!whole) {
         const Value from = g_.node(v).operands[0];
-        AxisMask pending = made(from).pending;
+        AxisMask pending = 0;
         whole = local_.rename(made(from).tensor, g_.type(v).dims, pending, cause_of_rename(g_.node(v)) + ", again");
       }
-      return {.tensor = whole, .pending = made(v).pending};
+      return {.tensor = whole};
     }
     return made(v);
   }
@@ -229,7 +229,8 @@ class Pass {
     const Made from = operand(n.operands[0], n);
     AxisMask pending = from.pending;
     const Tensor t = local_.rename(from.tensor, n.results[0].dims, pending, cause_of_rename(n), ends_here({id, 0}));
-    if (local_.gathered && !n.backward) regatherable_.emplace(Value{id, 0}, true);
+    // What was pending would have to be added up again, too.
+    if (local_.gathered && !n.backward && !from.pending) regatherable_.insert(Value{id, 0});
     enter({id, 0}, t, pending, 0);
   }
 
@@ -313,7 +314,7 @@ class Pass {
   std::vector<std::vector<Made>> made_;
   std::map<Value, std::vector<int>> flat_params_;
   std::map<std::uint32_t, DimId> flat_gradients_;
-  std::map<Value, bool> regatherable_;
+  std::set<Value> regatherable_;
   std::map<std::tuple<Value, std::uint16_t, bool>, Tensor> again_;
 };
 

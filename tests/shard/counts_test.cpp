@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <map>
+#include <set>
 
 #include "shard/traced.h"
 #include "stretto/shard/epilogue.h"
@@ -261,6 +262,22 @@ TEST(Counts, EqualLayersShareTheirBodies) {
   for (Part part : {Part::F, Part::I, Part::W})
     for (int p = 5; p < step.pieces - 1; ++p)
       EXPECT_EQ(step.find(part, p)->body, step.find(part, p - 2)->body) << name_of(part) << p;
+}
+
+// 96 layers: equal layers give equal bodies, whatever their number.
+TEST(Counts, ManyLayers) {
+  const test::Traced t = traced(
+      make_model({.family = "gpt2", .layers = 96, .width = 1024, .heads = 16, .context = 1024, .vocab = 50304}, 1024),
+      f32, 64);
+  const NamedLayout n = layout_of({.data = 8, .tensor = 8, .sequence = true, .zero = 1}, t.step.graph.dims);
+  Mesh mesh = n.mesh;
+  mesh.insert(mesh.begin(), {"pipe", 16});
+  const Sharded s = shard(t.step, mesh, n.layout, {.storage = n.storage});
+  EXPECT_EQ(s.mesh, n.mesh);
+  EXPECT_EQ(s.collectives.size(), 96 * 8 + 1 + 1 + 4 + 1u);
+  std::set<const Graph*> bodies;
+  for (const Task& task : split(s.graph).tasks) bodies.insert(task.body.get());
+  EXPECT_LT(bodies.size(), 20u);
 }
 
 TEST(Counts, TextNamesEveryParameterAndCollective) {
