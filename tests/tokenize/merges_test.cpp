@@ -25,7 +25,7 @@ Ids merged_slowly(const Merges& merges, Ids ids) {
 }
 
 TEST(Merges, ShortAndLongWordsFollowTheDefinition) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     Merges merges;
     std::int32_t next = *rc::gen::inRange(1, 4);  // letters
     const std::int32_t letters = next;
@@ -41,7 +41,7 @@ TEST(Merges, ShortAndLongWordsFollowTheDefinition) {
     Ids expected{7, 7};
     for (const auto id : merged_slowly(merges, word)) expected.push_back(id);
     RC_ASSERT(ids == expected);
-  });
+  }));
 }
 
 TEST(Merges, ManyPairsAreFound) {

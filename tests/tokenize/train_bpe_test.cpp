@@ -64,12 +64,12 @@ std::vector<std::pair<std::string, std::string>> slowly(const WordCounts& words,
 }
 
 TEST(TrainBpe, CountsAreKeptRightWhileMerging) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     WordCounts words(" ?[a-z]+");
     words.add(*rc::gen::container<std::string>(60, rc::gen::element('a', 'a', 'b', 'c', ' ')));
     const i64 merges = *rc::gen::inRange(0, 15), least = *rc::gen::inRange(1, 4);
     RC_ASSERT(train_bpe(words, {.vocab = 256 + merges, .least = least}).merges == slowly(words, merges, least));
-  });
+  }));
 }
 
 TEST(TrainBpe, TheSameAsTheLibraryLearns) {  // tests/data/tokenizers/make_trained.py

@@ -103,7 +103,7 @@ TEST(ChromeTrace, SecondTimelineGetsFurtherProcesses) {
 
 // Whatever spans there are: every one becomes a slice, and slices nest on every thread.
 TEST(ChromeTrace, CrossingSpansGoToThreadsOfTheirOwn) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     Timeline t{.actors = 2, .stages = 2};
     const int n = *rc::gen::inRange(0, 40);
     for (int i = 0; i < n; ++i) {
@@ -120,7 +120,7 @@ TEST(ChromeTrace, CrossingSpansGoToThreadsOfTheirOwn) {
       total += slices.size();
     }
     RC_ASSERT(total == std::size_t(n));
-  });
+  }));
 }
 
 TEST(ChromeTrace, LabelsAreEscaped) {

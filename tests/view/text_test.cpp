@@ -97,7 +97,7 @@ TEST(GanttText, ColourChangesNoText) {
 }
 
 TEST(GanttText, NoLineIsLongerThanTheWidth) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     const int p = *rc::gen::inRange(1, 9), m = *rc::gen::inRange(1, 40), width = *rc::gen::inRange(0, 200);
     const Timeline t = *rc::gen::element(sample::one_f_one_b(p, m), sample::zb_h1(p, m), sample::measured(p, m),
                                          sample::looped_bfs(p, m, 2));
@@ -107,7 +107,7 @@ TEST(GanttText, NoLineIsLongerThanTheWidth) {
                         .fold = *rc::gen::arbitrary<bool>()};
     for (const std::string& line : lines_of(without_colour(gantt_text(t, o))))
       RC_ASSERT(columns(line) <= std::size_t(std::max(width, 40)));
-  });
+  }));
 }
 
 TEST(GanttText, EmptyAndBrokenTimelinesAreNoProblem) {
