@@ -45,10 +45,10 @@ Loss my_model(Trace& t) {
 int main(int argc, char** argv) try {
   const std::string file = argc > 1 ? argv[1] : "examples/data/tales.txt";
   const i64 steps = argc > 2 ? std::atoi(argv[2]) : 200;
-  const Corpus corpus = open_corpus({.path = {file}}, kLength);
+  const TrainingRows training(open_corpus({.path = {file}}, kLength), {.length = kLength, .batch = kRows});
   Trainer trainer(compile(my_model, adamw({.lr = 3e-3}), {.microbatches = 2, .clip = 1.0}));
   for (i64 step = 1; step <= steps; ++step) {
-    const Rows rows = training_rows(*corpus.training, {.length = kLength, .batch = kRows}, step);
+    const Rows rows = training.at(step);
     const StepResult r = trainer.step({{"ids", Array::of<std::int32_t>(rows.ids, {kRows, kLength})},
                                        {"targets", Array::of<std::int32_t>(rows.targets, {kRows, kLength})}});
     if (step == 1 || step % 50 == 0) fmt::print("{}\n", r.str());

@@ -71,6 +71,18 @@ void keys_of(ModelConfig& c, Visit&& visit) {
   visit("top_k", c.top_k);
 }
 
+// Besides these, `path` or `mixture`, and `validation`, which is a number or files.
+template <class Visit>
+void keys_of(DataSection& s, Visit&& visit) {
+  visit("format", s.format,
+        Choices<DataFormat>{{"auto", DataFormat::automatic},
+                            {"text", DataFormat::text},
+                            {"nanogpt", DataFormat::nanogpt},
+                            {"llmc", DataFormat::llmc},
+                            {"megatron", DataFormat::megatron}});
+  visit("tokenizer", s.tokenizer);
+}
+
 template <class Visit>
 void keys_of(TrainSection& s, Visit&& visit) {
   visit("steps", s.steps, at_least(1));

@@ -22,16 +22,10 @@ struct Later {
 const std::vector<Later>& later() {
   constexpr std::string_view one_rank = "this version splits a run along 'pipe' only";
   static const std::vector<Later> all{
-      {"data", "tokenizer", "bytes", "this version reads text as bytes"},
-      {"data", "weights", {}, "this version reads its files one after the other"},
-      {"train", "exact", false, one_rank},
-      {"parallel", "data", 1, one_rank},
-      {"parallel", "tensor", 1, one_rank},
-      {"parallel", "expert", 1, one_rank},
-      {"parallel", "context", 1, one_rank},
-      {"parallel", "sequence", false, one_rank},
-      {"parallel", "zero", 0, one_rank},
-      {"parallel", "layout", {}, one_rank},
+      {"train", "exact", false, one_rank},  {"parallel", "data", 1, one_rank},
+      {"parallel", "tensor", 1, one_rank},  {"parallel", "expert", 1, one_rank},
+      {"parallel", "context", 1, one_rank}, {"parallel", "sequence", false, one_rank},
+      {"parallel", "zero", 0, one_rank},    {"parallel", "layout", {}, one_rank},
   };
   return all;
 }
@@ -70,6 +64,8 @@ class Reading {
   FieldReader& reader_;
   bool right_ = true;
 };
+
+constexpr std::size_t kMostParts = 1000;  // of a mixture
 
 // For the order of a file; what has no line comes last.
 int line_of(const Fault& f) {
@@ -178,7 +174,9 @@ class RunReader {
   void read_data() {
     FieldReader section = root_.section("data");
     DataSection& s = run_.data;
-    section.read("path", s.path);
+    keys_of(s, Reading(section));
+    if (section.read("path", s.path) && s.path.empty()) section.fail("path", "names no files");
+    read_mixture(section);
     const Field* validation = section.raw("validation");
     if (validation && (validation->array() || std::holds_alternative<std::string>(validation->value)))
       section.read("validation", s.validation_path);
@@ -194,6 +192,24 @@ class RunReader {
     } catch (const Error& e) {
       fault(section, "export", e);
     }
+  }
+
+  void read_mixture(FieldReader& section) {
+    std::vector<MixturePart>& mixture = run_.data.mixture;
+    for (FieldReader& part : section.sections("mixture")) {
+      MixturePart& p = mixture.emplace_back();
+      part.need("path");
+      if (part.read("path", p.path) && p.path.empty()) part.fail("path", "names no files");
+      part.read("weight", p.weight, Range{.least = 0, .most = 1e12, .open_least = true});
+    }
+    const Field* given = section.raw("mixture");
+    if (!given || !given->array()) return;
+    if (section.has("path"))
+      fault(section, "mixture", "'path' is given too", "give one of them");
+    else if (mixture.empty() || mixture.size() > kMostParts)
+      section.fail_hint("mixture", fmt::format("must have from 1 to {} parts", kMostParts),
+                        "e.g. [{path = \"books.bin\", weight = 0.7}, {path = \"code.bin\", weight = 0.3}]");
+    run_.data.path.clear();
   }
 
   void read_train() {

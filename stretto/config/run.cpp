@@ -17,6 +17,13 @@ Field field_of(const std::vector<T>& v) {
   return Field(Field::Array(v.begin(), v.end()));
 }
 
+Field mixture_field(const std::vector<MixturePart>& mixture) {
+  Field::Array parts;
+  for (const MixturePart& p : mixture)
+    parts.push_back(Field(Field::Table{{"path", field_of(p.path)}, {"weight", Field(p.weight)}}));
+  return Field(std::move(parts));
+}
+
 // Writes the keys of a section into a table.
 struct Writing {
   Field& to;
@@ -42,7 +49,11 @@ std::string resolved_toml(const RunConfig& config) {
   Field& rope = model.set("rope_scaling", Field(Field::Table{}));
   keys_of(c.model.config.rope_scaling, Writing{rope});
   Field& data = root.set("data", Field(Field::Table{}));
-  data.set("path", field_of(c.data.path));
+  if (c.data.mixture.empty())
+    data.set("path", field_of(c.data.path));
+  else
+    data.set("mixture", mixture_field(c.data.mixture));
+  keys_of(c.data, Writing{data});
   data.set("validation", c.data.validation_path.empty() ? Field(c.data.validation) : field_of(c.data.validation_path));
   keys_of(c.train, Writing{root.set("train", Field(Field::Table{}))});
   keys_of(c.optimizer, Writing{root.set("optimizer", Field(Field::Table{}))});
@@ -106,7 +117,13 @@ Compiled compile_run(const RunConfig& c) {
 }
 
 CorpusOptions corpus_of(const RunConfig& c) {
-  return {.path = c.data.path, .validation = c.data.validation, .validation_path = c.data.validation_path};
+  return {.path = c.data.path,
+          .mixture = c.data.mixture,
+          .format = c.data.format,
+          .tokenizer = c.data.tokenizer,
+          .vocab = c.model.config.vocab,
+          .validation = c.data.validation,
+          .validation_path = c.data.validation_path};
 }
 
 }  // namespace stretto

@@ -13,7 +13,7 @@
 
 #include "stretto/compile/compile.h"
 #include "stretto/config/parallel.h"
-#include "stretto/data/sequences.h"
+#include "stretto/data/corpus.h"
 #include "stretto/models/config.h"
 #include "stretto/optim/optimizer.h"
 
@@ -28,8 +28,11 @@ struct ModelSection {
 
 struct DataSection {
   std::vector<std::string> path = {"examples/data/tales.txt"};  // files or globs
-  double validation = 0;                                        // a part of the data, or in the file also:
-  std::vector<std::string> validation_path = {};                // ... files of their own
+  std::vector<MixturePart> mixture = {};                        // instead of `path`
+  DataFormat format = DataFormat::automatic;
+  std::string tokenizer = "bytes";                // of text
+  double validation = 0;                          // a part of the data, or in the file also:
+  std::vector<std::string> validation_path = {};  // ... files of their own
   bool operator==(const DataSection&) const = default;
 };
 

@@ -12,15 +12,15 @@ namespace {
 
 constexpr i64 kLargestBlock = 65536;
 
-// Rounds down, and gives what is left to the weights that lost the most.
+// Rounds down, and gives what is left to the weights that lost the most. One is the least.
 std::vector<i64> apportioned(const std::vector<double>& parts, i64 block) {
   std::vector<i64> shares;
   for (const double p : parts) shares.push_back(std::max<i64>(1, i64(std::floor(p * double(block)))));
   const auto lost = [&](std::size_t k) { return parts[k] * double(block) - double(shares[k]); };
   for (i64 sum = std::accumulate(shares.begin(), shares.end(), i64(0)); sum != block; sum += sum < block ? 1 : -1) {
-    std::size_t best = 0;
-    for (std::size_t k = 1; k < parts.size(); ++k)
-      if (sum < block ? lost(k) > lost(best) : lost(k) < lost(best)) best = k;
+    std::size_t best = std::size_t(std::max_element(shares.begin(), shares.end()) - shares.begin());
+    for (std::size_t k = 0; k < parts.size(); ++k)
+      if (sum < block ? lost(k) > lost(best) : shares[k] > 1 && lost(k) < lost(best)) best = k;
     shares[best] += sum < block ? 1 : -1;
   }
   return shares;
@@ -52,7 +52,8 @@ MixtureOrder::MixtureOrder(const std::vector<Part>& parts, i64 length, u64 seed)
   shares_ = block_shares(weights);
   for (std::size_t k = 0; k < parts.size(); ++k) {
     ends_.push_back((k ? ends_.back() : 0) + shares_[k]);
-    orders_.emplace_back(parts[k].tokens, length, hash_of(seed, "mixture", u64(k)));
+    // Alone, a source is read in its own order.
+    orders_.emplace_back(parts[k].tokens, length, parts.size() == 1 ? seed : hash_of(seed, "mixture", u64(k)));
   }
 }
 

@@ -1,20 +1,9 @@
 #include "stretto/data/sequences.h"
 
 #include <algorithm>
-#include <cmath>
-
-#include "stretto/base/error.h"
-#include "stretto/data/order.h"
 
 namespace stretto {
 namespace {
-
-void need_sequence(const TokenSource& source, std::string_view what, i64 length, std::string_view hint) {
-  if (source.tokens() > length) return;
-  throw Error("data", "{} ({}) has {} tokens, and one sequence with its targets takes {}", what, source.str(),
-              source.tokens(), length + 1)
-      .hint("{}", hint);
-}
 
 // Reads length + 1 tokens: what follows a token is its target.
 void fill(const TokenSource& source, i64 first, i64 row, i64 length, Rows& rows) {
@@ -31,36 +20,28 @@ Rows empty_rows(const RowsOptions& o) {
   return rows;
 }
 
+std::vector<MixtureOrder::Part> parts_of(const Corpus& corpus) {
+  std::vector<MixtureOrder::Part> parts;
+  for (const Corpus::Part& p : corpus.training) parts.push_back({p.source->tokens(), p.weight});
+  return parts;
+}
+
 i64 validation_windows(const TokenSource& source, const RowsOptions& o) { return (source.tokens() - 1) / o.length; }
 
 }  // namespace
 
-Corpus open_corpus(const CorpusOptions& o, i64 length) {
-  Corpus c;
-  const auto whole = open_bytes(find_files(o.path));
-  c.name = whole->str();
-  c.training = whole;
-  if (!o.validation_path.empty()) {
-    c.validation = open_bytes(find_files(o.validation_path));
-  } else if (o.validation > 0) {
-    const i64 held_out = i64(std::llround(double(whole->tokens()) * o.validation));
-    c.training = part_of(whole, 0, whole->tokens() - held_out);
-    c.validation = part_of(whole, whole->tokens() - held_out, held_out);
-  }
-  need_sequence(*c.training, "the training data", length,
-                "more text, a smaller data.validation or a smaller model.context");
-  if (c.validation)
-    need_sequence(*c.validation, "the validation data", length,
-                  "more text, a larger data.validation or a smaller model.context");
-  return c;
+TrainingRows::TrainingRows(const Corpus& corpus, const RowsOptions& o)
+    : options_(o), order_(parts_of(corpus), o.length, o.seed) {
+  for (const Corpus::Part& p : corpus.training) sources_.push_back(p.source);
 }
 
-Rows training_rows(const TokenSource& source, const RowsOptions& o, i64 step) {
-  const Order order(source.tokens(), o.length, o.seed);
-  Rows rows = empty_rows(o);
-  for (i64 row = 0; row < o.batch; ++row)
-    fill(source, order.first_token((step - 1) * o.batch + row), row, o.length, rows);
-  rows.filled = o.batch;
+Rows TrainingRows::at(i64 step) const {
+  Rows rows = empty_rows(options_);
+  for (i64 row = 0; row < options_.batch; ++row) {
+    const MixtureOrder::Place place = order_.place((step - 1) * options_.batch + row);
+    fill(*sources_[place.source], place.first, row, options_.length, rows);
+  }
+  rows.filled = options_.batch;
   return rows;
 }
 

@@ -24,8 +24,9 @@ Error outside(const fs::path& file, i64 position, i64 token, i64 vocab) {
 class TokenFiles : public TokenSource {
  public:
   TokenFiles(const std::vector<fs::path>& paths, const TokenFilesOptions& o) : vocab_(o.vocab) {
-    for (const fs::path& path : paths) {
-      if (path.extension() == ".idx" && paths.size() > 1) continue;  // a glob finds both files of a Megatron set
+    for (fs::path path : paths) {
+      if (path.extension() == ".idx") path.replace_extension(".bin");
+      if (!files_.empty() && files_.back().path() == path) continue;  // a glob finds both files of a Megatron set
       files_.push_back(o.format ? TokenFile(path, *o.format) : TokenFile(path));
       spans_.push_back(files_.back().tokens());
       ends_.push_back(tokens() + spans_.back().size());

@@ -90,6 +90,8 @@ std::vector<std::filesystem::path> find_files(const std::vector<std::string>& na
       if (found.empty())
         throw Error("data", "no file matches '{}' in {}", name, std::filesystem::current_path().string());
       files.insert(files.end(), found.begin(), found.end());
+    } else if (!std::filesystem::exists(status) && std::filesystem::exists(name + ".idx", ignored)) {
+      files.emplace_back(name + ".bin");  // Megatron names a set without the extensions
     } else if (!std::filesystem::exists(status)) {
       throw Error("data", "there is no file '{}'", name)
           .hint("names are relative to the current directory, {}", std::filesystem::current_path().string());

@@ -44,6 +44,10 @@ TokenFile::Any TokenFile::open(const fs::path& path) {
   return NanogptTokens(path);
 }
 
+bool looks_like_tokens(const fs::path& path) {
+  return path.extension() == ".bin" || path.extension() == ".idx" || LlmcTokens::recognises(MappedFile(path).bytes());
+}
+
 TokenFile::TokenFile(const fs::path& path) : path_(path), file_(open(path)) {}
 TokenFile::TokenFile(const fs::path& path, TokenFormat format) : path_(path), file_(open(path, format)) {}
 

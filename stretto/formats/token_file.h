@@ -17,6 +17,8 @@ namespace stretto {
 
 enum class TokenFormat { nanogpt, llmc, megatron };
 
+bool looks_like_tokens(const std::filesystem::path& path);  // and not like text
+
 class TokenFile {
  public:
   explicit TokenFile(const std::filesystem::path& path);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "stretto/base/text.h"
+#include "stretto/data/prefetch.h"
 #include "stretto/formats/atomic_file.h"
 #include "stretto/train/journal.h"
 #include "stretto/train/prepare.h"
@@ -53,6 +54,9 @@ class TrainingRun {
     const StopSignals stop;
     Saving saving(config_, summary_.directory, console_);
     if (summary_.resumed > 0) saving.began_at(summary_.resumed);
+    batches_.emplace(
+        [training = TrainingRows(prepared_.corpus, prepared_.rows)](i64 step) { return training.at(step); },
+        PrefetchOptions{.first = summary_.resumed + 1, .last = config_.train.steps});
     const Clock::time_point start = Clock::now();
     const i64 first = summary_.resumed + 1;
     for (i64 step = first; step <= config_.train.steps && !stop.asked(); ++step) {
@@ -85,8 +89,7 @@ class TrainingRun {
 
   StepRecord train_step(i64 step) {
     const Clock::time_point start = Clock::now();
-    StepRecord record{
-        .result = trainer_->step(batch_of(prepared_, training_rows(*prepared_.corpus.training, prepared_.rows, step)))};
+    StepRecord record{.result = trainer_->step(batch_of(prepared_, batches_->next()))};
     record.seconds = seconds_since(start);
     summary_.steps = step;
     summary_.last_loss = record.result.loss;
@@ -145,6 +148,7 @@ class TrainingRun {
   RunConfig config_;
   Prepared prepared_;  // `compiled` is the trainer's afterwards
   Console console_;
+  std::optional<Prefetch<Rows>> batches_;
   std::optional<Trainer> trainer_;
   std::optional<Journal> journal_;
   RunSummary summary_;

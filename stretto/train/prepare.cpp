@@ -59,11 +59,6 @@ std::string mesh_line(const RunConfig& c, const Prepared& p) {
 Prepared prepare(const RunConfig& c) {
   Prepared p;
   p.corpus = open_corpus(corpus_of(c), c.model.config.context);
-  for (const auto& source : {p.corpus.training, p.corpus.validation})
-    if (source && source->vocab() > c.model.config.vocab)
-      throw Error("data", "{} has ids up to {}, and the model's vocabulary is {}", source->str(), source->vocab() - 1,
-                  c.model.config.vocab)
-          .hint("use model.vocab = {} or more", source->vocab());
   p.rows = {.length = c.model.config.context, .batch = c.train.batch, .seed = u64(c.train.seed)};
   p.compiled = compile_run(c);
   p.prediction = predict(*p.compiled.program, predict_options(c));
@@ -86,7 +81,7 @@ std::vector<std::string> about(const RunConfig& c, const Prepared& p) {
   std::vector<std::string> lines;
   lines.push_back(
       fmt::format("model    {}: {} parameters", c.model.config.str(), human_count(double(p.compiled.parameters()))));
-  lines.push_back(fmt::format("data     {}; {} tokens to train on", p.corpus.name, p.corpus.training->tokens()));
+  lines.push_back(fmt::format("data     {}; {} tokens to train on", p.corpus.name, p.corpus.training_tokens()));
   if (p.corpus.validation) lines.back() += fmt::format(", {} to validate on", p.corpus.validation->tokens());
   lines.push_back(fmt::format("step     {} of {} tokens in {}, {}", plural(c.train.batch, "sequence"), p.rows.length,
                               plural(c.train.microbatches, "microbatch", "es"), name_of(c.train.dtype)));

@@ -8,6 +8,7 @@
 
 #include "stretto/compile/predict.h"
 #include "stretto/config/run.h"
+#include "stretto/data/sequences.h"
 #include "stretto/train/trainer.h"
 
 namespace stretto {

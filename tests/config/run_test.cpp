@@ -165,6 +165,8 @@ TEST(Run, ResolvedConfigGivesTheSameRun) {
        {"", "[model]\npreset = \"llama-1b\"", "[optimizer]\nname = \"sgd\"\nmomentum = 0.9\nlr = 0.1",
         "[optimizer]\nname = \"lion\"\nschedule = \"wsd\"\nlr = 1e-7", "[optimizer]\nschedule = \"constant\"",
         "[data]\nvalidation = [\"a b.txt\", \"c\\\"d\"]\npath = \"x\"", "[data]\nvalidation = 0.1",
+        "[data]\nformat = \"megatron\"\ntokenizer = \"a/tokenizer.json\"\n[[data.mixture]]\npath = [\"a\", \"b*\"]\n"
+        "weight = 0.1\n[[data.mixture]]\npath = \"c\"",
         "[train]\ndtype = \"f64\"\nclip = 0.30000000000000004\nnonfinite = \"continue\"",
         "[train]\nmicrobatches = 4\n[parallel]\npipe = 2\nschedule = \"zb-v\"\nstages = [1, 2, 3, 4]\nrecompute = "
         "\"full\"\nlink = {latency = 1e-5}\nmachine = {bandwidth = 3e9}\ntimeout = 0.5\n[log]\ntimeline = 3",
@@ -223,9 +225,21 @@ TEST(RunMistakes, AreNamed) {
        "[run.toml:2] key 'data.validation' is 1.5 but must be below 1; hint: give the part of the data, e.g. 0.05, or "
        "a file"},
       {"[data]\nvalidation = -0.1", "[run.toml:2] key 'data.validation' is -0.1 but must be a number of at least 0"},
-      {"[data]\ntokenizer = \"gpt2\"",
-       "[run.toml:2] key 'data.tokenizer' is \"gpt2\" but this version reads text as bytes; hint: leave it out or "
-       "write \"bytes\""},
+      {"[data]\ntokenizer = 3", "[run.toml:2] key 'data.tokenizer' is 3 but must be a string"},
+      {"[data]\npath = []", "[run.toml:2] key 'data.path' is [] but names no files"},
+      {"[data]\nformat = \"nanogtp\"",
+       "[run.toml:2] key 'data.format' is \"nanogtp\" but must be one of auto, text, nanogpt, llmc, megatron; hint: "
+       "did "
+       "you mean \"nanogpt\"?"},
+      {"[data]\nmixture = \"a.bin\"", "[run.toml:2] key 'data.mixture' is \"a.bin\" but must be a list of tables"},
+      {"[data]\nmixture = []", "[run.toml:2] key 'data.mixture' is [] but must have from 1 to 1000 parts; hint: e.g. "},
+      {"[data]\nmixture = [{weight = 2}]", "[run.toml:2] key 'data.mixture[0].path' is missing"},
+      {"[data]\nmixture = [{path = \"a\"}, {path = \"b\", weight = 0}]",
+       "[run.toml:2] key 'data.mixture[1].weight' is 0 but must be a number above 0"},
+      {"[data]\nmixture = [{path = \"a\", wieght = 2}]",
+       "[run.toml:2] key 'data.mixture[0].wieght' is unknown; hint: did you mean 'data.mixture[0].weight'?"},
+      {"[data]\npath = \"a\"\nmixture = [{path = \"b\"}]",
+       "[run.toml:3] key 'data.mixture': 'path' is given too; hint: give one of them"},
       {"[train]\nsteps = 0", "[run.toml:2] key 'train.steps' is 0 but must be a whole number of at least 1"},
       {"[train]\nbatch = 10\nmicrobatches = 4",
        "[run.toml:3] key 'train.microbatches': 10 sequences per step cannot be cut into 4 equal microbatches; hint: "

@@ -10,7 +10,7 @@ namespace stretto {
 namespace {
 
 TEST(Order, PermutedIsAPermutation) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     const i64 n = *rc::gen::inRange<i64>(1, 3000);
     const u64 stream = *rc::gen::arbitrary<u64>();
     const PhiloxKey key = philox_key(*rc::gen::arbitrary<u64>(), "test");
@@ -20,11 +20,11 @@ TEST(Order, PermutedIsAPermutation) {
       RC_ASSERT(p >= 0 && p < n && !seen[std::size_t(p)]);
       seen[std::size_t(p)] = true;
     }
-  });
+  }));
 }
 
 TEST(Order, EverySequenceLiesInsideAndAnEpochVisitsEveryWindowOnce) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     const i64 length = *rc::gen::inRange<i64>(1, 64);
     const i64 tokens = length + *rc::gen::inRange<i64>(1, 4000);
     const Order order(tokens, length, *rc::gen::arbitrary<u64>());
@@ -38,7 +38,7 @@ TEST(Order, EverySequenceLiesInsideAndAnEpochVisitsEveryWindowOnce) {
       std::sort(firsts.begin(), firsts.end());
       for (std::size_t i = 1; i < firsts.size(); ++i) RC_ASSERT(firsts[i] - firsts[i - 1] == length);
     }
-  });
+  }));
 }
 
 TEST(Order, AnEpochLeavesOutLessThanTwoWindows) {

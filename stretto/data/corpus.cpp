@@ -1,0 +1,124 @@
+#include "stretto/data/corpus.h"
+
+#include <cmath>
+#include <optional>
+
+#include "stretto/base/error.h"
+#include "stretto/base/text.h"
+
+namespace stretto {
+namespace {
+
+namespace fs = std::filesystem;
+using SourcePtr = std::shared_ptr<const TokenSource>;
+
+// Files of one kind are opened together.
+enum class Kind { bytes, text, tokens };
+
+class Opener {
+ public:
+  explicit Opener(const CorpusOptions& o) : options_(o) {}
+
+  SourcePtr open(const std::vector<std::string>& names) {
+    const std::vector<fs::path> files = find_files(names);
+    std::vector<SourcePtr> sources;
+    for (std::size_t begin = 0, end = 0; begin < files.size(); begin = end) {
+      const Kind kind = kind_of(files[begin]);
+      while (end < files.size() && kind_of(files[end]) == kind) ++end;
+      sources.push_back(open_kind(kind, {files.begin() + std::ptrdiff_t(begin), files.begin() + std::ptrdiff_t(end)}));
+    }
+    SourcePtr all = sources.size() == 1 ? sources[0] : joined(std::move(sources));
+    if (options_.vocab > 0 && all->vocab() > options_.vocab)
+      throw Error("data", "{} has ids up to {}, and the model's vocabulary is {}", all->str(), all->vocab() - 1,
+                  options_.vocab)
+          .hint("use model.vocab = {} or more", all->vocab());
+    return all;
+  }
+
+ private:
+  Kind kind_of(const fs::path& file) const {
+    const bool tokens =
+        options_.format == DataFormat::automatic ? looks_like_tokens(file) : options_.format != DataFormat::text;
+    if (tokens) return Kind::tokens;
+    return options_.tokenizer == "bytes" && file.extension() != ".jsonl" ? Kind::bytes : Kind::text;
+  }
+
+  SourcePtr open_kind(Kind kind, const std::vector<fs::path>& files) {
+    if (kind == Kind::bytes) return open_bytes(files);
+    if (kind == Kind::tokens) return open_token_files(files, {.format = token_format(), .vocab = options_.vocab});
+    if (!tokenizer_) tokenizer_ = read_tokenizer(options_.tokenizer);
+    return open_text(files, *tokenizer_);
+  }
+
+  std::optional<TokenFormat> token_format() const {
+    switch (options_.format) {
+      case DataFormat::nanogpt:
+        return TokenFormat::nanogpt;
+      case DataFormat::llmc:
+        return TokenFormat::llmc;
+      case DataFormat::megatron:
+        return TokenFormat::megatron;
+      case DataFormat::automatic:
+      case DataFormat::text:
+        break;
+    }
+    return std::nullopt;
+  }
+
+  const CorpusOptions& options_;
+  std::optional<Tokenizer> tokenizer_;
+};
+
+void need_sequence(const TokenSource& source, std::string_view what, i64 length, std::string_view hint) {
+  if (source.tokens() > length) return;
+  throw Error("data", "{} ({}) has {} tokens, and one sequence with its targets takes {}", what, source.str(),
+              source.tokens(), length + 1)
+      .hint("{}", hint);
+}
+
+std::string name_of(const std::vector<Corpus::Part>& parts) {
+  if (parts.size() == 1) return parts[0].source->str();
+  double total = 0;
+  for (const Corpus::Part& p : parts) total += p.weight;
+  std::vector<std::string> names;
+  for (const Corpus::Part& p : parts)
+    names.push_back(fmt::format("{:.3g}% {}", 100 * p.weight / total, p.source->str()));
+  return join(names, "; ");
+}
+
+}  // namespace
+
+i64 Corpus::training_tokens() const {
+  i64 tokens = 0;
+  for (const Part& p : training) tokens += p.source->tokens();
+  return tokens;
+}
+
+Corpus open_corpus(const CorpusOptions& o, i64 length) {
+  Corpus c;
+  Opener opener(o);
+  if (o.mixture.empty()) c.training.push_back({opener.open(o.path), 1});
+  for (const MixturePart& p : o.mixture) c.training.push_back({opener.open(p.path), p.weight});
+  c.name = name_of(c.training);
+  if (!o.validation_path.empty()) {
+    c.validation = opener.open(o.validation_path);
+  } else if (o.validation > 0) {
+    std::vector<SourcePtr> held_out;
+    for (Corpus::Part& p : c.training) {
+      const SourcePtr whole = p.source;
+      const i64 tokens = i64(std::llround(double(whole->tokens()) * o.validation));
+      p.source = part_of(whole, 0, whole->tokens() - tokens);
+      held_out.push_back(part_of(whole, whole->tokens() - tokens, tokens));
+    }
+    c.validation = held_out.size() == 1 ? held_out[0] : joined(std::move(held_out));
+  }
+  for (const Corpus::Part& p : c.training)
+    need_sequence(*p.source, "the training data", length,
+                  "more text, a smaller data.validation or a smaller model.context");
+  if (c.validation)
+    need_sequence(*c.validation, "the validation data", length,
+                  "more text, a larger data.validation or a smaller model.context");
+  return c;
+}
+
+}  // namespace stretto
