@@ -280,6 +280,9 @@ class RunReader {
       log.fail_hint("timeline", "must be the number of a step, \"last\", or 0 for none", "");
     else if (!off && log.read("timeline", step, at_least(0)))
       run_.log.timeline = step;
+    if (step > run_.train.steps)
+      fault(log, "timeline", fmt::format("step {} is never done: train.steps is {}", step, run_.train.steps),
+            "\"last\" is the last one, whichever it is");
   }
 
   void note_origins() {

@@ -38,12 +38,10 @@ void add_spans(const Program& p, int actor, const std::vector<RunRecord>& record
   for (const RunRecord& r : records) {
     const Run& run = std::get<Run>(mine.code[r.instruction]);
     Span span{.actor = actor, .start = r.start - from, .end = r.end - from, .waited = waited_str(p, r)};
-    if (run.action == ~0u) {
-      span.lane = Lane::other;
+    if (run.action == ~0u)
       span.label = label_of(p.step->tasks[run.task].part);
-    } else {
+    else
       span.action = p.schedule.rows[std::size_t(actor)][run.action];
-    }
     const bool same =
         !first && run.action == action && r.waited <= 0 && (run.action != ~0u || out.spans.back().label == span.label);
     if (same)

@@ -31,7 +31,7 @@ struct Timeline {
 
   double makespan() const;         // first start to last end, over all actors
   double span() const;             // the longest single actor's first start to last end
-  double busy(int actor) const;    // time in compute spans
+  double busy(int actor) const;    // time in compute spans, with an action or without
   double bubble(int actor) const;  // 1 - busy / makespan
   double bubble() const;           // the same over all actors
   double peak(int actor) const;    // of the memory curve

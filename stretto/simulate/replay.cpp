@@ -89,6 +89,12 @@ Prediction replay(const Schedule& s, const Timeline& measured, const SimulateOpt
   SimulateOptions o = options;
   o.stages = measured_costs(s, measured);
   o.as_run = true;
+  for (std::size_t i = 0; i < std::min(o.stages.size(), options.stages.size()); ++i) {
+    o.stages[i].activation_bytes = options.stages[i].activation_bytes;
+    o.stages[i].kept_bytes = options.stages[i].kept_bytes;
+    o.stages[i].weight_bytes = options.stages[i].weight_bytes;
+    o.stages[i].message_bytes = options.stages[i].message_bytes;
+  }
   Prediction p = simulate(s, o);
   const std::vector<Edges> edges = edges_of(measured);
   double before = 0;

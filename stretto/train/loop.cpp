@@ -13,6 +13,7 @@
 #include "stretto/train/saving.h"
 #include "stretto/train/snapshot.h"
 #include "stretto/train/stop.h"
+#include "stretto/train/timeline_files.h"
 #include "stretto/train/trainer.h"
 
 namespace stretto {
@@ -26,7 +27,7 @@ constexpr i64 kMostSaid = 5;  // steps that are not finite, on the console
 class TrainingRun {
  public:
   TrainingRun(RunConfig config, std::FILE* out, Verbosity verbosity, const std::optional<std::string>& resume)
-      : config_(std::move(config)), console_(out, verbosity) {
+      : config_(std::move(config)), out_(out), console_(out, verbosity) {
     std::optional<Resumed> from;
     if (resume) from = find_checkpoint(config_, *resume);
     prepared_ = prepare(config_);
@@ -89,8 +90,11 @@ class TrainingRun {
 
   StepRecord train_step(i64 step) {
     const Clock::time_point start = Clock::now();
-    StepRecord record{.result = trainer_->step(batch_of(prepared_, batches_->next()))};
+    const bool drawn = step == (config_.log.timeline < 0 ? config_.train.steps : config_.log.timeline);
+    Timeline timeline;
+    StepRecord record{.result = trainer_->step(batch_of(prepared_, batches_->next()), drawn ? &timeline : nullptr)};
     record.seconds = seconds_since(start);
+    if (drawn) drawn_ = measured_step(*trainer_->compiled().program, std::move(timeline), step, config_.parallel.link);
     summary_.steps = step;
     summary_.last_loss = record.result.loss;
     if (step == summary_.resumed + 1) summary_.first_loss = record.result.loss;
@@ -133,6 +137,13 @@ class TrainingRun {
     console_.close();
     summary_.stopped = stopped && summary_.steps < config_.train.steps;
     summary_.parameters = trainer_->parameters_hash();
+    if (drawn_) {
+      write_timeline(summary_.directory, *drawn_);
+      std::string text = timeline_text(*drawn_, options_for(out_));
+      text.pop_back();
+      console_.say("\n" + text);
+      console_.say(fmt::format("timeline {}\n", (summary_.directory / "timeline.html").string()));
+    }
     if (summary_.nonfinite > 0)
       console_.say(fmt::format("{} of {} steps had a loss or gradient norm that is not finite", summary_.nonfinite,
                                summary_.steps));
@@ -147,10 +158,12 @@ class TrainingRun {
 
   RunConfig config_;
   Prepared prepared_;  // `compiled` is the trainer's afterwards
+  std::FILE* out_;
   Console console_;
   std::optional<Prefetch<Rows>> batches_;
   std::optional<Trainer> trainer_;
   std::optional<Journal> journal_;
+  std::optional<MeasuredStep> drawn_;
   RunSummary summary_;
 };
 

@@ -13,7 +13,7 @@
 namespace stretto {
 
 struct RunSummary {
-  std::filesystem::path directory;  // config.toml, metrics.jsonl, TensorBoard events
+  std::filesystem::path directory;  // config.toml, metrics.jsonl, TensorBoard events; timeline.* of a measured step
   i64 steps = 0;                    // done, those before a resumption included
   i64 resumed = 0;                  // done before it
   bool stopped = false;             // by a signal, before the last step

@@ -10,7 +10,13 @@ namespace {
 
 struct Sum {
   int count = 0;
-  double total = 0;
+  double total = 0, least = 0, most = 0;
+  void add(double length) {
+    least = count ? std::min(least, length) : length;
+    most = std::max(most, length);
+    total += length;
+    ++count;
+  }
 };
 
 // Order of the enum, phases before lanes.
@@ -23,15 +29,14 @@ Kinds kinds_of(const Scene& s) {
       const bool phase = b.span->action && track.lane == Lane::compute;
       const Lane lane = track.lane == Lane::compute ? Lane::other : track.lane;
       Sum& sum = kinds[phase ? std::pair(0, int(b.span->action->phase)) : std::pair(1, int(lane))];
-      ++sum.count;
-      sum.total += b.end - b.start;
+      sum.add(b.end - b.start);
     }
   return kinds;
 }
 
 Sum idle(const Timeline& t) {
   Sum sum;
-  for (int a = 0; a < t.actors; ++a) ++sum.count, sum.total += std::max(0.0, t.makespan() - t.busy(a));
+  for (int a = 0; a < t.actors; ++a) sum.add(std::max(0.0, t.makespan() - t.busy(a)));
   return sum;
 }
 
@@ -51,7 +56,7 @@ std::vector<KindDifference> compare(const Timeline& first, const Timeline& other
     const std::string kind = key.first == 0   ? std::string(1, letter(Phase(key.second)))
                              : key.first == 1 ? std::string(name_of(Lane(key.second)))
                                               : "idle";
-    out.push_back({kind, x.count, y.count, x.total, y.total});
+    out.push_back({kind, x.count, y.count, x.total, y.total, y.least, y.most});
   }
   return out;
 }

@@ -128,16 +128,21 @@ std::string summary_table(std::span<const Timeline> timelines, Clock clock) {
 std::string difference_table(const Timeline& a, const Timeline& b, std::size_t index, Clock clock) {
   std::string out = fmt::format(
       "<table><caption>{0} against {1}, per kind</caption><tr><th></th><th>count</th><th>mean in {1}</th>"
-      "<th>mean in {0}</th><th>difference</th><th>total in {1}</th><th>total in {0}</th></tr>\n",
+      "<th>mean in {0}</th><th>difference</th><th>shortest</th><th>longest</th><th>total in {1}</th>"
+      "<th>total in {0}</th></tr>\n",
       escape_xml(title_of(b, index)), escape_xml(title_of(a, 0)));
   for (const KindDifference& d : compare(a, b)) {
     const std::string counts =
         d.count == d.other_count ? fmt::format("{}", d.count) : fmt::format("{} / {}", d.count, d.other_count);
-    out += fmt::format("<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-                       escape_xml(d.kind), counts, d.count ? time_text(d.mean(), clock) : "",
-                       d.other_count ? time_text(d.other_mean(), clock) : "",
-                       d.count && d.other_count && d.total > 0 ? fmt::format("{:+.1f}%", d.percent()) : "",
-                       d.count ? time_text(d.total, clock) : "", d.other_count ? time_text(d.other_total, clock) : "");
+    const std::string least = d.other_count ? time_text(d.other_least, clock) : "";
+    const std::string most = d.other_count ? time_text(d.other_most, clock) : "";
+    out += fmt::format(
+        "<tr><th>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
+        "<td>{}</td></tr>\n",
+        escape_xml(d.kind), counts, d.count ? time_text(d.mean(), clock) : "",
+        d.other_count ? time_text(d.other_mean(), clock) : "",
+        d.count && d.other_count && d.total > 0 ? fmt::format("{:+.1f}%", d.percent()) : "", least, most,
+        d.count ? time_text(d.total, clock) : "", d.other_count ? time_text(d.other_total, clock) : "");
   }
   return out + "</table>\n";
 }

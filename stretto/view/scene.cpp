@@ -49,16 +49,25 @@ Scene scene(const Timeline& t) {
   s.timeline = &t;
   double first = std::numeric_limits<double>::infinity(), last = -first, shortest = first;
   const int actors = std::max(t.actors, 0);
+  std::vector<double> lengths;                              // of the actions
   std::vector<std::set<std::pair<int, int>>> held(actors);  // (pipe, stage) per actor: a chunk is its rank there
   for (const Span& span : t.spans) {
     if (!drawable(span, actors)) continue;
     first = std::min(first, span.start);
     last = std::max(last, span.end);
-    if (span.lane == Lane::compute && span.end > span.start) shortest = std::min(shortest, span.end - span.start);
+    if (span.lane == Lane::compute && span.action && span.end > span.start) {
+      shortest = std::min(shortest, span.end - span.start);
+      lengths.push_back(span.end - span.start);
+    }
     if (span.action) held[span.actor].emplace(span.action->pipe, span.action->stage);
   }
   if (last >= first) s.origin = first, s.length = last - first;
-  if (std::isfinite(shortest)) s.shortest = shortest;
+  if (!lengths.empty()) {
+    // A measured action may fall apart into spans of any length: those must not decide how wide a picture is.
+    const auto middle = lengths.begin() + std::ptrdiff_t(lengths.size() / 2);
+    std::nth_element(lengths.begin(), middle, lengths.end());
+    s.shortest = std::max(shortest, *middle / 16);
+  }
 
   std::vector<std::map<std::pair<int, int>, int>> chunk(actors);
   for (int a = 0; a < actors; ++a) {
@@ -137,7 +146,7 @@ std::string_view name_of(Lane l) {
     case Lane::collective:
       return "collectives";
     case Lane::other:
-      return "other";
+      return "other work";
   }
   return "";
 }

@@ -29,7 +29,7 @@ struct Track {
 struct Scene {
   const Timeline* timeline = nullptr;
   double origin = 0, length = 0;  // first start, first start to last end
-  double shortest = 0;            // of the compute bars; 0 when there is none
+  double shortest = 0;            // of the actions, but not below 1/16 of the usual; 0 when there is none
   int chunks = 1;                 // the most that one actor has
   std::vector<Track> tracks;      // by actor, then lane; every actor has a compute track
 };

@@ -118,11 +118,11 @@ Scale scale_for(const Scene& scene, int columns, bool fold) {
   bool regular = scene.shortest > 0;  // all bars are multiples of the shortest
   for (const Track& t : scene.tracks)
     for (const Bar& b : t.bars) {
-      if (t.lane != Lane::compute) continue;
+      if (t.lane != Lane::compute || !b.span->action) continue;
       lengths.push_back(b.end - b.start);
       const double times = regular ? lengths.back() / scene.shortest : 0;
       regular = regular && std::abs(times - std::round(times)) < 1e-6;
-      if (b.span->action) widest = std::max(widest, caption(*b.span).size() + 1);
+      widest = std::max(widest, caption(*b.span).size() + 1);
     }
   Scale s{.columns = columns, .panel = scene.length};
   if (!(scene.length > 0) || lengths.empty()) return s;
@@ -288,7 +288,10 @@ std::string legend(const Timeline& t, int chunks, const TextOptions& o) {
     for (int c = 0; c < std::min(chunks, 4); ++c)
       add("  ", chunk_name(one, c), colour(phases_of(one).front(), c, chunks));
   for (const Lane l : lanes_of(one)) {
-    if (o.lanes) add(l == Lane::message ? ">" : l == Lane::collective ? "=" : "*", name_of(l), colour(l));
+    const bool drawn = o.lanes || (l == Lane::other && std::any_of(t.spans.begin(), t.spans.end(), [](const Span& s) {
+                                     return s.lane == Lane::compute && !s.action;
+                                   }));
+    if (drawn) add(l == Lane::message ? ">" : l == Lane::collective ? "=" : "*", name_of(l), colour(l));
   }
   return out;
 }

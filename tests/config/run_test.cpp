@@ -306,6 +306,9 @@ TEST(RunMistakes, AreNamed) {
        "[run.toml:2] key 'train.nonfinite' is \"ignore\" but must be one of stop, skip, continue"},
       {"[log]\ntimeline = \"first\"",
        "[run.toml:2] key 'log.timeline' is \"first\" but must be the number of a step, \"last\", or 0 for none"},
+      {"[log]\ntimeline = 301",
+       "[run.toml:2] key 'log.timeline': step 301 is never done: train.steps is 300; hint: \"last\" is the last one, "
+       "whichever it is"},
       {"[log]\ntimeline = -3", "[run.toml:2] key 'log.timeline' is -3 but must be a whole number of at least 0"},
       {"[parallel]\nlayout = {batch = \"data\"}", "[run.toml:2] key 'parallel.layout' is "},
       {"[parallel]\npip = 2", "[run.toml:2] key 'parallel.pip' is unknown; hint: did you mean 'parallel.pipe'?"},

@@ -134,9 +134,10 @@ TEST(Timeline, OfAMeasuredStepHoldsEveryActionOnce) {
     const Schedule& s = t.compiled().program->schedule;
     for (int a = 0; a < 2; ++a) {
       std::set<std::string> seen;
-      double last = 0;
+      double last = 0, worked = 0;
       for (const Span& x : line.spans) {
         if (x.actor != a) continue;
+        worked += x.end - x.start;
         EXPECT_LE(x.start, x.end);
         EXPECT_GE(x.start, last);
         last = x.end;
@@ -147,6 +148,7 @@ TEST(Timeline, OfAMeasuredStepHoldsEveryActionOnce) {
         if (action.phase == Phase::I) continue;
         EXPECT_TRUE(seen.contains(cell(action, s.stages))) << name << ' ' << cell(action, s.stages);
       }
+      EXPECT_NEAR(line.busy(a), worked, 1e-9);  // norm and update are work too
       EXPECT_GE(line.peak(a), 0.5);
       EXPECT_NEAR(line.memory[std::size_t(a)].back().second, 0, 1e-9);
     }

@@ -207,6 +207,42 @@ TEST_F(Loop, APipelineTrainsTheSameModel) {
               HasSubstr("note     1 microbatch for 4 actors leaves them idle"));
 }
 
+TEST_F(Loop, DrawsTheStepItWasAskedFor) {
+  const std::vector<std::string> pipe{"--train.microbatches=4", "--parallel.pipe=2", "--parallel.schedule=zb-h1"};
+  auto with = pipe;
+  with.push_back("--log.timeline=2");
+  const Ran r = run(with), last = run({"--log.timeline=last"}), none = run(pipe);
+  EXPECT_THAT(r.out, AllOf(HasSubstr("step 2 of zb-h1, measured: makespan "), HasSubstr("\nactor 1  "),
+                           HasSubstr("with every action taking its mean time: makespan "),
+                           HasSubstr("timeline " + (r.summary.directory / "timeline.html").string())));
+  EXPECT_THAT(last.out, AllOf(HasSubstr("step 6 of "), HasSubstr("\nactor 0  ")));
+  EXPECT_THAT(none.out, Not(HasSubstr("actor 1  ")));
+  EXPECT_FALSE(std::filesystem::exists(none.summary.directory / "timeline.html"));
+  EXPECT_EQ(r.summary.parameters, none.summary.parameters);
+
+  const std::string page = test::text_of(r.summary.directory / "timeline.html");
+  EXPECT_THAT(page, AllOf(HasSubstr("measured against simulated from mean times"), HasSubstr("Step 2 of zb-h1")));
+  EXPECT_THAT(test::text_of(r.summary.directory / "timeline.svg"), HasSubstr("zb-h1, step 2 as measured"));
+  const Field trace = read_json(test::text_of(r.summary.directory / "timeline.json"), "timeline.json");
+  const Field* events = trace.find("traceEvents");
+  ASSERT_TRUE(events && events->array());
+  int actions = 0;
+  for (const Field& e : *events->array()) {
+    const Field* phase = e.find("ph");
+    if (phase && phase->str() == "\"X\"") ++actions;
+  }
+  EXPECT_GE(actions, 2 * 4 * 3);  // F, I and W of both actors' microbatches, and what comes before and after
+}
+
+TEST_F(Loop, QuietPrintsNoChart) {
+  std::FILE* out = std::fopen((folder_ / "quiet").c_str(), "w");
+  train(config({"--log.timeline=last", "--log.dir=" + (folder_ / "q").string()}), out, Verbosity::quiet);
+  std::fclose(out);
+  const std::string text = test::text_of(folder_ / "quiet");
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "q" / "timeline.html"));
+}
+
 TEST_F(Loop, LeavesTensorBoardEvents) {
   const Ran r = run({"--data.validation=0.1"});
   int files = 0;

@@ -50,7 +50,7 @@ TEST(ChromeTrace, OneProcessPerActorOneThreadPerLane) {
   EXPECT_EQ(names.at(0), "compute");
   EXPECT_EQ(names.at(1), "messages");
   EXPECT_EQ(names.at(2), "collectives");
-  EXPECT_EQ(names.at(3), "other");
+  EXPECT_EQ(names.at(3), "other work");
   for (const auto& [thread, slices] : slices_of(trace)) EXPECT_TRUE(nests(slices));
 }
 

@@ -30,6 +30,8 @@ TEST(Compare, MeasuredAgainstPredicted) {
   ASSERT_EQ(rows.size(), 4u);  // F B collectives idle
   EXPECT_DOUBLE_EQ(rows[0].percent(), 25);
   EXPECT_DOUBLE_EQ(rows[1].percent(), 0);
+  EXPECT_LE(rows[0].other_least, rows[0].other_mean());
+  EXPECT_GE(rows[0].other_most, rows[0].other_mean());
   EXPECT_EQ(rows[2].kind, "collectives");
   EXPECT_EQ(rows[2].count, 0);
   EXPECT_DOUBLE_EQ(rows[2].other_mean(), 2);

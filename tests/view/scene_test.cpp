@@ -15,10 +15,11 @@ Span span(int actor, double start, double end, Lane lane = Lane::compute) {
 
 TEST(Scene, StartsAtZeroAndHasATrackPerActorAndLane) {
   Timeline t{.actors = 3, .stages = 3, .spans = {span(0, 5, 6), span(2, 7, 9), span(2, 9, 10, Lane::message)}};
+  t.spans[1].action = Action{.phase = Phase::F};
   const Scene s = scene(t);
   EXPECT_EQ(s.origin, 5);
   EXPECT_EQ(s.length, 5);
-  EXPECT_EQ(s.shortest, 1);
+  EXPECT_EQ(s.shortest, 2);  // of the actions
   ASSERT_EQ(s.tracks.size(), 4u);  // compute of three actors, messages of one
   EXPECT_TRUE(s.tracks[1].bars.empty());
   EXPECT_EQ(s.tracks[2].bars.at(0).start, 2);
