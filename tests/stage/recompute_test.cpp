@@ -87,7 +87,7 @@ TEST(Recompute, SelectiveKeepsNoScoresOfAllPositionsForAllPositions) {
     for (const CrossValue* v : kept(c)) {
       bool seq = false, seq_k = false;
       for (DimId d : v->type.dims) {
-        seq |= c.program->step->dims[d.value].name == "seq";
+        seq |= c.program->step->dims[d.value].name == "seq_q";
         seq_k |= c.program->step->dims[d.value].name == "seq_k";
       }
       n += seq && seq_k;
