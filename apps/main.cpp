@@ -1,7 +1,10 @@
 // The command line: parses, calls the library, prints. Exit codes: 0 success, 1 the input is wrong, 2 wrong usage,
 // 3 failed while running.
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <iostream>
+#include <system_error>
 
 #include "commands.h"
 #include "stretto/base/error.h"
@@ -21,6 +24,20 @@ void refuse_unknown_command(const CLI::App& app, const std::string& name) {
       .as(Error::Kind::usage);
 }
 
+int output_failed(int error) {
+  std::fprintf(stderr, "[output] standard output cannot be written: %s; hint: is the disk full?\n",
+               std::generic_category().message(error).c_str());
+  return int(Error::Kind::run);
+}
+
+// A result that was printed and lost is a failure too.
+int finished(int code) {
+  errno = 0;
+  std::cout.flush();
+  const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) || !std::cout;
+  return lost && code == 0 ? output_failed(errno ? errno : EIO) : code;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -34,9 +51,9 @@ int main(int argc, char** argv) {
   try {
     if (argc > 1) refuse_unknown_command(app, argv[1]);
     app.parse(argc, argv);
-    return 0;
+    return finished(0);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : int(Error::Kind::usage);
+    return app.exit(e) == 0 ? finished(0) : int(Error::Kind::usage);
   } catch (const Error& e) {
     std::fflush(stdout);
     std::fprintf(stderr, "%s\n", e.what());
@@ -45,6 +62,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "[memory] out of memory; hint: a smaller batch, more microbatches or recompute need less\n");
     return int(Error::Kind::run);
   } catch (const std::exception& e) {
+    if (std::ferror(stdout)) return output_failed(errno);  // thrown by fmt::print
     std::fprintf(stderr, "[internal] %s; hint: this is a bug in Stretto, please report it\n", e.what());
     return int(Error::Kind::run);
   }

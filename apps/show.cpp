@@ -11,6 +11,7 @@
 #include "schedule_options.h"
 #include "stretto/base/error.h"
 #include "stretto/base/text.h"
+#include "stretto/compile/stages.h"
 #include "stretto/formats/atomic_file.h"
 #include "stretto/schedule/csv.h"
 #include "stretto/train/prepare.h"
@@ -69,7 +70,7 @@ struct Station {
 const std::vector<Station>& stations() {
   static const std::vector<Station> all{
       {"graph", [](const Compiled& c) { return c.graph.str(); }},
-      {"stages", [](const Compiled& c) { return c.program->step->str(); }},
+      {"stages", stages_str},
       {"program", [](const Compiled& c) { return c.program->str(); }},
       {"memory", [](const Compiled& c) { return c.program->memory_str(); }},
   };

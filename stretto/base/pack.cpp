@@ -11,38 +11,83 @@ namespace {
 
 std::size_t rounded(std::size_t bytes, std::size_t align) { return (bytes + align - 1) / align * align; }
 
-// Places buffers one after the other, each at the lowest offset that is free during its whole life. Placed buffers are
-// kept sorted by offset.
-struct Placer {
-  std::span<const Lifetime> all;
-  std::size_t align;
-  std::vector<std::uint32_t> placed = {};
-  Packing packing = {};
+// Places buffers one after the other, each at the lowest offset that is free during its whole life.
+class Placer {
+ public:
+  Placer(std::span<const Lifetime> lifetimes, std::size_t alignment) : all(lifetimes), align(alignment) {
+    find_neighbours();
+  }
+  const std::span<const Lifetime> all;
+  const std::size_t align;
+  Packing packing;
+  std::size_t work = 0;  // of placing all, in comparisons, about
 
   void reset() {
-    placed.clear();
+    placed_.clear();
+    is_placed_.assign(all.size(), 0);
     packing.offsets.assign(all.size(), 0);
     packing.bytes = 0;
   }
   void place(std::uint32_t i) {
-    const Lifetime& b = all[i];
-    const std::size_t bytes = rounded(b.bytes, align);
-    std::size_t at = 0;
-    if (bytes > 0)
-      for (std::uint32_t other : placed) {
-        const Lifetime& o = all[other];
-        if (o.last < b.first || o.first > b.last) continue;
-        const std::size_t begin = packing.offsets[other], end = begin + rounded(o.bytes, align);
-        if (begin >= at + bytes) break;  // the gap before it is large enough; later ones start even higher
-        at = std::max(at, end);
-      }
+    const std::size_t bytes = rounded(all[i].bytes, align);
+    const std::size_t at = bytes == 0 ? 0 : dense_ ? lowest_among_all(all[i], bytes) : lowest(i, bytes);
     packing.offsets[i] = at;
     packing.bytes = std::max(packing.bytes, at + bytes);
-    if (bytes == 0) return;
-    const auto where = std::upper_bound(placed.begin(), placed.end(), at,
+    is_placed_[i] = bytes > 0;
+    if (bytes == 0 || !dense_) return;
+    const auto where = std::upper_bound(placed_.begin(), placed_.end(), at,
                                         [&](std::size_t v, std::uint32_t p) { return v < packing.offsets[p]; });
-    placed.insert(where, i);
+    placed_.insert(where, i);
   }
+
+ private:
+  // Lists of what is alive together, unless that is nearly everything.
+  void find_neighbours() {
+    std::vector<std::uint32_t> starts(all.size());
+    std::iota(starts.begin(), starts.end(), 0u);
+    std::stable_sort(starts.begin(), starts.end(), [&](auto a, auto b) { return all[a].first < all[b].first; });
+    std::vector<std::vector<std::uint32_t>> lists(all.size());
+    std::vector<std::uint32_t> alive;
+    const std::size_t limit = all.size() * all.size() / 16;
+    for (std::uint32_t i : starts) {
+      std::erase_if(alive, [&](std::uint32_t o) { return all[o].last < all[i].first; });
+      for (std::uint32_t o : alive) lists[o].push_back(i), lists[i].push_back(o);
+      if (all[i].bytes > 0) alive.push_back(i);
+      if ((work += alive.size()) > limit) break;
+    }
+    dense_ = work > limit;
+    work = dense_ ? all.size() * all.size() : 8 * work;
+    if (!dense_) neighbours_ = std::move(lists);
+  }
+  std::size_t lowest(std::uint32_t i, std::size_t bytes) {
+    busy_.clear();
+    for (std::uint32_t o : neighbours_[i])
+      if (is_placed_[o]) busy_.push_back({packing.offsets[o], packing.offsets[o] + rounded(all[o].bytes, align)});
+    std::sort(busy_.begin(), busy_.end());
+    std::size_t at = 0;
+    for (const auto& [begin, end] : busy_) {
+      if (begin >= at + bytes) break;
+      at = std::max(at, end);
+    }
+    return at;
+  }
+  std::size_t lowest_among_all(const Lifetime& b, std::size_t bytes) const {
+    std::size_t at = 0;
+    for (std::uint32_t other : placed_) {
+      const Lifetime& o = all[other];
+      if (o.last < b.first || o.first > b.last) continue;
+      const std::size_t begin = packing.offsets[other], end = begin + rounded(o.bytes, align);
+      if (begin >= at + bytes) break;  // the gap before it is large enough; later ones start even higher
+      at = std::max(at, end);
+    }
+    return at;
+  }
+
+  bool dense_ = false;
+  std::vector<std::vector<std::uint32_t>> neighbours_;
+  std::vector<char> is_placed_;
+  std::vector<std::uint32_t> placed_;  // sorted by offset
+  std::vector<std::pair<std::size_t, std::size_t>> busy_;
 };
 
 Packing in_order(Placer& placer, std::span<const std::uint32_t> order, std::size_t stop_above) {
@@ -73,19 +118,18 @@ std::size_t live_bound(std::span<const Lifetime> all, std::size_t align) {
 namespace {
 
 // Whoever ends at the top was placed too late: it goes to the front of the order, and all is placed anew, as long as
-// that may still help.
+// that may still help. Equal microbatches have equal ones there: they move together.
 template <class Key>
 void improve(Placer& placer, std::vector<std::uint32_t>& order, Packing& best, std::size_t bound, Key key) {
-  const std::size_t rounds = std::clamp<std::size_t>(20000000 / (order.size() * order.size()), 0, 400);
+  const std::size_t rounds = std::clamp<std::size_t>(20000000 / (placer.work + 1), 0, 400);
   std::stable_sort(order.begin(), order.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return key(placer.all[a]) > key(placer.all[b]); });
   for (std::size_t round = 0; round < rounds && best.bytes > bound; ++round) {
     const Packing p = in_order(placer, order, ~std::size_t(0));
     if (p.bytes < best.bytes) best = p;
-    const auto top = std::find_if(order.begin(), order.end(), [&](std::uint32_t i) {
+    std::stable_partition(order.begin(), order.end(), [&](std::uint32_t i) {
       return p.offsets[i] + rounded(placer.all[i].bytes, placer.align) == p.bytes;
     });
-    std::rotate(order.begin(), top, top + 1);
   }
 }
 
@@ -93,7 +137,7 @@ Packing pack_together(std::span<const Lifetime> all, std::size_t align) {
   const std::size_t bound = live_bound(all, align);
   std::vector<std::uint32_t> order(all.size());
   std::iota(order.begin(), order.end(), 0u);
-  Placer placer{all, align};
+  Placer placer(all, align);
   Packing best;
   best.offsets.assign(all.size(), 0);
   best.bytes = all.empty() ? 0 : ~std::size_t(0);

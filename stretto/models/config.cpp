@@ -39,8 +39,8 @@ std::optional<Activation> activation_named(std::string_view name) {
 
 std::string ModelConfig::str() const {
   const std::string kv = kv_heads && kv_heads != heads ? fmt::format(" ({} key/value)", kv_heads) : "";
-  return fmt::format("{}, {} layers, width {}, {} heads{}, ff {}, context {}, vocabulary {}", family, layers, width,
-                     heads, kv, ff, context, vocab);
+  return fmt::format("{}, {} layer{}, width {}, {} head{}{}, ff {}, context {}, vocabulary {}", family, layers,
+                     layers == 1 ? "" : "s", width, heads, heads == 1 ? "" : "s", kv, ff, context, vocab);
 }
 
 ModelConfig complete(ModelConfig c) {

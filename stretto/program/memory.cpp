@@ -54,25 +54,18 @@ class Planner {
  private:
   static u64 key_of(std::uint32_t value, std::uint32_t microbatch) { return (u64(value) << 32) | microbatch; }
 
-  // The time of every instruction, counted in kernel calls; what is written straight to others; whether there is so
-  // much that packing everything at once would take too long.
+  // What is written straight to others; whether there is so much that packing everything at once would take too long.
   void measure() {
-    i64 clock = 0;
+    clock_ = instruction_clock(p_, a_);
     u64 buffers = 0;
     for (const Instruction& i : a_.code) {
-      clock_.push_back(clock);
       if (const Run* r = std::get_if<Run>(&i)) {
-        clock += std::max<i64>(1, i64(p_.calls[r->task]->calls.size()));
         buffers += p_.calls[r->task]->buffers.size();
-        continue;
-      }
-      ++clock;
-      if (const Send* send = std::get_if<Send>(&i)) {
+      } else if (const Send* send = std::get_if<Send>(&i)) {
         const Transfer& t = p_.transfers[send->transfer];
         if (t.direct) direct_[key_of(t.value, t.microbatch)] = send->transfer;
       }
     }
-    clock_.push_back(clock);
     many_ = double(buffers) * double(buffers) * double(p_.actors.size()) > 1e8;
   }
 
@@ -255,6 +248,15 @@ class Planner {
 
 }  // namespace
 
+std::vector<i64> instruction_clock(const Program& p, const ActorProgram& a) {
+  std::vector<i64> clock{0};
+  for (const Instruction& i : a.code) {
+    const Run* r = std::get_if<Run>(&i);
+    clock.push_back(clock.back() + (r ? std::max<i64>(1, i64(p.calls[r->task]->calls.size())) : 1));
+  }
+  return clock;
+}
+
 void plan_memory(Program& p) {
   Blocks blocks;
   std::vector<Planner> planners;
@@ -268,52 +270,12 @@ std::string_view name_of(Arena a) {
   return names[std::size_t(a)];
 }
 
-namespace {
-// What each task holds while it runs: values it reads, values it makes for others, and the most of its own temporaries.
-std::string tasks_str(const Program& p) {
-  std::vector<std::vector<std::string>> rows{{"task", "reads", "keeps for others", "temporaries", "workspace"}};
-  for (std::size_t t = 0; t < p.step->tasks.size(); ++t) {
-    const Task& task = p.step->tasks[t];
-    if (task.part > Part::W) break;
-    const auto total = [&](const std::vector<Binding>& list) {
-      double bytes = 0;
-      for (const Binding& b : list)
-        if (b.place == Place::value) bytes += double(p.step->values[b.index].bytes);
-      return human_bytes(bytes);
-    };
-    std::vector<Lifetime> own;
-    for (const BodyBuffer& b : p.calls[t]->buffers)
-      if (b.kind == BodyBuffer::Kind::temporary) own.push_back({b.bytes, b.first, b.last});
-    rows.push_back({fmt::format("{} {}", name_of(task.part), task.piece), total(task.inputs), total(task.outputs),
-                    human_bytes(double(live_bound(own))), human_bytes(double(p.calls[t]->scratch))});
-  }
-  return table(rows);
-}
-}  // namespace
-
-std::string Program::memory_str() const {
-  std::vector<std::vector<std::string>> rows{{"actor"}};
-  for (std::size_t k = 0; k < arena_count; ++k) rows[0].push_back(std::string(name_of(Arena(k))));
-  rows[0].insert(rows[0].end(), {"total", "live bound", "planned/bound"});
-  for (std::size_t a = 0; a < actors.size(); ++a) {
-    u64 total = 0;
-    rows.push_back({fmt::format("{}", a)});
-    for (u64 b : actors[a].bytes) rows.back().push_back(human_bytes(double(b))), total += b;
-    rows.back().push_back(human_bytes(double(total)));
-    const double bound = double(actors[a].activation_bound);
-    rows.back().push_back(human_bytes(bound));
-    rows.back().push_back(
-        bound > 0 ? fmt::format("{:.3f}", double(actors[a].bytes[std::size_t(Arena::activations)]) / bound) : "1");
-  }
-  return table(rows) + "\n" + tasks_str(*this);
-}
-
 std::string Program::str(const Instruction& i) const {
   const Program& p = *this;
   if (const Run* r = std::get_if<Run>(&i)) {
     const Task& t = p.step->tasks[r->task];
     return fmt::format("run {}{} microbatch {}{}", name_of(t.part), t.piece, r->microbatch,
-                       r->overwrite ? "" : " accumulate");
+                       t.part == Part::W && !r->overwrite ? " accumulate" : "");
   }
   const bool sending = std::holds_alternative<Send>(i);
   const Transfer& t = p.transfers[sending ? std::get<Send>(i).transfer : std::get<Receive>(i).transfer];

@@ -7,4 +7,7 @@ namespace stretto {
 // Fills in slots, arena sizes and addresses of all actors, whose code is complete and in order (order.h).
 void plan_memory(Program&);
 
+// When every instruction of an actor starts, counted in kernel calls, and when the last one ends.
+std::vector<i64> instruction_clock(const Program&, const ActorProgram&);
+
 }  // namespace stretto

@@ -107,7 +107,7 @@ struct Program {
   u64 hash() const;
   std::string str() const;  // instructions per actor
   std::string str(const Instruction&) const;
-  std::string memory_str() const;  // bytes per actor and arena, and per task of one microbatch
+  std::string memory_str() const;  // account.h as tables, and what every task holds
 };
 
 struct LowerOptions {

@@ -39,16 +39,4 @@ std::vector<Fault> verify(const Step& s) {
   return faults;
 }
 
-std::string Step::str() const {
-  std::string text;
-  for (const Task& t : tasks) {
-    std::size_t kept = 0;
-    for (const Binding& b : t.outputs)
-      if (b.place == Place::value) kept += values[b.index].bytes;
-    text += fmt::format("{:<7} piece {:<3} {:>3} nodes, {} arguments, {} results, keeps {} bytes\n", name_of(t.part),
-                        t.piece, t.body->nodes.size(), t.inputs.size(), t.outputs.size(), kept);
-  }
-  return text;
-}
-
 }  // namespace stretto

@@ -78,7 +78,6 @@ struct Step {
 
   std::size_t bytes(const Type&) const;
   const Task* find(Part, int piece) const;
-  std::string str() const;  // one task a line
 };
 
 }  // namespace stretto

@@ -197,9 +197,9 @@ TEST_F(Train, OnATerminalThereIsABar) {
 TEST_F(Train, ShowPrintsEveryStation) {
   for (const auto& [what, part] :
        std::vector<std::pair<std::string, std::string>>{{"graph", "contract("},
-                                                        {"stages", "F"},
+                                                        {"stages", "Nothing is left out: 4 of 4 pieces"},
                                                         {"program", "microbatch"},
-                                                        {"memory", "activations"},
+                                                        {"memory", "kept between actions: at most "},
                                                         {"schedule", "zb-h1: makespan "},
                                                         {"timeline", "zb-h1, predicted: makespan "}}) {
     const Result r =
@@ -211,6 +211,14 @@ TEST_F(Train, ShowPrintsEveryStation) {
   EXPECT_EQ(r.code, 2);
   EXPECT_THAT(r.error, HasSubstr("did you mean 'graph'?"));
   EXPECT_FALSE(fs::exists(folder_ / "out"));
+}
+
+TEST_F(Train, OutputThatCannotBeWrittenIsAFailure) {
+  for (const char* command : {"show small.toml program", "show small.toml stages", "--help"}) {
+    const Result r = run(std::string(command) + " > /dev/full");
+    EXPECT_EQ(r.code, 3) << command;
+    EXPECT_THAT(r.error, HasSubstr("[output] standard output cannot be written: No space left on device")) << command;
+  }
 }
 
 TEST_F(Train, ShowDrawsTheTimelineOfARun) {
@@ -252,7 +260,7 @@ TEST_F(Train, QuietAndVerbose) {
 TEST_F(Train, CheckSaysWhatWouldRun) {
   Result r = run("check small.toml");
   EXPECT_EQ(r.code, 0) << r.error;
-  EXPECT_THAT(r.out, AllOf(HasSubstr("model    gpt2, 1 layers, width 32"), HasSubstr("memory   ")));
+  EXPECT_THAT(r.out, AllOf(HasSubstr("model    gpt2, 1 layer, width 32"), HasSubstr("memory   ")));
   EXPECT_FALSE(fs::exists(folder_ / "out"));
   r = run("check small.toml --model.heads=3 --train.microbatches=3");
   EXPECT_EQ(r.code, 1);

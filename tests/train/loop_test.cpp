@@ -105,7 +105,7 @@ TEST_F(Loop, SaysWhatItDoes) {
   std::vector<std::string> lines;
   for (std::string line; std::getline(in, line);) lines.push_back(line);
   ASSERT_EQ(lines.size(), 6u + 1 + 4 + 2) << r.out;
-  EXPECT_THAT(lines[0], HasSubstr("model    gpt2, 1 layers, width 32"));
+  EXPECT_THAT(lines[0], HasSubstr("model    gpt2, 1 layer, width 32"));
   EXPECT_THAT(lines[1], HasSubstr("text.txt, 18000 bytes; 16200 tokens to train on, 1800 to validate on"));
   EXPECT_THAT(lines[2], HasSubstr("step     4 sequences of 16 tokens in 1 microbatch, f32"));
   EXPECT_THAT(lines[3], HasSubstr("update   adamw, lr 0.01, cosine over 6 steps"));

@@ -1,0 +1,167 @@
+#include "stretto/compile/stages.h"
+
+#include <algorithm>
+#include <set>
+
+#include "stretto/base/text.h"
+#include "stretto/compile/predict.h"
+#include "stretto/ops/ops.h"
+#include "stretto/stage/balance.h"
+#include "stretto/stage/keeps.h"
+
+namespace stretto {
+namespace {
+
+std::string bytes_str(u64 n) { return human_bytes(double(n)); }
+
+// "h.3" of the scope "h.3.ln_1"; "head" of "head".
+std::string layer_of(const std::string& scope) {
+  const std::size_t dot = scope.find('.');
+  if (dot == std::string::npos || dot + 1 >= scope.size() || !std::isdigit(static_cast<unsigned char>(scope[dot + 1])))
+    return scope.substr(0, dot);
+  return scope.substr(0, scope.find('.', dot + 1));
+}
+
+struct StageSum {
+  int pieces = 0;
+  std::vector<std::string> layers;
+  Cost cost;
+  double seconds = 0;
+  std::set<std::uint32_t> params;
+};
+
+std::vector<StageSum> sums(const Compiled& c) {
+  const Program& p = *c.program;
+  std::vector<StageSum> all(std::size_t(p.stage_of.back()) + 1);
+  for (int stage : p.stage_of) ++all[std::size_t(stage)].pieces;
+  for (const Task& t : p.step->tasks) {
+    if (t.part < Part::F || t.part > Part::W) continue;
+    StageSum& s = all[std::size_t(p.stage_of[t.piece])];
+    s.cost += task_cost(t);
+    for (const Binding& b : t.inputs)
+      if (b.place == Place::param) s.params.insert(b.index);
+  }
+  for (const Node& n : c.graph.nodes) {
+    if (n.backward || n.op == &param_op || n.op == &input_op || n.op == &boundary_op) continue;
+    std::vector<std::string>& layers = all[std::size_t(p.stage_of[n.piece])].layers;
+    const std::string layer = layer_of(c.graph.scopes[n.scope]);
+    if (!layer.empty() && std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
+  }
+  const std::vector<StageCost> costs = stage_costs(p);
+  for (std::size_t s = 0; s < all.size(); ++s)
+    all[s].seconds = costs[s].F + costs[s].R.value_or(0) + costs[s].I + costs[s].W;
+  return all;
+}
+
+i64 elements(const Compiled& c, const std::set<std::uint32_t>& params) {
+  i64 sum = 0;
+  for (std::uint32_t i : params) {
+    i64 n = 1;
+    for (const Dim& d : c.params[i].dims) n *= d.valid();
+    sum += n;
+  }
+  return sum;
+}
+
+std::string layers_str(const std::vector<std::string>& layers) {
+  if (layers.empty()) return "-";
+  if (layers.size() <= 3) return join(layers, " ");
+  return fmt::format("{} to {}", layers.front(), layers.back());
+}
+
+std::string actors_str(const Program& p, std::size_t stage) {
+  std::vector<std::string> actors;
+  for (const std::vector<int>& pipe : p.schedule.actor_of) actors.push_back(fmt::format("{}", pipe[stage]));
+  return join(actors, " and ");
+}
+
+void list(std::string& text, const Step& s, const StageKeeps& k, std::string_view title, auto wanted) {
+  std::vector<std::vector<std::string>> rows;
+  u64 sum = 0;
+  for (const Keep& keep : k.values)
+    if (wanted(keep)) {
+      const CrossValue& v = s.values[keep.value];
+      rows.push_back({"   ", bytes_str(v.bytes), v.name + (keep.arrives ? ", arrives" : "")});
+      sum += v.bytes;
+    }
+  if (rows.empty()) return;
+  text += fmt::format("  {}: {}\n", title, bytes_str(sum));
+  for (const auto& row : rows) text += fmt::format("  {:>10}  {}\n", row[1], row[2]);
+}
+
+std::string kept_str(const Step& s, const StageKeeps& k, std::size_t stage) {
+  std::string text = fmt::format("\nstage {} keeps, per microbatch:\n", stage);
+  list(text, s, k, "F until I", [](const Keep& x) { return x.from == Part::F && x.until != Part::W; });
+  list(text, s, k, "F until W", [](const Keep& x) { return x.from == Part::F && x.until == Part::W; });
+  list(text, s, k, "I for W", [](const Keep& x) { return x.from == Part::I && x.until == Part::W; });
+  list(text, s, k, "R for I", [](const Keep& x) { return x.from == Part::R && x.until != Part::W; });
+  list(text, s, k, "R for W", [](const Keep& x) { return x.from == Part::R && x.until == Part::W; });
+  return k.values.empty() ? text + "  nothing\n" : text;
+}
+
+}  // namespace
+
+std::vector<Fault> verify_stages(const Compiled& c) {
+  const Program& p = *c.program;
+  const Step& s = *p.step;
+  std::vector<Fault> faults;
+  if (int(p.stage_of.size()) != s.pieces)
+    faults.push_back(fault("stages", "", "{} pieces are in stages and the model has {}", p.stage_of.size(), s.pieces));
+  for (int piece = 0; piece < s.pieces; ++piece)
+    if (!s.find(Part::F, piece)) faults.push_back(fault("stages", "", "piece {} computes nothing", piece));
+  std::vector<char> read(s.params.size(), 0), trained(s.params.size(), 0);
+  for (const Task& t : s.tasks)
+    for (const Binding& b : t.inputs)
+      if (b.place == Place::param && t.part == Part::F) read[b.index] = 1;
+  for (const Accumulator& a : s.accumulators) trained[a.param] = 1;
+  for (std::size_t i = 0; i < c.params.size(); ++i) {
+    if (!read[i] && c.params[i].options.trainable)
+      faults.push_back(fault("stages", "", "no stage reads parameter '{}'", c.params[i].name));
+    if (!trained[i] && c.params[i].options.trainable && !s.accumulators.empty())
+      faults.push_back(fault("stages", "", "no stage makes the gradient of parameter '{}'", c.params[i].name));
+  }
+  return faults;
+}
+
+std::string stages_str(const Compiled& c) {
+  const Program& p = *c.program;
+  const std::vector<StageSum> all = sums(c);
+  const std::vector<StageKeeps> kept = keeps(*p.step, p.stage_of);
+  std::vector<std::vector<std::string>> rows{
+      {"stage", "actor", "pieces", "layers", "flops", "time", "parameters", "F keeps until I", "F until W", "I for W"}};
+  StageSum whole;
+  StageKeeps most;
+  for (const StageSum& s : all) {
+    whole.pieces += s.pieces;
+    whole.cost += s.cost;
+    whole.seconds += s.seconds;
+    whole.params.insert(s.params.begin(), s.params.end());
+  }
+  const auto row = [&](std::string stage, std::string actor, const StageSum& s, const StageKeeps& k) {
+    rows.push_back(
+        {std::move(stage), std::move(actor), fmt::format("{}", s.pieces), layers_str(s.layers),
+         human_count(s.cost.flops), whole.seconds > 0 ? fmt::format("{:.1f}%", 100 * s.seconds / whole.seconds) : "",
+         human_count(double(elements(c, s.params))), bytes_str(k.until_i), bytes_str(k.until_w), bytes_str(k.for_w)});
+  };
+  i64 held = 0;
+  for (std::size_t s = 0; s < all.size(); ++s) {
+    row(fmt::format("{}", s), actors_str(p, s), all[s], kept[s]);
+    most.until_i += kept[s].until_i, most.until_w += kept[s].until_w, most.for_w += kept[s].for_w;
+    held += elements(c, all[s].params);
+  }
+  row("all", "", whole, most);
+  rows.back()[3] = "";
+  std::string text = table(rows) + "Operations and kept bytes are of one microbatch.\n";
+  if (held > elements(c, whole.params))
+    text += fmt::format("{} parameters are in more than one stage; the sum counts them once.\n",
+                        human_count(double(held - elements(c, whole.params))));
+  const std::vector<Fault> faults = verify_stages(c);
+  if (faults.empty())
+    text += fmt::format("Nothing is left out: {} of {} pieces and {} of {} parameters are in stages.\n", whole.pieces,
+                        p.step->pieces, elements(c, whole.params), c.parameters());
+  for (const Fault& f : faults) text += "LEFT OUT: " + f.str() + "\n";
+  for (std::size_t s = 0; s < kept.size(); ++s) text += kept_str(*p.step, kept[s], s);
+  return text;
+}
+
+}  // namespace stretto

@@ -1,0 +1,26 @@
+// What a stage keeps from one of its actions to a later one, per microbatch.
+//
+//   for (const Keep& k : keeps(step, stage_of)[0].values) fmt::print("{}\n", step.values[k.value].name);
+//
+// A value that arrives from another stage counts from the first action of this stage that reads it.
+#pragma once
+#include <vector>
+
+#include "stretto/stage/task.h"
+
+namespace stretto {
+
+struct Keep {
+  std::uint32_t value = 0;
+  Part from = Part::F, until = Part::W;  // F, R, I: whose action it is kept behind; R, I, W: the last that reads it
+  bool arrives = false;                  // made in another stage
+};
+struct StageKeeps {
+  std::vector<Keep> values;
+  // Bytes: what F keeps that I is the last to read; that W is; what I (or R) keeps for W. What R makes for I is gone
+  // within one action, unless the schedule has an R of its own.
+  u64 until_i = 0, until_w = 0, for_w = 0;
+};
+std::vector<StageKeeps> keeps(const Step&, const std::vector<int>& stage_of);
+
+}  // namespace stretto

@@ -1,0 +1,78 @@
+#include "stretto/compile/stages.h"
+
+#include <gmock/gmock.h>
+
+#include "stretto/stage/keeps.h"
+#include "support/small_models.h"
+
+namespace stretto {
+namespace {
+
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::Not;
+
+Compiled compiled(const std::string& family, const Parallel& p) {
+  return compile(make_model(tiny(family, 4), 8), adamw(), {.microbatches = 4}, p);
+}
+
+TEST(Stages, NothingIsLeftOut) {
+  for (const char* family : {"gpt2", "llama", "mlp"})
+    for (const Parallel& p : {Parallel{}, Parallel{.mesh = {{"pipe", 2}}, .schedule = "zb-v"},
+                              Parallel{.mesh = {{"pipe", 2}}, .schedule = "dualpipe"}}) {
+      if (std::string(family) == "mlp" && !p.mesh.empty()) continue;
+      const Compiled c = compiled(family, p);
+      EXPECT_TRUE(verify_stages(c).empty());
+      EXPECT_THAT(stages_str(c), AllOf(HasSubstr("Nothing is left out: "), Not(HasSubstr("LEFT OUT"))));
+    }
+}
+
+TEST(Stages, WhatIsLeftOutIsNamed) {
+  Compiled c = compiled("gpt2", {});
+  Program p = *c.program;
+  Step step = *p.step;
+  std::erase_if(step.tasks, [](const Task& t) { return t.part == Part::F && t.piece == 3; });
+  std::erase_if(step.accumulators, [&](const Accumulator& a) { return c.params[a.param].name == "h.2.o"; });
+  p.step = std::make_shared<const Step>(step);
+  c.program = std::make_shared<const Program>(p);
+  std::string all;
+  for (const Fault& f : verify_stages(c)) all += f.str() + "\n";
+  EXPECT_THAT(all, AllOf(HasSubstr("piece 3 computes nothing"), HasSubstr("no stage reads parameter 'h.1.qkv'"),
+                         HasSubstr("no stage makes the gradient of parameter 'h.2.o'")));
+}
+
+TEST(Stages, EveryStageHasARow) {
+  const Compiled c = compiled("gpt2", {.mesh = {{"pipe", 2}}, .schedule = "zb-v"});
+  const std::string text = stages_str(c);
+  EXPECT_THAT(text, ContainsRegex("\n0 +0 +[0-9]+ +h\\.0"));
+  EXPECT_THAT(text, ContainsRegex("\n3 +0 +[0-9]+ +h\\.3 ln_f"));
+  EXPECT_THAT(text, ContainsRegex("\nall +10 "));
+  EXPECT_THAT(text, HasSubstr("in more than one stage"));  // the tied embedding
+  for (int stage = 0; stage < 4; ++stage)
+    EXPECT_THAT(text, HasSubstr(fmt::format("\nstage {} keeps, per microbatch:\n  F until I: ", stage)));
+  EXPECT_THAT(text, HasSubstr("h.1/gelu{"));
+}
+
+// A dense layer with an activation: backward of the activation reads what went into it, the weight's gradient reads
+// what the weight was multiplied with.
+TEST(Stages, KeepWhatTheTextbookSays) {
+  const Model model = [](Trace& t) {
+    const Dim batch = t.batch("batch", 32), in{"in", 16}, hidden{"hidden", 48}, out{"out", 8};
+    Tensor x = boundary(contract(t.input("x", {batch, in}), t.param("first", {in, hidden}), in));
+    x = boundary(contract(gelu(x), t.param("second", {hidden, out}), hidden));
+    return mean_of(square(x));
+  };
+  const Compiled c = compile(model, sgd(), {.microbatches = 4}, {.mesh = {{"pipe", 3}}, .schedule = "zb-h1"});
+  const std::vector<StageKeeps> k = keeps(*c.program->step, c.program->stage_of);
+  ASSERT_EQ(k.size(), 3u);
+  const u64 rows = 8, f = 4;
+  EXPECT_EQ(k[0].until_i + k[0].until_w + k[0].for_w, 0u);  // x comes from the batch, its gradient from stage 1
+  EXPECT_EQ(k[1].until_i, rows * 48 * f);                   // what gelu read
+  EXPECT_EQ(k[1].until_w, rows * 48 * f);                   // what gelu made
+  EXPECT_EQ(k[1].for_w, rows * 8 * f);                      // the arriving gradient
+  EXPECT_TRUE(std::any_of(k[1].values.begin(), k[1].values.end(), [](const Keep& x) { return x.arrives; }));
+}
+
+}  // namespace
+}  // namespace stretto
