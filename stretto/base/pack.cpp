@@ -118,7 +118,7 @@ std::size_t live_bound(std::span<const Lifetime> all, std::size_t align) {
 namespace {
 
 // Whoever ends at the top was placed too late: it goes to the front of the order, and all is placed anew, as long as
-// that may still help. Equal microbatches have equal ones there: they move together.
+// that may still help. Equal microbatches have equal ones there: in every other round they move together.
 template <class Key>
 void improve(Placer& placer, std::vector<std::uint32_t>& order, Packing& best, std::size_t bound, Key key) {
   const std::size_t rounds = std::clamp<std::size_t>(20000000 / (placer.work + 1), 0, 400);
@@ -127,9 +127,14 @@ void improve(Placer& placer, std::vector<std::uint32_t>& order, Packing& best, s
   for (std::size_t round = 0; round < rounds && best.bytes > bound; ++round) {
     const Packing p = in_order(placer, order, ~std::size_t(0));
     if (p.bytes < best.bytes) best = p;
-    std::stable_partition(order.begin(), order.end(), [&](std::uint32_t i) {
+    const auto at_top = [&](std::uint32_t i) {
       return p.offsets[i] + rounded(placer.all[i].bytes, placer.align) == p.bytes;
-    });
+    };
+    const auto top = std::find_if(order.begin(), order.end(), at_top);
+    if (round % 2 == 0)
+      std::rotate(order.begin(), top, top + 1);
+    else
+      std::stable_partition(order.begin(), order.end(), at_top);
   }
 }
 
@@ -178,11 +183,9 @@ struct SegmentLess {
   }
 };
 
-}  // namespace
-
 // Moments at which nothing is alive cut the problem into independent ones; microbatches that run one after the other
 // give equal ones, which are solved once.
-Packing pack(std::span<const Lifetime> all, std::size_t align) {
+Packing in_segments(std::span<const Lifetime> all, std::size_t align) {
   std::vector<std::uint32_t> order(all.size());
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(),
@@ -208,6 +211,57 @@ Packing pack(std::span<const Lifetime> all, std::size_t align) {
     whole.bytes = std::max(whole.bytes, it->second.bytes);
   }
   return whole;
+}
+
+// Moments at which little is alive, each the least of its neighbourhood.
+std::vector<std::int64_t> narrow_moments(std::span<const Lifetime> all, std::size_t align, std::int64_t little) {
+  std::map<std::int64_t, std::int64_t> change;
+  for (const Lifetime& b : all) {
+    const auto bytes = std::int64_t(rounded(b.bytes, align));
+    change[b.first] += bytes, change[b.last + 1] -= bytes;
+  }
+  std::vector<std::int64_t> moments;
+  std::int64_t live = 0, least = little + 1;
+  for (const auto& [time, by] : change) {
+    live += by;
+    if (live > little) {
+      least = little + 1;
+    } else if (live < least) {
+      if (least <= little) moments.pop_back();
+      moments.push_back(time), least = live;
+    }
+  }
+  return moments;
+}
+
+// What crosses a moment at which little else is alive gets memory of its own below all the rest, which then falls into
+// independent problems: a pipeline's last actor, but for the messages that wait for it. No packing when nothing does.
+Packing over_bridges(std::span<const Lifetime> all, std::size_t align, std::size_t bound) {
+  const std::vector<std::int64_t> cuts = narrow_moments(all, align, std::int64_t(bound / 16));
+  std::vector<Lifetime> bridges, rest;
+  std::vector<char> is_bridge;
+  for (const Lifetime& b : all) {
+    const auto cut = std::lower_bound(cuts.begin(), cuts.end(), b.first);
+    is_bridge.push_back(cut != cuts.end() && *cut <= b.last);
+    (is_bridge.back() ? bridges : rest).push_back(b);
+  }
+  if (bridges.empty()) return {.offsets = {}, .bytes = ~std::size_t(0)};
+  const Packing below = pack_quickly(bridges, align), above = in_segments(rest, align);
+  Packing p{.offsets = {}, .bytes = below.bytes + above.bytes};
+  for (std::size_t i = 0, b = 0, r = 0; i < all.size(); ++i)
+    p.offsets.push_back(is_bridge[i] ? below.offsets[b++] : below.bytes + above.offsets[r++]);
+  return p;
+}
+
+}  // namespace
+
+Packing pack(std::span<const Lifetime> all, std::size_t align) {
+  if (all.size() <= 8) return in_segments(all, align);
+  const std::size_t bound = live_bound(all, align);
+  Packing apart = over_bridges(all, align, bound);
+  if (apart.bytes <= bound + bound / 100) return apart;
+  Packing together = in_segments(all, align);
+  return apart.bytes < together.bytes ? apart : together;
 }
 
 Packing pack_quickly(std::span<const Lifetime> all, std::size_t align) {
