@@ -48,4 +48,15 @@ Model make_model(const ModelConfig& config, i64 rows, i64 seq) {
   };
 }
 
+Model make_decoder(const ModelConfig& config) {
+  const ModelConfig c = checked(config);
+  const Family& family = family_named(c.family);
+  return [c, &family](Trace& t) {
+    const Dim batch = t.batch("batch", 1), seq = t.size("seq", 1);
+    const Tensor logits = family.logits(t, c, t.ids("ids", {batch, seq}));
+    t.metric("logits", logits, Accumulate::concat);
+    return mean_of(logits);
+  };
+}
+
 }  // namespace stretto

@@ -41,6 +41,8 @@ const Family& family_named(std::string_view name);  // unknown: Error with the n
 
 // `rows` sequences per step, of `seq` ids each (0: the context).
 Model make_model(const ModelConfig&, i64 rows, i64 seq = 0);
+// The same text for decoding: the metric `logits` {vocab} is what follows the last id of `ids` {batch=1 seq}.
+Model make_decoder(const ModelConfig&);
 
 #define FAMILY(name) extern const Family name##_family;
 #include "stretto/models/families.def"

@@ -69,6 +69,7 @@ Tensor positions(Trace& t, const ModelConfig& c, const Shape& s) {
     throw Error("gpt2", "a sequence has {} ids and the model {} positions", s.seq.size, c.context)
         .hint("use sequences of at most {} ids, or a model with a longer context", c.context);
   const Tensor wpe = t.param("wpe", {position, s.model}, {.init = normal(c.init_std)});
+  if (t.decoding()) return rename(embedding(wpe, t.positions(s.seq), position), s.seq, s.seq_r);
   if (s.seq.size == c.context) return rename(wpe, position, s.seq_r);
   const Dim first = s.seq.whole("seq_p");  // a slice is taken from a whole dim and gives one
   return rename(slice(wpe, position, first), first, s.seq_r);
@@ -89,7 +90,7 @@ Tensor logits(Trace& t, const ModelConfig& c, Tensor ids) {
     const Scope in(t, "h", i);
     x = block(t, c, s, x);
   }
-  const Tensor h = norm(t, c, s, x, "ln_f");
+  const Tensor h = only_last(t, norm(t, c, s, x, "ln_f"), seq);
   return contract(h, *c.tied ? wte : t.param("head", {vocab, s.model}, {.init = normal(c.init_std)}), s.model);
 }
 

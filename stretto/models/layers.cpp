@@ -5,6 +5,7 @@
 
 #include "stretto/ops/attention.h"
 #include "stretto/ops/broadcast.h"
+#include "stretto/ops/cached_attention.h"
 #include "stretto/ops/compare.h"
 #include "stretto/ops/constant.h"
 #include "stretto/ops/contract.h"
@@ -14,6 +15,7 @@
 #include "stretto/ops/relu.h"
 #include "stretto/ops/rename.h"
 #include "stretto/ops/silu.h"
+#include "stretto/ops/slice.h"
 #include "stretto/ops/softmax.h"
 #include "stretto/ops/where.h"
 
@@ -33,7 +35,28 @@ Tensor activate(Tensor x, Activation how) {
   STRETTO_ASSERT(false, "an activation without a function");
 }
 
+namespace {
+
+// The caches keep a head's rows together: they are read far more often than written.
+Tensor attend_cached(Trace& t, Tensor q, Tensor k, Tensor v, const Dim& seq, const Dim& head) {
+  const Dim cache = t.cache();
+  Dims dims;
+  for (const Dim& d : k.dims())
+    if (d.name != seq.name && d.name != head.name) dims.push_back(d);
+  dims.push_back(cache);
+  dims.push_back(head);
+  return cached_attention(q, k, v, t.state("k", dims), t.state("v", dims), t.positions(seq),
+                          {.query = seq, .cache = cache, .head = head});
+}
+
+}  // namespace
+
+Tensor only_last(Trace& t, Tensor x, const Dim& seq) {
+  return t.decoding() ? slice(x, seq, Dim{"last", 1}, seq.size - 1) : x;
+}
+
 Tensor attend(Trace& t, Tensor q, Tensor k, Tensor v, const Dim& seq, const Dim& head, double dropout) {
+  if (t.decoding()) return attend_cached(t, q, k, v, seq, head);
   // Names of attention's own: a layout may split heads here where it splits positions elsewhere.
   const Dim seq_q = seq.like("seq_q"), seq_k = seq.whole("seq_k");
   std::vector<Rename> queries{{seq, seq_q}}, keys{{seq, seq_k}}, back{{seq_q, seq}};

@@ -11,8 +11,11 @@ namespace stretto {
 Tensor activate(Tensor x, Activation how);
 
 // Causal attention of q over k and v, all with the dims `seq` and `head`. With a dropout of the weights they are made
-// one by one; without, a fused kernel does it.
+// one by one; without, a fused kernel does it. When decoding, keys and values of earlier tokens are kept.
 Tensor attend(Trace& t, Tensor q, Tensor k, Tensor v, const Dim& seq, const Dim& head, double dropout);
+
+// When decoding, only what comes after the last token is asked for.
+Tensor only_last(Trace& t, Tensor x, const Dim& seq);
 
 inline Dim vocab_dim(const ModelConfig& c) { return Dim{"vocab", c.vocab}.padded(c.pad_vocab); }
 

@@ -72,6 +72,13 @@ RotaryOptions turns(const ModelConfig& c) {
   return o;
 }
 
+Tensor turned(Trace& t, const ModelConfig& c, Tensor x, const Dim& seq, const Dim& head) {
+  RotaryOptions o = turns(c);
+  if (!t.decoding()) return rotary(x, seq, head, o);
+  o.positions = t.cache().size;
+  return rotary(x, t.positions(seq), seq, head, o);
+}
+
 Tensor block(Trace& t, const ModelConfig& c, const Shape& s, Tensor x) {
   const auto& [seq, seq_r, model, kv, group, head, ff] = s;
   const double inner = c.init_std, residual = c.init_std / std::sqrt(2.0 * double(c.layers));
@@ -83,8 +90,8 @@ Tensor block(Trace& t, const ModelConfig& c, const Shape& s, Tensor x) {
     q = rms_norm(q, t.gain("q_norm", head), head, c.norm_eps);
     k = rms_norm(k, t.gain("k_norm", head), head, c.norm_eps);
   }
-  q = rotary(q, seq, head, turns(c));
-  k = rotary(k, seq, head, turns(c));
+  q = turned(t, c, q, seq, head);
+  k = turned(t, c, k, seq, head);
   const Tensor a = attend(t, q, k, v, seq, head, c.attention_dropout);
   const Tensor o = contract(a, t.param("o", {kv, group, head, model}, {.init = normal(residual)}), {kv, group, head});
   Tensor y = rename(o, seq, seq_r);
@@ -115,7 +122,7 @@ Tensor logits(Trace& t, const ModelConfig& c, Tensor ids) {
     const Scope in(t, "h", i);
     x = block(t, c, s, x);
   }
-  const Tensor h = norm(t, c, s, x, "norm_f");
+  const Tensor h = only_last(t, norm(t, c, s, x, "norm_f"), seq);
   return contract(h, *c.tied ? wte : t.param("head", {vocab, s.model}, {.init = normal(c.init_std)}), s.model);
 }
 

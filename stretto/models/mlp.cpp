@@ -41,7 +41,7 @@ Tensor logits(Trace& t, const ModelConfig& c, Tensor ids) {
     const Tensor d = contract(u, t.param("down", {ff, model}, {.init = residual}), ff);
     x = boundary(x + t.dropout(rename(d, seq, seq_r) + t.bias("down.bias", model), c.dropout));
   }
-  const Tensor h = rename(norm(t, c, x, model, "ln_f"), seq_r, seq);
+  const Tensor h = only_last(t, rename(norm(t, c, x, model, "ln_f"), seq_r, seq), seq);
   return contract(h, *c.tied ? wte : t.param("head", {vocab, model}, {.init = inner}), model);
 }
 

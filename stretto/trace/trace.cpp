@@ -112,6 +112,23 @@ void Trace::metric(std::string_view name, Tensor x, Accumulate how) {
   metrics.push_back({std::string(name), x, how});
 }
 
+Dim Trace::cache() const {
+  const auto bound = options_.sizes.find(std::string(cache_size));
+  if (bound == options_.sizes.end())
+    throw Error("trace", "there is a cache only when decoding").hint("ask t.decoding() first");
+  return {.name = std::string(cache_size), .size = bound->second};
+}
+
+Tensor Trace::positions(const Dim& seq) {
+  for (const Tensor& t : inputs)
+    if (builder.graph.node(t.value).attrs.as<InputAttrs>().name == positions_name) return t;
+  return ids(positions_name, seq);
+}
+
+Tensor Trace::state(std::string_view name, Dims dims) {
+  return input(fmt::format("{}{}", state_prefix, scoped(name)), std::move(dims));
+}
+
 Scope::Scope(Trace& t, std::string_view name) : trace_(t), outer_(t.scope_) {
   t.scope_ = t.scoped(name);
   t.builder.scope = t.builder.intern_scope(t.scope_);

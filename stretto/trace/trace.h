@@ -73,6 +73,14 @@ class Trace {
   Tensor dropout(Tensor x, double rate, std::string_view name = "dropout");
   void metric(std::string_view name, Tensor x, Accumulate how);
 
+  // Decoding: tokens come a few at a time, and what a model needs of earlier ones it keeps in states. The mode is asked
+  // for by binding the size `cache_size` to the room there is.
+  static constexpr std::string_view cache_size = "kv_cache", positions_name = "positions", state_prefix = "state/";
+  bool decoding() const { return options_.sizes.contains(std::string(cache_size)); }
+  Dim cache() const;                               // positions there is room for
+  Tensor positions(const Dim& seq);                // i32, where the tokens of this call stand
+  Tensor state(std::string_view name, Dims dims);  // kept from call to call; zeros at first
+
   DType dtype() const { return options_.dtype; }
   bool training() const { return options_.training; }
   const TraceOptions& options() const { return options_; }

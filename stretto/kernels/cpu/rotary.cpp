@@ -52,7 +52,7 @@ std::shared_ptr<const Table<T>> table_of(const RotaryAttrs& a, i64 first, i64 co
 }
 
 struct Plan {
-  Nest rows;  // arrays: x, y, table
+  Nest rows;  // arrays: x, y, table or positions
   i64 half = 0, x = 1, y = 1;
   Padding padding;
 };
@@ -62,6 +62,7 @@ Plan plan_of(const Call& call) {
   const View &x = call.in[0], &y = call.out[0];
   const i64 head = x.size(a.head);
   View table{.dims = {a.seq}, .sizes = {x.size(a.seq)}, .strides = {head}, .offsets = {0}, .limits = {x.valid(a.seq)}};
+  if (a.positions > 0) table = call.in[1];
   return {.rows = valid_nest(without(x.dims, {a.head}), {&x, &y, &table}),
           .half = head / 2,
           .x = x.stride(a.head),
@@ -79,11 +80,16 @@ Runner prepare(const Call& call) {
   return with_float(call.out[0].dtype, [&]<class T>() -> Runner {
     const RotaryAttrs& a = call.attrs<RotaryAttrs>();
     const View& x = call.in[0];
-    const i64 first = x.offsets[std::size_t(position(x.dims, a.seq))];
-    return [p = plan_of(call), table = table_of<T>(a, first, x.size(a.seq), x.size(a.head))](const Args& args) {
+    const bool told = a.positions > 0;
+    const i64 first = told ? 0 : x.offsets[std::size_t(position(x.dims, a.seq))];
+    const i64 count = told ? a.positions : x.size(a.seq);
+    return [p = plan_of(call), told, count, table = table_of<T>(a, first, count, x.size(a.head))](const Args& args) {
       const i64 half = p.half, dx = contiguous ? 1 : p.x, dy = contiguous ? 1 : p.y;
       run_nest(p.rows, [&](Steps at) {
-        const T *from = args.input<T>(0) + at[0], *c = table->data() + at[2], *s = c + half;
+        const i64 place = told ? args.input<std::int32_t>(1)[at[2]] : 0;
+        if (place < 0 || place >= count) throw Error("rotary", "position {} is outside of {}", place, count);
+        const i64 row = told ? place * 2 * half : at[2];
+        const T *from = args.input<T>(0) + at[0], *c = table->data() + row, *s = c + half;
         T* to = args.output<T>() + at[1];
 #pragma GCC ivdep
         for (i64 i = 0; i < half; ++i) {

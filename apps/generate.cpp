@@ -1,0 +1,78 @@
+// `stretto generate`: text that a model goes on with, token by token.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "commands.h"
+#include "stretto/base/error.h"
+#include "stretto/generate/generate.h"
+#include "stretto/generate/utf8_stream.h"
+
+namespace stretto::app {
+namespace {
+
+struct Options {
+  std::string directory, prompt;
+  std::vector<std::int32_t> ids;
+  GenerateOptions generate{.sample = {.temperature = 0.8}};
+  bool ignore_end = false;
+};
+
+void put(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+void run(const Options& o, bool as_ids) {
+  const StoredModel m = load_model(o.directory);
+  for (const std::string& note : m.notes) fmt::print(stderr, "{}\n", note);
+  if (as_ids) {
+    generate(m, o.ids, o.generate, [first = true](std::int32_t id) mutable {
+      put(fmt::format("{}{}", first ? "" : " ", id));
+      first = false;
+      return true;
+    });
+    put("\n");
+    return;
+  }
+  const Codec codec = codec_of(m);
+  GenerateOptions options = o.generate;
+  if (!o.ignore_end) options.stop = codec.ends;
+  Utf8Stream stream;
+  const std::vector<std::int32_t> prompt = codec.encode(o.prompt);
+  put(stream.push(o.prompt));
+  generate(m, prompt, options, [&](std::int32_t id) {
+    put(stream.push(codec.decode(id)));
+    return true;
+  });
+  put(stream.finish() + "\n");
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app) {
+  const auto o = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("generate", "let a model go on with a text");
+  command->add_option("DIR", o->directory, "a run, a checkpoint or a Hugging Face directory")->required();
+  CLI::Option* prompt = command->add_option("--prompt", o->prompt, "the text to go on from");
+  CLI::Option* ids = command->add_option("--ids", o->ids, "the prompt as token ids, e.g. 12,7,99; prints ids too")
+                         ->delimiter(',')
+                         ->excludes(prompt);
+  command->add_option("--tokens", o->generate.tokens, "how many at most")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
+  command->add_option("--temperature", o->generate.sample.temperature, "0: always the most likely")->type_name("T");
+  command->add_option("--top-k", o->generate.sample.top_k, "only the K most likely; 0: all")->type_name("K");
+  command->add_option("--top-p", o->generate.sample.top_p, "only the most likely that reach P together")
+      ->type_name("P");
+  command->add_option("--seed", o->generate.seed, "of the random choices")->type_name("S");
+  command->add_flag("--ignore-end", o->ignore_end, "go on behind a token that ends a text");
+  command->callback([o, prompt, ids] {
+    if (prompt->count() + ids->count() == 0)
+      throw Error("generate", "there is no prompt").hint("give --prompt TEXT, or --ids 1,2,3").as(Error::Kind::usage);
+    run(*o, ids->count() > 0);
+  });
+}
+
+}  // namespace stretto::app

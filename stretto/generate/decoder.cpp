@@ -1,0 +1,89 @@
+#include "stretto/generate/decoder.h"
+
+#include <algorithm>
+
+#include "stretto/compile/compile.h"
+#include "stretto/models/family.h"
+#include "stretto/train/logical.h"
+
+namespace stretto {
+
+struct Decoder::Mode {
+  Compiled compiled;
+  std::unique_ptr<Engine> engine;
+
+  const ActorProgram& program() const { return engine->worker(0).program(); }
+  std::byte* input(std::size_t i) const { return engine->worker(0).arena(Arena::inputs) + program().input_at[i]; }
+  i64 bytes(std::size_t i) const {
+    i64 n = i64(size_of(compiled.inputs[i].dtype));
+    for (const Dim& d : compiled.inputs[i].dims) n *= d.size;
+    return n;
+  }
+};
+
+std::unique_ptr<Decoder::Mode> Decoder::compiled_for(i64 ids, const Engine* shared) const {
+  auto mode = std::make_unique<Mode>();
+  mode->compiled = compile_forward(make_decoder(config_), {.dtype = dtype_}, {},
+                                   {{"batch", 1}, {"seq", ids}, {std::string(Trace::cache_size), room_}});
+  mode->engine = std::make_unique<Engine>(mode->compiled.program, WorkerOptions{}, shared);
+  return mode;
+}
+
+Decoder::Decoder(const ModelConfig& config, const Weights& weights, i64 room)
+    : config_(checked(config)), dtype_(weights.empty() ? f32 : weights.begin()->second.dtype), room_(room) {
+  if (room < 1 || room > config_.context)
+    throw Error("generate", "{} tokens are asked for, prompt included, and the model's context is {}", room,
+                config_.context)
+        .hint("ask for fewer, or shorten the prompt");
+  one_ = compiled_for(1, nullptr);
+  for (std::size_t i = 0; i < one_->compiled.params.size(); ++i) {
+    const CompiledParam& p = one_->compiled.params[i];
+    const auto found = weights.find(p.name);
+    if (found == weights.end()) throw Error("generate", "there is no parameter '{}'", p.name);
+    write_logical(p, found->second, one_->engine->worker(0).arena(Arena::params) + one_->program().param_at[i]);
+  }
+}
+
+Decoder::~Decoder() = default;
+
+std::vector<double> Decoder::run(Mode& mode, std::span<const std::int32_t> ids) {
+  for (std::size_t i = 0; i < mode.compiled.inputs.size(); ++i) {
+    const std::string& name = mode.compiled.inputs[i].name;
+    auto* to = reinterpret_cast<std::int32_t*>(mode.input(i));
+    if (name == "ids") std::copy(ids.begin(), ids.end(), to);
+    if (name == Trace::positions_name)
+      for (std::size_t k = 0; k < ids.size(); ++k) to[k] = std::int32_t(position_ + i64(k));
+  }
+  mode.engine->run(0);
+  position_ += i64(ids.size());
+  const CompiledMetric& m = mode.compiled.metrics.at(0);
+  const std::byte* from = mode.engine->worker(0).arena(Arena::results) + mode.program().output_at[m.output];
+  const auto logits = [&]<class T>(T) {
+    const T* first = reinterpret_cast<const T*>(from);
+    return std::vector<double>(first, first + config_.vocab);  // behind it is padding
+  };
+  return m.dtype == f64 ? logits(double()) : logits(float());
+}
+
+std::vector<double> Decoder::feed(std::span<const std::int32_t> ids) {
+  if (ids.empty()) throw Error("generate", "there is no token to go on from").hint("give a prompt");
+  if (position_ + i64(ids.size()) > room_)
+    throw Error("generate", "{} tokens have been read, and there is room for {}", position_ + i64(ids.size()), room_);
+  for (const std::int32_t id : ids)
+    if (id < 0 || id >= config_.vocab)
+      throw Error("generate", "token {} is outside of a vocabulary of {}", id, config_.vocab)
+          .hint("is the tokenizer the model's?");
+  if (position_ == 0 && ids.size() > 1) {
+    const std::unique_ptr<Mode> all = compiled_for(i64(ids.size()), one_->engine.get());
+    std::vector<double> logits = run(*all, ids);
+    for (std::size_t i = 0; i < all->compiled.inputs.size(); ++i)  // the same inputs in the same order
+      if (all->compiled.inputs[i].name.starts_with(Trace::state_prefix))
+        std::memcpy(one_->input(i), all->input(i), std::size_t(all->bytes(i)));
+    return logits;
+  }
+  std::vector<double> logits;
+  for (std::size_t k = 0; k < ids.size(); ++k) logits = run(*one_, ids.subspan(k, 1));
+  return logits;
+}
+
+}  // namespace stretto

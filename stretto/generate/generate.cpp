@@ -1,0 +1,88 @@
+#include "stretto/generate/generate.h"
+
+#include <algorithm>
+
+#include "stretto/base/philox.h"
+#include "stretto/formats/fields.h"
+#include "stretto/generate/decoder.h"
+#include "stretto/tokenize/tokenizer.h"
+
+namespace stretto {
+namespace {
+
+const std::string* extra(const StoredModel& m, std::string_view name) {
+  for (const Snapshot::Extra& e : m.extras)
+    if (e.name == name) return &e.text;
+  return nullptr;
+}
+
+// eos_token_id of generation_config.json: a number or a list.
+std::vector<std::int32_t> ends_of(const StoredModel& m) {
+  const std::string* text = extra(m, "generation_config.json");
+  if (!text) return {};
+  const Field json = read_json(*text, (m.path / "generation_config.json").string());
+  const Field* eos = json.find("eos_token_id");
+  std::vector<std::int32_t> ids;
+  const auto add = [&](const Field& f) {
+    if (const i64* id = std::get_if<i64>(&f.value)) ids.push_back(std::int32_t(*id));
+  };
+  if (eos) add(*eos);
+  if (eos && eos->array())
+    for (const Field& f : *eos->array()) add(f);
+  return ids;
+}
+
+}  // namespace
+
+i64 generate(const StoredModel& m, const std::vector<std::int32_t>& prompt, const GenerateOptions& o,
+             const std::function<bool(std::int32_t)>& next) {
+  check(o.sample);
+  if (o.tokens < 0) throw Error("generate", "{} tokens are asked for", o.tokens).hint("use 0 or more");
+  if (prompt.empty()) throw Error("generate", "the prompt is empty").hint("give a token to go on from");
+  const i64 context = m.config.context, length = i64(prompt.size());
+  if (length > context)
+    throw Error("generate", "the prompt has {} tokens and the model's context is {}", length, context)
+        .hint("shorten the prompt");
+  // The last token that is generated need not be read.
+  Decoder decoder(m.config, m.weights, std::min(context, length + std::max<i64>(o.tokens - 1, 0)));
+  const PhiloxKey key = philox_key(o.seed, "generate");
+  std::vector<double> logits;
+  for (i64 n = 0; n < o.tokens; ++n) {
+    if (n == 0) logits = decoder.feed(prompt);
+    const std::int32_t id = sample(logits, o.sample, uniform_at(key, u64(n)));
+    if (std::find(o.stop.begin(), o.stop.end(), id) != o.stop.end() || !next(id)) return n;
+    if (n + 1 == o.tokens || decoder.position() == decoder.room()) return n + 1;
+    logits = decoder.feed({{id}});
+  }
+  return 0;
+}
+
+Codec codec_of(const StoredModel& m) {
+  if (const std::string* json = extra(m, "tokenizer.json")) {
+    const std::string file = (m.path / "tokenizer.json").string();
+    const Tokenizer tokenizer(parse_tokenizer(*json, file), file);
+    if (tokenizer.vocab() > m.config.vocab)
+      throw Error(file, "has ids up to {}, and the model's vocabulary is {}", tokenizer.vocab() - 1, m.config.vocab)
+          .hint("give the prompt as --ids");
+    Codec codec{.encode = [tokenizer](std::string_view text) { return tokenizer.encode(text, true); },
+                .decode = [tokenizer](std::int32_t id) { return tokenizer.decode({{id}}, false); },
+                .ends = ends_of(m)};
+    if (codec.ends.empty() && tokenizer.end_of_text()) codec.ends.push_back(*tokenizer.end_of_text());
+    return codec;
+  }
+  if (m.config.vocab != 256)
+    throw Error("generate", "there is no tokenizer beside the weights, and a vocabulary of {} is not bytes",
+                m.config.vocab)
+        .hint("give the prompt as --ids");
+  Codec bytes;
+  bytes.encode = [](std::string_view text) {
+    std::vector<std::int32_t> ids;
+    for (const char c : text) ids.push_back(static_cast<unsigned char>(c));
+    return ids;
+  };
+  bytes.decode = [](std::int32_t id) { return std::string(1, char(id)); };
+  bytes.ends = ends_of(m);
+  return bytes;
+}
+
+}  // namespace stretto

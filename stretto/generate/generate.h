@@ -1,0 +1,36 @@
+// Text, or ids, that a model goes on with.
+//
+//   StoredModel m = load_model("runs/tales");
+//   Codec codec = codec_of(m);
+//   generate(m, codec.encode("Once upon a time"), {.tokens = 100}, [&](std::int32_t id) { return true; });
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stretto/generate/sample.h"
+#include "stretto/train/model_directory.h"
+
+namespace stretto {
+
+struct GenerateOptions {
+  i64 tokens = 100;  // at most, behind the prompt
+  SampleOptions sample = {};
+  u64 seed = 0;
+  std::vector<std::int32_t> stop = {};  // ends before one of these
+};
+// `next` gets every new token as soon as it is known, and says whether to go on. Returns how many there were.
+i64 generate(const StoredModel&, const std::vector<std::int32_t>& prompt, const GenerateOptions&,
+             const std::function<bool(std::int32_t)>& next);
+
+// Between text and ids, as the files beside the weights say; without any, a vocabulary of 256 is bytes.
+struct Codec {
+  std::function<std::vector<std::int32_t>(std::string_view)> encode;
+  std::function<std::string(std::int32_t)> decode;  // bytes, which need not be whole characters
+  std::vector<std::int32_t> ends;                   // tokens that end a text
+};
+Codec codec_of(const StoredModel&);
+
+}  // namespace stretto

@@ -1,0 +1,90 @@
+#include "stretto/ops/cached_attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "stretto/ops/ops.h"
+#include "stretto/ops/rules.h"
+
+namespace stretto {
+namespace {
+
+bool same_dims(DimSet a, DimSet b) {
+  return a.size() == b.size() && std::is_permutation(a.begin(), a.end(), b.begin());
+}
+
+std::vector<Type> infer_cached(const OpCall& c) {
+  const CachedAttentionAttrs& a = c.attrs<CachedAttentionAttrs>();
+  const Type &q = c.in(0), &k = c.in(1), &cache = c.in(3), &at = c.in(5);
+  for (int i = 0; i < 5; ++i)
+    if (c.in(i).dtype != q.dtype || !is_float(q.dtype))
+      throw Error("cached_attention", "{} and {} must have one float type", c.describe(0), c.describe(i))
+          .hint("cast one of them: cast(x, f32)");
+  if (at.dtype != i32 || at.dims != DimSet{a.query})
+    throw Error("cached_attention", "positions {} must be i32 along '{}' alone", c.describe(5),
+                c.graph.dim(a.query).name)
+        .hint("use t.positions({})", c.graph.dim(a.query).name);
+  DimSet kept = without(k.dims, {a.query});
+  kept.push_back(a.cache);
+  const bool fit = contains(k.dims, a.query) && contains(k.dims, a.head) && same_dims(k.dims, c.in(2).dims) &&
+                   same_dims(kept, cache.dims) && same_dims(cache.dims, c.in(4).dims) && !contains(q.dims, a.cache) &&
+                   std::all_of(k.dims.begin(), k.dims.end(), [&](DimId d) { return contains(q.dims, d); });
+  if (!fit)
+    throw Error("cached_attention", "queries {}, keys {}, values {} and caches {} and {} do not fit together",
+                c.describe(0), c.describe(1), c.describe(2), c.describe(3), c.describe(4))
+        .hint("caches have the dims of keys, with '{}' in place of '{}'", c.graph.dim(a.cache).name,
+              c.graph.dim(a.query).name);
+  return {q};
+}
+
+}  // namespace
+
+Tensor cached_attention(Tensor q, Tensor k, Tensor v, Tensor k_cache, Tensor v_cache, Tensor positions,
+                        const CachedAttentionOptions& o) {
+  Builder& b = builder_of("cached_attention", {q, k, v, k_cache, v_cache, positions});
+  const DimId query = rules::dim_of("cached_attention", q, o.query),
+              cache = rules::dim_of("cached_attention", k_cache, o.cache),
+              head = rules::dim_of("cached_attention", q, o.head);
+  const double scale = o.scale.value_or(1 / std::sqrt(double(o.head.valid())));
+  return b.emit(cached_attention_op, {q, k, v, k_cache, v_cache, positions},
+                CachedAttentionAttrs{query, cache, head, scale});
+}
+
+constinit const Op cached_attention_op{
+    .name = "cached_attention",
+    .infer = infer_cached,
+    .spread =
+        [](const OpCall& c) {
+          const CachedAttentionAttrs& a = c.attrs<CachedAttentionAttrs>();
+          return Spread{.serial = {a.query, a.cache, a.head}};
+        },
+    .cost =
+        [](const OpCall& c) {
+          Cost cost = c.streaming(0);
+          cost.flops = double(c.elements(c.in(0))) * double(c.graph.size(c.attrs<CachedAttentionAttrs>().cache)) * 4;
+          return cost;
+        },
+    .examples =
+        [](Examples& e) {
+          const Dim b{"b", 2}, s{"s", 3}, kv{"kv", 2}, group{"group", 3}, d{"d", 4}, cache{"cache", 5}, one{"one", 1};
+          const CachedAttentionOptions o{.query = s, .cache = cache, .head = d};
+          const auto real = [&](Dims dims) { return e.real(std::move(dims)); };
+          e.add(cached_attention(real({b, s, kv, group, d}), real({b, s, kv, d}), real({b, s, kv, d}),
+                                 real({b, kv, cache, d}), real({b, kv, cache, d}), e.ids({s}, 5), o));
+          e.add(cached_attention(real({b, s, kv, d}), real({b, s, kv, d}), real({b, s, kv, d}), real({b, cache, kv, d}),
+                                 real({b, cache, kv, d}), e.ids({s}, 4), o));
+          CachedAttentionOptions single = o;
+          single.query = one;
+          single.scale = 0.7;
+          e.add(cached_attention(real({one, d}), real({one, d}), real({one, d}), real({cache, d}), real({cache, d}),
+                                 e.ids({one}, 5), single));
+        },
+    .scratch =
+        [](const OpCall& c) {
+          const CachedAttentionAttrs& a = c.attrs<CachedAttentionAttrs>();
+          return std::size_t(c.graph.size(a.cache) + 2 * c.graph.size(a.head)) * size_of(c.in(0).dtype);
+        },
+    .no_gradient = true,
+};
+
+}  // namespace stretto
