@@ -1,19 +1,38 @@
 #include "stretto/train/saving.h"
 
+#include "stretto/formats/mapped_file.h"
 #include "stretto/train/model_directory.h"
 #include "stretto/train/resume.h"
 #include "stretto/train/snapshot.h"
 
 namespace stretto {
+namespace {
+
+// What lies beside the weights a run started from, with the tokenizer of its data.
+std::vector<Snapshot::Extra> extras_of(const RunConfig& c) {
+  std::vector<Snapshot::Extra> all;
+  if (!c.model.from.empty()) all = stretto::extras_of(std::filesystem::path(c.model.from));
+  if (c.data.tokenizer == "bytes") return all;
+  std::erase_if(all, [](const Snapshot::Extra& e) { return e.name == "tokenizer.json"; });
+  std::filesystem::path file = c.data.tokenizer;
+  if (std::filesystem::is_directory(file)) file /= "tokenizer.json";
+  all.push_back({"tokenizer.json", std::string(MappedFile(file).text())});
+  return all;
+}
+
+}  // namespace
 
 Saving::Saving(const RunConfig& config, const std::filesystem::path& run_directory, Console& console)
-    : config_(config), console_(console), writer_(run_directory / "checkpoints", config.checkpoint.keep) {}
+    : config_(config),
+      console_(console),
+      writer_(run_directory / "checkpoints", config.checkpoint.keep),
+      extras_(extras_of(config)) {}
 
 void Saving::export_model(const Trainer& trainer) {
   if (config_.checkpoint.export_to.empty()) return;
   StoredModel m{.config = config_.model.config};
   for (const CompiledParam& p : trainer.compiled().params) m.weights.emplace(p.name, trainer.parameter(p.name));
-  if (!config_.model.from.empty()) m.extras = extras_of(config_.model.from);
+  m.extras = extras_;
   export_hf(config_.checkpoint.export_to, m);
   console_.say("exported " + config_.checkpoint.export_to);
 }
@@ -29,7 +48,7 @@ void Saving::report(const std::optional<Saved>& s, bool must) {
 void Saving::save(const Trainer& trainer) {
   report(writer_.wait(), false);
   Snapshot s = snapshot_of(trainer, checkpoint_config(config_));
-  if (!config_.model.from.empty()) s.extras = extras_of(config_.model.from);
+  s.extras = extras_;
   saved_ = s.step;
   writer_.save(std::move(s));
 }

@@ -26,6 +26,7 @@ class Saving {
   const RunConfig& config_;
   Console& console_;
   CheckpointWriter writer_;
+  std::vector<Snapshot::Extra> extras_;
   i64 saved_ = -1;  // the last step that is saved or being saved
 };
 

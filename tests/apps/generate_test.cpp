@@ -44,12 +44,35 @@ TEST(GenerateCommand, FromARunACheckpointAndAnExportAlike) {
   folder.write("text.txt", text);
   in_folder(
       "train --data.path=text.txt --model.layers=1 --model.width=32 --model.heads=2 --model.context=32 "
-      "--train.steps=60 --train.batch=4 --optimizer.lr=0.01 --log.dir=run");
+      "--train.steps=400 --train.batch=4 --optimizer.lr=0.01 --log.dir=run");
   in_folder("convert run hf");
-  const std::string how = " --prompt 'to be' --tokens 20 --temperature 0";
+  const std::string how = " --prompt 'or n' --tokens 8 --temperature 0";
   const std::string out = in_folder("generate run" + how);
-  EXPECT_THAT(out, StartsWith("to be, or not to be."));
-  EXPECT_EQ(in_folder("generate run/checkpoints/step-00000060" + how), out);
+  EXPECT_THAT(out, StartsWith("or not to be"));
+  EXPECT_EQ(in_folder("generate run/checkpoints/step-00000400" + how), out);
+  EXPECT_EQ(in_folder("generate hf" + how), out);
+}
+
+TEST(GenerateCommand, TheTokenizerOfTheDataIsCarriedAlong) {
+  const Folder folder;
+  const auto in_folder = [&](const std::string& arguments) {
+    const Result r = stretto(arguments, folder.str());
+    EXPECT_EQ(r.code, 0) << arguments << r.error;
+    return r.out;
+  };
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += "to be, or not to be. ";
+  folder.write("text.txt", text);
+  in_folder("data train-bpe text.txt --vocab 270 --out tokenizer.json");
+  in_folder(
+      "train --data.path=text.txt --data.tokenizer=tokenizer.json --model.vocab=280 --model.layers=1 --model.width=32 "
+      "--model.heads=2 --model.context=16 --train.steps=400 --train.batch=4 --optimizer.lr=0.01 --log.dir=run");
+  in_folder("convert run hf");
+  EXPECT_EQ(text_of(folder / "hf/tokenizer.json"), text_of(folder / "tokenizer.json"));
+  fs::remove(folder / "tokenizer.json");
+  const std::string how = " --prompt 'or not' --tokens 6 --temperature 0";
+  const std::string out = in_folder("generate run" + how);
+  EXPECT_THAT(out, StartsWith("or not to be"));
   EXPECT_EQ(in_folder("generate hf" + how), out);
 }
 
