@@ -56,7 +56,7 @@ class Placer {
       if ((work += alive.size()) > limit) break;
     }
     dense_ = work > limit;
-    work = dense_ ? all.size() * all.size() : 8 * work;
+    work = dense_ ? all.size() * all.size() : 24 * work;
     if (!dense_) neighbours_ = std::move(lists);
   }
   std::size_t lowest(std::uint32_t i, std::size_t bytes) {
