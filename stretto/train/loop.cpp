@@ -8,6 +8,7 @@
 #include "stretto/formats/atomic_file.h"
 #include "stretto/train/journal.h"
 #include "stretto/train/prepare.h"
+#include "stretto/train/report.h"
 #include "stretto/train/resume.h"
 #include "stretto/train/run_directory.h"
 #include "stretto/train/saving.h"
@@ -31,7 +32,8 @@ class TrainingRun {
     std::optional<Resumed> from;
     if (resume) from = find_checkpoint(config_, *resume);
     prepared_ = prepare(config_);
-    for (const std::string& line : about(config_, prepared_)) console_.say(line);
+    lines_ = about(config_, prepared_);
+    for (const std::string& line : lines_) console_.say(line);
     const bool several = prepared_.compiled.program->actors.size() > 1;
     trainer_.emplace(std::move(prepared_.compiled), options_of(config_.parallel));
     if (from)
@@ -142,18 +144,37 @@ class TrainingRun {
       std::string text = timeline_text(*drawn_, options_for(out_));
       text.pop_back();
       console_.say("\n" + text);
-      console_.say(fmt::format("timeline {}\n", (summary_.directory / "timeline.html").string()));
+      console_.say(fmt::format("timeline {}", (summary_.directory / "timeline.html").string()));
     }
     if (summary_.nonfinite > 0)
       console_.say(fmt::format("{} of {} steps had a loss or gradient norm that is not finite", summary_.nonfinite,
                                summary_.steps));
+    const std::string end = ending();
+    lines_.insert(lines_.end(), {"", end, fmt::format("parameters {:016x}", summary_.parameters)});
+    if (summary_.steps > summary_.resumed) write_report();
+    console_.result(end);
+    console_.result(lines_.back());
+  }
+
+  std::string ending() const {
     if (summary_.steps == summary_.resumed)
-      console_.result(fmt::format("nothing to do: {} of {} steps are done", summary_.steps, config_.train.steps));
-    else
-      console_.result(fmt::format("{} {} of {} steps, {} of training, loss {:.5f} -> {:.5f}",
-                                  summary_.stopped ? "stopped after" : "done:", summary_.steps, config_.train.steps,
-                                  human_seconds(journal_->seconds()), summary_.first_loss, summary_.last_loss));
-    console_.result(fmt::format("parameters {:016x}", summary_.parameters));
+      return fmt::format("nothing to do: {} of {} steps are done", summary_.steps, config_.train.steps);
+    return fmt::format("{} {} of {} steps, {} of training, loss {:.5f} -> {:.5f}",
+                       summary_.stopped ? "stopped after" : "done:", summary_.steps, config_.train.steps,
+                       human_seconds(journal_->seconds()), summary_.first_loss, summary_.last_loss);
+  }
+
+  void write_report() {
+    Report r{.title = config_.log.name,
+             .lines = lines_,
+             .curve = journal_->curve(),
+             .planned = bytes_per_actor(*trainer_->compiled().program),
+             .peak = peak_memory(),
+             .config = resolved_toml(config_)};
+    if (drawn_) r.timelines = {drawn_->simulated, drawn_->measured};
+    const std::filesystem::path path = summary_.directory / "report.html";
+    write_file(path, report_html(r));
+    console_.say("report   " + path.string());
   }
 
   RunConfig config_;
@@ -164,6 +185,7 @@ class TrainingRun {
   std::optional<Trainer> trainer_;
   std::optional<Journal> journal_;
   std::optional<MeasuredStep> drawn_;
+  std::vector<std::string> lines_;  // what the run says about itself, for the report
   RunSummary summary_;
 };
 

@@ -13,11 +13,12 @@
 namespace stretto {
 
 struct RunSummary {
-  std::filesystem::path directory;  // config.toml, metrics.jsonl, TensorBoard events; timeline.* of a measured step
-  i64 steps = 0;                    // done, those before a resumption included
-  i64 resumed = 0;                  // done before it
-  bool stopped = false;             // by a signal, before the last step
-  i64 nonfinite = 0;                // steps whose loss or gradient norm was not, as far as they did not end the run
+  std::filesystem::path
+      directory;         // config.toml, metrics.jsonl, TensorBoard events; report.html; timeline.* of a measured step
+  i64 steps = 0;         // done, those before a resumption included
+  i64 resumed = 0;       // done before it
+  bool stopped = false;  // by a signal, before the last step
+  i64 nonfinite = 0;     // steps whose loss or gradient norm was not, as far as they did not end the run
   double first_loss = 0, last_loss = 0;
   std::optional<double> validation_loss = {};  // the last one
   u64 parameters = 0;                          // hash

@@ -12,15 +12,6 @@ std::string plural(i64 n, std::string_view what, std::string_view ending = "s") 
   return fmt::format("{} {}{}", n, what, n == 1 ? "" : ending);
 }
 
-std::vector<double> bytes_per_actor(const Program& program) {
-  std::vector<double> totals;
-  for (const ActorProgram& a : program.actors) {
-    totals.push_back(0);
-    for (const u64 b : a.bytes) totals.back() += double(b);
-  }
-  return totals;
-}
-
 // One actor: by arena. A few: each of them. Many: from the least to the most.
 std::string memory_line(const Program& program) {
   const std::vector<double> totals = bytes_per_actor(program);
@@ -55,6 +46,15 @@ std::string mesh_line(const RunConfig& c, const Prepared& p) {
 }
 
 }  // namespace
+
+std::vector<double> bytes_per_actor(const Program& program) {
+  std::vector<double> totals;
+  for (const ActorProgram& a : program.actors) {
+    totals.push_back(0);
+    for (const u64 b : a.bytes) totals.back() += double(b);
+  }
+  return totals;
+}
 
 Prepared prepare(const RunConfig& c) {
   Prepared p;

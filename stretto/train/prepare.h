@@ -27,6 +27,8 @@ Prepared prepare(const RunConfig&);
 // Model, data, step, update, mesh, memory: one line each.
 std::vector<std::string> about(const RunConfig&, const Prepared&);
 
+std::vector<double> bytes_per_actor(const Program&);  // planned
+
 PredictOptions predict_options(const RunConfig&);
 
 Batch batch_of(const Prepared&, const Rows&);

@@ -10,6 +10,7 @@
 
 #include "stretto/formats/fields.h"
 #include "stretto/models/hf.h"
+#include "stretto/train/report.h"
 #include "stretto/train/stop.h"
 #include "stretto/train/trainer.h"
 #include "support/files.h"
@@ -104,7 +105,7 @@ TEST_F(Loop, SaysWhatItDoes) {
   std::istringstream in(r.out);
   std::vector<std::string> lines;
   for (std::string line; std::getline(in, line);) lines.push_back(line);
-  ASSERT_EQ(lines.size(), 6u + 1 + 4 + 2) << r.out;
+  ASSERT_EQ(lines.size(), 6u + 1 + 4 + 3) << r.out;
   EXPECT_THAT(lines[0], HasSubstr("model    gpt2, 1 layer, width 32"));
   EXPECT_THAT(lines[1], HasSubstr("text.txt, 18000 bytes; 16200 tokens to train on, 1800 to validate on"));
   EXPECT_THAT(lines[2], HasSubstr("step     4 sequences of 16 tokens in 1 microbatch, f32"));
@@ -114,8 +115,9 @@ TEST_F(Loop, SaysWhatItDoes) {
   EXPECT_THAT(lines[6], HasSubstr("step       loss  grad_norm         lr     tok/s        mem"));
   for (int i = 0; i < 4; ++i) EXPECT_EQ(std::stoi(lines[std::size_t(7 + i)]), i == 0 ? 1 : 2 * i);
   EXPECT_THAT(lines[10], HasSubstr("validation loss"));
-  EXPECT_THAT(lines[11], testing::StartsWith("done: 6 of 6 steps"));
-  EXPECT_EQ(lines[12], fmt::format("parameters {:016x}", r.summary.parameters));
+  EXPECT_EQ(lines[11], "report   " + (r.summary.directory / "report.html").string());
+  EXPECT_THAT(lines[12], testing::StartsWith("done: 6 of 6 steps"));
+  EXPECT_EQ(lines[13], fmt::format("parameters {:016x}", r.summary.parameters));
 }
 
 TEST_F(Loop, IsAFunctionOfItsConfig) {
@@ -232,6 +234,28 @@ TEST_F(Loop, DrawsTheStepItWasAskedFor) {
     if (phase && phase->str() == "\"X\"") ++actions;
   }
   EXPECT_GE(actions, 2 * 4 * 3);  // F, I and W of both actors' microbatches, and what comes before and after
+}
+
+TEST_F(Loop, LeavesAReportThatNeedsNoOtherFile) {
+  const Ran r = run({"--train.microbatches=4", "--parallel.pipe=2", "--log.timeline=last", "--data.validation=0.1",
+                     "--log.name=a<b"});
+  const std::string page = test::text_of(r.summary.directory / "report.html");
+  EXPECT_THAT(
+      page, AllOf(HasSubstr("<title>a&lt;b</title>"), HasSubstr("aria-label=\"loss\""), HasSubstr(">validation</text>"),
+                  HasSubstr("aria-label=\"tokens per second\""), HasSubstr("simulated from mean times"),
+                  HasSubstr("microbatches = 4"), HasSubstr("done: 6 of 6 steps"), HasSubstr("<h2>Versions</h2>")));
+  EXPECT_THAT(page, AllOf(HasSubstr("share of the actors&#39; time"), HasSubstr("process, at most")));
+  for (const char* outside : {"src=", "href=", "@import", "url("}) EXPECT_THAT(page, Not(HasSubstr(outside)));
+  EXPECT_THAT(r.out, HasSubstr("report   " + (r.summary.directory / "report.html").string()));
+}
+
+TEST(Report, OfNumbersThatAreNotFiniteIsStillAPage) {
+  Report r{.title = "wild"};
+  for (i64 step = 1; step <= 2000; ++step)
+    r.curve.push_back({.step = step, .loss = step % 3 ? NAN : 1.0, .grad_norm = INFINITY, .tokens_per_second = 0});
+  const std::string page = report_html(r);
+  EXPECT_THAT(page, AllOf(HasSubstr("aria-label=\"loss\""), Not(HasSubstr("nan")), Not(HasSubstr("inf"))));
+  EXPECT_LT(page.size(), 100'000u);
 }
 
 TEST_F(Loop, QuietPrintsNoChart) {
