@@ -8,10 +8,24 @@
 #include "stretto/base/error.h"
 #include "stretto/formats/megatron_tokens.h"
 
+namespace {
+
+// The two files, which go away at the end.
+struct Pair {
+  const std::string prefix =
+      (std::filesystem::temp_directory_path() / ("fuzz-megatron-" + std::to_string(::getpid()))).string();
+  ~Pair() {
+    std::remove((prefix + ".bin").c_str());
+    std::remove((prefix + ".idx").c_str());
+  }
+};
+
+}  // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace stretto;
-  static const std::string prefix =
-      (std::filesystem::temp_directory_path() / ("fuzz-megatron-" + std::to_string(::getpid()))).string();
+  static const Pair pair;
+  const std::string& prefix = pair.prefix;
   const auto put = [](const std::string& path, const void* bytes, std::size_t count) {
     std::FILE* file = std::fopen(path.c_str(), "wb");
     if (!file) __builtin_trap();
