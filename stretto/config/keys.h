@@ -81,6 +81,7 @@ void keys_of(DataSection& s, Visit&& visit) {
                             {"llmc", DataFormat::llmc},
                             {"megatron", DataFormat::megatron}});
   visit("tokenizer", s.tokenizer);
+  visit("documents", s.documents);
 }
 
 template <class Visit>

@@ -177,6 +177,9 @@ class RunReader {
     keys_of(s, Reading(section));
     if (section.read("path", s.path) && s.path.empty()) section.fail("path", "names no files");
     read_mixture(section);
+    if (s.documents && right_ && !family_named(run_.model.config.family).attends)
+      section.fail_hint("documents", fmt::format("the family '{}' has no attention", run_.model.config.family),
+                        "leave it out");
     const Field* validation = section.raw("validation");
     if (validation && (validation->array() || std::holds_alternative<std::string>(validation->value)))
       section.read("validation", s.validation_path);

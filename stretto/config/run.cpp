@@ -65,7 +65,11 @@ std::string resolved_toml(const RunConfig& config) {
   return write_toml(root);
 }
 
-Model model_of(const RunConfig& c) { return make_model(c.model.config, c.train.batch); }
+Model model_of(const RunConfig& c) {
+  ModelConfig model = c.model.config;
+  model.documents = c.data.documents;
+  return make_model(model, c.train.batch);
+}
 
 Optimizer optimizer_of(const RunConfig& c) {
   const OptimizerSection& s = c.optimizer;
@@ -122,6 +126,7 @@ CorpusOptions corpus_of(const RunConfig& c) {
           .format = c.data.format,
           .tokenizer = c.data.tokenizer,
           .vocab = c.model.config.vocab,
+          .documents = c.data.documents,
           .validation = c.data.validation,
           .validation_path = c.data.validation_path};
 }

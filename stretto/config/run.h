@@ -31,6 +31,7 @@ struct DataSection {
   std::vector<MixturePart> mixture = {};                        // instead of `path`
   DataFormat format = DataFormat::automatic;
   std::string tokenizer = "bytes";                // of text
+  bool documents = false;                         // attention stays within documents
   double validation = 0;                          // a part of the data, or in the file also:
   std::vector<std::string> validation_path = {};  // ... files of their own
   bool operator==(const DataSection&) const = default;

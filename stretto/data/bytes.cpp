@@ -36,6 +36,13 @@ class Bytes : public TokenSource {
     }
   }
 
+  std::vector<i64> documents(i64 first, i64 end) const override {
+    std::vector<i64> starts;
+    for (const i64 e : ends_)
+      if (e > first && e < end && (starts.empty() || starts.back() != e)) starts.push_back(e);
+    return starts;
+  }
+
   std::string str() const override {
     return files_.size() == 1
                ? fmt::format("{}, {} bytes", files_[0].path().string(), tokens())

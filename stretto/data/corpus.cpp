@@ -45,9 +45,15 @@ class Opener {
 
   SourcePtr open_kind(Kind kind, const std::vector<fs::path>& files) {
     if (kind == Kind::bytes) return open_bytes(files);
-    if (kind == Kind::tokens) return open_token_files(files, {.format = token_format(), .vocab = options_.vocab});
+    if (kind == Kind::text) return open_text(files, tokenizer());
+    TokenFilesOptions o{.format = token_format(), .vocab = options_.vocab, .documents = options_.documents};
+    if (options_.documents) o.end = tokenizer().end_of_text();
+    return open_token_files(files, o);
+  }
+
+  const Tokenizer& tokenizer() {
     if (!tokenizer_) tokenizer_ = read_tokenizer(options_.tokenizer);
-    return open_text(files, *tokenizer_);
+    return *tokenizer_;
   }
 
   std::optional<TokenFormat> token_format() const {

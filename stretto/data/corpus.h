@@ -27,6 +27,7 @@ struct CorpusOptions {
   DataFormat format = DataFormat::automatic;
   std::string tokenizer = "bytes";                // of text: tokenizer.json or its directory
   i64 vocab = 0;                                  // ids must be below it; 0: any
+  bool documents = false;                         // where documents begin must be known
   double validation = 0;                          // the last part of every source, 0 to 1, that is held out
   std::vector<std::string> validation_path = {};  // or files of their own
 };

@@ -6,17 +6,23 @@ namespace stretto {
 namespace {
 
 // Reads length + 1 tokens: what follows a token is its target.
-void fill(const TokenSource& source, i64 first, i64 row, i64 length, Rows& rows) {
-  std::vector<std::int32_t> tokens(std::size_t(length) + 1);
+void fill(const TokenSource& source, i64 first, i64 row, const RowsOptions& o, Rows& rows) {
+  std::vector<std::int32_t> tokens(std::size_t(o.length) + 1);
   source.read(first, tokens);
-  std::copy(tokens.begin(), tokens.end() - 1, rows.ids.begin() + row * length);
-  std::copy(tokens.begin() + 1, tokens.end(), rows.targets.begin() + row * length);
+  std::copy(tokens.begin(), tokens.end() - 1, rows.ids.begin() + row * o.length);
+  std::copy(tokens.begin() + 1, tokens.end(), rows.targets.begin() + row * o.length);
+  if (!o.documents) return;
+  const auto segments = rows.segments.begin() + row * o.length;
+  for (const i64 start : source.documents(first, first + o.length))
+    std::for_each(segments + (start - first), segments + o.length, [](std::int32_t& s) { ++s; });
 }
 
 Rows empty_rows(const RowsOptions& o) {
+  const std::size_t size = std::size_t(o.batch * o.length);
   Rows rows;
-  rows.ids.assign(std::size_t(o.batch * o.length), 0);
-  rows.targets.assign(std::size_t(o.batch * o.length), Rows::ignored);
+  rows.ids.assign(size, 0);
+  rows.targets.assign(size, Rows::ignored);
+  if (o.documents) rows.segments.assign(size, 0);
   return rows;
 }
 
@@ -39,7 +45,7 @@ Rows TrainingRows::at(i64 step) const {
   Rows rows = empty_rows(options_);
   for (i64 row = 0; row < options_.batch; ++row) {
     const MixtureOrder::Place place = order_.place((step - 1) * options_.batch + row);
-    fill(*sources_[place.source], place.first, row, options_.length, rows);
+    fill(*sources_[place.source], place.first, row, options_, rows);
   }
   rows.filled = options_.batch;
   return rows;
@@ -53,7 +59,7 @@ Rows validation_rows(const TokenSource& source, const RowsOptions& o, i64 batche
   const i64 windows = validation_windows(source, o), used = std::min(windows, batches * o.batch);
   Rows rows = empty_rows(o);
   for (i64 row = 0; row < o.batch && index * o.batch + row < used; ++row, ++rows.filled)
-    fill(source, (index * o.batch + row) * windows / used * o.length, row, o.length, rows);
+    fill(source, (index * o.batch + row) * windows / used * o.length, row, o, rows);
   return rows;
 }
 

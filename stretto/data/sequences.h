@@ -15,12 +15,14 @@ namespace stretto {
 
 struct Rows {
   std::vector<std::int32_t> ids, targets;  // batch · length each
+  std::vector<std::int32_t> segments;      // likewise, when asked for: the number of the document, from 0 in every row
   i64 filled = 0;                          // rows that hold data; the targets of the others are `ignored`
   static constexpr std::int32_t ignored = -100;
 };
 struct RowsOptions {
   i64 length = 0, batch = 0;
   u64 seed = 0;
+  bool documents = false;  // fill in Rows::segments
 };
 
 class TrainingRows {

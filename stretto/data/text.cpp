@@ -29,6 +29,7 @@ class Text : public TokenSource {
       each_document(f, "text", [&](std::string_view text, std::size_t) {
         encoder.encode(text, [&](std::span<const std::int32_t> ids, std::size_t) { put(ids); });
         if (end && !text.empty()) put(std::span(&*end, 1));
+        if (starts_.empty() || starts_.back() != tokens()) starts_.push_back(tokens());
       });
     if (tokens() == 0) throw Error("data", "{} has no text", name_).hint("name a file with text in it");
   }
@@ -41,6 +42,10 @@ class Text : public TokenSource {
       std::copy_n(narrow_.begin() + first, to.size(), to.begin());
     else
       std::copy_n(wide_.begin() + first, to.size(), to.begin());
+  }
+  std::vector<i64> documents(i64 first, i64 end) const override {
+    const auto begin = std::upper_bound(starts_.begin(), starts_.end(), first);
+    return {begin, std::lower_bound(begin, starts_.end(), end)};
   }
   std::string str() const override { return fmt::format("{}, {} tokens", name_, tokens()); }
 
@@ -55,6 +60,7 @@ class Text : public TokenSource {
 
   i64 vocab_;
   std::string name_;
+  std::vector<i64> starts_;            // of all documents but the first
   std::vector<std::uint16_t> narrow_;  // one of the two is used
   std::vector<std::int32_t> wide_;
 };

@@ -25,12 +25,19 @@ class TokenFiles : public TokenSource {
  public:
   TokenFiles(const std::vector<fs::path>& paths, const TokenFilesOptions& o) : vocab_(o.vocab) {
     for (fs::path path : paths) {
-      if (path.extension() == ".idx") path.replace_extension(".bin");
-      if (!files_.empty() && files_.back().path() == path) continue;  // a glob finds both files of a Megatron set
+      const bool index = path.extension() == ".idx";
+      if (index) path.replace_extension(".bin");
+      if (index && !files_.empty() && files_.back().path() == path) continue;  // a glob finds both files of a set
       files_.push_back(o.format ? TokenFile(path, *o.format) : TokenFile(path));
       spans_.push_back(files_.back().tokens());
       ends_.push_back(tokens() + spans_.back().size());
     }
+    end_ = o.end;
+    if (o.documents && !end_)
+      for (const TokenFile& f : files_)
+        if (!f.megatron())
+          throw Error(f.path().string(), "does not say where documents begin, and no token that ends one is known")
+              .hint("data.tokenizer can name the tokenizer that the file was made with; its end-of-text token is used");
     if (vocab_ == 0) {
       for (const TokenSpan& s : spans_) wide_ = wide_ || size_of(s.type) > 2;
       return;
@@ -53,12 +60,54 @@ class TokenFiles : public TokenSource {
     }
   }
 
+  std::vector<i64> documents(i64 first, i64 end) const override {
+    std::vector<i64> starts;
+    for (std::size_t f = 0; f < files_.size(); ++f) {
+      const i64 begin = f == 0 ? 0 : ends_[f - 1];
+      if (begin >= end || ends_[f] <= first) continue;
+      if (begin > first) starts.push_back(begin);
+      // Of this file: strictly between these two, counted in it.
+      const i64 from = std::max<i64>(first - begin, 0), to = std::min(end - begin, spans_[f].size());
+      if (const MegatronTokens* m = files_[f].megatron())
+        indexed(*m, begin, from, to, starts);
+      else if (end_)
+        marked(spans_[f], begin, from, to, starts);
+    }
+    return starts;
+  }
+
   std::string str() const override {
     const std::string what = fmt::format("{} ({}), {} tokens", files_[0].path().string(), files_[0].format(), tokens());
     return files_.size() == 1 ? what : fmt::format("{} files from {}", files_.size(), what);
   }
 
  private:
+  // A document may be empty, and then begins where the next one does.
+  static void indexed(const MegatronTokens& m, i64 begin, i64 from, i64 to, std::vector<i64>& starts) {
+    const i64 item = i64(size_of(m.tokens().type));
+    const auto start = [&](i64 d) {
+      const i64 s = m.document_begin(d);
+      return s < m.sequences() ? m.byte_offset(s) / item : m.tokens().size();
+    };
+    i64 low = 0, high = m.documents();  // the first document that begins behind `from`
+    while (low < high) {
+      const i64 middle = low + (high - low) / 2;
+      if (start(middle) > from)
+        high = middle;
+      else
+        low = middle + 1;
+    }
+    for (; low < m.documents() && start(low) < to; ++low)
+      if (starts.empty() || starts.back() != begin + start(low)) starts.push_back(begin + start(low));
+  }
+
+  void marked(const TokenSpan& span, i64 begin, i64 from, i64 to, std::vector<i64>& starts) const {
+    std::vector<std::int32_t> ids(std::size_t(std::max<i64>(to - from - 1, 0)));
+    span.read(from, ids);
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      if (ids[i] == *end_) starts.push_back(begin + from + i64(i) + 1);
+  }
+
   void look_at(std::size_t file, i64 first, i64 count) const {
     const auto bad = spans_[file].part(first, count).first_outside(vocab_);
     if (bad) throw outside(files_[file].path(), first + *bad, spans_[file].at(first + *bad), vocab_);
@@ -73,6 +122,7 @@ class TokenFiles : public TokenSource {
   }
 
   i64 vocab_;
+  std::optional<std::int32_t> end_;
   bool wide_ = false, all_checked_ = true;
   std::vector<TokenFile> files_;
   std::vector<TokenSpan> spans_;

@@ -34,6 +34,11 @@ class Part : public TokenSource {
     STRETTO_ASSERT(first >= 0 && first + i64(to.size()) <= tokens_, "outside of a part of a token source");
     whole_->read(first_ + first, to);
   }
+  std::vector<i64> documents(i64 first, i64 end) const override {
+    std::vector<i64> starts = whole_->documents(first_ + first, first_ + end);
+    for (i64& s : starts) s -= first_;
+    return starts;
+  }
   std::string str() const override {
     return fmt::format("tokens {} to {} of {}", first_, first_ + tokens_, whole_->str());
   }
@@ -64,6 +69,17 @@ class Joined : public TokenSource {
       sources_[source]->read(at, to.first(n));
       to = to.subspan(n);
     }
+  }
+  std::vector<i64> documents(i64 first, i64 end) const override {
+    std::vector<i64> starts;
+    for (std::size_t k = 0; k < sources_.size(); ++k) {
+      const i64 begin = k == 0 ? 0 : ends_[k - 1];
+      if (begin >= end || ends_[k] <= first) continue;
+      if (begin > first) starts.push_back(begin);
+      for (const i64 s : sources_[k]->documents(std::max<i64>(first - begin, 0), std::min(end, ends_[k]) - begin))
+        starts.push_back(begin + s);
+    }
+    return starts;
   }
   std::string str() const override {
     return sources_.size() == 1 ? sources_[0]->str()

@@ -24,6 +24,8 @@ class TokenSource {
   virtual i64 tokens() const = 0;
   virtual i64 vocab() const = 0;  // ids are below it
   virtual void read(i64 first, std::span<std::int32_t> to) const = 0;
+  // Where documents begin behind token `first` and before token `end`, in rising order.
+  virtual std::vector<i64> documents(i64 first, i64 end) const = 0;
   virtual std::string str() const = 0;  // "tales.txt, 400184 bytes"
 };
 
@@ -43,6 +45,8 @@ std::shared_ptr<const TokenSource> open_text(const std::vector<std::filesystem::
 struct TokenFilesOptions {
   std::optional<TokenFormat> format = {};
   i64 vocab = 0;
+  bool documents = false;                // wanted: an Error for files that cannot say where documents begin
+  std::optional<std::int32_t> end = {};  // the token that ends a document; Megatron's files need none
 };
 std::shared_ptr<const TokenSource> open_token_files(const std::vector<std::filesystem::path>& files,
                                                     const TokenFilesOptions&);

@@ -47,6 +47,7 @@ struct ModelConfig {
   bool qkv_bias = false, out_bias = false, mlp_bias = false;  // llama and relatives; gpt2 and mlp have all biases
   bool qk_norm = false;                                       // per-head RMSNorm of queries and keys
   i64 experts = 0, top_k = 2;
+  bool documents = false;  // attention stays within documents, which one more input, `segments`, tells apart
 
   static constexpr i64 kMostWidth = 1 << 20;
   i64 width_in_range() const { return std::clamp<i64>(width, 0, kMostWidth); }  // before anybody has checked it

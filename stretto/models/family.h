@@ -3,6 +3,7 @@
 //   Model model = make_model({.family = "gpt2", .layers = 2}, 16);   // 16 sequences per step
 //
 // A model has the inputs `ids` and `targets` {batch seq}: targets[t] is the id that follows ids[t], -100 is ignored.
+// With `documents` also `segments` {batch seq}: positions attend to positions of their own number only.
 #pragma once
 #include <span>
 #include <string>
@@ -33,6 +34,7 @@ struct Family {
   std::vector<ParamSpec> (*params)(const ModelConfig&) = nullptr;  // in the order of tracing
   // ids {batch seq} -> logits {batch seq vocab}. The config is complete and valid.
   Tensor (*logits)(Trace&, const ModelConfig&, Tensor ids) = nullptr;
+  bool attends = true;                  // has attention at all
   std::string_view stored_prefix = {};  // of most names on disk; files without it are read too
 };
 

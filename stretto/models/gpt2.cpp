@@ -37,6 +37,7 @@ void check(const ModelConfig& c, std::vector<Fault>& faults) {
 
 struct Shape {
   Dim seq, seq_r, model, heads, head, ff;
+  Tensor segments;  // empty: attention sees everything before it
 };
 
 Tensor norm(Trace& t, const ModelConfig& c, const Shape& s, Tensor x, std::string_view name) {
@@ -45,7 +46,7 @@ Tensor norm(Trace& t, const ModelConfig& c, const Shape& s, Tensor x, std::strin
 }
 
 Tensor block(Trace& t, const ModelConfig& c, const Shape& s, Tensor x) {
-  const auto& [seq, seq_r, model, heads, head, ff] = s;
+  const auto& [seq, seq_r, model, heads, head, ff, segments] = s;
   const Dim three{"three", 3};
   const Init inner = normal(c.init_std);
   const Init residual = normal(c.init_std / std::sqrt(2.0 * double(c.layers)));  // 2 · layers branches are added up
@@ -53,7 +54,7 @@ Tensor block(Trace& t, const ModelConfig& c, const Shape& s, Tensor x) {
   const Tensor z = contract(h, t.param("qkv", {model, three, heads, head}, {.init = inner}), model) +
                    t.bias("qkv.bias", {three, heads, head});
   const auto [q, k, v] = unstack<3>(z, three);
-  const Tensor a = attend(t, q, k, v, seq, head, c.attention_dropout);
+  const Tensor a = attend(t, q, k, v, seq, head, c.attention_dropout, segments);
   const Tensor o = contract(a, t.param("o", {heads, head, model}, {.init = residual}), {heads, head});
   x = boundary(x + t.dropout(rename(o, seq, seq_r) + t.bias("o.bias", model), c.dropout));
   h = norm(t, c, s, x, "ln_2");
@@ -82,7 +83,8 @@ Tensor logits(Trace& t, const ModelConfig& c, Tensor ids) {
                 .model = {"model", c.width},
                 .heads = {"heads", c.heads},
                 .head = {"head", c.head_dim},
-                .ff = {"ff", c.ff}};
+                .ff = {"ff", c.ff},
+                .segments = segments_of(t, c, ids)};
   const Tensor wte = t.param("wte", {vocab, s.model}, {.init = normal(c.init_std)});
   Tensor x = rename(embedding(wte, ids, vocab), seq, s.seq_r) + positions(t, c, s);
   x = boundary(t.dropout(x, c.embedding_dropout, "embedding_dropout"));

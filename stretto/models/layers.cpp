@@ -55,7 +55,12 @@ Tensor only_last(Trace& t, Tensor x, const Dim& seq) {
   return t.decoding() ? slice(x, seq, Dim{"last", 1}, seq.size - 1) : x;
 }
 
-Tensor attend(Trace& t, Tensor q, Tensor k, Tensor v, const Dim& seq, const Dim& head, double dropout) {
+Tensor segments_of(Trace& t, const ModelConfig& c, Tensor ids) {
+  return c.documents && !t.decoding() ? t.ids("segments", ids.dims()) : Tensor();
+}
+
+Tensor attend(Trace& t, Tensor q, Tensor k, Tensor v, const Dim& seq, const Dim& head, double dropout,
+              Tensor segments) {
   if (t.decoding()) return attend_cached(t, q, k, v, seq, head);
   // Names of attention's own: a layout may split heads here where it splits positions elsewhere.
   const Dim seq_q = seq.like("seq_q"), seq_k = seq.whole("seq_k");
@@ -71,14 +76,20 @@ Tensor attend(Trace& t, Tensor q, Tensor k, Tensor v, const Dim& seq, const Dim&
   q = rename(q, queries);
   k = rename(k, keys);
   v = rename(v, keys);
-  if (dropout == 0 || !t.training())
+  if (!segments && (dropout == 0 || !t.training()))
     return rename(attention(q, k, v, {.query = seq_q, .key = seq_k, .head = head, .causal = true}), back);
   Dims shared;  // batch and key/value heads
   for (const Dim& d : v.dims())
     if (d.name != seq_k.name && d.name != head.name) shared.push_back(d);
   const Tensor scores = contract(q, k, head, along(shared)) * (1 / std::sqrt(double(head.size)));
   const Tensor future = greater(broadcast(iota(t.builder, seq_k), {seq_q, seq_k}), iota(t.builder, seq_q));
-  const Tensor weights = softmax(where(future, t.constant(-1e30), scores), seq_k);
+  Tensor seen = where(future, t.constant(-1e30), scores);
+  if (segments) {
+    const Tensor of_query = rename(segments, seq, seq_q), of_key = rename(segments, seq, seq_k);
+    const Dim batch = segments.dim(t.batch_name);
+    seen = where(not_equal(broadcast(of_key, {batch, seq_q, seq_k}), of_query), t.constant(-1e30), seen);
+  }
+  const Tensor weights = softmax(seen, seq_k);
   return rename(contract(t.dropout(weights, dropout, "attention_dropout"), v, seq_k, along(shared)), back);
 }
 

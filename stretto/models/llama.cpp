@@ -42,6 +42,7 @@ void check(const ModelConfig& c, std::vector<Fault>& faults) {
 
 struct Shape {
   Dim seq, seq_r, model, kv, group, head, ff;
+  Tensor segments;  // empty: attention sees everything before it
 };
 
 Tensor norm(Trace& t, const ModelConfig& c, const Shape& s, Tensor x, std::string_view name) {
@@ -80,7 +81,7 @@ Tensor turned(Trace& t, const ModelConfig& c, Tensor x, const Dim& seq, const Di
 }
 
 Tensor block(Trace& t, const ModelConfig& c, const Shape& s, Tensor x) {
-  const auto& [seq, seq_r, model, kv, group, head, ff] = s;
+  const auto& [seq, seq_r, model, kv, group, head, ff, segments] = s;
   const double inner = c.init_std, residual = c.init_std / std::sqrt(2.0 * double(c.layers));
   Tensor h = norm(t, c, s, x, "norm_1");
   Tensor q = linear(t, h, "q", model, {kv, group, head}, c.qkv_bias, inner);
@@ -92,7 +93,7 @@ Tensor block(Trace& t, const ModelConfig& c, const Shape& s, Tensor x) {
   }
   q = turned(t, c, q, seq, head);
   k = turned(t, c, k, seq, head);
-  const Tensor a = attend(t, q, k, v, seq, head, c.attention_dropout);
+  const Tensor a = attend(t, q, k, v, seq, head, c.attention_dropout, segments);
   const Tensor o = contract(a, t.param("o", {kv, group, head, model}, {.init = normal(residual)}), {kv, group, head});
   Tensor y = rename(o, seq, seq_r);
   if (c.out_bias) y = y + t.bias("o.bias", model);
@@ -114,7 +115,8 @@ Tensor logits(Trace& t, const ModelConfig& c, Tensor ids) {
                 .kv = {"kv", c.kv_heads},
                 .group = {"group", c.group()},
                 .head = {"head", c.head_dim},
-                .ff = {"ff", c.ff}};
+                .ff = {"ff", c.ff},
+                .segments = segments_of(t, c, ids)};
   const Tensor wte = t.param("wte", {vocab, s.model}, {.init = normal(c.init_std)});
   Tensor x = rename(embedding(wte, ids, vocab), seq, s.seq_r);
   x = boundary(t.dropout(x, c.embedding_dropout, "embedding_dropout"));

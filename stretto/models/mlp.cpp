@@ -70,6 +70,7 @@ constinit const Family mlp_family{.name = "mlp",
                                   .fill = fill,
                                   .check = check,
                                   .params = params,
-                                  .logits = logits};
+                                  .logits = logits,
+                                  .attends = false};
 
 }  // namespace stretto

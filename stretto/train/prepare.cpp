@@ -59,7 +59,10 @@ std::vector<double> bytes_per_actor(const Program& program) {
 Prepared prepare(const RunConfig& c) {
   Prepared p;
   p.corpus = open_corpus(corpus_of(c), c.model.config.context);
-  p.rows = {.length = c.model.config.context, .batch = c.train.batch, .seed = u64(c.train.seed)};
+  p.rows = {.length = c.model.config.context,
+            .batch = c.train.batch,
+            .seed = u64(c.train.seed),
+            .documents = c.data.documents};
   p.compiled = compile_run(c);
   p.prediction = predict(*p.compiled.program, predict_options(c));
   return p;
@@ -69,7 +72,10 @@ PredictOptions predict_options(const RunConfig& c) { return {.machine = c.parall
 
 Batch batch_of(const Prepared& p, const Rows& rows) {
   const std::vector<i64> sizes{p.rows.batch, p.rows.length};
-  return {{"ids", Array::of<std::int32_t>(rows.ids, sizes)}, {"targets", Array::of<std::int32_t>(rows.targets, sizes)}};
+  Batch batch{{"ids", Array::of<std::int32_t>(rows.ids, sizes)},
+              {"targets", Array::of<std::int32_t>(rows.targets, sizes)}};
+  if (p.rows.documents) batch.emplace("segments", Array::of<std::int32_t>(rows.segments, sizes));
+  return batch;
 }
 
 void load_weights(const RunConfig& c, Trainer& trainer) {

@@ -165,7 +165,8 @@ TEST(Run, ResolvedConfigGivesTheSameRun) {
        {"", "[model]\npreset = \"llama-1b\"", "[optimizer]\nname = \"sgd\"\nmomentum = 0.9\nlr = 0.1",
         "[optimizer]\nname = \"lion\"\nschedule = \"wsd\"\nlr = 1e-7", "[optimizer]\nschedule = \"constant\"",
         "[data]\nvalidation = [\"a b.txt\", \"c\\\"d\"]\npath = \"x\"", "[data]\nvalidation = 0.1",
-        "[data]\nformat = \"megatron\"\ntokenizer = \"a/tokenizer.json\"\n[[data.mixture]]\npath = [\"a\", \"b*\"]\n"
+        "[data]\ndocuments = true\nformat = \"megatron\"\ntokenizer = \"a/tokenizer.json\"\n[[data.mixture]]\npath = "
+        "[\"a\", \"b*\"]\n"
         "weight = 0.1\n[[data.mixture]]\npath = \"c\"",
         "[train]\ndtype = \"f64\"\nclip = 0.30000000000000004\nnonfinite = \"continue\"",
         "[train]\nmicrobatches = 4\n[parallel]\npipe = 2\nschedule = \"zb-v\"\nstages = [1, 2, 3, 4]\nrecompute = "
@@ -226,6 +227,8 @@ TEST(RunMistakes, AreNamed) {
        "a file"},
       {"[data]\nvalidation = -0.1", "[run.toml:2] key 'data.validation' is -0.1 but must be a number of at least 0"},
       {"[data]\ntokenizer = 3", "[run.toml:2] key 'data.tokenizer' is 3 but must be a string"},
+      {"[model]\nfamily = \"mlp\"\n[data]\ndocuments = true",
+       "[run.toml:4] key 'data.documents' is true but the family 'mlp' has no attention; hint: leave it out"},
       {"[data]\npath = []", "[run.toml:2] key 'data.path' is [] but names no files"},
       {"[data]\nformat = \"nanogtp\"",
        "[run.toml:2] key 'data.format' is \"nanogtp\" but must be one of auto, text, nanogpt, llmc, megatron; hint: "

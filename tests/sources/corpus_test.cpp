@@ -182,6 +182,71 @@ TEST(Corpus, ValidationIsTheEndOfEverySourceOfAMixture) {
   EXPECT_THAT(c.name, AllOf(HasSubstr("75% "), HasSubstr("a.bin"), HasSubstr("; 25% "), HasSubstr("b.bin")));
 }
 
+TEST(Documents, BeginBehindEndTokensInIndexedFilesAndFilesAndTexts) {
+  const Folder folder;
+  const auto file = [&](const std::string& name) { return (folder / name).string(); };
+  const Tokenizer t = read_tokenizer(kTokenizers + "gpt2_style");
+  const std::int32_t end = t.end_of_text().value();
+  folder.write("a.jsonl", "{\"text\": \"the dog\"}\n{\"text\": \"a cat\"}\n{\"text\": \"\"}\n{\"text\": \"one\"}\n");
+  const i64 first = i64(t.encode("the dog").size()) + 1, second = first + i64(t.encode("a cat").size()) + 1;
+  const CorpusOptions text{.path = {file("a.jsonl")}, .tokenizer = kTokenizers + "gpt2_style", .documents = true};
+  const Corpus c = open_corpus(text, 4);
+  const std::vector<std::int32_t> ids = all_of(*c.training[0].source);
+  const i64 size = i64(ids.size());
+  EXPECT_THAT(c.training[0].source->documents(0, size), ElementsAre(first, second));
+  EXPECT_THAT(c.training[0].source->documents(first, size), ElementsAre(second));
+  EXPECT_THAT(c.training[0].source->documents(first - 1, second), ElementsAre(first));
+  // The same tokens as files: of one kind, of both, in parts.
+  write_tokens(folder / "n.bin", TokenFormat::nanogpt, t.vocab(), ids);
+  TokenFileWriter indexed(folder / "m.bin", TokenFormat::megatron, t.vocab());
+  indexed.write(std::span(ids).first(std::size_t(first)));
+  indexed.end_document();
+  indexed.write(std::span(ids).subspan(std::size_t(first), std::size_t(second - first)));
+  indexed.end_document();
+  indexed.write(std::span(ids).subspan(std::size_t(second)));
+  indexed.commit();
+  for (const char* name : {"n.bin", "m.bin"}) {
+    CorpusOptions o = text;
+    o.path = {file(name), file(name), file("a.jsonl")};
+    const auto source = open_corpus(o, 4).training[0].source;
+    std::vector<i64> expected;
+    for (i64 k = 0; k < 3; ++k)
+      for (const i64 s : {i64(0), first, second})
+        if (k + s > 0) expected.push_back(k * size + s);
+    EXPECT_TRUE(rc::check([&] {
+      const i64 from = *rc::gen::inRange<i64>(0, 3 * size), to = *rc::gen::inRange<i64>(from, 3 * size + 1);
+      std::vector<i64> inside;
+      for (const i64 s : expected)
+        if (s > from && s < to) inside.push_back(s);
+      RC_ASSERT(source->documents(from, to) == inside);
+      const auto part = part_of(source, from, to - from);
+      for (i64& s : inside) s -= from;
+      RC_ASSERT(part->documents(0, to - from) == inside);
+    }));
+  }
+  EXPECT_EQ(ids[std::size_t(first - 1)], end);
+  EXPECT_THAT(message({.path = {file("n.bin")}, .documents = true}),
+              HasSubstr("[" + file("n.bin") + "] does not say where documents begin"));
+  EXPECT_EQ(message({.path = {file("m.bin")}, .documents = true}), "no error");
+  const auto empty = open_corpus({.path = {kTokens + "megatron_empty"}, .documents = true}, 4).training[0].source;
+  EXPECT_THAT(empty->documents(0, 6), ElementsAre(3, 4));
+}
+
+TEST(Documents, RowsCountThem) {
+  const Folder folder;
+  for (const char* name : {"a", "b", "c"}) folder.write(name, std::string(7, name[0]));
+  const RowsOptions o{.length = 5, .batch = 3, .seed = 1, .documents = true};
+  const Corpus corpus = open_corpus({.path = {folder.str() + "/*"}, .documents = true}, 5);
+  const TrainingRows training(corpus, o);
+  const auto expect_counted = [](const Rows& rows) {
+    ASSERT_EQ(rows.segments.size(), rows.ids.size());
+    for (std::size_t i = 0; i < std::size_t(rows.filled) * 5; ++i)  // the letter is the file
+      EXPECT_EQ(rows.segments[i], rows.ids[i] - rows.ids[i / 5 * 5]);
+  };
+  for (i64 step = 1; step < 20; ++step) expect_counted(training.at(step));
+  expect_counted(validation_rows(*corpus.training[0].source, o, 1, 0));
+}
+
 TEST(Corpus, RowsOfAMixtureComeInProportionAndFromAnywhereTheSame) {
   const Folder folder;
   write_tokens(folder / "a.bin", TokenFormat::nanogpt, 1000, counted(0, 500));

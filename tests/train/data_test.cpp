@@ -66,6 +66,25 @@ TEST_F(Data, AMixtureTrains) {
             run({mixture, "--train.microbatches=2", "--parallel.pipe=2"}).parameters);
 }
 
+TEST_F(Data, DocumentsChangeWhatIsLearnedAndNotWhoDoesIt) {
+  TokenFileWriter out(folder_ / "documents.bin", TokenFormat::megatron, 97);
+  for (std::size_t i = 0; i < ids_.size(); i += 6) {
+    out.write(std::span(ids_).subspan(i, std::min<std::size_t>(6, ids_.size() - i)));
+    out.end_document();
+  }
+  out.commit();
+  const std::vector<std::string> plain{"--data.path=" + file("documents.bin"), "--train.microbatches=2",
+                                       "--data.validation=0.1"};
+  std::vector<std::string> apart = plain, piped;
+  apart.push_back("--data.documents=true");
+  piped = apart;
+  piped.push_back("--parallel.pipe=2");
+  const RunSummary serial = run(apart), parallel = run(piped);
+  EXPECT_EQ(serial.parameters, parallel.parameters);
+  EXPECT_EQ(serial.validation_loss, parallel.validation_loss);
+  EXPECT_NE(serial.parameters, run(plain).parameters);
+}
+
 TEST_F(Data, MistakesAreNamedBeforeAnythingIsWritten) {
   try {
     run({"--data.path=" + file("llmc.bin"), "--model.vocab=90"});

@@ -1,0 +1,82 @@
+// Attention that stays within documents.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "stretto/models/family.h"
+#include "stretto/train/trainer.h"
+
+namespace stretto {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+
+ModelConfig small(const std::string& family, bool documents) {
+  ModelConfig c{.family = family, .layers = 2, .width = 16, .heads = 4, .context = 8, .vocab = 31};
+  if (family == "llama") c.kv_heads = 2;
+  c.documents = documents;
+  return c;
+}
+
+Trainer trainer_of(const ModelConfig& c, i64 rows) {
+  return Trainer(compile(make_model(c, rows), sgd({.lr = 0.1}), {.seed = 3, .dtype = f64}));
+}
+
+Batch batch_of(const Ids& ids, const Ids& targets, const Ids& segments = {}) {
+  const std::vector<i64> sizes{i64(ids.size()) / 8, 8};
+  Batch b{{"ids", Array::of<std::int32_t>(ids, sizes)}, {"targets", Array::of<std::int32_t>(targets, sizes)}};
+  if (!segments.empty()) b.emplace("segments", Array::of<std::int32_t>(segments, sizes));
+  return b;
+}
+
+double distance(const Array& a, const Array& b) {
+  const std::vector<double> x = a.doubles(), y = b.doubles();
+  double d = 0, size = 1e-6;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    d = std::max(d, std::abs(x[i] - y[i])), size = std::max(size, std::abs(y[i]));
+  return d / size;
+}
+
+void expect_same_step(Trainer& a, const Batch& of_a, Trainer& b, const Batch& of_b, const std::string& what) {
+  const double x = a.step(of_a).loss, y = b.step(of_b).loss;
+  EXPECT_NEAR(x, y, 1e-12 * y) << what;
+  for (const CompiledParam& p : a.compiled().params)
+    EXPECT_LE(distance(a.gradient(p.name), b.gradient(p.name)), 1e-10) << what << " " << p.name;
+}
+
+const Ids kIds{3, 14, 15, 9, 26, 5, 30, 8}, kTargets{14, 15, 9, -100, 5, 30, 8, 7}, kSegments{0, 0, 0, 0, 1, 1, 1, 1};
+
+TEST(Documents, OneDocumentPerRowIsPlainCausalAttention) {
+  for (const char* family : {"gpt2", "llama"}) {
+    Trainer with = trainer_of(small(family, true), 1), without = trainer_of(small(family, false), 1);
+    expect_same_step(with, batch_of(kIds, kTargets, Ids(8, 5)), without, batch_of(kIds, kTargets), family);
+  }
+}
+
+TEST(Documents, WhatAnotherDocumentSaysChangesNothing) {
+  for (const char* family : {"gpt2", "llama"}) {
+    Ids targets = kTargets, other = kIds;
+    for (std::size_t i = 0; i < 4; ++i) targets[i] = -100, other[i] = 1;
+    Trainer with = trainer_of(small(family, true), 1), without = trainer_of(small(family, false), 1);
+    EXPECT_EQ(with.evaluate(batch_of(kIds, targets, kSegments)).loss,
+              with.evaluate(batch_of(other, targets, kSegments)).loss)
+        << family;
+    EXPECT_NE(without.evaluate(batch_of(kIds, targets)).loss, without.evaluate(batch_of(other, targets)).loss)
+        << family;
+  }
+}
+
+// Rotary positions are relative, so that a document is the same wherever it stands.
+TEST(Documents, TwoInARowTrainLikeEachInARowOfItsOwn) {
+  const Ids ids{3, 14, 15, 9, 1, 1, 1, 1, 26, 5, 30, 8, 1, 1, 1, 1};
+  const Ids targets{14, 15, 9, -100, -100, -100, -100, -100, 5, 30, 8, 7, -100, -100, -100, -100};
+  for (const double dropout : {0.0, 1e-300}) {  // the smallest rate takes the other path and drops nothing
+    ModelConfig packed = small("llama", true), apart = small("llama", false);
+    packed.attention_dropout = apart.attention_dropout = dropout;
+    Trainer a = trainer_of(packed, 1), b = trainer_of(apart, 2);
+    expect_same_step(a, batch_of(kIds, kTargets, kSegments), b, batch_of(ids, targets), std::to_string(dropout));
+  }
+}
+
+}  // namespace
+}  // namespace stretto
