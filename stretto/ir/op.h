@@ -21,6 +21,8 @@ struct Cost {
   Cost& operator+=(const Cost& c) { return flops += c.flops, read += c.read, written += c.written, *this; }
 };
 
+struct CollectiveShape;
+struct View;
 enum class Reduce : std::uint8_t { sum, max };
 
 // How an op behaves under any layout (docs: sharding rules), as data: it needs no mesh and no layout.
@@ -107,7 +109,9 @@ struct Op {
   // Random ops: the name their numbers are drawn under. It is a run-time argument, so that equal stages stay equal.
   std::string (*key)(const Attrs&) = nullptr;
   Attrs (*rekeyed)(const Attrs&, std::string) = nullptr;
-  bool no_gradient = false, collective = false;
+  // Collectives: what they do on such memory; everything but dtype and members (see ir/collective.h).
+  CollectiveShape (*collective)(const OpCall&, const View& in, const View& out) = nullptr;
+  bool no_gradient = false;
 };
 
 // OP(x) in ops/ops.def for every op.

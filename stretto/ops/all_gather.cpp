@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "stretto/ir/collective.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
 
@@ -41,8 +42,22 @@ constinit const Op all_gather_op{
           const DimSet matrix = e.builder.intern(Dims{{"b", 4}, {"c", 5}});
           e.add(all_gather_flat(e.real({{"flat", 7}}), matrix, {"data"}));
         },
+    .collective =
+        [](const OpCall& c, const View& in, const View& out) {
+          const AllGatherAttrs& a = c.attrs<AllGatherAttrs>();
+          CollectiveShape s{.kind = CollectiveKind::gather, .axes = a.axes};
+          if (a.flat) {
+            STRETTO_ASSERT(out.contiguous(), "elements in order");
+            add_box_dim(s, in.size(a.from), in.stride(a.from), 1);
+            s.out_step = in.size(a.from);
+            s.valid = out.elements();
+            return s;
+          }
+          for (DimId d : in.dims) add_box_dim(s, in.size(d), in.stride(d), out.stride(d == a.from ? a.to[0] : d));
+          s.out_step = in.size(a.from) * out.stride(a.to[0]);
+          return s;
+        },
     .no_gradient = true,
-    .collective = true,
 };
 
 }  // namespace stretto

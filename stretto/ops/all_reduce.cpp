@@ -1,5 +1,6 @@
 #include "stretto/ops/all_reduce.h"
 
+#include "stretto/ir/collective.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
 
@@ -20,8 +21,14 @@ constinit const Op all_reduce_op{
           e.add(all_reduce(e.real({{"a", 3}}), {"tensor"}));
         },
     .in_place = rules::first_in_place,
+    .collective =
+        [](const OpCall& c, const View& in, const View& out) {
+          const AllReduceAttrs& a = c.attrs<AllReduceAttrs>();
+          CollectiveShape s{.how = a.max ? Reduce::max : Reduce::sum, .axes = a.axes};
+          for (DimId d : in.dims) add_box_dim(s, in.size(d), in.stride(d), out.stride(d));
+          return s;
+        },
     .no_gradient = true,  // collectives are made after differentiation
-    .collective = true,
 };
 
 }  // namespace stretto

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "stretto/ir/collective.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
 
@@ -32,8 +33,19 @@ constinit const Op all_to_all_op{
           const auto id = [&](const Dim& d) { return e.builder.intern(d); };
           e.add(all_to_all(e.real({seq, heads}), id(seq), id(whole), id(heads), id(some), {"context"}));
         },
+    .collective =
+        [](const OpCall& c, const View& in, const View& out) {
+          const AllToAllAttrs& a = c.attrs<AllToAllAttrs>();
+          CollectiveShape s{.kind = CollectiveKind::exchange, .axes = a.axes};
+          for (DimId d : in.dims) {
+            const DimId there = d == a.gathered ? a.whole : d == a.scattered ? a.block : d;
+            add_box_dim(s, d == a.scattered ? out.size(a.block) : in.size(d), in.stride(d), out.stride(there));
+          }
+          s.in_step = out.size(a.block) * in.stride(a.scattered);
+          s.out_step = in.size(a.gathered) * out.stride(a.whole);
+          return s;
+        },
     .no_gradient = true,
-    .collective = true,
 };
 
 }  // namespace stretto

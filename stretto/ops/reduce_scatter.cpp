@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "stretto/ir/collective.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
 
@@ -40,8 +41,22 @@ constinit const Op reduce_scatter_op{
           e.add(reduce_scatter(e.real({{"a", 2}, {"whole", 6}}), whole, part, {"tensor"}));
           e.add(reduce_scatter_flat(e.real({{"b", 4}, {"c", 5}}), e.builder.intern(Dim{"flat", 7}), {"data"}));
         },
+    .collective =
+        [](const OpCall& c, const View& in, const View& out) {
+          const ReduceScatterAttrs& a = c.attrs<ReduceScatterAttrs>();
+          CollectiveShape s{.kind = CollectiveKind::scatter, .axes = a.axes};
+          if (a.flat) {
+            STRETTO_ASSERT(in.contiguous(), "elements in order");
+            add_box_dim(s, out.size(a.to), 1, out.stride(a.to));
+            s.in_step = out.size(a.to);
+            s.valid = in.elements();
+            return s;
+          }
+          for (DimId d : out.dims) add_box_dim(s, out.size(d), in.stride(d == a.to ? a.from[0] : d), out.stride(d));
+          s.in_step = out.size(a.to) * in.stride(a.from[0]);
+          return s;
+        },
     .no_gradient = true,
-    .collective = true,
 };
 
 }  // namespace stretto
