@@ -69,6 +69,10 @@ void keys_of(ModelConfig& c, Visit&& visit) {
   visit("qk_norm", c.qk_norm);
   visit("experts", c.experts);
   visit("top_k", c.top_k);
+  visit("capacity", c.capacity);
+  visit("balance", c.balance);
+  visit("balance_pooled", c.balance_pooled);
+  visit("router_z", c.router_z);
 }
 
 // Besides these, `path` or `mixture`, and `validation`, which is a number or files.

@@ -90,7 +90,7 @@ std::vector<Fault> validate(const ModelConfig& c) {
   positive("norm_eps", c.norm_eps);
   positive("init_std", c.init_std);
   positive("rope_base", c.rope_base);
-  if (c.experts != 0)
+  if (c.experts != 0 && c.family != "mixtral")
     wrong("experts", "leave it out", fmt::format("experts is {}, and family '{}' has none", c.experts, c.family));
   family_named(c.family).check(c, faults);
   return faults;

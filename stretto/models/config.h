@@ -46,8 +46,11 @@ struct ModelConfig {
   RopeScaling rope_scaling = {};
   bool qkv_bias = false, out_bias = false, mlp_bias = false;  // llama and relatives; gpt2 and mlp have all biases
   bool qk_norm = false;                                       // per-head RMSNorm of queries and keys
-  i64 experts = 0, top_k = 2;
-  bool documents = false;  // attention stays within documents, which one more input, `segments`, tells apart
+  i64 experts = 0, top_k = 2;                                 // mixtral
+  double capacity = 0;               // slots per expert and sequence over the even share; 0: nobody is dropped
+  double balance = 0, router_z = 0;  // weights of the router's penalties
+  bool balance_pooled = false;       // balance over all tokens and layers of a microbatch instead of per sequence
+  bool documents = false;            // attention stays within documents, which one more input, `segments`, tells apart
 
   static constexpr i64 kMostWidth = 1 << 20;
   i64 width_in_range() const { return std::clamp<i64>(width, 0, kMostWidth); }  // before anybody has checked it

@@ -9,6 +9,14 @@ namespace stretto {
 
 i64 ParamSpec::elements() const { return std::accumulate(sizes.begin(), sizes.end(), i64(1), std::multiplies<>()); }
 
+ParamSpec ParamSpec::part(i64 i) const {
+  ParamSpec one = *this;
+  one.parts = 0;
+  one.sizes.erase(one.sizes.begin());
+  one.stored.replace(one.stored.find("{}"), 2, std::to_string(i));
+  return one;
+}
+
 std::vector<i64> ParamSpec::stored_shape() const {
   if (rows == 0) return {elements()};
   const i64 first = std::accumulate(sizes.begin(), sizes.begin() + rows, i64(1), std::multiplies<>());
@@ -44,7 +52,8 @@ Model make_model(const ModelConfig& config, i64 rows, i64 seq) {
   return [c, &family, rows, length = seq ? seq : c.context](Trace& t) {
     const Dim batch = t.batch("batch", rows), seq = t.size("seq", length);
     const Tensor ids = t.ids("ids", {batch, seq}), targets = t.ids("targets", {batch, seq});
-    return cross_entropy(family.logits(t, c, ids), targets, vocab_dim(c));
+    const Loss loss = cross_entropy(family.logits(t, c, ids), targets, vocab_dim(c));
+    return t.training() ? loss + t.penalties : loss;
   };
 }
 

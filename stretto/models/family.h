@@ -23,6 +23,8 @@ struct ParamSpec {
   std::string stored = {};  // name on disk, "" when the family has no such form
   int rows = 0;
   bool transposed = false;
+  i64 parts = 0;  // on disk one tensor per element of the first dim, with its number in the place of {}
+  ParamSpec part(i64 i) const;
   i64 elements() const;
   std::vector<i64> stored_shape() const;
 };
@@ -32,7 +34,7 @@ struct Family {
   void (*fill)(ModelConfig&) = nullptr;  // gives open fields their values; must not fail
   void (*check)(const ModelConfig&, std::vector<Fault>&) = nullptr;
   std::vector<ParamSpec> (*params)(const ModelConfig&) = nullptr;  // in the order of tracing
-  // ids {batch seq} -> logits {batch seq vocab}. The config is complete and valid.
+  // ids {batch seq} -> logits {batch seq vocab}. The config is complete and valid. May add to Trace::penalties.
   Tensor (*logits)(Trace&, const ModelConfig&, Tensor ids) = nullptr;
   bool attends = true;                  // has attention at all
   std::string_view stored_prefix = {};  // of most names on disk; files without it are read too

@@ -1,6 +1,7 @@
 #include "stretto/models/hf.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "stretto/formats/atomic_file.h"
@@ -72,7 +73,44 @@ void check_tied_head(const HfWeights& files, std::string_view embedding, std::ve
          "set tie_word_embeddings to false in config.json"});
 }
 
+// One entry per tensor on disk.
+std::vector<ParamSpec> stored_params(const std::vector<ParamSpec>& params) {
+  std::vector<ParamSpec> all;
+  for (const ParamSpec& p : params) {
+    if (p.parts == 0) all.push_back(p);
+    for (i64 i = 0; i < p.parts; ++i) all.push_back(p.part(i));
+  }
+  return all;
+}
+
+template <class T>
+Array cut_out(const Array& whole, const ParamSpec& part, i64 i) {
+  return Array::of<T>(whole.as<T>().subspan(std::size_t(i * part.elements()), std::size_t(part.elements())),
+                      part.sizes);
+}
+
+Array part_of(const Array& whole, const ParamSpec& part, i64 i) {
+  if (whole.sizes == part.sizes) return whole;
+  return whole.dtype == f64 ? cut_out<double>(whole, part, i) : cut_out<float>(whole, part, i);
+}
+
+template <class T>
+Array joined_parts(const ParamSpec& spec, const std::function<const StoredTensor&(const ParamSpec&)>& read) {
+  std::vector<T> all;
+  for (i64 i = 0; i < spec.parts; ++i) {
+    const ParamSpec one = spec.part(i);
+    const Array a = read_param<T>(one, read(one));
+    all.insert(all.end(), a.as<T>().begin(), a.as<T>().end());
+  }
+  return Array::of<T>(all, spec.sizes);
+}
+
 }  // namespace
+
+Array from_files(const ParamSpec& spec, const std::function<const StoredTensor&(const ParamSpec&)>& read, DType dtype) {
+  if (spec.parts == 0) return from_stored(spec, read(spec), dtype);
+  return dtype == f64 ? joined_parts<double>(spec, read) : joined_parts<float>(spec, read);
+}
 
 Array from_stored(const ParamSpec& spec, const StoredTensor& tensor, DType dtype) {
   STRETTO_ASSERT(tensor.shape == spec.stored_shape(), "a tensor of another shape");
@@ -96,7 +134,7 @@ HfModel load_hf(const fs::path& directory, DType dtype) {
   std::vector<Fault> faults;
   const auto wrong = [&](std::string what) { faults.push_back({directory.string(), std::move(what), ""}); };
   std::set<std::string, std::less<>> known;
-  for (const ParamSpec& p : params) {
+  for (const ParamSpec& p : stored_params(params)) {
     const std::string name = on_disk(p), need = shape_text(p.stored_shape());
     known.insert(name);
     const StoredTensor* tensor = files.find(name);
@@ -117,7 +155,10 @@ HfModel load_hf(const fs::path& directory, DType dtype) {
   refuse(std::move(faults));
 
   HfModel m{head.config, head.stored, {}};
-  for (const ParamSpec& p : params) m.weights.emplace(p.name, from_stored(p, files.at(on_disk(p)), dtype));
+  for (const ParamSpec& p : params) {
+    const auto read = [&](const ParamSpec& one) -> const StoredTensor& { return files.at(on_disk(one)); };
+    m.weights.emplace(p.name, from_files(p, read, dtype));
+  }
   return m;
 }
 
@@ -145,8 +186,12 @@ void save_hf(const fs::path& directory, const ModelConfig& config, const Weights
 
   std::vector<std::vector<std::byte>> bytes;
   std::vector<NamedTensor> tensors;
-  for (const ParamSpec& p : params) {
-    const Array& a = weights.find(p.name)->second;
+  const std::vector<ParamSpec> all = stored_params(params);
+  bytes.reserve(all.size());
+  std::map<std::string, i64> number;  // of a parameter's parts
+  for (const ParamSpec& p : all) {
+    const Array& whole = weights.find(p.name)->second;
+    const Array a = part_of(whole, p, number[p.name]++);
     bytes.push_back(a.dtype == f64 ? stored_bytes<double>(p, a, stored) : stored_bytes<float>(p, a, stored));
     tensors.push_back({p.stored, stored, p.stored_shape(), bytes.back()});
   }

@@ -3,10 +3,11 @@
 //   HfModel loaded = load_hf("gpt2");                         // config and weights in our logical shapes
 //   save_hf("export", loaded.config, loaded.weights, FileType::BF16);
 //
-// Read: gpt2, llama, mistral, qwen2, qwen3, with the keys of transformers 4.x and 5.x. A key that would change the
-// mathematics and is not known here is refused by name.
+// Read: gpt2, llama, mistral, mixtral, qwen2, qwen3, with the keys of transformers 4.x and 5.x. A key that would change
+// the mathematics and is not known here is refused by name.
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -28,6 +29,8 @@ Field hf_config(const ModelConfig&, FileType stored);
 
 // One tensor of a file, in our shape; the spec's stored_shape() must be the tensor's.
 Array from_stored(const ParamSpec&, const StoredTensor&, DType dtype);
+// One parameter, from as many tensors as it has on disk.
+Array from_files(const ParamSpec&, const std::function<const StoredTensor&(const ParamSpec&)>& read, DType dtype);
 
 using Weights = std::map<std::string, Array, std::less<>>;  // by parameter name, logical values
 struct HfModel {

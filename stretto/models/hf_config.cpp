@@ -158,10 +158,28 @@ void read_llama(FieldReader& r, const Kind& type, ModelConfig& c) {
   r.ignore({"pretraining_tp"});
 }
 
+void read_mixtral(FieldReader& r, const Kind& type, ModelConfig& c) {
+  read_llama(r, type, c);
+  c.family = "mixtral";
+  r.need("num_local_experts");
+  r.read("num_local_experts", c.experts, at_least(1));
+  r.read("num_experts_per_tok", c.top_k, at_least(1));
+  double weight = 0.001;
+  bool used = false;
+  r.read("router_aux_loss_coef", weight, at_least(0));
+  r.read("output_router_logits", used);  // only then the loss has it
+  if (used) c.balance = weight;
+  c.balance_pooled = true;
+  double noise = 0;
+  r.read("router_jitter_noise", noise, at_least(0));
+  if (noise != 0) r.fail("router_jitter_noise", "noise of the router is not supported");
+}
+
 constexpr Kind kTypes[] = {
     {.name = "gpt2", .read = read_gpt2},
     {.name = "llama", .read = read_llama},
     {.name = "mistral", .read = read_llama, .must_say_heads = true},
+    {.name = "mixtral", .read = read_mixtral, .must_say_heads = true},
     {.name = "qwen2", .read = read_llama, .qkv_bias = true, .windows_off = true, .must_say_heads = true},
     {.name = "qwen3", .read = read_llama, .qk_norm = true, .windows_off = true, .must_say_heads = true},
 };
@@ -293,8 +311,29 @@ Field llama_config(const ModelConfig& c) {
   return f;
 }
 
-constexpr std::pair<std::string_view, Field (*)(const ModelConfig&)> kWriters[] = {{"gpt2", gpt2_config},
-                                                                                   {"llama", llama_config}};
+Field mixtral_config(const ModelConfig& c) {
+  std::vector<Fault> faults;
+  const auto wrong = [&](std::string what, std::string hint) {
+    faults.push_back({"hugging face", std::move(what), std::move(hint)});
+  };
+  if (c.qkv_bias || c.out_bias || c.qk_norm) wrong("model type mixtral has no biases and no qk_norm", "leave them out");
+  if (c.rope_scaling.kind != RopeScaling::Kind::none) wrong("model type mixtral has no rope_scaling", "leave it out");
+  if (c.capacity != 0) wrong("model type mixtral drops no tokens", "use capacity 0");
+  refuse(std::move(faults));
+  Field f = llama_config(c);
+  f.set("model_type", "mixtral");
+  f.set("architectures", Field::Array{"MixtralForCausalLM"});
+  f.set("num_local_experts", c.experts);
+  f.set("num_experts_per_tok", c.top_k);
+  f.set("router_aux_loss_coef", c.balance > 0 ? c.balance : 0.001);
+  f.set("output_router_logits", c.balance > 0);
+  f.set("router_jitter_noise", 0.0);
+  f.set("sliding_window", Field());
+  return f;
+}
+
+constexpr std::pair<std::string_view, Field (*)(const ModelConfig&)> kWriters[] = {
+    {"gpt2", gpt2_config}, {"llama", llama_config}, {"mixtral", mixtral_config}};
 
 }  // namespace
 

@@ -1,8 +1,9 @@
 // Llama and its relatives (Mistral, Qwen2, Qwen3): rotary positions, RMSNorm, a gated feed-forward layer, grouped
 // heads.
+#include "stretto/models/llama.h"
+
 #include <cmath>
 
-#include "stretto/models/family.h"
 #include "stretto/models/layers.h"
 #include "stretto/ops/add.h"
 #include "stretto/ops/boundary.h"
@@ -16,36 +17,7 @@
 namespace stretto {
 namespace {
 
-void fill(ModelConfig& c) {
-  if (c.ff == 0) c.ff = (8 * c.width_in_range() / 3 + 31) / 32 * 32;
-  if (!c.tied) c.tied = false;
-  if (!c.activation) c.activation = Activation::silu;
-}
-
-void check(const ModelConfig& c, std::vector<Fault>& faults) {
-  const auto wrong = [&](std::string_view key, std::string hint, std::string what) {
-    faults.push_back({fmt::format("model.{}", key), std::move(what), std::move(hint)});
-  };
-  if (c.head_dim % 2 != 0)
-    wrong("head_dim", "use an even number: rotary positions turn pairs", fmt::format("head_dim is {}", c.head_dim));
-  const RopeScaling& r = c.rope_scaling;
-  if (r.kind == RopeScaling::Kind::none) return;
-  if (!(r.factor >= 1) || !std::isfinite(r.factor))
-    wrong("rope_scaling", "use a factor of at least 1", fmt::format("factor is {}", r.factor));
-  if (r.kind != RopeScaling::Kind::llama3) return;
-  if (!(r.low_freq > 0) || !(r.high_freq > r.low_freq))
-    wrong("rope_scaling", "use 0 < low_freq < high_freq",
-          fmt::format("low_freq is {} and high_freq {}", r.low_freq, r.high_freq));
-  if (r.original_context < 1)
-    wrong("rope_scaling", "use at least 1", fmt::format("original_context is {}", r.original_context));
-}
-
-struct Shape {
-  Dim seq, seq_r, model, kv, group, head, ff;
-  Tensor segments;  // empty: attention sees everything before it
-};
-
-Tensor norm(Trace& t, const ModelConfig& c, const Shape& s, Tensor x, std::string_view name) {
+Tensor norm(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor x, std::string_view name) {
   return rename(rms_norm(x, t.gain(name, s.model), s.model, c.norm_eps), s.seq_r, s.seq);
 }
 
@@ -80,8 +52,17 @@ Tensor turned(Trace& t, const ModelConfig& c, Tensor x, const Dim& seq, const Di
   return rotary(x, t.positions(seq), seq, head, o);
 }
 
-Tensor block(Trace& t, const ModelConfig& c, const Shape& s, Tensor x) {
-  const auto& [seq, seq_r, model, kv, group, head, ff, segments] = s;
+Tensor gated(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor h) {
+  const double inner = c.init_std, residual = c.init_std / std::sqrt(2.0 * double(c.layers));
+  const Tensor gate = linear(t, h, "gate", s.model, s.ff, c.mlp_bias, inner);
+  const Tensor up = linear(t, h, "up", s.model, s.ff, c.mlp_bias, inner);
+  const Tensor u = activate(gate, *c.activation) * up;
+  const Tensor y = contract(u, t.param("down", {s.ff, s.model}, {.init = normal(residual)}), s.ff);
+  return c.mlp_bias ? rename(y, s.seq, s.seq_r) + t.bias("down.bias", s.model) : rename(y, s.seq, s.seq_r);
+}
+
+Tensor block(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor x, const FeedForward& feed_forward) {
+  const Dim &seq = s.seq, &seq_r = s.seq_r, &model = s.model, &kv = s.kv, &group = s.group, &head = s.head;
   const double inner = c.init_std, residual = c.init_std / std::sqrt(2.0 * double(c.layers));
   Tensor h = norm(t, c, s, x, "norm_1");
   Tensor q = linear(t, h, "q", model, {kv, group, head}, c.qkv_bias, inner);
@@ -93,43 +74,75 @@ Tensor block(Trace& t, const ModelConfig& c, const Shape& s, Tensor x) {
   }
   q = turned(t, c, q, seq, head);
   k = turned(t, c, k, seq, head);
-  const Tensor a = attend(t, q, k, v, seq, head, c.attention_dropout, segments);
+  const Tensor a = attend(t, q, k, v, seq, head, c.attention_dropout, s.segments);
   const Tensor o = contract(a, t.param("o", {kv, group, head, model}, {.init = normal(residual)}), {kv, group, head});
   Tensor y = rename(o, seq, seq_r);
   if (c.out_bias) y = y + t.bias("o.bias", model);
   x = boundary(x + t.dropout(y, c.dropout));
   h = norm(t, c, s, x, "norm_2");
-  const Tensor gate = linear(t, h, "gate", model, ff, c.mlp_bias, inner);
-  const Tensor up = linear(t, h, "up", model, ff, c.mlp_bias, inner);
-  const Tensor u = activate(gate, *c.activation) * up;
-  y = rename(contract(u, t.param("down", {ff, model}, {.init = normal(residual)}), ff), seq, seq_r);
-  if (c.mlp_bias) y = y + t.bias("down.bias", model);
+  y = feed_forward(t, c, s, h);
   return boundary(x + t.dropout(y, c.dropout));
 }
 
-Tensor logits(Trace& t, const ModelConfig& c, Tensor ids) {
+void gated_params(const ModelConfig& c, const std::string& h, const std::string& l, std::vector<ParamSpec>& p) {
+  const auto linear = [&](const char* ours, const char* theirs, i64 in, i64 out) {
+    p.push_back({h + ours, {in, out}, l + theirs + ".weight", 1, true});
+    if (c.mlp_bias) p.push_back({h + ours + ".bias", {out}, l + theirs + ".bias"});
+  };
+  linear("gate", "mlp.gate_proj", c.width, c.ff);
+  linear("up", "mlp.up_proj", c.width, c.ff);
+  linear("down", "mlp.down_proj", c.ff, c.width);
+}
+
+}  // namespace
+
+void llama_fill(ModelConfig& c) {
+  if (c.ff == 0) c.ff = (8 * c.width_in_range() / 3 + 31) / 32 * 32;
+  if (!c.tied) c.tied = false;
+  if (!c.activation) c.activation = Activation::silu;
+}
+
+void llama_check(const ModelConfig& c, std::vector<Fault>& faults) {
+  const auto wrong = [&](std::string_view key, std::string hint, std::string what) {
+    faults.push_back({fmt::format("model.{}", key), std::move(what), std::move(hint)});
+  };
+  if (c.head_dim % 2 != 0)
+    wrong("head_dim", "use an even number: rotary positions turn pairs", fmt::format("head_dim is {}", c.head_dim));
+  const RopeScaling& r = c.rope_scaling;
+  if (r.kind == RopeScaling::Kind::none) return;
+  if (!(r.factor >= 1) || !std::isfinite(r.factor))
+    wrong("rope_scaling", "use a factor of at least 1", fmt::format("factor is {}", r.factor));
+  if (r.kind != RopeScaling::Kind::llama3) return;
+  if (!(r.low_freq > 0) || !(r.high_freq > r.low_freq))
+    wrong("rope_scaling", "use 0 < low_freq < high_freq",
+          fmt::format("low_freq is {} and high_freq {}", r.low_freq, r.high_freq));
+  if (r.original_context < 1)
+    wrong("rope_scaling", "use at least 1", fmt::format("original_context is {}", r.original_context));
+}
+
+Tensor llama_logits(Trace& t, const ModelConfig& c, Tensor ids, const FeedForward& feed_forward) {
   const Dim seq = ids.dim("seq"), vocab = vocab_dim(c);
-  const Shape s{.seq = seq,
-                .seq_r = seq.like("seq_r"),
-                .model = {"model", c.width},
-                .kv = {"kv", c.kv_heads},
-                .group = {"group", c.group()},
-                .head = {"head", c.head_dim},
-                .ff = {"ff", c.ff},
-                .segments = segments_of(t, c, ids)};
+  const LlamaShape s{.seq = seq,
+                     .seq_r = seq.like("seq_r"),
+                     .model = {"model", c.width},
+                     .kv = {"kv", c.kv_heads},
+                     .group = {"group", c.group()},
+                     .head = {"head", c.head_dim},
+                     .ff = {"ff", c.ff},
+                     .segments = segments_of(t, c, ids)};
   const Tensor wte = t.param("wte", {vocab, s.model}, {.init = normal(c.init_std)});
   Tensor x = rename(embedding(wte, ids, vocab), seq, s.seq_r);
   x = boundary(t.dropout(x, c.embedding_dropout, "embedding_dropout"));
   for (int i = 0; i < int(c.layers); ++i) {
     const Scope in(t, "h", i);
-    x = block(t, c, s, x);
+    x = block(t, c, s, x, feed_forward);
   }
   const Tensor h = only_last(t, norm(t, c, s, x, "norm_f"), seq);
   return contract(h, *c.tied ? wte : t.param("head", {vocab, s.model}, {.init = normal(c.init_std)}), s.model);
 }
 
-std::vector<ParamSpec> params(const ModelConfig& c) {
-  const i64 w = c.width, k = c.kv_heads, g = c.group(), d = c.head_dim, f = c.ff;
+std::vector<ParamSpec> llama_params(const ModelConfig& c, const FeedForwardParams& feed_forward) {
+  const i64 w = c.width, k = c.kv_heads, g = c.group(), d = c.head_dim;
   std::vector<ParamSpec> p{{"wte", {c.vocab, w}, "model.embed_tokens.weight", 1}};
   for (i64 i = 0; i < c.layers; ++i) {
     const std::string h = fmt::format("h.{}.", i), l = fmt::format("model.layers.{}.", i);
@@ -149,23 +162,20 @@ std::vector<ParamSpec> params(const ModelConfig& c) {
     }
     linear("o", "self_attn.o_proj", {k, g, d, w}, 3, {w}, c.out_bias);
     p.push_back({h + "norm_2", {w}, l + "post_attention_layernorm.weight"});
-    linear("gate", "mlp.gate_proj", {w, f}, 1, {f}, c.mlp_bias);
-    linear("up", "mlp.up_proj", {w, f}, 1, {f}, c.mlp_bias);
-    linear("down", "mlp.down_proj", {f, w}, 1, {w}, c.mlp_bias);
+    feed_forward(c, h, l, p);
   }
   p.push_back({"norm_f", {w}, "model.norm.weight"});
   if (!*c.tied) p.push_back({"head", {c.vocab, w}, "lm_head.weight", 1});
   return p;
 }
 
-}  // namespace
-
-constinit const Family llama_family{.name = "llama",
-                                    .summary = "rotary positions, RMSNorm, gated SiLU, grouped heads",
-                                    .fill = fill,
-                                    .check = check,
-                                    .params = params,
-                                    .logits = logits,
-                                    .stored_prefix = "model."};
+constinit const Family llama_family{
+    .name = "llama",
+    .summary = "rotary positions, RMSNorm, gated SiLU, grouped heads",
+    .fill = llama_fill,
+    .check = llama_check,
+    .params = [](const ModelConfig& c) { return llama_params(c, gated_params); },
+    .logits = [](Trace& t, const ModelConfig& c, Tensor ids) { return llama_logits(t, c, ids, gated); },
+    .stored_prefix = "model."};
 
 }  // namespace stretto

@@ -33,6 +33,7 @@
 #include "stretto/ops/sign.h"
 #include "stretto/ops/silu.h"
 #include "stretto/ops/slice.h"
+#include "stretto/ops/slots.h"
 #include "stretto/ops/softmax.h"
 #include "stretto/ops/sqrt.h"
 #include "stretto/ops/square.h"

@@ -91,6 +91,7 @@ class Trace {
   std::vector<Tensor> inputs;   // per-microbatch ones
   std::vector<Tensor> scalars;  // per-step ones
   std::vector<Metric> metrics;
+  Loss penalties;  // terms that layers add to a model's loss
   std::string batch_name;
   i64 rows_per_step = 0;
 

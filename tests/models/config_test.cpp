@@ -81,7 +81,8 @@ TEST(ModelConfig, FaultsNameTheKeyTheValueAndAWayOut) {
   EXPECT_EQ(say({.family = "llama", .width = 60, .heads = 4}),
             "[model.head_dim] head_dim is 15; hint: use an even number: rotary positions turn pairs");
   EXPECT_EQ(say({.family = "lama"}),
-            "[model.family] there is no family 'lama'; hint: did you mean 'llama'? the families are gpt2, llama, mlp");
+            "[model.family] there is no family 'lama'; hint: did you mean 'llama'? the families are gpt2, llama, "
+            "mixtral, mlp");
   EXPECT_EQ(say({.family = "llama",
                  .rope_scaling = {.kind = RopeScaling::Kind::llama3, .factor = 0.5, .low_freq = 4, .high_freq = 2}}),
             "[model.rope_scaling] factor is 0.5; hint: use a factor of at least 1\n"

@@ -48,7 +48,7 @@ TEST(HfConfig, Llama) {
 }
 
 TEST(HfConfig, OldAndNewKeysMeanTheSame) {
-  for (const char* model : {"gpt2", "llama"}) {
+  for (const char* model : {"gpt2", "llama", "mixtral"}) {
     const HfConfig now = read_hf_config(kData / model / "model");
     const HfConfig then = read_hf_config(kData / "config_v4" / (std::string(model) + ".json"));
     EXPECT_EQ(now.config, then.config) << model;
@@ -169,9 +169,12 @@ TEST(HfConfig, WhatWouldChangeTheMathematicsIsRefusedByName) {
   EXPECT_EQ(refusal("gpt2", "dtype", "float8_e4m3fn"),
             "key 'dtype' is \"float8_e4m3fn\" but no such type is supported; hint: supported are float32, float64, "
             "bfloat16 and float16");
-  EXPECT_EQ(refusal("mixtral", "use_cache", true),
-            "key 'model_type' is \"mixtral\" but no such model is supported; hint: supported are gpt2, llama, "
-            "mistral, qwen2, qwen3");
+  EXPECT_EQ(refusal("llama", "model_type", "bert"),
+            "key 'model_type' is \"bert\" but no such model is supported; hint: supported are gpt2, llama, "
+            "mistral, mixtral, qwen2, qwen3");
+  EXPECT_EQ(refusal("mixtral", "use_cache", true), "");
+  EXPECT_EQ(refusal("mixtral", "router_jitter_noise", 0.1),
+            "key 'router_jitter_noise' is 0.1 but noise of the router is not supported");
 }
 
 TEST(HfConfig, WrongValuesAreRefusedWithFileAndLine) {

@@ -38,6 +38,10 @@ struct Oracle {
     for (const Field& f : *expected.find(table)->find(key)->array()) r.push_back(number(f));
     return r;
   }
+  static Array array(const SafeTensors& file, const ParamSpec& p) {
+    return from_files(
+        p, [&](const ParamSpec& one) -> const StoredTensor& { return file.at(one.stored); }, f64);
+  }
   std::vector<ParamSpec> params() const { return family_named(config.family).params(config); }
 
   fs::path directory;
@@ -121,7 +125,7 @@ TEST_P(Oracles, LossAndEveryGradient) {
   EXPECT_LE(relative(r.loss, oracle.at("loss")), exact ? 1e-9 : 1e-5);
   EXPECT_LE(relative(r.grad_norm, oracle.at("grad_norm")), exact ? 1e-9 : 1e-5);
   for (const ParamSpec& p : oracle.params()) {
-    const Array expected = from_stored(p, oracle.gradients.at(p.stored), f64);
+    const Array expected = oracle.array(oracle.gradients, p);
     // The file is rounded to f32.
     EXPECT_LE(error(t->gradient(p.name).doubles(), expected.doubles()), exact ? 1e-7 : 1e-5) << p.name;
   }
@@ -144,7 +148,7 @@ TEST_P(Oracles, TenStepsWithClipping) {
   const Weights initial = load_hf(oracle.directory / "model", f64).weights;
   for (const ParamSpec& p : oracle.params()) {
     std::vector<double> ours = t->parameter(p.name).doubles(), before = initial.at(p.name).doubles();
-    std::vector<double> expected = from_stored(p, oracle.final.at(p.stored), f64).doubles();
+    std::vector<double> expected = oracle.array(oracle.final, p).doubles();
     if (p.name.ends_with("qkv.bias")) {
       // A key's bias does not change the attention: its gradient is zero in mathematics and its steps are noise.
       const auto third = std::ptrdiff_t(ours.size() / 3);
@@ -164,15 +168,32 @@ TEST_P(Oracles, TenStepsWithoutClipping) {
   ten_steps(oracle, *t, "train_without_clipping", exact);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Oracles,
-                         testing::Values(Case{"gpt2", f32, 1}, Case{"gpt2", f32, 2}, Case{"gpt2", f32, 4},
-                                         Case{"gpt2", f64, 1}, Case{"gpt2", f64, 2}, Case{"gpt2", f64, 4},
-                                         Case{"llama", f32, 1}, Case{"llama", f32, 2}, Case{"llama", f32, 4},
-                                         Case{"llama", f64, 1}, Case{"llama", f64, 2}, Case{"llama", f64, 4}),
-                         [](const auto& info) {
-                           return fmt::format("{}_{}_{}", info.param.model, name_of(info.param.dtype),
-                                              info.param.microbatches);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Models, Oracles,
+    testing::Values(Case{"gpt2", f32, 1}, Case{"gpt2", f32, 2}, Case{"gpt2", f32, 4}, Case{"gpt2", f64, 1},
+                    Case{"gpt2", f64, 2}, Case{"gpt2", f64, 4}, Case{"llama", f32, 1}, Case{"llama", f32, 2},
+                    Case{"llama", f32, 4}, Case{"llama", f64, 1}, Case{"llama", f64, 2}, Case{"llama", f64, 4},
+                    Case{"mixtral", f32, 1}, Case{"mixtral", f32, 2}, Case{"mixtral", f64, 1}, Case{"mixtral", f64, 4}),
+    [](const auto& info) {
+      return fmt::format("{}_{}_{}", info.param.model, name_of(info.param.dtype), info.param.microbatches);
+    });
+
+// The router's penalty over all tokens and layers, as Hugging Face adds it when asked for the router's logits.
+TEST(OracleExperts, PenaltyAndItsGradients) {
+  Oracle o("mixtral");
+  const Field& moe = *o.expected.find("moe");
+  o.config.balance = std::get<double>(moe.find("router_aux_loss_coef")->value);
+  const SafeTensors file(o.directory / "moe.safetensors");
+  Trainer t(compile(make_model(o.config, kRows, kSeq), adamw(), {.dtype = f64}));
+  for (const auto& [name, array] : load_hf(o.directory / "model", f64).weights) t.set_parameter(name, array);
+  const StepResult r = t.step(o.batch);
+  EXPECT_LE(relative(r.loss, number(*moe.find("loss_with_aux"))), 1e-9);
+  EXPECT_LE(relative(r.grad_norm, number(*moe.find("grad_norm_with_aux"))), 1e-9);
+  for (const ParamSpec& p : o.params()) {
+    if (!p.name.ends_with("router")) continue;
+    EXPECT_LE(error(t.gradient(p.name).doubles(), Oracle::array(file, p).doubles()), 1e-7) << p.name;
+  }
+}
 
 TEST(OracleExport, TrainedWeightsComeBackFromDisk) {
   const Oracle o("gpt2");

@@ -33,6 +33,10 @@ inline std::vector<Variant> variants() {
   add("llama with stretched positions", llama, [](ModelConfig& c) {
     c.rope_scaling = {.kind = RopeScaling::Kind::llama3, .factor = 8, .original_context = 32};
   });
+  ModelConfig mixtral = llama;
+  mixtral.family = "mixtral", mixtral.experts = 4, mixtral.balance_pooled = true;
+  all.push_back({"mixtral", mixtral});
+  add("mixtral with one expert per token", mixtral, [](ModelConfig& c) { c.experts = 3, c.top_k = 1; });
   add("mlp untied", all[2].config, [](ModelConfig& c) { c.tied = false; });
   return all;
 }

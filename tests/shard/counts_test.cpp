@@ -209,6 +209,26 @@ TEST(Counts, ContextExchanged) {
   expect_layers(named("gpt2", {.tensor = 2, .context = 2, .exchange = true}), both, both);
 }
 
+TEST(Counts, Experts) {
+  ModelConfig c = config("llama");
+  c.family = "mixtral", c.experts = 4, c.capacity = 1, c.ff = 64;
+  const i64 E = 4, C = 2 * S / E;
+  const StepGraph step = traced(make_model(c, B)).step;
+  const auto check = [&](const Mesh& mesh, const Layout& layout, int ranks, const AxisNames& experts,
+                         const AxisNames& dense) {
+    const Sharded s = shard(step, mesh, layout);
+    const Counts two{{of("A2A(" + mesh.back().name + ")", E * B / ranks * C * M), 2}};
+    expect_layers(s, two, two);
+    for (const ShardedGradient& g : s.gradients) {
+      const Dims dims = s.graph.graph.named(s.params[g.param].type.dims);
+      EXPECT_EQ(g.pending, dims[0].name == "experts" ? experts : dense) << s.params[g.param].name;
+    }
+  };
+  check({{"data", 2}}, {{"batch", "data"}, {"experts", "data"}}, 2, {}, {"data"});
+  check({{"data", 2}, {"expert", 2}}, {{"batch", {"data", "expert"}}, {"experts", "expert"}}, 4, {"data"},
+        {"data", "expert"});
+}
+
 TEST(Counts, Zero) {
   const int d = 2;
   for (int stage = 1; stage <= 3; ++stage) {

@@ -223,6 +223,22 @@ TEST(Equal, EveryDimThatCanBeSplit) {
   r.equals({{"t", 2}, {"u", 2}}, {{"position", "t"}, {"seq_r", {"u", "t"}}, {"seq", "t"}});
 }
 
+// Tokens that find no slot are dropped, and the router's penalties are logical: per sequence, or over all tokens.
+TEST(Equal, Experts) {
+  for (const bool pooled : {false, true}) {
+    Setting s{.config = small("llama")};
+    s.config.family = "mixtral", s.config.experts = 4, s.config.capacity = 0.75;
+    s.config.balance = 0.05, s.config.router_z = 0.02, s.config.balance_pooled = pooled;
+    const Reference r(s);
+    r.equals({.data = 4});
+    r.equals({{"data", 2}}, {{"batch", "data"}, {"experts", "data"}});
+    r.equals({{"data", 2}, {"expert", 2}}, {{"batch", {"data", "expert"}}, {"experts", "expert"}});
+    r.equals({.data = 2, .tensor = 2, .expert = 2, .sequence = true, .zero = 1});
+    r.equals({.tensor = 2, .expert = 2, .context = 2});
+    r.equals({.tensor = 4});
+  }
+}
+
 // A maximum that were added up instead would be seen here.
 TEST(Equal, LargeLogits) {
   Setting s{.config = small("gpt2")};

@@ -1,0 +1,28 @@
+// What families share that are Llama but for their feed-forward layer.
+//
+//   .logits = [](Trace& t, const ModelConfig& c, Tensor ids) { return llama_logits(t, c, ids, my_feed_forward); }
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "stretto/models/family.h"
+
+namespace stretto {
+
+struct LlamaShape {
+  Dim seq, seq_r, model, kv, group, head, ff;
+  Tensor segments;  // empty: attention sees everything before it
+};
+// h {batch seq model} -> {batch seq_r model}; called once per layer, in order, under the layer's scope.
+using FeedForward = std::function<Tensor(Trace&, const ModelConfig&, const LlamaShape&, Tensor h)>;
+// Appends its parameters: ours are under `h`, those on disk under `l`.
+using FeedForwardParams =
+    std::function<void(const ModelConfig&, const std::string& h, const std::string& l, std::vector<ParamSpec>&)>;
+
+void llama_fill(ModelConfig&);
+void llama_check(const ModelConfig&, std::vector<Fault>&);
+Tensor llama_logits(Trace&, const ModelConfig&, Tensor ids, const FeedForward&);
+std::vector<ParamSpec> llama_params(const ModelConfig&, const FeedForwardParams&);
+
+}  // namespace stretto
