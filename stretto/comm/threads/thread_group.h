@@ -1,0 +1,79 @@
+// Collectives between threads of one process. When the last member has started one, everybody who has nothing else to
+// do takes chunks of it: it reads all operands and writes into all results, so that there is one meeting per collective
+// and nothing is staged. A waiting thread helps, then sleeps; small ones are done by the last to start, on the spot.
+//
+//   ThreadGroup group(4);
+//   const std::uint32_t sum = group.prepare(shape);
+//   // on the thread of member m, in every round:
+//   group.wait(m, group.start(m, sum, in, out));
+#pragma once
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "stretto/comm/collective.h"
+#include "stretto/comm/collective_work.h"
+#include "stretto/comm/threads/phase.h"
+#include "stretto/cost/machine.h"
+
+namespace stretto {
+
+struct ThreadGroupOptions {
+  std::optional<Link> link = {};  // complete as late as a ring over such links would be; one collective at a time
+  bool copy = true;               // false: announced and timed only; for emulated devices, which have no memory
+  int under_way = 16;             // collectives that a member may have started and not waited for
+  int spins = 0;                  // looks before sleeping
+};
+
+class ThreadGroup : public CollectiveGroup {
+ public:
+  explicit ThreadGroup(int members, ThreadGroupOptions = {});
+  std::uint32_t prepare(const CollectiveShape&) override;
+  u64 start(int member, std::uint32_t prepared, const void* in, void* out) override;
+  bool progress(int member, u64 ticket) override;
+  double wait(int member, u64 ticket) override;
+  void stop() noexcept override;
+  int members() const { return int(members_.size()); }
+  const CollectiveShape& shape(std::uint32_t prepared) const { return prepared_[prepared]->asked; }
+
+ private:
+  struct Prepared {
+    CollectiveShape asked;
+    CollectiveWork work;
+    double seconds = 0;  // emulated links
+  };
+  // Where the tickets t, t + under_way, t + 2 under_way, ... take place. A member starts the next of them only when it
+  // has seen the end of the one before, so whatever is written for the next disturbs nobody who is still busy with it.
+  struct alignas(64) Place {
+    Phase phase;  // two steps per ticket: all have started; complete
+    std::atomic<std::uint32_t> started{0};
+    const Prepared* what = nullptr;
+    double due = 0;
+    std::vector<const std::byte*> in;  // per member
+    std::vector<std::byte*> out;
+    std::vector<std::uint32_t> prepared;
+    alignas(64) std::atomic<std::uint32_t> next{0};  // the first chunk that nobody has taken
+    alignas(64) std::atomic<std::uint32_t> left{0};  // chunks that are not done
+  };
+  struct alignas(64) Member {  // touched by its own thread only
+    u64 next = 0;              // ticket
+    std::vector<u64> open;     // per place: ticket + 1, or 0
+    std::vector<std::uint32_t> taken;
+  };
+  std::size_t place_of(u64 ticket) const { return std::size_t(ticket % places_count_); }
+  std::uint32_t all_started(u64 ticket) const { return std::uint32_t(ticket / places_count_ * 2 + 1); }
+  std::uint32_t complete(u64 ticket) const { return all_started(ticket) + 1; }
+  void begin(Place&, u64 ticket);  // by the last to start
+  bool take_chunks(Place&, u64 ticket, std::uint32_t& taken, std::uint32_t at_most);
+
+  ThreadGroupOptions options_;
+  std::vector<Member> members_;
+  std::vector<std::unique_ptr<const Prepared>> prepared_;
+  u64 places_count_ = 1;
+  std::unique_ptr<Place[]> places_;
+  double link_free_ = 0;  // emulated links; the last to start looks, and all have started the one before by then
+  std::atomic<bool> stopped_{false};
+};
+
+}  // namespace stretto
