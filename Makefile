@@ -1,22 +1,27 @@
 # Each target does all the set-up it needs on a fresh Debian 12 machine.
 BUILD ?= build
-.PHONY: train test test-long build bench format setup clean
+.PHONY: train test test-long build configure bench format setup clean
 
 train: build
 	$(BUILD)/stretto train examples/quickstart.toml
 
-build: setup
+# The library, the executable and the examples.
+build: configure
+	@cmake --build $(BUILD) --target stretto_cli examples
+
+configure: setup
 	@cmake --preset release -B $(BUILD) > $(BUILD).log 2>&1 || (cat $(BUILD).log; exit 1)
 	@rm -f $(BUILD).log
-	@cmake --build $(BUILD)
 
-test: build
+test: configure
+	@cmake --build $(BUILD)
 	ctest --test-dir $(BUILD) --output-on-failure
 
 test-long: test
 	scripts/test-long
 
-bench: build
+bench: configure
+	@cmake --build $(BUILD)
 	scripts/bench
 
 format:

@@ -9,7 +9,7 @@
 namespace stretto {
 namespace {
 
-constexpr std::size_t kHeaderBytes = 1024;
+constexpr std::size_t kLlmcHeader = 1024;
 
 struct Kind {
   std::int32_t magic, version;
@@ -31,8 +31,8 @@ bool LlmcTokens::recognises(std::span<const std::byte> bytes) {
 
 LlmcTokens::LlmcTokens(const std::filesystem::path& path) : file_(path) {
   const auto bytes = file_.bytes();
-  if (bytes.size() < kHeaderBytes)
-    throw Error(path.string(), "is {} bytes long; the header alone takes {}", bytes.size(), kHeaderBytes);
+  if (bytes.size() < kLlmcHeader)
+    throw Error(path.string(), "is {} bytes long; the header alone takes {}", bytes.size(), kLlmcHeader);
   if (!recognises(bytes))
     throw Error(path.string(), "begins with {}; a token file of llm.c begins with {} or {}", word(bytes, 0),
                 kKinds[0].magic, kKinds[1].magic);
@@ -42,18 +42,18 @@ LlmcTokens::LlmcTokens(const std::filesystem::path& path) : file_(path) {
     throw Error(path.string(), "has version {} where {} is expected", word(bytes, 1), kind.version);
   const i64 count = word(bytes, 2);
   if (count <= 0) throw Error(path.string(), "says it holds {} tokens", count);
-  const u64 expected = kHeaderBytes + u64(count) * size_of(kind.type);
+  const u64 expected = kLlmcHeader + u64(count) * size_of(kind.type);
   if (bytes.size() != expected)
     throw Error(path.string(), "says it holds {} tokens and so should be {} bytes long, but is {}", count, expected,
                 bytes.size())
         .hint("{}", bytes.size() < expected ? "is the file cut off?" : "is something appended to the file?");
 }
 
-TokenSpan LlmcTokens::tokens() const { return {kKinds[std::size_t(kind_)].type, file_.bytes().subspan(kHeaderBytes)}; }
+TokenSpan LlmcTokens::tokens() const { return {kKinds[std::size_t(kind_)].type, file_.bytes().subspan(kLlmcHeader)}; }
 
 LlmcWriter::LlmcWriter(const std::filesystem::path& path, LlmcKind kind) : file_(path), kind_(kind) {
-  const std::array<std::int32_t, kHeaderBytes / 4> header{kKinds[std::size_t(kind)].magic,
-                                                          kKinds[std::size_t(kind)].version};
+  const std::array<std::int32_t, kLlmcHeader / 4> header{kKinds[std::size_t(kind)].magic,
+                                                         kKinds[std::size_t(kind)].version};
   file_.write(std::as_bytes(std::span(header)));
 }
 

@@ -12,7 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kMagic{"MMIDIDX\0\0", 9};
-constexpr std::size_t kHeaderBytes = 9 + 8 + 1 + 8 + 8;
+constexpr std::size_t kIndexHeader = 9 + 8 + 1 + 8 + 8;
 
 template <class T>
 T load(std::span<const std::byte> bytes, std::size_t at) {  // the arrays lie at odd addresses
@@ -56,13 +56,13 @@ MegatronTokens::MegatronTokens(const fs::path& prefix) : idx_(beside(prefix, ".i
   const auto idx = idx_.bytes();
   if (idx_.text().substr(0, kMagic.size()) != kMagic)
     throw Error(file, "does not begin with MMIDIDX and so is no Megatron index");
-  if (idx.size() < kHeaderBytes)
-    throw Error(file, "is {} bytes long; the header alone takes {}", idx.size(), kHeaderBytes);
+  if (idx.size() < kIndexHeader)
+    throw Error(file, "is {} bytes long; the header alone takes {}", idx.size(), kIndexHeader);
   if (const auto version = load<u64>(idx, 9); version != 1)
     throw Error(file, "has version {}; only version 1 is known", version);
   type_ = token_type(load<std::uint8_t>(idx, 17), file);
   const auto sequences = load<u64>(idx, 18), boundaries = load<u64>(idx, 26);
-  const u64 room = idx.size() - kHeaderBytes;
+  const u64 room = idx.size() - kIndexHeader;
   // Divisions first: absurd counts must not overflow the products.
   if (sequences > room / 12 || boundaries > room / 8 || sequences * 12 + boundaries * 8 > room)
     throw Error(file, "says it holds {} sequences and {} document boundaries, which {} bytes cannot", sequences,
@@ -74,7 +74,7 @@ MegatronTokens::MegatronTokens(const fs::path& prefix) : idx_(beside(prefix, ".i
     throw Error(file, "has {} bytes behind its arrays", rest).hint("is something appended to the file?");
   sequences_ = i64(sequences);
   boundaries_ = i64(boundaries);
-  lengths_ = kHeaderBytes;
+  lengths_ = kIndexHeader;
   offsets_ = lengths_ + 4 * sequences;
   documents_ = offsets_ + 8 * sequences;
   modes_ = rest ? documents_ + 8 * boundaries : 0;

@@ -2,13 +2,13 @@
 
 namespace stretto {
 namespace {
-constexpr const Op* table[] = {
+constexpr const Op* op_table[] = {
 #define OP(name) &name##_op,
 #include "stretto/ops/ops.def"
 #undef OP
 };
 }  // namespace
 
-std::span<const Op* const> all_ops() { return table; }
+std::span<const Op* const> all_ops() { return op_table; }
 
 }  // namespace stretto

@@ -14,7 +14,6 @@ namespace stretto {
 namespace {
 
 using Kind = Holding::Kind;
-u64 aligned(u64 n) { return (n + 63) / 64 * 64; }
 
 class Accountant {
  public:

@@ -12,7 +12,6 @@ namespace stretto {
 namespace {
 
 constexpr u64 absent = ~u64(0);
-u64 aligned(u64 n) { return (n + 63) / 64 * 64; }
 
 // Temporaries of a body alone: where they lie in a block that every run of it uses.
 using Blocks = std::map<const Calls*, Packing>;

@@ -4,6 +4,9 @@
 
 namespace stretto {
 
+// Everything starts on 64 bytes.
+inline u64 aligned(u64 bytes) { return (bytes + 63) / 64 * 64; }
+
 // Fills in slots, arena sizes and addresses of all actors, whose code is complete and in order (order.h).
 void plan_memory(Program&);
 

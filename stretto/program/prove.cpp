@@ -9,7 +9,7 @@ namespace stretto {
 
 namespace {
 
-constexpr std::uint32_t none = ~std::uint32_t{0};
+constexpr std::uint32_t nobody = ~std::uint32_t{0};
 constexpr std::uint32_t rounds = 2;  // consecutive steps: what the second waits for, every later one does too
 
 // Removes the nodes of the graph in topological order, all that can be. Every actor stands at its first node that is
@@ -48,9 +48,9 @@ class Removal {
   }
 
   bool finished() const {
-    return std::all_of(at_.begin(), at_.end(), [](const At& a) { return a.waits == none; });
+    return std::all_of(at_.begin(), at_.end(), [](const At& a) { return a.waits == nobody; });
   }
-  bool waits(std::size_t actor) const { return at_[actor].waits != none; }
+  bool waits(std::size_t actor) const { return at_[actor].waits != nobody; }
   std::uint32_t message(std::size_t actor) const { return at_[actor].waits; }
   const MessageStep& step(std::size_t actor) const { return t_.actors[actor][at_[actor].step]; }
   std::uint32_t round(std::size_t actor) const { return at_[actor].round; }
@@ -62,11 +62,11 @@ class Removal {
 
   // Raises the capacity to the next one that lets some message leave; false when none does.
   bool widen() {
-    std::uint64_t next = none;
+    std::uint64_t next = nobody;
     for (const ChannelState& c : channels_) {
       if (c.left < c.started) next = std::min(next, c.held + 1);
     }
-    if (next == none) return false;
+    if (next == nobody) return false;
     capacity_ = next;
     for (std::uint32_t c = 0; c < channels_.size(); ++c) flush(c);
     return true;
@@ -88,7 +88,7 @@ class Removal {
 
  private:
   struct At {
-    std::uint32_t step = 0, round = 0, waits = none;  // the message it waits for
+    std::uint32_t step = 0, round = 0, waits = nobody;  // the message it waits for
     std::int64_t clock = 0;
   };
   struct ChannelState {
@@ -107,7 +107,7 @@ class Removal {
   void wake(int actor, std::uint32_t message) {
     At& a = at_[std::size_t(actor)];
     if (a.waits != message) return;
-    a.waits = none;
+    a.waits = nobody;
     ready_.push_back(std::uint32_t(actor));
   }
 
@@ -214,10 +214,10 @@ class Prover {
 
   // Every waiting actor waits for one other that is waiting too: following them ends in a circle.
   void deadlocks(const Removal& stuck) {
-    std::vector<std::uint32_t> seen(t_.actors.size(), none);
+    std::vector<std::uint32_t> seen(t_.actors.size(), nobody);
     for (std::uint32_t start = 0; start < seen.size(); ++start) {
       std::uint32_t a = start;
-      while (stuck.waits(a) && seen[a] == none) {
+      while (stuck.waits(a) && seen[a] == nobody) {
         seen[a] = start;
         a = next(stuck, a);
       }

@@ -6,12 +6,11 @@
 
 #include <chrono>
 
+#include "stretto/base/clock.h"
 #include "stretto/comm/threads/thread_transport.h"
 
 namespace stretto {
 namespace {
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 // Cores this process may use.
 std::vector<int> cores() {

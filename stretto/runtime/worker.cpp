@@ -6,14 +6,12 @@
 #include <cmath>
 #include <map>
 
+#include "stretto/base/clock.h"
 #include "stretto/stage/balance.h"
 
 namespace stretto {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-double now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 
 // Wakes as closely as the system can.
 void sleep_until(double end) {
@@ -136,7 +134,7 @@ bool Worker::gated(const Run& r) const {
 
 // The time of a task from its costs; with times per phase given, the first task of each phase of an action takes all.
 void Worker::emulate(const Run& r) {
-  const double start = now();
+  const double start = stretto::now();
   const Task& task = program_->step->tasks[r.task];
   const auto take = [&](double seconds) {
     if (seconds > 0) sleep_until(start + seconds);
@@ -179,9 +177,9 @@ void Worker::execute(const Run& r, i64 step) {
         device_->launch(c.call, args);
         continue;
       }
-      const auto start = Clock::now();
+      const double start = stretto::now();
       device_->launch(c.call, args);
-      c.seconds += std::chrono::duration<double>(Clock::now() - start).count();
+      c.seconds += stretto::now() - start;
       ++c.runs;
     } catch (Error& e) {
       e.within(fmt::format("{}, {}", where(r, step), body.calls->graph.node(c.node).op->name));

@@ -20,8 +20,8 @@
 namespace stretto {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+using Steady = std::chrono::steady_clock;
+double seconds_since(Steady::time_point start) { return std::chrono::duration<double>(Steady::now() - start).count(); }
 
 constexpr i64 kMostSaid = 5;  // steps that are not finite, on the console
 
@@ -60,7 +60,7 @@ class TrainingRun {
     batches_.emplace(
         [training = TrainingRows(prepared_.corpus, prepared_.rows)](i64 step) { return training.at(step); },
         PrefetchOptions{.first = summary_.resumed + 1, .last = config_.train.steps});
-    const Clock::time_point start = Clock::now();
+    const Steady::time_point start = Steady::now();
     const i64 first = summary_.resumed + 1;
     for (i64 step = first; step <= config_.train.steps && !stop.asked(); ++step) {
       StepRecord record = train_step(step);
@@ -91,7 +91,7 @@ class TrainingRun {
   }
 
   StepRecord train_step(i64 step) {
-    const Clock::time_point start = Clock::now();
+    const Steady::time_point start = Steady::now();
     const bool drawn = step == (config_.log.timeline < 0 ? config_.train.steps : config_.log.timeline);
     Timeline timeline;
     StepRecord record{.result = trainer_->step(batch_of(prepared_, batches_->next()), drawn ? &timeline : nullptr)};

@@ -19,7 +19,7 @@ const std::string kData = STRETTO_TEST_DATA;
 
 class Convert : public testing::Test {
  protected:
-  Result run(const std::string& arguments) const { return stretto("convert " + arguments, folder_.str()); }
+  Result convert(const std::string& arguments) const { return stretto("convert " + arguments, folder_.str()); }
   static void expect_same(const fs::path& a, const fs::path& b) {
     const HfModel x = load_hf(a), y = load_hf(b);
     EXPECT_EQ(x.config, y.config);
@@ -36,10 +36,10 @@ TEST_F(Convert, ThereAndBackForEveryModelType) {
   EXPECT_EQ(all.size(), 11u);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::string n = std::to_string(i);
-    Result r = run(all[i].string() + " c" + n);
+    Result r = convert(all[i].string() + " c" + n);
     ASSERT_EQ(r.code, 0) << all[i] << r.error;
     EXPECT_THAT(r.out, HasSubstr("-> checkpoint c" + n));
-    r = run("c" + n + " h" + n);
+    r = convert("c" + n + " h" + n);
     ASSERT_EQ(r.code, 0) << all[i] << r.error;
     EXPECT_THAT(r.out, HasSubstr("-> Hugging Face directory h" + n));
     expect_same(all[i], folder_ / ("h" + n));
@@ -50,8 +50,8 @@ TEST_F(Convert, ShardsTypesAndTheFilesBesideTheWeights) {
   fs::copy(kData + "/hf/llama/model", folder_ / "hf");
   folder_.write("hf/tokenizer.json", "{\"a\": 1}");
   folder_.write("hf/notes.txt", "not the model's");
-  ASSERT_EQ(run("hf c").code, 0);
-  ASSERT_EQ(run("c small --shard-size 100KB --dtype bf16").code, 0);
+  ASSERT_EQ(convert("hf c").code, 0);
+  ASSERT_EQ(convert("c small --shard-size 100KB --dtype bf16").code, 0);
   EXPECT_TRUE(fs::exists(folder_ / "small/model.safetensors.index.json"));
   EXPECT_EQ(text_of(folder_ / "small/tokenizer.json"), "{\"a\": 1}");
   EXPECT_TRUE(fs::exists(folder_ / "small/generation_config.json"));
@@ -59,35 +59,35 @@ TEST_F(Convert, ShardsTypesAndTheFilesBesideTheWeights) {
   const HfWeights small(folder_ / "small");
   for (const auto& [name, t] : small.tensors()) EXPECT_EQ(t.type, FileType::BF16) << name;
   // What was rounded once stays as it is.
-  ASSERT_EQ(run("small c2").code, 0);
-  ASSERT_EQ(run("c2 again --dtype bf16").code, 0);
+  ASSERT_EQ(convert("small c2").code, 0);
+  ASSERT_EQ(convert("c2 again --dtype bf16").code, 0);
   expect_same(folder_ / "small", folder_ / "again");
-  ASSERT_EQ(run("c half --dtype f16").code, 0);
+  ASSERT_EQ(convert("c half --dtype f16").code, 0);
   EXPECT_EQ(load_hf(folder_ / "half").stored, FileType::F16);
 }
 
 TEST_F(Convert, MistakesAreNamed) {
-  Result r = run("none c");
+  Result r = convert("none c");
   EXPECT_EQ(r.code, 1);
   EXPECT_THAT(r.error, HasSubstr("[none] is not a directory; hint: give a Hugging Face directory, a checkpoint or"));
   fs::create_directory(folder_ / "empty");
-  r = run("empty c");
+  r = convert("empty c");
   EXPECT_EQ(r.code, 1);
   EXPECT_THAT(r.error, HasSubstr("[empty] is neither a Hugging Face directory (config.json), nor a checkpoint"));
   fs::copy(kData + "/hf/gpt2/model", folder_ / "hf");
-  ASSERT_EQ(run("hf c").code, 0);
-  r = run("hf c");
+  ASSERT_EQ(convert("hf c").code, 0);
+  r = convert("hf c");
   EXPECT_EQ(r.code, 1);
   EXPECT_THAT(r.error, HasSubstr("'c' exists and is not empty"));
-  EXPECT_EQ(run("hf other --dtype bf16").code, 2);
-  EXPECT_EQ(run("c other --dtype int8").code, 2);
-  EXPECT_EQ(run("c").code, 2);
+  EXPECT_EQ(convert("hf other --dtype bf16").code, 2);
+  EXPECT_EQ(convert("c other --dtype int8").code, 2);
+  EXPECT_EQ(convert("c").code, 2);
   folder_.write("c/shard-00001.safetensors", "damaged");
-  r = run("c other");
+  r = convert("c other");
   EXPECT_EQ(r.code, 1);
   EXPECT_THAT(r.error, HasSubstr("shard-00001.safetensors] is 7 bytes long"));
   folder_.write("hf/config.json", "{\"model_type\": \"mamba\"}");
-  EXPECT_THAT(run("hf x").error, HasSubstr("mamba"));
+  EXPECT_THAT(convert("hf x").error, HasSubstr("mamba"));
   EXPECT_FALSE(fs::exists(folder_ / "x"));
 }
 
@@ -98,8 +98,8 @@ TEST_F(Convert, TransformersLoadsWhatIsExported) {
   if (shell(python + " -c 'import torch, transformers'", "/").code != 0) GTEST_SKIP() << "no transformers";
   for (const char* model : {"hf/gpt2/model", "hf/llama/model", "hf_relatives/qwen2", "hf_relatives/qwen3",
                             "hf_relatives/mistral", "hf_relatives/llama_llama3"}) {
-    ASSERT_EQ(run(kData + "/" + model + " c").code, 0);
-    ASSERT_EQ(run("c out --shard-size 100KB").code, 0);
+    ASSERT_EQ(convert(kData + "/" + model + " c").code, 0);
+    ASSERT_EQ(convert("c out --shard-size 100KB").code, 0);
     const Result r =
         shell(python + " - '" + kData + "/" + model +
                   "' out <<'E'\n"

@@ -13,10 +13,10 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-Result run(const std::string& arguments) { return stretto("generate " + arguments, STRETTO_TEST_DATA); }
+Result generate(const std::string& arguments) { return stretto("generate " + arguments, STRETTO_TEST_DATA); }
 
 TEST(GenerateCommand, IdsInIdsOut) {
-  const Result r = run("hf/gpt2/model --ids 54,134,217,155,210,122,55,54 --tokens 6 --temperature 0");
+  const Result r = generate("hf/gpt2/model --ids 54,134,217,155,210,122,55,54 --tokens 6 --temperature 0");
   EXPECT_EQ(r.code, 0) << r.error;
   EXPECT_EQ(r.out, "165 53 140 178 155 97\n");
 }
@@ -24,11 +24,11 @@ TEST(GenerateCommand, IdsInIdsOut) {
 TEST(GenerateCommand, TextIsAlwaysUtf8AndAFunctionOfTheSeed) {
   for (const char* seed : {"1", "2", "3"}) {
     const std::string arguments = std::string("hf/gpt2/model --prompt 'é€' --tokens 30 --temperature 2 --seed ") + seed;
-    const Result r = run(arguments);
+    const Result r = generate(arguments);
     EXPECT_EQ(r.code, 0) << r.error;
     EXPECT_FALSE(first_bad_utf8(r.out)) << r.out;
     EXPECT_THAT(r.out, StartsWith("é€"));
-    EXPECT_EQ(run(arguments).out, r.out);
+    EXPECT_EQ(generate(arguments).out, r.out);
   }
 }
 
@@ -88,7 +88,7 @@ TEST(GenerateCommand, MistakesAreNamed) {
            {"hf/gpt2/model --prompt " + std::string(65, 'a'), 1,
             "the prompt has 65 tokens and the model's context is 64"},
        }) {
-    const Result r = run(arguments);
+    const Result r = generate(arguments);
     EXPECT_EQ(r.code, code) << arguments;
     EXPECT_THAT(r.out + r.error, HasSubstr(message)) << arguments;
   }

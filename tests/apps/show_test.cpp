@@ -10,14 +10,14 @@
 namespace stretto::test {
 namespace {
 
-Result run(const std::string& arguments) { return stretto(arguments, STRETTO_SOURCE); }
+Result show(const std::string& arguments) { return stretto(arguments, STRETTO_SOURCE); }
 
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
 TEST(Show, DrawsInTheTerminal) {
-  const Result r = run("show --schedule 1f1b --actors 2 --microbatches 3 --width 52");
+  const Result r = show("show --schedule 1f1b --actors 2 --microbatches 3 --width 52");
   EXPECT_EQ(r.code, 0) << r.error;
   EXPECT_EQ(r.out,
             "1f1b: makespan 12, bubble 25.0%, peak 2 activations\n"
@@ -28,15 +28,15 @@ TEST(Show, DrawsInTheTerminal) {
 }
 
 TEST(Show, TimesChangeThePrediction) {
-  const Result r = run("show --schedule zb-h1 --actors 4 --microbatches 8 --times F=2,I=2,W=1,comm=0.5");
+  const Result r = show("show --schedule zb-h1 --actors 4 --microbatches 8 --times F=2,I=2,W=1,comm=0.5");
   EXPECT_EQ(r.code, 0) << r.error;
-  const Result same = run("show --schedule zb-h1 --actors 4 --microbatches 8");
+  const Result same = show("show --schedule zb-h1 --actors 4 --microbatches 8");
   EXPECT_NE(r.out, same.out);
   EXPECT_THAT(same.out, HasSubstr("makespan 27,"));
 }
 
 TEST(Show, MessagesOnTheirOwnLines) {
-  const Result r = run("show --schedule 1f1b --actors 2 --microbatches 3 --times comm=1 --messages");
+  const Result r = show("show --schedule 1f1b --actors 2 --microbatches 3 --times comm=1 --messages");
   EXPECT_EQ(r.code, 0) << r.error;
   EXPECT_THAT(r.out, HasSubstr("  messages"));
 }
@@ -45,7 +45,7 @@ TEST(Show, WritesEachKindOfFile) {
   const Folder folder;
   const std::string command = "show --schedule zb-v --actors 4 --microbatches 8 -o " + folder.str();
   for (const char* name : {"x.svg", "x.html", "x.csv", "x.json"}) {
-    const Result r = run(command + "/" + name);
+    const Result r = show(command + "/" + name);
     EXPECT_EQ(r.code, 0) << r.error;
     EXPECT_THAT(r.out, HasSubstr("makespan 25.5"));
   }
@@ -61,8 +61,8 @@ TEST(Show, WritesEachKindOfFile) {
 TEST(Show, ReadsWhatItWrites) {
   const Folder folder;
   const std::string file = (folder / "mine.csv").string();
-  ASSERT_EQ(run("show --schedule interleaved-1f1b --actors 4 --microbatches 8 -o " + file).code, 0);
-  const Result r = run("show --schedule " + file);
+  ASSERT_EQ(show("show --schedule interleaved-1f1b --actors 4 --microbatches 8 -o " + file).code, 0);
+  const Result r = show("show --schedule " + file);
   EXPECT_EQ(r.code, 0) << r.error;
   EXPECT_THAT(r.out, HasSubstr("makespan 28.5"));
 }
@@ -70,7 +70,7 @@ TEST(Show, ReadsWhatItWrites) {
 TEST(Show, RefusesWhatCannotRunWithAllFaults) {
   const Folder folder;
   folder.write("bad.csv", "0F0,0B0,0F1,0B1\n1F0,1F0,1B0,1B1\n");
-  const Result r = run("show --schedule " + (folder / "bad.csv").string() + " -o " + (folder / "x.svg").string());
+  const Result r = show("show --schedule " + (folder / "bad.csv").string() + " -o " + (folder / "x.svg").string());
   EXPECT_EQ(r.code, 1);
   EXPECT_THAT(r.error, HasSubstr("1F0"));  // twice
   EXPECT_THAT(r.error, HasSubstr("1F1"));  // missing
@@ -103,7 +103,7 @@ TEST(Show, RefusesBadRequests) {
       {"show --schedule no-such-file.csv --actors 2 --microbatches 2", "no-such-file.csv", 1},
   };
   for (const auto& c : cases) {
-    const Result r = run(c.arguments);
+    const Result r = show(c.arguments);
     EXPECT_EQ(r.code, c.code) << c.arguments << "\n" << r.error;
     EXPECT_THAT(r.error, HasSubstr(c.message)) << c.arguments;
     EXPECT_THAT(r.error, Not(HasSubstr("[internal]"))) << c.arguments;
@@ -112,7 +112,7 @@ TEST(Show, RefusesBadRequests) {
 }
 
 TEST(Show, SaysWhenAFileCannotBeWritten) {
-  const Result r = run("show --schedule 1f1b --actors 2 --microbatches 2 -o /no-such-folder/x.svg");
+  const Result r = show("show --schedule 1f1b --actors 2 --microbatches 2 -o /no-such-folder/x.svg");
   EXPECT_NE(r.code, 0);
   EXPECT_THAT(r.error, HasSubstr("/no-such-folder/x.svg"));
 }

@@ -9,7 +9,7 @@
 namespace stretto::test {
 namespace {
 
-Result run(const std::string& arguments) { return stretto(arguments, STRETTO_SOURCE); }
+Result simulate_with(const std::string& arguments) { return stretto(arguments, STRETTO_SOURCE); }
 
 using testing::HasSubstr;
 
@@ -25,9 +25,9 @@ std::vector<std::vector<std::string>> cells(const std::string& text) {
 }
 
 TEST(Simulate, PlainRowsAreSortedByMakespan) {
-  const Result r =
-      run("simulate --schedule gpipe --schedule zb-v --schedule 1f1b --schedule zb-h1 --actors 4 --microbatches 8 "
-          "--plain");
+  const Result r = simulate_with(
+      "simulate --schedule gpipe --schedule zb-v --schedule 1f1b --schedule zb-h1 --actors 4 --microbatches 8 "
+      "--plain");
   ASSERT_EQ(r.code, 0) << r.error;
   const auto rows = cells(r.out);
   ASSERT_EQ(rows.size(), 5u);
@@ -43,7 +43,7 @@ TEST(Simulate, PlainRowsAreSortedByMakespan) {
 }
 
 TEST(Simulate, TableForPeople) {
-  const Result r = run("simulate --schedule 1f1b --schedule zb-h1 --actors 4 --microbatches 8");
+  const Result r = simulate_with("simulate --schedule 1f1b --schedule zb-h1 --actors 4 --microbatches 8");
   ASSERT_EQ(r.code, 0) << r.error;
   EXPECT_THAT(r.out, HasSubstr("27.3%"));
   EXPECT_LT(r.out.find("zb-h1"), r.out.find("1f1b"));
@@ -52,8 +52,9 @@ TEST(Simulate, TableForPeople) {
 TEST(Simulate, ComparesNamesAndFilesOnOnePage) {
   const Folder folder;
   const std::string mine = (folder / "mine.csv").string(), page = (folder / "cmp.html").string();
-  ASSERT_EQ(run("show --schedule gpipe --actors 4 --microbatches 8 -o " + mine).code, 0);
-  const Result r = run("simulate --schedule zb-h1 --schedule " + mine + " --actors 4 --microbatches 8 -o " + page);
+  ASSERT_EQ(simulate_with("show --schedule gpipe --actors 4 --microbatches 8 -o " + mine).code, 0);
+  const Result r =
+      simulate_with("simulate --schedule zb-h1 --schedule " + mine + " --actors 4 --microbatches 8 -o " + page);
   ASSERT_EQ(r.code, 0) << r.error;
   const std::string text = text_of(page);
   EXPECT_THAT(text, HasSubstr("mine"));
@@ -62,7 +63,8 @@ TEST(Simulate, ComparesNamesAndFilesOnOnePage) {
 }
 
 TEST(Simulate, TellsEverythingThatIsWrong) {
-  const Result r = run("simulate --schedule zbv --schedule 1f1b --schedule dualpipe --actors 3 --microbatches 8");
+  const Result r =
+      simulate_with("simulate --schedule zbv --schedule 1f1b --schedule dualpipe --actors 3 --microbatches 8");
   EXPECT_EQ(r.code, 1);
   EXPECT_THAT(r.error, HasSubstr("did you mean 'zb-v'?"));
   EXPECT_THAT(r.error, HasSubstr("[dualpipe]"));
@@ -70,9 +72,9 @@ TEST(Simulate, TellsEverythingThatIsWrong) {
 }
 
 TEST(Simulate, RefusesBadUsage) {
-  EXPECT_EQ(run("simulate").code, 2);
-  EXPECT_EQ(run("simulate --schedule 1f1b --actors 2 --microbatches 2 -o x.csv").code, 2);
-  EXPECT_EQ(run("simulate --no-such-flag").code, 2);
+  EXPECT_EQ(simulate_with("simulate").code, 2);
+  EXPECT_EQ(simulate_with("simulate --schedule 1f1b --actors 2 --microbatches 2 -o x.csv").code, 2);
+  EXPECT_EQ(simulate_with("simulate --no-such-flag").code, 2);
 }
 
 }  // namespace

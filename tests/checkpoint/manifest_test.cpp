@@ -10,7 +10,7 @@ namespace {
 using test::message_of;
 using testing::HasSubstr;
 
-Manifest sample() {
+Manifest sample_manifest() {
   return {.step = 100,
           .seed = ~u64(0),
           .config = "[model]\nfamily = \"gpt2\"\n",
@@ -25,12 +25,12 @@ std::string refusal(const std::string& text) {
 }
 
 TEST(Manifest, IsReadBackAsItWas) {
-  EXPECT_EQ(parse_manifest(manifest_text(sample()), "m.json"), sample());
+  EXPECT_EQ(parse_manifest(manifest_text(sample_manifest()), "m.json"), sample_manifest());
   EXPECT_EQ(parse_manifest(manifest_text({}), "m.json"), Manifest());
 }
 
 TEST(Manifest, EveryChangedByteIsSeen) {
-  const std::string text = manifest_text(sample());
+  const std::string text = manifest_text(sample_manifest());
   for (std::size_t i = 0; i < text.size(); ++i)
     for (const char change : {char(1), char(0x20)}) {
       std::string changed = text;
@@ -38,7 +38,7 @@ TEST(Manifest, EveryChangedByteIsSeen) {
       Manifest m;
       const std::string said = message_of([&] { m = parse_manifest(changed, "m.json"); });
       if (said.empty()) {  // blanks, and hex digits in the other case
-        EXPECT_EQ(m, sample()) << "byte " << i;
+        EXPECT_EQ(m, sample_manifest()) << "byte " << i;
       }
     }
   for (std::size_t n = 0; n + 1 < text.size(); ++n) EXPECT_NE(refusal(text.substr(0, n)), "") << n;
@@ -54,14 +54,14 @@ TEST(Manifest, WhatIsNoneIsRefused) {
 
 TEST(Manifest, NamesStayInTheDirectory) {
   for (const char* name : {"../a", "/etc/passwd", "", ".", "..", "manifest.json", "tokenizer.json"}) {
-    Manifest m = sample();
+    Manifest m = sample_manifest();
     m.shards[1].name = name;
     EXPECT_THAT(refusal(manifest_text(m)), HasSubstr("must be the name of a file of its own")) << name;
   }
-  Manifest twice = sample();
+  Manifest twice = sample_manifest();
   twice.shards[1].tensors = {{"parameter/x", 2}};
   EXPECT_THAT(refusal(manifest_text(twice)), HasSubstr("names 'parameter/x' a second time"));
-  Manifest before = sample();
+  Manifest before = sample_manifest();
   before.step = -1;
   EXPECT_NE(refusal(manifest_text(before)), "");
 }

@@ -40,18 +40,18 @@ Loss everything(Trace& t) {
 }
 constexpr int pieces = 8;
 
-struct Outcome {
+struct Coverage {
   u64 parameters = 0;
   std::vector<double> losses;
   std::map<std::string, double> metrics;
   std::map<std::string, std::vector<double>> lists;
-  bool operator==(const Outcome&) const = default;
+  bool operator==(const Coverage&) const = default;
 };
 
-Outcome train(int microbatches, const Parallel& parallel) {
+Coverage train(int microbatches, const Parallel& parallel) {
   Trainer trainer(compile(everything, adamw({.lr = 1e-2}), {.microbatches = microbatches, .clip = 0.5}, parallel));
   const Batch batch = random_batch(trainer.compiled(), 5);
-  Outcome o;
+  Coverage o;
   for (int i = 0; i < 3; ++i) {
     StepResult r = trainer.step(batch);
     o.losses.push_back(r.loss), o.losses.push_back(r.grad_norm);
@@ -61,8 +61,8 @@ Outcome train(int microbatches, const Parallel& parallel) {
   return o;
 }
 
-const Outcome& serial(int microbatches) {
-  static std::map<int, Outcome> known;
+const Coverage& serial(int microbatches) {
+  static std::map<int, Coverage> known;
   if (!known.contains(microbatches)) known[microbatches] = train(microbatches, {});
   return known[microbatches];
 }
@@ -82,7 +82,7 @@ TEST(Coverage, EveryScheduleOnEveryCut) {
 }
 
 TEST(Coverage, MetricsAreThoseOfTheWholeBatch) {
-  const Outcome one = serial(1), many = train(6, {.mesh = {{"pipe", 4}}, .schedule = "zb-h1"});
+  const Coverage one = serial(1), many = train(6, {.mesh = {{"pipe", 4}}, .schedule = "zb-h1"});
   EXPECT_NEAR(many.metrics.at("first.sum"), one.metrics.at("first.sum"), 1e-3);
   EXPECT_NEAR(many.metrics.at("h.most"), one.metrics.at("h.most"), 1e-4);
   EXPECT_NEAR(many.metrics.at("guess"), one.metrics.at("guess"), 1e-5);
@@ -145,7 +145,7 @@ TEST(Coverage, RandomOrdersOnRandomPlacementsAreBitEqualToSerial) {
     const Schedule s = random_order(stages, actors, microbatches, split, rng);
     std::vector<int> cuts(std::size_t(stages), 1);
     for (int extra = pieces - stages; extra > 0; --extra) ++cuts[rng() % cuts.size()];
-    const Outcome o = train(microbatches, {.mesh = {{"pipe", actors}}, .schedule = s, .stages = cuts});
+    const Coverage o = train(microbatches, {.mesh = {{"pipe", actors}}, .schedule = s, .stages = cuts});
     if (o != serial(microbatches)) RC_FAIL(s.str());
   }));
 }

@@ -14,7 +14,7 @@ namespace {
 using test::message_of;
 using testing::HasSubstr;
 
-std::string refusal(std::string_view json) {
+std::string json_refusal(std::string_view json) {
   return message_of([&] { read_json(json, "f"); });
 }
 
@@ -37,19 +37,19 @@ TEST(Json, ReadsEveryKindWithItsLine) {
 }
 
 TEST(Json, RefusesWithFileAndLine) {
-  EXPECT_THAT(refusal("{\n\"a\": 1,\n\"a\": 2}"), "[f:3] key 'a' stands twice in one object");
-  EXPECT_THAT(refusal("[1,\n2"), HasSubstr("[f:2] is not JSON: unexpected end of input"));
-  EXPECT_THAT(refusal("{\"a\": nul}"), HasSubstr("[f:1] is not JSON: invalid literal near"));
-  EXPECT_THAT(refusal("[1] x"), HasSubstr("is not JSON"));
-  EXPECT_THAT(refusal("[NaN]"), HasSubstr("is not JSON"));
-  EXPECT_THAT(refusal(""), HasSubstr("is not JSON"));
-  EXPECT_THAT(refusal("[1e999]"), HasSubstr("is not JSON: number out of range near '1e999'"));
-  EXPECT_THAT(refusal("[\"\\ud800\"]"), HasSubstr("is not JSON"));
-  EXPECT_THAT(refusal("\n\"\xc3\x28\""), "[f:2] is not UTF-8: byte 2 is 0xc3");
-  EXPECT_THAT(refusal(std::string(1'000'000, '[')), "[f:1] nests deeper than 64 levels");
-  EXPECT_THAT(refusal(std::string(64, '[') + std::string(64, ']')), "");
+  EXPECT_THAT(json_refusal("{\n\"a\": 1,\n\"a\": 2}"), "[f:3] key 'a' stands twice in one object");
+  EXPECT_THAT(json_refusal("[1,\n2"), HasSubstr("[f:2] is not JSON: unexpected end of input"));
+  EXPECT_THAT(json_refusal("{\"a\": nul}"), HasSubstr("[f:1] is not JSON: invalid literal near"));
+  EXPECT_THAT(json_refusal("[1] x"), HasSubstr("is not JSON"));
+  EXPECT_THAT(json_refusal("[NaN]"), HasSubstr("is not JSON"));
+  EXPECT_THAT(json_refusal(""), HasSubstr("is not JSON"));
+  EXPECT_THAT(json_refusal("[1e999]"), HasSubstr("is not JSON: number out of range near '1e999'"));
+  EXPECT_THAT(json_refusal("[\"\\ud800\"]"), HasSubstr("is not JSON"));
+  EXPECT_THAT(json_refusal("\n\"\xc3\x28\""), "[f:2] is not UTF-8: byte 2 is 0xc3");
+  EXPECT_THAT(json_refusal(std::string(1'000'000, '[')), "[f:1] nests deeper than 64 levels");
+  EXPECT_THAT(json_refusal(std::string(64, '[') + std::string(64, ']')), "");
   // The same key in neighbours, and in an object inside an array inside an object, is no duplicate.
-  EXPECT_EQ(refusal(R"({"a":{"a":[{"a":1},{"a":2}]},"b":{"a":3}})"), "");
+  EXPECT_EQ(json_refusal(R"({"a":{"a":[{"a":1},{"a":2}]},"b":{"a":3}})"), "");
 }
 
 TEST(Json, WhatIsWrittenReadsBackEqual) {

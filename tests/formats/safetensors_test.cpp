@@ -30,7 +30,7 @@ std::string with_header(std::string_view json, std::string_view data) {
   return file.append(json).append(data);
 }
 
-std::string refusal(std::string_view json, std::string_view data = "") {
+std::string header_refusal(std::string_view json, std::string_view data = "") {
   const std::string file = with_header(json, data);
   return message_of([&] { parse_safetensors(bytes_in(file), "f"); });
 }
@@ -76,35 +76,36 @@ TEST(SafeTensors, MessagesSayWhatIsWrong) {
 }
 
 TEST(SafeTensors, RefusesMalformedHeaders) {
-  EXPECT_THAT(refusal("[]"), HasSubstr("the header is an array, not an object"));
-  EXPECT_THAT(refusal("3"), HasSubstr("the header is a number, not an object"));
-  EXPECT_THAT(refusal(R"({"a":3})"), HasSubstr("'a' in the header is a number, not an object"));
-  EXPECT_THAT(refusal(R"({"__metadata__":{"k":3}})"), HasSubstr("metadata 'k' is a number, not a string"));
-  EXPECT_THAT(refusal(R"({"__metadata__":{"k":{}}})"), HasSubstr("metadata 'k' is an object, not a string"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":7,"shape":[],"data_offsets":[0,4]}})"),
+  EXPECT_THAT(header_refusal("[]"), HasSubstr("the header is an array, not an object"));
+  EXPECT_THAT(header_refusal("3"), HasSubstr("the header is a number, not an object"));
+  EXPECT_THAT(header_refusal(R"({"a":3})"), HasSubstr("'a' in the header is a number, not an object"));
+  EXPECT_THAT(header_refusal(R"({"__metadata__":{"k":3}})"), HasSubstr("metadata 'k' is a number, not a string"));
+  EXPECT_THAT(header_refusal(R"({"__metadata__":{"k":{}}})"), HasSubstr("metadata 'k' is an object, not a string"));
+  EXPECT_THAT(header_refusal(R"({"a":{"dtype":7,"shape":[],"data_offsets":[0,4]}})"),
               HasSubstr("'dtype' of tensor 'a' is a number"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"F32","shape":{},"data_offsets":[0,4]}})"),
+  EXPECT_THAT(header_refusal(R"({"a":{"dtype":"F32","shape":{},"data_offsets":[0,4]}})"),
               HasSubstr("'shape' of tensor 'a' is an object"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"F32","shape":[1.5],"data_offsets":[0,4]}})"),
+  EXPECT_THAT(header_refusal(R"({"a":{"dtype":"F32","shape":[1.5],"data_offsets":[0,4]}})"),
               HasSubstr("'shape' of tensor 'a' holds a number that"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"F32","shape":[[1]],"data_offsets":[0,4]}})"),
+  EXPECT_THAT(header_refusal(R"({"a":{"dtype":"F32","shape":[[1]],"data_offsets":[0,4]}})"),
               HasSubstr("'shape' of tensor 'a' holds an array"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0]}})"),
+  EXPECT_THAT(header_refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0]}})"),
               HasSubstr("has no complete 'data_offsets'"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4,8]}})"),
+  EXPECT_THAT(header_refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4,8]}})"),
               HasSubstr("more than two numbers"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})"), HasSubstr("offsets are 4 to 0"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})"),
+  EXPECT_THAT(header_refusal(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})"),
+              HasSubstr("offsets are 4 to 0"));
+  EXPECT_THAT(header_refusal(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})"),
               HasSubstr("is larger than any memory"));
-  EXPECT_THAT(refusal(R"({"a":{"dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,4]}})"),
+  EXPECT_THAT(header_refusal(R"({"a":{"dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,4]}})"),
               HasSubstr("no 64-bit integer"));
-  EXPECT_THAT(refusal("{\"\xff\":{}}"), HasSubstr("is not UTF-8"));
+  EXPECT_THAT(header_refusal("{\"\xff\":{}}"), HasSubstr("is not UTF-8"));
   std::string ones = "1";
   for (int i = 0; i < 40; ++i) ones += ",1";
-  EXPECT_THAT(refusal(fmt::format(R"({{"a":{{"dtype":"F32","shape":[{}],"data_offsets":[0,4]}}}})", ones)),
+  EXPECT_THAT(header_refusal(fmt::format(R"({{"a":{{"dtype":"F32","shape":[{}],"data_offsets":[0,4]}}}})", ones)),
               HasSubstr("more than 32 dimensions"));
   std::string deep(100'000, '[');
-  EXPECT_THAT(refusal(R"({"a":{"x":)" + deep), HasSubstr("nests deeper than 64 levels"));
+  EXPECT_THAT(header_refusal(R"({"a":{"x":)" + deep), HasSubstr("nests deeper than 64 levels"));
 }
 
 TEST(SafeTensors, SkipsFieldsItDoesNotKnow) {

@@ -23,7 +23,7 @@ using test::message_of;
 using testing::HasSubstr;
 
 std::string json_of(std::string_view toml) { return write_json(read_toml(toml, "f")); }
-std::string refusal(std::string_view toml) {
+std::string toml_refusal(std::string_view toml) {
   return message_of([&] { read_toml(toml, "f"); });
 }
 
@@ -77,26 +77,26 @@ TEST(Toml, PositionsAreKept) {
 }
 
 TEST(Toml, MessagesNameLineAndColumn) {
-  EXPECT_EQ(refusal("a = 1\nb 2"), "[f:2] column 3: '=' is expected after 'b', not '2'");
-  EXPECT_EQ(refusal("a = "), "[f:1] column 5: a value is expected, not the end");
-  EXPECT_EQ(refusal("a = \nb = 1"), "[f:1] column 5: a value is expected, not the end of the line");
-  EXPECT_EQ(refusal("a = adamw"), "[f:1] column 5: 'adamw' is no value");
-  EXPECT_EQ(refusal("a = 1 2"), "[f:1] column 7: '2' follows on the same line");
-  EXPECT_EQ(refusal("a = 1\n\na = 2"), "[f:3] key 'a' stands twice; it was first given in line 1");
-  EXPECT_EQ(refusal("[t]\n[u]\n[t]"), "[f:3] key 't' stands twice; it was first given in line 1");
-  EXPECT_EQ(refusal("a = 1\n[a.b]"), "[f:2] 'a' is an integer since line 1 and cannot be opened as a table");
-  EXPECT_EQ(refusal("a = \"x"), "[f:1] column 7: a string has no end: the end where '\"' is expected");
-  EXPECT_EQ(refusal("\na = '''x\n\n"), "[f:4] the string that begins in line 2 has no end");
-  EXPECT_EQ(refusal("a = \"\\q\""), "[f:1] column 7: '\\' before 'q' means nothing");
-  EXPECT_EQ(refusal("a = \"\\ud800\""), "[f:1] column 7: '\\ud800' is no character");
-  EXPECT_EQ(refusal("a = [1 2]"), "[f:1] column 8: ',' or ']' is expected, not '2'");
-  EXPECT_EQ(refusal("a = { b = 1"), "[f:1] column 12: ',' or '}' is expected, not the end");
-  EXPECT_EQ(refusal("a = 2024-01-01"), "[f:1] column 5: '2024-01-01' is a date or a time; put it in quotes");
-  EXPECT_EQ(refusal("a = 012"), "[f:1] column 5: '012' begins with a zero");
-  EXPECT_EQ(refusal("a = 9223372036854775808"), "[f:1] column 5: '9223372036854775808' does not fit 64 bits");
-  EXPECT_EQ(refusal("a = 1e999"), "[f:1] column 5: '1e999' does not fit a double");
-  EXPECT_EQ(refusal("ok = 1\nx = \"\xff\""), "[f:2] is not UTF-8: byte 12 is 0xff");
-  EXPECT_EQ(refusal("a = 1\rb = 2"), "[f:1] column 6: '\\x0d' follows on the same line");
+  EXPECT_EQ(toml_refusal("a = 1\nb 2"), "[f:2] column 3: '=' is expected after 'b', not '2'");
+  EXPECT_EQ(toml_refusal("a = "), "[f:1] column 5: a value is expected, not the end");
+  EXPECT_EQ(toml_refusal("a = \nb = 1"), "[f:1] column 5: a value is expected, not the end of the line");
+  EXPECT_EQ(toml_refusal("a = adamw"), "[f:1] column 5: 'adamw' is no value");
+  EXPECT_EQ(toml_refusal("a = 1 2"), "[f:1] column 7: '2' follows on the same line");
+  EXPECT_EQ(toml_refusal("a = 1\n\na = 2"), "[f:3] key 'a' stands twice; it was first given in line 1");
+  EXPECT_EQ(toml_refusal("[t]\n[u]\n[t]"), "[f:3] key 't' stands twice; it was first given in line 1");
+  EXPECT_EQ(toml_refusal("a = 1\n[a.b]"), "[f:2] 'a' is an integer since line 1 and cannot be opened as a table");
+  EXPECT_EQ(toml_refusal("a = \"x"), "[f:1] column 7: a string has no end: the end where '\"' is expected");
+  EXPECT_EQ(toml_refusal("\na = '''x\n\n"), "[f:4] the string that begins in line 2 has no end");
+  EXPECT_EQ(toml_refusal("a = \"\\q\""), "[f:1] column 7: '\\' before 'q' means nothing");
+  EXPECT_EQ(toml_refusal("a = \"\\ud800\""), "[f:1] column 7: '\\ud800' is no character");
+  EXPECT_EQ(toml_refusal("a = [1 2]"), "[f:1] column 8: ',' or ']' is expected, not '2'");
+  EXPECT_EQ(toml_refusal("a = { b = 1"), "[f:1] column 12: ',' or '}' is expected, not the end");
+  EXPECT_EQ(toml_refusal("a = 2024-01-01"), "[f:1] column 5: '2024-01-01' is a date or a time; put it in quotes");
+  EXPECT_EQ(toml_refusal("a = 012"), "[f:1] column 5: '012' begins with a zero");
+  EXPECT_EQ(toml_refusal("a = 9223372036854775808"), "[f:1] column 5: '9223372036854775808' does not fit 64 bits");
+  EXPECT_EQ(toml_refusal("a = 1e999"), "[f:1] column 5: '1e999' does not fit a double");
+  EXPECT_EQ(toml_refusal("ok = 1\nx = \"\xff\""), "[f:2] is not UTF-8: byte 12 is 0xff");
+  EXPECT_EQ(toml_refusal("a = 1\rb = 2"), "[f:1] column 6: '\\x0d' follows on the same line");
 }
 
 TEST(Toml, RefusesWhatTomlRefuses) {
@@ -150,7 +150,7 @@ TEST(Toml, RefusesWhatTomlRefuses) {
                           "a = b = 1",
                           "é = 1",
                           "a = 1 [b]"})
-    EXPECT_NE(refusal(bad), "") << bad;
+    EXPECT_NE(toml_refusal(bad), "") << bad;
 }
 
 TEST(Toml, DepthIsLimitedEverywhere) {
@@ -162,11 +162,11 @@ TEST(Toml, DepthIsLimitedEverywhere) {
   for (const std::string& deep :
        {times("a.", 200'000) + "a = 1", "[" + times("a.", 200'000) + "a]", "x = " + times("[", 200'000),
         "x = " + times("{a=", 200'000), "x = " + times("[{a.a=", 200'000), times("\"\".", 100'000) + "a = 1"})
-    EXPECT_THAT(refusal(deep), HasSubstr("nests deeper than 64 levels"));
+    EXPECT_THAT(toml_refusal(deep), HasSubstr("nests deeper than 64 levels"));
   std::string headers;  // each header one level below the last, through arrays of tables
   for (int i = 1; i < 100; ++i) headers += "[[" + times("a.", i - 1) + "a]]\n";
-  EXPECT_THAT(refusal(headers), HasSubstr("nests deeper than 64 levels"));
-  EXPECT_EQ(refusal("x = " + times("[", 60) + times("]", 60)), "");
+  EXPECT_THAT(toml_refusal(headers), HasSubstr("nests deeper than 64 levels"));
+  EXPECT_EQ(toml_refusal("x = " + times("[", 60) + times("]", 60)), "");
 }
 
 // ── against toml++ ──

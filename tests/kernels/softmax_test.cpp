@@ -11,21 +11,13 @@
 #include "stretto/ops/input.h"
 #include "stretto/ops/softmax_grad.h"
 #include "support/kernel_run.h"
+#include "support/message.h"
 
 namespace stretto {
 namespace {
 
 using testing::Contains;
 using testing::HasSubstr;
-
-std::string message(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 TEST(Softmax, SurvivesHugeArguments) {
   Builder b;
@@ -71,10 +63,10 @@ TEST(CrossEntropy, RefusesLabelsOutsideOfTheVocabulary) {
     run.fill(0, -1, 1);
     run.set(2, {1});
     run.set(1, {0, 4, 0});
-    EXPECT_THAT(message([&] { run.run(k); }),
+    EXPECT_THAT(refusal_of([&] { run.run(k); }),
                 HasSubstr("[cross_entropy] label 4 is outside of dim 'vocab', which has 4 classes; hint: positions"));
     run.set(1, {0, -1, 0});
-    EXPECT_THAT(message([&] { run.run(k); }), HasSubstr("label -1"));
+    EXPECT_THAT(refusal_of([&] { run.run(k); }), HasSubstr("label -1"));
   }
 }
 
@@ -141,9 +133,9 @@ TEST(CrossEntropy, MistakesAreNamed) {
   Builder b;
   const Dim r{"r", 3}, s{"s", 2}, v{"v", 4};
   const Tensor x = input(b, "x", f32, {r, s, v}), y = input(b, "y", i32, {r}), one = constant(b, 1, f64);
-  EXPECT_THAT(message([&] { cross_entropy_terms(x, y, one, v); }),
+  EXPECT_THAT(refusal_of([&] { cross_entropy_terms(x, y, one, v); }),
               HasSubstr("[cross_entropy] logits input{r=3 s=2 v=4} and labels input{r=3} differ in more than dim 'v'"));
-  EXPECT_THAT(message([&] { cross_entropy_terms(x, x, one, v); }), HasSubstr("labels input{r=3 s=2 v=4} are f32"));
+  EXPECT_THAT(refusal_of([&] { cross_entropy_terms(x, x, one, v); }), HasSubstr("labels input{r=3 s=2 v=4} are f32"));
 }
 
 }  // namespace

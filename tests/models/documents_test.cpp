@@ -22,14 +22,14 @@ Trainer trainer_of(const ModelConfig& c, i64 rows) {
   return Trainer(compile(make_model(c, rows), sgd({.lr = 0.1}), {.seed = 3, .dtype = f64}));
 }
 
-Batch batch_of(const Ids& ids, const Ids& targets, const Ids& segments = {}) {
+Batch segments_batch(const Ids& ids, const Ids& targets, const Ids& segments = {}) {
   const std::vector<i64> sizes{i64(ids.size()) / 8, 8};
   Batch b{{"ids", Array::of<std::int32_t>(ids, sizes)}, {"targets", Array::of<std::int32_t>(targets, sizes)}};
   if (!segments.empty()) b.emplace("segments", Array::of<std::int32_t>(segments, sizes));
   return b;
 }
 
-double distance(const Array& a, const Array& b) {
+double apart(const Array& a, const Array& b) {
   const std::vector<double> x = a.doubles(), y = b.doubles();
   double d = 0, size = 1e-6;
   for (std::size_t i = 0; i < x.size(); ++i)
@@ -41,7 +41,7 @@ void expect_same_step(Trainer& a, const Batch& of_a, Trainer& b, const Batch& of
   const double x = a.step(of_a).loss, y = b.step(of_b).loss;
   EXPECT_NEAR(x, y, 1e-12 * y) << what;
   for (const CompiledParam& p : a.compiled().params)
-    EXPECT_LE(distance(a.gradient(p.name), b.gradient(p.name)), 1e-10) << what << " " << p.name;
+    EXPECT_LE(apart(a.gradient(p.name), b.gradient(p.name)), 1e-10) << what << " " << p.name;
 }
 
 const Ids kIds{3, 14, 15, 9, 26, 5, 30, 8}, kTargets{14, 15, 9, -100, 5, 30, 8, 7}, kSegments{0, 0, 0, 0, 1, 1, 1, 1};
@@ -49,7 +49,7 @@ const Ids kIds{3, 14, 15, 9, 26, 5, 30, 8}, kTargets{14, 15, 9, -100, 5, 30, 8, 
 TEST(Documents, OneDocumentPerRowIsPlainCausalAttention) {
   for (const char* family : {"gpt2", "llama"}) {
     Trainer with = trainer_of(small(family, true), 1), without = trainer_of(small(family, false), 1);
-    expect_same_step(with, batch_of(kIds, kTargets, Ids(8, 5)), without, batch_of(kIds, kTargets), family);
+    expect_same_step(with, segments_batch(kIds, kTargets, Ids(8, 5)), without, segments_batch(kIds, kTargets), family);
   }
 }
 
@@ -58,10 +58,11 @@ TEST(Documents, WhatAnotherDocumentSaysChangesNothing) {
     Ids targets = kTargets, other = kIds;
     for (std::size_t i = 0; i < 4; ++i) targets[i] = -100, other[i] = 1;
     Trainer with = trainer_of(small(family, true), 1), without = trainer_of(small(family, false), 1);
-    EXPECT_EQ(with.evaluate(batch_of(kIds, targets, kSegments)).loss,
-              with.evaluate(batch_of(other, targets, kSegments)).loss)
+    EXPECT_EQ(with.evaluate(segments_batch(kIds, targets, kSegments)).loss,
+              with.evaluate(segments_batch(other, targets, kSegments)).loss)
         << family;
-    EXPECT_NE(without.evaluate(batch_of(kIds, targets)).loss, without.evaluate(batch_of(other, targets)).loss)
+    EXPECT_NE(without.evaluate(segments_batch(kIds, targets)).loss,
+              without.evaluate(segments_batch(other, targets)).loss)
         << family;
   }
 }
@@ -74,7 +75,8 @@ TEST(Documents, TwoInARowTrainLikeEachInARowOfItsOwn) {
     ModelConfig packed = small("llama", true), apart = small("llama", false);
     packed.attention_dropout = apart.attention_dropout = dropout;
     Trainer a = trainer_of(packed, 1), b = trainer_of(apart, 2);
-    expect_same_step(a, batch_of(kIds, kTargets, kSegments), b, batch_of(ids, targets), std::to_string(dropout));
+    expect_same_step(a, segments_batch(kIds, kTargets, kSegments), b, segments_batch(ids, targets),
+                     std::to_string(dropout));
   }
 }
 

@@ -12,16 +12,16 @@
 namespace stretto {
 namespace {
 
-constexpr i64 kRows = 4;
+constexpr i64 kSequences = 4;
 
-Batch batch_of(const std::vector<std::int32_t>& ids, const std::vector<std::int32_t>& targets, i64 rows = kRows) {
+Batch batch_of(const std::vector<std::int32_t>& ids, const std::vector<std::int32_t>& targets, i64 rows = kSequences) {
   const std::vector<i64> sizes{rows, i64(ids.size()) / rows};
   return {{"ids", Array::of<std::int32_t>(ids, sizes)}, {"targets", Array::of<std::int32_t>(targets, sizes)}};
 }
 
 Batch some_batch(const ModelConfig& c, i64 seq) {
   std::mt19937 random(1);
-  std::vector<std::int32_t> ids(std::size_t(kRows * seq)), targets(ids.size());
+  std::vector<std::int32_t> ids(std::size_t(kSequences * seq)), targets(ids.size());
   for (auto& x : ids) x = std::int32_t(random() % unsigned(c.vocab));
   // Rows have unequal numbers of targets.
   for (std::size_t i = 0; i < targets.size(); ++i)
@@ -36,7 +36,7 @@ struct Setup {
   i64 seq = 0;
 };
 Trainer trainer_of(const ModelConfig& c, Setup s = {}) {
-  return Trainer(compile(make_model(c, kRows, s.seq), adamw({.lr = 1e-2}),
+  return Trainer(compile(make_model(c, kSequences, s.seq), adamw({.lr = 1e-2}),
                          {.microbatches = s.microbatches, .seed = s.seed, .dtype = s.dtype}));
 }
 
@@ -149,7 +149,7 @@ TEST(ModelTraining, LinearScalingSlowsEveryTurnDown) {
   slow.rope_scaling.factor = 1e9;
   Trainer still = trainer_of(slow), turning = trainer_of(c);
   const auto last_of = [](Trainer& t, std::initializer_list<std::int32_t> first) {
-    std::vector<std::int32_t> ids(kRows * 8, 3), targets(kRows * 8, -100);
+    std::vector<std::int32_t> ids(kSequences * 8, 3), targets(kSequences * 8, -100);
     std::copy(first.begin(), first.end(), ids.begin());
     targets[7] = 5;
     return t.evaluate(batch_of(ids, targets)).loss;
@@ -162,7 +162,7 @@ TEST(ModelTraining, EvaluationTakesOtherSizes) {
   const ModelConfig c{.layers = 1, .width = 16, .heads = 2, .context = 8, .vocab = 21};
   Trainer t = trainer_of(c, {.microbatches = 2});
   // The first 5 ids of row 2 alone give what they give inside the whole batch.
-  std::vector<std::int32_t> ids(kRows * 8, 4), targets(kRows * 8, -100), part, next{1, 2, 3, 4, 5};
+  std::vector<std::int32_t> ids(kSequences * 8, 4), targets(kSequences * 8, -100), part, next{1, 2, 3, 4, 5};
   for (std::size_t i = 0; i < 8; ++i) ids[16 + i] = std::int32_t(2 * i + 1);
   for (std::size_t i = 0; i < 5; ++i) part.push_back(ids[16 + i]), targets[16 + i] = next[i];
   EXPECT_NEAR(t.evaluate(batch_of(part, next, 1), {{"batch", 1}, {"seq", 5}}).loss,

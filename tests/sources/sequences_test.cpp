@@ -20,7 +20,7 @@ std::string numbers(int from, int to) {  // bytes from, from + 1, ... to - 1
   return text;
 }
 
-std::string message(const CorpusOptions& o, i64 length) {
+std::string order_message(const CorpusOptions& o, i64 length) {
   try {
     open_corpus(o, length);
   } catch (const Error& e) {
@@ -75,23 +75,24 @@ TEST(Corpus, MistakesAreNamed) {
   folder.write("empty.txt", "");
   folder.write("short.txt", numbers(0, 100));
   const std::string empty = (folder / "empty.txt").string(), text = (folder / "short.txt").string();
-  EXPECT_THAT(message({.path = {folder.str() + "/none.txt"}}, 8),
+  EXPECT_THAT(order_message({.path = {folder.str() + "/none.txt"}}, 8),
               AllOf(HasSubstr("[data] there is no file '" + folder.str() + "/none.txt'; hint: names are relative to")));
-  EXPECT_THAT(message({.path = {folder.str() + "/*.md"}}, 8), HasSubstr("no file matches '" + folder.str() + "/*.md'"));
-  EXPECT_THAT(message({.path = {folder.str()}}, 8),
+  EXPECT_THAT(order_message({.path = {folder.str() + "/*.md"}}, 8),
+              HasSubstr("no file matches '" + folder.str() + "/*.md'"));
+  EXPECT_THAT(order_message({.path = {folder.str()}}, 8),
               HasSubstr("is a directory; hint: name its files: '" + folder.str() + "/*'"));
-  EXPECT_THAT(message({}, 8), HasSubstr("[data] no files are named"));
-  EXPECT_THAT(message({.path = {empty}}, 8), HasSubstr("'" + empty + "' has 0 bytes"));
-  EXPECT_THAT(message({.path = {text}}, 100),
+  EXPECT_THAT(order_message({}, 8), HasSubstr("[data] no files are named"));
+  EXPECT_THAT(order_message({.path = {empty}}, 8), HasSubstr("'" + empty + "' has 0 bytes"));
+  EXPECT_THAT(order_message({.path = {text}}, 100),
               HasSubstr("[data] the training data (" + text +
                         ", 100 bytes) has 100 tokens, and one sequence with its targets takes 101; hint: "));
-  EXPECT_EQ(message({.path = {text}}, 99), "no error");
+  EXPECT_EQ(order_message({.path = {text}}, 99), "no error");
   EXPECT_THAT(
-      message({.path = {text}, .validation = 0.1}, 50),
+      order_message({.path = {text}, .validation = 0.1}, 50),
       AllOf(HasSubstr("the validation data (tokens 90 to 100 of "), HasSubstr("has 10 tokens"), HasSubstr("takes 51")));
-  EXPECT_THAT(message({.path = {text}, .validation = 0.6}, 50),
+  EXPECT_THAT(order_message({.path = {text}, .validation = 0.6}, 50),
               AllOf(HasSubstr("the training data (tokens 0 to 40 of "), HasSubstr("has 40 tokens")));
-  EXPECT_THAT(message({.path = {text}, .validation_path = {empty}}, 8), HasSubstr("has 0 bytes"));
+  EXPECT_THAT(order_message({.path = {text}, .validation_path = {empty}}, 8), HasSubstr("has 0 bytes"));
 }
 
 TEST(Corpus, ValidationIsTheEndOfTheDataOrAFileOfItsOwn) {

@@ -1,4 +1,5 @@
 #include "stretto/comm/threads/thread_transport.h"
+#include "stretto/base/clock.h"
 
 #include <algorithm>
 #include <chrono>
@@ -7,8 +8,6 @@
 
 namespace stretto {
 namespace {
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 Error stopped() { return Error("runtime", "stopped because another actor failed").as(Error::Kind::run); }
 
