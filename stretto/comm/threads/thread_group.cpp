@@ -80,11 +80,11 @@ void ThreadGroup::begin(Place& p, u64 ticket) {
   const std::uint32_t chunks = options_.copy ? work.chunks() : 0;
   if (chunks == 0 || work.bytes() <= small_bytes) {
     for (std::uint32_t c = 0; c < chunks; ++c) work.run(c, p.in.data(), p.out.data());
-    return p.phase.advance(complete(ticket));
+    return p.reached.advance(complete(ticket));
   }
   p.next.store(0, std::memory_order_relaxed);
   p.left.store(chunks, std::memory_order_relaxed);
-  p.phase.advance(all_started(ticket));
+  p.reached.advance(all_started(ticket));
 }
 
 // Whether there was one to take.
@@ -97,7 +97,7 @@ bool ThreadGroup::take_chunks(Place& p, u64 ticket, std::uint32_t& taken, std::u
     work.run(chunk, p.in.data(), p.out.data());
     ++taken;
     any = true;
-    if (p.left.fetch_sub(1, std::memory_order_acq_rel) == 1) p.phase.advance(complete(ticket));
+    if (p.left.fetch_sub(1, std::memory_order_acq_rel) == 1) p.reached.advance(complete(ticket));
   }
   return any;
 }
@@ -108,11 +108,11 @@ bool ThreadGroup::progress(int member, u64 ticket) {
   if (me.open[at] != ticket + 1) return true;
   if (stopped_.load(std::memory_order_relaxed)) throw group_stopped();
   Place& p = places_[at];
-  if (const Phase::Seen seen = p.phase.look(); !seen.reached(complete(ticket))) {
+  if (const Milestone::Seen seen = p.reached.look(); !seen.reached(complete(ticket))) {
     if (!seen.reached(all_started(ticket))) return false;
     const std::uint32_t n = std::uint32_t(members_.size());
     take_chunks(p, ticket, me.taken[at], (p.what->work.chunks() + n - 1) / n);
-    if (!p.phase.look().reached(complete(ticket))) return false;
+    if (!p.reached.look().reached(complete(ticket))) return false;
   }
   if (options_.link && clock_now() < p.due) return false;
   me.open[at] = 0;
@@ -126,7 +126,7 @@ double ThreadGroup::wait(int member, u64 ticket) {
   Place& p = places_[at];
   double slept = 0;
   for (int looks = 0;; ++looks) {
-    const Phase::Seen seen = p.phase.look();
+    const Milestone::Seen seen = p.reached.look();
     if (seen.stopped() || stopped_.load(std::memory_order_relaxed)) throw group_stopped();
     double left = -1;
     if (seen.reached(complete(ticket))) {
@@ -139,7 +139,7 @@ double ThreadGroup::wait(int member, u64 ticket) {
       }
     }
     const double start = clock_now();
-    p.phase.sleep(seen, left);
+    p.reached.sleep(seen, left);
     slept += clock_now() - start;
   }
   me.open[at] = 0;
@@ -148,7 +148,7 @@ double ThreadGroup::wait(int member, u64 ticket) {
 
 void ThreadGroup::stop() noexcept {
   stopped_ = true;
-  for (std::size_t p = 0; p < places_count_; ++p) places_[p].phase.stop();
+  for (std::size_t p = 0; p < places_count_; ++p) places_[p].reached.stop();
 }
 
 }  // namespace stretto

@@ -14,7 +14,7 @@
 
 #include "stretto/comm/collective.h"
 #include "stretto/comm/collective_work.h"
-#include "stretto/comm/threads/phase.h"
+#include "stretto/comm/threads/milestone.h"
 #include "stretto/cost/machine.h"
 
 namespace stretto {
@@ -46,7 +46,7 @@ class ThreadGroup : public CollectiveGroup {
   // Where the tickets t, t + under_way, t + 2 under_way, ... take place. A member starts the next of them only when it
   // has seen the end of the one before, so whatever is written for the next disturbs nobody who is still busy with it.
   struct alignas(64) Place {
-    Phase phase;  // two steps per ticket: all have started; complete
+    Milestone reached;  // two steps per ticket: all have started; complete
     std::atomic<std::uint32_t> started{0};
     const Prepared* what = nullptr;
     double due = 0;

@@ -1,4 +1,4 @@
-#include "stretto/comm/threads/phase.h"
+#include "stretto/comm/threads/milestone.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -9,7 +9,7 @@
 
 namespace stretto {
 
-void Phase::sleep(Seen seen, double seconds) {
+void Milestone::sleep(Seen seen, double seconds) {
   std::uint32_t word = seen.word;
   if (!(word & sleeping_bit) &&
       !word_.compare_exchange_strong(word, word | sleeping_bit, std::memory_order_acq_rel, std::memory_order_acquire))
@@ -19,7 +19,7 @@ void Phase::sleep(Seen seen, double seconds) {
           seconds < 0 ? nullptr : &limit, nullptr, 0);
 }
 
-void Phase::wake() {
+void Milestone::wake() {
   syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word_), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 

@@ -1,26 +1,26 @@
 // A number that goes up and that threads wait for: everybody who sleeps is woken, nobody by a system call unless he
 // really sleeps. Nothing is allocated.
 //
-//   Phase p;
-//   p.advance(3);                                    // one thread
-//   for (auto seen = p.look(); !seen.reached(3) && !seen.stopped(); seen = p.look()) p.sleep(seen);     // others
+//   Milestone m;
+//   m.advance(3);                                    // one thread
+//   for (auto seen = m.look(); !seen.reached(3) && !seen.stopped(); seen = m.look()) m.sleep(seen);     // others
 #pragma once
 #include <atomic>
 #include <cstdint>
 
 namespace stretto {
 
-class Phase {
+class Milestone {
  public:
   struct Seen {
     std::uint32_t word = 0;
     // Counts modulo 2^30; what is asked for is never half of that away.
-    bool reached(std::uint32_t phase) const { return ((word - phase) & count_mask) <= count_mask / 2; }
+    bool reached(std::uint32_t number) const { return ((word - number) & count_mask) <= count_mask / 2; }
     bool stopped() const { return word & stopped_bit; }
   };
   Seen look() const { return {word_.load(std::memory_order_acquire)}; }
-  void advance(std::uint32_t phase) {
-    const std::uint32_t before = word_.exchange(phase & count_mask, std::memory_order_acq_rel);
+  void advance(std::uint32_t number) {
+    const std::uint32_t before = word_.exchange(number & count_mask, std::memory_order_acq_rel);
     if (before & stopped_bit) stop();  // never lost
     if (before & sleeping_bit) wake();
   }
