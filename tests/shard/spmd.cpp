@@ -4,14 +4,12 @@
 #include <cstring>
 
 #include "stretto/base/hash.h"
-#include "stretto/ops/all_gather.h"
+#include "stretto/comm/collective_work.h"
 #include "stretto/ops/all_reduce.h"
-#include "stretto/ops/all_to_all.h"
 #include "stretto/ops/cast.h"
 #include "stretto/ops/constant.h"
 #include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
-#include "stretto/ops/reduce_scatter.h"
 #include "stretto/ops/squared_norm.h"
 #include "stretto/ops/sub.h"
 
@@ -28,26 +26,6 @@ i64 linear(const std::vector<i64>& sizes, const std::vector<i64>& index) {
   i64 at = 0;
   for (std::size_t d = 0; d < sizes.size(); ++d) at = at * sizes[d] + index[d];
   return at;
-}
-
-// Per element the balanced binary tree over the group's order.
-double tree(const std::vector<const Buffer*>& from, i64 i, std::size_t lo, std::size_t hi, bool max) {
-  if (hi - lo == 1) return from[lo]->at(i);
-  const std::size_t mid = lo + (hi - lo) / 2;
-  const double a = tree(from, i, lo, mid, max), b = tree(from, i, mid, hi, max);
-  if (max) return std::max(a, b);
-  return from[lo]->dtype() == f32 ? double(float(a) + float(b)) : a + b;
-}
-
-// A dim's block `which` of `count` moved between a part and the whole.
-void for_each_in_block(const std::vector<i64>& part, std::size_t dim, i64 start,
-                       const std::function<void(i64, std::vector<i64>)>& f) {
-  i64 i = 0;
-  for_each_index(part, [&](const std::vector<i64>& index) {
-    std::vector<i64> at = index;
-    at[dim] += start;
-    f(i++, at);
-  });
 }
 
 }  // namespace
@@ -97,57 +75,18 @@ std::vector<std::vector<Buffer>> Spmd::execute(const Graph& g, const std::vector
     }
     if (n.op->collective) {
       ++ran[std::string(n.op->name)];
+      const CollectiveWork work(shape_of(g, n, s_.mesh));
+      for (std::size_t r = 0; r < ranks; ++r) values[r][v] = Buffer(g, n.results[0]);
       for (std::size_t r = 0; r < ranks; ++r) {
-        std::vector<const Buffer*> from;
-        const auto members = [&](const std::vector<std::string>& axes) {
-          for (int m : group_of(s_.mesh, int(r), axes)) from.push_back(&values[std::size_t(m)].at(n.operands[0]));
-          return block_of(s_.mesh, coordinates_of(s_.mesh, int(r)), axes);
-        };
-        Buffer out(g, n.results[0]);
-        const std::vector<i64> in_sizes = sizes_of(g, type(0)), sizes = sizes_of(g, n.results[0]);
-        if (n.op == &all_reduce_op) {
-          const auto& a = n.attrs.as<AllReduceAttrs>();
-          members(a.axes);
-          for (i64 k = 0; k < out.count(); ++k) out.set(k, tree(from, k, 0, from.size(), a.max));
-        } else if (n.op == &all_gather_op) {
-          const auto& a = n.attrs.as<AllGatherAttrs>();
-          members(a.axes);
-          const std::size_t d = a.flat ? 0 : std::size_t(position(type(0).dims, a.from));
-          for (std::size_t b = 0; b < from.size(); ++b)
-            if (a.flat) {
-              for (i64 k = 0; k < in_sizes[0]; ++k)
-                if (const i64 at = i64(b) * in_sizes[0] + k; at < out.count()) out.set(at, from[b]->at(k));
-            } else {
-              for_each_in_block(in_sizes, d, i64(b) * in_sizes[d],
-                                [&](i64 k, const std::vector<i64>& at) { out.set(linear(sizes, at), from[b]->at(k)); });
-            }
-        } else if (n.op == &reduce_scatter_op) {
-          const auto& a = n.attrs.as<ReduceScatterAttrs>();
-          const i64 mine = members(a.axes);
-          if (a.flat) {
-            const i64 all = g.elements(type(0));
-            for (i64 k = 0; k < sizes[0]; ++k)
-              if (const i64 at = mine * sizes[0] + k; at < all) out.set(k, tree(from, at, 0, from.size(), false));
-          } else {
-            const std::size_t d = std::size_t(position(n.results[0].dims, a.to));
-            for_each_in_block(sizes, d, mine * sizes[d], [&](i64 k, const std::vector<i64>& at) {
-              out.set(k, tree(from, linear(in_sizes, at), 0, from.size(), false));
-            });
-          }
-        } else if (n.op == &all_to_all_op) {
-          const auto& a = n.attrs.as<AllToAllAttrs>();
-          const i64 mine = members(a.axes);
-          const std::size_t whole = std::size_t(position(n.results[0].dims, a.whole)),
-                            part = std::size_t(position(n.results[0].dims, a.block));
-          i64 k = 0;
-          for_each_index(sizes, [&](std::vector<i64> at) {
-            const i64 source = at[whole] / in_sizes[whole];
-            at[whole] %= in_sizes[whole];
-            at[part] += mine * sizes[part];
-            out.set(k++, from[std::size_t(source)]->at(linear(in_sizes, at)));
-          });
+        const std::vector<int> group = group_of(s_.mesh, int(r), work.shape().axes);
+        if (group[0] != int(r)) continue;
+        std::vector<const std::byte*> in;
+        std::vector<std::byte*> out;
+        for (int m : group) {
+          in.push_back(values[std::size_t(m)].at(n.operands[0]).data());
+          out.push_back(values[std::size_t(m)].at(v).data());
         }
-        values[r][v] = std::move(out);
+        for (std::uint32_t c = 0; c < work.chunks(); ++c) work.run(c, in.data(), out.data());
       }
       continue;
     }
