@@ -14,7 +14,7 @@
 namespace stretto {
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe is refused, not waited for
   if (file < 0) throw Error(path.string(), "cannot be opened: {}", std::strerror(errno));
   struct stat info {};
   const bool known = ::fstat(file, &info) == 0;
@@ -27,7 +27,10 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   ::close(file);
   if (reason) throw Error(path.string(), "cannot be read: {}", std::strerror(reason));
   if (!S_ISREG(info.st_mode))
-    throw Error(path.string(), "is {}, not a file", S_ISDIR(info.st_mode) ? "a directory" : "a device");
+    throw Error(path.string(), "is {}, not a file",
+                S_ISDIR(info.st_mode)    ? "a directory"
+                : S_ISFIFO(info.st_mode) ? "a pipe"
+                                         : "a device");
   data_ = static_cast<const std::byte*>(data);
   size_ = std::size_t(info.st_size);
 }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <fstream>
 
@@ -96,6 +97,8 @@ TEST(MappedFile, ReadsEmptyAndNamesTheMissing) {
               HasSubstr("none] cannot be opened: No such file or directory"));
   EXPECT_THAT(message_of([&] { MappedFile file(dir.path); }), HasSubstr("is a directory, not a file"));
   EXPECT_THAT(message_of([&] { MappedFile file("/dev/zero"); }), HasSubstr("is a device, not a file"));
+  ASSERT_EQ(mkfifo((dir / "pipe").c_str(), 0600), 0);  // nobody will ever write to it
+  EXPECT_THAT(message_of([&] { MappedFile file(dir / "pipe"); }), HasSubstr("is a pipe, not a file"));
 }
 
 TEST(MappedFile, MovesItsBytes) {
