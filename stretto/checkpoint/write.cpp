@@ -4,8 +4,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <future>
 
 #include "stretto/base/hash.h"
 #include "stretto/checkpoint/checkpoint.h"
@@ -17,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kTemporary = ".tmp";
+constexpr std::size_t kWriters = 4;  // shards are hashed and written side by side
 
 Error failed(const fs::path& path, std::string_view doing, const std::error_code& why) {
   return Error(path.string(), "cannot be {}: {}", doing, why.message()).as(Error::Kind::run);
@@ -83,9 +87,21 @@ std::vector<ManifestFile> write_shards(const fs::path& directory, const Snapshot
     shards.back().push_back({t.name, file_type_of(t.value.dtype), t.value.sizes, t.value.bytes});
     filled += t.value.bytes.size();
   }
-  std::vector<ManifestFile> files;
-  for (std::size_t i = 0; i < shards.size(); ++i)
-    files.push_back(write_shard(directory, fmt::format("shard-{:05}.safetensors", i + 1), shards[i]));
+  std::vector<ManifestFile> files(shards.size());
+  std::atomic<std::size_t> next{0};
+  const auto write_some = [&] {
+    try {
+      for (std::size_t i = next++; i < shards.size(); i = next++)
+        files[i] = write_shard(directory, fmt::format("shard-{:05}.safetensors", i + 1), shards[i]);
+    } catch (...) {
+      next = shards.size();  // the others need not begin another
+      throw;
+    }
+  };
+  std::vector<std::future<void>> writers;
+  for (std::size_t i = 0; i < std::min(kWriters, shards.size()); ++i)
+    writers.push_back(std::async(std::launch::async, write_some));
+  for (std::future<void>& w : writers) w.get();
   return files;
 }
 
