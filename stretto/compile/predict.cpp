@@ -38,6 +38,14 @@ std::vector<StageCost> stage_costs(const Program& p, const Machine& machine) {
   return costs;
 }
 
+double step_flops(const Program& p) {
+  double sum = 0;
+  for (const Task& t : p.step->tasks)
+    if (t.part == Part::F || t.part == Part::I || t.part == Part::W)
+      for (const Node& n : t.body->nodes) sum += n.op->cost({*t.body, n}).flops;
+  return sum * p.schedule.microbatches;
+}
+
 Prediction predict(const Program& p, const PredictOptions& o) {
   SimulateOptions s;
   s.stages = stage_costs(p, o.machine);

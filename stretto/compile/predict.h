@@ -20,6 +20,10 @@ struct PredictOptions {
 // Seconds per stage and phase, and the bytes a stage sends.
 std::vector<StageCost> stage_costs(const Program&, const Machine& = {});
 
+// Operations of one step, all actors together: forward and backward of all microbatches, whatever is made again left
+// out.
+double step_flops(const Program&);
+
 // One step on actors that each have a machine of their own, in seconds.
 Prediction predict(const Program&, const PredictOptions& = {});
 

@@ -20,14 +20,15 @@ int columns(std::FILE* out) {
 }  // namespace
 
 std::string row_header(bool bubble) {
-  return fmt::format("{:>8} {:>10} {:>10} {:>10} {:>9} {:>10}{}", "step", "loss", "grad_norm", "lr", "tok/s", "mem",
-                     bubble ? " bubble%" : "");
+  return fmt::format("{:>8} {:>10} {:>10} {:>10} {:>9} {:>5}{} {:>10}", "step", "loss", "grad_norm", "lr", "tok/s",
+                     "mfu%", bubble ? " bubble%" : "", "mem");
 }
 
 std::string row_text(const ConsoleRow& r) {
-  std::string text = fmt::format("{:>8} {:>10.5f} {:>10.4f} {:>10.3e} {:>9.0f} {:>10}", r.step, r.loss, r.grad_norm,
-                                 r.lr, r.tokens_per_second, human_bytes(double(r.memory)));
+  std::string text = fmt::format("{:>8} {:>10.5f} {:>10.4f} {:>10.3e} {:>9.0f} {:>5.1f}", r.step, r.loss, r.grad_norm,
+                                 r.lr, r.tokens_per_second, 100 * r.mfu);
   if (r.bubble) text += fmt::format(" {:>7.1f}", 100 * *r.bubble);
+  text += fmt::format(" {:>10}", human_bytes(double(r.memory)));
   if (r.validation) text += fmt::format("   validation loss {:.5f}", *r.validation);
   return text;
 }
@@ -46,7 +47,24 @@ std::string bar_text(i64 step, i64 steps, double seconds_left, int width) {
 Console::Console(std::FILE* out, Verbosity verbosity)
     : out_(out), verbosity_(verbosity), terminal_(isatty(fileno(out)) == 1) {}
 
-Console::~Console() { close(); }
+Console::~Console() {
+  close();
+  if (log_) std::fclose(log_);
+}
+
+// The run goes on without a log if it cannot be written: metrics and console have what matters.
+void Console::log_to(const std::filesystem::path& file) {
+  log_ = std::fopen(file.c_str(), "ae");
+  const std::string said = std::move(before_);
+  if (log_) std::fputs(said.c_str(), log_), std::fflush(log_);
+}
+
+void Console::log(std::string_view line) {
+  if (!log_) return void(before_.append(line).append("\n"));
+  std::fwrite(line.data(), 1, line.size(), log_);
+  std::fputc('\n', log_);
+  std::fflush(log_);
+}
 
 void Console::clear() {
   if (drawn_) std::fputs("\r\033[K", out_);
@@ -54,14 +72,19 @@ void Console::clear() {
 }
 
 void Console::say(std::string_view line) {
+  log(line);
   if (verbosity_ != Verbosity::quiet) print(line);
 }
 
 void Console::detail(std::string_view line) {
+  log(line);
   if (verbose()) print(line);
 }
 
-void Console::result(std::string_view line) { print(line); }
+void Console::result(std::string_view line) {
+  log(line);
+  print(line);
+}
 
 void Console::print(std::string_view line) {
   clear();

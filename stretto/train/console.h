@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +24,7 @@ struct ConsoleRow {
   i64 step = 0;
   double loss = 0, grad_norm = 0, lr = 0, tokens_per_second = 0;
   u64 memory = 0;  // bytes
+  double mfu = 0;  // share of the machine's peak that the model's operations make up
   std::optional<double> validation = {};
   std::optional<double> bubble = {};  // idle share of the actors' time; absent: the column is
 };
@@ -44,9 +46,12 @@ class Console {
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
 
+  // From now on everything is written to this file too, and what has been said so far; even when quiet.
+  void log_to(const std::filesystem::path& file);
   void say(std::string_view line);
   void detail(std::string_view line);  // when verbose
   void result(std::string_view line);  // even when quiet
+  void log(std::string_view line);     // to the file only
   bool verbose() const { return verbosity_ == Verbosity::verbose; }
   void row(const ConsoleRow&);
   void progress(i64 step, i64 steps,
@@ -58,6 +63,8 @@ class Console {
   void print(std::string_view line);
 
   std::FILE* out_;
+  std::FILE* log_ = nullptr;
+  std::string before_;  // what was said before there was a file
   Verbosity verbosity_;
   bool terminal_;
   bool headed_ = false;  // the header of the rows has been printed

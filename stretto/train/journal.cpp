@@ -2,7 +2,34 @@
 
 #include <sys/resource.h>
 
+#include <limits>
+#include <utility>
+
 namespace stretto {
+namespace {
+
+double number_in(const Field& line, std::string_view key) {
+  const Field* f = line.find(key);
+  const auto* v = f ? std::get_if<double>(&f->value) : nullptr;
+  const auto* whole = f ? std::get_if<i64>(&f->value) : nullptr;
+  return v ? *v : whole ? double(*whole) : std::numeric_limits<double>::quiet_NaN();
+}
+
+std::vector<CurvePoint> curve_of(const std::vector<Field>& lines) {
+  std::vector<CurvePoint> curve;
+  for (const Field& l : lines) {
+    curve.push_back({.step = i64(number_in(l, "step")),
+                     .loss = number_in(l, "loss"),
+                     .grad_norm = number_in(l, "grad_norm"),
+                     .lr = number_in(l, "lr"),
+                     .tokens_per_second = number_in(l, "tokens_per_second"),
+                     .bubble = l.find("bubble") ? number_in(l, "bubble") : 0});
+    if (l.find("validation_loss")) curve.back().validation = number_in(l, "validation_loss");
+  }
+  return curve;
+}
+
+}  // namespace
 
 u64 peak_memory() {
   rusage usage{};
@@ -11,7 +38,11 @@ u64 peak_memory() {
 }
 
 Journal::Journal(Console& console, const std::filesystem::path& directory, JournalOptions options)
-    : console_(console), options_(options), metrics_(directory / "metrics.jsonl"), events_(directory) {}
+    : console_(console),
+      options_(options),
+      metrics_(directory / "metrics.jsonl"),
+      events_(directory),
+      curve_(curve_of(read_metrics(directory / "metrics.jsonl"))) {}
 
 void Journal::step(const StepRecord& s) {
   const StepResult& r = s.result;
@@ -28,13 +59,15 @@ void Journal::step(const StepRecord& s) {
                     .tokens_per_second = options_.tokens_per_step / s.seconds,
                     .bubble = r.bubble,
                     .validation = s.validation});
-  if (!console_.verbose() && curve_.size() != 1 && r.step % options_.every != 0 && !s.validation && !s.last) return;
+  if (!console_.verbose() && !std::exchange(first_, false) && r.step % options_.every != 0 && !s.validation && !s.last)
+    return;
   ConsoleRow row{.step = r.step,
                  .loss = r.loss,
                  .grad_norm = r.grad_norm,
                  .lr = r.lr,
                  .tokens_per_second = double(interval_steps_) * options_.tokens_per_step / interval_,
                  .memory = peak_memory(),
+                 .mfu = mfu(double(interval_steps_), interval_),
                  .validation = s.validation};
   if (options_.bubble) row.bubble = interval_idle_ / interval_;
   console_.row(row);
@@ -52,6 +85,7 @@ Field::Table Journal::metrics_line(const StepRecord& s) const {
   line.set("tokens", r.step * i64(options_.tokens_per_step));
   line.set("seconds", s.seconds);
   line.set("tokens_per_second", options_.tokens_per_step / s.seconds);
+  line.set("mfu", mfu(1, s.seconds));
   if (options_.bubble) line.set("bubble", r.bubble);
   if (s.validation) line.set("validation_loss", *s.validation);
   Field::Table table = *line.table();
@@ -66,6 +100,7 @@ void Journal::write_events(const StepRecord& s) {
   events_.scalar("train/grad_norm", r.step, r.grad_norm);
   events_.scalar("train/lr", r.step, r.lr);
   events_.scalar("speed/tokens_per_second", r.step, options_.tokens_per_step / s.seconds);
+  events_.scalar("speed/mfu", r.step, mfu(1, s.seconds));
   if (options_.bubble) events_.scalar("speed/bubble", r.step, r.bubble);
   if (s.validation) events_.scalar("validation/loss", r.step, *s.validation);
 }

@@ -24,7 +24,8 @@ struct StepRecord {
 struct JournalOptions {
   i64 every = 10, steps = 0;
   double tokens_per_step = 0;
-  bool bubble = false;  // there are several actors: say how idle they are
+  double flops_per_step = 0, peak = 0;  // peak: flops per second that are possible
+  bool bubble = false;                  // there are several actors: say how idle they are
 };
 
 // A step as the report draws it.
@@ -39,10 +40,11 @@ class Journal {
   Journal(Console&, const std::filesystem::path& directory, JournalOptions);
   void step(const StepRecord&);
 
-  double seconds() const { return seconds_; }  // of training, all steps together
-  const std::vector<CurvePoint>& curve() const { return curve_; }
+  double seconds() const { return seconds_; }                      // of training, all steps together
+  const std::vector<CurvePoint>& curve() const { return curve_; }  // with the steps before a resumption
 
  private:
+  double mfu(double steps, double seconds) const { return steps * options_.flops_per_step / (seconds * options_.peak); }
   Field::Table metrics_line(const StepRecord&) const;
   void write_events(const StepRecord&);
 
@@ -54,6 +56,7 @@ class Journal {
   double seconds_ = 0;
   double interval_ = 0, interval_idle_ = 0;  // since the last row: seconds, and idle seconds of an actor
   i64 interval_steps_ = 0;
+  bool first_ = true;  // nothing has been said yet
 };
 
 u64 peak_memory();  // of this process so far, in bytes

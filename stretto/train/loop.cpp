@@ -36,8 +36,9 @@ class TrainingRun {
     for (const std::string& line : lines_) console_.say(line);
     const bool several = prepared_.compiled.program->actors.size() > 1;
     trainer_.emplace(std::move(prepared_.compiled), options_of(config_.parallel));
-    if (from)
-      start_from(*from);
+    for (const std::string& note : from ? from->notes : std::vector<std::string>()) console_.say(note);
+    if (from && from->checkpoint)
+      start_from(*from->checkpoint);
     else
       load_weights(config_, *trainer_);
     const bool goes_on = from && from->same_directory;
@@ -45,15 +46,30 @@ class TrainingRun {
     config_.log.dir = summary_.directory.string();
     if (goes_on) cut_metrics(summary_.directory / "metrics.jsonl", trainer_->steps_done());
     write_file(summary_.directory / "config.toml", resolved_toml(config_));
+    console_.log_to(summary_.directory / "log.txt");
     console_.say("run      " + config_.log.dir);
     journal_.emplace(console_, summary_.directory,
                      JournalOptions{.every = config_.log.every,
                                     .steps = config_.train.steps,
                                     .tokens_per_step = prepared_.tokens_per_step(),
+                                    .flops_per_step = prepared_.flops,
+                                    .peak = prepared_.peak,
                                     .bubble = several});
   }
 
   RunSummary run() {
+    try {
+      train_all();
+    } catch (const Error& e) {
+      console_.close();
+      console_.log(e.what());
+      throw;
+    }
+    return summary_;
+  }
+
+ private:
+  void train_all() {
     const StopSignals stop;
     Saving saving(config_, summary_.directory, console_);
     if (summary_.resumed > 0) saving.began_at(summary_.resumed);
@@ -79,15 +95,12 @@ class TrainingRun {
     }
     saving.finish(*trainer_);
     finish(stop.asked());
-    return summary_;
   }
 
- private:
-  void start_from(const Resumed& r) {
-    for (const std::string& note : r.notes) console_.say(note);
-    restore(*trainer_, r.checkpoint);
+  void start_from(const Checkpoint& checkpoint) {
+    restore(*trainer_, checkpoint);
     summary_.steps = summary_.resumed = trainer_->steps_done();
-    console_.say(fmt::format("resume   after step {}, from {}", summary_.resumed, r.checkpoint.path().string()));
+    console_.say(fmt::format("resume   after step {}, from {}", summary_.resumed, checkpoint.path().string()));
   }
 
   StepRecord train_step(i64 step) {
@@ -158,7 +171,8 @@ class TrainingRun {
 
   std::string ending() const {
     if (summary_.steps == summary_.resumed)
-      return fmt::format("nothing to do: {} of {} steps are done", summary_.steps, config_.train.steps);
+      return fmt::format("nothing to do: {} of {} steps are done; train.steps says how many there are", summary_.steps,
+                         config_.train.steps);
     return fmt::format("{} {} of {} steps, {} of training, loss {:.5f} -> {:.5f}",
                        summary_.stopped ? "stopped after" : "done:", summary_.steps, config_.train.steps,
                        human_seconds(journal_->seconds()), summary_.first_loss, summary_.last_loss);

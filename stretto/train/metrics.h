@@ -6,6 +6,7 @@
 #pragma once
 #include <cstdio>
 #include <filesystem>
+#include <vector>
 
 #include "stretto/formats/fields.h"
 
@@ -23,6 +24,8 @@ class MetricsFile {
   std::filesystem::path path_;
   std::FILE* file_;
 };
+
+std::vector<Field> read_metrics(const std::filesystem::path&);  // its lines, as far as they are whole; none: no file
 
 // Before a run goes on after `last` steps: later lines, and one that was cut off while it was written, are removed.
 void cut_metrics(const std::filesystem::path& path, i64 last);

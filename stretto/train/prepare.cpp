@@ -1,8 +1,10 @@
 #include "stretto/train/prepare.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "stretto/base/text.h"
+#include "stretto/kernels/cpu/peak.h"
 #include "stretto/models/hf.h"
 
 namespace stretto {
@@ -45,6 +47,12 @@ std::string mesh_line(const RunConfig& c, const Prepared& p) {
   return line;
 }
 
+// More actors than cores share them.
+double peak_of(const RunConfig& c, double actors) {
+  if (c.parallel.device == DeviceKind::emulated) return actors * c.parallel.machine.flops;
+  return peak_flops(c.train.dtype) * std::min(actors, double(std::max(1u, std::thread::hardware_concurrency())));
+}
+
 }  // namespace
 
 std::vector<double> bytes_per_actor(const Program& program) {
@@ -65,6 +73,12 @@ Prepared prepare(const RunConfig& c) {
             .documents = c.data.documents};
   p.compiled = compile_run(c);
   p.prediction = predict(*p.compiled.program, predict_options(c));
+  p.flops = step_flops(*p.compiled.program);
+  const double actors = double(p.compiled.program->actors.size());
+  p.peak = peak_of(c, actors);
+  PredictOptions here = predict_options(c);
+  here.machine.flops = p.peak / actors;
+  p.seconds = predict(*p.compiled.program, here).makespan;
   return p;
 }
 
@@ -95,6 +109,9 @@ std::vector<std::string> about(const RunConfig& c, const Prepared& p) {
                               plural(c.train.steps, "step")));
   if (c.parallel.pipe > 1) lines.push_back("mesh     " + mesh_line(c, p));
   lines.push_back("memory   " + memory_line(*p.compiled.program));
+  lines.push_back(fmt::format("time     {} per step predicted: {}flop at {}flop/s{}", human_seconds(p.seconds),
+                              human_count(p.flops), human_count(p.peak),
+                              c.parallel.device == DeviceKind::emulated ? "" : ", the measured peak"));
   const int few = 2 * c.parallel.pipe;
   if (c.parallel.pipe > 1 && p.prediction.bubble > 0.4 && c.train.microbatches < few)
     lines.push_back(

@@ -18,6 +18,9 @@ struct Prepared {
   RowsOptions rows;
   Compiled compiled;
   Prediction prediction;  // of one step, by the cost model
+  double flops = 0;       // of a step
+  double peak = 0;        // flops per second of all the cores, or emulated devices, that work on it
+  double seconds = 0;     // predicted, of a step, at that peak
 
   double tokens_per_step() const { return double(rows.batch * rows.length); }
 };

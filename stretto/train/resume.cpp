@@ -15,6 +15,16 @@ bool must_stay(const std::string& section, const std::string& key) {
   return section == "optimizer" && key == "name";
 }
 
+bool holds_nothing(const fs::path& directory) { return !fs::exists(directory) || fs::is_empty(directory); }
+
+// A run that was killed early may have left a file that was being written and nothing else.
+bool holds_a_run(const fs::path& directory) {
+  if (fs::exists(directory / "config.toml")) return true;
+  for (const auto& entry : fs::directory_iterator(directory))
+    if (entry.path().extension() != ".tmp") return false;
+  return true;
+}
+
 std::string text_of(const Field* f) { return !f ? "not set" : f->table() ? write_json(*f) : f->str(); }
 
 void compare(const RunConfig& now, const Checkpoint& c, std::vector<std::string>& notes) {
@@ -52,7 +62,7 @@ RunConfig config_of(const Checkpoint& c) {
 std::optional<Resumed> find_checkpoint(RunConfig& config, const std::string& from) {
   if (!from.empty() && is_checkpoint(from)) {
     Resumed r{.checkpoint = Checkpoint(from), .same_directory = false};
-    compare(config, r.checkpoint, r.notes);
+    compare(config, *r.checkpoint, r.notes);
     return r;
   }
   if (!from.empty()) {
@@ -63,17 +73,21 @@ std::optional<Resumed> find_checkpoint(RunConfig& config, const std::string& fro
   if (config.log.dir.empty())
     throw Error("resume", "it is not said which run to continue")
         .hint("give its directory: --resume=DIR, or --resume with --log.dir=DIR");
-  Newest newest = newest_checkpoint(fs::path(config.log.dir) / "checkpoints");
-  if (!newest.checkpoint) {
-    if (!newest.damaged.empty())
-      throw Error("resume", "no checkpoint in '{}' is whole: {}", config.log.dir, join(newest.damaged, "; "));
-    if (from.empty() && (!fs::exists(config.log.dir) || fs::is_empty(config.log.dir))) return std::nullopt;
-    throw Error("resume", "'{}' holds no checkpoint", config.log.dir)
-        .hint("start again in another directory, with --log.dir=DIR and checkpoint.every");
-  }
-  Resumed r{.checkpoint = std::move(*newest.checkpoint)};
+  const fs::path directory = config.log.dir;
+  if (from.empty() && holds_nothing(directory)) return std::nullopt;
+  Newest newest = newest_checkpoint(directory / "checkpoints");
+  if (!newest.checkpoint && !newest.damaged.empty())
+    throw Error("resume", "no checkpoint in '{}' is whole: {}", config.log.dir, join(newest.damaged, "; "))
+        .hint("to begin again, remove them or choose another --log.dir=DIR");
+  if (!newest.checkpoint && !holds_a_run(directory))
+    throw Error("resume", "'{}' is not empty and holds no run", config.log.dir)
+        .hint("give the directory of a run, or a new one");
+  Resumed r{.checkpoint = std::move(newest.checkpoint)};
   for (const std::string& d : newest.damaged) r.notes.push_back("damaged: " + d);
-  compare(config, r.checkpoint, r.notes);
+  if (r.checkpoint)
+    compare(config, *r.checkpoint, r.notes);
+  else
+    r.notes.push_back(fmt::format("resume   '{}' has no checkpoint yet: the run begins again", config.log.dir));
   return r;
 }
 

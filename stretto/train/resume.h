@@ -12,14 +12,14 @@
 namespace stretto {
 
 struct Resumed {
-  Checkpoint checkpoint;
-  bool same_directory = true;      // the run goes on where it was, else in a new directory
-  std::vector<std::string> notes;  // damaged checkpoints that were passed over, changed settings
+  std::optional<Checkpoint> checkpoint;  // none: the run ended before its first one, and begins again
+  bool same_directory = true;            // the run goes on where it was, else in a new directory
+  std::vector<std::string> notes = {};   // damaged checkpoints that were passed over, changed settings
 };
 
 // `from`: "" for config.log.dir, a run directory, or one checkpoint. Sets config.log.dir when the run goes on in
-// `from`. None when there is nothing to continue; an Error when there should be, or when the settings are of another
-// run.
+// `from`. None when there is no run yet; an Error when none of its checkpoints is whole, or when the settings are of
+// another run.
 std::optional<Resumed> find_checkpoint(RunConfig& config, const std::string& from);
 
 // What a checkpoint says about its run: as resolved_toml(), without the places that may be gone when it is read.

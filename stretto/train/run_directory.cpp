@@ -39,7 +39,8 @@ fs::path make_run_directory(const LogSection& log) {
   const fs::path path = fs::path(log.dir).lexically_normal();
   if (!make(path) && !fs::is_empty(path))
     throw Error("log.dir", "'{}' exists and is not empty", path.string())
-        .hint("choose another with --log.dir=DIR, or remove it");
+        .hint("{}choose another with --log.dir=DIR, or remove it",
+              fs::exists(path / "config.toml") ? "go on with its run by --resume, " : "");
   return path;
 }
 

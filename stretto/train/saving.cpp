@@ -38,7 +38,8 @@ void Saving::export_model(const Trainer& trainer) {
 }
 
 void Saving::report(const std::optional<Saved>& s, bool must) {
-  if (!s || s->error.empty()) return;
+  if (!s) return;
+  if (s->error.empty()) return console_.say("saved    " + s->path.string());
   const std::string what = fmt::format("the checkpoint of step {} could not be written: {}", s->step, s->error);
   if (must) throw Error("checkpoint", "{}", what).as(Error::Kind::run);
   console_.say(what + "; training goes on, earlier checkpoints are as they were");

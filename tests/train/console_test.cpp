@@ -11,10 +11,15 @@ using testing::HasSubstr;
 using testing::Not;
 
 TEST(Console, RowsStandUnderTheirHeader) {
-  EXPECT_EQ(row_header(), "    step       loss  grad_norm         lr     tok/s        mem");
-  const ConsoleRow row{
-      .step = 120, .loss = 2.5, .grad_norm = 0.25, .lr = 3e-4, .tokens_per_second = 12345.6, .memory = 64u << 20};
-  EXPECT_EQ(row_text(row), "     120    2.50000     0.2500  3.000e-04     12346   64.0 MiB");
+  EXPECT_EQ(row_header(), "    step       loss  grad_norm         lr     tok/s  mfu%        mem");
+  const ConsoleRow row{.step = 120,
+                       .loss = 2.5,
+                       .grad_norm = 0.25,
+                       .lr = 3e-4,
+                       .tokens_per_second = 12345.6,
+                       .memory = 64u << 20,
+                       .mfu = 0.4};
+  EXPECT_EQ(row_text(row), "     120    2.50000     0.2500  3.000e-04     12346  40.0   64.0 MiB");
   EXPECT_EQ(row_text(row).size(), row_header().size());
   ConsoleRow with = row;
   with.validation = 2.75;
@@ -22,10 +27,10 @@ TEST(Console, RowsStandUnderTheirHeader) {
 }
 
 TEST(Console, SeveralActorsHaveAColumnMore) {
-  EXPECT_EQ(row_header(true), row_header() + " bubble%");
+  EXPECT_THAT(row_header(true), HasSubstr(" mfu% bubble%        mem"));
   const ConsoleRow row{.step = 1, .bubble = 0.125};
   EXPECT_EQ(row_text(row).size(), row_header(true).size());
-  EXPECT_THAT(row_text(row), testing::EndsWith("    12.5"));
+  EXPECT_THAT(row_text(row), HasSubstr("   0.0    12.5        0 B"));
 }
 
 TEST(Console, QuietAndVerbose) {
@@ -46,6 +51,29 @@ TEST(Console, QuietAndVerbose) {
   EXPECT_EQ(said(Verbosity::quiet), "result\n");
   EXPECT_EQ(said(Verbosity::normal), "line\n" + row + "result\n");
   EXPECT_EQ(said(Verbosity::verbose), "line\ndetail\n" + row + "result\n");
+}
+
+TEST(Console, TheLogHasEverything) {
+  const test::Folder folder;
+  std::FILE* out = std::fopen((folder / "out").c_str(), "w");
+  {
+    Console console(out, Verbosity::quiet);
+    console.say("before");
+    console.log_to(folder / "log.txt");
+    console.row({.step = 1});
+    console.log("only there");
+    console.result("result");
+  }
+  EXPECT_EQ(test::text_of(folder / "log.txt"),
+            "before\n" + row_header() + "\n" + row_text({.step = 1}) + "\nonly there\nresult\n");
+  EXPECT_EQ(test::text_of(folder / "out"), "result\n");
+  {
+    Console console(out, Verbosity::quiet);  // a run that goes on
+    console.say("again");
+    console.log_to(folder / "log.txt");
+  }
+  std::fclose(out);
+  EXPECT_THAT(test::text_of(folder / "log.txt"), testing::EndsWith("\nresult\nagain\n"));
 }
 
 TEST(Console, TheBarFillsAndFits) {

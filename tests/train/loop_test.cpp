@@ -1,9 +1,11 @@
 #include "stretto/train/loop.h"
 
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <sstream>
@@ -13,6 +15,7 @@
 #include "stretto/train/report.h"
 #include "stretto/train/stop.h"
 #include "stretto/train/trainer.h"
+#include "support/command.h"
 #include "support/files.h"
 
 namespace stretto {
@@ -90,6 +93,7 @@ TEST_F(Loop, TrainsAndLeavesConfigAndMetrics) {
     EXPECT_GT(number(r.metrics[i], "grad_norm"), 0);
     EXPECT_GT(number(r.metrics[i], "lr"), 0);
     EXPECT_GT(number(r.metrics[i], "tokens_per_second"), 0);
+    EXPECT_GT(number(r.metrics[i], "mfu"), 0);
     EXPECT_EQ(r.metrics[i].find("validation_loss") != nullptr, i == 2 || i == 5);
   }
   EXPECT_EQ(number(r.metrics[0], "loss"), r.summary.first_loss);
@@ -105,19 +109,22 @@ TEST_F(Loop, SaysWhatItDoes) {
   std::istringstream in(r.out);
   std::vector<std::string> lines;
   for (std::string line; std::getline(in, line);) lines.push_back(line);
-  ASSERT_EQ(lines.size(), 6u + 1 + 4 + 3) << r.out;
+  ASSERT_EQ(lines.size(), 7u + 1 + 4 + 4) << r.out;
+  EXPECT_EQ(test::text_of(r.summary.directory / "log.txt"), r.out);
   EXPECT_THAT(lines[0], HasSubstr("model    gpt2, 1 layer, width 32"));
   EXPECT_THAT(lines[1], HasSubstr("text.txt, 18000 bytes; 16200 tokens to train on, 1800 to validate on"));
   EXPECT_THAT(lines[2], HasSubstr("step     4 sequences of 16 tokens in 1 microbatch, f32"));
   EXPECT_THAT(lines[3], HasSubstr("update   adamw, lr 0.01, cosine over 6 steps"));
   EXPECT_THAT(lines[4], AllOf(HasSubstr("memory   "), HasSubstr(" planned: params "), HasSubstr("activations ")));
-  EXPECT_EQ(lines[5], "run      " + r.summary.directory.string());
-  EXPECT_THAT(lines[6], HasSubstr("step       loss  grad_norm         lr     tok/s        mem"));
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(std::stoi(lines[std::size_t(7 + i)]), i == 0 ? 1 : 2 * i);
-  EXPECT_THAT(lines[10], HasSubstr("validation loss"));
-  EXPECT_EQ(lines[11], "report   " + (r.summary.directory / "report.html").string());
-  EXPECT_THAT(lines[12], testing::StartsWith("done: 6 of 6 steps"));
-  EXPECT_EQ(lines[13], fmt::format("parameters {:016x}", r.summary.parameters));
+  EXPECT_THAT(lines[5], AllOf(HasSubstr("time     "), HasSubstr(" per step predicted: "), HasSubstr("measured peak")));
+  EXPECT_EQ(lines[6], "run      " + r.summary.directory.string());
+  EXPECT_THAT(lines[7], HasSubstr("step       loss  grad_norm         lr     tok/s  mfu%        mem"));
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(std::stoi(lines[std::size_t(8 + i)]), i == 0 ? 1 : 2 * i);
+  EXPECT_THAT(lines[11], HasSubstr("validation loss"));
+  EXPECT_EQ(lines[12], "saved    " + (r.summary.directory / "checkpoints/step-00000006").string());
+  EXPECT_EQ(lines[13], "report   " + (r.summary.directory / "report.html").string());
+  EXPECT_THAT(lines[14], testing::StartsWith("done: 6 of 6 steps"));
+  EXPECT_EQ(lines[15], fmt::format("parameters {:016x}", r.summary.parameters));
 }
 
 TEST_F(Loop, IsAFunctionOfItsConfig) {
@@ -162,6 +169,7 @@ TEST_F(Loop, AnInfiniteLossStopsTheRun) {
                                 HasSubstr("hint: a smaller optimizer.lr"), HasSubstr("metrics.jsonl")));
   }
   EXPECT_LT(metrics(folder_ / "run1").size(), 6u);
+  EXPECT_THAT(test::text_of(folder_ / "run1/log.txt"), HasSubstr("\n[train] step "));
 }
 
 // The learning rate makes the second step overflow: from then on nothing is finite.
@@ -280,6 +288,31 @@ TEST_F(Loop, LeavesTensorBoardEvents) {
   EXPECT_EQ(files, 1);
 }
 
+// Only where there is a python with tensorboard: STRETTO_PYTHON names it.
+TEST_F(Loop, TensorBoardReadsItsEvents) {
+  const char* named = std::getenv("STRETTO_PYTHON");
+  const std::string python = named ? named : "python3";
+  if (test::shell(python + " -c 'import tensorboard'", "/").code != 0) GTEST_SKIP() << "no tensorboard";
+  const Ran r = run({"--data.validation=0.1", "--train.validate=3"});
+  const test::Result read = test::shell(
+      python +
+          " - <<'E'\n"
+          "import json\n"
+          "from tensorboard.backend.event_processing.event_accumulator import EventAccumulator\n"
+          "events = EventAccumulator('.')\n"
+          "events.Reload()\n"
+          "lines = [json.loads(line) for line in open('metrics.jsonl')]\n"
+          "for tag, key in (('train/loss', 'loss'), ('train/grad_norm', 'grad_norm'), ('train/lr', 'lr'),\n"
+          "                 ('speed/mfu', 'mfu'), ('validation/loss', 'validation_loss')):\n"
+          "  expected = [(x['step'], x[key]) for x in lines if key in x]\n"
+          "  found = [(e.step, e.value) for e in events.Scalars(tag)]\n"
+          "  assert len(found) == len(expected) > 0, tag\n"
+          "  for (s, a), (t, b) in zip(found, expected): assert s == t and abs(a - b) <= 1e-6 * abs(b), tag\n"
+          "E",
+      r.summary.directory.string());
+  EXPECT_EQ(read.code, 0) << read.error;
+}
+
 TEST_F(Loop, NothingIsWrittenWhenSomethingIsWrong) {
   for (const std::vector<std::string>& wrong :
        {std::vector<std::string>{"--data.path=none.txt"}, {"--model.context=20000"}, {"--model.vocab=100"}}) {
@@ -314,6 +347,19 @@ TEST(StopSignals, AreSeenAndPutBack) {
   EXPECT_FALSE(again.asked());
   std::raise(SIGTERM);
   EXPECT_TRUE(again.asked());
+}
+
+TEST(StopSignalsDeathTest, ASecondOneEndsTheProcessAtOnce) {
+  for (const int second : {SIGINT, SIGTERM})
+    EXPECT_EXIT(
+        {
+          const StopSignals stop;
+          std::raise(SIGINT);
+          if (!stop.asked()) _exit(9);
+          std::raise(second);
+          _exit(8);
+        },
+        testing::KilledBySignal(second), "");
 }
 
 }  // namespace

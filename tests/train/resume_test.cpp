@@ -102,6 +102,12 @@ TEST_F(Resume, GoesOnAsIfNothingHadHappened) {
   EXPECT_EQ(again.summary.parameters, whole.summary.parameters);
   EXPECT_EQ(losses("cut"), losses("whole"));
   EXPECT_EQ(losses("cut").size(), 9u);
+  // The report shows the whole run: its loss has nine points.
+  const std::string page = text_of(folder_ / "cut/report.html");
+  const std::size_t loss = page.find("aria-label=\"loss\""), line = page.find("fill=\"none\"", loss);
+  ASSERT_NE(line, page.npos);
+  const std::string path = page.substr(page.rfind("d=\"", line), line - page.rfind("d=\"", line));
+  EXPECT_EQ(std::count(path.begin(), path.end(), 'L'), 8) << path;
 }
 
 TEST_F(Resume, UnderAnotherLayout) {
@@ -127,7 +133,8 @@ TEST_F(Resume, DamagedOnesAreNamedAndPassedOver) {
   EXPECT_EQ(losses("r").size(), 9u);
   EXPECT_EQ(Checkpoint(checkpoint("r", 9)).manifest().step, 9);  // replaced
   for (const i64 step : {3, 6, 9}) damage(checkpoint("r", step) / "manifest.json");
-  EXPECT_THAT(message_of([&] { run(config("r"), ""); }), HasSubstr("no checkpoint in '"));
+  EXPECT_THAT(message_of([&] { run(config("r"), ""); }),
+              AllOf(HasSubstr("no checkpoint in '"), HasSubstr("hint: to begin again, remove them")));
 }
 
 TEST_F(Resume, FromOneCheckpointIntoANewDirectory) {
@@ -146,12 +153,33 @@ TEST_F(Resume, NothingToGoOnFrom) {
   const Ran finished = run(config("r", {"--train.steps=2"}), "");
   EXPECT_THAT(finished.out, HasSubstr("nothing to do: 2 of 2 steps are done"));
   EXPECT_EQ(finished.summary.parameters, fresh.summary.parameters);
-  fs::remove_all(folder_ / "r/checkpoints");
-  EXPECT_THAT(message_of([&] { run(config("r"), ""); }), HasSubstr("holds no checkpoint; hint: "));
   EXPECT_THAT(message_of([&] { run(config("r"), (folder_ / "none").string()); }), HasSubstr("there is no directory"));
   RunConfig unnamed = config("r");
   unnamed.log.dir.clear();
   EXPECT_THAT(message_of([&] { run(unnamed, ""); }), HasSubstr("it is not said which run to continue; hint: "));
+}
+
+// As if killed before the first checkpoint: no script should have to tell this from other ends.
+TEST_F(Resume, BeginsAgainWhenThereIsNoCheckpointYet) {
+  const Ran whole = run(config("whole"));
+  fs::copy(folder_ / "whole", folder_ / "early", fs::copy_options::recursive);
+  fs::remove_all(folder_ / "early/checkpoints");
+  fs::create_directories(folder_ / "early/checkpoints/.step-00000003-1.tmp");  // killed while writing it
+  for (const std::string& from : {std::string(), (folder_ / "early").string()}) {
+    const Ran again = run(config("early"), from);
+    EXPECT_THAT(again.out, HasSubstr("resume   '" + (folder_ / "early").string() + "' has no checkpoint yet"));
+    EXPECT_EQ(again.summary.resumed, 0);
+    EXPECT_EQ(again.summary.parameters, whole.summary.parameters);
+    EXPECT_EQ(losses("early"), losses("whole"));
+    fs::remove_all(folder_ / "early/checkpoints");
+  }
+  fs::remove_all(folder_ / "early");
+  fs::create_directory(folder_ / "early");
+  folder_.write("early/config.toml.77-0.tmp", "");  // killed even before that
+  EXPECT_EQ(run(config("early"), "").summary.parameters, whole.summary.parameters);
+  fs::create_directory(folder_ / "other");
+  folder_.write("other/notes.txt", "");
+  EXPECT_THAT(message_of([&] { run(config("other"), ""); }), HasSubstr("is not empty and holds no run; hint: "));
 }
 
 TEST_F(Resume, ChangedSettingsThatWouldSpoilTheRunAreRefused) {

@@ -43,8 +43,8 @@ TEST_F(RunDirectory, IsMadeWhereAskedAndNeverWrittenOver) {
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.exit_code(), 1);
-    EXPECT_THAT(e.what(),
-                HasSubstr("[log.dir] 'deep/er/' exists and is not empty; hint: choose another with --log.dir=DIR"));
+    EXPECT_THAT(e.what(), HasSubstr("[log.dir] 'deep/er/' exists and is not empty; hint: go on with its run by "
+                                    "--resume, choose another with --log.dir=DIR"));
   }
 }
 

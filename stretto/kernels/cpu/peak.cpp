@@ -1,0 +1,40 @@
+#include "stretto/kernels/cpu/peak.h"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "stretto/kernels/cpu/blas.h"
+
+namespace stretto {
+namespace {
+
+constexpr i64 kSize = 256;  // large enough for the library's best loops, small enough to stay in the cache
+constexpr int kTries = 12;
+
+// The best of a few: whatever else runs on the core only makes it slower.
+template <class T>
+double measured_peak() {
+  openblas_set_num_threads(1);
+  const std::vector<T> a(kSize * kSize, T(0.5)), b(kSize * kSize, T(0.25));
+  std::vector<T> c(kSize * kSize);
+  double best = 0;
+  for (int i = 0; i < kTries; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    gemm(false, false, kSize, kSize, kSize, T(1), a.data(), kSize, b.data(), kSize, T(0), c.data(), kSize);
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    best = std::max(best, 2.0 * kSize * kSize * kSize / std::max(seconds, 1e-9));
+  }
+  return best;
+}
+
+}  // namespace
+
+double peak_flops(DType dtype) {
+  static const double single = measured_peak<float>();
+  if (dtype != f64) return single;
+  static const double twice = measured_peak<double>();
+  return twice;
+}
+
+}  // namespace stretto
