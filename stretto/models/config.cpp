@@ -39,8 +39,9 @@ std::optional<Activation> activation_named(std::string_view name) {
 
 std::string ModelConfig::str() const {
   const std::string kv = kv_heads && kv_heads != heads ? fmt::format(" ({} key/value)", kv_heads) : "";
-  return fmt::format("{}, {} layer{}, width {}, {} head{}{}, ff {}, context {}, vocabulary {}", family, layers,
-                     layers == 1 ? "" : "s", width, heads, heads == 1 ? "" : "s", kv, ff, context, vocab);
+  const std::string sparse = experts ? fmt::format(", {} of {} experts", top_k, experts) : "";
+  return fmt::format("{}, {} layer{}, width {}, {} head{}{}, ff {}{}, context {}, vocabulary {}", family, layers,
+                     layers == 1 ? "" : "s", width, heads, heads == 1 ? "" : "s", kv, ff, sparse, context, vocab);
 }
 
 ModelConfig complete(ModelConfig c) {
@@ -90,8 +91,15 @@ std::vector<Fault> validate(const ModelConfig& c) {
   positive("norm_eps", c.norm_eps);
   positive("init_std", c.init_std);
   positive("rope_base", c.rope_base);
-  if (c.experts != 0 && c.family != "mixtral")
-    wrong("experts", "leave it out", fmt::format("experts is {}, and family '{}' has none", c.experts, c.family));
+  const auto of_experts = [&](std::string_view key, auto v) {
+    if (v == 0 || c.family == "mixtral") return;
+    wrong(key, "leave it out, or use family 'mixtral'",
+          fmt::format("{} is {}, and family '{}' has no experts", key, v, c.family));
+  };
+  of_experts("experts", c.experts);
+  of_experts("capacity", c.capacity);
+  of_experts("balance", c.balance);
+  of_experts("router_z", c.router_z);
   family_named(c.family).check(c, faults);
   return faults;
 }

@@ -47,7 +47,7 @@ struct ModelConfig {
   bool qkv_bias = false, out_bias = false, mlp_bias = false;  // llama and relatives; gpt2 and mlp have all biases
   bool qk_norm = false;                                       // per-head RMSNorm of queries and keys
   i64 experts = 0, top_k = 2;                                 // mixtral
-  double capacity = 0;               // slots per expert and sequence over the even share; 0: nobody is dropped
+  double capacity = 0;  // training: slots per expert and sequence over the even share; 0: nobody is dropped
   double balance = 0, router_z = 0;  // weights of the router's penalties
   bool balance_pooled = false;       // balance over all tokens and layers of a microbatch instead of per sequence
   bool documents = false;            // attention stays within documents, which one more input, `segments`, tells apart

@@ -318,7 +318,6 @@ Field mixtral_config(const ModelConfig& c) {
   };
   if (c.qkv_bias || c.out_bias || c.qk_norm) wrong("model type mixtral has no biases and no qk_norm", "leave them out");
   if (c.rope_scaling.kind != RopeScaling::Kind::none) wrong("model type mixtral has no rope_scaling", "leave it out");
-  if (c.capacity != 0) wrong("model type mixtral drops no tokens", "use capacity 0");
   refuse(std::move(faults));
   Field f = llama_config(c);
   f.set("model_type", "mixtral");

@@ -87,9 +87,9 @@ void finish(Trace& t, const ModelConfig& c, const Routing& r, const Dim& batch, 
 }
 
 i64 slots_per_expert(const Trace& t, const ModelConfig& c, i64 seq) {
-  // Nobody is dropped: a token takes at most one slot of an expert. When decoding, what a token becomes must not depend
-  // on how many ids are fed at once.
-  if (c.capacity == 0 || t.decoding()) return seq;
+  // A token takes at most one slot of an expert: with as many as tokens nobody is dropped. Only training drops, so that
+  // what a trained model says depends neither on the length of a sequence nor on how many ids are fed at once.
+  if (c.capacity == 0 || !t.training()) return seq;
   return std::clamp<i64>(i64(std::ceil(c.capacity * double(c.top_k * seq) / double(c.experts))), 1, seq);
 }
 

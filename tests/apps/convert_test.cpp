@@ -30,10 +30,10 @@ class Convert : public testing::Test {
 };
 
 TEST_F(Convert, ThereAndBackForEveryModelType) {
-  std::vector<fs::path> all{kData + "/hf/gpt2/model", kData + "/hf/llama/model"};
+  std::vector<fs::path> all{kData + "/hf/gpt2/model", kData + "/hf/llama/model", kData + "/hf/mixtral/model"};
   for (const auto& e : fs::directory_iterator(kData + "/hf_relatives"))
     if (e.is_directory()) all.push_back(e.path());
-  EXPECT_EQ(all.size(), 11u);
+  EXPECT_EQ(all.size(), 12u);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::string n = std::to_string(i);
     Result r = convert(all[i].string() + " c" + n);
@@ -96,8 +96,8 @@ TEST_F(Convert, TransformersLoadsWhatIsExported) {
   const char* named = std::getenv("STRETTO_PYTHON");
   const std::string python = named ? named : "python3";
   if (shell(python + " -c 'import torch, transformers'", "/").code != 0) GTEST_SKIP() << "no transformers";
-  for (const char* model : {"hf/gpt2/model", "hf/llama/model", "hf_relatives/qwen2", "hf_relatives/qwen3",
-                            "hf_relatives/mistral", "hf_relatives/llama_llama3"}) {
+  for (const char* model : {"hf/gpt2/model", "hf/llama/model", "hf/mixtral/model", "hf_relatives/qwen2",
+                            "hf_relatives/qwen3", "hf_relatives/mistral", "hf_relatives/llama_llama3"}) {
     ASSERT_EQ(convert(kData + "/" + model + " c").code, 0);
     ASSERT_EQ(convert("c out --shard-size 100KB").code, 0);
     const Result r =

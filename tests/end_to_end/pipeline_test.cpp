@@ -86,6 +86,13 @@ TEST(Pipeline, LlamaIsBitEqualToSerial) {
   c.kv_heads = 2;
   expect_bit_equal(make_model(c, 120, 8), 50);
 }
+// Penalties are sums over layers: something of every stage goes on to the last one.
+ModelConfig with_experts(int layers) {
+  ModelConfig c = tiny("mixtral", layers);
+  c.kv_heads = 2, c.ff = 24, c.experts = 4, c.capacity = 0.75, c.balance = 0.05, c.router_z = 0.01;
+  return c;
+}
+TEST(Pipeline, MixtralIsBitEqualToSerial) { expect_bit_equal(make_model(with_experts(4), 120, 8), 50); }
 
 // One or more choices of recompute on a few schedules of each kind of placement.
 void expect_bit_equal_recomputed(const Model& model, i64 vocab) {
@@ -129,6 +136,12 @@ TEST(Recompute, LlamaIsBitEqualToSerial) {
   ModelConfig c = tiny("llama", 3);
   c.kv_heads = 2;
   c.qk_norm = true;
+  expect_bit_equal_recomputed(make_model(c, 24, 8), 50);
+}
+
+TEST(Recompute, MixtralIsBitEqualToSerial) {
+  ModelConfig c = with_experts(3);
+  c.dropout = 0.1, c.balance_pooled = true;
   expect_bit_equal_recomputed(make_model(c, 24, 8), 50);
 }
 

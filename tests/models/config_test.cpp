@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
 #include "formats/testing.h"
@@ -37,6 +38,7 @@ TEST(ModelConfig, ParameterCountsAreThePublishedOnes) {
   EXPECT_EQ(count("llama-3-70b"), 70'553'706'496);
   EXPECT_EQ(count("qwen2.5-0.5b"), 494'032'768);
   EXPECT_EQ(count("qwen3-0.6b"), 596'049'920);
+  EXPECT_EQ(count("mixtral-8x7b"), 46'702'792'704);
 }
 
 TEST(ModelConfig, OpenFieldsAreFilledInByFamily) {
@@ -52,6 +54,8 @@ TEST(ModelConfig, OpenFieldsAreFilledInByFamily) {
   EXPECT_EQ(l.tied, false);
   EXPECT_EQ(l.activation, Activation::silu);
   EXPECT_EQ(complete(l), l);
+  EXPECT_EQ(complete({.family = "mixtral"}).str(),
+            "mixtral, 4 layers, width 128, 4 heads, ff 352, 2 of 8 experts, context 128, vocabulary 256");
   EXPECT_EQ(l.str(), "llama, 4 layers, width 96, 6 heads (2 key/value), ff 256, context 128, vocabulary 256");
 }
 
@@ -77,7 +81,20 @@ TEST(ModelConfig, FaultsNameTheKeyTheValueAndAWayOut) {
   EXPECT_EQ(say({.width = -128}), "[model.width] width is -128; hint: use a number from 1 to 1048576");
   EXPECT_EQ(say({.dropout = 1}), "[model.dropout] dropout is 1; hint: use a rate from 0 up to, not including, 1");
   EXPECT_EQ(say({.norm_eps = 0}), "[model.norm_eps] norm_eps is 0; hint: use a positive number");
-  EXPECT_EQ(say({.experts = 8}), "[model.experts] experts is 8, and family 'gpt2' has none; hint: leave it out");
+  EXPECT_EQ(say({.experts = 8}),
+            "[model.experts] experts is 8, and family 'gpt2' has no experts; hint: leave it out, or "
+            "use family 'mixtral'");
+  EXPECT_EQ(say({.family = "llama", .balance = 0.5}),
+            "[model.balance] balance is 0.5, and family 'llama' has no experts; hint: leave it out, or use family "
+            "'mixtral'");
+  EXPECT_EQ(say({.family = "mixtral", .experts = 4, .top_k = 5}),
+            "[model.top_k] top_k is 5 of 4 experts; hint: use a number from 1 to 4");
+  EXPECT_EQ(say({.family = "mixtral", .experts = -1}),
+            "[model.experts] experts is -1; hint: use a number from 1 to 65536, e.g. 8\n"
+            "[model.top_k] top_k is 2 of -1 experts; hint: use a number from 1 to 1");
+  EXPECT_EQ(
+      say({.family = "mixtral", .capacity = -1, .router_z = NAN}),
+      "[model.capacity] capacity is -1; hint: use 0 or more\n[model.router_z] router_z is nan; hint: use 0 or more");
   EXPECT_EQ(say({.family = "llama", .width = 60, .heads = 4}),
             "[model.head_dim] head_dim is 15; hint: use an even number: rotary positions turn pairs");
   EXPECT_EQ(say({.family = "lama"}),

@@ -76,6 +76,7 @@ TEST(HfConfig, PresetsSurviveWritingAndReading) {
     ModelConfig c = checked(p.config);
     if (c.family == "mlp") continue;
     c.pad_vocab = 1;
+    if (c.family == "mixtral") c.capacity = 0, c.balance_pooled = true;  // there is no place for other ones
     EXPECT_EQ(parse_hf_config(hf_config(c, FileType::F32)).config, c) << p.name;
   }
 }

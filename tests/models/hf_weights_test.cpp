@@ -74,7 +74,7 @@ TEST(HfWeights, ShapesAndLayout) {
 }
 
 TEST(HfWeights, SavedFilesAreTheLoadedOnes) {
-  for (const char* model : {"gpt2", "llama"}) {
+  for (const char* model : {"gpt2", "llama", "mixtral"}) {
     const TemporaryDirectory to;
     const HfModel m = load_hf(kHf / model / "model", f64);
     save_hf(to.path, m.config, m.weights);
@@ -127,7 +127,8 @@ TEST(HfWeights, EveryVariantSurvivesSavingAndLoading) {
 }
 
 TEST(HfWeights, ThePrefixMayBeMissing) {
-  for (const auto& [model, prefix] : {std::pair{"gpt2", "transformer."}, std::pair{"llama", "model."}}) {
+  for (const auto& [model, prefix] :
+       {std::pair{"gpt2", "transformer."}, std::pair{"llama", "model."}, std::pair{"mixtral", "model."}}) {
     Copy copy(model);
     for (NamedTensor& t : copy.tensors)
       if (t.name.starts_with(prefix)) t.name = t.name.substr(std::string_view(prefix).size());
@@ -155,6 +156,21 @@ TEST(HfWeights, AllThatIsWrongWithTheTensorsIsListed) {
             "[DIR] tensor 'transformer.h.1.attn.c_attn.weight' is F32 [192, 64] but config.json asks for [64, 192]\n"
             "[DIR] tensor 'transformer.ln_f.weight' is I64 [64], which is no floating-point type\n"
             "[DIR] tensor 'transformer.h.0.ln_1.bais' F32 [64] is no part of this model");
+}
+
+TEST(HfWeights, EveryExpertIsATensorOfItsOwn) {
+  const HfModel m = load_hf(kData / "mixtral/model", f64);
+  EXPECT_EQ(m.weights.at("h.1.up").str(), "f64[4, 64, 96]");
+  EXPECT_EQ(m.weights.at("h.1.down").str(), "f64[4, 96, 64]");
+  const HfWeights files(kData / "mixtral/model");
+  const std::vector<float> w3 = values<float>(files.at("model.layers.1.block_sparse_moe.experts.2.w3.weight"));
+  EXPECT_EQ(m.weights.at("h.1.up").as<double>()[(2 * 64 + 5) * 96 + 7], double(w3[7 * 64 + 5]));
+  Copy copy("mixtral");
+  copy.at("model.layers.0.block_sparse_moe.experts.3.w2.weight").name =
+      "model.layers.0.block_sparse_moe.experts.4.w2.weight";
+  EXPECT_EQ(copy.load(),
+            "[DIR] tensor 'model.layers.0.block_sparse_moe.experts.3.w2.weight' [64, 96] is missing\n"
+            "[DIR] tensor 'model.layers.0.block_sparse_moe.experts.4.w2.weight' F32 [64, 96] is no part of this model");
 }
 
 TEST(HfWeights, ATiedHeadMayBeStoredButMustBeTheEmbedding) {
