@@ -326,7 +326,6 @@ Field mixtral_config(const ModelConfig& c) {
   f.set("num_experts_per_tok", c.top_k);
   f.set("router_aux_loss_coef", c.balance > 0 ? c.balance : 0.001);
   f.set("output_router_logits", c.balance > 0);
-  f.set("router_jitter_noise", 0.0);
   f.set("sliding_window", Field());
   return f;
 }
