@@ -111,19 +111,17 @@ std::string chart(const std::string& title, std::vector<Series> all, bool from_z
 std::string curves(const std::vector<CurvePoint>& curve) {
   Series loss{"training", "#0d5c94", {}}, validation{"validation", "#c8501e", {}, true}, speed{"", "#0d5c94", {}},
       norm{"", "#0d5c94", {}}, idle{"", "#0d5c94", {}};
-  bool bubbles = false;
   for (const CurvePoint& p : curve) {
     const double step = double(p.step);
     loss.points.push_back({step, p.loss});
     speed.points.push_back({step, p.tokens_per_second});
     norm.points.push_back({step, p.grad_norm});
-    idle.points.push_back({step, 100 * p.bubble});
-    bubbles = bubbles || p.bubble > 0;
+    if (p.bubble > 0) idle.points.push_back({step, 100 * p.bubble});  // 0: there was one actor
     if (p.validation) validation.points.push_back({step, *p.validation});
   }
   std::string out = chart("loss", {loss, validation}, false) + chart("tokens per second", {speed}, true) +
                     chart("gradient norm, before clipping", {norm}, true);
-  if (bubbles) out += chart("bubble: share of the actors' time without work, %", {idle}, true);
+  if (!idle.points.empty()) out += chart("bubble: share of the actors' time without work, %", {idle}, true);
   return "<div class=\"curves\">\n" + out + "</div>\n";
 }
 
