@@ -32,7 +32,7 @@ void AtomicFile::fail(const char* doing) const {
   const int reason = errno;
   Error error(path_.string(), "cannot be {}: {}", doing, std::strerror(reason));
   if (reason == ENOSPC || reason == EDQUOT)
-    error = std::move(error).hint("free some space; what was there before is unchanged");
+    std::move(error).hint("free some space; what was there before is unchanged");
   throw std::move(error).as(Error::Kind::run);
 }
 
