@@ -25,6 +25,13 @@ Runner cut(const Call& call) {  // along one dim
 template <class T>
 Runner flat(const Call& call) {  // elements `first` and following of all, then zeros
   const View &x = call.in[0], &y = call.out[0];
+  if (x.contiguous() && y.contiguous()) {
+    const i64 count = std::clamp<i64>(x.elements() - y.offsets[0], 0, y.sizes[0]);
+    return [first = y.offsets[0], count, size = y.sizes[0]](const Args& args) {
+      std::copy_n(args.input<T>(0) + first, count, args.output<T>());
+      std::fill_n(args.output<T>() + count, size - count, T(0));
+    };
+  }
   Nest nest;
   for (std::size_t i = 0; i < x.dims.size(); ++i) nest.push_back({x.sizes[i], {x.strides[i]}});
   return [nest, first = y.offsets[0], size = y.sizes[0], step = y.strides[0]](const Args& args) {

@@ -1,5 +1,6 @@
 #include "stretto/kernels/cpu/pointwise.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -15,6 +16,7 @@ struct Step {
   Tile tile = nullptr;
   std::vector<int> args;  // registers
   int out = 0;            // register
+  int result = -1;        // of the group
 };
 struct Source {  // an operand of the group
   int reg = 0;
@@ -139,14 +141,17 @@ void run_plan(const Plan& plan, const Args& args) {
         else
           gather<std::int32_t>(r, p, stride, n, padded);
       }
-      for (const Step& s : plan.steps) reg[std::size_t(s.out)] = home(s.out);
+      // A result is computed where it belongs. Its register may have held other steps, of a wider type, before.
+      std::array<std::byte*, max_registers> there;
       for (std::size_t k = 0; k < plan.results.size(); ++k) {
         const Result& r = plan.results[k];
         std::byte* p = to[k] + begin * r.strides[rank - 1] * i64(size_of(r.dtype));
-        if (!deferred[k] && r.strides[rank - 1] == 1 && n == padded && aligned(p)) reg[std::size_t(r.reg)] = p;
+        there[k] = !deferred[k] && r.strides[rank - 1] == 1 && n == padded && aligned(p) ? p : nullptr;
       }
       for (const Step& s : plan.steps) {
         for (std::size_t a = 0; a < s.args.size(); ++a) operands[a] = reg[std::size_t(s.args[a])];
+        std::byte* const own = s.result < 0 ? nullptr : there[std::size_t(s.result)];
+        reg[std::size_t(s.out)] = own ? own : home(s.out);
         s.tile(reg[std::size_t(s.out)], operands, padded);
       }
       for (std::size_t k = 0; k < plan.results.size(); ++k) {
@@ -242,6 +247,8 @@ Runner prepare(const Call& call) {
       } else {
         step.tile = tile_of(*op_named(a.steps[k]), in, a.dtypes[k]);
         step.out = r;
+        const auto result = std::find(a.results.begin(), a.results.end(), i64(k));
+        if (result != a.results.end()) step.result = int(result - a.results.begin());
         plan.steps.push_back(std::move(step));
         for (std::size_t d : dying)
           if (a.steps[d] != "constant" && std::find(free.begin(), free.end(), reg_of[d]) == free.end())
@@ -250,7 +257,7 @@ Runner prepare(const Call& call) {
     }
     for (i64 r : a.results) plan.results.push_back({.reg = reg_of[std::size_t(r)], .dtype = a.dtypes[std::size_t(r)]});
   } else {
-    Step step{.tile = tile_of(*call.node.op, types, call.out[0].dtype), .out = next++};
+    Step step{.tile = tile_of(*call.node.op, types, call.out[0].dtype), .out = next++, .result = 0};
     for (int i = 0; i < int(types.size()); ++i) step.args.push_back(i);
     plan.results.push_back({.reg = step.out, .dtype = call.out[0].dtype});
     plan.steps.push_back(std::move(step));
