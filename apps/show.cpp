@@ -70,6 +70,10 @@ struct Station {
 const std::vector<Station>& stations() {
   static const std::vector<Station> all{
       {"graph", [](const Compiled& c) { return c.graph.str(); }},
+      {"layout",
+       [](const Compiled& c) {
+         return c.sharded ? c.sharded->str() : std::string("every actor is one rank: nothing is split\n");
+       }},
       {"stages", stages_str},
       {"program", [](const Compiled& c) { return c.program->str(); }},
       {"memory", [](const Compiled& c) { return c.program->memory_str(); }},
@@ -112,7 +116,7 @@ void add_show(CLI::App& app) {
   CLI::App* command = app.add_subcommand("show", "draw a schedule, or print what a run is compiled to");
   const auto o = std::make_shared<ShowOptions>();
   o->run.declare(*command);
-  command->add_option("WHAT", o->what, "of the run: graph, stages, program, memory, schedule or timeline");
+  command->add_option("WHAT", o->what, "of the run: graph, layout, stages, program, memory, schedule or timeline");
   o->schedule.declare(*command);
   command
       ->add_option("-o,--output", o->output, "write a picture, a page, a table or a trace instead; of a run: the text")

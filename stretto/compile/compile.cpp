@@ -5,10 +5,12 @@
 #include <utility>
 
 #include "stretto/autodiff/autodiff.h"
+#include "stretto/base/text.h"
 #include "stretto/compile/epilogue.h"
 #include "stretto/cost/machine.h"
 #include "stretto/ops/cast.h"
 #include "stretto/ops/input.h"
+#include "stretto/shard/epilogue.h"
 #include "stretto/stage/balance.h"
 #include "stretto/stage/split.h"
 
@@ -93,12 +95,8 @@ Front trace_model(const Model& model, Compiled& c, const TraceOptions& options, 
 
 // The schedule that is asked for, refused with all its faults, or with what training cannot do yet.
 Schedule schedule_of(const Compiled& c) {
-  for (const Axis& a : c.parallel.mesh) {
+  for (const Axis& a : c.parallel.mesh)
     if (a.size < 1) throw Error("mesh", "axis '{}' has size {}", a.name, a.size).hint("sizes are at least 1");
-    if (a.name != "pipe" && a.size > 1)
-      throw Error("mesh", "axis '{}' has size {}, but only 'pipe' can be split so far", a.name, a.size)
-          .hint("use {}=1", a.name);
-  }
   const Request request{
       .actors = c.parallel.mesh.extent("pipe"), .microbatches = c.training.microbatches, .chunks = c.parallel.chunks};
   CheckedSchedule checked = check_schedule(c.parallel.schedule, request);
@@ -108,6 +106,60 @@ Schedule schedule_of(const Compiled& c) {
                 checked.schedule.name)
         .hint("use a schedule of whole microbatches, e.g. 1f1b");
   return checked.schedule;
+}
+
+// What the short names say, and what is said beside them, as one mesh, one layout and one storage.
+void complete_layout(Compiled& c) {
+  Parallel& p = c.parallel;
+  NamedLayout named = layout_of(std::exchange(p.names, {}), c.graph.dims, c.batch);
+  for (const Axis& a : named.mesh) {
+    if (std::any_of(p.mesh.begin(), p.mesh.end(), [&](const Axis& x) { return x.name == a.name; }))
+      throw Error("mesh", "axis '{}' is given twice: in the mesh and by its short name", a.name).hint("leave one out");
+    p.mesh.push_back(a);
+  }
+  const auto given = [&](const LayoutEntry& e) {
+    return std::any_of(p.layout.begin(), p.layout.end(), [&](const LayoutEntry& x) { return x.dim == e.dim; });
+  };
+  std::erase_if(named.layout, given);
+  p.layout.insert(p.layout.begin(), named.layout.begin(), named.layout.end());
+  for (const auto& [to, from] : {std::pair{&p.storage.state, &named.storage.state},
+                                 {&p.storage.gradients, &named.storage.gradients},
+                                 {&p.storage.params, &named.storage.params}})
+    for (const std::string& axis : *from)
+      if (std::find(to->begin(), to->end(), axis) == to->end()) to->push_back(axis);
+}
+
+// Every rank gets equally many rows of every microbatch.
+void check_rows(const Compiled& c) {
+  int ranks = 1;
+  std::vector<std::string> axes;
+  for (const LayoutEntry& e : c.parallel.layout)
+    if (e.dim == c.batch)
+      for (const std::string& a : e.axes) ranks *= c.parallel.mesh.extent(a), axes.push_back(a);
+  const i64 rows = c.rows_per_step / c.training.microbatches, unit = i64(ranks) * c.training.microbatches;
+  if (ranks < 1 || rows % ranks == 0) return;
+  const i64 less = c.rows_per_step / unit * unit;
+  throw Error("batch",
+              "{} rows per step in {} microbatches are {} rows at a time, which {} ranks along {} cannot share",
+              c.rows_per_step, c.training.microbatches, rows, ranks, join(axes, ", "))
+      .hint("{}", less > 0 ? fmt::format("the nearest batch sizes are {} and {}", less, less + unit)
+                           : fmt::format("the nearest batch size is {}", less + unit));
+}
+
+// The graph of one rank. Without axes beside the pipeline's it is the graph itself.
+void shard_step(Front& f, Compiled& c) {
+  complete_layout(c);
+  int ranks = 1;
+  for (const Axis& a : c.parallel.mesh)
+    if (a.name != "pipe") ranks *= std::max(1, a.size);
+  const Parallel& p = c.parallel;
+  if (ranks == 1 && p.layout.empty() && p.storage.state.empty()) return;
+  check_rows(c);
+  auto sharded =
+      std::make_shared<Sharded>(shard(f.step, p.mesh, p.layout, {.storage = p.storage, .regather = p.regather}));
+  if (ranks == 1) return;  // what the layout names exists, and nothing is split
+  f.step = sharded->graph;
+  c.sharded = std::move(sharded);
 }
 
 // Per stage.
@@ -187,7 +239,10 @@ CutStep cut_step(const StepGraph& graph, const Compiled& c, const Schedule& sche
 
 Compiled finish(Compiled c, Front f, bool training) {
   Schedule schedule = schedule_of(c);
+  shard_step(f, c);
   auto [step, stage_of] = cut_step(f.step, c, schedule);
+  if (c.sharded)
+    for (const ShardedParam& p : c.sharded->params) step.updated.push_back(p.updated);
   // Every pipe has accumulators of its own.
   const std::size_t own = step.accumulators.size();
   for (int pipe = 1; pipe < schedule.pipes(); ++pipe)
@@ -197,10 +252,15 @@ Compiled finish(Compiled c, Front f, bool training) {
     }
   for (std::uint32_t a = 0; a < step.accumulators.size(); ++a)
     c.params[step.accumulators[a].param].accumulators.push_back(a);
+  if (c.sharded)
+    for (Accumulator& a : step.accumulators)
+      if (c.params[a.param].accumulators.size() == 1) a.summed = summed_as_it_is(*c.sharded, a.param);
+  add_totals(step, c);
   add_scales(step, c, f.scales);
   if (training) add_epilogue(step, c, schedule.pipes());
   LowerOptions o{.states = training ? int(c.optimizer.state.size()) : 0,
-                 .rows = c.rows_per_step / c.training.microbatches};
+                 .rows = c.rows_per_step / c.training.microbatches,
+                 .mesh = c.sharded ? c.sharded->mesh : Mesh{}};
   if (training && c.training.skip_nonfinite) o.gate = c.scalar("grad_norm");
   if (!training)
     for (Row& row : schedule.rows) std::erase_if(row, [](const Action& a) { return a.phase != Phase::F; });

@@ -15,6 +15,8 @@
 #include "stretto/optim/optimizer.h"
 #include "stretto/program/program.h"
 #include "stretto/schedule/choice.h"
+#include "stretto/shard/layout_of.h"
+#include "stretto/shard/shard.h"
 #include "stretto/stage/recompute.h"
 #include "stretto/trace/trace.h"
 
@@ -29,7 +31,11 @@ struct Training {
 };
 
 struct Parallel {
-  Mesh mesh = {};                    // {{"pipe", 4}}: four pipeline actors
+  Mesh mesh = {};                    // {{"pipe", 4}, {"x", 2}}: four pipeline actors of two ranks each
+  ParallelNames names = {};          // the usual layouts; their axes are put behind those of `mesh`
+  Layout layout = {};                // over what the names say: dims -> axes
+  Storage storage = {};              // beside what the names say
+  bool regather = false;             // backward gathers again what forward gathered, instead of keeping it
   ScheduleChoice schedule = "1f1b";  // a name, a CSV file, a Schedule, or a function that makes one
   int chunks = 0;                    // stages per actor; 0: the schedule's default
   std::vector<int> stages = {};      // pieces per stage; empty: the busiest actor's load is made as small as possible
@@ -40,7 +46,7 @@ struct Parallel {
 
 struct CompiledParam {
   std::string name;
-  Dims dims;
+  Dims dims;  // of the whole, as in all that follows
   DType dtype = f32;
   ParamOptions options;
   std::vector<std::uint32_t> accumulators;  // the first holds the whole gradient after a step
@@ -64,7 +70,8 @@ struct CompiledMetric {
 };
 
 struct Compiled {
-  Graph graph;  // the step with its gradients, for `show`
+  Graph graph;                             // the step with its gradients, for `show`
+  std::shared_ptr<const Sharded> sharded;  // how ranks of an actor share it; none: an actor is one rank
   std::shared_ptr<const Program> program;
   std::vector<CompiledParam> params;
   std::vector<CompiledInput> inputs;
@@ -74,7 +81,7 @@ struct Compiled {
   std::string batch;  // name of the batch dim
   i64 rows_per_step = 0;
   Training training;
-  Parallel parallel;
+  Parallel parallel;  // mesh, layout and storage are complete: what the names say is in them
   Model model;
   Optimizer optimizer;
   i64 parameters() const;                   // how many numbers are trained or frozen

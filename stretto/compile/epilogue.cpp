@@ -4,6 +4,7 @@
 #include <map>
 
 #include "stretto/ops/add.h"
+#include "stretto/ops/all_reduce.h"
 #include "stretto/ops/cast.h"
 #include "stretto/ops/compare.h"
 #include "stretto/ops/constant.h"
@@ -15,6 +16,7 @@
 #include "stretto/ops/squared_norm.h"
 #include "stretto/ops/sum.h"
 #include "stretto/ops/where.h"
+#include "stretto/shard/epilogue.h"
 #include "stretto/stage/split.h"
 
 namespace stretto {
@@ -42,10 +44,29 @@ struct TaskMaker {
   }
 };
 
-Dim flat(const CompiledParam& p) {
+// A rank's part of a parameter as one row of numbers: no task outside the microbatch loop looks at its dims.
+Dim flat(const Compiled& c, std::uint32_t param) {
+  if (c.sharded) return {fmt::format("flat{}", c.sharded->params[param].elements), c.sharded->params[param].elements};
   i64 n = 1;
-  for (const Dim& d : p.dims) n *= d.size;
+  for (const Dim& d : c.params[param].dims) n *= d.size;
   return {"flat", n};
+}
+// What is kept of it between steps, and what norm and update see.
+Dims stored_dims(const Compiled& c, std::uint32_t param) {
+  if (!c.sharded || c.sharded->params[param].params.empty()) return flat(c, param);
+  return dims_of(*c.sharded, c.sharded->params[param].stored);
+}
+Dims updated_dims(const Compiled& c, std::uint32_t param) {
+  return c.sharded ? dims_of(*c.sharded, c.sharded->params[param].updated) : Dims(flat(c, param));
+}
+Dims accumulated_dims(const Compiled& c, std::uint32_t param) {
+  if (c.sharded && !c.sharded->params[param].gradients.empty())
+    for (const ShardedGradient& g : c.sharded->gradients)
+      if (g.param == param) return dims_of(*c.sharded, g.accumulated);
+  return flat(c, param);
+}
+bool cut_for_update(const Compiled& c, std::uint32_t param) {
+  return c.sharded && !c.sharded->params[param].state.empty();
 }
 
 std::uint32_t add_scalar(Step& step, Compiled& c, std::string name) {
@@ -57,11 +78,12 @@ std::uint32_t add_scalar(Step& step, Compiled& c, std::string name) {
 // The optimizer's own body for one parameter: equal for all parameters of one size, decay and rate.
 Task update_task(Compiled& c, Step& step, std::uint32_t index, bool clipped, BodyPool& pool) {
   const CompiledParam& p = c.params[index];
-  const Dim dim = flat(p);
+  const Dims dim = updated_dims(c, index);
   TaskMaker m(Part::update, p.dtype, index);
   const std::size_t states = c.optimizer.state.size();
   Slice s{.decay = p.options.decay, .lr_scale = p.options.lr_scale};
-  s.param = m.in(p.dtype, dim, {Place::param, index});
+  s.param = m.in(p.dtype, stored_dims(c, index), {Place::param, index});
+  if (cut_for_update(c, index)) s.param = part_to_update(s.param, *c.sharded, index);
   s.grad = m.in(p.dtype, dim, {Place::gradient, p.accumulators[0]});
   for (std::size_t k = 0; k < states; ++k)
     s.state[c.optimizer.state[k]] = m.in(p.dtype, dim, {Place::state, std::uint32_t(index * states + k)});
@@ -77,7 +99,7 @@ Task update_task(Compiled& c, Step& step, std::uint32_t index, bool clipped, Bod
   }
   if (!done.param)
     throw Error("optimizer", "'{}' returns no new parameter", c.optimizer.name).hint("set slice.param in update()");
-  m.out(done.param, {Place::param, index});
+  m.out(cut_for_update(c, index) ? stored_again(done.param, *c.sharded, index) : done.param, {Place::param, index});
   for (std::size_t k = 0; k < states; ++k) {
     const auto it = done.state.find(c.optimizer.state[k]);
     if (it == done.state.end() || !it->second)
@@ -103,6 +125,25 @@ Task update_task(Compiled& c, Step& step, std::uint32_t index, bool clipped, Bod
 }
 
 }  // namespace
+
+// Every rank gets the sums of all: the bits of losses and counts are the same everywhere.
+void add_totals(Step& step, Compiled& c) {
+  if (!c.sharded) return;
+  BodyPool pool;
+  const std::size_t of_split = step.tasks.size();
+  for (std::uint32_t k = 0; k < step.outputs.size(); ++k) {
+    const StepOutput& o = step.outputs[k];
+    if (c.sharded->outputs[k].empty()) continue;
+    TaskMaker m(Part::total, o.type.dtype, k);
+    for (std::size_t t = 0; t < of_split; ++t)
+      if (const auto& made = step.tasks[t].outputs;
+          std::find(made.begin(), made.end(), Binding{Place::output, k}) != made.end())
+        m.task.piece = step.tasks[t].piece;
+    const Dim all{"all", i64(o.bytes / size_of(o.type.dtype)) * c.training.microbatches};
+    m.out(all_reduce(m.in(o.type.dtype, all, {Place::outputs, k}), c.sharded->outputs[k]), {Place::outputs, k});
+    step.tasks.push_back(m.finish(pool));
+  }
+}
 
 void add_scales(Step& step, Compiled& c, const std::vector<std::uint32_t>& scale_scalars) {
   BodyPool pool;
@@ -140,11 +181,16 @@ void add_epilogue(Step& step, Compiled& c, int pipes) {
   BodyPool pool;
   for (std::uint32_t i = 0; i < c.params.size(); ++i) {
     const CompiledParam& p = c.params[i];
-    if (p.accumulators.size() < 2) continue;
+    if (p.accumulators.empty() || !step.accumulators[p.accumulators[0]].summed.empty()) continue;
     TaskMaker m(Part::combine, p.dtype, i);
-    Tensor total = m.in(p.dtype, flat(p), {Place::gradient, p.accumulators[0]});
-    for (std::size_t k = 1; k < p.accumulators.size(); ++k)
-      total = total + m.in(p.dtype, flat(p), {Place::gradient, p.accumulators[k]});
+    std::vector<Tensor> parts;
+    for (std::uint32_t a : p.accumulators) parts.push_back(m.in(p.dtype, accumulated_dims(c, i), {Place::gradient, a}));
+    Tensor total;
+    if (c.sharded)
+      total = reduced_gradient(parts, *c.sharded, i);
+    else
+      for (const Tensor& part : parts) total = total ? total + part : part;
+    if (total.value == parts[0].value) continue;  // it is complete as it is
     m.out(total, {Place::gradient, p.accumulators[0]});
     step.tasks.push_back(m.finish(pool));
   }
@@ -152,7 +198,8 @@ void add_epilogue(Step& step, Compiled& c, int pipes) {
     const CompiledParam& p = c.params[i];
     if (p.accumulators.empty()) continue;
     TaskMaker m(Part::norm, p.dtype, i);
-    m.out(squared_norm(m.in(p.dtype, flat(p), {Place::gradient, p.accumulators[0]})), {Place::square, i});
+    const Tensor square = squared_norm(m.in(p.dtype, updated_dims(c, i), {Place::gradient, p.accumulators[0]}));
+    m.out(c.sharded ? counted_square(square, *c.sharded, i) : square, {Place::square, i});
     step.tasks.push_back(m.finish(pool));
   }
   for (std::size_t term = 0; term < c.terms.size(); ++term)
@@ -162,7 +209,8 @@ void add_epilogue(Step& step, Compiled& c, int pipes) {
   {
     TaskMaker m(Part::clip, f64);
     const Dim all{"parameter", i64(step.squares)};
-    const Tensor length = sqrt(sum(m.in(f64, all, {Place::squares, 0}), all));
+    const AxisNames axes = c.sharded ? norm_axes(*c.sharded) : AxisNames{};
+    const Tensor length = sqrt(sum(all_reduce(m.in(f64, all, {Place::squares, 0}), axes), all));
     m.out(length, {Place::scalar, norm});
     const Tensor one = constant(m.trace.builder, 1, f64);
     m.out(c.training.clip > 0 ? minimum(one, c.training.clip / (length + 1e-6)) : one + 0.0, {Place::scalar, factor});

@@ -1,20 +1,24 @@
 #include "stretto/compile/predict.h"
 
+#include "stretto/cost/collective.h"
+#include "stretto/ir/collective.h"
+
 namespace stretto {
 namespace {
 
-double seconds(const Machine& machine, const Task& task) {
+double seconds(const Machine& machine, const Task& task, const Mesh& mesh, const std::optional<Link>& link) {
   double sum = 0;
   for (const Node& n : task.body->nodes) {
     const Cost c = n.op->cost({*task.body, n});
     sum += seconds(machine, c.flops, c.read + c.written);
+    if (link && n.op->collective) sum += collective_seconds(shape_of(*task.body, n, mesh), *link);
   }
   return sum;
 }
 
 }  // namespace
 
-std::vector<StageCost> stage_costs(const Program& p, const Machine& machine) {
+std::vector<StageCost> stage_costs(const Program& p, const Machine& machine, const std::optional<Link>& link) {
   StageCost nothing;
   nothing.F = nothing.I = nothing.W = 0;
   std::vector<StageCost> costs(std::size_t(p.schedule.stages), nothing);
@@ -22,9 +26,9 @@ std::vector<StageCost> stage_costs(const Program& p, const Machine& machine) {
     if (t.part < Part::F || t.part > Part::W) continue;
     StageCost& c = costs[std::size_t(p.stage_of[t.piece])];
     if (t.part == Part::R)
-      c.R = c.R.value_or(0) + seconds(machine, t);
+      c.R = c.R.value_or(0) + seconds(machine, t, p.mesh, link);
     else
-      (t.part == Part::F ? c.F : t.part == Part::I ? c.I : c.W) += seconds(machine, t);
+      (t.part == Part::F ? c.F : t.part == Part::I ? c.I : c.W) += seconds(machine, t, p.mesh, link);
   }
   for (const CrossValue& v : p.step->values) {
     const Task& from = p.step->tasks[v.producer];
@@ -48,7 +52,7 @@ double step_flops(const Program& p) {
 
 Prediction predict(const Program& p, const PredictOptions& o) {
   SimulateOptions s;
-  s.stages = stage_costs(p, o.machine);
+  s.stages = stage_costs(p, o.machine, o.link);
   if (o.link) s.link = [link = *o.link](int, int) { return link; };
   s.messages = o.messages;
   s.as_run = true;

@@ -31,6 +31,46 @@ bool read_stages(FieldReader& section, std::vector<int>& stages) {
   return !counts.empty();
 }
 
+constexpr std::pair<std::string_view, int ParallelNames::*> kSizes[] = {{"data", &ParallelNames::data},
+                                                                        {"tensor", &ParallelNames::tensor},
+                                                                        {"expert", &ParallelNames::expert},
+                                                                        {"context", &ParallelNames::context},
+                                                                        {"depth", &ParallelNames::depth}};
+
+// {x = 2, y = 2}: in the order of the file, major to minor.
+bool read_mesh(FieldReader& section, Mesh& mesh) {
+  if (!section.has("mesh")) return section.raw("mesh") == nullptr;
+  FieldReader axes = section.section("mesh");
+  if (!axes.field().table()) return false;
+  bool right = true;
+  for (const Member& m : *axes.field().table()) {
+    Axis axis{m.key, 1};
+    right = axes.read(m.key, axis.size, between(1, kMostActors)) && right;
+    const bool taken = m.key == "pipe" || std::any_of(std::begin(kSizes), std::end(kSizes),
+                                                      [&](const auto& name) { return name.first == m.key; });
+    if (taken) axes.fail_hint(m.key, "is an axis of its own", fmt::format("write parallel.{} = {}", m.key, axis.size));
+    right = right && !taken;
+    mesh.push_back(std::move(axis));
+  }
+  return right;
+}
+
+// {batch = "data", seq_r = ["context", "tensor"]}
+bool read_layout(FieldReader& section, Layout& layout) {
+  if (!section.has("layout")) return section.raw("layout") == nullptr;
+  FieldReader dims = section.section("layout");
+  if (!dims.field().table()) return false;
+  bool right = true;
+  for (const Member& m : *dims.field().table()) {
+    std::vector<std::string> axes;
+    right = dims.read(m.key, axes) && right;
+    LayoutEntry entry{m.key, {}};
+    entry.axes.assign(axes.begin(), axes.end());
+    layout.push_back(std::move(entry));
+  }
+  return right;
+}
+
 bool read_recompute(FieldReader& section, std::vector<Recompute>& recompute) {
   constexpr Recompute all[] = {Recompute::none, Recompute::full, Recompute::selective};
   std::vector<std::string> words;
@@ -72,6 +112,13 @@ bool read_parallel(FieldReader& section, ParallelSection& s) {
     right = (section.read(key, value, limits...) || !there) && right;
   };
   read("pipe", s.pipe, between(1, kMostActors));
+  for (const auto& [key, size] : kSizes) read(key, s.names.*size, between(1, kMostActors));
+  read("sequence", s.names.sequence);
+  read("exchange", s.names.exchange);
+  read("zero", s.names.zero, between(0, 3));
+  read("regather", s.regather);
+  right = read_mesh(section, s.mesh) && right;
+  right = read_layout(section, s.layout) && right;
   read("schedule", s.schedule);
   read("chunks", s.chunks, between(0, kMostActors));
   right = read_stages(section, s.stages) && right;
@@ -101,6 +148,13 @@ bool read_parallel(FieldReader& section, ParallelSection& s) {
 Field parallel_field(const ParallelSection& s) {
   Field to{Field::Table{}};
   to.set("pipe", s.pipe);
+  for (const auto& [key, size] : kSizes) to.set(key, s.names.*size);
+  to.set("sequence", s.names.sequence);
+  to.set("exchange", s.names.exchange);
+  to.set("zero", s.names.zero);
+  to.set("regather", s.regather);
+  for (const Axis& a : s.mesh) to.set("mesh." + a.name, a.size);
+  for (const LayoutEntry& e : s.layout) to.set("layout." + e.dim, Field(Field::Array(e.axes.begin(), e.axes.end())));
   to.set("schedule", s.schedule);
   to.set("chunks", s.chunks);
   to.set("stages", s.stages.empty() ? Field("auto") : Field(Field::Array(s.stages.begin(), s.stages.end())));
@@ -137,8 +191,15 @@ std::vector<Fault> schedule_faults(const ParallelSection& s, int microbatches) {
 }
 
 Parallel parallel_of(const ParallelSection& s) {
-  Parallel p{.schedule = s.schedule, .chunks = s.chunks, .stages = s.stages, .recompute = s.recompute};
+  Parallel p{.names = s.names,
+             .layout = s.layout,
+             .regather = s.regather,
+             .schedule = s.schedule,
+             .chunks = s.chunks,
+             .stages = s.stages,
+             .recompute = s.recompute};
   if (s.pipe > 1) p.mesh = {{"pipe", s.pipe}};
+  p.mesh.insert(p.mesh.end(), s.mesh.begin(), s.mesh.end());
   return p;
 }
 

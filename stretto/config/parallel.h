@@ -1,4 +1,4 @@
-// [parallel]: how a run is spread over actors, and what it is run on.
+// [parallel]: how a run is spread over ranks, and what it is run on.
 //
 //   ParallelSection p{.pipe = 4, .schedule = "zb-v"};
 //   Parallel parallel = parallel_of(p);
@@ -15,6 +15,10 @@ namespace stretto {
 
 struct ParallelSection {
   int pipe = 1;                           // pipeline actors
+  ParallelNames names = {};               // data tensor expert context depth sequence exchange zero
+  Mesh mesh = {};                         // axes of one's own, for `layout`
+  Layout layout = {};                     // dims -> axes, over what the names say
+  bool regather = false;                  // backward gathers again what forward gathered
   std::string schedule = "1f1b";          // a name or a CSV file
   int chunks = 0;                         // stages per actor; 0: the schedule's default
   std::vector<int> stages = {};           // pieces per stage; empty, in the file "auto": balanced by cost

@@ -34,7 +34,19 @@ namespace {
 std::string_view key_of(const Fault& f, const Origins& given) {
   if (f.where == "schedule") return "schedule";
   if (f.where == "recompute") return "recompute";
-  if (f.where == "mesh") return "pipe";
+  constexpr std::string_view names[] = {"layout",   "data",     "tensor", "expert", "context", "depth",
+                                        "sequence", "exchange", "zero",   "mesh",   "pipe"};
+  const auto is_given = [&](std::string_view key) { return given.contains(fmt::format("parallel.{}", key)); };
+  if (f.where == "parallel" || f.where == "mesh" || f.where == "storage" || f.where.starts_with("layout")) {
+    for (const std::string_view key : names)  // what the fault speaks of comes first
+      if (is_given(key) &&
+          (f.what.starts_with(fmt::format("{} ", key)) || f.what.find(fmt::format("'{}'", key)) != f.what.npos ||
+           f.what.find(fmt::format("({})", key)) != f.what.npos))
+        return key;
+    for (const std::string_view key : names)
+      if (is_given(key)) return key;
+    return "pipe";
+  }
   if (f.where != "stages") return "";
   for (const std::string_view key : {"stages", "chunks", "schedule"})
     if (given.contains(fmt::format("parallel.{}", key))) return key;

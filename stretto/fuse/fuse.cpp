@@ -65,7 +65,7 @@ Graph with_accumulation(Graph g, const std::vector<bool>& accumulate) {
 }
 
 // Results that take over an argument's memory and are written while somebody still has to read the argument. A
-// pointwise kernel may read and write the same element in one call.
+// pointwise kernel may read and write the same element in one call; so may a sum over ranks.
 std::vector<std::size_t> written_too_early(const Calls& c, const std::vector<int>& same_memory) {
   std::vector<std::size_t> early;
   for (std::size_t j = 0; j < same_memory.size(); ++j) {
@@ -78,7 +78,9 @@ std::vector<std::size_t> written_too_early(const Calls& c, const std::vector<int
     const auto argument = std::find_if(c.buffers.begin(), c.buffers.end(), is_argument);
     STRETTO_ASSERT(result != c.buffers.end() && argument != c.buffers.end());
     const Node& writer = c.graph.node(c.calls[std::size_t(result->first)].node);
-    const bool elementwise = writer.op->pointwise || writer.op == &fused_op;
+    const KernelCall& call = c.calls[std::size_t(result->first)];
+    const bool added_up = writer.op == &all_reduce_op && call.in[0].start == 0 && call.in[0].view.contiguous();
+    const bool elementwise = writer.op->pointwise || writer.op == &fused_op || added_up;
     if (argument->last > result->first || (argument->last == result->first && !elementwise)) early.push_back(j);
   }
   return early;

@@ -62,7 +62,7 @@ class Accountant {
       const Run* r = std::get_if<Run>(&a_.code[i]);
       if (r) of_[i] = r->action != ~0u ? int(r->action) : started ? int(row_.size()) : -1;
       started = started || (r && r->action != ~0u);
-      if (std::holds_alternative<Send>(a_.code[i]) && i > 0) of_[i] = of_[i - 1];
+      if (!r && !std::holds_alternative<Receive>(a_.code[i]) && i > 0) of_[i] = of_[i - 1];
     }
     int next = int(row_.size());
     for (std::size_t i = a_.code.size(); i-- > 0;) {
@@ -75,8 +75,8 @@ class Accountant {
       } else if (const Send* s = std::get_if<Send>(&a_.code[i])) {
         const Transfer& t = p_.transfers[s->transfer];
         if (t.value != ~0u && !t.direct) touch(t.value, t.microbatch, t.pieces[0].bytes, i, clock_[i], clock_[i]);
-      } else {
-        const Transfer& t = p_.transfers[std::get<Receive>(a_.code[i]).transfer];
+      } else if (const Receive* v = std::get_if<Receive>(&a_.code[i])) {
+        const Transfer& t = p_.transfers[v->transfer];
         if (t.value == ~0u) continue;
         touch(t.value, t.microbatch, t.pieces[0].bytes, i, clock_[t.posted], clock_[i]).received = clock_[i];
       }
@@ -250,7 +250,7 @@ std::string tasks_str(const Program& p) {
   std::vector<std::vector<std::string>> rows{{"task", "reads", "keeps for others", "temporaries", "workspace"}};
   for (std::size_t t = 0; t < p.step->tasks.size(); ++t) {
     const Task& task = p.step->tasks[t];
-    if (task.part > Part::W) break;
+    if (task.part > Part::W) continue;
     const auto total = [&](const std::vector<Binding>& list) {
       double bytes = 0;
       for (const Binding& b : list)
@@ -305,7 +305,10 @@ std::string Program::memory_str() const {
           x.fragmentation, arena(Arena::scratch), arena(Arena::inputs) + arena(Arena::results), total})
       rows.back().push_back(bytes_str(n));
   }
-  return table(rows) + "Activations, temporaries, messages and the gaps between them: when the most is alive.\n" +
+  const std::string ranks =
+      ranks_per_actor() > 1 ? fmt::format("Of each of an actor's {} ranks, {}.\n", ranks_per_actor(), mesh.str()) : "";
+  return table(rows) + ranks +
+         "Activations, temporaries, messages and the gaps between them: when the most is alive.\n" +
          peaks_str(accounts) + "\nEach task, one microbatch:\n" + tasks_str(*this);
 }
 

@@ -41,13 +41,15 @@ struct TaskIndex {
         counts.push_back(t);
       else if (part == Part::scale)
         scales.push_back(t);
+      else if (part == Part::total)
+        (s.outputs[s.tasks[t].subject].count ? count_totals : totals).push_back(t);
       else
         epilogue.push_back(t);
     }
   }
   int at(Part part, int piece) const { return by_piece[std::size_t(part) - std::size_t(Part::F)][std::size_t(piece)]; }
   std::vector<std::vector<int>> by_piece;
-  std::vector<std::uint32_t> counts, scales, epilogue;
+  std::vector<std::uint32_t> counts, count_totals, scales, totals, epilogue;
 };
 
 // Instructions of all actors, in rounds that every actor goes through in the same order: prologue, the schedule's rows,
@@ -56,6 +58,8 @@ struct TaskIndex {
 u64 hash_instruction(const Run& r) { return hash_of(r.task, r.microbatch, r.overwrite); }
 u64 hash_instruction(const Send& s) { return hash_of(1, s.transfer); }
 u64 hash_instruction(const Receive& r) { return hash_of(2, r.transfer); }
+u64 hash_instruction(const StartSum& s) { return hash_of(3, s.bucket); }
+u64 hash_instruction(const AwaitSum& s) { return hash_of(4, s.bucket); }
 
 class Lowering {
  public:
@@ -88,6 +92,7 @@ class Lowering {
     ran_.assign(p.actors.size(), std::vector<bool>(s_.tasks.size() * std::size_t(pipes), false));
     received_.resize(p.actors.size());
     find_users();
+    find_buckets();
   }
 
   void run() {
@@ -95,14 +100,26 @@ class Lowering {
     for (int a = 0; a < actors; ++a) {
       for (int m = 0; m < p_.microbatches; ++m)
         for (std::uint32_t t : index_.counts) emit(a, t, m, none);
+      for (std::uint32_t t : index_.count_totals) emit(a, t, 0, none);
       for (std::uint32_t t : index_.scales) emit(a, t, 0, none);
       const Row& row = p_.schedule.rows[std::size_t(a)];
-      for (std::uint32_t i = 0; i < row.size(); ++i) action(a, row[i], i);
+      const std::vector<std::uint32_t> last = last_backward(row);
+      for (std::uint32_t i = 0; i < row.size(); ++i) {
+        action(a, row[i], i);
+        for (std::uint32_t b = 0; b < p_.buckets.size() && last[row[i].stage] == i; ++b)
+          if (p_.buckets[b].actor == a && p_.buckets[b].stage == row[i].stage)
+            p_.actors[std::size_t(a)].code.push_back(StartSum{b});
+      }
+      for (std::uint32_t t : index_.totals)
+        for (int pipe = 0, done = false; pipe < p_.schedule.pipes() && !done; ++pipe)
+          if (p_.actor_of(s_.tasks[t].piece, pipe) == a) emit(a, t, 0, none), done = true;
     }
     for (std::uint32_t g = 0; g < s_.accumulators.size(); ++g)
       share(p_.actor_of(s_.accumulators[g].piece, s_.accumulators[g].pipe), p_.owner_of(s_.accumulators[g].param),
             {Place::gradient, g}, "gradient");
     epilogue(Part::combine);
+    for (std::uint32_t b = 0; b < p_.buckets.size(); ++b)
+      p_.actors[std::size_t(p_.buckets[b].actor)].code.push_back(AwaitSum{b});
     epilogue(Part::norm);
     for (int a = 0; a < actors; ++a)
       for (int b = 0; b < actors; ++b) squares(a, b);
@@ -203,8 +220,7 @@ class Lowering {
   // Something persistent from one actor to another, once per step.
   void share(int source, int target, Binding what, std::string_view kind) {
     if (source == target) return;
-    const std::uint32_t param = what.place == Place::param ? what.index : s_.accumulators[what.index].param;
-    const u64 bytes = s_.bytes(s_.params[param]);
+    const u64 bytes = s_.bytes(what.place == Place::param ? s_.params[what.index] : s_.accumulators[what.index].type);
     const std::uint32_t r = route(source, target, bytes, fmt::format("{} {}", kind, what.index));
     p_.transfers.push_back({.route = r, .pieces = {{.bytes = bytes}}});
     p_.transfers.back().what = what;
@@ -226,6 +242,34 @@ class Lowering {
     const std::uint32_t last = std::uint32_t(p_.transfers.size() - 1);
     p_.actors[std::size_t(source)].code.push_back(Send{last});
     p_.actors[std::size_t(target)].code.push_back(Receive{last});
+  }
+
+  // Accumulators by stage, in order.
+  void find_buckets() {
+    for (std::uint32_t g = 0; g < s_.accumulators.size(); ++g) {
+      const Accumulator& a = s_.accumulators[g];
+      if (a.summed.empty()) continue;
+      const u64 bytes = s_.bytes(a.type);
+      const int stage = p_.stage_of[a.piece], actor = p_.actor_of(a.piece, a.pipe);
+      const auto fits = [&](const GradientBucket& b) {
+        return b.actor == actor && b.stage == stage && b.axes == a.summed && b.dtype == a.type.dtype &&
+               b.bytes + bytes <= options_.bucket_bytes;
+      };
+      auto it = std::find_if(p_.buckets.begin(), p_.buckets.end(), fits);
+      if (it == p_.buckets.end()) {
+        p_.buckets.push_back({.actor = actor, .stage = stage, .axes = a.summed, .dtype = a.type.dtype});
+        it = p_.buckets.end() - 1;
+      }
+      it->accumulators.push_back(g);
+      it->bytes += bytes;
+    }
+  }
+  // Per stage: the position of the last action that makes gradients of its weights.
+  std::vector<std::uint32_t> last_backward(const Row& row) const {
+    std::vector<std::uint32_t> last(pieces_.size(), none);
+    for (std::uint32_t i = 0; i < row.size(); ++i)
+      if (row[i].phase == Phase::B || row[i].phase == Phase::W) last[row[i].stage] = i;
+    return last;
   }
 
   // Per parameter, the actors whose tasks read it.
@@ -281,6 +325,8 @@ Program lower(std::shared_ptr<const Step> step, const Schedule& schedule, std::v
             .states = options.states,
             .rows = options.rows};
   p.gate = options.gate;
+  for (const Axis& a : options.mesh)
+    if (a.name != "pipe") p.mesh.push_back(a);
   p.calls = fuse_all(*p.step);
   p.actors.resize(schedule.rows.size());
   p.pipe_of.assign(std::size_t(std::max(1, p.microbatches)), 0);

@@ -19,7 +19,7 @@ using Blocks = std::map<const Calls*, Packing>;
 class Planner {
  public:
   Planner(Program& p, int actor, Blocks& blocks)
-      : p_(p), s_(*p.step), a_(p.actors[std::size_t(actor)]), blocks_(blocks) {}
+      : p_(p), s_(*p.step), actor_(actor), a_(p.actors[std::size_t(actor)]), blocks_(blocks) {}
 
   void run() {
     measure();
@@ -34,8 +34,8 @@ class Planner {
         scratch = std::max(scratch, calls.scratch);
       } else if (const Send* send = std::get_if<Send>(&a_.code[k])) {
         transfer(p_.transfers[send->transfer], true, clock_[k]);
-      } else {
-        transfer(p_.transfers[std::get<Receive>(a_.code[k]).transfer], false, clock_[k]);
+      } else if (const Receive* receive = std::get_if<Receive>(&a_.code[k])) {
+        transfer(p_.transfers[receive->transfer], false, clock_[k]);
       }
     }
     place_activations();
@@ -91,7 +91,7 @@ class Planner {
 
   // Only what this actor's tasks touch gets memory here.
   void persistent() {
-    std::set<Binding> used;
+    std::set<Binding> used;                        // but for what lies in buckets
     std::set<std::pair<std::uint32_t, int>> seen;  // task and pipe
     for (const Instruction& i : a_.code) {
       const Run* r = std::get_if<Run>(&i);
@@ -107,8 +107,20 @@ class Planner {
       return at;
     };
     a_.param_at = give(Place::param, s_.params.size(), Arena::params, [&](auto i) { return s_.bytes(s_.params[i]); });
+    for (const GradientBucket& b : p_.buckets)
+      for (std::uint32_t g : b.accumulators) used.erase({Place::gradient, g});
+    // Buckets first: what is summed together lies together. The gaps between accumulators stay zero.
+    std::vector<u64> in_bucket(s_.accumulators.size(), absent);
+    for (GradientBucket& b : p_.buckets) {
+      if (b.actor != actor_) continue;
+      b.offset = a_.bytes[std::size_t(Arena::gradients)];
+      for (std::uint32_t g : b.accumulators) in_bucket[g] = take(Arena::gradients, s_.bytes(s_.accumulators[g].type));
+      b.bytes = a_.bytes[std::size_t(Arena::gradients)] - b.offset;
+    }
     a_.accumulator_at = give(Place::gradient, s_.accumulators.size(), Arena::gradients,
-                             [&](auto i) { return s_.bytes(s_.params[s_.accumulators[i].param]); });
+                             [&](auto i) { return s_.bytes(s_.accumulators[i].type); });
+    for (std::size_t g = 0; g < in_bucket.size(); ++g)
+      if (in_bucket[g] != absent) a_.accumulator_at[g] = in_bucket[g];
     a_.input_at = give(Place::input, s_.inputs.size(), Arena::inputs,
                        [&](auto i) { return s_.bytes(s_.inputs[i]) * u64(p_.microbatches); });
     a_.scalar_at =
@@ -122,7 +134,7 @@ class Planner {
     for (std::uint32_t i = 0; i < s_.params.size(); ++i)
       for (int k = 0; k < p_.states; ++k)
         a_.state_at[i].push_back(used.contains({Place::state, i * std::uint32_t(p_.states) + std::uint32_t(k)})
-                                     ? take(Arena::state, s_.bytes(s_.params[i]))
+                                     ? take(Arena::state, s_.state_bytes(i))
                                      : absent);
   }
 
@@ -230,6 +242,7 @@ class Planner {
 
   Program& p_;
   const Step& s_;
+  int actor_;
   ActorProgram& a_;
   Blocks& blocks_;
   bool many_ = false;
@@ -276,6 +289,13 @@ std::string Program::str(const Instruction& i) const {
     return fmt::format("run {}{} microbatch {}{}", name_of(t.part), t.piece, r->microbatch,
                        t.part == Part::W && !r->overwrite ? " accumulate" : "");
   }
+  const auto sum = [&](std::string_view what, std::uint32_t bucket) {
+    const GradientBucket& b = p.buckets[bucket];
+    return fmt::format("{} sum of {} gradients of stage {} over {}, {}", what, b.accumulators.size(), b.stage,
+                       join(b.axes, ","), human_bytes(double(b.bytes)));
+  };
+  if (const StartSum* s = std::get_if<StartSum>(&i)) return sum("start", s->bucket);
+  if (const AwaitSum* s = std::get_if<AwaitSum>(&i)) return sum("await", s->bucket);
   const bool sending = std::holds_alternative<Send>(i);
   const Transfer& t = p.transfers[sending ? std::get<Send>(i).transfer : std::get<Receive>(i).transfer];
   const Route& r = p.routes[t.route];
@@ -303,6 +323,33 @@ void check_shared(const Program& p, std::size_t a, std::vector<Fault>& faults) {
     }
   }
 }
+// Every bucket is summed once: behind all that is added to it, before all that reads it.
+void check_sums(const Program& p, std::size_t a, std::vector<Fault>& faults) {
+  std::vector<int> stage(p.buckets.size(), 0);  // 1: started, 2: done
+  std::map<std::uint32_t, std::uint32_t> bucket_of;
+  for (std::uint32_t b = 0; b < p.buckets.size(); ++b)
+    for (std::uint32_t g : p.buckets[b].accumulators) bucket_of[g] = b;
+  const auto check = [&](bool right, std::uint32_t b) {
+    if (!right)
+      faults.push_back(fault(fmt::format("program, actor {}", a), "", "sum {} is out of order: {}", b,
+                             p.str(Instruction(StartSum{b}))));
+  };
+  for (const Instruction& i : p.actors[a].code) {
+    if (const StartSum* s = std::get_if<StartSum>(&i)) {
+      check(p.buckets[s->bucket].actor == int(a) && stage[s->bucket]++ == 0, s->bucket);
+    } else if (const AwaitSum* s = std::get_if<AwaitSum>(&i)) {
+      check(stage[s->bucket]++ == 1, s->bucket);
+    } else if (const Run* r = std::get_if<Run>(&i)) {
+      const Task& t = p.step->tasks[r->task];
+      const bool adds = t.part == Part::W;
+      for (const Binding& x : adds ? t.outputs : t.inputs)
+        if (const auto b = bucket_of.find(x.index); x.place == Place::gradient && b != bucket_of.end())
+          check(stage[b->second] == (adds ? 0 : 2), b->second);
+    }
+  }
+  for (std::uint32_t b = 0; b < p.buckets.size(); ++b)
+    if (p.buckets[b].actor == int(a)) check(stage[b] == 2, b);
+}
 }  // namespace
 
 // Every argument of every run lies inside its arena, and nobody overwrites parameters or gradients that another actor
@@ -327,11 +374,14 @@ std::vector<Fault> verify(const Program& p) {
     }
   }
   for (std::size_t a = 0; a < p.actors.size(); ++a) check_shared(p, a, faults);
+  for (std::size_t a = 0; a < p.actors.size(); ++a) check_sums(p, a, faults);
   return faults;
 }
 
 std::string Program::str() const {
   std::string text;
+  if (ranks_per_actor() > 1)
+    text = fmt::format("an actor is {} ranks, {}: each of them runs its actor's list\n", ranks_per_actor(), mesh.str());
   for (std::size_t a = 0; a < actors.size(); ++a) {
     text += fmt::format("actor {}: {} instructions\n", a, actors[a].code.size());
     for (const Instruction& i : actors[a].code) {

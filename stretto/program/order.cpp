@@ -29,8 +29,8 @@ class Play {
         } else if (const Send* s = std::get_if<Send>(&i)) {
           send(a, s->transfer);
           if (waiting[s->transfer] != nobody) ready.push_back(waiting[s->transfer]);
-        } else {
-          const std::uint32_t t = std::get<Receive>(i).transfer;
+        } else if (const Receive* r = std::get_if<Receive>(&i)) {
+          const std::uint32_t t = r->transfer;
           if (sent_[t].empty()) {
             waiting[t] = a;
             break;

@@ -2,7 +2,9 @@
 //
 //   refuse(settle_order(program));     // fills in Transfer::posted, or says who waits for whom forever
 //
-// Only receives wait, so one play in any order decides whether a program can finish. Along the way every actor keeps,
+// Only receives and collectives wait. All ranks of an actor run the same instructions and a collective is between ranks
+// of one actor, at the same place in each of their lists: it waits for ranks that can get there as this one could. So
+// one play in any order, of one rank per actor, decides whether a program can finish. Along the way every actor keeps,
 // for each other actor, how many of its instructions are surely done: what it learned from the messages it received.
 // That number, when a message is written, is the point from which the receiver's memory for it must be free. All
 // actors start a step together.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "stretto/fuse/calls.h"
+#include "stretto/ir/layout.h"
 #include "stretto/schedule/schedule.h"
 #include "stretto/stage/task.h"
 
@@ -69,10 +70,25 @@ struct Route {
 struct Send {
   std::uint32_t transfer = 0;
 };
-struct Receive {  // waits for the message; nothing else ever does
+struct Receive {  // waits for the message
   std::uint32_t transfer = 0;
 };
-using Instruction = std::variant<Run, Send, Receive>;
+// Accumulators of one stage that are added up over the same ranks, side by side in memory: one sum for all of them. It
+// starts when the last microbatch of the stage is done and goes on while the actor works on others.
+struct GradientBucket {
+  int actor = 0, stage = 0;
+  std::vector<std::string> axes;
+  DType dtype = f32;
+  std::vector<std::uint32_t> accumulators;
+  u64 offset = 0, bytes = 0;  // in the gradients' arena
+};
+struct StartSum {  // never waits
+  std::uint32_t bucket = 0;
+};
+struct AwaitSum {
+  std::uint32_t bucket = 0;
+};
+using Instruction = std::variant<Run, Send, Receive, StartSum, AwaitSum>;
 
 struct ActorProgram {
   std::vector<Instruction> code;
@@ -93,11 +109,19 @@ struct Program {
   std::vector<ActorProgram> actors;
   std::vector<Route> routes;
   std::vector<Transfer> transfers;
+  std::vector<GradientBucket> buckets;
   int microbatches = 1, states = 0;
   i64 rows = 1;   // of the batch, per microbatch: random numbers are drawn by global row
   int gate = -1;  // the scalar that must be finite for the updates of a step to run; -1: they always do
   std::vector<std::uint8_t> pipe_of;  // per microbatch
   std::vector<int> owners;            // per parameter
+  // The axes beside the pipeline's. All ranks of an actor run its program, each on its own memory; messages go between
+  // ranks of equal coordinates, collectives between ranks of one actor.
+  Mesh mesh;
+  int ranks_per_actor() const { return mesh.ranks(); }
+  int ranks() const { return int(actors.size()) * ranks_per_actor(); }
+  // The one numbering of all ranks: the pipeline's axis is the major one, then the mesh's axes in their order.
+  int rank_of(int actor, int coordinate) const { return actor * ranks_per_actor() + coordinate; }
   int actor_of(int piece, int pipe = 0) const {
     return schedule.actor_of[std::size_t(pipe)][std::size_t(stage_of[std::size_t(piece)])];
   }
@@ -111,9 +135,11 @@ struct Program {
 };
 
 struct LowerOptions {
-  int states = 0;  // optimizer states per trainable parameter
-  i64 rows = 1;    // of the batch, per microbatch
-  int gate = -1;   // see Program
+  int states = 0;                   // optimizer states per trainable parameter
+  i64 rows = 1;                     // of the batch, per microbatch
+  int gate = -1;                    // see Program
+  Mesh mesh = {};                   // see Program
+  u64 bucket_bytes = u64(8) << 20;  // at most, unless one accumulator is larger
 };
 Program lower(std::shared_ptr<const Step>, const Schedule&, std::vector<int> stage_of, const LowerOptions&);
 

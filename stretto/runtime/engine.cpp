@@ -33,32 +33,40 @@ void pin(std::thread& t, int core) {
 
 Engine::Engine(std::shared_ptr<const Program> program, WorkerOptions options, const Engine* shared)
     : program_(std::move(program)), timeout_(options.run.timeout) {
-  const int actors = int(program_->actors.size());
-  for (int a = 0; a < actors; ++a) {
+  const int actors = int(program_->actors.size()), each = program_->ranks_per_actor(), ranks = program_->ranks();
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int a = rank / each;
     WorkerOptions mine = options;
     if (shared) {
-      STRETTO_ASSERT(program_->actors[std::size_t(a)].param_at == shared->worker(a).program().param_at,
+      STRETTO_ASSERT(program_->actors[std::size_t(a)].param_at == shared->worker(rank).program().param_at,
                      "parameters lie elsewhere");
-      mine.shared[std::size_t(Arena::params)] = shared->worker(a).arena(Arena::params);
+      mine.shared[std::size_t(Arena::params)] = shared->worker(rank).arena(Arena::params);
     }
-    workers_.push_back(std::make_unique<Worker>(program_, a, mine));
+    workers_.push_back(std::make_unique<Worker>(program_, a, rank % each, mine));
   }
-  worked_.assign(std::size_t(actors), 0);
-  if (actors == 1) return;
+  worked_.assign(std::size_t(ranks), 0);
+  if (ranks == 1) return;
   const std::vector<int> allowed = cores();
-  const bool enough = int(allowed.size()) >= actors;
-  std::vector<ArenaBases> arenas;
-  for (const auto& w : workers_) arenas.push_back(w->arenas());
+  const bool enough = int(allowed.size()) >= ranks;
   const bool emulated = options.run.device == DeviceKind::emulated;
-  // With a core for everybody a short look costs less than going to sleep.
-  transport_ = std::make_unique<ThreadTransport>(
-      *program_, arenas,
-      ThreadTransportOptions{.link = options.run.link, .copy = !emulated, .spins = enough && !emulated ? 500 : 0});
-  if (options.run.wrap) transport_ = options.run.wrap(std::move(transport_));
-  for (const auto& w : workers_) w->connect(arenas, transport_.get());
-  for (int a = 0; a < actors; ++a) {
-    threads_.emplace_back([this, a] { serve(a); });
-    if (enough && options.run.pin && !emulated) pin(threads_.back(), allowed[std::size_t(a)]);
+  const int spins = enough && !emulated ? 500 : 0;  // with a core for everybody a short look costs less than sleeping
+  if (each > 1)
+    groups_ = std::make_unique<Groups>(*program_,
+                                       ThreadGroupOptions{.link = options.run.link, .copy = !emulated, .spins = spins});
+  for (int k = 0; k < each; ++k) {  // messages go between ranks of equal coordinates
+    std::vector<ArenaBases> arenas;
+    for (int a = 0; a < actors; ++a) arenas.push_back(worker(program_->rank_of(a, k)).arenas());
+    if (actors > 1) {
+      transports_.push_back(std::make_unique<ThreadTransport>(
+          *program_, arenas, ThreadTransportOptions{.link = options.run.link, .copy = !emulated, .spins = spins}));
+      if (options.run.wrap) transports_.back() = options.run.wrap(std::move(transports_.back()));
+    }
+    for (int a = 0; a < actors; ++a)
+      worker(program_->rank_of(a, k)).connect(arenas, actors > 1 ? transports_.back().get() : nullptr, groups_.get());
+  }
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads_.emplace_back([this, rank] { serve(rank); });
+    if (enough && options.run.pin && !emulated) pin(threads_.back(), allowed[std::size_t(rank)]);
   }
   if (timeout_ > 0) watchdog_ = std::thread([this] { watch(); });
 }
@@ -73,19 +81,24 @@ Engine::~Engine() {
   if (watchdog_.joinable()) watchdog_.join();
 }
 
-void Engine::run_actor(int actor, i64 step) {
+void Engine::stop() noexcept {
+  for (const auto& t : transports_) t->stop();
+  if (groups_) groups_->stop();
+}
+
+void Engine::run_rank(int rank, i64 step) {
   const double start = now();
   try {
-    worker(actor).run(step);
+    worker(rank).run(step);
   } catch (...) {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = std::current_exception();
-    if (transport_) transport_->stop();
+    stop();
   }
-  worked_[std::size_t(actor)] = now() - start - worker(actor).waited();
+  worked_[std::size_t(rank)] = now() - start - worker(rank).waited();
 }
 
-void Engine::serve(int actor) {
+void Engine::serve(int rank) {
   prctl(PR_SET_TIMERSLACK, 1000UL);  // emulated times are slept: wake within a microsecond if the system can
   u64 seen = 0;
   while (true) {
@@ -97,7 +110,7 @@ void Engine::serve(int actor) {
       seen = round_;
       step = step_;
     }
-    run_actor(actor, step);
+    run_rank(rank, step);
     {
       const std::lock_guard lock(mutex_);
       --running_;
@@ -110,11 +123,11 @@ void Engine::run(i64 step) {
   if (failure_) std::rethrow_exception(failure_);
   const double start = now();
   if (threads_.empty()) {
-    run_actor(0, step);
+    run_rank(0, step);
   } else {
     std::unique_lock lock(mutex_);
     step_ = step;
-    running_ = actors();
+    running_ = ranks();
     ++round_;
     changed_.notify_all();
     changed_.wait(lock, [&] { return running_ == 0; });
@@ -133,7 +146,7 @@ double Engine::bubble() const {
   return seconds_ > 0 ? std::max(0.0, 1 - worked / (seconds_ * double(worked_.size()))) : 0;
 }
 
-// Stops the run when no actor has come any further for the whole timeout while at least one waits for a message.
+// Stops the run when no rank has come any further for the whole timeout while at least one waits for others.
 void Engine::watch() {
   std::vector<std::uint32_t> at(workers_.size(), 0);
   std::vector<double> since(workers_.size(), now());
@@ -153,7 +166,7 @@ void Engine::watch() {
         Error("watchdog", "nothing has moved for {:.3g} s in step {}: {}", timeout_, step_, who_waits(since))
             .hint("if the work itself takes that long, raise parallel.timeout")
             .as(Error::Kind::run));
-    transport_->stop();
+    stop();
   }
 }
 
@@ -163,7 +176,7 @@ std::string Engine::who_waits(const std::vector<double>& since) const {
     const Worker& w = *workers_[a];
     const auto& code = w.program().code;
     const std::uint32_t at = w.at();
-    text += fmt::format("{}actor {} ", a ? "; " : "", a);
+    text += fmt::format("{}{} ", a ? "; " : "", w.str());
     if (at >= code.size())
       text += "has finished";
     else

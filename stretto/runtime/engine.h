@@ -1,4 +1,5 @@
-// All actors of a program, one thread each; a program with one actor runs on the caller's thread.
+// All ranks of a program, one thread each; a program for one rank runs on the caller's thread. Ranks are numbered as
+// Program::rank_of says.
 //
 //   Engine engine(program, {.seed = 1});
 //   engine.run(step);          // an error in one actor stops all and is rethrown here
@@ -24,30 +25,34 @@ class Engine {
 
   void run(i64 step);
   void record(bool on);  // from the next step on
-  int actors() const { return int(workers_.size()); }
-  Worker& worker(int actor) { return *workers_[std::size_t(actor)]; }
-  const Worker& worker(int actor) const { return *workers_[std::size_t(actor)]; }
+  int ranks() const { return int(workers_.size()); }
+  int actors() const { return int(program_->actors.size()); }
+  Worker& worker(int rank) { return *workers_[std::size_t(rank)]; }
+  const Worker& worker(int rank) const { return *workers_[std::size_t(rank)]; }
+  const Worker& first(int actor) const { return worker(program_->rank_of(actor, 0)); }  // coordinate 0
   const Program& program() const { return *program_; }
   double seconds() const { return seconds_; }  // the last step took
-  double bubble() const;                       // share of the actors' time in it without work
+  double bubble() const;                       // share of the ranks' time in it without work
 
  private:
-  void serve(int actor);
-  void run_actor(int actor, i64 step);
+  void serve(int rank);
+  void run_rank(int rank, i64 step);
+  void stop() noexcept;
   void watch();
   std::string who_waits(const std::vector<double>& since) const;
 
   std::shared_ptr<const Program> program_;
   double timeout_ = 0;
-  std::unique_ptr<Transport> transport_;
+  std::vector<std::unique_ptr<Transport>> transports_;  // per coordinate; none when there is one actor
+  std::unique_ptr<Groups> groups_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<double> worked_;  // per actor: seconds of the last step not spent waiting
+  std::vector<double> worked_;  // per rank: seconds of the last step not spent waiting
   std::vector<std::thread> threads_;
   std::thread watchdog_;
   std::mutex mutex_;
   std::condition_variable changed_;
   u64 round_ = 0;    // steps started
-  int running_ = 0;  // actors that have not finished this one
+  int running_ = 0;  // ranks that have not finished this one
   i64 step_ = 0;
   double seconds_ = 0;
   bool quit_ = false;

@@ -13,8 +13,10 @@ std::string label_of(Part p) {
     case Part::count:
     case Part::scale:
       return "prologue";
+    case Part::total:
+      return "outputs over ranks";
     case Part::combine:
-      return "shared gradients";
+      return "gradients over pieces and ranks";
     case Part::norm:
     case Part::clip:
       return "norm";
@@ -85,8 +87,8 @@ Timeline measured_timeline(const Engine& engine) {
   Timeline t{.actors = engine.actors(), .stages = p.schedule.stages, .title = p.schedule.name + ", measured"};
   double from = std::numeric_limits<double>::infinity();
   for (int a = 0; a < engine.actors(); ++a)
-    if (!engine.worker(a).records().empty()) from = std::min(from, engine.worker(a).records().front().start);
-  for (int a = 0; a < engine.actors(); ++a) add_spans(p, a, engine.worker(a).records(), from, t);
+    if (!engine.first(a).records().empty()) from = std::min(from, engine.first(a).records().front().start);
+  for (int a = 0; a < engine.actors(); ++a) add_spans(p, a, engine.first(a).records(), from, t);
   for (int a = 0; a < engine.actors(); ++a) t.memory.push_back(live(t, p.schedule, a));
   return t;
 }

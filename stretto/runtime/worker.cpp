@@ -7,6 +7,7 @@
 #include <map>
 
 #include "stretto/base/clock.h"
+#include "stretto/base/text.h"
 #include "stretto/stage/balance.h"
 
 namespace stretto {
@@ -21,8 +22,12 @@ void sleep_until(double end) {
 
 }  // namespace
 
-Worker::Worker(std::shared_ptr<const Program> program, int actor, WorkerOptions options)
-    : program_(std::move(program)), actor_(actor), options_(std::move(options)) {
+Worker::Worker(std::shared_ptr<const Program> program, int actor, int coordinate, WorkerOptions options)
+    : program_(std::move(program)),
+      actor_(actor),
+      coordinate_(coordinate),
+      coordinates_(coordinates_of(program_->mesh, coordinate)),
+      options_(std::move(options)) {
   const bool emulated = options_.run.device == DeviceKind::emulated;
   device_ = emulated ? emulated_device() : cpu_device();
   const ActorProgram& p = this->program();
@@ -34,13 +39,29 @@ Worker::Worker(std::shared_ptr<const Program> program, int actor, WorkerOptions 
       const Cost c = task_cost(t);
       task_seconds_.push_back(seconds(options_.run.machine, c.flops, c.read + c.written));
     }
-  jitter_state_ = options_.run.jitter_seed * 1000003 + u64(actor_) + 1;
+  jitter_state_ = options_.run.jitter_seed * 1000003 + u64(program_->rank_of(actor_, coordinate_)) + 1;
   const ArenaBases alone = arenas_;
-  if (program_->actors.size() == 1) connect({&alone, 1}, nullptr);
+  if (program_->ranks() == 1) connect({&alone, 1}, nullptr, nullptr);
 }
 
-void Worker::connect(std::span<const ArenaBases> arenas_of_all, Transport* transport) {
+void Worker::connect(std::span<const ArenaBases> arenas_of_all, Transport* transport, Groups* groups) {
   transport_ = transport;
+  const auto prepared = [&](const CollectiveShape& s, Groups::Lane lane) {
+    const Groups::Place at = groups->place(s.axes, actor_, coordinate_, lane);
+    return Collective{at, at.group->prepare(s)};
+  };
+  collectives_.clear();
+  for (const CollectiveShape& s : shapes_) collectives_.push_back(prepared(s, Groups::Lane::tasks));
+  sums_.clear();
+  for (const GradientBucket& b : program_->buckets) {
+    Sum& sum = sums_.emplace_back();
+    if (b.actor != actor_) continue;
+    CollectiveShape s{.dtype = b.dtype, .axes = b.axes};
+    for (const std::string& a : b.axes) s.members *= program_->mesh.extent(a);
+    add_box_dim(s, i64(b.bytes / size_of(b.dtype)), 1, 1);
+    sum.what = prepared(s, Groups::Lane::gradients);
+    sum.memory = arena(Arena::gradients) + b.offset;
+  }
   addresses_.clear();
   for (const Slot& s : program().slots)
     addresses_.push_back((s.actor == Slot::own ? arenas_ : arenas_of_all[std::size_t(s.actor)])[std::size_t(s.arena)] +
@@ -56,10 +77,17 @@ void Worker::prepare() {
     if (!fresh) continue;
     PreparedBody body{.calls = calls};
     for (const KernelCall& k : calls->calls) {
-      Call call{.graph = calls->graph, .node = calls->graph.node(k.node), .accumulate = k.accumulate};
-      for (const Ref& r : k.in) call.in.push_back(r.view);
-      for (const Ref& r : k.out) call.out.push_back(r.view);
-      PreparedCall c{.call = device_->prepare(call), .key = k.key, .node = k.node};
+      const Graph& g = calls->graph;
+      Call call{.graph = g, .node = g.node(k.node), .accumulate = k.accumulate};
+      for (const Ref& r : k.in) call.in.push_back(on_rank(r.view, g, program_->mesh, coordinates_));
+      for (const Ref& r : k.out) call.out.push_back(on_rank(r.view, g, program_->mesh, coordinates_));
+      PreparedCall c{.key = k.key, .node = k.node};
+      if (call.node.op->collective) {
+        c.collective = int(shapes_.size());
+        shapes_.push_back(merged(shape_of(g, call.node, call.in[0], call.out[0], program_->mesh)));
+      } else {
+        c.call = device_->prepare(call);
+      }
       c.in = std::uint32_t(body.refs.size());
       c.inputs = std::uint16_t(k.in.size());
       for (const Ref& r : k.in) body.refs.push_back({r.buffer, r.start});
@@ -86,6 +114,7 @@ void Worker::run(i64 step) {
       if (program_->gate >= 0 && gated(*r)) continue;
       if (!recording_) {
         execute(*r, step);
+        if (sums_under_way_ > 0) help_along();
         continue;
       }
       RunRecord record{.instruction = i, .start = now(), .waited = waited_now_, .message = waited_for_};
@@ -94,10 +123,15 @@ void Worker::run(i64 step) {
       records_.push_back(record);
       waited_now_ = 0;
       waited_for_ = ~0u;
+      if (sums_under_way_ > 0) help_along();
     } else if (const Send* s = std::get_if<Send>(&code[i])) {
       transport_->send(s->transfer, round_);
+    } else if (const Receive* v = std::get_if<Receive>(&code[i])) {
+      receive(v->transfer);
+    } else if (const StartSum* b = std::get_if<StartSum>(&code[i])) {
+      start_sum(b->bucket);
     } else {
-      receive(std::get<Receive>(code[i]).transfer);
+      await_sum(std::get<AwaitSum>(code[i]).bucket);
     }
   }
   at_.store(std::uint32_t(code.size()), std::memory_order_relaxed);
@@ -149,16 +183,62 @@ void Worker::emulate(const Run& r) {
   take(whole / std::max(1.0, chunks));
 }
 
+std::string Worker::str() const {
+  std::vector<std::string> at;
+  for (std::size_t i = 0; i < coordinates_.size(); ++i)
+    at.push_back(fmt::format("{}={}", program_->mesh[i].name, coordinates_[i]));
+  return fmt::format("actor {}{}{}", actor_, at.empty() ? "" : ", ", join(at, " "));
+}
+
 std::string Worker::where(const Run& r, i64 step) const {
   const Task& t = program_->step->tasks[r.task];
-  if (r.action == ~0u) return fmt::format("step {}, actor {}, {}", step, actor_, name_of(t.part));
-  return fmt::format("step {}, actor {}, stage {}, {} of piece {}, microbatch {}", step, actor_,
-                     program_->stage_of[t.piece], name_of(t.part), t.piece, r.microbatch);
+  if (r.action == ~0u) return fmt::format("step {}, {}, {}", step, str(), name_of(t.part));
+  return fmt::format("step {}, {}, stage {}, {} of piece {}, microbatch {}", step, str(), program_->stage_of[t.piece],
+                     name_of(t.part), t.piece, r.microbatch);
+}
+
+void Worker::collect(const PreparedCall& c, const std::byte* in, std::byte* out) {
+  const Collective& x = collectives_[std::size_t(c.collective)];
+  const u64 ticket = x.at.group->start(x.at.member, x.prepared, in, out);
+  waiting_.store(true, std::memory_order_relaxed);
+  const double seconds = x.at.group->wait(x.at.member, ticket);
+  waiting_.store(false, std::memory_order_relaxed);
+  waited_ += seconds;
+}
+
+void Worker::start_sum(std::uint32_t bucket) {
+  Sum& s = sums_[bucket];
+  s.ticket = s.what.at.group->start(s.what.at.member, s.what.prepared, s.memory, s.memory);
+  s.under_way = true;
+  ++sums_under_way_;
+}
+
+void Worker::await_sum(std::uint32_t bucket) {
+  Sum& s = sums_[bucket];
+  if (!s.under_way) return;
+  waiting_.store(true, std::memory_order_relaxed);
+  const double seconds = s.what.at.group->wait(s.what.at.member, s.ticket);
+  waiting_.store(false, std::memory_order_relaxed);
+  waited_ += seconds;
+  waited_now_ += seconds;
+  s.under_way = false;
+  --sums_under_way_;
+}
+
+// A share of the sums that are under way, between two tasks.
+void Worker::help_along() {
+  for (Sum& s : sums_)
+    if (s.under_way && s.what.at.group->progress(s.what.at.member, s.ticket)) s.under_way = false, --sums_under_way_;
 }
 
 void Worker::execute(const Run& r, i64 step) {
-  if (options_.run.device == DeviceKind::emulated) return emulate(r);
   PreparedBody& body = bodies_[body_of_[r.task]];
+  if (options_.run.device == DeviceKind::emulated) {
+    emulate(r);
+    for (const PreparedCall& c : body.prepared)
+      if (c.collective >= 0) collect(c, nullptr, nullptr);
+    return;
+  }
   const Task& task = program_->step->tasks[r.task];
   std::byte* const* base = addresses_.data() + r.args;
   Now now{
@@ -171,6 +251,10 @@ void Worker::execute(const Run& r, i64 step) {
       out[i] = ref.buffer == Ref::none ? nullptr : base[ref.buffer] + ref.start;
     }
     if (c.key >= 0) now.key = task.keys[std::size_t(c.key)];
+    if (c.collective >= 0) {
+      collect(c, in[0], out[0]);
+      continue;
+    }
     const Args args{.in = in.data(), .out = out.data(), .scratch = arena(Arena::scratch), .now = now};
     try {
       if (!options_.run.profile) {
@@ -203,7 +287,7 @@ std::vector<KernelTime> Worker::profile() const {
       std::string shape;
       for (Value v : n.operands) shape += body.calls->graph.str(body.calls->graph.type(v));
       times.push_back({.op = std::string(n.op->name),
-                       .kernel = std::string(device_->kernel_name(c.call)),
+                       .kernel = std::string(c.collective >= 0 ? "group" : device_->kernel_name(c.call)),
                        .part = program_->step->tasks[t].part,
                        .shape = shape,
                        .seconds = c.seconds,

@@ -1,7 +1,7 @@
 // One rank: executes its actor's instruction list in order, on its own arenas.
 //
-//   Worker w(program, 0, {.seed = 1});
-//   w.connect(arenas_of_all, transport);      // when there are several actors
+//   Worker w(program, 0, 0, {.seed = 1});
+//   w.connect(arenas_of_all, transport, groups);      // when there are several ranks
 //   w.run(step);
 #pragma once
 #include <array>
@@ -13,6 +13,7 @@
 #include "stretto/comm/transport.h"
 #include "stretto/kernels/device.h"
 #include "stretto/program/program.h"
+#include "stretto/runtime/groups.h"
 #include "stretto/runtime/options.h"
 
 namespace stretto {
@@ -41,13 +42,18 @@ struct RunRecord {
 
 class Worker {
  public:
-  Worker(std::shared_ptr<const Program>, int actor, WorkerOptions);
-  void connect(std::span<const ArenaBases> arenas_of_all, Transport*);
+  // `coordinate`: which rank of the actor, in the mesh's order.
+  Worker(std::shared_ptr<const Program>, int actor, int coordinate, WorkerOptions);
+  // Arenas of the ranks with the same coordinate, per actor.
+  void connect(std::span<const ArenaBases> arenas_of_all, Transport*, Groups*);
 
   void run(i64 step);
   std::byte* arena(Arena a) const { return arenas_[std::size_t(a)]; }
   const ArenaBases& arenas() const { return arenas_; }
   const ActorProgram& program() const { return program_->actors[std::size_t(actor_)]; }
+  int actor() const { return actor_; }
+  const Coordinates& coordinates() const { return coordinates_; }
+  std::string str() const;  // "actor 1", with several ranks "actor 1, data=0 tensor=1"
   std::vector<KernelTime> profile() const;
 
   void record(bool on);  // from the next step on; room for the records is made here
@@ -67,6 +73,7 @@ class Worker {
     std::uint32_t call = 0, in = 0, out = 0;  // first ref of each
     std::uint16_t inputs = 0, outputs = 0;
     int key = -1;
+    int collective = -1;  // into shapes_
     NodeId node;
     double seconds = 0;
     i64 runs = 0;
@@ -78,6 +85,10 @@ class Worker {
   };
   void prepare();
   void execute(const Run&, i64 step);
+  void collect(const PreparedCall&, const std::byte* in, std::byte* out);
+  void start_sum(std::uint32_t bucket);
+  void await_sum(std::uint32_t bucket);
+  void help_along();
   void emulate(const Run&);
   void receive(std::uint32_t transfer);
   void jitter();
@@ -85,13 +96,28 @@ class Worker {
   std::string where(const Run&, i64 step) const;
 
   std::shared_ptr<const Program> program_;
-  int actor_;
+  int actor_, coordinate_;
+  Coordinates coordinates_;
   WorkerOptions options_;
   std::unique_ptr<Device> device_;
   ArenaBases arenas_{};
   Transport* transport_ = nullptr;
   std::vector<std::byte*> addresses_;  // of program().slots
   std::vector<PreparedBody> bodies_;
+  struct Collective {
+    Groups::Place at;
+    std::uint32_t prepared = 0;
+  };
+  std::vector<CollectiveShape> shapes_;
+  std::vector<Collective> collectives_;  // as shapes_
+  struct Sum {                           // per bucket of the program
+    Collective what;
+    std::byte* memory = nullptr;
+    u64 ticket = 0;
+    bool under_way = false;
+  };
+  std::vector<Sum> sums_;
+  int sums_under_way_ = 0;
   std::vector<std::uint32_t> body_of_;  // task -> body
   std::vector<double> task_seconds_;    // emulated devices
   std::uint32_t round_ = 0;

@@ -14,12 +14,6 @@ std::string suggestion(const std::string& wrong, const std::vector<std::string>&
                      known.empty() ? "none" : join(known, ", "));
 }
 
-const LayoutEntry* entry_of(const Layout& layout, const std::string& dim) {
-  for (const LayoutEntry& e : layout)
-    if (e.dim == dim) return &e;
-  return nullptr;
-}
-
 void check_names(const std::vector<Dim>& dims, const Layout& layout, std::vector<Fault>& faults) {
   std::vector<std::string> known;
   for (const Dim& d : dims) known.push_back(d.name);

@@ -86,11 +86,13 @@ Dims dims_of(const Sharded& s, const Type& t) { return s.graph.graph.named(t.dim
 
 Tensor reduced_gradient(std::span<const Tensor> accumulators, const Sharded& s, std::uint32_t param) {
   const AxisNames pending = pending_of(s, param);
+  std::vector<const ShardedGradient*> gradients;
+  for (const ShardedGradient& g : s.gradients)
+    if (g.param == param) gradients.push_back(&g);
   Tensor total;
-  std::size_t k = 0;
-  for (const ShardedGradient& g : s.gradients) {
-    if (g.param != param) continue;
-    const Tensor one = only_first(accumulators[k++], s.mesh, minus(pending, g.pending));
+  for (std::size_t k = 0; k < accumulators.size(); ++k) {
+    const AxisNames& own = gradients[k % gradients.size()]->pending;
+    const Tensor one = only_first(accumulators[k], s.mesh, minus(pending, own));
     total = total ? total + one : one;
   }
   const Reduction r = reduction_of(s, param);
@@ -104,6 +106,11 @@ Tensor reduced_gradient(std::span<const Tensor> accumulators, const Sharded& s, 
     total = whole ? block_flat(all_reduce(total, r.before), flat)
                   : block(all_reduce(total, r.before), total.type().dims[0], flat);
   return all_reduce(total, r.rest);
+}
+
+AxisNames summed_as_it_is(const Sharded& s, std::uint32_t param) {
+  const ShardedParam& p = s.params[param];
+  return minus(p.state, p.gradients).empty() ? pending_of(s, param) : AxisNames{};
 }
 
 AxisNames norm_axes(const Sharded& s) {

@@ -23,8 +23,12 @@ Tensor only_first(Tensor x, const Mesh&, const AxisNames& axes);
 // A dim of the sharded graph, for arguments of a task.
 Dims dims_of(const Sharded&, const Type&);
 
-// The accumulators of one parameter, in order: added up over pieces and ranks, cut as the optimizer's state is.
+// The accumulators of one parameter, in order, once per pipe: added up over pipes, pieces and ranks, cut as the
+// optimizer's state is. They may be given flat.
 Tensor reduced_gradient(std::span<const Tensor> accumulators, const Sharded&, std::uint32_t param);
+// The axes over which an accumulator of this parameter only has to be added up, as it is; none when it is complete, or
+// when it is also cut.
+AxisNames summed_as_it_is(const Sharded&, std::uint32_t param);
 // All axes along which some parameter's gradient is in parts.
 AxisNames norm_axes(const Sharded&);
 // A squared norm counts on one rank of those that hold the same part.

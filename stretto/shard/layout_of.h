@@ -20,6 +20,7 @@ struct ParallelNames {
   bool sequence = false;  // between the layers' matrix products positions are split over the tensor axis
   bool exchange = false;  // context: attention exchanges positions for heads instead of gathering keys and values
   int zero = 0;           // over the data axis are cut: 1 optimizer state, 2 gradients too, 3 parameters too
+  bool operator==(const ParallelNames&) const = default;
 };
 struct NamedLayout {
   Mesh mesh;

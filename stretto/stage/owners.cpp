@@ -59,6 +59,7 @@ Owners::Owners(const StepGraph& s, const SplitOptions& options) : g_(s.graph), o
 bool Owners::costly(Value v) const {
   const Node& n = g_.node(v);
   if (n.op == &attention_op || n.op == &cross_entropy_op) return true;
+  if (n.op->collective) return n.op != &all_gather_op;  // what was gathered is larger than what it was gathered from
   if (n.op != &contract_op) return false;
   std::size_t operands = 0;
   for (Value o : n.operands) {

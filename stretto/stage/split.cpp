@@ -191,7 +191,7 @@ Step split(const StepGraph& s, const SplitOptions& options) {
   for (const StepGraph::Output& o : s.outputs) {
     const Type& type = s.graph.type(o.value);
     bodies[demand.task_of(o)].output(o.value, {Place::output, std::uint32_t(out.outputs.size())});
-    out.outputs.push_back({o.name, type, s.graph.bytes(type)});
+    out.outputs.push_back({o.name, type, s.graph.bytes(type), o.count});
   }
   std::vector<StepGraph::Grad> gradients = s.gradients;
   std::stable_sort(gradients.begin(), gradients.end(), [](const auto& x, const auto& y) {

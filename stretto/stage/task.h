@@ -12,8 +12,9 @@
 namespace stretto {
 
 // In the order of a step: counts and loss scales; forward, what is made again of it, gradients of inputs and of weights
-// per microbatch; then sums of tied gradients, norms, clipping, update.
-enum class Part : std::uint8_t { count, scale, F, R, I, W, combine, norm, clip, update };
+// per microbatch; then sums of gradients over pieces and ranks, norms, clipping, update. `total` adds an output up over
+// ranks: a count before the scales are made of it, others behind the schedule's last action.
+enum class Part : std::uint8_t { count, scale, F, R, I, W, combine, norm, clip, update, total };
 std::string_view name_of(Part);
 
 // Where a task's argument comes from or its result goes to; `index` is into the list of that kind in Step.
@@ -38,7 +39,7 @@ struct Binding {
 struct Task {
   Part part = Part::F;
   std::uint16_t piece = 0;
-  std::uint32_t subject = 0;          // per-parameter tasks: which one
+  std::uint32_t subject = 0;          // per-parameter tasks: which one; total: which output
   std::shared_ptr<const Graph> body;  // its `input` nodes, in order, are the arguments; equal bodies share the pointer
   std::vector<Binding> inputs, outputs;
   std::vector<u64> keys;  // of the random nodes in the body, in order
@@ -56,17 +57,20 @@ struct Accumulator {
   std::uint16_t piece = 0;
   std::uint8_t pipe = 0;
   Type type;  // the parameter's, or a part of it, flat
+  std::vector<std::string> summed = {};  // axes over which it is added up in place, behind its last microbatch
 };
 struct StepOutput {
   std::string name;
   Type type;
   std::size_t bytes = 0;
+  bool count = false;  // made in the prologue
 };
 
 // Everything split() derives from the step's graph. `dims` is shared by all bodies.
 struct Step {
   std::vector<Dim> dims;
   std::vector<Type> params, inputs, scalars;
+  std::vector<Type> updated;  // per parameter: what norm, update and state see of it; empty: all, as the parameter is
   std::vector<CrossValue> values;
   // A parameter's first one is its own; later ones are added to it in `combine`. Tasks name those of pipe 0; those of a
   // second pipe stand behind them in the same order.
@@ -77,6 +81,7 @@ struct Step {
   int pieces = 1;
 
   std::size_t bytes(const Type&) const;
+  std::size_t state_bytes(std::uint32_t param) const { return bytes(updated.empty() ? params[param] : updated[param]); }
   const Task* find(Part, int piece) const;
 };
 

@@ -10,21 +10,30 @@ namespace {
 
 // Calls f(offset, logical, length) for every run of consecutive logical elements: `offset` is where they are stored.
 template <class F>
-void for_runs(const Dims& dims, F f) {
-  i64 run = 1;  // the longest innermost run without padding
-  std::size_t inner = dims.size();
-  while (inner > 0 && (inner == dims.size() || !dims[inner].logical)) run *= dims[--inner].valid();
-  i64 outer = 1;
-  for (std::size_t d = 0; d < inner; ++d) outer *= dims[d].valid();
-  std::vector<i64> index(inner, 0);
-  for (i64 o = 0; o < outer; ++o) {
-    i64 offset = 0;
-    for (std::size_t d = 0; d < dims.size(); ++d) offset = offset * dims[d].size + (d < inner ? index[d] : 0);
-    f(offset, o * run, run);
-    for (std::size_t d = inner; d-- > 0;) {
-      if (++index[d] < dims[d].valid()) break;
-      index[d] = 0;
+void for_runs(const Dims& dims, const StoredPart& part, F f) {
+  const std::size_t n = dims.size();
+  // Dims from `inner` on make one run: all but the first of them are complete.
+  std::size_t inner = n;
+  i64 step = 1;  // stored elements of a run, padding at its end included
+  const auto complete = [&](std::size_t d) { return part.sizes[d] == dims[d].size && dims[d].valid() == dims[d].size; };
+  while (inner > 0 && (inner == n || complete(inner))) step *= part.sizes[--inner];
+  i64 rows = 1, deeper = 1;
+  for (std::size_t d = 0; d < inner; ++d) rows *= part.sizes[d];
+  for (std::size_t d = inner + 1; d < n; ++d) deeper *= part.sizes[d];
+  const i64 begin = part.first / step, end = std::min(rows, (part.first + part.count + step - 1) / step);
+  std::vector<i64> at(n, 0);
+  for (i64 row = begin; row < end; ++row) {
+    i64 rest = row, logical = 0, run = step;
+    bool padding = false;
+    for (std::size_t d = inner; d-- > 0; rest /= part.sizes[d]) at[d] = rest % part.sizes[d];
+    for (std::size_t d = 0; d < n; ++d) {
+      const i64 index = part.offsets[d] + at[d];
+      logical = logical * dims[d].valid() + index;
+      if (d < inner) padding = padding || index >= dims[d].valid();
+      if (d == inner) run = std::clamp<i64>(dims[d].valid() - index, 0, part.sizes[d]) * deeper;
     }
+    const i64 from = std::max(row * step, part.first), to = std::min(row * step + run, part.first + part.count);
+    if (!padding && from < to) f(from - part.first, logical + from - row * step, to - from);
   }
 }
 
@@ -35,10 +44,10 @@ std::vector<i64> logical_sizes(const Dims& dims) {
 }
 
 template <class T>
-void fill(const CompiledParam& p, u64 seed, T* to) {
+void fill(const CompiledParam& p, const StoredPart& part, u64 seed, T* to) {
   const PhiloxKey key = philox_key(seed, p.name);
   const double scale = p.options.init.scale;
-  for_runs(p.dims, [&](i64 offset, i64 logical, i64 length) {
+  for_runs(p.dims, part, [&](i64 offset, i64 logical, i64 length) {
     T* at = to + offset;
     switch (p.options.init.kind) {
       case Init::Kind::zeros:
@@ -59,34 +68,68 @@ void fill(const CompiledParam& p, u64 seed, T* to) {
 
 }  // namespace
 
-void initialise(const CompiledParam& p, u64 seed, std::byte* to) {
-  if (p.dtype == f64)
-    fill(p, seed, reinterpret_cast<double*>(to));
-  else
-    fill(p, seed, reinterpret_cast<float*>(to));
+StoredPart whole_part(const CompiledParam& p) {
+  StoredPart part{.count = 1};
+  for (const Dim& d : p.dims) {
+    part.sizes.push_back(d.size);
+    part.offsets.push_back(0);
+    part.count *= d.size;
+  }
+  return part;
 }
 
-Array read_logical(const CompiledParam& p, const std::byte* from) {
+StoredPart stored_part(const Compiled& c, std::size_t param, const Coordinates& at, bool updated) {
+  if (!c.sharded) return whole_part(c.params[param]);
+  const Sharded& s = *c.sharded;
+  const ShardedParam& p = s.params[param];
+  const View box = on_rank(contiguous_view(s.graph.graph, p.type), s.graph.graph, s.mesh, at);
+  StoredPart part{.sizes = box.sizes, .offsets = box.offsets, .count = p.elements};
+  const AxisNames& cut = updated ? p.state : p.params;
+  if (!cut.empty()) {
+    part.count = s.graph.graph.elements(updated ? p.updated : p.stored);
+    part.first = block_of(s.mesh, at, cut) * part.count;
+  }
+  const auto has = [](const AxisNames& list, const std::string& a) {
+    return std::find(list.begin(), list.end(), a) != list.end();
+  };
+  for (std::size_t a = 0; a < s.mesh.size(); ++a)
+    part.copy = part.copy || (at[a] > 0 && !has(p.split, s.mesh[a].name) && !has(cut, s.mesh[a].name));
+  return part;
+}
+
+Array logical_array(const CompiledParam& p) {
   Array a{p.dtype, logical_sizes(p.dims), {}};
-  const std::size_t size = size_of(p.dtype);
-  a.bytes.resize(std::size_t(a.elements()) * size);
-  for_runs(p.dims, [&](i64 offset, i64 logical, i64 length) {
-    std::memcpy(a.bytes.data() + std::size_t(logical) * size, from + std::size_t(offset) * size,
-                std::size_t(length) * size);
-  });
+  a.bytes.resize(std::size_t(a.elements()) * size_of(p.dtype));
   return a;
 }
 
-void write_logical(const CompiledParam& p, const Array& a, std::byte* to) {
+void initialise(const CompiledParam& p, const StoredPart& part, u64 seed, std::byte* to) {
+  if (p.dtype == f64)
+    fill(p, part, seed, reinterpret_cast<double*>(to));
+  else
+    fill(p, part, seed, reinterpret_cast<float*>(to));
+}
+
+void read_logical(const CompiledParam& p, const StoredPart& part, const std::byte* from, Array& to) {
+  const std::size_t size = size_of(p.dtype);
+  for_runs(p.dims, part, [&](i64 offset, i64 logical, i64 length) {
+    std::memcpy(to.bytes.data() + std::size_t(logical) * size, from + std::size_t(offset) * size,
+                std::size_t(length) * size);
+  });
+}
+
+void write_logical(const CompiledParam& p, const StoredPart& part, const Array& a, std::byte* to) {
   const std::vector<i64> expect = logical_sizes(p.dims);
   if (a.dtype != p.dtype || a.sizes != expect)
     throw Error("parameter", "'{}' is {} and the array is {}", p.name, (Array{p.dtype, expect, {}}).str(), a.str())
         .hint("pass the logical values, in the order of the parameter's dims {}", p.dims.str());
   const std::size_t size = size_of(p.dtype);
-  for_runs(p.dims, [&](i64 offset, i64 logical, i64 length) {
+  for_runs(p.dims, part, [&](i64 offset, i64 logical, i64 length) {
     std::memcpy(to + std::size_t(offset) * size, a.bytes.data() + std::size_t(logical) * size,
                 std::size_t(length) * size);
   });
 }
+
+void write_logical(const CompiledParam& p, const Array& a, std::byte* to) { write_logical(p, whole_part(p), a, to); }
 
 }  // namespace stretto

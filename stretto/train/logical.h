@@ -1,13 +1,28 @@
 // Parameters as the user sees them: without padding, independent of where they lie.
+//
+//   Array all = logical_array(param);
+//   for (every rank) read_logical(param, stored_part(compiled, i, coordinates), memory, all);
 #pragma once
-#include "stretto/compile/compile.h"
 #include "stretto/base/array.h"
+#include "stretto/compile/compile.h"
 
 namespace stretto {
 
+// Which elements of a parameter some memory holds: of a box of it, padding included, `count` in order from `first` on.
+struct StoredPart {
+  std::vector<i64> sizes, offsets;  // of the box, per dim
+  i64 first = 0, count = 0;
+  bool copy = false;  // a rank with smaller coordinates holds the same
+};
+StoredPart whole_part(const CompiledParam&);
+// What a rank keeps of it between steps; `updated`: of its optimizer state, and of its gradient after a step.
+StoredPart stored_part(const Compiled&, std::size_t param, const Coordinates&, bool updated = false);
+
+Array logical_array(const CompiledParam&);  // zeros
 // A function of seed, name and logical index only. Padding stays zero.
-void initialise(const CompiledParam&, u64 seed, std::byte* to);
-Array read_logical(const CompiledParam&, const std::byte* from);
-void write_logical(const CompiledParam&, const Array&, std::byte* to);  // checks dtype and sizes
+void initialise(const CompiledParam&, const StoredPart&, u64 seed, std::byte* to);
+void read_logical(const CompiledParam&, const StoredPart&, const std::byte* from, Array& to);
+void write_logical(const CompiledParam&, const StoredPart&, const Array&, std::byte* to);  // checks dtype and sizes
+void write_logical(const CompiledParam&, const Array&, std::byte* to);                     // the whole
 
 }  // namespace stretto

@@ -34,7 +34,7 @@ class TrainingRun {
     prepared_ = prepare(config_);
     lines_ = about(config_, prepared_);
     for (const std::string& line : lines_) console_.say(line);
-    const bool several = prepared_.compiled.program->actors.size() > 1;
+    const bool several = prepared_.compiled.program->ranks() > 1;
     trainer_.emplace(std::move(prepared_.compiled), options_of(config_.parallel));
     for (const std::string& note : from ? from->notes : std::vector<std::string>()) console_.say(note);
     if (from && from->checkpoint)

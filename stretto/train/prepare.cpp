@@ -22,14 +22,17 @@ std::string memory_line(const Program& program) {
     const auto& bytes = program.actors[0].bytes;
     for (std::size_t k = 0; k < arena_count; ++k)
       if (bytes[k] > 0) parts.push_back(fmt::format("{} {}", name_of(Arena(k)), human_bytes(double(bytes[k]))));
-    return fmt::format("{} planned: {}", human_bytes(totals[0]), join(parts, ", "));
+    return fmt::format("{} planned{}: {}", human_bytes(totals[0]),
+                       program.ranks_per_actor() > 1 ? fmt::format(" on each of {} ranks", program.ranks()) : "",
+                       join(parts, ", "));
   }
   if (totals.size() > 8) {
     const auto [least, most] = std::minmax_element(totals.begin(), totals.end());
     return fmt::format("{} to {} planned on each of {} actors", human_bytes(*least), human_bytes(*most), totals.size());
   }
   for (std::size_t a = 0; a < totals.size(); ++a)
-    parts.push_back(fmt::format("{} on actor {}", human_bytes(totals[a]), a));
+    parts.push_back(fmt::format("{} on {}actor {}", human_bytes(totals[a]),
+                                program.ranks_per_actor() > 1 ? "every rank of " : "", a));
   return join(parts, ", ") + " planned";
 }
 
@@ -37,9 +40,13 @@ std::string mesh_line(const RunConfig& c, const Prepared& p) {
   const Program& program = *p.compiled.program;
   std::vector<std::string> pieces;
   for (const int n : program.pieces_per_stage()) pieces.push_back(std::to_string(n));
-  std::string line = fmt::format(
-      "{}: schedule {}, {} of {} pieces, predicted bubble {:.1f}%", p.compiled.parallel.mesh.str(),
-      program.schedule.name, plural(program.schedule.stages, "stage"), join(pieces, "+"), 100 * p.prediction.bubble);
+  std::string line = p.compiled.parallel.mesh.str();
+  if (p.compiled.sharded) line += ": " + p.compiled.parallel.layout.str();
+  if (c.parallel.names.zero > 0) line += fmt::format(", zero {}", c.parallel.names.zero);
+  if (program.actors.size() > 1)
+    line += fmt::format("{} schedule {}, {} of {} pieces, predicted bubble {:.1f}%", p.compiled.sharded ? ";" : ":",
+                        program.schedule.name, plural(program.schedule.stages, "stage"), join(pieces, "+"),
+                        100 * p.prediction.bubble);
   if (const auto& link = c.parallel.link)
     line += fmt::format(", links of {} and {}/s", human_seconds(link->latency), human_bytes(link->bandwidth));
   if (c.parallel.device == DeviceKind::emulated)
@@ -107,7 +114,7 @@ std::vector<std::string> about(const RunConfig& c, const Prepared& p) {
                               plural(c.train.microbatches, "microbatch", "es"), name_of(c.train.dtype)));
   lines.push_back(fmt::format("update   {}, lr {}, {} over {}", c.optimizer.name, c.optimizer.lr, c.optimizer.schedule,
                               plural(c.train.steps, "step")));
-  if (c.parallel.pipe > 1) lines.push_back("mesh     " + mesh_line(c, p));
+  if (p.compiled.program->ranks() > 1) lines.push_back("mesh     " + mesh_line(c, p));
   lines.push_back("memory   " + memory_line(*p.compiled.program));
   lines.push_back(fmt::format("time     {} per step predicted: {}flop at {}flop/s{}", human_seconds(p.seconds),
                               human_count(p.flops), human_count(p.peak),

@@ -13,7 +13,29 @@ namespace {
 
 constexpr u64 absent = ~u64(0);
 
-// Checks a batch against what the program declares and copies it into the input arena.
+// Every rank gets its block of every microbatch: of its rows, and of other dims that the layout splits.
+void load_part(const Compiled& c, const Worker& w, std::size_t input, const std::byte* from, std::byte* to) {
+  const Graph& g = c.sharded->graph.graph;
+  const Type& type = g.type(c.sharded->graph.inputs[input]);
+  const View box = on_rank(contiguous_view(g, type), g, c.sharded->mesh, w.coordinates());
+  const Dims& dims = c.inputs[input].dims;
+  std::size_t inner = dims.size();
+  i64 run = 1, rows = c.training.microbatches;
+  while (inner > 0 && (inner == dims.size() || box.sizes[inner] == dims[inner].size)) run *= box.sizes[--inner];
+  for (std::size_t d = 0; d < inner; ++d) rows *= box.sizes[d];
+  const std::size_t size = size_of(type.dtype);
+  for (i64 row = 0; row < rows; ++row) {
+    i64 rest = row, at = 0, step = 1;
+    for (std::size_t d = dims.size(); d-- > 0; step *= dims[d].size) {
+      at += box.offsets[d] * step;
+      if (d < inner) at += rest % box.sizes[d] * step, rest /= box.sizes[d];
+    }
+    at += rest * step;  // the microbatch
+    std::memcpy(to + std::size_t(row * run) * size, from + std::size_t(at) * size, std::size_t(run) * size);
+  }
+}
+
+// Checks a batch against what the program declares and copies it into the input arenas.
 void load_batch(const Compiled& c, Engine& e, const Batch& batch) {
   std::vector<std::string> names;
   for (const CompiledInput& in : c.inputs) names.push_back(in.name);
@@ -38,10 +60,14 @@ void load_batch(const Compiled& c, Engine& e, const Batch& batch) {
     if (!in.dims.empty() && in.dims[0].name != c.batch)
       throw Error("batch", "input '{}' does not start with the batch dim '{}'", in.name, c.batch)
           .hint("put the batch dim first: t.input(\"{}\", {{{}, ...}})", in.name, c.batch);
-    for (int a = 0; a < e.actors(); ++a) {
-      const u64 at = e.worker(a).program().input_at[i];
-      if (at != absent)
-        std::memcpy(e.worker(a).arena(Arena::inputs) + at, it->second.bytes.data(), it->second.bytes.size());
+    for (int rank = 0; rank < e.ranks(); ++rank) {
+      const Worker& w = e.worker(rank);
+      const u64 at = w.program().input_at[i];
+      if (at == absent) continue;
+      if (c.sharded)
+        load_part(c, w, i, it->second.bytes.data(), w.arena(Arena::inputs) + at);
+      else
+        std::memcpy(w.arena(Arena::inputs) + at, it->second.bytes.data(), it->second.bytes.size());
     }
   }
 }
@@ -55,7 +81,7 @@ double read_scalar(const std::byte* p, DType t) {
 void set_scalar(const Compiled& c, Engine& e, std::string_view name, double value) {
   const int i = c.scalar(name);
   if (i < 0) return;
-  for (int a = 0; a < e.actors(); ++a) {
+  for (int a = 0; a < e.ranks(); ++a) {
     const u64 at = e.worker(a).program().scalar_at[std::size_t(i)];
     if (at != absent) std::memcpy(e.worker(a).arena(Arena::results) + at, &value, sizeof value);
   }
@@ -73,9 +99,8 @@ StepResult read_results(const Compiled& c, const Engine& e) {
   const auto value = [&](std::uint32_t output, int m, i64 element) {
     const StepOutput& o = s.outputs[output];
     const int actor = c.program->actor_of_output(output, m);
-    const u64 at =
-        e.worker(actor).program().output_at[output] + o.bytes * u64(m) + size_of(o.type.dtype) * u64(element);
-    return read_scalar(e.worker(actor).arena(Arena::results) + at, o.type.dtype);
+    const u64 at = e.first(actor).program().output_at[output] + o.bytes * u64(m) + size_of(o.type.dtype) * u64(element);
+    return read_scalar(e.first(actor).arena(Arena::results) + at, o.type.dtype);
   };
   const int n = c.training.microbatches;
   for (const CompiledTerm& t : c.terms) {
@@ -111,11 +136,12 @@ Trainer::Trainer(Compiled compiled, RunOptions options)
           std::make_unique<Engine>(compiled_.program, WorkerOptions{.seed = compiled_.training.seed, .run = options})),
       options_(std::move(options)) {
   if (options_.device == DeviceKind::emulated) return;  // nothing is there to be initialised
-  for (int a = 0; a < engine_->actors(); ++a) {
-    const Worker& w = engine_->worker(a);
+  for (int rank = 0; rank < engine_->ranks(); ++rank) {
+    const Worker& w = engine_->worker(rank);
     for (std::size_t i = 0; i < compiled_.params.size(); ++i)
       if (w.program().param_at[i] != absent)
-        initialise(compiled_.params[i], compiled_.training.seed, w.arena(Arena::params) + w.program().param_at[i]);
+        initialise(compiled_.params[i], stored_part(compiled_, i, w.coordinates()), compiled_.training.seed,
+                   w.arena(Arena::params) + w.program().param_at[i]);
   }
 }
 
@@ -172,21 +198,39 @@ std::size_t Trainer::param_index(std::string_view name) const {
                        : fmt::format("there are {}, the first is '{}'", names.size(), names.empty() ? "" : names[0]));
 }
 
-const Worker& Trainer::owner(std::size_t param) const {
-  return engine_->worker(compiled_.program->owner_of(std::uint32_t(param)));
+const std::byte* Trainer::memory(const Worker& w, std::size_t i, Kind kind, std::size_t which) const {
+  const ActorProgram& p = w.program();
+  const auto at = [&](Arena arena, u64 offset) { return offset == absent ? nullptr : w.arena(arena) + offset; };
+  switch (kind) {
+    case Kind::param:
+      return at(Arena::params, p.param_at[i]);
+    case Kind::gradient:
+      return at(Arena::gradients, p.accumulator_at[compiled_.params[i].accumulators[0]]);
+    case Kind::state:
+      break;
+  }
+  return at(Arena::state, p.state_at[i][which]);
 }
 
-Array Trainer::parameter(std::string_view name) const {
-  const std::size_t i = param_index(name);
-  return read_logical(compiled_.params[i], owner(i).arena(Arena::params) + owner(i).program().param_at[i]);
+Array Trainer::gathered(std::size_t i, Kind kind, std::size_t which) const {
+  const CompiledParam& p = compiled_.params[i];
+  Array all = logical_array(p);
+  const Program& program = *compiled_.program;
+  for (int k = 0; k < program.ranks_per_actor(); ++k) {
+    const Worker& w = engine_->worker(program.rank_of(program.owner_of(std::uint32_t(i)), k));
+    const StoredPart part = stored_part(compiled_, i, w.coordinates(), kind != Kind::param);
+    if (!part.copy) read_logical(p, part, memory(w, i, kind, which), all);
+  }
+  return all;
 }
+
+Array Trainer::parameter(std::string_view name) const { return gathered(param_index(name), Kind::param); }
 
 Array Trainer::gradient(std::string_view name) const {
   const std::size_t i = param_index(name);
-  const CompiledParam& p = compiled_.params[i];
-  if (p.accumulators.empty())
+  if (compiled_.params[i].accumulators.empty())
     throw Error("gradient", "parameter '{}' is not trained", name).hint("it was declared with trainable = false");
-  return read_logical(p, owner(i).arena(Arena::gradients) + owner(i).program().accumulator_at[p.accumulators[0]]);
+  return gathered(i, Kind::gradient);
 }
 
 std::size_t Trainer::state_index(std::size_t param, std::string_view which) const {
@@ -199,25 +243,26 @@ std::size_t Trainer::state_index(std::size_t param, std::string_view which) cons
 }
 
 Array Trainer::state(std::string_view name, std::string_view which) const {
-  const std::size_t i = param_index(name), k = state_index(i, which);
-  return read_logical(compiled_.params[i], owner(i).arena(Arena::state) + owner(i).program().state_at[i][k]);
+  const std::size_t i = param_index(name);
+  return gathered(i, Kind::state, state_index(i, which));
 }
 
 void Trainer::set_state(std::string_view name, std::string_view which, const Array& a) {
   const std::size_t i = param_index(name), k = state_index(i, which);
-  for (int actor = 0; actor < engine_->actors(); ++actor) {
-    const Worker& w = engine_->worker(actor);
+  for (int rank = 0; rank < engine_->ranks(); ++rank) {
+    const Worker& w = engine_->worker(rank);
     if (const u64 at = w.program().state_at[i][k]; at != absent)
-      write_logical(compiled_.params[i], a, w.arena(Arena::state) + at);
+      write_logical(compiled_.params[i], stored_part(compiled_, i, w.coordinates(), true), a,
+                    w.arena(Arena::state) + at);
   }
 }
 
 void Trainer::set_parameter(std::string_view name, const Array& a) {
   const std::size_t i = param_index(name);
-  for (int k = 0; k < engine_->actors(); ++k) {  // copies on other actors too
-    const Worker& w = engine_->worker(k);
-    if (w.program().param_at[i] != absent)
-      write_logical(compiled_.params[i], a, w.arena(Arena::params) + w.program().param_at[i]);
+  for (int rank = 0; rank < engine_->ranks(); ++rank) {  // copies on other actors too
+    const Worker& w = engine_->worker(rank);
+    if (const u64 at = w.program().param_at[i]; at != absent)
+      write_logical(compiled_.params[i], stored_part(compiled_, i, w.coordinates()), a, w.arena(Arena::params) + at);
   }
 }
 

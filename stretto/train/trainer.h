@@ -47,7 +47,8 @@ class Trainer {
 
   const Compiled& compiled() const { return compiled_; }
   i64 steps_done() const { return step_; }
-  std::vector<KernelTime> profile(int actor = 0) const { return engine_->worker(actor).profile(); }
+  std::vector<KernelTime> profile(int rank = 0) const { return engine_->worker(rank).profile(); }
+  const Engine& engine() const { return *engine_; }
 
  private:
   struct Evaluation {
@@ -56,7 +57,10 @@ class Trainer {
   };
   std::size_t param_index(std::string_view name) const;
   std::size_t state_index(std::size_t param, std::string_view which) const;
-  const Worker& owner(std::size_t param) const;
+  enum class Kind : std::uint8_t { param, gradient, state };
+  // The parts of all ranks of the actor that updates it, put together.
+  Array gathered(std::size_t param, Kind, std::size_t which = 0) const;
+  const std::byte* memory(const Worker&, std::size_t param, Kind, std::size_t which) const;  // null: not there
 
   Compiled compiled_;
   std::unique_ptr<Engine> engine_;

@@ -46,7 +46,7 @@ Difference compare(const Array& serial, const Array& parallel, double tolerance)
 
 double tolerance_of(const VerifyOptions& o, const Program& p, DType dtype) {
   if (o.tolerance) return *o.tolerance;
-  bool ascending = p.schedule.pipes() == 1 && p.schedule.pieces == 1;
+  bool ascending = p.schedule.pipes() == 1 && p.schedule.pieces == 1 && p.ranks_per_actor() == 1;
   for (const Finding& f : validate(p.schedule).notes) ascending = ascending && f.kind != Finding::Kind::accumulation;
   return ascending ? 0 : dtype == f64 ? 1e-10 : 1e-5;
 }
@@ -61,6 +61,7 @@ class Verifier {
     prepared_ = prepare(config_);
     result_.tolerance = tolerance_of(options, *prepared_.compiled.program, config.train.dtype);
     result_.schedule = prepared_.compiled.program->schedule.name;
+    if (prepared_.compiled.sharded) result_.schedule += " on " + prepared_.compiled.parallel.mesh.str();
     Compiled serial = prepared_.compiled;
     serial_.emplace(compile(serial.model, serial.optimizer, serial.training));
     parallel_.emplace(std::move(prepared_.compiled), options_of(config.parallel));

@@ -273,9 +273,13 @@ TEST(RunMistakes, AreNamed) {
        "[run.toml:2] key 'optimizer.schedule' is \"cosin\" but must be one of constant, cosine, linear, wsd; hint: did "
        "you mean \"cosine\"?"},
       {"[parallel]\npipe = 0", "[run.toml:2] key 'parallel.pipe' is 0 but must be a whole number from 1 to 1024"},
-      {"[parallel]\ndata = 2",
-       "[run.toml:2] key 'parallel.data' is 2 but this version splits a run along 'pipe' only; hint: leave it out or "
-       "write 1"},
+      {"[parallel]\ndata = 0", "[run.toml:2] key 'parallel.data' is 0 but must be a whole number from 1 to 1024"},
+      {"[parallel]\nzero = 4", "[run.toml:2] key 'parallel.zero' is 4 but must be a whole number from 0 to 3"},
+      {"[parallel]\nsequence = 2", "[run.toml:2] key 'parallel.sequence' is 2 but must be true or false"},
+      {"[parallel]\nlayout = 3", "[run.toml:2] key 'parallel.layout' is 3 but must be a table"},
+      {"[parallel]\nlayout = {batch = 2}", "[run.toml:2] key 'parallel.layout.batch' is 2 but must be a string"},
+      {"[parallel]\nmesh = {data = 2}",
+       "[run.toml:2] key 'parallel.mesh.data' is 2 but is an axis of its own; hint: write parallel.data = 2"},
       {"[parallel]\npipe = 2\nschedule = \"zbv\"",
        "[run.toml:3] key 'parallel.schedule': there is no schedule 'zbv'; hint: did you mean 'zb-v'?"},
       {"[parallel]\nschedule = 3", "[run.toml:2] key 'parallel.schedule' is 3 but must be a string"},
@@ -313,7 +317,6 @@ TEST(RunMistakes, AreNamed) {
        "[run.toml:2] key 'log.timeline': step 301 is never done: train.steps is 300; hint: \"last\" is the last one, "
        "whichever it is"},
       {"[log]\ntimeline = -3", "[run.toml:2] key 'log.timeline' is -3 but must be a whole number of at least 0"},
-      {"[parallel]\nlayout = {batch = \"data\"}", "[run.toml:2] key 'parallel.layout' is "},
       {"[parallel]\npip = 2", "[run.toml:2] key 'parallel.pip' is unknown; hint: did you mean 'parallel.pipe'?"},
       {"[checkpoint]\nevery = -1", "[run.toml:2] key 'checkpoint.every' is -1 but must be"},
       {"[model]\nfamily = \"mlp\"\n[checkpoint]\nexport = \"out\"",
@@ -385,7 +388,7 @@ TEST(RunMistakes, OnTheCommandLineAreNamedToo) {
 TEST(RunMistakes, AllAreNamedTogetherInTheOrderOfTheFile) {
   std::vector<std::string> where;
   for (const std::string& f :
-       faults("[model]\nlayers = 0\nwidht = 3\n[train]\nsteps = 0\nbatch = \"x\"\n[parallel]\ndata = 2",
+       faults("[model]\nlayers = 0\nwidht = 3\n[train]\nsteps = 0\nbatch = \"x\"\n[parallel]\ndata = 0",
               {"--log.every=0"}))
     where.push_back(f.substr(0, f.find(']') + 1));
   EXPECT_THAT(where, ElementsAre("[run.toml:2]", "[run.toml:3]", "[run.toml:5]", "[run.toml:6]", "[run.toml:8]",

@@ -200,7 +200,8 @@ TEST(Pipeline, WhatCannotRunIsRefused) {
             "[stages] 12 stages are asked for and the model has 8 pieces between its boundaries; hint: use at most 8 "
             "stages, more layers, or more boundaries");
   EXPECT_EQ(refusal({.mesh = {{"data", 2}}}),
-            "[mesh] axis 'data' has size 2, but only 'pipe' can be split so far; hint: use data=1");
+            "[mesh] no dim and no storage uses axis 'data': its 2 ranks would repeat the same work; hint: map a dim to "
+            "it, or leave it out");
   EXPECT_EQ(refusal({.mesh = {{"pipe", 2}}, .schedule = "seq-1f1b"}),
             "[schedule] 'seq-1f1b' cuts sequences into pieces, which can be simulated but not trained; hint: use a "
             "schedule of whole microbatches, e.g. 1f1b");

@@ -1,0 +1,39 @@
+// The groups of ranks that collectives go through, within one process. A group is made of the ranks of one actor that
+// differ along some axes only.
+//
+//   Groups groups(program, {.copy = true});
+//   Groups::Place at = groups.place({"data"}, actor, coordinate, Groups::Lane::tasks);
+//   at.group->wait(at.member, at.group->start(at.member, prepared, in, out));
+//
+// All members run the same instructions, so that the n-th collective of a group is the same one for all of them.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "stretto/comm/threads/thread_group.h"
+#include "stretto/program/program.h"
+
+namespace stretto {
+
+class Groups {
+ public:
+  // What tasks start and wait for at once, and sums of gradients, which stay under way while tasks go on.
+  enum class Lane : std::uint8_t { tasks, gradients };
+  struct Place {
+    CollectiveGroup* group = nullptr;
+    int member = 0;
+  };
+  Groups(const Program& p, ThreadGroupOptions options) : program_(p), options_(options) {}
+  Place place(const std::vector<std::string>& axes, int actor, int coordinate, Lane);
+  void stop() noexcept;
+
+ private:
+  const Program& program_;
+  ThreadGroupOptions options_;
+  std::map<std::tuple<std::vector<std::string>, int, int, Lane>, std::unique_ptr<CollectiveGroup>> groups_;
+};
+
+}  // namespace stretto
