@@ -1,0 +1,123 @@
+// What must be equal to the last bit: schedules of one layout, repeated runs, replicas, any timing.
+#include <cstring>
+
+#include "layouts/compare.h"
+#include "stretto/train/logical.h"
+
+namespace stretto {
+namespace {
+
+const Setting bits_setting{.config = small("gpt2"), .training = {.microbatches = 4, .seed = 3, .clip = 0.5}};
+
+Compiled compiled(const Parallel& p) {
+  return compile(make_model(bits_setting.config, bits_setting.rows), adamw({.lr = 3e-3}), bits_setting.training, p);
+}
+
+u64 trained(Trainer& t, int steps = 20) {
+  for (int i = 1; i <= steps; ++i) t.step(step_batch(t.compiled(), bits_setting.config.vocab, i));
+  return t.parameters_hash();
+}
+u64 trained(const Parallel& p, const RunOptions& run = {}, int steps = 20) {
+  Trainer t(compiled(p), run);
+  return trained(t, steps);
+}
+
+TEST(LayoutBits, SchedulesOfOneLayout) {
+  for (const ParallelNames& names :
+       {ParallelNames{.data = 2, .tensor = 2, .sequence = true}, ParallelNames{.data = 2, .zero = 2}}) {
+    const u64 one = trained({.names = names});
+    for (const char* schedule : {"gpipe", "1f1b", "zb-h1", "interleaved-1f1b", "zb-v"})
+      EXPECT_EQ(one, trained({.mesh = {{"pipe", 2}}, .names = names, .schedule = schedule})) << schedule;
+    EXPECT_EQ(one, trained({.names = names}));
+  }
+}
+
+TEST(LayoutBits, AnyTiming) {
+  const Parallel p{.mesh = {{"pipe", 2}}, .names = {.data = 2, .zero = 1}};
+  const u64 expected = trained(p, {}, 2);
+  for (u64 seed = 1; seed <= 10; ++seed) EXPECT_EQ(expected, trained(p, {.jitter = 2e-4, .jitter_seed = seed}, 2));
+}
+
+// Whoever holds a part of a parameter holds the same bits of it.
+TEST(LayoutBits, Replicas) {
+  for (int zero : {0, 1, 3}) {
+    Trainer t(compiled({.mesh = {{"pipe", 2}}, .names = {.data = 2, .tensor = 2, .sequence = true, .zero = zero}}));
+    trained(t);
+    int held = 0;
+    for (int rank = 0; rank < t.engine().ranks(); ++rank) {
+      const Worker& w = t.engine().worker(rank);
+      for (std::size_t i = 0; i < t.compiled().params.size(); ++i) {
+        const CompiledParam& p = t.compiled().params[i];
+        const u64 at = w.program().param_at[i];
+        if (at == ~u64(0)) continue;
+        const Array all = t.parameter(p.name);
+        Array with_mine = all;
+        read_logical(p, stored_part(t.compiled(), i, w.coordinates()), w.arena(Arena::params) + at, with_mine);
+        EXPECT_EQ(all.bytes, with_mine.bytes) << p.name << " on " << w.str();
+        ++held;
+      }
+    }
+    EXPECT_GT(held, 40);
+  }
+}
+
+// Values go in and out as if they were on one device.
+TEST(LayoutBits, StateMovesBetweenLayouts) {
+  const std::vector<Parallel> all{{},
+                                  {.names = {.data = 2, .tensor = 4, .zero = 3}},
+                                  {.mesh = {{"pipe", 2}}, .names = {.data = 2, .zero = 1}},
+                                  {.names = {.tensor = 2, .context = 2, .depth = 2}}};
+  Trainer first(compiled(all[1]));
+  trained(first, 3);
+  for (const Parallel& p : all) {
+    Trainer next(compiled(p));
+    for (const CompiledParam& param : first.compiled().params) {
+      next.set_parameter(param.name, first.parameter(param.name));
+      EXPECT_EQ(next.parameter(param.name).bytes, first.parameter(param.name).bytes);
+      for (const std::string& state : first.compiled().optimizer.state) {
+        next.set_state(param.name, state, first.state(param.name, state));
+        EXPECT_EQ(next.state(param.name, state).bytes, first.state(param.name, state).bytes);
+      }
+    }
+    EXPECT_EQ(first.parameters_hash(), next.parameters_hash());
+    next.set_step(first.steps_done());
+    const Batch batch = step_batch(next.compiled(), bits_setting.config.vocab, 4);
+    const double loss = next.evaluate(batch).loss;
+    EXPECT_NEAR(loss, first.evaluate(batch).loss, 1e-5);
+    EXPECT_EQ(first.parameters_hash(), next.parameters_hash());
+  }
+}
+
+// Parameters begin as functions of their names and logical indices.
+TEST(LayoutBits, FirstValues) {
+  const u64 serial = Trainer(compiled({})).parameters_hash();
+  for (int zero : {0, 3})
+    EXPECT_EQ(serial, Trainer(compiled({.names = {.data = 2, .tensor = 2, .zero = zero}})).parameters_hash());
+  EXPECT_EQ(serial, Trainer(compiled({.names = {.context = 2, .depth = 4}})).parameters_hash());
+}
+
+// A loss that is not a number on one rank stops the update of all.
+TEST(LayoutBits, NonfiniteOnOneRank) {
+  for (int zero : {0, 1, 3}) {
+    Trainer t(compile(
+        [](Trace& t) {
+          const Dim batch = t.batch("batch", 4), in{"in", 3};
+          return mean_of(square(t.input("x", {batch, in}) * t.param("w", {in}, {.init = ones})));
+        },
+        sgd({.lr = 0.1}), {},
+        {.mesh = {{"data", 4}},
+         .layout = {{"batch", "data"}},
+         .storage = {.state = zero > 0 ? Axes("data") : Axes(), .params = zero > 2 ? Axes("data") : Axes()}}));
+    std::vector<float> x(12, 1);
+    const u64 before = t.parameters_hash();
+    EXPECT_TRUE(t.step({{"x", Array::of<float>(x, {4, 3})}}).updated);
+    const u64 after = t.parameters_hash();
+    EXPECT_NE(before, after);
+    x[7] = NAN;
+    EXPECT_FALSE(t.step({{"x", Array::of<float>(x, {4, 3})}}).updated);
+    EXPECT_EQ(after, t.parameters_hash());
+  }
+}
+
+}  // namespace
+}  // namespace stretto
