@@ -260,7 +260,8 @@ Compiled finish(Compiled c, Front f, bool training) {
   if (training) add_epilogue(step, c, schedule.pipes());
   LowerOptions o{.states = training ? int(c.optimizer.state.size()) : 0,
                  .rows = c.rows_per_step / c.training.microbatches,
-                 .mesh = c.sharded ? c.sharded->mesh : Mesh{}};
+                 .mesh = c.sharded ? c.sharded->mesh : Mesh{},
+                 .remote = c.parallel.remote};
   if (training && c.training.skip_nonfinite) o.gate = c.scalar("grad_norm");
   if (!training)
     for (Row& row : schedule.rows) std::erase_if(row, [](const Action& a) { return a.phase != Phase::F; });

@@ -42,6 +42,7 @@ struct Parallel {
   std::vector<double> profile = {};  // measured seconds per piece and microbatch to balance by; empty: by op costs
   Link link = {.latency = 2e-6, .bandwidth = 10e9};  // between actors, for balancing; the default is within one process
   std::vector<Recompute> recompute = {};             // one for all stages, or one per stage; empty: none
+  bool remote = false;                               // actors are processes: they share no memory
 };
 
 struct CompiledParam {

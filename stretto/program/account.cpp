@@ -74,7 +74,8 @@ class Accountant {
         run(*r, i);
       } else if (const Send* s = std::get_if<Send>(&a_.code[i])) {
         const Transfer& t = p_.transfers[s->transfer];
-        if (t.value != ~0u && !t.direct) touch(t.value, t.microbatch, t.pieces[0].bytes, i, clock_[i], clock_[i]);
+        const i64 last = t.released > 0 ? std::max(clock_[i], clock_[t.released] - 1) : clock_[i];
+        if (t.value != ~0u && !t.direct) touch(t.value, t.microbatch, t.pieces[0].bytes, i, clock_[i], last);
       } else if (const Receive* v = std::get_if<Receive>(&a_.code[i])) {
         const Transfer& t = p_.transfers[v->transfer];
         if (t.value == ~0u) continue;

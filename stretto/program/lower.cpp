@@ -96,6 +96,12 @@ class Lowering {
   }
 
   void run() {
+    emit_all();
+    if (options_.remote) keep_sent();
+  }
+
+ private:
+  void emit_all() {
     const int actors = int(p_.actors.size());
     for (int a = 0; a < actors; ++a) {
       for (int m = 0; m < p_.microbatches; ++m)
@@ -132,7 +138,29 @@ class Lowering {
     }
   }
 
- private:
+  // What is sent stays as it is while one more action runs: long enough to leave beside it. Persistent things stay to
+  // the end of the step.
+  void keep_sent() {
+    for (ActorProgram& a : p_.actors) {
+      std::vector<std::uint32_t> starts;  // of the actions
+      std::vector<std::pair<std::uint32_t, std::size_t>> sent;
+      std::uint32_t action = none;
+      for (std::uint32_t i = 0; i < a.code.size(); ++i) {
+        if (const Run* r = std::get_if<Run>(&a.code[i]); r && (starts.empty() || r->action != action)) {
+          starts.push_back(i);
+          action = r->action;
+        } else if (const Send* s = std::get_if<Send>(&a.code[i])) {
+          sent.push_back({s->transfer, starts.size()});
+        }
+      }
+      for (const auto& [transfer, behind] : sent) {
+        Transfer& t = p_.transfers[transfer];
+        const bool stays = t.value == none || behind + 1 >= starts.size();
+        t.released = stays ? std::uint32_t(a.code.size()) : starts[behind + 1];
+      }
+    }
+  }
+
   static constexpr std::uint32_t none = ~0u;
   static constexpr int everybody = -1;
 
@@ -211,7 +239,7 @@ class Lowering {
     const int source = actor_of(v.producer, m);
     p_.transfers.push_back({.route = route(source, target, v.bytes, fmt::format("value {} {}", value, v.name)),
                             .pieces = {{.bytes = v.bytes}},
-                            .direct = targets_of(value, m) == std::vector{target}});
+                            .direct = !options_.remote && targets_of(value, m) == std::vector{target}});
     p_.transfers.back().value = value;
     p_.transfers.back().microbatch = std::uint32_t(m);
     return it->second;

@@ -218,7 +218,8 @@ class Planner {
         lives_.push_back({t.pieces[0].bytes, sending ? clock : clock_[t.posted], clock});
         owners_.push_back({});
       }
-      lives_[it->second].last = std::max(lives_[it->second].last, clock);
+      const i64 last = sending && t.released > 0 ? std::max(clock, clock_[t.released] - 1) : clock;
+      lives_[it->second].last = std::max(lives_[it->second].last, last);
       ends_.push_back({&end(0), it->second});
     } else if (t.squares.empty()) {
       end(0) = persistent_slot(t.what, 0);

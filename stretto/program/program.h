@@ -57,6 +57,9 @@ struct Transfer {
   std::vector<Piece> pieces;
   bool direct = false;       // made in the receiver's memory: nothing is copied
   std::uint32_t posted = 0;  // the receiver has at least so many instructions behind it when the message is written
+  // Programs for several processes: so many instructions of the sender have the message's memory untouched. A transport
+  // that reads it later than at the send waits at the latest there; the receiver is ready by then, so it ends.
+  std::uint32_t released = 0;
   // What it carries: one instance of a value, a whole parameter or accumulator, or squared norms of parameters.
   std::uint32_t value = ~0u, microbatch = 0;
   Binding what = {};
@@ -140,6 +143,8 @@ struct LowerOptions {
   int gate = -1;                    // see Program
   Mesh mesh = {};                   // see Program
   u64 bucket_bytes = u64(8) << 20;  // at most, unless one accumulator is larger
+  // Ranks share no memory: nothing is made in the receiver's, and what is sent stays for a while.
+  bool remote = false;
 };
 Program lower(std::shared_ptr<const Step>, const Schedule&, std::vector<int> stage_of, const LowerOptions&);
 

@@ -1,0 +1,269 @@
+#include <mpi.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <new>
+#include <thread>
+
+#include "stretto/base/error.h"
+#include "stretto/comm/mpi/message_group.h"
+#include "stretto/comm/mpi/mpi_transport.h"
+#include "stretto/comm/mpi/node_group.h"
+#include "stretto/comm/mpi/node_transport.h"
+#include "stretto/comm/mpi/patience.h"
+#include "stretto/comm/mpi/segments.h"
+#include "stretto/comm/world.h"
+
+namespace stretto {
+namespace {
+
+constexpr double kBeatEvery = 0.1;                          // seconds
+constexpr std::size_t kLargestPart = std::size_t(1) << 30;  // of a broadcast
+
+// One per process of a node, in memory that they all see.
+struct Heart {
+  std::atomic<double> alive{0};  // the steady clock, the same for all processes of a machine
+  std::atomic<i64> step{0};
+  std::atomic<std::uint32_t> at{0};
+  std::atomic<bool> waiting{false};
+  int pid = 0;
+};
+
+class MpiPeers : public Peers {
+ public:
+  explicit MpiPeers(const PeersOptions& options) : timeout_(options.timeout), world_(options.world) {
+    int already = 0, level = 0;
+    MPI_Initialized(&already);
+    if (!already) MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
+    ours_ = !already;
+    int processes = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &processes);
+    if (world_.size != processes)
+      throw Error("ranks", "there are {} processes ({}), and {} knows {}", world_.size, world_.source, name(),
+                  processes)
+          .hint("mpirun must be of the MPI that Stretto was built with");
+    std::vector<int> nodes = nodes_of_world(processes);
+    const std::vector<int> placed = place_ranks(nodes);
+    nodes_.resize(nodes.size());
+    for (std::size_t p = 0; p < nodes.size(); ++p) nodes_[std::size_t(placed[p])] = nodes[p];
+    int process = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &process);
+    MPI_Comm_split(MPI_COMM_WORLD, 0, placed[std::size_t(process)], &comm_);
+    MPI_Comm_rank(comm_, &rank_);
+    MPI_Comm_size(comm_, &size_);
+    open_hearts();
+    // Processes of a machine are numbered as ranks are when all are on it.
+    if (options.shared && int(hearts_.size()) == size_) segments_ = std::make_unique<Segments>(MPI_Comm_c2f(node_));
+    if (segments_ && !segments_->allocate(1)) segments_.reset();
+    heart_thread_ = std::thread([this] { live(); });
+  }
+
+  ~MpiPeers() override {
+    {
+      const std::lock_guard lock(mutex_);
+      quit_ = true;
+    }
+    changed_.notify_all();
+    heart_thread_.join();
+    segments_.reset();
+    MPI_Win_free(&window_);
+    MPI_Comm_free(&node_);
+    MPI_Comm_free(&comm_);
+    if (ours_) MPI_Finalize();
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  const World& world() const override { return world_; }
+  const std::vector<int>& nodes() const override { return nodes_; }
+  std::string name() const override {
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+    int length = 0;
+    MPI_Get_library_version(text, &length);
+    const std::string all(text, std::size_t(length));
+    return all.substr(0, all.find_first_of(",\n"));
+  }
+
+  void merge(std::span<u64> words) override {
+    MPI_Request request;
+    MPI_Iallreduce(MPI_IN_PLACE, words.data(), int(words.size()), MPI_UINT64_T, MPI_BOR, comm_, &request);
+    wait(request);
+  }
+  void broadcast(std::span<std::byte> bytes, int from) override {
+    for (std::size_t done = 0; done < bytes.size(); done += kLargestPart) {
+      const std::size_t part = std::min(kLargestPart, bytes.size() - done);
+      MPI_Request request;
+      MPI_Ibcast(bytes.data() + done, int(part), MPI_BYTE, from, comm_, &request);
+      wait(request);
+    }
+  }
+  std::vector<std::string> gather(const std::string& own) override {
+    std::vector<u64> lengths(std::size_t(size_), 0);
+    lengths[std::size_t(rank_)] = own.size();
+    merge(lengths);
+    std::vector<std::string> all;
+    for (int r = 0; r < size_; ++r) {
+      all.push_back(r == rank_ ? own : std::string(lengths[std::size_t(r)], '\0'));
+      broadcast(std::as_writable_bytes(std::span(all.back())), r);
+    }
+    return all;
+  }
+  bool shares_memory() const override { return segments_ != nullptr; }
+  std::vector<ArenaBases> share(const Program& p, bool params) override {
+    const int each = size_ / int(p.actors.size());
+    const auto bytes = [&](int rank, std::size_t arena) {
+      const u64 n = p.actors[std::size_t(rank / each)].bytes[arena];
+      return arena == std::size_t(Arena::params) && !params ? 0 : (n + 4095) / 4096 * 4096;
+    };
+    u64 all = 0;
+    for (std::size_t a = 0; a < arena_count; ++a) all += bytes(rank_, a);
+    std::byte* own = segments_->allocate(all);
+    if (!own) throw Error("memory", "{} bytes cannot be had", all).as(Error::Kind::run);
+    const Segments::Place place = segments_->place_of(own);
+    std::vector<ArenaBases> arenas(std::size_t(size_), ArenaBases{});
+    for (int r = 0; r < size_; ++r) {
+      std::byte* at = segments_->at(place, r);
+      for (std::size_t a = 0; a < arena_count; ++a) {
+        if (bytes(r, a) > 0 || params || a != std::size_t(Arena::params)) arenas[std::size_t(r)][a] = at;
+        at += bytes(r, a);
+      }
+    }
+    return arenas;
+  }
+  std::unique_ptr<Transport> transport(const Program& p, std::span<const ArenaBases> arenas,
+                                       RemoteOptions options) override {
+    if (arenas.size() > 1)
+      return std::make_unique<NodeTransport>(p, rank_, arenas, *segments_, options, options.copy ? spins() : 0);
+    return mpi_transport(MPI_Comm_c2f(comm_), p, arenas[0], options, spins());
+  }
+  std::unique_ptr<CollectiveGroup> group(const std::vector<int>& ranks, int member, RemoteOptions options,
+                                         int under_way) override {
+    MPI_Group all, some;
+    MPI_Comm members;
+    MPI_Comm_group(comm_, &all);
+    MPI_Group_incl(all, int(ranks.size()), ranks.data(), &some);
+    MPI_Comm_create_group(comm_, some, 0, &members);  // lives as long as MPI does
+    MPI_Group_free(&some);
+    MPI_Group_free(&all);
+    const int looks = options.copy ? spins() : 0;
+    if (!segments_) return message_group(MPI_Comm_c2f(members), member, options.copy, under_way, looks);
+    return std::make_unique<NodeGroup>(
+        *segments_, std::make_unique<Segments>(MPI_Comm_c2f(members)), ranks, member,
+        NodeGroupOptions{.link = options.link, .copy = options.copy, .under_way = under_way, .spins = looks});
+  }
+
+  void beat(i64 step, std::uint32_t at, bool waiting) noexcept override {
+    Heart& h = *hearts_.at(rank_);
+    h.step.store(step, std::memory_order_relaxed);
+    h.at.store(at, std::memory_order_relaxed);
+    h.waiting.store(waiting, std::memory_order_relaxed);
+  }
+  std::optional<Pulse> pulse(int rank) const override {
+    const auto it = hearts_.find(rank);
+    if (it == hearts_.end()) return {};
+    const Heart& h = *it->second;
+    return Pulse{.step = h.step, .at = h.at, .waiting = h.waiting, .silent = Patience::now() - h.alive, .pid = h.pid};
+  }
+
+  void stop() noexcept override { stopped_ = true; }
+  [[noreturn]] void abort(int code) override {
+    MPI_Abort(comm_, code);
+    std::_Exit(code);
+  }
+
+ private:
+  std::vector<int> nodes_of_world(int processes) {
+    MPI_Comm node;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    int first = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &first);
+    MPI_Bcast(&first, 1, MPI_INT, 0, node);
+    MPI_Comm_free(&node);
+    std::vector<int> of(std::size_t(processes), 0);
+    MPI_Allgather(&first, 1, MPI_INT, of.data(), 1, MPI_INT, MPI_COMM_WORLD);
+    std::map<int, int> number;
+    for (int& n : of) n = number.try_emplace(n, int(number.size())).first->second;
+    return of;
+  }
+
+  void open_hearts() {
+    MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node_);
+    int local = 0, locals = 0;
+    MPI_Comm_rank(node_, &local);
+    MPI_Comm_size(node_, &locals);
+    void* own = nullptr;
+    MPI_Win_allocate_shared(sizeof(Heart), 1, MPI_INFO_NULL, node_, &own, &window_);
+    Heart* heart = new (own) Heart;
+    heart->pid = getpid();
+    heart->alive = Patience::now();
+    std::vector<int> ranks(std::size_t(locals), 0);
+    MPI_Allgather(&rank_, 1, MPI_INT, ranks.data(), 1, MPI_INT, node_);
+    for (int l = 0; l < locals; ++l) {
+      MPI_Aint bytes = 0;
+      int unit = 0;
+      void* at = nullptr;
+      MPI_Win_shared_query(window_, l, &bytes, &unit, &at);
+      hearts_[ranks[std::size_t(l)]] = static_cast<Heart*>(at);
+    }
+    MPI_Barrier(node_);
+  }
+
+  void live() {
+    std::unique_lock lock(mutex_);
+    while (!quit_) {
+      hearts_.at(rank_)->alive = Patience::now();
+      changed_.wait_for(lock, std::chrono::duration<double>(kBeatEvery));
+    }
+  }
+
+  // A short look costs less than a sleep, when everybody here has a core.
+  int spins() const { return hearts_.size() <= std::thread::hardware_concurrency() ? 200 : 0; }
+
+  void wait(MPI_Request& request) {
+    Patience p(spins());
+    for (int done = 0;; p.pause()) {
+      MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+      if (done) return;
+      if (stopped_) throw Error("runtime", "stopped because another rank failed").as(Error::Kind::run);
+      if (timeout_ > 0 && p.waited() > timeout_)
+        throw Error("watchdog", "rank {} has waited {:.3g} s for the others between two steps{}", rank_, timeout_,
+                    silent())
+            .hint("if the work between steps takes that long, raise parallel.timeout")
+            .as(Error::Kind::run);
+    }
+  }
+  std::string silent() const {
+    std::string text;
+    for (const auto& [rank, heart] : hearts_)
+      if (const Pulse p = *pulse(rank); p.silent > 1)
+        text += fmt::format("; rank {} (process {}) has given no sign of life for {:.1f} s", rank, p.pid, p.silent);
+    return text;
+  }
+
+  double timeout_;
+  World world_;
+  bool ours_ = true;
+  MPI_Comm comm_ = MPI_COMM_NULL, node_ = MPI_COMM_NULL;
+  MPI_Win window_ = MPI_WIN_NULL;
+  int rank_ = 0, size_ = 1;
+  std::vector<int> nodes_;
+  std::map<int, Heart*> hearts_;  // per rank on this machine
+  std::unique_ptr<Segments> segments_;
+  std::thread heart_thread_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool quit_ = false;
+  std::atomic<bool> stopped_{false};
+};
+
+}  // namespace
+
+bool has_mpi() { return true; }
+
+std::shared_ptr<Peers> mpi_peers(const PeersOptions& options) { return std::make_shared<MpiPeers>(options); }
+
+}  // namespace stretto

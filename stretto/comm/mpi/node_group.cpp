@@ -1,0 +1,166 @@
+#include "stretto/comm/mpi/node_group.h"
+
+#include <algorithm>
+
+#include "stretto/comm/mpi/patience.h"
+#include "stretto/cost/collective.h"
+
+namespace stretto {
+namespace {
+
+constexpr u64 kSmallBytes = 128 << 10;  // less takes no longer than waking a process that helps
+
+}  // namespace
+
+NodeGroup::NodeGroup(const Segments& memory, std::unique_ptr<Segments> control, std::vector<int> processes, int member,
+                     NodeGroupOptions options)
+    : memory_(memory),
+      control_(std::move(control)),
+      processes_(std::move(processes)),
+      member_(member),
+      options_(options),
+      places_(std::size_t(options.under_way)),
+      mine_(places_) {
+  stride_ = (sizeof(Place) + processes_.size() * sizeof(Given) + 63) / 64 * 64;
+  std::byte* own = control_->allocate(places_ * stride_);
+  STRETTO_ASSERT(own != nullptr);
+  base_ = control_->at(control_->place_of(own), 0);
+  for (Mine& m : mine_) {
+    m.in.resize(processes_.size());
+    m.out.resize(processes_.size());
+  }
+}
+
+NodeGroup::Place& NodeGroup::place(u64 ticket) const {
+  return *reinterpret_cast<Place*>(base_ + std::size_t(ticket % places_) * stride_);
+}
+NodeGroup::Given* NodeGroup::given(u64 ticket) const {
+  return reinterpret_cast<Given*>(base_ + std::size_t(ticket % places_) * stride_ + sizeof(Place));
+}
+
+void NodeGroup::check_stopped() const {
+  if (stopped_.load(std::memory_order_relaxed))
+    throw Error("runtime", "stopped because another rank failed").as(Error::Kind::run);
+}
+
+std::uint32_t NodeGroup::prepare(const CollectiveShape& s) {
+  if (s.members != int(processes_.size()))
+    throw Error("collective", "{} is for {} members, the group has {}", s.str(), s.members, processes_.size());
+  for (std::size_t i = 0; i < prepared_.size(); ++i)
+    if (prepared_[i]->asked == s) return std::uint32_t(i);
+  const double seconds = options_.link ? collective_seconds(s, *options_.link) : 0;
+  prepared_.push_back(std::make_unique<Prepared>(Prepared{s, CollectiveWork(s), seconds}));
+  return std::uint32_t(prepared_.size() - 1);
+}
+
+u64 NodeGroup::start(int member, std::uint32_t prepared, const void* in, void* out) {
+  check_stopped();
+  const u64 ticket = next_++;
+  Mine& m = mine_[std::size_t(ticket % places_)];
+  STRETTO_ASSERT(member == member_ && m.open == 0, "too many collectives are under way");
+  m.open = ticket + 1;
+  m.seen = false;
+  m.taken = 0;
+  Given& mine = given(ticket)[member_];
+  mine.prepared = prepared;
+  const bool moves = options_.copy && prepared_[prepared]->work.chunks() > 0;
+  if (moves) mine.in = memory_.place_of(in), mine.out = memory_.place_of(out);
+  Place& p = place(ticket);
+  if (p.started.fetch_add(1, std::memory_order_acq_rel) + 1 < processes_.size()) return ticket;
+  p.started.store(0, std::memory_order_relaxed);
+  for (std::size_t k = 0; k < processes_.size(); ++k)
+    if (given(ticket)[k].prepared != prepared)
+      throw Error("collective", "member {} has started another one than {}", k, prepared_[prepared]->asked.str())
+          .as(Error::Kind::bug);
+  if (options_.link) {
+    double& free = place(0).link_free;
+    p.due = free = std::max(free, Patience::now()) + prepared_[prepared]->seconds;
+  }
+  const CollectiveWork& work = look(ticket);
+  const std::uint32_t chunks = options_.copy ? work.chunks() : 0;
+  if (chunks == 0 || work.bytes() <= kSmallBytes) {
+    for (std::uint32_t c = 0; c < chunks; ++c) work.run(c, m.in.data(), m.out.data());
+    set_shared(p.phase, complete(ticket));
+  } else {
+    p.next.store(0, std::memory_order_relaxed);
+    p.left.store(chunks, std::memory_order_relaxed);
+    set_shared(p.phase, all_started(ticket));
+  }
+  return ticket;
+}
+
+const CollectiveWork& NodeGroup::look(u64 ticket) {
+  Mine& m = mine_[std::size_t(ticket % places_)];
+  const Given* all = given(ticket);
+  if (!m.seen && options_.copy)
+    for (std::size_t k = 0; k < processes_.size(); ++k) {
+      m.in[k] = memory_.at(all[k].in, processes_[k]);
+      m.out[k] = memory_.at(all[k].out, processes_[k]);
+    }
+  m.seen = true;
+  return prepared_[all[member_].prepared]->work;
+}
+
+// Whether there was one to take.
+bool NodeGroup::take_chunks(u64 ticket, std::uint32_t at_most) {
+  const CollectiveWork& work = look(ticket);
+  Place& p = place(ticket);
+  Mine& m = mine_[std::size_t(ticket % places_)];
+  bool any = false;
+  while (m.taken < at_most && p.next.load(std::memory_order_relaxed) < work.chunks()) {
+    const std::uint32_t chunk = p.next.fetch_add(1, std::memory_order_relaxed);
+    if (chunk >= work.chunks()) break;
+    work.run(chunk, m.in.data(), m.out.data());
+    ++m.taken;
+    any = true;
+    if (p.left.fetch_sub(1, std::memory_order_acq_rel) == 1) set_shared(p.phase, complete(ticket));
+  }
+  return any;
+}
+
+bool NodeGroup::progress(int, u64 ticket) {
+  Mine& m = mine_[std::size_t(ticket % places_)];
+  if (m.open != ticket + 1) return true;
+  check_stopped();
+  const auto phase = [&] { return place(ticket).phase.load(std::memory_order_acquire) & ~shared_sleeping; };
+  if (!reached(phase(), complete(ticket))) {
+    if (!reached(phase(), all_started(ticket))) return false;
+    const std::uint32_t n = std::uint32_t(processes_.size());
+    take_chunks(ticket, (look(ticket).chunks() + n - 1) / n);
+    if (!reached(phase(), complete(ticket))) return false;
+  }
+  if (options_.link && Patience::now() < place(ticket).due) return false;
+  m.open = 0;
+  return true;
+}
+
+double NodeGroup::wait(int, u64 ticket) {
+  Mine& m = mine_[std::size_t(ticket % places_)];
+  if (m.open != ticket + 1) return 0;
+  SharedWord& word = place(ticket).phase;
+  double slept = 0;
+  for (int looks = 0;; ++looks) {
+    const std::uint32_t seen = word.load(std::memory_order_acquire), phase = seen & ~shared_sleeping;
+    if (reached(phase, complete(ticket))) break;
+    check_stopped();
+    if (reached(phase, all_started(ticket)) && take_chunks(ticket, ~0u)) continue;
+    if (looks < options_.spins) {
+      __builtin_ia32_pause();
+      continue;
+    }
+    const double start = Patience::now();
+    sleep_shared(word, seen);
+    slept += Patience::now() - start;
+  }
+  if (options_.link)
+    for (double left = 0; (left = place(ticket).due - Patience::now()) > 0;) {
+      check_stopped();
+      const timespec slice{.tv_sec = 0, .tv_nsec = long(std::min(left, 0.02) * 1e9)};
+      nanosleep(&slice, nullptr);
+      slept += std::min(left, 0.02);
+    }
+  m.open = 0;
+  return slept;
+}
+
+}  // namespace stretto

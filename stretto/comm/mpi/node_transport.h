@@ -1,0 +1,55 @@
+// Messages between processes of one machine whose arenas all of them reach: as between threads, the sender writes into
+// the receiver's memory, or has made the value there, and announces it.
+//
+//   NodeTransport t(program, rank, arenas_of_all_ranks, segments, options, spins);
+//
+// All begin a step together, as the plan of their memory has it.
+#pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "stretto/comm/mpi/segments.h"
+#include "stretto/comm/mpi/shared_word.h"
+#include "stretto/comm/peers.h"
+
+namespace stretto {
+
+class NodeTransport : public Transport {
+ public:
+  // Processes of `segments` are numbered as ranks are.
+  NodeTransport(const Program&, int rank, std::span<const ArenaBases> arenas_of_all, Segments&, RemoteOptions,
+                int spins);
+  void at(std::uint32_t instruction) override;
+  void send(std::uint32_t transfer, std::uint32_t round) override;
+  double receive(std::uint32_t transfer, std::uint32_t round) override;
+  void stop() noexcept override { stopped_ = true; }
+
+ private:
+  struct Copy {
+    std::byte* to;
+    const std::byte* from;
+    u64 bytes;
+  };
+  struct Message {
+    std::uint32_t first = 0, copies = 0;  // into copies_
+    int target = 0;                       // rank
+    u64 bytes = 0;
+  };
+  struct Post {                     // of one rank: what others write for it
+    SharedWord* begun = nullptr;    // the step it is in
+    SharedWord* arrived = nullptr;  // per transfer: the round it has arrived in
+    double* due = nullptr;          // per transfer, emulated links
+  };
+  RemoteOptions options_;
+  int rank_, spins_;
+  std::vector<Message> messages_;
+  std::vector<Copy> copies_;
+  std::vector<int> others_;   // ranks that messages go to or come from
+  std::vector<Post> posts_;   // per rank
+  std::vector<double> free_;  // per rank, emulated links: when the link to it is free
+  std::uint32_t round_ = 0;
+  std::atomic<bool> stopped_{false};
+};
+
+}  // namespace stretto

@@ -1,0 +1,85 @@
+#include "stretto/comm/mpi/segments.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <mpi.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+namespace {
+
+constexpr u64 kLargePage = u64(2) << 20;
+
+std::byte* map(int fd, u64 bytes) {
+  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (at == MAP_FAILED) return nullptr;
+  madvise(at, bytes, MADV_HUGEPAGE);  // where the system has them for shared memory
+  return static_cast<std::byte*>(at);
+}
+
+struct Told {
+  u64 bytes = 0;
+  std::int64_t pid = 0, fd = -1;
+};
+
+}  // namespace
+
+Segments::Segments(int communicator) : communicator_(communicator) {
+  const MPI_Comm comm = MPI_Comm_f2c(communicator_);
+  MPI_Comm_rank(comm, &own_);
+  MPI_Comm_size(comm, &processes_);
+}
+
+Segments::~Segments() {
+  for (const Segment& s : segments_)
+    for (std::size_t p = 0; p < s.base.size(); ++p)
+      if (s.base[p]) munmap(s.base[p], s.bytes[p]);
+}
+
+std::byte* Segments::allocate(u64 bytes) {
+  bytes = std::max<u64>(1, (bytes + kLargePage - 1) / kLargePage) * kLargePage;
+  const int fd = memfd_create("stretto", MFD_CLOEXEC);
+  const bool made = fd >= 0 && ftruncate(fd, off_t(bytes)) == 0;
+  std::byte* own = made ? map(fd, bytes) : nullptr;
+  const Told mine{own ? bytes : 0, getpid(), fd};
+  std::vector<Told> all(std::size_t(processes_), Told{});
+  const MPI_Comm comm = MPI_Comm_f2c(communicator_);
+  MPI_Allgather(&mine, int(sizeof mine), MPI_BYTE, all.data(), int(sizeof mine), MPI_BYTE, comm);
+  Segment s;
+  int reached = own != nullptr;
+  for (int p = 0; p < processes_; ++p) {
+    const Told& t = all[std::size_t(p)];
+    s.bytes.push_back(t.bytes);
+    s.base.push_back(p == own_ ? own : nullptr);
+    if (p == own_ || t.bytes == 0) continue;
+    const int other = open(fmt::format("/proc/{}/fd/{}", t.pid, t.fd).c_str(), O_RDWR | O_CLOEXEC);
+    if (other >= 0) s.base.back() = map(other, t.bytes);
+    if (other >= 0) close(other);
+    reached = reached && s.base.back();
+  }
+  if (own) std::memset(own, 0, bytes);  // touched: no page fault later
+  int everybody = 0;
+  MPI_Allreduce(&reached, &everybody, 1, MPI_INT, MPI_MIN, comm);  // also: nobody closes before all have opened
+  if (fd >= 0) close(fd);
+  segments_.push_back(std::move(s));
+  if (everybody) return own;
+  return nullptr;
+}
+
+Segments::Place Segments::place_of(const void* own) const {
+  const auto* at = static_cast<const std::byte*>(own);
+  for (std::uint32_t i = 0; i < segments_.size(); ++i) {
+    const std::byte* base = segments_[i].base[std::size_t(own_)];
+    if (base && at >= base && at < base + segments_[i].bytes[std::size_t(own_)]) return {i, u64(at - base)};
+  }
+  throw Error("mpi", "memory that no other process can reach").as(Error::Kind::bug);
+}
+
+}  // namespace stretto

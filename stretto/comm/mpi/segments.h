@@ -1,0 +1,45 @@
+// Memory that the processes of one machine share. Every process makes the same allocations in the same order; each has
+// memory of its own and sees that of all others, at other addresses.
+//
+//   Segments segments(communicator_of_the_machine);
+//   std::byte* own = segments.allocate(1 << 20);
+//   std::byte* same_place_at_2 = segments.at(segments.place_of(own), 2);
+//
+// It has no name anywhere: it is gone when the processes are, however they end.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "stretto/base/id.h"
+
+namespace stretto {
+
+class Segments {
+ public:
+  explicit Segments(int communicator);  // Fortran handle
+  ~Segments();
+  Segments(const Segments&) = delete;
+
+  // Zeroed and touched. None, on all of them, when one process cannot reach another's memory.
+  std::byte* allocate(u64 bytes);
+
+  struct Place {
+    std::uint32_t segment = 0;
+    u64 offset = 0;
+  };
+  Place place_of(const void* own) const;  // of an address in own memory
+  std::byte* at(Place p, int process) const { return segments_[p.segment].base[std::size_t(process)] + p.offset; }
+  int processes() const { return processes_; }
+
+ private:
+  struct Segment {
+    std::vector<std::byte*> base;  // per process
+    std::vector<u64> bytes;
+  };
+  int communicator_, own_ = 0, processes_ = 0;
+  std::vector<Segment> segments_;
+};
+
+}  // namespace stretto

@@ -1,0 +1,80 @@
+// The other processes of a run, and what they tell each other before, between and after steps. Every process makes the
+// same calls in the same order; who waits sleeps, and gives up with an Error when stop() is called.
+//
+//   std::shared_ptr<Peers> peers = mpi_peers({.world = find_world(environment())});     // under mpirun -n 2
+//   u64 seen[] = {stop_asked ? 1u : 0u};
+//   peers->merge(seen);                                       // what anybody said
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stretto/comm/collective.h"
+#include "stretto/comm/transport.h"
+#include "stretto/comm/world.h"
+#include "stretto/cost/machine.h"
+
+namespace stretto {
+
+struct RemoteOptions {
+  std::optional<Link> link = {};  // messages arrive as late as over such a link; within one machine only
+  bool copy = true;               // false: messages are announced only; for emulated devices, which have no memory
+};
+
+// How far a rank is: what a watchdog says about the others on its machine.
+struct Pulse {
+  i64 step = 0;
+  std::uint32_t at = 0;
+  bool waiting = false;
+  double silent = 0;  // seconds since the process gave its last sign of life
+  int pid = 0;
+};
+
+class Peers {
+ public:
+  virtual ~Peers() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual const World& world() const = 0;
+  virtual std::string name() const = 0;               // of the library: "Open MPI 4.1.4"
+  virtual const std::vector<int>& nodes() const = 0;  // per rank, which machine it is on; counted from 0
+
+  virtual void merge(std::span<u64> words) = 0;                      // everybody gets the bits that anybody has
+  virtual void broadcast(std::span<std::byte> bytes, int from) = 0;  // everybody gets those of one
+  virtual std::vector<std::string> gather(const std::string&) = 0;   // everybody gets those of all
+
+  // Whether all processes reach each other's memory: they are on one machine.
+  virtual bool shares_memory() const = 0;
+  // The arenas of all ranks, as this process sees them; without those of parameters if others are used. Only when they
+  // share memory.
+  virtual std::vector<ArenaBases> share(const Program&, bool params) = 0;
+  // `arenas`: of all ranks, or of this one alone, in a program for ranks that share no memory.
+  virtual std::unique_ptr<Transport> transport(const Program&, std::span<const ArenaBases> arenas, RemoteOptions) = 0;
+  // Collectives between some ranks, of which this is the `member`-th; all of them ask for their groups in the same
+  // order. `under_way`: that a member may have started and not waited for. Operands lie in arenas.
+  virtual std::unique_ptr<CollectiveGroup> group(const std::vector<int>& ranks, int member, RemoteOptions,
+                                                 int under_way) = 0;
+
+  // Signs of life, from any thread; only ranks on the same machine are seen.
+  virtual void beat(i64 step, std::uint32_t at, bool waiting) noexcept = 0;
+  virtual std::optional<Pulse> pulse(int rank) const = 0;
+
+  virtual void stop() noexcept = 0;               // from any thread: who waits in one of these calls gets an Error
+  [[noreturn]] virtual void abort(int code) = 0;  // ends all processes
+
+  bool first() const { return rank() == 0; }
+};
+
+struct PeersOptions {
+  World world = {};    // how many processes there should be
+  double timeout = 0;  // seconds after which waiting for the others is an Error; 0: never
+  bool shared = true;  // use the memory that processes of one machine share; else everything goes through MPI
+};
+// Starts MPI: once per process. An Error when Stretto was built without it.
+std::shared_ptr<Peers> mpi_peers(const PeersOptions&);
+bool has_mpi();
+
+}  // namespace stretto

@@ -1,0 +1,137 @@
+#include "stretto/comm/world.h"
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+#include <set>
+
+#include "stretto/base/error.h"
+#include "stretto/base/text.h"
+
+extern char** environ;
+
+namespace stretto {
+namespace {
+
+constexpr int kMostProcesses = 1 << 20;
+
+struct Source {
+  const char *rank, *size;
+};
+constexpr Source kTorchrun{"RANK", "WORLD_SIZE"};
+constexpr Source kLaunchers[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                 {"PMI_RANK", "PMI_SIZE"},
+                                 {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
+
+int number(const Environment& e, const char* name) {
+  const std::string& text = e.at(name);
+  int n = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (error != std::errc() || end != text.data() + text.size() || n < 0 || n > kMostProcesses)
+    throw Error("ranks", "the environment has {} = '{}', which is no rank and no number of processes", name, text)
+        .hint("unset it, or start the run with mpirun or srun");
+  return n;
+}
+
+// None unless both variables are there.
+std::optional<World> read(const Environment& e, const Source& s) {
+  if (!e.contains(s.rank) || !e.contains(s.size)) return {};
+  World w{number(e, s.rank), number(e, s.size), fmt::format("{}, {}", s.rank, s.size)};
+  if (w.size < 1 || w.rank >= w.size)
+    throw Error("ranks", "the environment has {} = {} and {} = {}", s.rank, w.rank, s.size, w.size)
+        .hint("ranks count from 0: unset both, or start the run with mpirun or srun");
+  return w;
+}
+
+std::string range(int first, int last) {
+  return first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
+}
+
+}  // namespace
+
+Environment environment() {
+  Environment e;
+  for (char** v = environ; *v; ++v) {
+    const std::string_view text = *v;
+    const std::size_t equals = text.find('=');
+    if (equals != std::string_view::npos) e.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return e;
+}
+
+World find_world(const Environment& e, const WorldFlags& flags) {
+  std::vector<World> all;
+  if (const auto w = read(e, kTorchrun)) all.push_back(*w);
+  for (const Source& s : kLaunchers)
+    if (const auto w = read(e, s)) {
+      all.push_back(*w);
+      break;
+    }
+  for (const World& w : all) {
+    if (flags.rank && *flags.rank != w.rank)
+      throw Error("ranks", "the command line says rank {}, and {} say {} of {}", *flags.rank, w.source, w.rank, w.size)
+          .hint("leave --rank away");
+    if (flags.size && *flags.size != w.size)
+      throw Error("ranks", "the command line says {} ranks, and {} say {}", *flags.size, w.source, w.size)
+          .hint("start as many processes as there are ranks: mpirun -n {}", *flags.size);
+    if (w.rank != all[0].rank || w.size != all[0].size)
+      throw Error("ranks", "{} say rank {} of {}, and {} say {} of {}", all[0].source, all[0].rank, all[0].size,
+                  w.source, w.rank, w.size)
+          .hint("start the run with one launcher, or unset the variables of the other");
+  }
+  if (all.empty() && flags.size.value_or(1) > 1)
+    throw Error("ranks", "the command line says {} ranks, and no launcher has started this process", *flags.size)
+        .hint("stretto launch -n {0} -- ..., or mpirun -n {0} stretto ...", *flags.size);
+  return all.empty() ? World{} : all[0];
+}
+
+void check_world(const World& w, const Mesh& mesh) {
+  if (mesh.ranks() == w.size) return;
+  throw Error("ranks", "there are {} processes ({}), and the mesh {} has {} ranks", w.size, w.source,
+              mesh.empty() ? "of one actor" : mesh.str(), mesh.ranks())
+      .hint("start {} processes, or change [parallel] so that its sizes give {}", mesh.ranks(), w.size);
+}
+
+std::vector<int> place_ranks(std::span<const int> node_of_process) {
+  // Ranks count the last axis fastest: neighbours along it are neighbours in number. Nodes come in the order of their
+  // first process, so that a node's processes get consecutive ranks and process 0 stays rank 0.
+  std::vector<int> first(node_of_process.size(), -1), order(node_of_process.size());
+  std::map<int, int> first_of;
+  for (int p = 0; p < int(node_of_process.size()); ++p)
+    first[std::size_t(p)] = first_of.try_emplace(node_of_process[std::size_t(p)], p).first->second;
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return first[std::size_t(a)] < first[std::size_t(b)]; });
+  std::vector<int> rank(order.size());
+  for (int r = 0; r < int(order.size()); ++r) rank[std::size_t(order[std::size_t(r)])] = r;
+  return rank;
+}
+
+std::string placement_str(const Mesh& mesh, std::span<const int> node_of_rank) {
+  const int ranks = int(node_of_rank.size());
+  std::vector<std::string> parts;
+  for (int first = 0; first < ranks;) {
+    int last = first;
+    while (last + 1 < ranks && node_of_rank[std::size_t(last + 1)] == node_of_rank[std::size_t(first)]) ++last;
+    parts.push_back(range(first, last));
+    first = last + 1;
+  }
+  const std::size_t nodes = std::set<int>(node_of_rank.begin(), node_of_rank.end()).size();
+  std::string text = fmt::format("{} processes on {} node{}", ranks, nodes, nodes == 1 ? "" : "s");
+  if (nodes == 1) return text;
+  text += ": ranks " + join(parts, ", ");
+  std::vector<std::string> within, between;
+  for (const Axis& axis : mesh) {
+    if (axis.size == 1) continue;
+    bool inside = true;
+    for (int r = 0; r < ranks; ++r)
+      for (int other : group_of(mesh, r, {axis.name}))
+        inside = inside && node_of_rank[std::size_t(other)] == node_of_rank[std::size_t(r)];
+    (inside ? within : between).push_back(axis.name);
+  }
+  if (!within.empty()) text += "; " + join(within, ", ") + " within nodes";
+  if (!between.empty()) text += "; " + join(between, ", ") + " between nodes";
+  return text;
+}
+
+}  // namespace stretto
