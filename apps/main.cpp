@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "commands.h"
+#include "failure.h"
 #include "stretto/base/error.h"
 #include "stretto/base/text.h"
 
@@ -54,16 +55,11 @@ int main(int argc, char** argv) {
     return finished(0);
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? finished(0) : int(Error::Kind::usage);
-  } catch (const Error& e) {
+  } catch (...) {
+    const app::Failure f = app::failure_of(std::current_exception());
+    if (f.text.starts_with("[internal]") && std::ferror(stdout)) return output_failed(errno);  // thrown by fmt::print
     std::fflush(stdout);
-    std::fprintf(stderr, "%s\n", e.what());
-    return e.exit_code();
-  } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "[memory] out of memory; hint: a smaller batch, more microbatches or recompute need less\n");
-    return int(Error::Kind::run);
-  } catch (const std::exception& e) {
-    if (std::ferror(stdout)) return output_failed(errno);  // thrown by fmt::print
-    std::fprintf(stderr, "[internal] %s; hint: this is a bug in Stretto, please report it\n", e.what());
-    return int(Error::Kind::run);
+    std::fprintf(stderr, "%s\n", f.text.c_str());
+    return f.code;
   }
 }

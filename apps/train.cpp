@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 
+#include "ranks.h"
 #include "run_file.h"
 #include "stretto/train/loop.h"
 
@@ -24,11 +25,22 @@ void add_train(CLI::App& app) {
   command->add_flag("--resume{}", *resume,
                     "go on from the newest checkpoint in log.dir; --resume=DIR: in that run directory, or from that "
                     "checkpoint");
-  command->callback([run, resume, verbosity, command] {
+  auto flags = std::make_shared<WorldFlags>();
+  command->add_option("--ranks", flags->size, "how many processes there are; by default as the launcher says");
+  command->add_option("--rank", flags->rank, "which of them this is; by default as the launcher says");
+  auto shared = std::make_shared<bool>(true);
+  command->add_flag("!--no-shared-memory", *shared,
+                    "between processes of one machine too, everything goes through MPI");
+  command->callback([run, resume, verbosity, flags, shared, command] {
     const std::optional<std::string> from = command->count("--resume") > 0 ? std::optional(*resume) : std::nullopt;
     const std::filesystem::path config = std::filesystem::path(from.value_or("")) / "config.toml";
     if (from && run->file.empty() && std::filesystem::exists(config)) run->file = config.string();
-    train(run->read(*command), stdout, *verbosity, from);
+    Ranks ranks(*flags);
+    ranks.run([&] {
+      const RunConfig config = run->read(*command);
+      const PeersOptions peers{.timeout = config.parallel.timeout, .shared = *shared};
+      train(config, stdout, *verbosity, from, ranks.join(peers));
+    });
   });
 }
 

@@ -200,6 +200,7 @@ Parallel parallel_of(const ParallelSection& s) {
              .recompute = s.recompute};
   if (s.pipe > 1) p.mesh = {{"pipe", s.pipe}};
   p.mesh.insert(p.mesh.end(), s.mesh.begin(), s.mesh.end());
+  p.remote = s.remote;
   return p;
 }
 

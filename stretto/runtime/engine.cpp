@@ -32,20 +32,38 @@ void pin(std::thread& t, int core) {
 }  // namespace
 
 Engine::Engine(std::shared_ptr<const Program> program, WorkerOptions options, const Engine* shared)
-    : program_(std::move(program)), timeout_(options.run.timeout) {
-  const int actors = int(program_->actors.size()), each = program_->ranks_per_actor(), ranks = program_->ranks();
-  for (int rank = 0; rank < ranks; ++rank) {
+    : program_(std::move(program)), timeout_(options.run.timeout), peers_(options.run.peers) {
+  const int each = program_->ranks_per_actor(), ranks = program_->ranks();
+  if (peers_) {
+    STRETTO_ASSERT(peers_->size() == ranks, "one process per rank");
+    local_ = {peers_->rank()};
+  }
+  for (int rank = 0; !peers_ && rank < ranks; ++rank) local_.push_back(rank);
+  workers_.resize(std::size_t(ranks));
+  if (peers_ && peers_->shares_memory() && options.run.device == DeviceKind::cpu)
+    arenas_ = peers_->share(*program_, shared == nullptr);
+  for (const int rank : local_) {
     const int a = rank / each;
     WorkerOptions mine = options;
+    if (!arenas_.empty()) mine.shared = arenas_[std::size_t(rank)];
     if (shared) {
       STRETTO_ASSERT(program_->actors[std::size_t(a)].param_at == shared->worker(rank).program().param_at,
                      "parameters lie elsewhere");
       mine.shared[std::size_t(Arena::params)] = shared->worker(rank).arena(Arena::params);
     }
-    workers_.push_back(std::make_unique<Worker>(program_, a, rank % each, mine));
+    workers_[std::size_t(rank)] = std::make_unique<Worker>(program_, a, rank % each, mine);
   }
   worked_.assign(std::size_t(ranks), 0);
   if (ranks == 1) return;
+  if (peers_)
+    connect_processes(options);
+  else
+    connect_threads(options);
+  if (timeout_ > 0) watchdog_ = std::thread([this] { watch(); });
+}
+
+void Engine::connect_threads(const WorkerOptions& options) {
+  const int actors = int(program_->actors.size()), each = program_->ranks_per_actor(), ranks = program_->ranks();
   const std::vector<int> allowed = cores();
   const bool enough = int(allowed.size()) >= ranks;
   const bool emulated = options.run.device == DeviceKind::emulated;
@@ -68,7 +86,23 @@ Engine::Engine(std::shared_ptr<const Program> program, WorkerOptions options, co
     threads_.emplace_back([this, rank] { serve(rank); });
     if (enough && options.run.pin && !emulated) pin(threads_.back(), allowed[std::size_t(rank)]);
   }
-  if (timeout_ > 0) watchdog_ = std::thread([this] { watch(); });
+}
+
+void Engine::connect_processes(const WorkerOptions& options) {
+  prctl(PR_SET_TIMERSLACK, 1000UL);  // as in serve()
+  Worker& w = worker(local_.front());
+  const bool emulated = options.run.device == DeviceKind::emulated;
+  if (emulated && peers_->shares_memory()) arenas_.resize(workers_.size());  // messages without content
+  std::vector<ArenaBases> column;  // of the ranks that messages are exchanged with, per actor
+  for (int a = 0; a < actors() && !arenas_.empty(); ++a)
+    column.push_back(arenas_[std::size_t(program_->rank_of(a, local_.front() % program_->ranks_per_actor()))]);
+  if (arenas_.empty()) arenas_.push_back(w.arenas());
+  if (actors() > 1)
+    transports_.push_back(peers_->transport(*program_, arenas_, {.link = options.run.link, .copy = !emulated}));
+  if (program_->ranks_per_actor() > 1)
+    groups_ = std::make_unique<Groups>(*program_, ThreadGroupOptions{.link = options.run.link, .copy = !emulated},
+                                       peers_.get());
+  w.connect(column, transports_.empty() ? nullptr : transports_.back().get(), groups_.get());
 }
 
 Engine::~Engine() {
@@ -123,7 +157,15 @@ void Engine::run(i64 step) {
   if (failure_) std::rethrow_exception(failure_);
   const double start = now();
   if (threads_.empty()) {
-    run_rank(0, step);
+    {
+      const std::lock_guard lock(mutex_);
+      step_ = step;
+      running_ = 1;
+      ++round_;
+    }
+    run_rank(local_.front(), step);
+    const std::lock_guard lock(mutex_);
+    running_ = 0;
   } else {
     std::unique_lock lock(mutex_);
     step_ = step;
@@ -137,13 +179,13 @@ void Engine::run(i64 step) {
 }
 
 void Engine::record(bool on) {
-  for (const auto& w : workers_) w->record(on);
+  for (const int rank : local_) worker(rank).record(on);
 }
 
 double Engine::bubble() const {
   double worked = 0;
   for (double w : worked_) worked += w;
-  return seconds_ > 0 ? std::max(0.0, 1 - worked / (seconds_ * double(worked_.size()))) : 0;
+  return seconds_ > 0 ? std::max(0.0, 1 - worked / (seconds_ * double(local_.size()))) : 0;
 }
 
 // Stops the run when no rank has come any further for the whole timeout while at least one waits for others.
@@ -155,10 +197,13 @@ void Engine::watch() {
   while (!quit_) {
     changed_.wait_for(lock, std::chrono::duration<double>(std::min(timeout_ / 10, 1.0)));
     bool stuck = running_ > 0 && !failure_, waiting = false;
-    for (std::size_t a = 0; a < workers_.size(); ++a) {
-      if (round_ != seen || workers_[a]->at() != at[a]) at[a] = workers_[a]->at(), since[a] = now();
-      waiting = waiting || workers_[a]->waiting();
+    for (const int rank : local_) {
+      const Worker& w = worker(rank);
+      const std::size_t a = std::size_t(rank);
+      if (round_ != seen || w.at() != at[a]) at[a] = w.at(), since[a] = now();
+      waiting = waiting || w.waiting();
       stuck = stuck && now() - since[a] >= timeout_;
+      if (peers_) peers_->beat(step_, w.at(), w.waiting());
     }
     seen = round_;
     if (!stuck || !waiting) continue;
@@ -172,16 +217,26 @@ void Engine::watch() {
 
 std::string Engine::who_waits(const std::vector<double>& since) const {
   std::string text;
-  for (std::size_t a = 0; a < workers_.size(); ++a) {
-    const Worker& w = *workers_[a];
-    const auto& code = w.program().code;
-    const std::uint32_t at = w.at();
-    text += fmt::format("{}{} ", a ? "; " : "", w.str());
+  const auto say = [&](std::size_t rank, std::string_view who, std::uint32_t at, bool waiting) {
+    const auto& code = program_->actors[rank / std::size_t(program_->ranks_per_actor())].code;
+    text += fmt::format("{}{} ", text.empty() ? "" : "; ", who);
     if (at >= code.size())
       text += "has finished";
     else
-      text += fmt::format("{} {} (instruction {} of {}) since {:.1f} s", w.waiting() ? "waits to" : "is in",
-                          program_->str(code[at]), at, code.size(), now() - since[a]);
+      text += fmt::format("{} {} (instruction {} of {})", waiting ? "waits to" : "is in", program_->str(code[at]), at,
+                          code.size());
+  };
+  for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
+    if (const Worker* w = workers_[rank].get()) {
+      say(rank, w->str(), w->at(), w->waiting());
+      if (w->at() < w->program().code.size()) text += fmt::format(" since {:.1f} s", now() - since[rank]);
+    } else if (const std::optional<Pulse> p = peers_->pulse(int(rank))) {
+      if (p->silent < 1)
+        say(rank, fmt::format("rank {}", rank), p->at, p->waiting);
+      else
+        text += fmt::format("{}rank {} (process {}) has given no sign of life for {:.1f} s", text.empty() ? "" : "; ",
+                            rank, p->pid, p->silent);
+    }
   }
   return text;
 }

@@ -1,5 +1,5 @@
-// All ranks of a program, one thread each; a program for one rank runs on the caller's thread. Ranks are numbered as
-// Program::rank_of says.
+// All ranks of a program, one thread each; a program for one rank runs on the caller's thread, and so does the one rank
+// that is here when others are processes. Ranks are numbered as Program::rank_of says.
 //
 //   Engine engine(program, {.seed = 1});
 //   engine.run(step);          // an error in one actor stops all and is rethrown here
@@ -26,6 +26,9 @@ class Engine {
   void run(i64 step);
   void record(bool on);  // from the next step on
   int ranks() const { return int(workers_.size()); }
+  const std::vector<int>& local() const { return local_; }  // the ranks that are here: only those have a worker
+  bool here(int rank) const { return workers_[std::size_t(rank)] != nullptr; }
+  const std::shared_ptr<Peers>& peers() const { return peers_; }
   int actors() const { return int(program_->actors.size()); }
   Worker& worker(int rank) { return *workers_[std::size_t(rank)]; }
   const Worker& worker(int rank) const { return *workers_[std::size_t(rank)]; }
@@ -41,12 +44,18 @@ class Engine {
   void watch();
   std::string who_waits(const std::vector<double>& since) const;
 
+  void connect_threads(const WorkerOptions&);
+  void connect_processes(const WorkerOptions&);
+
   std::shared_ptr<const Program> program_;
   double timeout_ = 0;
+  std::shared_ptr<Peers> peers_;
+  std::vector<int> local_;
+  std::vector<ArenaBases> arenas_;                      // per rank, when they are processes that share memory
   std::vector<std::unique_ptr<Transport>> transports_;  // per coordinate; none when there is one actor
   std::unique_ptr<Groups> groups_;
-  std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<double> worked_;  // per rank: seconds of the last step not spent waiting
+  std::vector<std::unique_ptr<Worker>> workers_;  // per rank; none for those in other processes
+  std::vector<double> worked_;                    // per rank: seconds of the last step not spent waiting
   std::vector<std::thread> threads_;
   std::thread watchdog_;
   std::mutex mutex_;

@@ -1,5 +1,5 @@
-// The groups of ranks that collectives go through, within one process. A group is made of the ranks of one actor that
-// differ along some axes only.
+// The groups of ranks that collectives go through, within one process or between several. A group is made of the ranks
+// of one actor that differ along some axes only.
 //
 //   Groups groups(program, {.copy = true});
 //   Groups::Place at = groups.place({"data"}, actor, coordinate, Groups::Lane::tasks);
@@ -13,6 +13,7 @@
 #include <tuple>
 #include <vector>
 
+#include "stretto/comm/peers.h"
 #include "stretto/comm/threads/thread_group.h"
 #include "stretto/program/program.h"
 
@@ -26,13 +27,16 @@ class Groups {
     CollectiveGroup* group = nullptr;
     int member = 0;
   };
-  Groups(const Program& p, ThreadGroupOptions options) : program_(p), options_(options) {}
+  // `peers`: ranks are processes.
+  Groups(const Program& p, ThreadGroupOptions options, Peers* peers = nullptr)
+      : program_(p), options_(options), peers_(peers) {}
   Place place(const std::vector<std::string>& axes, int actor, int coordinate, Lane);
   void stop() noexcept;
 
  private:
   const Program& program_;
   ThreadGroupOptions options_;
+  Peers* peers_;
   std::map<std::tuple<std::vector<std::string>, int, int, Lane>, std::unique_ptr<CollectiveGroup>> groups_;
 };
 

@@ -1,6 +1,7 @@
 #include "stretto/runtime/measure.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <tuple>
@@ -82,13 +83,39 @@ std::vector<std::pair<double, double>> live(const Timeline& t, const Schedule& s
 
 }  // namespace
 
+namespace {
+
+// Per actor, of its first rank; from the other processes too.
+std::vector<std::vector<RunRecord>> records_of(const Engine& engine) {
+  std::vector<std::vector<RunRecord>> all;
+  std::vector<std::string> told;
+  if (engine.peers()) {
+    const std::vector<RunRecord>& own = engine.worker(engine.peers()->rank()).records();
+    told = engine.peers()->gather({reinterpret_cast<const char*>(own.data()), own.size() * sizeof own[0]});
+  }
+  for (int a = 0; a < engine.actors(); ++a) {
+    const int rank = engine.program().rank_of(a, 0);
+    if (engine.here(rank)) {
+      all.push_back(engine.worker(rank).records());
+    } else {
+      const std::string& bytes = told[std::size_t(rank)];
+      all.emplace_back(bytes.size() / sizeof(RunRecord));
+      std::memcpy(all.back().data(), bytes.data(), bytes.size());
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
 Timeline measured_timeline(const Engine& engine) {
   const Program& p = engine.program();
   Timeline t{.actors = engine.actors(), .stages = p.schedule.stages, .title = p.schedule.name + ", measured"};
   double from = std::numeric_limits<double>::infinity();
-  for (int a = 0; a < engine.actors(); ++a)
-    if (!engine.first(a).records().empty()) from = std::min(from, engine.first(a).records().front().start);
-  for (int a = 0; a < engine.actors(); ++a) add_spans(p, a, engine.first(a).records(), from, t);
+  const std::vector<std::vector<RunRecord>> records = records_of(engine);
+  for (const std::vector<RunRecord>& r : records)
+    if (!r.empty()) from = std::min(from, r.front().start);
+  for (int a = 0; a < engine.actors(); ++a) add_spans(p, a, records[std::size_t(a)], from, t);
   for (int a = 0; a < engine.actors(); ++a) t.memory.push_back(live(t, p.schedule, a));
   return t;
 }

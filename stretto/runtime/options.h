@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "stretto/comm/peers.h"
 #include "stretto/comm/transport.h"
 #include "stretto/cost/machine.h"
 #include "stretto/cost/times.h"
@@ -23,9 +24,10 @@ struct RunOptions {
   double timeout = 0;             // seconds without any progress after which the run is stopped; 0: never
   std::optional<Link> link = {};  // messages take as long as over such a link
   DeviceKind device = DeviceKind::cpu;
-  Machine machine = {};             // what is emulated ...
-  std::optional<Times> times = {};  // ... unless its times are given, of one full stage per actor
-  bool pin = true;                  // one core per actor where there are enough
+  Machine machine = {};               // what is emulated ...
+  std::optional<Times> times = {};    // ... unless its times are given, of one full stage per actor
+  bool pin = true;                    // one core per actor where there are enough
+  std::shared_ptr<Peers> peers = {};  // the other processes: this one has one rank; none: all ranks are threads here
 
   // For tests: up to so many seconds are slept before tasks and messages now and then, differently for every seed.
   double jitter = 0;

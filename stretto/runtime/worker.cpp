@@ -109,6 +109,7 @@ void Worker::run(i64 step) {
   const std::vector<Instruction>& code = program().code;
   for (std::uint32_t i = 0; i < code.size(); ++i) {
     at_.store(i, std::memory_order_relaxed);
+    if (transport_) come_to(i);
     if (options_.run.jitter > 0) jitter();
     if (const Run* r = std::get_if<Run>(&code[i])) {
       if (program_->gate >= 0 && gated(*r)) continue;
@@ -134,7 +135,15 @@ void Worker::run(i64 step) {
       await_sum(std::get<AwaitSum>(code[i]).bucket);
     }
   }
+  if (transport_) come_to(std::uint32_t(code.size()));
   at_.store(std::uint32_t(code.size()), std::memory_order_relaxed);
+}
+
+// The transport may have to wait there, too.
+void Worker::come_to(std::uint32_t instruction) {
+  waiting_.store(true, std::memory_order_relaxed);
+  transport_->at(instruction);
+  waiting_.store(false, std::memory_order_relaxed);
 }
 
 void Worker::receive(std::uint32_t transfer) {
@@ -257,6 +266,7 @@ void Worker::execute(const Run& r, i64 step) {
     }
     const Args args{.in = in.data(), .out = out.data(), .scratch = arena(Arena::scratch), .now = now};
     try {
+      if (transport_) transport_->progress();
       if (!options_.run.profile) {
         device_->launch(c.call, args);
         continue;

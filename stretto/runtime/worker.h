@@ -90,6 +90,7 @@ class Worker {
   void await_sum(std::uint32_t bucket);
   void help_along();
   void emulate(const Run&);
+  void come_to(std::uint32_t instruction);
   void receive(std::uint32_t transfer);
   void jitter();
   bool gated(const Run&) const;

@@ -4,8 +4,10 @@
 #include <cmath>
 
 #include "stretto/base/text.h"
+#include "stretto/comm/world.h"
 #include "stretto/data/prefetch.h"
 #include "stretto/formats/atomic_file.h"
+#include "stretto/train/agree.h"
 #include "stretto/train/journal.h"
 #include "stretto/train/prepare.h"
 #include "stretto/train/report.h"
@@ -27,20 +29,35 @@ constexpr i64 kMostSaid = 5;  // steps that are not finite, on the console
 
 class TrainingRun {
  public:
-  TrainingRun(RunConfig config, std::FILE* out, Verbosity verbosity, const std::optional<std::string>& resume)
-      : config_(std::move(config)), out_(out), console_(out, verbosity) {
+  TrainingRun(RunConfig config, std::FILE* out, Verbosity verbosity, const std::optional<std::string>& resume,
+              std::shared_ptr<Peers> peers)
+      : config_(std::move(config)),
+        peers_(std::move(peers)),
+        nowhere_(std::fopen("/dev/null", "w"), &std::fclose),
+        out_(first() ? out : nowhere_.get()),
+        console_(out_, verbosity) {
+    config_.parallel.remote = peers_ && !peers_->shares_memory();
     std::optional<Resumed> from;
     if (resume) from = find_checkpoint(config_, *resume);
     prepared_ = prepare(config_);
     lines_ = about(config_, prepared_);
+    if (peers_) {
+      const Mesh& mesh = prepared_.compiled.parallel.mesh;
+      check_world(peers_->world(), mesh);
+      lines_.push_back(fmt::format("ranks    {}, {}", placement_str(mesh, peers_->nodes()), peers_->name()));
+      agree(*peers_, description(config_, prepared_, from && from->checkpoint ? from->checkpoint->manifest().step : 0));
+    }
     for (const std::string& line : lines_) console_.say(line);
     const bool several = prepared_.compiled.program->ranks() > 1;
-    trainer_.emplace(std::move(prepared_.compiled), options_of(config_.parallel));
+    RunOptions options = options_of(config_.parallel);
+    options.peers = peers_;
+    trainer_.emplace(std::move(prepared_.compiled), options);
     for (const std::string& note : from ? from->notes : std::vector<std::string>()) console_.say(note);
     if (from && from->checkpoint)
       start_from(*from->checkpoint);
     else
       load_weights(config_, *trainer_);
+    if (!first()) return;
     const bool goes_on = from && from->same_directory;
     summary_.directory = goes_on ? std::filesystem::path(config_.log.dir) : make_run_directory(config_.log);
     config_.log.dir = summary_.directory.string();
@@ -69,32 +86,43 @@ class TrainingRun {
   }
 
  private:
+  bool first() const { return !peers_ || peers_->first(); }
+
+  // By a signal to any of the processes.
+  bool asked(const StopSignals& signals) {
+    u64 word[] = {signals.asked() ? 1u : 0u};
+    if (peers_) peers_->merge(word);
+    return word[0] != 0;
+  }
+
   void train_all() {
-    const StopSignals stop;
-    Saving saving(config_, summary_.directory, console_);
+    const StopSignals signals;
+    bool stop = asked(signals);
+    Saving saving(config_, summary_.directory, console_, peers_.get());
     if (summary_.resumed > 0) saving.began_at(summary_.resumed);
     batches_.emplace(
         [training = TrainingRows(prepared_.corpus, prepared_.rows)](i64 step) { return training.at(step); },
         PrefetchOptions{.first = summary_.resumed + 1, .last = config_.train.steps});
     const Steady::time_point start = Steady::now();
-    const i64 first = summary_.resumed + 1;
-    for (i64 step = first; step <= config_.train.steps && !stop.asked(); ++step) {
+    const i64 begin = summary_.resumed + 1;
+    for (i64 step = begin; step <= config_.train.steps && !stop; ++step) {
       StepRecord record = train_step(step);
+      stop = asked(signals);
       const bool finite = std::isfinite(record.result.loss) && std::isfinite(record.result.grad_norm);
       const bool ends = !finite && config_.train.nonfinite == Nonfinite::stop;
-      record.last = step == config_.train.steps || stop.asked() || ends;
+      record.last = step == config_.train.steps || stop || ends;
       if (!ends && validates_after(step, record.last)) summary_.validation_loss = record.validation = validate();
-      journal_->step(record);
+      if (journal_) journal_->step(record);
       if (ends) throw not_finite(record.result);
       if (!finite)
         note_not_finite(record.result);
       else
         saving.after_step(*trainer_);
       console_.progress(step, config_.train.steps,
-                        seconds_since(start) / double(step - first + 1) * double(config_.train.steps - step));
+                        seconds_since(start) / double(step - begin + 1) * double(config_.train.steps - step));
     }
     saving.finish(*trainer_);
-    finish(stop.asked());
+    finish(stop);
   }
 
   void start_from(const Checkpoint& checkpoint) {
@@ -152,6 +180,7 @@ class TrainingRun {
     console_.close();
     summary_.stopped = stopped && summary_.steps < config_.train.steps;
     summary_.parameters = trainer_->parameters_hash();
+    if (!first()) return;
     if (drawn_) {
       write_timeline(summary_.directory, *drawn_);
       std::string text = timeline_text(*drawn_, options_for(out_));
@@ -192,6 +221,8 @@ class TrainingRun {
   }
 
   RunConfig config_;
+  std::shared_ptr<Peers> peers_;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere_;
   Prepared prepared_;  // `compiled` is the trainer's afterwards
   std::FILE* out_;
   Console console_;
@@ -205,9 +236,9 @@ class TrainingRun {
 
 }  // namespace
 
-RunSummary train(const RunConfig& config, std::FILE* out, Verbosity verbosity,
-                 const std::optional<std::string>& resume) {
-  return TrainingRun(config, out, verbosity, resume).run();
+RunSummary train(const RunConfig& config, std::FILE* out, Verbosity verbosity, const std::optional<std::string>& resume,
+                 std::shared_ptr<Peers> peers) {
+  return TrainingRun(config, out, verbosity, resume, std::move(peers)).run();
 }
 
 std::string check_run(const RunConfig& config) { return join(about(config, prepare(config)), "\n") + "\n"; }

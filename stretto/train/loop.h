@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "stretto/comm/peers.h"
 #include "stretto/config/run.h"
 #include "stretto/train/console.h"
 
@@ -26,9 +27,10 @@ struct RunSummary {
 
 // Prints to `out`. Nothing is written before everything has been checked. A loss that is not finite is an Error of kind
 // run, unless train.nonfinite says otherwise. `resume`: go on from the newest checkpoint of log.dir (""), of another
-// run directory, or from one checkpoint.
+// run directory, or from one checkpoint. `peers`: the other processes, one rank each; the first of them prints and
+// writes.
 RunSummary train(const RunConfig&, std::FILE* out = stdout, Verbosity = Verbosity::normal,
-                 const std::optional<std::string>& resume = {});
+                 const std::optional<std::string>& resume = {}, std::shared_ptr<Peers> peers = nullptr);
 
 // What can be checked without training: data, model, program, memory. Returns
 // the lines that a run starts with.

@@ -22,17 +22,20 @@ std::vector<Snapshot::Extra> extras_of(const RunConfig& c) {
 
 }  // namespace
 
-Saving::Saving(const RunConfig& config, const std::filesystem::path& run_directory, Console& console)
+Saving::Saving(const RunConfig& config, const std::filesystem::path& run_directory, Console& console, Peers* peers)
     : config_(config),
       console_(console),
       writer_(run_directory / "checkpoints", config.checkpoint.keep),
-      extras_(extras_of(config)) {}
+      extras_(extras_of(config)),
+      peers_(peers),
+      writes_(!peers || peers->first()) {}
 
 void Saving::export_model(const Trainer& trainer) {
   if (config_.checkpoint.export_to.empty()) return;
   StoredModel m{.config = config_.model.config};
   for (const CompiledParam& p : trainer.compiled().params) m.weights.emplace(p.name, trainer.parameter(p.name));
   m.extras = extras_;
+  if (!writes_) return;
   export_hf(config_.checkpoint.export_to, m);
   console_.say("exported " + config_.checkpoint.export_to);
 }
@@ -51,7 +54,7 @@ void Saving::save(const Trainer& trainer) {
   Snapshot s = snapshot_of(trainer, checkpoint_config(config_));
   s.extras = extras_;
   saved_ = s.step;
-  writer_.save(std::move(s));
+  if (writes_) writer_.save(std::move(s));
 }
 
 void Saving::after_step(const Trainer& trainer) {
@@ -62,7 +65,9 @@ void Saving::after_step(const Trainer& trainer) {
 
 void Saving::finish(const Trainer& trainer) {
   report(writer_.wait(), false);
-  if (config_.checkpoint.keep > 0 && saved_ != trainer.steps_done()) save(trainer);
+  u64 missing[] = {config_.checkpoint.keep > 0 && saved_ != trainer.steps_done()};
+  if (peers_) peers_->merge(missing);  // only who writes knows
+  if (missing[0]) save(trainer);
   report(writer_.wait(), true);
   export_model(trainer);
 }

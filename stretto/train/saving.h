@@ -13,7 +13,8 @@ namespace stretto {
 
 class Saving {
  public:
-  Saving(const RunConfig&, const std::filesystem::path& run_directory, Console&);
+  // `peers`: the processes of the run; they give what they hold to the first of them, which writes.
+  Saving(const RunConfig&, const std::filesystem::path& run_directory, Console&, Peers* peers = nullptr);
   void after_step(const Trainer&);  // a failure is said, and the run goes on
   void finish(const Trainer&);      // saves the last step, unless it is saved, waits and exports; a failure is an Error
   void began_at(i64 step) { saved_ = step; }
@@ -27,6 +28,8 @@ class Saving {
   Console& console_;
   CheckpointWriter writer_;
   std::vector<Snapshot::Extra> extras_;
+  Peers* peers_;
+  bool writes_;
   i64 saved_ = -1;  // the last step that is saved or being saved
 };
 

@@ -1,6 +1,7 @@
 #include "stretto/train/trainer.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "stretto/base/hash.h"
@@ -60,7 +61,7 @@ void load_batch(const Compiled& c, Engine& e, const Batch& batch) {
     if (!in.dims.empty() && in.dims[0].name != c.batch)
       throw Error("batch", "input '{}' does not start with the batch dim '{}'", in.name, c.batch)
           .hint("put the batch dim first: t.input(\"{}\", {{{}, ...}})", in.name, c.batch);
-    for (int rank = 0; rank < e.ranks(); ++rank) {
+    for (const int rank : e.local()) {
       const Worker& w = e.worker(rank);
       const u64 at = w.program().input_at[i];
       if (at == absent) continue;
@@ -81,27 +82,21 @@ double read_scalar(const std::byte* p, DType t) {
 void set_scalar(const Compiled& c, Engine& e, std::string_view name, double value) {
   const int i = c.scalar(name);
   if (i < 0) return;
-  for (int a = 0; a < e.ranks(); ++a) {
-    const u64 at = e.worker(a).program().scalar_at[std::size_t(i)];
-    if (at != absent) std::memcpy(e.worker(a).arena(Arena::results) + at, &value, sizeof value);
+  for (const int rank : e.local()) {
+    const u64 at = e.worker(rank).program().scalar_at[std::size_t(i)];
+    if (at != absent) std::memcpy(e.worker(rank).arena(Arena::results) + at, &value, sizeof value);
   }
 }
 
 double get_scalar(const Compiled& c, const Engine& e, std::string_view name) {
-  const u64 at = e.worker(0).program().scalar_at[std::size_t(c.scalar(name))];
-  return read_scalar(e.worker(0).arena(Arena::results) + at, f64);
+  const Worker& w = e.worker(e.local().front());  // every rank has them all
+  return read_scalar(w.arena(Arena::results) + w.program().scalar_at[std::size_t(c.scalar(name))], f64);
 }
 
 // Outputs are kept per microbatch and added in ascending order: no schedule changes the sum.
-StepResult read_results(const Compiled& c, const Engine& e) {
+template <class Value>
+StepResult summed(const Compiled& c, Value value) {
   StepResult r;
-  const Step& s = *c.program->step;
-  const auto value = [&](std::uint32_t output, int m, i64 element) {
-    const StepOutput& o = s.outputs[output];
-    const int actor = c.program->actor_of_output(output, m);
-    const u64 at = e.first(actor).program().output_at[output] + o.bytes * u64(m) + size_of(o.type.dtype) * u64(element);
-    return read_scalar(e.first(actor).arena(Arena::results) + at, o.type.dtype);
-  };
   const int n = c.training.microbatches;
   for (const CompiledTerm& t : c.terms) {
     double sum = 0, count = 0;
@@ -124,6 +119,37 @@ StepResult read_results(const Compiled& c, const Engine& e) {
   return r;
 }
 
+StepResult read_results(const Compiled& c, const Engine& e) {
+  const auto value = [&](std::uint32_t output, int m, i64 element) {
+    const StepOutput& o = c.program->step->outputs[output];
+    const Worker& w = e.first(c.program->actor_of_output(output, m));
+    const u64 at = w.program().output_at[output] + o.bytes * u64(m) + size_of(o.type.dtype) * u64(element);
+    return read_scalar(w.arena(Arena::results) + at, o.type.dtype);
+  };
+  if (!e.peers()) return summed(c, value);
+  // Everybody says what he has; then everybody has all.
+  std::vector<u64> words;
+  summed(c, [&](std::uint32_t output, int m, i64 element) {
+    const bool here = e.here(c.program->rank_of(c.program->actor_of_output(output, m), 0));
+    words.push_back(here ? std::bit_cast<u64>(value(output, m, element)) : 0);
+    return 0.0;
+  });
+  e.peers()->merge(words);
+  std::size_t next = 0;
+  return summed(c, [&](std::uint32_t, int, i64) { return std::bit_cast<double>(words[next++]); });
+}
+
+// The mean over all processes.
+double bubble_of(const Engine& e) {
+  if (!e.peers()) return e.bubble();
+  std::vector<u64> all(std::size_t(e.ranks()), 0);
+  all[std::size_t(e.peers()->rank())] = std::bit_cast<u64>(e.bubble());
+  e.peers()->merge(all);
+  double sum = 0;
+  for (const u64 word : all) sum += std::bit_cast<double>(word);
+  return sum / double(all.size());
+}
+
 }  // namespace
 
 std::string StepResult::str() const {
@@ -136,7 +162,7 @@ Trainer::Trainer(Compiled compiled, RunOptions options)
           std::make_unique<Engine>(compiled_.program, WorkerOptions{.seed = compiled_.training.seed, .run = options})),
       options_(std::move(options)) {
   if (options_.device == DeviceKind::emulated) return;  // nothing is there to be initialised
-  for (int rank = 0; rank < engine_->ranks(); ++rank) {
+  for (const int rank : engine_->local()) {
     const Worker& w = engine_->worker(rank);
     for (std::size_t i = 0; i < compiled_.params.size(); ++i)
       if (w.program().param_at[i] != absent)
@@ -159,7 +185,7 @@ StepResult Trainer::step(const Batch& batch, Timeline* record) {
   r.lr = lr;
   r.grad_norm = get_scalar(compiled_, *engine_, "grad_norm");
   r.seconds = engine_->seconds();
-  r.bubble = engine_->bubble();
+  r.bubble = bubble_of(*engine_);
   if (options_.device == DeviceKind::emulated) return r;  // there are no numbers
   r.updated = (std::isfinite(r.loss) && std::isfinite(r.grad_norm)) || !compiled_.training.skip_nonfinite;
   return r;
@@ -217,9 +243,18 @@ Array Trainer::gathered(std::size_t i, Kind kind, std::size_t which) const {
   Array all = logical_array(p);
   const Program& program = *compiled_.program;
   for (int k = 0; k < program.ranks_per_actor(); ++k) {
-    const Worker& w = engine_->worker(program.rank_of(program.owner_of(std::uint32_t(i)), k));
-    const StoredPart part = stored_part(compiled_, i, w.coordinates(), kind != Kind::param);
-    if (!part.copy) read_logical(p, part, memory(w, i, kind, which), all);
+    const int rank = program.rank_of(program.owner_of(std::uint32_t(i)), k);
+    const StoredPart part = stored_part(compiled_, i, coordinates_of(program.mesh, k), kind != Kind::param);
+    if (part.copy) continue;
+    const std::byte* stored = engine_->here(rank) ? memory(engine_->worker(rank), i, kind, which) : nullptr;
+    std::vector<std::byte> bytes;
+    if (engine_->peers()) {
+      bytes.resize(std::size_t(part.count) * size_of(p.dtype));
+      if (stored) std::memcpy(bytes.data(), stored, bytes.size());
+      engine_->peers()->broadcast(bytes, rank);
+      stored = bytes.data();
+    }
+    read_logical(p, part, stored, all);
   }
   return all;
 }
@@ -249,7 +284,7 @@ Array Trainer::state(std::string_view name, std::string_view which) const {
 
 void Trainer::set_state(std::string_view name, std::string_view which, const Array& a) {
   const std::size_t i = param_index(name), k = state_index(i, which);
-  for (int rank = 0; rank < engine_->ranks(); ++rank) {
+  for (const int rank : engine_->local()) {
     const Worker& w = engine_->worker(rank);
     if (const u64 at = w.program().state_at[i][k]; at != absent)
       write_logical(compiled_.params[i], stored_part(compiled_, i, w.coordinates(), true), a,
@@ -259,7 +294,7 @@ void Trainer::set_state(std::string_view name, std::string_view which, const Arr
 
 void Trainer::set_parameter(std::string_view name, const Array& a) {
   const std::size_t i = param_index(name);
-  for (int rank = 0; rank < engine_->ranks(); ++rank) {  // copies on other actors too
+  for (const int rank : engine_->local()) {  // copies on other actors too
     const Worker& w = engine_->worker(rank);
     if (const u64 at = w.program().param_at[i]; at != absent)
       write_logical(compiled_.params[i], stored_part(compiled_, i, w.coordinates()), a, w.arena(Arena::params) + at);

@@ -36,7 +36,8 @@ class Trainer {
   // Forward only; `sizes` binds t.batch and t.size dims to other sizes. Traced and compiled once per set of sizes.
   StepResult evaluate(const Batch&, const std::map<std::string, i64>& sizes = {});
 
-  // Logical values, without padding. An unknown name is refused with the nearest known one.
+  // Logical values, without padding. An unknown name is refused with the nearest known one. When ranks are processes,
+  // every one of them makes the same calls in the same order, and gets the same.
   Array parameter(std::string_view name) const;
   Array gradient(std::string_view name) const;  // of the last step, before clipping
   Array state(std::string_view name, std::string_view which) const;

@@ -1,0 +1,23 @@
+#include "failure.h"
+
+#include <new>
+
+#include "stretto/base/error.h"
+
+namespace stretto::app {
+
+Failure failure_of(std::exception_ptr e) {
+  try {
+    std::rethrow_exception(e);
+  } catch (const Error& error) {
+    return {error.what(), error.exit_code()};
+  } catch (const std::bad_alloc&) {
+    return {"[memory] out of memory; hint: a smaller batch, more microbatches or recompute need less",
+            int(Error::Kind::run)};
+  } catch (const std::exception& other) {
+    return {fmt::format("[internal] {}; hint: this is a bug in Stretto, please report it", other.what()),
+            int(Error::Kind::run)};
+  }
+}
+
+}  // namespace stretto::app
