@@ -1,0 +1,149 @@
+// `stretto launch`: a command as several local processes, without having to know MPI.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+
+#include "commands.h"
+#include "stretto/base/error.h"
+#include "stretto/base/text.h"
+#include "stretto/comm/world.h"
+#include "stretto/config/run.h"
+#include "stretto/launch/launch.h"
+#include "stretto/train/loop.h"
+
+namespace stretto::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Wishes {
+  LaunchOptions launch;
+  std::string logs, as_rank;
+  int restarts = 0;
+  bool elastic = false, everybody = false;
+};
+
+std::string own_path() { return fs::read_symlink("/proc/self/exe").string(); }
+
+// A run as its words on the command line say: file and settings.
+struct Words {
+  std::vector<std::string> all;
+  bool is_setting(const std::string& w) const { return w.starts_with("--") && w.find('.') < w.find('='); }
+  RunConfig config(std::vector<std::string> more = {}) const {
+    std::string file;
+    std::vector<std::string> settings;
+    for (std::size_t i = 1; i < all.size(); ++i) {
+      if (is_setting(all[i]))
+        settings.push_back(all[i]);
+      else if (!all[i].starts_with('-') && file.empty())
+        file = all[i];
+    }
+    settings.insert(settings.end(), more.begin(), more.end());
+    return read_run(file, settings);
+  }
+};
+
+// The largest mesh below `ranks` ranks that the run can have with a shorter pipeline or fewer data ranks.
+std::optional<std::vector<std::string>> smaller(const Words& words, int ranks) {
+  const Mesh mesh = compile_run(words.config()).parallel.mesh;
+  const int pipe = mesh.extent("pipe"), data = mesh.extent("data"), others = mesh.ranks() / (pipe * data);
+  std::vector<std::pair<int, int>> candidates;
+  for (int p = 1; p <= pipe; ++p)
+    for (int d = 1; d <= data; ++d)
+      if (p * d * others < ranks) candidates.push_back({p, d});
+  std::stable_sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.first * a.second, a.first) > std::pair(b.first * b.second, b.first);
+  });
+  for (const auto& [p, d] : candidates) {
+    std::vector<std::string> settings{fmt::format("--parallel.pipe={}", p)};
+    if (data > 1) settings.push_back(fmt::format("--parallel.data={}", d));
+    try {
+      check_run(words.config(settings));
+      return settings;
+    } catch (const Error&) {
+    }
+  }
+  return {};
+}
+
+void say(const std::string& line) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "[launch] %s\n", line.c_str());
+}
+
+// A run that is started again where its newest checkpoint is, or from the beginning when it has none yet.
+LaunchResult persevere(Wishes w) {
+  Words words{w.launch.arguments};
+  const bool can = words.all[0] == "train";
+  if (w.restarts > 0 && !can)
+    throw Error("launch", "'{}' cannot be started again where it was", words.all[0]).hint("--restarts is for train");
+  std::string directory = w.restarts > 0 ? words.config().log.dir : "";
+  if (w.restarts > 0 && directory.empty()) {
+    directory = (w.launch.logs / "run").string();
+    words.all.push_back("--log.dir=" + directory);
+  }
+  for (int attempt = 1;; ++attempt) {
+    w.launch.arguments = words.all;
+    const LaunchResult r = launch(w.launch);
+    const bool wrong_input = r.code == int(Error::Kind::input) || r.code == int(Error::Kind::usage);
+    if (r.code == 0 || r.stopped || wrong_input || attempt > w.restarts) return r;
+    say(r.message);
+    if (std::find(words.all.begin(), words.all.end(), "--resume") == words.all.end()) words.all.push_back("--resume");
+    if (w.elastic)
+      if (const auto settings = smaller(words, w.launch.ranks)) {
+        words.all.insert(words.all.end(), settings->begin(), settings->end());
+        w.launch.ranks = compile_run(words.config()).program->ranks();
+      }
+    say(fmt::format("restart {} of {}, with {} ranks, in {}", attempt, w.restarts, w.launch.ranks, directory));
+  }
+}
+
+fs::path default_logs() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  char text[32];
+  const std::string when(text, std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &local));
+  return fs::path("runs") / fmt::format("launch-{}-{}", when, getpid());
+}
+
+}  // namespace
+
+void add_launch(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("launch", "start a command as several local processes, one rank each");
+  auto w = std::make_shared<Wishes>();
+  command->add_option("-n,--ranks", w->launch.ranks, "how many processes")->check(CLI::Range(1, 4096));
+  command->add_option("--logs", w->logs, "directory for rank-<n>.log; by default runs/launch-<date and time>");
+  command->add_option("--console", w->everybody, "whose output is shown: first or all, with the rank in front")
+      ->transform(CLI::Transformer(std::map<std::string, std::string>{{"first", "0"}, {"all", "1"}}));
+  command->add_option("--mpirun", w->launch.mpirun, "by default the one of the MPI that Stretto was built with");
+  command->add_option("--restarts", w->restarts, "how often a run that fails goes on from its newest checkpoint")
+      ->check(CLI::Range(0, 1000000));
+  command->add_flag("--elastic", w->elastic, "go on with fewer ranks, in a smaller mesh");
+  command->add_option("--as-rank", w->as_rank)->group("");  // what mpirun starts
+  command->add_option("COMMAND", w->launch.arguments, "behind --: what every process does");
+  command->footer("Example: stretto launch -n 4 -- train run.toml --parallel.pipe=4");
+  command->callback([w] {
+    LaunchOptions& o = w->launch;
+    o.program = own_path();
+    if (o.arguments.empty() || o.arguments[0].starts_with('-'))
+      throw Error("launch", "{}",
+                  o.arguments.empty() ? "no command is given" : "'" + o.arguments[0] + "' is no command")
+          .hint("stretto launch -n 4 -- train run.toml")
+          .as(Error::Kind::usage);
+    o.console = w->everybody ? ConsoleRanks::all : ConsoleRanks::first;
+    if (!w->as_rank.empty())
+      std::exit(be_rank(w->as_rank, o.console, find_world(environment()).rank, o.program, o.arguments));
+    o.logs = fs::absolute(w->logs.empty() ? default_logs() : fs::path(w->logs));
+    const LaunchResult r = persevere(*w);
+    if (r.code == 0) return;
+    say(r.message);
+    std::exit(r.code);
+  });
+}
+
+}  // namespace stretto::app
