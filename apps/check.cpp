@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <memory>
 
-#include "run_file.h"
 #include "commands.h"
+#include "run_file.h"
 #include "schedule_options.h"
 #include "stretto/base/error.h"
 #include "stretto/program/prove.h"

@@ -1,0 +1,106 @@
+// Processes give the bits of threads.
+#include <fstream>
+
+#include "processes.h"
+
+namespace stretto {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class SameNumbers : public test::Processes {
+ protected:
+  void expect_same(int ranks, const std::string& settings, const std::string& how = "") {
+    static int count = 0;
+    const std::string number = std::to_string(++count);
+    const test::Result threads = run("train small.toml " + settings + " --log.dir=threads" + number);
+    ASSERT_EQ(threads.code, 0) << threads.error;
+    const test::Result processes = launch(ranks, "train small.toml " + settings + " --log.dir=mpi" + number + how);
+    ASSERT_EQ(processes.code, 0) << processes.out << processes.error << log(0) << log(ranks - 1);
+    EXPECT_THAT(numbers(threads.out), SizeIs(5)) << threads.out;
+    EXPECT_EQ(numbers(processes.out), numbers(threads.out)) << settings << how;
+  }
+};
+
+TEST_F(SameNumbers, TwoActors) { expect_same(2, "--parallel.pipe=2"); }
+TEST_F(SameNumbers, TwoActorsThroughMpiAlone) { expect_same(2, "--parallel.pipe=2", " --no-shared-memory"); }
+TEST_F(SameNumbers, FourActors) { expect_same(4, "--parallel.pipe=4 --parallel.schedule=zb-v"); }
+TEST_F(SameNumbers, FourActorsThroughMpiAlone) {
+  expect_same(4, "--parallel.pipe=4 --parallel.schedule=zb-v", " --no-shared-memory");
+}
+TEST_F(SameNumbers, ActorsThatMakeThingsAgain) {
+  expect_same(3, "--parallel.pipe=3 --parallel.schedule=1f1b --parallel.recompute=full", " --no-shared-memory");
+}
+
+TEST_F(SameNumbers, DataAndTensorRanks) { expect_same(4, "--parallel.data=2 --parallel.tensor=2"); }
+TEST_F(SameNumbers, DataAndTensorRanksThroughMpiAlone) {
+  expect_same(4, "--parallel.data=2 --parallel.tensor=2", " --no-shared-memory");
+}
+TEST_F(SameNumbers, APipelineOfDataRanksThatShareTheirState) {
+  expect_same(4, "--parallel.pipe=2 --parallel.data=2 --parallel.zero=3");
+}
+TEST_F(SameNumbers, APipelineOfDataRanksThatShareTheirStateThroughMpiAlone) {
+  expect_same(4, "--parallel.pipe=2 --parallel.data=2 --parallel.zero=3", " --no-shared-memory");
+}
+
+TEST_F(SameNumbers, ARunGoesOnAsThreads) {
+  const test::Result whole = run("train small.toml --parallel.pipe=2 --log.dir=whole");
+  const test::Result half = launch(2, "train small.toml --parallel.pipe=2 --train.steps=2 --log.dir=run");
+  ASSERT_EQ(half.code, 0) << half.error;
+  const test::Result rest = run("train small.toml --parallel.pipe=1 --resume --log.dir=run");
+  ASSERT_EQ(rest.code, 0) << rest.error;
+  EXPECT_EQ(numbers(rest.out).back(), numbers(whole.out).back());
+  const test::Result more = launch(3, "train small.toml --parallel.pipe=3 --resume --train.steps=5 --log.dir=run");
+  ASSERT_EQ(more.code, 0) << more.error << log(0);
+  EXPECT_THAT(more.out, HasSubstr("resume   after step 4"));
+}
+
+TEST_F(SameNumbers, TheRunSaysWhereItsRanksAre) {
+  const test::Result r =
+      launch(2, "train small.toml --parallel.pipe=2 --train.steps=1 --log.timeline=last --log.dir=run");
+  ASSERT_EQ(r.code, 0) << r.error;
+  EXPECT_THAT(r.out, ContainsRegex("ranks    2 processes on 1 node, [^\n]*MPI"));
+  EXPECT_THAT(r.out, HasSubstr("timeline run/timeline.html"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "run/report.html"));
+  EXPECT_THAT(log(1), IsEmpty()) << "the first rank prints";
+}
+
+TEST_F(SameNumbers, TheNumberOfProcessesMustFit) {
+  const test::Result r = launch(3, "train small.toml --parallel.pipe=2 --log.dir=run");
+  EXPECT_EQ(r.code, 1);
+  EXPECT_THAT(r.error, HasSubstr("there are 3 processes"));
+  EXPECT_THAT(r.error, HasSubstr("pipe=2 has 2 ranks"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "run"));
+}
+
+TEST_F(SameNumbers, InputThatIsWrongIsSaidOnce) {
+  const test::Result r = launch(2, "train small.toml --parallel.pipe=2 --train.btch=8");
+  EXPECT_EQ(r.code, 1);
+  EXPECT_THAT(r.error, HasSubstr("rank 0: [command line] key 'train.btch' is unknown"));
+  EXPECT_EQ(r.error.find("btch"), r.error.rfind("'train.btch'") + 7);
+}
+
+TEST_F(SameNumbers, ARankWithOtherSettingsOrDataIsRefused) {
+  const auto differing =
+      [&](const std::string& only_on_1) {
+        std::ofstream(folder_ / "differ")
+            << "#!/bin/bash\nif [ \"${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\" = 1 ]; then set -- \"$@\" " << only_on_1
+            << "; fi\nexec '" STRETTO_BINARY "/stretto' \"$@\"\n";
+        return test::shell("chmod +x differ; OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " STRETTO_MPIRUN
+                           " -n 2 ./differ train small.toml --parallel.pipe=2",
+                           folder_.str());
+      };
+  std::ofstream(folder_ / "other.txt") << std::string(20000, 'x') << "y";
+  const test::Result settings = differing("--optimizer.lr=0.5");
+  EXPECT_NE(settings.code, 0);
+  EXPECT_THAT(settings.error, HasSubstr("[rank 1] optimizer.lr is 0.5, and on rank 0 it is 0.0003"));
+  const test::Result data = differing("--data.path=other.txt");
+  EXPECT_NE(data.code, 0);
+  EXPECT_THAT(data.error, HasSubstr("[rank 1] data is "));
+}
+
+}  // namespace
+}  // namespace stretto
