@@ -68,5 +68,13 @@ TEST(Steady, ActorsNeitherAllocateNorFault) {
   }
 }
 
+TEST(Steady, RanksNeitherAllocateNorFault) {
+  for (const int zero : {0, 1, 3}) {
+    const Parallel p{.mesh = {{"pipe", 2}}, .names = {.data = 2, .zero = zero}};
+    Engine e(compiled("gpt2", p).program, {.seed = 1});
+    expect_steady("data=2", [&](i64 step) { e.run(step); });
+  }
+}
+
 }  // namespace
 }  // namespace stretto
