@@ -1,5 +1,7 @@
 #include "stretto/checkpoint/writer.h"
 
+#include <utility>
+
 namespace stretto {
 namespace {
 
@@ -25,8 +27,13 @@ CheckpointWriter::~CheckpointWriter() {
 
 void CheckpointWriter::save(Snapshot s) {
   STRETTO_ASSERT(!writing_.valid(), "one checkpoint at a time");
-  writing_ =
-      std::async(std::launch::async, [this, s = std::move(s)] { return write(directory_, s, keep_, shard_bytes_); });
+  snapshot_ = std::move(s);
+  writing_ = std::async(std::launch::async, [this] { return write(directory_, snapshot_, keep_, shard_bytes_); });
+}
+
+Snapshot CheckpointWriter::spare() {
+  STRETTO_ASSERT(!writing_.valid(), "it is being written");
+  return std::exchange(snapshot_, {});
 }
 
 std::optional<Saved> CheckpointWriter::poll() {

@@ -1,7 +1,7 @@
 // Writes checkpoints of a run on a thread of its own, so that training waits only for the copy that a Snapshot is.
 //
 //   CheckpointWriter writer(directory / "checkpoints", keep);
-//   writer.save(snapshot_of(trainer, config));     // returns at once
+//   writer.save(snapshot_of(trainer, config, writer.spare()));     // returns at once
 //   if (auto saved = writer.poll()) ...            // one has been written, or has failed
 #pragma once
 #include <filesystem>
@@ -25,6 +25,7 @@ class CheckpointWriter {
   CheckpointWriter(const CheckpointWriter&) = delete;
 
   void save(Snapshot);  // nothing may be under way: wait() first
+  Snapshot spare();     // the last one that was written, once: its memory can be filled again
   std::optional<Saved> poll();
   std::optional<Saved> wait();
 
@@ -32,6 +33,7 @@ class CheckpointWriter {
   std::filesystem::path directory_;
   int keep_;
   u64 shard_bytes_;
+  Snapshot snapshot_;  // the one that is being written
   std::future<Saved> writing_;
 };
 

@@ -47,7 +47,7 @@ double step_flops(const Program& p) {
   for (const Task& t : p.step->tasks)
     if (t.part == Part::F || t.part == Part::I || t.part == Part::W)
       for (const Node& n : t.body->nodes) sum += n.op->cost({*t.body, n}).flops;
-  return sum * p.schedule.microbatches;
+  return sum * p.schedule.microbatches * p.ranks_per_actor();
 }
 
 Prediction predict(const Program& p, const PredictOptions& o) {

@@ -97,8 +97,8 @@ StoredPart stored_part(const Compiled& c, std::size_t param, const Coordinates& 
   return part;
 }
 
-Array logical_array(const CompiledParam& p) {
-  Array a{p.dtype, logical_sizes(p.dims), {}};
+Array logical_array(const CompiledParam& p, Array memory) {
+  Array a{p.dtype, logical_sizes(p.dims), std::move(memory.bytes)};
   a.bytes.resize(std::size_t(a.elements()) * size_of(p.dtype));
   return a;
 }

@@ -18,7 +18,8 @@ StoredPart whole_part(const CompiledParam&);
 // What a rank keeps of it between steps; `updated`: of its optimizer state, and of its gradient after a step.
 StoredPart stored_part(const Compiled&, std::size_t param, const Coordinates&, bool updated = false);
 
-Array logical_array(const CompiledParam&);  // zeros
+// To be filled by read_logical; `memory` is used again.
+Array logical_array(const CompiledParam&, Array memory = {});
 // A function of seed, name and logical index only. Padding stays zero.
 void initialise(const CompiledParam&, const StoredPart&, u64 seed, std::byte* to);
 void read_logical(const CompiledParam&, const StoredPart&, const std::byte* from, Array& to);

@@ -54,10 +54,10 @@ std::string mesh_line(const RunConfig& c, const Prepared& p) {
   return line;
 }
 
-// More actors than cores share them.
-double peak_of(const RunConfig& c, double actors) {
-  if (c.parallel.device == DeviceKind::emulated) return actors * c.parallel.machine.flops;
-  return peak_flops(c.train.dtype) * std::min(actors, double(std::max(1u, std::thread::hardware_concurrency())));
+// More ranks than cores share them.
+double peak_of(const RunConfig& c, double ranks) {
+  if (c.parallel.device == DeviceKind::emulated) return ranks * c.parallel.machine.flops;
+  return peak_flops(c.train.dtype) * std::min(ranks, double(std::max(1u, std::thread::hardware_concurrency())));
 }
 
 }  // namespace
@@ -81,10 +81,10 @@ Prepared prepare(const RunConfig& c) {
   p.compiled = compile_run(c);
   p.prediction = predict(*p.compiled.program, predict_options(c));
   p.flops = step_flops(*p.compiled.program);
-  const double actors = double(p.compiled.program->actors.size());
-  p.peak = peak_of(c, actors);
+  const double ranks = double(p.compiled.program->ranks());
+  p.peak = peak_of(c, ranks);
   PredictOptions here = predict_options(c);
-  here.machine.flops = p.peak / actors;
+  here.machine.flops = p.peak / ranks;
   p.seconds = predict(*p.compiled.program, here).makespan;
   return p;
 }

@@ -51,7 +51,7 @@ void Saving::report(const std::optional<Saved>& s, bool must) {
 
 void Saving::save(const Trainer& trainer) {
   report(writer_.wait(), false);
-  Snapshot s = snapshot_of(trainer, checkpoint_config(config_));
+  Snapshot s = snapshot_of(trainer, checkpoint_config(config_), writer_.spare());
   s.extras = extras_;
   saved_ = s.step;
   if (writes_) writer_.save(std::move(s));

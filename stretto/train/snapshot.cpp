@@ -25,16 +25,22 @@ std::vector<Expected> expected_of(const Compiled& c) {
 
 }  // namespace
 
-Snapshot snapshot_of(const Trainer& trainer, std::string config) {
+Snapshot snapshot_of(const Trainer& trainer, std::string config, Snapshot memory) {
   const Compiled& c = trainer.compiled();
   Snapshot s{.step = trainer.steps_done(),
              .seed = c.training.seed,
              .config = std::move(config),
              .optimizer = c.optimizer.name,
              .states = c.optimizer.state};
-  for (const Expected& e : expected_of(c))
-    s.tensors.push_back(
-        {e.name, e.state.empty() ? trainer.parameter(e.param->name) : trainer.state(e.param->name, e.state)});
+  s.tensors = std::move(memory.tensors);
+  const std::vector<Expected> all = expected_of(c);
+  s.tensors.resize(all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    auto& [name, value] = s.tensors[i];
+    name = all[i].name;
+    value = all[i].state.empty() ? trainer.parameter(all[i].param->name, std::move(value))
+                                 : trainer.state(all[i].param->name, all[i].state, std::move(value));
+  }
   return s;
 }
 

@@ -8,7 +8,8 @@
 
 namespace stretto {
 
-Snapshot snapshot_of(const Trainer&, std::string config);
+// `memory`: an earlier one, which is filled again: no pages have to be found for the copy.
+Snapshot snapshot_of(const Trainer&, std::string config, Snapshot memory = {});
 
 // Parameters, optimizer state and step. What is missing, surplus or of another shape is all named in one Error.
 void restore(Trainer&, const Checkpoint&);

@@ -238,9 +238,9 @@ const std::byte* Trainer::memory(const Worker& w, std::size_t i, Kind kind, std:
   return at(Arena::state, p.state_at[i][which]);
 }
 
-Array Trainer::gathered(std::size_t i, Kind kind, std::size_t which) const {
+Array Trainer::gathered(std::size_t i, Kind kind, std::size_t which, Array reused) const {
   const CompiledParam& p = compiled_.params[i];
-  Array all = logical_array(p);
+  Array all = logical_array(p, std::move(reused));
   const Program& program = *compiled_.program;
   for (int k = 0; k < program.ranks_per_actor(); ++k) {
     const int rank = program.rank_of(program.owner_of(std::uint32_t(i)), k);
@@ -259,7 +259,9 @@ Array Trainer::gathered(std::size_t i, Kind kind, std::size_t which) const {
   return all;
 }
 
-Array Trainer::parameter(std::string_view name) const { return gathered(param_index(name), Kind::param); }
+Array Trainer::parameter(std::string_view name, Array memory) const {
+  return gathered(param_index(name), Kind::param, 0, std::move(memory));
+}
 
 Array Trainer::gradient(std::string_view name) const {
   const std::size_t i = param_index(name);
@@ -277,9 +279,9 @@ std::size_t Trainer::state_index(std::size_t param, std::string_view which) cons
   return std::size_t(it - names.begin());
 }
 
-Array Trainer::state(std::string_view name, std::string_view which) const {
+Array Trainer::state(std::string_view name, std::string_view which, Array memory) const {
   const std::size_t i = param_index(name);
-  return gathered(i, Kind::state, state_index(i, which));
+  return gathered(i, Kind::state, state_index(i, which), std::move(memory));
 }
 
 void Trainer::set_state(std::string_view name, std::string_view which, const Array& a) {

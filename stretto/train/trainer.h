@@ -37,10 +37,10 @@ class Trainer {
   StepResult evaluate(const Batch&, const std::map<std::string, i64>& sizes = {});
 
   // Logical values, without padding. An unknown name is refused with the nearest known one. When ranks are processes,
-  // every one of them makes the same calls in the same order, and gets the same.
-  Array parameter(std::string_view name) const;
+  // every one of them makes the same calls in the same order, and gets the same. `memory` is used again.
+  Array parameter(std::string_view name, Array memory = {}) const;
   Array gradient(std::string_view name) const;  // of the last step, before clipping
-  Array state(std::string_view name, std::string_view which) const;
+  Array state(std::string_view name, std::string_view which, Array memory = {}) const;
   void set_parameter(std::string_view name, const Array&);
   void set_state(std::string_view name, std::string_view which, const Array&);
   void set_step(i64 done) { step_ = done; }  // steps done before this one began: decides learning rate and dropout
@@ -60,7 +60,7 @@ class Trainer {
   std::size_t state_index(std::size_t param, std::string_view which) const;
   enum class Kind : std::uint8_t { param, gradient, state };
   // The parts of all ranks of the actor that updates it, put together.
-  Array gathered(std::size_t param, Kind, std::size_t which = 0) const;
+  Array gathered(std::size_t param, Kind, std::size_t which = 0, Array reused = {}) const;
   const std::byte* memory(const Worker&, std::size_t param, Kind, std::size_t which) const;  // null: not there
 
   Compiled compiled_;

@@ -1,6 +1,7 @@
 // Saved under one layout, resumed under another: the losses go on as if nothing had happened.
 #include <gmock/gmock.h>
 
+#include "stretto/checkpoint/writer.h"
 #include "stretto/train/snapshot.h"
 #include "support/files.h"
 #include "support/small_models.h"
@@ -47,9 +48,8 @@ std::vector<double> losses(Trainer& t, i64 last) {
   return all;
 }
 
-TEST(Layouts, EveryPairGoesOnAsIfUninterrupted) {
+void every_pair_goes_on(const std::vector<Way>& all) {
   const Folder folder;
-  const std::vector<Way> all = ways();
   std::vector<std::vector<double>> whole;
   for (std::size_t i = 0; i < all.size(); ++i) {
     Trainer t = trainer_for(all[i]);
@@ -74,6 +74,15 @@ TEST(Layouts, EveryPairGoesOnAsIfUninterrupted) {
   }
 }
 
+TEST(Layouts, EveryPairGoesOnAsIfUninterrupted) { every_pair_goes_on(ways()); }
+
+TEST(Layouts, EveryPairOfSeveralRanksPerActorGoesOnAsIfUninterrupted) {
+  every_pair_goes_on({{"serial"},
+                      {"data=2 zero=1", 8, {.names = {.data = 2, .zero = 1}}, false},
+                      {"tensor=2", 8, {.names = {.tensor = 2}}, false},
+                      {"pipe=2 data=2 zero=3", 8, {.mesh = {{"pipe", 2}}, .names = {.data = 2, .zero = 3}}, false}});
+}
+
 TEST(Layouts, LeaveNoTrace) {
   const Folder folder;
   std::vector<std::string> seen;
@@ -88,6 +97,28 @@ TEST(Layouts, LeaveNoTrace) {
   for (const std::string& s : seen) EXPECT_EQ(s, seen[0]);  // hashes of all tensors included
   const Checkpoint c(folder / "c");
   EXPECT_EQ(c.parameter("wte").sizes, (std::vector<i64>{50, 32}));  // without padding
+}
+
+TEST(Layouts, ACopyFillsTheMemoryOfTheOneBefore) {
+  const Folder folder;
+  Trainer t = trainer_for(ways()[1]);
+  CheckpointWriter writer(folder.str(), 2);
+  std::vector<const std::byte*> before;
+  for (i64 step = 1; step <= 3; ++step) {
+    losses(t, step);
+    Snapshot s = snapshot_of(t, "config", writer.spare());
+    std::vector<const std::byte*> now;
+    for (const auto& [name, value] : s.tensors) now.push_back(value.bytes.data());
+    if (step > 1) {
+      EXPECT_EQ(now, before);
+    }
+    before = now;
+    writer.save(std::move(s));
+    EXPECT_EQ(writer.wait()->error, "");
+    const Checkpoint c(folder / checkpoint_name(step));
+    for (const CompiledParam& p : t.compiled().params)
+      EXPECT_EQ(c.parameter(p.name).bytes, t.parameter(p.name).bytes) << p.name;
+  }
 }
 
 TEST(Layouts, StateGoesBackWhereItWas) {
