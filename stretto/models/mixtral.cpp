@@ -21,6 +21,7 @@
 #include "stretto/ops/stop_gradient.h"
 #include "stretto/ops/sub.h"
 #include "stretto/ops/sum.h"
+#include "stretto/ops/triple.h"
 
 namespace stretto {
 namespace {
@@ -117,7 +118,7 @@ Tensor experts_layer(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor
   Tensor y = contract(activate(gate, *c.activation) * up, t.param("down", {experts, ff, model}, {.init = residual}), ff,
                       along(experts));
   y = rename(y, {{experts, experts_u}, {batch_x, batch}});
-  return rename(contract(taken * weights, y, {experts_u, capacity}, along(batch)), seq, s.seq_r);
+  return rename(triple(taken, weights, y, {batch, seq, model}), seq, s.seq_r);
 }
 
 Tensor logits(Trace& t, const ModelConfig& c, Tensor ids) {

@@ -43,4 +43,5 @@
 #include "stretto/ops/sub.h"
 #include "stretto/ops/sum.h"
 #include "stretto/ops/tanh.h"
+#include "stretto/ops/triple.h"
 #include "stretto/ops/where.h"

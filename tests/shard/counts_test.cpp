@@ -229,6 +229,18 @@ TEST(Counts, Experts) {
         {"data", "expert"});
 }
 
+// The gradients of the router's weights are one number per token and expert, chosen or not.
+TEST(Counts, ExpertsAndTensor) {
+  ModelConfig c = config("llama");
+  c.family = "mixtral", c.experts = 4, c.capacity = 1, c.ff = 64;
+  const i64 E = 4, C = 2 * S / E, b = B / 4;
+  const test::Traced t = traced(make_model(c, B));
+  const NamedLayout n = layout_of({.data = 2, .tensor = 2, .expert = 2}, t.step.graph.dims);
+  const Sharded s = shard(t.step, n.mesh, n.layout);
+  const std::string exchange = of("A2A(expert)", E * b * C * M), sum = of("AR(tensor)", b * S * M);
+  expect_layers(s, {{exchange, 2}, {sum, 2}}, {{exchange, 2}, {sum, 2}, {of("AR(tensor)", b * S * E), 1}});
+}
+
 TEST(Counts, Zero) {
   const int d = 2;
   for (int stage = 1; stage <= 3; ++stage) {
