@@ -69,14 +69,22 @@ void Engine::connect_threads(const WorkerOptions& options) {
   const bool emulated = options.run.device == DeviceKind::emulated;
   const int spins = enough && !emulated ? 500 : 0;  // with a core for everybody a short look costs less than sleeping
   if (each > 1)
-    groups_ = std::make_unique<Groups>(*program_,
-                                       ThreadGroupOptions{.link = options.run.link, .copy = !emulated, .spins = spins});
+    groups_ = std::make_unique<Groups>(
+        *program_, ThreadGroupOptions{
+                       .link = options.run.link, .cluster = options.run.cluster, .copy = !emulated, .spins = spins});
   for (int k = 0; k < each; ++k) {  // messages go between ranks of equal coordinates
     std::vector<ArenaBases> arenas;
     for (int a = 0; a < actors; ++a) arenas.push_back(worker(program_->rank_of(a, k)).arenas());
     if (actors > 1) {
+      std::function<Link(int, int)> link;
+      if (options.run.cluster)
+        link = [&](int from, int to) {
+          return stretto::link(*options.run.cluster, program_->rank_of(from, k), program_->rank_of(to, k));
+        };
+      else if (options.run.link)
+        link = [&](int, int) { return *options.run.link; };
       transports_.push_back(std::make_unique<ThreadTransport>(
-          *program_, arenas, ThreadTransportOptions{.link = options.run.link, .copy = !emulated, .spins = spins}));
+          *program_, arenas, ThreadTransportOptions{.link = link, .copy = !emulated, .spins = spins}));
       if (options.run.wrap) transports_.back() = options.run.wrap(std::move(transports_.back()));
     }
     for (int a = 0; a < actors; ++a)

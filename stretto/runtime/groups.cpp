@@ -14,6 +14,7 @@ Groups::Place Groups::place(const std::vector<std::string>& axes, int actor, int
     if (lane == Lane::gradients) o.under_way = std::max(o.under_way, int(program_.buckets.size()));
     std::vector<int> ranks;
     for (const int m : members) ranks.push_back(program_.rank_of(actor, m));
+    if (o.cluster) o.ranks = ranks;
     if (peers_)
       group = peers_->group(ranks, member, {.link = o.link, .copy = o.copy}, o.under_way);
     else

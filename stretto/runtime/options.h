@@ -20,9 +20,10 @@ enum class DeviceKind : std::uint8_t {
 };
 
 struct RunOptions {
-  bool profile = false;           // time every kernel call
-  double timeout = 0;             // seconds without any progress after which the run is stopped; 0: never
-  std::optional<Link> link = {};  // messages take as long as over such a link
+  bool profile = false;                 // time every kernel call
+  double timeout = 0;                   // seconds without any progress after which the run is stopped; 0: never
+  std::optional<Link> link = {};        // messages and collectives take as long as over such links ...
+  std::optional<Cluster> cluster = {};  // ... or as between the ranks of its nodes
   DeviceKind device = DeviceKind::cpu;
   Machine machine = {};               // what is emulated ...
   std::optional<Times> times = {};    // ... unless its times are given, of one full stage per actor

@@ -38,7 +38,9 @@ std::uint32_t ThreadGroup::prepare(const CollectiveShape& s) {
     throw Error("collective", "{} is for {} members, the group has {}", s.str(), s.members, members());
   for (std::size_t i = 0; i < prepared_.size(); ++i)
     if (prepared_[i]->asked == s) return std::uint32_t(i);
-  const double seconds = options_.link ? collective_seconds(s, *options_.link) : 0;
+  const double seconds = options_.cluster ? collective_seconds(s, *options_.cluster, options_.ranks)
+                         : options_.link  ? collective_seconds(s, *options_.link)
+                                          : 0;
   prepared_.push_back(std::make_unique<Prepared>(Prepared{s, CollectiveWork(s), seconds}));
   return std::uint32_t(prepared_.size() - 1);
 }
@@ -75,7 +77,7 @@ void ThreadGroup::begin(Place& p, u64 ticket) {
           .as(Error::Kind::bug);
     }
   p.what = prepared_[p.prepared[0]].get();
-  if (options_.link) p.due = link_free_ = std::max(link_free_, clock_now()) + p.what->seconds;
+  if (timed()) p.due = link_free_ = std::max(link_free_, clock_now()) + p.what->seconds;
   const CollectiveWork& work = p.what->work;
   const std::uint32_t chunks = options_.copy ? work.chunks() : 0;
   if (chunks == 0 || work.bytes() <= small_bytes) {
@@ -114,7 +116,7 @@ bool ThreadGroup::progress(int member, u64 ticket) {
     take_chunks(p, ticket, me.taken[at], (p.what->work.chunks() + n - 1) / n);
     if (!p.reached.look().reached(complete(ticket))) return false;
   }
-  if (options_.link && clock_now() < p.due) return false;
+  if (timed() && clock_now() < p.due) return false;
   me.open[at] = 0;
   return true;
 }
@@ -130,7 +132,7 @@ double ThreadGroup::wait(int member, u64 ticket) {
     if (seen.stopped() || stopped_.load(std::memory_order_relaxed)) throw group_stopped();
     double left = -1;
     if (seen.reached(complete(ticket))) {
-      if (!options_.link || (left = p.due - clock_now()) <= 0) break;
+      if (!timed() || (left = p.due - clock_now()) <= 0) break;
     } else {
       if (seen.reached(all_started(ticket)) && take_chunks(p, ticket, me.taken[at], ~0u)) continue;
       if (looks < options_.spins) {

@@ -20,10 +20,12 @@
 namespace stretto {
 
 struct ThreadGroupOptions {
-  std::optional<Link> link = {};  // complete as late as a ring over such links would be; one collective at a time
-  bool copy = true;               // false: announced and timed only; for emulated devices, which have no memory
-  int under_way = 16;             // collectives that a member may have started and not waited for
-  int spins = 0;                  // looks before sleeping
+  std::optional<Link> link = {};        // complete as late as a ring over such links would be; one collective at a time
+  std::optional<Cluster> cluster = {};  // instead of `link`: as late as between these ranks of it
+  std::vector<int> ranks = {};          // per member
+  bool copy = true;                     // false: announced and timed only; for emulated devices, which have no memory
+  int under_way = 16;                   // collectives that a member may have started and not waited for
+  int spins = 0;                        // looks before sleeping
 };
 
 class ThreadGroup : public CollectiveGroup {
@@ -66,6 +68,8 @@ class ThreadGroup : public CollectiveGroup {
   std::uint32_t complete(u64 ticket) const { return all_started(ticket) + 1; }
   void begin(Place&, u64 ticket);  // by the last to start
   bool take_chunks(Place&, u64 ticket, std::uint32_t& taken, std::uint32_t at_most);
+
+  bool timed() const { return options_.link || options_.cluster; }
 
   ThreadGroupOptions options_;
   std::vector<Member> members_;

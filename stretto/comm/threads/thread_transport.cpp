@@ -20,6 +20,7 @@ ThreadTransport::ThreadTransport(const Program& p, std::span<const ArenaBases> a
     const Route& r = p.routes[t.route];
     Message m{.first = std::uint32_t(copies_.size()), .bytes = r.bytes};
     m.link = std::uint32_t(r.source) * std::uint32_t(arenas.size()) + std::uint32_t(r.target);
+    if (options_.link) m.over = options_.link(r.source, r.target);
     if (options_.copy && !t.direct)
       for (const Piece& piece : t.pieces) {
         Copy c{at(r.target, piece.to), at(r.source, piece.from), piece.bytes};
@@ -45,8 +46,8 @@ void ThreadTransport::send(std::uint32_t transfer, std::uint32_t round) {
     std::memcpy(copies_[i].to, copies_[i].from, copies_[i].bytes);
   if (options_.link) {
     double& free = free_[m.link];
-    free = std::max(free, now()) + double(m.bytes) / options_.link->bandwidth;
-    due_[transfer] = free + options_.link->latency;
+    free = std::max(free, now()) + double(m.bytes) / m.over.bandwidth;
+    due_[transfer] = free + m.over.latency;
   }
   arrivals_[transfer].announce(round);
 }

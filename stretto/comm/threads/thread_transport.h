@@ -4,8 +4,8 @@
 //   ThreadTransport t(program, arenas_of_all_actors, {.link = Link{1e-5, 1e9}});
 #pragma once
 #include <atomic>
+#include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,9 +16,9 @@
 namespace stretto {
 
 struct ThreadTransportOptions {
-  std::optional<Link> link = {};  // messages arrive as late as over such a link, one at a time between two actors
-  bool copy = true;               // false: messages are announced only; for emulated devices, which have no memory
-  int spins = 0;                  // looks before sleeping
+  std::function<Link(int from, int to)> link = {};  // messages arrive as late as over it, one at a time per two actors
+  bool copy = true;  // false: messages are announced only; for emulated devices, which have no memory
+  int spins = 0;     // looks before sleeping
 };
 
 class ThreadTransport : public Transport {
@@ -37,6 +37,7 @@ class ThreadTransport : public Transport {
   struct Message {
     std::uint32_t first = 0, copies = 0;  // into copies_
     std::uint32_t link = 0;               // into free_
+    Link over = {};
     u64 bytes = 0;
   };
   ThreadTransportOptions options_;
