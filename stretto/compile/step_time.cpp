@@ -1,0 +1,112 @@
+#include "stretto/compile/step_time.h"
+
+#include <algorithm>
+#include <map>
+
+#include "stretto/cost/collective.h"
+#include "stretto/ir/collective.h"
+#include "stretto/stage/balance.h"
+
+namespace stretto {
+namespace {
+
+class StepPlayer {
+ public:
+  StepPlayer(const Program& p, const Cluster& c) : p_(p), cluster_(c), actors_(p.actors.size()) {
+    arrives_.assign(p.transfers.size(), -1);
+  }
+
+  StepTime play() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::size_t a = 0; a < actors_.size(); ++a) moved = advance(int(a)) || moved;
+    }
+    StepTime t;
+    for (std::size_t a = 0; a < actors_.size(); ++a) {
+      const Actor& x = actors_[a];
+      STRETTO_ASSERT(x.at == p_.actors[a].code.size(), "a program that was proved stops");
+      t.seconds = std::max(t.seconds, x.time);
+      if (x.sums > t.sums) t.sums = x.sums, t.exposed = x.exposed;
+    }
+    return t;
+  }
+
+ private:
+  struct Actor {
+    std::size_t at = 0;
+    double time = 0, sums = 0, exposed = 0;
+    std::map<std::vector<std::string>, double> free;  // per group of sums
+  };
+
+  // Until it has to wait for a message that is not sent yet: did it do anything?
+  bool advance(int a) {
+    Actor& x = actors_[std::size_t(a)];
+    const std::vector<Instruction>& code = p_.actors[std::size_t(a)].code;
+    const std::size_t from = x.at;
+    for (; x.at < code.size(); ++x.at) {
+      if (const Run* r = std::get_if<Run>(&code[x.at])) {
+        x.time += task_seconds(a, r->task);
+      } else if (const Send* s = std::get_if<Send>(&code[x.at])) {
+        const Route& route = p_.routes[p_.transfers[s->transfer].route];
+        const Link l = link(cluster_, p_.rank_of(route.source, 0), p_.rank_of(route.target, 0));
+        double& free = links_[{route.source, route.target}];
+        free = std::max(free, x.time) + double(route.bytes) / l.bandwidth;
+        arrives_[s->transfer] = free + l.latency;
+      } else if (const Receive* v = std::get_if<Receive>(&code[x.at])) {
+        if (arrives_[v->transfer] < 0) break;
+        x.time = std::max(x.time, arrives_[v->transfer]);
+      } else if (const StartSum* b = std::get_if<StartSum>(&code[x.at])) {
+        const double seconds = sum_seconds(a, p_.buckets[b->bucket]);
+        double& free = x.free[p_.buckets[b->bucket].axes];
+        due_[b->bucket] = free = std::max(free, x.time) + seconds;
+        x.sums += seconds;
+      } else {
+        const double due = due_[std::get<AwaitSum>(code[x.at]).bucket];
+        x.exposed += std::max(0.0, due - x.time);
+        x.time = std::max(x.time, due);
+      }
+    }
+    return x.at > from;
+  }
+
+  double slowest(const CollectiveShape& s, int actor) const {
+    double most = 0;
+    for (int k = 0; k < p_.ranks_per_actor(); ++k) {
+      std::vector<int> ranks = group_of(p_.mesh, k, s.axes);
+      if (ranks[0] != k) continue;
+      for (int& r : ranks) r = p_.rank_of(actor, r);
+      most = std::max(most, collective_seconds(s, cluster_, ranks));
+    }
+    return most;
+  }
+  double sum_seconds(int actor, const GradientBucket& b) const {
+    CollectiveShape s{.dtype = b.dtype, .axes = b.axes};
+    for (const std::string& axis : b.axes) s.members *= p_.mesh.extent(axis);
+    add_box_dim(s, i64(b.bytes / size_of(b.dtype)), 1, 1);
+    return slowest(s, actor);
+  }
+  double task_seconds(int actor, std::uint32_t task) {
+    const auto [it, fresh] = known_.try_emplace({task, actor}, 0);
+    if (!fresh) return it->second;
+    const Task& t = p_.step->tasks[task];
+    const Cost c = task_cost(t);
+    it->second = seconds(cluster_.machine, c.flops, c.read + c.written);
+    for (const Node& n : t.body->nodes)
+      if (n.op->collective) it->second += slowest(shape_of(*t.body, n, p_.mesh), actor);
+    return it->second;
+  }
+
+  const Program& p_;
+  const Cluster& cluster_;
+  std::vector<Actor> actors_;
+  std::vector<double> arrives_;  // per transfer; -1: not sent
+  std::map<std::uint32_t, double> due_;
+  std::map<std::pair<int, int>, double> links_;
+  std::map<std::pair<std::uint32_t, int>, double> known_;
+};
+
+}  // namespace
+
+StepTime step_time(const Program& p, const Cluster& c) { return StepPlayer(p, c).play(); }
+
+}  // namespace stretto

@@ -1,0 +1,22 @@
+// What one whole step of a program takes, instruction by instruction: prologue, messages, collectives, sums of
+// gradients that go on behind tasks, epilogue.
+//
+//   StepTime t = step_time(*compiled.program, Cluster{.machine = {.flops = 50e9}});
+//   fmt::print("{:.3f} s, {:.3f} s of it waiting for sums of gradients\n", t.seconds, t.exposed);
+#pragma once
+#include "stretto/cost/machine.h"
+#include "stretto/program/program.h"
+
+namespace stretto {
+
+struct StepTime {
+  double seconds = 0;
+  double sums = 0;     // the busiest actor's sums of gradients, one after the other
+  double exposed = 0;  // ... what it waits for them
+};
+
+// Every rank has the cluster's machine. The ranks of an actor do the same at the same time, so that one of them is
+// played; a collective takes as long as in the slowest of its groups.
+StepTime step_time(const Program&, const Cluster&);
+
+}  // namespace stretto
