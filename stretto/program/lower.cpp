@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 #include <unordered_set>
@@ -111,10 +112,9 @@ class Lowering {
       const Row& row = p_.schedule.rows[std::size_t(a)];
       const std::vector<std::uint32_t> last = last_backward(row);
       for (std::uint32_t i = 0; i < row.size(); ++i) {
+        const std::size_t from = p_.actors[std::size_t(a)].code.size();
         action(a, row[i], i);
-        for (std::uint32_t b = 0; b < p_.buckets.size() && last[row[i].stage] == i; ++b)
-          if (p_.buckets[b].actor == a && p_.buckets[b].stage == row[i].stage)
-            p_.actors[std::size_t(a)].code.push_back(StartSum{b});
+        if (last[row[i].stage] == i) start_sums(a, row[i].stage, from);
       }
       for (std::uint32_t t : index_.totals)
         for (int pipe = 0, done = false; pipe < p_.schedule.pipes() && !done; ++pipe)
@@ -272,19 +272,47 @@ class Lowering {
     p_.actors[std::size_t(target)].code.push_back(Receive{last});
   }
 
-  // Accumulators by stage, in order.
+  // Each right behind the last task of the stage's last action that adds to it; that action begins at `from`.
+  void start_sums(int actor, int stage, std::size_t from) {
+    std::vector<Instruction>& code = p_.actors[std::size_t(actor)].code;
+    for (std::uint32_t b = 0; b < p_.buckets.size(); ++b) {
+      if (p_.buckets[b].actor != actor || p_.buckets[b].stage != stage) continue;
+      const std::set<int> pieces = pieces_of(p_.buckets[b]);
+      std::size_t at = code.size();
+      const auto adds = [&](const Instruction& i) {
+        const Run* r = std::get_if<Run>(&i);
+        return r && s_.tasks[r->task].part == Part::W && pieces.contains(s_.tasks[r->task].piece);
+      };
+      while (at > from && !adds(code[at - 1])) --at;
+      if (at == from) at = code.size();
+      while (at < code.size() && std::holds_alternative<StartSum>(code[at])) ++at;
+      code.insert(code.begin() + std::ptrdiff_t(at), StartSum{b});
+    }
+  }
+  std::set<int> pieces_of(const GradientBucket& b) const {
+    std::set<int> pieces;
+    for (std::uint32_t g : b.accumulators) pieces.insert(s_.accumulators[g].piece);
+    return pieces;
+  }
+
+  // Accumulators by stage, in the order in which backward makes them: from the last piece to the first.
   void find_buckets() {
-    for (std::uint32_t g = 0; g < s_.accumulators.size(); ++g) {
+    std::vector<std::uint32_t> order(s_.accumulators.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t x, std::uint32_t y) {
+      return s_.accumulators[x].piece > s_.accumulators[y].piece;
+    });
+    for (std::uint32_t g : order) {
       const Accumulator& a = s_.accumulators[g];
       if (a.summed.empty()) continue;
       const u64 bytes = s_.bytes(a.type);
       const int stage = p_.stage_of[a.piece], actor = p_.actor_of(a.piece, a.pipe);
       const auto fits = [&](const GradientBucket& b) {
-        return b.actor == actor && b.stage == stage && b.axes == a.summed && b.dtype == a.type.dtype &&
-               b.bytes + bytes <= options_.bucket_bytes;
+        return b.actor == actor && b.stage == stage && b.axes == a.summed && b.dtype == a.type.dtype;
       };
-      auto it = std::find_if(p_.buckets.begin(), p_.buckets.end(), fits);
-      if (it == p_.buckets.end()) {
+      const auto newest = std::find_if(p_.buckets.rbegin(), p_.buckets.rend(), fits);
+      auto it = newest == p_.buckets.rend() ? p_.buckets.end() : newest.base() - 1;
+      if (it == p_.buckets.end() || it->bytes + bytes > options_.bucket_bytes) {
         p_.buckets.push_back({.actor = actor, .stage = stage, .axes = a.summed, .dtype = a.type.dtype});
         it = p_.buckets.end() - 1;
       }
