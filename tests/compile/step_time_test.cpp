@@ -44,7 +44,7 @@ TEST(StepTime, FirstSumStartsBeforeTheLastTask) {
   const auto first =
       std::find_if(code.begin(), code.end(), [](const Instruction& i) { return std::holds_alternative<StartSum>(i); });
   const auto later = std::count_if(first, code.end(), [&](const Instruction& i) {
-    const Run* r = std::get_if<Run>(&i);
+    const stretto::Run* r = std::get_if<stretto::Run>(&i);
     return r && c.program->step->tasks[r->task].part == Part::W;
   });
   EXPECT_GE(later, 4);
