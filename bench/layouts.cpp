@@ -123,7 +123,7 @@ void overlap() {
     const Batch batch{{"ids", Array::of<std::int32_t>(ids, {rows, seq})},
                       {"targets", Array::of<std::int32_t>(ids, {rows, seq})}};
     const auto measured = [&](const std::optional<Cluster>& links) {
-      Trainer t(compiled, {.device = DeviceKind::emulated, .machine = cluster.machine, .cluster = links});
+      Trainer t(compiled, {.cluster = links, .device = DeviceKind::emulated, .machine = cluster.machine});
       double least = infinite;
       for (int i = 0; i < 3; ++i) least = std::min(least, t.step(batch).seconds);
       return least;

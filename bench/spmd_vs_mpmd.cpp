@@ -107,7 +107,7 @@ int main(int argc, char** argv) {
     int n = 0;
     for (Candidate& c : all) {
       if (c.pipe != pipe || ++n > shown) continue;
-      Trainer t(c.compiled, {.device = DeviceKind::emulated, .machine = d.cluster.machine, .cluster = d.cluster});
+      Trainer t(c.compiled, {.cluster = d.cluster, .device = DeviceKind::emulated, .machine = d.cluster.machine});
       c.measured = std::min(t.step(batch).seconds, t.step(batch).seconds);
       const auto least = [](double& best, double x) { best = best == 0 ? x : std::min(best, x); };
       least(best_simulated[pipe], c.simulated);
