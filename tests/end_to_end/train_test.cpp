@@ -80,7 +80,7 @@ TEST_F(Train, TheResolvedConfigTrainsTheSameModel) {
   const Result over = run("train out/config.toml");
   EXPECT_EQ(over.code, 1);
   EXPECT_THAT(over.error,
-              HasSubstr("[log.dir] 'out' exists and is not empty; hint: choose another with --log.dir=DIR"));
+              HasSubstr("[log.dir] 'out' exists and is not empty; hint: go on with its run by --resume, choose another"));
 }
 
 TEST_F(Train, WrongInputExitsWithOne) {
