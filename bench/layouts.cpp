@@ -11,6 +11,7 @@
 #include <string_view>
 #include <thread>
 
+#include "rounds.h"
 #include "stretto/base/text.h"
 #include "stretto/compile/step_time.h"
 #include "stretto/models/family.h"
@@ -29,25 +30,6 @@ Compiled reference(const ParallelNames& names) {
                  {.microbatches = microbatches, .clip = 1}, {.names = names});
 }
 
-Batch some_batch(int rows) {
-  std::vector<std::int32_t> ids, targets;
-  std::uint32_t x = 1;
-  for (int i = 0; i < rows * context; ++i) ids.push_back(std::int32_t((x = x * 1664525u + 1013904223u) >> 19));
-  targets.assign(ids.begin() + 1, ids.end());
-  targets.push_back(0);
-  return {{"ids", Array::of<std::int32_t>(ids, {rows, context})},
-          {"targets", Array::of<std::int32_t>(targets, {rows, context})}};
-}
-
-double median(std::vector<double> all) {
-  std::sort(all.begin(), all.end());
-  return all[all.size() / 2];
-}
-std::string interval(std::vector<double> all) {
-  std::sort(all.begin(), all.end());
-  return fmt::format("{:.3f} [{:.3f}, {:.3f}]", all[all.size() / 2], all.front(), all.back());
-}
-
 struct Run {
   const char* name;
   Trainer trainer;
@@ -56,7 +38,7 @@ struct Run {
 };
 
 void speed(int rounds) {
-  const Batch one_batch = some_batch(rows), batch = some_batch(2 * rows);
+  const Batch one_batch = some_batch(rows, context), batch = some_batch(2 * rows, context);
   const double tokens = double(rows) * context;
   Trainer one(reference({})), two(reference({}));
   std::vector<std::unique_ptr<Run>> runs;

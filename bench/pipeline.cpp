@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "rounds.h"
 #include "stretto/base/text.h"
 #include "stretto/models/family.h"
 #include "stretto/simulate/replay.h"
@@ -26,25 +27,6 @@ Compiled reference(const Parallel& parallel) {
   return compile(make_model(config, rows), adamw({.lr = 3e-4}), {.microbatches = microbatches, .clip = 1}, parallel);
 }
 
-Batch some_batch() {
-  std::vector<std::int32_t> ids, targets;
-  std::uint32_t x = 1;
-  for (int i = 0; i < rows * context; ++i) ids.push_back(std::int32_t((x = x * 1664525u + 1013904223u) >> 19));
-  targets.assign(ids.begin() + 1, ids.end());
-  targets.push_back(0);
-  return {{"ids", Array::of<std::int32_t>(ids, {rows, context})},
-          {"targets", Array::of<std::int32_t>(targets, {rows, context})}};
-}
-
-double median(std::vector<double> all) {
-  std::sort(all.begin(), all.end());
-  return all[all.size() / 2];
-}
-std::string interval(std::vector<double> all) {
-  std::sort(all.begin(), all.end());
-  return fmt::format("{:.3f} [{:.3f}, {:.3f}]", all[all.size() / 2], all.front(), all.back());
-}
-
 struct Pipeline {
   const char* schedule;
   Trainer trainer;
@@ -57,7 +39,7 @@ struct Pipeline {
 
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 5;
-  const Batch batch = some_batch();
+  const Batch batch = some_batch(rows, context);
   const double tokens = double(rows) * context;
   Trainer one(reference({})), two(reference({}));
   std::vector<std::unique_ptr<Pipeline>> pipelines;

@@ -15,6 +15,21 @@ using testing::StartsWith;
 
 Result generate(const std::string& arguments) { return stretto("generate " + arguments, STRETTO_TEST_DATA); }
 
+// A folder with a text that a small model soon knows; called with a command line, it runs that there.
+struct Learned {
+  Folder folder;
+  Learned() {
+    std::string text;
+    for (int i = 0; i < 200; ++i) text += "to be, or not to be. ";
+    folder.write("text.txt", text);
+  }
+  std::string operator()(const std::string& arguments) const {
+    const Result r = stretto(arguments, folder.str());
+    EXPECT_EQ(r.code, 0) << arguments << r.error;
+    return r.out;
+  }
+};
+
 TEST(GenerateCommand, IdsInIdsOut) {
   const Result r = generate("hf/gpt2/model --ids 54,134,217,155,210,122,55,54 --tokens 6 --temperature 0");
   EXPECT_EQ(r.code, 0) << r.error;
@@ -33,15 +48,7 @@ TEST(GenerateCommand, TextIsAlwaysUtf8AndAFunctionOfTheSeed) {
 }
 
 TEST(GenerateCommand, FromARunACheckpointAndAnExportAlike) {
-  const Folder folder;
-  const auto in_folder = [&](const std::string& arguments) {
-    const Result r = stretto(arguments, folder.str());
-    EXPECT_EQ(r.code, 0) << arguments << r.error;
-    return r.out;
-  };
-  std::string text;
-  for (int i = 0; i < 200; ++i) text += "to be, or not to be. ";
-  folder.write("text.txt", text);
+  const Learned in_folder;
   in_folder(
       "train --data.path=text.txt --model.layers=1 --model.width=32 --model.heads=2 --model.context=32 "
       "--train.steps=400 --train.batch=4 --optimizer.lr=0.01 --log.dir=run");
@@ -54,22 +61,14 @@ TEST(GenerateCommand, FromARunACheckpointAndAnExportAlike) {
 }
 
 TEST(GenerateCommand, TheTokenizerOfTheDataIsCarriedAlong) {
-  const Folder folder;
-  const auto in_folder = [&](const std::string& arguments) {
-    const Result r = stretto(arguments, folder.str());
-    EXPECT_EQ(r.code, 0) << arguments << r.error;
-    return r.out;
-  };
-  std::string text;
-  for (int i = 0; i < 200; ++i) text += "to be, or not to be. ";
-  folder.write("text.txt", text);
+  const Learned in_folder;
   in_folder("data train-bpe text.txt --vocab 270 --out tokenizer.json");
   in_folder(
       "train --data.path=text.txt --data.tokenizer=tokenizer.json --model.vocab=280 --model.layers=1 --model.width=32 "
       "--model.heads=2 --model.context=16 --train.steps=400 --train.batch=4 --optimizer.lr=0.01 --log.dir=run");
   in_folder("convert run hf");
-  EXPECT_EQ(text_of(folder / "hf/tokenizer.json"), text_of(folder / "tokenizer.json"));
-  fs::remove(folder / "tokenizer.json");
+  EXPECT_EQ(text_of(in_folder.folder / "hf/tokenizer.json"), text_of(in_folder.folder / "tokenizer.json"));
+  fs::remove(in_folder.folder / "tokenizer.json");
   const std::string how = " --prompt 'or not' --tokens 6 --temperature 0";
   const std::string out = in_folder("generate run" + how);
   EXPECT_THAT(out, StartsWith("or not to be"));

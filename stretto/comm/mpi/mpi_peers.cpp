@@ -166,7 +166,7 @@ class MpiPeers : public Peers {
     const auto it = hearts_.find(rank);
     if (it == hearts_.end()) return {};
     const Heart& h = *it->second;
-    return Pulse{.step = h.step, .at = h.at, .waiting = h.waiting, .silent = Patience::now() - h.alive, .pid = h.pid};
+    return Pulse{.step = h.step, .at = h.at, .waiting = h.waiting, .silent = now() - h.alive, .pid = h.pid};
   }
 
   void stop() noexcept override { stopped_ = true; }
@@ -199,7 +199,7 @@ class MpiPeers : public Peers {
     MPI_Win_allocate_shared(sizeof(Heart), 1, MPI_INFO_NULL, node_, &own, &window_);
     Heart* heart = new (own) Heart;
     heart->pid = getpid();
-    heart->alive = Patience::now();
+    heart->alive = now();
     std::vector<int> ranks(std::size_t(locals), 0);
     MPI_Allgather(&rank_, 1, MPI_INT, ranks.data(), 1, MPI_INT, node_);
     for (int l = 0; l < locals; ++l) {
@@ -215,7 +215,7 @@ class MpiPeers : public Peers {
   void live() {
     std::unique_lock lock(mutex_);
     while (!quit_) {
-      hearts_.at(rank_)->alive = Patience::now();
+      hearts_.at(rank_)->alive = now();
       changed_.wait_for(lock, std::chrono::duration<double>(kBeatEvery));
     }
   }

@@ -73,7 +73,7 @@ class MpiTransport : public Transport {
   void send(std::uint32_t t, std::uint32_t) override {
     if (options_.link) {
       double& free = free_[std::size_t(target_[t])];
-      free = std::max(free, Patience::now()) + double(bytes_[t]) / options_.link->bandwidth;
+      free = std::max(free, now()) + double(bytes_[t]) / options_.link->bandwidth;
       due_[t] = free + options_.link->latency;
     }
     MPI_Start(&requests_[t]);
@@ -84,12 +84,12 @@ class MpiTransport : public Transport {
     double seconds = wait(t);
     if (!options_.link) return seconds;
     Patience p(0);
-    while (due_[t] - Patience::now() > 0) check(), p.pause();
+    while (due_[t] - now() > 0) check(), p.pause();
     return seconds + p.waited();
   }
 
   void progress() override {
-    const double t = Patience::now();
+    const double t = now();
     if (t - polled_ < kPollEvery) return;
     polled_ = t;
     poll();

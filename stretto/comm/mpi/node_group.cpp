@@ -74,7 +74,7 @@ u64 NodeGroup::start(int member, std::uint32_t prepared, const void* in, void* o
           .as(Error::Kind::bug);
   if (options_.link) {
     double& free = place(0).link_free;
-    p.due = free = std::max(free, Patience::now()) + prepared_[prepared]->seconds;
+    p.due = free = std::max(free, now()) + prepared_[prepared]->seconds;
   }
   const CollectiveWork& work = look(ticket);
   const std::uint32_t chunks = options_.copy ? work.chunks() : 0;
@@ -129,7 +129,7 @@ bool NodeGroup::progress(int, u64 ticket) {
     take_chunks(ticket, (look(ticket).chunks() + n - 1) / n);
     if (!reached(phase(), complete(ticket))) return false;
   }
-  if (options_.link && Patience::now() < place(ticket).due) return false;
+  if (options_.link && now() < place(ticket).due) return false;
   m.open = 0;
   return true;
 }
@@ -148,12 +148,12 @@ double NodeGroup::wait(int, u64 ticket) {
       __builtin_ia32_pause();
       continue;
     }
-    const double start = Patience::now();
+    const double start = now();
     sleep_shared(word, seen);
-    slept += Patience::now() - start;
+    slept += now() - start;
   }
   if (options_.link)
-    for (double left = 0; (left = place(ticket).due - Patience::now()) > 0;) {
+    for (double left = 0; (left = place(ticket).due - now()) > 0;) {
       check_stopped();
       const timespec slice{.tv_sec = 0, .tv_nsec = long(std::min(left, 0.02) * 1e9)};
       nanosleep(&slice, nullptr);

@@ -1,7 +1,6 @@
 #include "stretto/comm/mpi/node_transport.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "stretto/comm/mpi/patience.h"
 
@@ -29,18 +28,11 @@ NodeTransport::NodeTransport(const Program& p, int rank, std::span<const ArenaBa
     if (a != actor) others_.push_back(rank_at(a));
   for (const Transfer& t : p.transfers) {
     const Route& r = p.routes[t.route];
-    Message m{.first = std::uint32_t(copies_.size()), .target = rank_at(r.target), .bytes = r.bytes};
+    Message m{.target = rank_at(r.target), .bytes = r.bytes};
     if (options_.copy && !t.direct && r.source == actor)
-      for (const Piece& piece : t.pieces) {
-        const Copy c{address(r.target, piece.to), address(actor, piece.from), piece.bytes};
-        if (m.copies > 0 && copies_.back().to + copies_.back().bytes == c.to &&
-            copies_.back().from + copies_.back().bytes == c.from) {
-          copies_.back().bytes += c.bytes;
-        } else {
-          copies_.push_back(c);
-          ++m.copies;
-        }
-      }
+      m.copies = copies_.add(
+          t.pieces, [&](const Slot& slot) { return address(actor, slot); },
+          [&](const Slot& slot) { return address(r.target, slot); });
     messages_.push_back(m);
   }
 }
@@ -56,11 +48,10 @@ void NodeTransport::at(std::uint32_t instruction) {
 void NodeTransport::send(std::uint32_t transfer, std::uint32_t round) {
   const Message& m = messages_[transfer];
   Post& post = posts_[std::size_t(m.target)];
-  for (std::uint32_t i = m.first; i < m.first + m.copies; ++i)
-    std::memcpy(copies_[i].to, copies_[i].from, copies_[i].bytes);
+  copies_.run(m.copies);
   if (options_.link) {
     double& free = free_[std::size_t(m.target)];
-    free = std::max(free, Patience::now()) + double(m.bytes) / options_.link->bandwidth;
+    free = std::max(free, now()) + double(m.bytes) / options_.link->bandwidth;
     post.due[transfer] = free + options_.link->latency;
   }
   set_shared(post.arrived[transfer], round);
@@ -72,17 +63,17 @@ double NodeTransport::receive(std::uint32_t transfer, std::uint32_t round) {
   const auto there = [&](std::uint32_t arrived) { return arrived == round; };
   double start = 0;
   if (!there(word.load(std::memory_order_acquire) & ~shared_sleeping)) {
-    start = Patience::now();
+    start = now();
     wait_shared(word, there, spins_, stopped_);
   }
-  if (options_.link && start == 0) start = Patience::now();
+  if (options_.link && start == 0) start = now();
   if (options_.link)
-    for (double left = 0; (left = post.due[transfer] - Patience::now()) > 0;) {
+    for (double left = 0; (left = post.due[transfer] - now()) > 0;) {
       if (stopped_) throw Error("runtime", "stopped because another rank failed").as(Error::Kind::run);
       const timespec slice{.tv_sec = 0, .tv_nsec = long(std::min(left, 0.02) * 1e9)};
       nanosleep(&slice, nullptr);
     }
-  return start == 0 ? 0 : Patience::now() - start;
+  return start == 0 ? 0 : now() - start;
 }
 
 }  // namespace stretto

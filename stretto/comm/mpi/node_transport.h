@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "stretto/comm/copies.h"
 #include "stretto/comm/mpi/segments.h"
 #include "stretto/comm/mpi/shared_word.h"
 #include "stretto/comm/peers.h"
@@ -26,14 +27,9 @@ class NodeTransport : public Transport {
   void stop() noexcept override { stopped_ = true; }
 
  private:
-  struct Copy {
-    std::byte* to;
-    const std::byte* from;
-    u64 bytes;
-  };
   struct Message {
-    std::uint32_t first = 0, copies = 0;  // into copies_
-    int target = 0;                       // rank
+    Copies::Range copies = {};
+    int target = 0;  // rank
     u64 bytes = 0;
   };
   struct Post {                     // of one rank: what others write for it
@@ -44,7 +40,7 @@ class NodeTransport : public Transport {
   RemoteOptions options_;
   int rank_, spins_;
   std::vector<Message> messages_;
-  std::vector<Copy> copies_;
+  Copies copies_;
   std::vector<int> others_;   // ranks that messages go to or come from
   std::vector<Post> posts_;   // per rank
   std::vector<double> free_;  // per rank, emulated links: when the link to it is free

@@ -6,8 +6,9 @@
 #pragma once
 #include <time.h>
 
+#include "stretto/base/clock.h"
+
 #include <algorithm>
-#include <chrono>
 
 namespace stretto {
 
@@ -24,9 +25,6 @@ class Patience {
     nanosleep(&s, nullptr);
   }
   double waited() const { return start_ == 0 ? 0 : now() - start_; }
-  static double now() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-  }
 
  private:
   int spins_;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <thread>
 
 namespace stretto {
@@ -18,20 +17,13 @@ ThreadTransport::ThreadTransport(const Program& p, std::span<const ArenaBases> a
   const auto at = [&](int actor, const Slot& s) { return arenas[std::size_t(actor)][std::size_t(s.arena)] + s.offset; };
   for (const Transfer& t : p.transfers) {
     const Route& r = p.routes[t.route];
-    Message m{.first = std::uint32_t(copies_.size()), .bytes = r.bytes};
+    Message m{.bytes = r.bytes};
     m.link = std::uint32_t(r.source) * std::uint32_t(arenas.size()) + std::uint32_t(r.target);
     if (options_.link) m.over = options_.link(r.source, r.target);
     if (options_.copy && !t.direct)
-      for (const Piece& piece : t.pieces) {
-        Copy c{at(r.target, piece.to), at(r.source, piece.from), piece.bytes};
-        if (m.copies > 0 && copies_.back().to + copies_.back().bytes == c.to &&
-            copies_.back().from + copies_.back().bytes == c.from) {
-          copies_.back().bytes += c.bytes;
-        } else {
-          copies_.push_back(c);
-          ++m.copies;
-        }
-      }
+      m.copies = copies_.add(
+          t.pieces, [&](const Slot& slot) { return at(r.source, slot); },
+          [&](const Slot& slot) { return at(r.target, slot); });
     messages_.push_back(m);
   }
   if (options_.link) {
@@ -42,8 +34,7 @@ ThreadTransport::ThreadTransport(const Program& p, std::span<const ArenaBases> a
 
 void ThreadTransport::send(std::uint32_t transfer, std::uint32_t round) {
   const Message& m = messages_[transfer];
-  for (std::uint32_t i = m.first; i < m.first + m.copies; ++i)
-    std::memcpy(copies_[i].to, copies_[i].from, copies_[i].bytes);
+  copies_.run(m.copies);
   if (options_.link) {
     double& free = free_[m.link];
     free = std::max(free, now()) + double(m.bytes) / m.over.bandwidth;

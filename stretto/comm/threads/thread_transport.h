@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "stretto/comm/copies.h"
 #include "stretto/comm/threads/arrival.h"
 #include "stretto/comm/transport.h"
 #include "stretto/cost/machine.h"
@@ -29,20 +30,15 @@ class ThreadTransport : public Transport {
   void stop() noexcept override;
 
  private:
-  struct Copy {
-    std::byte* to;
-    const std::byte* from;
-    u64 bytes;
-  };
   struct Message {
-    std::uint32_t first = 0, copies = 0;  // into copies_
-    std::uint32_t link = 0;               // into free_
+    Copies::Range copies = {};
+    std::uint32_t link = 0;  // into free_
     Link over = {};
     u64 bytes = 0;
   };
   ThreadTransportOptions options_;
   std::vector<Message> messages_;
-  std::vector<Copy> copies_;
+  Copies copies_;
   std::unique_ptr<Arrival[]> arrivals_;
   std::vector<double> due_;   // per transfer, emulated links: when it arrives; written before it is announced
   std::vector<double> free_;  // per pair of actors, emulated links: when the link is free; only its sender looks

@@ -1,0 +1,48 @@
+// The copies that a message consists of, where sender and receiver reach each other's memory.
+//
+//   Copies copies;
+//   Copies::Range r = copies.add(transfer.pieces, from, to);     // neighbours become one
+//   copies.run(r);
+#pragma once
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "stretto/program/program.h"
+
+namespace stretto {
+
+class Copies {
+ public:
+  struct Range {
+    std::uint32_t first = 0, count = 0;
+  };
+  // `from` and `to` give the address of a slot on the sender and on the receiver.
+  template <class From, class To>
+  Range add(std::span<const Piece> pieces, const From& from, const To& to) {
+    Range r{.first = std::uint32_t(all_.size())};
+    for (const Piece& piece : pieces) {
+      const Copy c{to(piece.to), from(piece.from), piece.bytes};
+      if (r.count > 0 && all_.back().to + all_.back().bytes == c.to && all_.back().from + all_.back().bytes == c.from) {
+        all_.back().bytes += c.bytes;
+      } else {
+        all_.push_back(c);
+        ++r.count;
+      }
+    }
+    return r;
+  }
+  void run(Range r) const {
+    for (std::uint32_t i = r.first; i < r.first + r.count; ++i) std::memcpy(all_[i].to, all_[i].from, all_[i].bytes);
+  }
+
+ private:
+  struct Copy {
+    std::byte* to;
+    const std::byte* from;
+    u64 bytes;
+  };
+  std::vector<Copy> all_;
+};
+
+}  // namespace stretto
