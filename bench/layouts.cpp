@@ -86,6 +86,10 @@ void overlap() {
       {"pipe=2 data=2 interleaved-1f1b",
        8,
        {.mesh = {{"pipe", 2}}, .names = {.data = 2}, .schedule = "interleaved-1f1b", .chunks = 4}},
+      {"pipe=2 data=2 looped-bfs",
+       8,
+       {.mesh = {{"pipe", 2}}, .names = {.data = 2}, .schedule = "looped-bfs", .chunks = 4}},
+      {"pipe=2 data=2 zb-h2", 4, {.mesh = {{"pipe", 2}}, .names = {.data = 2}, .schedule = "zb-h2"}},
   };
   std::vector<std::vector<std::string>> lines{
       {"run", "microbatches", "step s", "sums s", "hidden %", "simulated %", "exposed, points of the step apart"}};

@@ -110,11 +110,16 @@ class Lowering {
       for (std::uint32_t t : index_.count_totals) emit(a, t, 0, none);
       for (std::uint32_t t : index_.scales) emit(a, t, 0, none);
       const Row& row = p_.schedule.rows[std::size_t(a)];
-      const std::vector<std::uint32_t> last = last_backward(row);
-      for (std::uint32_t i = 0; i < row.size(); ++i) {
+      const std::vector<std::uint32_t> last = last_backward(a, row);
+      for (std::uint32_t i = 0, next = 0; i < row.size(); i = next) {
         const std::size_t from = p_.actors[std::size_t(a)].code.size();
-        action(a, row[i], i);
-        if (last[row[i].stage] == i) start_sums(a, row[i].stage, from);
+        next = weights_until(row, last, i);
+        if (next > i)
+          weights_by_piece(a, row, i, next);
+        else
+          action(a, row[i], i, last[row[i].stage] == i && !gives_to_others(a, row[i])), ++next;
+        for (std::uint32_t k = i; k < next; ++k)
+          if (last[row[k].stage] == k) start_sums(a, row[k].stage, from);
       }
       for (std::uint32_t t : index_.totals)
         for (int pipe = 0, done = false; pipe < p_.schedule.pipes() && !done; ++pipe)
@@ -124,8 +129,7 @@ class Lowering {
       share(p_.actor_of(s_.accumulators[g].piece, s_.accumulators[g].pipe), p_.owner_of(s_.accumulators[g].param),
             {Place::gradient, g}, "gradient");
     epilogue(Part::combine);
-    for (std::uint32_t b = 0; b < p_.buckets.size(); ++b)
-      p_.actors[std::size_t(p_.buckets[b].actor)].code.push_back(AwaitSum{b});
+    for (int a = 0; a < actors; ++a) norms_of_sums(a);
     epilogue(Part::norm);
     for (int a = 0; a < actors; ++a)
       for (int b = 0; b < actors; ++b) squares(a, b);
@@ -164,7 +168,8 @@ class Lowering {
   static constexpr std::uint32_t none = ~0u;
   static constexpr int everybody = -1;
 
-  void action(int actor, const Action& a, std::uint32_t position) {
+  // `alternating`: the W of each piece right behind its I, so that sums of its gradients start as early as they can.
+  void action(int actor, const Action& a, std::uint32_t position, bool alternating) {
     const std::vector<int>& pieces = pieces_[a.stage];
     const int m = int(a.microbatch);
     const auto ascending = [&](Part part) {
@@ -180,12 +185,43 @@ class Lowering {
       // Where the row has no R it is implied here: as late as possible, piece by piece, unless one R reads another's.
       const bool implied = !recomputed_.contains({a.stage, a.microbatch});
       if (implied && chained_[a.stage]) ascending(Part::R);
+      if (a.phase == Phase::B && alternating) {
+        if (implied && !chained_[a.stage])
+          descending({Part::R, Part::I, Part::W});
+        else
+          descending({Part::I, Part::W});
+        return;
+      }
       if (implied && !chained_[a.stage])
         descending({Part::R, Part::I});
       else
         descending({Part::I});
     }
     if (a.phase == Phase::B || a.phase == Phase::W) descending({Part::W});
+  }
+  // Does another actor wait for what the action makes?
+  bool gives_to_others(int actor, const Action& a) const {
+    return std::any_of(s_.values.begin(), s_.values.end(), [&](const CrossValue& v) {
+      const Task& t = s_.tasks[v.producer];
+      if (t.part != Part::I || p_.stage_of[t.piece] != a.stage) return false;
+      return std::any_of(v.consumers.begin(), v.consumers.end(),
+                         [&](std::uint32_t c) { return actor_of(c, int(a.microbatch)) != actor; });
+    });
+  }
+  // Weight gradients side by side in a row, in which a stage's gradients become complete: where they end, or `from`.
+  std::uint32_t weights_until(const Row& row, const std::vector<std::uint32_t>& last, std::uint32_t from) const {
+    bool completes = false;
+    std::uint32_t end = from;
+    for (; end < row.size() && row[end].phase == Phase::W; ++end) completes = completes || last[row[end].stage] == end;
+    return completes ? end : from;
+  }
+  // Piece by piece instead of microbatch by microbatch: the sums of the first pieces start while others are made.
+  // Nobody waits for weight gradients, and each accumulator sees the microbatches in the row's order.
+  void weights_by_piece(int actor, const Row& row, std::uint32_t from, std::uint32_t to) {
+    for (int piece = s_.pieces; piece-- > 0;)
+      for (std::uint32_t k = from; k < to; ++k)
+        if (p_.stage_of[std::size_t(piece)] == row[k].stage)
+          emit_if(actor, index_.at(Part::W, piece), int(row[k].microbatch), k);
   }
   void emit_if(int actor, int task, int m, std::uint32_t position) {
     if (task >= 0) emit(actor, std::uint32_t(task), m, position);
@@ -221,7 +257,7 @@ class Lowering {
 
   void epilogue(Part part) {
     for (std::uint32_t t : index_.epilogue) {
-      if (s_.tasks[t].part != part) continue;
+      if (s_.tasks[t].part != part || done_.contains(t)) continue;
       for (int a = 0; a < int(p_.actors.size()); ++a)
         if (actor_of(t, 0) == everybody || actor_of(t, 0) == a) emit(a, t, 0, none);
     }
@@ -289,6 +325,23 @@ class Lowering {
       code.insert(code.begin() + std::ptrdiff_t(at), StartSum{b});
     }
   }
+  // Every sum is awaited where its norms are made, the first that was started first.
+  void norms_of_sums(int actor) {
+    std::vector<std::uint32_t> started;
+    for (const Instruction& i : p_.actors[std::size_t(actor)].code)
+      if (const StartSum* s = std::get_if<StartSum>(&i)) started.push_back(s->bucket);
+    std::map<std::uint32_t, std::uint32_t> norm_of;  // per parameter
+    for (std::uint32_t t : index_.epilogue)
+      if (s_.tasks[t].part == Part::norm) norm_of[s_.tasks[t].subject] = t;
+    for (std::uint32_t b : started) {
+      p_.actors[std::size_t(actor)].code.push_back(AwaitSum{b});
+      for (std::uint32_t g : p_.buckets[b].accumulators) {
+        const std::uint32_t t = norm_of.at(s_.accumulators[g].param);
+        emit(actor, t, 0, none);
+        done_.insert(t);
+      }
+    }
+  }
   std::set<int> pieces_of(const GradientBucket& b) const {
     std::set<int> pieces;
     for (std::uint32_t g : b.accumulators) pieces.insert(s_.accumulators[g].piece);
@@ -320,11 +373,15 @@ class Lowering {
       it->bytes += bytes;
     }
   }
-  // Per stage: the position of the last action that makes gradients of its weights.
-  std::vector<std::uint32_t> last_backward(const Row& row) const {
+  // Per stage with sums on this actor: the position of the last action that makes gradients of its weights.
+  std::vector<std::uint32_t> last_backward(int actor, const Row& row) const {
     std::vector<std::uint32_t> last(pieces_.size(), none);
+    std::set<int> summed;
+    for (const GradientBucket& b : p_.buckets)
+      if (b.actor == actor) summed.insert(b.stage);
     for (std::uint32_t i = 0; i < row.size(); ++i)
-      if (row[i].phase == Phase::B || row[i].phase == Phase::W) last[row[i].stage] = i;
+      if ((row[i].phase == Phase::B || row[i].phase == Phase::W) && summed.contains(row[i].stage))
+        last[row[i].stage] = i;
     return last;
   }
 
@@ -352,6 +409,7 @@ class Lowering {
   std::vector<std::vector<int>> users_;                           // per parameter
   std::vector<std::vector<bool>> ran_;                            // per actor, per task and pipe
   std::vector<std::unordered_set<u64>> received_;                 // per actor: (value, microbatch)
+  std::set<std::uint32_t> done_;                                  // tasks of the epilogue that stand somewhere else
   std::map<std::tuple<std::string, int, int>, std::uint32_t> routes_;
   std::map<std::tuple<std::uint32_t, int, int>, std::uint32_t> transfers_;
 };

@@ -104,7 +104,8 @@ void Worker::prepare() {
 void Worker::run(i64 step) {
   ++round_;
   waited_ = waited_now_ = 0;
-  waited_for_ = emulated_action_ = ~0u;
+  waited_for_ = ~0u;
+  if (options_.run.times) emulated_.assign(program_->schedule.rows[std::size_t(actor_)].size(), 0);
   records_.clear();
   const std::vector<Instruction>& code = program().code;
   for (std::uint32_t i = 0; i < code.size(); ++i) {
@@ -183,9 +184,10 @@ void Worker::emulate(const Run& r) {
     if (seconds > 0) sleep_until(start + seconds);
   };
   if (!options_.run.times) return take(task_seconds_[r.task]);
-  if (r.action == ~0u || (r.action == emulated_action_ && task.part == emulated_part_)) return;
-  emulated_action_ = r.action;
-  emulated_part_ = task.part;
+  if (r.action == ~0u) return;
+  const std::uint16_t part = std::uint16_t(1u << unsigned(task.part));
+  if (emulated_[r.action] & part) return;
+  emulated_[r.action] |= part;
   const Times& t = *options_.run.times;
   const double chunks = double(program_->schedule.stages) / double(program_->actors.size());
   const double whole = task.part == Part::F ? t.F : task.part == Part::I ? t.I : t.W;

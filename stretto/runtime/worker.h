@@ -123,8 +123,7 @@ class Worker {
   std::vector<double> task_seconds_;    // emulated devices
   std::uint32_t round_ = 0;
   u64 jitter_state_ = 0;
-  std::uint32_t emulated_action_ = ~0u;
-  Part emulated_part_ = Part::count;
+  std::vector<std::uint16_t> emulated_;  // with times per phase: which parts of each action have taken theirs
   bool recording_ = false;
   std::vector<RunRecord> records_;
   double waited_ = 0, waited_now_ = 0;
