@@ -4,11 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "stretto/base/text.h"
 #include "stretto/compile/step_time.h"
-#include "stretto/formats/fields.h"
+#include "stretto/cost/cluster_file.h"
 #include "stretto/models/family.h"
 #include "stretto/stretto.h"
 
@@ -18,32 +17,6 @@ namespace {
 
 constexpr int ranks = 16, rows = 32, seq = 2048, shown = 3;
 
-struct Described {
-  Cluster cluster;
-  double memory = std::numeric_limits<double>::infinity();  // bytes per rank
-};
-
-Described read(int argc, char** argv) {
-  const bool given = argc > 1 && argv[1][0] != '-';
-  Field file = read_toml_file(given ? argv[1] : STRETTO_SOURCE "/bench/cluster.toml");
-  for (int i = given ? 2 : 1; i < argc; ++i) override_field(file, argv[i]);
-  Described d;
-  d.cluster.machine.memory_bandwidth = std::numeric_limits<double>::infinity();
-  FieldReader reader(file);
-  reader.read("ranks_per_node", d.cluster.ranks_per_node, at_least(1));
-  reader.read("memory", d.memory, above(0));
-  FieldReader machine = reader.section("machine");
-  machine.read("flops", d.cluster.machine.flops, above(0));
-  machine.read("memory_bandwidth", d.cluster.machine.memory_bandwidth, above(0));
-  for (const auto& [name, link] : {std::pair{"inside", &d.cluster.inside}, {"between", &d.cluster.between}}) {
-    FieldReader section = reader.section(name);
-    section.read("latency", link->latency, at_least(0));
-    section.read("bandwidth", link->bandwidth, above(0));
-  }
-  reader.finish();
-  return d;
-}
-
 struct Candidate {
   std::string name;
   bool pipe = false;
@@ -51,7 +24,7 @@ struct Candidate {
   double simulated = 0, gigabytes = 0, measured = 0;
 };
 
-std::vector<Candidate> candidates(const Described& d) {
+std::vector<Candidate> candidates(const ClusterFile& d) {
   const ModelConfig config{
       .family = "gpt2", .layers = 16, .width = 12288, .heads = 96, .context = seq, .vocab = 51200, .tied = false};
   std::vector<Candidate> all;
@@ -96,7 +69,10 @@ std::vector<Candidate> candidates(const Described& d) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Described d = read(argc, argv);
+  const bool given = argc > 1 && argv[1][0] != '-';
+  const ClusterFile d = read_cluster(given ? argv[1] : STRETTO_SOURCE "/bench/cluster.toml",
+                                     std::vector<std::string>(argv + (given ? 2 : 1), argv + argc));
+  check_ranks(d, ranks);
   std::vector<Candidate> all = candidates(d);
   const std::vector<std::int32_t> ids(std::size_t(rows) * seq, 1);
   const Batch batch{{"ids", Array::of<std::int32_t>(ids, {rows, seq})},
