@@ -1,0 +1,402 @@
+#include "stretto/comm/link_bench.h"
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <barrier>
+#include <bit>
+#include <cstring>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "stretto/base/clock.h"
+#include "stretto/base/error.h"
+#include "stretto/base/text.h"
+#include "stretto/comm/threads/thread_group.h"
+#include "stretto/comm/threads/thread_transport.h"
+
+namespace stretto {
+namespace {
+
+constexpr CollectiveKind kKinds[] = {CollectiveKind::reduce, CollectiveKind::gather, CollectiveKind::scatter,
+                                     CollectiveKind::exchange};
+
+// How ranks agree when to begin, and on how long something took.
+class Company {
+ public:
+  virtual ~Company() = default;
+  virtual double largest(int rank, double own) = 0;  // of all ranks'; nobody goes on before all are here
+};
+
+class ThreadCompany : public Company {
+ public:
+  explicit ThreadCompany(int ranks) : meet_(ranks), told_(std::size_t(ranks), 0) {}
+  double largest(int rank, double own) override {
+    told_[std::size_t(rank)] = own;
+    meet_.arrive_and_wait();
+    const double most = *std::max_element(told_.begin(), told_.end());
+    meet_.arrive_and_wait();
+    return most;
+  }
+
+ private:
+  std::barrier<> meet_;
+  std::vector<double> told_;
+};
+
+class ProcessCompany : public Company {
+ public:
+  explicit ProcessCompany(Peers& peers) : peers_(peers) {}
+  double largest(int rank, double own) override {
+    std::vector<u64> told(std::size_t(peers_.size()), 0);
+    told[std::size_t(rank)] = std::bit_cast<u64>(own);
+    peers_.merge(told);
+    double most = 0;
+    for (const u64 t : told) most = std::max(most, std::bit_cast<double>(t));
+    return most;
+  }
+
+ private:
+  Peers& peers_;
+};
+
+// Pairs of neighbours along one axis that exchange messages at the same time, all within nodes or all between them.
+struct Pairing {
+  std::string axis;
+  bool between = false;
+  std::vector<std::pair<int, int>> pairs;
+};
+
+std::vector<Pairing> pairings_of(const Mesh& mesh, const std::vector<int>& nodes) {
+  std::vector<Pairing> all;
+  for (const Axis& axis : mesh)
+    for (const bool between : {false, true})
+      for (int shift = 0; shift < std::min(2, axis.size - 1); ++shift) {
+        Pairing p{.axis = axis.name, .between = between};
+        for (int r = 0; r < mesh.ranks(); ++r) {
+          const std::vector<int> group = group_of(mesh, r, {axis.name});
+          const std::size_t at = std::size_t(std::find(group.begin(), group.end(), r) - group.begin());
+          if (int(at) % 2 != shift || at + 1 == group.size()) continue;
+          if ((nodes[std::size_t(r)] != nodes[std::size_t(group[at + 1])]) == between)
+            p.pairs.push_back({r, group[at + 1]});
+        }
+        if (p.pairs.empty()) continue;
+        all.push_back(std::move(p));
+        break;
+      }
+  return all;
+}
+
+// Every axis beside the pipeline's, and all of them together.
+std::vector<std::vector<std::string>> groups_of_mesh(const Mesh& mesh) {
+  std::vector<std::vector<std::string>> all;
+  std::vector<std::string> together;
+  for (const Axis& a : mesh) {
+    if (a.name == "pipe" || a.size == 1) continue;
+    all.push_back({a.name});
+    together.push_back(a.name);
+  }
+  if (together.size() > 1) all.push_back(together);
+  return all;
+}
+
+// Dense, of so many bytes: a member's whole operand or result, whichever is larger.
+CollectiveShape dense_shape(CollectiveKind kind, int members, u64 bytes, const std::vector<std::string>& axes) {
+  const i64 all = i64(bytes / 4), box = kind == CollectiveKind::reduce ? all : std::max<i64>(1, all / members);
+  CollectiveShape s{.kind = kind, .members = members, .axes = axes};
+  add_box_dim(s, box, 1, 1);
+  if (kind == CollectiveKind::scatter || kind == CollectiveKind::exchange) s.in_step = box;
+  if (kind == CollectiveKind::gather || kind == CollectiveKind::exchange) s.out_step = box;
+  return s;
+}
+
+int exchanges_of(u64 bytes) { return int(std::clamp<u64>((u64(4) << 20) / bytes, 2, 16)) + 1; }
+int repeats_of(u64 bytes) { return int(std::clamp<u64>((u64(8) << 20) / bytes, 2, 32)); }
+
+double median_of(std::vector<double> all) {
+  std::sort(all.begin(), all.end());
+  return all[all.size() / 2];
+}
+
+// One actor per rank; every pair sends something there and back, several times.
+// Messages are taken from the beginning of a rank's memory and go to places of their own behind `taken`.
+Program exchange_program(int ranks, const Pairing& p, u64 bytes, u64 memory, u64 taken) {
+  Program program;
+  program.actors.resize(std::size_t(ranks));
+  for (ActorProgram& a : program.actors) {
+    a.code.resize(1);
+    a.bytes[std::size_t(Arena::activations)] = memory;
+  }
+  for (const auto& [low, high] : p.pairs) {
+    const std::uint32_t there = std::uint32_t(program.routes.size());
+    program.routes.push_back({low, high, bytes, "there"});
+    program.routes.push_back({high, low, bytes, "back"});
+    for (int i = 0; i < exchanges_of(bytes); ++i)
+      for (const std::uint32_t route : {there, there + 1})
+        program.transfers.push_back(
+            {.route = route, .pieces = {{.to = {.offset = taken + u64(i) * bytes}, .bytes = bytes}}, .released = 1});
+  }
+  return program;
+}
+
+class Bench {
+ public:
+  Bench(const Mesh& mesh, const LinkBenchOptions& options, Peers* peers)
+      : mesh_(mesh), options_(options), peers_(peers), ranks_(mesh.ranks()) {
+    nodes_ = peers ? peers->nodes() : std::vector<int>(std::size_t(ranks_), 0);
+    std::map<int, int> on_node;
+    for (const int n : nodes_) result_.ranks_per_node = std::max(result_.ranks_per_node, ++on_node[n]);
+    result_.ranks = ranks_;
+    result_.nodes = int(on_node.size());
+    for (const u64 bytes : options_.sizes) {
+      half_ = std::max(half_, (bytes + 4095) / 4096 * 4096);
+      memory_ = std::max(memory_, half_ + u64(exchanges_of(bytes)) * bytes);
+    }
+    pairings_ = pairings_of(mesh_, nodes_);
+    axes_ = groups_of_mesh(mesh_);
+    if (peers_)
+      company_ = std::make_unique<ProcessCompany>(*peers_);
+    else
+      company_ = std::make_unique<ThreadCompany>(ranks_);
+    make_memory();
+    make_transports();
+    make_groups();
+  }
+
+  LinkBench run() {
+    prctl(PR_SET_TIMERSLACK, 1000UL);
+    if (peers_) {
+      measure(peers_->rank());
+    } else {
+      std::vector<std::thread> threads;
+      for (int r = 1; r < ranks_; ++r)
+        threads.emplace_back([this, r] {
+          prctl(PR_SET_TIMERSLACK, 1000UL);
+          measure(r);
+        });
+      measure(0);
+      for (std::thread& t : threads) t.join();
+    }
+    std::vector<LinkSample> samples;
+    for (const LinkRow& r : result_.rows) samples.push_back({r.use, r.seconds});
+    result_.fit = fit_links(samples);
+    return std::move(result_);
+  }
+
+ private:
+  struct Member {
+    CollectiveGroup* group = nullptr;
+    int number = 0;
+  };
+  struct Collective {
+    CollectiveShape shape;
+    std::size_t axes = 0;  // into axes_
+    u64 bytes = 0;
+    std::uint32_t prepared = 0;
+  };
+
+  bool here(int rank) const { return !peers_ || peers_->rank() == rank; }
+  std::byte* memory(int rank) const {
+    return arenas_[arenas_.size() == 1 ? 0 : std::size_t(rank)][std::size_t(Arena::activations)];
+  }
+
+  void make_memory() {
+    if (peers_ && peers_->shares_memory()) {
+      arenas_ = peers_->share(exchange_program(ranks_, {}, 0, memory_, half_), true);
+    } else {
+      for (int r = 0; r < (peers_ ? 1 : ranks_); ++r) {
+        own_.emplace_back(memory_);
+        arenas_.emplace_back()[std::size_t(Arena::activations)] = own_.back().data();
+      }
+    }
+    for (int r = 0; r < ranks_; ++r)
+      if (here(r)) std::memset(memory(r), 0, memory_);
+  }
+
+  void make_transports() {
+    for (const Pairing& p : pairings_)
+      for (const u64 bytes : options_.sizes) {
+        const Program& program =
+            *programs_.emplace_back(std::make_unique<Program>(exchange_program(ranks_, p, bytes, memory_, half_)));
+        if (peers_) {
+          transports_.push_back(peers_->transport(program, arenas_, {.link = options_.link}));
+        } else {
+          ThreadTransportOptions o{.spins = spins()};
+          if (options_.link) o.link = [link = *options_.link](int, int) { return link; };
+          transports_.push_back(std::make_unique<ThreadTransport>(program, arenas_, o));
+        }
+      }
+  }
+
+  void make_groups() {
+    for (std::size_t a = 0; a < axes_.size(); ++a) {
+      members_.emplace_back(std::size_t(ranks_), Member{});
+      for (int r = 0; r < ranks_; ++r) {
+        if (!here(r)) continue;
+        const std::vector<int> ranks = group_of(mesh_, r, axes_[a]);
+        Member& m = members_[a][std::size_t(r)];
+        m.number = int(std::find(ranks.begin(), ranks.end(), r) - ranks.begin());
+        auto& group = groups_[{a, ranks[0]}];
+        if (!group && peers_)
+          group = peers_->group(ranks, m.number, {.link = options_.link}, 1);
+        else if (!group)
+          group = std::make_unique<ThreadGroup>(
+              int(ranks.size()), ThreadGroupOptions{.link = options_.link, .under_way = 1, .spins = spins()});
+        m.group = group.get();
+      }
+      const int members = int(group_of(mesh_, 0, axes_[a]).size());
+      for (const CollectiveKind kind : kKinds)
+        for (const u64 bytes : options_.sizes) {
+          Collective c{.shape = dense_shape(kind, members, bytes, axes_[a]), .axes = a, .bytes = bytes};
+          for (const Member& m : members_[a])
+            if (m.group) c.prepared = m.group->prepare(c.shape);
+          collectives_.push_back(std::move(c));
+        }
+    }
+  }
+
+  // As the runtime has it: with a core for everybody a short look costs less than sleeping.
+  int spins() const { return ranks_ <= int(std::thread::hardware_concurrency()) ? 500 : 0; }
+
+  // On every rank, which do the same at the same time.
+  void measure(int rank) {
+    const double copy = median_over_rounds(rank, [&] {
+      const double start = now();
+      for (int i = 0; i < 4; ++i) std::memcpy(memory(rank) + half_, memory(rank), half_);
+      return (now() - start) / 4;
+    });
+    const bool writes = peers_ != nullptr || rank == 0;
+    if (writes) result_.memory_bandwidth = 2 * double(half_) / copy;
+    std::size_t number = 0;
+    for (const Pairing& p : pairings_)
+      for (const u64 bytes : options_.sizes) {
+        const double seconds = exchange(rank, p, bytes, *transports_[number++]);
+        if (writes)
+          result_.rows.push_back({.what = "message",
+                                  .group = p.axis,
+                                  .nodes = p.between ? 2 : 1,
+                                  .bytes = bytes,
+                                  .sent = double(bytes),
+                                  .seconds = seconds,
+                                  .use = message_use(p.between, double(bytes))});
+      }
+    for (const Collective& c : collectives_) {
+      const Member& m = members_[c.axes][std::size_t(rank)];
+      const auto once = [&] {
+        m.group->wait(m.number, m.group->start(m.number, c.prepared, memory(rank), memory(rank) + half_));
+      };
+      const int repeats = repeats_of(c.bytes);
+      const double seconds = median_over_rounds(rank, [&] {
+        once();  // all are awake from now on
+        const double start = now();
+        for (int i = 0; i < repeats; ++i) once();
+        return (now() - start) / repeats;
+      });
+      if (writes) add_row(c, seconds);
+    }
+  }
+
+  template <class F>
+  double median_over_rounds(int rank, const F& once) {
+    std::vector<double> all;
+    for (int i = 0; i < options_.rounds; ++i) {
+      company_->largest(rank, 0);
+      const double own = once();
+      all.push_back(company_->largest(rank, own));
+    }
+    return median_of(all);
+  }
+
+  double exchange(int rank, const Pairing& p, u64 bytes, Transport& transport) {
+    const int n = exchanges_of(bytes);
+    int pair = -1;
+    bool low = false;
+    for (std::size_t i = 0; i < p.pairs.size(); ++i) {
+      if (p.pairs[i].first != rank && p.pairs[i].second != rank) continue;
+      pair = int(i);
+      low = p.pairs[i].first == rank;
+    }
+    std::vector<double> all;
+    for (std::uint32_t round = 1; round <= std::uint32_t(options_.rounds); ++round) {
+      transport.at(0);
+      company_->largest(rank, 0);
+      double start = 0;
+      for (int i = 0; pair >= 0 && i < n; ++i) {
+        const std::uint32_t there = std::uint32_t(2 * (pair * n + i));
+        if (low)
+          transport.send(there, round), transport.receive(there + 1, round);
+        else
+          transport.receive(there, round), transport.send(there + 1, round);
+        if (i == 0) start = now();  // both are awake from now on
+      }
+      const double own = pair < 0 ? 0 : (now() - start) / (2 * (n - 1));
+      transport.at(1);
+      all.push_back(company_->largest(rank, own));
+    }
+    return median_of(all);
+  }
+
+  // Of the groups along these axes, one that is on the most nodes.
+  void add_row(const Collective& c, double seconds) {
+    LinkRow row{.what = std::string(name_of(c.shape.kind)),
+                .group = join(axes_[c.axes], " "),
+                .members = c.shape.members,
+                .nodes = 0,
+                .bytes = c.bytes,
+                .sent = collective_bytes(c.shape),
+                .seconds = seconds};
+    for (int r = 0; r < ranks_; ++r) {
+      const std::vector<int> ranks = group_of(mesh_, r, axes_[c.axes]);
+      std::set<int> on;
+      for (const int member : ranks) on.insert(nodes_[std::size_t(member)]);
+      if (ranks[0] != r || int(on.size()) <= row.nodes) continue;
+      row.nodes = int(on.size());
+      row.use = collective_use(c.shape, result_.ranks_per_node, ranks);
+    }
+    result_.rows.push_back(std::move(row));
+  }
+
+  Mesh mesh_;
+  LinkBenchOptions options_;
+  Peers* peers_;
+  int ranks_;
+  std::vector<int> nodes_;     // per rank
+  u64 half_ = 0, memory_ = 0;  // bytes of a rank: what is given, and all of it
+  std::vector<Pairing> pairings_;
+  std::vector<std::vector<std::string>> axes_;
+  std::unique_ptr<Company> company_;
+  std::vector<std::vector<std::byte>> own_;
+  std::vector<ArenaBases> arenas_;  // per rank, or of this one alone
+  std::vector<std::unique_ptr<Program>> programs_;
+  std::vector<std::unique_ptr<Transport>> transports_;  // per pairing and size
+  std::map<std::pair<std::size_t, int>, std::unique_ptr<CollectiveGroup>> groups_;
+  std::vector<std::vector<Member>> members_;  // per axes and rank
+  std::vector<Collective> collectives_;
+  LinkBench result_;
+};
+
+}  // namespace
+
+LinkBench measure_links(const Mesh& mesh, const LinkBenchOptions& options, Peers* peers) {
+  if (mesh.ranks() < 2)
+    throw Error("bench comm", "there is one rank, which sends nothing to anybody")
+        .hint("give a mesh, e.g. --parallel.data=2");
+  return Bench(mesh, options, peers).run();
+}
+
+std::string LinkBench::str() const {
+  std::vector<std::vector<std::string>> lines{
+      {"what", "along", "members", "nodes", "bytes", "us", "GB/s sent", "fit us", "fit / measured"}};
+  for (const LinkRow& r : rows) {
+    const double predicted = stretto::seconds(fit, r.use);
+    lines.push_back({r.what, r.group, fmt::format("{}", r.members), fmt::format("{}", r.nodes),
+                     fmt::format("{}", r.bytes), fmt::format("{:.1f}", 1e6 * r.seconds),
+                     fmt::format("{:.2f}", r.sent / r.seconds / 1e9), fmt::format("{:.1f}", 1e6 * predicted),
+                     fmt::format("{:.2f}", predicted / r.seconds)});
+  }
+  return table(lines);
+}
+
+}  // namespace stretto
