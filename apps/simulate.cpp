@@ -1,15 +1,21 @@
-// `stretto simulate`: what schedules will cost, as a table sorted by makespan, tab-separated rows or a page.
+// `stretto simulate`: what schedules will cost, as a table sorted by makespan, tab-separated rows or a page; what a
+// step of a run will take on a cluster.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <memory>
 
+#include "run_file.h"
 #include "schedule_options.h"
 #include "stretto/base/error.h"
 #include "stretto/base/text.h"
+#include "stretto/compile/predict.h"
+#include "stretto/compile/step_time.h"
+#include "stretto/cost/cluster_file.h"
 #include "stretto/formats/atomic_file.h"
 #include "stretto/program/prove.h"
+#include "stretto/train/prepare.h"
 #include "stretto/view/chrome.h"
 #include "stretto/view/html.h"
 #include "stretto/view/svg.h"
@@ -18,8 +24,9 @@ namespace stretto::app {
 namespace {
 
 struct SimulateCommand {
+  RunFile run;
   ScheduleOptions schedule;
-  std::string output;
+  std::string cluster, output;
   bool plain = false;
 };
 
@@ -90,20 +97,70 @@ void compare_schedules(const SimulateCommand& o) {
     fmt::print("{}", table(rows));
 }
 
+// What the run itself says, unless there is a file.
+ClusterFile cluster_for(const SimulateCommand& o, const RunConfig& run) {
+  if (!o.cluster.empty()) return read_cluster(o.cluster);
+  ClusterFile file{.name = "parallel.machine and parallel.link"};
+  file.cluster.machine = run.parallel.machine;
+  if (run.parallel.link) file.cluster.inside = file.cluster.between = *run.parallel.link;
+  return file;
+}
+
+void simulate_run(const SimulateCommand& o, const CLI::App& command) {
+  const RunConfig run = o.run.read(command);
+  const ClusterFile file = cluster_for(o, run);
+  const Compiled compiled = compile_run(run);
+  const Program& program = *compiled.program;
+  check_ranks(file, program.ranks());
+  const StepTime step = step_time(program, file.cluster);
+  const std::vector<double> bytes = bytes_per_actor(program);
+  const double tokens = double(run.train.batch * run.model.config.context);
+  const double most = *std::max_element(bytes.begin(), bytes.end());
+  if (!o.output.empty()) {
+    PredictOptions options{.machine = file.cluster.machine, .messages = o.schedule.messages};
+    if (program.actors.size() > 1) options.link = link(file.cluster, program.rank_of(0, 0), program.rank_of(1, 0));
+    Timeline timeline = predict(program, options).timeline;
+    write_file(o.output, rendered({std::move(timeline)}, o.output));
+  }
+  if (o.plain) {
+    fmt::print("seconds\ttokens_per_second\tsums\texposed\tbytes\n{:.10g}\t{:.10g}\t{:.10g}\t{:.10g}\t{:.10g}\n",
+               step.seconds, tokens / step.seconds, step.sums, step.exposed, most);
+    return;
+  }
+  const int nodes = (program.ranks() + file.cluster.ranks_per_node - 1) / file.cluster.ranks_per_node;
+  fmt::print("mesh     {}\n", program.ranks() > 1 ? compiled.parallel.mesh.str() : "one rank");
+  fmt::print("cluster  {}: {} node{} of {}, {}flop/s each\n", file.name, nodes, nodes == 1 ? "" : "s",
+             file.cluster.ranks_per_node, human_count(file.cluster.machine.flops));
+  fmt::print("step     {}, {} tok/s\n", human_seconds(step.seconds), human_count(tokens / step.seconds));
+  if (step.sums > 0)
+    fmt::print("sums     of gradients take {}, of which {} are waited for\n", human_seconds(step.sums),
+               human_seconds(step.exposed));
+  fmt::print("memory   {} on the fullest rank{}\n", human_bytes(most),
+             most > file.memory ? fmt::format(", which has {}: the run does not fit", human_bytes(file.memory)) : "");
+}
+
 }  // namespace
 
 void add_simulate(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("simulate", "predict what schedules cost, and compare them");
+  CLI::App* command =
+      app.add_subcommand("simulate", "predict what schedules cost, and compare them; what a run's step will take");
   const auto o = std::make_shared<SimulateCommand>();
+  o->run.declare(*command);
+  command->add_option("--cluster", o->cluster, "of a run: the machines and links, as `stretto bench comm` writes them")
+      ->type_name("X.toml");
   o->schedule.declare(*command);
   command->add_flag("--plain", o->plain, "tab-separated rows with all digits, for scripts");
   command->add_flag("--messages", o->schedule.messages, "show messages in the output file");
   command->add_option("-o,--output", o->output, "draw them above each other on one time axis")
       ->type_name("X.html|X.svg|X.json");
-  command->callback([o] {
-    if (o->schedule.schedules.empty())
-      throw Error("simulate", "no schedule is given")
-          .hint("stretto simulate --schedule 1f1b --schedule zb-h1 --actors 4 --microbatches 8")
+  command->callback([o, command] {
+    const bool run = o->run.given(*command) || !o->cluster.empty();
+    if (run && o->schedule.schedules.empty()) return simulate_run(*o, *command);
+    if (run || o->schedule.schedules.empty())
+      throw Error("simulate", "{}", run ? "a run and schedules are given" : "no schedule and no run is given")
+          .hint(
+              "stretto simulate --schedule 1f1b --schedule zb-h1 --actors 4 --microbatches 8, or stretto simulate "
+              "RUN.toml --cluster cluster.toml")
           .as(Error::Kind::usage);
     compare_schedules(*o);
   });

@@ -1,0 +1,90 @@
+// `stretto bench comm`: what messages and collectives between the ranks of a run take, and a cluster file of it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+
+#include "ranks.h"
+#include "run_file.h"
+#include "stretto/base/error.h"
+#include "stretto/base/text.h"
+#include "stretto/comm/link_bench.h"
+#include "stretto/cost/cluster_file.h"
+#include "stretto/formats/atomic_file.h"
+#include "stretto/kernels/cpu/peak.h"
+
+namespace stretto::app {
+namespace {
+
+struct BenchOptions {
+  RunFile run;
+  WorldFlags world;
+  std::string output;
+  bool shared = true;
+};
+
+Mesh mesh_of(const ParallelSection& s) {
+  Mesh mesh = parallel_of(s).mesh;
+  for (const Axis& a : layout_of(s.names, {}).mesh) mesh.push_back(a);
+  return mesh;
+}
+
+std::string link_line(const char* where, const Link& link) {
+  return fmt::format("{:<9}{} and {}/s\n", where, human_seconds(link.latency), human_bytes(link.bandwidth));
+}
+
+// More ranks than cores share them.
+ClusterFile cluster_of(const LinkBench& b, const std::string& name) {
+  const double cores = std::max(1u, std::thread::hardware_concurrency());
+  ClusterFile file{.name = name, .inside = b.fit.has_inside, .between = b.fit.has_between};
+  file.cluster = {.machine = {.flops = peak_flops(f32) * std::min(1.0, cores / b.ranks_per_node),
+                              .memory_bandwidth = b.memory_bandwidth},
+                  .inside = b.fit.inside,
+                  .between = b.fit.between,
+                  .ranks_per_node = b.ranks_per_node};
+  return file;
+}
+
+void bench_comm(const BenchOptions& o, const CLI::App& command, Ranks& ranks) {
+  const RunConfig config = o.run.read(command);
+  const Mesh mesh = mesh_of(config.parallel);
+  const std::shared_ptr<Peers> peers = ranks.join({.timeout = config.parallel.timeout, .shared = o.shared});
+  if (peers) check_world(peers->world(), mesh);
+  const LinkBench b = measure_links(mesh, {.link = config.parallel.link}, peers.get());
+  if (peers && !peers->first()) return;
+  const std::string where = peers ? placement_str(mesh, peers->nodes()) + ", " + peers->name()
+                                  : fmt::format("{} threads of one process", b.ranks);
+  const ClusterFile file = cluster_of(b, o.output);
+  const Machine& machine = file.cluster.machine;
+  fmt::print("mesh     {}\nranks    {}\n\n{}\n", mesh.str(), where, b.str());
+  fmt::print("machine  {}flop/s and {}/s of memory for each of {} ranks on a node\n", human_count(machine.flops),
+             human_bytes(machine.memory_bandwidth), b.ranks_per_node);
+  if (file.inside) fmt::print("{}", link_line("inside", b.fit.inside));
+  if (file.between) fmt::print("{}", link_line("between", b.fit.between));
+  if (o.output.empty()) return;
+  write_file(o.output, cluster_toml(file, {fmt::format("Measured by stretto bench comm: {}, {}.", mesh.str(), where)}));
+  fmt::print("cluster  {}\n", o.output);
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app) {
+  CLI::App* bench = app.add_subcommand("bench", "measure what this machine, or cluster, does");
+  bench->require_subcommand(1);
+  CLI::App* command = bench->add_subcommand("comm", "messages and collectives between the ranks of a run");
+  const auto o = std::make_shared<BenchOptions>();
+  o->run.declare(*command);
+  command->add_option("-o,--output", o->output, "write the cluster file that `stretto simulate --cluster` reads")
+      ->type_name("X.toml");
+  command->add_option("--ranks", o->world.size, "how many processes there are; by default as the launcher says");
+  command->add_option("--rank", o->world.rank, "which of them this is; by default as the launcher says");
+  command->add_flag("!--no-shared-memory", o->shared,
+                    "between processes of one machine too, everything goes through MPI");
+  command->callback([o, command] {
+    Ranks ranks(o->world);
+    ranks.run([&] { bench_comm(*o, *command, ranks); });
+  });
+}
+
+}  // namespace stretto::app
