@@ -9,18 +9,24 @@ namespace {
 constexpr double cube = 0.044715;
 constexpr double slope = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // 2 sqrt(2/π)
 
-// x Φ(x) in its tanh form is x σ(w) with w = 2 sqrt(2/π) (x + cube x³). Below -13 and above 13 σ is 0 and 1 in every
-// type; x is clamped there so that 0 is not multiplied by something huge.
+// x Φ(x) in its tanh form is x σ(w) with w = 2 sqrt(2/π) (x + cube x³). Beyond ±bound σ is 0 and 1 as far as the type
+// can tell, and exp(-w) is still a normal number; x is clamped there so that 0 is not multiplied by something huge.
+template <class T>
+constexpr T bound = std::is_same_v<T, float> ? T(9.9) : T(20.9);
+
+template <class T>
+STRETTO_INLINE T sigmoid_of_w(T c) {
+  return vm::normal_sigmoid(c * vm::fma(c * c, T(slope * cube), T(slope)));
+}
 constexpr auto gelu = [](auto x) {
   using T = decltype(x);
-  const T c = x < -13 ? T(-13) : x;
-  return c * vm::bounded_sigmoid(c * vm::fma(c * c, T(slope * cube), T(slope)));
+  const T c = x < -bound<T> ? -bound<T> : x;
+  return c * sigmoid_of_w(c > bound<T> ? bound<T> : c);
 };
 constexpr auto gelu_grad = [](auto x, auto g) {
   using T = decltype(x);
-  const T c = vm::clamp(x, T(-13), T(13)), cc = c * c;
-  const T s = vm::bounded_sigmoid(c * vm::fma(cc, T(slope * cube), T(slope)));
-  const T derivative_w = vm::fma(cc, T(3 * slope * cube), T(slope));
+  const T c = vm::clamp(x, -bound<T>, bound<T>), s = sigmoid_of_w(c);
+  const T derivative_w = vm::fma(c * c, T(3 * slope * cube), T(slope));
   return g * vm::fma(c * (s * (1 - s)), derivative_w, s);
 };
 

@@ -10,7 +10,8 @@ namespace stretto {
 namespace {
 
 constexpr int max_registers = 40;
-constexpr std::size_t register_bytes = tile_length * 8;
+// Not a multiple of 4096: registers at equal offsets would share the few lines of one set of the first-level cache.
+constexpr std::size_t register_bytes = tile_length * 8 + 192;
 
 struct Step {
   Tile tile = nullptr;

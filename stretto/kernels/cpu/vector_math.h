@@ -104,14 +104,19 @@ STRETTO_INLINE T sigmoid(T x) {
   return (x < 0 ? e : T(1)) / (1 + e);
 }
 
-// The same for arguments clamped to where exp is a normal number: beyond, 1e-38 (f32) stands for 0. For products that
-// are negligible there.
+// The same for arguments whose exp is a normal number (f32: within ±87, f64: ±708), without a clamp of its own.
+template <class T>
+STRETTO_INLINE T normal_sigmoid(T x) {
+  const auto [n, em1] = reduce_exp(-x);
+  const T two_n = power_of_two(n);
+  return 1 / (1 + fma(two_n, em1, two_n));
+}
+
+// For any argument: beyond, 1e-38 (f32) stands for 0. For products that are negligible there.
 template <class T>
 STRETTO_INLINE T bounded_sigmoid(T x) {
   constexpr T bound = std::is_same_v<T, float> ? T(87) : T(708);
-  const auto [n, em1] = reduce_exp(-clamp(x, -bound, bound));
-  const T two_n = power_of_two(n);
-  return 1 / (1 + fma(two_n, em1, two_n));
+  return normal_sigmoid(clamp(x, -bound, bound));
 }
 
 template <class T>
