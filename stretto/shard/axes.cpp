@@ -125,6 +125,8 @@ DimAxes resolve(const std::vector<Dim>& dims, const Mesh& mesh, const Layout& la
     return axes;
   };
   for (const Dim& d : dims) {
+    if (const std::vector<int>* m = known(d.name); m && d.is_whole)
+      for (int a : *m) r.refused |= AxisMask(1) << a;
     std::vector<int> axes = d.is_whole ? std::vector<int>{} : axes_of(d.name, 0);
     const int n = r.ranks(axes);
     if (d.size % n != 0) {
@@ -134,6 +136,7 @@ DimAxes resolve(const std::vector<Dim>& dims, const Mesh& mesh, const Layout& la
                                          n),
                              "dim '{}' has size {}, which {} ranks ({}) do not divide", d.name, d.size, n,
                              join(r.names(axes), ",")));
+      for (int a : axes) r.refused |= AxisMask(1) << a;
       axes.clear();
     }
     r.of.push_back(std::move(axes));

@@ -328,7 +328,7 @@ void check_storage(const Storage& s, std::vector<Fault>& faults) {
 }
 
 void check_used(const DimAxes& axes, const std::vector<std::vector<int>>& storage, std::vector<Fault>& faults) {
-  AxisMask used = 0;
+  AxisMask used = axes.refused;  // there the reason is another one
   for (const auto& of : axes.of)
     for (int a : of) used |= AxisMask(1) << a;
   for (const auto& list : storage)
