@@ -80,8 +80,9 @@ struct Reference {
   }
   Batch batch(const Trainer& t, int step) const { return step_batch(t.compiled(), setting.config.vocab, step); }
 
-  void equals(const Parallel& p, int at_most = 20) const {
-    Trainer t(compiled(p));
+  void equals(const Parallel& p) const { equals(compiled(p)); }
+  void equals(Compiled c) const {
+    Trainer t(std::move(c));
     const double limit = setting.training.dtype == f64 ? 1e-10 : 1e-5;
     const auto about = [&] {
       const Parallel& q = t.compiled().parallel;
@@ -89,7 +90,7 @@ struct Reference {
                          q.layout.str(), t.compiled().program->schedule.name, join(q.storage.state, ","),
                          join(q.storage.gradients, ","), join(q.storage.params, ","), q.regather ? ", regather" : "");
     };
-    for (int i = 1; i <= std::min(setting.steps, at_most); ++i) {
+    for (int i = 1; i <= setting.steps; ++i) {
       const StepResult a = steps[std::size_t(i - 1)], b = t.step(batch(t, i));
       ASSERT_NEAR(a.loss, b.loss, limit * std::abs(a.loss)) << "step " << i << " on " << about();
       if (i > 1) continue;

@@ -2,6 +2,7 @@
 #include <rapidcheck.h>
 
 #include <memory>
+#include <optional>
 
 #include "layouts/compare.h"
 #include "support/property.h"
@@ -46,30 +47,38 @@ RandomLayout random_layout(const std::vector<Dim>& dims, std::string family) {
   return r;
 }
 
+// The first legal one of a few tries; refusals are mistakes of the layout, never of the program.
+std::optional<Compiled> legal_layout(const Reference& serial, const std::vector<Dim>& dims, const std::string& family) {
+  for (int i = 0; i < 40; ++i) {
+    try {
+      return serial.compiled(random_layout(dims, family).parallel);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), Error::Kind::input) << e.what();
+    }
+  }
+  return std::nullopt;
+}
+
 TEST(RandomLayouts, TrainToTheSerialNumbers) {
   std::map<std::string, std::unique_ptr<Reference>> known;
   std::map<std::string, std::vector<Dim>> dims;
-  int legal = 0;
-  EXPECT_TRUE(holds("any legal layout trains to the same numbers", 150, [&] {
-    const std::string family = *rc::gen::element<std::string>("gpt2", "llama");
+  int cases = 0, legal = 0;
+  EXPECT_TRUE(holds("any legal layout trains to the same numbers", 300, [&] {
+    const std::string family = *rc::gen::element<std::string>("gpt2", "llama", "mixtral");
     if (!known[family]) {
       Setting s{.config = small(family), .steps = 2};
       s.config.dropout = 0.1;
       known[family] = std::make_unique<Reference>(s);
       dims[family] = known[family]->compiled({}).graph.dims;
     }
-    const RandomLayout r = random_layout(dims[family], family);
-    try {
-      known[family]->compiled(r.parallel);
-    } catch (const Error& e) {
-      ASSERT_EQ(e.kind(), Error::Kind::input) << e.what();
-      return;
-    }
+    ++cases;
+    std::optional<Compiled> c = legal_layout(*known[family], dims[family], family);
+    if (!c) return;
     ++legal;
-    known[family]->equals(r.parallel);
+    known[family]->equals(std::move(*c));
     RC_ASSERT(!testing::Test::HasFailure());
   }));
-  EXPECT_GT(legal, 15);
+  EXPECT_GT(legal, cases * 9 / 10) << "of " << cases;
 }
 
 }  // namespace
