@@ -159,6 +159,24 @@ TEST_F(Loop, StartsFromAHuggingFaceDirectory) {
   EXPECT_EQ(r.summary.parameters, expected.parameters_hash());
 }
 
+// Experts are stored one by one, and the penalty of the router is the one that the directory's config asks for.
+TEST_F(Loop, StartsFromAHuggingFaceDirectoryOfExperts) {
+  const std::string model = STRETTO_TEST_DATA "/hf/mixtral/model";
+  const HfModel loaded = load_hf(model);
+  const ModelConfig& c = loaded.config;
+  const std::vector<std::string> from{"--model.from=" + model, fmt::format("--model.layers={}", c.layers),
+                                      fmt::format("--model.width={}", c.width),
+                                      fmt::format("--model.heads={}", c.heads), "--model.context=16"};
+  std::vector<std::string> split = from;
+  split.insert(split.end(), {"--train.steps=1", "--optimizer.lr=1e-30", "--parallel.expert=2"});
+  const Ran r = run(split);
+  const RunConfig read = config(from);
+  EXPECT_EQ(read.model.config.experts, c.experts);
+  Trainer expected(compile(model_of(read), optimizer_of(read), training_of(read)));
+  for (const auto& [name, weights] : loaded.weights) expected.set_parameter(name, weights);
+  EXPECT_EQ(r.summary.parameters, expected.parameters_hash());
+}
+
 TEST_F(Loop, AnInfiniteLossStopsTheRun) {
   try {
     run({"--optimizer.name=sgd", "--optimizer.lr=1e30", "--train.clip=0", "--optimizer.schedule=constant"});
