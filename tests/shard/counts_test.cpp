@@ -1,6 +1,7 @@
 // What has to go over the wire, exactly: kind, axes, elements of a rank's operand, and how often.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -141,6 +142,42 @@ TEST(Counts, Sequence) {
     s = named(family, {.data = 2, .tensor = 2, .sequence = true}, {.regather = true});
     expect_layers(s, {{ag, 2}, {rs, 2}}, {{ag, 4}, {rs, 2}});
   }
+}
+
+// Bytes that forward keeps for backward in the pieces of one layer, on one rank.
+std::size_t kept(const StepGraph& g, int layer) {
+  const Step step = split(g);
+  std::size_t bytes = 0;
+  for (const CrossValue& v : step.values) {
+    const Task& made = step.tasks[v.producer];
+    if (made.part != Part::F) continue;
+    // What a layer gets from the one before is counted there.
+    const bool here = made.piece == 2 * layer + 1 || made.piece == 2 * layer + 2;
+    const bool read = std::any_of(v.consumers.begin(), v.consumers.end(), [&](std::uint32_t c) {
+      return step.tasks[c].part == Part::I || step.tasks[c].part == Part::W;
+    });
+    if (here && read) bytes += v.bytes;
+  }
+  return bytes;
+}
+
+// Of t ranks each keeps 1/t of what one would keep: norms, dropout and the residual stream with `sequence` alone, the
+// inputs of the column-parallel products too when they are gathered again.
+TEST(Counts, ActivationsWithSequence) {
+  for (const char* family : {"gpt2", "llama"})
+    for (const int t : {2, 4}) {
+      ModelConfig c = config(family);
+      c.dropout = 0.1, c.kv_heads = family == std::string("llama") ? 4 : 0;
+      const StepGraph step = traced(make_model(c, B)).step;
+      const auto sharded = [&](bool sequence, bool regather) {
+        const NamedLayout n = layout_of({.tensor = t, .sequence = sequence}, step.graph.dims);
+        return kept(shard(step, n.mesh, n.layout, {.regather = regather}).graph, 1);
+      };
+      const std::size_t alone = kept(step, 1), gathered = 2 * std::size_t(B * S * M) * 8;
+      EXPECT_EQ(sharded(true, true) * std::size_t(t), alone) << family << " over " << t;
+      EXPECT_EQ(sharded(true, false), sharded(true, true) + gathered - gathered / std::size_t(t)) << family;
+      EXPECT_GT(sharded(false, false), sharded(true, false)) << family;
+    }
 }
 
 const Layout rows_columns{{"model", "x"}, {"heads", "y"}, {"ff", "y"}, {"vocab", "y"}};
