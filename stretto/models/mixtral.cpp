@@ -54,7 +54,7 @@ void check(const ModelConfig& c, std::vector<Fault>& faults) {
 struct Routing {
   Tensor balance;        // {batch}, or without dims when it is pooled at the end
   Tensor chosen, gates;  // pooled: sums over all tokens, {experts}
-  Tensor z;              // sum over all tokens of the squared logarithm of the router's sum of exponentials
+  Tensor z;              // {batch}: over the tokens the squared logarithm of the router's sum of exponentials, added up
 };
 
 void add_to(Tensor& total, Tensor x) { total = total ? total + x : x; }
@@ -71,20 +71,20 @@ void penalties(const ModelConfig& c, Routing& r, Tensor logits, Tensor gates, Te
   }
   if (c.router_z > 0) {
     const Tensor top = stop_gradient(max(logits, experts));
-    add_to(r.z, sum(square(log(sum(exp(logits - top), experts)) + top), tokens));
+    add_to(r.z, sum(square(log(sum(exp(logits - top), experts)) + top), seq));
   }
 }
 
 void finish(Trace& t, const ModelConfig& c, const Routing& r, const Dim& batch, const Dim& seq) {
-  const double layers = double(c.layers), tokens = double(batch.valid() * seq.valid());
+  const double layers = double(c.layers), length = double(seq.valid());
   if (r.chosen) {
-    const double n = layers * tokens;
+    const double n = layers * length * double(batch.valid());
     const Tensor x = sum(r.chosen * (r.gates * (double(c.experts) / (n * n))), r.gates.dims());
     t.penalties = t.penalties + named("balance", c.balance * mean_of(x));
   } else if (r.balance) {
     t.penalties = t.penalties + named("balance", c.balance * mean_of(r.balance * (1 / layers)));
   }
-  if (r.z) t.penalties = t.penalties + named("router_z", c.router_z * mean_of(r.z * (1 / (layers * tokens))));
+  if (r.z) t.penalties = t.penalties + named("router_z", c.router_z * mean_of(r.z * (1 / (layers * length))));
 }
 
 i64 slots_per_expert(const Trace& t, const ModelConfig& c, i64 seq) {
