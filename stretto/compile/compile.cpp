@@ -7,6 +7,7 @@
 #include "stretto/autodiff/autodiff.h"
 #include "stretto/base/text.h"
 #include "stretto/compile/epilogue.h"
+#include "stretto/compile/exact.h"
 #include "stretto/cost/machine.h"
 #include "stretto/ops/cast.h"
 #include "stretto/ops/input.h"
@@ -93,19 +94,28 @@ Front trace_model(const Model& model, Compiled& c, const TraceOptions& options, 
   return f;
 }
 
-// The schedule that is asked for, refused with all its faults, or with what training cannot do yet.
-Schedule schedule_of(const Compiled& c) {
+// The schedule that is asked for, refused with all its faults, or with what training cannot do yet. Exact training
+// plays it with several leaves in place of every microbatch.
+Schedule schedule_of(const Compiled& c, int leaves) {
   for (const Axis& a : c.parallel.mesh)
     if (a.size < 1) throw Error("mesh", "axis '{}' has size {}", a.name, a.size).hint("sizes are at least 1");
-  const Request request{
-      .actors = c.parallel.mesh.extent("pipe"), .microbatches = c.training.microbatches, .chunks = c.parallel.chunks};
+  const Request request{.actors = c.parallel.mesh.extent("pipe"),
+                        .microbatches = c.training.microbatches / leaves,
+                        .chunks = c.parallel.chunks};
   CheckedSchedule checked = check_schedule(c.parallel.schedule, request);
   refuse(checked.validation.all_faults());
   if (checked.schedule.pieces > 1 || checked.schedule.name.starts_with("seq-"))
     throw Error("schedule", "'{}' cuts sequences into pieces, which can be simulated but not trained",
                 checked.schedule.name)
         .hint("use a schedule of whole microbatches, e.g. 1f1b");
-  return checked.schedule;
+  if (!c.training.exact) return checked.schedule;
+  const auto& notes = checked.validation.notes;
+  if (checked.schedule.pipes() > 1 ||
+      std::any_of(notes.begin(), notes.end(), [](const Finding& f) { return f.kind == Finding::Kind::accumulation; }))
+    throw Error("schedule", "'{}' does not add gradients in ascending microbatch order, as exact training does",
+                checked.schedule.name)
+        .hint("use a schedule of one pipe that does, e.g. 1f1b, zb-h1, zb-v or dualpipe-v; or leave out train.exact");
+  return on_leaves(std::move(checked.schedule), leaves);
 }
 
 // What the short names say, and what is said beside them, as one mesh, one layout and one storage.
@@ -129,15 +139,27 @@ void complete_layout(Compiled& c) {
       if (std::find(to->begin(), to->end(), axis) == to->end()) to->push_back(axis);
 }
 
-// Every rank gets equally many rows of every microbatch.
-void check_rows(const Compiled& c) {
-  int ranks = 1;
-  std::vector<std::string> axes;
+// The axes that rows lie on.
+AxisNames rows_over(const Compiled& c) {
+  AxisNames axes;
   for (const LayoutEntry& e : c.parallel.layout)
     if (e.dim == c.batch)
-      for (const std::string& a : e.axes) ranks *= c.parallel.mesh.extent(a), axes.push_back(a);
+      for (const std::string& a : e.axes)
+        if (c.parallel.mesh.extent(a) > 1) axes.push_back(a);
+  return axes;
+}
+int ranks_over(const Compiled& c, const AxisNames& axes) {
+  int ranks = 1;
+  for (const std::string& a : axes) ranks *= c.parallel.mesh.extent(a);
+  return ranks;
+}
+
+// Every rank gets equally many rows of every microbatch.
+void check_rows(const Compiled& c) {
+  const AxisNames axes = rows_over(c);
+  const int ranks = ranks_over(c, axes);
   const i64 rows = c.rows_per_step / c.training.microbatches, unit = i64(ranks) * c.training.microbatches;
-  if (ranks < 1 || rows % ranks == 0) return;
+  if (rows % ranks == 0) return;
   const i64 less = c.rows_per_step / unit * unit;
   throw Error("batch",
               "{} rows per step in {} microbatches are {} rows at a time, which {} ranks along {} cannot share",
@@ -237,9 +259,24 @@ CutStep cut_step(const StepGraph& graph, const Compiled& c, const Schedule& sche
   return r;
 }
 
-Compiled finish(Compiled c, Front f, bool training) {
-  Schedule schedule = schedule_of(c);
+// Exact training: `microbatches` becomes the number of a rank's leaves. Returns how many of them make a microbatch. The
+// layout, which needs the model's dims, says how many ranks there are.
+int cut_into_leaves(const Model& model, Compiled& c, TraceOptions options) {
+  if (!c.training.exact) return 1;
+  Compiled once{.training = c.training, .parallel = c.parallel};
+  options.microbatches = 1;
+  const Front f = trace_model(model, once, options, false);
+  complete_layout(once);
+  check_exact(once, f.step);
+  const Leaves l = leaves_of(once.rows_per_step, ranks_over(once, rows_over(once)), c.training);
+  c.training.microbatches = l.per_rank;
+  return l.per_microbatch;
+}
+
+Compiled finish(Compiled c, Front f, bool training, int leaves) {
+  Schedule schedule = schedule_of(c, leaves);
   shard_step(f, c);
+  if (c.training.exact) check_exact_sums(c, rows_over(c));
   auto [step, stage_of] = cut_step(f.step, c, schedule);
   if (c.sharded)
     for (const ShardedParam& p : c.sharded->params) step.updated.push_back(p.updated);
@@ -255,6 +292,7 @@ Compiled finish(Compiled c, Front f, bool training) {
   if (c.sharded)
     for (Accumulator& a : step.accumulators)
       if (c.params[a.param].accumulators.size() == 1) a.summed = summed_as_it_is(*c.sharded, a.param);
+  if (c.training.exact && training) add_levels(step, c.training.microbatches);
   add_totals(step, c);
   add_scales(step, c, f.scales);
   if (training) add_epilogue(step, c, schedule.pipes());
@@ -262,6 +300,7 @@ Compiled finish(Compiled c, Front f, bool training) {
                  .rows = c.rows_per_step / c.training.microbatches,
                  .mesh = c.sharded ? c.sharded->mesh : Mesh{},
                  .remote = c.parallel.remote};
+  if (c.training.exact) o.rows_over = rows_over(c);
   if (training && c.training.skip_nonfinite) o.gate = c.scalar("grad_norm");
   if (!training)
     for (Row& row : schedule.rows) std::erase_if(row, [](const Action& a) { return a.phase != Phase::F; });
@@ -289,17 +328,21 @@ int Compiled::scalar(std::string_view name) const {
 
 Compiled compile(const Model& model, const Optimizer& optimizer, const Training& training, const Parallel& parallel) {
   Compiled c{.training = training, .parallel = parallel, .model = model, .optimizer = optimizer};
-  Front f = trace_model(model, c, {.dtype = training.dtype, .microbatches = training.microbatches}, true);
-  return finish(std::move(c), std::move(f), true);
+  TraceOptions options{.dtype = training.dtype};
+  const int leaves = cut_into_leaves(model, c, options);
+  options.microbatches = c.training.microbatches;
+  Front f = trace_model(model, c, options, true);
+  return finish(std::move(c), std::move(f), true, leaves);
 }
 
 Compiled compile_forward(const Model& model, const Training& training, const Parallel& parallel,
                          const std::map<std::string, i64>& sizes) {
   Compiled c{.training = training, .parallel = parallel, .model = model};
-  Front f = trace_model(
-      model, c, {.dtype = training.dtype, .microbatches = training.microbatches, .sizes = sizes, .training = false},
-      false);
-  return finish(std::move(c), std::move(f), false);
+  TraceOptions options{.dtype = training.dtype, .sizes = sizes, .training = false};
+  const int leaves = cut_into_leaves(model, c, options);
+  options.microbatches = c.training.microbatches;
+  Front f = trace_model(model, c, options, false);
+  return finish(std::move(c), std::move(f), false, leaves);
 }
 
 }  // namespace stretto

@@ -28,6 +28,10 @@ struct Training {
   DType dtype = f32;
   double clip = 0;             // of the global gradient norm; 0: none
   bool skip_nonfinite = true;  // a loss or norm that is NaN or infinite: no parameter and no state changes
+  // The same bits for every number of ranks along the batch and of microbatches: kernels see `leaf` rows at a time, and
+  // their gradients are added in one balanced tree over the batch.
+  bool exact = false;
+  i64 leaf = 1;
 };
 
 struct Parallel {
@@ -81,7 +85,7 @@ struct Compiled {
   std::vector<CompiledMetric> metrics;
   std::string batch;  // name of the batch dim
   i64 rows_per_step = 0;
-  Training training;
+  Training training;  // exact: `microbatches` counts the leaves of a rank
   Parallel parallel;  // mesh, layout and storage are complete: what the names say is in them
   Model model;
   Optimizer optimizer;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "stretto/compile/exact.h"
 #include "stretto/ops/add.h"
 #include "stretto/ops/all_reduce.h"
 #include "stretto/ops/cast.h"
@@ -11,6 +12,7 @@
 #include "stretto/ops/div.h"
 #include "stretto/ops/extremum.h"
 #include "stretto/ops/input.h"
+#include "stretto/ops/iota.h"
 #include "stretto/ops/mul.h"
 #include "stretto/ops/sqrt.h"
 #include "stretto/ops/squared_norm.h"
@@ -126,21 +128,41 @@ Task update_task(Compiled& c, Step& step, std::uint32_t index, bool clipped, Bod
 
 }  // namespace
 
-// Every rank gets the sums of all: the bits of losses and counts are the same everywhere.
+namespace {
+// Exact training: of which outputs only the sum over the step's rows is wanted.
+std::vector<bool> added_up(const Compiled& c, const Step& step) {
+  std::vector<bool> yes(step.outputs.size(), false);
+  if (!c.training.exact || c.training.microbatches == 1) return yes;
+  for (const CompiledTerm& t : c.terms) yes[t.sum] = yes[t.count] = true;
+  for (const CompiledMetric& m : c.metrics)
+    yes[m.output] = is_float(m.dtype) && (m.how == Accumulate::sum || m.how == Accumulate::mean);
+  return yes;
+}
+}  // namespace
+
+// Every rank gets the sums of all: the bits of losses and counts are the same everywhere. Exact training adds up a
+// rank's leaves first: the sum stands in place of the first of them, zeros in place of the others.
 void add_totals(Step& step, Compiled& c) {
-  if (!c.sharded) return;
   BodyPool pool;
   const std::size_t of_split = step.tasks.size();
+  const std::vector<bool> tree = added_up(c, step);
   for (std::uint32_t k = 0; k < step.outputs.size(); ++k) {
     const StepOutput& o = step.outputs[k];
-    if (c.sharded->outputs[k].empty()) continue;
+    const AxisNames axes = c.sharded ? c.sharded->outputs[k] : AxisNames{};
+    if (axes.empty() && !tree[k]) continue;
     TaskMaker m(Part::total, o.type.dtype, k);
     for (std::size_t t = 0; t < of_split; ++t)
       if (const auto& made = step.tasks[t].outputs;
           std::find(made.begin(), made.end(), Binding{Place::output, k}) != made.end())
         m.task.piece = step.tasks[t].piece;
     const Dim all{"all", i64(o.bytes / size_of(o.type.dtype)) * c.training.microbatches};
-    m.out(all_reduce(m.in(o.type.dtype, all, {Place::outputs, k}), c.sharded->outputs[k]), {Place::outputs, k});
+    if (tree[k]) {
+      const Tensor leaves = m.in(o.type.dtype, tree_dims(c.training.microbatches), {Place::outputs, k});
+      const Tensor total = all_reduce(tree_sum_of(leaves), axes);
+      m.out(where(equal(iota(m.trace.builder, all), 0), total, 0), {Place::outputs, k});
+    } else {
+      m.out(all_reduce(m.in(o.type.dtype, all, {Place::outputs, k}), axes), {Place::outputs, k});
+    }
     step.tasks.push_back(m.finish(pool));
   }
 }
@@ -186,11 +208,14 @@ void add_epilogue(Step& step, Compiled& c, int pipes) {
     std::vector<Tensor> parts;
     for (std::uint32_t a : p.accumulators) parts.push_back(m.in(p.dtype, accumulated_dims(c, i), {Place::gradient, a}));
     Tensor total;
-    if (c.sharded)
+    if (c.training.exact && c.sharded)  // over ranks first: so each piece's sum is that of a serial run
+      for (std::size_t k = 0; k < parts.size(); ++k)
+        parts[k] = all_reduce(parts[k], c.sharded->gradients[p.accumulators[k]].pending);
+    if (c.sharded && !c.training.exact)
       total = reduced_gradient(parts, *c.sharded, i);
     else
       for (const Tensor& part : parts) total = total ? total + part : part;
-    if (total.value == parts[0].value) continue;  // it is complete as it is
+    if (m.trace.builder.graph.node(total.value).op == &input_op) continue;  // it is complete as it is
     m.out(total, {Place::gradient, p.accumulators[0]});
     step.tasks.push_back(m.finish(pool));
   }

@@ -100,6 +100,8 @@ void keys_of(TrainSection& s, Visit&& visit) {
   visit("validate_batches", s.validate_batches, at_least(1));
   visit("nonfinite", s.nonfinite,
         Choices<Nonfinite>{{"stop", Nonfinite::stop}, {"skip", Nonfinite::skip}, {"continue", Nonfinite::carry_on}});
+  visit("exact", s.exact);
+  visit("leaf", s.leaf, between(1, 1 << 24));
 }
 
 // Only the keys that the optimizer and the schedule know. `name` and `schedule`

@@ -12,30 +12,6 @@
 namespace stretto {
 namespace {
 
-// Keys of what this version cannot do. `nothing`: the value that asks for
-// nothing; null where there is none.
-struct Later {
-  std::string_view section, key;
-  Field nothing;
-  std::string_view why;
-};
-const std::vector<Later>& later() {
-  static const std::vector<Later> all{
-      {"train", "exact", false, "sums over ranks are taken in the order of this version's layouts"},
-  };
-  return all;
-}
-
-void refuse_later(FieldReader& root) {
-  for (const Later& l : later()) {
-    FieldReader section = root.section(l.section);
-    const Field* field = section.raw(l.key);
-    if (!field || (!l.nothing.is_null() && field->str() == l.nothing.str())) continue;
-    section.fail_hint(l.key, std::string(l.why),
-                      l.nothing.is_null() ? "leave it out" : fmt::format("leave it out or write {}", l.nothing.str()));
-  }
-}
-
 // Reads keys into a section and remembers whether all of them were right.
 class Reading {
  public:
@@ -89,7 +65,6 @@ class RunReader {
     if (run_.log.name.empty() || run_.log.name.find('/') != std::string::npos)
       log.fail("name", "must be a plain name, without '/'");
     read_timeline(log);
-    refuse_later(root_);
     note_origins();
     std::vector<Fault> faults = root_.faults();
     faults.insert(faults.end(), faults_.begin(), faults_.end());

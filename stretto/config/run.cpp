@@ -25,7 +25,9 @@ Training training_of(const RunConfig& c) {
           .seed = u64(c.train.seed),
           .dtype = c.train.dtype,
           .clip = c.train.clip,
-          .skip_nonfinite = c.train.nonfinite != Nonfinite::carry_on};
+          .skip_nonfinite = c.train.nonfinite != Nonfinite::carry_on,
+          .exact = c.train.exact,
+          .leaf = c.train.leaf};
 }
 
 namespace {

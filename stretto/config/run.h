@@ -55,6 +55,8 @@ struct TrainSection {
                              // 0: only at the end
   i64 validate_batches = 8;  // at most, per validation
   Nonfinite nonfinite = Nonfinite::stop;
+  bool exact = false;  // the same bits for every parallel.data and microbatches
+  i64 leaf = 1;        // exact: sequences that kernels see at a time
   bool operator==(const TrainSection&) const = default;
 };
 

@@ -1,5 +1,6 @@
 // Step and schedule -> instructions.
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <map>
 #include <numeric>
@@ -36,7 +37,9 @@ struct TaskIndex {
   explicit TaskIndex(const Step& s) : by_piece(4, std::vector<int>(std::size_t(s.pieces), -1)) {
     for (std::uint32_t t = 0; t < s.tasks.size(); ++t) {
       const Part part = s.tasks[t].part;
-      if (part >= Part::F && part <= Part::W)
+      if (part == Part::carry)
+        carries[{s.tasks[t].piece, s.tasks[t].subject}] = t;
+      else if (part >= Part::F && part <= Part::W)
         by_piece[std::size_t(part) - std::size_t(Part::F)][s.tasks[t].piece] = int(t);
       else if (part == Part::count)
         counts.push_back(t);
@@ -50,6 +53,7 @@ struct TaskIndex {
   }
   int at(Part part, int piece) const { return by_piece[std::size_t(part) - std::size_t(Part::F)][std::size_t(piece)]; }
   std::vector<std::vector<int>> by_piece;
+  std::map<std::pair<int, std::uint32_t>, std::uint32_t> carries;  // by piece and level
   std::vector<std::uint32_t> counts, count_totals, scales, totals, epilogue;
 };
 
@@ -76,7 +80,7 @@ class Lowering {
       for (std::uint32_t t = 0; t < s_.tasks.size(); ++t) {
         const Task& task = s_.tasks[t];
         int& actor = actor_of_task_[std::size_t(pipe)][t];
-        if (task.part >= Part::F && task.part <= Part::W) actor = p.actor_of(task.piece, pipe);
+        if (task.part >= Part::F && task.part <= Part::carry) actor = p.actor_of(task.piece, pipe);
         if (task.part == Part::combine || task.part == Part::norm || task.part == Part::update)
           actor = task.subject < s_.params.size()
                       ? p.owner_of(task.subject)
@@ -126,8 +130,9 @@ class Lowering {
           if (p_.actor_of(s_.tasks[t].piece, pipe) == a) emit(a, t, 0, none), done = true;
     }
     for (std::uint32_t g = 0; g < s_.accumulators.size(); ++g)
-      share(p_.actor_of(s_.accumulators[g].piece, s_.accumulators[g].pipe), p_.owner_of(s_.accumulators[g].param),
-            {Place::gradient, g}, "gradient");
+      if (s_.accumulators[g].level == 0)
+        share(p_.actor_of(s_.accumulators[g].piece, s_.accumulators[g].pipe), p_.owner_of(s_.accumulators[g].param),
+              {Place::gradient, g}, "gradient");
     epilogue(Part::combine);
     for (int a = 0; a < actors; ++a) norms_of_sums(a);
     epilogue(Part::norm);
@@ -197,7 +202,19 @@ class Lowering {
       else
         descending({Part::I});
     }
-    if (a.phase == Phase::B || a.phase == Phase::W) descending({Part::W});
+    if (a.phase == Phase::B || a.phase == Phase::W)
+      for (auto it = pieces.rbegin(); it != pieces.rend(); ++it) {
+        emit_if(actor, index_.at(Part::W, *it), m, position);
+        if (s_.levels > 0) carry(actor, *it, std::uint32_t(m), position);
+      }
+  }
+  // Sums of equally many gradients are added, as a binary counter carries; behind the last one all that are left.
+  void carry(int actor, int piece, std::uint32_t m, std::uint32_t position) {
+    const bool last = int(m) + 1 == p_.microbatches;
+    std::uint32_t level = std::uint32_t(std::popcount(m));
+    for (int k = last ? int(level) : std::countr_one(m); k > 0; --k, --level)
+      if (const auto it = index_.carries.find({piece, level}); it != index_.carries.end())
+        emit(actor, it->second, int(m), position);
   }
   // Does another actor wait for what the action makes?
   bool gives_to_others(int actor, const Action& a) const {
@@ -237,7 +254,8 @@ class Lowering {
       if (received_[std::size_t(actor)].insert(key).second) code.push_back(Receive{value_transfer(b.index, m, actor)});
     }
     auto ran = ran_[std::size_t(actor)][task * std::size_t(p_.schedule.pipes()) + p_.pipe_of[std::size_t(m)]];
-    code.push_back(Run{.task = task, .microbatch = std::uint32_t(m), .overwrite = !ran, .action = position});
+    code.push_back(
+        Run{.task = task, .microbatch = std::uint32_t(m), .overwrite = !ran || s_.levels > 0, .action = position});
     ran = true;
     for (const Binding& b : t.outputs) {
       if (b.place != Place::value) continue;
@@ -317,7 +335,8 @@ class Lowering {
       std::size_t at = code.size();
       const auto adds = [&](const Instruction& i) {
         const Run* r = std::get_if<Run>(&i);
-        return r && s_.tasks[r->task].part == Part::W && pieces.contains(s_.tasks[r->task].piece);
+        const Part part = r ? s_.tasks[r->task].part : Part::count;
+        return (part == Part::W || part == Part::carry) && pieces.contains(s_.tasks[r->task].piece);
       };
       while (at > from && !adds(code[at - 1])) --at;
       if (at == from) at = code.size();
@@ -437,7 +456,8 @@ Program lower(std::shared_ptr<const Step> step, const Schedule& schedule, std::v
             .stage_of = std::move(stage_of),
             .microbatches = schedule.microbatches,
             .states = options.states,
-            .rows = options.rows};
+            .rows = options.rows,
+            .rows_over = options.rows_over};
   p.gate = options.gate;
   for (const Axis& a : options.mesh)
     if (a.name != "pipe") p.mesh.push_back(a);
@@ -452,6 +472,18 @@ Program lower(std::shared_ptr<const Step> step, const Schedule& schedule, std::v
   plan_memory(p);
   refuse(verify(p));
   return p;
+}
+
+std::uint32_t Program::copy_of(std::uint32_t microbatch) const {
+  return step->levels > 0 ? std::uint32_t(std::popcount(microbatch)) : pipe_of[microbatch];
+}
+
+i64 Program::first_row(std::uint32_t microbatch, const Coordinates& at) const {
+  if (rows_over.empty()) return i64(microbatch) * rows;
+  i64 ranks = 1;
+  for (const std::string& axis : rows_over) ranks *= mesh.extent(axis);
+  const i64 own = rows / ranks;
+  return (i64(microbatch) + block_of(mesh, at, rows_over) * (microbatches - 1)) * own;
 }
 
 int Program::actor_of_output(std::uint32_t output, int microbatch) const {

@@ -91,11 +91,11 @@ class Planner {
 
   // Only what this actor's tasks touch gets memory here.
   void persistent() {
-    std::set<Binding> used;                        // but for what lies in buckets
-    std::set<std::pair<std::uint32_t, int>> seen;  // task and pipe
+    std::set<Binding> used;                                  // but for what lies in buckets
+    std::set<std::pair<std::uint32_t, std::uint32_t>> seen;  // task and copy of the accumulators
     for (const Instruction& i : a_.code) {
       const Run* r = std::get_if<Run>(&i);
-      if (!r || !seen.insert({r->task, p_.pipe_of[r->microbatch]}).second) continue;
+      if (!r || !seen.insert({r->task, p_.copy_of(r->microbatch)}).second) continue;
       const Task& t = s_.tasks[r->task];
       for (const auto* list : {&t.inputs, &t.outputs})
         for (const Binding& b : *list) used.insert(in_pipe(*r, b));
@@ -138,10 +138,11 @@ class Planner {
                                      : absent);
   }
 
-  // What a weight gradient's binding means for the pipe that the run belongs to.
+  // What a weight gradient's binding means for the pipe that the run belongs to, or for its level.
   Binding in_pipe(const Run& r, Binding b) const {
     if (b.place == Place::gradient && s_.tasks[r.task].part == Part::W)
-      b.index += std::uint32_t(s_.accumulators.size() / std::size_t(p_.schedule.pipes())) * p_.pipe_of[r.microbatch];
+      b.index += std::uint32_t(s_.accumulators.size() / std::size_t(p_.schedule.pipes() + s_.levels)) *
+                 p_.copy_of(r.microbatch);
     return b;
   }
 
@@ -342,7 +343,7 @@ void check_sums(const Program& p, std::size_t a, std::vector<Fault>& faults) {
       check(stage[s->bucket]++ == 1, s->bucket);
     } else if (const Run* r = std::get_if<Run>(&i)) {
       const Task& t = p.step->tasks[r->task];
-      const bool adds = t.part == Part::W;
+      const bool adds = t.part == Part::W || t.part == Part::carry;
       for (const Binding& x : adds ? t.outputs : t.inputs)
         if (const auto b = bucket_of.find(x.index); x.place == Place::gradient && b != bucket_of.end())
           check(stage[b->second] == (adds ? 0 : 2), b->second);

@@ -114,7 +114,10 @@ struct Program {
   std::vector<Transfer> transfers;
   std::vector<GradientBucket> buckets;
   int microbatches = 1, states = 0;
-  i64 rows = 1;   // of the batch, per microbatch: random numbers are drawn by global row
+  i64 rows = 1;  // of the batch, per microbatch: random numbers are drawn by global row
+  // Exact training: the axes of the batch. A rank's rows of all microbatches lie side by side in the batch; otherwise
+  // those of all ranks of one microbatch do.
+  std::vector<std::string> rows_over = {};
   int gate = -1;  // the scalar that must be finite for the updates of a step to run; -1: they always do
   std::vector<std::uint8_t> pipe_of;  // per microbatch
   std::vector<int> owners;            // per parameter
@@ -128,6 +131,10 @@ struct Program {
   int actor_of(int piece, int pipe = 0) const {
     return schedule.actor_of[std::size_t(pipe)][std::size_t(stage_of[std::size_t(piece)])];
   }
+  // Which of the copies of the accumulators takes a microbatch's gradients: its pipe, or its level.
+  std::uint32_t copy_of(std::uint32_t microbatch) const;
+  i64 first_row(std::uint32_t microbatch,
+                const Coordinates&) const;                           // in the batch, less where the rank's block starts
   int owner_of(std::uint32_t param) const { return owners[param]; }  // who updates it; others hold copies
   int actor_of_output(std::uint32_t output, int microbatch) const;   // who makes it; 0 for what everybody makes
   std::vector<int> pieces_per_stage() const;
@@ -138,11 +145,12 @@ struct Program {
 };
 
 struct LowerOptions {
-  int states = 0;                   // optimizer states per trainable parameter
-  i64 rows = 1;                     // of the batch, per microbatch
-  int gate = -1;                    // see Program
-  Mesh mesh = {};                   // see Program
-  u64 bucket_bytes = u64(8) << 20;  // at most, unless one accumulator is larger
+  int states = 0;                           // optimizer states per trainable parameter
+  i64 rows = 1;                             // of the batch, per microbatch
+  std::vector<std::string> rows_over = {};  // see Program
+  int gate = -1;                            // see Program
+  Mesh mesh = {};                           // see Program
+  u64 bucket_bytes = u64(8) << 20;          // at most, unless one accumulator is larger
   // Ranks share no memory: nothing is made in the receiver's, and what is sent stays for a while.
   bool remote = false;
 };

@@ -252,8 +252,10 @@ void Worker::execute(const Run& r, i64 step) {
   }
   const Task& task = program_->step->tasks[r.task];
   std::byte* const* base = addresses_.data() + r.args;
-  Now now{
-      .seed = options_.seed, .step = step, .first_row = i64(r.microbatch) * program_->rows, .overwrite = r.overwrite};
+  Now now{.seed = options_.seed,
+          .step = step,
+          .first_row = program_->first_row(r.microbatch, coordinates_),
+          .overwrite = r.overwrite};
   std::array<std::byte*, 48> in, out;
   for (PreparedCall& c : body.prepared) {
     for (std::size_t i = 0; i < c.inputs; ++i) in[i] = base[body.refs[c.in + i].buffer] + body.refs[c.in + i].start;

@@ -12,9 +12,10 @@
 namespace stretto {
 
 // In the order of a step: counts and loss scales; forward, what is made again of it, gradients of inputs and of weights
-// per microbatch; then sums of gradients over pieces and ranks, norms, clipping, update. `total` adds an output up over
-// ranks: a count before the scales are made of it, others behind the schedule's last action.
-enum class Part : std::uint8_t { count, scale, F, R, I, W, combine, norm, clip, update, total };
+// per microbatch, gradients of neighbouring microbatches added (exact training only); then sums of gradients over
+// pieces and ranks, norms, clipping, update. `total` adds an output up over ranks: a count before the scales are made
+// of it, others behind the schedule's last action.
+enum class Part : std::uint8_t { count, scale, F, R, I, W, carry, combine, norm, clip, update, total };
 std::string_view name_of(Part);
 
 // Where a task's argument comes from or its result goes to; `index` is into the list of that kind in Step.
@@ -55,8 +56,8 @@ struct CrossValue {  // made by one task, used by others
 struct Accumulator {
   std::uint32_t param = 0;
   std::uint16_t piece = 0;
-  std::uint8_t pipe = 0;
-  Type type;  // the parameter's, or a part of it, flat
+  std::uint8_t pipe = 0, level = 0;
+  Type type;                             // the parameter's, or a part of it, flat
   std::vector<std::string> summed = {};  // axes over which it is added up in place, behind its last microbatch
 };
 struct StepOutput {
@@ -72,9 +73,12 @@ struct Step {
   std::vector<Type> params, inputs, scalars;
   std::vector<Type> updated;  // per parameter: what norm, update and state see of it; empty: all, as the parameter is
   std::vector<CrossValue> values;
-  // A parameter's first one is its own; later ones are added to it in `combine`. Tasks name those of pipe 0; those of a
-  // second pipe stand behind them in the same order.
+  // A parameter's first one is its own; later ones are added to it in `combine`. Tasks name those of pipe 0 and level
+  // 0; those of a second pipe, or of the levels of a tree, stand behind them in the same order.
   std::vector<Accumulator> accumulators;
+  // Exact training: how many levels there are beside the first. The gradient of microbatch m is written to the level
+  // that has as many numbers below it as m has bits; `carry` adds a level (its subject) to the one below.
+  int levels = 0;
   std::uint32_t squares = 0;  // squared norms: one per parameter, and zeros that tell whether the loss is finite
   std::vector<StepOutput> outputs;
   std::vector<Task> tasks;  // count, then F, R, I, W per piece ascending; per-step tasks are appended by compile/

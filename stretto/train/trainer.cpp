@@ -14,7 +14,8 @@ namespace {
 
 constexpr u64 absent = ~u64(0);
 
-// Every rank gets its block of every microbatch: of its rows, and of other dims that the layout splits.
+// Every rank gets its block of every microbatch: of its rows, and of other dims that the layout splits. Exact training:
+// its rows of all microbatches are one block of the batch.
 void load_part(const Compiled& c, const Worker& w, std::size_t input, const std::byte* from, std::byte* to) {
   const Graph& g = c.sharded->graph.graph;
   const Type& type = g.type(c.sharded->graph.inputs[input]);
@@ -25,13 +26,14 @@ void load_part(const Compiled& c, const Worker& w, std::size_t input, const std:
   while (inner > 0 && (inner == dims.size() || box.sizes[inner] == dims[inner].size)) run *= box.sizes[--inner];
   for (std::size_t d = 0; d < inner; ++d) rows *= box.sizes[d];
   const std::size_t size = size_of(type.dtype);
+  const bool together = !c.program->rows_over.empty();
   for (i64 row = 0; row < rows; ++row) {
     i64 rest = row, at = 0, step = 1;
     for (std::size_t d = dims.size(); d-- > 0; step *= dims[d].size) {
-      at += box.offsets[d] * step;
+      at += box.offsets[d] * step * (d == 0 && together ? c.training.microbatches : 1);
       if (d < inner) at += rest % box.sizes[d] * step, rest /= box.sizes[d];
     }
-    at += rest * step;  // the microbatch
+    at += rest * (together ? step / dims[0].size * box.sizes[0] : step);  // the microbatch
     std::memcpy(to + std::size_t(row * run) * size, from + std::size_t(at) * size, std::size_t(run) * size);
   }
 }
@@ -107,12 +109,14 @@ StepResult summed(const Compiled& c, Value value) {
   }
   for (const CompiledMetric& x : c.metrics) {
     double sum = 0, most = -INFINITY;
-    for (int m = 0; m < n; ++m) {
-      if (x.how == Accumulate::concat)
-        for (i64 e = 0; e < x.elements; ++e) r.lists[x.name].push_back(value(x.output, m, e));
-      else
-        sum += value(x.output, m, 0), most = std::max(most, value(x.output, m, 0));
-    }
+    i64 parts = 1;  // exact training: rows of one rank lie together
+    for (const std::string& axis : c.program->rows_over) parts *= c.program->mesh.extent(axis);
+    if (x.how == Accumulate::concat)
+      for (i64 part = 0, size = x.elements / parts; part < parts; ++part)
+        for (int m = 0; m < n; ++m)
+          for (i64 e = 0; e < size; ++e) r.lists[x.name].push_back(value(x.output, m, part * size + e));
+    else
+      for (int m = 0; m < n; ++m) sum += value(x.output, m, 0), most = std::max(most, value(x.output, m, 0));
     if (x.how != Accumulate::concat)
       r.metrics[x.name] = x.how == Accumulate::max ? most : x.how == Accumulate::mean ? sum / n : sum;
   }

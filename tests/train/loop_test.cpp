@@ -137,6 +137,28 @@ TEST_F(Loop, IsAFunctionOfItsConfig) {
   }
 }
 
+// Losses, norms, validation and parameters, whoever computed them.
+TEST_F(Loop, ExactRunsAreAFunctionOfTheirBatch) {
+  const std::vector<std::string> common{"--train.exact=true", "--train.leaf=2", "--train.batch=8",
+                                        "--model.dropout=0.1", "--data.validation=0.1"};
+  const auto exact = [&](std::vector<std::string> more) {
+    more.insert(more.end(), common.begin(), common.end());
+    return run(more);
+  };
+  const Ran one = exact({});
+  for (const std::vector<std::string>& more : {std::vector<std::string>{"--train.microbatches=4"},
+                                               {"--parallel.data=2", "--train.microbatches=2"},
+                                               {"--parallel.data=4"},
+                                               {"--parallel.pipe=2", "--parallel.data=2", "--train.microbatches=2"}}) {
+    const Ran other = exact(more);
+    EXPECT_EQ(one.summary.parameters, other.summary.parameters) << more[0];
+    EXPECT_EQ(one.summary.validation_loss, other.summary.validation_loss) << more[0];
+    for (std::size_t i = 0; i < 6; ++i)
+      for (const char* key : {"loss", "grad_norm"})
+        EXPECT_EQ(number(one.metrics[i], key), number(other.metrics[i], key)) << key << " with " << more[0];
+  }
+}
+
 TEST_F(Loop, ValidationDoesNotChangeTraining) {
   folder_.write("other.txt", "something else, and long enough to hold a sequence or two of it.");
   const Ran without = run(),

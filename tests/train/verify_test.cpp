@@ -42,6 +42,18 @@ TEST_F(Verify, PipelinesAgreeBitForBit) {
   }
 }
 
+TEST_F(Verify, ExactTrainingAgreesBitForBitAcrossRanks) {
+  const std::vector<std::string> two{"--parallel.data=2", "--train.microbatches=2"};
+  EXPECT_GT(verify(config(two)).tolerance, 0);
+  std::vector<std::string> exact = two;
+  exact.push_back("--train.exact=true");
+  const Verification v = verify(config(exact));
+  EXPECT_EQ(v.tolerance, 0);
+  EXPECT_FALSE(v.first) << v.first->str();
+  exact.push_back("--parallel.tensor=2");  // that is another order of sums
+  EXPECT_GT(verify(config(exact)).tolerance, 0);
+}
+
 TEST_F(Verify, OtherOrdersOfAdditionAgreeToTolerance) {
   const test::Folder folder;
   folder.write("down.csv", "0F0,0F1,0F2,0F3,0B3,0B2,0B1,0B0\n1F0,1F1,1F2,1F3,1B3,1B2,1B1,1B0\n");
