@@ -1,6 +1,7 @@
-// A model of one's own: a small transformer, written with named dimensions, trained on any text.
+// A model of one's own: a small transformer with a memory, written with named dimensions, trained on any text. The
+// layout splits the memory's slots, a dim that only this model has, as it splits heads and the feed-forward width.
 //
-//   custom_model [text file] [steps]
+//   custom_model [text file] [steps] [ranks]
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -12,7 +13,8 @@ using namespace stretto;
 
 constexpr i64 kRows = 8, kLength = 64;  // sequences per step, tokens per sequence
 
-const Dim model{"model", 64}, heads{"heads", 4}, head{"head", 16}, ff{"ff", 256}, vocab{"vocab", 256};
+const Dim model{"model", 64}, heads{"heads", 4}, head{"head", 16}, ff{"ff", 256}, vocab{"vocab", 256},
+    slots{"slots", 128};
 
 // Keys and values carry their own name for the sequence, so that a query meets all of them.
 Tensor attend(Trace& t, Tensor x, const Dim& seq) {
@@ -28,6 +30,13 @@ Tensor feed_forward(Trace& t, Tensor x) {
   return contract(gate * contract(x, t.param("up", {model, ff}), model), t.param("down", {ff, model}), ff);
 }
 
+// Learned rows that every token looks up. Split over ranks, each holds some slots: the softmax then sends a maximum and
+// a sum per token, the product with the values one sum.
+Tensor recall(Trace& t, Tensor x) {
+  const Tensor weights = softmax(contract(x, t.param("keys", {model, slots}), model), slots);
+  return contract(weights, t.param("values", {slots, model}), slots);
+}
+
 Loss my_model(Trace& t) {
   const Dim batch = t.batch("batch", kRows), seq = t.size("seq", kLength);
   const Tensor table = t.param("table", {vocab, model});
@@ -35,7 +44,8 @@ Loss my_model(Trace& t) {
   for (int i = 0; i < 2; ++i) {
     const Scope layer(t, "layer", i);  // names are layer.0.q, layer.1.q, ...
     x = boundary(x + attend(t, rms_norm(x, t.gain("gain_1", model), model), seq));
-    x = boundary(x + feed_forward(t, rms_norm(x, t.gain("gain_2", model), model)));
+    const Tensor normed = rms_norm(x, t.gain("gain_2", model), model);
+    x = boundary(x + feed_forward(t, normed) + recall(t, normed));
   }
   x = rms_norm(x, t.gain("gain", model), model);
   return cross_entropy(contract(x, table, model), t.ids("targets", {batch, seq}),
@@ -45,8 +55,13 @@ Loss my_model(Trace& t) {
 int main(int argc, char** argv) try {
   const std::string file = argc > 1 ? argv[1] : "examples/data/tales.txt";
   const i64 steps = argc > 2 ? std::atoi(argv[2]) : 200;
+  const int ranks = argc > 3 ? std::atoi(argv[3]) : 2;
   const TrainingRows training(open_corpus({.path = {file}}, kLength), {.length = kLength, .batch = kRows});
-  Trainer trainer(compile(my_model, adamw({.lr = 3e-3}), {.microbatches = 2, .clip = 1.0}));
+  const Parallel parallel{
+      .mesh = {{"wide", ranks}},
+      .layout = {{"slots", "wide"}, {"heads", "wide"}, {"ff", "wide"}, {"vocab", "wide"}},
+  };
+  Trainer trainer(compile(my_model, adamw({.lr = 3e-3}), {.microbatches = 2, .clip = 1.0}, parallel));
   for (i64 step = 1; step <= steps; ++step) {
     const Rows rows = training.at(step);
     const StepResult r = trainer.step({{"ids", Array::of<std::int32_t>(rows.ids, {kRows, kLength})},

@@ -1,6 +1,6 @@
-// What the pages say is true: every command runs, every snippet compiles, every run file and schedule is accepted,
-// every link leads somewhere. Commands run in a directory that looks like a checkout; `stretto train` is cut short
-// after three steps, `make` says what it would do.
+// What the pages say is true: every command runs and prints what an `output` block behind it says, every snippet
+// compiles, every run file and schedule is accepted, every link leads somewhere. Commands run in a directory that looks
+// like a checkout; `stretto train` is cut short after three steps, `make` says what it would do.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -52,7 +52,7 @@ TEST(Docs, BlocksAndLinksAreFound) {
 }
 
 TEST(Docs, EveryBlockSaysWhatItIs) {
-  const std::set<std::string> known{"sh", "cpp", "toml", "csv", "text"};
+  const std::set<std::string> known{"sh", "output", "cpp", "toml", "csv", "text"};
   for (const Block& b : all_blocks())
     EXPECT_TRUE(known.contains(b.language)) << b.where() << " is tagged '" << b.language << "'";
 }
@@ -63,11 +63,19 @@ TEST(Docs, EveryCommandRuns) {
     fs::create_directory_symlink(fs::path(STRETTO_SOURCE) / name, folder / name);
   fs::create_directory_symlink(STRETTO_BINARY, folder / "build");
   fs::copy(STRETTO_SOURCE "/docs", folder / "docs", fs::copy_options::recursive);
-  const auto all = blocks("sh");
-  ASSERT_FALSE(all.empty());
-  for (const Block& b : all) {
-    const Result r = test::shell(shortened(b.text), folder.str());
-    EXPECT_EQ(r.code, 0) << b.where() << "\n" << b.text << r.out << r.error;
+  ASSERT_FALSE(blocks("sh").empty());
+  Result r;
+  for (const Block& b : all_blocks()) {
+    if (b.language == "sh") {
+      r = test::shell(shortened(b.text), folder.str());
+      EXPECT_EQ(r.code, 0) << b.where() << "\n" << b.text << r.out << r.error;
+    }
+    if (b.language != "output") continue;
+    std::istringstream lines(b.text);
+    for (std::string line; std::getline(lines, line);)
+      EXPECT_TRUE(line == "..." || r.out.find(line + "\n") != std::string::npos)
+          << b.where() << ": not printed: " << line << "\n"
+          << r.out;
   }
 }
 
