@@ -202,11 +202,7 @@ class Lowering {
       else
         descending({Part::I});
     }
-    if (a.phase == Phase::B || a.phase == Phase::W)
-      for (auto it = pieces.rbegin(); it != pieces.rend(); ++it) {
-        emit_if(actor, index_.at(Part::W, *it), m, position);
-        if (s_.levels > 0) carry(actor, *it, std::uint32_t(m), position);
-      }
+    if (a.phase == Phase::B || a.phase == Phase::W) descending({Part::W});
   }
   // Sums of equally many gradients are added, as a binary counter carries; behind the last one all that are left.
   void carry(int actor, int piece, std::uint32_t m, std::uint32_t position) {
@@ -262,6 +258,7 @@ class Lowering {
       for (int target : targets_of(b.index, m))
         if (target != actor) code.push_back(Send{value_transfer(b.index, m, target)});
     }
+    if (t.part == Part::W && s_.levels > 0) carry(actor, t.piece, std::uint32_t(m), position);
   }
 
   int actor_of(std::uint32_t task, int m) const { return actor_of_task_[p_.pipe_of[std::size_t(m)]][task]; }

@@ -184,7 +184,7 @@ void Worker::emulate(const Run& r) {
     if (seconds > 0) sleep_until(start + seconds);
   };
   if (!options_.run.times) return take(task_seconds_[r.task]);
-  if (r.action == ~0u) return;
+  if (r.action == ~0u || task.part == Part::carry) return;
   const std::uint16_t part = std::uint16_t(1u << unsigned(task.part));
   if (emulated_[r.action] & part) return;
   emulated_[r.action] |= part;
