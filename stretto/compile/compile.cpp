@@ -14,6 +14,7 @@
 #include "stretto/shard/epilogue.h"
 #include "stretto/stage/balance.h"
 #include "stretto/stage/split.h"
+#include "stretto/stage/storage.h"
 
 namespace stretto {
 namespace {
@@ -175,6 +176,9 @@ void shard_step(Front& f, Compiled& c) {
   for (const Axis& a : c.parallel.mesh)
     if (a.name != "pipe") ranks *= std::max(1, a.size);
   const Parallel& p = c.parallel;
+  if (p.reshard == Reshard::step && p.storage.params.empty())
+    throw Error("parallel", "reshard = \"step\" keeps parameters gathered for a step, and none are cut over ranks")
+        .hint("cut them (zero = 3, or depth), or leave reshard out");
   if (ranks == 1 && p.layout.empty() && p.storage.state.empty()) return;
   check_rows(c);
   auto sharded =
@@ -278,6 +282,7 @@ Compiled finish(Compiled c, Front f, bool training, int leaves) {
   shard_step(f, c);
   if (c.training.exact) check_exact_sums(c, rows_over(c));
   auto [step, stage_of] = cut_step(f.step, c, schedule);
+  if (!c.parallel.storage.params.empty() || !c.parallel.storage.gradients.empty()) set_apart(step);
   if (c.sharded)
     for (const ShardedParam& p : c.sharded->params) step.updated.push_back(p.updated);
   // Every pipe has accumulators of its own.
@@ -299,7 +304,8 @@ Compiled finish(Compiled c, Front f, bool training, int leaves) {
   LowerOptions o{.states = training ? int(c.optimizer.state.size()) : 0,
                  .rows = c.rows_per_step / c.training.microbatches,
                  .mesh = c.sharded ? c.sharded->mesh : Mesh{},
-                 .remote = c.parallel.remote};
+                 .remote = c.parallel.remote,
+                 .reshard = c.parallel.reshard};
   if (c.training.exact) o.rows_over = rows_over(c);
   if (training && c.training.skip_nonfinite) o.gate = c.scalar("grad_norm");
   if (!training)

@@ -35,13 +35,14 @@ struct Training {
 };
 
 struct Parallel {
-  Mesh mesh = {};                    // {{"pipe", 4}, {"x", 2}}: four pipeline actors of two ranks each
-  ParallelNames names = {};          // the usual layouts; their axes are put behind those of `mesh`
-  Layout layout = {};                // over what the names say: dims -> axes
-  Storage storage = {};              // beside what the names say
-  bool regather = false;             // backward gathers again what forward gathered, instead of keeping it
-  ScheduleChoice schedule = "1f1b";  // a name, a CSV file, a Schedule, or a function that makes one
-  int chunks = 0;                    // stages per actor; 0: the schedule's default
+  Mesh mesh = {};                         // {{"pipe", 4}, {"x", 2}}: four pipeline actors of two ranks each
+  ParallelNames names = {};               // the usual layouts; their axes are put behind those of `mesh`
+  Layout layout = {};                     // over what the names say: dims -> axes
+  Storage storage = {};                   // beside what the names say
+  bool regather = false;                  // backward gathers again what forward gathered, instead of keeping it
+  Reshard reshard = Reshard::microbatch;  // how long parameters that are cut over ranks stay gathered
+  ScheduleChoice schedule = "1f1b";       // a name, a CSV file, a Schedule, or a function that makes one
+  int chunks = 0;                         // stages per actor; 0: the schedule's default
   std::vector<int> stages = {};      // pieces per stage; empty: the busiest actor's load is made as small as possible
   std::vector<double> profile = {};  // measured seconds per piece and microbatch to balance by; empty: by op costs
   Link link = {.latency = 2e-6, .bandwidth = 10e9};  // between actors, for balancing; the default is within one process

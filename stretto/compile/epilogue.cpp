@@ -9,11 +9,13 @@
 #include "stretto/ops/cast.h"
 #include "stretto/ops/compare.h"
 #include "stretto/ops/constant.h"
+#include "stretto/ops/copy.h"
 #include "stretto/ops/div.h"
 #include "stretto/ops/extremum.h"
 #include "stretto/ops/input.h"
 #include "stretto/ops/iota.h"
 #include "stretto/ops/mul.h"
+#include "stretto/ops/ops.h"
 #include "stretto/ops/sqrt.h"
 #include "stretto/ops/squared_norm.h"
 #include "stretto/ops/sum.h"
@@ -199,6 +201,28 @@ Task finite_task(const Step& step, const Compiled& c, std::size_t term, int pipe
 
 }  // namespace
 
+namespace {
+// A gradient that is complete but for one reduce-scatter: that is a task of its own, which starts while backward still
+// runs, and `combine` takes what it makes.
+void add_scatter(Step& step, const Compiled& c, std::uint32_t param, TaskMaker& scatter, Tensor total, BodyPool& pool) {
+  const std::uint32_t accumulator = c.params[param].accumulators[0], value = std::uint32_t(step.values.size());
+  const Type& type = c.sharded->params[param].updated;
+  scatter.task.part = Part::S;
+  scatter.task.piece = step.accumulators[accumulator].piece;
+  scatter.out(total, {Place::value, value});
+  step.values.push_back({.type = type,
+                         .bytes = step.bytes(type),
+                         .producer = std::uint32_t(step.tasks.size()),
+                         .consumers = {std::uint32_t(step.tasks.size() + 1)},
+                         .name = fmt::format("gradient of {}, scattered", c.params[param].name)});
+  step.tasks.push_back(scatter.finish(pool));
+  TaskMaker combine(Part::combine, c.params[param].dtype, param);
+  combine.out(copy(combine.in(c.params[param].dtype, updated_dims(c, param), {Place::value, value})),
+              {Place::gradient, accumulator});
+  step.tasks.push_back(combine.finish(pool));
+}
+}  // namespace
+
 void add_epilogue(Step& step, Compiled& c, int pipes) {
   BodyPool pool;
   for (std::uint32_t i = 0; i < c.params.size(); ++i) {
@@ -215,7 +239,12 @@ void add_epilogue(Step& step, Compiled& c, int pipes) {
       total = reduced_gradient(parts, *c.sharded, i);
     else
       for (const Tensor& part : parts) total = total ? total + part : part;
-    if (m.trace.builder.graph.node(total.value).op == &input_op) continue;  // it is complete as it is
+    const Graph& g = m.trace.builder.graph;
+    if (g.node(total.value).op == &input_op) continue;  // it is complete as it is
+    if (g.nodes.size() == 2 && g.node(total.value).op == &reduce_scatter_op) {
+      add_scatter(step, c, i, m, total, pool);
+      continue;
+    }
     m.out(total, {Place::gradient, p.accumulators[0]});
     step.tasks.push_back(m.finish(pool));
   }

@@ -35,7 +35,7 @@ std::vector<StageSum> sums(const Compiled& c) {
   std::vector<StageSum> all(std::size_t(p.stage_of.back()) + 1);
   for (int stage : p.stage_of) ++all[std::size_t(stage)].pieces;
   for (const Task& t : p.step->tasks) {
-    if (t.part < Part::F || t.part > Part::W) continue;
+    if (t.part < Part::U || t.part > Part::W) continue;
     StageSum& s = all[std::size_t(p.stage_of[t.piece])];
     s.cost += task_cost(t);
     for (const Binding& b : t.inputs)
@@ -112,7 +112,7 @@ std::vector<Fault> verify_stages(const Compiled& c) {
   std::vector<char> read(s.params.size(), 0), trained(s.params.size(), 0);
   for (const Task& t : s.tasks)
     for (const Binding& b : t.inputs)
-      if (b.place == Place::param && t.part == Part::F) read[b.index] = 1;
+      if (b.place == Place::param && (t.part == Part::F || t.part == Part::U)) read[b.index] = 1;
   for (const Accumulator& a : s.accumulators) trained[a.param] = 1;
   for (std::size_t i = 0; i < c.params.size(); ++i) {
     if (!read[i] && c.params[i].options.trainable)

@@ -27,6 +27,7 @@ class StepPlayer {
       STRETTO_ASSERT(x.at == p_.actors[a].code.size(), "a program that was proved stops");
       t.seconds = std::max(t.seconds, x.time);
       if (x.sums > t.sums) t.sums = x.sums, t.exposed = x.exposed;
+      if (x.gathers > t.gathers) t.gathers = x.gathers, t.gathers_exposed = x.gathers_exposed;
     }
     return t;
   }
@@ -34,8 +35,10 @@ class StepPlayer {
  private:
   struct Actor {
     std::size_t at = 0;
-    double time = 0, sums = 0, exposed = 0;
-    std::map<std::vector<std::string>, double> free;  // per group of sums
+    double time = 0, sums = 0, exposed = 0, gathers = 0, gathers_exposed = 0;
+    using Lane = std::pair<bool, std::vector<std::string>>;
+    std::map<Lane, double> free;          // per group of sums, and of storage
+    std::map<std::uint32_t, double> due;  // what was started, by its number
   };
 
   // Until it has to wait for a message that is not sent yet: did it do anything?
@@ -57,16 +60,38 @@ class StepPlayer {
         x.time = std::max(x.time, arrives_[v->transfer]);
       } else if (const StartSum* b = std::get_if<StartSum>(&code[x.at])) {
         const double seconds = sum_seconds(a, p_.buckets[b->bucket]);
-        double& free = x.free[p_.buckets[b->bucket].axes];
+        double& free = x.free[{false, p_.buckets[b->bucket].axes}];
         due_[b->bucket] = free = std::max(free, x.time) + seconds;
         x.sums += seconds;
+      } else if (const AwaitSum* b = std::get_if<AwaitSum>(&code[x.at])) {
+        wait(x, due_[b->bucket], x.exposed);
+      } else if (const Start* s = std::get_if<Start>(&code[x.at])) {
+        start(x, a, *s);
       } else {
-        const double due = due_[std::get<AwaitSum>(code[x.at]).bucket];
-        x.exposed += std::max(0.0, due - x.time);
-        x.time = std::max(x.time, due);
+        const Await& w = std::get<Await>(code[x.at]);
+        wait(x, x.due[w.number], p_.step->tasks[w.task].part == Part::U ? x.gathers_exposed : x.exposed);
       }
     }
     return x.at > from;
+  }
+
+  void wait(Actor& x, double until, double& exposed) const {
+    exposed += std::max(0.0, until - x.time);
+    x.time = std::max(x.time, until);
+  }
+  void start(Actor& x, int actor, const Start& s) {
+    const Task& t = p_.step->tasks[s.run.task];
+    double end = x.time;
+    for (const Node& n : t.body->nodes) {
+      if (!n.op->collective) continue;
+      const CollectiveShape shape = shape_of(*t.body, n, p_.mesh);
+      const double seconds = slowest(shape, actor);
+      double& free = x.free[{true, shape.axes}];
+      free = std::max(free, x.time) + seconds;
+      end = std::max(end, free);
+      (t.part == Part::U ? x.gathers : x.sums) += seconds;
+    }
+    x.due[s.number] = end;
   }
 
   double slowest(const CollectiveShape& s, int actor) const {

@@ -11,8 +11,10 @@ namespace stretto {
 
 struct StepTime {
   double seconds = 0;
-  double sums = 0;     // the busiest actor's sums of gradients, one after the other
+  double sums = 0;     // the busiest actor's sums and reduce-scatters of gradients, one after the other
   double exposed = 0;  // ... what it waits for them
+  double gathers = 0;  // likewise: parameters that are gathered ahead
+  double gathers_exposed = 0;
 };
 
 // Every rank has the cluster's machine. The ranks of an actor do the same at the same time, so that one of them is

@@ -117,6 +117,10 @@ bool read_parallel(FieldReader& section, ParallelSection& s) {
   read("exchange", s.names.exchange);
   read("zero", s.names.zero, between(0, 3));
   read("regather", s.regather);
+  const bool reshard = section.has("reshard");
+  right = (section.choose("reshard", s.reshard, {{"microbatch", Reshard::microbatch}, {"step", Reshard::step}}) ||
+           !reshard) &&
+          right;
   right = read_mesh(section, s.mesh) && right;
   right = read_layout(section, s.layout) && right;
   read("schedule", s.schedule);
@@ -153,6 +157,7 @@ Field parallel_field(const ParallelSection& s) {
   to.set("exchange", s.names.exchange);
   to.set("zero", s.names.zero);
   to.set("regather", s.regather);
+  to.set("reshard", std::string(name_of(s.reshard)));
   for (const Axis& a : s.mesh) to.set("mesh." + a.name, a.size);
   for (const LayoutEntry& e : s.layout) to.set("layout." + e.dim, Field(Field::Array(e.axes.begin(), e.axes.end())));
   to.set("schedule", s.schedule);
@@ -194,6 +199,7 @@ Parallel parallel_of(const ParallelSection& s) {
   Parallel p{.names = s.names,
              .layout = s.layout,
              .regather = s.regather,
+             .reshard = s.reshard,
              .schedule = s.schedule,
              .chunks = s.chunks,
              .stages = s.stages,

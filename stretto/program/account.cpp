@@ -18,7 +18,12 @@ using Kind = Holding::Kind;
 class Accountant {
  public:
   Accountant(const Program& p, int actor, const std::vector<StageKeeps>& kept)
-      : p_(p), s_(*p.step), a_(p.actors[std::size_t(actor)]), row_(p.schedule.rows[std::size_t(actor)]), actor_(actor) {
+      : p_(p),
+        s_(*p.step),
+        a_(p.actors[std::size_t(actor)]),
+        row_(p.schedule.rows[std::size_t(actor)]),
+        actor_(actor),
+        instances_(s_) {
     for (std::size_t stage = 0; stage < kept.size(); ++stage)
       for (const Keep& k : kept[stage].values) keeps_[k.value].push_back({int(stage), k});
     for (int i = 0; i < int(row_.size()); ++i) {
@@ -43,6 +48,7 @@ class Accountant {
 
  private:
   static constexpr i64 never = -1;
+  static constexpr std::uint32_t none = ~0u;
   struct Buffer {
     u64 bytes = 0;
     i64 first = 0, last = 0;
@@ -59,9 +65,9 @@ class Accountant {
     of_.assign(a_.code.size(), -1);
     bool started = false;
     for (std::size_t i = 0; i < a_.code.size(); ++i) {
-      const Run* r = std::get_if<Run>(&a_.code[i]);
+      const Run* r = task_of(a_.code[i]);
       if (r) of_[i] = r->action != ~0u ? int(r->action) : started ? int(row_.size()) : -1;
-      started = started || (r && r->action != ~0u);
+      started = started || (std::holds_alternative<Run>(a_.code[i]) && r->action != ~0u);
       if (!r && !std::holds_alternative<Receive>(a_.code[i]) && i > 0) of_[i] = of_[i - 1];
     }
     int next = int(row_.size());
@@ -72,6 +78,13 @@ class Accountant {
     for (std::size_t i = 0; i < a_.code.size(); ++i) {
       if (const Run* r = std::get_if<Run>(&a_.code[i])) {
         run(*r, i);
+      } else if (const Start* s = std::get_if<Start>(&a_.code[i])) {
+        starting_ = s->number;
+        run(s->run, i);
+        starting_ = none;
+      } else if (const Await* w = std::get_if<Await>(&a_.code[i])) {
+        instances_.awaited(*w);
+        for (std::size_t k : started_[w->number]) all_[k].last = std::max(all_[k].last, clock_[i]);
       } else if (const Send* s = std::get_if<Send>(&a_.code[i])) {
         const Transfer& t = p_.transfers[s->transfer];
         const i64 last = t.released > 0 ? std::max(clock_[i], clock_[t.released] - 1) : clock_[i];
@@ -97,7 +110,13 @@ class Accountant {
       } else {
         const Binding& where =
             buffer.kind == BodyBuffer::Kind::argument ? task.inputs[buffer.index] : task.outputs[buffer.index];
-        touch(where.index, r.microbatch, buffer.bytes, i, first, last).stage = stage;
+        const std::uint32_t instance = buffer.kind == BodyBuffer::Kind::result
+                                           ? instances_.made(r, starting_, where.index)
+                                           : instances_.read(r, where.index);
+        Buffer& mine = touch(where.index, instance, buffer.bytes, i, first, last);
+        mine.stage = stage;
+        mine.microbatch = r.microbatch;
+        if (starting_ != none) started_[starting_].push_back(std::size_t(&mine - all_.data()));
       }
     }
   }
@@ -166,6 +185,7 @@ class Accountant {
     }
   }
   std::pair<Kind, int> classify(const Buffer& b, int at, i64 when) const {
+    if (b.value != ~0u && of_storage(s_, b.value)) return {Kind::storage, b.stage};
     if (b.received > when) return {Kind::waiting, keeper(b).stage >= 0 ? keeper(b).stage : b.stage};
     if (b.made == b.read) return {Kind::temporary, b.stage};
     const Keeper k = keeper(b);
@@ -203,6 +223,9 @@ class Accountant {
   const ActorProgram& a_;
   const Row& row_;
   const int actor_;
+  Instances instances_;
+  std::uint32_t starting_ = none;
+  std::unordered_map<std::uint32_t, std::vector<std::size_t>> started_;         // what it owns, in all_
   std::unordered_map<std::uint32_t, std::vector<std::pair<int, Keep>>> keeps_;  // per value: stages that keep it
   std::map<std::tuple<Part, std::uint16_t, std::uint32_t>, int> position_;      // of actions in the row
   std::vector<i64> clock_;
@@ -270,8 +293,13 @@ std::string tasks_str(const Program& p) {
 }  // namespace
 
 std::string_view name_of(Kind k) {
-  constexpr std::string_view names[] = {"F keeps until I", "F keeps until W",  "I keeps for W",
-                                        "R keeps for I",   "messages waiting", "temporaries"};
+  constexpr std::string_view names[] = {"F keeps until I",
+                                        "F keeps until W",
+                                        "I keeps for W",
+                                        "R keeps for I",
+                                        "messages waiting",
+                                        "temporaries",
+                                        "gathered or to be scattered"};
   return names[std::size_t(k)];
 }
 
@@ -292,7 +320,7 @@ std::vector<ActorAccount> account(const Program& p) {
 
 std::string Program::memory_str() const {
   const std::vector<ActorAccount> accounts = account(*this);
-  std::vector<std::vector<std::string>> rows{{"actor", "weights", "gradients", "optimizer", "activations",
+  std::vector<std::vector<std::string>> rows{{"actor", "weights", "gradients", "optimizer", "activations", "gathered",
                                               "temporaries", "messages", "gaps", "scratch", "batch, results", "total"}};
   for (std::size_t a = 0; a < actors.size(); ++a) {
     const ActorAccount& x = accounts[a];
@@ -300,16 +328,18 @@ std::string Program::memory_str() const {
     u64 total = 0;
     for (u64 b : actors[a].bytes) total += b;
     rows.push_back({fmt::format("{}", a)});
-    for (u64 n :
-         {arena(Arena::params), arena(Arena::gradients), arena(Arena::state),
-          x.live - x.bytes(Kind::waiting) - x.bytes(Kind::temporary), x.bytes(Kind::temporary), x.bytes(Kind::waiting),
-          x.fragmentation, arena(Arena::scratch), arena(Arena::inputs) + arena(Arena::results), total})
+    for (u64 n : {arena(Arena::params), arena(Arena::gradients), arena(Arena::state),
+                  x.live - x.bytes(Kind::waiting) - x.bytes(Kind::temporary) - x.bytes(Kind::storage),
+                  x.bytes(Kind::storage), x.bytes(Kind::temporary), x.bytes(Kind::waiting), x.fragmentation,
+                  arena(Arena::scratch), arena(Arena::inputs) + arena(Arena::results), total})
       rows.back().push_back(bytes_str(n));
   }
   const std::string ranks =
       ranks_per_actor() > 1 ? fmt::format("Of each of an actor's {} ranks, {}.\n", ranks_per_actor(), mesh.str()) : "";
   return table(rows) + ranks +
-         "Activations, temporaries, messages and the gaps between them: when the most is alive.\n" +
+         "Activations, gathered parameters and gradients on their way, temporaries, messages and the gaps between "
+         "them: when "
+         "the most is alive.\n" +
          peaks_str(accounts) + "\nEach task, one microbatch:\n" + tasks_str(*this);
 }
 

@@ -21,6 +21,7 @@ struct Holding {
     for_i,      // R keeps it for I: schedules with an R of their own
     waiting,    // a message before its receive, or a value of a stage on the same actor before its reader
     temporary,  // made and read within one action
+    storage,    // parameters that are gathered, gradients on their way to accumulators that are cut
   } kind = Kind::temporary;
   int stage = 0;  // -1: before and after the schedule's actions
   std::vector<std::uint32_t> microbatches;

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <unordered_set>
 
+#include "stretto/program/gathers.h"
 #include "stretto/program/memory.h"
 #include "stretto/program/order.h"
 #include "stretto/program/program.h"
@@ -21,7 +22,7 @@ std::vector<std::shared_ptr<const Calls>> fuse_all(const Step& s) {
   for (const Task& t : s.tasks) {
     FuseOptions o;
     for (const Binding& b : t.outputs) {
-      o.accumulate.push_back(b.place == Place::gradient && t.part == Part::W);
+      o.accumulate.push_back(b.place == Place::gradient && (t.part == Part::W || t.part == Part::A));
       const auto same = std::find(t.inputs.begin(), t.inputs.end(), b);
       o.same_memory.push_back(same == t.inputs.end() ? -1 : int(same - t.inputs.begin()));
     }
@@ -34,12 +35,15 @@ std::vector<std::shared_ptr<const Calls>> fuse_all(const Step& s) {
 
 // Tasks by part and piece; per-step tasks in the order they stand in.
 struct TaskIndex {
-  explicit TaskIndex(const Step& s) : by_piece(4, std::vector<int>(std::size_t(s.pieces), -1)) {
+  explicit TaskIndex(const Step& s) : by_piece(6, std::vector<int>(std::size_t(s.pieces), -1)) {
     for (std::uint32_t t = 0; t < s.tasks.size(); ++t) {
       const Part part = s.tasks[t].part;
+      if (part == Part::U) continue;  // placed when all else stands (gathers.h)
       if (part == Part::carry)
         carries[{s.tasks[t].piece, s.tasks[t].subject}] = t;
-      else if (part >= Part::F && part <= Part::W)
+      else if (part == Part::S && s.tasks[t].inputs[0].place == Place::gradient)
+        step_scatters.push_back(t);
+      else if (part >= Part::F && part <= Part::A)
         by_piece[std::size_t(part) - std::size_t(Part::F)][s.tasks[t].piece] = int(t);
       else if (part == Part::count)
         counts.push_back(t);
@@ -55,6 +59,7 @@ struct TaskIndex {
   std::vector<std::vector<int>> by_piece;
   std::map<std::pair<int, std::uint32_t>, std::uint32_t> carries;  // by piece and level
   std::vector<std::uint32_t> counts, count_totals, scales, totals, epilogue;
+  std::vector<std::uint32_t> step_scatters;  // of accumulators, once per step
 };
 
 // Instructions of all actors, in rounds that every actor goes through in the same order: prologue, the schedule's rows,
@@ -65,6 +70,8 @@ u64 hash_instruction(const Send& s) { return hash_of(1, s.transfer); }
 u64 hash_instruction(const Receive& r) { return hash_of(2, r.transfer); }
 u64 hash_instruction(const StartSum& s) { return hash_of(3, s.bucket); }
 u64 hash_instruction(const AwaitSum& s) { return hash_of(4, s.bucket); }
+u64 hash_instruction(const Start& s) { return hash_of(5, s.number, s.run.task, s.run.microbatch); }
+u64 hash_instruction(const Await& s) { return hash_of(6, s.number); }
 
 class Lowering {
  public:
@@ -80,7 +87,7 @@ class Lowering {
       for (std::uint32_t t = 0; t < s_.tasks.size(); ++t) {
         const Task& task = s_.tasks[t];
         int& actor = actor_of_task_[std::size_t(pipe)][t];
-        if (task.part >= Part::F && task.part <= Part::carry) actor = p.actor_of(task.piece, pipe);
+        if (task.part >= Part::U && task.part <= Part::carry) actor = p.actor_of(task.piece, pipe);
         if (task.part == Part::combine || task.part == Part::norm || task.part == Part::update)
           actor = task.subject < s_.params.size()
                       ? p.owner_of(task.subject)
@@ -96,12 +103,15 @@ class Lowering {
         if (a.phase == Phase::R) recomputed_.insert({a.stage, a.microbatch});
     ran_.assign(p.actors.size(), std::vector<bool>(s_.tasks.size() * std::size_t(pipes), false));
     received_.resize(p.actors.size());
+    behind_.resize(p.actors.size());
+    started_.assign(p.actors.size(), 0);
     find_users();
     find_buckets();
   }
 
   void run() {
     emit_all();
+    for (int a = 0; a < int(p_.actors.size()); ++a) place_gathers(p_, a, options_.reshard);
     if (options_.remote) keep_sent();
   }
 
@@ -123,8 +133,12 @@ class Lowering {
         else
           action(a, row[i], i, last[row[i].stage] == i && !gives_to_others(a, row[i])), ++next;
         for (std::uint32_t k = i; k < next; ++k)
-          if (last[row[k].stage] == k) start_sums(a, row[k].stage, from);
+          if (last[row[k].stage] == k) {
+            settle(a, k);  // what is summed over other axes must be there
+            start_sums(a, row[k].stage, from);
+          }
       }
+      settle(a, row.empty() ? none : std::uint32_t(row.size() - 1));
       for (std::uint32_t t : index_.totals)
         for (int pipe = 0, done = false; pipe < p_.schedule.pipes() && !done; ++pipe)
           if (p_.actor_of(s_.tasks[t].piece, pipe) == a) emit(a, t, 0, none), done = true;
@@ -133,6 +147,7 @@ class Lowering {
       if (s_.accumulators[g].level == 0)
         share(p_.actor_of(s_.accumulators[g].piece, s_.accumulators[g].pipe), p_.owner_of(s_.accumulators[g].param),
               {Place::gradient, g}, "gradient");
+    for (std::uint32_t t : index_.step_scatters) done_.insert(s_.values[s_.tasks[t].outputs[0].index].consumers[0]);
     epilogue(Part::combine);
     for (int a = 0; a < actors; ++a) norms_of_sums(a);
     epilogue(Part::norm);
@@ -258,7 +273,32 @@ class Lowering {
       for (int target : targets_of(b.index, m))
         if (target != actor) code.push_back(Send{value_transfer(b.index, m, target)});
     }
-    if (t.part == Part::W && s_.levels > 0) carry(actor, t.piece, std::uint32_t(m), position);
+    const bool scattered = index_.at(Part::S, t.piece) >= 0;
+    if (s_.levels > 0 && t.part == (scattered ? Part::A : Part::W)) carry(actor, t.piece, std::uint32_t(m), position);
+    if (t.part == Part::W && scattered) scatter(actor, t.piece, m, position);
+  }
+
+  // Whole gradients of a piece go on their way; they are added up behind the next weight gradients, so that two pieces'
+  // are there at a time.
+  struct Behind {
+    std::uint32_t number = 0;
+    int scatter = -1, add = -1, microbatch = 0;  // scatter: -1: nothing is on its way
+  };
+  void scatter(int actor, int piece, int m, std::uint32_t position) {
+    settle(actor, position);
+    Behind& b = behind_[std::size_t(actor)];
+    b = {.number = started_[std::size_t(actor)]++,
+         .scatter = index_.at(Part::S, piece),
+         .add = index_.at(Part::A, piece),
+         .microbatch = m};
+    const Run run{.task = std::uint32_t(b.scatter), .microbatch = std::uint32_t(m), .action = position};
+    p_.actors[std::size_t(actor)].code.push_back(Start{run, b.number});
+  }
+  void settle(int actor, std::uint32_t position) {
+    const Behind b = std::exchange(behind_[std::size_t(actor)], {});
+    if (b.scatter < 0) return;
+    p_.actors[std::size_t(actor)].code.push_back(Await{b.number, std::uint32_t(b.scatter)});
+    emit(actor, std::uint32_t(b.add), b.microbatch, position);
   }
 
   int actor_of(std::uint32_t task, int m) const { return actor_of_task_[p_.pipe_of[std::size_t(m)]][task]; }
@@ -325,38 +365,57 @@ class Lowering {
 
   // Each right behind the last task of the stage's last action that adds to it; that action begins at `from`.
   void start_sums(int actor, int stage, std::size_t from) {
-    std::vector<Instruction>& code = p_.actors[std::size_t(actor)].code;
-    for (std::uint32_t b = 0; b < p_.buckets.size(); ++b) {
-      if (p_.buckets[b].actor != actor || p_.buckets[b].stage != stage) continue;
-      const std::set<int> pieces = pieces_of(p_.buckets[b]);
-      std::size_t at = code.size();
-      const auto adds = [&](const Instruction& i) {
-        const Run* r = std::get_if<Run>(&i);
-        const Part part = r ? s_.tasks[r->task].part : Part::count;
-        return (part == Part::W || part == Part::carry) && pieces.contains(s_.tasks[r->task].piece);
-      };
-      while (at > from && !adds(code[at - 1])) --at;
-      if (at == from) at = code.size();
-      while (at < code.size() && std::holds_alternative<StartSum>(code[at])) ++at;
-      code.insert(code.begin() + std::ptrdiff_t(at), StartSum{b});
+    for (std::uint32_t b = 0; b < p_.buckets.size(); ++b)
+      if (p_.buckets[b].actor == actor && p_.buckets[b].stage == stage)
+        start_behind(actor, pieces_of(p_.buckets[b]), from, StartSum{b});
+    for (std::uint32_t t : index_.step_scatters) {
+      const int piece = s_.tasks[t].piece;
+      if (p_.actor_of(piece) == actor && p_.stage_of[std::size_t(piece)] == stage)
+        start_behind(actor, {piece}, from, Start{{.task = t}, started_[std::size_t(actor)]++});
     }
+  }
+  void start_behind(int actor, const std::set<int>& pieces, std::size_t from, const Instruction& start) {
+    std::vector<Instruction>& code = p_.actors[std::size_t(actor)].code;
+    std::size_t at = code.size();
+    const auto adds = [&](const Instruction& i) {
+      const Run* r = std::get_if<Run>(&i);
+      return r && adds_to_gradients(s_.tasks[r->task].part) && pieces.contains(s_.tasks[r->task].piece);
+    };
+    const auto starts = [](const Instruction& i) {
+      return std::holds_alternative<StartSum>(i) || std::holds_alternative<Start>(i);
+    };
+    while (at > from && !adds(code[at - 1])) --at;
+    if (at == from) at = code.size();
+    while (at < code.size() && starts(code[at])) ++at;
+    code.insert(code.begin() + std::ptrdiff_t(at), start);
   }
   // Every sum is awaited where its norms are made, the first that was started first.
   void norms_of_sums(int actor) {
-    std::vector<std::uint32_t> started;
-    for (const Instruction& i : p_.actors[std::size_t(actor)].code)
-      if (const StartSum* s = std::get_if<StartSum>(&i)) started.push_back(s->bucket);
+    std::vector<Instruction> started;
+    for (const Instruction& i : p_.actors[std::size_t(actor)].code) {
+      const Start* s = std::get_if<Start>(&i);
+      if (std::holds_alternative<StartSum>(i) || (s && s_.tasks[s->run.task].inputs[0].place == Place::gradient))
+        started.push_back(i);
+    }
     std::map<std::uint32_t, std::uint32_t> norm_of;  // per parameter
     for (std::uint32_t t : index_.epilogue)
       if (s_.tasks[t].part == Part::norm) norm_of[s_.tasks[t].subject] = t;
-    for (std::uint32_t b : started) {
-      p_.actors[std::size_t(actor)].code.push_back(AwaitSum{b});
-      for (std::uint32_t g : p_.buckets[b].accumulators) {
-        const std::uint32_t t = norm_of.at(s_.accumulators[g].param);
-        emit(actor, t, 0, none);
-        done_.insert(t);
+    const auto now = [&](std::uint32_t task) {
+      emit(actor, task, 0, none);
+      done_.insert(task);
+    };
+    std::vector<Instruction>& code = p_.actors[std::size_t(actor)].code;
+    for (const Instruction& i : started)
+      if (const Start* s = std::get_if<Start>(&i)) {
+        const Task& t = s_.tasks[s->run.task];
+        code.push_back(Await{s->number, s->run.task});
+        now(s_.values[t.outputs[0].index].consumers[0]);
+        now(norm_of.at(t.subject));
+      } else {
+        const std::uint32_t b = std::get<StartSum>(i).bucket;
+        code.push_back(AwaitSum{b});
+        for (std::uint32_t g : p_.buckets[b].accumulators) now(norm_of.at(s_.accumulators[g].param));
       }
-    }
   }
   std::set<int> pieces_of(const GradientBucket& b) const {
     std::set<int> pieces;
@@ -395,6 +454,8 @@ class Lowering {
     std::set<int> summed;
     for (const GradientBucket& b : p_.buckets)
       if (b.actor == actor) summed.insert(b.stage);
+    for (std::uint32_t t : index_.step_scatters)
+      if (p_.actor_of(s_.tasks[t].piece) == actor) summed.insert(p_.stage_of[s_.tasks[t].piece]);
     for (std::uint32_t i = 0; i < row.size(); ++i)
       if ((row[i].phase == Phase::B || row[i].phase == Phase::W) && summed.contains(row[i].stage))
         last[row[i].stage] = i;
@@ -425,6 +486,8 @@ class Lowering {
   std::vector<std::vector<int>> users_;                           // per parameter
   std::vector<std::vector<bool>> ran_;                            // per actor, per task and pipe
   std::vector<std::unordered_set<u64>> received_;                 // per actor: (value, microbatch)
+  std::vector<Behind> behind_;                                    // per actor
+  std::vector<std::uint32_t> started_;                            // per actor: how many numbers are taken
   std::set<std::uint32_t> done_;                                  // tasks of the epilogue that stand somewhere else
   std::map<std::tuple<std::string, int, int>, std::uint32_t> routes_;
   std::map<std::tuple<std::uint32_t, int, int>, std::uint32_t> transfers_;
@@ -437,7 +500,7 @@ std::vector<int> find_owners(const Program& p) {
   for (const Accumulator& a : p.step->accumulators)
     if (owners[a.param] == nobody) owners[a.param] = p.actor_of(a.piece);
   for (const Task& t : p.step->tasks)
-    if (t.part == Part::F)
+    if (t.part == Part::F || t.part == Part::U)
       for (const Binding& b : t.inputs)
         if (b.place == Place::param && owners[b.index] == nobody) owners[b.index] = p.actor_of(t.piece);
   std::replace(owners.begin(), owners.end(), nobody, 0);

@@ -19,7 +19,7 @@ using Blocks = std::map<const Calls*, Packing>;
 class Planner {
  public:
   Planner(Program& p, int actor, Blocks& blocks)
-      : p_(p), s_(*p.step), actor_(actor), a_(p.actors[std::size_t(actor)]), blocks_(blocks) {}
+      : p_(p), s_(*p.step), actor_(actor), a_(p.actors[std::size_t(actor)]), blocks_(blocks), instances_(s_) {}
 
   void run() {
     measure();
@@ -27,11 +27,15 @@ class Planner {
     std::size_t scratch = 0;
     for (std::size_t k = 0; k < a_.code.size(); ++k) {
       if (Run* r = std::get_if<Run>(&a_.code[k])) {
-        const Calls& calls = *p_.calls[r->task];
-        r->args = std::uint32_t(a_.slots.size());
-        if (many_) block(calls);
-        for (std::uint32_t b = 0; b < calls.buffers.size(); ++b) bind(*r, calls, b, clock_[k]);
-        scratch = std::max(scratch, calls.scratch);
+        task(*r, clock_[k]);
+        scratch = std::max(scratch, p_.calls[r->task]->scratch);
+      } else if (Start* s = std::get_if<Start>(&a_.code[k])) {
+        starting_ = s->number;
+        task(s->run, clock_[k]);
+        starting_ = none;
+      } else if (const Await* w = std::get_if<Await>(&a_.code[k])) {
+        instances_.awaited(*w);
+        for (std::size_t live : started_[w->number]) lives_[live].last = std::max(lives_[live].last, clock_[k]);
       } else if (const Send* send = std::get_if<Send>(&a_.code[k])) {
         transfer(p_.transfers[send->transfer], true, clock_[k]);
       } else if (const Receive* receive = std::get_if<Receive>(&a_.code[k])) {
@@ -51,6 +55,7 @@ class Planner {
   }
 
  private:
+  static constexpr std::uint32_t none = ~0u;
   static u64 key_of(std::uint32_t value, std::uint32_t microbatch) { return (u64(value) << 32) | microbatch; }
 
   // What is written straight to others; whether there is so much that packing everything at once would take too long.
@@ -58,7 +63,7 @@ class Planner {
     clock_ = instruction_clock(p_, a_);
     u64 buffers = 0;
     for (const Instruction& i : a_.code) {
-      if (const Run* r = std::get_if<Run>(&i)) {
+      if (const Run* r = task_of(i)) {
         buffers += p_.calls[r->task]->buffers.size();
       } else if (const Send* send = std::get_if<Send>(&i)) {
         const Transfer& t = p_.transfers[send->transfer];
@@ -94,7 +99,7 @@ class Planner {
     std::set<Binding> used;                                  // but for what lies in buckets
     std::set<std::pair<std::uint32_t, std::uint32_t>> seen;  // task and copy of the accumulators
     for (const Instruction& i : a_.code) {
-      const Run* r = std::get_if<Run>(&i);
+      const Run* r = task_of(i);
       if (!r || !seen.insert({r->task, p_.copy_of(r->microbatch)}).second) continue;
       const Task& t = s_.tasks[r->task];
       for (const auto* list : {&t.inputs, &t.outputs})
@@ -140,7 +145,7 @@ class Planner {
 
   // What a weight gradient's binding means for the pipe that the run belongs to, or for its level.
   Binding in_pipe(const Run& r, Binding b) const {
-    if (b.place == Place::gradient && s_.tasks[r.task].part == Part::W)
+    if (b.place == Place::gradient && (s_.tasks[r.task].part == Part::W || s_.tasks[r.task].part == Part::A))
       b.index += std::uint32_t(s_.accumulators.size() / std::size_t(p_.schedule.pipes() + s_.levels)) *
                  p_.copy_of(r.microbatch);
     return b;
@@ -174,6 +179,12 @@ class Planner {
     STRETTO_ASSERT(false, "not persistent");
   }
 
+  void task(Run& r, i64 clock) {
+    const Calls& calls = *p_.calls[r.task];
+    r.args = std::uint32_t(a_.slots.size());
+    if (many_) block(calls);
+    for (std::uint32_t b = 0; b < calls.buffers.size(); ++b) bind(r, calls, b, clock);
+  }
   void bind(const Run& r, const Calls& calls, std::uint32_t buffer, i64 clock) {
     const BodyBuffer& b = calls.buffers[buffer];
     const Task& t = s_.tasks[r.task];
@@ -192,8 +203,10 @@ class Planner {
       return;
     }
     if (b.first < 0) return;
-    const u64 key = key_of(binding.index, r.microbatch);
-    if (b.kind == BodyBuffer::Kind::result)
+    const bool made = b.kind == BodyBuffer::Kind::result;
+    const u64 key =
+        key_of(binding.index, made ? instances_.made(r, starting_, binding.index) : instances_.read(r, binding.index));
+    if (made)
       if (const auto it = direct_.find(key); it != direct_.end()) {
         elsewhere_.push_back({slot, it->second});
         return;
@@ -206,6 +219,7 @@ class Planner {
       lives_[it->second].last = std::max(lives_[it->second].last, clock + b.last);
       owners_[it->second].push_back(slot);
     }
+    if (starting_ != none) started_[starting_].push_back(it->second);
   }
 
   // A value lives on its sender until it is sent, unless it is made in the receiver's memory, and on its receiver from
@@ -248,6 +262,9 @@ class Planner {
   ActorProgram& a_;
   Blocks& blocks_;
   bool many_ = false;
+  Instances instances_;
+  std::uint32_t starting_ = none;                                        // the number of what is being started
+  std::unordered_map<std::uint32_t, std::vector<std::size_t>> started_;  // what it owns, in lives_
   const Packing* block_ = nullptr;
   std::size_t in_block_ = 0;
   u64 block_bytes_ = 0;
@@ -265,7 +282,7 @@ class Planner {
 std::vector<i64> instruction_clock(const Program& p, const ActorProgram& a) {
   std::vector<i64> clock{0};
   for (const Instruction& i : a.code) {
-    const Run* r = std::get_if<Run>(&i);
+    const Run* r = task_of(i);
     clock.push_back(clock.back() + (r ? std::max<i64>(1, i64(p.calls[r->task]->calls.size())) : 1));
   }
   return clock;
@@ -277,120 +294,6 @@ void plan_memory(Program& p) {
   for (int a = 0; a < int(p.actors.size()); ++a) planners.emplace_back(p, a, blocks);
   for (Planner& planner : planners) planner.run();
   for (Planner& planner : planners) planner.point_elsewhere();
-}
-
-std::string_view name_of(Arena a) {
-  constexpr std::string_view names[] = {"params", "gradients", "state", "inputs", "results", "activations", "scratch"};
-  return names[std::size_t(a)];
-}
-
-std::string Program::str(const Instruction& i) const {
-  const Program& p = *this;
-  if (const Run* r = std::get_if<Run>(&i)) {
-    const Task& t = p.step->tasks[r->task];
-    return fmt::format("run {}{} microbatch {}{}", name_of(t.part), t.piece, r->microbatch,
-                       t.part == Part::W && !r->overwrite ? " accumulate" : "");
-  }
-  const auto sum = [&](std::string_view what, std::uint32_t bucket) {
-    const GradientBucket& b = p.buckets[bucket];
-    return fmt::format("{} sum of {} gradients of stage {} over {}, {}", what, b.accumulators.size(), b.stage,
-                       join(b.axes, ","), human_bytes(double(b.bytes)));
-  };
-  if (const StartSum* s = std::get_if<StartSum>(&i)) return sum("start", s->bucket);
-  if (const AwaitSum* s = std::get_if<AwaitSum>(&i)) return sum("await", s->bucket);
-  const bool sending = std::holds_alternative<Send>(i);
-  const Transfer& t = p.transfers[sending ? std::get<Send>(i).transfer : std::get<Receive>(i).transfer];
-  const Route& r = p.routes[t.route];
-  const std::string microbatch = t.value != ~0u ? fmt::format(" microbatch {}", t.microbatch) : "";
-  return fmt::format("{} {} {} {}{}, {}", sending ? "send" : "receive", r.name, sending ? "to" : "from",
-                     sending ? r.target : r.source, microbatch, human_bytes(double(r.bytes)));
-}
-
-namespace {
-void check_shared(const Program& p, std::size_t a, std::vector<Fault>& faults) {
-  const auto& code = p.actors[a].code;
-  std::map<Binding, std::size_t> used;  // parameters and gradients: the last instruction so far that touches them
-  for (std::size_t i = 0; i < code.size(); ++i) {
-    if (const Run* r = std::get_if<Run>(&code[i])) {
-      const Task& t = p.step->tasks[r->task];
-      for (const auto* list : {&t.inputs, &t.outputs})
-        for (const Binding& b : *list)
-          if (b.place == Place::param) used[b] = i;
-    } else if (const Receive* v = std::get_if<Receive>(&code[i])) {
-      const Transfer& t = p.transfers[v->transfer];
-      const auto last = used.find(t.what);
-      if (t.value == ~0u && t.squares.empty() && last != used.end() && t.posted <= last->second)
-        faults.push_back(fault(fmt::format("program, actor {}", a), "", "{} {} may be overwritten while it is in use",
-                               "parameter", t.what.index));
-    }
-  }
-}
-// Every bucket is summed once: behind all that is added to it, before all that reads it.
-void check_sums(const Program& p, std::size_t a, std::vector<Fault>& faults) {
-  std::vector<int> stage(p.buckets.size(), 0);  // 1: started, 2: done
-  std::map<std::uint32_t, std::uint32_t> bucket_of;
-  for (std::uint32_t b = 0; b < p.buckets.size(); ++b)
-    for (std::uint32_t g : p.buckets[b].accumulators) bucket_of[g] = b;
-  const auto check = [&](bool right, std::uint32_t b) {
-    if (!right)
-      faults.push_back(fault(fmt::format("program, actor {}", a), "", "sum {} is out of order: {}", b,
-                             p.str(Instruction(StartSum{b}))));
-  };
-  for (const Instruction& i : p.actors[a].code) {
-    if (const StartSum* s = std::get_if<StartSum>(&i)) {
-      check(p.buckets[s->bucket].actor == int(a) && stage[s->bucket]++ == 0, s->bucket);
-    } else if (const AwaitSum* s = std::get_if<AwaitSum>(&i)) {
-      check(stage[s->bucket]++ == 1, s->bucket);
-    } else if (const Run* r = std::get_if<Run>(&i)) {
-      const Task& t = p.step->tasks[r->task];
-      const bool adds = t.part == Part::W || t.part == Part::carry;
-      for (const Binding& x : adds ? t.outputs : t.inputs)
-        if (const auto b = bucket_of.find(x.index); x.place == Place::gradient && b != bucket_of.end())
-          check(stage[b->second] == (adds ? 0 : 2), b->second);
-    }
-  }
-  for (std::uint32_t b = 0; b < p.buckets.size(); ++b)
-    if (p.buckets[b].actor == int(a)) check(stage[b] == 2, b);
-}
-}  // namespace
-
-// Every argument of every run lies inside its arena, and nobody overwrites parameters or gradients that another actor
-// may still use: what the planner does not see because they have memory of their own.
-std::vector<Fault> verify(const Program& p) {
-  std::vector<Fault> faults;
-  for (std::size_t a = 0; a < p.actors.size(); ++a) {
-    const ActorProgram& actor = p.actors[a];
-    for (const Instruction& i : actor.code) {
-      const Run* run = std::get_if<Run>(&i);
-      if (!run) continue;
-      const Run& r = *run;
-      const Calls& calls = *p.calls[r.task];
-      for (std::size_t b = 0; b < calls.buffers.size(); ++b) {
-        if (calls.buffers[b].first < 0) continue;
-        const Slot& s = actor.slots[r.args + b];
-        const ActorProgram& whose = s.actor == Slot::own ? actor : p.actors[std::size_t(s.actor)];
-        if (s.offset == absent || s.offset + calls.buffers[b].bytes > whose.bytes[std::size_t(s.arena)])
-          faults.push_back(fault(fmt::format("program, actor {}", a), "",
-                                 "buffer {} of task {} lies outside of arena {}", b, r.task, name_of(s.arena)));
-      }
-    }
-  }
-  for (std::size_t a = 0; a < p.actors.size(); ++a) check_shared(p, a, faults);
-  for (std::size_t a = 0; a < p.actors.size(); ++a) check_sums(p, a, faults);
-  return faults;
-}
-
-std::string Program::str() const {
-  std::string text;
-  if (ranks_per_actor() > 1)
-    text = fmt::format("an actor is {} ranks, {}: each of them runs its actor's list\n", ranks_per_actor(), mesh.str());
-  for (std::size_t a = 0; a < actors.size(); ++a) {
-    text += fmt::format("actor {}: {} instructions\n", a, actors[a].code.size());
-    for (const Instruction& i : actors[a].code) {
-      text += "  " + str(i) + "\n";
-    }
-  }
-  return text;
 }
 
 }  // namespace stretto

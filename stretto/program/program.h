@@ -91,7 +91,29 @@ struct StartSum {  // never waits
 struct AwaitSum {
   std::uint32_t bucket = 0;
 };
-using Instruction = std::variant<Run, Send, Receive, StartSum, AwaitSum>;
+// The collectives of a task that has nothing else (stage/storage.h): parameters gathered before they are needed,
+// gradients reduced and scattered behind the tasks that make them. Its buffers belong to it from Start to Await.
+struct Start {  // never waits
+  Run run;
+  std::uint32_t number = 0;  // of the actor's, from 0 in no order
+};
+struct Await {
+  std::uint32_t number = 0, task = 0;
+};
+using Instruction = std::variant<Run, Send, Receive, StartSum, AwaitSum, Start, Await>;
+
+// The task that an instruction runs or starts.
+inline const Run* task_of(const Instruction& i) {
+  if (const Start* s = std::get_if<Start>(&i)) return &s->run;
+  return std::get_if<Run>(&i);
+}
+
+// How long parameters that are cut over ranks stay gathered.
+enum class Reshard : std::uint8_t {
+  microbatch,  // while a piece works on one microbatch, or on several without another piece between them
+  step,        // from the first use in a step to the last
+};
+std::string_view name_of(Reshard);
 
 struct ActorProgram {
   std::vector<Instruction> code;
@@ -153,6 +175,7 @@ struct LowerOptions {
   u64 bucket_bytes = u64(8) << 20;          // at most, unless one accumulator is larger
   // Ranks share no memory: nothing is made in the receiver's, and what is sent stays for a while.
   bool remote = false;
+  Reshard reshard = Reshard::microbatch;
 };
 Program lower(std::shared_ptr<const Step>, const Schedule&, std::vector<int> stage_of, const LowerOptions&);
 

@@ -12,6 +12,7 @@ Groups::Place Groups::place(const std::vector<std::string>& axes, int actor, int
   if (!group) {
     ThreadGroupOptions o = options_;
     if (lane == Lane::gradients) o.under_way = std::max(o.under_way, int(program_.buckets.size()));
+    if (lane == Lane::storage) o.under_way = std::max(o.under_way, under_way_);
     std::vector<int> ranks;
     for (const int m : members) ranks.push_back(program_.rank_of(actor, m));
     if (o.cluster) o.ranks = ranks;
@@ -21,6 +22,24 @@ Groups::Place Groups::place(const std::vector<std::string>& axes, int actor, int
       group = std::make_unique<ThreadGroup>(int(members.size()), o);
   }
   return {group.get(), member};
+}
+
+// What is awaited late counts with all that was started behind it, finished or not.
+int Groups::most_under_way(const Program& p) {
+  int most = 0;
+  for (const ActorProgram& a : p.actors) {
+    int next = 0;
+    std::map<std::uint32_t, int> first;  // per number that is under way: the first of its collectives
+    for (const Instruction& i : a.code) {
+      if (const Await* w = std::get_if<Await>(&i)) first.erase(w->number);
+      const Start* s = std::get_if<Start>(&i);
+      if (!s) continue;
+      first[s->number] = next;
+      next += int(p.calls[s->run.task]->calls.size());
+      for (const auto& [number, ticket] : first) most = std::max(most, next - ticket);
+    }
+  }
+  return most;
 }
 
 void Groups::stop() noexcept {

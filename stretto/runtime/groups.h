@@ -21,22 +21,26 @@ namespace stretto {
 
 class Groups {
  public:
-  // What tasks start and wait for at once, and sums of gradients, which stay under way while tasks go on.
-  enum class Lane : std::uint8_t { tasks, gradients };
+  // What tasks start and wait for at once; sums of gradients, and gathers and reduce-scatters of storage that is cut,
+  // which stay under way while tasks go on.
+  enum class Lane : std::uint8_t { tasks, gradients, storage };
   struct Place {
     CollectiveGroup* group = nullptr;
     int member = 0;
   };
   // `peers`: ranks are processes.
   Groups(const Program& p, ThreadGroupOptions options, Peers* peers = nullptr)
-      : program_(p), options_(options), peers_(peers) {}
+      : program_(p), options_(options), peers_(peers), under_way_(most_under_way(p)) {}
   Place place(const std::vector<std::string>& axes, int actor, int coordinate, Lane);
   void stop() noexcept;
 
  private:
   const Program& program_;
   ThreadGroupOptions options_;
+  static int most_under_way(const Program&);  // in the lane of storage, from the oldest to the newest
+
   Peers* peers_;
+  int under_way_ = 0;
   std::map<std::tuple<std::vector<std::string>, int, int, Lane>, std::unique_ptr<CollectiveGroup>> groups_;
 };
 

@@ -51,7 +51,14 @@ void Worker::connect(std::span<const ArenaBases> arenas_of_all, Transport* trans
     return Collective{at, at.group->prepare(s)};
   };
   collectives_.clear();
-  for (const CollectiveShape& s : shapes_) collectives_.push_back(prepared(s, Groups::Lane::tasks));
+  for (std::size_t i = 0; i < shapes_.size(); ++i) collectives_.push_back(prepared(shapes_[i], lanes_[i]));
+  started_.clear();
+  for (const Instruction& i : program().code)
+    if (const Start* s = std::get_if<Start>(&i)) {
+      started_.resize(std::max(started_.size(), std::size_t(s->number) + 1));
+      started_[s->number].parts.resize(bodies_[body_of_[s->run.task]].prepared.size());
+    }
+  under_way_.reserve(started_.size());
   sums_.clear();
   for (const GradientBucket& b : program_->buckets) {
     Sum& sum = sums_.emplace_back();
@@ -85,6 +92,8 @@ void Worker::prepare() {
       if (call.node.op->collective) {
         c.collective = int(shapes_.size());
         shapes_.push_back(merged(shape_of(g, call.node, call.in[0], call.out[0], program_->mesh)));
+        const Part part = program_->step->tasks[t].part;
+        lanes_.push_back(part == Part::U || part == Part::S ? Groups::Lane::storage : Groups::Lane::tasks);
       } else {
         c.call = device_->prepare(call);
       }
@@ -116,7 +125,7 @@ void Worker::run(i64 step) {
       if (program_->gate >= 0 && gated(*r)) continue;
       if (!recording_) {
         execute(*r, step);
-        if (sums_under_way_ > 0) help_along();
+        help_along();
         continue;
       }
       RunRecord record{.instruction = i, .start = now(), .waited = waited_now_, .message = waited_for_};
@@ -125,15 +134,19 @@ void Worker::run(i64 step) {
       records_.push_back(record);
       waited_now_ = 0;
       waited_for_ = ~0u;
-      if (sums_under_way_ > 0) help_along();
+      help_along();
     } else if (const Send* s = std::get_if<Send>(&code[i])) {
       transport_->send(s->transfer, round_);
     } else if (const Receive* v = std::get_if<Receive>(&code[i])) {
       receive(v->transfer);
     } else if (const StartSum* b = std::get_if<StartSum>(&code[i])) {
       start_sum(b->bucket);
+    } else if (const AwaitSum* b = std::get_if<AwaitSum>(&code[i])) {
+      await_sum(b->bucket);
+    } else if (const Start* s = std::get_if<Start>(&code[i])) {
+      start(*s);
     } else {
-      await_sum(std::get<AwaitSum>(code[i]).bucket);
+      await(std::get<Await>(code[i]).number);
     }
   }
   if (transport_) come_to(std::uint32_t(code.size()));
@@ -184,7 +197,7 @@ void Worker::emulate(const Run& r) {
     if (seconds > 0) sleep_until(start + seconds);
   };
   if (!options_.run.times) return take(task_seconds_[r.task]);
-  if (r.action == ~0u || task.part == Part::carry) return;
+  if (r.action == ~0u || task.part < Part::F || task.part > Part::W) return;
   const std::uint16_t part = std::uint16_t(1u << unsigned(task.part));
   if (emulated_[r.action] & part) return;
   emulated_[r.action] |= part;
@@ -210,11 +223,41 @@ std::string Worker::where(const Run& r, i64 step) const {
 
 void Worker::collect(const PreparedCall& c, const std::byte* in, std::byte* out) {
   const Collective& x = collectives_[std::size_t(c.collective)];
-  const u64 ticket = x.at.group->start(x.at.member, x.prepared, in, out);
+  waited_ += wait_for(x.at, x.at.group->start(x.at.member, x.prepared, in, out));
+}
+
+double Worker::wait_for(const Groups::Place& at, u64 ticket) {
   waiting_.store(true, std::memory_order_relaxed);
-  const double seconds = x.at.group->wait(x.at.member, ticket);
+  const double seconds = at.group->wait(at.member, ticket);
   waiting_.store(false, std::memory_order_relaxed);
-  waited_ += seconds;
+  return seconds;
+}
+
+void Worker::start(const Start& s) {
+  const PreparedBody& body = bodies_[body_of_[s.run.task]];
+  const bool emulated = options_.run.device == DeviceKind::emulated;
+  std::byte* const* base = addresses_.data() + s.run.args;
+  std::vector<Started::Part>& parts = started_[s.number].parts;
+  for (std::size_t k = 0; k < body.prepared.size(); ++k) {
+    const PreparedCall& c = body.prepared[k];
+    const Collective& x = collectives_[std::size_t(c.collective)];
+    const PreparedRef &from = body.refs[c.in], &to = body.refs[c.out];
+    const std::byte* in = emulated ? nullptr : base[from.buffer] + from.start;
+    std::byte* out = emulated ? nullptr : base[to.buffer] + to.start;
+    parts[k] = {.what = &x, .ticket = x.at.group->start(x.at.member, x.prepared, in, out)};
+  }
+  under_way_.push_back(s.number);
+}
+
+void Worker::await(std::uint32_t number) {
+  for (Started::Part& part : started_[number].parts) {
+    if (part.complete) continue;
+    const double seconds = wait_for(part.what->at, part.ticket);
+    waited_ += seconds;
+    waited_now_ += seconds;
+    part.complete = true;
+  }
+  std::erase(under_way_, number);
 }
 
 void Worker::start_sum(std::uint32_t bucket) {
@@ -227,17 +270,19 @@ void Worker::start_sum(std::uint32_t bucket) {
 void Worker::await_sum(std::uint32_t bucket) {
   Sum& s = sums_[bucket];
   if (!s.under_way) return;
-  waiting_.store(true, std::memory_order_relaxed);
-  const double seconds = s.what.at.group->wait(s.what.at.member, s.ticket);
-  waiting_.store(false, std::memory_order_relaxed);
+  const double seconds = wait_for(s.what.at, s.ticket);
   waited_ += seconds;
   waited_now_ += seconds;
   s.under_way = false;
   --sums_under_way_;
 }
 
-// A share of the sums that are under way, between two tasks.
+// A share of what is under way, between two tasks.
 void Worker::help_along() {
+  for (const std::uint32_t number : under_way_)
+    for (Started::Part& part : started_[number].parts)
+      if (!part.complete) part.complete = part.what->at.group->progress(part.what->at.member, part.ticket);
+  if (sums_under_way_ == 0) return;
   for (Sum& s : sums_)
     if (s.under_way && s.what.at.group->progress(s.what.at.member, s.ticket)) s.under_way = false, --sums_under_way_;
 }

@@ -88,6 +88,9 @@ class Worker {
   void collect(const PreparedCall&, const std::byte* in, std::byte* out);
   void start_sum(std::uint32_t bucket);
   void await_sum(std::uint32_t bucket);
+  void start(const Start&);
+  void await(std::uint32_t number);
+  double wait_for(const Groups::Place&, u64 ticket);
   void help_along();
   void emulate(const Run&);
   void come_to(std::uint32_t instruction);
@@ -110,6 +113,7 @@ class Worker {
     std::uint32_t prepared = 0;
   };
   std::vector<CollectiveShape> shapes_;
+  std::vector<Groups::Lane> lanes_;      // as shapes_
   std::vector<Collective> collectives_;  // as shapes_
   struct Sum {                           // per bucket of the program
     Collective what;
@@ -119,8 +123,18 @@ class Worker {
   };
   std::vector<Sum> sums_;
   int sums_under_way_ = 0;
-  std::vector<std::uint32_t> body_of_;  // task -> body
-  std::vector<double> task_seconds_;    // emulated devices
+  struct Started {  // per number of the actor's program
+    struct Part {
+      const Collective* what = nullptr;
+      u64 ticket = 0;
+      bool complete = false;
+    };
+    std::vector<Part> parts;
+  };
+  std::vector<Started> started_;
+  std::vector<std::uint32_t> under_way_;  // numbers
+  std::vector<std::uint32_t> body_of_;    // task -> body
+  std::vector<double> task_seconds_;      // emulated devices
   std::uint32_t round_ = 0;
   u64 jitter_state_ = 0;
   std::vector<std::uint16_t> emulated_;  // with times per phase: which parts of each action have taken theirs

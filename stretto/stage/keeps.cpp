@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <map>
 
+#include "stretto/stage/storage.h"
+
 namespace stretto {
 
 std::vector<StageKeeps> keeps(const Step& s, const std::vector<int>& stage_of) {
   std::vector<StageKeeps> all(stage_of.empty() ? 0 : std::size_t(stage_of.back()) + 1);
   for (std::uint32_t v = 0; v < s.values.size(); ++v) {
+    if (of_storage(s, v)) continue;
     const int home = stage_of[s.tasks[s.values[v].producer].piece];
     std::map<int, std::pair<Part, Part>> span;  // per stage: the first phase that makes or reads it, and the last
     const auto touch = [&](std::uint32_t task) {

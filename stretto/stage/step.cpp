@@ -6,8 +6,8 @@
 namespace stretto {
 
 std::string_view name_of(Part p) {
-  constexpr std::string_view names[] = {"count", "scale",   "F",    "R",    "I",      "W",
-                                        "carry", "combine", "norm", "clip", "update", "total"};
+  constexpr std::string_view names[] = {"count", "scale", "U",       "F",    "R",    "I",      "W",    "S",
+                                        "A",     "carry", "combine", "norm", "clip", "update", "total"};
   return names[std::size_t(p)];
 }
 

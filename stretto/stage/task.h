@@ -14,8 +14,10 @@ namespace stretto {
 // In the order of a step: counts and loss scales; forward, what is made again of it, gradients of inputs and of weights
 // per microbatch, gradients of neighbouring microbatches added (exact training only); then sums of gradients over
 // pieces and ranks, norms, clipping, update. `total` adds an output up over ranks: a count before the scales are made
-// of it, others behind the schedule's last action.
-enum class Part : std::uint8_t { count, scale, F, R, I, W, carry, combine, norm, clip, update, total };
+// of it, others behind the schedule's last action. With storage that is cut over ranks (storage.h) U gathers a piece's
+// parameters, S reduces and scatters its gradients, A adds them up.
+enum class Part : std::uint8_t { count, scale, U, F, R, I, W, S, A, carry, combine, norm, clip, update, total };
+inline bool adds_to_gradients(Part p) { return p == Part::W || p == Part::A || p == Part::carry; }
 std::string_view name_of(Part);
 
 // Where a task's argument comes from or its result goes to; `index` is into the list of that kind in Step.

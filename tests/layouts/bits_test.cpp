@@ -34,15 +34,29 @@ TEST(LayoutBits, SchedulesOfOneLayout) {
 
 // Every rank sleeps before one in four of its instructions, each seed at others.
 TEST(LayoutBits, AnyTiming) {
-  for (const int zero : {0, 1}) {
+  for (const int zero : {0, 1, 3}) {
     const Compiled c = compiled({.mesh = {{"pipe", 2}}, .names = {.data = 2, .zero = zero}, .schedule = "zb-v"});
     Trainer calm(c);
     const u64 expected = trained(calm, 2);
-    for (u64 seed = 1; seed <= 50; ++seed) {
+    for (u64 seed = 1; seed <= 34; ++seed) {
       Trainer t(c, {.jitter = 2e-4, .jitter_seed = seed});
       ASSERT_EQ(expected, trained(t, 2)) << "zero " << zero << ", seed " << seed;
     }
   }
+}
+
+// How long parameters stay gathered, and what is made again from them, changes no number.
+TEST(LayoutBits, Resharding) {
+  const ParallelNames names{.data = 2, .zero = 3};
+  const u64 expected = trained({.names = names}, {}, 4);
+  EXPECT_EQ(expected, trained({.names = names, .reshard = Reshard::step}, {}, 4));
+  for (const char* schedule : {"1f1b", "zb-h1", "interleaved-1f1b"})
+    for (Reshard reshard : {Reshard::microbatch, Reshard::step})
+      EXPECT_EQ(expected,
+                trained({.mesh = {{"pipe", 2}}, .names = names, .reshard = reshard, .schedule = schedule}, {}, 4))
+          << schedule << " " << name_of(reshard);
+  for (Recompute again : {Recompute::full, Recompute::selective})
+    EXPECT_EQ(expected, trained({.names = names, .recompute = {again}}, {}, 4)) << name_of(again);
 }
 
 // Whoever holds a part of a parameter holds the same bits of it.

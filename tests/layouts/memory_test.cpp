@@ -1,5 +1,6 @@
 // What a rank holds of parameters, gradients and optimizer state is what theory says, to the byte.
 #include "layouts/compare.h"
+#include "stretto/program/account.h"
 
 namespace stretto {
 namespace {
@@ -41,6 +42,28 @@ TEST(LayoutMemory, IsWhatTheorySays) {
         EXPECT_EQ(bytes[std::size_t(Arena::gradients)], e.gradients) << c.parallel.mesh.str() << " zero " << zero;
         EXPECT_EQ(bytes[std::size_t(Arena::state)], e.state) << c.parallel.mesh.str() << " zero " << zero;
       }
+}
+
+// Beside what it works with, a rank holds the gathered parameters of two pieces at most, or for a step those of all.
+TEST(LayoutMemory, ParametersAreGatheredAPieceAhead) {
+  ModelConfig config = small("gpt2", 6);
+  config.width = 64, config.ff = 256, config.context = 8;
+  const auto gathered = [&](Reshard reshard) {
+    const Compiled c = compile(make_model(config, 8), sgd(), {.microbatches = 2},
+                               {.names = {.data = 2, .zero = 3}, .reshard = reshard});
+    return account(*c.program)[0].bytes(Holding::Kind::storage);
+  };
+  const u64 half_layer = 4 * (2 * 64 * 256 + 64 + 256 + 2 * 64), whole = 6 * (half_layer + 4 * 4 * 64 * 64);
+  // Two of forward or backward; behind W also the gradients of two.
+  EXPECT_LE(gathered(Reshard::microbatch), 4 * half_layer + 4096);
+  EXPECT_GE(gathered(Reshard::microbatch), half_layer);
+  EXPECT_GE(gathered(Reshard::step), whole);
+}
+
+TEST(LayoutRefusals, NothingToKeepGathered) {
+  EXPECT_THROW(
+      compile(make_model(small("gpt2"), 8), adamw(), {}, {.names = {.data = 2, .zero = 2}, .reshard = Reshard::step}),
+      Error);
 }
 
 TEST(LayoutRefusals, RowsThatRanksCannotShare) {

@@ -1,0 +1,103 @@
+// Collectives of storage that is cut over ranks, as instructions: parameters a piece ahead, gradients behind the tasks
+// that make them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "stretto/base/text.h"
+#include "stretto/compile/step_time.h"
+#include "stretto/stage/storage.h"
+#include "stretto/stretto.h"
+#include "support/small_models.h"
+
+namespace stretto {
+namespace {
+
+Compiled compiled(const Parallel& p, int microbatches = 2, int layers = 2) {
+  const ModelConfig config{.family = "gpt2", .layers = layers, .width = 16, .heads = 2, .context = 8, .vocab = 32};
+  return compile(make_model(config, 8), adamw(), {.microbatches = microbatches}, p);
+}
+
+// "U3 start", "U3 await", "F3", ... of one actor; only tasks of the microbatch loop and their collectives.
+std::vector<std::string> listed(const Compiled& c, std::size_t actor = 0) {
+  std::vector<std::string> all;
+  const auto name = [&](std::uint32_t task, std::string_view what) {
+    const Task& t = c.program->step->tasks[task];
+    if (t.part >= Part::U && t.part <= Part::A) all.push_back(fmt::format("{}{}{}", name_of(t.part), t.piece, what));
+  };
+  for (const Instruction& i : c.program->actors[actor].code) {
+    if (const Start* s = std::get_if<Start>(&i)) name(s->run.task, " start");
+    if (const Await* w = std::get_if<Await>(&i)) name(w->task, " await");
+    if (const stretto::Run* r = std::get_if<stretto::Run>(&i)) name(r->task, "");
+  }
+  return all;
+}
+i64 count(const std::vector<std::string>& all, std::string_view what) {
+  return std::count_if(all.begin(), all.end(), [&](const std::string& s) { return s.find(what) != s.npos; });
+}
+bool begins(const std::vector<std::string>& all, const std::vector<std::string>& with) {
+  return all.size() >= with.size() && std::equal(with.begin(), with.end(), all.begin());
+}
+
+TEST(Storage, ParametersAreGatheredAPieceAhead) {
+  const std::vector<std::string> all = listed(compiled({.names = {.data = 2, .zero = 3}}, 1, 1));
+  EXPECT_TRUE(begins(all, {"U0 start", "U0 await", "U1 start", "F0", "U1 await", "U2 start", "F1", "U2 await",
+                           "U3 start", "F2", "U3 await", "U2 start", "F3", "I3", "U2 await", "U1 start", "I2"}))
+      << join(all, ", ");
+}
+
+TEST(Storage, GradientsAreScatteredBehindTheTasksThatMakeThem) {
+  const std::vector<std::string> all = listed(compiled({.names = {.data = 2, .zero = 2}}, 1, 1));
+  const auto first = std::find(all.begin(), all.end(), "W3");
+  ASSERT_NE(first, all.end());
+  EXPECT_EQ(std::vector<std::string>(first, all.end()),
+            (std::vector<std::string>{"W3", "S3 start", "W2", "S3 await", "A3", "S2 start", "W1", "S2 await", "A2",
+                                      "S1 start", "W0", "S1 await", "A1", "S0 start", "S0 await", "A0"}));
+}
+
+TEST(Storage, OptimizerStateAloneIsScatteredToOncePerStep) {
+  const Compiled c = compiled({.names = {.data = 2, .zero = 1}}, 2, 1);
+  const std::vector<std::string> all = listed(c);
+  i64 trained = 0;
+  for (const CompiledParam& p : c.params) trained += p.accumulators.size() == 1;
+  EXPECT_EQ(count(all, "S"), 2 * trained);  // each is started and awaited
+  EXPECT_EQ(count(all, "A"), 0);
+  const auto first = std::find_if(all.begin(), all.end(), [](const std::string& s) { return s[0] == 'S'; });
+  EXPECT_GE(count({first, all.end()}, "W"), 3);  // backward goes on meanwhile
+}
+
+TEST(Storage, ForAStepOrForAMicrobatch) {
+  const Parallel often{.names = {.data = 2, .zero = 3}},
+      once{.names = {.data = 2, .zero = 3}, .reshard = Reshard::step};
+  const int pieces = compiled(once).program->step->pieces;
+  EXPECT_EQ(count(listed(compiled(once, 4)), "U") / 2, pieces);
+  // Forward and backward of every piece and microbatch, but for the last piece, whose backward follows its forward, and
+  // the first, whose backward reads no parameter.
+  EXPECT_EQ(count(listed(compiled(often, 4)), "U") / 2, 4 * (2 * pieces - 2));
+}
+
+// Over links on which gathers and reduce-scatters take a third of the step nearly all of them is hidden.
+TEST(Storage, GathersAndScattersAreHidden) {
+  const Compiled c =
+      compile(make_model({.family = "gpt2", .layers = 6, .width = 256, .heads = 4, .context = 64, .vocab = 256}, 8),
+              sgd(), {.microbatches = 2}, {.names = {.data = 2, .zero = 3}});
+  const Machine machine{.flops = 1e12, .memory_bandwidth = 1e18};
+  const double alone = step_time(*c.program, {.machine = machine}).seconds;
+  Cluster cluster{.machine = machine, .between = {.bandwidth = 1e9}};
+  const StepTime unit = step_time(*c.program, cluster);
+  EXPECT_GT(unit.gathers, unit.sums);  // twice per microbatch, and once
+  cluster.between.bandwidth *= (unit.gathers + unit.sums) / (0.3 * alone);
+  const StepTime t = step_time(*c.program, cluster);
+  EXPECT_LT(t.gathers_exposed + t.exposed, 0.2 * (t.gathers + t.sums));
+  EXPECT_GT(t.gathers_exposed, 0);  // the first
+}
+
+TEST(Storage, IsSaidInWords) {
+  const std::string text = compiled({.names = {.data = 2, .zero = 3}}, 1, 1).program->str();
+  for (const char* words : {"start gather of parameters of piece 2", "await gather of parameters of piece 2",
+                            "start reduce-scatter of gradients of piece 2"})
+    EXPECT_NE(text.find(words), text.npos) << words;
+}
+
+}  // namespace
+}  // namespace stretto
