@@ -65,7 +65,9 @@ class MessageGroup : public CollectiveGroup {
   MessageGroup(MPI_Comm comm, int member, bool copy, int under_way, int spins)
       : comm_(comm), member_(member), copy_(copy), spins_(spins), places_(std::size_t(under_way)) {
     MPI_Comm_size(comm_, &members_);
+    MPI_Comm_dup(comm_, &sums_);
   }
+  ~MessageGroup() override { MPI_Comm_free(&sums_); }
 
   std::uint32_t prepare(const CollectiveShape& s) override {
     for (std::size_t i = 0; i < prepared_.size(); ++i)
@@ -82,6 +84,7 @@ class MessageGroup : public CollectiveGroup {
     const u64 ticket = next_++;
     Place& p = places_[std::size_t(ticket % places_.size())];
     STRETTO_ASSERT(p.phase == Stage::free, "too many collectives are under way");
+    p.ticket = ticket;
     p.what = &prepared_[prepared];
     p.out = static_cast<std::byte*>(out);
     p.phase = Stage::last;
@@ -107,16 +110,8 @@ class MessageGroup : public CollectiveGroup {
     Place& p = places_[std::size_t(ticket % places_.size())];
     if (p.phase == Stage::free) return true;
     check();
-    int done = 0;
-    MPI_Test(&p.request, &done, MPI_STATUS_IGNORE);
-    if (!done) return false;
-    if (p.phase == Stage::exchange) {  // parts are here: add them up, and let everybody have the sum
-      add(*p.what, p.taken.data(), p.given.data());
-      const int bytes = int(p.what->bytes());
-      MPI_Iallgather(p.given.data(), bytes, MPI_BYTE, p.taken.data(), bytes, MPI_BYTE, comm_, &p.request);
-      p.phase = Stage::last;
-      return false;
-    }
+    while (next_sum_ < next_ && begin_gathering(next_sum_)) ++next_sum_;
+    if (p.phase == Stage::exchange || !arrived(p)) return false;
     if (copy_) finish(p);
     p.phase = Stage::free;
     return true;
@@ -139,11 +134,30 @@ class MessageGroup : public CollectiveGroup {
   enum class Stage { free, exchange, last };
   struct Place {
     Stage phase = Stage::free;
+    u64 ticket = 0;
     const Prepared* what = nullptr;
     std::byte* out = nullptr;
     std::vector<std::byte> given, taken;  // as large as ever needed
     MPI_Request request = MPI_REQUEST_NULL;
   };
+
+  static bool arrived(Place& p) {
+    int done = 0;
+    MPI_Test(&p.request, &done, MPI_STATUS_IGNORE);
+    return done != 0;
+  }
+
+  // When the parts of a sum are here: adds them up, and lets everybody have the sum. False: they are not here yet.
+  bool begin_gathering(u64 ticket) {
+    Place& p = places_[std::size_t(ticket % places_.size())];
+    if (p.ticket != ticket || p.phase != Stage::exchange) return true;  // no sum
+    if (!arrived(p)) return false;
+    add(*p.what, p.taken.data(), p.given.data());
+    const int bytes = int(p.what->bytes());
+    MPI_Iallgather(p.given.data(), bytes, MPI_BYTE, p.taken.data(), bytes, MPI_BYTE, sums_, &p.request);
+    p.phase = Stage::last;
+    return true;
+  }
 
   void check() const {
     if (stopped_) throw Error("runtime", "stopped because another rank failed").as(Error::Kind::run);
@@ -219,13 +233,15 @@ class MessageGroup : public CollectiveGroup {
     }
   }
 
-  MPI_Comm comm_;
+  // MPI matches calls by their order: all members start collectives in one order, and go on to the second half of
+  // sums in that order too, at a time that is each one's own.
+  MPI_Comm comm_, sums_ = MPI_COMM_NULL;
   int member_, members_ = 1;
   bool copy_;
   int spins_;
   std::vector<Place> places_;
   std::deque<Prepared> prepared_;  // which places point to
-  u64 next_ = 0;
+  u64 next_ = 0, next_sum_ = 0;    // tickets
   std::atomic<bool> stopped_{false};
 };
 

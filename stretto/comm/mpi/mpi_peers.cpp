@@ -70,6 +70,7 @@ class MpiPeers : public Peers {
     changed_.notify_all();
     heart_thread_.join();
     segments_.reset();
+    for (MPI_Comm& members : groups_) MPI_Comm_free(&members);
     MPI_Win_free(&window_);
     MPI_Comm_free(&node_);
     MPI_Comm_free(&comm_);
@@ -146,7 +147,8 @@ class MpiPeers : public Peers {
     MPI_Comm members;
     MPI_Comm_group(comm_, &all);
     MPI_Group_incl(all, int(ranks.size()), ranks.data(), &some);
-    MPI_Comm_create_group(comm_, some, 0, &members);  // lives as long as MPI does
+    MPI_Comm_create_group(comm_, some, 0, &members);
+    groups_.push_back(members);
     MPI_Group_free(&some);
     MPI_Group_free(&all);
     const int looks = options.copy ? spins() : 0;
@@ -248,6 +250,7 @@ class MpiPeers : public Peers {
   World world_;
   bool ours_ = true;
   MPI_Comm comm_ = MPI_COMM_NULL, node_ = MPI_COMM_NULL;
+  std::vector<MPI_Comm> groups_;  // of all that group() has made: there are only so many in a process
   MPI_Win window_ = MPI_WIN_NULL;
   int rank_ = 0, size_ = 1;
   std::vector<int> nodes_;

@@ -94,8 +94,8 @@ const CollectiveWork& NodeGroup::look(u64 ticket) {
   const Given* all = given(ticket);
   if (!m.seen && options_.copy)
     for (std::size_t k = 0; k < processes_.size(); ++k) {
-      m.in[k] = memory_.at(all[k].in, processes_[k]);
-      m.out[k] = memory_.at(all[k].out, processes_[k]);
+      m.in[k] = memory_.at(all[k].in);
+      m.out[k] = memory_.at(all[k].out);
     }
   m.seen = true;
   return prepared_[all[member_].prepared]->work;

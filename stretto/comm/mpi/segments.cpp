@@ -73,12 +73,18 @@ std::byte* Segments::allocate(u64 bytes) {
   return nullptr;
 }
 
-Segments::Place Segments::place_of(const void* own) const {
-  const auto* at = static_cast<const std::byte*>(own);
-  for (std::uint32_t i = 0; i < segments_.size(); ++i) {
-    const std::byte* base = segments_[i].base[std::size_t(own_)];
-    if (base && at >= base && at < base + segments_[i].bytes[std::size_t(own_)]) return {i, u64(at - base)};
-  }
+Segments::Place Segments::place_of(const void* address) const {
+  const auto* at = static_cast<const std::byte*>(address);
+  const auto find = [&](int p) -> std::optional<Place> {
+    for (std::uint32_t i = 0; i < segments_.size(); ++i) {
+      const std::byte* base = segments_[i].base[std::size_t(p)];
+      if (base && at >= base && at < base + segments_[i].bytes[std::size_t(p)]) return Place{i, p, u64(at - base)};
+    }
+    return {};
+  };
+  if (const auto own = find(own_)) return *own;
+  for (int p = 0; p < processes_; ++p)  // what is made where it is needed next
+    if (const auto other = find(p)) return *other;
   throw Error("mpi", "memory that no other process can reach").as(Error::Kind::bug);
 }
 

@@ -27,9 +27,11 @@ class Segments {
 
   struct Place {
     std::uint32_t segment = 0;
+    int process = 0;  // whose memory it is
     u64 offset = 0;
   };
-  Place place_of(const void* own) const;  // of an address in own memory
+  Place place_of(const void*) const;  // of an address as this process sees it
+  std::byte* at(Place p) const { return at(p, p.process); }
   std::byte* at(Place p, int process) const { return segments_[p.segment].base[std::size_t(process)] + p.offset; }
   int processes() const { return processes_; }
 
