@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/schedule/builders.h"
+#include "support/in_processes.h"
 #include "support/small_models.h"
 
 namespace stretto {
@@ -32,7 +33,15 @@ struct Outcome {
 };
 
 Outcome train(const Model& model, i64 vocab, int microbatches, const Parallel& parallel) {
-  Trainer trainer(compile(model, adamw({.lr = 1e-2}), {.microbatches = microbatches, .clip = 0.5}, parallel));
+  const auto compiled = [&](const Parallel& p) {
+    return compile(model, adamw({.lr = 1e-2}), {.microbatches = microbatches, .clip = 0.5}, p);
+  };
+  if (test::in_processes()) {
+    test::same_in_processes(parallel, compiled,
+                            [&](const Trainer& t, int) { return random_batch(t.compiled(), vocab); });
+    return {};
+  }
+  Trainer trainer(compiled(parallel));
   const Batch batch = random_batch(trainer.compiled(), vocab);
   Outcome o;
   for (int i = 0; i < 5; ++i) o.losses.push_back(trainer.step(batch).loss);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "stretto/schedule/builders.h"
+#include "support/in_processes.h"
 #include "support/small_models.h"
 
 namespace stretto {
@@ -39,6 +40,14 @@ void compare(DType dtype, double tolerance) {
         }
         const Model model = make_model(tiny(family, 4), 48);
         const Training training{.microbatches = microbatches, .dtype = dtype, .clip = 0.5};
+        if (test::in_processes()) {
+          test::same_in_processes(
+              {.mesh = {{"pipe", actors}}, .schedule = std::string(b.name)},
+              [&](const Parallel& p) { return compile(model, adamw({.lr = 1e-3}), training, p); },
+              [](const Trainer& t, int) { return random_batch(t.compiled(), 50); });
+          ++compared;
+          continue;
+        }
         Trainer serial(compile(model, adamw({.lr = 1e-3}), training));
         Trainer piped(compile(model, adamw({.lr = 1e-3}), training,
                               {.mesh = {{"pipe", actors}}, .schedule = std::string(b.name)}));

@@ -121,14 +121,15 @@ TEST(LayoutBits, FirstValues) {
 TEST(LayoutBits, NonfiniteOnOneRank) {
   for (int zero : {0, 1, 3}) {
     Trainer t(compile(
-        [](Trace& t) {
-          const Dim batch = t.batch("batch", 4), in{"in", 3};
-          return mean_of(square(t.input("x", {batch, in}) * t.param("w", {in}, {.init = ones})));
-        },
-        sgd({.lr = 0.1}), {},
-        {.mesh = {{"data", 4}},
-         .layout = {{"batch", "data"}},
-         .storage = {.state = zero > 0 ? Axes("data") : Axes(), .params = zero > 2 ? Axes("data") : Axes()}}));
+                  [](Trace& t) {
+                    const Dim batch = t.batch("batch", 4), in{"in", 3};
+                    return mean_of(square(t.input("x", {batch, in}) * t.param("w", {in}, {.init = ones})));
+                  },
+                  sgd({.lr = 0.1}), {},
+                  {.mesh = {{"data", 4}},
+                   .layout = {{"batch", "data"}},
+                   .storage = {.state = zero > 0 ? Axes("data") : Axes(), .params = zero > 2 ? Axes("data") : Axes()}}),
+              test::ranks_of_this_run(4));
     std::vector<float> x(12, 1);
     const u64 before = t.parameters_hash();
     EXPECT_TRUE(t.step({{"x", Array::of<float>(x, {4, 3})}}).updated);

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "stretto/base/text.h"
+#include "support/in_processes.h"
 #include "support/small_models.h"
 
 namespace stretto {
@@ -67,6 +68,7 @@ struct Reference {
   std::map<std::string, Array> gradients;  // of the first step
 
   explicit Reference(Setting s) : setting(std::move(s)) {
+    if (test::in_processes()) return;
     Trainer t(compiled({}));
     for (int i = 1; i <= setting.steps; ++i) {
       steps.push_back(t.step(batch(t, i)));
@@ -80,8 +82,14 @@ struct Reference {
   }
   Batch batch(const Trainer& t, int step) const { return step_batch(t.compiled(), setting.config.vocab, step); }
 
-  void equals(const Parallel& p) const { equals(compiled(p)); }
+  // As processes: equals what threads give.
+  void equals(const Parallel& p) const {
+    if (!test::in_processes()) return equals(compiled(p));
+    test::same_in_processes(
+        p, [&](const Parallel& q) { return compiled(q); }, [&](const Trainer& t, int i) { return batch(t, i); });
+  }
   void equals(Compiled c) const {
+    if (test::in_processes()) return equals(c.parallel);
     Trainer t(std::move(c));
     const double limit = setting.training.dtype == f64 ? 1e-10 : 1e-5;
     const auto about = [&] {

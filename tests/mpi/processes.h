@@ -2,6 +2,7 @@
 #pragma once
 #include <gmock/gmock.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <regex>
 
@@ -60,6 +61,16 @@ every = 1
       if (std::regex_match(line, hash)) all.push_back(line);
     }
     return all;
+  }
+  static std::string mpirun_program() {
+    const char* other = std::getenv("STRETTO_TEST_MPIRUN");
+    return other ? other : STRETTO_MPIRUN;
+  }
+  // mpirun with what root and too few cores need.
+  static std::string mpirun(int ranks) {
+    const std::string program = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " + mpirun_program();
+    static const bool open = shell(program + " --version", "/").out.find("open-mpi") != std::string::npos;
+    return program + (open ? " --oversubscribe --bind-to none" : "") + " -n " + std::to_string(ranks) + " ";
   }
   std::string log(int rank) const { return text_of(folder_ / ("logs/rank-" + std::to_string(rank) + ".log")); }
   Folder folder_;

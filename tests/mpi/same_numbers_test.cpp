@@ -25,23 +25,11 @@ class SameNumbers : public test::Processes {
   }
 };
 
-TEST_F(SameNumbers, TwoActors) { expect_same(2, "--parallel.pipe=2"); }
-TEST_F(SameNumbers, TwoActorsThroughMpiAlone) { expect_same(2, "--parallel.pipe=2", " --no-shared-memory"); }
 TEST_F(SameNumbers, FourActors) { expect_same(4, "--parallel.pipe=4 --parallel.schedule=zb-v"); }
-TEST_F(SameNumbers, FourActorsThroughMpiAlone) {
-  expect_same(4, "--parallel.pipe=4 --parallel.schedule=zb-v", " --no-shared-memory");
-}
-TEST_F(SameNumbers, ActorsThatMakeThingsAgain) {
+TEST_F(SameNumbers, ActorsThatMakeThingsAgainThroughMpiAlone) {
   expect_same(3, "--parallel.pipe=3 --parallel.schedule=1f1b --parallel.recompute=full", " --no-shared-memory");
 }
-
 TEST_F(SameNumbers, DataAndTensorRanks) { expect_same(4, "--parallel.data=2 --parallel.tensor=2"); }
-TEST_F(SameNumbers, DataAndTensorRanksThroughMpiAlone) {
-  expect_same(4, "--parallel.data=2 --parallel.tensor=2", " --no-shared-memory");
-}
-TEST_F(SameNumbers, APipelineOfDataRanksThatShareTheirState) {
-  expect_same(4, "--parallel.pipe=2 --parallel.data=2 --parallel.zero=3");
-}
 TEST_F(SameNumbers, APipelineOfDataRanksThatShareTheirStateThroughMpiAlone) {
   expect_same(4, "--parallel.pipe=2 --parallel.data=2 --parallel.zero=3", " --no-shared-memory");
 }
@@ -84,15 +72,12 @@ TEST_F(SameNumbers, InputThatIsWrongIsSaidOnce) {
 }
 
 TEST_F(SameNumbers, ARankWithOtherSettingsOrDataIsRefused) {
-  const auto differing =
-      [&](const std::string& only_on_1) {
-        std::ofstream(folder_ / "differ")
-            << "#!/bin/bash\nif [ \"${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\" = 1 ]; then set -- \"$@\" " << only_on_1
-            << "; fi\nexec '" STRETTO_BINARY "/stretto' \"$@\"\n";
-        return test::shell("chmod +x differ; OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " STRETTO_MPIRUN
-                           " -n 2 ./differ train small.toml --parallel.pipe=2",
-                           folder_.str());
-      };
+  const auto differing = [&](const std::string& only_on_1) {
+    std::ofstream(folder_ / "differ")
+        << "#!/bin/bash\nif [ \"${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\" = 1 ]; then set -- \"$@\" " << only_on_1
+        << "; fi\nexec '" << test::binaries() << "/stretto' \"$@\"\n";
+    return test::shell("chmod +x differ; " + mpirun(2) + "./differ train small.toml --parallel.pipe=2", folder_.str());
+  };
   std::ofstream(folder_ / "other.txt") << std::string(20000, 'x') << "y";
   const test::Result settings = differing("--optimizer.lr=0.5");
   EXPECT_NE(settings.code, 0);

@@ -17,8 +17,13 @@ Result shell(const std::string& command, const std::string& directory) {
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(folder / "out"), text_of(folder / "error")};
 }
 
+std::string binaries() {
+  const char* other = std::getenv("STRETTO_TEST_BINARIES");
+  return other ? other : STRETTO_BINARY;
+}
+
 Result stretto(const std::string& arguments, const std::string& directory) {
-  return shell("'" STRETTO_BINARY "/stretto' " + arguments, directory);
+  return shell("'" + binaries() + "/stretto' " + arguments, directory);
 }
 
 }  // namespace stretto::test

@@ -8,6 +8,8 @@ struct Result {
   int code = -1;
   std::string out, error;
 };
+// Where the built programs are: STRETTO_TEST_BINARIES, or the build directory.
+std::string binaries();
 // In the given directory, without a terminal.
 Result shell(const std::string& command, const std::string& directory);
 Result stretto(const std::string& arguments, const std::string& directory);

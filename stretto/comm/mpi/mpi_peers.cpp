@@ -123,7 +123,11 @@ class MpiPeers : public Peers {
     u64 all = 0;
     for (std::size_t a = 0; a < arena_count; ++a) all += bytes(rank_, a);
     std::byte* own = segments_->allocate(all);
-    if (!own) throw Error("memory", "{} bytes cannot be had", all).as(Error::Kind::run);
+    if (!own)
+      throw Error("memory", "rank {} cannot have the memory that it needs; on rank {} that is {} bytes",
+                  segments_->failed(), rank_, all)
+          .hint("a smaller batch, more microbatches or recompute need less")
+          .as(Error::Kind::run);
     const Segments::Place place = segments_->place_of(own);
     std::vector<ArenaBases> arenas(std::size_t(size_), ArenaBases{});
     for (int r = 0; r < size_; ++r) {

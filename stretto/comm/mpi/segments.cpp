@@ -53,7 +53,7 @@ std::byte* Segments::allocate(u64 bytes) {
   const MPI_Comm comm = MPI_Comm_f2c(communicator_);
   MPI_Allgather(&mine, int(sizeof mine), MPI_BYTE, all.data(), int(sizeof mine), MPI_BYTE, comm);
   Segment s;
-  int reached = own != nullptr;
+  bool reached = own != nullptr;
   for (int p = 0; p < processes_; ++p) {
     const Told& t = all[std::size_t(p)];
     s.bytes.push_back(t.bytes);
@@ -65,12 +65,11 @@ std::byte* Segments::allocate(u64 bytes) {
     reached = reached && s.base.back();
   }
   if (own) std::memset(own, 0, bytes);  // touched: no page fault later
-  int everybody = 0;
-  MPI_Allreduce(&reached, &everybody, 1, MPI_INT, MPI_MIN, comm);  // also: nobody closes before all have opened
+  const int failed = reached ? processes_ : own_;
+  MPI_Allreduce(&failed, &failed_, 1, MPI_INT, MPI_MIN, comm);  // also: nobody closes before all have opened
   if (fd >= 0) close(fd);
   segments_.push_back(std::move(s));
-  if (everybody) return own;
-  return nullptr;
+  return failed_ == processes_ ? own : nullptr;
 }
 
 Segments::Place Segments::place_of(const void* address) const {

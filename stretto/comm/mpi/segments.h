@@ -24,6 +24,7 @@ class Segments {
 
   // Zeroed and touched. None, on all of them, when one process cannot reach another's memory.
   std::byte* allocate(u64 bytes);
+  int failed() const { return failed_; }  // then: the first process that could not
 
   struct Place {
     std::uint32_t segment = 0;
@@ -40,7 +41,7 @@ class Segments {
     std::vector<std::byte*> base;  // per process
     std::vector<u64> bytes;
   };
-  int communicator_, own_ = 0, processes_ = 0;
+  int communicator_, own_ = 0, processes_ = 0, failed_ = 0;
   std::vector<Segment> segments_;
 };
 

@@ -1,0 +1,71 @@
+// One rank runs out of something: memory, disk, finite numbers. All of them end, and the message says which and why.
+#include <sys/mount.h>
+
+#include "launched.h"
+
+namespace stretto {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class Scarce : public test::Launched {
+ protected:
+  // An mpirun under which `words` of the shell are said on one rank before it becomes what it should.
+  std::string mpirun_with(int rank, const std::string& words) const {
+    folder_.write("rank", "#!/bin/bash\nif [ \"${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\" = " + std::to_string(rank) +
+                              " ]; then " + words + "; fi\nexec \"$@\"\n");
+    folder_.write("mpirun", "#!/bin/bash\nwords=()\nfor w in \"$@\"; do [ \"$w\" = '" + test::binaries() +
+                                "/stretto' ] && words+=(./rank)\n  words+=(\"$w\"); done\nexec " + mpirun_program() +
+                                " \"${words[@]}\"\n");
+    test::shell("chmod +x rank mpirun", folder_.str());
+    return "--mpirun=" + (folder_ / "mpirun").string();
+  }
+};
+
+TEST_F(Scarce, MemoryOfOneRank) {
+  const std::string flags = mpirun_with(1, "ulimit -v 1500000");
+  const test::Result enough = launch(2, "train small.toml --parallel.pipe=2 --log.dir=small", flags);
+  ASSERT_EQ(enough.code, 0) << enough.error << log(1);
+  for (const char* how : {"", " --no-shared-memory"}) {
+    const test::Result r = launch(
+        2, std::string("train small.toml --parallel.pipe=2 --model.width=2048 --model.heads=16 --log.dir=run") + how,
+        flags);
+    EXPECT_EQ(r.code, 3) << r.error << log(0) << log(1);
+    EXPECT_THAT(r.error, AllOf(HasSubstr("[memory]"), HasSubstr("rank 1"), HasSubstr("hint:"))) << log(0) << log(1);
+    expect_nothing_left();
+  }
+}
+
+// A file system that is too small, for checkpoints alone or for the whole run.
+TEST_F(Scarce, DiskOfTheRankThatWrites) {
+  const std::string train = "train small.toml --parallel.pipe=2 --model.width=256 --resume --log.dir=";
+  ASSERT_EQ(launch(2, train + "begun --train.steps=1").code, 0);
+  std::filesystem::create_directory(folder_ / "whole");
+  for (const std::string where : {"begun/checkpoints", "whole"}) {
+    if (mount("tmpfs", (folder_ / where).c_str(), "tmpfs", 0, "size=256k") != 0)
+      GTEST_SKIP() << "nothing can be mounted here";
+    const test::Result r = launch(2, train + where.substr(0, where.find('/')));
+    umount((folder_ / where).c_str());
+    EXPECT_EQ(r.code, 3) << r.error;
+    EXPECT_THAT(r.error, AllOf(HasSubstr("rank 0: ["), HasSubstr("No space left on device"))) << where << log(0);
+    expect_nothing_left();
+  }
+}
+
+TEST_F(Scarce, ARunDirectoryThatCannotBeMade) {
+  const test::Result r = launch(2, "train small.toml --parallel.pipe=2 --log.dir=/proc/nowhere/run");
+  EXPECT_EQ(r.code, 1);
+  EXPECT_THAT(r.error, HasSubstr("rank 0: [log.dir] cannot make the run directory"));
+}
+
+TEST_F(Scarce, FiniteNumbers) {
+  const test::Result r =
+      launch(2, "train small.toml --parallel.pipe=2 --optimizer.lr=1e30 --train.clip=0 --train.steps=50 --log.dir=run");
+  EXPECT_EQ(r.code, 3);
+  EXPECT_THAT(r.error, HasSubstr("the loss is"));
+  expect_nothing_left();
+}
+
+}  // namespace
+}  // namespace stretto
