@@ -110,7 +110,13 @@ void check_exact(const Compiled& c, const StepGraph& alone) {
   i64 ranks = 2;
   while (ranks <= c.rows_per_step && c.rows_per_step % ranks != 0) ++ranks;
   if (ranks > c.rows_per_step) return;
-  const Sharded s = shard(alone, {{"rows", int(ranks)}}, {{c.batch, "rows"}});
+  Sharded s;
+  try {
+    s = shard(alone, {{"rows", int(ranks)}}, {{c.batch, "rows"}});
+  } catch (const Error& e) {
+    throw Error("exact", "rows of a microbatch depend on each other. {}", e.what())
+        .hint("train without train.exact, or make the model's values per row");
+  }
   const Graph& g = s.graph.graph;
   std::set<Value> read;
   for (const Node& n : g.nodes) read.insert(n.operands.begin(), n.operands.end());

@@ -82,6 +82,28 @@ TEST_P(Exact, LargerLeaves) {
                    fmt::format("data={}, {} microbatches", data, microbatches));
 }
 
+// A run goes on with other ranks, as if nothing had happened.
+TEST_P(Exact, ChangesOfRanksInTheMiddle) {
+  const ModelConfig config = with_dropout(GetParam());
+  const auto compiled = [&](int data) {
+    return compile(make_model(config, kRows), adamw({.lr = 3e-3}), exact(2), {.names = {.data = data}});
+  };
+  Trainer straight(compiled(1)), first(compiled(4)), then(compiled(2));
+  const auto steps = [&](Trainer& t, int from, int to) {
+    for (int i = from; i <= to; ++i) t.step(step_batch(t.compiled(), config.vocab, i));
+  };
+  steps(straight, 1, 4);
+  steps(first, 1, 2);
+  for (const CompiledParam& p : first.compiled().params) {
+    then.set_parameter(p.name, first.parameter(p.name));
+    for (const std::string& state : first.compiled().optimizer.state)
+      then.set_state(p.name, state, first.state(p.name, state));
+  }
+  then.set_step(2);
+  steps(then, 3, 4);
+  EXPECT_EQ(straight.parameters_hash(), then.parameters_hash());
+}
+
 // With a fixed number of tensor ranks.
 TEST_P(Exact, BesideTensor) {
   const ModelConfig config = with_dropout(GetParam());
@@ -193,6 +215,18 @@ TEST(ExactRefusals, WhatDependsOnTheNumberOfRanks) {
               HasSubstr("does not add gradients in ascending microbatch order"));
   EXPECT_THAT(refusal(gpt2, 8, exact(1), {.mesh = {{"a", 2}, {"b", 2}}, .layout = {{"batch", {"b", "a"}}}}),
               HasSubstr("hint: map it to 'a,b'"));
+  try {
+    compile(
+        [](Trace& t) {
+          const Dim batch = t.batch("batch", 4), in{"in", 3};
+          return mean_of(
+              expert_slots(t.input("x", {batch, in}) * t.param("w", {in}), batch, in, Dim{"room", 2}, 1).taken);
+        },
+        sgd(), exact(1));
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("[exact] rows of a microbatch depend on each other. "));
+  }
   ModelConfig mixtral = small("mixtral");
   EXPECT_THAT(refusal(mixtral, 8, exact(1), {.names = {.data = 2, .expert = 2}}),
               HasSubstr("dim 'experts' lies on axis 'expert', as the rows do"));
