@@ -13,6 +13,7 @@
 #include "stretto/base/text.h"
 #include "stretto/compile/stages.h"
 #include "stretto/formats/atomic_file.h"
+#include "stretto/program/gathers.h"
 #include "stretto/schedule/csv.h"
 #include "stretto/train/prepare.h"
 #include "stretto/view/chrome.h"
@@ -97,7 +98,7 @@ void show_run(const ShowOptions& o, const CLI::App& command) {
   const Compiled compiled = compile_run(run);
   const Program& program = *compiled.program;
   if (o.what == "schedule")
-    return show_timeline(o, program.schedule, o.schedule.predicted(program.schedule).timeline, Clock::units);
+    return show_timeline(o, with_marks(program), o.schedule.predicted(program.schedule).timeline, Clock::units);
   if (o.what == "timeline") {
     PredictOptions options = predict_options(run);
     options.messages = o.schedule.messages;

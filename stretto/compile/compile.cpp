@@ -116,6 +116,7 @@ Schedule schedule_of(const Compiled& c, int leaves) {
     throw Error("schedule", "'{}' does not add gradients in ascending microbatch order, as exact training does",
                 checked.schedule.name)
         .hint("use a schedule of one pipe that does, e.g. 1f1b, zb-h1, zb-v or dualpipe-v; or leave out train.exact");
+  checked.schedule.marks.clear();  // positions in rows are others then
   return on_leaves(std::move(checked.schedule), leaves);
 }
 
@@ -167,6 +168,12 @@ void check_rows(const Compiled& c) {
               c.rows_per_step, c.training.microbatches, rows, ranks, join(axes, ", "))
       .hint("{}", less > 0 ? fmt::format("the nearest batch sizes are {} and {}", less, less + unit)
                            : fmt::format("the nearest batch size is {}", less + unit));
+}
+
+// Positions in rows are others then.
+void forward_only(Schedule& s) {
+  for (Row& row : s.rows) std::erase_if(row, [](const Action& a) { return a.phase != Phase::F; });
+  s.marks.clear();
 }
 
 // The graph of one rank. Without axes beside the pipeline's it is the graph itself.
@@ -308,8 +315,7 @@ Compiled finish(Compiled c, Front f, bool training, int leaves) {
                  .reshard = c.parallel.reshard};
   if (c.training.exact) o.rows_over = rows_over(c);
   if (training && c.training.skip_nonfinite) o.gate = c.scalar("grad_norm");
-  if (!training)
-    for (Row& row : schedule.rows) std::erase_if(row, [](const Action& a) { return a.phase != Phase::F; });
+  if (!training) forward_only(schedule);
   c.program = std::make_shared<const Program>(
       lower(std::make_shared<const Step>(std::move(step)), schedule, std::move(stage_of), o));
   return c;

@@ -1,5 +1,7 @@
 #include "stretto/compile/predict.h"
 
+#include "stretto/compile/step_time.h"
+
 #include "stretto/cost/collective.h"
 #include "stretto/ir/collective.h"
 
@@ -56,8 +58,15 @@ Prediction predict(const Program& p, const PredictOptions& o) {
   if (o.link) s.link = [link = *o.link](int, int) { return link; };
   s.messages = o.messages;
   s.as_run = true;
+  s.timeline = false;
   Prediction result = simulate(p.schedule, s);
-  result.timeline.title = fmt::format("{}, predicted", p.schedule.name);
+  // The step itself instruction by instruction: with prologue, epilogue, and what goes on beside tasks.
+  PlayedStep played = play_step(p, {.machine = o.machine, .between = o.link.value_or(Link{})}, o.messages);
+  result.timeline = std::move(played.timeline);
+  result.makespan = result.period_barrier = played.time.seconds;
+  result.span = result.timeline.span();
+  result.bubble = result.timeline.bubble();
+  for (int a = 0; a < result.timeline.actors; ++a) result.actor_bubble[std::size_t(a)] = result.timeline.bubble(a);
   return result;
 }
 

@@ -24,7 +24,8 @@ std::vector<StageCost> stage_costs(const Program&, const Machine& = {}, const st
 // out.
 double step_flops(const Program&);
 
-// One step on actors that each have a machine of their own, in seconds.
+// One step on actors that each have a machine of their own, in seconds: what comes before and behind the microbatches
+// and what goes on beside them (step_time.h) included. Memory and `period` are the schedule's alone.
 Prediction predict(const Program&, const PredictOptions& = {});
 
 }  // namespace stretto

@@ -1,10 +1,13 @@
 #include "stretto/compile/step_time.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
+#include <utility>
 
 #include "stretto/cost/collective.h"
 #include "stretto/ir/collective.h"
+#include "stretto/program/labels.h"
 #include "stretto/stage/balance.h"
 
 namespace stretto {
@@ -12,7 +15,8 @@ namespace {
 
 class StepPlayer {
  public:
-  StepPlayer(const Program& p, const Cluster& c) : p_(p), cluster_(c), actors_(p.actors.size()) {
+  StepPlayer(const Program& p, const Cluster& c, Timeline* record = nullptr, bool messages = false)
+      : p_(p), cluster_(c), actors_(p.actors.size()), record_(record), messages_(messages) {
     arrives_.assign(p.transfers.size(), -1);
   }
 
@@ -39,6 +43,8 @@ class StepPlayer {
     using Lane = std::pair<bool, std::vector<std::string>>;
     std::map<Lane, double> free;          // per group of sums, and of storage
     std::map<std::uint32_t, double> due;  // what was started, by its number
+    std::string waited = {};              // for what, right before the next task
+    std::size_t span = ~std::size_t(0);   // the newest of its tasks, in the record
   };
 
   // Until it has to wait for a message that is not sent yet: did it do anything?
@@ -48,20 +54,34 @@ class StepPlayer {
     const std::size_t from = x.at;
     for (; x.at < code.size(); ++x.at) {
       if (const Run* r = std::get_if<Run>(&code[x.at])) {
+        const double start = x.time;
         x.time += task_seconds(a, r->task);
+        if (record_) add_span(x, a, *r, start);
       } else if (const Send* s = std::get_if<Send>(&code[x.at])) {
         const Route& route = p_.routes[p_.transfers[s->transfer].route];
         const Link l = link(cluster_, p_.rank_of(route.source, 0), p_.rank_of(route.target, 0));
         double& free = links_[{route.source, route.target}];
         free = std::max(free, x.time) + double(route.bytes) / l.bandwidth;
         arrives_[s->transfer] = free + l.latency;
+        if (record_ && messages_ && arrives_[s->transfer] > x.time)
+          record_->spans.push_back({.actor = a,
+                                    .lane = Lane::message,
+                                    .start = x.time,
+                                    .end = arrives_[s->transfer],
+                                    .label = fmt::format("{} to actor {}", route.name, route.target)});
       } else if (const Receive* v = std::get_if<Receive>(&code[x.at])) {
         if (arrives_[v->transfer] < 0) break;
+        if (record_ && arrives_[v->transfer] > x.time) {
+          const Route& route = p_.routes[p_.transfers[v->transfer].route];
+          x.waited = fmt::format("{} from actor {}", route.name, route.source);
+        }
         x.time = std::max(x.time, arrives_[v->transfer]);
       } else if (const StartSum* b = std::get_if<StartSum>(&code[x.at])) {
         const double seconds = sum_seconds(a, p_.buckets[b->bucket]);
         double& free = x.free[{false, p_.buckets[b->bucket].axes}];
-        due_[b->bucket] = free = std::max(free, x.time) + seconds;
+        const double start = std::max(free, x.time);
+        due_[b->bucket] = free = start + seconds;
+        if (record_) add_collective(a, code[x.at], start, free);
         x.sums += seconds;
       } else if (const AwaitSum* b = std::get_if<AwaitSum>(&code[x.at])) {
         wait(x, due_[b->bucket], x.exposed);
@@ -76,22 +96,50 @@ class StepPlayer {
   }
 
   void wait(Actor& x, double until, double& exposed) const {
-    exposed += std::max(0.0, until - x.time);
-    x.time = std::max(x.time, until);
+    if (until <= x.time) return;
+    exposed += until - x.time;
+    x.waited = "a collective";
+    x.time = until;
+  }
+  // Tasks of one action in a row are one span.
+  void add_span(Actor& x, int actor, const Run& r, double start) {
+    const bool fresh = x.span == ~std::size_t(0);
+    Span span{.actor = actor, .start = start, .end = x.time, .waited = std::exchange(x.waited, {})};
+    if (r.action == ~0u)
+      span.label = label_of(p_, r);
+    else
+      span.action = p_.schedule.rows[std::size_t(actor)][r.action];
+    Span* last = fresh ? nullptr : &record_->spans[x.span];
+    if (last && last->end == start && last->action == span.action && last->label == span.label) {
+      last->end = x.time;
+    } else {
+      x.span = record_->spans.size();
+      record_->spans.push_back(std::move(span));
+      last = &record_->spans.back();
+    }
+    if (p_.step->tasks[r.task].part == Part::I && last->action && last->action->phase == Phase::B)
+      last->halfway = x.time;
+  }
+  void add_collective(int actor, const Instruction& i, double start, double end) const {
+    if (end <= start) return;
+    record_->spans.push_back(
+        {.actor = actor, .lane = Lane::collective, .start = start, .end = end, .label = label_of(p_, i)});
   }
   void start(Actor& x, int actor, const Start& s) {
     const Task& t = p_.step->tasks[s.run.task];
-    double end = x.time;
+    double end = x.time, begin = std::numeric_limits<double>::infinity();
     for (const Node& n : t.body->nodes) {
       if (!n.op->collective) continue;
       const CollectiveShape shape = shape_of(*t.body, n, p_.mesh);
       const double seconds = slowest(shape, actor);
       double& free = x.free[{true, shape.axes}];
+      begin = std::min(begin, std::max(free, x.time));
       free = std::max(free, x.time) + seconds;
       end = std::max(end, free);
       (t.part == Part::U ? x.gathers : x.sums) += seconds;
     }
     x.due[s.number] = end;
+    if (record_) add_collective(actor, s, begin, end);
   }
 
   double slowest(const CollectiveShape& s, int actor) const {
@@ -124,6 +172,8 @@ class StepPlayer {
   const Program& p_;
   const Cluster& cluster_;
   std::vector<Actor> actors_;
+  Timeline* record_ = nullptr;
+  bool messages_ = false;
   std::vector<double> arrives_;  // per transfer; -1: not sent
   std::map<std::uint32_t, double> due_;
   std::map<std::pair<int, int>, double> links_;
@@ -133,5 +183,19 @@ class StepPlayer {
 }  // namespace
 
 StepTime step_time(const Program& p, const Cluster& c) { return StepPlayer(p, c).play(); }
+
+PlayedStep play_step(const Program& p, const Cluster& c, bool messages) {
+  PlayedStep played;
+  Timeline& t = played.timeline;
+  t.actors = int(p.actors.size());
+  t.stages = p.schedule.stages;
+  t.title = fmt::format("{}, predicted", p.schedule.name);
+  played.time = StepPlayer(p, c, &t, messages).play();
+  std::stable_sort(t.spans.begin(), t.spans.end(), [](const Span& a, const Span& b) {
+    return a.actor != b.actor ? a.actor < b.actor : a.start < b.start;
+  });
+  for (int a = 0; a < t.actors; ++a) t.memory.push_back(live_microbatches(t, p.schedule, a));
+  return played;
+}
 
 }  // namespace stretto

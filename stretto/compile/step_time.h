@@ -6,6 +6,7 @@
 #pragma once
 #include "stretto/cost/machine.h"
 #include "stretto/program/program.h"
+#include "stretto/schedule/timeline.h"
 
 namespace stretto {
 
@@ -20,5 +21,12 @@ struct StepTime {
 // Every rank has the cluster's machine. The ranks of an actor do the same at the same time, so that one of them is
 // played; a collective takes as long as in the slowest of its groups.
 StepTime step_time(const Program&, const Cluster&);
+
+// The same as a picture: who does what when, collectives that go on beside tasks, and messages if they are asked for.
+struct PlayedStep {
+  StepTime time;
+  Timeline timeline;
+};
+PlayedStep play_step(const Program&, const Cluster&, bool messages = false);
 
 }  // namespace stretto

@@ -125,7 +125,11 @@ class Lowering {
       for (std::uint32_t t : index_.scales) emit(a, t, 0, none);
       const Row& row = p_.schedule.rows[std::size_t(a)];
       const std::vector<std::uint32_t> last = last_backward(a, row);
+      const bool marked = p_.schedule.marked(a, StorageMark::Kind::reduce_grad);
+      std::multimap<std::uint32_t, int> sums;
+      if (marked) sums = marked_sums(a, last);
       for (std::uint32_t i = 0, next = 0; i < row.size(); i = next) {
+        start_marked(a, sums, i);
         const std::size_t from = p_.actors[std::size_t(a)].code.size();
         next = weights_until(row, last, i);
         if (next > i)
@@ -133,12 +137,13 @@ class Lowering {
         else
           action(a, row[i], i, last[row[i].stage] == i && !gives_to_others(a, row[i])), ++next;
         for (std::uint32_t k = i; k < next; ++k)
-          if (last[row[k].stage] == k) {
+          if (last[row[k].stage] == k && !marked) {
             settle(a, k);  // what is summed over other axes must be there
             start_sums(a, row[k].stage, from);
           }
       }
       settle(a, row.empty() ? none : std::uint32_t(row.size() - 1));
+      start_marked(a, sums, ~0u);
       for (std::uint32_t t : index_.totals)
         for (int pipe = 0, done = false; pipe < p_.schedule.pipes() && !done; ++pipe)
           if (p_.actor_of(s_.tasks[t].piece, pipe) == a) emit(a, t, 0, none), done = true;
@@ -372,6 +377,23 @@ class Lowering {
       const int piece = s_.tasks[t].piece;
       if (p_.actor_of(piece) == actor && p_.stage_of[std::size_t(piece)] == stage)
         start_behind(actor, {piece}, from, Start{{.task = t}, started_[std::size_t(actor)]++});
+    }
+  }
+  // The schedule itself says where: per position, the stages whose sums start behind all that stands before it. One
+  // without a mark, or with a mark that would be too early, has them behind its last action.
+  std::multimap<std::uint32_t, int> marked_sums(int actor, const std::vector<std::uint32_t>& last) const {
+    std::multimap<std::uint32_t, int> all;
+    std::vector<std::uint32_t> at(last.size(), 0);
+    for (const StorageMark& m : p_.schedule.marks[std::size_t(actor)])
+      if (m.kind == StorageMark::Kind::reduce_grad && m.stage < at.size()) at[m.stage] = m.before;
+    for (std::size_t stage = 0; stage < last.size(); ++stage)
+      if (last[stage] != none) all.insert({std::max(at[stage], last[stage] + 1), int(stage)});
+    return all;
+  }
+  void start_marked(int actor, std::multimap<std::uint32_t, int>& sums, std::uint32_t position) {
+    for (; !sums.empty() && sums.begin()->first <= position; sums.erase(sums.begin())) {
+      settle(actor, position - 1);
+      start_sums(actor, sums.begin()->second, p_.actors[std::size_t(actor)].code.size());
     }
   }
   void start_behind(int actor, const std::set<int>& pieces, std::size_t from, const Instruction& start) {

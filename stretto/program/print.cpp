@@ -1,7 +1,31 @@
 #include "stretto/base/text.h"
-#include "stretto/program/program.h"
+#include "stretto/program/labels.h"
 
 namespace stretto {
+
+std::string label_of(const Program& p, const Instruction& i) {
+  if (const StartSum* s = std::get_if<StartSum>(&i))
+    return fmt::format("sum of gradients of stage {}", p.buckets[s->bucket].stage);
+  const Task& t = p.step->tasks[task_of(i)->task];
+  switch (t.part) {
+    case Part::count:
+    case Part::scale:
+      return "prologue";
+    case Part::U:
+      return fmt::format("gather of parameters of piece {}", t.piece);
+    case Part::S:
+      return fmt::format("reduce-scatter of gradients of piece {}", t.piece);
+    case Part::total:
+      return "outputs over ranks";
+    case Part::combine:
+      return "gradients over pieces and ranks";
+    case Part::norm:
+    case Part::clip:
+      return "norm";
+    default:
+      return std::string(name_of(t.part));
+  }
+}
 
 std::string_view name_of(Reshard r) { return r == Reshard::step ? "step" : "microbatch"; }
 

@@ -140,11 +140,11 @@ void Worker::run(i64 step) {
     } else if (const Receive* v = std::get_if<Receive>(&code[i])) {
       receive(v->transfer);
     } else if (const StartSum* b = std::get_if<StartSum>(&code[i])) {
-      start_sum(b->bucket);
+      start_sum(b->bucket, i);
     } else if (const AwaitSum* b = std::get_if<AwaitSum>(&code[i])) {
       await_sum(b->bucket);
     } else if (const Start* s = std::get_if<Start>(&code[i])) {
-      start(*s);
+      start(*s, i);
     } else {
       await(std::get<Await>(code[i]).number);
     }
@@ -172,7 +172,7 @@ void Worker::receive(std::uint32_t transfer) {
 void Worker::record(bool on) {
   recording_ = on;
   std::size_t runs = 0;
-  for (const Instruction& i : program().code) runs += std::holds_alternative<Run>(i);
+  for (const Instruction& i : program().code) runs += task_of(i) != nullptr || std::holds_alternative<StartSum>(i);
   if (on) records_.reserve(runs);
 }
 
@@ -233,7 +233,19 @@ double Worker::wait_for(const Groups::Place& at, u64 ticket) {
   return seconds;
 }
 
-void Worker::start(const Start& s) {
+// Of a collective: it is still open until somebody sees its end.
+std::uint32_t Worker::begin_record(std::uint32_t instruction) {
+  if (!recording_) return 0;
+  records_.push_back({.instruction = instruction, .start = stretto::now()});
+  return std::uint32_t(records_.size() - 1);
+}
+void Worker::end_record(std::uint32_t record) {
+  if (recording_) records_[record].end = stretto::now();
+}
+
+void Worker::start(const Start& s, std::uint32_t instruction) {
+  started_[s.number].record = begin_record(instruction);
+  started_[s.number].recorded = false;
   const PreparedBody& body = bodies_[body_of_[s.run.task]];
   const bool emulated = options_.run.device == DeviceKind::emulated;
   std::byte* const* base = addresses_.data() + s.run.args;
@@ -257,11 +269,13 @@ void Worker::await(std::uint32_t number) {
     waited_now_ += seconds;
     part.complete = true;
   }
+  if (!started_[number].recorded) end_record(started_[number].record);
   std::erase(under_way_, number);
 }
 
-void Worker::start_sum(std::uint32_t bucket) {
+void Worker::start_sum(std::uint32_t bucket, std::uint32_t instruction) {
   Sum& s = sums_[bucket];
+  s.record = begin_record(instruction);
   s.ticket = s.what.at.group->start(s.what.at.member, s.what.prepared, s.memory, s.memory);
   s.under_way = true;
   ++sums_under_way_;
@@ -273,18 +287,29 @@ void Worker::await_sum(std::uint32_t bucket) {
   const double seconds = wait_for(s.what.at, s.ticket);
   waited_ += seconds;
   waited_now_ += seconds;
+  end_record(s.record);
   s.under_way = false;
   --sums_under_way_;
 }
 
 // A share of what is under way, between two tasks.
 void Worker::help_along() {
-  for (const std::uint32_t number : under_way_)
-    for (Started::Part& part : started_[number].parts)
+  for (const std::uint32_t number : under_way_) {
+    Started& s = started_[number];
+    bool complete = true;
+    for (Started::Part& part : s.parts) {
       if (!part.complete) part.complete = part.what->at.group->progress(part.what->at.member, part.ticket);
+      complete = complete && part.complete;
+    }
+    if (complete && !s.recorded) end_record(s.record), s.recorded = true;
+  }
   if (sums_under_way_ == 0) return;
   for (Sum& s : sums_)
-    if (s.under_way && s.what.at.group->progress(s.what.at.member, s.ticket)) s.under_way = false, --sums_under_way_;
+    if (s.under_way && s.what.at.group->progress(s.what.at.member, s.ticket)) {
+      end_record(s.record);
+      s.under_way = false;
+      --sums_under_way_;
+    }
 }
 
 void Worker::execute(const Run& r, i64 step) {

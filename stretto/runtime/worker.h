@@ -32,7 +32,7 @@ struct WorkerOptions {
   ArenaBases shared{};  // arenas to use instead of new ones (evaluation shares parameters)
 };
 
-// What one run did, when a step is recorded. Seconds of the steady clock.
+// What one run did, or a collective from its start to its end, when a step is recorded. Seconds of the steady clock.
 struct RunRecord {
   std::uint32_t instruction = 0;
   double start = 0, end = 0;
@@ -86,12 +86,14 @@ class Worker {
   void prepare();
   void execute(const Run&, i64 step);
   void collect(const PreparedCall&, const std::byte* in, std::byte* out);
-  void start_sum(std::uint32_t bucket);
+  void start_sum(std::uint32_t bucket, std::uint32_t instruction);
   void await_sum(std::uint32_t bucket);
-  void start(const Start&);
+  void start(const Start&, std::uint32_t instruction);
   void await(std::uint32_t number);
   double wait_for(const Groups::Place&, u64 ticket);
   void help_along();
+  std::uint32_t begin_record(std::uint32_t instruction);
+  void end_record(std::uint32_t record);
   void emulate(const Run&);
   void come_to(std::uint32_t instruction);
   void receive(std::uint32_t transfer);
@@ -120,6 +122,7 @@ class Worker {
     std::byte* memory = nullptr;
     u64 ticket = 0;
     bool under_way = false;
+    std::uint32_t record = 0;
   };
   std::vector<Sum> sums_;
   int sums_under_way_ = 0;
@@ -130,6 +133,8 @@ class Worker {
       bool complete = false;
     };
     std::vector<Part> parts;
+    std::uint32_t record = 0;
+    bool recorded = false;  // its end is known
   };
   std::vector<Started> started_;
   std::vector<std::uint32_t> under_way_;  // numbers

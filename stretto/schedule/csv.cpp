@@ -322,6 +322,14 @@ Schedule schedule_of(const CsvFile& file, const CsvOptions& options) {
   s.rows.resize(file.rows.size());
   for (std::size_t r = 0; r < file.rows.size(); ++r) {
     for (const CsvAction& c : file.rows[r]) {
+      if (c.kind >= CsvKind::unshard && c.kind <= CsvKind::reduce_grad) {
+        s.marks.resize(file.rows.size());
+        StorageMark m{.kind = StorageMark::Kind(int(c.kind) - int(CsvKind::unshard)),
+                      .stage = c.stage,
+                      .before = std::uint32_t(s.rows[r].size())};
+        if (up && !logical && c.stage >= s.stages) m.pipe = 1, m.stage = std::uint16_t(c.stage - s.stages);
+        s.marks[r].push_back(m);
+      }
       if (!c.computes()) continue;
       Action a{
           .phase = Phase(c.kind), .stage = c.stage, .microbatch = c.microbatch, .piece = c.piece, .overlap = c.overlap};
@@ -350,7 +358,17 @@ CsvFile csv_of(const Schedule& s, CsvDialect dialect) {
   file.rows.resize(s.rows.size());
   for (std::size_t r = 0; r < s.rows.size(); ++r) {
     file.rows[r].reserve(s.rows[r].size());
-    for (const Action& a : s.rows[r]) {
+    const std::vector<StorageMark> none;
+    const std::vector<StorageMark>& marks = r < s.marks.size() ? s.marks[r] : none;
+    auto mark = marks.begin();
+    const auto put_marks = [&](std::size_t position) {
+      for (; mark != marks.end() && mark->before <= position; ++mark)
+        file.rows[r].push_back({.kind = CsvKind(int(CsvKind::unshard) + int(mark->kind)),
+                                .stage = std::uint16_t(mark->stage + mark->pipe * s.stages)});
+    };
+    for (std::size_t i = 0; i < s.rows[r].size(); ++i) {
+      const Action& a = s.rows[r][i];
+      if (a.overlap == 0 || i == 0 || s.rows[r][i - 1].overlap != a.overlap) put_marks(i);  // never inside a group
       const int number = a.stage + a.pipe * s.stages;
       if (number > 0xFFFF) {
         throw Error("csv", "stage {} cannot be written", number).hint("stage numbers end at 65535");
@@ -364,6 +382,7 @@ CsvFile csv_of(const Schedule& s, CsvDialect dialect) {
                               .microbatch = a.microbatch,
                               .overlap = a.overlap});
     }
+    put_marks(s.rows[r].size());
   }
   return file;
 }

@@ -3,8 +3,8 @@
 //   Schedule s = read_csv("0F0,0B0\n", "mine.csv");
 //   std::string text = write_csv(s);
 //
-// A Schedule holds no idle slots and no communication cells. CsvFile keeps both, so that a file survives unchanged, and
-// its communication can be held against what the schedule implies:
+// A Schedule holds no idle slots and no messages; UNSHARD, RESHARD and REDUCE_GRAD are its marks. CsvFile keeps all, so
+// that a file survives unchanged, and its communication can be held against what the schedule implies:
 //
 //   CsvFile f = parse_csv(text, "mine.csv");                        // f.str() == text
 //   Schedule s = schedule_of(f);

@@ -81,6 +81,12 @@ std::size_t Schedule::actions() const {
   return n;
 }
 
+bool Schedule::marked(int actor, StorageMark::Kind kind) const {
+  if (std::size_t(actor) >= marks.size()) return false;
+  const std::vector<StorageMark>& row = marks[std::size_t(actor)];
+  return std::any_of(row.begin(), row.end(), [&](const StorageMark& m) { return m.kind == kind; });
+}
+
 bool Schedule::operator==(const Schedule& o) const {
   return stages == o.stages && microbatches == o.microbatches && pieces == o.pieces && actor_of == o.actor_of &&
          rows.size() == o.rows.size() && std::equal(rows.begin(), rows.end(), o.rows.begin(), equal);

@@ -46,16 +46,29 @@ struct Row : std::vector<Action> {
   Row& add(Phase phase, int stage, int microbatch, int pipe = 0, int piece = 0);
 };
 
+// Collectives of storage that is cut over ranks, of a whole stage, before the row's action at a position: parameters
+// become whole, are let go, gradients are reduced.
+struct StorageMark {
+  enum class Kind : std::uint8_t { unshard, reshard, reduce_grad } kind = Kind::unshard;
+  std::uint8_t pipe = 0;
+  std::uint16_t stage = 0;
+  std::uint32_t before = 0;
+  auto operator<=>(const StorageMark&) const = default;
+};
+
 struct Schedule {
   std::string name;                        // what it was made from; not part of equality or hash
   int stages = 0, microbatches = 0;        // logical stages of one pipe
   int pieces = 1;                          // sequence pieces per microbatch
   std::vector<std::vector<int>> actor_of;  // actor_of[pipe][stage]
   std::vector<Row> rows;                   // one per actor
+  // Per actor, in order; none of a kind: they are placed when a program is made. Not part of equality or hash.
+  std::vector<std::vector<StorageMark>> marks = {};
 
   int actors() const { return int(rows.size()); }
   int pipes() const { return int(actor_of.size()); }
   std::size_t actions() const;
+  bool marked(int actor, StorageMark::Kind) const;  // does its row have such marks?
   bool operator==(const Schedule&) const;
   std::uint64_t hash() const;
   std::string str() const;  // one line per actor, cells as in CSV

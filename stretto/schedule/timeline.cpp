@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <tuple>
 
 namespace stretto {
 
@@ -66,6 +68,28 @@ double Timeline::peak(int actor) const {
   if (actor < 0 || std::size_t(actor) >= memory.size()) return most;
   for (const auto& [time, live] : memory[std::size_t(actor)]) most = std::max(most, live);
   return most;
+}
+
+std::vector<std::pair<double, double>> live_microbatches(const Timeline& t, const Schedule& s, int actor) {
+  std::vector<std::pair<double, double>> curve{{0, 0}};
+  const double part = double(s.actors()) * double(s.pipes()) / double(std::max(1, s.stages));
+  double amount = 0;
+  std::map<std::tuple<int, int, std::uint32_t>, double> last;  // end of the last backward span
+  for (const Span& x : t.spans)
+    if (x.actor == actor && x.action && x.action->phase != Phase::F)
+      last[{x.action->pipe, x.action->stage, x.action->microbatch}] = x.end;
+  std::map<std::tuple<int, int, std::uint32_t>, bool> begun;
+  std::vector<std::pair<double, double>> changes;
+  for (const Span& x : t.spans)
+    if (x.actor == actor && x.action && x.action->phase == Phase::F &&
+        !begun[{x.action->pipe, x.action->stage, x.action->microbatch}]) {
+      begun[{x.action->pipe, x.action->stage, x.action->microbatch}] = true;
+      changes.push_back({x.start, part});
+    }
+  for (const auto& [key, end] : last) changes.push_back({end, -part});
+  std::sort(changes.begin(), changes.end());
+  for (const auto& [time, change] : changes) curve.push_back({time, amount += change});
+  return curve;
 }
 
 }  // namespace stretto

@@ -37,4 +37,8 @@ struct Timeline {
   double peak(int actor) const;    // of the memory curve
 };
 
+// Microbatches whose forward has begun and whose last backward is not done, over time; a chunk counts as its part of an
+// actor's stages.
+std::vector<std::pair<double, double>> live_microbatches(const Timeline&, const Schedule&, int actor);
+
 }  // namespace stretto

@@ -26,11 +26,11 @@ std::vector<Edges> edges_of(const Timeline& t) {
   const auto is_before = [&](const Span& s) { return s.start < first[std::size_t(s.actor)]; };
   std::set<std::string> awaited;
   for (const Span& s : t.spans)
-    if (!counts(s) && !is_before(s) && !s.waited.empty()) awaited.insert(s.label);
+    if (s.lane == Lane::compute && !counts(s) && !is_before(s) && !s.waited.empty()) awaited.insert(s.label);
   std::vector<Edges> all(std::size_t(t.actors), Edges{{}, {{}}});
   std::vector<std::set<std::string>> seen(all.size());
   for (const Span& s : t.spans) {
-    if (counts(s)) continue;
+    if (s.lane != Lane::compute || counts(s)) continue;
     Edges& e = all[std::size_t(s.actor)];
     if (is_before(s)) {
       e.before.push_back(s);

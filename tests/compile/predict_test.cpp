@@ -35,6 +35,24 @@ TEST(Predict, AFasterMachineTakesLess) {
   EXPECT_GT(linked.makespan, 2 * slow.makespan);
 }
 
+// What comes behind the microbatches, and what goes on beside them, is a part of the step.
+TEST(Predict, SumsAndUpdatesCount) {
+  ModelConfig config{.layers = 2, .width = 32, .heads = 2, .context = 16, .vocab = 64};
+  const Compiled c = compile(make_model(complete(config), 8), adamw(), {.microbatches = 2}, {.names = {.data = 2}});
+  const Prediction alone = predict(*c.program), linked = predict(*c.program, {.link = Link{.bandwidth = 1e6}});
+  const auto has = [](const Prediction& p, Lane lane, std::string_view label) {
+    return std::any_of(p.timeline.spans.begin(), p.timeline.spans.end(),
+                       [&](const Span& s) { return s.lane == lane && s.label == label; });
+  };
+  EXPECT_TRUE(has(alone, Lane::compute, "update"));
+  EXPECT_TRUE(has(linked, Lane::collective, "sum of gradients of stage 0"));
+  EXPECT_FALSE(has(alone, Lane::collective, "sum of gradients of stage 0"));
+  EXPECT_NEAR(alone.makespan, alone.timeline.makespan(), 1e-9 * alone.makespan);
+  double gradients = 0;
+  for (const GradientBucket& b : c.program->buckets) gradients += double(b.bytes);
+  EXPECT_GT(linked.makespan, alone.makespan + 0.5 * gradients / 1e6);
+}
+
 TEST(Predict, RecomputeTakesTimeOfItsOwn) {
   const Compiled keep = compiled({.mesh = {{"pipe", 2}}});
   const Compiled again = compiled({.mesh = {{"pipe", 2}}, .recompute = {Recompute::full}});

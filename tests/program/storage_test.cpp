@@ -6,6 +6,8 @@
 
 #include "stretto/base/text.h"
 #include "stretto/compile/step_time.h"
+#include "stretto/program/gathers.h"
+#include "stretto/schedule/csv.h"
 #include "stretto/stage/storage.h"
 #include "stretto/stretto.h"
 #include "support/small_models.h"
@@ -90,6 +92,54 @@ TEST(Storage, GathersAndScattersAreHidden) {
   const StepTime t = step_time(*c.program, cluster);
   EXPECT_LT(t.gathers_exposed + t.exposed, 0.2 * (t.gathers + t.sums));
   EXPECT_GT(t.gathers_exposed, 0);  // the first
+}
+
+i64 index_of(const std::vector<std::string>& all, std::string_view what) {
+  return std::find(all.begin(), all.end(), what) - all.begin();
+}
+
+// A schedule's own UNSHARD gathers all of a stage there.
+TEST(Storage, MarksOfAScheduleAreHonoured) {
+  const Schedule s = read_csv("0UNSHARD,0F0,0F1,0RESHARD,0UNSHARD,0B0,0B1,0RESHARD,0REDUCE_GRAD\n", "marked");
+  const std::vector<std::string> all = listed(compiled({.names = {.data = 2, .zero = 3}, .schedule = s}, 2, 1));
+  EXPECT_TRUE(begins(all, {"U0 start", "U0 await", "U1 start", "U2 start", "U3 start", "F0", "U1 await", "F1"}) ||
+              begins(all, {"U0 start", "U1 start", "U2 start", "U3 start", "U0 await", "F0", "U1 await", "F1"}))
+      << join(all, ", ");
+  EXPECT_EQ(count(all, "U2 start"), 2);  // for both forwards, and for both backwards
+  EXPECT_LT(index_of(all, "F3"), index_of(all, "I3"));
+}
+
+// Sums start where the schedule says so, and not before.
+TEST(Storage, ReductionsOfAScheduleAreHonoured) {
+  const auto first_sum = [](const char* text) {
+    const Compiled c =
+        compiled({.mesh = {{"pipe", 1}}, .names = {.data = 2}, .schedule = read_csv(text, "marked")}, 2, 2);
+    i64 runs = 0;
+    for (const Instruction& i : c.program->actors[0].code) {
+      if (std::holds_alternative<StartSum>(i)) return runs;
+      const stretto::Run* r = std::get_if<stretto::Run>(&i);
+      runs += r && r->action != ~0u;
+    }
+    return i64(-1);
+  };
+  const i64 late = first_sum("0F0,1F0,0F1,1F1,1B0,1B1,0B0,0B1,0REDUCE_GRAD,1REDUCE_GRAD\n");
+  const i64 early = first_sum("0F0,1F0,0F1,1F1,1B0,1B1,1REDUCE_GRAD,0B0,0B1,0REDUCE_GRAD\n");
+  EXPECT_GT(early, 0);
+  EXPECT_LT(early, late);
+}
+
+// What a program does, in the schedule's own notation: a stage is whole while any of its pieces is. The last piece
+// stays gathered from one microbatch to the next where no other piece works between them. Read again it says the same.
+TEST(Storage, IsWrittenAsMarks) {
+  const Parallel p{.mesh = {{"pipe", 2}}, .names = {.data = 2, .zero = 3}, .schedule = "zb-h1"};
+  const std::string text = write_csv(with_marks(*compiled(p).program));
+  EXPECT_EQ(text,
+            "0UNSHARD,0F0,0RESHARD,0UNSHARD,0F1,0I0,0W0,0RESHARD,0UNSHARD,0I1,0W1,0RESHARD,0REDUCE_GRAD\n"
+            "1UNSHARD,1F0,1I0,1F1,1I1,1W0,1W1,1RESHARD,1REDUCE_GRAD\n");
+  Parallel again = p;
+  again.schedule = read_csv(text, "written");
+  EXPECT_EQ(write_csv(with_marks(*compiled(again).program)), text);
+  EXPECT_TRUE(with_marks(*compiled({.mesh = {{"pipe", 2}}}).program).marks.empty());
 }
 
 TEST(Storage, IsSaidInWords) {

@@ -124,6 +124,30 @@ TEST(Engine, AnInfiniteLossWithFiniteGradientsIsSeenByAllActors) {
   EXPECT_EQ(t.parameters_hash(), before);
 }
 
+// Sums of gradients, gathers and reduce-scatters go on beside tasks, and have a lane of their own.
+TEST(Timeline, ShowsCollectivesThatGoOnBesideTasks) {
+  for (int zero : {0, 3}) {
+    const Compiled c =
+        compile(make_model({.family = "gpt2", .layers = 1, .width = 16, .heads = 2, .context = 8, .vocab = 32}, 4),
+                sgd(), {.microbatches = 2}, {.names = {.data = 2, .zero = zero}});
+    Trainer t(c);
+    Timeline m;
+    t.step(random_batch(c, 32), &m);
+    std::map<std::string, int> seen;
+    for (const Span& s : m.spans)
+      if (s.lane == Lane::collective) {
+        EXPECT_LE(s.start, s.end) << s.label;
+        ++seen[s.label];
+      }
+    if (zero == 0) {
+      EXPECT_EQ(seen["sum of gradients of stage 0"], int(c.program->buckets.size()));
+    } else {
+      EXPECT_EQ(seen["gather of parameters of piece 1"], 4);  // forward and backward of two microbatches
+      EXPECT_EQ(seen["reduce-scatter of gradients of piece 1"], 2);
+    }
+  }
+}
+
 TEST(Timeline, OfAMeasuredStepHoldsEveryActionOnce) {
   for (const char* name : {"1f1b", "zb-v", "dualpipe-v"}) {
     Trainer t = trainer({.mesh = {{"pipe", 2}}, .schedule = name});

@@ -161,6 +161,20 @@ TEST(Csv, CommunicationCellsMustMatchWhatIsImplied) {
   EXPECT_THAT(faults("0F0,0B0,1F0,1B0,0REDUCE_GRAD\n"), HasSubstr("stage 1 is never reduced"));
 }
 
+TEST(Csv, MarksOfStorageAreKept) {
+  const std::string text = "0UNSHARD,0F0,0F1,0B0,0RESHARD,0UNSHARD,0B1,0RESHARD,0REDUCE_GRAD\n";
+  const Schedule s = read_csv(text, "f");
+  using Kind = StorageMark::Kind;
+  EXPECT_EQ(s.marks, (std::vector<std::vector<StorageMark>>{{{.kind = Kind::unshard, .before = 0},
+                                                             {.kind = Kind::reshard, .before = 3},
+                                                             {.kind = Kind::unshard, .before = 3},
+                                                             {.kind = Kind::reshard, .before = 4},
+                                                             {.kind = Kind::reduce_grad, .before = 4}}}));
+  EXPECT_TRUE(s.marked(0, Kind::unshard));
+  EXPECT_FALSE(read_csv("0F0,0F1,0B0,0B1\n", "f").marked(0, Kind::unshard));
+  EXPECT_EQ(write_csv(s), text);
+}
+
 TEST(Csv, GivenCommunicationIsWhatWeInfer) {
   const CsvFile f = parse_csv(slurp("zb1p_2rank_2stagep_comms.csv"), "f");
   EXPECT_TRUE(check_communication(f, schedule_of(f)).empty());

@@ -1,0 +1,13 @@
+// What pictures of a step call its tasks outside of the microbatch loop, and its collectives.
+//
+//   label_of(program, code[i])      // "norm", "sum of gradients of stage 1", "parameters of piece 3"
+#pragma once
+#include <string>
+
+#include "stretto/program/program.h"
+
+namespace stretto {
+
+std::string label_of(const Program&, const Instruction&);  // of a task, or of the start of a collective
+
+}  // namespace stretto
