@@ -12,6 +12,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/text.h"
 #include "stretto/compile/stages.h"
+#include "stretto/compile/variants.h"
 #include "stretto/formats/atomic_file.h"
 #include "stretto/program/gathers.h"
 #include "stretto/schedule/csv.h"
@@ -73,7 +74,8 @@ const std::vector<Station>& stations() {
       {"graph", [](const Compiled& c) { return c.graph.str(); }},
       {"layout",
        [](const Compiled& c) {
-         return c.sharded ? c.sharded->str() : std::string("every actor is one rank: nothing is split\n");
+         return c.sharded ? c.sharded->str() + variants_str(c)
+                          : std::string("every actor is one rank: nothing is split\n");
        }},
       {"stages", stages_str},
       {"program", [](const Compiled& c) { return c.program->str(); }},
