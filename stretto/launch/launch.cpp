@@ -121,6 +121,34 @@ void signal_guardians(const LaunchOptions& o, int signal) {
     if (const auto pids = read_pids(o.logs, r); pids && !read_end(o.logs, r)) kill(pids->first, signal);
 }
 
+// mpirun ends all ranks when one has failed, and itself after the last. Not always: when one dies while MPI starts,
+// Open MPI's may wait for ever.
+class Impatience {
+ public:
+  void look(const LaunchOptions& o, pid_t mpirun) {
+    const double t = steady_now();
+    if (t < next_) return;
+    next_ = t + 0.25;
+    int ended = 0;
+    bool failed = false;
+    for (int r = 0; r < o.ranks; ++r)
+      if (const auto e = read_end(o.logs, r)) ++ended, failed = failed || e->status != 0;
+    if (!failed && ended < o.ranks) return;
+    if (since_ == 0) since_ = t;
+    if (ended < o.ranks && t > since_ + kForOthers) signal_guardians(o, SIGTERM);
+    if (ended < o.ranks) return;
+    if (gone_ == 0) gone_ = t;
+    if (t > gone_ + 2 * kForMpirun)
+      kill(mpirun, SIGKILL);
+    else if (t > gone_ + kForMpirun)
+      kill(mpirun, SIGTERM);
+  }
+
+ private:
+  static constexpr double kForOthers = 5, kForMpirun = 2.5;  // seconds
+  double next_ = 0, since_ = 0, gone_ = 0;                   // since_: a rank has failed; gone_: all have ended
+};
+
 // Whoever is still there: a guardian takes its rank along.
 void end_leftovers(const LaunchOptions& o) {
   for (int r = 0; r < o.ranks; ++r)
@@ -133,8 +161,10 @@ void end_leftovers(const LaunchOptions& o) {
 LaunchResult judge(const LaunchOptions& o, int status) {
   LaunchResult result;
   std::optional<RankEnd> first;
+  int well = 0;
   for (int r = 0; r < o.ranks; ++r) {
     const std::optional<RankEnd> e = read_end(o.logs, r);
+    if (e && e->status == 0) ++well;
     if (!e || e->status == 0 || e->told) continue;
     // Who says why, or was killed, comes before those whom MPI has taken along.
     const auto order = [](const RankEnd& x) { return std::pair(!x.explained && !WIFSIGNALED(x.status), x.time); };
@@ -143,7 +173,7 @@ LaunchResult judge(const LaunchOptions& o, int status) {
     result.rank = r;
   }
   if (!first) {
-    if (status == 0) return result;
+    if (status == 0 || well == o.ranks) return result;
     result.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     result.message = fmt::format("mpirun ended with code {}, and no rank had failed before; see {}", result.code,
                                  (o.logs / "mpirun.log").string());
@@ -175,6 +205,7 @@ LaunchResult launch(const LaunchOptions& o) {
   const Signals signals;
   const pid_t mpirun = start(o);
   int status = 0, passed = 0;
+  Impatience impatience;
   while (waitpid(mpirun, &status, WNOHANG) == 0) {
     for (; passed < signals_seen; ++passed) {
       if (passed == 0)
@@ -182,6 +213,7 @@ LaunchResult launch(const LaunchOptions& o) {
       else
         kill(mpirun, SIGTERM), signal_guardians(o, SIGTERM);
     }
+    impatience.look(o, mpirun);
     usleep(20000);
   }
   end_leftovers(o);
