@@ -17,6 +17,18 @@ int columns(std::FILE* out) {
   return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
+// A terminal's colours are not for a file: "\033[31m" and the like are left out.
+std::string without_colours(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\033')
+      plain += text[i];
+    else
+      i = std::min(text.find('m', i), text.size());
+  }
+  return plain;
+}
+
 }  // namespace
 
 std::string row_header(bool bubble) {
@@ -59,7 +71,8 @@ void Console::log_to(const std::filesystem::path& file) {
   if (log_) std::fputs(said.c_str(), log_), std::fflush(log_);
 }
 
-void Console::log(std::string_view line) {
+void Console::log(std::string_view said) {
+  const std::string line = without_colours(said);
   if (!log_) return void(before_.append(line).append("\n"));
   std::fwrite(line.data(), 1, line.size(), log_);
   std::fputc('\n', log_);

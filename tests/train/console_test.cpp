@@ -62,11 +62,12 @@ TEST(Console, TheLogHasEverything) {
     console.log_to(folder / "log.txt");
     console.row({.step = 1});
     console.log("only there");
-    console.result("result");
+    console.result("\033[31mre\033[0msult");
   }
   EXPECT_EQ(test::text_of(folder / "log.txt"),
-            "before\n" + row_header() + "\n" + row_text({.step = 1}) + "\nonly there\nresult\n");
-  EXPECT_EQ(test::text_of(folder / "out"), "result\n");
+            "before\n" + row_header() + "\n" + row_text({.step = 1}) + "\nonly there\nresult\n")
+      << "a file has no colours";
+  EXPECT_EQ(test::text_of(folder / "out"), "\033[31mre\033[0msult\n");
   {
     Console console(out, Verbosity::quiet);  // a run that goes on
     console.say("again");
