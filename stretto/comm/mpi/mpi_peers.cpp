@@ -177,6 +177,11 @@ class MpiPeers : public Peers {
 
   void stop() noexcept override { stopped_ = true; }
   [[noreturn]] void abort(int code) override {
+    // Where the others cannot be reached any more, MPI may wait for them for ever.
+    std::thread([code] {
+      std::this_thread::sleep_for(std::chrono::seconds(5));
+      std::_Exit(code);
+    }).detach();
     MPI_Abort(comm_, code);
     std::_Exit(code);
   }
