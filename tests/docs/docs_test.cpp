@@ -31,9 +31,17 @@ std::vector<Block> blocks(const std::string& language) {
   return all;
 }
 
+// mpirun with what root and too few cores need; nothing without an MPI.
+const std::string mpirun = std::string(STRETTO_MPIRUN).empty()
+                               ? "true"
+                               : "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+                                 "OMPI_MCA_rmaps_base_oversubscribe=1 " STRETTO_MPIRUN;
+
 std::string shortened(const std::string& script) {
-  static const std::regex train("(^|\n)(build/stretto train [^\n]*)"), make("(^|\n)make "), fails("(^|\n)! ([^\n]*)");
+  static const std::regex train("(^|\n)((mpirun -n [0-9]+ )?build/stretto train [^\n]*)"), make("(^|\n)make "),
+      fails("(^|\n)! ([^\n]*)"), ranks("(^|\n)mpirun ");
   std::string s = std::regex_replace(script, train, "$1$2 --train.steps=3");
+  s = std::regex_replace(s, ranks, "$1" + mpirun + " ");
   s = std::regex_replace(s, make, "$1make -C " STRETTO_SOURCE " -n ");
   return std::regex_replace(s, fails, "$1if $2; then echo 'this should fail: $2'; exit 1; fi");
 }
@@ -47,6 +55,8 @@ TEST(Docs, BlocksAndLinksAreFound) {
   EXPECT_THAT(test::links_of("![a](b.svg) [c](d/e.md#f) [w](https://x.y) [s](#s)"), ElementsAre("b.svg", "d/e.md"));
   EXPECT_EQ(shortened("make test\nbuild/stretto train a.toml\nls\n"),
             "make -C " STRETTO_SOURCE " -n test\nbuild/stretto train a.toml --train.steps=3\nls\n");
+  EXPECT_EQ(shortened("mpirun -n 2 build/stretto train a.toml\n"),
+            mpirun + " -n 2 build/stretto train a.toml --train.steps=3\n");
   EXPECT_EQ(test::shell(shortened("! true\ntrue\n"), "/").code, 1);
   EXPECT_EQ(test::shell(shortened("! false\ntrue\n"), "/").code, 0);
 }
@@ -55,6 +65,15 @@ TEST(Docs, EveryBlockSaysWhatItIs) {
   const std::set<std::string> known{"sh", "output", "cpp", "toml", "csv", "text"};
   for (const Block& b : all_blocks())
     EXPECT_TRUE(known.contains(b.language)) << b.where() << " is tagged '" << b.language << "'";
+}
+
+// Threads and processes.
+void expect_same_parameters(const std::string& out, const Block& b) {
+  static const std::regex line("parameters [0-9a-f]{16}");
+  std::vector<std::string> all;
+  for (std::sregex_iterator it(out.begin(), out.end(), line), end; it != end; ++it) all.push_back(it->str());
+  EXPECT_EQ(all.size(), std::string(STRETTO_MPIRUN).empty() ? 1u : 2u) << b.where() << out;
+  EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), 1u) << b.where() << out;
 }
 
 TEST(Docs, EveryCommandRuns) {
@@ -69,6 +88,7 @@ TEST(Docs, EveryCommandRuns) {
     if (b.language == "sh") {
       r = test::shell(shortened(b.text), folder.str());
       EXPECT_EQ(r.code, 0) << b.where() << "\n" << b.text << r.out << r.error;
+      if (b.text.find("mpirun ") != std::string::npos) expect_same_parameters(r.out, b);
     }
     if (b.language != "output") continue;
     std::istringstream lines(b.text);
