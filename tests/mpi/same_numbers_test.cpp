@@ -71,20 +71,24 @@ TEST_F(SameNumbers, InputThatIsWrongIsSaidOnce) {
   EXPECT_EQ(r.error.find("btch"), r.error.rfind("'train.btch'") + 7);
 }
 
-TEST_F(SameNumbers, ARankWithOtherSettingsOrDataIsRefused) {
-  const auto differing = [&](const std::string& only_on_1) {
-    std::ofstream(folder_ / "differ")
-        << "#!/bin/bash\nif [ \"${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\" = 1 ]; then set -- \"$@\" " << only_on_1
-        << "; fi\nexec '" << test::binaries() << "/stretto' \"$@\"\n";
+// The same command on all ranks but one, where `other` takes its place or stands behind it.
+TEST_F(SameNumbers, ARankWithAnotherProgramSettingsOrDataIsRefused) {
+  const auto differing = [&](const std::string& program, const std::string& more) {
+    std::ofstream(folder_ / "differ") << "#!/bin/bash\nprogram='" << test::binaries() << "/stretto'\n"
+                                      << "if [ \"${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\" = 1 ]; then set -- \"$@\" "
+                                      << more << "; " << program << "; fi\nexec \"$program\" \"$@\"\n";
     return test::shell("chmod +x differ; " + mpirun(2) + "./differ train small.toml --parallel.pipe=2", folder_.str());
   };
   std::ofstream(folder_ / "other.txt") << std::string(20000, 'x') << "y";
-  const test::Result settings = differing("--optimizer.lr=0.5");
+  const test::Result settings = differing(":", "--optimizer.lr=0.5");
   EXPECT_NE(settings.code, 0);
   EXPECT_THAT(settings.error, HasSubstr("[rank 1] optimizer.lr is 0.5, and on rank 0 it is 0.0003"));
-  const test::Result data = differing("--data.path=other.txt");
+  const test::Result data = differing(":", "--data.path=other.txt");
   EXPECT_NE(data.code, 0);
   EXPECT_THAT(data.error, HasSubstr("[rank 1] data is "));
+  const test::Result program = differing("cp $program other; echo >> other; program=./other", "");
+  EXPECT_NE(program.code, 0);
+  EXPECT_THAT(program.error, ContainsRegex("\\[rank 1\\] executable is [0-9a-f]+, and on rank 0 it is [0-9a-f]+"));
 }
 
 }  // namespace
