@@ -36,8 +36,8 @@ namespace {
 std::string_view key_of(const Fault& f, const Origins& given) {
   if (f.where == "schedule") return "schedule";
   if (f.where == "recompute") return "recompute";
-  constexpr std::string_view names[] = {"layout",   "data",     "tensor", "expert", "context", "depth",
-                                        "sequence", "exchange", "zero",   "mesh",   "pipe"};
+  constexpr std::string_view names[] = {"layout",   "data",     "tensor",  "expert", "context", "depth",
+                                        "sequence", "exchange", "reshard", "zero",   "mesh",    "pipe"};
   const auto is_given = [&](std::string_view key) { return given.contains(fmt::format("parallel.{}", key)); };
   if (f.where == "parallel" || f.where == "mesh" || f.where == "storage" || f.where.starts_with("layout")) {
     for (const std::string_view key : names)  // what the fault speaks of comes first

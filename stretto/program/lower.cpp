@@ -3,15 +3,16 @@
 #include <bit>
 #include <cstdlib>
 #include <map>
-#include <numeric>
 #include <set>
 #include <tuple>
 #include <unordered_set>
 
+#include "stretto/program/buckets.h"
 #include "stretto/program/gathers.h"
 #include "stretto/program/memory.h"
 #include "stretto/program/order.h"
 #include "stretto/program/program.h"
+#include "stretto/program/task_index.h"
 
 namespace stretto {
 namespace {
@@ -33,46 +34,9 @@ std::vector<std::shared_ptr<const Calls>> fuse_all(const Step& s) {
   return all;
 }
 
-// Tasks by part and piece; per-step tasks in the order they stand in.
-struct TaskIndex {
-  explicit TaskIndex(const Step& s) : by_piece(6, std::vector<int>(std::size_t(s.pieces), -1)) {
-    for (std::uint32_t t = 0; t < s.tasks.size(); ++t) {
-      const Part part = s.tasks[t].part;
-      if (part == Part::U) continue;  // placed when all else stands (gathers.h)
-      if (part == Part::carry)
-        carries[{s.tasks[t].piece, s.tasks[t].subject}] = t;
-      else if (part == Part::S && s.tasks[t].inputs[0].place == Place::gradient)
-        step_scatters.push_back(t);
-      else if (part >= Part::F && part <= Part::A)
-        by_piece[std::size_t(part) - std::size_t(Part::F)][s.tasks[t].piece] = int(t);
-      else if (part == Part::count)
-        counts.push_back(t);
-      else if (part == Part::scale)
-        scales.push_back(t);
-      else if (part == Part::total)
-        (s.outputs[s.tasks[t].subject].count ? count_totals : totals).push_back(t);
-      else
-        epilogue.push_back(t);
-    }
-  }
-  int at(Part part, int piece) const { return by_piece[std::size_t(part) - std::size_t(Part::F)][std::size_t(piece)]; }
-  std::vector<std::vector<int>> by_piece;
-  std::map<std::pair<int, std::uint32_t>, std::uint32_t> carries;  // by piece and level
-  std::vector<std::uint32_t> counts, count_totals, scales, totals, epilogue;
-  std::vector<std::uint32_t> step_scatters;  // of accumulators, once per step
-};
-
 // Instructions of all actors, in rounds that every actor goes through in the same order: prologue, the schedule's rows,
 // then gradients of shared parameters to their owners, norms, squared norms to everybody, updates, new values of shared
 // parameters.
-u64 hash_instruction(const Run& r) { return hash_of(r.task, r.microbatch, r.overwrite); }
-u64 hash_instruction(const Send& s) { return hash_of(1, s.transfer); }
-u64 hash_instruction(const Receive& r) { return hash_of(2, r.transfer); }
-u64 hash_instruction(const StartSum& s) { return hash_of(3, s.bucket); }
-u64 hash_instruction(const AwaitSum& s) { return hash_of(4, s.bucket); }
-u64 hash_instruction(const Start& s) { return hash_of(5, s.number, s.run.task, s.run.microbatch); }
-u64 hash_instruction(const Await& s) { return hash_of(6, s.number); }
-
 class Lowering {
  public:
   Lowering(Program& p, const LowerOptions& options) : p_(p), s_(*p.step), options_(options), index_(s_) {
@@ -106,7 +70,7 @@ class Lowering {
     behind_.resize(p.actors.size());
     started_.assign(p.actors.size(), 0);
     find_users();
-    find_buckets();
+    p_.buckets = buckets_of(p, options.bucket_bytes);
   }
 
   void run() {
@@ -445,31 +409,6 @@ class Lowering {
     return pieces;
   }
 
-  // Accumulators by stage, in the order in which backward makes them: from the last piece to the first.
-  void find_buckets() {
-    std::vector<std::uint32_t> order(s_.accumulators.size());
-    std::iota(order.begin(), order.end(), 0u);
-    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t x, std::uint32_t y) {
-      return s_.accumulators[x].piece > s_.accumulators[y].piece;
-    });
-    for (std::uint32_t g : order) {
-      const Accumulator& a = s_.accumulators[g];
-      if (a.summed.empty()) continue;
-      const u64 bytes = s_.bytes(a.type);
-      const int stage = p_.stage_of[a.piece], actor = p_.actor_of(a.piece, a.pipe);
-      const auto fits = [&](const GradientBucket& b) {
-        return b.actor == actor && b.stage == stage && b.axes == a.summed && b.dtype == a.type.dtype;
-      };
-      const auto newest = std::find_if(p_.buckets.rbegin(), p_.buckets.rend(), fits);
-      auto it = newest == p_.buckets.rend() ? p_.buckets.end() : newest.base() - 1;
-      if (it == p_.buckets.end() || it->bytes + bytes > options_.bucket_bytes) {
-        p_.buckets.push_back({.actor = actor, .stage = stage, .axes = a.summed, .dtype = a.type.dtype});
-        it = p_.buckets.end() - 1;
-      }
-      it->accumulators.push_back(g);
-      it->bytes += bytes;
-    }
-  }
   // Per stage with sums on this actor: the position of the last action that makes gradients of its weights.
   std::vector<std::uint32_t> last_backward(int actor, const Row& row) const {
     std::vector<std::uint32_t> last(pieces_.size(), none);
@@ -554,42 +493,6 @@ Program lower(std::shared_ptr<const Step> step, const Schedule& schedule, std::v
   plan_memory(p);
   refuse(verify(p));
   return p;
-}
-
-std::uint32_t Program::copy_of(std::uint32_t microbatch) const {
-  return step->levels > 0 ? std::uint32_t(std::popcount(microbatch)) : pipe_of[microbatch];
-}
-
-i64 Program::first_row(std::uint32_t microbatch, const Coordinates& at) const {
-  if (rows_over.empty()) return i64(microbatch) * rows;
-  i64 ranks = 1;
-  for (const std::string& axis : rows_over) ranks *= mesh.extent(axis);
-  const i64 own = rows / ranks;
-  return (i64(microbatch) + block_of(mesh, at, rows_over) * (microbatches - 1)) * own;
-}
-
-int Program::actor_of_output(std::uint32_t output, int microbatch) const {
-  for (const Task& t : step->tasks)
-    if (t.part == Part::F &&
-        std::find(t.outputs.begin(), t.outputs.end(), Binding{Place::output, output}) != t.outputs.end())
-      return actor_of(t.piece, pipe_of[std::size_t(microbatch)]);
-  return 0;
-}
-
-std::vector<int> Program::pieces_per_stage() const {
-  std::vector<int> n(std::size_t(stage_of.back()) + 1, 0);
-  for (int s : stage_of) ++n[std::size_t(s)];
-  return n;
-}
-
-u64 Program::hash() const {
-  u64 h = hash_of(schedule.hash(), microbatches, states);
-  for (const Task& t : step->tasks) hash_into(h, t.body->hash());
-  for (const ActorProgram& a : actors) {
-    for (const Instruction& i : a.code) std::visit([&](const auto& x) { hash_into(h, hash_instruction(x)); }, i);
-    for (const Slot& s : a.slots) hash_into(h, hash_of(s.arena, s.offset));
-  }
-  return h;
 }
 
 }  // namespace stretto
