@@ -4,12 +4,12 @@
 #include <array>
 #include <cstring>
 
+#include "stretto/comm/box_runs.h"
 #include "stretto/comm/collective.h"
 
 namespace stretto {
 namespace {
 
-constexpr std::size_t max_dims = 16;
 constexpr i64 block_bytes = 4096;       // what is summed at a time: all operands' blocks stay in the first cache
 constexpr i64 copy_bytes = 16384;       // what is copied to several targets at a time
 constexpr u64 chunk_bytes = 256 << 10;  // read and written
@@ -68,32 +68,23 @@ struct BlockTree {
   }
 };
 
-template <std::size_t element>
-void spread(std::byte* to, i64 to_stride, const std::byte* from, i64 from_stride, i64 count) {
-  for (i64 i = 0; i < count; ++i)
-    std::memcpy(to + i * to_stride * i64(element), from + i * from_stride * i64(element), element);
-}
-
-void copy_run(std::size_t element, std::byte* to, i64 to_stride, const std::byte* from, i64 from_stride, i64 count) {
-  if (to == from && to_stride == from_stride) return;
-  if (to_stride == 1 && from_stride == 1)
-    std::memcpy(to, from, std::size_t(count) * element);
-  else if (element == 8)
-    spread<8>(to, to_stride, from, from_stride, count);
-  else if (element == 4)
-    spread<4>(to, to_stride, from, from_stride, count);
-  else
-    spread<2>(to, to_stride, from, from_stride, count);
+template <class T, class Add>
+void dense_sum(int n, const std::byte* const* in, i64 count, std::byte* out) {
+  using Tree = BlockTree<T, Add>;
+  T block[std::size_t(Tree::capacity)];
+  for (i64 done = 0; done < count; done += Tree::capacity) {
+    const i64 now = std::min(count - done, Tree::capacity);
+    Tree{in, done, 1, now}.reduce(0, n, block);
+    std::memcpy(out + done * i64(sizeof(T)), block, std::size_t(now) * sizeof(T));
+  }
 }
 
 }  // namespace
 
 CollectiveWork::CollectiveWork(const CollectiveShape& s) : shape_(merged(s)), element_(size_of(s.dtype)) {
-  STRETTO_ASSERT(shape_.sizes.size() <= max_dims && (shape_.valid < 0 || shape_.sizes.size() <= 1));
-  if (!shape_.sizes.empty()) {
-    in_stride_ = shape_.in_strides.back();
-    out_stride_ = shape_.out_strides.back();
-  }
+  STRETTO_ASSERT(shape_.sizes.size() <= max_box_dims && (shape_.valid < 0 || shape_.sizes.size() <= 1));
+  in_stride_ = inner_in_stride(shape_);
+  out_stride_ = inner_out_stride(shape_);
   const u64 n = u64(shape_.members);
   u64 boxes = 1, sources = 1, targets = 1;
   if (shape_.sums()) {
@@ -134,43 +125,11 @@ CollectiveWork::Box CollectiveWork::box(std::uint32_t number) const {
           .valid = shape_.box()};
 }
 
-template <class F>
-void CollectiveWork::for_runs(i64 first, i64 last, F f) const {
-  const std::size_t dims = shape_.sizes.size();
-  if (dims <= 1) {
-    if (first < last) f(first * in_stride_, first * out_stride_, last - first);
-    return;
-  }
-  std::array<i64, max_dims> index{};
-  i64 in = 0, out = 0, rest = first;
-  for (std::size_t d = dims; d-- > 0;) {
-    index[d] = rest % shape_.sizes[d];
-    rest /= shape_.sizes[d];
-    in += index[d] * shape_.in_strides[d];
-    out += index[d] * shape_.out_strides[d];
-  }
-  while (first < last) {
-    std::size_t d = dims - 1;
-    const i64 count = std::min(shape_.sizes[d] - index[d], last - first);
-    f(in, out, count);
-    first += count;
-    in += count * shape_.in_strides[d];
-    out += count * shape_.out_strides[d];
-    index[d] += count;
-    for (; d > 0 && index[d] == shape_.sizes[d]; --d) {
-      in += shape_.in_strides[d - 1] - index[d] * shape_.in_strides[d];
-      out += shape_.out_strides[d - 1] - index[d] * shape_.out_strides[d];
-      index[d] = 0;
-      ++index[d - 1];
-    }
-  }
-}
-
 template <class T, class Add>
 void CollectiveWork::sum(const CollectiveWork& w, const Box& b, i64 first, i64 last, const std::byte* const* in,
                          std::byte* const* out) {
   T block[std::size_t(BlockTree<T, Add>::capacity)];
-  w.for_runs(first, last, [&](i64 from, i64 to, i64 count) {
+  for_box_runs(w.shape_, first, last, [&](i64 from, i64 to, i64 count) {
     for (i64 done = 0; done < count;) {
       const i64 now = std::min(count - done, BlockTree<T, Add>::capacity);
       BlockTree<T, Add>{in, b.in + from + done * w.in_stride_, w.in_stride_, now}.reduce(b.first_source, b.sources,
@@ -181,6 +140,20 @@ void CollectiveWork::sum(const CollectiveWork& w, const Box& b, i64 first, i64 l
       done += now;
     }
   });
+}
+
+DenseSum dense_sum_for(DType dtype, Reduce how) {
+  const bool max = how == Reduce::max;
+  switch (dtype) {
+    case f32:
+      return max ? &dense_sum<float, Larger> : &dense_sum<float, Plus>;
+    case f64:
+      return max ? &dense_sum<double, Larger> : &dense_sum<double, Plus>;
+    case i32:
+      return max ? &dense_sum<std::int32_t, Larger> : &dense_sum<std::int32_t, Plus>;
+    default:
+      throw Error("collective", "sums of {} are not made", name_of(dtype)).hint("cast to f32 first");
+  }
 }
 
 CollectiveWork::Sum CollectiveWork::sum_for(DType dtype, Reduce how) {
@@ -199,7 +172,7 @@ CollectiveWork::Sum CollectiveWork::sum_for(DType dtype, Reduce how) {
 
 void CollectiveWork::copy(const Box& b, i64 first, i64 last, const std::byte* const* in, std::byte* const* out) const {
   const i64 size = i64(element_), piece = b.targets == 1 ? last - first : copy_bytes / size;
-  for_runs(first, last, [&](i64 from, i64 to, i64 count) {
+  for_box_runs(shape_, first, last, [&](i64 from, i64 to, i64 count) {
     for (i64 done = 0; done < count; done += piece)
       for (int t = b.first_target; t < b.first_target + b.targets; ++t)
         copy_run(element_, out[t] + (b.out + to + done * out_stride_) * size, out_stride_,
@@ -209,7 +182,7 @@ void CollectiveWork::copy(const Box& b, i64 first, i64 last, const std::byte* co
 }
 
 void CollectiveWork::clear(const Box& b, i64 first, i64 last, std::byte* const* out) const {
-  for_runs(first, last, [&](i64, i64 to, i64 count) {
+  for_box_runs(shape_, first, last, [&](i64, i64 to, i64 count) {
     for (i64 i = 0; i < count; ++i)
       std::memset(out[b.first_target] + (b.out + to + i * out_stride_) * i64(element_), 0, element_);
   });

@@ -13,6 +13,10 @@
 
 namespace stretto {
 
+// The tree over n members' contiguous elements; `out` may be one of `in`.
+using DenseSum = void (*)(int n, const std::byte* const* in, i64 count, std::byte* out);
+DenseSum dense_sum_for(DType, Reduce);  // Error: sums of a dtype that nothing is computed in
+
 class CollectiveWork {
  public:
   explicit CollectiveWork(const CollectiveShape&);  // Error: sums of a dtype that nothing is computed in
@@ -35,8 +39,6 @@ class CollectiveWork {
   static void sum(const CollectiveWork&, const Box&, i64 first, i64 last, const std::byte* const* in,
                   std::byte* const* out);
   static Sum sum_for(DType, Reduce);
-  template <class F>
-  void for_runs(i64 first, i64 last, F) const;  // f(offset in the operand, in the result, elements)
   Box box(std::uint32_t number) const;
   void copy(const Box&, i64 first, i64 last, const std::byte* const* in, std::byte* const* out) const;
   void clear(const Box&, i64 first, i64 last, std::byte* const* out) const;

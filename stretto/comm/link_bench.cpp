@@ -207,8 +207,10 @@ class Bench {
       arenas_ = peers_->share(exchange_program(ranks_, {}, 0, memory_, half_), true);
     } else {
       for (int r = 0; r < (peers_ ? 1 : ranks_); ++r) {
-        own_.emplace_back(memory_);
-        arenas_.emplace_back()[std::size_t(Arena::activations)] = own_.back().data();
+        if (peers_) arenas_.push_back(peers_->arenas(exchange_program(ranks_, {}, 0, memory_, half_), true));
+        if (!peers_) arenas_.emplace_back();
+        std::byte*& at = arenas_.back()[std::size_t(Arena::activations)];
+        if (!at) at = own_.emplace_back(memory_).data();
       }
     }
     for (int r = 0; r < ranks_; ++r)

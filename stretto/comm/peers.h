@@ -20,7 +20,7 @@
 namespace stretto {
 
 struct RemoteOptions {
-  std::optional<Link> link = {};  // messages arrive as late as over such a link; within one machine only
+  std::optional<Link> link = {};  // messages and collectives are as late as over such links; within one machine only
   bool copy = true;               // false: messages are announced only; for emulated devices, which have no memory
 };
 
@@ -51,10 +51,13 @@ class Peers {
   // The arenas of all ranks, as this process sees them; without those of parameters if others are used. Only when they
   // share memory.
   virtual std::vector<ArenaBases> share(const Program&, bool params) = 0;
+  // The arenas of this rank, in memory that ranks on its machine reach for collectives; null where there is none.
+  virtual ArenaBases arenas(const Program&, bool params) = 0;
   // `arenas`: of all ranks, or of this one alone, in a program for ranks that share no memory.
   virtual std::unique_ptr<Transport> transport(const Program&, std::span<const ArenaBases> arenas, RemoteOptions) = 0;
   // Collectives between some ranks, of which this is the `member`-th; all of them ask for their groups in the same
-  // order. `under_way`: that a member may have started and not waited for. Operands lie in arenas.
+  // order. `under_way`: that a member may have started and not waited for. Operands lie in arenas. Within a machine
+  // they go through memory, between machines by messages, by both where machines have equally many members.
   virtual std::unique_ptr<CollectiveGroup> group(const std::vector<int>& ranks, int member, RemoteOptions,
                                                  int under_way) = 0;
 
@@ -73,7 +76,8 @@ struct PeersOptions {
   double timeout = 0;  // seconds after which waiting for the others is an Error; 0: never
   bool shared = true;  // use the memory that processes of one machine share; else everything goes through MPI
 };
-// Starts MPI: once per process. An Error when Stretto was built without it.
+// Starts MPI, unless it is. An Error when Stretto was built without it. STRETTO_RANKS_PER_NODE=k in the environment
+// makes every k processes of a machine a node of their own, for trying out what several machines would do.
 std::shared_ptr<Peers> mpi_peers(const PeersOptions&);
 bool has_mpi();
 

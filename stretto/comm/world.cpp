@@ -85,6 +85,18 @@ World find_world(const Environment& e, const WorldFlags& flags) {
   return all.empty() ? World{} : all[0];
 }
 
+int ranks_per_node(const Environment& e) {
+  constexpr const char* name = "STRETTO_RANKS_PER_NODE";
+  if (!e.contains(name)) return 0;
+  const std::string& text = e.at(name);
+  int n = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (error != std::errc() || end != text.data() + text.size() || n < 1 || n > kMostProcesses)
+    throw Error("ranks", "the environment has {} = '{}', which is no number of processes", name, text)
+        .hint("unset it, or give at least 1");
+  return n;
+}
+
 void check_world(const World& w, const Mesh& mesh) {
   if (mesh.ranks() == w.size) return;
   throw Error("ranks", "there are {} processes ({}), and the mesh {} has {} ranks", w.size, w.source,

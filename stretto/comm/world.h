@@ -30,6 +30,9 @@ struct WorldFlags {
 };
 World find_world(const Environment&, const WorldFlags& = {});
 
+// STRETTO_RANKS_PER_NODE: how many processes of a machine are to be taken for a node; 0: all of them.
+int ranks_per_node(const Environment&);
+
 // The mesh must have one rank per process.
 void check_world(const World&, const Mesh&);
 

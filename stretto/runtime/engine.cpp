@@ -40,12 +40,17 @@ Engine::Engine(std::shared_ptr<const Program> program, WorkerOptions options, co
   }
   for (int rank = 0; !peers_ && rank < ranks; ++rank) local_.push_back(rank);
   workers_.resize(std::size_t(ranks));
-  if (peers_ && peers_->shares_memory() && options.run.device == DeviceKind::cpu)
-    arenas_ = peers_->share(*program_, shared == nullptr);
+  ArenaBases own{};
+  if (peers_ && options.run.device == DeviceKind::cpu) {
+    if (peers_->shares_memory())
+      arenas_ = peers_->share(*program_, shared == nullptr);
+    else
+      own = peers_->arenas(*program_, shared == nullptr);
+  }
   for (const int rank : local_) {
     const int a = rank / each;
     WorkerOptions mine = options;
-    if (!arenas_.empty()) mine.shared = arenas_[std::size_t(rank)];
+    if (peers_) mine.shared = arenas_.empty() ? own : arenas_[std::size_t(rank)];
     if (shared) {
       STRETTO_ASSERT(program_->actors[std::size_t(a)].param_at == shared->worker(rank).program().param_at,
                      "parameters lie elsewhere");

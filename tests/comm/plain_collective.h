@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 #include <random>
 
 #include "stretto/comm/collective.h"
@@ -50,15 +52,23 @@ class Plain {
     if (!in_place_) return out_[std::size_t(m)].data();
     return in_[std::size_t(m)].element(shape.kind == CollectiveKind::scatter ? m * shape.in_step : 0);
   }
+  // All memory of a member, for what works on a copy of it.
+  Buffer& operand(int m) { return in_[std::size_t(m)]; }
+  Buffer& result(int m) { return in_place_ ? in_[std::size_t(m)] : out_[std::size_t(m)]; }
+
   bool right() const {
-    const std::vector<Buffer>& is = in_place_ ? in_ : out_;
-    for (std::size_t m = 0; m < is.size(); ++m)
-      for (i64 i = 0; i < is[m].count(); ++i)
-        if (is[m].bits(i) != want_[m].bits(i)) {
-          ADD_FAILURE() << shape.str() << ": member " << m << " has " << is[m].at(i) << " at " << i << ", not "
-                        << want_[m].at(i);
-          return false;
-        }
+    for (int m = 0; m < shape.members; ++m)
+      if (!right(m)) return false;
+    return true;
+  }
+  bool right(int member) const {
+    const Buffer &is = (in_place_ ? in_ : out_)[std::size_t(member)], &want = want_[std::size_t(member)];
+    for (i64 i = 0; i < is.count(); ++i)
+      if (is.bits(i) != want.bits(i)) {
+        ADD_FAILURE() << shape.str() << ": member " << member << " has " << is.at(i) << " at " << i << ", not "
+                      << want.at(i);
+        return false;
+      }
     return true;
   }
 
@@ -116,5 +126,40 @@ inline CollectiveShape dense(CollectiveKind kind, DType dtype, int members, std:
 
 inline constexpr CollectiveKind all_kinds[] = {CollectiveKind::reduce, CollectiveKind::gather, CollectiveKind::scatter,
                                                CollectiveKind::exchange};
+
+// A random layout of the box dims and, where the boxes of all members lie in one memory, of the members among them.
+inline void place_boxes(std::mt19937& random, const CollectiveShape& s, bool stepped, std::vector<i64>& strides,
+                        i64& step) {
+  const std::size_t dims = s.sizes.size();
+  std::vector<std::size_t> order(dims + (stepped ? 1 : 0));
+  std::iota(order.begin(), order.end(), 0);
+  if (random() % 2) std::shuffle(order.begin(), order.end(), random);
+  strides.assign(dims, 0);
+  i64 next = 1 + i64(random() % 3 == 0);
+  for (std::size_t k = order.size(); k-- > 0;) {
+    const i64 size = order[k] == dims ? s.members : s.sizes[order[k]];
+    (order[k] == dims ? step : strides[order[k]]) = next;
+    next *= std::max<i64>(1, size);
+    if (random() % 3 == 0) next += i64(random() % 4);
+  }
+}
+
+// Of any kind and type, with any strides; now and then with padding.
+inline CollectiveShape random_shape(std::mt19937& random, int members) {
+  CollectiveShape s{.kind = all_kinds[random() % 4], .members = members, .axes = {"data"}};
+  s.dtype = std::array{f32, f64, i32}[random() % 3];
+  s.how = s.kind == CollectiveKind::reduce && random() % 3 == 0 ? Reduce::max : Reduce::sum;
+  if (s.kind != CollectiveKind::reduce && s.kind != CollectiveKind::exchange && random() % 4 == 0) {
+    s = dense(s.kind, s.dtype, members, {i64(random() % 3000)});
+    s.valid = i64(random() % unsigned(members * s.box() + 1));
+    return s;
+  }
+  for (std::size_t d = random() % 5; d > 0; --d) s.sizes.push_back(1 + i64(random() % (random() % 3 == 0 ? 40 : 5)));
+  place_boxes(random, s, s.kind == CollectiveKind::scatter || s.kind == CollectiveKind::exchange, s.in_strides,
+              s.in_step);
+  place_boxes(random, s, s.kind == CollectiveKind::gather || s.kind == CollectiveKind::exchange, s.out_strides,
+              s.out_step);
+  return s;
+}
 
 }  // namespace stretto::test

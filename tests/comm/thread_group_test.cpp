@@ -16,6 +16,7 @@ namespace {
 using test::all_kinds;
 using test::dense;
 using test::Plain;
+using test::random_shape;
 
 // f(member) on a thread each. The first error stops the group and is rethrown.
 template <class F>
@@ -109,37 +110,6 @@ TEST(ThreadGroup, ANaNStaysInAMaximum) {
       EXPECT_TRUE(x[m] == want || (std::isnan(x[m]) && std::isnan(want))) << a << " " << b << " " << x[m];
     }
   }
-}
-
-// A random layout of the box dims and, where the boxes of all members lie in one memory, of the members among them.
-void place(std::mt19937& random, const CollectiveShape& s, bool stepped, std::vector<i64>& strides, i64& step) {
-  const std::size_t dims = s.sizes.size();
-  std::vector<std::size_t> order(dims + (stepped ? 1 : 0));
-  std::iota(order.begin(), order.end(), 0);
-  if (random() % 2) std::shuffle(order.begin(), order.end(), random);
-  strides.assign(dims, 0);
-  i64 next = 1 + i64(random() % 3 == 0);
-  for (std::size_t k = order.size(); k-- > 0;) {
-    const i64 size = order[k] == dims ? s.members : s.sizes[order[k]];
-    (order[k] == dims ? step : strides[order[k]]) = next;
-    next *= std::max<i64>(1, size);
-    if (random() % 3 == 0) next += i64(random() % 4);
-  }
-}
-
-CollectiveShape random_shape(std::mt19937& random, int members) {
-  CollectiveShape s{.kind = all_kinds[random() % 4], .members = members, .axes = {"data"}};
-  s.dtype = std::array{f32, f64, i32}[random() % 3];
-  s.how = s.kind == CollectiveKind::reduce && random() % 3 == 0 ? Reduce::max : Reduce::sum;
-  if (s.kind != CollectiveKind::reduce && s.kind != CollectiveKind::exchange && random() % 4 == 0) {
-    s = dense(s.kind, s.dtype, members, {i64(random() % 3000)});
-    s.valid = i64(random() % unsigned(members * s.box() + 1));
-    return s;
-  }
-  for (std::size_t d = random() % 5; d > 0; --d) s.sizes.push_back(1 + i64(random() % (random() % 3 == 0 ? 40 : 5)));
-  place(random, s, s.kind == CollectiveKind::scatter || s.kind == CollectiveKind::exchange, s.in_strides, s.in_step);
-  place(random, s, s.kind == CollectiveKind::gather || s.kind == CollectiveKind::exchange, s.out_strides, s.out_step);
-  return s;
 }
 
 TEST(ThreadGroup, AnyStridesSeveralUnderWayInAnyOrderOfWaiting) {

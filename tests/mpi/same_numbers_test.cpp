@@ -34,6 +34,34 @@ TEST_F(SameNumbers, APipelineOfDataRanksThatShareTheirStateThroughMpiAlone) {
   expect_same(4, "--parallel.pipe=2 --parallel.data=2 --parallel.zero=3", " --no-shared-memory");
 }
 
+// As on several machines: a node is so many processes.
+class SameNumbersOnNodes : public SameNumbers {
+ protected:
+  void on_nodes_of(int ranks, int total, const std::string& settings) {
+    setenv("STRETTO_RANKS_PER_NODE", std::to_string(ranks).c_str(), 1);
+    expect_same(total, settings);
+    unsetenv("STRETTO_RANKS_PER_NODE");
+  }
+};
+TEST_F(SameNumbersOnNodes, TwoOfFour) {
+  on_nodes_of(4, 8, "--parallel.data=8 --train.microbatches=1");
+  on_nodes_of(4, 8, "--parallel.data=4 --parallel.tensor=2 --parallel.zero=3 --train.microbatches=2");
+}
+TEST_F(SameNumbersOnNodes, FourOfTwo) {
+  on_nodes_of(2, 8, "--parallel.data=8 --parallel.zero=2 --train.microbatches=1");
+  on_nodes_of(2, 8, "--parallel.pipe=2 --parallel.data=4 --train.microbatches=2");
+}
+TEST_F(SameNumbersOnNodes, NodesThatAreNoSubtreesOfTheSum) {
+  on_nodes_of(3, 6, "--parallel.data=6 --train.batch=12 --train.microbatches=2");
+}
+TEST_F(SameNumbersOnNodes, AWrongNumberIsRefused) {
+  setenv("STRETTO_RANKS_PER_NODE", "two", 1);
+  const test::Result r = launch(2, "train small.toml --parallel.data=2 --log.dir=run");
+  unsetenv("STRETTO_RANKS_PER_NODE");
+  EXPECT_EQ(r.code, 1);
+  EXPECT_THAT(r.error, HasSubstr("STRETTO_RANKS_PER_NODE = 'two'"));
+}
+
 TEST_F(SameNumbers, ARunGoesOnAsThreads) {
   const test::Result whole = run("train small.toml --parallel.pipe=2 --log.dir=whole");
   const test::Result half = launch(2, "train small.toml --parallel.pipe=2 --train.steps=2 --log.dir=run");

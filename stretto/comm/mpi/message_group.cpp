@@ -3,252 +3,297 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
-#include <cstring>
 #include <deque>
-#include <limits>
 #include <vector>
 
 #include "stretto/base/error.h"
+#include "stretto/comm/box_runs.h"
+#include "stretto/comm/collective_work.h"
 #include "stretto/comm/mpi/patience.h"
 
 namespace stretto {
 namespace {
 
-// Every element of a box in order: f(offset in the operand, in the result).
-template <class F>
-void each_element(const CollectiveShape& s, F f) {
-  std::vector<i64> index(s.sizes.size(), 0);
-  i64 in = 0, out = 0;
-  for (i64 n = s.box(); n > 0; --n) {
-    f(in, out);
-    for (std::size_t d = s.sizes.size(); d-- > 0;) {
-      in += s.in_strides[d], out += s.out_strides[d];
-      if (++index[d] < s.sizes[d]) break;
-      in -= s.sizes[d] * s.in_strides[d], out -= s.sizes[d] * s.out_strides[d];
-      index[d] = 0;
-    }
-  }
-}
+constexpr std::size_t kInFlight = 4;                                                // slices
+constexpr i64 kSliceBytes = 2 << 20, kLeastPart = 64 << 10, kMostPart = 512 << 10;  // a part: what one message carries
+enum Tag : int { parts, sums };
 
-bool is_dense(const std::vector<i64>& sizes, const std::vector<i64>& strides) {
+bool contiguous(const std::vector<i64>& sizes, const std::vector<i64>& strides) {
   i64 expect = 1;
   for (std::size_t d = sizes.size(); d-- > 0; expect *= sizes[d])
     if (sizes[d] != 1 && strides[d] != expect) return false;
   return true;
 }
 
-template <class T>
-T larger(T a, T b) {  // a NaN stays
-  return a < b || b != b ? b : a;
-}
-template <class T>
-T plus(T a, T b) {
-  if constexpr (std::is_same_v<T, std::int32_t>)
-    return T(std::uint32_t(a) + std::uint32_t(b));
-  else
-    return a + b;
-}
-
-template <class T>
-void add_up(Reduce how, int members, i64 count, const std::byte* all, std::byte* to) {
-  const T* from = reinterpret_cast<const T*>(all);
-  T* result = reinterpret_cast<T*>(to);
-  for (i64 x = 0; x < count; ++x) {
-    const auto get = [&](int m) { return from[m * count + x]; };
-    result[x] = how == Reduce::max ? tree_reduce(0, members, get, larger<T>) : tree_reduce(0, members, get, plus<T>);
-  }
-}
-
 class MessageGroup : public CollectiveGroup {
  public:
-  MessageGroup(MPI_Comm comm, int member, bool copy, int under_way, int spins)
-      : comm_(comm), member_(member), copy_(copy), spins_(spins), places_(std::size_t(under_way)) {
+  MessageGroup(MPI_Comm comm, int member, int under_way, int spins)
+      : comm_(comm), member_(member), spins_(spins), places_(std::size_t(under_way)) {
     MPI_Comm_size(comm_, &members_);
-    MPI_Comm_dup(comm_, &sums_);
+    for (Slice& s : flight_) {
+      s.requests.reserve(std::size_t(2 * members_));
+      s.sources.resize(std::size_t(members_));
+    }
   }
-  ~MessageGroup() override { MPI_Comm_free(&sums_); }
 
   std::uint32_t prepare(const CollectiveShape& s) override {
+    if (s.members != members_)
+      throw Error("collective", "{} is for {} members, the group has {}", s.str(), s.members, members_);
     for (std::size_t i = 0; i < prepared_.size(); ++i)
-      if (prepared_[i].shape == s) return std::uint32_t(i);
-    const i64 part = s.kind == CollectiveKind::reduce ? (s.box() + members_ - 1) / members_ : s.box();
-    if (part > std::numeric_limits<int>::max() / 8)
-      throw Error("mpi", "{} is too large for one exchange: parts of {} elements", s.str(), part);
-    prepared_.push_back({s, part, size_of(s.dtype)});
+      if (prepared_[i].asked == s) return std::uint32_t(i);
+    Prepared p{.asked = s, .shape = merged(s), .element = i64(size_of(s.dtype))};
+    p.dense_in = contiguous(p.shape.sizes, p.shape.in_strides);
+    p.dense_out = contiguous(p.shape.sizes, p.shape.out_strides);
+    if (p.shape.sums()) p.sum = dense_sum_for(s.dtype, s.how);
+    p.part = std::clamp(kSliceBytes / members_, kLeastPart, kMostPart) / p.element;
+    p.length = s.kind == CollectiveKind::reduce ? p.part * members_ : p.part;
+    p.slices = (p.shape.box() + p.length - 1) / p.length;
+    const std::size_t bytes = std::size_t(members_ * p.part * p.element);
+    for (Slice& slice : flight_) {
+      slice.taken.resize(std::max(slice.taken.size(), bytes));
+      if (!p.dense_in) slice.given.resize(std::max(slice.given.size(), bytes));
+    }
+    prepared_.push_back(std::move(p));
     return std::uint32_t(prepared_.size() - 1);
   }
 
   u64 start(int, std::uint32_t prepared, const void* in, void* out) override {
     check();
-    const u64 ticket = next_++;
-    Place& p = places_[std::size_t(ticket % places_.size())];
-    STRETTO_ASSERT(p.phase == Stage::free, "too many collectives are under way");
-    p.ticket = ticket;
+    Place& p = place(next_);
+    STRETTO_ASSERT(p.left == 0, "too many collectives are under way");
     p.what = &prepared_[prepared];
+    p.in = static_cast<const std::byte*>(in);
     p.out = static_cast<std::byte*>(out);
-    p.phase = Stage::last;
-    if (!copy_) {
-      MPI_Ibarrier(comm_, &p.request);
-      return ticket;
-    }
-    const Prepared& w = *p.what;
-    const bool gather = w.shape.kind == CollectiveKind::gather;
-    p.given.resize(w.bytes() * (gather ? 1 : std::size_t(members_)));
-    p.taken.resize(w.bytes() * std::size_t(members_));
-    pack(w, static_cast<const std::byte*>(in), p.given.data());
-    const int bytes = int(w.bytes());
-    if (gather)
-      MPI_Iallgather(p.given.data(), bytes, MPI_BYTE, p.taken.data(), bytes, MPI_BYTE, comm_, &p.request);
-    else
-      MPI_Ialltoall(p.given.data(), bytes, MPI_BYTE, p.taken.data(), bytes, MPI_BYTE, comm_, &p.request);
-    if (w.shape.kind == CollectiveKind::reduce) p.phase = Stage::exchange;
-    return ticket;
+    p.left = p.what->slices;
+    ++next_;
+    issue();
+    return next_ - 1;
   }
 
   bool progress(int, u64 ticket) override {
-    Place& p = places_[std::size_t(ticket % places_.size())];
-    if (p.phase == Stage::free) return true;
     check();
-    while (next_sum_ < next_ && begin_gathering(next_sum_)) ++next_sum_;
-    if (p.phase == Stage::exchange || !arrived(p)) return false;
-    if (copy_) finish(p);
-    p.phase = Stage::free;
-    return true;
+    advance();
+    return done(ticket);
   }
-
-  double wait(int member, u64 ticket) override {
+  double wait(int, u64 ticket) override {
     Patience p(spins_);
-    while (!progress(member, ticket)) p.pause();
+    while (check(), advance(), !done(ticket)) p.pause();
     return p.waited();
   }
   void stop() noexcept override { stopped_ = true; }
 
  private:
   struct Prepared {
-    CollectiveShape shape;
-    i64 part;  // elements that two members exchange
-    std::size_t element;
-    std::size_t bytes() const { return std::size_t(part) * element; }
+    CollectiveShape asked, shape;  // as given; with as few dims as possible
+    i64 element = 4;               // bytes
+    bool dense_in = true, dense_out = true;
+    DenseSum sum = nullptr;
+    i64 part = 1;    // elements of a message, at most
+    i64 length = 1;  // elements of a slice
+    i64 slices = 0;
   };
-  enum class Stage { free, exchange, last };
   struct Place {
-    Stage phase = Stage::free;
-    u64 ticket = 0;
     const Prepared* what = nullptr;
+    const std::byte* in = nullptr;
     std::byte* out = nullptr;
-    std::vector<std::byte> given, taken;  // as large as ever needed
-    MPI_Request request = MPI_REQUEST_NULL;
+    i64 left = 0;  // slices that are not complete
   };
-
-  static bool arrived(Place& p) {
-    int done = 0;
-    MPI_Test(&p.request, &done, MPI_STATUS_IGNORE);
-    return done != 0;
-  }
-
-  // When the parts of a sum are here: adds them up, and lets everybody have the sum. False: they are not here yet.
-  bool begin_gathering(u64 ticket) {
-    Place& p = places_[std::size_t(ticket % places_.size())];
-    if (p.ticket != ticket || p.phase != Stage::exchange) return true;  // no sum
-    if (!arrived(p)) return false;
-    add(*p.what, p.taken.data(), p.given.data());
-    const int bytes = int(p.what->bytes());
-    MPI_Iallgather(p.given.data(), bytes, MPI_BYTE, p.taken.data(), bytes, MPI_BYTE, sums_, &p.request);
-    p.phase = Stage::last;
-    return true;
-  }
+  struct Slice {
+    Place* place = nullptr;
+    i64 number = 0;
+    bool summed = false;  // an all_reduce: sums are on their way
+    std::vector<MPI_Request> requests;
+    std::vector<std::byte> given, taken;  // one part per member: packed operands; what has come
+    std::vector<const std::byte*> sources;
+  };
+  struct Range {
+    i64 first = 0, last = 0;
+    i64 size() const { return std::max<i64>(0, last - first); }
+  };
 
   void check() const {
     if (stopped_) throw Error("runtime", "stopped because another rank failed").as(Error::Kind::run);
   }
+  Place& place(u64 ticket) { return places_[std::size_t(ticket % places_.size())]; }
+  // Tickets end in their order: those before the first that is not complete are.
+  bool done(u64 ticket) {
+    while (first_open_ < issuing_ && place(first_open_).left == 0) ++first_open_;
+    return ticket < first_open_;
+  }
+  Slice& flying(std::size_t i) { return flight_[(first_ + i) % kInFlight]; }
 
-  void pack(const Prepared& w, const std::byte* in, std::byte* to) const {
-    const CollectiveShape& s = w.shape;
-    const int boxes =
-        s.in_step != 0 || s.kind == CollectiveKind::scatter || s.kind == CollectiveKind::exchange ? members_ : 1;
-    const bool dense = is_dense(s.sizes, s.in_strides);
-    for (int b = 0; b < boxes; ++b) {
-      const std::byte* from = in + std::size_t(b * s.in_step) * w.element;
-      // Flat storage ends where the padding begins: what lies there is not read.
-      const i64 valid = s.kind == CollectiveKind::scatter  ? s.box_valid(b)
-                        : s.kind == CollectiveKind::gather ? s.box_valid(member_)
-                                                           : s.box();
-      if (dense) {
-        std::memcpy(to, from, std::size_t(valid) * w.element);
-        to += std::size_t(s.box()) * w.element;
-      } else {
-        each_element(s, [&](i64 at, i64) {
-          std::memcpy(to, from + std::size_t(at) * w.element, w.element);
-          to += w.element;
-        });
+  // Starts slices while there is room for them.
+  void issue() {
+    for (; issuing_ < next_; ++issuing_, issued_ = 0) {
+      Place& p = place(issuing_);
+      for (; issued_ < p.what->slices; ++issued_) {
+        if (count_ == kInFlight) return;
+        Slice& s = flying(count_++);
+        s.place = &p;
+        s.number = issued_;
+        s.summed = false;
+        send_parts(s);
       }
     }
   }
 
-  void add(const Prepared& w, const std::byte* all, std::byte* to) const {
-    const CollectiveShape& s = w.shape;
-    if (s.dtype == f64)
-      add_up<double>(s.how, members_, w.part, all, to);
-    else if (s.dtype == f32)
-      add_up<float>(s.how, members_, w.part, all, to);
-    else if (s.dtype == i32)
-      add_up<std::int32_t>(s.how, members_, w.part, all, to);
-    else
-      throw Error("collective", "{}: sums of {} are not computed", s.str(), name_of(s.dtype));
+  void advance() {
+    issue();
+    bool in_order = true;  // sums are sent in the order of slices
+    for (std::size_t i = 0; i < count_; ++i) {
+      Slice& s = flying(i);
+      if (!sends_sums(s) || s.summed) continue;
+      in_order = in_order && arrived(s);
+      if (in_order) send_sums(s);
+    }
+    for (; count_ > 0 && (flying(0).summed || !sends_sums(flying(0))) && arrived(flying(0)); issue()) {
+      finish(flying(0));
+      --flying(0).place->left;
+      first_ = (first_ + 1) % kInFlight;
+      --count_;
+    }
+  }
+  static bool sends_sums(const Slice& s) { return s.place->what->shape.kind == CollectiveKind::reduce; }
+  static bool arrived(Slice& s) {
+    int all = 1;
+    if (!s.requests.empty()) MPI_Testall(int(s.requests.size()), s.requests.data(), &all, MPI_STATUSES_IGNORE);
+    if (all) s.requests.clear();
+    return all;
   }
 
-  void unpack(const Prepared& w, const std::byte* from, std::byte* out, i64 valid) const {
-    const CollectiveShape& s = w.shape;
-    if (is_dense(s.sizes, s.out_strides)) {
-      std::memcpy(out, from, std::size_t(valid) * w.element);
-      return;
-    }
-    each_element(s, [&](i64, i64 at) {
-      std::memcpy(out + std::size_t(at) * w.element, from, w.element);
-      from += w.element;
+  // Which elements of a box a slice has for a member: of an all_reduce those that the member adds up, otherwise those
+  // of the box that comes from the member (gather) or goes to it (scatter), without padding.
+  static Range range(const Prepared& w, i64 slice, int member) {
+    const i64 first = slice * w.length, box = w.shape.box();
+    if (w.shape.kind == CollectiveKind::reduce)
+      return {std::min(box, first + member * w.part), std::min(box, first + (member + 1) * w.part)};
+    const i64 valid = w.shape.kind == CollectiveKind::exchange ? box : w.shape.box_valid(member);
+    return {std::min(first, valid), std::min(first + w.length, valid)};
+  }
+  std::byte* taken(Slice& s, int member) const {
+    return s.taken.data() + member * s.place->what->part * s.place->what->element;
+  }
+
+  // The operand's elements for a member: where they are, or packed.
+  const std::byte* given(Slice& s, int member, Range r) {
+    const Place& p = *s.place;
+    const Prepared& w = *p.what;
+    const std::byte* box = p.in + member * w.shape.in_step * w.element;
+    if (w.dense_in) return box + r.first * w.element;
+    std::byte* const packed = s.given.data() + member * w.part * w.element;
+    std::byte* to = packed;
+    for_box_runs(w.shape, r.first, r.last, [&](i64 in, i64, i64 count) {
+      copy_run(std::size_t(w.element), to, 1, box + in * w.element, inner_in_stride(w.shape), count);
+      to += count * w.element;
+    });
+    return packed;
+  }
+  // Where elements of the result's box from a member are to arrive.
+  std::byte* wanted(Slice& s, int member, Range r) {
+    const Place& p = *s.place;
+    if (!p.what->dense_out) return taken(s, member);
+    return p.out + (member * p.what->shape.out_step + r.first) * p.what->element;
+  }
+  void unpack(const Place& p, int member, Range r, const std::byte* from) const {
+    const Prepared& w = *p.what;
+    std::byte* box = p.out + member * w.shape.out_step * w.element;
+    for_box_runs(w.shape, r.first, r.last, [&](i64, i64 out, i64 count) {
+      copy_run(std::size_t(w.element), box + out * w.element, inner_out_stride(w.shape), from, 1, count);
+      from += count * w.element;
     });
   }
 
-  void finish(Place& p) {
+  void send(Slice& s, const std::byte* from, Range r, int member, Tag tag) {
+    if (r.size() > 0)
+      MPI_Isend(from, int(r.size() * s.place->what->element), MPI_BYTE, member, tag, comm_,
+                &s.requests.emplace_back(MPI_REQUEST_NULL));
+  }
+  void receive(Slice& s, std::byte* to, Range r, int member, Tag tag) {
+    if (r.size() > 0)
+      MPI_Irecv(to, int(r.size() * s.place->what->element), MPI_BYTE, member, tag, comm_,
+                &s.requests.emplace_back(MPI_REQUEST_NULL));
+  }
+
+  void send_parts(Slice& s) {
+    const Prepared& w = *s.place->what;
+    const bool sums = w.shape.sums(), gather = w.shape.kind == CollectiveKind::gather;
+    const Range mine = range(w, s.number, member_);
+    for (int k = 1; k < members_; ++k) {  // receives first: what arrives has its place
+      const int m = (member_ + members_ - k) % members_;
+      const Range r = gather || !sums ? range(w, s.number, m) : mine;
+      receive(s, sums ? taken(s, m) : wanted(s, m, r), r, m, Tag::parts);
+    }
+    const std::byte* own = gather ? given(s, 0, mine) : nullptr;
+    for (int k = 1; k < members_; ++k) {
+      const int m = (member_ + k) % members_;
+      const Range r = gather ? mine : range(w, s.number, m);
+      send(s, gather ? own : given(s, m, r), r, m, Tag::parts);
+    }
+    if (sums) return;
+    const std::byte* from = gather ? own : given(s, member_, mine);
+    if (std::byte* const to = wanted(s, member_, mine); to != from)
+      std::memcpy(to, from, std::size_t(mine.size() * w.element));
+  }
+
+  // This member's part of the slice, over all members.
+  void add_up(Slice& s, std::byte* to) {
+    const Prepared& w = *s.place->what;
+    const Range mine = range(w, s.number, member_);
+    for (int m = 0; m < members_; ++m) s.sources[std::size_t(m)] = m == member_ ? given(s, member_, mine) : taken(s, m);
+    w.sum(members_, s.sources.data(), mine.size(), to);
+  }
+
+  void send_sums(Slice& s) {
+    const Prepared& w = *s.place->what;
+    const Range mine = range(w, s.number, member_);
+    std::byte* const sum = wanted(s, member_, mine);
+    add_up(s, sum);
+    s.summed = true;
+    for (int k = 1; k < members_; ++k) {
+      const int m = (member_ + members_ - k) % members_;
+      const Range r = range(w, s.number, m);
+      receive(s, wanted(s, m, r), r, m, Tag::sums);
+    }
+    for (int k = 1; k < members_; ++k) send(s, sum, mine, (member_ + k) % members_, Tag::sums);
+  }
+
+  void finish(Slice& s) {
+    const Place& p = *s.place;
     const Prepared& w = *p.what;
-    const CollectiveShape& s = w.shape;
-    switch (s.kind) {
-      case CollectiveKind::reduce:
-        unpack(w, p.taken.data(), p.out, s.box());
-        break;
-      case CollectiveKind::scatter: {
-        add(w, p.taken.data(), p.given.data());
-        const i64 valid = s.box_valid(member_);
-        std::memset(p.given.data() + std::size_t(valid) * w.element, 0, std::size_t(s.box() - valid) * w.element);
-        unpack(w, p.given.data(), p.out, s.box());
-        break;
-      }
-      case CollectiveKind::gather:
-      case CollectiveKind::exchange:
-        for (int j = 0; j < members_; ++j)
-          unpack(w, p.taken.data() + std::size_t(j) * w.bytes(), p.out + std::size_t(j * s.out_step) * w.element,
-                 s.kind == CollectiveKind::gather ? s.box_valid(j) : s.box());
-        break;
+    if (w.shape.kind == CollectiveKind::scatter) {
+      const Range mine = range(w, s.number, member_);
+      std::byte* const sum = w.dense_out ? p.out + mine.first * w.element : taken(s, member_);
+      add_up(s, sum);
+      if (!w.dense_out) unpack(p, 0, mine, sum);
+      const Range rest{std::max(mine.last, s.number * w.length), std::min((s.number + 1) * w.length, w.shape.box())};
+      for_box_runs(w.shape, rest.first, rest.first + rest.size(), [&](i64, i64 out, i64 count) {
+        for (i64 i = 0; i < count; ++i)
+          std::memset(p.out + (out + i * inner_out_stride(w.shape)) * w.element, 0, std::size_t(w.element));
+      });
+    } else if (!w.dense_out) {
+      for (int m = 0; m < members_; ++m) unpack(p, m, range(w, s.number, m), taken(s, m));
     }
   }
 
-  // MPI matches calls by their order: all members start collectives in one order, and go on to the second half of
-  // sums in that order too, at a time that is each one's own.
-  MPI_Comm comm_, sums_ = MPI_COMM_NULL;
-  int member_, members_ = 1;
-  bool copy_;
-  int spins_;
+  MPI_Comm comm_;
+  int member_, members_ = 1, spins_;
   std::vector<Place> places_;
   std::deque<Prepared> prepared_;  // which places point to
-  u64 next_ = 0, next_sum_ = 0;    // tickets
+  u64 next_ = 0;                   // ticket
+  u64 issuing_ = 0;                // the ticket whose slices are being started ...
+  i64 issued_ = 0;                 // ... and how many of them are
+  u64 first_open_ = 0;             // no ticket before it is under way
+  std::array<Slice, kInFlight> flight_;
+  std::size_t first_ = 0, count_ = 0;
   std::atomic<bool> stopped_{false};
 };
 
 }  // namespace
 
-std::unique_ptr<CollectiveGroup> message_group(int communicator, int member, bool copy, int under_way, int spins) {
-  return std::make_unique<MessageGroup>(MPI_Comm_f2c(communicator), member, copy, under_way, spins);
+std::unique_ptr<CollectiveGroup> message_group(int communicator, int member, int under_way, int spins) {
+  return std::make_unique<MessageGroup>(MPI_Comm_f2c(communicator), member, under_way, spins);
 }
 
 }  // namespace stretto

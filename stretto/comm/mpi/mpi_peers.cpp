@@ -1,6 +1,7 @@
 #include <mpi.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdlib>
@@ -10,12 +11,14 @@
 #include <thread>
 
 #include "stretto/base/error.h"
+#include "stretto/comm/mpi/hierarchical_group.h"
 #include "stretto/comm/mpi/message_group.h"
 #include "stretto/comm/mpi/mpi_transport.h"
 #include "stretto/comm/mpi/node_group.h"
 #include "stretto/comm/mpi/node_transport.h"
 #include "stretto/comm/mpi/patience.h"
 #include "stretto/comm/mpi/segments.h"
+#include "stretto/comm/mpi/timed_group.h"
 #include "stretto/comm/world.h"
 
 namespace stretto {
@@ -56,9 +59,11 @@ class MpiPeers : public Peers {
     MPI_Comm_rank(comm_, &rank_);
     MPI_Comm_size(comm_, &size_);
     open_hearts();
-    // Processes of a machine are numbered as ranks are when all are on it.
-    if (options.shared && int(hearts_.size()) == size_) segments_ = std::make_unique<Segments>(MPI_Comm_c2f(node_));
-    if (segments_ && !segments_->allocate(1)) segments_.reset();
+    // Processes of a node are numbered as ranks are; when all are on one node, with the same numbers.
+    if (options.shared) segments_ = std::make_unique<Segments>(MPI_Comm_c2f(node_));
+    int reach = segments_ && segments_->allocate(1), everywhere = 0;
+    MPI_Allreduce(&reach, &everywhere, 1, MPI_INT, MPI_MIN, comm_);
+    if (!everywhere) segments_.reset();
     heart_thread_ = std::thread([this] { live(); });
   }
 
@@ -113,31 +118,15 @@ class MpiPeers : public Peers {
     }
     return all;
   }
-  bool shares_memory() const override { return segments_ != nullptr; }
+  bool shares_memory() const override { return segments_ && int(hearts_.size()) == size_; }
   std::vector<ArenaBases> share(const Program& p, bool params) override {
-    const int each = size_ / int(p.actors.size());
-    const auto bytes = [&](int rank, std::size_t arena) {
-      const u64 n = p.actors[std::size_t(rank / each)].bytes[arena];
-      return arena == std::size_t(Arena::params) && !params ? 0 : (n + 4095) / 4096 * 4096;
-    };
-    u64 all = 0;
-    for (std::size_t a = 0; a < arena_count; ++a) all += bytes(rank_, a);
-    std::byte* own = segments_->allocate(all);
-    if (!own)
-      throw Error("memory", "rank {} cannot have the memory that it needs; on rank {} that is {} bytes",
-                  segments_->failed(), rank_, all)
-          .hint("a smaller batch, more microbatches or recompute need less")
-          .as(Error::Kind::run);
-    const Segments::Place place = segments_->place_of(own);
-    std::vector<ArenaBases> arenas(std::size_t(size_), ArenaBases{});
-    for (int r = 0; r < size_; ++r) {
-      std::byte* at = segments_->at(place, r);
-      for (std::size_t a = 0; a < arena_count; ++a) {
-        if (bytes(r, a) > 0 || params || a != std::size_t(Arena::params)) arenas[std::size_t(r)][a] = at;
-        at += bytes(r, a);
-      }
-    }
+    const Segments::Place place = segments_->place_of(allocate(p, params));
+    std::vector<ArenaBases> arenas;
+    for (int r = 0; r < size_; ++r) arenas.push_back(laid_out(p, r, params, segments_->at(place, r)));
     return arenas;
+  }
+  ArenaBases arenas(const Program& p, bool params) override {
+    return segments_ ? laid_out(p, rank_, params, allocate(p, params)) : ArenaBases{};
   }
   std::unique_ptr<Transport> transport(const Program& p, std::span<const ArenaBases> arenas,
                                        RemoteOptions options) override {
@@ -147,19 +136,22 @@ class MpiPeers : public Peers {
   }
   std::unique_ptr<CollectiveGroup> group(const std::vector<int>& ranks, int member, RemoteOptions options,
                                          int under_way) override {
-    MPI_Group all, some;
-    MPI_Comm members;
-    MPI_Comm_group(comm_, &all);
-    MPI_Group_incl(all, int(ranks.size()), ranks.data(), &some);
-    MPI_Comm_create_group(comm_, some, 0, &members);
-    groups_.push_back(members);
-    MPI_Group_free(&some);
-    MPI_Group_free(&all);
+    const MPI_Comm members = between(ranks);
     const int looks = options.copy ? spins() : 0;
-    if (!segments_) return message_group(MPI_Comm_c2f(members), member, options.copy, under_way, looks);
-    return std::make_unique<NodeGroup>(
-        *segments_, std::make_unique<Segments>(MPI_Comm_c2f(members)), ranks, member,
-        NodeGroupOptions{.link = options.link, .copy = options.copy, .under_way = under_way, .spins = looks});
+    std::vector<int> nodes;
+    for (const int r : ranks) nodes.push_back(nodes_[std::size_t(r)]);
+    const auto here = std::count(nodes.begin(), nodes.end(), nodes[std::size_t(member)]);
+    if (segments_ && here == std::ptrdiff_t(ranks.size()))
+      return std::make_unique<NodeGroup>(
+          std::vector<const Segments*>{segments_.get()}, std::make_unique<Segments>(MPI_Comm_c2f(members)), member,
+          NodeGroupOptions{.link = options.link, .copy = options.copy, .under_way = under_way, .spins = looks});
+    std::unique_ptr<CollectiveGroup> moving;
+    if (options.copy && segments_ && is_hierarchy(nodes))
+      moving = hierarchy(members, member, int(here), under_way, looks);
+    else if (options.copy)
+      moving = message_group(MPI_Comm_c2f(members), member, under_way, looks);
+    if (options.copy && !options.link) return moving;
+    return timed_group(MPI_Comm_c2f(between(ranks)), member, std::move(moving), options.link, under_way, looks);
   }
 
   void beat(i64 step, std::uint32_t at, bool waiting) noexcept override {
@@ -187,22 +179,89 @@ class MpiPeers : public Peers {
   }
 
  private:
+  // A communicator of these ranks, in their order.
+  MPI_Comm between(const std::vector<int>& ranks) {
+    MPI_Group all, some;
+    MPI_Comm members;
+    MPI_Comm_group(comm_, &all);
+    MPI_Group_incl(all, int(ranks.size()), ranks.data(), &some);
+    MPI_Comm_create_group(comm_, some, 0, &members);
+    MPI_Group_free(&some);
+    MPI_Group_free(&all);
+    groups_.push_back(members);
+    return members;
+  }
+
+  std::unique_ptr<CollectiveGroup> hierarchy(MPI_Comm members, int member, int per_node, int under_way, int looks) {
+    int count = 0;
+    MPI_Comm_size(members, &count);
+    MPI_Comm here, across;
+    MPI_Comm_split(members, member / per_node, member, &here);
+    MPI_Comm_split(members, member % per_node, member, &across);
+    groups_.insert(groups_.end(), {here, across});
+    const auto in_node = [&] { return std::make_unique<Segments>(MPI_Comm_c2f(here)); };
+    HierarchyWires wires{
+        .arenas = segments_.get(),
+        .staging = in_node(),
+        .before = in_node(),
+        .after = in_node(),
+        .across = message_group(MPI_Comm_c2f(across), member / per_node, HierarchicalGroup::slots, looks),
+        .flat = message_group(MPI_Comm_c2f(members), member, under_way, looks)};
+    return std::make_unique<HierarchicalGroup>(std::move(wires), member, count, per_node, under_way, looks);
+  }
+
+  static u64 arena_bytes(const ActorProgram& a, std::size_t arena, bool params) {
+    return arena == std::size_t(Arena::params) && !params ? 0 : (a.bytes[arena] + 4095) / 4096 * 4096;
+  }
+  const ActorProgram& actor_of(const Program& p, int rank) const {
+    return p.actors[std::size_t(rank / (size_ / int(p.actors.size())))];
+  }
+  std::byte* allocate(const Program& p, bool params) {
+    u64 all = 0;
+    for (std::size_t a = 0; a < arena_count; ++a) all += arena_bytes(actor_of(p, rank_), a, params);
+    std::byte* own = segments_->allocate(all);
+    if (!own)
+      throw Error("memory", "rank {} cannot have the memory that it needs; on rank {} that is {} bytes",
+                  std::next(hearts_.begin(), segments_->failed())->first, rank_, all)
+          .hint("a smaller batch, more microbatches or recompute need less")
+          .as(Error::Kind::run);
+    return own;
+  }
+  ArenaBases laid_out(const Program& p, int rank, bool params, std::byte* at) const {
+    ArenaBases bases{};
+    for (std::size_t a = 0; a < arena_count; ++a) {
+      if (params || a != std::size_t(Arena::params)) bases[a] = at;
+      at += arena_bytes(actor_of(p, rank), a, params);
+    }
+    return bases;
+  }
+
   std::vector<int> nodes_of_world(int processes) {
     MPI_Comm node;
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-    int first = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &first);
-    MPI_Bcast(&first, 1, MPI_INT, 0, node);
+    int told[2] = {0, ranks_per_node(environment())};
+    MPI_Comm_rank(MPI_COMM_WORLD, &told[0]);
+    MPI_Bcast(&told[0], 1, MPI_INT, 0, node);
+    MPI_Comm_size(node, &on_machine_);
     MPI_Comm_free(&node);
-    std::vector<int> of(std::size_t(processes), 0);
-    MPI_Allgather(&first, 1, MPI_INT, of.data(), 1, MPI_INT, MPI_COMM_WORLD);
-    std::map<int, int> number;
-    for (int& n : of) n = number.try_emplace(n, int(number.size())).first->second;
+    std::vector<int> all(2 * std::size_t(processes), 0);
+    MPI_Allgather(told, 2, MPI_INT, all.data(), 2, MPI_INT, MPI_COMM_WORLD);
+    std::map<int, int> on;                      // per machine, processes so far
+    std::map<std::pair<int, int>, int> number;  // of nodes
+    std::vector<int> of;
+    for (std::size_t p = 0; p < std::size_t(processes); ++p) {
+      const int machine = all[2 * p], per_node = all[2 * p + 1];
+      if (per_node != all[1])
+        throw Error("ranks", "STRETTO_RANKS_PER_NODE is {} for process {} and {} for process 0", per_node, p, all[1])
+            .hint("set it for all of them, or for none");
+      const int part = per_node > 0 ? on[machine]++ / per_node : 0;
+      of.push_back(number.try_emplace({machine, part}, int(number.size())).first->second);
+    }
     return of;
   }
 
   void open_hearts() {
-    MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node_);
+    MPI_Comm_split(comm_, nodes_[std::size_t(rank_)], rank_, &node_);
     int local = 0, locals = 0;
     MPI_Comm_rank(node_, &local);
     MPI_Comm_size(node_, &locals);
@@ -232,7 +291,7 @@ class MpiPeers : public Peers {
   }
 
   // A short look costs less than a sleep, when everybody here has a core.
-  int spins() const { return hearts_.size() <= std::thread::hardware_concurrency() ? 200 : 0; }
+  int spins() const { return on_machine_ <= int(std::thread::hardware_concurrency()) ? 200 : 0; }
 
   void wait(MPI_Request& request) {
     Patience p(spins());
@@ -261,9 +320,9 @@ class MpiPeers : public Peers {
   MPI_Comm comm_ = MPI_COMM_NULL, node_ = MPI_COMM_NULL;
   std::vector<MPI_Comm> groups_;  // of all that group() has made: there are only so many in a process
   MPI_Win window_ = MPI_WIN_NULL;
-  int rank_ = 0, size_ = 1;
+  int rank_ = 0, size_ = 1, on_machine_ = 1;  // processes on this machine
   std::vector<int> nodes_;
-  std::map<int, Heart*> hearts_;  // per rank on this machine
+  std::map<int, Heart*> hearts_;  // per rank on this node, ascending
   std::unique_ptr<Segments> segments_;
   std::thread heart_thread_;
   std::mutex mutex_;

@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "stretto/base/error.h"
+#include "stretto/comm/emulated_link.h"
 #include "stretto/comm/mpi/blocks.h"
 #include "stretto/comm/mpi/patience.h"
 
@@ -31,7 +32,7 @@ class MpiTransport : public Transport {
     const auto peer = [&](int a) { return a * per_actor + rank % per_actor; };
     last_ = std::uint32_t(p.actors[std::size_t(actor)].code.size());
     requests_.assign(p.transfers.size(), MPI_REQUEST_NULL);
-    if (options_.link) due_.assign(p.transfers.size(), 0), free_.assign(p.actors.size(), 0);
+    if (options_.link) due_.assign(p.transfers.size(), 0), links_.assign(p.actors.size(), {});
     bytes_.assign(p.transfers.size(), 0);
     target_.assign(p.transfers.size(), 0);
     for (std::uint32_t t = 0; t < p.transfers.size(); ++t) {
@@ -71,21 +72,14 @@ class MpiTransport : public Transport {
   }
 
   void send(std::uint32_t t, std::uint32_t) override {
-    if (options_.link) {
-      double& free = free_[std::size_t(target_[t])];
-      free = std::max(free, now()) + double(bytes_[t]) / options_.link->bandwidth;
-      due_[t] = free + options_.link->latency;
-    }
+    if (options_.link) due_[t] = links_[std::size_t(target_[t])].message(now(), bytes_[t], *options_.link);
     MPI_Start(&requests_[t]);
     sent_[t] = true;
   }
 
   double receive(std::uint32_t t, std::uint32_t) override {
-    double seconds = wait(t);
-    if (!options_.link) return seconds;
-    Patience p(0);
-    while (due_[t] - now() > 0) check(), p.pause();
-    return seconds + p.waited();
+    const double seconds = wait(t);
+    return options_.link ? seconds + sleep_until_due(due_[t], stopped_) : seconds;
   }
 
   void progress() override {
@@ -157,12 +151,12 @@ class MpiTransport : public Transport {
   std::vector<MPI_Request> requests_;     // per transfer; none for those between others
   std::vector<Moment> posts_, releases_;  // ascending
   std::size_t next_post_ = 0, next_release_ = 0;
-  std::vector<bool> sent_;    // per transfer: its send is under way
-  std::vector<double> due_;   // per transfer, emulated links: when it arrives; travels with it
-  std::vector<double> free_;  // per actor, emulated links: when the link there is free
-  std::vector<u64> bytes_;    // per transfer
-  std::vector<int> target_;   // per transfer
-  std::uint32_t last_ = 0;    // instructions of a step
+  std::vector<bool> sent_;           // per transfer: its send is under way
+  std::vector<double> due_;          // per transfer, emulated links: when it arrives; travels with it
+  std::vector<EmulatedLink> links_;  // to each actor
+  std::vector<u64> bytes_;           // per transfer
+  std::vector<int> target_;          // per transfer
+  std::uint32_t last_ = 0;           // instructions of a step
   double polled_ = 0;
   bool busy_ = false;  // within a step
   std::atomic<bool> stopped_{false};

@@ -1,8 +1,5 @@
 #include "stretto/comm/mpi/node_group.h"
 
-#include <algorithm>
-
-#include "stretto/comm/mpi/patience.h"
 #include "stretto/cost/collective.h"
 
 namespace stretto {
@@ -12,22 +9,22 @@ constexpr u64 kSmallBytes = 128 << 10;  // less takes no longer than waking a pr
 
 }  // namespace
 
-NodeGroup::NodeGroup(const Segments& memory, std::unique_ptr<Segments> control, std::vector<int> processes, int member,
+NodeGroup::NodeGroup(std::vector<const Segments*> memory, std::unique_ptr<Segments> control, int member,
                      NodeGroupOptions options)
-    : memory_(memory),
+    : memory_(std::move(memory)),
       control_(std::move(control)),
-      processes_(std::move(processes)),
+      members_(std::size_t(control_->processes())),
       member_(member),
       options_(options),
       places_(std::size_t(options.under_way)),
       mine_(places_) {
-  stride_ = (sizeof(Place) + processes_.size() * sizeof(Given) + 63) / 64 * 64;
+  stride_ = (sizeof(Place) + members_ * sizeof(Given) + 63) / 64 * 64;
   std::byte* own = control_->allocate(places_ * stride_);
   STRETTO_ASSERT(own != nullptr);
   base_ = control_->at(control_->place_of(own), 0);
   for (Mine& m : mine_) {
-    m.in.resize(processes_.size());
-    m.out.resize(processes_.size());
+    m.in.resize(members_);
+    m.out.resize(members_);
   }
 }
 
@@ -44,8 +41,8 @@ void NodeGroup::check_stopped() const {
 }
 
 std::uint32_t NodeGroup::prepare(const CollectiveShape& s) {
-  if (s.members != int(processes_.size()))
-    throw Error("collective", "{} is for {} members, the group has {}", s.str(), s.members, processes_.size());
+  if (s.members != int(members_))
+    throw Error("collective", "{} is for {} members, the group has {}", s.str(), s.members, members_);
   for (std::size_t i = 0; i < prepared_.size(); ++i)
     if (prepared_[i]->asked == s) return std::uint32_t(i);
   const double seconds = options_.link ? collective_seconds(s, *options_.link) : 0;
@@ -64,18 +61,15 @@ u64 NodeGroup::start(int member, std::uint32_t prepared, const void* in, void* o
   Given& mine = given(ticket)[member_];
   mine.prepared = prepared;
   const bool moves = options_.copy && prepared_[prepared]->work.chunks() > 0;
-  if (moves) mine.in = memory_.place_of(in), mine.out = memory_.place_of(out);
+  if (moves) mine.in = spot_of(in), mine.out = spot_of(out);
   Place& p = place(ticket);
-  if (p.started.fetch_add(1, std::memory_order_acq_rel) + 1 < processes_.size()) return ticket;
+  if (p.started.fetch_add(1, std::memory_order_acq_rel) + 1 < members_) return ticket;
   p.started.store(0, std::memory_order_relaxed);
-  for (std::size_t k = 0; k < processes_.size(); ++k)
+  for (std::size_t k = 0; k < members_; ++k)
     if (given(ticket)[k].prepared != prepared)
       throw Error("collective", "member {} has started another one than {}", k, prepared_[prepared]->asked.str())
           .as(Error::Kind::bug);
-  if (options_.link) {
-    double& free = place(0).link_free;
-    p.due = free = std::max(free, now()) + prepared_[prepared]->seconds;
-  }
+  if (options_.link) p.due = place(0).link.collective(now(), prepared_[prepared]->seconds);
   const CollectiveWork& work = look(ticket);
   const std::uint32_t chunks = options_.copy ? work.chunks() : 0;
   if (chunks == 0 || work.bytes() <= kSmallBytes) {
@@ -89,13 +83,19 @@ u64 NodeGroup::start(int member, std::uint32_t prepared, const void* in, void* o
   return ticket;
 }
 
+NodeGroup::Spot NodeGroup::spot_of(const void* address) const {
+  for (std::uint32_t m = 0; m < memory_.size(); ++m)
+    if (const auto place = memory_[m]->find(address)) return {m, *place};
+  throw Error("collective", "memory that no other process can reach").as(Error::Kind::bug);
+}
+
 const CollectiveWork& NodeGroup::look(u64 ticket) {
   Mine& m = mine_[std::size_t(ticket % places_)];
   const Given* all = given(ticket);
   if (!m.seen && options_.copy)
-    for (std::size_t k = 0; k < processes_.size(); ++k) {
-      m.in[k] = memory_.at(all[k].in);
-      m.out[k] = memory_.at(all[k].out);
+    for (std::size_t k = 0; k < members_; ++k) {
+      m.in[k] = at(all[k].in);
+      m.out[k] = at(all[k].out);
     }
   m.seen = true;
   return prepared_[all[member_].prepared]->work;
@@ -118,15 +118,15 @@ bool NodeGroup::take_chunks(u64 ticket, std::uint32_t at_most) {
   return any;
 }
 
-bool NodeGroup::progress(int, u64 ticket) {
+bool NodeGroup::advance(u64 ticket, bool everything) {
   Mine& m = mine_[std::size_t(ticket % places_)];
   if (m.open != ticket + 1) return true;
   check_stopped();
   const auto phase = [&] { return place(ticket).phase.load(std::memory_order_acquire) & ~shared_sleeping; };
   if (!reached(phase(), complete(ticket))) {
     if (!reached(phase(), all_started(ticket))) return false;
-    const std::uint32_t n = std::uint32_t(processes_.size());
-    take_chunks(ticket, (look(ticket).chunks() + n - 1) / n);
+    const std::uint32_t n = std::uint32_t(members_);
+    take_chunks(ticket, everything ? ~0u : (look(ticket).chunks() + n - 1) / n);
     if (!reached(phase(), complete(ticket))) return false;
   }
   if (options_.link && now() < place(ticket).due) return false;
@@ -152,13 +152,7 @@ double NodeGroup::wait(int, u64 ticket) {
     sleep_shared(word, seen);
     slept += now() - start;
   }
-  if (options_.link)
-    for (double left = 0; (left = place(ticket).due - now()) > 0;) {
-      check_stopped();
-      const timespec slice{.tv_sec = 0, .tv_nsec = long(std::min(left, 0.02) * 1e9)};
-      nanosleep(&slice, nullptr);
-      slept += std::min(left, 0.02);
-    }
+  if (options_.link) slept += sleep_until_due(place(ticket).due, stopped_);
   m.open = 0;
   return slept;
 }

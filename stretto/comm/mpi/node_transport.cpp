@@ -1,14 +1,10 @@
 #include "stretto/comm/mpi/node_transport.h"
 
-#include <algorithm>
-
-#include "stretto/comm/mpi/patience.h"
-
 namespace stretto {
 
 NodeTransport::NodeTransport(const Program& p, int rank, std::span<const ArenaBases> arenas, Segments& segments,
                              RemoteOptions options, int spins)
-    : options_(options), rank_(rank), spins_(spins), free_(arenas.size(), 0) {
+    : options_(options), rank_(rank), spins_(spins), links_(arenas.size()) {
   const std::size_t n = p.transfers.size();
   std::byte* own = segments.allocate(64 + n * (sizeof(double) + sizeof(SharedWord)));
   STRETTO_ASSERT(own != nullptr);
@@ -49,11 +45,7 @@ void NodeTransport::send(std::uint32_t transfer, std::uint32_t round) {
   const Message& m = messages_[transfer];
   Post& post = posts_[std::size_t(m.target)];
   copies_.run(m.copies);
-  if (options_.link) {
-    double& free = free_[std::size_t(m.target)];
-    free = std::max(free, now()) + double(m.bytes) / options_.link->bandwidth;
-    post.due[transfer] = free + options_.link->latency;
-  }
+  if (options_.link) post.due[transfer] = links_[std::size_t(m.target)].message(now(), m.bytes, *options_.link);
   set_shared(post.arrived[transfer], round);
 }
 
@@ -66,13 +58,10 @@ double NodeTransport::receive(std::uint32_t transfer, std::uint32_t round) {
     start = now();
     wait_shared(word, there, spins_, stopped_);
   }
-  if (options_.link && start == 0) start = now();
-  if (options_.link)
-    for (double left = 0; (left = post.due[transfer] - now()) > 0;) {
-      if (stopped_) throw Error("runtime", "stopped because another rank failed").as(Error::Kind::run);
-      const timespec slice{.tv_sec = 0, .tv_nsec = long(std::min(left, 0.02) * 1e9)};
-      nanosleep(&slice, nullptr);
-    }
+  if (options_.link) {
+    if (start == 0) start = now();
+    sleep_until_due(post.due[transfer], stopped_);
+  }
   return start == 0 ? 0 : now() - start;
 }
 

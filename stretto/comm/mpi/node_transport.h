@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "stretto/comm/copies.h"
+#include "stretto/comm/emulated_link.h"
 #include "stretto/comm/mpi/segments.h"
 #include "stretto/comm/mpi/shared_word.h"
 #include "stretto/comm/peers.h"
@@ -41,9 +42,9 @@ class NodeTransport : public Transport {
   int rank_, spins_;
   std::vector<Message> messages_;
   Copies copies_;
-  std::vector<int> others_;   // ranks that messages go to or come from
-  std::vector<Post> posts_;   // per rank
-  std::vector<double> free_;  // per rank, emulated links: when the link to it is free
+  std::vector<int> others_;          // ranks that messages go to or come from
+  std::vector<Post> posts_;          // per rank
+  std::vector<EmulatedLink> links_;  // to each rank
   std::uint32_t round_ = 0;
   std::atomic<bool> stopped_{false};
 };

@@ -72,18 +72,23 @@ std::byte* Segments::allocate(u64 bytes) {
   return failed_ == processes_ ? own : nullptr;
 }
 
-Segments::Place Segments::place_of(const void* address) const {
+std::optional<Segments::Place> Segments::find(const void* address) const {
   const auto* at = static_cast<const std::byte*>(address);
-  const auto find = [&](int p) -> std::optional<Place> {
+  const auto in_memory_of = [&](int p) -> std::optional<Place> {
     for (std::uint32_t i = 0; i < segments_.size(); ++i) {
       const std::byte* base = segments_[i].base[std::size_t(p)];
       if (base && at >= base && at < base + segments_[i].bytes[std::size_t(p)]) return Place{i, p, u64(at - base)};
     }
     return {};
   };
-  if (const auto own = find(own_)) return *own;
+  if (const auto own = in_memory_of(own_)) return own;
   for (int p = 0; p < processes_; ++p)  // what is made where it is needed next
-    if (const auto other = find(p)) return *other;
+    if (const auto other = in_memory_of(p)) return other;
+  return {};
+}
+
+Segments::Place Segments::place_of(const void* address) const {
+  if (const std::optional<Place> p = find(address)) return *p;
   throw Error("mpi", "memory that no other process can reach").as(Error::Kind::bug);
 }
 

@@ -1,18 +1,11 @@
 #include "stretto/comm/threads/thread_group.h"
 
-#include <algorithm>
-#include <chrono>
-
 #include "stretto/cost/collective.h"
 
 namespace stretto {
 namespace {
 
 constexpr u64 small_bytes = 128 << 10;  // less takes no longer than waking a thread that helps
-
-double clock_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 Error group_stopped() { return Error("runtime", "stopped because another rank failed").as(Error::Kind::run); }
 
@@ -77,7 +70,7 @@ void ThreadGroup::begin(Place& p, u64 ticket) {
           .as(Error::Kind::bug);
     }
   p.what = prepared_[p.prepared[0]].get();
-  if (timed()) p.due = link_free_ = std::max(link_free_, clock_now()) + p.what->seconds;
+  if (timed()) p.due = link_.collective(now(), p.what->seconds);
   const CollectiveWork& work = p.what->work;
   const std::uint32_t chunks = options_.copy ? work.chunks() : 0;
   if (chunks == 0 || work.bytes() <= small_bytes) {
@@ -116,7 +109,7 @@ bool ThreadGroup::progress(int member, u64 ticket) {
     take_chunks(p, ticket, me.taken[at], (p.what->work.chunks() + n - 1) / n);
     if (!p.reached.look().reached(complete(ticket))) return false;
   }
-  if (timed() && clock_now() < p.due) return false;
+  if (timed() && now() < p.due) return false;
   me.open[at] = 0;
   return true;
 }
@@ -132,7 +125,7 @@ double ThreadGroup::wait(int member, u64 ticket) {
     if (seen.stopped() || stopped_.load(std::memory_order_relaxed)) throw group_stopped();
     double left = -1;
     if (seen.reached(complete(ticket))) {
-      if (!timed() || (left = p.due - clock_now()) <= 0) break;
+      if (!timed() || (left = p.due - now()) <= 0) break;
     } else {
       if (seen.reached(all_started(ticket)) && take_chunks(p, ticket, me.taken[at], ~0u)) continue;
       if (looks < options_.spins) {
@@ -140,9 +133,9 @@ double ThreadGroup::wait(int member, u64 ticket) {
         continue;
       }
     }
-    const double start = clock_now();
+    const double start = now();
     p.reached.sleep(seen, left);
-    slept += clock_now() - start;
+    slept += now() - start;
   }
   me.open[at] = 0;
   return slept;

@@ -14,6 +14,7 @@
 
 #include "stretto/comm/collective.h"
 #include "stretto/comm/collective_work.h"
+#include "stretto/comm/emulated_link.h"
 #include "stretto/comm/threads/milestone.h"
 #include "stretto/cost/machine.h"
 
@@ -76,7 +77,7 @@ class ThreadGroup : public CollectiveGroup {
   std::vector<std::unique_ptr<const Prepared>> prepared_;
   u64 places_count_ = 1;
   std::unique_ptr<Place[]> places_;
-  double link_free_ = 0;  // emulated links; the last to start looks, and all have started the one before by then
+  EmulatedLink link_;  // the last to start looks, and all have started the one before by then
   std::atomic<bool> stopped_{false};
 };
 

@@ -1,14 +1,9 @@
 #include "stretto/comm/threads/thread_transport.h"
-#include "stretto/base/clock.h"
-
-#include <algorithm>
-#include <chrono>
-#include <thread>
 
 namespace stretto {
 namespace {
 
-Error stopped() { return Error("runtime", "stopped because another actor failed").as(Error::Kind::run); }
+Error stopped() { return Error("runtime", "stopped because another rank failed").as(Error::Kind::run); }
 
 }  // namespace
 
@@ -28,18 +23,14 @@ ThreadTransport::ThreadTransport(const Program& p, std::span<const ArenaBases> a
   }
   if (options_.link) {
     due_.assign(p.transfers.size(), 0);
-    free_.assign(arenas.size() * arenas.size(), 0);
+    links_.assign(arenas.size() * arenas.size(), {});
   }
 }
 
 void ThreadTransport::send(std::uint32_t transfer, std::uint32_t round) {
   const Message& m = messages_[transfer];
   copies_.run(m.copies);
-  if (options_.link) {
-    double& free = free_[m.link];
-    free = std::max(free, now()) + double(m.bytes) / m.over.bandwidth;
-    due_[transfer] = free + m.over.latency;
-  }
+  if (options_.link) due_[transfer] = links_[m.link].message(now(), m.bytes, m.over);
   arrivals_[transfer].announce(round);
 }
 
@@ -49,11 +40,9 @@ double ThreadTransport::receive(std::uint32_t transfer, std::uint32_t round) {
     start = now();
     if (!arrivals_[transfer].wait(round, options_.spins)) throw stopped();
   }
-  if (!options_.link) return start == 0 ? 0 : now() - start;
-  for (double left = 0; (left = due_[transfer] - now()) > 0;) {  // in slices: a stop is not slept through
+  if (options_.link) {
     if (start == 0) start = now();
-    if (stopped_) throw stopped();
-    std::this_thread::sleep_for(std::chrono::duration<double>(std::min(left, 0.02)));
+    sleep_until_due(due_[transfer], stopped_);
   }
   return start == 0 ? 0 : now() - start;
 }

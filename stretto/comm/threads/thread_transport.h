@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "stretto/comm/copies.h"
+#include "stretto/comm/emulated_link.h"
 #include "stretto/comm/threads/arrival.h"
 #include "stretto/comm/transport.h"
 #include "stretto/cost/machine.h"
@@ -32,7 +33,7 @@ class ThreadTransport : public Transport {
  private:
   struct Message {
     Copies::Range copies = {};
-    std::uint32_t link = 0;  // into free_
+    std::uint32_t link = 0;  // into links_
     Link over = {};
     u64 bytes = 0;
   };
@@ -40,8 +41,8 @@ class ThreadTransport : public Transport {
   std::vector<Message> messages_;
   Copies copies_;
   std::unique_ptr<Arrival[]> arrivals_;
-  std::vector<double> due_;   // per transfer, emulated links: when it arrives; written before it is announced
-  std::vector<double> free_;  // per pair of actors, emulated links: when the link is free; only its sender looks
+  std::vector<double> due_;          // per transfer, emulated links: when it arrives; written before it is announced
+  std::vector<EmulatedLink> links_;  // per pair of actors; only its sender looks
   std::atomic<bool> stopped_{false};
 };
 
