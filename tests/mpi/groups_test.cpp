@@ -179,6 +179,10 @@ TEST_F(InsideMpi, MoreThanTwoGibibytesAtOnce) {
 
 class GroupsOfProcesses : public test::Processes {
  protected:
+  void SetUp() override {
+    test::Processes::SetUp();
+    if (std::getenv("STRETTO_TEST_MPIRUN")) GTEST_SKIP() << "this program has one MPI, and that mpirun is of another";
+  }
   static void inside(int ranks, int per_node, const std::string& tests = "InsideMpi.*-InsideMpi.MoreThan*") {
     const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
     const test::Result r =
