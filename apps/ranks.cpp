@@ -5,10 +5,12 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <thread>
 
 #include "failure.h"
 #include "stretto/base/error.h"
+#include "stretto/launch/note.h"
 
 namespace stretto::app {
 namespace {
@@ -42,6 +44,7 @@ void Ranks::fail() {
   const int rank = peers_ ? peers_->rank() : world_.rank;
   if (f.code < int(Error::Kind::run) && rank > 0) pause_for(kOthersFirst);
   std::fflush(stdout);
+  if (const char* note = std::getenv(code_variable)) std::ofstream(note) << f.code << "\n";
   std::fprintf(stderr, "rank %d: %s\n", rank, f.text.c_str());
   std::fflush(stderr);
   if (f.text.starts_with("[watchdog]")) pause_for(kOthersToo);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 
 #include "stretto/base/error.h"
@@ -101,6 +102,7 @@ int be_rank(const std::filesystem::path& logs, ConsoleRanks console, int rank, c
   handle(SIGUSR1, end_after_step);
   handle(SIGTERM, end_now);
   handle(SIGINT, end_now);
+  setenv(code_variable, code_path(logs, rank).c_str(), 1);
   const pid_t own = getpid(), child = fork();
   if (child == 0) {
     dup2(out[1], 1);

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <optional>
 #include <thread>
 
 #include "stretto/base/error.h"
@@ -158,14 +160,36 @@ void end_leftovers(const LaunchOptions& o) {
     }
 }
 
-LaunchResult judge(const LaunchOptions& o, int status) {
+std::vector<std::uintmax_t> log_sizes(const LaunchOptions& o) {
+  std::vector<std::uintmax_t> sizes;
+  for (int r = 0; r < o.ranks; ++r) {
+    std::error_code none;
+    const std::uintmax_t size = fs::file_size(log_of(o.logs, r), none);
+    sizes.push_back(none ? 0 : size);
+  }
+  return sizes;
+}
+
+// Of a rank whose guardian was killed before it could note anything: MPICH's mpirun does that. `from` is where its log
+// began this time.
+std::optional<RankEnd> last_words(const LaunchOptions& o, int rank, std::uintmax_t from) {
+  std::ifstream log(log_of(o.logs, rank));
+  log.seekg(std::streamoff(from));
+  for (std::string line; std::getline(log, line);)
+    if (line.starts_with(fmt::format("rank {}: [", rank)))
+      return RankEnd{.status = read_code(o.logs, rank) << 8, .told = true, .explained = true, .last_line = line};
+  return {};
+}
+
+LaunchResult judge(const LaunchOptions& o, int status, const std::vector<std::uintmax_t>& logs) {
   LaunchResult result;
   std::optional<RankEnd> first;
   int well = 0;
   for (int r = 0; r < o.ranks; ++r) {
-    const std::optional<RankEnd> e = read_end(o.logs, r);
+    std::optional<RankEnd> e = read_end(o.logs, r);
+    if (!e) e = last_words(o, r, logs[std::size_t(r)]);
     if (e && e->status == 0) ++well;
-    if (!e || e->status == 0 || e->told) continue;
+    if (!e || e->status == 0 || (e->told && !e->explained)) continue;
     // Who says why, or was killed, comes before those whom MPI has taken along.
     const auto order = [](const RankEnd& x) { return std::pair(!x.explained && !WIFSIGNALED(x.status), x.time); };
     if (first && order(*first) <= order(*e)) continue;
@@ -180,13 +204,14 @@ LaunchResult judge(const LaunchOptions& o, int status) {
     return result;
   }
   const std::string log = log_of(o.logs, result.rank).string();
-  if (WIFSIGNALED(first->status)) {
+  if (WIFSIGNALED(first->status) && !first->told) {
     const int signal = WTERMSIG(first->status);
     result.code = 128 + signal;
     result.message =
         fmt::format("rank {} was killed by signal {} ({}); its log is {}", result.rank, signal, strsignal(signal), log);
   } else {
-    result.code = WEXITSTATUS(first->status);
+    // One who had spoken may have been ended before he could end himself.
+    result.code = WIFSIGNALED(first->status) ? read_code(o.logs, result.rank) : WEXITSTATUS(first->status);
     result.message = fmt::format("rank {} ended with code {}; its log is {}{}{}", result.rank, result.code, log,
                                  first->last_line.empty() ? "" : "\n", first->last_line);
   }
@@ -202,6 +227,7 @@ LaunchResult launch(const LaunchOptions& o) {
     throw Error("launch", "cannot make the directory '{}': {}", o.logs.string(), wrong.message())
         .hint("choose another place with --logs=DIR");
   remove_notes(o.logs, o.ranks);
+  const std::vector<std::uintmax_t> logs = log_sizes(o);
   const Signals signals;
   const pid_t mpirun = start(o);
   int status = 0, passed = 0;
@@ -217,7 +243,7 @@ LaunchResult launch(const LaunchOptions& o) {
     usleep(20000);
   }
   end_leftovers(o);
-  LaunchResult result = judge(o, status);
+  LaunchResult result = judge(o, status, logs);
   result.stopped = signals_seen > 0;
   remove_notes(o.logs, o.ranks);
   return result;

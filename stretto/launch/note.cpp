@@ -61,10 +61,18 @@ std::optional<RankEnd> read_end(const fs::path& logs, int rank) {
   return e;
 }
 
+fs::path code_path(const fs::path& logs, int rank) { return note_path(logs, rank, "code"); }
+
+int read_code(const fs::path& logs, int rank) {
+  int code = 0;
+  std::ifstream(code_path(logs, rank)) >> code;
+  return code > 0 ? code : 3;
+}
+
 void remove_notes(const fs::path& logs, int ranks) {
   std::error_code ignored;
   for (int r = 0; r < ranks; ++r)
-    for (const char* kind : {"pids", "end"}) fs::remove(note_path(logs, r, kind), ignored);
+    for (const char* kind : {"pids", "end", "code"}) fs::remove(note_path(logs, r, kind), ignored);
 }
 
 }  // namespace stretto

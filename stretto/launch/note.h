@@ -21,6 +21,11 @@ void note_pids(const std::filesystem::path& logs, int rank, pid_t guardian, pid_
 std::optional<std::pair<pid_t, pid_t>> read_pids(const std::filesystem::path& logs, int rank);
 void note_end(const std::filesystem::path& logs, int rank, const RankEnd&);
 std::optional<RankEnd> read_end(const std::filesystem::path& logs, int rank);
+// The exit code that a rank is about to end with: it writes it to the file that this variable names.
+constexpr const char* code_variable = "STRETTO_CODE_FILE";
+std::filesystem::path code_path(const std::filesystem::path& logs, int rank);
+int read_code(const std::filesystem::path& logs, int rank);  // 3 if there is none
+
 void remove_notes(const std::filesystem::path& logs, int ranks);
 
 std::filesystem::path log_of(const std::filesystem::path& logs, int rank);
