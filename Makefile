@@ -15,7 +15,7 @@ configure: setup
 
 test: configure
 	@cmake --build $(BUILD)
-	ctest --test-dir $(BUILD) --output-on-failure
+	ctest --test-dir $(BUILD) -j2 --output-on-failure
 
 test-long: test
 	scripts/test-long

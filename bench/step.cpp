@@ -189,9 +189,13 @@ int main(int argc, char** argv) try {
   std::vector<double> ours, theirs, alone;
   trainer.step(batch), hand.run(), gemms.run(), attention.run();  // warm
   for (int r = 0; r < rounds; ++r) {
-    ours.push_back(seconds([&] { trainer.step(batch); }));
-    theirs.push_back(seconds([&] { hand.run(); }));
-    alone.push_back(seconds([&] { gemms.run(), attention.run(); }));
+    // There and back again: a machine that gets slower or faster during a round does so for all three.
+    double ours_twice = 0, theirs_twice = 0, alone_twice = 0;
+    const auto step = [&] { ours_twice += seconds([&] { trainer.step(batch); }); };
+    const auto by_hand = [&] { theirs_twice += seconds([&] { hand.run(); }); };
+    const auto products = [&] { alone_twice += seconds([&] { gemms.run(), attention.run(); }); };
+    step(), by_hand(), products(), products(), by_hand(), step();
+    ours.push_back(ours_twice / 2), theirs.push_back(theirs_twice / 2), alone.push_back(alone_twice / 2);
     fmt::print("round {}: stretto {:.3f} s, hand-written {:.3f} s, GEMMs alone {:.3f} s\n", r + 1, ours.back(),
                theirs.back(), alone.back());
     std::fflush(stdout);
