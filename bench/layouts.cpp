@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <limits>
 #include <string_view>
-#include <thread>
 
 #include "rounds.h"
 #include "stretto/base/text.h"
@@ -50,11 +49,7 @@ void speed(int rounds) {
   runs.push_back(std::make_unique<Run>("tensor=2 sequence", ParallelNames{.tensor = 2, .sequence = true}));
   std::vector<double> limits;
   for (int round = 0; round <= rounds; ++round) {  // the first is not counted
-    double first = 0, second = 0;
-    std::thread other([&] { second = two.step(one_batch).seconds; });
-    first = one.step(one_batch).seconds;
-    other.join();
-    const double limit = tokens / first + tokens / second;
+    const double limit = side_by_side(one, two, one_batch, tokens);
     if (round > 0) limits.push_back(limit);
     for (const auto& r : runs) {
       const StepResult result = r->trainer.step(batch);

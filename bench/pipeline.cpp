@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <thread>
 
 #include "rounds.h"
 #include "stretto/base/text.h"
@@ -46,11 +45,7 @@ int main(int argc, char** argv) {
   for (const char* name : {"zb-v", "zb-h1", "1f1b"}) pipelines.push_back(std::make_unique<Pipeline>(name));
   std::vector<double> limits;
   for (int round = 0; round <= rounds; ++round) {  // the first is not counted
-    double first = 0, second = 0;
-    std::thread other([&] { second = two.step(batch).seconds; });
-    first = one.step(batch).seconds;
-    other.join();
-    const double limit = tokens / first + tokens / second;
+    const double limit = side_by_side(one, two, batch, tokens);
     if (round > 0) limits.push_back(limit);
     std::string line = fmt::format("round {}: two serial runs {:.0f} tok/s", round, limit);
     for (const auto& p : pipelines) {

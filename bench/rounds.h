@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "stretto/stretto.h"
@@ -27,6 +28,15 @@ inline double median(std::vector<double> all) {
 inline std::string interval(std::vector<double> all) {
   std::sort(all.begin(), all.end());
   return fmt::format("{:.3f} [{:.3f}, {:.3f}]", all[all.size() / 2], all.front(), all.back());
+}
+
+// Tokens per second of two independent runs that make one step each, at the same time.
+inline double side_by_side(Trainer& one, Trainer& two, const Batch& batch, double tokens) {
+  double first = 0, second = 0;
+  std::thread other([&] { second = two.step(batch).seconds; });
+  first = one.step(batch).seconds;
+  other.join();
+  return tokens / first + tokens / second;
 }
 
 }  // namespace stretto

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "handwritten.h"
+#include "rounds.h"
 #include "stretto/base/text.h"
 #include "stretto/kernels/kernel.h"
 #include "stretto/models/family.h"
@@ -24,20 +25,6 @@ double seconds(const std::function<void()>& f) {
   const auto start = std::chrono::steady_clock::now();
   f();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-Batch random_batch(const Compiled& c, i64 vocab) {
-  Batch b;
-  for (const CompiledInput& in : c.inputs) {
-    std::vector<i64> sizes;
-    i64 n = 1;
-    for (const Dim& d : in.dims)
-      sizes.push_back(d.name == c.batch ? d.size * c.training.microbatches : d.size), n *= sizes.back();
-    std::vector<std::int32_t> v(static_cast<std::size_t>(n));
-    for (auto& x : v) x = std::int32_t(std::rand() % vocab);
-    b[in.name] = Array::of<std::int32_t>(v, sizes);
-  }
-  return b;
 }
 
 // Every contraction of the program, on buffers of its own, with the kernel the program uses.
@@ -131,11 +118,6 @@ Ratio ratio(const std::vector<double>& a, const std::vector<double>& b) {
   std::sort(r.begin(), r.end());
   return {r[r.size() / 4], r[r.size() / 2], r[r.size() * 3 / 4]};
 }
-double median(std::vector<double> v) {
-  std::sort(v.begin(), v.end());
-  return v[v.size() / 2];
-}
-
 void print_profile(std::vector<KernelTime> times, double total) {
   std::map<std::string, std::pair<double, i64>> by_op;
   for (const KernelTime& t : times)
@@ -171,7 +153,7 @@ int main(int argc, char** argv) try {
   const int tokens = shape.tokens() * shape.microbatches;
   Trainer trainer(compile(make_model(config, rows), adamw(), {.microbatches = shape.microbatches}),
                   {.profile = profile});
-  const Batch batch = random_batch(trainer.compiled(), config.vocab);
+  const Batch batch = some_batch(int(rows), shape.seq);
   if (profile) {
     trainer.step(batch);
     const auto before = trainer.profile();
