@@ -312,7 +312,8 @@ Compiled finish(Compiled c, Front f, bool training, int leaves) {
                  .rows = c.rows_per_step / c.training.microbatches,
                  .mesh = c.sharded ? c.sharded->mesh : Mesh{},
                  .remote = c.parallel.remote,
-                 .reshard = c.parallel.reshard};
+                 .reshard = c.parallel.reshard,
+                 .poll = c.parallel.poll};
   if (c.training.exact) o.rows_over = rows_over(c);
   if (training && c.training.skip_nonfinite) o.gate = c.scalar("grad_norm");
   if (!training) forward_only(schedule);

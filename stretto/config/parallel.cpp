@@ -145,6 +145,7 @@ bool read_parallel(FieldReader& section, ParallelSection& s) {
   right = read_pair(section, "machine", s.machine, "flops", &Machine::flops, speed, "bandwidth",
                     &Machine::memory_bandwidth, speed) &&
           right;
+  read("poll", s.poll, between(0, 1e9));
   read("timeout", s.timeout, between(0, 1e9));
   return right;
 }
@@ -167,6 +168,7 @@ Field parallel_field(const ParallelSection& s) {
   for (const Recompute r : s.recompute) recompute.emplace_back(std::string(name_of(r)));
   to.set("recompute", recompute.empty() ? Field("none") : Field(recompute));
   to.set("device", s.device == DeviceKind::cpu ? "cpu" : "emulated");
+  to.set("poll", s.poll);
   to.set("timeout", s.timeout);
   if (s.link) {
     to.set("link.latency", s.link->latency);
@@ -207,6 +209,7 @@ Parallel parallel_of(const ParallelSection& s) {
   if (s.pipe > 1) p.mesh = {{"pipe", s.pipe}};
   p.mesh.insert(p.mesh.end(), s.mesh.begin(), s.mesh.end());
   p.remote = s.remote;
+  p.poll = s.poll;
   return p;
 }
 

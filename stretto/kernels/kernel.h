@@ -30,6 +30,12 @@ struct Args {
   std::byte* const* out = nullptr;
   std::byte* scratch = nullptr;
   const Now& now;
+  // What a long kernel calls at borders that depend on shapes only, so that messages move on meanwhile; may be null.
+  void (*poll)(void*) = nullptr;
+  void* poller = nullptr;
+  void pause() const {
+    if (poll) poll(poller);
+  }
   template <class T>
   const T* input(int i) const {
     return reinterpret_cast<const T*>(in[i]);
@@ -46,6 +52,7 @@ struct Call {
   const Node& node;
   std::vector<View> in, out;
   bool accumulate = false;  // add to result 0 unless now.overwrite
+  double poll = 0;          // milliseconds after which it should pause; 0: as often as it costs nothing
   OpCall op() const { return {graph, node}; }
   template <class T>
   const T& attrs() const {

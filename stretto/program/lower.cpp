@@ -480,6 +480,7 @@ Program lower(std::shared_ptr<const Step> step, const Schedule& schedule, std::v
             .rows = options.rows,
             .rows_over = options.rows_over};
   p.gate = options.gate;
+  p.poll = options.poll;
   for (const Axis& a : options.mesh)
     if (a.name != "pipe") p.mesh.push_back(a);
   p.calls = fuse_all(*p.step);

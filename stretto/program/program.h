@@ -141,6 +141,9 @@ struct Program {
   // those of all ranks of one microbatch do.
   std::vector<std::string> rows_over = {};
   int gate = -1;  // the scalar that must be finite for the updates of a step to run; -1: they always do
+  // Milliseconds after which a kernel should look after messages: long products are cut for it, and the cut decides in
+  // which order they are summed. 0: they are cut where it costs nothing.
+  double poll = 0;
   std::vector<std::uint8_t> pipe_of;  // per microbatch
   std::vector<int> owners;            // per parameter
   // The axes beside the pipeline's. All ranks of an actor run its program, each on its own memory; messages go between
@@ -176,6 +179,7 @@ struct LowerOptions {
   // Ranks share no memory: nothing is made in the receiver's, and what is sent stays for a while.
   bool remote = false;
   Reshard reshard = Reshard::microbatch;
+  double poll = 0;  // see Program
 };
 Program lower(std::shared_ptr<const Step>, const Schedule&, std::vector<int> stage_of, const LowerOptions&);
 

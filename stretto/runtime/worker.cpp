@@ -85,7 +85,7 @@ void Worker::prepare() {
     PreparedBody body{.calls = calls};
     for (const KernelCall& k : calls->calls) {
       const Graph& g = calls->graph;
-      Call call{.graph = g, .node = g.node(k.node), .accumulate = k.accumulate};
+      Call call{.graph = g, .node = g.node(k.node), .accumulate = k.accumulate, .poll = program_->poll};
       for (const Ref& r : k.in) call.in.push_back(on_rank(r.view, g, program_->mesh, coordinates_));
       for (const Ref& r : k.out) call.out.push_back(on_rank(r.view, g, program_->mesh, coordinates_));
       PreparedCall c{.key = k.key, .node = k.node};
@@ -312,6 +312,15 @@ void Worker::help_along() {
     }
 }
 
+// Kernels call it more often than messages need.
+void Worker::poll() {
+  const double time = stretto::now();
+  if (time - polled_ < 0.2e-3) return;
+  polled_ = time;
+  transport_->progress();
+  help_along();
+}
+
 void Worker::execute(const Run& r, i64 step) {
   PreparedBody& body = bodies_[body_of_[r.task]];
   if (options_.run.device == DeviceKind::emulated) {
@@ -338,9 +347,14 @@ void Worker::execute(const Run& r, i64 step) {
       collect(c, in[0], out[0]);
       continue;
     }
-    const Args args{.in = in.data(), .out = out.data(), .scratch = arena(Arena::scratch), .now = now};
+    const Args args{.in = in.data(),
+                    .out = out.data(),
+                    .scratch = arena(Arena::scratch),
+                    .now = now,
+                    .poll = transport_ ? +[](void* self) { static_cast<Worker*>(self)->poll(); } : nullptr,
+                    .poller = this};
     try {
-      if (transport_) transport_->progress();
+      args.pause();
       if (!options_.run.profile) {
         device_->launch(c.call, args);
         continue;

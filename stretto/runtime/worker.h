@@ -92,6 +92,7 @@ class Worker {
   void await(std::uint32_t number);
   double wait_for(const Groups::Place&, u64 ticket);
   void help_along();
+  void poll();
   std::uint32_t begin_record(std::uint32_t instruction);
   void end_record(std::uint32_t record);
   void emulate(const Run&);
@@ -141,6 +142,7 @@ class Worker {
   std::vector<std::uint32_t> body_of_;    // task -> body
   std::vector<double> task_seconds_;      // emulated devices
   std::uint32_t round_ = 0;
+  double polled_ = 0;
   u64 jitter_state_ = 0;
   std::vector<std::uint16_t> emulated_;  // with times per phase: which parts of each action have taken theirs
   bool recording_ = false;

@@ -139,7 +139,13 @@ void KernelRun::run(const Kernel& kernel, std::vector<int> skip) {
   const std::size_t scratch = call.node.op->scratch ? call.node.op->scratch(call.op()) : 0;
   std::byte* workspace = aligned(scratch + 64);
   std::memset(workspace, untouched, scratch + 64);
-  kernel.prepare(call)({.in = in.data(), .out = out.data(), .scratch = workspace, .now = now});
+  pauses = 0;
+  kernel.prepare(call)({.in = in.data(),
+                        .out = out.data(),
+                        .scratch = workspace,
+                        .now = now,
+                        .poll = [](void* n) { ++*static_cast<int*>(n); },
+                        .poller = &pauses});
   for (std::size_t i = 0; i < 64; ++i)
     ASSERT_EQ(workspace[scratch + i], std::byte{untouched}) << kernel.name << " wrote beyond its scratch";
   for (std::size_t i = 0; i < out_.size(); ++i) {

@@ -31,6 +31,7 @@ class KernelRun {
 
   Call call;
   Now now;
+  int pauses = 0;  // of the last run
 
  private:
   struct Memory {

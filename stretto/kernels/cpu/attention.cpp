@@ -3,6 +3,7 @@
 
 #include "stretto/kernels/cpu/attention_plan.h"
 #include "stretto/kernels/cpu/exp_row.h"
+#include "stretto/kernels/cpu/pauses.h"
 #include "stretto/kernels/cpu/with_float.h"
 
 namespace stretto {
@@ -94,6 +95,7 @@ void blocked(const Plan& p, const AttentionBlocks& blocks, const Args& args) {
   const Work<T> w(blocks, reinterpret_cast<T*>(args.scratch));
   const Strides& s = p.s;
   T *const o = args.output<T>(0), *const l = args.output<T>(1);
+  Pauses pauses(args);
   run_nest(p.heads, [&](Steps at) {
     pack_turned<T>({args.input<T>(1) + at[K], s.k_row, s.k}, p.keys, p.head, blocks.keys, p.head, w.keys);
     pack_panels<T>({args.input<T>(2) + at[V], s.v_row, s.v}, p.keys, p.head, blocks.keys, w.values);
@@ -106,6 +108,7 @@ void blocked(const Plan& p, const AttentionBlocks& blocks, const Args& args) {
             pack_rows<T>({args.input<T>(0) + in[Q] + row * s.q_row, s.q_row, s.q}, rows, p.head, padded, blocks.head,
                          T(p.scale), w.q);
             queries_block(p, w, row, rows);
+            pauses.after(4 * rows * p.keys);  // a score takes as long as four elements of a pass
             for (i64 r = 0; r < rows; ++r) {
               const T factor = w.sum[r] > 0 ? 1 / w.sum[r] : T(0);
               if (o)

@@ -4,6 +4,7 @@
 
 #include "stretto/kernels/cpu/attention_plan.h"
 #include "stretto/kernels/cpu/exp_row.h"
+#include "stretto/kernels/cpu/pauses.h"
 #include "stretto/kernels/cpu/with_float.h"
 
 namespace stretto {
@@ -114,6 +115,7 @@ template <class T>
 void blocked(const Plan& p, const AttentionBlocks& b, const Args& args) {
   const Work<T> w(b, reinterpret_cast<T*>(args.scratch));
   const Wanted wanted{args.out[0] != nullptr, args.out[1] != nullptr, args.out[2] != nullptr};
+  Pauses pauses(args);
   run_nest(p.heads, [&](Steps at) {
     const auto matrix = [&](std::size_t i, const Steps& offset, i64 row) -> Strided<const T> {
       return {args.input<T>(int(i)) + offset[i] + row * p.row[i], p.row[i], p.column[i]};
@@ -142,6 +144,7 @@ void blocked(const Plan& p, const AttentionBlocks& b, const Args& args) {
                   b.head, [](auto x, auto y) { return x * y; }, w.g + r * b.head, w.dq + r * b.head);
             }
             queries_block(p, w, wanted, row, rows, fresh);
+            pauses.after(10 * rows * p.keys);  // a score's gradients take as long as ten elements of a pass
             if (wanted.dq)
               unpack_rows<T>(w.dq, b.head, rows, p.head, T(p.scale),
                              {args.output<T>(0) + in[DQ] + row * p.row[DQ], p.row[DQ], p.column[DQ]});

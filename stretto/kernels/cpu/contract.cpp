@@ -5,7 +5,9 @@
 #include <optional>
 
 #include "stretto/kernels/cpu/blas.h"
+#include "stretto/kernels/cpu/gemm_tiles.h"
 #include "stretto/kernels/cpu/padding.h"
+#include "stretto/kernels/cpu/pauses.h"
 #include "stretto/kernels/cpu/with_float.h"
 
 namespace stretto {
@@ -54,6 +56,7 @@ Groups groups_of(const Call& call) {
 struct Matrix {
   bool transposed = false;
   i64 leading = 1;
+  i64 at(i64 row, i64 column) const { return transposed ? column * leading + row : row * leading + column; }
 };
 
 // A row-major matrix of BLAS, or the transpose of one; nothing when neither dim has a unit stride.
@@ -119,18 +122,27 @@ bool accepts_gemm(const Call& call) {
 
 Runner prepare_gemm(const Call& call) {
   return with_float(call.out[0].dtype, [&]<class T>() -> Runner {
-    return [p = *best_plan(call), padding = Padding(call.out[0]), accumulate = call.accumulate](const Args& args) {
+    const Plan plan = *best_plan(call);
+    const GemmTiles tiles = gemm_tiles(plan.m, plan.n, plan.k, sizeof(T), call.poll);
+    return [p = plan, tiles, padding = Padding(call.out[0]), accumulate = call.accumulate](const Args& args) {
       const T *a = args.input<T>(0), *b = args.input<T>(1);
       T* c = args.output<T>();
       const T beta = accumulate && !args.now.overwrite ? T(1) : T(0);
       if (beta == 0) padding.clear(c);
-      const auto product = [&](const T* x, const T* y, T before, T* z) {
-        if (p.c.transposed)
-          gemm(!p.b.transposed, !p.a.transposed, p.n, p.m, p.k, T(1), y, p.b.leading, x, p.a.leading, before, z,
-               p.c.leading);
-        else
-          gemm(p.a.transposed, p.b.transposed, p.m, p.n, p.k, T(1), x, p.a.leading, y, p.b.leading, before, z,
-               p.c.leading);
+      Pauses pauses(args);
+      const auto product = [&](const T* x0, const T* y0, T before, T* z0) {
+        for_gemm_tiles(tiles, p.m, p.n, p.k, [&](const GemmTile& t) {
+          const T *x = x0 + p.a.at(t.m0, t.k0), *y = y0 + p.b.at(t.k0, t.n0);
+          const T beta = t.k0 > 0 ? T(1) : before;
+          T* z = z0 + p.c.at(t.m0, t.n0);
+          if (p.c.transposed)
+            gemm(!p.b.transposed, !p.a.transposed, t.n, t.m, t.k, T(1), y, p.b.leading, x, p.a.leading, beta, z,
+                 p.c.leading);
+          else
+            gemm(p.a.transposed, p.b.transposed, t.m, t.n, t.k, T(1), x, p.a.leading, y, p.b.leading, beta, z,
+                 p.c.leading);
+          pauses.after(t.m * t.n * t.k / 40);  // an element of a pass takes as long as 40 multiplications
+        });
       };
       run_nest(p.outer, [&](Steps at) {
         T before = beta;
@@ -183,6 +195,7 @@ Runner prepare_packed(const Call& call) {
       T* pc = pb + block.k * block.n;
       const bool add = accumulate && !args.now.overwrite;
       if (!add) padding.clear(args.output<T>());
+      Pauses pauses(args);
       for (std::size_t l = 0; l < t.a[kept].size(); ++l) {
         const T *a = args.input<T>(0) + t.a[kept][l], *b = args.input<T>(1) + t.b[kept][l];
         T* c = args.output<T>() + t.c[kept][l];
@@ -196,6 +209,7 @@ Runner prepare_packed(const Call& call) {
               for (i64 i = 0; i < kk; ++i)
                 for (i64 j = 0; j < nn; ++j) pb[i * nn + j] = b[t.b[summed][k0 + i] + t.b[columns][n0 + j]];
               gemm(false, false, mm, nn, kk, T(1), pa, kk, pb, nn, k0 > 0 ? T(1) : T(0), pc, nn);
+              pauses.after(mm * nn * kk / 40);
             }
             for (i64 i = 0; i < mm; ++i)
               for (i64 j = 0; j < nn; ++j) {

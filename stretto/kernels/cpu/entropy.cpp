@@ -4,6 +4,7 @@
 
 #include "stretto/kernels/cpu/exp_row.h"
 #include "stretto/kernels/cpu/padding.h"
+#include "stretto/kernels/cpu/pauses.h"
 #include "stretto/kernels/cpu/with_float.h"
 #include "stretto/ops/cross_entropy.h"
 #include "stretto/ops/cross_entropy_grad.h"
@@ -46,7 +47,9 @@ void rows(const Plan& p, const Args& args) {
   const double scale = *args.input<double>(2);
   T* const out = args.output<T>(with_sum ? 1 : 0);
   double loss = 0;
+  Pauses pauses(args);
   run_nest(p.rows, [&](Steps at) {
+    pauses.after(p.n);
     const T* x = args.input<T>(0) + at[0];
     T* d = out ? out + at[2] : nullptr;
     const i64 label = label_at(p, args.input<std::int32_t>(1), at[1]);

@@ -4,6 +4,7 @@
 
 #include "stretto/kernels/cpu/lanes.h"
 #include "stretto/kernels/cpu/padding.h"
+#include "stretto/kernels/cpu/pauses.h"
 #include "stretto/kernels/cpu/with_float.h"
 #include "stretto/ops/layer_norm.h"
 #include "stretto/ops/layer_norm_grad.h"
@@ -96,7 +97,9 @@ void forward_rows(const Plan& p, const Args& args) {
   const T *gain = args.input<T>(I::gain), *bias = input<T>(args, I::bias);
   T *means = output<T>(args, I::mean), *rstds = args.output<T>(I::rstd);
   const i64 n = p.n;
+  Pauses pauses(args);
   run_nest(p.rows, [&](Steps at) {
+    pauses.after(n);
     const T* x = args.input<T>(I::x) + at[0];
     T mean = 0;
     if constexpr (centered)
@@ -208,7 +211,9 @@ void backward_rows(const Plan& p, const Args& args) {
       add ? write_dx<T, centered, true>(rows[k], gain, n) : write_dx<T, centered, false>(rows[k], gain, n);
     count = 0;
   };
+  Pauses pauses(args);
   run_nest(p.rows, [&](Steps at) {
+    pauses.after(n);
     Row<T>& r = rows[count++];
     r = {.x = args.input<T>(I::x) + at[0],
          .g = args.input<T>(I::g) + at[1],

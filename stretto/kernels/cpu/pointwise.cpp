@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "stretto/kernels/cpu/pauses.h"
 #include "stretto/ops/fused.h"
 
 namespace stretto {
@@ -101,6 +102,7 @@ void run_plan(const Plan& plan, const Args& args) {
     for (std::size_t j = 0; j < k; ++j) deferred[k] = deferred[k] || plan.results[j].reg == plan.results[k].reg;
   }
   const void* operands[4];
+  Pauses pauses(args);
 
   for (i64 row = 0; row < rows; ++row) {
     std::array<const std::byte*, max_registers> from;
@@ -117,6 +119,7 @@ void run_plan(const Plan& plan, const Args& args) {
     }
     for (i64 begin = 0; begin < inner; begin += tile_length) {
       const i64 n = std::min(tile_length, inner - begin), padded = (n + 15) / 16 * 16;
+      pauses.after(n * i64(plan.steps.size()));
       for (std::size_t i = 0; i < plan.sources.size(); ++i) {
         const Source& s = plan.sources[i];
         const i64 stride = s.strides[rank - 1];

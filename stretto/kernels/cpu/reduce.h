@@ -11,7 +11,7 @@
 #include <algorithm>
 
 #include "stretto/kernels/cpu/nest.h"
-#include "stretto/kernels/kernel.h"
+#include "stretto/kernels/cpu/pauses.h"
 
 namespace stretto {
 
@@ -80,12 +80,14 @@ struct Reduction {
     const Loop deep = take_innermost(outer_reduced);
     const i64 pitch = deep.step[0];
     alignas(64) R total[block];
+    Pauses pauses(args);
     run_nest(outer_kept, [&](Steps at) {
       for (i64 begin = 0; begin < width; begin += block) {
         const i64 n = std::min(block, width - begin);
         std::fill_n(total, n, start());
         run_nest(outer_reduced, [&](Steps in) {
           const T* x = args.input<T>(0) + at[0] + in[0] + begin;
+          pauses.after(n * deep.size);
           i64 r = 0;
           for (; r + 4 <= deep.size; r += 4) {
             const T *x0 = x + r * pitch, *x1 = x0 + pitch, *x2 = x1 + pitch, *x3 = x2 + pitch;
