@@ -3,24 +3,8 @@
 #include <malloc.h>
 #include <sys/resource.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
+#include "support/counted_new.h"
 #include "support/small_models.h"
-
-namespace {
-std::atomic<long> allocations{0};
-std::atomic<bool> counting{false};
-}  // namespace
-
-void* operator new(std::size_t n) {
-  if (counting) ++allocations;
-  if (void* p = std::malloc(n ? n : 1)) return p;
-  throw std::bad_alloc();
-}
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
 namespace stretto {
 namespace {
@@ -37,13 +21,10 @@ void expect_steady(const char* what, Run run) {
   run(1);
   long fewest = 1000000;
   for (int round = 0; round < 5; ++round) {
-    const long before = faults();
-    allocations = 0;
-    counting = true;
+    const long before = faults(), allocated = allocations;
     for (int i = 2; i < 4; ++i) run(i);
-    counting = false;
     fewest = std::min(fewest, faults() - before);
-    EXPECT_EQ(allocations.load(), 0) << what;
+    EXPECT_EQ(allocations - allocated, 0) << what;
   }
   EXPECT_EQ(fewest, 0) << what;
 }
