@@ -43,6 +43,16 @@ std::optional<World> read(const Environment& e, const Source& s) {
   return w;
 }
 
+// Set by hand and forgotten: every process would believe to be alone. Of launchers' own variables one without the
+// other says nothing, as Slurm's outside of srun.
+void refuse_half(const Environment& e, const Source& s) {
+  if (e.contains(s.rank) == e.contains(s.size)) return;
+  const char *there = e.contains(s.rank) ? s.rank : s.size, *missing = e.contains(s.rank) ? s.size : s.rank;
+  if (there == s.size && number(e, there) == 1) return;
+  throw Error("ranks", "the environment has {} = '{}' and no {}", there, e.at(there), missing)
+      .hint("set both or unset both, or start the run with mpirun or srun");
+}
+
 std::string range(int first, int last) {
   return first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
 }
@@ -60,6 +70,7 @@ Environment environment() {
 }
 
 World find_world(const Environment& e, const WorldFlags& flags) {
+  refuse_half(e, kTorchrun);
   std::vector<World> all;
   if (const auto w = read(e, kTorchrun)) all.push_back(*w);
   for (const Source& s : kLaunchers)
@@ -82,6 +93,9 @@ World find_world(const Environment& e, const WorldFlags& flags) {
   if (all.empty() && flags.size.value_or(1) > 1)
     throw Error("ranks", "the command line says {} ranks, and no launcher has started this process", *flags.size)
         .hint("stretto launch -n {0} -- ..., or mpirun -n {0} stretto ...", *flags.size);
+  if (all.empty() && flags.rank && (*flags.rank != 0 || flags.size != 1))
+    throw Error("ranks", "the command line says rank {}, and no launcher has started this process", *flags.rank)
+        .hint("leave --rank away, or start the run with stretto launch or mpirun");
   return all.empty() ? World{} : all[0];
 }
 
@@ -99,9 +113,10 @@ int ranks_per_node(const Environment& e) {
 
 void check_world(const World& w, const Mesh& mesh) {
   if (mesh.ranks() == w.size) return;
-  throw Error("ranks", "there are {} processes ({}), and the mesh {} has {} ranks", w.size, w.source,
-              mesh.empty() ? "of one actor" : mesh.str(), mesh.ranks())
-      .hint("start {} processes, or change [parallel] so that its sizes give {}", mesh.ranks(), w.size);
+  throw Error("ranks", "there are {} processes ({}), and {}", w.size, w.source,
+              mesh.empty() ? "the run has one rank" : fmt::format("the mesh {} has {} ranks", mesh.str(), mesh.ranks()))
+      .hint("start {}, or change [parallel] so that its sizes give {}",
+            mesh.ranks() == 1 ? "one process" : fmt::format("{} processes", mesh.ranks()), w.size);
 }
 
 std::vector<int> place_ranks(std::span<const int> node_of_process) {

@@ -106,6 +106,7 @@ pid_t start(const LaunchOptions& o) {
   const pid_t pid = fork();
   if (pid < 0) throw Error("launch", "no process can be made: too many of them").as(Error::Kind::run);
   if (pid > 0) return pid;
+  for (const char* name : {"RANK", "WORLD_SIZE"}) unsetenv(name);  // another launcher's, or left over
   setpgid(0, 0);  // a Ctrl-C of the terminal is for us alone: we pass it on
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != own) _exit(127);
@@ -221,6 +222,7 @@ LaunchResult judge(const LaunchOptions& o, int status, const std::vector<std::ui
 }  // namespace
 
 LaunchResult launch(const LaunchOptions& o) {
+  if (o.ranks > 1) find_mpirun(o.mpirun);  // before a directory is left behind
   std::error_code wrong;
   fs::create_directories(o.logs, wrong);
   if (wrong)

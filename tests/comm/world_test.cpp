@@ -22,8 +22,18 @@ std::string refusal(const Environment& e, const WorldFlags& flags = {}) {
 
 TEST(World, NobodySpeaksThereIsOneProcess) {
   EXPECT_EQ(find_world({}), World{});
-  EXPECT_EQ(find_world({{"PATH", "/bin"}, {"RANK", "3"}}), World{}) << "a rank without a size says nothing";
+  EXPECT_EQ(find_world({{"PATH", "/bin"}, {"WORLD_SIZE", "1"}}), World{});
   EXPECT_EQ(find_world({}, {.size = 1}), World{});
+  EXPECT_EQ(find_world({}, {.rank = 0, .size = 1}), World{});
+}
+
+TEST(World, HalfOfWhatMustBeSaidIsRefused) {
+  EXPECT_EQ(refusal({{"RANK", "3"}}),
+            "[ranks] the environment has RANK = '3' and no WORLD_SIZE; hint: set both or unset both, or start the run "
+            "with mpirun or srun");
+  EXPECT_THAT(refusal({{"WORLD_SIZE", "2"}}), HasSubstr("WORLD_SIZE = '2' and no RANK"));
+  EXPECT_THAT(refusal({{"WORLD_SIZE", "2"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}}), HasSubstr("no RANK"));
+  EXPECT_THAT(refusal({}, {.rank = 0}), AllOf(HasSubstr("command line says rank 0"), HasSubstr("leave --rank away")));
 }
 
 TEST(World, EveryLauncherIsUnderstood) {
@@ -74,6 +84,12 @@ TEST(World, TheMeshMustFit) {
     FAIL();
   } catch (const Error& e) {
     EXPECT_THAT(e.what(), AllOf(HasSubstr("4 processes (PMI_RANK, PMI_SIZE)"), HasSubstr("pipe=3 has 3 ranks")));
+  }
+  try {
+    check_world(w, {});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), AllOf(HasSubstr("the run has one rank"), HasSubstr("start one process, or change")));
   }
 }
 
