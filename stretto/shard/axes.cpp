@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
+#include <tuple>
 
 #include "stretto/base/text.h"
 
@@ -106,8 +108,13 @@ DimAxes resolve(const std::vector<Dim>& dims, const Mesh& mesh, const Layout& la
   check_names(dims, layout, faults);
 
   std::vector<std::pair<std::string, std::vector<int>>> mapped;
-  for (const LayoutEntry& e : layout)
+  for (const LayoutEntry& e : layout) {
+    const std::size_t before = faults.size();
     mapped.push_back({e.dim, axis_numbers(r.mesh, e.axes, fmt::format("layout of '{}'", e.dim), faults)});
+    if (faults.size() > before) r.refused = ~AxisMask(0);  // any of them may have been meant
+    if (std::none_of(dims.begin(), dims.end(), [&](const Dim& d) { return d.name == e.dim; }))
+      for (int a : mapped.back().second) r.refused |= AxisMask(1) << a;
+  }
   const auto known = [&](const std::string& name) -> const std::vector<int>* {
     for (const auto& [dim, axes] : mapped)
       if (dim == name) return &axes;
@@ -124,18 +131,21 @@ DimAxes resolve(const std::vector<Dim>& dims, const Mesh& mesh, const Layout& la
       for (int taken : axes_of(m, depth + 1)) std::erase(axes, taken);
     return axes;
   };
+  std::set<std::tuple<std::string, i64, std::vector<int>>> misfits;
   for (const Dim& d : dims) {
     if (const std::vector<int>* m = known(d.name); m && d.is_whole)
       for (int a : *m) r.refused |= AxisMask(1) << a;
     std::vector<int> axes = d.is_whole ? std::vector<int>{} : axes_of(d.name, 0);
     const int n = r.ranks(axes);
     if (d.size % n != 0) {
-      faults.push_back(fault("layout",
-                             fmt::format("use a size that {0} divides, or Dim::padded({0}): files, loss and "
-                                         "norms keep the logical size",
-                                         n),
-                             "dim '{}' has size {}, which {} ranks ({}) do not divide", d.name, d.size, n,
-                             join(r.names(axes), ",")));
+      // A dim that is like another one has its fault, too.
+      if (misfits.insert({d.parent.empty() ? d.name : d.parent, d.size, axes}).second)
+        faults.push_back(fault(
+            "layout",
+            fmt::format("use a size that {0} divides, another number of ranks, or Dim::padded({0}): files, "
+                        "loss and norms keep the logical size",
+                        n),
+            "dim '{}' has size {}, which {} ranks ({}) do not divide", d.name, d.size, n, join(r.names(axes), ",")));
       for (int a : axes) r.refused |= AxisMask(1) << a;
       axes.clear();
     }

@@ -18,7 +18,7 @@ using AxisMask = std::uint32_t;  // one bit per axis of the mesh
 struct DimAxes {
   Mesh mesh;                         // without the pipeline's axis
   std::vector<std::vector<int>> of;  // per dim: axes, major to minor
-  AxisMask refused = 0;              // axes that some dim was mapped to and cannot lie on
+  AxisMask refused = 0;              // axes that a faulty entry speaks of: not to be called unused
 
   AxisMask mask(DimId d) const;
   AxisMask mask(const DimSet&) const;

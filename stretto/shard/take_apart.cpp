@@ -38,7 +38,7 @@ class Checker {
           if (const AxisMask both = axes_.mask(dims[i]) & axes_.mask(dims[j])) {
             const std::string &a = g.dim(dims[j]).name, &b = g.dim(dims[i]).name;
             const std::string axis = axes_.names(both)[0];
-            if (!seen_.insert({std::string(n.op->name), a, b, axis}).second) continue;
+            if (!seen_.insert({std::string(n.op->name), a, b, axis}).second || ++pairs_[{a, b, axis}] > 2) continue;
             faults_.push_back(fault("layout", "map one of them elsewhere or rename it around this op",
                                     "dims '{}' and '{}' of {} ({}{}) both lie on axis '{}'", a, b, g.str({id, 0}),
                                     n.op->name, scope_of(g, n), axis));
@@ -67,6 +67,7 @@ class Checker {
   const DimAxes& axes_;
   std::vector<Fault>& faults_;
   std::set<std::tuple<std::string, std::string, std::string, std::string>> seen_;
+  std::map<std::tuple<std::string, std::string, std::string>, int> pairs_;  // two examples of each tell enough
 };
 
 }  // namespace

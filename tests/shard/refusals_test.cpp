@@ -45,6 +45,13 @@ TEST(Refused, UnknownAxis) {
   EXPECT_THAT(text, HasSubstr("[layout of 'ff'] 'pipe' is the pipeline's axis: dims cannot be split over it"));
 }
 
+TEST(Refused, AConsequenceOfAMisspeltNameIsNotSaid) {
+  EXPECT_THAT(refusal(gpt2(), {{"rows", 2}}, {{"btch", "rows"}}),
+              AllOf(HasSubstr("there is no dim 'btch'"), Not(HasSubstr("uses axis"))));
+  EXPECT_THAT(refusal(gpt2(), {{"rows", 2}}, {{"batch", "row"}}),
+              AllOf(HasSubstr("there is no axis 'row'"), Not(HasSubstr("uses axis"))));
+}
+
 TEST(Refused, AnAxisOrADimTwice) {
   EXPECT_THAT(refusal(gpt2(), {{"tensor", 2}}, {{"ff", {"tensor", "tensor"}}}),
               HasSubstr("dim 'ff' lists axis 'tensor' twice"));
@@ -55,8 +62,11 @@ TEST(Refused, AnAxisOrADimTwice) {
 TEST(Refused, ASizeThatDoesNotDivide) {
   const std::string text = refusal(gpt2(), {{"tensor", 4}}, {{"vocab", "tensor"}});
   EXPECT_THAT(text, HasSubstr("dim 'vocab' has size 50, which 4 ranks (tensor) do not divide"));
-  EXPECT_THAT(text, HasSubstr("Dim::padded(4): files, loss and norms keep the logical size"));
+  EXPECT_THAT(text, HasSubstr("use a size that 4 divides, another number of ranks, or Dim::padded(4)"));
   EXPECT_THAT(text, Not(HasSubstr("uses axis")));  // that would be a consequence, not a mistake of its own
+  EXPECT_THAT(refusal(gpt2(), {{"a", 3}}, {{"heads", "a"}}),
+              AllOf(HasSubstr("dim 'heads' has size 4"), Not(HasSubstr("heads_q"))))
+      << "it is like heads";
 }
 
 TEST(Refused, AWholeDim) {
@@ -77,6 +87,9 @@ TEST(Refused, TwoDimsOfATensorOnOneAxis) {
       HasSubstr(
           "dims 'model' and 'ff' of h.0/contract{batch=8 seq=16 ff=128} (contract in 'h.0') both lie on axis 'tensor'; "
           "hint: map one of them elsewhere or rename it around this op"));
+  std::size_t said = 0;
+  for (std::size_t at = 0; (at = text.find("'model' and 'ff'", at)) != text.npos; ++at) ++said;
+  EXPECT_EQ(said, 2u) << text;
 }
 
 // No tensor carries both names, but the product runs over both.
@@ -123,7 +136,7 @@ TEST(Refused, AllReasonsAtOnce) {
     shard(gpt2(), {{"a", 2}, {"b", 4}}, {{"nothing", "a"}, {"vocab", "b"}, {"ff", "c"}});
     FAIL();
   } catch (const Error& e) {
-    EXPECT_GE(e.faults().size(), 4u);  // dim, size, axis, and axis 'a' is not used
+    EXPECT_GE(e.faults().size(), 3u);  // dim, size, axis
   }
 }
 
