@@ -33,6 +33,8 @@ void AtomicFile::fail(const char* doing) const {
   Error error(path_.string(), "cannot be {}: {}", doing, std::strerror(reason));
   if (reason == ENOSPC || reason == EDQUOT)
     std::move(error).hint("free some space; what was there before is unchanged");
+  if (reason == ENOENT && path_.has_parent_path())
+    std::move(error).hint("there is no directory '{}': make it, or choose another place", path_.parent_path().string());
   throw std::move(error).as(Error::Kind::run);
 }
 

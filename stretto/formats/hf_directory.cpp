@@ -1,6 +1,9 @@
 #include "stretto/formats/hf_directory.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <map>
 
 #include "stretto/base/error.h"
@@ -80,8 +83,23 @@ const StoredTensor* HfWeights::find(std::string_view name) const {
 
 const StoredTensor& HfWeights::at(std::string_view name) const { return tensor_at(tensors_, name, directory_); }
 
+void check_hf_target(const fs::path& directory) {
+  std::error_code wrong;
+  fs::path there = fs::absolute(directory, wrong);
+  while (!there.empty() && there != there.root_path() && !fs::exists(there, wrong)) there = there.parent_path();
+  if (!fs::is_directory(there, wrong))
+    throw Error("export", "'{}' cannot be made: '{}' is no directory", directory.string(), there.string())
+        .hint("choose another place");
+  if (access(there.c_str(), W_OK) != 0)
+    throw Error("export", "'{}' cannot be made: '{}' cannot be written to: {}", directory.string(), there.string(),
+                std::generic_category().message(errno))
+        .hint("choose another place");
+}
+
 void write_hf_weights(const fs::path& directory, const std::vector<NamedTensor>& tensors, u64 shard_bytes) {
-  fs::create_directories(directory);
+  std::error_code wrong;
+  fs::create_directories(directory, wrong);
+  if (wrong) throw Error(directory.string(), "cannot be made: {}", wrong.message()).as(Error::Kind::run);
   std::vector<std::vector<NamedTensor>> shards(1);
   u64 filled = 0, total = 0;
   for (const NamedTensor& t : tensors) {

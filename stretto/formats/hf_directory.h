@@ -26,6 +26,9 @@ class HfWeights {
   TensorMap tensors_;  // spans into the shards
 };
 
+// Refuses a place where no directory can be made: before hours of training, not after.
+void check_hf_target(const std::filesystem::path& directory);
+
 // Whole tensors are put into shards of at most `shard_bytes` (a larger tensor has one to itself), in the order given.
 // The index is written last: without it a reader refuses the directory instead of seeing half of it. Weights of an
 // earlier export with another number of shards are removed.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "stretto/formats/atomic_file.h"
@@ -117,9 +118,10 @@ Array from_stored(const ParamSpec& spec, const StoredTensor& tensor, DType dtype
   return dtype == f64 ? read_param<double>(spec, tensor) : read_param<float>(spec, tensor);
 }
 
-HfModel load_hf(const fs::path& directory, DType dtype) {
-  if (dtype != f32 && dtype != f64)
-    throw Error("hugging face", "weights cannot be read as {}", name_of(dtype)).hint("use f32 or f64");
+namespace {
+
+// Everything is looked at; values are read only when a dtype is asked for.
+HfModel opened(const fs::path& directory, std::optional<DType> dtype) {
   const HfWeights files(directory);
   const HfConfig head = read_hf_config(directory);
   const Family& family = family_on_disk(head.config);
@@ -155,12 +157,23 @@ HfModel load_hf(const fs::path& directory, DType dtype) {
   refuse(std::move(faults));
 
   HfModel m{head.config, head.stored, {}};
+  if (!dtype) return m;
   for (const ParamSpec& p : params) {
     const auto read = [&](const ParamSpec& one) -> const StoredTensor& { return files.at(on_disk(one)); };
-    m.weights.emplace(p.name, from_files(p, read, dtype));
+    m.weights.emplace(p.name, from_files(p, read, *dtype));
   }
   return m;
 }
+
+}  // namespace
+
+HfModel load_hf(const fs::path& directory, DType dtype) {
+  if (dtype != f32 && dtype != f64)
+    throw Error("hugging face", "weights cannot be read as {}", name_of(dtype)).hint("use f32 or f64");
+  return opened(directory, dtype);
+}
+
+void check_hf(const fs::path& directory) { opened(directory, {}); }
 
 void save_hf(const fs::path& directory, const ModelConfig& config, const Weights& weights, FileType stored,
              u64 shard_bytes) {

@@ -40,6 +40,7 @@ struct HfModel {
 };
 // Missing, surplus and misshapen tensors are all named in one Error. `dtype`: f32 or f64, what to convert to.
 HfModel load_hf(const std::filesystem::path& directory, DType dtype = f32);
+void check_hf(const std::filesystem::path& directory);  // the same refusals, without reading values
 void save_hf(const std::filesystem::path& directory, const ModelConfig&, const Weights&,
              FileType stored = FileType::F32, u64 shard_bytes = 5'000'000'000);
 

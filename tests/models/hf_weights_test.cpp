@@ -33,6 +33,8 @@ struct Copy {
     write_hf_weights(to.path, tensors);
     write_file(to / "config.json", write_json(json));
     std::string text = message_of([&] { load_hf(to.path); });
+    EXPECT_EQ(message_of([&] { check_hf(to.path); }), text)
+        << "what is refused later is refused without reading values";
     const std::string here = to.path.string();
     for (std::size_t i; (i = text.find(here)) != std::string::npos;) text.replace(i, here.size(), "DIR");
     return text;
