@@ -54,6 +54,7 @@ std::string human_count(double n) {
   const char* const units[] = {"", "k", "M", "G", "T", "P"};
   int u = 0;
   while (std::abs(n) >= 1000 && u < 5) n /= 1000, ++u;
+  if (std::abs(n) >= 1e6) return fmt::format("{:.3g}{}", n, units[u]);
   return u == 0 ? fmt::format("{:.0f}", n) : fmt::format("{:.{}f}{}", n, n < 10 ? 2 : n < 100 ? 1 : 0, units[u]);
 }
 
@@ -62,6 +63,7 @@ std::string human_seconds(double s) {
   if (s < 1) return fmt::format("{:.1f} ms", s * 1e3);
   if (s < 100) return fmt::format("{:.1f} s", s);
   if (s < 6000) return fmt::format("{}m{:02}s", int(s) / 60, int(s) % 60);
+  if (!(s < 1e9)) return fmt::format("{:.3g} s", s);
   return fmt::format("{}h{:02}m", int(s) / 3600, int(s) / 60 % 60);
 }
 

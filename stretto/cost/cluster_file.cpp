@@ -9,12 +9,13 @@ namespace stretto {
 namespace {
 
 constexpr int kMostPerNode = 1 << 20;
+constexpr Range kSpeed{.least = 1, .most = 1e30};  // per second: times stay numbers that can be added up and printed
 
 bool read_link(FieldReader& file, std::string_view name, Link& link) {
   const bool there = file.has(name);
   FieldReader section = file.section(name);
   section.read("latency", link.latency, between(0, 1e6));
-  section.read("bandwidth", link.bandwidth, above(0));
+  section.read("bandwidth", link.bandwidth, kSpeed);
   return there;
 }
 
@@ -35,8 +36,8 @@ ClusterFile read_cluster(const std::string& path, const std::vector<std::string>
   reader.read("ranks_per_node", c.ranks_per_node, stretto::between(1, kMostPerNode));
   reader.read("memory", file.memory, above(0));
   FieldReader machine = reader.section("machine");
-  machine.read("flops", c.machine.flops, above(0));
-  machine.read("memory_bandwidth", c.machine.memory_bandwidth, above(0));
+  machine.read("flops", c.machine.flops, kSpeed);
+  machine.read("memory_bandwidth", c.machine.memory_bandwidth, kSpeed);
   file.inside = read_link(reader, "inside", c.inside);
   file.between = read_link(reader, "between", c.between);
   reader.finish();

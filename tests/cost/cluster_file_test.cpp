@@ -48,6 +48,9 @@ TEST(ClusterFile, MistakesAreSaidTogether) {
   EXPECT_THAT(text, HasSubstr("'inside.latncy' is unknown; hint: did you mean 'inside.latency'?"));
   EXPECT_THAT(text, HasSubstr("'inside.bandwidth' is -1"));
   EXPECT_THAT(text, HasSubstr("'machine.flops' is \"x\""));
+  // Times with it could be neither added up nor printed.
+  EXPECT_THAT(refusal_of([&] { read_cluster(written(folder, "[inside]\nbandwidth = 1e-300\n")); }),
+              HasSubstr("'inside.bandwidth' is 1e-300 but must be a number from 1 to"));
 }
 
 TEST(ClusterFile, RanksThatNeedALinkWhichIsNotGivenAreRefused) {
