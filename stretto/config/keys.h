@@ -26,6 +26,8 @@ inline Choices<std::string> names(std::initializer_list<std::string_view> all) {
   return c;
 }
 
+constexpr double largest_factor = 1e30;  // of numbers that training multiplies with: finite in f32, too
+
 // Sizes have their limits in validate(ModelConfig).
 template <class Visit>
 void keys_of(RopeScaling& s, Visit&& visit) {
@@ -110,10 +112,10 @@ template <class Visit>
 void keys_of(OptimizerSection& s, Visit&& visit) {
   visit("name", s.name, names({"adamw", "lion", "sgd"}));
   visit("schedule", s.schedule, names({"constant", "cosine", "linear", "wsd"}));
-  visit("lr", s.lr, above(0));
-  visit("decay", s.decay, at_least(0));
+  visit("lr", s.lr, Range{.least = 0, .most = largest_factor, .open_least = true});
+  visit("decay", s.decay, between(0, largest_factor));
   if (s.name != "sgd") visit("betas", s.betas, between(0, 1));
-  if (s.name == "adamw") visit("eps", s.eps, above(0));
+  if (s.name == "adamw") visit("eps", s.eps, Range{.least = 0, .most = largest_factor, .open_least = true});
   if (s.name == "sgd") visit("momentum", s.momentum, between(0, 1)), visit("nesterov", s.nesterov);
   visit("warmup", s.warmup, at_least(0));
   if (s.schedule != "constant") visit("floor", s.floor, between(0, 1));

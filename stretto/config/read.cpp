@@ -6,6 +6,7 @@
 
 #include "stretto/base/text.h"
 #include "stretto/config/keys.h"
+#include "stretto/formats/hf_directory.h"
 #include "stretto/models/family.h"
 #include "stretto/models/hf.h"
 
@@ -100,7 +101,10 @@ class RunReader {
           config = read_hf_config(value).config;
         if (key == "from") run_.model.from = value;
       } catch (const Error& e) {
-        fault(section, key, e);
+        const bool missing = key != "preset" && !std::filesystem::exists(value);
+        for (const Fault& f : e.faults())  // of a file the place in it, too
+          fault(section, key, key == "preset" ? f.what : fmt::format("{}: {}", f.where, f.what),
+                missing ? "name a Hugging Face directory, or its config.json" : f.hint);
         right_ = false;
       }
     }
@@ -128,6 +132,7 @@ class RunReader {
     for (const Fault& f : wrong) fault(section, f.where.substr(f.where.find('.') + 1), f.what, f.hint);
     if (wrong.empty() && !run_.model.from.empty()) same_weights(section, base, c);
     run_.model.config = c;
+    right_model_ = wrong.empty();
   }
 
   void same_weights(FieldReader& section, const ModelConfig& stored, const ModelConfig& asked) {
@@ -163,6 +168,7 @@ class RunReader {
     if (run_.checkpoint.export_to.empty() || !right_) return;
     try {
       hf_config(run_.model.config, FileType::F32);
+      check_hf_target(run_.checkpoint.export_to);
     } catch (const Error& e) {
       fault(section, "export", e);
     }
@@ -195,7 +201,19 @@ class RunReader {
     if (reading.right() && s.batch % s.microbatches != 0)
       fault(section, section.has("microbatches") ? "microbatches" : "batch",
             fmt::format("{} sequences per step cannot be cut into {} equal microbatches", s.batch, s.microbatches),
-            fmt::format("use a batch of {}", (s.batch + s.microbatches - 1) / s.microbatches * s.microbatches));
+            fmt::format("use a batch of {}, or train.microbatches = {}",
+                        (s.batch + s.microbatches - 1) / s.microbatches * s.microbatches,
+                        near_divisors(s.batch, s.microbatches)));
+    if (reading.right() && !s.exact && s.leaf != TrainSection().leaf)
+      section.fail_hint("leaf", "is of exact training only", "add train.exact = true, or leave it out");
+  }
+
+  // "2 or 4": those next to n that divide `all`.
+  static std::string near_divisors(i64 all, i64 n) {
+    i64 below = std::min(all, n), above = n;
+    while (all % below != 0) --below;
+    while (above <= all && all % above != 0) ++above;
+    return above <= all ? fmt::format("{} or {}", below, above) : fmt::format("{}", below);
   }
 
   void read_optimizer() {
@@ -232,7 +250,11 @@ class RunReader {
 
   void read_parallel_section() {
     FieldReader section = root_.section("parallel");
-    if (!read_parallel(section, run_.parallel) || !right_counts_) return;
+    const bool right = read_parallel(section, run_.parallel);
+    if (const int n = run_.parallel.names.expert; n > 1 && right_model_ && run_.model.config.experts == 0)
+      section.fail_hint("expert", fmt::format("family '{}' has no experts", run_.model.config.family),
+                        fmt::format("use parallel.data = {}, or family 'mixtral'", n));
+    if (!right || !right_counts_) return;
     for (const Fault& f : schedule_faults(run_.parallel, run_.train.microbatches)) {
       // A builder's name in front of a fault says nothing new; a file, or a place in it, does.
       const bool plain =
@@ -269,6 +291,7 @@ class RunReader {
   RunConfig run_;
   std::vector<Fault> faults_;
   bool right_ = true;         // so far, in the model's base
+  bool right_model_ = false;  // all of its keys
   bool right_counts_ = true;  // of sequences and microbatches
 };
 

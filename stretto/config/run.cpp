@@ -33,9 +33,12 @@ Training training_of(const RunConfig& c) {
 namespace {
 
 // The key of [parallel] that a fault of compile() is about; "" for faults of another kind.
-std::string_view key_of(const Fault& f, const Origins& given) {
+std::string_view key_of(const Fault& f, const RunConfig& c) {
+  const Origins& given = c.origins;
   if (f.where == "schedule") return "schedule";
   if (f.where == "recompute") return "recompute";
+  for (const LayoutEntry& e : c.parallel.layout)
+    if (f.where.starts_with("layout") && f.what.find(fmt::format("'{}'", e.dim)) != f.what.npos) return "layout";
   constexpr std::string_view names[] = {"layout",   "data",     "tensor",  "expert", "context", "depth",
                                         "sequence", "exchange", "reshard", "zero",   "mesh",    "pipe"};
   const auto is_given = [&](std::string_view key) { return given.contains(fmt::format("parallel.{}", key)); };
@@ -55,6 +58,17 @@ std::string_view key_of(const Fault& f, const Origins& given) {
   return "pipe";
 }
 
+// A run can pad its vocabulary, and nothing else.
+void hint_of_run(Fault& f) {
+  constexpr std::string_view padded = "Dim::padded(";
+  const std::size_t at = f.hint.find(padded);
+  if (at == f.hint.npos) return;
+  const std::string ranks = f.hint.substr(at + padded.size(), f.hint.find(')', at) - at - padded.size());
+  f.hint = f.what.starts_with("dim 'vocab' ")
+               ? fmt::format("use model.pad_vocab = {}: files, loss and norms keep the logical size", ranks)
+               : fmt::format("use a size that {} divides, or another number of ranks", ranks);
+}
+
 }  // namespace
 
 Compiled compile_run(const RunConfig& c) {
@@ -63,10 +77,11 @@ Compiled compile_run(const RunConfig& c) {
   } catch (const Error& e) {
     std::vector<Fault> faults = e.faults();
     for (Fault& f : faults) {
-      const std::string_view key = key_of(f, c.origins);
+      const std::string_view key = key_of(f, c);
       if (key.empty()) throw;
       const auto origin = c.origins.find(fmt::format("parallel.{}", key));
       f.where = origin == c.origins.end() ? "parallel" : origin->second;
+      hint_of_run(f);
       f.what = fmt::format("key 'parallel.{}': {}", key, f.what);
     }
     throw Error(std::move(faults));

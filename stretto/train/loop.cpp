@@ -7,6 +7,7 @@
 #include "stretto/comm/world.h"
 #include "stretto/data/prefetch.h"
 #include "stretto/formats/atomic_file.h"
+#include "stretto/models/hf.h"
 #include "stretto/train/agree.h"
 #include "stretto/train/journal.h"
 #include "stretto/train/prepare.h"
@@ -241,6 +242,9 @@ RunSummary train(const RunConfig& config, std::FILE* out, Verbosity verbosity, c
   return TrainingRun(config, out, verbosity, resume, std::move(peers)).run();
 }
 
-std::string check_run(const RunConfig& config) { return join(about(config, prepare(config)), "\n") + "\n"; }
+std::string check_run(const RunConfig& config) {
+  if (!config.model.from.empty()) check_hf(config.model.from);
+  return join(about(config, prepare(config)), "\n") + "\n";
+}
 
 }  // namespace stretto

@@ -112,13 +112,22 @@ std::vector<std::string> about(const RunConfig& c, const Prepared& p) {
   if (p.corpus.validation) lines.back() += fmt::format(", {} to validate on", p.corpus.validation->tokens());
   lines.push_back(fmt::format("step     {} of {} tokens in {}, {}", plural(c.train.batch, "sequence"), p.rows.length,
                               plural(c.train.microbatches, "microbatch", "es"), name_of(c.train.dtype)));
-  lines.push_back(fmt::format("update   {}, lr {}, {} over {}", c.optimizer.name, c.optimizer.lr, c.optimizer.schedule,
-                              plural(c.train.steps, "step")));
+  lines.push_back(fmt::format("update   {}, lr {}, {} over {}{}", c.optimizer.name, c.optimizer.lr,
+                              c.optimizer.schedule, plural(c.train.steps, "step"),
+                              c.optimizer.warmup > 0 ? fmt::format(", warm-up {}", c.optimizer.warmup) : ""));
   if (p.compiled.program->ranks() > 1) lines.push_back("mesh     " + mesh_line(c, p));
   lines.push_back("memory   " + memory_line(*p.compiled.program));
   lines.push_back(fmt::format("time     {} per step predicted: {}flop at {}flop/s{}", human_seconds(p.seconds),
                               human_count(p.flops), human_count(p.peak),
                               c.parallel.device == DeviceKind::emulated ? "" : ", the measured peak"));
+  if (c.optimizer.warmup > c.train.steps)
+    lines.push_back(
+        fmt::format("note     the warm-up takes {} and the run has {}: lr never reaches {}; hint: a smaller "
+                    "optimizer.warmup, or more train.steps",
+                    plural(c.optimizer.warmup, "step"), c.train.steps, c.optimizer.lr));
+  if (!p.corpus.validation && c.train.validate != TrainSection().validate)
+    lines.push_back(
+        "note     train.validate is given and there is nothing to validate on; hint: data.validation = 0.05");
   const int few = 2 * c.parallel.pipe;
   if (c.parallel.pipe > 1 && p.prediction.bubble > 0.4 && c.train.microbatches < few)
     lines.push_back(

@@ -210,7 +210,11 @@ TEST(RunMistakes, AreNamed) {
       {"[model]\nfamily = \"gtp2\"", "[run.toml:2] key 'model.family': "},
       {"[model]\npreset = \"lama-tiny\"",
        "[run.toml:2] key 'model.preset': there is no preset 'lama-tiny'; hint: did you mean 'llama-tiny'?"},
-      {"[model]\nconfig = \"none.json\"", "[run.toml:2] key 'model.config': "},
+      {"[model]\nconfig = \"none.json\"",
+       "[run.toml:2] key 'model.config': none.json: cannot be opened: No such file or directory"},
+      {"[model]\nfrom = \"nowhere\"",
+       "[run.toml:2] key 'model.from': nowhere: cannot be opened: No such file or directory; hint: name a Hugging "
+       "Face directory, or its config.json"},
       {"[model]\npreset = \"gpt2\"\nfrom = \"x\"",
        "[run.toml:2] key 'model.preset': 'preset' and 'from' are given together; hint: give one of them"},
       {"[model]\ndropout = 1.5", "[run.toml:2] key 'model.dropout': dropout is 1.5; hint: "},
@@ -246,7 +250,13 @@ TEST(RunMistakes, AreNamed) {
       {"[train]\nsteps = 0", "[run.toml:2] key 'train.steps' is 0 but must be a whole number of at least 1"},
       {"[train]\nbatch = 10\nmicrobatches = 4",
        "[run.toml:3] key 'train.microbatches': 10 sequences per step cannot be cut into 4 equal microbatches; hint: "
-       "use a batch of 12"},
+       "use a batch of 12, or train.microbatches = 2 or 5"},
+      {"[train]\nbatch = 7\nmicrobatches = 8",
+       "[run.toml:3] key 'train.microbatches': 7 sequences per step cannot be cut into 8 equal microbatches; hint: "
+       "use a batch of 8, or train.microbatches = 7"},
+      {"[train]\nleaf = 2",
+       "[run.toml:2] key 'train.leaf' is 2 but is of exact training only; hint: add train.exact = true, or leave it "
+       "out"},
       {"[train]\ndtype = \"f16\"", "[run.toml:2] key 'train.dtype' is \"f16\" but must be one of f32, f64"},
       {"[train]\nclip = -1", "[run.toml:2] key 'train.clip' is -1 but must be a number of at least 0"},
       {"[train]\nseed = -1", "[run.toml:2] key 'train.seed' is -1 but must be a whole number of at least 0"},
@@ -255,6 +265,8 @@ TEST(RunMistakes, AreNamed) {
        "\"adamw\"?"},
       {"[optimizer]\nlr = 0", "[run.toml:2] key 'optimizer.lr' is 0 but must be a number above 0"},
       {"[optimizer]\nlr = nan", "[run.toml:2] key 'optimizer.lr' is nan but must be a number above 0"},
+      {"[optimizer]\nlr = inf", "[run.toml:2] key 'optimizer.lr' is inf but must be a number above 0"},
+      {"[optimizer]\ndecay = inf", "[run.toml:2] key 'optimizer.decay' is inf but must be a number from 0 to"},
       {"[optimizer]\nbetas = [0.9]",
        "[run.toml:2] key 'optimizer.betas' is [0.9] but must be two numbers from 0 up to, not including, 1; hint: e.g. "
        "[0.9, 0.95]"},
@@ -276,6 +288,9 @@ TEST(RunMistakes, AreNamed) {
       {"[parallel]\ndata = 0", "[run.toml:2] key 'parallel.data' is 0 but must be a whole number from 1 to 1024"},
       {"[parallel]\nzero = 4", "[run.toml:2] key 'parallel.zero' is 4 but must be a whole number from 0 to 3"},
       {"[parallel]\nsequence = 2", "[run.toml:2] key 'parallel.sequence' is 2 but must be true or false"},
+      {"[parallel]\nexpert = 2",
+       "[run.toml:2] key 'parallel.expert' is 2 but family 'gpt2' has no experts; hint: use parallel.data = 2, or "
+       "family 'mixtral'"},
       {"[parallel]\nlayout = 3", "[run.toml:2] key 'parallel.layout' is 3 but must be a table"},
       {"[parallel]\nlayout = {batch = 2}", "[run.toml:2] key 'parallel.layout.batch' is 2 but must be a string"},
       {"[parallel]\nmesh = {data = 2}",
@@ -321,6 +336,9 @@ TEST(RunMistakes, AreNamed) {
       {"[checkpoint]\nevery = -1", "[run.toml:2] key 'checkpoint.every' is -1 but must be"},
       {"[model]\nfamily = \"mlp\"\n[checkpoint]\nexport = \"out\"",
        "[run.toml:4] key 'checkpoint.export': there is no model type for family 'mlp'"},
+      {"[checkpoint]\nexport = \"/dev/null/out\"",
+       "[run.toml:2] key 'checkpoint.export': '/dev/null/out' cannot be made: '/dev/null' is no directory; hint: "
+       "choose another place"},
       {"[log]\nevery = 0", "[run.toml:2] key 'log.every' is 0 but must be a whole number of at least 1"},
       {"[log]\nname = \"a/b\"", "[run.toml:2] key 'log.name' is \"a/b\" but must be a plain name, without '/'"},
   };
@@ -356,6 +374,17 @@ TEST(RunMistakes, ThatTakeTheModelAreNamedToo) {
   EXPECT_THAT(compiling(small + "pipe = 2\nschedule = \"seq-1f1b\""),
               HasSubstr("[run.toml:11] key 'parallel.schedule': 'seq-1f1b' cuts sequences into pieces"));
   EXPECT_EQ(compiling(small + "pipe = 2\nstages = [1, 3]"), "no error");
+  EXPECT_EQ(
+      compiling("[model]\nlayers = 1\nwidth = 16\nheads = 2\ncontext = 8\nvocab = 255\n[parallel]\ntensor = 4"),
+      "[run.toml:8] key 'parallel.tensor': dim 'vocab' has size 255, which 4 ranks (tensor) do not divide; hint: "
+      "use model.pad_vocab = 4: files, loss and norms keep the logical size\n"
+      "[run.toml:8] key 'parallel.tensor': dim 'heads' has size 2, which 4 ranks (tensor) do not divide; hint: use "
+      "a size that 4 divides, or another number of ranks");
+  EXPECT_THAT(
+      compiling(
+          "[model]\nlayers = 1\nwidth = 16\nheads = 2\ncontext = 8\n[parallel]\ndata = 2\nlayout = {heads = \"data\"}"),
+      testing::StartsWith("[run.toml:8] key 'parallel.layout': dims 'batch' and 'heads' of "))
+      << "what is not usual is the layout";
 }
 
 TEST(RunMistakes, OfACsvScheduleNameBothFiles) {

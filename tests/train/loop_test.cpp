@@ -361,6 +361,28 @@ TEST_F(Loop, NothingIsWrittenWhenSomethingIsWrong) {
   }
 }
 
+TEST_F(Loop, SettingsThatDoNothingAreNoted) {
+  EXPECT_THAT(check_run(config({"--optimizer.warmup=5"})),
+              AllOf(HasSubstr("cosine over 6 steps, warm-up 5"), Not(HasSubstr("note"))));
+  EXPECT_THAT(check_run(config({"--optimizer.warmup=50"})),
+              HasSubstr("note     the warm-up takes 50 steps and the run has 6: lr never reaches 0.01; hint: "));
+  EXPECT_THAT(check_run(config({"--train.validate=3"})), HasSubstr("note     train.validate is given and there is no"));
+  EXPECT_THAT(check_run(config({"--train.validate=3", "--data.validation=0.1"})), Not(HasSubstr("note")));
+}
+
+TEST_F(Loop, CheckLooksAtTheWeights) {
+  run({"--train.steps=1", "--checkpoint.export=" + (folder_ / "hf").string()});
+  const std::string from = "--model.from=" + (folder_ / "hf").string();
+  EXPECT_NO_THROW(check_run(config({from})));
+  std::filesystem::resize_file(folder_ / "hf/model.safetensors", 5000);
+  try {
+    check_run(config({from}));
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("hint: is the file cut off?"));
+  }
+}
+
 TEST_F(Loop, TheVocabularyMustHoldTheText) {
   try {
     check_run(config({"--model.vocab=200"}));
