@@ -78,7 +78,7 @@ class Data {
       memory += fmt::format("{}[{}]", a ? "," : "", curve);
     }
     std::string busy;
-    for (int a = 0; a < t.actors; ++a) busy += fmt::format("{}{}", a ? "," : "", number(1 - t.bubble(a)));
+    for (const double bubble : s.bubbles) busy += fmt::format("{}{}", busy.empty() ? "" : ",", number(1 - bubble));
     return fmt::format(
         "{{\"title\":{},\"actors\":{},\"length\":{},\"busy\":[{}],\"unit\":{},\"memory\":[{}],\n\"tracks\":[{}]}}",
         quoted_json(title_of(t, index)), std::max(0, t.actors), number(s.length), busy, quoted_json(t.memory_unit),

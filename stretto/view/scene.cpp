@@ -42,6 +42,16 @@ void assign_slots(Track& track, double tolerance) {
   close(track.bars.size());
 }
 
+// Members of an overlap group share their interval: time is counted once.
+double busy(const Track& track) {
+  double sum = 0, until = -std::numeric_limits<double>::infinity();
+  for (const Bar& b : track.bars) {
+    sum += std::max(0.0, b.end - std::max(b.start, until));
+    until = std::max(until, b.end);
+  }
+  return sum;
+}
+
 }  // namespace
 
 Scene scene(const Timeline& t) {
@@ -86,6 +96,7 @@ Scene scene(const Timeline& t) {
   for (Track& track : all) {
     if (track.bars.empty() && track.lane != Lane::compute) continue;
     assign_slots(track, 1e-9 * s.length);
+    if (track.lane == Lane::compute) s.bubbles.push_back(s.length > 0 ? 1 - busy(track) / s.length : 0);
     s.tracks.push_back(std::move(track));
   }
   return s;

@@ -32,6 +32,7 @@ struct Scene {
   double shortest = 0;            // of the actions, but not below 1/16 of the usual; 0 when there is none
   int chunks = 1;                 // the most that one actor has
   std::vector<Track> tracks;      // by actor, then lane; every actor has a compute track
+  std::vector<double> bubbles;    // per actor, as Timeline::bubble has them, in one pass over all spans
 };
 
 // Spans that are not finite, run backwards or name an actor that is not there are left out.

@@ -175,7 +175,7 @@ class Picture {
     if (main) {
       add("<text class=\"n e\" x=\"{}\" y=\"{}\">actor {}</text>", px(left_ - 8), px(y + height / 2 + 4), track.actor);
       add("<text class=\"s e\" x=\"{}\" y=\"{}\">{:.0f}%</text>", px(width_ - right_ + 46), px(y + height / 2 + 4),
-          100 * (1 - t.bubble(track.actor)));
+          100 * (1 - s.bubbles[std::size_t(track.actor)]));
       if (track.actor < int(t.memory.size()))
         add("<text class=\"s e\" x=\"{}\" y=\"{}\">{}</text>", px(width_ - kMargin), px(y + height / 2 + 4),
             escape_xml(t.memory_unit == "bytes" ? memory_text(t.peak(track.actor), t.memory_unit)

@@ -325,7 +325,7 @@ std::string gantt_text(const Timeline& t, const TextOptions& given) {
   std::vector<std::string> notes;  // right of each actor: how busy it is, and its peak
   std::size_t note_width = 0;
   for (int a = 0; a < t.actors; ++a) {
-    notes.push_back(fmt::format("{:3.0f}%", 100 * (1 - t.bubble(a))));
+    notes.push_back(fmt::format("{:3.0f}%", 100 * (1 - s.bubbles[std::size_t(a)])));
     if (a < int(t.memory.size()))
       notes.back() += t.memory_unit == "bytes" ? fmt::format(" {:>8}", memory_text(t.peak(a), t.memory_unit))
                                                : fmt::format(" {:>5.4g}", t.peak(a));

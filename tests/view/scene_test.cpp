@@ -50,6 +50,15 @@ TEST(Scene, OverlappingBarsShareTheHeight) {
   EXPECT_EQ(b[3].slots, 1) << "the last bits of a sum are no overlap";
 }
 
+TEST(Scene, BubblesAreTheTimelines) {
+  Timeline overlapping{.actors = 2, .spans = {span(0, 1, 3), span(0, 1, 3), span(0, 4, 6), span(1, 2, 5)}};
+  for (const Timeline& t : {overlapping, sample::looped_bfs(2, 2, 3)}) {
+    const Scene s = scene(t);
+    ASSERT_EQ(int(s.bubbles.size()), t.actors);
+    for (int a = 0; a < t.actors; ++a) EXPECT_NEAR(s.bubbles[std::size_t(a)], t.bubble(a), 1e-12) << a;
+  }
+}
+
 TEST(Scene, ChunkIsTheRankOfTheStageOnItsActor) {
   const Timeline t = sample::looped_bfs(2, 2, 3);
   const Scene s = scene(t);
