@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <thread>
 
@@ -13,6 +14,7 @@
 #include "stretto/cost/cluster_file.h"
 #include "stretto/formats/atomic_file.h"
 #include "stretto/kernels/cpu/peak.h"
+#include "usage.h"
 
 namespace stretto::app {
 namespace {
@@ -49,6 +51,9 @@ ClusterFile cluster_of(const LinkBench& b, const std::string& name) {
 void bench_comm(const BenchOptions& o, const CLI::App& command, Ranks& ranks) {
   const RunConfig config = o.run.read(command);
   const Mesh mesh = mesh_of(config.parallel);
+  if (const auto folder = std::filesystem::path(o.output).parent_path(); !folder.empty() && !is_directory(folder))
+    throw Error(o.output, "cannot be created: there is no directory '{}'", folder.string())
+        .hint("make it, or choose another place");
   const std::shared_ptr<Peers> peers = ranks.join({.timeout = config.parallel.timeout, .shared = o.shared});
   if (peers) check_world(peers->world(), mesh);
   const LinkBench b = measure_links(mesh, {.link = config.parallel.link}, peers.get());
@@ -77,8 +82,10 @@ void add_bench(CLI::App& app) {
   o->run.declare(*command);
   command->add_option("-o,--output", o->output, "write the cluster file that `stretto simulate --cluster` reads")
       ->type_name("X.toml");
-  command->add_option("--ranks", o->world.size, "how many processes there are; by default as the launcher says");
-  command->add_option("--rank", o->world.rank, "which of them this is; by default as the launcher says");
+  command->add_option("--ranks", o->world.size, "how many processes there are; by default as the launcher says")
+      ->check(whole_number(1));
+  command->add_option("--rank", o->world.rank, "which of them this is; by default as the launcher says")
+      ->check(whole_number(0));
   command->add_flag("!--no-shared-memory", o->shared,
                     "between processes of one machine too, everything goes through MPI");
   command->callback([o, command] {

@@ -12,6 +12,7 @@
 #include "stretto/program/prove.h"
 #include "stretto/schedule/choice.h"
 #include "stretto/train/loop.h"
+#include "usage.h"
 
 namespace stretto::app {
 namespace {
@@ -68,20 +69,20 @@ void add_check(CLI::App& app) {
       ->type_name("NAME|FILE.csv");
   command->add_option("--actors", o->request.actors, "actors along the pipe; for a file: what it should have")
       ->type_name("P")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   command->add_option("--microbatches", o->request.microbatches, "microbatches of a step")
       ->type_name("M")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--chunks", o->request.chunks, "stages per actor")->type_name("V")->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
+  command->add_option("--chunks", o->request.chunks, "stages per actor")->type_name("V")->check(whole_number(1));
   command->add_option("--pieces", o->request.pieces, "sequence pieces per microbatch (seq-1f1b)")
       ->type_name("K")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   command->add_option("--capacity", o->capacity, "messages a channel holds; 0: a send waits for its receive")
       ->type_name("C")
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number(0));
   command->add_option("--memory", o->request.memory, "cap in full-stage activations per actor")
       ->type_name("A")
-      ->check(CLI::PositiveNumber);
+      ->check(number_above(0));
   declare_file_options(*command, o->choice);
   command->add_flag_callback(
       "--fifo-per-pair", [o] { o->proof.matching = Matching::pair; },

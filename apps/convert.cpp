@@ -9,6 +9,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/text.h"
 #include "stretto/train/model_directory.h"
+#include "usage.h"
 
 namespace stretto::app {
 namespace {
@@ -55,11 +56,12 @@ void add_convert(CLI::App& app) {
       {"f32", FileType::F32}, {"f64", FileType::F64}, {"bf16", FileType::BF16}, {"f16", FileType::F16}};
   CLI::Option* typed = command->add_option("--dtype", o->stored, "of the weights in the Hugging Face directory")
                            ->type_name("f32|f64|bf16|f16")
-                           ->transform(CLI::CheckedTransformer(types).description(""));
+                           ->transform(CLI::CheckedTransformer(types).description(""))
+                           ->transform(one_of({"f32", "f64", "bf16", "f16"}));
   command->add_option("--shard-size", o->out.shard_bytes, "most bytes per file, e.g. 500MB or 5GB")
       ->type_name("SIZE")
       ->transform(CLI::AsSizeValue(true).description(""))
-      ->check(CLI::PositiveNumber.description(""));
+      ->check(number_above(0));
   command->callback([o, typed] { convert(*o, typed->count() > 0); });
 }
 

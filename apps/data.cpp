@@ -12,6 +12,7 @@
 #include "stretto/data/tokenize_files.h"
 #include "stretto/tokenize/split_pattern.h"
 #include "stretto/tokenize/train_bpe.h"
+#include "usage.h"
 
 namespace stretto::app {
 namespace {
@@ -127,7 +128,7 @@ void add_tokenize(CLI::App& data) {
   command->add_option("--tokenizer", c->tokenizer, "tokenizer.json, its directory, or 'bytes'")->required();
   command->add_option("--out", c->out, "the file to write; for megatron .bin and .idx")->required();
   command->add_option("--format", c->format, "nanogpt, llmc or megatron")
-      ->check(CLI::IsMember({"nanogpt", "llmc", "megatron"}))
+      ->check(one_of({"nanogpt", "llmc", "megatron"}))
       ->capture_default_str();
   command->add_option("--eot", c->end, "end every document with this token, or with the tokenizer's own")
       ->expected(0, 1)
@@ -143,14 +144,14 @@ void add_train_bpe(CLI::App& data) {
   command->add_option("INPUT", c->inputs, "text files, .jsonl files (a document per line) or globs")->required();
   command->add_option("--vocab", c->options.vocab, "tokens, with the 256 bytes and the special tokens")
       ->required()
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1, any_count));
   command->add_option("--out", c->out, "the tokenizer.json to write")->required();
   command->add_option("--split", c->split, "how text is cut into words: gpt2 or llama3")
-      ->check(CLI::IsMember({"gpt2", "llama3"}))
+      ->check(one_of({"gpt2", "llama3"}))
       ->capture_default_str();
   command->add_option("--special", c->special, "special tokens, which get the first ids")->capture_default_str();
   command->add_option("--least", c->options.least, "a pair that occurs less often is not merged")
-      ->check(CLI::PositiveNumber)
+      ->check(whole_number(1))
       ->capture_default_str();
   command->add_option("--key", c->key, "of .jsonl files")->capture_default_str();
   command->callback([c] { c->run(); });
@@ -161,8 +162,8 @@ void add_decode(CLI::App& data) {
   CLI::App* command = data.add_subcommand("decode", "a token file as text");
   command->add_option("FILE", c->file, "a token file")->required();
   command->add_option("--tokenizer", c->tokenizer, "tokenizer.json, its directory, or 'bytes'")->required();
-  command->add_option("--first", c->first, "the token to begin with")->check(CLI::NonNegativeNumber);
-  command->add_option("--count", c->count, "how many tokens (default: all)")->check(CLI::NonNegativeNumber);
+  command->add_option("--first", c->first, "the token to begin with")->check(whole_number(0, any_count));
+  command->add_option("--count", c->count, "how many tokens (default: all)")->check(whole_number(0, any_count));
   command->callback([c] { c->run(); });
 }
 

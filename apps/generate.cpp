@@ -3,11 +3,13 @@
 
 #include <cstdio>
 #include <memory>
+#include <utility>
 
 #include "commands.h"
 #include "stretto/base/error.h"
 #include "stretto/generate/generate.h"
 #include "stretto/generate/utf8_stream.h"
+#include "usage.h"
 
 namespace stretto::app {
 namespace {
@@ -24,29 +26,43 @@ void put(const std::string& text) {
   std::fflush(stdout);
 }
 
+// Fewer tokens than were asked for, without a token that ends a text.
+void say_if_full(const StoredModel& m, const Options& o, std::size_t prompt, i64 made) {
+  if (made < o.generate.tokens && i64(prompt) + made >= m.config.context)
+    fmt::print(stderr, "note: the model's context of {} tokens is full after {} of {}\n", m.config.context, made,
+               o.generate.tokens);
+}
+
 void run(const Options& o, bool as_ids) {
   const StoredModel m = load_model(o.directory);
   for (const std::string& note : m.notes) fmt::print(stderr, "{}\n", note);
   if (as_ids) {
-    generate(m, o.ids, o.generate, [first = true](std::int32_t id) mutable {
+    const i64 made = generate(m, o.ids, o.generate, [first = true](std::int32_t id) mutable {
       put(fmt::format("{}{}", first ? "" : " ", id));
       first = false;
       return true;
     });
     put("\n");
-    return;
+    return say_if_full(m, o, o.ids.size(), made);
   }
   const Codec codec = codec_of(m);
   GenerateOptions options = o.generate;
   if (!o.ignore_end) options.stop = codec.ends;
   Utf8Stream stream;
   const std::vector<std::int32_t> prompt = codec.encode(o.prompt);
-  put(stream.push(o.prompt));
-  generate(m, prompt, options, [&](std::int32_t id) {
+  // Before the first token and not earlier: until then something may be refused.
+  bool begun = false;
+  const auto begin = [&] {
+    if (!std::exchange(begun, true)) put(stream.push(o.prompt));
+  };
+  const i64 made = generate(m, prompt, options, [&](std::int32_t id) {
+    begin();
     put(stream.push(codec.decode(id)));
     return true;
   });
+  begin();
   put(stream.finish() + "\n");
+  say_if_full(m, o, prompt.size(), made);
 }
 
 }  // namespace
@@ -59,9 +75,7 @@ void add_generate(CLI::App& app) {
   CLI::Option* ids = command->add_option("--ids", o->ids, "the prompt as token ids, e.g. 12,7,99; prints ids too")
                          ->delimiter(',')
                          ->excludes(prompt);
-  command->add_option("--tokens", o->generate.tokens, "how many at most")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
+  command->add_option("--tokens", o->generate.tokens, "how many at most")->check(whole_number(0))->type_name("N");
   command->add_option("--temperature", o->generate.sample.temperature, "0: always the most likely")->type_name("T");
   command->add_option("--top-k", o->generate.sample.top_k, "only the K most likely; 0: all")->type_name("K");
   command->add_option("--top-p", o->generate.sample.top_p, "only the most likely that reach P together")

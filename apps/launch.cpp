@@ -14,6 +14,7 @@
 #include "stretto/config/run.h"
 #include "stretto/launch/launch.h"
 #include "stretto/train/loop.h"
+#include "usage.h"
 
 namespace stretto::app {
 namespace {
@@ -116,13 +117,15 @@ fs::path default_logs() {
 void add_launch(CLI::App& app) {
   CLI::App* command = app.add_subcommand("launch", "start a command as several local processes, one rank each");
   auto w = std::make_shared<Wishes>();
-  command->add_option("-n,--ranks", w->launch.ranks, "how many processes")->check(CLI::Range(1, 4096));
+  command->add_option("-n,--ranks", w->launch.ranks, "how many processes")->check(whole_number(1, 4096));
   command->add_option("--logs", w->logs, "directory for rank-<n>.log; by default runs/launch-<date and time>");
   command->add_option("--console", w->everybody, "whose output is shown: first or all, with the rank in front")
-      ->transform(CLI::Transformer(std::map<std::string, std::string>{{"first", "0"}, {"all", "1"}}));
+      ->type_name("first|all")
+      ->transform(CLI::Transformer(std::map<std::string, std::string>{{"first", "0"}, {"all", "1"}}).description(""))
+      ->transform(one_of({"first", "all"}));
   command->add_option("--mpirun", w->launch.mpirun, "by default the one of the MPI that Stretto was built with");
   command->add_option("--restarts", w->restarts, "how often a run that fails goes on from its newest checkpoint")
-      ->check(CLI::Range(0, 1000000));
+      ->check(whole_number(0, 1000000));
   command->add_flag("--elastic", w->elastic, "go on with fewer ranks, in a smaller mesh");
   command->add_option("--as-rank", w->as_rank)->group("");  // what mpirun starts
   command->add_option("COMMAND", w->launch.arguments, "behind --: what every process does");

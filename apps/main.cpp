@@ -10,6 +10,7 @@
 #include "failure.h"
 #include "stretto/base/error.h"
 #include "stretto/base/text.h"
+#include "usage.h"
 
 namespace {
 
@@ -46,6 +47,7 @@ int main(int argc, char** argv) {
   app.name("stretto");
   app.require_subcommand(1);
   app.set_help_all_flag("--help-all", "the help of every command");
+  app.set_version_flag("--version", "stretto " STRETTO_VERSION, "which version this is");
 #define COMMAND(name) app::add_##name(app);
 #include "commands.def"
 #undef COMMAND
@@ -53,8 +55,13 @@ int main(int argc, char** argv) {
     if (argc > 1) refuse_unknown_command(app, argv[1]);
     app.parse(argc, argv);
     return finished(0);
+  } catch (const CLI::Success& e) {  // help, version
+    app.exit(e);
+    return finished(0);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? finished(0) : int(Error::Kind::usage);
+    std::fflush(stdout);
+    std::fprintf(stderr, "%s\n", app::usage_error(app, e).what());
+    return int(Error::Kind::usage);
   } catch (...) {
     const app::Failure f = app::failure_of(std::current_exception());
     if (f.text.starts_with("[internal]") && std::ferror(stdout)) return output_failed(errno);  // thrown by fmt::print

@@ -1,6 +1,6 @@
 #include "run_file.h"
 
-#include "stretto/base/error.h"
+#include "usage.h"
 
 namespace stretto::app {
 namespace {
@@ -10,9 +10,7 @@ std::vector<std::string> settings_of(const CLI::App& command) {
   for (const std::string& s : settings) {
     const std::size_t equals = s.find('=');
     if (s.starts_with("--") && equals != s.npos && s.substr(0, equals).find('.') != s.npos) continue;
-    throw Error(command.get_name(), "unexpected argument '{}'", s)
-        .hint("settings are given as --section.key=value, e.g. --train.steps=10; see --help")
-        .as(Error::Kind::usage);
+    throw unexpected(command, s);
   }
   return settings;
 }

@@ -8,6 +8,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/schedule/validate.h"
+#include "usage.h"
 
 namespace stretto::app {
 namespace {
@@ -20,25 +21,25 @@ void ScheduleOptions::declare(CLI::App& command) {
   command.add_option("--schedule", schedules, "a schedule's name, or a CSV file in PyTorch's notation")
       ->type_name("NAME|FILE")
       ->allow_extra_args(false);
-  command.add_option("--actors", request.actors, "actors along the pipe")->type_name("P")->check(CLI::PositiveNumber);
+  command.add_option("--actors", request.actors, "actors along the pipe")->type_name("P")->check(whole_number(1));
   command.add_option("--microbatches", request.microbatches, "microbatches of a step")
       ->type_name("M")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   command.add_option("--chunks", request.chunks, "stages per actor, for schedules that have a choice")
       ->type_name("V")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   command.add_option("--pieces", request.pieces, "sequence pieces per microbatch (seq-1f1b)")
       ->type_name("K")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   command.add_option("--memory", request.memory, "cap in full-stage activations per actor")
       ->type_name("A")
-      ->check(CLI::PositiveNumber);
+      ->check(number_above(0));
   command.add_flag("--descending", request.descending, "backward in descending order (gpipe, looped-bfs)");
   command.add_option("--times", times, "time of a full stage's phases and of a message, e.g. F=1,I=1,W=1,comm=0.1")
       ->type_name("F=..,I=..,W=..,R=..,comm=..");
   command.add_option("--overlap", overlap, "share of its members' sum that an overlap group takes")
       ->type_name("X")
-      ->check(CLI::PositiveNumber);
+      ->check(number_above(0));
   command.add_flag("--contention", contention, "one message at a time between two actors");
   declare_file_options(command, choice);
 }
@@ -51,12 +52,14 @@ void declare_file_options(CLI::App& command, ChoiceOptions& choice) {
       {"one", CsvPipes::one}, {"two", CsvPipes::two}, {"logical", CsvPipes::logical}, {"detect", CsvPipes::detect}};
   command.add_option("--dialect", choice.dialect, "of CSV files; old: B is the input gradient, BW the full backward")
       ->type_name("now|old")
-      ->transform(CLI::CheckedTransformer(dialects).description(""));
+      ->transform(CLI::CheckedTransformer(dialects).description(""))
+      ->transform(one_of({"now", "old"}));
   command
       .add_option("--pipes", choice.pipes,
                   "of CSV files; two: stages S..2S-1 are the up pipe's; logical: microbatches from m/2 go up")
       ->type_name("one|two|logical|detect")
-      ->transform(CLI::CheckedTransformer(pipes).description(""));
+      ->transform(CLI::CheckedTransformer(pipes).description(""))
+      ->transform(one_of({"one", "two", "logical", "detect"}));
 }
 
 void read_times(std::string_view text, Times& times, std::optional<double>& recompute) {

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <utility>
 
 #include "run_file.h"
 #include "schedule_options.h"
@@ -21,6 +22,7 @@
 #include "stretto/view/html.h"
 #include "stretto/view/svg.h"
 #include "stretto/view/text.h"
+#include "usage.h"
 
 namespace stretto::app {
 namespace {
@@ -84,10 +86,21 @@ const std::vector<Station>& stations() {
   return all;
 }
 
-void show_run(const ShowOptions& o, const CLI::App& command) {
+void print_or_write(const ShowOptions& o, const std::string& text) {
+  if (o.output.empty())
+    fmt::print("{}", text);
+  else
+    write_file(o.output, text);
+}
+
+void show_run(ShowOptions o, const CLI::App& command) {
   std::vector<std::string> names;
   for (const Station& s : stations()) names.push_back(s.name);
-  names.insert(names.end(), {"schedule", "timeline"});
+  names.insert(names.end(), {"schedule", "timeline", "config"});
+  // `stretto show config`: of the run that has every default.
+  if (o.what.empty() && std::find(names.begin(), names.end(), o.run.file) != names.end() &&
+      !std::filesystem::exists(o.run.file))
+    o.what = std::exchange(o.run.file, "");
   const auto found = std::find(names.begin(), names.end(), o.what);
   if (found == names.end()) {
     const auto near = nearest(o.what, names);
@@ -97,6 +110,7 @@ void show_run(const ShowOptions& o, const CLI::App& command) {
         .as(Error::Kind::usage);
   }
   const RunConfig run = o.run.read(command);
+  if (o.what == "config") return print_or_write(o, resolved_toml(run));
   const Compiled compiled = compile_run(run);
   const Program& program = *compiled.program;
   if (o.what == "schedule")
@@ -106,11 +120,7 @@ void show_run(const ShowOptions& o, const CLI::App& command) {
     options.messages = o.schedule.messages;
     return show_timeline(o, program.schedule, predict(program, options).timeline, Clock::seconds);
   }
-  const std::string text = stations()[std::size_t(found - names.begin())].text(compiled);
-  if (o.output.empty())
-    fmt::print("{}", text);
-  else
-    write_file(o.output, text);
+  print_or_write(o, stations()[std::size_t(found - names.begin())].text(compiled));
 }
 
 }  // namespace
@@ -119,14 +129,15 @@ void add_show(CLI::App& app) {
   CLI::App* command = app.add_subcommand("show", "draw a schedule, or print what a run is compiled to");
   const auto o = std::make_shared<ShowOptions>();
   o->run.declare(*command);
-  command->add_option("WHAT", o->what, "of the run: graph, layout, stages, program, memory, schedule or timeline");
+  command->add_option("WHAT", o->what,
+                      "of the run: graph, layout, stages, program, memory, schedule, timeline or config");
   o->schedule.declare(*command);
   command
       ->add_option("-o,--output", o->output, "write a picture, a page, a table or a trace instead; of a run: the text")
       ->type_name("X.svg|X.html|X.csv|X.json|FILE");
   command->add_option("--width", o->width, "columns of the chart (default: the terminal's)")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1, 100000));
   command->add_flag("--fold", o->fold, "as many panels below each other as it takes to number every action");
   command->add_flag("--messages", o->schedule.messages, "show messages too");
   command->callback([o, command] {

@@ -6,6 +6,7 @@
 #include "ranks.h"
 #include "run_file.h"
 #include "stretto/train/loop.h"
+#include "usage.h"
 
 namespace stretto::app {
 
@@ -26,8 +27,10 @@ void add_train(CLI::App& app) {
                     "go on from the newest checkpoint in log.dir; --resume=DIR: in that run directory, or from that "
                     "checkpoint");
   auto flags = std::make_shared<WorldFlags>();
-  command->add_option("--ranks", flags->size, "how many processes there are; by default as the launcher says");
-  command->add_option("--rank", flags->rank, "which of them this is; by default as the launcher says");
+  command->add_option("--ranks", flags->size, "how many processes there are; by default as the launcher says")
+      ->check(whole_number(1));
+  command->add_option("--rank", flags->rank, "which of them this is; by default as the launcher says")
+      ->check(whole_number(0));
   auto shared = std::make_shared<bool>(true);
   command->add_flag("!--no-shared-memory", *shared,
                     "between processes of one machine too, everything goes through MPI");

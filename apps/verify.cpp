@@ -6,6 +6,7 @@
 #include "run_file.h"
 #include "stretto/base/error.h"
 #include "stretto/train/verify.h"
+#include "usage.h"
 
 namespace stretto::app {
 
@@ -20,19 +21,21 @@ void add_verify(CLI::App& app) {
   o->run.declare(*command);
   command->add_option("--steps", o->verify.steps, "steps to train (default: 3)")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   command
       ->add_option("--tolerance", o->verify.tolerance,
                    "largest difference, as a share of a tensor's largest element; 0: every bit (default: every bit "
-                   "where the schedule adds gradients in order, else 1e-5)")
+                   "where gradients are added in the serial order, else 1e-5)")
       ->type_name("X")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_from(0));
   command->callback([o, command] {
     const Verification v = verify(o->run.read(*command), o->verify);
     fmt::print("{}", v.str());
     if (v.first)
       throw Error("verify", "{}", v.first->str())
-          .hint("--tolerance=X allows small differences; with parallel.pipe = 1 there must be none")
+          .hint(
+              "--tolerance=X allows small differences; with one rank, and with pipe alone under most schedules, there "
+              "must be none")
           .as(Error::Kind::run);
   });
 }

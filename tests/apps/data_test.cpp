@@ -82,7 +82,7 @@ TEST(Data, MistakesAreNamedAndNothingIsWritten) {
   EXPECT_THAT(error("tokenize a.txt --tokenizer none.json --out o.bin"), HasSubstr("[none.json] cannot be opened"));
   EXPECT_THAT(error("tokenize a.txt --tokenizer bytes --eot --out o.bin"), HasSubstr("has no token that ends a text"));
   EXPECT_THAT(error("tokenize a.txt --eot '<x>'" + rest), HasSubstr("has no token '<x>'"));
-  EXPECT_THAT(error("tokenize a.txt --format x" + rest, 2), HasSubstr("x not in {nanogpt,llmc,megatron}"));
+  EXPECT_THAT(error("tokenize a.txt --format x" + rest, 2), HasSubstr("'x' is none of nanogpt, llmc, megatron"));
   EXPECT_THAT(error("train-bpe a.txt --vocab 10 --out o.bin"), HasSubstr("a vocabulary of 10 is asked for; 257"));
   EXPECT_THAT(error("info a.txt"), HasSubstr("is no token file"));
   EXPECT_THAT(error("decode a.txt --tokenizer bytes"), HasSubstr("is no token file"));

@@ -78,7 +78,7 @@ TEST(GenerateCommand, TheTokenizerOfTheDataIsCarriedAlong) {
 TEST(GenerateCommand, MistakesAreNamed) {
   for (const auto& [arguments, code, message] : std::vector<std::tuple<std::string, int, std::string>>{
            {"hf/gpt2/model", 2, "[generate] there is no prompt; hint: give --prompt TEXT, or --ids 1,2,3"},
-           {"hf/gpt2/model --prompt a --ids 1", 2, "excludes"},
+           {"hf/gpt2/model --prompt a --ids 1", 2, "--prompt and --ids exclude each other"},
            {"none --prompt a", 1, "[none] is not a directory; hint: "},
            {"hf/gpt2/model --ids 999", 1, "token 999 is outside of a vocabulary of 256"},
            {"hf/gpt2/model --prompt ''", 1, "the prompt is empty"},
@@ -89,8 +89,16 @@ TEST(GenerateCommand, MistakesAreNamed) {
        }) {
     const Result r = generate(arguments);
     EXPECT_EQ(r.code, code) << arguments;
-    EXPECT_THAT(r.out + r.error, HasSubstr(message)) << arguments;
+    EXPECT_EQ(r.out, "") << arguments << ": not even the prompt";
+    EXPECT_THAT(r.error, HasSubstr(message)) << arguments;
   }
+}
+
+TEST(GenerateCommand, SaysWhenTheContextIsFull) {
+  const Result r = generate("hf/gpt2/model --ids 54,134 --tokens 100 --temperature 0");
+  EXPECT_EQ(r.code, 0);
+  EXPECT_EQ(r.error, "note: the model's context of 64 tokens is full after 63 of 100\n");
+  EXPECT_EQ(generate("hf/gpt2/model --ids 54,134 --tokens 63 --temperature 0").error, "");
 }
 
 }  // namespace

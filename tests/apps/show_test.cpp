@@ -111,6 +111,17 @@ TEST(Show, RefusesBadRequests) {
   }
 }
 
+TEST(Show, EveryKeyOfARunWithItsValue) {
+  const Result r = show("show examples/quickstart.toml config --train.steps=7");
+  EXPECT_EQ(r.code, 0) << r.error;
+  for (const char* line : {"\nsteps = 7\n", "\npipe = 2\n", "\nschedule = \"zb-v\"\n", "\nkeep = "})
+    EXPECT_THAT(r.out, HasSubstr(line));
+  const Result defaults = show("show config");
+  EXPECT_EQ(defaults.code, 0) << defaults.error;
+  EXPECT_THAT(defaults.out, HasSubstr("\npipe = 1\n"));
+  EXPECT_EQ(show("show config --train.steps=0").code, 1);
+}
+
 TEST(Show, SaysWhenAFileCannotBeWritten) {
   const Result r = show("show --schedule 1f1b --actors 2 --microbatches 2 -o /no-such-folder/x.svg");
   EXPECT_NE(r.code, 0);

@@ -1,0 +1,120 @@
+#include "usage.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <vector>
+
+#include "stretto/base/text.h"
+
+namespace stretto::app {
+namespace {
+
+template <class T>
+bool reads_as(const std::string& text, T& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+CLI::Validator number(double least, bool open) {
+  return {[least, open](const std::string& text) {
+            double v = 0;
+            if (reads_as(text, v) && std::isfinite(v) && (open ? v > least : v >= least)) return std::string();
+            return fmt::format("'{}' is not a number {} {}", text, open ? "above" : "of at least", least);
+          },
+          ""};
+}
+
+std::string full_name(const CLI::App& command) {
+  const CLI::App* parent = command.get_parent();
+  return parent && parent->get_parent() ? full_name(*parent) + " " + command.get_name() : command.get_name();
+}
+
+std::vector<std::string> subcommands(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* one : command.get_subcommands({})) names.push_back(one->get_name());
+  return names;
+}
+
+// What CLI11 says, without its words for programmers.
+std::string said(const CLI::ParseError& e) {
+  const std::string what = e.what(), kind = e.get_name();
+  const auto before = [&](std::string_view end) { return what.substr(0, what.find(end)); };
+  if (kind == "RequiredError" && what.ends_with(" is required")) return before(" is required") + " is missing";
+  if (kind == "ExcludesError") {
+    std::string pair = what;
+    if (const std::size_t at = pair.find(" excludes "); at != pair.npos) pair.replace(at, 10, " and ");
+    return pair + " exclude each other";
+  }
+  if (kind == "ConversionError" && what.starts_with("Could not convert: ")) {
+    const std::string rest = what.substr(19);
+    const std::size_t equals = rest.find(" = ");
+    if (equals != rest.npos)
+      return fmt::format("{}: '{}' cannot be read", rest.substr(0, equals), rest.substr(equals + 3));
+  }
+  if (kind == "ArgumentMismatch" && what.find("required") != what.npos && what.find("missing") != what.npos)
+    return before(":") + " has no value";
+  if (kind == "ArgumentMismatch" && what.find("At Most 1") != what.npos) return before(":") + " is given twice";
+  return what;
+}
+
+}  // namespace
+
+CLI::Validator whole_number(long long least, long long most) {
+  return {[least, most](const std::string& text) {
+            long long v = 0;  // stays 0 where there is no number
+            if (reads_as(text, v) && v >= least && v <= most) return std::string();
+            const bool open = most >= std::numeric_limits<int>::max() && v <= most;
+            return fmt::format("'{}' is not a whole number {}", text,
+                               open ? fmt::format("of at least {}", least) : fmt::format("from {} to {}", least, most));
+          },
+          ""};
+}
+
+CLI::Validator number_above(double least) { return number(least, true); }
+CLI::Validator number_from(double least) { return number(least, false); }
+
+CLI::Validator one_of(std::initializer_list<const char*> words) {
+  return {[all = std::vector<std::string>(words.begin(), words.end())](const std::string& text) {
+            if (std::find(all.begin(), all.end(), text) != all.end()) return std::string();
+            const auto near = nearest(text, all);
+            return fmt::format("'{}' is none of {}{}", text, join(all, ", "),
+                               near ? fmt::format(" (did you mean '{}'?)", *near) : "");
+          },
+          ""};
+}
+
+const CLI::App& named_command(const CLI::App& app) {
+  const std::vector<CLI::App*> below = app.get_subcommands();
+  return below.empty() ? app : named_command(*below[0]);
+}
+
+Error usage_error(const CLI::App& app, const CLI::ParseError& e) {
+  const CLI::App& command = named_command(app);
+  const std::vector<std::string> names = subcommands(command);
+  const std::string name = full_name(command);
+  if (!names.empty())
+    return Error(name, "no command is given")
+        .hint("there are {}; see {} --help", join(names, ", "), &command == &app ? name : "stretto " + name)
+        .as(Error::Kind::usage);
+  return Error(name, "{}", said(e)).hint("see stretto {} --help", name).as(Error::Kind::usage);
+}
+
+Error unexpected(const CLI::App& command, const std::string& argument) {
+  const std::string name = full_name(command), word = argument.substr(0, argument.find('='));
+  std::vector<std::string> known;
+  for (const CLI::Option* o : command.get_options())
+    for (const std::string& one : o->get_lnames()) known.push_back("--" + one);
+  std::string hint = "settings are given as --section.key=value, e.g. --train.steps=10";
+  if (word.starts_with("--") && word.find('.') != word.npos)
+    hint = fmt::format("write its value behind it: {}=VALUE", word);
+  else if (const auto near = word.starts_with("--") ? nearest(word, known) : std::nullopt)
+    hint = fmt::format("did you mean '{}'?", *near);
+  else if (!word.starts_with("-") && command.get_option_no_throw("--resume") && command.count("--resume") > 0)
+    hint = fmt::format("a run to go on with is given as --resume={}", word);
+  return Error(name, "unexpected argument '{}'", argument)
+      .hint("{}; see stretto {} --help", hint, name)
+      .as(Error::Kind::usage);
+}
+
+}  // namespace stretto::app

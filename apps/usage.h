@@ -1,0 +1,31 @@
+// What is wrong with a command line, in the form of all other messages:
+//
+//   command.add_option("--actors", actors, "...")->type_name("P")->check(whole_number(1));
+//   ... catch (const CLI::ParseError& e) { throw usage_error(app, e); }
+//
+// prints `[check] --actors: 'x' is not a whole number of at least 1; hint: see stretto check --help`.
+#pragma once
+#include <initializer_list>
+#include <limits>
+#include <string>
+
+#include "commands.h"
+#include "stretto/base/error.h"
+
+namespace stretto::app {
+
+// Checks without a name in the help: the option's type says what it takes.
+inline constexpr long long any_count = 1'000'000'000'000'000'000;  // two of them can be added
+CLI::Validator whole_number(long long least, long long most = std::numeric_limits<int>::max());
+CLI::Validator number_above(double least);  // finite
+CLI::Validator number_from(double least);   // finite
+// Before a transformer that would print its own table: `->transform(...)->transform(one_of({"now", "old"}))`.
+CLI::Validator one_of(std::initializer_list<const char*> words);
+
+// The command that was named, with its subcommand: "bench comm".
+const CLI::App& named_command(const CLI::App& app);
+Error usage_error(const CLI::App& app, const CLI::ParseError&);
+// The option, or setting, that was probably meant by an argument that is none.
+Error unexpected(const CLI::App& command, const std::string& argument);
+
+}  // namespace stretto::app

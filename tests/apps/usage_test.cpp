@@ -1,0 +1,102 @@
+// Mistakes on the command line end with code 2 and say what is wrong in the form of all other messages.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "support/command.h"
+#include "support/files.h"
+
+namespace stretto::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::string said(const std::string& arguments) {
+  const Result r = stretto(arguments, STRETTO_SOURCE);
+  EXPECT_EQ(r.code, 2) << arguments << "\n" << r.out << r.error;
+  EXPECT_EQ(r.out, "") << arguments;
+  return r.error;
+}
+
+TEST(Usage, AValueThatIsNone) {
+  EXPECT_EQ(said("check --schedule 1f1b --actors 0"),
+            "[check] --actors: '0' is not a whole number of at least 1; hint: see stretto check --help\n");
+  EXPECT_THAT(said("check --schedule 1f1b --actors abc"), HasSubstr("'abc' is not a whole number of at least 1"));
+  EXPECT_THAT(said("check --schedule 1f1b --actors 100000000000"), HasSubstr("from 1 to 2147483647"));
+  EXPECT_THAT(said("check --schedule 1f1b --capacity -1"), HasSubstr("'-1' is not a whole number of at least 0"));
+  EXPECT_THAT(said("check --schedule 1f1b --memory nan"), HasSubstr("--memory: 'nan' is not a number above 0"));
+  EXPECT_THAT(said("verify --tolerance -1"), StartsWith("[verify] --tolerance: '-1' is not a number of at least 0"));
+  EXPECT_THAT(said("train --rank x"), StartsWith("[train] --rank: 'x' is not a whole number"));
+  EXPECT_THAT(said("launch -n 0 -- train"), StartsWith("[launch] --ranks: '0' is not a whole number from 1 to 4096"));
+}
+
+TEST(Usage, AWordThatIsNone) {
+  EXPECT_EQ(said("check --schedule a.csv --dialect new"),
+            "[check] --dialect: 'new' is none of now, old (did you mean 'now'?); hint: see stretto check --help\n");
+  EXPECT_THAT(said("launch -n 2 --console=some -- train"), HasSubstr("--console: 'some' is none of first, all"));
+  EXPECT_THAT(said("data tokenize a --tokenizer bytes --out b --format nanogtp"),
+              StartsWith("[data tokenize] --format: 'nanogtp' is none of nanogpt, llmc, megatron (did you mean"));
+}
+
+TEST(Usage, SomethingIsMissing) {
+  EXPECT_THAT(said(""), StartsWith("[stretto] no command is given; hint: there are bench, check"));
+  EXPECT_EQ(said("bench"), "[bench] no command is given; hint: there are comm; see stretto bench --help\n");
+  EXPECT_EQ(said("generate"), "[generate] DIR is missing; hint: see stretto generate --help\n");
+  EXPECT_EQ(said("check --schedule"), "[check] --schedule has no value; hint: see stretto check --help\n");
+}
+
+TEST(Usage, TooMuch) {
+  EXPECT_THAT(said("train --quiet --verbose"), StartsWith("[train] --quiet and --verbose exclude each other; hint: "));
+  EXPECT_THAT(said("check --schedule 1f1b --schedule gpipe"), StartsWith("[check] --schedule is given twice; hint: "));
+  EXPECT_EQ(said("train --resum"),
+            "[train] unexpected argument '--resum'; hint: did you mean '--resume'?; see "
+            "stretto train --help\n");
+  EXPECT_THAT(said("train examples/quickstart.toml --train.steps 5"),
+              StartsWith("[train] unexpected argument '--train.steps'; hint: write its value behind it: "
+                         "--train.steps=VALUE"));
+  EXPECT_THAT(said("train examples/quickstart.toml --resume runs/a"),
+              HasSubstr("hint: a run to go on with is given as --resume=runs/a"));
+}
+
+TEST(Usage, HelpIsNoMistake) {
+  for (const char* command : {"", "train ", "bench comm ", "data tokenize "}) {
+    const Result r = stretto(std::string(command) + "--help", STRETTO_SOURCE);
+    EXPECT_EQ(r.code, 0);
+    EXPECT_EQ(r.error, "");
+    EXPECT_THAT(r.out, HasSubstr("Usage: "));
+  }
+}
+
+TEST(Usage, TheVersionIsSaid) {
+  const Result r = stretto("--version", STRETTO_SOURCE);
+  EXPECT_EQ(r.code, 0) << r.error;
+  EXPECT_THAT(r.out, testing::MatchesRegex("stretto [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST(Usage, ALauncherThatIsNotThereLeavesNothing) {
+  const Folder folder;
+  const Result r = stretto("launch -n 2 --mpirun /none/mpirun --logs=logs -- train", folder.str());
+  EXPECT_EQ(r.code, 1);
+  EXPECT_THAT(r.error, StartsWith("[launch] '/none/mpirun' is not there; hint: "));
+  EXPECT_FALSE(std::filesystem::exists(folder / "logs"));
+}
+
+TEST(Usage, VariablesOfAnotherLauncherDoNotReachTheRanks) {
+  const Folder folder;
+  const Result r = shell("RANK=3 '" + binaries() + "/stretto' launch -n 1 --logs=logs -- show config", folder.str());
+  EXPECT_EQ(r.code, 0) << r.error;
+}
+
+TEST(Usage, APlaceThatCannotBeWrittenIsSaidBeforeMeasuring) {
+  const Result r = stretto("bench comm --parallel.data=2 -o /none/links.toml", STRETTO_SOURCE);
+  EXPECT_EQ(r.code, 1);
+  EXPECT_EQ(r.out, "");
+  EXPECT_THAT(r.error, HasSubstr("[/none/links.toml] cannot be created: there is no directory '/none'; hint: make it"));
+  EXPECT_THAT(stretto("show --schedule 1f1b --actors 2 --microbatches 4 -o /none/x.svg", STRETTO_SOURCE).error,
+              HasSubstr("there is no directory '/none': make it, or choose another place"));
+}
+
+}  // namespace
+}  // namespace stretto::test
