@@ -49,6 +49,11 @@ class TrainingRun {
       agree(*peers_, description(config_, prepared_, from && from->checkpoint ? from->checkpoint->manifest().step : 0));
     }
     for (const std::string& line : lines_) console_.say(line);
+    if (config_.parallel.device == DeviceKind::cpu)
+      check_fits(peers_ ? planned_bytes(*prepared_.compiled.program, peers_->nodes(),
+                                        peers_->nodes()[std::size_t(peers_->rank())])
+                        : planned_bytes(*prepared_.compiled.program),
+                 machine_bytes());
     const bool several = prepared_.compiled.program->ranks() > 1;
     RunOptions options = options_of(config_.parallel);
     options.peers = peers_;
@@ -244,7 +249,11 @@ RunSummary train(const RunConfig& config, std::FILE* out, Verbosity verbosity, c
 
 std::string check_run(const RunConfig& config) {
   if (!config.model.from.empty()) check_hf(config.model.from);
-  return join(about(config, prepare(config)), "\n") + "\n";
+  const Prepared p = prepare(config);
+  std::vector<std::string> lines = about(config, p);
+  if (const double there = machine_bytes(); planned_bytes(*p.compiled.program) > there)
+    lines.push_back(fmt::format("note     this machine has {}: on it alone the run does not fit", human_bytes(there)));
+  return join(lines, "\n") + "\n";
 }
 
 }  // namespace stretto

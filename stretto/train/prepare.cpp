@@ -1,6 +1,9 @@
 #include "stretto/train/prepare.h"
 
+#include <sys/sysinfo.h>
+
 #include <algorithm>
+#include <limits>
 #include <thread>
 
 #include "stretto/base/text.h"
@@ -69,6 +72,26 @@ std::vector<double> bytes_per_actor(const Program& program) {
     for (const u64 b : a.bytes) totals.back() += double(b);
   }
   return totals;
+}
+
+double planned_bytes(const Program& program, std::span<const int> nodes, int node) {
+  const std::vector<double> each = bytes_per_actor(program);
+  double sum = 0;
+  for (int r = 0; r < program.ranks(); ++r)
+    if (nodes.empty() || nodes[std::size_t(r)] == node) sum += each[std::size_t(r / program.ranks_per_actor())];
+  return sum;
+}
+
+double machine_bytes() {
+  struct sysinfo info {};
+  return sysinfo(&info) == 0 ? double(info.totalram + info.totalswap) * info.mem_unit
+                             : std::numeric_limits<double>::infinity();
+}
+
+void check_fits(double planned, double there) {
+  if (planned <= there) return;
+  throw Error("memory", "the run needs {}, and this machine has {}", human_bytes(planned), human_bytes(there))
+      .hint("a smaller model or train.batch, more train.microbatches, parallel.recompute, or ranks on more machines");
 }
 
 Prepared prepare(const RunConfig& c) {

@@ -3,6 +3,7 @@
 //   Prepared p = prepare(run);
 //   for (const std::string& line : about(run, p)) fmt::print("{}\n", line);
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,12 @@ Prepared prepare(const RunConfig&);
 std::vector<std::string> about(const RunConfig&, const Prepared&);
 
 std::vector<double> bytes_per_actor(const Program&);  // planned
+
+// All arenas are touched before the first step: what a machine does not have would end the process, or another one.
+// Of ranks that are processes those on `node` count (`nodes` has every rank's), else all of them.
+double planned_bytes(const Program&, std::span<const int> nodes = {}, int node = 0);
+double machine_bytes();                         // memory and swap of this one
+void check_fits(double planned, double there);  // throws
 
 PredictOptions predict_options(const RunConfig&);
 

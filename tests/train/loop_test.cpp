@@ -12,6 +12,7 @@
 
 #include "stretto/formats/fields.h"
 #include "stretto/models/hf.h"
+#include "stretto/train/prepare.h"
 #include "stretto/train/report.h"
 #include "stretto/train/stop.h"
 #include "stretto/train/trainer.h"
@@ -368,6 +369,25 @@ TEST_F(Loop, SettingsThatDoNothingAreNoted) {
               HasSubstr("note     the warm-up takes 50 steps and the run has 6: lr never reaches 0.01; hint: "));
   EXPECT_THAT(check_run(config({"--train.validate=3"})), HasSubstr("note     train.validate is given and there is no"));
   EXPECT_THAT(check_run(config({"--train.validate=3", "--data.validation=0.1"})), Not(HasSubstr("note")));
+}
+
+TEST_F(Loop, WhatTheMachineCannotHoldIsRefusedBeforeItIsAllocated) {
+  const Compiled c = compile_run(config({"--parallel.pipe=2", "--parallel.data=2"}));
+  const std::vector<double> each = bytes_per_actor(*c.program);
+  EXPECT_EQ(planned_bytes(*c.program), 2 * (each[0] + each[1]));
+  EXPECT_EQ(planned_bytes(*c.program, std::vector{7, 7, 7, 8}, 7), 2 * each[0] + each[1]);
+  EXPECT_GT(machine_bytes(), planned_bytes(*c.program));
+  EXPECT_NO_THROW(check_fits(5e9, 5e9));
+  try {
+    check_fits(3e12, 16e9);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("[memory] the run needs 2.73 TiB, and this machine has 14.9 GiB; hint: "));
+  }
+  const std::vector<std::string> giant{"--model.width=65536", "--model.layers=20"};
+  EXPECT_THROW(run(giant), Error);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / ("run" + std::to_string(runs_))));
+  EXPECT_THAT(check_run(config(giant)), HasSubstr("on it alone the run does not fit"));
 }
 
 TEST_F(Loop, CheckLooksAtTheWeights) {
