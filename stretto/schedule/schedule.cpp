@@ -59,7 +59,7 @@ bool equal(const Row& a, const Row& b) {
 
 }  // namespace
 
-char letter(Phase phase) { return "FBIWR"[std::size_t(phase)]; }
+char letter(Phase phase) { return phase > Phase::R ? '?' : "FBIWR"[std::size_t(phase)]; }
 
 Row& Row::add(Phase phase, int stage, int microbatch, int pipe, int piece) {
   if (stage < 0 || stage > 0xFFFF || microbatch < 0 || pipe < 0 || pipe > 1 || piece < 0 || piece > 0xFFFF) {

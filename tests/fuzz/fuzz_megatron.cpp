@@ -29,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto put = [](const std::string& path, const void* bytes, std::size_t count) {
     std::FILE* file = std::fopen(path.c_str(), "wb");
     if (!file) __builtin_trap();
-    std::fwrite(bytes, 1, count, file);
+    if (count > 0) std::fwrite(bytes, 1, count, file);
     std::fclose(file);
   };
   static const char tokens[64] = {};
