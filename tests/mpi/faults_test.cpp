@@ -43,16 +43,16 @@ class Faults : public test::Launched {
 };
 
 TEST_F(Faults, ARankIsKilledAndTheRunGoesOn) {
-  const std::string train = "train small.toml --parallel.pipe=3 --parallel.link={latency=0.002} --train.steps=30";
+  const std::string train = "train small.toml --parallel.pipe=3 --parallel.link={latency=0.002} --train.steps=16";
   ASSERT_EQ(run(train + " --parallel.pipe=1 --log.dir=whole").code, 0);
-  ASSERT_EQ(losses("whole").size(), 30u);
+  ASSERT_EQ(losses("whole").size(), 16u);
   const int runs = repeats(2);
   for (int i = 0; i < runs; ++i) {
     const std::string directory = "run" + std::to_string(i);
     const int victim = int(generator_() % 3);
     begin(3, train + " --log.dir=" + directory);
     if (i % 2 == 0) {
-      const std::size_t steps = 1 + generator_() % 20;
+      const std::size_t steps = 1 + generator_() % 10;
       ASSERT_TRUE(soon([&] { return has_steps(directory, steps); })) << said();
     } else {  // at any time: while it starts, too
       ASSERT_TRUE(soon([&] { return rank_process(victim) > 0; })) << said();
@@ -89,7 +89,7 @@ TEST_F(Faults, KilledWhileSaving) {
     const std::size_t steps = i == 0 ? 3 : generator_() % 5;
     ASSERT_TRUE(soon([&] { return has_steps(directory, steps) && saving(folder_ / directory); }, 0.0005)) << said();
     pause(random(0.02));
-    kill_rank(0);
+    kill_rank(i % 4 == 0 ? ranks - 1 : 0);
     const Newest newest = newest_checkpoint(folder_ / (directory + "/checkpoints"));
     EXPECT_TRUE(newest.damaged.empty()) << newest.damaged[0];
     EXPECT_TRUE(newest.checkpoint || steps < 3) << "the first one was written before the second began";
@@ -126,8 +126,8 @@ TEST_F(Faults, ASignalEndsARunAfterItsStep) {
 }
 
 TEST_F(Faults, RestartsGoOnFromTheNewestCheckpointWithFewerRanks) {
-  ASSERT_EQ(run("train small.toml --train.steps=30 --log.dir=whole").code, 0);
-  begin(3, "train small.toml --parallel.pipe=3 --train.steps=30 --parallel.link={latency=0.005} --log.dir=run",
+  ASSERT_EQ(run("train small.toml --train.steps=16 --log.dir=whole").code, 0);
+  begin(3, "train small.toml --parallel.pipe=3 --train.steps=16 --parallel.link={latency=0.005} --log.dir=run",
         "--restarts=1 --elastic");
   ASSERT_TRUE(soon([&] { return has_steps("run", 5); })) << said();
   kill(rank_process(2), SIGKILL);

@@ -133,4 +133,18 @@ class Launched : public Processes {
   pid_t launched_ = 0;
 };
 
+class OneRankDiffers : public Launched {
+ protected:
+  // An mpirun under which `words` of the shell are said on one rank before it becomes what it should.
+  std::string mpirun_with(int rank, const std::string& words) const {
+    folder_.write("rank", "#!/bin/bash\nif [ \"${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\" = " + std::to_string(rank) +
+                              " ]; then " + words + "; fi\nexec \"$@\"\n");
+    folder_.write("mpirun", "#!/bin/bash\nwords=()\nfor w in \"$@\"; do [ \"$w\" = '" + binaries() +
+                                "/stretto' ] && words+=(./rank)\n  words+=(\"$w\"); done\nexec " + mpirun_program() +
+                                " \"${words[@]}\"\n");
+    shell("chmod +x rank mpirun", folder_.str());
+    return "--mpirun=" + (folder_ / "mpirun").string();
+  }
+};
+
 }  // namespace stretto::test

@@ -9,27 +9,19 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-class Scarce : public test::Launched {
- protected:
-  // An mpirun under which `words` of the shell are said on one rank before it becomes what it should.
-  std::string mpirun_with(int rank, const std::string& words) const {
-    folder_.write("rank", "#!/bin/bash\nif [ \"${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\" = " + std::to_string(rank) +
-                              " ]; then " + words + "; fi\nexec \"$@\"\n");
-    folder_.write("mpirun", "#!/bin/bash\nwords=()\nfor w in \"$@\"; do [ \"$w\" = '" + test::binaries() +
-                                "/stretto' ] && words+=(./rank)\n  words+=(\"$w\"); done\nexec " + mpirun_program() +
-                                " \"${words[@]}\"\n");
-    test::shell("chmod +x rank mpirun", folder_.str());
-    return "--mpirun=" + (folder_ / "mpirun").string();
-  }
-};
+using Scarce = test::OneRankDiffers;
 
+// Nearly all of the model is that rank's.
 TEST_F(Scarce, MemoryOfOneRank) {
   const std::string flags = mpirun_with(1, "ulimit -v 1500000");
   const test::Result enough = launch(2, "train small.toml --parallel.pipe=2 --log.dir=small", flags);
   ASSERT_EQ(enough.code, 0) << enough.error << log(1);
   for (const char* how : {"", " --no-shared-memory"}) {
     const test::Result r = launch(
-        2, std::string("train small.toml --parallel.pipe=2 --model.width=2048 --model.heads=16 --log.dir=run") + how,
+        2,
+        std::string("train small.toml --parallel.pipe=2 --parallel.stages=[1,7] --model.width=2048 --model.heads=16 "
+                    "--log.dir=run") +
+            how,
         flags);
     EXPECT_EQ(r.code, 3) << r.error << log(0) << log(1);
     EXPECT_THAT(r.error, AllOf(HasSubstr("[memory]"), HasSubstr("rank 1"), HasSubstr("hint:"))) << log(0) << log(1);
