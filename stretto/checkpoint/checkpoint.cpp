@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "stretto/base/hash.h"
+#include "stretto/base/text.h"
 #include "stretto/formats/mapped_file.h"
 #include "stretto/formats/utf8.h"
 
@@ -16,11 +17,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kParameter = "parameter/";
 
 u64 hash_of_bytes(std::span<const std::byte> bytes) { return hash_bytes(bytes.data(), bytes.size()); }
-
-Array array_of(const StoredTensor& t) {
-  const DType dtype = t.type == FileType::F64 ? f64 : f32;
-  return {dtype, t.shape, {t.bytes.begin(), t.bytes.end()}};
-}
 
 void check_file(const fs::path& path, const ManifestFile& f, std::span<const std::byte> bytes,
                 const TensorMap* tensors) {
@@ -70,6 +66,8 @@ Checkpoint::Checkpoint(const fs::path& directory) : path_(directory) {
     throw Error(directory.string(), "has no {} and so is no whole checkpoint", manifest_name)
         .hint("it may have been interrupted while it was written or removed");
   manifest_ = parse_manifest(MappedFile(file).text(), file.string());
+  if (const std::vector<std::string> faults = incomplete(manifest_); !faults.empty())
+    throw Error(file.string(), "has no whole tensor {}", join(faults, "; "));
   for (const ManifestFile& f : manifest_.shards) {
     const fs::path shard = directory / f.name;
     if (!fs::exists(shard)) throw Error(shard.string(), "is missing, but the manifest names it");
@@ -82,12 +80,7 @@ Checkpoint::Checkpoint(const fs::path& directory) : path_(directory) {
       throw;
     }
     check_file(shard, f, mapped.bytes(), &tensors->tensors());
-    for (const ManifestTensor& t : f.tensors) {
-      const StoredTensor& stored = tensors->at(t.name);
-      if (stored.type != FileType::F32 && stored.type != FileType::F64)
-        throw Error(shard.string(), "tensor '{}' is {}", shown(t.name), stored.str()).hint("use F32 or F64");
-      tensors_.emplace(t.name, stored);
-    }
+    for (const ManifestTensor& t : f.tensors) add(shard, t, tensors->at(t.name));
     shards_.push_back(std::move(*tensors));
   }
   for (const ManifestFile& f : manifest_.extras) {
@@ -97,6 +90,30 @@ Checkpoint::Checkpoint(const fs::path& directory) : path_(directory) {
   }
 }
 
+void Checkpoint::add(const fs::path& shard, const ManifestTensor& t, const StoredTensor& stored) {
+  if (stored.type != FileType::F32 && stored.type != FileType::F64)
+    throw Error(shard.string(), "tensor '{}' is {}", shown(t.name), stored.str()).hint("use F32 or F64");
+  if (!t.piece) {
+    tensors_.emplace(t.name, stored);
+    return;
+  }
+  const auto& [name, whole] = *tensors_.try_emplace(t.name, StoredTensor{stored.type, t.piece->shape, {}}).first;
+  if (stored.type != whole.type || stored.count() != t.piece->count)
+    throw Error(shard.string(), "tensor '{}' is {}, and should be {} elements of {}", shown(name), stored.str(),
+                t.piece->count, whole.str());
+  pieces_[name].push_back({*t.piece, stored.bytes});
+}
+
+Array Checkpoint::array_of(std::string_view tensor) const {
+  const StoredTensor& t = tensor_at(tensors_, tensor, path_);
+  Array a{t.type == FileType::F64 ? f64 : f32, t.shape, {t.bytes.begin(), t.bytes.end()}};
+  const auto pieces = pieces_.find(tensor);
+  if (pieces == pieces_.end()) return a;
+  a.bytes.resize(std::size_t(a.elements()) * size_of(t.type));
+  for (const StoredPiece& p : pieces->second) put_piece(p.piece, size_of(t.type), p.bytes, a.bytes);
+  return a;
+}
+
 std::vector<std::string> Checkpoint::parameters() const {
   std::vector<std::string> names;
   for (const auto& [name, tensor] : tensors_)
@@ -104,12 +121,10 @@ std::vector<std::string> Checkpoint::parameters() const {
   return names;
 }
 
-Array Checkpoint::parameter(std::string_view name) const {
-  return array_of(tensor_at(tensors_, parameter_tensor(name), path_));
-}
+Array Checkpoint::parameter(std::string_view name) const { return array_of(parameter_tensor(name)); }
 
 Array Checkpoint::state(std::string_view which, std::string_view parameter) const {
-  return array_of(tensor_at(tensors_, state_tensor(which, parameter), path_));
+  return array_of(state_tensor(which, parameter));
 }
 
 std::vector<fs::path> checkpoints_in(const fs::path& directory) {

@@ -1,11 +1,13 @@
 // Checkpoints: parameters, optimizer state, step, seed and config in a directory of safetensors shards with a manifest.
-// Names and shapes are the logical ones: nothing in it tells which layout wrote it.
+// Names and shapes are the logical ones. What one process has written tells nothing of its layout; what several have
+// written may have tensors in pieces, and reads the same.
 //
 //   write_checkpoint("run/checkpoints/step-00000100", snapshot);
 //   Checkpoint c("run/checkpoints/step-00000100");       // every hash is checked
 //   Array wte = c.parameter("wte");
 #pragma once
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +27,7 @@ struct Snapshot {
   struct Tensor {
     std::string name;
     Array value;
+    std::optional<TensorPiece> piece = {};  // none: the whole
   };
   std::vector<Tensor> tensors;  // named by parameter_tensor and state_tensor
   struct Extra {
@@ -42,20 +45,46 @@ class Checkpoint {
   explicit Checkpoint(const std::filesystem::path& directory);
   const std::filesystem::path& path() const { return path_; }
   const Manifest& manifest() const { return manifest_; }
-  const TensorMap& tensors() const { return tensors_; }
-  std::vector<std::string> parameters() const;  // names, sorted
+  const TensorMap& tensors() const { return tensors_; }  // without bytes where a tensor lies in pieces
+  std::vector<std::string> parameters() const;           // names, sorted
   Array parameter(std::string_view name) const;
   Array state(std::string_view which, std::string_view parameter) const;
 
  private:
   std::filesystem::path path_;
   Manifest manifest_;
+  struct StoredPiece {
+    TensorPiece piece;
+    std::span<const std::byte> bytes;
+  };
+  void add(const std::filesystem::path& shard, const ManifestTensor&, const StoredTensor&);
+  Array array_of(std::string_view tensor) const;
+
   std::vector<SafeTensors> shards_;
-  TensorMap tensors_;  // spans into the shards
+  TensorMap tensors_;  // spans into the shards, as those of pieces
+  std::map<std::string, std::vector<StoredPiece>, std::less<>> pieces_;
 };
 
+constexpr u64 default_shard_bytes = u64(1) << 30;
 // A new directory that appears whole or not at all; one of that name is replaced in one step.
-void write_checkpoint(const std::filesystem::path& path, const Snapshot&, u64 shard_bytes = u64(1) << 30);
+void write_checkpoint(const std::filesystem::path& path, const Snapshot&, u64 shard_bytes = default_shard_bytes);
+
+// The same by several processes: one has this, all write shards into its directory, one publishes it when they have.
+class UnfinishedCheckpoint {
+ public:
+  explicit UnfinishedCheckpoint(const std::filesystem::path& path);
+  ~UnfinishedCheckpoint();  // with everything in it, unless it was published
+  UnfinishedCheckpoint(const UnfinishedCheckpoint&) = delete;
+  const std::filesystem::path& directory() const { return directory_; }
+  // `about`: what belongs to it beside its tensors. An Error when a tensor is not there in whole.
+  void publish(const Snapshot& about, std::vector<ManifestFile> shards);
+
+ private:
+  std::filesystem::path path_, directory_;
+};
+// The snapshot's tensors as <stem>-00001.safetensors and so on.
+std::vector<ManifestFile> write_shards(const std::filesystem::path& directory, const Snapshot&,
+                                       std::string_view stem = "shard", u64 shard_bytes = default_shard_bytes);
 
 // In a directory of checkpoints, step-<number> each.
 std::string checkpoint_name(i64 step);                                                      // "step-00000100"

@@ -1,6 +1,8 @@
 #include "stretto/checkpoint/manifest.h"
 
+#include <algorithm>
 #include <charconv>
+#include <map>
 #include <set>
 
 #include "stretto/base/hash.h"
@@ -11,9 +13,28 @@ namespace stretto {
 namespace {
 
 constexpr std::string_view kFormat = "stretto checkpoint";
-constexpr i64 kVersion = 1;
+constexpr i64 kWhole = 1, kPieces = 2;  // versions
 
 std::string hex(u64 v) { return fmt::format("{:016x}", v); }
+
+Field numbers(const std::vector<i64>& v) { return Field(Field::Array(v.begin(), v.end())); }
+
+Field piece_field(const TensorPiece& p) {
+  Field f{Field::Table{}};
+  f.set("shape", numbers(p.shape));
+  f.set("offsets", numbers(p.offsets));
+  f.set("sizes", numbers(p.sizes));
+  f.set("first", Field(p.first));
+  f.set("count", Field(p.count));
+  return f;
+}
+
+bool has_pieces(const Manifest& m) {
+  for (const ManifestFile& f : m.shards)
+    for (const ManifestTensor& t : f.tensors)
+      if (t.piece) return true;
+  return false;
+}
 
 Field files_field(const std::vector<ManifestFile>& files) {
   Field::Array all;
@@ -22,9 +43,13 @@ Field files_field(const std::vector<ManifestFile>& files) {
     file.set("file", Field(f.name));
     file.set("bytes", Field(i64(f.bytes)));
     file.set("hash", Field(hex(f.hash)));
-    Field::Table tensors;
-    for (const ManifestTensor& t : f.tensors) tensors.push_back({t.name, Field(hex(t.hash))});
+    Field::Table tensors, pieces;
+    for (const ManifestTensor& t : f.tensors) {
+      tensors.push_back({t.name, Field(hex(t.hash))});
+      if (t.piece) pieces.push_back({t.name, piece_field(*t.piece)});
+    }
     if (!tensors.empty()) file.set("tensors", Field(std::move(tensors)));
+    if (!pieces.empty()) file.set("pieces", Field(std::move(pieces)));
     all.push_back(std::move(file));
   }
   return Field(std::move(all));
@@ -86,6 +111,10 @@ class ManifestReader {
       f.bytes = u64(bytes);
       read_hash(r, "hash", f.hash);
       if (const Field* tensors = r.raw("tensors")) read_tensors(r, *tensors, f);
+      if (r.has("pieces")) read_pieces(r, f);
+      for (const ManifestTensor& t : f.tensors)
+        if (!tensors_.insert({t.name, t.piece.has_value()}).second && !t.piece)
+          r.fail("tensors", "names '{}' a second time", shown(t.name));
       files.push_back(std::move(f));
     }
     return files;
@@ -97,13 +126,34 @@ class ManifestReader {
       const auto* text = std::get_if<std::string>(&value.value);
       const auto hash = text ? hash_named(*text) : std::nullopt;
       if (!hash) return r.fail("tensors", "has no hash of 16 hex digits for '{}'", shown(name));
-      if (!tensors_.insert(name).second) return r.fail("tensors", "names '{}' a second time", shown(name));
       f.tensors.push_back({name, *hash});
     }
   }
 
+  void read_pieces(FieldReader& r, ManifestFile& f) {
+    FieldReader all = r.section("pieces");
+    if (!all.field().table()) return;
+    for (const Member& member : *all.field().table()) {
+      const std::string& name = member.key;
+      const auto t = std::find_if(f.tensors.begin(), f.tensors.end(), [&](const auto& x) { return x.name == name; });
+      if (t == f.tensors.end()) return r.fail("pieces", "has a place for '{}', which the file has not", shown(name));
+      FieldReader place = all.section(name);
+      TensorPiece p;
+      for (const char* key : {"shape", "offsets", "sizes", "first", "count"}) place.need(key);
+      place.read("shape", p.shape);
+      place.read("offsets", p.offsets);
+      place.read("sizes", p.sizes);
+      place.read("first", p.first);
+      place.read("count", p.count);
+      if (const std::string wrong = wrong_with(p); !wrong.empty())
+        return r.fail("pieces", "has a piece of '{}' that {}", shown(name), wrong);
+      t->piece = std::move(p);
+    }
+  }
+
   FieldReader root_;
-  std::set<std::string, std::less<>> names_, tensors_;
+  std::set<std::string, std::less<>> names_;
+  std::set<std::pair<std::string, bool>> tensors_;  // with whether it is in pieces
 };
 
 }  // namespace
@@ -111,7 +161,7 @@ class ManifestReader {
 std::string manifest_text(const Manifest& m) {
   Field f{Field::Table{}};
   f.set("format", Field(std::string(kFormat)));
-  f.set("version", Field(kVersion));
+  f.set("version", Field(has_pieces(m) ? kPieces : kWhole));
   f.set("step", Field(m.step));
   f.set("seed", Field(hex(m.seed)));
   f.set("config", Field(m.config));
@@ -134,14 +184,34 @@ Manifest parse_manifest(std::string_view text, std::string_view file) {
   };
   if (!table || text_at("format") != kFormat)
     throw Error(file, "is no manifest of a checkpoint").hint("it should say \"format\": \"{}\"", kFormat);
-  if (const Field* version = root.find("version"); !version || version->str() != std::to_string(kVersion))
-    throw Error(file, "has version {}; this program reads version {}", version ? version->str() : "none", kVersion)
+  if (const Field* version = root.find("version");
+      !version || (version->str() != std::to_string(kWhole) && version->str() != std::to_string(kPieces)))
+    throw Error(file, "has version {}; this program reads versions {} and {}", version ? version->str() : "none",
+                kWhole, kPieces)
         .hint("use the program that wrote it");
   const std::string hash = text_at("hash");
   std::erase_if(*table, [](const Member& m) { return m.key == "hash"; });
   if (hash != hex(content_hash(root)))
     throw Error(file, "is not as it was written: its hash is not the one it says").hint("the checkpoint is damaged");
   return ManifestReader(FieldReader(root)).read();
+}
+
+std::vector<std::string> incomplete(const Manifest& m) {
+  std::map<std::string_view, std::vector<TensorPiece>> pieces;
+  std::set<std::string_view> whole;
+  for (const ManifestFile& f : m.shards)
+    for (const ManifestTensor& t : f.tensors) {
+      if (t.piece)
+        pieces[t.name].push_back(*t.piece);
+      else
+        whole.insert(t.name);
+    }
+  std::vector<std::string> faults;
+  for (const auto& [name, all] : pieces) {
+    const std::string wrong = whole.contains(name) ? "are there beside the whole" : wrong_with(std::span(all));
+    if (!wrong.empty()) faults.push_back(fmt::format("'{}': its pieces {}", shown(name), wrong));
+  }
+  return faults;
 }
 
 }  // namespace stretto

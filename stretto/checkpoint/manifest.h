@@ -1,19 +1,23 @@
 // manifest.json of a checkpoint: what belongs to it, with the hash of every file and tensor, and of itself. It is
-// written last: a directory without a valid one is no checkpoint.
+// written last: a directory without a valid one is no checkpoint. Version 1 has whole tensors only; version 2 has some
+// of them in pieces, each with its place.
 //
 //   Manifest m = parse_manifest(text, "step-00000100/manifest.json");
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "stretto/base/id.h"
+#include "stretto/checkpoint/piece.h"
 
 namespace stretto {
 
 struct ManifestTensor {
   std::string name;
-  u64 hash = 0;  // XXH3 of its bytes
+  u64 hash = 0;                           // XXH3 of its bytes
+  std::optional<TensorPiece> piece = {};  // none: the whole tensor
   bool operator==(const ManifestTensor&) const = default;
 };
 struct ManifestFile {
@@ -35,6 +39,8 @@ struct Manifest {
 
 constexpr std::string_view manifest_name = "manifest.json";
 std::string manifest_text(const Manifest&);
+// Tensors of which something is missing, or there twice: "'parameter/x': its pieces overlap".
+std::vector<std::string> incomplete(const Manifest&);
 // `file` is for messages. Throws Error for whatever is not a whole, unchanged manifest of a version that is known.
 Manifest parse_manifest(std::string_view text, std::string_view file);
 

@@ -11,6 +11,7 @@
 #include <future>
 
 #include "stretto/base/hash.h"
+#include "stretto/base/text.h"
 #include "stretto/checkpoint/checkpoint.h"
 #include "stretto/formats/atomic_file.h"
 
@@ -35,31 +36,11 @@ void remove_checkpoint(const fs::path& path) {
   if (wrong) throw failed(path, "removed", wrong);
 }
 
-// Goes away with everything in it, unless it has been put in its place.
-class TemporaryDirectory {
- public:
-  explicit TemporaryDirectory(const fs::path& final_path)
-      : path(final_path.parent_path() /
-             fmt::format(".{}-{}{}", final_path.filename().string(), ::getpid(), kTemporary)) {
-    std::error_code wrong;
-    const fs::path parent = final_path.parent_path().empty() ? "." : final_path.parent_path();
-    if (!fs::exists(parent, wrong)) {
-      fs::create_directories(parent, wrong);
-      if (wrong) throw failed(parent, "made", wrong);
-      sync_directory(parent.parent_path());
-    }
-    fs::create_directory(path, wrong);
-    if (wrong) throw failed(path, "made", wrong);
-  }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  const fs::path path;
-};
-
-ManifestFile write_shard(const fs::path& directory, std::string name, const std::vector<NamedTensor>& tensors) {
+ManifestFile write_shard(const fs::path& directory, std::string name,
+                         const std::vector<const Snapshot::Tensor*>& given) {
+  std::vector<NamedTensor> tensors;
+  for (const Snapshot::Tensor* t : given)
+    tensors.push_back({t->name, file_type_of(t->value.dtype), t->value.sizes, t->value.bytes});
   const SafeTensorsPlan plan = plan_safetensors(tensors, {});
   ManifestFile f{.name = std::move(name)};
   StreamHash hash;
@@ -72,37 +53,12 @@ ManifestFile write_shard(const fs::path& directory, std::string name, const std:
   put(std::as_bytes(std::span(plan.head)));
   for (const std::size_t i : plan.order) {
     put(tensors[i].bytes);
-    f.tensors.push_back({tensors[i].name, hash_bytes(tensors[i].bytes.data(), tensors[i].bytes.size())});
+    const u64 own = hash_bytes(tensors[i].bytes.data(), tensors[i].bytes.size());
+    f.tensors.push_back({tensors[i].name, own, given[i]->piece});
   }
   file.commit();
   f.hash = hash.value();
   return f;
-}
-
-std::vector<ManifestFile> write_shards(const fs::path& directory, const Snapshot& s, u64 shard_bytes) {
-  std::vector<std::vector<NamedTensor>> shards(1);
-  u64 filled = 0;
-  for (const Snapshot::Tensor& t : s.tensors) {
-    if (!shards.back().empty() && filled + t.value.bytes.size() > shard_bytes) shards.emplace_back(), filled = 0;
-    shards.back().push_back({t.name, file_type_of(t.value.dtype), t.value.sizes, t.value.bytes});
-    filled += t.value.bytes.size();
-  }
-  std::vector<ManifestFile> files(shards.size());
-  std::atomic<std::size_t> next{0};
-  const auto write_some = [&] {
-    try {
-      for (std::size_t i = next++; i < shards.size(); i = next++)
-        files[i] = write_shard(directory, fmt::format("shard-{:05}.safetensors", i + 1), shards[i]);
-    } catch (...) {
-      next = shards.size();  // the others need not begin another
-      throw;
-    }
-  };
-  std::vector<std::future<void>> writers;
-  for (std::size_t i = 0; i < std::min(kWriters, shards.size()); ++i)
-    writers.push_back(std::async(std::launch::async, write_some));
-  for (std::future<void>& w : writers) w.get();
-  return files;
 }
 
 void put_in_place(const fs::path& from, const fs::path& to) {
@@ -116,18 +72,74 @@ void put_in_place(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
-void write_checkpoint(const fs::path& given, const Snapshot& s, u64 shard_bytes) {
-  const fs::path path = given.has_filename() ? given : given.parent_path();
-  const TemporaryDirectory temporary(path);
-  Manifest m{.step = s.step, .seed = s.seed, .config = s.config, .optimizer = s.optimizer, .states = s.states};
-  m.shards = write_shards(temporary.path, s, shard_bytes);
-  for (const Snapshot::Extra& e : s.extras) {
-    write_file(temporary.path / e.name, e.text);
+std::vector<ManifestFile> write_shards(const fs::path& directory, const Snapshot& s, std::string_view stem,
+                                       u64 shard_bytes) {
+  std::vector<std::vector<const Snapshot::Tensor*>> shards(s.tensors.empty() ? 0 : 1);
+  u64 filled = 0;
+  for (const Snapshot::Tensor& t : s.tensors) {
+    if (!shards.back().empty() && filled + t.value.bytes.size() > shard_bytes) shards.emplace_back(), filled = 0;
+    shards.back().push_back(&t);
+    filled += t.value.bytes.size();
+  }
+  std::vector<ManifestFile> files(shards.size());
+  std::atomic<std::size_t> next{0};
+  const auto write_some = [&] {
+    try {
+      for (std::size_t i = next++; i < shards.size(); i = next++)
+        files[i] = write_shard(directory, fmt::format("{}-{:05}.safetensors", stem, i + 1), shards[i]);
+    } catch (...) {
+      next = shards.size();  // the others need not begin another
+      throw;
+    }
+  };
+  std::vector<std::future<void>> writers;
+  for (std::size_t i = 0; i < std::min(kWriters, shards.size()); ++i)
+    writers.push_back(std::async(std::launch::async, write_some));
+  for (std::future<void>& w : writers) w.get();
+  return files;
+}
+
+UnfinishedCheckpoint::UnfinishedCheckpoint(const fs::path& given)
+    : path_(given.has_filename() ? given : given.parent_path()),
+      directory_(path_.parent_path() / fmt::format(".{}-{}{}", path_.filename().string(), ::getpid(), kTemporary)) {
+  std::error_code wrong;
+  const fs::path parent = path_.parent_path().empty() ? "." : path_.parent_path();
+  if (!fs::exists(parent, wrong)) {
+    fs::create_directories(parent, wrong);
+    if (wrong) throw failed(parent, "made", wrong);
+    sync_directory(parent.parent_path());
+  }
+  fs::remove_all(directory_, wrong);  // left by a process of the same number
+  if (!wrong) fs::create_directory(directory_, wrong);
+  if (wrong) throw failed(directory_, "made", wrong);
+}
+
+UnfinishedCheckpoint::~UnfinishedCheckpoint() {
+  std::error_code ignored;
+  fs::remove_all(directory_, ignored);
+}
+
+void UnfinishedCheckpoint::publish(const Snapshot& about, std::vector<ManifestFile> shards) {
+  Manifest m{.step = about.step,
+             .seed = about.seed,
+             .config = about.config,
+             .optimizer = about.optimizer,
+             .states = about.states,
+             .shards = std::move(shards)};
+  if (const std::vector<std::string> faults = incomplete(m); !faults.empty())
+    throw Error(path_.string(), "would have no whole tensor {}", join(faults, "; ")).as(Error::Kind::run);
+  for (const Snapshot::Extra& e : about.extras) {
+    write_file(directory_ / e.name, e.text);
     m.extras.push_back({.name = e.name, .bytes = e.text.size(), .hash = hash_bytes(e.text.data(), e.text.size())});
   }
-  write_file(temporary.path / manifest_name, manifest_text(m));
-  put_in_place(temporary.path, path);
-  sync_directory(path.parent_path());
+  write_file(directory_ / manifest_name, manifest_text(m));
+  put_in_place(directory_, path_);
+  sync_directory(path_.parent_path());
+}
+
+void write_checkpoint(const fs::path& path, const Snapshot& s, u64 shard_bytes) {
+  UnfinishedCheckpoint unfinished(path);
+  unfinished.publish(s, write_shards(unfinished.directory(), s, "shard", shard_bytes));
 }
 
 void prune_checkpoints(const fs::path& directory, int keep, i64 newest) {

@@ -132,4 +132,44 @@ void write_logical(const CompiledParam& p, const StoredPart& part, const Array& 
 
 void write_logical(const CompiledParam& p, const Array& a, std::byte* to) { write_logical(p, whole_part(p), a, to); }
 
+TensorPiece piece_of(const CompiledParam& p, const StoredPart& part) {
+  TensorPiece piece{.shape = logical_sizes(p.dims), .offsets = part.offsets};
+  for (std::size_t d = 0; d < p.dims.size(); ++d)
+    piece.sizes.push_back(std::clamp<i64>(piece.shape[d] - part.offsets[d], 0, part.sizes[d]));
+  // Elements of the box before the `stored`-th that are no padding.
+  const auto before = [&](i64 stored) {
+    i64 with = 1, without = 1, n = 0;
+    for (std::size_t d = 0; d < p.dims.size(); ++d) with *= part.sizes[d], without *= piece.sizes[d];
+    if (stored >= with) return without;
+    for (std::size_t d = 0; d < p.dims.size(); ++d) {
+      with /= part.sizes[d];
+      if (piece.sizes[d] == 0) return i64(0);
+      without /= piece.sizes[d];
+      const i64 index = stored / with;
+      n += std::min(index, piece.sizes[d]) * without;
+      if (index >= piece.sizes[d]) return n;
+      stored %= with;
+    }
+    return n;
+  };
+  piece.first = before(part.first);
+  piece.count = before(part.first + part.count) - piece.first;
+  return piece;
+}
+
+Array read_piece(const CompiledParam& p, const StoredPart& part, const std::byte* from, Array memory) {
+  const TensorPiece piece = piece_of(p, part);
+  const bool box = piece.count == elements_of(piece.sizes);
+  Array a{p.dtype, box ? piece.sizes : std::vector<i64>{piece.count}, std::move(memory.bytes)};
+  const std::size_t size = size_of(p.dtype);
+  a.bytes.resize(std::size_t(piece.count) * size);
+  std::size_t at = 0;
+  for_runs(p.dims, part, [&](i64 offset, i64, i64 length) {
+    std::memcpy(a.bytes.data() + at, from + std::size_t(offset) * size, std::size_t(length) * size);
+    at += std::size_t(length) * size;
+  });
+  STRETTO_ASSERT(at == a.bytes.size(), "a part has the elements of its piece");
+  return a;
+}
+
 }  // namespace stretto

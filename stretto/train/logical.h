@@ -4,6 +4,7 @@
 //   for (every rank) read_logical(param, stored_part(compiled, i, coordinates), memory, all);
 #pragma once
 #include "stretto/base/array.h"
+#include "stretto/checkpoint/piece.h"
 #include "stretto/compile/compile.h"
 
 namespace stretto {
@@ -25,5 +26,10 @@ void initialise(const CompiledParam&, const StoredPart&, u64 seed, std::byte* to
 void read_logical(const CompiledParam&, const StoredPart&, const std::byte* from, Array& to);
 void write_logical(const CompiledParam&, const StoredPart&, const Array&, std::byte* to);  // checks dtype and sizes
 void write_logical(const CompiledParam&, const Array&, std::byte* to);                     // the whole
+
+// Where the elements of a part lie in the logical array, padding left out; its count is 0 when there are none.
+TensorPiece piece_of(const CompiledParam&, const StoredPart&);
+// These elements, in order; `memory` is used again.
+Array read_piece(const CompiledParam&, const StoredPart&, const std::byte* from, Array memory = {});
 
 }  // namespace stretto

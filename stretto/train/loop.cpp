@@ -119,7 +119,10 @@ class TrainingRun {
       record.last = step == config_.train.steps || stop || ends;
       if (!ends && validates_after(step, record.last)) summary_.validation_loss = record.validation = validate();
       if (journal_) journal_->step(record);
-      if (ends) throw not_finite(record.result);
+      if (ends) {
+        saving.settle();
+        throw not_finite(record.result);
+      }
       if (!finite)
         note_not_finite(record.result);
       else

@@ -28,12 +28,19 @@ Saving::Saving(const RunConfig& config, const std::filesystem::path& run_directo
       writer_(run_directory / "checkpoints", config.checkpoint.keep),
       extras_(extras_of(config)),
       peers_(peers),
-      writes_(!peers || peers->first()) {}
+      writes_(!peers || peers->first()) {
+  if (!peers || config.checkpoint.keep == 0) return;
+  if (all_see(*peers, run_directory))
+    together_.emplace(*peers, run_directory / "checkpoints", config.checkpoint.keep);
+  else
+    console.say("note: not all ranks see the run directory, so the first one collects and writes checkpoints");
+}
 
 void Saving::export_model(const Trainer& trainer) {
   if (config_.checkpoint.export_to.empty()) return;
   StoredModel m{.config = config_.model.config};
-  for (const CompiledParam& p : trainer.compiled().params) m.weights.emplace(p.name, trainer.parameter(p.name));
+  for (const CompiledParam& p : trainer.compiled().params)
+    if (Array a = trainer.parameter(p.name); writes_) m.weights.emplace(p.name, std::move(a));
   m.extras = extras_;
   if (!writes_) return;
   export_hf(config_.checkpoint.export_to, m);
@@ -50,25 +57,32 @@ void Saving::report(const std::optional<Saved>& s, bool must) {
 }
 
 void Saving::save(const Trainer& trainer) {
-  report(writer_.wait(), false);
-  Snapshot s = snapshot_of(trainer, checkpoint_config(config_), writer_.spare());
+  settle();
+  saved_ = trainer.steps_done();
+  if (!together_ && !writes_) return help_snapshot(trainer);
+  Snapshot s = together_ ? share_of(trainer, peers_->rank(), checkpoint_config(config_), together_->spare())
+                         : snapshot_of(trainer, checkpoint_config(config_), writer_.spare());
   s.extras = extras_;
-  saved_ = s.step;
-  if (writes_) writer_.save(std::move(s));
+  if (together_)
+    together_->save(std::move(s));
+  else
+    writer_.save(std::move(s));
 }
 
+void Saving::settle() { report(wait(), false); }
+
 void Saving::after_step(const Trainer& trainer) {
-  report(writer_.poll(), false);
+  report(together_ ? together_->poll() : writer_.poll(), false);
   const CheckpointSection& c = config_.checkpoint;
   if (c.keep > 0 && c.every > 0 && trainer.steps_done() % c.every == 0) save(trainer);
 }
 
 void Saving::finish(const Trainer& trainer) {
-  report(writer_.wait(), false);
+  settle();
   u64 missing[] = {config_.checkpoint.keep > 0 && saved_ != trainer.steps_done()};
   if (peers_) peers_->merge(missing);  // only who writes knows
   if (missing[0]) save(trainer);
-  report(writer_.wait(), true);
+  report(wait(), true);
   export_model(trainer);
 }
 

@@ -7,15 +7,18 @@
 #include "stretto/checkpoint/writer.h"
 #include "stretto/config/run.h"
 #include "stretto/train/console.h"
+#include "stretto/train/process_writer.h"
 #include "stretto/train/trainer.h"
 
 namespace stretto {
 
 class Saving {
  public:
-  // `peers`: the processes of the run; they give what they hold to the first of them, which writes.
+  // `peers`: the processes of the run. Each writes what it holds; where they do not see the run's directory, they give
+  // it to the first of them, which writes. All of them make the same calls.
   Saving(const RunConfig&, const std::filesystem::path& run_directory, Console&, Peers* peers = nullptr);
   void after_step(const Trainer&);  // a failure is said, and the run goes on
+  void settle();                    // what is being written is there afterwards, or that it is not is said
   void finish(const Trainer&);      // saves the last step, unless it is saved, waits and exports; a failure is an Error
   void began_at(i64 step) { saved_ = step; }
 
@@ -23,10 +26,12 @@ class Saving {
   void save(const Trainer&);
   void export_model(const Trainer&);
   void report(const std::optional<Saved>&, bool must);
+  std::optional<Saved> wait() { return together_ ? together_->wait() : writer_.wait(); }
 
   const RunConfig& config_;
   Console& console_;
   CheckpointWriter writer_;
+  std::optional<ProcessWriter> together_;
   std::vector<Snapshot::Extra> extras_;
   Peers* peers_;
   bool writes_;

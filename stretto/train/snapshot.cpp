@@ -1,8 +1,11 @@
 #include "stretto/train/snapshot.h"
 
+#include <algorithm>
+#include <map>
 #include <set>
 
 #include "stretto/base/text.h"
+#include "stretto/train/logical.h"
 
 namespace stretto {
 namespace {
@@ -13,33 +16,103 @@ bool trained(const CompiledParam& p) { return !p.accumulators.empty(); }
 struct Expected {
   std::string name, state;  // state "": the parameter itself
   const CompiledParam* param;
+  std::size_t index;      // of the parameter
+  std::size_t which = 0;  // of the states
 };
 std::vector<Expected> expected_of(const Compiled& c) {
   std::vector<Expected> all;
-  for (const CompiledParam& p : c.params) all.push_back({parameter_tensor(p.name), "", &p});
-  for (const std::string& state : c.optimizer.state)
-    for (const CompiledParam& p : c.params)
-      if (trained(p)) all.push_back({state_tensor(state, p.name), state, &p});
+  for (std::size_t i = 0; i < c.params.size(); ++i)
+    all.push_back({parameter_tensor(c.params[i].name), "", &c.params[i], i});
+  for (std::size_t k = 0; k < c.optimizer.state.size(); ++k)
+    for (std::size_t i = 0; i < c.params.size(); ++i)
+      if (const std::string& state = c.optimizer.state[k]; trained(c.params[i]))
+        all.push_back({state_tensor(state, c.params[i].name), state, &c.params[i], i, k});
   return all;
+}
+
+// Null: this rank has nothing of it.
+const std::byte* memory_of(const Worker& w, const Expected& e) {
+  const u64 at = e.state.empty() ? w.program().param_at[e.index] : w.program().state_at[e.index][e.which];
+  return at == ~u64(0) ? nullptr : w.arena(e.state.empty() ? Arena::params : Arena::state) + at;
+}
+
+bool is_here(const Trainer& t, const Expected& e) {
+  const std::vector<int>& local = t.engine().local();
+  return std::any_of(local.begin(), local.end(),
+                     [&](int rank) { return memory_of(t.engine().worker(rank), e) != nullptr; });
+}
+
+Snapshot without_tensors(const Trainer& trainer, std::string config) {
+  const Compiled& c = trainer.compiled();
+  return {.step = trainer.steps_done(),
+          .seed = c.training.seed,
+          .config = std::move(config),
+          .optimizer = c.optimizer.name,
+          .states = c.optimizer.state};
+}
+
+struct Share {
+  const Expected* tensor;
+  StoredPart part;
+};
+// Every part goes to the rank that has least to write of those that hold it: all ranks find the same.
+std::vector<Share> shares_of(const Compiled& c, const std::vector<Expected>& all, int rank) {
+  const Program& program = *c.program;
+  const int actor = rank / program.ranks_per_actor();
+  std::vector<i64> load(std::size_t(program.ranks_per_actor()), 0);
+  std::vector<Share> own;
+  for (const Expected& e : all) {
+    if (program.owner_of(std::uint32_t(e.index)) != actor) continue;
+    std::map<std::pair<std::vector<i64>, i64>, int> writers;  // by where the part begins
+    std::vector<StoredPart> parts;
+    for (int k = 0; k < program.ranks_per_actor(); ++k) {
+      parts.push_back(stored_part(c, e.index, coordinates_of(program.mesh, k), !e.state.empty()));
+      int& writer = writers.try_emplace({parts.back().offsets, parts.back().first}, k).first->second;
+      if (load[std::size_t(k)] < load[std::size_t(writer)]) writer = k;
+    }
+    for (const auto& [where, k] : writers) {
+      load[std::size_t(k)] += parts[std::size_t(k)].count;
+      if (program.rank_of(actor, k) == rank) own.push_back({&e, parts[std::size_t(k)]});
+    }
+  }
+  return own;
 }
 
 }  // namespace
 
 Snapshot snapshot_of(const Trainer& trainer, std::string config, Snapshot memory) {
-  const Compiled& c = trainer.compiled();
-  Snapshot s{.step = trainer.steps_done(),
-             .seed = c.training.seed,
-             .config = std::move(config),
-             .optimizer = c.optimizer.name,
-             .states = c.optimizer.state};
+  Snapshot s = without_tensors(trainer, std::move(config));
   s.tensors = std::move(memory.tensors);
-  const std::vector<Expected> all = expected_of(c);
+  const std::vector<Expected> all = expected_of(trainer.compiled());
   s.tensors.resize(all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
-    auto& [name, value] = s.tensors[i];
-    name = all[i].name;
-    value = all[i].state.empty() ? trainer.parameter(all[i].param->name, std::move(value))
-                                 : trainer.state(all[i].param->name, all[i].state, std::move(value));
+    Snapshot::Tensor& t = s.tensors[i];
+    t.name = all[i].name;
+    t.value = all[i].state.empty() ? trainer.parameter(all[i].param->name, std::move(t.value))
+                                   : trainer.state(all[i].param->name, all[i].state, std::move(t.value));
+  }
+  return s;
+}
+
+void help_snapshot(const Trainer& trainer) {
+  Array memory;
+  for (const Expected& e : expected_of(trainer.compiled()))
+    memory = e.state.empty() ? trainer.parameter(e.param->name, std::move(memory))
+                             : trainer.state(e.param->name, e.state, std::move(memory));
+}
+
+Snapshot share_of(const Trainer& trainer, int rank, std::string config, Snapshot memory) {
+  Snapshot s = without_tensors(trainer, std::move(config));
+  const std::vector<Expected> all = expected_of(trainer.compiled());
+  const Worker& w = trainer.engine().worker(rank);
+  for (const Share& share : shares_of(trainer.compiled(), all, rank)) {
+    TensorPiece piece = piece_of(*share.tensor->param, share.part);
+    if (piece.count == 0) continue;  // padding
+    const std::size_t i = s.tensors.size();
+    Array reused = i < memory.tensors.size() ? std::move(memory.tensors[i].value) : Array();
+    s.tensors.push_back({share.tensor->name,
+                         read_piece(*share.tensor->param, share.part, memory_of(w, *share.tensor), std::move(reused))});
+    if (!is_whole(piece)) s.tensors.back().piece = std::move(piece);
   }
   return s;
 }
@@ -55,7 +128,8 @@ void restore(Trainer& trainer, const Checkpoint& checkpoint) {
                                         : "continue with optimizer.name = \"" + m.optimizer + "\"");
   std::vector<Fault> faults;
   std::set<std::string, std::less<>> known;
-  for (const Expected& e : expected_of(c)) {
+  const std::vector<Expected> expected = expected_of(c);
+  for (const Expected& e : expected) {
     known.insert(e.name);
     Array need{e.param->dtype, {}, {}};
     for (const Dim& d : e.param->dims) need.sizes.push_back(d.valid());
@@ -70,10 +144,13 @@ void restore(Trainer& trainer, const Checkpoint& checkpoint) {
     if (!known.contains(name))
       faults.push_back({where, fmt::format("tensor '{}' {} is no part of this model", name, tensor.str()), ""});
   refuse(std::move(faults));
-  for (const CompiledParam& p : c.params) trainer.set_parameter(p.name, checkpoint.parameter(p.name));
-  for (const std::string& state : c.optimizer.state)
-    for (const CompiledParam& p : c.params)
-      if (trained(p)) trainer.set_state(p.name, state, checkpoint.state(state, p.name));
+  for (const Expected& e : expected) {
+    if (!is_here(trainer, e)) continue;
+    if (e.state.empty())
+      trainer.set_parameter(e.param->name, checkpoint.parameter(e.param->name));
+    else
+      trainer.set_state(e.param->name, e.state, checkpoint.state(e.state, e.param->name));
+  }
   trainer.set_step(m.step);
 }
 

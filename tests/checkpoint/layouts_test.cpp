@@ -108,7 +108,7 @@ TEST(Layouts, ACopyFillsTheMemoryOfTheOneBefore) {
     losses(t, step);
     Snapshot s = snapshot_of(t, "config", writer.spare());
     std::vector<const std::byte*> now;
-    for (const auto& [name, value] : s.tensors) now.push_back(value.bytes.data());
+    for (const Snapshot::Tensor& x : s.tensors) now.push_back(x.value.bytes.data());
     if (step > 1) {
       EXPECT_EQ(now, before);
     }

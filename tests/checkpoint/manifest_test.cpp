@@ -47,8 +47,8 @@ TEST(Manifest, EveryChangedByteIsSeen) {
 TEST(Manifest, WhatIsNoneIsRefused) {
   EXPECT_THAT(refusal("{}"), HasSubstr("[m.json] is no manifest of a checkpoint; hint: it should say"));
   EXPECT_THAT(refusal("[1]"), HasSubstr("is no manifest"));
-  EXPECT_THAT(refusal(R"({"format": "stretto checkpoint", "version": 2})"),
-              HasSubstr("has version 2; this program reads version 1; hint: use the program that wrote it"));
+  EXPECT_THAT(refusal(R"({"format": "stretto checkpoint", "version": 3})"),
+              HasSubstr("has version 3; this program reads versions 1 and 2; hint: use the program that wrote it"));
   EXPECT_THAT(refusal(R"({"format": "stretto checkpoint", "version": 1})"), HasSubstr("is not as it was written"));
 }
 
