@@ -112,9 +112,10 @@ TEST_F(Train, WrongInputExitsWithOne) {
 
 TEST_F(Train, WrongUsageExitsWithTwo) {
   for (const auto& [arguments, message] : std::vector<std::pair<std::string, std::string>>{
-           {"", "subcommand"},
+           {"", "[stretto] no command is given; hint: there are bench, check"},
            {"tarin small.toml", "[stretto] there is no command 'tarin'; hint: did you mean 'train'?"},
-           {"train small.toml --train.steps 3", "unexpected argument '--train.steps'; hint: settings are given as"},
+           {"train small.toml --train.steps 3",
+            "unexpected argument '--train.steps'; hint: write its value behind it: --train.steps=VALUE"},
            {"train small.toml --steps=3", "unexpected argument '--steps=3'"},
            {"train small.toml other.toml", "unexpected argument 'other.toml'"}}) {
     const Result r = run(arguments);
