@@ -27,7 +27,7 @@ void each_document(const fs::path& file, const std::string& key,
       throw Error(
           where, "{}",
           found ? fmt::format("'{}' is {} and not text", key, found->kind()) : fmt::format("has no key '{}'", key))
-          .hint("name the key that holds the text with --key");
+          .hint("name the key that holds the text: stretto data tokenize --key KEY");
     use(*words, std::min(at, text.size()));
   }
 }

@@ -77,7 +77,8 @@ TEST(Data, MistakesAreNamedAndNothingIsWritten) {
   EXPECT_THAT(error("tokenize none.txt" + rest), HasSubstr("there is no file 'none.txt'"));
   EXPECT_THAT(error("tokenize empty.txt" + rest), HasSubstr("there is no text in empty.txt"));
   EXPECT_THAT(error("tokenize b.jsonl" + rest), HasSubstr("[b.jsonl:2] has no key 'text'; hint: "));
-  EXPECT_THAT(error("tokenize c.jsonl" + rest), HasSubstr("[c.jsonl:1] 'text' is an integer and not text"));
+  EXPECT_THAT(error("tokenize c.jsonl" + rest), HasSubstr("[c.jsonl:1] 'text' is an integer and not text; hint: name "
+                                                          "the key that holds the text: stretto data tokenize --key"));
   EXPECT_THAT(error("tokenize d.jsonl" + rest), HasSubstr("d.jsonl:1"));
   EXPECT_THAT(error("tokenize a.txt --tokenizer none.json --out o.bin"), HasSubstr("[none.json] cannot be opened"));
   EXPECT_THAT(error("tokenize a.txt --tokenizer bytes --eot --out o.bin"), HasSubstr("has no token that ends a text"));

@@ -1,0 +1,30 @@
+#include "stretto/base/text.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace stretto {
+namespace {
+
+TEST(Human, Seconds) {
+  EXPECT_EQ(human_seconds(2.5e-6), "2.5 us");
+  EXPECT_EQ(human_seconds(0.0125), "12.5 ms");
+  EXPECT_EQ(human_seconds(99), "99.0 s");
+  EXPECT_EQ(human_seconds(125), "2m05s");
+  EXPECT_EQ(human_seconds(7260), "2h01m");
+  // Longer than an int has seconds.
+  EXPECT_EQ(human_seconds(3e12), "3e+12 s");
+  EXPECT_EQ(human_seconds(std::numeric_limits<double>::infinity()), "inf s");
+}
+
+TEST(Human, Counts) {
+  EXPECT_EQ(human_count(950), "950");
+  EXPECT_EQ(human_count(1234), "1.23k");
+  EXPECT_EQ(human_count(3.1e14), "310T");
+  EXPECT_EQ(human_count(2.5e18), "2500P");
+  EXPECT_EQ(human_count(1e300), "1e+285P");
+}
+
+}  // namespace
+}  // namespace stretto
