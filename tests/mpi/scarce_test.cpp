@@ -13,6 +13,9 @@ using Scarce = test::OneRankDiffers;
 
 // Nearly all of the model is that rank's.
 TEST_F(Scarce, MemoryOfOneRank) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer needs more addresses than the rank is given";
+#endif
   const std::string flags = mpirun_with(1, "ulimit -v 1500000");
   const test::Result enough = launch(2, "train small.toml --parallel.pipe=2 --log.dir=small", flags);
   ASSERT_EQ(enough.code, 0) << enough.error << log(1);
