@@ -48,7 +48,7 @@ struct Parallel {
   Link link = {.latency = 2e-6, .bandwidth = 10e9};  // between actors, for balancing; the default is within one process
   std::vector<Recompute> recompute = {};             // one for all stages, or one per stage; empty: none
   bool remote = false;                               // actors are processes: they share no memory
-  double poll = 0;  // milliseconds between looks after messages; 0: as often as it costs nothing
+  double poll = 0;  // milliseconds between looks after messages; 0: products are not cut for it
 };
 
 struct CompiledParam {

@@ -52,7 +52,7 @@ struct Call {
   const Node& node;
   std::vector<View> in, out;
   bool accumulate = false;  // add to result 0 unless now.overwrite
-  double poll = 0;          // milliseconds after which it should pause; 0: as often as it costs nothing
+  double poll = 0;          // milliseconds after which it should pause; 0: where it costs nothing
   OpCall op() const { return {graph, node}; }
   template <class T>
   const T& attrs() const {

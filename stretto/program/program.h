@@ -142,7 +142,7 @@ struct Program {
   std::vector<std::string> rows_over = {};
   int gate = -1;  // the scalar that must be finite for the updates of a step to run; -1: they always do
   // Milliseconds after which a kernel should look after messages: long products are cut for it, and the cut decides in
-  // which order they are summed. 0: they are cut where it costs nothing.
+  // which order they are summed. 0: they are whole.
   double poll = 0;
   std::vector<std::uint8_t> pipe_of;  // per microbatch
   std::vector<int> owners;            // per parameter

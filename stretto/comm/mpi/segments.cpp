@@ -17,11 +17,34 @@ namespace {
 
 constexpr u64 kLargePage = u64(2) << 20;
 
+#ifndef MADV_COLLAPSE
+constexpr int MADV_COLLAPSE = 25;
+#endif
+
+// At a multiple of large pages: a mapping elsewhere cannot have them.
 std::byte* map(int fd, u64 bytes) {
-  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (at == MAP_FAILED) return nullptr;
-  madvise(at, bytes, MADV_HUGEPAGE);  // where the system has them for shared memory
-  return static_cast<std::byte*>(at);
+  void* const room = mmap(nullptr, bytes + kLargePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return nullptr;
+  std::byte* const begin = static_cast<std::byte*>(room);
+  const u64 skipped = (kLargePage - reinterpret_cast<std::uintptr_t>(begin) % kLargePage) % kLargePage;
+  std::byte* const at = begin + skipped;
+  if (skipped > 0) munmap(begin, skipped);
+  munmap(at + bytes, kLargePage - skipped);
+  if (mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+    munmap(at, bytes);
+    return nullptr;
+  }
+  madvise(at, bytes, MADV_HUGEPAGE);
+  return at;
+}
+
+// Every page is there afterwards: no fault later. Systems seldom give shared memory large pages unless asked for each
+// of them, when something is in it; small ones make kernels a few percent slower. Older systems refuse: nothing is
+// lost.
+void touch(std::byte* at, u64 bytes) {
+  for (u64 i = 0; i < bytes; i += kLargePage) at[i] = std::byte{0};
+  madvise(at, bytes, MADV_COLLAPSE);
+  std::memset(at, 0, bytes);
 }
 
 struct Told {
@@ -64,7 +87,7 @@ std::byte* Segments::allocate(u64 bytes) {
     if (other >= 0) close(other);
     reached = reached && s.base.back();
   }
-  if (own) std::memset(own, 0, bytes);  // touched: no page fault later
+  if (own) touch(own, bytes);
   const int failed = reached ? processes_ : own_;
   MPI_Allreduce(&failed, &failed_, 1, MPI_INT, MPI_MIN, comm);  // also: nobody closes before all have opened
   if (fd >= 0) close(fd);

@@ -1,8 +1,8 @@
 // How a long matrix product is cut, so that messages move on between its pieces. The cut depends on the sizes alone and
 // is made under every layout and transport: the order in which a result is summed never depends on them.
 //
-// Sums are cut where the library cuts them anyway, which costs nothing. Rows and columns are cut on demand only: each
-// piece copies its operands once more (bench/cuts shows what that costs).
+// Sums are cut first, where the library cuts them anyway; then rows and columns, for which operands are copied once
+// more (bench/cuts shows what that costs).
 //
 //   for_gemm_tiles(gemm_tiles(m, n, k, sizeof(float), 2), m, n, k, [&](GemmTile t) { ... });    // about 2 ms each
 #pragma once
@@ -20,18 +20,17 @@ struct GemmTiles {
 // Multiplications of floats in a millisecond of one core, roughly. The same for every machine, as results depend on it.
 inline constexpr double multiplications_in_ms = 4.5e7;
 
-// `ms`: how long a piece may take; 0: as long as a cut would cost something.
+// `ms`: about how long a piece may take; 0: the product stays whole.
 inline GemmTiles gemm_tiles(i64 m, i64 n, i64 k, std::size_t element, double ms) {
   const double in_ms = multiplications_in_ms * 4 / double(element);
   GemmTiles t{m, n, k};
-  if (double(m) * double(n) * double(k) <= 2.4 * in_ms) return t;
+  if (ms == 0 || double(m) * double(n) * double(k) <= 1.2 * ms * in_ms) return t;
   // As many as needed of at most `size`, of nearly equal sizes that suit vector registers.
   const auto evenly = [](i64 whole, double size) {
     const double parts = std::ceil(double(whole) / std::max(64.0, size));
     return std::min(whole, i64(std::ceil(double(whole) / parts / 16)) * 16);
   };
   t.k = evenly(k, 384);
-  if (ms == 0) return t;
   // Squares need the fewest copies of operands; what one side does not use, the other may.
   const double area = ms * in_ms / double(t.k), side = std::sqrt(area);
   i64 &shorter = m <= n ? t.m : t.n, &longer = m <= n ? t.n : t.m;
