@@ -35,7 +35,7 @@ class EveryConfiguration : public test::Processes {
 };
 
 TEST_F(EveryConfiguration, PipelinesOfTwo) { pipelines(2, 90); }
-TEST_F(EveryConfiguration, PipelinesOfThree) { pipelines(3, 60); }
+TEST_F(EveryConfiguration, PipelinesOfThree) { pipelines(3, 50); }
 TEST_F(EveryConfiguration, PipelinesOfFour) { pipelines(4, 110); }
 TEST_F(EveryConfiguration, PipelinesOfEight) { pipelines(8, 16); }
 TEST_F(EveryConfiguration, LayoutsOfTwo) { layouts(2, 4); }
