@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <thread>
 
@@ -51,9 +50,7 @@ ClusterFile cluster_of(const LinkBench& b, const std::string& name) {
 void bench_comm(const BenchOptions& o, const CLI::App& command, Ranks& ranks) {
   const RunConfig config = o.run.read(command);
   const Mesh mesh = mesh_of(config.parallel);
-  if (const auto folder = std::filesystem::path(o.output).parent_path(); !folder.empty() && !is_directory(folder))
-    throw Error(o.output, "cannot be created: there is no directory '{}'", folder.string())
-        .hint("make it, or choose another place");
+  check_directory_of(o.output);
   const std::shared_ptr<Peers> peers = ranks.join({.timeout = config.parallel.timeout, .shared = o.shared});
   if (peers) check_world(peers->world(), mesh);
   const LinkBench b = measure_links(mesh, {.link = config.parallel.link}, peers.get());

@@ -36,8 +36,9 @@ struct TokenizeCommand {
       progress.show(double(done), double(of), fmt::format("{:.1f} MB/s", double(done) / 1e6 / progress.seconds()));
     };
     const Tokenized made = tokenize_files(files, t, out, options);
-    fmt::print("{}: {} tokens of {} documents, {:.3f} bytes per token, {:.1f} MB/s\n", out, made.tokens, made.documents,
-               double(made.bytes) / double(made.tokens), double(made.bytes) / 1e6 / progress.seconds());
+    fmt::print("{}: {} tokens of {} document{}, {:.3f} bytes per token, {:.1f} MB/s\n", out, made.tokens,
+               made.documents, made.documents == 1 ? "" : "s", double(made.bytes) / double(made.tokens),
+               double(made.bytes) / 1e6 / progress.seconds());
   }
 
   std::int32_t end_token(const Tokenizer& t) const {

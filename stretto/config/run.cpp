@@ -58,17 +58,6 @@ std::string_view key_of(const Fault& f, const RunConfig& c) {
   return "pipe";
 }
 
-// A run can pad its vocabulary, and nothing else.
-void hint_of_run(Fault& f) {
-  constexpr std::string_view padded = "Dim::padded(";
-  const std::size_t at = f.hint.find(padded);
-  if (at == f.hint.npos) return;
-  const std::string ranks = f.hint.substr(at + padded.size(), f.hint.find(')', at) - at - padded.size());
-  f.hint = f.what.starts_with("dim 'vocab' ")
-               ? fmt::format("use model.pad_vocab = {}: files, loss and norms keep the logical size", ranks)
-               : fmt::format("use a size that {} divides, or another number of ranks", ranks);
-}
-
 }  // namespace
 
 Compiled compile_run(const RunConfig& c) {
@@ -81,7 +70,6 @@ Compiled compile_run(const RunConfig& c) {
       if (key.empty()) throw;
       const auto origin = c.origins.find(fmt::format("parallel.{}", key));
       f.where = origin == c.origins.end() ? "parallel" : origin->second;
-      hint_of_run(f);
       f.what = fmt::format("key 'parallel.{}': {}", key, f.what);
     }
     throw Error(std::move(faults));

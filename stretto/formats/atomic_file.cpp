@@ -28,13 +28,19 @@ AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
+void check_directory_of(const std::filesystem::path& file) {
+  const std::filesystem::path directory = file.parent_path();
+  if (directory.empty() || std::filesystem::is_directory(directory)) return;
+  throw Error(file.string(), "cannot be created: there is no directory '{}'", directory.string())
+      .hint("make it, or choose another place");
+}
+
 void AtomicFile::fail(const char* doing) const {
   const int reason = errno;
   Error error(path_.string(), "cannot be {}: {}", doing, std::strerror(reason));
   if (reason == ENOSPC || reason == EDQUOT)
     std::move(error).hint("free some space; what was there before is unchanged");
-  if (reason == ENOENT && path_.has_parent_path())
-    std::move(error).hint("there is no directory '{}': make it, or choose another place", path_.parent_path().string());
+  if (reason == ENOENT) check_directory_of(path_);
   throw std::move(error).as(Error::Kind::run);
 }
 

@@ -38,6 +38,7 @@ class AtomicFile {
 };
 
 void write_file(const std::filesystem::path& path, std::string_view text);  // the three lines above
+void check_directory_of(const std::filesystem::path& file);                 // throws when it is not there
 void sync_directory(const std::filesystem::path& directory);                // makes renames in it durable
 
 }  // namespace stretto

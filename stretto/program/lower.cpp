@@ -13,6 +13,7 @@
 #include "stretto/program/order.h"
 #include "stretto/program/program.h"
 #include "stretto/program/task_index.h"
+#include "stretto/program/transfers.h"
 
 namespace stretto {
 namespace {
@@ -76,7 +77,7 @@ class Lowering {
   void run() {
     emit_all();
     for (int a = 0; a < int(p_.actors.size()); ++a) place_gathers(p_, a, options_.reshard);
-    if (options_.remote) keep_sent();
+    if (options_.remote) keep_sent(p_);
   }
 
  private:
@@ -128,29 +129,6 @@ class Lowering {
       if (s_.tasks[t].part != Part::update) continue;
       const std::uint32_t param = s_.tasks[t].subject;
       for (int a : users_[param]) share(p_.owner_of(param), a, {Place::param, param}, "parameter");
-    }
-  }
-
-  // What is sent stays as it is while one more action runs: long enough to leave beside it. Persistent things stay to
-  // the end of the step.
-  void keep_sent() {
-    for (ActorProgram& a : p_.actors) {
-      std::vector<std::uint32_t> starts;  // of the actions
-      std::vector<std::pair<std::uint32_t, std::size_t>> sent;
-      std::uint32_t action = none;
-      for (std::uint32_t i = 0; i < a.code.size(); ++i) {
-        if (const Run* r = std::get_if<Run>(&a.code[i]); r && (starts.empty() || r->action != action)) {
-          starts.push_back(i);
-          action = r->action;
-        } else if (const Send* s = std::get_if<Send>(&a.code[i])) {
-          sent.push_back({s->transfer, starts.size()});
-        }
-      }
-      for (const auto& [transfer, behind] : sent) {
-        Transfer& t = p_.transfers[transfer];
-        const bool stays = t.value == none || behind + 1 >= starts.size();
-        t.released = stays ? std::uint32_t(a.code.size()) : starts[behind + 1];
-      }
     }
   }
 
@@ -287,49 +265,24 @@ class Lowering {
     }
   }
 
-  std::uint32_t route(int source, int target, u64 bytes, std::string name) {
-    const auto [it, fresh] = routes_.try_emplace({name, source, target}, std::uint32_t(p_.routes.size()));
-    if (fresh) p_.routes.push_back({source, target, bytes, std::move(name)});
-    return it->second;
-  }
   std::uint32_t value_transfer(std::uint32_t value, int m, int target) {
-    const auto [it, fresh] = transfers_.try_emplace({value, m, target}, std::uint32_t(p_.transfers.size()));
-    if (!fresh) return it->second;
-    const CrossValue& v = s_.values[value];
-    const int source = actor_of(v.producer, m);
-    p_.transfers.push_back({.route = route(source, target, v.bytes, fmt::format("value {} {}", value, v.name)),
-                            .pieces = {{.bytes = v.bytes}},
-                            .direct = !options_.remote && targets_of(value, m) == std::vector{target}});
-    p_.transfers.back().value = value;
-    p_.transfers.back().microbatch = std::uint32_t(m);
-    return it->second;
+    const bool alone = targets_of(value, m) == std::vector{target};
+    return transfers_.of_value(value, m, actor_of(s_.values[value].producer, m), target, !options_.remote && alone);
   }
-
   // Something persistent from one actor to another, once per step.
   void share(int source, int target, Binding what, std::string_view kind) {
-    if (source == target) return;
-    const u64 bytes = s_.bytes(what.place == Place::param ? s_.params[what.index] : s_.accumulators[what.index].type);
-    const std::uint32_t r = route(source, target, bytes, fmt::format("{} {}", kind, what.index));
-    p_.transfers.push_back({.route = r, .pieces = {{.bytes = bytes}}});
-    p_.transfers.back().what = what;
-    exchange(source, target);
+    if (source != target) exchange(source, target, transfers_.of(what, source, target, kind));
   }
   void squares(int source, int target) {
-    if (source == target) return;
-    Transfer t;
+    std::vector<std::uint32_t> params;
     for (std::uint32_t task : index_.epilogue)
-      if (s_.tasks[task].part == Part::norm && actor_of(task, 0) == source) t.squares.push_back(s_.tasks[task].subject);
-    if (t.squares.empty()) return;
-    t.pieces.resize(t.squares.size());
-    for (Piece& piece : t.pieces) piece.bytes = 8;
-    t.route = route(source, target, 8 * t.squares.size(), fmt::format("squared norms of {}", source));
-    p_.transfers.push_back(std::move(t));
-    exchange(source, target);
+      if (s_.tasks[task].part == Part::norm && actor_of(task, 0) == source) params.push_back(s_.tasks[task].subject);
+    if (source != target && !params.empty())
+      exchange(source, target, transfers_.of_squares(std::move(params), source, target));
   }
-  void exchange(int source, int target) {
-    const std::uint32_t last = std::uint32_t(p_.transfers.size() - 1);
-    p_.actors[std::size_t(source)].code.push_back(Send{last});
-    p_.actors[std::size_t(target)].code.push_back(Receive{last});
+  void exchange(int source, int target, std::uint32_t transfer) {
+    p_.actors[std::size_t(source)].code.push_back(Send{transfer});
+    p_.actors[std::size_t(target)].code.push_back(Receive{transfer});
   }
 
   // Each right behind the last task of the stage's last action that adds to it; that action begins at `from`.
@@ -450,8 +403,7 @@ class Lowering {
   std::vector<Behind> behind_;                                    // per actor
   std::vector<std::uint32_t> started_;                            // per actor: how many numbers are taken
   std::set<std::uint32_t> done_;                                  // tasks of the epilogue that stand somewhere else
-  std::map<std::tuple<std::string, int, int>, std::uint32_t> routes_;
-  std::map<std::tuple<std::uint32_t, int, int>, std::uint32_t> transfers_;
+  Transfers transfers_{p_};
 };
 
 // Who updates a parameter: the actor of its first gradient; a frozen one's first reader.

@@ -142,8 +142,8 @@ DimAxes resolve(const std::vector<Dim>& dims, const Mesh& mesh, const Layout& la
       if (misfits.insert({d.parent.empty() ? d.name : d.parent, d.size, axes}).second)
         faults.push_back(fault(
             "layout",
-            fmt::format("use a size that {0} divides, another number of ranks, or Dim::padded({0}): files, "
-                        "loss and norms keep the logical size",
+            fmt::format("use a size that {0} divides, another number of ranks, or pad it (Dim::padded({0}); "
+                        "model.pad_vocab = {0} for a run's vocabulary): files, loss and norms keep the logical size",
                         n),
             "dim '{}' has size {}, which {} ranks ({}) do not divide", d.name, d.size, n, join(r.names(axes), ",")));
       for (int a : axes) r.refused |= AxisMask(1) << a;

@@ -95,7 +95,7 @@ TEST(Usage, APlaceThatCannotBeWrittenIsSaidBeforeMeasuring) {
   EXPECT_EQ(r.out, "");
   EXPECT_THAT(r.error, HasSubstr("[/none/links.toml] cannot be created: there is no directory '/none'; hint: make it"));
   EXPECT_THAT(stretto("show --schedule 1f1b --actors 2 --microbatches 4 -o /none/x.svg", STRETTO_SOURCE).error,
-              HasSubstr("there is no directory '/none': make it, or choose another place"));
+              HasSubstr("there is no directory '/none'; hint: make it, or choose another place"));
 }
 
 }  // namespace

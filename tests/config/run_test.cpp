@@ -377,9 +377,11 @@ TEST(RunMistakes, ThatTakeTheModelAreNamedToo) {
   EXPECT_EQ(
       compiling("[model]\nlayers = 1\nwidth = 16\nheads = 2\ncontext = 8\nvocab = 255\n[parallel]\ntensor = 4"),
       "[run.toml:8] key 'parallel.tensor': dim 'vocab' has size 255, which 4 ranks (tensor) do not divide; hint: "
-      "use model.pad_vocab = 4: files, loss and norms keep the logical size\n"
+      "use a size that 4 divides, another number of ranks, or pad it (Dim::padded(4); model.pad_vocab = 4 for a run's "
+      "vocabulary): files, loss and norms keep the logical size\n"
       "[run.toml:8] key 'parallel.tensor': dim 'heads' has size 2, which 4 ranks (tensor) do not divide; hint: use "
-      "a size that 4 divides, or another number of ranks");
+      "a size that 4 divides, another number of ranks, or pad it (Dim::padded(4); model.pad_vocab = 4 for a run's "
+      "vocabulary): files, loss and norms keep the logical size");
   EXPECT_THAT(
       compiling(
           "[model]\nlayers = 1\nwidth = 16\nheads = 2\ncontext = 8\n[parallel]\ndata = 2\nlayout = {heads = \"data\"}"),

@@ -80,7 +80,7 @@ TEST(AtomicFile, AFailedWriteLeavesNothingBehind) {
 TEST(AtomicFile, NamesWhatIsWrong) {
   TemporaryDirectory dir;
   EXPECT_THAT(message_of([&] { AtomicFile file(dir / "none/a"); }),
-              HasSubstr("none/a] cannot be created: No such file or directory"));
+              HasSubstr("none/a] cannot be created: there is no directory"));
   write_file(dir / "f", "");
   EXPECT_THAT(message_of([&] { AtomicFile file(dir / "f/a"); }), HasSubstr("f/a] cannot be created: Not a directory"));
   fs::create_directory(dir / "d");

@@ -11,32 +11,14 @@
 #include <new>
 
 #include "stretto/base/error.h"
+#include "stretto/base/pages.h"
 
 namespace stretto {
 namespace {
 
-constexpr u64 kLargePage = u64(2) << 20;
-
 #ifndef MADV_COLLAPSE
 constexpr int MADV_COLLAPSE = 25;
 #endif
-
-// At a multiple of large pages: a mapping elsewhere cannot have them.
-std::byte* map(int fd, u64 bytes) {
-  void* const room = mmap(nullptr, bytes + kLargePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (room == MAP_FAILED) return nullptr;
-  std::byte* const begin = static_cast<std::byte*>(room);
-  const u64 skipped = (kLargePage - reinterpret_cast<std::uintptr_t>(begin) % kLargePage) % kLargePage;
-  std::byte* const at = begin + skipped;
-  if (skipped > 0) munmap(begin, skipped);
-  munmap(at + bytes, kLargePage - skipped);
-  if (mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
-    munmap(at, bytes);
-    return nullptr;
-  }
-  madvise(at, bytes, MADV_HUGEPAGE);
-  return at;
-}
 
 // Every page is there afterwards: no fault later. Systems seldom give shared memory large pages unless asked for each
 // of them, when something is in it; small ones make kernels a few percent slower. Older systems refuse: nothing is
@@ -67,10 +49,10 @@ Segments::~Segments() {
 }
 
 std::byte* Segments::allocate(u64 bytes) {
-  bytes = std::max<u64>(1, (bytes + kLargePage - 1) / kLargePage) * kLargePage;
+  bytes = whole_pages(std::max<u64>(1, bytes));
   const int fd = memfd_create("stretto", MFD_CLOEXEC);
   const bool made = fd >= 0 && ftruncate(fd, off_t(bytes)) == 0;
-  std::byte* own = made ? map(fd, bytes) : nullptr;
+  std::byte* own = made ? map_pages(bytes, fd) : nullptr;
   const Told mine{own ? bytes : 0, getpid(), fd};
   std::vector<Told> all(std::size_t(processes_), Told{});
   const MPI_Comm comm = MPI_Comm_f2c(communicator_);
@@ -83,7 +65,7 @@ std::byte* Segments::allocate(u64 bytes) {
     s.base.push_back(p == own_ ? own : nullptr);
     if (p == own_ || t.bytes == 0) continue;
     const int other = open(fmt::format("/proc/{}/fd/{}", t.pid, t.fd).c_str(), O_RDWR | O_CLOEXEC);
-    if (other >= 0) s.base.back() = map(other, t.bytes);
+    if (other >= 0) s.base.back() = map_pages(t.bytes, other);
     if (other >= 0) close(other);
     reached = reached && s.base.back();
   }

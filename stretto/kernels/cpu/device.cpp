@@ -5,12 +5,11 @@
 
 #include <cstring>
 
+#include "stretto/base/pages.h"
 #include "stretto/base/text.h"
 
 namespace stretto {
 namespace {
-
-constexpr std::size_t huge = std::size_t(2) << 20;
 
 class CpuDevice : public Device {
  public:
@@ -20,18 +19,14 @@ class CpuDevice : public Device {
 
   std::byte* allocate(std::size_t bytes) override {
     if (bytes == 0) return nullptr;
-    const std::size_t rounded = (bytes + huge - 1) / huge * huge, total = rounded + huge;
-    void* p = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED)
+    std::byte* const arena = map_pages(bytes);
+    if (!arena)
       throw Error("memory", "the system refuses {}", human_bytes(double(bytes)))
           .hint("use a smaller batch, more microbatches, recompute, or more ranks")
           .as(Error::Kind::run);
-    maps_.push_back({p, total});
-    auto at = (reinterpret_cast<std::uintptr_t>(p) + huge - 1) / huge * huge;
-    std::byte* arena = reinterpret_cast<std::byte*>(at);
-    madvise(arena, rounded, MADV_HUGEPAGE);
+    maps_.push_back({arena, whole_pages(bytes)});
     // One write per page is enough: the system hands out zeroed pages.
-    for (std::size_t i = 0; i < rounded; i += 4096) arena[i] = std::byte{0};
+    for (std::size_t i = 0; i < whole_pages(bytes); i += kPage) arena[i] = std::byte{0};
     return arena;
   }
 
@@ -50,7 +45,7 @@ class CpuDevice : public Device {
 
  private:
   std::vector<std::pair<std::string_view, Runner>> runners_;
-  std::vector<std::pair<void*, std::size_t>> maps_;
+  std::vector<std::pair<std::byte*, std::size_t>> maps_;
 };
 
 }  // namespace
