@@ -144,6 +144,12 @@ class Training {
   std::vector<Pair> risen_;
 };
 
+bool is_alphabet(std::string_view text) {
+  for (unsigned b = 0; b < 256; ++b)
+    if (const char byte = char(b); to_byte_level({&byte, 1}) == text) return true;
+  return false;
+}
+
 // A tokenizer of which only the pieces are wanted.
 TokenizerParts parts_to_cut(std::string_view pattern, const std::vector<std::string>& special) {
   TokenizerParts parts;
@@ -153,6 +159,10 @@ TokenizerParts parts_to_cut(std::string_view pattern, const std::vector<std::str
   for (const std::string& s : special) {
     if (s.empty() || !seen.insert(s).second)
       throw Error("train-bpe", "the special token '{}' is {}", shown(s), s.empty() ? "empty" : "there twice");
+    if (is_alphabet(s))
+      throw Error("train-bpe", "the special token '{}' is a character that stands for a byte in every vocabulary",
+                  shown(s))
+          .hint("choose a longer one, such as <|{}|>", shown(s));
     parts.added.push_back({.text = s, .id = std::int32_t(seen.size()), .special = true});
   }
   return parts;

@@ -85,6 +85,9 @@ TEST(Data, MistakesAreNamedAndNothingIsWritten) {
   EXPECT_THAT(error("tokenize a.txt --eot '<x>'" + rest), HasSubstr("has no token '<x>'"));
   EXPECT_THAT(error("tokenize a.txt --format x" + rest, 2), HasSubstr("'x' is none of nanogpt, llmc, megatron"));
   EXPECT_THAT(error("train-bpe a.txt --vocab 10 --out o.bin"), HasSubstr("a vocabulary of 10 is asked for; 257"));
+  for (const char* character : {"b", "Ġ", "é"})
+    EXPECT_THAT(error("train-bpe a.txt --vocab 300 --special " + std::string(character) + " --out o.bin"),
+                HasSubstr("is a character that stands for a byte in every vocabulary; hint: choose a longer one"));
   EXPECT_THAT(error("info a.txt"), HasSubstr("is no token file"));
   EXPECT_THAT(error("decode a.txt --tokenizer bytes"), HasSubstr("is no token file"));
   folder.write("odd.bin", "abc");
