@@ -13,6 +13,8 @@ struct Kind {
   bool qkv_bias = false, qk_norm = false;  // always there
   bool windows_off = false;                // sliding_window counts only with use_sliding_window
   bool must_say_heads = false;             // num_key_value_heads has a default of the type's own
+  bool must_say_window = false;            // sliding_window, too
+  double norm_eps = 1e-6, rope_base = 1e4;
 };
 
 // The first name of a function is the one that is written.
@@ -94,10 +96,14 @@ void read_rope(FieldReader& r, ModelConfig& c) {
 void read_window(FieldReader& r, const Kind& type) {
   if (type.windows_off) {
     must_be(r, "use_sliding_window", false);
+    must_be(r, "use_mrope", false);
     r.ignore({"sliding_window", "max_window_layers"});
   } else if (r.raw("sliding_window")) {
     r.fail_hint("sliding_window", "attention over a sliding window is not supported",
                 "with null every token sees all before it");
+  } else if (type.must_say_window && !r.field().find("sliding_window")) {
+    r.fail_hint("sliding_window", "is missing, which means a window of 4096 tokens",
+                "say \"sliding_window\": null when every token sees all before it");
   }
   std::vector<std::string> layers;
   r.read("layer_types", layers);
@@ -147,7 +153,8 @@ void read_llama(FieldReader& r, const Kind& type, ModelConfig& c) {
   r.read("tie_word_embeddings", c.tied);
   read_activation(r, "hidden_act", c);
   read_rate(r, "attention_dropout", c.attention_dropout, 0);
-  c.norm_eps = 1e-6;
+  c.norm_eps = type.norm_eps;
+  c.rope_base = type.rope_base;
   r.read("rms_norm_eps", c.norm_eps, above(0));
   read_rope(r, c);
   read_window(r, type);
@@ -178,8 +185,8 @@ void read_mixtral(FieldReader& r, const Kind& type, ModelConfig& c) {
 constexpr Kind kTypes[] = {
     {.name = "gpt2", .read = read_gpt2},
     {.name = "llama", .read = read_llama},
-    {.name = "mistral", .read = read_llama, .must_say_heads = true},
-    {.name = "mixtral", .read = read_mixtral, .must_say_heads = true},
+    {.name = "mistral", .read = read_llama, .must_say_heads = true, .must_say_window = true},
+    {.name = "mixtral", .read = read_mixtral, .must_say_heads = true, .norm_eps = 1e-5, .rope_base = 1e6},
     {.name = "qwen2", .read = read_llama, .qkv_bias = true, .windows_off = true, .must_say_heads = true},
     {.name = "qwen3", .read = read_llama, .qk_norm = true, .windows_off = true, .must_say_heads = true},
 };

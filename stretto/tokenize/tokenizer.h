@@ -1,4 +1,4 @@
-// Text to token ids and back, as Hugging Face's tokenizer.json of the byte-level BPE kind says (GPT-2, Llama 3, Qwen).
+// Text to token ids and back, as Hugging Face's tokenizer.json of the byte-level BPE kind says (GPT-2, Llama 3).
 //
 //   Tokenizer tokenizer = read_tokenizer("tokenizer.json");
 //   std::vector<std::int32_t> ids = tokenizer.encode("Hello, world!");

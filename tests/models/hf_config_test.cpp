@@ -130,8 +130,22 @@ TEST(HfConfig, MissingKeysMeanWhatTheModelTypeSays) {
   const ModelConfig q = parse(R"({"model_type": "qwen2", "num_hidden_layers": 2, "hidden_size": 64, "head_dim": null,
       "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 128, "max_position_embeddings": 32,
       "vocab_size": 100, "sliding_window": 16, "use_sliding_window": false, "max_window_layers": 1})");
+  EXPECT_EQ(q.norm_eps, 1e-6);
+  EXPECT_EQ(q.rope_base, 10000);
   EXPECT_TRUE(q.qkv_bias);
   EXPECT_FALSE(q.out_bias);
+  const ModelConfig m = parse(R"({"model_type": "mixtral", "num_hidden_layers": 2, "hidden_size": 64,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 128, "max_position_embeddings": 32,
+      "vocab_size": 100, "num_local_experts": 4})");
+  EXPECT_EQ(m.norm_eps, 1e-5);
+  EXPECT_EQ(m.rope_base, 1e6);
+  const std::string mistral = R"({"model_type": "mistral", "num_hidden_layers": 2, "hidden_size": 64,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 128, "max_position_embeddings": 32,
+      "vocab_size": 100)";
+  EXPECT_EQ(parse((mistral + ", \"sliding_window\": null}").c_str()).norm_eps, 1e-6);
+  EXPECT_EQ(message_of([&] { parse((mistral + "}").c_str()); }),
+            "[config.json:1] key 'sliding_window' is missing, which means a window of 4096 tokens; hint: say "
+            "\"sliding_window\": null when every token sees all before it");
   EXPECT_EQ(message_of([&] { parse(R"({"model_type": "qwen3", "hidden_size": 64, "num_attention_heads": 4})"); }),
             "[config.json:1] key 'num_hidden_layers' is missing\n"
             "[config.json:1] key 'intermediate_size' is missing\n"
@@ -167,6 +181,11 @@ TEST(HfConfig, WhatWouldChangeTheMathematicsIsRefusedByName) {
             "key 'quantization_config' is unknown; hint: it may change what the model computes; remove it if it does "
             "not");
   EXPECT_EQ(refusal("llama", "logit_scale", Field()), "");
+  Field qwen = read_json_file(std::filesystem::path(STRETTO_TEST_DATA) / "hf_relatives/qwen2/config.json");
+  qwen.set("use_mrope", false);
+  EXPECT_EQ(refusal(qwen), "");
+  qwen.set("use_mrope", true);
+  EXPECT_EQ(refusal(qwen), "key 'use_mrope' is true but only false is supported; hint: it would change the results");
   EXPECT_EQ(refusal("gpt2", "dtype", "float8_e4m3fn"),
             "key 'dtype' is \"float8_e4m3fn\" but no such type is supported; hint: supported are float32, float64, "
             "bfloat16 and float16");
