@@ -100,6 +100,8 @@ std::vector<Fault> validate(const ModelConfig& c) {
   of_experts("capacity", c.capacity);
   of_experts("balance", c.balance);
   of_experts("router_z", c.router_z);
+  if (c.top_k != ModelConfig().top_k) of_experts("top_k", c.top_k);
+  of_experts("balance_pooled", c.balance_pooled);
   family_named(c.family).check(c, faults);
   return faults;
 }

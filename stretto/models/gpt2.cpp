@@ -33,6 +33,8 @@ void check(const ModelConfig& c, std::vector<Fault>& faults) {
                fmt::format("gpt2's heads fill its width: {} heads of {} are not {}", c.heads, c.head_dim, c.width));
   if (c.qk_norm) only_llama("qk_norm", "gpt2 does not normalise queries and keys");
   if (c.rope_scaling.kind != RopeScaling::Kind::none) only_llama("rope_scaling", "gpt2 has no rotary positions");
+  if (c.rope_base != ModelConfig().rope_base)
+    only_llama("rope_base", fmt::format("rope_base is {}, and gpt2 has no rotary positions", c.rope_base));
 }
 
 struct Shape {

@@ -19,7 +19,17 @@ void fill(ModelConfig& c) {
   if (!c.activation) c.activation = Activation::gelu;
 }
 
-void check(const ModelConfig&, std::vector<Fault>&) {}
+void check(const ModelConfig& c, std::vector<Fault>& faults) {
+  const auto of_attention = [&](std::string_view key, bool given) {
+    if (!given) return;
+    faults.push_back({fmt::format("model.{}", key), fmt::format("family 'mlp' has no attention, and no {}", key),
+                      "leave it out, or use family 'llama'"});
+  };
+  of_attention("rope_base", c.rope_base != ModelConfig().rope_base);
+  of_attention("rope_scaling", c.rope_scaling.kind != RopeScaling::Kind::none);
+  of_attention("qk_norm", c.qk_norm);
+  of_attention("attention_dropout", c.attention_dropout > 0);
+}
 
 Tensor norm(Trace& t, const ModelConfig& c, Tensor x, const Dim& model, std::string_view name) {
   const Scope in(t, name);

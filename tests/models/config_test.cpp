@@ -87,6 +87,27 @@ TEST(ModelConfig, FaultsNameTheKeyTheValueAndAWayOut) {
   EXPECT_EQ(say({.family = "llama", .balance = 0.5}),
             "[model.balance] balance is 0.5, and family 'llama' has no experts; hint: leave it out, or use family "
             "'mixtral'");
+  EXPECT_EQ(say({.top_k = 3}),
+            "[model.top_k] top_k is 3, and family 'gpt2' has no experts; hint: leave it out, or use family 'mixtral'");
+  EXPECT_EQ(say({.family = "llama", .balance_pooled = true}),
+            "[model.balance_pooled] balance_pooled is true, and family 'llama' has no experts; hint: leave it out, or "
+            "use family 'mixtral'");
+  EXPECT_EQ(say({.rope_base = 5e5}),
+            "[model.rope_base] rope_base is 500000, and gpt2 has no rotary positions; hint: leave it out, or use "
+            "family 'llama'");
+  EXPECT_EQ(say({.family = "mlp",
+                 .attention_dropout = 0.1,
+                 .rope_base = 5e5,
+                 .rope_scaling = {.kind = RopeScaling::Kind::linear, .factor = 2},
+                 .qk_norm = true}),
+            "[model.rope_base] family 'mlp' has no attention, and no rope_base; hint: leave it out, or use family "
+            "'llama'\n"
+            "[model.rope_scaling] family 'mlp' has no attention, and no rope_scaling; hint: leave it out, or use "
+            "family 'llama'\n"
+            "[model.qk_norm] family 'mlp' has no attention, and no qk_norm; hint: leave it out, or use family "
+            "'llama'\n"
+            "[model.attention_dropout] family 'mlp' has no attention, and no attention_dropout; hint: leave it out, "
+            "or use family 'llama'");
   EXPECT_EQ(say({.family = "mixtral", .experts = 4, .top_k = 5}),
             "[model.top_k] top_k is 5 of 4 experts; hint: use a number from 1 to 4");
   EXPECT_EQ(say({.family = "mixtral", .experts = -1}),
