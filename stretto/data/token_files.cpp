@@ -1,5 +1,6 @@
 // Token files of any known format, one after the other.
 #include <algorithm>
+#include <set>
 
 #include "stretto/base/error.h"
 #include "stretto/base/text.h"
@@ -24,10 +25,11 @@ Error outside(const fs::path& file, i64 position, i64 token, i64 vocab) {
 class TokenFiles : public TokenSource {
  public:
   TokenFiles(const std::vector<fs::path>& paths, const TokenFilesOptions& o) : vocab_(o.vocab) {
+    std::set<fs::path> opened;
     for (fs::path path : paths) {
       const bool index = path.extension() == ".idx";
       if (index) path.replace_extension(".bin");
-      if (index && !files_.empty() && files_.back().path() == path) continue;  // a glob finds both files of a set
+      if (!opened.insert(path).second && index) continue;  // a glob finds both files of a set
       files_.push_back(o.format ? TokenFile(path, *o.format) : TokenFile(path));
       spans_.push_back(files_.back().tokens());
       ends_.push_back(tokens() + spans_.back().size());

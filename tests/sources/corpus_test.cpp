@@ -84,6 +84,14 @@ TEST(Corpus, ShardsOfAGlobAreOneRow) {
     }
 }
 
+TEST(Corpus, ASetThatAnotherOneStandsBetweenIsReadOnce) {
+  const Folder folder;
+  write_tokens(folder / "part.bin", TokenFormat::megatron, 1000, counted(0, 10));
+  write_tokens(folder / "part.en.bin", TokenFormat::megatron, 1000, counted(10, 25));
+  const Corpus c = open_corpus({.path = {folder.str() + "/*"}, .vocab = 300}, 8);
+  EXPECT_EQ(c.training[0].source->tokens(), 25);
+}
+
 TEST(Corpus, TextIsTokenizedAndDocumentsEnd) {
   const Folder folder;
   folder.write("a.txt", "the cat and the dog");
