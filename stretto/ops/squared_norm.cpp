@@ -1,5 +1,7 @@
 #include "stretto/ops/squared_norm.h"
 
+#include "stretto/ops/cast.h"
+#include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
 
@@ -14,6 +16,7 @@ constinit const Op squared_norm_op{
           rules::float_unary(c);
           return std::vector<Type>{{f64, {}}};
         },
+    .vjp = [](const Vjp& v) { return std::vector{v.in[0] * cast(2.0 * v.grad[0], v.in[0].type().dtype)}; },
     .spread =
         [](const OpCall& c) {
           Spread s;
@@ -34,7 +37,6 @@ constinit const Op squared_norm_op{
           e.add(squared_norm(e.real({one})));
           e.add(squared_norm(e.real({a, Dim{"v", 5}.padded(8)})));
         },
-    .no_gradient = true,  // of gradients only; a penalty in a loss is written with square and sum
 };
 
 }  // namespace stretto
