@@ -6,6 +6,20 @@
 #include "stretto/ir/op.h"
 
 namespace stretto {
+namespace {
+
+// Far beyond any machine; sums of bytes over a whole program stay inside 64 bits.
+constexpr i64 kMostElements = i64(1) << 48;
+
+void check_size(const Op& op, const Graph& graph, const Type& t) {
+  i64 left = kMostElements;
+  for (const DimId d : t.dims) left /= graph.dim(d).size;
+  if (left == 0)
+    throw Error(op.name, "the result would have more than 2^48 elements: {}", graph.str(t))
+        .hint("make one of its dims smaller");
+}
+
+}  // namespace
 
 const Type& Tensor::type() const {
   if (!builder)
@@ -51,6 +65,7 @@ Tensor Builder::emit(const Op& op, std::vector<Tensor> operands, Attrs attrs) {
         if (t.dims[i] == t.dims[j])
           throw Error(op.name, "the result would have dim '{}' twice: {}", graph.dim(t.dims[i]).name, graph.str(t))
               .hint("rename one of the two first");
+  for (const Type& t : n.results) check_size(op, graph, t);
   graph.nodes.push_back(std::move(n));
   return {this, {NodeId{std::uint32_t(graph.nodes.size() - 1)}, 0}};
 }
