@@ -120,7 +120,8 @@ class TrainingRun {
       if (!ends && validates_after(step, record.last)) summary_.validation_loss = record.validation = validate();
       if (journal_) journal_->step(record);
       if (ends) {
-        saving.settle();
+        trainer_->take_back();
+        save_what_was(saving);
         throw not_finite(record.result);
       }
       if (!finite)
@@ -130,8 +131,18 @@ class TrainingRun {
       console_.progress(step, config_.train.steps,
                         seconds_since(start) / double(step - begin + 1) * double(config_.train.steps - step));
     }
-    saving.finish(*trainer_);
+    saving.save_last(*trainer_);
+    saving.export_model(*trainer_);
     finish(stop);
+  }
+
+  // Before an error that matters more than whether this succeeds.
+  void save_what_was(Saving& saving) {
+    try {
+      saving.save_last(*trainer_);
+    } catch (const Error& e) {
+      console_.say(e.what());
+    }
   }
 
   void start_from(const Checkpoint& checkpoint) {

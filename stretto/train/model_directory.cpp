@@ -10,7 +10,7 @@ namespace {
 namespace fs = std::filesystem;
 
 StoredModel from_checkpoint(const Checkpoint& c) {
-  StoredModel m{.kind = StoredModel::Kind::checkpoint, .path = c.path(), .config = config_of(c).model.config};
+  StoredModel m{.kind = StoredModel::Kind::checkpoint, .path = c.path(), .config = model_config_of(c)};
   for (const std::string& name : c.parameters()) m.weights.emplace(name, c.parameter(name));
   for (const ManifestFile& f : c.manifest().extras)
     m.extras.push_back({f.name, std::string(MappedFile(c.path() / f.name).text())});

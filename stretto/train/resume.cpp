@@ -26,6 +26,7 @@ bool holds_a_run(const fs::path& directory) {
 }
 
 std::string text_of(const Field* f) { return !f ? "not set" : f->table() ? write_json(*f) : f->str(); }
+std::string whole_text_of(const Field* f) { return f ? write_json(*f) : "not set"; }
 
 void compare(const RunConfig& now, const Checkpoint& c, std::vector<std::string>& notes) {
   const Field before = read_toml(c.manifest().config, "checkpoint"), after = read_toml(checkpoint_config(now), "run");
@@ -35,7 +36,8 @@ void compare(const RunConfig& now, const Checkpoint& c, std::vector<std::string>
     for (const auto& [key, value] : *table.table()) {
       const Field* old_section = before.find(section);
       const Field* old = old_section ? old_section->find(key) : nullptr;
-      const std::string was = text_of(old), is = text_of(&value);
+      std::string was = text_of(old), is = text_of(&value);
+      if (was == is) was = whole_text_of(old), is = whole_text_of(&value);  // long ones are cut for messages
       if (was == is) continue;
       const std::string what = fmt::format("{}.{} is {} and was {}", section, key, is, was);
       if (must_stay(section, key))
@@ -55,8 +57,12 @@ std::string checkpoint_config(const RunConfig& config) {
   return resolved_toml(c);
 }
 
-RunConfig config_of(const Checkpoint& c) {
-  return parse_run(c.manifest().config, (c.path() / manifest_name).string() + ", config");
+ModelConfig model_config_of(const Checkpoint& c) {
+  const std::string where = (c.path() / manifest_name).string() + ", config";
+  const Field all = read_toml(c.manifest().config, where);
+  Field model{Field::Table{}};
+  if (const Field* section = all.find("model")) model.set("model", *section);
+  return parse_run(write_toml(model), where).model.config;
 }
 
 std::optional<Resumed> find_checkpoint(RunConfig& config, const std::string& from) {

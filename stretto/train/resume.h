@@ -24,6 +24,6 @@ std::optional<Resumed> find_checkpoint(RunConfig& config, const std::string& fro
 
 // What a checkpoint says about its run: as resolved_toml(), without the places that may be gone when it is read.
 std::string checkpoint_config(const RunConfig&);
-RunConfig config_of(const Checkpoint&);
+ModelConfig model_config_of(const Checkpoint&);  // the rest may name files that are not there
 
 }  // namespace stretto

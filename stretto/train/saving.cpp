@@ -77,13 +77,12 @@ void Saving::after_step(const Trainer& trainer) {
   if (c.keep > 0 && c.every > 0 && trainer.steps_done() % c.every == 0) save(trainer);
 }
 
-void Saving::finish(const Trainer& trainer) {
+void Saving::save_last(const Trainer& trainer) {
   settle();
   u64 missing[] = {config_.checkpoint.keep > 0 && saved_ != trainer.steps_done()};
   if (peers_) peers_->merge(missing);  // only who writes knows
   if (missing[0]) save(trainer);
   report(wait(), true);
-  export_model(trainer);
 }
 
 }  // namespace stretto

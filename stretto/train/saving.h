@@ -1,8 +1,8 @@
 // The checkpoints of a run: when they are written, and what is said about them.
 //
 //   Saving saving(config, directory, console);
-//   saving.after_step(trainer, step);
-//   saving.finish(trainer);
+//   saving.after_step(trainer);
+//   saving.save_last(trainer);
 #pragma once
 #include "stretto/checkpoint/writer.h"
 #include "stretto/config/run.h"
@@ -19,12 +19,12 @@ class Saving {
   Saving(const RunConfig&, const std::filesystem::path& run_directory, Console&, Peers* peers = nullptr);
   void after_step(const Trainer&);  // a failure is said, and the run goes on
   void settle();                    // what is being written is there afterwards, or that it is not is said
-  void finish(const Trainer&);      // saves the last step, unless it is saved, waits and exports; a failure is an Error
+  void save_last(const Trainer&);   // unless it is saved, and waits; a failure is an Error
+  void export_model(const Trainer&);
   void began_at(i64 step) { saved_ = step; }
 
  private:
   void save(const Trainer&);
-  void export_model(const Trainer&);
   void report(const std::optional<Saved>&, bool must);
   std::optional<Saved> wait() { return together_ ? together_->wait() : writer_.wait(); }
 

@@ -73,6 +73,10 @@ class Resume : public testing::Test {
     }
     return all;
   }
+  i64 lines_of(const std::string& dir) const {
+    const std::string text = text_of(folder_ / (dir + "/metrics.jsonl"));
+    return std::count(text.begin(), text.end(), '\n');
+  }
   fs::path checkpoint(const std::string& dir, i64 step) const {
     return folder_ / (dir + "/checkpoints/" + checkpoint_name(step));
   }
@@ -201,6 +205,62 @@ TEST_F(Resume, ChangedSettingsThatWouldSpoilTheRunAreRefused) {
                        "");
   EXPECT_EQ(more.summary.steps, 5);
   EXPECT_THAT(more.out, HasSubstr("note: data.path is "));
+}
+
+TEST_F(Resume, LongListsThatChangedAreNoted) {
+  const auto with = [&](const std::string& last) {
+    std::string list = "--data.path=[";
+    for (int i = 0; i < 8; ++i) list += "\"" + (folder_ / "text.txt").string() + "\", ";
+    return config("r", {"--train.steps=" + std::to_string(last == "text.txt" ? 3 : 4),
+                        list + "\"" + (folder_ / last).string() + "\"]"});
+  };
+  folder_.write("other.txt", text_of(folder_ / "text.txt"));
+  run(with("text.txt"));
+  const std::string said = run(with("other.txt"), "").out;
+  EXPECT_THAT(said, AllOf(HasSubstr("note: data.path is "), HasSubstr("other.txt\"] and was ")));
+}
+
+// The parameters are those before the step that failed, which is the next one when the run goes on.
+TEST_F(Resume, ANumberThatIsNotFiniteLeavesTheStepBeforeIt) {
+  const std::vector<std::string> wild{"--optimizer.name=sgd", "--optimizer.lr=1e30", "--train.clip=0",
+                                      "--optimizer.schedule=constant", "--checkpoint.every=0"};
+  const std::string said = message_of([&] { run(config("r", wild)); });
+  ASSERT_THAT(said, HasSubstr("[train] step "));
+  const i64 failed = lines_of("r");
+  ASSERT_GT(failed, 1);
+  const Newest newest = newest_checkpoint(folder_ / "r/checkpoints");
+  ASSERT_TRUE(newest.checkpoint);
+  EXPECT_EQ(newest.checkpoint->manifest().step, failed - 1);
+  std::vector<std::string> fewer = wild;
+  fewer.push_back("--train.steps=" + std::to_string(failed - 1));
+  const Ran before = run(config("before", fewer));
+  const Checkpoint there(checkpoint("before", failed - 1));
+  for (const std::string& name : there.parameters())
+    EXPECT_EQ(newest.checkpoint->parameter(name).bytes, there.parameter(name).bytes) << name;
+  EXPECT_EQ(message_of([&] { run(config("r", wild), ""); }), said);
+  EXPECT_THAT(text_of(folder_ / "out"), HasSubstr("resume   after step " + std::to_string(failed - 1)));
+  EXPECT_EQ(lines_of("r"), failed);
+}
+
+TEST_F(Resume, AFailureToSaveDoesNotHideTheErrorThatEndsTheRun) {
+  fs::create_directory(folder_ / "r");
+  folder_.write("r/config.toml", "");
+  folder_.write("r/checkpoints", "in the way");
+  EXPECT_THAT(message_of([&] {
+                run(config("r", {"--optimizer.name=sgd", "--optimizer.lr=1e30", "--train.clip=0",
+                                 "--optimizer.schedule=constant", "--checkpoint.every=0"}),
+                    "");
+              }),
+              HasSubstr("[train] step "));
+  EXPECT_THAT(text_of(folder_ / "out"), HasSubstr("could not be written"));
+}
+
+TEST_F(Resume, AModelIsReadWithoutTheFilesOfItsRun) {
+  folder_.write("two.csv", "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+  run(config("r", {"--train.steps=2", "--train.microbatches=2", "--parallel.pipe=2",
+                   "--parallel.schedule=" + (folder_ / "two.csv").string()}));
+  fs::remove(folder_ / "two.csv");
+  EXPECT_EQ(load_model(folder_ / "r").config, config("r").model.config);
 }
 
 TEST_F(Resume, KeepDecidesHowManyThereAre) {
