@@ -150,6 +150,9 @@ class RunReader {
   void read_data() {
     FieldReader section = root_.section("data");
     DataSection& s = run_.data;
+    if (const auto own = std::filesystem::path(run_.model.from) / "tokenizer.json";
+        !run_.model.from.empty() && std::filesystem::exists(own))
+      s.tokenizer = own.string();
     keys_of(s, Reading(section));
     if (section.read("path", s.path) && s.path.empty()) section.fail("path", "names no files");
     read_mixture(section);
@@ -170,8 +173,12 @@ class RunReader {
       hf_config(run_.model.config, FileType::F32);
       check_hf_target(run_.checkpoint.export_to);
     } catch (const Error& e) {
-      fault(section, "export", e);
+      return fault(section, "export", e);
     }
+    std::error_code absent;
+    if (std::filesystem::equivalent(run_.checkpoint.export_to, run_.model.from, absent))
+      section.fail_hint("export", "model.from reads its weights there, and they would be lost",
+                        "name another directory");
   }
 
   void read_mixture(FieldReader& section) {

@@ -160,6 +160,30 @@ TEST(Run, AHuggingFaceConfigIsABase) {
                         HasSubstr("other keys make it llama, 2 layers"), HasSubstr("hint: leave those keys out"))));
 }
 
+TEST(Run, TheTokenizerOfTheWeightsIsTheDefault) {
+  const test::Folder folder;
+  std::filesystem::copy(STRETTO_TEST_DATA "/hf/gpt2/model", folder / "model");
+  const std::string model = (folder / "model").string(), toml = "[model]\nfrom = \"" + model + "\"\n";
+  EXPECT_EQ(parsed(toml).data.tokenizer, "bytes");
+  folder.write("model/tokenizer.json", "{}");
+  EXPECT_EQ(parsed(toml).data.tokenizer, model + "/tokenizer.json");
+  EXPECT_EQ(parsed(resolved_toml(parsed(toml))).data.tokenizer, model + "/tokenizer.json");
+  EXPECT_EQ(parsed(toml + "[data]\ntokenizer = \"bytes\"").data.tokenizer, "bytes");
+}
+
+TEST(RunMistakes, WeightsThatARunReadsAreNotWrittenOver) {
+  const test::Folder folder;
+  std::filesystem::copy(STRETTO_TEST_DATA "/hf/gpt2/model", folder / "model");
+  std::filesystem::create_directory_symlink(folder / "model", folder / "link");
+  const std::string toml = "[model]\nfrom = \"" + (folder / "model").string() + "\"\n[checkpoint]\nexport = \"";
+  for (const char* same : {"model", "link", "model/."}) {
+    const auto all = faults(toml + (folder / same).string() + "\"");
+    ASSERT_EQ(all.size(), 1u) << same;
+    EXPECT_THAT(all[0], AllOf(HasSubstr("[run.toml:4] key 'checkpoint.export' is "), HasSubstr("model.from reads")));
+  }
+  EXPECT_TRUE(faults(toml + (folder / "other").string() + "\"").empty());
+}
+
 TEST(Run, ResolvedConfigGivesTheSameRun) {
   for (const char* toml :
        {"", "[model]\npreset = \"llama-1b\"", "[optimizer]\nname = \"sgd\"\nmomentum = 0.9\nlr = 0.1",
