@@ -92,6 +92,7 @@ void add_check(CLI::App& app) {
   command->callback([o, command] {
     const bool run = o->run.given(*command);
     if (run && o->schedule.empty()) {
+      refuse_beside_run(*command, {"--capacity", "--fifo-per-pair", "--tagged"});
       fmt::print("{}", check_run(o->run.read(*command)));
       return;
     }

@@ -6,10 +6,13 @@
 #include <ctime>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "commands.h"
+#include "run_file.h"
 #include "stretto/base/error.h"
 #include "stretto/base/text.h"
+#include "stretto/checkpoint/checkpoint.h"
 #include "stretto/comm/world.h"
 #include "stretto/config/run.h"
 #include "stretto/launch/launch.h"
@@ -34,6 +37,14 @@ std::string own_path() { return fs::read_symlink("/proc/self/exe").string(); }
 struct Words {
   std::vector<std::string> all;
   bool is_setting(const std::string& w) const { return w.starts_with("--") && w.find('.') < w.find('='); }
+  // What --resume says: "" without a directory.
+  std::optional<std::string> resumed() const {
+    const std::string word = "--resume";
+    std::optional<std::string> last;
+    for (const std::string& w : all)
+      if (w == word || w.starts_with(word + "=")) last = w.substr(std::min(w.size(), word.size() + 1));
+    return last;
+  }
   RunConfig config(std::vector<std::string> more = {}) const {
     std::string file;
     std::vector<std::string> settings;
@@ -43,6 +54,7 @@ struct Words {
       else if (!all[i].starts_with('-') && file.empty())
         file = all[i];
     }
+    if (const auto from = resumed(); from && file.empty()) file = config_of_run(*from, settings);
     settings.insert(settings.end(), more.begin(), more.end());
     return read_run(file, settings);
   }
@@ -76,24 +88,34 @@ void say(const std::string& line) {
   std::fprintf(stderr, "[launch] %s\n", line.c_str());
 }
 
+// Where a run can be started again: its words say so afterwards.
+std::string lasting_directory(Words& words, const fs::path& logs) {
+  const std::string from = words.resumed().value_or("");
+  if (!from.empty() && is_checkpoint(from))
+    throw Error("launch", "a run that begins at the checkpoint '{}' would begin there again at every restart", from)
+        .hint("give --resume the run's directory, or leave --restarts out")
+        .as(Error::Kind::usage);
+  if (!from.empty()) return from;
+  if (const std::string directory = words.config().log.dir; !directory.empty()) return directory;
+  const std::string directory = (logs / "run").string();
+  words.all.push_back("--log.dir=" + directory);
+  return directory;
+}
+
 // A run that is started again where its newest checkpoint is, or from the beginning when it has none yet.
 LaunchResult persevere(Wishes w) {
   Words words{w.launch.arguments};
   const bool can = words.all[0] == "train";
   if (w.restarts > 0 && !can)
     throw Error("launch", "'{}' cannot be started again where it was", words.all[0]).hint("--restarts is for train");
-  std::string directory = w.restarts > 0 ? words.config().log.dir : "";
-  if (w.restarts > 0 && directory.empty()) {
-    directory = (w.launch.logs / "run").string();
-    words.all.push_back("--log.dir=" + directory);
-  }
+  const std::string directory = w.restarts > 0 ? lasting_directory(words, w.launch.logs) : "";
   for (int attempt = 1;; ++attempt) {
     w.launch.arguments = words.all;
     const LaunchResult r = launch(w.launch);
     const bool wrong_input = r.code == int(Error::Kind::input) || r.code == int(Error::Kind::usage);
     if (r.code == 0 || r.stopped || wrong_input || attempt > w.restarts) return r;
     say(r.message);
-    if (std::find(words.all.begin(), words.all.end(), "--resume") == words.all.end()) words.all.push_back("--resume");
+    if (!words.resumed()) words.all.push_back("--resume");
     if (w.elastic)
       if (const auto settings = smaller(words, w.launch.ranks)) {
         words.all.insert(words.all.end(), settings->begin(), settings->end());

@@ -1,5 +1,7 @@
 #include "run_file.h"
 
+#include <filesystem>
+
 #include "usage.h"
 
 namespace stretto::app {
@@ -24,6 +26,19 @@ void RunFile::declare(CLI::App& command) {
 }
 
 bool RunFile::given(const CLI::App& command) const { return !file.empty() || !settings_of(command).empty(); }
+
+std::string config_of_run(const std::string& from, const std::vector<std::string>& settings) {
+  std::vector<std::string> places;
+  for (const std::string& s : settings)
+    if (s.starts_with("--log.dir=")) places.push_back(s);
+  const std::string directory = from.empty() ? read_run("", places).log.dir : from;
+  const std::filesystem::path file = std::filesystem::path(directory) / "config.toml";
+  return !directory.empty() && std::filesystem::exists(file) ? file.string() : "";
+}
+
+void RunFile::find(const std::string& from, const CLI::App& command) {
+  if (file.empty()) file = config_of_run(from, settings_of(command));
+}
 
 RunConfig RunFile::read(const CLI::App& command) const { return read_run(file, settings_of(command)); }
 

@@ -18,6 +18,9 @@ struct RunFile {
   void declare(CLI::App& command);
   bool given(const CLI::App& command) const;  // a file or settings; what is neither is an Error of usage
   RunConfig read(const CLI::App& command) const;
+  // A run that goes on needs no file: its own directory has one. `from`: what --resume says, "" for log.dir.
+  void find(const std::string& from, const CLI::App& command);
 };
+std::string config_of_run(const std::string& from, const std::vector<std::string>& settings);  // "": there is none
 
 }  // namespace stretto::app

@@ -109,6 +109,10 @@ void show_run(ShowOptions o, const CLI::App& command) {
         .hint("{}there are {}", near ? fmt::format("did you mean '{}'? ", *near) : "", join(names, ", "))
         .as(Error::Kind::usage);
   }
+  if (o.what == "schedule")
+    refuse_beside_run(command);  // which is drawn with times of its own
+  else
+    refuse_beside_run(command, {"--times", "--contention", "--overlap"});
   const RunConfig run = o.run.read(command);
   if (o.what == "config") return print_or_write(o, resolved_toml(run));
   const Compiled compiled = compile_run(run);

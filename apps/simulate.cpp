@@ -19,6 +19,7 @@
 #include "stretto/view/chrome.h"
 #include "stretto/view/html.h"
 #include "stretto/view/svg.h"
+#include "usage.h"
 
 namespace stretto::app {
 namespace {
@@ -72,11 +73,11 @@ std::vector<Outcome> outcomes_of(const ScheduleOptions& o) {
   return outcomes;
 }
 
-std::string rendered(const std::vector<Timeline>& timelines, const std::string& path) {
+std::string rendered(const std::vector<Timeline>& timelines, const std::string& path, Clock clock = Clock::units) {
   const std::string kind = std::filesystem::path(path).extension().string();
-  if (kind == ".svg") return svg(timelines);
-  if (kind == ".html") return html(timelines);
-  if (kind == ".json") return chrome_trace(timelines);
+  if (kind == ".svg") return svg(timelines, {.clock = clock});
+  if (kind == ".html") return html(timelines, {.title = {}, .clock = clock});
+  if (kind == ".json") return chrome_trace(timelines, clock);
   throw Error("simulate", "'{}' does not tell what to write", path)
       .hint("end it in .html, .svg or .json (a trace for Perfetto)")
       .as(Error::Kind::usage);
@@ -107,6 +108,7 @@ ClusterFile cluster_for(const SimulateCommand& o, const RunConfig& run) {
 }
 
 void simulate_run(const SimulateCommand& o, const CLI::App& command) {
+  refuse_beside_run(command, {"--times", "--contention", "--overlap"});
   const RunConfig run = o.run.read(command);
   const ClusterFile file = cluster_for(o, run);
   const Compiled compiled = compile_run(run);
@@ -120,7 +122,7 @@ void simulate_run(const SimulateCommand& o, const CLI::App& command) {
     PredictOptions options{.machine = file.cluster.machine, .messages = o.schedule.messages};
     if (program.actors.size() > 1) options.link = link(file.cluster, program.rank_of(0, 0), program.rank_of(1, 0));
     Timeline timeline = predict(program, options).timeline;
-    write_file(o.output, rendered({std::move(timeline)}, o.output));
+    write_file(o.output, rendered({std::move(timeline)}, o.output, Clock::seconds));
   }
   if (o.plain) {
     fmt::print("seconds\ttokens_per_second\tsums\texposed\tbytes\n{:.10g}\t{:.10g}\t{:.10g}\t{:.10g}\t{:.10g}\n",

@@ -1,5 +1,4 @@
 // `stretto train`: a run as RUN.toml says, from its beginning or from a checkpoint.
-#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -36,10 +35,9 @@ void add_train(CLI::App& app) {
                     "between processes of one machine too, everything goes through MPI");
   command->callback([run, resume, verbosity, flags, shared, command] {
     const std::optional<std::string> from = command->count("--resume") > 0 ? std::optional(*resume) : std::nullopt;
-    const std::filesystem::path config = std::filesystem::path(from.value_or("")) / "config.toml";
-    if (from && run->file.empty() && std::filesystem::exists(config)) run->file = config.string();
     Ranks ranks(*flags);
     ranks.run([&] {
+      if (from) run->find(*from, *command);
       const RunConfig config = run->read(*command);
       const PeersOptions peers{.timeout = config.parallel.timeout, .shared = *shared};
       train(config, stdout, *verbosity, from, ranks.join(peers));

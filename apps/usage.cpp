@@ -100,6 +100,20 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& e) {
   return Error(name, "{}", said(e)).hint("see stretto {} --help", name).as(Error::Kind::usage);
 }
 
+void refuse_beside_run(const CLI::App& command, const std::vector<std::string>& more) {
+  std::vector<std::string> names{"--actors", "--microbatches", "--chunks",  "--pieces",
+                                 "--memory", "--descending",   "--dialect", "--pipes"};
+  names.insert(names.end(), more.begin(), more.end());
+  std::vector<std::string> given;
+  for (const std::string& name : names)
+    if (const CLI::Option* o = command.get_option_no_throw(name); o && o->count() > 0) given.push_back(name);
+  if (given.empty()) return;
+  throw Error(full_name(command), "{} {} of a schedule that is given by --schedule, not of a run", join(given, ", "),
+              given.size() == 1 ? "is an option" : "are options")
+      .hint("a run is changed by its settings, e.g. --parallel.pipe=4 --train.microbatches=8")
+      .as(Error::Kind::usage);
+}
+
 Error unexpected(const CLI::App& command, const std::string& argument) {
   const std::string name = full_name(command), word = argument.substr(0, argument.find('='));
   std::vector<std::string> known;

@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "commands.h"
 #include "stretto/base/error.h"
@@ -25,6 +26,8 @@ CLI::Validator one_of(std::initializer_list<const char*> words);
 // The command that was named, with its subcommand: "bench comm".
 const CLI::App& named_command(const CLI::App& app);
 Error usage_error(const CLI::App& app, const CLI::ParseError&);
+// Options that say how a schedule is made or read, and `more`, mean nothing beside a run: given ones are refused.
+void refuse_beside_run(const CLI::App& command, const std::vector<std::string>& more = {});
 // The option, or setting, that was probably meant by an argument that is none.
 Error unexpected(const CLI::App& command, const std::string& argument);
 

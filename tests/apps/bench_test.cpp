@@ -65,7 +65,7 @@ TEST(SimulateRun, DrawsItsTimelineAndRefusesWhatDoesNotFit) {
       stretto("simulate examples/quickstart.toml --parallel.pipe=2 --cluster " + file + " -o " + page, STRETTO_SOURCE);
   EXPECT_EQ(r.code, 0) << r.error;
   EXPECT_THAT(r.out, HasSubstr("the run does not fit"));
-  EXPECT_THAT(text_of(page), HasSubstr("<html"));
+  EXPECT_THAT(text_of(page), AllOf(HasSubstr("<html"), HasSubstr("\"seconds\":true")));
   const Result more = stretto("simulate examples/quickstart.toml --parallel.pipe=4 --cluster " + file, STRETTO_SOURCE);
   EXPECT_EQ(more.code, 1);
   EXPECT_THAT(more.error, HasSubstr("has no [between], and 4 ranks are on 2 nodes of 2"));
@@ -73,6 +73,10 @@ TEST(SimulateRun, DrawsItsTimelineAndRefusesWhatDoesNotFit) {
       stretto("simulate examples/quickstart.toml --schedule 1f1b --actors 2 --microbatches 2", STRETTO_SOURCE);
   EXPECT_EQ(both.code, 2);
   EXPECT_THAT(both.error, HasSubstr("a run and schedules are given"));
+  const Result units =
+      stretto("simulate examples/quickstart.toml --times F=5 --contention --overlap 2", STRETTO_SOURCE);
+  EXPECT_EQ(units.code, 2);
+  EXPECT_THAT(units.error, HasSubstr("[simulate] --times, --contention, --overlap are options of a schedule"));
 }
 
 }  // namespace

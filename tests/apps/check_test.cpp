@@ -79,6 +79,10 @@ TEST(Check, WrongUsage) {
   EXPECT_EQ(run("--schedule zb-v").code, 2);
   EXPECT_EQ(run("--schedule zb-v --actors -1").code, 2);
   EXPECT_EQ(run("--schedule nowhere.csv").code, 1);
+  const Result beside = run("--train.steps=3 --capacity 0 --tagged --fifo-per-pair --actors 2");
+  EXPECT_EQ(beside.code, 2);
+  EXPECT_THAT(beside.error, HasSubstr("[check] --actors, --capacity, --fifo-per-pair, --tagged are options of a "
+                                      "schedule that is given by --schedule, not of a run; hint: "));
   EXPECT_THAT(run("--schedule zbv --actors 2 --microbatches 2").error, HasSubstr("did you mean 'zb-v'"));
 }
 

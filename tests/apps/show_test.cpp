@@ -100,6 +100,11 @@ TEST(Show, RefusesBadRequests) {
       {"show --schedule 1f1b --actors 2 --microbatches 2 --times B=2", "I and then W", 1},
       {"show --schedule 1f1b --actors 2 --microbatches 2 --times G=2", "no known kind", 1},
       {"show --schedule 1f1b --actors 2 --microbatches 2 -o picture.bmp", ".svg", 2},
+      {"show examples/quickstart.toml schedule --actors 8", "--actors is an option of a schedule", 2},
+      {"show examples/quickstart.toml schedule --dialect old --pipes two", "--dialect, --pipes are options", 2},
+      {"show examples/quickstart.toml memory --times F=5", "--times is an option of a schedule", 2},
+      {"show examples/quickstart.toml memory --train.batch=16777216 --model.context=67108864 --model.vocab=67108864",
+       "more than 2^48 elements", 1},
       {"show --schedule no-such-file.csv --actors 2 --microbatches 2", "no-such-file.csv", 1},
   };
   for (const auto& c : cases) {

@@ -167,6 +167,17 @@ TEST_F(Stopped, TheConfigOfTheRunIsEnough) {
   EXPECT_EQ(test::stretto("train small.toml --train.steps=7", folder_.str()).code, 1);  // not without saying so
 }
 
+TEST_F(Stopped, TheConfigIsThatOfTheLogDirectoryAndNeverOneThatLiesHere) {
+  ASSERT_EQ(test::stretto("train small.toml --train.steps=3", folder_.str()).code, 0);
+  folder_.write("config.toml", "[model]\nwidth = 64\n[log]\ndir = \"here\"\n");
+  const Result r = test::stretto("train --resume --log.dir=out --train.steps=5", folder_.str());
+  EXPECT_EQ(r.code, 0) << r.error;
+  EXPECT_EQ(steps(), up_to(5));
+  const Result unnamed = test::stretto("train --resume", folder_.str());
+  EXPECT_EQ(unnamed.code, 1);
+  EXPECT_THAT(unnamed.error, HasSubstr("it is not said which run to continue"));
+}
+
 TEST_F(Stopped, DamageIsNamed) {
   ASSERT_EQ(test::stretto("train small.toml --train.steps=3", folder_.str()).code, 0);
   fs::resize_file(folder_ / "out/checkpoints/step-00000003/shard-00001.safetensors", 1000);

@@ -137,6 +137,25 @@ TEST_F(Faults, RestartsGoOnFromTheNewestCheckpointWithFewerRanks) {
   EXPECT_EQ(losses("run"), losses("whole"));
 }
 
+TEST_F(Faults, RestartsOfARunThatGoesOnStayInItsDirectory) {
+  ASSERT_EQ(run("train small.toml --train.steps=4 --log.dir=base").code, 0);
+  const std::vector<std::string> first = losses("base");
+  begin(1, "train --resume=base --train.steps=300 --checkpoint.every=1", "--restarts=1");
+  ASSERT_TRUE(soon([&] { return has_steps("base", 6); })) << said();
+  ASSERT_EQ(kill(rank_process(0), SIGKILL), 0);
+  EXPECT_EQ(end(), 0) << said();
+  EXPECT_THAT(said(), HasSubstr("restart 1 of 1, with 1 ranks, in base"));
+  EXPECT_FALSE(fs::exists(folder_ / "logs/run"));
+  EXPECT_EQ(losses("base").size(), 300u);
+  std::vector<std::string> all = losses("base");
+  all.resize(first.size());
+  EXPECT_EQ(all, first);
+  const test::Result r =
+      launch(1, "train small.toml --train.steps=301 --resume=base/checkpoints/" + checkpoint_name(300), "--restarts=1");
+  EXPECT_EQ(r.code, 2);
+  EXPECT_THAT(r.error, HasSubstr("would begin there again at every restart; hint: give --resume the run's directory"));
+}
+
 TEST_F(Faults, RestartsAreCountedAndTheLastFailureIsSaid) {
   begin(2, "train small.toml --parallel.pipe=2 --train.steps=100000 --log.dir=run", "--restarts=1");
   for (const char* step : {"before", "after"}) {
