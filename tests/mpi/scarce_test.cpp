@@ -2,6 +2,7 @@
 #include <sys/mount.h>
 
 #include "launched.h"
+#include "stretto/checkpoint/checkpoint.h"
 
 namespace stretto {
 namespace {
@@ -60,6 +61,17 @@ TEST_F(Scarce, FiniteNumbers) {
   EXPECT_EQ(r.code, 3);
   EXPECT_THAT(r.error, HasSubstr("the loss is"));
   expect_nothing_left();
+  // The last good step is saved, and the next run does the one that failed again.
+  const std::regex failed("\\[train\\] step ([0-9]+): the loss is");
+  std::smatch step, again;
+  ASSERT_TRUE(std::regex_search(r.error, step, failed)) << r.error;
+  const Newest newest = newest_checkpoint(folder_ / "run/checkpoints");
+  ASSERT_TRUE(newest.checkpoint);
+  EXPECT_EQ(newest.checkpoint->manifest().step, std::stol(step[1]) - 1);
+  const test::Result rest = launch(2, "train --resume=run --checkpoint.keep=0");
+  EXPECT_EQ(rest.code, 3);
+  ASSERT_TRUE(std::regex_search(rest.error, again, failed)) << rest.error;
+  EXPECT_EQ(step[1], again[1]);
 }
 
 }  // namespace

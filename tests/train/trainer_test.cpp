@@ -56,6 +56,19 @@ TEST(Trainer, MetricsAreAccumulatedEachInTheirOwnWay) {
   }
 }
 
+TEST(Trainer, ANormInTheLossHasAGradient) {
+  const Model model = [](Trace& t) {
+    const Dim batch = t.batch("batch", 8), in{"in", 4};
+    const Tensor x = t.input("x", {batch, in}), w = t.param("w", {in}, {.init = ones});
+    return mean_of(x * w) + 0.5 * named("penalty", mean_of(cast(squared_norm(w), w.type().dtype)));
+  };
+  Trainer trainer(compile(model, sgd({.lr = 0}), {.microbatches = 2}));
+  const StepResult r = trainer.step({{"x", Array::of<float>(std::vector<float>(32, 0.0f), {8, 4})}});
+  EXPECT_NEAR(r.loss, 0.5 * 4, 1e-6);
+  const Array gradient = trainer.gradient("w");
+  for (const float g : gradient.as<float>()) EXPECT_NEAR(g, 1, 1e-6);
+}
+
 TEST(Trainer, EvaluationSeesTheSameParametersAndChangesNothing) {
   ModelConfig config = tiny("gpt2");
   config.dropout = 0.2;
