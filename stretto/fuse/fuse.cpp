@@ -11,6 +11,7 @@ using Kind = BodyBuffer::Kind;
 constexpr int never = -1;
 
 bool runs(const Node& n) { return n.op != &input_op && !n.op->view; }
+bool elementwise(const Node& n) { return n.op->pointwise || n.op == &fused_op; }
 
 // Uses of every value, seen through views: who reads the memory last.
 struct Uses {
@@ -64,6 +65,15 @@ Graph with_accumulation(Graph g, const std::vector<bool>& accumulate) {
   return g;
 }
 
+// Does a pointwise kernel read of `from` just the element that it writes to `to`? Only then may the two share memory:
+// another start or other strides would show elements that are written already.
+bool same_elements(const Ref& from, const Ref& to) {
+  if (from.start != to.start) return false;
+  for (std::size_t d = 0; d < to.view.dims.size(); ++d)
+    if (to.view.sizes[d] > 1 && from.view.stride(to.view.dims[d]) != to.view.strides[d]) return false;
+  return true;
+}
+
 // Results that take over an argument's memory and are written while somebody still has to read the argument. A
 // pointwise kernel may read and write the same element in one call; so may a sum over ranks.
 std::vector<std::size_t> written_too_early(const Calls& c, const std::vector<int>& same_memory) {
@@ -80,8 +90,13 @@ std::vector<std::size_t> written_too_early(const Calls& c, const std::vector<int
     const Node& writer = c.graph.node(c.calls[std::size_t(result->first)].node);
     const KernelCall& call = c.calls[std::size_t(result->first)];
     const bool added_up = writer.op == &all_reduce_op && call.in[0].start == 0 && call.in[0].view.contiguous();
-    const bool elementwise = writer.op->pointwise || writer.op == &fused_op || added_up;
-    if (argument->last > result->first || (argument->last == result->first && !elementwise)) early.push_back(j);
+    bool in_one_call = elementwise(writer) || added_up;
+    for (const Ref& r : call.in)
+      if (&c.buffers[r.buffer] == &*argument)
+        for (const Ref& out : call.out)
+          if (out.buffer != Ref::none && &c.buffers[out.buffer] == &*result && !same_elements(r, out))
+            in_one_call = false;
+    if (argument->last > result->first || (argument->last == result->first && !in_one_call)) early.push_back(j);
   }
   return early;
 }
@@ -184,19 +199,24 @@ class Assembler {
     const Ref& from = at_.at(n.operands[operand]);
     const BodyBuffer& b = calls_.buffers[from.buffer];
     const Type& t = n.results[result];
-    return b.kind == Kind::temporary && dies_[from.buffer] == index && from.start == 0 && from.view.contiguous() &&
-           calls_.graph.bytes(t) == b.bytes && from.view.dtype == t.dtype && from.view.dims == t.dims &&
-           std::find(taken.begin(), taken.end(), from.buffer) == taken.end();
+    const bool fits = b.kind == Kind::temporary && dies_[from.buffer] == index && from.start == 0 &&
+                      from.view.contiguous() && calls_.graph.bytes(t) == b.bytes && from.view.dtype == t.dtype &&
+                      from.view.dims == t.dims && std::find(taken.begin(), taken.end(), from.buffer) == taken.end();
+    if (!fits) return false;
+    // A pointwise kernel may find other operands there, element by element; any other kernel must be alone.
+    for (std::size_t k = 0; k < n.operands.size(); ++k)
+      if (const Ref& other = at_.at(n.operands[k]); k != operand && other.buffer == from.buffer)
+        if (!elementwise(n) || !same_elements(other, from)) return false;
+    return true;
   }
 
   void take_over(const Node& n, NodeId id, std::size_t r, std::vector<std::uint32_t>& taken) {
     if (n.op == &copy_op) return;  // it is there to make a value of its own
     const Value v{id, std::uint8_t(r)};
-    const bool pointwise = n.op->pointwise || n.op == &fused_op;
     for (std::size_t k = 0; k < n.operands.size(); ++k) {
       const auto pair = std::pair(std::int8_t(k), std::int8_t(r));
       const bool allowed =
-          pointwise || std::find(n.op->in_place.begin(), n.op->in_place.end(), pair) != n.op->in_place.end();
+          elementwise(n) || std::find(n.op->in_place.begin(), n.op->in_place.end(), pair) != n.op->in_place.end();
       if (!allowed || !in_place(n, int(id.value), k, r, taken)) continue;
       const Ref same = at_.at(n.operands[k]);
       taken.push_back(same.buffer);
@@ -288,6 +308,12 @@ std::vector<Fault> verify(const Calls& c) {
       else
         check(k.in[i], c.graph.type(n.operands[i]), "an operand");
     }
+    for (const Ref& out : k.out)
+      for (const Ref& in : k.in)
+        if (out.buffer != Ref::none && in.buffer == out.buffer && !n.op->into && out.start == 0 &&
+            out.view.elements() * i64(size_of(out.view.dtype)) == i64(c.buffers[out.buffer].bytes) &&
+            !same_elements(in, out))
+          faults.push_back(fault(where, "", "a result is written over elements of an operand that are read later"));
     for (std::size_t r = 0; r < k.out.size(); ++r)
       if (k.out[r].buffer != Ref::none) check(k.out[r], n.results[r], "a result"), written[k.out[r].buffer] = 1;
   }
