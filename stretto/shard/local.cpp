@@ -91,12 +91,29 @@ DimId LocalGraph::dim_with(DimId like, std::vector<int> over) {
   return id;
 }
 
+// Dims that still have a name another one is to get, as in a swap, get names of their own: dims move one by one.
+Tensor LocalGraph::step_aside(Tensor x, DimSet& at, const DimSet& to) {
+  RenameAttrs aside;
+  for (std::size_t j = 0; j < at.size(); ++j) {
+    if (at[j] == to[j] || !contains(to, at[j])) continue;
+    Dim d = builder.graph.dim(at[j]);
+    d.name += "/before";
+    const DimId id = builder.intern(d);
+    if (id.value >= axes.of.size()) axes.of.resize(id.value + 1u);
+    axes.of[id.value] = axes.of[at[j].value];
+    aside.from.push_back(at[j]), aside.to.push_back(id);
+    at[j] = id;
+  }
+  return aside.from.empty() ? x : builder.emit(rename_op, {x}, std::move(aside));
+}
+
 Tensor LocalGraph::rename(Tensor x, const DimSet& to, AxisMask& pending, const std::string& cause, bool summed_later) {
   gathered = false;
   const std::size_t n = to.size();
   DimSet at = x.type().dims;
   std::vector<std::vector<int>> now(n), goal(n);
   for (std::size_t j = 0; j < n; ++j) now[j] = axes.of[at[j].value], goal[j] = axes.of[to[j].value];
+  if (now != goal) x = step_aside(x, at, to);
   const auto taken = [&](int a) {  // the dim that lies on it, or n
     for (std::size_t j = 0; j < n; ++j)
       if (std::find(now[j].begin(), now[j].end(), a) != now[j].end()) return j;

@@ -40,6 +40,7 @@ class LocalGraph {
  private:
   Tensor record(Tensor made, const std::vector<int>& over, const std::string& cause);
   DimId dim_with(DimId like, std::vector<int> over);  // the same dim split in another way, on its way to another name
+  Tensor step_aside(Tensor x, DimSet& at, const DimSet& to);
   std::vector<int> list(AxisMask m) const;
   Sharded& to_;
 };
