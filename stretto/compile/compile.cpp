@@ -6,6 +6,7 @@
 
 #include "stretto/autodiff/autodiff.h"
 #include "stretto/base/text.h"
+#include "stretto/compile/at_readers.h"
 #include "stretto/compile/epilogue.h"
 #include "stretto/compile/exact.h"
 #include "stretto/cost/machine.h"
@@ -27,15 +28,28 @@ struct Front {
 
 std::string input_name(const Graph& g, Value v) { return g.node(v).attrs.as<InputAttrs>().name; }
 
+void place_at_readers(Trace& t, Loss& loss) {
+  AtReaders moved(t.builder.graph);
+  if (!moved.needed()) return;
+  const auto move = [&](Tensor& x) { x.value = moved(x.value); };
+  for (ParamInfo& p : t.params) move(p.tensor);
+  for (Tensor& x : t.inputs) move(x);
+  for (Tensor& x : t.scalars) move(x);
+  for (LossTerm& term : loss.terms) move(term.sum), move(term.count), move(term.scale);
+  for (Metric& m : t.metrics) move(m.value);
+  t.builder.graph = std::move(moved).graph();
+}
+
 Front trace_model(const Model& model, Compiled& c, const TraceOptions& options, bool gradients) {
   Trace t(options);
-  const Loss loss = model(t);
+  Loss loss = model(t);
   if (loss.terms.empty())
     throw Error("model", "the loss has no terms").hint("return cross_entropy(...) or mean_of(...)");
   if (t.batch_name.empty())
     throw Error("model", "no batch dim was declared").hint("make it with t.batch(\"batch\", rows per step)");
   c.batch = t.batch_name;
   c.rows_per_step = t.rows_per_step;
+  place_at_readers(t, loss);
   Front f;
   for (const ParamInfo& p : t.params) {
     f.step.params.push_back(p.tensor.value);
@@ -95,6 +109,18 @@ Front trace_model(const Model& model, Compiled& c, const TraceOptions& options, 
   return f;
 }
 
+// Every pipe has gradients of its own, which are added up: one without microbatches would have none.
+void check_pipes(const Schedule& s) {
+  std::vector<char> works(std::size_t(s.pipes()), 0);
+  for (const Row& row : s.rows)
+    for (const Action& a : row) works[a.pipe] = 1;
+  const auto idle = std::find(works.begin(), works.end(), 0);
+  if (idle == works.end()) return;
+  throw Error("schedule", "'{}' has {} pipes, and pipe {} gets none of the {} microbatches", s.name, s.pipes(),
+              idle - works.begin(), s.microbatches)
+      .hint("use at least {} microbatches, or a schedule of one pipe, e.g. 1f1b", s.pipes());
+}
+
 // The schedule that is asked for, refused with all its faults, or with what training cannot do yet. Exact training
 // plays it with several leaves in place of every microbatch.
 Schedule schedule_of(const Compiled& c, int leaves) {
@@ -109,6 +135,7 @@ Schedule schedule_of(const Compiled& c, int leaves) {
     throw Error("schedule", "'{}' cuts sequences into pieces, which can be simulated but not trained",
                 checked.schedule.name)
         .hint("use a schedule of whole microbatches, e.g. 1f1b");
+  check_pipes(checked.schedule);
   if (!c.training.exact) return checked.schedule;
   const auto& notes = checked.validation.notes;
   if (checked.schedule.pipes() > 1 ||
@@ -174,6 +201,18 @@ void check_rows(const Compiled& c) {
 void forward_only(Schedule& s) {
   for (Row& row : s.rows) std::erase_if(row, [](const Action& a) { return a.phase != Phase::F; });
   s.marks.clear();
+}
+
+// The forward part of a schedule that has been checked already. For another number of microbatches: one after the other
+// through the first pipe.
+Schedule forward_of(Schedule s, int microbatches) {
+  forward_only(s);
+  if (s.microbatches == microbatches) return s;
+  for (Row& row : s.rows) row.clear();
+  for (int m = 0; m < microbatches; ++m)
+    for (int stage = 0; stage < s.stages; ++stage) s.rows[std::size_t(s.actor_of[0][std::size_t(stage)])].F(stage, m);
+  s.microbatches = microbatches;
+  return s;
 }
 
 // The graph of one rank. Without axes beside the pipeline's it is the graph itself.
@@ -284,8 +323,8 @@ int cut_into_leaves(const Model& model, Compiled& c, TraceOptions options) {
   return l.per_microbatch;
 }
 
-Compiled finish(Compiled c, Front f, bool training, int leaves) {
-  Schedule schedule = schedule_of(c, leaves);
+Compiled finish(Compiled c, Front f, bool training, int leaves, const Program* trained = nullptr) {
+  Schedule schedule = trained ? forward_of(trained->schedule, c.training.microbatches) : schedule_of(c, leaves);
   shard_step(f, c);
   if (c.training.exact) check_exact_sums(c, rows_over(c));
   auto [step, stage_of] = cut_step(f.step, c, schedule);
@@ -313,7 +352,8 @@ Compiled finish(Compiled c, Front f, bool training, int leaves) {
                  .mesh = c.sharded ? c.sharded->mesh : Mesh{},
                  .remote = c.parallel.remote,
                  .reshard = c.parallel.reshard,
-                 .poll = c.parallel.poll};
+                 .poll = c.parallel.poll,
+                 .params_of = trained};
   if (c.training.exact) o.rows_over = rows_over(c);
   if (training && c.training.skip_nonfinite) o.gate = c.scalar("grad_norm");
   if (!training) forward_only(schedule);
@@ -349,13 +389,13 @@ Compiled compile(const Model& model, const Optimizer& optimizer, const Training&
 }
 
 Compiled compile_forward(const Model& model, const Training& training, const Parallel& parallel,
-                         const std::map<std::string, i64>& sizes) {
+                         const std::map<std::string, i64>& sizes, const Program* trained) {
   Compiled c{.training = training, .parallel = parallel, .model = model};
   TraceOptions options{.dtype = training.dtype, .sizes = sizes, .training = false};
   const int leaves = cut_into_leaves(model, c, options);
   options.microbatches = c.training.microbatches;
   Front f = trace_model(model, c, options, false);
-  return finish(std::move(c), std::move(f), false, leaves);
+  return finish(std::move(c), std::move(f), false, leaves, trained);
 }
 
 }  // namespace stretto

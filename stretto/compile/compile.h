@@ -97,7 +97,9 @@ struct Compiled {
 
 Compiled compile(const Model&, const Optimizer&, const Training& = {}, const Parallel& = {});
 
-// Forward only, for evaluation: the same parameters in the same places.
-Compiled compile_forward(const Model&, const Training&, const Parallel&, const std::map<std::string, i64>& sizes = {});
+// Forward only, for evaluation. With the program that trains: its parameters where they lie there, and the order of its
+// schedule, or one microbatch after the other where their number is another.
+Compiled compile_forward(const Model&, const Training&, const Parallel&, const std::map<std::string, i64>& sizes = {},
+                         const Program* trained = nullptr);
 
 }  // namespace stretto

@@ -443,7 +443,7 @@ Program lower(std::shared_ptr<const Step> step, const Schedule& schedule, std::v
   p.owners = find_owners(p);
   Lowering(p, options).run();
   refuse(settle_order(p));
-  plan_memory(p);
+  plan_memory(p, options.params_of);
   refuse(verify(p));
   return p;
 }

@@ -111,7 +111,10 @@ class Planner {
         if (used.contains({place, i})) at[i] = take(arena, bytes(i));
       return at;
     };
-    a_.param_at = give(Place::param, s_.params.size(), Arena::params, [&](auto i) { return s_.bytes(s_.params[i]); });
+    for (std::uint32_t i = 0; i < s_.params.size(); ++i)  // also what nobody reads: it can be asked for and saved
+      if (p_.owner_of(i) == actor_) used.insert({Place::param, i});
+    if (a_.param_at.empty())
+      a_.param_at = give(Place::param, s_.params.size(), Arena::params, [&](auto i) { return s_.bytes(s_.params[i]); });
     for (const GradientBucket& b : p_.buckets)
       for (std::uint32_t g : b.accumulators) used.erase({Place::gradient, g});
     // Buckets first: what is summed together lies together. The gaps between accumulators stay zero.
@@ -288,9 +291,14 @@ std::vector<i64> instruction_clock(const Program& p, const ActorProgram& a) {
   return clock;
 }
 
-void plan_memory(Program& p) {
+void plan_memory(Program& p, const Program* params_of) {
   Blocks blocks;
   std::vector<Planner> planners;
+  if (params_of)
+    for (std::size_t a = 0; a < p.actors.size(); ++a) {
+      p.actors[a].param_at = params_of->actors[a].param_at;
+      p.actors[a].bytes[std::size_t(Arena::params)] = params_of->actors[a].bytes[std::size_t(Arena::params)];
+    }
   for (int a = 0; a < int(p.actors.size()); ++a) planners.emplace_back(p, a, blocks);
   for (Planner& planner : planners) planner.run();
   for (Planner& planner : planners) planner.point_elsewhere();

@@ -11,7 +11,8 @@ namespace stretto {
 inline u64 aligned(u64 bytes) { return (bytes + 63) / 64 * 64; }
 
 // Fills in slots, arena sizes and addresses of all actors, whose code is complete and in order (order.h).
-void plan_memory(Program&);
+// With `params_of`, parameters lie where that program has them.
+void plan_memory(Program&, const Program* params_of);
 
 // Which instance of a value a task means, going through an actor's code in order: its microbatch's, or, of a gathered
 // parameter, that of the newest gather that was awaited.

@@ -179,7 +179,8 @@ struct LowerOptions {
   // Ranks share no memory: nothing is made in the receiver's, and what is sent stays for a while.
   bool remote = false;
   Reshard reshard = Reshard::microbatch;
-  double poll = 0;  // see Program
+  double poll = 0;                     // see Program
+  const Program* params_of = nullptr;  // parameters lie where this program has them: both use one arena
 };
 Program lower(std::shared_ptr<const Step>, const Schedule&, std::vector<int> stage_of, const LowerOptions&);
 

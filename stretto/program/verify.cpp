@@ -83,6 +83,22 @@ void check_started(const Program& p, std::size_t a, std::vector<Fault>& faults) 
   }
   for (const auto& [number, s] : under_way) wrong(Instruction(*s), "nobody awaits it");
 }
+
+// Both ends of every message lie inside their arenas.
+void check_transfers(const Program& p, std::vector<Fault>& faults) {
+  for (const Transfer& t : p.transfers) {
+    const Route& route = p.routes[t.route];
+    const auto check = [&](const Slot& s, u64 bytes, int actor) {
+      if (s.offset == ~u64(0) || s.offset + bytes > p.actors[std::size_t(actor)].bytes[std::size_t(s.arena)])
+        faults.push_back(fault(fmt::format("program, actor {}", actor), "", "message '{}' lies outside of arena {}",
+                               route.name, name_of(s.arena)));
+    };
+    for (const Piece& piece : t.pieces) {
+      if (!t.direct) check(piece.from, piece.bytes, route.source);
+      check(piece.to, piece.bytes, route.target);
+    }
+  }
+}
 }  // namespace
 
 // Every argument of every run lies inside its arena, and nobody overwrites parameters or gradients that another actor
@@ -106,6 +122,7 @@ std::vector<Fault> verify(const Program& p) {
       }
     }
   }
+  check_transfers(p, faults);
   for (std::size_t a = 0; a < p.actors.size(); ++a) check_shared(p, a, faults);
   for (std::size_t a = 0; a < p.actors.size(); ++a) check_sums(p, a, faults);
   for (std::size_t a = 0; a < p.actors.size(); ++a) check_started(p, a, faults);

@@ -67,7 +67,11 @@ void load_batch(const Compiled& c, Engine& e, const Batch& batch) {
       const Worker& w = e.worker(rank);
       const u64 at = w.program().input_at[i];
       if (at == absent) continue;
-      if (c.sharded)
+      if (in.dims.empty())  // every microbatch reads one of its own
+        for (int m = 0; m < c.training.microbatches; ++m)
+          std::memcpy(w.arena(Arena::inputs) + at + std::size_t(m) * size_of(in.dtype), it->second.bytes.data(),
+                      size_of(in.dtype));
+      else if (c.sharded)
         load_part(c, w, i, it->second.bytes.data(), w.arena(Arena::inputs) + at);
       else
         std::memcpy(w.arena(Arena::inputs) + at, it->second.bytes.data(), it->second.bytes.size());
@@ -203,7 +207,7 @@ StepResult Trainer::evaluate(const Batch& batch, const std::map<std::string, i64
     if (sizes.contains(compiled_.batch)) t.microbatches = 1;
     Parallel parallel = compiled_.parallel;
     parallel.stages = compiled_.program->pieces_per_stage();  // where training has cut: parameters stay where they are
-    e.compiled = compile_forward(compiled_.model, t, parallel, sizes);
+    e.compiled = compile_forward(compiled_.model, t, parallel, sizes, compiled_.program.get());
     RunOptions run = options_;
     run.profile = false;
     e.engine = std::make_unique<Engine>(e.compiled.program, WorkerOptions{.seed = t.seed, .run = run}, engine_.get());
