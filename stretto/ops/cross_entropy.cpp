@@ -11,6 +11,7 @@
 #include "stretto/ops/div.h"
 #include "stretto/ops/exp.h"
 #include "stretto/ops/iota.h"
+#include "stretto/ops/labels.h"
 #include "stretto/ops/log.h"
 #include "stretto/ops/max.h"
 #include "stretto/ops/mul.h"
@@ -29,11 +30,12 @@ CrossEntropy cross_entropy_terms(Tensor logits, Tensor labels, Tensor scale, Dim
   return {sum, b.result(sum, 1)};
 }
 
-CrossEntropy decomposed_cross_entropy(Tensor logits, Tensor labels, Tensor seed, DimId over, i64 ignore) {
+CrossEntropy decomposed_cross_entropy(Tensor logits, Tensor given, Tensor seed, DimId over, i64 ignore) {
   Builder& b = *logits.builder;
   const DType t = logits.dtype();
-  const Tensor zero = constant(b, 0, t), counts = not_equal(labels, double(ignore));
-  const Tensor here = equal(broadcast_to(labels, logits.type().dims), iota(b, b.graph.dim(over)));
+  const Tensor classes = labels(given, over, ignore);
+  const Tensor zero = constant(b, 0, t), counts = not_equal(classes, double(ignore));
+  const Tensor here = equal(broadcast_to(classes, logits.type().dims), iota(b, b.graph.dim(over)));
   const Tensor top = max_over(logits, {over}), shifted = logits - top, e = exp(shifted);
   const Tensor total = sum_over(e, {over}), label = sum_over(where(here, shifted, zero), {over});
   const Tensor each = where(counts, log(total) - label, zero);

@@ -1,4 +1,5 @@
 // Models that are unusual but allowed, trained and evaluated serially and in parallel.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -130,6 +131,28 @@ TEST(Programs, SplitDimsCanChangeTheirNames) {
         Parallel{.mesh = two, .layout = {{"m", {"q", "r"}}}}}) {
     const std::vector<double> got = train(p);
     for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-5 * std::abs(want[i])) << i;
+  }
+}
+
+Loss classified(Trace& t) {
+  const Dim batch = t.batch("batch", 8), in{"in", 4}, vocab{"vocab", 6};
+  const Tensor logits = contract(t.input("x", {batch, in}), t.param("w", {in, vocab}), in);
+  return cross_entropy(logits, t.ids("y", {batch}), vocab);
+}
+
+TEST(Programs, LabelOfNoClassIsRefusedAlsoWhenClassesAreSplit) {
+  for (const std::int32_t wrong : {6, -1}) {
+    const std::vector<std::int32_t> y{0, 1, -100, 5, 2, wrong, 3, 4};
+    Batch batch = rows(8, 4);
+    batch["y"] = Array::of<std::int32_t>(y, {8});
+    const auto says = [&](const Parallel& p) {
+      Trainer t(compile(classified, sgd({.lr = 0.1}), {.microbatches = 2}, p));
+      return refusal_of([&] { t.step(batch); });
+    };
+    const std::string why = fmt::format(
+        "label {} is outside of dim 'vocab', which has 6 classes; hint: positions without a label hold -100", wrong);
+    EXPECT_THAT(says({}), testing::HasSubstr(why));
+    EXPECT_THAT(says({.mesh = {{"q", 2}}, .layout = {{"vocab", "q"}}}), testing::HasSubstr(why));
   }
 }
 

@@ -8,6 +8,7 @@
 #include "stretto/kernels/cpu/with_float.h"
 #include "stretto/ops/cross_entropy.h"
 #include "stretto/ops/cross_entropy_grad.h"
+#include "stretto/ops/labels.h"
 
 namespace stretto {
 namespace {
@@ -36,9 +37,7 @@ Plan plan_of(const Call& call) {
 i64 label_at(const Plan& p, const std::int32_t* labels, i64 at) {
   const i64 label = labels[at];
   if (label == p.ignore) return -1;
-  if (label < 0 || label >= p.n)
-    throw Error("cross_entropy", "label {} is outside of dim '{}', which has {} classes", label, p.over, p.n)
-        .hint("positions without a label hold {}", p.ignore);
+  if (label < 0 || label >= p.n) throw no_class(label, p.over, p.n, p.ignore);
   return label;
 }
 
