@@ -91,6 +91,24 @@ TEST_F(InsideMpi, AnyStridesSeveralUnderWayInAnyOrderOfWaiting) {
   }
 }
 
+// Who only looks, while others start it, end it and use its memory again, must not do any of it a second time.
+TEST_F(InsideMpi, SmallOnesAreDoneOnce) {
+  const int members = peers().size(), me = peers().rank(), rounds = 3000;
+  const i64 box = 16;
+  const auto group = everybody(4);
+  const std::uint32_t sum = group->prepare(test::dense(CollectiveKind::reduce, f32, members, {box}));
+  float* const in = reinterpret_cast<float*>(memory(4096));
+  float* const out = in + box;
+  for (int round = 0; round < rounds; ++round) {
+    std::fill_n(in, box, float(round + me));
+    const u64 ticket = group->start(me, sum, in, out);
+    while (!group->progress(me, ticket)) std::this_thread::yield();
+    for (i64 i = 0; i < box; ++i)
+      ASSERT_EQ(out[i], float(members * round + members * (members - 1) / 2)) << "round " << round;
+    std::fill_n(in, 2 * box, -1e5f);
+  }
+}
+
 TEST_F(InsideMpi, LargeOnesOfManySlices) {
   const int me = peers().rank(), n = peers().size();
   const i64 size = 3'000'000, box = size / n;

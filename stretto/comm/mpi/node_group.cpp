@@ -123,8 +123,9 @@ bool NodeGroup::advance(u64 ticket, bool everything) {
   if (m.open != ticket + 1) return true;
   check_stopped();
   const auto phase = [&] { return place(ticket).phase.load(std::memory_order_acquire) & ~shared_sleeping; };
-  if (!reached(phase(), complete(ticket))) {
-    if (!reached(phase(), all_started(ticket))) return false;
+  // One look for both: a small one is complete at once, and has no chunks that anybody may take.
+  if (const std::uint32_t seen = phase(); !reached(seen, complete(ticket))) {
+    if (!reached(seen, all_started(ticket))) return false;
     const std::uint32_t n = std::uint32_t(members_);
     take_chunks(ticket, everything ? ~0u : (look(ticket).chunks() + n - 1) / n);
     if (!reached(phase(), complete(ticket))) return false;
