@@ -120,7 +120,7 @@ class TrainingRun {
       if (!ends && validates_after(step, record.last)) summary_.validation_loss = record.validation = validate();
       if (journal_) journal_->step(record);
       if (ends) {
-        trainer_->take_back();
+        trainer_->set_step(step - 1);  // nothing was updated: the next one does it again
         save_what_was(saving);
         throw not_finite(record.result);
       }

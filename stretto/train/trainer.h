@@ -44,7 +44,6 @@ class Trainer {
   void set_parameter(std::string_view name, const Array&);
   void set_state(std::string_view name, std::string_view which, const Array&);
   void set_step(i64 done) { step_ = done; }  // steps done before this one began: decides learning rate and dropout
-  void take_back() { --step_; }              // a step that updated nothing: the next one does it again
   u64 parameters_hash() const;               // XXH3 of all logical parameters in name order
 
   const Compiled& compiled() const { return compiled_; }
