@@ -117,9 +117,12 @@ class Launched : public Processes {
     for (const std::string& name : files) all += name + "\n";
     return all;
   }
+  // Without those of UCX, below MPICH: it removes them as soon as they are mapped, a kill right before that leaves one,
+  // and nothing says whose it was.
   static std::set<std::string> shared_files() {
     std::set<std::string> all;
-    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) all.insert(entry.path().filename());
+    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
+      if (const std::string name = entry.path().filename(); !name.starts_with("ucx_shm_")) all.insert(name);
     return all;
   }
   static void remove_all(const std::filesystem::path& path) {
