@@ -58,6 +58,7 @@ class Training {
       const std::int32_t id = next_id();
       parts_.merges.emplace_back(tokens_[std::size_t(best->first)], tokens_[std::size_t(best->second)]);
       tokens_.push_back(parts_.merges.back().first + parts_.merges.back().second);
+      refuse_special(tokens_.back());
       merge_everywhere(*best, id);
       if (options_.progress) options_.progress(done + 1, merges);
     }
@@ -70,6 +71,16 @@ class Training {
     i64 count = 0;
     std::vector<std::uint32_t> words;  // in which it may occur; rising, as words are looked at in order
   };
+
+  // Text is cut at special tokens, but bytes are written as other characters in a vocabulary: " the" is "Ġthe" there.
+  void refuse_special(const std::string& merged) const {
+    for (const AddedToken& t : parts_.added)
+      if (t.text == merged)
+        throw Error("train-bpe",
+                    "the special token '{}' is how the vocabulary writes '{}', which the text made a token",
+                    shown(merged), shown(*from_byte_level(merged)))
+            .hint("choose another one, such as <|{}|>", shown(merged));
+  }
 
   std::int32_t next_id() const { return std::int32_t(tokens_.size()); }
 

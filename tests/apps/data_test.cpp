@@ -88,6 +88,10 @@ TEST(Data, MistakesAreNamedAndNothingIsWritten) {
   for (const char* character : {"b", "Ġ", "é"})
     EXPECT_THAT(error("train-bpe a.txt --vocab 300 --special " + std::string(character) + " --out o.bin"),
                 HasSubstr("is a character that stands for a byte in every vocabulary; hint: choose a longer one"));
+  folder.write("the.txt", "on the and the by the of the in the");
+  EXPECT_THAT(error("train-bpe the.txt --vocab 300 --special Ġthe --out o.bin"),
+              HasSubstr("the special token 'Ġthe' is how the vocabulary writes ' the', which the text made a token; "
+                        "hint: choose another one, such as <|Ġthe|>"));
   EXPECT_THAT(error("info a.txt"), HasSubstr("is no token file"));
   EXPECT_THAT(error("decode a.txt --tokenizer bytes"), HasSubstr("is no token file"));
   folder.write("odd.bin", "abc");
