@@ -25,11 +25,12 @@ Error outside(const fs::path& file, i64 position, i64 token, i64 vocab) {
 class TokenFiles : public TokenSource {
  public:
   TokenFiles(const std::vector<fs::path>& paths, const TokenFilesOptions& o) : vocab_(o.vocab) {
-    std::set<fs::path> opened;
+    std::set<fs::path> opened, by_index;
     for (fs::path path : paths) {
       const bool index = path.extension() == ".idx";
       if (index) path.replace_extension(".bin");
-      if (!opened.insert(path).second && index) continue;  // a glob finds both files of a set
+      if (index) by_index.insert(path);
+      if (!opened.insert(path).second && by_index.contains(path)) continue;  // both files of a set are named
       files_.push_back(o.format ? TokenFile(path, *o.format) : TokenFile(path));
       spans_.push_back(files_.back().tokens());
       ends_.push_back(tokens() + spans_.back().size());

@@ -60,6 +60,9 @@ TEST(Corpus, ReadsTokenFilesThatOthersWrote) {
     EXPECT_THAT(trained_on({.path = {kTokens + name}}),
                 ElementsAre(5, 6, 7, 8, 9, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 65000, 3, 11, 12, 13, 14, 15, 16, 17))
         << name;
+  const std::string index = kTokens + "megatron_u16.idx", tokens = kTokens + "megatron_u16.bin";
+  EXPECT_EQ(trained_on({.path = {index, tokens}}), trained_on({.path = {tokens, index}}));
+  EXPECT_EQ(trained_on({.path = {index, tokens}}), trained_on({.path = {tokens}}));
 }
 
 TEST(Corpus, ShardsOfAGlobAreOneRow) {
