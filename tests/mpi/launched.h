@@ -117,12 +117,14 @@ class Launched : public Processes {
     for (const std::string& name : files) all += name + "\n";
     return all;
   }
-  // Without those of UCX, below MPICH: it removes them as soon as they are mapped, a kill right before that leaves one,
-  // and nothing says whose it was.
+  // Without those that MPICH, and UCX below it, have while they start: they remove them as soon as all have mapped
+  // them, a kill right before that leaves one, and nothing says whose it was.
   static std::set<std::string> shared_files() {
     std::set<std::string> all;
     for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
-      if (const std::string name = entry.path().filename(); !name.starts_with("ucx_shm_")) all.insert(name);
+      if (const std::string name = entry.path().filename();
+          !name.starts_with("ucx_shm_") && !name.starts_with("mpich_shar_tmp"))
+        all.insert(name);
     return all;
   }
   static void remove_all(const std::filesystem::path& path) {
