@@ -16,14 +16,22 @@
 namespace stretto {
 namespace {
 
-volatile sig_atomic_t rank_pid = 0, others_failed = 0;
+volatile sig_atomic_t guardian_pid = 0, rank_pid = 0, others_failed = 0;  // rank_pid: -1 when it has ended
+
+void pass_on(int signal) { kill(guardian_pid, signal); }
 
 void end_after_step(int) {
   if (rank_pid > 0) kill(rank_pid, SIGTERM);
 }
-void end_now(int) {  // mpirun ends everybody
-  others_failed = 1;
+void end_now(int) {  // mpirun ends everybody, in the worst case before we have seen that ours was the first to die
+  const int error = errno;
+  siginfo_t end{};
+  const bool ended =
+      rank_pid < 0 ||
+      (rank_pid > 0 && (waitid(P_PID, id_t(rank_pid), &end, WEXITED | WNOHANG | WNOWAIT) != 0 || end.si_pid != 0));
+  if (!ended) others_failed = 1;
   if (rank_pid > 0) kill(rank_pid, SIGKILL);
+  errno = error;
 }
 
 void handle(int signal, void (*handler)(int)) {
@@ -31,6 +39,14 @@ void handle(int signal, void (*handler)(int)) {
   action.sa_handler = handler;
   action.sa_flags = SA_RESTART;
   sigaction(signal, &action, nullptr);
+}
+
+int code_of(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
+
+int wait_for(pid_t child) {
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  return status;
 }
 
 // One of a rank's two streams: whole lines go to the log and, with the rank in front if wanted, to the console.
@@ -89,10 +105,9 @@ class Stream {
   _exit(127);
 }
 
-}  // namespace
-
-int be_rank(const std::filesystem::path& logs, ConsoleRanks console, int rank, const std::string& program,
-            const std::vector<std::string>& arguments) {
+// Runs the rank, writes its log and notes how it ended.
+int guard(const std::filesystem::path& logs, ConsoleRanks console, int rank, const std::string& program,
+          const std::vector<std::string>& arguments) {
   std::ofstream log(log_of(logs, rank), std::ios::app | std::ios::binary);
   if (!log)
     throw Error("launch", "cannot write {}", log_of(logs, rank).string()).hint("choose another place with --logs=DIR");
@@ -126,16 +141,34 @@ int be_rank(const std::filesystem::path& logs, ConsoleRanks console, int rank, c
     for (int i = 0; i < 2; ++i)
       if (fds[i].revents != 0) open[i] = streams[i].read_some();
   }
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-  rank_pid = 0;
+  const int status = wait_for(child);
+  rank_pid = -1;
   note_end(logs, rank,
            {.status = status,
             .time = steady_now(),
             .told = others_failed != 0,
             .explained = streams[1].last_is_ours(),
             .last_line = streams[1].last_line()});
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return code_of(status);
+}
+
+}  // namespace
+
+// When one rank dies while MPI starts, MPICH's mpirun kills all processes that it knows, at once. Who notes how the
+// rank died is therefore not the process that mpirun has started, but a child of it in a session of its own.
+int be_rank(const std::filesystem::path& logs, ConsoleRanks console, int rank, const std::string& program,
+            const std::vector<std::string>& arguments) {
+  const pid_t own = getpid(), guardian = fork();
+  if (guardian < 0) throw Error("launch", "no process can be made: too many of them").as(Error::Kind::run);
+  if (guardian == 0) {
+    setsid();
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != own) _exit(127);  // it died before that
+    return guard(logs, console, rank, program, arguments);
+  }
+  guardian_pid = guardian;
+  for (const int s : {SIGUSR1, SIGTERM, SIGINT}) handle(s, pass_on);
+  return code_of(wait_for(guardian));
 }
 
 }  // namespace stretto

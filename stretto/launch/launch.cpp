@@ -152,6 +152,18 @@ class Impatience {
   double next_ = 0, since_ = 0, gone_ = 0;                   // since_: a rank has failed; gone_: all have ended
 };
 
+// A guardian whose mpirun has ended ends its rank and notes how that died.
+void await_notes(const LaunchOptions& o) {
+  constexpr double longest = 2;  // seconds
+  const auto writing = [&] {
+    for (int r = 0; r < o.ranks; ++r)
+      if (const auto pids = read_pids(o.logs, r); pids && !read_end(o.logs, r) && kill(pids->first, 0) == 0)
+        return true;
+    return false;
+  };
+  for (const double start = steady_now(); writing() && steady_now() < start + longest;) usleep(2000);
+}
+
 // Whoever is still there: a guardian takes its rank along.
 void end_leftovers(const LaunchOptions& o) {
   for (int r = 0; r < o.ranks; ++r)
@@ -244,6 +256,7 @@ LaunchResult launch(const LaunchOptions& o) {
     impatience.look(o, mpirun);
     usleep(20000);
   }
+  await_notes(o);
   end_leftovers(o);
   LaunchResult result = judge(o, status, logs);
   result.stopped = signals_seen > 0;
