@@ -31,8 +31,21 @@ struct Id {
   constexpr auto operator<=>(const Id&) const = default;
 };
 
+// Of a graph.
 using DimId = Id<struct DimTag, std::uint16_t>;
 using NodeId = Id<struct NodeTag>;
+using PieceId = Id<struct PieceTag, std::uint16_t>;  // what lies between two neighbouring boundaries
+using ParamId = Id<struct ParamTag>;
+using InputId = Id<struct InputTag>;
+using ScalarId = Id<struct ScalarTag>;  // a number per step
+using OutputId = Id<struct OutputTag>;
+
+// Of a schedule.
+using ActorId = Id<struct ActorTag, std::uint16_t>;
+using PipeId = Id<struct PipeTag, std::uint8_t>;
+using StageId = Id<struct StageTag, std::uint16_t>;
+using MicrobatchId = Id<struct MicrobatchTag>;
+using ActionId = Id<struct ActionTag>;  // a position in an actor's row
 
 // The ids 0, 1, ... n - 1.
 template <class I>
