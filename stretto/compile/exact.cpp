@@ -8,6 +8,7 @@
 #include "stretto/ops/add.h"
 #include "stretto/ops/input.h"
 #include "stretto/ops/sum.h"
+#include "stretto/stage/split.h"
 
 namespace stretto {
 namespace {

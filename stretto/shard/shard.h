@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "stretto/ir/layout.h"
-#include "stretto/stage/split.h"
+#include "stretto/ir/step_graph.h"
 
 namespace stretto {
 

@@ -3,8 +3,8 @@
 #pragma once
 #include <vector>
 
+#include "stretto/ir/step_graph.h"
 #include "stretto/shard/axes.h"
-#include "stretto/stage/split.h"
 
 namespace stretto {
 

@@ -2,27 +2,11 @@
 //
 //   Step step = split(graph_of_the_step);
 #pragma once
+#include "stretto/ir/step_graph.h"
 #include "stretto/stage/recompute.h"
 #include "stretto/stage/task.h"
 
 namespace stretto {
-
-struct StepGraph {
-  Graph graph;
-  std::vector<Value> params, inputs, scalars;
-  struct Output {
-    std::string name;
-    Value value;
-    bool count = false;  // needed before the first backward: may depend on inputs only
-  };
-  std::vector<Output> outputs;
-  struct Grad {
-    std::uint32_t param = 0;
-    std::uint16_t piece = 0;
-    Value value;
-  };
-  std::vector<Grad> gradients;
-};
 
 struct SplitOptions {
   std::vector<Recompute> recompute = {};  // per piece; empty: none

@@ -1,10 +1,10 @@
 // A model's step as a graph, before any layout: what compile() makes of it first.
 #pragma once
 #include "stretto/autodiff/autodiff.h"
+#include "stretto/ir/step_graph.h"
 #include "stretto/models/family.h"
 #include "stretto/ops/cast.h"
 #include "stretto/ops/input.h"
-#include "stretto/stage/split.h"
 
 namespace stretto::test {
 
