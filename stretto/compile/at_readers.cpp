@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "stretto/ops/ops.h"
+#include "stretto/ir/op.h"
 
 namespace stretto {
 namespace {
@@ -16,10 +16,10 @@ AtReaders::AtReaders(const Graph& g)
   for (std::size_t i = 0; i < g.nodes.size(); ++i) {
     const Node& n = g.nodes[i];
     const auto is_fixed = [&](Value v) { return fixed[v.node.value] != 0; };
-    const auto of_params = [&](Value v) { return g.node(v).op == &param_op || derived(v); };
-    fixed[i] = n.op != &input_op && n.op != &param_op && std::all_of(n.operands.begin(), n.operands.end(), is_fixed);
+    const auto of_params = [&](Value v) { return g.node(v).op->leaf == Leaf::param || derived(v); };
+    fixed[i] = !n.op->given() && std::all_of(n.operands.begin(), n.operands.end(), is_fixed);
     derived_[i] =
-        n.op != &boundary_op && std::any_of(n.operands.begin(), n.operands.end(), of_params) &&
+        !n.op->starts_piece && std::any_of(n.operands.begin(), n.operands.end(), of_params) &&
         std::all_of(n.operands.begin(), n.operands.end(), [&](Value v) { return is_fixed(v) || of_params(v); });
   }
   for (std::size_t i = g.nodes.size(); i-- > 0;)
@@ -47,7 +47,7 @@ AtReaders::AtReaders(const Graph& g)
 }
 
 // A boundary stands in the piece behind it and reads from the one before.
-int AtReaders::reading_piece(const Node& n) const { return n.op == &boundary_op ? std::max(0, n.piece - 1) : n.piece; }
+int AtReaders::reading_piece(const Node& n) const { return n.op->starts_piece ? std::max(0, n.piece - 1) : n.piece; }
 
 Value AtReaders::local(Value v, int piece) {
   if (!derived(v)) return {moved_[v.node.value], v.result};

@@ -115,7 +115,7 @@ Task update_task(Compiled& c, Step& step, std::uint32_t index, bool clipped, Bod
   Graph& g = m.trace.builder.graph;
   std::vector<Binding> bindings;
   for (Node& n : g.nodes) {
-    if (n.op != &input_op) continue;
+    if (n.op->leaf != Leaf::argument) continue;
     InputAttrs a = n.attrs.as<InputAttrs>();
     bindings.push_back(a.per_step ? Binding{Place::scalar, std::uint32_t(c.scalar(a.name))}
                                   : m.task.inputs[std::size_t(std::stoi(a.name))]);
@@ -240,8 +240,8 @@ void add_epilogue(Step& step, Compiled& c, int pipes) {
     else
       for (const Tensor& part : parts) total = total ? total + part : part;
     const Graph& g = m.trace.builder.graph;
-    if (g.node(total.value).op == &input_op) continue;  // it is complete as it is
-    if (g.nodes.size() == 2 && g.node(total.value).op == &reduce_scatter_op) {
+    if (g.node(total.value).op->leaf == Leaf::argument) continue;  // it is complete as it is
+    if (g.nodes.size() == 2 && g.node(total.value).op->collective_kind == CollectiveKind::scatter) {
       add_scatter(step, c, i, m, total, pool);
       continue;
     }

@@ -5,7 +5,7 @@
 
 #include "stretto/base/text.h"
 #include "stretto/compile/predict.h"
-#include "stretto/ops/ops.h"
+#include "stretto/ir/op.h"
 #include "stretto/stage/balance.h"
 #include "stretto/stage/keeps.h"
 
@@ -42,7 +42,7 @@ std::vector<StageSum> sums(const Compiled& c) {
       if (b.place == Place::param) s.params.insert(b.index);
   }
   for (const Node& n : c.graph.nodes) {
-    if (n.backward || n.op == &param_op || n.op == &input_op || n.op == &boundary_op) continue;
+    if (n.backward || n.op->given() || n.op->starts_piece) continue;
     std::vector<std::string>& layers = all[std::size_t(p.stage_of[n.piece])].layers;
     const std::string layer = layer_of(c.graph.scopes[n.scope]);
     if (!layer.empty() && std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);

@@ -10,8 +10,7 @@ namespace {
 using Kind = BodyBuffer::Kind;
 constexpr int never = -1;
 
-bool runs(const Node& n) { return n.op != &input_op && !n.op->view; }
-bool elementwise(const Node& n) { return n.op->pointwise || n.op == &fused_op; }
+bool runs(const Node& n) { return n.op->leaf != Leaf::argument && !n.op->view; }
 
 // Uses of every value, seen through views: who reads the memory last.
 struct Uses {
@@ -89,8 +88,9 @@ std::vector<std::size_t> written_too_early(const Calls& c, const std::vector<int
     STRETTO_ASSERT(result != c.buffers.end() && argument != c.buffers.end());
     const Node& writer = c.graph.node(c.calls[std::size_t(result->first)].node);
     const KernelCall& call = c.calls[std::size_t(result->first)];
-    const bool added_up = writer.op == &all_reduce_op && call.in[0].start == 0 && call.in[0].view.contiguous();
-    bool in_one_call = elementwise(writer) || added_up;
+    const bool added_up =
+        writer.op->collective_kind == CollectiveKind::reduce && call.in[0].start == 0 && call.in[0].view.contiguous();
+    bool in_one_call = writer.op->elementwise() || added_up;
     for (const Ref& r : call.in)
       if (&c.buffers[r.buffer] == &*argument)
         for (const Ref& out : call.out)
@@ -115,7 +115,7 @@ class Assembler {
     for (std::size_t i = 0; i < g.nodes.size(); ++i) {
       const Node& n = g.nodes[i];
       const NodeId id{std::uint32_t(i)};
-      if (n.op == &input_op) {
+      if (n.op->leaf == Leaf::argument) {
         at_[{id, 0}] = whole(new_buffer(Kind::argument, arguments++, n.results[0]), n.results[0]);
       } else if (n.op->view) {
         for (std::size_t r = 0; r < n.results.size(); ++r)
@@ -206,17 +206,17 @@ class Assembler {
     // A pointwise kernel may find other operands there, element by element; any other kernel must be alone.
     for (std::size_t k = 0; k < n.operands.size(); ++k)
       if (const Ref& other = at_.at(n.operands[k]); k != operand && other.buffer == from.buffer)
-        if (!elementwise(n) || !same_elements(other, from)) return false;
+        if (!n.op->elementwise() || !same_elements(other, from)) return false;
     return true;
   }
 
   void take_over(const Node& n, NodeId id, std::size_t r, std::vector<std::uint32_t>& taken) {
-    if (n.op == &copy_op) return;  // it is there to make a value of its own
+    if (n.op->own_memory) return;
     const Value v{id, std::uint8_t(r)};
     for (std::size_t k = 0; k < n.operands.size(); ++k) {
       const auto pair = std::pair(std::int8_t(k), std::int8_t(r));
       const bool allowed =
-          elementwise(n) || std::find(n.op->in_place.begin(), n.op->in_place.end(), pair) != n.op->in_place.end();
+          n.op->elementwise() || std::find(n.op->in_place.begin(), n.op->in_place.end(), pair) != n.op->in_place.end();
       if (!allowed || !in_place(n, int(id.value), k, r, taken)) continue;
       const Ref same = at_.at(n.operands[k]);
       taken.push_back(same.buffer);

@@ -23,7 +23,7 @@ class Grouping {
     for (Value v : alone) solo[v.node.value] = 1;
     for (std::size_t i = 0; i < g.nodes.size(); ++i) {
       const Node& n = g.nodes[i];
-      if (!n.op->pointwise || n.op == &copy_op) continue;
+      if (!n.op->pointwise || n.op->own_memory) continue;
       int mine = none;
       for (Value v : n.operands) {
         const int other = of[v.node.value];
@@ -43,7 +43,7 @@ class Grouping {
     }
   }
 
-  bool is_constant(Value v) const { return g.node(v).op == &constant_op; }
+  bool is_constant(Value v) const { return g.node(v).op->leaf == Leaf::constant; }
 
   const Graph& g;
   std::vector<int> of;                    // node -> group
@@ -119,9 +119,9 @@ class Rewriter {
 
   Graph run() {
     for (std::size_t i = 0; i < g_.nodes.size(); ++i)  // arguments are numbered by the order of their nodes: keep it
-      if (g_.nodes[i].op == &input_op) emit(i);
+      if (g_.nodes[i].op->leaf == Leaf::argument) emit(i);
     for (std::size_t i = 0; i < g_.nodes.size(); ++i)
-      if (g_.nodes[i].op != &constant_op) emit(i);
+      if (g_.nodes[i].op->leaf != Leaf::constant) emit(i);
     for (Value v : g_.outputs) {
       emit(v.node.value);
       out_.outputs.push_back(at_.at(v));

@@ -46,6 +46,7 @@ std::string CollectiveShape::str() const {
 CollectiveShape shape_of(const Graph& g, const Node& n, const View& in, const View& out, const Mesh& mesh) {
   STRETTO_ASSERT(n.op->collective != nullptr, "a collective");
   CollectiveShape s = n.op->collective({g, n}, in, out);
+  s.kind = *n.op->collective_kind;
   s.dtype = in.dtype;
   for (const std::string& a : s.axes) s.members *= mesh.extent(a);
   const bool whole = s.valid >= 0 || (s.operand() == in.elements() && s.result() == out.elements());

@@ -23,7 +23,6 @@
 
 namespace stretto {
 
-enum class CollectiveKind : std::uint8_t { reduce, gather, scatter, exchange };
 std::string_view name_of(CollectiveKind);  // "all_reduce", ...
 
 struct CollectiveShape {

@@ -24,6 +24,14 @@ struct Cost {
 struct CollectiveShape;
 struct View;
 enum class Reduce : std::uint8_t { sum, max };
+enum class CollectiveKind : std::uint8_t { reduce, gather, scatter, exchange };  // see ir/collective.h
+
+// What a node stands for whose value comes from outside or is written in the program.
+enum class Leaf : std::uint8_t { none, argument, param, constant };
+
+// Is a value dear to make again for backward (selective recompute)? A product is, unless it is made of two activations
+// and larger than both.
+enum class Costly : std::uint8_t { no, product, yes };
 
 // How an op behaves under any layout (docs: sharding rules), as data: it needs no mesh and no layout.
 struct Spread {
@@ -106,12 +114,24 @@ struct Op {
       {{-1, -1}, {-1, -1}}};  // {operand, result} that may share memory
   bool pointwise = false;     // elementwise with broadcast by name: may become part of a fused group
   bool accumulates = false;   // its kernels can add to result 0 instead of overwriting it
+  bool group = false;         // several pointwise nodes that became one
+  bool own_memory = false;    // it is there to make memory of its own: no part of a group, not done in place
+  Leaf leaf = Leaf::none;
+  bool layout_change = false;   // operand and result are two iteration spaces, and shards move from one to the other
+  bool starts_piece = false;    // its operand is of the piece before: the pipeline may be cut between the two
+  Costly costly = Costly::no;   // its results
+  bool keeps_operands = false;  // selective recompute keeps them as if they were costly
   // Random ops: the name their numbers are drawn under. It is a run-time argument, so that equal stages stay equal.
   std::string (*key)(const Attrs&) = nullptr;
   Attrs (*rekeyed)(const Attrs&, std::string) = nullptr;
-  // Collectives: what they do on such memory; everything but dtype and members (see ir/collective.h).
+  // Collectives: their kind, and what they do on such memory; everything but kind, dtype and members (see
+  // ir/collective.h).
+  std::optional<CollectiveKind> collective_kind{};
   CollectiveShape (*collective)(const OpCall&, const View& in, const View& out) = nullptr;
   bool no_gradient = false;
+
+  bool elementwise() const { return pointwise || group; }
+  bool given() const { return leaf == Leaf::argument || leaf == Leaf::param; }
 };
 
 // OP(x) in ops/ops.def for every op.

@@ -42,10 +42,12 @@ constinit const Op all_gather_op{
           const DimSet matrix = e.builder.intern(Dims{{"b", 4}, {"c", 5}});
           e.add(all_gather_flat(e.real({{"flat", 7}}), matrix, {"data"}));
         },
+    .costly = Costly::no,  // what was gathered is larger than what it was gathered from
+    .collective_kind = CollectiveKind::gather,
     .collective =
         [](const OpCall& c, const View& in, const View& out) {
           const AllGatherAttrs& a = c.attrs<AllGatherAttrs>();
-          CollectiveShape s{.kind = CollectiveKind::gather, .axes = a.axes};
+          CollectiveShape s{.axes = a.axes};
           if (a.flat) {
             STRETTO_ASSERT(out.contiguous(), "elements in order");
             add_box_dim(s, in.size(a.from), in.stride(a.from), 1);

@@ -21,6 +21,8 @@ constinit const Op all_reduce_op{
           e.add(all_reduce(e.real({{"a", 3}}), {"tensor"}));
         },
     .in_place = rules::first_in_place,
+    .costly = Costly::yes,
+    .collective_kind = CollectiveKind::reduce,
     .collective =
         [](const OpCall& c, const View& in, const View& out) {
           const AllReduceAttrs& a = c.attrs<AllReduceAttrs>();

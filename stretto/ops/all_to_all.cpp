@@ -33,10 +33,12 @@ constinit const Op all_to_all_op{
           const auto id = [&](const Dim& d) { return e.builder.intern(d); };
           e.add(all_to_all(e.real({seq, heads}), id(seq), id(whole), id(heads), id(some), {"context"}));
         },
+    .costly = Costly::yes,
+    .collective_kind = CollectiveKind::exchange,
     .collective =
         [](const OpCall& c, const View& in, const View& out) {
           const AllToAllAttrs& a = c.attrs<AllToAllAttrs>();
-          CollectiveShape s{.kind = CollectiveKind::exchange, .axes = a.axes};
+          CollectiveShape s{.axes = a.axes};
           for (DimId d : in.dims) {
             const DimId there = d == a.gathered ? a.whole : d == a.scattered ? a.block : d;
             add_box_dim(s, d == a.scattered ? out.size(a.block) : in.size(d), in.stride(d), out.stride(there));

@@ -137,6 +137,8 @@ constinit const Op attention_op{
           const AttentionBlocks b(c.in(0).dtype, c.graph.size(a.query), c.graph.size(a.key), c.graph.size(a.head));
           return std::size_t(b.forward()) * size_of(c.in(0).dtype);
         },
+    .costly = Costly::yes,
+    .keeps_operands = true,
 };
 
 }  // namespace stretto

@@ -23,6 +23,7 @@ constinit const Op boundary_op{
           e.add(boundary(e.real({{"a", 3}, {"b", 4}})));
         },
     .view = [](const OpCall& c, int) { return rules::in_order(c.in(0).dims); },
+    .starts_piece = true,
 };
 
 }  // namespace stretto

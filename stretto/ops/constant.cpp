@@ -18,6 +18,7 @@ constinit const Op constant_op{
     .spread = rules::nothing,
     .cost = [](const OpCall&) { return Cost{}; },
     .examples = [](Examples& e) { e.add(constant(e.builder, 1.5, e.dtype)); },
+    .leaf = Leaf::constant,
     .no_gradient = true,
 };
 

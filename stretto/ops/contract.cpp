@@ -144,6 +144,7 @@ constinit const Op contract_op{
           return contract_block(m, n, k).bytes(c.out().dtype);
         },
     .accumulates = true,
+    .costly = Costly::product,
 };
 
 }  // namespace stretto

@@ -19,6 +19,7 @@ constinit const Op copy_op{
         },
     .pointwise = true,
     .accumulates = true,
+    .own_memory = true,
 };
 
 }  // namespace stretto

@@ -101,6 +101,7 @@ constinit const Op cross_entropy_op{
           return std::vector{r.sum, r.dlogits};
         },
     .in_place = {{{0, 1}, {-1, -1}}},
+    .costly = Costly::yes,
 };
 
 }  // namespace stretto

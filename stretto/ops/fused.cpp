@@ -37,6 +37,7 @@ constinit const Op fused_op{
                                           .results = {1},
                                           .space = e.builder.intern(Dims{a, b})}));
         },
+    .group = true,
     .no_gradient = true,  // groups are made after differentiation
 };
 

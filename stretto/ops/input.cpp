@@ -22,6 +22,7 @@ constinit const Op input_op{
         [](Examples& e) {
           e.add(e.real({{"a", 3}}));
         },
+    .leaf = Leaf::argument,
     .no_gradient = true,
 };
 

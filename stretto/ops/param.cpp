@@ -21,6 +21,7 @@ constinit const Op param_op{
         [](Examples& e) {
           e.add(param(e.builder, "w", e.dtype, {{"a", 3}}));
         },
+    .leaf = Leaf::param,
     .no_gradient = true,
 };
 

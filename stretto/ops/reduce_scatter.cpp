@@ -41,10 +41,12 @@ constinit const Op reduce_scatter_op{
           e.add(reduce_scatter(e.real({{"a", 2}, {"whole", 6}}), whole, part, {"tensor"}));
           e.add(reduce_scatter_flat(e.real({{"b", 4}, {"c", 5}}), e.builder.intern(Dim{"flat", 7}), {"data"}));
         },
+    .costly = Costly::yes,
+    .collective_kind = CollectiveKind::scatter,
     .collective =
         [](const OpCall& c, const View& in, const View& out) {
           const ReduceScatterAttrs& a = c.attrs<ReduceScatterAttrs>();
-          CollectiveShape s{.kind = CollectiveKind::scatter, .axes = a.axes};
+          CollectiveShape s{.axes = a.axes};
           if (a.flat) {
             STRETTO_ASSERT(in.contiguous(), "elements in order");
             add_box_dim(s, out.size(a.to), 1, out.stride(a.to));

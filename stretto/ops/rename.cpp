@@ -53,6 +53,7 @@ constinit const Op rename_op{
           e.add(rename(e.real({a, c, b}), {{a, c}, {c, a}}));
         },
     .view = [](const OpCall& c, int) { return rules::in_order(c.in(0).dims); },
+    .layout_change = true,
 };
 
 }  // namespace stretto

@@ -4,7 +4,6 @@
 
 #include "stretto/base/text.h"
 #include "stretto/ir/op.h"
-#include "stretto/ops/ops.h"
 #include "stretto/shard/epilogue.h"
 #include "stretto/shard/shard.h"
 
@@ -53,7 +52,7 @@ std::string Sharded::str() const {
   text += table(rows) + "\nvalues between pieces, a rank's part\n";
   rows = {{"piece", "value", "bytes"}};
   for (const Node& n : g.nodes)
-    if (n.op == &boundary_op)
+    if (n.op->starts_piece)
       rows.push_back(
           {std::to_string(n.piece), g.named(n.results[0].dims).str(), std::to_string(g.bytes(n.results[0]))});
   text += table(rows) +

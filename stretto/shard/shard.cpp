@@ -158,7 +158,7 @@ class Pass {
       const Node& n = g_.node(u.node);
       if (n.piece != piece) return false;
       const OpCall call{g_, n};
-      if (n.op != &rename_op) {
+      if (!n.op->layout_change) {
         const Spread s = n.op->spread(call);
         if (std::find(s.linear.begin(), s.linear.end(), u.operand) == s.linear.end()) return false;
         DimSet space = s.extra;
@@ -166,7 +166,7 @@ class Pass {
         for (const Type& t : n.results) space = joined(space, t.dims);
         if (local_.axes.mask(space) & axes) return false;
       }
-      if (n.op == &rename_op && ends_here({u.node, 0})) {
+      if (n.op->layout_change && ends_here({u.node, 0})) {
         elements += 1, ++count;
         continue;
       }
@@ -194,7 +194,7 @@ class Pass {
   void step(NodeId id) {
     const Node& n = g_.node(id);
     local_.stand_at(g_, n);
-    if (n.op == &rename_op) return step_rename(id, n);
+    if (n.op->layout_change) return step_rename(id, n);
     const Spread s = n.op->spread({g_, n});
     std::vector<Made> in;
     for (Value v : n.operands) in.push_back(operand(v, n));

@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include "stretto/base/text.h"
-#include "stretto/ops/ops.h"
 #include "stretto/ops/rename.h"
 
 namespace stretto {
@@ -24,7 +23,7 @@ class Checker {
   // Two dims of one op's space on one axis. A rename's operand and result are two spaces.
   void space(const Graph& g, const Node& n, NodeId id) {
     std::vector<DimSet> spaces;
-    if (n.op == &rename_op) {
+    if (n.op->layout_change) {
       spaces = {g.type(n.operands[0]).dims, n.results[0].dims};
     } else {
       spaces.emplace_back();
@@ -47,7 +46,7 @@ class Checker {
 
   // True when the op has to be taken apart.
   bool serial(const Graph& g, const Node& n, NodeId id) {
-    if (n.op == &rename_op) return false;
+    if (n.op->layout_change) return false;
     bool any = false;
     for (DimId d : n.op->spread({g, n}).serial) {
       if (!axes_.mask(d)) continue;
@@ -112,7 +111,7 @@ StepGraph take_apart(const StepGraph& s, const DimAxes& axes, std::vector<Fault>
     }
     check.space(g, g.nodes[i], id);
     NodeId at{std::uint32_t(b.graph.nodes.size())};
-    if (n.op == &rename_op) {
+    if (n.op->layout_change) {
       const auto [known, fresh] = renames.try_emplace({n.operands[0], n.attrs.hash(), n.piece, n.backward}, at);
       at = known->second;
       if (fresh) b.graph.nodes.push_back(std::move(n));

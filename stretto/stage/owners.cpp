@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "stretto/ops/ops.h"
-
 namespace stretto {
 namespace {
 
@@ -34,8 +32,8 @@ Owners::Owners(const StepGraph& s, const SplitOptions& options) : g_(s.graph), o
   for (std::size_t i = 0; i < n; ++i) {
     const Node& node = g_.nodes[i];
     pieces_ = std::max<std::uint32_t>(pieces_, node.piece + 1u);
-    free_[i] = node.op != &param_op;
-    activation_[i] = node.op == &input_op;
+    free_[i] = node.op->leaf != Leaf::param;
+    activation_[i] = node.op->leaf == Leaf::argument;
     for (Value v : node.operands) {
       free_[i] = free_[i] && free_[v.node.value];
       activation_[i] = activation_[i] || activation_[v.node.value];
@@ -58,9 +56,7 @@ Owners::Owners(const StepGraph& s, const SplitOptions& options) : g_(s.graph), o
 // every position, and products of two activations that are larger than both.
 bool Owners::costly(Value v) const {
   const Node& n = g_.node(v);
-  if (n.op == &attention_op || n.op == &cross_entropy_op) return true;
-  if (n.op->collective) return n.op != &all_gather_op;  // what was gathered is larger than what it was gathered from
-  if (n.op != &contract_op) return false;
+  if (n.op->costly != Costly::product) return n.op->costly == Costly::yes;
   std::size_t operands = 0;
   for (Value o : n.operands) {
     if (!activation_[o.node.value]) return true;
@@ -83,13 +79,13 @@ void Owners::find_kept() {
     if (n.op->view) continue;
     for (Value v : n.operands) {
       const Value base = behind_views(v);
-      if (n.piece != g_.node(base).piece || (n.op == &attention_op && !n.backward))
+      if (n.piece != g_.node(base).piece || (n.op->keeps_operands && !n.backward))
         kept_[base.node.value][base.result] = 1;
     }
   }
 }
 
-bool Owners::source(Value v) const { return g_.node(v).op == &input_op || g_.node(v).op == &param_op; }
+bool Owners::source(Value v) const { return g_.node(v).op->given(); }
 
 std::uint32_t Owners::of(Value v, std::uint32_t reader) const {
   const Node& n = g_.node(v);

@@ -84,7 +84,7 @@ class BodyBuilder {
   void output(Value v, Binding where) {
     Value at = local(v);
     const Node& n = body_.node(at);
-    if (n.op == &input_op || n.op->view ||
+    if (n.op->leaf == Leaf::argument || n.op->view ||
         std::find(body_.outputs.begin(), body_.outputs.end(), at) != body_.outputs.end()) {
       const Type type = body_.type(at);
       body_.nodes.push_back({.op = &copy_op, .operands = {at}, .results = {type}});
@@ -112,9 +112,9 @@ class BodyBuilder {
       where = {place, std::uint32_t(it - list.begin())};
       return true;
     };
-    if (n.op == &param_op)
+    if (n.op->leaf == Leaf::param)
       STRETTO_ASSERT(among(step_.params, Place::param), "an undeclared parameter");
-    else if (n.op == &input_op)
+    else if (n.op->leaf == Leaf::argument)
       STRETTO_ASSERT(among(step_.inputs, Place::input) || among(step_.scalars, Place::scalar), "an undeclared input");
     else
       foreign.push_back({v, position});
@@ -152,7 +152,7 @@ std::string readable(const Graph& g, Value v) {
   const std::string& scope = g.scopes[n.scope];
   std::vector<std::string> params;
   for (Value o : n.operands) {
-    if (g.node(o).op != &param_op) continue;
+    if (g.node(o).op->leaf != Leaf::param) continue;
     std::string name = g.node(o).attrs.as<ParamAttrs>().name;
     if (name.starts_with(scope + ".")) name = name.substr(scope.size() + 1);
     params.push_back(std::move(name));

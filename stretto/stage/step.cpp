@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "stretto/ops/ops.h"
+#include "stretto/ir/op.h"
 #include "stretto/stage/split.h"
 
 namespace stretto {
@@ -29,7 +29,7 @@ std::vector<Fault> verify(const Step& s) {
     const Task& task = s.tasks[t];
     const std::string where = fmt::format("task {}{}", name_of(task.part), task.piece);
     std::size_t arguments = 0;
-    for (const Node& n : task.body->nodes) arguments += n.op == &input_op;
+    for (const Node& n : task.body->nodes) arguments += n.op->leaf == Leaf::argument;
     if (arguments != task.inputs.size())
       faults.push_back(fault(where, "", "has {} arguments and {} bindings", arguments, task.inputs.size()));
     if (task.body->outputs.size() != task.outputs.size())

@@ -71,7 +71,7 @@ class Apart {
     std::vector<std::uint32_t> at(g.nodes.size(), 0);
     std::uint32_t count = 0;
     for (std::size_t i = 0; i < g.nodes.size(); ++i)
-      if (g.nodes[i].op == &input_op) at[i] = count++;
+      if (g.nodes[i].op->leaf == Leaf::argument) at[i] = count++;
     return at;
   }
 
@@ -84,7 +84,7 @@ class Apart {
     std::map<std::uint32_t, Binding> fresh;       // node -> binding
     for (std::uint32_t i = 0; i < g.nodes.size(); ++i) {
       const Node& n = g.nodes[i];
-      if (n.op != &all_gather_op || g.node(n.operands[0]).op != &input_op) continue;
+      if (n.op->collective_kind != CollectiveKind::gather || g.node(n.operands[0]).op->leaf != Leaf::argument) continue;
       const Binding from = task.inputs[argument[n.operands[0].node.value]];
       if (from.place != Place::param) continue;
       const auto [it, first] = gathers_.try_emplace({task.piece, from.index});
@@ -103,7 +103,7 @@ class Apart {
     changed_.insert(t);
     std::vector<Binding> inputs;
     for (std::uint32_t i = 0; i < g.nodes.size(); ++i) {
-      if (g.nodes[i].op == &input_op) inputs.push_back(bindings[argument[i]]);
+      if (g.nodes[i].op->leaf == Leaf::argument) inputs.push_back(bindings[argument[i]]);
       if (const auto it = fresh.find(i); it != fresh.end()) {
         g.nodes[i] = input_node(0, g.nodes[i].results[0]);
         inputs.push_back(it->second);
@@ -139,7 +139,9 @@ class Apart {
     for (std::size_t j = 0; j < g.outputs.size(); ++j) {
       const Binding to = s_.tasks[t].outputs[j];
       const Node n = g.node(g.outputs[j]);
-      if (to.place != Place::gradient || n.op != &reduce_scatter_op || uses[g.outputs[j].node.value] != 1) continue;
+      if (to.place != Place::gradient || n.op->collective_kind != CollectiveKind::scatter ||
+          uses[g.outputs[j].node.value] != 1)
+        continue;
       const Type whole = g.type(n.operands[0]), part = n.results[0];
       const std::uint32_t made = new_value(whole, t, fmt::format("gradient {}, to be scattered", to.index));
       const std::uint32_t got = new_value(part, t, fmt::format("gradient {}, scattered", to.index));
@@ -159,7 +161,8 @@ class Apart {
   // As split() does: arguments, views and what is a result already are copied.
   Value own_memory(Graph& g, Value v) const {
     const Node& n = g.node(v);
-    if (n.op != &input_op && !n.op->view && std::find(g.outputs.begin(), g.outputs.end(), v) == g.outputs.end())
+    if (n.op->leaf != Leaf::argument && !n.op->view &&
+        std::find(g.outputs.begin(), g.outputs.end(), v) == g.outputs.end())
       return v;
     g.nodes.push_back({.op = &copy_op, .operands = {v}, .results = {g.type(v)}});
     return {NodeId{std::uint32_t(g.nodes.size() - 1)}, 0};
@@ -179,7 +182,7 @@ class Apart {
     std::vector<std::uint32_t> number(g.nodes.size(), 0);
     std::vector<Node> nodes;
     for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-      const bool is_input = g.nodes[i].op == &input_op;
+      const bool is_input = g.nodes[i].op->leaf == Leaf::argument;
       if (is_input && !needed[i]) forget(task.inputs[argument[i]], t);
       if (!needed[i]) continue;
       Node n = std::move(g.nodes[i]);

@@ -9,8 +9,6 @@
 namespace stretto {
 namespace {
 
-bool is_source(std::string_view name) { return name == "input" || name == "param" || name == "constant"; }
-
 TEST(OpTable, EveryOpHasAllParts) {
   for (const Op* op : all_ops()) {
     SCOPED_TRACE(op->name);
@@ -20,8 +18,10 @@ TEST(OpTable, EveryOpHasAllParts) {
     EXPECT_TRUE(op->cost) << "no cost";
     EXPECT_TRUE(op->examples) << "no examples";
     EXPECT_EQ(bool(op->key), bool(op->rekeyed)) << "a random op has both";
+    EXPECT_EQ(bool(op->collective), op->collective_kind.has_value()) << "a collective has both";
     EXPECT_FALSE(op->view && op->into);
-    EXPECT_TRUE(op->view || op->collective || is_source(op->name) || !cpu_kernels(*op).empty()) << "no kernel";
+    EXPECT_FALSE(op->pointwise && op->group) << "a group is made of pointwise ops";
+    EXPECT_TRUE(op->view || op->collective || op->leaf != Leaf::none || !cpu_kernels(*op).empty()) << "no kernel";
     EXPECT_TRUE(!(op->view || op->collective) || cpu_kernels(*op).empty()) << "views and collectives are no kernels";
     EXPECT_TRUE(cpu_kernels(*op).empty() || !cpu_kernels(*op).back().accepts)
         << "the last kernel is the reference: it takes everything";
