@@ -21,6 +21,7 @@ using testing::IsEmpty;
 struct Room {
   std::set<std::string> may;  // folders, or single headers such as kernels/device.h
   bool any = false;
+  bool all_above = false;
   bool above_the_line = false;
 };
 using Table = std::map<std::string, Room>;
@@ -40,6 +41,7 @@ Table read_table(const std::string& page) {
     if (may == "any") {
       room.any = true;
     } else if (may == "all above") {
+      room.all_above = true;
       for (const auto& [name, other] : table) room.may.insert(name);
     } else if (may != "-") {
       std::istringstream words(may);
@@ -62,39 +64,73 @@ std::string forbidden_system_header(const std::string& folder, const Room& room,
   return "";
 }
 
-std::vector<std::string> violations(const fs::path& root, const Table& table) {
-  static const std::regex own(R"re(^#include "stretto/(\w+)/(.+)".*)re"), system(R"(^#include <(.+)>.*)");
-  std::vector<std::string> all;
+// What a file includes; one with an empty header stands for the file itself.
+struct Include {
+  std::string folder, file, header;
+  int line = 0;
+  bool own = false;  // of stretto/
+  std::string target() const { return header.substr(0, header.find('/')); }
+  std::string where() const { return file + ":" + std::to_string(line) + ": "; }
+};
+
+std::vector<Include> includes_of(const fs::path& root) {
+  static const std::regex own(R"re(^#include "stretto/(\w+/.+)".*)re"), system(R"(^#include <(.+)>.*)");
+  std::vector<Include> all;
   for (const auto& entry : fs::recursive_directory_iterator(root)) {
     const std::string extension = entry.path().extension();
     if (extension != ".h" && extension != ".cpp" && extension != ".def") continue;
     const fs::path relative = fs::relative(entry.path(), root);
     if (std::distance(relative.begin(), relative.end()) < 2) continue;  // stretto.h holds everything
-    const std::string folder = *relative.begin();
-    const auto room = table.find(folder);
-    if (room == table.end()) {
-      all.push_back(relative.string() + ": the table has no folder " + folder);
+    Include here{.folder = *relative.begin(), .file = relative.string()};
+    all.push_back(here);  // a file is of a folder, whatever it includes
+    std::ifstream file(entry.path());
+    for (std::string text; std::getline(file, text);) {
+      ++here.line;
+      std::smatch m;
+      here.own = std::regex_match(text, m, own);
+      if (!here.own && !std::regex_match(text, m, system)) continue;
+      here.header = m[1];
+      all.push_back(here);
+    }
+  }
+  return all;
+}
+
+std::vector<std::string> violations(const fs::path& root, const Table& table) {
+  std::vector<std::string> all;
+  for (const Include& i : includes_of(root)) {
+    const auto at = table.find(i.folder);
+    if (at == table.end()) {
+      if (i.header.empty()) all.push_back(i.file + ": the table has no folder " + i.folder);
       continue;
     }
-    std::ifstream file(entry.path());
-    int number = 0;
-    for (std::string line; std::getline(file, line);) {
-      ++number;
-      std::smatch m;
-      const std::string where = relative.string() + ":" + std::to_string(number) + ": ";
-      if (std::regex_match(line, m, own)) {
-        const std::string target = m[1], header = target + "/" + m[2].str();
-        if (target == folder || room->second.any || room->second.may.contains(target) ||
-            room->second.may.contains(header))
-          continue;
-        all.push_back(where + folder + " may not include " + header);
-      } else if (std::regex_match(line, m, system)) {
-        const std::string why = forbidden_system_header(folder, room->second, relative.string(), m[1]);
-        if (!why.empty()) all.push_back(where + "<" + m[1].str() + "> " + why);
-      }
+    if (i.header.empty()) continue;
+    const Room& room = at->second;
+    if (!i.own) {
+      const std::string why = forbidden_system_header(i.folder, room, i.file, i.header);
+      if (!why.empty()) all.push_back(i.where() + "<" + i.header + "> " + why);
+    } else if (i.target() != i.folder && !room.any && !room.may.contains(i.target()) && !room.may.contains(i.header)) {
+      all.push_back(i.where() + i.folder + " may not include " + i.header);
     }
   }
   std::sort(all.begin(), all.end());
+  return all;
+}
+
+// What the table allows and no file of the folder needs; base is for everyone.
+std::vector<std::string> unused(const fs::path& root, const Table& table) {
+  std::map<std::string, std::set<std::string>> used;
+  for (const Include& i : includes_of(root)) {
+    if (i.own) used[i.folder].insert({i.target(), i.header});
+    used[i.folder];
+  }
+  std::vector<std::string> all;
+  for (const auto& [folder, headers] : used) {
+    const auto room = table.find(folder);
+    if (room == table.end() || room->second.any || room->second.all_above) continue;
+    for (const std::string& may : room->second.may)
+      if (may != "base" && !headers.contains(may)) all.push_back(folder + " includes nothing of " + may);
+  }
   return all;
 }
 
@@ -141,6 +177,25 @@ TEST(Includes, ViolationsAreFound) {
                           "ir/a.cpp:1: <thread> is for folders below the line",
                           "ir/a.h:1: <nlohmann/json.hpp> is for .cpp files only",
                           "other/a.cpp: the table has no folder other", "top/a.cpp:2: <cblas.h> is for kernels/ only"));
+}
+
+TEST(Includes, PermissionsThatNobodyUsesAreFound) {
+  const test::Folder folder;
+  const auto put = [&](const std::string& name, const std::string& text) {
+    fs::create_directories((folder / name).parent_path());
+    folder.write(name, text);
+  };
+  put("ir/a.cpp", "#include \"stretto/ir/b.h\"\n");
+  put("kernels/cpu/a.cpp", "\n");
+  put("comm/a.h", "#include \"stretto/base/b.h\"\n#include \"stretto/kernels/kernel.h\"\n");
+  put("both/a.h", "");
+  EXPECT_THAT(unused(folder.str(), read_table(kPage)),
+              ElementsAre("comm includes nothing of kernels/device.h", "kernels includes nothing of ir"));
+}
+
+TEST(Includes, EveryFolderNeedsWhatTheArchitectureAllows) {
+  const Table table = read_table(test::text_of(STRETTO_SOURCE "/docs/architecture.md"));
+  EXPECT_THAT(unused(STRETTO_SOURCE "/stretto", table), IsEmpty());
 }
 
 TEST(Includes, EveryFolderIncludesOnlyWhatTheArchitectureAllows) {
