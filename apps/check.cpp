@@ -9,8 +9,8 @@
 #include "run_file.h"
 #include "schedule_options.h"
 #include "stretto/base/error.h"
-#include "stretto/program/prove.h"
 #include "stretto/schedule/choice.h"
+#include "stretto/schedule/prove.h"
 #include "stretto/train/loop.h"
 #include "usage.h"
 

@@ -12,8 +12,8 @@
 
 #include "rounds.h"
 #include "stretto/base/text.h"
-#include "stretto/compile/step_time.h"
 #include "stretto/models/family.h"
+#include "stretto/simulate/step_time.h"
 #include "stretto/stretto.h"
 
 using namespace stretto;

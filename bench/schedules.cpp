@@ -12,8 +12,8 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/text.h"
-#include "stretto/program/prove.h"
 #include "stretto/schedule/builders.h"
+#include "stretto/schedule/prove.h"
 #include "stretto/schedule/validate.h"
 #include "stretto/simulate/simulate.h"
 

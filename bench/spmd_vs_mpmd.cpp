@@ -8,9 +8,9 @@
 #include <map>
 
 #include "stretto/base/text.h"
-#include "stretto/compile/step_time.h"
 #include "stretto/cost/cluster_file.h"
 #include "stretto/models/family.h"
+#include "stretto/simulate/step_time.h"
 #include "stretto/stretto.h"
 
 using namespace stretto;

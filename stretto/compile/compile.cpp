@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "stretto/autodiff/autodiff.h"
+#include "stretto/balance/balance.h"
 #include "stretto/base/text.h"
 #include "stretto/compile/at_readers.h"
 #include "stretto/compile/epilogue.h"
@@ -13,7 +14,7 @@
 #include "stretto/ops/cast.h"
 #include "stretto/ops/input.h"
 #include "stretto/shard/epilogue.h"
-#include "stretto/stage/balance.h"
+#include "stretto/stage/cost.h"
 #include "stretto/stage/split.h"
 #include "stretto/stage/storage.h"
 

@@ -4,9 +4,9 @@
 #include <set>
 
 #include "stretto/base/text.h"
-#include "stretto/compile/predict.h"
 #include "stretto/ir/op.h"
-#include "stretto/stage/balance.h"
+#include "stretto/simulate/predict.h"
+#include "stretto/stage/cost.h"
 #include "stretto/stage/keeps.h"
 
 namespace stretto {

@@ -8,7 +8,7 @@
 
 #include "stretto/base/clock.h"
 #include "stretto/base/text.h"
-#include "stretto/stage/balance.h"
+#include "stretto/stage/cost.h"
 
 namespace stretto {
 

@@ -4,7 +4,7 @@
 //   if (!v.ok()) fmt::print("{}{}", marked_rows(schedule, v), v.str());
 //   refuse(v.all_faults());
 //
-// Whether the schedule can deadlock over channels of limited capacity is for prove() in program/.
+// Whether the schedule can deadlock over channels of limited capacity is for prove().
 #pragma once
 #include <cstdint>
 #include <string>

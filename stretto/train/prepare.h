@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "stretto/compile/predict.h"
 #include "stretto/config/run.h"
 #include "stretto/data/sequences.h"
+#include "stretto/simulate/predict.h"
 #include "stretto/train/trainer.h"
 
 namespace stretto {

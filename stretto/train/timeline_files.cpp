@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "stretto/compile/predict.h"
 #include "stretto/formats/atomic_file.h"
+#include "stretto/simulate/predict.h"
 #include "stretto/simulate/replay.h"
 #include "stretto/view/chrome.h"
 #include "stretto/view/html.h"

@@ -2,8 +2,8 @@
 // a validator and a proof that come to an end.
 #include <cstdint>
 
-#include "stretto/program/prove.h"
 #include "stretto/schedule/csv.h"
+#include "stretto/schedule/prove.h"
 #include "stretto/schedule/validate.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

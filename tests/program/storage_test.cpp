@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "stretto/base/text.h"
-#include "stretto/compile/step_time.h"
 #include "stretto/program/gathers.h"
 #include "stretto/schedule/csv.h"
+#include "stretto/simulate/step_time.h"
 #include "stretto/stage/storage.h"
 #include "stretto/stretto.h"
 #include "support/small_models.h"

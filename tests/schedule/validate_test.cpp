@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "schedule/given.h"
 #include "stretto/schedule/csv.h"
 
 namespace stretto {
@@ -15,13 +16,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 using Kind = Finding::Kind;
-
-Schedule given(const std::string& name, CsvPipes pipes = CsvPipes::one) {
-  std::ifstream in(std::string(STRETTO_TEST_DATA) + "/schedules/" + name, std::ios::binary);
-  std::stringstream s;
-  s << in.rdbuf();
-  return read_csv(s.str(), name, {.pipes = pipes});
-}
 
 Schedule csv(const std::string& text, CsvOptions o = {}) { return schedule_of(parse_csv(text, "f"), o); }
 

@@ -5,9 +5,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "stretto/program/prove.h"
 #include "stretto/schedule/builders.h"
 #include "stretto/schedule/csv.h"
+#include "stretto/schedule/prove.h"
 #include "stretto/schedule/validate.h"
 #include "stretto/simulate/simulate.h"
 
@@ -85,7 +85,7 @@ TEST(Published, NoBubbleBetweenStepsWhereTheSpanIsFull) {
   }
 }
 
-struct Model {
+struct PaperModel {
   int microbatches;
   Times times;
   const char* rates[5];  // 1F1B, ZB-H1, ZB-H2, ZB-1p, ZB-2p
@@ -93,16 +93,16 @@ struct Model {
 
 TEST(Published, BubbleRatesOfTheZeroBubblePaper) {
   const int p = 8;
-  const Model models[] = {{24,
-                           {.F = 18.522, .I = 18.086, .W = 9.337, .message = 0.601},
-                           {"0.2431", "0.1585", "0.1083", "0.1585", "0.0433"}},
-                          {32,
-                           {.F = 18.513, .I = 18.086, .W = 9.331, .message = 0.626},
-                           {"0.1985", "0.1242", "0.0837", "0.1242", "0.0039"}},
-                          {24,
-                           {.F = 29.718, .I = 29.444, .W = 19.927, .message = 0.527},
-                           {"0.2347", "0.1323", "0.0698", "0.1323", "0.0029"}}};
-  for (const Model& model : models) {
+  const PaperModel models[] = {{24,
+                                {.F = 18.522, .I = 18.086, .W = 9.337, .message = 0.601},
+                                {"0.2431", "0.1585", "0.1083", "0.1585", "0.0433"}},
+                               {32,
+                                {.F = 18.513, .I = 18.086, .W = 9.331, .message = 0.626},
+                                {"0.1985", "0.1242", "0.0837", "0.1242", "0.0039"}},
+                               {24,
+                                {.F = 29.718, .I = 29.444, .W = 19.927, .message = 0.527},
+                                {"0.2347", "0.1323", "0.0698", "0.1323", "0.0029"}}};
+  for (const PaperModel& model : models) {
     const auto rate = [&](const char* name, double memory) {
       const Schedule s = build_schedule(
           name, {.actors = p, .microbatches = model.microbatches, .times = model.times, .memory = memory});

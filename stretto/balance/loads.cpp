@@ -1,4 +1,4 @@
-#include "stretto/stage/loads.h"
+#include "stretto/balance/loads.h"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 #include <limits>
 #include <unordered_map>
 
-#include "stretto/stage/loads.h"
+#include "stretto/balance/loads.h"
 
 namespace stretto {
 namespace {

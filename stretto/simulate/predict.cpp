@@ -1,6 +1,6 @@
-#include "stretto/compile/predict.h"
+#include "stretto/simulate/predict.h"
 
-#include "stretto/compile/step_time.h"
+#include "stretto/simulate/step_time.h"
 
 #include "stretto/cost/collective.h"
 #include "stretto/ir/collective.h"

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "stretto/program/messages.h"
+#include "stretto/schedule/messages.h"
 #include "stretto/schedule/validate.h"
 
 namespace stretto {

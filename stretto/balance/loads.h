@@ -5,7 +5,9 @@
 #pragma once
 #include <vector>
 
-#include "stretto/stage/balance.h"
+#include "stretto/balance/balance.h"
+#include "stretto/base/error.h"
+#include "stretto/base/id.h"
 
 namespace stretto {
 

@@ -1,4 +1,4 @@
-#include "stretto/compile/step_time.h"
+#include "stretto/simulate/step_time.h"
 
 #include <algorithm>
 #include <limits>
@@ -8,7 +8,7 @@
 #include "stretto/cost/collective.h"
 #include "stretto/ir/collective.h"
 #include "stretto/program/labels.h"
-#include "stretto/stage/balance.h"
+#include "stretto/stage/cost.h"
 
 namespace stretto {
 namespace {

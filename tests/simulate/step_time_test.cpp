@@ -1,4 +1,4 @@
-#include "stretto/compile/step_time.h"
+#include "stretto/simulate/step_time.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "stretto/stage/balance.h"
+#include "stretto/balance/balance.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "stretto/base/error.h"
 #include "stretto/schedule/schedule.h"
 
 namespace stretto {

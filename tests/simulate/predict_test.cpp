@@ -1,4 +1,4 @@
-#include "stretto/compile/predict.h"
+#include "stretto/simulate/predict.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "stretto/program/prove.h"
+#include "stretto/schedule/prove.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "stretto/program/prove.h"
+#include "stretto/schedule/prove.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "schedule/given.h"
 #include "stretto/schedule/builders.h"
 #include "stretto/schedule/csv.h"
 #include "support/blocking_actors.h"
@@ -19,21 +20,14 @@ namespace {
 using testing::Each;
 using testing::HasSubstr;
 
-Schedule given(const std::string& name, CsvPipes pipes = CsvPipes::one) {
-  std::ifstream in(std::string(STRETTO_TEST_DATA) + "/schedules/" + name, std::ios::binary);
-  std::stringstream s;
-  s << in.rdbuf();
-  return read_csv(s.str(), name, {.pipes = pipes});
-}
-
 Schedule gpipe(int p, int m) { return build_schedule("gpipe", {.actors = p, .microbatches = m}); }
-Schedule one_f_one_b(int p, int m) { return build_schedule("1f1b", {.actors = p, .microbatches = m}); }
+Schedule pipelined(int p, int m) { return build_schedule("1f1b", {.actors = p, .microbatches = m}); }
 Schedule looped_bfs(int p, int m, int v) {
   return build_schedule("looped-bfs", {.actors = p, .microbatches = m, .chunks = v});
 }
 
 TEST(Messages, OneChannelPerStagesKindAndPipe) {
-  const Traffic t = traffic_of(one_f_one_b(3, 4));
+  const Traffic t = traffic_of(pipelined(3, 4));
   ASSERT_EQ(t.channels.size(), 4u);
   EXPECT_EQ(t.messages.size(), 16u);
   for (const Channel& c : t.channels) {
@@ -43,7 +37,7 @@ TEST(Messages, OneChannelPerStagesKindAndPipe) {
     EXPECT_EQ(c.to, c.kind == Phase::F ? c.from + 1 : c.from - 1);
   }
   EXPECT_EQ(t.channels[0].str(), "stage 1 -> 0 I, actor 1 -> 0");
-  EXPECT_EQ(traffic_of(one_f_one_b(1, 4)).messages.size(), 0u);
+  EXPECT_EQ(traffic_of(pipelined(1, 4)).messages.size(), 0u);
   EXPECT_EQ(traffic_of(given("zb-v_p4_m8.csv")).channels.size(), 12u);  // not between stages 3 and 4, on one actor
   EXPECT_EQ(traffic_of(given("zb-v_p4_m8.csv"), ChannelKey::actors).channels.size(), 6u);
   EXPECT_EQ(traffic_of(given("chimera_p4_m4.csv", CsvPipes::logical)).channels.size(), 12u);
@@ -51,7 +45,7 @@ TEST(Messages, OneChannelPerStagesKindAndPipe) {
 
 TEST(Messages, StepsStandAroundTheirAction) {
   using Kind = MessageStep::Kind;
-  const Traffic t = traffic_of(one_f_one_b(2, 1));
+  const Traffic t = traffic_of(pipelined(2, 1));
   std::vector<Kind> kinds;
   for (const MessageStep& s : t.actors[0]) kinds.push_back(s.kind);
   EXPECT_EQ(kinds, (std::vector<Kind>{Kind::run, Kind::send, Kind::complete, Kind::post, Kind::receive, Kind::run}));
@@ -69,7 +63,7 @@ TEST(Prove, SmallestCapacities) {
     EXPECT_TRUE(p.ok()) << e.name;
   }
   EXPECT_EQ(prove(build_schedule("interleaved-zb", {.actors = 8, .microbatches = 16})).smallest, 4);
-  EXPECT_EQ(prove(one_f_one_b(1, 8)).smallest, 0);
+  EXPECT_EQ(prove(pipelined(1, 8)).smallest, 0);
   EXPECT_EQ(prove(given("zb-v_p4_m8.csv")).smallest, 1);
   EXPECT_EQ(prove(given("v-half_p4_m8.csv")).smallest, 1);
   EXPECT_EQ(prove(given("dualpipev_4rank_10mb.csv")).smallest, 1);
@@ -89,7 +83,7 @@ TEST(Prove, OneFifoPerPairOvertakes) {
 }
 
 TEST(Prove, ADeadlockIsPrintedAsAChain) {
-  const Proof p = prove(one_f_one_b(2, 2), {.capacity = 0});
+  const Proof p = prove(pipelined(2, 2), {.capacity = 0});
   ASSERT_EQ(p.faults.size(), 1u);
   EXPECT_EQ(p.faults[0].fault.str(),
             "[actor 0, position 1, 0F1] deadlock at channel capacity 0: actor 0 waits at 0F1 (position 1) to send to "
@@ -124,7 +118,7 @@ TEST(Prove, OvertakingWithinAChannel) {
 TEST(Prove, Occupancy) {
   EXPECT_THAT(prove(gpipe(4, 8), {.capacity = 0}).occupancy, Each(0));
   EXPECT_THAT(prove(gpipe(2, 8), {.capacity = 3}).occupancy, Each(testing::Le(3)));
-  const Proof p = prove(one_f_one_b(3, 6));
+  const Proof p = prove(pipelined(3, 6));
   ASSERT_EQ(p.occupancy.size(), p.channels.size());
   // Forwards leave at times 1, 2, 3, 4 and their receives are posted at 0, 4, 7, 10: before the one at 4 two are held.
   // Gradients are waited for.

@@ -1,46 +1,10 @@
-#include "stretto/stage/balance.h"
+#include "stretto/balance/balance.h"
 
 #include <algorithm>
 
-#include "stretto/stage/loads.h"
-#include "stretto/stage/recompute.h"
+#include "stretto/balance/loads.h"
 
 namespace stretto {
-
-std::string_view name_of(Recompute r) {
-  constexpr std::string_view names[] = {"none", "full", "selective"};
-  return names[std::size_t(r)];
-}
-
-Cost task_cost(const Task& t) {
-  Cost cost;
-  for (const Node& n : t.body->nodes) cost += n.op->cost({*t.body, n});
-  return cost;
-}
-
-std::vector<Cost> piece_costs(const Step& s) {
-  std::vector<Cost> costs(static_cast<std::size_t>(s.pieces));
-  for (const Task& t : s.tasks) {
-    if (t.part < Part::F || t.part > Part::W) continue;
-    costs[t.piece] += task_cost(t);
-  }
-  return costs;
-}
-
-std::vector<Crossing> crossings(const Step& s) {
-  std::vector<Crossing> all(std::size_t(std::max(0, s.pieces - 1)));
-  for (const CrossValue& v : s.values) {
-    const int made = s.tasks[v.producer].piece;
-    int lowest = made, highest = made;
-    for (std::uint32_t c : v.consumers) {
-      lowest = std::min<int>(lowest, s.tasks[c].piece);
-      highest = std::max<int>(highest, s.tasks[c].piece);
-    }
-    for (int b = made; b < highest; ++b) all[std::size_t(b)].forward += double(v.bytes);
-    for (int b = lowest; b < made; ++b) all[std::size_t(b)].backward += double(v.bytes);
-  }
-  return all;
-}
 
 namespace {
 

@@ -11,22 +11,7 @@
 #pragma once
 #include <vector>
 
-#include "stretto/ir/op.h"
-#include "stretto/stage/task.h"
-
 namespace stretto {
-
-Cost task_cost(const Task&);
-
-// Forward and backward of each piece, recompute included: operations and bytes.
-std::vector<Cost> piece_costs(const Step&);
-
-// Bytes that cross each boundary (behind piece b) when it is cut, in one microbatch. A connection over several cuts
-// counts at each.
-struct Crossing {
-  double forward = 0, backward = 0;
-};
-std::vector<Crossing> crossings(const Step&);
 
 struct BalanceProblem {
   std::vector<std::vector<double>> seconds = {};  // per kind of stage: of each piece

@@ -1,4 +1,4 @@
-#include "stretto/program/messages.h"
+#include "stretto/schedule/messages.h"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,6 @@
 namespace stretto {
 
 namespace {
-
-constexpr std::uint32_t none = ActionIndex::none;
 
 class Maker {
  public:
@@ -28,14 +26,14 @@ class Maker {
  private:
   // One message per action whose input another actor makes, numbered in the order of the consumers.
   void messages() {
-    in_.assign(ix_.size(), none);
-    out_.assign(ix_.size(), none);
-    number_.assign(2 * std::size_t(s_.pipes()) * std::size_t(s_.stages), none);
+    in_.assign(ix_.size(), ActionIndex::none);
+    out_.assign(ix_.size(), ActionIndex::none);
+    number_.assign(2 * std::size_t(s_.pipes()) * std::size_t(s_.stages), ActionIndex::none);
     t_.messages.reserve(ix_.size());
     for (std::uint32_t to = 0; to < ix_.size(); ++to) {
       const std::uint32_t from = ix_.producer(to);
       // An output is sent once: a second action that wants it has a fault of its own.
-      if (from == none || ix_.actor[from] == ix_.actor[to] || out_[from] != none) continue;
+      if (from == ActionIndex::none || ix_.actor[from] == ix_.actor[to] || out_[from] != ActionIndex::none) continue;
       const std::uint32_t channel = channel_of(from, to);
       in_[to] = out_[from] = std::uint32_t(t_.messages.size());
       t_.messages.push_back({.channel = channel,
@@ -45,7 +43,7 @@ class Maker {
     }
     std::vector<std::uint32_t> sent(t_.channels.size());
     for (const std::uint32_t m : out_) {
-      if (m != none) t_.messages[m].sent = sent[t_.messages[m].channel]++;
+      if (m != ActionIndex::none) t_.messages[m].sent = sent[t_.messages[m].channel]++;
     }
   }
 
@@ -56,8 +54,9 @@ class Maker {
     std::uint32_t& number =
         key_ == ChannelKey::stages
             ? number_[(std::size_t(a.pipe) * 2 + (forward ? 0 : 1)) * std::size_t(s_.stages) + a.stage]
-            : pair_number_.try_emplace(std::uint64_t(ix_.actor[from]) << 32 | ix_.actor[to], none).first->second;
-    if (number == none) {
+            : pair_number_.try_emplace(std::uint64_t(ix_.actor[from]) << 32 | ix_.actor[to], ActionIndex::none)
+                  .first->second;
+    if (number == ActionIndex::none) {
       number = std::uint32_t(t_.channels.size());
       t_.channels.push_back({.kind = forward ? Phase::F : Phase::I,
                              .pipe = a.pipe,
@@ -75,14 +74,15 @@ class Maker {
     auto& steps = t_.actors[actor];
     const std::uint32_t begin = ix_.row_begin[actor], end = ix_.row_begin[actor + 1];
     std::size_t count = 0;
-    for (std::uint32_t i = begin; i < end; ++i) count += 1 + 2 * (in_[i] != none) + 2 * (out_[i] != none);
+    for (std::uint32_t i = begin; i < end; ++i)
+      count += 1 + 2 * (in_[i] != ActionIndex::none) + 2 * (out_[i] != ActionIndex::none);
     steps.reserve(count);
     for (std::uint32_t i = begin; i < end;) {
       std::uint32_t stop = i, time = 0;
       while (stop < end && ix_.item[stop] == ix_.item[i]) time += ix_.actions[stop++].phase == Phase::B ? 2 : 1;
       auto each = [&](Kind kind, const std::vector<std::uint32_t>& of) {
         for (std::uint32_t k = i; k < stop; ++k) {
-          if (of[k] != none) steps.push_back({kind, of[k], k - begin});
+          if (of[k] != ActionIndex::none) steps.push_back({kind, of[k], k - begin});
         }
       };
       each(Kind::post, in_);

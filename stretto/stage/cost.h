@@ -1,0 +1,25 @@
+// What tasks, pieces and cuts cost: operations and bytes.
+//
+//   Cost c = task_cost(step.tasks[0]);
+//   fmt::print("{} operations, {} bytes\n", c.flops, c.read + c.written);
+#pragma once
+#include <vector>
+
+#include "stretto/ir/op.h"
+#include "stretto/stage/task.h"
+
+namespace stretto {
+
+Cost task_cost(const Task&);
+
+// Forward and backward of each piece, recompute included.
+std::vector<Cost> piece_costs(const Step&);
+
+// Bytes that cross each boundary (the one after piece b) when it is cut, in one microbatch. A connection over several
+// cuts counts at each.
+struct Crossing {
+  double forward = 0, backward = 0;
+};
+std::vector<Crossing> crossings(const Step&);
+
+}  // namespace stretto

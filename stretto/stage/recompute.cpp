@@ -1,0 +1,12 @@
+#include "stretto/stage/recompute.h"
+
+#include <cstddef>
+
+namespace stretto {
+
+std::string_view name_of(Recompute r) {
+  constexpr std::string_view names[] = {"none", "full", "selective"};
+  return names[std::size_t(r)];
+}
+
+}  // namespace stretto
