@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "stretto/kernels/cpu/pointwise.h"
+#include "stretto/kernels/cpu/pointwise/pointwise.h"
 
 namespace stretto {
 

@@ -1,6 +1,6 @@
 #include <limits>
 
-#include "stretto/kernels/cpu/pointwise.h"
+#include "stretto/kernels/cpu/pointwise/pointwise.h"
 
 namespace stretto {
 namespace {

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "stretto/kernels/cpu/pointwise.h"
+#include "stretto/kernels/cpu/pointwise/pointwise.h"
 
 namespace stretto {
 Tile rsqrt_tile(std::span<const DType> in, DType out) {

@@ -1,4 +1,4 @@
-#include "stretto/kernels/cpu/pointwise.h"
+#include "stretto/kernels/cpu/pointwise/pointwise.h"
 
 namespace stretto {
 Tile div_tile(std::span<const DType> in, DType out) {

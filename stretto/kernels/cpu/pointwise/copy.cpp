@@ -1,6 +1,6 @@
 #include <cstring>
 
-#include "stretto/kernels/cpu/pointwise.h"
+#include "stretto/kernels/cpu/pointwise/pointwise.h"
 
 namespace stretto {
 namespace {

@@ -1,6 +1,6 @@
 #include <numbers>
 
-#include "stretto/kernels/cpu/pointwise.h"
+#include "stretto/kernels/cpu/pointwise/pointwise.h"
 #include "stretto/kernels/cpu/vector_math.h"
 
 namespace stretto {

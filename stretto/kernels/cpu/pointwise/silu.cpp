@@ -1,4 +1,4 @@
-#include "stretto/kernels/cpu/pointwise.h"
+#include "stretto/kernels/cpu/pointwise/pointwise.h"
 #include "stretto/kernels/cpu/vector_math.h"
 
 namespace stretto {

@@ -8,7 +8,7 @@ namespace stretto {
 std::span<const Kernel> pointwise_kernels();
 inline constexpr i64 tile_length = 512;
 
-// Helpers for the tile functions in kernels/cpu/<op>.cpp:
+// Helpers for the tile functions in kernels/cpu/pointwise/<op>.cpp:
 //   Tile neg_tile(std::span<const DType> in, DType out) { return unary_tile<[](auto x) { return -x; }>(in, out); }
 // The lambda is inlined into a loop over n that the compiler vectorises.
 template <auto f, class T>
