@@ -1,7 +1,7 @@
 // What the op table holds for one op. An op is a constant-initialised `const Op`, defined in ops/<op>.cpp:
 //
-//   constinit const Op gelu_op{.name = "gelu", .infer = same_type, .vjp = ..., .spread = ..., .cost = ..., .examples =
-//   ...};
+//   constinit const Op gelu_op{
+//       .name = "gelu", .infer = rules::float_unary, .vjp = ..., .spread = ..., .cost = ..., .examples = ...};
 #pragma once
 #include <array>
 #include <functional>
@@ -46,10 +46,10 @@ struct Spread {
 struct OpCall {
   const Graph& graph;
   const Node& node;
-  const Type& in(int i) const { return graph.type(node.operands[std::size_t(i)]); }
-  const Type& out(int i = 0) const { return node.results[std::size_t(i)]; }
+  const Type& in(int i) const { return graph.type(node.operands[i]); }
+  const Type& out(int i = 0) const { return node.results[i]; }
   int inputs() const { return int(node.operands.size()); }
-  std::string describe(int operand) const { return graph.str(node.operands[std::size_t(operand)]); }
+  std::string describe(int operand) const { return graph.str(node.operands[operand]); }
   i64 elements(const Type& t) const { return graph.elements(t); }
   template <class T>
   const T& attrs() const {
@@ -113,9 +113,11 @@ struct Op {
   std::array<std::pair<std::int8_t, std::int8_t>, 2> in_place{
       {{-1, -1}, {-1, -1}}};  // {operand, result} that may share memory
   bool pointwise = false;     // elementwise with broadcast by name: may become part of a fused group
-  bool accumulates = false;   // its kernels can add to result 0 instead of overwriting it
-  bool group = false;         // several pointwise nodes that became one
-  bool own_memory = false;    // it is there to make memory of its own: no part of a group, not done in place
+  // Pointwise ops: one element of the result from those of the operands, by definition. Tests hold kernels against it.
+  double (*value)(const double* x) = nullptr;
+  bool accumulates = false;  // its kernels can add to result 0 instead of overwriting it
+  bool group = false;        // several pointwise nodes that became one
+  bool own_memory = false;   // it is there to make memory of its own: no part of a group, not done in place
   Leaf leaf = Leaf::none;
   bool layout_change = false;   // operand and result are two iteration spaces, and shards move from one to the other
   bool starts_piece = false;    // its operand is of the piece before: the pipeline may be cut between the two

@@ -1,9 +1,11 @@
-// Every op's Tensor function. A test holds this list against the folder.
+// Every op's Tensor function that users call. A test holds this list against the folder: headers that are not here say
+// who makes their op ("Made by ..."), or that they are "For ops only".
 #pragma once
 #include "stretto/ops/add.h"
 #include "stretto/ops/attention.h"
 #include "stretto/ops/boundary.h"
 #include "stretto/ops/broadcast.h"
+#include "stretto/ops/cached_attention.h"
 #include "stretto/ops/cast.h"
 #include "stretto/ops/compare.h"
 #include "stretto/ops/concat.h"

@@ -65,7 +65,7 @@ Tensor attention(Tensor q, Tensor k, Tensor v, const AttentionOptions& o) {
   if (query == head)
     throw Error("attention", "dim '{}' is both query and head", o.head.name).hint("name two different dims");
   check(q, k, v, query, key, head);
-  const double scale = o.scale.value_or(1 / std::sqrt(double(o.head.valid())));
+  const double scale = o.scale.value_or(1 / std::sqrt(o.head.valid()));
   return b.emit(attention_op, {q, k, v}, AttentionAttrs{query, key, head, o.causal, scale});
 }
 

@@ -1,7 +1,7 @@
 // softmax(scale * q k) v, without ever holding all queries times all keys.
 //
-//   attention(q, k, v, {.query = seq, .key = seq_k, .head = head})     q{batch seq kv group head} k,v{batch seq_k kv
-//   head}
+//   attention(q, k, v, {.query = seq, .key = seq_k, .head = head})
+//   // q{batch seq kv group head}   k, v{batch seq_k kv head}
 //
 // Dims that q has and k lacks (beside the query dim) are groups of heads that share keys and values.
 #pragma once

@@ -1,5 +1,5 @@
 // How the attention kernels cut their work, and with it the workspace they need. Copies of a head's keys and values are
-// held as panels; scores exist for one block of queries and keys at a time.
+// held as panels; scores exist for one block of queries and keys at a time. For ops only, and their kernels.
 #pragma once
 #include <algorithm>
 

@@ -45,7 +45,7 @@ Tensor cached_attention(Tensor q, Tensor k, Tensor v, Tensor k_cache, Tensor v_c
   const DimId query = rules::dim_of("cached_attention", q, o.query),
               cache = rules::dim_of("cached_attention", k_cache, o.cache),
               head = rules::dim_of("cached_attention", q, o.head);
-  const double scale = o.scale.value_or(1 / std::sqrt(double(o.head.valid())));
+  const double scale = o.scale.value_or(1 / std::sqrt(o.head.valid()));
   return b.emit(cached_attention_op, {q, k, v, k_cache, v_cache, positions},
                 CachedAttentionAttrs{query, cache, head, scale});
 }

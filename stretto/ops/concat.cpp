@@ -11,7 +11,7 @@ namespace stretto {
 namespace {
 i64 start_of_part(const Graph& g, const ConcatAttrs& a, int operand) {
   i64 at = 0;
-  for (int i = 0; i < operand; ++i) at += g.size(a.along[std::size_t(i)]);
+  for (int i = 0; i < operand; ++i) at += g.size(a.along[i]);
   return at;
 }
 }  // namespace
@@ -40,11 +40,11 @@ constinit const Op concat_op{
           std::string sizes;
           bool padded = to.valid() != to.size;
           for (int i = 0; i < c.inputs(); ++i) {
-            const Dim& d = c.graph.dim(a.along[std::size_t(i)]);
+            const Dim& d = c.graph.dim(a.along[i]);
             sizes += (i ? " + " : "") + d.str();
             padded = padded || d.valid() != d.size;
             DimSet dims = c.in(i).dims;
-            std::replace(dims.begin(), dims.end(), a.along[std::size_t(i)], a.to);
+            std::replace(dims.begin(), dims.end(), a.along[i], a.to);
             if (c.in(i).dtype != result.dtype || !without(dims, result.dims).empty() ||
                 !without(result.dims, dims).empty())
               throw Error("concat", "{} ({}) and {} ({}) differ in more than the dim that grows", c.describe(0),
@@ -88,9 +88,9 @@ constinit const Op concat_op{
         [](const OpCall& c, int operand) {
           const ConcatAttrs& a = c.attrs<ConcatAttrs>();
           DimSet dims = c.in(operand).dims;
-          std::replace(dims.begin(), dims.end(), a.along[std::size_t(operand)], a.to);
+          std::replace(dims.begin(), dims.end(), a.along[operand], a.to);
           ViewMap map = rules::by_name(c.out().dims, dims);
-          map.start[std::size_t(position(c.out().dims, a.to))] = start_of_part(c.graph, a, operand);
+          map.start[position(c.out().dims, a.to)] = start_of_part(c.graph, a, operand);
           return map;
         },
 };

@@ -1,4 +1,5 @@
-// A number as a tensor without dims; broadcast by name makes it fit everywhere.
+// A number as a tensor without dims; broadcast by name makes it fit everywhere. Made by numbers in
+// formulas: `x + 1`.
 #pragma once
 #include "stretto/ir/op.h"
 

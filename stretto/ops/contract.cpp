@@ -109,8 +109,8 @@ constinit const Op contract_op{
     .cost =
         [](const OpCall& c) {
           Cost cost = c.streaming(0);
-          cost.flops = 2.0 * double(c.elements(c.out()));
-          for (DimId d : c.attrs<ContractAttrs>().over) cost.flops *= double(c.graph.size(d));
+          cost.flops = 2.0 * c.elements(c.out());
+          for (DimId d : c.attrs<ContractAttrs>().over) cost.flops *= c.graph.size(d);
           return cost;
         },
     .examples =

@@ -18,6 +18,7 @@ constinit const Op copy_op{
           e.add(copy(e.real({{"a", 3}, {"b", 5}})));
         },
     .pointwise = true,
+    .value = [](const double* x) { return x[0]; },
     .accumulates = true,
     .own_memory = true,
 };

@@ -77,7 +77,7 @@ constinit const Op cross_entropy_op{
     .cost =
         [](const OpCall& c) {
           Cost cost = c.streaming(0);
-          cost.flops = 20.0 * double(c.elements(c.in(0)));
+          cost.flops = 20.0 * c.elements(c.in(0));
           return cost;
         },
     .examples =

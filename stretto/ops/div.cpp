@@ -35,6 +35,7 @@ constinit const Op div_op{
         },
     .in_place = {{{0, 0}, {1, 0}}},
     .pointwise = true,
+    .value = [](const double* x) { return x[0] / x[1]; },
 };
 
 }  // namespace stretto

@@ -1,5 +1,7 @@
 #include "stretto/ops/exp.h"
 
+#include <cmath>
+
 #include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
@@ -20,6 +22,7 @@ constinit const Op exp_op{
         },
     .in_place = rules::first_in_place,
     .pointwise = true,
+    .value = [](const double* x) { return std::exp(x[0]); },
 };
 
 }  // namespace stretto

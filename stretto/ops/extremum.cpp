@@ -1,5 +1,7 @@
 #include "stretto/ops/extremum.h"
 
+#include <algorithm>
+
 #include "stretto/ops/compare.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
@@ -31,6 +33,7 @@ constinit const Op minimum_op{
         },
     .in_place = {{{0, 0}, {1, 0}}},
     .pointwise = true,
+    .value = [](const double* x) { return std::min(x[0], x[1]); },
 };
 
 constinit const Op maximum_op{
@@ -52,6 +55,7 @@ constinit const Op maximum_op{
         },
     .in_place = {{{0, 0}, {1, 0}}},
     .pointwise = true,
+    .value = [](const double* x) { return std::max(x[0], x[1]); },
 };
 
 }  // namespace stretto

@@ -1,4 +1,5 @@
 // fit(gradient, operand's type): sums over dims the type lacks, broadcasts along dims it has, orders them.
+// For ops only, and autodiff.
 #pragma once
 #include "stretto/ir/tensor.h"
 

@@ -19,7 +19,7 @@ constinit const Op fused_op{
         [](const OpCall& c) {
           const FusedAttrs& a = c.attrs<FusedAttrs>();
           std::vector<Type> types;
-          for (i64 r : a.results) types.push_back({a.dtypes[std::size_t(r)], a.space});
+          for (i64 r : a.results) types.push_back({a.dtypes[r], a.space});
           return types;
         },
     .spread = rules::nothing,

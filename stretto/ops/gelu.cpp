@@ -1,5 +1,6 @@
 #include "stretto/ops/gelu.h"
 
+#include <cmath>
 #include <numbers>
 
 #include "stretto/ops/add.h"
@@ -35,6 +36,11 @@ Tensor second_derivative_erf(Tensor x) {
   return c * exp(-0.5 * square(x)) * (2.0 - square(x));
 }
 
+// gelu(x) = x/2 (1 + tanh(inner(x))); gelu_erf(x) = x P(a normal number is below x).
+constexpr double root_2_over_pi = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
+double inner(double x) { return root_2_over_pi * (x + 0.044715 * x * x * x); }
+double normal_below(double x) { return 0.5 * (1 + std::erf(x / std::numbers::sqrt2)); }
+
 }  // namespace
 
 constinit const Op gelu_op{
@@ -50,6 +56,7 @@ constinit const Op gelu_op{
         },
     .in_place = rules::first_in_place,
     .pointwise = true,
+    .value = [](const double* x) { return 0.5 * x[0] * (1 + std::tanh(inner(x[0]))); },
 };
 
 constinit const Op gelu_grad_op{
@@ -69,6 +76,11 @@ constinit const Op gelu_grad_op{
         },
     .in_place = {{{0, 0}, {1, 0}}},
     .pointwise = true,
+    .value =
+        [](const double* x) {
+          const double t = std::tanh(inner(x[0])), slope = root_2_over_pi * (1 + 3 * 0.044715 * x[0] * x[0]);
+          return x[1] * (0.5 * (1 + t) + 0.5 * x[0] * (1 - t * t) * slope);
+        },
 };
 
 constinit const Op gelu_erf_op{
@@ -83,6 +95,7 @@ constinit const Op gelu_erf_op{
         },
     .in_place = rules::first_in_place,
     .pointwise = true,
+    .value = [](const double* x) { return x[0] * normal_below(x[0]); },
 };
 
 constinit const Op gelu_erf_grad_op{
@@ -102,6 +115,11 @@ constinit const Op gelu_erf_grad_op{
         },
     .in_place = {{{0, 0}, {1, 0}}},
     .pointwise = true,
+    .value =
+        [](const double* x) {
+          const double density = std::exp(-x[0] * x[0] / 2) / std::sqrt(2 * std::numbers::pi);
+          return x[1] * (normal_below(x[0]) + x[0] * density);
+        },
 };
 
 }  // namespace stretto

@@ -49,7 +49,7 @@ constinit const Op index_op{
     .view =
         [](const OpCall& c, int) {
           ViewMap map = rules::by_name(c.in(0).dims, c.out().dims);
-          map.start[std::size_t(position(c.in(0).dims, c.attrs<IndexAttrs>().dim))] = c.attrs<IndexAttrs>().at;
+          map.start[position(c.in(0).dims, c.attrs<IndexAttrs>().dim)] = c.attrs<IndexAttrs>().at;
           return map;
         },
 };

@@ -1,4 +1,4 @@
-// Sources: values that come from outside of the graph.
+// Sources: values that come from outside of the graph. Made by Trace: `t.input("x", {batch, in})`.
 #pragma once
 #include <string>
 #include <string_view>

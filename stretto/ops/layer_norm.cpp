@@ -50,7 +50,7 @@ constinit const Op layer_norm_op{
     .decompose =
         [](const OpCall& c, std::span<const Tensor> in) {
           const LayerNormAttrs& a = c.attrs<LayerNormAttrs>();
-          const double n = double(c.graph.dim(a.over).valid());
+          const double n = c.graph.dim(a.over).valid();
           const Tensor mean = sum_over(in[0], {a.over}) * (1 / n), centred = in[0] - mean;
           const Tensor rstd = rsqrt(sum_over(square(centred), {a.over}) * (1 / n) + a.eps);
           return std::vector{centred * rstd * in[1] + in[2], mean, rstd};

@@ -41,7 +41,7 @@ constinit const Op layer_norm_grad_op{
     .decompose =
         [](const OpCall& c, std::span<const Tensor> in) {
           const DimSet over{c.attrs<LayerNormGradAttrs>().over}, rows = without(c.in(0).dims, over);
-          const double n = double(c.graph.dim(over[0]).valid());
+          const double n = c.graph.dim(over[0]).valid();
           const Tensor x = (in[0] - in[2]) * in[3], g = in[4] * in[1];
           const Tensor dx = in[3] * (g - (sum_over(g, over) * (1 / n) + x * (sum_over(g * x, over) * (1 / n))));
           return std::vector{dx, sum_over(in[4] * x, rows), sum_over(in[4], rows)};

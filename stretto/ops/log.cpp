@@ -1,5 +1,7 @@
 #include "stretto/ops/log.h"
 
+#include <cmath>
+
 #include "stretto/ops/div.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
@@ -20,6 +22,7 @@ constinit const Op log_op{
         },
     .in_place = rules::first_in_place,
     .pointwise = true,
+    .value = [](const double* x) { return std::log(x[0]); },
 };
 
 }  // namespace stretto

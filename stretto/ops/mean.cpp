@@ -10,7 +10,7 @@ Tensor mean(Tensor x, const Dims& over) {
   const DimSet dims = rules::dims_of("mean", x, over);
   if (!is_float(x.dtype())) throw Error("mean", "{} holds integers", x.str()).hint("cast it first: cast(x, f32)");
   double count = 1;
-  for (DimId d : dims) count *= double(x.builder->graph.dim(d).valid());
+  for (DimId d : dims) count *= x.builder->graph.dim(d).valid();
   return sum_over(x, dims) * (1 / count);
 }
 

@@ -36,6 +36,7 @@ constinit const Op mul_op{
         },
     .in_place = {{{0, 0}, {1, 0}}},
     .pointwise = true,
+    .value = [](const double* x) { return x[0] * x[1]; },
     .accumulates = true,
 };
 

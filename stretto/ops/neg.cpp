@@ -19,6 +19,7 @@ constinit const Op neg_op{
         },
     .in_place = rules::first_in_place,
     .pointwise = true,
+    .value = [](const double* x) { return -x[0]; },
 };
 
 }  // namespace stretto

@@ -1,4 +1,4 @@
-// The op table: OP(x) in ops.def declares x_op here.
+// The op table: OP(x) in ops.def declares x_op here. For ops only, and for who makes nodes of them.
 #pragma once
 #include "stretto/ir/op.h"
 

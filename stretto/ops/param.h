@@ -1,5 +1,6 @@
-// A trainable (or frozen) tensor. What is known about it beside its type (init, decay, ...) is in trace/; here it is
-// only a source, so that equal stages with different parameters have equal bodies.
+// A trainable (or frozen) tensor. Made by Trace: `t.param("w", {in, out})`. What is known about it beside its type
+// (init, decay, ...) is in trace/; here it is only a source, so that equal stages with different parameters have equal
+// bodies.
 #pragma once
 #include <string>
 

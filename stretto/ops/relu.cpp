@@ -21,6 +21,7 @@ constinit const Op relu_op{
         },
     .in_place = rules::first_in_place,
     .pointwise = true,
+    .value = [](const double* x) { return x[0] > 0 ? x[0] : 0; },
 };
 
 }  // namespace stretto

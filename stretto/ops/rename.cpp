@@ -7,7 +7,7 @@ namespace stretto {
 namespace {
 DimId renamed(const RenameAttrs& a, DimId d) {
   const int i = position(a.from, d);
-  return i < 0 ? d : a.to[std::size_t(i)];
+  return i < 0 ? d : a.to[i];
 }
 }  // namespace
 

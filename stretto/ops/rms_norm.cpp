@@ -48,7 +48,7 @@ constinit const Op rms_norm_op{
     .decompose =
         [](const OpCall& c, std::span<const Tensor> in) {
           const RmsNormAttrs& a = c.attrs<RmsNormAttrs>();
-          const double n = double(c.graph.dim(a.over).valid());
+          const double n = c.graph.dim(a.over).valid();
           const Tensor rstd = rsqrt(sum_over(square(in[0]), {a.over}) * (1 / n) + a.eps);
           return std::vector{in[0] * rstd * in[1], rstd};
         },

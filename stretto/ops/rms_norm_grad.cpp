@@ -40,7 +40,7 @@ constinit const Op rms_norm_grad_op{
     .decompose =
         [](const OpCall& c, std::span<const Tensor> in) {
           const DimSet over{c.attrs<RmsNormGradAttrs>().over}, rows = without(c.in(0).dims, over);
-          const double n = double(c.graph.dim(over[0]).valid());
+          const double n = c.graph.dim(over[0]).valid();
           const Tensor x = in[0] * in[2], g = in[3] * in[1];
           return std::vector{in[2] * (g - x * (sum_over(g * x, over) * (1 / n))), sum_over(in[3] * x, rows)};
         },

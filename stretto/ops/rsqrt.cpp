@@ -1,5 +1,7 @@
 #include "stretto/ops/rsqrt.h"
 
+#include <cmath>
+
 #include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
@@ -21,6 +23,7 @@ constinit const Op rsqrt_op{
         },
     .in_place = rules::first_in_place,
     .pointwise = true,
+    .value = [](const double* x) { return 1 / std::sqrt(x[0]); },
 };
 
 }  // namespace stretto

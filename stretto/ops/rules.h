@@ -1,4 +1,4 @@
-// Type, placement and cost rules that several ops share.
+// For ops only: type, placement and cost rules that several of them share.
 #pragma once
 #include "stretto/ir/op.h"
 
@@ -18,7 +18,7 @@ Cost streaming(const OpCall& c) {
 template <int flops>
 Cost reading(const OpCall& c) {  // ... of which there are so many per element of the first operand
   Cost cost = c.streaming(0);
-  cost.flops = flops * double(c.elements(c.in(0)));
+  cost.flops = flops * c.elements(c.in(0));
   return cost;
 }
 inline Cost free(const OpCall&) { return {}; }  // views

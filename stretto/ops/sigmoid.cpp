@@ -1,5 +1,7 @@
 #include "stretto/ops/sigmoid.h"
 
+#include <cmath>
+
 #include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
@@ -21,6 +23,7 @@ constinit const Op sigmoid_op{
         },
     .in_place = rules::first_in_place,
     .pointwise = true,
+    .value = [](const double* x) { return 1 / (1 + std::exp(-x[0])); },
 };
 
 }  // namespace stretto

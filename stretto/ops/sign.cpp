@@ -18,6 +18,7 @@ constinit const Op sign_op{
         },
     .in_place = rules::first_in_place,
     .pointwise = true,
+    .value = [](const double* x) { return double((x[0] > 0) - (x[0] < 0)); },
     .no_gradient = true,
 };
 

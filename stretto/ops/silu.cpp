@@ -1,5 +1,7 @@
 #include "stretto/ops/silu.h"
 
+#include <cmath>
+
 #include "stretto/ops/add.h"
 #include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
@@ -24,6 +26,7 @@ constinit const Op silu_op{
         },
     .in_place = rules::first_in_place,
     .pointwise = true,
+    .value = [](const double* x) { return x[0] / (1 + std::exp(-x[0])); },
 };
 
 constinit const Op silu_grad_op{
@@ -47,6 +50,11 @@ constinit const Op silu_grad_op{
         },
     .in_place = {{{0, 0}, {1, 0}}},
     .pointwise = true,
+    .value =
+        [](const double* x) {
+          const double s = 1 / (1 + std::exp(-x[0]));
+          return x[1] * (s + x[0] * s * (1 - s));
+        },
 };
 
 }  // namespace stretto

@@ -56,7 +56,7 @@ constinit const Op slice_op{
     .view =
         [](const OpCall& c, int) {
           ViewMap map = rules::in_order(c.in(0).dims);
-          map.start[std::size_t(position(c.in(0).dims, c.attrs<SliceAttrs>().from))] = c.attrs<SliceAttrs>().start;
+          map.start[position(c.in(0).dims, c.attrs<SliceAttrs>().from)] = c.attrs<SliceAttrs>().start;
           return map;
         },
 };

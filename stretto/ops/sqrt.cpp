@@ -1,5 +1,7 @@
 #include "stretto/ops/sqrt.h"
 
+#include <cmath>
+
 #include "stretto/ops/div.h"
 #include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
@@ -21,6 +23,7 @@ constinit const Op sqrt_op{
         },
     .in_place = rules::first_in_place,
     .pointwise = true,
+    .value = [](const double* x) { return std::sqrt(x[0]); },
 };
 
 }  // namespace stretto

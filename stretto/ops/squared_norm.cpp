@@ -26,7 +26,7 @@ constinit const Op squared_norm_op{
     .cost =
         [](const OpCall& c) {
           Cost cost = c.streaming(0);
-          cost.flops = 2.0 * double(c.elements(c.in(0)));
+          cost.flops = 2.0 * c.elements(c.in(0));
           return cost;
         },
     .examples =

@@ -65,7 +65,7 @@ constinit const Op stack_op{
         [](const OpCall& c, int operand) {
           const StackAttrs& a = c.attrs<StackAttrs>();
           ViewMap map = rules::by_name(c.out().dims, c.in(operand).dims);
-          map.start[std::size_t(a.position)] = operand;
+          map.start[a.position] = operand;
           return map;
         },
 };
@@ -105,7 +105,7 @@ constinit const Op unstack_op{
     .view =
         [](const OpCall& c, int result) {
           ViewMap map = rules::by_name(c.in(0).dims, c.out(result).dims);
-          map.start[std::size_t(position(c.in(0).dims, c.attrs<UnstackAttrs>().dim))] = result;
+          map.start[position(c.in(0).dims, c.attrs<UnstackAttrs>().dim)] = result;
           return map;
         },
 };

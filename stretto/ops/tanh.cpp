@@ -1,5 +1,7 @@
 #include "stretto/ops/tanh.h"
 
+#include <cmath>
+
 #include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
@@ -22,6 +24,7 @@ constinit const Op tanh_op{
         },
     .in_place = rules::first_in_place,
     .pointwise = true,
+    .value = [](const double* x) { return std::tanh(x[0]); },
 };
 
 }  // namespace stretto

@@ -57,7 +57,7 @@ constinit const Op triple_op{
           // One of the first operand's elements in so many is not zero; which, nobody knows beforehand: as for dense.
           Cost cost = c.streaming(0);
           cost.flops = 2;
-          for (DimId d : space_of_triple(c)) cost.flops *= double(c.graph.size(d));
+          for (DimId d : space_of_triple(c)) cost.flops *= c.graph.size(d);
           return cost;
         },
     .examples =

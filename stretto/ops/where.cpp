@@ -43,6 +43,7 @@ constinit const Op where_op{
         },
     .in_place = {{{1, 0}, {2, 0}}},
     .pointwise = true,
+    .value = [](const double* x) { return x[0] != 0 ? x[1] : x[2]; },
 };
 
 }  // namespace stretto

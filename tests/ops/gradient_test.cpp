@@ -2,17 +2,19 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 
+#include "ops/examples.h"
 #include "stretto/autodiff/autodiff.h"
 #include "stretto/ops/input.h"
-#include "stretto/ops/ops.h"
 #include "support/evaluate.h"
 
 namespace stretto {
 namespace {
 using test::Buffer;
+using test::for_each_case;
+using test::for_each_valid;
 using test::Values;
+using test::Variant;
 
 // One example, its seeds and its gradients as a graph of its own.
 struct Problem {
@@ -24,59 +26,13 @@ struct Problem {
 
 bool is_real(const Graph& g, const Examples::Source& s) { return is_float(g.type(s.value).dtype); }
 
-enum class Variant {
-  plain,
-  single,  // every dim has size 1
-  larger,  // every dim is larger
-  tied,    // operands of one type are one value, used several times
-};
-
-// False where the op's type rule does not allow it (the parts of a concat must add up).
-bool vary(Graph& g, std::vector<Examples::Source>& sources, Variant variant) {
-  if (variant == Variant::single || variant == Variant::larger)
-    for (Dim& d : g.dims) {
-      const i64 pad = d.valid() == d.size ? 0 : 2;
-      const i64 valid = variant == Variant::single ? 1 : d.valid() + (d.valid() > 3) + 1;
-      d.size = valid + pad;
-      d.logical = pad ? valid : 0;
-    }
-  if (variant == Variant::single)
-    for (Examples::Source& s : sources) s.below = std::min<i64>(s.below, 1);
-  if (variant == Variant::tied) {
-    bool any = false;
-    for (std::size_t i = 0; i < sources.size(); ++i)
-      for (std::size_t j = 0; j < i; ++j) {
-        Examples::Source &a = sources[j], &b = sources[i];
-        if (g.type(a.value) != g.type(b.value) || a.below != b.below) continue;
-        for (Node& n : g.nodes)
-          for (Value& v : n.operands)
-            if (v == b.value) v = a.value, any = true;
-        if (b.hi - b.lo < a.hi - a.lo) a.lo = b.lo, a.hi = b.hi;
-        break;
-      }
-    return any;
-  }
-  return verify(g).empty();
-}
-
 // The case's nodes only; seeds and gradients are added. False when the variant does not apply.
 bool make_problem(Problem& p, const Op& op, std::size_t which, DType type, Variant variant = Variant::plain) {
-  Examples e;
-  e.dtype = type;
-  op.examples(e);
-  e.builder.graph.outputs = e.cases[which].results;
-  std::vector<NodeId> moved;
-  p.builder.graph = prune(e.builder.graph, &moved);
-  p.results = p.builder.graph.outputs;
-  for (Examples::Source s : e.sources) {
-    const NodeId to = moved[s.value.node.value];
-    if (to.none()) continue;
-    s.value.node = to;
-    p.sources.push_back(s);
-  }
-  for (std::size_t i = 0; i < p.builder.graph.nodes.size(); ++i)
-    if (p.builder.graph.nodes[i].op == &param_op) p.sources.push_back({{NodeId{std::uint32_t(i)}, 0}, -1, 1, 0});
-  if (!vary(p.builder.graph, p.sources, variant)) return false;
+  std::optional<test::Example> e = test::example_of(op, which, type, variant);
+  if (!e) return false;
+  p.builder.graph = std::move(e->graph);
+  p.sources = std::move(e->sources);
+  p.results = std::move(e->results);
   std::vector<Root> roots;
   for (Value v : p.results) {
     const Type t = p.builder.graph.type(v);
@@ -97,54 +53,19 @@ bool make_problem(Problem& p, const Op& op, std::size_t which, DType type, Varia
   return true;
 }
 
-// Padding holds NaN: nothing may depend on it.
-Buffer random_buffer(const Graph& g, const Type& t, double lo, double hi, i64 below, std::mt19937& random) {
-  Buffer b(g, t);
-  const View v = contiguous_view(g, t);
-  i64 i = 0;
-  test::for_each_index(v.sizes, [&](const std::vector<i64>& index) {
-    const double u = std::uniform_real_distribution<double>(0, 1)(random);
-    double x = below > 0 ? std::floor(u * double(below)) : double(float(lo + (hi - lo) * u));  // the same in f32
-    if (is_float(t.dtype) && test::is_padding(v, index)) x = std::nan("");
-    b.set(i++, x);
-  });
-  return b;
-}
-
 Values inputs(const Problem& p, unsigned random_seed) {
   std::mt19937 random(random_seed);
   Values values;
   const Graph& g = p.builder.graph;
-  for (const Examples::Source& s : p.sources)
-    values[s.value] = random_buffer(g, g.type(s.value), s.lo, s.hi, s.below, random);
-  for (Value v : p.seeds) values[v] = random_buffer(g, g.type(v), -1, 1, 0, random);
+  for (const Examples::Source& s : p.sources) values[s.value] = test::random_buffer(g, g.type(s.value), s, random);
+  for (Value v : p.seeds) values[v] = test::random_buffer(g, g.type(v), {v, -1, 1, 0}, random);
   return values;
-}
-
-template <class F>
-void for_each_valid(const Graph& g, const Type& t, const F& f) {
-  const View v = contiguous_view(g, t);
-  i64 i = 0;
-  test::for_each_index(v.sizes, [&](const std::vector<i64>& index) {
-    if (!test::is_padding(v, index)) f(i);
-    ++i;
-  });
 }
 
 double largest(const Graph& g, const Type& t, const Buffer& b) {
   double m = 0;
   for_each_valid(g, t, [&](i64 i) { m = std::max(m, std::abs(b.at(i))); });
   return m;
-}
-
-template <class F>
-void for_each_case(const Op& op, const F& f) {
-  Examples e;
-  op.examples(e);
-  for (std::size_t i = 0; i < e.cases.size(); ++i) {
-    SCOPED_TRACE(fmt::format("{}, example {}", op.name, i));
-    f(i);
-  }
 }
 
 class EveryOp : public testing::TestWithParam<const Op*> {};

@@ -1,0 +1,87 @@
+// Ops that only move elements, from their definitions: which element of which operand stands where.
+#include <cmath>
+
+#include "ops/oracle.h"
+#include "stretto/ops/block.h"
+#include "stretto/ops/cast.h"
+#include "stretto/ops/concat.h"
+#include "stretto/ops/index.h"
+#include "stretto/ops/iota.h"
+#include "stretto/ops/rename.h"
+#include "stretto/ops/slice.h"
+#include "stretto/ops/stack.h"
+
+namespace stretto::test {
+namespace {
+
+double same(const Element& e) { return e.in(0); }
+
+double block(const Element& e) {
+  const BlockAttrs& a = e.attrs<BlockAttrs>();
+  if (!a.flat) return e.in(0, e.at.with(a.from[0], e.at[a.to]));
+  const i64 wanted = e.at[a.to];
+  i64 count = 0;
+  double found = 0;
+  e.each(e.dims(0), e.at, [&](const At& j) {
+    if (count++ == wanted) found = e.in(0, j);
+  });
+  return found;
+}
+
+double unblock(const Element& e) {
+  const UnblockAttrs& a = e.attrs<UnblockAttrs>();
+  return e.at[a.to] < e.size(a.from) ? e.in(0, e.at.with(a.from, e.at[a.to])) : 0;
+}
+
+double cast(const Element& e) { return is_float(e.attrs<CastAttrs>().to) ? e.in(0) : std::trunc(e.in(0)); }
+
+double concat(const Element& e) {
+  const ConcatAttrs& a = e.attrs<ConcatAttrs>();
+  i64 index = e.at[a.to];
+  int part = 0;
+  for (; index >= e.size(a.along[part]); ++part) index -= e.size(a.along[part]);
+  return e.in(part, e.at.with(a.along[part], index));
+}
+
+double index(const Element& e) { return e.in(0, e.at.with(e.attrs<IndexAttrs>().dim, e.attrs<IndexAttrs>().at)); }
+
+double unindex(const Element& e) {
+  return e.at[e.attrs<UnindexAttrs>().dim] == e.attrs<UnindexAttrs>().at ? e.in(0) : 0;
+}
+
+double iota(const Element& e) { return double(e.at[e.attrs<IotaAttrs>().dim]); }
+
+double pad(const Element& e) {
+  const PadAttrs& a = e.attrs<PadAttrs>();
+  const i64 index = e.at[a.to] - a.start;
+  return index >= 0 && index < e.size(a.from) ? e.in(0, e.at.with(a.from, index)) : 0;
+}
+
+double rename(const Element& e) {
+  const RenameAttrs& a = e.attrs<RenameAttrs>();
+  At there = e.at;
+  for (std::size_t i = 0; i < a.from.size(); ++i) there = there.with(a.from[i], e.at[a.to[i]]);
+  return e.in(0, there);
+}
+
+double slice(const Element& e) {
+  const SliceAttrs& a = e.attrs<SliceAttrs>();
+  return e.in(0, e.at.with(a.from, e.at[a.to] + a.start));
+}
+
+double stack(const Element& e) { return e.in(int(e.at[e.attrs<StackAttrs>().dim])); }
+double unstack(const Element& e) { return e.in(0, e.at.with(e.attrs<UnstackAttrs>().dim, e.result)); }
+
+constexpr NamedOracle shape_table[] = {
+    {"block", block},     {"boundary", same},      {"broadcast", same},  {"cast", cast},
+    {"concat", concat},   {"index", index},        {"iota", iota},       {"labels", same},
+    {"pad", pad},         {"permute", same},       {"rename", rename},   {"slice", slice},
+    {"stack", stack},     {"stop_gradient", same}, {"unblock", unblock}, {"unindex", unindex},
+    {"unstack", unstack},
+};
+
+}  // namespace
+
+std::span<const NamedOracle> oracles_of_shapes() { return shape_table; }
+
+}  // namespace stretto::test
