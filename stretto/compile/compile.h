@@ -1,7 +1,7 @@
 // The one driver: model + optimizer + how to train + how to parallelise -> a checked program.
 //
-//   Compiled c = compile(model, adamw({.lr = 1e-3}), {.microbatches = 8}, {.mesh = {{"pipe", 2}}, .schedule =
-//   "zb-h1"});
+//   Compiled c = compile(model, adamw({.lr = 1e-3}), {.microbatches = 8},
+//                        {.mesh = {{"pipe", 2}}, .schedule = "zb-h1"});
 //
 // `Training` changes the numbers, `Parallel` must not: dropping it trains the same program serially.
 #pragma once

@@ -1,8 +1,6 @@
-// The keys of every section, each in one line that serves both reading and
-// writing:
+// The keys of every section, each in one line that serves both reading and writing:
 //
-//   keys_of(train, [&](std::string_view key, auto& value, const auto&...
-//   limits) { ... });
+//   keys_of(train, [&](std::string_view key, auto& value, const auto&... limits) { ... });
 //
 // `limits` is nothing, a Range, or the Choices a value is one of.
 #pragma once

@@ -1,8 +1,11 @@
 // JSON as a stream of events, for files too large or too plain for a tree. Strict: UTF-8 only, no key twice in one
 // object, no nesting beyond 64, nothing after the value. Never recurses.
 //
-//   struct Keys : JsonEvents { void key(std::string k) override { keys.push_back(k); } std::vector<std::string> keys;
-//   }; Keys keys; parse_json(text, "config.json", keys);
+//   struct Keys : JsonEvents {
+//     void key(std::string k) override { all.push_back(k); }
+//     std::vector<std::string> all;
+//   } keys;
+//   parse_json(text, "config.json", keys);
 #pragma once
 #include <string>
 #include <string_view>

@@ -1,6 +1,6 @@
 // What the runtime executes: per actor, the ordered list of instructions, and where every buffer lies.
 //
-//   Program p = lower(step, calls, schedule, stages);
+//   Program p = lower(step, schedule, stage_of, {});     // stage_of: a stage per piece
 //
 // Memory is planned ahead: nothing is allocated after step 0 starts. An address is an arena and an offset; every actor
 // has one arena of each kind.

