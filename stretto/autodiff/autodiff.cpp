@@ -46,8 +46,8 @@ std::vector<Gradient> differentiate(Builder& b, std::span<const Root> roots, std
   std::vector<char> matters(forward, 0);
   for (std::size_t i = 0; i < forward; ++i) {
     const Node& n = b.graph.nodes[i];
-    for (std::size_t r = 0; r < n.results.size(); ++r)
-      if (asked.contains({NodeId{std::uint32_t(i)}, std::uint8_t(r)})) matters[i] = 1;
+    for (std::uint8_t r = 0; r < n.results.size(); ++r)
+      if (asked.contains({NodeId(i), r})) matters[i] = 1;
     if (n.op->no_gradient) continue;
     for (Value v : n.operands) matters[i] |= matters[v.node.value] && is_float(b.graph.type(v).dtype);
   }
@@ -63,7 +63,7 @@ std::vector<Gradient> differentiate(Builder& b, std::span<const Root> roots, std
 
   for (std::size_t i = forward; i-- > 0;) {
     if (!matters[i]) continue;
-    const NodeId id{std::uint32_t(i)};
+    const NodeId id(i);
     const Op& op = *b.graph.nodes[i].op;
     if (op.no_gradient) continue;
     const std::size_t results = b.graph.nodes[i].results.size();
@@ -71,8 +71,8 @@ std::vector<Gradient> differentiate(Builder& b, std::span<const Root> roots, std
     bool any = false;
     b.scope = b.graph.nodes[i].scope;
     b.force_piece = b.graph.nodes[i].piece;
-    for (std::size_t r = 0; r < results; ++r) {
-      const Value v{id, std::uint8_t(r)};
+    for (std::uint8_t r = 0; r < results; ++r) {
+      const Value v{id, r};
       out.push_back({&b, v});
       const auto it = incoming.find(v);
       if (it == incoming.end()) continue;

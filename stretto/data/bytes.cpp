@@ -13,7 +13,7 @@ class Bytes : public TokenSource {
   explicit Bytes(const std::vector<std::filesystem::path>& paths) {
     for (const auto& path : paths) {
       files_.emplace_back(path);
-      ends_.push_back(tokens() + i64(files_.back().bytes().size()));
+      ends_.push_back(tokens() + files_.back().bytes().size());
     }
     if (tokens() > 0) return;
     throw Error("data", "{} has 0 bytes", paths.size() == 1 ? "'" + paths[0].string() + "'" : "every file of data.path")
@@ -24,13 +24,13 @@ class Bytes : public TokenSource {
   i64 vocab() const override { return 256; }
 
   void read(i64 first, std::span<std::int32_t> to) const override {
-    STRETTO_ASSERT(first >= 0 && first + i64(to.size()) <= tokens(), "outside of the files");
-    std::size_t file = std::size_t(std::upper_bound(ends_.begin(), ends_.end(), first) - ends_.begin());
+    STRETTO_ASSERT(first >= 0 && first + std::ssize(to) <= tokens(), "outside of the files");
+    std::size_t file = std::upper_bound(ends_.begin(), ends_.end(), first) - ends_.begin();
     i64 at = first - (file == 0 ? 0 : ends_[file - 1]);
     for (std::size_t done = 0; done < to.size(); ++file, at = 0) {
-      const auto bytes = files_[file].bytes().subspan(std::size_t(at));
+      const auto bytes = files_[file].bytes().subspan(at);
       const std::size_t n = std::min(bytes.size(), to.size() - done);
-      std::transform(bytes.begin(), bytes.begin() + std::ptrdiff_t(n), to.begin() + std::ptrdiff_t(done),
+      std::transform(bytes.begin(), bytes.begin() + n, to.begin() + done,
                      [](std::byte b) { return std::to_integer<std::int32_t>(b); });
       done += n;
     }

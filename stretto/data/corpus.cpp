@@ -25,7 +25,7 @@ class Opener {
     for (std::size_t begin = 0, end = 0; begin < files.size(); begin = end) {
       const Kind kind = kind_of(files[begin]);
       while (end < files.size() && kind_of(files[end]) == kind) ++end;
-      sources.push_back(open_kind(kind, {files.begin() + std::ptrdiff_t(begin), files.begin() + std::ptrdiff_t(end)}));
+      sources.push_back(open_kind(kind, {files.begin() + begin, files.begin() + end}));
     }
     SourcePtr all = sources.size() == 1 ? sources[0] : joined(std::move(sources));
     if (options_.vocab > 0 && all->vocab() > options_.vocab)
@@ -112,7 +112,7 @@ Corpus open_corpus(const CorpusOptions& o, i64 length) {
     std::vector<SourcePtr> held_out;
     for (Corpus::Part& p : c.training) {
       const SourcePtr whole = p.source;
-      const i64 tokens = i64(std::llround(double(whole->tokens()) * o.validation));
+      const i64 tokens = std::llround(whole->tokens() * o.validation);
       p.source = part_of(whole, 0, whole->tokens() - tokens);
       held_out.push_back(part_of(whole, whole->tokens() - tokens, tokens));
     }

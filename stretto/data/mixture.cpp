@@ -15,10 +15,10 @@ constexpr i64 kLargestBlock = 65536;
 // Rounds down, and gives what is left to the weights that lost the most. One is the least.
 std::vector<i64> apportioned(const std::vector<double>& parts, i64 block) {
   std::vector<i64> shares;
-  for (const double p : parts) shares.push_back(std::max<i64>(1, i64(std::floor(p * double(block)))));
-  const auto lost = [&](std::size_t k) { return parts[k] * double(block) - double(shares[k]); };
+  for (const double p : parts) shares.push_back(std::max<i64>(1, std::floor(p * block)));
+  const auto lost = [&](std::size_t k) { return parts[k] * block - shares[k]; };
   for (i64 sum = std::accumulate(shares.begin(), shares.end(), i64(0)); sum != block; sum += sum < block ? 1 : -1) {
-    std::size_t best = std::size_t(std::max_element(shares.begin(), shares.end()) - shares.begin());
+    std::size_t best = std::max_element(shares.begin(), shares.end()) - shares.begin();
     for (std::size_t k = 0; k < parts.size(); ++k)
       if (sum < block ? lost(k) > lost(best) : shares[k] > 1 && lost(k) < lost(best)) best = k;
     shares[best] += sum < block ? 1 : -1;
@@ -29,17 +29,17 @@ std::vector<i64> apportioned(const std::vector<double>& parts, i64 block) {
 }  // namespace
 
 std::vector<i64> block_shares(const std::vector<double>& weights) {
-  STRETTO_ASSERT(!weights.empty() && i64(weights.size()) <= kLargestBlock / 2, "weights of a mixture");
+  STRETTO_ASSERT(!weights.empty() && std::ssize(weights) <= kLargestBlock / 2, "weights of a mixture");
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   std::vector<double> parts;
   for (const double w : weights) parts.push_back(w / total);
-  for (i64 block = i64(weights.size()); block < kLargestBlock; ++block) {
+  for (i64 block = weights.size(); block < kLargestBlock; ++block) {
     i64 sum = 0;
     bool close = true;
     for (const double p : parts) {
-      const double share = std::max(1.0, std::round(p * double(block)));
-      close = close && std::abs(share - p * double(block)) <= 1e-3 * p * double(block);
-      sum += i64(share);
+      const double share = std::max(1.0, std::round(p * block));
+      close = close && std::abs(share - p * block) <= 1e-3 * p * block;
+      sum += static_cast<i64>(share);
     }
     if (close && sum == block) return apportioned(parts, block);
   }
@@ -60,8 +60,8 @@ MixtureOrder::MixtureOrder(const std::vector<Part>& parts, i64 length, u64 seed)
 // The slots of a block belong to the sources in order; a sequence takes the slot that a permutation gives it, and the
 // slot says the rest.
 MixtureOrder::Place MixtureOrder::place(i64 sequence) const {
-  const i64 number = sequence / block(), slot = permuted(sequence % block(), block(), key_, u64(number));
-  const std::size_t source = std::size_t(std::upper_bound(ends_.begin(), ends_.end(), slot) - ends_.begin());
+  const i64 number = sequence / block(), slot = permuted(sequence % block(), block(), key_, number);
+  const std::size_t source = std::upper_bound(ends_.begin(), ends_.end(), slot) - ends_.begin();
   const i64 index = number * shares_[source] + slot - (ends_[source] - shares_[source]);
   return {source, orders_[source].first_token(index)};
 }

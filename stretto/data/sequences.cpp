@@ -7,7 +7,7 @@ namespace {
 
 // Reads length + 1 tokens: what follows a token is its target.
 void fill(const TokenSource& source, i64 first, i64 row, const RowsOptions& o, Rows& rows) {
-  std::vector<std::int32_t> tokens(std::size_t(o.length) + 1);
+  std::vector<std::int32_t> tokens(o.length + 1);
   source.read(first, tokens);
   std::copy(tokens.begin(), tokens.end() - 1, rows.ids.begin() + row * o.length);
   std::copy(tokens.begin() + 1, tokens.end(), rows.targets.begin() + row * o.length);
@@ -18,7 +18,7 @@ void fill(const TokenSource& source, i64 first, i64 row, const RowsOptions& o, R
 }
 
 Rows empty_rows(const RowsOptions& o) {
-  const std::size_t size = std::size_t(o.batch * o.length);
+  const std::size_t size = o.batch * o.length;
   Rows rows;
   rows.ids.assign(size, 0);
   rows.targets.assign(size, Rows::ignored);

@@ -19,8 +19,8 @@ class Text : public TokenSource {
     u64 bytes = 0;
     for (const fs::path& f : files) bytes += fs::file_size(f);
     if (bytes > kMostBytes)
-      throw Error("data", "{} of text would be tokenized in memory before training; {} is the most",
-                  human_bytes(double(bytes)), human_bytes(double(kMostBytes)))
+      throw Error("data", "{} of text would be tokenized in memory before training; {} is the most", human_bytes(bytes),
+                  human_bytes(kMostBytes))
           .hint("tokenize it once, with 'stretto data tokenize', and train on that file");
     name_ = files.size() == 1 ? files[0].string() : fmt::format("{} files from {} on", files.size(), files[0].string());
     Encoder encoder(tokenizer);
@@ -34,10 +34,10 @@ class Text : public TokenSource {
     if (tokens() == 0) throw Error("data", "{} has no text", name_).hint("name a file with text in it");
   }
 
-  i64 tokens() const override { return i64(narrow() ? narrow_.size() : wide_.size()); }
+  i64 tokens() const override { return narrow() ? narrow_.size() : wide_.size(); }
   i64 vocab() const override { return vocab_; }
   void read(i64 first, std::span<std::int32_t> to) const override {
-    STRETTO_ASSERT(first >= 0 && first + i64(to.size()) <= tokens(), "outside of the text");
+    STRETTO_ASSERT(first >= 0 && first + std::ssize(to) <= tokens(), "outside of the text");
     if (narrow())
       std::copy_n(narrow_.begin() + first, to.size(), to.begin());
     else

@@ -52,12 +52,12 @@ class TokenFiles : public TokenSource {
   i64 vocab() const override { return vocab_ > 0 ? vocab_ : wide_ ? i64(1) << 31 : 65536; }
 
   void read(i64 first, std::span<std::int32_t> to) const override {
-    STRETTO_ASSERT(first >= 0 && first + i64(to.size()) <= tokens(), "outside of the files");
-    std::size_t file = std::size_t(std::upper_bound(ends_.begin(), ends_.end(), first) - ends_.begin());
+    STRETTO_ASSERT(first >= 0 && first + std::ssize(to) <= tokens(), "outside of the files");
+    std::size_t file = std::upper_bound(ends_.begin(), ends_.end(), first) - ends_.begin();
     i64 at = first - (file == 0 ? 0 : ends_[file - 1]);
     for (; !to.empty(); ++file, at = 0) {
-      const std::size_t n = std::size_t(std::min(spans_[file].size() - at, i64(to.size())));
-      if (!all_checked_ && vocab_ > 0) look_at(file, at, i64(n));
+      const std::size_t n = std::min<i64>(spans_[file].size() - at, to.size());
+      if (!all_checked_ && vocab_ > 0) look_at(file, at, n);
       spans_[file].read(at, to.first(n));
       to = to.subspan(n);
     }
@@ -87,7 +87,7 @@ class TokenFiles : public TokenSource {
  private:
   // A document may be empty, and then begins where the next one does.
   static void indexed(const MegatronTokens& m, i64 begin, i64 from, i64 to, std::vector<i64>& starts) {
-    const i64 item = i64(size_of(m.tokens().type));
+    const i64 item = size_of(m.tokens().type);
     const auto start = [&](i64 d) {
       const i64 s = m.document_begin(d);
       return s < m.sequences() ? m.byte_offset(s) / item : m.tokens().size();
@@ -105,10 +105,10 @@ class TokenFiles : public TokenSource {
   }
 
   void marked(const TokenSpan& span, i64 begin, i64 from, i64 to, std::vector<i64>& starts) const {
-    std::vector<std::int32_t> ids(std::size_t(std::max<i64>(to - from - 1, 0)));
+    std::vector<std::int32_t> ids(std::max<i64>(to - from - 1, 0));
     span.read(from, ids);
     for (std::size_t i = 0; i < ids.size(); ++i)
-      if (ids[i] == *end_) starts.push_back(begin + from + i64(i) + 1);
+      if (ids[i] == *end_) starts.push_back(begin + from + i + 1);
   }
 
   void look_at(std::size_t file, i64 first, i64 count) const {

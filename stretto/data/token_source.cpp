@@ -31,7 +31,7 @@ class Part : public TokenSource {
   i64 tokens() const override { return tokens_; }
   i64 vocab() const override { return whole_->vocab(); }
   void read(i64 first, std::span<std::int32_t> to) const override {
-    STRETTO_ASSERT(first >= 0 && first + i64(to.size()) <= tokens_, "outside of a part of a token source");
+    STRETTO_ASSERT(first >= 0 && first + std::ssize(to) <= tokens_, "outside of a part of a token source");
     whole_->read(first_ + first, to);
   }
   std::vector<i64> documents(i64 first, i64 end) const override {
@@ -61,11 +61,11 @@ class Joined : public TokenSource {
     return most;
   }
   void read(i64 first, std::span<std::int32_t> to) const override {
-    STRETTO_ASSERT(first >= 0 && first + i64(to.size()) <= tokens(), "outside of the joined sources");
-    std::size_t source = std::size_t(std::upper_bound(ends_.begin(), ends_.end(), first) - ends_.begin());
+    STRETTO_ASSERT(first >= 0 && first + std::ssize(to) <= tokens(), "outside of the joined sources");
+    std::size_t source = std::upper_bound(ends_.begin(), ends_.end(), first) - ends_.begin();
     i64 at = first - (source == 0 ? 0 : ends_[source - 1]);
     for (; !to.empty(); ++source, at = 0) {
-      const std::size_t n = std::size_t(std::min(sources_[source]->tokens() - at, i64(to.size())));
+      const std::size_t n = std::min<i64>(sources_[source]->tokens() - at, to.size());
       sources_[source]->read(at, to.first(n));
       to = to.subspan(n);
     }

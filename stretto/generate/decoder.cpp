@@ -1,6 +1,8 @@
 #include "stretto/generate/decoder.h"
 
 #include <algorithm>
+#include <cstring>
+#include <numeric>
 
 #include "stretto/compile/compile.h"
 #include "stretto/models/family.h"
@@ -15,7 +17,7 @@ struct Decoder::Mode {
   const ActorProgram& program() const { return engine->worker(0).program(); }
   std::byte* input(std::size_t i) const { return engine->worker(0).arena(Arena::inputs) + program().input_at[i]; }
   i64 bytes(std::size_t i) const {
-    i64 n = i64(size_of(compiled.inputs[i].dtype));
+    i64 n = size_of(compiled.inputs[i].dtype);
     for (const Dim& d : compiled.inputs[i].dims) n *= d.size;
     return n;
   }
@@ -51,11 +53,10 @@ std::vector<double> Decoder::run(Mode& mode, std::span<const std::int32_t> ids) 
     const std::string& name = mode.compiled.inputs[i].name;
     auto* to = reinterpret_cast<std::int32_t*>(mode.input(i));
     if (name == "ids") std::copy(ids.begin(), ids.end(), to);
-    if (name == Trace::positions_name)
-      for (std::size_t k = 0; k < ids.size(); ++k) to[k] = std::int32_t(position_ + i64(k));
+    if (name == Trace::positions_name) std::iota(to, to + ids.size(), position_);
   }
   mode.engine->run(0);
-  position_ += i64(ids.size());
+  position_ += std::ssize(ids);
   const CompiledMetric& m = mode.compiled.metrics.at(0);
   const std::byte* from = mode.engine->worker(0).arena(Arena::results) + mode.program().output_at[m.output];
   const auto logits = [&]<class T>(T) {
@@ -67,18 +68,18 @@ std::vector<double> Decoder::run(Mode& mode, std::span<const std::int32_t> ids) 
 
 std::vector<double> Decoder::feed(std::span<const std::int32_t> ids) {
   if (ids.empty()) throw Error("generate", "there is no token to go on from").hint("give a prompt");
-  if (position_ + i64(ids.size()) > room_)
-    throw Error("generate", "{} tokens have been read, and there is room for {}", position_ + i64(ids.size()), room_);
+  if (position_ + std::ssize(ids) > room_)
+    throw Error("generate", "{} tokens have been read, and there is room for {}", position_ + std::ssize(ids), room_);
   for (const std::int32_t id : ids)
     if (id < 0 || id >= config_.vocab)
       throw Error("generate", "token {} is outside of a vocabulary of {}", id, config_.vocab)
           .hint("is the tokenizer the model's?");
   if (position_ == 0 && ids.size() > 1) {
-    const std::unique_ptr<Mode> all = compiled_for(i64(ids.size()), one_->engine.get());
+    const std::unique_ptr<Mode> all = compiled_for(std::ssize(ids), one_->engine.get());
     std::vector<double> logits = run(*all, ids);
     for (std::size_t i = 0; i < all->compiled.inputs.size(); ++i)  // the same inputs in the same order
       if (all->compiled.inputs[i].name.starts_with(Trace::state_prefix))
-        std::memcpy(one_->input(i), all->input(i), std::size_t(all->bytes(i)));
+        std::memcpy(one_->input(i), all->input(i), all->bytes(i));
     return logits;
   }
   std::vector<double> logits;

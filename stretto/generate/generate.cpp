@@ -24,7 +24,7 @@ std::vector<std::int32_t> ends_of(const StoredModel& m) {
   const Field* eos = json.find("eos_token_id");
   std::vector<std::int32_t> ids;
   const auto add = [&](const Field& f) {
-    if (const i64* id = std::get_if<i64>(&f.value)) ids.push_back(std::int32_t(*id));
+    if (const i64* id = std::get_if<i64>(&f.value)) ids.push_back(*id);
   };
   if (eos) add(*eos);
   if (eos && eos->array())
@@ -39,7 +39,7 @@ i64 generate(const StoredModel& m, const std::vector<std::int32_t>& prompt, cons
   check(o.sample);
   if (o.tokens < 0) throw Error("generate", "{} tokens are asked for", o.tokens).hint("use 0 or more");
   if (prompt.empty()) throw Error("generate", "the prompt is empty").hint("give a token to go on from");
-  const i64 context = m.config.context, length = i64(prompt.size());
+  const i64 context = m.config.context, length = std::ssize(prompt);
   if (length > context)
     throw Error("generate", "the prompt has {} tokens and the model's context is {}", length, context)
         .hint("shorten the prompt");
@@ -49,7 +49,7 @@ i64 generate(const StoredModel& m, const std::vector<std::int32_t>& prompt, cons
   std::vector<double> logits;
   for (i64 n = 0; n < o.tokens; ++n) {
     if (n == 0) logits = decoder.feed(prompt);
-    const std::int32_t id = sample(logits, o.sample, uniform_at(key, u64(n)));
+    const std::int32_t id = sample(logits, o.sample, uniform_at(key, n));
     if (std::find(o.stop.begin(), o.stop.end(), id) != o.stop.end() || !next(id)) return n;
     if (n + 1 == o.tokens || decoder.position() == decoder.room()) return n + 1;
     logits = decoder.feed({{id}});

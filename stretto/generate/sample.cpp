@@ -27,20 +27,20 @@ std::int32_t sample(std::span<const double> logits, const SampleOptions& o, doub
           .hint("the weights are damaged, or training has diverged")
           .as(Error::Kind::run);
   const auto best = std::max_element(logits.begin(), logits.end());
-  if (o.temperature == 0) return std::int32_t(best - logits.begin());
+  if (o.temperature == 0) return best - logits.begin();
   std::vector<std::int32_t> ids(logits.size());
   std::iota(ids.begin(), ids.end(), 0);
   const auto more_likely = [&](std::int32_t a, std::int32_t b) {
-    const double x = logits[std::size_t(a)], y = logits[std::size_t(b)];
+    const double x = logits[a], y = logits[b];
     return x != y ? x > y : a < b;
   };
-  const std::size_t some = o.top_k > 0 ? std::min(ids.size(), std::size_t(o.top_k)) : ids.size();
-  std::partial_sort(ids.begin(), ids.begin() + std::ptrdiff_t(some), ids.end(), more_likely);
+  const std::size_t some = o.top_k > 0 ? std::min<std::size_t>(ids.size(), o.top_k) : ids.size();
+  std::partial_sort(ids.begin(), ids.begin() + some, ids.end(), more_likely);
   ids.resize(some);
   std::vector<double> weights;
   double total = 0;
   for (const std::int32_t id : ids) {
-    weights.push_back(std::exp((logits[std::size_t(id)] - *best) / o.temperature));
+    weights.push_back(std::exp((logits[id] - *best) / o.temperature));
     total += weights.back();
   }
   double kept = 0;

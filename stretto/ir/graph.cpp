@@ -10,7 +10,7 @@ i64 Graph::elements(const Type& t) const {
   return n;
 }
 
-std::size_t Graph::bytes(const Type& t) const { return std::size_t(elements(t)) * size_of(t.dtype); }
+std::size_t Graph::bytes(const Type& t) const { return elements(t) * size_of(t.dtype); }
 
 Dims Graph::named(const DimSet& set) const {
   Dims r;
@@ -85,7 +85,7 @@ Graph pruned(const Graph& g, const Op* kept, std::vector<NodeId>* moved) {
   std::vector<NodeId> to(g.nodes.size());
   for (std::size_t i = 0; i < g.nodes.size(); ++i) {
     if (!needed[i]) continue;
-    to[i] = NodeId{std::uint32_t(out.nodes.size())};
+    to[i] = NodeId(out.nodes.size());
     out.nodes.push_back(g.nodes[i]);
     for (Value& v : out.nodes.back().operands) v.node = to[v.node.value];
   }
@@ -100,9 +100,9 @@ Graph prune_keeping(const Graph& g, const Op& kept, std::vector<NodeId>* moved) 
 
 Cost OpCall::streaming(double per_element) const {
   Cost c;
-  for (int i = 0; i < inputs(); ++i) c.read += double(graph.bytes(in(i)));
-  for (const Type& t : node.results) c.written += double(graph.bytes(t));
-  c.flops = per_element * double(graph.elements(out()));
+  for (int i = 0; i < inputs(); ++i) c.read += graph.bytes(in(i));
+  for (const Type& t : node.results) c.written += graph.bytes(t);
+  c.flops = per_element * graph.elements(out());
   return c;
 }
 

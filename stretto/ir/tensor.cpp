@@ -57,7 +57,7 @@ Tensor Builder::emit(const Op& op, std::vector<Tensor> operands, Attrs attrs) {
     n.piece = std::max(n.piece, graph.node(t.value).piece);
     n.operands.push_back(t.value);
   }
-  if (force_piece >= 0) n.piece = std::uint16_t(force_piece);
+  if (force_piece >= 0) n.piece = force_piece;
   n.results = op.infer({graph, n});
   for (const Type& t : n.results)
     for (std::size_t i = 0; i < t.dims.size(); ++i)
@@ -67,7 +67,7 @@ Tensor Builder::emit(const Op& op, std::vector<Tensor> operands, Attrs attrs) {
               .hint("rename one of the two first");
   for (const Type& t : n.results) check_size(op, graph, t);
   graph.nodes.push_back(std::move(n));
-  return {this, {NodeId{std::uint32_t(graph.nodes.size() - 1)}, 0}};
+  return {this, {NodeId(graph.nodes.size() - 1), 0}};
 }
 
 DimId Builder::intern(const Dim& d) {
@@ -82,11 +82,11 @@ DimId Builder::intern(const Dim& d) {
     if (known != d)
       throw Error("dim", "dim '{}' was made in two ways (like, whole or padded differ)", d.name)
           .hint("make it once and pass the Dim on, or use two names");
-    return DimId{std::uint16_t(i)};
+    return DimId(i);
   }
   graph.dims.push_back(d);
   STRETTO_ASSERT(graph.dims.size() < 65535);
-  return DimId{std::uint16_t(graph.dims.size() - 1)};
+  return DimId(graph.dims.size() - 1);
 }
 
 DimSet Builder::intern(const Dims& dims) {
@@ -97,9 +97,9 @@ DimSet Builder::intern(const Dims& dims) {
 
 std::uint32_t Builder::intern_scope(const std::string& s) {
   const auto it = std::find(graph.scopes.begin(), graph.scopes.end(), s);
-  if (it != graph.scopes.end()) return std::uint32_t(it - graph.scopes.begin());
+  if (it != graph.scopes.end()) return it - graph.scopes.begin();
   graph.scopes.push_back(s);
-  return std::uint32_t(graph.scopes.size() - 1);
+  return graph.scopes.size() - 1;
 }
 
 Builder& builder_of(std::string_view where, std::initializer_list<Tensor> tensors) {

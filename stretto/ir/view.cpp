@@ -21,12 +21,12 @@ i64 View::elements() const {
 
 i64 View::stride(DimId d) const {
   const int i = position(dims, d);
-  return i < 0 ? 0 : strides[std::size_t(i)];
+  return i < 0 ? 0 : strides[i];
 }
 
 i64 View::size(DimId d) const {
   const int i = position(dims, d);
-  return i < 0 ? 1 : sizes[std::size_t(i)];
+  return i < 0 ? 1 : sizes[i];
 }
 
 i64 View::valid(DimId d) const {
@@ -60,8 +60,8 @@ View sub_view(const View& whole, const ViewMap& map, const DimSet& dims, const G
     const int from = map.from[i];
     v.sizes.push_back(g.size(dims[i]));
     v.limits.push_back(g.dim(dims[i]).valid());
-    v.strides.push_back(from < 0 ? 0 : whole.strides[std::size_t(from)]);
-    v.offsets.push_back(from < 0 ? 0 : whole.offsets[std::size_t(from)]);
+    v.strides.push_back(from < 0 ? 0 : whole.strides[from]);
+    v.offsets.push_back(from < 0 ? 0 : whole.offsets[from]);
   }
   return v;
 }

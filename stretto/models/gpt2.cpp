@@ -51,7 +51,7 @@ Tensor block(Trace& t, const ModelConfig& c, const Shape& s, Tensor x) {
   const auto& [seq, seq_r, model, heads, head, ff, segments] = s;
   const Dim three{"three", 3};
   const Init inner = normal(c.init_std);
-  const Init residual = normal(c.init_std / std::sqrt(2.0 * double(c.layers)));  // 2 · layers branches are added up
+  const Init residual = normal(c.init_std / std::sqrt(2.0 * c.layers));  // 2 · layers branches are added up
   Tensor h = norm(t, c, s, x, "ln_1");
   const Tensor z = contract(h, t.param("qkv", {model, three, heads, head}, {.init = inner}), model) +
                    t.bias("qkv.bias", {three, heads, head});

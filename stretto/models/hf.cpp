@@ -20,8 +20,7 @@ void transpose(std::span<const T> from, i64 rows, i64 columns, std::span<T> to) 
   for (i64 r0 = 0; r0 < rows; r0 += kBlock)
     for (i64 c0 = 0; c0 < columns; c0 += kBlock)
       for (i64 r = r0; r < std::min(rows, r0 + kBlock); ++r)
-        for (i64 c = c0; c < std::min(columns, c0 + kBlock); ++c)
-          to[std::size_t(c * rows + r)] = from[std::size_t(r * columns + c)];
+        for (i64 c = c0; c < std::min(columns, c0 + kBlock); ++c) to[c * rows + r] = from[r * columns + c];
 }
 
 std::string shape_text(const std::vector<i64>& shape) {

@@ -53,7 +53,7 @@ Tensor turned(Trace& t, const ModelConfig& c, Tensor x, const Dim& seq, const Di
 }
 
 Tensor gated(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor h) {
-  const double inner = c.init_std, residual = c.init_std / std::sqrt(2.0 * double(c.layers));
+  const double inner = c.init_std, residual = c.init_std / std::sqrt(2.0 * c.layers);
   const Tensor gate = linear(t, h, "gate", s.model, s.ff, c.mlp_bias, inner);
   const Tensor up = linear(t, h, "up", s.model, s.ff, c.mlp_bias, inner);
   const Tensor u = activate(gate, *c.activation) * up;
@@ -63,7 +63,7 @@ Tensor gated(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor h) {
 
 Tensor block(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor x, const FeedForward& feed_forward) {
   const Dim &seq = s.seq, &seq_r = s.seq_r, &model = s.model, &kv = s.kv, &group = s.group, &head = s.head;
-  const double inner = c.init_std, residual = c.init_std / std::sqrt(2.0 * double(c.layers));
+  const double inner = c.init_std, residual = c.init_std / std::sqrt(2.0 * c.layers);
   Tensor h = norm(t, c, s, x, "norm_1");
   Tensor q = linear(t, h, "q", model, {kv, group, head}, c.qkv_bias, inner);
   Tensor k = linear(t, h, "k", model, {kv, head}, c.qkv_bias, inner);

@@ -66,7 +66,7 @@ void penalties(const ModelConfig& c, Routing& r, Tensor logits, Tensor gates, Te
     add_to(r.chosen, sum(chosen, tokens));
     add_to(r.gates, sum(gates, tokens));
   } else if (c.balance > 0) {
-    const double n = double(seq.valid());
+    const double n = seq.valid();
     add_to(r.balance, sum(sum(chosen, seq) * (sum(gates, seq) * (double(c.experts) / (n * n))), experts));
   }
   if (c.router_z > 0) {
@@ -100,7 +100,7 @@ Tensor experts_layer(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor
   const Dim experts_u = experts.like("experts_u", {.minus = batch}),
             batch_x = batch.like("batch_x", {.minus = experts});
   const Dim capacity{"capacity", slots_per_expert(t, c, seq.size)};
-  const Init inner = normal(c.init_std), residual = normal(c.init_std / std::sqrt(2.0 * double(c.layers)));
+  const Init inner = normal(c.init_std), residual = normal(c.init_std / std::sqrt(2.0 * c.layers));
 
   const Tensor logits = contract(h, t.param("router", {model, experts_w}, {.init = inner}), model);
   const Tensor gates = softmax(logits, experts_w);

@@ -12,12 +12,12 @@ namespace stretto {
 namespace {
 
 double warm(const LrShape& s, i64 step) {
-  return s.warmup > 0 && step < s.warmup ? double(step) / double(s.warmup) : 1;
+  return s.warmup > 0 && step < s.warmup ? 1.0 * step / s.warmup : 1;
 }
 
 // How far a decay that starts at step `from` has come, 0 to 1.
 double progress(const LrShape& s, i64 step, i64 from) {
-  return std::clamp(double(step - from) / double(std::max<i64>(1, s.steps - from)), 0.0, 1.0);
+  return std::clamp(1.0 * (step - from) / std::max<i64>(1, s.steps - from), 0.0, 1.0);
 }
 
 double after_warmup(const LrShape& s, i64 step, double shape) {
@@ -41,7 +41,7 @@ LearningRate linear_lr(LrShape s) {
 }
 
 LearningRate wsd_lr(LrShape s) {
-  const i64 from = std::max(s.warmup, i64(s.stable * double(s.steps)));
+  const i64 from = std::max(s.warmup, static_cast<i64>(s.stable * s.steps));
   return [s, from](i64 step) { return after_warmup(s, step, 1 - progress(s, step, from)); };
 }
 

@@ -1,8 +1,8 @@
 #include "stretto/tokenize/added_tokens.h"
 
 #include <algorithm>
-#include <cstring>
 
+#include "stretto/tokenize/bytes.h"
 #include "stretto/tokenize/split_pattern.h"
 
 namespace stretto {
@@ -16,13 +16,13 @@ bool matches(const SplitPattern& pattern, std::string_view text, std::size_t& be
 
 std::size_t character_before(std::string_view text, std::size_t at) {
   do --at;
-  while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80);
+  while (at > 0 && inside_character(text[at]));
   return at;
 }
 
 std::string_view character_at(std::string_view text, std::size_t at) {
   std::size_t end = at + 1;
-  while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) ++end;
+  while (end < text.size() && inside_character(text[end])) ++end;
   return text.substr(at, end - at);
 }
 
@@ -48,19 +48,18 @@ const SplitPattern& word() {
 AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
   std::erase_if(tokens_, [](const AddedToken& t) { return t.text.empty(); });
   std::sort(tokens_.begin(), tokens_.end(), [](const AddedToken& a, const AddedToken& b) { return a.text < b.text; });
-  for (const AddedToken& t : tokens_) first_[static_cast<unsigned char>(t.text[0])] = true;
+  for (const AddedToken& t : tokens_) first_[byte_of(t.text[0])] = true;
   if (std::count(first_.begin(), first_.end(), true) == 1)
-    only_ = int(std::find(first_.begin(), first_.end(), true) - first_.begin());
+    only_ = std::find(first_.begin(), first_.end(), true) - first_.begin();
 }
 
 std::size_t AddedTokens::candidate(std::string_view text, std::size_t from) const {
   if (from >= text.size()) return text.npos;
-  if (only_ >= 0) {
-    const void* found = std::memchr(text.data() + from, only_, text.size() - from);
-    return found ? std::size_t(static_cast<const char*>(found) - text.data()) : text.npos;
+  if (only_) {
+    return text.find(*only_, from);
   }
   for (; from < text.size(); ++from)
-    if (first_[static_cast<unsigned char>(text[from])]) return from;
+    if (first_[byte_of(text[from])]) return from;
   return text.npos;
 }
 
@@ -69,12 +68,10 @@ const AddedToken* AddedTokens::at(std::string_view text, std::size_t position) c
   auto low = tokens_.begin(), high = tokens_.end();
   const AddedToken* found = nullptr;
   for (std::size_t n = 0; low != high && position + n < text.size(); ++n) {
-    const auto c = static_cast<unsigned char>(text[position + n]);
-    const auto byte = [n](const AddedToken& t) {
-      return n < t.text.size() ? int(static_cast<unsigned char>(t.text[n])) : -1;
-    };
-    low = std::partition_point(low, high, [&](const AddedToken& t) { return byte(t) < int(c); });
-    high = std::partition_point(low, high, [&](const AddedToken& t) { return byte(t) <= int(c); });
+    const int c = byte_of(text[position + n]);
+    const auto byte = [n](const AddedToken& t) { return n < t.text.size() ? int(byte_of(t.text[n])) : -1; };
+    low = std::partition_point(low, high, [&](const AddedToken& t) { return byte(t) < c; });
+    high = std::partition_point(low, high, [&](const AddedToken& t) { return byte(t) <= c; });
     if (low != high && low->text.size() == n + 1) found = &*low;
   }
   return found;

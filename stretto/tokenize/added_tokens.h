@@ -5,6 +5,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,7 +41,7 @@ class AddedTokens {
 
   std::vector<AddedToken> tokens_;  // sorted by text
   std::array<bool, 256> first_{};   // some token begins with this byte
-  int only_ = -1;                   // the only such byte
+  std::optional<char> only_;        // the only such byte
 };
 
 }  // namespace stretto

@@ -1,5 +1,7 @@
 #include "stretto/tokenize/byte_level.h"
 
+#include "stretto/tokenize/bytes.h"
+
 #include <array>
 #include <cstdint>
 
@@ -18,8 +20,8 @@ struct Table {
     unsigned next = 256;
     for (unsigned b = 0; b < 256; ++b) {
       const bool itself = (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || b >= 174;
-      character[b] = std::uint16_t(itself ? b : next++);
-      byte[character[b]] = std::int16_t(b);
+      character[b] = itself ? b : next++;
+      byte[character[b]] = b;
       append_utf8(text[b], character[b]);
     }
   }
@@ -34,17 +36,17 @@ const Table& table() {
 
 std::string to_byte_level(std::string_view bytes) {
   std::string text;
-  for (const char c : bytes) text += table().text[static_cast<unsigned char>(c)];
+  for (const char c : bytes) text += table().text[byte_of(c)];
   return text;
 }
 
 std::optional<std::string> from_byte_level(std::string_view text) {
   std::string bytes;
   for (std::size_t at = 0; at < text.size(); ++at) {
-    unsigned point = static_cast<unsigned char>(text[at]);
+    unsigned point = byte_of(text[at]);
     if (point >= 0x80) {  // all of them are below U+0200 and so take one or two bytes
       if (point > 0xC7 || at + 1 == text.size()) return std::nullopt;
-      point = (point & 0x1F) << 6 | (static_cast<unsigned char>(text[++at]) & 0x3F);
+      point = (point & 0x1F) << 6 | (byte_of(text[++at]) & 0x3F);
     }
     const int byte = table().byte[point];
     if (byte < 0) return std::nullopt;

@@ -4,6 +4,7 @@
 #include "stretto/base/error.h"
 #include "stretto/formats/utf8.h"
 #include "stretto/tokenize/byte_level.h"
+#include "stretto/tokenize/bytes.h"
 #include "stretto/tokenize/tables.h"
 #include "stretto/tokenize/tokenizer.h"
 #include "stretto/tokenize/word_cache.h"
@@ -45,11 +46,11 @@ struct Encoder::State {
     const std::size_t first = to.size();
     to.resize(first + piece.size());
     for (std::size_t i = 0; i < piece.size(); ++i) {
-      const auto byte = static_cast<unsigned char>(piece[i]);
+      const unsigned byte = byte_of(piece[i]);
       const std::int32_t id = tables.byte_ids[byte];
       if (id < 0)
         throw Error("tokenizer", "the text has the byte 0x{:02x} (in '{}'), and the vocabulary has no token for it",
-                    unsigned(byte), shown(piece, 20))
+                    byte, shown(piece, 20))
             .hint("use a tokenizer whose vocabulary has all 256 bytes");
       to[first + i] = id;
     }

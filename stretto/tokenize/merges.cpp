@@ -21,7 +21,7 @@ std::size_t Merges::slot_of(std::uint64_t key) const {
   std::uint64_t h = key * 0x9E3779B97F4A7C15ull;
   h ^= h >> 29;
   const std::size_t mask = slots_.size() - 1;
-  std::size_t at = std::size_t(h) & mask;
+  std::size_t at = h & mask;
   while (slots_[at].merge.rank != none && slots_[at].key != key) at = (at + 1) & mask;
   return at;
 }
@@ -63,8 +63,7 @@ void Merges::apply_short(std::vector<std::int32_t>& ids, std::size_t first) cons
     if (merges[best].rank == none) break;
     word[best] = merges[best].id;
     std::copy(word + best + 2, word + n, word + best + 1);
-    std::copy(merges.begin() + std::ptrdiff_t(best) + 1, merges.begin() + std::ptrdiff_t(n) - 1,
-              merges.begin() + std::ptrdiff_t(best));
+    std::copy(merges.begin() + best + 1, merges.begin() + n - 1, merges.begin() + best);
     --n;
     if (best + 1 < n) merges[best] = find(word[best], word[best + 1]);
     if (best > 0) merges[best - 1] = find(word[best - 1], word[best]);
@@ -106,7 +105,7 @@ void Merges::apply_long(std::vector<std::int32_t>& ids, std::size_t first) const
     push(previous[p.at]);
     push(p.at);
   }
-  ids.erase(std::remove(ids.begin() + std::ptrdiff_t(first), ids.end(), gone), ids.end());
+  ids.erase(std::remove(ids.begin() + first, ids.end(), gone), ids.end());
 }
 
 }  // namespace stretto

@@ -5,6 +5,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/formats/utf8.h"
+#include "stretto/tokenize/bytes.h"
 #include "stretto/tokenize/newer_characters.h"
 
 namespace stretto {
@@ -154,7 +155,7 @@ bool SplitPattern::Search::next(std::size_t& begin, std::size_t& end) {
     }
     // An empty match is a place to cut, unless the last piece ended there; the search goes on behind the character.
     s.at = end + 1;
-    while (s.at < s.text.size() && (static_cast<unsigned char>(s.text[s.at]) & 0xC0) == 0x80) ++s.at;
+    while (s.at < s.text.size() && inside_character(s.text[s.at])) ++s.at;
     if (end != s.last_end && end <= s.text.size()) {
       s.last_end = end;
       return true;

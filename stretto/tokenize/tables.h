@@ -37,9 +37,9 @@ struct TokenizerTables {
   bool ignore_merges = false;
   std::vector<std::int32_t> before, after;
 
-  i64 vocab() const { return i64(tokens.size()); }
+  i64 vocab() const { return tokens.size(); }
   std::string_view text_of(std::int32_t id) const {
-    const Token& t = tokens[std::size_t(id)];
+    const Token& t = tokens[id];
     return std::string_view(bytes).substr(t.begin, t.size);
   }
 };

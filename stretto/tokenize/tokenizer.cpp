@@ -8,6 +8,7 @@
 #include "stretto/base/text.h"
 #include "stretto/formats/utf8.h"
 #include "stretto/tokenize/byte_level.h"
+#include "stretto/tokenize/bytes.h"
 #include "stretto/tokenize/tables.h"
 
 namespace stretto {
@@ -15,7 +16,7 @@ namespace {
 
 // Ids are positions in a table, so that absurd ones must not make it absurdly large.
 void check_ids(const TokenizerParts& parts, std::string_view where) {
-  const i64 most = 4 * i64(parts.vocab.size() + parts.added.size()) + 65536;
+  const i64 most = 4 * (parts.vocab.size() + parts.added.size()) + 65536;
   const auto check = [&](const std::string& token, std::int32_t id) {
     if (id < 0 || id >= most)
       throw Error(where, "token '{}' has the id {}; with {} tokens ids go from 0 to {}", shown(token), id,
@@ -41,7 +42,7 @@ class TableMaker {
           {s.prefix_space ? std::optional<SplitPattern>() : SplitPattern(s.pattern, where_), s.keep_rest});
     for (const auto* ids : {&parts_.before, &parts_.after})
       for (const std::int32_t id : *ids)
-        if (id < 0 || id >= t_->vocab() || !t_->tokens[std::size_t(id)].there)
+        if (id < 0 || id >= t_->vocab() || !t_->tokens[id].there)
           throw Error(where_, "the post-processor adds the id {}, which no token has", id);
     t_->before = parts_.before;
     t_->after = parts_.after;
@@ -51,8 +52,8 @@ class TableMaker {
 
  private:
   TokenizerTables::Token& claim(const std::string& token, std::int32_t id) {
-    if (std::size_t(id) >= t_->tokens.size()) t_->tokens.resize(std::size_t(id) + 1);
-    TokenizerTables::Token& slot = t_->tokens[std::size_t(id)];
+    if (id >= t_->vocab()) t_->tokens.resize(id + 1);
+    TokenizerTables::Token& slot = t_->tokens[id];
     if (slot.there)
       throw Error(where_, "the tokens '{}' and '{}' both have the id {}", shown(to_byte_level(t_->text_of(id))),
                   shown(token), id);
@@ -62,7 +63,7 @@ class TableMaker {
 
   void put(TokenizerTables::Token& slot, std::string_view bytes) {
     slot.begin = t_->bytes.size();
-    slot.size = std::uint32_t(bytes.size());
+    slot.size = bytes.size();
     t_->bytes += bytes;
   }
 
@@ -75,7 +76,7 @@ class TableMaker {
       TokenizerTables::Token& slot = claim(token, id);
       slot.word = bytes && !bytes->empty();
       put(slot, bytes ? *bytes : token);
-      if (bytes && bytes->size() == 1) t_->byte_ids[static_cast<unsigned char>((*bytes)[0])] = id;
+      if (bytes && bytes->size() == 1) t_->byte_ids[byte_of((*bytes)[0])] = id;
     }
   }
 
@@ -90,7 +91,7 @@ class TableMaker {
         const auto bytes = from_byte_level(a.text);
         put(claim(a.text, a.id), bytes ? *bytes : a.text);
       }
-      t_->tokens[std::size_t(a.id)].special = a.special;
+      t_->tokens[a.id].special = a.special;
       t_->added_ids.emplace(a.text, a.id);
       (a.normalized ? normalized : plain).push_back(a);
     }
@@ -99,8 +100,8 @@ class TableMaker {
 
   void add_words() {  // when `bytes` has stopped growing
     t_->words.reserve(t_->tokens.size());
-    for (std::size_t id = 0; id < t_->tokens.size(); ++id)
-      if (t_->tokens[id].word) t_->words.emplace(t_->text_of(std::int32_t(id)), std::int32_t(id));
+    for (std::int32_t id = 0; id < t_->vocab(); ++id)
+      if (t_->tokens[id].word) t_->words.emplace(t_->text_of(id), id);
   }
 
   std::int32_t id_in_merge(const std::string& token, std::size_t rank) const {
@@ -115,8 +116,7 @@ class TableMaker {
     t_->merges.reserve(parts_.merges.size());
     for (std::size_t rank = 0; rank < parts_.merges.size(); ++rank) {
       const auto& [left, right] = parts_.merges[rank];
-      t_->merges.add(id_in_merge(left, rank), id_in_merge(right, rank), std::uint32_t(rank),
-                     id_in_merge(left + right, rank));
+      t_->merges.add(id_in_merge(left, rank), id_in_merge(right, rank), rank, id_in_merge(left + right, rank));
     }
   }
 
@@ -152,10 +152,10 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text, bool with_spe
 std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool with_special) const {
   std::string text;
   for (const std::int32_t id : ids) {
-    if (id < 0 || id >= vocab() || !tables_->tokens[std::size_t(id)].there)
+    if (id < 0 || id >= vocab() || !tables_->tokens[id].there)
       throw Error("tokenizer", "the id {} stands for nothing in a vocabulary of {}", id, vocab())
           .hint("were the ids made with another tokenizer?");
-    if (with_special || !tables_->tokens[std::size_t(id)].special) text += tables_->text_of(id);
+    if (with_special || !tables_->tokens[id].special) text += tables_->text_of(id);
   }
   return text;
 }

@@ -7,6 +7,7 @@
 #include "stretto/formats/mapped_file.h"
 #include "stretto/formats/utf8.h"
 #include "stretto/tokenize/byte_level.h"
+#include "stretto/tokenize/bytes.h"
 #include "stretto/tokenize/split_pattern.h"
 #include "stretto/tokenize/tokenizer.h"
 
@@ -65,7 +66,7 @@ class PartsReader {
     const i64 id = as<i64>(f, what, "an id");
     if (id < 0 || id > std::numeric_limits<std::int32_t>::max())
       throw Error(f.source.str(), "the id of '{}' is {}", shown(what), id);
-    return std::int32_t(id);
+    return id;
   }
 
   [[noreturn]] static void refuse(const Field& f, std::string_view what) {
@@ -163,7 +164,7 @@ class PartsReader {
       expression = text(*pattern, "Regex");
     } else {
       for (const char c : text(*pattern, "String")) {
-        if (!(static_cast<unsigned char>(c) & 0x80) && !std::isalnum(static_cast<unsigned char>(c))) expression += '\\';
+        if (!(byte_of(c) & 0x80) && !std::isalnum(byte_of(c))) expression += '\\';
         expression += c;
       }
     }
@@ -292,7 +293,7 @@ Tokenizer read_tokenizer(const std::filesystem::path& file) {
 std::string tokenizer_json(const TokenizerParts& p) {
   Field::Array added, merges;
   for (const AddedToken& a : p.added)
-    added.push_back(table({{"id", i64(a.id)},
+    added.push_back(table({{"id", i64{a.id}},
                            {"content", a.text},
                            {"single_word", a.single_word},
                            {"lstrip", a.lstrip},
@@ -300,7 +301,7 @@ std::string tokenizer_json(const TokenizerParts& p) {
                            {"normalized", a.normalized},
                            {"special", a.special}}));
   Field::Table vocab;
-  for (const auto& [token, id] : p.vocab) vocab.push_back({token, Field(i64(id))});
+  for (const auto& [token, id] : p.vocab) vocab.push_back({token, Field(i64{id})});
   for (const auto& [left, right] : p.merges) merges.push_back(Field(left + " " + right));
   const Field model = table({{"type", "BPE"},
                              {"dropout", Field()},

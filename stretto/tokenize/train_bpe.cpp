@@ -8,6 +8,7 @@
 #include "stretto/base/error.h"
 #include "stretto/formats/utf8.h"
 #include "stretto/tokenize/byte_level.h"
+#include "stretto/tokenize/bytes.h"
 #include "stretto/tokenize/tables.h"
 
 namespace stretto {
@@ -32,7 +33,7 @@ class Training {
       tokens_.push_back(s);
     }
     std::vector<unsigned char> alphabet(256);
-    for (unsigned b = 0; b < 256; ++b) alphabet[b] = static_cast<unsigned char>(b);
+    for (unsigned b = 0; b < 256; ++b) alphabet[b] = b;
     std::sort(alphabet.begin(), alphabet.end(),
               [](auto a, auto b) { return byte_level_character(a) < byte_level_character(b); });
     std::array<std::int32_t, 256> byte_id{};
@@ -44,25 +45,25 @@ class Training {
     parts_.steps.push_back({.pattern = std::string(words.pattern())});
     for (const auto& [text, count] : words.sorted()) {
       std::vector<std::int32_t>& word = words_.emplace_back();
-      for (const char c : text) word.push_back(byte_id[static_cast<unsigned char>(c)]);
+      for (const char c : text) word.push_back(byte_id[byte_of(c)]);
       counts_.push_back(count);
     }
   }
 
   TokenizerParts run() {
     count_pairs();
-    const i64 merges = options_.vocab - i64(tokens_.size());
+    const i64 merges = options_.vocab - std::ssize(tokens_);
     for (i64 done = 0; done < merges; ++done) {
       const auto best = take_best();
       if (!best) break;
       const std::int32_t id = next_id();
-      parts_.merges.emplace_back(tokens_[std::size_t(best->first)], tokens_[std::size_t(best->second)]);
+      parts_.merges.emplace_back(tokens_[best->first], tokens_[best->second]);
       tokens_.push_back(parts_.merges.back().first + parts_.merges.back().second);
       refuse_special(tokens_.back());
       merge_everywhere(*best, id);
       if (options_.progress) options_.progress(done + 1, merges);
     }
-    for (std::size_t id = 0; id < tokens_.size(); ++id) parts_.vocab.emplace_back(tokens_[id], std::int32_t(id));
+    for (std::int32_t id = 0; id < next_id(); ++id) parts_.vocab.emplace_back(tokens_[id], id);
     return std::move(parts_);
   }
 
@@ -82,7 +83,7 @@ class Training {
             .hint("choose another one, such as <|{}|>", shown(merged));
   }
 
-  std::int32_t next_id() const { return std::int32_t(tokens_.size()); }
+  std::int32_t next_id() const { return tokens_.size(); }
 
   void change(Pair p, i64 by, std::uint32_t word) {
     Seen& s = pairs_[key_of(p)];
@@ -212,7 +213,7 @@ std::vector<std::pair<std::string, i64>> WordCounts::sorted() const {
 
 TokenizerParts train_bpe(const WordCounts& words, const BpeOptions& o) {
   const std::size_t special = words.special().size();
-  const i64 least = 256 + i64(special);
+  const i64 least = 256 + special;
   if (o.vocab < least || o.vocab > kMostVocab)
     throw Error("train-bpe", "a vocabulary of {} is asked for; {} is the least (256 bytes{}), {} the most", o.vocab,
                 least, special == 0 ? "" : fmt::format(" and {} special tokens", special), kMostVocab);
