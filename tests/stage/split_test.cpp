@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "stretto/ops/ops.h"
 #include "support/small_models.h"
 
 namespace stretto {
