@@ -108,9 +108,9 @@ double burst_cost(Peers* peers, u64 bytes) {
   for (auto& m : memory) arenas.emplace_back()[std::size_t(Arena::activations)] = m.data();
   std::unique_ptr<Transport> t;
   if (peers)
-    t = peers->transport(p, arenas, {});
+    t = peers->transport(p, arenas);
   else
-    t = std::make_unique<ThreadTransport>(p, arenas, ThreadTransportOptions{});
+    t = std::make_unique<ThreadTransport>(p, arenas);
   std::vector<double> costs;
   for (std::uint32_t round = 1; round <= 21; ++round) {
     double sending = 0, receiving = 0;

@@ -62,7 +62,7 @@ struct Line {
 
 double per_message_awake(u64 bytes) {  // announced before it is wanted
   Line line(2000, bytes);
-  ThreadTransport t(line.program, line.arenas, {});
+  ThreadTransport t(line.program, line.arenas);
   std::uint32_t round = 0;
   return median([&] {
            ++round;
@@ -77,7 +77,7 @@ double per_message_awake(u64 bytes) {  // announced before it is wanted
 double one_way(int spins) {  // two threads, one message at a time
   constexpr std::uint32_t n = 2000;
   Line line(n, 64);
-  ThreadTransport t(line.program, line.arenas, {.spins = spins});
+  ThreadTransport t(line.program, line.arenas, spins);
   std::uint32_t round = 0;
   return median(
              [&] {

@@ -51,10 +51,9 @@ void for_box_runs(const CollectiveShape& s, i64 first, i64 last, F f) {
   }
 }
 
-template <std::size_t element>
+template <i64 element>
 void copy_elements(std::byte* to, i64 to_stride, const std::byte* from, i64 from_stride, i64 count) {
-  for (i64 i = 0; i < count; ++i)
-    std::memcpy(to + i * to_stride * i64(element), from + i * from_stride * i64(element), element);
+  for (i64 i = 0; i < count; ++i) std::memcpy(to + i * to_stride * element, from + i * from_stride * element, element);
 }
 
 // Strides in elements of so many bytes.
@@ -62,7 +61,7 @@ inline void copy_run(std::size_t element, std::byte* to, i64 to_stride, const st
                      i64 count) {
   if (to == from && to_stride == from_stride) return;
   if (to_stride == 1 && from_stride == 1)
-    std::memcpy(to, from, std::size_t(count) * element);
+    std::memcpy(to, from, count * element);
   else if (element == 8)
     copy_elements<8>(to, to_stride, from, from_stride, count);
   else if (element == 4)

@@ -20,7 +20,7 @@ struct Plus {
     return a + b;
   }
   std::int32_t operator()(std::int32_t a, std::int32_t b) const {
-    return std::int32_t(std::uint32_t(a) + std::uint32_t(b));
+    return static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b);
   }
 };
 struct Larger {  // a NaN stays
@@ -33,7 +33,7 @@ struct Larger {  // a NaN stays
 // The tree over operands' blocks of at most block_bytes, into memory that no operand lies in.
 template <class T, class Add>
 struct BlockTree {
-  static constexpr i64 capacity = block_bytes / i64(sizeof(T));
+  static constexpr i64 size = sizeof(T), capacity = block_bytes / size;
   const std::byte* const* in;
   i64 offset, stride, count;  // elements
 
@@ -47,9 +47,9 @@ struct BlockTree {
   void reduce(int first, int n, T* __restrict to) const {
     const Add add;
     if (n <= 4) {
-      T packed[4][std::size_t(capacity)];
+      T packed[4][capacity];
       std::array<const T*, 4> x{};
-      for (int k = 0; k < n; ++k) x[std::size_t(k)] = operand(first + k, packed[k]);
+      for (int k = 0; k < n; ++k) x[k] = operand(first + k, packed[k]);
       const T *a = x[0], *b = x[1], *c = x[2], *d = x[3];
       if (n == 1) std::copy_n(a, count, to);
       if (n == 2)
@@ -62,7 +62,7 @@ struct BlockTree {
     }
     const int half = tree_half(n);
     reduce(first, half, to);
-    T right[std::size_t(capacity)];
+    T right[capacity];
     reduce(first + half, n - half, right);
     for (i64 i = 0; i < count; ++i) to[i] = add(to[i], right[i]);
   }
@@ -71,11 +71,11 @@ struct BlockTree {
 template <class T, class Add>
 void dense_sum(int n, const std::byte* const* in, i64 count, std::byte* out) {
   using Tree = BlockTree<T, Add>;
-  T block[std::size_t(Tree::capacity)];
+  T block[Tree::capacity];
   for (i64 done = 0; done < count; done += Tree::capacity) {
     const i64 now = std::min(count - done, Tree::capacity);
     Tree{in, done, 1, now}.reduce(0, n, block);
-    std::memcpy(out + done * i64(sizeof(T)), block, std::size_t(now) * sizeof(T));
+    std::memcpy(out + done * Tree::size, block, now * Tree::size);
   }
 }
 
@@ -85,7 +85,7 @@ CollectiveWork::CollectiveWork(const CollectiveShape& s) : shape_(merged(s)), el
   STRETTO_ASSERT(shape_.sizes.size() <= max_box_dims && (shape_.valid < 0 || shape_.sizes.size() <= 1));
   in_stride_ = inner_in_stride(shape_);
   out_stride_ = inner_out_stride(shape_);
-  const u64 n = u64(shape_.members);
+  const u64 n = shape_.members;
   u64 boxes = 1, sources = 1, targets = 1;
   if (shape_.sums()) {
     sum_ = sum_for(shape_.dtype, shape_.how);
@@ -94,19 +94,20 @@ CollectiveWork::CollectiveWork(const CollectiveShape& s) : shape_(merged(s)), el
   if (shape_.kind == CollectiveKind::reduce || shape_.kind == CollectiveKind::gather) targets = n;
   if (shape_.kind == CollectiveKind::gather || shape_.kind == CollectiveKind::scatter) boxes = n;
   if (shape_.kind == CollectiveKind::exchange) boxes = n * n;
-  const u64 size = u64(shape_.box()), touched = (sources + targets) * element_;
+  const u64 size = shape_.box(), touched = (sources + targets) * element_;
   bytes_ = boxes * size * touched;
   if (size == 0) return;
   // Even chunks, whole blocks of a cache line each.
   const u64 parts = std::max<u64>(1, size * touched / chunk_bytes), line = 64 / element_;
-  length_ = i64(((size + parts - 1) / parts + line - 1) / line * line);
-  per_box_ = std::uint32_t((size + u64(length_) - 1) / u64(length_));
+  const u64 length = ((size + parts - 1) / parts + line - 1) / line * line;
+  length_ = length;
+  per_box_ = (size + length - 1) / length;
   STRETTO_ASSERT(boxes * per_box_ < (1u << 31));
-  chunks_ = std::uint32_t(boxes) * per_box_;
+  chunks_ = boxes * per_box_;
 }
 
-CollectiveWork::Box CollectiveWork::box(std::uint32_t number) const {
-  const int n = shape_.members, b = int(number);
+CollectiveWork::Box CollectiveWork::box(int b) const {
+  const int n = shape_.members;
   switch (shape_.kind) {
     case CollectiveKind::reduce:
       return {.sources = n, .targets = n, .valid = shape_.box()};
@@ -128,14 +129,14 @@ CollectiveWork::Box CollectiveWork::box(std::uint32_t number) const {
 template <class T, class Add>
 void CollectiveWork::sum(const CollectiveWork& w, const Box& b, i64 first, i64 last, const std::byte* const* in,
                          std::byte* const* out) {
-  T block[std::size_t(BlockTree<T, Add>::capacity)];
+  using Tree = BlockTree<T, Add>;
+  T block[Tree::capacity];
   for_box_runs(w.shape_, first, last, [&](i64 from, i64 to, i64 count) {
     for (i64 done = 0; done < count;) {
-      const i64 now = std::min(count - done, BlockTree<T, Add>::capacity);
-      BlockTree<T, Add>{in, b.in + from + done * w.in_stride_, w.in_stride_, now}.reduce(b.first_source, b.sources,
-                                                                                         block);
+      const i64 now = std::min(count - done, Tree::capacity);
+      Tree{in, b.in + from + done * w.in_stride_, w.in_stride_, now}.reduce(b.first_source, b.sources, block);
       for (int t = b.first_target; t < b.first_target + b.targets; ++t)
-        copy_run(sizeof(T), out[t] + (b.out + to + done * w.out_stride_) * i64(sizeof(T)), w.out_stride_,
+        copy_run(sizeof(T), out[t] + (b.out + to + done * w.out_stride_) * Tree::size, w.out_stride_,
                  reinterpret_cast<const std::byte*>(block), 1, now);
       done += now;
     }
@@ -171,7 +172,7 @@ CollectiveWork::Sum CollectiveWork::sum_for(DType dtype, Reduce how) {
 }
 
 void CollectiveWork::copy(const Box& b, i64 first, i64 last, const std::byte* const* in, std::byte* const* out) const {
-  const i64 size = i64(element_), piece = b.targets == 1 ? last - first : copy_bytes / size;
+  const i64 size = element_, piece = b.targets == 1 ? last - first : copy_bytes / size;
   for_box_runs(shape_, first, last, [&](i64 from, i64 to, i64 count) {
     for (i64 done = 0; done < count; done += piece)
       for (int t = b.first_target; t < b.first_target + b.targets; ++t)
@@ -182,9 +183,9 @@ void CollectiveWork::copy(const Box& b, i64 first, i64 last, const std::byte* co
 }
 
 void CollectiveWork::clear(const Box& b, i64 first, i64 last, std::byte* const* out) const {
+  const i64 size = element_;
   for_box_runs(shape_, first, last, [&](i64, i64 to, i64 count) {
-    for (i64 i = 0; i < count; ++i)
-      std::memset(out[b.first_target] + (b.out + to + i * out_stride_) * i64(element_), 0, element_);
+    for (i64 i = 0; i < count; ++i) std::memset(out[b.first_target] + (b.out + to + i * out_stride_) * size, 0, size);
   });
 }
 

@@ -39,7 +39,7 @@ class CollectiveWork {
   static void sum(const CollectiveWork&, const Box&, i64 first, i64 last, const std::byte* const* in,
                   std::byte* const* out);
   static Sum sum_for(DType, Reduce);
-  Box box(std::uint32_t number) const;
+  Box box(int number) const;
   void copy(const Box&, i64 first, i64 last, const std::byte* const* in, std::byte* const* out) const;
   void clear(const Box&, i64 first, i64 last, std::byte* const* out) const;
 

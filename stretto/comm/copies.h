@@ -20,7 +20,8 @@ class Copies {
   // `from` and `to` give the address of a slot on the sender and on the receiver.
   template <class From, class To>
   Range add(std::span<const Piece> pieces, const From& from, const To& to) {
-    Range r{.first = std::uint32_t(all_.size())};
+    Range r;
+    r.first = all_.size();
     for (const Piece& piece : pieces) {
       const Copy c{to(piece.to), from(piece.from), piece.bytes};
       if (r.count > 0 && all_.back().to + all_.back().bytes == c.to && all_.back().from + all_.back().bytes == c.from) {

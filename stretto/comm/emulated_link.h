@@ -1,5 +1,5 @@
-// A link that is not there: when things arrive that go over it one at a time. The same arithmetic for threads and
-// processes; its times are of the steady clock, which the processes of one machine share.
+// A link that is not there: when things arrive that go over it one at a time. Its times are of the steady clock, which
+// the processes of one machine share.
 //
 //   EmulatedLink link;
 //   double due = link.message(now(), bytes, Link{1e-5, 1e9});
@@ -8,11 +8,10 @@
 #include <time.h>
 
 #include <algorithm>
-#include <atomic>
 
 #include "stretto/base/clock.h"
-#include "stretto/base/error.h"
 #include "stretto/base/id.h"
+#include "stretto/comm/stop_flag.h"
 #include "stretto/cost/machine.h"
 
 namespace stretto {
@@ -22,7 +21,7 @@ struct EmulatedLink {
 
   // A message that is sent at `start` arrives then.
   double message(double start, u64 bytes, const Link& over) {
-    free = std::max(free, start) + double(bytes) / over.bandwidth;
+    free = std::max(free, start) + bytes / over.bandwidth;
     return free + over.latency;
   }
   // A collective whose last member starts at `start` is complete then.
@@ -30,13 +29,12 @@ struct EmulatedLink {
 };
 
 // In slices: a stop is not slept through. Seconds slept.
-inline double sleep_until_due(double due, const std::atomic<bool>& stopped) {
+inline double sleep_until_due(double due, const StopFlag& stopped) {
   double slept = 0;
   for (double left = 0; (left = due - now()) > 0;) {
-    if (stopped.load(std::memory_order_relaxed))
-      throw Error("runtime", "stopped because another rank failed").as(Error::Kind::run);
+    stopped.check();
     const double slice = std::min(left, 0.02);
-    const timespec t{.tv_sec = 0, .tv_nsec = long(slice * 1e9)};
+    const timespec t{.tv_sec = 0, .tv_nsec = static_cast<long>(slice * 1e9)};
     nanosleep(&t, nullptr);
     slept += slice;
   }

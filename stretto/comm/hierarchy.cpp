@@ -17,11 +17,11 @@ bool subtrees(int members, int per_node) {
 }  // namespace
 
 bool is_hierarchy(std::span<const int> nodes) {
-  const std::size_t n = nodes.size(), each = std::size_t(std::count(nodes.begin(), nodes.end(), nodes[0]));
+  const std::ptrdiff_t n = std::ssize(nodes), each = std::count(nodes.begin(), nodes.end(), nodes[0]);
   if (each == n || each == 1 || n % each != 0) return false;
-  for (std::size_t first = 0; first < n; first += each) {
-    if (std::count(nodes.begin(), nodes.end(), nodes[first]) != std::ptrdiff_t(each)) return false;
-    for (std::size_t i = first; i < first + each; ++i)
+  for (std::ptrdiff_t first = 0; first < n; first += each) {
+    if (std::count(nodes.begin(), nodes.end(), nodes[first]) != each) return false;
+    for (std::ptrdiff_t i = first; i < first + each; ++i)
       if (nodes[i] != nodes[first]) return false;
   }
   return true;

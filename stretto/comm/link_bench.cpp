@@ -8,18 +8,20 @@
 #include <bit>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "stretto/base/clock.h"
 #include "stretto/base/error.h"
 #include "stretto/base/text.h"
-#include "stretto/comm/threads/thread_group.h"
-#include "stretto/comm/threads/thread_transport.h"
+#include "stretto/comm/wiring.h"
 
 namespace stretto {
 namespace {
 
+constexpr std::size_t kArena = std::size_t(Arena::activations);  // where everything lies
 constexpr CollectiveKind kKinds[] = {CollectiveKind::reduce, CollectiveKind::gather, CollectiveKind::scatter,
                                      CollectiveKind::exchange};
 
@@ -32,9 +34,9 @@ class Company {
 
 class ThreadCompany : public Company {
  public:
-  explicit ThreadCompany(int ranks) : meet_(ranks), told_(std::size_t(ranks), 0) {}
+  explicit ThreadCompany(int ranks) : meet_(ranks), told_(ranks) {}
   double largest(int rank, double own) override {
-    told_[std::size_t(rank)] = own;
+    told_[rank] = own;
     meet_.arrive_and_wait();
     const double most = *std::max_element(told_.begin(), told_.end());
     meet_.arrive_and_wait();
@@ -50,8 +52,8 @@ class ProcessCompany : public Company {
  public:
   explicit ProcessCompany(Peers& peers) : peers_(peers) {}
   double largest(int rank, double own) override {
-    std::vector<u64> told(std::size_t(peers_.size()), 0);
-    told[std::size_t(rank)] = std::bit_cast<u64>(own);
+    std::vector<u64> told(peers_.size());
+    told[rank] = std::bit_cast<u64>(own);
     peers_.merge(told);
     double most = 0;
     for (const u64 t : told) most = std::max(most, std::bit_cast<double>(t));
@@ -77,10 +79,9 @@ std::vector<Pairing> pairings_of(const Mesh& mesh, const std::vector<int>& nodes
         Pairing p{.axis = axis.name, .between = between};
         for (int r = 0; r < mesh.ranks(); ++r) {
           const std::vector<int> group = group_of(mesh, r, {axis.name});
-          const std::size_t at = std::size_t(std::find(group.begin(), group.end(), r) - group.begin());
-          if (int(at) % 2 != shift || at + 1 == group.size()) continue;
-          if ((nodes[std::size_t(r)] != nodes[std::size_t(group[at + 1])]) == between)
-            p.pairs.push_back({r, group[at + 1]});
+          const auto at = std::find(group.begin(), group.end(), r), next = at + 1;
+          if ((at - group.begin()) % 2 != shift || next == group.end()) continue;
+          if ((nodes[r] != nodes[*next]) == between) p.pairs.push_back({r, *next});
         }
         if (p.pairs.empty()) continue;
         all.push_back(std::move(p));
@@ -104,7 +105,7 @@ std::vector<std::vector<std::string>> groups_of_mesh(const Mesh& mesh) {
 
 // Dense, of so many bytes: a member's whole operand or result, whichever is larger.
 CollectiveShape dense_shape(CollectiveKind kind, int members, u64 bytes, const std::vector<std::string>& axes) {
-  const i64 all = i64(bytes / 4), box = kind == CollectiveKind::reduce ? all : std::max<i64>(1, all / members);
+  const i64 all = bytes / 4, box = kind == CollectiveKind::reduce ? all : std::max<i64>(1, all / members);
   CollectiveShape s{.kind = kind, .members = members, .axes = axes};
   add_box_dim(s, box, 1, 1);
   if (kind == CollectiveKind::scatter || kind == CollectiveKind::exchange) s.in_step = box;
@@ -112,8 +113,8 @@ CollectiveShape dense_shape(CollectiveKind kind, int members, u64 bytes, const s
   return s;
 }
 
-int exchanges_of(u64 bytes) { return int(std::clamp<u64>((u64(4) << 20) / bytes, 2, 16)) + 1; }
-int repeats_of(u64 bytes) { return int(std::clamp<u64>((u64(8) << 20) / bytes, 2, 32)); }
+int exchanges_of(u64 bytes) { return std::clamp<u64>((u64(4) << 20) / bytes, 2, 16) + 1; }
+int repeats_of(u64 bytes) { return std::clamp<u64>((u64(8) << 20) / bytes, 2, 32); }
 
 double median_of(std::vector<double> all) {
   std::sort(all.begin(), all.end());
@@ -121,22 +122,22 @@ double median_of(std::vector<double> all) {
 }
 
 // One actor per rank; every pair sends something there and back, several times.
-// Messages are taken from the beginning of a rank's memory and go to places of their own behind `taken`.
+// Messages are taken from the beginning of a rank's memory and go to places of their own after `taken`.
 Program exchange_program(int ranks, const Pairing& p, u64 bytes, u64 memory, u64 taken) {
   Program program;
-  program.actors.resize(std::size_t(ranks));
+  program.actors.resize(ranks);
   for (ActorProgram& a : program.actors) {
     a.code.resize(1);
-    a.bytes[std::size_t(Arena::activations)] = memory;
+    a.bytes[kArena] = memory;
   }
   for (const auto& [low, high] : p.pairs) {
-    const std::uint32_t there = std::uint32_t(program.routes.size());
+    const std::uint32_t there = program.routes.size();
     program.routes.push_back({low, high, bytes, "there"});
     program.routes.push_back({high, low, bytes, "back"});
-    for (int i = 0; i < exchanges_of(bytes); ++i)
+    for (u64 i = 0; std::cmp_less(i, exchanges_of(bytes)); ++i)
       for (const std::uint32_t route : {there, there + 1})
         program.transfers.push_back(
-            {.route = route, .pieces = {{.to = {.offset = taken + u64(i) * bytes}, .bytes = bytes}}, .released = 1});
+            {.route = route, .pieces = {{.to = {.offset = taken + i * bytes}, .bytes = bytes}}, .released = 1});
   }
   return program;
 }
@@ -145,21 +146,25 @@ class Bench {
  public:
   Bench(const Mesh& mesh, const LinkBenchOptions& options, Peers* peers)
       : mesh_(mesh), options_(options), peers_(peers), ranks_(mesh.ranks()) {
-    nodes_ = peers ? peers->nodes() : std::vector<int>(std::size_t(ranks_), 0);
+    nodes_ = peers ? peers->nodes() : std::vector<int>(ranks_);
     std::map<int, int> on_node;
     for (const int n : nodes_) result_.ranks_per_node = std::max(result_.ranks_per_node, ++on_node[n]);
     result_.ranks = ranks_;
-    result_.nodes = int(on_node.size());
+    result_.nodes = on_node.size();
     for (const u64 bytes : options_.sizes) {
       half_ = std::max(half_, (bytes + 4095) / 4096 * 4096);
-      memory_ = std::max(memory_, half_ + u64(exchanges_of(bytes)) * bytes);
+      memory_ = std::max(memory_, half_ + exchanges_of(bytes) * bytes);
     }
     pairings_ = pairings_of(mesh_, nodes_);
     axes_ = groups_of_mesh(mesh_);
-    if (peers_)
+    if (peers_) {
       company_ = std::make_unique<ProcessCompany>(*peers_);
-    else
+      wires_ = process_wiring(*peers_);
+    } else {
       company_ = std::make_unique<ThreadCompany>(ranks_);
+      wires_ = thread_wiring(spins());
+    }
+    if (options_.link) wires_ = emulated_wiring(std::move(wires_), {.links = equal_links(*options_.link)});
     make_memory();
     make_transports();
     make_groups();
@@ -198,9 +203,7 @@ class Bench {
   };
 
   bool here(int rank) const { return !peers_ || peers_->rank() == rank; }
-  std::byte* memory(int rank) const {
-    return arenas_[arenas_.size() == 1 ? 0 : std::size_t(rank)][std::size_t(Arena::activations)];
-  }
+  std::byte* memory(int rank) const { return arenas_[arenas_.size() == 1 ? 0 : rank][kArena]; }
 
   void make_memory() {
     if (peers_ && peers_->shares_memory()) {
@@ -209,7 +212,7 @@ class Bench {
       for (int r = 0; r < (peers_ ? 1 : ranks_); ++r) {
         if (peers_) arenas_.push_back(peers_->arenas(exchange_program(ranks_, {}, 0, memory_, half_), true));
         if (!peers_) arenas_.emplace_back();
-        std::byte*& at = arenas_.back()[std::size_t(Arena::activations)];
+        std::byte*& at = arenas_.back()[kArena];
         if (!at) at = own_.emplace_back(memory_).data();
       }
     }
@@ -222,33 +225,23 @@ class Bench {
       for (const u64 bytes : options_.sizes) {
         const Program& program =
             *programs_.emplace_back(std::make_unique<Program>(exchange_program(ranks_, p, bytes, memory_, half_)));
-        if (peers_) {
-          transports_.push_back(peers_->transport(program, arenas_, {.link = options_.link}));
-        } else {
-          ThreadTransportOptions o{.spins = spins()};
-          if (options_.link) o.link = [link = *options_.link](int, int) { return link; };
-          transports_.push_back(std::make_unique<ThreadTransport>(program, arenas_, o));
-        }
+        transports_.push_back(wires_->transport(program, arenas_, 0));
       }
   }
 
   void make_groups() {
     for (std::size_t a = 0; a < axes_.size(); ++a) {
-      members_.emplace_back(std::size_t(ranks_), Member{});
+      members_.emplace_back(ranks_);
       for (int r = 0; r < ranks_; ++r) {
         if (!here(r)) continue;
         const std::vector<int> ranks = group_of(mesh_, r, axes_[a]);
-        Member& m = members_[a][std::size_t(r)];
-        m.number = int(std::find(ranks.begin(), ranks.end(), r) - ranks.begin());
+        Member& m = members_[a][r];
+        m.number = std::find(ranks.begin(), ranks.end(), r) - ranks.begin();
         auto& group = groups_[{a, ranks[0]}];
-        if (!group && peers_)
-          group = peers_->group(ranks, m.number, {.link = options_.link}, 1);
-        else if (!group)
-          group = std::make_unique<ThreadGroup>(
-              int(ranks.size()), ThreadGroupOptions{.link = options_.link, .under_way = 1, .spins = spins()});
+        if (!group) group = wires_->group(ranks, m.number, 1);
         m.group = group.get();
       }
-      const int members = int(group_of(mesh_, 0, axes_[a]).size());
+      const int members = group_of(mesh_, 0, axes_[a]).size();
       for (const CollectiveKind kind : kKinds)
         for (const u64 bytes : options_.sizes) {
           Collective c{.shape = dense_shape(kind, members, bytes, axes_[a]), .axes = a, .bytes = bytes};
@@ -260,7 +253,7 @@ class Bench {
   }
 
   // As the runtime has it: with a core for everybody a short look costs less than sleeping.
-  int spins() const { return ranks_ <= int(std::thread::hardware_concurrency()) ? 500 : 0; }
+  int spins() const { return std::cmp_less_equal(ranks_, std::thread::hardware_concurrency()) ? 500 : 0; }
 
   // On every rank, which do the same at the same time.
   void measure(int rank) {
@@ -270,7 +263,7 @@ class Bench {
       return (now() - start) / 4;
     });
     const bool writes = peers_ != nullptr || rank == 0;
-    if (writes) result_.memory_bandwidth = 2 * double(half_) / copy;
+    if (writes) result_.memory_bandwidth = 2 * half_ / copy;
     std::size_t number = 0;
     for (const Pairing& p : pairings_)
       for (const u64 bytes : options_.sizes) {
@@ -280,12 +273,12 @@ class Bench {
                                   .group = p.axis,
                                   .nodes = p.between ? 2 : 1,
                                   .bytes = bytes,
-                                  .sent = double(bytes),
+                                  .sent = 1.0 * bytes,
                                   .seconds = seconds,
-                                  .use = message_use(p.between, double(bytes))});
+                                  .use = message_use(p.between, bytes)});
       }
     for (const Collective& c : collectives_) {
-      const Member& m = members_[c.axes][std::size_t(rank)];
+      const Member& m = members_[c.axes][rank];
       const auto once = [&] {
         m.group->wait(m.number, m.group->start(m.number, c.prepared, memory(rank), memory(rank) + half_));
       };
@@ -312,32 +305,33 @@ class Bench {
   }
 
   double exchange(int rank, const Pairing& p, u64 bytes, Transport& transport) {
-    const int n = exchanges_of(bytes);
-    int pair = -1;
-    bool low = false;
-    for (std::size_t i = 0; i < p.pairs.size(); ++i) {
-      if (p.pairs[i].first != rank && p.pairs[i].second != rank) continue;
-      pair = int(i);
-      low = p.pairs[i].first == rank;
-    }
+    const auto pair = std::find_if(p.pairs.begin(), p.pairs.end(),
+                                   [&](const auto& x) { return x.first == rank || x.second == rank; });
     std::vector<double> all;
-    for (std::uint32_t round = 1; round <= std::uint32_t(options_.rounds); ++round) {
+    for (int round = 1; round <= options_.rounds; ++round) {
       transport.at(0);
       company_->largest(rank, 0);
-      double start = 0;
-      for (int i = 0; pair >= 0 && i < n; ++i) {
-        const std::uint32_t there = std::uint32_t(2 * (pair * n + i));
-        if (low)
-          transport.send(there, round), transport.receive(there + 1, round);
-        else
-          transport.receive(there, round), transport.send(there + 1, round);
-        if (i == 0) start = now();  // both are awake from now on
-      }
-      const double own = pair < 0 ? 0 : (now() - start) / (2 * (n - 1));
+      const double own = pair == p.pairs.end() ? 0
+                                               : there_and_back(pair->first == rank, pair - p.pairs.begin(),
+                                                                exchanges_of(bytes), round, transport);
       transport.at(1);
       all.push_back(company_->largest(rank, own));
     }
     return median_of(all);
+  }
+
+  // Seconds of one message.
+  static double there_and_back(bool low, int pair, int times, int round, Transport& transport) {
+    double start = 0;
+    for (int i = 0; i < times; ++i) {
+      const std::uint32_t there = 2 * (pair * times + i);
+      if (low)
+        transport.send(there, round), transport.receive(there + 1, round);
+      else
+        transport.receive(there, round), transport.send(there + 1, round);
+      if (i == 0) start = now();  // both are awake from now on
+    }
+    return (now() - start) / (2 * (times - 1));
   }
 
   // Of the groups along these axes, one that is on the most nodes.
@@ -352,9 +346,9 @@ class Bench {
     for (int r = 0; r < ranks_; ++r) {
       const std::vector<int> ranks = group_of(mesh_, r, axes_[c.axes]);
       std::set<int> on;
-      for (const int member : ranks) on.insert(nodes_[std::size_t(member)]);
-      if (ranks[0] != r || int(on.size()) <= row.nodes) continue;
-      row.nodes = int(on.size());
+      for (const int member : ranks) on.insert(nodes_[member]);
+      if (ranks[0] != r || std::cmp_less_equal(on.size(), row.nodes)) continue;
+      row.nodes = on.size();
       row.use = collective_use(c.shape, result_.ranks_per_node, ranks);
     }
     result_.rows.push_back(std::move(row));
@@ -369,6 +363,7 @@ class Bench {
   std::vector<Pairing> pairings_;
   std::vector<std::vector<std::string>> axes_;
   std::unique_ptr<Company> company_;
+  std::unique_ptr<Wiring> wires_;
   std::vector<std::vector<std::byte>> own_;
   std::vector<ArenaBases> arenas_;  // per rank, or of this one alone
   std::vector<std::unique_ptr<Program>> programs_;

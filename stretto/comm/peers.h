@@ -14,15 +14,10 @@
 
 #include "stretto/comm/collective.h"
 #include "stretto/comm/transport.h"
+#include "stretto/comm/wiring.h"
 #include "stretto/comm/world.h"
-#include "stretto/cost/machine.h"
 
 namespace stretto {
-
-struct RemoteOptions {
-  std::optional<Link> link = {};  // messages and collectives are as late as over such links; within one machine only
-  bool copy = true;               // false: messages are announced only; for emulated devices, which have no memory
-};
 
 // How far a rank is: what a watchdog says about the others on its machine.
 struct Pulse {
@@ -54,12 +49,13 @@ class Peers {
   // The arenas of this rank, in memory that ranks on its machine reach for collectives; null where there is none.
   virtual ArenaBases arenas(const Program&, bool params) = 0;
   // `arenas`: of all ranks, or of this one alone, in a program for ranks that share no memory.
-  virtual std::unique_ptr<Transport> transport(const Program&, std::span<const ArenaBases> arenas, RemoteOptions) = 0;
+  virtual std::unique_ptr<Transport> transport(const Program&, std::span<const ArenaBases> arenas) = 0;
   // Collectives between some ranks, of which this is the `member`-th; all of them ask for their groups in the same
   // order. `under_way`: that a member may have started and not waited for. Operands lie in arenas. Within a machine
   // they go through memory, between machines by messages, by both where machines have equally many members.
-  virtual std::unique_ptr<CollectiveGroup> group(const std::vector<int>& ranks, int member, RemoteOptions,
-                                                 int under_way) = 0;
+  virtual std::unique_ptr<CollectiveGroup> group(const std::vector<int>& ranks, int member, int under_way) = 0;
+  // The same for operands and results in so many bytes of each member's own.
+  virtual GroupWithMemory group_with_memory(const std::vector<int>& ranks, int member, int under_way, u64 bytes) = 0;
 
   // Signs of life, from any thread; only ranks on the same machine are seen.
   virtual void beat(i64 step, std::uint32_t at, bool waiting) noexcept = 0;

@@ -12,6 +12,9 @@
 namespace stretto {
 
 using ArenaBases = std::array<std::byte*, arena_count>;
+inline std::byte* address(const ArenaBases& arenas, const Slot& s) {
+  return arenas[static_cast<std::size_t>(s.arena)] + s.offset;
+}
 
 class Transport {
  public:

@@ -122,24 +122,22 @@ void check_world(const World& w, const Mesh& mesh) {
 std::vector<int> place_ranks(std::span<const int> node_of_process) {
   // Ranks count the last axis fastest: neighbours along it are neighbours in number. Nodes come in the order of their
   // first process, so that a node's processes get consecutive ranks and process 0 stays rank 0.
-  std::vector<int> first(node_of_process.size(), -1), order(node_of_process.size());
-  std::map<int, int> first_of;
-  for (int p = 0; p < int(node_of_process.size()); ++p)
-    first[std::size_t(p)] = first_of.try_emplace(node_of_process[std::size_t(p)], p).first->second;
+  std::vector<int> first, order(node_of_process.size());
+  std::map<int, int> first_of;  // per node
+  for (const int node : node_of_process) first.push_back(first_of.try_emplace(node, first.size()).first->second);
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int a, int b) { return first[std::size_t(a)] < first[std::size_t(b)]; });
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return first[a] < first[b]; });
   std::vector<int> rank(order.size());
-  for (int r = 0; r < int(order.size()); ++r) rank[std::size_t(order[std::size_t(r)])] = r;
+  for (int next = 0; const int process : order) rank[process] = next++;
   return rank;
 }
 
 std::string placement_str(const Mesh& mesh, std::span<const int> node_of_rank) {
-  const int ranks = int(node_of_rank.size());
+  const int ranks = node_of_rank.size();
   std::vector<std::string> parts;
   for (int first = 0; first < ranks;) {
     int last = first;
-    while (last + 1 < ranks && node_of_rank[std::size_t(last + 1)] == node_of_rank[std::size_t(first)]) ++last;
+    while (last + 1 < ranks && node_of_rank[last + 1] == node_of_rank[first]) ++last;
     parts.push_back(range(first, last));
     first = last + 1;
   }
@@ -152,8 +150,7 @@ std::string placement_str(const Mesh& mesh, std::span<const int> node_of_rank) {
     if (axis.size == 1) continue;
     bool inside = true;
     for (int r = 0; r < ranks; ++r)
-      for (int other : group_of(mesh, r, {axis.name}))
-        inside = inside && node_of_rank[std::size_t(other)] == node_of_rank[std::size_t(r)];
+      for (int other : group_of(mesh, r, {axis.name})) inside = inside && node_of_rank[other] == node_of_rank[r];
     (inside ? within : between).push_back(axis.name);
   }
   if (!within.empty()) text += "; " + join(within, ", ") + " within nodes";

@@ -29,6 +29,9 @@ struct Cluster {
   bool operator==(const Cluster&) const = default;
 };
 
+// The same link between any two ranks.
+inline Cluster equal_links(const Link& l) { return {.inside = l, .between = l}; }
+
 // Ranks are numbered node by node. A rank reaches itself at no cost.
 Link link(const Cluster&, int from, int to);
 

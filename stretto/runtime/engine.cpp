@@ -7,7 +7,6 @@
 #include <chrono>
 
 #include "stretto/base/clock.h"
-#include "stretto/comm/threads/thread_transport.h"
 
 namespace stretto {
 namespace {
@@ -27,6 +26,14 @@ void pin(std::thread& t, int core) {
   CPU_ZERO(&set);
   CPU_SET(core, &set);
   pthread_setaffinity_np(t.native_handle(), sizeof set, &set);  // refused: the thread runs where it may
+}
+
+// What is emulated goes around what is there.
+std::unique_ptr<Wiring> wired(std::unique_ptr<Wiring> real, const RunOptions& o) {
+  const bool content = o.device == DeviceKind::cpu;
+  if (content && !o.link && !o.cluster) return real;
+  return emulated_wiring(std::move(real),
+                         {.links = o.cluster.value_or(equal_links(o.link.value_or(Link{}))), .content = content});
 }
 
 }  // namespace
@@ -72,24 +79,14 @@ void Engine::connect_threads(const WorkerOptions& options) {
   const std::vector<int> allowed = cores();
   const bool enough = int(allowed.size()) >= ranks;
   const bool emulated = options.run.device == DeviceKind::emulated;
-  const int spins = enough && !emulated ? 500 : 0;  // with a core for everybody a short look costs less than sleeping
-  if (each > 1)
-    groups_ = std::make_unique<Groups>(
-        *program_, ThreadGroupOptions{
-                       .link = options.run.link, .cluster = options.run.cluster, .copy = !emulated, .spins = spins});
+  // With a core for everybody a short look costs less than sleeping.
+  wires_ = wired(thread_wiring(enough ? 500 : 0), options.run);
+  if (each > 1) groups_ = std::make_unique<Groups>(*program_, *wires_);
   for (int k = 0; k < each; ++k) {  // messages go between ranks of equal coordinates
     std::vector<ArenaBases> arenas;
     for (int a = 0; a < actors; ++a) arenas.push_back(worker(program_->rank_of(a, k)).arenas());
     if (actors > 1) {
-      std::function<Link(int, int)> link;
-      if (options.run.cluster)
-        link = [&](int from, int to) {
-          return stretto::link(*options.run.cluster, program_->rank_of(from, k), program_->rank_of(to, k));
-        };
-      else if (options.run.link)
-        link = [&](int, int) { return *options.run.link; };
-      transports_.push_back(std::make_unique<ThreadTransport>(
-          *program_, arenas, ThreadTransportOptions{.link = link, .copy = !emulated, .spins = spins}));
+      transports_.push_back(wires_->transport(*program_, arenas, k));
       if (options.run.wrap) transports_.back() = options.run.wrap(std::move(transports_.back()));
     }
     for (int a = 0; a < actors; ++a)
@@ -104,17 +101,14 @@ void Engine::connect_threads(const WorkerOptions& options) {
 void Engine::connect_processes(const WorkerOptions& options) {
   prctl(PR_SET_TIMERSLACK, 1000UL);  // as in serve()
   Worker& w = worker(local_.front());
-  const bool emulated = options.run.device == DeviceKind::emulated;
-  if (emulated && peers_->shares_memory()) arenas_.resize(workers_.size());  // messages without content
-  std::vector<ArenaBases> column;  // of the ranks that messages are exchanged with, per actor
-  for (int a = 0; a < actors() && !arenas_.empty(); ++a)
-    column.push_back(arenas_[std::size_t(program_->rank_of(a, local_.front() % program_->ranks_per_actor()))]);
+  wires_ = wired(process_wiring(*peers_), options.run);
+  const int coordinate = local_.front() % program_->ranks_per_actor();
+  std::vector<ArenaBases> column;  // of the ranks that messages are exchanged with, per actor; null: out of reach
+  for (int a = 0; a < actors(); ++a)
+    column.push_back(arenas_.empty() ? ArenaBases{} : arenas_[std::size_t(program_->rank_of(a, coordinate))]);
   if (arenas_.empty()) arenas_.push_back(w.arenas());
-  if (actors() > 1)
-    transports_.push_back(peers_->transport(*program_, arenas_, {.link = options.run.link, .copy = !emulated}));
-  if (program_->ranks_per_actor() > 1)
-    groups_ = std::make_unique<Groups>(*program_, ThreadGroupOptions{.link = options.run.link, .copy = !emulated},
-                                       peers_.get());
+  if (actors() > 1) transports_.push_back(wires_->transport(*program_, arenas_, coordinate));
+  if (program_->ranks_per_actor() > 1) groups_ = std::make_unique<Groups>(*program_, *wires_);
   w.connect(column, transports_.empty() ? nullptr : transports_.back().get(), groups_.get());
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "stretto/comm/transport.h"
+#include "stretto/comm/wiring.h"
 #include "stretto/runtime/worker.h"
 
 namespace stretto {
@@ -53,6 +54,7 @@ class Engine {
   std::vector<int> local_;
   std::vector<ArenaBases> arenas_;                      // per rank, when they are processes that share memory
   std::vector<std::unique_ptr<Transport>> transports_;  // per coordinate; none when there is one actor
+  std::unique_ptr<Wiring> wires_;
   std::unique_ptr<Groups> groups_;
   std::vector<std::unique_ptr<Worker>> workers_;  // per rank; none for those in other processes
   std::vector<double> worked_;                    // per rank: seconds of the last step not spent waiting

@@ -10,16 +10,12 @@ Groups::Place Groups::place(const std::vector<std::string>& axes, int actor, int
   const int member = int(block_of(mesh, coordinates_of(mesh, coordinate), axes));
   auto& group = groups_[{axes, actor, members[0], lane}];
   if (!group) {
-    ThreadGroupOptions o = options_;
-    if (lane == Lane::gradients) o.under_way = std::max(o.under_way, int(program_.buckets.size()));
-    if (lane == Lane::storage) o.under_way = std::max(o.under_way, under_way_);
+    int under_way = 16;
+    if (lane == Lane::gradients) under_way = std::max<int>(under_way, program_.buckets.size());
+    if (lane == Lane::storage) under_way = std::max(under_way, under_way_);
     std::vector<int> ranks;
     for (const int m : members) ranks.push_back(program_.rank_of(actor, m));
-    if (o.cluster) o.ranks = ranks;
-    if (peers_)
-      group = peers_->group(ranks, member, {.link = o.link, .copy = o.copy}, o.under_way);
-    else
-      group = std::make_unique<ThreadGroup>(int(members.size()), o);
+    group = wires_.group(ranks, member, under_way);
   }
   return {group.get(), member};
 }

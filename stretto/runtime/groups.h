@@ -1,7 +1,7 @@
 // The groups of ranks that collectives go through, within one process or between several. A group is made of the ranks
 // of one actor that differ along some axes only.
 //
-//   Groups groups(program, {.copy = true});
+//   Groups groups(program, *thread_wiring(spins));
 //   Groups::Place at = groups.place({"data"}, actor, coordinate, Groups::Lane::tasks);
 //   at.group->wait(at.member, at.group->start(at.member, prepared, in, out));
 //
@@ -13,8 +13,7 @@
 #include <tuple>
 #include <vector>
 
-#include "stretto/comm/peers.h"
-#include "stretto/comm/threads/thread_group.h"
+#include "stretto/comm/wiring.h"
 #include "stretto/program/program.h"
 
 namespace stretto {
@@ -28,18 +27,15 @@ class Groups {
     CollectiveGroup* group = nullptr;
     int member = 0;
   };
-  // `peers`: ranks are processes.
-  Groups(const Program& p, ThreadGroupOptions options, Peers* peers = nullptr)
-      : program_(p), options_(options), peers_(peers), under_way_(most_under_way(p)) {}
+  Groups(const Program& p, Wiring& wires) : program_(p), wires_(wires), under_way_(most_under_way(p)) {}
   Place place(const std::vector<std::string>& axes, int actor, int coordinate, Lane);
   void stop() noexcept;
 
  private:
   const Program& program_;
-  ThreadGroupOptions options_;
+  Wiring& wires_;
   static int most_under_way(const Program&);  // in the lane of storage, from the oldest to the newest
 
-  Peers* peers_;
   int under_way_ = 0;
   std::map<std::tuple<std::vector<std::string>, int, int, Lane>, std::unique_ptr<CollectiveGroup>> groups_;
 };

@@ -187,29 +187,6 @@ TEST(ThreadGroup, AMemberDoesNoMoreThanItsShareBetweenKernels) {
   EXPECT_TRUE(p.right());
 }
 
-TEST(ThreadGroup, OnItsWayAsLongAsTheLinkTakes) {
-  for (bool copy : {false, true}) {
-    ThreadGroup group(2, {.link = Link{.latency = 1e6}, .copy = copy});
-    std::vector<float> x(2, 1);
-    const std::uint32_t what = group.prepare(dense(CollectiveKind::reduce, f32, 2, {1}));
-    const u64 a = group.start(0, what, copy ? &x[0] : nullptr, copy ? &x[0] : nullptr),
-              b = group.start(1, what, copy ? &x[1] : nullptr, copy ? &x[1] : nullptr);
-    EXPECT_FALSE(group.progress(0, a));
-    EXPECT_FALSE(group.progress(1, b));
-    std::thread late([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      group.stop();
-    });
-    EXPECT_THROW(group.wait(0, a), Error);
-    late.join();
-  }
-  ThreadGroup fast(2, {.link = Link{.latency = 1e-4, .bandwidth = 1e9}, .copy = false});
-  const std::uint32_t what = fast.prepare(dense(CollectiveKind::exchange, f32, 2, {1000}));
-  on_all(fast, [&](int m) {
-    for (int i = 0; i < 20; ++i) fast.wait(m, fast.start(m, what, nullptr, nullptr));
-  });
-}
-
 TEST(ThreadGroup, StopReachesEverybodyWhoWaitsOrWill) {
   ThreadGroup group(3);
   const std::uint32_t what = group.prepare(dense(CollectiveKind::reduce, f32, 3, {4}));

@@ -29,10 +29,12 @@ class InsideMpi : public testing::Test {
     static const std::shared_ptr<Peers> all = mpi_peers({.world = find_world(environment()), .timeout = 100});
     return *all;
   }
-  static std::unique_ptr<CollectiveGroup> everybody(int under_way, std::optional<Link> link = {}, bool copy = true) {
+  static std::unique_ptr<CollectiveGroup> everybody(int under_way, std::optional<Link> link = {}, bool content = true) {
     std::vector<int> ranks;
     for (int r = 0; r < peers().size(); ++r) ranks.push_back(r);
-    return peers().group(ranks, peers().rank(), {.link = link, .copy = copy}, under_way);
+    std::unique_ptr<Wiring> wires = process_wiring(peers());
+    if (link) wires = emulated_wiring(std::move(wires), {.links = equal_links(*link), .content = content});
+    return wires->group(ranks, peers().rank(), under_way);
   }
   // Memory that collectives can use.
   static std::byte* memory(u64 bytes) {
@@ -140,8 +142,8 @@ TEST_F(InsideMpi, NothingIsCompleteBeforeItsEmulatedLinkAllows) {
   const int me = peers().rank(), n = peers().size();
   const CollectiveShape s = test::dense(CollectiveKind::reduce, f32, n, {10'000});
   std::byte* const at = memory(1 << 20);
-  for (const bool copy : {true, false}) {
-    const auto group = everybody(2, link, copy);
+  for (const bool content : {true, false}) {
+    const auto group = everybody(2, link, content);
     const std::uint32_t what = group->prepare(s);
     for (int round = 0; round < 3; ++round) {
       const double start = now();
@@ -186,7 +188,7 @@ TEST_F(InsideMpi, MoreThanTwoGibibytesAtOnce) {
   p.transfers = {{.pieces = {{.bytes = bytes}}, .released = 1}};
   ArenaBases own{};
   own[std::size_t(Arena::activations)] = reinterpret_cast<std::byte*>(words.data());
-  const auto transport = peers().transport(p, {&own, 1}, {});
+  const auto transport = peers().transport(p, {&own, 1});
   transport->at(0);
   if (me == 0) transport->send(0, 1);
   if (me == 1) transport->receive(0, 1);

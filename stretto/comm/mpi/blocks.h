@@ -29,7 +29,7 @@ inline std::vector<Block> blocks_of(const std::vector<std::pair<std::byte*, u64>
   std::vector<Block> blocks;
   for (const auto& [at, bytes] : runs)
     for (u64 done = 0; done < bytes; done += largest)
-      blocks.push_back({at + done, int(std::min(largest, bytes - done))});
+      blocks.push_back({at + done, static_cast<int>(std::min(largest, bytes - done))});
   return blocks;
 }
 

@@ -34,16 +34,12 @@ HierarchicalGroup::HierarchicalGroup(HierarchyWires wires, int member, int membe
       nodes_(members / per_node),
       spins_(spins),
       subtrees_(nodes_are_subtrees(members, per_node)),
-      places_(std::size_t(under_way)),
-      in_order_(std::size_t(under_way)) {
+      places_(under_way),
+      in_order_(under_way) {
   for (Place& p : places_) {
-    p.before.reserve(std::size_t(nodes_));
-    p.after.reserve(std::size_t(nodes_));
+    p.before.reserve(nodes_);
+    p.after.reserve(nodes_);
   }
-}
-
-void HierarchicalGroup::check() const {
-  if (stopped_) throw Error("runtime", "stopped because another rank failed").as(Error::Kind::run);
 }
 
 // Staging memory of all slots; before the first of them is used.
@@ -56,81 +52,95 @@ void HierarchicalGroup::reserve(u64 bytes) {
 }
 
 std::uint32_t HierarchicalGroup::prepare(const CollectiveShape& s) {
-  for (std::size_t i = 0; i < prepared_.size(); ++i)
-    if (prepared_[i].asked == s) return std::uint32_t(i);
+  for (std::uint32_t i = 0; i < prepared_.size(); ++i)
+    if (prepared_[i].asked == s) return i;
   Prepared& p = prepared_.emplace_back();
   p.asked = s;
   plan(p);
-  return std::uint32_t(prepared_.size() - 1);
+  return prepared_.size() - 1;
 }
 
 void HierarchicalGroup::plan(Prepared& p) {
   const CollectiveShape s = merged(p.asked);
-  const i64 box = s.box(), element = i64(size_of(s.dtype)), node_boxes = per_node_ * box;
   const bool line_shaped = s.sizes.empty() || (s.sizes.size() == 1 && s.in_strides[0] == 1 && s.out_strides[0] == 1);
-  p.flat = s.kind == CollectiveKind::exchange || (s.sums() && !subtrees_) || box == 0 ||
+  p.flat = s.kind == CollectiveKind::exchange || (s.sums() && !subtrees_) || s.box() == 0 ||
            (s.kind == CollectiveKind::reduce && !line_shaped);
-  if (p.flat) {
+  if (p.flat)
     p.across = wires_.flat->prepare(p.asked);
-    return;
+  else if (s.kind == CollectiveKind::reduce)
+    plan_reduce(p, s);
+  else if (s.kind == CollectiveKind::scatter)
+    plan_scatter(p, s);
+  else
+    plan_gather(p, s);
+}
+
+void HierarchicalGroup::plan_reduce(Prepared& p, const CollectiveShape& s) {
+  const i64 box = s.box(), share = (box + per_node_ - 1) / per_node_;
+  CollectiveShape scatter = line(CollectiveKind::scatter, s, per_node_, share);
+  scatter.in_step = share;
+  scatter.valid = box;
+  CollectiveShape gather = line(CollectiveKind::gather, s, per_node_, share);
+  gather.out_step = share;
+  gather.valid = box;
+  p.before = {before_.prepare(scatter)};
+  p.across = wires_.across->prepare(line(CollectiveKind::reduce, s, nodes_, share));
+  p.after = {after_.prepare(gather)};
+  reserve(share * size_of(s.dtype));
+}
+
+// One node's boxes of it, without the padding of others'.
+CollectiveShape HierarchicalGroup::in_node(const CollectiveShape& s, int node) const {
+  const i64 boxes = per_node_ * s.box();
+  CollectiveShape part = s;
+  part.members = per_node_;
+  if (s.valid >= 0) part.valid = std::clamp<i64>(s.valid - node * boxes, 0, boxes);
+  return part;
+}
+
+void HierarchicalGroup::plan_scatter(Prepared& p, const CollectiveShape& s) {
+  const i64 element = size_of(s.dtype);
+  const std::vector<i64> packed = packed_strides(s.sizes);
+  reserve(nodes_ * s.box() * element);
+  p.staged_block = s.box() * element;
+  p.in_block = per_node_ * s.in_step * element;
+  for (int node = 0; node < nodes_; ++node) {
+    CollectiveShape scatter = in_node(s, node);
+    scatter.out_strides = packed;
+    p.before.push_back(before_.prepare(scatter));
   }
-  // The padding of one node's boxes.
-  const auto valid_in_node = [&](int node) {
-    return s.valid < 0 ? -1 : std::clamp<i64>(s.valid - node * node_boxes, 0, node_boxes);
-  };
   CollectiveShape across = s;
   across.members = nodes_;
-  if (s.kind == CollectiveKind::reduce) {
-    const i64 share = (box + per_node_ - 1) / per_node_;
-    CollectiveShape scatter = line(CollectiveKind::scatter, s, per_node_, share);
-    scatter.in_step = share;
-    scatter.valid = box;
-    CollectiveShape gather = line(CollectiveKind::gather, s, per_node_, share);
-    gather.out_step = share;
-    gather.valid = box;
-    p.before = {before_.prepare(scatter)};
-    p.across = wires_.across->prepare(line(CollectiveKind::reduce, s, nodes_, share));
-    p.after = {after_.prepare(gather)};
-    reserve(u64(share * element));
-    return;
-  }
-  reserve(u64(nodes_ * box * element));
-  p.staged_block = box * element;
+  across.in_strides = packed;
+  across.in_step = s.box();
+  across.valid = CollectiveShape().valid;  // padding is zero by now
+  p.across = wires_.across->prepare(across);
+}
+
+void HierarchicalGroup::plan_gather(Prepared& p, const CollectiveShape& s) {
+  const i64 element = size_of(s.dtype);
   const std::vector<i64> packed = packed_strides(s.sizes);
-  if (s.kind == CollectiveKind::scatter) {
-    p.in_block = per_node_ * s.in_step * element;
-    for (int node = 0; node < nodes_; ++node) {
-      CollectiveShape scatter = s;
-      scatter.members = per_node_;
-      scatter.out_strides = packed;
-      scatter.valid = valid_in_node(node);
-      p.before.push_back(before_.prepare(scatter));
-    }
-    across.in_strides = packed;
-    across.in_step = box;
-    across.valid = -1;  // padding is zero by now
-    p.across = wires_.across->prepare(across);
-    return;
-  }
+  reserve(nodes_ * s.box() * element);
+  p.staged_block = s.box() * element;
   p.out_block = per_node_ * s.out_step * element;
+  CollectiveShape across = s;
+  across.members = nodes_;
   across.out_strides = packed;
-  across.out_step = box;
+  across.out_step = s.box();
   if (s.valid >= 0) {  // the boxes of the members at this place: whole ones, perhaps a part of one, empty ones
     across.valid = 0;
     for (int node = 0; node < nodes_; ++node) across.valid += s.box_valid(node * per_node_ + member_ % per_node_);
   }
   p.across = wires_.across->prepare(across);
   for (int node = 0; node < nodes_; ++node) {
-    CollectiveShape gather = s;
-    gather.members = per_node_;
+    CollectiveShape gather = in_node(s, node);
     gather.in_strides = packed;
-    gather.valid = valid_in_node(node);
     p.after.push_back(after_.prepare(gather));
   }
 }
 
 u64 HierarchicalGroup::start(int, std::uint32_t prepared, const void* in, void* out) {
-  check();
+  stopped_.check();
   Place& p = place(next_);
   STRETTO_ASSERT(!p.open, "too many collectives are under way");
   p.open = true;
@@ -138,38 +148,38 @@ u64 HierarchicalGroup::start(int, std::uint32_t prepared, const void* in, void* 
   p.in = static_cast<const std::byte*>(in);
   p.out = static_cast<std::byte*>(out);
   if (p.what->flat) {
-    p.flat = last_flat_ = wires_.flat->start(member_, p.what->across, in, out);
-    any_flat_ = true;
+    p.flat = wires_.flat->start(member_, p.what->across, in, out);
+    last_flat_ = p.flat;
   } else {
     p.order = started_++;
     p.stage = Stage::queued;
-    in_order_[std::size_t(p.order % places_.size())] = &p;
-    advance(false);
+    ordered(p.order) = &p;
+    advance(NodeGroup::Eagerness::fair_share);
   }
   return next_++;
 }
 
-void HierarchicalGroup::advance(bool everything) {
-  if (any_flat_) any_flat_ = !wires_.flat->progress(member_, last_flat_);
-  for (u64 k = complete_; k < started_; ++k) step(ordered(k), everything);
-  while (complete_ < started_ && ordered(complete_).stage == Stage::complete) ++complete_;
+void HierarchicalGroup::advance(NodeGroup::Eagerness how) {
+  if (last_flat_ && wires_.flat->progress(member_, *last_flat_)) last_flat_.reset();
+  for (u64 k = complete_; k < started_; ++k) step(*ordered(k), how);
+  while (complete_ < started_ && ordered(complete_)->stage == Stage::complete) ++complete_;
 }
 
 // Each part begins in the order of starts, which is the same on all members.
-void HierarchicalGroup::step(Place& p, bool everything) {
+void HierarchicalGroup::step(Place& p, NodeGroup::Eagerness how) {
   const Prepared& w = *p.what;
   if (p.stage == Stage::queued) {
     if (began_before_ != p.order || p.order >= complete_ + slots) return;
     ++began_before_;
     p.before.clear();
-    for (std::size_t node = 0; node < w.before.size(); ++node)
-      p.before.push_back(before_.start(member_ % per_node_, w.before[node], p.in + i64(node) * w.in_block,
-                                       staged(p) + i64(node) * w.staged_block));
+    for (i64 node = 0; node < std::ssize(w.before); ++node)
+      p.before.push_back(before_.start(member_ % per_node_, w.before[node], p.in + node * w.in_block,
+                                       staged(p) + node * w.staged_block));
     p.stage = Stage::before;
   }
   if (p.stage == Stage::before) {
     bool all = true;
-    for (const u64 t : p.before) all = before_.advance(t, everything) && all;
+    for (const u64 t : p.before) all = before_.advance(t, how) && all;
     if (!all || began_across_ != p.order) return;
     ++began_across_;
     const bool gathers = w.before.empty(), scatters = w.after.empty();
@@ -181,14 +191,14 @@ void HierarchicalGroup::step(Place& p, bool everything) {
     if (!wires_.across->progress(member_ / per_node_, p.across) || began_after_ != p.order) return;
     ++began_after_;
     p.after.clear();
-    for (std::size_t node = 0; node < w.after.size(); ++node)
-      p.after.push_back(after_.start(member_ % per_node_, w.after[node], staged(p) + i64(node) * w.staged_block,
-                                     p.out + i64(node) * w.out_block));
+    for (i64 node = 0; node < std::ssize(w.after); ++node)
+      p.after.push_back(after_.start(member_ % per_node_, w.after[node], staged(p) + node * w.staged_block,
+                                     p.out + node * w.out_block));
     p.stage = Stage::after;
   }
   if (p.stage == Stage::after) {
     bool all = true;
-    for (const u64 t : p.after) all = after_.advance(t, everything) && all;
+    for (const u64 t : p.after) all = after_.advance(t, how) && all;
     if (all) p.stage = Stage::complete;
   }
 }
@@ -198,10 +208,10 @@ bool HierarchicalGroup::ended(const Place& p) {
 }
 
 bool HierarchicalGroup::progress(int, u64 ticket) {
-  check();
+  stopped_.check();
   Place& p = place(ticket);
   if (!p.open) return true;
-  advance(false);
+  advance(NodeGroup::Eagerness::fair_share);
   if (!ended(p)) return false;
   p.open = false;
   return true;
@@ -211,13 +221,13 @@ double HierarchicalGroup::wait(int, u64 ticket) {
   Place& p = place(ticket);
   if (!p.open) return 0;
   Patience patience(spins_);
-  while (check(), advance(true), !ended(p)) patience.pause();
+  while (stopped_.check(), advance(NodeGroup::Eagerness::all_there_is), !ended(p)) patience.pause();
   p.open = false;
   return patience.waited();
 }
 
 void HierarchicalGroup::stop() noexcept {
-  stopped_ = true;
+  stopped_.set();
   before_.stop();
   after_.stop();
   wires_.across->stop();

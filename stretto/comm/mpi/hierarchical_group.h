@@ -8,9 +8,9 @@
 // Sums keep the one order of addition: they go this way only where every node's members are a subtree of the tree over
 // all members (comm/hierarchy.h). What cannot go this way goes by messages between all members.
 #pragma once
-#include <atomic>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "stretto/comm/collective.h"
@@ -58,15 +58,18 @@ class HierarchicalGroup : public CollectiveGroup {
     u64 across = 0;                  // ticket
     std::vector<u64> before, after;  // tickets
   };
-  Place& place(u64 ticket) { return places_[std::size_t(ticket % places_.size())]; }
-  Place& ordered(u64 order) { return *in_order_[std::size_t(order % places_.size())]; }
+  Place& place(u64 ticket) { return places_[ticket % places_.size()]; }
+  Place*& ordered(u64 order) { return in_order_[order % places_.size()]; }
   std::byte* staged(const Place& p) const { return staging_ + (p.order % slots) * staging_bytes_; }
   void plan(Prepared&);
+  void plan_reduce(Prepared&, const CollectiveShape&);
+  void plan_scatter(Prepared&, const CollectiveShape&);
+  void plan_gather(Prepared&, const CollectiveShape&);
+  CollectiveShape in_node(const CollectiveShape&, int node) const;
   void reserve(u64 bytes);
-  void advance(bool everything);
-  void step(Place&, bool everything);
+  void advance(NodeGroup::Eagerness);
+  void step(Place&, NodeGroup::Eagerness);
   bool ended(const Place&);
-  void check() const;
 
   HierarchyWires wires_;
   NodeGroup before_, after_;
@@ -78,11 +81,10 @@ class HierarchicalGroup : public CollectiveGroup {
   std::byte* staging_ = nullptr;  // slots
   u64 staging_bytes_ = 0;         // of one
   u64 next_ = 0;                  // ticket
-  u64 last_flat_ = 0;
-  bool any_flat_ = false;
+  std::optional<u64> last_flat_;  // the newest ticket of the flat group that is under way
   // Of those that are not flat: how many were started, how many began each part, how many of the first are complete.
   u64 started_ = 0, began_before_ = 0, began_across_ = 0, began_after_ = 0, complete_ = 0;
-  std::atomic<bool> stopped_{false};
+  StopFlag stopped_;
 };
 
 }  // namespace stretto

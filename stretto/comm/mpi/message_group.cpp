@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <deque>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "stretto/comm/box_runs.h"
 #include "stretto/comm/collective_work.h"
 #include "stretto/comm/mpi/patience.h"
+#include "stretto/comm/stop_flag.h"
 
 namespace stretto {
 namespace {
@@ -30,37 +30,38 @@ bool contiguous(const std::vector<i64>& sizes, const std::vector<i64>& strides) 
 class MessageGroup : public CollectiveGroup {
  public:
   MessageGroup(MPI_Comm comm, int member, int under_way, int spins)
-      : comm_(comm), member_(member), spins_(spins), places_(std::size_t(under_way)) {
+      : comm_(comm), member_(member), spins_(spins), places_(under_way) {
     MPI_Comm_size(comm_, &members_);
     for (Slice& s : flight_) {
-      s.requests.reserve(std::size_t(2 * members_));
-      s.sources.resize(std::size_t(members_));
+      s.requests.reserve(2 * members_);
+      s.sources.resize(members_);
     }
   }
 
   std::uint32_t prepare(const CollectiveShape& s) override {
     if (s.members != members_)
       throw Error("collective", "{} is for {} members, the group has {}", s.str(), s.members, members_);
-    for (std::size_t i = 0; i < prepared_.size(); ++i)
-      if (prepared_[i].asked == s) return std::uint32_t(i);
-    Prepared p{.asked = s, .shape = merged(s), .element = i64(size_of(s.dtype))};
+    for (std::uint32_t i = 0; i < prepared_.size(); ++i)
+      if (prepared_[i].asked == s) return i;
+    Prepared p{.asked = s, .shape = merged(s)};
+    p.element = size_of(s.dtype);
     p.dense_in = contiguous(p.shape.sizes, p.shape.in_strides);
     p.dense_out = contiguous(p.shape.sizes, p.shape.out_strides);
     if (p.shape.sums()) p.sum = dense_sum_for(s.dtype, s.how);
     p.part = std::clamp(kSliceBytes / members_, kLeastPart, kMostPart) / p.element;
     p.length = s.kind == CollectiveKind::reduce ? p.part * members_ : p.part;
     p.slices = (p.shape.box() + p.length - 1) / p.length;
-    const std::size_t bytes = std::size_t(members_ * p.part * p.element);
+    const std::size_t bytes = members_ * p.part * p.element;
     for (Slice& slice : flight_) {
       slice.taken.resize(std::max(slice.taken.size(), bytes));
       if (!p.dense_in) slice.given.resize(std::max(slice.given.size(), bytes));
     }
     prepared_.push_back(std::move(p));
-    return std::uint32_t(prepared_.size() - 1);
+    return prepared_.size() - 1;
   }
 
   u64 start(int, std::uint32_t prepared, const void* in, void* out) override {
-    check();
+    stopped_.check();
     Place& p = place(next_);
     STRETTO_ASSERT(p.left == 0, "too many collectives are under way");
     p.what = &prepared_[prepared];
@@ -73,16 +74,16 @@ class MessageGroup : public CollectiveGroup {
   }
 
   bool progress(int, u64 ticket) override {
-    check();
+    stopped_.check();
     advance();
     return done(ticket);
   }
   double wait(int, u64 ticket) override {
     Patience p(spins_);
-    while (check(), advance(), !done(ticket)) p.pause();
+    while (stopped_.check(), advance(), !done(ticket)) p.pause();
     return p.waited();
   }
-  void stop() noexcept override { stopped_ = true; }
+  void stop() noexcept override { stopped_.set(); }
 
  private:
   struct Prepared {
@@ -113,10 +114,7 @@ class MessageGroup : public CollectiveGroup {
     i64 size() const { return std::max<i64>(0, last - first); }
   };
 
-  void check() const {
-    if (stopped_) throw Error("runtime", "stopped because another rank failed").as(Error::Kind::run);
-  }
-  Place& place(u64 ticket) { return places_[std::size_t(ticket % places_.size())]; }
+  Place& place(u64 ticket) { return places_[ticket % places_.size()]; }
   // Tickets end in their order: those before the first that is not complete are.
   bool done(u64 ticket) {
     while (first_open_ < issuing_ && place(first_open_).left == 0) ++first_open_;
@@ -158,7 +156,7 @@ class MessageGroup : public CollectiveGroup {
   static bool sends_sums(const Slice& s) { return s.place->what->shape.kind == CollectiveKind::reduce; }
   static bool arrived(Slice& s) {
     int all = 1;
-    if (!s.requests.empty()) MPI_Testall(int(s.requests.size()), s.requests.data(), &all, MPI_STATUSES_IGNORE);
+    if (!s.requests.empty()) MPI_Testall(s.requests.size(), s.requests.data(), &all, MPI_STATUSES_IGNORE);
     if (all) s.requests.clear();
     return all;
   }
@@ -185,7 +183,7 @@ class MessageGroup : public CollectiveGroup {
     std::byte* const packed = s.given.data() + member * w.part * w.element;
     std::byte* to = packed;
     for_box_runs(w.shape, r.first, r.last, [&](i64 in, i64, i64 count) {
-      copy_run(std::size_t(w.element), to, 1, box + in * w.element, inner_in_stride(w.shape), count);
+      copy_run(w.element, to, 1, box + in * w.element, inner_in_stride(w.shape), count);
       to += count * w.element;
     });
     return packed;
@@ -200,19 +198,19 @@ class MessageGroup : public CollectiveGroup {
     const Prepared& w = *p.what;
     std::byte* box = p.out + member * w.shape.out_step * w.element;
     for_box_runs(w.shape, r.first, r.last, [&](i64, i64 out, i64 count) {
-      copy_run(std::size_t(w.element), box + out * w.element, inner_out_stride(w.shape), from, 1, count);
+      copy_run(w.element, box + out * w.element, inner_out_stride(w.shape), from, 1, count);
       from += count * w.element;
     });
   }
 
   void send(Slice& s, const std::byte* from, Range r, int member, Tag tag) {
     if (r.size() > 0)
-      MPI_Isend(from, int(r.size() * s.place->what->element), MPI_BYTE, member, tag, comm_,
+      MPI_Isend(from, r.size() * s.place->what->element, MPI_BYTE, member, tag, comm_,
                 &s.requests.emplace_back(MPI_REQUEST_NULL));
   }
   void receive(Slice& s, std::byte* to, Range r, int member, Tag tag) {
     if (r.size() > 0)
-      MPI_Irecv(to, int(r.size() * s.place->what->element), MPI_BYTE, member, tag, comm_,
+      MPI_Irecv(to, r.size() * s.place->what->element, MPI_BYTE, member, tag, comm_,
                 &s.requests.emplace_back(MPI_REQUEST_NULL));
   }
 
@@ -233,15 +231,14 @@ class MessageGroup : public CollectiveGroup {
     }
     if (sums) return;
     const std::byte* from = gather ? own : given(s, member_, mine);
-    if (std::byte* const to = wanted(s, member_, mine); to != from)
-      std::memcpy(to, from, std::size_t(mine.size() * w.element));
+    if (std::byte* const to = wanted(s, member_, mine); to != from) std::memcpy(to, from, mine.size() * w.element);
   }
 
   // This member's part of the slice, over all members.
   void add_up(Slice& s, std::byte* to) {
     const Prepared& w = *s.place->what;
     const Range mine = range(w, s.number, member_);
-    for (int m = 0; m < members_; ++m) s.sources[std::size_t(m)] = m == member_ ? given(s, member_, mine) : taken(s, m);
+    for (int m = 0; m < members_; ++m) s.sources[m] = m == member_ ? given(s, member_, mine) : taken(s, m);
     w.sum(members_, s.sources.data(), mine.size(), to);
   }
 
@@ -270,7 +267,7 @@ class MessageGroup : public CollectiveGroup {
       const Range rest{std::max(mine.last, s.number * w.length), std::min((s.number + 1) * w.length, w.shape.box())};
       for_box_runs(w.shape, rest.first, rest.first + rest.size(), [&](i64, i64 out, i64 count) {
         for (i64 i = 0; i < count; ++i)
-          std::memset(p.out + (out + i * inner_out_stride(w.shape)) * w.element, 0, std::size_t(w.element));
+          std::memset(p.out + (out + i * inner_out_stride(w.shape)) * w.element, 0, w.element);
       });
     } else if (!w.dense_out) {
       for (int m = 0; m < members_; ++m) unpack(p, m, range(w, s.number, m), taken(s, m));
@@ -287,7 +284,7 @@ class MessageGroup : public CollectiveGroup {
   u64 first_open_ = 0;             // no ticket before it is under way
   std::array<Slice, kInFlight> flight_;
   std::size_t first_ = 0, count_ = 0;
-  std::atomic<bool> stopped_{false};
+  StopFlag stopped_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <new>
 #include <thread>
+#include <utility>
 
 #include "stretto/base/error.h"
 #include "stretto/comm/mpi/hierarchical_group.h"
@@ -18,7 +19,7 @@
 #include "stretto/comm/mpi/node_transport.h"
 #include "stretto/comm/mpi/patience.h"
 #include "stretto/comm/mpi/segments.h"
-#include "stretto/comm/mpi/timed_group.h"
+#include "stretto/comm/stop_flag.h"
 #include "stretto/comm/world.h"
 
 namespace stretto {
@@ -26,6 +27,7 @@ namespace {
 
 constexpr double kBeatEvery = 0.1;                          // seconds
 constexpr std::size_t kLargestPart = std::size_t(1) << 30;  // of a broadcast
+constexpr std::size_t kParams = std::size_t(Arena::params);
 
 // One per process of a node, in memory that they all see.
 struct Heart {
@@ -52,10 +54,10 @@ class MpiPeers : public Peers {
     std::vector<int> nodes = nodes_of_world(processes);
     const std::vector<int> placed = place_ranks(nodes);
     nodes_.resize(nodes.size());
-    for (std::size_t p = 0; p < nodes.size(); ++p) nodes_[std::size_t(placed[p])] = nodes[p];
+    for (std::size_t p = 0; p < nodes.size(); ++p) nodes_[placed[p]] = nodes[p];
     int process = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &process);
-    MPI_Comm_split(MPI_COMM_WORLD, 0, placed[std::size_t(process)], &comm_);
+    MPI_Comm_split(MPI_COMM_WORLD, 0, placed[process], &comm_);
     MPI_Comm_rank(comm_, &rank_);
     MPI_Comm_size(comm_, &size_);
     open_hearts();
@@ -90,35 +92,35 @@ class MpiPeers : public Peers {
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
     int length = 0;
     MPI_Get_library_version(text, &length);
-    const std::string all(text, std::size_t(length));
+    const std::string all(text, length);
     return all.substr(0, all.find_first_of(",\n"));
   }
 
   void merge(std::span<u64> words) override {
     MPI_Request request;
-    MPI_Iallreduce(MPI_IN_PLACE, words.data(), int(words.size()), MPI_UINT64_T, MPI_BOR, comm_, &request);
+    MPI_Iallreduce(MPI_IN_PLACE, words.data(), words.size(), MPI_UINT64_T, MPI_BOR, comm_, &request);
     wait(request);
   }
   void broadcast(std::span<std::byte> bytes, int from) override {
     for (std::size_t done = 0; done < bytes.size(); done += kLargestPart) {
       const std::size_t part = std::min(kLargestPart, bytes.size() - done);
       MPI_Request request;
-      MPI_Ibcast(bytes.data() + done, int(part), MPI_BYTE, from, comm_, &request);
+      MPI_Ibcast(bytes.data() + done, part, MPI_BYTE, from, comm_, &request);
       wait(request);
     }
   }
   std::vector<std::string> gather(const std::string& own) override {
-    std::vector<u64> lengths(std::size_t(size_), 0);
-    lengths[std::size_t(rank_)] = own.size();
+    std::vector<u64> lengths(size_);
+    lengths[rank_] = own.size();
     merge(lengths);
     std::vector<std::string> all;
     for (int r = 0; r < size_; ++r) {
-      all.push_back(r == rank_ ? own : std::string(lengths[std::size_t(r)], '\0'));
+      all.push_back(r == rank_ ? own : std::string(lengths[r], '\0'));
       broadcast(std::as_writable_bytes(std::span(all.back())), r);
     }
     return all;
   }
-  bool shares_memory() const override { return segments_ && int(hearts_.size()) == size_; }
+  bool shares_memory() const override { return segments_ && std::cmp_equal(hearts_.size(), size_); }
   std::vector<ArenaBases> share(const Program& p, bool params) override {
     const Segments::Place place = segments_->place_of(allocate(p, params));
     std::vector<ArenaBases> arenas;
@@ -128,30 +130,30 @@ class MpiPeers : public Peers {
   ArenaBases arenas(const Program& p, bool params) override {
     return segments_ ? laid_out(p, rank_, params, allocate(p, params)) : ArenaBases{};
   }
-  std::unique_ptr<Transport> transport(const Program& p, std::span<const ArenaBases> arenas,
-                                       RemoteOptions options) override {
-    if (arenas.size() > 1)
-      return std::make_unique<NodeTransport>(p, rank_, arenas, *segments_, options, options.copy ? spins() : 0);
-    return mpi_transport(MPI_Comm_c2f(comm_), p, arenas[0], options, spins());
+  std::unique_ptr<Transport> transport(const Program& p, std::span<const ArenaBases> arenas) override {
+    if (arenas.size() > 1) return std::make_unique<NodeTransport>(p, rank_, arenas, *segments_, spins());
+    return mpi_transport(MPI_Comm_c2f(comm_), p, arenas[0], spins());
   }
-  std::unique_ptr<CollectiveGroup> group(const std::vector<int>& ranks, int member, RemoteOptions options,
-                                         int under_way) override {
+  std::unique_ptr<CollectiveGroup> group(const std::vector<int>& ranks, int member, int under_way) override {
     const MPI_Comm members = between(ranks);
-    const int looks = options.copy ? spins() : 0;
-    std::vector<int> nodes;
-    for (const int r : ranks) nodes.push_back(nodes_[std::size_t(r)]);
-    const auto here = std::count(nodes.begin(), nodes.end(), nodes[std::size_t(member)]);
-    if (segments_ && here == std::ptrdiff_t(ranks.size()))
-      return std::make_unique<NodeGroup>(
-          std::vector<const Segments*>{segments_.get()}, std::make_unique<Segments>(MPI_Comm_c2f(members)), member,
-          NodeGroupOptions{.link = options.link, .copy = options.copy, .under_way = under_way, .spins = looks});
-    std::unique_ptr<CollectiveGroup> moving;
-    if (options.copy && segments_ && is_hierarchy(nodes))
-      moving = hierarchy(members, member, int(here), under_way, looks);
-    else if (options.copy)
-      moving = message_group(MPI_Comm_c2f(members), member, under_way, looks);
-    if (options.copy && !options.link) return moving;
-    return timed_group(MPI_Comm_c2f(between(ranks)), member, std::move(moving), options.link, under_way, looks);
+    const std::vector<int> nodes = nodes_of(ranks);
+    if (segments_ && on_one_node(nodes))
+      return node_group(segments_.get(), std::make_unique<Segments>(MPI_Comm_c2f(members)), member, under_way);
+    if (segments_ && is_hierarchy(nodes))
+      return hierarchy(members, member, std::count(nodes.begin(), nodes.end(), nodes[member]), under_way);
+    return message_group(MPI_Comm_c2f(members), member, under_way, spins());
+  }
+  GroupWithMemory group_with_memory(const std::vector<int>& ranks, int member, int under_way, u64 bytes) override {
+    const MPI_Comm members = between(ranks);
+    if (segments_ && on_one_node(nodes_of(ranks))) {
+      auto segments = std::make_unique<Segments>(MPI_Comm_c2f(members));
+      std::byte* const at = segments->allocate(bytes);
+      if (!at) throw Error("memory", "{} bytes cannot be had", bytes).as(Error::Kind::run);
+      const Segments* const memory = segments.get();
+      return {node_group(memory, std::move(segments), member, under_way), at};
+    }
+    auto memory = std::make_shared<std::vector<std::byte>>(bytes);
+    return {message_group(MPI_Comm_c2f(members), member, under_way, spins()), memory->data(), memory};
   }
 
   void beat(i64 step, std::uint32_t at, bool waiting) noexcept override {
@@ -167,7 +169,7 @@ class MpiPeers : public Peers {
     return Pulse{.step = h.step, .at = h.at, .waiting = h.waiting, .silent = now() - h.alive, .pid = h.pid};
   }
 
-  void stop() noexcept override { stopped_ = true; }
+  void stop() noexcept override { stopped_.set(); }
   [[noreturn]] void abort(int code) override {
     // Where the others cannot be reached any more, MPI may wait for them for ever.
     std::thread([code] {
@@ -184,7 +186,7 @@ class MpiPeers : public Peers {
     MPI_Group all, some;
     MPI_Comm members;
     MPI_Comm_group(comm_, &all);
-    MPI_Group_incl(all, int(ranks.size()), ranks.data(), &some);
+    MPI_Group_incl(all, ranks.size(), ranks.data(), &some);
     MPI_Comm_create_group(comm_, some, 0, &members);
     MPI_Group_free(&some);
     MPI_Group_free(&all);
@@ -192,7 +194,23 @@ class MpiPeers : public Peers {
     return members;
   }
 
-  std::unique_ptr<CollectiveGroup> hierarchy(MPI_Comm members, int member, int per_node, int under_way, int looks) {
+  std::vector<int> nodes_of(const std::vector<int>& ranks) const {
+    std::vector<int> nodes;
+    for (const int r : ranks) nodes.push_back(nodes_[r]);
+    return nodes;
+  }
+  static bool on_one_node(const std::vector<int>& nodes) {
+    return std::all_of(nodes.begin(), nodes.end(), [&](int n) { return n == nodes[0]; });
+  }
+
+  // Operands and results lie in `memory`.
+  std::unique_ptr<CollectiveGroup> node_group(const Segments* memory, std::unique_ptr<Segments> control, int member,
+                                              int under_way) const {
+    return std::make_unique<NodeGroup>(std::vector{memory}, std::move(control), member,
+                                       NodeGroupOptions{.under_way = under_way, .spins = spins()});
+  }
+
+  std::unique_ptr<CollectiveGroup> hierarchy(MPI_Comm members, int member, int per_node, int under_way) {
     int count = 0;
     MPI_Comm_size(members, &count);
     MPI_Comm here, across;
@@ -205,17 +223,15 @@ class MpiPeers : public Peers {
         .staging = in_node(),
         .before = in_node(),
         .after = in_node(),
-        .across = message_group(MPI_Comm_c2f(across), member / per_node, HierarchicalGroup::slots, looks),
-        .flat = message_group(MPI_Comm_c2f(members), member, under_way, looks)};
-    return std::make_unique<HierarchicalGroup>(std::move(wires), member, count, per_node, under_way, looks);
+        .across = message_group(MPI_Comm_c2f(across), member / per_node, HierarchicalGroup::slots, spins()),
+        .flat = message_group(MPI_Comm_c2f(members), member, under_way, spins())};
+    return std::make_unique<HierarchicalGroup>(std::move(wires), member, count, per_node, under_way, spins());
   }
 
   static u64 arena_bytes(const ActorProgram& a, std::size_t arena, bool params) {
-    return arena == std::size_t(Arena::params) && !params ? 0 : (a.bytes[arena] + 4095) / 4096 * 4096;
+    return arena == kParams && !params ? 0 : (a.bytes[arena] + 4095) / 4096 * 4096;
   }
-  const ActorProgram& actor_of(const Program& p, int rank) const {
-    return p.actors[std::size_t(rank / (size_ / int(p.actors.size())))];
-  }
+  const ActorProgram& actor_of(const Program& p, int rank) const { return p.actors[rank * p.actors.size() / size_]; }
   std::byte* allocate(const Program& p, bool params) {
     u64 all = 0;
     for (std::size_t a = 0; a < arena_count; ++a) all += arena_bytes(actor_of(p, rank_), a, params);
@@ -230,7 +246,7 @@ class MpiPeers : public Peers {
   ArenaBases laid_out(const Program& p, int rank, bool params, std::byte* at) const {
     ArenaBases bases{};
     for (std::size_t a = 0; a < arena_count; ++a) {
-      if (params || a != std::size_t(Arena::params)) bases[a] = at;
+      if (params || a != kParams) bases[a] = at;
       at += arena_bytes(actor_of(p, rank), a, params);
     }
     return bases;
@@ -244,24 +260,24 @@ class MpiPeers : public Peers {
     MPI_Bcast(&told[0], 1, MPI_INT, 0, node);
     MPI_Comm_size(node, &on_machine_);
     MPI_Comm_free(&node);
-    std::vector<int> all(2 * std::size_t(processes), 0);
+    std::vector<int> all(2 * processes);
     MPI_Allgather(told, 2, MPI_INT, all.data(), 2, MPI_INT, MPI_COMM_WORLD);
     std::map<int, int> on;                      // per machine, processes so far
     std::map<std::pair<int, int>, int> number;  // of nodes
     std::vector<int> of;
-    for (std::size_t p = 0; p < std::size_t(processes); ++p) {
+    for (int p = 0; p < processes; ++p) {
       const int machine = all[2 * p], per_node = all[2 * p + 1];
       if (per_node != all[1])
         throw Error("ranks", "STRETTO_RANKS_PER_NODE is {} for process {} and {} for process 0", per_node, p, all[1])
             .hint("set it for all of them, or for none");
       const int part = per_node > 0 ? on[machine]++ / per_node : 0;
-      of.push_back(number.try_emplace({machine, part}, int(number.size())).first->second);
+      of.push_back(number.try_emplace({machine, part}, number.size()).first->second);
     }
     return of;
   }
 
   void open_hearts() {
-    MPI_Comm_split(comm_, nodes_[std::size_t(rank_)], rank_, &node_);
+    MPI_Comm_split(comm_, nodes_[rank_], rank_, &node_);
     int local = 0, locals = 0;
     MPI_Comm_rank(node_, &local);
     MPI_Comm_size(node_, &locals);
@@ -270,14 +286,14 @@ class MpiPeers : public Peers {
     Heart* heart = new (own) Heart;
     heart->pid = getpid();
     heart->alive = now();
-    std::vector<int> ranks(std::size_t(locals), 0);
+    std::vector<int> ranks(locals);
     MPI_Allgather(&rank_, 1, MPI_INT, ranks.data(), 1, MPI_INT, node_);
     for (int l = 0; l < locals; ++l) {
       MPI_Aint bytes = 0;
       int unit = 0;
       void* at = nullptr;
       MPI_Win_shared_query(window_, l, &bytes, &unit, &at);
-      hearts_[ranks[std::size_t(l)]] = static_cast<Heart*>(at);
+      hearts_[ranks[l]] = static_cast<Heart*>(at);
     }
     MPI_Barrier(node_);
   }
@@ -291,14 +307,14 @@ class MpiPeers : public Peers {
   }
 
   // A short look costs less than a sleep, when everybody here has a core.
-  int spins() const { return on_machine_ <= int(std::thread::hardware_concurrency()) ? 200 : 0; }
+  int spins() const { return std::cmp_less_equal(on_machine_, std::thread::hardware_concurrency()) ? 200 : 0; }
 
   void wait(MPI_Request& request) {
     Patience p(spins());
     for (int done = 0;; p.pause()) {
       MPI_Test(&request, &done, MPI_STATUS_IGNORE);
       if (done) return;
-      if (stopped_) throw Error("runtime", "stopped because another rank failed").as(Error::Kind::run);
+      stopped_.check();
       if (timeout_ > 0 && p.waited() > timeout_)
         throw Error("watchdog", "rank {} has waited {:.3g} s for the others between two steps{}", rank_, timeout_,
                     silent())
@@ -328,7 +344,7 @@ class MpiPeers : public Peers {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool quit_ = false;
-  std::atomic<bool> stopped_{false};
+  StopFlag stopped_;
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "stretto/comm/mpi/node_group.h"
 
-#include "stretto/cost/collective.h"
+#include "stretto/base/clock.h"
 
 namespace stretto {
 namespace {
@@ -13,10 +13,10 @@ NodeGroup::NodeGroup(std::vector<const Segments*> memory, std::unique_ptr<Segmen
                      NodeGroupOptions options)
     : memory_(std::move(memory)),
       control_(std::move(control)),
-      members_(std::size_t(control_->processes())),
+      members_(control_->processes()),
       member_(member),
       options_(options),
-      places_(std::size_t(options.under_way)),
+      places_(options.under_way),
       mine_(places_) {
   stride_ = (sizeof(Place) + members_ * sizeof(Given) + 63) / 64 * 64;
   std::byte* own = control_->allocate(places_ * stride_);
@@ -29,58 +29,53 @@ NodeGroup::NodeGroup(std::vector<const Segments*> memory, std::unique_ptr<Segmen
 }
 
 NodeGroup::Place& NodeGroup::place(u64 ticket) const {
-  return *reinterpret_cast<Place*>(base_ + std::size_t(ticket % places_) * stride_);
+  return *reinterpret_cast<Place*>(base_ + ticket % places_ * stride_);
 }
 NodeGroup::Given* NodeGroup::given(u64 ticket) const {
-  return reinterpret_cast<Given*>(base_ + std::size_t(ticket % places_) * stride_ + sizeof(Place));
-}
-
-void NodeGroup::check_stopped() const {
-  if (stopped_.load(std::memory_order_relaxed))
-    throw Error("runtime", "stopped because another rank failed").as(Error::Kind::run);
+  return reinterpret_cast<Given*>(base_ + ticket % places_ * stride_ + sizeof(Place));
 }
 
 std::uint32_t NodeGroup::prepare(const CollectiveShape& s) {
-  if (s.members != int(members_))
+  if (s.members != control_->processes())
     throw Error("collective", "{} is for {} members, the group has {}", s.str(), s.members, members_);
-  for (std::size_t i = 0; i < prepared_.size(); ++i)
-    if (prepared_[i]->asked == s) return std::uint32_t(i);
-  const double seconds = options_.link ? collective_seconds(s, *options_.link) : 0;
-  prepared_.push_back(std::make_unique<Prepared>(Prepared{s, CollectiveWork(s), seconds}));
-  return std::uint32_t(prepared_.size() - 1);
+  for (std::uint32_t i = 0; i < prepared_.size(); ++i)
+    if (prepared_[i]->asked == s) return i;
+  prepared_.push_back(std::make_unique<Prepared>(Prepared{s, CollectiveWork(s)}));
+  return prepared_.size() - 1;
 }
 
 u64 NodeGroup::start(int member, std::uint32_t prepared, const void* in, void* out) {
-  check_stopped();
+  stopped_.check();
   const u64 ticket = next_++;
-  Mine& m = mine_[std::size_t(ticket % places_)];
-  STRETTO_ASSERT(member == member_ && m.open == 0, "too many collectives are under way");
-  m.open = ticket + 1;
+  Mine& m = mine(ticket);
+  STRETTO_ASSERT(member == member_ && !m.open, "too many collectives are under way");
+  m.open = ticket;
   m.seen = false;
   m.taken = 0;
-  Given& mine = given(ticket)[member_];
-  mine.prepared = prepared;
-  const bool moves = options_.copy && prepared_[prepared]->work.chunks() > 0;
-  if (moves) mine.in = spot_of(in), mine.out = spot_of(out);
+  Given& own = given(ticket)[member_];
+  own.prepared = prepared;
+  if (prepared_[prepared]->work.chunks() > 0) own.in = spot_of(in), own.out = spot_of(out);
+  if (place(ticket).started.fetch_add(1, std::memory_order_acq_rel) + 1 == members_) begin(ticket, prepared);
+  return ticket;
+}
+
+void NodeGroup::begin(u64 ticket, std::uint32_t prepared) {
   Place& p = place(ticket);
-  if (p.started.fetch_add(1, std::memory_order_acq_rel) + 1 < members_) return ticket;
   p.started.store(0, std::memory_order_relaxed);
   for (std::size_t k = 0; k < members_; ++k)
     if (given(ticket)[k].prepared != prepared)
       throw Error("collective", "member {} has started another one than {}", k, prepared_[prepared]->asked.str())
           .as(Error::Kind::bug);
-  if (options_.link) p.due = place(0).link.collective(now(), prepared_[prepared]->seconds);
   const CollectiveWork& work = look(ticket);
-  const std::uint32_t chunks = options_.copy ? work.chunks() : 0;
-  if (chunks == 0 || work.bytes() <= kSmallBytes) {
-    for (std::uint32_t c = 0; c < chunks; ++c) work.run(c, m.in.data(), m.out.data());
+  const Mine& m = mine(ticket);
+  if (work.chunks() == 0 || work.bytes() <= kSmallBytes) {
+    for (std::uint32_t c = 0; c < work.chunks(); ++c) work.run(c, m.in.data(), m.out.data());
     set_shared(p.phase, complete(ticket));
   } else {
     p.next.store(0, std::memory_order_relaxed);
-    p.left.store(chunks, std::memory_order_relaxed);
+    p.left.store(work.chunks(), std::memory_order_relaxed);
     set_shared(p.phase, all_started(ticket));
   }
-  return ticket;
 }
 
 NodeGroup::Spot NodeGroup::spot_of(const void* address) const {
@@ -90,9 +85,9 @@ NodeGroup::Spot NodeGroup::spot_of(const void* address) const {
 }
 
 const CollectiveWork& NodeGroup::look(u64 ticket) {
-  Mine& m = mine_[std::size_t(ticket % places_)];
+  Mine& m = mine(ticket);
   const Given* all = given(ticket);
-  if (!m.seen && options_.copy)
+  if (!m.seen)
     for (std::size_t k = 0; k < members_; ++k) {
       m.in[k] = at(all[k].in);
       m.out[k] = at(all[k].out);
@@ -105,7 +100,7 @@ const CollectiveWork& NodeGroup::look(u64 ticket) {
 bool NodeGroup::take_chunks(u64 ticket, std::uint32_t at_most) {
   const CollectiveWork& work = look(ticket);
   Place& p = place(ticket);
-  Mine& m = mine_[std::size_t(ticket % places_)];
+  Mine& m = mine(ticket);
   bool any = false;
   while (m.taken < at_most && p.next.load(std::memory_order_relaxed) < work.chunks()) {
     const std::uint32_t chunk = p.next.fetch_add(1, std::memory_order_relaxed);
@@ -118,33 +113,32 @@ bool NodeGroup::take_chunks(u64 ticket, std::uint32_t at_most) {
   return any;
 }
 
-bool NodeGroup::advance(u64 ticket, bool everything) {
-  Mine& m = mine_[std::size_t(ticket % places_)];
-  if (m.open != ticket + 1) return true;
-  check_stopped();
+bool NodeGroup::advance(u64 ticket, Eagerness how) {
+  Mine& m = mine(ticket);
+  if (m.open != ticket) return true;
+  stopped_.check();
   const auto phase = [&] { return place(ticket).phase.load(std::memory_order_acquire) & ~shared_sleeping; };
   // One look for both: a small one is complete at once, and has no chunks that anybody may take.
   if (const std::uint32_t seen = phase(); !reached(seen, complete(ticket))) {
     if (!reached(seen, all_started(ticket))) return false;
-    const std::uint32_t n = std::uint32_t(members_);
-    take_chunks(ticket, everything ? ~0u : (look(ticket).chunks() + n - 1) / n);
+    const std::uint32_t all = look(ticket).chunks(), n = members_;
+    take_chunks(ticket, how == Eagerness::all_there_is ? all : (all + n - 1) / n);
     if (!reached(phase(), complete(ticket))) return false;
   }
-  if (options_.link && now() < place(ticket).due) return false;
-  m.open = 0;
+  m.open.reset();
   return true;
 }
 
 double NodeGroup::wait(int, u64 ticket) {
-  Mine& m = mine_[std::size_t(ticket % places_)];
-  if (m.open != ticket + 1) return 0;
+  Mine& m = mine(ticket);
+  if (m.open != ticket) return 0;
   SharedWord& word = place(ticket).phase;
   double slept = 0;
   for (int looks = 0;; ++looks) {
     const std::uint32_t seen = word.load(std::memory_order_acquire), phase = seen & ~shared_sleeping;
     if (reached(phase, complete(ticket))) break;
-    check_stopped();
-    if (reached(phase, all_started(ticket)) && take_chunks(ticket, ~0u)) continue;
+    stopped_.check();
+    if (reached(phase, all_started(ticket)) && take_chunks(ticket, look(ticket).chunks())) continue;
     if (looks < options_.spins) {
       __builtin_ia32_pause();
       continue;
@@ -153,8 +147,7 @@ double NodeGroup::wait(int, u64 ticket) {
     sleep_shared(word, seen);
     slept += now() - start;
   }
-  if (options_.link) slept += sleep_until_due(place(ticket).due, stopped_);
-  m.open = 0;
+  m.open.reset();
   return slept;
 }
 

@@ -10,18 +10,14 @@
 
 #include "stretto/comm/collective.h"
 #include "stretto/comm/collective_work.h"
-#include "stretto/comm/emulated_link.h"
 #include "stretto/comm/mpi/segments.h"
 #include "stretto/comm/mpi/shared_word.h"
-#include "stretto/cost/machine.h"
 
 namespace stretto {
 
 struct NodeGroupOptions {
-  std::optional<Link> link = {};  // complete as late as a ring over such links would be; one collective at a time
-  bool copy = true;               // false: announced only; for emulated devices, which have no memory
-  int under_way = 16;             // collectives that a member may have started and not waited for
-  int spins = 0;                  // looks before sleeping
+  int under_way = 16;  // collectives that a member may have started and not waited for
+  int spins = 0;       // looks before sleeping
 };
 
 class NodeGroup : public CollectiveGroup {
@@ -30,16 +26,16 @@ class NodeGroup : public CollectiveGroup {
   NodeGroup(std::vector<const Segments*> memory, std::unique_ptr<Segments> control, int member, NodeGroupOptions = {});
   std::uint32_t prepare(const CollectiveShape&) override;
   u64 start(int member, std::uint32_t prepared, const void* in, void* out) override;
-  bool progress(int, u64 ticket) override { return advance(ticket, false); }
-  bool advance(u64 ticket, bool everything);  // does all that can be done, or a fair share of it: is it complete?
+  bool progress(int, u64 ticket) override { return advance(ticket, Eagerness::fair_share); }
+  enum class Eagerness { fair_share, all_there_is };
+  bool advance(u64 ticket, Eagerness);  // does what can be done: is it complete?
   double wait(int member, u64 ticket) override;
-  void stop() noexcept override { stopped_ = true; }
+  void stop() noexcept override { stopped_.set(); }
 
  private:
   struct Prepared {
     CollectiveShape asked;
     CollectiveWork work;
-    double seconds = 0;  // emulated links
   };
   struct Spot {
     std::uint32_t memory = 0;  // which of them
@@ -54,28 +50,27 @@ class NodeGroup : public CollectiveGroup {
   struct Place {
     alignas(64) SharedWord phase;  // two steps per ticket: all have started; complete
     SharedWord started;
-    double due;         // emulated links
-    EmulatedLink link;  // of the first place only: who starts last looks, and all have started the one before by then
     alignas(64) std::atomic<std::uint32_t> next;  // the first chunk that nobody has taken
     alignas(64) std::atomic<std::uint32_t> left;  // chunks that are not done
   };
-  struct Mine {    // of this process, per place
-    u64 open = 0;  // ticket + 1, or 0
+  struct Mine {               // of this process, per place
+    std::optional<u64> open;  // the ticket that is under way
     bool seen = false;
     std::uint32_t taken = 0;
     std::vector<const std::byte*> in;  // as this process sees them
     std::vector<std::byte*> out;
   };
+  Mine& mine(u64 ticket) { return mine_[ticket % places_]; }
   Place& place(u64 ticket) const;
   Given* given(u64 ticket) const;
-  std::uint32_t all_started(u64 ticket) const { return std::uint32_t(ticket / places_ * 2 + 1) & mask; }
+  std::uint32_t all_started(u64 ticket) const { return (ticket / places_ * 2 + 1) & mask; }
   std::uint32_t complete(u64 ticket) const { return (all_started(ticket) + 1) & mask; }
   static bool reached(std::uint32_t phase, std::uint32_t wanted) { return ((phase - wanted) & mask) <= mask / 2; }
+  void begin(u64 ticket, std::uint32_t prepared);  // by the last to start
   Spot spot_of(const void*) const;
   std::byte* at(const Spot& s) const { return memory_[s.memory]->at(s.place); }
   const CollectiveWork& look(u64 ticket);  // resolves addresses, once
   bool take_chunks(u64 ticket, std::uint32_t at_most);
-  void check_stopped() const;
 
   static constexpr std::uint32_t mask = (1u << 30) - 1;
   std::vector<const Segments*> memory_;
@@ -88,7 +83,7 @@ class NodeGroup : public CollectiveGroup {
   std::vector<Mine> mine_;
   std::vector<std::unique_ptr<const Prepared>> prepared_;
   u64 next_ = 0;  // ticket
-  std::atomic<bool> stopped_{false};
+  StopFlag stopped_;
 };
 
 }  // namespace stretto

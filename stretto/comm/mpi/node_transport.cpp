@@ -1,68 +1,56 @@
 #include "stretto/comm/mpi/node_transport.h"
 
+#include "stretto/base/clock.h"
+
 namespace stretto {
 
 NodeTransport::NodeTransport(const Program& p, int rank, std::span<const ArenaBases> arenas, Segments& segments,
-                             RemoteOptions options, int spins)
-    : options_(options), rank_(rank), spins_(spins), links_(arenas.size()) {
-  const std::size_t n = p.transfers.size();
-  std::byte* own = segments.allocate(64 + n * (sizeof(double) + sizeof(SharedWord)));
+                             int spins)
+    : rank_(rank), spins_(spins) {
+  constexpr std::size_t line = 64;  // words of a post that others write lie in other lines than the one it writes
+  std::byte* own = segments.allocate(line + p.transfers.size() * sizeof(SharedWord));
   STRETTO_ASSERT(own != nullptr);
   const Segments::Place place = segments.place_of(own);
-  for (int r = 0; r < int(arenas.size()); ++r) {
+  const int ranks = arenas.size(), actors = p.actors.size(), per_actor = ranks / actors, actor = rank / per_actor;
+  for (int r = 0; r < ranks; ++r) {
     std::byte* at = segments.at(place, r);
-    posts_.push_back({.begun = reinterpret_cast<SharedWord*>(at),
-                      .arrived = reinterpret_cast<SharedWord*>(at + 64 + n * sizeof(double)),
-                      .due = reinterpret_cast<double*>(at + 64)});
+    posts_.push_back({.begun = reinterpret_cast<SharedWord*>(at), .arrived = reinterpret_cast<SharedWord*>(at + line)});
   }
-  const int per_actor = int(arenas.size()) / int(p.actors.size()), actor = rank / per_actor;
   const auto rank_at = [&](int a) { return a * per_actor + rank % per_actor; };
-  const auto address = [&](int a, const Slot& s) {
-    return arenas[std::size_t(rank_at(a))][std::size_t(s.arena)] + s.offset;
-  };
-  for (int a = 0; a < int(p.actors.size()); ++a)
+  for (int a = 0; a < actors; ++a)
     if (a != actor) others_.push_back(rank_at(a));
   for (const Transfer& t : p.transfers) {
     const Route& r = p.routes[t.route];
-    Message m{.target = rank_at(r.target), .bytes = r.bytes};
-    if (options_.copy && !t.direct && r.source == actor)
+    Message m{.target = rank_at(r.target)};
+    if (!t.direct && r.source == actor)
       m.copies = copies_.add(
-          t.pieces, [&](const Slot& slot) { return address(actor, slot); },
-          [&](const Slot& slot) { return address(r.target, slot); });
+          t.pieces, [&](const Slot& slot) { return address(arenas[rank], slot); },
+          [&](const Slot& slot) { return address(arenas[m.target], slot); });
     messages_.push_back(m);
   }
 }
 
 void NodeTransport::at(std::uint32_t instruction) {
   if (instruction > 0) return;
-  set_shared(*posts_[std::size_t(rank_)].begun, ++round_);
+  set_shared(*posts_[rank_].begun, ++round_);
   for (const int other : others_)
     wait_shared(
-        *posts_[std::size_t(other)].begun, [&](std::uint32_t round) { return round >= round_; }, spins_, stopped_);
+        *posts_[other].begun, [&](std::uint32_t round) { return round >= round_; }, spins_, stopped_);
 }
 
 void NodeTransport::send(std::uint32_t transfer, std::uint32_t round) {
   const Message& m = messages_[transfer];
-  Post& post = posts_[std::size_t(m.target)];
   copies_.run(m.copies);
-  if (options_.link) post.due[transfer] = links_[std::size_t(m.target)].message(now(), m.bytes, *options_.link);
-  set_shared(post.arrived[transfer], round);
+  set_shared(posts_[m.target].arrived[transfer], round);
 }
 
 double NodeTransport::receive(std::uint32_t transfer, std::uint32_t round) {
-  Post& post = posts_[std::size_t(rank_)];
-  SharedWord& word = post.arrived[transfer];
+  SharedWord& word = posts_[rank_].arrived[transfer];
   const auto there = [&](std::uint32_t arrived) { return arrived == round; };
-  double start = 0;
-  if (!there(word.load(std::memory_order_acquire) & ~shared_sleeping)) {
-    start = now();
-    wait_shared(word, there, spins_, stopped_);
-  }
-  if (options_.link) {
-    if (start == 0) start = now();
-    sleep_until_due(post.due[transfer], stopped_);
-  }
-  return start == 0 ? 0 : now() - start;
+  if (there(word.load(std::memory_order_acquire) & ~shared_sleeping)) return 0;
+  const double start = now();
+  wait_shared(word, there, spins_, stopped_);
+  return now() - start;
 }
 
 }  // namespace stretto

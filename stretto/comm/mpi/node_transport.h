@@ -1,7 +1,7 @@
 // Messages between processes of one machine whose arenas all of them reach: as between threads, the sender writes into
 // the receiver's memory, or has made the value there, and announces it.
 //
-//   NodeTransport t(program, rank, arenas_of_all_ranks, segments, options, spins);
+//   NodeTransport t(program, rank, arenas_of_all_ranks, segments, spins);
 //
 // All begin a step together, as the plan of their memory has it.
 #pragma once
@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "stretto/comm/copies.h"
-#include "stretto/comm/emulated_link.h"
 #include "stretto/comm/mpi/segments.h"
 #include "stretto/comm/mpi/shared_word.h"
 #include "stretto/comm/peers.h"
@@ -20,33 +19,28 @@ namespace stretto {
 class NodeTransport : public Transport {
  public:
   // Processes of `segments` are numbered as ranks are.
-  NodeTransport(const Program&, int rank, std::span<const ArenaBases> arenas_of_all, Segments&, RemoteOptions,
-                int spins);
+  NodeTransport(const Program&, int rank, std::span<const ArenaBases> arenas_of_all, Segments&, int spins);
   void at(std::uint32_t instruction) override;
   void send(std::uint32_t transfer, std::uint32_t round) override;
   double receive(std::uint32_t transfer, std::uint32_t round) override;
-  void stop() noexcept override { stopped_ = true; }
+  void stop() noexcept override { stopped_.set(); }
 
  private:
   struct Message {
     Copies::Range copies = {};
     int target = 0;  // rank
-    u64 bytes = 0;
   };
   struct Post {                     // of one rank: what others write for it
     SharedWord* begun = nullptr;    // the step it is in
     SharedWord* arrived = nullptr;  // per transfer: the round it has arrived in
-    double* due = nullptr;          // per transfer, emulated links
   };
-  RemoteOptions options_;
   int rank_, spins_;
   std::vector<Message> messages_;
   Copies copies_;
-  std::vector<int> others_;          // ranks that messages go to or come from
-  std::vector<Post> posts_;          // per rank
-  std::vector<EmulatedLink> links_;  // to each rank
+  std::vector<int> others_;  // ranks that messages go to or come from
+  std::vector<Post> posts_;  // per rank
   std::uint32_t round_ = 0;
-  std::atomic<bool> stopped_{false};
+  StopFlag stopped_;
 };
 
 }  // namespace stretto

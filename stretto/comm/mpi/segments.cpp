@@ -51,16 +51,16 @@ Segments::~Segments() {
 std::byte* Segments::allocate(u64 bytes) {
   bytes = whole_pages(std::max<u64>(1, bytes));
   const int fd = memfd_create("stretto", MFD_CLOEXEC);
-  const bool made = fd >= 0 && ftruncate(fd, off_t(bytes)) == 0;
+  const bool made = fd >= 0 && ftruncate(fd, bytes) == 0;
   std::byte* own = made ? map_pages(bytes, fd) : nullptr;
   const Told mine{own ? bytes : 0, getpid(), fd};
-  std::vector<Told> all(std::size_t(processes_), Told{});
+  std::vector<Told> all(processes_);
   const MPI_Comm comm = MPI_Comm_f2c(communicator_);
-  MPI_Allgather(&mine, int(sizeof mine), MPI_BYTE, all.data(), int(sizeof mine), MPI_BYTE, comm);
+  MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, comm);
   Segment s;
   bool reached = own != nullptr;
   for (int p = 0; p < processes_; ++p) {
-    const Told& t = all[std::size_t(p)];
+    const Told& t = all[p];
     s.bytes.push_back(t.bytes);
     s.base.push_back(p == own_ ? own : nullptr);
     if (p == own_ || t.bytes == 0) continue;
@@ -81,8 +81,10 @@ std::optional<Segments::Place> Segments::find(const void* address) const {
   const auto* at = static_cast<const std::byte*>(address);
   const auto in_memory_of = [&](int p) -> std::optional<Place> {
     for (std::uint32_t i = 0; i < segments_.size(); ++i) {
-      const std::byte* base = segments_[i].base[std::size_t(p)];
-      if (base && at >= base && at < base + segments_[i].bytes[std::size_t(p)]) return Place{i, p, u64(at - base)};
+      const std::byte* base = segments_[i].base[p];
+      if (!base || at < base || at >= base + segments_[i].bytes[p]) continue;
+      const u64 offset = at - base;
+      return Place{i, p, offset};
     }
     return {};
   };

@@ -34,7 +34,7 @@ class Segments {
   Place place_of(const void*) const;             // of an address as this process sees it
   std::optional<Place> find(const void*) const;  // none: it lies elsewhere
   std::byte* at(Place p) const { return at(p, p.process); }
-  std::byte* at(Place p, int process) const { return segments_[p.segment].base[std::size_t(process)] + p.offset; }
+  std::byte* at(Place p, int process) const { return segments_[p.segment].base[process] + p.offset; }
   int processes() const { return processes_; }
 
  private:

@@ -12,7 +12,7 @@
 #include <climits>
 #include <cstdint>
 
-#include "stretto/base/error.h"
+#include "stretto/comm/stop_flag.h"
 
 namespace stretto {
 
@@ -34,12 +34,11 @@ inline void sleep_shared(SharedWord& word, std::uint32_t seen) {
 }
 
 template <class Reached>
-void wait_shared(SharedWord& word, Reached reached, int spins, const std::atomic<bool>& stopped) {
+void wait_shared(SharedWord& word, Reached reached, int spins, const StopFlag& stopped) {
   for (int i = 0;; ++i) {
     const std::uint32_t seen = word.load(std::memory_order_acquire);
     if (reached(seen & ~shared_sleeping)) return;
-    if (stopped.load(std::memory_order_relaxed))
-      throw Error("runtime", "stopped because another rank failed").as(Error::Kind::run);
+    stopped.check();
     if (i < spins)
       __builtin_ia32_pause();
     else

@@ -24,7 +24,7 @@ class Milestone {
     if (before & stopped_bit) stop();  // never lost
     if (before & sleeping_bit) wake();
   }
-  void sleep(Seen, double seconds = -1);  // until it is no longer as seen, or so long; may return for no reason
+  void sleep(Seen);  // until it is no longer as seen; may return for no reason
   void stop() {
     if (word_.fetch_or(stopped_bit, std::memory_order_acq_rel) & sleeping_bit) wake();
   }

@@ -14,19 +14,14 @@
 
 #include "stretto/comm/collective.h"
 #include "stretto/comm/collective_work.h"
-#include "stretto/comm/emulated_link.h"
+#include "stretto/comm/stop_flag.h"
 #include "stretto/comm/threads/milestone.h"
-#include "stretto/cost/machine.h"
 
 namespace stretto {
 
 struct ThreadGroupOptions {
-  std::optional<Link> link = {};        // complete as late as a ring over such links would be; one collective at a time
-  std::optional<Cluster> cluster = {};  // instead of `link`: as late as between these ranks of it
-  std::vector<int> ranks = {};          // per member
-  bool copy = true;                     // false: announced and timed only; for emulated devices, which have no memory
-  int under_way = 16;                   // collectives that a member may have started and not waited for
-  int spins = 0;                        // looks before sleeping
+  int under_way = 16;  // collectives that a member may have started and not waited for
+  int spins = 0;       // looks before sleeping
 };
 
 class ThreadGroup : public CollectiveGroup {
@@ -37,14 +32,13 @@ class ThreadGroup : public CollectiveGroup {
   bool progress(int member, u64 ticket) override;
   double wait(int member, u64 ticket) override;
   void stop() noexcept override;
-  int members() const { return int(members_.size()); }
+  int members() const { return members_.size(); }
   const CollectiveShape& shape(std::uint32_t prepared) const { return prepared_[prepared]->asked; }
 
  private:
   struct Prepared {
     CollectiveShape asked;
     CollectiveWork work;
-    double seconds = 0;  // emulated links
   };
   // Where the tickets t, t + under_way, t + 2 under_way, ... take place. A member starts the next of them only when it
   // has seen the end of the one before, so whatever is written for the next disturbs nobody who is still busy with it.
@@ -52,33 +46,33 @@ class ThreadGroup : public CollectiveGroup {
     Milestone reached;  // two steps per ticket: all have started; complete
     std::atomic<std::uint32_t> started{0};
     const Prepared* what = nullptr;
-    double due = 0;
     std::vector<const std::byte*> in;  // per member
     std::vector<std::byte*> out;
     std::vector<std::uint32_t> prepared;
     alignas(64) std::atomic<std::uint32_t> next{0};  // the first chunk that nobody has taken
     alignas(64) std::atomic<std::uint32_t> left{0};  // chunks that are not done
   };
+  struct Mine {
+    std::optional<u64> open;  // the ticket that is under way
+    std::uint32_t taken = 0;  // chunks
+  };
   struct alignas(64) Member {  // touched by its own thread only
     u64 next = 0;              // ticket
-    std::vector<u64> open;     // per place: ticket + 1, or 0
-    std::vector<std::uint32_t> taken;
+    std::vector<Mine> places;
+    Mine& place(u64 ticket) { return places[ticket % places.size()]; }
   };
-  std::size_t place_of(u64 ticket) const { return std::size_t(ticket % places_count_); }
-  std::uint32_t all_started(u64 ticket) const { return std::uint32_t(ticket / places_count_ * 2 + 1); }
+  Place& place(u64 ticket) { return places_[ticket % places_count_]; }
+  std::uint32_t all_started(u64 ticket) const { return ticket / places_count_ * 2 + 1; }
   std::uint32_t complete(u64 ticket) const { return all_started(ticket) + 1; }
   void begin(Place&, u64 ticket);  // by the last to start
   bool take_chunks(Place&, u64 ticket, std::uint32_t& taken, std::uint32_t at_most);
-
-  bool timed() const { return options_.link || options_.cluster; }
 
   ThreadGroupOptions options_;
   std::vector<Member> members_;
   std::vector<std::unique_ptr<const Prepared>> prepared_;
   u64 places_count_ = 1;
   std::unique_ptr<Place[]> places_;
-  EmulatedLink link_;  // the last to start looks, and all have started the one before by then
-  std::atomic<bool> stopped_{false};
+  StopFlag stopped_;
 };
 
 }  // namespace stretto

@@ -1,0 +1,74 @@
+#include "stretto/comm/emulated_transport.h"
+
+#include "stretto/comm/emulated_link.h"
+
+namespace stretto {
+namespace {
+
+class EmulatedTransport : public Transport {
+ public:
+  EmulatedTransport(const Program& p, const Cluster& links, int coordinate, std::unique_ptr<Transport> real,
+                    Notes notes)
+      : real_(std::move(real)), notes_(std::move(notes)), actors_(p.actors.size()), links_(actors_ * actors_) {
+    for (const Transfer& t : p.transfers) {
+      const Route& r = p.routes[t.route];
+      messages_.push_back({.source = r.source,
+                           .target = r.target,
+                           .bytes = r.bytes,
+                           .over = link(links, p.rank_of(r.source, coordinate), p.rank_of(r.target, coordinate))});
+    }
+  }
+
+  void send(std::uint32_t transfer, std::uint32_t round) override {
+    if (real_) real_->send(transfer, round);
+    const Message& m = messages_[transfer];
+    EmulatedLink& link = links_[m.source * actors_ + m.target];
+    notes_.of_actor[m.source][transfer] = link.message(now(), m.bytes, m.over);
+    notes_.transport->send(transfer, round);
+  }
+
+  // The note comes last: with it the message is there, too.
+  double receive(std::uint32_t transfer, std::uint32_t round) override {
+    const double start = now();
+    notes_.transport->receive(transfer, round);
+    if (real_) real_->receive(transfer, round);
+    sleep_until_due(notes_.of_actor[messages_[transfer].target][transfer], stopped_);
+    return now() - start;
+  }
+
+  void at(std::uint32_t instruction) override {
+    if (real_) real_->at(instruction);
+    notes_.transport->at(instruction);
+  }
+  void progress() override {
+    if (real_) real_->progress();
+    notes_.transport->progress();
+  }
+  void stop() noexcept override {
+    stopped_.set();
+    if (real_) real_->stop();
+    notes_.transport->stop();
+  }
+
+ private:
+  struct Message {
+    int source = 0, target = 0;  // actors
+    u64 bytes = 0;
+    Link over = {};
+  };
+  std::unique_ptr<Transport> real_;
+  Notes notes_;
+  std::vector<Message> messages_;  // per transfer
+  std::size_t actors_;
+  std::vector<EmulatedLink> links_;  // per sender and receiver; only the sender looks
+  StopFlag stopped_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> emulated_transport(const Program& p, const Cluster& links, int coordinate,
+                                              std::unique_ptr<Transport> real, Notes notes) {
+  return std::make_unique<EmulatedTransport>(p, links, coordinate, std::move(real), std::move(notes));
+}
+
+}  // namespace stretto

@@ -1,0 +1,15 @@
+// Messages that arrive as late as over links that are not there, one at a time between two ranks.
+//
+//   auto t = emulated_transport(program, {.links = equal_links(Link{1e-5, 1e9})}, coordinate, std::move(real), notes);
+//
+// A note goes along with every message: when it arrives.
+#pragma once
+#include "stretto/comm/wiring.h"
+
+namespace stretto {
+
+// `real` moves the content; none: there is none.
+std::unique_ptr<Transport> emulated_transport(const Program&, const Cluster& links, int coordinate,
+                                              std::unique_ptr<Transport> real, Notes);
+
+}  // namespace stretto
