@@ -32,7 +32,7 @@ double per_action(int actors, const char* schedule) {
                     {.microbatches = microbatches}, {.mesh = {{"pipe", actors}}, .schedule = schedule}),
             {.device = DeviceKind::emulated, .times = Times{.F = 0, .I = 0, .W = 0}});
   Batch batch;
-  for (const CompiledInput& in : t.compiled().inputs) {
+  for (const TracedInput& in : t.compiled().inputs) {
     std::vector<i64> sizes;
     i64 n = 1;
     for (const Dim& d : in.dims)

@@ -1,13 +1,45 @@
-// The parts of a step outside the microbatch loop, as tasks: sums of outputs over ranks, loss scales, sums of gradients
-// over pieces and ranks, norms, clipping, update.
+// The fifth arrow: the tasks of a step outside the microbatch loop. Sums of outputs over ranks and loss scales; for
+// training, sums of gradients over pieces and ranks, norms, clipping, update.
+//
+//   const Surroundings around{.traced = traced, .sharded = placed.sharded.get(), .microbatches = 8, .pipes = 1};
+//   WholeStep whole = add_prologue(std::move(cut.step), around);
+//   whole = add_epilogue(std::move(whole), around, adamw(), {.clip = 1});
 #pragma once
-#include "stretto/compile/compile.h"
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stretto/compile/traced.h"
+#include "stretto/optim/optimizer.h"
+#include "stretto/shard/shard.h"
+#include "stretto/stage/task.h"
 
 namespace stretto {
 
-// Appends the tasks to `step`; c.params, c.terms and c.scalars are complete but for what is added here.
-void add_totals(Step& step, Compiled& c);
-void add_scales(Step& step, Compiled& c, const std::vector<std::uint32_t>& scale_scalars);
-void add_epilogue(Step& step, Compiled& c, int pipes);
+// What a step is part of.
+struct Surroundings {
+  const Traced& traced;
+  const Sharded* sharded = nullptr;  // none: an actor is one rank
+  int microbatches = 1;              // that its tasks run on
+  int pipes = 1;                     // each accumulates for itself
+};
+
+struct WholeStep {
+  Step step;
+  std::vector<std::string> scalars;  // names, as step.scalars
+  std::optional<std::uint32_t> scalar(std::string_view name) const;
+};
+
+// Every rank gets the sums of all: the bits of losses and counts are the same everywhere. Then every loss term's scale.
+WholeStep add_prologue(Step, const Surroundings&);
+
+// `clip`: of the global gradient norm; 0: none.
+WholeStep add_epilogue(WholeStep, const Surroundings&, const Optimizer&, double clip);
+
+// Per parameter, its accumulators at level 0: the first holds the whole gradient after a step.
+std::vector<std::vector<std::uint32_t>> accumulators_of(const Step&);
+
+// The piece whose tasks make an output.
+std::uint16_t piece_of_output(const Step&, std::uint32_t output);
 
 }  // namespace stretto

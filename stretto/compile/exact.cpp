@@ -6,9 +6,13 @@
 
 #include "stretto/base/text.h"
 #include "stretto/ops/add.h"
-#include "stretto/ops/input.h"
+#include "stretto/ops/all_reduce.h"
+#include "stretto/ops/compare.h"
+#include "stretto/ops/iota.h"
 #include "stretto/ops/sum.h"
-#include "stretto/stage/split.h"
+#include "stretto/ops/where.h"
+#include "stretto/schedule/validate.h"
+#include "stretto/stage/task_builder.h"
 
 namespace stretto {
 namespace {
@@ -17,6 +21,92 @@ bool power_of_two(i64 n) { return n > 0 && std::has_single_bit(u64(n)); }
 
 bool lists(const AxisNames& list, const std::string& axis) {
   return std::find(list.begin(), list.end(), axis) != list.end();
+}
+
+// Shared by the smallest possible number of ranks, would they have to talk within a microbatch?
+std::vector<Fault> rows_that_depend(const Traced& alone) {
+  i64 ranks = 2;
+  while (ranks <= alone.rows_per_step && alone.rows_per_step % ranks != 0) ++ranks;
+  if (ranks > alone.rows_per_step) return {};
+  Sharded s;
+  try {
+    s = shard(alone.step, {{"rows", int(ranks)}}, {{alone.batch, "rows"}});
+  } catch (const Error& e) {
+    throw Error("exact", "rows of a microbatch depend on each other. {}", e.what())
+        .hint("train without train.exact, or make the model's values per row");
+  }
+  const Graph& g = s.graph.graph;
+  std::set<Value> read;
+  for (const Node& n : g.nodes) read.insert(n.operands.begin(), n.operands.end());
+  std::vector<Fault> faults;
+  for (NodeId id : ids_until<NodeId>(g.nodes.size()))
+    if (const Node& n = g.node(id); n.op->collective && read.contains({id, 0}))
+      faults.push_back(fault("exact", "make it per row, or train without train.exact",
+                             "rows of a microbatch depend on each other: {} adds up or gathers over '{}'",
+                             g.str(n.operands[0]), alone.batch));
+  return faults;
+}
+
+void check_order(const Schedule& s) {
+  const std::vector<Finding> notes = validate(s).notes;
+  if (s.pipes() > 1 ||
+      std::any_of(notes.begin(), notes.end(), [](const Finding& f) { return f.kind == Finding::Kind::accumulation; }))
+    throw Error("schedule", "'{}' does not add gradients in ascending microbatch order, as exact training does", s.name)
+        .hint("use a schedule of one pipe that does, e.g. 1f1b, zb-h1, zb-v or dualpipe-v; or leave out train.exact");
+}
+
+// Of which outputs only the sum over the step's rows is wanted.
+std::vector<bool> added_up(const Traced& t) {
+  std::vector<bool> yes(t.step.outputs.size(), false);
+  for (const TracedTerm& term : t.terms) yes[term.sum] = yes[term.count] = true;
+  for (const TracedMetric& m : t.metrics)
+    yes[m.output] = is_float(m.dtype) && (m.how == Accumulate::sum || m.how == Accumulate::mean);
+  return yes;
+}
+
+// A rank's leaves are added up before its ranks are: the sum stands in place of the first leaf, zeros in place of the
+// others.
+void total_in_tree(Step& s, const Surroundings& around) {
+  if (around.microbatches == 1) return;
+  BodyPool pool;
+  const std::vector<bool> wanted = added_up(around.traced);
+  for (std::uint32_t k = 0; k < s.outputs.size(); ++k) {
+    if (!wanted[k]) continue;
+    const StepOutput& o = s.outputs[k];
+    TaskBuilder t({.part = Part::total, .piece = piece_of_output(s, k), .subject = k});
+    const Dim all{"all", i64(o.bytes / size_of(o.type.dtype)) * around.microbatches};
+    const Tensor leaves = t.argument(o.type.dtype, tree_dims(around.microbatches), {Place::outputs, k});
+    const Tensor total = all_reduce(tree_sum_of(leaves), around.sharded ? around.sharded->outputs[k] : AxisNames{});
+    t.result(where(equal(iota(t.body(), all), 0), total, 0), {Place::outputs, k});
+    Task total_task = std::move(t).finish(pool);
+    const auto of_ranks = std::find_if(s.tasks.begin(), s.tasks.end(),
+                                       [&](const Task& x) { return x.part == Part::total && x.subject == k; });
+    if (of_ranks != s.tasks.end())
+      *of_ranks = std::move(total_task);
+    else
+      s.tasks.push_back(std::move(total_task));
+  }
+}
+
+// Over ranks first: so each piece's sum is that of a serial run.
+void ranks_before_pieces(Step& s, const Surroundings& around) {
+  if (!around.sharded) return;
+  BodyPool pool;
+  const auto accumulators = accumulators_of(s);
+  for (Task& task : s.tasks) {
+    if (task.part != Part::combine) continue;
+    TaskBuilder t({.part = Part::combine, .subject = task.subject});
+    const i64 n = around.sharded->params[task.subject].elements;
+    Tensor total;
+    for (std::uint32_t a : accumulators[task.subject]) {
+      const Tensor own =
+          t.argument(around.traced.params[task.subject].dtype, Dim{fmt::format("flat{}", n), n}, {Place::gradient, a});
+      const Tensor part = all_reduce(own, around.sharded->gradients[a].pending);
+      total = total ? total + part : part;
+    }
+    t.result(total, {Place::gradient, accumulators[task.subject][0]});
+    task = std::move(t).finish(pool);
+  }
 }
 
 }  // namespace
@@ -41,7 +131,25 @@ Leaves leaves_of(i64 rows, int ranks, const Training& t) {
   return {.per_rank = int(own), .per_microbatch = int(own / t.microbatches)};
 }
 
+Leaves leaves_of(const Traced& alone, const Parallel& complete, const Training& training) {
+  refuse(rows_that_depend(alone));
+  return leaves_of(alone.rows_per_step, ranks_along(complete.mesh, axes_of_rows(complete, alone.batch)), training);
+}
+
+ScheduledStep exact(ScheduledStep e, const Surroundings& around, const Parallel& complete) {
+  const bool trains = !e.step.accumulators.empty();
+  if (trains) check_order(e.schedule);
+  refuse(order_of_sums(around, complete));
+  e.schedule = on_leaves(std::move(e.schedule), around.microbatches / e.schedule.microbatches);
+  total_in_tree(e.step, around);
+  ranks_before_pieces(e.step, around);
+  if (trains) e.step = add_levels(std::move(e.step), around.microbatches);
+  refuse(verify(e.step));
+  return e;
+}
+
 Schedule on_leaves(Schedule s, int leaves) {
+  s.marks.clear();  // positions in rows are others now
   if (leaves == 1) return s;
   for (Row& row : s.rows) {
     Row all;
@@ -62,7 +170,7 @@ Schedule on_leaves(Schedule s, int leaves) {
   return s;
 }
 
-void add_levels(Step& s, int leaves) {
+Step add_levels(Step s, int leaves) {
   const std::uint32_t own = std::uint32_t(s.accumulators.size());
   s.levels = std::bit_width(unsigned(leaves)) - 1;
   for (int level = 1; level <= s.levels; ++level)
@@ -75,24 +183,20 @@ void add_levels(Step& s, int leaves) {
   BodyPool pool;
   for (int piece = 0; piece < s.pieces; ++piece)
     for (int level = 1; level <= s.levels; ++level) {
-      Task t{.part = Part::carry, .piece = std::uint16_t(piece), .subject = std::uint32_t(level)};
-      Builder b;
+      TaskBuilder t({.part = Part::carry, .piece = std::uint16_t(piece), .subject = std::uint32_t(level)});
       for (std::uint32_t a = 0; a < own; ++a) {
         if (s.accumulators[a].piece != piece) continue;
         const Type& type = s.accumulators[a].type;
         const i64 n = i64(s.bytes(type) / size_of(type.dtype));
-        const auto argument = [&](int at) {
-          t.inputs.push_back({Place::gradient, a + std::uint32_t(at) * own});
-          return input(b, std::to_string(t.inputs.size() - 1), type.dtype, Dim{fmt::format("flat{}", n), n});
-        };
-        const Tensor below = argument(level - 1), above = argument(level);
-        b.graph.outputs.push_back((below + above).value);
-        t.outputs.push_back(t.inputs[t.inputs.size() - 2]);
+        const auto at = [&](int l) { return Binding{Place::gradient, a + std::uint32_t(l) * own}; };
+        const Dim flat{fmt::format("flat{}", n), n};
+        const Tensor below = t.argument(type.dtype, flat, at(level - 1));
+        t.result(below + t.argument(type.dtype, flat, at(level)), at(level - 1));
       }
-      if (t.outputs.empty()) continue;
-      t.body = pool.share(std::move(b.graph));
-      s.tasks.push_back(std::move(t));
+      if (t.graph().outputs.empty()) continue;
+      s.tasks.push_back(std::move(t).finish(pool));
     }
+  return s;
 }
 
 Dims tree_dims(int elements) {
@@ -106,49 +210,25 @@ Tensor tree_sum_of(Tensor x) {
   return x;
 }
 
-void check_exact(const Compiled& c, const StepGraph& alone) {
-  // Would ranks that share the batch have to talk within a microbatch?
-  i64 ranks = 2;
-  while (ranks <= c.rows_per_step && c.rows_per_step % ranks != 0) ++ranks;
-  if (ranks > c.rows_per_step) return;
-  Sharded s;
-  try {
-    s = shard(alone, {{"rows", int(ranks)}}, {{c.batch, "rows"}});
-  } catch (const Error& e) {
-    throw Error("exact", "rows of a microbatch depend on each other. {}", e.what())
-        .hint("train without train.exact, or make the model's values per row");
-  }
-  const Graph& g = s.graph.graph;
-  std::set<Value> read;
-  for (const Node& n : g.nodes) read.insert(n.operands.begin(), n.operands.end());
+std::vector<Fault> order_of_sums(const Surroundings& around, const Parallel& p) {
+  const AxisNames batch = axes_of_rows(p, around.traced.batch);
   std::vector<Fault> faults;
-  for (std::uint32_t i = 0; i < g.nodes.size(); ++i)
-    if (const Node& n = g.nodes[i]; n.op->collective && read.contains({NodeId{i}, 0}))
-      faults.push_back(fault("exact", "make it per row, or train without train.exact",
-                             "rows of a microbatch depend on each other: {} adds up or gathers over '{}'",
-                             g.str(n.operands[0]), c.batch));
-  refuse(std::move(faults));
-}
-
-void check_exact_sums(const Compiled& c, const AxisNames& batch) {
-  std::vector<Fault> faults;
-  const Parallel& p = c.parallel;
   if (!p.storage.state.empty())
     faults.push_back(fault("exact", "leave out zero and depth",
                            "optimizer state is cut over '{}': norms would be added up in another order for every "
                            "number of ranks",
                            join(p.storage.state, ",")));
-  if (!c.sharded) return refuse(std::move(faults));
+  if (!around.sharded) return faults;
   AxisNames in_order;
   for (const Axis& a : p.mesh)
     if (lists(batch, a.name)) in_order.push_back(a.name);
   if (in_order != batch)
     faults.push_back(fault("exact", fmt::format("map it to '{}'", join(in_order, ",")),
-                           "dim '{}' lies on '{}', and the mesh has these axes in another order", c.batch,
+                           "dim '{}' lies on '{}', and the mesh has these axes in another order", around.traced.batch,
                            join(batch, ",")));
   for (const LayoutEntry& e : p.layout)
     for (const std::string& axis : e.axes)
-      if (e.dim != c.batch && lists(batch, axis))
+      if (e.dim != around.traced.batch && lists(batch, axis))
         faults.push_back(fault(
             "exact", "map it to another axis, or leave it out",
             "dim '{}' lies on axis '{}', as the rows do: what a kernel sees would depend on its size", e.dim, axis));
@@ -156,13 +236,13 @@ void check_exact_sums(const Compiled& c, const AxisNames& batch) {
     return std::any_of(pending.begin(), pending.end(), [&](const auto& a) { return !lists(batch, a); });
   };
   std::set<std::string> names;
-  for (const ShardedGradient& g : c.sharded->gradients)
+  for (const ShardedGradient& g : around.sharded->gradients)
     if (beside(g.pending) && names.insert(join(g.pending, ",")).second)
       faults.push_back(fault("exact", "leave out sequence and context",
                              "the gradient of '{}' is added up over {} at once: its order would depend on the number "
                              "of ranks along the batch",
-                             c.sharded->params[g.param].name, join(g.pending, ",")));
-  refuse(std::move(faults));
+                             around.sharded->params[g.param].name, join(g.pending, ",")));
+  return faults;
 }
 
 }  // namespace stretto

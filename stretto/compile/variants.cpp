@@ -31,7 +31,7 @@ int chosen_zero(const Storage& s) {
 std::vector<StorageVariant> storage_variants(const Compiled& c) {
   const int ranks = c.parallel.mesh.extent("data");
   if (!c.sharded || ranks < 2 || c.program->step->accumulators.empty()) return {};
-  const double d = ranks, m = c.training.microbatches, part = (d - 1) / d;
+  const double d = ranks, m = c.program->microbatches, part = (d - 1) / d;
   const int zero = chosen_zero(c.parallel.storage);
   std::vector<StorageVariant> all;
   for (const auto& [z, reshard] : {std::pair{0, Reshard::microbatch},
@@ -69,7 +69,7 @@ std::string variants_str(const Compiled& c) {
                     human_bytes(v.reduced), v.collected > 0 ? human_bytes(v.collected) : "",
                     v.chosen ? "this run" : ""});
   return fmt::format("\nways to store it over data={}: bytes on a rank, and sent by it per step of {} microbatches\n",
-                     c.parallel.mesh.extent("data"), c.training.microbatches) +
+                     c.parallel.mesh.extent("data"), c.program->microbatches) +
          table(rows);
 }
 

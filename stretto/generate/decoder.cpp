@@ -57,7 +57,7 @@ std::vector<double> Decoder::run(Mode& mode, std::span<const std::int32_t> ids) 
   }
   mode.engine->run(0);
   position_ += std::ssize(ids);
-  const CompiledMetric& m = mode.compiled.metrics.at(0);
+  const TracedMetric& m = mode.compiled.metrics.at(0);
   const std::byte* from = mode.engine->worker(0).arena(Arena::results) + mode.program().output_at[m.output];
   const auto logits = [&]<class T>(T) {
     const T* first = reinterpret_cast<const T*>(from);

@@ -430,7 +430,7 @@ Program lower(std::shared_ptr<const Step> step, const Schedule& schedule, std::v
             .microbatches = schedule.microbatches,
             .states = options.states,
             .rows = options.rows,
-            .rows_over = options.rows_over};
+            .shared = options.shared};
   p.gate = options.gate;
   p.poll = options.poll;
   for (const Axis& a : options.mesh)

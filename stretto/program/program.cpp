@@ -16,16 +16,21 @@ u64 hash_instruction(const Await& s) { return hash_of(6, s.number); }
 
 }  // namespace
 
+int SharedRows::parts(const Mesh& mesh) const {
+  int ranks = 1;
+  if (neighbours)
+    for (const std::string& axis : axes) ranks *= mesh.extent(axis);
+  return ranks;
+}
+
 std::uint32_t Program::copy_of(std::uint32_t microbatch) const {
   return step->levels > 0 ? std::uint32_t(std::popcount(microbatch)) : pipe_of[microbatch];
 }
 
 i64 Program::first_row(std::uint32_t microbatch, const Coordinates& at) const {
-  if (rows_over.empty()) return i64(microbatch) * rows;
-  i64 ranks = 1;
-  for (const std::string& axis : rows_over) ranks *= mesh.extent(axis);
-  const i64 own = rows / ranks;
-  return (i64(microbatch) + block_of(mesh, at, rows_over) * (microbatches - 1)) * own;
+  if (!shared.neighbours) return i64(microbatch) * rows;
+  const i64 own = rows / shared.parts(mesh);
+  return (i64(microbatch) + block_of(mesh, at, shared.axes) * (microbatches - 1)) * own;
 }
 
 int Program::actor_of_output(std::uint32_t output, int microbatch) const {

@@ -115,6 +115,14 @@ enum class Reshard : std::uint8_t {
 };
 std::string_view name_of(Reshard);
 
+// How the ranks along some axes share the rows of a batch: every microbatch is cut for them, or, for exact training,
+// the batch is, so that a rank's rows of all microbatches are neighbours.
+struct SharedRows {
+  std::vector<std::string> axes = {};
+  bool neighbours = false;
+  int parts(const Mesh&) const;  // neighbours: how many ranks have a run of rows each; else 1, the whole batch
+};
+
 struct ActorProgram {
   std::vector<Instruction> code;
   std::vector<Slot> slots;
@@ -137,9 +145,7 @@ struct Program {
   std::vector<GradientBucket> buckets;
   int microbatches = 1, states = 0;
   i64 rows = 1;  // of the batch, per microbatch: random numbers are drawn by global row
-  // Exact training: the axes of the batch. A rank's rows of all microbatches lie side by side in the batch; otherwise
-  // those of all ranks of one microbatch do.
-  std::vector<std::string> rows_over = {};
+  SharedRows shared = {};
   int gate = -1;  // the scalar that must be finite for the updates of a step to run; -1: they always do
   // Milliseconds after which a kernel should look after messages: long products are cut for it, and the cut decides in
   // which order they are summed. 0: they are whole.
@@ -172,7 +178,7 @@ struct Program {
 struct LowerOptions {
   int states = 0;                           // optimizer states per trainable parameter
   i64 rows = 1;                             // of the batch, per microbatch
-  std::vector<std::string> rows_over = {};  // see Program
+  SharedRows shared = {};                   // see Program
   int gate = -1;                            // see Program
   Mesh mesh = {};                           // see Program
   u64 bucket_bytes = u64(8) << 20;          // at most, unless one accumulator is larger

@@ -1,6 +1,7 @@
 #include "stretto/stage/owners.h"
 
 #include <algorithm>
+#include <ranges>
 
 namespace stretto {
 namespace {
@@ -26,30 +27,38 @@ bool has_two_of_one_origin(const Graph& g, const DimSet& dims) {
 
 }  // namespace
 
-Owners::Owners(const StepGraph& s, const SplitOptions& options) : g_(s.graph), options_(options) {
-  const std::size_t n = g_.nodes.size();
-  free_.assign(n, 0), activation_.assign(n, 0), inner_.assign(n, 0);
-  for (std::size_t i = 0; i < n; ++i) {
-    const Node& node = g_.nodes[i];
-    pieces_ = std::max<std::uint32_t>(pieces_, node.piece + 1u);
-    free_[i] = node.op->leaf != Leaf::param;
-    activation_[i] = node.op->leaf == Leaf::argument;
+Owners::Owners(const StepGraph& s, const SplitOptions& options)
+    : g_(s.graph),
+      options_(options),
+      free_(g_.nodes.size()),
+      activation_(g_.nodes.size()),
+      inner_(g_.nodes.size()),
+      kept_(g_.nodes.size()) {
+  for (NodeId id : free_.ids()) {
+    const Node& node = g_.node(id);
+    pieces_ = std::max<std::size_t>(pieces_, PieceId(node.piece).value + 1u);
+    free_[id] = node.op->leaf != Leaf::param;
+    activation_[id] = node.op->leaf == Leaf::argument;
     for (Value v : node.operands) {
-      free_[i] = free_[i] && free_[v.node.value];
-      activation_[i] = activation_[i] || activation_[v.node.value];
+      free_[id] = free_[id] && free_[v.node];
+      activation_[id] = activation_[id] || activation_[v.node];
     }
   }
-  // I: what a lower piece needs, and what that needs within the piece.
-  for (std::size_t i = n; i-- > 0;) {
-    const Node& user = g_.nodes[i];
+  find_inner();
+  if (std::find(options.recompute.begin(), options.recompute.end(), Recompute::selective) != options.recompute.end())
+    find_kept();
+}
+
+// I: what a lower piece needs, and what that needs within the piece.
+void Owners::find_inner() {
+  for (NodeId id : inner_.ids() | std::views::reverse) {
+    const Node& user = g_.node(id);
     if (!user.backward) continue;
     for (Value v : user.operands) {
       const Node& node = g_.node(v);
-      if (node.backward && (user.piece != node.piece || inner_[i])) inner_[v.node.value] = 1;
+      if (node.backward && (user.piece != node.piece || inner_[id])) inner_[v.node] = 1;
     }
   }
-  if (std::find(options.recompute.begin(), options.recompute.end(), Recompute::selective) != options.recompute.end())
-    find_kept();
 }
 
 // Products are dear to make again and are kept, with two exceptions of the same kind: scores of every position for
@@ -59,7 +68,7 @@ bool Owners::costly(Value v) const {
   if (n.op->costly != Costly::product) return n.op->costly == Costly::yes;
   std::size_t operands = 0;
   for (Value o : n.operands) {
-    if (!activation_[o.node.value]) return true;
+    if (!activation_[o.node]) return true;
     operands += g_.bytes(g_.type(o));
   }
   return !has_two_of_one_origin(g_, g_.type(v).dims) && g_.bytes(g_.type(v)) <= operands;
@@ -67,39 +76,37 @@ bool Owners::costly(Value v) const {
 
 // Selective: results of contractions and attention, attention's operands, and what another piece reads.
 void Owners::find_kept() {
-  kept_.resize(g_.nodes.size());
-  for (std::size_t i = 0; i < g_.nodes.size(); ++i)
-    for (std::size_t r = 0; r < g_.nodes[i].results.size(); ++r)
-      kept_[i].push_back(costly({NodeId{std::uint32_t(i)}, std::uint8_t(r)}));
-  const auto behind_views = [&](Value v) {
+  for (NodeId id : kept_.ids())
+    for (Value v{id, 0}; v.result < g_.node(id).results.size(); ++v.result) kept_[id].push_back(costly(v));
+  const auto without_views = [&](Value v) {
     while (g_.node(v).op->view) v = g_.node(v).operands[0];
     return v;
   };
   for (const Node& n : g_.nodes) {
     if (n.op->view) continue;
     for (Value v : n.operands) {
-      const Value base = behind_views(v);
-      if (n.piece != g_.node(base).piece || (n.op->keeps_operands && !n.backward))
-        kept_[base.node.value][base.result] = 1;
+      const Value base = without_views(v);
+      if (n.piece != g_.node(base).piece || (n.op->keeps_operands && !n.backward)) kept_[base.node][base.result] = 1;
     }
   }
 }
 
 bool Owners::source(Value v) const { return g_.node(v).op->given(); }
 
-std::uint32_t Owners::of(Value v, std::uint32_t reader) const {
+MakerId Owners::of(Value v, MakerId reader) const {
   const Node& n = g_.node(v);
-  if (n.backward) return task(inner_[v.node.value] ? Part::I : Part::W, n.piece);
-  const std::uint32_t forward = task(Part::F, n.piece), again = task(Part::R, n.piece);
+  const PieceId piece_of_node(n.piece);
+  if (n.backward) return maker(inner_[v.node] ? Part::I : Part::W, piece_of_node);
+  const MakerId forward = maker(Part::F, piece_of_node), again = maker(Part::R, piece_of_node);
   const Part reading = part(reader);
   if (reading < Part::R || reading > Part::W) return forward;
-  switch (mode(n.piece)) {
+  switch (mode(piece_of_node)) {
     case Recompute::none:
       return forward;
     case Recompute::full:  // what another stage reads has arrived there
-      return stage(n.piece) == stage(piece(reader)) ? again : forward;
+      return stage(piece_of_node) == stage(piece(reader)) ? again : forward;
     case Recompute::selective:
-      return kept_[v.node.value][v.result] ? forward : again;
+      return kept_[v.node][v.result] ? forward : again;
   }
   return forward;
 }

@@ -18,15 +18,4 @@ struct SplitOptions {
 // reads and F does not keep.
 Step split(const StepGraph&, const SplitOptions& = {});
 
-std::vector<Fault> verify(const Step&);
-
-// Bodies are shared: returns the pointer of an equal graph seen before, or keeps this one.
-class BodyPool {
- public:
-  std::shared_ptr<const Graph> share(Graph g);
-
- private:
-  std::vector<std::pair<u64, std::shared_ptr<const Graph>>> known_;
-};
-
 }  // namespace stretto

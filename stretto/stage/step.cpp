@@ -1,7 +1,7 @@
-#include <algorithm>
+#include <set>
 
 #include "stretto/ir/op.h"
-#include "stretto/stage/split.h"
+#include "stretto/stage/task.h"
 
 namespace stretto {
 
@@ -25,6 +25,7 @@ const Task* Step::find(Part part, int piece) const {
 
 std::vector<Fault> verify(const Step& s) {
   std::vector<Fault> faults;
+  std::set<const Graph*> checked;  // equal bodies share the pointer
   for (std::size_t t = 0; t < s.tasks.size(); ++t) {
     const Task& task = s.tasks[t];
     const std::string where = fmt::format("task {}{}", name_of(task.part), task.piece);
@@ -35,6 +36,7 @@ std::vector<Fault> verify(const Step& s) {
     if (task.body->outputs.size() != task.outputs.size())
       faults.push_back(
           fault(where, "", "has {} results and {} bindings", task.body->outputs.size(), task.outputs.size()));
+    if (!checked.insert(task.body.get()).second) continue;
     for (Fault& f : verify(*task.body)) f.where = where + ", " + f.where, faults.push_back(std::move(f));
   }
   return faults;

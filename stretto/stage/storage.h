@@ -3,7 +3,7 @@
 // can go on beside others.
 //
 //   Step step = split(sharded.graph);
-//   set_apart(step);                        // tasks U, S and A; F, R, I, W read values instead of parameters
+//   step = set_apart(step);                    // tasks U, S and A; F, R, I, W read values instead of parameters
 //
 // U of a piece gathers its parameters: all that its phases read (subject `whole`), or, where that is less, what
 // backward reads (subject `backward`). W makes whole gradients as values, S reduces and scatters them, A adds the
@@ -16,7 +16,7 @@ namespace stretto {
 enum class Gathered : std::uint32_t { whole, backward };
 
 // What is not a gather of a parameter, or a reduce-scatter right before an accumulator, stays where it is.
-void set_apart(Step&);
+Step set_apart(Step);
 
 // A value that a U makes: it lives from there to its last reader, whatever microbatch that works on.
 inline bool gathered(const Step& s, std::uint32_t value) { return s.tasks[s.values[value].producer].part == Part::U; }

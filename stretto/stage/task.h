@@ -91,4 +91,6 @@ struct Step {
   const Task* find(Part, int piece) const;
 };
 
+std::vector<Fault> verify(const Step&);
+
 }  // namespace stretto

@@ -22,15 +22,15 @@ void load_part(const Compiled& c, const Worker& w, std::size_t input, const std:
   const View box = on_rank(contiguous_view(g, type), g, c.sharded->mesh, w.coordinates());
   const Dims& dims = c.inputs[input].dims;
   std::size_t inner = dims.size();
-  i64 run = 1, rows = c.training.microbatches;
+  i64 run = 1, rows = c.program->microbatches;
   while (inner > 0 && (inner == dims.size() || box.sizes[inner] == dims[inner].size)) run *= box.sizes[--inner];
   for (std::size_t d = 0; d < inner; ++d) rows *= box.sizes[d];
   const std::size_t size = size_of(type.dtype);
-  const bool together = !c.program->rows_over.empty();
+  const bool together = c.program->shared.neighbours;
   for (i64 row = 0; row < rows; ++row) {
     i64 rest = row, at = 0, step = 1;
     for (std::size_t d = dims.size(); d-- > 0; step *= dims[d].size) {
-      at += box.offsets[d] * step * (d == 0 && together ? c.training.microbatches : 1);
+      at += box.offsets[d] * step * (d == 0 && together ? c.program->microbatches : 1);
       if (d < inner) at += rest % box.sizes[d] * step, rest /= box.sizes[d];
     }
     at += rest * (together ? step / dims[0].size * box.sizes[0] : step);  // the microbatch
@@ -41,7 +41,7 @@ void load_part(const Compiled& c, const Worker& w, std::size_t input, const std:
 // Checks a batch against what the program declares and copies it into the input arenas.
 void load_batch(const Compiled& c, Engine& e, const Batch& batch) {
   std::vector<std::string> names;
-  for (const CompiledInput& in : c.inputs) names.push_back(in.name);
+  for (const TracedInput& in : c.inputs) names.push_back(in.name);
   for (const auto& [name, array] : batch)
     if (std::find(names.begin(), names.end(), name) == names.end()) {
       const auto near = nearest(name, names);
@@ -49,13 +49,13 @@ void load_batch(const Compiled& c, Engine& e, const Batch& batch) {
           .hint("{}its inputs are {}", near ? "did you mean '" + *near + "'? " : "", join(names, ", "));
     }
   for (std::size_t i = 0; i < c.inputs.size(); ++i) {
-    const CompiledInput& in = c.inputs[i];
+    const TracedInput& in = c.inputs[i];
     const auto it = batch.find(in.name);
     if (it == batch.end())
       throw Error("batch", "input '{}' is missing", in.name)
           .hint("add it to the Batch: {{\"{}\", Array::of(...)}}", in.name);
     std::vector<i64> expect;
-    for (const Dim& d : in.dims) expect.push_back(d.name == c.batch ? d.size * c.training.microbatches : d.size);
+    for (const Dim& d : in.dims) expect.push_back(d.name == c.batch ? d.size * c.program->microbatches : d.size);
     if (it->second.dtype != in.dtype || it->second.sizes != expect)
       throw Error("batch", "input '{}' is {} and should be {}", in.name, it->second.str(),
                   (Array{in.dtype, expect, {}}).str())
@@ -68,7 +68,7 @@ void load_batch(const Compiled& c, Engine& e, const Batch& batch) {
       const u64 at = w.program().input_at[i];
       if (at == absent) continue;
       if (in.dims.empty())  // every microbatch reads one of its own
-        for (int m = 0; m < c.training.microbatches; ++m)
+        for (int m = 0; m < c.program->microbatches; ++m)
           std::memcpy(w.arena(Arena::inputs) + at + std::size_t(m) * size_of(in.dtype), it->second.bytes.data(),
                       size_of(in.dtype));
       else if (c.sharded)
@@ -103,18 +103,17 @@ double get_scalar(const Compiled& c, const Engine& e, std::string_view name) {
 template <class Value>
 StepResult summed(const Compiled& c, Value value) {
   StepResult r;
-  const int n = c.training.microbatches;
-  for (const CompiledTerm& t : c.terms) {
+  const int n = c.program->microbatches;
+  for (const TracedTerm& t : c.terms) {
     double sum = 0, count = 0;
     for (int m = 0; m < n; ++m) sum += value(t.sum, m, 0), count += value(t.count, m, 0);
     const double mean = count > 0 ? sum / count : 0;
     r.loss += t.weight * mean;
     r.metrics[t.name] = mean;
   }
-  for (const CompiledMetric& x : c.metrics) {
+  for (const TracedMetric& x : c.metrics) {
     double sum = 0, most = -INFINITY;
-    i64 parts = 1;  // exact training: rows of one rank lie together
-    for (const std::string& axis : c.program->rows_over) parts *= c.program->mesh.extent(axis);
+    const i64 parts = c.program->shared.parts(c.program->mesh);
     if (x.how == Accumulate::concat)
       for (i64 part = 0, size = x.elements / parts; part < parts; ++part)
         for (int m = 0; m < n; ++m)

@@ -9,11 +9,11 @@ namespace stretto {
 // Random numbers that fit the program's inputs: ids below `vocab`, or reals in [-1, 1).
 inline Batch random_batch(const Compiled& c, i64 vocab, u64 seed = 1) {
   Batch batch;
-  for (const CompiledInput& in : c.inputs) {
+  for (const TracedInput& in : c.inputs) {
     std::vector<i64> sizes;
     i64 n = 1;
     for (const Dim& d : in.dims)
-      sizes.push_back(d.name == c.batch ? d.size * c.training.microbatches : d.size), n *= sizes.back();
+      sizes.push_back(d.name == c.batch ? d.size * c.program->microbatches : d.size), n *= sizes.back();
     const PhiloxKey key = philox_key(seed, in.name);
     std::vector<double> u(static_cast<std::size_t>(n));
     for (std::size_t i = 0; i < u.size(); ++i) u[i] = uniform_at(key, i);

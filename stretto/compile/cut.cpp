@@ -1,0 +1,121 @@
+#include "stretto/compile/cut.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "stretto/balance/balance.h"
+#include "stretto/shard/epilogue.h"
+#include "stretto/stage/cost.h"
+#include "stretto/stage/split.h"
+
+namespace stretto {
+namespace {
+
+// Per stage.
+std::vector<Recompute> recompute_of(const Parallel& p, int stages) {
+  const std::vector<Recompute>& given = p.recompute;
+  if (given.size() < 2) return {std::size_t(stages), given.empty() ? Recompute::none : given[0]};
+  if (int(given.size()) != stages)
+    throw Error("recompute", "{} choices are given and there are {} stages", given.size(), stages)
+        .hint("give one for all stages, or one per stage");
+  return given;
+}
+
+// What a piece costs per microbatch: its tasks, and its share of the update.
+std::vector<double> seconds_of(const Step& step, const UpdateWork& update) {
+  const Machine machine;
+  std::vector<double> seconds_per_piece;
+  for (const Cost& cost : piece_costs(step))
+    seconds_per_piece.push_back(seconds(machine, cost.flops, cost.read + cost.written));
+  std::vector<char> seen(step.params.size(), 0);
+  const double arrays = 3.0 + 2.0 * update.states;  // parameter and states read and written, gradient
+  for (const Accumulator& a : step.accumulators) {
+    if (std::exchange(seen[a.param], 1)) continue;
+    seconds_per_piece[a.piece] +=
+        seconds(machine, 0, arrays * double(step.bytes(step.params[a.param]))) / update.microbatches;
+  }
+  return seconds_per_piece;
+}
+
+void check_profile(const std::vector<double>& profile, int pieces) {
+  if (int(profile.size()) != pieces)
+    throw Error("profile", "it has {} pieces and the model {}", profile.size(), pieces)
+        .hint("measure this model, with these boundaries");
+  for (double t : profile)
+    if (!(t >= 0) || !std::isfinite(t))
+      throw Error("profile", "a piece takes {} seconds", t).hint("times are finite and not negative");
+}
+
+std::vector<int> balanced(const StepGraph& graph, const Step& step, const Schedule& schedule, const Parallel& p,
+                          const std::vector<Recompute>& modes, const UpdateWork& update) {
+  BalanceProblem problem{.actor_of = schedule.actor_of};
+  for (const Crossing& x : crossings(step))
+    problem.message.push_back(p.link.seconds(x.forward) + (x.backward > 0 ? p.link.seconds(x.backward) : 0));
+  if (!p.profile.empty()) {
+    check_profile(p.profile, step.pieces);
+    problem.seconds = {p.profile};
+    return balance(problem).stage_of;
+  }
+  std::vector<Recompute> kinds;
+  for (Recompute m : modes) {
+    const auto it = std::find(kinds.begin(), kinds.end(), m);
+    problem.kind.push_back(int(it - kinds.begin()));
+    if (it != kinds.end()) continue;
+    kinds.push_back(m);
+    const SplitOptions o{.recompute = std::vector(std::size_t(step.pieces), m)};
+    problem.seconds.push_back(seconds_of(m == Recompute::none ? step : split(graph, o), update));
+  }
+  return balance(problem).stage_of;
+}
+
+}  // namespace
+
+Cut cut_step(const StepGraph& graph, const Schedule& schedule, const Parallel& p, const UpdateWork& update) {
+  const std::vector<Recompute> modes = recompute_of(p, schedule.stages);
+  Cut r{.step = split(graph), .stage_of = {}};
+  r.stage_of = p.stages.empty() ? balanced(graph, r.step, schedule, p, modes, update) : cut(p.stages, r.step.pieces);
+  if (r.stage_of.back() + 1 != schedule.stages)
+    throw Error("stages", "{} stages are given and the schedule has {}", r.stage_of.back() + 1, schedule.stages)
+        .hint("give {} numbers of pieces", schedule.stages);
+  if (std::any_of(modes.begin(), modes.end(), [](Recompute m) { return m != Recompute::none; })) {
+    SplitOptions o{.stage_of = r.stage_of};
+    for (int stage : r.stage_of) o.recompute.push_back(modes[std::size_t(stage)]);
+    r.step = split(graph, o);
+  }
+  refuse(verify(r, schedule));
+  return r;
+}
+
+std::vector<Fault> verify(const Cut& c, const Schedule& schedule) {
+  std::vector<Fault> faults;
+  const auto bad = [&](std::string what) { faults.push_back({"cut", std::move(what), ""}); };
+  if (int(c.stage_of.size()) != c.step.pieces)
+    bad(fmt::format("stages of {} pieces are given and the step has {}", c.stage_of.size(), c.step.pieces));
+  int before = 0;
+  for (std::size_t piece = 0; piece < c.stage_of.size(); ++piece) {
+    const int stage = c.stage_of[piece], step = stage - std::exchange(before, stage);
+    if (step != 0 && (step != 1 || piece == 0)) bad(fmt::format("piece {} is of stage {}, out of turn", piece, stage));
+  }
+  if (before + 1 != schedule.stages)
+    bad(fmt::format("there are {} stages and the schedule has {}", before + 1, schedule.stages));
+  return faults;
+}
+
+Step with_accumulators(Step s, int pipes, const Sharded* sharded) {
+  const std::size_t own = s.accumulators.size();
+  for (int pipe = 1; pipe < pipes; ++pipe)
+    for (std::size_t a = 0; a < own; ++a) {
+      s.accumulators.push_back(s.accumulators[a]);
+      s.accumulators.back().pipe = std::uint8_t(pipe);
+    }
+  if (!sharded) return s;
+  for (const ShardedParam& p : sharded->params) s.updated.push_back(p.updated);
+  std::vector<int> count(s.params.size(), 0);
+  for (const Accumulator& a : s.accumulators) ++count[a.param];
+  for (Accumulator& a : s.accumulators)
+    if (count[a.param] == 1) a.summed = summed_as_it_is(*sharded, a.param);
+  return s;
+}
+
+}  // namespace stretto

@@ -1,0 +1,41 @@
+#include "stretto/compile/differentiated.h"
+
+#include <map>
+
+#include "stretto/autodiff/autodiff.h"
+#include "stretto/ops/cast.h"
+
+namespace stretto {
+
+StepGraph differentiated(const Traced& t) {
+  StepGraph out = t.step;
+  Builder b(std::move(out.graph));
+  const auto tensor = [&](Value v) { return Tensor(&b, v); };
+  std::vector<Root> roots;
+  for (const TracedTerm& term : t.terms) {
+    const Tensor sum = tensor(t.step.outputs[term.sum].value), scale = tensor(t.step.scalars[term.scale]);
+    roots.push_back({sum, sum.dtype() == f64 ? scale : cast(scale, sum.dtype())});
+  }
+  std::vector<Tensor> trained;
+  std::map<Value, std::uint32_t> param_of;
+  for (std::uint32_t i = 0; i < t.params.size(); ++i) {
+    if (!t.params[i].options.trainable) continue;
+    trained.push_back(tensor(t.step.params[i]));
+    param_of[t.step.params[i]] = i;
+  }
+  std::vector<bool> reaches(t.params.size(), false);
+  for (const Gradient& g : differentiate(b, roots, trained)) {
+    const std::uint32_t param = param_of.at(g.of.value);
+    reaches[param] = true;
+    out.gradients.push_back({param, g.piece, g.grad.value});
+  }
+  for (std::uint32_t i = 0; i < t.params.size(); ++i)
+    if (t.params[i].options.trainable && !reaches[i])
+      throw Error("model", "parameter '{}' does not reach the loss", t.params[i].name)
+          .hint("remove it, use it, or make it not trainable");
+  out.graph = std::move(b.graph);
+  refuse(verify(out));
+  return out;
+}
+
+}  // namespace stretto

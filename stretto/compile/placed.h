@@ -1,0 +1,33 @@
+// The third arrow: a step's graph and a layout -> the graph of one rank.
+//
+//   const Parallel parallel = complete({.names = {.data = 2}}, traced);   // one mesh, one layout, one storage
+//   const Placed placed = place(differentiated(traced), parallel);
+//   Step tasks = split(placed.step);
+#pragma once
+#include <memory>
+
+#include "stretto/compile/traced.h"
+#include "stretto/compile/training.h"
+#include "stretto/shard/shard.h"
+
+namespace stretto {
+
+struct Placed {
+  StepGraph step;                          // of one rank
+  std::shared_ptr<const Sharded> sharded;  // how the ranks of an actor share it; none: an actor is one rank
+};
+
+// What the short names say, and what is said beside them, as one mesh, one layout and one storage.
+Parallel complete(Parallel, const Traced&);
+
+// The axes that rows lie on, of a complete layout, and how many ranks there are along them.
+AxisNames axes_of_rows(const Parallel&, const std::string& batch);
+int ranks_along(const Mesh&, const AxisNames& axes);
+
+// Every rank gets equally many rows of every one of `microbatches`, or it is refused.
+void check_rows(const Traced&, const Parallel&, int microbatches);
+
+// Without axes beside the pipeline's, the graph stays what it is.
+Placed place(StepGraph, const Parallel&);
+
+}  // namespace stretto

@@ -1,0 +1,52 @@
+#include "stretto/compile/scheduled.h"
+
+#include <algorithm>
+
+namespace stretto {
+namespace {
+
+// Every pipe has gradients of its own, which are added up: one without microbatches would have none.
+void check_pipes(const Schedule& s) {
+  std::vector<char> works(std::size_t(s.pipes()), 0);
+  for (const Row& row : s.rows)
+    for (const Action& a : row) works[a.pipe] = 1;
+  const auto idle = std::find(works.begin(), works.end(), 0);
+  if (idle == works.end()) return;
+  throw Error("schedule", "'{}' has {} pipes, and pipe {} gets none of the {} microbatches", s.name, s.pipes(),
+              idle - works.begin(), s.microbatches)
+      .hint("use at least {} microbatches, or a schedule of one pipe, e.g. 1f1b", s.pipes());
+}
+
+}  // namespace
+
+Schedule schedule_of(const Parallel& p, int microbatches) {
+  for (const Axis& a : p.mesh)
+    if (a.size < 1) throw Error("mesh", "axis '{}' has size {}", a.name, a.size).hint("sizes are at least 1");
+  CheckedSchedule checked =
+      check_schedule(p.schedule, {.actors = p.mesh.extent("pipe"), .microbatches = microbatches, .chunks = p.chunks});
+  refuse(checked.validation.all_faults());
+  Schedule& s = checked.schedule;
+  if (s.pieces > 1 || s.name.starts_with("seq-"))
+    throw Error("schedule", "'{}' cuts sequences into pieces, which can be simulated but not trained", s.name)
+        .hint("use a schedule of whole microbatches, e.g. 1f1b");
+  check_pipes(s);
+  return std::move(s);
+}
+
+Schedule forward_part(Schedule s) {
+  for (Row& row : s.rows) std::erase_if(row, [](const Action& a) { return a.phase != Phase::F; });
+  s.marks.clear();  // positions in rows are others now
+  return s;
+}
+
+Schedule forward_part(Schedule s, int microbatches) {
+  s = forward_part(std::move(s));
+  if (s.microbatches == microbatches) return s;
+  for (Row& row : s.rows) row.clear();
+  for (int m = 0; m < microbatches; ++m)
+    for (int stage = 0; stage < s.stages; ++stage) s.rows[std::size_t(s.actor_of[0][std::size_t(stage)])].F(stage, m);
+  s.microbatches = microbatches;
+  return s;
+}
+
+}  // namespace stretto

@@ -1,0 +1,105 @@
+#include "stretto/compile/traced.h"
+
+#include "stretto/compile/at_readers.h"
+#include "stretto/ops/input.h"
+
+namespace stretto {
+namespace {
+
+std::string input_name(const Tensor& t) { return t.builder->graph.node(t.value).attrs.as<InputAttrs>().name; }
+
+void place_at_readers(Trace& t, Loss& loss) {
+  AtReaders moved(t.builder.graph);
+  if (!moved.needed()) return;
+  const auto move = [&](Tensor& x) { x.value = moved(x.value); };
+  for (ParamInfo& p : t.params) move(p.tensor);
+  for (Tensor& x : t.inputs) move(x);
+  for (Tensor& x : t.scalars) move(x);
+  for (LossTerm& term : loss.terms) move(term.sum), move(term.count), move(term.scale);
+  for (Metric& m : t.metrics) move(m.value);
+  t.builder.graph = std::move(moved).graph();
+}
+
+void check(const Trace& t, const Loss& loss) {
+  if (loss.terms.empty())
+    throw Error("model", "the loss has no terms").hint("return cross_entropy(...) or mean_of(...)");
+  if (t.batch_name.empty())
+    throw Error("model", "no batch dim was declared").hint("make it with t.batch(\"batch\", rows per step)");
+  for (const LossTerm& term : loss.terms)
+    if (!term.sum.dims().empty())
+      throw Error("model", "the sum of loss term '{}' still has dims: {}", term.name, term.sum.str())
+          .hint("sum over them: mean_of(x) or sum(x, x.dims())");
+}
+
+void take_sources(const Trace& t, Traced& out) {
+  for (const ParamInfo& p : t.params) {
+    out.step.params.push_back(p.tensor.value);
+    out.params.push_back({.name = p.name, .dims = p.tensor.dims(), .dtype = p.tensor.dtype(), .options = p.options});
+  }
+  for (const Tensor& in : t.inputs) {
+    out.step.inputs.push_back(in.value);
+    out.inputs.push_back({input_name(in), in.dims(), in.dtype()});
+  }
+  for (const Tensor& s : t.scalars) {
+    out.step.scalars.push_back(s.value);
+    out.scalars.push_back(input_name(s));
+  }
+}
+
+std::uint32_t add_output(StepGraph& step, std::string name, const Tensor& value, bool count) {
+  step.outputs.push_back({std::move(name), value.value, count});
+  return std::uint32_t(step.outputs.size() - 1);
+}
+
+void take_outputs(const Trace& t, const Loss& loss, Traced& out) {
+  for (const LossTerm& term : loss.terms) {
+    out.terms.push_back({.name = term.name,
+                         .sum = add_output(out.step, term.name + ".sum", term.sum, false),
+                         .count = add_output(out.step, term.name + ".count", term.count, true),
+                         .scale = std::uint32_t(out.scalars.size()),
+                         .weight = term.weight});
+    out.step.scalars.push_back(term.scale.value);
+    out.scalars.push_back(input_name(term.scale));
+  }
+  for (const Metric& m : t.metrics)
+    out.metrics.push_back({m.name, add_output(out.step, m.name, m.value, false), m.how, m.value.dtype(),
+                           t.builder.graph.elements(m.value.type())});
+}
+
+}  // namespace
+
+Traced trace_step(const Model& model, const TraceOptions& options) {
+  Trace t(options);
+  Loss loss = model(t);
+  check(t, loss);
+  place_at_readers(t, loss);
+  Traced out{.batch = t.batch_name, .rows_per_step = t.rows_per_step};
+  take_sources(t, out);
+  take_outputs(t, loss, out);
+  out.step.graph = std::move(t.builder.graph);
+  refuse(verify(out));
+  return out;
+}
+
+std::vector<Fault> verify(const Traced& t) {
+  std::vector<Fault> faults = verify(t.step);
+  const auto bad = [&](std::string what) { faults.push_back({"traced step", std::move(what), ""}); };
+  const auto as_many = [&](std::string_view what, std::size_t described, std::size_t made) {
+    if (described != made) bad(fmt::format("{} {} are described and the graph has {}", described, what, made));
+  };
+  as_many("parameters", t.params.size(), t.step.params.size());
+  as_many("inputs", t.inputs.size(), t.step.inputs.size());
+  as_many("scalars", t.scalars.size(), t.step.scalars.size());
+  as_many("outputs", 2 * t.terms.size() + t.metrics.size(), t.step.outputs.size());
+  for (const TracedTerm& x : t.terms) {
+    if (x.sum >= t.step.outputs.size() || x.count >= t.step.outputs.size() || !t.step.outputs[x.count].count)
+      bad(fmt::format("loss term '{}' has no sum and count among the outputs", x.name));
+    if (x.scale >= t.scalars.size()) bad(fmt::format("loss term '{}' has no scale among the scalars", x.name));
+  }
+  for (const TracedMetric& m : t.metrics)
+    if (m.output >= t.step.outputs.size()) bad(fmt::format("metric '{}' is not among the outputs", m.name));
+  if (!t.step.gradients.empty()) bad("it has gradients already");
+  return faults;
+}
+
+}  // namespace stretto

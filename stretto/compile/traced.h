@@ -1,0 +1,56 @@
+// The first arrow: a user's model -> its step as plain data, the graph of one microbatch and what a run has to know
+// about it.
+//
+//   Traced t = trace_step(model, {.microbatches = 8});
+//   fmt::print("{} parameters\n{}", t.params.size(), t.step.graph.str());
+#pragma once
+#include <string>
+#include <vector>
+
+#include "stretto/ir/step_graph.h"
+#include "stretto/trace/trace.h"
+
+namespace stretto {
+
+struct TracedParam {
+  std::string name;
+  Dims dims;
+  DType dtype = f32;
+  ParamOptions options;
+};
+struct TracedInput {
+  std::string name;
+  Dims dims;  // of one microbatch
+  DType dtype = f32;
+};
+struct TracedTerm {
+  std::string name;
+  std::uint32_t sum = 0, count = 0;  // outputs
+  std::uint32_t scale = 0;           // the scalar: weight / the step's count
+  double weight = 1;
+};
+struct TracedMetric {
+  std::string name;
+  std::uint32_t output = 0;
+  Accumulate how = Accumulate::sum;
+  DType dtype = f32;
+  i64 elements = 1;  // per microbatch
+};
+
+struct Traced {
+  StepGraph step;                    // forward only
+  std::vector<TracedParam> params;   // as step.params
+  std::vector<TracedInput> inputs;   // as step.inputs
+  std::vector<std::string> scalars;  // as step.scalars: names of the per-step numbers
+  std::vector<TracedTerm> terms;
+  std::vector<TracedMetric> metrics;
+  std::string batch;  // name of the batch dim
+  i64 rows_per_step = 0;
+};
+
+Traced trace_step(const Model&, const TraceOptions&);
+
+// Its lists fit to each other, and the graph is sound.
+std::vector<Fault> verify(const Traced&);
+
+}  // namespace stretto

@@ -1,0 +1,47 @@
+// What a run is asked for. `Training` changes the numbers, `Parallel` must not: dropping it trains the same program
+// serially.
+//
+//   Training training{.microbatches = 8, .clip = 1.0};
+//   Parallel parallel{.mesh = {{"pipe", 2}}, .names = {.data = 2}, .schedule = "zb-h1"};
+#pragma once
+#include <vector>
+
+#include "stretto/cost/machine.h"
+#include "stretto/ir/layout.h"
+#include "stretto/program/program.h"
+#include "stretto/schedule/choice.h"
+#include "stretto/shard/layout_of.h"
+#include "stretto/stage/recompute.h"
+
+namespace stretto {
+
+struct Training {
+  int microbatches = 1;
+  u64 seed = 0;
+  DType dtype = f32;
+  double clip = 0;             // of the global gradient norm; 0: none
+  bool skip_nonfinite = true;  // a loss or norm that is NaN or infinite: no parameter and no state changes
+  // The same bits for every number of ranks along the batch and of microbatches: kernels see `leaf` rows at a time, and
+  // their gradients are added in one balanced tree over the batch.
+  bool exact = false;
+  i64 leaf = 1;
+};
+
+struct Parallel {
+  Mesh mesh = {};                         // {{"pipe", 4}, {"x", 2}}: four pipeline actors of two ranks each
+  ParallelNames names = {};               // the usual layouts; their axes follow those of `mesh`
+  Layout layout = {};                     // over what the names say: dims -> axes
+  Storage storage = {};                   // beside what the names say
+  bool regather = false;                  // backward gathers again what forward gathered, instead of keeping it
+  Reshard reshard = Reshard::microbatch;  // how long parameters that are cut over ranks stay gathered
+  ScheduleChoice schedule = "1f1b";       // a name, a CSV file, a Schedule, or a function that makes one
+  int chunks = 0;                         // stages per actor; 0: the schedule's default
+  std::vector<int> stages = {};      // pieces per stage; empty: the busiest actor's load is made as small as possible
+  std::vector<double> profile = {};  // measured seconds per piece and microbatch to balance by; empty: by op costs
+  Link link = {.latency = 2e-6, .bandwidth = 10e9};  // between actors, for balancing; the default is within one process
+  std::vector<Recompute> recompute = {};             // one for all stages, or one per stage; empty: none
+  bool remote = false;                               // actors are processes: they share no memory
+  double poll = 0;  // milliseconds between looks after messages; 0: products are not cut for it
+};
+
+}  // namespace stretto
