@@ -19,10 +19,6 @@ std::vector<Fault> verify(const StepGraph& s) {
     check("the gradient of parameter", g.param, g.value);
     if (g.param >= s.params.size())
       faults.push_back(fault("step", "", "a gradient is of parameter {}, and there are {}", g.param, s.params.size()));
-    else if (exists(g.value) && exists(s.params[g.param]) &&
-             s.graph.elements(s.graph.type(g.value)) > s.graph.elements(s.graph.type(s.params[g.param])))
-      faults.push_back(fault("step", "", "the gradient of parameter {} is {}, the parameter {}", g.param,
-                             s.graph.str(g.value), s.graph.str(s.params[g.param])));
   }
   return faults;
 }

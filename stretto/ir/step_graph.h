@@ -29,7 +29,7 @@ struct StepGraph {
   std::vector<Grad> gradients;
 };
 
-// The graph is sound and has everything that is named; a gradient has as many numbers as its parameter, or fewer.
+// The graph is sound and has everything that is named.
 std::vector<Fault> verify(const StepGraph&);
 
 }  // namespace stretto

@@ -6,7 +6,6 @@
 #include "stretto/ops/input.h"
 #include "stretto/ops/mul.h"
 #include "stretto/ops/param.h"
-#include "stretto/ops/relu.h"
 #include "stretto/ops/square.h"
 #include "stretto/ops/sum.h"
 #include "stretto/stage/split.h"
@@ -14,9 +13,9 @@
 
 namespace stretto {
 namespace {
-using testing::ElementsAre;
 using test::lines;
 using test::values;
+using testing::ElementsAre;
 
 const Dim kRows{"rows", 2}, kIn{"in", 3}, kMid{"mid", 4};
 
@@ -25,7 +24,8 @@ struct TwoPieces {
   Builder b;
   StepGraph step;
   TwoPieces() {
-    const Tensor x = input(b, "x", f32, {kRows, kIn}), w = param(b, "w", f32, {kIn, kMid}), v = param(b, "v", f32, kMid);
+    const Tensor x = input(b, "x", f32, {kRows, kIn}), w = param(b, "w", f32, {kIn, kMid}),
+                 v = param(b, "v", f32, kMid);
     const Tensor h = contract(x, w, kIn), h2 = square(h);
     const Tensor cut = boundary(h2), y = cut * v;
     const Tensor loss = sum(y, y.dims());
@@ -45,11 +45,45 @@ struct TwoPieces {
 TEST(SplitByHand, PhasesOfTwoPieces) {
   const Step s = split(TwoPieces().step);
   EXPECT_EQ(s.pieces, 2);
-  EXPECT_THAT(lines(s), ElementsAre("F0: input0 param0 -> value0 value1 | contract square",
-                                    "W0: value2 value0 input0 -> gradient0 | mul contract",
-                                    "F1: value1 param1 -> output0 value3 | boundary mul sum",
-                                    "I1: param1 -> value2 | mul",
-                                    "W1: value3 -> gradient1 | sum"));
+  EXPECT_THAT(lines(s), ElementsAre("F0: input0 param0 -> value1 value2 | contract square",
+                                    "W0: value0 value1 input0 -> gradient0 | mul contract",
+                                    "F1: value2 param1 -> output0 | boundary mul sum",
+                                    "I1: param1 -> value0 | constant mul",       // a lower piece needs it
+                                    "W1: value2 -> gradient1 | boundary sum"));  // the view is made again
+  EXPECT_THAT(values(s), ElementsAre("I1 -> W0", "F0 -> W0", "F0 -> F1 W1"));
+}
+
+TEST(SplitByHand, FullRecomputeKeepsWhatArrives) {
+  const Step s = split(TwoPieces().step, {.recompute = {Recompute::full, Recompute::full}, .stage_of = {0, 1}});
+  EXPECT_THAT(lines(s),
+              ElementsAre("F0: input0 param0 -> value2 | contract square", "R0: input0 param0 -> value1 | contract",
+                          "W0: value0 value1 input0 -> gradient0 | mul contract",
+                          "F1: value2 param1 -> output0 | boundary mul sum",
+                          "I1: param1 -> value0 | constant mul",  //
+                          "W1: value2 -> gradient1 | boundary sum"));
+}
+
+TEST(SplitByHand, NothingIsMadeThatNobodyReads) {
+  TwoPieces two;
+  two.step.gradients.erase(two.step.gradients.begin());
+  EXPECT_THAT(lines(split(two.step)),
+              ElementsAre("F0: input0 param0 -> value0 | contract square",
+                          "F1: value0 param1 -> output0 | boundary mul sum", "W1: value0 -> gradient0 | boundary sum"));
+}
+
+TEST(SplitByHand, CountsAreMadeFromInputsAlone) {
+  Builder b;
+  StepGraph s;
+  const Tensor x = input(b, "x", f32, kRows), w = param(b, "w", f32, {});
+  const Tensor used = sum(x * w, kRows), count = sum(square(x), kRows);
+  s.params = {w.value};
+  s.inputs = {x.value};
+  s.outputs = {{"sum", used.value}, {"count", count.value, true}};
+  s.graph = b.graph;
+  EXPECT_THAT(lines(split(s)),
+              ElementsAre("count0: input0 -> output1 | square sum", "F0: input0 param0 -> output0 | mul sum"));
+  s.outputs[0].count = true;
+  EXPECT_THROW(split(s), Error);
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 namespace stretto::test {
 
 std::string text(const Binding&);
-std::string line(const Task&);                        // part, piece, bindings, ops of the body
-std::vector<std::string> lines(const Step&);          // of all tasks
-std::vector<std::string> values(const Step&);         // "value0: F0 -> F1 I1"
+std::string line(const Task&);                 // part, piece, bindings, ops of the body
+std::vector<std::string> lines(const Step&);   // of all tasks
+std::vector<std::string> values(const Step&);  // "value0: F0 -> F1 I1"
 
 }  // namespace stretto::test

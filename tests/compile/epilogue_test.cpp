@@ -1,0 +1,130 @@
+// The tasks outside the microbatch loop, for steps of a few tasks written by hand.
+#include "stretto/compile/epilogue.h"
+
+#include <gmock/gmock.h>
+
+#include "stretto/ops/cast.h"
+#include "stretto/ops/mul.h"
+#include "stretto/ops/square.h"
+#include "stretto/ops/sub.h"
+#include "stretto/stage/task_builder.h"
+#include "support/step_text.h"
+
+namespace stretto {
+namespace {
+using test::lines;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const Dim kRow{"row", 4};
+
+// One loss term; parameter 0 is used in both pieces, 1 in the second, 2 is frozen.
+struct ByHand {
+  Traced traced;
+  Step step;
+  explicit ByHand(int pipes = 1) {
+    for (const char* name : {"tied", "own", "frozen"}) traced.params.push_back({.name = name, .dims = kRow});
+    traced.params[2].options.trainable = false;
+    traced.scalars = {"loss.scale"};
+    traced.terms = {{.name = "loss", .sum = 0, .count = 1, .scale = 0, .weight = 2}};
+    step.dims = {kRow};
+    const Type row{f32, {DimId(0)}}, number{f32, {}}, count{f64, {}};
+    step.params = {row, row, row};
+    step.scalars = {count};
+    step.outputs = {{"loss.sum", number, 4}, {"loss.count", count, 8, true}};
+    step.pieces = 2;
+    BodyPool pool;
+    TaskBuilder counts({.part = Part::count}), f({.part = Part::F, .piece = 1});
+    counts.result(square(counts.argument(f64, {}, {Place::input, 0})), {Place::output, 1});
+    f.result(square(f.argument(f32, {}, {Place::input, 0})), {Place::output, 0});
+    step.inputs = {number};
+    step.tasks = {std::move(counts).finish(pool), std::move(f).finish(pool)};
+    for (int pipe = 0; pipe < pipes; ++pipe)
+      for (const auto& [param, piece] : {std::pair{0u, 0}, {0u, 1}, {1u, 1}})
+        step.accumulators.push_back(
+            {.param = param, .piece = std::uint16_t(piece), .pipe = std::uint8_t(pipe), .type = row});
+  }
+  Surroundings around(int pipes = 1) const { return {.traced = traced, .microbatches = 4, .pipes = pipes}; }
+};
+
+TEST(Epilogue, ScalesComeBeforeTheFirstBackward) {
+  const ByHand h;
+  const WholeStep w = add_prologue(h.step, h.around());
+  EXPECT_EQ(lines(w.step).back(), "scale0: outputs1 -> scalar0 | sum constant constant div constant greater where");
+  EXPECT_THAT(w.scalars, ElementsAre("loss.scale"));
+}
+
+TEST(Epilogue, CombineNormClipUpdate) {
+  const ByHand h;
+  const WholeStep w = add_epilogue(add_prologue(h.step, h.around()), h.around(), sgd(), 1.0);
+  std::vector<std::string> made = lines(w.step);
+  made.erase(made.begin(), made.begin() + 3);
+  for (std::string& line : made) line = line.substr(0, line.find(" |"));
+  EXPECT_THAT(made, ElementsAre("combine0: gradient0 gradient1 -> gradient0",  // of the tied one
+                                "norm0: gradient0 -> square0",                 //
+                                "norm0: gradient2 -> square1",                 //
+                                "norm1: outputs0 -> square3",                  // is the loss finite?
+                                "clip0: squares0 -> scalar1 scalar2",          //
+                                "update0: param0 gradient0 scalar2 scalar3 -> param0",
+                                "update0: param1 gradient2 scalar2 scalar3 -> param1"));
+  EXPECT_THAT(w.scalars, ElementsAre("loss.scale", "grad_norm", "clip_factor", "lr", "step"));
+  EXPECT_EQ(w.step.squares, 4u);
+}
+
+TEST(Epilogue, EveryPipeHasGradientsAndALossOfItsOwn) {
+  const ByHand h(2);
+  const WholeStep w = add_epilogue(add_prologue(h.step, h.around(2)), h.around(2), sgd(), 0);
+  const std::vector<std::string> made = lines(w.step);
+  EXPECT_THAT(made[3], HasSubstr("combine0: gradient0 gradient1 gradient3 gradient4 -> gradient0 | add add add"));
+  EXPECT_THAT(made[4], HasSubstr("combine0: gradient2 gradient5 -> gradient2"));
+  EXPECT_EQ(w.step.squares, 5u);
+}
+
+TEST(Epilogue, StatesAreReadAndWritten) {
+  const ByHand h;
+  const WholeStep w = add_epilogue(add_prologue(h.step, h.around()), h.around(), sgd({.momentum = 0.9}), 0);
+  EXPECT_THAT(lines(w.step).back(), HasSubstr("update0: param1 gradient2 state1 scalar3 -> param1 state1"));
+}
+
+// An optimizer may declare a state that its update leaves alone.
+TEST(Epilogue, AStateThatIsLeftAloneIsKept) {
+  const ByHand h;
+  const Optimizer lazy{.name = "lazy", .state = {"seen"}, .update = [](Trace&, Slice s) {
+                         s.param = s.param - s.grad;
+                         return s;
+                       }};
+  const WholeStep w = add_epilogue(add_prologue(h.step, h.around()), h.around(), lazy, 0);
+  EXPECT_EQ(lines(w.step).back(), "update0: param1 gradient2 state1 -> param1 state1 | sub copy");
+}
+
+TEST(Epilogue, RefusesOptimizersThatAreNotWhole) {
+  const ByHand h;
+  const auto message = [&](Optimizer o) {
+    try {
+      add_epilogue(add_prologue(h.step, h.around()), h.around(), o, 0);
+      return std::string();
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+  };
+  EXPECT_THAT(message({.name = "a", .update = [](Trace&, Slice) { return Slice{}; }}),
+              HasSubstr("'a' returns no new parameter"));
+  EXPECT_THAT(message({.name = "b",
+                       .update =
+                           [](Trace& t, Slice s) {
+                             s.param = s.param * cast(t.scalar("moon"), f32);
+                             return s;
+                           }}),
+              HasSubstr("'b' asks for the scalar 'moon', which nobody sets"));
+  EXPECT_THAT(message({.name = "c",
+                       .state = {"m"},
+                       .update =
+                           [](Trace&, Slice s) {
+                             s.state.clear();
+                             return s;
+                           }}),
+              HasSubstr("'c' returns no new state 'm'"));
+}
+
+}  // namespace
+}  // namespace stretto
