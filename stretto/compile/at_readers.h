@@ -3,11 +3,11 @@
 // parameters belong to none.
 //
 //   AtReaders moved(graph);
-//   if (moved.needed()) value = moved(value), graph = moved.graph();
+//   if (moved.needed()) value = moved(value), graph = std::move(moved).graph();
 #pragma once
 #include <map>
+#include <optional>
 #include <utility>
-#include <vector>
 
 #include "stretto/ir/graph.h"
 
@@ -21,16 +21,17 @@ class AtReaders {
   Graph graph() && { return std::move(out_); }
 
  private:
-  bool derived(Value v) const { return derived_[v.node.value]; }
-  int reading_piece(const Node&) const;
-  Value local(Value, int piece);
+  void find_derived();
+  void find_homes();
+  PieceId home(NodeId id) const { return home_[id].value(); }
+  Value local(Value, PieceId);
 
   const Graph& g_;
   bool needed_ = false;
-  std::vector<char> derived_;  // per node: made of parameters alone
-  std::vector<int> home_;      // per node: the first piece that reads it, through what is derived
-  std::map<std::pair<std::uint32_t, int>, NodeId> made_;  // (node, piece)
-  std::vector<NodeId> moved_;
+  IdVector<NodeId, char> derived_;                 // made of parameters alone
+  IdVector<NodeId, std::optional<PieceId>> home_;  // the first piece that reads it, through what is derived
+  std::map<std::pair<NodeId, PieceId>, NodeId> made_;
+  IdVector<NodeId, NodeId> moved_;
   Graph out_;
 };
 
