@@ -84,9 +84,9 @@ TEST(SetApart, BackwardHasAGatherOfItsOwn) {
   h.step.params = {h.part(), h.part()};
   h.step.outputs = {{"y", h.whole(), 16}, {"z", h.whole(), 16}};
   TaskBuilder f = h.task(Part::F), i = h.task(Part::I);
-  f.result(
-      h.gathered(h.argument(f, h.part(), {Place::param, 0})) * h.gathered(h.argument(f, h.part(), {Place::param, 1})),
-      {Place::output, 0});
+  const Tensor a = h.gathered(h.argument(f, h.part(), {Place::param, 0}));
+  const Tensor b = h.gathered(h.argument(f, h.part(), {Place::param, 1}));
+  f.result(a * b, {Place::output, 0});
   i.result(square(h.gathered(h.argument(i, h.part(), {Place::param, 0}))), {Place::output, 1});
   h.add(std::move(f));
   h.add(std::move(i));
