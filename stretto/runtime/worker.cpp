@@ -8,7 +8,7 @@
 
 #include "stretto/base/clock.h"
 #include "stretto/base/text.h"
-#include "stretto/stage/cost.h"
+#include "stretto/fuse/cost.h"
 
 namespace stretto {
 
@@ -35,10 +35,7 @@ Worker::Worker(std::shared_ptr<const Program> program, int actor, int coordinate
     arenas_[a] = options_.shared[a] ? options_.shared[a] : device_->allocate(p.bytes[a]);
   prepare();
   if (emulated)
-    for (const Task& t : program_->step->tasks) {
-      const Cost c = task_cost(t);
-      task_seconds_.push_back(seconds(options_.run.machine, c.flops, c.read + c.written));
-    }
+    for (const auto& calls : program_->calls) task_seconds_.push_back(seconds_of(*calls, options_.run.machine));
   jitter_state_ = options_.run.jitter_seed * 1000003 + u64(program_->rank_of(actor_, coordinate_)) + 1;
   const ArenaBases alone = arenas_;
   if (program_->ranks() == 1) connect({&alone, 1}, nullptr, nullptr);

@@ -1,20 +1,18 @@
 #include "stretto/simulate/predict.h"
 
-#include "stretto/simulate/step_time.h"
-
 #include "stretto/cost/collective.h"
+#include "stretto/fuse/cost.h"
 #include "stretto/ir/collective.h"
+#include "stretto/simulate/step_time.h"
 
 namespace stretto {
 namespace {
 
-double seconds(const Machine& machine, const Task& task, const Mesh& mesh, const std::optional<Link>& link) {
-  double sum = 0;
-  for (const Node& n : task.body->nodes) {
-    const Cost c = n.op->cost({*task.body, n});
-    sum += seconds(machine, c.flops, c.read + c.written);
-    if (link && n.op->collective) sum += collective_seconds(shape_of(*task.body, n, mesh), *link);
-  }
+double seconds(const Program& p, std::uint32_t task, const Machine& machine, const std::optional<Link>& link) {
+  const Graph& body = *p.step->tasks[task].body;
+  double sum = seconds_of(*p.calls[task], machine);
+  for (const Node& n : body.nodes)
+    if (link && n.op->collective) sum += collective_seconds(shape_of(body, n, p.mesh), *link);
   return sum;
 }
 
@@ -23,14 +21,16 @@ double seconds(const Machine& machine, const Task& task, const Mesh& mesh, const
 std::vector<StageCost> stage_costs(const Program& p, const Machine& machine, const std::optional<Link>& link) {
   StageCost nothing;
   nothing.F = nothing.I = nothing.W = 0;
-  std::vector<StageCost> costs(std::size_t(p.schedule.stages), nothing);
-  for (const Task& t : p.step->tasks) {
+  std::vector<StageCost> costs(p.schedule.stages, nothing);
+  for (std::uint32_t task = 0; task < p.step->tasks.size(); ++task) {
+    const Task& t = p.step->tasks[task];
     if (t.part < Part::F || t.part > Part::W) continue;
-    StageCost& c = costs[std::size_t(p.stage_of[t.piece])];
+    StageCost& c = costs[p.stage_of[t.piece]];
+    const double takes = seconds(p, task, machine, link);
     if (t.part == Part::R)
-      c.R = c.R.value_or(0) + seconds(machine, t, p.mesh, link);
+      c.R = c.R.value_or(0) + takes;
     else
-      (t.part == Part::F ? c.F : t.part == Part::I ? c.I : c.W) += seconds(machine, t, p.mesh, link);
+      (t.part == Part::F ? c.F : t.part == Part::I ? c.I : c.W) += takes;
   }
   for (const CrossValue& v : p.step->values) {
     const Task& from = p.step->tasks[v.producer];
@@ -39,7 +39,7 @@ std::vector<StageCost> stage_costs(const Program& p, const Machine& machine, con
     bool sent = false;
     for (const std::uint32_t consumer : v.consumers)
       sent = sent || (p.step->tasks[consumer].part == Part::F && p.stage_of[p.step->tasks[consumer].piece] > stage);
-    if (sent) costs[std::size_t(stage)].message_bytes += double(v.bytes);
+    if (sent) costs[stage].message_bytes += v.bytes;
   }
   return costs;
 }
@@ -66,7 +66,7 @@ Prediction predict(const Program& p, const PredictOptions& o) {
   result.makespan = result.period_barrier = played.time.seconds;
   result.span = result.timeline.span();
   result.bubble = result.timeline.bubble();
-  for (int a = 0; a < result.timeline.actors; ++a) result.actor_bubble[std::size_t(a)] = result.timeline.bubble(a);
+  for (int a = 0; a < result.timeline.actors; ++a) result.actor_bubble[a] = result.timeline.bubble(a);
   return result;
 }
 

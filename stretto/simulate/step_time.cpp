@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "stretto/cost/collective.h"
+#include "stretto/fuse/cost.h"
 #include "stretto/ir/collective.h"
 #include "stretto/program/labels.h"
-#include "stretto/stage/cost.h"
 
 namespace stretto {
 namespace {
@@ -41,16 +42,16 @@ class StepPlayer {
     std::size_t at = 0;
     double time = 0, sums = 0, exposed = 0, gathers = 0, gathers_exposed = 0;
     using Lane = std::pair<bool, std::vector<std::string>>;
-    std::map<Lane, double> free;          // per group of sums, and of storage
-    std::map<std::uint32_t, double> due;  // what was started, by its number
-    std::string waited = {};              // for what, right before the next task
-    std::size_t span = ~std::size_t(0);   // the newest of its tasks, in the record
+    std::map<Lane, double> free;           // per group of sums, and of storage
+    std::map<std::uint32_t, double> due;   // what was started, by its number
+    std::string waited = {};               // for what, right before the next task
+    std::optional<std::size_t> span = {};  // the newest of its tasks, in the record
   };
 
   // Until it has to wait for a message that is not sent yet: did it do anything?
   bool advance(int a) {
-    Actor& x = actors_[std::size_t(a)];
-    const std::vector<Instruction>& code = p_.actors[std::size_t(a)].code;
+    Actor& x = actors_[a];
+    const std::vector<Instruction>& code = p_.actors[a].code;
     const std::size_t from = x.at;
     for (; x.at < code.size(); ++x.at) {
       if (const Run* r = std::get_if<Run>(&code[x.at])) {
@@ -103,13 +104,12 @@ class StepPlayer {
   }
   // Tasks of one action in a row are one span.
   void add_span(Actor& x, int actor, const Run& r, double start) {
-    const bool fresh = x.span == ~std::size_t(0);
     Span span{.actor = actor, .start = start, .end = x.time, .waited = std::exchange(x.waited, {})};
     if (r.action == ~0u)
       span.label = label_of(p_, r);
     else
-      span.action = p_.schedule.rows[std::size_t(actor)][r.action];
-    Span* last = fresh ? nullptr : &record_->spans[x.span];
+      span.action = p_.schedule.rows[actor][r.action];
+    Span* last = x.span ? &record_->spans[*x.span] : nullptr;
     if (last && last->end == start && last->action == span.action && last->label == span.label) {
       last->end = x.time;
     } else {
@@ -162,8 +162,7 @@ class StepPlayer {
     const auto [it, fresh] = known_.try_emplace({task, actor}, 0);
     if (!fresh) return it->second;
     const Task& t = p_.step->tasks[task];
-    const Cost c = task_cost(t);
-    it->second = seconds(cluster_.machine, c.flops, c.read + c.written);
+    it->second = seconds_of(*p_.calls[task], cluster_.machine);
     for (const Node& n : t.body->nodes)
       if (n.op->collective) it->second += slowest(shape_of(*t.body, n, p_.mesh), actor);
     return it->second;

@@ -10,15 +10,6 @@ Cost task_cost(const Task& t) {
   return cost;
 }
 
-std::vector<Cost> piece_costs(const Step& s) {
-  std::vector<Cost> costs(static_cast<std::size_t>(s.pieces));
-  for (const Task& t : s.tasks) {
-    if (t.part < Part::F || t.part > Part::W) continue;
-    costs[t.piece] += task_cost(t);
-  }
-  return costs;
-}
-
 std::vector<Crossing> crossings(const Step& s) {
   std::vector<Crossing> all(std::size_t(std::max(0, s.pieces - 1)));
   for (const CrossValue& v : s.values) {

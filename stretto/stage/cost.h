@@ -1,4 +1,4 @@
-// What tasks, pieces and cuts cost: operations and bytes.
+// What tasks and cuts cost: operations and bytes, before fusion. What they take is for fuse/cost.h.
 //
 //   Cost c = task_cost(step.tasks[0]);
 //   fmt::print("{} operations, {} bytes\n", c.flops, c.read + c.written);
@@ -11,9 +11,6 @@
 namespace stretto {
 
 Cost task_cost(const Task&);
-
-// Forward and backward of each piece, recompute included.
-std::vector<Cost> piece_costs(const Step&);
 
 // Bytes that cross each boundary (the one after piece b) when it is cut, in one microbatch. A connection over several
 // cuts counts at each.

@@ -1,0 +1,19 @@
+// What kernel calls take on a machine: the one model of time, for predictions, cuts and emulated devices alike.
+//
+//   double t = seconds_of(*program.calls[task], Machine{.flops = 50e9});
+//
+// A call is bound by its arithmetic or by its memory traffic, and calls run one after the other. Bytes are those that
+// calls read and write: what a group of pointwise ops hands on inside of one kernel costs no traffic. What a collective
+// takes on its links is not in it (cost/collective.h).
+#pragma once
+#include "stretto/cost/machine.h"
+#include "stretto/fuse/calls.h"
+
+namespace stretto {
+
+double seconds_of(const Calls&, const Machine&);
+
+// Before it is known where results go: as if each got memory of its own.
+double seconds_of(const Graph& body, const Machine&);
+
+}  // namespace stretto
