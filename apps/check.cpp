@@ -39,7 +39,7 @@ void print_summary(const CheckOptions& o, const CheckedSchedule& c, const Proof&
   fmt::print("microbatches        {}{}\n", s.microbatches, s.pieces > 1 ? fmt::format(" of {} pieces", s.pieces) : "");
   fmt::print("actions             {}\n", s.actions());
   fmt::print("messages            {} in {} channels, at most {} held in one\n", messages, p.channels.size(), held);
-  fmt::print("smallest capacity   {}\n", p.smallest);
+  if (p.smallest) fmt::print("smallest capacity   {}\n", *p.smallest);
   if (o.capacity >= 0) fmt::print("deadlock-free at    capacity {}\n", o.capacity);
   fmt::print("peak activations    {} (full stages, per actor)\n", peak);
   for (const Finding& n : c.validation.notes) fmt::print("note: {}\n", n.fault.str());

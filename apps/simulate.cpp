@@ -34,7 +34,7 @@ struct SimulateCommand {
 struct Outcome {
   Schedule schedule;
   Prediction prediction;
-  int capacity = -1;  // the smallest that cannot deadlock
+  std::optional<int> capacity;  // the smallest that cannot deadlock
 
   double peak() const { return *std::max_element(prediction.peak.begin(), prediction.peak.end()); }
 };
@@ -53,7 +53,7 @@ std::vector<std::string> row_of(const Outcome& o, bool plain) {
           number(p.period),
           plain ? number(p.bubble) : fmt::format("{:.1f}%", 100 * p.bubble),
           number(o.peak()),
-          o.capacity < 0 ? "-" : fmt::format("{}", o.capacity)};
+          o.capacity ? fmt::format("{}", *o.capacity) : "-"};
 }
 
 // All of them, so that one run tells everything that is wrong.

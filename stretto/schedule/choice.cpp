@@ -28,7 +28,7 @@ std::string read_text(const std::string& path) {
   std::string text;
   std::string block(1 << 16, '\0');
   while (in.read(block.data(), std::streamsize(block.size())), in.gcount() > 0) {
-    text.append(block, 0, std::size_t(in.gcount()));
+    text.append(block, 0, in.gcount());
     if (text.size() > largest_file)
       throw Error(path, "is larger than {} bytes", largest_file).hint("this is no schedule");
   }
@@ -51,8 +51,8 @@ void need_numbers(const std::string& name, const Request& r) {
 
 CsvOptions csv_options(const Request& r, const ChoiceOptions& o) {
   CsvOptions csv{.dialect = o.dialect, .pipes = o.pipes, .microbatches = std::max(0, r.microbatches)};
-  const std::int64_t stages = std::int64_t(std::max(0, r.actors)) * std::max(0, r.chunks);
-  csv.stages = int(std::min<std::int64_t>(stages, 1 << 17));
+  const std::int64_t stages = std::int64_t{std::max(0, r.actors)} * std::max(0, r.chunks);
+  csv.stages = std::min<std::int64_t>(stages, 1 << 17);
   return csv;
 }
 
@@ -94,8 +94,7 @@ void locate(std::vector<Finding>& findings, const CsvFile& file) {
     // The first culprit of a missing action is its partner, not itself.
     if (f.culprits.empty() || f.kind == Finding::Kind::missing) continue;
     const ActionPlace p = f.culprits[0];
-    f.fault.where +=
-        fmt::format(" ({}:{}:{})", file.name, p.actor + 1, columns[std::size_t(p.actor)][std::size_t(p.position)]);
+    f.fault.where += fmt::format(" ({}:{}:{})", file.name, p.actor + 1, columns[p.actor][p.position]);
   }
 }
 
@@ -116,8 +115,10 @@ Schedule choose_schedule(const ScheduleChoice& choice, const Request& r, const C
 }
 
 CheckedSchedule check_schedule(const ScheduleChoice& choice, const Request& r, const ChoiceOptions& o) {
-  ValidateOptions expected{
-      .actors = std::max(0, r.actors), .microbatches = std::max(0, r.microbatches), .memory = r.memory};
+  ValidateOptions expected{.actors = std::max(0, r.actors),
+                           .microbatches = std::max(0, r.microbatches),
+                           .memory = r.memory,
+                           .freed_by_i = r.freed_by_i};
   const std::string* path = file_of(choice);
   if (!path) {
     CheckedSchedule c{make(choice, r), {}};

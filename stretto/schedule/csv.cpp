@@ -17,7 +17,7 @@ struct KindName {
   std::string_view now, old;  // "" where the dialect has no such kind
   bool microbatch;
 };
-constexpr std::array<KindName, 12> kind_names{{
+constexpr EnumArray<CsvKind, KindName, 12> kind_names{{{
     {CsvKind::F, "F", "F", true},
     {CsvKind::B, "B", "BW", true},
     {CsvKind::I, "I", "B", true},
@@ -30,7 +30,7 @@ constexpr std::array<KindName, 12> kind_names{{
     {CsvKind::unshard, "UNSHARD", "UNSHARD", false},
     {CsvKind::reshard, "RESHARD", "RESHARD", false},
     {CsvKind::reduce_grad, "REDUCE_GRAD", "REDUCE_GRAD", false},
-}};
+}}};
 static_assert(int(CsvKind::R) == int(Phase::R) && int(CsvKind::F) == int(Phase::F) && int(CsvKind::W) == int(Phase::W));
 
 constexpr std::string_view overlap_name = "OVERLAP_F_B";
@@ -86,7 +86,7 @@ class Parser {
     std::uint32_t groups = 0;
     for (std::size_t at = 0;;) {
       const std::size_t comma = std::min(line.find(',', at), line.size());
-      column_ = std::uint32_t(at + 1);
+      column_ = at + 1;
       cell_ = trimmed(line.substr(at, comma - at));
       if (cell_.empty()) {
         // A line without a single cell is an actor without actions, not one idle slot.
@@ -128,7 +128,7 @@ class Parser {
     CsvAction a{.overlap = overlap, .column = column_};
     std::uint64_t number = 0;
     if (!take(s, 0xFFFF, number, "stage")) return {};
-    a.stage = std::uint16_t(number);
+    a.stage = number;
     const std::size_t letters = std::find_if(s.begin(), s.end(), digit) - s.begin();
     const std::string_view name = s.substr(0, letters);
     s.remove_prefix(letters);
@@ -153,11 +153,11 @@ class Parser {
     a.kind = known->kind;
     if (known->microbatch) {
       if (!take(s, std::numeric_limits<std::int32_t>::max() - 1, number, "microbatch")) return {};
-      a.microbatch = std::uint32_t(number);
+      a.microbatch = number;
       if (s.starts_with('.')) {
         s.remove_prefix(1);
         if (!take(s, 0xFFFF - 1, number, "sequence piece")) return {};
-        a.piece = std::uint16_t(number);
+        a.piece = number;
       }
     }
     if (!s.empty()) {
@@ -171,7 +171,7 @@ class Parser {
     std::size_t n = 0;
     number = 0;
     for (; n < s.size() && digit(s[n]); ++n) {
-      if (number <= most) number = number * 10 + std::uint64_t(s[n] - '0');
+      if (number <= most) number = number * 10 + (s[n] - '0');
     }
     if (n == 0) {
       wrong("write stage, kind, microbatch: 2F3", "the {} is missing", what);
@@ -210,7 +210,7 @@ std::int64_t used(const std::unordered_map<std::uint32_t, std::uint32_t>& count)
   for (const auto& [number, n] : count) most = std::max(most, n);
   std::int64_t above = 0;
   for (const auto& [number, n] : count) {
-    if (2 * std::uint64_t(n) >= most) above = std::max(above, std::int64_t(number) + 1);
+    if (2 * std::uint64_t{n} >= most) above = std::max(above, std::int64_t{number} + 1);
   }
   return above;
 }
@@ -225,23 +225,36 @@ bool bidirectional_numbers(const CsvFile& file, std::uint32_t stages) {
     }
   }
   std::array<std::size_t, 4> n{};
-  for (const auto& [microbatch, seen] : halves) ++n[std::size_t(seen)];
+  for (const auto& [microbatch, seen] : halves) ++n[seen];
   return n[1] > 0 && n[2] > 0 && n[3] < n[1] + n[2];
 }
 
+using Mark = StorageMark::Kind;
+constexpr std::pair<CsvKind, Mark> mark_cells[] = {
+    {CsvKind::unshard, Mark::unshard}, {CsvKind::reshard, Mark::reshard}, {CsvKind::reduce_grad, Mark::reduce_grad}};
+std::optional<Mark> mark_of(CsvKind k) {
+  for (const auto& [cell, mark] : mark_cells)
+    if (cell == k) return mark;
+  return {};
+}
+CsvKind cell_of(Mark m) {
+  return std::find_if(std::begin(mark_cells), std::end(mark_cells), [&](const auto& c) { return c.second == m; })
+      ->first;
+}
+
 void place(Schedule& s) {
-  const std::size_t all = s.actor_of.size() * std::size_t(s.stages);
+  const std::size_t all = s.actor_of.size() * s.stages;
   std::vector<std::uint32_t> here(all), most(all);
-  for (auto& placement : s.actor_of) placement.assign(std::size_t(s.stages), -1);
+  for (auto& placement : s.actor_of) placement.assign(s.stages, -1);
   for (std::size_t actor = 0; actor < s.rows.size(); ++actor) {
-    auto place_of = [&](const Action& a) { return std::size_t(a.pipe) * std::size_t(s.stages) + a.stage; };
+    auto place_of = [&](const Action& a) { return a.pipe * s.stages + a.stage; };
     for (const Action& a : s.rows[actor]) {
       if (a.stage < s.stages && a.pipe < s.pipes()) ++here[place_of(a)];
     }
     for (const Action& a : s.rows[actor]) {
       if (a.stage >= s.stages || a.pipe >= s.pipes()) continue;
       std::uint32_t& n = here[place_of(a)];
-      if (n > most[place_of(a)]) most[place_of(a)] = n, s.actor_of[a.pipe][a.stage] = int(actor);
+      if (n > most[place_of(a)]) most[place_of(a)] = n, s.actor_of[a.pipe][a.stage] = actor;
       n = 0;
     }
   }
@@ -251,7 +264,7 @@ void place(Schedule& s) {
 
 std::string cell(const CsvAction& a, CsvDialect dialect) {
   if (a.kind == CsvKind::idle) return {};
-  const KindName& k = kind_names[std::size_t(a.kind)];
+  const KindName& k = kind_names[a.kind];
   std::string s = fmt::format("{}{}", a.stage, dialect == CsvDialect::old && !k.old.empty() ? k.old : k.now);
   if (k.microbatch) s += std::to_string(a.microbatch);
   if (a.piece) s += fmt::format(".{}", a.piece);
@@ -306,11 +319,11 @@ Schedule schedule_of(const CsvFile& file, const CsvOptions& options) {
   Schedule s;
   s.name = file.name;
   s.pieces = pieces;
-  s.microbatches = options.microbatches > 0 ? options.microbatches : int(used(of_microbatch));
-  const int numbers = int(used(of_stage));  // of all pipes
+  s.microbatches = options.microbatches > 0 ? options.microbatches : used(of_microbatch);
+  const int numbers = used(of_stage);  // of all pipes
   bool up = options.pipes == CsvPipes::two || options.pipes == CsvPipes::logical;
   if (options.pipes == CsvPipes::detect) {
-    up = bidirectional_numbers(file, std::uint32_t(options.stages > 0 ? 2 * options.stages : numbers));
+    up = bidirectional_numbers(file, options.stages > 0 ? 2 * options.stages : numbers);
   }
   const bool logical = options.pipes == CsvPipes::logical;
   if (up && !logical && options.stages == 0 && numbers % 2) {
@@ -322,24 +335,20 @@ Schedule schedule_of(const CsvFile& file, const CsvOptions& options) {
   s.rows.resize(file.rows.size());
   for (std::size_t r = 0; r < file.rows.size(); ++r) {
     for (const CsvAction& c : file.rows[r]) {
-      if (c.kind >= CsvKind::unshard && c.kind <= CsvKind::reduce_grad) {
+      const bool above = up && !logical && c.stage >= s.stages;
+      const bool second = logical ? std::cmp_greater_equal(c.microbatch, s.microbatches / 2) : above;
+      const int stage = above ? c.stage - s.stages : c.stage;
+      if (const auto mark = mark_of(c.kind)) {
         s.marks.resize(file.rows.size());
-        StorageMark m{.kind = StorageMark::Kind(int(c.kind) - int(CsvKind::unshard)),
-                      .stage = c.stage,
-                      .before = std::uint32_t(s.rows[r].size())};
-        if (up && !logical && c.stage >= s.stages) m.pipe = 1, m.stage = std::uint16_t(c.stage - s.stages);
-        s.marks[r].push_back(m);
+        StorageMark& m = s.marks[r].emplace_back();
+        m.kind = *mark;
+        m.pipe = above;
+        m.stage = stage;
+        m.before = s.rows[r].size();
+      } else if (c.computes()) {
+        s.rows[r].add(Phase(c.kind), stage, c.microbatch, second, c.piece);
+        s.rows[r].back().overlap = c.overlap;
       }
-      if (!c.computes()) continue;
-      Action a{
-          .phase = Phase(c.kind), .stage = c.stage, .microbatch = c.microbatch, .piece = c.piece, .overlap = c.overlap};
-      if (logical) {
-        a.pipe = c.microbatch >= std::uint32_t(s.microbatches) / 2;
-      } else if (up && c.stage >= s.stages) {
-        a.pipe = 1;
-        a.stage = std::uint16_t(c.stage - s.stages);
-      }
-      s.rows[r].push_back(a);
     }
   }
   place(s);
@@ -361,10 +370,15 @@ CsvFile csv_of(const Schedule& s, CsvDialect dialect) {
     const std::vector<StorageMark> none;
     const std::vector<StorageMark>& marks = r < s.marks.size() ? s.marks[r] : none;
     auto mark = marks.begin();
+    const auto put = [&](CsvKind kind, int stage) -> CsvAction& {
+      CsvAction& c = file.rows[r].emplace_back();
+      c.kind = kind;
+      c.stage = stage;
+      return c;
+    };
     const auto put_marks = [&](std::size_t position) {
       for (; mark != marks.end() && mark->before <= position; ++mark)
-        file.rows[r].push_back({.kind = CsvKind(int(CsvKind::unshard) + int(mark->kind)),
-                                .stage = std::uint16_t(mark->stage + mark->pipe * s.stages)});
+        put(cell_of(mark->kind), mark->stage + mark->pipe * s.stages);
     };
     for (std::size_t i = 0; i < s.rows[r].size(); ++i) {
       const Action& a = s.rows[r][i];
@@ -376,11 +390,10 @@ CsvFile csv_of(const Schedule& s, CsvDialect dialect) {
       if (dialect == CsvDialect::old && a.phase == Phase::R) {
         throw Error("csv", "the older notation has no recompute action").hint("write the current notation");
       }
-      file.rows[r].push_back({.kind = CsvKind(a.phase),
-                              .stage = std::uint16_t(number),
-                              .piece = a.piece,
-                              .microbatch = a.microbatch,
-                              .overlap = a.overlap});
+      CsvAction& c = put(CsvKind(a.phase), number);
+      c.piece = a.piece;
+      c.microbatch = a.microbatch;
+      c.overlap = a.overlap;
     }
     put_marks(s.rows[r].size());
   }

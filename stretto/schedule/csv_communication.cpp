@@ -31,7 +31,7 @@ class Communication {
         any_reduce |= a.kind == CsvKind::reduce_grad;
         if (!a.computes() && !message_kind(a.kind)) continue;
         // I and B both make the gradient that travels: one entry serves for either.
-        const auto [first, is_new] = places_[std::size_t(merged(a.kind))].try_emplace(key(a), Place{r, i});
+        const auto [first, is_new] = places_[merged(a.kind)].try_emplace(key(a), Place{r, i});
         if (!is_new && message_kind(a.kind)) {
           wrong(r, i, "delete one of them", "the cell stands twice: also at {}", position(first->second));
         }
@@ -46,11 +46,11 @@ class Communication {
  private:
   static CsvKind merged(CsvKind k) { return k == CsvKind::B ? CsvKind::I : k; }
   static std::uint64_t key(const CsvAction& a) {
-    return std::uint64_t(a.microbatch) << 32 | std::uint64_t(a.stage) << 16 | a.piece;
+    return std::uint64_t{a.microbatch} << 32 | std::uint64_t{a.stage} << 16 | a.piece;
   }
   const Place* find(CsvKind k, CsvAction a, int stage) const {
-    a.stage = std::uint16_t(stage);
-    const auto& places = places_[std::size_t(k)];
+    a.stage = stage;
+    const auto& places = places_[k];
     const auto it = places.find(key(a));
     return it == places.end() ? nullptr : &it->second;
   }
@@ -184,7 +184,7 @@ class Communication {
 
   const CsvFile& file_;
   const Schedule& s_;
-  std::array<std::unordered_map<std::uint64_t, Place>, std::size_t(CsvKind::idle)> places_;
+  EnumArray<CsvKind, std::unordered_map<std::uint64_t, Place>, 12> places_ = {};
   std::vector<Fault> faults_;
 };
 

@@ -1,6 +1,8 @@
 #include "stretto/schedule/cycles.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 namespace stretto {
 
@@ -11,16 +13,15 @@ class Play {
   explicit Play(const ActionIndex& ix)
       : ix_(ix),
         next_(ix.row_begin.begin(), ix.row_begin.end() - 1),
-        waits_(next_.size(), ix.none),
+        waits_(next_.size()),
+        waiters_(ix.size()),
         link_(next_.size()) {
     needs_.resize(ix.size());
     for (std::uint32_t i = 0; i < ix.size(); ++i) {
-      needs_[i] = ix.producer(i);
-      if (needs_[i] == ix.none) continue;
-      if (ix.actor[needs_[i]] == ix.actor[i] || ix.misplaced(i) || ix.misplaced(needs_[i])) needs_[i] = ix.none;
+      const ActionNumber from = ix.producer(i);
+      if (from && ix.actor[*from] != ix.actor[i] && !ix.misplaced(i) && !ix.misplaced(*from)) needs_[i] = from;
     }
     done_.assign(ix.size(), 0);
-    waiters_.assign(ix.size(), ix.none);
     for (std::uint32_t a = 0; a < next_.size(); ++a) ready_.push_back(a);
   }
 
@@ -47,18 +48,16 @@ class Play {
     for (std::uint32_t& i = next_[a]; i < end;) {
       std::uint32_t stop = i;
       for (; stop < end && ix_.item[stop] == ix_.item[i]; ++stop) {
-        const std::uint32_t need = needs_[stop];
-        if (need != ix_.none && !done_[need]) {
+        const ActionNumber need = needs_[stop];
+        if (need && !done_[*need]) {
           waits_[a] = stop;
-          link_[a] = waiters_[need];
-          waiters_[need] = a;
+          link_[a] = std::exchange(waiters_[*need], a);
           return;
         }
       }
       for (; i < stop; ++i) {
         done_[i] = 1;
-        for (std::uint32_t w = waiters_[i]; w != ix_.none; w = link_[w]) waits_[w] = ix_.none, ready_.push_back(w);
-        waiters_[i] = ix_.none;
+        for (Waiter w = std::exchange(waiters_[i], {}); w; w = link_[*w]) waits_[*w] = {}, ready_.push_back(*w);
       }
     }
   }
@@ -66,19 +65,19 @@ class Play {
   // Every waiting actor waits for one other that is waiting too (what it needs is still to come): following them ends
   // in a circle.
   void circles(std::vector<Cycle>& cycles) const {
-    std::vector<std::uint32_t> seen(next_.size(), ix_.none);
+    std::vector<std::optional<std::uint32_t>> seen(next_.size());
     for (std::uint32_t start = 0; start < next_.size(); ++start) {
       std::uint32_t a = start;
-      while (waits_[a] != ix_.none && seen[a] == ix_.none) {
+      while (waits_[a] && !seen[a]) {
         seen[a] = start;
-        a = ix_.actor[needs_[waits_[a]]];
+        a = source(a);
       }
-      if (waits_[a] == ix_.none || seen[a] != start) continue;
+      if (!waits_[a] || seen[a] != start) continue;
       Cycle cycle;
       const std::uint32_t first = a;
       do {
-        cycle.push_back({waits_[a], needs_[waits_[a]]});
-        a = ix_.actor[needs_[waits_[a]]];
+        cycle.push_back({*waits_[a], *needs_[*waits_[a]]});
+        a = source(a);
       } while (a != first);
       const auto smallest =
           std::min_element(cycle.begin(), cycle.end(), [](auto& x, auto& y) { return x.waits < y.waits; });
@@ -87,21 +86,27 @@ class Play {
     }
   }
 
+  // The actor that makes what a waiting actor needs.
+  std::uint32_t source(std::uint32_t actor) const { return ix_.actor[*needs_[*waits_[actor]]]; }
+
   void grant(const CycleHop& hop) {
     const std::uint32_t a = ix_.actor[hop.waits];
-    std::uint32_t* at = &waiters_[hop.needs];
-    while (*at != a) at = &link_[*at];
+    Waiter* at = &waiters_[hop.needs];
+    while (**at != a) at = &link_[**at];
     *at = link_[a];
-    needs_[hop.waits] = ix_.none;
-    waits_[a] = ix_.none;
+    needs_[hop.waits] = {};
+    waits_[a] = {};
     ready_.push_back(a);
   }
 
   const ActionIndex& ix_;
-  std::vector<std::uint32_t> needs_;
+  using Waiter = std::optional<std::uint32_t>;  // an actor
+
+  std::vector<ActionNumber> needs_;
   std::vector<std::uint8_t> done_;
-  std::vector<std::uint32_t> next_, waits_;    // per actor: where it stands; the action whose input it waits for
-  std::vector<std::uint32_t> waiters_, link_;  // per action the first actor waiting for it, per actor the next one
+  std::vector<std::uint32_t> next_;     // per actor: where it stands
+  std::vector<ActionNumber> waits_;     // per actor: the action whose input it waits for
+  std::vector<Waiter> waiters_, link_;  // per action the first actor waiting for it, per actor the next one
   std::vector<std::uint32_t> ready_;
 };
 

@@ -1,11 +1,10 @@
 // Dense tables over a schedule's actions, for everything that must stay linear in their number.
 //
 //   ActionIndex ix(schedule);                                   // needs ActionIndex::fits(schedule)
-//   std::uint32_t from = ix.producer(7);                        // whose output action 7 takes, or ActionIndex::none
+//   if (const ActionNumber from = ix.producer(7)) ...          // whose output action 7 takes
 //
 // Actions are numbered through all rows, row by row: on one actor a smaller number stands earlier.
 #pragma once
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -14,51 +13,58 @@
 
 namespace stretto {
 
+// A place for the number of an action, which may be empty: `if (n)`, `*n`. Half as large as an optional.
+class ActionNumber {
+ public:
+  constexpr ActionNumber() = default;
+  constexpr ActionNumber(std::uint32_t number) : next_(number + 1) {}
+  constexpr explicit operator bool() const { return next_ > 0; }
+  constexpr std::uint32_t operator*() const { return next_ - 1; }
+  constexpr bool operator==(const ActionNumber&) const = default;
+
+ private:
+  std::uint32_t next_ = 0;  // 0: empty
+};
+
 class ActionIndex {
  public:
-  static constexpr std::uint32_t none = ~std::uint32_t{0};
-
   // Whether the shape is sound and the tables stay in proportion to the actions. A schedule that does not fit lacks
   // most of its actions.
   static bool fits(const Schedule&);
   explicit ActionIndex(const Schedule&);
 
-  std::size_t size() const { return actions.size(); }
+  std::uint32_t size() const { return actions.size(); }
   std::size_t keys() const { return first_.size(); }
   bool known(const Action& a) const {
-    return int(a.pipe) < pipes_ && int(a.stage) < stages_ && std::int64_t(a.microbatch) < microbatches_ &&
-           int(a.piece) < pieces_ && a.phase <= Phase::R;
+    return a.pipe < pipes_ && a.stage < stages_ && a.microbatch < microbatches_ && a.piece < pieces_ &&
+           a.phase <= Phase::R;
   }
   // A number for (pipe, stage, microbatch, piece), in this order; of a known action only.
-  std::size_t key(const Action& a) const {
-    return ((std::size_t(a.pipe) * std::size_t(stages_) + a.stage) * std::size_t(microbatches_) + a.microbatch) *
-               std::size_t(pieces_) +
-           a.piece;
-  }
-  std::size_t stage_stride() const { return std::size_t(microbatches_) * std::size_t(pieces_); }
+  std::size_t key(const Action& a) const { return (stage_key(a) * microbatches_ + a.microbatch) * pieces_ + a.piece; }
+  // The same of (pipe, stage).
+  std::size_t stage_key(const Action& a) const { return a.pipe * stages_ + a.stage; }
+  std::size_t stage_stride() const { return microbatches_ * pieces_; }
   // The first action of that phase and key.
-  std::uint32_t first(std::size_t key, Phase p) const { return first_[key][std::size_t(p)]; }
+  ActionNumber first(std::size_t key, Phase p) const { return first_[key][p]; }
   // The first action that makes the gradient of the stage's inputs: its I, or else its B.
-  std::uint32_t gradient(std::size_t key) const {
-    return first(key, Phase::I) != none ? first(key, Phase::I) : first(key, Phase::B);
+  ActionNumber gradient(std::size_t key) const {
+    return first(key, Phase::I) ? first(key, Phase::I) : first(key, Phase::B);
   }
   // Whether a known action stands on another actor than the one that holds its stage.
-  bool misplaced(std::uint32_t i) const {
-    const Action& a = actions[i];
-    return holder_[std::size_t(a.pipe) * std::size_t(stages_) + a.stage] != std::int64_t(actor[i]);
-  }
-  int position(std::uint32_t i) const { return int(i - row_begin[actor[i]]); }
+  bool misplaced(std::uint32_t i) const { return holder_[stage_key(actions[i])] != actor[i]; }
+  int position(std::uint32_t i) const { return i - row_begin[actor[i]]; }
 
-  // The action of the neighbouring stage whose output action i takes (F: the stage before; I and B: the one behind).
-  std::uint32_t producer(std::uint32_t i) const;
+  // The action of the neighbouring stage whose output action i takes (F: the stage before; I and B: the one after).
+  ActionNumber producer(std::uint32_t i) const;
 
   std::vector<Action> actions;
-  std::vector<std::uint32_t> actor, item;  // of an action; members of an overlap group share the item
-  std::vector<std::uint32_t> row_begin;    // per actor, and the end
+  std::vector<int> actor;                // of an action
+  std::vector<std::uint32_t> item;       // likewise: members of an overlap group share it
+  std::vector<std::uint32_t> row_begin;  // per actor, and the end
 
  private:
-  int pipes_ = 0, stages_ = 0, microbatches_ = 0, pieces_ = 0;
-  std::vector<std::array<std::uint32_t, 5>> first_;
+  std::size_t pipes_ = 0, stages_ = 0, microbatches_ = 0, pieces_ = 0;
+  std::vector<PerPhase<ActionNumber>> first_;
   std::vector<int> holder_;
 };
 

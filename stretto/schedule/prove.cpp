@@ -3,13 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <span>
+
+#include "stretto/base/id.h"
 
 namespace stretto {
 
 namespace {
 
-constexpr std::uint32_t nobody = ~std::uint32_t{0};
 constexpr std::uint32_t rounds = 2;  // consecutive steps: what the second waits for, every later one does too
 
 // Removes the nodes of the graph in topological order, all that can be. Every actor stands at its first node that is
@@ -18,11 +20,7 @@ class Removal {
  public:
   // Times are kept for occupancy() only.
   Removal(const Traffic& t, int capacity, bool timed)
-      : t_(t),
-        capacity_(std::uint64_t(capacity)),
-        at_(t.actors.size()),
-        channels_(t.channels.size()),
-        posted_(t.messages.size()) {
+      : t_(t), capacity_(capacity), at_(t.actors.size()), channels_(t.channels.size()), posted_(t.messages.size()) {
     std::size_t base = 0;
     for (std::size_t c = 0; c < channels_.size(); ++c) {
       channels_[c].base = base;
@@ -48,30 +46,29 @@ class Removal {
   }
 
   bool finished() const {
-    return std::all_of(at_.begin(), at_.end(), [](const At& a) { return a.waits == nobody; });
+    return std::all_of(at_.begin(), at_.end(), [](const At& a) { return !a.waits; });
   }
-  bool waits(std::size_t actor) const { return at_[actor].waits != nobody; }
-  std::uint32_t message(std::size_t actor) const { return at_[actor].waits; }
+  bool waits(std::size_t actor) const { return at_[actor].waits.has_value(); }
+  std::uint32_t message(std::size_t actor) const { return *at_[actor].waits; }
   const MessageStep& step(std::size_t actor) const { return t_.actors[actor][at_[actor].step]; }
   std::uint32_t round(std::size_t actor) const { return at_[actor].round; }
   // Whether the message an actor waits for was sent and only lacks room (or, at capacity 0, a posted receive).
   bool full(std::size_t actor) const {
-    const Message& m = t_.messages[at_[actor].waits];
+    const Message& m = t_.messages[message(actor)];
     return channels_[m.channel].started > index(m, at_[actor].round);
   }
 
   // Raises the capacity to the next one that lets some message leave; false when none does.
   bool widen() {
-    std::uint64_t next = nobody;
-    for (const ChannelState& c : channels_) {
-      if (c.left < c.started) next = std::min(next, c.held + 1);
-    }
-    if (next == nobody) return false;
-    capacity_ = next;
+    std::optional<u64> next;
+    for (const ChannelState& c : channels_)
+      if (c.left < c.started) next = std::min(next.value_or(c.held + 1), c.held + 1);
+    if (!next) return false;
+    capacity_ = *next;
     for (std::uint32_t c = 0; c < channels_.size(); ++c) flush(c);
     return true;
   }
-  int capacity() const { return int(capacity_); }
+  int capacity() const { return capacity_; }
 
   std::vector<int> occupancy() const {
     std::vector<int> most(channels_.size());
@@ -80,7 +77,7 @@ class Removal {
       std::size_t posted = 0;
       for (std::size_t k = 0; k < n; ++k) {
         while (posted <= k && posts_at_[base + posted] <= left_at_[base + k]) ++posted;
-        most[c] = std::max(most[c], int(k + 1 - posted));
+        most[c] = std::max<int>(most[c], k + 1 - posted);
       }
     }
     return most;
@@ -88,7 +85,8 @@ class Removal {
 
  private:
   struct At {
-    std::uint32_t step = 0, round = 0, waits = nobody;  // the message it waits for
+    std::uint32_t step = 0, round = 0;
+    std::optional<std::uint32_t> waits = {};  // the message it waits for
     std::int64_t clock = 0;
   };
   struct ChannelState {
@@ -101,14 +99,14 @@ class Removal {
   };
 
   std::uint64_t index(const Message& m, std::uint32_t round) const {
-    return std::uint64_t(round) * t_.channels[m.channel].messages + m.sent;
+    return u64{round} * t_.channels[m.channel].messages + m.sent;
   }
 
   void wake(int actor, std::uint32_t message) {
-    At& a = at_[std::size_t(actor)];
+    At& a = at_[actor];
     if (a.waits != message) return;
-    a.waits = nobody;
-    ready_.push_back(std::uint32_t(actor));
+    a.waits = {};
+    ready_.push_back(actor);
   }
 
   // Lets go what can leave: into its posted buffer, or into the channel while it has room.
@@ -118,7 +116,7 @@ class Removal {
     for (; c.left < c.started; ++c.left) {
       const std::uint64_t k = c.left;
       const std::uint32_t round = k >= of.messages;
-      const std::uint32_t message = by_send_[c.base + k - round * std::uint64_t(of.messages)];
+      const std::uint32_t message = by_send_[c.base + k - round * u64{of.messages}];
       const bool posted = posted_[message] > round;
       if (!posted && c.held >= capacity_) return;
       if (!posted) ++c.held;
@@ -205,19 +203,20 @@ class Prover {
   }
 
  private:
-  std::string at(int actor, std::uint32_t position) const {
+  static ActionPlace place(int actor, int position) { return {actor, position}; }
+  std::string at(int actor, int position) const {
     return fmt::format("{} (position {})", name_(actor, position), position);
   }
-  std::string where(int actor, std::uint32_t position) const {
+  std::string where(int actor, int position) const {
     return fmt::format("actor {}, position {}, {}", actor, position, name_(actor, position));
   }
 
   // Every waiting actor waits for one other that is waiting too: following them ends in a circle.
   void deadlocks(const Removal& stuck) {
-    std::vector<std::uint32_t> seen(t_.actors.size(), nobody);
+    std::vector<std::optional<std::uint32_t>> seen(t_.actors.size());
     for (std::uint32_t start = 0; start < seen.size(); ++start) {
       std::uint32_t a = start;
-      while (stuck.waits(a) && seen[a] == nobody) {
+      while (stuck.waits(a) && !seen[a]) {
         seen[a] = start;
         a = next(stuck, a);
       }
@@ -234,7 +233,7 @@ class Prover {
   // because the actor wants others of the channel first (possible with tags only), for the actor itself.
   std::uint32_t next(const Removal& stuck, std::uint32_t actor) const {
     const Channel& c = t_.channels[t_.messages[stuck.message(actor)].channel];
-    return std::uint32_t(receives(stuck, actor) && !stuck.full(actor) ? c.source : c.target);
+    return receives(stuck, actor) && !stuck.full(actor) ? c.source : c.target;
   }
 
   void deadlock(const Removal& stuck, std::uint32_t first) {
@@ -244,10 +243,10 @@ class Prover {
     do {
       const Message& m = t_.messages[stuck.message(a)];
       const Channel& c = t_.channels[m.channel];
-      const std::uint32_t position = stuck.step(a).position;
+      const int actor = a, position = stuck.step(a).position;
       chain += fmt::format("{} waits at {}{} ", chain.empty() ? fmt::format("actor {}", a) : ", which",
-                           at(int(a), position), stuck.round(a) ? " of the next step" : "");
-      f.culprits.push_back({int(a), int(position)});
+                           at(actor, position), stuck.round(a) ? " of the next step" : "");
+      f.culprits.push_back({actor, position});
       if (!receives(stuck, a)) {
         chain += fmt::format("to send to actor {} ({})", c.target,
                              each_ == 0 ? "no receive is posted" : fmt::format("channel {} is full", c.str()));
@@ -256,19 +255,19 @@ class Prover {
       } else {
         chain += fmt::format("for a message from actor {} ({}, position {})", c.source, name_(c.source, m.sent_at),
                              m.sent_at);
-        f.culprits.push_back({c.source, int(m.sent_at)});
+        f.culprits.push_back(place(c.source, m.sent_at));
       }
       a = next(stuck, a);
     } while (a != first);
-    const std::uint32_t position = stuck.step(first).position;
-    chain += fmt::format(", which waits at {}", name_(int(first), position));
-    f.fault = {where(int(first), position),
+    const int position = stuck.step(first).position;
+    chain += fmt::format(", which waits at {}", name_(first, position));
+    f.fault = {where(first, position),
                o_.capacity >= ProofOptions::unlimited
                    ? "deadlock: " + chain
                    : fmt::format("deadlock at channel capacity {}{}: {}", std::max(0, o_.capacity),
                                  t_.shares > 1 ? " (half for each pipe)" : "", chain),
-               proof_.smallest >= 0 ? fmt::format("a channel capacity of {} is enough", proof_.smallest)
-                                    : "no capacity helps: reorder the rows"};
+               proof_.smallest ? fmt::format("a channel capacity of {} is enough", *proof_.smallest)
+                               : "no capacity helps: reorder the rows"};
     proof_.faults.push_back(std::move(f));
   }
 
@@ -305,7 +304,7 @@ class Prover {
           c.merged ? "use one channel per pair of stages and kind, or match messages by tag"
                    : fmt::format("on actor {} move {} before {}, or match messages by tag", c.target,
                                  at(c.target, early.taken_at), at(c.target, late.taken_at))},
-         {{c.target, int(late.taken_at)}, {c.target, int(early.taken_at)}}});
+         {place(c.target, late.taken_at), place(c.target, early.taken_at)}});
   }
 
   std::uint64_t inversions(std::span<const std::uint32_t> order) const {
@@ -336,8 +335,7 @@ Proof prove(const Traffic& traffic, const ProofOptions& options, const ActionNam
 
 Proof prove(const Schedule& s, const ProofOptions& options) {
   const Traffic traffic = traffic_of(s, options.matching == Matching::pair ? ChannelKey::actors : ChannelKey::stages);
-  return prove(traffic, options,
-               [&](int actor, std::uint32_t position) { return cell(s.rows[std::size_t(actor)][position], s.stages); });
+  return prove(traffic, options, [&](int actor, int position) { return cell(s.rows[actor][position], s.stages); });
 }
 
 }  // namespace stretto

@@ -1,7 +1,7 @@
 // The proof that a schedule cannot deadlock over channels of a given capacity, and the smallest capacity that works.
 //
 //   Proof p = prove(schedule, {.capacity = 1});
-//   if (!p.ok()) fmt::print("{}; smallest capacity {}\n", p.faults[0].fault.str(), p.smallest);
+//   if (!p.ok() && p.smallest) fmt::print("{}; a capacity of {} is enough\n", p.faults[0].fault.str(), *p.smallest);
 //
 // The graph: nodes are post-receive, receive (consume), send and send-complete of every message in two consecutive
 // steps; edges are program order, message order (send-complete k -> consume k) and capacity: post-receive k-C ->
@@ -15,6 +15,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,9 +38,9 @@ struct ProofOptions {
 };
 
 struct Proof {
-  std::vector<Finding> faults;   // deadlock, overtaking
-  int smallest = -1;             // the smallest capacity of all channels without deadlock; -1: there is none
-  std::uint64_t overtaking = 0;  // pairs of messages of one channel, sent in one order and wanted in the other
+  std::vector<Finding> faults;       // deadlock, overtaking
+  std::optional<int> smallest = {};  // the smallest capacity of all channels without deadlock
+  std::uint64_t overtaking = 0;      // pairs of messages of one channel, sent in one order and wanted in the other
   std::vector<Channel> channels;
   // Per channel, the most messages that left before their receive was posted, when every action starts as soon as it
   // can and takes one unit of time (B two). Empty when there is a deadlock.
@@ -52,7 +53,7 @@ struct Proof {
 Proof prove(const Schedule&, const ProofOptions& = {});
 
 // For any traffic; `name` tells the action of an actor at a position.
-using ActionName = std::function<std::string(int actor, std::uint32_t position)>;
+using ActionName = std::function<std::string(int actor, int position)>;
 Proof prove(const Traffic&, const ProofOptions&, const ActionName& name);
 
 }  // namespace stretto

@@ -22,7 +22,7 @@ Schedule empty(const Request& r, int chunks, int pipes) {
   if (r.pieces > most_stages) {
     throw Error("schedule", "{} sequence pieces", r.pieces).hint("give at most {} pieces", most_stages);
   }
-  const long long stages = static_cast<long long>(r.actors) * chunks;
+  const long long stages = 1LL * r.actors * chunks;
   if (stages > most_stages) {
     throw Error("schedule", "{} actors of {} chunks are {} stages", r.actors, chunks, stages)
         .hint("at most {} stages are supported", most_stages);
@@ -33,16 +33,16 @@ Schedule empty(const Request& r, int chunks, int pipes) {
         .hint("keep 3 x stages x microbatches x pieces at or below {}", most_actions);
   }
   Schedule s;
-  s.stages = int(stages);
+  s.stages = stages;
   s.microbatches = r.microbatches;
   s.pieces = r.pieces;
-  s.actor_of.assign(std::size_t(pipes), std::vector<int>(std::size_t(stages)));
-  s.rows.resize(std::size_t(r.actors));
+  s.actor_of.assign(pipes, std::vector<int>(stages));
+  s.rows.resize(r.actors);
   return s;
 }
 
 // Overlap numbers only say who belongs together: 0 alone, 1 opens a group, 2 continues it.
-int grouping(const Row& row, std::size_t i) {
+std::uint32_t grouping(const Row& row, std::size_t i) {
   if (row[i].overlap == 0) return 0;
   return i > 0 && row[i - 1].overlap == row[i].overlap ? 2 : 1;
 }
@@ -59,7 +59,7 @@ bool equal(const Row& a, const Row& b) {
 
 }  // namespace
 
-char letter(Phase phase) { return phase > Phase::R ? '?' : "FBIWR"[std::size_t(phase)]; }
+char letter(Phase phase) { return phase > Phase::R ? '?' : "FBIWR"[static_cast<int>(phase)]; }
 
 Row& Row::add(Phase phase, int stage, int microbatch, int pipe, int piece) {
   if (stage < 0 || stage > 0xFFFF || microbatch < 0 || pipe < 0 || pipe > 1 || piece < 0 || piece > 0xFFFF) {
@@ -67,11 +67,12 @@ Row& Row::add(Phase phase, int stage, int microbatch, int pipe, int piece) {
                 piece)
         .hint("stages and pieces are 0..65535, microbatches not negative, pipes 0 or 1");
   }
-  push_back({.phase = phase,
-             .pipe = std::uint8_t(pipe),
-             .stage = std::uint16_t(stage),
-             .microbatch = std::uint32_t(microbatch),
-             .piece = std::uint16_t(piece)});
+  Action& a = emplace_back();
+  a.phase = phase;
+  a.pipe = pipe;
+  a.stage = stage;
+  a.microbatch = microbatch;
+  a.piece = piece;
   return *this;
 }
 
@@ -82,8 +83,8 @@ std::size_t Schedule::actions() const {
 }
 
 bool Schedule::marked(int actor, StorageMark::Kind kind) const {
-  if (std::size_t(actor) >= marks.size()) return false;
-  const std::vector<StorageMark>& row = marks[std::size_t(actor)];
+  if (actor >= std::ssize(marks)) return false;
+  const std::vector<StorageMark>& row = marks[actor];
   return std::any_of(row.begin(), row.end(), [&](const StorageMark& m) { return m.kind == kind; });
 }
 
@@ -102,9 +103,9 @@ std::uint64_t Schedule::hash() const {
     hash_into(h, row.size());
     for (std::size_t i = 0; i < row.size(); ++i) {
       const Action& a = row[i];
-      hash_into(h, std::uint64_t(a.phase) | std::uint64_t(a.pipe) << 8 | std::uint64_t(a.stage) << 16 |
-                       std::uint64_t(a.microbatch) << 32);
-      hash_into(h, std::uint32_t(a.piece) << 2 | std::uint32_t(grouping(row, i)));
+      hash_into(h, std::uint64_t{a.microbatch} << 32 | std::uint64_t{a.stage} << 16 | std::uint64_t{a.pipe} << 8 |
+                       static_cast<std::uint64_t>(a.phase));
+      hash_into(h, std::uint32_t{a.piece} << 2 | grouping(row, i));
     }
   }
   return h;
@@ -140,7 +141,7 @@ std::string Schedule::str() const {
 
 Schedule looped(const Request& r) {
   Schedule s = empty(r, r.chunks == 0 ? 1 : r.chunks, 1);
-  for (int stage = 0; stage < s.stages; ++stage) s.actor_of[0][std::size_t(stage)] = stage % r.actors;
+  for (int stage = 0; stage < s.stages; ++stage) s.actor_of[0][stage] = stage % r.actors;
   return s;
 }
 
@@ -150,7 +151,7 @@ Schedule v_shaped(const Request& r) {
   }
   Schedule s = empty(r, 2, 1);
   for (int stage = 0; stage < s.stages; ++stage) {
-    s.actor_of[0][std::size_t(stage)] = stage < r.actors ? stage : s.stages - 1 - stage;
+    s.actor_of[0][stage] = stage < r.actors ? stage : s.stages - 1 - stage;
   }
   return s;
 }
@@ -162,8 +163,8 @@ Schedule bidirectional(const Request& r) {
   }
   Schedule s = empty(r, 1, 2);
   for (int stage = 0; stage < s.stages; ++stage) {
-    s.actor_of[0][std::size_t(stage)] = stage;
-    s.actor_of[1][std::size_t(stage)] = r.actors - 1 - stage;
+    s.actor_of[0][stage] = stage;
+    s.actor_of[1][stage] = r.actors - 1 - stage;
   }
   return s;
 }

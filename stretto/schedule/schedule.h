@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "stretto/base/enum_array.h"
 #include "stretto/cost/times.h"
 
 namespace stretto {
@@ -24,6 +25,8 @@ namespace stretto {
 // R recompute of what F did not keep (implied right before I or B when it is absent).
 enum class Phase : std::uint8_t { F, B, I, W, R };
 char letter(Phase);
+template <class T>
+using PerPhase = EnumArray<Phase, T, 5>;
 
 struct Action {
   Phase phase = Phase::F;
@@ -65,8 +68,8 @@ struct Schedule {
   // Per actor, in order; none of a kind: they are placed when a program is made. Not part of equality or hash.
   std::vector<std::vector<StorageMark>> marks = {};
 
-  int actors() const { return int(rows.size()); }
-  int pipes() const { return int(actor_of.size()); }
+  int actors() const { return rows.size(); }
+  int pipes() const { return actor_of.size(); }
   std::size_t actions() const;
   bool marked(int actor, StorageMark::Kind) const;  // does its row have such marks?
   bool operator==(const Schedule&) const;
@@ -83,7 +86,7 @@ struct Request {
   int pieces = 1;           // sequence pieces (seq-1f1b)
   Times times = {};         // for builders that look at times (zb-auto)
   double memory = 0;        // cap in full-stage activations per actor (zb-auto); 0: the builder's default
-  double freed_by_i = 0.5;  // share of an activation that I frees already when zb-auto counts against the cap
+  double freed_by_i = 0;    // share of an activation that I frees already when the cap is counted
   bool descending = false;  // backward order of gpipe and looped-bfs
 };
 

@@ -32,15 +32,15 @@ void check_shape(const Schedule& s, const ValidateOptions& o, Validation& v) {
     wrong("placement", "one placement, or two of a bidirectional schedule", fmt::format("{} placements", s.pipes()));
   }
   for (int pipe = 0; pipe < s.pipes(); ++pipe) {
-    const auto& placement = s.actor_of[std::size_t(pipe)];
-    if (placement.size() != std::size_t(std::max(0, s.stages))) {
+    const auto& placement = s.actor_of[pipe];
+    if (std::ssize(placement) != std::max(0, s.stages)) {
       wrong("placement", "name the actor of every stage",
             fmt::format("{} stages are placed, the schedule has {}", placement.size(), s.stages));
       continue;
     }
     for (std::size_t stage = 0; stage < placement.size(); ++stage) {
       if (placement[stage] >= 0 && placement[stage] < s.actors()) continue;
-      const std::size_t number = stage + std::size_t(pipe) * placement.size();
+      const std::size_t number = stage + pipe * placement.size();
       wrong(fmt::format("stage {}", number), "add the stage's actions to a row, or a row to the schedule",
             placement[stage] < 0
                 ? "no row has actions of the stage"

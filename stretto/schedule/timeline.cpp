@@ -17,12 +17,11 @@ struct Extent {
 
 // Members of an overlap group share their interval: time is counted once.
 std::vector<double> busy_per_actor(const Timeline& t) {
-  std::vector<double> busy(std::size_t(std::max(t.actors, 0))),
-      until(busy.size(), -std::numeric_limits<double>::infinity());
+  std::vector<double> busy(std::max(t.actors, 0)), until(busy.size(), -std::numeric_limits<double>::infinity());
   for (const Span& s : t.spans) {
     if (s.lane != Lane::compute || s.actor < 0 || s.actor >= t.actors) continue;
-    double& u = until[std::size_t(s.actor)];
-    busy[std::size_t(s.actor)] += std::max(0.0, s.end - std::max(s.start, u));
+    double& u = until[s.actor];
+    busy[s.actor] += std::max(0.0, s.end - std::max(s.start, u));
     u = std::max(u, s.end);
   }
   return busy;
@@ -37,18 +36,16 @@ double Timeline::makespan() const {
 }
 
 double Timeline::span() const {
-  std::vector<Extent> each(std::size_t(std::max(actors, 0)));
+  std::vector<Extent> each(std::max(actors, 0));
   for (const Span& s : spans) {
-    if (s.lane != Lane::message && s.actor >= 0 && s.actor < actors) each[std::size_t(s.actor)].add(s);
+    if (s.lane != Lane::message && s.actor >= 0 && s.actor < actors) each[s.actor].add(s);
   }
   double longest = 0;
   for (const Extent& e : each) longest = std::max(longest, e.length());
   return longest;
 }
 
-double Timeline::busy(int actor) const {
-  return actor >= 0 && actor < actors ? busy_per_actor(*this)[std::size_t(actor)] : 0;
-}
+double Timeline::busy(int actor) const { return actor >= 0 && actor < actors ? busy_per_actor(*this)[actor] : 0; }
 
 double Timeline::bubble(int actor) const {
   const double whole = makespan();
@@ -65,14 +62,14 @@ double Timeline::bubble() const {
 
 double Timeline::peak(int actor) const {
   double most = 0;
-  if (actor < 0 || std::size_t(actor) >= memory.size()) return most;
-  for (const auto& [time, live] : memory[std::size_t(actor)]) most = std::max(most, live);
+  if (actor < 0 || actor >= std::ssize(memory)) return most;
+  for (const auto& [time, live] : memory[actor]) most = std::max(most, live);
   return most;
 }
 
 std::vector<std::pair<double, double>> live_microbatches(const Timeline& t, const Schedule& s, int actor) {
   std::vector<std::pair<double, double>> curve{{0, 0}};
-  const double part = double(s.actors()) * double(s.pipes()) / double(std::max(1, s.stages));
+  const double part = 1.0 * s.actors() * s.pipes() / std::max(1, s.stages);
   double amount = 0;
   std::map<std::tuple<int, int, std::uint32_t>, double> last;  // end of the last backward span
   for (const Span& x : t.spans)

@@ -14,7 +14,6 @@ namespace stretto {
 namespace {
 
 using Kind = Finding::Kind;
-constexpr std::uint32_t none = ActionIndex::none;
 
 class Checker {
  public:
@@ -33,7 +32,7 @@ class Checker {
   std::string name(const Action& a) const { return cell(a, s_.stages); }
   std::string name(std::uint32_t i) const { return cell(ix_.actions[i], s_.stages); }
   std::string at(std::uint32_t i) const { return fmt::format("{} (position {})", name(i), ix_.position(i)); }
-  ActionPlace place(std::uint32_t i) const { return {int(ix_.actor[i]), ix_.position(i)}; }
+  ActionPlace place(std::uint32_t i) const { return {ix_.actor[i], ix_.position(i)}; }
   static std::string where(ActionPlace p, std::string_view action) {
     return fmt::format("actor {}, position {}, {}", p.actor, p.position, action);
   }
@@ -53,19 +52,19 @@ class Checker {
       }
       if (const int pipe = pipe_of(s_, a.microbatch); pipe != a.pipe) {
         Action there = a;
-        there.pipe = std::uint8_t(pipe);
+        there.pipe = pipe;
         wrong(Kind::unknown, i,
               fmt::format("microbatch {} goes through the {} pipe", a.microbatch, pipe ? "up" : "down"),
               fmt::format("the down pipe takes microbatches below {}: {} would be {}", s_.microbatches / 2, name(i),
                           name(there)));
       }
       const int holder = s_.actor_of[a.pipe][a.stage];
-      if (holder != int(ix_.actor[i]) && holder >= 0 && holder < s_.actors()) {
+      if (ix_.misplaced(i) && holder >= 0 && holder < s_.actors()) {
         wrong(Kind::place, i,
               fmt::format("actor {} does not hold stage {}, actor {} does", ix_.actor[i], a.stage, holder),
               fmt::format("move it to actor {}'s row", holder));
       }
-      const std::uint32_t first = ix_.first(ix_.key(a), a.phase);
+      const std::uint32_t first = *ix_.first(ix_.key(a), a.phase);
       if (first != i) {
         wrong(Kind::twice, i,
               fmt::format("the action stands twice, first on actor {} at position {}", ix_.actor[first],
@@ -78,12 +77,12 @@ class Checker {
   void unknown(std::uint32_t i, const Action& a) {
     if (a.phase > Phase::R) {
       wrong(Kind::unknown, i, "the action is of no known phase", "use F, B, I, W or R");
-    } else if (int(a.pipe) >= s_.pipes() || int(a.stage) >= s_.stages) {
+    } else if (a.pipe >= s_.pipes() || a.stage >= s_.stages) {
       wrong(Kind::unknown, i,
-            int(a.pipe) >= s_.pipes() ? fmt::format("there is no pipe {}, the schedule has {}", a.pipe, s_.pipes())
-                                      : fmt::format("there is no stage {}, the last is {}", a.stage, s_.stages - 1),
+            a.pipe >= s_.pipes() ? fmt::format("there is no pipe {}, the schedule has {}", a.pipe, s_.pipes())
+                                 : fmt::format("there is no stage {}, the last is {}", a.stage, s_.stages - 1),
             "change the stage's number or delete the action");
-    } else if (std::int64_t(a.microbatch) >= s_.microbatches) {
+    } else if (std::cmp_greater_equal(a.microbatch, s_.microbatches)) {
       wrong(Kind::unknown, i,
             fmt::format("there is no microbatch {}, the last is {}", a.microbatch, s_.microbatches - 1),
             "change the microbatch's number or delete the action");
@@ -98,15 +97,15 @@ class Checker {
     Action a;
     for (int pipe = 0; pipe < s_.pipes(); ++pipe) {
       for (int stage = 0; stage < s_.stages; ++stage) {
-        a.pipe = std::uint8_t(pipe), a.stage = std::uint16_t(stage), a.microbatch = 0, a.piece = 0;
+        a.pipe = pipe, a.stage = stage, a.microbatch = 0, a.piece = 0;
         std::size_t key = ix_.key(a);
         Run forward{Phase::F}, backward{Phase::B};
         for (int m = 0; m < s_.microbatches; ++m) {
           for (int piece = 0; piece < s_.pieces; ++piece, ++key) {
-            a.microbatch = std::uint32_t(m), a.piece = std::uint16_t(piece);
+            a.microbatch = m, a.piece = piece;
             if (pipe_of(s_, m) == pipe) {
-              forward.add(*this, a, ix_.first(key, Phase::F) == none);
-              backward.add(*this, a, !has_backward(key));
+              forward.add(*this, a, !ix_.first(key, Phase::F));
+              backward.add(*this, a, !o_.forward_only && !has_backward(key));
               halves(key);
             }
             order(key, a);
@@ -119,7 +118,7 @@ class Checker {
   }
 
   bool has_backward(std::size_t key) const {
-    return ix_.first(key, Phase::B) != none || ix_.first(key, Phase::I) != none || ix_.first(key, Phase::W) != none;
+    return ix_.first(key, Phase::B) || ix_.first(key, Phase::I) || ix_.first(key, Phase::W);
   }
 
   // Neighbouring missing actions of one stage are one fault: "2F3 to 2F7".
@@ -139,26 +138,35 @@ class Checker {
     }
   };
 
+  // The one that stands first.
+  ActionNumber first_of(std::size_t key, std::initializer_list<Phase> phases) const {
+    ActionNumber found;
+    for (const Phase p : phases)
+      if (const ActionNumber n = ix_.first(key, p); n && (!found || *n < *found)) found = n;
+    return found;
+  }
+
   void missing(Phase phase, Action first, Action last, std::size_t count) {
     first.phase = last.phase = phase;
     const std::size_t key = ix_.key(first);
-    const std::uint32_t partner = phase == Phase::F ? std::min({ix_.first(key, Phase::R), ix_.first(key, Phase::I),
-                                                                ix_.first(key, Phase::B), ix_.first(key, Phase::W)})
-                                                    : ix_.first(key, Phase::F);
+    const ActionNumber partner =
+        phase == Phase::F ? first_of(key, {Phase::R, Phase::I, Phase::B, Phase::W}) : ix_.first(key, Phase::F);
     const std::string what = count == 1 ? name(first) : fmt::format("{} to {}", name(first), name(last));
     const std::string reason = fmt::format("{} {} missing{}", what, count == 1 ? "is" : "are",
                                            phase == Phase::B ? " (and there is no I with a W either)" : "");
     Finding f{Kind::missing, {"", reason, ""}, {}};
     const int holder = s_.actor_of[first.pipe][first.stage];
-    if (partner != none) {
-      ActionPlace p = place(partner);
+    if (partner) {
+      ActionPlace p = place(*partner);
       f.culprits.push_back(p);
-      f.fault.hint =
-          fmt::format("add {} {} {}", count == 1 ? "it" : "them", phase == Phase::F ? "before" : "behind", at(partner));
+      f.fault.hint = fmt::format("add {} {} {}", count == 1 ? "it" : "them", phase == Phase::F ? "before" : "behind",
+                                 at(*partner));
       if (phase == Phase::B) ++p.position;
       f.fault.where = where(p, what);
     } else if (holder >= 0 && holder < s_.actors()) {
-      f.fault.where = where({holder, int(s_.rows[std::size_t(holder)].size())}, what);
+      ActionPlace end;
+      end.actor = holder, end.position = s_.rows[holder].size();
+      f.fault.where = where(end, what);
       f.fault.hint = fmt::format("add {} to actor {}'s row", count == 1 ? "it" : "them", holder);
     } else {
       f.fault.where = fmt::format("stage {}, {}", first.stage, what);
@@ -168,28 +176,29 @@ class Checker {
   }
 
   void halves(std::size_t key) {
-    const std::uint32_t b = ix_.first(key, Phase::B), i = ix_.first(key, Phase::I), w = ix_.first(key, Phase::W);
-    if (b != none && (i != none || w != none)) {
-      const std::uint32_t other = i != none ? i : w;
-      wrong(Kind::split, b, fmt::format("the full backward stands beside {}", at(other)),
-            i != none && w != none ? "delete it: I and W are there" : "keep either B, or I and W", {other});
-    } else if (i != none && w == none) {
-      Action a = ix_.actions[i];
+    const ActionNumber b = ix_.first(key, Phase::B), i = ix_.first(key, Phase::I), w = ix_.first(key, Phase::W);
+    if (b && (i || w)) {
+      const std::uint32_t other = *(i ? i : w);
+      wrong(Kind::split, *b, fmt::format("the full backward stands beside {}", at(other)),
+            i && w ? "delete it: I and W are there" : "keep either B, or I and W", {other});
+    } else if (i && !w) {
+      Action a = ix_.actions[*i];
       a.phase = Phase::W;
-      wrong(Kind::split, i, "the input gradient has no weight gradient",
+      wrong(Kind::split, *i, "the input gradient has no weight gradient",
             fmt::format("add {} behind it, or make it B", name(a)));
-    } else if (w != none && i == none) {
-      Action a = ix_.actions[w];
+    } else if (w && !i) {
+      Action a = ix_.actions[*w];
       a.phase = Phase::I;
-      wrong(Kind::split, w, "the weight gradient has no input gradient",
+      wrong(Kind::split, *w, "the weight gradient has no input gradient",
             fmt::format("add {} before it, or make it B", name(a)));
     }
   }
 
   // `later` needs what `earlier` made. Only looks at pairs in one row: other rows are for cycles() and place faults.
   // What stands on the wrong actor has been named already and says nothing about the order there.
-  void ordered(std::uint32_t earlier, std::uint32_t later, std::string_view reason) {
-    if (earlier == none || later == none || ix_.actor[earlier] != ix_.actor[later]) return;
+  void ordered(ActionNumber before, ActionNumber after, std::string_view reason) {
+    if (!before || !after || ix_.actor[*before] != ix_.actor[*after]) return;
+    const std::uint32_t earlier = *before, later = *after;
     if (ix_.misplaced(earlier) || ix_.misplaced(later)) return;
     if (ix_.item[earlier] == ix_.item[later]) {
       wrong(Kind::overlap, later,
@@ -204,20 +213,19 @@ class Checker {
   }
 
   void order(std::size_t key, const Action& a) {
-    const std::uint32_t f = ix_.first(key, Phase::F), b = ix_.first(key, Phase::B), i = ix_.first(key, Phase::I),
-                        w = ix_.first(key, Phase::W), r = ix_.first(key, Phase::R);
+    const ActionNumber f = ix_.first(key, Phase::F), b = ix_.first(key, Phase::B), i = ix_.first(key, Phase::I),
+                       w = ix_.first(key, Phase::W), r = ix_.first(key, Phase::R);
     ordered(f, b, "the backward needs its forward");
     ordered(f, i, "the backward needs its forward");
-    ordered(i != none ? i : f, w,
-            i != none ? "the weight gradient needs its input gradient" : "the backward needs its forward");
-    if (r != none) {
+    ordered(i ? i : f, w, i ? "the weight gradient needs its input gradient" : "the backward needs its forward");
+    if (r) {
       ordered(f, r, "the recompute needs its forward");
       ordered(r, i, "the backward needs its recompute");
       ordered(r, b, "the backward needs its recompute");
     }
-    for (const std::uint32_t x : {f, b, i}) {
-      if (x != none)
-        ordered(ix_.producer(x), x,
+    for (const ActionNumber x : {f, b, i}) {
+      if (x)
+        ordered(ix_.producer(*x), x,
                 x == f ? "the forward needs the stage before it," : "the backward needs the stage behind it,");
     }
     if (s_.pieces > 1 &&
@@ -246,15 +254,16 @@ class Checker {
   void cycles() {
     for (const Cycle& cycle : find_cycles(ix_)) {
       // The cycle comes from a group alone if some hop needs a member that stands before the one the group waits at.
-      std::uint32_t member = none, best = 0;
+      ActionNumber member;
+      std::size_t best = 0;
+      const auto slack = [&](std::size_t h) { return i64{cycle[h].needs} - i64{cycle[(h + 1) % cycle.size()].waits}; };
       for (std::size_t h = 0; h < cycle.size(); ++h) {
         const std::uint32_t needs = cycle[h].needs, stuck = cycle[(h + 1) % cycle.size()].waits;
         if (needs < stuck) member = needs;
-        const std::uint32_t stuck_best = cycle[(best + 1) % cycle.size()].waits;
-        if (std::int64_t(needs) - stuck < std::int64_t(cycle[best].needs) - stuck_best) best = std::uint32_t(h);
+        if (slack(h) < slack(best)) best = h;
       }
       std::string chain;
-      Finding f{member == none ? Kind::cycle : Kind::overlap, {}, {}};
+      Finding f{member ? Kind::overlap : Kind::cycle, {}, {}};
       for (const CycleHop& hop : cycle) {
         chain += fmt::format("{} waits at {} for a message from actor {} ({}, position {})",
                              chain.empty() ? fmt::format("actor {}", ix_.actor[hop.waits]) : ", which", at(hop.waits),
@@ -266,31 +275,31 @@ class Checker {
       const std::uint32_t stuck = cycle[(best + 1) % cycle.size()].waits;
       f.fault = {
           where(place(cycle[0].waits), name(cycle[0].waits)),
-          member == none ? "dependency cycle: " + chain : "members of one overlap group depend on each other: " + chain,
-          member == none
-              ? fmt::format("on actor {} move {} before {}", ix_.actor[stuck], at(cycle[best].needs), at(stuck))
-              : fmt::format("take {} out of its group", at(member))};
+          (member ? "members of one overlap group depend on each other: " : "dependency cycle: ") + chain,
+          member ? fmt::format("take {} out of its group", at(*member))
+                 : fmt::format("on actor {} move {} before {}", ix_.actor[stuck], at(cycle[best].needs), at(stuck))};
       v_.faults.push_back(std::move(f));
     }
   }
 
-  // F keeps an activation, B or W frees it; the members of an overlap group are all there at once.
+  // F keeps an activation, B or W frees it, I a share of it if that is how the cap is counted; the members of an
+  // overlap group are all there at once.
   void memory() {
-    const double unit = double(s_.actors()) / double(s_.stages) / double(s_.pieces);
+    const double unit = 1.0 * s_.actors() / s_.stages / s_.pieces;
     for (std::uint32_t r = 0; r + 1 < ix_.row_begin.size(); ++r) {
-      std::int64_t live = 0, peak = 0;
+      double live = 0, peak = 0;
       bool said = false;
       for (std::uint32_t i = ix_.row_begin[r]; i < ix_.row_begin[r + 1];) {
         std::uint32_t end = i;
-        std::int64_t freed = 0;
+        double freed = 0;
         for (; end < ix_.row_begin[r + 1] && ix_.item[end] == ix_.item[i]; ++end) {
           const Phase p = ix_.actions[end].phase;
           live += p == Phase::F;
-          freed += p == Phase::B || p == Phase::W;
-          if (o_.memory > 0 && !said && double(live) * unit > o_.memory * (1 + 1e-9)) {
+          freed += p == Phase::B ? 1 : p == Phase::I ? o_.freed_by_i : p == Phase::W ? 1 - o_.freed_by_i : 0;
+          if (o_.memory > 0 && !said && live * unit > o_.memory * (1 + 1e-9)) {
             said = true;
             wrong(Kind::memory, end,
-                  fmt::format("{:g} full-stage activations are live, the cap is {:g}", double(live) * unit, o_.memory),
+                  fmt::format("{:g} full-stage activations are live, the cap is {:g}", live * unit, o_.memory),
                   "move a backward before it, raise the cap, or take a schedule with a shorter warm-up");
           }
         }
@@ -298,7 +307,7 @@ class Checker {
         live -= freed;
         i = end;
       }
-      v_.peak.push_back(double(peak) * unit);
+      v_.peak.push_back(peak * unit);
     }
   }
 
@@ -309,25 +318,24 @@ class Checker {
   // One note per stage, at its first step back.
   void accumulation() {
     struct Last {
-      std::int64_t microbatch = -1;
-      int piece = 0;
+      const Action* action = nullptr;
       bool said = false;
     };
-    std::vector<Last> last(std::size_t(s_.pipes()) * std::size_t(s_.stages));
+    std::vector<Last> last(s_.pipes() * s_.stages);
     for (std::uint32_t i = 0; i < ix_.size(); ++i) {
       const Action& a = ix_.actions[i];
       if ((a.phase != Phase::B && a.phase != Phase::W) || !ix_.known(a) || ix_.misplaced(i)) continue;
-      Last& l = last[std::size_t(a.pipe) * std::size_t(s_.stages) + a.stage];
-      const bool back = a.microbatch < l.microbatch || (a.microbatch == l.microbatch && a.piece > l.piece);
+      Last& l = last[ix_.stage_key(a)];
+      const Action* b = std::exchange(l.action, &a);
+      const bool back = b && (a.microbatch < b->microbatch || (a.microbatch == b->microbatch && a.piece > b->piece));
       if (back && !l.said) {
         l.said = true;
         note(Kind::accumulation, where(place(i), name(i)),
              fmt::format("stage {} adds the gradient of microbatch {} after that of {}: results are equal to "
                          "tolerance, not bit-equal",
-                         a.stage, a.microbatch, l.microbatch),
+                         a.stage, a.microbatch, b->microbatch),
              "order the backwards by ascending microbatch for bit-equal results", {place(i)});
       }
-      l.microbatch = a.microbatch, l.piece = a.piece;
     }
     if (s_.pieces > 1) {
       note(Kind::accumulation, "pieces",
@@ -339,7 +347,7 @@ class Checker {
            "a gradient is the sum of two pipes' sums: results are equal to tolerance, not bit-equal", "");
     }
     for (int r = 0; r < s_.actors(); ++r) {
-      if (s_.rows[std::size_t(r)].empty()) {
+      if (s_.rows[r].empty()) {
         note(Kind::idle, fmt::format("actor {}", r), "the actor has nothing to do",
              "remove its row, or give it a stage");
       }
@@ -381,6 +389,11 @@ Validation validate(const Schedule& s, const ValidateOptions& options) {
          {}});
   }
   return v;
+}
+
+Validated<Schedule> valid(Schedule s, const ValidateOptions& options) {
+  refuse(validate(s, options).all_faults());
+  return Validated<Schedule>(std::move(s));
 }
 
 }  // namespace stretto

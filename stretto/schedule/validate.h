@@ -3,11 +3,13 @@
 //   Validation v = validate(schedule);
 //   if (!v.ok()) fmt::print("{}{}", marked_rows(schedule, v), v.str());
 //   refuse(v.all_faults());
+//   Validated<Schedule> s = valid(schedule);      // both in one: what simulations take
 //
 // Whether the schedule can deadlock over channels of limited capacity is for prove().
 #pragma once
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "stretto/base/error.h"
@@ -18,6 +20,8 @@ namespace stretto {
 struct ValidateOptions {
   int actors = 0, stages = 0, microbatches = 0;  // what the schedule should have; 0: what it says itself
   double memory = 0;                             // cap in full-stage activations per actor; 0: none
+  bool forward_only = false;                     // nothing is differentiated: backwards may be missing
+  double freed_by_i = 0;  // share of an activation that I frees already when the cap is counted, as in Request
 };
 
 struct ActionPlace {
@@ -57,6 +61,22 @@ struct Validation {
 };
 
 Validation validate(const Schedule&, const ValidateOptions& = {});
+
+// What a validator found no fault in: who takes one need not look again. Only valid() makes them.
+template <class T>
+class Validated {
+ public:
+  const T& operator*() const { return value_; }
+  const T* operator->() const { return &value_; }
+
+ private:
+  explicit Validated(T value) : value_(std::move(value)) {}
+  friend Validated<Schedule> valid(Schedule, const ValidateOptions&);
+  T value_;
+};
+
+// Throws all faults, or else returns the schedule.
+Validated<Schedule> valid(Schedule, const ValidateOptions& = {});
 
 // The rows around the culprits as a small table, each culprit in brackets.
 std::string marked_rows(const Schedule&, const Validation&, std::size_t columns = 16);

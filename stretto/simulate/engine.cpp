@@ -8,7 +8,7 @@
 namespace stretto {
 
 Player::Player(const Tape& tape) : tape_(tape) {
-  const std::uint32_t nodes = tape.nodes(), actors = std::uint32_t(tape.actors());
+  const std::uint32_t nodes = tape.nodes(), actors = tape.actors();
   std::vector<std::uint32_t> pending(nodes), head(tape.rows.begin(), tape.rows.end() - 1), runnable;
   actor_of_.resize(nodes);
   for (std::uint32_t a = 0; a < actors; ++a) {
@@ -32,7 +32,8 @@ Player::Player(const Tape& tape) : tape_(tape) {
     }
   }
   if (order_.size() < nodes) {
-    for (std::uint32_t a = 0; a < actors; ++a) stuck_.push_back(head[a] < tape.rows[a + 1] ? head[a] : none);
+    for (std::uint32_t a = 0; a < actors; ++a)
+      stuck_.push_back(head[a] < tape.rows[a + 1] ? std::optional(head[a]) : std::nullopt);
   }
   start_.resize(nodes);
   ready_.resize(nodes);
@@ -41,12 +42,12 @@ Player::Player(const Tape& tape) : tape_(tape) {
 }
 
 void Player::play(const std::vector<double>& from) {
-  STRETTO_ASSERT(stuck_.empty() && from.size() == std::size_t(tape_.actors()), "only what can be played is played");
+  STRETTO_ASSERT(stuck_.empty() && from.size() == tape_.actors(), "only what can be played is played");
   constexpr double never = -std::numeric_limits<double>::infinity();
   free_ = from;
   link_free_.assign(tape_.links, never);
   std::fill(ready_.begin(), ready_.end(), never);
-  std::fill(sender_.begin(), sender_.end(), none);
+  std::fill(sender_.begin(), sender_.end(), std::nullopt);
   for (const std::uint32_t n : order_) {
     double& free = free_[actor_of_[n]];
     start_[n] = std::max(free, ready_[n]);

@@ -12,6 +12,7 @@
 // one target and so carries its messages in the source's order. It is found once; every further play is one pass.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace stretto {
@@ -31,32 +32,31 @@ struct Tape {
   std::uint32_t links = 0;
   bool contention = false;  // a link carries one message at a time
 
-  int actors() const { return int(rows.size()) - 1; }
-  std::uint32_t nodes() const { return std::uint32_t(durations.size()); }
+  std::uint32_t actors() const { return rows.size() - 1; }
+  std::uint32_t nodes() const { return durations.size(); }
 };
 
 class Player {
  public:
-  static constexpr std::uint32_t none = ~0u;
-
   explicit Player(const Tape& tape);
 
-  // Per actor the first node that can never start, or `none`; empty when all nodes can be played.
-  const std::vector<std::uint32_t>& stuck() const { return stuck_; }
+  // Per actor the first node that can never start, if any; empty when all nodes can be played.
+  const std::vector<std::optional<std::uint32_t>>& stuck() const { return stuck_; }
 
   // Actors start at the given times; afterwards start(), end(), sender() and sent() hold. Needs stuck().empty().
   void play(const std::vector<double>& from);
 
   double start(std::uint32_t node) const { return start_[node]; }
   double end(std::uint32_t node) const { return start_[node] + tape_.durations[node]; }
-  double ready(std::uint32_t node) const { return ready_[node]; }           // when its last message arrived
-  std::uint32_t sender(std::uint32_t node) const { return sender_[node]; }  // who sent that message, or none
-  double sent(std::uint32_t edge) const { return sent_[edge]; }             // when a message left
-  const std::vector<double>& ends() const { return free_; }                 // per actor, of its last node
+  double ready(std::uint32_t node) const { return ready_[node]; }  // when its last message arrived
+  std::optional<std::uint32_t> sender(std::uint32_t node) const { return sender_[node]; }  // of that message
+  double sent(std::uint32_t edge) const { return sent_[edge]; }                            // when a message left
+  const std::vector<double>& ends() const { return free_; }  // per actor, of its last node
 
  private:
   const Tape& tape_;
-  std::vector<std::uint32_t> order_, actor_of_, stuck_, sender_;
+  std::vector<std::uint32_t> order_, actor_of_;
+  std::vector<std::optional<std::uint32_t>> stuck_, sender_;
   std::vector<double> start_, ready_, sent_, free_, link_free_;
 };
 

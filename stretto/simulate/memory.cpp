@@ -6,21 +6,21 @@ namespace stretto {
 
 Memory::Memory(const Schedule& s, const ScheduleTape& t, const std::vector<StageCost>& costs, double freed_by_i,
                Unit unit)
-    : s_(s), t_(t), freed_by_i_(freed_by_i) {
+    : t_(t), freed_by_i_(freed_by_i) {
   for (const StageCost& c : costs) {
     const double whole =
-        unit == Unit::bytes ? c.activation_bytes / s.pieces : double(s.actors()) / (double(s.stages) * s.pieces);
+        unit == Unit::bytes ? c.activation_bytes / s.pieces : 1.0 * s.actors() / (1.0 * s.stages * s.pieces);
     whole_.push_back(whole);
     kept_.push_back(c.activation_bytes > 0 ? whole * std::min(1.0, c.kept_bytes / c.activation_bytes) : 0);
     recomputes_.push_back(c.R.has_value());
   }
 }
 
-Memory::Change Memory::change(const TapeItem& item, const Row& row) const {
+Memory::Change Memory::change(std::uint32_t node) const {
+  const TapeItem& item = t_.items[node];
   Change c;
-  for (std::uint32_t k = item.position; k < item.position + item.count; ++k) {
-    const Action& a = row[k];
-    const bool in_row = t_.has_r[dense_id(s_, a)];
+  for (const Action& a : t_.actions(node)) {
+    const bool in_row{t_.index.first(t_.index.key(a), Phase::R)};
     const double whole = whole_[a.stage], kept = in_row || recomputes_[a.stage] ? kept_[a.stage] : whole;
     if (item.implied) {
       c.adds += whole - kept;
@@ -48,28 +48,27 @@ Memory::Change Memory::change(const TapeItem& item, const Row& row) const {
 }
 
 std::vector<double> Memory::peaks() const {
-  std::vector<double> peaks(s_.rows.size());
-  for (std::size_t actor = 0; actor < s_.rows.size(); ++actor) {
-    double live = 0, peak = 0;
+  std::vector<double> peaks(t_.tape.actors());
+  for (std::size_t actor = 0; actor < peaks.size(); ++actor) {
+    double live = 0;
     for (std::uint32_t n = t_.tape.rows[actor]; n < t_.tape.rows[actor + 1]; ++n) {
-      const Change c = change(t_.items[n], s_.rows[actor]);
-      peak = std::max(peak, live += c.adds);
+      const Change c = change(n);
+      peaks[actor] = std::max(peaks[actor], live += c.adds);
       live -= c.frees;
     }
-    peaks[actor] = peak;
   }
   return peaks;
 }
 
 std::vector<std::vector<std::pair<double, double>>> Memory::curves(const Player& player) const {
-  std::vector<std::vector<std::pair<double, double>>> curves(s_.rows.size());
-  for (std::size_t actor = 0; actor < s_.rows.size(); ++actor) {
+  std::vector<std::vector<std::pair<double, double>>> curves(t_.tape.actors());
+  for (std::size_t actor = 0; actor < curves.size(); ++actor) {
     auto& curve = curves[actor];
     curve.reserve(t_.tape.rows[actor + 1] - t_.tape.rows[actor] + 1);
     curve.push_back({0, 0});
     double live = 0;
     for (std::uint32_t n = t_.tape.rows[actor]; n < t_.tape.rows[actor + 1]; ++n) {
-      const Change c = change(t_.items[n], s_.rows[actor]);
+      const Change c = change(n);
       if (c.adds != 0) curve.push_back({player.start(n), live += c.adds});
       if (c.frees != 0) curve.push_back({player.end(n), live -= c.frees});
     }

@@ -24,9 +24,8 @@ class Memory {
   struct Change {
     double adds = 0, frees = 0;  // when the node starts; when it ends
   };
-  Change change(const TapeItem&, const Row&) const;
+  Change change(std::uint32_t node) const;
 
-  const Schedule& s_;
   const ScheduleTape& t_;
   double freed_by_i_;
   std::vector<double> whole_, kept_;  // per stage: a piece's activations; the part of them that F keeps

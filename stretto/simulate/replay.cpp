@@ -1,7 +1,6 @@
 #include "stretto/simulate/replay.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <map>
 #include <set>
@@ -20,23 +19,23 @@ struct Edges {
 };
 
 std::vector<Edges> edges_of(const Timeline& t) {
-  std::vector<double> first(std::size_t(t.actors), std::numeric_limits<double>::infinity());
+  std::vector<double> first(t.actors, std::numeric_limits<double>::infinity());
   for (const Span& s : t.spans)
-    if (counts(s)) first[std::size_t(s.actor)] = std::min(first[std::size_t(s.actor)], s.start);
-  const auto is_before = [&](const Span& s) { return s.start < first[std::size_t(s.actor)]; };
+    if (counts(s)) first[s.actor] = std::min(first[s.actor], s.start);
+  const auto is_before = [&](const Span& s) { return s.start < first[s.actor]; };
   std::set<std::string> awaited;
   for (const Span& s : t.spans)
     if (s.lane == Lane::compute && !counts(s) && !is_before(s) && !s.waited.empty()) awaited.insert(s.label);
-  std::vector<Edges> all(std::size_t(t.actors), Edges{{}, {{}}});
+  std::vector<Edges> all(t.actors, Edges{{}, {{}}});
   std::vector<std::set<std::string>> seen(all.size());
   for (const Span& s : t.spans) {
     if (s.lane != Lane::compute || counts(s)) continue;
-    Edges& e = all[std::size_t(s.actor)];
+    Edges& e = all[s.actor];
     if (is_before(s)) {
       e.before.push_back(s);
       continue;
     }
-    if (awaited.contains(s.label) && seen[std::size_t(s.actor)].insert(s.label).second) e.after.emplace_back();
+    if (awaited.contains(s.label) && seen[s.actor].insert(s.label).second) e.after.emplace_back();
     e.after.back().push_back(s);
   }
   return all;
@@ -55,11 +54,11 @@ std::vector<StageCost> measured_costs(const Schedule& s, const Timeline& t) {
     double seconds = 0;
     std::map<Action, bool> actions;
   };
-  std::vector<std::array<Sum, 5>> sums(std::size_t(s.stages));
+  std::vector<PerPhase<Sum>> sums(s.stages);
   std::vector<double> halves(sums.size(), 0);  // of the B's, until I is done
   for (const Span& span : t.spans) {
-    if (!counts(span) || int(span.action->stage) >= s.stages) continue;
-    Sum& sum = sums[span.action->stage][std::size_t(span.action->phase)];
+    if (!counts(span) || span.action->stage >= s.stages) continue;
+    Sum& sum = sums[span.action->stage][span.action->phase];
     sum.seconds += span.end - span.start;
     sum.actions[*span.action] = true;
     if (span.halfway) halves[span.action->stage] += *span.halfway - span.start;
@@ -68,18 +67,18 @@ std::vector<StageCost> measured_costs(const Schedule& s, const Timeline& t) {
   for (std::size_t stage = 0; stage < sums.size(); ++stage) {
     const auto& of = sums[stage];
     const auto mean = [&](Phase p) {
-      const Sum& sum = of[std::size_t(p)];
-      return sum.actions.empty() ? 0 : sum.seconds / double(sum.actions.size());
+      const Sum& sum = of[p];
+      return sum.actions.empty() ? 0 : sum.seconds / sum.actions.size();
     };
     StageCost c;
     c.F = mean(Phase::F);
     c.I = mean(Phase::I);
     c.W = mean(Phase::W);
-    if (const Sum& b = of[std::size_t(Phase::B)]; !b.actions.empty()) {
+    if (const Sum& b = of[Phase::B]; !b.actions.empty()) {
       c.B = mean(Phase::B);
-      c.I = halves[stage] > 0 ? halves[stage] / double(b.actions.size()) : *c.B;
+      c.I = halves[stage] > 0 ? halves[stage] / b.actions.size() : *c.B;
     }
-    if (!of[std::size_t(Phase::R)].actions.empty()) c.R = mean(Phase::R);
+    if (!of[Phase::R].actions.empty()) c.R = mean(Phase::R);
     costs.push_back(c);
   }
   return costs;
@@ -103,7 +102,7 @@ Prediction replay(const Schedule& s, const Timeline& measured, const SimulateOpt
   for (Span& span : p.timeline.spans) {
     span.start += before;
     span.end += before;
-    end[std::size_t(span.actor)] = std::max(end[std::size_t(span.actor)], span.end);
+    end[span.actor] = std::max(end[span.actor], span.end);
   }
   for (auto& curve : p.timeline.memory)
     for (auto& point : curve) point.first += before;

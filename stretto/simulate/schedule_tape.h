@@ -1,47 +1,66 @@
 // A schedule as a tape for the engine: groups become one node, implied recompute gets its own, edges become messages.
 //
-//   ScheduleTape t = tape_of(schedule, stage_costs(schedule, options), options);
+//   ScheduleTape t = tape_of(valid(schedule), stage_costs(schedule, options), options);
+//   set_times(t, other_costs, options);            // the same nodes and messages, which take another time
 #pragma once
 #include <cstdint>
-#include <string>
+#include <span>
+#include <utility>
 #include <vector>
 
-#include "stretto/base/error.h"
-#include "stretto/schedule/schedule.h"
+#include "stretto/schedule/index.h"
+#include "stretto/schedule/validate.h"
 #include "stretto/simulate/engine.h"
 #include "stretto/simulate/simulate.h"
 
 namespace stretto {
 
-// What a node of the tape plays: rows[actor][position .. position + count), or the recompute implied before position.
+// What a node of the tape plays: actions [first, first + count) of the index, or the recompute implied before `first`.
 struct TapeItem {
-  std::uint32_t position = 0;
-  std::uint16_t count = 1;
+  std::uint32_t first = 0, count = 1;
   bool implied = false;  // R that stands in no row
 };
 
 struct ScheduleTape {
+  ActionIndex index;
+  int pieces = 1;
   Tape tape;
-  std::vector<TapeItem> items;        // per node
-  std::vector<std::uint8_t> has_r;    // per dense id: an R stands in a row
-  std::vector<std::uint32_t> node_f;  // per dense id: the node of F; Player::none when absent
-  std::vector<std::uint32_t> node_b;  // ... of I or B
-};
+  std::vector<TapeItem> items;             // per node
+  std::vector<std::uint32_t> node_of;      // per action
+  std::vector<std::uint32_t> sent, taken;  // per edge: the action that makes the message, and the one that needs it
+  std::vector<std::pair<int, int>> links;  // per link: from actor, to actor
 
-// (pipe, stage, microbatch, piece) as one number below pipes x stages x microbatches x pieces.
-inline std::size_t dense_id(const Schedule& s, const Action& a) {
-  return ((std::size_t(a.pipe) * std::size_t(s.stages) + a.stage) * std::size_t(s.microbatches) + a.microbatch) *
-             std::size_t(s.pieces) +
-         a.piece;
-}
+  std::span<const Action> actions(std::uint32_t node) const {
+    return std::span(index.actions).subspan(items[node].first, items[node].count);
+  }
+  int actor(std::uint32_t node) const { return index.actor[items[node].first]; }
+};
 
 // One entry per stage: the options' own, or their times divided by the chunks per actor. Checked.
 std::vector<StageCost> stage_costs(const Schedule&, const SimulateOptions&);
 
-// Refuses what has no meaning: actions out of range, on the wrong actor, twice, or before what they need in their row.
-ScheduleTape tape_of(const Schedule&, const std::vector<StageCost>&, const SimulateOptions&);
+ScheduleTape tape_of(const Validated<Schedule>&, const std::vector<StageCost>&, const SimulateOptions&);
 
-// Why the actors of `stuck` wait for ever: "actor 1 waits at 2F3 for 1F3 of actor 0, which waits ...".
-Error never_ends(const Schedule&, const ScheduleTape&, const std::vector<std::uint32_t>& stuck);
+// The costs imply recompute at the same stages as those that the tape was made with.
+void set_times(ScheduleTape&, const std::vector<StageCost>&, const SimulateOptions&);
+
+// One schedule played again and again with other times, as a search over cuts does it.
+//
+//   StepClock clock(valid(schedule), options);
+//   double seconds = clock.makespan(costs);
+class StepClock {
+ public:
+  StepClock(const Validated<Schedule>&, SimulateOptions);
+  StepClock(const StepClock&) = delete;
+
+  double makespan(const std::vector<StageCost>&);
+  std::ptrdiff_t nodes() const { return std::ssize(tape_.items); }  // how much work a play is
+
+ private:
+  SimulateOptions options_;
+  ScheduleTape tape_;
+  Player player_;
+  const std::vector<double> from_;
+};
 
 }  // namespace stretto

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <span>
 
 #include "stretto/simulate/engine.h"
 #include "stretto/simulate/memory.h"
@@ -28,73 +27,44 @@ double period_of(const Schedule& s, Player& player, const SimulateOptions& o) {
       for (std::size_t a = 0; a < now.size(); ++a) {
         least = std::min(least, now[a] - then[a]), most = std::max(most, now[a] - then[a]);
       }
-      if (most - least <= 1e-9 * std::abs(most)) return most / double(lag);
+      if (most - least <= 1e-9 * std::abs(most)) return most / lag;
     }
     for (std::size_t a = 0; a < now.size(); ++a) from[a] = now[a] + o.epilogue;
     // Weights that are held twice are updated from both pipes' gradients: neither holder goes on without the other.
-    for (std::size_t stage = 0; s.pipes() > 1 && stage < std::size_t(s.stages); ++stage) {
-      double& down = from[std::size_t(s.actor_of[0][stage])];
-      double& up = from[std::size_t(s.actor_of[1][stage])];
+    for (int stage = 0; s.pipes() > 1 && stage < s.stages; ++stage) {
+      double& down = from[s.actor_of[0][stage]];
+      double& up = from[s.actor_of[1][stage]];
       down = up = std::max(down, up);
     }
   }
   // No regularity yet: the average over the later half.
   const auto last = [&](std::size_t step) { return *std::max_element(ends[step].begin(), ends[step].end()); };
   const std::size_t end = ends.size() - 1, middle = end / 2;
-  return end == 0 ? last(0) + o.epilogue : (last(end) - last(middle)) / double(end - middle);
-}
-
-bool feeds(const Action& from, const Action& to) {
-  if (from.microbatch != to.microbatch || from.pipe != to.pipe || from.piece != to.piece) return false;
-  if (to.phase == Phase::F) return from.phase == Phase::F && from.stage + 1 == to.stage;
-  return (to.phase == Phase::B || to.phase == Phase::I) && (from.phase == Phase::B || from.phase == Phase::I) &&
-         from.stage == to.stage + 1;
+  return end == 0 ? last(0) + o.epilogue : (last(end) - last(middle)) / (end - middle);
 }
 
 class Trace {
  public:
-  Trace(const Schedule& s, const ScheduleTape& t, const Player& player) : s_(s), t_(t), player_(player) {
-    actor_of_.resize(t.tape.nodes());
-    for (std::uint32_t a = 0; a < s.rows.size(); ++a) {
-      std::fill(actor_of_.begin() + t.tape.rows[a], actor_of_.begin() + t.tape.rows[a + 1], a);
-    }
-  }
+  Trace(const ScheduleTape& t, const Player& player, int stages) : t_(t), player_(player), stages_(stages) {}
 
   std::vector<Span> spans(bool messages) const {
     std::vector<Span> spans;
-    spans.reserve(s_.actions() + (messages ? t_.tape.edges.size() : 0));
+    spans.reserve(t_.index.size() + (messages ? t_.tape.edges.size() : 0));
     double free = 0;
     for (std::uint32_t n = 0; n < t_.tape.nodes(); ++n) {
-      const std::uint32_t actor = actor_of_[n];
+      const int actor = t_.actor(n);
       if (n == t_.tape.rows[actor]) free = 0;
-      const std::string waited = player_.ready(n) > free ? "message " + message(player_.sender(n), n) + " from actor " +
-                                                               std::to_string(actor_of_[player_.sender(n)])
-                                                         : std::string();
+      const std::string waited = player_.ready(n) > free ? waited_for(*player_.sender(n), n) : std::string();
       free = player_.end(n);
-      for (const Action& a : members(n)) {
-        Span& span = spans.emplace_back();
-        span.actor = int(actor);
-        span.start = player_.start(n);
-        span.end = free;
-        span.action = a;
-        if (t_.items[n].implied) span.action->phase = Phase::R;
-        span.waited = waited;
+      for (Action a : t_.actions(n)) {
+        if (t_.items[n].implied) a.phase = Phase::R;
+        spans.push_back({.actor = actor, .start = player_.start(n), .end = free, .action = a, .waited = waited});
       }
     }
     if (!messages) return spans;
-    for (std::uint32_t n = 0; n < t_.tape.nodes(); ++n) {
-      for (std::uint32_t e = t_.tape.first_edge[n]; e < t_.tape.first_edge[n + 1]; ++e) {
-        const Edge& edge = t_.tape.edges[e];
-        if (edge.delay <= 0) continue;
-        Span& span = spans.emplace_back();
-        span.actor = int(actor_of_[n]);
-        span.lane = Lane::message;
-        span.start = player_.sent(e);
-        span.end = span.start + edge.delay;
-        span.label = message(n, edge.to) + " to actor " + std::to_string(actor_of_[edge.to]);
-        if (span.start > player_.end(n)) span.waited = "the link";
-      }
-    }
+    for (std::uint32_t n = 0; n < t_.tape.nodes(); ++n)
+      for (std::uint32_t e = t_.tape.first_edge[n]; e < t_.tape.first_edge[n + 1]; ++e)
+        if (t_.tape.edges[e].delay > 0) spans.push_back(message_span(n, e));
     std::stable_sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) {
       return a.actor != b.actor ? a.actor < b.actor : a.start < b.start;
     });
@@ -102,38 +72,32 @@ class Trace {
   }
 
  private:
-  std::span<const Action> members(std::uint32_t n) const {
-    return std::span(s_.rows[actor_of_[n]]).subspan(t_.items[n].position, t_.items[n].count);
-  }
   // A message has the name of the action that makes it.
-  std::string message(std::uint32_t from, std::uint32_t to) const {
-    for (const Action& a : members(to)) {
-      for (const Action& b : members(from)) {
-        if (feeds(b, a)) return cell(b, s_.stages);
-      }
-    }
+  std::string waited_for(std::uint32_t from, std::uint32_t to) const {
+    for (std::uint32_t e = t_.tape.first_edge[from]; e < t_.tape.first_edge[from + 1]; ++e)
+      if (t_.tape.edges[e].to == to) return fmt::format("message {} from actor {}", name(e), t_.actor(from));
     return {};
   }
+  std::string name(std::uint32_t edge) const { return cell(t_.index.actions[t_.sent[edge]], stages_); }
+  Span message_span(std::uint32_t node, std::uint32_t e) const {
+    const Edge& edge = t_.tape.edges[e];
+    const double start = player_.sent(e);
+    return {.actor = t_.actor(node),
+            .lane = Lane::message,
+            .start = start,
+            .end = start + edge.delay,
+            .label = fmt::format("{} to actor {}", name(e), t_.actor(edge.to)),
+            .waited = start > player_.end(node) ? "the link" : ""};
+  }
 
-  const Schedule& s_;
   const ScheduleTape& t_;
   const Player& player_;
-  std::vector<std::uint32_t> actor_of_;
+  const int stages_;
 };
 
-}  // namespace
-
-Prediction simulate(const Schedule& s, const SimulateOptions& o) {
-  const std::vector<StageCost> costs = stage_costs(s, o);
-  const ScheduleTape t = tape_of(s, costs, o);
-  Player player(t.tape);
-  if (!player.stuck().empty()) throw never_ends(s, t, player.stuck());
-
-  Prediction p;
-  if (o.repeats > 0) p.period = period_of(s, player, o);
-  player.play(std::vector<double>(s.rows.size()));
-
-  const std::size_t actors = s.rows.size();
+// Makespan, span and bubbles of what was played.
+void add_times(Prediction& p, const ScheduleTape& t, const Player& player) {
+  const std::size_t actors = t.tape.actors();
   double first = std::numeric_limits<double>::infinity(), last = 0, all_busy = 0;
   std::vector<double> busy(actors);
   for (std::size_t a = 0; a < actors; ++a) {
@@ -146,35 +110,59 @@ Prediction simulate(const Schedule& s, const SimulateOptions& o) {
     p.span = std::max(p.span, player.end(end - 1) - player.start(begin));
   }
   p.makespan = last - first;
+  for (const double b : busy) p.actor_bubble.push_back(p.makespan > 0 ? 1 - b / p.makespan : 0);
+  p.bubble = p.makespan > 0 ? 1 - all_busy / (p.makespan * actors) : 0;
+}
+
+void add_weights(Prediction& p, const Schedule& s, const std::vector<StageCost>& costs, bool sizes) {
+  p.weights.resize(s.rows.size());
+  if (sizes) p.weight_bytes.resize(s.rows.size());
+  for (const auto& placement : s.actor_of)
+    for (std::size_t stage = 0; stage < placement.size(); ++stage) {
+      p.weights[placement[stage]] += 1.0 * s.actors() / s.stages;
+      if (sizes) p.weight_bytes[placement[stage]] += costs[stage].weight_bytes;
+    }
+}
+
+}  // namespace
+
+Prediction simulate(const Validated<Schedule>& valid, const SimulateOptions& o) {
+  const Schedule& s = *valid;
+  const std::vector<StageCost> costs = stage_costs(s, o);
+  const ScheduleTape t = tape_of(valid, costs, o);
+  Player player(t.tape);
+  STRETTO_ASSERT(player.stuck().empty(), "a valid schedule can be played");
+
+  Prediction p;
+  if (o.repeats > 0) p.period = period_of(s, player, o);
+  player.play(std::vector<double>(s.rows.size()));
+  add_times(p, t, player);
   p.period_barrier = p.makespan + o.epilogue;
-  const double whole = p.makespan > 0 ? p.makespan : 1;
-  for (const double b : busy) p.actor_bubble.push_back(p.makespan > 0 ? 1 - b / whole : 0);
-  p.bubble = p.makespan > 0 ? 1 - all_busy / (whole * double(actors)) : 0;
 
   const bool sizes = std::any_of(costs.begin(), costs.end(),
                                  [](const StageCost& c) { return c.activation_bytes > 0 || c.weight_bytes > 0; });
   const Memory activations(s, t, costs, o.freed_by_i, Memory::Unit::activations),
       bytes(s, t, costs, o.freed_by_i, Memory::Unit::bytes);
   p.peak = activations.peaks();
-  p.weights.resize(actors);
-  if (sizes) p.peak_bytes = bytes.peaks(), p.weight_bytes.resize(actors);
-  for (const auto& placement : s.actor_of) {
-    for (std::size_t stage = 0; stage < placement.size(); ++stage) {
-      const std::size_t a = std::size_t(placement[stage]);
-      p.weights[a] += double(s.actors()) / s.stages;
-      if (sizes) p.weight_bytes[a] += costs[stage].weight_bytes;
-    }
-  }
+  if (sizes) p.peak_bytes = bytes.peaks();
+  add_weights(p, s, costs, sizes);
 
   p.timeline.actors = s.actors();
   p.timeline.stages = s.stages;
   p.timeline.title = s.name;
   if (o.timeline) {
-    p.timeline.spans = Trace(s, t, player).spans(o.messages);
+    p.timeline.spans = Trace(t, player, s.stages).spans(o.messages);
     p.timeline.memory = (sizes ? bytes : activations).curves(player);
     if (sizes) p.timeline.memory_unit = "bytes";
   }
   return p;
+}
+
+Prediction simulate(const Schedule& s, const SimulateOptions& o) {
+  const auto forward = [](const Row& row) {
+    return std::all_of(row.begin(), row.end(), [](const Action& a) { return a.phase == Phase::F; });
+  };
+  return simulate(valid(s, {.forward_only = std::all_of(s.rows.begin(), s.rows.end(), forward)}), o);
 }
 
 }  // namespace stretto

@@ -14,6 +14,7 @@
 #include "stretto/cost/times.h"
 #include "stretto/schedule/schedule.h"
 #include "stretto/schedule/timeline.h"
+#include "stretto/schedule/validate.h"
 
 namespace stretto {
 
@@ -58,7 +59,11 @@ struct Prediction {
   std::vector<double> weight_bytes;  // likewise
 };
 
-// Linear in the number of actions. A schedule that cannot run is an Error that says who waits for whom.
+// Linear in the number of actions.
+Prediction simulate(const Validated<Schedule>&, const SimulateOptions& options = {});
+
+// The same for any schedule; one that is not valid is an Error with all its faults. Rows of forwards alone may be
+// played.
 Prediction simulate(const Schedule&, const SimulateOptions& options = {});
 
 }  // namespace stretto

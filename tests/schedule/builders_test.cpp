@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "stretto/base/error.h"
+#include "stretto/schedule/choice.h"
 #include "stretto/schedule/csv.h"
 #include "stretto/schedule/validate.h"
 #include "support/files.h"
@@ -303,6 +304,23 @@ TEST(Builders, AutomaticKeepsItsCapWhateverTheTimes) {
       }
     }
   }));
+}
+
+TEST(Builders, AutomaticKeepsTheCapThatTheValidatorCounts) {
+  for (const int p : {2, 3, 4, 8, 12})
+    for (const int m : {p, 2 * p, 3 * p, 40})
+      for (const double memory : {1.0, p / 2.0, 1.0 * p, 1.5 * p, 2.0 * p})
+        for (const double w : {0.25, 0.7, 1.0, 1.5})
+          for (const double freed : {0.0, 0.5}) {
+            const Request r{.actors = p,
+                            .microbatches = m,
+                            .times = {.F = 1, .I = 1, .W = w, .message = 0.1},
+                            .memory = std::max(1.0, memory),
+                            .freed_by_i = freed};
+            EXPECT_EQ(check_schedule("zb-auto", r).validation.str(), "")
+                << p << " actors, " << m << " microbatches, cap " << r.memory << ", W " << w << ", freed " << freed;
+          }
+  EXPECT_FALSE(Request{}.freed_by_i > 0);  // what a user gets who says nothing about it
 }
 
 TEST(Builders, AnyRequestIsBuiltOrRefused) {

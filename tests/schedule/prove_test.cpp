@@ -99,7 +99,7 @@ TEST(Prove, ADeadlockIsPrintedAsAChain) {
 
 TEST(Prove, WhatCannotRunAtAnyCapacity) {
   const Proof p = prove(schedule_of(parse_csv("0F0,0B0,0F1,0B1\n1F1,1F0,1B0,1B1\n", "f")));
-  EXPECT_EQ(p.smallest, -1);
+  EXPECT_EQ(p.smallest, std::nullopt);
   EXPECT_THAT(p.faults.back().fault.str(),
               HasSubstr("waits at 0B0 (position 1) for a message from actor 1 (1B0, position 2)"));
   EXPECT_THAT(p.faults.back().fault.hint, HasSubstr("no capacity helps"));
@@ -171,7 +171,7 @@ void compare(const Schedule& s, std::mt19937& rng) {
   for (const Finding& f : p.faults) RC_LOG(f.fault.str() + "\n");
   RC_TAG(why.empty() ? "runs" : p.overtaking ? "overtaking" : "deadlock");
   RC_ASSERT(p.ok() == why.empty());
-  RC_ASSERT(p.smallest >= 0);
+  RC_ASSERT(p.smallest.has_value());
   if (matching == Matching::tagged || p.overtaking == 0) RC_ASSERT((capacity >= p.smallest) == why.empty());
   if (p.ok() && each > 0) {
     for (const int n : p.occupancy) RC_ASSERT(n <= each);

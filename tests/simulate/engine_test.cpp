@@ -18,7 +18,7 @@ TEST(Engine, PlaysNodesWhenActorAndMessagesAreThere) {
   EXPECT_EQ(player.start(2), 1.5);
   EXPECT_EQ(player.end(2), 3.5);
   EXPECT_EQ(player.sender(2), 0u);
-  EXPECT_EQ(player.sender(1), Player::none);
+  EXPECT_EQ(player.sender(1), std::nullopt);
   player.play({0, 10});
   EXPECT_EQ(player.start(2), 10) << "the actor starts later than its message arrives";
   EXPECT_EQ(player.ends(), (std::vector<double>{2, 12}));
@@ -31,7 +31,7 @@ TEST(Engine, NamesTheNodesThatCanNeverStart) {
   tape.edges = {{.to = 2}, {.to = 1}};
   tape.first_edge = {0, 0, 1, 1, 2, 2};
   tape.links = 1;
-  EXPECT_EQ(Player(tape).stuck(), (std::vector<std::uint32_t>{1, 2, Player::none}));
+  EXPECT_EQ(Player(tape).stuck(), (std::vector<std::optional<std::uint32_t>>{1, 2, std::nullopt}));
 }
 
 }  // namespace

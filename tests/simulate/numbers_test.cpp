@@ -105,7 +105,8 @@ TEST(Published, BubbleRatesOfTheZeroBubblePaper) {
   for (const PaperModel& model : models) {
     const auto rate = [&](const char* name, double memory) {
       const Schedule s = build_schedule(
-          name, {.actors = p, .microbatches = model.microbatches, .times = model.times, .memory = memory});
+          name,
+          {.actors = p, .microbatches = model.microbatches, .times = model.times, .memory = memory, .freed_by_i = 0.5});
       const Prediction prediction = simulate(s, {.times = model.times});
       const double work = model.microbatches * (model.times.F + model.times.I + model.times.W);
       return fmt::format("{:.4f}", (prediction.span - work) / prediction.span);
@@ -121,7 +122,8 @@ TEST(Published, BubbleRatesOfTheZeroBubblePaper) {
 TEST(Published, AutomaticPeaksAreWithinTheCapOfThePapersAccounting) {
   const Times times{.F = 18.522, .I = 18.086, .W = 9.337, .message = 0.601};
   for (const double cap : {1.0, 3.0, 8.0, 16.0}) {
-    const Schedule s = build_schedule("zb-auto", {.actors = 8, .microbatches = 24, .times = times, .memory = cap});
+    const Schedule s =
+        build_schedule("zb-auto", {.actors = 8, .microbatches = 24, .times = times, .memory = cap, .freed_by_i = 0.5});
     for (const double peak : simulate(s, {.times = times, .freed_by_i = 0.5}).peak) EXPECT_LE(peak, cap);
   }
 }

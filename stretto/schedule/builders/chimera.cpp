@@ -29,8 +29,8 @@ Schedule chimera(const Request& r) {
   const int down = r.microbatches / 2, up = r.microbatches - down;
   const int units = (2 * up + p - 1) / p;
   for (int a = 0; a < p; ++a) {
-    Row& row = s.rows[std::size_t(a)];
-    row.reserve(2 * std::size_t(r.microbatches));
+    Row& row = s.rows[a];
+    row.reserve(2 * r.microbatches);
     const auto put = [&](Phase phase, int pipe, int k) {
       if (k < 0 || k >= (pipe == 0 ? down : up)) return;
       row.add(phase, pipe == 0 ? a : p - 1 - a, pipe == 0 ? k : down + k, pipe);

@@ -48,7 +48,7 @@ void fill_dual(Row& row, int actor, int half, int microbatches, const Flow& near
   constexpr int near = 0, far = 1;
   const int outer = half - actor - 1,
             inner = actor + 1;  // actors towards the middle; towards the end, this one included
-  row.reserve(5 * std::size_t(microbatches));
+  row.reserve(5 * microbatches);
   Filler fill(row, near_flow, far_flow);
 
   // Warm-up: near forwards until the first far one arrives, then both, then far backwards as they come.

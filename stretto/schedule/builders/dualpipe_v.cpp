@@ -12,7 +12,7 @@ Schedule dualpipe_v(const Request& r) {
     throw Error("dualpipe-v", "{} microbatches on {} actors, where it needs at least {}", m, p, 2 * p)
         .hint("use {} microbatches, or zb-v", 2 * p);
   }
-  for (int a = 0; a < p; ++a) fill_dual(s.rows[std::size_t(a)], a, p, m, {0, a, 0}, {0, 2 * p - 1 - a, 0});
+  for (int a = 0; a < p; ++a) fill_dual(s.rows[a], a, p, m, {0, a, 0}, {0, 2 * p - 1 - a, 0});
   return s;
 }
 

@@ -5,8 +5,8 @@ namespace stretto::builders {
 Schedule gpipe(const Request& r) {
   Schedule s = looped(r);
   for (int a = 0; a < r.actors; ++a) {
-    Row& row = s.rows[std::size_t(a)];
-    row.reserve(2 * std::size_t(r.microbatches));
+    Row& row = s.rows[a];
+    row.reserve(2 * r.microbatches);
     for (int m = 0; m < r.microbatches; ++m) row.F(a, m);
     for (int m = 0; m < r.microbatches; ++m) row.B(a, r.descending ? r.microbatches - 1 - m : m);
   }

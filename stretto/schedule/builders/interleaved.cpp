@@ -28,8 +28,8 @@ Schedule interleave(const Request& r, std::string_view name, int more) {
   Schedule s = looped(r);
   const Interleaving in(r, name);
   for (int a = 0; a < r.actors; ++a) {
-    Row& row = s.rows[std::size_t(a)];
-    row.reserve(2 * std::size_t(in.count));
+    Row& row = s.rows[a];
+    row.reserve(2 * in.count);
     const int warm = std::min((in.chunks - 1) * in.group + 2 * (r.actors - 1 - a) + more, in.count);
     for (int k = 0; k < warm; ++k) in.F(row, a, k);
     for (int k = 0; k < in.count; ++k) {

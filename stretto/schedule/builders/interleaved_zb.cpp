@@ -11,8 +11,8 @@ Schedule interleaved_zb(const Request& r) {
   Schedule s = looped(r);
   const Interleaving in(r, "interleaved-zb");
   for (int a = 0; a < r.actors; ++a) {
-    Row& row = s.rows[std::size_t(a)];
-    row.reserve(3 * std::size_t(in.count));
+    Row& row = s.rows[a];
+    row.reserve(3 * in.count);
     const int warm = std::min((in.chunks - 1) * in.group + (r.actors - 1 - a), in.count);
     int w = 0;
     for (int k = 0; k < warm; ++k) in.F(row, a, k);

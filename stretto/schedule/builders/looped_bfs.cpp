@@ -5,8 +5,8 @@ namespace stretto::builders {
 Schedule looped_bfs(const Request& r) {
   Schedule s = looped(r);
   for (int a = 0; a < r.actors; ++a) {
-    Row& row = s.rows[std::size_t(a)];
-    row.reserve(2 * std::size_t(r.microbatches) * std::size_t(r.chunks));
+    Row& row = s.rows[a];
+    row.reserve(2 * r.microbatches * r.chunks);
     for (int c = 0; c < r.chunks; ++c) {
       for (int m = 0; m < r.microbatches; ++m) row.F(c * r.actors + a, m);
     }

@@ -5,7 +5,7 @@
 namespace stretto::builders {
 
 void fill_one_f_one_b(Row& row, int stage, int warm, int microbatches) {
-  row.reserve(2 * std::size_t(microbatches));
+  row.reserve(2 * microbatches);
   int f = 0, b = 0;
   while (f < std::min(warm, microbatches)) row.F(stage, f++);
   while (f < microbatches) row.F(stage, f++).B(stage, b++);
@@ -14,7 +14,7 @@ void fill_one_f_one_b(Row& row, int stage, int warm, int microbatches) {
 
 Schedule one_f_one_b(const Request& r) {
   Schedule s = looped(r);
-  for (int a = 0; a < r.actors; ++a) fill_one_f_one_b(s.rows[std::size_t(a)], a, r.actors - a - 1, r.microbatches);
+  for (int a = 0; a < r.actors; ++a) fill_one_f_one_b(s.rows[a], a, r.actors - a - 1, r.microbatches);
   return s;
 }
 

@@ -9,8 +9,8 @@ Schedule seq_1f1b(const Request& r) {
   Schedule s = looped(r);
   const int k = r.pieces, count = r.microbatches * k;
   for (int a = 0; a < r.actors; ++a) {
-    Row& row = s.rows[std::size_t(a)];
-    row.reserve(2 * std::size_t(count));
+    Row& row = s.rows[a];
+    row.reserve(2 * count);
     const int warm = std::min(r.actors - a - 1 + k - 1, count);
     const auto F = [&](int n) { row.add(Phase::F, a, n / k, 0, n % k); };
     const auto B = [&](int n) { row.add(Phase::B, a, n / k, 0, k - 1 - n % k); };

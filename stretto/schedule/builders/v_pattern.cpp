@@ -33,12 +33,12 @@ struct Lane {
   std::vector<State> after;  // valid below `known`
   int known = 0;
 
-  State before(int slot) const { return slot > 0 ? after[std::size_t(slot) - 1] : State{}; }
+  State before(int slot) const { return slot > 0 ? after[slot - 1] : State{}; }
   void know(int until) {
     for (; known < until; ++known) {
       State s = before(known);
-      s.step(slots[std::size_t(known)]);
-      after[std::size_t(known)] = s;
+      s.step(slots[known]);
+      after[known] = s;
     }
   }
   // The first free slot from `from` on where `code` can stand, instead of in slot `at`, with no more than `cap` alive
@@ -47,30 +47,30 @@ struct Lane {
   int place(int code, int from, int at, int cap) {
     know(at);
     for (int slot = from; slot < at; ++slot) {
-      if (slots[std::size_t(slot)] != empty) continue;
+      if (slots[slot] != empty) continue;
       State s = before(slot);
       s.step(code);
       int z = slot;
-      while (s.live <= cap && ++z < at) s.step(slots[std::size_t(z)]);
+      while (s.live <= cap && ++z < at) s.step(slots[z]);
       if (z == at) {
         known = slot;
-        slots[std::size_t(slot)] = code;
+        slots[slot] = code;
         return slot;
       }
       slot = z;
     }
-    slots[std::size_t(at)] = code;
+    slots[at] = code;
     return at;
   }
 };
 
 int steady_peak(const Pattern& pattern) {
-  const int actors = int(pattern.size()), repeats = 2 * actors + 2;
+  const int actors = std::ssize(pattern), repeats = 2 * actors + 2;
   int peak = 0;
   for (const auto& start : pattern) {
-    std::vector<int> slots(std::size_t(*std::max_element(start.begin(), start.end()) + period * repeats), empty);
+    std::vector<int> slots(*std::max_element(start.begin(), start.end()) + period * repeats, empty);
     for (int m = 0; m < repeats; ++m) {
-      for (int kind = 0; kind < 4; ++kind) slots[std::size_t(start[std::size_t(kind)] + period * m)] = 4 * m + kind;
+      for (int kind = 0; kind < 4; ++kind) slots[start[kind] + period * m] = 4 * m + kind;
     }
     State s;
     for (const int code : slots) s.step(code), peak = std::max(peak, s.live);
@@ -87,49 +87,47 @@ Schedule squeeze(const Request& r, const Pattern& pattern) {
   for (const auto& start : pattern) last = std::max(last, start[3]);
   const int slots = last + period * (m - 1) + 1;
 
-  std::vector<Lane> lanes(static_cast<std::size_t>(p));
-  std::vector<std::array<int, period>> kinds(static_cast<std::size_t>(p));  // which kind takes a slot, by residue
+  std::vector<Lane> lanes(p);
+  std::vector<std::array<int, period>> kinds(p);  // which kind takes a slot, by residue
   for (int a = 0; a < p; ++a) {
-    lanes[std::size_t(a)].slots.assign(std::size_t(slots), empty);
-    lanes[std::size_t(a)].after.resize(std::size_t(slots));
-    kinds[std::size_t(a)].fill(empty);
+    lanes[a].slots.assign(slots, empty);
+    lanes[a].after.resize(slots);
+    kinds[a].fill(empty);
     for (int kind = 0; kind < 4; ++kind) {
-      int& taken = kinds[std::size_t(a)][std::size_t(pattern[std::size_t(a)][std::size_t(kind)] % period)];
+      int& taken = kinds[a][pattern[a][kind] % period];
       STRETTO_ASSERT(taken == empty, "a pattern repeats without collision");
       taken = kind;
     }
   }
 
   // In the pattern's own order every action moves to the first free slot after what it needs.
-  std::vector<int> slot_of(4 * std::size_t(p) * std::size_t(m));
-  const auto slot = [&](int a, int kind, int k) -> int& {
-    return slot_of[(std::size_t(a) * 4 + std::size_t(kind)) * std::size_t(m) + std::size_t(k)];
-  };
+  std::vector<int> slot_of(4 * p * m);
+  const auto slot = [&](int a, int kind, int k) -> int& { return slot_of[(a * 4 + kind) * m + k]; };
   for (int t = 0; t < slots; ++t) {
     for (int a = 0; a < p; ++a) {
-      const int kind = kinds[std::size_t(a)][std::size_t(t % period)];
+      const int kind = kinds[a][t % period];
       if (kind == empty) continue;
-      const int since = t - pattern[std::size_t(a)][std::size_t(kind)];
+      const int since = t - pattern[a][kind];
       if (since < 0 || since / period >= m) continue;
       const int k = since / period, neighbour = kind % 2 == 0 ? a - 1 : a + 1;
       int after = -1;
       if (neighbour >= 0 && neighbour < p) after = slot(neighbour, kind, k);
       if (kind > 0) after = std::max(after, slot(a, kind - 1, k));
       if (k > 0) after = std::max(after, slot(a, kind, k - 1));
-      slot(a, kind, k) = lanes[std::size_t(a)].place(4 * k + kind, after + 1, t, cap);
+      slot(a, kind, k) = lanes[a].place(4 * k + kind, after + 1, t, cap);
     }
   }
 
   for (int a = 0; a < p; ++a) {
-    Row& row = s.rows[std::size_t(a)];
-    row.reserve(6 * std::size_t(m));
+    Row& row = s.rows[a];
+    row.reserve(6 * m);
     const int stage[4] = {a, 2 * p - 1 - a, 2 * p - 1 - a, a};
     std::deque<int> owed;
     const auto pay = [&] {
       row.W(stage[owed.front() % 4], owed.front() / 4);
       owed.pop_front();
     };
-    for (const int code : lanes[std::size_t(a)].slots) {
+    for (const int code : lanes[a].slots) {
       if (code == empty) {
         if (!owed.empty()) pay();
         continue;

@@ -27,17 +27,17 @@ class Greedy {
         freed_by_i_(freed_by_i),
         times_(r.times),
         choices_(c),
-        actors_(std::size_t(p_)) {
+        actors_(p_) {
     for (Actor& a : actors_) {
-      a.row.reserve(3 * std::size_t(m_));
-      a.f_end.reserve(std::size_t(m_));
-      a.i_end.reserve(std::size_t(m_));
+      a.row.reserve(3 * m_);
+      a.f_end.reserve(m_);
+      a.i_end.reserve(m_);
     }
     warm_up();
     for (int k = 1; k < m_; ++k) {
       forwards();
       for (int a = p_ - 1; a >= 0; --a) {
-        Actor& x = actors_[std::size_t(a)];
+        Actor& x = actors_[a];
         fill(a, arrival(a, Phase::I));
         if (a == 0 && x.f == m_) {
           while (x.w < x.i) put(a, Phase::W);  // nobody is left to be delayed
@@ -46,7 +46,7 @@ class Greedy {
       }
     }
     for (int a = 0; a < p_; ++a) {
-      while (actors_[std::size_t(a)].w < m_) put(a, Phase::W);
+      while (actors_[a].w < m_) put(a, Phase::W);
     }
   }
 
@@ -59,7 +59,7 @@ class Greedy {
     }
     return s;
   }
-  Row take_row(int actor) { return std::move(actors_[std::size_t(actor)].row); }
+  Row take_row(int actor) { return std::move(actors_[actor].row); }
 
  private:
   struct Actor {
@@ -73,15 +73,14 @@ class Greedy {
 
   // When what the next action of this kind needs from its neighbour is there.
   double arrival(int actor, Phase phase) const {
-    const Actor& x = actors_[std::size_t(actor)];
-    if (phase == Phase::F && actor > 0) return actors_[std::size_t(actor) - 1].f_end[std::size_t(x.f)] + times_.message;
-    if (phase == Phase::I && actor + 1 < p_)
-      return actors_[std::size_t(actor) + 1].i_end[std::size_t(x.i)] + times_.message;
+    const Actor& x = actors_[actor];
+    if (phase == Phase::F && actor > 0) return actors_[actor - 1].f_end[x.f] + times_.message;
+    if (phase == Phase::I && actor + 1 < p_) return actors_[actor + 1].i_end[x.i] + times_.message;
     return 0;
   }
 
   void put(int actor, Phase phase) {
-    Actor& x = actors_[std::size_t(actor)];
+    Actor& x = actors_[actor];
     const double start = std::max(x.now, arrival(actor, phase));
     if (x.f > 0) x.idle += start - x.now;
     most_idle_ = std::max(most_idle_, x.idle);
@@ -94,7 +93,7 @@ class Greedy {
 
   // Weight gradients before the actor's next action may start at `when`.
   void fill(int actor, double when) {
-    Actor& x = actors_[std::size_t(actor)];
+    Actor& x = actors_[actor];
     while (x.w < x.i && x.now + times_.W <= when) put(actor, Phase::W);
     if (x.w == x.i || x.now >= when) return;
     if (when - x.now > most_idle_ - x.idle || choices_.fill_small_gaps) put(actor, Phase::W);
@@ -103,11 +102,11 @@ class Greedy {
   // All that comes before the first input gradient returns.
   void warm_up() {
     for (int a = 0; a < p_; ++a) put(a, Phase::F);
-    std::vector<int> more(static_cast<std::size_t>(p_));
+    std::vector<int> more(p_);
     double i_end = actors_.back().now + times_.I;
     for (int a = p_ - 2; a >= 0; --a) {
-      const Actor& x = actors_[std::size_t(a)];
-      int& n = more[std::size_t(a)];
+      const Actor& x = actors_[a];
+      int& n = more[a];
       double now = x.now;
       const double back = i_end + times_.message;
       while (x.f + n < m_ && live(x) + n + 1 <= cap_) {
@@ -118,36 +117,36 @@ class Greedy {
     }
     // An actor that starts as many forwards as the one before it would only wait for them.
     for (int a = 1; a < p_; ++a) {
-      int& n = more[std::size_t(a)];
-      if (1 + n < m_) n = std::min(n, std::max(0, more[std::size_t(a) - 1] - 1));
+      int& n = more[a];
+      if (1 + n < m_) n = std::min(n, std::max(0, more[a - 1] - 1));
     }
     for (int a = 0; a < p_; ++a) {
-      for (int k = 0; k < more[std::size_t(a)]; ++k) put(a, Phase::F);
+      for (int k = 0; k < more[a]; ++k) put(a, Phase::F);
     }
     for (int a = p_ - 1; a >= 0; --a) put(a, Phase::I);
   }
 
   bool wants_forward(int actor) const {
-    const Actor& x = actors_[std::size_t(actor)];
+    const Actor& x = actors_[actor];
     if (x.f == m_) return false;
     if (!choices_.prefer_i || actor + 1 == p_) return true;
-    const Actor& next = actors_[std::size_t(actor) + 1];
+    const Actor& next = actors_[actor + 1];
     if (x.f < next.f + 2) return true;                                    // the next actor would run dry
     const double back = next.now + times_.F + times_.I + times_.message;  // its next input gradient, at best
     if (x.now >= back) return false;
     const double excess = live(x) + 1 - cap_;
-    const double room = excess <= 0 ? 0 : std::min(std::ceil(excess / (1 - freed_by_i_)), double(x.i - x.w));
+    const double room = excess <= 0 ? 0 : std::min(std::ceil(excess / (1 - freed_by_i_)), 1.0 * (x.i - x.w));
     if (x.now + times_.F + room * times_.W <= back) return true;
     return back - x.now > most_idle_ - x.idle;
   }
 
   void forwards() {
-    std::vector<char> wants(static_cast<std::size_t>(p_));
-    for (int a = 0; a < p_; ++a) wants[std::size_t(a)] = wants_forward(a);
-    for (int a = p_ - 2; a >= 0; --a) wants[std::size_t(a)] = wants[std::size_t(a)] && wants[std::size_t(a) + 1];
+    std::vector<char> wants(p_);
+    for (int a = 0; a < p_; ++a) wants[a] = wants_forward(a);
+    for (int a = p_ - 2; a >= 0; --a) wants[a] = wants[a] && wants[a + 1];
     for (int a = 0; a < p_; ++a) {
-      if (!wants[std::size_t(a)]) continue;
-      Actor& x = actors_[std::size_t(a)];
+      if (!wants[a]) continue;
+      Actor& x = actors_[a];
       while (live(x) + 1 > cap_) {
         STRETTO_ASSERT(x.w < x.i, "an input gradient went before every forward after the warm-up");
         put(a, Phase::W);
@@ -185,8 +184,8 @@ double cap_of(const Request& r) {
 
 }  // namespace
 
-// The cap counts as in the zero-bubble paper: an input gradient frees a share of an activation already. The order that
-// keeps the cap even if only weight gradients free anything is taken unless the other one is faster.
+// Where an input gradient frees a share of an activation already, as the zero-bubble paper counts, the order that keeps
+// the cap even if only weight gradients free anything is taken unless the other one is faster.
 Schedule zb_auto(const Request& r) {
   Schedule s = looped(r);
   const double cap = cap_of(r);
@@ -197,7 +196,7 @@ Schedule zb_auto(const Request& r) {
     const auto score = g.score();
     if (choice > 0 && (choice < 8 ? score >= best : score.first >= best.first * (1 - 1e-9))) continue;
     best = score;
-    for (int a = 0; a < r.actors; ++a) s.rows[std::size_t(a)] = g.take_row(a);
+    for (int a = 0; a < r.actors; ++a) s.rows[a] = g.take_row(a);
   }
   return s;
 }

@@ -4,7 +4,7 @@
 namespace stretto::builders {
 
 void fill_zb_h(Row& row, int stage, int forwards, int pairs, int microbatches) {
-  row.reserve(3 * std::size_t(microbatches));
+  row.reserve(3 * microbatches);
   int f = 0, i = 0, w = 0;
   const auto F = [&] {
     if (f < microbatches) row.F(stage, f++);
@@ -23,7 +23,7 @@ void fill_zb_h(Row& row, int stage, int forwards, int pairs, int microbatches) {
 
 Schedule zb_h1(const Request& r) {
   Schedule s = looped(r);
-  for (int a = 0; a < r.actors; ++a) fill_zb_h(s.rows[std::size_t(a)], a, r.actors - a, a, r.microbatches);
+  for (int a = 0; a < r.actors; ++a) fill_zb_h(s.rows[a], a, r.actors - a, a, r.microbatches);
   return s;
 }
 

@@ -10,8 +10,8 @@ Schedule zb_v(const Request& r) {
   Schedule s = v_shaped(r);
   const int p = r.actors, defined = std::max(r.microbatches, 2 * p - 1);
   for (int a = 0; a < p; ++a) {
-    Row& row = s.rows[std::size_t(a)];
-    row.reserve(6 * std::size_t(r.microbatches));
+    Row& row = s.rows[a];
+    row.reserve(6 * r.microbatches);
     const int stage[2] = {a, 2 * p - 1 - a};
     int f[2] = {}, i[2] = {}, w[2] = {};
     const auto put = [&](Phase phase, int chunk, int& next) {
