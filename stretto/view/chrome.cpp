@@ -42,7 +42,7 @@ class Trace {
     for (const Track& track : s.tracks)
       if (track.lane == Lane::compute)
         for (const Bar& b : track.bars) arrow(t, b);
-    for (int a = 0; a < std::min(t.actors, int(t.memory.size())); ++a)
+    for (int a = 0; a < std::min<int>(t.actors, t.memory.size()); ++a)
       for (const auto& [time, amount] : t.memory[a])
         if (std::isfinite(time) && std::isfinite(amount))
           event(R"({{"ph":"C","name":{},"pid":{},"ts":{},"args":{{"live":{}}}}})",
@@ -129,7 +129,7 @@ class Trace {
     if (!b.span->action) return;
     const Action& a = *b.span->action;
     if (a.phase == Phase::W || a.phase == Phase::R) return;
-    const int stage = a.phase == Phase::F ? int(a.stage) - 1 : int(a.stage) + 1;
+    const int stage = a.phase == Phase::F ? a.stage - 1 : a.stage + 1;
     if (stage < 0 || stage >= t.stages) return;
     const auto source = producers_.find(key(a.phase, a.pipe, stage, a));
     if (source == producers_.end()) return;

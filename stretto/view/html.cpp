@@ -40,7 +40,7 @@ class Data {
 
  private:
   int string(std::string s) {
-    const auto [at, fresh] = string_index_.emplace(std::move(s), int(strings_.size()));
+    const auto [at, fresh] = string_index_.emplace(std::move(s), strings_.size());
     if (fresh) strings_.push_back(at->first);
     return at->second;
   }
@@ -51,9 +51,9 @@ class Data {
     const Rgb fill =
         phase ? colour(s.action->phase, b.chunk, chunks) : colour(s.lane == Lane::compute ? Lane::other : s.lane);
     for (std::size_t i = 0; i < styles_.size(); ++i)
-      if (styles_[i].first == fill) return int(i);
+      if (styles_[i].first == fill) return i;
     styles_.emplace_back(fill, ink_on(fill));
-    return int(styles_.size()) - 1;
+    return styles_.size() - 1;
   }
 
   std::string timeline(const Timeline& t, std::size_t index) {
@@ -72,7 +72,7 @@ class Data {
     }
     for (int a = 0; a < t.actors; ++a) {
       std::string curve;
-      if (a < int(t.memory.size()))
+      if (a < std::ssize(t.memory))
         for (const auto& [time, amount] : t.memory[a])
           curve += fmt::format("{}[{},{}]", curve.empty() ? "" : ",", number(time - s.origin), number(amount));
       memory += fmt::format("{}[{}]", a ? "," : "", curve);

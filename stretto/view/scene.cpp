@@ -24,8 +24,8 @@ void assign_slots(Track& track, double tolerance) {
   std::size_t first = 0;
   double reach = -std::numeric_limits<double>::infinity();
   const auto close = [&](std::size_t end) {
-    for (std::size_t i = first; i < end; ++i) track.bars[i].slots = std::max(1, int(free_at.size()));
-    track.slots = std::max(track.slots, int(free_at.size()));
+    for (std::size_t i = first; i < end; ++i) track.bars[i].slots = std::max<int>(1, free_at.size());
+    track.slots = std::max<int>(track.slots, free_at.size());
     first = end;
     free_at.clear();
   };
@@ -36,7 +36,7 @@ void assign_slots(Track& track, double tolerance) {
     while (slot < free_at.size() && free_at[slot] > b.start + tolerance) ++slot;
     if (slot == free_at.size()) free_at.push_back(0);
     free_at[slot] = b.end;
-    b.slot = int(slot);
+    b.slot = slot;
     reach = std::max(reach, b.end);
   }
   close(track.bars.size());
@@ -74,24 +74,24 @@ Scene scene(const Timeline& t) {
   if (last >= first) s.origin = first, s.length = last - first;
   if (!lengths.empty()) {
     // A measured action may fall apart into spans of any length: those must not decide how wide a picture is.
-    const auto middle = lengths.begin() + std::ptrdiff_t(lengths.size() / 2);
+    const auto middle = lengths.begin() + lengths.size() / 2;
     std::nth_element(lengths.begin(), middle, lengths.end());
     s.shortest = std::max(shortest, *middle / 16);
   }
 
   std::vector<std::map<std::pair<int, int>, int>> chunk(actors);
   for (int a = 0; a < actors; ++a) {
-    for (const auto& stage : held[a]) chunk[a].emplace(stage, int(chunk[a].size()));
-    s.chunks = std::max(s.chunks, int(held[a].size()));
+    for (const auto& stage : held[a]) chunk[a].emplace(stage, chunk[a].size());
+    s.chunks = std::max<int>(s.chunks, held[a].size());
   }
 
-  std::vector<Track> all(std::size_t(actors) * 4);
-  for (std::size_t i = 0; i < all.size(); ++i) all[i].actor = int(i / 4), all[i].lane = Lane(i % 4);
+  std::vector<Track> all(actors * 4);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i].actor = i / 4, all[i].lane = Lane(i % 4);
   for (const Span& span : t.spans) {
     if (!drawable(span, actors)) continue;
     Bar b{&span, span.start - s.origin, span.end - s.origin};
     if (span.action) b.chunk = chunk[span.actor].at({span.action->pipe, span.action->stage});
-    all[std::size_t(span.actor) * 4 + std::size_t(span.lane)].bars.push_back(b);
+    all[span.actor * 4 + std::size_t(span.lane)].bars.push_back(b);
   }
   for (Track& track : all) {
     if (track.bars.empty() && track.lane != Lane::compute) continue;
@@ -164,7 +164,7 @@ std::string_view name_of(Lane l) {
 
 double peak_memory(const Timeline& t) {
   double most = 0;
-  for (int a = 0; a < std::min(t.actors, int(t.memory.size())); ++a) most = std::max(most, t.peak(a));
+  for (int a = 0; a < std::min<int>(t.actors, t.memory.size()); ++a) most = std::max(most, t.peak(a));
   return most;
 }
 

@@ -24,7 +24,7 @@ std::string px(double v) {
   return s == "-0" ? "0" : s;
 }
 
-double text_width(std::string_view s, double size) { return 0.6 * size * double(s.size()); }
+double text_width(std::string_view s, double size) { return 0.6 * size * s.size(); }
 
 std::string fill_class(const Bar& b) {
   if (b.span->action && b.span->lane == Lane::compute)
@@ -137,7 +137,7 @@ class Picture {
 
     double height = 0;
     for (std::size_t i = 0; i < s.tracks.size(); ++i) height += advance(s, i);
-    const double step = tick_step(length_, std::max(2, int(length_ * scale_ / 60)));
+    const double step = tick_step(length_, std::max<int>(2, length_ * scale_ / 60));
     for (int k = 0; k * step <= length_ * (1 + 1e-9); ++k) {
       if (length_ <= 0) break;
       add("<path class=\"grid\" d=\"M{} {}v{}\"/>", px(x(k * step)), px(y - 3), px(height + 6));
@@ -175,8 +175,8 @@ class Picture {
     if (main) {
       add("<text class=\"n e\" x=\"{}\" y=\"{}\">actor {}</text>", px(left_ - 8), px(y + height / 2 + 4), track.actor);
       add("<text class=\"s e\" x=\"{}\" y=\"{}\">{:.0f}%</text>", px(width_ - right_ + 46), px(y + height / 2 + 4),
-          100 * (1 - s.bubbles[std::size_t(track.actor)]));
-      if (track.actor < int(t.memory.size()))
+          100 * (1 - s.bubbles[track.actor]));
+      if (track.actor < std::ssize(t.memory))
         add("<text class=\"s e\" x=\"{}\" y=\"{}\">{}</text>", px(width_ - kMargin), px(y + height / 2 + 4),
             escape_xml(t.memory_unit == "bytes" ? memory_text(t.peak(track.actor), t.memory_unit)
                                                 : fmt::format("{:.4g}", t.peak(track.actor))));
@@ -196,7 +196,7 @@ class Picture {
 
   void label(const Bar& b, const Scene&, double centre, double top, double w, double h) {
     const std::string text = caption(*b.span);
-    const double letters = double(b.span->action ? digits_ : std::max<std::size_t>(text.size(), 1));
+    const double letters = b.span->action ? digits_ : std::max<std::size_t>(text.size(), 1);
     const double size = std::min({kLabelSize, h - 2, (w - 1.5) / (0.62 * letters)});
     if (text.empty() || size < 6) return;
     const Rgb fill = b.span->action ? colour(b.span->action->phase, b.chunk, chunks_) : colour(Lane::other);
@@ -207,7 +207,7 @@ class Picture {
   }
 
   void memory(const Timeline& t, const Scene& s, int actor, double y) {
-    if (!options_.memory || actor >= int(t.memory.size()) || t.memory[actor].empty()) return;
+    if (!options_.memory || actor >= std::ssize(t.memory) || t.memory[actor].empty()) return;
     double most = 0;
     for (const Scene& other : scenes_) most = std::max(most, peak_memory(*other.timeline));
     if (!(most > 0)) return;

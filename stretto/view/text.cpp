@@ -84,7 +84,7 @@ std::vector<std::string> characters(std::string_view text) {  // UTF-8, one code
 std::string fit(std::string_view text, int columns) {
   const std::vector<std::string> all = characters(text);
   std::string out;
-  for (int i = 0; i < std::min(columns, int(all.size())); ++i) out += all[i];
+  for (int i = 0; i < std::min<int>(columns, all.size()); ++i) out += all[i];
   return out;
 }
 
@@ -129,15 +129,15 @@ Scale scale_for(const Scene& scene, int columns, bool fold) {
   std::nth_element(lengths.begin(), lengths.begin() + lengths.size() / 2, lengths.end());
   const double usual = regular ? scene.shortest : lengths[lengths.size() / 2];
   s.per_time = columns / scene.length;
-  if (fold && usual * s.per_time < double(widest) && usual > 0) {
-    s.columns = std::max(1, columns / int(widest)) * int(widest);
-    s.per_time = std::min(double(widest) / usual, 100.0 * s.columns / scene.length);
+  if (fold && usual * s.per_time < widest && usual > 0) {
+    s.columns = std::max<int>(1, columns / widest) * widest;
+    s.per_time = std::min(widest / usual, 100.0 * s.columns / scene.length);
     s.panel = s.columns / s.per_time;
   } else if (regular) {
     // Whole columns for the shortest bar, where there is room: then equal times look equal.
     const double whole = std::floor(s.per_time * scene.shortest * (1 + 1e-9));
     if (whole >= 1) s.per_time = whole / scene.shortest;
-    s.columns = std::clamp(int(std::ceil(s.per_time * scene.length - 1e-6)), 1, columns);
+    s.columns = std::clamp<int>(std::ceil(s.per_time * scene.length - 1e-6), 1, columns);
   }
   s.numbered = lengths[lengths.size() / 2] * s.per_time > 1.5;
   return s;
@@ -158,10 +158,10 @@ class Chart {
   std::string axis() const {
     std::string line(columns_, ' ');
     const double step = tick_step(columns_ / std::max(per_time_, 1e-300), std::max(1, columns_ / 8));
-    for (std::int64_t k = std::int64_t(std::ceil(from_ / step - 1e-9)); to_ > from_; ++k) {
+    for (std::int64_t k = std::llround(std::ceil(from_ / step - 1e-9)); to_ > from_; ++k) {
       const int at = column(k * step);
       const std::string text = time_text(k * step, options_.clock);
-      if (at + int(text.size()) > columns_ || k * step > to_ * (1 + 1e-9)) break;
+      if (at + std::ssize(text) > columns_ || k * step > to_ * (1 + 1e-9)) break;
       if (at > 0 && line[at - 1] != ' ') continue;
       line.replace(at, text.size(), text);
     }
@@ -170,7 +170,7 @@ class Chart {
 
   std::vector<std::string> draw(const Track& track) const {
     std::vector<Line> lines(std::clamp(track.slots, 1, 4), Line(columns_, options_.colour));
-    for (int l = 0; l < int(lines.size()); ++l) {
+    for (int l = 0; l < std::ssize(lines); ++l) {
       if (numbered_)
         paint(track, l, int(lines.size()), lines[l]);
       else if (options_.colour == Colour::none)
@@ -188,7 +188,7 @@ class Chart {
  private:
   static int top(const Bar& b, int lines) { return b.slots == 1 ? 0 : std::min(b.slot, lines - 1); }
 
-  int column(double t) const { return int(std::lround(std::clamp((t - from_) * per_time_, -1.0, columns_ + 1.0))); }
+  int column(double t) const { return std::lround(std::clamp((t - from_) * per_time_, -1.0, columns_ + 1.0)); }
 
   // Calls f(bar, half column, covered share of it) for the bars of one line.
   template <class Function>
@@ -197,14 +197,14 @@ class Chart {
       if (b.slots > 1 && top(b, lines) != line) continue;
       const double from = 2 * (b.start - from_) * per_time_, to = 2 * (b.end - from_) * per_time_;
       if (to <= 0 || from >= 2 * columns_) continue;
-      for (int h = std::max(0, int(from)); h < std::min(2 * columns_, int(std::ceil(to))); ++h)
+      for (int h = std::max<int>(0, from); h < std::min<int>(2 * columns_, std::ceil(to)); ++h)
         f(b, h, std::min<double>(to, h + 1) - std::max<double>(from, h));
     }
   }
 
   // Every half column shows what covers most of it.
   void paint(const Track& track, int line_index, int lines, Line& line) const {
-    std::vector<double> best(std::size_t(columns_) * 2, 0.25);
+    std::vector<double> best(columns_ * 2, 0.25);
     for_halves(track, line_index, lines, [&](const Bar& b, int h, double covered) {
       if (covered <= best[h]) return;
       best[h] = covered;
@@ -219,7 +219,7 @@ class Chart {
   // Bars narrower than half a column: the mean of their colours, since picking one of them would draw stripes of its
   // own.
   void blend(const Track& track, int line_index, int lines, Line& line) const {
-    std::vector<std::array<double, 4>> sums(std::size_t(columns_) * 2);
+    std::vector<std::array<double, 4>> sums(columns_ * 2);
     for_halves(track, line_index, lines, [&](const Bar& b, int h, double covered) {
       const Rgb c = colour_of(b, scene_.chunks);
       const double part[] = {double(c.r) * c.r, double(c.g) * c.g, double(c.b) * c.b, 1};
@@ -256,12 +256,12 @@ class Chart {
     const bool plain = options_.colour == Colour::none;
     std::vector<std::string> text = characters(full);
     // In colour the hue already says the phase, so the number alone will do.
-    if (!plain && int(text.size()) > to - from) text = characters(number);
-    if (text.empty() || int(text.size()) > to - from) return;
+    if (!plain && std::ssize(text) > to - from) text = characters(number);
+    if (text.empty() || std::ssize(text) > to - from) return;
     const Rgb fill = shade(b, scene_.chunks), ink = ink_on(colour_of(b, scene_.chunks));
     for (int c = from; c < to; ++c) line[c] = {fill, fill, plain ? "-" : "", ink};
-    const int start = plain ? from : from + (to - from - int(text.size())) / 2;
-    for (std::size_t i = 0; i < text.size(); ++i) line[start + int(i)].character = text[i];
+    const int start = plain ? from : from + (to - from - std::ssize(text)) / 2;
+    for (std::size_t i = 0; i < text.size(); ++i) line[start + i].character = text[i];
   }
 
   const Scene& scene_;
@@ -275,11 +275,11 @@ std::string legend(const Timeline& t, int chunks, const TextOptions& o) {
   std::string out;
   int used = 0;
   const auto add = [&](std::string_view sign, std::string_view text, Rgb c) {
-    const int length = int(sign.size() + text.size()) + 3;
+    const int length = sign.size() + text.size() + 3;
     if (used + length > o.width) return;
     used += length;
-    Line swatch(int(sign.size()), o.colour);
-    for (std::size_t i = 0; i < sign.size(); ++i) swatch[int(i)] = {c, c, std::string(1, sign[i]), ink_on(c)};
+    Line swatch(sign.size(), o.colour);
+    for (std::size_t i = 0; i < sign.size(); ++i) swatch[i] = {c, c, std::string(1, sign[i]), ink_on(c)};
     out += fmt::format("{}{} {}", out.empty() ? "" : "  ", swatch.str(), text);
   };
   const std::span<const Timeline> one(&t, 1);
@@ -321,21 +321,21 @@ std::string gantt_text(const Timeline& t, const TextOptions& given) {
   std::size_t longest = fmt::format("actor {}", std::max(0, t.actors - 1)).size();
   if (o.lanes)
     for (const Lane l : lanes_of(std::span(&t, 1))) longest = std::max(longest, name_of(l).size() + 2);
-  const int name_width = int(longest) + 2;
+  const int name_width = longest + 2;
   std::vector<std::string> notes;  // right of each actor: how busy it is, and its peak
   std::size_t note_width = 0;
   for (int a = 0; a < t.actors; ++a) {
-    notes.push_back(fmt::format("{:3.0f}%", 100 * (1 - s.bubbles[std::size_t(a)])));
-    if (a < int(t.memory.size()))
+    notes.push_back(fmt::format("{:3.0f}%", 100 * (1 - s.bubbles[a])));
+    if (a < std::ssize(t.memory))
       notes.back() += t.memory_unit == "bytes" ? fmt::format(" {:>8}", memory_text(t.peak(a), t.memory_unit))
                                                : fmt::format(" {:>5.4g}", t.peak(a));
     note_width = std::max(note_width, notes.back().size());
   }
-  const Scale scale = scale_for(s, std::max(10, o.width - name_width - int(note_width) - 2), o.fold);
+  const Scale scale = scale_for(s, std::max<int>(10, o.width - name_width - note_width - 2), o.fold);
 
   std::string out = fit(t.title.empty() ? summary(t, o.clock) : t.title + ": " + summary(t, o.clock), o.width) + "\n";
   const std::string heads = note_width > 4 ? fmt::format("{:>4} {:>{}}", "busy", "peak", note_width - 5) : "busy";
-  const int panels = scale.panel > 0 ? std::max(1, int(std::ceil(s.length / scale.panel - 1e-9))) : 1;
+  const int panels = scale.panel > 0 ? std::max<int>(1, std::ceil(s.length / scale.panel - 1e-9)) : 1;
   for (int p = 0; p < panels; ++p) {
     const Chart chart(s, scale, p * scale.panel, o);
     const auto line = [&](std::string_view name, const std::string& drawn, std::string_view note) {
