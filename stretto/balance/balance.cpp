@@ -24,12 +24,6 @@ bool folded(const Loads& l) {
   return true;
 }
 
-Cuts even(const Loads& l) {
-  Cuts cuts;
-  for (int s = 0; s <= l.stages; ++s) cuts.push_back(int(i64(s) * l.pieces / l.stages));
-  return cuts;
-}
-
 }  // namespace
 
 Balance balance(const BalanceProblem& p) {
@@ -43,7 +37,7 @@ Balance balance(const BalanceProblem& p) {
   if (one_stage_each(l)) {
     result.exact = true;
   } else {
-    Cuts other = even(l);
+    Cuts other = even_cuts(l);
     improve(l, cuts);
     improve(l, other);
     if (l.largest(other) < l.largest(cuts)) cuts = other;
@@ -57,8 +51,7 @@ Balance balance(const BalanceProblem& p) {
   improve(l, cuts);
   result.largest = l.largest(cuts);
   if (result.exact) result.bound = result.largest;
-  for (int s = 0; s < l.stages; ++s)
-    result.stage_of.insert(result.stage_of.end(), std::size_t(cuts[std::size_t(s) + 1] - cuts[std::size_t(s)]), s);
+  result.stage_of = stage_of(cuts);
   return result;
 }
 
@@ -67,9 +60,9 @@ std::vector<int> cut(const std::vector<int>& pieces_per_stage, int pieces) {
   for (std::size_t s = 0; s < pieces_per_stage.size(); ++s) {
     if (pieces_per_stage[s] < 1)
       throw Error("stages", "stage {} takes {} pieces", s, pieces_per_stage[s]).hint("every stage takes at least one");
-    stage_of.insert(stage_of.end(), std::size_t(pieces_per_stage[s]), int(s));
+    stage_of.insert(stage_of.end(), pieces_per_stage[s], s);
   }
-  if (int(stage_of.size()) != pieces)
+  if (std::ssize(stage_of) != pieces)
     throw Error("stages", "the stages take {} pieces and the model has {}", stage_of.size(), pieces)
         .hint("make the numbers add up to {}", pieces);
   return stage_of;

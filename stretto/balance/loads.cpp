@@ -9,38 +9,38 @@ namespace stretto {
 
 Loads::Loads(const BalanceProblem& p) : p_(p) {
   STRETTO_ASSERT(!p.seconds.empty() && !p.actor_of.empty());
-  pieces = int(p.seconds[0].size());
-  stages = int(p.actor_of[0].size());
-  STRETTO_ASSERT(p.kind.empty() || int(p.kind.size()) == stages);
-  STRETTO_ASSERT(p.message.empty() || int(p.message.size()) + 1 == pieces);
+  pieces = p.seconds[0].size();
+  stages = p.actor_of[0].size();
+  STRETTO_ASSERT(p.kind.empty() || std::ssize(p.kind) == stages);
+  STRETTO_ASSERT(p.message.empty() || std::ssize(p.message) + 1 == pieces);
   for (const std::vector<double>& seconds : p.seconds) {
-    STRETTO_ASSERT(int(seconds.size()) == pieces);
-    before_.emplace_back(std::size_t(pieces) + 1, 0.0);
+    STRETTO_ASSERT(std::ssize(seconds) == pieces);
+    before_.emplace_back(pieces + 1, 0.0);
     std::partial_sum(seconds.begin(), seconds.end(), before_.back().begin() + 1);
   }
-  for (int s = 0; s < stages; ++s) kind_.push_back(p.kind.empty() ? 0 : std::size_t(p.kind[std::size_t(s)]));
-  least_.assign(std::size_t(pieces) + 1, 0);
+  for (int s = 0; s < stages; ++s) kind_.push_back(p.kind.empty() ? 0 : p.kind[s]);
+  least_.assign(pieces + 1, 0);
   for (int i = 0; i < pieces; ++i) {
     double least = std::numeric_limits<double>::infinity();
-    for (std::size_t k : kind_) least = std::min(least, p.seconds[k][std::size_t(i)]);
-    least_[std::size_t(i) + 1] = least_[std::size_t(i)] + least;
+    for (int k : kind_) least = std::min(least, p.seconds[k][i]);
+    least_[i + 1] = least_[i] + least;
   }
-  message_.assign(std::size_t(pieces) + 1, 0);
+  message_.assign(pieces + 1, 0);
   if (!p.message.empty()) std::copy(p.message.begin(), p.message.end(), message_.begin() + 1);
   for (const std::vector<int>& of : p.actor_of) {
     for (int a : of) actors = std::max(actors, a + 1);
-    leaves_.emplace_back(std::size_t(stages) + 1, char(0));
+    leaves_.emplace_back(stages + 1);
     for (std::size_t s = 1; s < of.size(); ++s) leaves_.back()[s] = of[s] != of[s - 1];
   }
-  stages_of.resize(std::size_t(actors));
+  stages_of.resize(actors);
   for (const std::vector<int>& of : p.actor_of)
-    for (int s = 0; s < stages; ++s) stages_of[std::size_t(of[std::size_t(s)])].push_back(s);
+    for (int s = 0; s < stages; ++s) stages_of[of[s]].push_back(s);
   find_bound();
 }
 
 // The mean; the dearest piece, as often as its stage is held; what the actors of the first and the last stage hold.
 void Loads::find_bound() {
-  const double pipes = double(p_.actor_of.size());
+  const double pipes = p_.actor_of.size();
   bound_ = pipes * least(0, pieces) / actors;
   for (const std::vector<int>& of : p_.actor_of) {
     for (int i = 0; i < pieces; ++i) bound_ = std::max(bound_, least(i, i + 1));
@@ -54,11 +54,9 @@ void Loads::find_bound() {
 }
 
 std::vector<double> Loads::of(const Cuts& cuts) const {
-  std::vector<double> loads(std::size_t(actors), 0.0);
-  for (std::size_t pipe = 0; pipe < p_.actor_of.size(); ++pipe)
-    for (int s = 0; s < stages; ++s)
-      loads[std::size_t(p_.actor_of[pipe][std::size_t(s)])] +=
-          segment(s, cuts[std::size_t(s)], cuts[std::size_t(s) + 1], int(pipe));
+  std::vector<double> loads(actors, 0.0);
+  for (int pipe = 0; pipe < pipes(); ++pipe)
+    for (int s = 0; s < stages; ++s) loads[p_.actor_of[pipe][s]] += segment(s, cuts[s], cuts[s + 1], pipe);
   return loads;
 }
 
@@ -67,22 +65,41 @@ double Loads::largest(const Cuts& cuts) const {
   return *std::max_element(loads.begin(), loads.end());
 }
 
+Cuts even_cuts(const Loads& l) {
+  Cuts cuts;
+  for (i64 s = 0; s <= l.stages; ++s) cuts.push_back(s * l.pieces / l.stages);
+  return cuts;
+}
+
+std::vector<int> stage_of(const Cuts& cuts) {
+  std::vector<int> of;
+  for (std::size_t s = 0; s + 1 < cuts.size(); ++s) of.insert(of.end(), cuts[s + 1] - cuts[s], s);
+  return of;
+}
+
+Cuts cuts_of(const std::vector<int>& stage_of) {
+  Cuts cuts{0};
+  for (std::size_t i = 1; i < stage_of.size(); ++i)
+    if (stage_of[i] != stage_of[i - 1]) cuts.push_back(i);
+  cuts.push_back(stage_of.size());
+  return cuts;
+}
+
 Cuts smallest_stage(const Loads& l) {
   // best[k][i]: the most expensive of k stages over the first i pieces, at its least.
-  const std::size_t n = std::size_t(l.pieces), stages = std::size_t(l.stages);
   constexpr double never = std::numeric_limits<double>::infinity();
-  std::vector<std::vector<double>> best(stages + 1, std::vector<double>(n + 1, never));
-  std::vector<std::vector<int>> from(stages + 1, std::vector<int>(n + 1, 0));
+  std::vector<std::vector<double>> best(l.stages + 1, std::vector<double>(l.pieces + 1, never));
+  std::vector<std::vector<int>> from(l.stages + 1, std::vector<int>(l.pieces + 1, 0));
   best[0][0] = 0;
-  for (std::size_t k = 1; k <= stages; ++k)
-    for (std::size_t i = k; i <= n - (stages - k); ++i)
-      for (std::size_t j = i; j-- > k - 1;) {
-        if (l.least(int(j), int(i)) >= best[k][i]) break;  // longer ones cost more
-        const double cost = std::max(best[k - 1][j], l.segment(int(k) - 1, int(j), int(i)));
-        if (cost < best[k][i]) best[k][i] = cost, from[k][i] = int(j);
+  for (int k = 1; k <= l.stages; ++k)
+    for (int i = k; i <= l.pieces - (l.stages - k); ++i)
+      for (int j = i - 1; j >= k - 1; --j) {
+        if (l.least(j, i) >= best[k][i]) break;  // longer ones cost more
+        const double cost = std::max(best[k - 1][j], l.segment(k - 1, j, i));
+        if (cost < best[k][i]) best[k][i] = cost, from[k][i] = j;
       }
-  Cuts cuts(stages + 1, int(n));
-  for (std::size_t k = stages; k > 0; --k) cuts[k - 1] = from[k][std::size_t(cuts[k])];
+  Cuts cuts(l.stages + 1, l.pieces);
+  for (int k = l.stages; k > 0; --k) cuts[k - 1] = from[k][cuts[k]];
   return cuts;
 }
 
@@ -103,8 +120,8 @@ Quality quality(const Loads& l, const Cuts& cuts) {
   return q;
 }
 
-bool valid(const Cuts& cuts, std::size_t first, std::size_t last) {
-  for (std::size_t k = first; k <= last + 1; ++k)
+bool ascending(const Cuts& cuts, int first, int last) {
+  for (int k = first; k <= last + 1; ++k)
     if (cuts[k] <= cuts[k - 1]) return false;
   return true;
 }
@@ -113,11 +130,10 @@ bool valid(const Cuts& cuts, std::size_t first, std::size_t last) {
 
 void improve(const Loads& l, Cuts& cuts) {
   Quality now = quality(l, cuts);
-  const std::size_t stages = std::size_t(l.stages);
   i64 left = 8'000'000;  // stages looked at, so that a compile stays short
-  const auto attempt = [&](std::size_t first, std::size_t last, const Cuts& other) {
+  const auto attempt = [&](int first, int last, const Cuts& other) {
     left -= l.stages;
-    if (!valid(other, first, last)) return false;
+    if (!ascending(other, first, last)) return false;
     const Quality then = quality(l, other);
     if (!then.better_than(now)) return false;
     cuts = other, now = then;
@@ -125,11 +141,11 @@ void improve(const Loads& l, Cuts& cuts) {
   };
   for (bool moved = true; moved && left > 0;) {
     moved = false;
-    for (std::size_t first = 1; first < stages; ++first)
-      for (std::size_t last = first; last < stages && left > 0; ++last)
+    for (int first = 1; first < l.stages; ++first)
+      for (int last = first; last < l.stages && left > 0; ++last)
         for (int by : {-1, 1, -2, 2}) {
           Cuts row = cuts;  // a row of cuts moves together ...
-          for (std::size_t k = first; k <= last; ++k) row[k] += by;
+          for (int k = first; k <= last; ++k) row[k] += by;
           moved = attempt(first, last, row) || moved;
           if (first == last) continue;
           Cuts two = cuts;  // ... or two of them towards or away from each other

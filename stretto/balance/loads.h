@@ -22,32 +22,38 @@ class Loads {
 
   // Stage `s` made of pieces [begin, end), as its actor in `pipe` sees it.
   double segment(int s, int begin, int end, int pipe = 0) const {
-    const std::vector<double>& before = before_[kind_[std::size_t(s)]];
-    double cost = before[std::size_t(end)] - before[std::size_t(begin)];
-    const std::vector<char>& leaves = leaves_[std::size_t(pipe)];
-    if (leaves[std::size_t(s)]) cost += message_[std::size_t(begin)];
-    if (leaves[std::size_t(s) + 1]) cost += message_[std::size_t(end)];
+    const std::vector<double>& before = before_[kind_[s]];
+    double cost = before[end] - before[begin];
+    const std::vector<char>& leaves = leaves_[pipe];
+    if (leaves[s]) cost += message_[begin];
+    if (leaves[s + 1]) cost += message_[end];
     return cost;
   }
   // Work alone, for the cheapest kind of stage: a lower bound of any segment.
-  double least(int begin, int end) const { return least_[std::size_t(end)] - least_[std::size_t(begin)]; }
+  double least(int begin, int end) const { return least_[end] - least_[begin]; }
 
   std::vector<double> of(const Cuts&) const;
   double largest(const Cuts&) const;
   double bound() const { return bound_; }
-  int pipes() const { return int(p_.actor_of.size()); }
-  int actor(int stage, int pipe = 0) const { return p_.actor_of[std::size_t(pipe)][std::size_t(stage)]; }
+  int pipes() const { return p_.actor_of.size(); }
+  int actor(int stage, int pipe = 0) const { return p_.actor_of[pipe][stage]; }
 
  private:
   void find_bound();
 
   const BalanceProblem& p_;
-  std::vector<std::size_t> kind_;
+  std::vector<int> kind_;
   std::vector<std::vector<double>> before_;  // per kind: sums of the first pieces
   std::vector<double> least_, message_;      // message_[i]: of a cut before piece i; 0 at both ends
   std::vector<std::vector<char>> leaves_;    // per pipe: is the edge before stage s between two actors?
   double bound_ = 0;
 };
+
+// Equally many pieces in every stage, as far as that goes.
+Cuts even_cuts(const Loads&);
+// Per piece, its stage; and back.
+std::vector<int> stage_of(const Cuts&);
+Cuts cuts_of(const std::vector<int>& stage_of);
 
 // Shifts cuts, alone and in rows, as long as the largest load shrinks, or stays and the others come closer together.
 void improve(const Loads&, Cuts&);

@@ -20,7 +20,7 @@ Cuts search_folded(const Loads& l, double limit, bool& finished) {
     std::uint32_t from;
   };
   const int levels = (l.stages + 1) / 2;
-  std::vector<std::vector<State>> reached(std::size_t(levels) + 1);
+  std::vector<std::vector<State>> reached(levels + 1);
   reached[0].push_back({0, l.pieces, 0, 0});
   i64 steps = 0;
   finished = false;
@@ -28,21 +28,21 @@ Cuts search_folded(const Loads& l, double limit, bool& finished) {
     const int mirror = l.stages - 1 - s, stages_inside = std::max(0, l.stages - 2 * (s + 1));
     const int actors_inside = (stages_inside + 1) / 2;
     // A bidirectional placement holds both stages of a level on both of its actors: one of them tells the load.
-    std::unordered_map<u64, std::uint32_t> known;
-    std::vector<State>& next = reached[std::size_t(s) + 1];
-    for (std::uint32_t from = 0; from < reached[std::size_t(s)].size(); ++from) {
-      const State state = reached[std::size_t(s)][from];
+    std::unordered_map<i64, std::uint32_t> known;
+    std::vector<State>& next = reached[s + 1];
+    for (std::uint32_t from = 0; from < reached[s].size(); ++from) {
+      const State state = reached[s][from];
       const auto arrive = [&](int left, int right, double load) {
         const double largest = std::max(state.largest, load);
         if (!(largest < limit)) return;
-        const auto [it, fresh] = known.try_emplace(u64(left) << 32 | std::uint32_t(right), std::uint32_t(next.size()));
+        const auto [it, fresh] = known.try_emplace(i64{left} << 32 | right, next.size());
         if (fresh)
           next.push_back({left, right, largest, from});
         else if (largest < next[it->second].largest)
           next[it->second] = {left, right, largest, from};
       };
       if (mirror == s) {  // the middle of an odd number of stages, once or twice
-        const double times = double(l.stages_of[std::size_t(l.actor(s))].size());
+        const double times = l.stages_of[l.actor(s)].size();
         arrive(state.right, state.right, times * l.segment(s, state.left, state.right));
         continue;
       }
@@ -66,11 +66,11 @@ Cuts search_folded(const Loads& l, double limit, bool& finished) {
   for (const State& state : reached.back())
     if (!end || state.largest < end->largest) end = &state;
   if (!end) return {};
-  Cuts cuts(std::size_t(l.stages) + 1, l.pieces);
+  Cuts cuts(l.stages + 1, l.pieces);
   for (int s = levels; s > 0; --s) {
-    cuts[std::size_t(s)] = end->left;
-    cuts[std::size_t(l.stages - s)] = end->right;
-    end = &reached[std::size_t(s) - 1][end->from];
+    cuts[s] = end->left;
+    cuts[l.stages - s] = end->right;
+    end = &reached[s - 1][end->from];
   }
   cuts[0] = 0;
   return cuts;
@@ -79,12 +79,11 @@ Cuts search_folded(const Loads& l, double limit, bool& finished) {
 namespace {
 class Branching {
  public:
-  Branching(const Loads& l, double limit)
-      : l_(l), limit_(limit), loads_(std::size_t(l.actors), 0.0), last_(std::size_t(l.actors), 0) {
+  Branching(const Loads& l, double limit) : l_(l), limit_(limit), loads_(l.actors, 0.0), last_(l.actors, 0) {
     for (std::size_t a = 0; a < l.stages_of.size(); ++a)
       for (int s : l.stages_of[a]) last_[a] = std::max(last_[a], s);
     pipes_ = 0;
-    for (const std::vector<int>& held : l.stages_of) pipes_ += double(held.size()) / l.stages;
+    for (const std::vector<int>& held : l.stages_of) pipes_ += 1.0 * held.size() / l.stages;
     cuts_.push_back(0);
   }
   Cuts best;
@@ -106,7 +105,7 @@ class Branching {
       const std::vector<double> before = loads_;
       bool fits = true;
       for (int pipe = 0; pipe < l_.pipes(); ++pipe) {
-        double& load = loads_[std::size_t(l_.actor(s, pipe))];
+        double& load = loads_[l_.actor(s, pipe)];
         load += l_.segment(s, begin, end, pipe);
         fits = fits && load < limit_;
       }

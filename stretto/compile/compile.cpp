@@ -90,7 +90,7 @@ Compiled compile(const Asked& a) {
   const Parallel parallel = complete(a.parallel, traced);
   check_rows(traced, parallel, runs);
   Placed placed = place(graph, parallel);
-  Cut cut = cut_step(placed.step, schedule, parallel, {.states = a.states(), .microbatches = runs});
+  Cut cut = cut_step(placed.step, schedule, parallel, a.states());
   Step step = with_storage(std::move(cut.step), parallel.storage);
   step = with_accumulators(std::move(step), schedule.pipes(), placed.sharded.get());
   const Surroundings around{traced, placed.sharded.get(), runs, schedule.pipes()};

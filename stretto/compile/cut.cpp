@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "stretto/balance/balance.h"
+#include "stretto/balance/pieces.h"
 #include "stretto/shard/epilogue.h"
 #include "stretto/stage/cost.h"
 #include "stretto/stage/split.h"
@@ -22,20 +23,16 @@ std::vector<Recompute> recompute_of(const Parallel& p, int stages) {
   return given;
 }
 
-// What a piece costs per microbatch: its tasks, and its share of the update.
-std::vector<double> seconds_of(const Step& step, const UpdateWork& update) {
+// What a piece costs: its tasks, and the update of its parameters.
+std::vector<PieceTimes> times_of(const Step& step, int states) {
   const Machine machine;
-  std::vector<double> seconds_per_piece;
-  for (const Cost& cost : piece_costs(step))
-    seconds_per_piece.push_back(seconds(machine, cost.flops, cost.read + cost.written));
+  std::vector<PieceTimes> times = piece_times(step, machine);
   std::vector<char> seen(step.params.size(), 0);
-  const double arrays = 3.0 + 2.0 * update.states;  // parameter and states read and written, gradient
-  for (const Accumulator& a : step.accumulators) {
-    if (std::exchange(seen[a.param], 1)) continue;
-    seconds_per_piece[a.piece] +=
-        seconds(machine, 0, arrays * double(step.bytes(step.params[a.param]))) / update.microbatches;
-  }
-  return seconds_per_piece;
+  const double arrays = 3.0 + 2.0 * states;  // parameter and states read and written, gradient
+  for (const Accumulator& a : step.accumulators)
+    if (!std::exchange(seen[a.param], 1))
+      times[a.piece].update += seconds(machine, 0, arrays * double(step.bytes(step.params[a.param])));
+  return times;
 }
 
 void check_profile(const std::vector<double>& profile, int pieces) {
@@ -47,34 +44,34 @@ void check_profile(const std::vector<double>& profile, int pieces) {
       throw Error("profile", "a piece takes {} seconds", t).hint("times are finite and not negative");
 }
 
-std::vector<int> balanced(const StepGraph& graph, const Step& step, const Schedule& schedule, const Parallel& p,
-                          const std::vector<Recompute>& modes, const UpdateWork& update) {
-  BalanceProblem problem{.actor_of = schedule.actor_of};
-  for (const Crossing& x : crossings(step))
-    problem.message.push_back(p.link.seconds(x.forward) + (x.backward > 0 ? p.link.seconds(x.backward) : 0));
+std::vector<int> chosen(const StepGraph& graph, const Step& step, const Schedule& schedule, const Parallel& p,
+                        const std::vector<Recompute>& modes, int states) {
+  if (!p.profile.empty()) check_profile(p.profile, step.pieces);
+  if (schedule.stages == 1) return std::vector(step.pieces, 0);
+  CutProblem problem{.link = p.link};
+  for (const Crossing& x : crossings(step)) problem.bytes.push_back(x.forward);
   if (!p.profile.empty()) {
-    check_profile(p.profile, step.pieces);
-    problem.seconds = {p.profile};
-    return balance(problem).stage_of;
+    problem.pieces = {scaled_to(piece_times(step, {}), p.profile)};
+    return choose_cuts(problem, valid(schedule)).stage_of;
   }
   std::vector<Recompute> kinds;
   for (Recompute m : modes) {
     const auto it = std::find(kinds.begin(), kinds.end(), m);
-    problem.kind.push_back(int(it - kinds.begin()));
+    problem.kind.push_back(it - kinds.begin());
     if (it != kinds.end()) continue;
     kinds.push_back(m);
-    const SplitOptions o{.recompute = std::vector(std::size_t(step.pieces), m)};
-    problem.seconds.push_back(seconds_of(m == Recompute::none ? step : split(graph, o), update));
+    const SplitOptions o{.recompute = std::vector(step.pieces, m)};
+    problem.pieces.push_back(times_of(m == Recompute::none ? step : split(graph, o), states));
   }
-  return balance(problem).stage_of;
+  return choose_cuts(problem, valid(schedule)).stage_of;
 }
 
 }  // namespace
 
-Cut cut_step(const StepGraph& graph, const Schedule& schedule, const Parallel& p, const UpdateWork& update) {
+Cut cut_step(const StepGraph& graph, const Schedule& schedule, const Parallel& p, int states) {
   const std::vector<Recompute> modes = recompute_of(p, schedule.stages);
   Cut r{.step = split(graph), .stage_of = {}};
-  r.stage_of = p.stages.empty() ? balanced(graph, r.step, schedule, p, modes, update) : cut(p.stages, r.step.pieces);
+  r.stage_of = p.stages.empty() ? chosen(graph, r.step, schedule, p, modes, states) : cut(p.stages, r.step.pieces);
   if (r.stage_of.back() + 1 != schedule.stages)
     throw Error("stages", "{} stages are given and the schedule has {}", r.stage_of.back() + 1, schedule.stages)
         .hint("give {} numbers of pieces", schedule.stages);

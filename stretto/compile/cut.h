@@ -1,6 +1,6 @@
 // The fourth arrow: a rank's graph -> its tasks, and the stage of every piece.
 //
-//   Cut c = cut_step(placed.step, schedule, parallel, {.states = 2, .microbatches = 8});
+//   Cut c = cut_step(placed.step, schedule, parallel, 2);
 //   fmt::print("{} tasks in {} stages\n", c.step.tasks.size(), c.stage_of.back() + 1);
 //   Step s = with_accumulators(std::move(c.step), schedule.pipes(), placed.sharded.get());
 #pragma once
@@ -18,15 +18,9 @@ struct Cut {
   std::vector<int> stage_of;  // per piece
 };
 
-// What the update adds to the work of the pieces: it is done once per step.
-struct UpdateWork {
-  int states = 0;  // of the optimizer
-  int microbatches = 1;
-};
-
-// Stages as they are given, or such that the busiest actor's load is as small as possible. Cuts come before recompute:
-// what a stage keeps depends on where it begins.
-Cut cut_step(const StepGraph&, const Schedule&, const Parallel&, const UpdateWork& = {});
+// Stages as they are given, or those with which a step is the shortest in simulation. Cuts come before recompute: what a
+// stage keeps depends on where it begins. `states`: how many the optimizer keeps per parameter, for its update's time.
+Cut cut_step(const StepGraph&, const Schedule&, const Parallel&, int states = 0);
 
 // Stages ascend by at most one from piece to piece and are as many as the schedule has; the step is sound.
 std::vector<Fault> verify(const Cut&, const Schedule&);

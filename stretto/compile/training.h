@@ -36,7 +36,7 @@ struct Parallel {
   Reshard reshard = Reshard::microbatch;  // how long parameters that are cut over ranks stay gathered
   ScheduleChoice schedule = "1f1b";       // a name, a CSV file, a Schedule, or a function that makes one
   int chunks = 0;                         // stages per actor; 0: the schedule's default
-  std::vector<int> stages = {};      // pieces per stage; empty: the busiest actor's load is made as small as possible
+  std::vector<int> stages = {};      // pieces per stage; empty: those with which a step is the shortest in simulation
   std::vector<double> profile = {};  // measured seconds per piece and microbatch to balance by; empty: by op costs
   Link link = {.latency = 2e-6, .bandwidth = 10e9};  // between actors, for balancing; the default is within one process
   std::vector<Recompute> recompute = {};             // one for all stages, or one per stage; empty: none

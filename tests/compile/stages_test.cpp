@@ -54,6 +54,18 @@ TEST(Stages, EveryStageHasARow) {
   EXPECT_THAT(text, HasSubstr("h.1/gelu{"));
 }
 
+TEST(Stages, AHeadThatLimitsIsNamed) {
+  ModelConfig config = tiny("llama", 4);
+  const auto text = [&] {
+    return stages_str(compile(make_model(config, 8), adamw(), {.microbatches = 4}, {.mesh = {{"pipe", 4}}}));
+  };
+  EXPECT_THAT(text(), Not(HasSubstr("is a single piece")));
+  config.vocab = 5000;
+  EXPECT_THAT(text(),
+              ContainsRegex("Stage 3 is a single piece \\(norm head\\) and takes [0-9.]+% of the time, an actor's "
+                            "share is 25.0%: no cut makes the step shorter"));
+}
+
 // A dense layer with an activation: backward of the activation reads what went into it, the weight's gradient reads
 // what the weight was multiplied with.
 TEST(Stages, KeepWhatTheTextbookSays) {
