@@ -42,8 +42,9 @@ Balance balance(const BalanceProblem& p) {
     improve(l, other);
     if (l.largest(other) < l.largest(cuts)) cuts = other;
     if (l.largest(cuts) > l.bound() * (1 + 1e-12)) {
-      Cuts better = (folded(l) ? search_folded : search_any)(l, l.largest(cuts), result.exact);
-      if (!better.empty()) cuts = std::move(better);
+      Found better = (folded(l) ? search_folded : search_any)(l, l.largest(cuts));
+      result.exact = better.finished;
+      if (!better.cuts.empty()) cuts = std::move(better.cuts);
     } else {
       result.exact = true;
     }

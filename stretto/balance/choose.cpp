@@ -12,7 +12,7 @@ namespace stretto {
 namespace {
 
 // What all plays together may take: less than a tenth of a second, and a few plays of any schedule.
-constexpr std::ptrdiff_t most_nodes = 1'000'000, least_plays = 12;
+constexpr std::ptrdiff_t most_nodes = 600'000, least_plays = 12;
 
 // Smaller is better: the step, and among equals the busiest actor, then the longest stage.
 struct CutQuality {

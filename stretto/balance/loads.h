@@ -59,9 +59,13 @@ Cuts cuts_of(const std::vector<int>& stage_of);
 void improve(const Loads&, Cuts&);
 // Neighbouring pieces such that the most expensive stage is as cheap as possible; exact with one stage per actor.
 Cuts smallest_stage(const Loads&);
-// The best cuts below `limit` for a placement that folds; empty: there are none, or (`finished` is false) it gave up.
-Cuts search_folded(const Loads&, double limit, bool& finished);
+struct Found {
+  Cuts cuts = {};         // empty: there are none below the limit, or it gave up
+  bool finished = false;  // false: it gave up, and there may be better ones
+};
+// The best cuts below `limit` for a placement that folds.
+Found search_folded(const Loads&, double limit);
 // The same for any placement.
-Cuts search_any(const Loads&, double limit, bool& finished);
+Found search_any(const Loads&, double limit);
 
 }  // namespace stretto

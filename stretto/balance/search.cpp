@@ -10,71 +10,93 @@ namespace {
 constexpr i64 most_steps = 40'000'000;
 }
 
+namespace {
 // From both ends inwards: level s takes stage s from the left and the s-th last from the right, which lie on one actor.
 // What is left in the middle depends on where the two ends are and on nothing else, so one number per pair of ends is
-// enough: the smallest largest load that leads there. Pairs that cannot stay below the limit are left out.
-Cuts search_folded(const Loads& l, double limit, bool& finished) {
+// enough: the smallest largest load that leads there. Pairs that cannot stay below the limit are left out. A
+// bidirectional placement holds both stages of a level on both of its actors: one of them tells the load.
+class Folding {
+ public:
+  Folding(const Loads& l, double limit) : l_(l), limit_(limit), reached_((l.stages + 1) / 2 + 1) {
+    reached_[0].push_back({0, l.pieces, 0, 0});
+  }
+
+  Found run() {
+    for (int s = 0; s + 1 < std::ssize(reached_); ++s)
+      for (std::uint32_t from = 0; from < reached_[s].size(); ++from)
+        if (!extend(s, from)) return {};
+    const std::vector<State>& ends = reached_.back();
+    if (ends.empty()) return {.finished = true};
+    const auto best = std::min_element(ends.begin(), ends.end(),
+                                       [](const State& a, const State& b) { return a.largest < b.largest; });
+    return {.cuts = cuts_to(*best), .finished = true};
+  }
+
+ private:
   struct State {
     int left, right;
     double largest;
     std::uint32_t from;
   };
-  const int levels = (l.stages + 1) / 2;
-  std::vector<std::vector<State>> reached(levels + 1);
-  reached[0].push_back({0, l.pieces, 0, 0});
-  i64 steps = 0;
-  finished = false;
-  for (int s = 0; s < levels; ++s) {
-    const int mirror = l.stages - 1 - s, stages_inside = std::max(0, l.stages - 2 * (s + 1));
-    const int actors_inside = (stages_inside + 1) / 2;
-    // A bidirectional placement holds both stages of a level on both of its actors: one of them tells the load.
-    std::unordered_map<i64, std::uint32_t> known;
-    std::vector<State>& next = reached[s + 1];
-    for (std::uint32_t from = 0; from < reached[s].size(); ++from) {
-      const State state = reached[s][from];
-      const auto arrive = [&](int left, int right, double load) {
-        const double largest = std::max(state.largest, load);
-        if (!(largest < limit)) return;
-        const auto [it, fresh] = known.try_emplace(i64{left} << 32 | right, next.size());
-        if (fresh)
-          next.push_back({left, right, largest, from});
-        else if (largest < next[it->second].largest)
-          next[it->second] = {left, right, largest, from};
-      };
-      if (mirror == s) {  // the middle of an odd number of stages, once or twice
-        const double times = l.stages_of[l.actor(s)].size();
-        arrive(state.right, state.right, times * l.segment(s, state.left, state.right));
-        continue;
-      }
-      const int room = state.right - state.left - stages_inside;
-      for (int take = 1; take < room; ++take) {
-        const int left = state.left + take;
-        if (l.least(state.left, left) >= limit) break;
-        const double mine = l.segment(s, state.left, left);
-        for (int right = stages_inside == 0 ? left : state.right - 1; right >= left + stages_inside; --right) {
-          if (++steps > most_steps) return {};
-          if (l.least(state.left, left) + l.least(right, state.right) >= limit) break;
-          if (stages_inside == 0 && right != left) break;
-          if (l.least(left, right) < limit * actors_inside || stages_inside == 0)
-            arrive(left, right, mine + l.segment(mirror, right, state.right));
-        }
+
+  // All that follows on one state; false when it takes too long.
+  bool extend(int s, std::uint32_t from) {
+    const State state = reached_[s][from];
+    const int mirror = l_.stages - 1 - s, stages_inside = std::max(0, l_.stages - 2 * (s + 1));
+    if (mirror == s) {  // the middle of an odd number of stages, once or twice
+      const double times = l_.stages_of[l_.actor(s)].size();
+      arrive(s, from, state.right, state.right, times * l_.segment(s, state.left, state.right));
+      return true;
+    }
+    const int room = state.right - state.left - stages_inside, actors_inside = (stages_inside + 1) / 2;
+    for (int take = 1; take < room; ++take) {
+      const int left = state.left + take;
+      if (l_.least(state.left, left) >= limit_) break;
+      const double mine = l_.segment(s, state.left, left);
+      for (int right = stages_inside == 0 ? left : state.right - 1; right >= left + stages_inside; --right) {
+        if (++steps_ > most_steps) return false;
+        if (l_.least(state.left, left) + l_.least(right, state.right) >= limit_) break;
+        if (stages_inside == 0 && right != left) break;
+        if (l_.least(left, right) < limit_ * actors_inside || stages_inside == 0)
+          arrive(s, from, left, right, mine + l_.segment(mirror, right, state.right));
       }
     }
+    return true;
   }
-  finished = true;
-  const State* end = nullptr;
-  for (const State& state : reached.back())
-    if (!end || state.largest < end->largest) end = &state;
-  if (!end) return {};
-  Cuts cuts(l.stages + 1, l.pieces);
-  for (int s = levels; s > 0; --s) {
-    cuts[s] = end->left;
-    cuts[l.stages - s] = end->right;
-    end = &reached[s - 1][end->from];
+
+  void arrive(int s, std::uint32_t from, int left, int right, double load) {
+    const State next{left, right, std::max(reached_[s][from].largest, load), from};
+    if (!(next.largest < limit_)) return;
+    if (level_ != s) known_.clear(), level_ = s;
+    std::vector<State>& there = reached_[s + 1];
+    const auto [it, fresh] = known_.try_emplace(i64{left} << 32 | right, there.size());
+    if (fresh)
+      there.push_back(next);
+    else if (next.largest < there[it->second].largest)
+      there[it->second] = next;
   }
-  cuts[0] = 0;
-  return cuts;
-}
+
+  Cuts cuts_to(State end) const {
+    Cuts cuts(l_.stages + 1, l_.pieces);
+    for (int s = std::ssize(reached_) - 1; s > 0; --s) {
+      cuts[s] = end.left;
+      cuts[l_.stages - s] = end.right;
+      end = reached_[s - 1][end.from];
+    }
+    cuts[0] = 0;
+    return cuts;
+  }
+
+  const Loads& l_;
+  const double limit_;
+  std::vector<std::vector<State>> reached_;       // per level
+  std::unordered_map<i64, std::uint32_t> known_;  // of one level: states by their two ends
+  int level_ = 0;
+  i64 steps_ = 0;
+};
+}  // namespace
+
+Found search_folded(const Loads& l, double limit) { return Folding(l, limit).run(); }
 
 namespace {
 class Branching {
@@ -134,10 +156,10 @@ class Branching {
 };
 }  // namespace
 
-Cuts search_any(const Loads& l, double limit, bool& finished) {
+Found search_any(const Loads& l, double limit) {
   Branching b(l, limit);
-  finished = b.run();
-  return b.best;
+  const bool finished = b.run();
+  return {.cuts = b.best, .finished = finished};
 }
 
 }  // namespace stretto
