@@ -48,11 +48,12 @@ std::vector<int> chosen(const StepGraph& graph, const Step& step, const Schedule
                         const std::vector<Recompute>& modes, int states) {
   if (!p.profile.empty()) check_profile(p.profile, step.pieces);
   if (schedule.stages == 1) return std::vector(step.pieces, 0);
+  const Validated<Schedule> playable = valid(schedule, {.forward_only = true});  // evaluation has no backward
   CutProblem problem{.link = p.link};
   for (const Crossing& x : crossings(step)) problem.bytes.push_back(x.forward);
   if (!p.profile.empty()) {
     problem.pieces = {scaled_to(piece_times(step, {}), p.profile)};
-    return choose_cuts(problem, valid(schedule)).stage_of;
+    return choose_cuts(problem, playable).stage_of;
   }
   std::vector<Recompute> kinds;
   for (Recompute m : modes) {
@@ -63,7 +64,7 @@ std::vector<int> chosen(const StepGraph& graph, const Step& step, const Schedule
     const SplitOptions o{.recompute = std::vector(step.pieces, m)};
     problem.pieces.push_back(times_of(m == Recompute::none ? step : split(graph, o), states));
   }
-  return choose_cuts(problem, valid(schedule)).stage_of;
+  return choose_cuts(problem, playable).stage_of;
 }
 
 }  // namespace
