@@ -7,7 +7,7 @@ namespace stretto {
 namespace {
 
 std::vector<int> pieces(const Parallel& p) {
-  return compile(make_model(tiny("gpt2", 4), 8), adamw(), {.microbatches = 2}, p).program->pieces_per_stage();
+  return compile(make_model(tiny("gpt2", 4), 8), adamw(), {.microbatches = 8}, p).program->pieces_per_stage();
 }
 
 TEST(AutomaticStages, EveryPieceIsInAStage) {
