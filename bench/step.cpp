@@ -31,12 +31,12 @@ double seconds(const std::function<void()>& f) {
 class Gemms {
  public:
   explicit Gemms(const Program& p) {
-    std::map<std::pair<const Calls*, std::size_t>, std::size_t> known;
+    std::map<std::pair<const Calls*, CallId>, std::size_t> known;
     for (const Instruction& i : p.actors[0].code) {
       const auto* r = std::get_if<Run>(&i);
       if (!r) continue;
       const Calls& calls = *p.calls[r->task];
-      for (std::size_t k = 0; k < calls.calls.size(); ++k) {
+      for (CallId k : calls.calls.ids()) {
         const KernelCall& c = calls.calls[k];
         if (calls.graph.node(c.node).op != &contract_op) continue;
         const auto [it, fresh] = known.try_emplace({&calls, k}, all_.size());
@@ -66,11 +66,11 @@ class Gemms {
     for (const Ref& r : c.out) call.out.push_back(r.view);
     Gemm g;
     for (int k = 0; k < 2; ++k) {
-      g.in[k].resize(calls.buffers[c.in[std::size_t(k)].buffer].bytes);
+      g.in[k].resize(calls.buffers[*c.in[std::size_t(k)].buffer].bytes);
       auto* f = reinterpret_cast<float*>(g.in[k].data());
       for (std::size_t j = 0; j < g.in[k].size() / 4; ++j) f[j] = float(j % 17) * 0.01f;
     }
-    g.out.resize(calls.buffers[c.out[0].buffer].bytes);
+    g.out.resize(calls.buffers[*c.out[0].buffer].bytes);
     g.run = choose_kernel(call).prepare(call);
     scratch_.resize(std::max(scratch_.size(), calls.scratch));
     all_.push_back(std::move(g));

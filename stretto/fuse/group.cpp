@@ -1,10 +1,11 @@
-// Grouping of pointwise nodes. A group is a set of pointwise nodes over the same dims that can be evaluated in one
-// pass: no path leads out of it and back in.
+// A group is a set of pointwise nodes over the same dims that can be evaluated in one pass: no path leads out of it and
+// back in.
+#include "stretto/fuse/group.h"
+
 #include <algorithm>
-#include <functional>
 #include <map>
 
-#include "stretto/fuse/calls.h"
+#include "stretto/ir/ids.h"
 #include "stretto/ops/constant.h"
 #include "stretto/ops/fused.h"
 #include "stretto/ops/ops.h"
@@ -12,191 +13,212 @@
 namespace stretto {
 namespace {
 
-constexpr int none = -1;
-constexpr std::size_t most_registers = 40;  // of the kernel: operands, constants and steps of a group together
+using GroupId = Id<struct GroupTag>;
+using Nodes = std::vector<NodeId>;  // ascending
+
+bool contains(const auto& list, const auto& x) { return std::ranges::find(list, x) != list.end(); }
 
 class Grouping {
  public:
   explicit Grouping(const Graph& graph, const std::vector<Value>& alone)
-      : g(graph), of(graph.nodes.size(), none), seen_(graph.nodes.size(), 0) {
-    std::vector<char> solo(g.nodes.size(), 0);
-    for (Value v : alone) solo[v.node.value] = 1;
-    for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-      const Node& n = g.nodes[i];
-      if (!n.op->pointwise || n.op->own_memory) continue;
-      int mine = none;
-      for (Value v : n.operands) {
-        const int other = of[v.node.value];
-        if (solo[i] || other == none || other == mine || solo[v.node.value]) continue;
-        if (g.node(v).results[0].dims != n.results[0].dims) continue;
-        if (mine == none) {
-          if (!fits(members[std::size_t(other)], {int(i)}) || !free_of({int(i)}, other, none)) continue;
-          of[i] = mine = other;
-          members[std::size_t(mine)].push_back(int(i));
-        } else {
-          merge(mine, other);
-        }
-      }
-      if (mine != none) continue;
-      of[i] = int(members.size());
-      members.push_back({int(i)});
+      : g(graph), of(graph.nodes.size()), alone_(graph.nodes.size(), false), seen_(graph.nodes.size(), false) {
+    for (Value v : alone) alone_[v.node] = true;
+    for (NodeId id : node_ids(g)) {
+      if (!g.node(id).op->pointwise || g.node(id).op->own_memory) continue;
+      if (!alone_[id]) join_operands(id);
+      if (!of[id]) of[id] = members.push_back({id});
     }
   }
 
   bool is_constant(Value v) const { return g.node(v).op->leaf == Leaf::constant; }
 
   const Graph& g;
-  std::vector<int> of;                    // node -> group
-  std::vector<std::vector<int>> members;  // group -> nodes, ascending
+  IdVector<NodeId, std::optional<GroupId>> of;
+  IdVector<GroupId, Nodes> members;
 
  private:
-  void merge(int into, int from) {
-    auto &a = members[std::size_t(into)], &b = members[std::size_t(from)];
+  // The node joins the group of the first operand that takes it; those of the others join, too, where they can.
+  void join_operands(NodeId id) {
+    for (Value v : g.node(id).operands) {
+      const std::optional<GroupId> other = of[v.node], mine = of[id];
+      if (!other || other == mine || alone_[v.node] || g.type(v).dims != g.node(id).results[0].dims) continue;
+      if (mine) {
+        merge(*mine, *other);
+      } else if (fits(members[*other], {id}) && free_of({id}, *other, {})) {
+        of[id] = other;
+        members[*other].push_back(id);
+      }
+    }
+  }
+
+  void merge(GroupId into, GroupId from) {
+    Nodes &a = members[into], &b = members[from];
     if (!fits(a, b) || !free_of(b, into, from) || !free_of(a, from, into)) return;
-    for (int m : b) of[std::size_t(m)] = into;
+    for (NodeId m : b) of[m] = into;
     a.insert(a.end(), b.begin(), b.end());
-    std::sort(a.begin(), a.end());
+    std::ranges::sort(a);
     b.clear();
   }
 
-  bool fits(const std::vector<int>& a, const std::vector<int>& b) const {
+  bool fits(const Nodes& a, const Nodes& b) const {
     std::vector<Value> outside;
-    const auto inside = [&](int node) {
-      return std::find(a.begin(), a.end(), node) != a.end() || std::find(b.begin(), b.end(), node) != b.end();
-    };
-    for (const auto* nodes : {&a, &b})
-      for (int m : *nodes)
-        for (Value v : g.nodes[std::size_t(m)].operands)
-          if (!inside(int(v.node.value)) && std::find(outside.begin(), outside.end(), v) == outside.end())
-            outside.push_back(v);
-    return a.size() + b.size() + outside.size() <= most_registers;
+    for (const Nodes* nodes : {&a, &b})
+      for (NodeId m : *nodes)
+        for (Value v : g.node(m).operands)
+          if (!contains(a, v.node) && !contains(b, v.node) && !contains(outside, v)) outside.push_back(v);
+    return a.size() + b.size() + outside.size() <= fused_registers;
   }
 
   // No operand of `nodes` from outside of `group` and `own` needs `group`.
-  bool free_of(const std::vector<int>& nodes, int group, int own) {
-    for (int n : nodes)
-      for (Value v : g.nodes[std::size_t(n)].operands) {
-        const int o = of[v.node.value];
-        if (o == group || (own != none && o == own)) continue;
-        if (needs(int(v.node.value), group)) return false;
+  bool free_of(const Nodes& nodes, GroupId group, std::optional<GroupId> own) {
+    for (NodeId n : nodes)
+      for (Value v : g.node(n).operands) {
+        const std::optional<GroupId> o = of[v.node];
+        if (o && (o == group || o == own)) continue;
+        if (needs(v.node, group)) return false;
       }
     return true;
   }
 
   // Does `from` need, through nodes and whole groups, something in `target`?
-  bool needs(int from, int target) {
-    std::vector<int> stack{from};
-    std::fill(seen_.begin(), seen_.end(), 0);
-    const auto push = [&](int node) {
-      if (!seen_[std::size_t(node)]) seen_[std::size_t(node)] = 1, stack.push_back(node);
+  bool needs(NodeId from, GroupId target) {
+    Nodes stack{from};
+    seen_.assign(g.nodes.size(), false);
+    const auto push = [&](NodeId n) {
+      if (!seen_[n]) seen_[n] = true, stack.push_back(n);
     };
     while (!stack.empty()) {
-      const int n = stack.back(), group = of[std::size_t(n)];
+      const NodeId n = stack.back();
+      const std::optional<GroupId> group = of[n];
       stack.pop_back();
       if (group == target) return true;
-      if (group != none)
-        for (int m : members[std::size_t(group)]) push(m);
-      for (Value v : g.nodes[std::size_t(n)].operands) push(int(v.node.value));
+      if (group)
+        for (NodeId m : members[*group]) push(m);
+      for (Value v : g.node(n).operands) push(v.node);
     }
     return false;
   }
 
-  std::vector<char> seen_;
+  IdVector<NodeId, bool> alone_, seen_;
+};
+
+// The `fused` node of a group while it is written.
+class FusedNode {
+ public:
+  FusedNode(const Grouping& groups, const std::map<Value, Value>& at, const DimSet& space)
+      : groups_(groups), g_(groups.g), at_(at) {
+    attrs_.space = space;
+  }
+
+  // Which result of the node it is, if it is read outside.
+  std::optional<std::uint8_t> add(NodeId member, bool outside) {
+    const Node& n = g_.node(member);
+    const Value v{member, 0};
+    std::vector<i64> args;
+    for (Value o : n.operands) args.push_back(argument(o));
+    attrs_.args.insert(attrs_.args.end(), args.begin(), args.end());
+    add_step(v, std::string(n.op->name), std::ssize(args), 0);
+    if (!outside) return {};
+    attrs_.results.push_back(std::ssize(attrs_.steps) - 1);
+    node_.results.push_back(n.results[0]);
+    return attrs_.results.size() - 1;
+  }
+
+  Node finish() && {
+    for (i64& arg : attrs_.args)
+      if (arg < 0) arg = std::ssize(node_.operands) - 1 - arg;
+    node_.attrs = std::move(attrs_);
+    return std::move(node_);
+  }
+
+ private:
+  i64 argument(Value v) {
+    if (const auto it = step_.find(v); it != step_.end()) return it->second;
+    if (groups_.is_constant(v)) return add_step(v, "constant", 0, g_.node(v).attrs.as<ConstantAttrs>().value);
+    const auto [it, fresh] = operand_.try_emplace(v, std::ssize(node_.operands));
+    if (fresh) node_.operands.push_back(at_.at(v));
+    return it->second;
+  }
+  i64 add_step(Value v, std::string name, i64 count, double value) {
+    attrs_.steps.push_back(std::move(name));
+    attrs_.counts.push_back(count);
+    attrs_.values.push_back(value);
+    attrs_.dtypes.push_back(g_.type(v).dtype);
+    return step_[v] = -std::ssize(attrs_.steps);
+  }
+
+  const Grouping& groups_;
+  const Graph& g_;
+  const std::map<Value, Value>& at_;  // in the new graph
+  Node node_{.op = &fused_op};
+  FusedAttrs attrs_;
+  std::map<Value, i64> operand_, step_;  // step k is written -1-k until the number of operands is known
 };
 
 // Writes the graph anew, every group as one node.
 class Rewriter {
  public:
   explicit Rewriter(const Grouping& groups)
-      : groups_(groups), g_(groups.g), done_(g_.nodes.size(), 0), outside_(g_.nodes.size(), 0) {
-    for (Value v : g_.outputs) outside_[v.node.value] = 1;
-    for (std::size_t i = 0; i < g_.nodes.size(); ++i)
-      for (Value v : g_.nodes[i].operands)
-        if (groups.of[i] == none || groups.of[v.node.value] != groups.of[i]) outside_[v.node.value] = 1;
+      : groups_(groups), g_(groups.g), done_(g_.nodes.size(), false), outside_(g_.nodes.size(), false) {
+    for (Value v : g_.outputs) outside_[v.node] = true;
+    for (NodeId id : node_ids(g_))
+      for (Value v : g_.node(id).operands)
+        if (!groups.of[id] || groups.of[v.node] != groups.of[id]) outside_[v.node] = true;
     out_.dims = g_.dims;
     out_.scopes = g_.scopes;
   }
 
   Graph run() {
-    for (std::size_t i = 0; i < g_.nodes.size(); ++i)  // arguments are numbered by the order of their nodes: keep it
-      if (g_.nodes[i].op->leaf == Leaf::argument) emit(i);
-    for (std::size_t i = 0; i < g_.nodes.size(); ++i)
-      if (g_.nodes[i].op->leaf != Leaf::constant) emit(i);
+    for (NodeId id : node_ids(g_))  // first of all: their order numbers the arguments
+      if (g_.node(id).op->leaf == Leaf::argument) emit(id);
+    for (NodeId id : node_ids(g_))
+      if (g_.node(id).op->leaf != Leaf::constant) emit(id);
     for (Value v : g_.outputs) {
-      emit(v.node.value);
+      emit(v.node);
       out_.outputs.push_back(at_.at(v));
     }
     return std::move(out_);
   }
 
  private:
-  void emit(std::size_t i) {
-    if (done_[i]) return;
-    const int group = groups_.of[i];
-    const std::vector<int> nodes = group == none ? std::vector<int>{int(i)} : groups_.members[std::size_t(group)];
-    for (int m : nodes) done_[std::size_t(m)] = 1;
+  void emit(NodeId id) {
+    if (done_[id]) return;
+    const std::optional<GroupId> group = groups_.of[id];
+    const Nodes nodes = group ? groups_.members[*group] : Nodes{id};
+    for (NodeId m : nodes) done_[m] = true;
     bool constants = false;
-    for (int m : nodes)
-      for (Value v : g_.nodes[std::size_t(m)].operands) {
-        if (group != none && groups_.is_constant(v))
+    for (NodeId m : nodes)
+      for (Value v : g_.node(m).operands) {
+        if (group && groups_.is_constant(v))
           constants = true;
-        else if (group == none || groups_.of[v.node.value] != group)
-          emit(v.node.value);
+        else if (!group || groups_.of[v.node] != group)
+          emit(v.node);
       }
-    if (group == none || (nodes.size() == 1 && !constants))
-      single(i);
+    if (nodes.size() == 1 && !constants)
+      single(id);
     else
       fused(nodes);
   }
 
-  void single(std::size_t i) {
-    Node n = g_.nodes[i];
+  void single(NodeId id) {
+    Node n = g_.node(id);
     for (Value& v : n.operands) v = at_.at(v);
-    const NodeId id{std::uint32_t(out_.nodes.size())};
-    for (std::size_t r = 0; r < n.results.size(); ++r)
-      at_[{NodeId{std::uint32_t(i)}, std::uint8_t(r)}] = {id, std::uint8_t(r)};
     out_.nodes.push_back(std::move(n));
+    for (Value v : values_of(g_, id)) at_[v] = {last_node(out_), v.result};
   }
 
-  void fused(const std::vector<int>& nodes) {
-    FusedAttrs a{.space = g_.nodes[std::size_t(nodes[0])].results[0].dims};
-    Node n{.op = &fused_op};
-    std::map<Value, i64> argument, step;  // step k is written -1-k until the number of operands is known
-    const auto add_step = [&](Value v, std::string name, i64 count, double value) {
-      a.steps.push_back(std::move(name));
-      a.counts.push_back(count);
-      a.values.push_back(value);
-      a.dtypes.push_back(g_.type(v).dtype);
-      return step[v] = -i64(a.steps.size());
-    };
-    const auto operand = [&](Value v) -> i64 {
-      if (const auto it = step.find(v); it != step.end()) return it->second;
-      if (groups_.is_constant(v)) return add_step(v, "constant", 0, g_.node(v).attrs.as<ConstantAttrs>().value);
-      const auto [it, fresh] = argument.try_emplace(v, i64(n.operands.size()));
-      if (fresh) n.operands.push_back(at_.at(v));
-      return it->second;
-    };
-    for (int m : nodes) {
-      const Node& member = g_.nodes[std::size_t(m)];
-      const Value v{NodeId{std::uint32_t(m)}, 0};
-      std::vector<i64> args;
-      for (Value o : member.operands) args.push_back(operand(o));
-      a.args.insert(a.args.end(), args.begin(), args.end());
-      add_step(v, std::string(member.op->name), i64(args.size()), 0);
-      if (!outside_[std::size_t(m)]) continue;
-      at_[v] = {NodeId{std::uint32_t(out_.nodes.size())}, std::uint8_t(a.results.size())};
-      a.results.push_back(i64(a.steps.size()) - 1);
-      n.results.push_back(member.results[0]);
-    }
-    for (i64& arg : a.args)
-      if (arg < 0) arg = i64(n.operands.size()) - 1 - arg;
-    n.attrs = std::move(a);
-    out_.nodes.push_back(std::move(n));
+  void fused(const Nodes& nodes) {
+    FusedNode n(groups_, at_, g_.node(nodes[0]).results[0].dims);
+    std::map<Value, Value> results;
+    for (NodeId m : nodes)
+      if (const auto result = n.add(m, outside_[m])) results[{m, 0}] = {NodeId(out_.nodes.size()), *result};
+    at_.merge(results);
+    out_.nodes.push_back(std::move(n).finish());
   }
 
   const Grouping& groups_;
   const Graph& g_;
-  std::vector<char> done_, outside_;  // outside: the node's result is read outside of its group
+  IdVector<NodeId, bool> done_, outside_;  // outside: the node's result is read outside of its group
   std::map<Value, Value> at_;
   Graph out_;
 };

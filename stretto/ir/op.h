@@ -98,6 +98,13 @@ class Examples {
   std::vector<Case> cases;
 };
 
+// What a random node's numbers are drawn under: a name. In a task's body it is a run-time argument, so that equal stages
+// stay equal: the name is empty there, and `number` says which of the task's keys it is.
+struct RandomKey {
+  std::string name;
+  i64 number = 0;
+};
+
 struct Op {
   std::string_view name;
   std::vector<Type> (*infer)(const OpCall&) = nullptr;
@@ -123,9 +130,8 @@ struct Op {
   bool starts_piece = false;    // its operand is of the piece before: the pipeline may be cut between the two
   Costly costly = Costly::no;   // its results
   bool keeps_operands = false;  // selective recompute keeps them as if they were costly
-  // Random ops: the name their numbers are drawn under. It is a run-time argument, so that equal stages stay equal.
-  std::string (*key)(const Attrs&) = nullptr;
-  Attrs (*rekeyed)(const Attrs&, std::string) = nullptr;
+  RandomKey (*key)(const Attrs&) = nullptr;  // random ops: what their numbers are drawn under
+  Attrs (*rekeyed)(const Attrs&, RandomKey) = nullptr;
   // Collectives: their kind, and what they do on such memory; everything but kind, dtype and members (see
   // ir/collective.h).
   std::optional<CollectiveKind> collective_kind{};

@@ -60,11 +60,12 @@ constinit const Op dropout_op{
           e.add(dropout(e.real({}), 0.5));
         },
     .in_place = rules::first_in_place,
-    .key = [](const Attrs& a) { return a.as<DropoutAttrs>().name; },
+    .key = [](const Attrs& a) { return RandomKey{a.as<DropoutAttrs>().name, a.as<DropoutAttrs>().key}; },
     .rekeyed =
-        [](const Attrs& a, std::string name) {
+        [](const Attrs& a, RandomKey k) {
           DropoutAttrs d = a.as<DropoutAttrs>();
-          d.name = std::move(name);
+          d.name = std::move(k.name);
+          d.key = k.number;
           return Attrs(d);
         },
 };

@@ -11,6 +11,9 @@
 
 namespace stretto {
 
+// The most operands, constants and steps of a group together: as many values does its kernel hold at once.
+constexpr int fused_registers = 40;
+
 struct FusedAttrs {
   std::vector<std::string> steps;
   std::vector<i64> counts, args;

@@ -100,19 +100,18 @@ class Accountant {
     const Calls& calls = *p_.calls[r.task];
     const Task& task = s_.tasks[r.task];
     const int stage = r.action == ~0u ? -1 : p_.stage_of[task.piece];
-    for (std::size_t b = 0; b < calls.buffers.size(); ++b) {
+    for (BufferId b : calls.buffers.ids()) {
       const BodyBuffer& buffer = calls.buffers[b];
-      const Slot& slot = a_.slots[r.args + b];
-      if (buffer.first < 0 || slot.arena != Arena::activations || slot.actor != Slot::own) continue;
-      const i64 first = clock_[i] + buffer.first, last = clock_[i] + buffer.last;
-      if (buffer.kind == BodyBuffer::Kind::temporary) {
+      const Slot& slot = a_.slots[r.args + b.value];
+      if (!buffer.touched || slot.arena != Arena::activations || slot.actor != Slot::own) continue;
+      const i64 first = clock_[i] + buffer.touched->first.value, last = clock_[i] + buffer.touched->last.value;
+      if (buffer.temporary()) {
         all_.push_back({aligned(buffer.bytes), first, last, never, ~0u, r.microbatch, stage, of_[i], of_[i]});
       } else {
         const Binding& where =
-            buffer.kind == BodyBuffer::Kind::argument ? task.inputs[buffer.index] : task.outputs[buffer.index];
-        const std::uint32_t instance = buffer.kind == BodyBuffer::Kind::result
-                                           ? instances_.made(r, starting_, where.index)
-                                           : instances_.read(r, where.index);
+            buffer.argument() ? task.inputs[buffer.argument()->value] : task.outputs[buffer.result()->value];
+        const std::uint32_t instance =
+            buffer.result() ? instances_.made(r, starting_, where.index) : instances_.read(r, where.index);
         Buffer& mine = touch(where.index, instance, buffer.bytes, i, first, last);
         mine.stage = stage;
         mine.microbatch = r.microbatch;
@@ -283,7 +282,7 @@ std::string tasks_str(const Program& p) {
     };
     std::vector<Lifetime> own;
     for (const BodyBuffer& b : p.calls[t]->buffers)
-      if (b.kind == BodyBuffer::Kind::temporary) own.push_back({b.bytes, b.first, b.last});
+      if (b.temporary() && b.touched) own.push_back({b.bytes, b.touched->first.value, b.touched->last.value});
     rows.push_back({fmt::format("{} {}", name_of(task.part), task.piece), total(task.inputs), total(task.outputs),
                     human_bytes(double(live_bound(own))), human_bytes(double(p.calls[t]->scratch))});
   }

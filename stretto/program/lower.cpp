@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <map>
 #include <set>
-#include <tuple>
 #include <unordered_set>
 
+#include "stretto/fuse/fuse.h"
 #include "stretto/program/buckets.h"
 #include "stretto/program/gathers.h"
 #include "stretto/program/memory.h"
@@ -19,17 +19,18 @@ namespace stretto {
 namespace {
 
 std::vector<std::shared_ptr<const Calls>> fuse_all(const Step& s) {
-  std::map<std::tuple<const Graph*, std::vector<bool>, std::vector<int>>, std::shared_ptr<const Calls>> known;
+  std::map<std::pair<const Graph*, std::vector<ResultMemory>>, std::shared_ptr<const Calls>> known;
   std::vector<std::shared_ptr<const Calls>> all;
   for (const Task& t : s.tasks) {
-    FuseOptions o;
+    ResultMemories results;
     for (const Binding& b : t.outputs) {
-      o.accumulate.push_back(b.place == Place::gradient && (t.part == Part::W || t.part == Part::A));
+      ResultMemory memory{.accumulate = b.place == Place::gradient && (t.part == Part::W || t.part == Part::A)};
       const auto same = std::find(t.inputs.begin(), t.inputs.end(), b);
-      o.same_memory.push_back(same == t.inputs.end() ? -1 : int(same - t.inputs.begin()));
+      if (same != t.inputs.end()) memory.same_memory = ArgumentId(same - t.inputs.begin());
+      results.push_back(memory);
     }
-    auto& calls = known[{t.body.get(), o.accumulate, o.same_memory}];
-    if (!calls) calls = std::make_shared<const Calls>(fuse(*t.body, o));
+    auto& calls = known[{t.body.get(), results.list()}];
+    if (!calls) calls = std::make_shared<const Calls>(fuse(*t.body, results));
     all.push_back(calls);
   }
   return all;

@@ -78,8 +78,8 @@ class Planner {
     if (fresh) {
       std::vector<Lifetime> own;
       for (const BodyBuffer& b : calls.buffers)
-        if (b.kind == BodyBuffer::Kind::temporary)
-          own.push_back({b.first < 0 ? 0 : b.bytes, std::max(0, b.first), std::max(0, b.last)});
+        if (b.temporary())
+          own.push_back(b.touched ? Lifetime{b.bytes, b.touched->first.value, b.touched->last.value} : Lifetime{});
       it->second = pack(own);
     }
     block_ = &it->second;
@@ -186,27 +186,27 @@ class Planner {
     const Calls& calls = *p_.calls[r.task];
     r.args = std::uint32_t(a_.slots.size());
     if (many_) block(calls);
-    for (std::uint32_t b = 0; b < calls.buffers.size(); ++b) bind(r, calls, b, clock);
+    for (const BodyBuffer& b : calls.buffers) bind(r, b, clock);
   }
-  void bind(const Run& r, const Calls& calls, std::uint32_t buffer, i64 clock) {
-    const BodyBuffer& b = calls.buffers[buffer];
+  void bind(const Run& r, const BodyBuffer& b, i64 clock) {
     const Task& t = s_.tasks[r.task];
     const std::uint32_t slot = std::uint32_t(a_.slots.size());
     a_.slots.push_back({});
-    if (b.kind == BodyBuffer::Kind::temporary) {
+    const auto life = [&] { return Lifetime{b.bytes, clock + b.touched->first.value, clock + b.touched->last.value}; };
+    if (b.temporary()) {
       if (many_) a_.slots[slot].offset = block_->offsets[in_block_++];
-      if (b.first < 0 || many_) return;
-      lives_.push_back({b.bytes, clock + b.first, clock + b.last});
+      if (!b.touched || many_) return;
+      lives_.push_back(life());
       owners_.push_back({slot});
       return;
     }
-    const Binding binding = in_pipe(r, b.kind == BodyBuffer::Kind::argument ? t.inputs[b.index] : t.outputs[b.index]);
+    const Binding binding = in_pipe(r, b.argument() ? t.inputs[b.argument()->value] : t.outputs[b.result()->value]);
     if (binding.place != Place::value) {
       a_.slots[slot] = persistent_slot(binding, r.microbatch);
       return;
     }
-    if (b.first < 0) return;
-    const bool made = b.kind == BodyBuffer::Kind::result;
+    if (!b.touched) return;
+    const bool made = b.result() != nullptr;
     const u64 key =
         key_of(binding.index, made ? instances_.made(r, starting_, binding.index) : instances_.read(r, binding.index));
     if (made)
@@ -216,10 +216,10 @@ class Planner {
       }
     const auto [it, fresh] = live_.try_emplace(key, lives_.size());
     if (fresh) {
-      lives_.push_back({b.bytes, clock + b.first, clock + b.last});
+      lives_.push_back(life());
       owners_.push_back({slot});
     } else {
-      lives_[it->second].last = std::max(lives_[it->second].last, clock + b.last);
+      lives_[it->second].last = std::max(lives_[it->second].last, life().last);
       owners_[it->second].push_back(slot);
     }
     if (starting_ != none) started_[starting_].push_back(it->second);

@@ -112,13 +112,13 @@ std::vector<Fault> verify(const Program& p) {
       if (!run) continue;
       const Run& r = *run;
       const Calls& calls = *p.calls[r.task];
-      for (std::size_t b = 0; b < calls.buffers.size(); ++b) {
-        if (calls.buffers[b].first < 0) continue;
-        const Slot& s = actor.slots[r.args + b];
+      for (BufferId b : calls.buffers.ids()) {
+        if (!calls.buffers[b].touched) continue;
+        const Slot& s = actor.slots[r.args + b.value];
         const ActorProgram& whose = s.actor == Slot::own ? actor : p.actors[std::size_t(s.actor)];
         if (s.offset == ~u64(0) || s.offset + calls.buffers[b].bytes > whose.bytes[std::size_t(s.arena)])
           faults.push_back(fault(fmt::format("program, actor {}", a), "",
-                                 "buffer {} of task {} lies outside of arena {}", b, r.task, name_of(s.arena)));
+                                 "buffer {} of task {} lies outside of arena {}", b.value, r.task, name_of(s.arena)));
       }
     }
   }

@@ -251,8 +251,8 @@ void Worker::start(const Start& s, std::uint32_t instruction) {
     const PreparedCall& c = body.prepared[k];
     const Collective& x = collectives_[std::size_t(c.collective)];
     const PreparedRef &from = body.refs[c.in], &to = body.refs[c.out];
-    const std::byte* in = emulated ? nullptr : base[from.buffer] + from.start;
-    std::byte* out = emulated ? nullptr : base[to.buffer] + to.start;
+    const std::byte* in = emulated ? nullptr : base[from.buffer->value] + from.start;
+    std::byte* out = emulated ? nullptr : base[to.buffer->value] + to.start;
     parts[k] = {.what = &x, .ticket = x.at.group->start(x.at.member, x.prepared, in, out)};
   }
   under_way_.push_back(s.number);
@@ -332,14 +332,12 @@ void Worker::execute(const Run& r, i64 step) {
           .step = step,
           .first_row = program_->first_row(r.microbatch, coordinates_),
           .overwrite = r.overwrite};
+  const auto at = [&](const PreparedRef& r) { return r.buffer ? base[r.buffer->value] + r.start : nullptr; };
   std::array<std::byte*, 48> in, out;
   for (PreparedCall& c : body.prepared) {
-    for (std::size_t i = 0; i < c.inputs; ++i) in[i] = base[body.refs[c.in + i].buffer] + body.refs[c.in + i].start;
-    for (std::size_t i = 0; i < c.outputs; ++i) {
-      const PreparedRef& ref = body.refs[c.out + i];
-      out[i] = ref.buffer == Ref::none ? nullptr : base[ref.buffer] + ref.start;
-    }
-    if (c.key >= 0) now.key = task.keys[std::size_t(c.key)];
+    for (std::size_t i = 0; i < c.inputs; ++i) in[i] = at(body.refs[c.in + i]);
+    for (std::size_t i = 0; i < c.outputs; ++i) out[i] = at(body.refs[c.out + i]);
+    if (c.key) now.key = task.keys[c.key->value];
     if (c.collective >= 0) {
       collect(c, in[0], out[0]);
       continue;

@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -66,13 +67,13 @@ class Worker {
 
  private:
   struct PreparedRef {
-    std::uint32_t buffer;
+    std::optional<BufferId> buffer;  // none: a result that nobody reads
     i64 start;
   };
   struct PreparedCall {
     std::uint32_t call = 0, in = 0, out = 0;  // first ref of each
     std::uint16_t inputs = 0, outputs = 0;
-    int key = -1;
+    std::optional<KeyId> key;
     int collective = -1;  // into shapes_
     NodeId node;
     double seconds = 0;

@@ -62,9 +62,10 @@ class TaskOfPiece {
     for (Value& v : n.operands) v = local(v);
     n.scope = 0, n.piece = 0, n.backward = false;
     if (n.op->key) {
-      std::vector<u64>& keys = task_.head().keys;
-      keys.push_back(hash_of(std::string_view(n.op->key(n.attrs))));
-      n.attrs = n.op->rekeyed(n.attrs, std::to_string(keys.size() - 1));
+      auto& keys = task_.head().keys;
+      const std::string name = n.op->key(n.attrs).name;
+      n.attrs = n.op->rekeyed(n.attrs, {.number = std::ssize(keys)});
+      keys.push_back(hash_of(std::string_view(name)));
     }
     return nodes_[id] = task_.add(std::move(n));
   }

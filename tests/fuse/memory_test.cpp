@@ -7,7 +7,7 @@
 #include <limits>
 #include <optional>
 
-#include "stretto/fuse/calls.h"
+#include "stretto/fuse/fuse.h"
 #include "stretto/ops/all.h"
 #include "stretto/ops/copy.h"
 #include "stretto/ops/input.h"
@@ -18,51 +18,42 @@
 namespace stretto::test {
 namespace {
 
-using Kind = BodyBuffer::Kind;
-
-std::vector<Value> arguments_of(const Graph& g) {
-  std::vector<Value> all;
-  for (std::size_t i = 0; i < g.nodes.size(); ++i)
-    if (g.nodes[i].op == &input_op) all.push_back({NodeId{std::uint32_t(i)}, 0});
+IdVector<ArgumentId, Value> arguments_of(const Graph& g) {
+  IdVector<ArgumentId, Value> all;
+  for (NodeId id : node_ids(g))
+    if (g.node(id).op == &input_op) all.push_back({id, 0});
   return all;
 }
 
 // The results, by number. `before`: what lies in a result's memory that is added to.
-std::vector<Buffer> run_calls(const Calls& c, const std::vector<Buffer>& arguments, const FuseOptions& o,
-                              double before) {
-  std::vector<Buffer> memory;
-  std::vector<std::size_t> at(c.buffers.size());
-  std::vector<std::size_t> argument(arguments.size());
-  for (std::size_t b = 0; b < c.buffers.size(); ++b) {
-    const BodyBuffer& buffer = c.buffers[b];
-    at[b] = memory.size();
-    if (buffer.kind == Kind::argument) {
-      memory.push_back(arguments[buffer.index]);
-      argument[buffer.index] = at[b];
-      continue;
-    }
-    memory.emplace_back(f64, i64(buffer.bytes / 8));
-    const bool added = buffer.kind == Kind::result && o.accumulate[buffer.index];
-    for (i64 i = 0; i < memory.back().count(); ++i)
-      memory.back().set(i, added ? before : std::numeric_limits<double>::quiet_NaN());
+IdVector<ResultId, Buffer> run_calls(const Calls& c, const IdVector<ArgumentId, Buffer>& arguments,
+                                     const ResultMemories& o, double before) {
+  IdVector<ArgumentId, Buffer> given = arguments;
+  IdVector<ResultId, Buffer> made(o.size());
+  IdVector<BufferId, Buffer> own(c.buffers.size());
+  const auto memory = [&](BufferId b) -> Buffer& {
+    if (const ArgumentId* a = c.buffers[b].argument()) return given[*a];
+    if (const ResultId* r = c.buffers[b].result()) return o[*r].same_memory ? given[*o[*r].same_memory] : made[*r];
+    return own[b];
+  };
+  for (BufferId b : c.buffers.ids()) {
+    const ResultId* r = c.buffers[b].result();
+    if (c.buffers[b].argument() || (r && o[*r].same_memory)) continue;
+    memory(b) = Buffer(f64, i64(c.buffers[b].bytes / 8));
+    for (i64 i = 0; i < memory(b).count(); ++i)
+      memory(b).set(i, r && o[*r].accumulate ? before : std::numeric_limits<double>::quiet_NaN());
   }
-  for (std::size_t b = 0; b < c.buffers.size(); ++b)
-    if (c.buffers[b].kind == Kind::result && o.same_memory[c.buffers[b].index] >= 0)
-      at[b] = argument[std::size_t(o.same_memory[c.buffers[b].index])];
   for (const KernelCall& k : c.calls) {
     Call call{.graph = c.graph, .node = c.graph.node(k.node), .in = {}, .out = {}, .accumulate = k.accumulate};
     std::vector<std::byte*> in, out;
-    for (const Ref& r : k.in) call.in.push_back(r.view), in.push_back(memory[at[r.buffer]].data() + r.start);
-    for (const Ref& r : k.out) {
-      call.out.push_back(r.view);
-      out.push_back(r.buffer == Ref::none ? nullptr : memory[at[r.buffer]].data() + r.start);
-    }
+    for (const Ref& r : k.in) call.in.push_back(r.view), in.push_back(memory(*r.buffer).data() + r.start);
+    for (const Ref& r : k.out)
+      call.out.push_back(r.view), out.push_back(r.buffer ? memory(*r.buffer).data() + r.start : nullptr);
     run_kernel(choose_kernel(call), call, in, out, {.overwrite = false});
   }
-  std::vector<Buffer> results(o.accumulate.size());
-  for (std::size_t b = 0; b < c.buffers.size(); ++b)
-    if (c.buffers[b].kind == Kind::result) results[c.buffers[b].index] = memory[at[b]];
-  return results;
+  for (ResultId r : o.ids())
+    if (o[r].same_memory) made[r] = given[*o[r].same_memory];
+  return made;
 }
 
 Buffer numbers(const Graph& g, Value v, int seed) {
@@ -72,22 +63,22 @@ Buffer numbers(const Graph& g, Value v, int seed) {
 }
 
 // "" when all results are those of the interpreter.
-std::string difference(const Graph& g, const FuseOptions& o) {
+std::string difference(const Graph& g, const ResultMemories& o) {
   Values values;
-  std::vector<Buffer> arguments;
+  IdVector<ArgumentId, Buffer> arguments;
   for (Value v : arguments_of(g)) {
     arguments.push_back(numbers(g, v, int(arguments.size())));
     values[v] = arguments.back();
   }
   evaluate(g, values);
   const Calls c = fuse(g, o);
-  const std::vector<Buffer> got = run_calls(c, arguments, o, 0.25);
-  for (std::size_t j = 0; j < g.outputs.size(); ++j) {
-    const Buffer& want = values.at(g.outputs[j]);
+  const IdVector<ResultId, Buffer> got = run_calls(c, arguments, o, 0.25);
+  for (ResultId r : o.ids()) {
+    const Buffer& want = values.at(g.outputs[r.value]);
     for (i64 i = 0; i < want.count(); ++i) {
-      const double expected = want.at(i) + (o.accumulate[j] ? 0.25 : 0);
-      if (!(std::abs(got[j].at(i) - expected) <= 1e-9))
-        return fmt::format("result {} at {} is {} instead of {}\n{}\n{}", j, i, got[j].at(i), expected, g.str(),
+      const double expected = want.at(i) + (o[r].accumulate ? 0.25 : 0);
+      if (!(std::abs(got[r].at(i) - expected) <= 1e-9))
+        return fmt::format("result {} at {} is {} instead of {}\n{}\n{}", r.value, i, got[r].at(i), expected, g.str(),
                            c.str());
     }
   }
@@ -96,8 +87,7 @@ std::string difference(const Graph& g, const FuseOptions& o) {
 
 std::string difference(Builder& b, std::initializer_list<Tensor> outputs) {
   for (const Tensor& t : outputs) b.graph.outputs.push_back(t.value);
-  return difference(b.graph, {.accumulate = std::vector<bool>(outputs.size(), false),
-                              .same_memory = std::vector<int>(outputs.size(), -1)});
+  return difference(b.graph, ResultMemories(outputs.size()));
 }
 
 const Dim i{"i", 3}, j{"j", 3}, k{"k", 3}, h{"h", 2}, two{"two", 2};
@@ -130,7 +120,42 @@ TEST(FusedMemory, ResultInItsTransposesMemory) {
   Builder b;
   const Tensor m = input(b, "0", f64, {i, j});
   b.graph.outputs = {(m + rename(m, {{i, j}, {j, i}})).value};
-  EXPECT_EQ(difference(b.graph, {.accumulate = {false}, .same_memory = {0}}), "");
+  EXPECT_EQ(difference(b.graph, {{.same_memory = ArgumentId(0)}}), "");
+}
+
+TEST(FusedMemory, ResultsThatSwapTheirMemory) {
+  Builder b;
+  const Tensor m = input(b, "0", f64, {i, j}), n = input(b, "1", f64, {i, j}), o = input(b, "2", f64, {i, j});
+  b.graph.outputs = {n.value, m.value, o.value};
+  EXPECT_EQ(
+      difference(b.graph,
+                 {{.same_memory = ArgumentId(0)}, {.same_memory = ArgumentId(1)}, {.same_memory = ArgumentId(2)}}),
+      "");
+}
+
+TEST(FusedMemory, ResultsThatGoRound) {
+  Builder b;
+  const Tensor m = input(b, "0", f64, {i, j}), n = input(b, "1", f64, {i, j}), o = input(b, "2", f64, {i, j});
+  for (const auto& round : {std::vector{n, o, m}, std::vector{o, m, n}}) {
+    b.graph.outputs = {round[0].value, round[1].value, round[2].value};
+    EXPECT_EQ(
+        difference(b.graph,
+                   {{.same_memory = ArgumentId(0)}, {.same_memory = ArgumentId(1)}, {.same_memory = ArgumentId(2)}}),
+        "");
+  }
+}
+
+TEST(FusedMemory, ArgumentsAndViewsAsResults) {
+  Builder b;
+  const Tensor m = input(b, "0", f64, {i, j}), s = sum(input(b, "1", f64, {k, i, j}), {k});
+  EXPECT_EQ(difference(b, {m, index(m, i, 1), s, s, rename(s, {{i, j}, {j, i}})}), "");
+}
+
+TEST(FusedMemory, ArgumentIsAddedUp) {
+  Builder b;
+  const Tensor m = input(b, "0", f64, {i, j});
+  b.graph.outputs = {m.value, index(m, i, 1).value};
+  EXPECT_EQ(difference(b.graph, {{.accumulate = true}, {.accumulate = true}}), "");
 }
 
 // What can be done in place still is: a sum of a value and the same value under no other name needs no memory.
@@ -138,7 +163,7 @@ TEST(FusedMemory, SameElementsAreStillTakenOver) {
   Builder b;
   const Tensor m = sum(input(b, "0", f64, {k, i, j}), {k});
   b.graph.outputs = {(m + permute(m, {j, i})).value};
-  const FuseOptions o{.accumulate = {false}, .same_memory = {-1}};
+  const ResultMemories o(1);
   EXPECT_EQ(fuse(b.graph, o).buffers.size(), 2u);
   EXPECT_EQ(difference(b.graph, o), "");
 }
@@ -157,17 +182,10 @@ class RandomBody {
     }
   }
 
-  // A few of the values; results have memory of their own, as tasks ask for.
+  // A few of the values, whoever makes them.
   Graph body() {
     const int outputs = 1 + number(3);
-    for (int n = 0; n < outputs; ++n) {
-      Tensor t = n == 0 ? all_.back() : any();
-      const auto& known = b_.graph.outputs;
-      if (b_.graph.node(t.value).op == &input_op || b_.graph.node(t.value).op->view ||
-          std::find(known.begin(), known.end(), t.value) != known.end())
-        t = copy(t);
-      b_.graph.outputs.push_back(t.value);
-    }
+    for (int n = 0; n < outputs; ++n) b_.graph.outputs.push_back((n == 0 ? all_.back() : any()).value);
     return b_.graph;
   }
 
@@ -269,16 +287,16 @@ TEST(FusedMemory, RandomBodiesOfViews) {
   EXPECT_TRUE(holds("bodies of views, pointwise ops, reductions and contractions", 1500, [] {
     RandomBody random;
     const Graph g = random.body();
-    FuseOptions o;
-    const std::vector<Value> arguments = arguments_of(g);
-    std::vector<char> taken(arguments.size(), 0);
+    ResultMemories o;
+    const IdVector<ArgumentId, Value> arguments = arguments_of(g);
+    IdVector<ArgumentId, bool> taken(arguments.size(), false);
     for (Value v : g.outputs) {
       const int how = *rc::gen::inRange(0, 3);
-      o.accumulate.push_back(how == 1);
-      o.same_memory.push_back(-1);
-      for (std::size_t a = 0; a < arguments.size() && how == 2; ++a)
-        if (!taken[a] && o.same_memory.back() < 0 && g.type(arguments[a]) == g.type(v))
-          o.same_memory.back() = int(a), taken[a] = 1;
+      ResultMemory memory{.accumulate = how == 1};
+      for (ArgumentId a : arguments.ids())
+        if (how == 2 && !taken[a] && !memory.same_memory && g.type(arguments[a]) == g.type(v))
+          memory.same_memory = a, taken[a] = true;
+      o.push_back(memory);
     }
     const std::string wrong = difference(g, o);
     if (!wrong.empty()) RC_FAIL(wrong);

@@ -83,7 +83,8 @@ TEST(OpTable, RulesFitTheirExamples) {
           EXPECT_EQ(map.start.size(), call.out().dims.size());
         }
       if (n.op->key) {
-        EXPECT_EQ(n.op->key(n.op->rekeyed(n.attrs, "another")), "another");
+        EXPECT_EQ(n.op->key(n.op->rekeyed(n.attrs, {.name = "another"})).name, "another");
+        EXPECT_EQ(n.op->key(n.op->rekeyed(n.attrs, {.number = 3})).number, 3);
       }
     }
   }

@@ -20,17 +20,18 @@ std::vector<Live> recount(const Program& p) {
     const Run& r = std::get<Run>(i);  // one actor: no messages
     const Calls& calls = *p.calls[r.task];
     const Task& task = p.step->tasks[r.task];
-    for (std::size_t b = 0; b < calls.buffers.size(); ++b) {
+    for (BufferId b : calls.buffers.ids()) {
       const BodyBuffer& buffer = calls.buffers[b];
-      const Slot& slot = a.slots[r.args + b];
-      if (buffer.first < 0 || slot.arena != Arena::activations) continue;
-      const Live live{slot.offset, slot.offset + buffer.bytes, clock + buffer.first, clock + buffer.last};
-      if (buffer.kind == BodyBuffer::Kind::temporary) {
+      const Slot& slot = a.slots[r.args + b.value];
+      if (!buffer.touched || slot.arena != Arena::activations) continue;
+      const Live live{slot.offset, slot.offset + buffer.bytes, clock + buffer.touched->first.value,
+                      clock + buffer.touched->last.value};
+      if (buffer.temporary()) {
         all.push_back(live);
         continue;
       }
       const Binding& where =
-          buffer.kind == BodyBuffer::Kind::argument ? task.inputs[buffer.index] : task.outputs[buffer.index];
+          buffer.argument() ? task.inputs[buffer.argument()->value] : task.outputs[buffer.result()->value];
       const auto [it, fresh] = values.try_emplace({where.index, r.microbatch}, all.size());
       if (fresh)
         all.push_back(live);

@@ -118,7 +118,7 @@ std::vector<std::vector<Buffer>> Spmd::execute(const Graph& g, const std::vector
         out.push_back((values[r][{v.node, std::uint8_t(k)}] = Buffer(g, n.results[k])).data());
       }
       Now here = now;
-      if (n.op->key) here.key = keys.at(std::size_t(std::stoi(n.op->key(n.attrs))));
+      if (n.op->key) here.key = keys.at(std::size_t(n.op->key(n.attrs).number));
       const std::size_t bytes = n.op->scratch ? n.op->scratch(call.op()) : 0;
       Buffer scratch(i32, i64(bytes / 4 + 1));
       cpu_kernels(*n.op).back().prepare(call)(

@@ -36,7 +36,7 @@ TEST_P(Saves, EveryArgumentOfEveryTaskIsRead) {
     for (std::size_t k = 0; k < needed.size(); ++k)
       EXPECT_TRUE(needed[k]) << name_of(task.part) << task.piece << " argument " << k;
     for (const BodyBuffer& b : c.program->calls[t]->buffers)  // and a kernel touches it
-      EXPECT_TRUE(b.kind != BodyBuffer::Kind::argument || b.first >= 0) << name_of(task.part) << task.piece;
+      EXPECT_TRUE(!b.argument() || b.touched) << name_of(task.part) << task.piece;
   }
 }
 

@@ -15,7 +15,7 @@ Call contiguous_call(const Graph& g, const Node& n) {
 void run_kernel(const Kernel& kernel, const Call& call, const std::vector<std::byte*>& in,
                 const std::vector<std::byte*>& out, Now now) {
   const Op& op = *call.node.op;
-  if (op.key) now.key = hash_of(std::string_view(op.key(call.node.attrs)));
+  if (op.key) now.key = hash_of(std::string_view(op.key(call.node.attrs).name));
   const std::size_t bytes = op.scratch ? op.scratch(call.op()) : 0;
   Buffer scratch(i32, i64(bytes / 4 + 1));
   for (i64 i = 0; i < scratch.count(); ++i) scratch.set(i, -1);  // NaN, as floats

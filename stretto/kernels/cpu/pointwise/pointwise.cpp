@@ -10,7 +10,6 @@
 namespace stretto {
 namespace {
 
-constexpr int max_registers = 40;
 // Not a multiple of 4096: registers at equal offsets would share the few lines of one set of the first-level cache.
 constexpr std::size_t register_bytes = tile_length * 8 + 192;
 
@@ -84,8 +83,8 @@ void scatter(std::byte* to, const std::byte* from, i64 stride, i64 n, bool add) 
 bool aligned(const std::byte* p) { return reinterpret_cast<std::uintptr_t>(p) % 64 == 0; }
 
 void run_plan(const Plan& plan, const Args& args) {
-  alignas(64) std::byte memory[max_registers * register_bytes];
-  std::array<void*, max_registers> reg;
+  alignas(64) std::byte memory[fused_registers * register_bytes];
+  std::array<void*, fused_registers> reg;
   const auto home = [&](int r) { return memory + std::size_t(r) * register_bytes; };
   for (const Fill& f : plan.fills) fill(home(f.reg), f.dtype, f.value), reg[std::size_t(f.reg)] = home(f.reg);
 
@@ -95,7 +94,7 @@ void run_plan(const Plan& plan, const Args& args) {
   for (std::size_t d = 0; d + 1 < rank; ++d) rows *= plan.sizes[d];
   std::array<i64, 16> index{};
   // A result that shares memory with an operand is written only after the whole tile is computed.
-  std::array<bool, max_registers> deferred{};
+  std::array<bool, fused_registers> deferred{};
   for (std::size_t k = 0; k < plan.results.size(); ++k) {
     deferred[k] = plan.accumulate && k == 0 && !args.now.overwrite;
     for (std::size_t i = 0; i < plan.sources.size(); ++i) deferred[k] = deferred[k] || args.in[i] == args.out[k];
@@ -105,8 +104,8 @@ void run_plan(const Plan& plan, const Args& args) {
   Pauses pauses(args);
 
   for (i64 row = 0; row < rows; ++row) {
-    std::array<const std::byte*, max_registers> from;
-    std::array<std::byte*, max_registers> to;
+    std::array<const std::byte*, fused_registers> from;
+    std::array<std::byte*, fused_registers> to;
     for (std::size_t i = 0; i < plan.sources.size(); ++i) {
       i64 at = 0;
       for (std::size_t d = 0; d + 1 < rank; ++d) at += index[d] * plan.sources[i].strides[d];
@@ -146,7 +145,7 @@ void run_plan(const Plan& plan, const Args& args) {
           gather<std::int32_t>(r, p, stride, n, padded);
       }
       // A result is computed where it belongs. Its register may have held other steps, of a wider type, before.
-      std::array<std::byte*, max_registers> there;
+      std::array<std::byte*, fused_registers> there;
       for (std::size_t k = 0; k < plan.results.size(); ++k) {
         const Result& r = plan.results[k];
         std::byte* p = to[k] + begin * r.strides[rank - 1] * i64(size_of(r.dtype));
@@ -266,7 +265,7 @@ Runner prepare(const Call& call) {
     plan.results.push_back({.reg = step.out, .dtype = call.out[0].dtype});
     plan.steps.push_back(std::move(step));
   }
-  STRETTO_ASSERT(next <= max_registers, "fuse/ makes smaller groups");
+  STRETTO_ASSERT(next <= fused_registers, "fuse/ makes smaller groups");
   collapse(plan, call, space);
   return [plan = std::move(plan)](const Args& args) { run_plan(plan, args); };
 }
