@@ -15,7 +15,7 @@
 #include "stretto/compile/stages.h"
 #include "stretto/compile/variants.h"
 #include "stretto/formats/atomic_file.h"
-#include "stretto/program/gathers.h"
+#include "stretto/program/marks.h"
 #include "stretto/schedule/csv.h"
 #include "stretto/train/prepare.h"
 #include "stretto/view/chrome.h"

@@ -120,7 +120,8 @@ void simulate_run(const SimulateCommand& o, const CLI::App& command) {
   const double most = *std::max_element(bytes.begin(), bytes.end());
   if (!o.output.empty()) {
     PredictOptions options{.machine = file.cluster.machine, .messages = o.schedule.messages};
-    if (program.actors.size() > 1) options.link = link(file.cluster, program.rank_of(0, 0), program.rank_of(1, 0));
+    if (program.actors.size() > 1)
+      options.link = link(file.cluster, program.rank_of(ActorId(0), 0), program.rank_of(ActorId(1), 0));
     Timeline timeline = predict(program, options).timeline;
     write_file(o.output, rendered({std::move(timeline)}, o.output, Clock::seconds));
   }

@@ -10,10 +10,10 @@ std::vector<PieceTimes> piece_times(const Step& step, const Machine& machine) {
   std::vector<PieceTimes> times(step.pieces);
   std::map<const Graph*, double> known;  // equal pieces share their bodies
   for (const Task& t : step.tasks) {
-    if (t.part < Part::F || t.part > Part::W) continue;
+    if (!of_an_action(t.part)) continue;
     const auto [at, fresh] = known.try_emplace(t.body.get());
     if (fresh) at->second = seconds_of(*t.body, machine);
-    PieceTimes& of = times[t.piece];
+    PieceTimes& of = times[t.piece->value];
     (t.part == Part::F ? of.F : t.part == Part::R ? of.R : t.part == Part::I ? of.I : of.W) += at->second;
   }
   return times;

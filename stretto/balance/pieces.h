@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "stretto/balance/choose.h"
-#include "stretto/stage/task.h"
+#include "stretto/stage/step.h"
 
 namespace stretto {
 

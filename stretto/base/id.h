@@ -57,6 +57,8 @@ auto ids_until(std::size_t n) {
 template <class I, class T>
 class IdVector {
  public:
+  using value_type = T;
+  using const_iterator = typename std::vector<T>::const_iterator;
   IdVector() = default;
   explicit IdVector(std::size_t n, const T& value = T()) : all_(n, value) {}
   IdVector(std::initializer_list<T> all) : all_(all) {}
@@ -70,6 +72,8 @@ class IdVector {
     all_.push_back(std::move(x));
     return I(all_.size() - 1);
   }
+  void pop_back() { all_.pop_back(); }
+  void erase(I id) { all_.erase(all_.begin() + id.value); }
   T& back() { return all_.back(); }
   const T& back() const { return all_.back(); }
   std::size_t size() const { return all_.size(); }

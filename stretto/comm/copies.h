@@ -1,7 +1,7 @@
 // The copies that a message consists of, where sender and receiver reach each other's memory.
 //
 //   Copies copies;
-//   Copies::Range r = copies.add(transfer.pieces, from, to);     // neighbours become one
+//   Copies::Range r = copies.add(transfer.extents, from, to);     // neighbours become one
 //   copies.run(r);
 #pragma once
 #include <cstring>
@@ -19,11 +19,11 @@ class Copies {
   };
   // `from` and `to` give the address of a slot on the sender and on the receiver.
   template <class From, class To>
-  Range add(std::span<const Piece> pieces, const From& from, const To& to) {
+  Range add(std::span<const Extent> extents, const From& from, const To& to) {
     Range r;
     r.first = all_.size();
-    for (const Piece& piece : pieces) {
-      const Copy c{to(piece.to), from(piece.from), piece.bytes};
+    for (const Extent& e : extents) {
+      const Copy c{to(e.to), from(e.from), e.bytes};
       if (r.count > 0 && all_.back().to + all_.back().bytes == c.to && all_.back().from + all_.back().bytes == c.from) {
         all_.back().bytes += c.bytes;
       } else {

@@ -12,31 +12,31 @@ class EmulatedTransport : public Transport {
       : real_(std::move(real)), notes_(std::move(notes)), actors_(p.actors.size()), links_(actors_ * actors_) {
     for (const Transfer& t : p.transfers) {
       const Route& r = p.routes[t.route];
-      messages_.push_back({.source = r.source,
-                           .target = r.target,
+      messages_.push_back({.source = r.source.value,
+                           .target = r.target.value,
                            .bytes = r.bytes,
                            .over = link(links, p.rank_of(r.source, coordinate), p.rank_of(r.target, coordinate))});
     }
   }
 
-  void send(std::uint32_t transfer, std::uint32_t round) override {
+  void send(TransferId transfer, std::uint32_t round) override {
     if (real_) real_->send(transfer, round);
     const Message& m = messages_[transfer];
     EmulatedLink& link = links_[m.source * actors_ + m.target];
-    notes_.of_actor[m.source][transfer] = link.message(now(), m.bytes, m.over);
+    notes_.of_actor[m.source][transfer.value] = link.message(now(), m.bytes, m.over);
     notes_.transport->send(transfer, round);
   }
 
   // The note comes last: with it the message is there, too.
-  double receive(std::uint32_t transfer, std::uint32_t round) override {
+  double receive(TransferId transfer, std::uint32_t round) override {
     const double start = now();
     notes_.transport->receive(transfer, round);
     if (real_) real_->receive(transfer, round);
-    sleep_until_due(notes_.of_actor[messages_[transfer].target][transfer], stopped_);
+    sleep_until_due(notes_.of_actor[messages_[transfer].target][transfer.value], stopped_);
     return now() - start;
   }
 
-  void at(std::uint32_t instruction) override {
+  void at(InstructionId instruction) override {
     if (real_) real_->at(instruction);
     notes_.transport->at(instruction);
   }
@@ -58,7 +58,7 @@ class EmulatedTransport : public Transport {
   };
   std::unique_ptr<Transport> real_;
   Notes notes_;
-  std::vector<Message> messages_;  // per transfer
+  IdVector<TransferId, Message> messages_;
   std::size_t actors_;
   std::vector<EmulatedLink> links_;  // per sender and receiver; only the sender looks
   StopFlag stopped_;

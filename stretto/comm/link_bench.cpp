@@ -21,7 +21,7 @@
 namespace stretto {
 namespace {
 
-constexpr std::size_t kArena = std::size_t(Arena::activations);  // where everything lies
+constexpr Arena kArena = Arena::activations;  // where everything lies
 constexpr CollectiveKind kKinds[] = {CollectiveKind::reduce, CollectiveKind::gather, CollectiveKind::scatter,
                                      CollectiveKind::exchange};
 
@@ -131,13 +131,13 @@ Program exchange_program(int ranks, const Pairing& p, u64 bytes, u64 memory, u64
     a.bytes[kArena] = memory;
   }
   for (const auto& [low, high] : p.pairs) {
-    const std::uint32_t there = program.routes.size();
-    program.routes.push_back({low, high, bytes, "there"});
-    program.routes.push_back({high, low, bytes, "back"});
+    const RouteId there = program.routes.push_back({ActorId(low), ActorId(high), bytes, "there"});
+    const RouteId back = program.routes.push_back({ActorId(high), ActorId(low), bytes, "back"});
     for (u64 i = 0; std::cmp_less(i, exchanges_of(bytes)); ++i)
-      for (const std::uint32_t route : {there, there + 1})
-        program.transfers.push_back(
-            {.route = route, .pieces = {{.to = {.offset = taken + i * bytes}, .bytes = bytes}}, .released = 1});
+      for (const RouteId route : {there, back})
+        program.transfers.push_back({.route = route,
+                                     .extents = {{.to = {.offset = taken + i * bytes}, .bytes = bytes}},
+                                     .released = InstructionId(1)});
   }
   return program;
 }
@@ -309,12 +309,12 @@ class Bench {
                                    [&](const auto& x) { return x.first == rank || x.second == rank; });
     std::vector<double> all;
     for (int round = 1; round <= options_.rounds; ++round) {
-      transport.at(0);
+      transport.at(InstructionId(0));
       company_->largest(rank, 0);
       const double own = pair == p.pairs.end() ? 0
                                                : there_and_back(pair->first == rank, pair - p.pairs.begin(),
                                                                 exchanges_of(bytes), round, transport);
-      transport.at(1);
+      transport.at(InstructionId(1));
       all.push_back(company_->largest(rank, own));
     }
     return median_of(all);
@@ -324,11 +324,12 @@ class Bench {
   static double there_and_back(bool low, int pair, int times, int round, Transport& transport) {
     double start = 0;
     for (int i = 0; i < times; ++i) {
-      const std::uint32_t there = 2 * (pair * times + i);
+      const int message = 2 * (pair * times + i);
+      const TransferId there(message), back(message + 1);
       if (low)
-        transport.send(there, round), transport.receive(there + 1, round);
+        transport.send(there, round), transport.receive(back, round);
       else
-        transport.receive(there, round), transport.send(there + 1, round);
+        transport.receive(there, round), transport.send(back, round);
       if (i == 0) start = now();  // both are awake from now on
     }
     return (now() - start) / (2 * (times - 1));

@@ -20,12 +20,11 @@ class ProcessWiring : public Wiring {
       arenas = peers_.share(program, true);
     } else {
       memory->resize(p.transfers.size());
-      arenas.emplace_back()[std::size_t(Arena::activations)] = reinterpret_cast<std::byte*>(memory->data());
+      arenas.emplace_back()[Arena::activations] = reinterpret_cast<std::byte*>(memory->data());
     }
     const ArenaBases& own = arenas.size() == 1 ? arenas[0] : arenas[peers_.rank()];
     Notes notes{transport(program, arenas, coordinate), std::vector<double*>(p.actors.size()), std::move(memory)};
-    notes.of_actor[peers_.rank() / p.ranks_per_actor()] =
-        reinterpret_cast<double*>(own[std::size_t(Arena::activations)]);
+    notes.of_actor[peers_.rank() / p.ranks_per_actor()] = reinterpret_cast<double*>(own[Arena::activations]);
     return notes;
   }
   std::unique_ptr<CollectiveGroup> group(const std::vector<int>& ranks, int member, int under_way) override {

@@ -10,6 +10,7 @@
 #include "stretto/compile/exact.h"
 #include "stretto/compile/placed.h"
 #include "stretto/compile/scheduled.h"
+#include "stretto/program/lower.h"
 #include "stretto/stage/storage.h"
 
 namespace stretto {
@@ -23,7 +24,7 @@ struct Asked {
   const Parallel& parallel;
   std::map<std::string, i64> sizes = {};
   const Program* trained = nullptr;
-  int states() const { return optimizer ? int(optimizer->state.size()) : 0; }
+  int states() const { return optimizer ? static_cast<int>(optimizer->state.size()) : 0; }
 };
 
 Traced traced_in(const Asked& a, int microbatches) {
@@ -59,11 +60,11 @@ LowerOptions lower_options(const Asked& a, const Surroundings& around, const Who
                  .reshard = p.reshard,
                  .poll = p.poll,
                  .params_of = a.trained};
-  if (a.optimizer && a.training.skip_nonfinite) o.gate = int(whole.scalar("grad_norm").value());
+  if (a.optimizer && a.training.skip_nonfinite) o.gate = whole.scalar("grad_norm");
   return o;
 }
 
-Compiled assemble(Traced traced, Graph graph, Placed placed, std::vector<std::string> scalars, Program program) {
+Compiled assemble(Traced traced, Graph graph, Placed placed, IdVector<ScalarId, std::string> scalars, Program program) {
   Compiled c{.graph = std::move(graph),
              .sharded = std::move(placed.sharded),
              .inputs = std::move(traced.inputs),
@@ -73,7 +74,7 @@ Compiled assemble(Traced traced, Graph graph, Placed placed, std::vector<std::st
              .batch = std::move(traced.batch),
              .rows_per_step = traced.rows_per_step};
   auto accumulators = accumulators_of(*program.step);
-  for (std::size_t i = 0; i < traced.params.size(); ++i) {
+  for (ParamId i : traced.params.ids()) {
     TracedParam& p = traced.params[i];
     c.params.push_back({std::move(p.name), std::move(p.dims), p.dtype, p.options, std::move(accumulators[i])});
   }
@@ -99,8 +100,7 @@ Compiled compile(const Asked& a) {
   const LowerOptions options = lower_options(a, around, whole, parallel);
   ScheduledStep last{std::move(schedule), std::move(whole.step)};
   if (a.training.exact) last = exact(std::move(last), around, parallel);
-  Program program =
-      lower(std::make_shared<const Step>(std::move(last.step)), last.schedule, std::move(cut.stage_of), options);
+  Program program = lower(std::move(last.step), last.schedule, std::move(cut.stage_of), options);
   Compiled c = assemble(std::move(traced), std::move(graph.graph), std::move(placed), std::move(whole.scalars),
                         std::move(program));
   c.training = a.training, c.parallel = parallel, c.model = a.model;
@@ -120,10 +120,7 @@ i64 Compiled::parameters() const {
   return n;
 }
 
-int Compiled::scalar(std::string_view name) const {
-  const auto it = std::find(scalars.begin(), scalars.end(), name);
-  return it == scalars.end() ? -1 : int(it - scalars.begin());
-}
+std::optional<ScalarId> Compiled::scalar(std::string_view name) const { return find_scalar(scalars, name); }
 
 Compiled compile(const Model& model, const Optimizer& optimizer, const Training& training, const Parallel& parallel) {
   return compile({.model = model, .optimizer = &optimizer, .training = training, .parallel = parallel});

@@ -21,16 +21,16 @@ struct CompiledParam {
   Dims dims;  // of the whole, as in all that follows
   DType dtype = f32;
   ParamOptions options;
-  std::vector<std::uint32_t> accumulators;  // the first holds the whole gradient after a step
+  std::vector<AccumulatorId> accumulators;  // the first holds the whole gradient after a step
 };
 struct Compiled {
   Graph graph;                             // the step with its gradients, for `show`
   std::shared_ptr<const Sharded> sharded;  // how ranks of an actor share it; none: an actor is one rank
   std::shared_ptr<const Program> program;
-  std::vector<CompiledParam> params;
-  std::vector<TracedInput> inputs;
-  std::vector<std::string> scalars;  // names of the per-step numbers
-  std::vector<TracedTerm> terms;
+  IdVector<ParamId, CompiledParam> params;
+  IdVector<InputId, TracedInput> inputs;
+  IdVector<ScalarId, std::string> scalars;  // names of the per-step numbers
+  IdVector<TermId, TracedTerm> terms;
   std::vector<TracedMetric> metrics;
   std::string batch;  // name of the batch dim
   i64 rows_per_step = 0;
@@ -38,8 +38,8 @@ struct Compiled {
   Parallel parallel;  // mesh, layout and storage are complete: what the names say is in them
   Model model;
   Optimizer optimizer;
-  i64 parameters() const;                   // how many numbers are trained or frozen
-  int scalar(std::string_view name) const;  // -1 when there is none
+  i64 parameters() const;  // how many numbers are trained or frozen
+  std::optional<ScalarId> scalar(std::string_view name) const;
 };
 
 Compiled compile(const Model&, const Optimizer&, const Training& = {}, const Parallel& = {});

@@ -13,30 +13,30 @@
 namespace stretto {
 namespace {
 
-// Per stage.
-std::vector<Recompute> recompute_of(const Parallel& p, int stages) {
+IdVector<StageId, Recompute> recompute_of(const Parallel& p, int stages) {
   const std::vector<Recompute>& given = p.recompute;
-  if (given.size() < 2) return {std::size_t(stages), given.empty() ? Recompute::none : given[0]};
-  if (int(given.size()) != stages)
+  if (given.size() < 2) return IdVector<StageId, Recompute>(stages, given.empty() ? Recompute::none : given[0]);
+  if (std::ssize(given) != stages)
     throw Error("recompute", "{} choices are given and there are {} stages", given.size(), stages)
         .hint("give one for all stages, or one per stage");
-  return given;
+  return IdVector<StageId, Recompute>(given);
 }
 
 // What a piece costs: its tasks, and the update of its parameters.
 std::vector<PieceTimes> times_of(const Step& step, int states) {
   const Machine machine;
   std::vector<PieceTimes> times = piece_times(step, machine);
-  std::vector<char> seen(step.params.size(), 0);
+  IdVector<ParamId, char> seen(step.params.size(), 0);
   const double arrays = 3.0 + 2.0 * states;  // parameter and states read and written, gradient
   for (const Accumulator& a : step.accumulators)
     if (!std::exchange(seen[a.param], 1))
-      times[a.piece].update += seconds(machine, 0, arrays * double(step.bytes(step.params[a.param])));
+      times[a.piece.value].update +=
+          seconds(machine, 0, arrays * static_cast<double>(step.bytes(step.params[a.param])));
   return times;
 }
 
 void check_profile(const std::vector<double>& profile, int pieces) {
-  if (int(profile.size()) != pieces)
+  if (std::ssize(profile) != pieces)
     throw Error("profile", "it has {} pieces and the model {}", profile.size(), pieces)
         .hint("measure this model, with these boundaries");
   for (double t : profile)
@@ -45,7 +45,7 @@ void check_profile(const std::vector<double>& profile, int pieces) {
 }
 
 std::vector<int> chosen(const StepGraph& graph, const Step& step, const Schedule& schedule, const Parallel& p,
-                        const std::vector<Recompute>& modes, int states) {
+                        const IdVector<StageId, Recompute>& modes, int states) {
   if (!p.profile.empty()) check_profile(p.profile, step.pieces);
   if (schedule.stages == 1) return std::vector(step.pieces, 0);
   const Validated<Schedule> playable = valid(schedule, {.forward_only = true});  // evaluation has no backward
@@ -61,7 +61,7 @@ std::vector<int> chosen(const StepGraph& graph, const Step& step, const Schedule
     problem.kind.push_back(it - kinds.begin());
     if (it != kinds.end()) continue;
     kinds.push_back(m);
-    const SplitOptions o{.recompute = std::vector(step.pieces, m)};
+    const SplitOptions o{.recompute = IdVector<PieceId, Recompute>(step.pieces, m)};
     problem.pieces.push_back(times_of(m == Recompute::none ? step : split(graph, o), states));
   }
   return choose_cuts(problem, playable).stage_of;
@@ -70,15 +70,17 @@ std::vector<int> chosen(const StepGraph& graph, const Step& step, const Schedule
 }  // namespace
 
 Cut cut_step(const StepGraph& graph, const Schedule& schedule, const Parallel& p, int states) {
-  const std::vector<Recompute> modes = recompute_of(p, schedule.stages);
+  const IdVector<StageId, Recompute> modes = recompute_of(p, schedule.stages);
   Cut r{.step = split(graph), .stage_of = {}};
-  r.stage_of = p.stages.empty() ? chosen(graph, r.step, schedule, p, modes, states) : cut(p.stages, r.step.pieces);
-  if (r.stage_of.back() + 1 != schedule.stages)
-    throw Error("stages", "{} stages are given and the schedule has {}", r.stage_of.back() + 1, schedule.stages)
+  for (int stage : p.stages.empty() ? chosen(graph, r.step, schedule, p, modes, states) : cut(p.stages, r.step.pieces))
+    r.stage_of.push_back(StageId(stage));
+  const int stages = r.stage_of.back().value + 1;
+  if (stages != schedule.stages)
+    throw Error("stages", "{} stages are given and the schedule has {}", stages, schedule.stages)
         .hint("give {} numbers of pieces", schedule.stages);
   if (std::any_of(modes.begin(), modes.end(), [](Recompute m) { return m != Recompute::none; })) {
     SplitOptions o{.stage_of = r.stage_of};
-    for (int stage : r.stage_of) o.recompute.push_back(modes[std::size_t(stage)]);
+    for (StageId stage : r.stage_of) o.recompute.push_back(modes[stage]);
     r.step = split(graph, o);
   }
   refuse(verify(r, schedule));
@@ -88,12 +90,13 @@ Cut cut_step(const StepGraph& graph, const Schedule& schedule, const Parallel& p
 std::vector<Fault> verify(const Cut& c, const Schedule& schedule) {
   std::vector<Fault> faults;
   const auto bad = [&](std::string what) { faults.push_back({"cut", std::move(what), ""}); };
-  if (int(c.stage_of.size()) != c.step.pieces)
+  if (std::ssize(c.stage_of.list()) != c.step.pieces)
     bad(fmt::format("stages of {} pieces are given and the step has {}", c.stage_of.size(), c.step.pieces));
   int before = 0;
-  for (std::size_t piece = 0; piece < c.stage_of.size(); ++piece) {
-    const int stage = c.stage_of[piece], step = stage - std::exchange(before, stage);
-    if (step != 0 && (step != 1 || piece == 0)) bad(fmt::format("piece {} is of stage {}, out of turn", piece, stage));
+  for (PieceId piece : c.stage_of.ids()) {
+    const int stage = c.stage_of[piece].value, step = stage - std::exchange(before, stage);
+    if (step != 0 && (step != 1 || piece == PieceId(0)))
+      bad(fmt::format("piece {} is of stage {}, out of turn", piece.value, stage));
   }
   if (before + 1 != schedule.stages)
     bad(fmt::format("there are {} stages and the schedule has {}", before + 1, schedule.stages));
@@ -101,18 +104,18 @@ std::vector<Fault> verify(const Cut& c, const Schedule& schedule) {
 }
 
 Step with_accumulators(Step s, int pipes, const Sharded* sharded) {
-  const std::size_t own = s.accumulators.size();
+  const auto own = s.accumulators.ids();
   for (int pipe = 1; pipe < pipes; ++pipe)
-    for (std::size_t a = 0; a < own; ++a) {
+    for (AccumulatorId a : own) {
       s.accumulators.push_back(s.accumulators[a]);
-      s.accumulators.back().pipe = std::uint8_t(pipe);
+      s.accumulators.back().pipe = PipeId(pipe);
     }
   if (!sharded) return s;
   for (const ShardedParam& p : sharded->params) s.updated.push_back(p.updated);
-  std::vector<int> count(s.params.size(), 0);
+  IdVector<ParamId, int> count(s.params.size(), 0);
   for (const Accumulator& a : s.accumulators) ++count[a.param];
   for (Accumulator& a : s.accumulators)
-    if (count[a.param] == 1) a.summed = summed_as_it_is(*sharded, a.param);
+    if (count[a.param] == 1) a.summed = summed_as_it_is(*sharded, a.param.value);
   return s;
 }
 

@@ -1,7 +1,7 @@
 // The fourth arrow: a rank's graph -> its tasks, and the stage of every piece.
 //
 //   Cut c = cut_step(placed.step, schedule, parallel, 2);
-//   fmt::print("{} tasks in {} stages\n", c.step.tasks.size(), c.stage_of.back() + 1);
+//   fmt::print("{} tasks in {} stages\n", c.step.tasks.size(), c.stage_of.back().value + 1);
 //   Step s = with_accumulators(std::move(c.step), schedule.pipes(), placed.sharded.get());
 #pragma once
 #include <vector>
@@ -9,13 +9,13 @@
 #include "stretto/compile/training.h"
 #include "stretto/ir/step_graph.h"
 #include "stretto/shard/shard.h"
-#include "stretto/stage/task.h"
+#include "stretto/stage/step.h"
 
 namespace stretto {
 
 struct Cut {
   Step step;
-  std::vector<int> stage_of;  // per piece
+  IdVector<PieceId, StageId> stage_of;
 };
 
 // Stages as they are given, or those with which a step is the shortest in simulation. Cuts come before recompute: what a

@@ -13,23 +13,23 @@ StepGraph differentiated(const Traced& t) {
   const auto tensor = [&](Value v) { return Tensor(&b, v); };
   std::vector<Root> roots;
   for (const TracedTerm& term : t.terms) {
-    const Tensor sum = tensor(t.step.outputs[term.sum].value), scale = tensor(t.step.scalars[term.scale]);
+    const Tensor sum = tensor(t.step.outputs[term.sum.value].value), scale = tensor(t.step.scalars[term.scale.value]);
     roots.push_back({sum, sum.dtype() == f64 ? scale : cast(scale, sum.dtype())});
   }
   std::vector<Tensor> trained;
-  std::map<Value, std::uint32_t> param_of;
-  for (std::uint32_t i = 0; i < t.params.size(); ++i) {
+  std::map<Value, ParamId> param_of;
+  for (ParamId i : t.params.ids()) {
     if (!t.params[i].options.trainable) continue;
-    trained.push_back(tensor(t.step.params[i]));
-    param_of[t.step.params[i]] = i;
+    trained.push_back(tensor(t.step.params[i.value]));
+    param_of[t.step.params[i.value]] = i;
   }
-  std::vector<bool> reaches(t.params.size(), false);
+  IdVector<ParamId, char> reaches(t.params.size(), 0);
   for (const Gradient& g : differentiate(b, roots, trained)) {
-    const std::uint32_t param = param_of.at(g.of.value);
-    reaches[param] = true;
-    out.gradients.push_back({param, g.piece, g.grad.value});
+    const ParamId param = param_of.at(g.of.value);
+    reaches[param] = 1;
+    out.gradients.push_back({param.value, g.piece, g.grad.value});
   }
-  for (std::uint32_t i = 0; i < t.params.size(); ++i)
+  for (ParamId i : t.params.ids())
     if (t.params[i].options.trainable && !reaches[i])
       throw Error("model", "parameter '{}' does not reach the loss", t.params[i].name)
           .hint("remove it, use it, or make it not trainable");

@@ -28,24 +28,26 @@ class ParamDims {
   explicit ParamDims(const Surroundings& around) : traced_(around.traced), sharded_(around.sharded) {}
 
   // What is kept of it between steps; what norm and update see; what is accumulated.
-  Dims stored(std::uint32_t param) const {
-    return !sharded_ || sharded_->params[param].params.empty() ? flat(param)
-                                                               : dims_of(*sharded_, sharded_->params[param].stored);
+  Dims stored(ParamId param) const {
+    return !sharded_ || sharded_->params[param.value].params.empty()
+               ? flat(param)
+               : dims_of(*sharded_, sharded_->params[param.value].stored);
   }
-  Dims updated(std::uint32_t param) const {
-    return sharded_ ? dims_of(*sharded_, sharded_->params[param].updated) : flat(param);
+  Dims updated(ParamId param) const {
+    return sharded_ ? dims_of(*sharded_, sharded_->params[param.value].updated) : flat(param);
   }
-  Dims accumulated(std::uint32_t param) const {
-    if (sharded_ && !sharded_->params[param].gradients.empty())
+  Dims accumulated(ParamId param) const {
+    if (sharded_ && !sharded_->params[param.value].gradients.empty())
       for (const ShardedGradient& g : sharded_->gradients)
-        if (g.param == param) return dims_of(*sharded_, g.accumulated);
+        if (g.param == param.value) return dims_of(*sharded_, g.accumulated);
     return flat(param);
   }
-  bool cut_for_update(std::uint32_t param) const { return sharded_ && !sharded_->params[param].state.empty(); }
+  bool cut_for_update(ParamId param) const { return sharded_ && !sharded_->params[param.value].state.empty(); }
 
  private:
-  Dims flat(std::uint32_t param) const {
-    if (sharded_) return Dim{fmt::format("flat{}", sharded_->params[param].elements), sharded_->params[param].elements};
+  Dims flat(ParamId param) const {
+    if (sharded_)
+      return Dim{fmt::format("flat{}", sharded_->params[param.value].elements), sharded_->params[param.value].elements};
     i64 n = 1;
     for (const Dim& d : traced_.params[param].dims) n *= d.size;
     return Dim{"flat", n};
@@ -62,67 +64,64 @@ class Epilogue {
       : whole_(whole), step_(whole.step), around_(around), dims_(around), accumulators_(accumulators_of(whole.step)) {}
 
   void combine() {
-    for_trained([&](std::uint32_t param) {
+    for_trained([&](ParamId param) {
       if (!step_.accumulators[accumulators_[param][0]].summed.empty()) return;
-      TaskBuilder t({.part = Part::combine, .subject = param});
+      TaskBuilder t({.part = Part::combine, .about = param});
       std::vector<Tensor> parts;
-      for (std::uint32_t a : accumulators_[param])
-        parts.push_back(t.argument(dtype(param), dims_.accumulated(param), {Place::gradient, a}));
-      const Tensor total = sharded() ? reduced_gradient(parts, *sharded(), param) : added(parts);
+      for (AccumulatorId a : accumulators_[param])
+        parts.push_back(t.argument(dtype(param), dims_.accumulated(param), a));
+      const Tensor total = sharded() ? reduced_gradient(parts, *sharded(), param.value) : added(parts);
       if (t.binding_of(total.value)) return;  // it is complete as it is
       if (t.graph().nodes.size() == 2 && t.graph().node(total.value).op->collective_kind == CollectiveKind::scatter)
         return scatter(param, std::move(t), total);
-      t.result(total, {Place::gradient, accumulators_[param][0]});
+      t.result(total, accumulators_[param][0]);
       add(std::move(t));
     });
   }
 
   void norms() {
-    for_trained([&](std::uint32_t param) {
-      TaskBuilder t({.part = Part::norm, .subject = param});
-      const Tensor square =
-          squared_norm(t.argument(dtype(param), dims_.updated(param), {Place::gradient, accumulators_[param][0]}));
-      t.result(sharded() ? counted_square(square, *sharded(), param) : square, {Place::square, param});
+    for_trained([&](ParamId param) {
+      TaskBuilder t({.part = Part::norm, .about = param});
+      const Tensor square = squared_norm(t.argument(dtype(param), dims_.updated(param), accumulators_[param][0]));
+      t.result(sharded() ? counted_square(square, *sharded(), param.value) : square, step_.square_of(param));
       add(std::move(t));
     });
-    std::uint32_t square = std::uint32_t(traced().params.size());
-    for (const TracedTerm& term : traced().terms)
-      for (int pipe = 0; pipe < around_.pipes; ++pipe) finite(term, square++);
-    step_.squares = square;
+    step_.squares = traced().params.size();
+    for (TermId term : traced().terms.ids())
+      for (PipeId pipe : ids_until<PipeId>(around_.pipes)) finite({term, pipe}, SquareId(step_.squares++));
   }
 
   void clip(double most) {
-    const std::uint32_t norm = add_scalar("grad_norm"), factor = add_scalar("clip_factor");
+    const ScalarId norm = add_scalar("grad_norm"), factor = add_scalar("clip_factor");
     TaskBuilder t({.part = Part::clip});
-    const Dim all{"parameter", i64(step_.squares)};
+    const Dim all{"parameter", static_cast<i64>(step_.squares)};
     const AxisNames axes = sharded() ? norm_axes(*sharded()) : AxisNames{};
-    const Tensor length = sqrt(sum(all_reduce(t.argument(f64, all, {Place::squares, 0}), axes), all));
-    t.result(length, {Place::scalar, norm});
+    const Tensor length = sqrt(sum(all_reduce(t.argument(f64, all, AllSquares{}), axes), all));
+    t.result(length, norm);
     const Tensor one = constant(t.body(), 1, f64);
-    t.result(most > 0 ? minimum(one, most / (length + 1e-6)) : one + 0.0, {Place::scalar, factor});
+    t.result(most > 0 ? minimum(one, most / (length + 1e-6)) : one + 0.0, factor);
     add(std::move(t));
   }
 
   void update(const Optimizer& optimizer, bool clipped) {
     add_scalar("lr");
     add_scalar("step");
-    for_trained([&](std::uint32_t param) { update(optimizer, param, clipped); });
+    for_trained([&](ParamId param) { update(optimizer, param, clipped); });
   }
 
  private:
   template <class Visit>
   void for_trained(Visit visit) const {
-    for (std::uint32_t param = 0; param < traced().params.size(); ++param)
+    for (ParamId param : traced().params.ids())
       if (!accumulators_[param].empty()) visit(param);
   }
   const Traced& traced() const { return around_.traced; }
   const Sharded* sharded() const { return around_.sharded; }
-  DType dtype(std::uint32_t param) const { return traced().params[param].dtype; }
+  DType dtype(ParamId param) const { return traced().params[param].dtype; }
   void add(TaskBuilder t) { step_.tasks.push_back(std::move(t).finish(pool_)); }
-  std::uint32_t add_scalar(std::string name) {
-    step_.scalars.push_back({f64, {}});
+  ScalarId add_scalar(std::string name) {
     whole_.scalars.push_back(std::move(name));
-    return std::uint32_t(whole_.scalars.size() - 1);
+    return step_.scalars.push_back({f64, {}});
   }
   static Tensor added(const std::vector<Tensor>& parts) {
     Tensor total;
@@ -132,56 +131,54 @@ class Epilogue {
 
   // A gradient that is complete but for one reduce-scatter: that is a task of its own, which starts while backward
   // still runs, and `combine` takes what it makes.
-  void scatter(std::uint32_t param, TaskBuilder t, Tensor total) {
-    const std::uint32_t accumulator = accumulators_[param][0], value = std::uint32_t(step_.values.size());
-    const Type& type = sharded()->params[param].updated;
-    const std::uint32_t maker = std::uint32_t(step_.tasks.size());
-    step_.values.push_back({.type = type,
-                            .bytes = step_.bytes(type),
-                            .producer = maker,
-                            .consumers = {maker + 1},
-                            .name = fmt::format("gradient of {}, scattered", traced().params[param].name)});
+  void scatter(ParamId param, TaskBuilder t, Tensor total) {
+    const AccumulatorId accumulator = accumulators_[param][0];
+    const Type& type = sharded()->params[param.value].updated;
+    const TaskId maker = step_.tasks.next_id();
+    const ValueId value =
+        step_.values.push_back({.type = type,
+                                .bytes = step_.bytes(type),
+                                .producer = maker,
+                                .consumers = {TaskId(maker.value + 1)},
+                                .name = fmt::format("gradient of {}, scattered", traced().params[param].name)});
     t.head().part = Part::S;
     t.head().piece = step_.accumulators[accumulator].piece;
-    t.result(total, {Place::value, value});
+    t.result(total, value);
     add(std::move(t));
-    TaskBuilder taken({.part = Part::combine, .subject = param});
-    taken.result(taken.argument(dtype(param), dims_.updated(param), {Place::value, value}),
-                 {Place::gradient, accumulator});
+    TaskBuilder taken({.part = Part::combine, .about = param});
+    taken.result(taken.argument(dtype(param), dims_.updated(param), value), accumulator);
     add(std::move(taken));
   }
 
   // A zero when the sum of a loss term over a pipe's microbatches is finite, else not a number: added to the squared
   // norms it tells every actor.
-  void finite(const TracedTerm& term, std::uint32_t square) {
-    const DType dtype = step_.outputs[term.sum].type.dtype;
-    TaskBuilder t({.part = Part::norm, .piece = piece_of_output(step_, term.sum), .subject = square});
+  void finite(LossOfPipe loss, SquareId square) {
+    const OutputId output = traced().terms[loss.term].sum;
+    const DType dtype = step_.outputs[output].type.dtype;
+    TaskBuilder t({.part = Part::finite, .piece = piece_of_output(step_, output), .about = loss});
     const Dim microbatch{"microbatch", around_.microbatches};
-    Tensor total = sum(t.argument(dtype, microbatch, {Place::outputs, term.sum}), microbatch);
+    Tensor total = sum(t.argument(dtype, microbatch, AllMicrobatches{output}), microbatch);
     if (dtype != f64) total = cast(total, f64);
-    t.result(total * 0.0, {Place::square, square});
+    t.result(total * 0.0, square);
     add(std::move(t));
   }
 
   // The optimizer's own body for one parameter: equal for all parameters of one size, decay and rate.
-  void update(const Optimizer& optimizer, std::uint32_t param, bool clipped) {
+  void update(const Optimizer& optimizer, ParamId param, bool clipped) {
     const TracedParam& p = traced().params[param];
     Trace trace({.dtype = p.dtype});
-    TaskBuilder t({.part = Part::update, .subject = param}, trace.builder);
-    const auto state = [&](std::size_t k) {
-      return Binding{Place::state, std::uint32_t(param * optimizer.state.size() + k)};
-    };
+    TaskBuilder t({.part = Part::update, .about = param}, trace.builder);
+    const auto state = [&](std::size_t k) { return StateId{param, static_cast<std::uint8_t>(k)}; };
     Slice s{.decay = p.options.decay, .lr_scale = p.options.lr_scale};
-    s.param = t.argument(p.dtype, dims_.stored(param), {Place::param, param});
-    if (dims_.cut_for_update(param)) s.param = part_to_update(s.param, *sharded(), param);
-    s.grad = t.argument(p.dtype, dims_.updated(param), {Place::gradient, accumulators_[param][0]});
+    s.param = t.argument(p.dtype, dims_.stored(param), param);
+    if (dims_.cut_for_update(param)) s.param = part_to_update(s.param, *sharded(), param.value);
+    s.grad = t.argument(p.dtype, dims_.updated(param), accumulators_[param][0]);
     for (std::size_t k = 0; k < optimizer.state.size(); ++k)
       s.state[optimizer.state[k]] = t.argument(p.dtype, dims_.updated(param), state(k));
-    if (clipped) s.grad = s.grad * cast(t.argument(f64, {}, {Place::scalar, *whole_.scalar("clip_factor")}), p.dtype);
+    if (clipped) s.grad = s.grad * cast(t.argument(f64, {}, *whole_.scalar("clip_factor")), p.dtype);
     const Slice done = updated(optimizer, trace, s);
     bind_scalars(optimizer, trace, t);
-    t.result(dims_.cut_for_update(param) ? stored_again(done.param, *sharded(), param) : done.param,
-             {Place::param, param});
+    t.result(dims_.cut_for_update(param) ? stored_again(done.param, *sharded(), param.value) : done.param, param);
     for (std::size_t k = 0; k < optimizer.state.size(); ++k) t.result(done.state.at(optimizer.state[k]), state(k));
     add(std::move(t));
   }
@@ -203,7 +200,7 @@ class Epilogue {
       if (!known)
         throw Error("optimizer", "'{}' asks for the scalar '{}', which nobody sets", optimizer.name, name)
             .hint("'lr' and 'step' are set each step");
-      t.bind(scalar.value, {Place::scalar, *known});
+      t.bind(scalar.value, *known);
     }
   }
 
@@ -211,52 +208,51 @@ class Epilogue {
   Step& step_;
   const Surroundings& around_;
   ParamDims dims_;
-  std::vector<std::vector<std::uint32_t>> accumulators_;  // per parameter
+  IdVector<ParamId, std::vector<AccumulatorId>> accumulators_;
   BodyPool pool_;
 };
 
 }  // namespace
 
-std::optional<std::uint32_t> WholeStep::scalar(std::string_view name) const {
-  const auto it = std::find(scalars.begin(), scalars.end(), name);
-  if (it == scalars.end()) return {};
-  return std::uint32_t(it - scalars.begin());
+std::optional<ScalarId> find_scalar(const IdVector<ScalarId, std::string>& names, std::string_view name) {
+  for (ScalarId i : names.ids())
+    if (names[i] == name) return i;
+  return std::nullopt;
 }
 
-std::vector<std::vector<std::uint32_t>> accumulators_of(const Step& s) {
-  std::vector<std::vector<std::uint32_t>> all(s.params.size());
-  for (std::uint32_t a = 0; a < s.accumulators.size(); ++a)
-    if (s.accumulators[a].level == 0) all[s.accumulators[a].param].push_back(a);
+IdVector<ParamId, std::vector<AccumulatorId>> accumulators_of(const Step& s) {
+  IdVector<ParamId, std::vector<AccumulatorId>> all(s.params.size());
+  for (AccumulatorId a : s.accumulators.ids())
+    if (s.accumulators[a].level == Level(0)) all[s.accumulators[a].param].push_back(a);
   return all;
 }
 
-std::uint16_t piece_of_output(const Step& s, std::uint32_t output) {
+PieceId piece_of_output(const Step& s, OutputId output) {
   for (const Task& t : s.tasks)
-    if (std::find(t.outputs.begin(), t.outputs.end(), Binding{Place::output, output}) != t.outputs.end())
-      return t.piece;
+    if (std::find(t.outputs.begin(), t.outputs.end(), Binding(output)) != t.outputs.end())
+      return t.piece.value_or(PieceId(0));
   STRETTO_ASSERT(false, "an output that no task makes");
-  return 0;
 }
 
 WholeStep add_prologue(Step step, const Surroundings& around) {
   BodyPool pool;
   const Traced& traced = around.traced;
-  for (std::uint32_t k = 0; around.sharded && k < step.outputs.size(); ++k) {
+  for (OutputId k : step.outputs.ids()) {
     const StepOutput& o = step.outputs[k];
-    const AxisNames& axes = around.sharded->outputs[k];
+    const AxisNames axes = around.sharded ? around.sharded->outputs[k.value] : AxisNames{};
     if (axes.empty()) continue;
-    TaskBuilder t({.part = Part::total, .piece = piece_of_output(step, k), .subject = k});
-    const Dim all{"all", i64(o.bytes / size_of(o.type.dtype)) * around.microbatches};
-    t.result(all_reduce(t.argument(o.type.dtype, all, {Place::outputs, k}), axes), {Place::outputs, k});
+    TaskBuilder t({.part = Part::total, .piece = piece_of_output(step, k), .about = k});
+    const Dim all{"all", static_cast<i64>(o.bytes / size_of(o.type.dtype)) * around.microbatches};
+    t.result(all_reduce(t.argument(o.type.dtype, all, AllMicrobatches{k}), axes), AllMicrobatches{k});
     step.tasks.push_back(std::move(t).finish(pool));
   }
-  for (std::uint32_t k = 0; k < traced.terms.size(); ++k) {
+  for (TermId k : traced.terms.ids()) {
     const TracedTerm& term = traced.terms[k];
-    TaskBuilder t({.part = Part::scale, .subject = k});
+    TaskBuilder t({.part = Part::scale, .about = k});
     const Dim microbatch{"microbatch", around.microbatches};
-    const Tensor total = sum(t.argument(f64, microbatch, {Place::outputs, term.count}), microbatch);
+    const Tensor total = sum(t.argument(f64, microbatch, AllMicrobatches{term.count}), microbatch);
     const Tensor zero = constant(t.body(), 0, f64), weight = constant(t.body(), term.weight, f64);
-    t.result(where(greater(total, 0.0), weight / total, zero), {Place::scalar, term.scale});
+    t.result(where(greater(total, 0.0), weight / total, zero), term.scale);
     step.tasks.push_back(std::move(t).finish(pool));
   }
   return {.step = std::move(step), .scalars = traced.scalars};

@@ -12,7 +12,7 @@
 #include "stretto/compile/traced.h"
 #include "stretto/optim/optimizer.h"
 #include "stretto/shard/shard.h"
-#include "stretto/stage/task.h"
+#include "stretto/stage/step.h"
 
 namespace stretto {
 
@@ -24,10 +24,12 @@ struct Surroundings {
   int pipes = 1;                     // each accumulates for itself
 };
 
+std::optional<ScalarId> find_scalar(const IdVector<ScalarId, std::string>& names, std::string_view name);
+
 struct WholeStep {
   Step step;
-  std::vector<std::string> scalars;  // names, as step.scalars
-  std::optional<std::uint32_t> scalar(std::string_view name) const;
+  IdVector<ScalarId, std::string> scalars;  // names, as step.scalars
+  std::optional<ScalarId> scalar(std::string_view name) const { return find_scalar(scalars, name); }
 };
 
 // Every rank gets the sums of all: the bits of losses and counts are the same everywhere. Then every loss term's scale.
@@ -36,10 +38,10 @@ WholeStep add_prologue(Step, const Surroundings&);
 // `clip`: of the global gradient norm; 0: none.
 WholeStep add_epilogue(WholeStep, const Surroundings&, const Optimizer&, double clip);
 
-// Per parameter, its accumulators at level 0: the first holds the whole gradient after a step.
-std::vector<std::vector<std::uint32_t>> accumulators_of(const Step&);
+// A parameter's accumulators at level 0: the first holds the whole gradient after a step.
+IdVector<ParamId, std::vector<AccumulatorId>> accumulators_of(const Step&);
 
 // The piece whose tasks make an output.
-std::uint16_t piece_of_output(const Step&, std::uint32_t output);
+PieceId piece_of_output(const Step&, OutputId);
 
 }  // namespace stretto

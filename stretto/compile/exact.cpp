@@ -56,9 +56,9 @@ void check_order(const Schedule& s) {
 }
 
 // Of which outputs only the sum over the step's rows is wanted.
-std::vector<bool> added_up(const Traced& t) {
-  std::vector<bool> yes(t.step.outputs.size(), false);
-  for (const TracedTerm& term : t.terms) yes[term.sum] = yes[term.count] = true;
+IdVector<OutputId, char> added_up(const Traced& t) {
+  IdVector<OutputId, char> yes(t.step.outputs.size(), 0);
+  for (const TracedTerm& term : t.terms) yes[term.sum] = yes[term.count] = 1;
   for (const TracedMetric& m : t.metrics)
     yes[m.output] = is_float(m.dtype) && (m.how == Accumulate::sum || m.how == Accumulate::mean);
   return yes;
@@ -69,18 +69,19 @@ std::vector<bool> added_up(const Traced& t) {
 void total_in_tree(Step& s, const Surroundings& around) {
   if (around.microbatches == 1) return;
   BodyPool pool;
-  const std::vector<bool> wanted = added_up(around.traced);
-  for (std::uint32_t k = 0; k < s.outputs.size(); ++k) {
+  const IdVector<OutputId, char> wanted = added_up(around.traced);
+  for (OutputId k : s.outputs.ids()) {
     if (!wanted[k]) continue;
     const StepOutput& o = s.outputs[k];
-    TaskBuilder t({.part = Part::total, .piece = piece_of_output(s, k), .subject = k});
-    const Dim all{"all", i64(o.bytes / size_of(o.type.dtype)) * around.microbatches};
-    const Tensor leaves = t.argument(o.type.dtype, tree_dims(around.microbatches), {Place::outputs, k});
-    const Tensor total = all_reduce(tree_sum_of(leaves), around.sharded ? around.sharded->outputs[k] : AxisNames{});
-    t.result(where(equal(iota(t.body(), all), 0), total, 0), {Place::outputs, k});
+    TaskBuilder t({.part = Part::total, .piece = piece_of_output(s, k), .about = k});
+    const Dim all{"all", static_cast<i64>(o.bytes / size_of(o.type.dtype)) * around.microbatches};
+    const Tensor leaves = t.argument(o.type.dtype, tree_dims(around.microbatches), AllMicrobatches{k});
+    const Tensor total =
+        all_reduce(tree_sum_of(leaves), around.sharded ? around.sharded->outputs[k.value] : AxisNames{});
+    t.result(where(equal(iota(t.body(), all), 0), total, 0), AllMicrobatches{k});
     Task total_task = std::move(t).finish(pool);
     const auto of_ranks = std::find_if(s.tasks.begin(), s.tasks.end(),
-                                       [&](const Task& x) { return x.part == Part::total && x.subject == k; });
+                                       [&](const Task& x) { return x.part == Part::total && x.about == About(k); });
     if (of_ranks != s.tasks.end())
       *of_ranks = std::move(total_task);
     else
@@ -95,16 +96,16 @@ void ranks_before_pieces(Step& s, const Surroundings& around) {
   const auto accumulators = accumulators_of(s);
   for (Task& task : s.tasks) {
     if (task.part != Part::combine) continue;
-    TaskBuilder t({.part = Part::combine, .subject = task.subject});
-    const i64 n = around.sharded->params[task.subject].elements;
+    const ParamId param = task.param();
+    TaskBuilder t({.part = Part::combine, .about = param});
+    const i64 n = around.sharded->params[param.value].elements;
     Tensor total;
-    for (std::uint32_t a : accumulators[task.subject]) {
-      const Tensor own =
-          t.argument(around.traced.params[task.subject].dtype, Dim{fmt::format("flat{}", n), n}, {Place::gradient, a});
-      const Tensor part = all_reduce(own, around.sharded->gradients[a].pending);
+    for (AccumulatorId a : accumulators[param]) {
+      const Tensor own = t.argument(around.traced.params[param].dtype, Dim{fmt::format("flat{}", n), n}, a);
+      const Tensor part = all_reduce(own, around.sharded->gradients[a.value].pending);
       total = total ? total + part : part;
     }
-    t.result(total, {Place::gradient, accumulators[task.subject][0]});
+    t.result(total, accumulators[param][0]);
     task = std::move(t).finish(pool);
   }
 }
@@ -171,24 +172,24 @@ Schedule on_leaves(Schedule s, int leaves) {
 }
 
 Step add_levels(Step s, int leaves) {
-  const std::uint32_t own = std::uint32_t(s.accumulators.size());
-  s.levels = std::bit_width(unsigned(leaves)) - 1;
+  const auto own = s.accumulators.ids();
+  s.levels = std::bit_width(static_cast<unsigned>(leaves)) - 1;
   for (int level = 1; level <= s.levels; ++level)
-    for (std::uint32_t a = 0; a < own; ++a) {
+    for (AccumulatorId a : own) {
       Accumulator more = s.accumulators[a];
-      more.level = std::uint8_t(level);
+      more.level = Level(level);
       more.summed.clear();
       s.accumulators.push_back(std::move(more));
     }
   BodyPool pool;
-  for (int piece = 0; piece < s.pieces; ++piece)
+  for (PieceId piece : s.piece_ids())
     for (int level = 1; level <= s.levels; ++level) {
-      TaskBuilder t({.part = Part::carry, .piece = std::uint16_t(piece), .subject = std::uint32_t(level)});
-      for (std::uint32_t a = 0; a < own; ++a) {
+      TaskBuilder t({.part = Part::carry, .piece = piece, .about = Level(level)});
+      for (AccumulatorId a : own) {
         if (s.accumulators[a].piece != piece) continue;
         const Type& type = s.accumulators[a].type;
-        const i64 n = i64(s.bytes(type) / size_of(type.dtype));
-        const auto at = [&](int l) { return Binding{Place::gradient, a + std::uint32_t(l) * own}; };
+        const i64 n = static_cast<i64>(s.bytes(type) / size_of(type.dtype));
+        const auto at = [&](int l) { return AccumulatorId(a.value + l * own.size()); };
         const Dim flat{fmt::format("flat{}", n), n};
         const Tensor below = t.argument(type.dtype, flat, at(level - 1));
         t.result(below + t.argument(type.dtype, flat, at(level)), at(level - 1));

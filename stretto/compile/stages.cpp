@@ -27,23 +27,23 @@ struct StageSum {
   std::vector<std::string> layers;
   Cost cost;
   double seconds = 0;
-  std::set<std::uint32_t> params;
+  std::set<ParamId> params;
 };
 
 std::vector<StageSum> sums(const Compiled& c) {
   const Program& p = *c.program;
-  std::vector<StageSum> all(std::size_t(p.stage_of.back()) + 1);
-  for (int stage : p.stage_of) ++all[std::size_t(stage)].pieces;
+  std::vector<StageSum> all(p.stage_of.back().value + 1);
+  for (StageId stage : p.stage_of) ++all[stage.value].pieces;
   for (const Task& t : p.step->tasks) {
-    if (t.part < Part::U || t.part > Part::W) continue;
-    StageSum& s = all[std::size_t(p.stage_of[t.piece])];
+    if (t.part != Part::U && !of_an_action(t.part)) continue;
+    StageSum& s = all[p.stage_of[*t.piece].value];
     s.cost += task_cost(t);
     for (const Binding& b : t.inputs)
-      if (b.place == Place::param) s.params.insert(b.index);
+      if (const ParamId* param = as<ParamId>(b)) s.params.insert(*param);
   }
   for (const Node& n : c.graph.nodes) {
     if (n.backward || n.op->given() || n.op->starts_piece) continue;
-    std::vector<std::string>& layers = all[std::size_t(p.stage_of[n.piece])].layers;
+    std::vector<std::string>& layers = all[p.stage_of[PieceId(n.piece)].value].layers;
     const std::string layer = layer_of(c.graph.scopes[n.scope]);
     if (!layer.empty() && std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
   }
@@ -53,9 +53,9 @@ std::vector<StageSum> sums(const Compiled& c) {
   return all;
 }
 
-i64 elements(const Compiled& c, const std::set<std::uint32_t>& params) {
+i64 elements(const Compiled& c, const std::set<ParamId>& params) {
   i64 sum = 0;
-  for (std::uint32_t i : params) {
+  for (ParamId i : params) {
     i64 n = 1;
     for (const Dim& d : c.params[i].dims) n *= d.valid();
     sum += n;
@@ -118,16 +118,16 @@ std::vector<Fault> verify_stages(const Compiled& c) {
   const Program& p = *c.program;
   const Step& s = *p.step;
   std::vector<Fault> faults;
-  if (int(p.stage_of.size()) != s.pieces)
+  if (std::ssize(p.stage_of.list()) != s.pieces)
     faults.push_back(fault("stages", "", "{} pieces are in stages and the model has {}", p.stage_of.size(), s.pieces));
-  for (int piece = 0; piece < s.pieces; ++piece)
-    if (!s.find(Part::F, piece)) faults.push_back(fault("stages", "", "piece {} computes nothing", piece));
-  std::vector<char> read(s.params.size(), 0), trained(s.params.size(), 0);
+  for (PieceId piece : s.piece_ids())
+    if (!s.find(Part::F, piece)) faults.push_back(fault("stages", "", "piece {} computes nothing", piece.value));
+  IdVector<ParamId, char> read(s.params.size(), 0), trained(s.params.size(), 0);
   for (const Task& t : s.tasks)
     for (const Binding& b : t.inputs)
-      if (b.place == Place::param && (t.part == Part::F || t.part == Part::U)) read[b.index] = 1;
+      if (const ParamId* param = as<ParamId>(b); param && (t.part == Part::F || t.part == Part::U)) read[*param] = 1;
   for (const Accumulator& a : s.accumulators) trained[a.param] = 1;
-  for (std::size_t i = 0; i < c.params.size(); ++i) {
+  for (ParamId i : c.params.ids()) {
     if (!read[i] && c.params[i].options.trainable)
       faults.push_back(fault("stages", "", "no stage reads parameter '{}'", c.params[i].name));
     if (!trained[i] && c.params[i].options.trainable && !s.accumulators.empty())
@@ -139,7 +139,7 @@ std::vector<Fault> verify_stages(const Compiled& c) {
 std::string stages_str(const Compiled& c) {
   const Program& p = *c.program;
   const std::vector<StageSum> all = sums(c);
-  const std::vector<StageKeeps> kept = keeps(*p.step, p.stage_of);
+  const std::vector<StageKeeps> kept = keeps(*p.step, p.stage_of).list();
   std::vector<std::vector<std::string>> rows{
       {"stage", "actor", "pieces", "layers", "flops", "time", "parameters", "F keeps until I", "F until W", "I for W"}};
   StageSum whole;

@@ -46,9 +46,9 @@ void take_sources(const Trace& t, Traced& out) {
   }
 }
 
-std::uint32_t add_output(StepGraph& step, std::string name, const Tensor& value, bool count) {
+OutputId add_output(StepGraph& step, std::string name, const Tensor& value, bool count) {
   step.outputs.push_back({std::move(name), value.value, count});
-  return std::uint32_t(step.outputs.size() - 1);
+  return OutputId(step.outputs.size() - 1);
 }
 
 void take_outputs(const Trace& t, const Loss& loss, Traced& out) {
@@ -56,7 +56,7 @@ void take_outputs(const Trace& t, const Loss& loss, Traced& out) {
     out.terms.push_back({.name = term.name,
                          .sum = add_output(out.step, term.name + ".sum", term.sum, false),
                          .count = add_output(out.step, term.name + ".count", term.count, true),
-                         .scale = std::uint32_t(out.scalars.size()),
+                         .scale = out.scalars.next_id(),
                          .weight = term.weight});
     out.step.scalars.push_back(term.scale.value);
     out.scalars.push_back(input_name(term.scale));
@@ -91,13 +91,14 @@ std::vector<Fault> verify(const Traced& t) {
   as_many("inputs", t.inputs.size(), t.step.inputs.size());
   as_many("scalars", t.scalars.size(), t.step.scalars.size());
   as_many("outputs", 2 * t.terms.size() + t.metrics.size(), t.step.outputs.size());
+  const auto made = [&](OutputId o) { return o.value < t.step.outputs.size(); };
   for (const TracedTerm& x : t.terms) {
-    if (x.sum >= t.step.outputs.size() || x.count >= t.step.outputs.size() || !t.step.outputs[x.count].count)
+    if (!made(x.sum) || !made(x.count) || !t.step.outputs[x.count.value].count)
       bad(fmt::format("loss term '{}' has no sum and count among the outputs", x.name));
-    if (x.scale >= t.scalars.size()) bad(fmt::format("loss term '{}' has no scale among the scalars", x.name));
+    if (!t.scalars.has(x.scale)) bad(fmt::format("loss term '{}' has no scale among the scalars", x.name));
   }
   for (const TracedMetric& m : t.metrics)
-    if (m.output >= t.step.outputs.size()) bad(fmt::format("metric '{}' is not among the outputs", m.name));
+    if (!made(m.output)) bad(fmt::format("metric '{}' is not among the outputs", m.name));
   if (!t.step.gradients.empty()) bad("it has gradients already");
   return faults;
 }

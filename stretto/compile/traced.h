@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "stretto/ir/step_graph.h"
+#include "stretto/stage/step.h"
 #include "stretto/trace/trace.h"
 
 namespace stretto {
@@ -25,24 +26,24 @@ struct TracedInput {
 };
 struct TracedTerm {
   std::string name;
-  std::uint32_t sum = 0, count = 0;  // outputs
-  std::uint32_t scale = 0;           // the scalar: weight / the step's count
+  OutputId sum, count;
+  ScalarId scale;  // weight / the step's count
   double weight = 1;
 };
 struct TracedMetric {
   std::string name;
-  std::uint32_t output = 0;
+  OutputId output;
   Accumulate how = Accumulate::sum;
   DType dtype = f32;
   i64 elements = 1;  // per microbatch
 };
 
 struct Traced {
-  StepGraph step;                    // forward only
-  std::vector<TracedParam> params;   // as step.params
-  std::vector<TracedInput> inputs;   // as step.inputs
-  std::vector<std::string> scalars;  // as step.scalars: names of the per-step numbers
-  std::vector<TracedTerm> terms;
+  StepGraph step;                           // forward only
+  IdVector<ParamId, TracedParam> params;    // as step.params
+  IdVector<InputId, TracedInput> inputs;    // as step.inputs
+  IdVector<ScalarId, std::string> scalars;  // as step.scalars: names of the per-step numbers
+  IdVector<TermId, TracedTerm> terms;
   std::vector<TracedMetric> metrics;
   std::string batch;  // name of the batch dim
   i64 rows_per_step = 0;

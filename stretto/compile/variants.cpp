@@ -12,12 +12,12 @@ namespace {
 // being gathered.
 double largest_neighbours(const Compiled& c) {
   const Step& step = *c.program->step;
-  std::vector<double> piece(std::size_t(step.pieces) + 1, 0);
+  IdVector<PieceId, double> piece(step.pieces + 1, 0);
   for (const Accumulator& a : step.accumulators)
-    if (a.pipe == 0 && a.level == 0)
-      piece[a.piece] += double(c.sharded->params[a.param].elements) * double(size_of(c.params[a.param].dtype));
+    if (a.pipe == PipeId(0) && a.level == Level(0))
+      piece[a.piece] += double(c.sharded->params[a.param.value].elements * size_of(c.params[a.param].dtype));
   double most = 0;
-  for (std::size_t i = 0; i + 1 < piece.size(); ++i) most = std::max(most, piece[i] + piece[i + 1]);
+  for (PieceId i : step.piece_ids()) most = std::max(most, piece[i] + piece[PieceId(i.value + 1)]);
   return most;
 }
 
@@ -40,8 +40,8 @@ std::vector<StorageVariant> storage_variants(const Compiled& c) {
                                    {3, Reshard::microbatch},
                                    {3, Reshard::step}}) {
     StorageVariant v{.zero = z, .reshard = reshard, .chosen = z == zero && reshard == c.parallel.reshard};
-    for (std::size_t i = 0; i < c.params.size(); ++i) {
-      const double bytes = double(c.sharded->params[i].elements) * double(size_of(c.params[i].dtype));
+    for (ParamId i : c.params.ids()) {
+      const double bytes = double(c.sharded->params[i.value].elements) * double(size_of(c.params[i].dtype));
       const double accumulators = double(c.params[i].accumulators.size());
       v.params += z > 2 ? bytes / d : bytes;
       v.gathered += z > 2 ? bytes : 0;

@@ -15,9 +15,7 @@ double seconds_of(const Calls& calls, const Machine& machine) {
 }
 
 double seconds_of(const Graph& body, const Machine& machine) {
-  const std::size_t results = body.outputs.size();
-  return seconds_of(
-      fuse(body, {.accumulate = std::vector<bool>(results), .same_memory = std::vector<int>(results, -1)}), machine);
+  return seconds_of(fuse(body, ResultMemories(body.outputs.size())), machine);
 }
 
 }  // namespace stretto

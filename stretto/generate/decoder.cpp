@@ -15,8 +15,8 @@ struct Decoder::Mode {
   std::unique_ptr<Engine> engine;
 
   const ActorProgram& program() const { return engine->worker(0).program(); }
-  std::byte* input(std::size_t i) const { return engine->worker(0).arena(Arena::inputs) + program().input_at[i]; }
-  i64 bytes(std::size_t i) const {
+  std::byte* input(InputId i) const { return engine->worker(0).arena(Arena::inputs) + program().input_at[i].value(); }
+  i64 bytes(InputId i) const {
     i64 n = size_of(compiled.inputs[i].dtype);
     for (const Dim& d : compiled.inputs[i].dims) n *= d.size;
     return n;
@@ -38,18 +38,18 @@ Decoder::Decoder(const ModelConfig& config, const Weights& weights, i64 room)
                 config_.context)
         .hint("ask for fewer, or shorten the prompt");
   one_ = compiled_for(1, nullptr);
-  for (std::size_t i = 0; i < one_->compiled.params.size(); ++i) {
+  for (ParamId i : one_->compiled.params.ids()) {
     const CompiledParam& p = one_->compiled.params[i];
     const auto found = weights.find(p.name);
     if (found == weights.end()) throw Error("generate", "there is no parameter '{}'", p.name);
-    write_logical(p, found->second, one_->engine->worker(0).arena(Arena::params) + one_->program().param_at[i]);
+    write_logical(p, found->second, one_->engine->worker(0).arena(Arena::params) + one_->program().param_at[i].value());
   }
 }
 
 Decoder::~Decoder() = default;
 
 std::vector<double> Decoder::run(Mode& mode, std::span<const std::int32_t> ids) {
-  for (std::size_t i = 0; i < mode.compiled.inputs.size(); ++i) {
+  for (InputId i : mode.compiled.inputs.ids()) {
     const std::string& name = mode.compiled.inputs[i].name;
     auto* to = reinterpret_cast<std::int32_t*>(mode.input(i));
     if (name == "ids") std::copy(ids.begin(), ids.end(), to);
@@ -58,7 +58,7 @@ std::vector<double> Decoder::run(Mode& mode, std::span<const std::int32_t> ids) 
   mode.engine->run(0);
   position_ += std::ssize(ids);
   const TracedMetric& m = mode.compiled.metrics.at(0);
-  const std::byte* from = mode.engine->worker(0).arena(Arena::results) + mode.program().output_at[m.output];
+  const std::byte* from = mode.engine->worker(0).arena(Arena::results) + mode.program().output_at[m.output].value();
   const auto logits = [&]<class T>(T) {
     const T* first = reinterpret_cast<const T*>(from);
     return std::vector<double>(first, first + config_.vocab);  // behind it is padding
@@ -77,7 +77,7 @@ std::vector<double> Decoder::feed(std::span<const std::int32_t> ids) {
   if (position_ == 0 && ids.size() > 1) {
     const std::unique_ptr<Mode> all = compiled_for(std::ssize(ids), one_->engine.get());
     std::vector<double> logits = run(*all, ids);
-    for (std::size_t i = 0; i < all->compiled.inputs.size(); ++i)  // the same inputs in the same order
+    for (InputId i : all->compiled.inputs.ids())  // the same inputs in the same order
       if (all->compiled.inputs[i].name.starts_with(Trace::state_prefix))
         std::memcpy(one_->input(i), all->input(i), all->bytes(i));
     return logits;

@@ -2,8 +2,8 @@
 //
 //   auto device = cpu_device();
 //   std::byte* arena = device->allocate(1 << 20);
-//   std::uint32_t call = device->prepare(kernel_call);          // before step 0
-//   device->launch(call, {.in = in, .out = out, .scratch = scratch, .now = now});
+//   KernelId kernel = device->prepare(kernel_call);          // before step 0
+//   device->launch(kernel, {.in = in, .out = out, .scratch = scratch, .now = now});
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +12,8 @@
 #include "stretto/kernels/kernel.h"
 
 namespace stretto {
+
+using KernelId = Id<struct KernelTag>;  // prepared, for one call
 
 struct Event {
   u64 ticket = 0;  // 0: complete
@@ -22,9 +24,9 @@ class Device {
   virtual ~Device() = default;
   // Zeroed, on 2 MiB pages where the system has them, touched: no page fault later. Lives as long as the device.
   virtual std::byte* allocate(std::size_t bytes) = 0;
-  virtual std::uint32_t prepare(const Call&) = 0;  // picks the kernel, once
-  virtual std::string_view kernel_name(std::uint32_t) const = 0;
-  virtual Event launch(std::uint32_t call, const Args&) = 0;  // in order
+  virtual KernelId prepare(const Call&) = 0;  // picks the kernel, once
+  virtual std::string_view kernel_name(KernelId) const = 0;
+  virtual Event launch(KernelId, const Args&) = 0;  // in order
   virtual bool done(Event) = 0;
 };
 

@@ -60,7 +60,10 @@ constinit const Op dropout_op{
           e.add(dropout(e.real({}), 0.5));
         },
     .in_place = rules::first_in_place,
-    .key = [](const Attrs& a) { return RandomKey{a.as<DropoutAttrs>().name, a.as<DropoutAttrs>().key}; },
+    .key =
+        [](const Attrs& a) {
+          return RandomKey{a.as<DropoutAttrs>().name, a.as<DropoutAttrs>().key};
+        },
     .rekeyed =
         [](const Attrs& a, RandomKey k) {
           DropoutAttrs d = a.as<DropoutAttrs>();

@@ -23,8 +23,8 @@ struct Holding {
     temporary,  // made and read within one action
     storage,    // parameters that are gathered, gradients on their way to accumulators that are cut
   } kind = Kind::temporary;
-  int stage = 0;  // -1: before and after the schedule's actions
-  std::vector<std::uint32_t> microbatches;
+  std::optional<StageId> stage = {};  // none: before and after the schedule's actions
+  std::vector<MicrobatchId> microbatches = {};
   u64 bytes = 0;
 };
 std::string_view name_of(Holding::Kind);
@@ -36,9 +36,9 @@ struct ActorAccount {
   std::vector<Holding> peak;
   u64 fragmentation = 0;  // planned and free at that moment, because no packing was found that uses it
   u64 scratch = 0;
-  // The most that is kept from one action to later ones, and behind which action.
+  // The most that is kept from one action to later ones, and after which action.
   u64 kept = 0;
-  std::string kept_behind;
+  std::string kept_after;
 
   u64 bytes(Holding::Kind) const;  // of `peak`
   u64 beside() const;              // planned activations and scratch beyond `kept`

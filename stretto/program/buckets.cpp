@@ -1,35 +1,50 @@
 #include "stretto/program/buckets.h"
 
 #include <algorithm>
-#include <numeric>
+
+#include "stretto/ops/all_reduce.h"
+#include "stretto/stage/task_builder.h"
 
 namespace stretto {
+namespace {
 
-std::vector<GradientBucket> buckets_of(const Program& p, u64 most) {
-  const Step& s = *p.step;
-  std::vector<GradientBucket> all;
-  std::vector<std::uint32_t> order(s.accumulators.size());
-  std::iota(order.begin(), order.end(), 0u);
+IdVector<BucketId, GradientBucket> buckets_of(const Step& s, const Program& p, u64 most) {
+  IdVector<BucketId, GradientBucket> all;
+  std::vector<AccumulatorId> order;
+  for (AccumulatorId g : s.accumulators.ids()) order.push_back(g);
   std::stable_sort(order.begin(), order.end(),
-                   [&](std::uint32_t x, std::uint32_t y) { return s.accumulators[x].piece > s.accumulators[y].piece; });
-  for (std::uint32_t g : order) {
+                   [&](AccumulatorId x, AccumulatorId y) { return s.accumulators[x].piece > s.accumulators[y].piece; });
+  for (AccumulatorId g : order) {
     const Accumulator& a = s.accumulators[g];
     if (a.summed.empty()) continue;
     const u64 bytes = s.bytes(a.type);
-    const int stage = p.stage_of[a.piece], actor = p.actor_of(a.piece, a.pipe);
-    const auto fits = [&](const GradientBucket& b) {
-      return b.actor == actor && b.stage == stage && b.axes == a.summed && b.dtype == a.type.dtype;
-    };
-    const auto newest = std::find_if(all.rbegin(), all.rend(), fits);
-    auto it = newest == all.rend() ? all.end() : newest.base() - 1;
-    if (it == all.end() || it->bytes + bytes > most) {
+    const StageId stage = p.stage_of[a.piece];
+    const ActorId actor = p.actor_of(a.piece, a.pipe);
+    GradientBucket* newest = nullptr;
+    for (GradientBucket& b : all)
+      if (b.actor == actor && b.stage == stage && b.axes == a.summed && b.dtype == a.type.dtype) newest = &b;
+    if (!newest || newest->bytes + bytes > most) {
       all.push_back({.actor = actor, .stage = stage, .axes = a.summed, .dtype = a.type.dtype});
-      it = all.end() - 1;
+      newest = &all.back();
     }
-    it->accumulators.push_back(g);
-    it->bytes += bytes;
+    newest->accumulators.push_back(g);
+    newest->bytes += aligned(bytes);
   }
   return all;
+}
+
+}  // namespace
+
+void add_sums(Step& s, const Program& p, u64 most) {
+  s.buckets = buckets_of(s, p, most);
+  BodyPool pool;
+  for (BucketId b : s.buckets.ids()) {
+    const GradientBucket& bucket = s.buckets[b];
+    TaskBuilder task({.part = Part::sum, .about = b});
+    const Dim flat{"flat", static_cast<i64>(bucket.bytes / size_of(bucket.dtype))};
+    task.result(all_reduce(task.argument(bucket.dtype, flat, b), bucket.axes), b);
+    s.tasks.push_back(std::move(task).finish(pool));
+  }
 }
 
 }  // namespace stretto

@@ -1,6 +1,6 @@
 // What pictures of a step call its tasks outside of the microbatch loop, and its collectives.
 //
-//   label_of(program, code[i])      // "norm", "sum of gradients of stage 1", "parameters of piece 3"
+//   label_of(program, run.task)      // "norm", "sum of gradients of stage 1", "gather of parameters of piece 3"
 #pragma once
 #include <string>
 
@@ -8,6 +8,6 @@
 
 namespace stretto {
 
-std::string label_of(const Program&, const Instruction&);  // of a task, or of the start of a collective
+std::string label_of(const Program&, TaskId);
 
 }  // namespace stretto

@@ -2,54 +2,68 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace stretto {
 
-std::uint32_t Transfers::route(int source, int target, u64 bytes, std::string name) {
-  const auto [it, fresh] = routes_.try_emplace({name, source, target}, std::uint32_t(p_.routes.size()));
+RouteId Transfers::route(ActorId source, ActorId target, u64 bytes, std::string name) {
+  const auto [it, fresh] = routes_.try_emplace({name, source, target}, p_.routes.next_id());
   if (fresh) p_.routes.push_back({source, target, bytes, std::move(name)});
   return it->second;
 }
 
-std::uint32_t Transfers::add(Transfer t) {
-  p_.transfers.push_back(std::move(t));
-  return std::uint32_t(p_.transfers.size() - 1);
+TransferId Transfers::whole(Sent what, u64 bytes, ActorId source, ActorId target, std::string name) {
+  return p_.transfers.push_back(
+      {.route = route(source, target, bytes, std::move(name)), .what = std::move(what), .extents = {{.bytes = bytes}}});
 }
 
-std::uint32_t Transfers::of_value(std::uint32_t value, int microbatch, int source, int target, bool direct) {
-  const auto [it, fresh] = values_.try_emplace({value, microbatch, target}, std::uint32_t(p_.transfers.size()));
+TransferId Transfers::of_value(ValueId value, MicrobatchId microbatch, ActorId source, ActorId target, bool direct) {
+  const auto [it, fresh] = values_.try_emplace({value, microbatch, target}, p_.transfers.next_id());
   if (!fresh) return it->second;
   const CrossValue& v = p_.step->values[value];
-  Transfer t{.route = route(source, target, v.bytes, fmt::format("value {} {}", value, v.name)),
-             .pieces = {{.bytes = v.bytes}},
-             .direct = direct};
-  t.value = value;
-  t.microbatch = std::uint32_t(microbatch);
-  return add(std::move(t));
+  whole(SentValue{value, microbatch}, v.bytes, source, target, fmt::format("value {} {}", value.value, v.name));
+  p_.transfers.back().direct = direct;
+  return it->second;
 }
 
-std::uint32_t Transfers::of(Binding what, int source, int target, std::string_view kind) {
-  const Step& s = *p_.step;
-  const u64 bytes = s.bytes(what.place == Place::param ? s.params[what.index] : s.accumulators[what.index].type);
-  Transfer t{.route = route(source, target, bytes, fmt::format("{} {}", kind, what.index)),
-             .pieces = {{.bytes = bytes}}};
-  t.what = what;
-  return add(std::move(t));
+TransferId Transfers::of(ParamId p, ActorId source, ActorId target) {
+  return whole(p, p_.step->bytes(p_.step->params[p]), source, target, fmt::format("parameter {}", p.value));
 }
 
-std::uint32_t Transfers::of_squares(std::vector<std::uint32_t> params, int source, int target) {
-  Transfer t;
-  t.route = route(source, target, 8 * params.size(), fmt::format("squared norms of {}", source));
-  t.pieces.assign(params.size(), {.bytes = 8});
-  t.squares = std::move(params);
-  return add(std::move(t));
+TransferId Transfers::of(AccumulatorId a, ActorId source, ActorId target) {
+  return whole(a, p_.step->bytes(p_.step->accumulators[a].type), source, target, fmt::format("gradient {}", a.value));
+}
+
+TransferId Transfers::of(SentSquares squares, ActorId source, ActorId target) {
+  std::vector<Extent> extents;
+  u64 bytes = 0;
+  for (const SquareRange& r : squares.ranges) {
+    extents.push_back({.bytes = 8 * r.count});
+    bytes += extents.back().bytes;
+  }
+  const RouteId way = route(source, target, bytes, fmt::format("squared norms of {}", source.value));
+  return p_.transfers.push_back({.route = way, .what = std::move(squares), .extents = std::move(extents)});
+}
+
+SentSquares in_ranges(std::vector<SquareId> squares) {
+  std::sort(squares.begin(), squares.end());
+  SentSquares all;
+  for (SquareId s : squares) {
+    SquareRange* last = all.ranges.empty() ? nullptr : &all.ranges.back();
+    if (last && last->first.value + last->count == s.value)
+      ++last->count;
+    else
+      all.ranges.push_back({s, 1});
+  }
+  return all;
 }
 
 void keep_sent(Program& p) {
   for (ActorProgram& a : p.actors) {
-    std::vector<std::uint32_t> starts;  // of the actions
-    std::vector<std::pair<std::uint32_t, std::size_t>> sent;
-    std::uint32_t action = ~0u;
-    for (std::uint32_t i = 0; i < a.code.size(); ++i) {
+    std::vector<InstructionId> starts;  // of the actions
+    std::vector<std::pair<TransferId, std::size_t>> sent;
+    std::optional<ActionId> action;
+    for (InstructionId i : a.code.ids()) {
       if (const Run* r = std::get_if<Run>(&a.code[i]); r && (starts.empty() || r->action != action)) {
         starts.push_back(i);
         action = r->action;
@@ -57,10 +71,10 @@ void keep_sent(Program& p) {
         sent.push_back({s->transfer, starts.size()});
       }
     }
-    for (const auto& [transfer, behind] : sent) {
+    for (const auto& [transfer, after] : sent) {
       Transfer& t = p.transfers[transfer];
-      const bool stays = t.value == ~0u || behind + 1 >= starts.size();
-      t.released = stays ? std::uint32_t(a.code.size()) : starts[behind + 1];
+      const bool stays = !t.value() || after + 1 >= starts.size();
+      t.released = stays ? a.code.next_id() : starts[after + 1];
     }
   }
 }

@@ -2,11 +2,10 @@
 // time.
 //
 //   Transfers transfers(program);
-//   const std::uint32_t transfer = transfers.of_value(value, microbatch, source, target, true);
+//   const TransferId t = transfers.of_value(value, microbatch, source, target, true);
 #pragma once
 #include <map>
 #include <string>
-#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -14,24 +13,26 @@
 
 namespace stretto {
 
-// Each returns the transfer's place in the program's list.
 class Transfers {
  public:
   explicit Transfers(Program& p) : p_(p) {}
 
   // The same one whenever it is asked for. `direct`: made where its reader looks for it.
-  std::uint32_t of_value(std::uint32_t value, int microbatch, int source, int target, bool direct);
-  std::uint32_t of(Binding persistent, int source, int target, std::string_view kind);
-  std::uint32_t of_squares(std::vector<std::uint32_t> params, int source, int target);
+  TransferId of_value(ValueId, MicrobatchId, ActorId source, ActorId target, bool direct);
+  TransferId of(ParamId, ActorId source, ActorId target);
+  TransferId of(AccumulatorId, ActorId source, ActorId target);
+  TransferId of(SentSquares, ActorId source, ActorId target);
 
  private:
-  std::uint32_t route(int source, int target, u64 bytes, std::string name);
-  std::uint32_t add(Transfer);
+  RouteId route(ActorId source, ActorId target, u64 bytes, std::string name);
+  TransferId whole(Sent, u64 bytes, ActorId source, ActorId target, std::string name);
 
   Program& p_;
-  std::map<std::tuple<std::string, int, int>, std::uint32_t> routes_;
-  std::map<std::tuple<std::uint32_t, int, int>, std::uint32_t> values_;
+  std::map<std::tuple<std::string, ActorId, ActorId>, RouteId> routes_;
+  std::map<std::tuple<ValueId, MicrobatchId, ActorId>, TransferId> values_;
 };
+
+SentSquares in_ranges(std::vector<SquareId>);
 
 // What is sent stays as it is while one more action runs: long enough to leave beside it. Persistent things stay to the
 // end of the step.

@@ -8,124 +8,195 @@
 
 namespace stretto {
 namespace {
-void check_shared(const Program& p, std::size_t a, std::vector<Fault>& faults) {
+
+std::string where(ActorId a) { return fmt::format("program, actor {}", a.value); }
+
+// Every argument of every run lies inside its arena.
+void check_arguments(const Program& p, ActorId a, std::vector<Fault>& faults) {
+  const ActorProgram& actor = p.actors[a];
+  for (const Instruction& i : actor.code) {
+    const Run* r = task_of(i);
+    if (!r) continue;
+    const Calls& calls = *p.calls[r->task];
+    for (BufferId b : calls.buffers.ids()) {
+      if (!calls.buffers[b].touched) continue;
+      const Slot& s = actor.slots[SlotId(r->args.value + b.value)];
+      const ActorProgram& whose = s.elsewhere ? p.actors[*s.elsewhere] : actor;
+      if (s.offset + calls.buffers[b].bytes > whose.bytes[s.arena])
+        faults.push_back(fault(where(a), "", "buffer {} of task {} lies outside of arena {}", b.value, r->task.value,
+                               name_of(s.arena)));
+    }
+  }
+}
+
+// Nobody overwrites parameters that another actor may still use: what the planner does not see because they have memory
+// of their own.
+void check_shared(const Program& p, ActorId a, std::vector<Fault>& faults) {
   const auto& code = p.actors[a].code;
-  std::map<Binding, std::size_t> used;  // parameters and gradients: the last instruction so far that touches them
-  for (std::size_t i = 0; i < code.size(); ++i) {
+  std::map<ParamId, InstructionId> used;  // the last instruction so far that touches it
+  for (InstructionId i : code.ids()) {
     if (const Run* r = task_of(code[i])) {
-      const Task& t = p.step->tasks[r->task];
-      for (const auto* list : {&t.inputs, &t.outputs})
-        for (const Binding& b : *list)
-          if (b.place == Place::param) used[b] = i;
+      for (const Binding& b : p.task(*r).inputs)
+        if (const ParamId* x = as<ParamId>(b)) used[*x] = i;
+      for (const Binding& b : p.task(*r).outputs)
+        if (const ParamId* x = as<ParamId>(b)) used[*x] = i;
     } else if (const Receive* v = std::get_if<Receive>(&code[i])) {
       const Transfer& t = p.transfers[v->transfer];
-      const auto last = used.find(t.what);
-      if (t.value == ~0u && t.squares.empty() && last != used.end() && t.posted <= last->second)
-        faults.push_back(fault(fmt::format("program, actor {}", a), "", "{} {} may be overwritten while it is in use",
-                               "parameter", t.what.index));
+      const ParamId* param = std::get_if<ParamId>(&t.what);
+      const auto last = param ? used.find(*param) : used.end();
+      if (last != used.end() && t.posted <= last->second)
+        faults.push_back(fault(where(a), "", "parameter {} may be overwritten while it is in use", param->value));
     }
   }
 }
-// Every bucket is summed once: behind all that is added to it, before all that reads it.
-void check_sums(const Program& p, std::size_t a, std::vector<Fault>& faults) {
-  std::vector<int> stage(p.buckets.size(), 0);  // 1: started, 2: done
-  std::map<std::uint32_t, std::uint32_t> bucket_of;
-  for (std::uint32_t b = 0; b < p.buckets.size(); ++b)
-    for (std::uint32_t g : p.buckets[b].accumulators) bucket_of[g] = b;
-  const auto check = [&](bool right, std::uint32_t b) {
+
+// Every bucket is summed once: after all that is added to it, before all that reads it.
+class SumCheck {
+ public:
+  SumCheck(const Program& p, ActorId a, std::vector<Fault>& faults)
+      : p_(p), a_(a), faults_(faults), stage_(p.step->buckets.size(), Stage::open) {
+    for (BucketId b : p.step->buckets.ids())
+      for (AccumulatorId g : p.step->buckets[b].accumulators) bucket_of_[g] = b;
+  }
+  void run() {
+    for (const Instruction& i : p_.actors[a_].code)
+      match(
+          i, [&](const Start& s) { move(s.run.task, Stage::open, Stage::started); },
+          [&](const Await& w) { move(w.task, Stage::started, Stage::done); }, [&](const Run& r) { look(r); },
+          [](const Send&) {}, [](const Receive&) {});
+    for (BucketId b : stage_.ids())
+      if (p_.step->buckets[b].actor == a_) check(stage_[b] == Stage::done, b);
+  }
+
+ private:
+  enum class Stage : std::uint8_t { open, started, done };
+  void move(TaskId task, Stage from, Stage to) {
+    const BucketId* b = std::get_if<BucketId>(&p_.step->tasks[task].about);
+    if (!b) return;
+    check(p_.step->buckets[*b].actor == a_ && stage_[*b] == from, *b);
+    stage_[*b] = to;
+  }
+  void look(const Run& r) {
+    const Task& t = p_.task(r);
+    const bool adds = adds_to_gradients(t.part);
+    const auto look_at = [&](const Binding& x) {
+      const AccumulatorId* g = as<AccumulatorId>(x);
+      const auto b = g ? bucket_of_.find(*g) : bucket_of_.end();
+      if (b != bucket_of_.end()) check(stage_[b->second] == (adds ? Stage::open : Stage::done), b->second);
+    };
+    if (adds)
+      for (const Binding& x : t.outputs) look_at(x);
+    else
+      for (const Binding& x : t.inputs) look_at(x);
+  }
+  void check(bool right, BucketId b) {
     if (!right)
-      faults.push_back(fault(fmt::format("program, actor {}", a), "", "sum {} is out of order: {}", b,
-                             p.str(Instruction(StartSum{b}))));
-  };
-  for (const Instruction& i : p.actors[a].code) {
-    if (const StartSum* s = std::get_if<StartSum>(&i)) {
-      check(p.buckets[s->bucket].actor == int(a) && stage[s->bucket]++ == 0, s->bucket);
-    } else if (const AwaitSum* s = std::get_if<AwaitSum>(&i)) {
-      check(stage[s->bucket]++ == 1, s->bucket);
-    } else if (const Run* r = std::get_if<Run>(&i)) {
-      const Task& t = p.step->tasks[r->task];
-      const bool adds = adds_to_gradients(t.part);
-      for (const Binding& x : adds ? t.outputs : t.inputs)
-        if (const auto b = bucket_of.find(x.index); x.place == Place::gradient && b != bucket_of.end())
-          check(stage[b->second] == (adds ? 0 : 2), b->second);
+      faults_.push_back(fault(where(a_), "", "the sum of bucket {}, of stage {}, is out of order", b.value,
+                              p_.step->buckets[b].stage.value));
+  }
+
+  const Program& p_;
+  const ActorId a_;
+  std::vector<Fault>& faults_;
+  IdVector<BucketId, Stage> stage_;
+  std::map<AccumulatorId, BucketId> bucket_of_;
+};
+
+// Every collective that is started is awaited once, and nobody touches what is its own until then.
+class StartedCheck {
+ public:
+  StartedCheck(const Program& p, ActorId a, std::vector<Fault>& faults) : p_(p), a_(a), faults_(faults) {}
+  void run() {
+    for (const Instruction& i : p_.actors[a_].code)
+      match(
+          i, [&](const Start& s) { start(s, i); }, [&](const Await& w) { await(w, i); },
+          [&](const Run& r) { look(r, i); }, [](const Send&) {}, [](const Receive&) {});
+    for (const auto& [collective, s] : under_way_) wrong(Instruction(*s), "nobody awaits it");
+  }
+
+ private:
+  void start(const Start& s, const Instruction& i) {
+    const Calls& body = *p_.calls[s.run.task];
+    const CallRange range = calls_of(s.run, body);
+    for (CallId c = range.from; c < range.to; c = CallId(c.value + 1))
+      if (!body.graph.node(body.calls[c].node).op->collective) wrong(i, "it starts what is no collective");
+    under_way_[s.collective] = &s;
+    if (!seen_.insert(s.collective).second) wrong(i, "its number is taken");
+  }
+  void await(const Await& w, const Instruction& i) {
+    const auto it = under_way_.find(w.collective);
+    if (it == under_way_.end() || it->second->run.task != w.task) return wrong(i, "it is not under way");
+    under_way_.erase(it);
+  }
+  void look(const Run& r, const Instruction& i) {
+    for (const auto& [collective, s] : under_way_) {
+      if (s->run.calls) {
+        if (same_run(s->run, r) && share_buffers(s->run, r)) wrong(i, "it touches what a collective still works on");
+        continue;
+      }
+      const auto& read = p_.task(r).inputs;
+      for (const Binding& made : p_.task(s->run).outputs) {
+        // A gathered parameter may be read while the next gather of it is under way.
+        const ValueId* v = as<ValueId>(made);
+        if (v && !gathered(*p_.step, *v) && s->run.microbatch == r.microbatch &&
+            std::find(read.begin(), read.end(), made) != read.end())
+          wrong(i, "it reads what is still being reduced");
+      }
     }
   }
-  for (std::uint32_t b = 0; b < p.buckets.size(); ++b)
-    if (p.buckets[b].actor == int(a)) check(stage[b] == 2, b);
-}
-// Every collective that is started is awaited once, before anybody reads what it makes.
-void check_started(const Program& p, std::size_t a, std::vector<Fault>& faults) {
-  std::map<std::uint32_t, const Start*> under_way;  // by number
-  std::set<std::uint32_t> numbers;
-  const auto wrong = [&](const Instruction& i, std::string_view what) {
-    faults.push_back(fault(fmt::format("program, actor {}", a), "", "{}: {}", p.str(i), what));
-  };
-  for (const Instruction& i : p.actors[a].code) {
-    if (const Start* s = std::get_if<Start>(&i)) {
-      under_way[s->number] = s;
-      if (!numbers.insert(s->number).second) wrong(i, "its number is taken");
-    } else if (const Await* w = std::get_if<Await>(&i)) {
-      const auto it = under_way.find(w->number);
-      if (it == under_way.end() || it->second->run.task != w->task)
-        wrong(i, "it is not under way");
-      else
-        under_way.erase(it);
-    } else if (const Run* r = std::get_if<Run>(&i)) {
-      for (const auto& [number, s] : under_way)
-        for (const Binding& made : p.step->tasks[s->run.task].outputs) {
-          const std::vector<Binding>& read = p.step->tasks[r->task].inputs;
-          // A gathered parameter may be read while the next gather of it is under way.
-          if (!gathered(*p.step, made.index) && s->run.microbatch == r->microbatch &&
-              std::find(read.begin(), read.end(), made) != read.end())
-            wrong(i, "it reads what is still being reduced");
-        }
-    }
+  static bool same_run(const Run& x, const Run& y) { return x.task == y.task && x.microbatch == y.microbatch; }
+  bool share_buffers(const Run& x, const Run& y) const {
+    const std::set<BufferId> mine = buffers_of(x), its = buffers_of(y);
+    return std::any_of(mine.begin(), mine.end(), [&](BufferId b) { return its.contains(b); });
   }
-  for (const auto& [number, s] : under_way) wrong(Instruction(*s), "nobody awaits it");
-}
+  std::set<BufferId> buffers_of(const Run& r) const {
+    const Calls& body = *p_.calls[r.task];
+    const CallRange range = calls_of(r, body);
+    std::set<BufferId> all;
+    for (CallId c = range.from; c < range.to; c = CallId(c.value + 1))
+      for (const auto* refs : {&body.calls[c].in, &body.calls[c].out})
+        for (const Ref& ref : *refs)
+          if (ref.buffer) all.insert(*ref.buffer);
+    return all;
+  }
+  void wrong(const Instruction& i, std::string_view what) {
+    faults_.push_back(fault(where(a_), "", "{}: {}", p_.str(i), what));
+  }
+
+  const Program& p_;
+  const ActorId a_;
+  std::vector<Fault>& faults_;
+  std::map<CollectiveId, const Start*> under_way_;
+  std::set<CollectiveId> seen_;
+};
 
 // Both ends of every message lie inside their arenas.
 void check_transfers(const Program& p, std::vector<Fault>& faults) {
   for (const Transfer& t : p.transfers) {
     const Route& route = p.routes[t.route];
-    const auto check = [&](const Slot& s, u64 bytes, int actor) {
-      if (s.offset == ~u64(0) || s.offset + bytes > p.actors[std::size_t(actor)].bytes[std::size_t(s.arena)])
-        faults.push_back(fault(fmt::format("program, actor {}", actor), "", "message '{}' lies outside of arena {}",
-                               route.name, name_of(s.arena)));
+    const auto check = [&](const Slot& s, u64 bytes, ActorId actor) {
+      if (s.offset + bytes > p.actors[actor].bytes[s.arena])
+        faults.push_back(
+            fault(where(actor), "", "message '{}' lies outside of arena {}", route.name, name_of(s.arena)));
     };
-    for (const Piece& piece : t.pieces) {
-      if (!t.direct) check(piece.from, piece.bytes, route.source);
-      check(piece.to, piece.bytes, route.target);
+    for (const Extent& e : t.extents) {
+      if (!t.direct) check(e.from, e.bytes, route.source);
+      check(e.to, e.bytes, route.target);
     }
   }
 }
+
 }  // namespace
 
-// Every argument of every run lies inside its arena, and nobody overwrites parameters or gradients that another actor
-// may still use: what the planner does not see because they have memory of their own.
 std::vector<Fault> verify(const Program& p) {
   std::vector<Fault> faults;
-  for (std::size_t a = 0; a < p.actors.size(); ++a) {
-    const ActorProgram& actor = p.actors[a];
-    for (const Instruction& i : actor.code) {
-      const Run* run = task_of(i);
-      if (!run) continue;
-      const Run& r = *run;
-      const Calls& calls = *p.calls[r.task];
-      for (BufferId b : calls.buffers.ids()) {
-        if (!calls.buffers[b].touched) continue;
-        const Slot& s = actor.slots[r.args + b.value];
-        const ActorProgram& whose = s.actor == Slot::own ? actor : p.actors[std::size_t(s.actor)];
-        if (s.offset == ~u64(0) || s.offset + calls.buffers[b].bytes > whose.bytes[std::size_t(s.arena)])
-          faults.push_back(fault(fmt::format("program, actor {}", a), "",
-                                 "buffer {} of task {} lies outside of arena {}", b.value, r.task, name_of(s.arena)));
-      }
-    }
-  }
+  for (ActorId a : p.actors.ids()) check_arguments(p, a, faults);
   check_transfers(p, faults);
-  for (std::size_t a = 0; a < p.actors.size(); ++a) check_shared(p, a, faults);
-  for (std::size_t a = 0; a < p.actors.size(); ++a) check_sums(p, a, faults);
-  for (std::size_t a = 0; a < p.actors.size(); ++a) check_started(p, a, faults);
+  for (ActorId a : p.actors.ids()) {
+    check_shared(p, a, faults);
+    SumCheck(p, a, faults).run();
+    StartedCheck(p, a, faults).run();
+  }
   return faults;
 }
 

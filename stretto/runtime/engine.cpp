@@ -55,13 +55,13 @@ Engine::Engine(std::shared_ptr<const Program> program, WorkerOptions options, co
       own = peers_->arenas(*program_, shared == nullptr);
   }
   for (const int rank : local_) {
-    const int a = rank / each;
+    const ActorId a = program_->actor_of_rank(rank);
     WorkerOptions mine = options;
     if (peers_) mine.shared = arenas_.empty() ? own : arenas_[std::size_t(rank)];
     if (shared) {
-      STRETTO_ASSERT(program_->actors[std::size_t(a)].param_at == shared->worker(rank).program().param_at,
+      STRETTO_ASSERT(program_->actors[a].param_at == shared->worker(rank).program().param_at,
                      "parameters lie elsewhere");
-      mine.shared[std::size_t(Arena::params)] = shared->worker(rank).arena(Arena::params);
+      mine.shared[Arena::params] = shared->worker(rank).arena(Arena::params);
     }
     workers_[std::size_t(rank)] = std::make_unique<Worker>(program_, a, rank % each, mine);
   }
@@ -84,12 +84,12 @@ void Engine::connect_threads(const WorkerOptions& options) {
   if (each > 1) groups_ = std::make_unique<Groups>(*program_, *wires_);
   for (int k = 0; k < each; ++k) {  // messages go between ranks of equal coordinates
     std::vector<ArenaBases> arenas;
-    for (int a = 0; a < actors; ++a) arenas.push_back(worker(program_->rank_of(a, k)).arenas());
+    for (ActorId a : program_->actors.ids()) arenas.push_back(worker(program_->rank_of(a, k)).arenas());
     if (actors > 1) {
       transports_.push_back(wires_->transport(*program_, arenas, k));
       if (options.run.wrap) transports_.back() = options.run.wrap(std::move(transports_.back()));
     }
-    for (int a = 0; a < actors; ++a)
+    for (ActorId a : program_->actors.ids())
       worker(program_->rank_of(a, k)).connect(arenas, actors > 1 ? transports_.back().get() : nullptr, groups_.get());
   }
   for (int rank = 0; rank < ranks; ++rank) {
@@ -104,7 +104,7 @@ void Engine::connect_processes(const WorkerOptions& options) {
   wires_ = wired(process_wiring(*peers_), options.run);
   const int coordinate = local_.front() % program_->ranks_per_actor();
   std::vector<ArenaBases> column;  // of the ranks that messages are exchanged with, per actor; null: out of reach
-  for (int a = 0; a < actors(); ++a)
+  for (ActorId a : program_->actors.ids())
     column.push_back(arenas_.empty() ? ArenaBases{} : arenas_[std::size_t(program_->rank_of(a, coordinate))]);
   if (arenas_.empty()) arenas_.push_back(w.arenas());
   if (actors() > 1) transports_.push_back(wires_->transport(*program_, arenas_, coordinate));
@@ -197,7 +197,7 @@ double Engine::bubble() const {
 
 // Stops the run when no rank has come any further for the whole timeout while at least one waits for others.
 void Engine::watch() {
-  std::vector<std::uint32_t> at(workers_.size(), 0);
+  std::vector<InstructionId> at(workers_.size(), InstructionId(0));
   std::vector<double> since(workers_.size(), now());
   u64 seen = 0;
   std::unique_lock lock(mutex_);
@@ -206,11 +206,10 @@ void Engine::watch() {
     bool stuck = running_ > 0 && !failure_, waiting = false;
     for (const int rank : local_) {
       const Worker& w = worker(rank);
-      const std::size_t a = std::size_t(rank);
-      if (round_ != seen || w.at() != at[a]) at[a] = w.at(), since[a] = now();
+      if (round_ != seen || w.at() != at[rank]) at[rank] = w.at(), since[rank] = now();
       waiting = waiting || w.waiting();
-      stuck = stuck && now() - since[a] >= timeout_;
-      if (peers_) peers_->beat(step_, w.at(), w.waiting());
+      stuck = stuck && now() - since[rank] >= timeout_;
+      if (peers_) peers_->beat(step_, w.at().value, w.waiting());
     }
     seen = round_;
     if (!stuck || !waiting) continue;
@@ -224,22 +223,22 @@ void Engine::watch() {
 
 std::string Engine::who_waits(const std::vector<double>& since) const {
   std::string text;
-  const auto say = [&](std::size_t rank, std::string_view who, std::uint32_t at, bool waiting) {
-    const auto& code = program_->actors[rank / std::size_t(program_->ranks_per_actor())].code;
+  const auto say = [&](int rank, std::string_view who, InstructionId at, bool waiting) {
+    const auto& code = program_->actors[program_->actor_of_rank(rank)].code;
     text += fmt::format("{}{} ", text.empty() ? "" : "; ", who);
-    if (at >= code.size())
+    if (!code.has(at))
       text += "has finished";
     else
-      text += fmt::format("{} {} (instruction {} of {})", waiting ? "waits to" : "is in", program_->str(code[at]), at,
-                          code.size());
+      text += fmt::format("{} {} (instruction {} of {})", waiting ? "waits to" : "is in", program_->str(code[at]),
+                          at.value, code.size());
   };
   for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
     if (const Worker* w = workers_[rank].get()) {
       say(rank, w->str(), w->at(), w->waiting());
-      if (w->at() < w->program().code.size()) text += fmt::format(" since {:.1f} s", now() - since[rank]);
+      if (w->program().code.has(w->at())) text += fmt::format(" since {:.1f} s", now() - since[rank]);
     } else if (const std::optional<Pulse> p = peers_->pulse(int(rank))) {
       if (p->silent < 1)
-        say(rank, fmt::format("rank {}", rank), p->at, p->waiting);
+        say(rank, fmt::format("rank {}", rank), InstructionId(p->at), p->waiting);
       else
         text += fmt::format("{}rank {} (process {}) has given no sign of life for {:.1f} s", text.empty() ? "" : "; ",
                             rank, p->pid, p->silent);

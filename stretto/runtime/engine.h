@@ -33,7 +33,7 @@ class Engine {
   int actors() const { return int(program_->actors.size()); }
   Worker& worker(int rank) { return *workers_[std::size_t(rank)]; }
   const Worker& worker(int rank) const { return *workers_[std::size_t(rank)]; }
-  const Worker& first(int actor) const { return worker(program_->rank_of(actor, 0)); }  // coordinate 0
+  const Worker& first(ActorId actor) const { return worker(program_->rank_of(actor, 0)); }  // coordinate 0
   const Program& program() const { return *program_; }
   double seconds() const { return seconds_; }  // the last step took
   double bubble() const;                       // share of the ranks' time in it without work

@@ -4,36 +4,35 @@
 
 namespace stretto {
 
-Groups::Place Groups::place(const std::vector<std::string>& axes, int actor, int coordinate, Lane lane) {
+Groups::Place Groups::place(const std::vector<std::string>& axes, ActorId actor, int coordinate, Lane lane) {
   const Mesh& mesh = program_.mesh;
   const std::vector<int> members = group_of(mesh, coordinate, axes);
-  const int member = int(block_of(mesh, coordinates_of(mesh, coordinate), axes));
+  const int member = static_cast<int>(block_of(mesh, coordinates_of(mesh, coordinate), axes));
   auto& group = groups_[{axes, actor, members[0], lane}];
   if (!group) {
-    int under_way = 16;
-    if (lane == Lane::gradients) under_way = std::max<int>(under_way, program_.buckets.size());
-    if (lane == Lane::storage) under_way = std::max(under_way, under_way_);
     std::vector<int> ranks;
     for (const int m : members) ranks.push_back(program_.rank_of(actor, m));
-    group = wires_.group(ranks, member, under_way);
+    group = wires_.group(ranks, member, std::max(16, under_way_));
   }
   return {group.get(), member};
 }
 
-// What is awaited late counts with all that was started behind it, finished or not.
+// What is awaited late counts with all that was started after it, finished or not.
 int Groups::most_under_way(const Program& p) {
   int most = 0;
   for (const ActorProgram& a : p.actors) {
     int next = 0;
-    std::map<std::uint32_t, int> first;  // per number that is under way: the first of its collectives
-    for (const Instruction& i : a.code) {
-      if (const Await* w = std::get_if<Await>(&i)) first.erase(w->number);
-      const Start* s = std::get_if<Start>(&i);
-      if (!s) continue;
-      first[s->number] = next;
-      next += int(p.calls[s->run.task]->calls.size());
-      for (const auto& [number, ticket] : first) most = std::max(most, next - ticket);
-    }
+    std::map<CollectiveId, int> first;  // of what is under way: the first of its calls
+    const auto start = [&](const Start& s) {
+      const CallRange calls = calls_of(s.run, *p.calls[s.run.task]);
+      first[s.collective] = next;
+      next += static_cast<int>(calls.to.value - calls.from.value);
+      for (const auto& [collective, ticket] : first) most = std::max(most, next - ticket);
+    };
+    for (const Instruction& i : a.code)
+      match(
+          i, start, [&](const Await& w) { first.erase(w.collective); }, [](const Run&) {}, [](const Send&) {},
+          [](const Receive&) {});
   }
   return most;
 }

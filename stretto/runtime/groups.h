@@ -28,16 +28,16 @@ class Groups {
     int member = 0;
   };
   Groups(const Program& p, Wiring& wires) : program_(p), wires_(wires), under_way_(most_under_way(p)) {}
-  Place place(const std::vector<std::string>& axes, int actor, int coordinate, Lane);
+  Place place(const std::vector<std::string>& axes, ActorId actor, int coordinate, Lane);
   void stop() noexcept;
 
  private:
   const Program& program_;
   Wiring& wires_;
-  static int most_under_way(const Program&);  // in the lane of storage, from the oldest to the newest
+  static int most_under_way(const Program&);  // that were started and not awaited, from the oldest to the newest
 
   int under_way_ = 0;
-  std::map<std::tuple<std::vector<std::string>, int, int, Lane>, std::unique_ptr<CollectiveGroup>> groups_;
+  std::map<std::tuple<std::vector<std::string>, ActorId, int, Lane>, std::unique_ptr<CollectiveGroup>> groups_;
 };
 
 }  // namespace stretto

@@ -11,44 +11,40 @@ namespace stretto {
 namespace {
 
 std::string waited_str(const Program& p, const RunRecord& r) {
-  if (r.message == ~0u || r.waited <= 0) return "";
-  const Transfer& t = p.transfers[r.message];
+  if (!r.message || r.waited <= 0) return "";
+  const Transfer& t = p.transfers[*r.message];
   const Route& route = p.routes[t.route];
-  const std::string microbatch = t.value == ~0u ? "" : fmt::format(" of microbatch {}", t.microbatch);
-  return fmt::format("{}{} from actor {}, {:.3g} ms", route.name, microbatch, route.source, r.waited * 1e3);
+  const std::string microbatch = t.value() ? fmt::format(" of microbatch {}", t.value()->microbatch.value) : "";
+  return fmt::format("{}{} from actor {}, {:.3g} ms", route.name, microbatch, route.source.value, r.waited * 1e3);
 }
 
-void add_spans(const Program& p, int actor, const std::vector<RunRecord>& records, double from, Timeline& out) {
-  const ActorProgram& mine = p.actors[std::size_t(actor)];
-  std::uint32_t action = ~0u;
-  std::size_t last = 0;  // the newest span of a task
-  bool first = true;
+void add_spans(const Program& p, ActorId actor, const std::vector<RunRecord>& records, double from, Timeline& out) {
+  const ActorProgram& mine = p.actors[actor];
+  std::optional<std::size_t> last;  // the newest span of a task
+  std::optional<ActionId> action;
   for (const RunRecord& r : records) {
-    const Run* task = std::get_if<Run>(&mine.code[r.instruction]);
-    if (!task) {
-      out.spans.push_back({.actor = actor,
-                           .lane = Lane::collective,
-                           .start = r.start - from,
-                           .end = r.end - from,
-                           .label = label_of(p, mine.code[r.instruction])});
+    const Run& run = *task_of(mine.code[r.instruction]);
+    Span span{.actor = actor.value, .start = r.start - from, .end = r.end - from};
+    if (std::holds_alternative<Start>(mine.code[r.instruction])) {
+      span.lane = Lane::collective;
+      span.label = label_of(p, run.task);
+      out.spans.push_back(std::move(span));
       continue;
     }
-    const Run& run = *task;
-    Span span{.actor = actor, .start = r.start - from, .end = r.end - from, .waited = waited_str(p, r)};
-    if (run.action == ~0u)
-      span.label = label_of(p, run);
+    span.waited = waited_str(p, r);
+    if (run.action)
+      span.action = p.action(actor, *run.action);
     else
-      span.action = p.schedule.rows[std::size_t(actor)][run.action];
+      span.label = label_of(p, run.task);
     const bool same =
-        !first && run.action == action && r.waited <= 0 && (run.action != ~0u || out.spans[last].label == span.label);
+        last && run.action == action && r.waited <= 0 && (run.action || out.spans[*last].label == span.label);
     if (same)
-      out.spans[last].end = span.end;
+      out.spans[*last].end = span.end;
     else
       last = out.spans.size(), out.spans.push_back(std::move(span));
-    if (p.step->tasks[run.task].part == Part::I && out.spans[last].action->phase == Phase::B)
-      out.spans[last].halfway = out.spans[last].end;
+    Span& whole = out.spans[*last];
+    if (p.task(run).part == Part::I && whole.action->phase == Phase::B) whole.halfway = whole.end;
     action = run.action;
-    first = false;
   }
 }
 
@@ -60,12 +56,12 @@ std::vector<std::vector<RunRecord>> records_of(const Engine& engine) {
     const std::vector<RunRecord>& own = engine.worker(engine.peers()->rank()).records();
     told = engine.peers()->gather({reinterpret_cast<const char*>(own.data()), own.size() * sizeof own[0]});
   }
-  for (int a = 0; a < engine.actors(); ++a) {
+  for (ActorId a : engine.program().actors.ids()) {
     const int rank = engine.program().rank_of(a, 0);
     if (engine.here(rank)) {
       all.push_back(engine.worker(rank).records());
     } else {
-      const std::string& bytes = told[std::size_t(rank)];
+      const std::string& bytes = told[rank];
       all.emplace_back(bytes.size() / sizeof(RunRecord));
       std::memcpy(all.back().data(), bytes.data(), bytes.size());
     }
@@ -82,7 +78,7 @@ Timeline measured_timeline(const Engine& engine) {
   const std::vector<std::vector<RunRecord>> records = records_of(engine);
   for (const std::vector<RunRecord>& r : records)
     if (!r.empty()) from = std::min(from, r.front().start);
-  for (int a = 0; a < engine.actors(); ++a) add_spans(p, a, records[std::size_t(a)], from, t);
+  for (ActorId a : p.actors.ids()) add_spans(p, a, records[a.value], from, t);
   for (int a = 0; a < engine.actors(); ++a) t.memory.push_back(live_microbatches(t, p.schedule, a));
   return t;
 }

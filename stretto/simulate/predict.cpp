@@ -8,7 +8,7 @@
 namespace stretto {
 namespace {
 
-double seconds(const Program& p, std::uint32_t task, const Machine& machine, const std::optional<Link>& link) {
+double seconds(const Program& p, TaskId task, const Machine& machine, const std::optional<Link>& link) {
   const Graph& body = *p.step->tasks[task].body;
   double sum = seconds_of(*p.calls[task], machine);
   for (const Node& n : body.nodes)
@@ -22,10 +22,10 @@ std::vector<StageCost> stage_costs(const Program& p, const Machine& machine, con
   StageCost nothing;
   nothing.F = nothing.I = nothing.W = 0;
   std::vector<StageCost> costs(p.schedule.stages, nothing);
-  for (std::uint32_t task = 0; task < p.step->tasks.size(); ++task) {
+  for (TaskId task : p.step->tasks.ids()) {
     const Task& t = p.step->tasks[task];
-    if (t.part < Part::F || t.part > Part::W) continue;
-    StageCost& c = costs[p.stage_of[t.piece]];
+    if (!of_an_action(t.part)) continue;
+    StageCost& c = costs[p.stage_of[*t.piece].value];
     const double takes = seconds(p, task, machine, link);
     if (t.part == Part::R)
       c.R = c.R.value_or(0) + takes;
@@ -35,11 +35,13 @@ std::vector<StageCost> stage_costs(const Program& p, const Machine& machine, con
   for (const CrossValue& v : p.step->values) {
     const Task& from = p.step->tasks[v.producer];
     if (from.part != Part::F) continue;
-    const int stage = p.stage_of[from.piece];
+    const StageId stage = p.stage_of[*from.piece];
     bool sent = false;
-    for (const std::uint32_t consumer : v.consumers)
-      sent = sent || (p.step->tasks[consumer].part == Part::F && p.stage_of[p.step->tasks[consumer].piece] > stage);
-    if (sent) costs[stage].message_bytes += v.bytes;
+    for (const TaskId consumer : v.consumers) {
+      const Task& to = p.step->tasks[consumer];
+      sent = sent || (to.part == Part::F && p.stage_of[*to.piece] > stage);
+    }
+    if (sent) costs[stage.value].message_bytes += v.bytes;
   }
   return costs;
 }

@@ -11,16 +11,16 @@ Cost task_cost(const Task& t) {
 }
 
 std::vector<Crossing> crossings(const Step& s) {
-  std::vector<Crossing> all(std::size_t(std::max(0, s.pieces - 1)));
+  std::vector<Crossing> all(std::max(0, s.pieces - 1));
   for (const CrossValue& v : s.values) {
-    const int made = s.tasks[v.producer].piece;
-    int lowest = made, highest = made;
-    for (std::uint32_t c : v.consumers) {
-      lowest = std::min<int>(lowest, s.tasks[c].piece);
-      highest = std::max<int>(highest, s.tasks[c].piece);
+    const PieceId made = *s.tasks[v.producer].piece;
+    PieceId lowest = made, highest = made;
+    for (TaskId c : v.consumers) {
+      lowest = std::min(lowest, *s.tasks[c].piece);
+      highest = std::max(highest, *s.tasks[c].piece);
     }
-    for (int b = made; b < highest; ++b) all[std::size_t(b)].forward += double(v.bytes);
-    for (int b = lowest; b < made; ++b) all[std::size_t(b)].backward += double(v.bytes);
+    for (int b = made.value; b < highest.value; ++b) all[b].forward += static_cast<double>(v.bytes);
+    for (int b = lowest.value; b < made.value; ++b) all[b].backward += static_cast<double>(v.bytes);
   }
   return all;
 }

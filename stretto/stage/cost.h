@@ -1,12 +1,12 @@
 // What tasks and cuts cost: operations and bytes, before fusion. What they take is for fuse/cost.h.
 //
-//   Cost c = task_cost(step.tasks[0]);
+//   Cost c = task_cost(step.tasks[TaskId(0)]);
 //   fmt::print("{} operations, {} bytes\n", c.flops, c.read + c.written);
 #pragma once
 #include <vector>
 
 #include "stretto/ir/op.h"
-#include "stretto/stage/task.h"
+#include "stretto/stage/step.h"
 
 namespace stretto {
 

@@ -1,18 +1,18 @@
 // What a stage keeps from one of its actions to a later one, per microbatch.
 //
-//   for (const Keep& k : keeps(step, stage_of)[0].values) fmt::print("{}\n", step.values[k.value].name);
+//   for (const Keep& k : keeps(step, stage_of)[StageId(0)].values) fmt::print("{}\n", step.values[k.value].name);
 //
 // A value that arrives from another stage counts from the first action of this stage that reads it.
 #pragma once
 #include <vector>
 
-#include "stretto/stage/task.h"
+#include "stretto/stage/step.h"
 
 namespace stretto {
 
 struct Keep {
-  std::uint32_t value = 0;
-  Part from = Part::F, until = Part::W;  // F, R, I: whose action it is kept behind; R, I, W: the last that reads it
+  ValueId value;
+  Part from = Part::F, until = Part::W;  // F, R, I: whose action it is kept after; R, I, W: the last that reads it
   bool arrives = false;                  // made in another stage
 };
 struct StageKeeps {
@@ -21,6 +21,6 @@ struct StageKeeps {
   // within one action, unless the schedule has an R of its own.
   u64 until_i = 0, until_w = 0, for_w = 0;
 };
-std::vector<StageKeeps> keeps(const Step&, const std::vector<int>& stage_of);
+IdVector<StageId, StageKeeps> keeps(const Step&, const IdVector<PieceId, StageId>& stage_of);
 
 }  // namespace stretto

@@ -43,9 +43,9 @@ class Owners {
   void find_kept();
   bool costly(Value v) const;
   Recompute mode(PieceId piece) const {
-    return options_.recompute.empty() ? Recompute::none : options_.recompute[piece.value];
+    return options_.recompute.empty() ? Recompute::none : options_.recompute[piece];
   }
-  int stage(PieceId piece) const { return options_.stage_of.empty() ? 0 : options_.stage_of[piece.value]; }
+  StageId stage(PieceId piece) const { return options_.stage_of.empty() ? StageId(0) : options_.stage_of[piece]; }
 
   const Graph& g_;
   const SplitOptions& options_;

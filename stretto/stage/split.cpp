@@ -52,7 +52,7 @@ class Demand {
 class TaskOfPiece {
  public:
   TaskOfPiece(const StepGraph& s, const Owners& owners, MakerId id)
-      : step_(s), owners_(owners), id_(id), task_({.part = owners.part(id), .piece = owners.piece(id).value}) {
+      : step_(s), owners_(owners), id_(id), task_({.part = owners.part(id), .piece = owners.piece(id)}) {
     task_.graph().dims = s.graph.dims;
   }
 
@@ -86,16 +86,18 @@ class TaskOfPiece {
   Value argument(Value v) {
     if (const auto it = arguments_.find(v); it != arguments_.end()) return it->second;
     const Value here = task_.argument(step_.graph.type(v));
-    const auto among = [&](const std::vector<Value>& list, Place place) {
+    const auto among = [&]<class I>(const std::vector<Value>& list, std::type_identity<I>) {
       const auto it = std::find(list.begin(), list.end(), v);
       if (it == list.end()) return false;
-      task_.bind(here, {place, std::uint32_t(it - list.begin())});
+      task_.bind(here, I(it - list.begin()));
       return true;
     };
     if (const Leaf leaf = step_.graph.node(v).op->leaf; leaf == Leaf::param)
-      STRETTO_ASSERT(among(step_.params, Place::param), "an undeclared parameter");
+      STRETTO_ASSERT(among(step_.params, std::type_identity<ParamId>()), "an undeclared parameter");
     else if (leaf == Leaf::argument)
-      STRETTO_ASSERT(among(step_.inputs, Place::input) || among(step_.scalars, Place::scalar), "an undeclared input");
+      STRETTO_ASSERT(
+          among(step_.inputs, std::type_identity<InputId>()) || among(step_.scalars, std::type_identity<ScalarId>()),
+          "an undeclared input");
     else
       foreign_.push_back({v, here});
     return arguments_[v] = here;
@@ -141,7 +143,7 @@ std::string readable(const Graph& g, Value v) {
 void add_results(const StepGraph& s, const Owners& owners, const Demand& demand, TasksOfPieces& tasks, Step& out) {
   for (const StepGraph::Output& o : s.outputs) {
     const Type& type = s.graph.type(o.value);
-    tasks[demand.maker_of(o)].result(o.value, {Place::output, std::uint32_t(out.outputs.size())});
+    tasks[demand.maker_of(o)].result(o.value, out.outputs.next_id());
     out.outputs.push_back({o.name, type, s.graph.bytes(type), o.count});
   }
   std::vector<StepGraph::Grad> gradients = s.gradients;
@@ -149,9 +151,9 @@ void add_results(const StepGraph& s, const Owners& owners, const Demand& demand,
     return std::pair(x.param, x.piece) < std::pair(y.param, y.piece);
   });
   for (const StepGraph::Grad& g : gradients) {
-    tasks[owners.maker(Part::W, PieceId(g.piece))].result(g.value,
-                                                          {Place::gradient, std::uint32_t(out.accumulators.size())});
-    out.accumulators.push_back({.param = g.param, .piece = g.piece, .type = s.graph.type(g.value)});
+    const PieceId piece(g.piece);
+    tasks[owners.maker(Part::W, piece)].result(g.value, out.accumulators.next_id());
+    out.accumulators.push_back({.param = ParamId(g.param), .piece = piece, .type = s.graph.type(g.value)});
   }
 }
 
@@ -161,18 +163,18 @@ struct MakerAndReaders {
   MakerId maker;
   std::vector<MakerId> readers;
 };
-std::vector<MakerAndReaders> connect(const Owners& owners, TasksOfPieces& tasks) {
-  std::vector<MakerAndReaders> all;
-  std::map<std::pair<Value, MakerId>, std::uint32_t> known;
+IdVector<ValueId, MakerAndReaders> connect(const Owners& owners, TasksOfPieces& tasks) {
+  IdVector<ValueId, MakerAndReaders> all;
+  std::map<std::pair<Value, MakerId>, ValueId> known;
   for (MakerId reader : tasks.ids())
     for (const auto& [v, argument] : tasks[reader].foreign()) {
       const MakerId maker = owners.of(v, reader);
-      const auto [it, fresh] = known.try_emplace({v, maker}, std::uint32_t(all.size()));
+      const auto [it, fresh] = known.try_emplace({v, maker}, all.next_id());
       if (fresh) all.push_back({v, maker, {}});
       all[it->second].readers.push_back(reader);
-      tasks[reader].bind(argument, {Place::value, it->second});
+      tasks[reader].bind(argument, it->second);
     }
-  for (const auto& [made, value] : known) tasks[made.second].result(made.first, {Place::value, value});
+  for (const auto& [made, value] : known) tasks[made.second].result(made.first, value);
   return all;
 }
 
@@ -187,7 +189,7 @@ Step split(const StepGraph& s, const SplitOptions& options) {
   for (Value v : s.params) out.params.push_back(s.graph.type(v));
   for (Value v : s.inputs) out.inputs.push_back(s.graph.type(v));
   for (Value v : s.scalars) out.scalars.push_back(s.graph.type(v));
-  out.pieces = int(owners.pieces());
+  out.pieces = static_cast<int>(owners.pieces());
 
   TasksOfPieces tasks;
   for (MakerId m : owners.makers()) {
@@ -195,22 +197,19 @@ Step split(const StepGraph& s, const SplitOptions& options) {
     for (NodeId node : demand.nodes(m)) tasks[m].place(node);
   }
   add_results(s, owners, demand, tasks, out);
-  const std::vector<MakerAndReaders> crossing = connect(owners, tasks);
+  const IdVector<ValueId, MakerAndReaders> crossing = connect(owners, tasks);
 
   BodyPool pool;
-  IdVector<MakerId, std::optional<std::uint32_t>> number(tasks.size());  // none: there is nothing to do
-  for (MakerId m : tasks.ids()) {
-    if (tasks[m].empty()) continue;
-    number[m] = std::uint32_t(out.tasks.size());
-    out.tasks.push_back(tasks[m].finish(pool));
-  }
+  IdVector<MakerId, std::optional<TaskId>> task_of(tasks.size());  // none: there is nothing to do
+  for (MakerId m : tasks.ids())
+    if (!tasks[m].empty()) task_of[m] = out.tasks.push_back(tasks[m].finish(pool));
   for (const MakerAndReaders& x : crossing) {
     const Type& type = s.graph.type(x.value);
     out.values.push_back({.type = type,
                           .bytes = s.graph.bytes(type),
-                          .producer = number[x.maker].value(),
+                          .producer = task_of[x.maker].value(),
                           .name = readable(s.graph, x.value)});
-    for (MakerId reader : x.readers) out.values.back().consumers.push_back(number[reader].value());
+    for (MakerId reader : x.readers) out.values.back().consumers.push_back(task_of[reader].value());
   }
   refuse(verify(out));
   return out;

@@ -4,13 +4,13 @@
 #pragma once
 #include "stretto/ir/step_graph.h"
 #include "stretto/stage/recompute.h"
-#include "stretto/stage/task.h"
+#include "stretto/stage/step.h"
 
 namespace stretto {
 
 struct SplitOptions {
-  std::vector<Recompute> recompute = {};  // per piece; empty: none
-  std::vector<int> stage_of = {};         // per piece; empty: one stage. Only full recompute looks at it
+  IdVector<PieceId, Recompute> recompute = {};  // empty: none
+  IdVector<PieceId, StageId> stage_of = {};     // empty: one stage. Only full recompute looks at it
 };
 
 // A node of piece k made by differentiation is I when a lower piece needs it, else W. Values that depend on inputs and

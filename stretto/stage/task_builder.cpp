@@ -17,11 +17,9 @@ Node argument_node(const Type& type) {
 }  // namespace
 
 std::shared_ptr<const Graph> BodyPool::share(Graph g) {
-  const u64 h = g.hash();
-  for (const auto& [known, body] : known_)
-    if (known == h) return body;
-  known_.push_back({h, std::make_shared<const Graph>(std::move(g))});
-  return known_.back().second;
+  std::shared_ptr<const Graph>& body = known_[g.hash()];
+  if (!body) body = std::make_shared<const Graph>(std::move(g));
+  return body;
 }
 
 TaskBuilder::TaskBuilder(Task task) : task_(std::move(task)), own_(std::make_unique<Builder>()), body_(own_.get()) {
@@ -82,13 +80,13 @@ void TaskBuilder::result(Value v, Binding to) {
   graph().outputs.push_back(own_memory(v));
   task_.outputs.push_back(to);
 }
-void TaskBuilder::replace_result(std::size_t position, Value v, Binding to) {
-  graph().outputs[position] = own_memory(v);
+void TaskBuilder::replace_result(ResultId position, Value v, Binding to) {
+  graph().outputs[position.value] = own_memory(v);
   task_.outputs[position] = to;
 }
-void TaskBuilder::drop_result(std::size_t position) {
-  graph().outputs.erase(graph().outputs.begin() + std::ptrdiff_t(position));
-  task_.outputs.erase(task_.outputs.begin() + std::ptrdiff_t(position));
+void TaskBuilder::drop_result(ResultId position) {
+  graph().outputs.erase(graph().outputs.begin() + position.value);
+  task_.outputs.erase(position);
 }
 
 std::vector<Binding> TaskBuilder::prune() {

@@ -1,19 +1,20 @@
 // Makes one task: arguments and results, each with its binding, and between them the body that is computed.
 //
-//   TaskBuilder t({.part = Part::norm, .subject = param});
-//   const Tensor gradient = t.argument(f32, {flat}, {Place::gradient, accumulator});
-//   t.result(squared_norm(gradient), {Place::square, param});
+//   TaskBuilder t({.part = Part::norm, .about = param});
+//   const Tensor gradient = t.argument(f32, {flat}, accumulator);
+//   t.result(squared_norm(gradient), square);
 //   step.tasks.push_back(std::move(t).finish(pool));
 //
 // A task that exists is opened in the same way, changed, and finished again.
 #pragma once
 #include <map>
 #include <memory>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "stretto/ir/tensor.h"
-#include "stretto/stage/task.h"
+#include "stretto/stage/step.h"
 
 namespace stretto {
 
@@ -23,7 +24,7 @@ class BodyPool {
   std::shared_ptr<const Graph> share(Graph g);
 
  private:
-  std::vector<std::pair<u64, std::shared_ptr<const Graph>>> known_;
+  std::unordered_map<u64, std::shared_ptr<const Graph>> known_;  // by hash
 };
 
 class TaskBuilder {
@@ -51,8 +52,8 @@ class TaskBuilder {
   // Results have memory of their own: arguments, views and what is a result already are copied.
   void result(Tensor, Binding to);
   void result(Value, Binding to);
-  void replace_result(std::size_t position, Value, Binding to);
-  void drop_result(std::size_t position);
+  void replace_result(ResultId, Value, Binding to);
+  void drop_result(ResultId);
 
   // Drops what no result needs; returns the bindings of arguments that are gone.
   std::vector<Binding> prune();

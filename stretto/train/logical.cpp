@@ -78,10 +78,10 @@ StoredPart whole_part(const CompiledParam& p) {
   return part;
 }
 
-StoredPart stored_part(const Compiled& c, std::size_t param, const Coordinates& at, bool updated) {
+StoredPart stored_part(const Compiled& c, ParamId param, const Coordinates& at, bool updated) {
   if (!c.sharded) return whole_part(c.params[param]);
   const Sharded& s = *c.sharded;
-  const ShardedParam& p = s.params[param];
+  const ShardedParam& p = s.params[param.value];
   const View box = on_rank(contiguous_view(s.graph.graph, p.type), s.graph.graph, s.mesh, at);
   StoredPart part{.sizes = box.sizes, .offsets = box.offsets, .count = p.elements};
   const AxisNames& cut = updated ? p.state : p.params;

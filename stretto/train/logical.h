@@ -17,7 +17,7 @@ struct StoredPart {
 };
 StoredPart whole_part(const CompiledParam&);
 // What a rank keeps of it between steps; `updated`: of its optimizer state, and of its gradient after a step.
-StoredPart stored_part(const Compiled&, std::size_t param, const Coordinates&, bool updated = false);
+StoredPart stored_part(const Compiled&, ParamId, const Coordinates&, bool updated = false);
 
 // To be filled by read_logical; `memory` is used again.
 Array logical_array(const CompiledParam&, Array memory = {});

@@ -22,9 +22,9 @@ std::string memory_line(const Program& program) {
   const std::vector<double> totals = bytes_per_actor(program);
   std::vector<std::string> parts;
   if (totals.size() == 1) {
-    const auto& bytes = program.actors[0].bytes;
+    const auto& bytes = program.actors[ActorId(0)].bytes;
     for (std::size_t k = 0; k < arena_count; ++k)
-      if (bytes[k] > 0) parts.push_back(fmt::format("{} {}", name_of(Arena(k)), human_bytes(double(bytes[k]))));
+      if (bytes.at(k) > 0) parts.push_back(fmt::format("{} {}", name_of(Arena(k)), human_bytes(double(bytes.at(k)))));
     return fmt::format("{} planned{}: {}", human_bytes(totals[0]),
                        program.ranks_per_actor() > 1 ? fmt::format(" on each of {} ranks", program.ranks()) : "",
                        join(parts, ", "));

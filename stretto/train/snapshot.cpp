@@ -16,15 +16,14 @@ bool trained(const CompiledParam& p) { return !p.accumulators.empty(); }
 struct Expected {
   std::string name, state;  // state "": the parameter itself
   const CompiledParam* param;
-  std::size_t index;      // of the parameter
+  ParamId index;
   std::size_t which = 0;  // of the states
 };
 std::vector<Expected> expected_of(const Compiled& c) {
   std::vector<Expected> all;
-  for (std::size_t i = 0; i < c.params.size(); ++i)
-    all.push_back({parameter_tensor(c.params[i].name), "", &c.params[i], i});
+  for (ParamId i : c.params.ids()) all.push_back({parameter_tensor(c.params[i].name), "", &c.params[i], i});
   for (std::size_t k = 0; k < c.optimizer.state.size(); ++k)
-    for (std::size_t i = 0; i < c.params.size(); ++i)
+    for (ParamId i : c.params.ids())
       if (const std::string& state = c.optimizer.state[k]; trained(c.params[i]))
         all.push_back({state_tensor(state, c.params[i].name), state, &c.params[i], i, k});
   return all;
@@ -32,8 +31,8 @@ std::vector<Expected> expected_of(const Compiled& c) {
 
 // Null: this rank has nothing of it.
 const std::byte* memory_of(const Worker& w, const Expected& e) {
-  const u64 at = e.state.empty() ? w.program().param_at[e.index] : w.program().state_at[e.index][e.which];
-  return at == ~u64(0) ? nullptr : w.arena(e.state.empty() ? Arena::params : Arena::state) + at;
+  const Offset at = e.state.empty() ? w.program().param_at[e.index] : w.program().state_at[e.index][e.which];
+  return at ? w.arena(e.state.empty() ? Arena::params : Arena::state) + *at : nullptr;
 }
 
 bool is_here(const Trainer& t, const Expected& e) {
@@ -58,11 +57,11 @@ struct Share {
 // Every part goes to the rank that has least to write of those that hold it: all ranks find the same.
 std::vector<Share> shares_of(const Compiled& c, const std::vector<Expected>& all, int rank) {
   const Program& program = *c.program;
-  const int actor = rank / program.ranks_per_actor();
+  const ActorId actor = program.actor_of_rank(rank);
   std::vector<i64> load(std::size_t(program.ranks_per_actor()), 0);
   std::vector<Share> own;
   for (const Expected& e : all) {
-    if (program.owner_of(std::uint32_t(e.index)) != actor) continue;
+    if (program.owners[e.index] != actor) continue;
     std::map<std::pair<std::vector<i64>, i64>, int> writers;  // by where the part begins
     std::vector<StoredPart> parts;
     for (int k = 0; k < program.ranks_per_actor(); ++k) {

@@ -12,13 +12,11 @@
 namespace stretto {
 namespace {
 
-constexpr u64 absent = ~u64(0);
-
 // Every rank gets its block of every microbatch: of its rows, and of other dims that the layout splits. Exact training:
 // its rows of all microbatches are one block of the batch.
-void load_part(const Compiled& c, const Worker& w, std::size_t input, const std::byte* from, std::byte* to) {
+void load_part(const Compiled& c, const Worker& w, InputId input, const std::byte* from, std::byte* to) {
   const Graph& g = c.sharded->graph.graph;
-  const Type& type = g.type(c.sharded->graph.inputs[input]);
+  const Type& type = g.type(c.sharded->graph.inputs[input.value]);
   const View box = on_rank(contiguous_view(g, type), g, c.sharded->mesh, w.coordinates());
   const Dims& dims = c.inputs[input].dims;
   std::size_t inner = dims.size();
@@ -48,7 +46,7 @@ void load_batch(const Compiled& c, Engine& e, const Batch& batch) {
       throw Error("batch", "'{}' is not an input of the model", name)
           .hint("{}its inputs are {}", near ? "did you mean '" + *near + "'? " : "", join(names, ", "));
     }
-  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
+  for (InputId i : c.inputs.ids()) {
     const TracedInput& in = c.inputs[i];
     const auto it = batch.find(in.name);
     if (it == batch.end())
@@ -65,16 +63,16 @@ void load_batch(const Compiled& c, Engine& e, const Batch& batch) {
           .hint("put the batch dim first: t.input(\"{}\", {{{}, ...}})", in.name, c.batch);
     for (const int rank : e.local()) {
       const Worker& w = e.worker(rank);
-      const u64 at = w.program().input_at[i];
-      if (at == absent) continue;
+      const Offset placed = w.program().input_at[i];
+      if (!placed) continue;
+      std::byte* const at = w.arena(Arena::inputs) + *placed;
       if (in.dims.empty())  // every microbatch reads one of its own
         for (int m = 0; m < c.program->microbatches; ++m)
-          std::memcpy(w.arena(Arena::inputs) + at + std::size_t(m) * size_of(in.dtype), it->second.bytes.data(),
-                      size_of(in.dtype));
+          std::memcpy(at + m * size_of(in.dtype), it->second.bytes.data(), size_of(in.dtype));
       else if (c.sharded)
-        load_part(c, w, i, it->second.bytes.data(), w.arena(Arena::inputs) + at);
+        load_part(c, w, i, it->second.bytes.data(), at);
       else
-        std::memcpy(w.arena(Arena::inputs) + at, it->second.bytes.data(), it->second.bytes.size());
+        std::memcpy(at, it->second.bytes.data(), it->second.bytes.size());
     }
   }
 }
@@ -86,17 +84,17 @@ double read_scalar(const std::byte* p, DType t) {
 }
 
 void set_scalar(const Compiled& c, Engine& e, std::string_view name, double value) {
-  const int i = c.scalar(name);
-  if (i < 0) return;
+  const std::optional<ScalarId> i = c.scalar(name);
+  if (!i) return;
   for (const int rank : e.local()) {
-    const u64 at = e.worker(rank).program().scalar_at[std::size_t(i)];
-    if (at != absent) std::memcpy(e.worker(rank).arena(Arena::results) + at, &value, sizeof value);
+    const Worker& w = e.worker(rank);
+    if (const Offset at = w.program().scalar_at[*i]) std::memcpy(w.arena(Arena::results) + *at, &value, sizeof value);
   }
 }
 
 double get_scalar(const Compiled& c, const Engine& e, std::string_view name) {
   const Worker& w = e.worker(e.local().front());  // every rank has them all
-  return read_scalar(w.arena(Arena::results) + w.program().scalar_at[std::size_t(c.scalar(name))], f64);
+  return read_scalar(w.arena(Arena::results) + w.program().scalar_at[c.scalar(name).value()].value(), f64);
 }
 
 // Outputs are kept per microbatch and added in ascending order: no schedule changes the sum.
@@ -127,23 +125,23 @@ StepResult summed(const Compiled& c, Value value) {
 }
 
 StepResult read_results(const Compiled& c, const Engine& e) {
-  const auto value = [&](std::uint32_t output, int m, i64 element) {
+  const auto value = [&](OutputId output, int m, i64 element) {
     const StepOutput& o = c.program->step->outputs[output];
-    const Worker& w = e.first(c.program->actor_of_output(output, m));
-    const u64 at = w.program().output_at[output] + o.bytes * u64(m) + size_of(o.type.dtype) * u64(element);
+    const Worker& w = e.first(c.program->actor_of_output(output, MicrobatchId(m)));
+    const u64 at = w.program().output_at[output].value() + o.bytes * m + size_of(o.type.dtype) * element;
     return read_scalar(w.arena(Arena::results) + at, o.type.dtype);
   };
   if (!e.peers()) return summed(c, value);
   // Everybody says what he has; then everybody has all.
   std::vector<u64> words;
-  summed(c, [&](std::uint32_t output, int m, i64 element) {
-    const bool here = e.here(c.program->rank_of(c.program->actor_of_output(output, m), 0));
+  summed(c, [&](OutputId output, int m, i64 element) {
+    const bool here = e.here(c.program->rank_of(c.program->actor_of_output(output, MicrobatchId(m)), 0));
     words.push_back(here ? std::bit_cast<u64>(value(output, m, element)) : 0);
     return 0.0;
   });
   e.peers()->merge(words);
   std::size_t next = 0;
-  return summed(c, [&](std::uint32_t, int, i64) { return std::bit_cast<double>(words[next++]); });
+  return summed(c, [&](OutputId, int, i64) { return std::bit_cast<double>(words[next++]); });
 }
 
 // The mean over all processes.
@@ -171,10 +169,10 @@ Trainer::Trainer(Compiled compiled, RunOptions options)
   if (options_.device == DeviceKind::emulated) return;  // nothing is there to be initialised
   for (const int rank : engine_->local()) {
     const Worker& w = engine_->worker(rank);
-    for (std::size_t i = 0; i < compiled_.params.size(); ++i)
-      if (w.program().param_at[i] != absent)
+    for (ParamId i : compiled_.params.ids())
+      if (const Offset at = w.program().param_at[i])
         initialise(compiled_.params[i], stored_part(compiled_, i, w.coordinates()), compiled_.training.seed,
-                   w.arena(Arena::params) + w.program().param_at[i]);
+                   w.arena(Arena::params) + *at);
   }
 }
 
@@ -219,9 +217,9 @@ StepResult Trainer::evaluate(const Batch& batch, const std::map<std::string, i64
   return r;
 }
 
-std::size_t Trainer::param_index(std::string_view name) const {
+ParamId Trainer::param_index(std::string_view name) const {
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < compiled_.params.size(); ++i) {
+  for (ParamId i : compiled_.params.ids()) {
     if (compiled_.params[i].name == name) return i;
     names.push_back(compiled_.params[i].name);
   }
@@ -231,9 +229,9 @@ std::size_t Trainer::param_index(std::string_view name) const {
                        : fmt::format("there are {}, the first is '{}'", names.size(), names.empty() ? "" : names[0]));
 }
 
-const std::byte* Trainer::memory(const Worker& w, std::size_t i, Kind kind, std::size_t which) const {
+const std::byte* Trainer::memory(const Worker& w, ParamId i, Kind kind, std::size_t which) const {
   const ActorProgram& p = w.program();
-  const auto at = [&](Arena arena, u64 offset) { return offset == absent ? nullptr : w.arena(arena) + offset; };
+  const auto at = [&](Arena arena, Offset offset) { return offset ? w.arena(arena) + *offset : nullptr; };
   switch (kind) {
     case Kind::param:
       return at(Arena::params, p.param_at[i]);
@@ -245,12 +243,12 @@ const std::byte* Trainer::memory(const Worker& w, std::size_t i, Kind kind, std:
   return at(Arena::state, p.state_at[i][which]);
 }
 
-Array Trainer::gathered(std::size_t i, Kind kind, std::size_t which, Array reused) const {
+Array Trainer::gathered(ParamId i, Kind kind, std::size_t which, Array reused) const {
   const CompiledParam& p = compiled_.params[i];
   Array all = logical_array(p, std::move(reused));
   const Program& program = *compiled_.program;
   for (int k = 0; k < program.ranks_per_actor(); ++k) {
-    const int rank = program.rank_of(program.owner_of(std::uint32_t(i)), k);
+    const int rank = program.rank_of(program.owners[i], k);
     const StoredPart part = stored_part(compiled_, i, coordinates_of(program.mesh, k), kind != Kind::param);
     if (part.copy) continue;
     const std::byte* stored = engine_->here(rank) ? memory(engine_->worker(rank), i, kind, which) : nullptr;
@@ -271,13 +269,13 @@ Array Trainer::parameter(std::string_view name, Array memory) const {
 }
 
 Array Trainer::gradient(std::string_view name) const {
-  const std::size_t i = param_index(name);
+  const ParamId i = param_index(name);
   if (compiled_.params[i].accumulators.empty())
     throw Error("gradient", "parameter '{}' is not trained", name).hint("it was declared with trainable = false");
   return gathered(i, Kind::gradient);
 }
 
-std::size_t Trainer::state_index(std::size_t param, std::string_view which) const {
+std::size_t Trainer::state_index(ParamId param, std::string_view which) const {
   const auto& names = compiled_.optimizer.state;
   const auto it = std::find(names.begin(), names.end(), which);
   if (it == names.end() || compiled_.params[param].accumulators.empty())
@@ -287,26 +285,27 @@ std::size_t Trainer::state_index(std::size_t param, std::string_view which) cons
 }
 
 Array Trainer::state(std::string_view name, std::string_view which, Array memory) const {
-  const std::size_t i = param_index(name);
+  const ParamId i = param_index(name);
   return gathered(i, Kind::state, state_index(i, which), std::move(memory));
 }
 
 void Trainer::set_state(std::string_view name, std::string_view which, const Array& a) {
-  const std::size_t i = param_index(name), k = state_index(i, which);
+  const ParamId i = param_index(name);
+  const std::size_t k = state_index(i, which);
   for (const int rank : engine_->local()) {
     const Worker& w = engine_->worker(rank);
-    if (const u64 at = w.program().state_at[i][k]; at != absent)
+    if (const Offset at = w.program().state_at[i][k])
       write_logical(compiled_.params[i], stored_part(compiled_, i, w.coordinates(), true), a,
-                    w.arena(Arena::state) + at);
+                    w.arena(Arena::state) + *at);
   }
 }
 
 void Trainer::set_parameter(std::string_view name, const Array& a) {
-  const std::size_t i = param_index(name);
+  const ParamId i = param_index(name);
   for (const int rank : engine_->local()) {  // copies on other actors too
     const Worker& w = engine_->worker(rank);
-    if (const u64 at = w.program().param_at[i]; at != absent)
-      write_logical(compiled_.params[i], stored_part(compiled_, i, w.coordinates()), a, w.arena(Arena::params) + at);
+    if (const Offset at = w.program().param_at[i])
+      write_logical(compiled_.params[i], stored_part(compiled_, i, w.coordinates()), a, w.arena(Arena::params) + *at);
   }
 }
 

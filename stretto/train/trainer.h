@@ -56,12 +56,12 @@ class Trainer {
     Compiled compiled;
     std::unique_ptr<Engine> engine;
   };
-  std::size_t param_index(std::string_view name) const;
-  std::size_t state_index(std::size_t param, std::string_view which) const;
+  ParamId param_index(std::string_view name) const;
+  std::size_t state_index(ParamId param, std::string_view which) const;
   enum class Kind : std::uint8_t { param, gradient, state };
   // The parts of all ranks of the actor that updates it, put together.
-  Array gathered(std::size_t param, Kind, std::size_t which = 0, Array reused = {}) const;
-  const std::byte* memory(const Worker&, std::size_t param, Kind, std::size_t which) const;  // null: not there
+  Array gathered(ParamId param, Kind, std::size_t which = 0, Array reused = {}) const;
+  const std::byte* memory(const Worker&, ParamId param, Kind, std::size_t which) const;  // null: not there
 
   Compiled compiled_;
   std::unique_ptr<Engine> engine_;

@@ -47,8 +47,7 @@ Difference compare(const Array& serial, const Array& parallel, double tolerance)
 double tolerance_of(const VerifyOptions& o, const Program& p, DType dtype) {
   if (o.tolerance) return *o.tolerance;
   // Ranks that have a run of neighbouring rows each have the serial bits.
-  bool ascending =
-      p.schedule.pipes() == 1 && p.schedule.pieces == 1 && p.ranks_per_actor() == p.shared.parts(p.mesh);
+  bool ascending = p.schedule.pipes() == 1 && p.schedule.pieces == 1 && p.ranks_per_actor() == p.shared.parts(p.mesh);
   for (const Finding& f : validate(p.schedule).notes) ascending = ascending && f.kind != Finding::Kind::accumulation;
   return ascending ? 0 : dtype == f64 ? 1e-10 : 1e-5;
 }
@@ -85,7 +84,7 @@ class Verifier {
     const std::vector<i64> scalar{};
     take("loss", "", Array::of<double>(std::vector{now.serial_loss}, scalar),
          Array::of<double>(std::vector{now.loss}, scalar));
-    const std::vector<CompiledParam>& params = serial_->compiled().params;
+    const auto& params = serial_->compiled().params;
     result_.tensors = 0;
     for (const CompiledParam& p : params)
       if (!p.accumulators.empty()) {

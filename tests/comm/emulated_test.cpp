@@ -15,7 +15,7 @@ namespace {
 
 using test::dense;
 
-constexpr std::size_t kActivations = std::size_t(Arena::activations);
+constexpr Arena kActivations = Arena::activations;
 
 std::unique_ptr<Wiring> emulated(const Cluster& links, bool content = true) {
   return emulated_wiring(thread_wiring(0), {.links = links, .content = content});
@@ -90,6 +90,8 @@ TEST(EmulatedGroup, MovesWhatTheRealOneMoves) {
   EXPECT_TRUE(p.right());
 }
 
+constexpr TransferId first{0}, second{1};
+
 // Two actors and two messages between them, both the same way.
 struct Line {
   Program program;
@@ -97,9 +99,10 @@ struct Line {
   std::vector<ArenaBases> arenas{2};
   Line() {
     program.actors.resize(2);
-    program.routes = {{0, 1, 4'000'000, "line"}};
+    program.routes.push_back({ActorId(0), ActorId(1), 4'000'000, "line"});
     for (u64 offset : {0, 4})
-      program.transfers.push_back({.pieces = {{.from = {.offset = offset}, .to = {.offset = offset}, .bytes = 4}}});
+      program.transfers.push_back(
+          {.route = RouteId(0), .extents = {{.from = {.offset = offset}, .to = {.offset = offset}, .bytes = 4}}});
     for (int a : {0, 1}) arenas[a][kActivations] = reinterpret_cast<std::byte*>(memory[a]);
   }
 };
@@ -111,11 +114,11 @@ TEST(EmulatedTransport, OneMessageAtATimeAndNeverEarly) {
     const double start = now();
     on_both([&](int actor) {
       if (actor == 0) {
-        t->send(0, round), t->send(1, round);
+        t->send(first, round), t->send(second, round);
       } else {
-        t->receive(0, round);
+        t->receive(first, round);
         EXPECT_GE(now() - start, 5e-3);
-        EXPECT_GT(t->receive(1, round), 0);
+        EXPECT_GT(t->receive(second, round), 0);
         EXPECT_GE(now() - start, 9e-3) << "it leaves when the first has left";
       }
     });
@@ -127,37 +130,37 @@ TEST(EmulatedTransport, OneMessageAtATimeAndNeverEarly) {
 TEST(EmulatedTransport, WithoutContentNothingIsMoved) {
   Line line;
   const auto t = emulated({}, false)->transport(line.program, {}, 0);
-  t->send(1, 1);
-  t->receive(1, 1);
+  t->send(second, 1);
+  t->receive(second, 1);
   EXPECT_EQ(line.memory[1][1], 0);
 }
 
 TEST(EmulatedTransport, StopReachesWhoWaitsForTheLink) {
   Line line;
   const auto t = emulated(equal_links({.latency = 1e6}))->transport(line.program, line.arenas, 0);
-  t->send(0, 1);
+  t->send(first, 1);
   std::thread late([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     t->stop();
   });
-  EXPECT_THROW(t->receive(0, 1), Error);
+  EXPECT_THROW(t->receive(first, 1), Error);
   late.join();
-  EXPECT_THROW(t->receive(1, 1), Error);
+  EXPECT_THROW(t->receive(second, 1), Error);
 }
 
 TEST(Notes, OneNumberGoesAlongWithEveryMessage) {
   Line line;
-  line.program.transfers[1].direct = true;
-  line.program.transfers[1].released = 3;
+  line.program.transfers[second].direct = true;
+  line.program.transfers[second].released = InstructionId(3);
   const Program notes = notes_of(line.program);
   ASSERT_EQ(notes.transfers.size(), 2u);
-  EXPECT_EQ(notes.transfers[1].pieces[0].to.offset, sizeof(double));
-  EXPECT_EQ(notes.transfers[1].released, 3u);
-  EXPECT_FALSE(notes.transfers[1].direct) << "a note is not made in the receiver's memory";
+  EXPECT_EQ(notes.transfers[second].extents[0].to.offset, sizeof(double));
+  EXPECT_EQ(notes.transfers[second].released, InstructionId(3));
+  EXPECT_FALSE(notes.transfers[second].direct) << "a note is not made in the receiver's memory";
   const Notes told = thread_wiring(0)->notes(line.program, 0);
   told.of_actor[0][1] = 7;
-  told.transport->send(1, 1);
-  told.transport->receive(1, 1);
+  told.transport->send(second, 1);
+  told.transport->receive(second, 1);
   EXPECT_EQ(told.of_actor[1][1], 7);
   EXPECT_EQ(told.of_actor[1][0], 0);
 }

@@ -18,7 +18,7 @@ StepGraph graph() { return differentiated(trace_step(test::two_layers, {})); }
 TEST(CutStep, StagesAsTheyAreGiven) {
   const Parallel p{.mesh = {{"pipe", 2}}, .stages = {1, 1}};
   const Cut c = cut_step(graph(), schedule_of(p, 2), p);
-  EXPECT_THAT(c.stage_of, ElementsAre(0, 1));
+  EXPECT_THAT(c.stage_of, ElementsAre(StageId(0), StageId(1)));
   EXPECT_EQ(c.step.pieces, 2);
   EXPECT_THROW(cut_step(graph(), schedule_of({.mesh = {{"pipe", 1}}}, 2), p), Error) << "one stage too many";
 }
@@ -41,7 +41,7 @@ TEST(CutStep, VerifierFindsStagesOutOfTurn) {
   const Schedule schedule = schedule_of(p, 2);
   Cut c = cut_step(graph(), schedule, p);
   EXPECT_TRUE(verify(c, schedule).empty());
-  c.stage_of = decltype(c.stage_of){1, 0};
+  c.stage_of = {StageId(1), StageId(0)};
   EXPECT_EQ(verify(c, schedule).size(), 3u);
 }
 

@@ -13,7 +13,7 @@ TEST(Differentiated, OneGradientPerParameterAndPiece) {
   const StepGraph s = differentiated(t);
   std::vector<std::string> gradients;
   for (const StepGraph::Grad& g : s.gradients)
-    gradients.push_back(fmt::format("{} in {}", t.params[g.param].name, g.piece));
+    gradients.push_back(fmt::format("{} in {}", t.params[ParamId(g.param)].name, g.piece));
   EXPECT_THAT(gradients, ElementsAre("w in 0", "w in 1", "shift in 1")) << "the frozen one has none";
   EXPECT_EQ(s.outputs.size(), t.step.outputs.size());
 }

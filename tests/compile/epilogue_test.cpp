@@ -24,9 +24,9 @@ struct ByHand {
   Step step;
   explicit ByHand(int pipes = 1) {
     for (const char* name : {"tied", "own", "frozen"}) traced.params.push_back({.name = name, .dims = kRow});
-    traced.params[2].options.trainable = false;
+    traced.params[ParamId(2)].options.trainable = false;
     traced.scalars = {"loss.scale"};
-    traced.terms = {{.name = "loss", .sum = 0, .count = 1, .scale = 0, .weight = 2}};
+    traced.terms = {{.name = "loss", .sum = OutputId(0), .count = OutputId(1), .scale = ScalarId(0), .weight = 2}};
     step.dims = {kRow};
     const Type row{f32, {DimId(0)}}, number{f32, {}}, count{f64, {}};
     step.params = {row, row, row};
@@ -34,15 +34,15 @@ struct ByHand {
     step.outputs = {{"loss.sum", number, 4}, {"loss.count", count, 8, true}};
     step.pieces = 2;
     BodyPool pool;
-    TaskBuilder counts({.part = Part::count}), f({.part = Part::F, .piece = 1});
-    counts.result(square(counts.argument(f64, {}, {Place::input, 0})), {Place::output, 1});
-    f.result(square(f.argument(f32, {}, {Place::input, 0})), {Place::output, 0});
+    TaskBuilder counts({.part = Part::count}), f({.part = Part::F, .piece = PieceId(1)});
+    counts.result(square(counts.argument(f64, {}, InputId(0))), OutputId(1));
+    f.result(square(f.argument(f32, {}, InputId(0))), OutputId(0));
     step.inputs = {number};
     step.tasks = {std::move(counts).finish(pool), std::move(f).finish(pool)};
     for (int pipe = 0; pipe < pipes; ++pipe)
       for (const auto& [param, piece] : {std::pair{0u, 0}, {0u, 1}, {1u, 1}})
         step.accumulators.push_back(
-            {.param = param, .piece = std::uint16_t(piece), .pipe = std::uint8_t(pipe), .type = row});
+            {.param = ParamId(param), .piece = PieceId(piece), .pipe = PipeId(pipe), .type = row});
   }
   Surroundings around(int pipes = 1) const { return {.traced = traced, .microbatches = 4, .pipes = pipes}; }
 };
@@ -63,8 +63,8 @@ TEST(Epilogue, CombineNormClipUpdate) {
   EXPECT_THAT(made, ElementsAre("combine0: gradient0 gradient1 -> gradient0",  // of the tied one
                                 "norm0: gradient0 -> square0",                 //
                                 "norm0: gradient2 -> square1",                 //
-                                "norm1: outputs0 -> square3",                  // is the loss finite?
-                                "clip0: squares0 -> scalar1 scalar2",          //
+                                "finite1: outputs0 -> square3",                // is the loss finite?
+                                "clip0: squares -> scalar1 scalar2",           //
                                 "update0: param0 gradient0 scalar2 scalar3 -> param0",
                                 "update0: param1 gradient2 scalar2 scalar3 -> param1"));
   EXPECT_THAT(w.scalars, ElementsAre("loss.scale", "grad_norm", "clip_factor", "lr", "step"));
@@ -83,7 +83,7 @@ TEST(Epilogue, EveryPipeHasGradientsAndALossOfItsOwn) {
 TEST(Epilogue, StatesAreReadAndWritten) {
   const ByHand h;
   const WholeStep w = add_epilogue(add_prologue(h.step, h.around()), h.around(), sgd({.momentum = 0.9}), 0);
-  EXPECT_THAT(lines(w.step).back(), HasSubstr("update0: param1 gradient2 state1 scalar3 -> param1 state1"));
+  EXPECT_THAT(lines(w.step).back(), HasSubstr("update0: param1 gradient2 state1.0 scalar3 -> param1 state1.0"));
 }
 
 // An optimizer may declare a state that its update leaves alone.
@@ -94,7 +94,7 @@ TEST(Epilogue, AStateThatIsLeftAloneIsKept) {
                          return s;
                        }};
   const WholeStep w = add_epilogue(add_prologue(h.step, h.around()), h.around(), lazy, 0);
-  EXPECT_EQ(lines(w.step).back(), "update0: param1 gradient2 state1 -> param1 state1 | sub copy");
+  EXPECT_EQ(lines(w.step).back(), "update0: param1 gradient2 state1.0 -> param1 state1.0 | sub copy");
 }
 
 TEST(Epilogue, RefusesOptimizersThatAreNotWhole) {

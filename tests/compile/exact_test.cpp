@@ -24,7 +24,7 @@ Step three_accumulators() {
   s.params = {type, type};
   s.pieces = 2;
   for (const auto& [param, piece] : {std::pair{0u, 0}, {0u, 1}, {1u, 1}})
-    s.accumulators.push_back({.param = param, .piece = std::uint16_t(piece), .type = type});
+    s.accumulators.push_back({.param = ParamId(param), .piece = PieceId(piece), .type = type});
   return s;
 }
 
@@ -58,8 +58,8 @@ struct WithOutputs {
   Step step;
   WithOutputs() {
     traced.batch = "batch";
-    traced.terms = {{.name = "loss", .sum = 0, .count = 1, .scale = 0}};
-    traced.metrics = {{.name = "most", .output = 2, .how = Accumulate::max}};
+    traced.terms = {{.name = "loss", .sum = OutputId(0), .count = OutputId(1), .scale = ScalarId(0)}};
+    traced.metrics = {{.name = "most", .output = OutputId(2), .how = Accumulate::max}};
     traced.scalars = {"loss.scale"};
     const Type number{f32, {}}, count{f64, {}};
     traced.step.outputs.resize(3);
@@ -68,9 +68,9 @@ struct WithOutputs {
     step.scalars = {count};
     BodyPool pool;
     TaskBuilder counts({.part = Part::count}), f({.part = Part::F});
-    counts.result(square(counts.argument(f64, {}, {Place::input, 0})), {Place::output, 1});
-    f.result(square(f.argument(f32, {}, {Place::input, 0})), {Place::output, 0});
-    f.result(square(f.argument(f32, {}, {Place::input, 0})), {Place::output, 2});
+    counts.result(square(counts.argument(f64, {}, InputId(0))), OutputId(1));
+    f.result(square(f.argument(f32, {}, InputId(0))), OutputId(0));
+    f.result(square(f.argument(f32, {}, InputId(0))), OutputId(2));
     step.tasks = {std::move(counts).finish(pool), std::move(f).finish(pool)};
   }
 };

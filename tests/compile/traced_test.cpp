@@ -15,18 +15,18 @@ TEST(Traced, IsTheModelAsPlainData) {
   std::vector<std::string> names;
   for (const TracedParam& p : t.params) names.push_back(p.name);
   EXPECT_THAT(names, ElementsAre("w", "scale", "shift"));
-  EXPECT_FALSE(t.params[1].options.trainable);
+  EXPECT_FALSE(t.params[ParamId(1)].options.trainable);
   ASSERT_EQ(t.inputs.size(), 1u);
-  EXPECT_EQ(t.inputs[0].name, "x");
-  EXPECT_EQ(t.inputs[0].dims[0].size, 4) << "of one microbatch";
+  EXPECT_EQ(t.inputs[InputId(0)].name, "x");
+  EXPECT_EQ(t.inputs[InputId(0)].dims[0].size, 4) << "of one microbatch";
   EXPECT_EQ(t.batch, "batch");
   EXPECT_EQ(t.rows_per_step, 8);
   ASSERT_EQ(t.terms.size(), 1u);
-  EXPECT_TRUE(t.step.outputs[t.terms[0].count].count);
-  EXPECT_FALSE(t.step.outputs[t.terms[0].sum].count);
+  EXPECT_TRUE(t.step.outputs[t.terms[TermId(0)].count.value].count);
+  EXPECT_FALSE(t.step.outputs[t.terms[TermId(0)].sum.value].count);
   EXPECT_EQ(t.scalars.size(), 1u) << "the term's scale";
   ASSERT_EQ(t.metrics.size(), 1u);
-  EXPECT_EQ(t.step.outputs[t.metrics[0].output].name, "size");
+  EXPECT_EQ(t.step.outputs[t.metrics[0].output.value].name, "size");
   EXPECT_TRUE(t.step.gradients.empty());
 }
 
@@ -56,7 +56,7 @@ TEST(Traced, VerifierFindsListsThatDoNotFit) {
   Traced t = trace_step(two_layers, {});
   EXPECT_TRUE(verify(t).empty());
   t.params.pop_back();
-  t.terms[0].count = t.terms[0].sum;
+  t.terms[TermId(0)].count = t.terms[TermId(0)].sum;
   t.metrics[0].output = decltype(TracedMetric::output)(99);
   const std::vector<Fault> faults = verify(t);
   ASSERT_EQ(faults.size(), 3u);

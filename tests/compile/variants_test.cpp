@@ -27,19 +27,19 @@ TEST(Variants, AreWhatProgramsHoldAndSend) {
     const auto chosen = std::find_if(all.begin(), all.end(), [](const StorageVariant& v) { return v.chosen; });
     ASSERT_NE(chosen, all.end());
     EXPECT_EQ(chosen->zero, zero);
-    const auto& bytes = c.program->actors[0].bytes;
+    const auto& bytes = c.program->actors[ActorId(0)].bytes;
     const auto near = [](double got, double wanted) {
       EXPECT_GE(got, wanted);
       EXPECT_LE(got, 1.1 * wanted + 64);
     };
-    near(double(bytes[std::size_t(Arena::params)]), chosen->params);
-    near(double(bytes[std::size_t(Arena::gradients)]), chosen->gradients);
-    near(double(bytes[std::size_t(Arena::state)]), chosen->state);
+    near(double(bytes[Arena::params]), chosen->params);
+    near(double(bytes[Arena::gradients]), chosen->gradients);
+    near(double(bytes[Arena::state]), chosen->state);
     double gathered = 0;  // what gathers make, of the whole step
-    for (const Instruction& i : c.program->actors[0].code)
+    for (const Instruction& i : c.program->actors[ActorId(0)].code)
       if (const Start* s = std::get_if<Start>(&i); s && c.program->step->tasks[s->run.task].part == Part::U)
         for (const Binding& b : c.program->step->tasks[s->run.task].outputs)
-          gathered += double(c.program->step->values[b.index].bytes);
+          gathered += double(c.program->step->values[std::get<ValueId>(b)].bytes);
     if (zero < 3) continue;
     // Less than said where a piece stays gathered, or backward does not read a parameter.
     EXPECT_LE(gathered / 2, chosen->collected);

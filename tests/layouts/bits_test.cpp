@@ -67,13 +67,13 @@ TEST(LayoutBits, Replicas) {
     int held = 0;
     for (int rank = 0; rank < t.engine().ranks(); ++rank) {
       const Worker& w = t.engine().worker(rank);
-      for (std::size_t i = 0; i < t.compiled().params.size(); ++i) {
+      for (ParamId i : t.compiled().params.ids()) {
         const CompiledParam& p = t.compiled().params[i];
-        const u64 at = w.program().param_at[i];
-        if (at == ~u64(0)) continue;
+        const Offset at = w.program().param_at[i];
+        if (!at) continue;
         const Array all = t.parameter(p.name);
         Array with_mine = all;
-        read_logical(p, stored_part(t.compiled(), i, w.coordinates()), w.arena(Arena::params) + at, with_mine);
+        read_logical(p, stored_part(t.compiled(), i, w.coordinates()), w.arena(Arena::params) + *at, with_mine);
         EXPECT_EQ(all.bytes, with_mine.bytes) << p.name << " on " << w.str();
         ++held;
       }

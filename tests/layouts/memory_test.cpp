@@ -37,10 +37,10 @@ TEST(LayoutMemory, IsWhatTheorySays) {
         const ParallelNames names{.data = data, .tensor = tensor, .zero = zero};
         const Compiled c = compile(make_model(config, 8), adamw(), {}, {.names = names});
         const Expected e = expected(c, names);
-        const auto& bytes = c.program->actors[0].bytes;
-        EXPECT_EQ(bytes[std::size_t(Arena::params)], e.params) << c.parallel.mesh.str() << " zero " << zero;
-        EXPECT_EQ(bytes[std::size_t(Arena::gradients)], e.gradients) << c.parallel.mesh.str() << " zero " << zero;
-        EXPECT_EQ(bytes[std::size_t(Arena::state)], e.state) << c.parallel.mesh.str() << " zero " << zero;
+        const auto& bytes = c.program->actors[ActorId(0)].bytes;
+        EXPECT_EQ(bytes[Arena::params], e.params) << c.parallel.mesh.str() << " zero " << zero;
+        EXPECT_EQ(bytes[Arena::gradients], e.gradients) << c.parallel.mesh.str() << " zero " << zero;
+        EXPECT_EQ(bytes[Arena::state], e.state) << c.parallel.mesh.str() << " zero " << zero;
       }
 }
 

@@ -40,10 +40,10 @@ class InsideMpi : public testing::Test {
   static std::byte* memory(u64 bytes) {
     Program p;
     p.actors.resize(std::size_t(peers().size()));
-    for (ActorProgram& a : p.actors) a.bytes[std::size_t(Arena::activations)] = bytes;
+    for (ActorProgram& a : p.actors) a.bytes[Arena::activations] = bytes;
     const ArenaBases own =
         peers().shares_memory() ? peers().share(p, true)[std::size_t(peers().rank())] : peers().arenas(p, true);
-    return own[std::size_t(Arena::activations)];
+    return own[Arena::activations];
   }
 };
 
@@ -184,15 +184,16 @@ TEST_F(InsideMpi, MoreThanTwoGibibytesAtOnce) {
   Program p;
   p.actors.resize(2);
   for (ActorProgram& a : p.actors) a.code.resize(1);
-  p.routes = {{0, 1, bytes, "large"}};
-  p.transfers = {{.pieces = {{.bytes = bytes}}, .released = 1}};
+  p.routes.push_back({ActorId(0), ActorId(1), bytes, "large"});
+  const TransferId large =
+      p.transfers.push_back({.route = RouteId(0), .extents = {{.bytes = bytes}}, .released = InstructionId(1)});
   ArenaBases own{};
-  own[std::size_t(Arena::activations)] = reinterpret_cast<std::byte*>(words.data());
+  own[Arena::activations] = reinterpret_cast<std::byte*>(words.data());
   const auto transport = peers().transport(p, {&own, 1});
-  transport->at(0);
-  if (me == 0) transport->send(0, 1);
-  if (me == 1) transport->receive(0, 1);
-  transport->at(1);
+  transport->at(InstructionId(0));
+  if (me == 0) transport->send(large, 1);
+  if (me == 1) transport->receive(large, 1);
+  transport->at(InstructionId(1));
   for (std::size_t i = 0; i < words.size(); ++i) ASSERT_EQ(words[i], i * 0x9e3779b97f4a7c15u) << i;
 
   const auto group = everybody(1);

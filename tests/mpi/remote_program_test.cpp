@@ -30,7 +30,7 @@ TEST(RemoteProgram, NothingIsMadeInAnotherRanksMemory) {
   EXPECT_GT(direct, 0) << "else there is nothing to test";
   for (const Transfer& t : far.program->transfers) EXPECT_FALSE(t.direct);
   for (const ActorProgram& a : far.program->actors)
-    for (const Slot& s : a.slots) EXPECT_EQ(s.actor, Slot::own);
+    for (const Slot& s : a.slots) EXPECT_FALSE(s.elsewhere);
 }
 
 TEST(RemoteProgram, WhatIsSentStaysBehindItsSendAndWhatComesHasItsPlaceBefore) {
@@ -38,10 +38,10 @@ TEST(RemoteProgram, WhatIsSentStaysBehindItsSendAndWhatComesHasItsPlaceBefore) {
     const Compiled c = compiled(true, schedule);
     const Program& p = *c.program;
     for (const ActorProgram& a : p.actors)
-      for (std::uint32_t i = 0; i < a.code.size(); ++i) {
+      for (InstructionId i : a.code.ids()) {
         if (const Send* s = std::get_if<Send>(&a.code[i])) {
           EXPECT_GT(p.transfers[s->transfer].released, i);
-          EXPECT_LE(p.transfers[s->transfer].released, a.code.size());
+          EXPECT_LE(p.transfers[s->transfer].released, a.code.next_id());
         }
         if (const Receive* r = std::get_if<Receive>(&a.code[i])) {
           EXPECT_LE(p.transfers[r->transfer].posted, i);

@@ -53,7 +53,7 @@ Compiled compiled(const ModelConfig& c, i64 batch, int microbatches, const std::
 
 void expect_as_counted(const Compiled& c) {
   const Program& p = *c.program;
-  const std::vector<StageKeeps> sizes = keeps(*p.step, p.stage_of);
+  const std::vector<StageKeeps> sizes = keeps(*p.step, p.stage_of).list();
   const std::vector<ActorAccount> accounts = account(p);
   const std::vector<u64> counted = count_by_hand(p.schedule, sizes);
   const std::vector<double> promised = theory(p.schedule, sizes);
@@ -85,8 +85,9 @@ TEST(Account, ThePeakAddsUp) {
       u64 sum = 0;
       for (const Holding& h : x.peak) sum += h.bytes;
       EXPECT_EQ(sum, x.live);
-      EXPECT_EQ(x.live, c.program->actors[a].activation_bound);  // found by the planner, from the same lifetimes
-      EXPECT_EQ(x.live + x.fragmentation, c.program->actors[a].bytes[std::size_t(Arena::activations)]);
+      EXPECT_EQ(x.live,
+                c.program->actors[ActorId(a)].activation_bound);  // found by the planner, from the same lifetimes
+      EXPECT_EQ(x.live + x.fragmentation, c.program->actors[ActorId(a)].bytes[Arena::activations]);
       EXPECT_LE(x.kept, x.live);
     }
   }

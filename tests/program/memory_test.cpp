@@ -13,16 +13,16 @@ struct Live {
 // Lifetimes of everything in the activation arena, recounted from the instruction list alone.
 std::vector<Live> recount(const Program& p) {
   std::vector<Live> all;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> values;
+  std::map<std::pair<Binding, MicrobatchId>, std::size_t> values;
   i64 clock = 0;
-  const ActorProgram& a = p.actors[0];
+  const ActorProgram& a = p.actors[ActorId(0)];
   for (const Instruction& i : a.code) {
     const Run& r = std::get<Run>(i);  // one actor: no messages
     const Calls& calls = *p.calls[r.task];
     const Task& task = p.step->tasks[r.task];
     for (BufferId b : calls.buffers.ids()) {
       const BodyBuffer& buffer = calls.buffers[b];
-      const Slot& slot = a.slots[r.args + b.value];
+      const Slot& slot = a.slots[SlotId(r.args.value + b.value)];
       if (!buffer.touched || slot.arena != Arena::activations) continue;
       const Live live{slot.offset, slot.offset + buffer.bytes, clock + buffer.touched->first.value,
                       clock + buffer.touched->last.value};
@@ -30,9 +30,8 @@ std::vector<Live> recount(const Program& p) {
         all.push_back(live);
         continue;
       }
-      const Binding& where =
-          buffer.argument() ? task.inputs[buffer.argument()->value] : task.outputs[buffer.result()->value];
-      const auto [it, fresh] = values.try_emplace({where.index, r.microbatch}, all.size());
+      const Binding& where = buffer.argument() ? task.inputs[*buffer.argument()] : task.outputs[*buffer.result()];
+      const auto [it, fresh] = values.try_emplace({where, r.microbatch}, all.size());
       if (fresh)
         all.push_back(live);
       else {
@@ -50,8 +49,8 @@ class Memory : public testing::TestWithParam<std::string> {};
 TEST_P(Memory, NothingAliveOverlapsAndThePlanIsNearTheBound) {
   for (int microbatches : {1, 3}) {
     const Compiled c = compile(make_model(tiny(GetParam(), 3), 6), adamw(), {.microbatches = microbatches, .clip = 1});
-    const ActorProgram& a = c.program->actors[0];
-    const u64 planned = a.bytes[std::size_t(Arena::activations)];
+    const ActorProgram& a = c.program->actors[ActorId(0)];
+    const u64 planned = a.bytes[Arena::activations];
     EXPECT_LE(double(planned), 1.05 * double(a.activation_bound));
     const std::vector<Live> all = recount(*c.program);
     std::map<i64, i64> change;

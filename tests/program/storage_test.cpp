@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "stretto/base/text.h"
-#include "stretto/program/gathers.h"
+#include "stretto/program/marks.h"
 #include "stretto/schedule/csv.h"
 #include "stretto/simulate/step_time.h"
 #include "stretto/stage/storage.h"
@@ -21,11 +21,12 @@ Compiled compiled(const Parallel& p, int microbatches = 2, int layers = 2) {
 }
 
 // "U3 start", "U3 await", "F3", ... of one actor; only tasks of the microbatch loop and their collectives.
-std::vector<std::string> listed(const Compiled& c, std::size_t actor = 0) {
+std::vector<std::string> listed(const Compiled& c, ActorId actor = ActorId(0)) {
   std::vector<std::string> all;
-  const auto name = [&](std::uint32_t task, std::string_view what) {
+  const auto name = [&](TaskId task, std::string_view what) {
     const Task& t = c.program->step->tasks[task];
-    if (t.part >= Part::U && t.part <= Part::A) all.push_back(fmt::format("{}{}{}", name_of(t.part), t.piece, what));
+    if (t.part >= Part::U && t.part <= Part::A)
+      all.push_back(fmt::format("{}{}{}", name_of(t.part), t.piece->value, what));
   };
   for (const Instruction& i : c.program->actors[actor].code) {
     if (const Start* s = std::get_if<Start>(&i)) name(s->run.task, " start");
@@ -115,10 +116,10 @@ TEST(Storage, ReductionsOfAScheduleAreHonoured) {
     const Compiled c =
         compiled({.mesh = {{"pipe", 1}}, .names = {.data = 2}, .schedule = read_csv(text, "marked")}, 2, 2);
     i64 runs = 0;
-    for (const Instruction& i : c.program->actors[0].code) {
-      if (std::holds_alternative<StartSum>(i)) return runs;
+    for (const Instruction& i : c.program->actors[ActorId(0)].code) {
+      if (const Start* s = std::get_if<Start>(&i); s && c.program->task(s->run).part == Part::sum) return runs;
       const stretto::Run* r = std::get_if<stretto::Run>(&i);
-      runs += r && r->action != ~0u;
+      runs += r && r->action;
     }
     return i64(-1);
   };

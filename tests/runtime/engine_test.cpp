@@ -50,11 +50,11 @@ TEST(Engine, EmulatedLinksDelayMessagesAndKeepTheBits) {
 class Lossy : public Transport {
  public:
   explicit Lossy(std::unique_ptr<Transport> inner) : inner_(std::move(inner)) {}
-  void send(std::uint32_t transfer, std::uint32_t round) override {
-    if (transfer == 2 && round == 2) return;
+  void send(TransferId transfer, std::uint32_t round) override {
+    if (transfer == TransferId(2) && round == 2) return;
     inner_->send(transfer, round);
   }
-  double receive(std::uint32_t transfer, std::uint32_t round) override { return inner_->receive(transfer, round); }
+  double receive(TransferId transfer, std::uint32_t round) override { return inner_->receive(transfer, round); }
   void stop() noexcept override { inner_->stop(); }
 
  private:
@@ -140,7 +140,7 @@ TEST(Timeline, ShowsCollectivesThatGoOnBesideTasks) {
         ++seen[s.label];
       }
     if (zero == 0) {
-      EXPECT_EQ(seen["sum of gradients of stage 0"], int(c.program->buckets.size()));
+      EXPECT_EQ(seen["sum of gradients of stage 0"], int(c.program->step->buckets.size()));
     } else {
       EXPECT_EQ(seen["gather of parameters of piece 1"], 4);  // forward and backward of two microbatches
       EXPECT_EQ(seen["reduce-scatter of gradients of piece 1"], 2);

@@ -43,7 +43,7 @@ Compiled compiled(const char* family, const Parallel& parallel) {
 
 TEST(Steady, WorkerNeitherAllocatesNorFaults) {
   for (const char* family : {"gpt2", "llama", "mlp"}) {
-    Worker w(compiled(family, {}).program, 0, 0, {.seed = 1});
+    Worker w(compiled(family, {}).program, ActorId(0), 0, {.seed = 1});
     expect_steady(family, [&](i64 step) { w.run(step); });
   }
 }

@@ -153,8 +153,8 @@ std::size_t kept(const StepGraph& g, int layer) {
     const Task& made = step.tasks[v.producer];
     if (made.part != Part::F) continue;
     // What a layer gets from the one before is counted there.
-    const bool here = made.piece == 2 * layer + 1 || made.piece == 2 * layer + 2;
-    const bool read = std::any_of(v.consumers.begin(), v.consumers.end(), [&](std::uint32_t c) {
+    const bool here = made.piece == PieceId(2 * layer + 1) || made.piece == PieceId(2 * layer + 2);
+    const bool read = std::any_of(v.consumers.begin(), v.consumers.end(), [&](TaskId c) {
       return step.tasks[c].part == Part::I || step.tasks[c].part == Part::W;
     });
     if (here && read) bytes += v.bytes;
@@ -331,7 +331,7 @@ TEST(Counts, EqualLayersShareTheirBodies) {
   const Step step = split(s.graph);
   for (Part part : {Part::F, Part::I, Part::W})
     for (int p = 5; p < step.pieces - 1; ++p)
-      EXPECT_EQ(step.find(part, p)->body, step.find(part, p - 2)->body) << name_of(part) << p;
+      EXPECT_EQ(step.find(part, PieceId(p))->body, step.find(part, PieceId(p - 2))->body) << name_of(part) << p;
 }
 
 // 96 layers: equal layers give equal bodies, whatever their number.

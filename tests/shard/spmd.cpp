@@ -56,7 +56,7 @@ Spmd::Spmd(const Traced& t, const Sharded& s, int microbatches)
     : traced_(t), s_(s), step_(split(s.graph)), microbatches_(microbatches), stores_(std::size_t(s.mesh.ranks())) {}
 
 std::vector<std::vector<Buffer>> Spmd::execute(const Graph& g, const std::vector<std::vector<Buffer>>& arguments,
-                                               const std::vector<u64>& keys, Now now) {
+                                               const IdVector<KeyId, u64>& keys, Now now) {
   const std::size_t ranks = arguments.size();
   std::vector<std::map<Value, Buffer>> values(ranks);
   std::size_t argument = 0;
@@ -118,7 +118,7 @@ std::vector<std::vector<Buffer>> Spmd::execute(const Graph& g, const std::vector
         out.push_back((values[r][{v.node, std::uint8_t(k)}] = Buffer(g, n.results[k])).data());
       }
       Now here = now;
-      if (n.op->key) here.key = keys.at(std::size_t(n.op->key(n.attrs).number));
+      if (n.op->key) here.key = keys[KeyId(n.op->key(n.attrs).number)];
       const std::size_t bytes = n.op->scratch ? n.op->scratch(call.op()) : 0;
       Buffer scratch(i32, i64(bytes / 4 + 1));
       cpu_kernels(*n.op).back().prepare(call)(
@@ -131,27 +131,34 @@ std::vector<std::vector<Buffer>> Spmd::execute(const Graph& g, const std::vector
   return results;
 }
 
+const Task* Spmd::count_task() const {
+  for (const Task& t : step_.tasks)
+    if (t.part == Part::count) return &t;
+  return nullptr;
+}
+
 void Spmd::run_task(const Task& task, int microbatch, bool first) {
   std::vector<std::vector<Buffer>> arguments(stores_.size());
   for (std::size_t r = 0; r < stores_.size(); ++r)
     for (const Binding& b : task.inputs)
-      if (b.place == Place::input) {
-        const Value v = traced_.step.inputs[b.index];
+      if (const InputId* given = as<InputId>(b)) {
+        const Value v = traced_.step.inputs[given->value];
         const std::vector<i64> sizes = sizes_of(traced_.step.graph, traced_.step.graph.type(v));
-        const Buffer& all = inputs[b.index];
+        const Buffer& all = inputs[given->value];
         Buffer rows(all.dtype(), all.count() / microbatches_);
         for (i64 i = 0; i < rows.count(); ++i) rows.set(i, all.at(microbatch * rows.count() + i));
-        arguments[r].push_back(part_of(rows, sizes, s_.graph.graph, step_.inputs[b.index], s_.mesh, int(r)));
+        arguments[r].push_back(part_of(rows, sizes, s_.graph.graph, step_.inputs[*given], s_.mesh, int(r)));
       } else {
         arguments[r].push_back(stores_[r].at(b));
       }
   const auto results =
       execute(*task.body, arguments, task.keys, {.seed = seed, .step = 1, .first_row = microbatch * traced_.rows});
   for (std::size_t r = 0; r < stores_.size(); ++r)
-    for (std::size_t k = 0; k < task.outputs.size(); ++k) {
-      const Binding& b = task.outputs[k];
+    for (ResultId result : task.outputs.ids()) {
+      const Binding& b = task.outputs[result];
+      const std::size_t k = result.value;
       Buffer& to = stores_[r][b];
-      if (b.place == Place::gradient && !first)
+      if (as<AccumulatorId>(b) && !first)
         for (i64 i = 0; i < to.count(); ++i) to.set(i, to.at(i) + results[r][k].at(i));
       else
         to = results[r][k];
@@ -172,7 +179,7 @@ void Spmd::step() {
   };
   for (std::size_t r = 0; r < stores_.size(); ++r) {
     stores_[r].clear();
-    for (std::size_t p = 0; p < params.size(); ++p) stores_[r][{Place::param, std::uint32_t(p)}] = stored_part(p, r);
+    for (std::size_t p = 0; p < params.size(); ++p) stores_[r][ParamId(std::uint32_t(p))] = stored_part(p, r);
   }
   // Counts and scales, then all microbatches.
   std::vector<std::vector<Buffer>> totals(stores_.size());
@@ -183,27 +190,27 @@ void Spmd::step() {
     b.graph.outputs = {y.value};
     std::vector<std::vector<Buffer>> sums(stores_.size(), std::vector<Buffer>(1, Buffer(f64, 1)));
     for (int m = 0; m < microbatches_; ++m) {
-      if (const Task* count = step_.find(Part::count, 0)) run_task(*count, m, true);
+      if (const Task* count = count_task()) run_task(*count, m, true);
       for (std::size_t r = 0; r < stores_.size(); ++r)
-        sums[r][0].set(0, sums[r][0].at(0) + stores_[r].at({Place::output, term.count}).at(0));
+        sums[r][0].set(0, sums[r][0].at(0) + stores_[r].at(OutputId(term.count)).at(0));
     }
     const auto total = execute(b.graph, sums, {}, {});
     for (std::size_t r = 0; r < stores_.size(); ++r) {
       Buffer scale(f64, 1);
       scale.set(0, total[r][0].at(0) > 0 ? term.weight / total[r][0].at(0) : 0);
-      stores_[r][{Place::scalar, term.scale}] = scale;
+      stores_[r][ScalarId(term.scale)] = scale;
     }
   }
   losses.assign(stores_.size(), std::vector<double>(traced_.step.outputs.size(), 0.0));
   for (int m = 0; m < microbatches_; ++m) {
-    for (int p = 0; p < step_.pieces; ++p)
+    for (PieceId p : step_.piece_ids())
       if (const Task* t = step_.find(Part::F, p)) run_task(*t, m, m == 0);
     for (int p = step_.pieces; p-- > 0;)
       for (Part part : {Part::I, Part::W})
-        if (const Task* t = step_.find(part, p)) run_task(*t, m, m == 0);
+        if (const Task* t = step_.find(part, PieceId(p))) run_task(*t, m, m == 0);
     for (std::size_t r = 0; r < stores_.size(); ++r)
       for (std::uint32_t k = 0; k < traced_.step.outputs.size(); ++k)
-        if (const Buffer& o = stores_[r].at({Place::output, k}); o.count() == 1) losses[r][k] += o.at(0);
+        if (const Buffer& o = stores_[r].at(OutputId(k)); o.count() == 1) losses[r][k] += o.at(0);
   }
   for (std::uint32_t k = 0; k < traced_.step.outputs.size(); ++k) {
     Builder b;
@@ -216,7 +223,7 @@ void Spmd::step() {
   }
   loss = 0;
   for (const Traced::Term& term : traced_.terms)
-    loss += losses[0][term.sum] * stores_[0].at({Place::scalar, term.scale}).at(0);
+    loss += losses[0][term.sum] * stores_[0].at(ScalarId(term.scale)).at(0);
   epilogue();
 }
 
@@ -233,13 +240,13 @@ void Spmd::epilogue() {
     for (std::uint32_t a = 0; a < s_.gradients.size(); ++a) {
       if (s_.gradients[a].param != p) continue;
       in.push_back(input(b, std::to_string(in.size()), sp.type.dtype, dims_of(s_, s_.gradients[a].accumulated)));
-      for (std::size_t r = 0; r < ranks; ++r) arguments[r].push_back(stores_[r].at({Place::gradient, a}));
+      for (std::size_t r = 0; r < ranks; ++r) arguments[r].push_back(stores_[r].at(AccumulatorId(a)));
     }
     const Type& logical = traced_.step.graph.type(traced_.step.params[p]);
     gradients.emplace_back(traced_.step.graph, logical);
     if (in.empty()) continue;
     const Tensor stored = input(b, "stored", sp.type.dtype, dims_of(s_, sp.stored));
-    for (std::size_t r = 0; r < ranks; ++r) arguments[r].push_back(stores_[r].at({Place::param, p}));
+    for (std::size_t r = 0; r < ranks; ++r) arguments[r].push_back(stores_[r].at(ParamId(p)));
     const Tensor g = reduced_gradient(in, s_, p);
     const Tensor square = counted_square(squared_norm(g), s_, p);
     const Tensor updated = stored_again(part_to_update(stored, s_, p) - g * rate, s_, p);

@@ -42,7 +42,8 @@ class Spmd {
  private:
   using Store = std::map<Binding, Buffer>;
   std::vector<std::vector<Buffer>> execute(const Graph& body, const std::vector<std::vector<Buffer>>& arguments,
-                                           const std::vector<u64>& keys, Now now);
+                                           const IdVector<KeyId, u64>& keys, Now now);
+  const Task* count_task() const;
   void run_task(const Task&, int microbatch, bool first);
   void epilogue();
   const Traced& traced_;

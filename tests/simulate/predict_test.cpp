@@ -49,7 +49,7 @@ TEST(Predict, SumsAndUpdatesCount) {
   EXPECT_FALSE(has(alone, Lane::collective, "sum of gradients of stage 0"));
   EXPECT_NEAR(alone.makespan, alone.timeline.makespan(), 1e-9 * alone.makespan);
   double gradients = 0;
-  for (const GradientBucket& b : c.program->buckets) gradients += double(b.bytes);
+  for (const GradientBucket& b : c.program->step->buckets) gradients += double(b.bytes);
   EXPECT_GT(linked.makespan, alone.makespan + 0.5 * gradients / 1e6);
 }
 

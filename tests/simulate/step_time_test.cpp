@@ -38,14 +38,14 @@ TEST(StepTime, SumsOfGradientsAreHiddenBehindBackward) {
 }
 
 // Tasks of one phase and piece, in the order of actor 0's list, from the first of phase `from` and microbatch `m` on.
-std::vector<std::string> order(const Compiled& c, Part from, std::uint32_t m) {
+std::vector<std::string> order(const Compiled& c, Part from, MicrobatchId m) {
   std::vector<std::string> names;
-  for (const Instruction& i : c.program->actors[0].code)
+  for (const Instruction& i : c.program->actors[ActorId(0)].code)
     if (const stretto::Run* r = std::get_if<stretto::Run>(&i)) {
       const Task& t = c.program->step->tasks[r->task];
       if ((t.part != Part::I && t.part != Part::W) || (names.empty() && (t.part != from || r->microbatch != m)))
         continue;
-      names.push_back(fmt::format("{}{} {}", name_of(t.part), t.piece, r->microbatch));
+      names.push_back(fmt::format("{}{} {}", name_of(t.part), t.piece->value, r->microbatch.value));
     }
   return names;
 }
@@ -55,8 +55,9 @@ TEST(StepTime, LastBackwardGoesPieceByPiece) {
   const Compiled c =
       compile(make_model({.family = "gpt2", .layers = 1, .width = 32, .heads = 2, .context = 16, .vocab = 64}, 4),
               sgd(), {.microbatches = 2}, {.names = {.data = 2}});
-  EXPECT_EQ(order(c, Part::I, 0), (std::vector<std::string>{"I3 0", "I2 0", "I1 0", "W3 0", "W2 0", "W1 0", "W0 0",
-                                                            "I3 1", "W3 1", "I2 1", "W2 1", "I1 1", "W1 1", "W0 1"}));
+  EXPECT_EQ(order(c, Part::I, MicrobatchId(0)),
+            (std::vector<std::string>{"I3 0", "I2 0", "I1 0", "W3 0", "W2 0", "W1 0", "W0 0", "I3 1", "W3 1", "I2 1",
+                                      "W2 1", "I1 1", "W1 1", "W0 1"}));
 }
 
 // An actor whose gradients others wait for sends them first; weight gradients side by side go piece by piece, each
@@ -66,7 +67,7 @@ TEST(StepTime, WeightGradientsSideBySideGoPieceByPiece) {
   const Compiled c = compile(
       make_model({.family = "gpt2", .layers = 1, .width = 32, .heads = 2, .context = 16, .vocab = 64}, 4), sgd(),
       {.microbatches = 2}, {.mesh = {{"pipe", 2}}, .names = {.data = 2}, .schedule = schedule, .stages = {2, 2}});
-  const std::vector<std::string> all = order(c, Part::I, 0);
+  const std::vector<std::string> all = order(c, Part::I, MicrobatchId(0));
   EXPECT_EQ((std::vector<std::string>(all.end() - 4, all.end())),
             (std::vector<std::string>{"W1 0", "W1 1", "W0 0", "W0 1"}));
 }
@@ -74,10 +75,12 @@ TEST(StepTime, WeightGradientsSideBySideGoPieceByPiece) {
 // A bucket's sum starts behind the last task that adds to it, not behind all of backward.
 TEST(StepTime, FirstSumStartsBeforeTheLastTask) {
   const Compiled c = two_replicas(4);
-  const std::vector<Instruction>& code = c.program->actors[0].code;
-  ASSERT_GT(c.program->buckets.size(), 2u);
-  const auto first =
-      std::find_if(code.begin(), code.end(), [](const Instruction& i) { return std::holds_alternative<StartSum>(i); });
+  const auto& code = c.program->actors[ActorId(0)].code;
+  ASSERT_GT(c.program->step->buckets.size(), 2u);
+  const auto first = std::find_if(code.begin(), code.end(), [&](const Instruction& i) {
+    const Start* s = std::get_if<Start>(&i);
+    return s && c.program->task(s->run).part == Part::sum;
+  });
   const auto later = std::count_if(first, code.end(), [&](const Instruction& i) {
     const stretto::Run* r = std::get_if<stretto::Run>(&i);
     return r && c.program->step->tasks[r->task].part == Part::W;

@@ -21,10 +21,10 @@ Compiled compiled(const ModelConfig& c, Recompute how, int actors = 2) {
 // Forward values that R, I or W of the same stage read from F.
 std::vector<const CrossValue*> kept(const Compiled& c) {
   const Step& s = *c.program->step;
-  const auto stage = [&](std::uint32_t task) { return c.program->stage_of[s.tasks[task].piece]; };
+  const auto stage = [&](TaskId task) { return c.program->stage_of[*s.tasks[task].piece]; };
   std::vector<const CrossValue*> all;
   for (const CrossValue& v : s.values)
-    for (std::uint32_t reader : v.consumers)
+    for (TaskId reader : v.consumers)
       if (s.tasks[v.producer].part == Part::F && s.tasks[reader].part != Part::F &&
           stage(v.producer) == stage(reader)) {
         all.push_back(&v);
@@ -51,10 +51,10 @@ TEST(Recompute, FullKeepsTheStagesInputsOnly) {
   for (const char* family : {"gpt2", "llama", "mlp"}) {
     const Compiled c = compiled(tiny(family, 3), Recompute::full);
     EXPECT_TRUE(kept(c).empty()) << family;
-    std::set<std::uint32_t> arrived;  // at the second stage, for its backward
+    std::set<ValueId> arrived;  // at the second stage, for its backward
     const Step& s = *c.program->step;
-    for (std::uint32_t v = 0; v < s.values.size(); ++v)
-      for (std::uint32_t reader : s.values[v].consumers)
+    for (ValueId v : s.values.ids())
+      for (TaskId reader : s.values[v].consumers)
         if (s.tasks[s.values[v].producer].part == Part::F && s.tasks[reader].part != Part::F) arrived.insert(v);
     EXPECT_EQ(arrived.size(), 1u) << family << ": one edge between two stages";
   }
@@ -105,11 +105,11 @@ TEST(Recompute, MakesAgainOnlyWhatIsNeeded) {
   for (Recompute how : {Recompute::full, Recompute::selective}) {
     const Compiled c = compiled(tiny("gpt2", 3), how);
     for (const Task& t : c.program->step->tasks)
-      EXPECT_TRUE(t.part != Part::R || prune(*t.body).nodes.size() == t.body->nodes.size()) << t.piece;
+      EXPECT_TRUE(t.part != Part::R || prune(*t.body).nodes.size() == t.body->nodes.size()) << str(t);
     // The last piece's logits have to be made again under full recompute, but no stage's output has.
-    const int last_of_first = c.program->pieces_per_stage()[0] - 1;
+    const PieceId last_of_first(c.program->pieces_per_stage()[0] - 1);
     for (const CrossValue& v : c.program->step->values)
-      for (std::uint32_t reader : v.consumers) {
+      for (TaskId reader : v.consumers) {
         const Task &maker = c.program->step->tasks[v.producer], &user = c.program->step->tasks[reader];
         EXPECT_TRUE(maker.part != Part::R || maker.piece != last_of_first || user.piece == last_of_first) << v.name;
       }
@@ -120,7 +120,7 @@ TEST(Recompute, PlansLessMemory) {
   const auto activations = [](Recompute how) {
     const Compiled c = compile(make_model(tiny("gpt2", 4), 32), adamw(), {.microbatches = 8},
                                {.mesh = {{"pipe", 2}}, .schedule = "gpipe", .recompute = {how}});
-    return c.program->actors[0].bytes[std::size_t(Arena::activations)];
+    return c.program->actors[ActorId(0)].bytes[Arena::activations];
   };
   EXPECT_LT(activations(Recompute::selective), 0.7 * double(activations(Recompute::none)));
   EXPECT_LT(activations(Recompute::full), 0.5 * double(activations(Recompute::selective)));

@@ -29,26 +29,25 @@ class Saves : public testing::TestWithParam<std::tuple<std::string, Recompute>> 
 };
 
 TEST_P(Saves, EveryArgumentOfEveryTaskIsRead) {
-  for (std::size_t t = 0; t < s.tasks.size(); ++t) {
+  for (TaskId t : s.tasks.ids()) {
     const Task& task = s.tasks[t];
     const std::vector<bool> needed = read(*task.body);
     ASSERT_EQ(needed.size(), task.inputs.size());
-    for (std::size_t k = 0; k < needed.size(); ++k)
-      EXPECT_TRUE(needed[k]) << name_of(task.part) << task.piece << " argument " << k;
+    for (std::size_t k = 0; k < needed.size(); ++k) EXPECT_TRUE(needed[k]) << str(task) << " argument " << k;
     for (const BodyBuffer& b : c.program->calls[t]->buffers)  // and a kernel touches it
-      EXPECT_TRUE(!b.argument() || b.touched) << name_of(task.part) << task.piece;
+      EXPECT_TRUE(!b.argument() || b.touched) << str(task);
   }
 }
 
 TEST_P(Saves, ReadersAreExactlyThoseThatReadAndDroppingOneBreaksTheTask) {
-  for (std::uint32_t v = 0; v < s.values.size(); ++v) {
-    std::vector<std::uint32_t> readers;
-    for (std::uint32_t t = 0; t < s.tasks.size(); ++t)
-      for (std::size_t k = 0; k < s.tasks[t].inputs.size(); ++k)
-        if (s.tasks[t].inputs[k] == Binding{Place::value, v}) {
+  for (ValueId v : s.values.ids()) {
+    std::vector<TaskId> readers;
+    for (TaskId t : s.tasks.ids())
+      for (ArgumentId k : s.tasks[t].inputs.ids())
+        if (s.tasks[t].inputs[k] == Binding(v)) {
           readers.push_back(t);
           Step without = s;
-          without.tasks[t].inputs.erase(without.tasks[t].inputs.begin() + std::ptrdiff_t(k));
+          without.tasks[t].inputs.erase(k);
           EXPECT_FALSE(verify(without).empty()) << s.values[v].name;
         }
     EXPECT_EQ(readers, s.values[v].consumers) << s.values[v].name;

@@ -54,7 +54,8 @@ TEST(SplitByHand, PhasesOfTwoPieces) {
 }
 
 TEST(SplitByHand, FullRecomputeKeepsWhatArrives) {
-  const Step s = split(TwoPieces().step, {.recompute = {Recompute::full, Recompute::full}, .stage_of = {0, 1}});
+  const Step s =
+      split(TwoPieces().step, {.recompute = {Recompute::full, Recompute::full}, .stage_of = {StageId(0), StageId(1)}});
   EXPECT_THAT(lines(s),
               ElementsAre("F0: input0 param0 -> value2 | contract square", "R0: input0 param0 -> value1 | contract",
                           "W0: value0 value1 input0 -> gradient0 | mul contract",

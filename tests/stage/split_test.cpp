@@ -16,10 +16,10 @@ TEST(Split, EveryPieceHasItsPhases) {
   const Compiled c = compile(make_model(tiny("gpt2"), 4), adamw());
   const Step& s = step_of(c);
   ASSERT_EQ(s.pieces, 1 + 2 * 2 + 1);  // embedding, two halves per layer, head
-  for (int p = 0; p < s.pieces; ++p) {
-    EXPECT_NE(s.find(Part::F, p), nullptr) << p;
-    EXPECT_NE(s.find(Part::W, p), nullptr) << p;
-    EXPECT_EQ(s.find(Part::I, p) != nullptr, p > 0) << "the first piece has no inputs that need gradients";
+  for (PieceId p : s.piece_ids()) {
+    EXPECT_NE(s.find(Part::F, p), nullptr) << p.value;
+    EXPECT_NE(s.find(Part::W, p), nullptr) << p.value;
+    EXPECT_EQ(s.find(Part::I, p) != nullptr, p.value > 0) << "the first piece has no inputs that need gradients";
   }
 }
 
@@ -28,25 +28,24 @@ TEST(Split, EqualLayersShareTheirBodies) {
   const Step& s = step_of(c);
   for (Part part : {Part::F, Part::I, Part::W})
     for (int p = 5; p < s.pieces - 1; ++p)  // the first layer reads the embedding under another name
-
-      EXPECT_EQ(s.find(part, p)->body, s.find(part, p - 2)->body) << name_of(part) << p;
+      EXPECT_EQ(s.find(part, PieceId(p))->body, s.find(part, PieceId(p - 2))->body) << name_of(part) << p;
 }
 
 TEST(Split, KeepsOnlyWhatIsRead) {
   const Compiled c = compile(make_model(tiny("gpt2"), 4), adamw());
   const Step& s = step_of(c);
   for (const CrossValue& v : s.values) EXPECT_FALSE(v.consumers.empty()) << v.name;
-  std::set<std::uint32_t> made;
+  std::set<ValueId> made;
   for (const Task& t : s.tasks)
     for (const Binding& b : t.outputs)
-      if (b.place == Place::value) EXPECT_TRUE(made.insert(b.index).second) << "made twice";
+      if (const ValueId* v = as<ValueId>(b)) EXPECT_TRUE(made.insert(*v).second) << "made twice";
   EXPECT_EQ(made.size(), s.values.size());
 }
 
 TEST(Split, TiedWeightsHaveOneAccumulatorPerPiece) {
   const Compiled c = compile(make_model(tiny("gpt2"), 4), adamw());
-  EXPECT_EQ(c.params[0].name, "wte");
-  EXPECT_EQ(c.params[0].accumulators.size(), 2u);
+  EXPECT_EQ(c.params[ParamId(0)].name, "wte");
+  EXPECT_EQ(c.params[ParamId(0)].accumulators.size(), 2u);
   EXPECT_NE(std::find_if(step_of(c).tasks.begin(), step_of(c).tasks.end(),
                          [](const Task& t) { return t.part == Part::combine; }),
             step_of(c).tasks.end());
@@ -60,8 +59,8 @@ TEST(Split, FrozenParametersCostNothing) {
     return mean_of(square(contract(h, t.param("w", {mid, out}), mid)));
   };
   const Compiled c = compile(model, adamw());
-  EXPECT_TRUE(c.params[0].accumulators.empty());
-  EXPECT_EQ(c.program->actors[0].state_at[0][0], ~u64(0));
+  EXPECT_TRUE(c.params[ParamId(0)].accumulators.empty());
+  EXPECT_FALSE(c.program->actors[ActorId(0)].state_at[ParamId(0)][0]);
   int contractions = 0;
   for (const Task& t : step_of(c).tasks)
     for (const Node& n : t.body->nodes) contractions += n.op == &contract_op;

@@ -23,7 +23,7 @@ class ByHand {
   ByHand() { step.dims = {kWhole, kPart}; }
   Type whole() const { return {f32, {DimId(0)}}; }
   Type part() const { return {f32, {DimId(1)}}; }
-  TaskBuilder task(Part p, std::uint16_t piece = 0) const {
+  TaskBuilder task(Part p, PieceId piece = PieceId(0)) const {
     TaskBuilder t({.part = p, .piece = piece});
     t.graph().dims = step.dims;
     return t;
@@ -41,21 +41,22 @@ Step three_tasks() {
   ByHand h;
   h.step.params = {h.part(), h.part()};
   h.step.outputs = {{"y", h.whole(), 16}};
-  h.step.accumulators = {{.param = 0, .type = h.part()}};
-  h.step.values = {{.type = h.whole(), .bytes = 16, .producer = 0, .consumers = {1}, .name = "gathered"},
-                   {.type = h.whole(), .bytes = 16, .producer = 1, .consumers = {2}, .name = "made"}};
+  h.step.accumulators = {{.param = ParamId(0), .piece = PieceId(0), .type = h.part()}};
+  h.step.values = {
+      {.type = h.whole(), .bytes = 16, .producer = TaskId(0), .consumers = {TaskId(1)}, .name = "gathered"},
+      {.type = h.whole(), .bytes = 16, .producer = TaskId(1), .consumers = {TaskId(2)}, .name = "made"}};
   TaskBuilder f = h.task(Part::F);
-  const Tensor a = h.gathered(h.argument(f, h.part(), {Place::param, 0}));
-  const Tensor b = h.gathered(h.argument(f, h.part(), {Place::param, 1}));
-  f.result(a * b, {Place::output, 0});
-  f.result(a, {Place::value, 0});
+  const Tensor a = h.gathered(h.argument(f, h.part(), ParamId(0)));
+  const Tensor b = h.gathered(h.argument(f, h.part(), ParamId(1)));
+  f.result(a * b, OutputId(0));
+  f.result(a, ValueId(0));
   h.add(std::move(f));
   TaskBuilder i = h.task(Part::I);
-  i.result(square(h.argument(i, h.whole(), {Place::value, 0})), {Place::value, 1});
+  i.result(square(h.argument(i, h.whole(), ValueId(0))), ValueId(1));
   h.add(std::move(i));
   TaskBuilder w = h.task(Part::W);
-  const Tensor g = h.argument(w, h.whole(), {Place::value, 1});
-  w.result(h.scattered(g * g), {Place::gradient, 0});
+  const Tensor g = h.argument(w, h.whole(), ValueId(1));
+  w.result(h.scattered(g * g), AccumulatorId(0));
   h.add(std::move(w));
   return h.step;
 }
@@ -73,9 +74,9 @@ TEST(SetApart, GathersAndScattersBecomeTasks) {
 
 TEST(SetApart, ValuesOfStorageAreNoActivations) {
   const Step s = set_apart(three_tasks());
-  EXPECT_TRUE(gathered(s, 1));
-  EXPECT_TRUE(of_storage(s, 3));
-  EXPECT_FALSE(of_storage(s, 0));
+  EXPECT_TRUE(gathered(s, ValueId(1)));
+  EXPECT_TRUE(of_storage(s, ValueId(3)));
+  EXPECT_FALSE(of_storage(s, ValueId(0)));
 }
 
 // Backward gathers again, and only what it reads.
@@ -84,10 +85,10 @@ TEST(SetApart, BackwardHasAGatherOfItsOwn) {
   h.step.params = {h.part(), h.part()};
   h.step.outputs = {{"y", h.whole(), 16}, {"z", h.whole(), 16}};
   TaskBuilder f = h.task(Part::F), i = h.task(Part::I);
-  const Tensor a = h.gathered(h.argument(f, h.part(), {Place::param, 0}));
-  const Tensor b = h.gathered(h.argument(f, h.part(), {Place::param, 1}));
-  f.result(a * b, {Place::output, 0});
-  i.result(square(h.gathered(h.argument(i, h.part(), {Place::param, 0}))), {Place::output, 1});
+  const Tensor a = h.gathered(h.argument(f, h.part(), ParamId(0)));
+  const Tensor b = h.gathered(h.argument(f, h.part(), ParamId(1)));
+  f.result(a * b, OutputId(0));
+  i.result(square(h.gathered(h.argument(i, h.part(), ParamId(0)))), OutputId(1));
   h.add(std::move(f));
   h.add(std::move(i));
   const Step s = set_apart(h.step);
@@ -95,8 +96,8 @@ TEST(SetApart, BackwardHasAGatherOfItsOwn) {
                                     "I0: value0 -> output1 | square",      //
                                     "U0: param0 param1 -> value0 value1 | all_gather all_gather",
                                     "U0: param0 -> value0 | all_gather"));
-  EXPECT_NE(s.tasks[2].subject, s.tasks[3].subject);
-  EXPECT_EQ(s.values[0].producer, 2u);
+  EXPECT_NE(s.tasks[TaskId(2)].about, s.tasks[TaskId(3)].about);
+  EXPECT_EQ(s.values[ValueId(0)].producer, TaskId(2));
 }
 
 // A gather of what is no parameter, and a scattered gradient that is read otherwise, stay.
@@ -105,14 +106,14 @@ TEST(SetApart, OthersStayWhereTheyAre) {
   h.step.params = {h.part()};
   h.step.inputs = {h.part()};
   h.step.outputs = {{"y", h.whole(), 16}, {"norm", h.part(), 8}};
-  h.step.accumulators = {{.param = 0, .type = h.part()}};
+  h.step.accumulators = {{.param = ParamId(0), .piece = PieceId(0), .type = h.part()}};
   TaskBuilder f = h.task(Part::F);
-  f.result(h.gathered(h.argument(f, h.part(), {Place::input, 0})), {Place::output, 0});
+  f.result(h.gathered(h.argument(f, h.part(), InputId(0))), OutputId(0));
   h.add(std::move(f));
   TaskBuilder w = h.task(Part::W);
-  const Tensor g = h.gathered(h.argument(w, h.part(), {Place::input, 0})), cut = h.scattered(g);
-  w.result(cut, {Place::gradient, 0});
-  w.result(square(cut), {Place::output, 1});
+  const Tensor g = h.gathered(h.argument(w, h.part(), InputId(0))), cut = h.scattered(g);
+  w.result(cut, AccumulatorId(0));
+  w.result(square(cut), OutputId(1));
   h.add(std::move(w));
   const std::vector<std::string> before = lines(h.step);
   EXPECT_EQ(lines(set_apart(h.step)), before);

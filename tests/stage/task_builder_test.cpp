@@ -15,9 +15,9 @@ const Dim kRow{"row", 4};
 
 TEST(TaskBuilder, BindsArgumentsAndResults) {
   BodyPool pool;
-  TaskBuilder t({.part = Part::F, .piece = 2});
-  const Tensor a = t.argument(f32, kRow, {Place::input, 0}), b = t.argument(f32, kRow, {Place::param, 3});
-  t.result(a * b, {Place::value, 1});
+  TaskBuilder t({.part = Part::F, .piece = PieceId(2)});
+  const Tensor a = t.argument(f32, kRow, InputId(0)), b = t.argument(f32, kRow, ParamId(3));
+  t.result(a * b, ValueId(1));
   const Task task = std::move(t).finish(pool);
   EXPECT_EQ(line(task), "F2: input0 param3 -> value1 | mul");
   EXPECT_EQ(task.body->nodes[1].attrs.as<InputAttrs>().name, "1");
@@ -26,10 +26,10 @@ TEST(TaskBuilder, BindsArgumentsAndResults) {
 TEST(TaskBuilder, ResultsHaveMemoryOfTheirOwn) {
   BodyPool pool;
   TaskBuilder t({.part = Part::F});
-  const Tensor a = t.argument(f32, kRow, {Place::input, 0}), twice = a + a;
-  t.result(a, {Place::value, 0});      // an argument
-  t.result(twice, {Place::value, 1});  // as it is
-  t.result(twice, {Place::value, 2});  // a result already
+  const Tensor a = t.argument(f32, kRow, InputId(0)), twice = a + a;
+  t.result(a, ValueId(0));      // an argument
+  t.result(twice, ValueId(1));  // as it is
+  t.result(twice, ValueId(2));  // a result already
   EXPECT_EQ(line(std::move(t).finish(pool)), "F0: input0 -> value0 value1 value2 | add copy copy");
 }
 
@@ -38,9 +38,9 @@ TEST(TaskBuilder, NumbersArgumentsThatOthersMade) {
   Builder body;
   const Tensor rate = input(body, "lr", f32, {}, true);
   TaskBuilder t({.part = Part::update}, body);
-  const Tensor p = t.argument(f32, kRow, {Place::param, 0});
-  t.bind(rate.value, {Place::scalar, 5});
-  t.result(p * rate, {Place::param, 0});
+  const Tensor p = t.argument(f32, kRow, ParamId(0));
+  t.bind(rate.value, ScalarId(5));
+  t.result(p * rate, ParamId(0));
   const Task task = std::move(t).finish(pool);
   EXPECT_EQ(line(task), "update0: scalar5 param0 -> param0 | mul");
   EXPECT_FALSE(task.body->nodes[0].attrs.as<InputAttrs>().per_step);
@@ -49,26 +49,26 @@ TEST(TaskBuilder, NumbersArgumentsThatOthersMade) {
 TEST(TaskBuilder, RefusesAnArgumentWithoutABinding) {
   BodyPool pool;
   TaskBuilder t({.part = Part::F});
-  t.result(t.argument(Type{f32, {}}), {Place::value, 0});
+  t.result(t.argument(Type{f32, {}}), ValueId(0));
   EXPECT_THROW(std::move(t).finish(pool), Error);
 }
 
 TEST(TaskBuilder, OpensATaskAndChangesIt) {
   BodyPool pool;
-  TaskBuilder made({.part = Part::I, .piece = 1});
-  const Tensor a = made.argument(f32, kRow, {Place::value, 0}), b = made.argument(f32, kRow, {Place::value, 1});
+  TaskBuilder made({.part = Part::I, .piece = PieceId(1)});
+  const Tensor a = made.argument(f32, kRow, ValueId(0)), b = made.argument(f32, kRow, ValueId(1));
   const Tensor sum = a + b, product = sum * b;
-  made.result(sum, {Place::value, 2});
-  made.result(product, {Place::value, 3});
+  made.result(sum, ValueId(2));
+  made.result(product, ValueId(3));
   const Task task = std::move(made).finish(pool);
 
   TaskBuilder same(task);
   EXPECT_EQ(std::move(same).finish(pool).body, task.body) << "unchanged, it is the same";
 
   TaskBuilder t(task);
-  t.make_argument(sum.value.node, {Place::param, 7});  // given instead of computed
-  t.drop_result(0);
-  t.rebind({Place::value, 1}, {Place::value, 9});
+  t.make_argument(sum.value.node, ParamId(7));  // given instead of computed
+  t.drop_result(ResultId(0));
+  t.rebind(ValueId(1), ValueId(9));
   const std::vector<Binding> gone = t.prune();
   ASSERT_EQ(gone.size(), 1u);
   EXPECT_EQ(test::text(gone[0]), "value0");
@@ -79,8 +79,8 @@ TEST(TaskBuilder, EqualBodiesAreShared) {
   BodyPool pool;
   std::vector<Task> tasks;
   for (std::uint32_t param : {0u, 1u}) {
-    TaskBuilder t({.part = Part::norm, .subject = param});
-    t.result(t.argument(f32, kRow, {Place::gradient, param}) * 2, {Place::square, param});
+    TaskBuilder t({.part = Part::norm, .about = ParamId(param)});
+    t.result(t.argument(f32, kRow, AccumulatorId(param)) * 2, SquareId(param));
     tasks.push_back(std::move(t).finish(pool));
   }
   EXPECT_EQ(tasks[0].body, tasks[1].body);

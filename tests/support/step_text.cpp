@@ -1,19 +1,25 @@
 #include "support/step_text.h"
 
+#include "stretto/base/match.h"
 #include "stretto/base/text.h"
 #include "stretto/ir/op.h"
 
 namespace stretto::test {
 
 std::string text(const Binding& b) {
-  static constexpr const char* names[] = {"param",  "input",   "scalar", "value",  "gradient",
-                                          "output", "outputs", "state",  "square", "squares"};
-  return fmt::format("{}{}", names[std::size_t(b.place)], b.index);
+  const auto named = [](std::string_view name, auto id) { return fmt::format("{}{}", name, id.value); };
+  return match(
+      b, [&](ParamId i) { return named("param", i); }, [&](InputId i) { return named("input", i); },
+      [&](ScalarId i) { return named("scalar", i); }, [&](ValueId i) { return named("value", i); },
+      [&](AccumulatorId i) { return named("gradient", i); }, [&](BucketId i) { return named("bucket", i); },
+      [&](OutputId i) { return named("output", i); }, [&](AllMicrobatches i) { return named("outputs", i.output); },
+      [&](StateId i) { return fmt::format("state{}.{}", i.param.value, i.which); },
+      [&](SquareId i) { return named("square", i); }, [](AllSquares) { return std::string("squares"); });
 }
 
 namespace {
-std::string name(const Task& t) { return fmt::format("{}{}", name_of(t.part), t.piece); }
-std::string texts(const std::vector<Binding>& all) {
+std::string name(const Task& t) { return fmt::format("{}{}", name_of(t.part), t.piece.value_or(PieceId(0)).value); }
+std::string texts(const auto& all) {
   std::vector<std::string> words;
   for (const Binding& b : all) words.push_back(text(b));
   return join(words, " ");

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "stretto/stage/task.h"
+#include "stretto/stage/step.h"
 
 namespace stretto::test {
 

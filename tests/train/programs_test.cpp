@@ -103,7 +103,7 @@ TEST(Programs, GradientOfAViewStaysInItsPiece) {
   const Compiled c = compile([](Trace& t) { return renamed_weights(t, false); }, sgd({}), {.microbatches = 4},
                              {.mesh = {{"pipe", 3}}});
   std::vector<std::pair<std::string, int>> at;
-  for (const Accumulator& a : c.program->step->accumulators) at.push_back({c.params[a.param].name, a.piece});
+  for (const Accumulator& a : c.program->step->accumulators) at.push_back({c.params[a.param].name, a.piece.value});
   const std::vector<std::pair<std::string, int>> want{{"w0", 0}, {"w1", 1}, {"w1", 2}, {"gain", 1}};
   EXPECT_EQ(at, want);
 }

@@ -27,7 +27,7 @@ namespace {
 
 constexpr double kBeatEvery = 0.1;                          // seconds
 constexpr std::size_t kLargestPart = std::size_t(1) << 30;  // of a broadcast
-constexpr std::size_t kParams = std::size_t(Arena::params);
+constexpr std::size_t kParams = static_cast<std::size_t>(Arena::params);
 
 // One per process of a node, in memory that they all see.
 struct Heart {
@@ -229,9 +229,11 @@ class MpiPeers : public Peers {
   }
 
   static u64 arena_bytes(const ActorProgram& a, std::size_t arena, bool params) {
-    return arena == kParams && !params ? 0 : (a.bytes[arena] + 4095) / 4096 * 4096;
+    return arena == kParams && !params ? 0 : (a.bytes.at(arena) + 4095) / 4096 * 4096;
   }
-  const ActorProgram& actor_of(const Program& p, int rank) const { return p.actors[rank * p.actors.size() / size_]; }
+  const ActorProgram& actor_of(const Program& p, int rank) const {
+    return p.actors[ActorId(rank * p.actors.size() / size_)];
+  }
   std::byte* allocate(const Program& p, bool params) {
     u64 all = 0;
     for (std::size_t a = 0; a < arena_count; ++a) all += arena_bytes(actor_of(p, rank_), a, params);
@@ -246,7 +248,7 @@ class MpiPeers : public Peers {
   ArenaBases laid_out(const Program& p, int rank, bool params, std::byte* at) const {
     ArenaBases bases{};
     for (std::size_t a = 0; a < arena_count; ++a) {
-      if (params || a != kParams) bases[a] = at;
+      if (params || a != kParams) bases.at(a) = at;
       at += arena_bytes(actor_of(p, rank), a, params);
     }
     return bases;

@@ -25,17 +25,18 @@ class MpiTransport : public Transport {
     MPI_Comm_rank(comm_, &rank);
     MPI_Comm_size(comm_, &size);
     check_tags(p.transfers.size());
-    const int actors = p.actors.size(), per_actor = size / actors, actor = rank / per_actor;
-    const auto peer = [&](int a) { return a * per_actor + rank % per_actor; };
-    last_ = p.actors[actor].code.size();
-    for (std::uint32_t t = 0; t < p.transfers.size(); ++t) {
+    const int actors = p.actors.size(), per_actor = size / actors;
+    const ActorId actor(rank / per_actor);
+    const auto peer = [&](ActorId a) { return a.value * per_actor + rank % per_actor; };
+    last_ = p.actors[actor].code.next_id();
+    for (TransferId t : p.transfers.ids()) {
       const Transfer& transfer = p.transfers[t];
       const Route& route = p.routes[transfer.route];
       if (route.source != actor && route.target != actor) continue;
       const bool sending = route.source == actor;
       STRETTO_ASSERT(!transfer.direct, "a message between processes that is made in the receiver's memory");
       make(t, sending, peer(sending ? route.target : route.source), memory_of(transfer, sending, own));
-      (sending ? releases_ : posts_).push_back({sending ? transfer.released : transfer.posted, t});
+      (sending ? releases_ : posts_).push_back({sending ? transfer.released.value() : transfer.posted, t});
     }
     std::sort(posts_.begin(), posts_.end());
     std::sort(releases_.begin(), releases_.end());
@@ -48,11 +49,11 @@ class MpiTransport : public Transport {
     MPI_Comm_free(&comm_);
   }
 
-  void at(std::uint32_t instruction) override {
+  void at(InstructionId instruction) override {
     if (!busy_) next_post_ = next_release_ = 0;
     busy_ = true;
     for (; next_release_ < releases_.size() && releases_[next_release_].first <= instruction; ++next_release_)
-      if (const std::uint32_t t = releases_[next_release_].second; sent_[t]) {
+      if (const TransferId t = releases_[next_release_].second; sent_[t]) {
         wait(t);
         sent_[t] = false;
       }
@@ -61,12 +62,12 @@ class MpiTransport : public Transport {
     busy_ = instruction < last_;
   }
 
-  void send(std::uint32_t t, std::uint32_t) override {
+  void send(TransferId t, std::uint32_t) override {
     MPI_Start(&requests_[t]);
     sent_[t] = true;
   }
 
-  double receive(std::uint32_t t, std::uint32_t) override { return wait(t); }
+  double receive(TransferId t, std::uint32_t) override { return wait(t); }
 
   void progress() override {
     const double t = now();
@@ -78,7 +79,7 @@ class MpiTransport : public Transport {
   void stop() noexcept override { stopped_.set(); }
 
  private:
-  using Moment = std::pair<std::uint32_t, std::uint32_t>;  // instruction, transfer
+  using Moment = std::pair<InstructionId, TransferId>;
 
   void check_tags(std::size_t transfers) const {
     int *largest = nullptr, known = 0;
@@ -90,12 +91,11 @@ class MpiTransport : public Transport {
 
   static std::vector<Block> memory_of(const Transfer& transfer, bool sending, const ArenaBases& own) {
     std::vector<std::pair<std::byte*, u64>> pieces;
-    for (const Piece& piece : transfer.pieces)
-      pieces.push_back({address(own, sending ? piece.from : piece.to), piece.bytes});
+    for (const Extent& e : transfer.extents) pieces.push_back({address(own, sending ? e.from : e.to), e.bytes});
     return blocks_of(pieces);
   }
 
-  void make(std::uint32_t t, bool sending, int peer, const std::vector<Block>& blocks) {
+  void make(TransferId t, bool sending, int peer, const std::vector<Block>& blocks) {
     void* memory = blocks.empty() ? nullptr : blocks[0].at;
     int count = blocks.empty() ? 0 : blocks[0].bytes;
     MPI_Datatype type = MPI_BYTE;
@@ -113,13 +113,13 @@ class MpiTransport : public Transport {
       count = 1;
     }
     if (sending)
-      MPI_Send_init(memory, count, type, peer, t, comm_, &requests_[t]);
+      MPI_Send_init(memory, count, type, peer, t.value, comm_, &requests_[t]);
     else
-      MPI_Recv_init(memory, count, type, peer, t, comm_, &requests_[t]);
+      MPI_Recv_init(memory, count, type, peer, t.value, comm_, &requests_[t]);
     if (type != MPI_BYTE) MPI_Type_free(&type);  // the request keeps it
   }
 
-  double wait(std::uint32_t t) {
+  double wait(TransferId t) {
     Patience p(spins_);
     for (int done = 0;; p.pause()) {
       MPI_Test(&requests_[t], &done, MPI_STATUS_IGNORE);
@@ -134,11 +134,11 @@ class MpiTransport : public Transport {
 
   int spins_;
   MPI_Comm comm_ = MPI_COMM_NULL;
-  std::vector<MPI_Request> requests_;     // per transfer; none for those between others
-  std::vector<Moment> posts_, releases_;  // ascending
+  IdVector<TransferId, MPI_Request> requests_;  // per transfer; none for those between others
+  std::vector<Moment> posts_, releases_;        // ascending
   std::size_t next_post_ = 0, next_release_ = 0;
-  std::vector<bool> sent_;  // per transfer: its send is under way
-  std::uint32_t last_ = 0;  // instructions of a step
+  IdVector<TransferId, char> sent_;  // per transfer: its send is under way
+  InstructionId last_;               // instructions of a step
   double polled_ = 0;
   bool busy_ = false;  // within a step
   StopFlag stopped_;

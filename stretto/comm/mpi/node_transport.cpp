@@ -11,41 +11,42 @@ NodeTransport::NodeTransport(const Program& p, int rank, std::span<const ArenaBa
   std::byte* own = segments.allocate(line + p.transfers.size() * sizeof(SharedWord));
   STRETTO_ASSERT(own != nullptr);
   const Segments::Place place = segments.place_of(own);
-  const int ranks = arenas.size(), actors = p.actors.size(), per_actor = ranks / actors, actor = rank / per_actor;
+  const int ranks = arenas.size(), actors = p.actors.size(), per_actor = ranks / actors;
+  const ActorId actor(rank / per_actor);
   for (int r = 0; r < ranks; ++r) {
     std::byte* at = segments.at(place, r);
     posts_.push_back({.begun = reinterpret_cast<SharedWord*>(at), .arrived = reinterpret_cast<SharedWord*>(at + line)});
   }
-  const auto rank_at = [&](int a) { return a * per_actor + rank % per_actor; };
-  for (int a = 0; a < actors; ++a)
+  const auto rank_at = [&](ActorId a) { return a.value * per_actor + rank % per_actor; };
+  for (ActorId a : p.actors.ids())
     if (a != actor) others_.push_back(rank_at(a));
   for (const Transfer& t : p.transfers) {
     const Route& r = p.routes[t.route];
     Message m{.target = rank_at(r.target)};
     if (!t.direct && r.source == actor)
       m.copies = copies_.add(
-          t.pieces, [&](const Slot& slot) { return address(arenas[rank], slot); },
+          t.extents, [&](const Slot& slot) { return address(arenas[rank], slot); },
           [&](const Slot& slot) { return address(arenas[m.target], slot); });
     messages_.push_back(m);
   }
 }
 
-void NodeTransport::at(std::uint32_t instruction) {
-  if (instruction > 0) return;
+void NodeTransport::at(InstructionId instruction) {
+  if (instruction > InstructionId(0)) return;
   set_shared(*posts_[rank_].begun, ++round_);
   for (const int other : others_)
     wait_shared(
         *posts_[other].begun, [&](std::uint32_t round) { return round >= round_; }, spins_, stopped_);
 }
 
-void NodeTransport::send(std::uint32_t transfer, std::uint32_t round) {
+void NodeTransport::send(TransferId transfer, std::uint32_t round) {
   const Message& m = messages_[transfer];
   copies_.run(m.copies);
-  set_shared(posts_[m.target].arrived[transfer], round);
+  set_shared(posts_[m.target].arrived[transfer.value], round);
 }
 
-double NodeTransport::receive(std::uint32_t transfer, std::uint32_t round) {
-  SharedWord& word = posts_[rank_].arrived[transfer];
+double NodeTransport::receive(TransferId transfer, std::uint32_t round) {
+  SharedWord& word = posts_[rank_].arrived[transfer.value];
   const auto there = [&](std::uint32_t arrived) { return arrived == round; };
   if (there(word.load(std::memory_order_acquire) & ~shared_sleeping)) return 0;
   const double start = now();

@@ -20,9 +20,9 @@ class NodeTransport : public Transport {
  public:
   // Processes of `segments` are numbered as ranks are.
   NodeTransport(const Program&, int rank, std::span<const ArenaBases> arenas_of_all, Segments&, int spins);
-  void at(std::uint32_t instruction) override;
-  void send(std::uint32_t transfer, std::uint32_t round) override;
-  double receive(std::uint32_t transfer, std::uint32_t round) override;
+  void at(InstructionId instruction) override;
+  void send(TransferId transfer, std::uint32_t round) override;
+  double receive(TransferId transfer, std::uint32_t round) override;
   void stop() noexcept override { stopped_.set(); }
 
  private:
@@ -35,7 +35,7 @@ class NodeTransport : public Transport {
     SharedWord* arrived = nullptr;  // per transfer: the round it has arrived in
   };
   int rank_, spins_;
-  std::vector<Message> messages_;
+  IdVector<TransferId, Message> messages_;
   Copies copies_;
   std::vector<int> others_;  // ranks that messages go to or come from
   std::vector<Post> posts_;  // per rank

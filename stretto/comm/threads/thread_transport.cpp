@@ -9,22 +9,23 @@ ThreadTransport::ThreadTransport(const Program& p, std::span<const ArenaBases> a
     : spins_(spins), arrivals_(std::make_unique<Arrival[]>(p.transfers.size())) {
   for (const Transfer& t : p.transfers) {
     const Route& r = p.routes[t.route];
-    messages_.push_back(t.direct ? Copies::Range{}
-                                 : copies_.add(
-                                       t.pieces, [&](const Slot& slot) { return address(arenas[r.source], slot); },
-                                       [&](const Slot& slot) { return address(arenas[r.target], slot); }));
+    messages_.push_back(t.direct
+                            ? Copies::Range{}
+                            : copies_.add(
+                                  t.extents, [&](const Slot& slot) { return address(arenas[r.source.value], slot); },
+                                  [&](const Slot& slot) { return address(arenas[r.target.value], slot); }));
   }
 }
 
-void ThreadTransport::send(std::uint32_t transfer, std::uint32_t round) {
+void ThreadTransport::send(TransferId transfer, std::uint32_t round) {
   copies_.run(messages_[transfer]);
-  arrivals_[transfer].announce(round);
+  arrivals_[transfer.value].announce(round);
 }
 
-double ThreadTransport::receive(std::uint32_t transfer, std::uint32_t round) {
-  if (arrivals_[transfer].there(round)) return 0;
+double ThreadTransport::receive(TransferId transfer, std::uint32_t round) {
+  if (arrivals_[transfer.value].there(round)) return 0;
   const double start = now();
-  if (!arrivals_[transfer].wait(round, spins_)) throw StopFlag::error();
+  if (!arrivals_[transfer.value].wait(round, spins_)) throw StopFlag::error();
   return now() - start;
 }
 

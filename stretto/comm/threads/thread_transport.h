@@ -16,13 +16,13 @@ namespace stretto {
 class ThreadTransport : public Transport {
  public:
   ThreadTransport(const Program&, std::span<const ArenaBases>, int spins = 0);
-  void send(std::uint32_t transfer, std::uint32_t round) override;
-  double receive(std::uint32_t transfer, std::uint32_t round) override;
+  void send(TransferId transfer, std::uint32_t round) override;
+  double receive(TransferId transfer, std::uint32_t round) override;
   void stop() noexcept override;
 
  private:
   int spins_;
-  std::vector<Copies::Range> messages_;  // per transfer
+  IdVector<TransferId, Copies::Range> messages_;
   Copies copies_;
   std::unique_ptr<Arrival[]> arrivals_;
 };

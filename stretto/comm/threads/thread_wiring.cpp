@@ -19,7 +19,7 @@ class ThreadWiring : public Wiring {
     std::vector<ArenaBases> arenas;
     for (std::size_t a = 0; a < p.actors.size(); ++a) {
       notes.of_actor.push_back(memory->emplace_back(p.transfers.size()).data());
-      arenas.emplace_back()[std::size_t(Arena::activations)] = reinterpret_cast<std::byte*>(notes.of_actor.back());
+      arenas.emplace_back()[Arena::activations] = reinterpret_cast<std::byte*>(notes.of_actor.back());
     }
     notes.transport = transport(notes_of(p), arenas, coordinate);
     notes.memory = std::move(memory);

@@ -30,21 +30,20 @@ class CpuDevice : public Device {
     return arena;
   }
 
-  std::uint32_t prepare(const Call& call) override {
+  KernelId prepare(const Call& call) override {
     const Kernel& k = choose_kernel(call);
-    runners_.push_back({k.name, k.prepare(call)});
-    return std::uint32_t(runners_.size() - 1);
+    return runners_.push_back({k.name, k.prepare(call)});
   }
-  std::string_view kernel_name(std::uint32_t call) const override { return runners_[call].first; }
+  std::string_view kernel_name(KernelId call) const override { return runners_[call].first; }
 
-  Event launch(std::uint32_t call, const Args& args) override {
+  Event launch(KernelId call, const Args& args) override {
     runners_[call].second(args);
     return {};
   }
   bool done(Event) override { return true; }
 
  private:
-  std::vector<std::pair<std::string_view, Runner>> runners_;
+  IdVector<KernelId, std::pair<std::string_view, Runner>> runners_;
   std::vector<std::pair<std::byte*, std::size_t>> maps_;
 };
 

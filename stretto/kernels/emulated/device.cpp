@@ -20,9 +20,9 @@ class EmulatedDevice : public Device {
     maps_.push_back({p, bytes});
     return static_cast<std::byte*>(p);
   }
-  std::uint32_t prepare(const Call&) override { return 0; }
-  std::string_view kernel_name(std::uint32_t) const override { return "emulated"; }
-  Event launch(std::uint32_t, const Args&) override { return {}; }
+  KernelId prepare(const Call&) override { return KernelId(0); }
+  std::string_view kernel_name(KernelId) const override { return "emulated"; }
+  Event launch(KernelId, const Args&) override { return {}; }
   bool done(Event) override { return true; }
 
  private:

@@ -1,0 +1,113 @@
+#include <algorithm>
+
+#include "stretto/base/pack.h"
+#include "stretto/base/text.h"
+#include "stretto/program/account.h"
+
+namespace stretto {
+namespace {
+
+using Kind = Holding::Kind;
+
+// "3", "0 to 4", "0 2 5"
+std::string numbers(const std::vector<MicrobatchId>& sorted) {
+  std::vector<std::string> runs;
+  for (std::size_t i = 0, j = 0; i < sorted.size(); i = j) {
+    for (j = i + 1; j < sorted.size() && sorted[j].value == sorted[j - 1].value + 1;) ++j;
+    if (j - i > 2)
+      runs.push_back(fmt::format("{} to {}", sorted[i].value, sorted[j - 1].value));
+    else
+      for (std::size_t k = i; k < j; ++k) runs.push_back(fmt::format("{}", sorted[k].value));
+  }
+  return join(runs, " ");
+}
+
+std::string bytes_str(u64 n) { return human_bytes(static_cast<double>(n)); }
+
+std::string peaks_str(const std::vector<ActorAccount>& accounts) {
+  std::string text;
+  for (std::size_t a = 0; a < accounts.size(); ++a) {
+    const ActorAccount& x = accounts[a];
+    text += fmt::format("\nactor {}: most alive in {}\n", a, x.moment.empty() ? "no action" : x.moment);
+    std::vector<std::vector<std::string>> rows{{"bytes", "what", "stage", "microbatches"}};
+    for (const Holding& h : x.peak)
+      rows.push_back({bytes_str(h.bytes), std::string(name_of(h.kind)),
+                      h.stage ? fmt::format("{}", h.stage->value) : "-", numbers(h.microbatches)});
+    rows.push_back({bytes_str(x.fragmentation), "free between buffers", "", ""});
+    text += table(rows);
+    if (x.kept > 0)
+      text += fmt::format(
+          "kept between actions: at most {}, after {}; temporaries, messages, gaps and scratch beside it {}, "
+          "{:.1f}%\n",
+          bytes_str(x.kept), x.kept_after, bytes_str(x.beside()), 100.0 * x.beside() / x.kept);
+  }
+  return text;
+}
+
+// What each task holds while it runs: values it reads, values it makes for others, and the most of its own temporaries.
+std::string tasks_str(const Program& p) {
+  std::vector<std::vector<std::string>> rows{{"task", "reads", "keeps for others", "temporaries", "workspace"}};
+  const auto total = [&](const auto& bindings) {
+    u64 bytes = 0;
+    for (const Binding& b : bindings)
+      if (const ValueId* v = as<ValueId>(b)) bytes += p.step->values[*v].bytes;
+    return bytes_str(bytes);
+  };
+  for (TaskId t : p.step->tasks.ids()) {
+    const Task& task = p.step->tasks[t];
+    if (task.part > Part::W) continue;
+    std::vector<Lifetime> own;
+    for (const BodyBuffer& b : p.calls[t]->buffers)
+      if (b.temporary() && b.touched) own.push_back({b.bytes, b.touched->first.value, b.touched->last.value});
+    rows.push_back({fmt::format("{} {}", name_of(task.part), task.piece.value_or(PieceId(0)).value), total(task.inputs),
+                    total(task.outputs), bytes_str(live_bound(own)), bytes_str(p.calls[t]->scratch)});
+  }
+  return table(rows);
+}
+
+}  // namespace
+
+std::string_view name_of(Kind k) {
+  constexpr std::string_view names[] = {"F keeps until I",
+                                        "F keeps until W",
+                                        "I keeps for W",
+                                        "R keeps for I",
+                                        "messages waiting",
+                                        "temporaries",
+                                        "gathered or to be scattered"};
+  return names[static_cast<int>(k)];
+}
+
+u64 ActorAccount::bytes(Kind kind) const {
+  u64 sum = 0;
+  for (const Holding& h : peak)
+    if (h.kind == kind) sum += h.bytes;
+  return sum;
+}
+u64 ActorAccount::beside() const { return planned + scratch - std::min(kept, planned); }
+
+std::string Program::memory_str() const {
+  const std::vector<ActorAccount> accounts = account(*this);
+  std::vector<std::vector<std::string>> rows{{"actor", "weights", "gradients", "optimizer", "activations", "gathered",
+                                              "temporaries", "messages", "gaps", "scratch", "batch, results", "total"}};
+  for (ActorId a : actors.ids()) {
+    const ActorAccount& x = accounts[a.value];
+    const auto arena = [&](Arena k) { return actors[a].bytes[k]; };
+    u64 total = 0;
+    for (u64 b : actors[a].bytes) total += b;
+    rows.push_back({fmt::format("{}", a.value)});
+    for (u64 n : {arena(Arena::params), arena(Arena::gradients), arena(Arena::state),
+                  x.live - x.bytes(Kind::waiting) - x.bytes(Kind::temporary) - x.bytes(Kind::storage),
+                  x.bytes(Kind::storage), x.bytes(Kind::temporary), x.bytes(Kind::waiting), x.fragmentation,
+                  arena(Arena::scratch), arena(Arena::inputs) + arena(Arena::results), total})
+      rows.back().push_back(bytes_str(n));
+  }
+  const std::string ranks =
+      ranks_per_actor() > 1 ? fmt::format("Of each of an actor's {} ranks, {}.\n", ranks_per_actor(), mesh.str()) : "";
+  return table(rows) + ranks +
+         "Activations, gathered parameters and gradients on their way, temporaries, messages and the gaps between "
+         "them: when the most is alive.\n" +
+         peaks_str(accounts) + "\nEach task, one microbatch:\n" + tasks_str(*this);
+}
+
+}  // namespace stretto

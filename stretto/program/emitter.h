@@ -1,0 +1,56 @@
+// Appends instructions to the actors' code: a run with the messages that it needs and that it feeds.
+//
+//   Emitter emit(program, false);
+//   emit.run(actor, task, microbatch, action);
+#pragma once
+#include <optional>
+#include <set>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "stretto/program/program.h"
+#include "stretto/program/task_index.h"
+#include "stretto/program/transfers.h"
+
+namespace stretto {
+
+class Emitter {
+ public:
+  // `remote`: actors share no memory, nothing is made in another's.
+  Emitter(Program&, bool remote);
+
+  // After the receives of what it needs from other actors, before the sends of what they need from it.
+  void run(ActorId, TaskId, MicrobatchId = MicrobatchId(0), std::optional<ActionId> = {});
+  CollectiveId start(ActorId, TaskId, MicrobatchId = MicrobatchId(0), std::optional<ActionId> = {});
+  void await(ActorId, CollectiveId, TaskId);
+  // Something persistent from one actor to another.
+  void exchange(ActorId source, ActorId target, TransferId);
+  // A per-step task wherever it belongs: on the actor that owns its parameter or has its piece, or on all.
+  void everywhere(TaskId);
+
+  // The actor that runs a task for a pipe; none: all of them do.
+  std::optional<ActorId> actor_of(TaskId, PipeId) const;
+  std::optional<ActorId> actor_of(TaskId t, MicrobatchId m) const { return actor_of(t, program.pipe_of[m]); }
+  const std::vector<ActorId>& readers_of(ParamId p) const { return readers_[p]; }  // actors, ascending
+
+  Program& program;
+  const Step& step;
+  const TaskIndex index;
+  Transfers transfers;
+
+ private:
+  std::optional<ActorId> find_actor(const Task&, PipeId) const;
+  std::vector<ActorId> targets_of(ValueId, MicrobatchId) const;
+  TransferId transfer(ValueId, MicrobatchId, ActorId target);
+
+  void find_readers();
+
+  bool remote_;
+  IdVector<ParamId, std::vector<ActorId>> readers_;
+  std::vector<IdVector<TaskId, std::optional<ActorId>>> actor_of_;  // per pipe
+  IdVector<ActorId, std::vector<IdVector<TaskId, char>>> ran_;      // per pipe
+  IdVector<ActorId, std::set<std::pair<ValueId, MicrobatchId>>> received_;
+};
+
+}  // namespace stretto

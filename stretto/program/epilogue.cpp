@@ -1,0 +1,110 @@
+#include "stretto/program/epilogue.h"
+
+#include <set>
+
+namespace stretto {
+namespace {
+
+class Epilogue {
+ public:
+  explicit Epilogue(Emitter& e) : e_(e), p_(e.program), s_(e.step) {}
+
+  void run() {
+    gradients_to_owners();
+    for (TaskId t : e_.index.scatters) done_.insert(reader_of(t));
+    tasks(Part::combine);
+    for (ActorId a : p_.actors.ids()) norms_of_sums(a);
+    tasks(Part::norm);
+    tasks(Part::finite);
+    share_squares();
+    tasks(Part::clip);
+    tasks(Part::update);
+    parameters_to_readers();
+  }
+
+ private:
+  void tasks(Part part) {
+    const auto it = e_.index.epilogue.find(part);
+    if (it == e_.index.epilogue.end()) return;
+    for (TaskId t : it->second)
+      if (!done_.contains(t)) e_.everywhere(t);
+  }
+
+  void gradients_to_owners() {
+    for (AccumulatorId g : s_.accumulators.ids()) {
+      const Accumulator& a = s_.accumulators[g];
+      if (a.level != Level(0)) continue;
+      const ActorId source = p_.actor_of(a.piece, a.pipe), target = p_.owners[a.param];
+      if (source != target) e_.exchange(source, target, e_.transfers.of(g, source, target));
+    }
+  }
+
+  // Of a scatter that goes on beside backward: the task that takes what it makes.
+  TaskId reader_of(TaskId scatter) const {
+    return s_.values[std::get<ValueId>(s_.tasks[scatter].outputs[ResultId(0)])].consumers.front();
+  }
+
+  // Every sum is awaited where its norms are made, the first that was started first.
+  void norms_of_sums(ActorId actor) {
+    std::vector<Start> started;
+    for (const Instruction& i : p_.actors[actor].code)
+      if (const Start* s = std::get_if<Start>(&i); s && of_the_step(p_.task(s->run))) started.push_back(*s);
+    const auto now = [&](TaskId task) {
+      e_.run(actor, task);
+      done_.insert(task);
+    };
+    for (const Start& s : started) {
+      const Task& t = p_.task(s.run);
+      e_.await(actor, s.collective, s.run.task);
+      if (t.part == Part::sum) {
+        for (AccumulatorId g : s_.buckets[std::get<BucketId>(t.about)].accumulators)
+          now(e_.index.norm_of.at(s_.accumulators[g].param));
+      } else {
+        now(reader_of(s.run.task));
+        now(e_.index.norm_of.at(t.param()));
+      }
+    }
+  }
+  static bool of_the_step(const Task& t) { return t.part == Part::sum || std::holds_alternative<ParamId>(t.about); }
+
+  // Along a binary tree: up to the first actor, then all of them down again. Messages grow with the number of actors.
+  void share_squares() {
+    IdVector<ActorId, std::vector<SquareId>> below(p_.actors.size());  // what an actor and those below it make
+    for (Part part : {Part::norm, Part::finite})
+      if (const auto it = e_.index.epilogue.find(part); it != e_.index.epilogue.end())
+        for (TaskId t : it->second)
+          below[*e_.actor_of(t, PipeId(0))].push_back(std::get<SquareId>(s_.tasks[t].outputs[ResultId(0)]));
+    const auto parent = [](ActorId a) { return ActorId((a.value - 1) / 2); };
+    for (std::size_t i = p_.actors.size(); i-- > 1;) {
+      const ActorId a(i), up = parent(a);
+      if (below[a].empty()) continue;
+      e_.exchange(a, up, e_.transfers.of(in_ranges(below[a]), a, up));
+      below[up].insert(below[up].end(), below[a].begin(), below[a].end());
+    }
+    const SentSquares all{{{SquareId(0), static_cast<std::uint32_t>(s_.squares)}}};
+    for (std::size_t i = 1; i < p_.actors.size() && s_.squares > 0; ++i)
+      e_.exchange(parent(ActorId(i)), ActorId(i), e_.transfers.of(all, parent(ActorId(i)), ActorId(i)));
+  }
+
+  void parameters_to_readers() {
+    const auto it = e_.index.epilogue.find(Part::update);
+    if (it == e_.index.epilogue.end()) return;
+    for (TaskId t : it->second) {
+      const ParamId param = s_.tasks[t].param();
+      const ActorId owner = p_.owners[param];
+      for (ActorId reader : e_.readers_of(param))
+        if (reader != owner) e_.exchange(owner, reader, e_.transfers.of(param, owner, reader));
+    }
+  }
+
+  Emitter& e_;
+  Program& p_;
+  const Step& s_;
+  std::set<TaskId> done_;  // tasks that stand somewhere else
+};
+
+}  // namespace
+
+void emit_epilogue(Emitter& e) { Epilogue(e).run(); }
+
+}  // namespace stretto

@@ -1,0 +1,13 @@
+// What follows the microbatch loop, on all actors together: gradients of shared parameters go to their owners, norms are
+// made as sums over ranks end, squared norms become known to everybody, parameters are updated, new values of shared ones
+// go back.
+//
+//   emit_epilogue(emitter);      // after the rows of all actors
+#pragma once
+#include "stretto/program/emitter.h"
+
+namespace stretto {
+
+void emit_epilogue(Emitter&);
+
+}  // namespace stretto

@@ -1,0 +1,75 @@
+// What an actor does, one after the other.
+//
+//   match(instruction,
+//         [&](const Run& r) { execute(r); },
+//         [&](const Send& s) { send(s.transfer); },
+//         ...);
+//
+// A kind that is left out of a match does not compile: whoever adds one is told every place that must handle it.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "stretto/base/match.h"
+#include "stretto/fuse/calls.h"
+#include "stretto/stage/step.h"
+
+namespace stretto {
+
+using InstructionId = Id<struct InstructionTag>;  // a position in an actor's code
+using SlotId = Id<struct SlotTag>;
+using RouteId = Id<struct RouteTag>;
+using TransferId = Id<struct TransferTag>;
+using CollectiveId = Id<struct CollectiveTag>;  // of the actor's collectives under way, in no order
+
+struct CallRange {
+  CallId from, to;  // the first, and the one after the last
+};
+
+// Runs a task on a microbatch; its buffers are slots[args], slots[args + 1], ...
+struct Run {
+  TaskId task;
+  MicrobatchId microbatch{0};
+  SlotId args{0};
+  bool overwrite = true;                // the first of the step for this task: accumulators are written, not added to
+  std::optional<ActionId> action = {};  // of the actor's row; none: prologue and epilogue
+  // Only these of its calls: the others are in instructions of their own, with the same task, microbatch and arguments.
+  std::optional<CallRange> calls = {};
+};
+struct Send {  // never waits
+  TransferId transfer;
+};
+struct Receive {  // waits for the message
+  TransferId transfer;
+};
+// The collectives among a run's calls, which are all of them: a sum of gradients, parameters gathered before they are
+// needed, gradients reduced and scattered after the tasks that make them, or a collective of a task that computes. What
+// they touch is theirs from Start to Await.
+struct Start {  // never waits
+  Run run;
+  CollectiveId collective;
+};
+struct Await {
+  CollectiveId collective;
+  TaskId task;
+};
+using Instruction = std::variant<Run, Send, Receive, Start, Await>;
+
+// The task that an instruction runs or starts; none of messages and awaits.
+inline const Run* task_of(const Instruction& i) {
+  using Found = const Run*;
+  return match(
+      i, [](const Run& r) -> Found { return &r; }, [](const Start& s) -> Found { return &s.run; },
+      [](const Send&) -> Found { return nullptr; }, [](const Receive&) -> Found { return nullptr; },
+      [](const Await&) -> Found { return nullptr; });
+}
+inline Run* task_of(Instruction& i) { return const_cast<Run*>(task_of(std::as_const(i))); }
+
+// Which of a body's calls it runs.
+inline CallRange calls_of(const Run& r, const Calls& body) {
+  return r.calls.value_or(CallRange{CallId(0), CallId(body.calls.size())});
+}
+
+}  // namespace stretto

@@ -1,0 +1,177 @@
+#include "stretto/program/lifetimes.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "stretto/stage/storage.h"
+
+namespace stretto {
+namespace {
+
+// One value, as one task makes it: a microbatch's, or, of a gathered parameter, one gather's.
+struct Instance {
+  ValueId value;
+  std::variant<MicrobatchId, CollectiveId> of;
+  bool operator==(const Instance&) const = default;
+};
+struct InstanceHash {
+  std::size_t operator()(const Instance& i) const {
+    const u64 which = match(i.of, [](auto id) -> u64 { return id.value; });
+    return std::hash<u64>{}((u64(i.value.value) << 32) | which);
+  }
+};
+
+bool touches(const KernelCall& c, BufferId b) {
+  const auto is = [b](const Ref& r) { return r.buffer == b; };
+  return std::any_of(c.in.begin(), c.in.end(), is) || std::any_of(c.out.begin(), c.out.end(), is);
+}
+
+class Walk {
+ public:
+  Walk(const Program& p, ActorId actor) : p_(p), s_(*p.step), a_(p.actors[actor]) {
+    set_clock();
+    for (const Instruction& i : a_.code)
+      if (const Send* s = std::get_if<Send>(&i)) {
+        const Transfer& t = p_.transfers[s->transfer];
+        if (t.direct) direct_[{t.value()->value, t.value()->microbatch}] = s->transfer;
+      }
+  }
+
+  Lifetimes run() {
+    for (InstructionId i : a_.code.ids()) {
+      out_.home.push_back(i);
+      match(
+          a_.code[i], [&](const Run& r) { touch_all(r, i, std::nullopt); },
+          [&](const Start& s) { touch_all(s.run, i, s.collective); }, [&](const Await& w) { await(w, i); },
+          [&](const Send& s) { send(s.transfer, i); }, [&](const Receive& r) { receive(r.transfer, i); });
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void set_clock() {
+    i64 now = 0;
+    for (const Instruction& i : a_.code) {
+      out_.clock.push_back(now);
+      const Run* r = task_of(i);
+      if (!r) {
+        ++now;
+        continue;
+      }
+      const CallRange calls = calls_of(*r, *p_.calls[r->task]);
+      now += std::max<i64>(1, i64{calls.to.value} - calls.from.value);
+    }
+    out_.clock.push_back(now);
+  }
+
+  // The parts of a run share arguments and temporaries.
+  InstructionId home_of(const Run& r, InstructionId i) {
+    if (!r.calls) return i;
+    return out_.home[i] = parts_.try_emplace({r.task, r.microbatch}, i).first->second;
+  }
+
+  void touch_all(const Run& r, InstructionId i, std::optional<CollectiveId> started) {
+    const Calls& body = *p_.calls[r.task];
+    const CallRange range = calls_of(r, body);
+    const InstructionId home = home_of(r, i);
+    for (BufferId b : body.buffers.ids()) {
+      const BodyBuffer& buffer = body.buffers[b];
+      if (!buffer.touched) continue;
+      const CallId first = std::max(buffer.touched->first, range.from), last = buffer.touched->last;
+      if (first > last || first >= range.to) continue;
+      const i64 at = out_.clock[i] - range.from.value;
+      LiveBuffer* live = find(r, i, home, b, started, at + first.value);
+      if (!live) continue;
+      live->last = std::max(live->last, at + std::min<i64>(last.value, i64{range.to.value} - 1));
+      live->microbatch = r.microbatch;
+      live->run = live->read = i;
+      if (started && started_now(body, range, b)) started_[*started].push_back(live - out_.buffers.data());
+    }
+  }
+  static bool started_now(const Calls& body, CallRange range, BufferId b) {
+    for (CallId c = range.from; c < range.to; c = CallId(c.value + 1))
+      if (touches(body.calls[c], b)) return true;
+    return false;
+  }
+
+  // The buffer in the arena of activations that a run's buffer is; none: it lies elsewhere.
+  LiveBuffer* find(const Run& r, InstructionId i, InstructionId home, BufferId b, std::optional<CollectiveId> started,
+                   i64 first) {
+    const BodyBuffer& buffer = p_.calls[r.task]->buffers[b];
+    const Task& t = s_.tasks[r.task];
+    const BufferUse use{home, b};
+    if (buffer.temporary()) {
+      std::size_t at = out_.buffers.size();
+      if (r.calls) at = temporaries_.try_emplace({home, b}, at).first->second;
+      if (at == out_.buffers.size()) add(buffer.bytes, first, i).uses.push_back(use);
+      return &out_.buffers[at];
+    }
+    const ResultId* result = buffer.result();
+    const Binding& binding = result ? t.outputs[*result] : t.inputs[*buffer.argument()];
+    const ValueId* value = as<ValueId>(binding);
+    if (!value) return nullptr;
+    Instance instance{*value, r.microbatch};
+    if (gathered(s_, *value)) instance.of = result ? *started : newest_.at(*value);
+    if (const auto it = direct_.find(instance); result && it != direct_.end()) {
+      out_.elsewhere.push_back({use, it->second});
+      return nullptr;
+    }
+    LiveBuffer& live = touch(instance, buffer.bytes, first, i);
+    live.uses.push_back(use);
+    return &live;
+  }
+
+  LiveBuffer& add(u64 bytes, i64 first, InstructionId i) {
+    return out_.buffers.emplace_back(LiveBuffer{.bytes = bytes, .first = first, .last = first, .made = i, .read = i});
+  }
+  LiveBuffer& touch(const Instance& instance, u64 bytes, i64 first, InstructionId i) {
+    const auto [it, fresh] = known_.try_emplace(instance, out_.buffers.size());
+    if (fresh) add(bytes, first, i).value = instance.value;
+    LiveBuffer& b = out_.buffers[it->second];
+    b.read = i;
+    return b;
+  }
+
+  void await(const Await& w, InstructionId i) {
+    for (const Binding& b : s_.tasks[w.task].outputs)
+      if (const ValueId* v = as<ValueId>(b)) newest_[*v] = w.collective;
+    for (std::size_t k : started_[w.collective]) out_.buffers[k].last = std::max(out_.buffers[k].last, out_.clock[i]);
+  }
+
+  // A value lives on its sender until it is sent, unless it is made in the receiver's memory, and on its receiver from
+  // the moment at which it can be written.
+  void send(TransferId id, InstructionId i) {
+    const Transfer& t = p_.transfers[id];
+    if (!t.value() || t.direct) return;
+    LiveBuffer& b = touch({t.value()->value, t.value()->microbatch}, t.extents[0].bytes, out_.clock[i], i);
+    b.last = std::max({b.last, out_.clock[i], t.released ? out_.clock[*t.released] - 1 : 0});
+    b.ends.push_back({id, true});
+  }
+  void receive(TransferId id, InstructionId i) {
+    const Transfer& t = p_.transfers[id];
+    if (!t.value()) return;
+    LiveBuffer& b = touch({t.value()->value, t.value()->microbatch}, t.extents[0].bytes, out_.clock[t.posted], i);
+    b.microbatch = t.value()->microbatch;
+    b.last = std::max(b.last, out_.clock[i]);
+    b.received = out_.clock[i];
+    b.ends.push_back({id, false});
+  }
+
+  const Program& p_;
+  const Step& s_;
+  const ActorProgram& a_;
+  Lifetimes out_;
+  std::unordered_map<Instance, std::size_t, InstanceHash> known_;          // index into buffers
+  std::unordered_map<Instance, TransferId, InstanceHash> direct_;          // made in the memory of whoever reads it
+  std::unordered_map<ValueId, CollectiveId> newest_;                       // gathered parameters: what was awaited last
+  std::unordered_map<CollectiveId, std::vector<std::size_t>> started_;     // what it touches
+  std::map<std::pair<TaskId, MicrobatchId>, InstructionId> parts_;         // of runs in parts: the first
+  std::map<std::pair<InstructionId, BufferId>, std::size_t> temporaries_;  // ... and what they share
+};
+
+}  // namespace
+
+Lifetimes lifetimes(const Program& p, ActorId actor) { return Walk(p, actor).run(); }
+
+}  // namespace stretto

@@ -1,0 +1,44 @@
+// When every buffer in an actor's arena of activations is alive: what memory.h packs and account.h explains.
+//
+//   for (const LiveBuffer& b : lifetimes(program, actor).buffers) fmt::print("{} bytes from {} to {}\n", b.bytes, b.first, b.last);
+#pragma once
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "stretto/program/program.h"
+
+namespace stretto {
+
+struct BufferUse {  // an argument of a run, or of what is started
+  InstructionId instruction;
+  BufferId buffer;
+};
+struct MessageEnd {
+  TransferId transfer;
+  bool sending = false;
+};
+struct LiveBuffer {
+  u64 bytes = 0;
+  i64 first = 0, last = 0;            // kernel calls, both included
+  std::optional<i64> received = {};   // a message: under way until then
+  std::optional<ValueId> value = {};  // none: a temporary of one run
+  MicrobatchId microbatch{0};
+  InstructionId made, read;               // the first and the last that touch it
+  std::optional<InstructionId> run = {};  // the last that runs or starts a task with it
+  std::vector<BufferUse> uses = {};
+  std::vector<MessageEnd> ends = {};
+};
+struct Lifetimes {
+  IdVector<InstructionId, i64> clock;  // when an instruction begins, in kernel calls; the last entry is the end
+  std::vector<LiveBuffer> buffers;
+  // Results that are made in another actor's memory, and the transfer that tells.
+  std::vector<std::pair<BufferUse, TransferId>> elsewhere;
+  // The instruction with whose arguments each runs: itself, or the first part of a run in parts.
+  IdVector<InstructionId, InstructionId> home;
+};
+
+// The actor's code is complete and in order (order.h).
+Lifetimes lifetimes(const Program&, ActorId);
+
+}  // namespace stretto

@@ -1,0 +1,24 @@
+// Step and schedule -> instructions, with memory.
+//
+//   Program p = lower(step, schedule, stage_of, {.states = 2});
+#pragma once
+#include "stretto/program/program.h"
+
+namespace stretto {
+
+struct LowerOptions {
+  int states = 0;                     // optimizer states per trainable parameter
+  i64 rows = 1;                       // of the batch, per microbatch
+  SharedRows shared = {};             // see Program
+  std::optional<ScalarId> gate = {};  // see Program
+  Mesh mesh = {};                     // see Program
+  u64 bucket_bytes = u64(8) << 20;    // at most, unless one accumulator is larger
+  // Ranks share no memory: nothing is made in the receiver's, and what is sent stays for a while.
+  bool remote = false;
+  Reshard reshard = Reshard::microbatch;
+  double poll = 0;                     // see Program
+  const Program* params_of = nullptr;  // parameters lie where this program has them: both use one arena
+};
+Program lower(Step, const Schedule&, IdVector<PieceId, StageId> stage_of, const LowerOptions&);
+
+}  // namespace stretto

@@ -1,0 +1,42 @@
+#include "stretto/runtime/emulated_tasks.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "stretto/base/clock.h"
+#include "stretto/fuse/cost.h"
+
+namespace stretto {
+
+void sleep_until(double end) {
+  const time_t whole = static_cast<time_t>(end);
+  const timespec t{.tv_sec = whole, .tv_nsec = static_cast<long>((end - static_cast<double>(whole)) * 1e9)};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, nullptr) == EINTR) continue;
+}
+
+EmulatedTasks::EmulatedTasks(const Program& p, ActorId actor, const Machine& machine, std::optional<Times> times)
+    : program_(p), times_(times), passed_(p.row(actor).size(), 0) {
+  for (const auto& calls : p.calls) task_seconds_.push_back(stretto::seconds_of(*calls, machine));
+}
+
+void EmulatedTasks::begin_step() { passed_.assign(passed_.size(), 0); }
+
+double EmulatedTasks::seconds_of(const Run& r) {
+  if (!times_) return task_seconds_[r.task];
+  const Part part = program_.task(r).part;
+  if (!r.action || !of_an_action(part)) return 0;
+  const unsigned bit = 1u << static_cast<unsigned>(part);
+  if (passed_[*r.action] & bit) return 0;
+  passed_[*r.action] |= bit;
+  const double whole = part == Part::F ? times_->F : part == Part::I ? times_->I : times_->W;
+  return whole / std::max(1.0, static_cast<double>(program_.schedule.stages) / program_.actors.size());
+}
+
+void EmulatedTasks::pass(const Run& r) {
+  const double start = now();
+  if (const double seconds = seconds_of(r); seconds > 0) sleep_until(start + seconds);
+}
+
+}  // namespace stretto
