@@ -19,7 +19,7 @@ struct Backward {
   Backward(const Backward&) = delete;
   Builder& builder;
   std::uint32_t scope;
-  int piece;
+  std::optional<std::uint16_t> piece;
   bool was;
 };
 

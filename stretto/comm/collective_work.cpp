@@ -82,7 +82,7 @@ void dense_sum(int n, const std::byte* const* in, i64 count, std::byte* out) {
 }  // namespace
 
 CollectiveWork::CollectiveWork(const CollectiveShape& s) : shape_(merged(s)), element_(size_of(s.dtype)) {
-  STRETTO_ASSERT(shape_.sizes.size() <= max_box_dims && (shape_.valid < 0 || shape_.sizes.size() <= 1));
+  STRETTO_ASSERT(shape_.sizes.size() <= max_box_dims && (!shape_.valid || shape_.sizes.size() <= 1));
   in_stride_ = inner_in_stride(shape_);
   out_stride_ = inner_out_stride(shape_);
   const u64 n = shape_.members;

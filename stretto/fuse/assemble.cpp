@@ -35,7 +35,7 @@ Value without_renames(const Graph& g, Value v) {
     if (outer.size() != inner.size()) break;
     bool same = true;
     for (std::size_t d = 0; d < inner.size(); ++d)
-      same = same && std::cmp_equal(map.from[d], d) && (d >= map.start.size() || map.start[d] == 0) &&
+      same = same && map.from[d] && std::cmp_equal(*map.from[d], d) && (d >= map.start.size() || map.start[d] == 0) &&
              g.size(outer[d]) == g.size(inner[d]);
     if (!same) break;
     v = n.operands[0];
@@ -140,7 +140,7 @@ class Assembler {
     const Node& n = calls_.graph.node(v);
     if (n.op->own_memory) return;
     for (std::size_t k = 0; k < n.operands.size(); ++k) {
-      const auto named = [&](const auto& p) { return std::cmp_equal(p.first, k) && p.second == v.result; };
+      const auto named = [&](const auto& p) { return p && std::cmp_equal(p->operand, k) && p->result == v.result; };
       const bool allowed = n.op->elementwise() || std::ranges::any_of(n.op->in_place, named);
       if (!allowed || !in_place(v, k)) continue;
       const Ref same = at_.at(n.operands[k]);

@@ -27,7 +27,7 @@ i64 CollectiveShape::box() const {
 }
 
 i64 CollectiveShape::box_valid(int member) const {
-  return valid < 0 ? box() : std::clamp<i64>(valid - member * box(), 0, box());
+  return valid ? std::clamp<i64>(*valid - member * box(), 0, box()) : box();
 }
 
 i64 CollectiveShape::operand() const {
@@ -49,8 +49,8 @@ CollectiveShape shape_of(const Graph& g, const Node& n, const View& in, const Vi
   s.kind = *n.op->collective_kind;
   s.dtype = in.dtype;
   for (const std::string& a : s.axes) s.members *= mesh.extent(a);
-  const bool whole = s.valid >= 0 || (s.operand() == in.elements() && s.result() == out.elements());
-  if (!whole || s.valid > s.box() * s.members)
+  const bool whole = s.valid || (s.operand() == in.elements() && s.result() == out.elements());
+  if (!whole || s.valid.value_or(0) > s.box() * s.members)
     throw Error(name_of(s.kind), "{} does not fit {} -> {}", s.str(), g.str(g.type(n.operands[0])), g.str(n.results[0]))
         .hint("these axes have {} ranks in mesh {}", s.members, mesh.str());
   return s;

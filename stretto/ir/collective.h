@@ -14,6 +14,7 @@
 //
 // Every sum is, per element, the balanced binary tree over members.
 #pragma once
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,8 +36,8 @@ struct CollectiveShape {
   std::vector<i64> in_strides, out_strides;  // of a box, in elements
   i64 in_step = 0, out_step = 0;             // in elements; in_step: scatter, exchange; out_step: gather, exchange
   // Flat storage: sizes is {block}, and the boxes of all members together hold so many elements; what lies beyond is
-  // padding, which a gather does not write and a scatter does not read but sets to zero. -1: there is none.
-  i64 valid = -1;
+  // padding, which a gather does not write and a scatter does not read but sets to zero.
+  std::optional<i64> valid{};
 
   bool sums() const { return kind == CollectiveKind::reduce || kind == CollectiveKind::scatter; }
   i64 box() const;                  // elements of a box

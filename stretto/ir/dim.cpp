@@ -47,9 +47,16 @@ std::string Dims::str() const {
 
 bool contains(const DimSet& s, DimId d) { return std::find(s.begin(), s.end(), d) != s.end(); }
 
-int position(const DimSet& s, DimId d) {
+std::optional<int> find(const DimSet& s, DimId d) {
   const auto it = std::find(s.begin(), s.end(), d);
-  return it == s.end() ? -1 : int(it - s.begin());
+  if (it == s.end()) return std::nullopt;
+  return it - s.begin();
+}
+
+int position(const DimSet& s, DimId d) {
+  const std::optional<int> found = find(s, d);
+  STRETTO_ASSERT(found, "a dim of the set");
+  return *found;
 }
 
 DimSet without(DimSet s, const DimSet& gone) {

@@ -1,5 +1,6 @@
 // Named dimensions. `Dim heads{"heads", 8}; Dims{heads, head}`; within one traced program a name has one size.
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,7 +46,8 @@ struct Like {
 
 using DimSet = std::vector<DimId>;  // ordered: major to minor
 bool contains(const DimSet&, DimId);
-int position(const DimSet&, DimId);          // -1 when it is not there
+std::optional<int> find(const DimSet&, DimId);
+int position(const DimSet&, DimId);          // it must be there
 DimSet without(DimSet, const DimSet& gone);  // keeps the order
 DimSet joined(DimSet, const DimSet& more);   // appends what is missing
 

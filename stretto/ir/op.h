@@ -73,8 +73,14 @@ struct Vjp {
 // Where a result (or operand) lies inside another value's memory: result dim j is dim `from[j]` of it, `start` holds
 // one element index per dim of it (missing ones are 0). No data moves.
 struct ViewMap {
-  std::vector<int> from;
+  std::vector<std::optional<int>> from;  // none: the values are the same all along it
   std::vector<i64> start;
+};
+
+// An operand and a result that may share memory.
+struct InPlace {
+  int operand = 0, result = 0;
+  bool operator==(const InPlace&) const = default;
 };
 
 // Examples are calls of the user's own functions; tests take gradients, placements and kernels from them.
@@ -117,9 +123,8 @@ struct Op {
   std::size_t (*scratch)(const OpCall&) = nullptr;        // bytes of workspace its kernels may use
   ViewMap (*view)(const OpCall&, int result) = nullptr;   // results are views of operand 0
   ViewMap (*into)(const OpCall&, int operand) = nullptr;  // operands are views of result 0 (stack, concat)
-  std::array<std::pair<std::int8_t, std::int8_t>, 2> in_place{
-      {{-1, -1}, {-1, -1}}};  // {operand, result} that may share memory
-  bool pointwise = false;     // elementwise with broadcast by name: may become part of a fused group
+  std::array<std::optional<InPlace>, 2> in_place{};
+  bool pointwise = false;  // elementwise with broadcast by name: may become part of a fused group
   // Pointwise ops: one element of the result from those of the operands, by definition. Tests hold kernels against it.
   double (*value)(const double* x) = nullptr;
   bool accumulates = false;  // its kernels can add to result 0 instead of overwriting it

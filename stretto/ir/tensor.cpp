@@ -57,7 +57,7 @@ Tensor Builder::emit(const Op& op, std::vector<Tensor> operands, Attrs attrs) {
     n.piece = std::max(n.piece, graph.node(t.value).piece);
     n.operands.push_back(t.value);
   }
-  if (force_piece >= 0) n.piece = force_piece;
+  if (force_piece) n.piece = *force_piece;
   n.results = op.infer({graph, n});
   for (const Type& t : n.results)
     for (std::size_t i = 0; i < t.dims.size(); ++i)

@@ -1,5 +1,6 @@
 // A handle: a builder and a value. Free functions (ops/*.h) make more of them.
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -41,7 +42,7 @@ class Builder {
   Graph graph;
   std::uint32_t scope = 0;
   // Set while gradients are being built: nodes then belong to this piece instead of the largest of their operands'.
-  int force_piece = -1;
+  std::optional<std::uint16_t> force_piece;
   bool backward = false;
 };
 

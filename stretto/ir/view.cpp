@@ -20,20 +20,18 @@ i64 View::elements() const {
 }
 
 i64 View::stride(DimId d) const {
-  const int i = position(dims, d);
-  return i < 0 ? 0 : strides[i];
+  const std::optional<int> i = find(dims, d);
+  return i ? strides[*i] : 0;
 }
 
 i64 View::size(DimId d) const {
-  const int i = position(dims, d);
-  return i < 0 ? 1 : sizes[i];
+  const std::optional<int> i = find(dims, d);
+  return i ? sizes[*i] : 1;
 }
 
 i64 View::valid(DimId d) const {
-  const int i = position(dims, d);
-  if (i < 0) return 1;
-  const std::size_t j = std::size_t(i);
-  return std::clamp<i64>(limits[j] - offsets[j], 0, sizes[j]);
+  const std::optional<int> i = find(dims, d);
+  return i ? std::clamp<i64>(limits[*i] - offsets[*i], 0, sizes[*i]) : 1;
 }
 
 View contiguous_view(const Graph& g, const Type& t) {
@@ -57,11 +55,11 @@ View on_rank(View v, const Graph& g, const Mesh& mesh, const Coordinates& at) {
 View sub_view(const View& whole, const ViewMap& map, const DimSet& dims, const Graph& g) {
   View v{.dtype = whole.dtype, .dims = dims};
   for (std::size_t i = 0; i < dims.size(); ++i) {
-    const int from = map.from[i];
+    const std::optional<int> from = map.from[i];
     v.sizes.push_back(g.size(dims[i]));
     v.limits.push_back(g.dim(dims[i]).valid());
-    v.strides.push_back(from < 0 ? 0 : whole.strides[from]);
-    v.offsets.push_back(from < 0 ? 0 : whole.offsets[from]);
+    v.strides.push_back(from ? whole.strides[*from] : 0);
+    v.offsets.push_back(from ? whole.offsets[*from] : 0);
   }
   return v;
 }

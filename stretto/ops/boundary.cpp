@@ -8,7 +8,7 @@ namespace stretto {
 Tensor boundary(Tensor x) {
   Builder& b = builder_of("boundary", {x});
   const Tensor y = b.emit(boundary_op, {x});
-  if (b.force_piece < 0) b.graph.nodes.back().piece += 1;
+  if (!b.force_piece) b.graph.nodes.back().piece += 1;
   return y;
 }
 

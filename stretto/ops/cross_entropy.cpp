@@ -100,7 +100,7 @@ constinit const Op cross_entropy_op{
           const CrossEntropy r = decomposed_cross_entropy(in[0], in[1], in[2], a.over, a.ignore);
           return std::vector{r.sum, r.dlogits};
         },
-    .in_place = {{{0, 1}, {-1, -1}}},
+    .in_place = {InPlace{0, 1}},
     .costly = Costly::yes,
 };
 

@@ -29,7 +29,7 @@ constinit const Op cross_entropy_grad_op{
           const CrossEntropyGradAttrs& a = c.attrs<CrossEntropyGradAttrs>();
           return std::vector{decomposed_cross_entropy(in[0], in[1], in[2], a.over, a.ignore).dlogits};
         },
-    .in_place = {{{0, 0}, {-1, -1}}},
+    .in_place = rules::first_in_place,
     .no_gradient = true,
 };
 

@@ -31,7 +31,7 @@ constinit const Op minimum_op{
           e.add(minimum(e.real({b}), e.real({a, b})));
           e.add(minimum(e.real({a}), 0.25));
         },
-    .in_place = {{{0, 0}, {1, 0}}},
+    .in_place = {InPlace{0, 0}, InPlace{1, 0}},
     .pointwise = true,
     .value = [](const double* x) { return std::min(x[0], x[1]); },
 };
@@ -53,7 +53,7 @@ constinit const Op maximum_op{
           e.add(maximum(e.real({b}), e.real({a, b})));
           e.add(maximum(e.real({a}), 0.25));
         },
-    .in_place = {{{0, 0}, {1, 0}}},
+    .in_place = {InPlace{0, 0}, InPlace{1, 0}},
     .pointwise = true,
     .value = [](const double* x) { return std::max(x[0], x[1]); },
 };

@@ -74,7 +74,7 @@ constinit const Op gelu_grad_op{
           const Dim a{"a", 3}, b{"b", 4};
           e.add(gelu_grad(e.real({a, b}, -3, 3), e.real({a, b})));
         },
-    .in_place = {{{0, 0}, {1, 0}}},
+    .in_place = {InPlace{0, 0}, InPlace{1, 0}},
     .pointwise = true,
     .value =
         [](const double* x) {
@@ -113,7 +113,7 @@ constinit const Op gelu_erf_grad_op{
           const Dim a{"a", 3}, b{"b", 4};
           e.add(gelu_erf_grad(e.real({a, b}, -3, 3), e.real({a, b})));
         },
-    .in_place = {{{0, 0}, {1, 0}}},
+    .in_place = {InPlace{0, 0}, InPlace{1, 0}},
     .pointwise = true,
     .value =
         [](const double* x) {

@@ -55,7 +55,7 @@ constinit const Op layer_norm_op{
           const Tensor rstd = rsqrt(sum_over(square(centred), {a.over}) * (1 / n) + a.eps);
           return std::vector{centred * rstd * in[1] + in[2], mean, rstd};
         },
-    .in_place = {{{0, 0}, {-1, -1}}},
+    .in_place = rules::first_in_place,
 };
 
 }  // namespace stretto

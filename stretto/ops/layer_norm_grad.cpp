@@ -46,7 +46,7 @@ constinit const Op layer_norm_grad_op{
           const Tensor dx = in[3] * (g - (sum_over(g, over) * (1 / n) + x * (sum_over(g * x, over) * (1 / n))));
           return std::vector{dx, sum_over(in[4] * x, rows), sum_over(in[4], rows)};
         },
-    .in_place = {{{4, 0}, {0, 0}}},
+    .in_place = {InPlace{4, 0}, InPlace{0, 0}},
     .accumulates = true,
     .no_gradient = true,
 };

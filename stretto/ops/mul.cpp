@@ -34,7 +34,7 @@ constinit const Op mul_op{
           e.add(x * x);
           e.add(-2.0 * x);
         },
-    .in_place = {{{0, 0}, {1, 0}}},
+    .in_place = {InPlace{0, 0}, InPlace{1, 0}},
     .pointwise = true,
     .value = [](const double* x) { return x[0] * x[1]; },
     .accumulates = true,

@@ -6,8 +6,8 @@
 namespace stretto {
 namespace {
 DimId renamed(const RenameAttrs& a, DimId d) {
-  const int i = position(a.from, d);
-  return i < 0 ? d : a.to[i];
+  const std::optional<int> i = find(a.from, d);
+  return i ? a.to[*i] : d;
 }
 }  // namespace
 

@@ -52,7 +52,7 @@ constinit const Op rms_norm_op{
           const Tensor rstd = rsqrt(sum_over(square(in[0]), {a.over}) * (1 / n) + a.eps);
           return std::vector{in[0] * rstd * in[1], rstd};
         },
-    .in_place = {{{0, 0}, {-1, -1}}},
+    .in_place = rules::first_in_place,
 };
 
 }  // namespace stretto

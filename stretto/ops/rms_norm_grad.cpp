@@ -44,7 +44,7 @@ constinit const Op rms_norm_grad_op{
           const Tensor x = in[0] * in[2], g = in[3] * in[1];
           return std::vector{in[2] * (g - x * (sum_over(g * x, over) * (1 / n))), sum_over(in[3] * x, rows)};
         },
-    .in_place = {{{3, 0}, {0, 0}}},
+    .in_place = {InPlace{3, 0}, InPlace{0, 0}},
     .accumulates = true,
     .no_gradient = true,
 };

@@ -59,7 +59,7 @@ constinit const Op rotary_op{
           e.add(rotary(e.real({s, d}), s, d, {.base = 100, .factor = 8, .original_max_position = 40}));
           e.add(rotary(e.real({b, s, h, d}), e.ids({s}, 9), s, d, {.base = 100, .positions = 9}));
         },
-    .in_place = {{{0, 0}, {-1, -1}}},
+    .in_place = rules::first_in_place,
 };
 
 }  // namespace stretto

@@ -87,7 +87,7 @@ DimSet inserted(const OpCall& c, DimId added, i64 place) {
 
 ViewMap by_name(const DimSet& operand, const DimSet& result) {
   ViewMap map{.from = {}, .start = std::vector<i64>(operand.size(), 0)};
-  for (DimId d : result) map.from.push_back(position(operand, d));
+  for (DimId d : result) map.from.push_back(find(operand, d));
   return map;
 }
 

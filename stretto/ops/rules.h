@@ -25,7 +25,7 @@ inline Cost free(const OpCall&) { return {}; }  // views
 inline Spread linear(const OpCall&) { return {.linear = {0}}; }
 // For float-only unary functions: refuses i32 operands, with a hint to cast.
 std::vector<Type> float_unary(const OpCall&);
-inline constexpr std::array<std::pair<std::int8_t, std::int8_t>, 2> first_in_place{{{0, 0}, {-1, -1}}};
+inline constexpr std::array<std::optional<InPlace>, 2> first_in_place{InPlace{0, 0}};
 
 // A number as an operand beside `like`; a fraction beside integers is refused.
 Tensor number(std::string_view where, double value, Tensor like);

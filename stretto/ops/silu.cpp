@@ -48,7 +48,7 @@ constinit const Op silu_grad_op{
           const Dim a{"a", 3}, b{"b", 4};
           e.add(silu_grad(e.real({a, b}, -3, 3), e.real({a, b})));
         },
-    .in_place = {{{0, 0}, {1, 0}}},
+    .in_place = {InPlace{0, 0}, InPlace{1, 0}},
     .pointwise = true,
     .value =
         [](const double* x) {

@@ -38,7 +38,7 @@ constinit const Op softmax_op{
           const Tensor e = exp(in[0] - max_over(in[0], over));
           return std::vector{e / sum_over(e, over)};
         },
-    .in_place = {{{0, 0}, {-1, -1}}},
+    .in_place = rules::first_in_place,
 };
 
 }  // namespace stretto

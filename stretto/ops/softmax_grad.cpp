@@ -27,7 +27,7 @@ constinit const Op softmax_grad_op{
         [](const OpCall& c, std::span<const Tensor> in) {
           return std::vector{in[0] * (in[1] - sum_over(in[0] * in[1], {c.attrs<SoftmaxGradAttrs>().over}))};
         },
-    .in_place = {{{1, 0}, {0, 0}}},
+    .in_place = {InPlace{1, 0}, InPlace{0, 0}},
     .no_gradient = true,
 };
 

@@ -33,7 +33,7 @@ constinit const Op sub_op{
           e.add(1.0 - x);
           e.add(x - 1.0);
         },
-    .in_place = {{{0, 0}, {1, 0}}},
+    .in_place = {InPlace{0, 0}, InPlace{1, 0}},
     .pointwise = true,
     .value = [](const double* x) { return x[0] - x[1]; },
 };

@@ -41,7 +41,7 @@ constinit const Op where_op{
           const Tensor x = e.real({a, b});
           e.add(where(greater(x, 0), x, x * 0.1));
         },
-    .in_place = {{{1, 0}, {2, 0}}},
+    .in_place = {InPlace{1, 0}, InPlace{2, 0}},
     .pointwise = true,
     .value = [](const double* x) { return x[0] != 0 ? x[1] : x[2]; },
 };

@@ -98,12 +98,12 @@ void AddedTokens::split(std::string_view text, std::vector<Part>& to) const {
     while (token->rstrip && end < text.size() && is(blank(), character_at(text, end)))
       end += character_at(text, end).size();
     if (begin < done) continue;  // blanks that the last one took
-    if (begin > done) to.push_back({text.substr(done, begin - done), -1});
+    if (begin > done) to.push_back({text.substr(done, begin - done)});
     to.push_back({text.substr(begin, end - begin), token->id});
     done = end;
     at = candidate(text, end);
   }
-  if (done < text.size()) to.push_back({text.substr(done), -1});
+  if (done < text.size()) to.push_back({text.substr(done)});
 }
 
 }  // namespace stretto

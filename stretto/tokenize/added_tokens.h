@@ -27,7 +27,7 @@ class AddedTokens {
  public:
   struct Part {
     std::string_view text;
-    std::int32_t id = -1;
+    std::optional<std::int32_t> id = {};  // of a token
   };
   AddedTokens() = default;
   explicit AddedTokens(std::vector<AddedToken> tokens);  // one that is empty is never found

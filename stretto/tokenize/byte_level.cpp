@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "stretto/formats/utf8.h"
 
@@ -13,10 +14,9 @@ namespace {
 struct Table {
   std::array<std::uint16_t, 256> character{};
   std::array<std::string, 256> text;
-  std::array<std::int16_t, 512> byte{};  // of a code point; -1: none
+  std::array<std::optional<unsigned char>, 512> byte{};  // of a code point
 
   Table() {
-    byte.fill(-1);
     unsigned next = 256;
     for (unsigned b = 0; b < 256; ++b) {
       const bool itself = (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || b >= 174;
@@ -48,9 +48,9 @@ std::optional<std::string> from_byte_level(std::string_view text) {
       if (point > 0xC7 || at + 1 == text.size()) return std::nullopt;
       point = (point & 0x1F) << 6 | (byte_of(text[++at]) & 0x3F);
     }
-    const int byte = table().byte[point];
-    if (byte < 0) return std::nullopt;
-    bytes += char(byte);
+    const std::optional<unsigned char> byte = table().byte[point];
+    if (!byte) return std::nullopt;
+    bytes += *byte;
   }
   return bytes;
 }

@@ -47,12 +47,12 @@ struct Encoder::State {
     to.resize(first + piece.size());
     for (std::size_t i = 0; i < piece.size(); ++i) {
       const unsigned byte = byte_of(piece[i]);
-      const std::int32_t id = tables.byte_ids[byte];
-      if (id < 0)
+      const std::optional<std::int32_t> id = tables.byte_ids[byte];
+      if (!id)
         throw Error("tokenizer", "the text has the byte 0x{:02x} (in '{}'), and the vocabulary has no token for it",
                     byte, shown(piece, 20))
             .hint("use a tokenizer whose vocabulary has all 256 bytes");
-      to[first + i] = id;
+      to[first + i] = *id;
     }
   }
 
@@ -102,16 +102,16 @@ struct Encoder::State {
     parts.clear();
     tables.added[0].split(text, parts);
     for (const AddedTokens::Part& p : parts) {
-      if (p.id >= 0) {
-        to.push_back(p.id);
+      if (p.id) {
+        to.push_back(*p.id);
         drain(p.text.size());
         continue;
       }
       inner.clear();
       tables.added[1].split(p.text, inner);
       for (const AddedTokens::Part& q : inner) {
-        if (q.id >= 0)
-          to.push_back(q.id);
+        if (q.id)
+          to.push_back(*q.id);
         else
           cut_any(q.text, [&](std::string_view piece) {
             word(piece, to);

@@ -30,8 +30,8 @@ struct TokenizerTables {
   std::vector<Token> tokens;
   std::unordered_map<std::string_view, std::int32_t> words;
   std::unordered_map<std::string, std::int32_t> added_ids;
-  std::array<std::int32_t, 256> byte_ids{};  // -1: the vocabulary has no token for this byte
-  std::array<AddedTokens, 2> added;          // looked for one after the other
+  std::array<std::optional<std::int32_t>, 256> byte_ids{};  // none: the vocabulary has no token for this byte
+  std::array<AddedTokens, 2> added;                         // looked for one after the other
   Merges merges;
   std::vector<Step> steps;
   bool ignore_merges = false;

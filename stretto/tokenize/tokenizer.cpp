@@ -68,7 +68,6 @@ class TableMaker {
   }
 
   void add_vocab() {
-    t_->byte_ids.fill(-1);
     ids_.reserve(parts_.vocab.size());
     for (const auto& [token, id] : parts_.vocab) {
       if (!ids_.emplace(token, id).second) throw Error(where_, "the token '{}' is there twice", shown(token));

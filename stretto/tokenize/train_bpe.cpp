@@ -200,7 +200,7 @@ void WordCounts::add(std::string_view text, const std::function<void(std::size_t
     if (progress && done - told > (1 << 20)) progress(told = done);
   };
   for (const AddedTokens::Part& p : parts)
-    if (p.id < 0) encoder.each_piece(p.text, count);
+    if (!p.id) encoder.each_piece(p.text, count);
 }
 
 std::vector<std::pair<std::string, i64>> WordCounts::sorted() const {

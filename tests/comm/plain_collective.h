@@ -93,7 +93,7 @@ class Plain {
         in += index[d] * s.in_strides[d];
         out += index[d] * s.out_strides[d];
       }
-      const bool padding = s.valid >= 0 && padded * s.box() + number >= s.valid;
+      const bool padding = s.valid && padded * s.box() + number >= *s.valid;
       ++number;
       if (padding && !s.sums()) return;
       to.set(out, padding ? 0 : s.sums() ? tree(operands, in, 0, s.members) : operands[std::size_t(from)].at(in));

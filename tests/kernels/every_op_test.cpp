@@ -123,25 +123,25 @@ std::vector<Buffer> result_buffers(const Call& call) {
 
 TEST_P(EveryKernel, MayWriteInPlace) {
   const Op& op = *GetParam();
-  if (op.in_place[0].first < 0 || cpu_kernels(op).empty()) GTEST_SKIP() << "never in place";
+  if (!op.in_place[0] || cpu_kernels(op).empty()) GTEST_SKIP() << "never in place";
   Examples e;
   op.examples(e);
   for_each_node(op, f64, [&](const Graph& g, NodeId node, unsigned round) {
     const Call call = test::contiguous_call(g, g.node(node));
     for (const Kernel& kernel : cpu_kernels(op)) {
       if (kernel.accepts && !kernel.accepts(call)) continue;
-      for (const auto& [operand, result] : op.in_place) {
-        if (operand < 0 ||
-            g.type(g.node(node).operands[std::size_t(operand)]) != g.node(node).results[std::size_t(result)])
-          continue;
+      for (const std::optional<InPlace>& pair : op.in_place) {
+        if (!pair) continue;
+        const auto [operand, result] = *pair;
+        if (g.type(g.node(node).operands[operand]) != g.node(node).results[result]) continue;
         std::vector<Buffer> in = random_operands(call, e, round), out = result_buffers(call);
         std::vector<Buffer> expected = result_buffers(call);
         test::run_kernel(kernel, call, pointers(in), pointers(expected));
         std::vector<std::byte*> to = pointers(out);
-        to[std::size_t(result)] = in[std::size_t(operand)].data();
+        to[result] = in[operand].data();
         test::run_kernel(kernel, call, pointers(in), to);
-        for (i64 i = 0; i < expected[std::size_t(result)].count(); ++i)
-          EXPECT_EQ(in[std::size_t(operand)].bits(i), expected[std::size_t(result)].bits(i)) << kernel.name;
+        for (i64 i = 0; i < expected[result].count(); ++i)
+          EXPECT_EQ(in[operand].bits(i), expected[result].bits(i)) << kernel.name;
       }
     }
   });

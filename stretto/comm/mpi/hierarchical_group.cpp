@@ -94,7 +94,7 @@ CollectiveShape HierarchicalGroup::in_node(const CollectiveShape& s, int node) c
   const i64 boxes = per_node_ * s.box();
   CollectiveShape part = s;
   part.members = per_node_;
-  if (s.valid >= 0) part.valid = std::clamp<i64>(s.valid - node * boxes, 0, boxes);
+  if (s.valid) part.valid = std::clamp<i64>(*s.valid - node * boxes, 0, boxes);
   return part;
 }
 
@@ -113,7 +113,7 @@ void HierarchicalGroup::plan_scatter(Prepared& p, const CollectiveShape& s) {
   across.members = nodes_;
   across.in_strides = packed;
   across.in_step = s.box();
-  across.valid = CollectiveShape().valid;  // padding is zero by now
+  across.valid.reset();  // padding is zero by now
   p.across = wires_.across->prepare(across);
 }
 
@@ -127,9 +127,10 @@ void HierarchicalGroup::plan_gather(Prepared& p, const CollectiveShape& s) {
   across.members = nodes_;
   across.out_strides = packed;
   across.out_step = s.box();
-  if (s.valid >= 0) {  // the boxes of the members at this place: whole ones, perhaps a part of one, empty ones
-    across.valid = 0;
-    for (int node = 0; node < nodes_; ++node) across.valid += s.box_valid(node * per_node_ + member_ % per_node_);
+  if (s.valid) {  // the boxes of the members at this place: whole ones, perhaps a part of one, empty ones
+    i64 valid = 0;
+    for (int node = 0; node < nodes_; ++node) valid += s.box_valid(node * per_node_ + member_ % per_node_);
+    across.valid = valid;
   }
   p.across = wires_.across->prepare(across);
   for (int node = 0; node < nodes_; ++node) {
