@@ -24,7 +24,7 @@ struct Asked {
   const Parallel& parallel;
   std::map<std::string, i64> sizes = {};
   const Program* trained = nullptr;
-  int states() const { return optimizer ? static_cast<int>(optimizer->state.size()) : 0; }
+  int states() const { return optimizer ? std::ssize(optimizer->state) : 0; }
 };
 
 Traced traced_in(const Asked& a, int microbatches) {

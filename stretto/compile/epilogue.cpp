@@ -94,7 +94,8 @@ class Epilogue {
   void clip(double most) {
     const ScalarId norm = add_scalar("grad_norm"), factor = add_scalar("clip_factor");
     TaskBuilder t({.part = Part::clip});
-    const Dim all{"parameter", static_cast<i64>(step_.squares)};
+    const i64 squares = step_.squares;
+    const Dim all{"parameter", squares};
     const AxisNames axes = sharded() ? norm_axes(*sharded()) : AxisNames{};
     const Tensor length = sqrt(sum(all_reduce(t.argument(f64, all, AllSquares{}), axes), all));
     t.result(length, norm);
@@ -168,7 +169,7 @@ class Epilogue {
     const TracedParam& p = traced().params[param];
     Trace trace({.dtype = p.dtype});
     TaskBuilder t({.part = Part::update, .about = param}, trace.builder);
-    const auto state = [&](std::size_t k) { return StateId{param, static_cast<std::uint8_t>(k)}; };
+    const auto state = [&](std::uint8_t which) { return StateId{param, which}; };
     Slice s{.decay = p.options.decay, .lr_scale = p.options.lr_scale};
     s.param = t.argument(p.dtype, dims_.stored(param), param);
     if (dims_.cut_for_update(param)) s.param = part_to_update(s.param, *sharded(), param.value);
@@ -242,7 +243,7 @@ WholeStep add_prologue(Step step, const Surroundings& around) {
     const AxisNames axes = around.sharded ? around.sharded->outputs[k.value] : AxisNames{};
     if (axes.empty()) continue;
     TaskBuilder t({.part = Part::total, .piece = piece_of_output(step, k), .about = k});
-    const Dim all{"all", static_cast<i64>(o.bytes / size_of(o.type.dtype)) * around.microbatches};
+    const Dim all{"all", step.elements(o.type) * around.microbatches};
     t.result(all_reduce(t.argument(o.type.dtype, all, AllMicrobatches{k}), axes), AllMicrobatches{k});
     step.tasks.push_back(std::move(t).finish(pool));
   }

@@ -1,7 +1,6 @@
 #include "stretto/compile/exact.h"
 
 #include <algorithm>
-#include <bit>
 #include <set>
 
 #include "stretto/base/text.h"
@@ -17,7 +16,12 @@
 namespace stretto {
 namespace {
 
-bool power_of_two(i64 n) { return n > 0 && std::has_single_bit(u64(n)); }
+// The largest power of two, times `unit`, that is not above n; at least `unit`.
+i64 power_of_two_below(i64 n, i64 unit) {
+  i64 power = unit;
+  while (2 * power <= n) power *= 2;
+  return power;
+}
 
 bool lists(const AxisNames& list, const std::string& axis) {
   return std::find(list.begin(), list.end(), axis) != list.end();
@@ -25,12 +29,12 @@ bool lists(const AxisNames& list, const std::string& axis) {
 
 // Shared by the smallest possible number of ranks, would they have to talk within a microbatch?
 std::vector<Fault> rows_that_depend(const Traced& alone) {
-  i64 ranks = 2;
+  int ranks = 2;
   while (ranks <= alone.rows_per_step && alone.rows_per_step % ranks != 0) ++ranks;
   if (ranks > alone.rows_per_step) return {};
   Sharded s;
   try {
-    s = shard(alone.step, {{"rows", int(ranks)}}, {{alone.batch, "rows"}});
+    s = shard(alone.step, {{"rows", ranks}}, {{alone.batch, "rows"}});
   } catch (const Error& e) {
     throw Error("exact", "rows of a microbatch depend on each other. {}", e.what())
         .hint("train without train.exact, or make the model's values per row");
@@ -74,7 +78,7 @@ void total_in_tree(Step& s, const Surroundings& around) {
     if (!wanted[k]) continue;
     const StepOutput& o = s.outputs[k];
     TaskBuilder t({.part = Part::total, .piece = piece_of_output(s, k), .about = k});
-    const Dim all{"all", static_cast<i64>(o.bytes / size_of(o.type.dtype)) * around.microbatches};
+    const Dim all{"all", s.elements(o.type) * around.microbatches};
     const Tensor leaves = t.argument(o.type.dtype, tree_dims(around.microbatches), AllMicrobatches{k});
     const Tensor total =
         all_reduce(tree_sum_of(leaves), around.sharded ? around.sharded->outputs[k.value] : AxisNames{});
@@ -115,21 +119,19 @@ void ranks_before_pieces(Step& s, const Surroundings& around) {
 Leaves leaves_of(i64 rows, int ranks, const Training& t) {
   const i64 leaf = t.leaf;
   if (leaf < 1) throw Error("exact", "a leaf of {} rows", leaf).hint("use train.leaf = 1 or more");
-  if (rows % leaf != 0 || !power_of_two(rows / leaf)) {
-    const i64 less = leaf * i64(std::bit_floor(u64(std::max<i64>(1, rows / leaf))));
+  if (const i64 less = power_of_two_below(rows, leaf); less != rows)
     throw Error("exact", "{} rows per step are not a power of two of leaves of {}", rows, leaf)
         .hint("the nearest batch sizes are {} and {}; or change train.leaf", less, 2 * less);
-  }
   const i64 leaves = rows / leaf;
   if (leaves % ranks != 0)
     throw Error("exact", "{} ranks cannot share the batch's {} leaves of {} rows", ranks, leaves, leaf)
         .hint("use a power of two up to {}, or a smaller train.leaf", leaves);
-  const i64 own = leaves / ranks;
+  const int own = leaves / ranks;
   if (own % t.microbatches != 0)
     throw Error("exact", "{} microbatches and {} leaves of {} rows on every rank: a microbatch is whole leaves",
                 t.microbatches, own, leaf)
         .hint("use a power of two up to {} for train.microbatches, or a smaller train.leaf", own);
-  return {.per_rank = int(own), .per_microbatch = int(own / t.microbatches)};
+  return {.per_rank = own, .per_microbatch = own / t.microbatches};
 }
 
 Leaves leaves_of(const Traced& alone, const Parallel& complete, const Training& training) {
@@ -157,11 +159,11 @@ Schedule on_leaves(Schedule s, int leaves) {
     for (std::size_t from = 0, to = 0; from < row.size(); from = to) {
       to = from + 1;  // members of an overlap group stay side by side
       while (row[from].overlap != 0 && to < row.size() && row[to].overlap == row[from].overlap) ++to;
-      for (std::uint32_t leaf = 0; leaf < std::uint32_t(leaves); ++leaf)
+      for (int leaf = 0; leaf < leaves; ++leaf)
         for (std::size_t i = from; i < to; ++i) {
           Action a = row[i];
-          a.microbatch = a.microbatch * std::uint32_t(leaves) + leaf;
-          if (a.overlap != 0) a.overlap = (a.overlap - 1) * std::uint32_t(leaves) + leaf + 1;
+          a.microbatch = a.microbatch * leaves + leaf;
+          if (a.overlap != 0) a.overlap = (a.overlap - 1) * leaves + leaf + 1;
           all.push_back(a);
         }
     }
@@ -173,7 +175,7 @@ Schedule on_leaves(Schedule s, int leaves) {
 
 Step add_levels(Step s, int leaves) {
   const auto own = s.accumulators.ids();
-  s.levels = std::bit_width(static_cast<unsigned>(leaves)) - 1;
+  while (1 << s.levels < leaves) ++s.levels;
   for (int level = 1; level <= s.levels; ++level)
     for (AccumulatorId a : own) {
       Accumulator more = s.accumulators[a];
@@ -188,7 +190,7 @@ Step add_levels(Step s, int leaves) {
       for (AccumulatorId a : own) {
         if (s.accumulators[a].piece != piece) continue;
         const Type& type = s.accumulators[a].type;
-        const i64 n = static_cast<i64>(s.bytes(type) / size_of(type.dtype));
+        const i64 n = s.elements(type);
         const auto at = [&](int l) { return AccumulatorId(a.value + l * own.size()); };
         const Dim flat{fmt::format("flat{}", n), n};
         const Tensor below = t.argument(type.dtype, flat, at(level - 1));

@@ -63,8 +63,7 @@ int ranks_along(const Mesh& mesh, const AxisNames& axes) {
 void check_rows(const Traced& t, const Parallel& p, int microbatches) {
   if (!laid_out(p)) return;
   const AxisNames axes = axes_of_rows(p, t.batch);
-  const int ranks = ranks_along(p.mesh, axes);
-  const i64 rows = t.rows_per_step / microbatches, unit = i64(ranks) * microbatches;
+  const i64 ranks = ranks_along(p.mesh, axes), rows = t.rows_per_step / microbatches, unit = ranks * microbatches;
   if (rows % ranks == 0) return;
   const i64 less = t.rows_per_step / unit * unit;
   throw Error("batch",

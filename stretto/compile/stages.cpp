@@ -12,7 +12,7 @@
 namespace stretto {
 namespace {
 
-std::string bytes_str(u64 n) { return human_bytes(double(n)); }
+std::string bytes_str(u64 n) { return human_bytes(n); }
 
 // "h.3" of the scope "h.3.ln_1"; "head" of "head".
 std::string layer_of(const std::string& scope) {
@@ -154,7 +154,7 @@ std::string stages_str(const Compiled& c) {
     rows.push_back(
         {std::move(stage), std::move(actor), fmt::format("{}", s.pieces), layers_str(s.layers),
          human_count(s.cost.flops), whole.seconds > 0 ? fmt::format("{:.1f}%", 100 * s.seconds / whole.seconds) : "",
-         human_count(double(elements(c, s.params))), bytes_str(k.until_i), bytes_str(k.until_w), bytes_str(k.for_w)});
+         human_count(elements(c, s.params)), bytes_str(k.until_i), bytes_str(k.until_w), bytes_str(k.for_w)});
   };
   i64 held = 0;
   for (std::size_t s = 0; s < all.size(); ++s) {
@@ -168,7 +168,7 @@ std::string stages_str(const Compiled& c) {
   text += limit_str(p, all, whole.seconds);
   if (held > elements(c, whole.params))
     text += fmt::format("{} parameters are in more than one stage; the sum counts them once.\n",
-                        human_count(double(held - elements(c, whole.params))));
+                        human_count(held - elements(c, whole.params)));
   const std::vector<Fault> faults = verify_stages(c);
   if (faults.empty())
     text += fmt::format("Nothing is left out: {} of {} pieces and {} of {} parameters are in stages.\n", whole.pieces,

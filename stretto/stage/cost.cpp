@@ -19,8 +19,8 @@ std::vector<Crossing> crossings(const Step& s) {
       lowest = std::min(lowest, *s.tasks[c].piece);
       highest = std::max(highest, *s.tasks[c].piece);
     }
-    for (int b = made.value; b < highest.value; ++b) all[b].forward += static_cast<double>(v.bytes);
-    for (int b = lowest.value; b < made.value; ++b) all[b].backward += static_cast<double>(v.bytes);
+    for (int b = made.value; b < highest.value; ++b) all[b].forward += v.bytes;
+    for (int b = lowest.value; b < made.value; ++b) all[b].backward += v.bytes;
   }
   return all;
 }

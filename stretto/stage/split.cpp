@@ -189,7 +189,7 @@ Step split(const StepGraph& s, const SplitOptions& options) {
   for (Value v : s.params) out.params.push_back(s.graph.type(v));
   for (Value v : s.inputs) out.inputs.push_back(s.graph.type(v));
   for (Value v : s.scalars) out.scalars.push_back(s.graph.type(v));
-  out.pieces = static_cast<int>(owners.pieces());
+  out.pieces = owners.pieces();
 
   TasksOfPieces tasks;
   for (MakerId m : owners.makers()) {

@@ -26,11 +26,12 @@ std::string str(const Task& t) {
       [&](BucketId b) { return fmt::format("{} of bucket {}", name, b.value); });
 }
 
-std::size_t Step::bytes(const Type& t) const {
-  std::size_t n = size_of(t.dtype);
+i64 Step::elements(const Type& t) const {
+  i64 n = 1;
   for (DimId d : t.dims) n *= dims[d.value].size;
   return n;
 }
+std::size_t Step::bytes(const Type& t) const { return elements(t) * size_of(t.dtype); }
 
 const Task* Step::find(Part part, PieceId piece) const {
   for (const Task& t : tasks)
@@ -38,21 +39,63 @@ const Task* Step::find(Part part, PieceId piece) const {
   return nullptr;
 }
 
+namespace {
+
+bool exists(const Step& s, const Binding& b) {
+  return match(
+      b, [&](ValueId v) { return s.values.has(v); }, [&](ParamId p) { return s.params.has(p); },
+      [&](InputId i) { return s.inputs.has(i); }, [&](ScalarId x) { return s.scalars.has(x); },
+      [&](AccumulatorId a) { return s.accumulators.has(a); }, [&](BucketId x) { return s.buckets.has(x); },
+      [&](OutputId o) { return s.outputs.has(o); }, [&](AllMicrobatches x) { return s.outputs.has(x.output); },
+      [&](StateId x) { return s.params.has(x.param); }, [&](SquareId x) { return x.value < s.squares; },
+      [](AllSquares) { return true; });
+}
+
+// As many bindings as arguments and results, and each is of something that the step has.
+void check_bindings(const Step& s, const Task& t, std::vector<Fault>& faults) {
+  const std::string where = "task " + str(t);
+  std::size_t arguments = 0;
+  for (const Node& n : t.body->nodes) arguments += n.op->leaf == Leaf::argument;
+  if (arguments != t.inputs.size())
+    faults.push_back(fault(where, "", "has {} arguments and {} bindings", arguments, t.inputs.size()));
+  if (t.body->outputs.size() != t.outputs.size())
+    faults.push_back(fault(where, "", "has {} results and {} bindings", t.body->outputs.size(), t.outputs.size()));
+  for (auto i : t.inputs.ids())
+    if (!exists(s, t.inputs[i])) faults.push_back(fault(where, "", "argument {} is bound to nothing", i.value));
+  for (auto i : t.outputs.ids())
+    if (!exists(s, t.outputs[i])) faults.push_back(fault(where, "", "result {} is bound to nothing", i.value));
+}
+
+// A value is made by its producer and read by its consumers, and by nobody else.
+void check_values(const Step& s, std::vector<Fault>& faults) {
+  IdVector<ValueId, std::set<TaskId>> readers(s.values.size()), makers(s.values.size());
+  for (TaskId t : s.tasks.ids()) {
+    for (const Binding& b : s.tasks[t].inputs)
+      if (const ValueId* v = as<ValueId>(b); v && s.values.has(*v)) readers[*v].insert(t);
+    for (const Binding& b : s.tasks[t].outputs)
+      if (const ValueId* v = as<ValueId>(b); v && s.values.has(*v)) makers[*v].insert(t);
+  }
+  for (ValueId v : s.values.ids()) {
+    const CrossValue& x = s.values[v];
+    if (!makers[v].contains(x.producer))
+      faults.push_back(fault("value " + x.name, "", "is not made by the task that is said to make it"));
+    if (std::set<TaskId>(x.consumers.begin(), x.consumers.end()) != readers[v])
+      faults.push_back(fault("value " + x.name, "", "is read by {} tasks and not by those {} that are said to read it",
+                             readers[v].size(), x.consumers.size()));
+  }
+}
+
+}  // namespace
+
 std::vector<Fault> verify(const Step& s) {
   std::vector<Fault> faults;
   std::set<const Graph*> checked;  // equal bodies share the pointer
-  for (const Task& task : s.tasks) {
-    const std::string where = "task " + str(task);
-    std::size_t arguments = 0;
-    for (const Node& n : task.body->nodes) arguments += n.op->leaf == Leaf::argument;
-    if (arguments != task.inputs.size())
-      faults.push_back(fault(where, "", "has {} arguments and {} bindings", arguments, task.inputs.size()));
-    if (task.body->outputs.size() != task.outputs.size())
-      faults.push_back(
-          fault(where, "", "has {} results and {} bindings", task.body->outputs.size(), task.outputs.size()));
-    if (!checked.insert(task.body.get()).second) continue;
-    for (Fault& f : verify(*task.body)) f.where = where + ", " + f.where, faults.push_back(std::move(f));
+  for (const Task& t : s.tasks) {
+    check_bindings(s, t, faults);
+    if (!checked.insert(t.body.get()).second) continue;
+    for (Fault& f : verify(*t.body)) f.where = "task " + str(t) + ", " + f.where, faults.push_back(std::move(f));
   }
+  check_values(s, faults);
   return faults;
 }
 

@@ -163,8 +163,9 @@ struct Step {
   IdVector<TaskId, Task> tasks = {};  // count, then F, R, I, W per piece ascending; per-step tasks are appended
   int pieces = 1;
 
-  auto piece_ids() const { return ids_until<PieceId>(std::size_t(pieces)); }
+  auto piece_ids() const { return ids_until<PieceId>(pieces); }
   std::size_t bytes(const Type&) const;
+  i64 elements(const Type&) const;
   std::size_t state_bytes(ParamId p) const { return bytes(updated.empty() ? params[p] : updated[p]); }
   const Task* find(Part, PieceId) const;
   SquareId square_of(ParamId p) const { return SquareId(p.value); }
