@@ -100,16 +100,18 @@ std::string kept_str(const Step& s, const StageKeeps& k, std::size_t stage) {
 }
 
 // A stage that cannot be cut any further and takes more than an actor's share of all: the others wait for it.
-std::string limit_str(const Program& p, const std::vector<StageSum>& all, double whole) {
-  const double share = whole / p.schedule.actors();
+std::string limit_str(const Compiled& c, const std::vector<StageSum>& all, double whole) {
+  const double share = whole / c.program->schedule.actors();
   const auto most = std::max_element(all.begin(), all.end(),
                                      [](const StageSum& a, const StageSum& b) { return a.seconds < b.seconds; });
   if (most->pieces > 1 || most->seconds <= share * (1 + 1e-9)) return "";
+  std::vector<std::string> names = most->layers;
+  if (names.empty())
+    for (ParamId p : most->params) names.push_back(c.params[p].name);
   return fmt::format(
       "Stage {} is a single piece ({}) and takes {:.1f}% of the time, an actor's share is {:.1f}%: no cut makes the "
-      "step "
-      "shorter.\nSpread its weights over ranks (parallel.tensor), or use fewer actors or more layers.\n",
-      most - all.begin(), layers_str(most->layers), 100 * most->seconds / whole, 100 * share / whole);
+      "step shorter.\nSpread its weights over ranks (parallel.tensor), or use fewer actors or more layers.\n",
+      most - all.begin(), layers_str(names), 100 * most->seconds / whole, 100 * share / whole);
 }
 
 }  // namespace
@@ -165,7 +167,7 @@ std::string stages_str(const Compiled& c) {
   row("all", "", whole, most);
   rows.back()[3] = "";
   std::string text = table(rows) + "Operations and kept bytes are of one microbatch.\n";
-  text += limit_str(p, all, whole.seconds);
+  text += limit_str(c, all, whole.seconds);
   if (held > elements(c, whole.params))
     text += fmt::format("{} parameters are in more than one stage; the sum counts them once.\n",
                         human_count(held - elements(c, whole.params)));

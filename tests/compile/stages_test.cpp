@@ -66,7 +66,7 @@ TEST(Stages, AHeadThatLimitsIsNamed) {
   EXPECT_THAT(text(), Not(HasSubstr("is a single piece")));
   config.vocab = 5000;
   EXPECT_THAT(text(),
-              ContainsRegex("Stage 3 is a single piece \\(norm head\\) and takes [0-9.]+% of the time, an actor's "
+              ContainsRegex("Stage 3 is a single piece \\(norm_f head\\) and takes [0-9.]+% of the time, an actor's "
                             "share is 25.0%: no cut makes the step shorter"));
 }
 
