@@ -170,6 +170,22 @@ class StartedCheck {
   std::set<CollectiveId> seen_;
 };
 
+// Of a task that runs in parts, every call runs or is started once.
+void check_parts(const Program& p, ActorId a, std::vector<Fault>& faults) {
+  std::map<std::pair<TaskId, MicrobatchId>, std::set<CallId>> seen;
+  for (const Instruction& i : p.actors[a].code) {
+    const Run* r = task_of(i);
+    if (!r || !r->calls) continue;
+    std::set<CallId>& calls = seen[{r->task, r->microbatch}];
+    for (CallId c = r->calls->from; c < r->calls->to; c = CallId(c.value + 1))
+      if (!calls.insert(c).second) faults.push_back(fault(where(a), "", "{}: call {} runs twice", p.str(i), c.value));
+  }
+  for (const auto& [part, calls] : seen)
+    if (const std::size_t all = p.calls[part.first]->calls.size(); calls.size() != all)
+      faults.push_back(fault(where(a), "", "{} of microbatch {} runs {} of its {} calls",
+                             str(p.step->tasks[part.first]), part.second.value, calls.size(), all));
+}
+
 // Both ends of every message lie inside their arenas.
 void check_transfers(const Program& p, std::vector<Fault>& faults) {
   for (const Transfer& t : p.transfers) {
@@ -194,6 +210,7 @@ std::vector<Fault> verify(const Program& p) {
   check_transfers(p, faults);
   for (ActorId a : p.actors.ids()) {
     check_shared(p, a, faults);
+    check_parts(p, a, faults);
     SumCheck(p, a, faults).run();
     StartedCheck(p, a, faults).run();
   }
