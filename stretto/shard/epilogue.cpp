@@ -139,69 +139,40 @@ Tensor stored_again(Tensor part, const Sharded& s, std::uint32_t param) {
                           : all_gather(part, part.type().dims[0], to[0], minus(p.state, p.params));
 }
 
-std::vector<Bucket> gradient_buckets(const Sharded& s, std::span<const std::uint32_t> params, std::size_t bytes) {
-  std::vector<Bucket> all;
-  const Graph& g = s.graph.graph;
-  const auto put = [&](std::string_view kind, const AxisNames& axes, std::uint32_t param, std::size_t size) {
-    if (axes.empty()) return;
-    for (Bucket& b : all)
-      if (b.kind == kind && b.axes == axes && b.bytes + size <= bytes) {
-        b.params.push_back(param), b.bytes += size;
-        return;
-      }
-    all.push_back({std::string(kind), axes, {param}, size});
-  };
-  for (std::uint32_t i : params) {
-    if (!trained(s, i)) continue;
-    const Reduction r = reduction_of(s, i);
-    const std::size_t whole = g.bytes(s.params[i].type), part = g.bytes(s.params[i].updated);
-    put("reduce_scatter", r.scatter, i, whole);
-    put("all_reduce", r.before, i, whole);
-    put("all_reduce", r.rest, i, part);
-  }
-  return all;
-}
-
-std::vector<Bucket> parameter_buckets(const Sharded& s, std::span<const std::uint32_t> params, std::size_t bytes) {
-  std::vector<Bucket> all;
-  for (std::uint32_t i : params) {
-    const ShardedParam& p = s.params[i];
-    const AxisNames axes = minus(p.state, p.params);
-    if (axes.empty() || !trained(s, i)) continue;
-    const std::size_t size = s.graph.graph.bytes(p.updated);
-    if (!all.empty() && all.back().axes == axes && all.back().bytes + size <= bytes)
-      all.back().params.push_back(i), all.back().bytes += size;
-    else
-      all.push_back({"all_gather", axes, {i}, size});
-  }
-  return all;
-}
-
 std::vector<Collective> per_step_collectives(const Sharded& s) {
+  const Graph& g = s.graph.graph;
   std::vector<Collective> all;
-  std::vector<std::uint32_t> params(s.params.size());
-  for (std::uint32_t i = 0; i < params.size(); ++i) params[i] = i;
-  const auto add = [&](std::string kind, const AxisNames& axes, std::size_t bytes, std::size_t element,
-                       std::string cause) {
-    all.push_back({.kind = std::move(kind),
+  const auto add = [&](std::string kind, const AxisNames& axes, const Type& t, std::string cause) {
+    if (!axes.empty())
+      all.push_back({.kind = std::move(kind),
+                     .axes = axes,
+                     .ranks = ranks(s.mesh, axes),
+                     .elements = g.elements(t),
+                     .bytes = g.bytes(t),
+                     .cause = std::move(cause),
+                     .per_step = true});
+  };
+  for (std::uint32_t i = 0; i < s.params.size(); ++i) {
+    if (!trained(s, i)) continue;
+    const ShardedParam& p = s.params[i];
+    const Reduction r = reduction_of(s, i);
+    add("reduce_scatter", r.scatter, p.type, "gradient of " + p.name);
+    add("all_reduce", r.before, p.type, "gradient of " + p.name);
+    add("all_reduce", r.rest, p.updated, "gradient of " + p.name);
+  }
+  for (std::uint32_t i = 0; i < s.params.size(); ++i)
+    if (const ShardedParam& p = s.params[i]; trained(s, i))
+      add("all_gather", minus(p.state, p.params), p.updated, "new values of " + p.name);
+  for (std::size_t k = 0; k < s.outputs.size(); ++k)
+    add("all_reduce", s.outputs[k], g.type(s.graph.outputs[k].value), "output " + s.graph.outputs[k].name);
+  if (const AxisNames axes = norm_axes(s); !axes.empty() && !s.gradients.empty())
+    all.push_back({.kind = "all_reduce",
                    .axes = axes,
                    .ranks = ranks(s.mesh, axes),
-                   .elements = i64(bytes / element),
-                   .bytes = bytes,
-                   .cause = std::move(cause),
+                   .elements = std::ssize(s.params),
+                   .bytes = sizeof(double) * s.params.size(),
+                   .cause = "squared norms",
                    .per_step = true});
-  };
-  for (const auto& [buckets, what] :
-       {std::pair{gradient_buckets(s, params, 0), "gradient of "}, {parameter_buckets(s, params, 0), "new values of "}})
-    for (const Bucket& b : buckets)
-      add(b.kind, b.axes, b.bytes, size_of(s.params[b.params[0]].type.dtype), what + s.params[b.params[0]].name);
-  for (std::size_t k = 0; k < s.outputs.size(); ++k) {
-    const Type& t = s.graph.graph.type(s.graph.outputs[k].value);
-    if (!s.outputs[k].empty())
-      add("all_reduce", s.outputs[k], s.graph.graph.bytes(t), size_of(t.dtype), "output " + s.graph.outputs[k].name);
-  }
-  if (const AxisNames axes = norm_axes(s); !axes.empty() && !s.gradients.empty())
-    add("all_reduce", axes, 8 * s.params.size(), 8, "squared norms");
   return all;
 }
 

@@ -37,17 +37,6 @@ Tensor counted_square(Tensor square, const Sharded&, std::uint32_t param);
 Tensor part_to_update(Tensor stored, const Sharded&, std::uint32_t param);
 Tensor stored_again(Tensor part, const Sharded&, std::uint32_t param);
 
-// The per-step collectives of some parameters (those of one actor), neighbours of one kind and group put together until
-// they reach `bytes`.
-struct Bucket {
-  std::string kind;
-  AxisNames axes;
-  std::vector<std::uint32_t> params;
-  std::size_t bytes = 0;  // of the operands
-};
-std::vector<Bucket> gradient_buckets(const Sharded&, std::span<const std::uint32_t> params, std::size_t bytes);
-std::vector<Bucket> parameter_buckets(const Sharded&, std::span<const std::uint32_t> params, std::size_t bytes);
-
 // Everything that goes over the wire once per step: what str() lists.
 std::vector<Collective> per_step_collectives(const Sharded&);
 

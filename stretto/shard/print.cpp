@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <map>
 #include <tuple>
 
 #include "stretto/base/text.h"
@@ -29,17 +28,14 @@ std::string pending(const AxisNames& axes) { return axes.empty() ? "" : fmt::for
 
 std::string phase(const Collective& c) { return c.per_step ? "step" : c.backward ? "backward" : "forward"; }
 
-}  // namespace
-
-std::string Sharded::str() const {
-  const Graph& g = graph.graph;
-  std::string text = fmt::format("mesh {}, {} ranks\n\nparameters, a rank's part\n", mesh.str(), mesh.ranks());
+Rows params_of(const Sharded& s) {
+  const Graph& g = s.graph.graph;
   Rows rows{{"name", "dims", "stored", "bytes", "accumulated", "bytes", "state", "bytes", "pending"}};
-  for (std::uint32_t i = 0; i < params.size(); ++i) {
-    const ShardedParam& p = params[i];
+  for (std::uint32_t i = 0; i < s.params.size(); ++i) {
+    const ShardedParam& p = s.params[i];
     std::string accumulated, wait;
     std::size_t bytes = 0;
-    for (const ShardedGradient& d : gradients) {
+    for (const ShardedGradient& d : s.gradients) {
       if (d.param != i) continue;
       accumulated = g.named(d.accumulated.dims).str();
       bytes += g.bytes(d.accumulated);
@@ -49,32 +45,50 @@ std::string Sharded::str() const {
                     std::to_string(g.bytes(p.stored)), p.gradients.empty() ? "" : accumulated, std::to_string(bytes),
                     p.state.empty() ? "" : g.named(p.updated.dims).str(), std::to_string(g.bytes(p.updated)), wait});
   }
-  text += table(rows) + "\nvalues between pieces, a rank's part\n";
-  rows = {{"piece", "value", "bytes"}};
+  return rows;
+}
+
+Rows values_between_pieces(const Graph& g) {
+  Rows rows{{"piece", "value", "bytes"}};
   for (const Node& n : g.nodes)
     if (n.op->starts_piece)
       rows.push_back(
           {std::to_string(n.piece), g.named(n.results[0].dims).str(), std::to_string(g.bytes(n.results[0]))});
-  text += table(rows) +
-          "\ncollectives; bytes are a rank's operand, counts are per microbatch, in the last lines per step\n";
-  rows = {{"", "over", "ranks", "count", "bytes", "when", "because of"}};
-  std::vector<Collective> all = collectives;
-  for (Collective& c : per_step_collectives(*this)) all.push_back(std::move(c));
-  using Key = std::tuple<std::string, AxisNames, std::size_t, std::string, std::string>;
-  std::vector<std::pair<Key, std::pair<int, int>>> lines;  // ranks, count; in the order of the program
-  for (const Collective& c : all) {
-    const Key key{c.kind, c.axes, c.bytes, phase(c), without_numbers(c.cause)};
-    const auto it = std::find_if(lines.begin(), lines.end(), [&](const auto& l) { return l.first == key; });
-    if (it == lines.end())
-      lines.push_back({key, {c.ranks, 1}});
-    else
-      ++it->second.second;
+  return rows;
+}
+
+// Equal ones are one line, in the order of the program.
+Rows collectives_of(const Sharded& s) {
+  std::vector<Collective> all = s.collectives;
+  for (Collective& c : per_step_collectives(s)) all.push_back(std::move(c));
+  struct Line {
+    Collective first;
+    int count = 0;
+  };
+  std::vector<Line> lines;
+  for (Collective& c : all) {
+    c.cause = without_numbers(c.cause);
+    const auto key = [](const Collective& x) { return std::tuple(x.kind, x.axes, x.bytes, phase(x), x.cause); };
+    auto it = std::find_if(lines.begin(), lines.end(), [&](const Line& l) { return key(l.first) == key(c); });
+    if (it == lines.end()) it = lines.insert(it, {c});
+    ++it->count;
   }
-  for (const auto& [key, numbers] : lines)
-    rows.push_back({std::get<0>(key), join(std::get<1>(key), ","), std::to_string(numbers.first),
-                    std::to_string(numbers.second), std::to_string(std::get<2>(key)), std::get<3>(key),
-                    std::get<4>(key)});
-  if (rows.size() > 1) text += table(rows);
+  Rows rows{{"", "over", "ranks", "count", "bytes", "when", "because of"}};
+  for (const auto& [c, count] : lines)
+    rows.push_back({c.kind, join(c.axes, ","), std::to_string(c.ranks), std::to_string(count), std::to_string(c.bytes),
+                    phase(c), c.cause});
+  return rows;
+}
+
+}  // namespace
+
+std::string Sharded::str() const {
+  std::string text = fmt::format("mesh {}, {} ranks\n\nparameters, a rank's part\n", mesh.str(), mesh.ranks());
+  text += table(params_of(*this)) + "\nvalues between pieces, a rank's part\n";
+  text += table(values_between_pieces(graph.graph)) +
+          "\ncollectives; bytes are a rank's operand, counts are per "
+          "microbatch, in the last lines per step\n";
+  if (const Rows rows = collectives_of(*this); rows.size() > 1) text += table(rows);
   for (const Fault& w : warnings) text += "warning: " + w.str() + "\n";
   return text;
 }

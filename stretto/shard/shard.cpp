@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "stretto/base/text.h"
@@ -15,80 +16,87 @@ namespace stretto {
 namespace {
 
 struct User {
-  NodeId node;  // none: an output or a gradient
+  std::optional<NodeId> node;  // none: an output or a gradient
   int operand = 0;
 };
 
 // A logical value in the local graph.
 struct Made {
   Tensor tensor;
-  AxisMask pending = 0;  // sums to be made
+  AxisSet pending = {};  // sums to be made
   Tensor whole = {};     // after they were made, if anybody asked
+};
+
+// The axes that storage is cut over, beside those that dims lie on.
+struct StorageAxes {
+  AxisList state, gradients, params;
 };
 
 class Pass {
  public:
-  Pass(const StepGraph& s, DimAxes axes, const ShardOptions& options, std::vector<std::vector<int>> storage,
-       Sharded& to)
-      : in_(s), g_(s.graph), local_(s.graph, std::move(axes), to), options_(options), to_(to) {
-    state_ = storage[0], gradients_ = storage[1], params_ = storage[2];
-    const std::vector<char> needed = needed_nodes(s);
-    users_.resize(g_.nodes.size());
-    made_.resize(g_.nodes.size());
-    for (std::size_t i = 0; i < g_.nodes.size(); ++i) {
-      users_[i].resize(g_.nodes[i].results.size());
-      made_[i].resize(g_.nodes[i].results.size());
-      if (!needed[i]) continue;
-      for (std::size_t k = 0; k < g_.nodes[i].operands.size(); ++k)
-        users(g_.nodes[i].operands[k]).push_back({NodeId{std::uint32_t(i)}, int(k)});
+  Pass(const StepGraph& s, DimAxes axes, const ShardOptions& options, StorageAxes storage, Sharded& to)
+      : in_(s),
+        g_(s.graph),
+        local_(s.graph, std::move(axes), to),
+        options_(options),
+        storage_(std::move(storage)),
+        to_(to),
+        needed_(needed_nodes(s)),
+        users_(g_.nodes.size()),
+        made_(g_.nodes.size()) {
+    for (NodeId id : needed_.ids()) {
+      const Node& n = g_.node(id);
+      users_[id].resize(n.results.size());
+      made_[id].resize(n.results.size());
+      if (!needed_[id]) continue;
+      for (int k = 0; Value v : n.operands) users(v).push_back({id, k++});
     }
     for (const StepGraph::Output& o : s.outputs) users(o.value).push_back({});
     for (const StepGraph::Grad& d : s.gradients) users(d.value).push_back({});
-    needed_ = needed;
   }
 
   void run() {
     add_params();
-    for (std::size_t i = 0; i < g_.nodes.size(); ++i)
-      if (needed_[i] && !made_[i][0].tensor) step(NodeId{std::uint32_t(i)});
+    for (NodeId id : needed_.ids())
+      if (needed_[id] && !made_[id][0].tensor) step(id);
     finish();
   }
 
  private:
-  std::vector<User>& users(Value v) { return users_[v.node.value][v.result]; }
-  Made& made(Value v) { return made_[v.node.value][v.result]; }
-  Tensor at(Value v) { return {&local_.builder, v}; }
+  std::vector<User>& users(Value v) { return users_[v.node][v.result]; }
+  Made& made(Value v) { return made_[v.node][v.result]; }
 
-  std::vector<int> beside(const std::vector<int>& axes, AxisMask own) const {
-    std::vector<int> rest;
-    for (int a : axes)
-      if (!(own >> a & 1)) rest.push_back(a);
+  static AxisList beside(const AxisList& axes, AxisSet own) {
+    AxisList rest;
+    for (AxisId a : axes)
+      if (!own.has(a)) rest.push_back(a);
     return rest;
   }
 
   void add_params() {
-    for (std::size_t p = 0; p < in_.params.size(); ++p) {
+    for (std::uint32_t p = 0; p < in_.params.size(); ++p) {
       const Value v = in_.params[p];
       const Node& n = g_.node(v);
       const ParamAttrs& a = n.attrs.as<ParamAttrs>();
       const Type type = n.results[0];
-      const AxisMask own = local_.axes.mask(type.dims);
-      const std::vector<int> state = beside(state_, own), grads = beside(gradients_, own), cut = beside(params_, own);
+      const AxisSet own = local_.axes.set(type.dims);
+      const AxisList state = beside(storage_.state, own), grads = beside(storage_.gradients, own),
+                     cut = beside(storage_.params, own);
       ShardedParam out{.name = a.name, .type = type, .split = local_.axes.names(own)};
       out.state = local_.axes.names(state);
       out.gradients = local_.axes.names(grads);
       out.params = local_.axes.names(cut);
       out.elements = local_.elements(type);
-      const auto flat = [&](const std::vector<int>& axes) {
+      const auto flat = [&](const AxisList& axes) {
         return local_.flat_dim(out.elements, axes, local_.axes.ranks(state));
       };
       out.updated = {type.dtype, {flat(state)}};
       out.stored = cut.empty() ? type : Type{type.dtype, {flat(cut)}};
-      if (!grads.empty()) flat_gradients_[std::uint32_t(p)] = flat(grads);
-      local_.stand_at(g_, n);
+      if (!grads.empty()) flat_gradients_[p] = flat(grads);
+      local_.stand_at(n);
       made(v).tensor = local_.builder.emit(param_op, {}, ParamAttrs{a.name, type.dtype, out.stored.dims});
       to_.graph.params.push_back(made(v).tensor.value);
-      if (!cut.empty()) flat_params_[v] = cut;
+      if (!cut.empty()) flat_params_[v] = {cut, fmt::format("parameter {}", a.name)};
       to_.params.push_back(std::move(out));
     }
   }
@@ -98,37 +106,25 @@ class Pass {
   Made operand(Value v, const Node& user) {
     if (const auto cut = flat_params_.find(v); cut != flat_params_.end()) {
       Tensor& whole = again_[{v, user.piece, user.backward}];
-      if (!whole)
-        whole = local_.gather_flat(made(v).tensor, g_.type(v), cut->second,
-                                   fmt::format("parameter {}", to_.params[param_number(v)].name));
+      if (!whole) whole = local_.gather_flat(made(v).tensor, g_.type(v), cut->second.axes, cut->second.cause);
       return {.tensor = whole};
     }
     if (options_.regather && user.backward && regatherable_.contains(v)) {
       Tensor& whole = again_[{v, user.piece, true}];
       if (!whole) {
         const Value from = g_.node(v).operands[0];
-        AxisMask pending = 0;
-        whole = local_.rename(made(from).tensor, g_.type(v).dims, pending, cause_of_rename(g_.node(v)) + ", again");
+        whole = local_.rename(made(from).tensor, g_.type(v).dims, {}, cause_of_rename(g_.node(v)) + ", again").tensor;
       }
       return {.tensor = whole};
     }
     return made(v);
   }
 
-  std::size_t param_number(Value v) const {
-    return std::size_t(std::find(in_.params.begin(), in_.params.end(), v) - in_.params.begin());
-  }
-
-  Tensor resolved(Value v, Made& m, const std::string& cause) {
-    if (!m.pending) return m.tensor;
-    if (!made(v).whole) made(v).whole = local_.reduce(m.tensor, m.pending, Reduce::sum, cause);
-    return made(v).whole;
-  }
-
   std::string scope(const Node& n) const {
     const std::string& s = g_.scopes[n.scope];
     return s.empty() ? "" : s + "/";
   }
+  std::string cause_of(const Node& n) const { return fmt::format("{}{}", scope(n), n.op->name); }
   std::string cause_of_rename(const Node& n) const {
     const RenameAttrs& a = n.attrs.as<RenameAttrs>();
     std::vector<std::string> pairs;
@@ -139,34 +135,39 @@ class Pass {
 
   // Only outputs and gradients use it: they are added up over ranks once per step.
   bool ends_here(Value v) {
-    return std::all_of(users(v).begin(), users(v).end(), [](const User& u) { return u.node.none(); });
+    return std::all_of(users(v).begin(), users(v).end(), [](const User& u) { return !u.node; });
   }
 
-  // May a sum over `axes` that is still to be made travel on through all users of the value? They must be linear in
-  // it, none may have a dim on those axes, and it must not make more to send. A value that leaves its piece is whole.
-  bool keep(Value v, AxisMask axes) {
-    const std::vector<User>& all = users(v);
-    const std::uint16_t piece = g_.node(v).piece;
+  // Every dim that the op goes over.
+  DimSet space_of(const Node& n, const Spread& s) const {
+    DimSet space = s.extra;
+    for (Value o : n.operands) space = joined(space, g_.type(o).dims);
+    for (const Type& t : n.results) space = joined(space, t.dims);
+    return space;
+  }
+
+  // May a pending sum over `axes` of the operand with this number go through the op?
+  bool lets_through(const Node& n, int operand, AxisSet axes) const {
+    if (n.op->layout_change) return true;
+    const Spread s = n.op->spread({g_, n});
+    return std::find(s.linear.begin(), s.linear.end(), operand) != s.linear.end() &&
+           !(local_.axes.set(space_of(n, s)) & axes);
+  }
+
+  // May a sum over `axes` that is still to be made travel on through all users of the value? They must be linear in it,
+  // none may have a dim on those axes, and it must not make more to send. A value that leaves its piece is whole.
+  bool keep(Value v, AxisSet axes) {
     i64 elements = 0;
     int count = 0;
-    NodeId last{};
-    for (const User& u : all) {
-      if (u.node.none()) {
+    std::optional<NodeId> last;
+    for (const User& u : users(v)) {
+      if (!u.node) {
         elements += 1, ++count;
         continue;
       }
-      const Node& n = g_.node(u.node);
-      if (n.piece != piece) return false;
-      const OpCall call{g_, n};
-      if (!n.op->layout_change) {
-        const Spread s = n.op->spread(call);
-        if (std::find(s.linear.begin(), s.linear.end(), u.operand) == s.linear.end()) return false;
-        DimSet space = s.extra;
-        for (Value o : n.operands) space = joined(space, g_.type(o).dims);
-        for (const Type& t : n.results) space = joined(space, t.dims);
-        if (local_.axes.mask(space) & axes) return false;
-      }
-      if (n.op->layout_change && ends_here({u.node, 0})) {
+      const Node& n = g_.node(*u.node);
+      if (n.piece != g_.node(v).piece || !lets_through(n, u.operand, axes)) return false;
+      if (n.op->layout_change && ends_here({*u.node, 0})) {
         elements += 1, ++count;
         continue;
       }
@@ -174,90 +175,104 @@ class Pass {
       last = u.node;
       ++count;
       for (std::size_t r = 0; r < n.results.size(); ++r)
-        if (!users_[u.node.value][r].empty()) elements += local_.elements(n.results[r]);
+        if (!users_[*u.node][r].empty()) elements += local_.elements(n.results[r]);
     }
     const i64 own = local_.elements(g_.type(v));
     return count > 1 ? elements < own : elements <= own;
   }
 
   // Enters a result; a sum that may not travel on is made here, once.
-  void enter(Value v, Tensor t, AxisMask sums, AxisMask maxima) {
+  void enter(Value v, Tensor t, AxisSet sums, AxisSet maxima) {
     const Node& n = g_.node(v);
-    if (maxima) t = local_.reduce(t, maxima, Reduce::max, fmt::format("{}{}", scope(n), n.op->name));
+    if (maxima) t = local_.reduce(t, maxima, Reduce::max, cause_of(n));
     if (sums && !keep(v, sums)) {
-      t = local_.reduce(t, sums, Reduce::sum, fmt::format("{}{}", scope(n), n.op->name));
-      sums = 0;
+      t = local_.reduce(t, sums, Reduce::sum, cause_of(n));
+      sums = {};
     }
     made(v) = {.tensor = t, .pending = sums};
   }
 
   void step(NodeId id) {
     const Node& n = g_.node(id);
-    local_.stand_at(g_, n);
+    local_.stand_at(n);
     if (n.op->layout_change) return step_rename(id, n);
     const Spread s = n.op->spread({g_, n});
     std::vector<Made> in;
     for (Value v : n.operands) in.push_back(operand(v, n));
-    AxisMask pending = 0;
+    AxisSet pending;
     for (const Made& m : in) pending |= m.pending;
     if (pending) pending = s.jointly ? add_pending(id, in, pending) : multiply_pending(n, in);
 
     std::vector<Tensor> operands;
     for (const Made& m : in) operands.push_back(m.tensor);
     const Tensor first = local_.builder.emit(*n.op, operands, n.attrs);
-    DimSet space = s.extra;
-    for (Value v : n.operands) space = joined(space, g_.type(v).dims);
-    for (const Type& t : n.results) space = joined(space, t.dims);
-    for (std::size_t r = 0; r < n.results.size(); ++r) {
-      const Value v{id, std::uint8_t(r)};
-      AxisMask sums = pending, maxima = 0;
-      for (DimId d : space) {
-        const AxisMask lies_on = local_.axes.mask(d);
-        if (!lies_on || contains(n.results[r].dims, d)) continue;
-        const auto how = std::find_if(s.reduce.begin(), s.reduce.end(), [&](const auto& x) { return x.first == d; });
-        STRETTO_ASSERT(how != s.reduce.end(), "a dim of the space that a result lacks is reduced");
-        (how->second == Reduce::sum ? sums : maxima) |= lies_on;
-      }
+    const DimSet space = space_of(n, s);
+    for (int r = 0; const Type& t : n.results) {
+      Value v{id};
+      v.result = r;
+      const Tensor result = local_.builder.result(first, r++);
+      const Parts parts = parts_of(t, space, s);
       if (users(v).empty())
-        made(v) = {.tensor = local_.builder.result(first, int(r))};
+        made(v) = {.tensor = result};
       else
-        enter(v, local_.builder.result(first, int(r)), sums, maxima);
+        enter(v, result, pending | parts.sums, parts.maxima);
     }
+  }
+
+  // The axes along which a result is in parts after the op: dims that it has reduced away lie on them.
+  struct Parts {
+    AxisSet sums, maxima;
+  };
+  Parts parts_of(const Type& result, const DimSet& space, const Spread& s) const {
+    Parts parts;
+    for (DimId d : space) {
+      const AxisSet lies_on = local_.axes.set(d);
+      if (!lies_on || contains(result.dims, d)) continue;
+      const auto how = std::find_if(s.reduce.begin(), s.reduce.end(), [&](const auto& x) { return x.first == d; });
+      STRETTO_ASSERT(how != s.reduce.end(), "a dim of the space that a result lacks is reduced");
+      (how->second == Reduce::sum ? parts.sums : parts.maxima) |= lies_on;
+    }
+    return parts;
   }
 
   void step_rename(NodeId id, const Node& n) {
     const Made from = operand(n.operands[0], n);
-    AxisMask pending = from.pending;
-    const Tensor t = local_.rename(from.tensor, n.results[0].dims, pending, cause_of_rename(n), ends_here({id, 0}));
+    const Value v{id, 0};
+    const LocalGraph::Renamed to = local_.rename(from.tensor, n.results[0].dims, from.pending, cause_of_rename(n),
+                                                 ends_here(v) ? Gather::by_later_sums : Gather::now);
     // What was pending would have to be added up again, too.
-    if (local_.gathered && !n.backward && !from.pending) regatherable_.insert(Value{id, 0});
-    enter({id, 0}, t, pending, 0);
+    if (to.gathered && !n.backward && !from.pending) regatherable_.insert(v);
+    enter(v, to.tensor, to.pending, {});
   }
 
   // Sums of operands, some of them pending. If the result may stay pending, an operand that is whole along one of the
   // axes counts on the first rank only. Otherwise what is pending is added up alone: the rest never goes on the wire.
-  AxisMask add_pending(NodeId id, std::vector<Made>& in, AxisMask all) {
-    const Node& n = g_.node(id);
-    const int count = int(std::count_if(in.begin(), in.end(), [](const Made& m) { return m.pending != 0; }));
-    if (count == int(in.size()) || keep({id, 0}, all)) {
-      for (std::size_t k = 0; k < in.size(); ++k)
-        if (const AxisMask missing = all & ~in[k].pending) in[k].tensor = local_.only_first(in[k].tensor, missing);
+  AxisSet add_pending(NodeId id, std::vector<Made>& in, AxisSet all) {
+    if (std::all_of(in.begin(), in.end(), [](const Made& m) { return bool(m.pending); }) || keep({id, 0}, all)) {
+      for (Made& m : in)
+        if (const AxisSet missing = all - m.pending) m.tensor = local_.only_first(m.tensor, missing);
       return all;
     }
-    for (std::size_t k = 0; k < in.size(); ++k)
-      in[k].tensor = resolved(n.operands[k], in[k], fmt::format("{}{}", scope(n), n.op->name)), in[k].pending = 0;
-    return 0;
+    for (std::size_t k = 0; k < in.size(); ++k) add_up(g_.node(id), k, in[k]);
+    return {};
   }
 
   // Products: along one axis at most one operand stays pending.
-  AxisMask multiply_pending(const Node& n, std::vector<Made>& in) {
-    AxisMask all = 0;
+  AxisSet multiply_pending(const Node& n, std::vector<Made>& in) {
+    AxisSet all;
     for (std::size_t k = 0; k < in.size(); ++k) {
-      if (in[k].pending & all)
-        in[k].tensor = resolved(n.operands[k], in[k], fmt::format("{}{}", scope(n), n.op->name)), in[k].pending = 0;
+      if (in[k].pending & all) add_up(n, k, in[k]);
       all |= in[k].pending;
     }
     return all;
+  }
+
+  // The sums of the k-th operand that are pending, made once for all who ask.
+  void add_up(const Node& n, std::size_t k, Made& m) {
+    if (!m.pending) return;
+    Tensor& whole = made(n.operands[k]).whole;
+    if (!whole) whole = local_.reduce(m.tensor, m.pending, Reduce::sum, cause_of(n));
+    m = {.tensor = whole};
   }
 
   void finish() {
@@ -266,10 +281,10 @@ class Pass {
     for (Value v : in_.scalars) out.scalars.push_back(made(v).tensor.value);
     for (const StepGraph::Output& o : in_.outputs) {
       const Node& n = g_.node(o.value);
-      local_.stand_at(g_, n);
+      local_.stand_at(n);
       Made m = operand(o.value, n);
       const DimSet dims = g_.type(o.value).dims;
-      if (local_.axes.mask(dims)) m.tensor = whole_output(m, dims, o.name);
+      if (local_.axes.set(dims)) m = whole_output(m, dims, o.name);
       out.outputs.push_back({o.name, m.tensor.value, o.count});
       to_.outputs.push_back(local_.axes.names(m.pending));
     }
@@ -291,29 +306,34 @@ class Pass {
   }
 
   // Results that are rows (metrics) come out whole on every rank.
-  Tensor whole_output(Made& m, const DimSet& dims, const std::string& name) {
+  Made whole_output(const Made& m, const DimSet& dims, const std::string& name) {
     DimSet whole;
     for (DimId d : dims) {
       Dim w = g_.dim(d);
       w.name += "/output", w.parent = "", w.minus.clear();
-      const DimId id = local_.builder.intern(w);
-      if (id.value >= local_.axes.of.size()) local_.axes.of.resize(id.value + 1u);
-      whole.push_back(id);
+      whole.push_back(local_.builder.intern(w));
+      local_.axes.lay(whole.back(), {});
     }
-    return local_.rename(m.tensor, whole, m.pending, fmt::format("output {}", name));
+    const LocalGraph::Renamed r = local_.rename(m.tensor, whole, m.pending, fmt::format("output {}", name));
+    return {.tensor = r.tensor, .pending = r.pending};
   }
+
+  struct FlatParam {
+    AxisList axes;  // that it is stored in parts over
+    std::string cause;
+  };
 
   const StepGraph& in_;
   const Graph& g_;
   LocalGraph local_;
   const ShardOptions& options_;
+  StorageAxes storage_;
   Sharded& to_;
-  std::vector<int> state_, gradients_, params_;
-  std::vector<char> needed_;
-  std::vector<std::vector<std::vector<User>>> users_;
-  std::vector<std::vector<Made>> made_;
-  std::map<Value, std::vector<int>> flat_params_;
-  std::map<std::uint32_t, DimId> flat_gradients_;
+  IdVector<NodeId, bool> needed_;
+  IdVector<NodeId, std::vector<std::vector<User>>> users_;  // per result
+  IdVector<NodeId, std::vector<Made>> made_;                // per result
+  std::map<Value, FlatParam> flat_params_;
+  std::map<std::uint32_t, DimId> flat_gradients_;  // per parameter
   std::set<Value> regatherable_;
   std::map<std::tuple<Value, std::uint16_t, bool>, Tensor> again_;
 };
@@ -327,20 +347,18 @@ void check_storage(const Storage& s, std::vector<Fault>& faults) {
                              s.state.empty() ? "nothing" : join(s.state, ",")));
 }
 
-void check_used(const DimAxes& axes, const std::vector<std::vector<int>>& storage, std::vector<Fault>& faults) {
-  AxisMask used = axes.refused;  // there the reason is another one
-  for (const auto& of : axes.of)
-    for (int a : of) used |= AxisMask(1) << a;
-  for (const auto& list : storage)
-    for (int a : list) used |= AxisMask(1) << a;
-  for (std::size_t a = 0; a < axes.mesh.size(); ++a) {
-    if (axes.mesh[a].size < 1)
-      faults.push_back(
-          fault("mesh", "sizes are at least 1", "axis '{}' has size {}", axes.mesh[a].name, axes.mesh[a].size));
-    if (axes.mesh[a].size > 1 && !(used >> a & 1))
+void check_used(const DimAxes& axes, const StorageAxes& storage, std::vector<Fault>& faults) {
+  AxisSet used = axes.refused;  // there the reason is another one
+  for (const AxisList& list : axes.of) used |= list;
+  for (const AxisList* list : {&storage.state, &storage.gradients, &storage.params}) used |= *list;
+  for (AxisId id : axes.ids()) {
+    const Axis& a = axes.axis(id);
+    if (a.size < 1) faults.push_back(fault("mesh", "sizes are at least 1", "axis '{}' has size {}", a.name, a.size));
+    if (a.size > 1 && !used.has(id))
       faults.push_back(fault("mesh", "map a dim to it, or leave it out",
-                             "no dim and no storage uses axis '{0}': its {1} ranks would repeat the same work",
-                             axes.mesh[a].name, axes.mesh[a].size));
+                             "no dim and no storage uses axis '{0}': its {1} "
+                             "ranks would repeat the same work",
+                             a.name, a.size));
   }
 }
 
@@ -349,9 +367,9 @@ void check_used(const DimAxes& axes, const std::vector<std::vector<int>>& storag
 Sharded shard(const StepGraph& s, const Mesh& mesh, const Layout& layout, const ShardOptions& options) {
   std::vector<Fault> faults;
   DimAxes axes = resolve(s.graph.dims, mesh, layout, faults);
-  std::vector<std::vector<int>> storage;
-  for (const Axes* list : {&options.storage.state, &options.storage.gradients, &options.storage.params})
-    storage.push_back(axis_numbers(axes.mesh, *list, "storage", faults));
+  const auto cut_over = [&](const Axes& names) { return axes_named(axes.mesh, names, "storage", faults); };
+  StorageAxes storage{cut_over(options.storage.state), cut_over(options.storage.gradients),
+                      cut_over(options.storage.params)};
   check_storage(options.storage, faults);
   check_used(axes, storage, faults);
   const StepGraph ready = take_apart(s, axes, faults);

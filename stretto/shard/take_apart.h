@@ -9,7 +9,7 @@
 namespace stretto {
 
 // Per node: some output or gradient depends on it.
-std::vector<char> needed_nodes(const StepGraph&);
+IdVector<NodeId, bool> needed_nodes(const StepGraph&);
 
 // An op that has no decomposition, and two dims of one op on one axis, are reported in `faults`.
 StepGraph take_apart(const StepGraph&, const DimAxes&, std::vector<Fault>& faults);

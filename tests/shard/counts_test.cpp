@@ -306,26 +306,6 @@ TEST(Counts, Zero) {
   }
 }
 
-TEST(Counts, BucketsHoldNeighbours) {
-  const Sharded s = named("gpt2", {.data = 2, .tensor = 2});
-  std::vector<std::uint32_t> all(s.params.size());
-  for (std::uint32_t i = 0; i < all.size(); ++i) all[i] = i;
-  std::size_t bytes = 0;
-  for (const ShardedParam& p : s.params) bytes += std::size_t(p.elements) * 8;
-  const std::vector<Bucket> one = gradient_buckets(s, all, bytes);
-  ASSERT_EQ(one.size(), 1u);
-  EXPECT_EQ(one[0].params, all);
-  EXPECT_EQ(one[0].bytes, bytes);
-  const std::vector<Bucket> some = gradient_buckets(s, all, bytes / 4);
-  std::size_t sum = 0;
-  for (const Bucket& b : some) {
-    EXPECT_TRUE(b.bytes <= bytes / 4 || b.params.size() == 1);
-    sum += b.bytes;
-  }
-  EXPECT_EQ(sum, bytes);
-  EXPECT_GT(some.size(), 3u);
-}
-
 TEST(Counts, EqualLayersShareTheirBodies) {
   const Sharded s = named("gpt2", {.data = 2, .tensor = 2, .depth = 2, .sequence = true, .zero = 3});
   const Step step = split(s.graph);
