@@ -18,13 +18,13 @@ std::string Array::str() const {
 
 std::vector<double> Array::doubles() const {
   std::vector<double> r;
-  r.reserve(std::size_t(elements()));
+  r.reserve(elements());
   if (dtype == f32)
-    for (float v : as<float>()) r.push_back(double(v));
+    for (float v : as<float>()) r.push_back(v);
   else if (dtype == f64)
     for (double v : as<double>()) r.push_back(v);
   else
-    for (std::int32_t v : as<std::int32_t>()) r.push_back(double(v));
+    for (std::int32_t v : as<std::int32_t>()) r.push_back(v);
   return r;
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "stretto/base/dtype.h"
@@ -31,7 +32,8 @@ struct Array {
   template <class T>
   static Array of(std::span<const T> values, std::vector<i64> sizes) {
     Array a{dtype_of<T>, std::move(sizes), {}};
-    if (a.elements() != i64(values.size())) throw Error("array", "{} values do not fill {}", values.size(), a.str());
+    if (std::cmp_not_equal(a.elements(), values.size()))
+      throw Error("array", "{} values do not fill {}", values.size(), a.str());
     a.bytes.resize(values.size_bytes());
     std::memcpy(a.bytes.data(), values.data(), values.size_bytes());
     return a;

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <type_traits>
 
+struct XXH3_state_s;  // of xxhash.h
+
 namespace stretto {
 
 std::uint64_t hash_bytes(const void* data, std::size_t bytes, std::uint64_t seed = 0);
@@ -19,7 +21,7 @@ class StreamHash {
   std::uint64_t value() const;
 
  private:
-  void* state_;
+  XXH3_state_s* state_;
 };
 
 inline void hash_into(std::uint64_t& h, std::string_view s) {

@@ -3,13 +3,21 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
 
 namespace stretto {
 namespace {
 
 std::size_t rounded(std::size_t bytes, std::size_t align) { return (bytes + align - 1) / align * align; }
+
+std::vector<std::uint32_t> numbered(std::span<const Lifetime> all) {
+  std::vector<std::uint32_t> numbers(all.size());
+  std::iota(numbers.begin(), numbers.end(), 0u);
+  return numbers;
+}
 
 // Places buffers one after the other, each at the lowest offset that is free during its whole life.
 class Placer {
@@ -43,8 +51,7 @@ class Placer {
  private:
   // Lists of what is alive together, unless that is nearly everything.
   void find_neighbours() {
-    std::vector<std::uint32_t> starts(all.size());
-    std::iota(starts.begin(), starts.end(), 0u);
+    std::vector<std::uint32_t> starts = numbered(all);
     std::stable_sort(starts.begin(), starts.end(), [&](auto a, auto b) { return all[a].first < all[b].first; });
     std::vector<std::vector<std::uint32_t>> lists(all.size());
     std::vector<std::uint32_t> alive;
@@ -90,29 +97,36 @@ class Placer {
   std::vector<std::pair<std::size_t, std::size_t>> busy_;
 };
 
-Packing in_order(Placer& placer, std::span<const std::uint32_t> order, std::size_t stop_above) {
+Packing in_order(Placer& placer, std::span<const std::uint32_t> order) {
+  placer.reset();
+  for (std::uint32_t i : order) placer.place(i);
+  return placer.packing;
+}
+
+// Only if it is better than the best so far.
+void take_if_better(Placer& placer, std::span<const std::uint32_t> order, std::optional<Packing>& best) {
   placer.reset();
   for (std::uint32_t i : order) {
     placer.place(i);
-    if (placer.packing.bytes >= stop_above) break;  // not better than the best so far
+    if (best && placer.packing.bytes >= best->bytes) return;
   }
-  return placer.packing;
+  best = placer.packing;
 }
 
 }  // namespace
 
 std::size_t live_bound(std::span<const Lifetime> all, std::size_t align) {
-  std::vector<std::pair<std::int64_t, std::int64_t>>
-      events;  // (time, change): ends sort before starts of the next instant
+  // (time, change): ends sort before starts of the next instant
+  std::vector<std::pair<std::int64_t, std::int64_t>> events;
   for (const Lifetime& b : all) {
-    const auto bytes = std::int64_t(rounded(b.bytes, align));
+    const std::int64_t bytes = rounded(b.bytes, align);
     events.push_back({b.first * 2, bytes});
     events.push_back({b.last * 2 + 1, -bytes});
   }
   std::sort(events.begin(), events.end());
   std::int64_t live = 0, most = 0;
   for (const auto& [time, change] : events) most = std::max(most, live += change);
-  return std::size_t(most);
+  return most;
 }
 
 namespace {
@@ -125,7 +139,7 @@ void improve(Placer& placer, std::vector<std::uint32_t>& order, Packing& best, s
   std::stable_sort(order.begin(), order.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return key(placer.all[a]) > key(placer.all[b]); });
   for (std::size_t round = 0; round < rounds && best.bytes > bound; ++round) {
-    const Packing p = in_order(placer, order, ~std::size_t(0));
+    const Packing p = in_order(placer, order);
     if (p.bytes < best.bytes) best = p;
     const auto at_top = [&](std::uint32_t i) {
       return p.offsets[i] + rounded(placer.all[i].bytes, placer.align) == p.bytes;
@@ -140,37 +154,34 @@ void improve(Placer& placer, std::vector<std::uint32_t>& order, Packing& best, s
 
 Packing pack_together(std::span<const Lifetime> all, std::size_t align) {
   const std::size_t bound = live_bound(all, align);
-  std::vector<std::uint32_t> order(all.size());
-  std::iota(order.begin(), order.end(), 0u);
+  std::vector<std::uint32_t> order = numbered(all);
   Placer placer(all, align);
-  Packing best;
-  best.offsets.assign(all.size(), 0);
-  best.bytes = all.empty() ? 0 : ~std::size_t(0);
+  std::optional<Packing> best;
   const auto attempt = [&](auto key) {
-    if (best.bytes <= bound) return;
+    if (best && best->bytes <= bound) return;
     std::stable_sort(order.begin(), order.end(),
                      [&](std::uint32_t a, std::uint32_t b) { return key(all[a]) > key(all[b]); });
-    if (Packing p = in_order(placer, order, best.bytes); p.bytes < best.bytes) best = std::move(p);
+    take_if_better(placer, order, best);
   };
-  const auto life = [](const Lifetime& b) { return double(b.last - b.first + 1); };
-  attempt([&](const Lifetime& b) { return std::pair(double(b.bytes), life(b)); });
-  attempt([&](const Lifetime& b) { return std::pair(life(b), double(b.bytes)); });
-  attempt([&](const Lifetime& b) { return std::pair(double(b.bytes) * life(b), 0.0); });
-  attempt([&](const Lifetime& b) { return std::pair(-double(b.first), double(b.bytes)); });
-  attempt([&](const Lifetime& b) { return std::pair(double(b.last), double(b.bytes)); });
+  const auto life = [](const Lifetime& b) { return b.last - b.first + 1; };
+  const auto area = [&](const Lifetime& b) { return 1.0 * b.bytes * life(b); };
+  attempt([&](const Lifetime& b) { return std::pair(b.bytes, life(b)); });
+  attempt([&](const Lifetime& b) { return std::pair(life(b), b.bytes); });
+  attempt(area);
+  attempt([&](const Lifetime& b) { return std::pair(-b.first, b.bytes); });
+  attempt([&](const Lifetime& b) { return std::pair(b.last, b.bytes); });
   if (all.size() > 8) {
-    improve(placer, order, best, bound, [](const Lifetime& b) { return double(b.bytes); });
-    improve(placer, order, best, bound, [&](const Lifetime& b) { return double(b.bytes) * life(b); });
-    improve(placer, order, best, bound, [&](const Lifetime& b) { return life(b); });
-  }
-  if (best.bytes > bound && all.size() <= 8) {
+    improve(placer, order, *best, bound, [](const Lifetime& b) { return b.bytes; });
+    improve(placer, order, *best, bound, area);
+    improve(placer, order, *best, bound, life);
+  } else if (best->bytes > bound) {
     // Some order of lowest-fit placements gives an optimal packing: the one that ascends by its offsets.
-    std::iota(order.begin(), order.end(), 0u);
+    order = numbered(all);
     do {
-      if (Packing p = in_order(placer, order, best.bytes); p.bytes < best.bytes) best = std::move(p);
-    } while (best.bytes > bound && std::next_permutation(order.begin(), order.end()));
+      take_if_better(placer, order, best);
+    } while (best->bytes > bound && std::next_permutation(order.begin(), order.end()));
   }
-  return best;
+  return *best;
 }
 
 // A stretch of time that no buffer crosses on either side, its times counted from its own start.
@@ -186,8 +197,7 @@ struct SegmentLess {
 // Moments at which nothing is alive cut the problem into independent ones; microbatches that run one after the other
 // give equal ones, which are solved once.
 Packing in_segments(std::span<const Lifetime> all, std::size_t align) {
-  std::vector<std::uint32_t> order(all.size());
-  std::iota(order.begin(), order.end(), 0u);
+  std::vector<std::uint32_t> order = numbered(all);
   std::stable_sort(order.begin(), order.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return all[a].first < all[b].first; });
   Packing whole;
@@ -217,7 +227,7 @@ Packing in_segments(std::span<const Lifetime> all, std::size_t align) {
 std::vector<std::int64_t> narrow_moments(std::span<const Lifetime> all, std::size_t align, std::int64_t little) {
   std::map<std::int64_t, std::int64_t> change;
   for (const Lifetime& b : all) {
-    const auto bytes = std::int64_t(rounded(b.bytes, align));
+    const std::int64_t bytes = rounded(b.bytes, align);
     change[b.first] += bytes, change[b.last + 1] -= bytes;
   }
   std::vector<std::int64_t> moments;
@@ -236,8 +246,8 @@ std::vector<std::int64_t> narrow_moments(std::span<const Lifetime> all, std::siz
 
 // What crosses a moment at which little else is alive gets memory of its own below all the rest, which then falls into
 // independent problems: a pipeline's last actor, but for the messages that wait for it. No packing when nothing does.
-Packing over_bridges(std::span<const Lifetime> all, std::size_t align, std::size_t bound) {
-  const std::vector<std::int64_t> cuts = narrow_moments(all, align, std::int64_t(bound / 16));
+std::optional<Packing> over_bridges(std::span<const Lifetime> all, std::size_t align, std::size_t bound) {
+  const std::vector<std::int64_t> cuts = narrow_moments(all, align, bound / 16);
   std::vector<Lifetime> bridges, rest;
   std::vector<char> is_bridge;
   for (const Lifetime& b : all) {
@@ -245,7 +255,7 @@ Packing over_bridges(std::span<const Lifetime> all, std::size_t align, std::size
     is_bridge.push_back(cut != cuts.end() && *cut <= b.last);
     (is_bridge.back() ? bridges : rest).push_back(b);
   }
-  if (bridges.empty()) return {.offsets = {}, .bytes = ~std::size_t(0)};
+  if (bridges.empty()) return {};
   const Packing below = pack_quickly(bridges, align), above = in_segments(rest, align);
   Packing p{.offsets = {}, .bytes = below.bytes + above.bytes};
   for (std::size_t i = 0, b = 0, r = 0; i < all.size(); ++i)
@@ -258,53 +268,75 @@ Packing over_bridges(std::span<const Lifetime> all, std::size_t align, std::size
 Packing pack(std::span<const Lifetime> all, std::size_t align) {
   if (all.size() <= 8) return in_segments(all, align);
   const std::size_t bound = live_bound(all, align);
-  Packing apart = over_bridges(all, align, bound);
-  if (apart.bytes <= bound + bound / 100) return apart;
+  std::optional<Packing> apart = over_bridges(all, align, bound);
+  if (apart && apart->bytes <= bound + bound / 100) return *std::move(apart);
   Packing together = in_segments(all, align);
-  return apart.bytes < together.bytes ? apart : together;
+  return apart && apart->bytes < together.bytes ? *std::move(apart) : together;
 }
 
+namespace {
+
+// Free memory: gaps between what is placed, and everything from `open_` on.
+class Gaps {
+ public:
+  // From the smallest gap that is large enough, the lowest of them.
+  std::size_t take(std::size_t bytes) {
+    const auto fit = by_size_.lower_bound({bytes, 0});
+    if (fit == by_size_.end()) return std::exchange(open_, open_ + bytes);
+    const auto [size, at] = *fit;
+    remove(at, size);
+    if (size > bytes) add(at + bytes, size - bytes);
+    return at;
+  }
+  void release(std::size_t at, std::size_t bytes) {
+    if (const auto next = by_place_.find(at + bytes); next != by_place_.end()) {
+      const std::size_t more = next->second;
+      remove(at + bytes, more);
+      bytes += more;
+    }
+    if (auto before = by_place_.lower_bound(at); before != by_place_.begin()) {
+      const auto [place, size] = *--before;
+      if (place + size == at) {
+        remove(place, size);
+        at = place;
+        bytes += size;
+      }
+    }
+    if (at + bytes == open_)
+      open_ = at;
+    else
+      add(at, bytes);
+  }
+
+ private:
+  void add(std::size_t at, std::size_t bytes) { by_place_[at] = bytes, by_size_.insert({bytes, at}); }
+  void remove(std::size_t at, std::size_t bytes) { by_place_.erase(at), by_size_.erase({bytes, at}); }
+
+  std::map<std::size_t, std::size_t> by_place_;            // bytes
+  std::set<std::pair<std::size_t, std::size_t>> by_size_;  // bytes, place
+  std::size_t open_ = 0;
+};
+
+}  // namespace
+
 Packing pack_quickly(std::span<const Lifetime> all, std::size_t align) {
-  std::vector<std::uint32_t> starts(all.size());
-  std::iota(starts.begin(), starts.end(), 0u);
+  std::vector<std::uint32_t> starts = numbered(all);
   std::vector<std::uint32_t> ends = starts;
   std::stable_sort(starts.begin(), starts.end(), [&](auto a, auto b) {
     return std::tuple(all[a].first, all[b].bytes) < std::tuple(all[b].first, all[a].bytes);
   });
   std::stable_sort(ends.begin(), ends.end(), [&](auto a, auto b) { return all[a].last < all[b].last; });
-  std::map<std::size_t, std::size_t> gaps{{0, ~std::size_t(0)}};  // offset -> bytes; the last one has no end
-  std::set<std::pair<std::size_t, std::size_t>> by_size{{~std::size_t(0), 0}};
-  const auto add = [&](std::size_t at, std::size_t bytes) { gaps[at] = bytes, by_size.insert({bytes, at}); };
-  const auto remove = [&](auto it) { by_size.erase({it->second, it->first}), gaps.erase(it); };
-  const auto release = [&](std::size_t at, std::size_t bytes) {
-    if (const auto next = gaps.find(at + bytes); next != gaps.end()) {
-      bytes = next->second == ~std::size_t(0) ? next->second : bytes + next->second;
-      remove(next);
-    }
-    if (auto before = gaps.lower_bound(at); before != gaps.begin()) {
-      --before;
-      if (before->first + before->second == at) {
-        at = before->first;
-        bytes = bytes == ~std::size_t(0) ? bytes : bytes + before->second;
-        remove(before);
-      }
-    }
-    add(at, bytes);
-  };
+  Gaps gaps;
   Packing p;
   p.offsets.assign(all.size(), 0);
-  std::size_t ended = 0;
+  auto ended = ends.begin();
   for (std::uint32_t i : starts) {
-    for (; ended < ends.size() && all[ends[ended]].last < all[i].first; ++ended)
-      if (all[ends[ended]].bytes > 0) release(p.offsets[ends[ended]], rounded(all[ends[ended]].bytes, align));
+    for (; ended != ends.end() && all[*ended].last < all[i].first; ++ended)
+      if (all[*ended].bytes > 0) gaps.release(p.offsets[*ended], rounded(all[*ended].bytes, align));
     const std::size_t bytes = rounded(all[i].bytes, align);
     if (bytes == 0) continue;
-    const auto fit = gaps.find(by_size.lower_bound({bytes, 0})->second);
-    const std::size_t at = fit->first, size = fit->second;
-    remove(fit);
-    if (size > bytes) add(at + bytes, size == ~std::size_t(0) ? size : size - bytes);
-    p.offsets[i] = at;
-    p.bytes = std::max(p.bytes, at + bytes);
+    p.offsets[i] = gaps.take(bytes);
+    p.bytes = std::max(p.bytes, p.offsets[i] + bytes);
   }
   return p;
 }

@@ -1,16 +1,37 @@
 // Memory that starts at a large page and may be made of such: kernels miss fewer translations in it.
 //
-//   std::byte* arena = map_pages(bytes);  ...  munmap(arena, whole_pages(bytes));
+//   std::optional<Pages> arena = Pages::map(bytes);       // of this process alone; none: the system refuses
+//   arena->touch();                                       // every page is there from now on: no fault later
+//   use(arena->at());                                     // zeros, until the arena goes
 #pragma once
 #include <cstddef>
+#include <optional>
+#include <utility>
 
 namespace stretto {
 
-constexpr std::size_t kPage = 4096, kLargePage = std::size_t(2) << 20;
+class Pages {
+ public:
+  static std::optional<Pages> map(std::size_t bytes);                 // zeros
+  static std::optional<Pages> map_file(std::size_t bytes, int file);  // what is in it, for whoever maps it too
+  // What a file must have for that many bytes.
+  static std::size_t whole(std::size_t bytes);
 
-constexpr std::size_t whole_pages(std::size_t bytes) { return (bytes + kLargePage - 1) / kLargePage * kLargePage; }
+  Pages(Pages&& other) noexcept : at_(std::exchange(other.at_, nullptr)), bytes_(other.bytes_), file_(other.file_) {}
+  Pages& operator=(Pages&&) = delete;
+  ~Pages();
 
-// Zeros of this process, or what is in a file, for whoever maps it too; not touched yet. Null when the system refuses.
-std::byte* map_pages(std::size_t bytes, int file = -1);
+  // Fills it with zeros: every page is there afterwards.
+  void touch();
+  std::byte* at() const { return at_; }
+  std::size_t bytes() const { return bytes_; }  // whole large pages
+
+ private:
+  Pages(std::byte* at, std::size_t bytes, bool file) : at_(at), bytes_(bytes), file_(file) {}
+  static std::optional<Pages> map(std::size_t bytes, std::optional<int> file);
+  std::byte* at_;
+  std::size_t bytes_;
+  bool file_;
+};
 
 }  // namespace stretto

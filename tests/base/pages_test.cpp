@@ -9,36 +9,52 @@
 namespace stretto {
 namespace {
 
+const std::size_t kLarge = Pages::whole(1);
+
 TEST(Pages, AreWholeZeroAndStartAtALargeOne) {
-  EXPECT_EQ(whole_pages(1), kLargePage);
-  EXPECT_EQ(whole_pages(kLargePage), kLargePage);
-  EXPECT_EQ(whole_pages(kLargePage + 1), 2 * kLargePage);
-  std::byte* const at = map_pages(kLargePage + 1);
-  ASSERT_NE(at, nullptr);
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(at) % kLargePage, 0u);
-  for (std::size_t i = 0; i < 2 * kLargePage; i += kPage) EXPECT_EQ(at[i], std::byte{0});
-  at[2 * kLargePage - 1] = std::byte{7};
-  EXPECT_EQ(munmap(at, whole_pages(kLargePage + 1)), 0);
+  EXPECT_EQ(kLarge, std::size_t(2) << 20);
+  EXPECT_EQ(Pages::whole(kLarge), kLarge);
+  EXPECT_EQ(Pages::whole(kLarge + 1), 2 * kLarge);
+  std::optional<Pages> pages = Pages::map(kLarge + 1);
+  ASSERT_TRUE(pages);
+  pages->touch();
+  EXPECT_EQ(pages->bytes(), 2 * kLarge);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(pages->at()) % kLarge, 0u);
+  for (std::size_t i = 0; i < 2 * kLarge; i += 1024) EXPECT_EQ(pages->at()[i], std::byte{0});
+  pages->at()[2 * kLarge - 1] = std::byte{7};
 }
 
 TEST(Pages, OfAFileAreSeenByAllWhoMapIt) {
   const int file = memfd_create("pages", MFD_CLOEXEC);
   ASSERT_GE(file, 0);
-  ASSERT_EQ(ftruncate(file, off_t(kLargePage)), 0);
-  std::byte *const one = map_pages(kLargePage, file), *const other = map_pages(kLargePage, file);
-  ASSERT_NE(one, nullptr);
-  ASSERT_NE(other, nullptr);
-  EXPECT_NE(one, other);
-  one[kPage + 3] = std::byte{5};
-  EXPECT_EQ(other[kPage + 3], std::byte{5});
-  munmap(one, kLargePage);
-  munmap(other, kLargePage);
+  ASSERT_EQ(ftruncate(file, kLarge), 0);
+  std::optional<Pages> one = Pages::map_file(kLarge, file), other = Pages::map_file(kLarge, file);
   close(file);
+  ASSERT_TRUE(one && other);
+  EXPECT_NE(one->at(), other->at());
+  one->at()[5000] = std::byte{5};
+  EXPECT_EQ(other->at()[5000], std::byte{5});
+  other->touch();
+  EXPECT_EQ(one->at()[5000], std::byte{0});
 }
 
-TEST(Pages, NullWhenThereIsNoRoom) {
-  EXPECT_EQ(map_pages(std::size_t(1) << 60), nullptr);
-  EXPECT_EQ(map_pages(kLargePage, 1 << 20), nullptr) << "no such file";
+TEST(Pages, NoneWhenThereIsNoRoom) {
+  EXPECT_FALSE(Pages::map(std::size_t(1) << 60));
+  EXPECT_FALSE(Pages::map_file(kLarge, 1 << 20)) << "no such file";
+}
+
+// A mapping is given back once: by who has it at the end.
+TEST(Pages, GoWithTheirOwner) {
+  const auto mapped = [](const std::byte* at) { return msync(const_cast<std::byte*>(at), 4096, MS_ASYNC) == 0; };
+  std::byte* at = nullptr;
+  {
+    std::optional<Pages> first = Pages::map(1);
+    at = first->at();
+    const Pages second = *std::move(first);
+    first.reset();
+    EXPECT_TRUE(mapped(at));
+  }
+  EXPECT_FALSE(mapped(at));
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 
 #include "stretto/base/error.h"
@@ -16,23 +15,20 @@
 namespace stretto {
 namespace {
 
-#ifndef MADV_COLLAPSE
-constexpr int MADV_COLLAPSE = 25;
-#endif
-
-// Every page is there afterwards: no fault later. Systems seldom give shared memory large pages unless asked for each
-// of them, when something is in it; small ones make kernels a few percent slower. Older systems refuse: nothing is
-// lost.
-void touch(std::byte* at, u64 bytes) {
-  for (u64 i = 0; i < bytes; i += kLargePage) at[i] = std::byte{0};
-  madvise(at, bytes, MADV_COLLAPSE);
-  std::memset(at, 0, bytes);
-}
-
 struct Told {
   u64 bytes = 0;
   std::int64_t pid = 0, fd = -1;
 };
+
+// Another process's memory.
+std::optional<Pages> reach(const Told& t) {
+  if (t.bytes == 0) return {};
+  const int file = open(fmt::format("/proc/{}/fd/{}", t.pid, t.fd).c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return {};
+  std::optional<Pages> pages = Pages::map_file(t.bytes, file);
+  close(file);
+  return pages;
+}
 
 }  // namespace
 
@@ -42,48 +38,32 @@ Segments::Segments(int communicator) : communicator_(communicator) {
   MPI_Comm_size(comm, &processes_);
 }
 
-Segments::~Segments() {
-  for (const Segment& s : segments_)
-    for (std::size_t p = 0; p < s.base.size(); ++p)
-      if (s.base[p]) munmap(s.base[p], s.bytes[p]);
-}
-
 std::byte* Segments::allocate(u64 bytes) {
-  bytes = whole_pages(std::max<u64>(1, bytes));
+  bytes = Pages::whole(std::max<u64>(1, bytes));
   const int fd = memfd_create("stretto", MFD_CLOEXEC);
-  const bool made = fd >= 0 && ftruncate(fd, bytes) == 0;
-  std::byte* own = made ? map_pages(bytes, fd) : nullptr;
+  std::optional<Pages> own = fd >= 0 && ftruncate(fd, bytes) == 0 ? Pages::map_file(bytes, fd) : std::nullopt;
   const Told mine{own ? bytes : 0, getpid(), fd};
   std::vector<Told> all(processes_);
   const MPI_Comm comm = MPI_Comm_f2c(communicator_);
   MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, comm);
+  if (own) own->touch();
   Segment s;
-  bool reached = own != nullptr;
-  for (int p = 0; p < processes_; ++p) {
-    const Told& t = all[p];
-    s.bytes.push_back(t.bytes);
-    s.base.push_back(p == own_ ? own : nullptr);
-    if (p == own_ || t.bytes == 0) continue;
-    const int other = open(fmt::format("/proc/{}/fd/{}", t.pid, t.fd).c_str(), O_RDWR | O_CLOEXEC);
-    if (other >= 0) s.base.back() = map_pages(t.bytes, other);
-    if (other >= 0) close(other);
-    reached = reached && s.base.back();
-  }
-  if (own) touch(own, bytes);
+  for (int p = 0; p < processes_; ++p) s.push_back(p == own_ ? std::move(own) : reach(all[p]));
+  const bool reached = std::all_of(s.begin(), s.end(), [](const auto& pages) { return pages.has_value(); });
   const int failed = reached ? processes_ : own_;
   MPI_Allreduce(&failed, &failed_, 1, MPI_INT, MPI_MIN, comm);  // also: nobody closes before all have opened
   if (fd >= 0) close(fd);
   segments_.push_back(std::move(s));
-  return failed_ == processes_ ? own : nullptr;
+  return failed_ == processes_ ? segments_.back()[own_]->at() : nullptr;
 }
 
 std::optional<Segments::Place> Segments::find(const void* address) const {
   const auto* at = static_cast<const std::byte*>(address);
   const auto in_memory_of = [&](int p) -> std::optional<Place> {
     for (std::uint32_t i = 0; i < segments_.size(); ++i) {
-      const std::byte* base = segments_[i].base[p];
-      if (!base || at < base || at >= base + segments_[i].bytes[p]) continue;
-      const u64 offset = at - base;
+      const std::optional<Pages>& pages = segments_[i][p];
+      if (!pages || at < pages->at() || at >= pages->at() + pages->bytes()) continue;
+      const u64 offset = at - pages->at();
       return Place{i, p, offset};
     }
     return {};

@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "stretto/base/id.h"
+#include "stretto/base/pages.h"
 
 namespace stretto {
 
 class Segments {
  public:
   explicit Segments(int communicator);  // Fortran handle
-  ~Segments();
   Segments(const Segments&) = delete;
 
   // Zeroed and touched. None, on all of them, when one process cannot reach another's memory.
@@ -34,14 +34,11 @@ class Segments {
   Place place_of(const void*) const;             // of an address as this process sees it
   std::optional<Place> find(const void*) const;  // none: it lies elsewhere
   std::byte* at(Place p) const { return at(p, p.process); }
-  std::byte* at(Place p, int process) const { return segments_[p.segment].base[process] + p.offset; }
+  std::byte* at(Place p, int process) const { return segments_[p.segment][process]->at() + p.offset; }
   int processes() const { return processes_; }
 
  private:
-  struct Segment {
-    std::vector<std::byte*> base;  // per process
-    std::vector<u64> bytes;
-  };
+  using Segment = std::vector<std::optional<Pages>>;  // per process; none: out of reach
   int communicator_, own_ = 0, processes_ = 0, failed_ = 0;
   std::vector<Segment> segments_;
 };

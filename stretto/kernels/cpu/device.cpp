@@ -1,7 +1,6 @@
 #include "stretto/kernels/device.h"
 
 #include <cblas.h>
-#include <sys/mman.h>
 
 #include <cstring>
 
@@ -13,21 +12,15 @@ namespace {
 
 class CpuDevice : public Device {
  public:
-  ~CpuDevice() override {
-    for (const auto& [p, bytes] : maps_) munmap(p, bytes);
-  }
-
   std::byte* allocate(std::size_t bytes) override {
     if (bytes == 0) return nullptr;
-    std::byte* const arena = map_pages(bytes);
+    std::optional<Pages> arena = Pages::map(bytes);
     if (!arena)
       throw Error("memory", "the system refuses {}", human_bytes(double(bytes)))
           .hint("use a smaller batch, more microbatches, recompute, or more ranks")
           .as(Error::Kind::run);
-    maps_.push_back({arena, whole_pages(bytes)});
-    // One write per page is enough: the system hands out zeroed pages.
-    for (std::size_t i = 0; i < whole_pages(bytes); i += kPage) arena[i] = std::byte{0};
-    return arena;
+    arena->touch();
+    return arenas_.emplace_back(*std::move(arena)).at();
   }
 
   KernelId prepare(const Call& call) override {
@@ -44,7 +37,7 @@ class CpuDevice : public Device {
 
  private:
   IdVector<KernelId, std::pair<std::string_view, Runner>> runners_;
-  std::vector<std::pair<std::byte*, std::size_t>> maps_;
+  std::vector<Pages> arenas_;
 };
 
 }  // namespace
