@@ -37,6 +37,9 @@ TEST(Placed, NamesAndWhatIsSaidBesideThemAreOneLayout) {
   EXPECT_THAT(axes_of_rows(p, t.batch), ElementsAre("data"));
   EXPECT_EQ(ranks_along(p.mesh, {"data", "x"}), 6);
   EXPECT_THROW(complete({.mesh = {{"data", 2}}, .names = {.data = 2}}, t), Error);
+  EXPECT_EQ(complete({.mesh = {{"x", 2}}, .names = {.data = 2}, .layout = {{"batch", "x"}}}, t).layout.str(),
+            "batch->x")
+      << "what is said of a dim stands in place of what the names say";
 }
 
 TEST(Placed, RowsMustBeShareable) {
