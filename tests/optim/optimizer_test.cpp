@@ -1,6 +1,7 @@
 // Optimizers against plain loops in double precision.
 #include "stretto/optim/optimizer.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -181,9 +182,8 @@ TEST(LearningRate, Shapes) {
     lr_named("cosin", s);
     FAIL();
   } catch (const Error& e) {
-    EXPECT_STREQ(e.what(),
-                 "[optimizer] there is no learning-rate schedule 'cosin'; hint: did you mean 'cosine'? known are "
-                 "constant, cosine, linear, wsd");
+    EXPECT_THAT(e.what(), testing::StartsWith("[optimizer] there is no learning-rate schedule 'cosin'; hint: did you "
+                                              "mean 'cosine'? known are constant, "));
   }
 }
 
