@@ -4,13 +4,16 @@
 
 namespace stretto {
 
+double seconds_of(const Calls& calls, CallId id, const Machine& machine) {
+  const KernelCall& call = calls.calls[id];
+  const Node& n = calls.graph.node(call.node);
+  const Cost c = n.op->cost({calls.graph, n});
+  return seconds(machine, c.flops, c.read + c.written + (call.accumulate ? c.written : 0));
+}
+
 double seconds_of(const Calls& calls, const Machine& machine) {
   double sum = 0;
-  for (const KernelCall& call : calls.calls) {
-    const Node& n = calls.graph.node(call.node);
-    const Cost c = n.op->cost({calls.graph, n});
-    sum += seconds(machine, c.flops, c.read + c.written + (call.accumulate ? c.written : 0));
-  }
+  for (CallId id : calls.calls.ids()) sum += seconds_of(calls, id, machine);
   return sum;
 }
 

@@ -12,6 +12,7 @@
 namespace stretto {
 
 double seconds_of(const Calls&, const Machine&);
+double seconds_of(const Calls&, CallId, const Machine&);  // one of them
 
 // Before it is known where results go: as if each got memory of its own.
 double seconds_of(const Graph& body, const Machine&);

@@ -9,6 +9,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <ranges>
 #include <utility>
 #include <variant>
 
@@ -27,6 +28,9 @@ using CollectiveId = Id<struct CollectiveTag>;  // of the actor's collectives un
 struct CallRange {
   CallId from, to;  // the first, and the one after the last
 };
+inline auto ids(CallRange r) {
+  return std::views::iota(r.from.value, r.to.value) | std::views::transform([](auto i) { return CallId(i); });
+}
 
 // Runs a task on a microbatch; its buffers are slots[args], slots[args + 1], ...
 struct Run {

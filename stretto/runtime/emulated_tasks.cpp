@@ -9,6 +9,15 @@
 #include "stretto/fuse/cost.h"
 
 namespace stretto {
+namespace {
+
+double of_calls(const Calls& calls, CallRange range, const Machine& machine) {
+  double sum = 0;
+  for (CallId id : ids(range)) sum += seconds_of(calls, id, machine);
+  return sum;
+}
+
+}  // namespace
 
 void sleep_until(double end) {
   const time_t whole = static_cast<time_t>(end);
@@ -17,13 +26,14 @@ void sleep_until(double end) {
 }
 
 EmulatedTasks::EmulatedTasks(const Program& p, ActorId actor, const Machine& machine, std::optional<Times> times)
-    : program_(p), times_(times), passed_(p.row(actor).size(), 0) {
+    : program_(p), machine_(machine), times_(times), passed_(p.row(actor).size(), 0) {
   for (const auto& calls : p.calls) task_seconds_.push_back(stretto::seconds_of(*calls, machine));
 }
 
 void EmulatedTasks::begin_step() { passed_.assign(passed_.size(), 0); }
 
 double EmulatedTasks::seconds_of(const Run& r) {
+  if (!times_ && r.calls) return of_calls(*program_.calls[r.task], *r.calls, machine_);
   if (!times_) return task_seconds_[r.task];
   const Part part = program_.task(r).part;
   if (!r.action || !of_an_action(part)) return 0;

@@ -1,6 +1,6 @@
 // How long tasks take on a device that is emulated.
 //
-//   EmulatedTasks tasks(program, actor, {.machine = machine});
+//   EmulatedTasks tasks(program, actor, machine, {});
 //   tasks.begin_step();
 //   tasks.pass(run);          // sleeps as long as the run would take
 #pragma once
@@ -20,11 +20,11 @@ class EmulatedTasks {
   EmulatedTasks(const Program&, ActorId, const Machine&, std::optional<Times>);
   void begin_step();
   void pass(const Run&);
+  double seconds_of(const Run&);  // that it takes now
 
  private:
-  double seconds_of(const Run&);
-
   const Program& program_;
+  Machine machine_;
   IdVector<TaskId, double> task_seconds_;
   std::optional<Times> times_;
   IdVector<ActionId, unsigned> passed_;  // with times per phase: which parts of each action have taken theirs

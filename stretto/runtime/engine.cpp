@@ -46,7 +46,7 @@ Engine::Engine(std::shared_ptr<const Program> program, WorkerOptions options, co
     local_ = {peers_->rank()};
   }
   for (int rank = 0; !peers_ && rank < ranks; ++rank) local_.push_back(rank);
-  workers_.resize(std::size_t(ranks));
+  workers_.resize(ranks);
   ArenaBases own{};
   if (peers_ && options.run.device == DeviceKind::cpu) {
     if (peers_->shares_memory())
@@ -57,15 +57,15 @@ Engine::Engine(std::shared_ptr<const Program> program, WorkerOptions options, co
   for (const int rank : local_) {
     const ActorId a = program_->actor_of_rank(rank);
     WorkerOptions mine = options;
-    if (peers_) mine.shared = arenas_.empty() ? own : arenas_[std::size_t(rank)];
+    if (peers_) mine.shared = arenas_.empty() ? own : arenas_[rank];
     if (shared) {
       STRETTO_ASSERT(program_->actors[a].param_at == shared->worker(rank).program().param_at,
                      "parameters lie elsewhere");
       mine.shared[Arena::params] = shared->worker(rank).arena(Arena::params);
     }
-    workers_[std::size_t(rank)] = std::make_unique<Worker>(program_, a, rank % each, mine);
+    workers_[rank] = std::make_unique<Worker>(program_, a, rank % each, mine);
   }
-  worked_.assign(std::size_t(ranks), 0);
+  worked_.assign(ranks, 0);
   if (ranks == 1) return;
   if (peers_)
     connect_processes(options);
@@ -75,9 +75,9 @@ Engine::Engine(std::shared_ptr<const Program> program, WorkerOptions options, co
 }
 
 void Engine::connect_threads(const WorkerOptions& options) {
-  const int actors = int(program_->actors.size()), each = program_->ranks_per_actor(), ranks = program_->ranks();
+  const int each = program_->ranks_per_actor(), ranks = program_->ranks();
   const std::vector<int> allowed = cores();
-  const bool enough = int(allowed.size()) >= ranks;
+  const bool enough = std::cmp_greater_equal(allowed.size(), ranks);
   const bool emulated = options.run.device == DeviceKind::emulated;
   // With a core for everybody a short look costs less than sleeping.
   wires_ = wired(thread_wiring(enough ? 500 : 0), options.run);
@@ -85,16 +85,16 @@ void Engine::connect_threads(const WorkerOptions& options) {
   for (int k = 0; k < each; ++k) {  // messages go between ranks of equal coordinates
     std::vector<ArenaBases> arenas;
     for (ActorId a : program_->actors.ids()) arenas.push_back(worker(program_->rank_of(a, k)).arenas());
-    if (actors > 1) {
+    if (actors() > 1) {
       transports_.push_back(wires_->transport(*program_, arenas, k));
       if (options.run.wrap) transports_.back() = options.run.wrap(std::move(transports_.back()));
     }
     for (ActorId a : program_->actors.ids())
-      worker(program_->rank_of(a, k)).connect(arenas, actors > 1 ? transports_.back().get() : nullptr, groups_.get());
+      worker(program_->rank_of(a, k)).connect(arenas, actors() > 1 ? transports_.back().get() : nullptr, groups_.get());
   }
   for (int rank = 0; rank < ranks; ++rank) {
     threads_.emplace_back([this, rank] { serve(rank); });
-    if (enough && options.run.pin && !emulated) pin(threads_.back(), allowed[std::size_t(rank)]);
+    if (enough && options.run.pin && !emulated) pin(threads_.back(), allowed[rank]);
   }
 }
 
@@ -105,7 +105,7 @@ void Engine::connect_processes(const WorkerOptions& options) {
   const int coordinate = local_.front() % program_->ranks_per_actor();
   std::vector<ArenaBases> column;  // of the ranks that messages are exchanged with, per actor; null: out of reach
   for (ActorId a : program_->actors.ids())
-    column.push_back(arenas_.empty() ? ArenaBases{} : arenas_[std::size_t(program_->rank_of(a, coordinate))]);
+    column.push_back(arenas_.empty() ? ArenaBases{} : arenas_[program_->rank_of(a, coordinate)]);
   if (arenas_.empty()) arenas_.push_back(w.arenas());
   if (actors() > 1) transports_.push_back(wires_->transport(*program_, arenas_, coordinate));
   if (program_->ranks_per_actor() > 1) groups_ = std::make_unique<Groups>(*program_, *wires_);
@@ -136,7 +136,7 @@ void Engine::run_rank(int rank, i64 step) {
     if (!failure_) failure_ = std::current_exception();
     stop();
   }
-  worked_[std::size_t(rank)] = now() - start - worker(rank).waited();
+  worked_[rank] = now() - start - worker(rank).waited();
 }
 
 void Engine::serve(int rank) {
@@ -192,7 +192,7 @@ void Engine::record(bool on) {
 double Engine::bubble() const {
   double worked = 0;
   for (double w : worked_) worked += w;
-  return seconds_ > 0 ? std::max(0.0, 1 - worked / (seconds_ * double(local_.size()))) : 0;
+  return seconds_ > 0 ? std::max(0.0, 1 - worked / (seconds_ * local_.size())) : 0;
 }
 
 // Stops the run when no rank has come any further for the whole timeout while at least one waits for others.
@@ -232,11 +232,11 @@ std::string Engine::who_waits(const std::vector<double>& since) const {
       text += fmt::format("{} {} (instruction {} of {})", waiting ? "waits to" : "is in", program_->str(code[at]),
                           at.value, code.size());
   };
-  for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
+  for (int rank = 0; rank < ranks(); ++rank) {
     if (const Worker* w = workers_[rank].get()) {
       say(rank, w->str(), w->at(), w->waiting());
       if (w->program().code.has(w->at())) text += fmt::format(" since {:.1f} s", now() - since[rank]);
-    } else if (const std::optional<Pulse> p = peers_->pulse(int(rank))) {
+    } else if (const std::optional<Pulse> p = peers_->pulse(rank)) {
       if (p->silent < 1)
         say(rank, fmt::format("rank {}", rank), InstructionId(p->at), p->waiting);
       else

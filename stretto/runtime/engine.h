@@ -26,13 +26,13 @@ class Engine {
 
   void run(i64 step);
   void record(bool on);  // from the next step on
-  int ranks() const { return int(workers_.size()); }
+  int ranks() const { return program_->ranks(); }
   const std::vector<int>& local() const { return local_; }  // the ranks that are here: only those have a worker
-  bool here(int rank) const { return workers_[std::size_t(rank)] != nullptr; }
+  bool here(int rank) const { return workers_[rank] != nullptr; }
   const std::shared_ptr<Peers>& peers() const { return peers_; }
   int actors() const { return int(program_->actors.size()); }
-  Worker& worker(int rank) { return *workers_[std::size_t(rank)]; }
-  const Worker& worker(int rank) const { return *workers_[std::size_t(rank)]; }
+  Worker& worker(int rank) { return *workers_[rank]; }
+  const Worker& worker(int rank) const { return *workers_[rank]; }
   const Worker& first(ActorId actor) const { return worker(program_->rank_of(actor, 0)); }  // coordinate 0
   const Program& program() const { return *program_; }
   double seconds() const { return seconds_; }  // the last step took

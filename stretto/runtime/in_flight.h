@@ -1,18 +1,18 @@
 // Collectives between their Start and their Await.
 //
-//   flights.start(collective, record, {{group, member, ticket}, ...});
-//   flights.help_along();                         // now and then: a share of what is under way
-//   double waited = flights.await(collective);
+//   flights.start(collective, record);
+//   flights.add(collective, {place, ticket});
+//   flights.help_along(ended);                    // now and then: a share of what is under way
+//   flights.await(collective, wait);
 #pragma once
 #include <optional>
 #include <vector>
 
 #include "stretto/program/program.h"
 #include "stretto/runtime/groups.h"
+#include "stretto/runtime/records.h"
 
 namespace stretto {
-
-using RecordId = Id<struct RecordTag>;
 
 class InFlight {
  public:

@@ -49,8 +49,8 @@ void add_spans(const Program& p, ActorId actor, const std::vector<RunRecord>& re
 }
 
 // Per actor, of its first rank; from the other processes too.
-std::vector<std::vector<RunRecord>> records_of(const Engine& engine) {
-  std::vector<std::vector<RunRecord>> all;
+IdVector<ActorId, std::vector<RunRecord>> records_of(const Engine& engine) {
+  IdVector<ActorId, std::vector<RunRecord>> all;
   std::vector<std::string> told;
   if (engine.peers()) {
     const std::vector<RunRecord>& own = engine.worker(engine.peers()->rank()).records();
@@ -62,8 +62,8 @@ std::vector<std::vector<RunRecord>> records_of(const Engine& engine) {
       all.push_back(engine.worker(rank).records());
     } else {
       const std::string& bytes = told[rank];
-      all.emplace_back(bytes.size() / sizeof(RunRecord));
-      std::memcpy(all.back().data(), bytes.data(), bytes.size());
+      std::vector<RunRecord>& its = all[all.push_back(std::vector<RunRecord>(bytes.size() / sizeof(RunRecord)))];
+      std::memcpy(its.data(), bytes.data(), bytes.size());
     }
   }
   return all;
@@ -75,10 +75,10 @@ Timeline measured_timeline(const Engine& engine) {
   const Program& p = engine.program();
   Timeline t{.actors = engine.actors(), .stages = p.schedule.stages, .title = p.schedule.name + ", measured"};
   double from = std::numeric_limits<double>::infinity();
-  const std::vector<std::vector<RunRecord>> records = records_of(engine);
+  const IdVector<ActorId, std::vector<RunRecord>> records = records_of(engine);
   for (const std::vector<RunRecord>& r : records)
     if (!r.empty()) from = std::min(from, r.front().start);
-  for (ActorId a : p.actors.ids()) add_spans(p, a, records[a.value], from, t);
+  for (ActorId a : p.actors.ids()) add_spans(p, a, records[a], from, t);
   for (int a = 0; a < engine.actors(); ++a) t.memory.push_back(live_microbatches(t, p.schedule, a));
   return t;
 }

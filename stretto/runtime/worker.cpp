@@ -1,5 +1,6 @@
 #include "stretto/runtime/worker.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "stretto/base/clock.h"
@@ -46,9 +47,7 @@ void Worker::connect(std::span<const ArenaBases> arenas_of_all, Transport* trans
 void Worker::run(i64 step) {
   step_ = step;
   ++round_;
-  waited_ = waited_now_ = 0;
-  waited_for_.reset();
-  records_.clear();
+  records_.begin_step();
   if (emulated_) emulated_->begin_step();
   const auto& code = program().code;
   for (InstructionId i : code.ids()) {
@@ -81,16 +80,7 @@ double Worker::waiting(Wait wait) {
 
 void Worker::run(const Run& r, InstructionId i) {
   if (program_->gate && gated(r)) return;
-  if (!recording_) {
-    execute(r);
-  } else {
-    RunRecord record{.instruction = i, .start = now(), .waited = waited_now_, .message = waited_for_};
-    execute(r);
-    record.end = now();
-    records_.push_back(record);
-    waited_now_ = 0;
-    waited_for_.reset();
-  }
+  records_.run(i, [&] { execute(r); });
   help_along();
 }
 
@@ -103,28 +93,20 @@ bool Worker::gated(const Run& r) const {
 void Worker::send(TransferId t) { transport_->send(t, round_); }
 
 void Worker::receive(TransferId t) {
-  const double seconds = waiting([&] { return transport_->receive(t, round_); });
-  waited_ += seconds;
-  if (seconds > waited_now_) waited_for_ = t;
-  waited_now_ += seconds;
+  records_.waited(waiting([&] { return transport_->receive(t, round_); }), t);
 }
 
 void Worker::start(const Start& s, InstructionId i) {
-  in_flight_.start(s.collective, begin_record(i));
+  in_flight_.start(s.collective, records_.begin(i));
   const PreparedBody& body = prepared_.body_of(s.run.task);
-  const CallRange range = calls_of(s.run, *body.calls);
   std::byte* const* base = &addresses_[s.run.args];
-  for (CallId c = range.from; c < range.to; c = CallId(c.value + 1))
-    in_flight_.add(s.collective, start_call(body.prepared[c], base));
+  for (CallId c : ids(calls_of(s.run, *body.calls))) in_flight_.add(s.collective, start_call(body.prepared[c], base));
 }
 
 void Worker::await(const Await& w) {
-  const std::optional<RecordId> record = in_flight_.await(w.collective, [&](const InFlight::Ticket& t) {
-    const double seconds = wait_for(t);
-    waited_ += seconds;
-    waited_now_ += seconds;
-  });
-  if (record) records_[*record].end = now();
+  const std::optional<RecordId> open =
+      in_flight_.await(w.collective, [&](const InFlight::Ticket& t) { records_.waited(wait_for(t)); });
+  if (open) records_.end(*open);
 }
 
 InFlight::Ticket Worker::start_call(const PreparedCall& c, std::byte* const* base) {
@@ -154,11 +136,10 @@ void Worker::execute(const Run& r) {
                   .now = now,
                   .poll = transport_ ? +[](void* self) { static_cast<Worker*>(self)->poll(); } : nullptr,
                   .poller = this};
-  const CallRange range = calls_of(r, *body.calls);
-  for (CallId id = range.from; id < range.to; id = CallId(id.value + 1)) {
+  for (CallId id : ids(calls_of(r, *body.calls))) {
     PreparedCall& c = body.prepared[id];
     if (std::holds_alternative<SharedCallId>(c.does)) {
-      waited_ += wait_for(start_call(c, base));
+      records_.waited_within(wait_for(start_call(c, base)));
       continue;
     }
     for (std::size_t i = 0; i < c.in.size(); ++i) in[i] = base[c.in[i].buffer->value] + c.in[i].start;
@@ -193,7 +174,7 @@ void Worker::launch(PreparedCall& c, const Run& r, const Args& args) {
 
 // A share of what is under way, between two tasks.
 void Worker::help_along() {
-  in_flight_.help_along([&](RecordId r) { records_[r].end = now(); });
+  in_flight_.help_along([&](RecordId r) { records_.end(r); });
 }
 
 // Kernels call it more often than messages need.
@@ -213,16 +194,8 @@ void Worker::jitter() {
 }
 
 void Worker::record(bool on) {
-  recording_ = on;
-  std::size_t runs = 0;
-  for (const Instruction& i : program().code) runs += task_of(i) != nullptr;
-  if (on) records_.reserve(runs);
-}
-
-// Of a collective: it is still open until somebody sees its end.
-std::optional<RecordId> Worker::begin_record(InstructionId i) {
-  if (!recording_) return std::nullopt;
-  return records_.push_back({.instruction = i, .start = now()});
+  const auto runs = std::ranges::count_if(program().code, [](const Instruction& i) { return task_of(i) != nullptr; });
+  records_.keep(on, runs);
 }
 
 std::string Worker::str() const {
@@ -237,24 +210,6 @@ std::string Worker::where(const Run& r) const {
   if (!r.action) return fmt::format("step {}, {}, {}", step_, str(), name_of(t.part));
   return fmt::format("step {}, {}, stage {}, {} of piece {}, microbatch {}", step_, str(),
                      program_->stage_of[*t.piece].value, name_of(t.part), t.piece->value, r.microbatch.value);
-}
-
-std::vector<KernelTime> Worker::profile() const {
-  std::vector<KernelTime> times;
-  for (const PreparedBody& body : prepared_.bodies)  // one that tasks share is listed under the first of them
-    for (const PreparedCall& c : body.prepared) {
-      const Node& n = body.calls->graph.node(c.node);
-      std::string shape;
-      for (Value v : n.operands) shape += body.calls->graph.str(body.calls->graph.type(v));
-      const KernelId* kernel = std::get_if<KernelId>(&c.does);
-      times.push_back({.op = std::string(n.op->name),
-                       .kernel = std::string(kernel ? device_->kernel_name(*kernel) : "group"),
-                       .part = program_->step->tasks[body.first].part,
-                       .shape = shape,
-                       .seconds = c.seconds,
-                       .runs = c.runs});
-    }
-  return times;
 }
 
 }  // namespace stretto

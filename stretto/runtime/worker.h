@@ -18,29 +18,15 @@
 #include "stretto/runtime/in_flight.h"
 #include "stretto/runtime/options.h"
 #include "stretto/runtime/prepared.h"
+#include "stretto/runtime/profile.h"
+#include "stretto/runtime/records.h"
 
 namespace stretto {
-
-struct KernelTime {  // time spent in one kernel call of one task, over all its runs
-  std::string op, kernel;
-  Part part = Part::F;
-  std::string shape;
-  double seconds = 0;
-  i64 runs = 0;
-};
 
 struct WorkerOptions {
   u64 seed = 0;
   RunOptions run = {};
   ArenaBases shared{};  // arenas to use instead of new ones (evaluation shares parameters)
-};
-
-// What one run did, or a collective from its start to its end, when a step is recorded. Seconds of the steady clock.
-struct RunRecord {
-  InstructionId instruction;
-  double start = 0, end = 0;
-  double waited = 0;                       // for messages, right before it
-  std::optional<TransferId> message = {};  // the one it waited for longest
 };
 
 class Worker {
@@ -57,11 +43,11 @@ class Worker {
   ActorId actor() const { return actor_; }
   const Coordinates& coordinates() const { return coordinates_; }
   std::string str() const;  // "actor 1", with several ranks "actor 1, data=0 tensor=1"
-  std::vector<KernelTime> profile() const;
+  std::vector<KernelTime> profile() const { return kernel_times(*program_->step, prepared_, *device_); }
 
   void record(bool on);  // from the next step on; room for the records is made here
   const std::vector<RunRecord>& records() const { return records_.list(); }
-  double waited() const { return waited_; }  // seconds of the last step spent waiting for messages
+  double waited() const { return records_.waited(); }  // seconds of the last step spent waiting for messages
 
   // For the watchdog: how far it is, and whether it waits there.
   InstructionId at() const { return InstructionId(at_.load(std::memory_order_relaxed)); }
@@ -87,7 +73,6 @@ class Worker {
   void help_along();
   void poll();
   void jitter();
-  std::optional<RecordId> begin_record(InstructionId);
   std::string where(const Run&) const;
 
   std::shared_ptr<const Program> program_;
@@ -112,10 +97,7 @@ class Worker {
   std::uint32_t round_ = 0;
   double polled_ = 0;
   u64 jitter_state_ = 0;
-  bool recording_ = false;
-  IdVector<RecordId, RunRecord> records_;
-  double waited_ = 0, waited_now_ = 0;  // in this step; since the last record
-  std::optional<TransferId> waited_for_;
+  Records records_;
   std::atomic<std::uint32_t> at_{0};
   std::atomic<bool> waiting_{false};
 };
