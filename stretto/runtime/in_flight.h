@@ -6,6 +6,7 @@
 //   flights.await(collective, wait);
 #pragma once
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "stretto/program/program.h"

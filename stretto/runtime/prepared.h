@@ -2,7 +2,7 @@
 // is settled here, once.
 //
 //   PreparedProgram prepared = prepare(program, coordinates, device);
-//   for (const PreparedCall& c : prepared.body_of(task).calls) ...
+//   for (const PreparedCall& c : prepared.body_of(task).prepared) ...
 #pragma once
 #include <memory>
 #include <optional>
