@@ -1,5 +1,6 @@
 #include "stretto/fuse/cost.h"
 
+#include "stretto/fuse/fuse.h"
 #include "stretto/ir/op.h"
 
 namespace stretto {
