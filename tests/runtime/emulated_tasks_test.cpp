@@ -7,8 +7,8 @@
 namespace stretto {
 namespace {
 
-struct Emulated : testing::Test {
-  Emulated() {
+struct TaskTimes : testing::Test {
+  TaskTimes() {
     for (const Instruction& i : program.actors[ActorId(0)].code)
       if (const auto* r = task_of(i); r && program.task(*r).part == Part::F) run = *r;
   }
@@ -17,7 +17,7 @@ struct Emulated : testing::Test {
   stretto::Run run;
 };
 
-TEST_F(Emulated, PartsOfATaskTakeAsLongAsAllOfIt) {
+TEST_F(TaskTimes, PartsOfATaskTakeAsLongAsAllOfIt) {
   EmulatedTasks tasks(program, ActorId(0), Machine{.flops = 1e9}, {});
   const double whole = tasks.seconds_of(run);
   const std::size_t calls = program.calls[run.task]->calls.size();
@@ -31,7 +31,7 @@ TEST_F(Emulated, PartsOfATaskTakeAsLongAsAllOfIt) {
   EXPECT_NEAR(sum, whole, 1e-12 * whole);
 }
 
-TEST_F(Emulated, WithTimesPerPhaseTheFirstTaskOfAnActionTakesAll) {
+TEST_F(TaskTimes, WithTimesPerPhaseTheFirstTaskOfAnActionTakesAll) {
   EmulatedTasks tasks(program, ActorId(0), {}, Times{.F = 2});
   for (int step = 0; step < 2; ++step) {
     tasks.begin_step();
