@@ -25,12 +25,6 @@ struct BenchOptions {
   bool shared = true;
 };
 
-Mesh mesh_of(const ParallelSection& s) {
-  Mesh mesh = parallel_of(s).mesh;
-  for (const Axis& a : layout_of(s.names, {}).mesh) mesh.push_back(a);
-  return mesh;
-}
-
 std::string link_line(const char* where, const Link& link) {
   return fmt::format("{:<9}{} and {}/s\n", where, human_seconds(link.latency), human_bytes(link.bandwidth));
 }

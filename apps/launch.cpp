@@ -48,7 +48,7 @@ struct Words {
   RunConfig config(std::vector<std::string> more = {}) const {
     std::string file;
     std::vector<std::string> settings;
-    for (std::size_t i = 1; i < all.size(); ++i) {
+    for (std::size_t i = all[0] == "bench" ? 2 : 1; i < all.size(); ++i) {
       if (is_setting(all[i]))
         settings.push_back(all[i]);
       else if (!all[i].starts_with('-') && file.empty())
@@ -59,6 +59,12 @@ struct Words {
     return read_run(file, settings);
   }
 };
+
+// As many as the run's mesh has.
+int ranks_of(const Words& words) {
+  const bool has_mesh = words.all[0] == "train" || (words.all.size() > 1 && words.all[0] == "bench");
+  return has_mesh ? mesh_of(words.config().parallel).ranks() : 1;
+}
 
 // The largest mesh below `ranks` ranks that the run can have with a shorter pipeline or fewer data ranks.
 std::optional<std::vector<std::string>> smaller(const Words& words, int ranks) {
@@ -139,7 +145,8 @@ fs::path default_logs() {
 void add_launch(CLI::App& app) {
   CLI::App* command = app.add_subcommand("launch", "start a command as several local processes, one rank each");
   auto w = std::make_shared<Wishes>();
-  command->add_option("-n,--ranks", w->launch.ranks, "how many processes")->check(whole_number(1, 4096));
+  command->add_option("-n,--ranks", w->launch.ranks, "how many processes; by default the ranks of the run's mesh")
+      ->check(whole_number(1, 4096));
   command->add_option("--logs", w->logs, "directory for rank-<n>.log; by default runs/launch-<date and time>");
   command->add_option("--console", w->everybody, "whose output is shown: first or all, with the rank in front")
       ->type_name("first|all")
@@ -149,10 +156,14 @@ void add_launch(CLI::App& app) {
   command->add_option("--restarts", w->restarts, "how often a run that fails goes on from its newest checkpoint")
       ->check(whole_number(0, 1000000));
   command->add_flag("--elastic", w->elastic, "go on with fewer ranks, in a smaller mesh");
+  command
+      ->add_option("--start-timeout", w->launch.start_timeout,
+                   "seconds for mpirun to start the next process; by default 60")
+      ->check(whole_number(1, 1000000));
   command->add_option("--as-rank", w->as_rank)->group("");  // what mpirun starts
-  command->add_option("COMMAND", w->launch.arguments, "behind --: what every process does");
-  command->footer("Example: stretto launch -n 4 -- train run.toml --parallel.pipe=4");
-  command->callback([w] {
+  command->add_option("COMMAND", w->launch.arguments, "after --: what every process does");
+  command->footer("Example: stretto launch -- train run.toml --parallel.pipe=4");
+  command->callback([w, command] {
     LaunchOptions& o = w->launch;
     o.program = own_path();
     if (o.arguments.empty() || o.arguments[0].starts_with('-'))
@@ -162,7 +173,13 @@ void add_launch(CLI::App& app) {
           .as(Error::Kind::usage);
     o.console = w->everybody ? ConsoleRanks::all : ConsoleRanks::first;
     if (!w->as_rank.empty())
-      std::exit(be_rank(w->as_rank, o.console, find_world(environment()).rank, o.program, o.arguments));
+      std::exit(be_rank({.line = w->as_rank,
+                         .logs = w->logs,
+                         .console = o.console,
+                         .rank = find_world(environment()).rank,
+                         .program = o.program,
+                         .arguments = o.arguments}));
+    if (command->count("--ranks") == 0) o.ranks = ranks_of({o.arguments});
     o.logs = fs::absolute(w->logs.empty() ? default_logs() : fs::path(w->logs));
     const LaunchResult r = persevere(*w);
     if (r.code == 0) return;

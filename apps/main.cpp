@@ -1,5 +1,7 @@
 // The command line: parses, calls the library, prints. Exit codes: 0 success, 1 the input is wrong, 2 wrong usage,
 // 3 failed while running.
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -10,6 +12,7 @@
 #include "failure.h"
 #include "stretto/base/error.h"
 #include "stretto/base/text.h"
+#include "stretto/launch/last_word.h"
 #include "usage.h"
 
 namespace {
@@ -26,10 +29,23 @@ void refuse_unknown_command(const CLI::App& app, const std::string& name) {
       .as(Error::Kind::usage);
 }
 
+// Files that are opened later must not get the numbers of the standard streams: what is printed would go into them.
+void open_standard_streams() {
+  for (const int fd : {0, 1, 2})
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) std::_Exit(int(Error::Kind::run));
+}
+
+int failed(int code, const std::string& text) {
+  std::fflush(stdout);
+  say_last_word(code, text);
+  std::fprintf(stderr, "%s\n", text.c_str());
+  return code;
+}
+
 int output_failed(int error) {
-  std::fprintf(stderr, "[output] standard output cannot be written: %s; hint: is the disk full?\n",
-               std::generic_category().message(error).c_str());
-  return int(Error::Kind::run);
+  return failed(int(Error::Kind::run),
+                fmt::format("[output] standard output cannot be written: {}; hint: is the disk full?",
+                            std::generic_category().message(error)));
 }
 
 // A result that was printed and lost is a failure too.
@@ -43,6 +59,8 @@ int finished(int code) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  open_standard_streams();
+  keep_last_word();
   CLI::App app{"Stretto trains large models with pipeline and hybrid parallelism."};
   app.name("stretto");
   app.require_subcommand(1);
@@ -59,14 +77,10 @@ int main(int argc, char** argv) {
     app.exit(e);
     return finished(0);
   } catch (const CLI::ParseError& e) {
-    std::fflush(stdout);
-    std::fprintf(stderr, "%s\n", app::usage_error(app, e).what());
-    return int(Error::Kind::usage);
+    return failed(int(Error::Kind::usage), app::usage_error(app, e).what());
   } catch (...) {
     const app::Failure f = app::failure_of(std::current_exception());
     if (f.text.starts_with("[internal]") && std::ferror(stdout)) return output_failed(errno);  // thrown by fmt::print
-    std::fflush(stdout);
-    std::fprintf(stderr, "%s\n", f.text.c_str());
-    return f.code;
+    return failed(f.code, f.text);
   }
 }

@@ -1,16 +1,12 @@
 #include "ranks.h"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <thread>
 
-#include "failure.h"
 #include "stretto/base/error.h"
-#include "stretto/launch/note.h"
+#include "stretto/launch/last_word.h"
 
 namespace stretto::app {
 namespace {
@@ -35,20 +31,23 @@ void Ranks::run(const std::function<void()>& work) {
 std::shared_ptr<Peers> Ranks::join(PeersOptions options) {
   if (world_.size == 1) return nullptr;
   options.world = world_;
+  options.give_up = [this](const Error& e) { end({e.what(), e.exit_code()}, true); };
   peers_ = mpi_peers(options);
   return peers_;
 }
 
-void Ranks::fail() {
-  const Failure f = failure_of(std::current_exception());
+void Ranks::fail() { end(failure_of(std::current_exception()), false); }
+
+void Ranks::end(const Failure& f, bool within_mpi) {
   const int rank = peers_ ? peers_->rank() : world_.rank;
   if (f.code < int(Error::Kind::run) && rank > 0) pause_for(kOthersFirst);
   std::fflush(stdout);
-  if (const char* note = std::getenv(code_variable)) std::ofstream(note) << f.code << "\n";
-  std::fprintf(stderr, "rank %d: %s\n", rank, f.text.c_str());
+  const std::string text = fmt::format("rank {}: {}", rank, f.text);
+  say_last_word(f.code, text);
+  std::fprintf(stderr, "%s\n", text.c_str());
   std::fflush(stderr);
   if (f.text.starts_with("[watchdog]")) pause_for(kOthersToo);
-  if (peers_) peers_->abort(f.code);
+  if (peers_ && !within_mpi) peers_->abort(f.code);
   std::_Exit(f.code);
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 
+#include "failure.h"
 #include "stretto/comm/peers.h"
 #include "stretto/comm/world.h"
 
@@ -22,6 +23,8 @@ class Ranks {
 
  private:
   [[noreturn]] void fail();
+  // Says it, with the rank in front. MPI is not to be called when another thread is inside of it.
+  [[noreturn]] void end(const Failure&, bool within_mpi);
   World world_;
   std::shared_ptr<Peers> peers_;
 };

@@ -42,4 +42,10 @@ void RunFile::find(const std::string& from, const CLI::App& command) {
 
 RunConfig RunFile::read(const CLI::App& command) const { return read_run(file, settings_of(command)); }
 
+Mesh mesh_of(const ParallelSection& s) {
+  Mesh mesh = parallel_of(s).mesh;
+  for (const Axis& a : layout_of(s.names, {}).mesh) mesh.push_back(a);
+  return mesh;
+}
+
 }  // namespace stretto::app

@@ -22,5 +22,6 @@ struct RunFile {
   void find(const std::string& from, const CLI::App& command);
 };
 std::string config_of_run(const std::string& from, const std::vector<std::string>& settings);  // "": there is none
+Mesh mesh_of(const ParallelSection&);                                                          // with the axes of names
 
 }  // namespace stretto::app

@@ -6,12 +6,14 @@
 //   peers->merge(seen);                                       // what anybody said
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "stretto/base/error.h"
 #include "stretto/comm/collective.h"
 #include "stretto/comm/transport.h"
 #include "stretto/comm/wiring.h"
@@ -68,9 +70,12 @@ class Peers {
 };
 
 struct PeersOptions {
-  World world = {};    // how many processes there should be
-  double timeout = 0;  // seconds after which waiting for the others is an Error; 0: never
-  bool shared = true;  // use the memory that processes of one machine share; else everything goes through MPI
+  World world = {};      // how many processes there should be
+  double timeout = 600;  // seconds after which waiting for the others is an Error, their start included; 0: never
+  bool shared = true;    // use the memory that processes of one machine share; else everything goes through MPI
+  // What is done when that happens within MPI, where no Error can be thrown; from another thread. Must not return.
+  // Without it the Error is printed, and the process ends.
+  std::function<void(const Error&)> give_up = {};
 };
 // Starts MPI, unless it is. An Error when Stretto was built without it. STRETTO_RANKS_PER_NODE=k in the environment
 // makes every k processes of a machine a node of their own, for trying out what several machines would do.

@@ -2,172 +2,197 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
+#include "stretto/base/clock.h"
 #include "stretto/base/error.h"
+#include "stretto/launch/last_word.h"
 #include "stretto/launch/launch.h"
-#include "stretto/launch/note.h"
+#include "stretto/launch/line.h"
+#include "stretto/launch/scratch.h"
+#include "stretto/launch/stream.h"
+#include "stretto/launch/system.h"
 
 namespace stretto {
 namespace {
 
-volatile sig_atomic_t guardian_pid = 0, rank_pid = 0, others_failed = 0;  // rank_pid: -1 when it has ended
+constexpr int kEndings[] = {SIGTERM, SIGINT};  // how mpirun ends a rank
 
-void pass_on(int signal) { kill(guardian_pid, signal); }
-
-void end_after_step(int) {
-  if (rank_pid > 0) kill(rank_pid, SIGTERM);
-}
-void end_now(int) {  // mpirun ends everybody, in the worst case before we have seen that ours was the first to die
-  const int error = errno;
-  siginfo_t end{};
-  const bool ended =
-      rank_pid < 0 ||
-      (rank_pid > 0 && (waitid(P_PID, id_t(rank_pid), &end, WEXITED | WNOHANG | WNOWAIT) != 0 || end.si_pid != 0));
-  if (!ended) others_failed = 1;
-  if (rank_pid > 0) kill(rank_pid, SIGKILL);
-  errno = error;
+sigset_t guarded_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int s : kEndings) sigaddset(&set, s);
+  sigaddset(&set, SIGCHLD);
+  return set;
 }
 
-void handle(int signal, void (*handler)(int)) {
-  struct sigaction action {};
-  action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;
-  sigaction(signal, &action, nullptr);
+[[noreturn]] void become_rank(const RankOptions& o, pid_t parent, int last_word) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(127);  // it died before that
+  fcntl(last_word, F_SETFD, 0);
+  setenv(last_word_variable, std::to_string(last_word).c_str(), 1);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  std::vector<std::string> command{o.program};
+  command.insert(command.end(), o.arguments.begin(), o.arguments.end());
+  execute(command);
 }
 
-int code_of(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
-
-int wait_for(pid_t child) {
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-  return status;
-}
-
-// One of a rank's two streams: whole lines go to the log and, with the rank in front if wanted, to the console.
-class Stream {
+// Runs the rank, writes its log, does as the launch says and tells it how the rank ended.
+class Guardian {
  public:
-  Stream(int fd, std::FILE* console, std::string prefix, std::ofstream& log)
-      : fd_(fd), console_(console), prefix_(std::move(prefix)), log_(log) {}
-  int fd() const { return fd_; }
-  const std::string& last_line() const { return last_; }
-  bool last_is_ours() const { return last_is_ours_; }
+  explicit Guardian(const RankOptions& o)
+      : o_(o), line_(Line::to(o.line)), log_(log_of(o.logs, o.rank), std::ios::app | std::ios::binary) {}
 
-  bool read_some() {  // false: it has ended
-    char text[65536];
-    const ssize_t n = read(fd_, text, sizeof text);
-    if (n < 0 && errno == EINTR) return true;
-    if (n <= 0) {
-      if (!line_.empty()) put(line_);
-      line_.clear();
-      return false;
+  int guard() {
+    line_.tell({.kind = Word::Kind::begins, .rank = o_.rank});
+    if (line_.order() != Order::go) {  // it is ending, or gone
+      remove_scratch(o_.line);
+      return 127;
     }
-    line_.append(text, std::size_t(n));
-    std::size_t start = 0;
-    for (std::size_t end; (end = line_.find('\n', start)) != std::string::npos; start = end + 1)
-      put(line_.substr(start, end - start));
-    line_.erase(0, start);
-    log_.flush();
-    if (console_) std::fflush(console_);
-    return true;
+    try {
+      return run();
+    } catch (const Error& e) {
+      line_.tell({.kind = Word::Kind::said, .rank = o_.rank, .number = e.exit_code(), .text = e.what()});
+      tell_end(e.exit_code() << 8, "");
+      return e.exit_code();
+    }
   }
 
  private:
-  void put(const std::string& line) {
-    log_ << line << '\n';
-    if (console_) std::fprintf(console_, "%s%s\n", prefix_.c_str(), line.c_str());
-    // What a rank says about its end; what MPI says after it is no news.
-    const bool ours = line.starts_with("rank ") && line.find(": [") != std::string::npos;
-    if (ours || (!line.empty() && !last_is_ours_)) last_ = line;
-    last_is_ours_ = last_is_ours_ || ours;
+  int run() {
+    if (!log_)
+      throw Error("launch", "cannot write {}", log_of(o_.logs, o_.rank).string())
+          .hint("choose another place with --logs=DIR");
+    Pipe out, error, last_word;
+    const pid_t own = getpid();
+    rank_ = new_process();
+    if (rank_ == 0) {
+      dup2(out.in, 1);
+      dup2(error.in, 2);
+      become_rank(o_, own, last_word.in);
+    }
+    for (Pipe* p : {&out, &error, &last_word}) p->close_in();
+    const bool all = o_.console == ConsoleRanks::all;
+    const std::string prefix = all ? fmt::format("[{}] ", o_.rank) : "";
+    Stream streams[] = {{out.out, all || o_.rank == 0 ? stdout : nullptr, prefix, log_},
+                        {error.out, all ? stderr : nullptr, prefix, log_}};
+    const int status = wait_for_end(streams, last_word.out);
+    for (Stream& s : streams) s.read_rest();
+    tell_end(status, streams[1].last_line());
+    return code_of(status);
   }
-  int fd_;
-  std::FILE* console_;
-  std::string prefix_, line_, last_;
-  bool last_is_ours_ = false;
-  std::ofstream& log_;
+
+  int wait_for_end(Stream (&streams)[2], int last_word) {
+    const sigset_t set = guarded_signals();
+    const int signals = signalfd(-1, &set, SFD_CLOEXEC);
+    std::optional<int> status;
+    const auto ended = [&] {
+      int now_is = 0;
+      if (!status && waitpid(rank_, &now_is, WNOHANG) == rank_) status = now_is;
+      return status.has_value();
+    };
+    while (!ended()) {
+      pollfd fds[] = {{signals, POLLIN, 0},
+                      {line_.fd(), POLLIN, 0},
+                      {last_word, POLLIN, 0},
+                      {streams[0].fd(), POLLIN, 0},
+                      {streams[1].fd(), POLLIN, 0}};
+      if (poll(fds, std::size(fds), -1) < 0) continue;
+      if (fds[2].revents != 0 && !hear(last_word)) last_word = -1;
+      for (const int i : {0, 1})
+        if (fds[3 + i].revents != 0) streams[i].read_some();
+      // Before anybody's wish is heard: ours may be the first to have died, and then nobody had it ended.
+      if (ended()) break;
+      if (fds[0].revents != 0) obey_signal(signals);
+      if (fds[1].revents != 0) obey_launch();
+    }
+    while (last_word >= 0 && hear(last_word)) continue;
+    close(signals);
+    return *status;
+  }
+
+  // Whether there may be more.
+  bool hear(int last_word) {
+    if (read_into(heard_, last_word)) return true;
+    if (const auto said = last_word_of(heard_))
+      line_.tell({.kind = Word::Kind::said, .rank = o_.rank, .number = said->code, .time = now(), .text = said->why});
+    return false;
+  }
+
+  void obey_signal(int signals) {
+    signalfd_siginfo info{};
+    if (read(signals, &info, sizeof info) == sizeof info && info.ssi_signo != SIGCHLD) end_rank();
+  }
+  void obey_launch() {
+    const std::optional<Order> order = line_.order();
+    if (order == Order::stop) {
+      kill(rank_, SIGTERM);
+    } else if (order == Order::end) {
+      end_rank();
+    } else if (!order) {  // the launch is gone
+      line_.close();
+      end_rank();
+    }
+  }
+  void end_rank() {
+    told_ = true;
+    kill(rank_, SIGKILL);
+  }
+  void tell_end(int status, const std::string& last_line) {
+    const Word word{
+        .kind = Word::Kind::ended, .rank = o_.rank, .number = status, .time = now(), .told = told_, .text = last_line};
+    if (!line_.open() || !line_.tell(word)) remove_scratch(o_.line);  // it would have done it
+  }
+
+  const RankOptions& o_;
+  Line line_;
+  std::ofstream log_;
+  pid_t rank_ = 0;
+  bool told_ = false;
+  std::string heard_;
 };
 
-[[noreturn]] void become(const std::string& program, const std::vector<std::string>& arguments, pid_t parent) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(127);  // it died before that
-  for (const int s : {SIGUSR1, SIGTERM, SIGINT}) signal(s, SIG_DFL);
-  std::vector<char*> argv{const_cast<char*>(program.c_str())};
-  for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
-  argv.push_back(nullptr);
-  execv(program.c_str(), argv.data());
-  std::perror(program.c_str());
-  _exit(127);
-}
-
-// Runs the rank, writes its log and notes how it ended.
-int guard(const std::filesystem::path& logs, ConsoleRanks console, int rank, const std::string& program,
-          const std::vector<std::string>& arguments) {
-  std::ofstream log(log_of(logs, rank), std::ios::app | std::ios::binary);
-  if (!log)
-    throw Error("launch", "cannot write {}", log_of(logs, rank).string()).hint("choose another place with --logs=DIR");
-  int out[2], error[2];
-  if (pipe2(out, O_CLOEXEC) != 0 || pipe2(error, O_CLOEXEC) != 0)
-    throw Error("launch", "no pipe can be made: too many open files").as(Error::Kind::run);
-  handle(SIGUSR1, end_after_step);
-  handle(SIGTERM, end_now);
-  handle(SIGINT, end_now);
-  setenv(code_variable, code_path(logs, rank).c_str(), 1);
-  const pid_t own = getpid(), child = fork();
-  if (child == 0) {
-    dup2(out[1], 1);
-    dup2(error[1], 2);
-    become(program, arguments, own);
-  }
-  if (child < 0) throw Error("launch", "no process can be made: too many of them").as(Error::Kind::run);
-  rank_pid = child;
-  if (others_failed) kill(child, SIGKILL);
-  note_pids(logs, rank, own, child);
-  close(out[1]);
-  close(error[1]);
-  const bool all = console == ConsoleRanks::all;
-  const std::string prefix = all ? fmt::format("[{}] ", rank) : "";
-  Stream streams[] = {{out[0], all || rank == 0 ? stdout : nullptr, prefix, log},
-                      {error[0], all ? stderr : nullptr, prefix, log}};
-  bool open[] = {true, true};
-  while (open[0] || open[1]) {
-    pollfd fds[] = {{open[0] ? out[0] : -1, POLLIN, 0}, {open[1] ? error[0] : -1, POLLIN, 0}};
-    if (poll(fds, 2, -1) < 0) continue;  // a signal
-    for (int i = 0; i < 2; ++i)
-      if (fds[i].revents != 0) open[i] = streams[i].read_some();
-  }
-  const int status = wait_for(child);
-  rank_pid = -1;
-  note_end(logs, rank,
-           {.status = status,
-            .time = steady_now(),
-            .told = others_failed != 0,
-            .explained = streams[1].last_is_ours(),
-            .last_line = streams[1].last_line()});
-  return code_of(status);
-}
+volatile sig_atomic_t guardian_pid = 0;
+void pass_on(int signal) { kill(guardian_pid, signal); }
 
 }  // namespace
 
-// When one rank dies while MPI starts, MPICH's mpirun kills all processes that it knows, at once. Who notes how the
+// When one rank dies while MPI starts, MPICH's mpirun kills all processes that it knows, at once. Who tells how the
 // rank died is therefore not the process that mpirun has started, but a child of it in a session of its own.
-int be_rank(const std::filesystem::path& logs, ConsoleRanks console, int rank, const std::string& program,
-            const std::vector<std::string>& arguments) {
-  const pid_t own = getpid(), guardian = fork();
-  if (guardian < 0) throw Error("launch", "no process can be made: too many of them").as(Error::Kind::run);
+int be_rank(const RankOptions& o) {
+  const sigset_t set = guarded_signals();
+  sigset_t before;
+  sigprocmask(SIG_BLOCK, &set, &before);  // the guardian reads them one by one
+  const pid_t own = getpid(), guardian = new_process();
   if (guardian == 0) {
     setsid();
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != own) _exit(127);  // it died before that
-    return guard(logs, console, rank, program, arguments);
+    signal(SIGPIPE, SIG_IGN);          // nobody reads the console any more: the log is still written
+    try {
+      return Guardian(o).guard();
+    } catch (const Error&) {  // there is no launch that would do it
+      remove_scratch(o.line);
+      throw;
+    }
   }
   guardian_pid = guardian;
-  for (const int s : {SIGUSR1, SIGTERM, SIGINT}) handle(s, pass_on);
+  for (const int s : kEndings) {
+    struct sigaction action {};
+    action.sa_handler = pass_on;
+    action.sa_flags = SA_RESTART;
+    sigaction(s, &action, nullptr);
+  }
+  sigprocmask(SIG_SETMASK, &before, nullptr);
   return code_of(wait_for(guardian));
 }
 

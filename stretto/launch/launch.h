@@ -4,11 +4,11 @@
 //   return r.code;
 //
 // Between mpirun and every rank stands a process of ours (be_rank): it keeps the rank's log, passes on what belongs on
-// the console, notes how the rank ended, and takes it along when it dies itself. So it is known who failed first and
-// why, whatever the MPI, and nobody is left behind.
+// the console, tells the launch how the rank ended, and takes it along when it dies itself. So it is known who failed
+// first and why, whatever the MPI, and nobody is left behind.
 #pragma once
 #include <filesystem>
-#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,26 +18,37 @@ enum class ConsoleRanks { first, all };  // whose output is shown; of all of the
 
 struct LaunchOptions {
   int ranks = 1;
-  std::string program;                 // this executable: it understands `launch --as-rank DIR -- ...`
+  std::string program;                 // this executable: it understands `launch --as-rank LINE --logs DIR -- ...`
   std::vector<std::string> arguments;  // of every rank
-  std::string mpirun;                  // "": the one of the MPI that Stretto was built with, else the one in PATH
-  std::filesystem::path logs;          // rank-<n>.log; made, with what is needed in between
+  std::string mpirun = "";             // "": the one of the MPI that Stretto was built with, else the one in PATH
+  std::filesystem::path logs = {};     // rank-<n>.log; made, with what is needed in between; for one launch at a time
   ConsoleRanks console = ConsoleRanks::first;
+  double start_timeout = 60;  // seconds for mpirun to start the next rank
 };
 
 struct LaunchResult {
-  int code = 0;          // of the first rank that failed; 128 + signal when it was killed
-  int rank = -1;         // which one that was; -1: none, or nobody knows
-  bool stopped = false;  // by a signal to us, which the ranks got
-  std::string message;   // "rank 3 was killed by signal 9 (Killed); its log is runs/launch/rank-3.log"
+  // What the first rank that failed said; 128 + signal when it, or the launch, was ended by one; else 3.
+  int code = 0;
+  std::optional<int> rank = {};  // which one that was; none: no rank, or nobody knows
+  bool stopped = false;          // by a signal to us, which the ranks got
+  std::string message = "";      // "rank 3 was killed by signal 9 (Killed); its log is runs/launch/rank-3.log"
 };
 
 // Returns when all ranks have ended. SIGINT and SIGTERM are passed on as a request to end after the step; the second
-// one ends all at once.
+// one ends all at once, and so does the first while ranks are still being started.
 LaunchResult launch(const LaunchOptions&);
 
 // What stands between mpirun and a rank: runs the rank and returns its exit code.
-int be_rank(const std::filesystem::path& logs, ConsoleRanks, int rank, const std::string& program,
-            const std::vector<std::string>& arguments);
+struct RankOptions {
+  std::string line;  // where the launch is called
+  std::filesystem::path logs;
+  ConsoleRanks console = ConsoleRanks::first;
+  int rank = 0;
+  std::string program;
+  std::vector<std::string> arguments;
+};
+int be_rank(const RankOptions&);
+
+std::filesystem::path log_of(const std::filesystem::path& logs, int rank);
 
 }  // namespace stretto

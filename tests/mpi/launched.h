@@ -22,6 +22,8 @@
 
 namespace stretto::test {
 
+using namespace std::string_literals;
+
 inline void pause(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
 // Looks again and again, for a minute.
@@ -61,10 +63,29 @@ class Launched : public Processes {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
   std::string said() const { return text_of(folder_ / "error"); }
+  // The process that computes, not one of those around it; 0: it is not there (any more).
   pid_t rank_process(int rank) const {
-    pid_t guardian = 0, process = 0;
-    std::ifstream(folder_ / ("logs/rank-" + std::to_string(rank) + ".pids")) >> guardian >> process;
-    return process;
+    pid_t found = 0;
+    each_process_here([&](const std::filesystem::path& process) {
+      const std::string words = text_of(process / "cmdline"), set = '\0' + text_of(process / "environ");
+      const bool launches = words.find(std::string("\0launch\0", 8)) != words.npos;
+      const bool several = set.find("\0OMPI_COMM_WORLD_RANK="s) != set.npos || set.find("\0PMI_RANK="s) != set.npos;
+      const std::string number = "RANK=" + std::to_string(rank) + '\0';
+      const bool it =
+          several ? set.find("\0OMPI_COMM_WORLD_"s + number) != set.npos || set.find("\0PMI_"s + number) != set.npos
+                  : rank == 0 && set.find("\0STRETTO_LAST_WORD="s) != set.npos;
+      if (words.find("/stretto\0"s) != words.npos && !launches && it) found = std::stoi(process.filename());
+    });
+    return found;
+  }
+  pid_t mpirun_process() const {
+    pid_t found = 0;
+    each_process_here([&](const std::filesystem::path& process) {
+      const std::string name = text_of(process / "comm"), words = text_of(process / "cmdline");
+      const bool starts = words.find("\0launch\0--as-rank\0"s) != words.npos;  // not one that is asked for its version
+      if ((name.starts_with("mpirun") || name.starts_with("mpiexec")) && starts) found = std::stoi(process.filename());
+    });
+    return found;
   }
   bool has_steps(const std::string& run, std::size_t steps) const { return losses(run).size() >= steps; }
   // Loss and gradient norm of every step, with all digits.
@@ -95,12 +116,17 @@ class Launched : public Processes {
         f(entry.path());
   }
   // Whoever works in the test's folder.
-  std::string processes_here() const {
-    std::string all;
+  template <class F>
+  void each_process_here(F f) const {
     each_process([&](const std::filesystem::path& process) {
       std::error_code gone;
-      if (read_symlink(process / "cwd", gone) == folder_.str() && !gone)
-        all += process.filename().string() + " " + text_of(process / "comm");
+      if (read_symlink(process / "cwd", gone) == folder_.str() && !gone) f(process);
+    });
+  }
+  std::string processes_here() const {
+    std::string all;
+    each_process_here([&](const std::filesystem::path& process) {
+      all += process.filename().string() + " " + text_of(process / "comm");
     });
     return all;
   }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "stretto/base/error.h"
+#include "stretto/comm/mpi/alarm.h"
 #include "stretto/comm/mpi/hierarchical_group.h"
 #include "stretto/comm/mpi/message_group.h"
 #include "stretto/comm/mpi/mpi_transport.h"
@@ -40,7 +41,12 @@ struct Heart {
 
 class MpiPeers : public Peers {
  public:
-  explicit MpiPeers(const PeersOptions& options) : timeout_(options.timeout), world_(options.world) {
+  explicit MpiPeers(const PeersOptions& options)
+      : timeout_(options.timeout),
+        world_(options.world),
+        alarm_(options.timeout, options.world.rank, options.give_up ? options.give_up : end_process,
+               [this] { return silent(); }) {
+    const Alarm::Held held = alarm_.during("MPI starts");
     int already = 0, level = 0;
     MPI_Initialized(&already);
     if (!already) MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
@@ -76,8 +82,10 @@ class MpiPeers : public Peers {
     }
     changed_.notify_all();
     heart_thread_.join();
+    const Alarm::Held held = alarm_.during("MPI ends");
     segments_.reset();
     for (MPI_Comm& members : groups_) MPI_Comm_free(&members);
+    hearts_open_ = false;
     MPI_Win_free(&window_);
     MPI_Comm_free(&node_);
     MPI_Comm_free(&comm_);
@@ -122,19 +130,23 @@ class MpiPeers : public Peers {
   }
   bool shares_memory() const override { return segments_ && std::cmp_equal(hearts_.size(), size_); }
   std::vector<ArenaBases> share(const Program& p, bool params) override {
+    const Alarm::Held held = alarm_.during("all make their memory");
     const Segments::Place place = segments_->place_of(allocate(p, params));
     std::vector<ArenaBases> arenas;
     for (int r = 0; r < size_; ++r) arenas.push_back(laid_out(p, r, params, segments_->at(place, r)));
     return arenas;
   }
   ArenaBases arenas(const Program& p, bool params) override {
+    const Alarm::Held held = alarm_.during("all make their memory");
     return segments_ ? laid_out(p, rank_, params, allocate(p, params)) : ArenaBases{};
   }
   std::unique_ptr<Transport> transport(const Program& p, std::span<const ArenaBases> arenas) override {
+    const Alarm::Held held = alarm_.during("all prepare their messages");
     if (arenas.size() > 1) return std::make_unique<NodeTransport>(p, rank_, arenas, *segments_, spins());
     return mpi_transport(MPI_Comm_c2f(comm_), p, arenas[0], spins());
   }
   std::unique_ptr<CollectiveGroup> group(const std::vector<int>& ranks, int member, int under_way) override {
+    const Alarm::Held held = alarm_.during("all prepare their collectives");
     const MPI_Comm members = between(ranks);
     const std::vector<int> nodes = nodes_of(ranks);
     if (segments_ && on_one_node(nodes))
@@ -144,6 +156,7 @@ class MpiPeers : public Peers {
     return message_group(MPI_Comm_c2f(members), member, under_way, spins());
   }
   GroupWithMemory group_with_memory(const std::vector<int>& ranks, int member, int under_way, u64 bytes) override {
+    const Alarm::Held held = alarm_.during("all prepare their collectives");
     const MPI_Comm members = between(ranks);
     if (segments_ && on_one_node(nodes_of(ranks))) {
       auto segments = std::make_unique<Segments>(MPI_Comm_c2f(members));
@@ -298,6 +311,7 @@ class MpiPeers : public Peers {
       hearts_[ranks[l]] = static_cast<Heart*>(at);
     }
     MPI_Barrier(node_);
+    hearts_open_ = true;
   }
 
   void live() {
@@ -326,10 +340,16 @@ class MpiPeers : public Peers {
   }
   std::string silent() const {
     std::string text;
+    if (!hearts_open_) return text;
     for (const auto& [rank, heart] : hearts_)
       if (const Pulse p = *pulse(rank); p.silent > 1)
         text += fmt::format("; rank {} (process {}) has given no sign of life for {:.1f} s", rank, p.pid, p.silent);
     return text;
+  }
+
+  static void end_process(const Error& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    std::_Exit(e.exit_code());
   }
 
   double timeout_;
@@ -340,13 +360,15 @@ class MpiPeers : public Peers {
   MPI_Win window_ = MPI_WIN_NULL;
   int rank_ = 0, size_ = 1, on_machine_ = 1;  // processes on this machine
   std::vector<int> nodes_;
-  std::map<int, Heart*> hearts_;  // per rank on this node, ascending
+  std::map<int, Heart*> hearts_;           // per rank on this node, ascending
+  std::atomic<bool> hearts_open_ = false;  // the alarm may look at them
   std::unique_ptr<Segments> segments_;
   std::thread heart_thread_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool quit_ = false;
   StopFlag stopped_;
+  Alarm alarm_;  // last: its thread looks at the others
 };
 
 }  // namespace

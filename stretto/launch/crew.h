@@ -1,0 +1,46 @@
+// The guardians of a launch's ranks, as far as they have called, and what they have told.
+//
+//   Crew crew(4);
+//   const pid_t mpirun = start_ranks(options, crew.line());
+//   while (crew.present() > 0) crew.listen(-1, 0.1);
+//   crew.tell(Order::stop);
+#pragma once
+#include <vector>
+
+#include "stretto/launch/judge.h"
+#include "stretto/launch/line.h"
+
+namespace stretto {
+
+class Crew {
+ public:
+  explicit Crew(int ranks) : members_(std::size_t(ranks)) {}
+  const std::string& line() const { return exchange_.name(); }
+
+  // Waits for words, no longer than so many seconds and until `wake` can be read.
+  void listen(int wake, double seconds);
+  void tell(Order) const;  // all who are there
+  void kill() const;       // all who are there; a guardian takes its rank along
+  void dismiss();          // nobody is let in any more, and all who are there are told to end
+
+  int begun() const;
+  int present() const;  // have begun and are not gone
+  bool failed() const;  // one of them
+  std::vector<RankCourse> courses() const;
+
+ private:
+  struct Member {
+    Line line{-1};
+    RankCourse course;
+  };
+  void let_in();
+  void greet(Line&&);
+  void hear(Member&);
+
+  Exchange exchange_;
+  std::vector<Line> strangers_;  // have called and not said yet who they are
+  std::vector<Member> members_;  // per rank
+  bool closed_ = false;
+};
+
+}  // namespace stretto

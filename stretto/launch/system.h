@@ -1,0 +1,30 @@
+// Pipes, processes and whole reads, with Errors that say which limit was met.
+//
+//   Pipe pipe;
+//   if (const pid_t child = new_process(); child == 0) dup2(pipe.in, 1), execute({"/bin/true"});
+#pragma once
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace stretto {
+
+struct Pipe {  // not inherited over exec; an Error when there are too many open files
+  Pipe();
+  ~Pipe();
+  Pipe(const Pipe&) = delete;
+  void close_in();
+  int out = -1, in = -1;
+};
+
+// fork, with what was printed before flushed. What we do about signals is not for the child: in it they have their
+// usual effect.
+pid_t new_process();
+[[noreturn]] void execute(std::vector<std::string> command);  // in a child; the first word is a path
+
+bool read_into(std::string&, int fd);  // waits for something and adds it; false: it has ended
+int wait_for(pid_t child);             // its status, as waitpid gives it
+int code_of(int status);               // as a shell says it: 128 + signal for one that was killed
+
+}  // namespace stretto
