@@ -28,6 +28,7 @@ class Device {
   virtual std::string_view kernel_name(KernelId) const = 0;
   virtual Event launch(KernelId, const Args&) = 0;  // in order
   virtual bool done(Event) = 0;
+  virtual double number(const std::byte* at) = 0;  // an f64 of its memory, once everything before has been computed
 };
 
 std::unique_ptr<Device> cpu_device();

@@ -86,8 +86,7 @@ void Worker::run(const Run& r, InstructionId i) {
 
 bool Worker::gated(const Run& r) const {
   if (program_->task(r).part != Part::update) return false;
-  const std::byte* at = arena(Arena::results) + *program().scalar_at[*program_->gate];
-  return !std::isfinite(*reinterpret_cast<const double*>(at));
+  return !std::isfinite(device_->number(arena(Arena::results) + *program().scalar_at[*program_->gate]));
 }
 
 void Worker::send(TransferId t) { transport_->send(t, round_); }

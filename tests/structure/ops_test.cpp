@@ -1,4 +1,5 @@
-// What stands about ops outside of their own files: the list of headers for users, and nothing that asks for one op.
+// What stands about ops outside of their own files: the list of headers for users, nothing that asks for one op, and
+// nothing but devices that looks at what they computed.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -81,6 +82,13 @@ TEST(OpKinds, ComparisonsWithOneOpAreFound) {
   folder.write("b.cpp", "return n.op->pointwise;\nreturn n.op->name == \"gelu\";\n");
   folder.write("ops/gelu.cpp", "return n.op == &gelu_op;\n");
   EXPECT_THAT(comparisons(folder.str()), testing::ElementsAre("a.cpp:1", "a.cpp:3", "b.cpp:2"));
+}
+
+// Memory is the device's: what the runtime wants to know of a value it asks the device.
+TEST(TensorMemory, IsNotLookedIntoByTheRuntime) {
+  static const std::regex look(R"(reinterpret_cast<(const )?(double|float|std::int32_t)\b)");
+  for (const auto& entry : fs::directory_iterator(STRETTO_SOURCE "/stretto/runtime"))
+    EXPECT_FALSE(std::regex_search(test::text_of(entry.path()), look)) << entry.path();
 }
 
 }  // namespace
