@@ -34,7 +34,7 @@ TEST(Check, SumsUpWhatIsRight) {
 }
 
 TEST(Check, GivenFiles) {
-  const std::string data = "--schedule tests/data/schedules/";
+  const std::string data = "--schedule tests/files/schedules/";
   EXPECT_THAT(run(data + "dualpipev_4rank_10mb.csv --actors 4 --microbatches 10 --chunks 2").out,
               HasSubstr("4.5 4.5 4.5 4.5"));
   EXPECT_EQ(run(data + "zb1p_2rank_2stagep_comms.csv").code, 0);

@@ -1,4 +1,4 @@
-// Relatives of the two main models, saved by transformers (tests/data/hf_relatives/make.py): biases, norms of queries
+// Relatives of the two main models, saved by transformers (tests/files/hf_relatives/make.py): biases, norms of queries
 // and keys, stretched positions, other activations.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Schedules of tests/data/schedules.
+// Schedules of tests/files/schedules.
 #pragma once
 #include <fstream>
 #include <sstream>

@@ -72,7 +72,7 @@ TEST(TrainBpe, CountsAreKeptRightWhileMerging) {
   }));
 }
 
-TEST(TrainBpe, TheSameAsTheLibraryLearns) {  // tests/data/tokenizers/make_trained.py
+TEST(TrainBpe, TheSameAsTheLibraryLearns) {  // tests/files/tokenizers/make_trained.py
   const std::string folder = STRETTO_TEST_DATA "/tokenizers/trained/";
   WordCounts words(kGpt2Pattern, {"<|endoftext|>"});
   words.add(test::text_of(folder + "text.txt"));
