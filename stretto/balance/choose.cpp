@@ -11,8 +11,7 @@
 namespace stretto {
 namespace {
 
-// What all plays together may take: less than a tenth of a second, and a few plays of any schedule.
-constexpr std::ptrdiff_t most_nodes = 600'000, least_plays = 12;
+constexpr std::ptrdiff_t least_plays = 12;  // of any schedule, however large
 
 // Smaller is better: the step, and among equals the busiest actor, then the longest stage.
 struct CutQuality {
@@ -28,8 +27,8 @@ struct CutQuality {
 // Plays a step for given cuts, as the runtime does it.
 class CutClock {
  public:
-  CutClock(const CutProblem& p, const Validated<Schedule>& s)
-      : p_(p), s_(*s), clock_(s, options()), plays_left_(std::max(least_plays, most_nodes / clock_.nodes())) {}
+  CutClock(const CutProblem& p, const Validated<Schedule>& s, std::ptrdiff_t most_actions)
+      : p_(p), s_(*s), clock_(s, options()), plays_left_(std::max(least_plays, most_actions / clock_.nodes())) {}
 
   CutQuality operator()(const Cuts& cuts) {
     --plays_left_;
@@ -116,10 +115,10 @@ BalanceProblem loads_of(const CutProblem& p, const Schedule& s) {
 
 }  // namespace
 
-ChosenCuts choose_cuts(const CutProblem& p, const Validated<Schedule>& s) {
+ChosenCuts choose_cuts(const CutProblem& p, const Validated<Schedule>& s, std::ptrdiff_t most_actions) {
   const BalanceProblem problem = loads_of(p, *s);
   const Loads loads(problem);
-  CutClock clock(p, s);
+  CutClock clock(p, s, most_actions);
   std::vector<Judged> starts;
   for (Cuts& cuts : std::vector{even_cuts(loads), cuts_of(balance(problem).stage_of), smallest_stage(loads)})
     if (std::none_of(starts.begin(), starts.end(), [&](const Judged& j) { return j.cuts == cuts; }))

@@ -8,6 +8,7 @@
 // points; from each, single pieces move from stage to stage as long as that makes the step shorter. The result is never
 // slower than an even cut. The number of plays is limited by the schedule's size, so that compiling stays linear.
 #pragma once
+#include <cstddef>
 #include <vector>
 
 #include "stretto/cost/machine.h"
@@ -37,7 +38,8 @@ struct ChosenCuts {
   double even_seconds = 0;    // with equally many pieces in every stage, as far as that goes
 };
 
-// More stages than pieces are refused.
-ChosenCuts choose_cuts(const CutProblem&, const Validated<Schedule>&);
+// More stages than pieces are refused. `most_actions`: how many all plays together may have; a few are played in any
+// case. The default is less than a tenth of a second.
+ChosenCuts choose_cuts(const CutProblem&, const Validated<Schedule>&, std::ptrdiff_t most_actions = 600'000);
 
 }  // namespace stretto
