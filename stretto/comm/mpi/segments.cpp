@@ -49,7 +49,8 @@ std::byte* Segments::allocate(u64 bytes) {
   if (own) own->touch();
   Segment s;
   for (int p = 0; p < processes_; ++p) s.push_back(p == own_ ? std::move(own) : reach(all[p]));
-  const bool reached = std::all_of(s.begin(), s.end(), [](const auto& pages) { return pages.has_value(); });
+  bool reached = true;  // who has no memory to be reached says so itself
+  for (int p = 0; p < processes_; ++p) reached = reached && (s[p] || (p != own_ && all[p].bytes == 0));
   const int failed = reached ? processes_ : own_;
   MPI_Allreduce(&failed, &failed_, 1, MPI_INT, MPI_MIN, comm);  // also: nobody closes before all have opened
   if (fd >= 0) close(fd);
