@@ -22,7 +22,7 @@ int edit_distance(std::string_view a, std::string_view b) {
   std::iota(row.begin(), row.end(), 0);
   for (std::size_t i = 1; i <= a.size(); ++i) {
     int diagonal = row[0];
-    row[0] = int(i);
+    row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const int above = row[j];
       row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
@@ -34,7 +34,7 @@ int edit_distance(std::string_view a, std::string_view b) {
 
 std::optional<std::string> nearest(std::string_view wrong, std::span<const std::string> candidates) {
   std::optional<std::string> best;
-  int least = std::max(2, int(wrong.size()) / 3) + 1;
+  int least = std::max<int>(2, wrong.size() / 3) + 1;
   for (const std::string& c : candidates) {
     int d = edit_distance(wrong, c);
     if (!wrong.empty() && c.starts_with(wrong)) d = std::min(d, 1);
@@ -62,9 +62,10 @@ std::string human_seconds(double s) {
   if (s < 1e-3) return fmt::format("{:.1f} us", s * 1e6);
   if (s < 1) return fmt::format("{:.1f} ms", s * 1e3);
   if (s < 100) return fmt::format("{:.1f} s", s);
-  if (s < 6000) return fmt::format("{}m{:02}s", int(s) / 60, int(s) % 60);
   if (!(s < 1e9)) return fmt::format("{:.3g} s", s);
-  return fmt::format("{}h{:02}m", int(s) / 3600, int(s) / 60 % 60);
+  const int whole = s;
+  return s < 6000 ? fmt::format("{}m{:02}s", whole / 60, whole % 60)
+                  : fmt::format("{}h{:02}m", whole / 3600, whole / 60 % 60);
 }
 
 namespace {
@@ -73,8 +74,7 @@ bool numeric(const std::string& s) {
          (std::isdigit(static_cast<unsigned char>(s[0])) || ((s[0] == '-' || s[0] == '.') && s.size() > 1));
 }
 std::size_t width_of(const std::string& s) {  // code points: good enough for what we print
-  return std::size_t(
-      std::count_if(s.begin(), s.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return std::count_if(s.begin(), s.end(), [](char c) { return (c & 0xC0) != 0x80; });
 }
 }  // namespace
 

@@ -7,7 +7,7 @@
 
 namespace stretto {
 
-// Whether there are several nodes with several members each, equally many, one node's behind the other's.
+// Whether there are several nodes with several members each, equally many, one node's after the other's.
 bool is_hierarchy(std::span<const int> node_of_member);
 
 // Whether the tree over all members is the tree over nodes of the trees over each node's members, so that sums may be

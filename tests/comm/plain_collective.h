@@ -112,7 +112,7 @@ class Plain {
   std::vector<Buffer> in_, out_, want_;
 };
 
-// Dense boxes of these sizes, the members' one behind the other.
+// Dense boxes of these sizes, the members' one after the other.
 inline CollectiveShape dense(CollectiveKind kind, DType dtype, int members, std::vector<i64> sizes,
                              Reduce how = Reduce::sum) {
   CollectiveShape s{.kind = kind, .dtype = dtype, .how = how, .members = members, .axes = {"data"}, .sizes = sizes};

@@ -133,7 +133,7 @@ TEST(Counts, Sequence) {
     EXPECT_EQ(piece(s, When::backward, 0), (Counts{{ag, 1}}));
     EXPECT_EQ(piece(s, When::forward, head_piece), (Counts{{ag, 1}, {of("AR(tensor)", b * S), 3}}));
     EXPECT_EQ(piece(s, When::backward, head_piece), (Counts{{rs, 1}}));
-    // Norms, biases behind a row-parallel product and positions see a part of the sequence only.
+    // Norms, biases after a row-parallel product and positions see a part of the sequence only.
     for (const ShardedGradient& g : s.gradients) {
       const std::string& name = s.params[g.param].name;
       const bool norm = name.find("ln_") != std::string::npos || name.find("norm") != std::string::npos;
