@@ -7,6 +7,7 @@
 
 #include "commands.h"
 #include "stretto/base/error.h"
+#include "stretto/base/files.h"
 #include "stretto/base/text.h"
 #include "stretto/train/model_directory.h"
 #include "usage.h"
@@ -21,8 +22,7 @@ struct ConvertOptions {
 };
 
 void convert(const ConvertOptions& o, bool typed) {
-  namespace fs = std::filesystem;
-  if (fs::exists(o.to) && (!fs::is_directory(o.to) || !fs::is_empty(o.to)))
+  if (is_there(o.to) && !is_empty_folder(o.to))
     throw Error("convert", "'{}' exists and is not empty", o.to).hint("choose another place, or remove it");
   const StoredModel m = load_model(o.from);
   for (const std::string& note : m.notes) fmt::print("{}\n", note);

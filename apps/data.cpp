@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "progress.h"
 #include "stretto/base/error.h"
+#include "stretto/base/files.h"
 #include "stretto/base/text.h"
 #include "stretto/data/token_source.h"
 #include "stretto/data/tokenize_files.h"
@@ -59,7 +60,7 @@ struct TrainCommand {
     const auto files = find_files(inputs);
     WordCounts words(split == "llama3" ? kLlama3Pattern : kGpt2Pattern, special);
     u64 total = 0, before = 0;
-    for (const auto& f : files) total += std::filesystem::file_size(f);
+    for (const auto& f : files) total += file_bytes(f);
     {
       Progress progress("counting words");
       for (const auto& f : files) {
@@ -67,7 +68,7 @@ struct TrainCommand {
           words.add(text,
                     [&](std::size_t done) { progress.show(double(before + std::max(read, done)), double(total)); });
         });
-        before += std::filesystem::file_size(f);
+        before += file_bytes(f);
       }
     }
     Progress progress("merging");

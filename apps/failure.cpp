@@ -1,5 +1,6 @@
 #include "failure.h"
 
+#include <filesystem>
 #include <new>
 
 #include "stretto/base/error.h"
@@ -11,6 +12,8 @@ Failure failure_of(std::exception_ptr e) {
     std::rethrow_exception(e);
   } catch (const Error& error) {
     return {error.what(), error.exit_code()};
+  } catch (const std::filesystem::filesystem_error& e) {
+    return {fmt::format("[{}] {}", e.path1().string(), e.code().message()), int(Error::Kind::input)};
   } catch (const std::bad_alloc&) {
     return {"[memory] out of memory; hint: a smaller batch, more microbatches or recompute need less",
             int(Error::Kind::run)};

@@ -4,6 +4,8 @@
 
 #include "usage.h"
 
+#include "stretto/base/files.h"
+
 namespace stretto::app {
 namespace {
 
@@ -33,7 +35,7 @@ std::string config_of_run(const std::string& from, const std::vector<std::string
     if (s.starts_with("--log.dir=")) places.push_back(s);
   const std::string directory = from.empty() ? read_run("", places).log.dir : from;
   const std::filesystem::path file = std::filesystem::path(directory) / "config.toml";
-  return !directory.empty() && std::filesystem::exists(file) ? file.string() : "";
+  return !directory.empty() && is_there(file) ? file.string() : "";
 }
 
 void RunFile::find(const std::string& from, const CLI::App& command) {

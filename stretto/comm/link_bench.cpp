@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <atomic>
 #include <barrier>
 #include <bit>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include "stretto/base/clock.h"
 #include "stretto/base/error.h"
 #include "stretto/base/text.h"
+#include "stretto/base/threads.h"
 #include "stretto/comm/wiring.h"
 
 namespace stretto {
@@ -175,14 +177,7 @@ class Bench {
     if (peers_) {
       measure(peers_->rank());
     } else {
-      std::vector<std::thread> threads;
-      for (int r = 1; r < ranks_; ++r)
-        threads.emplace_back([this, r] {
-          prctl(PR_SET_TIMERSLACK, 1000UL);
-          measure(r);
-        });
-      measure(0);
-      for (std::thread& t : threads) t.join();
+      measure_on_threads();
     }
     std::vector<LinkSample> samples;
     for (const LinkRow& r : result_.rows) samples.push_back({r.use, r.seconds});
@@ -191,6 +186,28 @@ class Bench {
   }
 
  private:
+  // They wait for each other: nobody begins before all of them are there.
+  void measure_on_threads() {
+    enum State { waits, begins, ends };
+    std::atomic<State> state{waits};
+    const auto leave = [&](State next) {
+      State before = waits;
+      if (state.compare_exchange_strong(before, next)) state.notify_all();
+    };
+    Threads threads([&] { leave(ends); });
+    for (int r = 1; r < ranks_; ++r)
+      threads.start(
+          [this, r, &state] {
+            prctl(PR_SET_TIMERSLACK, 1000UL);
+            state.wait(waits);
+            if (state == begins) measure(r);
+          },
+          std::size_t(ranks_ - 1));
+    leave(begins);
+    measure(0);
+    threads.join();
+  }
+
   struct Member {
     CollectiveGroup* group = nullptr;
     int number = 0;

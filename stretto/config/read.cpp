@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "stretto/base/files.h"
 #include "stretto/base/text.h"
 #include "stretto/config/keys.h"
 #include "stretto/formats/hf_directory.h"
@@ -101,7 +102,7 @@ class RunReader {
           config = read_hf_config(value).config;
         if (key == "from") run_.model.from = value;
       } catch (const Error& e) {
-        const bool missing = key != "preset" && !std::filesystem::exists(value);
+        const bool missing = key != "preset" && !is_there(value);
         for (const Fault& f : e.faults())  // of a file the place in it, too
           fault(section, key, key == "preset" ? f.what : fmt::format("{}: {}", f.where, f.what),
                 missing ? "name a Hugging Face directory, or its config.json" : f.hint);
@@ -151,7 +152,7 @@ class RunReader {
     FieldReader section = root_.section("data");
     DataSection& s = run_.data;
     if (const auto own = std::filesystem::path(run_.model.from) / "tokenizer.json";
-        !run_.model.from.empty() && std::filesystem::exists(own))
+        !run_.model.from.empty() && is_there(own))
       s.tokenizer = own.string();
     keys_of(s, Reading(section));
     if (section.read("path", s.path) && s.path.empty()) section.fail("path", "names no files");

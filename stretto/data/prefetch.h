@@ -10,12 +10,12 @@
 #include <exception>
 #include <functional>
 #include <mutex>
-#include <thread>
 #include <utility>
 #include <variant>
 
 #include "stretto/base/error.h"
 #include "stretto/base/id.h"
+#include "stretto/base/threads.h"
 
 namespace stretto {
 
@@ -28,15 +28,8 @@ template <class T>
 class Prefetch {
  public:
   Prefetch(std::function<T(i64 index)> read, const PrefetchOptions& o)
-      : read_(std::move(read)), options_(checked(o)), asked_(o.first), thread_([this] { work(); }) {}
-
-  ~Prefetch() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopped_ = true;
-    }
-    room_.notify_one();
-    thread_.join();
+      : read_(std::move(read)), options_(checked(o)), asked_(o.first) {
+    thread_.start([this] { work(); });
   }
 
   Prefetch(const Prefetch&) = delete;
@@ -61,6 +54,14 @@ class Prefetch {
   static const PrefetchOptions& checked(const PrefetchOptions& o) {
     STRETTO_ASSERT(o.ahead > 0, "room for at least one batch");
     return o;
+  }
+
+  void stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopped_ = true;
+    }
+    room_.notify_one();
   }
 
   void work() {
@@ -93,7 +94,7 @@ class Prefetch {
   std::deque<Result> waiting_;
   i64 asked_;
   bool stopped_ = false;
-  std::thread thread_;  // last: begins when everything else is there
+  Threads thread_{[this] { stop(); }};  // last: ends before anything that it uses goes away
 };
 
 }  // namespace stretto

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "stretto/base/error.h"
+#include "stretto/base/files.h"
 #include "stretto/base/text.h"
 #include "stretto/data/token_source.h"
 #include "stretto/data/tokenize_files.h"
@@ -17,7 +18,7 @@ class Text : public TokenSource {
  public:
   Text(const std::vector<fs::path>& files, const Tokenizer& tokenizer) : vocab_(tokenizer.vocab()) {
     u64 bytes = 0;
-    for (const fs::path& f : files) bytes += fs::file_size(f);
+    for (const fs::path& f : files) bytes += file_bytes(f);
     if (bytes > kMostBytes)
       throw Error("data", "{} of text would be tokenized in memory before training; {} is the most", human_bytes(bytes),
                   human_bytes(kMostBytes))

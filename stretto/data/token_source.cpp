@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "stretto/base/error.h"
+#include "stretto/base/files.h"
 
 namespace stretto {
 namespace {
@@ -17,7 +18,7 @@ std::vector<std::filesystem::path> matches(const std::string& pattern) {
   std::vector<std::filesystem::path> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   globfree(&found);
   if (status == GLOB_NOSPACE) throw std::bad_alloc();
-  std::erase_if(paths, [](const auto& p) { return std::filesystem::is_directory(p); });
+  std::erase_if(paths, [](const auto& p) { return is_folder(p); });
   std::sort(paths.begin(), paths.end());
   return paths;
 }
@@ -96,21 +97,19 @@ class Joined : public TokenSource {
 std::vector<std::filesystem::path> find_files(const std::vector<std::string>& names) {
   std::vector<std::filesystem::path> files;
   for (const std::string& name : names) {
-    std::error_code ignored;
-    const auto status = std::filesystem::status(name, ignored);
-    if (std::filesystem::is_directory(status))
+    const bool there = is_there(name);
+    if (there && is_folder(name))
       throw Error("data", "'{}' is a directory", name)
           .hint("name its files: '{}'", (std::filesystem::path(name) / "*").string());
-    if (!std::filesystem::exists(status) && is_pattern(name)) {
+    if (!there && is_pattern(name)) {
       const auto found = matches(name);
-      if (found.empty())
-        throw Error("data", "no file matches '{}' in {}", name, std::filesystem::current_path().string());
+      if (found.empty()) throw Error("data", "no file matches '{}' in {}", name, current_folder());
       files.insert(files.end(), found.begin(), found.end());
-    } else if (!std::filesystem::exists(status) && std::filesystem::exists(name + ".idx", ignored)) {
+    } else if (!there && is_there(name + ".idx")) {
       files.emplace_back(name + ".bin");  // Megatron names a set without the extensions
-    } else if (!std::filesystem::exists(status)) {
+    } else if (!there) {
       throw Error("data", "there is no file '{}'", name)
-          .hint("names are relative to the current directory, {}", std::filesystem::current_path().string());
+          .hint("names are relative to the current directory, {}", current_folder());
     } else {
       files.emplace_back(name);
     }

@@ -1,6 +1,7 @@
 #include "stretto/data/tokenize_files.h"
 
 #include "stretto/base/error.h"
+#include "stretto/base/files.h"
 #include "stretto/formats/fields.h"
 #include "stretto/formats/mapped_file.h"
 
@@ -36,11 +37,11 @@ Tokenized tokenize_files(const std::vector<fs::path>& files, const Tokenizer& to
                          const TokenizeOptions& o) {
   Tokenized t;
   u64 before = 0;  // bytes of the files that are done
-  for (const fs::path& f : files) t.bytes += fs::file_size(f);
+  for (const fs::path& f : files) t.bytes += file_bytes(f);
   TokenFileWriter writer(out, o.format, tokenizer.vocab());
   Encoder encoder(tokenizer);
   for (const fs::path& f : files) {
-    const std::size_t size = fs::file_size(f);
+    const std::size_t size = file_bytes(f);
     each_document(f, o.key, [&](std::string_view text, std::size_t read) {
       encoder.encode(text, [&](std::span<const std::int32_t> ids, std::size_t done) {
         writer.write(ids);

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "stretto/base/error.h"
+#include "stretto/base/files.h"
 
 namespace stretto {
 namespace {
@@ -30,7 +31,7 @@ AtomicFile::~AtomicFile() {
 
 void check_directory_of(const std::filesystem::path& file) {
   const std::filesystem::path directory = file.parent_path();
-  if (directory.empty() || std::filesystem::is_directory(directory)) return;
+  if (directory.empty() || is_folder(directory)) return;
   throw Error(file.string(), "cannot be created: there is no directory '{}'", directory.string())
       .hint("make it, or choose another place");
 }
@@ -40,8 +41,9 @@ void AtomicFile::fail(const char* doing) const {
   Error error(path_.string(), "cannot be {}: {}", doing, std::strerror(reason));
   if (reason == ENOSPC || reason == EDQUOT)
     std::move(error).hint("free some space; what was there before is unchanged");
+  if (reason == EFBIG) std::move(error).hint("raise the limit on the size of files (ulimit -f)");
   if (reason == ENOENT) check_directory_of(path_);
-  throw std::move(error).as(Error::Kind::run);
+  throw_run_error(std::move(error), {reason, std::generic_category()});
 }
 
 void AtomicFile::put(std::size_t offset, std::span<const std::byte> bytes) {
@@ -102,8 +104,9 @@ void sync_directory(const std::filesystem::path& directory) {
   const int reason = errno;
   if (file >= 0) ::close(file);
   // Some network file systems cannot fsync a directory; their renames are durable by other means.
-  if (!synced && reason != EINVAL && reason != ENOTSUP)
-    throw Error(name.string(), "cannot be made durable: {}", std::strerror(reason)).as(Error::Kind::run);
+  if (synced || reason == EINVAL || reason == ENOTSUP) return;
+  const std::error_code why(reason, std::generic_category());
+  throw_run_error(file_error(name, "made durable", why), why);
 }
 
 }  // namespace stretto

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "stretto/base/error.h"
+#include "stretto/base/files.h"
 #include "stretto/formats/atomic_file.h"
 #include "stretto/formats/fields.h"
 #include "stretto/formats/utf8.h"
@@ -35,15 +36,15 @@ bool is_shard_name(std::string_view name) {
 }  // namespace
 
 HfWeights::HfWeights(const fs::path& directory) : directory_(directory) {
-  if (!fs::is_directory(directory))
+  if (!is_folder(directory))
     throw Error(directory.string(), "is not a directory").hint("give one that holds {} and config.json", kSingle);
-  if (fs::exists(directory / kSingle)) {
+  if (is_there(directory / kSingle)) {
     shards_.emplace_back(directory / kSingle);
     tensors_ = shards_.back().tensors();
     return;
   }
   const fs::path index_path = directory / kIndex;
-  if (!fs::exists(index_path)) throw Error(directory.string(), "holds neither {} nor {}", kSingle, kIndex);
+  if (!is_there(index_path)) throw Error(directory.string(), "holds neither {} nor {}", kSingle, kIndex);
   const Field index = read_json_file(index_path);
   const Field* map = index.find("weight_map");
   if (!map || !map->table()) throw Error(index_path.string(), "has no table 'weight_map'");
@@ -57,7 +58,7 @@ HfWeights::HfWeights(const fs::path& directory) : directory_(directory) {
       throw Error(file.source.str(), "'{}' is said to be in {}, which is no file name", shown(name), file.str());
     const auto [found, is_new] = opened.try_emplace(*text, shards_.size());
     if (is_new) {
-      if (!fs::exists(directory / *text)) {
+      if (!is_there(directory / *text)) {
         faults.push_back(
             {(directory / *text).string(), "is missing, but the index names it", "was the directory copied whole?"});
         found->second = SIZE_MAX;
@@ -97,9 +98,11 @@ void check_hf_target(const fs::path& directory) {
 }
 
 void write_hf_weights(const fs::path& directory, const std::vector<NamedTensor>& tensors, u64 shard_bytes) {
-  std::error_code wrong;
-  fs::create_directories(directory, wrong);
-  if (wrong) throw Error(directory.string(), "cannot be made: {}", wrong.message()).as(Error::Kind::run);
+  try {
+    make_folders(directory);
+  } catch (Error& e) {
+    throw std::move(e).as(Error::Kind::run);
+  }
   std::vector<std::vector<NamedTensor>> shards(1);
   u64 filled = 0, total = 0;
   for (const NamedTensor& t : tensors) {
@@ -125,11 +128,11 @@ void write_hf_weights(const fs::path& directory, const std::vector<NamedTensor>&
     write_file(directory / kIndex, write_json(index, 2) + "\n");
     written.emplace_back(kIndex);
   }
-  for (const auto& entry : fs::directory_iterator(directory)) {
-    const std::string name = entry.path().filename().string();
+  for (const fs::path& entry : entries_of(directory)) {
+    const std::string name = entry.filename().string();
     if ((name == kSingle || name == kIndex || is_shard_name(name)) &&
         std::find(written.begin(), written.end(), name) == written.end())
-      fs::remove(entry.path());
+      remove_tree(entry);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "stretto/formats/token_file.h"
 
 #include "stretto/base/error.h"
+#include "stretto/base/files.h"
 
 namespace stretto {
 
@@ -34,7 +35,7 @@ TokenFile::Any TokenFile::open(const fs::path& path) {
   fs::path idx = path, bare_idx = path;
   idx.replace_extension(".idx");
   bare_idx += ".idx";
-  if ((path.extension() == ".bin" && fs::exists(idx)) || path.extension() == ".idx" || fs::exists(bare_idx))
+  if ((path.extension() == ".bin" && is_there(idx)) || path.extension() == ".idx" || is_there(bare_idx))
     return open_megatron(path);
   const MappedFile file(path);  // names a file that is not there
   if (LlmcTokens::recognises(file.bytes())) return LlmcTokens(path);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "stretto/base/files.h"
 #include "stretto/base/text.h"
 #include "stretto/models/hf.h"
 
@@ -375,7 +376,7 @@ HfConfig parse_hf_config(const Field& json) {
 }
 
 HfConfig read_hf_config(const std::filesystem::path& file) {
-  return parse_hf_config(read_json_file(std::filesystem::is_directory(file) ? file / "config.json" : file));
+  return parse_hf_config(read_json_file(is_folder(file) ? file / "config.json" : file));
 }
 
 Field hf_config(const ModelConfig& config, FileType stored) {

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "stretto/base/error.h"
+#include "stretto/base/files.h"
 #include "stretto/formats/fields.h"
 #include "stretto/formats/mapped_file.h"
 #include "stretto/formats/utf8.h"
@@ -285,7 +286,7 @@ TokenizerParts parse_tokenizer(std::string_view json, std::string_view file) {
 
 Tokenizer read_tokenizer(const std::filesystem::path& file) {
   if (file == "bytes") return Tokenizer::bytes();
-  if (std::filesystem::is_directory(file)) return read_tokenizer(file / "tokenizer.json");
+  if (is_folder(file)) return read_tokenizer(file / "tokenizer.json");
   const MappedFile mapped(file);
   return Tokenizer(parse_tokenizer(mapped.text(), file.string()), file.string());
 }

@@ -1,0 +1,50 @@
+// The one place where threads are started and joined. One that the system refuses to make is an Error that says what
+// to do; those that run already are asked to end and joined before anything they use goes away.
+//
+//   Threads workers([this] { quit(); });       // the last member: begins after and ends before everything it uses
+//   workers.start([this] { serve(); });
+//   std::future<int> sum = in_background([&] { return add(numbers); });
+#pragma once
+#include <functional>
+#include <future>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+
+class Threads {
+ public:
+  // `ask_to_end`: makes the functions of all threads return soon; may be called more than once.
+  explicit Threads(std::function<void()> ask_to_end = [] {}) : ask_to_end_(std::move(ask_to_end)) {}
+  ~Threads() { end(); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+  // `wanted`: of how many this is one, for the message. When it cannot be made, the others have ended.
+  std::thread& start(std::function<void()>, std::size_t wanted = 1);
+  void join();  // without asking
+  void end();   // asks, and joins
+  bool empty() const { return threads_.empty(); }
+
+ private:
+  std::function<void()> ask_to_end_;
+  std::vector<std::thread> threads_;
+};
+
+// Runs on a thread of its own; where none can be made, here and now: what has to be done is done, only later.
+// The future waits for it when it goes away.
+template <class F>
+auto in_background(F f) -> std::future<decltype(f())> {
+  try {
+    return std::async(std::launch::async, f);
+  } catch (const std::system_error&) {
+    std::packaged_task<decltype(f())()> here(std::move(f));
+    here();
+    return here.get_future();
+  }
+}
+
+}  // namespace stretto
