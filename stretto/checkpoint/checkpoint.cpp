@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "stretto/base/files.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/text.h"
 #include "stretto/formats/mapped_file.h"
@@ -61,8 +62,8 @@ u64 Snapshot::bytes() const {
 
 Checkpoint::Checkpoint(const fs::path& directory) : path_(directory) {
   const fs::path file = directory / manifest_name;
-  if (!fs::is_directory(directory)) throw Error(directory.string(), "is not a directory");
-  if (!is_checkpoint(directory))
+  if (!is_folder(directory)) throw Error(directory.string(), "is not a directory");
+  if (!is_there(file))
     throw Error(directory.string(), "has no {} and so is no whole checkpoint", manifest_name)
         .hint("it may have been interrupted while it was written or removed");
   manifest_ = parse_manifest(MappedFile(file).text(), file.string());
@@ -70,7 +71,7 @@ Checkpoint::Checkpoint(const fs::path& directory) : path_(directory) {
     throw Error(file.string(), "has no whole tensor {}", join(faults, "; "));
   for (const ManifestFile& f : manifest_.shards) {
     const fs::path shard = directory / f.name;
-    if (!fs::exists(shard)) throw Error(shard.string(), "is missing, but the manifest names it");
+    if (!is_there(shard)) throw Error(shard.string(), "is missing, but the manifest names it");
     const MappedFile mapped(shard);
     std::optional<SafeTensors> tensors;
     try {
@@ -84,7 +85,7 @@ Checkpoint::Checkpoint(const fs::path& directory) : path_(directory) {
     shards_.push_back(std::move(*tensors));
   }
   for (const ManifestFile& f : manifest_.extras) {
-    if (!fs::exists(directory / f.name))
+    if (!is_there(directory / f.name))
       throw Error((directory / f.name).string(), "is missing, but the manifest names it");
     check_file(directory / f.name, f, MappedFile(directory / f.name).bytes(), nullptr);
   }
@@ -129,9 +130,8 @@ Array Checkpoint::state(std::string_view which, std::string_view parameter) cons
 
 std::vector<fs::path> checkpoints_in(const fs::path& directory) {
   std::vector<std::pair<i64, fs::path>> found;
-  if (fs::is_directory(directory))
-    for (const auto& entry : fs::directory_iterator(directory))
-      if (const auto step = step_of(entry.path())) found.emplace_back(*step, entry.path());
+  for (const fs::path& entry : entries_of(directory))
+    if (const auto step = step_of(entry)) found.emplace_back(*step, entry);
   std::sort(found.rbegin(), found.rend());
   std::vector<fs::path> paths;
   for (auto& [step, path] : found) paths.push_back(std::move(path));

@@ -90,7 +90,10 @@ std::vector<ManifestFile> write_shards(const std::filesystem::path& directory, c
 std::string checkpoint_name(i64 step);                                                      // "step-00000100"
 std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& directory);  // newest first
 void prune_checkpoints(const std::filesystem::path& directory, int keep, i64 newest);       // see keep in RUN.toml
-bool is_checkpoint(const std::filesystem::path& directory);                                 // has a manifest
+// When one cannot be written because the disk is full: removes what was left half written, else the oldest of `keep` or
+// more, never the newest that is whole. Whether anything was removed.
+bool make_room(const std::filesystem::path& directory, int keep);
+bool is_checkpoint(const std::filesystem::path& directory);  // has a manifest
 
 struct Newest {
   std::optional<Checkpoint> checkpoint;  // the newest that is whole

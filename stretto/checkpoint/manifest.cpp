@@ -1,5 +1,7 @@
 #include "stretto/checkpoint/manifest.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -106,6 +108,8 @@ class ManifestReader {
       if (f.name.empty() || f.name.find('/') != std::string::npos || f.name == "." || f.name == ".." ||
           f.name == manifest_name || !names_.insert(f.name).second)
         r.fail("file", "must be the name of a file of its own in this directory");
+      else if (key == "extras" && !is_extra_name(f.name))
+        r.fail("file", "is '{}', and must be one of {}", shown(f.name), fmt::join(extra_names, ", "));
       i64 bytes = 0;
       r.read("bytes", bytes, at_least(0));
       f.bytes = u64(bytes);
@@ -157,6 +161,10 @@ class ManifestReader {
 };
 
 }  // namespace
+
+bool is_extra_name(std::string_view name) {
+  return std::find(extra_names.begin(), extra_names.end(), name) != extra_names.end();
+}
 
 std::string manifest_text(const Manifest& m) {
   Field f{Field::Table{}};

@@ -4,6 +4,7 @@
 //
 //   Manifest m = parse_manifest(text, "step-00000100/manifest.json");
 #pragma once
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -38,6 +39,11 @@ struct Manifest {
 };
 
 constexpr std::string_view manifest_name = "manifest.json";
+// What may be carried along. Nothing else: an export puts these beside the weights, under these names.
+constexpr std::array<std::string_view, 8> extra_names{
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
+    "merges.txt",     "tokenizer.model",       "generation_config.json"};
+bool is_extra_name(std::string_view);
 std::string manifest_text(const Manifest&);
 // Tensors of which something is missing, or there twice: "'parameter/x': its pieces overlap".
 std::vector<std::string> incomplete(const Manifest&);

@@ -1,6 +1,7 @@
 // Writing: all files into a directory beside the final one, each made durable, the manifest last; then one rename. At
 // any moment before it the old state stands, at any moment after it the new one.
 #include <fcntl.h>
+#include <fmt/ranges.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -10,8 +11,10 @@
 #include <cstring>
 #include <future>
 
+#include "stretto/base/files.h"
 #include "stretto/base/hash.h"
 #include "stretto/base/text.h"
+#include "stretto/base/threads.h"
 #include "stretto/checkpoint/checkpoint.h"
 #include "stretto/formats/atomic_file.h"
 
@@ -23,17 +26,29 @@ namespace fs = std::filesystem;
 constexpr std::string_view kTemporary = ".tmp";
 constexpr std::size_t kWriters = 4;  // shards are hashed and written side by side
 
-Error failed(const fs::path& path, std::string_view doing, const std::error_code& why) {
-  return Error(path.string(), "cannot be {}: {}", doing, why.message()).as(Error::Kind::run);
+[[noreturn]] void fail(const fs::path& path, std::string_view doing, const std::error_code& why) {
+  throw_run_error(file_error(path, doing, why), why);
 }
-std::error_code last_error() { return {errno, std::generic_category()}; }
 
-// Without its manifest it is no checkpoint any more: whatever stops this half-way, nobody reads what is left.
+// Without its manifest it is no checkpoint any more: whatever stops this half-way, nobody reads what is left. Of a link
+// only the link goes: what it leads to may be another run's.
 void remove_checkpoint(const fs::path& path) {
   std::error_code wrong;
-  fs::remove(path / manifest_name, wrong);
+  if (!is_link(path)) fs::remove(path / manifest_name, wrong);
   if (!wrong) fs::remove_all(path, wrong);
-  if (wrong) throw failed(path, "removed", wrong);
+  if (wrong) fail(path, "removed", wrong);
+}
+
+// What was being written when a run was killed. Whether there was something.
+bool remove_leftovers(const fs::path& directory) {
+  bool found = false;
+  for (const fs::path& entry : entries_of(directory)) {
+    const std::string name = entry.filename().string();
+    if (!name.starts_with(".step-") || !name.ends_with(kTemporary)) continue;
+    remove_tree(entry);
+    found = true;
+  }
+  return found;
 }
 
 ManifestFile write_shard(const fs::path& directory, std::string name,
@@ -63,11 +78,12 @@ ManifestFile write_shard(const fs::path& directory, std::string name,
 
 void put_in_place(const fs::path& from, const fs::path& to) {
   // What stands there is exchanged for the new one in one step, and goes away with the temporary directory.
-  if (fs::exists(to) && ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return;
+  if (is_there(to) && ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return;
   if (::rename(from.c_str(), to.c_str()) == 0) return;
-  if (errno != ENOTEMPTY && errno != EEXIST) throw failed(to, "put in its place", last_error());
+  if (errno != ENOTEMPTY && errno != EEXIST && !(errno == ENOTDIR && is_link(to)))
+    fail(to, "put in its place", last_error());
   remove_checkpoint(to);  // a file system that cannot exchange
-  if (::rename(from.c_str(), to.c_str()) != 0) throw failed(to, "put in its place", last_error());
+  if (::rename(from.c_str(), to.c_str()) != 0) fail(to, "put in its place", last_error());
 }
 
 }  // namespace
@@ -93,8 +109,7 @@ std::vector<ManifestFile> write_shards(const fs::path& directory, const Snapshot
     }
   };
   std::vector<std::future<void>> writers;
-  for (std::size_t i = 0; i < std::min(kWriters, shards.size()); ++i)
-    writers.push_back(std::async(std::launch::async, write_some));
+  for (std::size_t i = 0; i < std::min(kWriters, shards.size()); ++i) writers.push_back(in_background(write_some));
   for (std::future<void>& w : writers) w.get();
   return files;
 }
@@ -106,12 +121,12 @@ UnfinishedCheckpoint::UnfinishedCheckpoint(const fs::path& given)
   const fs::path parent = path_.parent_path().empty() ? "." : path_.parent_path();
   if (!fs::exists(parent, wrong)) {
     fs::create_directories(parent, wrong);
-    if (wrong) throw failed(parent, "made", wrong);
+    if (wrong) fail(parent, "made", wrong);
     sync_directory(parent.parent_path());
   }
   fs::remove_all(directory_, wrong);  // left by a process of the same number
   if (!wrong) fs::create_directory(directory_, wrong);
-  if (wrong) throw failed(directory_, "made", wrong);
+  if (wrong) fail(directory_, "made", wrong);
 }
 
 UnfinishedCheckpoint::~UnfinishedCheckpoint() {
@@ -129,6 +144,9 @@ void UnfinishedCheckpoint::publish(const Snapshot& about, std::vector<ManifestFi
   if (const std::vector<std::string> faults = incomplete(m); !faults.empty())
     throw Error(path_.string(), "would have no whole tensor {}", join(faults, "; ")).as(Error::Kind::run);
   for (const Snapshot::Extra& e : about.extras) {
+    if (!is_extra_name(e.name))
+      throw Error(path_.string(), "cannot carry '{}' along", e.name)
+          .hint("files may be {}", fmt::join(extra_names, ", "));
     write_file(directory_ / e.name, e.text);
     m.extras.push_back({.name = e.name, .bytes = e.text.size(), .hash = hash_bytes(e.text.data(), e.text.size())});
   }
@@ -152,11 +170,19 @@ void prune_checkpoints(const fs::path& directory, int keep, i64 newest) {
     else
       remove_checkpoint(path);
   }
-  if (!fs::is_directory(directory)) return;
-  for (const auto& entry : fs::directory_iterator(directory)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(".step-") && name.ends_with(kTemporary)) fs::remove_all(entry.path());
-  }
+  remove_leftovers(directory);
+}
+
+bool make_room(const fs::path& directory, int keep) {
+  if (remove_leftovers(directory)) return true;
+  const std::vector<fs::path> all = checkpoints_in(directory);
+  if (keep < 2 || int(all.size()) < keep) return false;
+  const Newest newest = newest_checkpoint(directory);  // read and compared with its hashes
+  const auto oldest = std::find_if(
+      all.rbegin(), all.rend(), [&](const fs::path& p) { return newest.checkpoint && p != newest.checkpoint->path(); });
+  if (oldest == all.rend()) return false;
+  remove_checkpoint(*oldest);
+  return true;
 }
 
 }  // namespace stretto

@@ -2,13 +2,28 @@
 
 #include <utility>
 
+#include "stretto/base/files.h"
+#include "stretto/base/threads.h"
+
 namespace stretto {
 namespace {
+
+// Room for `keep` checkpoints is enough: the oldest goes before the new one is there, if it must.
+template <class F>
+void write_with_room(const std::filesystem::path& directory, int keep, F write) {
+  while (true) {
+    try {
+      return write();
+    } catch (const FullDisk&) {
+      if (!make_room(directory, keep)) throw;
+    }
+  }
+}
 
 Saved write(const std::filesystem::path& directory, const Snapshot& s, int keep, u64 shard_bytes) {
   Saved saved{.step = s.step, .path = directory / checkpoint_name(s.step)};
   try {
-    write_checkpoint(saved.path, s, shard_bytes);
+    write_with_room(directory, keep, [&] { write_checkpoint(saved.path, s, shard_bytes); });
     prune_checkpoints(directory, keep, s.step);
   } catch (const std::exception& e) {
     saved.error = e.what();
@@ -28,7 +43,7 @@ CheckpointWriter::~CheckpointWriter() {
 void CheckpointWriter::save(Snapshot s) {
   STRETTO_ASSERT(!writing_.valid(), "one checkpoint at a time");
   snapshot_ = std::move(s);
-  writing_ = std::async(std::launch::async, [this] { return write(directory_, snapshot_, keep_, shard_bytes_); });
+  writing_ = in_background([this] { return write(directory_, snapshot_, keep_, shard_bytes_); });
 }
 
 Snapshot CheckpointWriter::spare() {

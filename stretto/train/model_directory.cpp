@@ -1,5 +1,6 @@
 #include "stretto/train/model_directory.h"
 
+#include "stretto/base/files.h"
 #include "stretto/formats/atomic_file.h"
 #include "stretto/formats/mapped_file.h"
 #include "stretto/train/resume.h"
@@ -21,18 +22,18 @@ StoredModel from_checkpoint(const Checkpoint& c) {
 
 std::vector<Snapshot::Extra> extras_of(const fs::path& directory) {
   std::vector<Snapshot::Extra> all;
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
-                           "vocab.json", "merges.txt", "tokenizer.model", "generation_config.json"})
-    if (fs::exists(directory / name)) all.push_back({name, std::string(MappedFile(directory / name).text())});
+  for (const std::string_view name : extra_names)
+    if (is_there(directory / name))
+      all.push_back({std::string(name), std::string(MappedFile(directory / name).text())});
   return all;
 }
 
 StoredModel load_model(const fs::path& directory) {
-  if (!fs::is_directory(directory))
+  if (!is_folder(directory))
     throw Error(directory.string(), "is not a directory")
         .hint("give a Hugging Face directory, a checkpoint or a run directory");
   if (is_checkpoint(directory)) return from_checkpoint(Checkpoint(directory));
-  if (fs::is_directory(directory / "checkpoints")) {
+  if (is_folder(directory / "checkpoints")) {
     Newest newest = newest_checkpoint(directory / "checkpoints");
     std::string damaged;
     for (const std::string& d : newest.damaged) damaged += "; " + d;
@@ -41,7 +42,7 @@ StoredModel load_model(const fs::path& directory) {
     for (const std::string& d : newest.damaged) m.notes.push_back("damaged: " + d);
     return m;
   }
-  if (!fs::exists(directory / "config.json"))
+  if (!is_there(directory / "config.json"))
     throw Error(directory.string(),
                 "is neither a Hugging Face directory (config.json), nor a checkpoint ({}), nor a "
                 "run directory (checkpoints/)",

@@ -6,7 +6,9 @@
 #include <chrono>
 #include <utility>
 
+#include "stretto/base/files.h"
 #include "stretto/base/text.h"
+#include "stretto/base/threads.h"
 
 namespace stretto {
 namespace {
@@ -18,7 +20,9 @@ constexpr std::chrono::milliseconds kShortest{1}, kLongest{50};  // between two 
 // A word that processes tell each other: what went wrong, or what came out.
 struct Word {
   static std::string failed(const std::string& why) { return "-" + why; }
+  static std::string full(const std::string& why) { return "!" + why; }  // the disk is
   static std::string well(const std::string& what) { return "+" + what; }
+  static bool is_full(const std::string& w) { return w.starts_with('!'); }
   static bool is_well(const std::string& w) { return w.starts_with('+'); }
   static std::string rest(const std::string& w) { return w.substr(1); }
 };
@@ -27,6 +31,8 @@ template <class F>
 std::string attempt(F f) {
   try {
     return Word::well(f());
+  } catch (const FullDisk& e) {
+    return Word::full(e.what());
   } catch (const std::exception& e) {
     return Word::failed(e.what());
   }
@@ -52,9 +58,13 @@ ProcessWriter::~ProcessWriter() {
 void ProcessWriter::save(Snapshot share) {
   STRETTO_ASSERT(phase_ == Phase::nothing, "one checkpoint at a time");
   snapshot_ = std::move(share);
+  begin();
+}
+
+void ProcessWriter::begin() {
   phase_ = Phase::shards;
   const std::string made = !peers_.first() ? "" : attempt([&] {
-    unfinished_.emplace(fs::absolute(directory_) / checkpoint_name(snapshot_.step));
+    unfinished_.emplace(absolute_path(directory_) / checkpoint_name(snapshot_.step));
     return unfinished_->directory().string();
   });
   const std::string place = peers_.gather(made)[0];
@@ -64,7 +74,7 @@ void ProcessWriter::save(Snapshot share) {
     work_ = known.get_future();
     return;
   }
-  work_ = std::async(std::launch::async, [this, directory = fs::path(Word::rest(place))] {
+  work_ = in_background([this, directory = fs::path(Word::rest(place))] {
     return attempt([&] {
       const std::string stem = fmt::format("shard-rank-{:05}", peers_.rank());
       return manifest_text({.shards = write_shards(directory, snapshot_, stem, shard_bytes_)});
@@ -84,7 +94,7 @@ bool ProcessWriter::done() const {
 void ProcessWriter::publish(const std::vector<std::string>& manifests) {
   phase_ = Phase::manifest;
   if (!peers_.first()) return;
-  work_ = std::async(std::launch::async, [this, manifests] {
+  work_ = in_background([this, manifests] {
     return attempt([&] {
       std::vector<ManifestFile> shards;
       for (const std::string& text : manifests)
@@ -95,6 +105,19 @@ void ProcessWriter::publish(const std::vector<std::string>& manifests) {
       return std::string();
     });
   });
+}
+
+// As one process does it: see write_with_room. The first one looks; all know.
+bool ProcessWriter::made_room(const std::vector<std::string>& words) {
+  if (std::none_of(words.begin(), words.end(), &Word::is_full)) return false;
+  unfinished_.reset();
+  const bool made = peers_.first() && Word::is_well(attempt([&] {
+                      if (!make_room(directory_, keep_)) throw Error("checkpoint", "there is nothing to remove");
+                      return std::string();
+                    }));
+  u64 word[] = {made ? 1u : 0u};
+  peers_.merge(word);
+  return word[0] != 0;
 }
 
 Saved ProcessWriter::finished(std::string error) {
@@ -110,6 +133,10 @@ std::optional<Saved> ProcessWriter::poll() {
   if (busy[0]) return std::nullopt;
   const std::vector<std::string> words = peers_.gather(work_.valid() ? work_.get() : Word::well(""));
   const std::string error = failures(words);
+  if (!error.empty() && made_room(words)) {
+    begin();
+    return std::nullopt;
+  }
   if (!error.empty() || phase_ == Phase::manifest) return finished(error);
   publish(words);
   return std::nullopt;
@@ -128,7 +155,7 @@ bool all_see(Peers& peers, const fs::path& directory) {
   std::error_code wrong;
   std::string mark;
   if (peers.first()) {
-    mark = (fs::absolute(directory) / fmt::format("{}{}.tmp", kMark, ::getpid())).string();
+    mark = (absolute_path(directory) / fmt::format("{}{}.tmp", kMark, ::getpid())).string();
     fs::create_directory(mark, wrong);
   }
   const std::string told = peers.gather(mark)[0];

@@ -26,7 +26,9 @@ class ProcessWriter {
  private:
   enum class Phase : std::uint8_t { nothing, shards, manifest };
   bool done() const;  // what this process does in this phase
+  void begin();
   void publish(const std::vector<std::string>& manifests);
+  bool made_room(const std::vector<std::string>& words);
   Saved finished(std::string error);
 
   Peers& peers_;

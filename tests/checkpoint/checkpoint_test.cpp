@@ -41,6 +41,70 @@ std::vector<std::string> names_in(const fs::path& directory) {
   return all;
 }
 
+// A run that was begun from another's checkpoint, or a checkpoint that was moved to another disk.
+TEST(Checkpoint, PruningRemovesLinksAndNotWhatTheyLeadTo) {
+  const Folder folder;
+  write_checkpoint(folder / "other/step-00000010", sample(10));
+  fs::create_directory(folder / "any");
+  folder.write("any/manifest.json", "mine");
+  fs::create_directory(folder / "run");
+  fs::create_directory_symlink(folder / "other/step-00000010", folder / "run/step-00000010");
+  fs::create_directory_symlink(folder / "any", folder / "run/step-00000005");
+  write_checkpoint(folder / "run/step-00000020", sample(20));
+  prune_checkpoints(folder / "run", 1, 20);
+  EXPECT_THAT(names_in(folder / "run"), ElementsAre("step-00000020"));
+  EXPECT_EQ(Checkpoint(folder / "other/step-00000010").manifest().step, 10);
+  EXPECT_EQ(text_of(folder / "any/manifest.json"), "mine");
+  // The same when one takes the place of a link.
+  fs::create_directory_symlink(folder / "other/step-00000010", folder / "run/step-00000030");
+  write_checkpoint(folder / "run/step-00000030", sample(30));
+  EXPECT_EQ(Checkpoint(folder / "run/step-00000030").manifest().step, 30);
+  EXPECT_EQ(Checkpoint(folder / "other/step-00000010").manifest().step, 10);
+}
+
+TEST(Checkpoint, ALinkToItselfIsPassedOver) {
+  const Folder folder;
+  write_checkpoint(folder / "step-00000010", sample(10));
+  fs::create_symlink("step-00000020", folder / "step-00000020");
+  const Newest newest = newest_checkpoint(folder.str());
+  ASSERT_TRUE(newest.checkpoint);
+  EXPECT_EQ(newest.checkpoint->manifest().step, 10);
+  EXPECT_THAT(newest.damaged, ElementsAre(HasSubstr("step-00000020] cannot be looked at: Too many levels")));
+}
+
+TEST(Checkpoint, RoomIsMadeOfTheOldestAndNeverOfTheNewestThatIsWhole) {
+  const Folder folder;
+  for (const i64 step : {10, 20, 30}) write_checkpoint(folder / checkpoint_name(step), sample(step));
+  fs::create_directory(folder / ".step-00000040-1.tmp");
+  EXPECT_TRUE(make_room(folder.str(), 4));  // what a killed run has left
+  EXPECT_FALSE(make_room(folder.str(), 4));
+  EXPECT_TRUE(make_room(folder.str(), 3));
+  EXPECT_FALSE(make_room(folder.str(), 3));
+  EXPECT_THAT(names_in(folder.str()), ElementsAre("step-00000020", "step-00000030"));
+  fs::resize_file(folder / "step-00000030/shard-00001.safetensors", 30);
+  EXPECT_TRUE(make_room(folder.str(), 2));
+  EXPECT_THAT(names_in(folder.str()), ElementsAre("step-00000020"));
+  EXPECT_FALSE(make_room(folder.str(), 1));
+  fs::resize_file(folder / "step-00000020/shard-00001.safetensors", 30);
+  write_checkpoint(folder / checkpoint_name(5), sample(5));
+  fs::resize_file(folder / "step-00000005/shard-00001.safetensors", 30);
+  EXPECT_FALSE(make_room(folder.str(), 2));  // nothing is whole: nothing is touched
+}
+
+// An export puts them beside the weights.
+TEST(Checkpoint, CarriesOnlyFilesOfKnownNames) {
+  const Folder folder;
+  Snapshot s = sample();
+  s.extras = {{"config.json", "{}"}};
+  EXPECT_THAT(message_of([&] { write_checkpoint(folder / "c", s); }), HasSubstr("cannot carry 'config.json' along"));
+  for (const char* name : {"config.json", "model.safetensors", "model.safetensors.index.json"}) {
+    Manifest m{.step = 1};
+    m.extras = {{.name = name, .bytes = 2, .hash = 5}};
+    EXPECT_THAT(message_of([&] { parse_manifest(manifest_text(m), "manifest.json"); }),
+                HasSubstr(std::string("is '") + name + "', and must be one of tokenizer.json, "));
+  }
+}
+
 TEST(Checkpoint, IsReadBackAsItWas) {
   const Folder folder;
   const fs::path path = folder / "deep/er/step-00000100";

@@ -49,6 +49,27 @@ TEST_F(Scarce, DiskOfTheRankThatWrites) {
   }
 }
 
+// Room for as many checkpoints as are kept is enough: the oldest goes when there is none for the next.
+TEST_F(Scarce, DiskForAsManyCheckpointsAsAreKept) {
+  const std::string train = "train small.toml --parallel.pipe=2 --log.dir=run --resume ";
+  ASSERT_EQ(launch(2, train + "--train.steps=1").code, 0);
+  u64 bytes = 0;
+  const std::filesystem::path checkpoints = folder_ / "run/checkpoints";
+  for (const auto& f : std::filesystem::directory_iterator(checkpoints / checkpoint_name(1)))
+    bytes += (f.file_size() + 8191) / 4096 * 4096;
+  std::filesystem::remove_all(checkpoints);
+  std::filesystem::create_directory(checkpoints);
+  if (mount("tmpfs", checkpoints.c_str(), "tmpfs", 0, ("size=" + std::to_string(2 * bytes + 8192)).c_str()) != 0)
+    GTEST_SKIP() << "nothing can be mounted here";
+  const test::Result r = launch(2, train + "--train.steps=6 --checkpoint.every=1 --checkpoint.keep=2");
+  const std::vector<std::filesystem::path> all = checkpoints_in(checkpoints);
+  umount(checkpoints.c_str());
+  EXPECT_EQ(r.code, 0) << r.error << log(0);
+  ASSERT_EQ(all.size(), 2u) << log(0);
+  EXPECT_EQ(all[0].filename(), checkpoint_name(6));
+  EXPECT_THAT(log(0), testing::Not(HasSubstr("could not be written")));
+}
+
 TEST_F(Scarce, ARunDirectoryThatCannotBeMade) {
   const test::Result r = launch(2, "train small.toml --parallel.pipe=2 --log.dir=/proc/nowhere/run");
   EXPECT_EQ(r.code, 1);
