@@ -11,10 +11,12 @@
 #include "run_file.h"
 #include "schedule_options.h"
 #include "stretto/base/error.h"
+#include "stretto/base/files.h"
 #include "stretto/base/text.h"
 #include "stretto/compile/stages.h"
 #include "stretto/compile/variants.h"
 #include "stretto/formats/atomic_file.h"
+#include "stretto/kernels/cpu/products.h"
 #include "stretto/program/marks.h"
 #include "stretto/schedule/csv.h"
 #include "stretto/train/prepare.h"
@@ -98,8 +100,7 @@ void show_run(ShowOptions o, const CLI::App& command) {
   for (const Station& s : stations()) names.push_back(s.name);
   names.insert(names.end(), {"schedule", "timeline", "config"});
   // `stretto show config`: of the run that has every default.
-  if (o.what.empty() && std::find(names.begin(), names.end(), o.run.file) != names.end() &&
-      !std::filesystem::exists(o.run.file))
+  if (o.what.empty() && std::find(names.begin(), names.end(), o.run.file) != names.end() && !is_there(o.run.file))
     o.what = std::exchange(o.run.file, "");
   const auto found = std::find(names.begin(), names.end(), o.what);
   if (found == names.end()) {
@@ -124,7 +125,12 @@ void show_run(ShowOptions o, const CLI::App& command) {
     options.messages = o.schedule.messages;
     return show_timeline(o, program.schedule, predict(program, options).timeline, Clock::seconds);
   }
-  print_or_write(o, stations()[std::size_t(found - names.begin())].text(compiled));
+  std::string text = stations()[std::size_t(found - names.begin())].text(compiled);
+  if (o.what == "memory" && run.parallel.device == DeviceKind::cpu)
+    text +=
+        fmt::format("products: {} on every rank, in {} of address space (OpenBLAS's buffers)\nmemory:   {}\n",
+                    human_bytes(double(product_touched)), human_bytes(double(product_reserved)), beside_plan(program));
+  print_or_write(o, text);
 }
 
 }  // namespace

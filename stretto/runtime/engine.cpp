@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "stretto/base/clock.h"
+#include "stretto/kernels/cpu/products.h"
 
 namespace stretto {
 namespace {
@@ -47,6 +48,7 @@ Engine::Engine(std::shared_ptr<const Program> program, WorkerOptions options, co
   }
   for (int rank = 0; !peers_ && rank < ranks; ++rank) local_.push_back(rank);
   workers_.resize(ranks);
+  if (options.run.device == DeviceKind::cpu) reserve_products(int(local_.size()));
   ArenaBases own{};
   if (peers_ && options.run.device == DeviceKind::cpu) {
     if (peers_->shares_memory())
@@ -71,7 +73,7 @@ Engine::Engine(std::shared_ptr<const Program> program, WorkerOptions options, co
     connect_processes(options);
   else
     connect_threads(options);
-  if (timeout_ > 0) watchdog_ = std::thread([this] { watch(); });
+  if (timeout_ > 0) watchdog_.start([this] { watch(); });
 }
 
 void Engine::connect_threads(const WorkerOptions& options) {
@@ -93,8 +95,8 @@ void Engine::connect_threads(const WorkerOptions& options) {
       worker(program_->rank_of(a, k)).connect(arenas, actors() > 1 ? transports_.back().get() : nullptr, groups_.get());
   }
   for (int rank = 0; rank < ranks; ++rank) {
-    threads_.emplace_back([this, rank] { serve(rank); });
-    if (enough && options.run.pin && !emulated) pin(threads_.back(), allowed[rank]);
+    std::thread& t = threads_.start([this, rank] { serve(rank); }, local_.size());
+    if (enough && options.run.pin && !emulated) pin(t, allowed[rank]);
   }
 }
 
@@ -112,14 +114,12 @@ void Engine::connect_processes(const WorkerOptions& options) {
   w.connect(column, transports_.empty() ? nullptr : transports_.back().get(), groups_.get());
 }
 
-Engine::~Engine() {
+void Engine::quit() {
   {
     const std::lock_guard lock(mutex_);
     quit_ = true;
   }
   changed_.notify_all();
-  for (std::thread& t : threads_) t.join();
-  if (watchdog_.joinable()) watchdog_.join();
 }
 
 void Engine::stop() noexcept {

@@ -8,9 +8,9 @@
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
 
+#include "stretto/base/threads.h"
 #include "stretto/comm/transport.h"
 #include "stretto/comm/wiring.h"
 #include "stretto/runtime/worker.h"
@@ -21,7 +21,6 @@ class Engine {
  public:
   // `shared`: an engine whose parameters this one uses (evaluation); it has the same actors.
   Engine(std::shared_ptr<const Program>, WorkerOptions, const Engine* shared = nullptr);
-  ~Engine();
   Engine(const Engine&) = delete;
 
   void run(i64 step);
@@ -42,6 +41,7 @@ class Engine {
   void serve(int rank);
   void run_rank(int rank, i64 step);
   void stop() noexcept;
+  void quit();
   void watch();
   std::string who_waits(const std::vector<double>& since) const;
 
@@ -58,8 +58,6 @@ class Engine {
   std::unique_ptr<Groups> groups_;
   std::vector<std::unique_ptr<Worker>> workers_;  // per rank; none for those in other processes
   std::vector<double> worked_;                    // per rank: seconds of the last step not spent waiting
-  std::vector<std::thread> threads_;
-  std::thread watchdog_;
   std::mutex mutex_;
   std::condition_variable changed_;
   u64 round_ = 0;    // steps started
@@ -68,6 +66,8 @@ class Engine {
   double seconds_ = 0;
   bool quit_ = false;
   std::exception_ptr failure_;  // the first; afterwards the engine is dead
+  // Last: they end before anything that they use goes away, also when the constructor throws.
+  Threads threads_{[this] { quit(); }}, watchdog_{[this] { quit(); }};
 };
 
 }  // namespace stretto

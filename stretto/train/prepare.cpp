@@ -6,8 +6,10 @@
 #include <limits>
 #include <thread>
 
+#include "stretto/base/pages.h"
 #include "stretto/base/text.h"
 #include "stretto/kernels/cpu/peak.h"
+#include "stretto/kernels/cpu/products.h"
 #include "stretto/models/hf.h"
 
 namespace stretto {
@@ -75,11 +77,19 @@ std::vector<double> bytes_per_actor(const Program& program) {
 }
 
 double planned_bytes(const Program& program, std::span<const int> nodes, int node) {
-  const std::vector<double> each = bytes_per_actor(program);
+  std::vector<double> each;
+  for (const ActorProgram& a : program.actors) {
+    each.push_back(double(product_touched));
+    for (const u64 bytes : a.bytes) each.back() += double(Pages::whole(bytes));
+  }
   double sum = 0;
   for (int r = 0; r < program.ranks(); ++r)
     if (nodes.empty() || nodes[std::size_t(r)] == node) sum += each[std::size_t(r / program.ranks_per_actor())];
   return sum;
+}
+
+std::string beside_plan(const Program& program) {
+  return fmt::format("{} in all, with whole pages and the buffers of products", human_bytes(planned_bytes(program)));
 }
 
 double machine_bytes() {
@@ -140,6 +150,7 @@ std::vector<std::string> about(const RunConfig& c, const Prepared& p) {
                               c.optimizer.warmup > 0 ? fmt::format(", warm-up {}", c.optimizer.warmup) : ""));
   if (p.compiled.program->ranks() > 1) lines.push_back("mesh     " + mesh_line(c, p));
   lines.push_back("memory   " + memory_line(*p.compiled.program));
+  if (c.parallel.device == DeviceKind::cpu) lines.back() += "; " + beside_plan(*p.compiled.program);
   lines.push_back(fmt::format("time     {} per step predicted: {}flop at {}flop/s{}", human_seconds(p.seconds),
                               human_count(p.flops), human_count(p.peak),
                               c.parallel.device == DeviceKind::emulated ? "" : ", the measured peak"));

@@ -34,8 +34,11 @@ std::vector<std::string> about(const RunConfig&, const Prepared&);
 std::vector<double> bytes_per_actor(const Program&);  // planned
 
 // All arenas are touched before the first step: what a machine does not have would end the process, or another one.
+// Every arena is whole pages of 2 MiB, and every rank gets a buffer for matrix products (kernels/cpu/products.h): both
+// count here and not in bytes_per_actor().
 // Of ranks that are processes those on `node` count (`nodes` has every rank's), else all of them.
 double planned_bytes(const Program&, std::span<const int> nodes = {}, int node = 0);
+std::string beside_plan(const Program&);        // "1.38 GiB in all, with ..."
 double machine_bytes();                         // memory and swap of this one
 void check_fits(double planned, double there);  // throws
 

@@ -79,6 +79,14 @@ TEST(Show, RefusesWhatCannotRunWithAllFaults) {
   EXPECT_FALSE(std::filesystem::exists(folder / "x.svg"));
 }
 
+TEST(Show, TheBuffersOfProductsArePartOfMemory) {
+  EXPECT_THAT(show("show examples/quickstart.toml memory").out,
+              testing::AllOf(HasSubstr("products: 6.00 MiB on every rank, in 128 MiB of address space"),
+                             HasSubstr(" MiB in all, with whole pages and the buffers of products\n")));
+  EXPECT_THAT(show("show examples/quickstart.toml memory --parallel.device=emulated").out,
+              testing::Not(HasSubstr("products")));
+}
+
 TEST(Show, RefusesBadRequests) {
   const struct {
     const char *arguments, *message;

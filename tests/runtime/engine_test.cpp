@@ -9,6 +9,7 @@
 
 #include "stretto/runtime/measure.h"
 #include "stretto/schedule/builders.h"
+#include "support/child.h"
 #include "support/small_models.h"
 
 namespace stretto {
@@ -44,6 +45,19 @@ TEST(Engine, EmulatedLinksDelayMessagesAndKeepTheBits) {
   const Batch batch = random_batch(t.compiled(), 50);
   // Every microbatch's activation and gradient cross the link; the first and the last of them cannot be hidden.
   EXPECT_GT(t.step(batch).seconds, 1e-2);
+}
+
+TEST(Engine, RanksThatCannotBeStartedEndTheOthers) {
+  if (!test::can_become_nobody()) GTEST_SKIP() << "only root can become a user without rights";
+  for (const rlim_t most : {3, 5}) {
+    const test::Ended e = test::in_child([&] {
+      test::become_nobody();
+      test::limit(RLIMIT_NPROC, most);
+      trainer({.mesh = {{"pipe", 8}}, .schedule = "gpipe"}, {.timeout = 60});
+    });
+    EXPECT_EQ(e.code, 99) << e.error;  // as an exception
+    EXPECT_THAT(e.error, testing::ContainsRegex("\\[threads\\] thread [2-5] of 8 cannot be made: .*ulimit -u"));
+  }
 }
 
 // Loses one message of the second step.

@@ -1,11 +1,10 @@
 #include "stretto/kernels/device.h"
 
-#include <cblas.h>
-
 #include <cstring>
 
 #include "stretto/base/pages.h"
 #include "stretto/base/text.h"
+#include "stretto/kernels/cpu/products.h"
 
 namespace stretto {
 namespace {
@@ -48,7 +47,7 @@ class CpuDevice : public Device {
 }  // namespace
 
 std::unique_ptr<Device> cpu_device() {
-  openblas_set_num_threads(1);  // one rank, one core
+  reserve_products(1);
   return std::make_unique<CpuDevice>();
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "stretto/kernels/cpu/blas.h"
+#include "stretto/kernels/cpu/products.h"
 
 namespace stretto {
 namespace {
@@ -15,7 +16,7 @@ constexpr int kTries = 12;
 // The best of a few: whatever else runs on the core only makes it slower.
 template <class T>
 double measured_peak() {
-  openblas_set_num_threads(1);
+  reserve_products(1);
   const std::vector<T> a(kSize * kSize, T(0.5)), b(kSize * kSize, T(0.25));
   std::vector<T> c(kSize * kSize);
   double best = 0;

@@ -1,0 +1,18 @@
+// The memory that matrix products take beside their operands. The BLAS library has a buffer for every thread that is in
+// a product; when the system refuses one, it asks again without end. So they are asked for beforehand.
+//
+//   reserve_products(4);       // for four threads; Error: [memory] ... when the system refuses
+#pragma once
+#include "stretto/base/id.h"
+
+namespace stretto {
+
+constexpr u64 product_reserved = u64(128) << 20;  // bytes of address space per thread
+constexpr u64 product_touched =
+    u64(6) << 20;                          // of them in memory: what large products were seen to take, and some more
+constexpr int most_product_threads = 512;  // for more the library has no buffers, however much memory there is
+
+// From now on so many threads of this process, all together, can make products.
+void reserve_products(int threads);
+
+}  // namespace stretto

@@ -1,0 +1,48 @@
+#include "stretto/kernels/cpu/products.h"
+
+#include <gmock/gmock.h>
+
+#include "stretto/kernels/cpu/blas.h"
+#include "support/child.h"
+#include "support/message.h"
+
+namespace stretto {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+u64 addresses() {
+  u64 pages = 0;
+  std::FILE* f = std::fopen("/proc/self/statm", "r");
+  const int read = std::fscanf(f, "%lu", &pages);
+  std::fclose(f);
+  return read == 1 ? pages * 4096 : 0;
+}
+
+TEST(Products, AreRefusedWhereTheSystemHasNoAddressesForThem) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer needs more addresses";
+#endif
+  reserve_products(1);
+  const test::Ended e = test::in_child([] {
+    std::vector<float> a(64 * 64, 1), c(64 * 64);
+    test::limit(RLIMIT_AS, addresses() + 5 * product_reserved / 2);
+    reserve_products(2);
+    std::fprintf(stderr, "%s\n", refusal_of([] { reserve_products(20); }).c_str());
+    // What is reserved stays there, whatever else is taken.
+    while (::malloc(1 << 20)) {
+    }
+    reserve_products(2);
+    gemm(false, false, 64, 64, 64, 1.0f, a.data(), 64, a.data(), 64, 0.0f, c.data(), 64);
+    std::fprintf(stderr, "%g\n", double(c[0]));
+  });
+  EXPECT_EQ(e.code, 0) << e.error;
+  EXPECT_THAT(e.error, AllOf(HasSubstr("[memory] the system refuses the 2.50 GiB of address space that products of 20 "
+                                       "threads need: 128 MiB each; hint: raise the limit (ulimit -v unlimited)"),
+                             HasSubstr("\n64\n")));
+  EXPECT_THAT(refusal_of([] { reserve_products(513); }), HasSubstr("513 ranks are threads of one process"));
+}
+
+}  // namespace
+}  // namespace stretto
