@@ -1,12 +1,9 @@
 #include "stretto/formats/event_file.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 
 #include "stretto/base/error.h"
 
@@ -65,20 +62,16 @@ std::uint32_t crc32c(std::string_view bytes) {
 
 EventFile::EventFile(const std::filesystem::path& directory) : EventFile(directory, Options{}) {}
 
-EventFile::EventFile(const std::filesystem::path& directory, const Options& options) {
-  const double time = options.wall_time.value_or(now());
-  path_ = directory / (options.name.empty()
-                           ? fmt::format("events.out.tfevents.{:010d}.{}.{}.0", i64(time), host(), ::getpid())
-                           : options.name);
-  file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (file_ < 0) throw Error(path_.string(), "cannot be created: {}", std::strerror(errno)).as(Error::Kind::run);
+EventFile::EventFile(const std::filesystem::path& directory, const Options& options)
+    : EventFile(directory, options, options.wall_time.value_or(now())) {}
+
+EventFile::EventFile(const std::filesystem::path& directory, const Options& options, double time)
+    : file_(directory / (options.name.empty()
+                             ? fmt::format("events.out.tfevents.{:010d}.{}.{}.0", i64(time), host(), ::getpid())
+                             : options.name)) {
   std::string event = field(1, time) + field(3, std::string_view("brain.Event:2"));
   if (!options.writer.empty()) event += field(10, std::string_view(field(1, std::string_view(options.writer))));
   record(event);
-}
-
-EventFile::~EventFile() {
-  if (file_ >= 0) ::close(file_);
 }
 
 void EventFile::scalar(std::string_view tag, i64 step, double value, std::optional<double> wall_time) {
@@ -92,13 +85,7 @@ void EventFile::record(std::string_view event) {
   const std::string length = raw(u64(event.size()));
   std::string bytes = length + raw(masked_crc(length));
   bytes.append(event).append(raw(masked_crc(event)));
-  std::string_view left = bytes;
-  while (!left.empty()) {
-    const ssize_t done = ::write(file_, left.data(), left.size());
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) throw Error(path_.string(), "cannot be written: {}", std::strerror(errno)).as(Error::Kind::run);
-    left.remove_prefix(std::size_t(done));
-  }
+  file_.append(bytes);
 }
 
 }  // namespace stretto

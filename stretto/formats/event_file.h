@@ -1,5 +1,5 @@
 // TensorBoard event files. Each scalar is one record, written at once: whoever reads the file while the run goes on, or
-// after it broke off, sees whole records.
+// after it broke off, sees whole records. A full disk ends nothing: see RecordFile.
 //
 //   EventFile events("runs/1");
 //   events.scalar("train/loss", step, loss);
@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "stretto/base/id.h"
+#include "stretto/formats/record_file.h"
 
 namespace stretto {
 
@@ -23,17 +24,15 @@ class EventFile {
   };
   explicit EventFile(const std::filesystem::path& directory);
   EventFile(const std::filesystem::path& directory, const Options& options);
-  ~EventFile();
-  EventFile(const EventFile&) = delete;
-  EventFile& operator=(const EventFile&) = delete;
 
   void scalar(std::string_view tag, i64 step, double value, std::optional<double> wall_time = std::nullopt);
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return file_.path(); }
+  const std::string& trouble() const { return file_.trouble(); }
 
  private:
+  EventFile(const std::filesystem::path& directory, const Options& options, double time);
   void record(std::string_view event);
-  std::filesystem::path path_;
-  int file_ = -1;
+  RecordFile file_;
 };
 
 std::uint32_t crc32c(std::string_view bytes);

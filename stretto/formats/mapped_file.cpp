@@ -6,12 +6,69 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "stretto/base/error.h"
 
 namespace stretto {
+namespace {
+
+// Every file that is mapped, by where it begins.
+class Mappings {
+ public:
+  static Mappings& all() {
+    static Mappings* const one = new Mappings;  // never goes away: files of static variables may outlive it
+    return *one;
+  }
+  void add(const std::byte* data, std::size_t size, const std::filesystem::path& path) {
+    const std::lock_guard lock(mutex_);
+    files_[data] = {size, path.string()};
+  }
+  void remove(const std::byte* data) {
+    const std::lock_guard lock(mutex_);
+    files_.erase(data);
+  }
+  std::string at(const std::byte* address) {  // "" when it is in none
+    const std::lock_guard lock(mutex_);
+    auto it = files_.upper_bound(address);
+    if (it == files_.begin()) return "";
+    --it;
+    return std::size_t(address - it->first) < it->second.first ? it->second.second : "";
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<const std::byte*, std::pair<std::size_t, std::string>> files_;
+};
+
+// Comes out of a read of mapped memory, never out of the midst of an allocation or of Mappings: all of the library may
+// be used here.
+void bus_error(int number, siginfo_t* about, void*) {
+  const std::string file = Mappings::all().at(static_cast<const std::byte*>(about->si_addr));
+  if (file.empty()) {  // nothing of ours: as if this had not been here
+    std::signal(number, SIG_DFL);
+    return;
+  }
+  const std::string text = fmt::format(
+      "[{}] has been cut off, or cannot be read any more, while it is in use; hint: bring the whole file back; a run "
+      "goes on from its newest checkpoint with --resume\n",
+      file);
+  [[maybe_unused]] const ssize_t said = ::write(STDERR_FILENO, text.data(), text.size());
+  ::_exit(int(Error::Kind::run));
+}
+
+}  // namespace
+
+void report_cut_files() {
+  struct sigaction action {};
+  action.sa_sigaction = bus_error;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGBUS, &action, nullptr);
+}
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe is refused, not waited for
@@ -33,10 +90,13 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
                                          : "a device");
   data_ = static_cast<const std::byte*>(data);
   size_ = std::size_t(info.st_size);
+  if (data_) Mappings::all().add(data_, size_, path_);
 }
 
 MappedFile::~MappedFile() {
-  if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (!data_) return;
+  Mappings::all().remove(data_);
+  ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept

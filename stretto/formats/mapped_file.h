@@ -30,4 +30,8 @@ class MappedFile {
   std::filesystem::path path_;
 };
 
+// For a program's main(): a file that is cut off by somebody else while it is read ends the process with a message that
+// names it and exit code 3, not with a bare SIGBUS.
+void report_cut_files();
+
 }  // namespace stretto

@@ -1,7 +1,9 @@
 #include "stretto/train/console.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -66,13 +68,20 @@ Console::~Console() {
 
 // The run goes on without a log if it cannot be written: metrics and console have what matters.
 void Console::log_to(const std::filesystem::path& file) {
-  log_ = std::fopen(file.c_str(), "ae");
+  // Without O_NONBLOCK a pipe in its place would be waited for until somebody reads it.
+  const int opened = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
+  struct stat info {};
+  if (opened >= 0 && ::fstat(opened, &info) == 0 && S_ISREG(info.st_mode)) log_ = ::fdopen(opened, "a");
+  if (opened >= 0 && !log_) ::close(opened);
   const std::string said = std::move(before_);
   if (log_) std::fputs(said.c_str(), log_), std::fflush(log_);
+  logs_ = log_ != nullptr;
+  if (!logs_) say(fmt::format("note: {} cannot be written; the run goes on without it", file.string()));
 }
 
 void Console::log(std::string_view said) {
   const std::string line = without_colours(said);
+  if (!logs_) return;
   if (!log_) return void(before_.append(line).append("\n"));
   std::fwrite(line.data(), 1, line.size(), log_);
   std::fputc('\n', log_);

@@ -64,6 +64,7 @@ class Console {
 
   std::FILE* out_;
   std::FILE* log_ = nullptr;
+  bool logs_ = true;    // false: there is no file, and there will be none
   std::string before_;  // what was said before there was a file
   Verbosity verbosity_;
   bool terminal_;

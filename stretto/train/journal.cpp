@@ -52,6 +52,7 @@ void Journal::step(const StepRecord& s) {
   ++interval_steps_;
   metrics_.write(metrics_line(s));
   write_events(s);
+  say_trouble();
   curve_.push_back({.step = r.step,
                     .loss = r.loss,
                     .grad_norm = r.grad_norm,
@@ -73,6 +74,22 @@ void Journal::step(const StepRecord& s) {
   console_.row(row);
   interval_ = interval_idle_ = 0;
   interval_steps_ = 0;
+}
+
+// A run is worth more than its journal: it goes on as it does when a checkpoint cannot be written.
+void Journal::say_trouble() {
+  const bool now = !trouble().empty();
+  if (now && !troubled_)
+    console_.say(trouble() + "; training goes on, and what is missing is written as soon as it can be");
+  if (!now && troubled_) console_.say("metrics and events are written again, with the steps that were missing");
+  troubled_ = now;
+}
+
+void Journal::finish() {
+  if (trouble().empty()) return;
+  throw Error("metrics", "steps are missing in the files of the run: {}", trouble())
+      .hint("the parameters are not touched by that")
+      .as(Error::Kind::run);
 }
 
 Field::Table Journal::metrics_line(const StepRecord& s) const {

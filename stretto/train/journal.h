@@ -39,6 +39,7 @@ class Journal {
  public:
   Journal(Console&, const std::filesystem::path& directory, JournalOptions);
   void step(const StepRecord&);
+  void finish();  // Error when lines of steps are missing in the files
 
   double seconds() const { return seconds_; }                      // of training, all steps together
   const std::vector<CurvePoint>& curve() const { return curve_; }  // with the steps before a resumption
@@ -47,6 +48,8 @@ class Journal {
   double mfu(double steps, double seconds) const { return steps * options_.flops_per_step / (seconds * options_.peak); }
   Field::Table metrics_line(const StepRecord&) const;
   void write_events(const StepRecord&);
+  const std::string& trouble() const { return metrics_.trouble().empty() ? events_.trouble() : metrics_.trouble(); }
+  void say_trouble();
 
   Console& console_;
   JournalOptions options_;
@@ -56,7 +59,8 @@ class Journal {
   double seconds_ = 0;
   double interval_ = 0, interval_idle_ = 0;  // since the last row: seconds, and idle seconds of an actor
   i64 interval_steps_ = 0;
-  bool first_ = true;  // nothing has been said yet
+  bool first_ = true;      // nothing has been said yet
+  bool troubled_ = false;  // files could not be written, and that has been said
 };
 
 u64 peak_memory();  // of this process so far, in bytes

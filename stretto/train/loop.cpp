@@ -1,8 +1,10 @@
 #include "stretto/train/loop.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
+#include "stretto/base/files.h"
 #include "stretto/base/text.h"
 #include "stretto/comm/world.h"
 #include "stretto/data/prefetch.h"
@@ -14,6 +16,7 @@
 #include "stretto/train/report.h"
 #include "stretto/train/resume.h"
 #include "stretto/train/run_directory.h"
+#include "stretto/train/run_lock.h"
 #include "stretto/train/saving.h"
 #include "stretto/train/snapshot.h"
 #include "stretto/train/stop.h"
@@ -39,7 +42,10 @@ class TrainingRun {
         console_(out_, verbosity) {
     config_.parallel.remote = peers_ && !peers_->shares_memory();
     std::optional<Resumed> from;
-    if (resume) from = find_checkpoint(config_, *resume);
+    if (resume) {
+      hold_if_locked(directory_to_go_on_in(config_, *resume));
+      from = find_checkpoint(config_, *resume);
+    }
     prepared_ = prepare(config_);
     lines_ = about(config_, prepared_);
     if (peers_) {
@@ -63,14 +69,9 @@ class TrainingRun {
       start_from(*from->checkpoint);
     else
       load_weights(config_, *trainer_);
+    if (first()) open_directory(from && from->same_directory);
+    if (peers_) config_.log.dir = peers_->gather(config_.log.dir)[0];  // who fails first says where to go on
     if (!first()) return;
-    const bool goes_on = from && from->same_directory;
-    summary_.directory = goes_on ? std::filesystem::path(config_.log.dir) : make_run_directory(config_.log);
-    config_.log.dir = summary_.directory.string();
-    if (goes_on) cut_metrics(summary_.directory / "metrics.jsonl", trainer_->steps_done());
-    write_file(summary_.directory / "config.toml", resolved_toml(config_));
-    console_.log_to(summary_.directory / "log.txt");
-    console_.say("run      " + config_.log.dir);
     journal_.emplace(console_, summary_.directory,
                      JournalOptions{.every = config_.log.every,
                                     .steps = config_.train.steps,
@@ -83,9 +84,13 @@ class TrainingRun {
   RunSummary run() {
     try {
       train_all();
-    } catch (const Error& e) {
+    } catch (Error& e) {
       console_.close();
-      console_.log(e.what());
+      console_.log(e.within(what_next()).what());
+      throw;
+    } catch (...) {
+      console_.close();
+      console_.result(what_next());
       throw;
     }
     return summary_;
@@ -93,6 +98,37 @@ class TrainingRun {
 
  private:
   bool first() const { return !peers_ || peers_->first(); }
+
+  // A run that is on its way removes and replaces checkpoints: nothing is looked at before it has ended. Where there is
+  // no lock yet, none is made before it is known that the directory is a run's.
+  void hold_if_locked(const std::filesystem::path& directory) {
+    if (first() && !directory.empty() && is_there(directory / RunLock::file_name)) lock_ = RunLock(directory);
+  }
+
+  void open_directory(bool goes_on) {
+    summary_.directory = goes_on ? std::filesystem::path(config_.log.dir) : make_run_directory(config_.log);
+    config_.log.dir = summary_.directory.string();
+    if (!lock_.held()) lock_ = RunLock(summary_.directory);
+    if (!goes_on) check_unused(summary_.directory);  // nobody was faster
+    if (goes_on) say_unless_empty(cut_metrics(summary_.directory / "metrics.jsonl", trainer_->steps_done()));
+    write_file(summary_.directory / "config.toml", resolved_toml(config_));
+    console_.log_to(summary_.directory / "log.txt");
+    console_.say("run      " + config_.log.dir);
+  }
+
+  void say_unless_empty(const std::string& note) {
+    if (!note.empty()) console_.say(note);
+  }
+
+  // What the user does after a run has broken off, or was stopped.
+  std::string what_next() const {
+    std::vector<int> nodes = peers_ ? peers_->nodes() : std::vector<int>();
+    std::sort(nodes.begin(), nodes.end());
+    const bool one_machine = nodes.empty() || nodes.front() == nodes.back();
+    return advice_after({.directory = config_.log.dir,
+                         .ranks = peers_ ? peers_->size() : 1,
+                         .launcher = one_machine ? "stretto launch" : "the same launcher"});
+  }
 
   // By a signal to any of the processes.
   bool asked(const StopSignals& signals) {
@@ -186,7 +222,7 @@ class TrainingRun {
     return Error("train", "step {}: the loss is {} and the gradient norm {}, with lr {:.3g}", r.step, r.loss,
                  r.grad_norm, r.lr)
         .hint("a smaller optimizer.lr, {} or train.clip may help, or train.nonfinite = \"skip\"; all steps are in {}",
-              lr, (summary_.directory / "metrics.jsonl").string())
+              lr, (std::filesystem::path(config_.log.dir) / "metrics.jsonl").string())
         .as(Error::Kind::run);
   }
 
@@ -213,9 +249,17 @@ class TrainingRun {
                                summary_.steps));
     const std::string end = ending();
     lines_.insert(lines_.end(), {"", end, fmt::format("parameters {:016x}", summary_.parameters)});
-    if (summary_.steps > summary_.resumed) write_report();
+    std::optional<Error> lost;  // the run is done, and what it has come to is said first
+    try {
+      if (summary_.steps > summary_.resumed) write_report();
+    } catch (Error& e) {
+      lost = std::move(e);
+    }
+    if (summary_.stopped) console_.say(what_next());
     console_.result(end);
     console_.result(lines_.back());
+    journal_->finish();
+    if (lost) throw std::move(*lost);
   }
 
   std::string ending() const {
@@ -250,6 +294,7 @@ class TrainingRun {
   std::optional<Trainer> trainer_;
   std::optional<Journal> journal_;
   std::optional<MeasuredStep> drawn_;
+  RunLock lock_;                    // on the run directory; of the first rank
   std::vector<std::string> lines_;  // what the run says about itself, for the report
   RunSummary summary_;
 };

@@ -1,7 +1,9 @@
 #include "stretto/train/resume.h"
 
+#include "stretto/base/files.h"
 #include "stretto/base/text.h"
 #include "stretto/formats/fields.h"
+#include "stretto/train/run_lock.h"
 
 namespace stretto {
 namespace {
@@ -15,14 +17,35 @@ bool must_stay(const std::string& section, const std::string& key) {
   return section == "optimizer" && key == "name";
 }
 
-bool holds_nothing(const fs::path& directory) { return !fs::exists(directory) || fs::is_empty(directory); }
+bool holds_nothing(const fs::path& directory) {
+  const std::vector<fs::path> entries = entries_of(directory);
+  return !is_there(directory) || (entries.empty() && is_folder(directory)) ||
+         (entries.size() == 1 && entries[0].filename() == RunLock::file_name);
+}
 
 // A run that was killed early may have left a file that was being written and nothing else.
 bool holds_a_run(const fs::path& directory) {
-  if (fs::exists(directory / "config.toml")) return true;
-  for (const auto& entry : fs::directory_iterator(directory))
-    if (entry.path().extension() != ".tmp") return false;
+  if (is_there(directory / "config.toml")) return true;
+  for (const fs::path& entry : entries_of(directory))
+    if (entry.extension() != ".tmp" && entry.filename() != RunLock::file_name) return false;
   return true;
+}
+
+// As a shell reads it.
+std::string in_quotes(const std::string& text) {
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+// By its manifest only: what is read again when the run goes on.
+std::optional<fs::path> newest_of(const fs::path& checkpoints) {
+  try {
+    for (const fs::path& path : checkpoints_in(checkpoints))
+      if (is_checkpoint(path)) return path;
+  } catch (const Error&) {  // it is an error already that leads here
+  }
+  return std::nullopt;
 }
 
 std::string text_of(const Field* f) { return !f ? "not set" : f->table() ? write_json(*f) : f->str(); }
@@ -65,6 +88,22 @@ ModelConfig model_config_of(const Checkpoint& c) {
   return parse_run(write_toml(model), where).model.config;
 }
 
+std::string advice_after(const BrokenOff& run) {
+  const bool plain = run.directory.find_first_not_of(
+                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                         "_-./+,:@%") == std::string::npos;
+  std::string command = fmt::format("train --resume={}", plain ? run.directory : in_quotes(run.directory));
+  command = run.ranks > 1 ? fmt::format("{} -n {} -- {}", run.launcher, run.ranks, command) : "stretto " + command;
+  const std::optional<fs::path> newest = newest_of(fs::path(run.directory) / "checkpoints");
+  return newest ? fmt::format("the newest checkpoint is {}; to go on from it: {}", newest->string(), command)
+                : fmt::format("there is no checkpoint yet; to begin again: {}", command);
+}
+
+fs::path directory_to_go_on_in(const RunConfig& config, const std::string& from) {
+  if (from.empty()) return config.log.dir;
+  return is_checkpoint(from) ? fs::path() : fs::path(from);
+}
+
 std::optional<Resumed> find_checkpoint(RunConfig& config, const std::string& from) {
   if (!from.empty() && is_checkpoint(from)) {
     Resumed r{.checkpoint = Checkpoint(from), .same_directory = false};
@@ -72,9 +111,9 @@ std::optional<Resumed> find_checkpoint(RunConfig& config, const std::string& fro
     return r;
   }
   if (!from.empty()) {
-    if (!fs::is_directory(from))
+    if (!is_folder(from))
       throw Error("resume", "there is no directory '{}'", from).hint("give a run directory or one of its checkpoints");
-    config.log.dir = fs::path(from).lexically_normal().string();
+    config.log.dir = from;
   }
   if (config.log.dir.empty())
     throw Error("resume", "it is not said which run to continue")

@@ -3,6 +3,9 @@
 #include <ctime>
 #include <system_error>
 
+#include "stretto/base/files.h"
+#include "stretto/train/run_lock.h"
+
 namespace stretto {
 namespace {
 
@@ -19,8 +22,7 @@ std::string date_and_time() {
 // Whether the directory was made now; false when there was one.
 bool make(const fs::path& path) {
   std::error_code wrong;
-  if (path.has_parent_path()) fs::create_directories(path.parent_path(), wrong);
-  const bool made = !wrong && fs::create_directory(path, wrong);
+  const bool made = make_folders(path, wrong);
   if (wrong)
     throw Error("log.dir", "cannot make the run directory '{}': {}", path.string(), wrong.message())
         .hint("choose another with --log.dir=DIR");
@@ -29,6 +31,14 @@ bool make(const fs::path& path) {
 
 }  // namespace
 
+void check_unused(const fs::path& path) {
+  for (const fs::path& entry : entries_of(path))
+    if (entry.filename() != RunLock::file_name)
+      throw Error("log.dir", "'{}' exists and is not empty", path.string())
+          .hint("{}choose another with --log.dir=DIR, or remove it",
+                is_there(path / "config.toml") ? "go on with its run by --resume, " : "");
+}
+
 fs::path make_run_directory(const LogSection& log) {
   if (log.dir.empty()) {
     const std::string first = (fs::path("runs") / fmt::format("{}-{}", log.name, date_and_time())).string();
@@ -36,11 +46,8 @@ fs::path make_run_directory(const LogSection& log) {
     for (int n = 2; !make(path); ++n) path = fmt::format("{}-{}", first, n);
     return path;
   }
-  const fs::path path = fs::path(log.dir).lexically_normal();
-  if (!make(path) && !fs::is_empty(path))
-    throw Error("log.dir", "'{}' exists and is not empty", path.string())
-        .hint("{}choose another with --log.dir=DIR, or remove it",
-              fs::exists(path / "config.toml") ? "go on with its run by --resume, " : "");
+  const fs::path path = log.dir;
+  if (!make(path)) check_unused(path);
   return path;
 }
 

@@ -13,5 +13,7 @@ namespace stretto {
 // behind it if that is taken. A directory that already holds a run is an Error:
 // nothing is ever written over.
 std::filesystem::path make_run_directory(const LogSection&);
+// The same Error for a directory in which something is, beside a lock.
+void check_unused(const std::filesystem::path&);
 
 }  // namespace stretto

@@ -1,5 +1,6 @@
 #include "stretto/train/saving.h"
 
+#include "stretto/base/files.h"
 #include "stretto/formats/mapped_file.h"
 #include "stretto/train/model_directory.h"
 #include "stretto/train/resume.h"
@@ -15,7 +16,7 @@ std::vector<Snapshot::Extra> extras_of(const RunConfig& c) {
   if (c.data.tokenizer == "bytes") return all;
   std::erase_if(all, [](const Snapshot::Extra& e) { return e.name == "tokenizer.json"; });
   std::filesystem::path file = c.data.tokenizer;
-  if (std::filesystem::is_directory(file)) file /= "tokenizer.json";
+  if (is_folder(file)) file /= "tokenizer.json";
   all.push_back({"tokenizer.json", std::string(MappedFile(file).text())});
   return all;
 }
@@ -52,7 +53,7 @@ void Saving::report(const std::optional<Saved>& s, bool must) {
   if (s->error.empty()) return console_.say("saved    " + s->path.string());
   const std::string what = fmt::format("the checkpoint of step {} could not be written: {}", s->step, s->error);
   if (must) throw Error("checkpoint", "{}", what).as(Error::Kind::run);
-  console_.say(what + "; training goes on, earlier checkpoints are as they were");
+  console_.say(what + "; training goes on, and the newest checkpoint before it is as it was");
   saved_ = -1;
 }
 

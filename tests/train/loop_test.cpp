@@ -10,7 +10,9 @@
 #include <limits>
 #include <sstream>
 
+#include "stretto/base/pages.h"
 #include "stretto/formats/fields.h"
+#include "stretto/kernels/cpu/products.h"
 #include "stretto/models/hf.h"
 #include "stretto/train/prepare.h"
 #include "stretto/train/report.h"
@@ -116,7 +118,8 @@ TEST_F(Loop, SaysWhatItDoes) {
   EXPECT_THAT(lines[1], HasSubstr("text.txt, 18000 bytes; 16200 tokens to train on, 1800 to validate on"));
   EXPECT_THAT(lines[2], HasSubstr("step     4 sequences of 16 tokens in 1 microbatch, f32"));
   EXPECT_THAT(lines[3], HasSubstr("update   adamw, lr 0.01, cosine over 6 steps"));
-  EXPECT_THAT(lines[4], AllOf(HasSubstr("memory   "), HasSubstr(" planned: params "), HasSubstr("activations ")));
+  EXPECT_THAT(lines[4], AllOf(HasSubstr("memory   "), HasSubstr(" planned: params "), HasSubstr("activations "),
+                              HasSubstr(" MiB in all, with whole pages and the buffers of products")));
   EXPECT_THAT(lines[5], AllOf(HasSubstr("time     "), HasSubstr(" per step predicted: "), HasSubstr("measured peak")));
   EXPECT_EQ(lines[6], "run      " + r.summary.directory.string());
   EXPECT_THAT(lines[7], HasSubstr("step       loss  grad_norm         lr     tok/s  mfu%        mem"));
@@ -374,8 +377,15 @@ TEST_F(Loop, SettingsThatDoNothingAreNoted) {
 TEST_F(Loop, WhatTheMachineCannotHoldIsRefusedBeforeItIsAllocated) {
   const Compiled c = compile_run(config({"--parallel.pipe=2", "--parallel.data=2"}));
   const std::vector<double> each = bytes_per_actor(*c.program);
-  EXPECT_EQ(planned_bytes(*c.program), 2 * (each[0] + each[1]));
-  EXPECT_EQ(planned_bytes(*c.program, std::vector{7, 7, 7, 8}, 7), 2 * each[0] + each[1]);
+  // Arenas are whole pages, and products have buffers.
+  const auto in_memory = [&](std::size_t actor) {
+    double sum = double(product_touched);
+    for (const u64 bytes : c.program->actors[ActorId(int(actor))].bytes) sum += double(Pages::whole(bytes));
+    EXPECT_GT(sum, each[actor] + double(product_touched));
+    return sum;
+  };
+  EXPECT_EQ(planned_bytes(*c.program), 2 * (in_memory(0) + in_memory(1)));
+  EXPECT_EQ(planned_bytes(*c.program, std::vector{7, 7, 7, 8}, 7), 2 * in_memory(0) + in_memory(1));
   EXPECT_GT(machine_bytes(), planned_bytes(*c.program));
   EXPECT_NO_THROW(check_fits(5e9, 5e9));
   try {
@@ -388,6 +398,39 @@ TEST_F(Loop, WhatTheMachineCannotHoldIsRefusedBeforeItIsAllocated) {
   EXPECT_THROW(run(giant), Error);
   EXPECT_FALSE(std::filesystem::exists(folder_ / ("run" + std::to_string(runs_))));
   EXPECT_THAT(check_run(config(giant)), HasSubstr("on it alone the run does not fit"));
+}
+
+// Whatever a run is called: in no page is it markup.
+TEST_F(Loop, ANameIsNoMarkup) {
+  const std::string name = "<script>alert(1)<script>\"'><img src=x onerror=alert(2)>";
+  Field quoted(name);
+  const Ran r = run({"--log.name=" + write_json(quoted), "--log.timeline=2", "--train.steps=2", "--parallel.pipe=2",
+                     "--train.microbatches=2"});
+  int pages = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(r.summary.directory)) {
+    const std::string extension = entry.path().extension();
+    if (extension != ".html" && extension != ".svg") continue;
+    ++pages;
+    const std::string page = test::text_of(entry.path());
+    EXPECT_THAT(page, AllOf(Not(HasSubstr("<script>alert")), Not(HasSubstr("<img")))) << entry.path();
+    if (entry.path().filename() == "report.html") {
+      EXPECT_THAT(page, HasSubstr("&lt;script&gt;alert(1)&lt;script&gt;"));
+    }
+  }
+  EXPECT_EQ(pages, 3);
+}
+
+TEST_F(Loop, AnErrorSaysWhereToGoOn) {
+  try {
+    run({"--optimizer.lr=1e30", "--train.clip=0", "--train.steps=50"});
+    FAIL();
+  } catch (const Error& e) {
+    const std::string directory = (folder_ / ("run" + std::to_string(runs_))).string(), text = e.what();
+    EXPECT_THAT(text, AllOf(HasSubstr("all steps are in " + directory + "/metrics.jsonl (the newest checkpoint is " +
+                                      directory + "/checkpoints/step-0000"),
+                            testing::EndsWith("; to go on from it: stretto train --resume=" + directory + ")")));
+    EXPECT_THAT(test::text_of(directory + "/log.txt"), HasSubstr("to go on from it: stretto train --resume="));
+  }
 }
 
 TEST_F(Loop, CheckLooksAtTheWeights) {

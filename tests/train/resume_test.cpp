@@ -21,6 +21,19 @@ using test::text_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
+TEST(Advice, NamesTheCheckpointAndTheCommand) {
+  const test::Folder folder;
+  const std::string run = folder / "it's a run";
+  EXPECT_EQ(advice_after({.directory = "runs/a-1"}),
+            "there is no checkpoint yet; to begin again: stretto train --resume=runs/a-1");
+  const std::string quoted = "'" + folder.str() + "/it'\\''s a run'";
+  for (const i64 step : {5, 9}) write_checkpoint(fs::path(run) / "checkpoints" / checkpoint_name(step), {.step = step});
+  fs::create_directories(fs::path(run) / "checkpoints/step-00000010");  // being removed
+  EXPECT_EQ(advice_after({.directory = run, .ranks = 4}),
+            "the newest checkpoint is " + run +
+                "/checkpoints/step-00000009; to go on from it: stretto launch -n 4 -- train --resume=" + quoted);
+}
+
 class Resume : public testing::Test {
  protected:
   Resume() {

@@ -65,6 +65,49 @@ TEST_F(RunDirectory, AFileInTheWayIsNamed) {
   }
 }
 
+TEST_F(RunDirectory, IsFoundByTheNameThatWasGiven) {
+  const std::string name = "a/./b//c/../d";
+  EXPECT_EQ(make_run_directory({.dir = name}), fs::path(name));
+  EXPECT_TRUE(fs::is_directory(name));
+  EXPECT_TRUE(fs::is_directory("a/b/d"));
+}
+
+std::string metrics_of(int first, int last) {
+  std::string text;
+  for (int i = first; i <= last; ++i) text += fmt::format("{{\"step\":{},\"loss\":1.5}}\n", i);
+  return text;
+}
+
+TEST_F(RunDirectory, MetricsAreCutWhereARunGoesOn) {
+  folder_.write("m", metrics_of(1, 9) + "{\"step\":10,\"lo");
+  EXPECT_EQ(cut_metrics("m", 9), "");
+  EXPECT_EQ(test::text_of("m"), metrics_of(1, 9));
+  EXPECT_EQ(cut_metrics("m", 4), "");
+  EXPECT_EQ(test::text_of("m"), metrics_of(1, 4));
+  EXPECT_FALSE(fs::exists("m.damaged"));
+  EXPECT_EQ(cut_metrics("none", 4), "");
+}
+
+TEST_F(RunDirectory, ADamagedLineOfMetricsTakesNoOtherWithIt) {
+  const std::string good = metrics_of(1, 1), rest = metrics_of(3, 10);
+  for (const std::string damaged : {"{\"step\":2,\"l\xff\n", "\n", "[]\n", "{\"loss\":1}\n", "{\"step\":\"2\"}\n"}) {
+    folder_.write("m", good + damaged + rest + metrics_of(11, 12));
+    EXPECT_EQ(cut_metrics("m", 10), "note: 1 damaged line of m (2) is left out; the file as it was is m.damaged");
+    EXPECT_EQ(test::text_of("m"), good + rest);
+    EXPECT_EQ(test::text_of("m.damaged"), good + damaged + rest + metrics_of(11, 12));
+    EXPECT_EQ(read_metrics("m").size(), 9u);
+    EXPECT_EQ(cut_metrics("m", 10), "");
+    fs::remove("m.damaged");
+  }
+  // One that was kept before stays; many lines are counted, and a few of them named.
+  folder_.write("m.damaged", "before");
+  folder_.write("m", good + "x\nx\nx\nx\nx\nx\n" + rest);
+  EXPECT_EQ(cut_metrics("m", 10),
+            "note: 6 damaged lines of m (2, 3, 4, 5, 6, ...) are left out; the file as it was is m.damaged-2");
+  EXPECT_EQ(test::text_of("m.damaged"), "before");
+  EXPECT_EQ(test::text_of("m"), good + rest);
+}
+
 TEST_F(RunDirectory, MetricsKeepEveryDigit) {
   const double loss = 0.1 + 0.2;
   {

@@ -1,0 +1,77 @@
+#include "stretto/train/run_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+#include <thread>
+
+#include "stretto/base/files.h"
+#include "stretto/formats/utf8.h"
+
+namespace stretto {
+namespace {
+
+// A process that has just been killed holds its lock until the system has taken it apart.
+constexpr int kTries = 20;
+constexpr std::chrono::milliseconds kPause{50};
+
+std::string description() {
+  char host[256] = "", when[32] = "";
+  ::gethostname(host, sizeof host - 1);
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  std::strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", &local);
+  return fmt::format("process {} on {} since {}", ::getpid(), *host ? host : "this machine", when);
+}
+
+std::string holder(int file) {
+  char text[300];
+  const ssize_t read = ::pread(file, text, sizeof text, 0);
+  return read > 0 ? shown(std::string_view(text, std::size_t(read)), sizeof text) : "another process";
+}
+
+// Where locks are not known (some network file systems) there is none: as well as it can be done.
+bool try_lock(int file) {
+  for (int i = 0;; ++i) {
+    if (::flock(file, LOCK_EX | LOCK_NB) == 0) return true;
+    if (errno != EWOULDBLOCK && errno != EINTR) return true;
+    if (i == kTries) return false;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+}  // namespace
+
+RunLock::RunLock(const std::filesystem::path& directory) {
+  const std::filesystem::path path = directory / file_name;
+  file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0666);
+  if (file_ < 0) throw file_error(path, "opened", last_error());
+  struct stat info {};
+  const bool plain = ::fstat(file_, &info) == 0 && S_ISREG(info.st_mode);
+  if (plain && try_lock(file_)) {
+    const std::string text = description();
+    // Who is refused later reads it; nothing else depends on it.
+    [[maybe_unused]] const bool noted =
+        ::ftruncate(file_, 0) == 0 && ::pwrite(file_, text.data(), text.size(), 0) == ssize_t(text.size());
+    return;
+  }
+  const std::string by = plain ? holder(file_) : "";
+  ::close(std::exchange(file_, -1));
+  if (!plain) throw Error(path.string(), "is no file").hint("remove it");
+  throw Error("log.dir", "'{}' is in use by {}", directory.string(), by)
+      .hint("wait until that run has ended, or stop it; or choose another directory with --log.dir=DIR");
+}
+
+RunLock::~RunLock() {
+  if (file_ < 0) return;
+  [[maybe_unused]] const int emptied = ::ftruncate(file_, 0);
+  ::close(file_);
+}
+
+}  // namespace stretto

@@ -1,0 +1,30 @@
+#include "stretto/formats/mapped_file.h"
+
+#include <gmock/gmock.h>
+
+#include "support/child.h"
+#include "support/files.h"
+
+namespace stretto {
+namespace {
+
+// Somebody else cuts the file while it is read; also the second half of two that lie side by side.
+TEST(MappedFile, OneThatIsCutOffIsNamed) {
+  const test::Folder folder;
+  for (const char* name : {"a.bin", "b.bin"}) folder.write(name, std::string(1 << 20, 'x'));
+  const test::Ended e = test::in_child([&] {
+    report_cut_files();
+    MappedFile first(folder / "a.bin"), other(folder / "b.bin");
+    const MappedFile file = std::move(first);
+    std::filesystem::resize_file(folder / "a.bin", 100);
+    for (const MappedFile* f : {&other, &file})
+      if (f->bytes()[(1 << 20) - 1] != std::byte{'x'}) std::fprintf(stderr, "other bytes\n");
+  });
+  EXPECT_EQ(e.code, 3);
+  EXPECT_EQ(e.error, "[" + (folder / "a.bin").string() +
+                         "] has been cut off, or cannot be read any more, while it is in use; hint: bring the whole "
+                         "file back; a run goes on from its newest checkpoint with --resume\n");
+}
+
+}  // namespace
+}  // namespace stretto
