@@ -10,6 +10,7 @@
 
 #include "commands.h"
 #include "failure.h"
+#include "resource_limits.h"
 #include "stretto/base/error.h"
 #include "stretto/base/text.h"
 #include "stretto/launch/last_word.h"
@@ -56,11 +57,7 @@ int finished(int code) {
   return lost && code == 0 ? output_failed(errno ? errno : EIO) : code;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  open_standard_streams();
-  keep_last_word();
+int run(int argc, char** argv) {
   CLI::App app{"Stretto trains large models with pipeline and hybrid parallelism."};
   app.name("stretto");
   app.require_subcommand(1);
@@ -83,4 +80,18 @@ int main(int argc, char** argv) {
     if (f.text.starts_with("[internal]") && std::ferror(stdout)) return output_failed(errno);  // thrown by fmt::print
     return failed(f.code, f.text);
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  open_standard_streams();
+  try {
+    app::meet_limits(argv);  // may start the program once more: before anything is taken from the environment
+  } catch (const Error& e) {
+    keep_last_word();
+    return failed(e.exit_code(), e.what());
+  }
+  keep_last_word();
+  return run(argc, argv);
 }

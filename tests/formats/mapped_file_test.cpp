@@ -14,8 +14,8 @@ TEST(MappedFile, OneThatIsCutOffIsNamed) {
   for (const char* name : {"a.bin", "b.bin"}) folder.write(name, std::string(1 << 20, 'x'));
   const test::Ended e = test::in_child([&] {
     report_cut_files();
-    MappedFile first(folder / "a.bin"), other(folder / "b.bin");
-    const MappedFile file = std::move(first);
+    MappedFile first(folder / "a.bin");
+    const MappedFile other(folder / "b.bin"), file = std::move(first);
     std::filesystem::resize_file(folder / "a.bin", 100);
     for (const MappedFile* f : {&other, &file})
       if (f->bytes()[(1 << 20) - 1] != std::byte{'x'}) std::fprintf(stderr, "other bytes\n");

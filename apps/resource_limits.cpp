@@ -1,0 +1,41 @@
+#include "resource_limits.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <string_view>
+
+#include "stretto/base/error.h"
+#include "stretto/base/text.h"
+#include "stretto/formats/mapped_file.h"
+
+namespace stretto::app {
+namespace {
+
+constexpr rlim_t kLeastStack = 512 << 10;
+
+rlim_t limit_on(decltype(RLIMIT_AS) what) {
+  rlimit limit{};
+  return getrlimit(what, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+}
+
+}  // namespace
+
+void meet_limits(char** argv) {
+  constexpr const char* kThreads = "OPENBLAS_NUM_THREADS";
+  std::signal(SIGXFSZ, SIG_IGN);
+  report_cut_files();
+  if (const rlim_t stack = limit_on(RLIMIT_STACK); stack < kLeastStack)
+    throw Error("stack", "its limit is {}, and {} are needed", human_bytes(double(stack)),
+                human_bytes(double(kLeastStack)))
+        .hint("raise it: ulimit -s 8192");
+  const char* const threads = std::getenv(kThreads);
+  if (limit_on(RLIMIT_AS) == RLIM_INFINITY || (threads && std::string_view(threads) == "1")) return;
+  // The library reads it when it is loaded, which has been: so once more from the beginning.
+  setenv(kThreads, "1", 1);
+  execv("/proc/self/exe", argv);
+}
+
+}  // namespace stretto::app

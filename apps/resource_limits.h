@@ -1,0 +1,13 @@
+// What the system allows this process, looked at before anything else.
+//
+//   int main(int, char** argv) { meet_limits(argv); ... }
+#pragma once
+
+namespace stretto::app {
+
+// A file that grows too large is an error like a full disk, not a signal. A limit on address space keeps the BLAS
+// library from starting threads of its own: each would ask for memory that it does not get, without end. Error: the
+// stack is too small for anything.
+void meet_limits(char** argv);
+
+}  // namespace stretto::app
