@@ -108,8 +108,8 @@ void table(const char* title, double ms, int rounds) {
 int main(int count, char** words) try {
   openblas_set_num_threads(1);
   const int rounds = count > 1 ? std::stoi(words[1]) : 9;
-  table("parallel.poll = 10", 10, rounds);
-  table("parallel.poll = 2", 2, rounds);
+  table("train.poll = 10", 10, rounds);
+  table("train.poll = 2", 2, rounds);
 } catch (const std::exception& e) {
   fmt::print(stderr, "{}\n", e.what());
   return 1;

@@ -58,7 +58,7 @@ LowerOptions lower_options(const Asked& a, const Surroundings& around, const Who
                  .mesh = around.sharded ? around.sharded->mesh : Mesh{},
                  .remote = p.remote,
                  .reshard = p.reshard,
-                 .poll = p.poll,
+                 .poll = a.training.poll,
                  .params_of = a.trained};
   if (a.optimizer && a.training.skip_nonfinite) o.gate = whole.scalar("grad_norm");
   return o;

@@ -25,6 +25,7 @@ struct Training {
   // their gradients are added in one balanced tree over the batch.
   bool exact = false;
   i64 leaf = 1;
+  double poll = 0;  // milliseconds between looks after messages, for which products are cut; 0: they are whole
 };
 
 struct Parallel {
@@ -41,7 +42,6 @@ struct Parallel {
   Link link = {.latency = 2e-6, .bandwidth = 10e9};  // between actors, for balancing; the default is within one process
   std::vector<Recompute> recompute = {};             // one for all stages, or one per stage; empty: none
   bool remote = false;                               // actors are processes: they share no memory
-  double poll = 0;  // milliseconds between looks after messages; 0: products are not cut for it
 };
 
 }  // namespace stretto

@@ -102,6 +102,7 @@ void keys_of(TrainSection& s, Visit&& visit) {
         Choices<Nonfinite>{{"stop", Nonfinite::stop}, {"skip", Nonfinite::skip}, {"continue", Nonfinite::carry_on}});
   visit("exact", s.exact);
   visit("leaf", s.leaf, between(1, 1 << 24));
+  visit("poll", s.poll, between(0, 1e9));
 }
 
 // Only the keys that the optimizer and the schedule know. `name` and `schedule`

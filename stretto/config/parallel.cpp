@@ -145,7 +145,12 @@ bool read_parallel(FieldReader& section, ParallelSection& s) {
   right = read_pair(section, "machine", s.machine, "flops", &Machine::flops, speed, "bandwidth",
                     &Machine::memory_bandwidth, speed) &&
           right;
-  read("poll", s.poll, between(0, 1e9));
+  double poll = 0;  // older runs have it here, mostly as 0
+  if (section.read("poll", poll, between(0, 1e9)) && poll > 0) {
+    section.fail_hint("poll", "changes the numbers, and has become a key of [train]",
+                      fmt::format("write train.poll = {}", poll));
+    right = false;
+  }
   read("timeout", s.timeout, between(0, 1e9));
   return right;
 }
@@ -168,7 +173,6 @@ Field parallel_field(const ParallelSection& s) {
   for (const Recompute r : s.recompute) recompute.emplace_back(std::string(name_of(r)));
   to.set("recompute", recompute.empty() ? Field("none") : Field(recompute));
   to.set("device", s.device == DeviceKind::cpu ? "cpu" : "emulated");
-  to.set("poll", s.poll);
   to.set("timeout", s.timeout);
   if (s.link) {
     to.set("link.latency", s.link->latency);
@@ -209,7 +213,6 @@ Parallel parallel_of(const ParallelSection& s) {
   if (s.pipe > 1) p.mesh = {{"pipe", s.pipe}};
   p.mesh.insert(p.mesh.end(), s.mesh.begin(), s.mesh.end());
   p.remote = s.remote;
-  p.poll = s.poll;
   return p;
 }
 

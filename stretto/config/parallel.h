@@ -28,7 +28,6 @@ struct ParallelSection {
   std::optional<Link> link = {};  // messages take as long as over such a link
   Machine machine = {};           // what the emulated device is
   bool remote = false;            // not in the file: ranks are processes of MPI, which share no memory
-  double poll = 0;                // milliseconds between looks after messages; 0: products are not cut for it
   double timeout = 600;           // seconds without any progress after which the run is stopped; 0: never
   bool operator==(const ParallelSection&) const = default;
 };

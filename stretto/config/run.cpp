@@ -27,7 +27,8 @@ Training training_of(const RunConfig& c) {
           .clip = c.train.clip,
           .skip_nonfinite = c.train.nonfinite != Nonfinite::carry_on,
           .exact = c.train.exact,
-          .leaf = c.train.leaf};
+          .leaf = c.train.leaf,
+          .poll = c.train.poll};
 }
 
 namespace {
