@@ -31,7 +31,8 @@ Balance balance(const BalanceProblem& p) {
   if (l.stages > l.pieces)
     throw Error("stages", "{} stages are asked for and the model has {} pieces between its boundaries", l.stages,
                 l.pieces)
-        .hint("use at most {} stages, more layers, or more boundaries", l.pieces);
+        .hint("use at most {} stages, more layers, or more boundaries", l.pieces)
+        .about({"parallel.chunks", "parallel.schedule", "parallel.pipe"});
   Balance result{.bound = l.bound()};
   Cuts cuts = smallest_stage(l);
   if (one_stage_each(l)) {
@@ -60,12 +61,15 @@ std::vector<int> cut(const std::vector<int>& pieces_per_stage, int pieces) {
   std::vector<int> stage_of;
   for (std::size_t s = 0; s < pieces_per_stage.size(); ++s) {
     if (pieces_per_stage[s] < 1)
-      throw Error("stages", "stage {} takes {} pieces", s, pieces_per_stage[s]).hint("every stage takes at least one");
+      throw Error("stages", "stage {} takes {} pieces", s, pieces_per_stage[s])
+          .hint("every stage takes at least one")
+          .about({"parallel.stages"});
     stage_of.insert(stage_of.end(), pieces_per_stage[s], s);
   }
   if (std::ssize(stage_of) != pieces)
     throw Error("stages", "the stages take {} pieces and the model has {}", stage_of.size(), pieces)
-        .hint("make the numbers add up to {}", pieces);
+        .hint("make the numbers add up to {}", pieces)
+        .about({"parallel.stages"});
   return stage_of;
 }
 

@@ -1,10 +1,26 @@
 #include "stretto/base/error.h"
 
+#include "stretto/base/text.h"
+
 namespace stretto {
+namespace {
+
+// Of one message. A word is what a value looks like: names and paths fit, a file that was taken for one does not.
+constexpr std::size_t kLongestWord = 400, kLongestPart = 8000, kMostFaults = 50, kMostText = 32000;
+
+std::string bounded(std::string_view part) { return printable(part, kLongestWord, kLongestPart); }
+
+}  // namespace
 
 std::string Fault::str() const {
-  std::string s = where.empty() ? what : "[" + where + "] " + what;
-  return hint.empty() ? s : s + "; hint: " + hint;
+  std::string s = where.empty() ? bounded(what) : "[" + bounded(where) + "] " + bounded(what);
+  return hint.empty() ? s : s + "; hint: " + bounded(hint);
+}
+
+Error&& Error::about(const std::vector<std::string>& settings) && {
+  for (Fault& f : faults_)
+    if (f.subjects.empty()) f.subjects = settings;
+  return std::move(*this);
 }
 
 Error& Error::within(std::string context) {
@@ -15,11 +31,13 @@ Error& Error::within(std::string context) {
 
 void Error::write() {
   text_.clear();
-  for (const Fault& f : faults_) {
-    if (!text_.empty()) text_ += '\n';
-    text_ += f.str();
+  std::size_t said = 0;
+  for (; said < faults_.size() && said < kMostFaults && text_.size() < kMostText; ++said) {
+    if (said > 0) text_ += '\n';
+    text_ += faults_[said].str();
   }
-  for (const std::string& c : contexts_) text_ += " (" + c + ")";
+  if (said < faults_.size()) text_ += fmt::format("\nand {} more faults like these", faults_.size() - said);
+  for (const std::string& c : contexts_) text_ += " (" + bounded(c) + ")";
 }
 
 void broken(const char* file, int line, const char* condition, const char* why) {

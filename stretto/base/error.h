@@ -3,7 +3,7 @@
 //   throw Error("contract", "dim '{}' is {} in {}", name, size, tensor).hint("rename '{}' first", name);
 //
 // prints as `[contract] dim 'ff' is 2048 in h.3; hint: rename 'ff' first`. Verifiers return a list of faults and
-// `refuse(faults)` throws them all.
+// `refuse(faults)` throws them all. Whatever the values in it, a message stays short and has no control characters.
 #pragma once
 #include <fmt/format.h>
 
@@ -16,7 +16,14 @@ namespace stretto {
 
 struct Fault {
   std::string where, what, hint;
+  // The settings that it may be about, the likeliest first: {"parallel.stages", "parallel.pipe"}. Whoever has read them
+  // says where the first of them that was given stands.
+  std::vector<std::string> subjects = {};
   std::string str() const;  // "[where] what; hint: hint"
+  Fault&& about(std::vector<std::string> settings) && {
+    subjects = std::move(settings);
+    return std::move(*this);
+  }
   bool operator==(const Fault&) const = default;
 };
 
@@ -38,6 +45,7 @@ class Error : public std::exception {
     write();
     return std::move(*this);
   }
+  Error&& about(const std::vector<std::string>& settings) &&;  // all faults that have no subject yet
   Error&& as(Kind k) && {
     kind_ = k;
     return std::move(*this);
@@ -50,7 +58,7 @@ class Error : public std::exception {
   const char* what() const noexcept override { return text_.c_str(); }
 
  private:
-  void write();  // text_ from faults_ and contexts_, so that what() cannot fail
+  void write();  // text_ from faults_ and contexts_, so that what() cannot fail; of many faults only the first ones
   std::vector<Fault> faults_;
   std::vector<std::string> contexts_;
   Kind kind_ = Kind::input;

@@ -36,11 +36,56 @@ std::optional<std::string> nearest(std::string_view wrong, std::span<const std::
   std::optional<std::string> best;
   int least = std::max<int>(2, wrong.size() / 3) + 1;
   for (const std::string& c : candidates) {
+    const std::size_t apart = std::max(wrong.size(), c.size()) - std::min(wrong.size(), c.size());
+    if (apart >= std::size_t(least) && !c.starts_with(wrong)) continue;  // saves the comparison of very long words
     int d = edit_distance(wrong, c);
     if (!wrong.empty() && c.starts_with(wrong)) d = std::min(d, 1);
     if (d < least) least = d, best = c;
   }
   return best;
+}
+
+namespace {
+
+bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }  // within a character of UTF-8
+
+// Both ends of what is too long, whole characters of them.
+std::string ends_of(std::string_view text, std::size_t longest) {
+  if (text.size() <= longest) return std::string(text);
+  std::size_t head = longest / 3 * 2, tail = text.size() - longest / 3;
+  while (head > 0 && continues(text[head])) --head;
+  while (tail < text.size() && continues(text[tail])) ++tail;
+  return fmt::format("{}...({} bytes)...{}", text.substr(0, head), tail - head, text.substr(tail));
+}
+
+std::string without_controls(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    const auto next = static_cast<unsigned char>(at + 1 < text.size() ? text[at + 1] : 0);
+    const bool second_set = byte == 0xC2 && next >= 0x80 && next < 0xA0;  // U+0080 to U+009F
+    if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7F)
+      out += fmt::format("\\x{:02x}", byte);
+    else if (second_set)
+      out += fmt::format("\\x{:02x}", next), ++at;
+    else
+      out += text[at];
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text, std::size_t longest_word, std::size_t longest_text) {
+  const std::string most = ends_of(text, 16 * longest_text);  // all that follows is linear in this
+  std::string out;
+  for (std::size_t at = 0; at < most.size();) {
+    const std::size_t end = std::min(most.find_first_of(" \n", at), most.size());
+    out += ends_of(without_controls(std::string_view(most).substr(at, end - at)), longest_word);
+    if (end < most.size()) out += most[end];
+    at = end + 1;
+  }
+  return ends_of(out, longest_text);
 }
 
 std::string human_bytes(double b) {

@@ -13,6 +13,9 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 int edit_distance(std::string_view a, std::string_view b);
 // The candidate nearest to `wrong`, if one is near enough to be what was meant.
 std::optional<std::string> nearest(std::string_view wrong, std::span<const std::string> candidates);
+// What a terminal may show: control characters as \x1b, and of words and texts that are longer than the most their two
+// ends. Line ends and tabs stay.
+std::string printable(std::string_view text, std::size_t longest_word, std::size_t longest_text);
 std::string human_bytes(double bytes);
 std::string human_count(double n);    // 1234567 -> "1.23M"
 std::string human_seconds(double s);  // "1.2 ms", "3.4 s", "2m05s"

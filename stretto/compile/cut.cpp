@@ -18,7 +18,8 @@ IdVector<StageId, Recompute> recompute_of(const Parallel& p, int stages) {
   if (given.size() < 2) return IdVector<StageId, Recompute>(stages, given.empty() ? Recompute::none : given[0]);
   if (std::ssize(given) != stages)
     throw Error("recompute", "{} choices are given and there are {} stages", given.size(), stages)
-        .hint("give one for all stages, or one per stage");
+        .hint("give one for all stages, or one per stage")
+        .about({"parallel.recompute"});
   return IdVector<StageId, Recompute>(given);
 }
 
@@ -76,7 +77,8 @@ Cut cut_step(const StepGraph& graph, const Schedule& schedule, const Parallel& p
   const int stages = r.stage_of.back().value + 1;
   if (stages != schedule.stages)
     throw Error("stages", "{} stages are given and the schedule has {}", stages, schedule.stages)
-        .hint("give {} numbers of pieces", schedule.stages);
+        .hint("give {} numbers of pieces", schedule.stages)
+        .about({"parallel.stages"});
   if (std::any_of(modes.begin(), modes.end(), [](Recompute m) { return m != Recompute::none; })) {
     SplitOptions o{.stage_of = r.stage_of};
     for (StageId stage : r.stage_of) o.recompute.push_back(modes[stage]);

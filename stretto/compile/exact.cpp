@@ -56,7 +56,8 @@ void check_order(const Schedule& s) {
   if (s.pipes() > 1 ||
       std::any_of(notes.begin(), notes.end(), [](const Finding& f) { return f.kind == Finding::Kind::accumulation; }))
     throw Error("schedule", "'{}' does not add gradients in ascending microbatch order, as exact training does", s.name)
-        .hint("use a schedule of one pipe that does, e.g. 1f1b, zb-h1, zb-v or dualpipe-v; or leave out train.exact");
+        .hint("use a schedule of one pipe that does, e.g. 1f1b, zb-h1, zb-v or dualpipe-v; or leave out train.exact")
+        .about({"parallel.schedule"});
 }
 
 // Of which outputs only the sum over the step's rows is wanted.

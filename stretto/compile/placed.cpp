@@ -26,7 +26,9 @@ Parallel complete(Parallel p, const Traced& t) {
   NamedLayout named = layout_of(std::exchange(p.names, {}), t.step.graph.dims, t.batch);
   for (const Axis& a : named.mesh) {
     if (std::any_of(p.mesh.begin(), p.mesh.end(), [&](const Axis& x) { return x.name == a.name; }))
-      throw Error("mesh", "axis '{}' is given twice: in the mesh and by its short name", a.name).hint("leave one out");
+      throw Error("mesh", "axis '{}' is given twice: in the mesh and by its short name", a.name)
+          .hint("leave one out")
+          .about({"parallel.mesh." + a.name});
     p.mesh.push_back(a);
   }
   const auto given = [&](const LayoutEntry& e) {
@@ -41,7 +43,8 @@ Parallel complete(Parallel p, const Traced& t) {
       if (std::find(to->begin(), to->end(), axis) == to->end()) to->push_back(axis);
   if (p.reshard == Reshard::step && p.storage.params.empty())
     throw Error("parallel", "reshard = \"step\" keeps parameters gathered for a step, and none are cut over ranks")
-        .hint("cut them (zero = 3, or depth), or leave reshard out");
+        .hint("cut them (zero = 3, or depth), or leave reshard out")
+        .about({"parallel.reshard"});
   return p;
 }
 

@@ -14,21 +14,26 @@ void check_pipes(const Schedule& s) {
   if (idle == works.end()) return;
   throw Error("schedule", "'{}' has {} pipes, and pipe {} gets none of the {} microbatches", s.name, s.pipes(),
               idle - works.begin(), s.microbatches)
-      .hint("use at least {} microbatches, or a schedule of one pipe, e.g. 1f1b", s.pipes());
+      .hint("use at least {} microbatches, or a schedule of one pipe, e.g. 1f1b", s.pipes())
+      .about({"parallel.schedule"});
 }
 
 }  // namespace
 
 Schedule schedule_of(const Parallel& p, int microbatches) {
   for (const Axis& a : p.mesh)
-    if (a.size < 1) throw Error("mesh", "axis '{}' has size {}", a.name, a.size).hint("sizes are at least 1");
+    if (a.size < 1)
+      throw Error("mesh", "axis '{}' has size {}", a.name, a.size)
+          .hint("sizes are at least 1")
+          .about({"parallel." + a.name, "parallel.mesh." + a.name});
   CheckedSchedule checked =
       check_schedule(p.schedule, {.actors = p.mesh.extent("pipe"), .microbatches = microbatches, .chunks = p.chunks});
   refuse(checked.validation.all_faults());
   Schedule& s = checked.schedule;
   if (s.pieces > 1 || s.name.starts_with("seq-"))
     throw Error("schedule", "'{}' cuts sequences into pieces, which can be simulated but not trained", s.name)
-        .hint("use a schedule of whole microbatches, e.g. 1f1b");
+        .hint("use a schedule of whole microbatches, e.g. 1f1b")
+        .about({"parallel.schedule"});
   check_pipes(s);
   return std::move(s);
 }

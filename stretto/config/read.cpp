@@ -290,9 +290,12 @@ class RunReader {
   }
 
   void note_origins() {
-    const FieldReader section = root_.section("parallel");
-    for (const Member& m : *section.field().table())
-      run_.origins.emplace(fmt::format("parallel.{}", m.key), section.where(m.key));
+    for (const Member& section : *root_.field().table()) note_origins(section.key, section.value);
+  }
+  void note_origins(const std::string& path, const Field& field) {
+    run_.origins.emplace(path, field.source.str());
+    if (!field.table()) return;
+    for (const Member& m : *field.table()) note_origins(fmt::format("{}.{}", path, m.key), m.value);
   }
 
   FieldReader root_;

@@ -1,5 +1,7 @@
 #include "stretto/config/run.h"
 
+#include <algorithm>
+
 #include "stretto/models/family.h"
 
 namespace stretto {
@@ -31,49 +33,20 @@ Training training_of(const RunConfig& c) {
           .poll = c.train.poll};
 }
 
-namespace {
-
-// The key of [parallel] that a fault of compile() is about; "" for faults of another kind.
-std::string_view key_of(const Fault& f, const RunConfig& c) {
-  const Origins& given = c.origins;
-  if (f.where == "schedule") return "schedule";
-  if (f.where == "recompute") return "recompute";
-  for (const LayoutEntry& e : c.parallel.layout)
-    if (f.where.starts_with("layout") && f.what.find(fmt::format("'{}'", e.dim)) != f.what.npos) return "layout";
-  constexpr std::string_view names[] = {"layout",   "data",     "tensor",  "expert", "context", "depth",
-                                        "sequence", "exchange", "reshard", "zero",   "mesh",    "pipe"};
-  const auto is_given = [&](std::string_view key) { return given.contains(fmt::format("parallel.{}", key)); };
-  if (f.where == "parallel" || f.where == "mesh" || f.where == "storage" || f.where.starts_with("layout")) {
-    for (const std::string_view key : names)  // what the fault speaks of comes first
-      if (is_given(key) &&
-          (f.what.starts_with(fmt::format("{} ", key)) || f.what.find(fmt::format("'{}'", key)) != f.what.npos ||
-           f.what.find(fmt::format("({})", key)) != f.what.npos))
-        return key;
-    for (const std::string_view key : names)
-      if (is_given(key)) return key;
-    return "pipe";
-  }
-  if (f.where != "stages") return "";
-  for (const std::string_view key : {"stages", "chunks", "schedule"})
-    if (given.contains(fmt::format("parallel.{}", key))) return key;
-  return "pipe";
-}
-
-}  // namespace
-
 Compiled compile_run(const RunConfig& c) {
   try {
     return compile(model_of(c), optimizer_of(c), training_of(c), parallel_of(c.parallel));
   } catch (const Error& e) {
     std::vector<Fault> faults = e.faults();
     for (Fault& f : faults) {
-      const std::string_view key = key_of(f, c);
-      if (key.empty()) throw;
-      const auto origin = c.origins.find(fmt::format("parallel.{}", key));
-      f.where = origin == c.origins.end() ? "parallel" : origin->second;
-      f.what = fmt::format("key 'parallel.{}': {}", key, f.what);
+      if (f.subjects.empty()) continue;
+      const auto given = std::find_if(f.subjects.begin(), f.subjects.end(),
+                                      [&](const std::string& key) { return c.origins.contains(key); });
+      const std::string& key = given == f.subjects.end() ? f.subjects.back() : *given;
+      f.where = given == f.subjects.end() ? key.substr(0, key.find('.')) : c.origins.at(key);
+      f.what = fmt::format("key '{}': {}", key, f.what);
     }
-    throw Error(std::move(faults));
+    throw Error(std::move(faults)).as(e.kind());
   }
 }
 

@@ -22,18 +22,22 @@ void check_names(const std::vector<Dim>& dims, const Layout& layout, std::vector
     const LayoutEntry& e = layout[i];
     const auto dim = std::find_if(dims.begin(), dims.end(), [&](const Dim& d) { return d.name == e.dim; });
     if (dim == dims.end())
-      faults.push_back(fault("layout", suggestion(e.dim, known, "model's dims"), "there is no dim '{}'", e.dim));
+      faults.push_back(fault("layout", suggestion(e.dim, known, "model's dims"), "there is no dim '{}'", e.dim)
+                           .about(settings_of({e.dim}, e.axes)));
     else if (dim->is_whole && !e.axes.empty())
       faults.push_back(fault("layout", fmt::format("map '{}' or a dim like it instead", dim->parent),
-                             "dim '{}' is never split, and is mapped to '{}'", e.dim, join(e.axes, ",")));
+                             "dim '{}' is never split, and is mapped to '{}'", e.dim, join(e.axes, ","))
+                           .about(settings_of({e.dim}, e.axes)));
     for (std::size_t k = 0; k < i; ++k)
       if (layout[k].dim == e.dim)
         faults.push_back(fault("layout", "give all its axes at once, major to minor",
                                "dim '{}' is mapped twice, to '{}' and to '{}'", e.dim, join(layout[k].axes, ","),
-                               join(e.axes, ",")));
+                               join(e.axes, ","))
+                             .about(settings_of({e.dim}, e.axes)));
     for (auto a = e.axes.begin(); a != e.axes.end(); ++a)
       if (std::find(e.axes.begin(), a, *a) != a)
-        faults.push_back(fault("layout", "list every axis once", "dim '{}' lists axis '{}' twice", e.dim, *a));
+        faults.push_back(fault("layout", "list every axis once", "dim '{}' lists axis '{}' twice", e.dim, *a)
+                             .about(settings_of({e.dim}, e.axes)));
   }
 }
 
@@ -71,7 +75,15 @@ std::vector<std::string> DimAxes::names(const AxisList& axes) const {
   return all;
 }
 
-AxisList axes_named(const Mesh& mesh, const Axes& axes, std::string_view where, std::vector<Fault>& faults) {
+std::vector<std::string> settings_of(const std::vector<std::string>& dims, std::span<const std::string> axes) {
+  std::vector<std::string> all;
+  for (const std::string& dim : dims) all.push_back("parallel.layout." + dim);
+  for (const std::string& axis : axes) all.insert(all.end(), {"parallel." + axis, "parallel.mesh." + axis});
+  return all;
+}
+
+AxisList axes_named(const Mesh& mesh, const Axes& axes, std::string_view where,
+                    const std::vector<std::string>& settings, std::vector<Fault>& faults) {
   AxisList list;
   for (const std::string& name : axes) {
     const auto it = std::find_if(mesh.begin(), mesh.end(), [&](const Axis& a) { return a.name == name; });
@@ -80,9 +92,11 @@ AxisList axes_named(const Mesh& mesh, const Axes& axes, std::string_view where, 
       for (const Axis& a : mesh) known.push_back(a.name);
       if (name == "pipe")
         faults.push_back(fault(where, "stages are cut by the schedule; map the dim to another axis",
-                               "'pipe' is the pipeline's axis: dims cannot be split over it"));
+                               "'pipe' is the pipeline's axis: dims cannot be split over it")
+                             .about(settings));
       else
-        faults.push_back(fault(where, suggestion(name, known, "mesh's axes"), "there is no axis '{}'", name));
+        faults.push_back(
+            fault(where, suggestion(name, known, "mesh's axes"), "there is no axis '{}'", name).about(settings));
       continue;
     }
     const AxisId a(it - mesh.begin());
@@ -99,7 +113,8 @@ class Resolver {
   Resolver(const std::vector<Dim>& dims, const Layout& layout, DimAxes& to, std::vector<Fault>& faults) : dims_(dims) {
     for (const LayoutEntry& e : layout) {
       const std::size_t before = faults.size();
-      mapped_.push_back({e.dim, axes_named(to.mesh, e.axes, fmt::format("layout of '{}'", e.dim), faults)});
+      mapped_.push_back(
+          {e.dim, axes_named(to.mesh, e.axes, fmt::format("layout of '{}'", e.dim), settings_of({e.dim}, {}), faults)});
       const Dim* dim = find(e.dim);
       if (faults.size() > before)
         for (AxisId a : to.ids()) to.refused |= AxisList{a};  // any of them may have been meant
@@ -154,7 +169,8 @@ DimAxes resolve(const std::vector<Dim>& dims, const Mesh& mesh, const Layout& la
                                            "files, loss and norms keep the logical size",
                                            n),
                                "dim '{}' has size {}, which {} ranks ({}) do not divide", d.name, d.size, n,
-                               join(r.names(axes), ",")));
+                               join(r.names(axes), ","))
+                             .about(settings_of({d.name}, r.names(axes))));
       r.refused |= axes;
       axes.clear();
     }

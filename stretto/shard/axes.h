@@ -61,7 +61,11 @@ struct DimAxes {
 // `faults`; what is left is usable.
 DimAxes resolve(const std::vector<Dim>&, const Mesh&, const Layout&, std::vector<Fault>& faults);
 
+// What a fault about these dims and axes is about: their entries in the layout, then what gives the axes their sizes.
+std::vector<std::string> settings_of(const std::vector<std::string>& dims, std::span<const std::string> axes);
+
 // Where the axes are in the mesh; unknown ones are reported.
-AxisList axes_named(const Mesh&, const Axes&, std::string_view where, std::vector<Fault>& faults);
+AxisList axes_named(const Mesh&, const Axes&, std::string_view where, const std::vector<std::string>& settings,
+                    std::vector<Fault>& faults);
 
 }  // namespace stretto

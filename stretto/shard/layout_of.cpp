@@ -14,17 +14,23 @@ void check(const ParallelNames& n) {
                                    {n.expert, "expert"},
                                    {n.context, "context"},
                                    {n.depth, "depth"}})
-    if (size < 1) faults.push_back(fault("parallel", "sizes are at least 1", "{} is {}", name, size));
-  if (n.zero < 0 || n.zero > 3) faults.push_back(fault("parallel", "use 0, 1, 2 or 3", "zero is {}", n.zero));
+    if (size < 1)
+      faults.push_back(
+          fault("parallel", "sizes are at least 1", "{} is {}", name, size).about({fmt::format("parallel.{}", name)}));
+  if (n.zero < 0 || n.zero > 3)
+    faults.push_back(fault("parallel", "use 0, 1, 2 or 3", "zero is {}", n.zero).about({"parallel.zero"}));
   if (n.zero > 0 && n.data == 1)
     faults.push_back(fault("parallel", "use data = 2 or more, or zero = 0",
-                           "zero = {} cuts over the data axis, and data is 1", n.zero));
+                           "zero = {} cuts over the data axis, and data is 1", n.zero)
+                         .about({"parallel.zero"}));
   if (n.sequence && n.tensor == 1)
     faults.push_back(fault("parallel", "use tensor = 2 or more, or leave sequence out",
-                           "sequence splits over the tensor axis, and tensor is 1"));
+                           "sequence splits over the tensor axis, and tensor is 1")
+                         .about({"parallel.sequence"}));
   if (n.exchange && n.context == 1)
     faults.push_back(fault("parallel", "use context = 2 or more, or leave exchange out",
-                           "exchange is a way to split over the context axis, and context is 1"));
+                           "exchange is a way to split over the context axis, and context is 1")
+                         .about({"parallel.exchange"}));
   refuse(std::move(faults));
 }
 

@@ -344,7 +344,8 @@ void check_storage(const Storage& s, std::vector<Fault>& faults) {
     if (axes->size() > s.state.size() || !std::equal(axes->begin(), axes->end(), s.state.begin()))
       faults.push_back(fault("storage", "the optimizer state is cut over the same axes first, then over more",
                              "{} are cut over '{}' and the optimizer state over '{}'", what, join(*axes, ","),
-                             s.state.empty() ? "nothing" : join(s.state, ",")));
+                             s.state.empty() ? "nothing" : join(s.state, ","))
+                           .about({"parallel.zero"}));
 }
 
 void check_used(const DimAxes& axes, const StorageAxes& storage, std::vector<Fault>& faults) {
@@ -353,12 +354,15 @@ void check_used(const DimAxes& axes, const StorageAxes& storage, std::vector<Fau
   for (const AxisList* list : {&storage.state, &storage.gradients, &storage.params}) used |= *list;
   for (AxisId id : axes.ids()) {
     const Axis& a = axes.axis(id);
-    if (a.size < 1) faults.push_back(fault("mesh", "sizes are at least 1", "axis '{}' has size {}", a.name, a.size));
+    if (a.size < 1)
+      faults.push_back(fault("mesh", "sizes are at least 1", "axis '{}' has size {}", a.name, a.size)
+                           .about(settings_of({}, std::vector{a.name})));
     if (a.size > 1 && !used.has(id))
       faults.push_back(fault("mesh", "map a dim to it, or leave it out",
                              "no dim and no storage uses axis '{0}': its {1} "
                              "ranks would repeat the same work",
-                             a.name, a.size));
+                             a.name, a.size)
+                           .about(settings_of({}, std::vector{a.name})));
   }
 }
 
@@ -367,7 +371,9 @@ void check_used(const DimAxes& axes, const StorageAxes& storage, std::vector<Fau
 Sharded shard(const StepGraph& s, const Mesh& mesh, const Layout& layout, const ShardOptions& options) {
   std::vector<Fault> faults;
   DimAxes axes = resolve(s.graph.dims, mesh, layout, faults);
-  const auto cut_over = [&](const Axes& names) { return axes_named(axes.mesh, names, "storage", faults); };
+  const auto cut_over = [&](const Axes& names) {
+    return axes_named(axes.mesh, names, "storage", {"parallel.zero"}, faults);
+  };
   StorageAxes storage{cut_over(options.storage.state), cut_over(options.storage.gradients),
                       cut_over(options.storage.params)};
   check_storage(options.storage, faults);

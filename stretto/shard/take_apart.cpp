@@ -49,7 +49,8 @@ class Checker {
       if (!seen_.insert({std::string(n.op->name), name, "", axis}).second) continue;
       faults_.push_back(fault("layout", "rename it before this op",
                               "dim '{}' is split over '{}' and must be whole here: {} ({}{})", name, axis,
-                              g.str({id, 0}), n.op->name, scope_of(g, n)));
+                              g.str({id, 0}), n.op->name, scope_of(g, n))
+                            .about(settings_of({name}, over)));
     }
     return any && n.op->decompose;
   }
@@ -65,7 +66,8 @@ class Checker {
           if (!seen_.insert({std::string(n.op->name), a, b, axis}).second || ++pairs_[{a, b, axis}] > 2) continue;
           faults_.push_back(fault("layout", "map one of them elsewhere or rename it around this op",
                                   "dims '{}' and '{}' of {} ({}{}) both lie on axis '{}'", a, b, g.str({id, 0}),
-                                  n.op->name, scope_of(g, n), axis));
+                                  n.op->name, scope_of(g, n), axis)
+                                .about(settings_of({a, b}, std::vector{axis})));
         }
   }
 

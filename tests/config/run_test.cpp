@@ -403,7 +403,7 @@ TEST(RunMistakes, ThatTakeTheModelAreNamedToo) {
   EXPECT_THAT(
       compiling(
           "[model]\nlayers = 1\nwidth = 16\nheads = 2\ncontext = 8\n[parallel]\ndata = 2\nlayout = {heads = \"data\"}"),
-      testing::StartsWith("[run.toml:8] key 'parallel.layout': dims 'batch' and 'heads' of "))
+      testing::StartsWith("[run.toml:8] key 'parallel.layout.heads': dims 'batch' and 'heads' of "))
       << "what is not usual is the layout";
 }
 
