@@ -45,6 +45,14 @@ std::optional<std::string> nearest(std::string_view wrong, std::span<const std::
   return best;
 }
 
+std::string divisors_near(std::int64_t of, std::int64_t near) {
+  near = std::min(near, of);
+  std::int64_t below = near, above = near;
+  while (below > 1 && of % below != 0) --below;
+  while (above < of && of % above != 0) ++above;
+  return below == above ? fmt::format("{}", below) : fmt::format("{} or {}", below, above);
+}
+
 namespace {
 
 bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }  // within a character of UTF-8

@@ -13,6 +13,8 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 int edit_distance(std::string_view a, std::string_view b);
 // The candidate nearest to `wrong`, if one is near enough to be what was meant.
 std::optional<std::string> nearest(std::string_view wrong, std::span<const std::string> candidates);
+// The divisors of `of` next to `near`, for hints: "4 or 8", or the one that there is.
+std::string divisors_near(std::int64_t of, std::int64_t near);
 // What a terminal may show: control characters as \x1b, and of words and texts that are longer than the most their two
 // ends. Line ends and tabs stay.
 std::string printable(std::string_view text, std::size_t longest_word, std::size_t longest_text);

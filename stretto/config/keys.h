@@ -1,138 +1,223 @@
-// The keys of every section, each in one line that serves both reading and writing:
+// Every key of a run, in one line each: its name, what it means, its place in the structs, what it may be. Reading,
+// writing, `--help-keys` and docs/keys.md are made of these lines.
 //
-//   keys_of(train, [&](std::string_view key, auto& value, const auto&... limits) { ... });
+//   keys_of(run.train, [&](const Key& key, auto&& value, const auto&... limits) { ... });
 //
-// `limits` is nothing, a Range, or the Choices a value is one of.
+// `limits` is nothing or a form of key.h. A table below a section is visited with `visit.table(key, value)`, whose keys
+// are those of keys_of(value).
 #pragma once
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-#include "stretto/config/run.h"
-#include "stretto/formats/fields.h"
+#include "stretto/config/key.h"
+#include "stretto/models/family.h"
+#include "stretto/schedule/builders.h"
 
 namespace stretto {
 
-template <class T>
-struct Choices : std::vector<std::pair<std::string_view, T>> {
-  using std::vector<std::pair<std::string_view, T>>::vector;
-};
-inline Choices<std::string> names(std::initializer_list<std::string_view> all) {
-  Choices<std::string> c;
-  for (const std::string_view name : all) c.emplace_back(name, name);
-  return c;
-}
-
 constexpr double largest_factor = 1e30;  // of numbers that training multiplies with: finite in f32, too
+constexpr double longest_time = 1e9;
 
-// Sizes have their limits in validate(ModelConfig).
 template <class Visit>
 void keys_of(RopeScaling& s, Visit&& visit) {
   using Kind = RopeScaling::Kind;
-  visit("kind", s.kind, Choices<Kind>{{"none", Kind::none}, {"linear", Kind::linear}, {"llama3", Kind::llama3}});
-  if (s.kind == Kind::none) return;
-  visit("factor", s.factor, above(0));
-  if (s.kind == Kind::linear) return;
-  visit("low_freq", s.low_freq, above(0));
-  visit("high_freq", s.high_freq, above(0));
-  visit("original_context", s.original_context, at_least(1));
+  const Choices<Kind> kinds{{"none", Kind::none}, {"linear", Kind::linear}, {"llama3", Kind::llama3}};
+  visit(Key{"kind", "how rotary frequencies are stretched for longer contexts"}, s.kind, kinds);
+  const auto is = [&](Kind kind) { return s.kind == kind; };
+  const std::string_view chosen = kinds[is(Kind::none) ? 0 : is(Kind::linear) ? 1 : 2].first;
+  visit(Key{"factor", "by how much"}.only(!is(Kind::none), "kind", chosen), s.factor, between(1, largest_factor));
+  const auto llama3 = [&](Key key) { return std::move(key).only(is(Kind::llama3), "kind", chosen); };
+  visit(llama3({"low_freq", "llama3: longer waves than original_context / low_freq are stretched"}), s.low_freq,
+        above(0));
+  visit(llama3({"high_freq", "llama3: shorter waves than original_context / high_freq are not"}), s.high_freq,
+        above(0));
+  visit(llama3({"original_context", "llama3: the context that was trained on"}), s.original_context, at_least(1));
+}
+
+// The shape, over what `preset`, `config` or `from` says.
+template <class Visit>
+void keys_of(ModelBase& s, Visit&& visit) {
+  std::vector<std::string> all;
+  for (const Preset& p : presets()) all.emplace_back(p.name);
+  visit(Key{"preset", "a shape with a name, which other keys change", "none"}, s.preset, Words{join(all, ", ")});
+  visit(Key{"config", "a Hugging Face config.json, or its directory: the shape", "none"}, s.config, Words{"file"});
+  visit(Key{"from", "a Hugging Face directory: shape and first weights", "none"}, s.from, Words{"directory"});
 }
 
 template <class Visit>
 void keys_of(ModelConfig& c, Visit&& visit) {
-  visit("family", c.family);
-  visit("layers", c.layers);
-  visit("width", c.width);
-  visit("heads", c.heads);
-  visit("kv_heads", c.kv_heads);
-  visit("head_dim", c.head_dim);
-  visit("ff", c.ff);
-  visit("context", c.context);
-  visit("vocab", c.vocab);
-  visit("pad_vocab", c.pad_vocab);
-  visit("tied", c.tied);
-  visit("activation", c.activation,
+  using C = ModelConfig;
+  std::vector<std::string> all;
+  for (const Family* f : families()) all.emplace_back(f->name);
+  visit(Key{"family", "what kind of model"}, c.family, Words{join(all, ", ")});
+  visit(Key{"layers", "how many layers"}, c.layers, between(1, C::kMostLayers));
+  visit(Key{"width", "width of the residual stream"}, c.width, between(1, C::kMostWidth));
+  visit(Key{"heads", "heads of attention"}, c.heads, between(1, C::kMostHeads));
+  visit(Key{"kv_heads", "heads of keys and values", "heads"}, c.kv_heads, between(0, C::kMostHeads));
+  visit(Key{"head_dim", "width of a head", "width / heads"}, c.head_dim, between(0, C::kMostHeads));
+  visit(Key{"ff", "width of the feed-forward part", "4 width; llama, mixtral: 8/3 width"}, c.ff,
+        between(0, C::kMostFf));
+  visit(Key{"context", "tokens per sequence"}, c.context, between(1, C::kMostContext));
+  visit(Key{"vocab", "how many token ids there are"}, c.vocab, between(1, C::kMostVocab));
+  visit(Key{"pad_vocab", "the stored vocabulary is a multiple of this"}, c.pad_vocab, between(1, C::kMostHeads));
+  visit(Key{"tied", "the head is the embedding", "the family's habit"}, c.tied);
+  visit(Key{"activation", "between the feed-forward products; gelu is its tanh form", "the family's habit"},
+        c.activation,
         Choices<std::optional<Activation>>{{"gelu", Activation::gelu},
                                            {"gelu_erf", Activation::gelu_erf},
                                            {"relu", Activation::relu},
                                            {"silu", Activation::silu}});
-  visit("dropout", c.dropout);
-  visit("embedding_dropout", c.embedding_dropout);
-  visit("attention_dropout", c.attention_dropout);
-  visit("norm_eps", c.norm_eps);
-  visit("init_std", c.init_std);
-  visit("rope_base", c.rope_base);
-  visit("qkv_bias", c.qkv_bias);
-  visit("out_bias", c.out_bias);
-  visit("mlp_bias", c.mlp_bias);
-  visit("qk_norm", c.qk_norm);
-  visit("experts", c.experts);
-  visit("top_k", c.top_k);
-  visit("capacity", c.capacity);
-  visit("balance", c.balance);
-  visit("balance_pooled", c.balance_pooled);
-  visit("router_z", c.router_z);
+  visit(Key{"dropout", "dropout of what is added to the residual stream"}, c.dropout, from_below(0, 1));
+  visit(Key{"embedding_dropout", "dropout of the embedding"}, c.embedding_dropout, from_below(0, 1));
+  visit(Key{"attention_dropout", "dropout of attention's weights"}, c.attention_dropout, from_below(0, 1));
+  visit(Key{"norm_eps", "what norms add below their root"}, c.norm_eps, above_up_to(0, largest_factor));
+  visit(Key{"init_std", "standard deviation of the first weights"}, c.init_std, above_up_to(0, largest_factor));
+  visit(Key{"rope_base", "base of rotary frequencies"}, c.rope_base, above_up_to(0, largest_factor));
+  visit(Key{"qkv_bias", "llama: queries, keys and values have biases"}, c.qkv_bias);
+  visit(Key{"out_bias", "llama: attention's result has a bias"}, c.out_bias);
+  visit(Key{"mlp_bias", "llama: the feed-forward part has biases"}, c.mlp_bias);
+  visit(Key{"qk_norm", "llama: queries and keys are normalised per head"}, c.qk_norm);
+  visit(Key{"experts", "mixtral: how many experts", "8 for mixtral"}, c.experts, between(0, C::kMostHeads));
+  visit(Key{"top_k", "mixtral: experts per token"}, c.top_k, between(1, C::kMostHeads));
+  visit(Key{"capacity", "mixtral: slots per expert over the even share; 0: no token is dropped"}, c.capacity,
+        between(0, largest_factor));
+  visit(Key{"balance", "mixtral: weight of the penalty for uneven experts"}, c.balance, between(0, largest_factor));
+  visit(Key{"balance_pooled", "mixtral: balance over a microbatch instead of per sequence"}, c.balance_pooled);
+  visit(Key{"router_z", "mixtral: weight of the penalty for large router logits"}, c.router_z,
+        between(0, largest_factor));
+  visit.table(Key{"rope_scaling", ""}, c.rope_scaling);
 }
 
-// Besides these, `path` or `mixture`, and `validation`, which is a number or files.
 template <class Visit>
 void keys_of(DataSection& s, Visit&& visit) {
-  visit("format", s.format,
+  visit(Key{"path", "files to train on, or globs"}, s.path);
+  visit(Key{"mixture", "instead of path: several, with weights", "none"}, s.mixture);
+  visit(Key{"format", "format of the files; auto: as they look"}, s.format,
         Choices<DataFormat>{{"auto", DataFormat::automatic},
                             {"text", DataFormat::text},
                             {"nanogpt", DataFormat::nanogpt},
                             {"llmc", DataFormat::llmc},
                             {"megatron", DataFormat::megatron}});
-  visit("tokenizer", s.tokenizer);
-  visit("documents", s.documents);
+  visit(Key{"tokenizer", "what makes tokens of text: bytes, or a tokenizer.json"}, s.tokenizer,
+        Words{"bytes, or a file or directory"});
+  visit(Key{"documents", "attention stays within documents"}, s.documents);
+  visit(Key{"validation", "the part of the data that is held out, or files of their own"},
+        ShareOrFiles{s.validation, s.validation_path});
 }
 
 template <class Visit>
 void keys_of(TrainSection& s, Visit&& visit) {
-  visit("steps", s.steps, at_least(1));
-  visit("batch", s.batch, between(1, 1 << 24));
-  visit("microbatches", s.microbatches, between(1, 1 << 16));
-  visit("seed", s.seed, at_least(0));
-  visit("dtype", s.dtype, Choices<DType>{{"f32", f32}, {"f64", f64}});
-  visit("clip", s.clip, at_least(0));
-  visit("validate", s.validate, at_least(0));
-  visit("validate_batches", s.validate_batches, at_least(1));
-  visit("nonfinite", s.nonfinite,
+  visit(Key{"steps", "steps of the optimizer"}, s.steps, at_least(1));
+  visit(Key{"batch", "sequences per step, all ranks together"}, s.batch, between(1, 1 << 24));
+  visit(Key{"microbatches", "parts of the batch that go through the model one after the other"}, s.microbatches,
+        between(1, TrainSection::kMostMicrobatches));
+  visit(Key{"seed", "seed of first weights, dropout and the order of data"}, s.seed, at_least(0));
+  visit(Key{"dtype", "type of parameters and arithmetic"}, s.dtype, Choices<DType>{{"f32", f32}, {"f64", f64}});
+  visit(Key{"clip", "largest norm of all gradients together; 0: any"}, s.clip, at_least(0));
+  visit(Key{"validate", "steps between validations; 0: only at the end"}, s.validate, at_least(0));
+  visit(Key{"validate_batches", "batches per validation, at most"}, s.validate_batches, at_least(1));
+  visit(Key{"nonfinite", "a loss or norm that is no finite number: stop, skip the step, or continue"}, s.nonfinite,
         Choices<Nonfinite>{{"stop", Nonfinite::stop}, {"skip", Nonfinite::skip}, {"continue", Nonfinite::carry_on}});
-  visit("exact", s.exact);
-  visit("leaf", s.leaf, between(1, 1 << 24));
-  visit("poll", s.poll, between(0, 1e9));
+  visit(Key{"exact", "the same bits for every parallel.data and train.microbatches"}, s.exact);
+  visit(Key{"leaf", "exact: sequences that kernels see at a time"}, s.leaf, between(1, 1 << 24));
+  visit(Key{"poll", "ms between looks after messages, for which products are cut; 0: they are whole"}, s.poll,
+        between(0, longest_time));
 }
 
-// Only the keys that the optimizer and the schedule know. `name` and `schedule`
-// come first: they decide about the rest.
+// `name` and `schedule` come first: they decide about the rest.
 template <class Visit>
 void keys_of(OptimizerSection& s, Visit&& visit) {
-  visit("name", s.name, names({"adamw", "lion", "sgd"}));
-  visit("schedule", s.schedule, names({"constant", "cosine", "linear", "wsd"}));
-  visit("lr", s.lr, Range{.least = 0, .most = largest_factor, .open_least = true});
-  visit("decay", s.decay, between(0, largest_factor));
-  if (s.name != "sgd") visit("betas", s.betas, between(0, 1));
-  if (s.name == "adamw") visit("eps", s.eps, Range{.least = 0, .most = largest_factor, .open_least = true});
-  if (s.name == "sgd") visit("momentum", s.momentum, between(0, 1)), visit("nesterov", s.nesterov);
-  visit("warmup", s.warmup, at_least(0));
-  if (s.schedule != "constant") visit("floor", s.floor, between(0, 1));
-  if (s.schedule == "wsd") visit("stable", s.stable, between(0, 1));
+  visit(Key{"name", "which optimizer"}, s.name, names({"adamw", "lion", "sgd"}));
+  visit(Key{"schedule", "course of the learning rate after the warmup"}, s.schedule,
+        names({"constant", "cosine", "linear", "wsd"}));
+  const auto of = [&](Key key, bool known) { return std::move(key).only(known, "optimizer", s.name); };
+  const auto over_time = [&](Key key, bool known) { return std::move(key).only(known, "schedule", s.schedule); };
+  const bool sgd = s.name == "sgd";
+  const AdamW a;
+  const Lion l;
+  const Sgd g;
+  visit(Key{"lr", "the largest learning rate", fmt::format("adamw {}, lion {}, sgd {}", a.lr, l.lr, g.lr)}, s.lr,
+        above_up_to(0, largest_factor));
+  visit(Key{"decay", "decay of weights, as a part of the rate",
+            fmt::format("adamw {}, lion {}, sgd {}", a.decay, l.decay, g.decay)},
+        s.decay, between(0, largest_factor));
+  visit(of({"betas", "adamw, lion: decay of the running averages",
+            fmt::format("adamw [{}, {}], lion [{}, {}]", a.beta1, a.beta2, l.beta1, l.beta2)},
+           !sgd),
+        s.betas, between(0, 1));
+  visit(of({"eps", "adamw: added to the root of the second average"}, s.name == "adamw"), s.eps,
+        above_up_to(0, largest_factor));
+  visit(of({"momentum", "sgd: momentum"}, sgd), s.momentum, between(0, 1));
+  visit(of({"nesterov", "sgd: Nesterov's momentum"}, sgd), s.nesterov);
+  visit(Key{"warmup", "steps of linear rise from 0"}, s.warmup, at_least(0));
+  visit(over_time({"floor", "the last rate, as a part of lr"}, s.schedule != "constant"), s.floor, between(0, 1));
+  visit(over_time({"stable", "wsd: where the decay starts, as a part of the run"}, s.schedule == "wsd"), s.stable,
+        between(0, 1));
+}
+
+template <class Visit>
+void keys_of(Link& s, Visit&& visit) {
+  visit(Key{"latency", "seconds that every message takes"}, s.latency, between(0, 1e6));
+  visit(Key{"bandwidth", "bytes per second"}, s.bandwidth, above(0));
+}
+
+template <class Visit>
+void keys_of(Machine& s, Visit&& visit) {
+  visit(Key{"flops", "of an emulated device: operations per second"}, s.flops, above_up_to(0, largest_factor));
+  visit(Key{"bandwidth", "of an emulated device: bytes of memory per second"}, s.memory_bandwidth,
+        above_up_to(0, largest_factor));
+}
+
+// Those of [parallel] that are axes of the mesh.
+template <class Visit>
+void axes_of(ParallelSection& s, Visit&& visit) {
+  const Range ranks = between(1, ParallelSection::kMostRanks);
+  visit(Key{"pipe", "pipeline actors"}, s.pipe, ranks);
+  visit(Key{"data", "ranks that share the batch"}, s.names.data, ranks);
+  visit(Key{"tensor", "ranks that share heads, feed-forward width and vocabulary"}, s.names.tensor, ranks);
+  visit(Key{"expert", "ranks that share experts, and the batch elsewhere"}, s.names.expert, ranks);
+  visit(Key{"context", "ranks that share the positions of a sequence"}, s.names.context, ranks);
+  visit(Key{"depth", "ranks that share the batch and the storage of parameters"}, s.names.depth, ranks);
+}
+
+template <class Visit>
+void keys_of(ParallelSection& s, Visit&& visit) {
+  axes_of(s, visit);
+  visit(Key{"sequence", "between matrix products positions are split over the tensor ranks"}, s.names.sequence);
+  visit(Key{"exchange", "context: attention exchanges positions for heads"}, s.names.exchange);
+  visit(Key{"zero", "over the data ranks are cut: 1 optimizer state, 2 gradients too, 3 parameters too"}, s.names.zero,
+        between(0, 3));
+  visit(Key{"regather", "backward gathers again what forward gathered"}, s.regather);
+  visit(Key{"reshard", "how long parameters that are cut stay gathered"}, s.reshard,
+        Choices<Reshard>{{"microbatch", Reshard::microbatch}, {"step", Reshard::step}});
+  visit(Key{"mesh", "axes of one's own, for layout", "none"}, s.mesh);
+  visit(Key{"layout", "dims of the model that are split, over what the keys above say", "none"}, s.layout);
+  visit(Key{"schedule", "schedule of the pipeline"}, s.schedule,
+        Words{join(schedule_names(), ", ") + ", or a CSV file"});
+  visit(Key{"chunks", "stages per actor; 0: the schedule's default"}, s.chunks,
+        between(0, ParallelSection::kMostRanks));
+  visit(Key{"stages", "pieces of the model that each stage takes; auto: balanced by cost"}, s.stages,
+        AutoOrList{between(1, ParallelSection::kMostStages)});
+  visit(Key{"recompute", "what backward makes again instead of keeping it, of all stages or of each"}, s.recompute,
+        Choices<Recompute>{{"none", Recompute::none}, {"full", Recompute::full}, {"selective", Recompute::selective}});
+  visit(Key{"device", "what ranks run on; emulated ones take time and compute nothing"}, s.device,
+        Choices<DeviceKind>{{"cpu", DeviceKind::cpu}, {"emulated", DeviceKind::emulated}});
+  visit.table(Key{"link", "messages take as long as over such a link"}, s.link);
+  visit.table(Key{"machine", ""}, s.machine);
+  visit(Key{"timeout", "seconds without any progress after which a run is stopped; 0: never"}, s.timeout,
+        between(0, longest_time));
 }
 
 template <class Visit>
 void keys_of(CheckpointSection& s, Visit&& visit) {
-  visit("every", s.every, at_least(0));
-  visit("keep", s.keep, between(0, 1 << 20));
-  visit("export", s.export_to);
+  visit(Key{"every", "steps between checkpoints; the end of a run has one in any case"}, s.every, at_least(0));
+  visit(Key{"keep", "how many checkpoints are kept; 0: none are written"}, s.keep, between(0, 1 << 20));
+  visit(Key{"export", "a Hugging Face directory that is written at the end", "none"}, s.export_to, Words{"directory"});
 }
 
 template <class Visit>
 void keys_of(LogSection& s, Visit&& visit) {
-  visit("name", s.name);
-  visit("dir", s.dir);
-  visit("every", s.every, at_least(1));
+  visit(Key{"name", "name of the run", "that of the file"}, s.name);
+  visit(Key{"dir", "the run directory", "runs/<name>-<date and time>"}, s.dir, Words{"directory"});
+  visit(Key{"every", "steps per line on the console"}, s.every, at_least(1));
+  visit(Key{"timeline", "the step whose timeline is measured and drawn; 0: none"}, s.timeline);
 }
 
 }  // namespace stretto

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "stretto/compile/compile.h"
-#include "stretto/formats/fields.h"
 #include "stretto/runtime/options.h"
 
 namespace stretto {
 
 struct ParallelSection {
-  int pipe = 1;                           // pipeline actors
+  static constexpr int kMostRanks = 1024, kMostStages = 1 << 16;  // along one axis; of a pipeline
+  int pipe = 1;                                                   // pipeline actors
   ParallelNames names = {};               // data tensor expert context depth sequence exchange zero
   Mesh mesh = {};                         // axes of one's own, for `layout`
   Layout layout = {};                     // dims -> axes, over what the names say
@@ -31,10 +31,6 @@ struct ParallelSection {
   double timeout = 600;           // seconds without any progress after which the run is stopped; 0: never
   bool operator==(const ParallelSection&) const = default;
 };
-
-// What is wrong in itself becomes a fault of the reader. Whether everything was right.
-bool read_parallel(FieldReader& section, ParallelSection&);
-Field parallel_field(const ParallelSection&);  // every key with its value: reading it gives the same again
 
 // All that is wrong with the schedule for so many microbatches; Fault::where is the place in it.
 std::vector<Fault> schedule_faults(const ParallelSection&, int microbatches);

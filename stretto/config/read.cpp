@@ -1,12 +1,11 @@
 // RUN.toml -> RunConfig, with every mistake in it.
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
-#include <limits>
 
 #include "stretto/base/files.h"
 #include "stretto/base/text.h"
-#include "stretto/config/keys.h"
+#include "stretto/config/describe.h"
+#include "stretto/config/visitors.h"
 #include "stretto/formats/hf_directory.h"
 #include "stretto/models/family.h"
 #include "stretto/models/hf.h"
@@ -14,123 +13,82 @@
 namespace stretto {
 namespace {
 
-// Reads keys into a section and remembers whether all of them were right.
-class Reading {
- public:
-  explicit Reading(FieldReader& reader) : reader_(reader) {}
-  template <class T, class... R>
-  void operator()(std::string_view key, T& value, R... range) {
-    const bool there = reader_.has(key);
-    right_ = (reader_.read(key, value, range...) || !there) && right_;
-  }
-  template <class T>
-  void operator()(std::string_view key, T& value, const Choices<T>& choices) {
-    std::vector<std::string> known;
-    for (const auto& c : choices) known.emplace_back(c.first);
-    const bool there = reader_.has(key);
-    const auto chosen = reader_.choose_index(key, known);
-    if (chosen) value = choices[*chosen].second;
-    right_ = (chosen || !there) && right_;
-  }
-  bool right() const { return right_; }
+// A mistake that a function of the library found, at the place of the key that led to it.
+void blame(FieldReader& section, std::string_view key, const Error& e) {
+  for (const Fault& f : e.faults()) section.blame(key, f.what, f.hint);
+}
 
- private:
-  FieldReader& reader_;
-  bool right_ = true;
-};
-
-constexpr std::size_t kMostParts = 1000;  // of a mixture
-
-// For the order of a file; what has no line comes last.
-int line_of(const Fault& f) {
-  const std::size_t colon = f.where.rfind(':');
-  int line = 0;
-  if (colon != f.where.npos) std::from_chars(f.where.data() + colon + 1, f.where.data() + f.where.size(), line);
-  return line > 0 ? line : std::numeric_limits<int>::max();
+bool is_zero(const Field& field) {
+  const double* real = std::get_if<double>(&field.value);
+  const i64* whole = std::get_if<i64>(&field.value);
+  return (real && *real == 0) || (whole && *whole == 0);
 }
 
 class RunReader {
  public:
-  RunReader(const Field& root, std::string name) : root_(root) { run_.log.name = std::move(name); }
+  RunReader(const Field& root, std::string name) : root_(root) {
+    run_.log.name = std::move(name);
+    root_.answer(synonyms());
+  }
 
   RunConfig read() {
+    for (const Member& section : *root_.field().table()) note(section.key, section.value);
+    refuse(faults_);
     read_model();
     read_data();
     read_train();
     read_optimizer();
-    read_parallel_section();
-    FieldReader checkpoint = root_.section("checkpoint");
-    keys_of(run_.checkpoint, Reading(checkpoint));
-    check_export(checkpoint);
-    FieldReader log = root_.section("log");
-    keys_of(run_.log, Reading(log));
-    if (run_.log.name.empty() || run_.log.name.find('/') != std::string::npos)
-      log.fail("name", "must be a plain name, without '/'");
-    read_timeline(log);
-    note_origins();
-    std::vector<Fault> faults = root_.faults();
-    faults.insert(faults.end(), faults_.begin(), faults_.end());
-    std::stable_sort(faults.begin(), faults.end(),
-                     [](const Fault& a, const Fault& b) { return line_of(a) < line_of(b); });
-    refuse(std::move(faults));
+    read_parallel();
+    read_checkpoint();
+    read_log();
+    root_.finish();
     return run_;
   }
 
  private:
-  void fault(FieldReader& section, std::string_view key, std::string what, std::string hint) {
-    faults_.push_back({section.where(key), fmt::format("key '{}.{}': {}", section.path(), key, what), std::move(hint)});
-  }
-
-  // A mistake that a function of the library found, at the place of the key
-  // that led to it.
-  void fault(FieldReader& section, std::string_view key, const Error& e) {
-    for (const Fault& f : e.faults()) fault(section, key, f.what, f.hint);
-  }
-
-  // What `preset`, `config` or `from` says; the other keys are read over it.
-  void read_base(FieldReader& section, ModelConfig& config) {
+  // What `preset`, `config` or `from` says; the other keys are read over it. Whether that was right.
+  bool read_base(FieldReader& section, ModelConfig& config) {
+    ModelBase base;
+    Reading reading(section);
+    keys_of(base, reading);
     std::vector<std::string> given;
-    for (const std::string_view key : {"preset", "config", "from"}) {
-      std::string value;
-      if (!section.read(key, value)) continue;
+    bool right = reading.right();
+    for (const auto& [key, value] :
+         {std::pair("preset", &base.preset), std::pair("config", &base.config), std::pair("from", &base.from)}) {
+      if (!section.has(key)) continue;
       given.push_back(fmt::format("'{}'", key));
-      if (given.size() > 1) continue;
+      if (given.size() > 1 || !right) continue;
       try {
-        if (key == "preset")
-          config = preset(value);
-        else
-          config = read_hf_config(value).config;
-        if (key == "from") run_.model.from = value;
+        config = value == &base.preset ? preset(*value) : read_hf_config(*value).config;
       } catch (const Error& e) {
-        const bool missing = key != "preset" && !is_there(value);
+        const bool of_file = value != &base.preset, missing = of_file && !is_there(*value);
         for (const Fault& f : e.faults())  // of a file the place in it, too
-          fault(section, key, key == "preset" ? f.what : fmt::format("{}: {}", f.where, f.what),
-                missing ? "name a Hugging Face directory, or its config.json" : f.hint);
-        right_ = false;
+          section.blame(key, of_file ? fmt::format("{}: {}", f.where, f.what) : f.what,
+                        missing ? "name a Hugging Face directory, or its config.json" : f.hint);
+        right = false;
       }
     }
     if (given.size() > 1)
-      fault(section, "preset", fmt::format("{} are given together", join(given, " and ")), "give one of them");
+      section.blame("preset", fmt::format("{} are given together", join(given, " and ")), "give one of them");
+    if (given.size() == 1) run_.model.from = base.from;
+    return right && given.size() < 2;
   }
 
   void read_model() {
     FieldReader section = root_.section("model");
     ModelConfig c;
-    read_base(section, c);
+    right_base_ = read_base(section, c);
     const ModelConfig base = c;
     Reading reading(section);
     keys_of(c, reading);
-    FieldReader rope = section.section("rope_scaling");
-    Reading rope_reading(rope);
-    keys_of(c.rope_scaling, rope_reading);
-    if (!right_ || !reading.right() || !rope_reading.right()) return;
+    if (!right_base_ || !reading.right()) return;
     try {
       c = complete(c);
     } catch (const Error& e) {
-      return fault(section, "family", e);
+      return blame(section, "family", e);
     }
     const std::vector<Fault> wrong = validate(c);
-    for (const Fault& f : wrong) fault(section, f.where.substr(f.where.find('.') + 1), f.what, f.hint);
+    for (const Fault& f : wrong) root_.blame(f.where, f.what, f.hint);
     if (wrong.empty() && !run_.model.from.empty()) same_weights(section, base, c);
     run_.model.config = c;
     right_model_ = wrong.empty();
@@ -143,61 +101,27 @@ class RunReader {
       return all;
     };
     if (shapes(stored) != shapes(asked))
-      fault(section, "from",
-            fmt::format("the weights are those of {}, and other keys make it {}", stored.str(), asked.str()),
-            "leave those keys out, or train from scratch with 'config'");
+      section.blame("from",
+                    fmt::format("the weights are those of {}, and other keys make it {}", stored.str(), asked.str()),
+                    "leave those keys out, or train from scratch with 'config'");
   }
 
   void read_data() {
     FieldReader section = root_.section("data");
     DataSection& s = run_.data;
-    if (const auto own = std::filesystem::path(run_.model.from) / "tokenizer.json";
-        !run_.model.from.empty() && is_there(own))
-      s.tokenizer = own.string();
-    keys_of(s, Reading(section));
-    if (section.read("path", s.path) && s.path.empty()) section.fail("path", "names no files");
-    read_mixture(section);
-    if (s.documents && right_ && !family_named(run_.model.config.family).attends)
+    const std::filesystem::path own = std::filesystem::path(run_.model.from) / "tokenizer.json";
+    if (!run_.model.from.empty() && is_there(own)) s.tokenizer = own.string();
+    Reading reading(section);
+    keys_of(s, reading);
+    if (section.has("path") && reading.right() && s.path.empty()) section.fail("path", "names no files");
+    if (s.tokenizer.empty())
+      section.fail_hint("tokenizer", "names no file", "write \"bytes\", or name a tokenizer.json");
+    if (section.has("path") && section.has("mixture"))
+      section.blame("mixture", "'path' is given too", "give one of them");
+    if (!s.mixture.empty()) s.path.clear();
+    if (s.documents && right_base_ && !family_named(run_.model.config.family).attends)
       section.fail_hint("documents", fmt::format("the family '{}' has no attention", run_.model.config.family),
                         "leave it out");
-    const Field* validation = section.raw("validation");
-    if (validation && (validation->array() || std::holds_alternative<std::string>(validation->value)))
-      section.read("validation", s.validation_path);
-    else if (section.read("validation", s.validation, at_least(0)) && s.validation >= 1)
-      section.fail_hint("validation", "must be below 1", "give the part of the data, e.g. 0.05, or a file");
-  }
-
-  // Before hours of training, not after.
-  void check_export(FieldReader& section) {
-    if (run_.checkpoint.export_to.empty() || !right_) return;
-    try {
-      hf_config(run_.model.config, FileType::F32);
-      check_hf_target(run_.checkpoint.export_to);
-    } catch (const Error& e) {
-      return fault(section, "export", e);
-    }
-    std::error_code absent;
-    if (std::filesystem::equivalent(run_.checkpoint.export_to, run_.model.from, absent))
-      section.fail_hint("export", "model.from reads its weights there, and they would be lost",
-                        "name another directory");
-  }
-
-  void read_mixture(FieldReader& section) {
-    std::vector<MixturePart>& mixture = run_.data.mixture;
-    for (FieldReader& part : section.sections("mixture")) {
-      MixturePart& p = mixture.emplace_back();
-      part.need("path");
-      if (part.read("path", p.path) && p.path.empty()) part.fail("path", "names no files");
-      part.read("weight", p.weight, Range{.least = 0, .most = 1e12, .open_least = true});
-    }
-    const Field* given = section.raw("mixture");
-    if (!given || !given->array()) return;
-    if (section.has("path"))
-      fault(section, "mixture", "'path' is given too", "give one of them");
-    else if (mixture.empty() || mixture.size() > kMostParts)
-      section.fail_hint("mixture", fmt::format("must have from 1 to {} parts", kMostParts),
-                        "e.g. [{path = \"books.bin\", weight = 0.7}, {path = \"code.bin\", weight = 0.3}]");
-    run_.data.path.clear();
   }
 
   void read_train() {
@@ -206,104 +130,120 @@ class RunReader {
     TrainSection& s = run_.train;
     keys_of(s, reading);
     right_counts_ = reading.right();
-    if (reading.right() && s.batch % s.microbatches != 0)
-      fault(section, section.has("microbatches") ? "microbatches" : "batch",
-            fmt::format("{} sequences per step cannot be cut into {} equal microbatches", s.batch, s.microbatches),
-            fmt::format("use a batch of {}, or train.microbatches = {}",
-                        (s.batch + s.microbatches - 1) / s.microbatches * s.microbatches,
-                        near_divisors(s.batch, s.microbatches)));
-    if (reading.right() && !s.exact && s.leaf != TrainSection().leaf)
+    if (!right_counts_) return;
+    if (s.batch % s.microbatches != 0)
+      section.blame(
+          section.has("microbatches") ? "microbatches" : "batch",
+          fmt::format("{} sequences per step cannot be cut into {} equal microbatches", s.batch, s.microbatches),
+          fmt::format("use a batch of {}, or train.microbatches = {}",
+                      (s.batch + s.microbatches - 1) / s.microbatches * s.microbatches,
+                      divisors_near(s.batch, s.microbatches)));
+    if (!s.exact && s.leaf != TrainSection().leaf)
       section.fail_hint("leaf", "is of exact training only", "add train.exact = true, or leave it out");
   }
 
-  // "2 or 4": those next to n that divide `all`.
-  static std::string near_divisors(i64 all, i64 n) {
-    i64 below = std::min(all, n), above = n;
-    while (all % below != 0) --below;
-    while (above <= all && all % above != 0) ++above;
-    return above <= all ? fmt::format("{} or {}", below, above) : fmt::format("{}", below);
-  }
-
+  // The name and the schedule first: they decide which other keys there are, and their defaults.
   void read_optimizer() {
     FieldReader section = root_.section("optimizer");
     OptimizerSection& s = run_.optimizer;
-    Reading first(section);
-    std::vector<std::string_view> asked;
-    OptimizerSection probe = s;
-    keys_of(probe, [&](std::string_view key, auto& value, const auto&... limits) {
-      if (key == "name" || key == "schedule") first(key, value, limits...);
+    Reading first(section), rest(section);
+    const auto decides = [](const Key& key) { return key.name == "name" || key.name == "schedule"; };
+    keys_of(s, [&](const Key& key, auto& value, const auto&... limits) {
+      if (decides(key)) first(key, value, limits...);
     });
-    if (probe.name == "lion") s.lr = Lion().lr, s.betas = {Lion().beta1, Lion().beta2}, s.decay = Lion().decay;
-    if (probe.name == "sgd") s.lr = Sgd().lr, s.momentum = Sgd().momentum, s.decay = Sgd().decay;
-    s.name = probe.name;
-    s.schedule = probe.schedule;
-    Reading rest(section);
-    keys_of(s, [&](std::string_view key, auto& value, const auto&... limits) {
-      asked.push_back(key);
-      if (key != "name" && key != "schedule") rest(key, value, limits...);
+    if (s.name == "lion") s.lr = Lion().lr, s.betas = {Lion().beta1, Lion().beta2}, s.decay = Lion().decay;
+    if (s.name == "sgd") s.lr = Sgd().lr, s.momentum = Sgd().momentum, s.decay = Sgd().decay;
+    keys_of(s, [&](Key key, auto& value, const auto&... limits) {
+      if (!first.right()) key.foreign.clear();  // what is unknown may have it
+      if (!decides(key)) rest(key, value, limits...);
     });
-    for (const std::string_view key : {"betas", "eps", "momentum", "nesterov", "floor", "stable"}) {
-      if (std::find(asked.begin(), asked.end(), key) != asked.end() || !section.raw(key) || !first.right()) continue;
-      const bool of_schedule = key == "floor" || key == "stable";
-      section.fail_hint(key,
-                        fmt::format("{} '{}' has no {}", of_schedule ? "schedule" : "optimizer",
-                                    of_schedule ? s.schedule : s.name, key),
-                        "leave it out");
-    }
-    if (rest.right() && s.name != "sgd" && (s.betas.size() != 2 || s.betas[0] >= 1 || s.betas[1] >= 1))
+    if (!rest.right()) return;
+    if (s.name != "sgd" && (s.betas.size() != 2 || s.betas[0] >= 1 || s.betas[1] >= 1))
       section.fail_hint("betas", "must be two numbers from 0 up to, not including, 1", "e.g. [0.9, 0.95]");
-    if (rest.right() && s.nesterov && s.momentum == 0)
+    if (s.nesterov && s.momentum == 0)
       section.fail_hint("nesterov", "momentum is 0", "give optimizer.momentum, e.g. 0.9");
   }
 
-  void read_parallel_section() {
+  void read_parallel() {
     FieldReader section = root_.section("parallel");
-    const bool right = read_parallel(section, run_.parallel);
-    if (const int n = run_.parallel.names.expert; n > 1 && right_model_ && run_.model.config.experts == 0)
+    ParallelSection& s = run_.parallel;
+    // Runs of earlier versions have it here, and mostly ask for nothing with it.
+    if (const Field* poll = section.field().find("poll"); poll && is_zero(*poll)) section.raw("poll");
+    Reading reading(section);
+    keys_of(s, reading);
+    if (const int n = s.names.expert; n > 1 && right_model_ && run_.model.config.experts == 0)
       section.fail_hint("expert", fmt::format("family '{}' has no experts", run_.model.config.family),
                         fmt::format("use parallel.data = {}, or family 'mixtral'", n));
-    if (!right || !right_counts_) return;
+    if (!reading.right()) return;
+    if (!s.mesh.empty()) check_axes(section.section("mesh"));
+    if (right_counts_) check_schedule_of(section);
+  }
+
+  // Axes that have a key of their own are given by it.
+  void check_axes(FieldReader mesh) {
+    for (const Axis& axis : run_.parallel.mesh)
+      axes_of(run_.parallel, [&](const Key& key, const auto&...) {
+        if (key.name == axis.name)
+          mesh.fail_hint(axis.name, "is an axis of its own",
+                         fmt::format("write parallel.{} = {}", axis.name, axis.size));
+      });
+  }
+
+  void check_schedule_of(FieldReader& section) {
+    const std::string& schedule = run_.parallel.schedule;
     for (const Fault& f : schedule_faults(run_.parallel, run_.train.microbatches)) {
       // A builder's name in front of a fault says nothing new; a file, or a place in it, does.
-      const bool plain =
-          f.where == "schedule" || (f.where == run_.parallel.schedule && !names_a_file(run_.parallel.schedule));
-      fault(section, section.has("schedule") ? "schedule" : "pipe",
-            plain ? f.what : fmt::format("{}: {}", f.where, f.what), f.hint);
+      const bool plain = f.where == "schedule" || (f.where == schedule && !names_a_file(schedule));
+      section.blame(section.has("schedule") ? "schedule" : "pipe",
+                    plain ? f.what : fmt::format("{}: {}", f.where, f.what), f.hint);
     }
   }
 
-  void read_timeline(FieldReader& log) {
-    const Field* field = log.raw("timeline");
-    if (!field) return;
-    const auto* text = std::get_if<std::string>(&field->value);
-    const auto* off = std::get_if<bool>(&field->value);
-    i64 step = 0;
-    if (text && *text == "last")
-      run_.log.timeline = -1;
-    else if (text || (off && *off))
-      log.fail_hint("timeline", "must be the number of a step, \"last\", or 0 for none", "");
-    else if (!off && log.read("timeline", step, at_least(0)))
-      run_.log.timeline = step;
-    if (step > run_.train.steps)
-      fault(log, "timeline", fmt::format("step {} is never done: train.steps is {}", step, run_.train.steps),
-            "\"last\" is the last one, whichever it is");
+  void read_checkpoint() {
+    FieldReader section = root_.section("checkpoint");
+    keys_of(run_.checkpoint, Reading(section));
+    if (run_.checkpoint.export_to.empty() || !right_base_) return;
+    // Before hours of training, not after.
+    try {
+      hf_config(run_.model.config, FileType::F32);
+      check_hf_target(run_.checkpoint.export_to);
+    } catch (const Error& e) {
+      return blame(section, "export", e);
+    }
+    std::error_code absent;
+    if (std::filesystem::equivalent(run_.checkpoint.export_to, run_.model.from, absent))
+      section.fail_hint("export", "model.from reads its weights there, and they would be lost",
+                        "name another directory");
   }
 
-  void note_origins() {
-    for (const Member& section : *root_.field().table()) note_origins(section.key, section.value);
+  void read_log() {
+    FieldReader section = root_.section("log");
+    LogSection& s = run_.log;
+    keys_of(s, Reading(section));
+    if (s.name.empty() || s.name.find('/') != std::string::npos)
+      section.fail("name", "must be a plain name, without '/'");
+    if (s.timeline.number > run_.train.steps)
+      section.blame("timeline",
+                    fmt::format("step {} is never done: train.steps is {}", s.timeline.number, run_.train.steps),
+                    "\"last\" is the last one, whichever it is");
   }
-  void note_origins(const std::string& path, const Field& field) {
+
+  void note(const std::string& path, const Field& field) {
     run_.origins.emplace(path, field.source.str());
-    if (!field.table()) return;
-    for (const Member& m : *field.table()) note_origins(fmt::format("{}.{}", path, m.key), m.value);
+    if (const std::string* text = std::get_if<std::string>(&field.value); text && text->find('\0') != text->npos)
+      faults_.push_back(
+          fault(field.source.str(), "leave it out", "key '{}' holds a NUL, which ends names of files", path));
+    if (field.array())
+      for (const Field& f : *field.array()) note(path, f);
+    if (field.table())
+      for (const Member& m : *field.table()) note(fmt::format("{}.{}", path, m.key), m.value);
   }
 
   FieldReader root_;
   RunConfig run_;
-  std::vector<Fault> faults_;
-  bool right_ = true;         // so far, in the model's base
-  bool right_model_ = false;  // all of its keys
-  bool right_counts_ = true;  // of sequences and microbatches
+  std::vector<Fault> faults_;                      // that are found before anything is read
+  bool right_base_ = false, right_model_ = false;  // what the model is made from; all of its keys
+  bool right_counts_ = false;                      // of sequences and microbatches
 };
 
 RunConfig read_fields(Field root, const std::string& name, const std::vector<std::string>& overrides) {

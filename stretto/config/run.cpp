@@ -24,7 +24,7 @@ Optimizer optimizer_of(const RunConfig& c) {
 
 Training training_of(const RunConfig& c) {
   return {.microbatches = c.train.microbatches,
-          .seed = u64(c.train.seed),
+          .seed = static_cast<u64>(c.train.seed),
           .dtype = c.train.dtype,
           .clip = c.train.clip,
           .skip_nonfinite = c.train.nonfinite != Nonfinite::carry_on,

@@ -19,6 +19,11 @@
 
 namespace stretto {
 
+// What a model is made from: one of these, or none. Other keys of [model] are read over it.
+struct ModelBase {
+  std::string preset = {}, config = {}, from = {};
+};
+
 struct ModelSection {
   ModelConfig config;     // complete and valid; in the file also `preset` or
                           // `config`, an HF config.json
@@ -45,6 +50,7 @@ enum class Nonfinite : std::uint8_t {
 };
 
 struct TrainSection {
+  static constexpr int kMostMicrobatches = 1 << 16;
   i64 steps = 300;
   i64 batch = 16;  // sequences per step
   int microbatches = 1;
@@ -82,11 +88,19 @@ struct CheckpointSection {
   bool operator==(const CheckpointSection&) const = default;
 };
 
+// The step whose timeline is measured: in the file its number, "last", or 0 for none.
+struct TimelineStep {
+  i64 number = 0;
+  bool last = false;
+  bool is(i64 step, i64 steps) const { return step == (last ? steps : number); }
+  bool operator==(const TimelineStep&) const = default;
+};
+
 struct LogSection {
   std::string name = "run";  // of the file, without .toml
   std::string dir = {};      // the run directory; "": runs/<name>-<date and time>
   i64 every = 10;            // steps per line
-  i64 timeline = 0;          // the step whose timeline is measured; 0: none, -1, in the file "last": the last one
+  TimelineStep timeline = {};
   bool operator==(const LogSection&) const = default;
 };
 

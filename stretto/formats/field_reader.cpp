@@ -9,13 +9,20 @@
 namespace stretto {
 
 struct FieldReader::Shared {
-  std::vector<Fault> faults;
+  struct Located {
+    Source source;
+    std::string what, hint;
+  };
+  std::vector<Located> faults;
   // Per table that was read, by path: what is there, and the keys that were asked for.
   struct Visit {
     std::vector<const Field*> fields;
     std::set<std::string, std::less<>> known;
   };
   std::map<std::string, Visit, std::less<>> visits;
+  std::span<const Renamed> renamed;
+
+  std::string hint_for(const std::string& path, const std::string& key) const;
 };
 
 namespace {
@@ -25,33 +32,44 @@ const Field& empty_table() {
   return table;
 }
 
-// "a whole number of at least 1": for a message about a value outside it.
-std::string limits(const Range& range, const char* what) {
-  const bool low = std::isfinite(range.least), high = std::isfinite(range.most);
-  const auto bound = [](double v) {
-    return v == std::floor(v) && std::abs(v) < 1e15 ? fmt::format("{}", i64(v)) : fmt::format("{}", v);
-  };
-  if (low && range.open_least && high)
-    return fmt::format("{} above {} and at most {}", what, bound(range.least), bound(range.most));
-  if (low && range.open_least) return fmt::format("{} above {}", what, bound(range.least));
-  if (low && high) return fmt::format("{} from {} to {}", what, bound(range.least), bound(range.most));
-  if (low) return fmt::format("{} of at least {}", what, bound(range.least));
-  if (high) return fmt::format("{} of at most {}", what, bound(range.most));
-  return what;
+std::string full_name(std::string_view path, std::string_view key) {
+  return path.empty() ? std::string(key) : fmt::format("{}.{}", path, key);
 }
 
 bool inside(double v, const Range& range) {
-  return !std::isnan(v) && (range.open_least ? v > range.least : v >= range.least) && v <= range.most;
+  return !std::isnan(v) && (range.open_least ? v > range.least : v >= range.least) &&
+         (range.open_most ? v < range.most : v <= range.most);
 }
 
 }  // namespace
+
+bool Renamed::is(std::string_view word) const {
+  return std::equal(theirs.begin(), theirs.end(), word.begin(), word.end(),
+                    [](char a, char b) { return a == (b == '-' ? '_' : b); });
+}
+
+std::string Renamed::str() const { return fmt::format("it is '{}' here{}{}", ours, note.empty() ? "" : ", ", note); }
+
+std::string Range::str(std::string_view numbers) const {
+  const auto bound = [](double v) {
+    return v == std::floor(v) && std::abs(v) < 1e15 ? fmt::format("{:.0f}", v) : fmt::format("{}", v);
+  };
+  const bool low = std::isfinite(least), high = std::isfinite(most);
+  if (low && high && !open_least)
+    return fmt::format("{} from {} {} {}", numbers, bound(least), open_most ? "up to, not including," : "to",
+                       bound(most));
+  std::string text(numbers);
+  if (low) text += fmt::format(" {} {}", open_least ? "above" : "of at least", bound(least));
+  if (high) text += fmt::format(" {}{} {}", low ? "and " : "of ", open_most ? "below" : "at most", bound(most));
+  return text;
+}
 
 FieldReader::FieldReader(const Field& root) : FieldReader(std::make_shared<Shared>(), root, "") {}
 
 FieldReader::FieldReader(std::shared_ptr<Shared> shared, const Field& field, std::string path)
     : shared_(std::move(shared)), field_(&field), path_(std::move(path)) {
   if (!field.table()) {
-    shared_->faults.push_back({field.source.str(),
+    shared_->faults.push_back({field.source,
                                fmt::format("{} is {} but must be a table",
                                            path_.empty() ? "the document" : "key '" + path_ + "'", field.str()),
                                ""});
@@ -61,9 +79,7 @@ FieldReader::FieldReader(std::shared_ptr<Shared> shared, const Field& field, std
   if (std::find(fields.begin(), fields.end(), field_) == fields.end()) fields.push_back(field_);
 }
 
-std::string FieldReader::full(std::string_view key) const {
-  return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
-}
+std::string FieldReader::full(std::string_view key) const { return full_name(path_, key); }
 
 bool FieldReader::has(std::string_view key) const {
   const Field* field = field_->find(key);
@@ -82,10 +98,12 @@ void FieldReader::ignore(std::initializer_list<std::string_view> keys) {
   for (const std::string_view key : keys) take(key);
 }
 
-std::string FieldReader::where(std::string_view key) const {
+const Source& FieldReader::source_of(std::string_view key) const {
   const Field* field = field_->find(key);
-  return (field ? field : field_)->source.str();
+  return (field ? field : field_)->source;
 }
+
+std::string FieldReader::where(std::string_view key) const { return source_of(key).str(); }
 
 void FieldReader::add_fault(std::string_view key, std::string what, std::string hint) {
   const Field* field = field_->find(key);
@@ -93,8 +111,22 @@ void FieldReader::add_fault(std::string_view key, std::string what, std::string 
     what = fmt::format("key '{}' is {} but {}", full(key), field->str(), what);
   else
     what = fmt::format("key '{}' {}", full(key), what);
-  shared_->faults.push_back({where(key), std::move(what), std::move(hint)});
+  shared_->faults.push_back({source_of(key), std::move(what), std::move(hint)});
 }
+
+void FieldReader::blame(std::string_view key, std::string what, std::string hint) {
+  const Field* at = field_;
+  for (std::string_view rest = key; !rest.empty();) {
+    const std::size_t dot = std::min(rest.find('.'), rest.size());
+    const Field* next = at->find(rest.substr(0, dot));
+    if (!next) break;
+    at = next;
+    rest.remove_prefix(std::min(dot + 1, rest.size()));
+  }
+  shared_->faults.push_back({at->source, fmt::format("key '{}': {}", full(key), what), std::move(hint)});
+}
+
+void FieldReader::answer(std::span<const Renamed> renamed) { shared_->renamed = renamed; }
 
 void FieldReader::wrong(std::string_view key, const Field& field, std::string must_be) {
   std::string hint;
@@ -102,12 +134,12 @@ void FieldReader::wrong(std::string_view key, const Field& field, std::string mu
       text && must_be == "true or false" && (*text == "True" || *text == "False"))
     hint = "write it in small letters";
   shared_->faults.push_back(
-      {field.source.str(), fmt::format("key '{}' is {} but must be {}", full(key), field.str(), must_be), hint});
+      {field.source, fmt::format("key '{}' is {} but must be {}", full(key), field.str(), must_be), hint});
 }
 
 void FieldReader::need(std::string_view key) {
   if (take(key)) return;
-  shared_->faults.push_back({where(key), fmt::format("key '{}' is missing", full(key)), ""});
+  shared_->faults.push_back({source_of(key), fmt::format("key '{}' is missing", full(key)), ""});
 }
 
 bool FieldReader::number(std::string_view key, const Field& field, double& to, const Range& range) {
@@ -118,7 +150,7 @@ bool FieldReader::number(std::string_view key, const Field& field, double& to, c
   if (right)
     to = value;
   else
-    wrong(key, field, limits(range, "a number"));
+    wrong(key, field, range.str("a number"));
   return right;
 }
 
@@ -132,7 +164,7 @@ bool FieldReader::whole(std::string_view key, const Field& field, i64& to, const
   if (right)
     to = value;
   else
-    wrong(key, field, limits(range, "a whole number"));
+    wrong(key, field, range.str("a whole number"));
   return right;
 }
 
@@ -228,8 +260,7 @@ std::optional<std::size_t> FieldReader::choose_index(std::string_view key, std::
   if (found != names.end()) return std::size_t(found - names.begin());
   const auto near = text ? nearest(*text, names) : std::nullopt;
   shared_->faults.push_back(
-      {field->source.str(),
-       fmt::format("key '{}' is {} but must be one of {}", full(key), field->str(), join(names, ", ")),
+      {field->source, fmt::format("key '{}' is {} but must be one of {}", full(key), field->str(), join(names, ", ")),
        near ? fmt::format("did you mean \"{}\"?", *near) : ""});
   return std::nullopt;
 }
@@ -249,29 +280,35 @@ std::vector<FieldReader> FieldReader::sections(std::string_view key) {
   return all;
 }
 
+// Of an unknown key: what it is called here, the nearest one beside it, the same one in another section, or all.
+std::string FieldReader::Shared::hint_for(const std::string& path, const std::string& key) const {
+  for (const Renamed& r : renamed)
+    if (r.is(key) || r.is(full_name(path, key))) return r.str();
+  const std::set<std::string, std::less<>>& here = visits.find(path)->second.known;
+  const std::vector<std::string> known(here.begin(), here.end());
+  if (const auto near = nearest(key, known)) return fmt::format("did you mean '{}'?", full_name(path, *near));
+  for (const auto& [other, elsewhere] : visits)
+    if (elsewhere.known.contains(key)) return fmt::format("did you mean '{}'?", full_name(other, key));
+  if (known.empty()) return "";
+  return fmt::format("known {}: {}", path.empty() ? "keys" : "keys of '" + path + "'", join(known, ", "));
+}
+
 std::vector<Fault> FieldReader::faults() {
-  std::vector<Fault> all = shared_->faults;
-  for (const auto& [path, visit] : shared_->visits) {
-    const auto full_name = [&path = path](std::string_view key) {
-      return path.empty() ? std::string(key) : fmt::format("{}.{}", path, key);
-    };
-    const std::vector<std::string> known(visit.known.begin(), visit.known.end());
-    for (const Field* field : visit.fields) {
-      for (const Member& m : *field->table()) {
-        if (visit.known.contains(m.key)) continue;
-        std::string hint;
-        if (const auto near = nearest(m.key, known)) hint = fmt::format("did you mean '{}'?", full_name(*near));
-        // A right key in the wrong section.
-        for (const auto& [other, elsewhere] : shared_->visits)
-          if (hint.empty() && elsewhere.known.contains(m.key))
-            hint = fmt::format("did you mean '{}'?", other.empty() ? m.key : other + "." + m.key);
-        if (hint.empty() && !known.empty())
-          hint = fmt::format("known {}: {}", path.empty() ? "keys" : "keys of '" + path + "'", join(known, ", "));
-        all.push_back({m.value.source.str(), fmt::format("key '{}' is unknown", full_name(m.key)), hint});
-      }
-    }
-  }
-  return all;
+  std::vector<Shared::Located> all = shared_->faults;
+  for (const auto& [path, visit] : shared_->visits)
+    for (const Field* field : visit.fields)
+      for (const Member& m : *field->table())
+        if (!visit.known.contains(m.key))
+          all.push_back({m.value.source, fmt::format("key '{}' is unknown", full_name(path, m.key)),
+                         shared_->hint_for(path, m.key)});
+  // What has no line (the command line) comes last.
+  const auto before = [](const Shared::Located& a, const Shared::Located& b) {
+    return a.source.line > 0 && (b.source.line == 0 || a.source.line < b.source.line);
+  };
+  std::stable_sort(all.begin(), all.end(), before);
+  std::vector<Fault> faults;
+  for (Shared::Located& f : all) faults.push_back({f.source.str(), std::move(f.what), std::move(f.hint)});
+  return faults;
 }
 
 void FieldReader::finish() { refuse(faults()); }

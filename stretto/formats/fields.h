@@ -100,11 +100,22 @@ std::string json_text(std::string_view text);                // a JSON string wi
 // Limits for FieldReader::read.
 struct Range {
   double least = -std::numeric_limits<double>::infinity(), most = std::numeric_limits<double>::infinity();
-  bool open_least = false;  // least itself is not allowed
+  bool open_least = false, open_most = false;       // least, or most, itself is not allowed
+  std::string str(std::string_view numbers) const;  // "a whole number of at least 1", of "a whole number"
 };
 inline Range at_least(double least) { return {.least = least}; }
 inline Range above(double least) { return {.least = least, .open_least = true}; }
+inline Range above_up_to(double least, double most) { return {.least = least, .most = most, .open_least = true}; }
 inline Range between(double least, double most) { return {.least = least, .most = most}; }
+inline Range from_below(double least, double most) { return {.least = least, .most = most, .open_most = true}; }
+
+// A key that other tools have, or that an earlier version had, and what it is called here: {"n_layer", "model.layers"}.
+struct Renamed {
+  std::string_view theirs, ours;
+  std::string_view note = {};            // what else is different: "as a part of lr"
+  bool is(std::string_view word) const;  // dashes count as underscores
+  std::string str() const;               // "it is 'model.layers' here"
+};
 
 class FieldReader {
  public:
@@ -156,12 +167,19 @@ class FieldReader {
   void fail_hint(std::string_view key, std::string what, std::string hint) {
     add_fault(key, std::move(what), std::move(hint));
   }
+  // A fault that others found, at the place of the key that led to it: `[run.toml:4] key 'model.from': ...`. The key
+  // may lie deeper: root.blame("model.from", ...).
+  void blame(std::string_view key, std::string what, std::string hint);
+
+  // Unknown keys that stand in this list, by themselves or with their section, are answered with ours. It must outlive
+  // the reader.
+  void answer(std::span<const Renamed> renamed);
 
   const Field& field() const { return *field_; }
   const std::string& path() const { return path_; }
   std::string where(std::string_view key) const;  // "run.toml:4" of the key, else of this table
 
-  // Unknown keys of every table that was read become faults; throws all faults together.
+  // Unknown keys of every table that was read become faults; throws all faults together, in the order of the file.
   void finish();
   std::vector<Fault> faults();  // the same without throwing
 
@@ -169,6 +187,7 @@ class FieldReader {
   struct Shared;
   FieldReader(std::shared_ptr<Shared> shared, const Field& field, std::string path);
   const Field* take(std::string_view key);
+  const Source& source_of(std::string_view key) const;  // of the key, else of this table
   std::string full(std::string_view key) const;
   void wrong(std::string_view key, const Field& field, std::string must_be);
   void add_fault(std::string_view key, std::string what, std::string hint);

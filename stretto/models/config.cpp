@@ -14,15 +14,6 @@ constexpr std::pair<std::string_view, Activation> kActivations[] = {{"gelu", Act
                                                                     {"relu", Activation::relu},
                                                                     {"silu", Activation::silu}};
 
-// The divisors of `of` next to `near`, as "4 or 8".
-std::string divisors_near(i64 of, i64 near) {
-  near = std::min(near, of);
-  i64 below = near, above = near;
-  while (below > 1 && of % below != 0) --below;
-  while (above < of && of % above != 0) ++above;
-  return below == above ? fmt::format("{}", below) : fmt::format("{} or {}", below, above);
-}
-
 }  // namespace
 
 std::string_view name_of(Activation a) {
@@ -57,26 +48,26 @@ std::vector<Fault> validate(const ModelConfig& c) {
   const auto wrong = [&](std::string_view key, std::string hint, std::string what) {
     faults.push_back({fmt::format("model.{}", key), std::move(what), std::move(hint)});
   };
-  // Upper limits far beyond any real model keep all products inside 64 bits.
   const auto range = [&](std::string_view key, i64 v, i64 most) {
     const bool right = v >= 1 && v <= most;
     if (!right) wrong(key, fmt::format("use a number from 1 to {}", most), fmt::format("{} is {}", key, v));
     return right;
   };
-  range("layers", c.layers, 10'000);
-  range("context", c.context, 1 << 26);
-  range("vocab", c.vocab, 1 << 26);
-  range("pad_vocab", c.pad_vocab, 1 << 16);
-  const bool width = range("width", c.width, ModelConfig::kMostWidth), heads = range("heads", c.heads, 1 << 16);
-  if (width) range("ff", c.ff, 1 << 23);  // else it may follow from a wrong width
+  range("layers", c.layers, ModelConfig::kMostLayers);
+  range("context", c.context, ModelConfig::kMostContext);
+  range("vocab", c.vocab, ModelConfig::kMostVocab);
+  range("pad_vocab", c.pad_vocab, ModelConfig::kMostHeads);
+  const bool width = range("width", c.width, ModelConfig::kMostWidth),
+             heads = range("heads", c.heads, ModelConfig::kMostHeads);
+  if (width) range("ff", c.ff, ModelConfig::kMostFf);  // else it may follow from a wrong width
   if (width && heads && c.head_dim == 0)
     wrong("heads",
           fmt::format("use {} heads, or width {}", divisors_near(c.width, c.heads),
                       (c.width + c.heads - 1) / c.heads * c.heads),
           fmt::format("{} heads do not divide width {}", c.heads, c.width));
   else if (width && heads)
-    range("head_dim", c.head_dim, 1 << 16);
-  if (heads && range("kv_heads", c.kv_heads, 1 << 16) && c.heads % c.kv_heads != 0)
+    range("head_dim", c.head_dim, ModelConfig::kMostHeads);
+  if (heads && range("kv_heads", c.kv_heads, ModelConfig::kMostHeads) && c.heads % c.kv_heads != 0)
     wrong("kv_heads", fmt::format("use {}", divisors_near(c.heads, c.kv_heads)),
           fmt::format("{} key/value heads do not divide {} heads", c.kv_heads, c.heads));
   const auto rate = [&](std::string_view key, double v) {

@@ -52,7 +52,9 @@ struct ModelConfig {
   bool balance_pooled = false;       // balance over all tokens and layers of a microbatch instead of per sequence
   bool documents = false;            // attention stays within documents, which one more input, `segments`, tells apart
 
-  static constexpr i64 kMostWidth = 1 << 20;
+  // Far beyond any real model, and all products stay inside 64 bits. kMostHeads is also that of sizes like a head's.
+  static constexpr i64 kMostLayers = 10'000, kMostWidth = 1 << 20, kMostHeads = 1 << 16, kMostFf = 1 << 23;
+  static constexpr i64 kMostContext = 1 << 26, kMostVocab = 1 << 26;
   i64 width_in_range() const { return std::clamp<i64>(width, 0, kMostWidth); }  // before anybody has checked it
   i64 group() const { return kv_heads ? heads / kv_heads : 1; }                 // heads that share one key/value head
   bool operator==(const ModelConfig&) const = default;

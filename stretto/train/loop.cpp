@@ -189,7 +189,7 @@ class TrainingRun {
 
   StepRecord train_step(i64 step) {
     const Steady::time_point start = Steady::now();
-    const bool drawn = step == (config_.log.timeline < 0 ? config_.train.steps : config_.log.timeline);
+    const bool drawn = config_.log.timeline.is(step, config_.train.steps);
     Timeline timeline;
     StepRecord record{.result = trainer_->step(batch_of(prepared_, batches_->next()), drawn ? &timeline : nullptr)};
     record.seconds = seconds_since(start);

@@ -98,7 +98,7 @@ timeline = "last"
   EXPECT_EQ(c.optimizer.momentum, 0.9);
   EXPECT_TRUE(c.optimizer.nesterov);
   EXPECT_EQ(c.optimizer.stable, 0.5);
-  EXPECT_EQ(c.log, (LogSection{"mine", "out", 5, -1}));
+  EXPECT_EQ(c.log, (LogSection{"mine", "out", 5, {.last = true}}));
   const Parallel p = parallel_of(c.parallel);
   EXPECT_EQ(p.mesh, (Mesh{{"pipe", 2}}));
   EXPECT_EQ(std::get<std::string>(p.schedule.get()), "zb-v");
@@ -228,7 +228,7 @@ TEST(RunMistakes, AreNamed) {
       {"steps = 2", "[run.toml:1] key 'steps' is unknown; hint: did you mean 'train.steps'?"},
       {"[model]\nlayers = \"two\"", "[run.toml:2] key 'model.layers' is \"two\" but must be a whole number"},
       {"[model]\nlayers = 2.5", "[run.toml:2] key 'model.layers' is 2.5 but must be a whole number"},
-      {"[model]\nlayers = 0", "[run.toml:2] key 'model.layers': layers is 0; hint: use a number from 1 to 10000"},
+      {"[model]\nlayers = 0", "[run.toml:2] key 'model.layers' is 0 but must be a whole number from 1 to 10000"},
       {"[model]\nwidth = 100\n\nheads = 3",
        "[run.toml:4] key 'model.heads': 3 heads do not divide width 100; hint: use 2 or 4 heads, or width 102"},
       {"[model]\nfamily = \"gtp2\"", "[run.toml:2] key 'model.family': "},
@@ -241,7 +241,8 @@ TEST(RunMistakes, AreNamed) {
        "Face directory, or its config.json"},
       {"[model]\npreset = \"gpt2\"\nfrom = \"x\"",
        "[run.toml:2] key 'model.preset': 'preset' and 'from' are given together; hint: give one of them"},
-      {"[model]\ndropout = 1.5", "[run.toml:2] key 'model.dropout': dropout is 1.5; hint: "},
+      {"[model]\ndropout = 1.5",
+       "[run.toml:2] key 'model.dropout' is 1.5 but must be a number from 0 up to, not including, 1"},
       {"[model]\nactivation = \"gelo\"",
        "[run.toml:2] key 'model.activation' is \"gelo\" but must be one of gelu, gelu_erf, relu, silu; hint: did you "
        "mean \"gelu\"?"},
@@ -405,6 +406,16 @@ TEST(RunMistakes, ThatTakeTheModelAreNamedToo) {
           "[model]\nlayers = 1\nwidth = 16\nheads = 2\ncontext = 8\n[parallel]\ndata = 2\nlayout = {heads = \"data\"}"),
       testing::StartsWith("[run.toml:8] key 'parallel.layout.heads': dims 'batch' and 'heads' of "))
       << "what is not usual is the layout";
+}
+
+// Every leaf is actions and instructions, as every microbatch is.
+TEST(RunMistakes, TooManyLeavesAreRefusedBeforeTheyAreMade) {
+  const std::string small = "[model]\nlayers = 1\nwidth = 16\nheads = 2\ncontext = 8\n[train]\nexact = true\n";
+  EXPECT_EQ(compiling(small + "batch = 16777216"),
+            "[run.toml:8] key 'train.batch': 16777216 rows per step are 16777216 leaves of 1 rows on every rank, and a "
+            "rank takes at most 65536; hint: use train.leaf = 256 or more, a batch of 65536 or less, or more ranks "
+            "along it");
+  EXPECT_EQ(compiling(small + "batch = 16384\nleaf = 4096"), "no error");
 }
 
 TEST(RunMistakes, OfACsvScheduleNameBothFiles) {

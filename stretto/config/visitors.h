@@ -1,0 +1,64 @@
+// The visitors of keys.h: one reads keys into the structs, one writes them into a table.
+//
+//   Reading reading(section);
+//   keys_of(run.train, reading);
+//   if (reading.right()) ...
+#pragma once
+#include "stretto/config/keys.h"
+
+namespace stretto {
+
+// Remembers whether all keys that are there were right.
+class Reading {
+ public:
+  explicit Reading(FieldReader& reader) : reader_(reader) {}
+
+  template <class T, class... L>
+  void operator()(const Key& key, T&& value, const L&... limits) {
+    const bool there = reader_.has(key.name);
+    if (key.foreign.empty()) {
+      right_ = (read_value(reader_, key.name, value, limits...) || !there) && right_;
+    } else if (reader_.raw(key.name)) {
+      reader_.fail_hint(key.name, fmt::format("{} has no {}", key.foreign, key.name), "leave it out");
+      right_ = false;
+    }
+  }
+  template <class T>
+  void table(const Key& key, T& value) {
+    const bool is_table = !reader_.has(key.name) || reader_.field().find(key.name)->table();
+    FieldReader inner = reader_.section(key.name);
+    Reading reading(inner);
+    keys_of(value, reading);
+    right_ = reading.right() && is_table && right_;
+  }
+  template <class T>
+  void table(const Key& key, std::optional<T>& value) {
+    T inner;
+    table(key, inner);
+    if (reader_.has(key.name)) value = inner;
+  }
+  bool right() const { return right_; }
+
+ private:
+  FieldReader& reader_;
+  bool right_ = true;
+};
+
+struct Writing {
+  Field& to;
+
+  template <class T, class... L>
+  void operator()(const Key& key, T&& value, const L&... limits) const {
+    if (key.foreign.empty()) to.set(key.name, field_of(value, limits...));
+  }
+  template <class T>
+  void table(const Key& key, T& value) const {
+    keys_of(value, Writing{to.set(key.name, Field(Field::Table{}))});
+  }
+  template <class T>
+  void table(const Key& key, std::optional<T>& value) const {
+    if (value) table(key, *value);
+  }
+};
+
+}  // namespace stretto
