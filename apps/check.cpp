@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "commands.h"
 #include "run_file.h"
@@ -23,7 +24,7 @@ struct CheckOptions {
   Request request{.actors = 0, .microbatches = 0};
   ChoiceOptions choice;
   ProofOptions proof;
-  int capacity = -1;  // -1: not asked for
+  std::optional<int> capacity = {};
 };
 
 void print_summary(const CheckOptions& o, const CheckedSchedule& c, const Proof& p) {
@@ -40,7 +41,7 @@ void print_summary(const CheckOptions& o, const CheckedSchedule& c, const Proof&
   fmt::print("actions             {}\n", s.actions());
   fmt::print("messages            {} in {} channels, at most {} held in one\n", messages, p.channels.size(), held);
   if (p.smallest) fmt::print("smallest capacity   {}\n", *p.smallest);
-  if (o.capacity >= 0) fmt::print("deadlock-free at    capacity {}\n", o.capacity);
+  if (o.capacity) fmt::print("deadlock-free at    capacity {}\n", *o.capacity);
   fmt::print("peak activations    {} (full stages, per actor)\n", peak);
   for (const Finding& n : c.validation.notes) fmt::print("note: {}\n", n.fault.str());
 }
@@ -50,7 +51,7 @@ void check(const CheckOptions& o) {
   Proof proof;
   if (c.validation.ok()) {
     ProofOptions options = o.proof;
-    if (o.capacity >= 0) options.capacity = o.capacity;
+    if (o.capacity) options.capacity = *o.capacity;
     proof = prove(c.schedule, options);
     c.validation.faults = proof.faults;
   }
@@ -67,22 +68,11 @@ void add_check(CLI::App& app) {
   o->run.declare(*command);
   command->add_option("--schedule", o->schedule, "a schedule's name, or a CSV file in PyTorch's notation")
       ->type_name("NAME|FILE.csv");
-  command->add_option("--actors", o->request.actors, "actors along the pipe; for a file: what it should have")
-      ->type_name("P")
-      ->check(whole_number(1));
-  command->add_option("--microbatches", o->request.microbatches, "microbatches of a step")
-      ->type_name("M")
-      ->check(whole_number(1));
-  command->add_option("--chunks", o->request.chunks, "stages per actor")->type_name("V")->check(whole_number(1));
-  command->add_option("--pieces", o->request.pieces, "sequence pieces per microbatch (seq-1f1b)")
-      ->type_name("K")
-      ->check(whole_number(1));
+  const OptionGroup group(*command, of_schedule);
+  declare_request(*command, o->request);
   command->add_option("--capacity", o->capacity, "messages a channel holds; 0: a send waits for its receive")
       ->type_name("C")
       ->check(whole_number(0));
-  command->add_option("--memory", o->request.memory, "cap in full-stage activations per actor")
-      ->type_name("A")
-      ->check(number_above(0));
   declare_file_options(*command, o->choice);
   command->add_flag_callback(
       "--fifo-per-pair", [o] { o->proof.matching = Matching::pair; },
@@ -92,7 +82,7 @@ void add_check(CLI::App& app) {
   command->callback([o, command] {
     const bool run = o->run.given(*command);
     if (run && o->schedule.empty()) {
-      refuse_beside_run(*command, {"--capacity", "--fifo-per-pair", "--tagged"});
+      refuse_beside_run(*command, {of_schedule});
       fmt::print("{}", check_run(o->run.read(*command)));
       return;
     }

@@ -39,7 +39,7 @@ void convert(const ConvertOptions& o, bool typed) {
   for (const auto& [name, value] : m.weights) numbers += value.elements();
   fmt::print("{}: {} -> {} {}\n", m.config.str(), m.path.string(), importing ? "checkpoint" : "Hugging Face directory",
              o.to);
-  fmt::print("{} tensors, {} parameters\n", m.weights.size(), human_count(double(numbers)));
+  fmt::print("{} tensors, {} parameters\n", m.weights.size(), human_count(numbers));
 }
 
 }  // namespace

@@ -1,8 +1,12 @@
 // `stretto data`: text to tokens, tokens to text, and what is in a token file.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <functional>
+#include <iterator>
 #include <memory>
+#include <optional>
 
 #include "commands.h"
 #include "progress.h"
@@ -34,12 +38,12 @@ struct TokenizeCommand {
     if (!end.empty()) options.end = end_token(t);
     Progress progress("tokenizing");
     options.progress = [&](u64 done, u64 of) {
-      progress.show(double(done), double(of), fmt::format("{:.1f} MB/s", double(done) / 1e6 / progress.seconds()));
+      progress.show(done, of, fmt::format("{:.1f} MB/s", 1e-6 * done / progress.seconds()));
     };
     const Tokenized made = tokenize_files(files, t, out, options);
     fmt::print("{}: {} tokens of {} document{}, {:.3f} bytes per token, {:.1f} MB/s\n", out, made.tokens,
-               made.documents, made.documents == 1 ? "" : "s", double(made.bytes) / double(made.tokens),
-               double(made.bytes) / 1e6 / progress.seconds());
+               made.documents, made.documents == 1 ? "" : "s", 1.0 * made.bytes / made.tokens,
+               1e-6 * made.bytes / progress.seconds());
   }
 
   std::int32_t end_token(const Tokenizer& t) const {
@@ -65,40 +69,49 @@ struct TrainCommand {
       Progress progress("counting words");
       for (const auto& f : files) {
         each_document(f, key, [&](std::string_view text, std::size_t read) {
-          words.add(text,
-                    [&](std::size_t done) { progress.show(double(before + std::max(read, done)), double(total)); });
+          words.add(text, [&](std::size_t done) { progress.show(before + std::max(read, done), total); });
         });
         before += file_bytes(f);
       }
     }
     Progress progress("merging");
-    options.progress = [&](i64 done, i64 of) { progress.show(double(done), double(of)); };
+    options.progress = [&](i64 done, i64 of) { progress.show(done, of); };
     const TokenizerParts parts = train_bpe(words, options);
     write_file(out, tokenizer_json(parts));
-    fmt::print("{}: {} tokens from {} of text, {}\n", out, parts.vocab.size(), human_bytes(double(total)),
+    fmt::print("{}: {} tokens from {} of text, {}\n", out, parts.vocab.size(), human_bytes(total),
                human_seconds(progress.seconds()));
-    if (i64(parts.vocab.size()) < options.vocab)
+    if (std::ssize(parts.vocab) < options.vocab)
       fmt::print("the text has no more pairs that occur {} times\n", options.least);
   }
 };
 
+// Files may be larger than memory.
+void each_block(const TokenSpan& tokens, i64 first, i64 end,
+                const std::function<void(const std::vector<std::int32_t>&)>& visit) {
+  constexpr i64 most = 1 << 16;
+  std::vector<std::int32_t> ids;
+  for (i64 at = first; at < end; at += most) {
+    ids.resize(std::min(most, end - at));
+    tokens.read(at, ids);
+    visit(ids);
+  }
+}
+
 struct DecodeCommand {
   std::string file, tokenizer;
-  i64 first = 0, count = -1;
+  i64 first = 0;
+  std::optional<i64> count = {};
 
   void run() const {
     const TokenFile tokens(file);
     const Tokenizer t = read_tokenizer(tokenizer);
     const i64 all = tokens.tokens().size();
     if (first > all) throw Error(file, "has {} tokens; the first wanted is {}", all, first);
-    const i64 end = count < 0 ? all : std::min(all, first + count);
-    std::vector<std::int32_t> ids;
-    for (i64 at = first; at < end; at += i64(ids.size())) {
-      ids.resize(std::size_t(std::min<i64>(1 << 16, end - at)));
-      tokens.tokens().read(at, ids);
+    const i64 end = count ? std::min(all, first + *count) : all;
+    each_block(tokens.tokens(), first, end, [&](const std::vector<std::int32_t>& ids) {
       const std::string text = t.decode(ids);
       std::fwrite(text.data(), 1, text.size(), stdout);
-    }
+    });
   }
 };
 
@@ -106,14 +119,11 @@ void info(const std::string& file) {
   const TokenFile tokens(file);
   const TokenSpan all = tokens.tokens();
   i64 least = all.at(0), most = all.at(0);
-  std::vector<std::int32_t> ids;
-  for (i64 at = 0; at < all.size(); at += i64(ids.size())) {
-    ids.resize(std::size_t(std::min<i64>(1 << 16, all.size() - at)));
-    all.read(at, ids);
+  each_block(all, 0, all.size(), [&](const std::vector<std::int32_t>& ids) {
     const auto [low, high] = std::minmax_element(ids.begin(), ids.end());
     least = std::min<i64>(least, *low);
     most = std::max<i64>(most, *high);
-  }
+  });
   fmt::print("{}\nformat      {}, {} per token\ntokens      {}\n", file, tokens.format(), name_of(all.type),
              all.size());
   if (const MegatronTokens* m = tokens.megatron()) fmt::print("documents   {}\n", m->documents());

@@ -18,8 +18,8 @@ Failure failure_of(std::exception_ptr e) {
     return {"[memory] out of memory; hint: a smaller batch, more microbatches or recompute need less",
             int(Error::Kind::run)};
   } catch (const std::exception& other) {
-    return {fmt::format("[internal] {}; hint: this is a bug in Stretto, please report it", other.what()),
-            int(Error::Kind::run)};
+    const Error said = Error("internal", "{}", other.what()).hint("this is a bug in Stretto, please report it");
+    return {said.what(), int(Error::Kind::run)};
   }
 }
 

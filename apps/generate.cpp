@@ -27,8 +27,8 @@ void put(const std::string& text) {
 }
 
 // Fewer tokens than were asked for, without a token that ends a text.
-void say_if_full(const StoredModel& m, const Options& o, std::size_t prompt, i64 made) {
-  if (made < o.generate.tokens && i64(prompt) + made >= m.config.context)
+void say_if_full(const StoredModel& m, const Options& o, i64 prompt, i64 made) {
+  if (made < o.generate.tokens && prompt + made >= m.config.context)
     fmt::print(stderr, "note: the model's context of {} tokens is full after {} of {}\n", m.config.context, made,
                o.generate.tokens);
 }

@@ -26,10 +26,10 @@ void Progress::show(double done, double of, std::string_view note) {
   if (!terminal_ || now - last_ < std::chrono::milliseconds(100)) return;
   last_ = now;
   const double part = of > 0 ? std::clamp(done / of, 0.0, 1.0) : 1;
-  const int full = int(part * 30);
+  const int full = part * 30;
   const double left = part > 0 ? seconds() / part * (1 - part) : 0;
   fmt::print(stderr, "\r\033[K{} [{:<30}] {:>3.0f}%  {} left  {}", what_,
-             std::string(std::size_t(full), '=') + (full < 30 ? ">" : ""), part * 100, human_seconds(left), note);
+             std::string(full, '=') + (full < 30 ? ">" : ""), part * 100, human_seconds(left), note);
   std::fflush(stderr);
   drawn_ = true;
 }

@@ -21,7 +21,25 @@ void ScheduleOptions::declare(CLI::App& command) {
   command.add_option("--schedule", schedules, "a schedule's name, or a CSV file in PyTorch's notation")
       ->type_name("NAME|FILE")
       ->allow_extra_args(false);
-  command.add_option("--actors", request.actors, "actors along the pipe")->type_name("P")->check(whole_number(1));
+  {
+    const OptionGroup group(command, of_schedule);
+    declare_request(command, request);
+    command.add_flag("--descending", request.descending, "backward in descending order (gpipe, looped-bfs)");
+    declare_file_options(command, choice);
+  }
+  const OptionGroup group(command, of_times);
+  command.add_option("--times", times, "time of a full stage's phases and of a message, e.g. F=1,I=1,W=1,comm=0.1")
+      ->type_name("F=..,I=..,W=..,R=..,comm=..");
+  command.add_option("--overlap", overlap, "share of its members' sum that an overlap group takes")
+      ->type_name("X")
+      ->check(number_above(0));
+  command.add_flag("--contention", contention, "one message at a time between two actors");
+}
+
+void declare_request(CLI::App& command, Request& request) {
+  command.add_option("--actors", request.actors, "actors along the pipe; for a file: what it should have")
+      ->type_name("P")
+      ->check(whole_number(1));
   command.add_option("--microbatches", request.microbatches, "microbatches of a step")
       ->type_name("M")
       ->check(whole_number(1));
@@ -34,14 +52,6 @@ void ScheduleOptions::declare(CLI::App& command) {
   command.add_option("--memory", request.memory, "cap in full-stage activations per actor")
       ->type_name("A")
       ->check(number_above(0));
-  command.add_flag("--descending", request.descending, "backward in descending order (gpipe, looped-bfs)");
-  command.add_option("--times", times, "time of a full stage's phases and of a message, e.g. F=1,I=1,W=1,comm=0.1")
-      ->type_name("F=..,I=..,W=..,R=..,comm=..");
-  command.add_option("--overlap", overlap, "share of its members' sum that an overlap group takes")
-      ->type_name("X")
-      ->check(number_above(0));
-  command.add_flag("--contention", contention, "one message at a time between two actors");
-  declare_file_options(command, choice);
 }
 
 void declare_file_options(CLI::App& command, ChoiceOptions& choice) {

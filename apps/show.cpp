@@ -110,10 +110,8 @@ void show_run(ShowOptions o, const CLI::App& command) {
         .hint("{}there are {}", near ? fmt::format("did you mean '{}'? ", *near) : "", join(names, ", "))
         .as(Error::Kind::usage);
   }
-  if (o.what == "schedule")
-    refuse_beside_run(command);  // which is drawn with times of its own
-  else
-    refuse_beside_run(command, {"--times", "--contention", "--overlap"});
+  refuse_beside_run(command, {of_schedule});
+  if (o.what != "schedule") refuse_beside_run(command, {of_times});  // that one is drawn with them
   const RunConfig run = o.run.read(command);
   if (o.what == "config") return print_or_write(o, resolved_toml(run));
   const Compiled compiled = compile_run(run);
@@ -125,11 +123,10 @@ void show_run(ShowOptions o, const CLI::App& command) {
     options.messages = o.schedule.messages;
     return show_timeline(o, program.schedule, predict(program, options).timeline, Clock::seconds);
   }
-  std::string text = stations()[std::size_t(found - names.begin())].text(compiled);
+  std::string text = stations()[found - names.begin()].text(compiled);
   if (o.what == "memory" && run.parallel.device == DeviceKind::cpu)
-    text +=
-        fmt::format("products: {} on every rank, in {} of address space (OpenBLAS's buffers)\nmemory:   {}\n",
-                    human_bytes(double(product_touched)), human_bytes(double(product_reserved)), beside_plan(program));
+    text += fmt::format("products: {} on every rank, in {} of address space (OpenBLAS's buffers)\nmemory:   {}\n",
+                        human_bytes(product_touched), human_bytes(product_reserved), beside_plan(program));
   print_or_write(o, text);
 }
 

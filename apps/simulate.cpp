@@ -108,7 +108,7 @@ ClusterFile cluster_for(const SimulateCommand& o, const RunConfig& run) {
 }
 
 void simulate_run(const SimulateCommand& o, const CLI::App& command) {
-  refuse_beside_run(command, {"--times", "--contention", "--overlap"});
+  refuse_beside_run(command, {of_schedule, of_times});
   const RunConfig run = o.run.read(command);
   const ClusterFile file = cluster_for(o, run);
   const Compiled compiled = compile_run(run);
@@ -116,7 +116,7 @@ void simulate_run(const SimulateCommand& o, const CLI::App& command) {
   check_ranks(file, program.ranks());
   const StepTime step = step_time(program, file.cluster);
   const std::vector<double> bytes = bytes_per_actor(program);
-  const double tokens = double(run.train.batch * run.model.config.context);
+  const double tokens = run.train.batch * run.model.config.context;
   const double most = *std::max_element(bytes.begin(), bytes.end());
   if (!o.output.empty()) {
     PredictOptions options{.machine = file.cluster.machine, .messages = o.schedule.messages};

@@ -1,9 +1,12 @@
 // `stretto train`: a run as RUN.toml says, from its beginning or from a checkpoint.
+#include <fmt/format.h>
+
 #include <memory>
 #include <optional>
 
 #include "ranks.h"
 #include "run_file.h"
+#include "stretto/config/describe.h"
 #include "stretto/train/loop.h"
 #include "usage.h"
 
@@ -15,6 +18,12 @@ void add_train(CLI::App& app) {
   auto run = std::make_shared<RunFile>();
   auto verbosity = std::make_shared<Verbosity>(Verbosity::normal);
   run->declare(*command);
+  auto keys = std::make_shared<std::string>();
+  command
+      ->add_flag(
+          "--help-keys{text}", *keys,
+          "every key of a run with its default, what it means and what it takes; --help-keys=markdown: as a page")
+      ->check(one_of({"text", "markdown"}));
   CLI::Option* quiet = command->add_flag_callback(
       "-q,--quiet", [verbosity] { *verbosity = Verbosity::quiet; }, "print the last two lines only");
   command
@@ -33,7 +42,8 @@ void add_train(CLI::App& app) {
   auto shared = std::make_shared<bool>(true);
   command->add_flag("!--no-shared-memory", *shared,
                     "between processes of one machine too, everything goes through MPI");
-  command->callback([run, resume, verbosity, flags, shared, command] {
+  command->callback([run, keys, resume, verbosity, flags, shared, command] {
+    if (!keys->empty()) return fmt::print("{}", *keys == "markdown" ? keys_markdown() : keys_text());
     const std::optional<std::string> from = command->count("--resume") > 0 ? std::optional(*resume) : std::nullopt;
     Ranks ranks(*flags);
     ranks.run([&] {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "stretto/base/text.h"
+#include "stretto/config/describe.h"
 
 namespace stretto::app {
 namespace {
@@ -34,6 +35,14 @@ std::vector<std::string> subcommands(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::App* one : command.get_subcommands({})) names.push_back(one->get_name());
   return names;
+}
+
+// The settings of a run that "--pipe" or another tool's "--batch-size" may mean.
+std::vector<std::string> settings_meant(const CLI::App& command, const std::string& word) {
+  if (!word.starts_with("--") || !command.get_allow_extras()) return {};  // the command takes none
+  std::vector<std::string> all = keys_named(word.substr(2));
+  for (std::string& key : all) key.insert(0, "--");
+  return all;
 }
 
 // What CLI11 says, without its words for programmers.
@@ -100,13 +109,11 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& e) {
   return Error(name, "{}", said(e)).hint("see stretto {} --help", name).as(Error::Kind::usage);
 }
 
-void refuse_beside_run(const CLI::App& command, const std::vector<std::string>& more) {
-  std::vector<std::string> names{"--actors", "--microbatches", "--chunks",  "--pieces",
-                                 "--memory", "--descending",   "--dialect", "--pipes"};
-  names.insert(names.end(), more.begin(), more.end());
+void refuse_beside_run(const CLI::App& command, std::initializer_list<std::string_view> groups) {
   std::vector<std::string> given;
-  for (const std::string& name : names)
-    if (const CLI::Option* o = command.get_option_no_throw(name); o && o->count() > 0) given.push_back(name);
+  for (const CLI::Option* o : command.get_options())
+    if (o->count() > 0 && std::find(groups.begin(), groups.end(), o->get_group()) != groups.end())
+      given.push_back(o->get_name());
   if (given.empty()) return;
   throw Error(full_name(command), "{} {} of a schedule that is given by --schedule, not of a run", join(given, ", "),
               given.size() == 1 ? "is an option" : "are options")
@@ -120,8 +127,12 @@ Error unexpected(const CLI::App& command, const std::string& argument) {
   for (const CLI::Option* o : command.get_options())
     for (const std::string& one : o->get_lnames()) known.push_back("--" + one);
   std::string hint = "settings are given as --section.key=value, e.g. --train.steps=10";
+  const std::vector<std::string> keys = settings_meant(command, word);
   if (word.starts_with("--") && word.find('.') != word.npos)
-    hint = fmt::format("write its value behind it: {}=VALUE", word);
+    hint = fmt::format("write its value after it: {}=VALUE", word);
+  else if (!keys.empty())
+    hint = fmt::format("did you mean {}{}?", join(keys, " or "),
+                       word.size() < argument.size() ? argument.substr(word.size()) : "=VALUE");
   else if (const auto near = word.starts_with("--") ? nearest(word, known) : std::nullopt)
     hint = fmt::format("did you mean '{}'?", *near);
   else if (!word.starts_with("-") && command.get_option_no_throw("--resume") && command.count("--resume") > 0)

@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "commands.h"
@@ -26,8 +27,21 @@ CLI::Validator one_of(std::initializer_list<const char*> words);
 // The command that was named, with its subcommand: "bench comm".
 const CLI::App& named_command(const CLI::App& app);
 Error usage_error(const CLI::App& app, const CLI::ParseError&);
-// Options that say how a schedule is made or read, and `more`, mean nothing beside a run: given ones are refused.
-void refuse_beside_run(const CLI::App& command, const std::vector<std::string>& more = {});
+// Options that are declared while one of these lives stand under its title in the help.
+class OptionGroup {
+ public:
+  OptionGroup(CLI::App& command, const char* title) : command_(command) { command.option_defaults()->group(title); }
+  ~OptionGroup() { command_.option_defaults()->group("Options"); }
+  OptionGroup(const OptionGroup&) = delete;
+  OptionGroup& operator=(const OptionGroup&) = delete;
+
+ private:
+  CLI::App& command_;
+};
+// How a schedule is made or read, and what its actions take: that means nothing beside a run.
+inline constexpr const char *of_schedule = "Of a schedule", *of_times = "Of its times";
+// Options of these groups that are given become an Error of usage.
+void refuse_beside_run(const CLI::App& command, std::initializer_list<std::string_view> groups);
 // The option, or setting, that was probably meant by an argument that is none.
 Error unexpected(const CLI::App& command, const std::string& argument);
 

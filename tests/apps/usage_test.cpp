@@ -11,6 +11,7 @@ namespace stretto::test {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 std::string said(const std::string& arguments) {
@@ -54,10 +55,46 @@ TEST(Usage, TooMuch) {
             "[train] unexpected argument '--resum'; hint: did you mean '--resume'?; see "
             "stretto train --help\n");
   EXPECT_THAT(said("train examples/quickstart.toml --train.steps 5"),
-              StartsWith("[train] unexpected argument '--train.steps'; hint: write its value behind it: "
+              StartsWith("[train] unexpected argument '--train.steps'; hint: write its value after it: "
                          "--train.steps=VALUE"));
   EXPECT_THAT(said("train examples/quickstart.toml --resume runs/a"),
               HasSubstr("hint: a run to go on with is given as --resume=runs/a"));
+}
+
+TEST(Usage, SettingsWithoutTheirSection) {
+  EXPECT_EQ(
+      said("train --pipe=2"),
+      "[train] unexpected argument '--pipe=2'; hint: did you mean --parallel.pipe=2?; see stretto train --help\n");
+  EXPECT_THAT(said("train --lr 3e-4"), StartsWith("[train] unexpected argument '--lr'; hint: did you mean "
+                                                  "--optimizer.lr=VALUE?"));
+  EXPECT_THAT(said("train --schedule=zb-v"), HasSubstr("--optimizer.schedule or --parallel.schedule=zb-v?"));
+  EXPECT_THAT(said("train --micro-batch-size=4"), HasSubstr("did you mean --train.microbatches=4?"));
+  EXPECT_THAT(said("launch --pipe=2 -- train"), Not(HasSubstr("--parallel.pipe")));
+}
+
+TEST(Usage, OptionsOfASchedule) {
+  EXPECT_EQ(said("check examples/quickstart.toml --actors=4 --tagged"),
+            "[check] --actors, --tagged are options of a schedule that is given by --schedule, not of a run; hint: a "
+            "run is changed by its settings, e.g. --parallel.pipe=4 --train.microbatches=8\n");
+  EXPECT_THAT(said("show examples/quickstart.toml stages --overlap=1"), HasSubstr("--overlap is an option of a"));
+  EXPECT_EQ(stretto("show examples/quickstart.toml schedule --overlap=1", STRETTO_SOURCE).code, 0);
+  EXPECT_THAT(said("simulate examples/quickstart.toml --dialect=old"), HasSubstr("--dialect is an option of a"));
+}
+
+TEST(Usage, EveryKeyIsExplained) {
+  const Result r = stretto("train --help-keys", STRETTO_SOURCE);
+  EXPECT_EQ(r.code, 0) << r.error;
+  EXPECT_THAT(r.out, HasSubstr("\n[train]\n  --train.steps = 300\n"));
+  EXPECT_THAT(said("train --help-keys=latex"), HasSubstr("'latex' is none of text, markdown"));
+}
+
+TEST(Usage, MessagesStayShort) {
+  const std::string name(100000, 'n');
+  EXPECT_LT(said("train --" + name).size(), 2000u);
+  EXPECT_LT(said("check --schedule 1f1b --actors " + name).size(), 2000u);
+  const Result r = stretto("check '--checkpoint.export=\"\\u0000\"'", STRETTO_SOURCE);
+  EXPECT_EQ(r.code, 1);
+  EXPECT_THAT(r.error, StartsWith("[command line] key 'checkpoint.export' holds a NUL"));
 }
 
 TEST(Usage, HelpIsNoMistake) {
