@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "stretto/balance/choose.h"
-#include "stretto/stage/step.h"
+#include "stretto/step/step.h"
 
 namespace stretto {
 

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
-#include <limits>
 #include <ranges>
 #include <utility>
 #include <vector>
@@ -23,8 +22,7 @@ using u64 = std::uint64_t;
 
 template <class Tag, class Rep = std::uint32_t>
 struct Id {
-  Rep value = std::numeric_limits<Rep>::max();  // of nodes and dims, the default is "none"
-  bool none() const { return value == std::numeric_limits<Rep>::max(); }
+  Rep value = 0;
   constexpr Id() = default;
   template <std::integral I>
   constexpr explicit Id(I i) : value(static_cast<Rep>(i)) {}

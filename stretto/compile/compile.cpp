@@ -11,7 +11,7 @@
 #include "stretto/compile/placed.h"
 #include "stretto/compile/scheduled.h"
 #include "stretto/program/lower.h"
-#include "stretto/stage/storage.h"
+#include "stretto/step/storage.h"
 
 namespace stretto {
 namespace {

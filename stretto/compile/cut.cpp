@@ -7,8 +7,8 @@
 #include "stretto/balance/balance.h"
 #include "stretto/balance/pieces.h"
 #include "stretto/shard/epilogue.h"
-#include "stretto/stage/cost.h"
-#include "stretto/stage/split.h"
+#include "stretto/step/cost.h"
+#include "stretto/step/split.h"
 
 namespace stretto {
 namespace {

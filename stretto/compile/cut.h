@@ -9,7 +9,7 @@
 #include "stretto/compile/training.h"
 #include "stretto/ir/step_graph.h"
 #include "stretto/shard/shard.h"
-#include "stretto/stage/step.h"
+#include "stretto/step/step.h"
 
 namespace stretto {
 

@@ -17,7 +17,7 @@
 #include "stretto/ops/sum.h"
 #include "stretto/ops/where.h"
 #include "stretto/shard/epilogue.h"
-#include "stretto/stage/task_builder.h"
+#include "stretto/step/task_builder.h"
 
 namespace stretto {
 namespace {

@@ -12,7 +12,7 @@
 #include "stretto/compile/traced.h"
 #include "stretto/optim/optimizer.h"
 #include "stretto/shard/shard.h"
-#include "stretto/stage/step.h"
+#include "stretto/step/step.h"
 
 namespace stretto {
 

@@ -11,7 +11,7 @@
 #include "stretto/ops/sum.h"
 #include "stretto/ops/where.h"
 #include "stretto/schedule/validate.h"
-#include "stretto/stage/task_builder.h"
+#include "stretto/step/task_builder.h"
 
 namespace stretto {
 namespace {
@@ -140,7 +140,8 @@ Leaves leaves_of(i64 rows, int ranks, const Training& t) {
     throw Error("exact", "{} microbatches and {} leaves of {} rows on every rank: a microbatch is whole leaves",
                 t.microbatches, own, leaf)
         .hint("use a power of two up to {} for train.microbatches, or a smaller train.leaf", own);
-  return {.per_rank = own, .per_microbatch = own / t.microbatches};
+  const int leaves_of_rank = static_cast<int>(own);
+  return {.per_rank = leaves_of_rank, .per_microbatch = leaves_of_rank / t.microbatches};
 }
 
 Leaves leaves_of(const Traced& alone, const Parallel& complete, const Training& training) {

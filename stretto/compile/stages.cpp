@@ -6,8 +6,8 @@
 #include "stretto/base/text.h"
 #include "stretto/ir/op.h"
 #include "stretto/simulate/predict.h"
-#include "stretto/stage/cost.h"
-#include "stretto/stage/keeps.h"
+#include "stretto/step/cost.h"
+#include "stretto/step/keeps.h"
 
 namespace stretto {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "stretto/ir/step_graph.h"
-#include "stretto/stage/step.h"
+#include "stretto/step/step.h"
 #include "stretto/trace/trace.h"
 
 namespace stretto {

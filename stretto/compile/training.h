@@ -11,7 +11,7 @@
 #include "stretto/program/program.h"
 #include "stretto/schedule/choice.h"
 #include "stretto/shard/layout_of.h"
-#include "stretto/stage/recompute.h"
+#include "stretto/step/recompute.h"
 
 namespace stretto {
 

@@ -74,7 +74,7 @@ std::vector<Fault> verify(const Graph& g) {
 }
 
 namespace {
-Graph pruned(const Graph& g, const Op* kept, std::vector<NodeId>* moved) {
+Graph pruned(const Graph& g, const Op* kept, MovedNodes* moved) {
   std::vector<bool> needed(g.nodes.size(), false);
   for (std::size_t i = 0; i < g.nodes.size(); ++i) needed[i] = kept && g.nodes[i].op == kept;
   for (Value v : g.outputs) needed[v.node.value] = true;
@@ -82,21 +82,21 @@ Graph pruned(const Graph& g, const Op* kept, std::vector<NodeId>* moved) {
     if (needed[i])
       for (Value v : g.nodes[i].operands) needed[v.node.value] = true;
   Graph out{.dims = g.dims, .nodes = {}, .outputs = {}, .scopes = g.scopes};
-  std::vector<NodeId> to(g.nodes.size());
+  MovedNodes to(g.nodes.size());
   for (std::size_t i = 0; i < g.nodes.size(); ++i) {
     if (!needed[i]) continue;
     to[i] = NodeId(out.nodes.size());
     out.nodes.push_back(g.nodes[i]);
-    for (Value& v : out.nodes.back().operands) v.node = to[v.node.value];
+    for (Value& v : out.nodes.back().operands) v.node = to[v.node.value].value();
   }
-  for (Value v : g.outputs) out.outputs.push_back({to[v.node.value], v.result});
+  for (Value v : g.outputs) out.outputs.push_back({to[v.node.value].value(), v.result});
   if (moved) *moved = std::move(to);
   return out;
 }
 }  // namespace
 
-Graph prune(const Graph& g, std::vector<NodeId>* moved) { return pruned(g, nullptr, moved); }
-Graph prune_keeping(const Graph& g, const Op& kept, std::vector<NodeId>* moved) { return pruned(g, &kept, moved); }
+Graph prune(const Graph& g, MovedNodes* moved) { return pruned(g, nullptr, moved); }
+Graph prune_keeping(const Graph& g, const Op& kept, MovedNodes* moved) { return pruned(g, &kept, moved); }
 
 Cost OpCall::streaming(double per_element) const {
   Cost c;

@@ -2,6 +2,7 @@
 //
 //   fmt::print("{}", graph.str());     // one node a line: %3 = gelu(%2) {batch=8 ff=2048} f32  # h.0
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,9 +62,10 @@ std::vector<Fault> verify(const Graph&);
 
 // The same graph without nodes that no output needs; outputs are renumbered. `moved`, when given, receives the new
 // node of every old one (none when it is gone).
-Graph prune(const Graph&, std::vector<NodeId>* moved = nullptr);
+using MovedNodes = std::vector<std::optional<NodeId>>;
+Graph prune(const Graph&, MovedNodes* moved = nullptr);
 // The same, but nodes of `kept` stay: a task's arguments are numbered by its input nodes.
-Graph prune_keeping(const Graph&, const Op& kept, std::vector<NodeId>* moved = nullptr);
+Graph prune_keeping(const Graph&, const Op& kept, MovedNodes* moved = nullptr);
 
 }  // namespace stretto
 

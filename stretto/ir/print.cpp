@@ -8,7 +8,7 @@ std::string attr_str(const Graph&, i64 v) { return fmt::format("{}", v); }
 std::string attr_str(const Graph&, double v) { return fmt::format("{}", v); }
 std::string attr_str(const Graph&, bool v) { return v ? "true" : "false"; }
 std::string attr_str(const Graph&, DType v) { return std::string(name_of(v)); }
-std::string attr_str(const Graph& g, DimId v) { return v.none() ? "" : g.dim(v).name; }
+std::string attr_str(const Graph& g, DimId v) { return g.dim(v).name; }
 std::string attr_str(const Graph&, const std::string& v) { return v; }
 
 std::string Graph::str(const Type& t) const { return named(t.dims).str(); }

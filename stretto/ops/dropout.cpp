@@ -25,12 +25,12 @@ std::string scoped_name(const Builder& b, std::string_view name) {
     if (const std::string n = scoped(fmt::format("dropout{}", i)); !taken(b.graph, n)) return n;
 }
 
-Tensor emit(Tensor x, double rate, std::string_view name, DimId batch) {
+Tensor emit(Tensor x, double rate, std::string_view name, DimSet batch) {
   Builder& b = *x.builder;
   if (!(rate >= 0 && rate < 1))
     throw Error("dropout", "the rate for {} is {}", x.str(), rate).hint("give a probability: 0 or more, below 1");
   if (rate == 0) return x;
-  return b.emit(dropout_op, {x}, DropoutAttrs{.rate = rate, .name = scoped_name(b, name), .batch = batch});
+  return b.emit(dropout_op, {x}, DropoutAttrs{.rate = rate, .name = scoped_name(b, name), .batch = std::move(batch)});
 }
 
 }  // namespace
@@ -38,11 +38,11 @@ Tensor emit(Tensor x, double rate, std::string_view name, DimId batch) {
 Tensor dropout(Tensor x, double rate, std::string_view name) {
   builder_of("dropout", {x});
   const DimSet& dims = x.type().dims;
-  return emit(x, rate, name, dims.empty() ? DimId{} : dims[0]);
+  return emit(x, rate, name, dims.empty() ? DimSet{} : DimSet{dims[0]});
 }
 
 Tensor dropout(Tensor x, double rate, std::string_view name, const Dim& batch) {
-  return emit(x, rate, name, rules::dim_of("dropout", x, batch));
+  return emit(x, rate, name, {rules::dim_of("dropout", x, batch)});
 }
 
 constinit const Op dropout_op{

@@ -14,7 +14,7 @@ struct DropoutAttrs {
   double rate = 0;
   std::string name;  // with its scope
   i64 key = 0;       // in a task's body, instead of the name
-  DimId batch;       // none: x has no dims
+  DimSet batch;      // its one dim; none: x has no dims
   static constexpr void fields(auto& s, auto f) {
     f("rate", s.rate);
     f("name", s.name);

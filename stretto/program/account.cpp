@@ -7,8 +7,8 @@
 
 #include "stretto/program/buckets.h"
 #include "stretto/program/lifetimes.h"
-#include "stretto/stage/keeps.h"
-#include "stretto/stage/storage.h"
+#include "stretto/step/keeps.h"
+#include "stretto/step/storage.h"
 
 namespace stretto {
 namespace {

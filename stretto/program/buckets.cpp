@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "stretto/ops/all_reduce.h"
-#include "stretto/stage/task_builder.h"
+#include "stretto/step/task_builder.h"
 
 namespace stretto {
 namespace {

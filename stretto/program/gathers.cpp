@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "stretto/stage/storage.h"
+#include "stretto/step/storage.h"
 
 namespace stretto {
 namespace {

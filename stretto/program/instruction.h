@@ -15,7 +15,7 @@
 
 #include "stretto/base/match.h"
 #include "stretto/fuse/calls.h"
-#include "stretto/stage/step.h"
+#include "stretto/step/step.h"
 
 namespace stretto {
 

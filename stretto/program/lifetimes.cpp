@@ -4,7 +4,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "stretto/stage/storage.h"
+#include "stretto/step/storage.h"
 
 namespace stretto {
 namespace {

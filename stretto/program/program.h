@@ -17,7 +17,7 @@
 #include "stretto/ir/layout.h"
 #include "stretto/program/instruction.h"
 #include "stretto/schedule/schedule.h"
-#include "stretto/stage/step.h"
+#include "stretto/step/step.h"
 
 namespace stretto {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "stretto/stage/step.h"
+#include "stretto/step/step.h"
 
 namespace stretto {
 

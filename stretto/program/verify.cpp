@@ -4,7 +4,7 @@
 #include <set>
 
 #include "stretto/program/program.h"
-#include "stretto/stage/storage.h"
+#include "stretto/step/storage.h"
 
 namespace stretto {
 namespace {

@@ -76,7 +76,7 @@ TEST(SimulateRun, DrawsItsTimelineAndRefusesWhatDoesNotFit) {
   const Result units =
       stretto("simulate examples/quickstart.toml --times F=5 --contention --overlap 2", STRETTO_SOURCE);
   EXPECT_EQ(units.code, 2);
-  EXPECT_THAT(units.error, HasSubstr("[simulate] --times, --contention, --overlap are options of a schedule"));
+  EXPECT_THAT(units.error, HasSubstr("[simulate] --times, --overlap, --contention are options of a schedule"));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include "stretto/models/family.h"
 #include "stretto/schedule/builders.h"
 #include "stretto/simulate/simulate.h"
-#include "stretto/stage/cost.h"
+#include "stretto/step/cost.h"
 
 namespace stretto {
 namespace {

@@ -7,7 +7,7 @@
 #include "stretto/ops/mul.h"
 #include "stretto/ops/square.h"
 #include "stretto/ops/sub.h"
-#include "stretto/stage/task_builder.h"
+#include "stretto/step/task_builder.h"
 #include "support/step_text.h"
 
 namespace stretto {

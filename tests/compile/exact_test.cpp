@@ -5,7 +5,7 @@
 
 #include "stretto/compile/scheduled.h"
 #include "stretto/ops/square.h"
-#include "stretto/stage/task_builder.h"
+#include "stretto/step/task_builder.h"
 #include "support/step_text.h"
 
 namespace stretto {

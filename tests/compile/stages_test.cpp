@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "stretto/stage/keeps.h"
+#include "stretto/step/keeps.h"
 #include "support/small_models.h"
 
 namespace stretto {

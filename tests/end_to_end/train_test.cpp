@@ -115,7 +115,7 @@ TEST_F(Train, WrongUsageExitsWithTwo) {
            {"", "[stretto] no command is given; hint: there are bench, check"},
            {"tarin small.toml", "[stretto] there is no command 'tarin'; hint: did you mean 'train'?"},
            {"train small.toml --train.steps 3",
-            "unexpected argument '--train.steps'; hint: write its value behind it: --train.steps=VALUE"},
+            "unexpected argument '--train.steps'; hint: write its value after it: --train.steps=VALUE"},
            {"train small.toml --steps=3", "unexpected argument '--steps=3'"},
            {"train small.toml other.toml", "unexpected argument 'other.toml'"}}) {
     const Result r = run(arguments);

@@ -23,10 +23,10 @@ struct Small {
 
 TEST(Graph, PruningKeepsWhatOutputsNeed) {
   Small s;
-  std::vector<NodeId> moved;
+  MovedNodes moved;
   const Graph g = prune(s.b.graph, &moved);
   EXPECT_EQ(g.nodes.size(), s.b.graph.nodes.size() - 1);
-  EXPECT_TRUE(moved[s.unused.value.node.value].none());
+  EXPECT_FALSE(moved[s.unused.value.node.value]);
   EXPECT_EQ(g.outputs[0].node, moved[s.out.value.node.value]);
   EXPECT_EQ(g.type(g.outputs[0]), s.b.graph.type(s.out.value));
   EXPECT_TRUE(verify(g).empty());

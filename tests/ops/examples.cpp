@@ -39,15 +39,15 @@ std::optional<Example> example_of(const Op& op, std::size_t which, DType type, V
   all.dtype = type;
   op.examples(all);
   all.builder.graph.outputs = all.cases[which].results;
-  std::vector<NodeId> moved;
+  MovedNodes moved;
   Example e;
   e.graph = prune(all.builder.graph, &moved);
   Graph& g = e.graph;
   e.results = g.outputs;
   for (Examples::Source s : all.sources) {
-    const NodeId to = moved[s.value.node.value];
-    if (to.none()) continue;
-    s.value.node = to;
+    const std::optional<NodeId> to = moved[s.value.node.value];
+    if (!to) continue;
+    s.value.node = *to;
     e.sources.push_back(s);
   }
   for (std::uint32_t i = 0; i < g.nodes.size(); ++i)

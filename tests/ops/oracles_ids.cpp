@@ -49,7 +49,7 @@ double dropout(const Element& e) {
   const DropoutAttrs& a = e.attrs<DropoutAttrs>();
   u64 i = 0, row = u64(e.now.first_row);
   for (DimId d : e.dims(0)) {
-    if (d == a.batch)
+    if (contains(a.batch, d))
       row += u64(e.at[d]);
     else
       i = i * u64(e.size(d)) + u64(e.at[d]);

@@ -6,7 +6,7 @@
 #include "stretto/ops/mul.h"
 #include "stretto/ops/square.h"
 #include "stretto/program/lower.h"
-#include "stretto/stage/task_builder.h"
+#include "stretto/step/task_builder.h"
 
 namespace stretto::test {
 

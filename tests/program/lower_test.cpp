@@ -11,7 +11,7 @@
 #include "stretto/program/lifetimes.h"
 #include "stretto/program/memory.h"
 #include "stretto/program/order.h"
-#include "stretto/stage/storage.h"
+#include "stretto/step/storage.h"
 
 namespace stretto {
 namespace {
@@ -111,8 +111,9 @@ TEST(SettleOrder, SaysWhoWaitsForever) {
 TEST(SettleOrder, KnowsWhatTheReceiverHasDone) {
   const Program p = lowered();
   for (const Transfer& t : p.transfers)
-    if (t.value() && t.value()->value == ValueId(1) && t.value()->microbatch == MicrobatchId(0))
+    if (t.value() && t.value()->value == ValueId(1) && t.value()->microbatch == MicrobatchId(0)) {
       EXPECT_EQ(t.posted, InstructionId(1)) << "the first `a` has come, so the first F0 is done, and no more is known";
+    }
 }
 
 TEST(PlanMemory, WhatIsForOneOtherActorIsMadeInItsMemory) {

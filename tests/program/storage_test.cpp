@@ -8,7 +8,7 @@
 #include "stretto/program/marks.h"
 #include "stretto/schedule/csv.h"
 #include "stretto/simulate/step_time.h"
-#include "stretto/stage/storage.h"
+#include "stretto/step/storage.h"
 #include "stretto/stretto.h"
 #include "support/small_models.h"
 

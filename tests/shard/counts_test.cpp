@@ -9,7 +9,7 @@
 #include "stretto/shard/epilogue.h"
 #include "stretto/shard/layout_of.h"
 #include "stretto/shard/shard.h"
-#include "stretto/stage/split.h"
+#include "stretto/step/split.h"
 
 namespace stretto {
 namespace {

@@ -12,7 +12,7 @@
 #include "shard/traced.h"
 #include "stretto/shard/epilogue.h"
 #include "stretto/shard/shard.h"
-#include "stretto/stage/split.h"
+#include "stretto/step/split.h"
 #include "support/buffer.h"
 #include "support/evaluate.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "stretto/stage/step.h"
+#include "stretto/step/step.h"
 
 namespace stretto::test {
 

@@ -23,10 +23,10 @@ Plan plan_of(const Call& call) {
   Plan plan{.threshold = std::uint32_t(a.rate * 0x1p32), .scale = 1 / (1 - a.rate)};
   std::vector<i64> weight(x.dims.size(), 1);  // of a step along the dim, in the logical sequence
   for (std::size_t i = x.dims.size(), w = 1; i-- > 0;)
-    if (x.dims[i] != a.batch) weight[i] = i64(w), w *= std::size_t(x.limits[i]);
+    if (!contains(a.batch, x.dims[i])) weight[i] = i64(w), w *= std::size_t(x.limits[i]);
   for (std::size_t i = 0; i < x.dims.size(); ++i) {
     const DimId d = x.dims[i];
-    if (d == a.batch) {
+    if (contains(a.batch, d)) {
       plan.rows = x.sizes[i], plan.row_in = x.strides[i], plan.row_out = out.stride(d);
       plan.first_row = x.offsets[i];
     } else {

@@ -3,7 +3,7 @@
 
 #include "stretto/ops/input.h"
 #include "stretto/ops/ops.h"
-#include "stretto/stage/split.h"
+#include "stretto/step/split.h"
 #include "support/small_models.h"
 
 namespace stretto {

@@ -1,9 +1,9 @@
-#include "stretto/stage/keeps.h"
+#include "stretto/step/keeps.h"
 
 #include <algorithm>
 #include <map>
 
-#include "stretto/stage/storage.h"
+#include "stretto/step/storage.h"
 
 namespace stretto {
 

@@ -1,4 +1,4 @@
-#include "stretto/stage/cost.h"
+#include "stretto/step/cost.h"
 
 #include <algorithm>
 

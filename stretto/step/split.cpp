@@ -1,4 +1,4 @@
-#include "stretto/stage/split.h"
+#include "stretto/step/split.h"
 
 #include <algorithm>
 #include <map>
@@ -7,8 +7,8 @@
 
 #include "stretto/base/text.h"
 #include "stretto/ops/param.h"
-#include "stretto/stage/owners.h"
-#include "stretto/stage/task_builder.h"
+#include "stretto/step/owners.h"
+#include "stretto/step/task_builder.h"
 
 namespace stretto {
 namespace {

@@ -5,8 +5,8 @@
 #include "stretto/ops/mul.h"
 #include "stretto/ops/reduce_scatter.h"
 #include "stretto/ops/square.h"
-#include "stretto/stage/storage.h"
-#include "stretto/stage/task_builder.h"
+#include "stretto/step/storage.h"
+#include "stretto/step/task_builder.h"
 #include "support/step_text.h"
 
 namespace stretto {

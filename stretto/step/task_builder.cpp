@@ -1,4 +1,4 @@
-#include "stretto/stage/task_builder.h"
+#include "stretto/step/task_builder.h"
 
 #include <algorithm>
 #include <utility>
@@ -90,14 +90,14 @@ void TaskBuilder::drop_result(ResultId position) {
 }
 
 std::vector<Binding> TaskBuilder::prune() {
-  std::vector<NodeId> moved;
+  MovedNodes moved;
   graph() = stretto::prune(graph(), &moved);
   std::vector<Binding> gone;
   for (const auto& [node, from] : std::exchange(from_, {}))
-    if (const NodeId now = moved[node.value]; now.none())
-      gone.push_back(from);
+    if (const std::optional<NodeId> now = moved[node.value])
+      from_[*now] = from;
     else
-      from_[now] = from;
+      gone.push_back(from);
   return gone;
 }
 

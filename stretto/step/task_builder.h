@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "stretto/ir/tensor.h"
-#include "stretto/stage/step.h"
+#include "stretto/step/step.h"
 
 namespace stretto {
 

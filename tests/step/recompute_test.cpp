@@ -1,5 +1,5 @@
 // What F keeps under each choice of recompute.
-#include "stretto/stage/recompute.h"
+#include "stretto/step/recompute.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "stretto/ops/contract.h"
 #include "stretto/ops/input.h"
 #include "stretto/ops/ops.h"
-#include "stretto/stage/split.h"
+#include "stretto/step/split.h"
 #include "support/small_models.h"
 
 namespace stretto {

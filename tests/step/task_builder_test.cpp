@@ -1,4 +1,4 @@
-#include "stretto/stage/task_builder.h"
+#include "stretto/step/task_builder.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "stretto/stage/split.h"
+#include "stretto/step/split.h"
 
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ TEST(Split, KeepsOnlyWhatIsRead) {
   std::set<ValueId> made;
   for (const Task& t : s.tasks)
     for (const Binding& b : t.outputs)
-      if (const ValueId* v = as<ValueId>(b)) EXPECT_TRUE(made.insert(*v).second) << "made twice";
+      if (const ValueId* v = as<ValueId>(b)) { EXPECT_TRUE(made.insert(*v).second) << "made twice"; }
   EXPECT_EQ(made.size(), s.values.size());
 }
 

@@ -1,4 +1,4 @@
-#include "stretto/stage/owners.h"
+#include "stretto/step/owners.h"
 
 #include <algorithm>
 #include <ranges>

@@ -9,7 +9,7 @@
 // backward reads (`backward`). W makes whole gradients as values, S reduces and scatters them, A adds the
 // rank's part to the accumulators.
 #pragma once
-#include "stretto/stage/step.h"
+#include "stretto/step/step.h"
 
 namespace stretto {
 

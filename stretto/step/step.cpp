@@ -2,7 +2,7 @@
 
 #include "stretto/base/match.h"
 #include "stretto/ir/op.h"
-#include "stretto/stage/step.h"
+#include "stretto/step/step.h"
 
 namespace stretto {
 

@@ -6,7 +6,7 @@
 #pragma once
 #include <vector>
 
-#include "stretto/stage/step.h"
+#include "stretto/step/step.h"
 
 namespace stretto {
 

@@ -1,10 +1,10 @@
 // The verifier of steps, on two tasks written by hand.
-#include "stretto/stage/step.h"
+#include "stretto/step/step.h"
 
 #include <gmock/gmock.h>
 
 #include "stretto/ops/square.h"
-#include "stretto/stage/task_builder.h"
+#include "stretto/step/task_builder.h"
 
 namespace stretto {
 namespace {

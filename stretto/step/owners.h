@@ -8,7 +8,7 @@
 
 #include "stretto/base/id.h"
 #include "stretto/ir/op.h"
-#include "stretto/stage/split.h"
+#include "stretto/step/split.h"
 
 namespace stretto {
 

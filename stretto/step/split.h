@@ -3,8 +3,8 @@
 //   Step step = split(graph_of_the_step);
 #pragma once
 #include "stretto/ir/step_graph.h"
-#include "stretto/stage/recompute.h"
-#include "stretto/stage/step.h"
+#include "stretto/step/recompute.h"
+#include "stretto/step/step.h"
 
 namespace stretto {
 

@@ -8,7 +8,7 @@
 #include "stretto/ops/param.h"
 #include "stretto/ops/square.h"
 #include "stretto/ops/sum.h"
-#include "stretto/stage/split.h"
+#include "stretto/step/split.h"
 #include "support/step_text.h"
 
 namespace stretto {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "stretto/ir/op.h"
-#include "stretto/stage/step.h"
+#include "stretto/step/step.h"
 
 namespace stretto {
 

@@ -1,11 +1,11 @@
-#include "stretto/stage/storage.h"
+#include "stretto/step/storage.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include "stretto/ir/op.h"
-#include "stretto/stage/task_builder.h"
+#include "stretto/step/task_builder.h"
 
 namespace stretto {
 namespace {

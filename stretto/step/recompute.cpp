@@ -1,4 +1,4 @@
-#include "stretto/stage/recompute.h"
+#include "stretto/step/recompute.h"
 
 #include <cstddef>
 
