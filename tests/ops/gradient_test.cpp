@@ -77,7 +77,7 @@ void check_gradient(const Op& op, Variant variant) {
     ASSERT_TRUE(verify(p.builder.graph).empty()) << p.builder.graph.str();
     Graph forward = p.builder.graph;
     forward.outputs = p.results;
-    std::vector<NodeId> moved;
+    MovedNodes moved;
     forward = prune(forward, &moved);
 
     Values values = inputs(p, 7);
@@ -86,7 +86,7 @@ void check_gradient(const Op& op, Variant variant) {
     // sum over results of seed . result
     const auto loss = [&](const Values& at) {
       Values v;
-      for (const Examples::Source& s : p.sources) v[{moved[s.value.node.value], 0}] = at.at(s.value);
+      for (const Examples::Source& s : p.sources) v[{moved[s.value.node.value].value(), 0}] = at.at(s.value);
       evaluate(forward, v);
       double total = 0;
       std::size_t k = 0;
