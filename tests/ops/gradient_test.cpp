@@ -86,7 +86,8 @@ void check_gradient(const Op& op, Variant variant) {
     // sum over results of seed . result
     const auto loss = [&](const Values& at) {
       Values v;
-      for (const Examples::Source& s : p.sources) v[{moved[s.value.node.value].value(), 0}] = at.at(s.value);
+      for (const Examples::Source& s : p.sources)
+        if (const std::optional<NodeId> to = moved[s.value.node.value]) v[{*to, 0}] = at.at(s.value);
       evaluate(forward, v);
       double total = 0;
       std::size_t k = 0;
