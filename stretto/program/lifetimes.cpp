@@ -90,7 +90,7 @@ class Walk {
     }
   }
   static bool started_now(const Calls& body, CallRange range, BufferId b) {
-    for (CallId c = range.from; c < range.to; c = CallId(c.value + 1))
+    for (CallId c : ids(range))
       if (touches(body.calls[c], b)) return true;
     return false;
   }

@@ -118,7 +118,7 @@ class StartedCheck {
   void start(const Start& s, const Instruction& i) {
     const Calls& body = *p_.calls[s.run.task];
     const CallRange range = calls_of(s.run, body);
-    for (CallId c = range.from; c < range.to; c = CallId(c.value + 1))
+    for (CallId c : ids(range))
       if (!body.graph.node(body.calls[c].node).op->collective) wrong(i, "it starts what is no collective");
     under_way_[s.collective] = &s;
     if (!seen_.insert(s.collective).second) wrong(i, "its number is taken");
@@ -153,7 +153,7 @@ class StartedCheck {
     const Calls& body = *p_.calls[r.task];
     const CallRange range = calls_of(r, body);
     std::set<BufferId> all;
-    for (CallId c = range.from; c < range.to; c = CallId(c.value + 1))
+    for (CallId c : ids(range))
       for (const auto* refs : {&body.calls[c].in, &body.calls[c].out})
         for (const Ref& ref : *refs)
           if (ref.buffer) all.insert(*ref.buffer);
@@ -177,7 +177,7 @@ void check_parts(const Program& p, ActorId a, std::vector<Fault>& faults) {
     const Run* r = task_of(i);
     if (!r || !r->calls) continue;
     std::set<CallId>& calls = seen[{r->task, r->microbatch}];
-    for (CallId c = r->calls->from; c < r->calls->to; c = CallId(c.value + 1))
+    for (CallId c : ids(*r->calls))
       if (!calls.insert(c).second) faults.push_back(fault(where(a), "", "{}: call {} runs twice", p.str(i), c.value));
   }
   for (const auto& [part, calls] : seen)

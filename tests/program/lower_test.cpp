@@ -26,6 +26,17 @@ constexpr ActorId first{0}, second{1};
 
 Program lowered(const LowerOptions& o = {}) { return lower(five_tasks(), two_actors(), a_stage_per_piece(), o); }
 
+Step with_norms(Step s) {
+  s.squares = 2;
+  BodyPool pool;
+  for (ParamId param : s.params.ids()) {
+    TaskBuilder t({.part = Part::norm, .about = param});
+    t.result(squared_norm(t.argument(f32, s.dims[0], AccumulatorId(param.value))), s.square_of(param));
+    s.tasks.push_back(std::move(t).finish(pool));
+  }
+  return s;
+}
+
 TEST(Lower, RunsTheRowsWithTheirMessages) {
   const Program p = lowered();
   EXPECT_THAT(lines(p, first), ElementsAre("F0 m0", "send a m0", "F0 m1", "send a m1",  //
@@ -53,15 +64,8 @@ TEST(Lower, OneActorSendsNothing) {
 
 // A sum over ranks is a task of one collective, started as soon as the last gradient is made and awaited for its norm.
 TEST(Lower, SumsOfGradientsAreStartedAndAwaited) {
-  Step s = five_tasks();
+  Step s = with_norms(five_tasks());
   for (Accumulator& a : s.accumulators) a.summed = {"data"};
-  s.squares = 2;
-  BodyPool pool;
-  for (ParamId param : s.params.ids()) {
-    TaskBuilder t({.part = Part::norm, .about = param});
-    t.result(squared_norm(t.argument(f32, s.dims[0], AccumulatorId(param.value))), s.square_of(param));
-    s.tasks.push_back(std::move(t).finish(pool));
-  }
   const Program p = lower(s, two_actors(), a_stage_per_piece(), {.mesh = {{"data", 2}}});
   EXPECT_THAT(lines(p, first), ElementsAre("F0 m0", "send a m0", "F0 m1", "send a m1", "receive b m0", "W0 m0",
                                            "receive b m1", "W0 m1", "start sum", "await sum", "norm m0",
@@ -74,14 +78,7 @@ TEST(Lower, SumsOfGradientsAreStartedAndAwaited) {
 // Messages of squared norms grow with the number of actors, not with its square.
 TEST(Lower, SquaredNormsGoAlongATree) {
   const int actors = 8;
-  Step s = five_tasks();
-  s.squares = 2;
-  BodyPool pool;
-  for (ParamId param : s.params.ids()) {
-    TaskBuilder t({.part = Part::norm, .about = param});
-    t.result(squared_norm(t.argument(f32, s.dims[0], AccumulatorId(param.value))), s.square_of(param));
-    s.tasks.push_back(std::move(t).finish(pool));
-  }
+  const Step s = with_norms(five_tasks());
   Schedule wide = looped({.actors = actors, .microbatches = 1});
   wide.stages = 2;
   wide.actor_of = {{actors - 2, actors - 1}};
