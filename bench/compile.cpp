@@ -36,7 +36,7 @@ int main() {
     double instructions = 0, most = 0;
     for (const ActorProgram& a : c.program->actors) {
       instructions += double(a.code.size());
-      most = std::max(most, double(a.bytes[std::size_t(Arena::activations)]) / double(a.activation_bound));
+      most = std::max(most, double(a.bytes[Arena::activations]) / double(a.activation_bound));
     }
     std::string mesh = fmt::format("pipe={}", pipe);
     if (data * tensor > 1) mesh += fmt::format(" data={} tensor={}", data, tensor);

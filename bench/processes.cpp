@@ -91,7 +91,7 @@ Program burst_program(u64 bytes) {
   p.actors.resize(2);
   for (ActorProgram& a : p.actors) {
     a.code.resize(1);
-    a.bytes[std::size_t(Arena::activations)] = bytes * (burst + 1);
+    a.bytes[Arena::activations] = bytes * (burst + 1);
   }
   p.routes = {{0, 1, bytes, "there"}};
   for (std::uint32_t i = 0; i < burst; ++i)
@@ -105,7 +105,7 @@ double burst_cost(Peers* peers, u64 bytes) {
   std::vector<ArenaBases> arenas;
   if (peers && peers->shares_memory()) arenas = peers->share(p, true);
   for (int i = 0; arenas.empty() && i < (peers ? 1 : 2); ++i) memory.emplace_back(bytes * (burst + 1));
-  for (auto& m : memory) arenas.emplace_back()[std::size_t(Arena::activations)] = m.data();
+  for (auto& m : memory) arenas.emplace_back()[Arena::activations] = m.data();
   std::unique_ptr<Transport> t;
   if (peers)
     t = peers->transport(p, arenas);

@@ -56,7 +56,7 @@ struct Line {
       program.transfers.push_back(
           {.route = i % 2,
            .pieces = {{.from = {.offset = i % 2 * bytes}, .to = {.offset = i % 2 * bytes}, .bytes = bytes}}});
-    for (int a = 0; a < 2; ++a) arenas[std::size_t(a)][std::size_t(Arena::activations)] = memory[std::size_t(a)].data();
+    for (int a = 0; a < 2; ++a) arenas[std::size_t(a)][Arena::activations] = memory[std::size_t(a)].data();
   }
 };
 
