@@ -93,9 +93,10 @@ Program burst_program(u64 bytes) {
     a.code.resize(1);
     a.bytes[Arena::activations] = bytes * (burst + 1);
   }
-  p.routes = {{0, 1, bytes, "there"}};
+  p.routes.push_back({ActorId(0), ActorId(1), bytes, "there"});
   for (std::uint32_t i = 0; i < burst; ++i)
-    p.transfers.push_back({.pieces = {{.to = {.offset = (i + 1) * bytes}, .bytes = bytes}}, .released = 1});
+    p.transfers.push_back(
+        {.extents = {{.to = {.offset = (i + 1) * bytes}, .bytes = bytes}}, .released = InstructionId(1)});
   return p;
 }
 
@@ -114,18 +115,18 @@ double burst_cost(Peers* peers, u64 bytes) {
   std::vector<double> costs;
   for (std::uint32_t round = 1; round <= 21; ++round) {
     double sending = 0, receiving = 0;
-    t->at(0);
+    t->at(InstructionId(0));
     if (peers) together(*peers);
     const double start = now();
     if (!peers || peers->rank() == 0)
-      for (std::uint32_t i = 0; i < burst; ++i) t->send(i, round);
+      for (std::uint32_t i = 0; i < burst; ++i) t->send(TransferId(i), round);
     sending = now() - start;
     if (peers) together(*peers);
     const double middle = now();
     if (!peers || peers->rank() == 1)
-      for (std::uint32_t i = 0; i < burst; ++i) t->receive(i, round);
+      for (std::uint32_t i = 0; i < burst; ++i) t->receive(TransferId(i), round);
     receiving = now() - middle;
-    t->at(1);
+    t->at(InstructionId(1));
     u64 told[2] = {std::bit_cast<u64>(sending), std::bit_cast<u64>(receiving)};
     if (peers) {
       (peers->rank() == 0 ? told[1] : told[0]) = 0;

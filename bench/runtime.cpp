@@ -51,11 +51,12 @@ struct Line {
   std::vector<ArenaBases> arenas;
   Line(std::uint32_t messages, u64 bytes) : memory(2, std::vector<std::byte>(bytes * 2)), arenas(2) {
     program.actors.resize(2);
-    program.routes = {{0, 1, bytes, "there"}, {1, 0, bytes, "back"}};
+    program.routes.push_back({ActorId(0), ActorId(1), bytes, "there"});
+    program.routes.push_back({ActorId(1), ActorId(0), bytes, "back"});
     for (std::uint32_t i = 0; i < messages; ++i)
       program.transfers.push_back(
-          {.route = i % 2,
-           .pieces = {{.from = {.offset = i % 2 * bytes}, .to = {.offset = i % 2 * bytes}, .bytes = bytes}}});
+          {.route = RouteId(i % 2),
+           .extents = {{.from = {.offset = i % 2 * bytes}, .to = {.offset = i % 2 * bytes}, .bytes = bytes}}});
     for (int a = 0; a < 2; ++a) arenas[std::size_t(a)][Arena::activations] = memory[std::size_t(a)].data();
   }
 };
@@ -67,8 +68,8 @@ double per_message_awake(u64 bytes) {  // announced before it is wanted
   return median([&] {
            ++round;
            const double start = now();
-           for (std::uint32_t i = 0; i < 2000; ++i) t.send(i, round);
-           for (std::uint32_t i = 0; i < 2000; ++i) t.receive(i, round);
+           for (TransferId i : line.program.transfers.ids()) t.send(i, round);
+           for (TransferId i : line.program.transfers.ids()) t.receive(i, round);
            return now() - start;
          }) /
          2000;
@@ -83,10 +84,12 @@ double one_way(int spins) {  // two threads, one message at a time
              [&] {
                ++round;
                std::thread other([&] {
-                 for (std::uint32_t i = 0; i < n; i += 2) t.receive(i, round), t.send(i + 1, round);
+                 for (std::uint32_t i = 0; i < n; i += 2)
+                   t.receive(TransferId(i), round), t.send(TransferId(i + 1), round);
                });
                const double start = now();
-               for (std::uint32_t i = 0; i < n; i += 2) t.send(i, round), t.receive(i + 1, round);
+               for (std::uint32_t i = 0; i < n; i += 2)
+                 t.send(TransferId(i), round), t.receive(TransferId(i + 1), round);
                const double seconds = now() - start;
                other.join();
                return seconds;

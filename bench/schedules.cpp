@@ -38,7 +38,7 @@ std::vector<std::string> line(std::string name, const Request& r) {
   Schedule s;
   const double build = milliseconds([&] { s = build_schedule(name, r); });
   const double check = milliseconds([&] { refuse(validate(s).all_faults()); });
-  int capacity = 0;
+  std::optional<int> capacity;
   const double proof = milliseconds([&] { capacity = prove(s).smallest; });
   const double play = milliseconds([&] { simulate(s, {.times = times, .timeline = false}); });
   const double trace = milliseconds([&] { simulate(s, {.times = times}); });
@@ -54,7 +54,7 @@ std::vector<std::string> line(std::string name, const Request& r) {
           cell(trace),
           cell(total),
           fmt::format("{:.0f}", 1e6 * total / double(s.actions())),
-          std::to_string(capacity)};
+          capacity ? std::to_string(*capacity) : "none"};
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ class Gemms {
  public:
   explicit Gemms(const Program& p) {
     std::map<std::pair<const Calls*, CallId>, std::size_t> known;
-    for (const Instruction& i : p.actors[0].code) {
+    for (const Instruction& i : p.actors[ActorId(0)].code) {
       const auto* r = std::get_if<Run>(&i);
       if (!r) continue;
       const Calls& calls = *p.calls[r->task];
