@@ -11,13 +11,15 @@
 #pragma once
 #include <vector>
 
+#include "stretto/schedule/schedule.h"
+
 namespace stretto {
 
 struct BalanceProblem {
   std::vector<std::vector<double>> seconds = {};  // per kind of stage: of each piece
   std::vector<int> kind = {};                     // per stage: row of `seconds`; empty: all the first
-  std::vector<double> message = {};             // per boundary: what a cut there costs both neighbours; empty: nothing
-  std::vector<std::vector<int>> actor_of = {};  // per pipe, per stage
+  std::vector<double> message = {};  // per boundary: what a cut there costs both neighbours; empty: nothing
+  StagePlacement actor_of = {};
 };
 struct Balance {
   std::vector<int> stage_of;  // per piece

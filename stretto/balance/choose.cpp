@@ -32,20 +32,21 @@ class CutClock {
 
   CutQuality operator()(const Cuts& cuts) {
     --plays_left_;
-    std::vector<StageCost> costs;
-    std::vector<double> work(s_.rows.size()), update(s_.rows.size());
+    StageCosts costs;
+    IdVector<ActorId, double> work(s_.rows.size()), update(s_.rows.size());
     CutQuality q;
     for (int s = 0; s < s_.stages; ++s) {
       const PieceTimes t = sum(s, cuts[s], cuts[s + 1]);
       costs.push_back(cost(s, t, cuts[s + 1]));
       q.longest = std::max(q.longest, t.microbatch());
-      for (const std::vector<int>& actor_of : s_.actor_of) {
-        work[actor_of[s]] += t.microbatch() * s_.microbatches / s_.pipes();
-        update[actor_of[s]] += t.update;
+      for (const auto& actor_of : s_.actor_of) {
+        const ActorId actor = actor_of[StageId(s)];
+        work[actor] += t.microbatch() * s_.microbatches / s_.pipes();
+        update[actor] += t.update;
       }
     }
     q.seconds = clock_.makespan(costs) + *std::max_element(update.begin(), update.end());
-    for (std::size_t a = 0; a < work.size(); ++a) q.busiest = std::max(q.busiest, work[a] + update[a]);
+    for (const ActorId a : work.ids()) q.busiest = std::max(q.busiest, work[a] + update[a]);
     return q;
   }
   std::ptrdiff_t plays_left() const { return plays_left_; }

@@ -10,7 +10,7 @@ namespace stretto {
 Loads::Loads(const BalanceProblem& p) : p_(p) {
   STRETTO_ASSERT(!p.seconds.empty() && !p.actor_of.empty());
   pieces = p.seconds[0].size();
-  stages = p.actor_of[0].size();
+  stages = p.actor_of[down_pipe].size();
   STRETTO_ASSERT(p.kind.empty() || std::ssize(p.kind) == stages);
   STRETTO_ASSERT(p.message.empty() || std::ssize(p.message) + 1 == pieces);
   for (const std::vector<double>& seconds : p.seconds) {
@@ -27,14 +27,16 @@ Loads::Loads(const BalanceProblem& p) : p_(p) {
   }
   message_.assign(pieces + 1, 0);
   if (!p.message.empty()) std::copy(p.message.begin(), p.message.end(), message_.begin() + 1);
-  for (const std::vector<int>& of : p.actor_of) {
-    for (int a : of) actors = std::max(actors, a + 1);
+  for (int pipe = 0; pipe < pipes(); ++pipe) {
     leaves_.emplace_back(stages + 1);
-    for (std::size_t s = 1; s < of.size(); ++s) leaves_.back()[s] = of[s] != of[s - 1];
+    for (int s = 0; s < stages; ++s) {
+      actors = std::max(actors, actor(s, pipe).value + 1);
+      leaves_.back()[s] = s > 0 && actor(s, pipe) != actor(s - 1, pipe);
+    }
   }
   stages_of.resize(actors);
-  for (const std::vector<int>& of : p.actor_of)
-    for (int s = 0; s < stages; ++s) stages_of[of[s]].push_back(s);
+  for (int pipe = 0; pipe < pipes(); ++pipe)
+    for (int s = 0; s < stages; ++s) stages_of[actor(s, pipe)].push_back(s);
   find_bound();
 }
 
@@ -42,26 +44,26 @@ Loads::Loads(const BalanceProblem& p) : p_(p) {
 void Loads::find_bound() {
   const double pipes = p_.actor_of.size();
   bound_ = pipes * least(0, pieces) / actors;
-  for (const std::vector<int>& of : p_.actor_of) {
+  for (const auto& of : p_.actor_of) {
     for (int i = 0; i < pieces; ++i) bound_ = std::max(bound_, least(i, i + 1));
     double ends = 0;
-    for (const std::vector<int>& other : p_.actor_of) {
-      if (other.back() == of[0]) ends += least(pieces - 1, pieces);
-      if (stages > 1 && other[0] == of[0]) ends += least(0, 1);
+    for (const auto& other : p_.actor_of) {
+      if (other.back() == *of.begin()) ends += least(pieces - 1, pieces);
+      if (stages > 1 && *other.begin() == *of.begin()) ends += least(0, 1);
     }
     bound_ = std::max(bound_, ends);
   }
 }
 
-std::vector<double> Loads::of(const Cuts& cuts) const {
-  std::vector<double> loads(actors, 0.0);
+IdVector<ActorId, double> Loads::of(const Cuts& cuts) const {
+  IdVector<ActorId, double> loads(actors, 0.0);
   for (int pipe = 0; pipe < pipes(); ++pipe)
-    for (int s = 0; s < stages; ++s) loads[p_.actor_of[pipe][s]] += segment(s, cuts[s], cuts[s + 1], pipe);
+    for (int s = 0; s < stages; ++s) loads[actor(s, pipe)] += segment(s, cuts[s], cuts[s + 1], pipe);
   return loads;
 }
 
 double Loads::largest(const Cuts& cuts) const {
-  const std::vector<double> loads = of(cuts);
+  const IdVector<ActorId, double> loads = of(cuts);
   return *std::max_element(loads.begin(), loads.end());
 }
 

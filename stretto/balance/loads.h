@@ -18,7 +18,7 @@ class Loads {
   explicit Loads(const BalanceProblem&);
 
   int pieces = 0, stages = 0, actors = 0;
-  std::vector<std::vector<int>> stages_of;  // per actor; a stage held in two pipes stands there twice
+  IdVector<ActorId, std::vector<int>> stages_of;  // a stage held in two pipes stands there twice
 
   // Stage `s` made of pieces [begin, end), as its actor in `pipe` sees it.
   double segment(int s, int begin, int end, int pipe = 0) const {
@@ -32,11 +32,11 @@ class Loads {
   // Work alone, for the cheapest kind of stage: a lower bound of any segment.
   double least(int begin, int end) const { return least_[end] - least_[begin]; }
 
-  std::vector<double> of(const Cuts&) const;
+  IdVector<ActorId, double> of(const Cuts&) const;
   double largest(const Cuts&) const;
   double bound() const { return bound_; }
   int pipes() const { return p_.actor_of.size(); }
-  int actor(int stage, int pipe = 0) const { return p_.actor_of[pipe][stage]; }
+  ActorId actor(int stage, int pipe = 0) const { return p_.actor_of[PipeId(pipe)][StageId(stage)]; }
 
  private:
   void find_bound();

@@ -102,7 +102,7 @@ namespace {
 class Branching {
  public:
   Branching(const Loads& l, double limit) : l_(l), limit_(limit), loads_(l.actors, 0.0), last_(l.actors, 0) {
-    for (std::size_t a = 0; a < l.stages_of.size(); ++a)
+    for (const ActorId a : l.stages_of.ids())
       for (int s : l.stages_of[a]) last_[a] = std::max(last_[a], s);
     pipes_ = 0;
     for (const std::vector<int>& held : l.stages_of) pipes_ += 1.0 * held.size() / l.stages;
@@ -124,7 +124,7 @@ class Branching {
       if (++steps_ > most_steps / 8) return false;
       if (limit_ <= l_.bound() * (1 + 1e-12)) return true;
       if (l_.least(begin, end) >= limit_) break;
-      const std::vector<double> before = loads_;
+      const IdVector<ActorId, double> before = loads_;
       bool fits = true;
       for (int pipe = 0; pipe < l_.pipes(); ++pipe) {
         double& load = loads_[l_.actor(s, pipe)];
@@ -142,15 +142,15 @@ class Branching {
   // What the actors that still get stages may take on.
   double room(int done) const {
     double sum = 0;
-    for (std::size_t a = 0; a < loads_.size(); ++a)
+    for (const ActorId a : loads_.ids())
       if (last_[a] > done) sum += limit_ - loads_[a];
     return sum;
   }
 
   const Loads& l_;
   double limit_, pipes_;
-  std::vector<double> loads_;
-  std::vector<int> last_;  // per actor: its last stage
+  IdVector<ActorId, double> loads_;
+  IdVector<ActorId, int> last_;  // its last stage
   Cuts cuts_;
   i64 steps_ = 0;
 };

@@ -172,7 +172,7 @@ Schedule on_leaves(Schedule s, int leaves) {
       for (int leaf = 0; leaf < leaves; ++leaf)
         for (std::size_t i = from; i < to; ++i) {
           Action a = row[i];
-          a.microbatch = a.microbatch * leaves + leaf;
+          a.microbatch = MicrobatchId(a.microbatch.value * leaves + leaf);
           if (a.overlap != 0) a.overlap = (a.overlap - 1) * leaves + leaf + 1;
           all.push_back(a);
         }

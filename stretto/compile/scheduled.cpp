@@ -7,7 +7,7 @@ namespace {
 
 // Every pipe has gradients of its own, which are added up: one without microbatches would have none.
 void check_pipes(const Schedule& s) {
-  std::vector<char> works(s.pipes(), 0);
+  IdVector<PipeId, char> works(s.pipes(), 0);
   for (const Row& row : s.rows)
     for (const Action& a : row) works[a.pipe] = 1;
   const auto idle = std::find(works.begin(), works.end(), 0);
@@ -49,7 +49,7 @@ Schedule forward_part(Schedule s, int microbatches) {
   if (s.microbatches == microbatches) return s;
   for (Row& row : s.rows) row.clear();
   for (int m = 0; m < microbatches; ++m)
-    for (int stage = 0; stage < s.stages; ++stage) s.rows[s.actor_of[0][stage]].F(stage, m);
+    for (int stage = 0; stage < s.stages; ++stage) s.rows[s.actor_of[down_pipe][StageId(stage)]].F(stage, m);
   s.microbatches = microbatches;
   return s;
 }

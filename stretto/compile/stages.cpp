@@ -30,26 +30,25 @@ struct StageSum {
   std::set<ParamId> params;
 };
 
-std::vector<StageSum> sums(const Compiled& c) {
+IdVector<StageId, StageSum> sums(const Compiled& c) {
   const Program& p = *c.program;
-  std::vector<StageSum> all(p.stage_of.back().value + 1);
-  for (StageId stage : p.stage_of) ++all[stage.value].pieces;
+  IdVector<StageId, StageSum> all(p.stage_of.back().value + 1);
+  for (StageId stage : p.stage_of) ++all[stage].pieces;
   for (const Task& t : p.step->tasks) {
     if (t.part != Part::U && !of_an_action(t.part)) continue;
-    StageSum& s = all[p.stage_of[*t.piece].value];
+    StageSum& s = all[p.stage_of[*t.piece]];
     s.cost += task_cost(t);
     for (const Binding& b : t.inputs)
       if (const ParamId* param = as<ParamId>(b)) s.params.insert(*param);
   }
   for (const Node& n : c.graph.nodes) {
     if (n.backward || n.op->given() || n.op->starts_piece) continue;
-    std::vector<std::string>& layers = all[p.stage_of[PieceId(n.piece)].value].layers;
+    std::vector<std::string>& layers = all[p.stage_of[PieceId(n.piece)]].layers;
     const std::string layer = layer_of(c.graph.scopes[n.scope]);
     if (!layer.empty() && std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
   }
-  const std::vector<StageCost> costs = stage_costs(p);
-  for (std::size_t s = 0; s < all.size(); ++s)
-    all[s].seconds = costs[s].F + costs[s].R.value_or(0) + costs[s].I + costs[s].W;
+  const StageCosts costs = stage_costs(p);
+  for (const StageId s : all.ids()) all[s].seconds = costs[s].F + costs[s].R.value_or(0) + costs[s].I + costs[s].W;
   return all;
 }
 
@@ -69,9 +68,9 @@ std::string layers_str(const std::vector<std::string>& layers) {
   return fmt::format("{} to {}", layers.front(), layers.back());
 }
 
-std::string actors_str(const Program& p, std::size_t stage) {
+std::string actors_str(const Program& p, StageId stage) {
   std::vector<std::string> actors;
-  for (const std::vector<int>& pipe : p.schedule.actor_of) actors.push_back(fmt::format("{}", pipe[stage]));
+  for (const auto& pipe : p.schedule.actor_of) actors.push_back(fmt::format("{}", pipe[stage].value));
   return join(actors, " and ");
 }
 
@@ -100,7 +99,7 @@ std::string kept_str(const Step& s, const StageKeeps& k, std::size_t stage) {
 }
 
 // A stage that cannot be cut any further and takes more than an actor's share of all: the others wait for it.
-std::string limit_str(const Compiled& c, const std::vector<StageSum>& all, double whole) {
+std::string limit_str(const Compiled& c, const IdVector<StageId, StageSum>& all, double whole) {
   const double share = whole / c.program->schedule.actors();
   const auto most = std::max_element(all.begin(), all.end(),
                                      [](const StageSum& a, const StageSum& b) { return a.seconds < b.seconds; });
@@ -140,8 +139,8 @@ std::vector<Fault> verify_stages(const Compiled& c) {
 
 std::string stages_str(const Compiled& c) {
   const Program& p = *c.program;
-  const std::vector<StageSum> all = sums(c);
-  const std::vector<StageKeeps> kept = keeps(*p.step, p.stage_of).list();
+  const IdVector<StageId, StageSum> all = sums(c);
+  const IdVector<StageId, StageKeeps> kept = keeps(*p.step, p.stage_of);
   std::vector<std::vector<std::string>> rows{
       {"stage", "actor", "pieces", "layers", "flops", "time", "parameters", "F keeps until I", "F until W", "I for W"}};
   StageSum whole;
@@ -159,8 +158,8 @@ std::string stages_str(const Compiled& c) {
          human_count(elements(c, s.params)), bytes_str(k.until_i), bytes_str(k.until_w), bytes_str(k.for_w)});
   };
   i64 held = 0;
-  for (std::size_t s = 0; s < all.size(); ++s) {
-    row(fmt::format("{}", s), actors_str(p, s), all[s], kept[s]);
+  for (const StageId s : all.ids()) {
+    row(fmt::format("{}", s.value), actors_str(p, s), all[s], kept[s]);
     most.until_i += kept[s].until_i, most.until_w += kept[s].until_w, most.for_w += kept[s].for_w;
     held += elements(c, all[s].params);
   }
@@ -176,7 +175,7 @@ std::string stages_str(const Compiled& c) {
     text += fmt::format("Nothing is left out: {} of {} pieces and {} of {} parameters are in stages.\n", whole.pieces,
                         p.step->pieces, elements(c, whole.params), c.parameters());
   for (const Fault& f : faults) text += "LEFT OUT: " + f.str() + "\n";
-  for (std::size_t s = 0; s < kept.size(); ++s) text += kept_str(*p.step, kept[s], s);
+  for (const StageId s : kept.ids()) text += kept_str(*p.step, kept[s], s.value);
   return text;
 }
 

@@ -24,9 +24,7 @@ class RowClock {
   RowClock(const Program& p, ActorId actor) : row_(p.row(actor)) {
     for (std::size_t i = 0; i < row_.size(); ++i) {
       const Action& a = row_[i];
-      const auto put = [&](Part part) {
-        position_.try_emplace({part, StageId(a.stage), MicrobatchId(a.microbatch)}, of(ActionId(i)));
-      };
+      const auto put = [&](Part part) { position_.try_emplace({part, a.stage, a.microbatch}, of(ActionId(i))); };
       if (a.phase == Phase::F) put(Part::F);
       if (a.phase == Phase::R) put(Part::R);
       if (a.phase == Phase::B || a.phase == Phase::I) put(Part::I);
@@ -114,9 +112,9 @@ class Accountant {
     if (found == keeps_.end()) return std::nullopt;
     std::optional<Keeper> best;
     RowTime earliest = clock_.after();
-    const std::vector<int>& actor_of = p_.schedule.actor_of[p_.pipe_of[b.microbatch].value];
+    const auto& actor_of = p_.schedule.actor_of[p_.pipe_of[b.microbatch]];
     for (const auto& [stage, keep] : found->second) {
-      if (ActorId(actor_of[stage.value]) != actor_) continue;
+      if (actor_of[stage] != actor_) continue;
       const RowTime begin = clock_.of(keep.from, stage, b.microbatch), end = clock_.of(keep.until, stage, b.microbatch);
       if (begin == end) continue;
       earliest = std::min(earliest, begin);

@@ -19,10 +19,10 @@ struct Visit {
 // Where a schedule says when the parameters of stages become whole.
 class Unshards {
  public:
-  Unshards(const Program& p, ActorId actor) : marked_(p.schedule.marked(actor.value, StorageMark::Kind::unshard)) {
+  Unshards(const Program& p, ActorId actor) : marked_(p.schedule.marked(actor, StorageMark::Kind::unshard)) {
     if (!marked_) return;
-    for (const StorageMark& m : p.schedule.marks[actor.value])
-      if (m.kind == StorageMark::Kind::unshard) before_[StageId(m.stage)].push_back(ActionId(m.before));
+    for (const StorageMark& m : p.schedule.marks[actor])
+      if (m.kind == StorageMark::Kind::unshard) before_[m.stage].push_back(m.before);
     for (auto& [stage, list] : before_) std::sort(list.begin(), list.end());
     const auto& code = p.actors[actor].code;
     for (InstructionId i : code.ids())

@@ -81,7 +81,7 @@ Uses uses_of_storage(const Program& p, ActorId actor) {
   // In this notation every action stands where its stage is whole, though some read no parameters.
   const Row& row = p.row(actor);
   for (std::size_t k = 0; k < row.size(); ++k)
-    if (const auto it = u.whole.find(StageId(row[k].stage)); it != u.whole.end())
+    if (const auto it = u.whole.find(row[k].stage); it != u.whole.end())
       it->second.push_back({ActionId(k), ActionId(k), false});
   for (auto& [stage, list] : u.whole) list = merged(std::move(list));
   return u;
@@ -91,9 +91,8 @@ std::vector<StorageMark> marks_of(const Program& p, ActorId actor) {
   using Kind = StorageMark::Kind;
   std::vector<StorageMark> marks;
   const auto put = [&](Kind kind, StageId stage, ActionId before) {
-    std::uint8_t pipe = 0;
-    while (pipe + 1 < p.schedule.pipes() && ActorId(p.schedule.actor_of[pipe][stage.value]) != actor) ++pipe;
-    marks.push_back({.kind = kind, .pipe = pipe, .stage = stage.value, .before = before.value});
+    const bool down = p.schedule.pipes() == 1 || p.schedule.actor_of[down_pipe][stage] == actor;
+    marks.push_back({.kind = kind, .pipe = down ? down_pipe : up_pipe, .stage = stage, .before = before});
   };
   const Uses uses = uses_of_storage(p, actor);
   for (const auto& [stage, list] : uses.whole)

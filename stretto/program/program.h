@@ -144,10 +144,8 @@ struct Program {
   // The one numbering of all ranks: the pipeline's axis is the major one, then the mesh's axes in their order.
   int rank_of(ActorId actor, int coordinate) const { return actor.value * ranks_per_actor() + coordinate; }
   ActorId actor_of_rank(int rank) const { return ActorId(rank / ranks_per_actor()); }
-  ActorId actor_of(PieceId piece, PipeId pipe = PipeId(0)) const {
-    return ActorId(schedule.actor_of[pipe.value][stage_of[piece].value]);
-  }
-  const Row& row(ActorId a) const { return schedule.rows[a.value]; }
+  ActorId actor_of(PieceId piece, PipeId pipe = PipeId(0)) const { return schedule.actor_of[pipe][stage_of[piece]]; }
+  const Row& row(ActorId a) const { return schedule.rows[a]; }
   const Action& action(ActorId a, ActionId i) const { return row(a)[i.value]; }
   // The accumulator that a task's binding means for a microbatch: its own, or the copy of its pipe or level.
   AccumulatorId accumulator(AccumulatorId, MicrobatchId) const;

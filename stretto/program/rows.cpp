@@ -50,12 +50,12 @@ class RowEmitter {
     for (PieceId piece : p_.stage_of.ids()) pieces_[p_.stage_of[piece]].push_back(piece);
     find_chained();
     for (const Action& a : row_)
-      if (a.phase == Phase::R) recomputed_.insert({StageId(a.stage), MicrobatchId(a.microbatch)});
+      if (a.phase == Phase::R) recomputed_.insert({a.stage, a.microbatch});
     find_last();
   }
 
   void run() {
-    const bool marked = p_.schedule.marked(actor_.value, StorageMark::Kind::reduce_grad);
+    const bool marked = p_.schedule.marked(actor_, StorageMark::Kind::reduce_grad);
     if (marked) find_marked();
     for (ActionId i(0); i.value < row_.size();) {
       start_marked(i);
@@ -67,7 +67,7 @@ class RowEmitter {
         action(row_[i.value], i);
       const ActionId end = std::max(next, ActionId(i.value + 1));
       for (ActionId k = i; k < end; k = ActionId(k.value + 1))
-        if (const StageId stage(row_[k.value].stage); last_[stage] == k && !marked) {
+        if (const StageId stage = row_[k.value].stage; last_[stage] == k && !marked) {
           settle(k);  // what is summed over other axes must be there
           start_sums(stage, from);
         }
@@ -82,8 +82,8 @@ class RowEmitter {
   IdVector<InstructionId, Instruction>& code() { return p_.actors[actor_].code; }
 
   void action(const Action& a, ActionId position) {
-    const StageId stage(a.stage);
-    const MicrobatchId m(a.microbatch);
+    const StageId stage = a.stage;
+    const MicrobatchId m = a.microbatch;
     const bool alternating = last_[stage] == position && !gives_to_others(a);
     Passes passes = passes_of(a.phase, alternating);
     if (!recomputed_.contains({stage, m})) passes = with_recompute(std::move(passes), chained_.contains(stage));
@@ -140,9 +140,9 @@ class RowEmitter {
   bool gives_to_others(const Action& a) const {
     return std::any_of(s_.values.begin(), s_.values.end(), [&](const CrossValue& v) {
       const Task& t = s_.tasks[v.producer];
-      if (t.part != Part::I || p_.stage_of[*t.piece] != StageId(a.stage)) return false;
+      if (t.part != Part::I || p_.stage_of[*t.piece] != a.stage) return false;
       return std::any_of(v.consumers.begin(), v.consumers.end(),
-                         [&](TaskId c) { return e_.actor_of(c, MicrobatchId(a.microbatch)) != actor_; });
+                         [&](TaskId c) { return e_.actor_of(c, a.microbatch) != actor_; });
     });
   }
 
@@ -151,7 +151,7 @@ class RowEmitter {
     bool completes = false;
     ActionId end = from;
     for (; end.value < row_.size() && row_[end.value].phase == Phase::W; end = ActionId(end.value + 1))
-      completes = completes || last_[StageId(row_[end.value].stage)] == end;
+      completes = completes || last_[row_[end.value].stage] == end;
     return completes ? end : from;
   }
   // Piece by piece instead of microbatch by microbatch: the sums of the first pieces start while others are made.
@@ -159,8 +159,8 @@ class RowEmitter {
   void weights_by_piece(ActionId from, ActionId to) {
     for (std::size_t piece = p_.stage_of.size(); piece-- > 0;)
       for (ActionId k = from; k < to; k = ActionId(k.value + 1))
-        if (p_.stage_of[PieceId(piece)] == StageId(row_[k.value].stage))
-          run_part(Part::W, PieceId(piece), MicrobatchId(row_[k.value].microbatch), k);
+        if (p_.stage_of[PieceId(piece)] == row_[k.value].stage)
+          run_part(Part::W, PieceId(piece), row_[k.value].microbatch, k);
   }
 
   // The sums of a stage, each right after the last task of its last action that adds to it; that begins at `from`.
@@ -207,9 +207,8 @@ class RowEmitter {
   // that would be too early, has them after its last action.
   void find_marked() {
     IdVector<StageId, ActionId> at(last_.size(), ActionId(0));
-    for (const StorageMark& m : p_.schedule.marks[actor_.value])
-      if (m.kind == StorageMark::Kind::reduce_grad && at.has(StageId(m.stage)))
-        at[StageId(m.stage)] = ActionId(m.before);
+    for (const StorageMark& m : p_.schedule.marks[actor_])
+      if (m.kind == StorageMark::Kind::reduce_grad && at.has(m.stage)) at[m.stage] = m.before;
     for (StageId stage : last_.ids())
       if (last_[stage]) marked_.insert({std::max(at[stage], ActionId(last_[stage]->value + 1)), stage});
   }
@@ -236,8 +235,8 @@ class RowEmitter {
     for (TaskId t : e_.index.scatters)
       if (p_.actor_of(*s_.tasks[t].piece) == actor_) summed.insert(p_.stage_of[*s_.tasks[t].piece]);
     for (std::size_t i = 0; i < row_.size(); ++i)
-      if ((row_[i].phase == Phase::B || row_[i].phase == Phase::W) && summed.contains(StageId(row_[i].stage)))
-        last_[StageId(row_[i].stage)] = ActionId(i);
+      if ((row_[i].phase == Phase::B || row_[i].phase == Phase::W) && summed.contains(row_[i].stage))
+        last_[row_[i].stage] = ActionId(i);
   }
 
   Emitter& e_;

@@ -94,7 +94,7 @@ void locate(std::vector<Finding>& findings, const CsvFile& file) {
     // The first culprit of a missing action is its partner, not itself.
     if (f.culprits.empty() || f.kind == Finding::Kind::missing) continue;
     const ActionPlace p = f.culprits[0];
-    f.fault.where += fmt::format(" ({}:{}:{})", file.name, p.actor + 1, columns[p.actor][p.position]);
+    f.fault.where += fmt::format(" ({}:{}:{})", file.name, p.actor.value + 1, columns[p.actor.value][p.position]);
   }
 }
 

@@ -70,7 +70,7 @@ class Parser {
       text_.remove_prefix(end + 1);
     }
     if (!file_.final_newline && file_.rows.size() > 1 && file_.rows.back().empty()) {
-      file_.rows.pop_back();  // blanks behind the last newline are no line
+      file_.rows.pop_back();  // blanks after the last newline are no line
       file_.final_newline = true;
     }
     if (more_) faults_.push_back(fault(file_.name, "", "{} more cells are wrong", more_));
@@ -242,20 +242,23 @@ CsvKind cell_of(Mark m) {
       ->first;
 }
 
+// On the actor with most of the stage's actions; a stage without any on a row that is not there.
 void place(Schedule& s) {
-  const std::size_t all = s.actor_of.size() * s.stages;
-  std::vector<std::uint32_t> here(all), most(all);
-  for (auto& placement : s.actor_of) placement.assign(s.stages, -1);
-  for (std::size_t actor = 0; actor < s.rows.size(); ++actor) {
-    auto place_of = [&](const Action& a) { return a.pipe * s.stages + a.stage; };
+  struct Count {
+    std::uint32_t here = 0, most = 0;
+  };
+  IdVector<PipeId, IdVector<StageId, Count>> count(s.actor_of.size(), IdVector<StageId, Count>(s.stages));
+  for (auto& placement : s.actor_of) placement.assign(s.stages, s.rows.next_id());
+  for (const ActorId actor : s.rows.ids()) {
+    const auto known = [&](const Action& a) { return s.actor_of.has(a.pipe) && s.actor_of[a.pipe].has(a.stage); };
     for (const Action& a : s.rows[actor]) {
-      if (a.stage < s.stages && a.pipe < s.pipes()) ++here[place_of(a)];
+      if (known(a)) ++count[a.pipe][a.stage].here;
     }
     for (const Action& a : s.rows[actor]) {
-      if (a.stage >= s.stages || a.pipe >= s.pipes()) continue;
-      std::uint32_t& n = here[place_of(a)];
-      if (n > most[place_of(a)]) most[place_of(a)] = n, s.actor_of[a.pipe][a.stage] = actor;
-      n = 0;
+      if (!known(a)) continue;
+      Count& n = count[a.pipe][a.stage];
+      if (n.here > n.most) n.most = n.here, s.actor_of[a.pipe][a.stage] = actor;
+      n.here = 0;
     }
   }
 }
@@ -315,6 +318,8 @@ Schedule schedule_of(const CsvFile& file, const CsvOptions& options) {
   if (of_stage.empty()) {
     throw Error(file.name, "there is no action in {} rows", file.rows.size()).hint("write cells such as 0F0, 0B0");
   }
+  if (file.rows.size() > most_actors)
+    throw Error(file.name, "{} rows", file.rows.size()).hint("at most {} are possible: one per actor", most_actors);
   if (options.stages > 1 << 16) throw Error(file.name, "{} stages", options.stages).hint("at most 65536 are possible");
   Schedule s;
   s.name = file.name;
@@ -333,8 +338,8 @@ Schedule schedule_of(const CsvFile& file, const CsvOptions& options) {
   s.stages = options.stages > 0 ? options.stages : up && !logical ? numbers / 2 : numbers;
   s.actor_of.resize(up ? 2 : 1);
   s.rows.resize(file.rows.size());
-  for (std::size_t r = 0; r < file.rows.size(); ++r) {
-    for (const CsvAction& c : file.rows[r]) {
+  for (const ActorId r : s.rows.ids()) {
+    for (const CsvAction& c : file.rows[r.value]) {
       const bool above = up && !logical && c.stage >= s.stages;
       const bool second = logical ? std::cmp_greater_equal(c.microbatch, s.microbatches / 2) : above;
       const int stage = above ? c.stage - s.stages : c.stage;
@@ -342,9 +347,9 @@ Schedule schedule_of(const CsvFile& file, const CsvOptions& options) {
         s.marks.resize(file.rows.size());
         StorageMark& m = s.marks[r].emplace_back();
         m.kind = *mark;
-        m.pipe = above;
-        m.stage = stage;
-        m.before = s.rows[r].size();
+        m.pipe = above ? up_pipe : down_pipe;
+        m.stage = StageId(stage);
+        m.before = ActionId(s.rows[r].size());
       } else if (c.computes()) {
         s.rows[r].add(Phase(c.kind), stage, c.microbatch, second, c.piece);
         s.rows[r].back().overlap = c.overlap;
@@ -365,25 +370,26 @@ Schedule read_csv(std::string_view text, std::string_view file_name, const CsvOp
 CsvFile csv_of(const Schedule& s, CsvDialect dialect) {
   CsvFile file{.name = s.name, .dialect = dialect};
   file.rows.resize(s.rows.size());
-  for (std::size_t r = 0; r < s.rows.size(); ++r) {
-    file.rows[r].reserve(s.rows[r].size());
+  for (const ActorId r : s.rows.ids()) {
+    std::vector<CsvAction>& row = file.rows[r.value];
+    row.reserve(s.rows[r].size());
     const std::vector<StorageMark> none;
-    const std::vector<StorageMark>& marks = r < s.marks.size() ? s.marks[r] : none;
+    const std::vector<StorageMark>& marks = s.marks.has(r) ? s.marks[r] : none;
     auto mark = marks.begin();
     const auto put = [&](CsvKind kind, int stage) -> CsvAction& {
-      CsvAction& c = file.rows[r].emplace_back();
+      CsvAction& c = row.emplace_back();
       c.kind = kind;
       c.stage = stage;
       return c;
     };
     const auto put_marks = [&](std::size_t position) {
-      for (; mark != marks.end() && mark->before <= position; ++mark)
-        put(cell_of(mark->kind), mark->stage + mark->pipe * s.stages);
+      for (; mark != marks.end() && mark->before.value <= position; ++mark)
+        put(cell_of(mark->kind), mark->stage.value + mark->pipe.value * s.stages);
     };
     for (std::size_t i = 0; i < s.rows[r].size(); ++i) {
       const Action& a = s.rows[r][i];
       if (a.overlap == 0 || i == 0 || s.rows[r][i - 1].overlap != a.overlap) put_marks(i);  // never inside a group
-      const int number = a.stage + a.pipe * s.stages;
+      const int number = a.stage.value + a.pipe.value * s.stages;
       if (number > 0xFFFF) {
         throw Error("csv", "stage {} cannot be written", number).hint("stage numbers end at 65535");
       }
@@ -392,7 +398,7 @@ CsvFile csv_of(const Schedule& s, CsvDialect dialect) {
       }
       CsvAction& c = put(CsvKind(a.phase), number);
       c.piece = a.piece;
-      c.microbatch = a.microbatch;
+      c.microbatch = a.microbatch.value;
       c.overlap = a.overlap;
     }
     put_marks(s.rows[r].size());

@@ -11,25 +11,21 @@ namespace {
 class Play {
  public:
   explicit Play(const ActionIndex& ix)
-      : ix_(ix),
-        next_(ix.row_begin.begin(), ix.row_begin.end() - 1),
-        waits_(next_.size()),
-        waiters_(ix.size()),
-        link_(next_.size()) {
+      : ix_(ix), next_(ix.actors()), waits_(ix.actors()), waiters_(ix.size()), link_(ix.actors()) {
     needs_.resize(ix.size());
     for (std::uint32_t i = 0; i < ix.size(); ++i) {
       const ActionNumber from = ix.producer(i);
       if (from && ix.actor[*from] != ix.actor[i] && !ix.misplaced(i) && !ix.misplaced(*from)) needs_[i] = from;
     }
     done_.assign(ix.size(), 0);
-    for (std::uint32_t a = 0; a < next_.size(); ++a) ready_.push_back(a);
+    for (const ActorId a : next_.ids()) next_[a] = ix.begin(a), ready_.push_back(a);
   }
 
   std::vector<Cycle> find() {
     std::vector<Cycle> cycles;
     while (true) {
       while (!ready_.empty()) {
-        const std::uint32_t a = ready_.back();
+        const ActorId a = ready_.back();
         ready_.pop_back();
         advance(a);
       }
@@ -43,8 +39,8 @@ class Play {
   }
 
  private:
-  void advance(std::uint32_t a) {
-    const std::uint32_t end = ix_.row_begin[a + 1];
+  void advance(ActorId a) {
+    const std::uint32_t end = ix_.end(a);
     for (std::uint32_t& i = next_[a]; i < end;) {
       std::uint32_t stop = i;
       for (; stop < end && ix_.item[stop] == ix_.item[i]; ++stop) {
@@ -65,16 +61,16 @@ class Play {
   // Every waiting actor waits for one other that is waiting too (what it needs is still to come): following them ends
   // in a circle.
   void circles(std::vector<Cycle>& cycles) const {
-    std::vector<std::optional<std::uint32_t>> seen(next_.size());
-    for (std::uint32_t start = 0; start < next_.size(); ++start) {
-      std::uint32_t a = start;
+    IdVector<ActorId, std::optional<ActorId>> seen(next_.size());
+    for (const ActorId start : next_.ids()) {
+      ActorId a = start;
       while (waits_[a] && !seen[a]) {
         seen[a] = start;
         a = source(a);
       }
       if (!waits_[a] || seen[a] != start) continue;
       Cycle cycle;
-      const std::uint32_t first = a;
+      const ActorId first = a;
       do {
         cycle.push_back({*waits_[a], *needs_[*waits_[a]]});
         a = source(a);
@@ -87,10 +83,10 @@ class Play {
   }
 
   // The actor that makes what a waiting actor needs.
-  std::uint32_t source(std::uint32_t actor) const { return ix_.actor[*needs_[*waits_[actor]]]; }
+  ActorId source(ActorId actor) const { return ix_.actor[*needs_[*waits_[actor]]]; }
 
   void grant(const CycleHop& hop) {
-    const std::uint32_t a = ix_.actor[hop.waits];
+    const ActorId a = ix_.actor[hop.waits];
     Waiter* at = &waiters_[hop.needs];
     while (**at != a) at = &link_[**at];
     *at = link_[a];
@@ -100,14 +96,15 @@ class Play {
   }
 
   const ActionIndex& ix_;
-  using Waiter = std::optional<std::uint32_t>;  // an actor
+  using Waiter = std::optional<ActorId>;
 
   std::vector<ActionNumber> needs_;
   std::vector<std::uint8_t> done_;
-  std::vector<std::uint32_t> next_;     // per actor: where it stands
-  std::vector<ActionNumber> waits_;     // per actor: the action whose input it waits for
-  std::vector<Waiter> waiters_, link_;  // per action the first actor waiting for it, per actor the next one
-  std::vector<std::uint32_t> ready_;
+  IdVector<ActorId, std::uint32_t> next_;  // where it stands
+  IdVector<ActorId, ActionNumber> waits_;  // the action whose input it waits for
+  std::vector<Waiter> waiters_;            // per action: the first actor waiting for it
+  IdVector<ActorId, Waiter> link_;         // the next one waiting for the same
+  std::vector<ActorId> ready_;
 };
 
 }  // namespace

@@ -5,7 +5,8 @@
 namespace stretto {
 
 bool ActionIndex::fits(const Schedule& s) {
-  if (s.rows.empty() || s.stages < 1 || s.stages > 1 << 16 || s.microbatches < 1 || s.pieces < 1 || s.pieces > 1 << 16)
+  if (s.rows.empty() || s.actors() > most_actors || s.stages < 1 || s.stages > 1 << 16 || s.microbatches < 1 ||
+      s.pieces < 1 || s.pieces > 1 << 16)
     return false;
   if (s.pipes() < 1 || s.pipes() > 2) return false;
   for (const auto& placement : s.actor_of)
@@ -22,11 +23,11 @@ ActionIndex::ActionIndex(const Schedule& s)
   actions.reserve(n);
   actor.reserve(n);
   item.reserve(n);
-  row_begin.reserve(s.rows.size() + 1);
+  row_begin_.reserve(s.rows.size() + 1);
   first_.resize(pipes_ * stages_ * stage_stride());
   std::uint32_t items = 0;
-  for (std::size_t r = 0; r < s.rows.size(); ++r) {
-    row_begin.push_back(actions.size());
+  for (const ActorId r : s.rows.ids()) {
+    row_begin_.push_back(actions.size());
     for (std::size_t i = 0; i < s.rows[r].size(); ++i) {
       const Action& a = s.rows[r][i];
       if (i == 0 || a.overlap == 0 || a.overlap != s.rows[r][i - 1].overlap) ++items;
@@ -39,14 +40,15 @@ ActionIndex::ActionIndex(const Schedule& s)
       item.push_back(items);
     }
   }
-  row_begin.push_back(actions.size());
+  row_begin_.push_back(actions.size());
 }
 
 ActionNumber ActionIndex::producer(std::uint32_t i) const {
   const Action& a = actions[i];
   if (!known(a)) return {};
-  if (a.phase == Phase::F && a.stage > 0) return first(key(a) - stage_stride(), Phase::F);
-  if ((a.phase == Phase::I || a.phase == Phase::B) && a.stage + 1u < stages_) return gradient(key(a) + stage_stride());
+  if (a.phase == Phase::F && a.stage.value > 0) return first(key(a) - stage_stride(), Phase::F);
+  if ((a.phase == Phase::I || a.phase == Phase::B) && a.stage.value + 1u < stages_)
+    return gradient(key(a) + stage_stride());
   return {};
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "stretto/schedule/schedule.h"
@@ -36,13 +37,15 @@ class ActionIndex {
   std::uint32_t size() const { return actions.size(); }
   std::size_t keys() const { return first_.size(); }
   bool known(const Action& a) const {
-    return a.pipe < pipes_ && a.stage < stages_ && a.microbatch < microbatches_ && a.piece < pieces_ &&
-           a.phase <= Phase::R;
+    return a.pipe.value < pipes_ && a.stage.value < stages_ && a.microbatch.value < microbatches_ &&
+           a.piece < pieces_ && a.phase <= Phase::R;
   }
   // A number for (pipe, stage, microbatch, piece), in this order; of a known action only.
-  std::size_t key(const Action& a) const { return (stage_key(a) * microbatches_ + a.microbatch) * pieces_ + a.piece; }
+  std::size_t key(const Action& a) const {
+    return (stage_key(a) * microbatches_ + a.microbatch.value) * pieces_ + a.piece;
+  }
   // The same of (pipe, stage).
-  std::size_t stage_key(const Action& a) const { return a.pipe * stages_ + a.stage; }
+  std::size_t stage_key(const Action& a) const { return a.pipe.value * stages_ + a.stage.value; }
   std::size_t stage_stride() const { return microbatches_ * pieces_; }
   // The first action of that phase and key.
   ActionNumber first(std::size_t key, Phase p) const { return first_[key][p]; }
@@ -52,25 +55,29 @@ class ActionIndex {
   }
   // Whether a known action stands on another actor than the one that holds its stage.
   bool misplaced(std::uint32_t i) const { return holder_[stage_key(actions[i])] != actor[i]; }
-  int position(std::uint32_t i) const { return i - row_begin[actor[i]]; }
+  int position(std::uint32_t i) const { return i - begin(actor[i]); }
+  // The numbers of an actor's actions.
+  std::uint32_t begin(ActorId a) const { return row_begin_[a.value]; }
+  std::uint32_t end(ActorId a) const { return row_begin_[a.value + 1u]; }
+  std::size_t actors() const { return row_begin_.size() - 1; }
 
   // The action of the neighbouring stage whose output action i takes (F: the stage before; I and B: the one after).
   ActionNumber producer(std::uint32_t i) const;
 
   std::vector<Action> actions;
-  std::vector<int> actor;                // of an action
-  std::vector<std::uint32_t> item;       // likewise: members of an overlap group share it
-  std::vector<std::uint32_t> row_begin;  // per actor, and the end
+  std::vector<ActorId> actor;       // of an action
+  std::vector<std::uint32_t> item;  // likewise: members of an overlap group share it
 
  private:
   std::size_t pipes_ = 0, stages_ = 0, microbatches_ = 0, pieces_ = 0;
   std::vector<PerPhase<ActionNumber>> first_;
-  std::vector<int> holder_;
+  std::vector<ActorId> holder_;           // by stage_key
+  std::vector<std::uint32_t> row_begin_;  // per actor, and the end
 };
 
 // The pipe a microbatch goes through: the down pipe takes the first half.
-inline int pipe_of(const Schedule& s, std::int64_t microbatch) {
-  return s.pipes() > 1 && microbatch >= s.microbatches / 2 ? 1 : 0;
+inline PipeId pipe_of(const Schedule& s, MicrobatchId m) {
+  return s.pipes() > 1 && std::cmp_greater_equal(m.value, s.microbatches / 2) ? up_pipe : down_pipe;
 }
 
 }  // namespace stretto

@@ -10,7 +10,7 @@ namespace stretto {
 namespace {
 
 constexpr int around = 3;  // columns shown on either side of a culprit
-constexpr std::size_t most_actors = 16;
+constexpr std::size_t most_rows = 16;
 
 using Places = std::set<ActionPlace>;
 using Cells = std::vector<std::vector<std::string>>;
@@ -29,11 +29,12 @@ std::set<int> columns_near(const Places& marks, const Schedule& s, std::size_t m
 }
 
 // All of few actors; of many those with culprits in these columns.
-std::set<int> actors_of(const Places& marks, const Schedule& s, const std::set<int>& columns) {
-  std::set<int> actors;
+std::set<ActorId> actors_of(const Places& marks, const Schedule& s, const std::set<int>& columns) {
+  std::set<ActorId> actors;
   for (const ActionPlace& p : marks)
-    if (columns.contains(p.position) && actors.size() < most_actors) actors.insert(p.actor);
-  for (int a = 0; s.rows.size() <= most_actors && a < s.actors(); ++a) actors.insert(a);
+    if (columns.contains(p.position) && actors.size() < most_rows) actors.insert(p.actor);
+  if (s.rows.size() <= most_rows)
+    for (const ActorId a : s.rows.ids()) actors.insert(a);
   return actors;
 }
 
@@ -82,13 +83,14 @@ std::string marked_rows(const Schedule& s, const Validation& v, std::size_t most
   Places marks;
   for (const Finding& f : v.faults) marks.insert(f.culprits.begin(), f.culprits.end());
   if (marks.empty()) return {};
-  const std::set<int> columns = columns_near(marks, s, most_columns), actors = actors_of(marks, s, columns);
+  const std::set<int> columns = columns_near(marks, s, most_columns);
+  const std::set<ActorId> actors = actors_of(marks, s, columns);
   Cells table{line_of(
       "", columns, [](int c) { return std::to_string(c); }, [](int) { return ".."; })};
-  for (const int a : actors) {
+  for (const ActorId a : actors) {
     const auto there = [&](int c) { return c < std::ssize(s.rows[a]); };
     table.push_back(line_of(
-        fmt::format("actor {}", a), columns,
+        fmt::format("actor {}", a.value), columns,
         [&](int c) {
           return there(c) ? shown(s, {a, c}, marks) : std::string();
         },

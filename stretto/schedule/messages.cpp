@@ -22,7 +22,7 @@ class Maker {
     if (key_ == ChannelKey::stages) t_.shares = s_.pipes();
     messages();
     t_.actors.resize(s_.rows.size());
-    for (std::uint32_t actor = 0; actor < t_.actors.size(); ++actor) steps(actor);
+    for (const ActorId actor : t_.actors.ids()) steps(actor);
     return std::move(t_);
   }
 
@@ -67,10 +67,10 @@ class Maker {
     return *number;
   }
 
-  void steps(std::uint32_t actor) {
+  void steps(ActorId actor) {
     using Kind = MessageStep::Kind;
     auto& steps = t_.actors[actor];
-    const std::uint32_t begin = ix_.row_begin[actor], end = ix_.row_begin[actor + 1];
+    const std::uint32_t begin = ix_.begin(actor), end = ix_.end(actor);
     std::size_t count = 0;
     for (std::uint32_t i = begin; i < end; ++i) count += 1 + 2 * in_[i].has_value() + 2 * out_[i].has_value();
     steps.reserve(count);
@@ -97,15 +97,15 @@ class Maker {
   using MessageNumber = std::optional<std::uint32_t>;
   std::vector<MessageNumber> in_, out_;  // per action the message it takes and the one it sends
   std::vector<std::array<std::optional<std::uint32_t>, 2>> number_;  // of a channel, by pipe and stage, and kind
-  std::map<std::pair<int, int>, std::optional<std::uint32_t>> pair_number_;  // ... by source and target
+  std::map<std::pair<ActorId, ActorId>, std::optional<std::uint32_t>> pair_number_;  // ... by source and target
 };
 
 }  // namespace
 
 std::string Channel::str() const {
-  if (merged) return fmt::format("actor {} -> {}", source, target);
-  return fmt::format("stage {} -> {} {}{}, actor {} -> {}", from, to, letter(kind), pipe ? " (up pipe)" : "", source,
-                     target);
+  if (merged) return fmt::format("actor {} -> {}", source.value, target.value);
+  return fmt::format("stage {} -> {} {}{}, actor {} -> {}", from.value, to.value, letter(kind),
+                     pipe == up_pipe ? " (up pipe)" : "", source.value, target.value);
 }
 
 Traffic traffic_of(const Schedule& s, ChannelKey key) {

@@ -18,12 +18,12 @@ namespace stretto {
 // Merged into one per pair of actors, `merged` is set and the stages are those of its first message.
 struct Channel {
   Phase kind = Phase::F;
-  std::uint8_t pipe = 0;
+  PipeId pipe = down_pipe;
   bool merged = false;
-  std::uint16_t from = 0, to = 0;  // stages
-  int source = 0, target = 0;      // actors
-  std::uint32_t messages = 0;      // in one step
-  std::string str() const;         // "stage 1 -> 2 F, actor 1 -> 2"
+  StageId from = {}, to = {};
+  ActorId source = {}, target = {};
+  std::uint32_t messages = 0;  // in one step
+  std::string str() const;     // "stage 1 -> 2 F, actor 1 -> 2"
 };
 
 struct Message {
@@ -51,7 +51,7 @@ struct Traffic {
   int shares = 1;
   std::vector<Channel> channels;
   std::vector<Message> messages;
-  std::vector<std::vector<MessageStep>> actors;
+  IdVector<ActorId, std::vector<MessageStep>> actors;
 };
 
 enum class ChannelKey : std::uint8_t { stages, actors };  // one channel per stages and kind, or one per pair of actors

@@ -34,12 +34,12 @@ class Removal {
       left_at_.resize(rounds * base);
       posts_at_.resize(rounds * base);
     }
-    for (std::uint32_t a = 0; a < at_.size(); ++a) ready_.push_back(a);
+    for (const ActorId a : at_.ids()) ready_.push_back(a);
   }
 
   void remove() {
     while (!ready_.empty()) {
-      const std::uint32_t a = ready_.back();
+      const ActorId a = ready_.back();
       ready_.pop_back();
       advance(a);
     }
@@ -48,12 +48,12 @@ class Removal {
   bool finished() const {
     return std::all_of(at_.begin(), at_.end(), [](const At& a) { return !a.waits; });
   }
-  bool waits(std::size_t actor) const { return at_[actor].waits.has_value(); }
-  std::uint32_t message(std::size_t actor) const { return *at_[actor].waits; }
-  const MessageStep& step(std::size_t actor) const { return t_.actors[actor][at_[actor].step]; }
-  std::uint32_t round(std::size_t actor) const { return at_[actor].round; }
+  bool waits(ActorId actor) const { return at_[actor].waits.has_value(); }
+  std::uint32_t message(ActorId actor) const { return *at_[actor].waits; }
+  const MessageStep& step(ActorId actor) const { return t_.actors[actor][at_[actor].step]; }
+  std::uint32_t round(ActorId actor) const { return at_[actor].round; }
   // Whether the message an actor waits for was sent and only lacks room (or, at capacity 0, a posted receive).
-  bool full(std::size_t actor) const {
+  bool full(ActorId actor) const {
     const Message& m = t_.messages[message(actor)];
     return channels_[m.channel].started > index(m, at_[actor].round);
   }
@@ -102,7 +102,7 @@ class Removal {
     return u64{round} * t_.channels[m.channel].messages + m.sent;
   }
 
-  void wake(int actor, std::uint32_t message) {
+  void wake(ActorId actor, std::uint32_t message) {
     At& a = at_[actor];
     if (a.waits != message) return;
     a.waits = {};
@@ -132,7 +132,7 @@ class Removal {
     }
   }
 
-  void advance(std::uint32_t actor) {
+  void advance(ActorId actor) {
     using Kind = MessageStep::Kind;
     const auto& steps = t_.actors[actor];
     At& at = at_[actor];
@@ -171,13 +171,13 @@ class Removal {
 
   const Traffic& t_;
   std::uint64_t capacity_;
-  std::vector<At> at_;
+  IdVector<ActorId, At> at_;
   std::vector<ChannelState> channels_;
   std::vector<std::uint8_t> posted_;              // per message: in how many rounds
   std::vector<Times> times_;                      // per message and round
   std::vector<std::uint32_t> by_send_;            // messages, channel by channel, in the order of sends
   std::vector<std::int64_t> left_at_, posts_at_;  // times, channel by channel, in the order of leaving and of posts
-  std::vector<std::uint32_t> ready_;
+  std::vector<ActorId> ready_;
 };
 
 class Prover {
@@ -203,19 +203,19 @@ class Prover {
   }
 
  private:
-  static ActionPlace place(int actor, int position) { return {actor, position}; }
-  std::string at(int actor, int position) const {
+  static ActionPlace place(ActorId actor, int position) { return {actor, position}; }
+  std::string at(ActorId actor, int position) const {
     return fmt::format("{} (position {})", name_(actor, position), position);
   }
-  std::string where(int actor, int position) const {
-    return fmt::format("actor {}, position {}, {}", actor, position, name_(actor, position));
+  std::string where(ActorId actor, int position) const {
+    return fmt::format("actor {}, position {}, {}", actor.value, position, name_(actor, position));
   }
 
   // Every waiting actor waits for one other that is waiting too: following them ends in a circle.
   void deadlocks(const Removal& stuck) {
-    std::vector<std::optional<std::uint32_t>> seen(t_.actors.size());
-    for (std::uint32_t start = 0; start < seen.size(); ++start) {
-      std::uint32_t a = start;
+    IdVector<ActorId, std::optional<ActorId>> seen(t_.actors.size());
+    for (const ActorId start : seen.ids()) {
+      ActorId a = start;
       while (stuck.waits(a) && !seen[a]) {
         seen[a] = start;
         a = next(stuck, a);
@@ -225,36 +225,36 @@ class Prover {
     STRETTO_ASSERT(!proof_.faults.empty(), "traffic of a schedule that is not valid");
   }
 
-  static bool receives(const Removal& stuck, std::uint32_t actor) {
+  static bool receives(const Removal& stuck, ActorId actor) {
     return stuck.step(actor).kind == MessageStep::Kind::receive;
   }
 
   // A send waits for its target. A receive waits for its source, or, when the message was sent but found no room
   // because the actor wants others of the channel first (possible with tags only), for the actor itself.
-  std::uint32_t next(const Removal& stuck, std::uint32_t actor) const {
+  ActorId next(const Removal& stuck, ActorId actor) const {
     const Channel& c = t_.channels[t_.messages[stuck.message(actor)].channel];
     return receives(stuck, actor) && !stuck.full(actor) ? c.source : c.target;
   }
 
-  void deadlock(const Removal& stuck, std::uint32_t first) {
+  void deadlock(const Removal& stuck, ActorId first) {
     Finding f{Finding::Kind::deadlock, {}, {}};
     std::string chain;
-    std::uint32_t a = first;
+    ActorId a = first;
     do {
       const Message& m = t_.messages[stuck.message(a)];
       const Channel& c = t_.channels[m.channel];
-      const int actor = a, position = stuck.step(a).position;
-      chain += fmt::format("{} waits at {}{} ", chain.empty() ? fmt::format("actor {}", a) : ", which",
-                           at(actor, position), stuck.round(a) ? " of the next step" : "");
-      f.culprits.push_back({actor, position});
+      const int position = stuck.step(a).position;
+      chain += fmt::format("{} waits at {}{} ", chain.empty() ? fmt::format("actor {}", a.value) : ", which",
+                           at(a, position), stuck.round(a) ? " of the next step" : "");
+      f.culprits.push_back({a, position});
       if (!receives(stuck, a)) {
-        chain += fmt::format("to send to actor {} ({})", c.target,
+        chain += fmt::format("to send to actor {} ({})", c.target.value,
                              each_ == 0 ? "no receive is posted" : fmt::format("channel {} is full", c.str()));
       } else if (stuck.full(a)) {
         chain += fmt::format("for a message of channel {}, which is full of messages it takes later", c.str());
       } else {
-        chain += fmt::format("for a message from actor {} ({}, position {})", c.source, name_(c.source, m.sent_at),
-                             m.sent_at);
+        chain += fmt::format("for a message from actor {} ({}, position {})", c.source.value,
+                             name_(c.source, m.sent_at), m.sent_at);
         f.culprits.push_back(place(c.source, m.sent_at));
       }
       a = next(stuck, a);
@@ -299,10 +299,10 @@ class Prover {
         {Finding::Kind::overtaking,
          {where(c.target, late.taken_at),
           fmt::format("{} pair{} of messages would overtake each other in channel {}: {} is sent before {}, but taken "
-                      "behind it",
+                      "after it",
                       pairs, pairs == 1 ? "" : "s", c.str(), at(c.source, early.sent_at), at(c.source, late.sent_at)),
           c.merged ? "use one channel per pair of stages and kind, or match messages by tag"
-                   : fmt::format("on actor {} move {} before {}, or match messages by tag", c.target,
+                   : fmt::format("on actor {} move {} before {}, or match messages by tag", c.target.value,
                                  at(c.target, early.taken_at), at(c.target, late.taken_at))},
          {place(c.target, late.taken_at), place(c.target, early.taken_at)}});
   }
@@ -335,7 +335,7 @@ Proof prove(const Traffic& traffic, const ProofOptions& options, const ActionNam
 
 Proof prove(const Schedule& s, const ProofOptions& options) {
   const Traffic traffic = traffic_of(s, options.matching == Matching::pair ? ChannelKey::actors : ChannelKey::stages);
-  return prove(traffic, options, [&](int actor, int position) { return cell(s.rows[actor][position], s.stages); });
+  return prove(traffic, options, [&](ActorId actor, int position) { return cell(s.rows[actor][position], s.stages); });
 }
 
 }  // namespace stretto

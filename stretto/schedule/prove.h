@@ -53,7 +53,7 @@ struct Proof {
 Proof prove(const Schedule&, const ProofOptions& = {});
 
 // For any traffic; `name` tells the action of an actor at a position.
-using ActionName = std::function<std::string(int actor, int position)>;
+using ActionName = std::function<std::string(ActorId, int position)>;
 Proof prove(const Traffic&, const ProofOptions&, const ActionName& name);
 
 }  // namespace stretto

@@ -36,7 +36,7 @@ Schedule empty(const Request& r, int chunks, int pipes) {
   s.stages = stages;
   s.microbatches = r.microbatches;
   s.pieces = r.pieces;
-  s.actor_of.assign(pipes, std::vector<int>(stages));
+  s.actor_of.assign(pipes, IdVector<StageId, ActorId>(stages));
   s.rows.resize(r.actors);
   return s;
 }
@@ -69,9 +69,9 @@ Row& Row::add(Phase phase, int stage, int microbatch, int pipe, int piece) {
   }
   Action& a = emplace_back();
   a.phase = phase;
-  a.pipe = pipe;
-  a.stage = stage;
-  a.microbatch = microbatch;
+  a.pipe = PipeId(pipe);
+  a.stage = StageId(stage);
+  a.microbatch = MicrobatchId(microbatch);
   a.piece = piece;
   return *this;
 }
@@ -82,8 +82,17 @@ std::size_t Schedule::actions() const {
   return n;
 }
 
-bool Schedule::marked(int actor, StorageMark::Kind kind) const {
-  if (actor >= std::ssize(marks)) return false;
+StagePlacement placement(const std::vector<std::vector<int>>& actors) {
+  StagePlacement p;
+  for (const std::vector<int>& of_pipe : actors) {
+    p.push_back({});
+    for (const int actor : of_pipe) p.back().push_back(ActorId(actor));
+  }
+  return p;
+}
+
+bool Schedule::marked(ActorId actor, StorageMark::Kind kind) const {
+  if (!marks.has(actor)) return false;
   const std::vector<StorageMark>& row = marks[actor];
   return std::any_of(row.begin(), row.end(), [&](const StorageMark& m) { return m.kind == kind; });
 }
@@ -97,13 +106,13 @@ std::uint64_t Schedule::hash() const {
   std::uint64_t h = hash_of(stages, microbatches, pieces, actor_of.size(), rows.size());
   for (const auto& placement : actor_of) {
     hash_into(h, placement.size());
-    for (const int actor : placement) hash_into(h, actor);
+    for (const ActorId actor : placement) hash_into(h, int(actor.value));
   }
   for (const Row& row : rows) {
     hash_into(h, row.size());
     for (std::size_t i = 0; i < row.size(); ++i) {
       const Action& a = row[i];
-      hash_into(h, std::uint64_t{a.microbatch} << 32 | std::uint64_t{a.stage} << 16 | std::uint64_t{a.pipe} << 8 |
+      hash_into(h, u64{a.microbatch.value} << 32 | u64{a.stage.value} << 16 | u64{a.pipe.value} << 8 |
                        static_cast<std::uint64_t>(a.phase));
       hash_into(h, std::uint32_t{a.piece} << 2 | grouping(row, i));
     }
@@ -112,9 +121,9 @@ std::uint64_t Schedule::hash() const {
 }
 
 std::string cell(const Action& a, int stages) {
-  std::string s = std::to_string(a.stage + (a.pipe ? stages * a.pipe : 0));
+  std::string s = std::to_string(a.stage.value + a.pipe.value * stages);
   s += letter(a.phase);
-  s += std::to_string(a.microbatch);
+  s += std::to_string(a.microbatch.value);
   if (a.piece) (s += '.') += std::to_string(a.piece);
   return s;
 }
@@ -141,7 +150,7 @@ std::string Schedule::str() const {
 
 Schedule looped(const Request& r) {
   Schedule s = empty(r, r.chunks == 0 ? 1 : r.chunks, 1);
-  for (int stage = 0; stage < s.stages; ++stage) s.actor_of[0][stage] = stage % r.actors;
+  for (int stage = 0; stage < s.stages; ++stage) s.actor_of[down_pipe][StageId(stage)] = ActorId(stage % r.actors);
   return s;
 }
 
@@ -151,7 +160,7 @@ Schedule v_shaped(const Request& r) {
   }
   Schedule s = empty(r, 2, 1);
   for (int stage = 0; stage < s.stages; ++stage) {
-    s.actor_of[0][stage] = stage < r.actors ? stage : s.stages - 1 - stage;
+    s.actor_of[down_pipe][StageId(stage)] = ActorId(stage < r.actors ? stage : s.stages - 1 - stage);
   }
   return s;
 }
@@ -163,8 +172,8 @@ Schedule bidirectional(const Request& r) {
   }
   Schedule s = empty(r, 1, 2);
   for (int stage = 0; stage < s.stages; ++stage) {
-    s.actor_of[0][stage] = stage;
-    s.actor_of[1][stage] = r.actors - 1 - stage;
+    s.actor_of[down_pipe][StageId(stage)] = ActorId(stage);
+    s.actor_of[up_pipe][StageId(stage)] = ActorId(r.actors - 1 - stage);
   }
   return s;
 }

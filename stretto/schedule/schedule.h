@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "stretto/base/enum_array.h"
+#include "stretto/base/id.h"
 #include "stretto/cost/times.h"
 
 namespace stretto {
@@ -28,11 +29,13 @@ char letter(Phase);
 template <class T>
 using PerPhase = EnumArray<Phase, T, 5>;
 
+constexpr PipeId down_pipe{0}, up_pipe{1};  // the up pipe: of bidirectional schedules
+
 struct Action {
   Phase phase = Phase::F;
-  std::uint8_t pipe = 0;         // 0, or 1 for the up pipe of a bidirectional schedule
-  std::uint16_t stage = 0;       // logical stage, 0 .. stages-1 in either pipe
-  std::uint32_t microbatch = 0;  // 0 .. microbatches-1
+  PipeId pipe = down_pipe;
+  StageId stage = {};            // logical stage, 0 .. stages-1 in either pipe
+  MicrobatchId microbatch = {};  // 0 .. microbatches-1
   std::uint16_t piece = 0;       // sequence piece, 0 .. pieces-1 (seq-1f1b)
   std::uint32_t overlap =
       0;  // members of one row with the same non-zero number run overlapped; they stand side by side
@@ -53,25 +56,39 @@ struct Row : std::vector<Action> {
 // become whole, are let go, gradients are reduced.
 struct StorageMark {
   enum class Kind : std::uint8_t { unshard, reshard, reduce_grad } kind = Kind::unshard;
-  std::uint8_t pipe = 0;
-  std::uint16_t stage = 0;
-  std::uint32_t before = 0;
+  PipeId pipe = down_pipe;
+  StageId stage = {};
+  ActionId before = {};
   auto operator<=>(const StorageMark&) const = default;
 };
 
+// One per actor. Builders count with plain numbers, so these index rows too.
+struct ScheduleRows : IdVector<ActorId, Row> {
+  using IdVector::IdVector;
+  using IdVector::operator[];
+  Row& operator[](int actor) { return (*this)[ActorId(actor)]; }
+  const Row& operator[](int actor) const { return (*this)[ActorId(actor)]; }
+};
+
+// actor_of[pipe][stage]
+using StagePlacement = IdVector<PipeId, IdVector<StageId, ActorId>>;
+StagePlacement placement(const std::vector<std::vector<int>>&);  // placement({{0, 1, 1, 0}}): a V
+
+constexpr int most_actors = 65535;
+
 struct Schedule {
-  std::string name;                        // what it was made from; not part of equality or hash
-  int stages = 0, microbatches = 0;        // logical stages of one pipe
-  int pieces = 1;                          // sequence pieces per microbatch
-  std::vector<std::vector<int>> actor_of;  // actor_of[pipe][stage]
-  std::vector<Row> rows;                   // one per actor
+  std::string name;                  // what it was made from; not part of equality or hash
+  int stages = 0, microbatches = 0;  // logical stages of one pipe
+  int pieces = 1;                    // sequence pieces per microbatch
+  StagePlacement actor_of;
+  ScheduleRows rows;
   // Per actor, in order; none of a kind: they are placed when a program is made. Not part of equality or hash.
-  std::vector<std::vector<StorageMark>> marks = {};
+  IdVector<ActorId, std::vector<StorageMark>> marks = {};
 
   int actors() const { return rows.size(); }
   int pipes() const { return actor_of.size(); }
   std::size_t actions() const;
-  bool marked(int actor, StorageMark::Kind) const;  // does its row have such marks?
+  bool marked(ActorId, StorageMark::Kind) const;  // does its row have such marks?
   bool operator==(const Schedule&) const;
   std::uint64_t hash() const;
   std::string str() const;  // one line per actor, cells as in CSV

@@ -3,8 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
 
 namespace stretto {
+
+namespace {
+
+using Stages = std::set<std::pair<PipeId, StageId>>;
+
+Stages with_actions(const Schedule& s) {
+  Stages found;
+  for (const Row& row : s.rows)
+    for (const Action& a : row) found.insert({a.pipe, a.stage});
+  return found;
+}
+
+}  // namespace
 
 void check_shape(const Schedule& s, const ValidateOptions& o, Validation& v) {
   auto wrong = [&](std::string where, std::string hint, std::string what) {
@@ -31,20 +47,24 @@ void check_shape(const Schedule& s, const ValidateOptions& o, Validation& v) {
   if (s.pipes() < 1 || s.pipes() > 2) {
     wrong("placement", "one placement, or two of a bidirectional schedule", fmt::format("{} placements", s.pipes()));
   }
-  for (int pipe = 0; pipe < s.pipes(); ++pipe) {
+  if (s.actors() > most_actors)
+    wrong("rows", fmt::format("at most {} are possible", most_actors), fmt::format("{} rows", s.actors()));
+  std::optional<Stages> worked;
+  for (const PipeId pipe : s.actor_of.ids()) {
     const auto& placement = s.actor_of[pipe];
     if (std::ssize(placement) != std::max(0, s.stages)) {
       wrong("placement", "name the actor of every stage",
             fmt::format("{} stages are placed, the schedule has {}", placement.size(), s.stages));
       continue;
     }
-    for (std::size_t stage = 0; stage < placement.size(); ++stage) {
-      if (placement[stage] >= 0 && placement[stage] < s.actors()) continue;
-      const std::size_t number = stage + pipe * placement.size();
+    for (const StageId stage : placement.ids()) {
+      if (s.rows.has(placement[stage])) continue;
+      if (!worked) worked = with_actions(s);
+      const std::size_t number = stage.value + pipe.value * placement.size();
       wrong(fmt::format("stage {}", number), "add the stage's actions to a row, or a row to the schedule",
-            placement[stage] < 0
-                ? "no row has actions of the stage"
-                : fmt::format("the stage is placed on actor {}, there are {} rows", placement[stage], s.actors()));
+            worked->contains({pipe, stage})
+                ? fmt::format("the stage is placed on actor {}, there are {} rows", placement[stage].value, s.actors())
+                : "no row has actions of the stage");
     }
   }
 }

@@ -71,11 +71,11 @@ std::vector<std::pair<double, double>> live_microbatches(const Timeline& t, cons
   std::vector<std::pair<double, double>> curve{{0, 0}};
   const double part = 1.0 * s.actors() * s.pipes() / std::max(1, s.stages);
   double amount = 0;
-  std::map<std::tuple<int, int, std::uint32_t>, double> last;  // end of the last backward span
+  std::map<std::tuple<PipeId, StageId, MicrobatchId>, double> last;  // end of the last backward span
   for (const Span& x : t.spans)
     if (x.actor == actor && x.action && x.action->phase != Phase::F)
       last[{x.action->pipe, x.action->stage, x.action->microbatch}] = x.end;
-  std::map<std::tuple<int, int, std::uint32_t>, bool> begun;
+  std::map<std::tuple<PipeId, StageId, MicrobatchId>, bool> begun;
   std::vector<std::pair<double, double>> changes;
   for (const Span& x : t.spans)
     if (x.actor == actor && x.action && x.action->phase == Phase::F &&

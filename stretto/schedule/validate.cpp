@@ -34,7 +34,7 @@ class Checker {
   std::string at(std::uint32_t i) const { return fmt::format("{} (position {})", name(i), ix_.position(i)); }
   ActionPlace place(std::uint32_t i) const { return {ix_.actor[i], ix_.position(i)}; }
   static std::string where(ActionPlace p, std::string_view action) {
-    return fmt::format("actor {}, position {}, {}", p.actor, p.position, action);
+    return fmt::format("actor {}, position {}, {}", p.actor.value, p.position, action);
   }
 
   void wrong(Kind kind, std::uint32_t i, std::string what, std::string hint, std::vector<std::uint32_t> others = {}) {
@@ -50,24 +50,26 @@ class Checker {
         unknown(i, a);
         continue;
       }
-      if (const int pipe = pipe_of(s_, a.microbatch); pipe != a.pipe) {
+      if (const PipeId pipe = pipe_of(s_, a.microbatch); pipe != a.pipe) {
         Action there = a;
         there.pipe = pipe;
-        wrong(Kind::unknown, i,
-              fmt::format("microbatch {} goes through the {} pipe", a.microbatch, pipe ? "up" : "down"),
-              fmt::format("the down pipe takes microbatches below {}: {} would be {}", s_.microbatches / 2, name(i),
-                          name(there)));
+        wrong(
+            Kind::unknown, i,
+            fmt::format("microbatch {} goes through the {} pipe", a.microbatch.value, pipe == up_pipe ? "up" : "down"),
+            fmt::format("the down pipe takes microbatches below {}: {} would be {}", s_.microbatches / 2, name(i),
+                        name(there)));
       }
-      const int holder = s_.actor_of[a.pipe][a.stage];
-      if (ix_.misplaced(i) && holder >= 0 && holder < s_.actors()) {
+      const ActorId holder = s_.actor_of[a.pipe][a.stage];
+      if (ix_.misplaced(i) && s_.rows.has(holder)) {
         wrong(Kind::place, i,
-              fmt::format("actor {} does not hold stage {}, actor {} does", ix_.actor[i], a.stage, holder),
-              fmt::format("move it to actor {}'s row", holder));
+              fmt::format("actor {} does not hold stage {}, actor {} does", ix_.actor[i].value, a.stage.value,
+                          holder.value),
+              fmt::format("move it to actor {}'s row", holder.value));
       }
       const std::uint32_t first = *ix_.first(ix_.key(a), a.phase);
       if (first != i) {
         wrong(Kind::twice, i,
-              fmt::format("the action stands twice, first on actor {} at position {}", ix_.actor[first],
+              fmt::format("the action stands twice, first on actor {} at position {}", ix_.actor[first].value,
                           ix_.position(first)),
               "delete one of them", {first});
       }
@@ -77,14 +79,15 @@ class Checker {
   void unknown(std::uint32_t i, const Action& a) {
     if (a.phase > Phase::R) {
       wrong(Kind::unknown, i, "the action is of no known phase", "use F, B, I, W or R");
-    } else if (a.pipe >= s_.pipes() || a.stage >= s_.stages) {
+    } else if (!s_.actor_of.has(a.pipe) || a.stage.value >= s_.stages) {
       wrong(Kind::unknown, i,
-            a.pipe >= s_.pipes() ? fmt::format("there is no pipe {}, the schedule has {}", a.pipe, s_.pipes())
-                                 : fmt::format("there is no stage {}, the last is {}", a.stage, s_.stages - 1),
+            !s_.actor_of.has(a.pipe)
+                ? fmt::format("there is no pipe {}, the schedule has {}", a.pipe.value, s_.pipes())
+                : fmt::format("there is no stage {}, the last is {}", a.stage.value, s_.stages - 1),
             "change the stage's number or delete the action");
-    } else if (std::cmp_greater_equal(a.microbatch, s_.microbatches)) {
+    } else if (std::cmp_greater_equal(a.microbatch.value, s_.microbatches)) {
       wrong(Kind::unknown, i,
-            fmt::format("there is no microbatch {}, the last is {}", a.microbatch, s_.microbatches - 1),
+            fmt::format("there is no microbatch {}, the last is {}", a.microbatch.value, s_.microbatches - 1),
             "change the microbatch's number or delete the action");
     } else {
       wrong(Kind::unknown, i, fmt::format("there is no sequence piece {}, the last is {}", a.piece, s_.pieces - 1),
@@ -95,12 +98,12 @@ class Checker {
   // Which of F, B, I, W there are for a (pipe, stage, microbatch, piece), and in what order they stand.
   void each_key() {
     Action a;
-    for (int pipe = 0; pipe < s_.pipes(); ++pipe) {
-      for (int stage = 0; stage < s_.stages; ++stage) {
-        a.pipe = pipe, a.stage = stage, a.microbatch = 0, a.piece = 0;
+    for (const PipeId pipe : s_.actor_of.ids()) {
+      for (const StageId stage : s_.actor_of[pipe].ids()) {
+        a.pipe = pipe, a.stage = stage, a.microbatch = {}, a.piece = 0;
         std::size_t key = ix_.key(a);
         Run forward{Phase::F}, backward{Phase::B};
-        for (int m = 0; m < s_.microbatches; ++m) {
+        for (const MicrobatchId m : ids_until<MicrobatchId>(s_.microbatches)) {
           for (int piece = 0; piece < s_.pieces; ++piece, ++key) {
             a.microbatch = m, a.piece = piece;
             if (pipe_of(s_, m) == pipe) {
@@ -155,21 +158,21 @@ class Checker {
     const std::string reason = fmt::format("{} {} missing{}", what, count == 1 ? "is" : "are",
                                            phase == Phase::B ? " (and there is no I with a W either)" : "");
     Finding f{Kind::missing, {"", reason, ""}, {}};
-    const int holder = s_.actor_of[first.pipe][first.stage];
+    const ActorId holder = s_.actor_of[first.pipe][first.stage];
     if (partner) {
       ActionPlace p = place(*partner);
       f.culprits.push_back(p);
-      f.fault.hint = fmt::format("add {} {} {}", count == 1 ? "it" : "them", phase == Phase::F ? "before" : "behind",
-                                 at(*partner));
+      f.fault.hint =
+          fmt::format("add {} {} {}", count == 1 ? "it" : "them", phase == Phase::F ? "before" : "after", at(*partner));
       if (phase == Phase::B) ++p.position;
       f.fault.where = where(p, what);
-    } else if (holder >= 0 && holder < s_.actors()) {
+    } else if (s_.rows.has(holder)) {
       ActionPlace end;
       end.actor = holder, end.position = s_.rows[holder].size();
       f.fault.where = where(end, what);
-      f.fault.hint = fmt::format("add {} to actor {}'s row", count == 1 ? "it" : "them", holder);
+      f.fault.hint = fmt::format("add {} to actor {}'s row", count == 1 ? "it" : "them", holder.value);
     } else {
-      f.fault.where = fmt::format("stage {}, {}", first.stage, what);
+      f.fault.where = fmt::format("stage {}, {}", first.stage.value, what);
       f.fault.hint = "add a row for the stage's actor";
     }
     v_.faults.push_back(std::move(f));
@@ -185,7 +188,7 @@ class Checker {
       Action a = ix_.actions[*i];
       a.phase = Phase::W;
       wrong(Kind::split, *i, "the input gradient has no weight gradient",
-            fmt::format("add {} behind it, or make it B", name(a)));
+            fmt::format("add {} after it, or make it B", name(a)));
     } else if (w && !i) {
       Action a = ix_.actions[*w];
       a.phase = Phase::I;
@@ -206,7 +209,7 @@ class Checker {
             "take one of them out of the group", {earlier});
     } else if (earlier > later) {
       wrong(Kind::order, later, fmt::format("{} {}", reason, at(earlier)),
-            fmt::format("move it behind position {}, or {} before position {}", ix_.position(earlier), name(earlier),
+            fmt::format("move it after position {}, or {} before position {}", ix_.position(earlier), name(earlier),
                         ix_.position(later)),
             {earlier});
     }
@@ -226,23 +229,23 @@ class Checker {
     for (const ActionNumber x : {f, b, i}) {
       if (x)
         ordered(ix_.producer(*x), x,
-                x == f ? "the forward needs the stage before it," : "the backward needs the stage behind it,");
+                x == f ? "the forward needs the stage before it," : "the backward needs the stage after it,");
     }
     if (s_.pieces > 1 &&
         a.piece > 0) {  // keys and values are kept forward; their gradients come back from later pieces
       ordered(ix_.first(key - 1, Phase::F), f, "the forward needs the piece before it,");
       for (const Phase p : {Phase::I, Phase::B}) {
-        ordered(ix_.gradient(key), ix_.first(key - 1, p), "the backward needs the piece behind it,");
+        ordered(ix_.gradient(key), ix_.first(key - 1, p), "the backward needs the piece after it,");
       }
     }
   }
 
   void overlap_groups() {
-    for (std::uint32_t r = 0; r + 1 < ix_.row_begin.size(); ++r) {
+    for (const ActorId r : s_.rows.ids()) {
       std::unordered_set<std::uint32_t> seen;
-      for (std::uint32_t i = ix_.row_begin[r]; i < ix_.row_begin[r + 1]; ++i) {
+      for (std::uint32_t i = ix_.begin(r); i < ix_.end(r); ++i) {
         const std::uint32_t group = ix_.actions[i].overlap;
-        if (group == 0 || (i > ix_.row_begin[r] && ix_.item[i] == ix_.item[i - 1])) continue;
+        if (group == 0 || (i > ix_.begin(r) && ix_.item[i] == ix_.item[i - 1])) continue;
         if (!seen.insert(group).second) {
           wrong(Kind::overlap, i, fmt::format("the members of overlap group {} do not stand side by side", group),
                 "move them together, or give this one another number");
@@ -266,18 +269,18 @@ class Checker {
       Finding f{member ? Kind::overlap : Kind::cycle, {}, {}};
       for (const CycleHop& hop : cycle) {
         chain += fmt::format("{} waits at {} for a message from actor {} ({}, position {})",
-                             chain.empty() ? fmt::format("actor {}", ix_.actor[hop.waits]) : ", which", at(hop.waits),
-                             ix_.actor[hop.needs], name(hop.needs), ix_.position(hop.needs));
+                             chain.empty() ? fmt::format("actor {}", ix_.actor[hop.waits].value) : ", which",
+                             at(hop.waits), ix_.actor[hop.needs].value, name(hop.needs), ix_.position(hop.needs));
         f.culprits.push_back(place(hop.waits));
         f.culprits.push_back(place(hop.needs));
       }
       chain += fmt::format(", which waits at {}", name(cycle[0].waits));
       const std::uint32_t stuck = cycle[(best + 1) % cycle.size()].waits;
-      f.fault = {
-          where(place(cycle[0].waits), name(cycle[0].waits)),
-          (member ? "members of one overlap group depend on each other: " : "dependency cycle: ") + chain,
-          member ? fmt::format("take {} out of its group", at(*member))
-                 : fmt::format("on actor {} move {} before {}", ix_.actor[stuck], at(cycle[best].needs), at(stuck))};
+      f.fault = {where(place(cycle[0].waits), name(cycle[0].waits)),
+                 (member ? "members of one overlap group depend on each other: " : "dependency cycle: ") + chain,
+                 member ? fmt::format("take {} out of its group", at(*member))
+                        : fmt::format("on actor {} move {} before {}", ix_.actor[stuck].value, at(cycle[best].needs),
+                                      at(stuck))};
       v_.faults.push_back(std::move(f));
     }
   }
@@ -286,13 +289,13 @@ class Checker {
   // overlap group are all there at once.
   void memory() {
     const double unit = 1.0 * s_.actors() / s_.stages / s_.pieces;
-    for (std::uint32_t r = 0; r + 1 < ix_.row_begin.size(); ++r) {
+    for (const ActorId r : s_.rows.ids()) {
       double live = 0, peak = 0;
       bool said = false;
-      for (std::uint32_t i = ix_.row_begin[r]; i < ix_.row_begin[r + 1];) {
+      for (std::uint32_t i = ix_.begin(r); i < ix_.end(r);) {
         std::uint32_t end = i;
         double freed = 0;
-        for (; end < ix_.row_begin[r + 1] && ix_.item[end] == ix_.item[i]; ++end) {
+        for (; end < ix_.end(r) && ix_.item[end] == ix_.item[i]; ++end) {
           const Phase p = ix_.actions[end].phase;
           live += p == Phase::F;
           freed += p == Phase::B ? 1 : p == Phase::I ? o_.freed_by_i : p == Phase::W ? 1 - o_.freed_by_i : 0;
@@ -333,7 +336,7 @@ class Checker {
         note(Kind::accumulation, where(place(i), name(i)),
              fmt::format("stage {} adds the gradient of microbatch {} after that of {}: results are equal to "
                          "tolerance, not bit-equal",
-                         a.stage, a.microbatch, b->microbatch),
+                         a.stage.value, a.microbatch.value, b->microbatch.value),
              "order the backwards by ascending microbatch for bit-equal results", {place(i)});
       }
     }
@@ -346,9 +349,9 @@ class Checker {
       note(Kind::accumulation, "pipes",
            "a gradient is the sum of two pipes' sums: results are equal to tolerance, not bit-equal", "");
     }
-    for (int r = 0; r < s_.actors(); ++r) {
+    for (const ActorId r : s_.rows.ids()) {
       if (s_.rows[r].empty()) {
-        note(Kind::idle, fmt::format("actor {}", r), "the actor has nothing to do",
+        note(Kind::idle, fmt::format("actor {}", r.value), "the actor has nothing to do",
              "remove its row, or give it a stage");
       }
     }

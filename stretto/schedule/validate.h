@@ -25,7 +25,8 @@ struct ValidateOptions {
 };
 
 struct ActionPlace {
-  int actor = 0, position = 0;  // positions count from 0; members of an overlap group count one by one
+  ActorId actor = {};
+  int position = 0;  // positions count from 0; members of an overlap group count one by one
   auto operator<=>(const ActionPlace&) const = default;
 };
 

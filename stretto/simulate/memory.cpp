@@ -4,8 +4,7 @@
 
 namespace stretto {
 
-Memory::Memory(const Schedule& s, const ScheduleTape& t, const std::vector<StageCost>& costs, double freed_by_i,
-               Unit unit)
+Memory::Memory(const Schedule& s, const ScheduleTape& t, const StageCosts& costs, double freed_by_i, Unit unit)
     : t_(t), freed_by_i_(freed_by_i) {
   for (const StageCost& c : costs) {
     const double whole =

@@ -15,7 +15,7 @@ class Memory {
  public:
   enum class Unit { activations, bytes };  // activations: those of one full stage (all chunks) and one microbatch
 
-  Memory(const Schedule&, const ScheduleTape&, const std::vector<StageCost>&, double freed_by_i, Unit);
+  Memory(const Schedule&, const ScheduleTape&, const StageCosts&, double freed_by_i, Unit);
 
   std::vector<double> peaks() const;                                                // per actor; times do not matter
   std::vector<std::vector<std::pair<double, double>>> curves(const Player&) const;  // per actor (time, live)
@@ -28,8 +28,8 @@ class Memory {
 
   const ScheduleTape& t_;
   double freed_by_i_;
-  std::vector<double> whole_, kept_;  // per stage: a piece's activations; the part of them that F keeps
-  std::vector<char> recomputes_;      // per stage: R is implied
+  IdVector<StageId, double> whole_, kept_;  // a piece's activations; the part of them that F keeps
+  IdVector<StageId, char> recomputes_;      // R is implied
 };
 
 }  // namespace stretto

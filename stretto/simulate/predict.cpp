@@ -18,14 +18,14 @@ double seconds(const Program& p, TaskId task, const Machine& machine, const std:
 
 }  // namespace
 
-std::vector<StageCost> stage_costs(const Program& p, const Machine& machine, const std::optional<Link>& link) {
+StageCosts stage_costs(const Program& p, const Machine& machine, const std::optional<Link>& link) {
   StageCost nothing;
   nothing.F = nothing.I = nothing.W = 0;
-  std::vector<StageCost> costs(p.schedule.stages, nothing);
+  StageCosts costs(p.schedule.stages, nothing);
   for (TaskId task : p.step->tasks.ids()) {
     const Task& t = p.step->tasks[task];
     if (!of_an_action(t.part)) continue;
-    StageCost& c = costs[p.stage_of[*t.piece].value];
+    StageCost& c = costs[p.stage_of[*t.piece]];
     const double takes = seconds(p, task, machine, link);
     if (t.part == Part::R)
       c.R = c.R.value_or(0) + takes;
@@ -41,7 +41,7 @@ std::vector<StageCost> stage_costs(const Program& p, const Machine& machine, con
       const Task& to = p.step->tasks[consumer];
       sent = sent || (to.part == Part::F && p.stage_of[*to.piece] > stage);
     }
-    if (sent) costs[stage.value].message_bytes += v.bytes;
+    if (sent) costs[stage].message_bytes += v.bytes;
   }
   return costs;
 }

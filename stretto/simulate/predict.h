@@ -18,7 +18,7 @@ struct PredictOptions {
 };
 
 // Seconds per stage and phase, and the bytes a stage sends. With a link, collectives in its tasks take their time too.
-std::vector<StageCost> stage_costs(const Program&, const Machine& = {}, const std::optional<Link>& = {});
+StageCosts stage_costs(const Program&, const Machine& = {}, const std::optional<Link>& = {});
 
 // Operations of one step, all ranks together: forward and backward of all microbatches, whatever is made again left
 // out.

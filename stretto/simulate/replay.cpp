@@ -49,22 +49,22 @@ double length(const std::vector<Span>& spans) {
 
 }  // namespace
 
-std::vector<StageCost> measured_costs(const Schedule& s, const Timeline& t) {
+StageCosts measured_costs(const Schedule& s, const Timeline& t) {
   struct Sum {
     double seconds = 0;
     std::map<Action, bool> actions;
   };
-  std::vector<PerPhase<Sum>> sums(s.stages);
-  std::vector<double> halves(sums.size(), 0);  // of the B's, until I is done
+  IdVector<StageId, PerPhase<Sum>> sums(s.stages);
+  IdVector<StageId, double> halves(sums.size(), 0);  // of the B's, until I is done
   for (const Span& span : t.spans) {
-    if (!counts(span) || span.action->stage >= s.stages) continue;
+    if (!counts(span) || !sums.has(span.action->stage)) continue;
     Sum& sum = sums[span.action->stage][span.action->phase];
     sum.seconds += span.end - span.start;
     sum.actions[*span.action] = true;
     if (span.halfway) halves[span.action->stage] += *span.halfway - span.start;
   }
-  std::vector<StageCost> costs;
-  for (std::size_t stage = 0; stage < sums.size(); ++stage) {
+  StageCosts costs;
+  for (const StageId stage : sums.ids()) {
     const auto& of = sums[stage];
     const auto mean = [&](Phase p) {
       const Sum& sum = of[p];
@@ -88,7 +88,7 @@ Prediction replay(const Schedule& s, const Timeline& measured, const SimulateOpt
   SimulateOptions o = options;
   o.stages = measured_costs(s, measured);
   o.as_run = true;
-  for (std::size_t i = 0; i < std::min(o.stages.size(), options.stages.size()); ++i) {
+  for (const StageId i : ids_until<StageId>(std::min(o.stages.size(), options.stages.size()))) {
     o.stages[i].activation_bytes = options.stages[i].activation_bytes;
     o.stages[i].kept_bytes = options.stages[i].kept_bytes;
     o.stages[i].weight_bytes = options.stages[i].weight_bytes;

@@ -7,7 +7,7 @@
 namespace stretto {
 
 // Mean seconds per stage and phase. Several spans of one action count as one; phases that do not occur take no time.
-std::vector<StageCost> measured_costs(const Schedule&, const Timeline& measured);
+StageCosts measured_costs(const Schedule&, const Timeline& measured);
 
 // Simulates the schedule with these times; sizes of messages and memory are those of options.stages, where they are
 // given. What the actors do before and after the microbatches is taken from the measurement as it is.

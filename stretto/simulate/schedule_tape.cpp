@@ -28,19 +28,19 @@ double time_of(const StageCost& c, Phase p) {
 }
 
 // Must what the action needs of its forward be made again right before it?
-bool implies_r(const ActionIndex& ix, const std::vector<StageCost>& costs, const Action& a) {
+bool implies_r(const ActionIndex& ix, const StageCosts& costs, const Action& a) {
   return (a.phase == Phase::B || a.phase == Phase::I) && costs[a.stage].R && !ix.first(ix.key(a), Phase::R);
 }
 
 // Members of an overlap group are one node, unless they run one by one.
-void add_nodes(ScheduleTape& t, const std::vector<StageCost>& costs, bool as_run) {
+void add_nodes(ScheduleTape& t, const StageCosts& costs, bool as_run) {
   const ActionIndex& ix = t.index;
   t.items.reserve(ix.size());
   t.node_of.reserve(ix.size());
-  t.tape.rows.reserve(ix.row_begin.size());
+  t.tape.rows.reserve(ix.actors() + 1);
   t.tape.rows.push_back(0);
-  for (std::size_t actor = 0; actor + 1 < ix.row_begin.size(); ++actor) {
-    for (std::uint32_t i = ix.row_begin[actor], stop = ix.row_begin[actor + 1]; i < stop;) {
+  for (const ActorId actor : ids_until<ActorId>(ix.actors())) {
+    for (std::uint32_t i = ix.begin(actor), stop = ix.end(actor); i < stop;) {
       std::uint32_t end = i + 1;
       while (!as_run && end < stop && ix.item[end] == ix.item[i]) ++end;
       if (end == i + 1 && implies_r(ix, costs, ix.actions[i])) t.items.push_back({.first = i, .implied = true});
@@ -56,7 +56,7 @@ void add_nodes(ScheduleTape& t, const std::vector<StageCost>& costs, bool as_run
 class LinkNumbers {
  public:
   LinkNumbers(ScheduleTape& t, std::size_t actors) : t_(t), of_(actors) {}
-  std::uint32_t operator()(int from, int to) {
+  std::uint32_t operator()(ActorId from, ActorId to) {
     for (const std::uint32_t number : of_[from])
       if (t_.links[number].second == to) return number;
     t_.links.push_back({from, to});
@@ -65,7 +65,7 @@ class LinkNumbers {
 
  private:
   ScheduleTape& t_;
-  std::vector<std::vector<std::uint32_t>> of_;
+  IdVector<ActorId, std::vector<std::uint32_t>> of_;
 };
 
 // Messages between actors, in the order in which they leave; on one actor the row's order is enough.
@@ -93,16 +93,16 @@ void add_edges(ScheduleTape& t, std::size_t actors) {
 std::vector<Link> links_of(const ScheduleTape& t, const SimulateOptions& o) {
   std::vector<Link> links;
   for (const auto& [from, to] : t.links) {
-    const Link& l = links.emplace_back(o.link ? o.link(from, to) : Link{.latency = o.times.message});
+    const Link& l = links.emplace_back(o.link ? o.link(from.value, to.value) : Link{.latency = o.times.message});
     if (!finite(l.latency) || !(l.bandwidth > 0))
-      throw Error("simulate", "the link from actor {} to actor {} has latency {} and bandwidth {}", from, to, l.latency,
-                  l.bandwidth)
+      throw Error("simulate", "the link from actor {} to actor {} has latency {} and bandwidth {}", from.value,
+                  to.value, l.latency, l.bandwidth)
           .hint("latencies are not negative, bandwidths above 0");
   }
   return links;
 }
 
-double duration(const ScheduleTape& t, const TapeItem& item, const std::vector<StageCost>& costs, double overlap) {
+double duration(const ScheduleTape& t, const TapeItem& item, const StageCosts& costs, double overlap) {
   const double share = 1.0 / t.pieces;
   const Action* members = &t.index.actions[item.first];
   if (item.implied) return *costs[members->stage].R * share;
@@ -117,27 +117,27 @@ double duration(const ScheduleTape& t, const TapeItem& item, const std::vector<S
   return std::max(longest, overlap * sum);
 }
 
-void check(const StageCost& c, std::size_t stage) {
+void check(const StageCost& c, StageId stage) {
   for (const double x : {c.F, c.I, c.W, c.B.value_or(0), c.R.value_or(0), c.activation_bytes, c.kept_bytes,
                          c.weight_bytes, c.message_bytes})
     if (!finite(x))
-      throw Error("simulate", "stage {} has a time or size of {}", stage, x)
+      throw Error("simulate", "stage {} has a time or size of {}", stage.value, x)
           .hint("times and sizes are finite and not negative");
 }
 
 }  // namespace
 
-std::vector<StageCost> stage_costs(const Schedule& s, const SimulateOptions& o) {
-  std::vector<StageCost> costs = o.stages;
+StageCosts stage_costs(const Schedule& s, const SimulateOptions& o) {
+  StageCosts costs = o.stages;
   if (costs.empty()) {
     const double v = 1.0 * s.stages / s.actors();
     StageCost each{.F = o.times.F / v, .I = o.times.I / v, .W = o.times.W / v};
     if (o.recompute) each.R = *o.recompute / v;
     costs.assign(s.stages, each);
   }
-  if (std::ssize(costs) != s.stages)
+  if (std::cmp_not_equal(costs.size(), s.stages))
     throw Error("simulate", "{} stage costs for {} stages", costs.size(), s.stages).hint("give one per stage, or none");
-  for (std::size_t stage = 0; stage < costs.size(); ++stage) check(costs[stage], stage);
+  for (const StageId stage : costs.ids()) check(costs[stage], stage);
   if (!(o.freed_by_i >= 0 && o.freed_by_i <= 1))
     throw Error("simulate", "an input gradient cannot free {} of an activation", o.freed_by_i)
         .hint("give a share of 0 to 1");
@@ -147,7 +147,7 @@ std::vector<StageCost> stage_costs(const Schedule& s, const SimulateOptions& o) 
   return costs;
 }
 
-ScheduleTape tape_of(const Validated<Schedule>& s, const std::vector<StageCost>& costs, const SimulateOptions& o) {
+ScheduleTape tape_of(const Validated<Schedule>& s, const StageCosts& costs, const SimulateOptions& o) {
   ScheduleTape t{.index = ActionIndex(*s), .pieces = s->pieces, .tape = {.contention = o.contention}};
   add_nodes(t, costs, o.as_run);
   add_edges(t, s->rows.size());
@@ -155,7 +155,7 @@ ScheduleTape tape_of(const Validated<Schedule>& s, const std::vector<StageCost>&
   return t;
 }
 
-void set_times(ScheduleTape& t, const std::vector<StageCost>& costs, const SimulateOptions& o) {
+void set_times(ScheduleTape& t, const StageCosts& costs, const SimulateOptions& o) {
   t.tape.durations.clear();
   for (const TapeItem& item : t.items) t.tape.durations.push_back(duration(t, item, costs, o.overlap));
   const std::vector<Link> links = links_of(t, o);
@@ -175,7 +175,7 @@ StepClock::StepClock(const Validated<Schedule>& s, SimulateOptions o)
       player_(tape_.tape),
       from_(s->rows.size()) {}
 
-double StepClock::makespan(const std::vector<StageCost>& costs) {
+double StepClock::makespan(const StageCosts& costs) {
   set_times(tape_, costs, options_);
   player_.play(from_);
   return *std::max_element(player_.ends().begin(), player_.ends().end());

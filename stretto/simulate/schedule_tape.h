@@ -28,21 +28,21 @@ struct ScheduleTape {
   std::vector<TapeItem> items;             // per node
   std::vector<std::uint32_t> node_of;      // per action
   std::vector<std::uint32_t> sent, taken;  // per edge: the action that makes the message, and the one that needs it
-  std::vector<std::pair<int, int>> links;  // per link: from actor, to actor
+  std::vector<std::pair<ActorId, ActorId>> links;  // per link: from, to
 
   std::span<const Action> actions(std::uint32_t node) const {
     return std::span(index.actions).subspan(items[node].first, items[node].count);
   }
-  int actor(std::uint32_t node) const { return index.actor[items[node].first]; }
+  ActorId actor(std::uint32_t node) const { return index.actor[items[node].first]; }
 };
 
 // One entry per stage: the options' own, or their times divided by the chunks per actor. Checked.
-std::vector<StageCost> stage_costs(const Schedule&, const SimulateOptions&);
+StageCosts stage_costs(const Schedule&, const SimulateOptions&);
 
-ScheduleTape tape_of(const Validated<Schedule>&, const std::vector<StageCost>&, const SimulateOptions&);
+ScheduleTape tape_of(const Validated<Schedule>&, const StageCosts&, const SimulateOptions&);
 
 // The costs imply recompute at the same stages as those that the tape was made with.
-void set_times(ScheduleTape&, const std::vector<StageCost>&, const SimulateOptions&);
+void set_times(ScheduleTape&, const StageCosts&, const SimulateOptions&);
 
 // One schedule played again and again with other times, as a search over cuts does it.
 //
@@ -53,7 +53,7 @@ class StepClock {
   StepClock(const Validated<Schedule>&, SimulateOptions);
   StepClock(const StepClock&) = delete;
 
-  double makespan(const std::vector<StageCost>&);
+  double makespan(const StageCosts&);
   std::ptrdiff_t nodes() const { return std::ssize(tape_.items); }  // how much work a play is
 
  private:

@@ -32,8 +32,8 @@ double period_of(const Schedule& s, Player& player, const SimulateOptions& o) {
     for (std::size_t a = 0; a < now.size(); ++a) from[a] = now[a] + o.epilogue;
     // Weights that are held twice are updated from both pipes' gradients: neither holder goes on without the other.
     for (int stage = 0; s.pipes() > 1 && stage < s.stages; ++stage) {
-      double& down = from[s.actor_of[0][stage]];
-      double& up = from[s.actor_of[1][stage]];
+      double& down = from[s.actor_of[down_pipe][StageId(stage)].value];
+      double& up = from[s.actor_of[up_pipe][StageId(stage)].value];
       down = up = std::max(down, up);
     }
   }
@@ -52,7 +52,7 @@ class Trace {
     spans.reserve(t_.index.size() + (messages ? t_.tape.edges.size() : 0));
     double free = 0;
     for (std::uint32_t n = 0; n < t_.tape.nodes(); ++n) {
-      const int actor = t_.actor(n);
+      const int actor = t_.actor(n).value;
       if (n == t_.tape.rows[actor]) free = 0;
       const std::string waited = player_.ready(n) > free ? waited_for(*player_.sender(n), n) : std::string();
       free = player_.end(n);
@@ -75,18 +75,18 @@ class Trace {
   // A message has the name of the action that makes it.
   std::string waited_for(std::uint32_t from, std::uint32_t to) const {
     for (std::uint32_t e = t_.tape.first_edge[from]; e < t_.tape.first_edge[from + 1]; ++e)
-      if (t_.tape.edges[e].to == to) return fmt::format("message {} from actor {}", name(e), t_.actor(from));
+      if (t_.tape.edges[e].to == to) return fmt::format("message {} from actor {}", name(e), t_.actor(from).value);
     return {};
   }
   std::string name(std::uint32_t edge) const { return cell(t_.index.actions[t_.sent[edge]], stages_); }
   Span message_span(std::uint32_t node, std::uint32_t e) const {
     const Edge& edge = t_.tape.edges[e];
     const double start = player_.sent(e);
-    return {.actor = t_.actor(node),
+    return {.actor = t_.actor(node).value,
             .lane = Lane::message,
             .start = start,
             .end = start + edge.delay,
-            .label = fmt::format("{} to actor {}", name(e), t_.actor(edge.to)),
+            .label = fmt::format("{} to actor {}", name(e), t_.actor(edge.to).value),
             .waited = start > player_.end(node) ? "the link" : ""};
   }
 
@@ -114,13 +114,13 @@ void add_times(Prediction& p, const ScheduleTape& t, const Player& player) {
   p.bubble = p.makespan > 0 ? 1 - all_busy / (p.makespan * actors) : 0;
 }
 
-void add_weights(Prediction& p, const Schedule& s, const std::vector<StageCost>& costs, bool sizes) {
+void add_weights(Prediction& p, const Schedule& s, const StageCosts& costs, bool sizes) {
   p.weights.resize(s.rows.size());
   if (sizes) p.weight_bytes.resize(s.rows.size());
   for (const auto& placement : s.actor_of)
-    for (std::size_t stage = 0; stage < placement.size(); ++stage) {
-      p.weights[placement[stage]] += 1.0 * s.actors() / s.stages;
-      if (sizes) p.weight_bytes[placement[stage]] += costs[stage].weight_bytes;
+    for (const StageId stage : placement.ids()) {
+      p.weights[placement[stage].value] += 1.0 * s.actors() / s.stages;
+      if (sizes) p.weight_bytes[placement[stage].value] += costs[stage].weight_bytes;
     }
 }
 
@@ -128,7 +128,7 @@ void add_weights(Prediction& p, const Schedule& s, const std::vector<StageCost>&
 
 Prediction simulate(const Validated<Schedule>& valid, const SimulateOptions& o) {
   const Schedule& s = *valid;
-  const std::vector<StageCost> costs = stage_costs(s, o);
+  const StageCosts costs = stage_costs(s, o);
   const ScheduleTape t = tape_of(valid, costs, o);
   Player player(t.tape);
   STRETTO_ASSERT(player.stuck().empty(), "a valid schedule can be played");

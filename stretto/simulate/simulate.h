@@ -29,10 +29,12 @@ struct StageCost {
   double message_bytes = 0;  // what F sends to the next stage; the gradient that comes back is as large
 };
 
+using StageCosts = IdVector<StageId, StageCost>;
+
 struct SimulateOptions {
   Times times = {};                      // of one full stage per actor: a chunk gets 1/v, a sequence piece 1/pieces
   std::optional<double> recompute = {};  // time of R for a full stage; given: implied before I or B where it is absent
-  std::vector<StageCost> stages = {};    // one per stage, instead of `times` and `recompute`
+  StageCosts stages = {};                // one per stage, instead of `times` and `recompute`
   std::function<Link(int from, int to)> link = {};  // between actors; absent: {times.message, no limit}
   bool contention = false;                          // one message at a time from one actor to another
   // As the runtime does it: a B sends its gradient when its I is done, members of an overlap group run one by one.

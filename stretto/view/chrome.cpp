@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "stretto/view/escape.h"
@@ -105,12 +106,12 @@ class Trace {
         name = cell(a, t.stages);
         category = std::string(1, letter(a.phase));
         slices_.emplace(&span, s);
-        producers_.emplace(key(a.phase, a.pipe, a.stage, a), &span);
+        producers_.emplace(key(a.stage.value, a), &span);
       } else if (name.empty()) {
         name = cell(a, t.stages);
       }
       arguments = fmt::format(R"("phase":"{}","stage":{},"microbatch":{},"pipe":{},"piece":{},"chunk":{})",
-                              name_of(a.phase), a.stage, a.microbatch, a.pipe, a.piece, b.chunk);
+                              name_of(a.phase), a.stage.value, a.microbatch.value, a.pipe.value, a.piece, b.chunk);
     }
     if (!span.waited.empty())
       arguments += fmt::format(R"({}"waited for":{})", arguments.empty() ? "" : ",", quoted_json(span.waited));
@@ -119,19 +120,21 @@ class Trace {
           category, s.pid, s.tid, micro(s.start), micro(s.end - s.start), arguments);
   }
 
-  using Key = std::tuple<bool, int, int, std::uint32_t, int>;  // backward?, pipe, stage, microbatch, piece
-  static Key key(Phase p, int pipe, int stage, const Action& a) {
-    return {p != Phase::F, p == Phase::W || p == Phase::R ? -1 : pipe, stage, a.microbatch, a.piece};
+  // What is sent: backward?, pipe (none: it stays), stage, microbatch, piece.
+  using Key = std::tuple<bool, std::optional<PipeId>, int, MicrobatchId, int>;
+  static Key key(int stage, const Action& a) {
+    const bool stays = a.phase == Phase::W || a.phase == Phase::R;
+    return {a.phase != Phase::F, stays ? std::nullopt : std::optional(a.pipe), stage, a.microbatch, a.piece};
   }
 
-  // From the stage before (forward) or behind (backward), when it lives on another actor.
+  // From the stage before (forward) or after (backward), when it lives on another actor.
   void arrow(const Timeline& t, const Bar& b) {
     if (!b.span->action) return;
     const Action& a = *b.span->action;
     if (a.phase == Phase::W || a.phase == Phase::R) return;
-    const int stage = a.phase == Phase::F ? a.stage - 1 : a.stage + 1;
+    const int stage = a.phase == Phase::F ? a.stage.value - 1 : a.stage.value + 1;
     if (stage < 0 || stage >= t.stages) return;
-    const auto source = producers_.find(key(a.phase, a.pipe, stage, a));
+    const auto source = producers_.find(key(stage, a));
     if (source == producers_.end()) return;
     const Slice &from = slices_.at(source->second), &to = slices_.at(b.span);
     if (from.pid == to.pid) return;

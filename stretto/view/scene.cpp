@@ -59,8 +59,8 @@ Scene scene(const Timeline& t) {
   s.timeline = &t;
   double first = std::numeric_limits<double>::infinity(), last = -first, shortest = first;
   const int actors = std::max(t.actors, 0);
-  std::vector<double> lengths;                              // of the actions
-  std::vector<std::set<std::pair<int, int>>> held(actors);  // (pipe, stage) per actor: a chunk is its rank there
+  std::vector<double> lengths;                                     // of the actions
+  std::vector<std::set<std::pair<PipeId, StageId>>> held(actors);  // (pipe, stage) per actor: a chunk is its rank there
   for (const Span& span : t.spans) {
     if (!drawable(span, actors)) continue;
     first = std::min(first, span.start);
@@ -79,7 +79,7 @@ Scene scene(const Timeline& t) {
     s.shortest = std::max(shortest, *middle / 16);
   }
 
-  std::vector<std::map<std::pair<int, int>, int>> chunk(actors);
+  std::vector<std::map<std::pair<PipeId, StageId>, int>> chunk(actors);
   for (int a = 0; a < actors; ++a) {
     for (const auto& stage : held[a]) chunk[a].emplace(stage, chunk[a].size());
     s.chunks = std::max<int>(s.chunks, held[a].size());
@@ -117,17 +117,17 @@ std::string memory_text(double amount, const std::string& unit) {
 
 std::string caption(const Span& s) {
   if (!s.action) return s.label;
-  return s.action->piece ? fmt::format("{}.{}", s.action->microbatch, s.action->piece)
-                         : fmt::format("{}", s.action->microbatch);
+  return s.action->piece ? fmt::format("{}.{}", s.action->microbatch.value, s.action->piece)
+                         : fmt::format("{}", s.action->microbatch.value);
 }
 
 std::string describe(const Span& s, int stages) {
   if (!s.action) return s.label.empty() ? std::string(name_of(s.lane)) : s.label;
   const Action& a = *s.action;
-  std::string text =
-      fmt::format("{}: {} of stage {}, microbatch {}", cell(a, stages), name_of(a.phase), a.stage, a.microbatch);
+  std::string text = fmt::format("{}: {} of stage {}, microbatch {}", cell(a, stages), name_of(a.phase), a.stage.value,
+                                 a.microbatch.value);
   if (a.piece) text += fmt::format(", piece {}", a.piece);
-  if (a.pipe) text += ", up pipe";
+  if (a.pipe == up_pipe) text += ", up pipe";
   if (s.lane != Lane::compute) text = fmt::format("{} ({})", s.label.empty() ? name_of(s.lane) : s.label, text);
   return text;
 }
@@ -200,7 +200,8 @@ std::vector<Lane> lanes_of(std::span<const Timeline> timelines) {
 
 std::string chunk_name(std::span<const Timeline> timelines, int chunk) {
   const bool bidirectional = std::all_of(timelines.begin(), timelines.end(), [](const Timeline& t) {
-    return std::any_of(t.spans.begin(), t.spans.end(), [](const Span& s) { return s.action && s.action->pipe == 1; });
+    return std::any_of(t.spans.begin(), t.spans.end(),
+                       [](const Span& s) { return s.action && s.action->pipe == up_pipe; });
   });
   if (bidirectional && chunk < 2) return chunk == 0 ? "down pipe" : "up pipe";
   return fmt::format("chunk {}", chunk);

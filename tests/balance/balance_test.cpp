@@ -16,12 +16,12 @@ namespace {
 // An actor's load, written down from its definition.
 double largest_load(const BalanceProblem& p, const std::vector<int>& stage_of) {
   std::vector<double> load(200, 0);
-  for (const std::vector<int>& actor_of : p.actor_of)
+  for (const auto& actor_of : p.actor_of)
     for (std::size_t i = 0; i < stage_of.size(); ++i) {
-      const std::size_t stage = std::size_t(stage_of[i]), actor = std::size_t(actor_of[stage]);
+      const std::size_t stage = std::size_t(stage_of[i]), actor = actor_of[StageId(stage)].value;
       load[actor] += p.seconds[p.kind.empty() ? 0 : std::size_t(p.kind[stage])][i];
       if (i + 1 == stage_of.size() || stage_of[i + 1] == stage_of[i]) continue;
-      const std::size_t next = std::size_t(actor_of[stage + 1]);
+      const std::size_t next = actor_of[StageId(stage + 1)].value;
       if (next == actor || p.message.empty()) continue;
       load[actor] += p.message[i], load[next] += p.message[i];
     }
@@ -30,7 +30,7 @@ double largest_load(const BalanceProblem& p, const std::vector<int>& stage_of) {
 
 // All cuts there are.
 double brute_force(const BalanceProblem& p) {
-  const std::size_t pieces = p.seconds[0].size(), stages = p.actor_of[0].size();
+  const std::size_t pieces = p.seconds[0].size(), stages = p.actor_of[down_pipe].size();
   double best = std::numeric_limits<double>::infinity();
   for (std::uint32_t set = 0; set < 1u << (pieces - 1); ++set) {
     if (std::size_t(__builtin_popcount(set)) != stages - 1) continue;
@@ -52,7 +52,7 @@ BalanceProblem random_problem(const Schedule& placement, int pieces) {
           {{6, rc::gen::inRange(1, 12)}, {1, rc::gen::inRange(20, 60)}, {1, rc::gen::just(0)}}));
   }
   if (kinds > 1)
-    for (std::size_t s = 0; s < p.actor_of[0].size(); ++s) p.kind.push_back(*rc::gen::inRange(0, kinds));
+    for (std::size_t s = 0; s < p.actor_of[down_pipe].size(); ++s) p.kind.push_back(*rc::gen::inRange(0, kinds));
   if (*rc::gen::arbitrary<bool>())
     for (int i = 0; i + 1 < pieces; ++i) p.message.push_back(*rc::gen::inRange(0, 6));
   return p;
@@ -86,13 +86,13 @@ RC_GTEST_PROP(Balance, LoopedIsAsGoodAsTheBestOfAllCuts, ()) {
 }
 RC_GTEST_PROP(Balance, AnyPlacementIsAsGoodAsTheBestOfAllCuts, ()) {
   Schedule s{.stages = *rc::gen::inRange(1, 9)};
-  s.actor_of.emplace_back();
-  for (int k = 0; k < s.stages; ++k) s.actor_of[0].push_back(*rc::gen::inRange(0, 3));
+  s.actor_of.push_back({});
+  for (int k = 0; k < s.stages; ++k) s.actor_of[down_pipe].push_back(ActorId(*rc::gen::inRange(0, 3)));
   int actors = 0;  // numbered without gaps
   std::vector<int> number(3, -1);
-  for (int& a : s.actor_of[0]) {
-    if (number[std::size_t(a)] < 0) number[std::size_t(a)] = actors++;
-    a = number[std::size_t(a)];
+  for (ActorId& a : s.actor_of[down_pipe]) {
+    if (number[a.value] < 0) number[a.value] = actors++;
+    a = ActorId(number[a.value]);
   }
   expect_best(s);
 }
@@ -135,7 +135,7 @@ TEST(Balance, ActorsAreBalancedNotStages) {
 }
 
 TEST(Balance, MessagesMoveTheCut) {
-  BalanceProblem p{.seconds = {{4, 4, 4, 4}}, .actor_of = {{0, 1}}};
+  BalanceProblem p{.seconds = {{4, 4, 4, 4}}, .actor_of = placement({{0, 1}})};
   EXPECT_EQ(balance(p).stage_of, (std::vector<int>{0, 0, 1, 1}));
   p.message = {1, 10, 1};  // something large crosses the middle
   EXPECT_EQ(balance(p).largest, 13);
@@ -143,7 +143,7 @@ TEST(Balance, MessagesMoveTheCut) {
 
 TEST(Balance, MoreStagesThanPiecesAreRefused) {
   try {
-    balance({.seconds = {{1, 1, 1}}, .actor_of = {{0, 1, 2, 3}}});
+    balance({.seconds = {{1, 1, 1}}, .actor_of = placement({{0, 1, 2, 3}})});
     FAIL();
   } catch (const Error& e) {
     EXPECT_STREQ(e.what(),

@@ -31,7 +31,7 @@ double seconds_with(const CutProblem& p, const std::vector<int>& stage_of, const
   SimulateOptions o{.link = [](int, int) { return near_link; }, .as_run = true, .repeats = 0, .timeline = false};
   o.stages.assign(s.stages, {.F = 0, .I = 0, .W = 0});
   for (std::size_t i = 0; i < stage_of.size(); ++i) {
-    StageCost& c = o.stages[stage_of[i]];
+    StageCost& c = o.stages[StageId(stage_of[i])];
     const PieceTimes& t = p.pieces[0][i];
     c.F += t.F, c.I += t.I, c.W += t.W;
     if (i < p.bytes.size()) c.message_bytes = p.bytes[i];

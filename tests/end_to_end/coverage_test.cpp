@@ -107,17 +107,17 @@ TEST(Coverage, FrozenParametersStayAsTheyWere) {
 Schedule random_order(int stages, int actors, int microbatches, bool split, std::mt19937& rng) {
   Schedule s{.name = "random", .stages = stages, .microbatches = microbatches, .actor_of = {{}}, .rows = {}};
   s.rows.resize(std::size_t(actors));
-  for (int stage = 0; stage < stages; ++stage) s.actor_of[0].push_back(int(rng() % unsigned(actors)));
+  for (int stage = 0; stage < stages; ++stage) s.actor_of[down_pipe].push_back(ActorId(rng() % unsigned(actors)));
   std::vector<Action> open;
   for (int stage = 0; stage < stages; ++stage)
     for (int m = 0; m < microbatches; ++m)
       for (Phase phase : split ? std::vector{Phase::F, Phase::I, Phase::W} : std::vector{Phase::F, Phase::B})
-        open.push_back({.phase = phase, .stage = std::uint16_t(stage), .microbatch = std::uint32_t(m)});
+        open.push_back({.phase = phase, .stage = StageId(stage), .microbatch = MicrobatchId(m)});
   std::set<std::tuple<Phase, int, int>> done;
   const auto is_done = [&](Phase phase, int stage, int m) { return done.contains({phase, stage, m}); };
   const Phase back = split ? Phase::I : Phase::B;
   const auto ready = [&](const Action& a) {
-    const int stage = a.stage, m = int(a.microbatch);
+    const int stage = a.stage.value, m = int(a.microbatch.value);
     if (a.phase == Phase::F) return stage == 0 || is_done(Phase::F, stage - 1, m);
     if (a.phase != Phase::I && m > 0 && !is_done(a.phase, stage, m - 1)) return false;
     if (a.phase == Phase::W) return is_done(Phase::I, stage, m);
@@ -129,8 +129,8 @@ Schedule random_order(int stages, int actors, int microbatches, bool split, std:
       if (ready(open[i])) can.push_back(i);
     const std::size_t choice = can[rng() % can.size()];
     const Action a = open[choice];
-    s.rows[std::size_t(s.actor_of[0][a.stage])].push_back(a);
-    done.insert({a.phase, int(a.stage), int(a.microbatch)});
+    s.rows[s.actor_of[down_pipe][a.stage]].push_back(a);
+    done.insert({a.phase, a.stage.value, int(a.microbatch.value)});
     open.erase(open.begin() + std::ptrdiff_t(choice));
   }
   return s;

@@ -166,7 +166,7 @@ Schedule early_recompute(const Request& r) {
     Row with;
     for (std::size_t at = 0; at < row.size(); ++at) {
       for (std::size_t i = at; i < row.size(); ++i)
-        if (row[i].phase == Phase::I && place_of_r(i) == at) with.R(row[i].stage, int(row[i].microbatch));
+        if (row[i].phase == Phase::I && place_of_r(i) == at) with.R(row[i].stage.value, int(row[i].microbatch.value));
       with.push_back(row[at]);
     }
     row = with;

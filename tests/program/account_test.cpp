@@ -16,7 +16,7 @@ using Kind = Holding::Kind;
 
 // Per actor, the most that rows keep, from sizes per stage alone: F adds what I and W read, I frees what it is the last
 // to read and adds what it made for W, W frees the rest. B is both at once.
-std::vector<u64> count_by_hand(const Schedule& s, const std::vector<StageKeeps>& sizes) {
+std::vector<u64> count_by_hand(const Schedule& s, const IdVector<StageId, StageKeeps>& sizes) {
   std::vector<u64> peaks;
   for (const Row& row : s.rows) {
     u64 now = 0, most = 0;
@@ -36,7 +36,7 @@ std::vector<u64> count_by_hand(const Schedule& s, const std::vector<StageKeeps>&
 
 // Live activations times size, per actor: from F until W or B a microbatch holds its stage's size, whether before I or
 // after it.
-std::vector<double> theory(const Schedule& s, const std::vector<StageKeeps>& sizes) {
+std::vector<double> theory(const Schedule& s, const IdVector<StageId, StageKeeps>& sizes) {
   SimulateOptions o;
   for (const StageKeeps& k : sizes) {
     o.stages.push_back({});
@@ -48,12 +48,15 @@ std::vector<double> theory(const Schedule& s, const std::vector<StageKeeps>& siz
 Compiled compiled(const ModelConfig& c, i64 batch, int microbatches, const std::string& schedule, int actors = 2,
                   std::vector<Recompute> recompute = {}, std::vector<int> stages = {}) {
   return compile(make_model(complete(c), batch), adamw(), {.microbatches = microbatches, .clip = 1},
-                 {.mesh = {{"pipe", actors}}, .schedule = schedule, .stages = std::move(stages), .recompute = std::move(recompute)});
+                 {.mesh = {{"pipe", actors}},
+                  .schedule = schedule,
+                  .stages = std::move(stages),
+                  .recompute = std::move(recompute)});
 }
 
 void expect_as_counted(const Compiled& c) {
   const Program& p = *c.program;
-  const std::vector<StageKeeps> sizes = keeps(*p.step, p.stage_of).list();
+  const IdVector<StageId, StageKeeps> sizes = keeps(*p.step, p.stage_of);
   const std::vector<ActorAccount> accounts = account(p);
   const std::vector<u64> counted = count_by_hand(p.schedule, sizes);
   const std::vector<double> promised = theory(p.schedule, sizes);

@@ -81,7 +81,7 @@ TEST(Lower, SquaredNormsGoAlongATree) {
   const Step s = with_norms(five_tasks());
   Schedule wide = looped({.actors = actors, .microbatches = 1});
   wide.stages = 2;
-  wide.actor_of = {{actors - 2, actors - 1}};
+  wide.actor_of = placement({{actors - 2, actors - 1}});
   wide.rows[actors - 2].F(0, 0).B(0, 0);
   wide.rows[actors - 1].F(1, 0).B(1, 0);
   const Program p = lower(s, wide, a_stage_per_piece(), {});

@@ -182,7 +182,7 @@ TEST(Timeline, OfAMeasuredStepHoldsEveryActionOnce) {
         if (x.action) seen.insert(cell(*x.action, s.stages));
       }
       // Stage 0 has nothing below it that needs a gradient when it is one piece: its I may be empty.
-      for (const Action& action : s.rows[std::size_t(a)]) {
+      for (const Action& action : s.rows[a]) {
         if (action.phase == Phase::I) continue;
         EXPECT_TRUE(seen.contains(cell(action, s.stages))) << name << ' ' << cell(action, s.stages);
       }

@@ -55,25 +55,26 @@ bool defined_for(std::string_view name, int p, int m) {
   std::set<std::tuple<char, int, int, int, int>> done;  // letter (B counts as I and W), pipe, stage, microbatch, piece
   std::vector<std::size_t> at(s.rows.size());
   const auto can_run = [&](const Action& a) {
+    const int stage = a.stage.value;
     const auto has = [&](char l, int stage, int piece) {
-      return done.contains({l, a.pipe, stage, int(a.microbatch), piece});
+      return done.contains({l, a.pipe.value, stage, int(a.microbatch.value), piece});
     };
     switch (a.phase) {
       case Phase::F:
-        return (a.stage == 0 || has('F', a.stage - 1, a.piece)) && (a.piece == 0 || has('F', a.stage, a.piece - 1));
+        return (stage == 0 || has('F', stage - 1, a.piece)) && (a.piece == 0 || has('F', stage, a.piece - 1));
       case Phase::B:
       case Phase::I:
-        return has('F', a.stage, a.piece) && (a.stage + 1 == s.stages || has('I', a.stage + 1, a.piece)) &&
-               (a.piece + 1 == s.pieces || has('I', a.stage, a.piece + 1));
+        return has('F', stage, a.piece) && (stage + 1 == s.stages || has('I', stage + 1, a.piece)) &&
+               (a.piece + 1 == s.pieces || has('I', stage, a.piece + 1));
       case Phase::W:
-        return has('I', a.stage, a.piece);
+        return has('I', stage, a.piece);
       case Phase::R:
-        return has('F', a.stage, a.piece);
+        return has('F', stage, a.piece);
     }
     return false;
   };
   const auto record = [&](char l, const Action& a) {
-    return done.insert({l, a.pipe, a.stage, int(a.microbatch), a.piece}).second;
+    return done.insert({l, a.pipe.value, a.stage.value, int(a.microbatch.value), a.piece}).second;
   };
   for (bool moved = true; moved;) {
     moved = false;
@@ -85,7 +86,7 @@ bool defined_for(std::string_view name, int p, int m) {
         if (!std::all_of(row.begin() + long(at[actor]), row.begin() + long(end), can_run)) break;
         for (; at[actor] < end; ++at[actor]) {
           const Action& a = row[at[actor]];
-          if (s.actor_of[a.pipe][a.stage] != int(actor)) return ::testing::AssertionFailure() << "wrong actor";
+          if (s.actor_of[a.pipe][a.stage] != ActorId(actor)) return ::testing::AssertionFailure() << "wrong actor";
           const bool once = a.phase == Phase::B ? record('I', a) && record('W', a) : record(letter(a.phase), a);
           if (!once) return ::testing::AssertionFailure() << cell(a, s.stages) << " runs twice";
         }
@@ -111,13 +112,13 @@ bool defined_for(std::string_view name, int p, int m) {
 }
 
 bool ascending(const Schedule& s) {
-  std::map<std::pair<int, int>, int> last;
+  std::map<std::pair<PipeId, StageId>, MicrobatchId> last;
   for (const Row& row : s.rows) {
     for (const Action& a : row) {
       if (a.phase != Phase::B && a.phase != Phase::W) continue;
-      auto [it, fresh] = last.try_emplace({a.pipe, a.stage}, int(a.microbatch));
-      if (!fresh && int(a.microbatch) < it->second) return false;
-      it->second = int(a.microbatch);
+      auto [it, fresh] = last.try_emplace({a.pipe, a.stage}, a.microbatch);
+      if (!fresh && a.microbatch < it->second) return false;
+      it->second = a.microbatch;
     }
   }
   return true;
@@ -126,7 +127,7 @@ bool ascending(const Schedule& s) {
 // Most activations (in full stages) a row holds; in-order rows need no times for that.
 double peak(const Schedule& s, int actor) {
   double live = 0, most = 0;
-  for (const Action& a : s.rows[std::size_t(actor)]) {
+  for (const Action& a : s.rows[actor]) {
     if (a.phase == Phase::F) most = std::max(most, ++live);
     if (a.phase == Phase::B || a.phase == Phase::W) --live;
   }
@@ -347,8 +348,8 @@ TEST(Register, OwnSchedulesAreFoundByName) {
   const auto mine = [](const Request& r) {
     Schedule s = looped(r);
     for (int a = 0; a < r.actors; ++a) {
-      for (int m = 0; m < r.microbatches; ++m) s.rows[std::size_t(a)].F(a, m);
-      for (int m = 0; m < r.microbatches; ++m) s.rows[std::size_t(a)].B(a, m);
+      for (int m = 0; m < r.microbatches; ++m) s.rows[a].F(a, m);
+      for (int m = 0; m < r.microbatches; ++m) s.rows[a].B(a, m);
     }
     return s;
   };

@@ -63,11 +63,11 @@ TEST(Csv, ReadsActionsOverlapAndPlacement) {
   const Schedule s = read_csv(slurp("dualpipev_4rank_10mb.csv"), "f");
   EXPECT_EQ(s.stages, 8);
   EXPECT_EQ(s.microbatches, 10);
-  EXPECT_EQ(s.actor_of, (std::vector<std::vector<int>>{{0, 1, 2, 3, 3, 2, 1, 0}}));
+  EXPECT_EQ(s.actor_of, placement({{0, 1, 2, 3, 3, 2, 1, 0}}));
   const Row& row = s.rows[0];
-  EXPECT_EQ(row[7], (Action{.phase = Phase::F, .stage = 7}));
-  EXPECT_EQ(row[17], (Action{.phase = Phase::F, .stage = 0, .microbatch = 7, .overlap = 1}));
-  EXPECT_EQ(row[18], (Action{.phase = Phase::B, .stage = 7, .microbatch = 3, .overlap = 1}));
+  EXPECT_EQ(row[7], (Action{.phase = Phase::F, .stage = StageId(7)}));
+  EXPECT_EQ(row[17], (Action{.phase = Phase::F, .stage = StageId(0), .microbatch = MicrobatchId(7), .overlap = 1}));
+  EXPECT_EQ(row[18], (Action{.phase = Phase::B, .stage = StageId(7), .microbatch = MicrobatchId(3), .overlap = 1}));
   EXPECT_EQ(row[19].overlap, 2u);
 }
 
@@ -75,14 +75,15 @@ TEST(Csv, IdleAndCommunicationCellsAreNoActions) {
   const Schedule compute = read_csv(slurp("zb1p_2rank_2stagep_compute.csv"), "f");
   const Schedule comms = read_csv(slurp("zb1p_2rank_2stagep_comms.csv"), "f");
   EXPECT_EQ(compute.rows[1], comms.rows[1]);
-  EXPECT_EQ(comms.actor_of, (std::vector<std::vector<int>>{{0, 1, 0, 1}}));
+  EXPECT_EQ(comms.actor_of, placement({{0, 1, 0, 1}}));
   EXPECT_EQ(comms.rows[0].size(), 32u);  // F and B
 }
 
 TEST(Csv, PipesAreToldOrDetectedNeverAssumed) {
   const Schedule s = read_csv(slurp("chimera_p4_m4.csv"), "f", {.pipes = CsvPipes::logical});
-  EXPECT_EQ(s.actor_of, (std::vector<std::vector<int>>{{0, 1, 2, 3}, {3, 2, 1, 0}}));
-  EXPECT_EQ(s.rows[0][2], (Action{.phase = Phase::F, .pipe = 1, .stage = 3, .microbatch = 2}));
+  EXPECT_EQ(s.actor_of, placement({{0, 1, 2, 3}, {3, 2, 1, 0}}));
+  EXPECT_EQ(s.rows[0][2],
+            (Action{.phase = Phase::F, .pipe = up_pipe, .stage = StageId(3), .microbatch = MicrobatchId(2)}));
   const std::string text = write_csv(s);
   EXPECT_THAT(text, HasSubstr("0F0,0F1,7F2,7B2"));
   EXPECT_EQ(read_csv(text, "f", {.pipes = CsvPipes::two}), s);
@@ -165,13 +166,14 @@ TEST(Csv, MarksOfStorageAreKept) {
   const std::string text = "0UNSHARD,0F0,0F1,0B0,0RESHARD,0UNSHARD,0B1,0RESHARD,0REDUCE_GRAD\n";
   const Schedule s = read_csv(text, "f");
   using Kind = StorageMark::Kind;
-  EXPECT_EQ(s.marks, (std::vector<std::vector<StorageMark>>{{{.kind = Kind::unshard, .before = 0},
-                                                             {.kind = Kind::reshard, .before = 3},
-                                                             {.kind = Kind::unshard, .before = 3},
-                                                             {.kind = Kind::reshard, .before = 4},
-                                                             {.kind = Kind::reduce_grad, .before = 4}}}));
-  EXPECT_TRUE(s.marked(0, Kind::unshard));
-  EXPECT_FALSE(read_csv("0F0,0F1,0B0,0B1\n", "f").marked(0, Kind::unshard));
+  EXPECT_EQ(s.marks,
+            (IdVector<ActorId, std::vector<StorageMark>>{{{.kind = Kind::unshard, .before = ActionId(0)},
+                                                          {.kind = Kind::reshard, .before = ActionId(3)},
+                                                          {.kind = Kind::unshard, .before = ActionId(3)},
+                                                          {.kind = Kind::reshard, .before = ActionId(4)},
+                                                          {.kind = Kind::reduce_grad, .before = ActionId(4)}}}));
+  EXPECT_TRUE(s.marked(ActorId(0), Kind::unshard));
+  EXPECT_FALSE(read_csv("0F0,0F1,0B0,0B1\n", "f").marked(ActorId(0), Kind::unshard));
   EXPECT_EQ(write_csv(s), text);
 }
 

@@ -32,9 +32,9 @@ TEST(Messages, OneChannelPerStagesKindAndPipe) {
   EXPECT_EQ(t.messages.size(), 16u);
   for (const Channel& c : t.channels) {
     EXPECT_EQ(c.messages, 4u);
-    EXPECT_EQ(c.from, c.source);
-    EXPECT_EQ(c.to, c.target);
-    EXPECT_EQ(c.to, c.kind == Phase::F ? c.from + 1 : c.from - 1);
+    EXPECT_EQ(c.from.value, c.source.value);
+    EXPECT_EQ(c.to.value, c.target.value);
+    EXPECT_EQ(c.to.value, c.kind == Phase::F ? c.from.value + 1 : c.from.value - 1);
   }
   EXPECT_EQ(t.channels[0].str(), "stage 1 -> 0 I, actor 1 -> 0");
   EXPECT_EQ(traffic_of(pipelined(1, 4)).messages.size(), 0u);
@@ -47,9 +47,9 @@ TEST(Messages, StepsStandAroundTheirAction) {
   using Kind = MessageStep::Kind;
   const Traffic t = traffic_of(pipelined(2, 1));
   std::vector<Kind> kinds;
-  for (const MessageStep& s : t.actors[0]) kinds.push_back(s.kind);
+  for (const MessageStep& s : t.actors[ActorId(0)]) kinds.push_back(s.kind);
   EXPECT_EQ(kinds, (std::vector<Kind>{Kind::run, Kind::send, Kind::complete, Kind::post, Kind::receive, Kind::run}));
-  EXPECT_EQ(t.actors[0][5].position, 1u);
+  EXPECT_EQ(t.actors[ActorId(0)][5].position, 1u);
 }
 
 TEST(Messages, OfNonsenseAreRefused) { EXPECT_THROW(traffic_of(Schedule{}), Error); }
@@ -77,7 +77,7 @@ TEST(Prove, OneFifoPerPairOvertakes) {
   EXPECT_THAT(
       pair.faults[0].fault.str(),
       HasSubstr("[actor 1, position 8, 6I0] 3 pairs of messages would overtake each other in channel actor 0 -> 1: 0F6 "
-                "(position 6) is sent before 7I0 (position 8), but taken behind it"));
+                "(position 6) is sent before 7I0 (position 8), but taken after it"));
   EXPECT_EQ(prove(given("zb-v_p4_m8.csv")).overtaking, 0u);
   EXPECT_TRUE(prove(given("zb-v_p4_m8.csv")).ok());
 }

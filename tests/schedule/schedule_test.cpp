@@ -17,12 +17,10 @@ std::string refusal(auto&& make) {
 }
 
 TEST(Schedule, PlacementsAreTheDefinedOnes) {
-  EXPECT_EQ(looped({.actors = 3, .microbatches = 1, .chunks = 2}).actor_of,
-            (std::vector<std::vector<int>>{{0, 1, 2, 0, 1, 2}}));
+  EXPECT_EQ(looped({.actors = 3, .microbatches = 1, .chunks = 2}).actor_of, placement({{0, 1, 2, 0, 1, 2}}));
   EXPECT_EQ(looped({.actors = 3, .microbatches = 1}).stages, 3);
-  EXPECT_EQ(v_shaped({.actors = 3, .microbatches = 1}).actor_of, (std::vector<std::vector<int>>{{0, 1, 2, 2, 1, 0}}));
-  EXPECT_EQ(bidirectional({.actors = 3, .microbatches = 2}).actor_of,
-            (std::vector<std::vector<int>>{{0, 1, 2}, {2, 1, 0}}));
+  EXPECT_EQ(v_shaped({.actors = 3, .microbatches = 1}).actor_of, placement({{0, 1, 2, 2, 1, 0}}));
+  EXPECT_EQ(bidirectional({.actors = 3, .microbatches = 2}).actor_of, placement({{0, 1, 2}, {2, 1, 0}}));
 }
 
 TEST(Schedule, PrintsCellsAsInCsv) {
@@ -32,7 +30,7 @@ TEST(Schedule, PrintsCellsAsInCsv) {
   s.rows[1].add(Phase::F, 1, 0, 0, 2);
   EXPECT_EQ(s.str(), "0F0,(3F2;3B2)OVERLAP_F_B,0I0,0W0,0R1\n1F0.2\n");
   EXPECT_EQ(s.actions(), 7u);
-  EXPECT_EQ(cell({.phase = Phase::W, .pipe = 1, .stage = 1, .microbatch = 12}, 4), "5W12");
+  EXPECT_EQ(cell({.phase = Phase::W, .pipe = up_pipe, .stage = StageId(1), .microbatch = MicrobatchId(12)}, 4), "5W12");
 }
 
 TEST(Schedule, EqualityAndHashAreByContent) {
@@ -53,7 +51,7 @@ TEST(Schedule, EqualityAndHashAreByContent) {
   EXPECT_TRUE(differs([](Schedule& c) { c.rows[0][1].phase = Phase::I; }));
   EXPECT_TRUE(differs([](Schedule& c) { c.rows[0][1].piece = 1; }));
   EXPECT_TRUE(differs([](Schedule& c) { c.rows[0][0].overlap = c.rows[0][1].overlap = 1; }));
-  EXPECT_TRUE(differs([](Schedule& c) { c.actor_of[0] = {1, 0}; }));
+  EXPECT_TRUE(differs([](Schedule& c) { c.actor_of = placement({{1, 0}}); }));
   EXPECT_TRUE(differs([](Schedule& c) { c.pieces = 2; }));
   EXPECT_TRUE(differs([](Schedule& c) { c.microbatches = 3; }));
 }

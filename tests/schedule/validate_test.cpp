@@ -32,9 +32,9 @@ Schedule one_f_one_b(int p, int m) {
   Schedule s = looped({.actors = p, .microbatches = m});
   for (int a = 0; a < p; ++a) {
     int f = 0, b = 0;
-    while (f < std::min(p - a - 1, m)) s.rows[std::size_t(a)].F(a, f++);
-    while (f < m) s.rows[std::size_t(a)].F(a, f++).B(a, b++);
-    while (b < m) s.rows[std::size_t(a)].B(a, b++);
+    while (f < std::min(p - a - 1, m)) s.rows[a].F(a, f++);
+    while (f < m) s.rows[a].F(a, f++).B(a, b++);
+    while (b < m) s.rows[a].B(a, b++);
   }
   return s;
 }
@@ -68,10 +68,10 @@ TEST(Validate, WrongNumberOfRows) {
 TEST(Validate, BrokenShapesAreRefusedNotRead) {
   EXPECT_THAT(kinds(validate(Schedule{})), testing::Contains(Kind::shape));
   Schedule s = small();
-  s.actor_of[0][1] = 7;
+  s.actor_of[down_pipe][StageId(1)] = ActorId(7);
   EXPECT_THAT(validate(s).str(), HasSubstr("[stage 1] the stage is placed on actor 7, there are 2 rows"));
   s = small();
-  s.actor_of[0].pop_back();
+  s.actor_of[down_pipe].pop_back();
   EXPECT_FALSE(validate(s).ok());
   s = small();
   s.actor_of.resize(3);
@@ -94,17 +94,17 @@ TEST(Validate, UnknownStageMicrobatchPieceAndPipe) {
   s.rows[0][1].piece = 3;
   EXPECT_THAT(validate(s).str(), HasSubstr("no sequence piece 3"));
   s = small();
-  s.rows[0][1].pipe = 1;
+  s.rows[0][1].pipe = up_pipe;
   EXPECT_THAT(validate(s).str(), HasSubstr("no pipe 1"));
   s = given("chimera_p4_m4.csv", CsvPipes::logical);
-  s.rows[0][2].microbatch = 1;
+  s.rows[0][2].microbatch = MicrobatchId(1);
   EXPECT_THAT(validate(s).str(), HasSubstr("[actor 0, position 2, 7F1] microbatch 1 goes through the down pipe"));
 }
 
 TEST(Validate, MissingAndTwice) {
   Validation v = validate(csv("0F0,0F1,0B0,0B1\n1F0,1B0,1F1\n"));
   EXPECT_EQ(v.str(),
-            "[actor 1, position 3, 1B1] 1B1 is missing (and there is no I with a W either); hint: add it behind 1F1 "
+            "[actor 1, position 3, 1B1] 1B1 is missing (and there is no I with a W either); hint: add it after 1F1 "
             "(position 2)\n");
   v = validate(csv("0F0,0B0,0B1\n1F0,1B0,1F1,1B1\n"));
   EXPECT_EQ(v.str(), "[actor 0, position 2, 0F1] 0F1 is missing; hint: add it before 0B1 (position 2)\n");
@@ -138,20 +138,20 @@ TEST(Validate, HalvesOfTheBackward) {
 TEST(Validate, OrderWithinARow) {
   Validation v = validate(csv("0B0,0F0\n"));
   EXPECT_EQ(v.str(),
-            "[actor 0, position 0, 0B0] the backward needs its forward 0F0 (position 1); hint: move it behind position "
+            "[actor 0, position 0, 0B0] the backward needs its forward 0F0 (position 1); hint: move it after position "
             "1, or 0F0 before position 0\n");
   EXPECT_THAT(validate(csv("0F0,0W0,0I0\n")).str(),
               HasSubstr("[actor 0, position 1, 0W0] the weight gradient needs its input gradient 0I0 (position 2)"));
   EXPECT_THAT(validate(csv("1F0,0F0,1B0,0B0\n")).str(),
               HasSubstr("[actor 0, position 0, 1F0] the forward needs the stage before it, 0F0 (position 1)"));
   EXPECT_THAT(validate(csv("0F0,1F0,0B0,1B0\n")).str(),
-              HasSubstr("[actor 0, position 2, 0B0] the backward needs the stage behind it, 1B0 (position 3)"));
+              HasSubstr("[actor 0, position 2, 0B0] the backward needs the stage after it, 1B0 (position 3)"));
   EXPECT_THAT(validate(csv("0F0,0B0,0R0\n")).str(), HasSubstr("the backward needs its recompute"));
   EXPECT_THAT(validate(csv("0R0,0F0,0B0\n")).str(), HasSubstr("the recompute needs its forward"));
   EXPECT_TRUE(validate(csv("0F0,0R0,0I0,0W0\n")).ok());
   EXPECT_TRUE(validate(csv("0F0,0F0.1,0B0.1,0B0\n")).ok());
   EXPECT_THAT(validate(csv("0F0.1,0F0,0B0.1,0B0\n")).str(), HasSubstr("the forward needs the piece before it, 0F0"));
-  EXPECT_THAT(validate(csv("0F0,0F0.1,0B0,0B0.1\n")).str(), HasSubstr("the backward needs the piece behind it, 0B0.1"));
+  EXPECT_THAT(validate(csv("0F0,0F0.1,0B0,0B0.1\n")).str(), HasSubstr("the backward needs the piece after it, 0B0.1"));
 }
 
 TEST(Validate, ActorThatDoesNotHoldTheStage) {
@@ -220,7 +220,7 @@ TEST(Validate, MarkedRows) {
             "actor 1  [1F0]  1B0  1F1  [1F0]  1B1\n");
   EXPECT_EQ(marked_rows(small(), validate(small())), "");
   Schedule wide = one_f_one_b(40, 100);
-  wide.rows[30][150].microbatch = 3;
+  wide.rows[30][150].microbatch = MicrobatchId(3);
   const std::string text = marked_rows(wide, validate(wide));
   EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 18);
   EXPECT_THAT(text, HasSubstr("[30"));

@@ -18,11 +18,11 @@ TEST(Predict, SumsTheTasksOfAStage) {
   const auto whole = stage_costs(*one.program), halves = stage_costs(*two.program);
   ASSERT_EQ(whole.size(), 1u);
   ASSERT_EQ(halves.size(), 2u);
-  EXPECT_NEAR(halves[0].F + halves[1].F, whole[0].F, 1e-9 * whole[0].F);
-  EXPECT_NEAR(halves[0].I + halves[1].I, whole[0].I, 1e-9 * whole[0].I);
-  EXPECT_NEAR(halves[0].W + halves[1].W, whole[0].W, 1e-9 * whole[0].W);
-  EXPECT_EQ(halves[0].message_bytes, 1.0 * 16 * 32 * 4);  // the activations of one sequence
-  EXPECT_EQ(halves[1].message_bytes, 0);
+  EXPECT_NEAR(halves[StageId(0)].F + halves[StageId(1)].F, whole[StageId(0)].F, 1e-9 * whole[StageId(0)].F);
+  EXPECT_NEAR(halves[StageId(0)].I + halves[StageId(1)].I, whole[StageId(0)].I, 1e-9 * whole[StageId(0)].I);
+  EXPECT_NEAR(halves[StageId(0)].W + halves[StageId(1)].W, whole[StageId(0)].W, 1e-9 * whole[StageId(0)].W);
+  EXPECT_EQ(halves[StageId(0)].message_bytes, 1.0 * 16 * 32 * 4);  // the activations of one sequence
+  EXPECT_EQ(halves[StageId(1)].message_bytes, 0);
 }
 
 TEST(Predict, AFasterMachineTakesLess) {
@@ -57,9 +57,9 @@ TEST(Predict, RecomputeTakesTimeOfItsOwn) {
   const Compiled keep = compiled({.mesh = {{"pipe", 2}}});
   const Compiled again = compiled({.mesh = {{"pipe", 2}}, .recompute = {Recompute::full}});
   const auto costs = stage_costs(*again.program);
-  ASSERT_TRUE(costs[0].R);
-  EXPECT_GT(*costs[0].R, 0);
-  EXPECT_LE(*costs[0].R, costs[0].F);
+  ASSERT_TRUE(costs[StageId(0)].R);
+  EXPECT_GT(*costs[StageId(0)].R, 0);
+  EXPECT_LE(*costs[StageId(0)].R, costs[StageId(0)].F);
   EXPECT_GT(predict(*again.program).makespan, predict(*keep.program).makespan);
 }
 

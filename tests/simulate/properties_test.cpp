@@ -42,12 +42,12 @@ std::map<std::tuple<char, int, int, int, int>, double> ends_by_relaxation(const 
   std::map<std::tuple<char, int, int, int, int>, double> end;
   const auto key = [](const Action& a) {
     const char kind = a.phase == Phase::F ? 'F' : a.phase == Phase::W ? 'W' : 'I';
-    return std::tuple(kind, int(a.pipe), int(a.stage), int(a.microbatch), int(a.piece));
+    return std::tuple(kind, int(a.pipe.value), int(a.stage.value), int(a.microbatch.value), int(a.piece));
   };
   for (bool moved = true; moved;) {
     moved = false;
     for (int actor = 0; actor < s.actors(); ++actor) {
-      const Row& row = s.rows[std::size_t(actor)];
+      const Row& row = s.rows[actor];
       double free = 0;
       for (std::size_t i = 0; i < row.size();) {
         std::size_t last = i + 1;
@@ -63,10 +63,10 @@ std::map<std::tuple<char, int, int, int, int>, double> ends_by_relaxation(const 
                               s.pieces;
           sum += time, longest = std::max(longest, time);
           Action from = a;
-          if (a.phase == Phase::F && a.stage > 0) --from.stage;
-          if ((a.phase == Phase::B || a.phase == Phase::I) && a.stage + 1 < s.stages) ++from.stage;
+          if (a.phase == Phase::F && a.stage.value > 0) --from.stage.value;
+          if ((a.phase == Phase::B || a.phase == Phase::I) && a.stage.value + 1 < s.stages) ++from.stage.value;
           if (from.stage == a.stage) continue;
-          const int source = s.actor_of[a.pipe][from.stage];
+          const int source = s.actor_of[a.pipe][from.stage].value;
           double arrives = end[key(from)];
           if (source != actor) {
             const double bytes = c.options.stages[std::min(a.stage, from.stage)].message_bytes / s.pieces;
@@ -93,7 +93,7 @@ TEST(Property, AgreesWithRelaxation) {
     for (const Span& span : p.timeline.spans) {
       const Action& a = *span.action;
       const char kind = a.phase == Phase::F ? 'F' : a.phase == Phase::W ? 'W' : 'I';
-      const double expected = ends.at({kind, a.pipe, a.stage, int(a.microbatch), a.piece});
+      const double expected = ends.at({kind, a.pipe.value, a.stage.value, int(a.microbatch.value), a.piece});
       RC_ASSERT(std::abs(span.end - expected) <= 1e-9 * (1 + expected));
     }
   }));
@@ -169,10 +169,10 @@ TEST(Property, CorruptedRowsAreErrorsNotHangs) {
           row.insert(row.begin() + long(k), Action(row[i]));
           break;
         case 3:
-          row[i].microbatch = *rc::gen::inRange<std::uint32_t>(0, std::uint32_t(s.microbatches) + 2);
+          row[i].microbatch = MicrobatchId(*rc::gen::inRange(0, s.microbatches + 2));
           break;
         case 4:
-          row[i].stage = *rc::gen::inRange<std::uint16_t>(0, std::uint16_t(s.stages + 2));
+          row[i].stage = StageId(*rc::gen::inRange(0, s.stages + 2));
           break;
       }
     }

@@ -34,11 +34,11 @@ TEST(Replay, OfARegularStepIsTheStep) {
     const auto costs = measured_costs(s, t);
     ASSERT_EQ(int(costs.size()), s.stages);
     for (int i = 0; i < s.stages; ++i) {
-      EXPECT_THAT(costs[std::size_t(i)].F, DoubleNear(1.0 + i, 1e-9));
-      if (costs[std::size_t(i)].B)
-        EXPECT_THAT(*costs[std::size_t(i)].B, DoubleNear(2.5 + 0.1 * i, 1e-9));
+      EXPECT_THAT(costs[StageId(i)].F, DoubleNear(1.0 + i, 1e-9));
+      if (costs[StageId(i)].B)
+        EXPECT_THAT(*costs[StageId(i)].B, DoubleNear(2.5 + 0.1 * i, 1e-9));
       else
-        EXPECT_THAT(costs[std::size_t(i)].W, DoubleNear(0.5 + 0.1 * i, 1e-9));
+        EXPECT_THAT(costs[StageId(i)].W, DoubleNear(0.5 + 0.1 * i, 1e-9));
     }
     const Prediction p = replay(s, t);
     EXPECT_EQ(p.timeline.spans.size(), t.spans.size());
@@ -65,8 +65,8 @@ TEST(Replay, TakesTheMeanOfWhatVaried) {
   span(2, 6, 9);
   span(3, 9, 11);
   const auto costs = measured_costs(s, t);
-  EXPECT_EQ(costs[0].F, 2);
-  EXPECT_EQ(costs[0].B, 2);
+  EXPECT_EQ(costs[StageId(0)].F, 2);
+  EXPECT_EQ(costs[StageId(0)].B, 2);
   EXPECT_EQ(replay(s, t).makespan, 8);
 }
 

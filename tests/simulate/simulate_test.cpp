@@ -10,7 +10,7 @@ namespace {
 Schedule one_f_one_b(const Request& r) {
   Schedule s = looped(r);
   for (int a = 0; a < r.actors; ++a) {
-    Row& row = s.rows[std::size_t(a)];
+    Row& row = s.rows[a];
     int f = 0, b = 0;
     while (f < std::min(r.actors - a - 1, r.microbatches)) row.F(a, f++);
     while (f < r.microbatches) row.F(a, f++).B(a, b++);
@@ -68,9 +68,9 @@ TEST(Simulate, SaysWhatEachStartWaitedFor) {
 }
 
 TEST(Simulate, MessagesCostLatencyAndBytes) {
-  std::vector<StageCost> stages(2);
-  stages[0].message_bytes = 100;
-  stages[1].message_bytes = 1e9;  // what the last stage makes goes nowhere
+  StageCosts stages(2);
+  stages[StageId(0)].message_bytes = 100;
+  stages[StageId(1)].message_bytes = 1e9;  // what the last stage makes goes nowhere
   SimulateOptions o{
       .stages = stages, .link = [](int, int) { return Link{.latency = 0.25, .bandwidth = 400}; }, .messages = true};
   const Prediction p = simulate(split_pair(), o);
@@ -99,15 +99,15 @@ TEST(Simulate, ContentionSendsOneMessageAtATime) {
 }
 
 TEST(Simulate, StagesMayDiffer) {
-  std::vector<StageCost> stages(2);
-  stages[0] = {.F = 2, .I = 0, .W = 1};
-  stages[1] = {.F = 3, .I = 4, .W = 5};
+  StageCosts stages(2);
+  stages[StageId(0)] = {.F = 2, .I = 0, .W = 1};
+  stages[StageId(1)] = {.F = 3, .I = 4, .W = 5};
   EXPECT_EQ(simulate(split_pair(), {.stages = stages}).makespan, 2 + 3 + 4 + 5);
   Schedule joined = looped({.actors = 2, .microbatches = 1});
   joined.rows[0].F(0, 0).B(0, 0);
   joined.rows[1].F(1, 0).B(1, 0);
   EXPECT_EQ(simulate(joined, {.stages = stages}).makespan, 2 + 3 + 9 + 1);
-  stages[1].B = 6;
+  stages[StageId(1)].B = 6;
   EXPECT_EQ(simulate(joined, {.stages = stages}).makespan, 2 + 3 + 6 + 1);
 }
 
@@ -153,8 +153,8 @@ TEST(Simulate, RecomputeIsImpliedBeforeTheBackward) {
 }
 
 TEST(Simulate, RecomputeKeepsOnlyInputs) {
-  std::vector<StageCost> stages(1);
-  stages[0] = {.R = 1, .activation_bytes = 100, .kept_bytes = 10, .weight_bytes = 7};
+  StageCosts stages(1);
+  stages[StageId(0)] = {.R = 1, .activation_bytes = 100, .kept_bytes = 10, .weight_bytes = 7};
   Schedule s = looped({.actors = 1, .microbatches = 3});
   s.rows[0].F(0, 0).F(0, 1).F(0, 2).I(0, 0).W(0, 0).B(0, 1).B(0, 2);
   const Prediction p = simulate(s, {.stages = stages});
@@ -168,9 +168,9 @@ TEST(Simulate, RecomputeKeepsOnlyInputs) {
 
 TEST(Simulate, PeriodKnowsWhetherActorsWaitForEachOther) {
   // Two independent actors of different length would drift apart; a step with messages is paced by the slower one.
-  std::vector<StageCost> stages(2);
-  stages[0] = {.F = 1, .I = 0, .W = 0};
-  stages[1] = {.F = 5, .I = 0, .W = 0};
+  StageCosts stages(2);
+  stages[StageId(0)] = {.F = 1, .I = 0, .W = 0};
+  stages[StageId(1)] = {.F = 5, .I = 0, .W = 0};
   Schedule s = looped({.actors = 2, .microbatches = 1});
   s.rows[0].F(0, 0);
   s.rows[1].F(1, 0);
@@ -227,7 +227,7 @@ TEST(Simulate, WhatHasNoMeaningIsRefused) {
   expect(changed([](Schedule& s) { s.microbatches = 1 << 30; }), "need at least");
   expect(refusal(split_pair(), {.times = {.F = -1}}), "not negative");
   expect(refusal(split_pair(), {.freed_by_i = 1.5}), "share of 0 to 1");
-  expect(refusal(split_pair(), {.stages = std::vector<StageCost>(3)}), "3 stage costs for 2 stages");
+  expect(refusal(split_pair(), {.stages = StageCosts(3)}), "3 stage costs for 2 stages");
   expect(refusal(split_pair(), {.link = [](int, int) { return Link{.bandwidth = 0}; }}), "bandwidth 0");
 }
 

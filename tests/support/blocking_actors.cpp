@@ -28,12 +28,13 @@ class World {
         if (i + 1 < row.size() && row[i].overlap != row[i + 1].overlap) closed.insert(row[i].overlap);
       }
       for (const Action& a : row) {
-        if (int(a.pipe) >= s_.pipes() || int(a.stage) >= s_.stages || std::int64_t(a.microbatch) >= s_.microbatches ||
-            int(a.piece) >= s_.pieces) {
+        if (int(a.pipe.value) >= s_.pipes() || int(a.stage.value) >= s_.stages ||
+            std::int64_t(a.microbatch.value) >= s_.microbatches || int(a.piece) >= s_.pieces) {
           return "no such action";
         }
         if (a.phase == Phase::R) recomputes_.insert(key(a));
-        if (s_.pipes() > 1 && (int(a.microbatch) >= s_.microbatches / 2) != (a.pipe == 1)) return "wrong pipe";
+        if (s_.pipes() > 1 && (int(a.microbatch.value) >= s_.microbatches / 2) != (a.pipe == up_pipe))
+          return "wrong pipe";
       }
     }
     std::vector<std::size_t> order(actors_.size());
@@ -75,8 +76,8 @@ class World {
   };
 
   bool strict() const { return b_.matching != Blocking::Matching::tagged; }
-  static Key key(const Action& a) { return {a.pipe, a.stage, int(a.microbatch), a.piece}; }
-  int holder(int pipe, int stage) const { return s_.actor_of[std::size_t(pipe)][std::size_t(stage)]; }
+  static Key key(const Action& a) { return {a.pipe.value, a.stage.value, int(a.microbatch.value), a.piece}; }
+  int holder(int pipe, int stage) const { return s_.actor_of[PipeId(pipe)][StageId(stage)].value; }
   State& state(int step, const Key& k) { return state_[{step, k}]; }
   bool fail(std::string why) {
     why_ = std::move(why);
@@ -85,7 +86,7 @@ class World {
 
   QueueName queue(int source, int target, const Action& consumer, bool forward) const {
     if (b_.matching == Blocking::Matching::pair) return {source, target, 0, false, 0};
-    return {source, target, consumer.pipe, forward, consumer.stage};
+    return {source, target, consumer.pipe.value, forward, consumer.stage.value};
   }
 
   // One move of one actor; false when it can make none.
@@ -121,16 +122,17 @@ class World {
       const Action& x = row[i];
       const bool forward = x.phase == Phase::F, backward = x.phase == Phase::I || x.phase == Phase::B;
       if (!forward && !backward) continue;
-      const int from = forward ? x.stage - 1 : x.stage + 1, to = forward ? x.stage + 1 : x.stage - 1;
-      if (from >= 0 && from < s_.stages && holder(x.pipe, from) != int(actor)) {
-        a.in.push_back({queue(holder(x.pipe, from), int(actor), x, forward),
-                        {a.step, forward, x.pipe, x.stage, int(x.microbatch), x.piece}});
+      const int from = forward ? x.stage.value - 1 : x.stage.value + 1,
+                to = forward ? x.stage.value + 1 : x.stage.value - 1;
+      if (from >= 0 && from < s_.stages && holder(x.pipe.value, from) != int(actor)) {
+        a.in.push_back({queue(holder(x.pipe.value, from), int(actor), x, forward),
+                        {a.step, forward, x.pipe.value, x.stage.value, int(x.microbatch.value), x.piece}});
       }
-      if (to >= 0 && to < s_.stages && holder(x.pipe, to) != int(actor)) {
+      if (to >= 0 && to < s_.stages && holder(x.pipe.value, to) != int(actor)) {
         Action consumer = x;
-        consumer.stage = std::uint16_t(to);
-        a.out.push_back({queue(int(actor), holder(x.pipe, to), consumer, forward),
-                         {a.step, forward, x.pipe, to, int(x.microbatch), x.piece}});
+        consumer.stage = StageId(to);
+        a.out.push_back({queue(int(actor), holder(x.pipe.value, to), consumer, forward),
+                         {a.step, forward, x.pipe.value, to, int(x.microbatch.value), x.piece}});
       }
     }
     for (const auto& [name, tag] : a.in) post(a, name, tag);
@@ -165,17 +167,18 @@ class World {
     // All members see the world before the group.
     for (std::size_t i = a.at; i < a.end; ++i) {
       const Action& x = row[i];
-      if (holder(x.pipe, x.stage) != int(actor)) return void(fail("not its stage"));
+      if (holder(x.pipe.value, x.stage.value) != int(actor)) return void(fail("not its stage"));
       const State s = state(a.step, key(x));
       auto near = [&](int stage) -> State {
-        if (holder(x.pipe, stage) != int(actor)) return State{.forward = 1, .full = 1, .inputs = 1};  // a message came
-        return state(a.step, Key{x.pipe, stage, int(x.microbatch), x.piece});
+        if (holder(x.pipe.value, stage) != int(actor))
+          return State{.forward = 1, .full = 1, .inputs = 1};  // a message came
+        return state(a.step, Key{x.pipe.value, stage, int(x.microbatch.value), x.piece});
       };
-      auto piece = [&](int p) { return state(a.step, Key{x.pipe, x.stage, int(x.microbatch), p}); };
+      auto piece = [&](int p) { return state(a.step, Key{x.pipe.value, x.stage.value, int(x.microbatch.value), p}); };
       switch (x.phase) {
         case Phase::F:
           if (s.forward) return void(fail("forward twice"));
-          if (x.stage > 0 && !near(x.stage - 1).forward) return void(fail("forward without input"));
+          if (x.stage.value > 0 && !near(x.stage.value - 1).forward) return void(fail("forward without input"));
           if (x.piece > 0 && !piece(x.piece - 1).forward) return void(fail("forward without the piece before"));
           break;
         case Phase::R:
@@ -187,10 +190,10 @@ class World {
         default:
           if (!s.forward || s.full || s.inputs || s.weights) return void(fail("backward out of place"));
           if (!s.recomputed && recomputes_.contains(key(x))) return void(fail("backward without its recompute"));
-          if (x.stage + 1 < s_.stages && !near(x.stage + 1).full && !near(x.stage + 1).inputs)
+          if (x.stage.value + 1 < s_.stages && !near(x.stage.value + 1).full && !near(x.stage.value + 1).inputs)
             return void(fail("backward without gradient"));
           if (x.piece + 1 < s_.pieces && !piece(x.piece + 1).full && !piece(x.piece + 1).inputs)
-            return void(fail("backward without the piece behind"));
+            return void(fail("backward without the piece after it"));
       }
     }
     for (std::size_t i = a.at; i < a.end; ++i) {

@@ -23,7 +23,8 @@ Schedule placed(const RandomSchedule& r, std::mt19937& rng) {
       break;
   }
   Schedule s = looped(q);
-  if (r.placement == RandomSchedule::Placement::any) std::shuffle(s.actor_of[0].begin(), s.actor_of[0].end(), rng);
+  if (r.placement == RandomSchedule::Placement::any)
+    std::shuffle(s.actor_of[down_pipe].begin(), s.actor_of[down_pipe].end(), rng);
   return s;
 }
 
@@ -42,9 +43,9 @@ Schedule random_schedule(const RandomSchedule& r) {
       if (s.pipes() > 1 && (mb >= m / 2) != (pipe == 1)) continue;
       for (int stage = 0; stage < S; ++stage) {
         for (int piece = 0; piece < q; ++piece) {
-          Action a{.pipe = std::uint8_t(pipe),
-                   .stage = std::uint16_t(stage),
-                   .microbatch = std::uint32_t(mb),
+          Action a{.pipe = PipeId(pipe),
+                   .stage = StageId(stage),
+                   .microbatch = MicrobatchId(mb),
                    .piece = std::uint16_t(piece)};
           const auto k = std::size_t(key(pipe, stage, mb, piece));
           auto add = [&](Phase p) { a.phase = p, open.push_back(a); };
@@ -59,16 +60,17 @@ Schedule random_schedule(const RandomSchedule& r) {
     }
   }
   auto ready = [&](const Action& a) {
-    const auto k = std::size_t(key(a.pipe, a.stage, int(a.microbatch), a.piece)), stride = std::size_t(m * q);
+    const auto k = std::size_t(key(a.pipe.value, a.stage.value, int(a.microbatch.value), a.piece)),
+               stride = std::size_t(m * q);
     switch (a.phase) {
       case Phase::F:
-        return (a.stage == 0 || forward[k - stride]) && (a.piece == 0 || forward[k - 1]);
+        return (a.stage == StageId(0) || forward[k - stride]) && (a.piece == 0 || forward[k - 1]);
       case Phase::R:
         return forward[k] != 0;
       case Phase::W:
         return gradient[k] != 0;
       default:
-        return forward[k] && (!recompute[k] || recomputed[k]) && (a.stage + 1 == S || gradient[k + stride]) &&
+        return forward[k] && (!recompute[k] || recomputed[k]) && (a.stage.value + 1 == S || gradient[k + stride]) &&
                (a.piece + 1 == q || gradient[k + 1]);
     }
   };
@@ -85,11 +87,11 @@ Schedule random_schedule(const RandomSchedule& r) {
     }
     const Action a = open[choice];
     open.erase(open.begin() + std::ptrdiff_t(choice));
-    const auto k = std::size_t(key(a.pipe, a.stage, int(a.microbatch), a.piece));
+    const auto k = std::size_t(key(a.pipe.value, a.stage.value, int(a.microbatch.value), a.piece));
     if (a.phase == Phase::F) forward[k] = 1;
     if (a.phase == Phase::R) recomputed[k] = 1;
     if (a.phase == Phase::I || a.phase == Phase::B) gradient[k] = 1;
-    s.rows[std::size_t(s.actor_of[a.pipe][a.stage])].push_back(a);
+    s.rows[s.actor_of[a.pipe][a.stage]].push_back(a);
   }
   for (Row& row : s.rows) {
     std::uint32_t group = 0;
@@ -139,7 +141,7 @@ std::string spoil(Schedule& s, std::mt19937& rng) {
       return fmt::format("{} moved to row {}", name, to);
     }
     default:
-      row[std::size_t(i)].microbatch = std::uint32_t(below(rng, std::size_t(s.microbatches) + 1));
+      row[std::size_t(i)].microbatch = MicrobatchId(below(rng, std::size_t(s.microbatches) + 1));
       return fmt::format("{} made {}", name, cell(row[std::size_t(i)], s.stages));
   }
 }

@@ -6,9 +6,7 @@ namespace stretto {
 
 namespace {
 
-const Action& at(const Schedule& s, ActionPlace p) {
-  return s.rows.at(std::size_t(p.actor)).at(std::size_t(p.position));
-}
+const Action& at(const Schedule& s, ActionPlace p) { return s.rows[p.actor].at(std::size_t(p.position)); }
 
 bool same_work(const Action& a, const Action& b) {
   return a.pipe == b.pipe && a.stage == b.stage && a.microbatch == b.microbatch && a.piece == b.piece;
@@ -39,7 +37,7 @@ bool uses(const Action& later, const Action& earlier) {
     }
   }
   if (later.pipe != earlier.pipe || later.microbatch != earlier.microbatch) return false;
-  const int stages = int(later.stage) - int(earlier.stage), pieces = int(later.piece) - int(earlier.piece);
+  const int stages = int(later.stage.value) - int(earlier.stage.value), pieces = int(later.piece) - int(earlier.piece);
   if (later.phase == Phase::F && earlier.phase == Phase::F)
     return (stages == 1 && pieces == 0) || (stages == 0 && pieces == 1);
   if (backward(later) && backward(earlier)) return (stages == -1 && pieces == 0) || (stages == 0 && pieces == -1);
@@ -55,7 +53,7 @@ bool one_group(const Schedule& s, ActionPlace a, ActionPlace b) {
 }
 
 // Culprits are waits, needs, waits, needs, ...: each use is real, and what is needed stands where the next one waits,
-// in its group or behind it.
+// in its group or after it.
 bool circle(const Schedule& s, const std::vector<ActionPlace>& c, bool needs_a_group) {
   bool by_group = false;
   for (std::size_t h = 0; h < c.size(); h += 2) {
@@ -74,9 +72,9 @@ bool missing(const Schedule& s, const Finding& f) {
     for (int stage = 0; stage < s.stages; ++stage) {
       for (int m = 0; m < s.microbatches; ++m) {
         for (int piece = 0; piece < s.pieces; ++piece) {
-          Action a{.pipe = std::uint8_t(pipe),
-                   .stage = std::uint16_t(stage),
-                   .microbatch = std::uint32_t(m),
+          Action a{.pipe = PipeId(pipe),
+                   .stage = StageId(stage),
+                   .microbatch = MicrobatchId(m),
                    .piece = std::uint16_t(piece)};
           for (const Phase p : {Phase::F, Phase::B}) {
             a.phase = p;
@@ -103,8 +101,9 @@ bool is_true(const Schedule& s, const Finding& f, const ValidateOptions& o) {
       return missing(s, f);
     case Kind::unknown: {
       const Action& a = at(s, c[0]);
-      return int(a.stage) >= s.stages || int(a.pipe) >= s.pipes() || int(a.microbatch) >= s.microbatches ||
-             int(a.piece) >= s.pieces || (s.pipes() > 1 && (int(a.microbatch) >= s.microbatches / 2) != (a.pipe == 1));
+      return int(a.stage.value) >= s.stages || int(a.pipe.value) >= s.pipes() ||
+             int(a.microbatch.value) >= s.microbatches || int(a.piece) >= s.pieces ||
+             (s.pipes() > 1 && (int(a.microbatch.value) >= s.microbatches / 2) != (a.pipe == up_pipe));
     }
     case Kind::twice:
       return c[0] != c[1] && at(s, c[0]).phase == at(s, c[1]).phase && same_work(at(s, c[0]), at(s, c[1]));
@@ -121,7 +120,8 @@ bool is_true(const Schedule& s, const Finding& f, const ValidateOptions& o) {
     case Kind::overlap:
       if (c.size() == 1) {
         for (int i = 0; i < c[0].position; ++i) {
-          if (at(s, {c[0].actor, i}).overlap == at(s, c[0]).overlap && !one_group(s, {c[0].actor, i}, c[0])) return true;
+          if (at(s, {c[0].actor, i}).overlap == at(s, c[0]).overlap && !one_group(s, {c[0].actor, i}, c[0]))
+            return true;
         }
         return false;
       }

@@ -27,20 +27,20 @@ inline Timeline play(const std::vector<Row>& rows, int stages, std::string title
       while (next[a] < rows[a].size()) {
         const Action& x = rows[a][next[a]];
         const bool back = x.phase != Phase::F;
-        const int source = back ? x.stage + 1 : x.stage - 1;
+        const int source = back ? x.stage.value + 1 : x.stage.value - 1;
         double ready = 0;
         std::string waited;
         if (x.phase != Phase::W && source >= 0 && source < stages) {
-          const auto at = done.find({back, source, int(x.microbatch)});
+          const auto at = done.find({back, source, int(x.microbatch.value)});
           if (at == done.end()) break;
           ready = at->second;
           if (ready > free_at[a])
-            waited = "message " + std::to_string(source) + letter(x.phase) + std::to_string(x.microbatch) +
+            waited = "message " + std::to_string(source) + letter(x.phase) + std::to_string(x.microbatch.value) +
                      " from actor " + std::to_string(source % int(rows.size()));
         }
         const double start = std::max(ready, free_at[a]), end = start + cost(x.phase) * unit;
         t.spans.push_back({int(a), Lane::compute, start, end, x, "", waited});
-        if (x.phase != Phase::W) done[{back, x.stage, int(x.microbatch)}] = end;
+        if (x.phase != Phase::W) done[{back, x.stage.value, int(x.microbatch.value)}] = end;
         if (x.phase == Phase::F) t.memory[a].emplace_back(start, live[a] += unit);
         if (x.phase == Phase::B || x.phase == Phase::W) t.memory[a].emplace_back(end, live[a] -= unit);
         free_at[a] = end;

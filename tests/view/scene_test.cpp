@@ -19,7 +19,7 @@ TEST(Scene, StartsAtZeroAndHasATrackPerActorAndLane) {
   const Scene s = scene(t);
   EXPECT_EQ(s.origin, 5);
   EXPECT_EQ(s.length, 5);
-  EXPECT_EQ(s.shortest, 2);  // of the actions
+  EXPECT_EQ(s.shortest, 2);        // of the actions
   ASSERT_EQ(s.tracks.size(), 4u);  // compute of three actors, messages of one
   EXPECT_TRUE(s.tracks[1].bars.empty());
   EXPECT_EQ(s.tracks[2].bars.at(0).start, 2);
@@ -64,13 +64,13 @@ TEST(Scene, ChunkIsTheRankOfTheStageOnItsActor) {
   const Scene s = scene(t);
   EXPECT_EQ(s.chunks, 3);
   for (const Track& track : s.tracks)
-    for (const Bar& b : track.bars) EXPECT_EQ(b.chunk, b.span->action->stage / 2);
+    for (const Bar& b : track.bars) EXPECT_EQ(b.chunk, b.span->action->stage.value / 2);
 }
 
 TEST(Scene, UpPipeIsAChunkOfItsOwn) {
   Timeline t{.actors = 1, .stages = 1};
-  t.spans = {{.start = 0, .end = 1, .action = Action{.stage = 0}},
-             {.start = 1, .end = 2, .action = Action{.pipe = 1, .stage = 0}}};
+  t.spans = {{.start = 0, .end = 1, .action = Action{.stage = StageId(0)}},
+             {.start = 1, .end = 2, .action = Action{.pipe = up_pipe, .stage = StageId(0)}}};
   const Scene s = scene(t);
   EXPECT_EQ(s.chunks, 2);
   EXPECT_EQ(s.tracks[0].bars[1].chunk, 1);
@@ -93,10 +93,10 @@ TEST(Scene, Texts) {
   EXPECT_EQ(time_text(12, Clock::seconds), "12 s");
   EXPECT_EQ(memory_text(4.5, "activations"), "4.5 activations");
   EXPECT_EQ(memory_text(2048, "bytes"), "2.00 KiB");
-  const Span s{.action = Action{.phase = Phase::I, .stage = 2, .microbatch = 7}};
+  const Span s{.action = Action{.phase = Phase::I, .stage = StageId(2), .microbatch = MicrobatchId(7)}};
   EXPECT_EQ(caption(s), "7");
   EXPECT_EQ(describe(s, 4), "2I7: input gradient of stage 2, microbatch 7");
-  EXPECT_EQ(caption({.action = Action{.microbatch = 7, .piece = 1}}), "7.1");
+  EXPECT_EQ(caption({.action = Action{.microbatch = MicrobatchId(7), .piece = 1}}), "7.1");
   EXPECT_EQ(describe({.label = "update"}, 4), "update");
   EXPECT_EQ(summary(sample::one_f_one_b(4, 8)), "makespan 33, bubble 27.3%, peak 4 activations");
 }

@@ -57,9 +57,9 @@ TEST(GanttText, FoldingNumbersEveryAction) {
 
 TEST(GanttText, OverlappedActionsStandOnLinesAboveEachOther) {
   Timeline t{.actors = 1, .stages = 2, .title = "pair"};
-  t.spans = {{.start = 0, .end = 1, .action = Action{.microbatch = 0}},
-             {.start = 1, .end = 4, .action = Action{.microbatch = 1}},
-             {.start = 1, .end = 4, .action = Action{.phase = Phase::B, .stage = 1}}};
+  t.spans = {{.start = 0, .end = 1, .action = Action{.microbatch = MicrobatchId(0)}},
+             {.start = 1, .end = 4, .action = Action{.microbatch = MicrobatchId(1)}},
+             {.start = 1, .end = 4, .action = Action{.phase = Phase::B, .stage = StageId(1)}}};
   const std::vector<std::string> lines = lines_of(gantt_text(t, {.width = 60}));
   ASSERT_EQ(lines.size(), 5u);
   EXPECT_NE(lines[2].find("F0"), std::string::npos);
