@@ -12,9 +12,12 @@ void fill(const TokenSource& source, i64 first, i64 row, const RowsOptions& o, R
   std::copy(tokens.begin(), tokens.end() - 1, rows.ids.begin() + row * o.length);
   std::copy(tokens.begin() + 1, tokens.end(), rows.targets.begin() + row * o.length);
   if (!o.documents) return;
-  const auto segments = rows.segments.begin() + row * o.length;
-  for (const i64 start : source.documents(first, first + o.length))
-    std::for_each(segments + (start - first), segments + o.length, [](std::int32_t& s) { ++s; });
+  const auto segments = rows.segments.begin() + row * o.length, targets = rows.targets.begin() + row * o.length;
+  // A document's last token has no target: what follows is another document.
+  for (const i64 start : source.documents(first, first + o.length + 1)) {
+    targets[start - first - 1] = Rows::ignored;
+    std::for_each(segments + std::min(start - first, o.length), segments + o.length, [](std::int32_t& s) { ++s; });
+  }
 }
 
 Rows empty_rows(const RowsOptions& o) {

@@ -40,6 +40,14 @@ struct Spread {
   DimSet extra;                                  // dims of the iteration space that no operand and no result has
   std::vector<int> linear;                       // operands the op is linear in
   bool jointly = false;                          // linear in all of them together (add)
+  std::vector<int> zeros = {};                   // further operands of which a zero makes a zero
+  // Ops whose rows each name one place along dims (choose): a rank that lacks the place adds zeros to the row.
+  struct Rows {
+    int which = 0;            // the operand that names it
+    DimSet of;                // the dims
+    std::vector<int> masked;  // operands that it does not read there
+  };
+  std::optional<Rows> rows = {};
 };
 
 // A node seen by the functions of its op. During type inference node.results is empty.

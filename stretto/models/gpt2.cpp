@@ -7,10 +7,12 @@
 #include "stretto/ops/boundary.h"
 #include "stretto/ops/contract.h"
 #include "stretto/ops/embedding.h"
+#include "stretto/ops/iota.h"
 #include "stretto/ops/layer_norm.h"
 #include "stretto/ops/rename.h"
 #include "stretto/ops/slice.h"
 #include "stretto/ops/stack.h"
+#include "stretto/ops/sub.h"
 
 namespace stretto {
 namespace {
@@ -39,7 +41,7 @@ void check(const ModelConfig& c, std::vector<Fault>& faults) {
 
 struct Shape {
   Dim seq, seq_r, model, heads, head, ff;
-  Tensor segments;  // empty: attention sees everything before it
+  Tensor since;  // of documents; empty: attention sees everything before it
 };
 
 Tensor norm(Trace& t, const ModelConfig& c, const Shape& s, Tensor x, std::string_view name) {
@@ -48,7 +50,7 @@ Tensor norm(Trace& t, const ModelConfig& c, const Shape& s, Tensor x, std::strin
 }
 
 Tensor block(Trace& t, const ModelConfig& c, const Shape& s, Tensor x) {
-  const auto& [seq, seq_r, model, heads, head, ff, segments] = s;
+  const auto& [seq, seq_r, model, heads, head, ff, since] = s;
   const Dim three{"three", 3};
   const Init inner = normal(c.init_std);
   const Init residual = normal(c.init_std / std::sqrt(2.0 * c.layers));  // 2 · layers branches are added up
@@ -56,7 +58,7 @@ Tensor block(Trace& t, const ModelConfig& c, const Shape& s, Tensor x) {
   const Tensor z = contract(h, t.param("qkv", {model, three, heads, head}, {.init = inner}), model) +
                    t.bias("qkv.bias", {three, heads, head});
   const auto [q, k, v] = unstack<3>(z, three);
-  const Tensor a = attend(t, q, k, v, seq, head, c.attention_dropout, segments);
+  const Tensor a = attend(t, q, k, v, {.seq = seq, .head = head, .dropout = c.attention_dropout, .since = since});
   const Tensor o = contract(a, t.param("o", {heads, head, model}, {.init = residual}), {heads, head});
   x = boundary(x + t.dropout(rename(o, seq, seq_r) + t.bias("o.bias", model), c.dropout));
   h = norm(t, c, s, x, "ln_2");
@@ -73,6 +75,8 @@ Tensor positions(Trace& t, const ModelConfig& c, const Shape& s) {
         .hint("use sequences of at most {} ids, or a model with a longer context", c.context);
   const Tensor wpe = t.param("wpe", {position, s.model}, {.init = normal(c.init_std)});
   if (t.decoding()) return rename(embedding(wpe, t.positions(s.seq), position), s.seq, s.seq_r);
+  if (s.since)  // they begin again with every document
+    return rename(embedding(wpe, iota(t.builder, s.seq) - s.since, position), s.seq, s.seq_r);
   if (s.seq.size == c.context) return rename(wpe, position, s.seq_r);
   const Dim first = s.seq.whole("seq_p");  // a slice is taken from a whole dim and gives one
   return rename(slice(wpe, position, first), first, s.seq_r);
@@ -86,7 +90,7 @@ Tensor logits(Trace& t, const ModelConfig& c, Tensor ids) {
                 .heads = {"heads", c.heads},
                 .head = {"head", c.head_dim},
                 .ff = {"ff", c.ff},
-                .segments = segments_of(t, c, ids)};
+                .since = document_starts(t, c, ids)};
   const Tensor wte = t.param("wte", {vocab, s.model}, {.init = normal(c.init_std)});
   Tensor x = rename(embedding(wte, ids, vocab), seq, s.seq_r) + positions(t, c, s);
   x = boundary(t.dropout(x, c.embedding_dropout, "embedding_dropout"));

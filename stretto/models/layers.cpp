@@ -4,20 +4,14 @@
 #include <cmath>
 
 #include "stretto/ops/attention.h"
-#include "stretto/ops/broadcast.h"
 #include "stretto/ops/cached_attention.h"
-#include "stretto/ops/compare.h"
-#include "stretto/ops/constant.h"
 #include "stretto/ops/contract.h"
 #include "stretto/ops/gelu.h"
-#include "stretto/ops/iota.h"
-#include "stretto/ops/mul.h"
 #include "stretto/ops/relu.h"
 #include "stretto/ops/rename.h"
 #include "stretto/ops/silu.h"
 #include "stretto/ops/slice.h"
 #include "stretto/ops/softmax.h"
-#include "stretto/ops/where.h"
 
 namespace stretto {
 
@@ -38,15 +32,44 @@ Tensor activate(Tensor x, Activation how) {
 namespace {
 
 // The caches keep a head's rows together: they are read far more often than written.
-Tensor attend_cached(Trace& t, Tensor q, Tensor k, Tensor v, const Dim& seq, const Dim& head) {
+Tensor attend_cached(Trace& t, Tensor q, Tensor k, Tensor v, const Attending& a) {
   const Dim cache = t.cache();
-  Dims dims;
-  for (const Dim& d : k.dims())
-    if (d.name != seq.name && d.name != head.name) dims.push_back(d);
-  dims.push_back(cache);
-  dims.push_back(head);
-  return cached_attention(q, k, v, t.state("k", dims), t.state("v", dims), t.positions(seq),
-                          {.query = seq, .cache = cache, .head = head});
+  const auto kept = [&](Tensor x, const Dim& head) {
+    Dims dims;
+    for (const Dim& d : x.dims())
+      if (d.name != a.seq.name && d.name != head.name) dims.push_back(d);
+    dims.push_back(cache);
+    dims.push_back(head);
+    return dims;
+  };
+  return cached_attention(q, k, v, t.state("k", kept(k, a.head)), t.state("v", kept(v, a.value.value_or(a.head))),
+                          t.positions(a.seq),
+                          {.query = a.seq,
+                           .cache = cache,
+                           .head = a.head,
+                           .value = a.value,
+                           .scale = a.scale,
+                           .window = a.window,
+                           .softcap = a.softcap},
+                          a.sinks);
+}
+
+// Attention whose weights are made one by one: some of them are dropped.
+Tensor attend_with_weights(Trace& t, Tensor q, Tensor k, Tensor v, const AttentionOptions& o, const Attending& a,
+                           Tensor since) {
+  if (a.sinks)
+    throw Error("model.attention_dropout", "weights are dropped at {}, and beside sinks that is not supported",
+                a.dropout)
+        .hint("use attention_dropout = 0");
+  Builder& b = t.builder;
+  AttentionAttrs attrs{.query = b.intern(o.query), .key = b.intern(o.key), .head = b.intern(o.head)};
+  attrs.scale = o.scale.value_or(1 / std::sqrt(double(o.head.size)));
+  attrs.window = o.window, attrs.softcap = o.softcap;
+  Dims shared;  // batch and key/value heads
+  for (const Dim& d : v.dims())
+    if (d.name != o.key.name && d.name != o.value.value_or(o.head).name) shared.push_back(d);
+  const Tensor weights = softmax(attention_scores(q, k, attrs, since), o.key);
+  return contract(t.dropout(weights, a.dropout, "attention_dropout"), v, o.key, along(shared));
 }
 
 }  // namespace
@@ -55,19 +78,21 @@ Tensor only_last(Trace& t, Tensor x, const Dim& seq) {
   return t.decoding() ? slice(x, seq, Dim{"last", 1}, seq.size - 1) : x;
 }
 
-Tensor segments_of(Trace& t, const ModelConfig& c, Tensor ids) {
-  return c.documents && !t.decoding() ? t.ids("segments", ids.dims()) : Tensor();
+Tensor document_starts(Trace& t, const ModelConfig& c, Tensor ids) {
+  if (!c.documents || t.decoding()) return {};
+  const Dim seq = ids.dim("seq"), seq_d = seq.whole("seq_d");
+  return rename(starts(rename(t.ids("segments", ids.dims()), seq, seq_d), seq_d), seq_d, seq);
 }
 
-Tensor attend(Trace& t, Tensor q, Tensor k, Tensor v, const Dim& seq, const Dim& head, double dropout,
-              Tensor segments) {
-  if (t.decoding()) return attend_cached(t, q, k, v, seq, head);
+Tensor attend(Trace& t, Tensor q, Tensor k, Tensor v, const Attending& a) {
+  if (t.decoding()) return attend_cached(t, q, k, v, a);
   // Names of attention's own: a layout may split heads here where it splits positions elsewhere.
-  const Dim seq_q = seq.like("seq_q"), seq_k = seq.whole("seq_k");
-  std::vector<Rename> queries{{seq, seq_q}}, keys{{seq, seq_k}}, back{{seq_q, seq}};
+  const Dim &seq = a.seq, seq_q = seq.like("seq_q"), seq_k = seq.whole("seq_k");
+  std::vector<Rename> queries{{seq, seq_q}}, keys{{seq, seq_k}}, back{{seq_q, seq}}, heads;
   for (const Dim& d : q.dims()) {
-    if (d.name == seq.name || d.name == head.name || d.name == t.batch_name) continue;
+    if (d.name == seq.name || d.name == a.head.name || d.name == t.batch_name) continue;
     const Dim own = d.like(d.name + "_q");
+    heads.push_back({d, own});
     queries.push_back({d, own});
     back.push_back({own, d});
     const Dims has = k.dims();
@@ -76,21 +101,16 @@ Tensor attend(Trace& t, Tensor q, Tensor k, Tensor v, const Dim& seq, const Dim&
   q = rename(q, queries);
   k = rename(k, keys);
   v = rename(v, keys);
-  if (!segments && (dropout == 0 || !t.training()))
-    return rename(attention(q, k, v, {.query = seq_q, .key = seq_k, .head = head, .causal = true}), back);
-  Dims shared;  // batch and key/value heads
-  for (const Dim& d : v.dims())
-    if (d.name != seq_k.name && d.name != head.name) shared.push_back(d);
-  const Tensor scores = contract(q, k, head, along(shared)) * (1 / std::sqrt(double(head.size)));
-  const Tensor future = greater(broadcast(iota(t.builder, seq_k), {seq_q, seq_k}), iota(t.builder, seq_q));
-  Tensor seen = where(future, t.constant(-1e30), scores);
-  if (segments) {
-    const Tensor of_query = rename(segments, seq, seq_q), of_key = rename(segments, seq, seq_k);
-    const Dim batch = segments.dim(t.batch_name);
-    seen = where(not_equal(broadcast(of_key, {batch, seq_q, seq_k}), of_query), t.constant(-1e30), seen);
-  }
-  const Tensor weights = softmax(seen, seq_k);
-  return rename(contract(t.dropout(weights, dropout, "attention_dropout"), v, seq_k, along(shared)), back);
+  const AttentionOptions o{.query = seq_q,
+                           .key = seq_k,
+                           .head = a.head,
+                           .value = a.value,
+                           .scale = a.scale,
+                           .window = a.window,
+                           .softcap = a.softcap};
+  const Tensor since = a.since ? rename(a.since, seq, seq_q) : Tensor();
+  if (a.dropout > 0 && t.training()) return rename(attend_with_weights(t, q, k, v, o, a, since), back);
+  return rename(attention(q, k, v, o, {since, a.sinks ? rename(a.sinks, heads) : Tensor()}), back);
 }
 
 }  // namespace stretto

@@ -1,8 +1,10 @@
 // What several families are made of.
 //
 //   x = x + t.dropout(contract(activate(u, Activation::gelu), down, ff), rate);
-//   Tensor a = attend(t, q, k, v, seq, head, rate);
+//   Tensor a = attend(t, q, k, v, {.seq = seq, .head = head, .dropout = rate});
 #pragma once
+#include <optional>
+
 #include "stretto/models/config.h"
 #include "stretto/trace/trace.h"
 
@@ -10,15 +12,24 @@ namespace stretto {
 
 Tensor activate(Tensor x, Activation how);
 
-// Causal attention of q over k and v, all with the dims `seq` and `head`. With a dropout of the weights they are made
-// one by one; without, a fused kernel does it. With `segments` {batch seq} a query sees keys of its own segment only,
-// and the weights are made one by one too. When decoding, keys and values of earlier tokens are kept.
-Tensor attend(Trace& t, Tensor q, Tensor k, Tensor v, const Dim& seq, const Dim& head, double dropout,
-              Tensor segments = {});
+// How a layer attends. All but `seq` and `head` is as in ops/attention.h.
+struct Attending {
+  Dim seq, head;
+  double dropout = 0;  // of the weights, which are then made one by one
+  Tensor since = {};   // {batch seq}: the first position that a query sees
+  std::optional<Dim> value = {};
+  std::optional<double> scale = {};
+  i64 window = 0;
+  double softcap = 0;
+  Tensor sinks = {};  // along dims of q's heads
+};
+// Causal attention of q over k and v, all with the dims `seq` and `head`. When decoding, keys and values of earlier
+// tokens are kept.
+Tensor attend(Trace& t, Tensor q, Tensor k, Tensor v, const Attending&);
 
-// The input `segments` with the dims of `ids`, for models whose attention stays within documents; empty for
-// others, and when decoding.
-Tensor segments_of(Trace& t, const ModelConfig& c, Tensor ids);
+// For models whose attention stays within documents: where the document of a position begins, of the input `segments`
+// with the dims of `ids`. Empty for others, and when decoding.
+Tensor document_starts(Trace& t, const ModelConfig& c, Tensor ids);
 
 // When decoding, only what comes after the last token is asked for.
 Tensor only_last(Trace& t, Tensor x, const Dim& seq);

@@ -74,7 +74,7 @@ Tensor block(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor x, cons
   }
   q = turned(t, c, q, seq, head);
   k = turned(t, c, k, seq, head);
-  const Tensor a = attend(t, q, k, v, seq, head, c.attention_dropout, s.segments);
+  const Tensor a = attend(t, q, k, v, {.seq = seq, .head = head, .dropout = c.attention_dropout, .since = s.since});
   const Tensor o = contract(a, t.param("o", {kv, group, head, model}, {.init = normal(residual)}), {kv, group, head});
   Tensor y = rename(o, seq, seq_r);
   if (c.out_bias) y = y + t.bias("o.bias", model);
@@ -129,7 +129,7 @@ Tensor llama_logits(Trace& t, const ModelConfig& c, Tensor ids, const FeedForwar
                      .group = {"group", c.group()},
                      .head = {"head", c.head_dim},
                      .ff = {"ff", c.ff},
-                     .segments = segments_of(t, c, ids)};
+                     .since = document_starts(t, c, ids)};
   const Tensor wte = t.param("wte", {vocab, s.model}, {.init = normal(c.init_std)});
   Tensor x = rename(embedding(wte, ids, vocab), seq, s.seq_r);
   x = boundary(t.dropout(x, c.embedding_dropout, "embedding_dropout"));

@@ -12,7 +12,7 @@ namespace stretto {
 
 struct LlamaShape {
   Dim seq, seq_r, model, kv, group, head, ff;
-  Tensor segments;  // empty: attention sees everything before it
+  Tensor since;  // of documents; empty: attention sees everything before it
 };
 // h {batch seq model} -> {batch seq_r model}; called once per layer, in order, under the layer's scope.
 using FeedForward = std::function<Tensor(Trace&, const ModelConfig&, const LlamaShape&, Tensor h)>;

@@ -1,19 +1,23 @@
 // Mixtral: Llama with experts. Per token a router chooses top_k of them; their results are added, weighted by the
 // router's probabilities among the chosen.
 //
-// Every expert has a static number of slots per sequence. Tokens go to slots and back by products with the 0/1 tensor
-// of who has which: so a layout may put experts wherever it likes.
+// Rows stay where their tokens are, and a product per row is with the matrix of its expert (ops/choose.h): so a layout may
+// put experts wherever it likes. With a capacity, tokens travel to slots of their experts, and those who come late are
+// dropped.
 #include <cmath>
+#include <optional>
 
 #include "stretto/models/layers.h"
 #include "stretto/models/llama.h"
 #include "stretto/ops/add.h"
+#include "stretto/ops/choose.h"
 #include "stretto/ops/contract.h"
 #include "stretto/ops/div.h"
 #include "stretto/ops/exp.h"
 #include "stretto/ops/log.h"
 #include "stretto/ops/max.h"
 #include "stretto/ops/mul.h"
+#include "stretto/ops/pick.h"
 #include "stretto/ops/rename.h"
 #include "stretto/ops/slots.h"
 #include "stretto/ops/softmax.h"
@@ -21,7 +25,7 @@
 #include "stretto/ops/stop_gradient.h"
 #include "stretto/ops/sub.h"
 #include "stretto/ops/sum.h"
-#include "stretto/ops/triple.h"
+#include "stretto/ops/top_k.h"
 
 namespace stretto {
 namespace {
@@ -59,15 +63,17 @@ struct Routing {
 
 void add_to(Tensor& total, Tensor x) { total = total ? total + x : x; }
 
-void penalties(const ModelConfig& c, Routing& r, Tensor logits, Tensor gates, Tensor chosen, const Dims& tokens,
-               const Dim& experts) {
+void penalties(Trace& t, const ModelConfig& c, Routing& r, Tensor logits, Tensor gates, Tensor which,
+               const Dims& tokens, const Dim& experts) {
   const Dim& seq = tokens.back();
+  const auto chosen = [&](const Dims& per) { return unpick(t.constant(1), which, experts, per); };
   if (c.balance > 0 && c.balance_pooled) {
-    add_to(r.chosen, sum(chosen, tokens));
+    add_to(r.chosen, chosen({experts}));
     add_to(r.gates, sum(gates, tokens));
   } else if (c.balance > 0) {
     const double n = seq.valid();
-    add_to(r.balance, sum(sum(chosen, seq) * (sum(gates, seq) * (double(c.experts) / (n * n))), experts));
+    const Tensor times = chosen({tokens.front(), experts});
+    add_to(r.balance, sum(times * (sum(gates, seq) * (double(c.experts) / (n * n))), experts));
   }
   if (c.router_z > 0) {
     const Tensor top = stop_gradient(max(logits, experts));
@@ -87,38 +93,80 @@ void finish(Trace& t, const ModelConfig& c, const Routing& r, const Dim& batch, 
   if (r.z) t.penalties = t.penalties + named("router_z", c.router_z * mean_of(r.z * (1 / (layers * length))));
 }
 
-i64 slots_per_expert(const Trace& t, const ModelConfig& c, i64 seq) {
-  // A token takes at most one slot of an expert: with as many as tokens nobody is dropped. Only training drops, so that
-  // what a trained model says depends neither on the length of a sequence nor on how many ids are fed at once.
-  if (c.capacity == 0 || !t.training()) return seq;
+// What a token's experts are, and what their results count.
+struct Router {
+  Dim experts, choice;    // whole experts: every token sees the gates of all
+  Tensor which, weights;  // {batch seq choice}
+};
+
+Router route(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor h, const Init& init, Routing& routing) {
+  const Dim experts = Dim{"experts", c.experts}.whole("experts_w"), choice{"choice", c.top_k};
+  const Dim batch = h.dim(t.batch_name);
+  const Tensor logits = contract(h, t.param("router", {s.model, experts}, {.init = init}), s.model);
+  const Tensor gates = softmax(logits, experts), which = top_k(gates, experts, choice);
+  penalties(t, c, routing, logits, gates, which, {batch, s.seq}, experts);
+  const Tensor among = pick(gates, which, experts, {batch, s.seq, choice});
+  return {experts, choice, which, among / sum(among, choice)};
+}
+
+// With drops: slots of an expert that a sequence has. Only training drops, so that what a trained model says depends
+// neither on the length of a sequence nor on how many ids are fed at once.
+std::optional<i64> slots_per_expert(const Trace& t, const ModelConfig& c, i64 seq) {
+  if (c.capacity == 0 || !t.training()) return {};
+  // A token takes at most one slot of an expert.
   return std::clamp<i64>(i64(std::ceil(c.capacity * double(c.top_k * seq) / double(c.experts))), 1, seq);
 }
 
+struct ExpertWeights {
+  Dim experts, ff;
+  Tensor gate, up, down;
+};
+
+ExpertWeights expert_weights(Trace& t, const ModelConfig& c, const Dim& model, const Init& inner) {
+  const Dim experts{"experts", c.experts}, ff{"ff_x", c.ff};
+  const Init residual = normal(c.init_std / std::sqrt(2.0 * c.layers));
+  const Tensor gate = t.param("gate", {experts, model, ff}, {.init = inner});
+  const Tensor up = t.param("up", {experts, model, ff}, {.init = inner});
+  return {experts, ff, gate, up, t.param("down", {experts, ff, model}, {.init = residual})};
+}
+
+// Every row that a token chose, in the order of tokens: nobody is dropped, and nothing is computed that nobody chose.
+Tensor chosen_experts(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor h, const Router& r,
+                      const ExpertWeights& w) {
+  const Dim batch = h.dim(t.batch_name), batch_x = batch.like("batch_x", {.minus = w.experts});
+  const Tensor x = rename(h, batch, batch_x), which = rename(r.which, batch, batch_x);
+  const Dims hidden{batch_x, s.seq, r.choice, w.ff};
+  const Tensor gate = choose(x, w.gate, which, w.experts, hidden), up = choose(x, w.up, which, w.experts, hidden);
+  const Tensor u = activate(gate, *c.activation) * up * rename(r.weights, batch, batch_x);
+  const Tensor y = choose(u, w.down, which, w.experts, {batch_x, s.seq, s.model});
+  return rename(y, {{batch_x, batch}, {s.seq, s.seq_r}});
+}
+
+// Every expert has a static number of slots per sequence, which travel to it and back.
+Tensor slotted_experts(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor h, const Router& r,
+                       const ExpertWeights& w, i64 slots) {
+  const Dim batch = h.dim(t.batch_name), seq_w = s.seq.whole("seq_w"), slot{"capacity", slots};
+  const Dim batch_x = batch.like("batch_x", {.minus = w.experts}),
+            experts_u = w.experts.like("experts_u", {.minus = batch});
+  const Tensor place =
+      rename(expert_slots(rename(r.which, s.seq, seq_w), seq_w, r.choice, r.experts, slot), seq_w, s.seq);
+  const std::vector<Rename> there{{experts_u, w.experts}, {batch, batch_x}},
+      back{{w.experts, experts_u}, {batch_x, batch}};
+  const Dims over{experts_u, slot};
+  const Tensor x = rename(unpick(h, place, over, {batch, experts_u, slot, s.model}), there);
+  const Tensor counts = rename(unpick(r.weights, place, over, {batch, experts_u, slot}), there);
+  const Tensor gate = contract(x, w.gate, s.model, along(w.experts)), up = contract(x, w.up, s.model, along(w.experts));
+  const Tensor u = activate(gate, *c.activation) * up * counts;
+  const Tensor y = rename(contract(u, w.down, w.ff, along(w.experts)), back);
+  return rename(pick(y, place, over, {batch, s.seq, s.model}), s.seq, s.seq_r);
+}
+
 Tensor experts_layer(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor h, Routing& routing) {
-  const Dim &seq = s.seq, &model = s.model, batch = h.dim(t.batch_name), ff{"ff_x", c.ff};
-  const Dim experts{"experts", c.experts}, experts_w = experts.whole("experts_w"), seq_w = seq.whole("seq_w");
-  const Dim experts_u = experts.like("experts_u", {.minus = batch}),
-            batch_x = batch.like("batch_x", {.minus = experts});
-  const Dim capacity{"capacity", slots_per_expert(t, c, seq.size)};
-  const Init inner = normal(c.init_std), residual = normal(c.init_std / std::sqrt(2.0 * c.layers));
-
-  const Tensor logits = contract(h, t.param("router", {model, experts_w}, {.init = inner}), model);
-  const Tensor gates = softmax(logits, experts_w);
-  const Slots slots = expert_slots(rename(gates, seq, seq_w), seq_w, experts_w, capacity, c.top_k);
-  const Tensor chosen = rename(slots.chosen, seq_w, seq);
-  const Tensor taken = rename(slots.taken, {{seq_w, seq}, {experts_w, experts_u}});
-  penalties(c, routing, logits, gates, chosen, {batch, seq}, experts_w);
-  const Tensor among = gates * chosen;
-  const Tensor weights = rename(among / sum(among, experts_w), experts_w, experts_u);
-
-  Tensor x = contract(taken, h, seq, along(batch));  // {batch experts_u capacity model}
-  x = rename(x, {{experts_u, experts}, {batch, batch_x}});
-  const Tensor gate = contract(x, t.param("gate", {experts, model, ff}, {.init = inner}), model, along(experts));
-  const Tensor up = contract(x, t.param("up", {experts, model, ff}, {.init = inner}), model, along(experts));
-  Tensor y = contract(activate(gate, *c.activation) * up, t.param("down", {experts, ff, model}, {.init = residual}), ff,
-                      along(experts));
-  y = rename(y, {{experts, experts_u}, {batch_x, batch}});
-  return rename(triple(taken, weights, y, {batch, seq, model}), seq, s.seq_r);
+  const Init inner = normal(c.init_std);
+  const Router r = route(t, c, s, h, inner, routing);
+  const ExpertWeights w = expert_weights(t, c, s.model, inner);
+  const std::optional<i64> slots = slots_per_expert(t, c, s.seq.size);
+  return slots ? slotted_experts(t, c, s, h, r, w, *slots) : chosen_experts(t, c, s, h, r, w);
 }
 
 Tensor logits(Trace& t, const ModelConfig& c, Tensor ids) {

@@ -12,97 +12,159 @@
 #include "stretto/ops/contract.h"
 #include "stretto/ops/div.h"
 #include "stretto/ops/exp.h"
+#include "stretto/ops/extremum.h"
 #include "stretto/ops/iota.h"
 #include "stretto/ops/log.h"
 #include "stretto/ops/max.h"
 #include "stretto/ops/mul.h"
+#include "stretto/ops/neg.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
 #include "stretto/ops/sub.h"
 #include "stretto/ops/sum.h"
+#include "stretto/ops/tanh.h"
 #include "stretto/ops/where.h"
 
 namespace stretto {
 namespace {
 
-void check(Tensor q, Tensor k, Tensor v, DimId query, DimId key, DimId head) {
+void check_keys(Tensor q, Tensor t, const AttentionAttrs& a) {
   const Graph& g = q.builder->graph;
-  const Type tq = q.type(), tk = k.type(), tv = v.type();
   const auto name = [&](DimId d) { return g.dim(d).name; };
-  for (const Tensor& t : {k, v}) {
-    if (t.dtype() != tq.dtype)
-      throw Error("attention", "{} is {} and {} is {}", q.str(), name_of(tq.dtype), t.str(), name_of(t.dtype()))
-          .hint("cast one of them: cast(x, {})", name_of(tq.dtype));
-    if (contains(t.type().dims, query))
-      throw Error("attention", "the query dim '{}' is in {}, which has the keys' dims", name(query), t.str())
-          .hint("rename it there: rename(k, seq, seq_k), and pass seq_k as .key");
-  }
+  if (t.dtype() != q.dtype())
+    throw Error("attention", "{} is {} and {} is {}", q.str(), name_of(q.dtype()), t.str(), name_of(t.dtype()))
+        .hint("cast one of them: cast(x, {})", name_of(q.dtype()));
+  if (contains(t.type().dims, a.query))
+    throw Error("attention", "the query dim '{}' is in {}, which has the keys' dims", name(a.query), t.str())
+        .hint("rename it there: rename(k, seq, seq_k), and pass seq_k as .key");
+}
+
+void check(Tensor q, Tensor k, Tensor v, const AttentionAttrs& a) {
+  const Graph& g = q.builder->graph;
+  const Type tq = q.type(), tk = k.type();
+  const auto name = [&](DimId d) { return g.dim(d).name; };
+  for (const Tensor& t : {k, v}) check_keys(q, t, a);
   if (!is_float(tq.dtype)) throw Error("attention", "{} holds integers", q.str()).hint("cast it first: cast(x, f32)");
-  if (contains(tq.dims, key))
-    throw Error("attention", "the key dim '{}' is in the queries {}", name(key), q.str())
+  if (contains(tq.dims, a.key))
+    throw Error("attention", "the key dim '{}' is in the queries {}", name(a.key), q.str())
         .hint("give the keys a dim of their own: rename(k, seq, seq_k)");
-  if (tk.dims.size() != tv.dims.size() || !std::is_permutation(tk.dims.begin(), tk.dims.end(), tv.dims.begin()))
+  const DimSet of_k = without(tk.dims, {a.head}), of_v = without(v.type().dims, {a.value});
+  if (of_k.size() != of_v.size() || !std::is_permutation(of_k.begin(), of_k.end(), of_v.begin()) ||
+      (a.value != a.head && (contains(tq.dims, a.value) || contains(v.type().dims, a.head))))
     throw Error("attention", "keys {} and values {} have different dims", k.str(), v.str())
-        .hint("they differ only in what they hold");
+        .hint("they differ only in what they hold, or in a head dim that is passed as .value");
   for (DimId d : tk.dims)
-    if (d != key && !contains(tq.dims, d))
+    if (d != a.key && !contains(tq.dims, d))
       throw Error("attention", "keys {} have dim '{}' that the queries {} lack", k.str(), name(d), q.str())
           .hint("rename or sum '{}'; only queries may have further dims (groups of heads)", name(d));
-  STRETTO_ASSERT(query != head && contains(tk.dims, head));
+  STRETTO_ASSERT(a.query != a.head && contains(tk.dims, a.head));
+}
+
+void check_extras(Tensor q, const AttentionAttrs& a, const AttentionOptions& o, const AttentionExtras& more) {
+  const DimSet rows = without(q.type().dims, {a.head});
+  const auto within = [&](const Tensor& t) { return without(t.type().dims, rows).empty(); };
+  if (o.window < 0 || !(o.softcap >= 0) || (o.window > 0 && !o.causal))
+    throw Error("attention", "window {} and softcap {} of attention that is {}causal", o.window, o.softcap,
+                o.causal ? "" : "not ")
+        .hint("both are 0 or more, and only causal attention has a window");
+  if (more.since && (more.since.dtype() != i32 || !contains(more.since.type().dims, a.query) || !within(more.since)))
+    throw Error("attention", "first keys {} must be i32 along '{}' and other dims of {}", more.since.str(),
+                o.query.name, q.str())
+        .hint("use starts(segments, {})", o.query.name);
+  if (more.sinks &&
+      (more.sinks.dtype() != q.dtype() || contains(more.sinks.type().dims, a.query) || !within(more.sinks)))
+    throw Error("attention", "sinks {} must be {} along heads of {}", more.sinks.str(), name_of(q.dtype()), q.str())
+        .hint("one number per head");
+}
+
+// Of a further score s without a value: the output moves away from where it was, as much as it takes.
+Tensor sinks_gradient(const Vjp& v, const AttentionAttrs& a) {
+  const Tensor sinks = v.in.back(), taken = exp(sinks - v.out[1]);
+  const Tensor all = taken * sum_over(v.grad[0] * v.out[0], {a.value});
+  return -sum_over(all, without(all.type().dims, sinks.type().dims));
 }
 
 }  // namespace
 
-Tensor attention(Tensor q, Tensor k, Tensor v, const AttentionOptions& o) {
+double AttentionAttrs::keys_seen(const Graph& g) const {
+  const double keys = g.size(key), queries = g.size(query);
+  if (!causal) return keys;
+  const double seen = std::max(1.0, keys - queries / 2);
+  return window > 0 ? std::min<double>(seen, window) : seen;
+}
+
+Tensor attention(Tensor q, Tensor k, Tensor v, const AttentionOptions& o, const AttentionExtras& more) {
   Builder& b = builder_of("attention", {q, k, v});
   for (const auto& [dim, what] : {std::pair{&o.query, "query"}, {&o.key, "key"}, {&o.head, "head"}})
     if (dim->name.empty())
       throw Error("attention", "the {} dim is not named", what)
           .hint("attention(q, k, v, {{.query = seq, .key = seq_k, .head = head}})");
-  const DimId query = rules::dim_of("attention", q, o.query), key = rules::dim_of("attention", k, o.key),
-              head = rules::dim_of("attention", q, o.head);
+  AttentionAttrs a{.query = rules::dim_of("attention", q, o.query),
+                   .key = rules::dim_of("attention", k, o.key),
+                   .head = rules::dim_of("attention", q, o.head)};
   rules::dim_of("attention", k, o.head);
-  if (query == head)
+  a.value = o.value ? rules::dim_of("attention", v, *o.value) : a.head;
+  if (a.query == a.head)
     throw Error("attention", "dim '{}' is both query and head", o.head.name).hint("name two different dims");
-  check(q, k, v, query, key, head);
-  const double scale = o.scale.value_or(1 / std::sqrt(o.head.valid()));
-  return b.emit(attention_op, {q, k, v}, AttentionAttrs{query, key, head, o.causal, scale});
+  a.causal = o.causal, a.window = o.window, a.softcap = o.softcap;
+  a.scale = o.scale.value_or(1 / std::sqrt(o.head.valid()));
+  a.since = bool(more.since), a.sinks = bool(more.sinks);
+  check(q, k, v, a);
+  check_extras(q, a, o, more);
+  std::vector<Tensor> operands{q, k, v};
+  if (more.since) operands.push_back(more.since);
+  if (more.sinks) operands.push_back(more.sinks);
+  return b.emit(attention_op, operands, a);
 }
 
-Tensor attention_scores(Tensor q, Tensor k, const AttentionAttrs& a) {
+Tensor attention_scores(Tensor q, Tensor k, const AttentionAttrs& a, Tensor since) {
   Builder& b = *q.builder;
   const DimSet shared = without(k.type().dims, {a.key, a.head});
   DimSet out = without(q.type().dims, {a.head});
   out.push_back(a.key);
-  const Tensor scores = contract_into_order(q, k, {a.head}, shared, out) * a.scale;
-  if (!a.causal) return scores;
-  const Tensor future =
-      greater(broadcast_to(iota(b, b.graph.dim(a.key)), {a.query, a.key}), iota(b, b.graph.dim(a.query)));
-  return where(future, constant(b, -1e30, q.dtype()), scores);
+  Tensor scores = contract_into_order(q, k, {a.head}, shared, out) * a.scale;
+  if (a.softcap > 0) scores = tanh(scores * (1 / a.softcap)) * a.softcap;
+  const auto hide = [&](Tensor hidden) { scores = where(hidden, constant(b, -1e30, q.dtype()), scores); };
+  const auto of_key = [&](DimSet dims) { return broadcast_to(iota(b, b.graph.dim(a.key)), std::move(dims)); };
+  if (a.causal) hide(greater(of_key({a.query, a.key}), iota(b, b.graph.dim(a.query))));
+  if (a.window > 0) hide(less_equal(of_key({a.query, a.key}) + double(a.window), iota(b, b.graph.dim(a.query))));
+  if (since) {
+    DimSet dims = since.type().dims;
+    dims.push_back(a.key);
+    hide(less(of_key(dims), since));
+  }
+  return scores;
 }
 
 constinit const Op attention_op{
     .name = "attention",
     .infer =
         [](const OpCall& c) {
-          return std::vector<Type>{c.in(0), {c.in(0).dtype, without(c.in(0).dims, {c.attrs<AttentionAttrs>().head})}};
+          const AttentionAttrs& a = c.attrs<AttentionAttrs>();
+          DimSet out = c.in(0).dims;
+          std::replace(out.begin(), out.end(), a.head, a.value);
+          return std::vector<Type>{{c.in(0).dtype, out}, {c.in(0).dtype, without(c.in(0).dims, {a.head})}};
         },
     .vjp =
         [](const Vjp& v) {
+          const AttentionAttrs a = v.attrs<AttentionAttrs>();
           const Tensor dq =
-              attention_grad(v.in[0], v.in[1], v.in[2], v.out[0], v.out[1], v.grad[0], v.attrs<AttentionAttrs>());
-          return std::vector{dq, v.builder.result(dq, 1), v.builder.result(dq, 2)};
+              attention_grad(v.in[0], v.in[1], v.in[2], v.out[0], v.out[1], v.grad[0], a, a.since ? v.in[3] : Tensor{});
+          std::vector all{dq, v.builder.result(dq, 1), v.builder.result(dq, 2)};
+          all.resize(v.in.size());
+          if (a.sinks && v.wanted[v.in.size() - 1]) all.back() = sinks_gradient(v, a);
+          return all;
         },
     .spread =
         [](const OpCall& c) {
           const AttentionAttrs& a = c.attrs<AttentionAttrs>();
-          return Spread{.serial = {a.key, a.head}};
+          return Spread{.serial = a.value == a.head ? DimSet{a.key, a.head} : DimSet{a.key, a.head, a.value}};
         },
     .cost =
         [](const OpCall& c) {
           const AttentionAttrs& a = c.attrs<AttentionAttrs>();
           Cost cost = c.streaming(0);
-          cost.flops = double(c.elements(c.in(0))) * double(c.graph.size(a.key)) * (a.causal ? 2 : 4);
+          cost.flops = 2 * a.keys_seen(c.graph) * double(c.elements(c.in(0)) + c.elements(c.out()));
           return cost;
         },
     .examples =
@@ -122,19 +184,35 @@ constinit const Op attention_op{
                           {.query = one, .key = t, .head = d, .causal = false}));
           const Tensor x = e.real({t, d});
           e.add(attention(e.real({s, d}), x, x, o));
+          AttentionOptions special = o;
+          special.window = 3;
+          e.add(attention(e.real({b, s, kv, d}), e.real({b, t, kv, d}), e.real({b, t, kv, d}), special));
+          special.window = 0, special.softcap = 0.7;
+          e.add(attention(e.real({s, kv, group, d}), e.real({t, kv, d}), e.real({t, kv, d}), special));
+          const Dim wide{"wide", 6};
+          special.value = wide;
+          e.add(attention(e.real({b, s, kv, d}), e.real({b, t, kv, d}), e.real({b, t, kv, wide}), special,
+                          {.since = starts(e.ids({b, s}, 2), s), .sinks = e.real({kv})}));
+          e.add(attention(e.real({b, s, kv, group, d}), e.real({b, t, kv, d}), e.real({b, t, kv, d}), o,
+                          {.since = starts(e.ids({b, s}, 2), s), .sinks = e.real({kv, group})}));
         },
     .decompose =
         [](const OpCall& c, std::span<const Tensor> in) {
           const AttentionAttrs& a = c.attrs<AttentionAttrs>();
           const DimSet shared = without(c.in(1).dims, {a.key, a.head});
-          const Tensor s = attention_scores(in[0], in[1], a), top = max_over(s, {a.key}), e = exp(s - top);
-          const Tensor total = sum_over(e, {a.key});
+          const Tensor s = attention_scores(in[0], in[1], a, a.since ? in[3] : Tensor{});
+          Tensor top = max_over(s, {a.key});
+          if (a.sinks) top = maximum(top, in.back());
+          const Tensor e = exp(s - top);
+          Tensor total = sum_over(e, {a.key});
+          if (a.sinks) total = total + exp(in.back() - top);
           return std::vector{contract_into_order(e / total, in[2], {a.key}, shared, c.out(0).dims), log(total) + top};
         },
     .scratch =
         [](const OpCall& c) {
           const AttentionAttrs& a = c.attrs<AttentionAttrs>();
-          const AttentionBlocks b(c.in(0).dtype, c.graph.size(a.query), c.graph.size(a.key), c.graph.size(a.head));
+          const AttentionBlocks b(c.in(0).dtype, c.graph.size(a.query), c.graph.size(a.key), c.graph.size(a.head),
+                                  c.graph.size(a.value));
           return std::size_t(b.forward()) * size_of(c.in(0).dtype);
         },
     .costly = Costly::yes,

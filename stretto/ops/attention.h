@@ -2,6 +2,7 @@
 //
 //   attention(q, k, v, {.query = seq, .key = seq_k, .head = head})
 //   // q{batch seq kv group head}   k, v{batch seq_k kv head}
+//   attention(q, k, v, {..., .window = 4096}, {.since = starts(segments, seq), .sinks = s})
 //
 // Dims that q has and k lacks (beside the query dim) are groups of heads that share keys and values.
 #pragma once
@@ -13,25 +14,51 @@ namespace stretto {
 
 struct AttentionOptions {
   Dim query = {}, key = {}, head = {};
+  std::optional<Dim> value = {};     // what a head's values are along, when that is not `head`
   bool causal = true;                // a query sees keys at its own position and before
   std::optional<double> scale = {};  // 1 / sqrt(head) unless told
+  i64 window = 0;                    // causal: a query sees so many keys at most, its own and those before it; 0: all
+  double softcap = 0;                // scores become softcap * tanh(score / softcap); 0: they do not
+};
+// Operands that only some have.
+struct AttentionExtras {
+  Tensor since = {};  // {.. query}, i32: the first key a query sees
+  Tensor sinks = {};  // some of q's dims: a further score, of a key without a value
 };
 struct AttentionAttrs {
-  DimId query, key, head;
+  DimId query, key, head, value;
   bool causal = true;
   double scale = 1;
+  i64 window = 0;
+  double softcap = 0;
+  bool since = false, sinks = false;  // are these operands there? In this order, after all others
   static constexpr void fields(auto& s, auto f) {
     f("query", s.query);
     f("key", s.key);
     f("head", s.head);
+    f("value", s.value);
     f("causal", s.causal);
     f("scale", s.scale);
+    f("window", s.window);
+    f("softcap", s.softcap);
+    f("since", s.since);
+    f("sinks", s.sinks);
   }
+  double keys_seen(const Graph&) const;  // by a query, in the mean over those of a rank that has the last ones
 };
-// The node's results are the output, with q's dims, and the logarithm of every query's sum of exponentials.
-Tensor attention(Tensor q, Tensor k, Tensor v, const AttentionOptions& options);
+// The node's results are the output, with q's dims but for `value`, and the logarithm of every query's sum of
+// exponentials.
+Tensor attention(Tensor q, Tensor k, Tensor v, const AttentionOptions& options, const AttentionExtras& = {});
 
-// scale * q k without what a query may not see: how attention begins when it is taken apart because a dim is split.
-Tensor attention_scores(Tensor q, Tensor k, const AttentionAttrs&);
+// scale * q k without what a query may not see: how attention begins when it is taken apart because a dim is split, or
+// because its weights are needed.
+Tensor attention_scores(Tensor q, Tensor k, const AttentionAttrs&, Tensor since = {});
+
+// Per element the first place of its run of equal numbers along a dim: where the document of a position begins.
+struct StartsAttrs {
+  DimId along;
+  static constexpr void fields(auto& s, auto f) { f("along", s.along); }
+};
+Tensor starts(Tensor ids, const Dim& along);
 
 }  // namespace stretto

@@ -3,17 +3,21 @@
 #include "stretto/ops/attention_blocks.h"
 #include "stretto/ops/contract.h"
 #include "stretto/ops/exp.h"
+#include "stretto/ops/extremum.h"
 #include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
+#include "stretto/ops/square.h"
 #include "stretto/ops/sub.h"
 #include "stretto/ops/sum.h"
 
 namespace stretto {
 
-Tensor attention_grad(Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, Tensor g, const AttentionAttrs& a) {
-  return builder_of("attention_grad", {q})
-      .emit(attention_grad_op, {q, k, v, o, lse, g}, AttentionGradAttrs{a.query, a.key, a.head, a.causal, a.scale});
+Tensor attention_grad(Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, Tensor g, AttentionAttrs a, Tensor since) {
+  a.sinks = false;
+  std::vector<Tensor> operands{q, k, v, o, lse, g};
+  if (a.since) operands.push_back(since);
+  return builder_of("attention_grad", {q}).emit(attention_grad_op, operands, a);
 }
 
 constinit const Op attention_grad_op{
@@ -26,6 +30,7 @@ constinit const Op attention_grad_op{
         [](const OpCall& c) {
           const AttentionGradAttrs& a = c.attrs<AttentionGradAttrs>();
           Spread s{.serial = {a.key, a.head}, .linear = {5}};
+          if (a.value != a.head) s.serial.push_back(a.value);
           for (DimId d : without(c.in(0).dims, c.in(1).dims)) s.reduce.push_back({d, Reduce::sum});
           return s;
         },
@@ -33,26 +38,36 @@ constinit const Op attention_grad_op{
         [](const OpCall& c) {
           const AttentionGradAttrs& a = c.attrs<AttentionGradAttrs>();
           Cost cost = c.streaming(0);
-          cost.flops = double(c.elements(c.in(0))) * double(c.graph.size(a.key)) * (a.causal ? 5 : 10);
+          cost.flops = a.keys_seen(c.graph) * double(6 * c.elements(c.in(0)) + 4 * c.elements(c.in(5)));
           return cost;
         },
     .examples =
         [](Examples& e) {
           const Dim s{"s", 5}, t{"t", 5}, kv{"kv", 2}, group{"group", 3}, d{"d", 4};
-          const AttentionAttrs a{e.builder.intern(s), e.builder.intern(t), e.builder.intern(d), true, 0.5};
+          const auto id = [&](const Dim& dim) { return e.builder.intern(dim); };
+          AttentionAttrs a{.query = id(s), .key = id(t), .head = id(d), .value = id(d), .scale = 0.5};
           const Dims q{s, kv, group, d}, k{t, kv, d};
-          const Tensor dq =
-              attention_grad(e.real(q), e.real(k), e.real(k), e.real(q), e.real({s, kv, group}, 2, 3), e.real(q), a);
-          e.add({dq, e.builder.result(dq, 1), e.builder.result(dq, 2)});
+          const auto one = [&](const Dims& o, const Dims& v, Tensor since) {
+            const Tensor dq = attention_grad(e.real(q), e.real(k), e.real(v), e.real(o), e.real({s, kv, group}, 2, 3),
+                                             e.real(o), a, since);
+            e.add({dq, e.builder.result(dq, 1), e.builder.result(dq, 2)});
+          };
+          one(q, k, {});
+          a.window = 2, a.softcap = 0.8;
+          one(q, k, {});
+          const Dim wide{"wide", 6};
+          a.value = id(wide), a.since = true;
+          one({s, kv, group, wide}, {t, kv, wide}, starts(e.ids({s}, 2), s));
         },
     .decompose =
         [](const OpCall& c, std::span<const Tensor> in) {
           const AttentionGradAttrs& a = c.attrs<AttentionGradAttrs>();
           const Tensor &q = in[0], &k = in[1], &v = in[2], &o = in[3], &lse = in[4], &g = in[5];
           const DimSet shared = without(c.in(1).dims, {a.key, a.head}), queries = without(c.in(0).dims, c.in(1).dims);
-          const Tensor p = exp(attention_scores(q, k, {a.query, a.key, a.head, a.causal, a.scale}) - lse);
-          const Tensor dp = contract_into_order(g, v, {a.head}, shared, p.type().dims);
-          const Tensor ds = p * (dp - sum_over(g * o, {a.head})) * a.scale;
+          const Tensor scores = attention_scores(q, k, a, a.since ? in[6] : Tensor{}), p = exp(scores - lse);
+          const Tensor dp = contract_into_order(g, v, {a.value}, shared, p.type().dims);
+          Tensor ds = p * (dp - sum_over(g * o, {a.value})) * a.scale;
+          if (a.softcap > 0) ds = ds * (1.0 - square(maximum(scores * (1 / a.softcap), -1)));  // not of what is hidden
           return std::vector{contract_into_order(ds, k, {a.key}, shared, c.in(0).dims),
                              contract_into_order(ds, q, queries, shared, c.in(1).dims),
                              contract_into_order(p, g, queries, shared, c.in(2).dims)};
@@ -60,7 +75,8 @@ constinit const Op attention_grad_op{
     .scratch =
         [](const OpCall& c) {
           const AttentionGradAttrs& a = c.attrs<AttentionGradAttrs>();
-          const AttentionBlocks b(c.in(0).dtype, c.graph.size(a.query), c.graph.size(a.key), c.graph.size(a.head));
+          const AttentionBlocks b(c.in(0).dtype, c.graph.size(a.query), c.graph.size(a.key), c.graph.size(a.head),
+                                  c.graph.size(a.value));
           return std::size_t(b.backward()) * size_of(c.in(0).dtype);
         },
     .no_gradient = true,

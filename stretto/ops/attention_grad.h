@@ -4,19 +4,8 @@
 
 namespace stretto {
 
-struct AttentionGradAttrs {
-  DimId query, key, head;
-  bool causal = true;
-  double scale = 1;
-  static constexpr void fields(auto& s, auto f) {
-    f("query", s.query);
-    f("key", s.key);
-    f("head", s.head);
-    f("causal", s.causal);
-    f("scale", s.scale);
-  }
-};
-// o and lse are the results of attention(q, k, v).
-Tensor attention_grad(Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, Tensor g, const AttentionAttrs&);
+using AttentionGradAttrs = AttentionAttrs;
+// o and lse are the results of attention(q, k, v). What sinks take is in lse.
+Tensor attention_grad(Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, Tensor g, AttentionAttrs, Tensor since = {});
 
 }  // namespace stretto

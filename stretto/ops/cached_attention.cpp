@@ -24,30 +24,40 @@ std::vector<Type> infer_cached(const OpCall& c) {
     throw Error("cached_attention", "positions {} must be i32 along '{}' alone", c.describe(5),
                 c.graph.dim(a.query).name)
         .hint("use t.positions({})", c.graph.dim(a.query).name);
-  DimSet kept = without(k.dims, {a.query});
-  kept.push_back(a.cache);
-  const bool fit = contains(k.dims, a.query) && contains(k.dims, a.head) && same_dims(k.dims, c.in(2).dims) &&
-                   same_dims(kept, cache.dims) && same_dims(cache.dims, c.in(4).dims) && !contains(q.dims, a.cache) &&
-                   std::all_of(k.dims.begin(), k.dims.end(), [&](DimId d) { return contains(q.dims, d); });
+  const auto kept = [&](const Type& t) {
+    DimSet dims = without(t.dims, {a.query});
+    dims.push_back(a.cache);
+    return dims;
+  };
+  const Type& v = c.in(2);
+  const bool fit = contains(k.dims, a.query) && contains(k.dims, a.head) && contains(v.dims, a.value) &&
+                   same_dims(without(k.dims, {a.head}), without(v.dims, {a.value})) && same_dims(kept(k), cache.dims) &&
+                   same_dims(kept(v), c.in(4).dims) && !contains(q.dims, a.cache) &&
+                   std::all_of(k.dims.begin(), k.dims.end(), [&](DimId d) { return contains(q.dims, d); }) &&
+                   (c.inputs() == 6 || without(c.in(6).dims, without(q.dims, {a.query, a.head})).empty());
   if (!fit)
     throw Error("cached_attention", "queries {}, keys {}, values {} and caches {} and {} do not fit together",
                 c.describe(0), c.describe(1), c.describe(2), c.describe(3), c.describe(4))
         .hint("caches have the dims of keys, with '{}' in place of '{}'", c.graph.dim(a.cache).name,
               c.graph.dim(a.query).name);
-  return {q};
+  DimSet out = q.dims;
+  std::replace(out.begin(), out.end(), a.head, a.value);
+  return {{q.dtype, out}};
 }
 
 }  // namespace
 
 Tensor cached_attention(Tensor q, Tensor k, Tensor v, Tensor k_cache, Tensor v_cache, Tensor positions,
-                        const CachedAttentionOptions& o) {
+                        const CachedAttentionOptions& o, Tensor sinks) {
   Builder& b = builder_of("cached_attention", {q, k, v, k_cache, v_cache, positions});
   const DimId query = rules::dim_of("cached_attention", q, o.query),
               cache = rules::dim_of("cached_attention", k_cache, o.cache),
               head = rules::dim_of("cached_attention", q, o.head);
   const double scale = o.scale.value_or(1 / std::sqrt(o.head.valid()));
-  return b.emit(cached_attention_op, {q, k, v, k_cache, v_cache, positions},
-                CachedAttentionAttrs{query, cache, head, scale});
+  const DimId value = o.value ? rules::dim_of("cached_attention", v, *o.value) : head;
+  const CachedAttentionAttrs attrs{query, cache, head, value, scale, o.window, o.softcap};
+  if (sinks) return b.emit(cached_attention_op, {q, k, v, k_cache, v_cache, positions, sinks}, attrs);
+  return b.emit(cached_attention_op, {q, k, v, k_cache, v_cache, positions}, attrs);
 }
 
 constinit const Op cached_attention_op{
@@ -56,7 +66,7 @@ constinit const Op cached_attention_op{
     .spread =
         [](const OpCall& c) {
           const CachedAttentionAttrs& a = c.attrs<CachedAttentionAttrs>();
-          return Spread{.serial = {a.query, a.cache, a.head}};
+          return Spread{.serial = joined({a.query, a.cache, a.head}, {a.value})};
         },
     .cost =
         [](const OpCall& c) {
@@ -78,11 +88,18 @@ constinit const Op cached_attention_op{
           single.scale = 0.7;
           e.add(cached_attention(real({one, d}), real({one, d}), real({one, d}), real({cache, d}), real({cache, d}),
                                  e.ids({one}, 5), single));
+          CachedAttentionOptions special = o;
+          const Dim wide{"wide", 6};
+          special.value = wide, special.window = 2, special.softcap = 0.6;
+          e.add(cached_attention(real({b, s, kv, group, d}), real({b, s, kv, d}), real({b, s, kv, wide}),
+                                 real({b, kv, cache, d}), real({b, kv, cache, wide}), e.ids({s}, 5), special,
+                                 real({kv, group})));
         },
     .scratch =
         [](const OpCall& c) {
           const CachedAttentionAttrs& a = c.attrs<CachedAttentionAttrs>();
-          return std::size_t(c.graph.size(a.cache) + 2 * c.graph.size(a.head)) * size_of(c.in(0).dtype);
+          return std::size_t(c.graph.size(a.cache) + c.graph.size(a.head) + c.graph.size(a.value)) *
+                 size_of(c.in(0).dtype);
         },
     .no_gradient = true,
 };

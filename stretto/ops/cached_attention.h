@@ -4,7 +4,7 @@
 //
 // q{batch seq kv group head} k,v{batch seq kv head} caches{batch kv cache head} positions{seq}: first the rows of k and
 // v are written into the caches at their positions, the only op that writes to operands; then a query sees the keys at
-// its own position and before. It has no gradient: it is for decoding.
+// its own position and before, and one more score where there are sinks {kv group}. It has no gradient: it is for decoding.
 #pragma once
 #include <optional>
 
@@ -14,19 +14,27 @@ namespace stretto {
 
 struct CachedAttentionOptions {
   Dim query = {}, cache = {}, head = {};
+  std::optional<Dim> value = {};     // what a head's values are along, when that is not `head`
   std::optional<double> scale = {};  // 1 / sqrt(head) unless told
+  i64 window = 0;                    // a query sees so many keys at most; 0: all
+  double softcap = 0;                // scores become softcap * tanh(score / softcap); 0: they do not
 };
 struct CachedAttentionAttrs {
-  DimId query, cache, head;
+  DimId query, cache, head, value;
   double scale = 1;
+  i64 window = 0;
+  double softcap = 0;
   static constexpr void fields(auto& s, auto f) {
     f("query", s.query);
     f("cache", s.cache);
     f("head", s.head);
+    f("value", s.value);
     f("scale", s.scale);
+    f("window", s.window);
+    f("softcap", s.softcap);
   }
 };
 Tensor cached_attention(Tensor q, Tensor k, Tensor v, Tensor k_cache, Tensor v_cache, Tensor positions,
-                        const CachedAttentionOptions&);
+                        const CachedAttentionOptions&, Tensor sinks = {});
 
 }  // namespace stretto

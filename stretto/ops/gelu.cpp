@@ -47,7 +47,7 @@ constinit const Op gelu_op{
     .name = "gelu",
     .infer = rules::float_unary,
     .vjp = [](const Vjp& v) { return std::vector{gelu_grad(v.in[0], v.grad[0])}; },
-    .spread = rules::nothing,
+    .spread = rules::zero_of_zero<0>,
     .cost = rules::streaming<18>,
     .examples =
         [](Examples& e) {
@@ -67,7 +67,7 @@ constinit const Op gelu_grad_op{
           return std::vector{v.wanted[0] ? v.grad[0] * v.in[1] * second_derivative(v.in[0]) : Tensor{},
                              v.wanted[1] ? gelu_grad(v.in[0], v.grad[0]) : Tensor{}};
         },
-    .spread = rules::nothing,
+    .spread = rules::zero_of_zero<1>,
     .cost = rules::streaming<24>,
     .examples =
         [](Examples& e) {
@@ -87,7 +87,7 @@ constinit const Op gelu_erf_op{
     .name = "gelu_erf",
     .infer = rules::float_unary,
     .vjp = [](const Vjp& v) { return std::vector{gelu_erf_grad(v.in[0], v.grad[0])}; },
-    .spread = rules::nothing,
+    .spread = rules::zero_of_zero<0>,
     .cost = rules::streaming<36>,
     .examples =
         [](Examples& e) {
@@ -106,7 +106,7 @@ constinit const Op gelu_erf_grad_op{
           return std::vector{v.wanted[0] ? v.grad[0] * v.in[1] * second_derivative_erf(v.in[0]) : Tensor{},
                              v.wanted[1] ? gelu_erf_grad(v.in[0], v.grad[0]) : Tensor{}};
         },
-    .spread = rules::nothing,
+    .spread = rules::zero_of_zero<1>,
     .cost = rules::streaming<50>,
     .examples =
         [](Examples& e) {

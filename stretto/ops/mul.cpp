@@ -19,7 +19,7 @@ constinit const Op mul_op{
         },
     .spread =
         [](const OpCall& c) {
-          Spread s;
+          Spread s{.zeros = {0, 1}};
           if (c.in(1).dims.empty()) s.linear.push_back(0);
           if (c.in(0).dims.empty()) s.linear.push_back(1);
           return s;

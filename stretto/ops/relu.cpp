@@ -13,7 +13,7 @@ constinit const Op relu_op{
     .name = "relu",
     .infer = rules::float_unary,
     .vjp = [](const Vjp& v) { return std::vector{where(greater(v.out[0], 0), v.grad[0], 0)}; },
-    .spread = rules::nothing,
+    .spread = rules::zero_of_zero<0>,
     .cost = rules::streaming<1>,
     .examples =
         [](Examples& e) {

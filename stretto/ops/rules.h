@@ -11,6 +11,10 @@ std::vector<Type> float_pointwise(const OpCall&);  // ... and refuses i32
 DimSet widest_dims(const OpCall&);                 // the part of `pointwise` about dims alone
 std::vector<Type> same_as_first(const OpCall&);
 inline Spread nothing(const OpCall&) { return {}; }
+template <int operand>
+Spread zero_of_zero(const OpCall&) {  // a zero of this operand makes a zero
+  return {.zeros = {operand}};
+}
 template <int flops>
 Cost streaming(const OpCall& c) {
   return c.streaming(flops);

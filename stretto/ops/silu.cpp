@@ -18,7 +18,7 @@ constinit const Op silu_op{
     .name = "silu",
     .infer = rules::float_unary,
     .vjp = [](const Vjp& v) { return std::vector{silu_grad(v.in[0], v.grad[0])}; },
-    .spread = rules::nothing,
+    .spread = rules::zero_of_zero<0>,
     .cost = rules::streaming<13>,
     .examples =
         [](Examples& e) {
@@ -41,7 +41,7 @@ constinit const Op silu_grad_op{
           }
           return std::vector{dx, v.wanted[1] ? silu_grad(v.in[0], v.grad[0]) : Tensor{}};
         },
-    .spread = rules::nothing,
+    .spread = rules::zero_of_zero<1>,
     .cost = rules::streaming<16>,
     .examples =
         [](Examples& e) {

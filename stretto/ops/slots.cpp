@@ -1,49 +1,45 @@
 #include "stretto/ops/slots.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
 
 namespace stretto {
 
-Slots expert_slots(Tensor gates, const Dim& token, const Dim& expert, const Dim& capacity, i64 k) {
-  const DimId t = rules::dim_of("expert_slots", gates, token), e = rules::dim_of("expert_slots", gates, expert);
-  Builder& b = *gates.builder;
-  const Tensor chosen = b.emit(slots_op, {gates}, SlotsAttrs{t, e, b.intern(capacity), k});
-  return {chosen, b.result(chosen, 1)};
+Tensor expert_slots(Tensor which, const Dim& token, const Dim& choice, const Dim& experts, const Dim& slot) {
+  const DimId t = rules::dim_of("expert_slots", which, token), j = rules::dim_of("expert_slots", which, choice);
+  return builder_of("expert_slots", {which}).emit(slots_op, {which}, SlotsAttrs{t, j, experts.valid(), slot.valid()});
 }
 
 constinit const Op slots_op{
     .name = "slots",
     .infer =
         [](const OpCall& c) {
-          rules::float_unary(c);
+          if (c.in(0).dtype != i32)
+            throw Error("expert_slots", "{} is {}, and experts are named by i32", c.describe(0), name_of(c.in(0).dtype))
+                .hint("use top_k(gates, experts, choice)");
           const SlotsAttrs& a = c.attrs<SlotsAttrs>();
-          const i64 experts = c.graph.dim(a.expert).valid();
-          if (a.k < 1 || a.k > experts)
-            throw Error("expert_slots", "{} of {} experts are to be chosen (of {})", a.k, experts, c.describe(0))
-                .hint("use 1 to {}", experts);
-          Type taken = c.in(0);
-          taken.dims.push_back(a.capacity);
-          return std::vector<Type>{c.in(0), taken};
+          if (a.slots > std::numeric_limits<std::int32_t>::max() / std::max<i64>(a.experts, 1))
+            throw Error("expert_slots", "{} slots of {} experts are more than i32 counts", a.slots, a.experts)
+                .hint("use fewer slots or shorter sequences");
+          return rules::same_as_first(c);
         },
     .spread =
         [](const OpCall& c) {
           const SlotsAttrs& a = c.attrs<SlotsAttrs>();
-          return Spread{.serial = {a.token, a.expert, a.capacity}};
+          return Spread{.serial = {a.token, a.choice}};
         },
     .cost = rules::streaming<4>,
     .examples =
         [](Examples& e) {
-          const Dim b{"b", 2}, s{"s", 6}, x{"x", 4}, room{"room", 3}, all{"all", 6};
-          const auto one = [&](Dims dims, const Dim& capacity, i64 k) {
-            const Slots r = expert_slots(e.real(std::move(dims)), s, x, capacity, k);
-            e.add({r.chosen, r.taken});
-          };
-          one({b, s, x}, room, 2);
-          one({x, s}, room, 1);
-          one({s, b, x}, all, 3);
+          const Dim b{"b", 2}, s{"s", 6}, x{"x", 4}, two{"two", 2}, one{"one", 1}, room{"room", 2}, all{"all", 6};
+          e.add(expert_slots(e.ids({b, s, two}, 4), s, two, x, room));
+          e.add(expert_slots(e.ids({one, s}, 4), s, one, x, room));
+          e.add(expert_slots(e.ids({s, b, two}, 4), s, two, x, all));
         },
-    .no_gradient = true,  // a choice: gradients flow through the gates' values
+    .no_gradient = true,  // a choice: gradients flow through what is picked
 };
 
 }  // namespace stretto

@@ -9,6 +9,7 @@
 #include "stretto/ops/ops.h"
 #include "stretto/ops/param.h"
 #include "stretto/ops/rename.h"
+#include "stretto/shard/disjoint.h"
 #include "stretto/shard/local.h"
 #include "stretto/shard/take_apart.h"
 
@@ -23,8 +24,9 @@ struct User {
 // A logical value in the local graph.
 struct Made {
   Tensor tensor;
-  AxisSet pending = {};  // sums to be made
-  Tensor whole = {};     // after they were made, if anybody asked
+  AxisSet pending = {};    // sums to be made
+  Disjoint disjoint = {};  // ... of which these are of disjoint parts
+  Tensor whole = {};       // after they were made, if anybody asked
 };
 
 // The axes that storage is cut over, beside those that dims lie on.
@@ -181,6 +183,45 @@ class Pass {
     return count > 1 ? elements < own : elements <= own;
   }
 
+  // May it stay in disjoint parts, whatever the other operands of its users turn out to be?
+  bool stays_disjoint(Value v, const Disjoint& parts) {
+    return std::all_of(users(v).begin(), users(v).end(), [&](const User& u) {
+      if (!u.node) return false;
+      const Node& n = g_.node(*u.node);
+      return n.piece == g_.node(v).piece &&
+             (disjoint::masked(n, n.op->spread({g_, n}), u.operand, parts, local_.axes) ||
+              disjoint::within_rows(g_, n, parts.support));
+    });
+  }
+
+  // Enters a result in disjoint parts; other sums are made first, and these, too, when users need them.
+  void enter_disjoint(Value v, Tensor t, AxisSet sums, const Disjoint& parts) {
+    if (!stays_disjoint(v, parts)) return enter(v, t, sums, {});
+    if (const AxisSet others = sums - parts.axes) t = local_.reduce(t, others, Reduce::sum, cause_of(g_.node(v)));
+    made(v) = {.tensor = t, .pending = parts.axes, .disjoint = parts};
+  }
+
+  // An op within rows, on disjoint parts of one support and on values without pending sums: the same of its result.
+  bool step_disjoint(NodeId id, const Spread& s, const std::vector<Made>& in) {
+    Disjoint parts;
+    for (const Made& m : in)
+      if (m.disjoint) parts = m.disjoint;
+    const Node& n = g_.node(id);
+    if (!parts || !disjoint::within_rows(g_, n, parts.support)) return false;
+    std::vector<bool> zero;
+    std::vector<Tensor> operands;
+    for (const Made& m : in) {
+      if (m.pending && (m.pending != parts.axes || !(m.disjoint == parts))) return false;
+      zero.push_back(bool(m.disjoint));
+      operands.push_back(m.tensor);
+    }
+    if (!disjoint::makes_zero(s, zero)) return false;
+    const Value v{id, 0};
+    const AxisSet sums = parts.axes | parts_of(n.results[0], space_of(n, s), s).sums;
+    enter_disjoint(v, local_.builder.emit(*n.op, operands, n.attrs), sums, parts);
+    return true;
+  }
+
   // Enters a result; a sum that may not travel on is made here, once.
   void enter(Value v, Tensor t, AxisSet sums, AxisSet maxima) {
     const Node& n = g_.node(v);
@@ -198,7 +239,15 @@ class Pass {
     if (n.op->layout_change) return step_rename(id, n);
     const Spread s = n.op->spread({g_, n});
     std::vector<Made> in;
-    for (Value v : n.operands) in.push_back(operand(v, n));
+    for (int k = 0; Value v : n.operands) {
+      in.push_back(operand(v, n));
+      if (Made& m = in.back(); m.disjoint && disjoint::masked(n, s, k, m.disjoint, local_.axes))
+        m = {.tensor = m.tensor};
+      ++k;
+    }
+    if (step_disjoint(id, s, in)) return;
+    for (std::size_t k = 0; k < in.size(); ++k)
+      if (in[k].disjoint) add_up(n, k, in[k]);
     AxisSet pending;
     for (const Made& m : in) pending |= m.pending;
     if (pending) pending = s.jointly ? add_pending(id, in, pending) : multiply_pending(n, in);
@@ -212,8 +261,11 @@ class Pass {
       v.result = r;
       const Tensor result = local_.builder.result(first, r++);
       const Parts parts = parts_of(t, space, s);
+      const Disjoint apart = disjoint::made_by(g_, n, s, local_.axes);
       if (users(v).empty())
         made(v) = {.tensor = result};
+      else if (apart && !pending)
+        enter_disjoint(v, result, parts.sums, apart);
       else
         enter(v, result, pending | parts.sums, parts.maxima);
     }

@@ -251,8 +251,14 @@ TEST(Documents, RowsCountThem) {
   const TrainingRows training(corpus, o);
   const auto expect_counted = [](const Rows& rows) {
     ASSERT_EQ(rows.segments.size(), rows.ids.size());
-    for (std::size_t i = 0; i < std::size_t(rows.filled) * 5; ++i)  // the letter is the file
+    for (std::size_t i = 0; i < std::size_t(rows.filled) * 5; ++i) {  // the letter is the file
       EXPECT_EQ(rows.segments[i], rows.ids[i] - rows.ids[i / 5 * 5]);
+      // What another document begins with is nobody's target; 'a' to 'c' stand for themselves otherwise.
+      if (i % 5 < 4) {
+        EXPECT_EQ(rows.targets[i], rows.ids[i] == rows.ids[i + 1] ? rows.ids[i] : Rows::ignored);
+      }
+      EXPECT_TRUE(rows.targets[i] == rows.ids[i] || rows.targets[i] == Rows::ignored);
+    }
   };
   for (i64 step = 1; step < 20; ++step) expect_counted(training.at(step));
   expect_counted(validation_rows(*corpus.training[0].source, o, 1, 0));

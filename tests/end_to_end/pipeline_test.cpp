@@ -98,7 +98,7 @@ TEST(Pipeline, LlamaIsBitEqualToSerial) {
 // Penalties are sums over layers: something of every stage goes on to the last one.
 ModelConfig with_experts(int layers) {
   ModelConfig c = tiny("mixtral", layers);
-  c.kv_heads = 2, c.ff = 24, c.experts = 4, c.capacity = 0.75, c.balance = 0.05, c.router_z = 0.01;
+  c.kv_heads = 2, c.ff = 24, c.experts = 4, c.balance = 0.05, c.router_z = 0.01;
   return c;
 }
 TEST(Pipeline, MixtralIsBitEqualToSerial) { expect_bit_equal(make_model(with_experts(4), 120, 8), 50); }

@@ -17,25 +17,54 @@ struct Sizes {
   i64 batch, queries, keys, kv, group, head;
   bool causal;
   i64 first_query = 0, first_key = 0;
+  i64 value = 0;  // 0: as head
+  i64 window = 0;
+  double softcap = 0;
+  i64 document = 0;  // its length; 0: there are none
+  bool sinks = false;
 };
 
 void compare(const Sizes& z, DType t, u64 seed, int order = 0) {
   Builder b;
   const Dim batch{"batch", z.batch}, s{"s", z.queries}, k{"k", z.keys}, kv{"kv", z.kv}, group{"group", z.group},
-      d{"d", z.head};
-  const Dims q_dims = order ? Dims{kv, d, group, batch, s} : Dims{batch, s, kv, group, d};
-  const Dims k_dims = order ? Dims{kv, k, d, batch} : Dims{batch, k, kv, d};
-  Dims l_dims = q_dims;
+      d{"d", z.head}, wide = z.value ? Dim{"wide", z.value} : d;
+  const auto dims_of_q = [&](const Dim& head) {
+    return order ? Dims{kv, head, group, batch, s} : Dims{batch, s, kv, group, head};
+  };
+  const auto dims_of_k = [&](const Dim& head) { return order ? Dims{kv, k, head, batch} : Dims{batch, k, kv, head}; };
+  Dims l_dims = dims_of_q(d);
   std::erase(l_dims, d);
   const auto real = [&](Dims dims) { return input(b, fmt::format("x{}", b.graph.nodes.size()), t, dims); };
-  const Tensor q = real(q_dims), key = real(k_dims), value = real(k_dims);
-  const Tensor o = attention(q, key, value, {.query = s, .key = k, .head = d, .causal = z.causal});
+  const Tensor q = real(dims_of_q(d)), key = real(dims_of_k(d)), value = real(dims_of_k(wide));
+  AttentionExtras more;
+  if (z.document) more.since = input(b, "since", i32, {batch, s});
+  if (z.sinks) more.sinks = real({group, kv});
+  const Tensor o = attention(q, key, value,
+                             {.query = s,
+                              .key = k,
+                              .head = d,
+                              .value = z.value ? std::optional(wide) : std::nullopt,
+                              .causal = z.causal,
+                              .window = z.window,
+                              .softcap = z.softcap},
+                             more);
   const AttentionAttrs attrs = b.graph.node(o.value).attrs.as<AttentionAttrs>();
-  const Tensor dq = attention_grad(q, key, value, real(q_dims), real(l_dims), real(q_dims), attrs);
+  const Tensor dq =
+      attention_grad(q, key, value, real(dims_of_q(wide)), real(l_dims), real(dims_of_q(wide)), attrs, more.since);
+  std::vector<double> first;  // documents of another length in every row of the batch
+  for (i64 row = 0; row < z.batch; ++row)
+    for (i64 i = 0; i < z.queries && z.document; ++i) {
+      const i64 length = z.document + row;
+      first.push_back(double((z.first_query + i) / length * length));
+    }
   const auto place = [&](KernelRun& r) {
+    const bool grad = r.call.out.size() == 3;
     for (int i = 0; i < int(r.call.in.size()); ++i) {
-      const bool is_lse = i == 4;
-      r.fill(i, is_lse ? 4 : -1, is_lse ? 5 : 1);
+      const bool is_lse = grad && i == 4, is_since = z.document && i == (grad ? 6 : 3);
+      if (is_since)
+        r.set(i, first);
+      else
+        r.fill(i, is_lse ? 4 : -1, is_lse ? 5 : 1);
       const DimSet& dims = r.call.in[std::size_t(i)].dims;
       if (contains(dims, attrs.query)) r.set_offset(i, attrs.query, z.first_query);
       if (contains(dims, attrs.key)) r.set_offset(i, attrs.key, z.first_key);
@@ -75,6 +104,63 @@ TEST(Attention, ManyKeysAreTakenInBlocks) {
     compare({1, 50, 1100, 1, 2, 3, false}, t, 1);
     compare({1, 70, 1100, 1, 1, 5, true, 1000}, t, 2);
     compare({1, 560, 560, 1, 1, 3, true}, t, 3);
+  }
+}
+
+// Every kind of attention: with windows, documents, soft caps, sinks and values of another size, in any product.
+TEST(Attention, KernelsAgreeOnEveryKind) {
+  std::mt19937 random(12);
+  for (int round = 0; round < 60; ++round) {
+    const auto upto = [&](i64 n) { return i64(random() % u64(n)) + 1; };
+    const auto some = [&] { return random() % 2 == 0; };
+    const i64 length = upto(round % 10 == 0 ? 700 : 90);
+    const Sizes z{.batch = upto(2),
+                  .queries = length,
+                  .keys = length,
+                  .kv = upto(2),
+                  .group = upto(2),
+                  .head = upto(20),
+                  .causal = true,
+                  .value = some() ? upto(40) : 0,
+                  .window = some() ? upto(length) : 0,
+                  .softcap = some() ? 0.5 : 0,
+                  .document = some() ? upto(length) : 0,
+                  .sinks = some()};
+    compare(z, round % 2 ? f32 : f64, u64(round), round % 3 == 0);
+    if (HasFailure())
+      FAIL() << fmt::format("round {}: {} positions, head {}, value {}, window {}, softcap {}, documents {}, sinks {}",
+                            round, length, z.head, z.value, z.window, z.softcap, z.document, z.sinks);
+  }
+}
+
+// Blocks of keys that no query of a block sees are left out, and the first query of a rank is not the first of all.
+TEST(Attention, WindowsAndDocumentsOverManyBlocks) {
+  for (const DType t : {f32, f64}) {
+    compare({.batch = 1, .queries = 1300, .keys = 1300, .kv = 1, .group = 1, .head = 3, .causal = true, .window = 100},
+            t, 1);
+    compare(
+        {.batch = 2, .queries = 1300, .keys = 1300, .kv = 1, .group = 1, .head = 3, .causal = true, .document = 333}, t,
+        2);
+    compare({.batch = 2,
+             .queries = 100,
+             .keys = 1100,
+             .kv = 1,
+             .group = 2,
+             .head = 5,
+             .causal = true,
+             .first_query = 1000,
+             .window = 40},
+            t, 3);
+    compare({.batch = 2,
+             .queries = 100,
+             .keys = 1100,
+             .kv = 1,
+             .group = 2,
+             .head = 5,
+             .causal = true,
+             .first_query = 1000,
+             .document = 30},
+            t, 4);
   }
 }
 

@@ -3,62 +3,57 @@
 #include <gtest/gtest.h>
 
 #include "stretto/ops/input.h"
+#include "stretto/ops/top_k.h"
 #include "support/kernel_run.h"
 
 namespace stretto {
 namespace {
 
-struct Choice {
-  Choice(i64 k, i64 room)
-      : slots(expert_slots(input(b, "gates", f32, {s, x}), s, x, Dim{"room", room}, k)),
-        run(b.graph, slots.chosen.value.node, 1, KernelRun::strided) {}
-  void go(const std::vector<double>& gates) {
-    run.set(0, gates);
+using List = std::vector<double>;
+
+TEST(TopK, TheLargestComeFirstAndOfEqualOnesTheFirst) {
+  Builder b;
+  const Dim s{"s", 5}, x{"x", 3}, two{"two", 2};
+  const Tensor best = top_k(input(b, "gates", f32, {s, x}), x, two);
+  KernelRun run(b.graph, best.value.node, 1, KernelRun::strided);
+  run.set(0, {1, 2, 3, 5, 5, 5, 0, 9, 0, 7, 1, 6, 2, 2, 3});
+  run.run(run.chosen());
+  EXPECT_EQ(run.result(), (List{2, 1, 0, 1, 1, 0, 0, 2, 2, 0}));
+}
+
+// Numbers that are none leave every place one of the experts'.
+TEST(TopK, NamesPlacesWhateverTheNumbers) {
+  Builder b;
+  const Dim s{"s", 2}, x{"x", 3}, two{"two", 2};
+  const Tensor best = top_k(input(b, "gates", f32, {s, x}), x, two);
+  KernelRun run(b.graph, best.value.node, 1, KernelRun::strided);
+  run.set(0, {NAN, NAN, NAN, 1, NAN, 2});
+  run.run(run.chosen());
+  for (double place : run.result()) EXPECT_TRUE(place >= 0 && place < 3) << place;
+}
+
+struct Places {
+  Places(i64 choices, i64 room)
+      : choice{"choice", choices},
+        places(expert_slots(input(b, "which", i32, {s, choice}), s, choice, x, Dim{"room", room})),
+        run(b.graph, places.value.node, 1, KernelRun::strided) {}
+  List of(const List& which) {
+    run.set(0, which);
     run.run(run.chosen());
+    return run.result();
   }
   Builder b;
-  Dim s{"s", 4}, x{"x", 3};
-  Slots slots;
+  Dim s{"s", 4}, x{"x", 3}, choice;
+  Tensor places;
   KernelRun run;
 };
 
-using List = std::vector<double>;
-
-TEST(Slots, TheLargestGatesAreChosenAndOfEqualOnesTheFirst) {
-  Choice c(2, 4);
-  c.go({1, 2, 3, 5, 5, 5, 0, 9, 0, 7, 1, 6});
-  EXPECT_EQ(c.run.result(0), (List{0, 1, 1, 1, 1, 0, 1, 1, 0, 1, 0, 1}));
+TEST(Slots, AreTakenInTheOrderOfTokensAndLateTokensHaveNone) {
+  EXPECT_EQ(Places(1, 2).of({0, 1, 0, 0}), (List{0, 2, 1, -1}));
+  EXPECT_EQ(Places(2, 2).of({0, 1, 0, 2, 2, 0, 1, 2}), (List{0, 2, 1, 4, 5, -1, 3, -1}));
 }
 
-TEST(Slots, AreTakenInTheOrderOfTokensAndLateTokensAreDropped) {
-  Choice c(1, 2);
-  c.go({9, 0, 0, 0, 9, 0, 9, 0, 0, 9, 0, 0});
-  EXPECT_EQ(c.run.result(0), (List{1, 0, 0, 0, 1, 0, 1, 0, 0, 1, 0, 0}));  // the fourth token chose, in vain
-  EXPECT_EQ(c.run.result(1), (List{1, 0, 0, 0, 0, 0,                       // token 0: slot 0 of expert 0
-                                   0, 0, 1, 0, 0, 0,                       // token 1: slot 0 of expert 1
-                                   0, 1, 0, 0, 0, 0,                       // token 2: slot 1 of expert 0
-                                   0, 0, 0, 0, 0, 0}));
-}
-
-TEST(Slots, WithRoomForAllEveryChoiceHasASlotOfItsOwn) {
-  Choice c(2, 4);
-  c.run.fill(0, 0, 1);
-  c.run.run(c.run.chosen());
-  const List chosen = c.run.result(0), taken = c.run.result(1);
-  double all = 0;
-  for (std::size_t i = 0; i < chosen.size(); ++i) {
-    double mine = 0;
-    for (std::size_t j = 0; j < 4; ++j) mine += taken[4 * i + j];
-    EXPECT_EQ(mine, chosen[i]);
-    all += mine;
-  }
-  EXPECT_EQ(all, 8);
-  for (std::size_t slot = 0; slot < 12; ++slot) {  // of all experts
-    double users = 0;
-    for (std::size_t token = 0; token < 4; ++token) users += taken[12 * token + slot];
-    EXPECT_LE(users, 1);
-  }
-}
+TEST(Slots, WhoNamesNoExpertHasNoSlot) { EXPECT_EQ(Places(1, 4).of({-1, 2, 3, 2}), (List{-1, 8, -1, 9})); }
 
 }  // namespace
 }  // namespace stretto

@@ -33,7 +33,7 @@ inline ModelConfig small(std::string family, int layers = 1) {
                 .vocab = 30,
                 .pad_vocab = 8};
   if (c.family == "llama" || c.family == "mixtral") c.heads = 16, c.kv_heads = 2, c.head_dim = 2;
-  if (c.family == "mixtral") c.experts = 8, c.capacity = 0.75, c.balance = 0.05, c.router_z = 0.02;
+  if (c.family == "mixtral") c.experts = 8, c.balance = 0.05, c.router_z = 0.02;
   return c;
 }
 

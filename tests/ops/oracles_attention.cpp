@@ -1,6 +1,7 @@
 // Attention, its gradient, its form with a cache, and rotary positions, from their definitions.
 #include <cmath>
 #include <numbers>
+#include <optional>
 
 #include "ops/oracle.h"
 #include "stretto/ops/attention_grad.h"
@@ -10,27 +11,39 @@
 namespace stretto::test {
 namespace {
 
-// exp(scale * q k) of one query and one key, 0 where the query may not see it. q and k are operands 0 and 1.
-template <class A>
-double weight(const Element& e, const A& a, const At& j) {
-  if (a.causal && j[a.key] > j[a.query]) return 0;
-  return std::exp(a.scale * e.sum({a.head}, j, [&](const At& d) { return e.in(0, d) * e.in(1, d); }));
+// The score of one query and one key, which are operands 0 and 1; none where the query may not see it.
+std::optional<double> score(const Element& e, const AttentionAttrs& a, const At& j, int since) {
+  if (a.causal && j[a.key] > j[a.query]) return {};
+  if (a.window > 0 && j[a.key] <= j[a.query] - a.window) return {};
+  if (a.since && j[a.key] < i64(e.in(since, j))) return {};
+  const double x = a.scale * e.sum({a.head}, j, [&](const At& d) { return e.in(0, d) * e.in(1, d); });
+  return a.softcap > 0 ? a.softcap * std::tanh(x / a.softcap) : x;
 }
 
+double weight(const Element& e, const AttentionAttrs& a, const At& j, int since) {
+  const std::optional<double> x = score(e, a, j, since);
+  return x ? std::exp(*x) : 0;
+}
+
+// Operands q, k, v, then since and sinks where they are there.
 double attention(const Element& e) {
   const AttentionAttrs& a = e.attrs<AttentionAttrs>();
-  const double total = e.sum({a.key}, [&](const At& j) { return weight(e, a, j); });
+  const double sink = a.sinks ? std::exp(e.in(a.since ? 4 : 3)) : 0;
+  const double total = sink + e.sum({a.key}, [&](const At& j) { return weight(e, a, j, 3); });
   if (e.result == 1) return std::log(total);
-  return e.sum({a.key}, [&](const At& j) { return weight(e, a, j) * e.in(2, j); }) / total;
+  return e.sum({a.key}, [&](const At& j) { return weight(e, a, j, 3) * e.in(2, j); }) / total;
 }
 
-// Operands q, k, v, o, lse, g. With p = exp(score - lse) and ds = p * (g v - g o): dq = scale * sum over keys of ds k,
-// dk = scale * sum over queries of ds q, dv = sum over queries of p g.
+// Operands q, k, v, o, lse, g, since. With p = exp(score - lse) and ds = p * (g v - g o), times the soft cap's slope:
+// dq = scale * sum over keys of ds k, dk = scale * sum over queries of ds q, dv = sum over queries of p g.
 double attention_grad(const Element& e) {
-  const AttentionGradAttrs& a = e.attrs<AttentionGradAttrs>();
-  const auto p = [&](const At& j) { return weight(e, a, j) / std::exp(e.in(4, j)); };
+  const AttentionAttrs& a = e.attrs<AttentionAttrs>();
+  const auto p = [&](const At& j) { return weight(e, a, j, 6) / std::exp(e.in(4, j)); };
+  const auto slope = [&](const At& j) {
+    return a.softcap > 0 ? 1 - std::pow(score(e, a, j, 6).value_or(0) / a.softcap, 2) : 1;
+  };
   const auto ds = [&](const At& j) {
-    return p(j) * e.sum({a.head}, j, [&](const At& d) { return e.in(5, d) * (e.in(2, d) - e.in(3, d)); });
+    return p(j) * slope(j) * e.sum({a.value}, j, [&](const At& d) { return e.in(5, d) * (e.in(2, d) - e.in(3, d)); });
   };
   if (e.result == 0) return a.scale * e.sum({a.key}, [&](const At& j) { return ds(j) * e.in(1, j); });
   const DimSet queries = without(e.dims(0), e.dims(1));
@@ -38,7 +51,15 @@ double attention_grad(const Element& e) {
   return e.sum(queries, [&](const At& j) { return p(j) * e.in(5, j); });
 }
 
-// Operands q, k, v, k_cache, v_cache, positions. New rows replace those of their positions, later ones earlier ones.
+// Where the run of equal numbers begins.
+double starts(const Element& e) {
+  const DimId along = e.attrs<StartsAttrs>().along;
+  i64 first = e.at[along];
+  while (first > 0 && e.in(0, e.at.with(along, first - 1)) == e.in(0)) --first;
+  return double(first);
+}
+
+// Operands q, k, v, k_cache, v_cache, positions, sinks. New rows replace those of their positions, later ones earlier ones.
 double cached_attention(const Element& e) {
   const CachedAttentionAttrs& a = e.attrs<CachedAttentionAttrs>();
   const auto kept = [&](int fresh, int cache, const At& j) {
@@ -48,12 +69,13 @@ double cached_attention(const Element& e) {
     return value;
   };
   const i64 own = i64(e.in(5));
-  double total = 0, value = 0;
-  for (i64 position = 0; position <= own; ++position) {
+  double total = e.node.operands.size() > 6 ? std::exp(e.in(6)) : 0, value = 0;
+  for (i64 position = a.window > 0 ? std::max<i64>(0, own + 1 - a.window) : 0; position <= own; ++position) {
     const At j = e.at.with(a.cache, position);
-    const double score = e.sum({a.head}, j, [&](const At& d) { return e.in(0, d) * kept(1, 3, d); });
-    total += std::exp(a.scale * score);
-    value += std::exp(a.scale * score) * kept(2, 4, j);
+    double x = a.scale * e.sum({a.head}, j, [&](const At& d) { return e.in(0, d) * kept(1, 3, d); });
+    if (a.softcap > 0) x = a.softcap * std::tanh(x / a.softcap);
+    total += std::exp(x);
+    value += std::exp(x) * kept(2, 4, j);
   }
   return value / total;
 }
@@ -83,6 +105,7 @@ constexpr NamedOracle attention_table[] = {
     {"attention_grad", attention_grad},
     {"cached_attention", cached_attention},
     {"rotary", rotary},
+    {"starts", starts},
 };
 
 }  // namespace

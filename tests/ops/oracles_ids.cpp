@@ -1,4 +1,5 @@
 // Ops with ids, labels, choices and random numbers, from their definitions.
+#include <algorithm>
 #include <cmath>
 
 #include "ops/oracle.h"
@@ -9,7 +10,9 @@
 #include "stretto/ops/dropout.h"
 #include "stretto/ops/embedding.h"
 #include "stretto/ops/embedding_grad.h"
+#include "stretto/ops/pick.h"
 #include "stretto/ops/slots.h"
+#include "stretto/ops/top_k.h"
 
 namespace stretto::test {
 namespace {
@@ -61,29 +64,66 @@ double dropout(const Element& e) {
   return double(words[i % 4]) < a.rate * 0x1p32 ? 0 : e.in(0) / (1 - a.rate);
 }
 
-// Has the token at `j` chosen j's expert? Fewer than k experts come before it: larger, or as large and earlier.
-bool chooses(const Element& e, const SlotsAttrs& a, const At& j) {
-  i64 before = 0;
-  for (i64 other = 0; other < e.size(a.expert); ++other) {
-    const double gate = e.in(0, j.with(a.expert, other));
-    before += gate > e.in(0, j) || (gate == e.in(0, j) && other < j[a.expert]);
+// The j-th of the chosen is the one with j before it: larger, or as large and earlier.
+double top_k(const Element& e) {
+  const TopKAttrs& a = e.attrs<TopKAttrs>();
+  for (i64 one = 0; one < e.size(a.over); ++one) {
+    const double x = e.in(0, e.at.with(a.over, one));
+    i64 before = 0;
+    for (i64 other = 0; other < e.size(a.over); ++other) {
+      const double y = e.in(0, e.at.with(a.over, other));
+      before += y > x || (y == x && other < one);
+    }
+    if (before == e.at[a.choice]) return double(one);
   }
-  return before < a.k;
+  return -1;
 }
 
-// Results: who chose whom; and the slots, which an expert's tokens take in their order.
+// The holder's index that a place stands for; the last dim counts fastest.
+At at_place(const Element& e, At at, const DimSet& over, i64 place) {
+  for (auto d = over.rbegin(); d != over.rend(); ++d) {
+    at = at.with(*d, place % e.size(*d));
+    place /= e.size(*d);
+  }
+  return at;
+}
+
+double pick(const Element& e) {
+  const PickAttrs& a = e.attrs<PickAttrs>();
+  const DimSet space = without(joined(e.dims(0), e.dims(1)), a.over);
+  return e.sum(without(space, a.out), [&](const At& j) { return e.in(0, at_place(e, j, a.over, i64(e.in(1, j)))); });
+}
+
+double unpick(const Element& e) {
+  const UnpickAttrs& a = e.attrs<UnpickAttrs>();
+  return e.sum(without(joined(e.dims(0), e.dims(1)), a.out), [&](const At& j) {
+    const At to = at_place(e, j, a.over, i64(e.in(1, j)));
+    const bool here = std::all_of(a.over.begin(), a.over.end(), [&](DimId d) { return to[d] == e.at[d]; });
+    return here ? e.in(0, j) : 0;
+  });
+}
+
+// An expert's slots go to who names it first: earlier tokens, and of one token earlier choices.
 double slots(const Element& e) {
   const SlotsAttrs& a = e.attrs<SlotsAttrs>();
-  if (!chooses(e, a, e.at)) return 0;
-  if (e.result == 0) return 1;
-  i64 slot = 0;
-  for (i64 earlier = 0; earlier < e.at[a.token]; ++earlier) slot += chooses(e, a, e.at.with(a.token, earlier));
-  return e.at[a.capacity] == slot;
+  i64 before = 0;
+  e.each({a.token, a.choice}, e.at, [&](const At& j) {
+    const bool earlier = j[a.token] < e.at[a.token] || (j[a.token] == e.at[a.token] && j[a.choice] < e.at[a.choice]);
+    before += earlier && e.in(0, j) == e.in(0);
+  });
+  return before < a.slots ? e.in(0) * double(a.slots) + double(before) : -1;
 }
 
 constexpr NamedOracle id_table[] = {
-    {"cross_entropy", cross_entropy}, {"cross_entropy_grad", cross_entropy_grad}, {"dropout", dropout},
-    {"embedding", embedding},         {"embedding_grad", embedding_grad},         {"slots", slots},
+    {"cross_entropy", cross_entropy},
+    {"cross_entropy_grad", cross_entropy_grad},
+    {"dropout", dropout},
+    {"embedding", embedding},
+    {"embedding_grad", embedding_grad},
+    {"pick", pick},
+    {"slots", slots},
+    {"top_k", top_k},
+    {"unpick", unpick},
 };
 
 }  // namespace

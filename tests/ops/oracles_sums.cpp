@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "ops/oracle.h"
+#include "stretto/ops/choose.h"
+#include "stretto/ops/choose_grad.h"
 #include "stretto/ops/contract.h"
 #include "stretto/ops/layer_norm.h"
 #include "stretto/ops/layer_norm_grad.h"
@@ -13,7 +15,6 @@
 #include "stretto/ops/softmax.h"
 #include "stretto/ops/softmax_grad.h"
 #include "stretto/ops/sum.h"
-#include "stretto/ops/triple.h"
 
 namespace stretto::test {
 namespace {
@@ -22,9 +23,17 @@ double contract(const Element& e) {
   return e.sum(e.attrs<ContractAttrs>().over, [&](const At& j) { return e.in(0, j) * e.in(1, j); });
 }
 
-double triple(const Element& e) {
-  const DimSet space = joined(joined(e.dims(0), e.dims(1)), e.dims(2));
-  return e.sum(without(space, e.result_dims()), [&](const At& j) { return e.in(0, j) * e.in(1, j) * e.in(2, j); });
+// Per row the product with the matrix of its expert, summed over what the result lacks.
+double choose(const Element& e) {
+  const DimId expert = e.attrs<ChooseAttrs>().expert;
+  const DimSet space = without(joined(joined(e.dims(0), e.dims(1)), e.dims(2)), {expert});
+  return e.sum(without(space, e.result_dims()),
+               [&](const At& j) { return e.in(0, j) * e.in(1, j.with(expert, i64(e.in(2, j)))); });
+}
+
+double choose_grad(const Element& e) {
+  const DimId expert = e.attrs<ChooseGradAttrs>().expert;
+  return e.sum(e.dims(2), [&](const At& j) { return i64(e.in(2, j)) == e.at[expert] ? e.in(0, j) * e.in(1, j) : 0; });
 }
 
 double sum(const Element& e) {
@@ -96,6 +105,8 @@ double rms_norm_grad(const Element& e) {
 }
 
 constexpr NamedOracle sum_table[] = {
+    {"choose", choose},
+    {"choose_grad", choose_grad},
     {"contract", contract},
     {"layer_norm", layer_norm},
     {"layer_norm_grad", layer_norm_grad},
@@ -106,7 +117,6 @@ constexpr NamedOracle sum_table[] = {
     {"softmax_grad", softmax_grad},
     {"squared_norm", squared_norm},
     {"sum", sum},
-    {"triple", triple},
 };
 
 }  // namespace

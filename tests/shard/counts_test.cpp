@@ -255,8 +255,10 @@ TEST(Counts, Experts) {
   const auto check = [&](const Mesh& mesh, const Layout& layout, int ranks, const AxisNames& experts,
                          const AxisNames& dense) {
     const Sharded s = shard(step, mesh, layout);
-    const Counts two{{of("A2A(" + mesh.back().name + ")", E * B / ranks * C * M), 2}};
-    expect_layers(s, two, two);
+    const std::string exchange = "A2A(" + mesh.back().name + ")";
+    const i64 slots = E * B / ranks * C;  // rows there and back, and what they count
+    const Counts three{{of(exchange, slots * M), 2}, {of(exchange, slots), 1}};
+    expect_layers(s, three, three);
     for (const ShardedGradient& g : s.gradients) {
       const Dims dims = s.graph.graph.named(s.params[g.param].type.dims);
       EXPECT_EQ(g.pending, dims[0].name == "experts" ? experts : dense) << s.params[g.param].name;
@@ -267,7 +269,7 @@ TEST(Counts, Experts) {
         {"data", "expert"});
 }
 
-// The gradients of the router's weights are one number per token and expert, chosen or not.
+// The gradients of the router's weights are one number per slot.
 TEST(Counts, ExpertsAndTensor) {
   ModelConfig c = config("llama");
   c.family = "mixtral", c.experts = 4, c.capacity = 1, c.ff = 64;
@@ -276,7 +278,32 @@ TEST(Counts, ExpertsAndTensor) {
   const NamedLayout n = layout_of({.data = 2, .tensor = 2, .expert = 2}, t.step.graph.dims);
   const Sharded s = shard(t.step, n.mesh, n.layout);
   const std::string exchange = of("A2A(expert)", E * b * C * M), sum = of("AR(tensor)", b * S * M);
-  expect_layers(s, {{exchange, 2}, {sum, 2}}, {{exchange, 2}, {sum, 2}, {of("AR(tensor)", b * S * E), 1}});
+  const std::string counts = of("A2A(expert)", E * b * C);
+  expect_layers(s, {{exchange, 2}, {counts, 1}, {sum, 2}},
+                {{exchange, 2}, {counts, 1}, {sum, 2}, {of("AR(tensor)", E * b * C), 1}});
+}
+
+// Without a capacity rows stay with their tokens: these are gathered once and their results added up once, each way. The
+// hidden rows of a token's experts lie on different ranks, and nobody adds them up.
+TEST(Counts, ExpertsWithoutDrops) {
+  ModelConfig c = config("llama");
+  c.family = "mixtral", c.experts = 4, c.ff = 64;
+  const i64 k = c.top_k, b = B / 2;
+  const test::Traced t = traced(make_model(c, B));
+  const auto counted = [&](const ParallelNames& names, const Counts& forward, const Counts& backward) {
+    const NamedLayout n = layout_of(names, t.step.graph.dims);
+    const Sharded s = shard(t.step, n.mesh, n.layout);
+    for (int i = 0; i < L; ++i) {
+      EXPECT_EQ(layer(s, When::forward, i), forward) << "layer " << i;
+      EXPECT_EQ(layer(s, When::backward, i), backward) << "layer " << i;
+    }
+    EXPECT_THAT(s.warnings, IsEmpty());
+    split(s.graph);
+  };
+  const std::string tokens = of("AG(expert)", b * S * M), sums = of("RS(expert)", B * S * M);
+  const std::string choices = of("AG(expert)", b * S * k);
+  counted({.expert = 2}, {{tokens, 1}, {choices, 2}, {sums, 1}},
+          {{tokens, 1}, {sums, 1}, {of("RS(expert)", B * S * k), 1}});
 }
 
 TEST(Counts, Zero) {

@@ -223,11 +223,12 @@ TEST(Equal, EveryDimThatCanBeSplit) {
   r.equals({{"t", 2}, {"u", 2}}, {{"position", "t"}, {"seq_r", {"u", "t"}}, {"seq", "t"}});
 }
 
-// Tokens that find no slot are dropped, and the router's penalties are logical: per sequence, or over all tokens.
+// Nobody is dropped, or tokens that find no slot; and the router's penalties are logical: per sequence, or over all
+// tokens.
 TEST(Equal, Experts) {
   for (const bool pooled : {false, true}) {
     Setting s{.config = small("llama")};
-    s.config.family = "mixtral", s.config.experts = 4, s.config.capacity = 0.75;
+    s.config.family = "mixtral", s.config.experts = 4, s.config.capacity = pooled ? 0.75 : 0;
     s.config.balance = 0.05, s.config.router_z = 0.02, s.config.balance_pooled = pooled;
     const Reference r(s);
     r.equals({.data = 4});
@@ -236,6 +237,20 @@ TEST(Equal, Experts) {
     r.equals({.data = 2, .tensor = 2, .expert = 2, .sequence = true, .zero = 1});
     r.equals({.tensor = 2, .expert = 2, .context = 2});
     r.equals({.tensor = 4});
+  }
+}
+
+TEST(Equal, ExpertsWithoutDropsOnAnyAxis) {
+  for (const Activation how : {Activation::silu, Activation::gelu, Activation::relu}) {  // relu: parts are added up
+    Setting s{.config = small("llama")};
+    s.config.family = "mixtral", s.config.experts = 4, s.config.balance = 0.05, s.config.activation = how;
+    const Reference r(s);
+    r.equals({.expert = 4});  // more ranks than a token has experts
+    r.equals({{"t", 2}}, {{"experts", "t"}, {"kv", "t"}});
+    r.equals({{"t", 2}, {"u", 2}}, {{"experts", "t"}, {"ff_x", "u"}, {"seq_r", "u"}});
+    r.equals({{"t", 2}, {"u", 2}}, {{"experts", "t"}, {"model", "u"}});
+    r.equals({{"t", 2}}, {{"model", "t"}});
+    r.equals({.data = 2, .expert = 2, .zero = 3});
   }
 }
 

@@ -10,21 +10,26 @@
 namespace stretto {
 namespace {
 
-enum : std::size_t { Q, K, V, O, L, G, DQ, DK, DV };  // arrays of the nests
+enum : std::size_t { Q, K, V, O, L, G, DQ, DK, DV, S };  // arrays of the nests; S: since
 
 struct Plan : AttentionPlan {
-  i64 row[9], column[9];  // strides along queries or keys, and along the head
+  i64 row[9], column[9];  // strides along queries or keys, and along the head or the value
+
+  const std::int32_t* since(const Args& args, const Steps& at) const {
+    return since_row ? args.input<std::int32_t>(6) + at[S] : nullptr;
+  }
 };
 
 Plan plan_of(const Call& call) {
   const View* views[9];
   for (std::size_t i = 0; i < 9; ++i) views[i] = i < 6 ? &call.in[i] : &call.out[i - 6];
-  const AttentionGradAttrs& a = call.attrs<AttentionGradAttrs>();
-  Plan p{attention_plan<AttentionGradAttrs>(
-      call, {views[Q], views[K], views[V], views[O], views[L], views[G], views[DQ], views[DK], views[DV]})};
+  const AttentionAttrs& a = call.attrs<AttentionAttrs>();
+  const View* since = a.since ? &call.in[6] : views[L];
+  Plan p{attention_plan(
+      call, {views[Q], views[K], views[V], views[O], views[L], views[G], views[DQ], views[DK], views[DV], since}, 6)};
   for (std::size_t i = 0; i < 9; ++i) {
     p.row[i] = contains(views[i]->dims, a.key) ? views[i]->stride(a.key) : views[i]->stride(a.query);
-    p.column[i] = views[i]->stride(a.head);
+    p.column[i] = contains(views[i]->dims, a.head) ? views[i]->stride(a.head) : views[i]->stride(a.value);
   }
   return p;
 }
@@ -33,12 +38,15 @@ template <class T>
 struct Work {
   AttentionBlocks b;
   T *keys_turned, *values_turned, *keys, *dk, *dv;                   // of one head
-  T *prob, *dscores, *q, *g, *q_panels, *g_panels, *dq, *lse, *dot;  // of one block of queries
+  T *prob, *dscores, *q, *g, *q_panels, *g_panels, *dq, *lse, *dot;  // of one block of queries; dq holds o, first
   Work(const AttentionBlocks& blocks, T* at) : b(blocks) {
     const auto take = [&](i64 n) { return std::exchange(at, at + n); };
-    for (T** p : {&keys_turned, &values_turned, &keys, &dk, &dv}) *p = take(b.head * b.keys);
+    for (T** p : {&keys_turned, &keys, &dk}) *p = take(b.head * b.keys);
+    for (T** p : {&values_turned, &dv}) *p = take(b.value * b.keys);
     for (T** p : {&prob, &dscores}) *p = take(b.rows * b.pitch);
-    for (T** p : {&q, &g, &q_panels, &g_panels, &dq}) *p = take(b.rows * b.head);
+    for (T** p : {&q, &q_panels}) *p = take(b.rows * b.head);
+    for (T** p : {&g, &g_panels}) *p = take(b.rows * b.value);
+    dq = take(b.rows * std::max(b.head, b.value));
     for (T** p : {&lse, &dot}) *p = take(b.rows);
   }
 };
@@ -46,128 +54,210 @@ struct Wanted {
   bool dq, dk, dv;
 };
 
-// prob: from scores to probabilities; dscores: from the probabilities' gradients to the scores'.
+// Scores get their soft cap; d, the probabilities' gradients without `dot`, its slope.
 template <class T>
-void soften(const Plan& p, const Work<T>& w, i64 first_row, i64 rows, i64 first_key) {
+void cap_rows(T* prob, T* d, i64 n, T cap, T dot) {
+#pragma GCC ivdep
+  for (i64 i = 0; i < n; ++i) {
+    const T x = vm::tanh(prob[i] / cap);
+    prob[i] = cap * x;
+    d[i] = (d[i] - dot) * (1 - x * x);
+  }
+}
+
+// prob: from scores to probabilities; dscores: from the probabilities' gradients to the scores'.
+template <class T, AttentionKind kind>
+void soften(const Plan& p, const Work<T>& w, i64 first_row, i64 rows, i64 first_key, const FirstKeys& seen) {
   for (i64 r = 0; r < rows; ++r) {
     T *prob = w.prob + r * w.b.pitch, *d = w.dscores + r * w.b.pitch;
-    const i64 end = mask_row(prob, std::clamp<i64>(p.visible(first_row + r) - first_key, 0, w.b.columns));
+    const i64 count = std::clamp<i64>(p.visible(first_row + r) - first_key, 0, w.b.columns);
+    const i64 low = kind.bounded ? std::clamp<i64>(seen.of[r] - first_key, 0, count) : 0;
+    const i64 end = (count + panel_width<T> - 1) / panel_width<T> * panel_width<T>;
+    const i64 base = !kind.bounded ? 0 : low == count ? end : low / panel_width<T> * panel_width<T>;
     const T lse = w.lse[r], dot = w.dot[r];
+    if constexpr (kind.capped) cap_rows(prob + base, d + base, count - base, T(p.softcap), dot);
+    mask_row(prob, count);
+    if constexpr (kind.bounded) {
+      std::fill_n(d, base, T(0));
+      hide_before(prob, base, low);
+    }
 #pragma GCC ivdep
-    for (i64 i = 0; i < end; ++i) {
+    for (i64 i = base; i < end; ++i) {
       const T x = decay(prob[i] - lse);
       prob[i] = x;
-      d[i] = x * (d[i] - dot);
+      d[i] = kind.capped ? (x > 0 ? x * d[i] : T(0)) : x * (d[i] - dot);
     }
     clear_beyond(prob, end);
     clear_beyond(d, end);
   }
 }
 
+// A block of queries and of keys.
+struct Corner {
+  i64 row, rows, key, keys;
+  bool fresh;  // dk and dv hold nothing yet
+};
+
+// What the block adds to the gradients of its keys and values.
+template <class T, AttentionKind kind>
+void add_to_keys(const Plan& p, const Work<T>& w, Wanted wanted, const Corner& at, const FirstKeys& first) {
+  const AttentionBlocks& b = w.b;
+  constexpr i64 width = panel_width<T>;
+  i64 below = kind.bounded ? 0 : at.rows;  // rows from here on see none of the tile's keys
+  const i64 begin = kind.bounded ? std::max<i64>(0, first.least[0] - at.key) / tile_rows * tile_rows : 0;
+  for (i64 c = begin; c < at.keys; c += tile_rows) {
+    while (below < at.rows && first.least[below] < at.key + c + tile_rows) ++below;
+    // Rows before the first that sees key + c have nothing to add.
+    const i64 skip = p.causal ? std::clamp<i64>(at.key + c + 1 - (p.first + at.row), 0, at.rows) : 0;
+    if (kind.bounded && below <= skip) continue;
+    const T *prob = w.prob + skip * b.pitch + c, *dscores = w.dscores + skip * b.pitch + c;
+    if (wanted.dv)
+      for (i64 h = 0; h < b.value; h += width)
+        multiply_tile<T, true>(below - skip, prob, b.pitch, w.g_panels + h * b.rows + skip * width,
+                               w.dv + (at.key + c) * b.value + h, b.value, !at.fresh);
+    if (wanted.dk)
+      for (i64 h = 0; h < b.head; h += width)
+        multiply_tile<T, true>(below - skip, dscores, b.pitch, w.q_panels + h * b.rows + skip * width,
+                               w.dk + (at.key + c) * b.head + h, b.head, !at.fresh);
+  }
+}
+
 // `fresh`: dk and dv hold nothing yet.
-template <class T>
-void queries_block(const Plan& p, const Work<T>& w, Wanted wanted, i64 first_row, i64 rows, bool fresh) {
+template <class T, AttentionKind kind>
+void queries_block(const Plan& p, const Work<T>& w, Wanted wanted, i64 first_row, i64 rows, bool fresh,
+                   const FirstKeys& first) {
   constexpr i64 width = panel_width<T>;
   const AttentionBlocks& b = w.b;
   const auto seen_by_tile = [&](i64 r) { return p.visible(first_row + std::min(r + tile_rows, rows) - 1); };
-  const i64 seen = p.visible(first_row + rows - 1);
-  for (i64 key = 0; key == 0 || key < seen; key += b.columns) {
+  const i64 seen = p.visible(first_row + rows - 1),
+            start = kind.bounded ? first.least[0] / (3 * width) * (3 * width) : 0;
+  for (i64 key = start; key == start || key < seen; key += b.columns) {
     const i64 end = std::min(seen - key, b.columns);
     for (i64 c = 0; c < end; c += width)
       for (i64 r = 0; r < rows; r += tile_rows) {
-        if (key + c >= seen_by_tile(r)) continue;
+        if (key + c >= seen_by_tile(r) || (kind.bounded && key + c + width <= first.least[r])) continue;
         multiply_tile<T, false>(p.head, w.q + r * b.head, b.head, w.keys_turned + (key + c) * p.head,
                                 w.prob + r * b.pitch + c, b.pitch, false);
-        multiply_tile<T, false>(p.head, w.g + r * b.head, b.head, w.values_turned + (key + c) * p.head,
+        multiply_tile<T, false>(p.value, w.g + r * b.value, b.value, w.values_turned + (key + c) * p.value,
                                 w.dscores + r * b.pitch + c, b.pitch, false);
       }
-    soften(p, w, first_row, rows, key);
+    soften<T, kind>(p, w, first_row, rows, key, first);
     if (wanted.dq)
       for (i64 h = 0; h < b.head; h += width)
         for (i64 r = 0; r < rows; r += tile_rows) {
           const i64 k = std::clamp<i64>(seen_by_tile(r) - key, 0, b.columns);
-          if (k > 0 || key == 0)
-            multiply_tile<T, false>(k, w.dscores + r * b.pitch, b.pitch, w.keys + h * b.keys + key * width,
-                                    w.dq + r * b.head + h, b.head, key > 0);
+          const i64 low = kind.bounded ? std::clamp<i64>(first.least[r] - key, 0, k) : 0;
+          if (k > low || key == start)
+            multiply_tile<T, false>(k - low, w.dscores + r * b.pitch + low, b.pitch,
+                                    w.keys + h * b.keys + (key + low) * width, w.dq + r * b.head + h, b.head,
+                                    key > start);
         }
-    for (i64 c = 0; c < end; c += tile_rows) {
-      // Rows before the first that sees key + c have nothing to add.
-      const i64 skip = p.causal ? std::clamp<i64>(key + c + 1 - (p.first + first_row), 0, rows) : 0;
-      for (i64 h = 0; h < b.head; h += width) {
-        const i64 to = (key + c) * b.head + h, from = h * b.rows + skip * width;
-        if (wanted.dv)
-          multiply_tile<T, true>(rows - skip, w.prob + skip * b.pitch + c, b.pitch, w.g_panels + from, w.dv + to,
-                                 b.head, !fresh);
-        if (wanted.dk)
-          multiply_tile<T, true>(rows - skip, w.dscores + skip * b.pitch + c, b.pitch, w.q_panels + from, w.dk + to,
-                                 b.head, !fresh);
-      }
-    }
+    add_to_keys<T, kind>(p, w, wanted, {first_row, rows, key, end, fresh}, first);
   }
-  if (fresh)  // keys that nobody sees
-    for (T* d : {w.dk, w.dv}) {
-      const i64 written = (seen + tile_rows - 1) / tile_rows * tile_rows;
-      std::fill(d + written * b.head, d + b.keys * b.head, T(0));
-    }
+  if (fresh) {  // keys that nobody sees
+    const i64 written = (seen + tile_rows - 1) / tile_rows * tile_rows;
+    std::fill(w.dk + written * b.head, w.dk + b.keys * b.head, T(0));
+    std::fill(w.dv + written * b.value, w.dv + b.keys * b.value, T(0));
+  }
 }
 
-template <class T>
+template <class T, AttentionKind kind>
+void block_of_head(const Plan& p, const Work<T>& w, Wanted wanted, const Args& args, const Steps& in, i64 row,
+                   bool fresh) {
+  const AttentionBlocks& b = w.b;
+  const auto matrix = [&](std::size_t i) -> Strided<const T> {
+    return {args.input<T>(int(i)) + in[i] + row * p.row[i], p.row[i], p.column[i]};
+  };
+  const i64 rows = std::min(b.rows, p.queries - row);
+  const i64 padded = (rows + tile_rows - 1) / tile_rows * tile_rows;
+  pack_rows<T>(matrix(Q), rows, p.head, padded, b.head, T(p.scale), w.q);
+  pack_rows<T>(matrix(G), rows, p.value, padded, b.value, T(1), w.g);
+  pack_panels<T>({w.q, b.head, 1}, rows, b.head, b.rows, w.q_panels);
+  pack_panels<T>({w.g, b.value, 1}, rows, b.value, b.rows, w.g_panels);
+  pack_rows<T>(matrix(O), rows, p.value, padded, b.value, T(1), w.dq);
+  for (i64 r = 0; r < rows; ++r) {
+    w.lse[r] = args.input<T>(L)[in[L] + (row + r) * p.row[L]];
+    w.dot[r] = lane_sum<T>(
+        b.value, [](auto x, auto y) { return x * y; }, w.g + r * b.value, w.dq + r * b.value);
+  }
+  FirstKeys first;
+  if constexpr (kind.bounded) first = p.first_keys(p.since(args, in), row, rows);
+  queries_block<T, kind>(p, w, wanted, row, rows, fresh, first);
+  if (wanted.dq)
+    unpack_rows<T>(w.dq, b.head, rows, p.head, T(p.scale),
+                   {args.output<T>(0) + in[DQ] + row * p.row[DQ], p.row[DQ], p.column[DQ]});
+}
+
+template <class T, AttentionKind kind>
 void blocked(const Plan& p, const AttentionBlocks& b, const Args& args) {
   const Work<T> w(b, reinterpret_cast<T*>(args.scratch));
   const Wanted wanted{args.out[0] != nullptr, args.out[1] != nullptr, args.out[2] != nullptr};
   Pauses pauses(args);
   run_nest(p.heads, [&](Steps at) {
-    const auto matrix = [&](std::size_t i, const Steps& offset, i64 row) -> Strided<const T> {
-      return {args.input<T>(int(i)) + offset[i] + row * p.row[i], p.row[i], p.column[i]};
-    };
-    pack_panels<T>(matrix(K, at, 0), p.keys, p.head, b.keys, w.keys);
+    pack_panels<T>({args.input<T>(1) + at[K], p.row[K], p.column[K]}, p.keys, p.head, b.keys, w.keys);
     for (i64 h = 0; h < p.head; h += panel_width<T>)
       pack_turned<T>({w.keys + h * b.keys, panel_width<T>, 1}, b.keys, std::min(panel_width<T>, p.head - h), b.keys,
                      p.head, w.keys_turned + h * panel_width<T>);
-    pack_turned<T>(matrix(V, at, 0), p.keys, p.head, b.keys, p.head, w.values_turned);
-    bool fresh = true;
+    pack_turned<T>({args.input<T>(2) + at[V], p.row[V], p.column[V]}, p.keys, p.value, b.keys, p.value,
+                   w.values_turned);
+    bool fresh = !kind.bounded;
+    if (kind.bounded) {  // which block of queries sees a key first depends on the data
+      std::fill_n(w.dk, b.keys * b.head, T(0));
+      std::fill_n(w.dv, b.keys * b.value, T(0));
+    }
     run_nest(
         p.groups,
         [&](Steps in) {
           // The last queries see the most keys: they write the gradients that the others add to.
           for (i64 row = (p.queries - 1) / b.rows * b.rows; row >= 0; row -= b.rows, fresh = false) {
-            const i64 rows = std::min(b.rows, p.queries - row);
-            const i64 padded = (rows + tile_rows - 1) / tile_rows * tile_rows;
-            pack_rows<T>(matrix(Q, in, row), rows, p.head, padded, b.head, T(p.scale), w.q);
-            pack_rows<T>(matrix(G, in, row), rows, p.head, padded, b.head, T(1), w.g);
-            pack_panels<T>({w.q, b.head, 1}, rows, b.head, b.rows, w.q_panels);
-            pack_panels<T>({w.g, b.head, 1}, rows, b.head, b.rows, w.g_panels);
-            pack_rows<T>(matrix(O, in, row), rows, p.head, padded, b.head, T(1), w.dq);
-            for (i64 r = 0; r < rows; ++r) {
-              w.lse[r] = args.input<T>(L)[in[L] + (row + r) * p.row[L]];
-              w.dot[r] = lane_sum<T>(
-                  b.head, [](auto x, auto y) { return x * y; }, w.g + r * b.head, w.dq + r * b.head);
-            }
-            queries_block(p, w, wanted, row, rows, fresh);
-            pauses.after(10 * rows * p.keys);  // a score's gradients take as long as ten elements of a pass
-            if (wanted.dq)
-              unpack_rows<T>(w.dq, b.head, rows, p.head, T(p.scale),
-                             {args.output<T>(0) + in[DQ] + row * p.row[DQ], p.row[DQ], p.column[DQ]});
+            block_of_head<T, kind>(p, w, wanted, args, in, row, fresh);
+            // A score's gradients take as long as ten elements of a pass.
+            pauses.after(10 * std::min(b.rows, p.queries - row) * p.keys);
           }
         },
         0, at);
     if (wanted.dk)
       unpack_rows<T>(w.dk, b.head, p.keys, p.head, T(1), {args.output<T>(1) + at[DK], p.row[DK], p.column[DK]});
     if (wanted.dv)
-      unpack_rows<T>(w.dv, b.head, p.keys, p.head, T(1), {args.output<T>(2) + at[DV], p.row[DV], p.column[DV]});
+      unpack_rows<T>(w.dv, b.value, p.keys, p.value, T(1), {args.output<T>(2) + at[DV], p.row[DV], p.column[DV]});
   });
-  for (std::size_t i = 0; i < 3; ++i) p.padding[i].clear(args.output<T>(int(i)));
+  for (int i = 0; i < 3; ++i) p.padding[i].clear(args.output<T>(i));
 }
 
 template <class T>
 void reference(const Plan& p, const Args& args) {
-  const std::size_t keys = std::size_t(p.keys), head = std::size_t(p.head);
-  std::vector<double> prob(keys), dscores(keys), dk(keys * head), dv(keys * head);
+  std::vector<double> prob(p.keys), dscores(p.keys), dk(p.keys * p.head), dv(p.keys * p.value);
   const auto get = [&](std::size_t i, const Steps& at, i64 row, i64 d) {
     return double(args.input<T>(int(i))[at[i] + row * p.row[i] + d * p.column[i]]);
   };
   const auto put = [&](std::size_t i, const Steps& at, i64 row, i64 d, double value) {
     if (args.out[i - DQ]) args.output<T>(int(i - DQ))[at[i] + row * p.row[i] + d * p.column[i]] = T(value);
+  };
+  const auto one_query = [&](const Steps& in, i64 i) {
+    const i64 count = p.visible(i), low = std::min(count, p.first_seen(p.since(args, in), i));
+    double dot = 0;
+    for (i64 d = 0; d < p.value; ++d) dot += get(O, in, i, d) * get(G, in, i, d);
+    for (i64 j = low; j < count; ++j) {
+      double score = 0, dprob = 0, slope = 1;
+      for (i64 d = 0; d < p.head; ++d) score += p.scale * get(Q, in, i, d) * get(K, in, j, d);
+      for (i64 d = 0; d < p.value; ++d) dprob += get(G, in, i, d) * get(V, in, j, d);
+      if (p.softcap > 0) {
+        const double x = std::tanh(score / p.softcap);
+        score = p.softcap * x, slope = 1 - x * x;
+      }
+      prob[j] = std::exp(score - get(L, in, i, 0));
+      dscores[j] = prob[j] * (dprob - dot) * slope * p.scale;
+    }
+    for (i64 d = 0; d < p.head; ++d) {
+      double dq = 0;
+      for (i64 j = low; j < count; ++j) {
+        dq += dscores[j] * get(K, in, j, d);
+        dk[j * p.head + d] += dscores[j] * get(Q, in, i, d);
+      }
+      put(DQ, in, i, d, dq);
+    }
+    for (i64 d = 0; d < p.value; ++d)
+      for (i64 j = low; j < count; ++j) dv[j * p.value + d] += prob[j] * get(G, in, i, d);
   };
   run_nest(p.heads, [&](Steps at) {
     std::fill(dk.begin(), dk.end(), 0.0);
@@ -175,47 +265,23 @@ void reference(const Plan& p, const Args& args) {
     run_nest(
         p.groups,
         [&](Steps in) {
-          for (i64 i = 0; i < p.queries; ++i) {
-            const i64 count = p.visible(i);
-            double dot = 0;
-            for (i64 d = 0; d < p.head; ++d) dot += get(O, in, i, d) * get(G, in, i, d);
-            for (i64 j = 0; j < count; ++j) {
-              double score = 0, dprob = 0;
-              for (i64 d = 0; d < p.head; ++d) {
-                score += get(Q, in, i, d) * get(K, in, j, d);
-                dprob += get(G, in, i, d) * get(V, in, j, d);
-              }
-              prob[std::size_t(j)] = std::exp(score * p.scale - get(L, in, i, 0));
-              dscores[std::size_t(j)] = prob[std::size_t(j)] * (dprob - dot) * p.scale;
-            }
-            for (i64 d = 0; d < p.head; ++d) {
-              double dq = 0;
-              for (i64 j = 0; j < count; ++j) {
-                const std::size_t at_key = std::size_t(j) * head + std::size_t(d);
-                dq += dscores[std::size_t(j)] * get(K, in, j, d);
-                dk[at_key] += dscores[std::size_t(j)] * get(Q, in, i, d);
-                dv[at_key] += prob[std::size_t(j)] * get(G, in, i, d);
-              }
-              put(DQ, in, i, d, dq);
-            }
-          }
+          for (i64 i = 0; i < p.queries; ++i) one_query(in, i);
         },
         0, at);
-    for (i64 j = 0; j < p.keys; ++j)
-      for (i64 d = 0; d < p.head; ++d) {
-        put(DK, at, j, d, dk[std::size_t(j) * head + std::size_t(d)]);
-        put(DV, at, j, d, dv[std::size_t(j) * head + std::size_t(d)]);
-      }
+    for (i64 j = 0; j < p.keys; ++j) {
+      for (i64 d = 0; d < p.head; ++d) put(DK, at, j, d, dk[j * p.head + d]);
+      for (i64 d = 0; d < p.value; ++d) put(DV, at, j, d, dv[j * p.value + d]);
+    }
   });
-  for (std::size_t i = 0; i < 3; ++i) p.padding[i].clear(args.output<T>(int(i)));
+  for (int i = 0; i < 3; ++i) p.padding[i].clear(args.output<T>(i));
 }
 
 Runner prepare_blocked(const Call& call) {
   return with_float(call.in[0].dtype, [&]<class T>() -> Runner {
-    const AttentionGradAttrs& a = call.attrs<AttentionGradAttrs>();
-    const AttentionBlocks blocks(call.in[0].dtype, call.in[0].size(a.query), call.in[1].size(a.key),
-                                 call.in[0].size(a.head));
-    return [p = plan_of(call), blocks](const Args& args) { blocked<T>(p, blocks, args); };
+    const Plan p = plan_of(call);
+    return with_kind(p, [&]<AttentionKind kind>() -> Runner {
+      return [p, blocks = attention_blocks(call)](const Args& args) { blocked<T, kind>(p, blocks, args); };
+    });
   });
 }
 Runner prepare_reference(const Call& call) {

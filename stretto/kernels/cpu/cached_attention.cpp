@@ -13,39 +13,49 @@
 namespace stretto {
 namespace {
 
-enum : std::size_t { Q, K, V, KC, VC, O };  // arrays of the nests
+enum : std::size_t { Q, K, V, KC, VC, O, X };  // arrays of the nests; X: sinks
 
 struct Plan {
   Nest heads, groups;
-  i64 queries = 0, room = 0, head = 0;
+  i64 queries = 0, room = 0, head = 0, value = 0;
   i64 q_row, q, k_row, k, v_row, v, kc_row, kc, vc_row, vc, o_row, o, at;  // strides
   double scale = 1;
+  i64 window = 0;
+  double softcap = 0;
+  bool sinks = false;
   Padding padding;
+
+  double capped(double score) const { return softcap > 0 ? softcap * std::tanh(score / softcap) : score; }
 };
 
 Plan plan_of(const Call& call) {
   const CachedAttentionAttrs& a = call.attrs<CachedAttentionAttrs>();
   const View &q = call.in[0], &k = call.in[1], &v = call.in[2], &kc = call.in[3], &vc = call.in[4], &o = call.out[0];
+  const View& sinks = call.in.size() > 6 ? call.in[6] : o;
   const DimSet inner = {a.query, a.cache, a.head};
-  return {.heads = valid_nest(without(k.dims, inner), {&q, &k, &v, &kc, &vc, &o}),
-          .groups = valid_nest(without(without(q.dims, k.dims), inner), {&q, &k, &v, &kc, &vc, &o}),
+  return {.heads = valid_nest(without(k.dims, inner), {&q, &k, &v, &kc, &vc, &o, &sinks}),
+          .groups = valid_nest(without(without(q.dims, k.dims), inner), {&q, &k, &v, &kc, &vc, &o, &sinks}),
           .queries = q.valid(a.query),
           .room = kc.valid(a.cache),
           .head = q.valid(a.head),
+          .value = v.valid(a.value),
           .q_row = q.stride(a.query),
           .q = q.stride(a.head),
           .k_row = k.stride(a.query),
           .k = k.stride(a.head),
           .v_row = v.stride(a.query),
-          .v = v.stride(a.head),
+          .v = v.stride(a.value),
           .kc_row = kc.stride(a.cache),
           .kc = kc.stride(a.head),
           .vc_row = vc.stride(a.cache),
-          .vc = vc.stride(a.head),
+          .vc = vc.stride(a.value),
           .o_row = o.stride(a.query),
-          .o = o.stride(a.head),
+          .o = o.stride(a.value),
           .at = call.in[5].stride(a.query),
           .scale = a.scale,
+          .window = a.window,
+          .softcap = a.softcap,
+          .sinks = call.in.size() > 6,
           .padding = Padding(o)};
 }
 
@@ -63,14 +73,18 @@ void append(const Plan& p, const Args& args, const Steps& at) {
   T* const values = reinterpret_cast<T*>(args.in[4]) + at[VC];
   for (i64 i = 0; i < p.queries; ++i) {
     const i64 row = position_of(p, args, i);
-    for (i64 d = 0; d < p.head; ++d) {
-      keys[row * p.kc_row + d * p.kc] = args.input<T>(1)[at[K] + i * p.k_row + d * p.k];
+    for (i64 d = 0; d < p.head; ++d) keys[row * p.kc_row + d * p.kc] = args.input<T>(1)[at[K] + i * p.k_row + d * p.k];
+    for (i64 d = 0; d < p.value; ++d)
       values[row * p.vc_row + d * p.vc] = args.input<T>(2)[at[V] + i * p.v_row + d * p.v];
-    }
   }
 }
 
-// f(offset of the head in the caches, offset in queries, offset in the result, rows seen) for every query.
+struct Rows {
+  i64 first, end;  // that a query sees
+  double sink;     // minus infinity: there is none
+};
+
+// f(keys and values of the head, the query, its result, rows seen) for every query.
 template <class T, class F>
 void for_each_query(const Plan& p, const Args& args, const F& f) {
   run_nest(p.heads, [&](Steps at) {
@@ -78,9 +92,12 @@ void for_each_query(const Plan& p, const Args& args, const F& f) {
     run_nest(
         p.groups,
         [&](Steps in) {
-          for (i64 i = 0; i < p.queries; ++i)
+          const double sink = p.sinks ? double(args.input<T>(6)[in[X]]) : -std::numeric_limits<double>::infinity();
+          for (i64 i = 0; i < p.queries; ++i) {
+            const i64 end = position_of(p, args, i) + 1, first = p.window > 0 ? std::max<i64>(0, end - p.window) : 0;
             f(args.input<T>(3) + at[KC], args.input<T>(4) + at[VC], args.input<T>(0) + in[Q] + i * p.q_row,
-              args.output<T>() + in[O] + i * p.o_row, position_of(p, args, i) + 1);
+              args.output<T>() + in[O] + i * p.o_row, Rows{first, end, sink});
+          }
         },
         0, at);
   });
@@ -96,20 +113,23 @@ Runner prepare_rows(const Call& call) {
   return with_float(call.in[0].dtype, [&]<class T>() -> Runner {
     return [p = plan_of(call)](const Args& args) {
       T *const scores = reinterpret_cast<T*>(args.scratch), *const query = scores + p.room, *const sum = query + p.head;
-      for_each_query<T>(p, args, [&](const T* keys, const T* values, const T* q, T* out, i64 rows) {
-        for (i64 d = 0; d < p.head; ++d) query[d] = q[d * p.q] * T(p.scale), sum[d] = 0;
-        for (i64 j = 0; j < rows; ++j)
+      for_each_query<T>(p, args, [&](const T* keys, const T* values, const T* q, T* out, const Rows& rows) {
+        for (i64 d = 0; d < p.head; ++d) query[d] = q[d * p.q] * T(p.scale);
+        std::fill_n(sum, p.value, T(0));
+        for (i64 j = rows.first; j < rows.end; ++j) {
           scores[j] = lane_sum<T>(
               p.head, [](auto x, auto y) { return x * y; }, query, keys + j * p.kc_row);
-        const T top = lane_max(rows, scores);
-        T total = 0;
-        for (i64 j = 0; j < rows; ++j) {
+          if (p.softcap > 0) scores[j] = T(p.capped(scores[j]));
+        }
+        const T top = std::max(T(rows.sink), lane_max(rows.end - rows.first, scores + rows.first));
+        T total = p.sinks ? std::exp(T(rows.sink) - top) : T(0);
+        for (i64 j = rows.first; j < rows.end; ++j) {
           const T weight = std::exp(scores[j] - top), *row = values + j * p.vc_row;
           total += weight;
 #pragma GCC ivdep
-          for (i64 d = 0; d < p.head; ++d) sum[d] += weight * row[d];
+          for (i64 d = 0; d < p.value; ++d) sum[d] += weight * row[d];
         }
-        for (i64 d = 0; d < p.head; ++d) out[d * p.o] = sum[d] / total;
+        for (i64 d = 0; d < p.value; ++d) out[d * p.o] = sum[d] / total;
       });
     };
   });
@@ -119,18 +139,19 @@ Runner prepare_reference(const Call& call) {
   return with_float(call.in[0].dtype, [&]<class T>() -> Runner {
     return [p = plan_of(call)](const Args& args) {
       std::vector<double> weights(static_cast<std::size_t>(p.room));
-      for_each_query<T>(p, args, [&](const T* keys, const T* values, const T* q, T* out, i64 rows) {
-        double top = -std::numeric_limits<double>::infinity(), total = 0;
-        for (i64 j = 0; j < rows; ++j) {
+      for_each_query<T>(p, args, [&](const T* keys, const T* values, const T* q, T* out, const Rows& rows) {
+        double top = rows.sink;
+        for (i64 j = rows.first; j < rows.end; ++j) {
           double dot = 0;
           for (i64 d = 0; d < p.head; ++d) dot += double(q[d * p.q]) * double(keys[j * p.kc_row + d * p.kc]);
-          weights[std::size_t(j)] = dot * p.scale;
-          top = std::max(top, dot * p.scale);
+          weights[j] = p.capped(dot * p.scale);
+          top = std::max(top, weights[j]);
         }
-        for (i64 j = 0; j < rows; ++j) total += weights[std::size_t(j)] = std::exp(weights[std::size_t(j)] - top);
-        for (i64 d = 0; d < p.head; ++d) {
+        double total = p.sinks ? std::exp(rows.sink - top) : 0;
+        for (i64 j = rows.first; j < rows.end; ++j) total += weights[j] = std::exp(weights[j] - top);
+        for (i64 d = 0; d < p.value; ++d) {
           double sum = 0;
-          for (i64 j = 0; j < rows; ++j) sum += weights[std::size_t(j)] * double(values[j * p.vc_row + d * p.vc]);
+          for (i64 j = rows.first; j < rows.end; ++j) sum += weights[j] * double(values[j * p.vc_row + d * p.vc]);
           out[d * p.o] = T(sum / total);
         }
       });

@@ -3,68 +3,49 @@
 #include <algorithm>
 
 #include "stretto/kernels/cpu/padding.h"
-#include "stretto/kernels/cpu/place.h"
-#include "stretto/kernels/cpu/with_float.h"
 
 namespace stretto {
 namespace {
 
 struct Plan {
-  Nest sequences;  // arrays: gates, chosen, taken
-  i64 tokens = 0, experts = 0, capacity = 0, k = 1;
-  Steps token{}, expert{};
-  i64 slot = 0;  // of taken
-  View chosen, taken;
+  Nest sequences;  // arrays: which, places
+  i64 tokens = 0, choices = 0;
+  SlotsAttrs attrs;
+  Steps token{}, choice{};
+  Padding padding;
 };
 
 Plan plan_of(const Call& call) {
   const SlotsAttrs& a = call.attrs<SlotsAttrs>();
-  const View &x = call.in[0], &y = call.out[0], &z = call.out[1];
-  return {.sequences = valid_nest(without(x.dims, {a.token, a.expert}), {&x, &y, &z}),
+  const View &x = call.in[0], &y = call.out[0];
+  return {.sequences = valid_nest(without(x.dims, {a.token, a.choice}), {&x, &y}),
           .tokens = x.valid(a.token),
-          .experts = x.valid(a.expert),
-          .capacity = z.valid(a.capacity),
-          .k = a.k,
-          .token = {x.stride(a.token), y.stride(a.token), z.stride(a.token)},
-          .expert = {x.stride(a.expert), y.stride(a.expert), z.stride(a.expert)},
-          .slot = z.stride(a.capacity),
-          .chosen = y,
-          .taken = z};
+          .choices = x.valid(a.choice),
+          .attrs = a,
+          .token = {x.stride(a.token), y.stride(a.token)},
+          .choice = {x.stride(a.choice), y.stride(a.choice)},
+          .padding = Padding(y)};
 }
 
-// A token's choices are few: the largest of what is left, k times. `order`: slots in use, then the choices.
-template <class T>
-void run(const Plan& p, std::vector<i64>& order, const Args& args) {
-  T *const chosen = args.output<T>(0), *const taken = args.output<T>(1);
-  if (chosen) fill_zero(p.chosen, args.out[0]);
-  if (taken) fill_zero(p.taken, args.out[1]);
+// `used`: slots of every expert that are taken. Whoever names no expert has no place either.
+void run(const Plan& p, std::vector<i64>& used, const Args& args) {
+  const i64 slots = p.attrs.slots;
   run_nest(p.sequences, [&](Steps at) {
-    std::fill(order.begin(), order.end(), 0);
-    for (i64 t = 0; t < p.tokens; ++t) {
-      const T* gates = args.input<T>(0) + at[0] + t * p.token[0];
-      i64* picked = order.data() + p.experts;
-      for (i64 j = 0; j < p.k; ++j) {
-        i64 best = -1;
-        for (i64 e = 0; e < p.experts; ++e) {
-          if (std::find(picked, picked + j, e) != picked + j) continue;
-          if (best < 0 || gates[e * p.expert[0]] > gates[best * p.expert[0]]) best = e;
-        }
-        picked[j] = best;
-        if (chosen) chosen[at[1] + t * p.token[1] + best * p.expert[1]] = T(1);
-        const i64 slot = order[std::size_t(best)]++;
-        if (taken && slot < p.capacity) taken[at[2] + t * p.token[2] + best * p.expert[2] + slot * p.slot] = T(1);
+    std::fill(used.begin(), used.end(), 0);
+    for (i64 t = 0; t < p.tokens; ++t)
+      for (i64 j = 0; j < p.choices; ++j) {
+        const i64 expert = args.input<std::int32_t>(0)[at[0] + t * p.token[0] + j * p.choice[0]];
+        const bool fits = expert >= 0 && expert < p.attrs.experts && used[expert] < slots;
+        args.output<std::int32_t>()[at[1] + t * p.token[1] + j * p.choice[1]] =
+            static_cast<std::int32_t>(fits ? expert * slots + used[expert]++ : -1);
       }
-    }
   });
+  p.padding.clear(args.output<std::int32_t>());
 }
 
 Runner prepare(const Call& call) {
-  return with_float(call.in[0].dtype, [&]<class T>() -> Runner {
-    const Plan p = plan_of(call);
-    return [p, order = std::vector<i64>(std::size_t(p.experts + p.k))](const Args& args) mutable {
-      run<T>(p, order, args);
-    };
-  });
+  return [p = plan_of(call), used = std::vector<i64>(std::size_t(call.attrs<SlotsAttrs>().experts))](
+             const Args& args) mutable { run(p, used, args); };
 }
 
 constexpr Kernel kernels[] = {{.name = "plain", .prepare = &prepare}};

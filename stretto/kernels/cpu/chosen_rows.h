@@ -1,0 +1,84 @@
+// What the kernels of choose and of its gradient share: rows sorted by expert, and how matrices lie.
+//
+//   const ChosenRows p(x, y, w, which, experts);    // when preparing
+//   const SortedRows rows(p, ids, scratch);         // per run; the order of an expert's rows is that of the tokens
+//   for (i64 at = rows.starts[e]; at < rows.starts[e + 1]; ++at) use(x + rows.a[at], y + rows.b[at]);
+#pragma once
+#include "stretto/kernels/cpu/padding.h"
+#include "stretto/ops/choose.h"
+
+namespace stretto {
+
+// a holds the dims of w that come first (K), b the others (N); w itself is operand or result.
+struct ChosenRows {
+  Nest rows;                  // arrays: a, b, which
+  Nest inner, outer;          // over K: a, w; over N: b, w
+  i64 expert = 0, first = 0;  // stride in w; the first expert that is here
+  choosing::Workspace space;  // its numbers of experts and rows, K and N
+  bool dense = false;         // rows of a and b are contiguous, and w is K x N ...
+  bool turned = false;        // ... or N x K
+  i64 leading = 1;            // from one row of w to the next
+
+  ChosenRows(const View& a, const View& b, const View& w, const View& which, DimId by)
+      : rows(valid_nest(which.dims, {&a, &b, &which})) {
+    DimSet first_dims, second;
+    for (DimId d : without(w.dims, {by})) (contains(a.dims, d) ? first_dims : second).push_back(d);
+    inner = valid_nest(first_dims, {&a, &w});
+    outer = valid_nest(second, {&b, &w});
+    expert = w.stride(by);
+    first = w.offsets[std::size_t(position(w.dims, by))];
+    space = {.experts = w.valid(by), .rows = turns(rows), .k = turns(inner), .n = turns(outer)};
+    find_matrix();
+  }
+  static i64 turns(const Nest& nest) {
+    i64 n = 1;
+    for (const Loop& l : nest) n *= l.size;
+    return n;
+  }
+
+ private:
+  void find_matrix() {
+    if (inner.size() > 1 || outer.size() > 1) return;
+    const Loop k = inner.empty() ? Loop{1, {1, space.n}} : inner[0], n = outer.empty() ? Loop{1, {1, 1}} : outer[0];
+    if (k.step[0] != 1 || n.step[0] != 1) return;
+    const i64 along_k = k.step[1], along_n = n.step[1];
+    dense = turned = (along_k == 1 || space.k == 1) && along_n >= space.k && along_n > 1;
+    leading = along_n;
+    if (along_n == 1 && along_k >= space.n) dense = true, turned = false, leading = along_k;
+  }
+};
+
+// In the workspace, where matrices of rows follow. A row that names no expert of here is in no list.
+struct SortedRows {
+  i64 *starts, *a, *b;
+  std::byte* rest;
+
+  SortedRows(const ChosenRows& p, const std::int32_t* which, std::byte* scratch)
+      : starts(reinterpret_cast<i64*>(scratch)), a(starts + p.space.experts + 1), b(a + p.space.rows) {
+    rest = reinterpret_cast<std::byte*>(b + p.space.rows);
+    const i64 experts = p.space.experts;
+    const auto each = [&](const auto& f) {
+      run_nest(p.rows, [&](Steps at) {
+        const i64 e = which[at[2]] - p.first;
+        if (e >= 0 && e < experts) f(e, at);
+      });
+    };
+    std::fill_n(starts, experts + 1, 0);
+    each([&](i64 e, const Steps&) { ++starts[e + 1]; });
+    for (i64 e = 0; e < experts; ++e) starts[e + 1] += starts[e];
+    each([&](i64 e, const Steps& at) {  // starts move on while rows are placed ...
+      a[starts[e]] = at[0];
+      b[starts[e]++] = at[1];
+    });
+    for (i64 e = experts; e > 0; --e) starts[e] = starts[e - 1];  // ... and back again
+    starts[0] = 0;
+  }
+};
+
+// The rows at these places, one after the other.
+template <class T>
+void gather_rows(const T* from, const i64* places, i64 rows, i64 n, T* to) {
+  for (i64 i = 0; i < rows; ++i) std::copy_n(from + places[i], n, to + i * n);
+}
+
+}  // namespace stretto

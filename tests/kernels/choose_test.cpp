@@ -1,0 +1,95 @@
+// Rows times the matrix of their expert: uneven experts, a rank's part of them, and sums over microbatches. The ops' own
+// examples hold values and gradients (tests/ops).
+#include "stretto/ops/choose.h"
+
+#include <gmock/gmock.h>
+
+#include <numeric>
+
+#include "stretto/ops/choose_grad.h"
+#include "stretto/ops/input.h"
+#include "support/kernel_run.h"
+
+namespace stretto {
+namespace {
+
+constexpr i64 kRows = 1100, kExperts = 5;  // more than two blocks for one expert
+
+struct Rows {
+  Dim s{"s", kRows}, x{"x", kExperts}, m{"m", 7}, f{"f", 9};
+  Builder b;
+  Tensor which = input(b, "which", i32, {s});
+  Tensor in = input(b, "in", f64, {s, m}), w = input(b, "w", f64, {x, m, f}), g = input(b, "g", f64, {s, f});
+};
+
+std::vector<double> ids(const std::function<i64(i64)>& of) {
+  std::vector<double> all;
+  for (i64 r = 0; r < kRows; ++r) all.push_back(double(of(r)));
+  return all;
+}
+
+const std::pair<const char*, std::vector<double>> kKinds[] = {
+    {"even", ids([](i64 r) { return r % kExperts; })},
+    {"one gets everything", ids([](i64) { return 3; })},
+    {"skewed, and one without a row", ids([](i64 r) { return r % 10 == 0  ? 4
+                                                             : r % 10 < 3 ? 0
+                                                                          : 2; })},
+    {"rows without an expert", ids([](i64 r) { return r % 7 - 1; })},
+};
+
+TEST(Choose, UnevenExperts) {
+  for (const auto& [name, which] : kKinds) {
+    SCOPED_TRACE(name);
+    Rows r;
+    const Tensor y = choose(r.in, r.w, r.which, r.x, {r.s, r.f});
+    const auto fill = [&](KernelRun& run) { run.fill(0, -1, 1), run.fill(1, -1, 1), run.set(2, which); };
+    EXPECT_THAT(check_kernels(r.b.graph, y.value.node, 3, fill, 1e-13), testing::Contains("blocks"));
+    const DimId x = r.b.intern(r.x);
+    const Tensor dw = choose_grad(r.in, r.g, r.which, x, {x, r.b.intern(r.m), r.b.intern(r.f)});
+    EXPECT_THAT(check_kernels(r.b.graph, dw.value.node, 3, fill, 1e-11), testing::Contains("blocks"));
+  }
+}
+
+// Parts of the experts on two ranks add up to all of them, and rows of the other rank's are exactly zero.
+TEST(Choose, APartOfTheExperts) {
+  Rows r;
+  const Tensor y = choose(r.in, r.w, r.which, r.x, {r.s, r.f});
+  Dim part = r.x;
+  part.name = "part", part.size = 3, part.logical = 5;
+  const Tensor w = input(r.b, "part of w", f64, {part, r.m, r.f}), z = choose(r.in, w, r.which, part, {r.s, r.f});
+  KernelRun all(r.b.graph, y.value.node, 1, KernelRun::contiguous);
+  all.fill(0, -1, 1), all.fill(1, -1, 1), all.set(2, kKinds[0].second);
+  all.run(all.chosen());
+  const std::vector<double> whole = all.operand(1), which = kKinds[0].second;
+  for (const i64 first : {0, 3}) {
+    KernelRun run(r.b.graph, z.value.node, 1, KernelRun::contiguous);
+    std::vector<double> own(3 * 7 * 9, 1e9);  // what lies beyond the last expert is not read
+    std::copy(whole.begin() + first * 63, whole.begin() + std::min<i64>(first + 3, 5) * 63, own.begin());
+    run.set(0, all.operand(0)), run.set(1, own), run.set(2, which);
+    run.set_offset(1, r.b.intern(part), first);
+    run.run(run.chosen());
+    for (i64 i = 0; i < kRows; ++i) {
+      const bool here = which[i] >= double(first) && which[i] < double(first + 3);
+      for (i64 j = 0; j < 9; ++j) ASSERT_EQ(run.result()[i * 9 + j], here ? all.result()[i * 9 + j] : 0) << i;
+    }
+  }
+}
+
+TEST(Choose, GradientsAddUpOverMicrobatches) {
+  Rows r;
+  const DimId x = r.b.intern(r.x);
+  const Tensor dw = choose_grad(r.in, r.g, r.which, x, {x, r.b.intern(r.m), r.b.intern(r.f)});
+  for (const Kernel& k : cpu_kernels(*r.b.graph.node(dw.value).op)) {
+    KernelRun run(r.b.graph, dw.value.node, 1, KernelRun::contiguous);
+    run.call.accumulate = true;
+    run.fill(0, -1, 1), run.fill(1, -1, 1), run.set(2, kKinds[2].second);
+    run.run(k);
+    const std::vector<double> once = run.result();
+    run.now.overwrite = false;
+    run.run(k);
+    for (std::size_t i = 0; i < once.size(); ++i) ASSERT_NEAR(run.result()[i], 2 * once[i], 1e-10) << k.name;
+  }
+}
+
+}  // namespace
+}  // namespace stretto
