@@ -60,6 +60,7 @@ LowerOptions lower_options(const Asked& a, const Surroundings& around, const Who
                  .reshard = p.reshard,
                  .poll = a.training.poll,
                  .params_of = a.trained};
+  if (p.overlap == Overlap::calls) o.overlap = WorkTimes{p.machine, p.link};
   if (a.optimizer && a.training.skip_nonfinite) o.gate = whole.scalar("grad_norm");
   return o;
 }

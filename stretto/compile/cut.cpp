@@ -24,8 +24,7 @@ IdVector<StageId, Recompute> recompute_of(const Parallel& p, int stages) {
 }
 
 // What a piece costs: its tasks, and the update of its parameters.
-std::vector<PieceTimes> times_of(const Step& step, int states) {
-  const Machine machine;
+std::vector<PieceTimes> times_of(const Step& step, const Machine& machine, int states) {
   std::vector<PieceTimes> times = piece_times(step, machine);
   IdVector<ParamId, char> seen(step.params.size(), 0);
   const double arrays = 3.0 + 2.0 * states;  // parameter and states read and written, gradient
@@ -62,7 +61,7 @@ std::vector<int> chosen(const StepGraph& graph, const Step& step, const Schedule
     if (it != kinds.end()) continue;
     kinds.push_back(m);
     const SplitOptions o{.recompute = IdVector<PieceId, Recompute>(step.pieces, m)};
-    problem.pieces.push_back(times_of(m == Recompute::none ? step : split(graph, o), states));
+    problem.pieces.push_back(times_of(m == Recompute::none ? step : split(graph, o), p.machine, states));
   }
   return choose_cuts(problem, playable).stage_of;
 }

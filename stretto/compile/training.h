@@ -28,6 +28,9 @@ struct Training {
   double poll = 0;  // milliseconds between looks after messages, for which products are cut; 0: they are whole
 };
 
+// What collectives inside of tasks go on beside: nothing, or other calls of the same action or overlap group.
+enum class Overlap : std::uint8_t { none, calls };
+
 struct Parallel {
   Mesh mesh = {};                         // {{"pipe", 4}, {"x", 2}}: four pipeline actors of two ranks each
   ParallelNames names = {};               // the usual layouts; their axes follow those of `mesh`
@@ -41,6 +44,8 @@ struct Parallel {
   std::vector<double> profile = {};  // measured seconds per piece and microbatch to balance by; empty: by op costs
   Link link = {.latency = 2e-6, .bandwidth = 10e9};  // between actors, for balancing; the default is within one process
   std::vector<Recompute> recompute = {};             // one for all stages, or one per stage; empty: none
+  Machine machine = {};                              // of each rank, for balancing and overlap
+  Overlap overlap = Overlap::calls;
   bool remote = false;                               // actors are processes: they share no memory
 };
 

@@ -34,6 +34,9 @@ Parallel parallel_of(const ParallelSection& s) {
   if (s.pipe > 1) p.mesh = {{"pipe", s.pipe}};
   p.mesh.insert(p.mesh.end(), s.mesh.begin(), s.mesh.end());
   p.remote = s.remote;
+  p.overlap = s.overlap;
+  if (s.link) p.link = *s.link;
+  if (s.device == DeviceKind::emulated) p.machine = s.machine;
   return p;
 }
 

@@ -20,6 +20,7 @@ struct ParallelSection {
   Layout layout = {};                     // dims -> axes, over what the names say
   bool regather = false;                  // backward gathers again what forward gathered
   Reshard reshard = Reshard::microbatch;  // how long parameters that are cut stay gathered
+  Overlap overlap = Overlap::calls;       // what collectives inside of tasks go on beside
   std::string schedule = "1f1b";          // a name or a CSV file
   int chunks = 0;                         // stages per actor; 0: the schedule's default
   std::vector<int> stages = {};           // pieces per stage; empty, in the file "auto": balanced by cost

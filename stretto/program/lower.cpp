@@ -11,6 +11,7 @@
 #include "stretto/program/gathers.h"
 #include "stretto/program/memory.h"
 #include "stretto/program/order.h"
+#include "stretto/program/overlap.h"
 #include "stretto/program/rows.h"
 #include "stretto/program/transfers.h"
 
@@ -89,7 +90,10 @@ Program lower(Step step, const Schedule& schedule, IdVector<PieceId, StageId> st
     emit_totals(emitter, a);
   }
   emit_epilogue(emitter);
-  for (ActorId a : p.actors.ids()) place_gathers(p, a, options.reshard);
+  for (ActorId a : p.actors.ids()) {
+    place_gathers(p, a, options.reshard);
+    if (options.overlap) overlap_calls(p, a, *options.overlap);
+  }
   if (options.remote) keep_sent(p);
   refuse(settle_order(p));
   plan_memory(p, options.params_of);

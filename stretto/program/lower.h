@@ -2,7 +2,10 @@
 //
 //   Program p = lower(step, schedule, stage_of, {.states = 2});
 #pragma once
+#include <optional>
+
 #include "stretto/program/program.h"
+#include "stretto/program/region.h"
 
 namespace stretto {
 
@@ -16,8 +19,9 @@ struct LowerOptions {
   // Ranks share no memory: nothing is made in the receiver's, and what is sent stays for a while.
   bool remote = false;
   Reshard reshard = Reshard::microbatch;
-  double poll = 0;                     // see Program
-  const Program* params_of = nullptr;  // parameters lie where this program has them: both use one arena
+  double poll = 0;                        // see Program
+  std::optional<WorkTimes> overlap = {};  // collectives of tasks go on beside other work (overlap.h); none: waited for
+  const Program* params_of = nullptr;     // parameters lie where this program has them: both use one arena
 };
 Program lower(Step, const Schedule&, IdVector<PieceId, StageId> stage_of, const LowerOptions&);
 

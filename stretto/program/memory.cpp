@@ -70,6 +70,9 @@ class Planner {
     return a_.slots[SlotId(task_of(a_.code[u.instruction])->args.value + u.buffer.value)];
   }
 
+  // Of many runs the temporaries lie in blocks; not those of a run in parts, which others run between.
+  bool in_block(const Run& r) const { return many_ && !r.calls; }
+
   void give_slots(Run& r, InstructionId i) {
     if (const InstructionId home = lives_.home[i]; home != i) {
       r.args = task_of(a_.code[home])->args;
@@ -79,7 +82,7 @@ class Planner {
     const Calls& calls = *p_.calls[r.task];
     const Task& t = p_.task(r);
     const Block* block = nullptr;
-    if (many_) {
+    if (in_block(r)) {
       const auto [it, fresh] = blocks_.try_emplace(&calls);
       if (fresh) it->second = block_of(calls);
       block = &it->second;
@@ -117,10 +120,10 @@ class Planner {
   }
 
   void place_activations() {
-    std::vector<const LiveBuffer*> placed;  // temporaries of many runs lie in blocks
+    std::vector<const LiveBuffer*> placed;
     std::vector<Lifetime> lives;
     for (const LiveBuffer& b : lives_.buffers)
-      if (b.value || !many_) {
+      if (b.value || !in_block(*task_of(a_.code[b.made]))) {
         placed.push_back(&b);
         lives.push_back({b.bytes, b.first, b.last});
       }

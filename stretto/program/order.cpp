@@ -1,6 +1,7 @@
 #include "stretto/program/order.h"
 
 #include <algorithm>
+#include <map>
 
 namespace stretto {
 namespace {
@@ -38,7 +39,7 @@ class Play {
       const bool goes = match(
           code[i],
           [&](const Run&) {
-            for (TransferId t : direct_[a][i]) post(a, t);
+            post_direct(a, i);
             return true;
           },
           [&](const Send& s) {
@@ -47,7 +48,11 @@ class Play {
           },
           [&](const Receive& r) { return receive(a, r.transfer); },
           // Collectives are between ranks of one actor, at the same place in each of their lists.
-          [](const Start&) { return true; }, [](const Await&) { return true; });
+          [&](const Start&) {
+            post_direct(a, i);
+            return true;
+          },
+          [](const Await&) { return true; });
       if (!goes) return;
     }
   }
@@ -65,18 +70,34 @@ class Play {
     sent_[t] = {};
     return true;
   }
+  void post_direct(ActorId a, InstructionId i) {
+    for (TransferId t : direct_[a][i]) post(a, t);
+  }
   void post(ActorId a, TransferId t) { p_.transfers[t].posted = known_[a][p_.routes[p_.transfers[t].route].target]; }
 
-  // Which transfers a run writes straight into another actor's memory: those of the sends after it.
+  // Which transfers an instruction writes straight into another actor's memory: those of values that it is the first to
+  // touch, in whole runs and in parts.
   void find_direct(ActorId a) {
     const auto& code = p_.actors[a].code;
     direct_[a].resize(code.size());
-    InstructionId last_run(0);
-    for (InstructionId i : code.ids()) {
-      if (std::holds_alternative<Run>(code[i])) last_run = i;
-      const Send* s = std::get_if<Send>(&code[i]);
-      if (s && p_.transfers[s->transfer].direct) direct_[a][last_run].push_back(s->transfer);
-    }
+    std::map<std::pair<ValueId, MicrobatchId>, InstructionId> made;
+    for (InstructionId i : code.ids())
+      if (const Run* r = task_of(code[i]))
+        for (ValueId v : touched_results(*r)) made.try_emplace({v, r->microbatch}, i);
+    for (const Instruction& i : code)
+      if (const Send* s = std::get_if<Send>(&i); s && p_.transfers[s->transfer].direct) {
+        const SentValue& v = *p_.transfers[s->transfer].value();
+        direct_[a][made.at({v.value, v.microbatch})].push_back(s->transfer);
+      }
+  }
+  std::vector<ValueId> touched_results(const Run& r) const {
+    const Calls& body = *p_.calls[r.task];
+    const CallRange range = calls_of(r, body);
+    std::vector<ValueId> all;
+    for (const BodyBuffer& b : body.buffers)
+      if (b.result() && b.touched && b.touched->first < range.to && b.touched->last >= range.from)
+        if (const ValueId* v = as<ValueId>(p_.task(r).outputs[*b.result()])) all.push_back(*v);
+    return all;
   }
 
   std::vector<Fault> faults() const {

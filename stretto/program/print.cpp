@@ -32,7 +32,7 @@ std::string collective_str(const Program& p, TaskId task) {
     what = fmt::format("{} of piece {}", t.part == Part::U ? "gather of parameters" : "reduce-scatter of gradients",
                        t.piece->value);
   } else {
-    what = fmt::format("collective of {}", str(t));
+    return fmt::format("collective of {}", str(t));
   }
   return fmt::format("{}, {}", what, human_bytes(static_cast<double>(bytes_of(p, t))));
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "stretto/program/region.h"
+
 namespace stretto {
 
 RouteId Transfers::route(ActorId source, ActorId target, u64 bytes, std::string name) {
@@ -59,14 +61,18 @@ SentSquares in_ranges(std::vector<SquareId> squares) {
 }
 
 void keep_sent(Program& p) {
-  for (ActorProgram& a : p.actors) {
-    std::vector<InstructionId> starts;  // of the actions
+  for (ActorId actor : p.actors.ids()) {
+    ActorProgram& a = p.actors[actor];
+    std::vector<InstructionId> starts;  // of the actions, an overlap group as one
     std::vector<std::pair<TransferId, std::size_t>> sent;
     std::optional<ActionId> action;
+    const auto turn = [&](const Run& r) {
+      return r.action ? std::optional(turn_of(p.row(actor), *r.action)) : std::nullopt;
+    };
     for (InstructionId i : a.code.ids()) {
-      if (const Run* r = std::get_if<Run>(&a.code[i]); r && (starts.empty() || r->action != action)) {
+      if (const Run* r = std::get_if<Run>(&a.code[i]); r && (starts.empty() || turn(*r) != action)) {
         starts.push_back(i);
-        action = r->action;
+        action = turn(*r);
       } else if (const Send* s = std::get_if<Send>(&a.code[i])) {
         sent.push_back({s->transfer, starts.size()});
       }

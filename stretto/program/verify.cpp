@@ -11,6 +11,29 @@ namespace {
 
 std::string where(ActorId a) { return fmt::format("program, actor {}", a.value); }
 
+// What the calls of a run touch: temporaries of its own, and what its bindings mean.
+struct Touches {
+  std::set<BufferId> read, written;
+};
+Touches touches_of(const Program& p, const Run& r) {
+  const Calls& body = *p.calls[r.task];
+  Touches all;
+  for (CallId c : ids(calls_of(r, body))) {
+    for (const Ref& ref : body.calls[c].in)
+      if (ref.buffer) all.read.insert(*ref.buffer);
+    for (const Ref& ref : body.calls[c].out)
+      if (ref.buffer) all.written.insert(*ref.buffer);
+  }
+  return all;
+}
+const Binding* binding_of(const Program& p, const Run& r, BufferId id) {
+  const BodyBuffer& b = p.calls[r.task]->buffers[id];
+  const Task& t = p.task(r);
+  if (const ResultId* x = b.result()) return &t.outputs[*x];
+  if (const ArgumentId* x = b.argument()) return &t.inputs[*x];
+  return nullptr;
+}
+
 // Every argument of every run lies inside its arena.
 void check_arguments(const Program& p, ActorId a, std::vector<Fault>& faults) {
   const ActorProgram& actor = p.actors[a];
@@ -79,15 +102,13 @@ class SumCheck {
   void look(const Run& r) {
     const Task& t = p_.task(r);
     const bool adds = adds_to_gradients(t.part);
-    const auto look_at = [&](const Binding& x) {
-      const AccumulatorId* g = as<AccumulatorId>(x);
+    const Touches touches = touches_of(p_, r);
+    for (BufferId id : adds ? touches.written : touches.read) {
+      const Binding* x = binding_of(p_, r, id);
+      const AccumulatorId* g = x ? as<AccumulatorId>(*x) : nullptr;
       const auto b = g ? bucket_of_.find(*g) : bucket_of_.end();
       if (b != bucket_of_.end()) check(stage_[b->second] == (adds ? Stage::open : Stage::done), b->second);
-    };
-    if (adds)
-      for (const Binding& x : t.outputs) look_at(x);
-    else
-      for (const Binding& x : t.inputs) look_at(x);
+    }
   }
   void check(bool right, BucketId b) {
     if (!right)
@@ -131,7 +152,7 @@ class StartedCheck {
   void look(const Run& r, const Instruction& i) {
     for (const auto& [collective, s] : under_way_) {
       if (s->run.calls) {
-        if (same_run(s->run, r) && share_buffers(s->run, r)) wrong(i, "it touches what a collective still works on");
+        if (collide(s->run, r)) wrong(i, "it touches what a collective still works on");
         continue;
       }
       const auto& read = p_.task(r).inputs;
@@ -144,20 +165,23 @@ class StartedCheck {
       }
     }
   }
-  static bool same_run(const Run& x, const Run& y) { return x.task == y.task && x.microbatch == y.microbatch; }
-  bool share_buffers(const Run& x, const Run& y) const {
-    const std::set<BufferId> mine = buffers_of(x), its = buffers_of(y);
-    return std::any_of(mine.begin(), mine.end(), [&](BufferId b) { return its.contains(b); });
+  // Does one write what the other touches?
+  bool collide(const Run& x, const Run& y) const {
+    const Touches mine = touches_of(p_, x), its = touches_of(p_, y);
+    const auto meet = [&](const std::set<BufferId>& a, const std::set<BufferId>& b) {
+      for (BufferId i : a)
+        for (BufferId j : b)
+          if (same_memory(x, i, y, j)) return true;
+      return false;
+    };
+    return meet(mine.written, its.written) || meet(mine.written, its.read) || meet(mine.read, its.written);
   }
-  std::set<BufferId> buffers_of(const Run& r) const {
-    const Calls& body = *p_.calls[r.task];
-    const CallRange range = calls_of(r, body);
-    std::set<BufferId> all;
-    for (CallId c : ids(range))
-      for (const auto* refs : {&body.calls[c].in, &body.calls[c].out})
-        for (const Ref& ref : *refs)
-          if (ref.buffer) all.insert(*ref.buffer);
-    return all;
+  bool same_memory(const Run& x, BufferId i, const Run& y, BufferId j) const {
+    if (x.microbatch != y.microbatch) return false;
+    if (x.task == y.task) return i == j;
+    const Binding *a = binding_of(p_, x, i), *b = binding_of(p_, y, j);
+    const ValueId* v = a ? as<ValueId>(*a) : nullptr;
+    return v && b && *a == *b && !gathered(*p_.step, *v);
   }
   void wrong(const Instruction& i, std::string_view what) {
     faults_.push_back(fault(where(a_), "", "{}: {}", p_.str(i), what));

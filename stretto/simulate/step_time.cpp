@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "stretto/cost/collective.h"
@@ -87,7 +88,7 @@ class StepPlayer {
 
   void run(Actor& x, ActorId a, const Run& r) {
     const double start = x.time;
-    x.time += task_seconds(a, r.task);
+    x.time += r.calls ? part_seconds(a, r) : task_seconds(a, r.task);
     if (record_) add_span(x, a, r, start);
   }
   void send(Actor& x, ActorId a, TransferId t) {
@@ -116,15 +117,16 @@ class StepPlayer {
   void start(Actor& x, ActorId a, const Start& s) {
     const Task& t = p_.task(s.run);
     double end = x.time, begin = std::numeric_limits<double>::infinity();
-    for (const Node& n : t.body->nodes) {
-      if (!n.op->collective) continue;
-      const CollectiveShape shape = shape_of(*t.body, n, p_.mesh);
+    const Calls& body = *p_.calls[s.run.task];
+    for (CallId c : ids(calls_of(s.run, body))) {
+      const CollectiveShape shape = shape_of(body.graph, body.graph.node(body.calls[c].node), p_.mesh);
       const double seconds = slowest(shape, a);
       double& free = x.free[{lane_of(t.part), shape.axes}];
       begin = std::min(begin, std::max(free, x.time));
       free = std::max(free, x.time) + seconds;
       end = std::max(end, free);
-      (t.part == Part::U ? x.gathers : x.sums) += seconds;
+      if (t.part == Part::U) x.gathers += seconds;
+      if (t.part == Part::sum || t.part == Part::S) x.sums += seconds;
     }
     x.due[s.collective] = end;
     if (record_ && end > begin)
@@ -137,7 +139,9 @@ class StepPlayer {
   void await(Actor& x, const Await& w) const {
     const double until = x.due[w.collective];
     if (until <= x.time) return;
-    (p_.step->tasks[w.task].part == Part::U ? x.gathers_exposed : x.exposed) += until - x.time;
+    const Part part = p_.step->tasks[w.task].part;
+    if (part == Part::U) x.gathers_exposed += until - x.time;
+    if (part == Part::sum || part == Part::S) x.exposed += until - x.time;
     x.waited = "a collective";
     x.time = until;
   }
@@ -173,11 +177,19 @@ class StepPlayer {
   double task_seconds(ActorId actor, TaskId task) {
     const auto [it, fresh] = known_.try_emplace({task, actor}, 0);
     if (!fresh) return it->second;
-    const Task& t = p_.step->tasks[task];
-    it->second = seconds_of(*p_.calls[task], cluster_.machine);
-    for (const Node& n : t.body->nodes)
-      if (n.op->collective) it->second += slowest(shape_of(*t.body, n, p_.mesh), actor);
+    const Calls& body = *p_.calls[task];
+    for (CallId c : body.calls.ids()) it->second += call_seconds(actor, body, c);
     return it->second;
+  }
+  double part_seconds(ActorId actor, const Run& r) {
+    const auto [it, fresh] = known_parts_.try_emplace({r.task, actor, r.calls->from, r.calls->to}, 0);
+    if (fresh)
+      for (CallId c : ids(*r.calls)) it->second += call_seconds(actor, *p_.calls[r.task], c);
+    return it->second;
+  }
+  double call_seconds(ActorId actor, const Calls& body, CallId c) const {
+    const Node& n = body.graph.node(body.calls[c].node);
+    return n.op->collective ? slowest(shape_of(body.graph, n, p_.mesh), actor) : seconds_of(body, c, cluster_.machine);
   }
 
   const Program& p_;
@@ -188,6 +200,7 @@ class StepPlayer {
   IdVector<TransferId, std::optional<double>> arrives_;  // once it is sent
   std::map<std::pair<ActorId, ActorId>, double> links_;
   std::map<std::pair<TaskId, ActorId>, double> known_;
+  std::map<std::tuple<TaskId, ActorId, CallId, CallId>, double> known_parts_;
 };
 
 }  // namespace

@@ -113,8 +113,9 @@ TEST(RunsInParts, HaveTheBitsOfWholeOnes) {
   for (const ParallelNames& names :
        {ParallelNames{.tensor = 2}, {.tensor = 2, .sequence = true}, {.data = 2, .tensor = 2, .zero = 3}})
     for (const char* family : {"gpt2", "llama"}) {
-      const Compiled whole = compile(make_model(tiny(family), 8), adamw(), {.microbatches = 2, .clip = 1},
-                                     {.mesh = {{"pipe", 2}}, .names = names, .schedule = "zb-h1"});
+      const Compiled whole =
+          compile(make_model(tiny(family), 8), adamw(), {.microbatches = 2, .clip = 1},
+                  {.mesh = {{"pipe", 2}}, .names = names, .schedule = "zb-h1", .overlap = Overlap::none});
       Compiled parts = whole;
       parts.program = std::make_shared<const Program>(in_parts(*whole.program, apart));
       EXPECT_THAT(verify(*parts.program), testing::IsEmpty());

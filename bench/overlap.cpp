@@ -1,0 +1,122 @@
+// How much of the collectives inside of tasks is hidden beside other work, on emulated ranks whose links are so slow that
+// waiting for them in place takes 30% of a step. Messages between actors cost nothing here.
+//   build/bench/overlap [share = 0.3] [measured = 1]
+//
+// hidden: of the time that waiting in place adds to a step, what overlap takes off again.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "rounds.h"
+#include "stretto/base/text.h"
+#include "stretto/models/family.h"
+#include "stretto/simulate/step_time.h"
+#include "stretto/stretto.h"
+
+using namespace stretto;
+
+namespace {
+
+constexpr Machine machine{.flops = 4e9, .memory_bandwidth = 4e10};
+constexpr int context = 64, vocab = 512;
+
+struct Case {
+  const char* name;
+  ModelConfig model;
+  Parallel parallel;
+  int microbatches = 16;
+};
+
+ModelConfig experts() {
+  return {.family = "mixtral",
+          .layers = 8,
+          .width = 128,
+          .heads = 4,
+          .context = context,
+          .vocab = vocab,
+          .experts = 8,
+          .top_k = 2,
+          .capacity = 1.25};
+}
+ModelConfig dense() {
+  return {.family = "llama", .layers = 8, .width = 128, .heads = 8, .context = context, .vocab = vocab};
+}
+
+int ranks_of(const Parallel& p) { return p.names.expert * p.names.tensor * p.names.data; }
+
+Compiled compiled(const Case& c, Overlap overlap, double bandwidth) {
+  Parallel p = c.parallel;
+  p.overlap = overlap;
+  p.machine = machine;
+  p.link = {.latency = 0, .bandwidth = bandwidth};
+  const int rows = c.microbatches * ranks_of(p);
+  return compile(make_model(c.model, rows), sgd(), {.microbatches = c.microbatches}, p);
+}
+Cluster cluster(const Case& c, double bandwidth) {
+  Cluster all{.machine = machine, .ranks_per_node = ranks_of(c.parallel)};
+  all.inside.bandwidth = bandwidth;
+  return all;
+}
+double simulated(const Case& c, const Compiled& x, double bandwidth) {
+  return step_time(*x.program, cluster(c, bandwidth)).seconds;
+}
+
+// At which waiting in place takes so large a share of the step.
+double bandwidth_for(const Case& c, double share) {
+  const Compiled in_place = compiled(c, Overlap::none, 1e9);
+  const double free = simulated(c, in_place, 1e18);
+  double low = 1e3, high = 1e15;
+  for (int i = 0; i < 100; ++i) {
+    const double middle = std::sqrt(low * high);
+    (simulated(c, in_place, middle) * (1 - share) > free ? low : high) = middle;
+  }
+  return high;
+}
+
+double measured(const Case& c, const Compiled& x, double bandwidth) {
+  Trainer t(x, {.cluster = cluster(c, bandwidth), .device = DeviceKind::emulated, .machine = machine});
+  const Batch batch = some_batch(c.microbatches * ranks_of(c.parallel), context);
+  double best = 1e9;
+  for (int i = 0; i < 3; ++i) best = std::min(best, t.step(batch).seconds);
+  return best;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const double share = argc > 1 ? std::atof(argv[1]) : 0.3;
+  const bool run = argc <= 2 || std::atoi(argv[2]) != 0;
+  std::vector<Case> cases;
+  for (const char* schedule : {"1f1b", "zb-h1", "zb-v", "kimi-k2", "dualpipe-v", "dualpipe"})
+    cases.push_back({schedule, experts(), {.mesh = {{"pipe", 2}}, .names = {.expert = 2}, .schedule = schedule}});
+  for (const char* schedule : {"1f1b", "dualpipe-v"})
+    cases.push_back(
+        {schedule, dense(), {.mesh = {{"pipe", 2}}, .names = {.tensor = 4, .sequence = true}, .schedule = schedule}});
+  std::vector<std::vector<std::string>> rows{{"run", "schedule", "no links s", "in place s", "overlapped s", "hidden %",
+                                              "measured: in place s", "overlapped s", "hidden %",
+                                              "measured/simulated"}};
+  for (const Case& c : cases) {
+    const double bandwidth = bandwidth_for(c, share);
+    const Compiled in_place = compiled(c, Overlap::none, bandwidth), beside = compiled(c, Overlap::calls, bandwidth);
+    const double free = simulated(c, in_place, 1e18), s = simulated(c, in_place, bandwidth),
+                 o = simulated(c, beside, bandwidth);
+    const auto hidden = [&](double in_place, double beside) {
+      return fmt::format("{:.0f}", 100 * (in_place - beside) / (in_place - free));
+    };
+    std::vector<std::string> row{
+        c.model.family + (c.parallel.names.expert > 1 ? " pipe=2 expert=2" : " pipe=2 tensor=4 sequence"),
+        c.name,
+        fmt::format("{:.3f}", free),
+        fmt::format("{:.3f}", s),
+        fmt::format("{:.3f}", o),
+        hidden(s, o)};
+    if (run) {
+      const double m = measured(c, in_place, bandwidth), n = measured(c, beside, bandwidth);
+      row.insert(row.end(),
+                 {fmt::format("{:.3f}", m), fmt::format("{:.3f}", n), hidden(m, n), fmt::format("{:.3f}", n / o)});
+    }
+    rows.push_back(row);
+  }
+  fmt::print("{}", table(rows));
+}

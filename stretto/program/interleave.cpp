@@ -1,0 +1,97 @@
+#include "stretto/program/interleave.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "stretto/base/error.h"
+
+namespace stretto {
+namespace {
+
+class Interleaving {
+ public:
+  explicit Interleaving(const IdVector<WorkId, Work>& work)
+      : work_(work),
+        next_(work.size()),
+        missing_(work.size(), 0),
+        ready_(work.size(), 0),
+        left_(work.size(), 0),
+        urgent_(work.size(), false) {
+    for (WorkId w : work_.ids())
+      for (WorkId before : work_[w].after) {
+        STRETTO_ASSERT(before < w, "work comes after what is later in the list");
+        next_[before].push_back(w);
+        ++missing_[w];
+      }
+    look_back();
+    for (WorkId w : work_.ids())
+      if (missing_[w] == 0) open_.push_back(w);
+  }
+
+  std::vector<WorkId> run() {
+    std::vector<WorkId> order;
+    while (!open_.empty()) {
+      const auto best =
+          std::min_element(open_.begin(), open_.end(), [&](WorkId x, WorkId y) { return rank_of(x) < rank_of(y); });
+      const WorkId w = *best;
+      open_.erase(best);
+      take(w);
+      order.push_back(w);
+    }
+    return order;
+  }
+
+ private:
+  // From the end: how long it takes from here on, and whether that ends at another actor.
+  void look_back() {
+    for (std::size_t i = work_.size(); i-- > 0;) {
+      const WorkId w(i);
+      urgent_[w] = work_[w].urgent;
+      for (WorkId x : next_[w]) {
+        left_[w] = std::max(left_[w], left_[x]);
+        urgent_[w] = urgent_[w] || urgent_[x];
+      }
+      left_[w] += work_[w].seconds;
+    }
+  }
+
+  // The smaller the sooner: when it can begin, what takes no time or goes on by itself, what another actor waits for, what
+  // takes longest from here on, the order it was given in.
+  using Rank = std::tuple<double, bool, bool, double, WorkId>;
+  Rank rank_of(WorkId w) const {
+    const bool waits = work_[w].seconds > 0 && !work_[w].link;
+    return {std::max(time_, ready_[w]), waits, !urgent_[w], -left_[w], w};
+  }
+
+  void take(WorkId w) {
+    const Work& x = work_[w];
+    time_ = std::max(time_, ready_[w]);
+    double end = time_ + x.seconds;
+    if (x.link) {
+      double& free = free_[*x.link];
+      end = free = std::max(free, time_) + x.seconds;
+    } else {
+      time_ = end;
+    }
+    for (WorkId n : next_[w]) {
+      ready_[n] = std::max(ready_[n], end);
+      if (--missing_[n] == 0) open_.push_back(n);
+    }
+  }
+
+  const IdVector<WorkId, Work>& work_;
+  IdVector<WorkId, std::vector<WorkId>> next_;
+  IdVector<WorkId, std::uint32_t> missing_;  // of what it comes after
+  IdVector<WorkId, double> ready_, left_;
+  IdVector<WorkId, char> urgent_;
+  std::vector<WorkId> open_;  // nothing is missing
+  std::map<std::uint32_t, double> free_;
+  double time_ = 0;
+};
+
+}  // namespace
+
+std::vector<WorkId> interleave(const IdVector<WorkId, Work>& work) { return Interleaving(work).run(); }
+
+}  // namespace stretto

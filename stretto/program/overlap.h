@@ -1,0 +1,18 @@
+// Collectives of tasks beside other work: within one action, and within an overlap group as one.
+//
+//   overlap_calls(program, actor, {.link = {.latency = 5e-6, .bandwidth = 10e9}});
+//
+// A task that waits for its collectives in place becomes parts: each collective starts right after its last operand is
+// made and is awaited right before its first reader, with calls of the same and of other tasks of the region between
+// them (weight gradients, the other member of the group), in the order of interleave.h. What depends on what, and so
+// every bit, stays as it was. All ranks of an actor have one list, so they start their collectives in one order.
+#pragma once
+#include "stretto/program/program.h"
+#include "stretto/program/region.h"
+
+namespace stretto {
+
+// The actor's code is complete and memory is not planned yet.
+void overlap_calls(Program&, ActorId, const WorkTimes&);
+
+}  // namespace stretto

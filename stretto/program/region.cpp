@@ -1,0 +1,252 @@
+#include "stretto/program/region.h"
+
+#include <algorithm>
+
+#include "stretto/base/match.h"
+#include "stretto/cost/collective.h"
+#include "stretto/fuse/cost.h"
+#include "stretto/program/persistent.h"
+#include "stretto/step/storage.h"
+
+namespace stretto {
+namespace {
+
+const Op& op_of(const Calls& body, CallId c) { return *body.graph.node(body.calls[c].node).op; }
+
+bool has_collective(const Calls& body) {
+  return std::any_of(body.calls.begin(), body.calls.end(),
+                     [&](const KernelCall& c) { return body.graph.node(c.node).op->collective != nullptr; });
+}
+
+// What two pieces of work may both touch: a temporary of one run, or what a binding means.
+struct Temporary {
+  RegionAt run;
+  BufferId buffer;
+  auto operator<=>(const Temporary&) const = default;
+};
+struct Named {
+  Binding what;
+  MicrobatchId microbatch;
+  auto operator<=>(const Named&) const = default;
+};
+using Resource = std::variant<Temporary, Named>;
+
+// Who touched it last.
+struct Touched {
+  std::vector<WorkId> writers;  // its last writer; before that, those that a gathered parameter is not replaced under
+  std::vector<WorkId> readers;  // since
+  std::optional<CollectiveId> before = {};  // written by a collective that was started before the region
+};
+
+class WorkBuilder {
+ public:
+  WorkBuilder(const Program& p, Region region, const StartedRuns& runs, const WorkTimes& times)
+      : p_(p), s_(*p.step), region_(region), runs_(runs), times_(times) {}
+
+  RegionWork run() {
+    for (RegionAt at : ids_until<RegionAt>(region_.size()))
+      match(
+          region_[at.value], [&](const Run& r) { run(r, at); }, [&](const Start& s) { start(s, at); },
+          [&](const Await& w) { await(w); }, [&](const Send& s) { send(s.transfer, at); },
+          [&](const Receive& r) { receive(r.transfer, at); });
+    return std::move(out_);
+  }
+
+ private:
+  WorkId add(Work w, Origin o) {
+    out_.work.push_back(std::move(w));
+    out_.origins.push_back(o);
+    return WorkId(out_.needs.push_back({}));
+  }
+  // What is in flight when `w` comes after it has to be awaited.
+  void come_after(WorkId w, WorkId before) {
+    if (before == w) return;
+    std::vector<WorkId>& after = out_.work[w].after;
+    if (std::find(after.begin(), after.end(), before) != after.end()) return;
+    after.push_back(before);
+    if (out_.work[before].link) out_.needs[w].push_back(before);
+  }
+  void come_after(WorkId w, const std::vector<WorkId>& all) {
+    for (WorkId before : all) come_after(w, before);
+  }
+  void reads(WorkId w, const Resource& r) {
+    Touched& t = touched_[r];
+    come_after(w, t.writers);
+    if (t.before) out_.needs[w].push_back(*t.before);
+    t.readers.push_back(w);
+  }
+  void writes(WorkId w, const Resource& r) {
+    Touched& t = touched_[r];
+    come_after(w, t.writers);
+    come_after(w, t.readers);
+    if (t.before) out_.needs[w].push_back(*t.before);
+    t = {.writers = {w}};
+  }
+
+  std::uint32_t link_of(Part part, const CollectiveShape& s) {
+    const int lane = part == Part::sum ? 1 : part == Part::U || part == Part::S ? 2 : 0;
+    return links_.try_emplace({lane, s.axes}, links_.size()).first->second;
+  }
+  double seconds_on_link(const Calls& body, CallId c) const {
+    return collective_seconds(shape_of(body.graph, body.graph.node(body.calls[c].node), p_.mesh), times_.link);
+  }
+
+  void run(const Run& r, RegionAt at) {
+    const Calls& body = *p_.calls[r.task];
+    const Part part = p_.task(r).part;
+    for (CallId c : ids(calls_of(r, body))) {
+      Work w{.seconds = seconds_of(body, c, times_.machine)};
+      if (op_of(body, c).collective)
+        w = {.seconds = seconds_on_link(body, c),
+             .link = link_of(part, shape_of(body.graph, body.graph.node(body.calls[c].node), p_.mesh))};
+      const WorkId id = add(std::move(w), {at, c});
+      touch(id, r, at, body.calls[c]);
+      // Two pieces' whole gradients are there at a time, no more.
+      if (part == Part::W) come_after(id, added_);
+      if (part == Part::A) added_.push_back(id);
+      last_run_ = id;
+    }
+  }
+  void touch(WorkId w, const Run& r, RegionAt at, const KernelCall& c) {
+    for (const Ref& x : c.in)
+      if (x.buffer) reads(w, resource(r, at, *x.buffer));
+    for (const Ref& x : c.out)
+      if (x.buffer) writes(w, resource(r, at, *x.buffer));
+  }
+  Resource resource(const Run& r, RegionAt at, BufferId b) const {
+    const BodyBuffer& buffer = p_.calls[r.task]->buffers[b];
+    if (buffer.temporary()) return Temporary{at, b};
+    const Task& t = p_.task(r);
+    const Binding& x = buffer.result() ? t.outputs[*buffer.result()] : t.inputs[*buffer.argument()];
+    return named(bound(p_, r, x), r.microbatch);
+  }
+  // A value or an output is one per microbatch; of a gathered parameter the newest counts.
+  Named named(const Binding& x, MicrobatchId m) const {
+    const ValueId* v = as<ValueId>(x);
+    const bool each = v ? !gathered(s_, *v) : as<OutputId>(x) != nullptr;
+    return {x, each ? m : MicrobatchId(0)};
+  }
+
+  // Sums of gradients, gathers and reduce-scatters of storage. A gather does not start earlier than it did: what it makes
+  // takes memory.
+  void start(const Start& s, RegionAt at) {
+    const Task& t = p_.task(s.run);
+    const Calls& body = *p_.calls[s.run.task];
+    Work w;
+    for (CallId c : ids(calls_of(s.run, body))) {
+      w.seconds += seconds_on_link(body, c);
+      w.link = link_of(t.part, shape_of(body.graph, body.graph.node(body.calls[c].node), p_.mesh));
+    }
+    const WorkId id = add(std::move(w), {at});
+    if (t.part == Part::U && last_run_) out_.work[id].after.push_back(*last_run_);
+    for (const Binding& b : t.inputs) each_named(s.run, b, [&](const Named& n) { reads(id, n); });
+    if (t.part == Part::sum)
+      for (const Binding& b : t.outputs) each_named(s.run, b, [&](const Named& n) { writes(id, n); });
+    out_.started[s.collective] = id;
+  }
+  template <class F>
+  void each_named(const Run& r, const Binding& b, F f) const {
+    if (const BucketId* bucket = as<BucketId>(b))
+      for (AccumulatorId g : s_.buckets[*bucket].accumulators) f(named(g, r.microbatch));
+    else
+      f(named(bound(p_, r, b), r.microbatch));
+  }
+  // From here on its results are the newest. Who reads those comes after the readers of what they replace.
+  void await(const Await& w) {
+    out_.awaited.push_back(w.collective);
+    const auto here = out_.started.find(w.collective);
+    for (const Binding& b : s_.tasks[w.task].outputs) {
+      const ValueId* v = as<ValueId>(b);
+      if (!v) continue;
+      Touched& t = touched_[named(*v, runs_.at(w.collective).microbatch)];
+      std::vector<WorkId> before = std::move(t.readers);
+      t = {};
+      t.writers = std::move(before);
+      if (here != out_.started.end())
+        t.writers.push_back(here->second);
+      else
+        t.before = w.collective;
+    }
+  }
+  void send(TransferId t, RegionAt at) {
+    const SentValue& v = *p_.transfers[t].value();
+    reads(add({.urgent = true}, {at}), named(v.value, v.microbatch));
+  }
+  void receive(TransferId t, RegionAt at) {
+    const SentValue& v = *p_.transfers[t].value();
+    writes(add({}, {at}), named(v.value, v.microbatch));
+  }
+
+  const Program& p_;
+  const Step& s_;
+  const Region region_;
+  const StartedRuns& runs_;
+  const WorkTimes& times_;
+  RegionWork out_;
+  std::map<Resource, Touched> touched_;
+  std::map<std::pair<int, std::vector<std::string>>, std::uint32_t> links_;
+  std::vector<WorkId> added_;  // the additions of gradients so far
+  std::optional<WorkId> last_run_;
+};
+
+}  // namespace
+
+ActionId turn_of(const Row& row, ActionId i) {
+  const auto joins = [&](const Action& a, const Action& before) {
+    return a.phase == Phase::W || (a.overlap != 0 && a.overlap == before.overlap);
+  };
+  while (i.value > 0 && joins(row[i.value], row[i.value - 1])) i = ActionId(i.value - 1);
+  return i;
+}
+
+std::vector<Region> regions_of(const Program& p, ActorId actor) {
+  const std::vector<Instruction>& code = p.actors[actor].code.list();
+  std::vector<Region> all;
+  std::size_t from = 0, end = 0;  // of the region at hand; after the last of its runs and sends
+  std::optional<ActionId> turn;
+  for (std::size_t i = 0; i < code.size(); ++i) {
+    const Run* r = std::get_if<Run>(&code[i]);
+    if (r) {
+      std::optional<ActionId> mine;
+      if (r->action) mine = turn_of(p.row(actor), *r->action);
+      if (mine != turn && end > from) {
+        all.push_back(Region(code).subspan(from, end - from));
+        from = end;
+      }
+      turn = mine;
+    }
+    if (r || std::holds_alternative<Send>(code[i])) end = i + 1;
+  }
+  if (from < code.size()) all.push_back(Region(code).subspan(from));
+  return all;
+}
+
+bool talks(const Program& p, Region region) {
+  bool found = false;
+  const auto value = [&](TransferId t) { return p.transfers[t].value() != nullptr; };
+  for (const Instruction& i : region) {
+    const bool fits = match(
+        i,
+        [&](const Run& r) {
+          found = found || has_collective(*p.calls[r.task]);
+          return r.action.has_value() && !r.calls;
+        },
+        [&](const Send& s) { return value(s.transfer); }, [&](const Receive& r) { return value(r.transfer); },
+        [](const Start&) { return true; }, [](const Await&) { return true; });
+    if (!fits) return false;
+  }
+  return found;
+}
+
+StartedRuns started_runs(const ActorProgram& a) {
+  StartedRuns all;
+  for (const Instruction& i : a.code)
+    if (const Start* s = std::get_if<Start>(&i)) all[s->collective] = s->run;
+  return all;
+}
+
+RegionWork work_of(const Program& p, Region region, const StartedRuns& runs, const WorkTimes& times) {
+  return WorkBuilder(p, region, runs, times).run();
+}
+
+}  // namespace stretto

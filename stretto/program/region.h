@@ -1,0 +1,57 @@
+// The instructions of one turn of an actor, an action or an overlap group, as work that depends on other work: what overlap.h orders anew.
+//
+//   for (const Region& r : regions_of(program, actor))
+//     if (talks(program, r)) interleave(work_of(program, r, started_runs(program.actors[actor]), times).work);
+#pragma once
+#include <map>
+#include <optional>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "stretto/cost/machine.h"
+#include "stretto/program/interleave.h"
+#include "stretto/program/program.h"
+
+namespace stretto {
+
+using Region = std::span<const Instruction>;
+using RegionAt = Id<struct RegionTag>;  // a position in a region
+
+// An actor's code, cut where another turn begins; what is outside of the row is in regions of its own.
+std::vector<Region> regions_of(const Program&, ActorId);
+
+// With which action the turn of an action begins: with itself, the first of its overlap group, or, for a W, with what stands
+// before it. A W waits for no message and nobody waits for it, so it fills the gaps of its neighbour.
+ActionId turn_of(const Row&, ActionId);
+
+// Is there a collective in it that its task waits for in place, and nothing but values in its messages?
+bool talks(const Program&, Region);
+
+// A collective that somebody has to await: started here, or before the region.
+using Flight = std::variant<WorkId, CollectiveId>;
+
+struct Origin {
+  RegionAt at;
+  std::optional<CallId> call = {};  // of a run; none: the whole instruction
+};
+struct RegionWork {
+  IdVector<WorkId, Work> work;
+  IdVector<WorkId, Origin> origins;
+  IdVector<WorkId, std::vector<Flight>> needs;  // what has to be awaited before it
+  std::map<CollectiveId, WorkId> started;       // the region's own Start instructions
+  std::vector<CollectiveId> awaited;            // ... and Await instructions, which are no work
+};
+
+// Which run each of an actor's Start instructions starts.
+using StartedRuns = std::map<CollectiveId, Run>;
+StartedRuns started_runs(const ActorProgram&);
+
+// What the cost model takes work to last.
+struct WorkTimes {
+  Machine machine = {};
+  Link link = {};
+};
+RegionWork work_of(const Program&, Region, const StartedRuns&, const WorkTimes&);
+
+}  // namespace stretto

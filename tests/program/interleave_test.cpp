@@ -1,0 +1,73 @@
+#include "stretto/program/interleave.h"
+
+#include <gmock/gmock.h>
+
+#include "support/property.h"
+
+namespace stretto {
+namespace {
+using testing::ElementsAre;
+
+IdVector<WorkId, Work> list(std::initializer_list<Work> all) { return IdVector<WorkId, Work>(std::vector<Work>(all)); }
+std::vector<int> order(const IdVector<WorkId, Work>& work) {
+  std::vector<int> numbers;
+  for (WorkId w : interleave(work)) numbers.push_back(static_cast<int>(w.value));
+  return numbers;
+}
+
+TEST(Interleave, FillsTheTimeOfACollective) {
+  EXPECT_THAT(order(list({{.seconds = 2},
+                          {.seconds = 3, .link = 0, .after = {WorkId(0)}},
+                          {.seconds = 1, .after = {WorkId(1)}},
+                          {.seconds = 3}})),
+              ElementsAre(0, 1, 3, 2));
+}
+
+TEST(Interleave, KeepsTheOrderOfAChain) {
+  EXPECT_THAT(
+      order(list(
+          {{.seconds = 1}, {.seconds = 1, .link = 0, .after = {WorkId(0)}}, {.seconds = 1, .after = {WorkId(1)}}})),
+      ElementsAre(0, 1, 2));
+}
+
+// The short one is sent away, the long one is not.
+TEST(Interleave, WhatAnotherActorWaitsForComesFirst) {
+  EXPECT_THAT(order(list({{.seconds = 9}, {.seconds = 1}, {.urgent = true, .after = {WorkId(1)}}})),
+              ElementsAre(1, 2, 0));
+}
+
+// Without the link's queue the second collective would end first and its reader come before the other's.
+TEST(Interleave, CollectivesOfALinkFollowEachOther) {
+  const auto two = [](std::uint32_t second) {
+    return order(list({{.seconds = 5, .link = 0},
+                       {.seconds = 1, .link = second},
+                       {.seconds = 1, .after = {WorkId(0)}},
+                       {.seconds = 1, .after = {WorkId(1)}}}));
+  };
+  EXPECT_THAT(two(0), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(two(1), ElementsAre(0, 1, 3, 2));
+}
+
+TEST(Interleave, EverythingOnceAndAfterWhatItNeeds) {
+  EXPECT_TRUE(holds("an order of all work that breaks no dependency", 500, [] {
+    IdVector<WorkId, Work> work;
+    const int n = *rc::gen::inRange(0, 40);
+    for (int i = 0; i < n; ++i) {
+      Work w{.seconds = *rc::gen::inRange(0, 5) * 1.0, .urgent = *rc::gen::inRange(0, 8) == 0};
+      if (*rc::gen::inRange(0, 3) == 0) w.link = *rc::gen::inRange(0, 2);
+      for (int k = 0; i > 0 && k < *rc::gen::inRange(0, 3); ++k) w.after.push_back(WorkId(*rc::gen::inRange(0, i)));
+      work.push_back(w);
+    }
+    const std::vector<WorkId> all = interleave(work);
+    RC_ASSERT(all.size() == work.size());
+    IdVector<WorkId, char> done(work.size(), 0);
+    for (WorkId w : all) {
+      RC_ASSERT(!done[w]);
+      for (WorkId before : work[w].after) RC_ASSERT(done[before]);
+      done[w] = 1;
+    }
+  }));
+}
+
+}  // namespace
+}  // namespace stretto

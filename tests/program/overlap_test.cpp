@@ -1,0 +1,122 @@
+// Collectives of tasks go on beside other work of the same turn, and no bit changes.
+#include "stretto/program/overlap.h"
+
+#include <gmock/gmock.h>
+
+#include <map>
+
+#include "program/by_hand.h"
+#include "stretto/ops/all_reduce.h"
+#include "stretto/stretto.h"
+#include "support/small_models.h"
+
+namespace stretto {
+namespace {
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// One piece: F, an I that sums over ranks, a W beside it.
+Step talking() {
+  const Dim row{"row", 1 << 16};
+  Step s;
+  s.dims = {row};
+  const Type type{f32, {DimId(0)}};
+  s.params = {type};
+  s.inputs = {type};
+  s.outputs = {{"y", type, 4 << 16}};
+  s.accumulators.push_back({.param = ParamId(0), .piece = PieceId(0), .type = type});
+  const TaskId F(0), I(1);
+  s.values = {{.type = type, .bytes = 4 << 16, .producer = F, .consumers = {I, TaskId(2)}, .name = "a"}};
+  BodyPool pool;
+  const auto add = [&](Part part, auto make) {
+    TaskBuilder t({.part = part, .piece = PieceId(0)});
+    make(t);
+    s.tasks.push_back(std::move(t).finish(pool));
+  };
+  const ValueId a(0);
+  add(Part::F, [&](TaskBuilder& t) { t.result(square(t.argument(f32, row, InputId(0))), a); });
+  add(Part::I, [&](TaskBuilder& t) { t.result(square(all_reduce(t.argument(f32, row, a), {"data"})), OutputId(0)); });
+  add(Part::W, [&](TaskBuilder& t) { t.result(square(t.argument(f32, row, a)), AccumulatorId(0)); });
+  return s;
+}
+Program talking_program(const Row& row, std::optional<WorkTimes> overlap) {
+  Schedule schedule = looped({.actors = 1, .microbatches = 2});
+  schedule.rows[0] = row;
+  return lower(talking(), schedule, {StageId(0)}, {.mesh = {{"data", 2}}, .overlap = overlap});
+}
+std::vector<std::string> code_of(const Row& row, std::optional<WorkTimes> overlap) {
+  const Program p = talking_program(row, overlap);
+  EXPECT_THAT(verify(p), IsEmpty());
+  return test::lines(p, ActorId(0));
+}
+const WorkTimes slow{.link = {.latency = 0, .bandwidth = 1e9}}, fast{.link = {.latency = 0, .bandwidth = 1e18}};
+
+TEST(Overlap, WeightGradientsRunBesideASum) {
+  const Row row = Row().F(0, 0).B(0, 0).F(0, 1).B(0, 1);
+  EXPECT_THAT(code_of(row, std::nullopt), ElementsAre("F0 m0", "I0 m0", "W0 m0", "F0 m1", "I0 m1", "W0 m1"));
+  EXPECT_THAT(code_of(row, slow), ElementsAre("F0 m0", "start I0", "W0 m0", "await I0", "I0 m0 [1, 2)",  //
+                                              "F0 m1", "start I0", "W0 m1", "await I0", "I0 m1 [1, 2)"));
+}
+
+TEST(Overlap, WhatIsNotWorthItStaysInPlace) {
+  EXPECT_THAT(code_of(Row().F(0, 0).F(0, 1).I(0, 0).I(0, 1).W(0, 0).W(0, 1), fast).front(), "F0 m0");
+  EXPECT_THAT(code_of(Row().F(0, 0).I(0, 0).F(0, 1).I(0, 1).W(0, 0).W(0, 1), slow),
+              ElementsAre("F0 m0", "I0 m0", "F0 m1", "start I0", "W0 m0", "W0 m1", "await I0", "I0 m1 [1, 2)"))
+      << "I of the first microbatch has no neighbour to go on beside; weight gradients fill the gap of what they "
+         "follow";
+}
+
+TEST(Overlap, MembersOfAGroupFillEachOthersGaps) {
+  Row row = Row().F(0, 0).F(0, 1).I(0, 0).I(0, 1).W(0, 0).W(0, 1);
+  row[2].overlap = row[3].overlap = 1;
+  EXPECT_THAT(code_of(row, slow), ElementsAre("F0 m0", "F0 m1", "start I0", "start I0", "W0 m0", "W0 m1", "await I0",
+                                              "I0 m0 [1, 2)", "await I0", "I0 m1 [1, 2)"));
+}
+
+// Reading a sum before it is awaited is found, also by another task.
+TEST(Overlap, IsVerified) {
+  Program p = talking_program(Row().F(0, 0).B(0, 0).F(0, 1).B(0, 1), slow);
+  auto& code = p.actors[ActorId(0)].code;
+  std::swap(code[InstructionId(3)], code[InstructionId(4)]);
+  const std::vector<Fault> faults = verify(p);
+  ASSERT_FALSE(faults.empty());
+  EXPECT_THAT(faults[0].str(), HasSubstr("it touches what a collective still works on"));
+}
+
+int in_flight(const Program& p) {
+  int n = 0;
+  for (const ActorProgram& a : p.actors)
+    for (const Instruction& i : a.code)
+      if (const Start* s = std::get_if<Start>(&i)) n += s->run.calls.has_value();
+  return n;
+}
+
+class OverlapBits : public testing::TestWithParam<const char*> {};
+TEST_P(OverlapBits, AreThoseOfWaitingInPlace) {
+  const std::string family = GetParam();
+  const std::map<std::string, std::vector<ParallelNames>> layouts{
+      {"gpt2", {{.tensor = 2}, {.tensor = 2, .sequence = true}}},
+      {"llama", {{.data = 2, .tensor = 2, .zero = 3}}},
+      {"mixtral", {{.expert = 2}}}};
+  ModelConfig config = tiny(family, 4);
+  if (family == "mixtral") config.experts = 4, config.top_k = 2;
+  for (const ParallelNames& names : layouts.at(family))
+    for (const char* schedule : {"1f1b", "zb-h1", "dualpipe-v", "kimi-k2", "chimera"}) {
+      Parallel parallel{.mesh = {{"pipe", 2}}, .names = names, .schedule = schedule, .link = {.bandwidth = 1e8}};
+      const Compiled beside = compile(make_model(config, 16), adamw(), {.microbatches = 4, .clip = 1}, parallel);
+      parallel.overlap = Overlap::none;
+      const Compiled in_place = compile(make_model(config, 16), adamw(), {.microbatches = 4, .clip = 1}, parallel);
+      EXPECT_GT(in_flight(*beside.program), 0) << schedule;
+      EXPECT_EQ(in_flight(*in_place.program), 0);
+      Trainer a(in_place), b(beside, {.jitter = 1e-4, .jitter_seed = 5});
+      const Batch batch = random_batch(beside, 50);
+      for (int step = 0; step < 2; ++step) EXPECT_EQ(a.step(batch).loss, b.step(batch).loss);
+      EXPECT_EQ(a.parameters_hash(), b.parameters_hash()) << family << " " << schedule;
+    }
+}
+INSTANTIATE_TEST_SUITE_P(Families, OverlapBits, testing::Values("gpt2", "llama", "mixtral"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace stretto
