@@ -44,6 +44,13 @@ void RunFile::find(const std::string& from, const CLI::App& command) {
 
 RunConfig RunFile::read(const CLI::App& command) const { return read_run(file, settings_of(command)); }
 
+RunConfig settings_only(const CLI::App& command, std::string_view section) {
+  const std::vector<std::string> settings = settings_of(command);
+  for (const std::string& s : settings)
+    if (!s.starts_with(fmt::format("--{}.", section))) throw unexpected(command, s);
+  return read_run("", settings);
+}
+
 Mesh mesh_of(const ParallelSection& s) {
   Mesh mesh = parallel_of(s).mesh;
   for (const Axis& a : layout_of(s.names, {}).mesh) mesh.push_back(a);

@@ -21,6 +21,8 @@ struct RunFile {
   // A run that goes on needs no file: its own directory has one. `from`: what --resume says, "" for log.dir.
   void find(const std::string& from, const CLI::App& command);
 };
+// Of a command without a run: settings of one section, e.g. --parallel.data=2; others are refused.
+RunConfig settings_only(const CLI::App& command, std::string_view section);
 std::string config_of_run(const std::string& from, const std::vector<std::string>& settings);  // "": there is none
 Mesh mesh_of(const ParallelSection&);                                                          // with the axes of names
 

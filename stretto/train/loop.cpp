@@ -191,7 +191,7 @@ class TrainingRun {
     const Steady::time_point start = Steady::now();
     const bool drawn = config_.log.timeline.is(step, config_.train.steps);
     Timeline timeline;
-    StepRecord record{.result = trainer_->step(batch_of(prepared_, batches_->next()), drawn ? &timeline : nullptr)};
+    StepRecord record{.result = trainer_->step(batch_of(prepared_.rows, batches_->next()), drawn ? &timeline : nullptr)};
     record.seconds = seconds_since(start);
     if (drawn) drawn_ = measured_step(*trainer_->compiled().program, std::move(timeline), step, config_.parallel.link);
     summary_.steps = step;
@@ -211,7 +211,7 @@ class TrainingRun {
     double sum = 0, rows = 0;
     for (i64 i = 0; i < batches; ++i) {
       const Rows r = validation_rows(source, prepared_.rows, batches, i);
-      sum += trainer_->evaluate(batch_of(prepared_, r)).loss * double(r.filled);
+      sum += trainer_->evaluate(batch_of(prepared_.rows, r)).loss * double(r.filled);
       rows += double(r.filled);
     }
     return sum / rows;

@@ -124,11 +124,11 @@ Prepared prepare(const RunConfig& c) {
 
 PredictOptions predict_options(const RunConfig& c) { return {.machine = c.parallel.machine, .link = c.parallel.link}; }
 
-Batch batch_of(const Prepared& p, const Rows& rows) {
-  const std::vector<i64> sizes{p.rows.batch, p.rows.length};
+Batch batch_of(const RowsOptions& o, const Rows& rows) {
+  const std::vector<i64> sizes{o.batch, o.length};
   Batch batch{{"ids", Array::of<std::int32_t>(rows.ids, sizes)},
               {"targets", Array::of<std::int32_t>(rows.targets, sizes)}};
-  if (p.rows.documents) batch.emplace("segments", Array::of<std::int32_t>(rows.segments, sizes));
+  if (o.documents) batch.emplace("segments", Array::of<std::int32_t>(rows.segments, sizes));
   return batch;
 }
 

@@ -44,7 +44,7 @@ void check_fits(double planned, double there);  // throws
 
 PredictOptions predict_options(const RunConfig&);
 
-Batch batch_of(const Prepared&, const Rows&);
+Batch batch_of(const RowsOptions&, const Rows&);
 void load_weights(const RunConfig&, Trainer&);  // those of model.from, if it is given
 
 }  // namespace stretto

@@ -77,7 +77,7 @@ class Verifier {
 
  private:
   void one_step(i64 step) {
-    const Batch batch = batch_of(prepared_, TrainingRows(prepared_.corpus, prepared_.rows).at(step));
+    const Batch batch = batch_of(prepared_.rows, TrainingRows(prepared_.corpus, prepared_.rows).at(step));
     VerifiedStep now{.step = step, .serial_loss = serial_->step(batch).loss, .loss = parallel_->step(batch).loss};
     if (options_.plant) options_.plant(*parallel_, step);
     result_.steps.push_back(now);
