@@ -81,6 +81,12 @@ void add_generate(CLI::App& app) {
   command->add_option("--top-p", o->generate.sample.top_p, "only the most likely that reach P together")
       ->type_name("P");
   command->add_option("--seed", o->generate.seed, "of the random choices")->type_name("S");
+  command
+      ->add_option_function<std::string>(
+          "--dtype", [o](const std::string& name) { o->generate.dtype = dtype_named(name); },
+          "to compute in, if not as the weights are")
+      ->type_name("f32|bf16")
+      ->transform(one_of({"f32", "bf16"}));
   command->add_flag("--ignore-end", o->ignore_end, "go on behind a token that ends a text");
   command->callback([o, prompt, ids] {
     if (prompt->count() + ids->count() == 0)

@@ -13,6 +13,7 @@
 #include "resource_limits.h"
 #include "stretto/base/error.h"
 #include "stretto/base/text.h"
+#include "stretto/kernels/processor.h"
 #include "stretto/launch/last_word.h"
 #include "usage.h"
 
@@ -87,6 +88,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   open_standard_streams();
   try {
+    check_kernels_run_here();
     app::meet_limits(argv);  // may start the program once more: before anything is taken from the environment
   } catch (const Error& e) {
     keep_last_word();

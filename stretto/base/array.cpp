@@ -23,6 +23,8 @@ std::vector<double> Array::doubles() const {
     for (float v : as<float>()) r.push_back(v);
   else if (dtype == f64)
     for (double v : as<double>()) r.push_back(v);
+  else if (dtype == bf16)
+    for (float v : as<BF16>()) r.push_back(v);
   else
     for (std::int32_t v : as<std::int32_t>()) r.push_back(v);
   return r;

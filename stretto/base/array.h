@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "stretto/base/bf16.h"
 #include "stretto/base/dtype.h"
 #include "stretto/base/error.h"
 #include "stretto/base/id.h"
@@ -19,6 +20,7 @@ namespace stretto {
 template <class T>
 constexpr DType dtype_of = std::is_same_v<T, float>    ? f32
                            : std::is_same_v<T, double> ? f64
+                           : std::is_same_v<T, BF16>   ? bf16
                                                        : i32;
 
 struct Array {

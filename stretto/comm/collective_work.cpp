@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "stretto/base/bf16.h"
 #include "stretto/comm/box_runs.h"
 #include "stretto/comm/collective.h"
 
@@ -17,7 +18,7 @@ constexpr u64 chunk_bytes = 256 << 10;  // read and written
 struct Plus {
   template <class T>
   T operator()(T a, T b) const {
-    return a + b;
+    return T(a + b);  // bf16 is rounded after every addition: a tree over groups stays the tree over all
   }
   std::int32_t operator()(std::int32_t a, std::int32_t b) const {
     return static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b);
@@ -150,6 +151,8 @@ DenseSum dense_sum_for(DType dtype, Reduce how) {
       return max ? &dense_sum<float, Larger> : &dense_sum<float, Plus>;
     case f64:
       return max ? &dense_sum<double, Larger> : &dense_sum<double, Plus>;
+    case bf16:
+      return max ? &dense_sum<BF16, Larger> : &dense_sum<BF16, Plus>;
     case i32:
       return max ? &dense_sum<std::int32_t, Larger> : &dense_sum<std::int32_t, Plus>;
     default:
@@ -164,6 +167,8 @@ CollectiveWork::Sum CollectiveWork::sum_for(DType dtype, Reduce how) {
       return max ? &sum<float, Larger> : &sum<float, Plus>;
     case f64:
       return max ? &sum<double, Larger> : &sum<double, Plus>;
+    case bf16:
+      return max ? &sum<BF16, Larger> : &sum<BF16, Plus>;
     case i32:
       return max ? &sum<std::int32_t, Larger> : &sum<std::int32_t, Plus>;
     default:

@@ -9,6 +9,7 @@
 #include "stretto/compile/epilogue.h"
 #include "stretto/compile/exact.h"
 #include "stretto/compile/placed.h"
+#include "stretto/compile/precision.h"
 #include "stretto/compile/scheduled.h"
 #include "stretto/program/lower.h"
 #include "stretto/step/storage.h"
@@ -24,13 +25,16 @@ struct Asked {
   const Parallel& parallel;
   std::map<std::string, i64> sizes = {};
   const Program* trained = nullptr;
-  int states() const { return optimizer ? std::ssize(optimizer->state) : 0; }
+  // With the masters of bf16 parameters.
+  int states() const { return optimizer ? std::ssize(optimizer->state) + (training.dtype == bf16) : 0; }
 };
 
 Traced traced_in(const Asked& a, int microbatches) {
-  return trace_step(
-      a.model,
-      {.dtype = a.training.dtype, .microbatches = microbatches, .sizes = a.sizes, .training = a.optimizer != nullptr});
+  return trace_step(a.model, {.dtype = a.training.dtype,
+                              .microbatches = microbatches,
+                              .sizes = a.sizes,
+                              .training = a.optimizer != nullptr,
+                              .in_f32 = a.training.in_f32});
 }
 
 // How many times a step's tasks run: once per microbatch, or once per leaf of a rank. How many leaves there are is the
@@ -87,7 +91,7 @@ Compiled assemble(Traced traced, Graph graph, Placed placed, IdVector<ScalarId, 
 Compiled compile(const Asked& a) {
   const int runs = runs_of(a);
   Traced traced = traced_in(a, runs);
-  StepGraph graph = a.optimizer ? differentiated(traced) : traced.step;
+  StepGraph graph = in_precision(a.optimizer ? differentiated(traced) : traced.step);
   Schedule schedule = schedule_for(a, runs);
   const Parallel parallel = complete(a.parallel, traced);
   check_rows(traced, parallel, runs);

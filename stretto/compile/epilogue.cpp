@@ -118,7 +118,8 @@ class Epilogue {
   }
   const Traced& traced() const { return around_.traced; }
   const Sharded* sharded() const { return around_.sharded; }
-  DType dtype(ParamId param) const { return traced().params[param].dtype; }
+  // Gradients, states and what the optimizer computes.
+  DType dtype(ParamId param) const { return wide(traced().params[param].dtype); }
   void add(TaskBuilder t) { step_.tasks.push_back(std::move(t).finish(pool_)); }
   ScalarId add_scalar(std::string name) {
     whole_.scalars.push_back(std::move(name));
@@ -167,19 +168,24 @@ class Epilogue {
   // The optimizer's own body for one parameter: equal for all parameters of one size, decay and rate.
   void update(const Optimizer& optimizer, ParamId param, bool clipped) {
     const TracedParam& p = traced().params[param];
-    Trace trace({.dtype = p.dtype});
+    const DType type = dtype(param);
+    Trace trace({.dtype = type});
     TaskBuilder t({.part = Part::update, .about = param}, trace.builder);
     const auto state = [&](std::uint8_t which) { return StateId{param, which}; };
     Slice s{.decay = p.options.decay, .lr_scale = p.options.lr_scale};
-    s.param = t.argument(p.dtype, dims_.stored(param), param);
-    if (dims_.cut_for_update(param)) s.param = part_to_update(s.param, *sharded(), param.value);
-    s.grad = t.argument(p.dtype, dims_.updated(param), accumulators_[param][0]);
+    const bool master = type != p.dtype;
+    s.param = master ? t.argument(type, dims_.updated(param), state(optimizer.state.size()))
+                     : t.argument(type, dims_.stored(param), param);
+    if (dims_.cut_for_update(param) && !master) s.param = part_to_update(s.param, *sharded(), param.value);
+    s.grad = t.argument(type, dims_.updated(param), accumulators_[param][0]);
     for (std::size_t k = 0; k < optimizer.state.size(); ++k)
-      s.state[optimizer.state[k]] = t.argument(p.dtype, dims_.updated(param), state(k));
-    if (clipped) s.grad = s.grad * cast(t.argument(f64, {}, *whole_.scalar("clip_factor")), p.dtype);
+      s.state[optimizer.state[k]] = t.argument(type, dims_.updated(param), state(k));
+    if (clipped) s.grad = s.grad * cast(t.argument(f64, {}, *whole_.scalar("clip_factor")), type);
     const Slice done = updated(optimizer, trace, s);
     bind_scalars(optimizer, trace, t);
-    t.result(dims_.cut_for_update(param) ? stored_again(done.param, *sharded(), param.value) : done.param, param);
+    const Tensor rounded = cast(done.param, p.dtype);
+    t.result(dims_.cut_for_update(param) ? stored_again(rounded, *sharded(), param.value) : rounded, param);
+    if (master) t.result(done.param, state(optimizer.state.size()));
     for (std::size_t k = 0; k < optimizer.state.size(); ++k) t.result(done.state.at(optimizer.state[k]), state(k));
     add(std::move(t));
   }

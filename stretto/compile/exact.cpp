@@ -108,7 +108,7 @@ void ranks_before_pieces(Step& s, const Surroundings& around) {
     const i64 n = around.sharded->params[param.value].elements;
     Tensor total;
     for (AccumulatorId a : accumulators[param]) {
-      const Tensor own = t.argument(around.traced.params[param].dtype, Dim{fmt::format("flat{}", n), n}, a);
+      const Tensor own = t.argument(wide(around.traced.params[param].dtype), Dim{fmt::format("flat{}", n), n}, a);
       const Tensor part = all_reduce(own, around.sharded->gradients[a.value].pending);
       total = total ? total + part : part;
     }

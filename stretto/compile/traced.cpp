@@ -1,5 +1,8 @@
 #include "stretto/compile/traced.h"
 
+#include <algorithm>
+
+#include "stretto/base/text.h"
 #include "stretto/compile/at_readers.h"
 #include "stretto/ops/input.h"
 
@@ -29,6 +32,29 @@ void check(const Trace& t, const Loss& loss) {
     if (!term.sum.dims().empty())
       throw Error("model", "the sum of loss term '{}' still has dims: {}", term.name, term.sum.str())
           .hint("sum over them: mean_of(x) or sum(x, x.dims())");
+}
+
+// What is to stay f32 and is nowhere was misspelt.
+void check_names(const Trace& t) {
+  for (const std::string& part : t.options().in_f32) {
+    if (std::any_of(t.params.begin(), t.params.end(),
+                    [&](const ParamInfo& p) { return is_name_or_part(part, p.name); }))
+      continue;
+    std::vector<std::string> known;
+    for (const ParamInfo& p : t.params) {
+      known.push_back(p.name);
+      for (std::string_view rest = p.name; !rest.empty();) {
+        const std::size_t dot = std::min(rest.find('.'), rest.size());
+        known.emplace_back(rest.substr(0, dot));
+        rest.remove_prefix(std::min(dot + 1, rest.size()));
+      }
+    }
+    const auto near = nearest(part, known);
+    throw Error("precision", "no parameter is called '{}'", part)
+        .hint("{}", near ? fmt::format("did you mean '{}'?", *near)
+                         : fmt::format("names are those of parameters, or parts of them: '{}'", t.params[0].name))
+        .about({"train.precision"});
+  }
 }
 
 void take_sources(const Trace& t, Traced& out) {
@@ -72,6 +98,7 @@ Traced trace_step(const Model& model, const TraceOptions& options) {
   Trace t(options);
   Loss loss = model(t);
   check(t, loss);
+  check_names(t);
   place_at_readers(t, loss);
   Traced out{.batch = t.batch_name, .rows_per_step = t.rows_per_step};
   take_sources(t, out);

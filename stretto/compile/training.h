@@ -4,6 +4,7 @@
 //   Training training{.microbatches = 8, .clip = 1.0};
 //   Parallel parallel{.mesh = {{"pipe", 2}}, .names = {.data = 2}, .schedule = "zb-h1"};
 #pragma once
+#include <string>
 #include <vector>
 
 #include "stretto/cost/machine.h"
@@ -19,8 +20,9 @@ struct Training {
   int microbatches = 1;
   u64 seed = 0;
   DType dtype = f32;
-  double clip = 0;             // of the global gradient norm; 0: none
-  bool skip_nonfinite = true;  // a loss or norm that is NaN or infinite: no parameter and no state changes
+  std::vector<std::string> in_f32 = {};  // bf16: names of parameters, or parts of them, that are kept in f32
+  double clip = 0;                       // of the global gradient norm; 0: none
+  bool skip_nonfinite = true;            // a loss or norm that is NaN or infinite: no parameter and no state changes
   // The same bits for every number of ranks along the batch and of microbatches: kernels see `leaf` rows at a time, and
   // their gradients are added in one balanced tree over the batch.
   bool exact = false;

@@ -15,7 +15,7 @@ double largest_neighbours(const Compiled& c) {
   IdVector<PieceId, double> piece(step.pieces + 1, 0);
   for (const Accumulator& a : step.accumulators)
     if (a.pipe == PipeId(0) && a.level == Level(0))
-      piece[a.piece] += c.sharded->params[a.param.value].elements * size_of(c.params[a.param].dtype);
+      piece[a.piece] += c.sharded->params[a.param.value].elements * size_of(wide(c.params[a.param].dtype));
   double most = 0;
   for (PieceId i : step.piece_ids()) most = std::max(most, piece[i] + piece[PieceId(i.value + 1)]);
   return most;

@@ -138,4 +138,23 @@ Field field_of(const Layout& layout) {
 }
 std::string words_of(const Layout&) { return "table {dim = axis, or a list of axes}"; }
 
+// {router = "f32"}
+bool read_value(FieldReader& section, std::string_view key, Precision& to) {
+  if (!section.raw(key)) return false;
+  FieldReader names = section.section(key);
+  bool right = section.field().find(key)->table() != nullptr;
+  const std::vector<std::string> types{"f32"};
+  for (const Member& m : *names.field().table()) {
+    right = names.choose_index(m.key, types).has_value() && right;
+    to.in_f32.push_back(m.key);
+  }
+  return right;
+}
+Field field_of(const Precision& p) {
+  Field::Table names;
+  for (const std::string& name : p.in_f32) names.push_back({name, Field("f32")});
+  return names.empty() ? Field() : Field(std::move(names));
+}
+std::string words_of(const Precision&) { return "table {name = \"f32\"}"; }
+
 }  // namespace stretto

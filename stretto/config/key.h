@@ -37,6 +37,16 @@ struct Choices : std::vector<std::pair<std::string_view, T>> {
     for (const auto& c : *this) all.emplace_back(c.first);
     return all;
   }
+  // Words that are asked for and refused with a reason, not as unknown ones.
+  struct Never {
+    std::vector<std::string_view> words = {};
+    std::string_view why = {}, hint = {};
+  };
+  Never refused = {};
+  Choices never(std::vector<std::string_view> all, std::string_view why, std::string_view hint) && {
+    refused = {std::move(all), why, hint};
+    return std::move(*this);
+  }
 };
 inline Choices<std::string> names(std::initializer_list<std::string_view> all) {
   Choices<std::string> c;
@@ -68,6 +78,7 @@ bool read_value(FieldReader&, std::string_view key, ShareOrFiles& to);
 bool read_value(FieldReader&, std::string_view key, TimelineStep& to);
 bool read_value(FieldReader&, std::string_view key, Mesh& to);
 bool read_value(FieldReader&, std::string_view key, Layout& to);
+bool read_value(FieldReader&, std::string_view key, Precision& to);
 
 inline bool read_value(FieldReader& r, std::string_view key, std::string& to, const Words&) { return r.read(key, to); }
 template <class T>
@@ -80,6 +91,12 @@ bool read_value(FieldReader& r, std::string_view key, T& to, const Range& range)
 }
 template <class T>
 bool read_value(FieldReader& r, std::string_view key, T& to, const Choices<T>& choices) {
+  if (const Field* field = choices.refused.words.empty() ? nullptr : r.raw(key)) {
+    const std::string* word = std::get_if<std::string>(&field->value);
+    for (const std::string_view never : choices.refused.words)
+      if (word && *word == never)
+        return r.fail_hint(key, std::string(choices.refused.why), std::string(choices.refused.hint)), false;
+  }
   const auto chosen = r.choose_index(key, choices.words());
   if (chosen) to = choices[*chosen].second;
   return chosen.has_value();
@@ -102,6 +119,7 @@ Field field_of(const ShareOrFiles&);
 Field field_of(const TimelineStep&);
 Field field_of(const Mesh&);
 Field field_of(const Layout&);
+Field field_of(const Precision&);
 inline Field field_of(const std::vector<int>& v, const AutoOrList&) {
   return v.empty() ? Field("auto") : Field(Field::Array(v.begin(), v.end()));
 }
@@ -154,5 +172,6 @@ std::string words_of(const ShareOrFiles&);
 std::string words_of(const TimelineStep&);
 std::string words_of(const Mesh&);
 std::string words_of(const Layout&);
+std::string words_of(const Precision&);
 
 }  // namespace stretto

@@ -109,7 +109,13 @@ void keys_of(TrainSection& s, Visit&& visit) {
   visit(Key{"microbatches", "parts of the batch that go through the model one after the other"}, s.microbatches,
         between(1, TrainSection::kMostMicrobatches));
   visit(Key{"seed", "seed of first weights, dropout and the order of data"}, s.seed, at_least(0));
-  visit(Key{"dtype", "type of parameters and arithmetic"}, s.dtype, Choices<DType>{{"f32", f32}, {"f64", f64}});
+  visit(
+      Key{"dtype", "type of parameters, activations and messages; bf16 is computed in f32, with f32 masters"}, s.dtype,
+      Choices<DType>{{"f32", f32}, {"f64", f64}, {"bf16", bf16}}.never(
+          {"f16", "fp16", "float16", "half"}, "it ends at 65504: losses would have to be scaled up and gradients down",
+          "use bf16: it has the range of f32"));
+  visit(Key{"precision", "bf16: parameters that are kept in f32 all the same, by name or a part of it", "none"},
+        s.precision);
   visit(Key{"clip", "largest norm of all gradients together; 0: any"}, s.clip, at_least(0));
   visit(Key{"validate", "steps between validations; 0: only at the end"}, s.validate, at_least(0));
   visit(Key{"validate_batches", "batches per validation, at most"}, s.validate_batches, at_least(1));
@@ -161,6 +167,8 @@ void keys_of(Link& s, Visit&& visit) {
 template <class Visit>
 void keys_of(Machine& s, Visit&& visit) {
   visit(Key{"flops", "of an emulated device: operations per second"}, s.flops, above_up_to(0, largest_factor));
+  visit(Key{"flops_bf16", "of an emulated device: operations on bf16 per second; 0: as many"}, s.flops_bf16,
+        between(0, largest_factor));
   visit(Key{"bandwidth", "of an emulated device: bytes of memory per second"}, s.memory_bandwidth,
         above_up_to(0, largest_factor));
 }
@@ -212,6 +220,9 @@ void keys_of(CheckpointSection& s, Visit&& visit) {
   visit(Key{"every", "steps between checkpoints; the end of a run has one in any case"}, s.every, at_least(0));
   visit(Key{"keep", "how many checkpoints are kept; 0: none are written"}, s.keep, between(0, 1 << 20));
   visit(Key{"export", "a Hugging Face directory that is written at the end", "none"}, s.export_to, Words{"directory"});
+  visit(Key{"export_dtype", "type of the exported weights", "that of the run, f32 for bf16"}, s.export_dtype,
+        Choices<std::optional<FileType>>{
+            {"f32", FileType::F32}, {"f64", FileType::F64}, {"bf16", FileType::BF16}, {"f16", FileType::F16}});
 }
 
 template <class Visit>

@@ -130,6 +130,9 @@ class RunReader {
     TrainSection& s = run_.train;
     keys_of(s, reading);
     right_counts_ = reading.right();
+    if (right_counts_ && s.dtype != bf16 && !s.precision.in_f32.empty())
+      section.fail_hint("precision", fmt::format("train.dtype is {}: nothing is rounded", name_of(s.dtype)),
+                        "leave it out, or train in bf16");
     if (!right_counts_) return;
     if (s.batch % s.microbatches != 0)
       section.blame(

@@ -26,6 +26,7 @@ Training training_of(const RunConfig& c) {
   return {.microbatches = c.train.microbatches,
           .seed = static_cast<u64>(c.train.seed),
           .dtype = c.train.dtype,
+          .in_f32 = c.train.precision.in_f32,
           .clip = c.train.clip,
           .skip_nonfinite = c.train.nonfinite != Nonfinite::carry_on,
           .exact = c.train.exact,

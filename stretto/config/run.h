@@ -49,6 +49,12 @@ enum class Nonfinite : std::uint8_t {
   carry_on,  // update them all the same
 };
 
+// {router = "f32"}: parameters, by name or a part of it, and the type they are kept in.
+struct Precision {
+  std::vector<std::string> in_f32 = {};
+  bool operator==(const Precision&) const = default;
+};
+
 struct TrainSection {
   static constexpr int kMostMicrobatches = 1 << 16;
   i64 steps = 300;
@@ -56,6 +62,7 @@ struct TrainSection {
   int microbatches = 1;
   i64 seed = 1;
   DType dtype = f32;
+  Precision precision = {};  // bf16: what stays f32
   double clip = 1;           // of the global gradient norm; 0: none
   i64 validate = 100;        // steps between validations, when there is data for it;
                              // 0: only at the end
@@ -82,9 +89,10 @@ struct OptimizerSection {
 };
 
 struct CheckpointSection {
-  i64 every = 0;               // steps between checkpoints; the end of a run has one in any case
-  int keep = 2;                // how many are kept; 0: none are written
-  std::string export_to = {};  // `export`: a Hugging Face directory that is written at the end
+  i64 every = 0;                              // steps between checkpoints; the end of a run has one in any case
+  int keep = 2;                               // how many are kept; 0: none are written
+  std::string export_to = {};                 // `export`: a Hugging Face directory that is written at the end
+  std::optional<FileType> export_dtype = {};  // none: as the logical parameters are
   bool operator==(const CheckpointSection&) const = default;
 };
 

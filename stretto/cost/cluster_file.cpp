@@ -37,6 +37,7 @@ ClusterFile read_cluster(const std::string& path, const std::vector<std::string>
   reader.read("memory", file.memory, above(0));
   FieldReader machine = reader.section("machine");
   machine.read("flops", c.machine.flops, kSpeed);
+  machine.read("flops_bf16", c.machine.flops_bf16, kSpeed);
   machine.read("memory_bandwidth", c.machine.memory_bandwidth, kSpeed);
   file.inside = read_link(reader, "inside", c.inside);
   file.between = read_link(reader, "between", c.between);
@@ -50,6 +51,7 @@ std::string cluster_toml(const ClusterFile& file, const std::vector<std::string>
   to.set("ranks_per_node", c.ranks_per_node);
   if (std::isfinite(file.memory)) to.set("memory", file.memory);
   to.set("machine.flops", c.machine.flops);
+  if (c.machine.flops_bf16 > 0) to.set("machine.flops_bf16", c.machine.flops_bf16);
   if (std::isfinite(c.machine.memory_bandwidth)) to.set("machine.memory_bandwidth", c.machine.memory_bandwidth);
   if (file.inside) set_link(to, "inside", c.inside);
   if (file.between) set_link(to, "between", c.between);

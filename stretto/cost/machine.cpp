@@ -6,8 +6,8 @@
 
 namespace stretto {
 
-double seconds(const Machine& m, double flops, double bytes) {
-  return std::max(flops / m.flops, bytes / m.memory_bandwidth);
+double seconds(const Machine& m, double flops, double bytes, bool of_bf16) {
+  return std::max(flops / m.rate(of_bf16), bytes / m.memory_bandwidth);
 }
 
 Link link(const Cluster& c, int from, int to) {

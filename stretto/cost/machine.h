@@ -10,11 +10,14 @@ namespace stretto {
 
 struct Machine {
   double flops = 50e9, memory_bandwidth = 10e9;
+  double flops_bf16 = 0;  // of operations on bf16; 0: the same
+  // For kernels that read bf16, or others.
+  double rate(bool of_bf16) const { return of_bf16 && flops_bf16 > 0 ? flops_bf16 : flops; }
   bool operator==(const Machine&) const = default;
 };
 
 // A kernel is bound by its arithmetic or by its memory traffic, whichever takes longer.
-double seconds(const Machine&, double flops, double bytes);
+double seconds(const Machine&, double flops, double bytes, bool of_bf16 = false);
 
 struct Link {
   double latency = 0, bandwidth = std::numeric_limits<double>::infinity();

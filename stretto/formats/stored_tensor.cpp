@@ -2,13 +2,14 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <utility>
 
 #include "stretto/base/error.h"
+#include "stretto/base/half.h"
 #include "stretto/base/text.h"
-#include "stretto/formats/half.h"
 
 namespace stretto {
 namespace {
@@ -94,6 +95,14 @@ template <class Integer>
   throw Error(name, "element {} is {}, which does not fit {}", index, +value, type);
 }
 
+// What became infinite must have been it before.
+template <class Real>
+void check_infinite(std::string_view name, std::size_t index, Real value, std::string_view type) {
+  if (std::isfinite(double(value)))
+    throw Error(name, "element {} is {}, which does not fit {}", index, value, type)
+        .hint("store it as BF16, F32 or F64");
+}
+
 }  // namespace
 
 std::size_t size_of(FileType t) { return kTypes[std::size_t(t)].size; }
@@ -162,11 +171,13 @@ void write_values(std::span<const T> from, FileType type, std::span<std::byte> t
         S stored;
         if constexpr (std::is_same_v<S, F16Bits>) {
           stored.bits = f16_of(double(from[i]));
+          if ((stored.bits & 0x7FFF) == 0x7C00) check_infinite(name, i, from[i], "F16");
         } else if constexpr (std::is_same_v<S, BF16Bits>) {
           if constexpr (std::is_same_v<T, float>)
             stored.bits = bf16_of(from[i]);
           else
             stored.bits = bf16_of(double(from[i]));
+          if ((stored.bits & 0x7FFF) == 0x7F80) check_infinite(name, i, from[i], "BF16");
         } else if constexpr (std::is_same_v<S, BoolByte>) {
           if (from[i] != 0 && from[i] != 1) does_not_fit(name, i, from[i], name_of(type));
           stored.value = std::uint8_t(from[i]);
@@ -174,6 +185,8 @@ void write_values(std::span<const T> from, FileType type, std::span<std::byte> t
           if constexpr (std::is_integral_v<S>)
             if (!std::in_range<S>(from[i])) does_not_fit(name, i, from[i], name_of(type));
           stored = S(from[i]);
+          if constexpr (std::is_floating_point_v<S>)
+            if (std::isinf(stored)) check_infinite(name, i, from[i], name_of(type));
         }
         std::memcpy(at, &stored, sizeof(S));
       }

@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "stretto/ir/stage.h"
+
 namespace stretto {
 namespace {
 
@@ -166,7 +168,7 @@ class Assembler {
       c.accumulate = c.accumulate || accumulated(v);
     }
     if (n.op->key) c.key = KeyId(n.op->key(n.attrs).number);
-    if (n.op->scratch) calls_.scratch = std::max(calls_.scratch, n.op->scratch({g, n}));
+    calls_.scratch = std::max(calls_.scratch, scratch_of({g, n}));
     touch(c.in);
     touch(c.out);
     calls_.calls.push_back(std::move(c));

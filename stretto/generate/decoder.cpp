@@ -31,8 +31,10 @@ std::unique_ptr<Decoder::Mode> Decoder::compiled_for(i64 ids, const Engine* shar
   return mode;
 }
 
-Decoder::Decoder(const ModelConfig& config, const Weights& weights, i64 room)
-    : config_(checked(config)), dtype_(weights.empty() ? f32 : weights.begin()->second.dtype), room_(room) {
+Decoder::Decoder(const ModelConfig& config, const Weights& weights, i64 room, std::optional<DType> dtype)
+    : config_(checked(config)),
+      dtype_(dtype.value_or(weights.empty() ? f32 : weights.begin()->second.dtype)),
+      room_(room) {
   if (room < 1 || room > config_.context)
     throw Error("generate", "{} tokens are asked for, prompt included, and the model's context is {}", room,
                 config_.context)

@@ -6,6 +6,7 @@
 //   logits = d.feed({{id}});
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,7 +19,8 @@ struct Compiled;
 
 class Decoder {
  public:
-  Decoder(const ModelConfig&, const Weights&, i64 room);
+  // `dtype`: to compute in, which may be bf16; none: as the weights are.
+  Decoder(const ModelConfig&, const Weights&, i64 room, std::optional<DType> dtype = {});
   ~Decoder();
 
   // Of the last one, over the vocabulary. Any number of ids; the first time they are read all at once.

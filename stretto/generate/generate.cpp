@@ -44,7 +44,7 @@ i64 generate(const StoredModel& m, const std::vector<std::int32_t>& prompt, cons
     throw Error("generate", "the prompt has {} tokens and the model's context is {}", length, context)
         .hint("shorten the prompt");
   // The last token that is generated need not be read.
-  Decoder decoder(m.config, m.weights, std::min(context, length + std::max<i64>(o.tokens - 1, 0)));
+  Decoder decoder(m.config, m.weights, std::min(context, length + std::max<i64>(o.tokens - 1, 0)), o.dtype);
   const PhiloxKey key = philox_key(o.seed, "generate");
   std::vector<double> logits;
   for (i64 n = 0; n < o.tokens; ++n) {

@@ -6,6 +6,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,7 @@ struct GenerateOptions {
   SampleOptions sample = {};
   u64 seed = 0;
   std::vector<std::int32_t> stop = {};  // ends before one of these
+  std::optional<DType> dtype = {};      // to compute in: bf16, or as the weights are
 };
 // `next` gets every new token as soon as it is known, and says whether to go on. Returns how many there were.
 i64 generate(const StoredModel&, const std::vector<std::int32_t>& prompt, const GenerateOptions&,

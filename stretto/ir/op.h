@@ -103,6 +103,7 @@ class Examples {
     std::vector<Value> results;
   };
   Tensor real(Dims dims, double lo = -1, double hi = 1);
+  Tensor real_wide(Dims dims, double lo = -1, double hi = 1);  // a statistic: f32 beside bf16
   Tensor ids(Dims dims, i64 below);
   void add(Tensor result) { cases.push_back({{result.value}}); }
   void add(std::initializer_list<Tensor> results);
@@ -135,10 +136,13 @@ struct Op {
   bool pointwise = false;  // elementwise with broadcast by name: may become part of a fused group
   // Pointwise ops: one element of the result from those of the operands, by definition. Tests hold kernels against it.
   double (*value)(const double* x) = nullptr;
-  bool accumulates = false;  // its kernels can add to result 0 instead of overwriting it
-  bool group = false;        // several pointwise nodes that became one
-  bool own_memory = false;   // it is there to make memory of its own: no part of a group, not done in place
+  bool accumulates = false;                  // its kernels can add to result 0 instead of overwriting it
+  Attrs (*widened)(const Attrs&) = nullptr;  // of bf16 operands: the same op with result 0 in f32, not rounded
+  bool staged = false;      // its kernels know no bf16: operands and results are f32 copies in scratch (ir/stage.h)
+  bool group = false;       // several pointwise nodes that became one
+  bool own_memory = false;  // it is there to make memory of its own: no part of a group, not done in place
   Leaf leaf = Leaf::none;
+  bool relocates = false;       // its result holds its operand's elements, and zeros
   bool layout_change = false;   // operand and result are two iteration spaces, and shards move from one to the other
   bool starts_piece = false;    // its operand is of the piece before: the pipeline may be cut between the two
   Costly costly = Costly::no;   // its results

@@ -2,7 +2,9 @@
 
 #include <map>
 
+#include "stretto/ir/stage.h"
 #include "stretto/kernels/cpu/pointwise/pointwise.h"
+#include "stretto/kernels/cpu/staged.h"
 
 namespace stretto {
 
@@ -46,9 +48,18 @@ Tile cpu_tile(const Op& op, std::span<const DType> in, DType out) {
   return it == table().end() || !it->second.tile ? nullptr : it->second.tile(in, out);
 }
 
+bool accepts(const Kernel& k, const Call& call) {
+  if (needs_stage(call.op())) return accepts_staged(k, call);
+  return !k.accepts || k.accepts(call);
+}
+
+Runner prepare(const Kernel& k, const Call& call) {
+  return needs_stage(call.op()) ? prepare_staged(k, call) : k.prepare(call);
+}
+
 const Kernel& choose_kernel(const Call& call) {
   for (const Kernel& k : cpu_kernels(*call.node.op))
-    if (!k.accepts || k.accepts(call)) return k;
+    if (accepts(k, call)) return k;
   throw Error(call.node.op->name, "no kernel accepts these arguments").as(Error::Kind::bug);
 }
 

@@ -10,7 +10,9 @@
 #include "stretto/models/layers.h"
 #include "stretto/models/llama.h"
 #include "stretto/ops/add.h"
+#include "stretto/ops/cast.h"
 #include "stretto/ops/choose.h"
+#include "stretto/ops/constant.h"
 #include "stretto/ops/contract.h"
 #include "stretto/ops/div.h"
 #include "stretto/ops/exp.h"
@@ -66,7 +68,9 @@ void add_to(Tensor& total, Tensor x) { total = total ? total + x : x; }
 void penalties(Trace& t, const ModelConfig& c, Routing& r, Tensor logits, Tensor gates, Tensor which,
                const Dims& tokens, const Dim& experts) {
   const Dim& seq = tokens.back();
-  const auto chosen = [&](const Dims& per) { return unpick(t.constant(1), which, experts, per); };
+  const auto chosen = [&](const Dims& per) {
+    return unpick(constant(t.builder, 1, logits.dtype()), which, experts, per);
+  };
   if (c.balance > 0 && c.balance_pooled) {
     add_to(r.chosen, chosen({experts}));
     add_to(r.gates, sum(gates, tokens));
@@ -102,11 +106,13 @@ struct Router {
 Router route(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor h, const Init& init, Routing& routing) {
   const Dim experts = Dim{"experts", c.experts}.whole("experts_w"), choice{"choice", c.top_k};
   const Dim batch = h.dim(t.batch_name);
-  const Tensor logits = contract(h, t.param("router", {s.model, experts}, {.init = init}), s.model);
+  // In f32 when all else is bf16: who is chosen, and how often, is a matter of small differences and long counts.
+  const Tensor w = t.param("router", {s.model, experts}, {.init = init, .own_type = true});
+  const Tensor logits = contract_wide(h, w, s.model);
   const Tensor gates = softmax(logits, experts), which = top_k(gates, experts, choice);
   penalties(t, c, routing, logits, gates, which, {batch, s.seq}, experts);
   const Tensor among = pick(gates, which, experts, {batch, s.seq, choice});
-  return {experts, choice, which, among / sum(among, choice)};
+  return {experts, choice, which, cast(among / sum(among, choice), t.dtype())};
 }
 
 // With drops: slots of an expert that a sequence has. Only training drops, so that what a trained model says depends

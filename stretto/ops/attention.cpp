@@ -7,6 +7,7 @@
 #include "stretto/ops/attention_blocks.h"
 #include "stretto/ops/attention_grad.h"
 #include "stretto/ops/broadcast.h"
+#include "stretto/ops/cast.h"
 #include "stretto/ops/compare.h"
 #include "stretto/ops/constant.h"
 #include "stretto/ops/contract.h"
@@ -79,9 +80,10 @@ void check_extras(Tensor q, const AttentionAttrs& a, const AttentionOptions& o, 
 
 // Of a further score s without a value: the output moves away from where it was, as much as it takes.
 Tensor sinks_gradient(const Vjp& v, const AttentionAttrs& a) {
-  const Tensor sinks = v.in.back(), taken = exp(sinks - v.out[1]);
-  const Tensor all = taken * sum_over(v.grad[0] * v.out[0], {a.value});
-  return -sum_over(all, without(all.type().dims, sinks.type().dims));
+  const DType type = v.out[1].dtype();  // of the logarithms: f32 beside bf16
+  const Tensor sinks = cast(v.in.back(), type), taken = exp(sinks - v.out[1]);
+  const Tensor all = taken * sum_over(cast(v.grad[0], type) * cast(v.out[0], type), {a.value});
+  return cast(-sum_over(all, without(all.type().dims, sinks.type().dims)), v.in.back().dtype());
 }
 
 }  // namespace
@@ -143,7 +145,7 @@ constinit const Op attention_op{
           const AttentionAttrs& a = c.attrs<AttentionAttrs>();
           DimSet out = c.in(0).dims;
           std::replace(out.begin(), out.end(), a.head, a.value);
-          return std::vector<Type>{{c.in(0).dtype, out}, {c.in(0).dtype, without(c.in(0).dims, {a.head})}};
+          return std::vector<Type>{{c.in(0).dtype, out}, {wide(c.in(0).dtype), without(c.in(0).dims, {a.head})}};
         },
     .vjp =
         [](const Vjp& v) {
@@ -215,6 +217,7 @@ constinit const Op attention_op{
                                   c.graph.size(a.value));
           return std::size_t(b.forward()) * size_of(c.in(0).dtype);
         },
+    .staged = true,
     .costly = Costly::yes,
     .keeps_operands = true,
 };

@@ -48,8 +48,8 @@ constinit const Op attention_grad_op{
           AttentionAttrs a{.query = id(s), .key = id(t), .head = id(d), .value = id(d), .scale = 0.5};
           const Dims q{s, kv, group, d}, k{t, kv, d};
           const auto one = [&](const Dims& o, const Dims& v, Tensor since) {
-            const Tensor dq = attention_grad(e.real(q), e.real(k), e.real(v), e.real(o), e.real({s, kv, group}, 2, 3),
-                                             e.real(o), a, since);
+            const Tensor dq = attention_grad(e.real(q), e.real(k), e.real(v), e.real(o),
+                                             e.real_wide({s, kv, group}, 2, 3), e.real(o), a, since);
             e.add({dq, e.builder.result(dq, 1), e.builder.result(dq, 2)});
           };
           one(q, k, {});
@@ -79,6 +79,7 @@ constinit const Op attention_grad_op{
                                   c.graph.size(a.value));
           return std::size_t(b.backward()) * size_of(c.in(0).dtype);
         },
+    .staged = true,
     .no_gradient = true,
 };
 

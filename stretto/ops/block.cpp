@@ -66,6 +66,7 @@ constinit const Op unblock_op{
           e.add(unblock(e.real({half, a}), e.builder.intern(half), e.builder.intern(b)));
         },
     .accumulates = true,
+    .relocates = true,
     .no_gradient = true,
 };
 

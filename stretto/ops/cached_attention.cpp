@@ -99,7 +99,7 @@ constinit const Op cached_attention_op{
         [](const OpCall& c) {
           const CachedAttentionAttrs& a = c.attrs<CachedAttentionAttrs>();
           return std::size_t(c.graph.size(a.cache) + c.graph.size(a.head) + c.graph.size(a.value)) *
-                 size_of(c.in(0).dtype);
+                 size_of(wide(c.in(0).dtype));
         },
     .no_gradient = true,
 };

@@ -16,16 +16,20 @@ constinit const Op cast_op{
         [](const OpCall& c) {
           const DType to = c.attrs<CastAttrs>().to;
           for (DType t : {c.in(0).dtype, to})
-            if (t == f16 || t == bf16)
+            if (t == f16)
               throw Error("cast", "{} cannot be cast from {} to {}", c.describe(0), name_of(c.in(0).dtype), name_of(to))
-                  .hint("f16 and bf16 exist in files only; compute in f32 or f64");
+                  .hint("f16 exists in files only; compute in bf16, f32 or f64");
           return std::vector<Type>{{to, c.in(0).dims}};
         },
     .vjp =
         [](const Vjp& v) {
           return std::vector{is_float(v.out[0].dtype()) ? cast(v.grad[0], v.in[0].dtype()) : Tensor{}};
         },
-    .spread = [](const OpCall& c) { return is_float(c.attrs<CastAttrs>().to) ? rules::linear(c) : Spread{}; },
+    .spread =
+        [](const OpCall& c) {  // to and from bf16 it stands where something is rounded: sums over ranks are made before
+          const DType to = c.attrs<CastAttrs>().to;
+          return is_float(to) && to != bf16 && c.in(0).dtype != bf16 ? rules::linear(c) : rules::zero_of_zero<0>(c);
+        },
     .cost = rules::streaming<1>,
     .examples =
         [](Examples& e) {

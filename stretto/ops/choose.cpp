@@ -1,5 +1,6 @@
 #include "stretto/ops/choose.h"
 
+#include "stretto/ops/cast.h"
 #include "stretto/ops/choose_grad.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
@@ -98,7 +99,10 @@ constinit const Op choose_op{
           const ChooseAttrs a = v.attrs<ChooseAttrs>();
           Tensor dx, dw;
           if (v.wanted[0]) dx = emit_choose(v.grad[0], v.in[1], v.in[2], a.expert, v.in[0].type().dims);
-          if (v.wanted[1]) dw = choose_grad(v.in[0], v.grad[0], v.in[2], a.expert, v.in[1].type().dims);
+          if (v.wanted[1]) {
+            const Tensor sums = choose_grad(v.in[0], v.grad[0], v.in[2], a.expert, v.in[1].type().dims);
+            dw = cast(sums, v.in[1].dtype());
+          }
           return std::vector{dx, dw, Tensor{}};
         },
     .spread = [](const OpCall& c) { return choosing::spread(c, c.attrs<ChooseAttrs>().expert, {0}); },
@@ -114,6 +118,7 @@ constinit const Op choose_op{
           e.add(choose(e.real({s, m}), e.real({x, m, p}), e.ids({s, j}, 4), x, {s, j, p}));
         },
     .scratch = [](const OpCall& c) { return choosing::scratch(c, c.attrs<ChooseAttrs>().expert, c.in(1)); },
+    .staged = true,
     .costly = Costly::product,
 };
 

@@ -14,7 +14,7 @@ constinit const Op choose_grad_op{
     .infer =
         [](const OpCall& c) {
           choosing::check_types("choose_grad", c);
-          return std::vector<Type>{{c.in(0).dtype, c.attrs<ChooseGradAttrs>().out}};
+          return std::vector<Type>{{wide(c.in(0).dtype), c.attrs<ChooseGradAttrs>().out}};
         },
     .spread =
         [](const OpCall& c) {
@@ -37,6 +37,7 @@ constinit const Op choose_grad_op{
         },
     .scratch = [](const OpCall& c) { return choosing::scratch(c, c.attrs<ChooseGradAttrs>().expert, c.out()); },
     .accumulates = true,
+    .staged = true,
     .no_gradient = true,
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "stretto/base/text.h"
+#include "stretto/ops/cast.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
 
@@ -68,12 +69,10 @@ std::vector<Type> infer(const OpCall& c) {
   STRETTO_ASSERT(
       expect.size() == attrs.out.size() && std::is_permutation(expect.begin(), expect.end(), attrs.out.begin()),
       "out lists the dims that are left");
-  return {{a.dtype, attrs.out}};
+  return {{attrs.result.empty() ? a.dtype : wide(a.dtype), attrs.out}};
 }
 
-}  // namespace
-
-Tensor contract(Tensor a, Tensor b, Dims over, Along along) {
+ContractAttrs attrs_of(Tensor a, Tensor b, const Dims& over, const Along& along) {
   Builder& builder = builder_of("contract", {a, b});
   for (const Tensor& t : {a, b}) t.type();  // an empty one is an error here
   if (over.empty())
@@ -82,11 +81,24 @@ Tensor contract(Tensor a, Tensor b, Dims over, Along along) {
   const DimSet summed = shared(builder, "over", a, b, over), kept = shared(builder, "along", a, b, along.dims);
   DimSet out = without(a.type().dims, summed);
   out = joined(out, without(b.type().dims, summed));
-  return contract_into_order(a, b, summed, kept, out);
+  return {summed, kept, out, {}};
+}
+
+}  // namespace
+
+Tensor contract(Tensor a, Tensor b, Dims over, Along along) {
+  return builder_of("contract", {a, b}).emit(contract_op, {a, b}, attrs_of(a, b, over, along));
+}
+
+Tensor contract_wide(Tensor a, Tensor b, const Dims& over, const Along& along) {
+  if (a.dtype() != b.dtype()) a = cast(a, wide(a.dtype())), b = cast(b, wide(b.dtype()));
+  ContractAttrs attrs = attrs_of(a, b, over, along);
+  if (a.dtype() == bf16) attrs.result = {f32};
+  return builder_of("contract", {a, b}).emit(contract_op, {a, b}, attrs);
 }
 
 Tensor contract_into_order(Tensor a, Tensor b, const DimSet& over, const DimSet& along, const DimSet& out) {
-  return builder_of("contract", {a, b}).emit(contract_op, {a, b}, ContractAttrs{over, along, out});
+  return builder_of("contract", {a, b}).emit(contract_op, {a, b}, ContractAttrs{over, along, out, {}});
 }
 
 constinit const Op contract_op{
@@ -96,9 +108,9 @@ constinit const Op contract_op{
         [](const Vjp& v) {
           const ContractAttrs at = v.attrs<ContractAttrs>();
           const DimSet a = v.in[0].type().dims, b = v.in[1].type().dims;
-          return std::vector{
-              v.wanted[0] ? contract_into_order(v.grad[0], v.in[1], without(b, a), at.along, a) : Tensor{},
-              v.wanted[1] ? contract_into_order(v.in[0], v.grad[0], without(a, b), at.along, b) : Tensor{}};
+          const Tensor g = cast(v.grad[0], v.in[0].dtype());  // it has another type where the result was widened
+          return std::vector{v.wanted[0] ? contract_into_order(g, v.in[1], without(b, a), at.along, a) : Tensor{},
+                             v.wanted[1] ? contract_into_order(v.in[0], g, without(a, b), at.along, b) : Tensor{}};
         },
     .spread =
         [](const OpCall& c) {
@@ -130,6 +142,7 @@ constinit const Op contract_op{
           e.add(contract(x, x, m, along(s)));
           const Dim padded = Dim{"padded", 5}.padded(4);
           e.add(contract(e.real({b, padded}), e.real({padded, n}), padded));
+          e.add(contract_wide(e.real({b, s, m}), e.real({m, n}), m));
         },
     .scratch =
         [](const OpCall& c) {
@@ -141,9 +154,17 @@ constinit const Op contract_op{
             if (contains(at.along, d)) continue;
             (contains(c.in(0).dims, d) ? m : n) *= c.graph.size(d);
           }
+          if (c.in(0).dtype == bf16)
+            return std::max(contract_block(m, n, k).bytes(f32), widened_block(m, n, k).bytes(f32));
           return contract_block(m, n, k).bytes(c.out().dtype);
         },
     .accumulates = true,
+    .widened =
+        [](const Attrs& a) {
+          ContractAttrs wide = a.as<ContractAttrs>();
+          wide.result = {f32};
+          return Attrs(wide);
+        },
     .costly = Costly::product,
 };
 

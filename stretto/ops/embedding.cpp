@@ -1,5 +1,6 @@
 #include "stretto/ops/embedding.h"
 
+#include "stretto/ops/cast.h"
 #include "stretto/ops/embedding_grad.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
@@ -26,7 +27,8 @@ constinit const Op embedding_op{
     .vjp =
         [](const Vjp& v) {
           const DimId vocab = v.attrs<EmbeddingAttrs>().vocab;
-          return std::vector{embedding_grad(v.grad[0], v.in[1], vocab, v.in[0].type().dims), Tensor{}};
+          const DType t = v.in[0].dtype();
+          return std::vector{cast(embedding_grad(v.grad[0], v.in[1], vocab, v.in[0].type().dims), t), Tensor{}};
         },
     .spread =
         [](const OpCall& c) {

@@ -13,7 +13,7 @@ constinit const Op embedding_grad_op{
     .name = "embedding_grad",
     .infer =
         [](const OpCall& c) {
-          return std::vector<Type>{{c.in(0).dtype, c.attrs<EmbeddingGradAttrs>().table}};
+          return std::vector<Type>{{wide(c.in(0).dtype), c.attrs<EmbeddingGradAttrs>().table}};
         },
     .spread =
         [](const OpCall& c) {

@@ -1,4 +1,5 @@
-// Gradient of embedding: adds every row of g to its id's row of a table of zeros. Made by differentiation.
+// Gradient of embedding: adds every row of g to its id's row of a table of zeros, of bf16 in f32. Made by
+// differentiation.
 #pragma once
 #include "stretto/ir/op.h"
 

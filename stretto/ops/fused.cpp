@@ -33,7 +33,7 @@ constinit const Op fused_op{
                                           .counts = {2, 2},
                                           .args = {0, 1, 2, 1},
                                           .values = {0, 0},
-                                          .dtypes = {e.dtype, e.dtype},
+                                          .dtypes = {wide(e.dtype), e.dtype},
                                           .results = {1},
                                           .space = e.builder.intern(Dims{a, b})}));
         },

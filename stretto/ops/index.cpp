@@ -77,6 +77,7 @@ constinit const Op unindex_op{
           e.add(unindex(e.real({a, b}), c, 1, 2));
         },
     .accumulates = true,
+    .relocates = true,
 };
 
 }  // namespace stretto

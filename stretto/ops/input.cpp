@@ -26,6 +26,13 @@ constinit const Op input_op{
     .no_gradient = true,
 };
 
+Tensor Examples::real_wide(Dims dims, double lo, double hi) {
+  const DType narrow = std::exchange(dtype, wide(dtype));
+  const Tensor x = real(std::move(dims), lo, hi);
+  dtype = narrow;
+  return x;
+}
+
 Tensor Examples::real(Dims dims, double lo, double hi) {
   Tensor t = input(builder, fmt::format("x{}", sources.size()), dtype, dims);
   sources.push_back({t.value, lo, hi, 0});

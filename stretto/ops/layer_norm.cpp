@@ -1,6 +1,7 @@
 #include "stretto/ops/layer_norm.h"
 
 #include "stretto/ops/add.h"
+#include "stretto/ops/cast.h"
 #include "stretto/ops/layer_norm_grad.h"
 #include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
@@ -25,14 +26,15 @@ constinit const Op layer_norm_op{
           rules::float_unary(c);
           const Type& x = c.in(0);
           for (int i : {1, 2}) rules::vector_along(c, i, over);
-          const Type rows{x.dtype, without(x.dims, {over})};
+          const Type rows{wide(x.dtype), without(x.dims, {over})};
           return std::vector<Type>{x, rows, rows};
         },
     .vjp =
         [](const Vjp& v) {
           const Tensor dx =
               layer_norm_grad(v.in[0], v.in[1], v.out[1], v.out[2], v.grad[0], v.attrs<LayerNormAttrs>().over);
-          return std::vector{dx, v.builder.result(dx, 1), v.builder.result(dx, 2)};
+          return std::vector{dx, cast(v.builder.result(dx, 1), v.in[1].dtype()),
+                             cast(v.builder.result(dx, 2), v.in[2].dtype())};
         },
     .spread = [](const OpCall& c) { return Spread{.serial = {c.attrs<LayerNormAttrs>().over}}; },
     .cost = rules::streaming<8>,

@@ -17,7 +17,8 @@ constinit const Op layer_norm_grad_op{
     .name = "layer_norm_grad",
     .infer =
         [](const OpCall& c) {
-          return std::vector<Type>{c.in(0), c.in(1), c.in(1)};
+          const Type sums{wide(c.in(1).dtype), c.in(1).dims};
+          return std::vector<Type>{c.in(0), sums, sums};
         },
     .spread =
         [](const OpCall& c) {
@@ -30,7 +31,7 @@ constinit const Op layer_norm_grad_op{
         [](Examples& e) {
           const Dim a{"a", 3}, b{"b", 2}, m{"m", 40};
           const auto one = [&](Dims rows, Dims all, Dim over) {
-            const Tensor dx = layer_norm_grad(e.real(all), e.real({over}), e.real(rows), e.real(rows, 0.5, 2),
+            const Tensor dx = layer_norm_grad(e.real(all), e.real({over}), e.real_wide(rows), e.real_wide(rows, 0.5, 2),
                                               e.real(all), e.builder.intern(over));
             e.add({dx, e.builder.result(dx, 1), e.builder.result(dx, 2)});
           };

@@ -74,6 +74,7 @@ constinit const Op pick_op{
           e.add(pick(e.real({b, x, room, m}), e.ids({b, s, two}, 12), {x, room}, {b, s, m}));
           e.add(pick(e.real({x, m}), e.ids({b, s}, 4), x, {b, s, m}));
         },
+    .staged = true,
 };
 
 constinit const Op unpick_op{
@@ -99,6 +100,7 @@ constinit const Op unpick_op{
           e.add(unpick(e.real({b, s, m}), e.ids({b, s}, 4), x, {x, m}));
         },
     .accumulates = true,
+    .staged = true,
 };
 
 }  // namespace stretto

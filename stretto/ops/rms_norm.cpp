@@ -24,13 +24,13 @@ constinit const Op rms_norm_op{
           rules::float_unary(c);
           const Type& x = c.in(0);
           rules::vector_along(c, 1, over);
-          const Type rows{x.dtype, without(x.dims, {over})};
+          const Type rows{wide(x.dtype), without(x.dims, {over})};
           return std::vector<Type>{x, rows};
         },
     .vjp =
         [](const Vjp& v) {
           const Tensor dx = rms_norm_grad(v.in[0], v.in[1], v.out[1], v.grad[0], v.attrs<RmsNormAttrs>().over);
-          return std::vector{dx, v.builder.result(dx, 1)};
+          return std::vector{dx, cast(v.builder.result(dx, 1), v.in[1].dtype())};
         },
     .spread = [](const OpCall& c) { return Spread{.serial = {c.attrs<RmsNormAttrs>().over}}; },
     .cost = rules::streaming<5>,

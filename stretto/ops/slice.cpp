@@ -87,6 +87,7 @@ constinit const Op pad_op{
           e.add(pad(e.real({b, a}), b, wide));
         },
     .accumulates = true,
+    .relocates = true,
 };
 
 }  // namespace stretto

@@ -1,5 +1,6 @@
 #include "stretto/ops/sum.h"
 
+#include "stretto/ops/cast.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
 
@@ -18,9 +19,11 @@ constinit const Op sum_op{
     .name = "sum",
     .infer =
         [](const OpCall& c) {
-          return std::vector<Type>{{c.in(0).dtype, without(c.in(0).dims, c.attrs<SumAttrs>().over)}};
+          const SumAttrs& a = c.attrs<SumAttrs>();
+          const DType t = c.in(0).dtype;
+          return std::vector<Type>{{a.result.empty() ? t : wide(t), without(c.in(0).dims, a.over)}};
         },
-    .vjp = [](const Vjp& v) { return std::vector{v.grad[0]}; },
+    .vjp = [](const Vjp& v) { return std::vector{cast(v.grad[0], v.in[0].dtype())}; },
     .spread =
         [](const OpCall& c) {
           Spread s{.linear = {0}};
@@ -38,6 +41,12 @@ constinit const Op sum_op{
           e.add(sum(e.real({a, Dim{"v", 5}.padded(8)}), Dim{"v", 5}.padded(8)));
         },
     .accumulates = true,
+    .widened =
+        [](const Attrs& a) {
+          SumAttrs wide = a.as<SumAttrs>();
+          wide.result = {f32};
+          return Attrs(wide);
+        },
 };
 
 }  // namespace stretto

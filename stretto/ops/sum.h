@@ -6,7 +6,11 @@ namespace stretto {
 
 struct SumAttrs {
   DimSet over;
-  static constexpr void fields(auto& s, auto f) { f("over", s.over); }
+  std::vector<DType> result = {};  // f32, of a bf16 operand: it is not rounded; none: its type
+  static constexpr void fields(auto& s, auto f) {
+    f("over", s.over);
+    f("result", s.result);
+  }
 };
 Tensor sum(Tensor x, const Dims& over);
 Tensor sum_over(Tensor x, DimSet over);  // x itself when there is nothing to sum

@@ -133,7 +133,7 @@ Tensor part_to_update(Tensor stored, const Sharded& s, std::uint32_t param) {
 
 Tensor stored_again(Tensor part, const Sharded& s, std::uint32_t param) {
   const ShardedParam& p = s.params[param];
-  if (p.stored == p.updated) return part;
+  if (p.stored.dims == p.updated.dims) return part;
   const DimSet to = part.builder->intern(dims_of(s, p.stored));
   return p.params.empty() ? all_gather_flat(part, to, p.state)
                           : all_gather(part, part.type().dims[0], to[0], minus(p.state, p.params));
@@ -156,13 +156,14 @@ std::vector<Collective> per_step_collectives(const Sharded& s) {
     if (!trained(s, i)) continue;
     const ShardedParam& p = s.params[i];
     const Reduction r = reduction_of(s, i);
-    add("reduce_scatter", r.scatter, p.type, "gradient of " + p.name);
-    add("all_reduce", r.before, p.type, "gradient of " + p.name);
+    const Type gradient{wide(p.type.dtype), p.type.dims};
+    add("reduce_scatter", r.scatter, gradient, "gradient of " + p.name);
+    add("all_reduce", r.before, gradient, "gradient of " + p.name);
     add("all_reduce", r.rest, p.updated, "gradient of " + p.name);
   }
   for (std::uint32_t i = 0; i < s.params.size(); ++i)
     if (const ShardedParam& p = s.params[i]; trained(s, i))
-      add("all_gather", minus(p.state, p.params), p.updated, "new values of " + p.name);
+      add("all_gather", minus(p.state, p.params), Type{p.type.dtype, p.updated.dims}, "new values of " + p.name);
   for (std::size_t k = 0; k < s.outputs.size(); ++k)
     add("all_reduce", s.outputs[k], g.type(s.graph.outputs[k].value), "output " + s.graph.outputs[k].name);
   if (const AxisNames axes = norm_axes(s); !axes.empty() && !s.gradients.empty())

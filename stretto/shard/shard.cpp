@@ -92,7 +92,7 @@ class Pass {
       const auto flat = [&](const AxisList& axes) {
         return local_.flat_dim(out.elements, axes, local_.axes.ranks(state));
       };
-      out.updated = {type.dtype, {flat(state)}};
+      out.updated = {wide(type.dtype), {flat(state)}};
       out.stored = cut.empty() ? type : Type{type.dtype, {flat(cut)}};
       if (!grads.empty()) flat_gradients_[p] = flat(grads);
       local_.stand_at(n);

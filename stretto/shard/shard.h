@@ -43,7 +43,7 @@ struct ShardedParam {
   Type type;                           // a rank's part, in the parameter's own dims
   AxisNames split;                     // axes its own dims lie on
   AxisNames state, gradients, params;  // axes it is cut over beside those, flat
-  Type stored, updated;                // what a rank keeps between steps; what norm and update see: flat
+  Type stored, updated;                // what a rank keeps between steps; what norm and update see: flat, never bf16
   i64 elements = 0;                    // of `type`
 };
 struct ShardedGradient {  // one per accumulator

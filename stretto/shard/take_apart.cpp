@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "stretto/base/text.h"
+#include "stretto/ops/cast.h"
 #include "stretto/ops/rename.h"
 
 namespace stretto {
@@ -117,14 +118,17 @@ class Rebuild {
     return NodeId(builder_.graph.nodes.size() - 1);
   }
 
+  static Tensor wide_of(Tensor t) { return cast(t, wide(t.dtype())); }
+
   // What the op is made of, in its place.
   void add_parts(NodeId id) {
     const Node& n = g_.node(id);
     builder_.scope = n.scope, builder_.force_piece = n.piece, builder_.backward = n.backward;
     std::vector<Tensor> in;
-    for (Value v : n.operands) in.push_back({&builder_, moved(v)});
     const std::size_t first = builder_.graph.nodes.size();
-    for (const Tensor& t : n.op->decompose({g_, n}, in)) to_[id].push_back(t.value);
+    for (Value v : n.operands) in.push_back(wide_of({&builder_, moved(v)}));
+    for (const Tensor& t : n.op->decompose({g_, n}, in))  // in f32 where the op is in bf16
+      to_[id].push_back(cast(t, n.results[to_[id].size()].dtype).value);
     for (std::size_t k = first; k < builder_.graph.nodes.size(); ++k) check_.space(builder_.graph, NodeId(k));
   }
 

@@ -166,7 +166,10 @@ struct Step {
   auto piece_ids() const { return ids_until<PieceId>(pieces); }
   std::size_t bytes(const Type&) const;
   i64 elements(const Type&) const;
-  std::size_t state_bytes(ParamId p) const { return bytes(updated.empty() ? params[p] : updated[p]); }
+  std::size_t state_bytes(ParamId p) const {  // in f32 where the parameter is bf16
+    const Type& t = updated.empty() ? params[p] : updated[p];
+    return bytes({wide(t.dtype), t.dims});
+  }
   const Task* find(Part, PieceId) const;
   SquareId square_of(ParamId p) const { return SquareId(p.value); }
 };

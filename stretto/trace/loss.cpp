@@ -41,7 +41,8 @@ Loss mean_of(Tensor x) {
   Builder& b = builder_of("mean_of", {x});
   double count = 1;
   for (const Dim& d : x.dims()) count *= double(d.valid());
-  return {{{.name = "mean", .sum = sum(x, x.dims()), .count = constant(b, count, f64), .scale = scale_input(b)}}};
+  const Tensor total = sum(cast(x, wide(x.dtype())), x.dims());
+  return {{{.name = "mean", .sum = total, .count = constant(b, count, f64), .scale = scale_input(b)}}};
 }
 
 Loss ratio_of(Tensor sum, Tensor count) {
@@ -49,7 +50,7 @@ Loss ratio_of(Tensor sum, Tensor count) {
   for (const Tensor& t : {sum, count})
     if (!t.dims().empty())
       throw Error("ratio_of", "{} still has dims", t.str()).hint("sum over them first: sum(x, x.dims())");
-  return {{{.name = "ratio", .sum = sum, .count = cast(count, f64), .scale = scale_input(b)}}};
+  return {{{.name = "ratio", .sum = cast(sum, wide(sum.dtype())), .count = cast(count, f64), .scale = scale_input(b)}}};
 }
 
 }  // namespace stretto

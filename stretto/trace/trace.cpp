@@ -1,8 +1,10 @@
 #include "stretto/trace/trace.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "stretto/base/text.h"
+#include "stretto/ops/cast.h"
 #include "stretto/ops/constant.h"
 #include "stretto/ops/dropout.h"
 #include "stretto/ops/input.h"
@@ -55,7 +57,9 @@ Tensor Trace::source(std::string_view name, DType dtype, Dims dims) {
   return t;
 }
 
-Tensor Trace::input(std::string_view name, Dims dims) { return source(name, options_.dtype, std::move(dims)); }
+Tensor Trace::input(std::string_view name, Dims dims) {
+  return cast(source(name, wide(options_.dtype), std::move(dims)), options_.dtype);
+}
 Tensor Trace::ids(std::string_view name, Dims dims) { return source(name, i32, std::move(dims)); }
 
 Tensor Trace::scalar(std::string_view name) {
@@ -74,15 +78,31 @@ Tensor Trace::param(std::string_view name, Dims dims, ParamOptions options) {
     if (dims[i].name == batch_name && !batch_name.empty())
       throw Error("param", "'{}' has the batch dim '{}'", full, batch_name)
           .hint("parameters cannot depend on the batch; use another dim");
-  const Tensor t = stretto::param(builder, full, options_.dtype, dims);
+  // A frozen parameter has no master that would remember what was rounded.
+  const DType stored = options.trainable && !kept_in_f32(full) ? options_.dtype : wide(options_.dtype);
+  const Tensor t = stretto::param(builder, full, stored, dims);
   by_name_[full] = params.size();
   params.push_back({full, t, options});
-  return t;
+  return options.own_type ? t : cast(t, options_.dtype);
+}
+
+bool is_name_or_part(std::string_view part, std::string_view name) {
+  if (part == name) return true;
+  for (std::size_t at = 0; (at = name.find(part, at)) != name.npos; ++at) {
+    const std::size_t end = at + part.size();
+    if ((at == 0 || name[at - 1] == '.') && (end == name.size() || name[end] == '.')) return true;
+  }
+  return false;
+}
+
+bool Trace::kept_in_f32(std::string_view param) const {
+  return std::any_of(options_.in_f32.begin(), options_.in_f32.end(),
+                     [&](const std::string& part) { return is_name_or_part(part, param); });
 }
 
 Tensor Trace::tied(std::string_view name) {
   const auto it = by_name_.find(std::string(name));
-  if (it != by_name_.end()) return params[it->second].tensor;
+  if (it != by_name_.end()) return cast(params[it->second].tensor, options_.dtype);
   std::vector<std::string> known;
   for (const ParamInfo& p : params) known.push_back(p.name);
   const auto near = nearest(name, known);
@@ -126,7 +146,7 @@ Tensor Trace::positions(const Dim& seq) {
 }
 
 Tensor Trace::state(std::string_view name, Dims dims) {
-  return input(fmt::format("{}{}", state_prefix, scoped(name)), std::move(dims));
+  return source(fmt::format("{}{}", state_prefix, scoped(name)), options_.dtype, std::move(dims));
 }
 
 Scope::Scope(Trace& t, std::string_view name) : trace_(t), outer_(t.scope_) {

@@ -32,6 +32,8 @@ struct ParamOptions {
   bool decay = true;      // stated, not guessed from the rank: a qkv bias has three dims
   bool trainable = true;  // a frozen one has no gradient, no weight-gradient work and no optimizer state
   double lr_scale = 1;
+  // The model gets it in the type it is kept in and takes care of the rest. Else it is cast to the run's type.
+  bool own_type = false;
 };
 
 struct ParamInfo {
@@ -51,7 +53,12 @@ struct TraceOptions {
   i64 microbatches = 1;
   std::map<std::string, i64> sizes = {};  // t.batch and t.size dims bound to other sizes (evaluation, decoding)
   bool training = true;                   // false: dropout does nothing
+  // Parameters that a bf16 run keeps in f32: by their name, or by a part of it between dots.
+  std::vector<std::string> in_f32 = {};
 };
+
+// Is it the name, or a run of its parts between dots: "router", "h.3", "h.3.router" of "h.3.router"?
+bool is_name_or_part(std::string_view part, std::string_view name);
 
 class Trace {
  public:
@@ -60,7 +67,7 @@ class Trace {
 
   Dim batch(std::string name, i64 per_step);       // the dim that microbatches cut; inside, its size is per microbatch
   Dim size(std::string name, i64 usual);           // evaluation and generation may bind another size
-  Tensor input(std::string_view name, Dims dims);  // in the run's float type
+  Tensor input(std::string_view name, Dims dims);  // in the run's float type; given in f32 where that is bf16
   Tensor ids(std::string_view name, Dims dims);    // i32
   Tensor scalar(std::string_view name);            // f64, given by the host each step: "lr", "step"
   Tensor param(std::string_view name, Dims dims, ParamOptions options = {});
@@ -85,6 +92,7 @@ class Trace {
   bool training() const { return options_.training; }
   const TraceOptions& options() const { return options_; }
   std::string scoped(std::string_view name) const;
+  bool kept_in_f32(std::string_view param) const;  // by name
 
   Builder builder;
   std::vector<ParamInfo> params;

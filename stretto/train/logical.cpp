@@ -1,7 +1,9 @@
 #include "stretto/train/logical.h"
 
 #include <algorithm>
+#include <array>
 
+#include "stretto/base/bf16.h"
 #include "stretto/base/philox.h"
 #include "stretto/kernels/cpu/normal.h"
 
@@ -43,6 +45,16 @@ std::vector<i64> logical_sizes(const Dims& dims) {
   return s;
 }
 
+void fill_rounded(PhiloxKey key, i64 first, double scale, std::span<BF16> to) {
+  std::array<float, 1024> some;
+  for (std::size_t done = 0; done < to.size();) {
+    const std::size_t n = std::min(some.size(), to.size() - done);
+    fill_normal(key, u64(first) + done, scale, std::span<float>(some).first(n));
+    for (std::size_t i = 0; i < n; ++i) to[done + i] = BF16(some[i]);
+    done += n;
+  }
+}
+
 template <class T>
 void fill(const CompiledParam& p, const StoredPart& part, u64 seed, T* to) {
   const PhiloxKey key = philox_key(seed, p.name);
@@ -54,13 +66,16 @@ void fill(const CompiledParam& p, const StoredPart& part, u64 seed, T* to) {
         std::fill_n(at, length, T(0));
         break;
       case Init::Kind::ones:
-        std::fill_n(at, length, T(scale));
+        std::fill_n(at, length, T(Wide<T>(scale)));
         break;
       case Init::Kind::uniform:
-        for (i64 i = 0; i < length; ++i) at[i] = T((2 * uniform_at(key, u64(logical + i)) - 1) * scale);
+        for (i64 i = 0; i < length; ++i) at[i] = T(Wide<T>((2 * uniform_at(key, u64(logical + i)) - 1) * scale));
         break;
       case Init::Kind::normal:
-        fill_normal(key, u64(logical), scale, std::span<T>(at, std::size_t(length)));
+        if constexpr (std::is_same_v<T, BF16>)
+          fill_rounded(key, logical, scale, std::span<BF16>(at, length));
+        else
+          fill_normal(key, u64(logical), scale, std::span<T>(at, std::size_t(length)));
         break;
     }
   });
@@ -98,39 +113,49 @@ StoredPart stored_part(const Compiled& c, ParamId param, const Coordinates& at, 
 }
 
 Array logical_array(const CompiledParam& p, Array memory) {
-  Array a{p.dtype, logical_sizes(p.dims), std::move(memory.bytes)};
-  a.bytes.resize(std::size_t(a.elements()) * size_of(p.dtype));
+  Array a{p.logical_dtype(), logical_sizes(p.dims), std::move(memory.bytes)};
+  a.bytes.resize(a.elements() * size_of(a.dtype));
   return a;
 }
 
-void initialise(const CompiledParam& p, const StoredPart& part, u64 seed, std::byte* to) {
-  if (p.dtype == f64)
+void initialise(const CompiledParam& p, const StoredPart& part, u64 seed, std::byte* to, DType as) {
+  if (as == f64)
     fill(p, part, seed, reinterpret_cast<double*>(to));
+  else if (as == bf16)
+    fill(p, part, seed, reinterpret_cast<BF16*>(to));
   else
     fill(p, part, seed, reinterpret_cast<float*>(to));
 }
 
 void read_logical(const CompiledParam& p, const StoredPart& part, const std::byte* from, Array& to) {
-  const std::size_t size = size_of(p.dtype);
+  const std::size_t size = size_of(p.logical_dtype());
   for_runs(p.dims, part, [&](i64 offset, i64 logical, i64 length) {
     std::memcpy(to.bytes.data() + std::size_t(logical) * size, from + std::size_t(offset) * size,
                 std::size_t(length) * size);
   });
 }
 
-void write_logical(const CompiledParam& p, const StoredPart& part, const Array& a, std::byte* to) {
-  const std::vector<i64> expect = logical_sizes(p.dims);
-  if (a.dtype != p.dtype || a.sizes != expect)
-    throw Error("parameter", "'{}' is {} and the array is {}", p.name, (Array{p.dtype, expect, {}}).str(), a.str())
+void write_logical(const CompiledParam& p, const StoredPart& part, const Array& a, std::byte* to, DType as) {
+  const Array expect{p.logical_dtype(), logical_sizes(p.dims), {}};
+  if (a.dtype != expect.dtype || a.sizes != expect.sizes)
+    throw Error("parameter", "'{}' is {} and the array is {}", p.name, expect.str(), a.str())
         .hint("pass the logical values, in the order of the parameter's dims {}", p.dims.str());
-  const std::size_t size = size_of(p.dtype);
+  if (as == bf16) {
+    const float* const values = a.as<float>().data();
+    return for_runs(p.dims, part, [&](i64 offset, i64 logical, i64 length) {
+      narrow(values + logical, length, reinterpret_cast<BF16*>(to) + offset);
+    });
+  }
+  const std::size_t size = size_of(as);
   for_runs(p.dims, part, [&](i64 offset, i64 logical, i64 length) {
     std::memcpy(to + std::size_t(offset) * size, a.bytes.data() + std::size_t(logical) * size,
                 std::size_t(length) * size);
   });
 }
 
-void write_logical(const CompiledParam& p, const Array& a, std::byte* to) { write_logical(p, whole_part(p), a, to); }
+void write_logical(const CompiledParam& p, const Array& a, std::byte* to) {
+  write_logical(p, whole_part(p), a, to, p.dtype);
+}
 
 TensorPiece piece_of(const CompiledParam& p, const StoredPart& part) {
   TensorPiece piece{.shape = logical_sizes(p.dims), .offsets = part.offsets};
@@ -160,8 +185,8 @@ TensorPiece piece_of(const CompiledParam& p, const StoredPart& part) {
 Array read_piece(const CompiledParam& p, const StoredPart& part, const std::byte* from, Array memory) {
   const TensorPiece piece = piece_of(p, part);
   const bool box = piece.count == elements_of(piece.sizes);
-  Array a{p.dtype, box ? piece.sizes : std::vector<i64>{piece.count}, std::move(memory.bytes)};
-  const std::size_t size = size_of(p.dtype);
+  Array a{p.logical_dtype(), box ? piece.sizes : std::vector<i64>{piece.count}, std::move(memory.bytes)};
+  const std::size_t size = size_of(a.dtype);
   a.bytes.resize(std::size_t(piece.count) * size);
   std::size_t at = 0;
   for_runs(p.dims, part, [&](i64 offset, i64, i64 length) {

@@ -19,13 +19,16 @@ StoredPart whole_part(const CompiledParam&);
 // What a rank keeps of it between steps; `updated`: of its optimizer state, and of its gradient after a step.
 StoredPart stored_part(const Compiled&, ParamId, const Coordinates&, bool updated = false);
 
+// Logical values are f32 where a parameter is bf16: of its master, its gradient, its states. What is read here lies in
+// memory in that type; what is written may go to bf16, `as`, and is rounded.
+
 // To be filled by read_logical; `memory` is used again.
 Array logical_array(const CompiledParam&, Array memory = {});
 // A function of seed, name and logical index only. Padding stays zero.
-void initialise(const CompiledParam&, const StoredPart&, u64 seed, std::byte* to);
+void initialise(const CompiledParam&, const StoredPart&, u64 seed, std::byte* to, DType as);
 void read_logical(const CompiledParam&, const StoredPart&, const std::byte* from, Array& to);
-void write_logical(const CompiledParam&, const StoredPart&, const Array&, std::byte* to);  // checks dtype and sizes
-void write_logical(const CompiledParam&, const Array&, std::byte* to);                     // the whole
+void write_logical(const CompiledParam&, const StoredPart&, const Array&, std::byte* to, DType as);  // checks its type
+void write_logical(const CompiledParam&, const Array&, std::byte* to);  // the whole, as the parameter is stored
 
 // Where the elements of a part lie in the logical array, padding left out; its count is 0 when there are none.
 TensorPiece piece_of(const CompiledParam&, const StoredPart&);

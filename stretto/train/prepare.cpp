@@ -55,13 +55,13 @@ std::string mesh_line(const RunConfig& c, const Prepared& p) {
   if (const auto& link = c.parallel.link)
     line += fmt::format(", links of {} and {}/s", human_seconds(link->latency), human_bytes(link->bandwidth));
   if (c.parallel.device == DeviceKind::emulated)
-    line += fmt::format(", emulated devices of {}flop/s", human_count(c.parallel.machine.flops));
+    line += fmt::format(", emulated devices of {}flop/s", human_count(c.parallel.machine.rate(c.train.dtype == bf16)));
   return line;
 }
 
 // More ranks than cores share them.
 double peak_of(const RunConfig& c, double ranks) {
-  if (c.parallel.device == DeviceKind::emulated) return ranks * c.parallel.machine.flops;
+  if (c.parallel.device == DeviceKind::emulated) return ranks * c.parallel.machine.rate(c.train.dtype == bf16);
   return peak_flops(c.train.dtype) * std::min(ranks, double(std::max(1u, std::thread::hardware_concurrency())));
 }
 
@@ -118,6 +118,7 @@ Prepared prepare(const RunConfig& c) {
   p.peak = peak_of(c, ranks);
   PredictOptions here = predict_options(c);
   here.machine.flops = p.peak / ranks;
+  here.machine.flops_bf16 = 0;  // the peak is that of the run's type
   p.seconds = predict(*p.compiled.program, here).makespan;
   return p;
 }
@@ -134,7 +135,8 @@ Batch batch_of(const RowsOptions& o, const Rows& rows) {
 
 void load_weights(const RunConfig& c, Trainer& trainer) {
   if (c.model.from.empty()) return;
-  for (const auto& [name, weights] : load_hf(c.model.from, c.train.dtype).weights) trainer.set_parameter(name, weights);
+  for (const auto& [name, weights] : load_hf(c.model.from, wide(c.train.dtype)).weights)
+    trainer.set_parameter(name, weights);
 }
 
 std::vector<std::string> about(const RunConfig& c, const Prepared& p) {

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 // What must stay: the weights' meaning, and what the order of the data hangs on.
 bool must_stay(const std::string& section, const std::string& key) {
   if (section == "model") return key != "from" && key.find("dropout") == std::string::npos;
-  if (section == "train") return key == "seed" || key == "batch" || key == "dtype";
+  if (section == "train") return key == "seed" || key == "batch";
   return section == "optimizer" && key == "name";
 }
 

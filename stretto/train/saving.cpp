@@ -44,7 +44,7 @@ void Saving::export_model(const Trainer& trainer) {
     if (Array a = trainer.parameter(p.name); writes_) m.weights.emplace(p.name, std::move(a));
   m.extras = extras_;
   if (!writes_) return;
-  export_hf(config_.checkpoint.export_to, m);
+  export_hf(config_.checkpoint.export_to, m, {.stored = config_.checkpoint.export_dtype});
   console_.say("exported " + config_.checkpoint.export_to);
 }
 

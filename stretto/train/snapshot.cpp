@@ -18,10 +18,14 @@ struct Expected {
   const CompiledParam* param;
   ParamId index;
   std::size_t which = 0;  // of the states
+
+  // A parameter's own values are its master where it has one.
+  bool is_state() const { return !state.empty() || param->has_master(); }
 };
 std::vector<Expected> expected_of(const Compiled& c) {
   std::vector<Expected> all;
-  for (ParamId i : c.params.ids()) all.push_back({parameter_tensor(c.params[i].name), "", &c.params[i], i});
+  for (ParamId i : c.params.ids())
+    all.push_back({parameter_tensor(c.params[i].name), "", &c.params[i], i, c.optimizer.state.size()});
   for (std::size_t k = 0; k < c.optimizer.state.size(); ++k)
     for (ParamId i : c.params.ids())
       if (const std::string& state = c.optimizer.state[k]; trained(c.params[i]))
@@ -31,14 +35,17 @@ std::vector<Expected> expected_of(const Compiled& c) {
 
 // Null: this rank has nothing of it.
 const std::byte* memory_of(const Worker& w, const Expected& e) {
-  const Offset at = e.state.empty() ? w.program().param_at[e.index] : w.program().state_at[e.index][e.which];
-  return at ? w.arena(e.state.empty() ? Arena::params : Arena::state) + *at : nullptr;
+  const Offset at = e.is_state() ? w.program().state_at[e.index][e.which] : w.program().param_at[e.index];
+  return at ? w.arena(e.is_state() ? Arena::state : Arena::params) + *at : nullptr;
 }
 
+// Does a rank of this process keep something of it, if only a copy in bf16?
 bool is_here(const Trainer& t, const Expected& e) {
   const std::vector<int>& local = t.engine().local();
-  return std::any_of(local.begin(), local.end(),
-                     [&](int rank) { return memory_of(t.engine().worker(rank), e) != nullptr; });
+  return std::any_of(local.begin(), local.end(), [&](int rank) {
+    const Worker& w = t.engine().worker(rank);
+    return memory_of(w, e) != nullptr || (e.state.empty() && w.program().param_at[e.index]);
+  });
 }
 
 Snapshot without_tensors(const Trainer& trainer, std::string config) {
@@ -65,7 +72,7 @@ std::vector<Share> shares_of(const Compiled& c, const std::vector<Expected>& all
     std::map<std::pair<std::vector<i64>, i64>, int> writers;  // by where the part begins
     std::vector<StoredPart> parts;
     for (int k = 0; k < program.ranks_per_actor(); ++k) {
-      parts.push_back(stored_part(c, e.index, coordinates_of(program.mesh, k), !e.state.empty()));
+      parts.push_back(stored_part(c, e.index, coordinates_of(program.mesh, k), e.is_state()));
       int& writer = writers.try_emplace({parts.back().offsets, parts.back().first}, k).first->second;
       if (load[std::size_t(k)] < load[std::size_t(writer)]) writer = k;
     }
@@ -130,7 +137,7 @@ void restore(Trainer& trainer, const Checkpoint& checkpoint) {
   const std::vector<Expected> expected = expected_of(c);
   for (const Expected& e : expected) {
     known.insert(e.name);
-    Array need{e.param->dtype, {}, {}};
+    Array need{e.param->logical_dtype(), {}, {}};
     for (const Dim& d : e.param->dims) need.sizes.push_back(d.valid());
     const auto it = checkpoint.tensors().find(e.name);
     if (it == checkpoint.tensors().end())

@@ -169,10 +169,15 @@ Trainer::Trainer(Compiled compiled, RunOptions options)
   if (options_.device == DeviceKind::emulated) return;  // nothing is there to be initialised
   for (const int rank : engine_->local()) {
     const Worker& w = engine_->worker(rank);
-    for (ParamId i : compiled_.params.ids())
+    for (ParamId i : compiled_.params.ids()) {
+      const CompiledParam& p = compiled_.params[i];
+      const u64 seed = compiled_.training.seed;
       if (const Offset at = w.program().param_at[i])
-        initialise(compiled_.params[i], stored_part(compiled_, i, w.coordinates()), compiled_.training.seed,
-                   w.arena(Arena::params) + *at);
+        initialise(p, stored_part(compiled_, i, w.coordinates()), seed, w.arena(Arena::params) + *at, p.dtype);
+      if (const Offset at = master_at(w, i))
+        initialise(p, stored_part(compiled_, i, w.coordinates(), true), seed, w.arena(Arena::state) + *at,
+                   p.logical_dtype());
+    }
   }
 }
 
@@ -234,6 +239,11 @@ ParamId Trainer::param_index(std::string_view name) const {
                        : fmt::format("there are {}, the first is '{}'", names.size(), names.empty() ? "" : names[0]));
 }
 
+// Where the master of a bf16 parameter lies.
+Offset Trainer::master_at(const Worker& w, ParamId i) const {
+  return compiled_.params[i].has_master() ? w.program().state_at[i][compiled_.optimizer.state.size()] : std::nullopt;
+}
+
 const std::byte* Trainer::memory(const Worker& w, ParamId i, Kind kind, std::size_t which) const {
   const ActorProgram& p = w.program();
   const auto at = [&](Arena arena, Offset offset) { return offset ? w.arena(arena) + *offset : nullptr; };
@@ -259,7 +269,7 @@ Array Trainer::gathered(ParamId i, Kind kind, std::size_t which, Array reused) c
     const std::byte* stored = engine_->here(rank) ? memory(engine_->worker(rank), i, kind, which) : nullptr;
     std::vector<std::byte> bytes;
     if (engine_->peers()) {
-      bytes.resize(std::size_t(part.count) * size_of(p.dtype));
+      bytes.resize(part.count * size_of(p.logical_dtype()));
       if (stored) std::memcpy(bytes.data(), stored, bytes.size());
       engine_->peers()->broadcast(bytes, rank);
       stored = bytes.data();
@@ -270,7 +280,9 @@ Array Trainer::gathered(ParamId i, Kind kind, std::size_t which, Array reused) c
 }
 
 Array Trainer::parameter(std::string_view name, Array memory) const {
-  return gathered(param_index(name), Kind::param, 0, std::move(memory));
+  const ParamId i = param_index(name);
+  const bool master = compiled_.params[i].has_master();
+  return gathered(i, master ? Kind::state : Kind::param, compiled_.optimizer.state.size(), std::move(memory));
 }
 
 Array Trainer::gradient(std::string_view name) const {
@@ -301,7 +313,7 @@ void Trainer::set_state(std::string_view name, std::string_view which, const Arr
     const Worker& w = engine_->worker(rank);
     if (const Offset at = w.program().state_at[i][k])
       write_logical(compiled_.params[i], stored_part(compiled_, i, w.coordinates(), true), a,
-                    w.arena(Arena::state) + *at);
+                    w.arena(Arena::state) + *at, compiled_.params[i].logical_dtype());
   }
 }
 
@@ -309,8 +321,12 @@ void Trainer::set_parameter(std::string_view name, const Array& a) {
   const ParamId i = param_index(name);
   for (const int rank : engine_->local()) {  // copies on other actors too
     const Worker& w = engine_->worker(rank);
+    const CompiledParam& p = compiled_.params[i];
     if (const Offset at = w.program().param_at[i])
-      write_logical(compiled_.params[i], stored_part(compiled_, i, w.coordinates()), a, w.arena(Arena::params) + *at);
+      write_logical(p, stored_part(compiled_, i, w.coordinates()), a, w.arena(Arena::params) + *at, p.dtype);
+    if (const Offset at = master_at(w, i))
+      write_logical(p, stored_part(compiled_, i, w.coordinates(), true), a, w.arena(Arena::state) + *at,
+                    p.logical_dtype());
   }
 }
 

@@ -62,6 +62,7 @@ class Trainer {
   // The parts of all ranks of the actor that updates it, put together.
   Array gathered(ParamId param, Kind, std::size_t which = 0, Array reused = {}) const;
   const std::byte* memory(const Worker&, ParamId param, Kind, std::size_t which) const;  // null: not there
+  Offset master_at(const Worker&, ParamId) const;
 
   Compiled compiled_;
   std::unique_ptr<Engine> engine_;

@@ -19,7 +19,7 @@ namespace stretto {
 struct VerifyOptions {
   i64 steps = 3;
   // The largest |a-b| that is allowed, as a share of the tensor's largest element. None: bit-equal when actors are one
-  // rank each and the schedule adds gradients in ascending order, else 1e-5, or 1e-10 in f64.
+  // rank each and the schedule adds gradients in ascending order, else 1e-5, or 1e-10 in f64 and 0.05 in bf16.
   std::optional<double> tolerance = {};
   // To try out whether a mistake is found: called after each step of the run that is verified, before it is compared.
   std::function<void(Trainer&, i64 step)> plant = {};

@@ -83,6 +83,33 @@ TEST(Layouts, EveryPairOfSeveralRanksPerActorGoesOnAsIfUninterrupted) {
                       {"pipe=2 data=2 zero=3", 8, {.mesh = {{"pipe", 2}}, .names = {.data = 2, .zero = 3}}, false}});
 }
 
+// From f32 to bf16 and back, under other layouts: the same logical parameters and states, to the last bit.
+TEST(Layouts, TypesChangeWithoutLoss) {
+  const Folder folder;
+  const auto trainer = [](DType dtype, const Parallel& p) {
+    return Trainer(compile(make_model(tiny("gpt2", 4), 16, 8), adamw({.lr = 1e-2}),
+                           {.microbatches = 4, .seed = 3, .dtype = dtype, .clip = 0.5}, p));
+  };
+  Trainer first = trainer(f32, {.mesh = {{"pipe", 2}}});
+  losses(first, kBefore);
+  write_checkpoint(folder / "f32", snapshot_of(first, "config"));
+  Trainer half = trainer(bf16, {.mesh = {{"pipe", 2}}, .names = {.data = 2, .zero = 3}});
+  restore(half, Checkpoint(folder / "f32"));
+  EXPECT_EQ(half.parameters_hash(), first.parameters_hash());
+  EXPECT_EQ(half.steps_done(), kBefore);
+  write_checkpoint(folder / "bf16", snapshot_of(half, "config"));
+  Trainer again = trainer(f32, {});
+  restore(again, Checkpoint(folder / "bf16"));
+  EXPECT_EQ(again.parameters_hash(), first.parameters_hash());
+  EXPECT_EQ(again.state("wte", "v").bytes, first.state("wte", "v").bytes);
+  // Each goes on from there in its own type: serially, and as it was.
+  Trainer serial = trainer(bf16, {}), piped = trainer(bf16, {.mesh = {{"pipe", 4}}, .schedule = "zb-h1"});
+  for (Trainer* t : {&serial, &piped}) restore(*t, Checkpoint(folder / "f32"));
+  EXPECT_EQ(losses(serial, kBefore + 2), losses(piped, kBefore + 2));
+  EXPECT_EQ(serial.parameters_hash(), piped.parameters_hash());
+  EXPECT_NEAR(losses(half, kBefore + 1)[0], losses(again, kBefore + 1)[0], 0.01);
+}
+
 TEST(Layouts, LeaveNoTrace) {
   const Folder folder;
   std::vector<std::string> seen;

@@ -225,8 +225,8 @@ TEST(ThreadGroup, MistakesAreNamed) {
   ThreadGroup group(2, {.under_way = 2});
   EXPECT_EQ(message_of([&] { group.prepare(dense(CollectiveKind::gather, f32, 3, {4})); }),
             "[collective] all_gather over data=3: f32 {4} is for 3 members, the group has 2");
-  EXPECT_EQ(message_of([&] { group.prepare(dense(CollectiveKind::reduce, bf16, 2, {4})); }),
-            "[collective] sums of bf16 are not made; hint: cast to f32 first");
+  EXPECT_EQ(message_of([&] { group.prepare(dense(CollectiveKind::reduce, f16, 2, {4})); }),
+            "[collective] sums of f16 are not made; hint: cast to f32 first");
   const std::uint32_t a = group.prepare(dense(CollectiveKind::reduce, f32, 2, {4})),
                       b = group.prepare(dense(CollectiveKind::gather, f32, 2, {4}));
   EXPECT_EQ(group.prepare(dense(CollectiveKind::reduce, f32, 2, {4})), a);

@@ -93,7 +93,7 @@ timeline = "last"
   EXPECT_EQ(c.model.config.rope_scaling.factor, 2.0);
   EXPECT_THAT(c.data.path, ElementsAre("a.txt", "b/*.txt"));
   EXPECT_THAT(c.data.validation_path, ElementsAre("held-out.txt"));
-  EXPECT_EQ(c.train, (TrainSection{1000, 12, 4, 7, f64, 0, 50, 3, Nonfinite::skip}));
+  EXPECT_EQ(c.train, (TrainSection{1000, 12, 4, 7, f64, {}, 0, 50, 3, Nonfinite::skip}));
   EXPECT_EQ(c.optimizer.name, "sgd");
   EXPECT_EQ(c.optimizer.momentum, 0.9);
   EXPECT_TRUE(c.optimizer.nesterov);
@@ -279,7 +279,17 @@ TEST(RunMistakes, AreNamed) {
       {"[train]\nleaf = 2",
        "[run.toml:2] key 'train.leaf' is 2 but is of exact training only; hint: add train.exact = true, or leave it "
        "out"},
-      {"[train]\ndtype = \"f16\"", "[run.toml:2] key 'train.dtype' is \"f16\" but must be one of f32, f64"},
+      {"[train]\ndtype = \"f17\"", "[run.toml:2] key 'train.dtype' is \"f17\" but must be one of f32, f64, bf16"},
+      {"[train]\ndtype = \"f16\"",
+       "[run.toml:2] key 'train.dtype' is \"f16\" but it ends at 65504: losses would have to be scaled up and "
+       "gradients "
+       "down; hint: use bf16: it has the range of f32"},
+      {"[train]\nprecision = {router = \"f32\"}",
+       "[run.toml:2] key 'train.precision' is a table but train.dtype is f32: nothing is rounded"},
+      {"[train]\ndtype = \"bf16\"\nprecision = {router = \"f16\"}",
+       "[run.toml:3] key 'train.precision.router' is \"f16\" but must be one of f32"},
+      {"[checkpoint]\nexport_dtype = \"f8\"",
+       "[run.toml:2] key 'checkpoint.export_dtype' is \"f8\" but must be one of f32, f64, bf16, f16"},
       {"[train]\nclip = -1", "[run.toml:2] key 'train.clip' is -1 but must be a number of at least 0"},
       {"[train]\nseed = -1", "[run.toml:2] key 'train.seed' is -1 but must be a whole number of at least 0"},
       {"[optimizer]\nname = \"adam\"", "[run.toml:2] key 'optimizer.name' is \"adam\" but must be one of adamw, "},

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "formats/testing.h"
-#include "stretto/formats/half.h"
+#include "stretto/base/half.h"
 
 namespace stretto {
 namespace {

@@ -43,6 +43,26 @@ TEST(Decoder, GreedyTokensAreThoseOfTransformers) {
   }
 }
 
+TEST(Decoder, DecodesInBf16) {
+  for (const char* model : {"gpt2", "llama"}) {
+    const StoredModel m = load_model(kData / "hf" / model / "model");
+    const std::vector<std::int32_t> prompt{1, 5, 9, 2, 7};
+    Decoder wide(m.config, m.weights, 8), narrow(m.config, m.weights, 8, bf16), apart(m.config, m.weights, 8, bf16);
+    const std::vector<double> a = wide.feed(prompt), b = narrow.feed(prompt);
+    std::vector<double> c;
+    for (const std::int32_t id : prompt) c = apart.feed({{id}});
+    double largest = 0, rounding = 0, between = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      largest = std::max(largest, std::abs(a[i]));
+      rounding = std::max(rounding, std::abs(a[i] - b[i]));
+      between = std::max(between, std::abs(b[i] - c[i]));
+    }
+    EXPECT_LE(rounding, 0.03 * largest) << model;
+    EXPECT_GT(rounding, 0) << model;
+    EXPECT_LE(between, 0.03 * largest) << model;
+  }
+}
+
 double difference(const std::vector<double>& a, std::span<const double> b) {
   double d = a.size() == b.size() ? 0 : INFINITY, size = 1e-30;
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)

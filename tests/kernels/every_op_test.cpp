@@ -73,12 +73,12 @@ void fill(KernelRun& run, const Examples& e) {
 TEST_P(EveryKernel, AgreesWithTheReference) {
   const Op& op = *GetParam();
   if (cpu_kernels(op).empty()) GTEST_SKIP() << "a view or a source";
-  for (DType type : {f32, f64}) {
+  for (DType type : {f32, f64, bf16}) {
     Examples e;
     e.dtype = type;
     op.examples(e);
     for_each_node(op, type, [&](const Graph& g, NodeId node, unsigned round) {
-      const double tolerance = type == f32 ? 1e-5 : 1e-12;
+      const double tolerance = type == f32 ? 1e-5 : type == f64 ? 1e-12 : 0x1.02p-7;  // two roundings of bf16
       check_kernels(
           g, node, round, [&](KernelRun& run) { fill(run, e); }, tolerance);
       // ... and the reference on strided memory with itself on contiguous memory.
@@ -124,27 +124,30 @@ std::vector<Buffer> result_buffers(const Call& call) {
 TEST_P(EveryKernel, MayWriteInPlace) {
   const Op& op = *GetParam();
   if (!op.in_place[0] || cpu_kernels(op).empty()) GTEST_SKIP() << "never in place";
-  Examples e;
-  op.examples(e);
-  for_each_node(op, f64, [&](const Graph& g, NodeId node, unsigned round) {
-    const Call call = test::contiguous_call(g, g.node(node));
-    for (const Kernel& kernel : cpu_kernels(op)) {
-      if (kernel.accepts && !kernel.accepts(call)) continue;
-      for (const std::optional<InPlace>& pair : op.in_place) {
-        if (!pair) continue;
-        const auto [operand, result] = *pair;
-        if (g.type(g.node(node).operands[operand]) != g.node(node).results[result]) continue;
-        std::vector<Buffer> in = random_operands(call, e, round), out = result_buffers(call);
-        std::vector<Buffer> expected = result_buffers(call);
-        test::run_kernel(kernel, call, pointers(in), pointers(expected));
-        std::vector<std::byte*> to = pointers(out);
-        to[result] = in[operand].data();
-        test::run_kernel(kernel, call, pointers(in), to);
-        for (i64 i = 0; i < expected[result].count(); ++i)
-          EXPECT_EQ(in[operand].bits(i), expected[result].bits(i)) << kernel.name;
+  for (DType type : {f64, bf16}) {
+    Examples e;
+    e.dtype = type;
+    op.examples(e);
+    for_each_node(op, type, [&](const Graph& g, NodeId node, unsigned round) {
+      const Call call = test::contiguous_call(g, g.node(node));
+      for (const Kernel& kernel : cpu_kernels(op)) {
+        if (!accepts(kernel, call)) continue;
+        for (const std::optional<InPlace>& pair : op.in_place) {
+          if (!pair) continue;
+          const auto [operand, result] = *pair;
+          if (g.type(g.node(node).operands[operand]) != g.node(node).results[result]) continue;
+          std::vector<Buffer> in = random_operands(call, e, round), out = result_buffers(call);
+          std::vector<Buffer> expected = result_buffers(call);
+          test::run_kernel(kernel, call, pointers(in), pointers(expected));
+          std::vector<std::byte*> to = pointers(out);
+          to[result] = in[operand].data();
+          test::run_kernel(kernel, call, pointers(in), to);
+          for (i64 i = 0; i < expected[result].count(); ++i)
+            EXPECT_EQ(in[operand].bits(i), expected[result].bits(i)) << kernel.name;
+        }
       }
-    }
-  });
+    });
+  }
 }
 
 TEST_P(EveryKernel, AddsUpWhenAsked) {
@@ -158,7 +161,7 @@ TEST_P(EveryKernel, AddsUpWhenAsked) {
     test::run_kernel(cpu_kernels(op).back(), call, pointers(in), pointers(once));
     call.accumulate = true;
     for (const Kernel& kernel : cpu_kernels(op)) {
-      if (kernel.accepts && !kernel.accepts(call)) continue;
+      if (!accepts(kernel, call)) continue;
       std::vector<Buffer> out = result_buffers(call);
       for (i64 i = 0; i < out[0].count(); ++i) out[0].set(i, 0.25 * double(i));
       test::run_kernel(kernel, call, pointers(in), pointers(out), {.overwrite = false});
@@ -178,7 +181,7 @@ TEST_P(EveryKernel, BitsDoNotDependOnThePlace) {
   const Op& op = *GetParam();
   if (!op.pointwise) GTEST_SKIP() << "not pointwise";
   constexpr i64 length = 96;
-  for (DType type : {f32, f64}) {
+  for (DType type : {f32, f64, bf16}) {
     Examples e;
     e.dtype = type;
     op.examples(e);

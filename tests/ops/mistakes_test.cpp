@@ -183,9 +183,9 @@ TEST_F(Mistakes, DivisionOfIntegers) {
 }
 
 TEST_F(Mistakes, CastToAStorageType) {
-  expect([&] { cast(x, bf16); },
-         "[cast] input{batch=8 seq=16 model=32} cannot be cast from f32 to bf16; "
-         "hint: f16 and bf16 exist in files only; compute in f32 or f64");
+  expect([&] { cast(x, f16); },
+         "[cast] input{batch=8 seq=16 model=32} cannot be cast from f32 to f16; "
+         "hint: f16 exists in files only; compute in bf16, f32 or f64");
 }
 
 TEST_F(Mistakes, BroadcastThatForgetsADim) {

@@ -2,11 +2,14 @@
 
 #include <cstring>
 
+#include "stretto/base/bf16.h"
+
 namespace stretto::test {
 
 double Buffer::at(i64 i) const {
   if (dtype_ == f32) return double(reinterpret_cast<const float*>(data())[i]);
   if (dtype_ == f64) return reinterpret_cast<const double*>(data())[i];
+  if (dtype_ == bf16) return double(reinterpret_cast<const BF16*>(data())[i]);
   return double(reinterpret_cast<const std::int32_t*>(data())[i]);
 }
 
@@ -15,6 +18,8 @@ void Buffer::set(i64 i, double value) {
     reinterpret_cast<float*>(data())[i] = float(value);
   else if (dtype_ == f64)
     reinterpret_cast<double*>(data())[i] = value;
+  else if (dtype_ == bf16)
+    reinterpret_cast<BF16*>(data())[i] = BF16(value);
   else
     reinterpret_cast<std::int32_t*>(data())[i] = std::int32_t(value);
 }

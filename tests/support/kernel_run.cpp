@@ -7,6 +7,9 @@
 #include <cstring>
 #include <numeric>
 
+#include "stretto/base/bf16.h"
+#include "stretto/ir/stage.h"
+
 namespace stretto {
 namespace {
 constexpr unsigned char untouched = 0xA5;
@@ -56,7 +59,10 @@ std::vector<i64> KernelRun::Memory::offsets(const View& v) const {
 double KernelRun::get(const Memory& m, const View& v, i64 at) const {
   const std::byte* p = m.bytes.data() + std::size_t(at) * size_of(v.dtype);
   const auto as = [&]<class T>(T x) { return std::memcpy(&x, p, sizeof x), double(x); };
-  return v.dtype == f32 ? as(float{}) : v.dtype == f64 ? as(double{}) : as(std::int32_t{});
+  return v.dtype == f32    ? as(float{})
+         : v.dtype == f64  ? as(double{})
+         : v.dtype == bf16 ? as(BF16{})
+                           : as(std::int32_t{});
 }
 
 void KernelRun::put(Memory& m, const View& v, i64 at, double value) {
@@ -64,6 +70,7 @@ void KernelRun::put(Memory& m, const View& v, i64 at, double value) {
   const auto as = [&](auto x) { std::memcpy(p, &x, sizeof x); };
   if (v.dtype == f32) return as(float(value));
   if (v.dtype == f64) return as(value);
+  if (v.dtype == bf16) return as(BF16(value));
   as(std::int32_t(value));
 }
 
@@ -136,16 +143,16 @@ void KernelRun::run(const Kernel& kernel, std::vector<int> skip) {
     const bool skipped = std::find(skip.begin(), skip.end(), int(i)) != skip.end();
     out.push_back(skipped ? nullptr : base[i] + std::size_t(out_[i].start) * size_of(call.out[i].dtype));
   }
-  const std::size_t scratch = call.node.op->scratch ? call.node.op->scratch(call.op()) : 0;
+  const std::size_t scratch = scratch_of(call.op());
   std::byte* workspace = aligned(scratch + 64);
   std::memset(workspace, untouched, scratch + 64);
   pauses = 0;
-  kernel.prepare(call)({.in = in.data(),
-                        .out = out.data(),
-                        .scratch = workspace,
-                        .now = now,
-                        .poll = [](void* n) { ++*static_cast<int*>(n); },
-                        .poller = &pauses});
+  prepare(kernel, call)({.in = in.data(),
+                         .out = out.data(),
+                         .scratch = workspace,
+                         .now = now,
+                         .poll = [](void* n) { ++*static_cast<int*>(n); },
+                         .poller = &pauses});
   for (std::size_t i = 0; i < 64; ++i)
     ASSERT_EQ(workspace[scratch + i], std::byte{untouched}) << kernel.name << " wrote beyond its scratch";
   for (std::size_t i = 0; i < out_.size(); ++i) {
@@ -182,7 +189,7 @@ std::vector<std::string> check_kernels(const Graph& g, NodeId node, u64 seed,
       };
       const KernelRun expected = twice(kernels.back());
       for (const Kernel& k : kernels.first(kernels.size() - 1)) {
-        if (k.accepts && !k.accepts(run.call)) continue;
+        if (!accepts(k, run.call)) continue;
         names.emplace_back(k.name);
         const KernelRun got = twice(k);
         for (std::size_t r = 0; r < run.call.out.size(); ++r) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "stretto/base/bf16.h"
 #include "stretto/kernels/cpu/nest.h"
 #include "stretto/kernels/cpu/place.h"
 #include "stretto/kernels/kernel.h"
@@ -56,6 +57,8 @@ Runner prepare(const Call& call) {
       return prepare_as<float>(call);
     case f64:
       return prepare_as<double>(call);
+    case bf16:
+      return prepare_as<BF16>(call);
     default:
       return prepare_as<std::int32_t>(call);
   }

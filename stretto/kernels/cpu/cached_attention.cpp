@@ -110,33 +110,35 @@ bool accepts_rows(const Call& call) {
 }
 
 Runner prepare_rows(const Call& call) {
-  return with_float(call.in[0].dtype, [&]<class T>() -> Runner {
+  return with_stored(call.in[0].dtype, [&]<class T>() -> Runner {
     return [p = plan_of(call)](const Args& args) {
-      T *const scores = reinterpret_cast<T*>(args.scratch), *const query = scores + p.room, *const sum = query + p.head;
+      using W = Wide<T>;
+      W *const scores = reinterpret_cast<W*>(args.scratch), *const query = scores + p.room, *const sum = query + p.head;
       for_each_query<T>(p, args, [&](const T* keys, const T* values, const T* q, T* out, const Rows& rows) {
-        for (i64 d = 0; d < p.head; ++d) query[d] = q[d * p.q] * T(p.scale);
-        std::fill_n(sum, p.value, T(0));
+        for (i64 d = 0; d < p.head; ++d) query[d] = q[d * p.q] * W(p.scale);
+        std::fill_n(sum, p.value, W(0));
         for (i64 j = rows.first; j < rows.end; ++j) {
-          scores[j] = lane_sum<T>(
+          scores[j] = lane_sum<W>(
               p.head, [](auto x, auto y) { return x * y; }, query, keys + j * p.kc_row);
-          if (p.softcap > 0) scores[j] = T(p.capped(scores[j]));
+          if (p.softcap > 0) scores[j] = W(p.capped(scores[j]));
         }
-        const T top = std::max(T(rows.sink), lane_max(rows.end - rows.first, scores + rows.first));
-        T total = p.sinks ? std::exp(T(rows.sink) - top) : T(0);
+        const W top = std::max(W(rows.sink), lane_max(rows.end - rows.first, scores + rows.first));
+        W total = p.sinks ? std::exp(W(rows.sink) - top) : W(0);
         for (i64 j = rows.first; j < rows.end; ++j) {
-          const T weight = std::exp(scores[j] - top), *row = values + j * p.vc_row;
+          const W weight = std::exp(scores[j] - top);
+          const T* row = values + j * p.vc_row;
           total += weight;
 #pragma GCC ivdep
           for (i64 d = 0; d < p.value; ++d) sum[d] += weight * row[d];
         }
-        for (i64 d = 0; d < p.value; ++d) out[d * p.o] = sum[d] / total;
+        for (i64 d = 0; d < p.value; ++d) out[d * p.o] = T(sum[d] / total);
       });
     };
   });
 }
 
 Runner prepare_reference(const Call& call) {
-  return with_float(call.in[0].dtype, [&]<class T>() -> Runner {
+  return with_stored(call.in[0].dtype, [&]<class T>() -> Runner {
     return [p = plan_of(call)](const Args& args) {
       std::vector<double> weights(static_cast<std::size_t>(p.room));
       for_each_query<T>(p, args, [&](const T* keys, const T* values, const T* q, T* out, const Rows& rows) {

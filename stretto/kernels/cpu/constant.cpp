@@ -1,5 +1,6 @@
 #include "stretto/ops/constant.h"
 
+#include "stretto/base/bf16.h"
 #include "stretto/kernels/kernel.h"
 
 namespace stretto {
@@ -12,6 +13,8 @@ Runner prepare(const Call& call) {
       *args.output<float>() = float(a.value);
     else if (a.dtype == f64)
       *args.output<double>() = a.value;
+    else if (a.dtype == bf16)
+      *args.output<BF16>() = BF16(a.value);
     else
       *args.output<std::int32_t>() = std::int32_t(a.value);
   };

@@ -115,12 +115,67 @@ std::optional<Plan> best_plan(const Call& call) {
   return best;
 }
 
+// rows x columns of a matrix from (row, column) on, in the same order, without gaps. Returns its leading dimension.
+i64 widen_matrix(const Matrix& m, const BF16* from, i64 row, i64 rows, i64 column, i64 columns, float* to) {
+  const i64 lines = m.transposed ? columns : rows, length = m.transposed ? rows : columns;
+  from += m.at(row, column);
+  for (i64 i = 0; i < lines; ++i) widen(from + i * m.leading, length, to + i * length);
+  return std::max<i64>(length, 1);
+}
+
 bool accepts_gemm(const Call& call) {
   const std::optional<Plan> p = best_plan(call);
   return p && (p->calls <= 1 || p->m * p->n * p->k >= 4096);
 }
 
+// Blocks of bf16 operands are widened into scratch and multiplied there. A result in f32 is summed up where it lies, one
+// in bf16 in scratch, and rounded once.
+template <class O>
+Runner prepare_widened(const Call& call) {
+  Plan plan = *best_plan(call);
+  const ContractBlock block = widened_block(plan.m, plan.n, plan.k);
+  GemmTiles tiles = gemm_tiles(plan.m, plan.n, plan.k, sizeof(float), call.poll);
+  tiles = {std::min(tiles.m, block.m), std::min(tiles.n, block.n), plan.k};
+  return [p = plan, tiles, block, padding = Padding(call.out[0]), accumulate = call.accumulate](const Args& args) {
+    const bool add = accumulate && !args.now.overwrite;
+    if (!add) padding.clear(args.output<O>());
+    float* const left = reinterpret_cast<float*>(args.scratch);
+    float *const right = left + block.m * block.k, *const sums = right + block.k * block.n;
+    Pauses pauses(args);
+    run_nest(p.outer, [&](Steps at) {
+      for_gemm_tiles(tiles, p.m, p.n, p.k, [&](const GemmTile& t) {
+        const i64 rows = p.c.transposed ? t.n : t.m, width = p.c.transposed ? t.m : t.n;  // as they lie in memory
+        O* const out = args.output<O>() + at[2] + p.c.at(t.m0, t.n0);
+        float* z = sums;
+        i64 pitch = width;
+        if constexpr (std::is_same_v<O, float>) z = out, pitch = p.c.leading;
+        float beta = std::is_same_v<O, float> && add ? 1 : 0;
+        run_nest(p.inner, [&](Steps in) {
+          for (i64 k0 = 0; k0 == 0 || k0 < p.k; k0 += std::max<i64>(block.k, 1)) {
+            const i64 kk = std::min(block.k, p.k - k0);
+            const i64 lda = widen_matrix(p.a, args.input<BF16>(0) + at[0] + in[0], t.m0, t.m, k0, kk, left);
+            const i64 ldb = widen_matrix(p.b, args.input<BF16>(1) + at[1] + in[1], k0, kk, t.n0, t.n, right);
+            if (p.c.transposed)
+              gemm(!p.b.transposed, !p.a.transposed, t.n, t.m, kk, 1.f, right, ldb, left, lda, beta, z, pitch);
+            else
+              gemm(p.a.transposed, p.b.transposed, t.m, t.n, kk, 1.f, left, lda, right, ldb, beta, z, pitch);
+            beta = 1;
+            pauses.after(t.m * t.n * kk / 40);
+          }
+        });
+        if constexpr (std::is_same_v<O, BF16>)
+          for (i64 r = 0; r < rows; ++r) {
+            O* to = out + r * p.c.leading;
+            for (i64 i = 0; i < width; ++i) to[i] = O(add ? to[i] + z[r * width + i] : z[r * width + i]);
+          }
+      });
+    });
+  };
+}
+
 Runner prepare_gemm(const Call& call) {
+  if (call.in[0].dtype == bf16)
+    return call.out[0].dtype == bf16 ? prepare_widened<BF16>(call) : prepare_widened<float>(call);
   return with_float(call.out[0].dtype, [&]<class T>() -> Runner {
     const Plan plan = *best_plan(call);
     const GemmTiles tiles = gemm_tiles(plan.m, plan.n, plan.k, sizeof(T), call.poll);
@@ -185,20 +240,29 @@ bool accepts_packed(const Call& call) {
   return total >= 32768 && size[rows] >= 4 && size[columns] >= 4 && size[summed] >= 4;
 }
 
+// f<T, O>(): elements of the operands and of the result.
+template <class F>
+Runner with_types(const Call& call, const F& f) {
+  if (call.in[0].dtype == bf16)
+    return call.out[0].dtype == bf16 ? f.template operator()<BF16, BF16>() : f.template operator()<BF16, float>();
+  return with_float(call.out[0].dtype, [&]<class T>() { return f.template operator()<T, T>(); });
+}
+
 Runner prepare_packed(const Call& call) {
-  return with_float(call.out[0].dtype, [&]<class T>() -> Runner {
+  return with_types(call, [&]<class T, class O>() -> Runner {
+    using W = Wide<T>;
     return [t = tables_of(call), padding = Padding(call.out[0]), accumulate = call.accumulate](const Args& args) {
       const i64 m = t.size(rows), n = t.size(columns), k = t.size(summed);
       const ContractBlock block = contract_block(m, n, k);
-      T* pa = reinterpret_cast<T*>(args.scratch);
-      T* pb = pa + block.m * block.k;
-      T* pc = pb + block.k * block.n;
+      W* pa = reinterpret_cast<W*>(args.scratch);
+      W* pb = pa + block.m * block.k;
+      W* pc = pb + block.k * block.n;
       const bool add = accumulate && !args.now.overwrite;
-      if (!add) padding.clear(args.output<T>());
+      if (!add) padding.clear(args.output<O>());
       Pauses pauses(args);
       for (std::size_t l = 0; l < t.a[kept].size(); ++l) {
         const T *a = args.input<T>(0) + t.a[kept][l], *b = args.input<T>(1) + t.b[kept][l];
-        T* c = args.output<T>() + t.c[kept][l];
+        O* c = args.output<O>() + t.c[kept][l];
         for (i64 m0 = 0; m0 < m; m0 += block.m)
           for (i64 n0 = 0; n0 < n; n0 += block.n) {
             const i64 mm = std::min(block.m, m - m0), nn = std::min(block.n, n - n0);
@@ -208,13 +272,13 @@ Runner prepare_packed(const Call& call) {
                 for (i64 j = 0; j < kk; ++j) pa[i * kk + j] = a[t.a[rows][m0 + i] + t.a[summed][k0 + j]];
               for (i64 i = 0; i < kk; ++i)
                 for (i64 j = 0; j < nn; ++j) pb[i * nn + j] = b[t.b[summed][k0 + i] + t.b[columns][n0 + j]];
-              gemm(false, false, mm, nn, kk, T(1), pa, kk, pb, nn, k0 > 0 ? T(1) : T(0), pc, nn);
+              gemm(false, false, mm, nn, kk, W(1), pa, kk, pb, nn, k0 > 0 ? W(1) : W(0), pc, nn);
               pauses.after(mm * nn * kk / 40);
             }
             for (i64 i = 0; i < mm; ++i)
               for (i64 j = 0; j < nn; ++j) {
-                T& to = c[t.c[rows][m0 + i] + t.c[columns][n0 + j]];
-                to = add ? to + pc[i * nn + j] : pc[i * nn + j];
+                O& to = c[t.c[rows][m0 + i] + t.c[columns][n0 + j]];
+                to = O(add ? to + pc[i * nn + j] : pc[i * nn + j]);
               }
           }
       }
@@ -223,11 +287,11 @@ Runner prepare_packed(const Call& call) {
 }
 
 Runner prepare_reference(const Call& call) {
-  return with_float(call.out[0].dtype, [&]<class T>() -> Runner {
+  return with_types(call, [&]<class T, class O>() -> Runner {
     return [t = tables_of(call), padding = Padding(call.out[0]), accumulate = call.accumulate](const Args& args) {
       const T *a = args.input<T>(0), *b = args.input<T>(1);
       const bool add = accumulate && !args.now.overwrite;
-      if (!add) padding.clear(args.output<T>());
+      if (!add) padding.clear(args.output<O>());
       for (std::size_t l = 0; l < t.a[kept].size(); ++l)
         for (std::size_t i = 0; i < t.a[rows].size(); ++i)
           for (std::size_t j = 0; j < t.a[columns].size(); ++j) {
@@ -235,8 +299,8 @@ Runner prepare_reference(const Call& call) {
             for (std::size_t k = 0; k < t.a[summed].size(); ++k)
               sum += double(a[t.a[kept][l] + t.a[rows][i] + t.a[summed][k]]) *
                      double(b[t.b[kept][l] + t.b[columns][j] + t.b[summed][k]]);
-            T& to = args.output<T>()[t.c[kept][l] + t.c[rows][i] + t.c[columns][j]];
-            to = add ? T(double(to) + sum) : T(sum);
+            O& to = args.output<O>()[t.c[kept][l] + t.c[rows][i] + t.c[columns][j]];
+            to = O(add ? double(to) + sum : sum);
           }
     };
   });

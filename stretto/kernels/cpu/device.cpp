@@ -5,6 +5,7 @@
 #include "stretto/base/pages.h"
 #include "stretto/base/text.h"
 #include "stretto/kernels/cpu/products.h"
+#include "stretto/kernels/processor.h"
 
 namespace stretto {
 namespace {
@@ -24,7 +25,7 @@ class CpuDevice : public Device {
 
   KernelId prepare(const Call& call) override {
     const Kernel& k = choose_kernel(call);
-    return runners_.push_back({k.name, k.prepare(call)});
+    return runners_.push_back({k.name, stretto::prepare(k, call)});
   }
   std::string_view kernel_name(KernelId call) const override { return runners_[call].first; }
 
@@ -47,6 +48,7 @@ class CpuDevice : public Device {
 }  // namespace
 
 std::unique_ptr<Device> cpu_device() {
+  check_kernels_run_here();
   reserve_products(1);
   return std::make_unique<CpuDevice>();
 }

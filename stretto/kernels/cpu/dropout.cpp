@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "stretto/base/bf16.h"
 #include "stretto/kernels/cpu/nest.h"
 #include "stretto/kernels/cpu/philox_blocks.h"
 #include "stretto/kernels/kernel.h"
@@ -54,8 +55,8 @@ struct Words {
 };
 
 template <class T>
-T dropped(T x, std::uint32_t word, std::uint32_t threshold, T scale) {
-  return word < threshold ? T(0) : x * scale;
+T dropped(T x, std::uint32_t word, std::uint32_t threshold, Wide<T> scale) {
+  return T(word < threshold ? Wide<T>(0) : x * scale);
 }
 
 template <class T>
@@ -65,7 +66,7 @@ void plain(const Plan& plan, const Args& args) {
     const T* x = args.input<T>(0) + r * plan.row_in;
     T* out = args.output<T>() + r * plan.row_out;
     run_nest(plan.sequence, [&](Steps at) {
-      out[at[1]] = dropped(x[at[0]], words.at(u64(plan.first_index + at[2])), plan.threshold, T(plan.scale));
+      out[at[1]] = dropped(x[at[0]], words.at(u64(plan.first_index + at[2])), plan.threshold, Wide<T>(plan.scale));
     });
   }
 }
@@ -75,7 +76,7 @@ template <class T>
 void runs(const Plan& plan, const Args& args) {
   Nest outer = plan.sequence;
   const i64 n = take_innermost(outer).size;
-  const T scale = T(plan.scale);
+  const Wide<T> scale = Wide<T>(plan.scale);
   alignas(64) std::uint32_t buffer[256];
   for (i64 r = 0; r < plan.rows; ++r) {
     const Words words(plan, args.now, r);
@@ -97,15 +98,16 @@ bool contiguous_runs(const Call& call) {
   return take_innermost(plan.sequence).step == Steps{1, 1, 1};
 }
 
-template <auto in_f32, auto in_f64>
+template <auto in_f32, auto in_f64, auto in_bf16>
 Runner prepare(const Call& call) {
-  const auto run = call.in[0].dtype == f32 ? in_f32 : in_f64;
+  const DType t = call.in[0].dtype;
+  const auto run = t == f32 ? in_f32 : t == f64 ? in_f64 : in_bf16;
   return [plan = plan_of(call), run](const Args& args) { run(plan, args); };
 }
 
 constexpr Kernel kernels[] = {
-    {.name = "runs", .accepts = &contiguous_runs, .prepare = &prepare<&runs<float>, &runs<double>>},
-    {.name = "plain", .prepare = &prepare<&plain<float>, &plain<double>>},
+    {.name = "runs", .accepts = &contiguous_runs, .prepare = &prepare<&runs<float>, &runs<double>, &runs<BF16>>},
+    {.name = "plain", .prepare = &prepare<&plain<float>, &plain<double>, &plain<BF16>>},
 };
 
 }  // namespace

@@ -51,7 +51,7 @@ bool accepts_rows(const Call& call) {
 }
 
 Runner prepare_rows(const Call& call) {
-  return with_float(call.out[0].dtype, [&]<class T>() -> Runner {
+  return with_stored(call.out[0].dtype, [&]<class T>() -> Runner {
     Plan p = plan_of(call);
     const std::size_t bytes = std::size_t(take_innermost(p.row).size) * sizeof(T);
     return [p, bytes](const Args& args) {
@@ -70,7 +70,7 @@ Runner prepare_rows(const Call& call) {
 }
 
 Runner prepare_reference(const Call& call) {
-  return with_float(call.out[0].dtype, [&]<class T>() -> Runner {
+  return with_stored(call.out[0].dtype, [&]<class T>() -> Runner {
     return [p = plan_of(call)](const Args& args) {
       for_each_row(p, args.input<std::int32_t>(1), [&](i64 from, i64 to) {
         run_nest(p.row,

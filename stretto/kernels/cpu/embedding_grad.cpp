@@ -38,18 +38,19 @@ bool accepts_rows(const Call& call) {
 
 template <bool contiguous>
 Runner prepare(const Call& call) {
-  return with_float(call.out[0].dtype, [&]<class T>() -> Runner {
+  return with_stored(call.in[0].dtype, [&]<class T>() -> Runner {
+    using W = Wide<T>;  // the result is summed up in place
     Plan p = plan_of(call);
     const i64 n = contiguous ? take_innermost(p.row).size : 1, flat = contiguous ? take_innermost(p.table).size : 1;
     return [p, n, flat](const Args& args) {
       if (!p.accumulate || args.now.overwrite)
-        run_nest(p.table, [&](Steps at) { std::fill_n(args.output<T>() + at[0], flat, T(0)); });
+        run_nest(p.table, [&](Steps at) { std::fill_n(args.output<W>() + at[0], flat, W(0)); });
       run_nest(p.ids, [&](Steps id) {
         const i64 local = i64(args.input<std::int32_t>(1)[id[0]]) - p.first;
         if (local < 0 || local >= p.rows) return;
         run_nest(p.row, [&](Steps at) {
           const T* g = args.input<T>(0) + id[1] + at[0];
-          T* out = args.output<T>() + local * p.row_stride + at[1];
+          W* out = args.output<W>() + local * p.row_stride + at[1];
 #pragma GCC ivdep
           for (i64 i = 0; i < n; ++i) out[i] += g[i];
         });

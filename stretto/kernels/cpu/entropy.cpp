@@ -41,8 +41,18 @@ i64 label_at(const Plan& p, const std::int32_t* labels, i64 at) {
   return label;
 }
 
+// Where a row of exponentials can lie before it is scaled: where the result will, unless that is bf16.
+template <class T>
+Wide<T>* wide_row(T* d) {
+  if constexpr (stored_wide<T>)
+    return d;
+  else
+    return nullptr;
+}
+
 template <class T, bool with_sum>
 void rows(const Plan& p, const Args& args) {
+  using W = Wide<T>;
   const double scale = *args.input<double>(2);
   T* const out = args.output<T>(with_sum ? 1 : 0);
   double loss = 0;
@@ -56,15 +66,20 @@ void rows(const Plan& p, const Args& args) {
       if (d) std::fill_n(d, p.n, T(0));
       return;
     }
-    const T top = lane_max<T>(p.n, x);
-    const T target = x[label];  // d may lie where x is
-    const T sum = exp_row(x, d, p.n, top);
+    const W top = lane_max<T>(p.n, x);
+    const W target = x[label];  // d may lie where x is
+    const W sum = exp_row(x, wide_row(d), p.n, top);
     loss += std::log(double(sum)) + (double(top) - double(target));
     if (!d) return;
-    const T factor = T(scale / double(sum));
+    const W factor = W(scale / double(sum));
+    if constexpr (stored_wide<T>) {
 #pragma GCC ivdep
-    for (i64 i = 0; i < p.n; ++i) d[i] *= factor;
-    d[label] -= T(scale);
+      for (i64 i = 0; i < p.n; ++i) d[i] *= factor;
+      d[label] -= T(scale);
+    } else {  // again, as the exponentials have no place to lie in f32
+      scaled_exp_row(x, d, p.n, top, factor);
+      d[label] = T(factor * decay(target - top) - W(scale));
+    }
   });
   if (with_sum && args.out[0]) *args.output<double>(0) = loss;
   p.padding.clear(out);
@@ -96,16 +111,17 @@ bool accepts_rows(const Call& call) {
   return p.x == 1 && p.d == 1;
 }
 
-template <bool with_sum, auto in_f32, auto in_f64>
+template <bool with_sum, auto in_f32, auto in_f64, auto in_bf16>
 Runner prepare(const Call& call) {
-  return [p = plan_of<with_sum>(call), run = call.in[0].dtype == f32 ? in_f32 : in_f64](const Args& args) {
-    run(p, args);
-  };
+  const DType t = call.in[0].dtype;
+  const auto run = t == f32 ? in_f32 : t == f64 ? in_f64 : in_bf16;
+  return [p = plan_of<with_sum>(call), run](const Args& args) { run(p, args); };
 }
 
 template <bool s>
-constexpr Kernel kernels[] = {{"rows", &accepts_rows<s>, &prepare<s, &rows<float, s>, &rows<double, s>>},
-                              {"reference", nullptr, &prepare<s, &reference<float, s>, &reference<double, s>>}};
+constexpr Kernel kernels[] = {
+    {"rows", &accepts_rows<s>, &prepare<s, &rows<float, s>, &rows<double, s>, &rows<BF16, s>>},
+    {"reference", nullptr, &prepare<s, &reference<float, s>, &reference<double, s>, &reference<BF16, s>>}};
 
 }  // namespace
 

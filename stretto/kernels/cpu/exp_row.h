@@ -1,5 +1,5 @@
 // exp_row(x, y, n, top): y[i] = exp(x[i] - top) for top at least every x, and the sum of all y. y may be x itself, or
-// null when only the sum is wanted.
+// null when only the sum is wanted. Of bf16 only the sum is to be had; scaled_exp_row is its second pass.
 #pragma once
 #include "stretto/kernels/cpu/lanes.h"
 #include "stretto/kernels/cpu/vector_math.h"
@@ -16,21 +16,33 @@ STRETTO_INLINE T decay(T x) {
   return x < least ? T(0) : y;
 }
 
+// Are elements of the type computed in the type itself?
 template <class T>
-inline T exp_row(const T* x, T* y, i64 n, T top) {
+inline constexpr bool stored_wide = std::is_same_v<T, Wide<T>>;
+
+template <class T>
+inline Wide<T> exp_row(const T* x, Wide<T>* y, i64 n, Wide<T> top) {
+  using W = Wide<T>;
   constexpr i64 tile = 512;  // stays in the first-level cache between the two loops
-  alignas(64) T unused[tile];
-  T total = 0;
+  alignas(64) W unused[tile];
+  W total = 0;
   for (i64 begin = 0; begin < n; begin += tile) {
     const i64 m = n - begin < tile ? n - begin : tile;
     const T* from = x + begin;
-    T* to = y ? y + begin : unused;
+    W* to = y ? y + begin : unused;
 #pragma GCC ivdep
     for (i64 i = 0; i < m; ++i) to[i] = decay(from[i] - top);
-    total += lane_sum<T>(
+    total += lane_sum<W>(
         m, [](auto v) { return v; }, to);
   }
   return total;
+}
+
+// y[i] = factor * exp(x[i] - top); y may be x itself.
+template <class T>
+inline void scaled_exp_row(const T* x, T* y, i64 n, Wide<T> top, Wide<T> factor) {
+#pragma GCC ivdep
+  for (i64 i = 0; i < n; ++i) y[i] = T(factor * decay(x[i] - top));
 }
 
 }  // namespace stretto

@@ -7,15 +7,31 @@
 #include <limits>
 #include <utility>
 
+#include "stretto/base/bf16.h"
 #include "stretto/kernels/cpu/pack.h"
 
 namespace stretto {
 
-// Vectors of T as vectors of S: for sums in f64 over f32.
+template <class T, int n>
+struct VectorOf {
+  typedef T type __attribute__((vector_size(n * sizeof(T))));
+};
+
+// Vectors of T as vectors of S: for sums in f64 over f32, and over bf16.
 template <class S, class T>
 inline typename Pack<S>::type load_as(const T* p) {
   if constexpr (sizeof(S) == sizeof(T)) {
     return Pack<S>::load(p);
+  } else if constexpr (std::is_same_v<T, BF16>) {
+    constexpr int n = int(Pack<S>::lanes);
+    using Words = typename VectorOf<std::uint32_t, n>::type;
+    typename VectorOf<std::uint16_t, n>::type v;
+    std::memcpy(&v, p, sizeof v);
+    Words w = __builtin_convertvector(v, Words);
+    w <<= 16;
+    typename VectorOf<float, n>::type f;
+    std::memcpy(&f, &w, sizeof f);
+    return __builtin_convertvector(f, typename Pack<S>::type);
   } else {
     typedef T half __attribute__((vector_size(32 * sizeof(T) / sizeof(S))));
     half v;
@@ -58,8 +74,9 @@ inline S lane_sum(i64 n, const F& f, const T*... x) {
       n, S(0), [](auto a, auto b) { return a + b; }, f, x...);
 }
 
-template <class S>
-inline S lane_max(i64 n, const S* x) {
+template <class T>
+inline Wide<T> lane_max(i64 n, const T* x) {
+  using S = Wide<T>;
   return lanes_joined<S>(
       n, -std::numeric_limits<S>::infinity(), [](auto a, auto b) { return a > b ? a : b; }, [](auto v) { return v; },
       x);

@@ -86,30 +86,33 @@ template <class T>
 T* output(const Args& args, int i) {
   return i < 0 ? nullptr : args.output<T>(i);
 }
+// The first result is of the operand's type, the others are statistics and sums.
 template <class T>
 void clear_padding(const Plan& p, const Args& args, bool add) {
-  for (std::size_t i = add ? 1 : 0; i < p.padding.size(); ++i) p.padding[i].clear(args.output<T>(int(i)));
+  if (!add) p.padding[0].clear(args.output<T>(0));
+  for (std::size_t i = 1; i < p.padding.size(); ++i) p.padding[i].clear(args.output<Wide<T>>(int(i)));
 }
 
 template <class T, bool centered>
 void forward_rows(const Plan& p, const Args& args) {
   using I = Forward<centered>;
+  using W = Wide<T>;
   const T *gain = args.input<T>(I::gain), *bias = input<T>(args, I::bias);
-  T *means = output<T>(args, I::mean), *rstds = args.output<T>(I::rstd);
+  W *means = output<W>(args, I::mean), *rstds = args.output<W>(I::rstd);
   const i64 n = p.n;
   Pauses pauses(args);
   run_nest(p.rows, [&](Steps at) {
     pauses.after(n);
     const T* x = args.input<T>(I::x) + at[0];
-    T mean = 0;
+    W mean = 0;
     if constexpr (centered)
-      mean = lane_sum<T>(
+      mean = lane_sum<W>(
                  n, [](auto v) { return v; }, x) /
-             T(n);
-    const T square = lane_sum<T>(
+             W(n);
+    const W square = lane_sum<W>(
                          n, [&](auto v) { return (v - mean) * (v - mean); }, x) /
-                     T(n);
-    const T rstd = 1 / std::sqrt(square + T(p.eps));
+                     W(n);
+    const W rstd = 1 / std::sqrt(square + W(p.eps));
     if (means) means[at[2]] = mean;
     if (rstds) rstds[at[3]] = rstd;
     if (!args.out[I::y]) return;
@@ -117,9 +120,9 @@ void forward_rows(const Plan& p, const Args& args) {
 #pragma GCC ivdep
     for (i64 i = 0; i < n; ++i) {
       if constexpr (centered)
-        y[i] = (x[i] - mean) * rstd * gain[i] + bias[i];
+        y[i] = T((x[i] - mean) * rstd * gain[i] + bias[i]);
       else
-        y[i] = x[i] * rstd * gain[i];
+        y[i] = T(x[i] * rstd * gain[i]);
     }
   });
   clear_padding<T>(p, args, false);
@@ -129,7 +132,7 @@ template <class T, bool centered>
 void forward_reference(const Plan& p, const Args& args) {
   using I = Forward<centered>;
   const T *gain = args.input<T>(I::gain), *bias = input<T>(args, I::bias);
-  T *means = output<T>(args, I::mean), *rstds = args.output<T>(I::rstd);
+  Wide<T>*means = output<Wide<T>>(args, I::mean), *rstds = args.output<Wide<T>>(I::rstd);
   run_nest(p.rows, [&](Steps at) {
     const T* x = args.input<T>(I::x) + at[0];
     double mean = 0, square = 0;
@@ -139,8 +142,8 @@ void forward_reference(const Plan& p, const Args& args) {
       square += z * z / double(p.n);
     }
     const double rstd = 1 / std::sqrt(square + p.eps);
-    if (means) means[at[2]] = T(mean);
-    if (rstds) rstds[at[3]] = T(rstd);
+    if (means) means[at[2]] = Wide<T>(mean);
+    if (rstds) rstds[at[3]] = Wide<T>(rstd);
     if (!args.out[I::y]) return;
     for (i64 i = 0; i < p.n; ++i)
       args.output<T>(I::y)[at[1] + i * p.y] =
@@ -154,7 +157,7 @@ template <class T>
 struct Row {
   const T *x, *g;
   T* dx;
-  T mean, rstd, a, b;  // a, b: means of g * gain and of g * gain * normalised x
+  Wide<T> mean, rstd, a, b;  // a, b: means of g * gain and of g * gain * normalised x
 };
 
 template <class T, bool centered, bool add>
@@ -163,15 +166,15 @@ void write_dx(const Row<T>& r, const T* gain, i64 n) {
   T* dx = r.dx;
 #pragma GCC ivdep
   for (i64 i = 0; i < n; ++i) {
-    const T h = (x[i] - r.mean) * r.rstd;
-    const T value = r.rstd * (g[i] * gain[i] - r.a - h * r.b);
-    dx[i] = add ? dx[i] + value : value;
+    const Wide<T> h = (x[i] - r.mean) * r.rstd;
+    const Wide<T> value = r.rstd * (g[i] * gain[i] - r.a - h * r.b);
+    dx[i] = T(add ? dx[i] + value : value);
   }
 }
 
 // Adds the sums over up to four rows, so that the running sums are loaded and stored once per four.
 template <class T>
-void add_columns(const Row<T>* r, int count, i64 n, T* dgain, T* dbias) {
+void add_columns(const Row<T>* r, int count, i64 n, Wide<T>* dgain, Wide<T>* dbias) {
   const auto h = [](const Row<T>& row, i64 i) { return (row.x[i] - row.mean) * row.rstd; };
   if (count == 4) {
     const Row<T> r0 = r[0], r1 = r[1], r2 = r[2], r3 = r[3];
@@ -196,12 +199,14 @@ void add_columns(const Row<T>* r, int count, i64 n, T* dgain, T* dbias) {
 template <class T, bool centered>
 void backward_rows(const Plan& p, const Args& args) {
   using I = Backward<centered>;
+  using W = Wide<T>;
   const bool add = p.accumulate && !args.now.overwrite;
-  const T *gain = args.input<T>(I::gain), *means = input<T>(args, I::mean);
-  T *dgain = args.output<T>(I::dgain), *dbias = output<T>(args, I::dbias);
+  const T* gain = args.input<T>(I::gain);
+  const W* means = input<W>(args, I::mean);
+  W *dgain = args.output<W>(I::dgain), *dbias = output<W>(args, I::dbias);
   const i64 n = p.n;
-  if (dgain) std::fill_n(dgain, n, T(0));
-  if (dbias) std::fill_n(dbias, n, T(0));
+  if (dgain) std::fill_n(dgain, n, W(0));
+  if (dbias) std::fill_n(dbias, n, W(0));
   Row<T> rows[4];
   int count = 0;
   // dx may be g itself: the columns are added up first.
@@ -218,16 +223,16 @@ void backward_rows(const Plan& p, const Args& args) {
     r = {.x = args.input<T>(I::x) + at[0],
          .g = args.input<T>(I::g) + at[1],
          .dx = args.out[I::dx] ? args.output<T>(I::dx) + at[2] : nullptr,
-         .mean = means ? means[at[3]] : T(0),
-         .rstd = args.input<T>(I::rstd)[at[4]]};
+         .mean = means ? means[at[3]] : W(0),
+         .rstd = args.input<W>(I::rstd)[at[4]]};
     if (args.out[I::dx]) {
       if constexpr (centered)
-        r.a = lane_sum<T>(
+        r.a = lane_sum<W>(
                   n, [](auto g, auto w) { return g * w; }, r.g, gain) /
-              T(n);
-      r.b = lane_sum<T>(
+              W(n);
+      r.b = lane_sum<W>(
                 n, [&](auto g, auto w, auto x) { return g * w * ((x - r.mean) * r.rstd); }, r.g, gain, r.x) /
-            T(n);
+            W(n);
     }
     if (count == 4) flush();
   });
@@ -239,21 +244,23 @@ template <class T, bool centered>
 void backward_reference(const Plan& p, const Args& args) {
   using I = Backward<centered>;
   const bool add = p.accumulate && !args.now.overwrite;
-  const T *gain = args.input<T>(I::gain), *means = input<T>(args, I::mean);
-  T *dgain = args.output<T>(I::dgain), *dbias = output<T>(args, I::dbias);
+  const T* gain = args.input<T>(I::gain);
+  const Wide<T>* means = input<Wide<T>>(args, I::mean);
+  Wide<T>*dgain = args.output<Wide<T>>(I::dgain), *dbias = output<Wide<T>>(args, I::dbias);
   for (i64 i = 0; i < p.n; ++i) {
     double sum_gain = 0, sum_bias = 0;
     run_nest(p.rows, [&](Steps at) {
       const double g = double(args.input<T>(I::g)[at[1] + i * p.g]), mean = means ? double(means[at[3]]) : 0;
-      sum_gain += g * (double(args.input<T>(I::x)[at[0] + i * p.x]) - mean) * double(args.input<T>(I::rstd)[at[4]]);
+      sum_gain +=
+          g * (double(args.input<T>(I::x)[at[0] + i * p.x]) - mean) * double(args.input<Wide<T>>(I::rstd)[at[4]]);
       sum_bias += g;
     });
-    if (dgain) dgain[i * p.dgain] = T(sum_gain);
-    if (dbias) dbias[i * p.dbias] = T(sum_bias);
+    if (dgain) dgain[i * p.dgain] = Wide<T>(sum_gain);
+    if (dbias) dbias[i * p.dbias] = Wide<T>(sum_bias);
   }
   run_nest(p.rows, [&](Steps at) {
     if (!args.out[I::dx]) return;
-    const double mean = means ? double(means[at[3]]) : 0, rstd = double(args.input<T>(I::rstd)[at[4]]);
+    const double mean = means ? double(means[at[3]]) : 0, rstd = double(args.input<Wide<T>>(I::rstd)[at[4]]);
     double a = 0, b = 0;
     const auto w = [&](i64 i) { return double(args.input<T>(I::g)[at[1] + i * p.g]) * double(gain[i * p.gain]); };
     const auto h = [&](i64 i) { return (double(args.input<T>(I::x)[at[0] + i * p.x]) - mean) * rstd; };
@@ -281,27 +288,30 @@ bool unit_backward(const Call& call) {
   return p.n == 1 || (p.x == 1 && p.y == 1 && p.gain == 1 && p.g == 1 && p.dgain == 1 && (!centered || p.dbias == 1));
 }
 
-template <bool centered, auto in_f32, auto in_f64>
+template <bool centered, auto in_f32, auto in_f64, auto in_bf16>
 Runner forward(const Call& call) {
-  return [p = forward_plan<centered>(call), run = call.in[0].dtype == f32 ? in_f32 : in_f64](const Args& args) {
-    run(p, args);
-  };
+  const DType t = call.in[0].dtype;
+  const auto run = t == f32 ? in_f32 : t == f64 ? in_f64 : in_bf16;
+  return [p = forward_plan<centered>(call), run](const Args& args) { run(p, args); };
 }
-template <bool centered, auto in_f32, auto in_f64>
+template <bool centered, auto in_f32, auto in_f64, auto in_bf16>
 Runner backward(const Call& call) {
-  return [p = backward_plan<centered>(call), run = call.in[0].dtype == f32 ? in_f32 : in_f64](const Args& args) {
-    run(p, args);
-  };
+  const DType t = call.in[0].dtype;
+  const auto run = t == f32 ? in_f32 : t == f64 ? in_f64 : in_bf16;
+  return [p = backward_plan<centered>(call), run](const Args& args) { run(p, args); };
 }
 
 template <bool c>
 constexpr Kernel forward_kernels[] = {
-    {"rows", &unit_forward<c>, &forward<c, &forward_rows<float, c>, &forward_rows<double, c>>},
-    {"reference", nullptr, &forward<c, &forward_reference<float, c>, &forward_reference<double, c>>}};
+    {"rows", &unit_forward<c>, &forward<c, &forward_rows<float, c>, &forward_rows<double, c>, &forward_rows<BF16, c>>},
+    {"reference", nullptr,
+     &forward<c, &forward_reference<float, c>, &forward_reference<double, c>, &forward_reference<BF16, c>>}};
 template <bool c>
 constexpr Kernel backward_kernels[] = {
-    {"rows", &unit_backward<c>, &backward<c, &backward_rows<float, c>, &backward_rows<double, c>>},
-    {"reference", nullptr, &backward<c, &backward_reference<float, c>, &backward_reference<double, c>>}};
+    {"rows", &unit_backward<c>,
+     &backward<c, &backward_rows<float, c>, &backward_rows<double, c>, &backward_rows<BF16, c>>},
+    {"reference", nullptr,
+     &backward<c, &backward_reference<float, c>, &backward_reference<double, c>, &backward_reference<BF16, c>>}};
 
 }  // namespace
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "stretto/base/bf16.h"
+
 namespace stretto {
 namespace {
 
@@ -14,7 +16,7 @@ void copy_nest(Nest nest, const std::byte* from, std::byte* to, bool add) {
     const T* x = a + at[0];
     T* y = o + at[1];
     if (add)
-      for (i64 i = 0; i < inner.size; ++i) y[i * inner.step[1]] += x[i * inner.step[0]];
+      for (i64 i = 0; i < inner.size; ++i) y[i * inner.step[1]] = T(y[i * inner.step[1]] + x[i * inner.step[0]]);
     else if (inner.step[0] == 1 && inner.step[1] == 1)
       std::copy_n(x, inner.size, y);
     else
@@ -27,6 +29,8 @@ void copy_nest(DType type, const Nest& nest, const std::byte* from, std::byte* t
     copy_nest<float>(nest, from, to, add);
   else if (type == f64)
     copy_nest<double>(nest, from, to, add);
+  else if (type == bf16)
+    copy_nest<BF16>(nest, from, to, add);
   else
     copy_nest<std::int32_t>(nest, from, to, add);
 }

@@ -10,6 +10,7 @@
 #pragma once
 #include <algorithm>
 
+#include "stretto/base/bf16.h"
 #include "stretto/kernels/cpu/nest.h"
 #include "stretto/kernels/cpu/pauses.h"
 
@@ -33,12 +34,13 @@ ReducePlan reduce_plan(const Call& call) {
   return plan;
 }
 
-template <class Policy, class T>
+// T: the operand's elements, O: the result's.
+template <class Policy, class T, class O = T>
 struct Reduction {
-  using R = typename Policy::template Running<T>;
+  using R = typename Policy::template Running<Wide<T>>;
   static R join(R a, R b) { return Policy::template join<R>(a, b); }
   static R start() { return Policy::template start<R>(); }
-  static void put(T* to, R value, bool add) { *to = T(add ? join(R(*to), value) : value); }
+  static void put(O* to, R value, bool add) { *to = O(add ? join(R(*to), value) : value); }
 
   static void plain(const ReducePlan& plan, const Args& args) {
     const bool add = plan.accumulate && !args.now.overwrite;
@@ -46,7 +48,7 @@ struct Reduction {
     run_nest(plan.kept, [&](Steps at) {
       R total = start();
       run_nest(plan.reduced, [&](Steps in) { total = join(total, R(x[at[0] + in[0]])); });
-      put(args.output<T>() + at[1], total, add);
+      put(args.output<O>() + at[1], total, add);
     });
   }
 
@@ -67,7 +69,7 @@ struct Reduction {
       });
       for (int width = 8; width > 0; width /= 2)
         for (int k = 0; k < width; ++k) lanes[k] = join(lanes[k], lanes[k + width]);
-      put(args.output<T>() + at[1], lanes[0], add);
+      put(args.output<O>() + at[1], lanes[0], add);
     });
   }
 
@@ -97,17 +99,18 @@ struct Reduction {
           for (; r < deep.size; ++r)
             for (i64 i = 0; i < n; ++i) total[i] = join(total[i], R(x[r * pitch + i]));
         });
-        T* out = args.output<T>() + at[1] + begin;
+        O* out = args.output<O>() + at[1] + begin;
         for (i64 i = 0; i < n; ++i) put(out + i, total[i], add);
       }
     });
   }
 };
 
-template <class Policy, auto in_f32, auto in_f64, auto in_i32>
+template <class Policy, auto in_f32, auto in_f64, auto in_i32, auto in_bf16, auto widened>
 Runner prepare_reduce(const Call& call) {
   const DType type = call.in[0].dtype;
-  const auto run = type == f32 ? in_f32 : type == f64 ? in_f64 : in_i32;
+  const auto narrow = call.out[0].dtype == bf16 ? in_bf16 : widened;
+  const auto run = type == f32 ? in_f32 : type == f64 ? in_f64 : type == i32 ? in_i32 : narrow;
   return [plan = reduce_plan<Policy>(call), run](const Args& args) { run(plan, args); };
 }
 template <class Policy>
@@ -123,15 +126,16 @@ bool inner_is_kept(const Call& call) {
 }
 
 template <class Policy, class F = Reduction<Policy, float>, class D = Reduction<Policy, double>,
-          class I = Reduction<Policy, std::int32_t>>
+          class I = Reduction<Policy, std::int32_t>, class H = Reduction<Policy, BF16>,
+          class W = Reduction<Policy, BF16, float>>
 inline constexpr Kernel reduce_kernels[] = {
     {.name = "rows",
      .accepts = &inner_is_reduced<Policy>,
-     .prepare = &prepare_reduce<Policy, &F::rows, &D::rows, &I::rows>},
+     .prepare = &prepare_reduce<Policy, &F::rows, &D::rows, &I::rows, &H::rows, &W::rows>},
     {.name = "columns",
      .accepts = &inner_is_kept<Policy>,
-     .prepare = &prepare_reduce<Policy, &F::columns, &D::columns, &I::columns>},
-    {.name = "plain", .prepare = &prepare_reduce<Policy, &F::plain, &D::plain, &I::plain>},
+     .prepare = &prepare_reduce<Policy, &F::columns, &D::columns, &I::columns, &H::columns, &W::columns>},
+    {.name = "plain", .prepare = &prepare_reduce<Policy, &F::plain, &D::plain, &I::plain, &H::plain, &W::plain>},
 };
 
 }  // namespace stretto

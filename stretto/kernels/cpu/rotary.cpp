@@ -77,29 +77,31 @@ bool accepts_rows(const Call& call) {
 
 template <bool contiguous>
 Runner prepare(const Call& call) {
-  return with_float(call.out[0].dtype, [&]<class T>() -> Runner {
+  return with_stored(call.out[0].dtype, [&]<class T>() -> Runner {
     const RotaryAttrs& a = call.attrs<RotaryAttrs>();
     const View& x = call.in[0];
     const bool told = a.positions > 0;
     const i64 first = told ? 0 : x.offsets[std::size_t(position(x.dims, a.seq))];
     const i64 count = told ? a.positions : x.size(a.seq);
-    return [p = plan_of(call), told, count, table = table_of<T>(a, first, count, x.size(a.head))](const Args& args) {
-      const i64 half = p.half, dx = contiguous ? 1 : p.x, dy = contiguous ? 1 : p.y;
-      run_nest(p.rows, [&](Steps at) {
-        const i64 place = told ? args.input<std::int32_t>(1)[at[2]] : 0;
-        if (place < 0 || place >= count) throw Error("rotary", "position {} is outside of {}", place, count);
-        const i64 row = told ? place * 2 * half : at[2];
-        const T *from = args.input<T>(0) + at[0], *c = table->data() + row, *s = c + half;
-        T* to = args.output<T>() + at[1];
+    return
+        [p = plan_of(call), told, count, table = table_of<Wide<T>>(a, first, count, x.size(a.head))](const Args& args) {
+          const i64 half = p.half, dx = contiguous ? 1 : p.x, dy = contiguous ? 1 : p.y;
+          run_nest(p.rows, [&](Steps at) {
+            const i64 place = told ? args.input<std::int32_t>(1)[at[2]] : 0;
+            if (place < 0 || place >= count) throw Error("rotary", "position {} is outside of {}", place, count);
+            const i64 row = told ? place * 2 * half : at[2];
+            const T* from = args.input<T>(0) + at[0];
+            const Wide<T>*c = table->data() + row, *s = c + half;
+            T* to = args.output<T>() + at[1];
 #pragma GCC ivdep
-        for (i64 i = 0; i < half; ++i) {
-          const T left = from[i * dx], right = from[(i + half) * dx];
-          to[i * dy] = left * c[i] - right * s[i];
-          to[(i + half) * dy] = right * c[i] + left * s[i];
-        }
-      });
-      p.padding.clear(args.output<T>());
-    };
+            for (i64 i = 0; i < half; ++i) {
+              const Wide<T> left = from[i * dx], right = from[(i + half) * dx];
+              to[i * dy] = T(left * c[i] - right * s[i]);
+              to[(i + half) * dy] = T(right * c[i] + left * s[i]);
+            }
+          });
+          p.padding.clear(args.output<T>());
+        };
   });
 }
 

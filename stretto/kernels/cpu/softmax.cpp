@@ -31,15 +31,19 @@ bool accepts_rows(const Call& call) {
 }
 
 Runner prepare_rows(const Call& call) {
-  return with_float(call.out[0].dtype, [&]<class T>() -> Runner {
+  return with_stored(call.out[0].dtype, [&]<class T>() -> Runner {
     return [p = plan_of(call)](const Args& args) {
       run_nest(p.rows, [&](Steps at) {
         const T* x = args.input<T>(0) + at[0];
         T* y = args.output<T>() + at[1];
-        const T top = lane_max<T>(p.n, x);
-        const T factor = 1 / exp_row(x, y, p.n, top);
+        const Wide<T> top = lane_max<T>(p.n, x);
+        if constexpr (stored_wide<T>) {
+          const T factor = 1 / exp_row(x, y, p.n, top);
 #pragma GCC ivdep
-        for (i64 i = 0; i < p.n; ++i) y[i] *= factor;
+          for (i64 i = 0; i < p.n; ++i) y[i] *= factor;
+        } else {
+          scaled_exp_row(x, y, p.n, top, 1 / exp_row(x, nullptr, p.n, top));
+        }
       });
       p.padding.clear(args.output<T>());
     };
@@ -47,7 +51,7 @@ Runner prepare_rows(const Call& call) {
 }
 
 Runner prepare_reference(const Call& call) {
-  return with_float(call.out[0].dtype, [&]<class T>() -> Runner {
+  return with_stored(call.out[0].dtype, [&]<class T>() -> Runner {
     return [p = plan_of(call)](const Args& args) {
       run_nest(p.rows, [&](Steps at) {
         const auto x = [&](i64 i) { return double(args.input<T>(0)[at[0] + i * p.x]); };

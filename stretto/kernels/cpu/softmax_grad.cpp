@@ -30,15 +30,15 @@ bool accepts_rows(const Call& call) {
 }
 
 Runner prepare_rows(const Call& call) {
-  return with_float(call.out[0].dtype, [&]<class T>() -> Runner {
+  return with_stored(call.out[0].dtype, [&]<class T>() -> Runner {
     return [p = plan_of(call)](const Args& args) {
       run_nest(p.rows, [&](Steps at) {
         const T *y = args.input<T>(0) + at[0], *g = args.input<T>(1) + at[1];
         T* dx = args.output<T>() + at[2];
-        const T dot = lane_sum<T>(
+        const Wide<T> dot = lane_sum<Wide<T>>(
             p.n, [](auto a, auto b) { return a * b; }, y, g);
 #pragma GCC ivdep
-        for (i64 i = 0; i < p.n; ++i) dx[i] = y[i] * (g[i] - dot);
+        for (i64 i = 0; i < p.n; ++i) dx[i] = T(y[i] * (g[i] - dot));
       });
       p.padding.clear(args.output<T>());
     };
@@ -46,7 +46,7 @@ Runner prepare_rows(const Call& call) {
 }
 
 Runner prepare_reference(const Call& call) {
-  return with_float(call.out[0].dtype, [&]<class T>() -> Runner {
+  return with_stored(call.out[0].dtype, [&]<class T>() -> Runner {
     return [p = plan_of(call)](const Args& args) {
       run_nest(p.rows, [&](Steps at) {
         const auto y = [&](i64 i) { return double(args.input<T>(0)[at[0] + i * p.y]); };

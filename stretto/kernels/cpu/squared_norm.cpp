@@ -14,7 +14,7 @@ bool accepts_rows(const Call& call) {
 
 // The innermost loop is contiguous.
 Runner prepare_rows(const Call& call) {
-  return with_float(call.in[0].dtype, [&]<class T>() -> Runner {
+  return with_stored(call.in[0].dtype, [&]<class T>() -> Runner {
     Nest rows = valid_elements(call);
     const i64 n = take_innermost(rows).size;
     return [rows, n](const Args& args) {
@@ -30,7 +30,7 @@ Runner prepare_rows(const Call& call) {
 }
 
 Runner prepare_reference(const Call& call) {
-  return with_float(call.in[0].dtype, [&]<class T>() -> Runner {
+  return with_stored(call.in[0].dtype, [&]<class T>() -> Runner {
     return [nest = valid_elements(call)](const Args& args) {
       double total = 0;
       run_nest(nest, [&](Steps at) {

@@ -32,7 +32,7 @@ void run(const Plan& p, const Args& args) {
 }
 
 Runner prepare(const Call& call) {
-  return with_float(call.in[0].dtype, [&]<class T>() -> Runner {
+  return with_stored(call.in[0].dtype, [&]<class T>() -> Runner {
     const TopKAttrs& a = call.attrs<TopKAttrs>();
     const View &x = call.in[0], &y = call.out[0];
     return [p = Plan{.rows = valid_nest(without(x.dims, {a.over}), {&x, &y}),

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "stretto/base/bf16.h"
 #include "stretto/kernels/cpu/pauses.h"
 #include "stretto/ops/fused.h"
 
@@ -13,8 +14,10 @@ namespace {
 // Not a multiple of 4096: registers at equal offsets would share the few lines of one set of the first-level cache.
 constexpr std::size_t register_bytes = tile_length * 8 + 192;
 
+// Registers hold bf16 values as f32. Steps compute in f32; a result of type bf16 is rounded before another step reads it.
 struct Step {
   Tile tile = nullptr;
+  bool rounds = false;
   std::vector<int> args;  // registers
   int out = 0;            // register
   int result = -1;        // of the group
@@ -51,6 +54,8 @@ void fill(void* to, T value) {
 void fill(void* to, DType t, double value) {
   if (t == f32)
     fill(to, float(value));
+  else if (t == bf16)
+    fill(to, float(BF16(value)));
   else if (t == f64)
     fill(to, value);
   else
@@ -59,25 +64,34 @@ void fill(void* to, DType t, double value) {
 
 template <class T>
 void gather(std::byte* to, const std::byte* from, i64 stride, i64 n, i64 padded) {
-  T* o = reinterpret_cast<T*>(to);
+  Wide<T>* o = reinterpret_cast<Wide<T>*>(to);
   const T* a = reinterpret_cast<const T*>(from);
-  if (stride == 1)
-    std::memcpy(o, a, std::size_t(n) * sizeof(T));
-  else
+  if (stride != 1)
     for (i64 i = 0; i < n; ++i) o[i] = a[i * stride];
-  for (i64 i = n; i < padded; ++i) o[i] = T(1);  // harmless for every function
+  else if constexpr (std::is_same_v<T, BF16>)
+    widen(a, n, o);
+  else
+    std::memcpy(o, a, std::size_t(n) * sizeof(T));
+  for (i64 i = n; i < padded; ++i) o[i] = Wide<T>(1);  // harmless for every function
 }
 
 template <class T>
 void scatter(std::byte* to, const std::byte* from, i64 stride, i64 n, bool add) {
   T* o = reinterpret_cast<T*>(to);
-  const T* a = reinterpret_cast<const T*>(from);
+  const Wide<T>* a = reinterpret_cast<const Wide<T>*>(from);
   if (add)
-    for (i64 i = 0; i < n; ++i) o[i * stride] = o[i * stride] + a[i];
-  else if (stride == 1)
-    std::memcpy(o, a, std::size_t(n) * sizeof(T));
+    for (i64 i = 0; i < n; ++i) o[i * stride] = T(o[i * stride] + a[i]);
+  else if (stride != 1)
+    for (i64 i = 0; i < n; ++i) o[i * stride] = T(a[i]);
+  else if constexpr (std::is_same_v<T, BF16>)
+    narrow(a, n, o);
   else
-    for (i64 i = 0; i < n; ++i) o[i * stride] = a[i];
+    std::memcpy(o, a, std::size_t(n) * sizeof(T));
+}
+
+void round_register(void* r, i64 n) {
+  float* x = static_cast<float*>(__builtin_assume_aligned(r, 64));
+  for (i64 i = 0; i < n; ++i) x[i] = BF16(x[i]);
 }
 
 bool aligned(const std::byte* p) { return reinterpret_cast<std::uintptr_t>(p) % 64 == 0; }
@@ -124,7 +138,7 @@ void run_plan(const Plan& plan, const Args& args) {
         const i64 stride = s.strides[rank - 1];
         const std::byte* p = from[i] + begin * stride * i64(size_of(s.dtype));
         std::byte* r = home(s.reg);
-        if (stride == 1 && n == padded && aligned(p)) {
+        if (stride == 1 && n == padded && aligned(p) && s.dtype != bf16) {
           reg[std::size_t(s.reg)] = const_cast<std::byte*>(p);
           continue;
         }
@@ -135,12 +149,16 @@ void run_plan(const Plan& plan, const Args& args) {
             fill(r, *reinterpret_cast<const double*>(p));
           else if (s.dtype == f32)
             fill(r, *reinterpret_cast<const float*>(p));
+          else if (s.dtype == bf16)
+            fill(r, float(*reinterpret_cast<const BF16*>(p)));
           else
             fill(r, *reinterpret_cast<const std::int32_t*>(p));
         } else if (s.dtype == f64)
           gather<double>(r, p, stride, n, padded);
         else if (s.dtype == f32)
           gather<float>(r, p, stride, n, padded);
+        else if (s.dtype == bf16)
+          gather<BF16>(r, p, stride, n, padded);
         else
           gather<std::int32_t>(r, p, stride, n, padded);
       }
@@ -149,13 +167,15 @@ void run_plan(const Plan& plan, const Args& args) {
       for (std::size_t k = 0; k < plan.results.size(); ++k) {
         const Result& r = plan.results[k];
         std::byte* p = to[k] + begin * r.strides[rank - 1] * i64(size_of(r.dtype));
-        there[k] = !deferred[k] && r.strides[rank - 1] == 1 && n == padded && aligned(p) ? p : nullptr;
+        const bool fits = r.strides[rank - 1] == 1 && n == padded && aligned(p) && r.dtype != bf16;
+        there[k] = !deferred[k] && fits ? p : nullptr;
       }
       for (const Step& s : plan.steps) {
         for (std::size_t a = 0; a < s.args.size(); ++a) operands[a] = reg[std::size_t(s.args[a])];
         std::byte* const own = s.result < 0 ? nullptr : there[std::size_t(s.result)];
         reg[std::size_t(s.out)] = own ? own : home(s.out);
         s.tile(reg[std::size_t(s.out)], operands, padded);
+        if (s.rounds) round_register(reg[std::size_t(s.out)], padded);
       }
       for (std::size_t k = 0; k < plan.results.size(); ++k) {
         const Result& r = plan.results[k];
@@ -167,6 +187,8 @@ void run_plan(const Plan& plan, const Args& args) {
           scatter<double>(p, have, r.strides[rank - 1], n, add);
         else if (r.dtype == f32)
           scatter<float>(p, have, r.strides[rank - 1], n, add);
+        else if (r.dtype == bf16)
+          scatter<BF16>(p, have, r.strides[rank - 1], n, add);
         else
           scatter<std::int32_t>(p, have, r.strides[rank - 1], n, add);
       }
@@ -214,8 +236,9 @@ Runner prepare(const Call& call) {
   std::vector<DType> types;
   for (const View& v : call.in) types.push_back(v.dtype);
   DimSet space = call.out[0].dims;
-  const auto tile_of = [&](const Op& op, std::span<const DType> in, DType out) {
-    const Tile t = cpu_tile(op, in, out);
+  const auto tile_of = [&](const Op& op, std::vector<DType> in, DType out) {
+    for (DType& t : in) t = wide(t);
+    const Tile t = cpu_tile(op, in, wide(out));
     if (!t) throw Error(op.name, "has no kernel for {}", name_of(out)).hint("cast the operands to f32 or f64");
     return t;
   };
@@ -229,6 +252,8 @@ Runner prepare(const Call& call) {
     for (std::size_t k = 0; k < a.steps.size(); ++k)
       for (i64 c = 0; c < a.counts[k]; ++c, ++at)
         if (a.args[at] >= n) last[std::size_t(a.args[at] - n)] = int(k);
+    std::vector<bool> read(a.steps.size());
+    for (std::size_t k = 0; k < read.size(); ++k) read[k] = last[k] >= 0;
     for (i64 r : a.results) last[std::size_t(r)] = int(a.steps.size());
     at = 0;
     for (std::size_t k = 0; k < a.steps.size(); ++k) {
@@ -250,6 +275,7 @@ Runner prepare(const Call& call) {
       } else {
         step.tile = tile_of(*op_named(a.steps[k]), in, a.dtypes[k]);
         step.out = r;
+        step.rounds = a.dtypes[k] == bf16 && read[k];  // what is only stored is rounded there
         const auto result = std::find(a.results.begin(), a.results.end(), i64(k));
         if (result != a.results.end()) step.result = int(result - a.results.begin());
         plan.steps.push_back(std::move(step));
