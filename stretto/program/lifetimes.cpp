@@ -22,11 +22,6 @@ struct InstanceHash {
   }
 };
 
-bool touches(const KernelCall& c, BufferId b) {
-  const auto is = [b](const Ref& r) { return r.buffer == b; };
-  return std::any_of(c.in.begin(), c.in.end(), is) || std::any_of(c.out.begin(), c.out.end(), is);
-}
-
 class Walk {
  public:
   Walk(const Program& p, ActorId actor) : p_(p), s_(*p.step), a_(p.actors[actor]) {
@@ -75,24 +70,28 @@ class Walk {
     const Calls& body = *p_.calls[r.task];
     const CallRange range = calls_of(r, body);
     const InstructionId home = home_of(r, i);
+    const IdVector<BufferId, Touched> part = r.calls ? touched_in(body, range) : IdVector<BufferId, Touched>();
     for (BufferId b : body.buffers.ids()) {
-      const BodyBuffer& buffer = body.buffers[b];
-      if (!buffer.touched) continue;
-      const CallId first = std::max(buffer.touched->first, range.from), last = buffer.touched->last;
-      if (first > last || first >= range.to) continue;
+      const Touched touched = r.calls ? part[b] : body.buffers[b].touched;
+      if (!touched) continue;
       const i64 at = out_.clock[i] - range.from.value;
-      LiveBuffer* live = find(r, i, home, b, started, at + first.value);
+      LiveBuffer* live = find(r, i, home, b, started, at + touched->first.value);
       if (!live) continue;
-      live->last = std::max(live->last, at + std::min<i64>(last.value, i64{range.to.value} - 1));
+      live->last = std::max(live->last, at + touched->last.value);
       live->microbatch = r.microbatch;
       live->run = live->read = i;
-      if (started && started_now(body, range, b)) started_[*started].push_back(live - out_.buffers.data());
+      if (started) started_[*started].push_back(live - out_.buffers.data());
     }
   }
-  static bool started_now(const Calls& body, CallRange range, BufferId b) {
+  // By some of a body's calls, which need not run in the body's order.
+  using Touched = std::optional<BodyBuffer::Touched>;
+  static IdVector<BufferId, Touched> touched_in(const Calls& body, CallRange range) {
+    IdVector<BufferId, Touched> all(body.buffers.size());
     for (CallId c : ids(range))
-      if (touches(body.calls[c], b)) return true;
-    return false;
+      for (const auto* refs : {&body.calls[c].in, &body.calls[c].out})
+        for (const Ref& x : *refs)
+          if (x.buffer) all[*x.buffer] = {all[*x.buffer].value_or(BodyBuffer::Touched{c, c}).first, c};
+    return all;
   }
 
   // The buffer in the arena of activations that a run's buffer is; none: it lies elsewhere.

@@ -94,18 +94,23 @@ class WorkBuilder {
   void run(const Run& r, RegionAt at) {
     const Calls& body = *p_.calls[r.task];
     const Part part = p_.task(r).part;
+    std::optional<WorkId>& before = begun_[{*r.action, part == Part::W}];
+    std::optional<WorkId> first;
     for (CallId c : ids(calls_of(r, body))) {
       Work w{.seconds = seconds_of(body, c, times_.machine)};
       if (op_of(body, c).collective)
         w = {.seconds = seconds_on_link(body, c),
              .link = link_of(part, shape_of(body.graph, body.graph.node(body.calls[c].node), p_.mesh))};
       const WorkId id = add(std::move(w), {at, c});
+      if (before) come_after(id, *before);
+      if (!first && !out_.work[id].link) first = id;
       touch(id, r, at, body.calls[c]);
       // Two pieces' whole gradients are there at a time, no more.
       if (part == Part::W) come_after(id, added_);
       if (part == Part::A) added_.push_back(id);
       last_run_ = id;
     }
+    if (first) before = first;
   }
   void touch(WorkId w, const Run& r, RegionAt at, const KernelCall& c) {
     for (const Ref& x : c.in)
@@ -185,6 +190,9 @@ class WorkBuilder {
   RegionWork out_;
   std::map<Resource, Touched> touched_;
   std::map<std::pair<int, std::vector<std::string>>, std::uint32_t> links_;
+  // Per action, of its W tasks and of the others: the first call of the newest. Nothing of a task begins before the task
+  // before it has: what is made ahead takes memory.
+  std::map<std::pair<ActionId, bool>, std::optional<WorkId>> begun_;
   std::vector<WorkId> added_;  // the additions of gradients so far
   std::optional<WorkId> last_run_;
 };

@@ -34,6 +34,34 @@ const Binding* binding_of(const Program& p, const Run& r, BufferId id) {
   return nullptr;
 }
 
+// The same as memory.
+struct Memory {
+  Arena arena;
+  std::optional<ActorId> elsewhere;
+  u64 from, to;
+  bool written;
+};
+bool collide(const Memory& x, const Memory& y) {
+  return (x.written || y.written) && x.arena == y.arena && x.elsewhere == y.elsewhere && x.from < y.to && y.from < x.to;
+}
+std::vector<Memory> memory_of(const Program& p, ActorId a, const Run& r) {
+  const Calls& body = *p.calls[r.task];
+  const Touches touches = touches_of(p, r);
+  std::vector<Memory> all;
+  for (const auto& [buffers, written] : {std::pair(&touches.read, false), std::pair(&touches.written, true)})
+    for (BufferId b : *buffers) {
+      const Slot& s = p.actors[a].slots[SlotId(r.args.value + b.value)];
+      all.push_back({s.arena, s.elsewhere, s.offset, s.offset + body.buffers[b].bytes, written});
+    }
+  return all;
+}
+std::vector<Memory> sent(const Transfer& t) {
+  std::vector<Memory> all;
+  for (const Extent& e : t.extents)
+    if (!t.direct) all.push_back({e.from.arena, {}, e.from.offset, e.from.offset + e.bytes, false});
+  return all;
+}
+
 // Every argument of every run lies inside its arena.
 void check_arguments(const Program& p, ActorId a, std::vector<Fault>& faults) {
   const ActorProgram& actor = p.actors[a];
@@ -131,57 +159,37 @@ class StartedCheck {
     for (const Instruction& i : p_.actors[a_].code)
       match(
           i, [&](const Start& s) { start(s, i); }, [&](const Await& w) { await(w, i); },
-          [&](const Run& r) { look(r, i); }, [](const Send&) {}, [](const Receive&) {});
-    for (const auto& [collective, s] : under_way_) wrong(Instruction(*s), "nobody awaits it");
+          [&](const Run& r) { look(r, i); }, [&](const Send& s) { look(sent(p_.transfers[s.transfer]), i); },
+          [](const Receive&) {});
+    for (const auto& [collective, x] : under_way_) wrong(Instruction(*x.start), "nobody awaits it");
   }
 
  private:
+  struct UnderWay {
+    const Start* start = nullptr;
+    std::vector<Memory> memory;
+  };
   void start(const Start& s, const Instruction& i) {
     const Calls& body = *p_.calls[s.run.task];
-    const CallRange range = calls_of(s.run, body);
-    for (CallId c : ids(range))
+    for (CallId c : ids(calls_of(s.run, body)))
       if (!body.graph.node(body.calls[c].node).op->collective) wrong(i, "it starts what is no collective");
-    under_way_[s.collective] = &s;
+    look(s.run, i);
+    under_way_[s.collective] = {&s, memory_of(p_, a_, s.run)};
     if (!seen_.insert(s.collective).second) wrong(i, "its number is taken");
   }
   void await(const Await& w, const Instruction& i) {
     const auto it = under_way_.find(w.collective);
-    if (it == under_way_.end() || it->second->run.task != w.task) return wrong(i, "it is not under way");
+    if (it == under_way_.end() || it->second.start->run.task != w.task) return wrong(i, "it is not under way");
     under_way_.erase(it);
   }
   void look(const Run& r, const Instruction& i) {
-    for (const auto& [collective, s] : under_way_) {
-      if (s->run.calls) {
-        if (collide(s->run, r)) wrong(i, "it touches what a collective still works on");
-        continue;
-      }
-      const auto& read = p_.task(r).inputs;
-      for (const Binding& made : p_.task(s->run).outputs) {
-        // A gathered parameter may be read while the next gather of it is under way.
-        const ValueId* v = as<ValueId>(made);
-        if (v && !gathered(*p_.step, *v) && s->run.microbatch == r.microbatch &&
-            std::find(read.begin(), read.end(), made) != read.end())
-          wrong(i, "it reads what is still being reduced");
-      }
-    }
+    if (!under_way_.empty()) look(memory_of(p_, a_, r), i);
   }
-  // Does one write what the other touches?
-  bool collide(const Run& x, const Run& y) const {
-    const Touches mine = touches_of(p_, x), its = touches_of(p_, y);
-    const auto meet = [&](const std::set<BufferId>& a, const std::set<BufferId>& b) {
-      for (BufferId i : a)
-        for (BufferId j : b)
-          if (same_memory(x, i, y, j)) return true;
-      return false;
-    };
-    return meet(mine.written, its.written) || meet(mine.written, its.read) || meet(mine.read, its.written);
-  }
-  bool same_memory(const Run& x, BufferId i, const Run& y, BufferId j) const {
-    if (x.microbatch != y.microbatch) return false;
-    if (x.task == y.task) return i == j;
-    const Binding *a = binding_of(p_, x, i), *b = binding_of(p_, y, j);
-    const ValueId* v = a ? as<ValueId>(*a) : nullptr;
-    return v && b && *a == *b && !gathered(*p_.step, *v);
+  void look(const std::vector<Memory>& mine, const Instruction& i) {
+    for (const auto& [collective, x] : under_way_)
+      for (const Memory& m : mine)
+        if (std::any_of(x.memory.begin(), x.memory.end(), [&](const Memory& its) { return collide(m, its); }))
+          return wrong(i, "it touches what a collective still works on");
   }
   void wrong(const Instruction& i, std::string_view what) {
     faults_.push_back(fault(where(a_), "", "{}: {}", p_.str(i), what));
@@ -190,7 +198,7 @@ class StartedCheck {
   const Program& p_;
   const ActorId a_;
   std::vector<Fault>& faults_;
-  std::map<CollectiveId, const Start*> under_way_;
+  std::map<CollectiveId, UnderWay> under_way_;
   std::set<CollectiveId> seen_;
 };
 
