@@ -18,17 +18,26 @@ constexpr double longest_time = 1e9;
 template <class Visit>
 void keys_of(RopeScaling& s, Visit&& visit) {
   using Kind = RopeScaling::Kind;
-  const Choices<Kind> kinds{{"none", Kind::none}, {"linear", Kind::linear}, {"llama3", Kind::llama3}};
+  const Choices<Kind> kinds{
+      {"none", Kind::none}, {"linear", Kind::linear}, {"llama3", Kind::llama3}, {"yarn", Kind::yarn}};
   visit(Key{"kind", "how rotary frequencies are stretched for longer contexts"}, s.kind, kinds);
   const auto is = [&](Kind kind) { return s.kind == kind; };
-  const std::string_view chosen = kinds[is(Kind::none) ? 0 : is(Kind::linear) ? 1 : 2].first;
+  const std::string_view chosen = kinds[is(Kind::none) ? 0 : is(Kind::linear) ? 1 : is(Kind::llama3) ? 2 : 3].first;
   visit(Key{"factor", "by how much"}.only(!is(Kind::none), "kind", chosen), s.factor, between(1, largest_factor));
   const auto llama3 = [&](Key key) { return std::move(key).only(is(Kind::llama3), "kind", chosen); };
   visit(llama3({"low_freq", "llama3: longer waves than original_context / low_freq are stretched"}), s.low_freq,
         above(0));
   visit(llama3({"high_freq", "llama3: shorter waves than original_context / high_freq are not"}), s.high_freq,
         above(0));
-  visit(llama3({"original_context", "llama3: the context that was trained on"}), s.original_context, at_least(1));
+  const bool from_context = is(Kind::llama3) || is(Kind::yarn);
+  visit(Key{"original_context", "llama3, yarn: the context that was trained on"}.only(from_context, "kind", chosen),
+        s.original_context, at_least(1));
+  const auto yarn = [&](Key key) { return std::move(key).only(is(Kind::yarn), "kind", chosen); };
+  visit(yarn({"beta_fast", "yarn: pairs that turn more often in the original context stay"}), s.beta_fast, above(0));
+  visit(yarn({"beta_slow", "yarn: pairs that turn less often are stretched"}), s.beta_slow, above(0));
+  visit(yarn({"attention_factor", "yarn: how much longer queries and keys become; 0: by the factor"}),
+        s.attention_factor, between(0, largest_factor));
+  visit(yarn({"truncate", "yarn: what lies between begins and ends with whole pairs"}), s.truncate);
 }
 
 // The shape, over what `preset`, `config` or `from` says.
@@ -39,6 +48,61 @@ void keys_of(ModelBase& s, Visit&& visit) {
   visit(Key{"preset", "a shape with a name, which other keys change", "none"}, s.preset, Words{join(all, ", ")});
   visit(Key{"config", "a Hugging Face config.json, or its directory: the shape", "none"}, s.config, Words{"file"});
   visit(Key{"from", "a Hugging Face directory: shape and first weights", "none"}, s.from, Words{"directory"});
+}
+
+// What relatives of Llama have.
+template <class Visit>
+void relatives_of(ModelConfig& c, Visit&& visit) {
+  using C = ModelConfig;
+  visit(Key{"qk_norm_wide", "llama: queries and keys are normalised over all heads together"}, c.qk_norm_wide);
+  visit(Key{"norms", "llama: what is normalised: what a half layer reads, what it adds, or both"}, c.norms,
+        Choices<Norms>{{"before", Norms::before}, {"after", Norms::after}, {"both", Norms::both}});
+  visit(Key{"unit_gain", "llama: norms multiply with 1 + gain"}, c.unit_gain);
+  visit(Key{"pattern", "llama: kinds of layers, over and over: f sees all before it, w a window", "one of the two"},
+        c.pattern, Words{"letters f and w, e.g. wwwwwf"});
+  visit(Key{"window", "llama: tokens that a w layer sees; 0: there is none"}, c.window, between(0, C::kMostContext));
+  visit(Key{"local_rope_base", "llama: rope_base of w layers; 0: as the others"}, c.local_rope_base,
+        between(0, largest_factor));
+  visit(Key{"rope_dim", "llama: elements of a head that are turned; 0: all"}, c.rope_dim, between(0, C::kMostHeads));
+  visit(Key{"rope_interleaved", "llama: pairs that are turned are neighbours"}, c.rope_interleaved);
+  visit(Key{"sinks", "llama: attention has one more score per head, without a value"}, c.sinks);
+  visit(Key{"attention_scale", "llama: factor of scores; 0: 1 / sqrt(head_dim)"}, c.attention_scale,
+        between(0, largest_factor));
+  visit(Key{"attention_softcap", "llama: scores stay below this, by tanh; 0: any"}, c.attention_softcap,
+        between(0, largest_factor));
+  visit(Key{"logit_softcap", "llama: logits stay below this, by tanh; 0: any"}, c.logit_softcap,
+        between(0, largest_factor));
+  visit(Key{"embedding_scale", "llama: factor of the embedding"}, c.embedding_scale, above_up_to(0, largest_factor));
+  visit(Key{"residual_scale", "llama: factor of what half layers add"}, c.residual_scale,
+        above_up_to(0, largest_factor));
+  visit(Key{"logit_scale", "llama: factor of logits"}, c.logit_scale, above_up_to(0, largest_factor));
+  visit(Key{"q_rank", "llama: queries by way of so many numbers; 0: directly"}, c.q_rank, between(0, C::kMostWidth));
+  visit(Key{"kv_rank", "llama: keys and values by way of so many numbers (MLA); 0: directly"}, c.kv_rank,
+        between(0, C::kMostWidth));
+  visit(Key{"value_dim", "llama: width of a head's values, with kv_rank"}, c.value_dim, between(0, C::kMostHeads));
+}
+
+// What routers and experts of relatives of Mixtral have.
+template <class Visit>
+void router_of(ModelConfig& c, Visit&& visit) {
+  using C = ModelConfig;
+  visit(Key{"sparse", "mixtral: which layers have experts, over and over: e, or d for dense", "all"}, c.sparse,
+        Words{"letters e and d, e.g. de"});
+  visit(Key{"expert_ff", "mixtral: width of an expert", "ff"}, c.expert_ff, between(0, C::kMostFf));
+  visit(Key{"shared_ff", "mixtral: width of an expert that every token has; 0: there is none"}, c.shared_ff,
+        between(0, C::kMostFf));
+  visit(Key{"shared_gate", "mixtral: that expert has a gate"}, c.shared_gate);
+  visit(Key{"score", "mixtral: what the router says of an expert"}, c.score,
+        Choices<Score>{{"softmax", Score::softmax}, {"sigmoid", Score::sigmoid}});
+  visit(Key{"select_bias", "mixtral: a number per expert is added for the choice alone"}, c.select_bias);
+  visit(Key{"groups", "mixtral: groups of experts, of which tokens choose first"}, c.groups, between(1, C::kMostHeads));
+  visit(Key{"top_groups", "mixtral: how many groups a token chooses"}, c.top_groups, between(1, C::kMostHeads));
+  visit(Key{"normalize", "mixtral: weights of a token's experts add up to one"}, c.normalize);
+  visit(Key{"route_scale", "mixtral: factor of the weights"}, c.route_scale, above_up_to(0, largest_factor));
+  visit(Key{"router_bias", "mixtral: the router has biases"}, c.router_bias);
+  visit(Key{"expert_bias", "mixtral: experts have biases"}, c.expert_bias);
+  visit(Key{"expert_clamp", "mixtral: GPT-OSS's bounded experts, and their bound; 0: plain"}, c.expert_clamp,
+        between(0, largest_factor));
 }
 
 template <class Visit>
@@ -74,6 +138,9 @@ void keys_of(ModelConfig& c, Visit&& visit) {
   visit(Key{"out_bias", "llama: attention's result has a bias"}, c.out_bias);
   visit(Key{"mlp_bias", "llama: the feed-forward part has biases"}, c.mlp_bias);
   visit(Key{"qk_norm", "llama: queries and keys are normalised per head"}, c.qk_norm);
+  visit(Key{"hf_type", "the Hugging Face model type that export writes", "the plainest"}, c.hf_type,
+        Words{"a model type, e.g. qwen3_moe"});
+  relatives_of(c, visit);
   visit(Key{"experts", "mixtral: how many experts", "8 for mixtral"}, c.experts, between(0, C::kMostHeads));
   visit(Key{"top_k", "mixtral: experts per token"}, c.top_k, between(1, C::kMostHeads));
   visit(Key{"capacity", "mixtral: slots per expert over the even share; 0: no token is dropped"}, c.capacity,
@@ -82,6 +149,7 @@ void keys_of(ModelConfig& c, Visit&& visit) {
   visit(Key{"balance_pooled", "mixtral: balance over a microbatch instead of per sequence"}, c.balance_pooled);
   visit(Key{"router_z", "mixtral: weight of the penalty for large router logits"}, c.router_z,
         between(0, largest_factor));
+  router_of(c, visit);
   visit.table(Key{"rope_scaling", ""}, c.rope_scaling);
 }
 

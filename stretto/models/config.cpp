@@ -43,6 +43,59 @@ ModelConfig complete(ModelConfig c) {
   return c;
 }
 
+namespace {
+
+// Options of relatives of Llama and of Mixtral that another family was given.
+void check_options(const ModelConfig& c, std::vector<Fault>& faults) {
+  const ModelConfig none;
+  const auto only = [&](bool family, std::string_view name, bool changed, std::string_view key) {
+    if (changed && !family)
+      faults.push_back({fmt::format("model.{}", key), fmt::format("family '{}' has no such option", c.family),
+                        fmt::format("leave it out, or use family '{}'", name)});
+  };
+  const bool mixtral = c.family == "mixtral", llama = mixtral || c.family == "llama";
+#define STRETTO_LLAMA(key) only(llama, "llama", c.key != none.key, #key)
+#define STRETTO_MIXTRAL(key) only(mixtral, "mixtral", c.key != none.key, #key)
+  STRETTO_LLAMA(hf_type), STRETTO_LLAMA(qk_norm_wide), STRETTO_LLAMA(norms), STRETTO_LLAMA(unit_gain);
+  STRETTO_LLAMA(pattern), STRETTO_LLAMA(window), STRETTO_LLAMA(local_rope_base), STRETTO_LLAMA(rope_dim);
+  STRETTO_LLAMA(rope_interleaved), STRETTO_LLAMA(sinks), STRETTO_LLAMA(attention_scale);
+  STRETTO_LLAMA(attention_softcap), STRETTO_LLAMA(logit_softcap), STRETTO_LLAMA(embedding_scale);
+  STRETTO_LLAMA(residual_scale), STRETTO_LLAMA(logit_scale), STRETTO_LLAMA(q_rank), STRETTO_LLAMA(kv_rank);
+  STRETTO_LLAMA(value_dim);
+  STRETTO_MIXTRAL(sparse), STRETTO_MIXTRAL(expert_ff), STRETTO_MIXTRAL(shared_ff), STRETTO_MIXTRAL(shared_gate);
+  STRETTO_MIXTRAL(score), STRETTO_MIXTRAL(select_bias), STRETTO_MIXTRAL(groups), STRETTO_MIXTRAL(top_groups);
+  STRETTO_MIXTRAL(normalize), STRETTO_MIXTRAL(route_scale), STRETTO_MIXTRAL(router_bias);
+  STRETTO_MIXTRAL(expert_bias), STRETTO_MIXTRAL(expert_clamp);
+#undef STRETTO_LLAMA
+#undef STRETTO_MIXTRAL
+  const auto at_most = [&](std::string_view key, i64 v, i64 most) {
+    if (v < 0 || v > most)
+      faults.push_back({fmt::format("model.{}", key), fmt::format("{} is {}", key, v),
+                        fmt::format("use a number from 0 to {}", most)});
+  };
+  at_most("window", c.window, ModelConfig::kMostContext);
+  at_most("q_rank", c.q_rank, ModelConfig::kMostWidth);
+  at_most("kv_rank", c.kv_rank, ModelConfig::kMostWidth);
+  at_most("value_dim", c.value_dim, ModelConfig::kMostHeads);
+  at_most("expert_ff", c.expert_ff, ModelConfig::kMostFf);
+  at_most("shared_ff", c.shared_ff, ModelConfig::kMostFf);
+  const auto finite = [&](std::string_view key, double v, bool zero) {
+    if (!(zero ? v >= 0 : v > 0) || !std::isfinite(v))
+      faults.push_back({fmt::format("model.{}", key), fmt::format("{} is {}", key, v),
+                        zero ? "use 0 or more" : "use a positive number"});
+  };
+  finite("local_rope_base", c.local_rope_base, true);
+  finite("attention_scale", c.attention_scale, true);
+  finite("attention_softcap", c.attention_softcap, true);
+  finite("logit_softcap", c.logit_softcap, true);
+  finite("embedding_scale", c.embedding_scale, false);
+  finite("residual_scale", c.residual_scale, false);
+  finite("logit_scale", c.logit_scale, false);
+  finite("route_scale", c.route_scale, false);
+}
+
+}  // namespace
+
 std::vector<Fault> validate(const ModelConfig& c) {
   std::vector<Fault> faults;
   const auto wrong = [&](std::string_view key, std::string hint, std::string what) {
@@ -93,6 +146,7 @@ std::vector<Fault> validate(const ModelConfig& c) {
   of_experts("router_z", c.router_z);
   if (c.top_k != ModelConfig().top_k) of_experts("top_k", c.top_k);
   of_experts("balance_pooled", c.balance_pooled);
+  check_options(c, faults);
   family_named(c.family).check(c, faults);
   return faults;
 }

@@ -23,15 +23,24 @@ std::optional<Activation> activation_named(std::string_view);
 
 // How rotary frequencies are stretched for contexts longer than the one trained on.
 struct RopeScaling {
-  enum class Kind : std::uint8_t { none, linear, llama3 } kind = Kind::none;
+  enum class Kind : std::uint8_t { none, linear, llama3, yarn } kind = Kind::none;
   double factor = 1;
-  double low_freq = 1, high_freq = 4;  // llama3: wave lengths above original_context / low_freq are stretched
-  i64 original_context = 8192;         // ... below original_context / high_freq are not
+  double low_freq = 1, high_freq = 4;    // llama3: wave lengths above original_context / low_freq are stretched
+  i64 original_context = 8192;           // ... below original_context / high_freq are not
+  double beta_fast = 32, beta_slow = 1;  // yarn: pairs with more turns than beta_fast in the original context stay
+  double attention_factor = 0;           // yarn: queries and keys become so much longer; 0: 0.1 ln(factor) + 1
+  bool truncate = true;                  // yarn: both ends are whole pairs
   bool operator==(const RopeScaling&) const = default;
 };
 
+// Where a half layer is normalised: what it reads, what it adds to the residual stream, or both.
+enum class Norms : std::uint8_t { before, after, both };
+// What a router makes of its products: probabilities of all experts, or of each on its own.
+enum class Score : std::uint8_t { softmax, sigmoid };
+
 struct ModelConfig {
   std::string family = "gpt2";
+  std::string hf_type = {};  // the Hugging Face model type it came from, which is written again; "": the plainest
   i64 layers = 4, width = 128, heads = 4;
   i64 kv_heads = 0;  // 0: as many as heads
   i64 head_dim = 0;  // 0: width / heads
@@ -46,8 +55,34 @@ struct ModelConfig {
   RopeScaling rope_scaling = {};
   bool qkv_bias = false, out_bias = false, mlp_bias = false;  // llama and relatives; gpt2 and mlp have all biases
   bool qk_norm = false;                                       // per-head RMSNorm of queries and keys
-  i64 experts = 0, top_k = 2;                                 // mixtral
-  double capacity = 0;  // training: slots per expert and sequence over the even share; 0: nobody is dropped
+  // Llama's relatives.
+  bool qk_norm_wide = false;    // RMSNorm of queries and keys over all heads together
+  Norms norms = Norms::before;  // of half layers
+  bool unit_gain = false;       // norms multiply with 1 + gain
+  std::string pattern = {};     // kinds of layers, over and over: f sees all before it, w a window; "": one of the two
+  i64 window = 0;               // keys that a query of a w layer sees
+  double local_rope_base = 0;   // of w layers, without scaling; 0: as the others
+  i64 rope_dim = 0;             // elements of a head that are turned; 0: all
+  bool rope_interleaved = false;                    // pairs are neighbours
+  bool sinks = false;                               // attention has one more score per head, without a value
+  double attention_scale = 0;                       // of scores; 0: 1 / sqrt(head_dim)
+  double attention_softcap = 0, logit_softcap = 0;  // c tanh(x / c); 0: none
+  double embedding_scale = 1, residual_scale = 1, logit_scale = 1;
+  i64 q_rank = 0, kv_rank = 0;  // queries, and keys and values, by way of so few numbers (MLA); 0: directly
+  i64 value_dim = 0;            // width of a head's values; 0: head_dim
+  i64 experts = 0, top_k = 2;   // mixtral
+  std::string sparse = {};      // which layers have experts, over and over: e, or d for dense; "": all
+  i64 expert_ff = 0;            // width of an expert; 0: ff
+  i64 shared_ff = 0;            // width of an expert that all tokens have; 0: there is none
+  bool shared_gate = false;     // ... times a gate
+  Score score = Score::softmax;
+  bool select_bias = false;        // a number per expert is added for the choice alone; it is not trained
+  i64 groups = 1, top_groups = 1;  // experts come in groups, of which a token first chooses some
+  bool normalize = true;           // weights of the chosen add up to one
+  double route_scale = 1;          // of the weights
+  bool router_bias = false, expert_bias = false;
+  double expert_clamp = 0;  // gpt_oss: the experts' gates and their partners are bounded; 0: plain
+  double capacity = 0;      // training: slots per expert and sequence over the even share; 0: nobody is dropped
   double balance = 0, router_z = 0;  // weights of the router's penalties
   bool balance_pooled = false;       // balance over all tokens and layers of a microbatch instead of per sequence
   bool documents = false;            // attention stays within documents, which one more input, `segments`, tells apart
@@ -56,7 +91,13 @@ struct ModelConfig {
   static constexpr i64 kMostLayers = 10'000, kMostWidth = 1 << 20, kMostHeads = 1 << 16, kMostFf = 1 << 23;
   static constexpr i64 kMostContext = 1 << 26, kMostVocab = 1 << 26;
   i64 width_in_range() const { return std::clamp<i64>(width, 0, kMostWidth); }  // before anybody has checked it
-  i64 group() const { return kv_heads ? heads / kv_heads : 1; }                 // heads that share one key/value head
+  i64 expert_width() const { return expert_ff ? expert_ff : ff; }
+  bool latent() const { return kv_rank > 0; }
+  char kind_of(i64 layer) const {  // f or w
+    return pattern.empty() ? (window > 0 ? 'w' : 'f') : pattern[layer % pattern.size()];
+  }
+  bool has_experts(i64 layer) const { return experts > 0 && (sparse.empty() || sparse[layer % sparse.size()] == 'e'); }
+  i64 group() const { return kv_heads ? heads / kv_heads : 1; }  // heads that share one key/value head
   bool operator==(const ModelConfig&) const = default;
   std::string str() const;  // "llama, 8 layers, width 512, 8 heads (2 key/value), ff 1376, context 128, vocabulary 256"
 };

@@ -17,11 +17,44 @@ ParamSpec ParamSpec::part(i64 i) const {
   return one;
 }
 
+namespace {
+
+// A parameter as matrices: how many, and their sizes in ours.
+struct Matrices {
+  i64 count = 1, first = 1, second = 1;
+};
+Matrices matrices_of(const ParamSpec& p) {
+  Matrices m;
+  if (p.batched) m.count = p.sizes[0];
+  const auto begin = p.sizes.begin() + p.batched;
+  m.first = std::accumulate(begin, begin + p.rows, i64(1), std::multiplies<>());
+  m.second = p.elements() / (m.count * m.first);
+  return m;
+}
+
+}  // namespace
+
 std::vector<i64> ParamSpec::stored_shape() const {
-  if (rows == 0) return {elements()};
-  const i64 first = std::accumulate(sizes.begin(), sizes.begin() + rows, i64(1), std::multiplies<>());
-  const i64 second = elements() / first;
-  return transposed ? std::vector{second, first} : std::vector{first, second};
+  const Matrices m = matrices_of(*this);
+  const i64 second = cut ? cut->total : m.second;
+  std::vector<i64> shape;
+  if (batched) shape.push_back(m.count);
+  if (rows == 0) return shape.push_back(second), shape;
+  for (i64 n : transposed ? std::vector{second, m.first} : std::vector{m.first, second}) shape.push_back(n);
+  return shape;
+}
+
+std::vector<i64> ParamSpec::stored_places() const {
+  const Matrices m = matrices_of(*this);
+  const i64 total = cut ? cut->total : m.second;
+  std::vector<i64> places;
+  for (i64 b = 0; b < m.count; ++b)
+    for (i64 r = 0; r < m.first; ++r)
+      for (i64 c = 0; c < m.second; ++c) {
+        const i64 there = cut ? c / cut->block * cut->stride + cut->offset + c % cut->block : c;
+        places.push_back(b * m.first * total + (transposed ? there * m.first + r : r * total + there));
+      }
+  return places;
 }
 
 std::span<const Family* const> families() {

@@ -5,6 +5,7 @@
 // A model has the inputs `ids` and `targets` {batch seq}: targets[t] is the id that follows ids[t], -100 is ignored.
 // With `documents` also `segments` {batch seq}: positions attend to positions of their own number only.
 #pragma once
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,10 +24,19 @@ struct ParamSpec {
   std::string stored = {};  // name on disk, "" when the family has no such form
   int rows = 0;
   bool transposed = false;
-  i64 parts = 0;  // on disk one tensor per element of the first dim, with its number in the place of {}
+  i64 parts = 0;         // on disk one tensor per element of the first dim, with its number in the place of {}
+  bool batched = false;  // on disk one matrix per element of the first dim, which `rows` does not count, in one tensor
+  // On disk it is a part of a larger matrix: what is number i there along the second dims of ours is number
+  // i / block * stride + offset + i % block of `total`.
+  struct Cut {
+    i64 block = 1, stride = 0, offset = 0, total = 0;
+  };
+  std::optional<Cut> cut = {};
   ParamSpec part(i64 i) const;
   i64 elements() const;
   std::vector<i64> stored_shape() const;
+  bool plain() const { return !batched && !cut; }
+  std::vector<i64> stored_places() const;  // of every element the index in the tensor on disk
 };
 
 struct Family {

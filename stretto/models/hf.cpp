@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -32,7 +33,11 @@ std::string shape_text(const std::vector<i64>& shape) {
 template <class T>
 Array read_param(const ParamSpec& spec, const StoredTensor& tensor) {
   std::vector<T> v = values<T>(tensor, spec.stored);
-  if (spec.transposed) {
+  if (!spec.plain()) {
+    std::vector<T> own;
+    for (i64 place : spec.stored_places()) own.push_back(v[place]);
+    v = std::move(own);
+  } else if (spec.transposed) {
     std::vector<T> turned(v.size());
     transpose<T>(v, tensor.shape[0], tensor.shape[1], turned);
     v = std::move(turned);
@@ -41,13 +46,27 @@ Array read_param(const ParamSpec& spec, const StoredTensor& tensor) {
 }
 
 template <class T>
-std::vector<std::byte> stored_bytes(const ParamSpec& spec, const Array& array, FileType type) {
+std::vector<T> stored_values(const ParamSpec& spec, const Array& array) {
   const std::span<const T> v = array.as<T>();
-  if (!spec.transposed) return bytes_of<T>(v, type, spec.stored);
+  if (!spec.transposed) return {v.begin(), v.end()};
   const std::vector<i64> shape = spec.stored_shape();
   std::vector<T> turned(v.size());
   transpose<T>(v, shape[1], shape[0], turned);
-  return bytes_of<T>(turned, type, spec.stored);
+  return turned;
+}
+
+// The tensor of that name, of all parameters that lie in it.
+template <class T>
+std::vector<T> joined_values(const std::string& name, const std::vector<ParamSpec>& params, const Weights& weights) {
+  std::vector<T> all;
+  for (const ParamSpec& p : params) {
+    if (p.stored != name) continue;
+    const std::vector<i64> shape = p.stored_shape();
+    all.resize(std::accumulate(shape.begin(), shape.end(), std::size_t(1), std::multiplies<>()));
+    const std::span<const T> own = weights.find(p.name)->second.as<T>();
+    for (std::size_t i = 0; i64 place : p.stored_places()) all[place] = own[i++];
+  }
+  return all;
 }
 
 // Masks and tables that older versions kept beside the weights.
@@ -201,11 +220,17 @@ void save_hf(const fs::path& directory, const ModelConfig& config, const Weights
   const std::vector<ParamSpec> all = stored_params(params);
   bytes.reserve(all.size());
   std::map<std::string, i64> number;  // of a parameter's parts
-  for (const ParamSpec& p : all) {
+  std::set<std::string> written;
+  const auto add = [&]<class T>(const ParamSpec& p) {
     const Array& whole = weights.find(p.name)->second;
-    const Array a = part_of(whole, p, number[p.name]++);
-    bytes.push_back(a.dtype == f64 ? stored_bytes<double>(p, a, stored) : stored_bytes<float>(p, a, stored));
+    const std::vector<T> v = p.plain() ? stored_values<T>(p, part_of(whole, p, number[p.name]++))
+                                       : joined_values<T>(p.stored, params, weights);
+    bytes.push_back(bytes_of<T>(v, stored, p.stored));
     tensors.push_back({p.stored, stored, p.stored_shape(), bytes.back()});
+  };
+  for (const ParamSpec& p : all) {
+    if (!written.insert(p.stored).second) continue;
+    weights.find(p.name)->second.dtype == f64 ? add.operator()<double>(p) : add.operator()<float>(p);
   }
   write_hf_weights(directory, tensors, shard_bytes);
   write_file(directory / "config.json", write_json(json, 2) + "\n");

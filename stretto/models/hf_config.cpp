@@ -3,114 +3,57 @@
 #include "stretto/base/files.h"
 #include "stretto/base/text.h"
 #include "stretto/models/hf.h"
+#include "stretto/models/hf_keys.h"
+#include "stretto/models/hf_types.h"
 
 namespace stretto {
 namespace {
+
+using namespace hf;
 
 // A model type of config.json: how it is read, and what its missing keys mean.
 struct Kind {
   std::string_view name;
   void (*read)(FieldReader&, const Kind&, ModelConfig&);
   bool qkv_bias = false, qk_norm = false;  // always there
+  bool windows = false;                    // layers may have a sliding window
   bool windows_off = false;                // sliding_window counts only with use_sliding_window
   bool must_say_heads = false;             // num_key_value_heads has a default of the type's own
-  bool must_say_window = false;            // sliding_window, too
+  i64 window = 0;                          // sliding_window when it is not said
   double norm_eps = 1e-6, rope_base = 1e4;
-};
-
-// The first name of a function is the one that is written.
-constexpr std::pair<std::string_view, Activation> kActivations[] = {
-    {"gelu_new", Activation::gelu},
-    {"gelu_pytorch_tanh", Activation::gelu},
-    {"gelu_fast", Activation::gelu},
-    {"gelu", Activation::gelu_erf},
-    {"gelu_python", Activation::gelu_erf},
-    {"relu", Activation::relu},
-    {"silu", Activation::silu},
-    {"swish", Activation::silu},
 };
 
 constexpr std::pair<std::string_view, FileType> kFileTypes[] = {
     {"float32", FileType::F32}, {"float64", FileType::F64}, {"bfloat16", FileType::BF16}, {"float16", FileType::F16}};
 
-void read_activation(FieldReader& r, std::string_view key, ModelConfig& c) {
-  std::string text;
-  if (!r.read(key, text)) return;
-  std::vector<std::string> known;
-  for (const auto& [name, value] : kActivations) {
-    if (name == text) return void(c.activation = value);
-    known.emplace_back(name);
-  }
-  r.fail_hint(key, "no such activation is supported", fmt::format("supported are {}", join(known, ", ")));
-}
-
-// A switch that only works in one position.
-void must_be(FieldReader& r, std::string_view key, bool value) {
-  bool there = value;
-  if (r.read(key, there) && there != value)
-    r.fail_hint(key, fmt::format("only {} is supported", value), "it would change the results");
-}
-
-void read_rate(FieldReader& r, std::string_view key, double& to, double otherwise) {
-  to = otherwise;
-  r.read(key, to, between(0, 1));
-}
-
-void read_rope(FieldReader& r, ModelConfig& c) {
-  r.read("rope_theta", c.rope_base, above(0));
-  r.ignore({"rope_parameters", "rope_scaling"});
-  // 5.x: one table with the base inside; 4.x: rope_theta, and a table only when there is scaling.
-  const std::string_view key = r.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
-  if (!r.has(key)) return;
-  FieldReader rope = r.section(key);
-  rope.read("rope_theta", c.rope_base, above(0));
-  std::string type = "default";
-  rope.read("type", type);  // the name before 4.43
-  rope.read("rope_type", type);
-  double partial = 1;
-  if (rope.read("partial_rotary_factor", partial) && partial != 1)
-    rope.fail("partial_rotary_factor", "only whole heads can be turned");
-  RopeScaling& s = c.rope_scaling;
-  if (type == "default") {
-    rope.ignore({"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"});
+// Which layers have a window, and how wide it is.
+void read_window(FieldReader& r, const Kind& type, ModelConfig& c) {
+  if (!type.windows) {
+    if (r.raw("sliding_window") && r.has("sliding_window"))
+      r.fail_hint("sliding_window", "this type of model has no sliding window",
+                  "with null every token sees all before it");
+    std::string kinds;
+    hf::read_layer_types(r, kinds);
+    if (kinds.find('w') != kinds.npos) r.fail("layer_types", "this type of model has no sliding window");
     return;
   }
-  if (type == "linear") {
-    s.kind = RopeScaling::Kind::linear;
-    rope.ignore({"original_max_position_embeddings"});
-  } else if (type == "llama3") {
-    s.kind = RopeScaling::Kind::llama3;
-    for (const char* k : {"low_freq_factor", "high_freq_factor", "original_max_position_embeddings"}) rope.need(k);
-    rope.read("low_freq_factor", s.low_freq, above(0));
-    rope.read("high_freq_factor", s.high_freq, above(0));
-    rope.read("original_max_position_embeddings", s.original_context, at_least(1));
-  } else {
-    rope.fail_hint(rope.has("rope_type") ? "rope_type" : "type", "no such rotary scaling is supported",
-                   "supported are default, linear and llama3");
-    for (const Member& m : *rope.field().table()) rope.raw(m.key);  // one fault is enough
-    return;
-  }
-  rope.need("factor");
-  rope.read("factor", s.factor, at_least(1));
-}
-
-void read_window(FieldReader& r, const Kind& type) {
+  i64 window = type.window, from = 0;
+  bool used = !type.windows_off;
+  if (r.field().find("sliding_window") && !r.has("sliding_window")) window = 0;
+  r.read("sliding_window", window, at_least(0));
+  r.read("max_window_layers", from, at_least(0));
   if (type.windows_off) {
-    must_be(r, "use_sliding_window", false);
+    r.read("use_sliding_window", used);
     must_be(r, "use_mrope", false);
-    r.ignore({"sliding_window", "max_window_layers"});
-  } else if (r.raw("sliding_window")) {
-    r.fail_hint("sliding_window", "attention over a sliding window is not supported",
-                "with null every token sees all before it");
-  } else if (type.must_say_window && !r.field().find("sliding_window")) {
-    r.fail_hint("sliding_window", "is missing, which means a window of 4096 tokens",
-                "say \"sliding_window\": null when every token sees all before it");
   }
-  std::vector<std::string> layers;
-  r.read("layer_types", layers);
-  const auto other = std::find_if(layers.begin(), layers.end(), [](const auto& l) { return l != "full_attention"; });
-  if (other != layers.end())
-    r.fail_hint("layer_types", fmt::format("'{}' is not supported", *other), "only full_attention is");
+  std::string kinds;
+  hf::read_layer_types(r, kinds);
+  if (!used) window = 0;
+  if (kinds.empty() && type.windows_off && window > 0)
+    for (i64 i = 0; i < c.layers; ++i) kinds += i < from ? 'f' : 'w';
+  c.pattern = window > 0 ? hf::shortest_period(kinds) : "";
+  c.window = c.pattern.find('w') == std::string::npos && !c.pattern.empty() ? 0 : window;
+  if (c.window == 0 || c.pattern == "w") c.pattern.clear();
 }
 
 void read_gpt2(FieldReader& r, const Kind&, ModelConfig& c) {
@@ -158,7 +101,7 @@ void read_llama(FieldReader& r, const Kind& type, ModelConfig& c) {
   c.rope_base = type.rope_base;
   r.read("rms_norm_eps", c.norm_eps, above(0));
   read_rope(r, c);
-  read_window(r, type);
+  read_window(r, type, c);
   if (r.read("attention_bias", c.qkv_bias)) c.out_bias = c.qkv_bias;
   c.qkv_bias = c.qkv_bias || type.qkv_bias;
   c.qk_norm = type.qk_norm;
@@ -186,10 +129,25 @@ void read_mixtral(FieldReader& r, const Kind& type, ModelConfig& c) {
 constexpr Kind kTypes[] = {
     {.name = "gpt2", .read = read_gpt2},
     {.name = "llama", .read = read_llama},
-    {.name = "mistral", .read = read_llama, .must_say_heads = true, .must_say_window = true},
-    {.name = "mixtral", .read = read_mixtral, .must_say_heads = true, .norm_eps = 1e-5, .rope_base = 1e6},
-    {.name = "qwen2", .read = read_llama, .qkv_bias = true, .windows_off = true, .must_say_heads = true},
-    {.name = "qwen3", .read = read_llama, .qk_norm = true, .windows_off = true, .must_say_heads = true},
+    {.name = "mistral", .read = read_llama, .windows = true, .must_say_heads = true, .window = 4096},
+    {.name = "mixtral",
+     .read = read_mixtral,
+     .windows = true,
+     .must_say_heads = true,
+     .norm_eps = 1e-5,
+     .rope_base = 1e6},
+    {.name = "qwen2",
+     .read = read_llama,
+     .qkv_bias = true,
+     .windows = true,
+     .windows_off = true,
+     .must_say_heads = true},
+    {.name = "qwen3",
+     .read = read_llama,
+     .qk_norm = true,
+     .windows = true,
+     .windows_off = true,
+     .must_say_heads = true},
 };
 
 // Of no consequence for what the model computes from ids.
@@ -240,13 +198,7 @@ FileType read_stored(FieldReader& r) {
   return FileType::F32;
 }
 
-std::string written(Activation a) {
-  for (const auto& [name, value] : kActivations)
-    if (value == a) return std::string(name);
-  STRETTO_ASSERT(false, "an activation without a name");
-}
-
-std::string written(FileType t) {
+std::string written_type(FileType t) {
   for (const auto& [name, type] : kFileTypes)
     if (type == t) return std::string(name);
   throw Error("hugging face", "weights cannot be kept in {}", name_of(t)).hint("use F32, F64, BF16 or F16");
@@ -269,36 +221,32 @@ Field gpt2_config(const ModelConfig& c) {
   return f;
 }
 
-Field rope_config(const RopeScaling& s) {
-  Field f{Field::Table{}};
-  constexpr const char* kNames[] = {"default", "linear", "llama3"};
-  f.set("rope_type", kNames[std::size_t(s.kind)]);
-  if (s.kind != RopeScaling::Kind::none) f.set("factor", s.factor);
-  if (s.kind == RopeScaling::Kind::llama3) {
-    f.set("low_freq_factor", s.low_freq);
-    f.set("high_freq_factor", s.high_freq);
-    f.set("original_max_position_embeddings", s.original_context);
-  }
-  return f;
-}
-
 Field llama_config(const ModelConfig& c) {
   // The plainest type that has these biases and norms. None has a place for dropout outside the attention, which only
   // training needs.
   const bool qwen2 = c.qkv_bias && !c.out_bias && !c.qk_norm, qwen3 = c.qk_norm;
-  const std::string type = qwen2 ? "qwen2" : qwen3 ? "qwen3" : "llama";
+  const bool mistral = c.window > 0 && c.pattern.empty() && !qwen2 && !qwen3;
+  const std::string type = qwen2 ? "qwen2" : qwen3 ? "qwen3" : mistral ? "mistral" : "llama";
   std::vector<Fault> faults;
   if (c.qkv_bias != c.out_bias && !qwen2)
     faults.push_back(
         {"hugging face",
          fmt::format("no model type has qkv_bias {}, out_bias {} and qk_norm {}", c.qkv_bias, c.out_bias, c.qk_norm),
          "make out_bias the same as qkv_bias"});
+  if (type == "llama" && c.window > 0)
+    faults.push_back({"hugging face", fmt::format("no such model type has layers \"{}\" of windows", c.pattern),
+                      "leave pattern out"});
+  if (mistral && c.qkv_bias)
+    faults.push_back({"hugging face", "model type mistral has no biases", "leave qkv_bias and out_bias out"});
   if (c.mlp_bias && type != "llama")
     faults.push_back({"hugging face", fmt::format("model type {} has no mlp_bias", type), "leave mlp_bias out"});
   refuse(std::move(faults));
   Field f{Field::Table{}};
   f.set("model_type", type);
-  f.set("architectures", Field::Array{qwen2 ? "Qwen2ForCausalLM" : qwen3 ? "Qwen3ForCausalLM" : "LlamaForCausalLM"});
+  f.set("architectures", Field::Array{qwen2     ? "Qwen2ForCausalLM"
+                                      : qwen3   ? "Qwen3ForCausalLM"
+                                      : mistral ? "MistralForCausalLM"
+                                                : "LlamaForCausalLM"});
   f.set("num_hidden_layers", c.layers);
   f.set("hidden_size", c.width);
   f.set("num_attention_heads", c.heads);
@@ -309,9 +257,13 @@ Field llama_config(const ModelConfig& c) {
   f.set("hidden_act", written(*c.activation));
   f.set("attention_dropout", c.attention_dropout);
   f.set("rms_norm_eps", c.norm_eps);
-  if (!qwen2) f.set("attention_bias", c.qkv_bias);
+  if (!qwen2 && !mistral) f.set("attention_bias", c.qkv_bias);
   if (type == "llama") f.set("mlp_bias", c.mlp_bias);
-  if (type != "llama") f.set("use_sliding_window", false);
+  if (qwen2 || qwen3) {
+    f.set("use_sliding_window", c.window > 0);
+    if (c.window > 0) f.set("layer_types", hf::layer_types(c));
+  }
+  if (c.window > 0) f.set("sliding_window", c.window);
   f.set("rope_theta", c.rope_base);
   f.set("rope_scaling", c.rope_scaling.kind == RopeScaling::Kind::none ? Field() : rope_config(c.rope_scaling));
   f.set("rope_parameters", rope_config(c.rope_scaling));
@@ -326,6 +278,7 @@ Field mixtral_config(const ModelConfig& c) {
   };
   if (c.qkv_bias || c.out_bias || c.qk_norm) wrong("model type mixtral has no biases and no qk_norm", "leave them out");
   if (c.rope_scaling.kind != RopeScaling::Kind::none) wrong("model type mixtral has no rope_scaling", "leave it out");
+  if (!c.pattern.empty()) wrong("model type mixtral has one kind of layers", "leave pattern out");
   refuse(std::move(faults));
   Field f = llama_config(c);
   f.set("model_type", "mixtral");
@@ -334,12 +287,21 @@ Field mixtral_config(const ModelConfig& c) {
   f.set("num_experts_per_tok", c.top_k);
   f.set("router_aux_loss_coef", c.balance > 0 ? c.balance : 0.001);
   f.set("output_router_logits", c.balance > 0);
-  f.set("sliding_window", Field());
+  f.set("sliding_window", c.window > 0 ? Field(c.window) : Field());
   return f;
 }
 
 constexpr std::pair<std::string_view, Field (*)(const ModelConfig&)> kWriters[] = {
     {"gpt2", gpt2_config}, {"llama", llama_config}, {"mixtral", mixtral_config}};
+
+// Without what only training and storage need.
+ModelConfig on_disk(ModelConfig c) {
+  c.hf_type.clear();
+  c.pad_vocab = 1;
+  c.dropout = c.embedding_dropout = c.capacity = c.balance = c.router_z = 0;
+  c.balance_pooled = c.documents = false;
+  return c;
+}
 
 }  // namespace
 
@@ -350,14 +312,19 @@ HfConfig parse_hf_config(const Field& json) {
   r.need("model_type");
   if (!r.read("model_type", name)) r.finish();
   const Kind* type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const Kind& t) { return t.name == name; });
-  if (type == std::end(kTypes)) {
+  const HfType* other = find_hf_type(name);
+  if (type == std::end(kTypes) && !other) {
     std::vector<std::string> known;
     for (const Kind& t : kTypes) known.emplace_back(t.name);
+    for (const HfType& t : hf_types()) known.emplace_back(t.name);
     throw Error(r.where("model_type"), "key 'model_type' is \"{}\" but no such model is supported", name)
         .hint("supported are {}", join(known, ", "));
   }
   HfConfig h;
-  type->read(r, *type, h.config);
+  if (other)
+    read_type(*other, r, h.config);
+  else
+    type->read(r, *type, h.config);
   r.read("initializer_range", h.config.init_std, above(0));
   h.stored = read_stored(r);
   ignore_common(r);
@@ -381,17 +348,23 @@ HfConfig read_hf_config(const std::filesystem::path& file) {
 
 Field hf_config(const ModelConfig& config, FileType stored) {
   const ModelConfig c = checked(config);
+  const HfType* type = find_hf_type(c.hf_type);
+  if (!c.hf_type.empty() && !type)
+    throw Error("hugging face", "there is no model type '{}'", c.hf_type).hint("leave hf_type out");
   const auto writer =
       std::find_if(std::begin(kWriters), std::end(kWriters), [&](const auto& w) { return w.first == c.family; });
   if (writer == std::end(kWriters)) throw Error("hugging face", "there is no model type for family '{}'", c.family);
-  Field f = writer->second(c);
+  Field f = type ? write_type(*type, c) : writer->second(c);
   f.set("vocab_size", c.vocab);
   f.set("tie_word_embeddings", *c.tied);
   f.set("initializer_range", c.init_std);
   f.set("bos_token_id", Field());
   f.set("eos_token_id", Field());
-  f.set("dtype", written(stored));
-  f.set("torch_dtype", written(stored));
+  f.set("dtype", written_type(stored));
+  f.set("torch_dtype", written_type(stored));
+  if (on_disk(parse_hf_config(f).config) != on_disk(c))
+    throw Error("hugging face", "model type {} cannot express all options of this model", f.find("model_type")->str())
+        .hint("leave out what it does not have, or say hf_type: the type that has it");
   return f;
 }
 

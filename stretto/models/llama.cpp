@@ -1,10 +1,13 @@
-// Llama and its relatives (Mistral, Qwen2, Qwen3): rotary positions, RMSNorm, a gated feed-forward layer, grouped
-// heads.
+// Llama and its relatives (Mistral, Qwen, OLMo, Gemma, Granite, Phi): rotary positions, RMSNorm, a gated feed-forward
+// layer, grouped heads.
 #include "stretto/models/llama.h"
 
 #include <cmath>
 
+#include "stretto/models/hf_names.h"
+#include "stretto/models/latent.h"
 #include "stretto/models/layers.h"
+#include "stretto/models/rope.h"
 #include "stretto/ops/add.h"
 #include "stretto/ops/boundary.h"
 #include "stretto/ops/contract.h"
@@ -12,13 +15,31 @@
 #include "stretto/ops/mul.h"
 #include "stretto/ops/rename.h"
 #include "stretto/ops/rms_norm.h"
-#include "stretto/ops/rotary.h"
+#include "stretto/ops/rsqrt.h"
+#include "stretto/ops/square.h"
+#include "stretto/ops/sum.h"
+#include "stretto/ops/tanh.h"
 
 namespace stretto {
 namespace {
 
+Tensor gain_of(Trace& t, const ModelConfig& c, std::string_view name, const Dims& dims) {
+  return c.unit_gain ? t.bias(name, dims) + 1.0 : t.gain(name, dims);
+}
+
+Tensor normalized(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor x, std::string_view name) {
+  return rms_norm(x, gain_of(t, c, name, s.model), s.model, c.norm_eps);
+}
 Tensor norm(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor x, std::string_view name) {
-  return rename(rms_norm(x, t.gain(name, s.model), s.model, c.norm_eps), s.seq_r, s.seq);
+  return rename(normalized(t, c, s, x, name), s.seq_r, s.seq);
+}
+
+// RMSNorm of queries or keys, per head or over all heads together.
+Tensor head_norm(Trace& t, const ModelConfig& c, Tensor x, std::string_view name, const Dims& heads) {
+  if (!c.qk_norm_wide) return rms_norm(x, gain_of(t, c, name, heads.back()), heads.back(), c.norm_eps);
+  double n = 1;
+  for (const Dim& d : heads) n *= double(d.valid());
+  return x * rsqrt(sum(square(x), heads) * (1 / n) + c.norm_eps) * gain_of(t, c, name, heads);
 }
 
 // x times a weight of that name, plus a bias where the config has one.
@@ -29,72 +50,69 @@ Tensor linear(Trace& t, Tensor x, const std::string& name, const Dims& in, const
   return bias ? y + t.bias(name + ".bias", out) : y;
 }
 
-RotaryOptions turns(const ModelConfig& c) {
-  RotaryOptions o{.base = c.rope_base};
-  const RopeScaling& s = c.rope_scaling;
-  if (s.kind == RopeScaling::Kind::none) return o;
-  o.factor = s.factor;
-  if (s.kind == RopeScaling::Kind::linear) {
-    o.low_freq_factor = 1e30;  // every frequency counts as a low one
-    o.high_freq_factor = 2e30;
-  } else {
-    o.low_freq_factor = s.low_freq;
-    o.high_freq_factor = s.high_freq;
-    o.original_max_position = double(s.original_context);
+double residual_std(const ModelConfig& c) { return c.init_std / std::sqrt(2.0 * c.layers); }
+
+QueriesKeysValues projections(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor h, char kind) {
+  if (c.latent()) return latent_projections(t, c, s, h, kind);
+  const Dims of_q{s.kv, s.group, s.head}, of_k{s.kv, s.head};
+  Tensor q = linear(t, h, "q", s.model, of_q, c.qkv_bias, c.init_std);
+  Tensor k = linear(t, h, "k", s.model, of_k, c.qkv_bias, c.init_std);
+  const Tensor v = linear(t, h, "v", s.model, of_k, c.qkv_bias, c.init_std);
+  if (c.qk_norm || c.qk_norm_wide) {
+    q = head_norm(t, c, q, "q_norm", of_q);
+    k = head_norm(t, c, k, "k_norm", of_k);
   }
-  return o;
+  return {turned(t, c, q, s.seq, s.head, kind), turned(t, c, k, s.seq, s.head, kind), v};
 }
 
-Tensor turned(Trace& t, const ModelConfig& c, Tensor x, const Dim& seq, const Dim& head) {
-  RotaryOptions o = turns(c);
+// h {batch seq model} -> {batch seq_r model}
+Tensor attention_layer(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor h, i64 layer) {
+  const char kind = c.kind_of(layer);
+  const auto [q, k, v] = projections(t, c, s, h, kind);
+  Attending how{.seq = s.seq, .head = s.head, .dropout = c.attention_dropout, .since = s.since};
+  if (c.latent()) how.value = Dim{"value", c.value_dim};
+  if (c.attention_scale > 0) how.scale = c.attention_scale;
+  if (kind == 'w') how.window = c.window;
+  how.softcap = c.attention_softcap;
+  if (c.sinks) how.sinks = t.bias("sinks", {s.kv, s.group});
+  const Dims from{s.kv, s.group, how.value.value_or(s.head)};
+  Dims dims = from;
+  dims.push_back(s.model);
+  const Tensor o = contract(attend(t, q, k, v, how), t.param("o", dims, {.init = normal(residual_std(c))}), from);
+  const Tensor y = rename(o, s.seq, s.seq_r);
+  return c.out_bias ? y + t.bias("o.bias", s.model) : y;
+}
+
+Tensor block(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor x, i64 layer,
+             const FeedForward& feed_forward) {
+  const auto half = [&](const std::string& name, const auto& body) {
+    const Tensor h = c.norms == Norms::after ? rename(x, s.seq_r, s.seq) : norm(t, c, s, x, name);
+    Tensor y = body(h);
+    if (c.norms != Norms::before) y = normalized(t, c, s, y, c.norms == Norms::both ? name + "_after" : name);
+    if (c.residual_scale != 1) y = y * c.residual_scale;
+    x = boundary(x + t.dropout(y, c.dropout));
+  };
+  half("norm_1", [&](Tensor h) { return attention_layer(t, c, s, h, layer); });
+  half("norm_2", [&](Tensor h) { return feed_forward(t, c, s, h, layer); });
+  return x;
+}
+
+}  // namespace
+
+Tensor turned(Trace& t, const ModelConfig& c, Tensor x, const Dim& seq, const Dim& head, char kind) {
+  RotaryOptions o = turns_of(c, kind);
   if (!t.decoding()) return rotary(x, seq, head, o);
   o.positions = t.cache().size;
   return rotary(x, t.positions(seq), seq, head, o);
 }
 
-Tensor gated(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor h) {
-  const double inner = c.init_std, residual = c.init_std / std::sqrt(2.0 * c.layers);
-  const Tensor gate = linear(t, h, "gate", s.model, s.ff, c.mlp_bias, inner);
-  const Tensor up = linear(t, h, "up", s.model, s.ff, c.mlp_bias, inner);
+Tensor gated_layer(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor h, const Dim& ff) {
+  const Tensor gate = linear(t, h, "gate", s.model, ff, c.mlp_bias, c.init_std);
+  const Tensor up = linear(t, h, "up", s.model, ff, c.mlp_bias, c.init_std);
   const Tensor u = activate(gate, *c.activation) * up;
-  const Tensor y = contract(u, t.param("down", {s.ff, s.model}, {.init = normal(residual)}), s.ff);
+  const Tensor y = contract(u, t.param("down", {ff, s.model}, {.init = normal(residual_std(c))}), ff);
   return c.mlp_bias ? rename(y, s.seq, s.seq_r) + t.bias("down.bias", s.model) : rename(y, s.seq, s.seq_r);
 }
-
-Tensor block(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor x, const FeedForward& feed_forward) {
-  const Dim &seq = s.seq, &seq_r = s.seq_r, &model = s.model, &kv = s.kv, &group = s.group, &head = s.head;
-  const double inner = c.init_std, residual = c.init_std / std::sqrt(2.0 * c.layers);
-  Tensor h = norm(t, c, s, x, "norm_1");
-  Tensor q = linear(t, h, "q", model, {kv, group, head}, c.qkv_bias, inner);
-  Tensor k = linear(t, h, "k", model, {kv, head}, c.qkv_bias, inner);
-  const Tensor v = linear(t, h, "v", model, {kv, head}, c.qkv_bias, inner);
-  if (c.qk_norm) {
-    q = rms_norm(q, t.gain("q_norm", head), head, c.norm_eps);
-    k = rms_norm(k, t.gain("k_norm", head), head, c.norm_eps);
-  }
-  q = turned(t, c, q, seq, head);
-  k = turned(t, c, k, seq, head);
-  const Tensor a = attend(t, q, k, v, {.seq = seq, .head = head, .dropout = c.attention_dropout, .since = s.since});
-  const Tensor o = contract(a, t.param("o", {kv, group, head, model}, {.init = normal(residual)}), {kv, group, head});
-  Tensor y = rename(o, seq, seq_r);
-  if (c.out_bias) y = y + t.bias("o.bias", model);
-  x = boundary(x + t.dropout(y, c.dropout));
-  h = norm(t, c, s, x, "norm_2");
-  y = feed_forward(t, c, s, h);
-  return boundary(x + t.dropout(y, c.dropout));
-}
-
-void gated_params(const ModelConfig& c, const std::string& h, const std::string& l, std::vector<ParamSpec>& p) {
-  const auto linear = [&](const char* ours, const char* theirs, i64 in, i64 out) {
-    p.push_back({h + ours, {in, out}, l + theirs + ".weight", 1, true});
-    if (c.mlp_bias) p.push_back({h + ours + ".bias", {out}, l + theirs + ".bias"});
-  };
-  linear("gate", "mlp.gate_proj", c.width, c.ff);
-  linear("up", "mlp.up_proj", c.width, c.ff);
-  linear("down", "mlp.down_proj", c.ff, c.width);
-}
-
-}  // namespace
 
 void llama_fill(ModelConfig& c) {
   if (c.ff == 0) c.ff = (8 * c.width_in_range() / 3 + 31) / 32 * 32;
@@ -102,18 +120,52 @@ void llama_fill(ModelConfig& c) {
   if (!c.activation) c.activation = Activation::silu;
 }
 
+namespace {
+
+// Options that only some relatives have, and how they go together.
+void check_relatives(const ModelConfig& c, std::vector<Fault>& faults) {
+  const auto wrong = [&](std::string_view key, std::string hint, std::string what) {
+    faults.push_back({fmt::format("model.{}", key), std::move(what), std::move(hint)});
+  };
+  if (c.pattern.find_first_not_of("fw") != std::string::npos)
+    wrong("pattern", "use f for layers that see all before them and w for those with a window, e.g. \"wwf\"",
+          fmt::format("pattern is \"{}\"", c.pattern));
+  if (c.pattern.find('w') != std::string::npos && c.window < 1)
+    wrong("window", "use at least 1, e.g. 4096", fmt::format("layers have a window, and window is {}", c.window));
+  if (c.qk_norm && c.qk_norm_wide) wrong("qk_norm_wide", "choose one of the two", "qk_norm is true, too");
+  if (c.rope_dim < 0 || c.rope_dim % 2 != 0 || c.rope_dim > std::max<i64>(c.head_dim, 0))
+    wrong("rope_dim", fmt::format("use an even number up to {}", c.head_dim),
+          fmt::format("rope_dim is {}", c.rope_dim));
+  if (c.latent() && (c.kv_heads != c.heads || c.rope_dim < 2 || c.rope_dim >= c.head_dim || c.value_dim < 1 ||
+                     c.qkv_bias || c.qk_norm || c.qk_norm_wide))
+    wrong("kv_rank", "use kv_heads = heads, 0 < rope_dim < head_dim, a value_dim, no qkv_bias and no norms of heads",
+          fmt::format("kv_rank is {} with {} heads, {} key/value heads, rope_dim {}, head_dim {}, value_dim {}",
+                      c.kv_rank, c.heads, c.kv_heads, c.rope_dim, c.head_dim, c.value_dim));
+  if (!c.latent() && (c.q_rank != 0 || c.value_dim != 0))
+    wrong("kv_rank", "say kv_rank, too, or leave the others out",
+          fmt::format("q_rank is {} and value_dim {} without kv_rank", c.q_rank, c.value_dim));
+  if (c.sinks && c.attention_dropout > 0)
+    wrong("attention_dropout", "use 0", fmt::format("attention_dropout is {}, beside sinks", c.attention_dropout));
+}
+
+}  // namespace
+
 void llama_check(const ModelConfig& c, std::vector<Fault>& faults) {
   const auto wrong = [&](std::string_view key, std::string hint, std::string what) {
     faults.push_back({fmt::format("model.{}", key), std::move(what), std::move(hint)});
   };
   if (c.head_dim % 2 != 0)
     wrong("head_dim", "use an even number: rotary positions turn pairs", fmt::format("head_dim is {}", c.head_dim));
+  check_relatives(c, faults);
   const RopeScaling& r = c.rope_scaling;
   if (r.kind == RopeScaling::Kind::none) return;
   if (!(r.factor >= 1) || !std::isfinite(r.factor))
     wrong("rope_scaling", "use a factor of at least 1", fmt::format("factor is {}", r.factor));
-  if (r.kind != RopeScaling::Kind::llama3) return;
-  if (!(r.low_freq > 0) || !(r.high_freq > r.low_freq))
+  if (r.kind == RopeScaling::Kind::linear) return;
+  if (r.kind == RopeScaling::Kind::yarn && !(r.beta_slow > 0 && r.beta_fast > r.beta_slow && c.rope_base > 1))
+    wrong("rope_scaling", "use 0 < beta_slow < beta_fast and a rope_base above 1",
+          fmt::format("beta_slow is {}, beta_fast {} and rope_base {}", r.beta_slow, r.beta_fast, c.rope_base));
+  if (r.kind == RopeScaling::Kind::llama3 && (!(r.low_freq > 0) || !(r.high_freq > r.low_freq)))
     wrong("rope_scaling", "use 0 < low_freq < high_freq",
           fmt::format("low_freq is {} and high_freq {}", r.low_freq, r.high_freq));
   if (r.original_context < 1)
@@ -132,37 +184,32 @@ Tensor llama_logits(Trace& t, const ModelConfig& c, Tensor ids, const FeedForwar
                      .since = document_starts(t, c, ids)};
   const Tensor wte = t.param("wte", {vocab, s.model}, {.init = normal(c.init_std)});
   Tensor x = rename(embedding(wte, ids, vocab), seq, s.seq_r);
+  if (c.embedding_scale != 1) x = x * c.embedding_scale;
   x = boundary(t.dropout(x, c.embedding_dropout, "embedding_dropout"));
   for (int i = 0; i < int(c.layers); ++i) {
     const Scope in(t, "h", i);
-    x = block(t, c, s, x, feed_forward);
+    x = block(t, c, s, x, i, feed_forward);
   }
   const Tensor h = only_last(t, norm(t, c, s, x, "norm_f"), seq);
-  return contract(h, *c.tied ? wte : t.param("head", {vocab, s.model}, {.init = normal(c.init_std)}), s.model);
+  Tensor out = contract(h, *c.tied ? wte : t.param("head", {vocab, s.model}, {.init = normal(c.init_std)}), s.model);
+  if (c.logit_scale != 1) out = out * c.logit_scale;
+  return c.logit_softcap > 0 ? tanh(out * (1 / c.logit_softcap)) * c.logit_softcap : out;
 }
 
 std::vector<ParamSpec> llama_params(const ModelConfig& c, const FeedForwardParams& feed_forward) {
-  const i64 w = c.width, k = c.kv_heads, g = c.group(), d = c.head_dim;
+  const i64 w = c.width;
   std::vector<ParamSpec> p{{"wte", {c.vocab, w}, "model.embed_tokens.weight", 1}};
   for (i64 i = 0; i < c.layers; ++i) {
     const std::string h = fmt::format("h.{}.", i), l = fmt::format("model.layers.{}.", i);
-    // Matrices are stored as [out, in].
-    const auto linear = [&](const std::string& ours, const std::string& theirs, std::vector<i64> sizes, int rows,
-                            std::vector<i64> out, bool bias) {
-      p.push_back({h + ours, std::move(sizes), l + theirs + ".weight", rows, true});
-      if (bias) p.push_back({h + ours + ".bias", std::move(out), l + theirs + ".bias"});
+    const auto norm = [&](const char* ours, const char* theirs) {
+      p.push_back({h + ours, {w}, fmt::format("{}{}_layernorm.weight", l, theirs)});
     };
-    p.push_back({h + "norm_1", {w}, l + "input_layernorm.weight"});
-    linear("q", "self_attn.q_proj", {w, k, g, d}, 1, {k, g, d}, c.qkv_bias);
-    linear("k", "self_attn.k_proj", {w, k, d}, 1, {k, d}, c.qkv_bias);
-    linear("v", "self_attn.v_proj", {w, k, d}, 1, {k, d}, c.qkv_bias);
-    if (c.qk_norm) {
-      p.push_back({h + "q_norm", {d}, l + "self_attn.q_norm.weight"});
-      p.push_back({h + "k_norm", {d}, l + "self_attn.k_norm.weight"});
-    }
-    linear("o", "self_attn.o_proj", {k, g, d, w}, 3, {w}, c.out_bias);
-    p.push_back({h + "norm_2", {w}, l + "post_attention_layernorm.weight"});
-    feed_forward(c, h, l, p);
+    if (c.norms != Norms::after) norm("norm_1", "input");
+    attention_params(c, h, l, p);
+    if (c.norms != Norms::before) norm(c.norms == Norms::both ? "norm_1_after" : "norm_1", "post_attention");
+    if (c.norms != Norms::after) norm("norm_2", c.norms == Norms::both ? "pre_feedforward" : "post_attention");
+    feed_forward(c, i, h, l, p);
+    if (c.norms != Norms::before) norm(c.norms == Norms::both ? "norm_2_after" : "norm_2", "post_feedforward");
   }
   p.push_back({"norm_f", {w}, "model.norm.weight"});
   if (!*c.tied) p.push_back({"head", {c.vocab, w}, "lm_head.weight", 1});
@@ -174,8 +221,18 @@ constinit const Family llama_family{
     .summary = "rotary positions, RMSNorm, gated SiLU, grouped heads",
     .fill = llama_fill,
     .check = llama_check,
-    .params = [](const ModelConfig& c) { return llama_params(c, gated_params); },
-    .logits = [](Trace& t, const ModelConfig& c, Tensor ids) { return llama_logits(t, c, ids, gated); },
+    .params =
+        [](const ModelConfig& config) {
+          return llama_params(config, [](const ModelConfig& c, i64, const std::string& h, const std::string& l,
+                                         std::vector<ParamSpec>& p) { gated_params(c, c.ff, h, l + "mlp.", p); });
+        },
+    .logits =
+        [](Trace& trace, const ModelConfig& config, Tensor ids) {
+          return llama_logits(trace, config, ids,
+                              [](Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor h, i64) {
+                                return gated_layer(t, c, s, h, s.ff);
+                              });
+        },
     .stored_prefix = "model."};
 
 }  // namespace stretto

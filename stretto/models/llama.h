@@ -15,14 +15,19 @@ struct LlamaShape {
   Tensor since;  // of documents; empty: attention sees everything before it
 };
 // h {batch seq model} -> {batch seq_r model}; called once per layer, in order, under the layer's scope.
-using FeedForward = std::function<Tensor(Trace&, const ModelConfig&, const LlamaShape&, Tensor h)>;
+using FeedForward = std::function<Tensor(Trace&, const ModelConfig&, const LlamaShape&, Tensor h, i64 layer)>;
 // Appends its parameters: ours are under `h`, those on disk under `l`.
-using FeedForwardParams =
-    std::function<void(const ModelConfig&, const std::string& h, const std::string& l, std::vector<ParamSpec>&)>;
+using FeedForwardParams = std::function<void(const ModelConfig&, i64 layer, const std::string& h, const std::string& l,
+                                             std::vector<ParamSpec>&)>;
 
 void llama_fill(ModelConfig&);
 void llama_check(const ModelConfig&, std::vector<Fault>&);
 Tensor llama_logits(Trace&, const ModelConfig&, Tensor ids, const FeedForward&);
 std::vector<ParamSpec> llama_params(const ModelConfig&, const FeedForwardParams&);
+
+// The feed-forward layer of Llama itself, so wide.
+Tensor gated_layer(Trace&, const ModelConfig&, const LlamaShape&, Tensor h, const Dim& ff);
+// x with rotary positions, as layers of this kind have them.
+Tensor turned(Trace&, const ModelConfig&, Tensor x, const Dim& seq, const Dim& head, char kind);
 
 }  // namespace stretto

@@ -1,5 +1,7 @@
 #include "stretto/ops/rotary.h"
 
+#include <cmath>
+
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
 
@@ -11,15 +13,22 @@ RotaryAttrs attrs_of(Tensor x, const Dim& seq, const Dim& head, const RotaryOpti
   if (head.size % 2 || head.logical)
     throw Error("rotary", "dim '{}' of {} has {} elements; they are turned in pairs", head.name, x.str(), head.valid())
         .hint("use an even size without padding");
-  if (!(o.base > 0) || o.factor < 0 || (o.factor > 0 && !(o.high_freq_factor > o.low_freq_factor)))
-    throw Error("rotary", "base {}, factor {}, low_freq_factor {}, high_freq_factor {} do not fit together", o.base,
-                o.factor, o.low_freq_factor, o.high_freq_factor)
-        .hint("base is positive and high_freq_factor larger than low_freq_factor");
-  return {s,         h,          o.base, o.factor, o.low_freq_factor, o.high_freq_factor, o.original_max_position,
-          o.inverse, o.positions};
+  if (!(o.base > 0)) throw Error("rotary", "base {} is not positive", o.base).hint("use e.g. 10000");
+  RotaryAttrs a{s, h, o.frequencies, o.scale, o.interleaved, o.inverse, o.positions};
+  if (a.frequencies.empty()) a.frequencies = rotary_frequencies(o.base, head.size);
+  if (2 * i64(a.frequencies.size()) > head.size)
+    throw Error("rotary", "{} frequencies for the {} elements of dim '{}'", a.frequencies.size(), head.size, head.name)
+        .hint("use one per pair, or fewer");
+  return a;
 }
 
 }  // namespace
+
+std::vector<double> rotary_frequencies(double base, i64 turned) {
+  std::vector<double> all;
+  for (i64 i = 0; i < turned / 2; ++i) all.push_back(std::pow(base, -2.0 * double(i) / double(turned)));
+  return all;
+}
 
 Tensor rotary(Tensor x, Dim seq, Dim head, const RotaryOptions& o) {
   RotaryAttrs a = attrs_of(x, seq, head, o);
@@ -56,7 +65,10 @@ constinit const Op rotary_op{
           e.add(rotary(e.real({d, s}), s, d, {.base = 100}));
           e.add(rotary(e.real({b, s, d}), s, d, {.inverse = true}));
           e.add(rotary(e.real({one, d}), one, d));
-          e.add(rotary(e.real({s, d}), s, d, {.base = 100, .factor = 8, .original_max_position = 40}));
+          e.add(rotary(e.real({s, d}), s, d, {.frequencies = {0.5, 0.3, 0.2, 0.05}, .scale = 1.25}));
+          e.add(rotary(e.real({b, s, d}), s, d, {.frequencies = {0.5, 0.1}}));
+          e.add(rotary(e.real({s, h, d}), s, d, {.frequencies = {0.5, 0.1}, .interleaved = true}));
+          e.add(rotary(e.real({d, s}), s, d, {.base = 100, .scale = 0.5, .interleaved = true, .inverse = true}));
           e.add(rotary(e.real({b, s, h, d}), e.ids({s}, 9), s, d, {.base = 100, .positions = 9}));
         },
     .in_place = rules::first_in_place,

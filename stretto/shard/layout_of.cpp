@@ -57,7 +57,7 @@ NamedLayout layout_of(const ParallelNames& n, const std::vector<Dim>& dims, cons
   };
   map(batch, {"data", "depth", "expert"});
   map("experts", {"expert"});
-  for (const char* wide : {"ff", "ff_x", "vocab"}) map(wide, {"tensor"});
+  for (const char* wide : {"ff", "ff_x", "ff_s", "vocab"}) map(wide, {"tensor"});
   // Of grouped heads those that have keys of their own are split, or, if there are too few, the queries of a group.
   std::string heads = "heads";
   if (const Dim* kv = find("kv"), *group = find("group"); kv && group)

@@ -85,12 +85,12 @@ TEST(HfConfig, PresetsSurviveWritingAndReading) {
 TEST(HfConfig, RopeParametersWinOverOlderKeys) {
   Field f = changed("llama", "rope_theta", 123.0);
   EXPECT_EQ(parse_hf_config(f).config.rope_base, 500000);
-  f.set("rope_scaling.rope_type", "yarn");
+  f.set("rope_scaling.rope_type", "longrope");
   EXPECT_EQ(parse_hf_config(f).config.rope_scaling.kind, RopeScaling::Kind::none);
   f.set("rope_parameters", Field());
   EXPECT_EQ(refusal(f),
-            "key 'rope_scaling.rope_type' is \"yarn\" but no such rotary scaling is supported; hint: supported are "
-            "default, linear and llama3");
+            "key 'rope_scaling.rope_type' is \"longrope\" but no such rotary scaling is supported; hint: supported "
+            "are default, linear, llama3 and yarn");
   f.set("rope_scaling", Field());
   EXPECT_EQ(parse_hf_config(f).config.rope_base, 123);
 }
@@ -144,9 +144,9 @@ TEST(HfConfig, MissingKeysMeanWhatTheModelTypeSays) {
       "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 128, "max_position_embeddings": 32,
       "vocab_size": 100)";
   EXPECT_EQ(parse((mistral + ", \"sliding_window\": null}").c_str()).norm_eps, 1e-6);
-  EXPECT_EQ(message_of([&] { parse((mistral + "}").c_str()); }),
-            "[config.json:1] key 'sliding_window' is missing, which means a window of 4096 tokens; hint: say "
-            "\"sliding_window\": null when every token sees all before it");
+  EXPECT_EQ(parse((mistral + ", \"sliding_window\": null}").c_str()).window, 0);
+  EXPECT_EQ(parse((mistral + "}").c_str()).window, 4096);
+  EXPECT_EQ(parse((mistral + ", \"sliding_window\": 16}").c_str()).window, 16);
   EXPECT_EQ(message_of([&] { parse(R"({"model_type": "qwen3", "hidden_size": 64, "num_attention_heads": 4})"); }),
             "[config.json:1] key 'num_hidden_layers' is missing\n"
             "[config.json:1] key 'intermediate_size' is missing\n"
@@ -158,19 +158,19 @@ TEST(HfConfig, MissingKeysMeanWhatTheModelTypeSays) {
 
 TEST(HfConfig, WhatWouldChangeTheMathematicsIsRefusedByName) {
   EXPECT_EQ(refusal("llama", "sliding_window", 32),
-            "key 'sliding_window' is 32 but attention over a sliding window is not supported; hint: with null every "
+            "key 'sliding_window' is 32 but this type of model has no sliding window; hint: with null every "
             "token sees all before it");
   EXPECT_EQ(refusal("llama", "hidden_act", "xielu"),
             "key 'hidden_act' is \"xielu\" but no such activation is supported; hint: supported are gelu_new, "
             "gelu_pytorch_tanh, gelu_fast, gelu, gelu_python, relu, silu, swish");
-  EXPECT_EQ(refusal("llama", "rope_parameters.rope_type", "yarn"),
-            "key 'rope_parameters.rope_type' is \"yarn\" but no such rotary scaling is supported; hint: supported are "
-            "default, linear and llama3");
+  EXPECT_EQ(refusal("llama", "rope_parameters.rope_type", "longrope"),
+            "key 'rope_parameters.rope_type' is \"longrope\" but no such rotary scaling is supported; hint: supported "
+            "are default, linear, llama3 and yarn");
   EXPECT_EQ(refusal("llama", "rope_parameters.partial_rotary_factor", 0.5),
             "key 'rope_parameters.partial_rotary_factor' is 0.5 but only whole heads can be turned");
   EXPECT_EQ(refusal("llama", "layer_types", Field::Array{"full_attention", "sliding_attention"}),
-            "key 'layer_types' is [\"full_attention\", \"sliding_attention\"] but 'sliding_attention' is not "
-            "supported; hint: only full_attention is");
+            "key 'layer_types' is [\"full_attention\", \"sliding_attention\"] but this type of model has no sliding "
+            "window");
   EXPECT_EQ(refusal("gpt2", "scale_attn_by_inverse_layer_idx", true),
             "key 'scale_attn_by_inverse_layer_idx' is true but only false is supported; hint: it would change the "
             "results");

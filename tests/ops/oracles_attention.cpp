@@ -1,6 +1,5 @@
 // Attention, its gradient, its form with a cache, and rotary positions, from their definitions.
 #include <cmath>
-#include <numbers>
 #include <optional>
 
 #include "ops/oracle.h"
@@ -80,24 +79,16 @@ double cached_attention(const Element& e) {
   return value / total;
 }
 
-// Llama 3: turns with more than original / high wavelengths stay, those with less than original / low are `factor` times
-// slower, and between the two there is a straight line in the number of wavelengths.
-double turn(const RotaryAttrs& a, double slow) {
-  if (a.factor == 0) return slow;
-  const double waves = a.original_max_position * slow / (2 * std::numbers::pi);
-  if (waves > a.high_freq_factor) return slow;
-  if (waves < a.low_freq_factor) return slow / a.factor;
-  const double smooth = (waves - a.low_freq_factor) / (a.high_freq_factor - a.low_freq_factor);
-  return (1 - smooth) * slow / a.factor + smooth * slow;
-}
-
 double rotary(const Element& e) {
   const RotaryAttrs& a = e.attrs<RotaryAttrs>();
-  const i64 head = e.size(a.head), half = head / 2, i = e.at[a.head], pair = i % half;
+  const i64 half = i64(a.frequencies.size()), i = e.at[a.head];
+  if (i >= 2 * half) return e.in(0);
+  const i64 pair = a.interleaved ? i / 2 : i % half, first = a.interleaved ? 2 * pair : pair;
+  const i64 second = first + (a.interleaved ? 1 : half);
   const double position = a.positions ? e.in(1) : double(e.at[a.seq]);
-  const double angle = position * turn(a, std::pow(a.base, -2.0 * double(pair) / double(head))) * (a.inverse ? -1 : 1);
-  const double x = e.in(0, e.at.with(a.head, pair)), y = e.in(0, e.at.with(a.head, pair + half));
-  return i < half ? x * std::cos(angle) - y * std::sin(angle) : y * std::cos(angle) + x * std::sin(angle);
+  const double angle = position * a.frequencies[std::size_t(pair)] * (a.inverse ? -1 : 1);
+  const double x = e.in(0, e.at.with(a.head, first)), y = e.in(0, e.at.with(a.head, second));
+  return a.scale * (i == first ? x * std::cos(angle) - y * std::sin(angle) : y * std::cos(angle) + x * std::sin(angle));
 }
 
 constexpr NamedOracle attention_table[] = {

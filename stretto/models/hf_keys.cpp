@@ -1,0 +1,131 @@
+#include "stretto/models/hf_keys.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "stretto/base/text.h"
+
+namespace stretto::hf {
+namespace {
+
+// The first name of a function is the one that is written.
+constexpr std::pair<std::string_view, Activation> kActivations[] = {
+    {"gelu_new", Activation::gelu},
+    {"gelu_pytorch_tanh", Activation::gelu},
+    {"gelu_fast", Activation::gelu},
+    {"gelu", Activation::gelu_erf},
+    {"gelu_python", Activation::gelu_erf},
+    {"relu", Activation::relu},
+    {"silu", Activation::silu},
+    {"swish", Activation::silu},
+};
+
+}  // namespace
+
+void read_activation(FieldReader& r, std::string_view key, ModelConfig& c) {
+  std::string text;
+  if (!r.read(key, text)) return;
+  std::vector<std::string> known;
+  for (const auto& [name, value] : kActivations) {
+    if (name == text) return void(c.activation = value);
+    known.emplace_back(name);
+  }
+  r.fail_hint(key, "no such activation is supported", fmt::format("supported are {}", join(known, ", ")));
+}
+
+// A switch that only works in one position.
+void must_be(FieldReader& r, std::string_view key, bool value) {
+  bool there = value;
+  if (r.read(key, there) && there != value)
+    r.fail_hint(key, fmt::format("only {} is supported", value), "it would change the results");
+}
+
+void read_rate(FieldReader& r, std::string_view key, double& to, double otherwise) {
+  to = otherwise;
+  r.read(key, to, between(0, 1));
+}
+
+void read_rope(FieldReader& r, ModelConfig& c, bool partial) {
+  r.read("rope_theta", c.rope_base, above(0));
+  r.ignore({"rope_parameters", "rope_scaling"});
+  // 5.x: one table with the base inside; 4.x: rope_theta, and a table only when there is scaling.
+  const std::string_view key = r.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
+  if (r.has(key)) read_rope_table(r, key, c, partial);
+}
+
+void read_rope_table(FieldReader& r, std::string_view key, ModelConfig& c, bool partial) {
+  FieldReader rope = r.section(key);
+  rope.read("rope_theta", c.rope_base, above(0));
+  std::string type = "default";
+  rope.read("type", type);  // the name before 4.43
+  rope.read("rope_type", type);
+  double part = 1;
+  rope.read("partial_rotary_factor", part, above_up_to(0, 1));
+  if (part != 1 && !partial) rope.fail("partial_rotary_factor", "only whole heads can be turned");
+  if (part != 1) c.rope_dim = i64(double(c.head_dim ? c.head_dim : c.heads > 0 ? c.width / c.heads : 0) * part);
+  RopeScaling& s = c.rope_scaling;
+  if (type == "default") {
+    rope.ignore({"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"});
+    return;
+  }
+  if (type == "linear") {
+    s.kind = RopeScaling::Kind::linear;
+    rope.ignore({"original_max_position_embeddings"});
+  } else if (type == "llama3") {
+    s.kind = RopeScaling::Kind::llama3;
+    for (const char* k : {"low_freq_factor", "high_freq_factor", "original_max_position_embeddings"}) rope.need(k);
+    rope.read("low_freq_factor", s.low_freq, above(0));
+    rope.read("high_freq_factor", s.high_freq, above(0));
+    rope.read("original_max_position_embeddings", s.original_context, at_least(1));
+  } else if (type == "yarn") {
+    s.kind = RopeScaling::Kind::yarn;
+    rope.need("original_max_position_embeddings");
+    rope.read("original_max_position_embeddings", s.original_context, at_least(1));
+    rope.read("beta_fast", s.beta_fast, above(0));
+    rope.read("beta_slow", s.beta_slow, above(0));
+    rope.read("truncate", s.truncate);
+    double mscale = 0, all = 0;
+    rope.read("mscale", mscale, at_least(0));
+    rope.read("mscale_all_dim", all, at_least(0));
+    rope.read("attention_factor", s.attention_factor, above(0));
+    double factor = 1;
+    rope.read("factor", factor, at_least(1));
+    const auto longer = [&](double m) { return factor > 1 ? 0.1 * m * std::log(factor) + 1 : 1; };
+    if (s.attention_factor == 0 && mscale > 0 && all > 0) s.attention_factor = longer(mscale) / longer(all);
+  } else {
+    rope.fail_hint(rope.has("rope_type") ? "rope_type" : "type", "no such rotary scaling is supported",
+                   "supported are default, linear, llama3 and yarn");
+    for (const Member& m : *rope.field().table()) rope.raw(m.key);  // one fault is enough
+    return;
+  }
+  rope.need("factor");
+  rope.read("factor", s.factor, at_least(1));
+}
+
+std::string written(Activation a) {
+  for (const auto& [name, value] : kActivations)
+    if (value == a) return std::string(name);
+  STRETTO_ASSERT(false, "an activation without a name");
+}
+
+Field rope_config(const RopeScaling& s) {
+  Field f{Field::Table{}};
+  constexpr const char* kNames[] = {"default", "linear", "llama3", "yarn"};
+  f.set("rope_type", kNames[std::size_t(s.kind)]);
+  if (s.kind != RopeScaling::Kind::none) f.set("factor", s.factor);
+  if (s.kind == RopeScaling::Kind::llama3) {
+    f.set("low_freq_factor", s.low_freq);
+    f.set("high_freq_factor", s.high_freq);
+    f.set("original_max_position_embeddings", s.original_context);
+  }
+  if (s.kind == RopeScaling::Kind::yarn) {
+    f.set("original_max_position_embeddings", s.original_context);
+    f.set("beta_fast", s.beta_fast);
+    f.set("beta_slow", s.beta_slow);
+    f.set("truncate", s.truncate);
+    if (s.attention_factor > 0) f.set("attention_factor", s.attention_factor);
+  }
+  return f;
+}
+
+}  // namespace stretto::hf
