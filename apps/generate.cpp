@@ -87,7 +87,7 @@ void add_generate(CLI::App& app) {
           "to compute in, if not as the weights are")
       ->type_name("f32|bf16")
       ->transform(one_of({"f32", "bf16"}));
-  command->add_flag("--ignore-end", o->ignore_end, "go on behind a token that ends a text");
+  command->add_flag("--ignore-end", o->ignore_end, "go on after a token that ends a text");
   command->callback([o, prompt, ids] {
     if (prompt->count() + ids->count() == 0)
       throw Error("generate", "there is no prompt").hint("give --prompt TEXT, or --ids 1,2,3").as(Error::Kind::usage);

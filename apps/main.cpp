@@ -78,7 +78,7 @@ int run(int argc, char** argv) {
     return failed(int(Error::Kind::usage), app::usage_error(app, e).what());
   } catch (...) {
     const app::Failure f = app::failure_of(std::current_exception());
-    if (f.text.starts_with("[internal]") && std::ferror(stdout)) return output_failed(errno);  // thrown by fmt::print
+    if (f.kind == Error::Kind::bug && std::ferror(stdout)) return output_failed(errno);  // thrown by fmt::print
     return failed(f.code, f.text);
   }
 }

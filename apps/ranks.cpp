@@ -31,7 +31,7 @@ void Ranks::run(const std::function<void()>& work) {
 std::shared_ptr<Peers> Ranks::join(PeersOptions options) {
   if (world_.size == 1) return nullptr;
   options.world = world_;
-  options.give_up = [this](const Error& e) { end({e.what(), e.exit_code()}, true); };
+  options.give_up = [this](const Error& e) { end(failure_of(e), true); };
   peers_ = mpi_peers(options);
   return peers_;
 }
@@ -46,7 +46,7 @@ void Ranks::end(const Failure& f, bool within_mpi) {
   say_last_word(f.code, text);
   std::fprintf(stderr, "%s\n", text.c_str());
   std::fflush(stderr);
-  if (f.text.starts_with("[watchdog]")) pause_for(kOthersToo);
+  if (f.where == "watchdog") pause_for(kOthersToo);
   if (peers_ && !within_mpi) peers_->abort(f.code);
   std::_Exit(f.code);
 }

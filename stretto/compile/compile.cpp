@@ -45,6 +45,12 @@ int runs_of(const Asked& a) {
   return leaves_of(alone, complete(a.parallel, alone), a.training).per_rank;
 }
 
+i64 pieces_of(const Graph& g) {
+  i64 pieces = 1;
+  for (const Node& n : g.nodes) pieces = std::max<i64>(pieces, n.piece + 1);
+  return pieces;
+}
+
 Schedule schedule_for(const Asked& a, int runs) {
   if (a.trained) return forward_part(a.trained->schedule, runs);
   Schedule s = schedule_of(a.parallel, a.training.microbatches);
@@ -91,6 +97,7 @@ Compiled assemble(Traced traced, Graph graph, Placed placed, IdVector<ScalarId, 
 Compiled compile(const Asked& a) {
   const int runs = runs_of(a);
   Traced traced = traced_in(a, runs);
+  check_tasks(pieces_of(traced.step.graph), runs, a.optimizer != nullptr);
   StepGraph graph = in_precision(a.optimizer ? differentiated(traced) : traced.step);
   Schedule schedule = schedule_for(a, runs);
   const Parallel parallel = complete(a.parallel, traced);

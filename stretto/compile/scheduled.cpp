@@ -38,6 +38,16 @@ Schedule schedule_of(const Parallel& p, int microbatches) {
   return std::move(s);
 }
 
+void check_tasks(i64 pieces, i64 microbatches, bool trains) {
+  const i64 phases = trains ? 3 : 1, each = phases * pieces;  // F, I, W
+  if (microbatches <= most_tasks / each) return;
+  throw Error("schedule", "{} microbatches of a model of {} pieces are {} tasks in a step, and at most {} are possible",
+              microbatches, pieces, microbatches * each, most_tasks)
+      .hint("use at most {} microbatches of more rows each{}", std::max<i64>(1, most_tasks / each),
+            each > most_tasks ? ", and a model of fewer layers" : "")
+      .about({"train.microbatches"});
+}
+
 Schedule forward_part(Schedule s) {
   for (Row& row : s.rows) std::erase_if(row, [](const Action& a) { return a.phase != Phase::F; });
   s.marks.clear();  // positions in rows are others now

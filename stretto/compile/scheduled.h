@@ -10,6 +10,11 @@ namespace stretto {
 
 Schedule schedule_of(const Parallel&, int microbatches);
 
+// Compiling takes some 10 us and 1 KiB per task that a step runs, on all actors together: more than this would take
+// most of a minute and several gigabytes, and is refused before anything of that size is made.
+constexpr i64 most_tasks = 3'000'000;
+void check_tasks(i64 pieces, i64 microbatches, bool trains);
+
 // Forward only, for evaluation.
 Schedule forward_part(Schedule);
 // Also for another number of microbatches than the schedule has: one after the other through the first pipe.

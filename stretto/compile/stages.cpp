@@ -12,7 +12,6 @@
 namespace stretto {
 namespace {
 
-std::string bytes_str(u64 n) { return human_bytes(n); }
 
 // "h.3" of the scope "h.3.ln_1"; "head" of "head".
 std::string layer_of(const std::string& scope) {
@@ -80,11 +79,11 @@ void list(std::string& text, const Step& s, const StageKeeps& k, std::string_vie
   for (const Keep& keep : k.values)
     if (wanted(keep)) {
       const CrossValue& v = s.values[keep.value];
-      rows.push_back({"   ", bytes_str(v.bytes), v.name + (keep.arrives ? ", arrives" : "")});
+      rows.push_back({"   ", human_bytes(v.bytes), v.name + (keep.arrives ? ", arrives" : "")});
       sum += v.bytes;
     }
   if (rows.empty()) return;
-  text += fmt::format("  {}: {}\n", title, bytes_str(sum));
+  text += fmt::format("  {}: {}\n", title, human_bytes(sum));
   for (const auto& row : rows) text += fmt::format("  {:>10}  {}\n", row[1], row[2]);
 }
 
@@ -155,7 +154,7 @@ std::string stages_str(const Compiled& c) {
     rows.push_back(
         {std::move(stage), std::move(actor), fmt::format("{}", s.pieces), layers_str(s.layers),
          human_count(s.cost.flops), whole.seconds > 0 ? fmt::format("{:.1f}%", 100 * s.seconds / whole.seconds) : "",
-         human_count(elements(c, s.params)), bytes_str(k.until_i), bytes_str(k.until_w), bytes_str(k.for_w)});
+         human_count(elements(c, s.params)), human_bytes(k.until_i), human_bytes(k.until_w), human_bytes(k.for_w)});
   };
   i64 held = 0;
   for (const StageId s : all.ids()) {

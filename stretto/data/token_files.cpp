@@ -92,7 +92,7 @@ class TokenFiles : public TokenSource {
       const i64 s = m.document_begin(d);
       return s < m.sequences() ? m.byte_offset(s) / item : m.tokens().size();
     };
-    i64 low = 0, high = m.documents();  // the first document that begins behind `from`
+    i64 low = 0, high = m.documents();  // the first document that begins after `from`
     while (low < high) {
       const i64 middle = low + (high - low) / 2;
       if (start(middle) > from)

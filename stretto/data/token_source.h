@@ -24,7 +24,7 @@ class TokenSource {
   virtual i64 tokens() const = 0;
   virtual i64 vocab() const = 0;  // ids are below it
   virtual void read(i64 first, std::span<std::int32_t> to) const = 0;
-  // Where documents begin behind token `first` and before token `end`, in rising order.
+  // Where documents begin after token `first` and before token `end`, in rising order.
   virtual std::vector<i64> documents(i64 first, i64 end) const = 0;
   virtual std::string str() const = 0;  // "tales.txt, 400184 bytes"
 };

@@ -22,7 +22,7 @@ void each_document(const std::filesystem::path& file, const std::string& key,
 
 struct TokenizeOptions {
   TokenFormat format = TokenFormat::nanogpt;
-  std::optional<std::int32_t> end = {};  // a token behind every document
+  std::optional<std::int32_t> end = {};  // a token after every document
   std::string key = "text";              // of .jsonl files
   std::function<void(u64 done, u64 of)> progress = {};
 };

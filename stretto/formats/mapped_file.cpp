@@ -39,10 +39,21 @@ class Mappings {
     --it;
     return std::size_t(address - it->first) < it->second.first ? it->second.second : "";
   }
+  void advise(std::function<std::string()> f) {
+    const std::lock_guard lock(mutex_);
+    advice_ = std::move(f);
+  }
+  std::string advice() {
+    std::unique_lock lock(mutex_);
+    const std::function<std::string()> f = advice_;
+    lock.unlock();  // it may look at files
+    return f ? f() : "a run goes on from its newest checkpoint with --resume";
+  }
 
  private:
   std::mutex mutex_;
   std::map<const std::byte*, std::pair<std::size_t, std::string>> files_;
+  std::function<std::string()> advice_;
 };
 
 // Comes out of a read of mapped memory, never out of the midst of an allocation or of Mappings: all of the library may
@@ -54,9 +65,8 @@ void bus_error(int number, siginfo_t* about, void*) {
     return;
   }
   const std::string text = fmt::format(
-      "[{}] has been cut off, or cannot be read any more, while it is in use; hint: bring the whole file back; a run "
-      "goes on from its newest checkpoint with --resume\n",
-      file);
+      "[{}] has been cut off, or cannot be read any more, while it is in use; hint: bring the whole file back; {}\n",
+      file, Mappings::all().advice());
   [[maybe_unused]] const ssize_t said = ::write(STDERR_FILENO, text.data(), text.size());
   ::_exit(int(Error::Kind::run));
 }
@@ -69,6 +79,9 @@ void report_cut_files() {
   action.sa_flags = SA_SIGINFO;
   sigaction(SIGBUS, &action, nullptr);
 }
+
+CutFileAdvice::CutFileAdvice(std::function<std::string()> f) { Mappings::all().advise(std::move(f)); }
+CutFileAdvice::~CutFileAdvice() { Mappings::all().advise({}); }
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe is refused, not waited for

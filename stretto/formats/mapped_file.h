@@ -5,7 +5,9 @@
 #pragma once
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace stretto {
@@ -33,5 +35,13 @@ class MappedFile {
 // For a program's main(): a file that is cut off by somebody else while it is read ends the process with a message that
 // names it and exit code 3, not with a bare SIGBUS.
 void report_cut_files();
+
+// What the message says to do once the file is back, while this is there; otherwise: --resume.
+class CutFileAdvice {
+ public:
+  explicit CutFileAdvice(std::function<std::string()>);
+  ~CutFileAdvice();
+  CutFileAdvice(const CutFileAdvice&) = delete;
+};
 
 }  // namespace stretto

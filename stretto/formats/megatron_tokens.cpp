@@ -71,7 +71,7 @@ MegatronTokens::MegatronTokens(const fs::path& prefix) : idx_(beside(prefix, ".i
   if (boundaries == 0) throw Error(file, "has no document boundaries, not even the first");
   const u64 rest = room - sequences * 12 - boundaries * 8;
   if (rest != 0 && rest != sequences)
-    throw Error(file, "has {} bytes behind its arrays", rest).hint("is something appended to the file?");
+    throw Error(file, "has {} bytes after its arrays", rest).hint("is something appended to the file?");
   sequences_ = i64(sequences);
   boundaries_ = i64(boundaries);
   lengths_ = kIndexHeader;

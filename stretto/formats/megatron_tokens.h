@@ -1,7 +1,7 @@
 // Megatron's indexed datasets: PREFIX.bin holds tokens, PREFIX.idx says where each sequence and document begins. Both
 // are mapped and nothing is copied, so that a hundred million documents cost no memory.
 //
-//   MegatronTokens data("corpus_text_document");   // or with .idx or .bin behind it
+//   MegatronTokens data("corpus_text_document");   // or with .idx or .bin after it
 //   for (i64 s = data.document_begin(3); s < data.document_begin(4); ++s) use(data.sequence(s));
 #pragma once
 #include <filesystem>
@@ -27,7 +27,7 @@ class MegatronTokens {
   i64 documents() const { return boundaries_ - 1; }
   i64 document_begin(i64 d) const;  // the sequence at which it begins; document_begin(documents()) == sequences()
 
-  // Sequences lie one behind the other without holes, so that `tokens()` is their concatenation.
+  // Sequences follow one another without holes, so that `tokens()` is their concatenation.
   bool contiguous() const { return contiguous_; }
   TokenSpan tokens() const { return {type_, bin_.bytes()}; }
 

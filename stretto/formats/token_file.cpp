@@ -12,7 +12,7 @@ namespace {
 MegatronTokens open_megatron(const fs::path& path) {
   MegatronTokens file(path);
   if (!file.contiguous())
-    throw Error(path.string(), "has sequences that do not lie one behind the other")
+    throw Error(path.string(), "has sequences that do not follow one another")
         .hint("build the data set again without gaps");
   return file;
 }

@@ -17,7 +17,7 @@
 namespace stretto {
 
 struct GenerateOptions {
-  i64 tokens = 100;  // at most, behind the prompt
+  i64 tokens = 100;  // at most, after the prompt
   SampleOptions sample = {};
   u64 seed = 0;
   std::vector<std::int32_t> stop = {};  // ends before one of these

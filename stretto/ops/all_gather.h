@@ -1,4 +1,4 @@
-// all_gather(x, seq_r, seq, {"tensor"}): the blocks of all ranks along mesh axes, one behind the other along a dim.
+// all_gather(x, seq_r, seq, {"tensor"}): the blocks of all ranks along mesh axes, one after the other along a dim.
 // Made by shard/ only.
 //
 // all_gather_flat(x, {model, ff}, {"data"}): x is a block of the result's elements in order, padded at the end.

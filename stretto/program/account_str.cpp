@@ -22,7 +22,6 @@ std::string numbers(const std::vector<MicrobatchId>& sorted) {
   return join(runs, " ");
 }
 
-std::string bytes_str(u64 n) { return human_bytes(static_cast<double>(n)); }
 
 std::string peaks_str(const std::vector<ActorAccount>& accounts) {
   std::string text;
@@ -31,15 +30,15 @@ std::string peaks_str(const std::vector<ActorAccount>& accounts) {
     text += fmt::format("\nactor {}: most alive in {}\n", a, x.moment.empty() ? "no action" : x.moment);
     std::vector<std::vector<std::string>> rows{{"bytes", "what", "stage", "microbatches"}};
     for (const Holding& h : x.peak)
-      rows.push_back({bytes_str(h.bytes), std::string(name_of(h.kind)),
+      rows.push_back({human_bytes(h.bytes), std::string(name_of(h.kind)),
                       h.stage ? fmt::format("{}", h.stage->value) : "-", numbers(h.microbatches)});
-    rows.push_back({bytes_str(x.fragmentation), "free between buffers", "", ""});
+    rows.push_back({human_bytes(x.fragmentation), "free between buffers", "", ""});
     text += table(rows);
     if (x.kept > 0)
       text += fmt::format(
           "kept between actions: at most {}, after {}; temporaries, messages, gaps and scratch beside it {}, "
           "{:.1f}%\n",
-          bytes_str(x.kept), x.kept_after, bytes_str(x.beside()), 100.0 * x.beside() / x.kept);
+          human_bytes(x.kept), x.kept_after, human_bytes(x.beside()), 100.0 * x.beside() / x.kept);
   }
   return text;
 }
@@ -51,7 +50,7 @@ std::string tasks_str(const Program& p) {
     u64 bytes = 0;
     for (const Binding& b : bindings)
       if (const ValueId* v = as<ValueId>(b)) bytes += p.step->values[*v].bytes;
-    return bytes_str(bytes);
+    return human_bytes(bytes);
   };
   for (TaskId t : p.step->tasks.ids()) {
     const Task& task = p.step->tasks[t];
@@ -60,7 +59,7 @@ std::string tasks_str(const Program& p) {
     for (const BodyBuffer& b : p.calls[t]->buffers)
       if (b.temporary() && b.touched) own.push_back({b.bytes, b.touched->first.value, b.touched->last.value});
     rows.push_back({fmt::format("{} {}", name_of(task.part), task.piece.value_or(PieceId(0)).value), total(task.inputs),
-                    total(task.outputs), bytes_str(live_bound(own)), bytes_str(p.calls[t]->scratch)});
+                    total(task.outputs), human_bytes(live_bound(own)), human_bytes(p.calls[t]->scratch)});
   }
   return table(rows);
 }
@@ -100,7 +99,7 @@ std::string Program::memory_str() const {
                   x.live - x.bytes(Kind::waiting) - x.bytes(Kind::temporary) - x.bytes(Kind::storage),
                   x.bytes(Kind::storage), x.bytes(Kind::temporary), x.bytes(Kind::waiting), x.fragmentation,
                   arena(Arena::scratch), arena(Arena::inputs) + arena(Arena::results), total})
-      rows.back().push_back(bytes_str(n));
+      rows.back().push_back(human_bytes(n));
   }
   const std::string ranks =
       ranks_per_actor() > 1 ? fmt::format("Of each of an actor's {} ranks, {}.\n", ranks_per_actor(), mesh.str()) : "";

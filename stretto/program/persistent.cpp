@@ -1,6 +1,8 @@
 #include "stretto/program/persistent.h"
 
+#include <algorithm>
 #include <set>
+#include <vector>
 
 #include "stretto/program/buckets.h"
 
@@ -13,26 +15,17 @@ class Placement {
 
   void run() {
     find_used();
-    if (a_.param_at.empty())
-      a_.param_at = give<ParamId>(s_.params.size(), Arena::params, [&](ParamId i) { return s_.bytes(s_.params[i]); });
-    buckets();
-    for (AccumulatorId g : s_.accumulators.ids())
-      if (used_.contains(g) && !a_.accumulator_at[g])
-        a_.accumulator_at[g] = take(Arena::gradients, s_.bytes(s_.accumulators[g].type));
     const u64 microbatches = p_.pipe_of.size();
-    a_.input_at = give<InputId>(s_.inputs.size(), Arena::inputs,
-                                [&](InputId i) { return s_.bytes(s_.inputs[i]) * microbatches; });
-    a_.scalar_at =
-        give<ScalarId>(s_.scalars.size(), Arena::results, [&](ScalarId i) { return s_.bytes(s_.scalars[i]); });
-    a_.output_at.assign(s_.outputs.size(), std::nullopt);
-    for (OutputId i : s_.outputs.ids())
-      if (used_.contains(i) || used_.contains(AllMicrobatches{i}))
-        a_.output_at[i] = take(Arena::results, s_.outputs[i].bytes * microbatches);
+    if (a_.param_at.empty())
+      give(used_.params, a_.param_at, Arena::params, [&](ParamId i) { return s_.bytes(s_.params[i]); });
+    buckets();
+    give(used_.accumulators, a_.accumulator_at, Arena::gradients,
+         [&](AccumulatorId g) { return s_.bytes(s_.accumulators[g].type); });
+    give(used_.inputs, a_.input_at, Arena::inputs, [&](InputId i) { return s_.bytes(s_.inputs[i]) * microbatches; });
+    give(used_.scalars, a_.scalar_at, Arena::results, [&](ScalarId i) { return s_.bytes(s_.scalars[i]); });
+    give(used_.outputs, a_.output_at, Arena::results, [&](OutputId i) { return s_.outputs[i].bytes * microbatches; });
     a_.squares_at = take(Arena::results, 8 * s_.squares);
-    a_.state_at.assign(s_.params.size(), std::vector<Offset>(p_.states));
-    for (ParamId i : s_.params.ids())
-      for (std::uint8_t k = 0; k < p_.states; ++k)
-        if (used_.contains(StateId{i, k})) a_.state_at[i][k] = take(Arena::state, s_.state_bytes(i));
+    give(used_.states, a_.state_at, Arena::state, [&](StateId i) { return s_.state_bytes(i.param); });
   }
 
  private:
@@ -41,12 +34,13 @@ class Placement {
     a_.bytes[arena] += aligned(bytes);
     return at;
   }
+  // In the order of their ids, what has no place yet.
   template <class I>
-  IdVector<I, Offset> give(std::size_t n, Arena arena, auto bytes) {
-    IdVector<I, Offset> at(n);
-    for (I i : at.ids())
-      if (used_.contains(i)) at[i] = take(arena, bytes(i));
-    return at;
+  void give(std::vector<I>& which, Offsets<I>& at, Arena arena, auto bytes) {
+    std::sort(which.begin(), which.end());
+    which.erase(std::unique(which.begin(), which.end()), which.end());
+    for (I i : which)
+      if (!at[i]) at.put(i, take(arena, bytes(i)));
   }
 
   // Only what this actor's tasks touch gets memory here; and its own parameters that nobody reads, which can be asked
@@ -56,22 +50,29 @@ class Placement {
     for (const Instruction& i : a_.code) {
       const Run* r = task_of(i);
       if (!r || !seen.insert({r->task, p_.accumulator(AccumulatorId(0), r->microbatch)}).second) continue;
-      for (const Binding& b : p_.task(*r).inputs) used_.insert(bound(p_, *r, b));
-      for (const Binding& b : p_.task(*r).outputs) used_.insert(bound(p_, *r, b));
+      for (const Binding& b : p_.task(*r).inputs) use(bound(p_, *r, b));
+      for (const Binding& b : p_.task(*r).outputs) use(bound(p_, *r, b));
     }
     for (ParamId i : s_.params.ids())
-      if (p_.owners[i] == actor_) used_.insert(i);
+      if (p_.owners[i] == actor_) used_.params.push_back(i);
+  }
+  void use(const Binding& b) {
+    match(
+        b, [&](ParamId i) { used_.params.push_back(i); }, [&](AccumulatorId i) { used_.accumulators.push_back(i); },
+        [&](InputId i) { used_.inputs.push_back(i); }, [&](ScalarId i) { used_.scalars.push_back(i); },
+        [&](OutputId i) { used_.outputs.push_back(i); }, [&](AllMicrobatches i) { used_.outputs.push_back(i.output); },
+        [&](StateId i) { used_.states.push_back(i); },
+        // These lie in what others have, or where they are alive.
+        [](BucketId) {}, [](SquareId) {}, [](AllSquares) {}, [](ValueId) {});
   }
 
   // First: what is summed together lies together. The gaps between accumulators stay zero.
   void buckets() {
-    a_.bucket_at.assign(s_.buckets.size(), std::nullopt);
-    a_.accumulator_at.assign(s_.accumulators.size(), std::nullopt);
     for (BucketId b : s_.buckets.ids()) {
       if (s_.buckets[b].actor != actor_) continue;
-      a_.bucket_at[b] = a_.bytes[Arena::gradients];
+      a_.bucket_at.put(b, a_.bytes[Arena::gradients]);
       for (AccumulatorId g : s_.buckets[b].accumulators)
-        a_.accumulator_at[g] = take(Arena::gradients, s_.bytes(s_.accumulators[g].type));
+        a_.accumulator_at.put(g, take(Arena::gradients, s_.bytes(s_.accumulators[g].type)));
     }
   }
 
@@ -79,7 +80,14 @@ class Placement {
   const Step& s_;
   const ActorId actor_;
   ActorProgram& a_;
-  std::set<Binding> used_;
+  struct {
+    std::vector<ParamId> params;
+    std::vector<AccumulatorId> accumulators;
+    std::vector<InputId> inputs;
+    std::vector<ScalarId> scalars;
+    std::vector<OutputId> outputs;
+    std::vector<StateId> states;
+  } used_;
 };
 
 }  // namespace
@@ -106,7 +114,7 @@ Slot persistent_slot(const Program& p, const ActorProgram& a, const Binding& b, 
       [&](ScalarId i) { return at(Arena::results, a.scalar_at[i]); },
       [&](OutputId i) { return at(Arena::results, a.output_at[i], s.outputs[i].bytes * m.value); },
       [&](AllMicrobatches i) { return at(Arena::results, a.output_at[i.output]); },
-      [&](StateId i) { return at(Arena::state, a.state_at[i.param][i.which]); },
+      [&](StateId i) { return at(Arena::state, a.state_at[i]); },
       [&](SquareId i) { return at(Arena::results, a.squares_at, 8 * i.value); },
       [&](AllSquares) { return at(Arena::results, a.squares_at); },
       [](ValueId) -> Slot { STRETTO_ASSERT(false, "values are placed by liveness"); });

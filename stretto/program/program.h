@@ -6,11 +6,13 @@
 // Memory is planned ahead: nothing is allocated after step 0 starts. An address is an arena and an offset; every actor
 // has one arena of each kind.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "stretto/fuse/calls.h"
@@ -100,18 +102,38 @@ struct SharedRows {
 };
 
 using Offset = std::optional<u64>;  // in an arena; none: it is not on this actor
+
+// Where an actor's things of one kind lie. A model has many and most actors few of them, so only those are kept, in
+// order of their ids.
+template <class I>
+class Offsets {
+ public:
+  Offset operator[](I id) const {
+    const auto it = std::lower_bound(all_.begin(), all_.end(), id, before);
+    return it != all_.end() && it->first == id ? Offset(it->second) : std::nullopt;
+  }
+  void put(I id, u64 at) { all_.insert(std::lower_bound(all_.begin(), all_.end(), id, before), {id, at}); }
+  bool empty() const { return all_.empty(); }
+  void clear() { all_.clear(); }
+  bool operator==(const Offsets&) const = default;
+
+ private:
+  static bool before(const std::pair<I, u64>& x, I id) { return x.first < id; }
+  std::vector<std::pair<I, u64>> all_;
+};
+
 struct ActorProgram {
   IdVector<InstructionId, Instruction> code;
   IdVector<SlotId, Slot> slots;
   PerArena<u64> bytes{};
   // Where the persistent things lie.
-  IdVector<ParamId, Offset> param_at;
-  IdVector<AccumulatorId, Offset> accumulator_at;
-  IdVector<BucketId, Offset> bucket_at;
-  IdVector<InputId, Offset> input_at;
-  IdVector<OutputId, Offset> output_at;
-  IdVector<ScalarId, Offset> scalar_at;
-  IdVector<ParamId, std::vector<Offset>> state_at;  // per state of the optimizer
+  Offsets<ParamId> param_at;
+  Offsets<AccumulatorId> accumulator_at;
+  Offsets<BucketId> bucket_at;
+  Offsets<InputId> input_at;
+  Offsets<OutputId> output_at;
+  Offsets<ScalarId> scalar_at;
+  Offsets<StateId> state_at;
   u64 squares_at = 0;
   u64 activation_bound = 0;       // the most bytes of activations alive at any one time
   std::uint32_t collectives = 0;  // how many are started in a step

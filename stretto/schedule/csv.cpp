@@ -161,7 +161,7 @@ class Parser {
       }
     }
     if (!s.empty()) {
-      wrong("separate actions with commas", "'{}' is left over behind the action", printable(s));
+      wrong("separate actions with commas", "'{}' is left over after the action", printable(s));
       return {};
     }
     return a;

@@ -72,7 +72,7 @@ class Communication {
     }
   }
 
-  // What a computing cell needs around it: a receive before it and a send behind it, where its neighbours are
+  // What a computing cell needs around it: a receive before it and a send after it, where its neighbours are
   // elsewhere.
   void implied(std::uint32_t r, std::uint32_t i, const CsvAction& a) {
     const bool forward = a.kind == CsvKind::F;
@@ -85,7 +85,7 @@ class Communication {
     if (const int to = neighbour(a, forward); to >= 0) {
       const Place* consumer = find(kind, a, to);
       const CsvKind send = forward ? CsvKind::send_f : CsvKind::send_b;
-      if (consumer && consumer->row != r && !find(send, a, a.stage)) missing(r, i, send, a, "behind");
+      if (consumer && consumer->row != r && !find(send, a, a.stage)) missing(r, i, send, a, "after");
     }
   }
 
@@ -95,7 +95,7 @@ class Communication {
     const bool forward = a.kind == CsvKind::send_f || a.kind == CsvKind::recv_f;
     const CsvKind kind = forward ? CsvKind::F : CsvKind::I;
     const Place* served = find(kind, a, a.stage);
-    const char* side = send ? "behind" : "before";
+    const char* side = send ? "after" : "before";
     if (!served || served->row != r) {
       return wrong(r, i, "delete the cell, or move it to the row that computes the stage",
                    "the row has no {} of stage {}, microbatch {}", forward ? "forward" : "backward", a.stage,
@@ -135,7 +135,7 @@ class Communication {
     }
   }
 
-  // One reduction per stage and row, behind everything that adds to its gradient.
+  // One reduction per stage and row, after everything that adds to its gradient.
   void reductions() {
     for (std::uint32_t r = 0; r < file_.rows.size(); ++r) {
       std::unordered_map<std::uint16_t, std::uint32_t> last;
@@ -150,14 +150,14 @@ class Communication {
         if (it == last.end()) {
           wrong(r, i, "delete the cell", "the row computes no gradient of stage {}", row[i].stage);
         } else if (it->second > i) {
-          wrong(r, i, fmt::format("move it behind {}", cell(row[it->second], file_.dialect)),
-                "gradients of stage {} are still added behind it", row[i].stage);
+          wrong(r, i, fmt::format("move it after {}", cell(row[it->second], file_.dialect)),
+                "gradients of stage {} are still added after it", row[i].stage);
         }
         if (reduced[row[i].stage]++) wrong(r, i, "delete the cell", "stage {} is reduced twice", row[i].stage);
       }
       for (const auto& [stage, i] : last) {
         if (!reduced.contains(stage)) {
-          wrong(r, i, fmt::format("add {}REDUCE_GRAD behind it", stage), "the gradient of stage {} is never reduced",
+          wrong(r, i, fmt::format("add {}REDUCE_GRAD after it", stage), "the gradient of stage {} is never reduced",
                 stage);
         }
       }

@@ -3,7 +3,7 @@
 //   Traffic t = traffic_of(schedule);
 //   for (const Channel& c : t.channels) fmt::print("{}: {} messages\n", c.str(), c.messages);
 //
-// A receive stands right before its consumer and a send right behind its producer. An overlap group posts all its
+// A receive stands right before its consumer and a send right after its producer. An overlap group posts all its
 // receives, waits for them, runs, starts all its sends and waits until they are gone.
 #pragma once
 #include <cstdint>

@@ -1,5 +1,5 @@
 // What one whole step of a program takes, instruction by instruction: prologue, messages, collectives, sums of
-// gradients that go on behind tasks, epilogue.
+// gradients that go on beside tasks, epilogue.
 //
 //   StepTime t = step_time(*compiled.program, Cluster{.machine = {.flops = 50e9}});
 //   fmt::print("{:.3f} s, {:.3f} s of it waiting for sums of gradients\n", t.seconds, t.exposed);

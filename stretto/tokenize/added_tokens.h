@@ -18,7 +18,7 @@ struct AddedToken {
   bool special = false;      // is left out of decoded text
   bool single_word = false;  // only where no letter or digit stands beside it
   bool lstrip = false;       // takes the blanks before it
-  bool rstrip = false;       // and those behind it
+  bool rstrip = false;       // and those after it
   bool normalized = false;   // is looked for after those that are not
   bool operator==(const AddedToken&) const = default;
 };

@@ -52,7 +52,7 @@ void Merges::apply(std::vector<std::int32_t>& ids, std::size_t first) const {
 }
 
 void Merges::apply_short(std::vector<std::int32_t>& ids, std::size_t first) const {
-  std::array<Merge, kShort> merges;  // of each token with the one behind it
+  std::array<Merge, kShort> merges;  // of each token with the one after it
   std::int32_t* const word = ids.data() + first;
   std::size_t n = ids.size() - first;
   for (std::size_t i = 0; i + 1 < n; ++i) merges[i] = find(word[i], word[i + 1]);

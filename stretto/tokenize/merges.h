@@ -22,7 +22,7 @@ class Merges {
   void reserve(std::size_t merges);
   void add(std::int32_t left, std::int32_t right, std::uint32_t rank, std::int32_t id);  // a pair again: the last wins
   Merge find(std::int32_t left, std::int32_t right) const;
-  void apply(std::vector<std::int32_t>& ids, std::size_t first) const;  // to ids[first] and all behind it
+  void apply(std::vector<std::int32_t>& ids, std::size_t first) const;  // to ids[first] and all after it
   std::size_t size() const { return count_; }
 
  private:

@@ -153,7 +153,7 @@ bool SplitPattern::Search::next(std::size_t& begin, std::size_t& end) {
       s.at = s.last_end = end;
       return true;
     }
-    // An empty match is a place to cut, unless the last piece ended there; the search goes on behind the character.
+    // An empty match is a place to cut, unless the last piece ended there; the search goes on after the character.
     s.at = end + 1;
     while (s.at < s.text.size() && inside_character(s.text[s.at])) ++s.at;
     if (end != s.last_end && end <= s.text.size()) {

@@ -192,7 +192,7 @@ class PartsReader {
   }
 
   void read_template(const Field& f) {
-    bool behind = false;
+    bool after = false;
     for (const Field& part : need<Field::Array>(f, "single", "a list")) {
       if (const Field* token = there(part, "SpecialToken")) {
         const std::string name = text(*token, "id");
@@ -200,9 +200,9 @@ class PartsReader {
         const Field* entry = all ? there(*all, name) : nullptr;
         if (!entry) throw Error(token->source.str(), "the special token '{}' is not described", shown(name));
         for (const Field& id : need<Field::Array>(*entry, "ids", "a list"))
-          (behind ? parts_.after : parts_.before).push_back(id_of(id, name));
+          (after ? parts_.after : parts_.before).push_back(id_of(id, name));
       } else if (there(part, "Sequence")) {
-        behind = true;
+        after = true;
       } else {
         throw Error(part.source.str(), "the template has {}", part.str());
       }

@@ -42,20 +42,20 @@ std::string row_text(const ConsoleRow& r) {
   std::string text = fmt::format("{:>8} {:>10.5f} {:>10.4f} {:>10.3e} {:>9.0f} {:>5.1f}", r.step, r.loss, r.grad_norm,
                                  r.lr, r.tokens_per_second, 100 * r.mfu);
   if (r.bubble) text += fmt::format(" {:>7.1f}", 100 * *r.bubble);
-  text += fmt::format(" {:>10}", human_bytes(double(r.memory)));
+  text += fmt::format(" {:>10}", human_bytes(r.memory));
   if (r.validation) text += fmt::format("   validation loss {:.5f}", *r.validation);
   return text;
 }
 
 std::string bar_text(i64 step, i64 steps, double seconds_left, int width) {
-  const double done = steps > 0 ? std::clamp(double(step) / double(steps), 0.0, 1.0) : 1;
+  const double done = steps > 0 ? std::clamp(1.0 * step / steps, 0.0, 1.0) : 1;
   const std::string words =
       fmt::format(" {:>3.0f}%  step {}/{}  {} left", std::floor(done * 100), step, steps, human_seconds(seconds_left));
-  const int room = std::min(40, width - int(words.size()) - 2);
-  if (room < 4) return words.substr(0, std::size_t(std::max(width, 0)));
-  const int full = int(done * room);
-  return fmt::format("[{}{}{}]{}", std::string(std::size_t(full), '='), full < room ? ">" : "",
-                     std::string(std::size_t(std::max(0, room - full - 1)), ' '), words);
+  const int room = std::min<int>(40, width - std::ssize(words) - 2);
+  if (room < 4) return words.substr(0, std::max(width, 0));
+  const int full = done * room;
+  return fmt::format("[{}{}{}]{}", std::string(full, '='), full < room ? ">" : "",
+                     std::string(std::max(0, room - full - 1), ' '), words);
 }
 
 Console::Console(std::FILE* out, Verbosity verbosity)

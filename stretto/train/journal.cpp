@@ -12,13 +12,15 @@ double number_in(const Field& line, std::string_view key) {
   const Field* f = line.find(key);
   const auto* v = f ? std::get_if<double>(&f->value) : nullptr;
   const auto* whole = f ? std::get_if<i64>(&f->value) : nullptr;
-  return v ? *v : whole ? double(*whole) : std::numeric_limits<double>::quiet_NaN();
+  if (whole) return *whole;
+  return v ? *v : std::numeric_limits<double>::quiet_NaN();
 }
 
 std::vector<CurvePoint> curve_of(const std::vector<Field>& lines) {
   std::vector<CurvePoint> curve;
   for (const Field& l : lines) {
-    curve.push_back({.step = i64(number_in(l, "step")),
+    const i64 step = number_in(l, "step");
+    curve.push_back({.step = step,
                      .loss = number_in(l, "loss"),
                      .grad_norm = number_in(l, "grad_norm"),
                      .lr = number_in(l, "lr"),
@@ -34,7 +36,7 @@ std::vector<CurvePoint> curve_of(const std::vector<Field>& lines) {
 u64 peak_memory() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  return u64(usage.ru_maxrss) * 1024;
+  return usage.ru_maxrss * 1024;
 }
 
 Journal::Journal(Console& console, const std::filesystem::path& directory, JournalOptions options)
@@ -66,9 +68,9 @@ void Journal::step(const StepRecord& s) {
                  .loss = r.loss,
                  .grad_norm = r.grad_norm,
                  .lr = r.lr,
-                 .tokens_per_second = double(interval_steps_) * options_.tokens_per_step / interval_,
+                 .tokens_per_second = interval_steps_ * options_.tokens_per_step / interval_,
                  .memory = peak_memory(),
-                 .mfu = mfu(double(interval_steps_), interval_),
+                 .mfu = mfu(interval_steps_, interval_),
                  .validation = s.validation};
   if (options_.bubble) row.bubble = interval_idle_ / interval_;
   console_.row(row);

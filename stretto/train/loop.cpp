@@ -9,9 +9,11 @@
 #include "stretto/comm/world.h"
 #include "stretto/data/prefetch.h"
 #include "stretto/formats/atomic_file.h"
+#include "stretto/formats/mapped_file.h"
 #include "stretto/models/hf.h"
 #include "stretto/train/agree.h"
 #include "stretto/train/journal.h"
+#include "stretto/train/outcome.h"
 #include "stretto/train/prepare.h"
 #include "stretto/train/report.h"
 #include "stretto/train/resume.h"
@@ -56,8 +58,7 @@ class TrainingRun {
     }
     for (const std::string& line : lines_) console_.say(line);
     if (config_.parallel.device == DeviceKind::cpu)
-      check_fits(peers_ ? planned_bytes(*prepared_.compiled.program, peers_->nodes(),
-                                        peers_->nodes()[std::size_t(peers_->rank())])
+      check_fits(peers_ ? planned_bytes(*prepared_.compiled.program, peers_->nodes(), peers_->nodes()[peers_->rank()])
                         : planned_bytes(*prepared_.compiled.program),
                  machine_bytes());
     const bool several = prepared_.compiled.program->ranks() > 1;
@@ -82,6 +83,7 @@ class TrainingRun {
   }
 
   RunSummary run() {
+    const CutFileAdvice advice([this] { return what_next(); });
     try {
       train_all();
     } catch (Error& e) {
@@ -153,19 +155,20 @@ class TrainingRun {
       const bool finite = std::isfinite(record.result.loss) && std::isfinite(record.result.grad_norm);
       const bool ends = !finite && config_.train.nonfinite == Nonfinite::stop;
       record.last = step == config_.train.steps || stop || ends;
-      if (!ends && validates_after(step, record.last)) summary_.validation_loss = record.validation = validate();
+      if (!ends && validates_after(step, record.last))
+        summary_.validation_loss = record.validation = validation_loss(*trainer_, prepared_, config_);
       if (journal_) journal_->step(record);
       if (ends) {
         trainer_->set_step(step - 1);  // nothing was updated: the next one does it again
         save_what_was(saving);
-        throw not_finite(record.result);
+        throw not_finite(config_, record.result);
       }
       if (!finite)
         note_not_finite(record.result);
       else
         saving.after_step(*trainer_);
       console_.progress(step, config_.train.steps,
-                        seconds_since(start) / double(step - begin + 1) * double(config_.train.steps - step));
+                        seconds_since(start) / (step - begin + 1) * (config_.train.steps - step));
     }
     saving.save_last(*trainer_);
     saving.export_model(*trainer_);
@@ -205,27 +208,6 @@ class TrainingRun {
     return last || (config_.train.validate > 0 && step % config_.train.validate == 0);
   }
 
-  double validate() {
-    const TokenSource& source = *prepared_.corpus.validation;
-    const i64 batches = validation_batches(source, prepared_.rows, config_.train.validate_batches);
-    double sum = 0, rows = 0;
-    for (i64 i = 0; i < batches; ++i) {
-      const Rows r = validation_rows(source, prepared_.rows, batches, i);
-      sum += trainer_->evaluate(batch_of(prepared_.rows, r)).loss * double(r.filled);
-      rows += double(r.filled);
-    }
-    return sum / rows;
-  }
-
-  Error not_finite(const StepResult& r) const {
-    const std::string lr = config_.optimizer.warmup == 0 ? "a warm-up (optimizer.warmup)" : "a longer warm-up";
-    return Error("train", "step {}: the loss is {} and the gradient norm {}, with lr {:.3g}", r.step, r.loss,
-                 r.grad_norm, r.lr)
-        .hint("a smaller optimizer.lr, {} or train.clip may help, or train.nonfinite = \"skip\"; all steps are in {}",
-              lr, (std::filesystem::path(config_.log.dir) / "metrics.jsonl").string())
-        .as(Error::Kind::run);
-  }
-
   void note_not_finite(const StepResult& r) {
     if (++summary_.nonfinite > kMostSaid) return;
     console_.say(fmt::format("step {}: the loss is {} and the gradient norm {}; {}", r.step, r.loss, r.grad_norm,
@@ -247,7 +229,7 @@ class TrainingRun {
     if (summary_.nonfinite > 0)
       console_.say(fmt::format("{} of {} steps had a loss or gradient norm that is not finite", summary_.nonfinite,
                                summary_.steps));
-    const std::string end = ending();
+    const std::string end = ending(summary_, config_.train.steps, journal_->seconds());
     lines_.insert(lines_.end(), {"", end, fmt::format("parameters {:016x}", summary_.parameters)});
     std::optional<Error> lost;  // the run is done, and what it has come to is said first
     try {
@@ -260,15 +242,6 @@ class TrainingRun {
     console_.result(lines_.back());
     journal_->finish();
     if (lost) throw std::move(*lost);
-  }
-
-  std::string ending() const {
-    if (summary_.steps == summary_.resumed)
-      return fmt::format("nothing to do: {} of {} steps are done; train.steps says how many there are", summary_.steps,
-                         config_.train.steps);
-    return fmt::format("{} {} of {} steps, {} of training, loss {:.5f} -> {:.5f}",
-                       summary_.stopped ? "stopped after" : "done:", summary_.steps, config_.train.steps,
-                       human_seconds(journal_->seconds()), summary_.first_loss, summary_.last_loss);
   }
 
   void write_report() {

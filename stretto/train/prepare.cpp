@@ -26,7 +26,7 @@ std::string memory_line(const Program& program) {
   if (totals.size() == 1) {
     const auto& bytes = program.actors[ActorId(0)].bytes;
     for (std::size_t k = 0; k < arena_count; ++k)
-      if (bytes.at(k) > 0) parts.push_back(fmt::format("{} {}", name_of(Arena(k)), human_bytes(double(bytes.at(k)))));
+      if (bytes.at(k) > 0) parts.push_back(fmt::format("{} {}", name_of(Arena(k)), human_bytes(bytes.at(k))));
     return fmt::format("{} planned{}: {}", human_bytes(totals[0]),
                        program.ranks_per_actor() > 1 ? fmt::format(" on each of {} ranks", program.ranks()) : "",
                        join(parts, ", "));
@@ -62,7 +62,7 @@ std::string mesh_line(const RunConfig& c, const Prepared& p) {
 // More ranks than cores share them.
 double peak_of(const RunConfig& c, double ranks) {
   if (c.parallel.device == DeviceKind::emulated) return ranks * c.parallel.machine.rate(c.train.dtype == bf16);
-  return peak_flops(c.train.dtype) * std::min(ranks, double(std::max(1u, std::thread::hardware_concurrency())));
+  return peak_flops(c.train.dtype) * std::min<double>(ranks, std::max(1u, std::thread::hardware_concurrency()));
 }
 
 }  // namespace
@@ -71,20 +71,20 @@ std::vector<double> bytes_per_actor(const Program& program) {
   std::vector<double> totals;
   for (const ActorProgram& a : program.actors) {
     totals.push_back(0);
-    for (const u64 b : a.bytes) totals.back() += double(b);
+    for (const u64 b : a.bytes) totals.back() += b;
   }
   return totals;
 }
 
 double planned_bytes(const Program& program, std::span<const int> nodes, int node) {
-  std::vector<double> each;
+  IdVector<ActorId, double> each;
   for (const ActorProgram& a : program.actors) {
-    each.push_back(double(product_touched));
-    for (const u64 bytes : a.bytes) each.back() += double(Pages::whole(bytes));
+    each.push_back(product_touched);
+    for (const u64 bytes : a.bytes) each.back() += Pages::whole(bytes);
   }
   double sum = 0;
   for (int r = 0; r < program.ranks(); ++r)
-    if (nodes.empty() || nodes[std::size_t(r)] == node) sum += each[std::size_t(r / program.ranks_per_actor())];
+    if (nodes.empty() || nodes[r] == node) sum += each[program.actor_of_rank(r)];
   return sum;
 }
 
@@ -94,7 +94,7 @@ std::string beside_plan(const Program& program) {
 
 double machine_bytes() {
   struct sysinfo info {};
-  return sysinfo(&info) == 0 ? double(info.totalram + info.totalswap) * info.mem_unit
+  return sysinfo(&info) == 0 ? 1.0 * (info.totalram + info.totalswap) * info.mem_unit
                              : std::numeric_limits<double>::infinity();
 }
 
@@ -114,7 +114,7 @@ Prepared prepare(const RunConfig& c) {
   p.compiled = compile_run(c);
   p.prediction = predict(*p.compiled.program, predict_options(c));
   p.flops = step_flops(*p.compiled.program);
-  const double ranks = double(p.compiled.program->ranks());
+  const double ranks = p.compiled.program->ranks();
   p.peak = peak_of(c, ranks);
   PredictOptions here = predict_options(c);
   here.machine.flops = p.peak / ranks;
@@ -142,7 +142,7 @@ void load_weights(const RunConfig& c, Trainer& trainer) {
 std::vector<std::string> about(const RunConfig& c, const Prepared& p) {
   std::vector<std::string> lines;
   lines.push_back(
-      fmt::format("model    {}: {} parameters", c.model.config.str(), human_count(double(p.compiled.parameters()))));
+      fmt::format("model    {}: {} parameters", c.model.config.str(), human_count(p.compiled.parameters())));
   lines.push_back(fmt::format("data     {}; {} tokens to train on", p.corpus.name, p.corpus.training_tokens()));
   if (p.corpus.validation) lines.back() += fmt::format(", {} to validate on", p.corpus.validation->tokens());
   lines.push_back(fmt::format("step     {} of {} tokens in {}, {}", plural(c.train.batch, "sequence"), p.rows.length,

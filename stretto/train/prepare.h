@@ -23,7 +23,7 @@ struct Prepared {
   double peak = 0;        // flops per second of all the cores, or emulated devices, that work on it
   double seconds = 0;     // predicted, of a step, at that peak
 
-  double tokens_per_step() const { return double(rows.batch * rows.length); }
+  double tokens_per_step() const { return rows.batch * rows.length; }
 };
 
 Prepared prepare(const RunConfig&);

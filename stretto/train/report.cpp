@@ -47,8 +47,9 @@ std::vector<Point> thinned(const std::vector<Point>& all) {
   for (std::size_t i = 0; i < all.size(); i += each) {
     Point sum;
     const std::size_t end = std::min(all.size(), i + each);
+    const double n = end - i;
     for (std::size_t k = i; k < end; ++k) sum.x += all[k].x, sum.y += all[k].y;
-    out.push_back({sum.x / double(end - i), sum.y / double(end - i)});
+    out.push_back({sum.x / n, sum.y / n});
   }
   return out;
 }
@@ -102,7 +103,7 @@ std::string chart(const std::string& title, std::vector<Series> all, bool from_z
     if (all.size() > 1) {
       svg += fmt::format("<text x=\"{:.0f}\" y=\"{}\" text-anchor=\"end\" fill=\"{}\">{}</text>\n", kWidth - at,
                          kTop + 10, s.colour, escape_xml(s.name));
-      at += 8 * double(s.name.size()) + 10;
+      at += 8.0 * s.name.size() + 10;
     }
   }
   return svg + "</svg></figure>\n";
@@ -112,7 +113,7 @@ std::string curves(const std::vector<CurvePoint>& curve) {
   Series loss{"training", "#0d5c94", {}}, validation{"validation", "#c8501e", {}, true}, speed{"", "#0d5c94", {}},
       norm{"", "#0d5c94", {}}, idle{"", "#0d5c94", {}};
   for (const CurvePoint& p : curve) {
-    const double step = double(p.step);
+    const double step = p.step;
     loss.points.push_back({step, p.loss});
     speed.points.push_back({step, p.tokens_per_second});
     norm.points.push_back({step, p.grad_norm});
@@ -137,7 +138,7 @@ std::string memory_table(const Report& r) {
   std::string out = "<h2>Memory</h2>\n<table><tr><th>actor</th><th>planned</th></tr>\n";
   for (std::size_t a = 0; a < r.planned.size(); ++a)
     out += fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", a, human_bytes(r.planned[a]));
-  return out + fmt::format("<tr><th>process, at most</th><td>{}</td></tr></table>\n", human_bytes(double(r.peak)));
+  return out + fmt::format("<tr><th>process, at most</th><td>{}</td></tr></table>\n", human_bytes(r.peak));
 }
 
 }  // namespace

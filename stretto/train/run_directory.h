@@ -10,7 +10,7 @@
 namespace stretto {
 
 // A new directory: log.dir, or runs/<name>-<date and time>, with a number
-// behind it if that is taken. A directory that already holds a run is an Error:
+// after it if that is taken. A directory that already holds a run is an Error:
 // nothing is ever written over.
 std::filesystem::path make_run_directory(const LogSection&);
 // The same Error for a directory in which something is, beside a lock.

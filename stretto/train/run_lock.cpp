@@ -33,7 +33,7 @@ std::string description() {
 std::string holder(int file) {
   char text[300];
   const ssize_t read = ::pread(file, text, sizeof text, 0);
-  return read > 0 ? shown(std::string_view(text, std::size_t(read)), sizeof text) : "another process";
+  return read > 0 ? shown(std::string_view(text, read), sizeof text) : "another process";
 }
 
 // Where locks are not known (some network file systems) there is none: as well as it can be done.

@@ -17,7 +17,7 @@ struct Expected {
   std::string name, state;  // state "": the parameter itself
   const CompiledParam* param;
   ParamId index;
-  std::size_t which = 0;  // of the states
+  std::uint8_t which = 0;  // of the states
 
   // A parameter's own values are its master where it has one.
   bool is_state() const { return !state.empty() || param->has_master(); }
@@ -25,8 +25,8 @@ struct Expected {
 std::vector<Expected> expected_of(const Compiled& c) {
   std::vector<Expected> all;
   for (ParamId i : c.params.ids())
-    all.push_back({parameter_tensor(c.params[i].name), "", &c.params[i], i, c.optimizer.state.size()});
-  for (std::size_t k = 0; k < c.optimizer.state.size(); ++k)
+    all.push_back({parameter_tensor(c.params[i].name), "", &c.params[i], i, std::uint8_t(c.optimizer.state.size())});
+  for (std::uint8_t k = 0; k < c.optimizer.state.size(); ++k)
     for (ParamId i : c.params.ids())
       if (const std::string& state = c.optimizer.state[k]; trained(c.params[i]))
         all.push_back({state_tensor(state, c.params[i].name), state, &c.params[i], i, k});
@@ -35,7 +35,7 @@ std::vector<Expected> expected_of(const Compiled& c) {
 
 // Null: this rank has nothing of it.
 const std::byte* memory_of(const Worker& w, const Expected& e) {
-  const Offset at = e.is_state() ? w.program().state_at[e.index][e.which] : w.program().param_at[e.index];
+  const Offset at = e.is_state() ? w.program().state_at[StateId{e.index, e.which}] : w.program().param_at[e.index];
   return at ? w.arena(e.is_state() ? Arena::state : Arena::params) + *at : nullptr;
 }
 

@@ -255,7 +255,7 @@ const std::byte* Trainer::memory(const Worker& w, ParamId i, Kind kind, std::siz
     case Kind::state:
       break;
   }
-  return at(Arena::state, p.state_at[i][which]);
+  return at(Arena::state, p.state_at[StateId{i, std::uint8_t(which)}]);
 }
 
 Array Trainer::gathered(ParamId i, Kind kind, std::size_t which, Array reused) const {
@@ -311,7 +311,7 @@ void Trainer::set_state(std::string_view name, std::string_view which, const Arr
   const std::size_t k = state_index(i, which);
   for (const int rank : engine_->local()) {
     const Worker& w = engine_->worker(rank);
-    if (const Offset at = w.program().state_at[i][k])
+    if (const Offset at = w.program().state_at[StateId{i, std::uint8_t(k)}])
       write_logical(compiled_.params[i], stored_part(compiled_, i, w.coordinates(), true), a,
                     w.arena(Arena::state) + *at, compiled_.params[i].logical_dtype());
   }

@@ -11,11 +11,11 @@
 namespace stretto {
 namespace {
 
-double element(const Array& a, std::size_t i) { return a.dtype == f64 ? a.as<double>()[i] : double(a.as<float>()[i]); }
+double element(const Array& a, std::size_t i) { return a.dtype == f64 ? a.as<double>()[i] : a.as<float>()[i]; }
 
 std::vector<i64> place_of(const Array& a, std::size_t i) {
   std::vector<i64> at(a.sizes.size());
-  i64 rest = i64(i);
+  i64 rest = i;
   for (std::size_t d = at.size(); d-- > 0;) {
     at[d] = rest % a.sizes[d];
     rest /= a.sizes[d];
@@ -27,7 +27,7 @@ std::vector<i64> place_of(const Array& a, std::size_t i) {
 Difference compare(const Array& serial, const Array& parallel, double tolerance) {
   Difference d;
   const std::size_t size = size_of(serial.dtype), n = serial.bytes.size() / size;
-  d.elements = i64(n);
+  d.elements = n;
   if (serial.bytes == parallel.bytes) return d;
   double most = 0;
   for (std::size_t i = 0; i < n; ++i)

@@ -155,6 +155,7 @@ TEST_F(Limits, AFileOfTheDataIsCut) {
       folder_.str());
   EXPECT_EQ(r.code, 3) << r.error;
   EXPECT_THAT(r.error, HasSubstr("[long.txt] has been cut off"));
+  EXPECT_THAT(r.error, HasSubstr("stretto train --resume=run\n"));
 }
 
 TEST_F(Limits, ALogThatIsAPipe) {

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "stretto/stretto.h"
+
 namespace stretto {
 namespace {
 using testing::HasSubstr;
@@ -32,6 +34,26 @@ TEST(Scheduled, ForwardPartOfAnotherNumberOfMicrobatches) {
   const Schedule f = forward_part(schedule_of({.mesh = {{"pipe", 2}}, .schedule = "interleaved-1f1b"}, 4), 2);
   EXPECT_EQ(f.microbatches, 2);
   for (const Row& row : f.rows) EXPECT_EQ(row.size(), 2u * 2u) << "two stages, two microbatches";
+}
+
+TEST(Scheduled, TooManyTasksAreRefusedBeforeTheyAreMade) {
+  const Model model = [](Trace& t) -> Loss {
+    const Dim batch = t.batch("batch", 1 << 22), in{"in", 4}, out{"out", 4};
+    const Tensor h = boundary(contract(t.input("x", {batch, in}), t.param("w", {in, out}), in));
+    return cross_entropy(h, t.ids("y", {batch}), out);
+  };
+  try {
+    compile(model, sgd(), {.microbatches = 1 << 22});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(),
+                 "[schedule] 4194304 microbatches of a model of 2 pieces are 25165824 tasks in a step, and at most "
+                 "3000000 are possible; hint: use at most 500000 microbatches of more rows each");
+    EXPECT_THAT(e.faults()[0].subjects, testing::ElementsAre("train.microbatches"));
+  }
+  check_tasks(1000, 1000, true);
+  EXPECT_THROW(check_tasks(1000, 1001, true), Error);
+  check_tasks(1000, 3000, false);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ TEST(Prefetch, ReadsNoFurtherAheadThanItMay) {
   std::atomic<i64> read = 0;
   Prefetch<i64> batches([&](i64 i) { return read = i; }, {.first = 1, .last = 1000, .ahead = 3});
   for (i64 i = 1; i <= 500; ++i) {
-    EXPECT_LE(read.load(), i + 2);  // this one and two behind it
+    EXPECT_LE(read.load(), i + 2);  // this one and two after it
     EXPECT_EQ(batches.next(), i);
   }
 }

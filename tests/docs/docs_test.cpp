@@ -1,4 +1,4 @@
-// What the pages say is true: every command runs and prints what an `output` block behind it says, every snippet
+// What the pages say is true: every command runs and prints what an `output` block after it says, every snippet
 // compiles, every run file and schedule is accepted, every link leads somewhere. Commands run in a directory that looks
 // like a checkout; `stretto train` is cut short after three steps, `make` says what it would do.
 #include <gmock/gmock.h>

@@ -141,7 +141,7 @@ TEST(Generate, IsAFunctionOfTheSeedAndEndsAtTheContext) {
   };
   EXPECT_EQ(run({.tokens = 20, .seed = 5}), run({.tokens = 20, .seed = 5}));
   EXPECT_NE(run({.tokens = 20, .seed = 5}), run({.tokens = 20, .seed = 6}));
-  EXPECT_EQ(run({.tokens = 1000}).size(), 62u);  // 61 fit behind the prompt, and one more is known
+  EXPECT_EQ(run({.tokens = 1000}).size(), 62u);  // 61 fit after the prompt, and one more is known
   const std::vector<std::int32_t> free = run({.tokens = 20});
   const auto end = std::find(free.begin(), free.end(), free[4]);
   EXPECT_EQ(run({.tokens = 20, .stop = {free[4]}}), std::vector<std::int32_t>(free.begin(), end));

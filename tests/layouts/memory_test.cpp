@@ -54,7 +54,7 @@ TEST(LayoutMemory, ParametersAreGatheredAPieceAhead) {
     return account(*c.program)[0].bytes(Holding::Kind::storage);
   };
   const u64 half_layer = 4 * (2 * 64 * 256 + 64 + 256 + 2 * 64), whole = 6 * (half_layer + 4 * 4 * 64 * 64);
-  // Two of forward or backward; behind W also the gradients of two.
+  // Two of forward or backward; after W also the gradients of two.
   EXPECT_LE(gathered(Reshard::microbatch), 4 * half_layer + 4096);
   EXPECT_GE(gathered(Reshard::microbatch), half_layer);
   EXPECT_GE(gathered(Reshard::step), whole);

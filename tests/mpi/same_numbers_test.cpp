@@ -99,7 +99,7 @@ TEST_F(SameNumbers, InputThatIsWrongIsSaidOnce) {
   EXPECT_EQ(r.error.find("btch"), r.error.rfind("'train.btch'") + 7);
 }
 
-// The same command on all ranks but one, where `other` takes its place or stands behind it.
+// The same command on all ranks but one, where `other` takes its place or stands after it.
 TEST_F(SameNumbers, ARankWithAnotherProgramSettingsOrDataIsRefused) {
   const auto differing = [&](const std::string& program, const std::string& more) {
     std::ofstream(folder_ / "differ") << "#!/bin/bash\nprogram='" << test::binaries() << "/stretto'\n"

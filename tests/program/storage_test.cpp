@@ -1,4 +1,4 @@
-// Collectives of storage that is cut over ranks, as instructions: parameters a piece ahead, gradients behind the tasks
+// Collectives of storage that is cut over ranks, as instructions: parameters a piece ahead, gradients after the tasks
 // that make them.
 #include <gtest/gtest.h>
 

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+
 namespace stretto {
 namespace {
 
@@ -196,6 +197,21 @@ TEST(Csv, AnyBytesAreReadOrRefused) {
       RC_ASSERT(e.kind() == Error::Kind::input);
     }
   }));
+}
+
+TEST(Csv, RowsAreCounted) {
+  const std::string most = "0F0,0B0" + std::string(65535, '\n');
+  EXPECT_EQ(read_csv(most, "f").rows.size(), 65535u);
+  try {
+    read_csv(most + "\n", "f");
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(), "[f] 65536 rows; hint: at most 65535 are possible: one per actor");
+  }
+  Schedule s = looped({.actors = 1, .microbatches = 1});
+  s.rows[0].F(0, 0).B(0, 0);
+  s.rows.resize(65536);
+  EXPECT_THAT(validate(s).str(), HasSubstr("[rows] 65536 rows; hint: at most 65535 are possible"));
 }
 
 TEST(Csv, BlanksAtTheEndAreNoActor) {

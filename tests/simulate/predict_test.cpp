@@ -35,7 +35,7 @@ TEST(Predict, AFasterMachineTakesLess) {
   EXPECT_GT(linked.makespan, 2 * slow.makespan);
 }
 
-// What comes behind the microbatches, and what goes on beside them, is a part of the step.
+// What comes after the microbatches, and what goes on beside them, is a part of the step.
 TEST(Predict, SumsAndUpdatesCount) {
   ModelConfig config{.layers = 2, .width = 32, .heads = 2, .context = 16, .vocab = 64};
   const Compiled c = compile(make_model(complete(config), 8), adamw(), {.microbatches = 2}, {.names = {.data = 2}});

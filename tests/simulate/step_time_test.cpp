@@ -33,7 +33,7 @@ TEST(StepTime, SumsOfGradientsAreHiddenBehindBackward) {
   cluster.between.bandwidth *= step_time(*c.program, cluster).sums / (0.3 * alone.seconds);
   const StepTime t = step_time(*c.program, cluster);
   EXPECT_NEAR(t.sums, 0.3 * alone.seconds, 1e-9 * t.sums);
-  EXPECT_GT(t.exposed, 0);  // the last bucket has only norms behind it
+  EXPECT_GT(t.exposed, 0);  // the last bucket has only norms after it
   EXPECT_LT(t.exposed, 0.2 * t.sums);
 }
 
@@ -50,7 +50,7 @@ std::vector<std::string> order(const Compiled& c, Part from, MicrobatchId m) {
   return names;
 }
 
-// In the last microbatch each piece's weight gradients are made right behind those of its inputs.
+// In the last microbatch each piece's weight gradients are made right after those of its inputs.
 TEST(StepTime, LastBackwardGoesPieceByPiece) {
   const Compiled c =
       compile(make_model({.family = "gpt2", .layers = 1, .width = 32, .heads = 2, .context = 16, .vocab = 64}, 4),
@@ -72,7 +72,7 @@ TEST(StepTime, WeightGradientsSideBySideGoPieceByPiece) {
             (std::vector<std::string>{"W1 0", "W1 1", "W0 0", "W0 1"}));
 }
 
-// A bucket's sum starts behind the last task that adds to it, not behind all of backward.
+// A bucket's sum starts after the last task that adds to it, not after all of backward.
 TEST(StepTime, FirstSumStartsBeforeTheLastTask) {
   const Compiled c = two_replicas(4);
   const auto& code = c.program->actors[ActorId(0)].code;

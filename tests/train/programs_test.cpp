@@ -63,7 +63,7 @@ TEST(Programs, FrozenParameterThatNobodyReadsCanBeReadAndSet) {
   }
 }
 
-// The second weight is only read under other names, behind the first boundary; so is a product of two. `plain` reads
+// The second weight is only read under other names, after the first boundary; so is a product of two. `plain` reads
 // the same numbers without views.
 Loss renamed_weights(Trace& t, bool plain) {
   const Dim batch = t.batch("batch", 8), in{"in", 6}, h{"h", 6}, g{"g", 6};

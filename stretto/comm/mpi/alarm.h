@@ -14,6 +14,7 @@
 
 #include "stretto/base/clock.h"
 #include "stretto/base/error.h"
+#include "stretto/base/threads.h"
 
 namespace stretto {
 
@@ -23,15 +24,7 @@ class Alarm {
   // `about` is added to what is said: which of the others give no sign of life. seconds = 0: never.
   Alarm(double seconds, int rank, GiveUp give_up, std::function<std::string()> about)
       : seconds_(seconds), rank_(rank), give_up_(std::move(give_up)), about_(std::move(about)) {
-    if (seconds_ > 0) thread_ = std::thread([this] { watch(); });
-  }
-  ~Alarm() {
-    {
-      const std::lock_guard lock(mutex_);
-      quit_ = true;
-    }
-    changed_.notify_all();
-    if (thread_.joinable()) thread_.join();
+    if (seconds_ > 0) watching_.start([this] { watch(); });
   }
   Alarm(const Alarm&) = delete;
 
@@ -55,6 +48,13 @@ class Alarm {
     const std::lock_guard lock(mutex_);
     call_ = std::move(call);
   }
+  void quit() {
+    {
+      const std::lock_guard lock(mutex_);
+      quit_ = true;
+    }
+    changed_.notify_all();
+  }
   void watch() {
     std::unique_lock lock(mutex_);
     while (!quit_) {
@@ -75,7 +75,7 @@ class Alarm {
   bool quit_ = false;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::thread thread_;
+  Threads watching_{[this] { quit(); }};
 };
 
 }  // namespace stretto

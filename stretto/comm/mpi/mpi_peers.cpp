@@ -8,10 +8,12 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "stretto/base/error.h"
+#include "stretto/base/threads.h"
 #include "stretto/comm/mpi/alarm.h"
 #include "stretto/comm/mpi/hierarchical_group.h"
 #include "stretto/comm/mpi/message_group.h"
@@ -72,16 +74,11 @@ class MpiPeers : public Peers {
     int reach = segments_ && segments_->allocate(1), everywhere = 0;
     MPI_Allreduce(&reach, &everywhere, 1, MPI_INT, MPI_MIN, comm_);
     if (!everywhere) segments_.reset();
-    heart_thread_ = std::thread([this] { live(); });
+    beating_.start([this] { live(); });
   }
 
   ~MpiPeers() override {
-    {
-      const std::lock_guard lock(mutex_);
-      quit_ = true;
-    }
-    changed_.notify_all();
-    heart_thread_.join();
+    beating_.end();
     const Alarm::Held held = alarm_.during("MPI ends");
     segments_.reset();
     for (MPI_Comm& members : groups_) MPI_Comm_free(&members);
@@ -185,10 +182,13 @@ class MpiPeers : public Peers {
   void stop() noexcept override { stopped_.set(); }
   [[noreturn]] void abort(int code) override {
     // Where the others cannot be reached any more, MPI may wait for them for ever.
-    std::thread([code] {
-      std::this_thread::sleep_for(std::chrono::seconds(5));
-      std::_Exit(code);
-    }).detach();
+    try {
+      std::thread([code] {
+        std::this_thread::sleep_for(std::chrono::seconds(5));
+        std::_Exit(code);
+      }).detach();
+    } catch (const std::system_error&) {  // no thread can be made: MPI is left to itself
+    }
     MPI_Abort(comm_, code);
     std::_Exit(code);
   }
@@ -314,6 +314,13 @@ class MpiPeers : public Peers {
     hearts_open_ = true;
   }
 
+  void quit() {
+    {
+      const std::lock_guard lock(mutex_);
+      quit_ = true;
+    }
+    changed_.notify_all();
+  }
   void live() {
     std::unique_lock lock(mutex_);
     while (!quit_) {
@@ -363,11 +370,11 @@ class MpiPeers : public Peers {
   std::map<int, Heart*> hearts_;           // per rank on this node, ascending
   std::atomic<bool> hearts_open_ = false;  // the alarm may look at them
   std::unique_ptr<Segments> segments_;
-  std::thread heart_thread_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool quit_ = false;
   StopFlag stopped_;
+  Threads beating_{[this] { quit(); }};
   Alarm alarm_;  // last: its thread looks at the others
 };
 
