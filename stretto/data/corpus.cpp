@@ -82,12 +82,12 @@ void need_sequence(const TokenSource& source, std::string_view what, i64 length,
       .hint("{}", hint);
 }
 
-std::string name_of(const std::vector<Corpus::Part>& parts) {
+std::string name_of(const std::vector<Corpus::Source>& parts) {
   if (parts.size() == 1) return parts[0].source->str();
   double total = 0;
-  for (const Corpus::Part& p : parts) total += p.weight;
+  for (const Corpus::Source& p : parts) total += p.weight;
   std::vector<std::string> names;
-  for (const Corpus::Part& p : parts)
+  for (const Corpus::Source& p : parts)
     names.push_back(fmt::format("{:.3g}% {}", 100 * p.weight / total, p.source->str()));
   return join(names, "; ");
 }
@@ -96,7 +96,7 @@ std::string name_of(const std::vector<Corpus::Part>& parts) {
 
 i64 Corpus::training_tokens() const {
   i64 tokens = 0;
-  for (const Part& p : training) tokens += p.source->tokens();
+  for (const Source& p : training) tokens += p.source->tokens();
   return tokens;
 }
 
@@ -110,7 +110,7 @@ Corpus open_corpus(const CorpusOptions& o, i64 length) {
     c.validation = opener.open(o.validation_path);
   } else if (o.validation > 0) {
     std::vector<SourcePtr> held_out;
-    for (Corpus::Part& p : c.training) {
+    for (Corpus::Source& p : c.training) {
       const SourcePtr whole = p.source;
       const i64 tokens = std::llround(whole->tokens() * o.validation);
       p.source = part_of(whole, 0, whole->tokens() - tokens);
@@ -118,7 +118,7 @@ Corpus open_corpus(const CorpusOptions& o, i64 length) {
     }
     c.validation = held_out.size() == 1 ? held_out[0] : joined(std::move(held_out));
   }
-  for (const Corpus::Part& p : c.training)
+  for (const Corpus::Source& p : c.training)
     need_sequence(*p.source, "the training data", length,
                   "more text, a smaller data.validation or a smaller model.context");
   if (c.validation)

@@ -33,11 +33,11 @@ struct CorpusOptions {
 };
 
 struct Corpus {
-  struct Part {
+  struct Source {
     std::shared_ptr<const TokenSource> source;
     double weight = 1;
   };
-  std::vector<Part> training;
+  std::vector<Source> training;
   std::shared_ptr<const TokenSource> validation;  // null when there is none
   std::string name;                               // "tales.txt, 400184 bytes"
 

@@ -46,9 +46,9 @@ std::vector<i64> block_shares(const std::vector<double>& weights) {
   return apportioned(parts, kLargestBlock);
 }
 
-MixtureOrder::MixtureOrder(const std::vector<Part>& parts, i64 length, u64 seed) : key_(philox_key(seed, "mixture")) {
+MixtureOrder::MixtureOrder(const std::vector<Source>& parts, i64 length, u64 seed) : key_(philox_key(seed, "mixture")) {
   std::vector<double> weights;
-  for (const Part& p : parts) weights.push_back(p.weight);
+  for (const Source& p : parts) weights.push_back(p.weight);
   shares_ = block_shares(weights);
   for (std::size_t k = 0; k < parts.size(); ++k) {
     ends_.push_back((k ? ends_.back() : 0) + shares_[k]);

@@ -15,7 +15,7 @@ namespace stretto {
 
 class MixtureOrder {
  public:
-  struct Part {
+  struct Source {
     i64 tokens = 0;
     double weight = 1;
   };
@@ -23,7 +23,7 @@ class MixtureOrder {
     std::size_t source = 0;
     i64 first = 0;  // token of that source
   };
-  MixtureOrder(const std::vector<Part>& parts, i64 length, u64 seed);
+  MixtureOrder(const std::vector<Source>& parts, i64 length, u64 seed);
   Place place(i64 sequence) const;
   i64 block() const { return ends_.back(); }                  // sequences
   const std::vector<i64>& shares() const { return shares_; }  // of a block, per source

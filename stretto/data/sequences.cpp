@@ -29,9 +29,9 @@ Rows empty_rows(const RowsOptions& o) {
   return rows;
 }
 
-std::vector<MixtureOrder::Part> parts_of(const Corpus& corpus) {
-  std::vector<MixtureOrder::Part> parts;
-  for (const Corpus::Part& p : corpus.training) parts.push_back({p.source->tokens(), p.weight});
+std::vector<MixtureOrder::Source> parts_of(const Corpus& corpus) {
+  std::vector<MixtureOrder::Source> parts;
+  for (const Corpus::Source& p : corpus.training) parts.push_back({p.source->tokens(), p.weight});
   return parts;
 }
 
@@ -41,7 +41,7 @@ i64 validation_windows(const TokenSource& source, const RowsOptions& o) { return
 
 TrainingRows::TrainingRows(const Corpus& corpus, const RowsOptions& o)
     : options_(o), order_(parts_of(corpus), o.length, o.seed) {
-  for (const Corpus::Part& p : corpus.training) sources_.push_back(p.source);
+  for (const Corpus::Source& p : corpus.training) sources_.push_back(p.source);
 }
 
 Rows TrainingRows::at(i64 step) const {

@@ -23,9 +23,9 @@ std::vector<std::filesystem::path> matches(const std::string& pattern) {
   return paths;
 }
 
-class Part : public TokenSource {
+class Excerpt : public TokenSource {
  public:
-  Part(std::shared_ptr<const TokenSource> whole, i64 first, i64 tokens)
+  Excerpt(std::shared_ptr<const TokenSource> whole, i64 first, i64 tokens)
       : whole_(std::move(whole)), first_(first), tokens_(tokens) {
     STRETTO_ASSERT(first >= 0 && tokens >= 0 && first + tokens <= whole_->tokens(), "part of a token source");
   }
@@ -123,7 +123,7 @@ std::shared_ptr<const TokenSource> joined(std::vector<std::shared_ptr<const Toke
 }
 
 std::shared_ptr<const TokenSource> part_of(std::shared_ptr<const TokenSource> whole, i64 first, i64 tokens) {
-  return std::make_shared<Part>(std::move(whole), first, tokens);
+  return std::make_shared<Excerpt>(std::move(whole), first, tokens);
 }
 
 }  // namespace stretto

@@ -75,12 +75,13 @@ class Walk {
       const Touched touched = r.calls ? part[b] : body.buffers[b].touched;
       if (!touched) continue;
       const i64 at = out_.clock[i] - range.from.value;
-      LiveBuffer* live = find(r, i, home, b, started, at + touched->first.value);
-      if (!live) continue;
-      live->last = std::max(live->last, at + touched->last.value);
-      live->microbatch = r.microbatch;
-      live->run = live->read = i;
-      if (started) started_[*started].push_back(live - out_.buffers.data());
+      const std::optional<LiveId> id = find(r, i, home, b, started, at + touched->first.value);
+      if (!id) continue;
+      LiveBuffer& live = out_.buffers[*id];
+      live.last = std::max(live.last, at + touched->last.value);
+      live.microbatch = r.microbatch;
+      live.run = live.read = i;
+      if (started) started_[*started].push_back(*id);
     }
   }
   // By some of a body's calls, which need not run in the body's order.
@@ -95,47 +96,52 @@ class Walk {
   }
 
   // The buffer in the arena of activations that a run's buffer is; none: it lies elsewhere.
-  LiveBuffer* find(const Run& r, InstructionId i, InstructionId home, BufferId b, std::optional<CollectiveId> started,
-                   i64 first) {
+  std::optional<LiveId> find(const Run& r, InstructionId i, InstructionId home, BufferId b,
+                             std::optional<CollectiveId> started, i64 first) {
     const BodyBuffer& buffer = p_.calls[r.task]->buffers[b];
     const Task& t = s_.tasks[r.task];
     const BufferUse use{home, b};
     if (buffer.temporary()) {
-      std::size_t at = out_.buffers.size();
-      if (r.calls) at = temporaries_.try_emplace({home, b}, at).first->second;
-      if (at == out_.buffers.size()) add(buffer.bytes, first, i).uses.push_back(use);
-      return &out_.buffers[at];
+      LiveId id = out_.buffers.next_id();
+      if (r.calls) id = temporaries_.try_emplace({home, b}, id).first->second;
+      if (!out_.buffers.has(id)) {
+        add(buffer.bytes, first, i);
+        out_.uses.push_back({id, use});
+      }
+      return id;
     }
     const ResultId* result = buffer.result();
     const Binding& binding = result ? t.outputs[*result] : t.inputs[*buffer.argument()];
     const ValueId* value = as<ValueId>(binding);
-    if (!value) return nullptr;
+    if (!value) return {};
     Instance instance{*value, r.microbatch};
     if (gathered(s_, *value)) instance.of = result ? *started : newest_.at(*value);
     if (const auto it = direct_.find(instance); result && it != direct_.end()) {
       out_.elsewhere.push_back({use, it->second});
-      return nullptr;
+      return {};
     }
-    LiveBuffer& live = touch(instance, buffer.bytes, first, i);
-    live.uses.push_back(use);
-    return &live;
+    const LiveId id = touch(instance, buffer.bytes, first, i);
+    out_.uses.push_back({id, use});
+    return id;
   }
 
-  LiveBuffer& add(u64 bytes, i64 first, InstructionId i) {
-    return out_.buffers.emplace_back(LiveBuffer{.bytes = bytes, .first = first, .last = first, .made = i, .read = i});
+  void add(u64 bytes, i64 first, InstructionId i) {
+    out_.buffers.push_back({.bytes = bytes, .first = first, .last = first, .made = i, .read = i});
   }
-  LiveBuffer& touch(const Instance& instance, u64 bytes, i64 first, InstructionId i) {
-    const auto [it, fresh] = known_.try_emplace(instance, out_.buffers.size());
-    if (fresh) add(bytes, first, i).value = instance.value;
-    LiveBuffer& b = out_.buffers[it->second];
-    b.read = i;
-    return b;
+  LiveId touch(const Instance& instance, u64 bytes, i64 first, InstructionId i) {
+    const auto [it, fresh] = known_.try_emplace(instance, out_.buffers.next_id());
+    if (fresh) {
+      add(bytes, first, i);
+      out_.buffers.back().value = instance.value;
+    }
+    out_.buffers[it->second].read = i;
+    return it->second;
   }
 
   void await(const Await& w, InstructionId i) {
     for (const Binding& b : s_.tasks[w.task].outputs)
       if (const ValueId* v = as<ValueId>(b)) newest_[*v] = w.collective;
-    for (std::size_t k : started_[w.collective]) out_.buffers[k].last = std::max(out_.buffers[k].last, out_.clock[i]);
+    for (LiveId k : started_[w.collective]) out_.buffers[k].last = std::max(out_.buffers[k].last, out_.clock[i]);
   }
 
   // A value lives on its sender until it is sent, unless it is made in the receiver's memory, and on its receiver from
@@ -143,30 +149,32 @@ class Walk {
   void send(TransferId id, InstructionId i) {
     const Transfer& t = p_.transfers[id];
     if (!t.value() || t.direct) return;
-    LiveBuffer& b = touch({t.value()->value, t.value()->microbatch}, t.extents[0].bytes, out_.clock[i], i);
+    const LiveId live = touch({t.value()->value, t.value()->microbatch}, t.extents[0].bytes, out_.clock[i], i);
+    LiveBuffer& b = out_.buffers[live];
     b.last = std::max({b.last, out_.clock[i], t.released ? out_.clock[*t.released] - 1 : 0});
-    b.ends.push_back({id, true});
+    out_.ends.push_back({live, {id, true}});
   }
   void receive(TransferId id, InstructionId i) {
     const Transfer& t = p_.transfers[id];
     if (!t.value()) return;
-    LiveBuffer& b = touch({t.value()->value, t.value()->microbatch}, t.extents[0].bytes, out_.clock[t.posted], i);
+    const LiveId live = touch({t.value()->value, t.value()->microbatch}, t.extents[0].bytes, out_.clock[t.posted], i);
+    LiveBuffer& b = out_.buffers[live];
     b.microbatch = t.value()->microbatch;
     b.last = std::max(b.last, out_.clock[i]);
     b.received = out_.clock[i];
-    b.ends.push_back({id, false});
+    out_.ends.push_back({live, {id, false}});
   }
 
   const Program& p_;
   const Step& s_;
   const ActorProgram& a_;
   Lifetimes out_;
-  std::unordered_map<Instance, std::size_t, InstanceHash> known_;          // index into buffers
-  std::unordered_map<Instance, TransferId, InstanceHash> direct_;          // made in the memory of whoever reads it
-  std::unordered_map<ValueId, CollectiveId> newest_;                       // gathered parameters: what was awaited last
-  std::unordered_map<CollectiveId, std::vector<std::size_t>> started_;     // what it touches
-  std::map<std::pair<TaskId, MicrobatchId>, InstructionId> parts_;         // of runs in parts: the first
-  std::map<std::pair<InstructionId, BufferId>, std::size_t> temporaries_;  // ... and what they share
+  std::unordered_map<Instance, LiveId, InstanceHash> known_;
+  std::unordered_map<Instance, TransferId, InstanceHash> direct_;     // made in the memory of whoever reads it
+  std::unordered_map<ValueId, CollectiveId> newest_;                  // gathered parameters: what was awaited last
+  std::unordered_map<CollectiveId, std::vector<LiveId>> started_;     // what it touches
+  std::map<std::pair<TaskId, MicrobatchId>, InstructionId> parts_;    // of runs in parts: the first
+  std::map<std::pair<InstructionId, BufferId>, LiveId> temporaries_;  // ... and what they share
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 //   for (const LiveBuffer& b : lifetimes(program, actor).buffers) fmt::print("{} bytes from {} to {}\n", b.bytes, b.first, b.last);
 #pragma once
 #include <optional>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct MessageEnd {
   TransferId transfer;
   bool sending = false;
 };
+using LiveId = Id<struct LiveTag>;
 struct LiveBuffer {
   u64 bytes = 0;
   i64 first = 0, last = 0;            // kernel calls, both included
@@ -26,12 +28,13 @@ struct LiveBuffer {
   MicrobatchId microbatch{0};
   InstructionId made, read;               // the first and the last that touch it
   std::optional<InstructionId> run = {};  // the last that runs or starts a task with it
-  std::vector<BufferUse> uses = {};
-  std::vector<MessageEnd> ends = {};
 };
 struct Lifetimes {
   IdVector<InstructionId, i64> clock;  // when an instruction begins, in kernel calls; the last entry is the end
-  std::vector<LiveBuffer> buffers;
+  IdVector<LiveId, LiveBuffer> buffers;
+  // Where they are found, in the order of the code. There are very many of them: lists of their own.
+  std::vector<std::pair<LiveId, BufferUse>> uses;
+  std::vector<std::pair<LiveId, MessageEnd>> ends;
   // Results that are made in another actor's memory, and the transfer that tells.
   std::vector<std::pair<BufferUse, TransferId>> elsewhere;
   // The instruction with whose arguments each runs: itself, or the first part of a run in parts.

@@ -120,22 +120,22 @@ class Planner {
   }
 
   void place_activations() {
-    std::vector<const LiveBuffer*> placed;
+    std::vector<LiveId> placed;
     std::vector<Lifetime> lives;
-    for (const LiveBuffer& b : lives_.buffers)
-      if (b.value || !in_block(*task_of(a_.code[b.made]))) {
-        placed.push_back(&b);
+    for (LiveId id : lives_.buffers.ids())
+      if (const LiveBuffer& b = lives_.buffers[id]; b.value || !in_block(*task_of(a_.code[b.made]))) {
+        placed.push_back(id);
         lives.push_back({b.bytes, b.first, b.last});
       }
     const Packing packing = many_ ? pack_quickly(lives) : pack(lives);
     STRETTO_ASSERT(disjoint(lives, packing), "buffers overlap while both are alive");
-    for (std::size_t i = 0; i < placed.size(); ++i) {
-      const Slot slot{.arena = Arena::activations, .offset = aligned(block_bytes_) + packing.offsets[i]};
-      for (const BufferUse& u : placed[i]->uses) slot_of(u) = slot;
-      for (const MessageEnd& e : placed[i]->ends) {
-        Extent& extent = p_.transfers[e.transfer].extents[0];
-        (e.sending ? extent.from : extent.to) = slot;
-      }
+    IdVector<LiveId, Offset> at(lives_.buffers.size());
+    for (std::size_t i = 0; i < placed.size(); ++i) at[placed[i]] = aligned(block_bytes_) + packing.offsets[i];
+    for (const auto& [id, use] : lives_.uses)
+      if (at[id]) slot_of(use) = {.arena = Arena::activations, .offset = *at[id]};
+    for (const auto& [id, end] : lives_.ends) {
+      Extent& extent = p_.transfers[end.transfer].extents[0];
+      (end.sending ? extent.from : extent.to) = {.arena = Arena::activations, .offset = at[id].value()};
     }
     a_.bytes[Arena::activations] = aligned(block_bytes_) + packing.bytes;
     a_.activation_bound = block_bytes_ + live_bound(lives);

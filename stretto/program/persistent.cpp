@@ -15,6 +15,7 @@ class Placement {
 
   void run() {
     find_used();
+    a_.accumulator_at = {}, a_.bucket_at = {}, a_.input_at = {}, a_.output_at = {}, a_.scalar_at = {}, a_.state_at = {};
     const u64 microbatches = p_.pipe_of.size();
     if (a_.param_at.empty())
       give(used_.params, a_.param_at, Arena::params, [&](ParamId i) { return s_.bytes(s_.params[i]); });

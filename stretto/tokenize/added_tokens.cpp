@@ -77,7 +77,7 @@ const AddedToken* AddedTokens::at(std::string_view text, std::size_t position) c
   return found;
 }
 
-void AddedTokens::split(std::string_view text, std::vector<Part>& to) const {
+void AddedTokens::split(std::string_view text, std::vector<Stretch>& to) const {
   std::size_t done = 0;  // everything before is in `to`
   for (std::size_t at = candidate(text, 0); at != text.npos;) {
     const AddedToken* token = this->at(text, at);

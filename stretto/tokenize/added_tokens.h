@@ -1,7 +1,7 @@
 // Tokens that are found in the text before it is cut into pieces, such as <|endoftext|>.
 //
 //   AddedTokens added({{.text = "<|endoftext|>", .id = 50256, .special = true}});
-//   for (AddedTokens::Part p : added.split(text)) use(p.text, p.id);   // id -1: text between them
+//   for (AddedTokens::Stretch p : added.split(text)) use(p.text, p.id);   // no id: text between them
 #pragma once
 #include <array>
 #include <cstdint>
@@ -25,7 +25,7 @@ struct AddedToken {
 
 class AddedTokens {
  public:
-  struct Part {
+  struct Stretch {
     std::string_view text;
     std::optional<std::int32_t> id = {};  // of a token
   };
@@ -33,7 +33,7 @@ class AddedTokens {
   explicit AddedTokens(std::vector<AddedToken> tokens);  // one that is empty is never found
   bool empty() const { return tokens_.empty(); }
   // Leftmost first, and of those the longest; parts in order, none of the texts between tokens empty.
-  void split(std::string_view text, std::vector<Part>& to) const;
+  void split(std::string_view text, std::vector<Stretch>& to) const;
 
  private:
   const AddedToken* at(std::string_view text, std::size_t position) const;

@@ -25,7 +25,7 @@ struct Encoder::State {
   const TokenizerTables& tables;
   std::vector<std::optional<SplitPattern::Search>> searches;  // one per step
   WordCache cache;
-  std::vector<AddedTokens::Part> parts, inner;
+  std::vector<AddedTokens::Stretch> parts, inner;
 
   void word(std::string_view piece, std::vector<std::int32_t>& to) {
     if (tables.merges.size() == 0 && !tables.ignore_merges) return bytes(piece, to);  // nothing to remember
@@ -101,7 +101,7 @@ struct Encoder::State {
     };
     parts.clear();
     tables.added[0].split(text, parts);
-    for (const AddedTokens::Part& p : parts) {
+    for (const AddedTokens::Stretch& p : parts) {
       if (p.id) {
         to.push_back(*p.id);
         drain(p.text.size());
@@ -109,7 +109,7 @@ struct Encoder::State {
       }
       inner.clear();
       tables.added[1].split(p.text, inner);
-      for (const AddedTokens::Part& q : inner) {
+      for (const AddedTokens::Stretch& q : inner) {
         if (q.id)
           to.push_back(*q.id);
         else

@@ -187,7 +187,7 @@ WordCounts::WordCounts(std::string_view pattern, std::vector<std::string> specia
 
 void WordCounts::add(std::string_view text, const std::function<void(std::size_t)>& progress) {
   Encoder encoder(cut_);
-  std::vector<AddedTokens::Part> parts;
+  std::vector<AddedTokens::Stretch> parts;
   cut_.tables().added[0].split(text, parts);
   std::size_t done = 0, told = 0;
   const auto count = [&](std::string_view piece) {
@@ -199,7 +199,7 @@ void WordCounts::add(std::string_view text, const std::function<void(std::size_t
     done += piece.size();
     if (progress && done - told > (1 << 20)) progress(told = done);
   };
-  for (const AddedTokens::Part& p : parts)
+  for (const AddedTokens::Stretch& p : parts)
     if (!p.id) encoder.each_piece(p.text, count);
 }
 

@@ -46,7 +46,7 @@ TEST(BlockShares, AreCloseToTheWeights) {
 
 TEST(Mixture, EveryBlockHasItsShares) {
   EXPECT_TRUE(rc::check([] {
-    std::vector<MixtureOrder::Part> parts;
+    std::vector<MixtureOrder::Source> parts;
     for (int n = *rc::gen::inRange(1, 5); n > 0; --n)
       parts.push_back({.tokens = *rc::gen::inRange<i64>(9, 4000), .weight = double(*rc::gen::inRange(1, 9))});
     const MixtureOrder order(parts, 8, *rc::gen::arbitrary<u64>());
@@ -62,7 +62,7 @@ TEST(Mixture, EveryBlockHasItsShares) {
 }
 
 TEST(Mixture, EverySourceGoesThroughItsWindowsBeforeItBeginsAgain) {
-  const std::vector<MixtureOrder::Part> parts{{.tokens = 801, .weight = 2}, {.tokens = 4001, .weight = 3}};
+  const std::vector<MixtureOrder::Source> parts{{.tokens = 801, .weight = 2}, {.tokens = 4001, .weight = 3}};
   const MixtureOrder order(parts, 8, 5);
   std::vector<std::map<i64, int>> seen(2);
   const Order small(801, 8, 0);

@@ -60,7 +60,7 @@ TEST(Split, FrozenParametersCostNothing) {
   };
   const Compiled c = compile(model, adamw());
   EXPECT_TRUE(c.params[ParamId(0)].accumulators.empty());
-  EXPECT_FALSE(c.program->actors[ActorId(0)].state_at[StateId{ParamId(0), 0}]);
+  EXPECT_FALSE(c.program->actors[ActorId(0)].state_at[(StateId{ParamId(0), 0})]);
   int contractions = 0;
   for (const Task& t : step_of(c).tasks)
     for (const Node& n : t.body->nodes) contractions += n.op == &contract_op;
