@@ -241,7 +241,9 @@ ParamId Trainer::param_index(std::string_view name) const {
 
 // Where the master of a bf16 parameter lies.
 Offset Trainer::master_at(const Worker& w, ParamId i) const {
-  return compiled_.params[i].has_master() ? w.program().state_at[i][compiled_.optimizer.state.size()] : std::nullopt;
+  return compiled_.params[i].has_master()
+             ? w.program().state_at[StateId{i, std::uint8_t(compiled_.optimizer.state.size())}]
+             : std::nullopt;
 }
 
 const std::byte* Trainer::memory(const Worker& w, ParamId i, Kind kind, std::size_t which) const {
