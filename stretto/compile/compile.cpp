@@ -57,6 +57,18 @@ Schedule schedule_for(const Asked& a, int runs) {
   return a.optimizer ? s : forward_part(std::move(s));
 }
 
+// Sums of gradients in bf16 are made once per step and are not those of the serial run.
+void check_reduce(const Parallel& p, const Training& t) {
+  if (p.reduce != bf16) return;
+  const auto refuse_it = [](std::string_view what, std::string_view hint) {
+    throw Error("parallel", "reduce = \"bf16\": {}", what).hint("{}", hint).about({"parallel.reduce"});
+  };
+  if (t.exact) refuse_it("exact training adds gradients up in f32", "leave one of the two out");
+  if (t.dtype == f64) refuse_it("the run is in f64", "leave it out");
+  if (!p.storage.gradients.empty())
+    refuse_it("gradients that are cut over ranks are added up in every microbatch", "use zero = 1 or 0");
+}
+
 Step with_storage(Step step, const Storage& s) {
   return s.params.empty() && s.gradients.empty() ? std::move(step) : set_apart(std::move(step));
 }
@@ -102,6 +114,7 @@ Compiled compile(const Asked& a) {
   Schedule schedule = schedule_for(a, runs);
   const Parallel parallel = complete(a.parallel, traced);
   check_rows(traced, parallel, runs);
+  check_reduce(parallel, a.training);
   Placed placed = place(graph, parallel);
   Cut cut = cut_step(placed.step, schedule, parallel, a.states());
   Step step = with_storage(std::move(cut.step), parallel.storage);

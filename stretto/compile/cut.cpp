@@ -30,7 +30,8 @@ std::vector<PieceTimes> times_of(const Step& step, const Machine& machine, int s
   const double arrays = 3.0 + 2.0 * states;  // parameter and states read and written, gradient
   for (const Accumulator& a : step.accumulators)
     if (!std::exchange(seen[a.param], 1))
-      times[a.piece.value].update += seconds(machine, 0, arrays * step.bytes(step.params[a.param]));
+      times[a.piece.value].update +=
+          seconds(machine, 0, arrays * step.bytes({wide(step.params[a.param].dtype), step.params[a.param].dims}));
   return times;
 }
 

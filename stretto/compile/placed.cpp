@@ -78,8 +78,8 @@ void check_rows(const Traced& t, const Parallel& p, int microbatches) {
 
 Placed place(StepGraph step, const Parallel& p) {
   if (!laid_out(p)) return {.step = std::move(step)};
-  auto sharded =
-      std::make_shared<const Sharded>(shard(step, p.mesh, p.layout, {.storage = p.storage, .regather = p.regather}));
+  const ShardOptions options{.storage = p.storage, .regather = p.regather, .reduce = p.reduce};
+  auto sharded = std::make_shared<const Sharded>(shard(step, p.mesh, p.layout, options));
   // What the layout names exists; on one rank nothing is split.
   if (ranks_beside_pipe(p.mesh) == 1) return {.step = std::move(step)};
   refuse(verify(sharded->graph));

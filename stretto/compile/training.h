@@ -40,6 +40,7 @@ struct Parallel {
   Storage storage = {};                   // beside what the names say
   bool regather = false;                  // backward gathers again what forward gathered, instead of keeping it
   Reshard reshard = Reshard::microbatch;  // how long parameters that are cut over ranks stay gathered
+  DType reduce = f32;                     // bf16: gradients are rounded before they are added up over ranks
   ScheduleChoice schedule = "1f1b";       // a name, a CSV file, a Schedule, or a function that makes one
   int chunks = 0;                         // stages per actor; 0: the schedule's default
   std::vector<int> stages = {};      // pieces per stage; empty: those with which a step is the shortest in simulation
@@ -48,7 +49,7 @@ struct Parallel {
   std::vector<Recompute> recompute = {};             // one for all stages, or one per stage; empty: none
   Machine machine = {};                              // of each rank, for balancing and overlap
   Overlap overlap = Overlap::calls;
-  bool remote = false;                               // actors are processes: they share no memory
+  bool remote = false;  // actors are processes: they share no memory
 };
 
 }  // namespace stretto

@@ -27,6 +27,7 @@ Parallel parallel_of(const ParallelSection& s) {
              .layout = s.layout,
              .regather = s.regather,
              .reshard = s.reshard,
+             .reduce = s.reduce,
              .schedule = s.schedule,
              .chunks = s.chunks,
              .stages = s.stages,

@@ -20,6 +20,7 @@ struct ParallelSection {
   Layout layout = {};                     // dims -> axes, over what the names say
   bool regather = false;                  // backward gathers again what forward gathered
   Reshard reshard = Reshard::microbatch;  // how long parameters that are cut stay gathered
+  DType reduce = f32;                     // bf16: gradients are rounded before they are added up over ranks
   Overlap overlap = Overlap::calls;       // what collectives inside of tasks go on beside
   std::string schedule = "1f1b";          // a name or a CSV file
   int chunks = 0;                         // stages per actor; 0: the schedule's default

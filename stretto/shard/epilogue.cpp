@@ -6,6 +6,7 @@
 #include "stretto/ops/all_gather.h"
 #include "stretto/ops/all_reduce.h"
 #include "stretto/ops/block.h"
+#include "stretto/ops/cast.h"
 #include "stretto/ops/compare.h"
 #include "stretto/ops/index.h"
 #include "stretto/ops/iota.h"
@@ -96,6 +97,8 @@ Tensor reduced_gradient(std::span<const Tensor> accumulators, const Sharded& s, 
     total = total ? total + one : one;
   }
   const Reduction r = reduction_of(s, param);
+  const DType type = total.dtype();
+  if (s.reduce == bf16 && !(r.scatter.empty() && r.before.empty() && r.rest.empty())) total = cast(total, bf16);
   Builder& b = *total.builder;
   const DimId flat = b.intern(dims_of(s, s.params[param].updated))[0];
   const bool whole = s.params[param].gradients.empty();
@@ -105,12 +108,12 @@ Tensor reduced_gradient(std::span<const Tensor> accumulators, const Sharded& s, 
   else if (total.type().dims != DimSet{flat})
     total = whole ? block_flat(all_reduce(total, r.before), flat)
                   : block(all_reduce(total, r.before), total.type().dims[0], flat);
-  return all_reduce(total, r.rest);
+  return cast(all_reduce(total, r.rest), type);
 }
 
 AxisNames summed_as_it_is(const Sharded& s, std::uint32_t param) {
   const ShardedParam& p = s.params[param];
-  return minus(p.state, p.gradients).empty() ? pending_of(s, param) : AxisNames{};
+  return minus(p.state, p.gradients).empty() && s.reduce != bf16 ? pending_of(s, param) : AxisNames{};
 }
 
 AxisNames norm_axes(const Sharded& s) {
@@ -156,10 +159,11 @@ std::vector<Collective> per_step_collectives(const Sharded& s) {
     if (!trained(s, i)) continue;
     const ShardedParam& p = s.params[i];
     const Reduction r = reduction_of(s, i);
-    const Type gradient{wide(p.type.dtype), p.type.dims};
+    const DType wire = s.reduce == bf16 ? bf16 : wide(p.type.dtype);
+    const Type gradient{wire, p.type.dims};
     add("reduce_scatter", r.scatter, gradient, "gradient of " + p.name);
     add("all_reduce", r.before, gradient, "gradient of " + p.name);
-    add("all_reduce", r.rest, p.updated, "gradient of " + p.name);
+    add("all_reduce", r.rest, Type{wire, p.updated.dims}, "gradient of " + p.name);
   }
   for (std::uint32_t i = 0; i < s.params.size(); ++i)
     if (const ShardedParam& p = s.params[i]; trained(s, i))

@@ -433,6 +433,7 @@ Sharded shard(const StepGraph& s, const Mesh& mesh, const Layout& layout, const 
   const StepGraph ready = take_apart(s, axes, faults);
   refuse(std::move(faults));
   Sharded out;
+  out.reduce = options.reduce;
   Pass(ready, std::move(axes), options, std::move(storage), out).run();
   refuse(verify(out.graph.graph));
   return out;

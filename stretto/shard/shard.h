@@ -23,6 +23,7 @@ namespace stretto {
 struct ShardOptions {
   Storage storage = {};   // gradients and params: the first axes of state, or none
   bool regather = false;  // backward gathers again what forward gathered, instead of keeping it
+  DType reduce = f32;     // bf16: gradients are rounded before they are added up over ranks
 };
 
 using AxisNames = std::vector<std::string>;
@@ -60,6 +61,7 @@ struct Sharded {
   std::vector<AxisNames> outputs;          // as graph.outputs: axes over which the sum is still to be made
   std::vector<Collective> collectives;     // of one microbatch
   std::vector<Fault> warnings;
+  DType reduce = f32;  // as in the options
   std::string str() const;
 };
 

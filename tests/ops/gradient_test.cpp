@@ -70,6 +70,22 @@ double largest(const Graph& g, const Type& t, const Buffer& b) {
 
 class EveryOp : public testing::TestWithParam<const Op*> {};
 
+// In bf16 a gradient has its operand's type, whatever it was summed in.
+TEST_P(EveryOp, HasGradientsOfItsOperandsTypeInBf16) {
+  for_each_case(*GetParam(), [&](std::size_t which) {
+    Problem p;
+    if (!make_problem(p, *GetParam(), which, bf16)) return;
+    const Graph& g = p.builder.graph;
+    EXPECT_TRUE(verify(g).empty()) << g.str();
+    std::size_t k = 0;
+    for (const Examples::Source& s : p.sources) {
+      if (!is_real(g, s)) continue;
+      const std::optional<Value> grad = p.gradients[k++];
+      EXPECT_TRUE(!grad || g.type(*grad).dtype == g.type(s.value).dtype);
+    }
+  });
+}
+
 void check_gradient(const Op& op, Variant variant) {
   for_each_case(op, [&](std::size_t which) {
     Problem p;

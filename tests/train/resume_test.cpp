@@ -199,6 +199,16 @@ TEST_F(Resume, BeginsAgainWhenThereIsNoCheckpointYet) {
   EXPECT_THAT(message_of([&] { run(config("other"), ""); }), HasSubstr("is not empty and holds no run; hint: "));
 }
 
+TEST_F(Resume, GoesOnInBf16AndBackButNotInF64) {
+  run(config("r", {"--train.steps=3"}));
+  const Ran half = run(config("r", {"--train.steps=5", "--train.dtype=bf16"}), "");
+  EXPECT_THAT(half.out, HasSubstr("note: train.dtype is \"bf16\" and was \"f32\""));
+  EXPECT_EQ(run(config("r", {"--train.steps=6"}), "").summary.steps, 6);
+  EXPECT_EQ(losses("r").size(), 6u);
+  EXPECT_THAT(message_of([&] { run(config("r", {"--train.dtype=f64"}), ""); }),
+              HasSubstr("train.dtype is \"f64\" and was \"f32\"; hint: continue with --train.dtype="));
+}
+
 TEST_F(Resume, ChangedSettingsThatWouldSpoilTheRunAreRefused) {
   run(config("r", {"--train.steps=3"}));
   const std::string said = message_of([&] {

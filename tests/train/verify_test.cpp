@@ -75,6 +75,9 @@ TEST_F(Verify, OtherOrdersOfAdditionAgreeToTolerance) {
   EXPECT_GT(v.steps[0].gradient.difference, 0);
   EXPECT_LT(v.steps[0].gradient.difference, 1e-5);
   EXPECT_EQ(verify(config({down, "--train.dtype=f64"}), {.steps = 1}).tolerance, 1e-10);
+  const Verification half = verify(config({down, "--train.dtype=bf16"}), {.steps = 2});
+  EXPECT_EQ(half.tolerance, 0.05);
+  EXPECT_FALSE(half.first) << half.first->str();
   const Verification strict = verify(config({down}), {.steps = 1, .tolerance = 0});
   ASSERT_TRUE(strict.first);
   EXPECT_EQ(strict.first->step, 1);
