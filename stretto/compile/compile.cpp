@@ -73,7 +73,7 @@ Step with_storage(Step step, const Storage& s) {
   return s.params.empty() && s.gradients.empty() ? std::move(step) : set_apart(std::move(step));
 }
 
-LowerOptions lower_options(const Asked& a, const Surroundings& around, const WholeStep& whole, const Parallel& p) {
+LowerOptions lower_options(const Asked& a, const Surroundings& around, const Parallel& p) {
   LowerOptions o{.states = a.states(),
                  .rows = around.traced.rows_per_step / around.microbatches,
                  .shared = {.axes = axes_of_rows(p, around.traced.batch), .neighbours = a.training.exact},
@@ -83,7 +83,6 @@ LowerOptions lower_options(const Asked& a, const Surroundings& around, const Who
                  .poll = a.training.poll,
                  .params_of = a.trained};
   if (p.overlap == Overlap::calls) o.overlap = WorkTimes{p.machine, p.link};
-  if (a.optimizer && a.training.skip_nonfinite) o.gate = whole.scalar("grad_norm");
   return o;
 }
 
@@ -121,8 +120,10 @@ Compiled compile(const Asked& a) {
   step = with_accumulators(std::move(step), schedule.pipes(), placed.sharded.get());
   const Surroundings around{traced, placed.sharded.get(), runs, schedule.pipes()};
   WholeStep whole = add_prologue(std::move(step), around);
-  if (a.optimizer) whole = add_epilogue(std::move(whole), around, *a.optimizer, a.training.clip);
-  const LowerOptions options = lower_options(a, around, whole, parallel);
+  if (a.optimizer)
+    whole = add_epilogue(std::move(whole), around, *a.optimizer,
+                         {.clip = a.training.clip, .skip_nonfinite = a.training.skip_nonfinite});
+  const LowerOptions options = lower_options(a, around, parallel);
   ScheduledStep last{std::move(schedule), std::move(whole.step)};
   if (a.training.exact) last = exact(std::move(last), around, parallel);
   Program program = lower(std::move(last.step), last.schedule, std::move(cut.stage_of), options);

@@ -1,6 +1,7 @@
 #include "stretto/compile/epilogue.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "stretto/ops/add.h"
 #include "stretto/ops/all_reduce.h"
@@ -91,7 +92,7 @@ class Epilogue {
       for (PipeId pipe : ids_until<PipeId>(around_.pipes)) finite({term, pipe}, SquareId(step_.squares++));
   }
 
-  void clip(double most) {
+  void clip(const EpilogueOptions& options) {
     const ScalarId norm = add_scalar("grad_norm"), factor = add_scalar("clip_factor");
     TaskBuilder t({.part = Part::clip});
     const i64 squares = step_.squares;
@@ -100,14 +101,16 @@ class Epilogue {
     const Tensor length = sqrt(sum(all_reduce(t.argument(f64, all, AllSquares{}), axes), all));
     t.result(length, norm);
     const Tensor one = constant(t.body(), 1, f64);
-    t.result(most > 0 ? minimum(one, most / (length + 1e-6)) : one + 0.0, factor);
+    t.result(options.clip > 0 ? minimum(one, options.clip / (length + 1e-6)) : one + 0.0, factor);
+    if (options.skip_nonfinite)
+      t.result(less_equal(length, std::numeric_limits<double>::max()), add_scalar("finite", i32));
     add(std::move(t));
   }
 
-  void update(const Optimizer& optimizer, bool clipped) {
+  void update(const Optimizer& optimizer, const EpilogueOptions& options) {
     add_scalar("lr");
     add_scalar("step");
-    for_trained([&](ParamId param) { update(optimizer, param, clipped); });
+    for_trained([&](ParamId param) { update(optimizer, param, options); });
   }
 
  private:
@@ -121,9 +124,9 @@ class Epilogue {
   // Gradients, states and what the optimizer computes.
   DType dtype(ParamId param) const { return wide(traced().params[param].dtype); }
   void add(TaskBuilder t) { step_.tasks.push_back(std::move(t).finish(pool_)); }
-  ScalarId add_scalar(std::string name) {
+  ScalarId add_scalar(std::string name, DType type = f64) {
     whole_.scalars.push_back(std::move(name));
-    return step_.scalars.push_back({f64, {}});
+    return step_.scalars.push_back({type, {}});
   }
   static Tensor added(const std::vector<Tensor>& parts) {
     Tensor total;
@@ -166,7 +169,7 @@ class Epilogue {
   }
 
   // The optimizer's own body for one parameter: equal for all parameters of one size, decay and rate.
-  void update(const Optimizer& optimizer, ParamId param, bool clipped) {
+  void update(const Optimizer& optimizer, ParamId param, const EpilogueOptions& options) {
     const TracedParam& p = traced().params[param];
     const DType type = dtype(param);
     Trace trace({.dtype = type});
@@ -180,9 +183,10 @@ class Epilogue {
     s.grad = t.argument(type, dims_.updated(param), accumulators_[param][0]);
     for (std::size_t k = 0; k < optimizer.state.size(); ++k)
       s.state[optimizer.state[k]] = t.argument(type, dims_.updated(param), state(k));
-    if (clipped) s.grad = s.grad * cast(t.argument(f64, {}, *whole_.scalar("clip_factor")), type);
-    const Slice done = updated(optimizer, trace, s);
+    if (options.clip > 0) s.grad = s.grad * cast(t.argument(f64, {}, *whole_.scalar("clip_factor")), type);
+    Slice done = updated(optimizer, trace, s);
     bind_scalars(optimizer, trace, t);
+    if (options.skip_nonfinite) keep_unless(t.argument(i32, {}, *whole_.scalar("finite")), s, done);
     const Tensor rounded = cast(done.param, p.dtype);
     t.result(dims_.cut_for_update(param) ? stored_again(rounded, *sharded(), param.value) : rounded, param);
     if (master) t.result(done.param, state(optimizer.state.size()));
@@ -198,6 +202,15 @@ class Epilogue {
         throw Error("optimizer", "'{}' returns no new state '{}'", optimizer.name, state)
             .hint("set slice.state[\"{}\"] in update()", state);
     return done;
+  }
+  // What was there stays where the condition does not hold: one more step of the kernel that computes the update.
+  static void keep_unless(Tensor condition, const Slice& before, Slice& after) {
+    const auto keep = [&](const Tensor& old, Tensor& made) {
+      if (made.value != old.value) made = where(condition, made, old);
+    };
+    keep(before.param, after.param);
+    for (auto& [name, made] : after.state)
+      if (const auto old = before.state.find(name); old != before.state.end()) keep(old->second, made);
   }
   // Scalars that the optimizer asked for stand as inputs of its own trace.
   void bind_scalars(const Optimizer& optimizer, const Trace& trace, TaskBuilder& t) const {
@@ -265,12 +278,13 @@ WholeStep add_prologue(Step step, const Surroundings& around) {
   return {.step = std::move(step), .scalars = traced.scalars};
 }
 
-WholeStep add_epilogue(WholeStep whole, const Surroundings& around, const Optimizer& optimizer, double clip) {
+WholeStep add_epilogue(WholeStep whole, const Surroundings& around, const Optimizer& optimizer,
+                       const EpilogueOptions& options) {
   Epilogue e(whole, around);
   e.combine();
   e.norms();
-  e.clip(clip);
-  e.update(optimizer, clip > 0);
+  e.clip(options);
+  e.update(optimizer, options);
   refuse(verify(whole.step));
   return whole;
 }

@@ -35,8 +35,11 @@ struct WholeStep {
 // Every rank gets the sums of all: the bits of losses and counts are the same everywhere. Then every loss term's scale.
 WholeStep add_prologue(Step, const Surroundings&);
 
-// `clip`: of the global gradient norm; 0: none.
-WholeStep add_epilogue(WholeStep, const Surroundings&, const Optimizer&, double clip);
+struct EpilogueOptions {
+  double clip = 0;              // of the global gradient norm; 0: none
+  bool skip_nonfinite = false;  // the update leaves everything as it is when that norm is not finite
+};
+WholeStep add_epilogue(WholeStep, const Surroundings&, const Optimizer&, const EpilogueOptions&);
 
 // A parameter's accumulators at level 0: the first holds the whole gradient after a step.
 IdVector<ParamId, std::vector<AccumulatorId>> accumulators_of(const Step&);

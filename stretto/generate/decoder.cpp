@@ -1,7 +1,6 @@
 #include "stretto/generate/decoder.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include "stretto/compile/compile.h"
@@ -14,8 +13,16 @@ struct Decoder::Mode {
   Compiled compiled;
   std::unique_ptr<Engine> engine;
 
-  const ActorProgram& program() const { return engine->worker(0).program(); }
-  std::byte* input(InputId i) const { return engine->worker(0).arena(Arena::inputs) + program().input_at[i].value(); }
+  const ActorProgram& program() const { return worker().program(); }
+  Worker& worker() const { return engine->worker(0); }
+  void write(InputId i, std::span<const std::byte> from) const {
+    worker().write(Arena::inputs, program().input_at[i].value(), from.data(), from.size());
+  }
+  std::vector<std::byte> read(InputId i) const {
+    std::vector<std::byte> all(bytes(i));
+    worker().read(Arena::inputs, program().input_at[i].value(), all.data(), all.size());
+    return all;
+  }
   i64 bytes(InputId i) const {
     i64 n = size_of(compiled.inputs[i].dtype);
     for (const Dim& d : compiled.inputs[i].dims) n *= d.size;
@@ -44,7 +51,8 @@ Decoder::Decoder(const ModelConfig& config, const Weights& weights, i64 room, st
     const CompiledParam& p = one_->compiled.params[i];
     const auto found = weights.find(p.name);
     if (found == weights.end()) throw Error("generate", "there is no parameter '{}'", p.name);
-    write_logical(p, found->second, one_->engine->worker(0).arena(Arena::params) + one_->program().param_at[i].value());
+    write_logical(p, whole_part(p), found->second,
+                  writing(one_->worker(), Arena::params, one_->program().param_at[i].value()), p.dtype);
   }
 }
 
@@ -53,17 +61,19 @@ Decoder::~Decoder() = default;
 std::vector<double> Decoder::run(Mode& mode, std::span<const std::int32_t> ids) {
   for (InputId i : mode.compiled.inputs.ids()) {
     const std::string& name = mode.compiled.inputs[i].name;
-    auto* to = reinterpret_cast<std::int32_t*>(mode.input(i));
-    if (name == "ids") std::copy(ids.begin(), ids.end(), to);
-    if (name == Trace::positions_name) std::iota(to, to + ids.size(), position_);
+    if (name == "ids") mode.write(i, std::as_bytes(ids));
+    if (name != Trace::positions_name) continue;
+    std::vector<std::int32_t> positions(ids.size());
+    std::iota(positions.begin(), positions.end(), position_);
+    mode.write(i, std::as_bytes(std::span(positions)));
   }
   mode.engine->run(0);
   position_ += std::ssize(ids);
   const TracedMetric& m = mode.compiled.metrics.at(0);
-  const std::byte* from = mode.engine->worker(0).arena(Arena::results) + mode.program().output_at[m.output].value();
   const auto logits = [&]<class T>(T) {
-    const T* first = reinterpret_cast<const T*>(from);
-    return std::vector<double>(first, first + config_.vocab);  // behind it is padding
+    std::vector<T> all(config_.vocab);  // padding follows
+    mode.worker().read(Arena::results, mode.program().output_at[m.output].value(), all.data(), all.size() * sizeof(T));
+    return std::vector<double>(all.begin(), all.end());
   };
   return m.dtype == f64 ? logits(double()) : logits(float());
 }
@@ -80,8 +90,7 @@ std::vector<double> Decoder::feed(std::span<const std::int32_t> ids) {
     const std::unique_ptr<Mode> all = compiled_for(std::ssize(ids), one_->engine.get());
     std::vector<double> logits = run(*all, ids);
     for (InputId i : all->compiled.inputs.ids())  // the same inputs in the same order
-      if (all->compiled.inputs[i].name.starts_with(Trace::state_prefix))
-        std::memcpy(one_->input(i), all->input(i), all->bytes(i));
+      if (all->compiled.inputs[i].name.starts_with(Trace::state_prefix)) one_->write(i, all->read(i));
     return logits;
   }
   std::vector<double> logits;

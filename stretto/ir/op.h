@@ -154,6 +154,8 @@ struct Op {
   std::optional<CollectiveKind> collective_kind{};
   CollectiveShape (*collective)(const OpCall&, const View& in, const View& out) = nullptr;
   bool no_gradient = false;
+  // What is wrong with an id, a label or a position that its kernels found outside of [0, limit).
+  Error (*out_of_range)(const OpCall&, i64 value, i64 limit) = nullptr;
 
   bool elementwise() const { return pointwise || group; }
   bool given() const { return leaf == Leaf::argument || leaf == Leaf::param; }

@@ -7,7 +7,9 @@
 //   run({.in = in, .out = out, .scratch = scratch, .now = now});
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -26,6 +28,17 @@ struct Now {
   u64 key = 0;            // of this node's random numbers: hash of its scoped name
 };
 
+// Which launch, in the words of whoever launches; a fault comes back with it.
+struct Launch {
+  std::uint32_t instruction = 0, call = 0;
+};
+// What a kernel found wrong in its data: an id outside of [0, limit). It goes on, with NaN where it can, and does not
+// throw from where it runs; the first of a step is kept. The op says it in words (Op::out_of_range).
+struct KernelFault {
+  Launch launch;
+  i64 value = 0, limit = 0;
+};
+
 struct Args {
   std::byte* const* in = nullptr;
   std::byte* const* out = nullptr;
@@ -34,6 +47,14 @@ struct Args {
   // What a long kernel calls at borders that depend on shapes only, so that messages move on meanwhile; may be null.
   void (*poll)(void*) = nullptr;
   void* poller = nullptr;
+  Launch launch = {};
+  std::optional<KernelFault>* fault = nullptr;  // the device's
+  // Whether an id, a label or a position is one; the fault is noted if not.
+  bool within(i64 value, i64 limit) const {
+    if (value >= 0 && value < limit) return true;
+    if (fault && !*fault) *fault = {launch, value, limit};
+    return false;
+  }
   void pause() const {
     if (poll) poll(poller);
   }

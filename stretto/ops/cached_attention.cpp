@@ -102,6 +102,11 @@ constinit const Op cached_attention_op{
                  size_of(wide(c.in(0).dtype));
         },
     .no_gradient = true,
+    .out_of_range =
+        [](const OpCall&, i64 at, i64 room) {
+          return Error("cached_attention", "position {} is outside of a cache of {}", at, room)
+              .hint("make room for as many tokens as are generated");
+        },
 };
 
 }  // namespace stretto

@@ -2,6 +2,7 @@
 
 #include "stretto/ops/constant.h"
 #include "stretto/ops/cross_entropy.h"
+#include "stretto/ops/labels.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
 
@@ -31,6 +32,11 @@ constinit const Op cross_entropy_grad_op{
         },
     .in_place = rules::first_in_place,
     .no_gradient = true,
+    .out_of_range =
+        [](const OpCall& c, i64 label, i64 classes) {
+          const CrossEntropyGradAttrs& a = c.attrs<CrossEntropyGradAttrs>();
+          return no_class(label, c.graph.dim(a.over).name, classes, a.ignore);
+        },
 };
 
 }  // namespace stretto

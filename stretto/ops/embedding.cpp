@@ -51,6 +51,12 @@ constinit const Op embedding_op{
           const Dim p = Dim{"p", 6}.padded(4);
           e.add(embedding(e.real({p, m}), e.ids({a}, 6), p));
         },
+    .out_of_range =
+        [](const OpCall& c, i64 id, i64 rows) {
+          return Error("embedding", "id {} is outside of dim '{}', which has {} rows", id,
+                       c.graph.dim(c.attrs<EmbeddingAttrs>().vocab).name, rows)
+              .hint("compare the vocabulary of the tokenizer with the model's");
+        },
 };
 
 }  // namespace stretto

@@ -31,6 +31,10 @@ constinit const Op labels_op{
           e.add(labels(e.ids({}, 1), one, 0));
         },
     .no_gradient = true,
+    .out_of_range =
+        [](const OpCall& c, i64 label, i64 classes) {
+          return no_class(label, c.graph.dim(c.attrs<LabelsAttrs>().over).name, classes, c.attrs<LabelsAttrs>().ignore);
+        },
 };
 
 }  // namespace stretto

@@ -72,6 +72,8 @@ constinit const Op rotary_op{
           e.add(rotary(e.real({b, s, h, d}), e.ids({s}, 9), s, d, {.base = 100, .positions = 9}));
         },
     .in_place = rules::first_in_place,
+    .out_of_range = [](const OpCall&, i64 at,
+                       i64 positions) { return Error("rotary", "position {} is outside of {}", at, positions); },
 };
 
 }  // namespace stretto

@@ -64,7 +64,6 @@ Program frame(Step step, const Schedule& schedule, IdVector<PieceId, StageId> st
             .states = options.states,
             .rows = options.rows,
             .shared = options.shared,
-            .gate = options.gate,
             .poll = options.poll};
   for (const Axis& a : options.mesh)
     if (a.name != "pipe") p.mesh.push_back(a);

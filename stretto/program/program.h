@@ -150,7 +150,6 @@ struct Program {
   int microbatches = 1, states = 0;
   i64 rows = 1;  // of the batch, per microbatch: random numbers are drawn by global row
   SharedRows shared = {};
-  std::optional<ScalarId> gate = {};  // must be finite for the updates of a step to run; none: they always do
   // Milliseconds after which a kernel should look after messages: long products are cut for it, and the cut decides in
   // which order they are summed. 0: they are whole.
   double poll = 0;

@@ -8,6 +8,7 @@
 
 #include "stretto/base/clock.h"
 #include "stretto/kernels/cpu/products.h"
+#include "stretto/runtime/devices.h"
 
 namespace stretto {
 namespace {
@@ -31,7 +32,7 @@ void pin(std::thread& t, int core) {
 
 // What is emulated goes around what is there.
 std::unique_ptr<Wiring> wired(std::unique_ptr<Wiring> real, const RunOptions& o) {
-  const bool content = o.device == DeviceKind::cpu;
+  const bool content = computes(o.device);
   if (content && !o.link && !o.cluster) return real;
   return emulated_wiring(std::move(real),
                          {.links = o.cluster.value_or(equal_links(o.link.value_or(Link{}))), .content = content});
@@ -48,9 +49,9 @@ Engine::Engine(std::shared_ptr<const Program> program, WorkerOptions options, co
   }
   for (int rank = 0; !peers_ && rank < ranks; ++rank) local_.push_back(rank);
   workers_.resize(ranks);
-  if (options.run.device == DeviceKind::cpu) reserve_products(int(local_.size()));
+  if (stretto::computes(options.run.device)) reserve_products(int(local_.size()));
   ArenaBases own{};
-  if (peers_ && options.run.device == DeviceKind::cpu) {
+  if (peers_ && stretto::computes(options.run.device)) {
     if (peers_->shares_memory())
       arenas_ = peers_->share(*program_, shared == nullptr);
     else
@@ -63,7 +64,7 @@ Engine::Engine(std::shared_ptr<const Program> program, WorkerOptions options, co
     if (shared) {
       STRETTO_ASSERT(program_->actors[a].param_at == shared->worker(rank).program().param_at,
                      "parameters lie elsewhere");
-      mine.shared[Arena::params] = shared->worker(rank).arena(Arena::params);
+      mine.shared[Arena::params] = shared->worker(rank).arenas()[Arena::params];
     }
     workers_[rank] = std::make_unique<Worker>(program_, a, rank % each, mine);
   }
@@ -80,7 +81,6 @@ void Engine::connect_threads(const WorkerOptions& options) {
   const int each = program_->ranks_per_actor(), ranks = program_->ranks();
   const std::vector<int> allowed = cores();
   const bool enough = std::cmp_greater_equal(allowed.size(), ranks);
-  const bool emulated = options.run.device == DeviceKind::emulated;
   // With a core for everybody a short look costs less than sleeping.
   wires_ = wired(thread_wiring(enough ? 500 : 0), options.run);
   if (each > 1) groups_ = std::make_unique<Groups>(*program_, *wires_);
@@ -96,7 +96,7 @@ void Engine::connect_threads(const WorkerOptions& options) {
   }
   for (int rank = 0; rank < ranks; ++rank) {
     std::thread& t = threads_.start([this, rank] { serve(rank); }, local_.size());
-    if (enough && options.run.pin && !emulated) pin(t, allowed[rank]);
+    if (enough && options.run.pin && stretto::computes(options.run.device)) pin(t, allowed[rank]);
   }
 }
 

@@ -34,8 +34,9 @@ class Engine {
   const Worker& worker(int rank) const { return *workers_[rank]; }
   const Worker& first(ActorId actor) const { return worker(program_->rank_of(actor, 0)); }  // coordinate 0
   const Program& program() const { return *program_; }
-  double seconds() const { return seconds_; }  // the last step took
-  double bubble() const;                       // share of the ranks' time in it without work
+  bool computes() const { return worker(local_.front()).device().computes(); }  // there are numbers
+  double seconds() const { return seconds_; }                                   // the last step took
+  double bubble() const;  // share of the ranks' time in it without work
 
  private:
   void serve(int rank);

@@ -28,8 +28,6 @@ struct PreparedCall {
   std::vector<PreparedRef> in, out;
   std::optional<KeyId> key = {};
   std::variant<KernelId, SharedCallId> does;
-  double seconds = 0;  // over all its runs, when that is measured
-  i64 runs = 0;
 };
 struct PreparedBody {
   std::shared_ptr<const Calls> calls;

@@ -4,7 +4,9 @@ namespace stretto {
 
 void Records::keep(bool on, std::size_t most) {
   on_ = on;
-  if (on) records_.reserve(most);
+  if (!on) return;
+  records_.reserve(most);
+  while (events_.size() < most) events_.push_back({device_.event(), device_.event()});
 }
 
 void Records::begin_step() {
@@ -32,9 +34,22 @@ void Records::waited(double seconds) {
 
 void Records::waited_within(double seconds) { waited_ += seconds; }
 
-std::optional<RecordId> Records::begin(InstructionId i) {
+RecordId Records::add(RunRecord record, DeviceLane lane) {
+  const RecordId r = records_.push_back(record);
+  device_.record(events_[r].start, lane);
+  return r;
+}
+
+std::optional<RecordId> Records::begin(InstructionId i, DeviceLane lane) {
   if (!on_) return std::nullopt;
-  return records_.push_back({.instruction = i, .start = now()});
+  return add({.instruction = i}, lane);
+}
+
+void Records::settle() {
+  for (RecordId r : records_.ids()) {
+    records_[r].start = device_.seconds(events_[r].start);
+    records_[r].end = device_.seconds(events_[r].end);
+  }
 }
 
 }  // namespace stretto

@@ -1,15 +1,18 @@
-// What a worker did in a step and what it waited for, when that is recorded.
+// What a worker did in a step and what it waited for, when that is recorded. When is said by events of the device.
 //
+//   Records records(device);
+//   records.keep(true, 100);
 //   records.begin_step();
 //   records.waited(seconds, transfer);                       // for a message, before the run that needs it
 //   records.run(instruction, [&] { execute(run); });
 //   std::optional<RecordId> open = records.begin(start);     // a collective, until somebody sees its end
 //   if (open) records.end(*open);
+//   records.settle();                                        // the device has finished the step
 #pragma once
 #include <optional>
 #include <vector>
 
-#include "stretto/base/clock.h"
+#include "stretto/kernels/device.h"
 #include "stretto/program/instruction.h"
 
 namespace stretto {
@@ -26,6 +29,7 @@ struct RunRecord {
 
 class Records {
  public:
+  explicit Records(Device& device) : device_(device) {}
   void keep(bool on, std::size_t most);  // from the next step on; `most`: so many in a step, room for them is made here
   void begin_step();
   const std::vector<RunRecord>& list() const { return records_.list(); }
@@ -38,19 +42,25 @@ class Records {
   template <class Work>
   void run(InstructionId i, Work work) {
     if (!on_) return work();
-    RunRecord record{.instruction = i, .start = now(), .waited = before_run_, .message = message_};
+    const RecordId r = add({.instruction = i, .waited = before_run_, .message = message_});
     work();
-    record.end = now();
-    records_.push_back(record);
+    end(r);
     forget_waits();
   }
-  std::optional<RecordId> begin(InstructionId);
-  void end(RecordId r) { records_[r].end = now(); }
+  std::optional<RecordId> begin(InstructionId, DeviceLane);
+  void end(RecordId r, DeviceLane lane = DeviceLane::compute) { device_.record(events_[r].end, lane); }
+  void settle();  // fills in the times
 
  private:
+  struct Events {
+    EventId start, end;
+  };
+  RecordId add(RunRecord, DeviceLane = DeviceLane::compute);
   void forget_waits();
 
+  Device& device_;
   bool on_ = false;
+  IdVector<RecordId, Events> events_;
   IdVector<RecordId, RunRecord> records_;
   double waited_ = 0, before_run_ = 0;  // in this step; since the last run
   double longest_ = 0;                  // since the last run, for one message: `message_`

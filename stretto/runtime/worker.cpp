@@ -1,11 +1,12 @@
 #include "stretto/runtime/worker.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "stretto/base/clock.h"
 #include "stretto/base/match.h"
 #include "stretto/base/text.h"
+#include "stretto/runtime/devices.h"
+#include "stretto/runtime/emulated_tasks.h"
 
 namespace stretto {
 
@@ -14,13 +15,10 @@ Worker::Worker(std::shared_ptr<const Program> program, ActorId actor, int coordi
       actor_(actor),
       coordinate_(coordinate),
       coordinates_(coordinates_of(program_->mesh, coordinate)),
-      options_(std::move(options)) {
-  if (options_.run.device == DeviceKind::emulated) {
-    device_ = emulated_device();
-    emulated_.emplace(*program_, actor_, options_.run.machine, options_.run.times);
-  } else {
-    device_ = cpu_device();
-  }
+      options_(std::move(options)),
+      device_(make_device(*program_, actor_, options_.run)),
+      records_(*device_) {
+  device_->time_kernels(options_.run.profile);
   for (std::size_t a = 0; a < arena_count; ++a)
     arenas_.at(a) = options_.shared.at(a) ? options_.shared.at(a) : device_->allocate(this->program().bytes.at(a));
   prepared_ = prepare(*program_, coordinates_, *device_);
@@ -48,7 +46,6 @@ void Worker::run(i64 step) {
   step_ = step;
   ++round_;
   records_.begin_step();
-  if (emulated_) emulated_->begin_step();
   const auto& code = program().code;
   for (InstructionId i : code.ids()) {
     come_to(i);
@@ -59,6 +56,13 @@ void Worker::run(i64 step) {
         [&](const Await& w) { await(w); });
   }
   come_to(code.next_id());
+  finish();
+}
+
+void Worker::finish() {
+  const std::optional<KernelFault> fault = device_->finish();
+  if (fault) throw refused(*fault);
+  records_.settle();
 }
 
 void Worker::come_to(InstructionId i) {
@@ -79,14 +83,8 @@ double Worker::waiting(Wait wait) {
 }
 
 void Worker::run(const Run& r, InstructionId i) {
-  if (program_->gate && gated(r)) return;
-  records_.run(i, [&] { execute(r); });
+  records_.run(i, [&] { execute(r, i); });
   help_along();
-}
-
-bool Worker::gated(const Run& r) const {
-  if (program_->task(r).part != Part::update) return false;
-  return !std::isfinite(device_->number(arena(Arena::results) + *program().scalar_at[*program_->gate]));
 }
 
 void Worker::send(TransferId t) { transport_->send(t, round_); }
@@ -96,7 +94,7 @@ void Worker::receive(TransferId t) {
 }
 
 void Worker::start(const Start& s, InstructionId i) {
-  in_flight_.start(s.collective, records_.begin(i));
+  in_flight_.start(s.collective, records_.begin(i, DeviceLane::compute));
   const PreparedBody& body = prepared_.body_of(s.run.task);
   std::byte* const* base = &addresses_[s.run.args];
   for (CallId c : ids(calls_of(s.run, *body.calls))) in_flight_.add(s.collective, start_call(body.prepared[c], base));
@@ -119,49 +117,42 @@ double Worker::wait_for(const InFlight::Ticket& t) {
   return waiting([&] { return t.at.group->wait(t.at.member, t.number); });
 }
 
-void Worker::execute(const Run& r) {
-  PreparedBody& body = prepared_.body_of(r.task);
+void Worker::execute(const Run& r, InstructionId i) {
+  const PreparedBody& body = prepared_.body_of(r.task);
   const Task& task = program_->task(r);
   std::byte* const* base = &addresses_[r.args];
-  if (emulated_) emulated_->pass(r);
   Now now{.seed = options_.seed,
           .step = step_,
           .first_row = program_->first_row(r.microbatch, coordinates_),
           .overwrite = r.overwrite};
   std::array<std::byte*, most_operands> in, out;
-  const Args args{.in = in.data(),
-                  .out = out.data(),
-                  .scratch = arena(Arena::scratch),
-                  .now = now,
-                  .poll = transport_ ? +[](void* self) { static_cast<Worker*>(self)->poll(); } : nullptr,
-                  .poller = this};
+  Args args{.in = in.data(),
+            .out = out.data(),
+            .scratch = arenas_[Arena::scratch],
+            .now = now,
+            .poll = transport_ ? +[](void* self) { static_cast<Worker*>(self)->poll(); } : nullptr,
+            .poller = this,
+            .launch = {.instruction = i.value}};
   for (CallId id : ids(calls_of(r, *body.calls))) {
-    PreparedCall& c = body.prepared[id];
+    const PreparedCall& c = body.prepared[id];
     if (std::holds_alternative<SharedCallId>(c.does)) {
       records_.waited_within(wait_for(start_call(c, base)));
       continue;
     }
-    for (std::size_t i = 0; i < c.in.size(); ++i) in[i] = base[c.in[i].buffer->value] + c.in[i].start;
-    for (std::size_t i = 0; i < c.out.size(); ++i)
-      out[i] = c.out[i].buffer ? base[c.out[i].buffer->value] + c.out[i].start : nullptr;
+    for (std::size_t k = 0; k < c.in.size(); ++k) in[k] = base[c.in[k].buffer->value] + c.in[k].start;
+    for (std::size_t k = 0; k < c.out.size(); ++k)
+      out[k] = c.out[k].buffer ? base[c.out[k].buffer->value] + c.out[k].start : nullptr;
     if (c.key) now.key = task.keys[*c.key];
+    args.launch.call = id.value;
     launch(c, r, args);
   }
 }
 
-void Worker::launch(PreparedCall& c, const Run& r, const Args& args) {
+void Worker::launch(const PreparedCall& c, const Run& r, const Args& args) {
   const auto op_name = [&] { return prepared_.body_of(r.task).calls->graph.node(c.node).op->name; };
-  const KernelId kernel = std::get<KernelId>(c.does);
   try {
     args.pause();
-    if (!options_.run.profile) {
-      device_->launch(kernel, args);
-      return;
-    }
-    const double start = now();
-    device_->launch(kernel, args);
-    c.seconds += now() - start;
-    ++c.runs;
+    device_->launch(DeviceLane::compute, std::get<KernelId>(c.does), args);
   } catch (Error& e) {
     e.within(fmt::format("{}, {}", where(r), op_name()));
     throw;
@@ -209,6 +200,15 @@ std::string Worker::where(const Run& r) const {
   if (!r.action) return fmt::format("step {}, {}, {}", step_, str(), name_of(t.part));
   return fmt::format("step {}, {}, stage {}, {} of piece {}, microbatch {}", step_, str(),
                      program_->stage_of[*t.piece].value, name_of(t.part), t.piece->value, r.microbatch.value);
+}
+
+Error Worker::refused(const KernelFault& f) const {
+  const Run& r = *task_of(program().code[InstructionId(f.launch.instruction)]);
+  const Calls& body = *prepared_.body_of(r.task).calls;
+  const Node& node = body.graph.node(body.calls[CallId(f.launch.call)].node);
+  Error e = node.op->out_of_range({body.graph, node}, f.value, f.limit);
+  e.within(fmt::format("{}, {}", where(r), node.op->name));
+  return e;
 }
 
 }  // namespace stretto

@@ -13,7 +13,6 @@
 #include "stretto/comm/transport.h"
 #include "stretto/kernels/device.h"
 #include "stretto/program/program.h"
-#include "stretto/runtime/emulated_tasks.h"
 #include "stretto/runtime/groups.h"
 #include "stretto/runtime/in_flight.h"
 #include "stretto/runtime/options.h"
@@ -37,7 +36,10 @@ class Worker {
   void connect(std::span<const ArenaBases> arenas_of_all, Transport*, Groups*);
 
   void run(i64 step);
-  std::byte* arena(Arena a) const { return arenas_[a]; }
+  // The host's way to its memory, between steps.
+  void write(Arena a, u64 at, const void* from, std::size_t bytes) { device_->write(arenas_[a] + at, from, bytes); }
+  void read(Arena a, u64 at, void* to, std::size_t bytes) const { device_->read(to, arenas_[a] + at, bytes); }
+  const Device& device() const { return *device_; }
   const ArenaBases& arenas() const { return arenas_; }
   const ActorProgram& program() const { return program_->actors[actor_]; }
   ActorId actor() const { return actor_; }
@@ -61,11 +63,11 @@ class Worker {
   void start(const Start&, InstructionId);
   void await(const Await&);
 
-  void execute(const Run&);
-  void launch(PreparedCall&, const Run&, const Args&);
+  void execute(const Run&, InstructionId);
+  void launch(const PreparedCall&, const Run&, const Args&);
+  void finish();
   InFlight::Ticket start_call(const PreparedCall&, std::byte* const* base);
   double wait_for(const InFlight::Ticket&);
-  bool gated(const Run&) const;
 
   void come_to(InstructionId);  // the transport may have to wait there, too
   template <class Wait>
@@ -74,6 +76,7 @@ class Worker {
   void poll();
   void jitter();
   std::string where(const Run&) const;
+  Error refused(const KernelFault&) const;
 
   std::shared_ptr<const Program> program_;
   ActorId actor_;
@@ -81,7 +84,6 @@ class Worker {
   Coordinates coordinates_;
   WorkerOptions options_;
   std::unique_ptr<Device> device_;
-  std::optional<EmulatedTasks> emulated_;
   ArenaBases arenas_{};
   PreparedProgram prepared_;
   Transport* transport_ = nullptr;

@@ -55,28 +55,38 @@ void fill_rounded(PhiloxKey key, i64 first, double scale, std::span<BF16> to) {
   }
 }
 
+// Elements from a logical index on.
 template <class T>
-void fill(const CompiledParam& p, const StoredPart& part, u64 seed, T* to) {
+void fill(const Init& init, PhiloxKey key, i64 logical, std::span<T> to) {
+  switch (init.kind) {
+    case Init::Kind::zeros:
+      std::ranges::fill(to, T(0));
+      break;
+    case Init::Kind::ones:
+      std::ranges::fill(to, T(Wide<T>(init.scale)));
+      break;
+    case Init::Kind::uniform:
+      for (T& x : to) x = T(Wide<T>((2 * uniform_at(key, u64(logical++)) - 1) * init.scale));
+      break;
+    case Init::Kind::normal:
+      if constexpr (std::is_same_v<T, BF16>)
+        fill_rounded(key, logical, init.scale, to);
+      else
+        fill_normal(key, u64(logical), init.scale, to);
+      break;
+  }
+}
+
+template <class T>
+void fill(const CompiledParam& p, const StoredPart& part, u64 seed, const WriteBytes& write) {
+  constexpr i64 most = 1 << 14;  // made at a time, in the cache
+  std::vector<T> made(most);
   const PhiloxKey key = philox_key(seed, p.name);
-  const double scale = p.options.init.scale;
   for_runs(p.dims, part, [&](i64 offset, i64 logical, i64 length) {
-    T* at = to + offset;
-    switch (p.options.init.kind) {
-      case Init::Kind::zeros:
-        std::fill_n(at, length, T(0));
-        break;
-      case Init::Kind::ones:
-        std::fill_n(at, length, T(Wide<T>(scale)));
-        break;
-      case Init::Kind::uniform:
-        for (i64 i = 0; i < length; ++i) at[i] = T(Wide<T>((2 * uniform_at(key, u64(logical + i)) - 1) * scale));
-        break;
-      case Init::Kind::normal:
-        if constexpr (std::is_same_v<T, BF16>)
-          fill_rounded(key, logical, scale, std::span<BF16>(at, length));
-        else
-          fill_normal(key, u64(logical), scale, std::span<T>(at, std::size_t(length)));
-        break;
+    for (i64 i = 0; i < length; i += most) {
+      const std::span<T> some(made.data(), std::min(most, length - i));
+      fill(p.options.init, key, logical + i, some);
+      write((offset + i) * sizeof(T), some.data(), some.size_bytes());
     }
   });
 }
@@ -118,43 +128,48 @@ Array logical_array(const CompiledParam& p, Array memory) {
   return a;
 }
 
-void initialise(const CompiledParam& p, const StoredPart& part, u64 seed, std::byte* to, DType as) {
-  if (as == f64)
-    fill(p, part, seed, reinterpret_cast<double*>(to));
-  else if (as == bf16)
-    fill(p, part, seed, reinterpret_cast<BF16*>(to));
-  else
-    fill(p, part, seed, reinterpret_cast<float*>(to));
+ReadBytes reading(const Worker& w, Arena arena, u64 offset) {
+  return [=, &w](std::size_t at, void* to, std::size_t bytes) { w.read(arena, offset + at, to, bytes); };
 }
 
-void read_logical(const CompiledParam& p, const StoredPart& part, const std::byte* from, Array& to) {
+WriteBytes writing(Worker& w, Arena arena, u64 offset) {
+  return [=, &w](std::size_t at, const void* from, std::size_t bytes) { w.write(arena, offset + at, from, bytes); };
+}
+
+void initialise(const CompiledParam& p, const StoredPart& part, u64 seed, const WriteBytes& write, DType as) {
+  if (as == f64)
+    fill<double>(p, part, seed, write);
+  else if (as == bf16)
+    fill<BF16>(p, part, seed, write);
+  else
+    fill<float>(p, part, seed, write);
+}
+
+void read_logical(const CompiledParam& p, const StoredPart& part, const ReadBytes& read, Array& to) {
   const std::size_t size = size_of(p.logical_dtype());
   for_runs(p.dims, part, [&](i64 offset, i64 logical, i64 length) {
-    std::memcpy(to.bytes.data() + std::size_t(logical) * size, from + std::size_t(offset) * size,
-                std::size_t(length) * size);
+    read(offset * size, to.bytes.data() + logical * size, length * size);
   });
 }
 
-void write_logical(const CompiledParam& p, const StoredPart& part, const Array& a, std::byte* to, DType as) {
+void write_logical(const CompiledParam& p, const StoredPart& part, const Array& a, const WriteBytes& write, DType as) {
   const Array expect{p.logical_dtype(), logical_sizes(p.dims), {}};
   if (a.dtype != expect.dtype || a.sizes != expect.sizes)
     throw Error("parameter", "'{}' is {} and the array is {}", p.name, expect.str(), a.str())
         .hint("pass the logical values, in the order of the parameter's dims {}", p.dims.str());
   if (as == bf16) {
     const float* const values = a.as<float>().data();
+    std::vector<BF16> rounded;
     return for_runs(p.dims, part, [&](i64 offset, i64 logical, i64 length) {
-      narrow(values + logical, length, reinterpret_cast<BF16*>(to) + offset);
+      rounded.resize(length);
+      narrow(values + logical, length, rounded.data());
+      write(offset * sizeof(BF16), rounded.data(), length * sizeof(BF16));
     });
   }
   const std::size_t size = size_of(as);
   for_runs(p.dims, part, [&](i64 offset, i64 logical, i64 length) {
-    std::memcpy(to + std::size_t(offset) * size, a.bytes.data() + std::size_t(logical) * size,
-                std::size_t(length) * size);
+    write(offset * size, a.bytes.data() + logical * size, length * size);
   });
-}
-
-void write_logical(const CompiledParam& p, const Array& a, std::byte* to) {
-  write_logical(p, whole_part(p), a, to, p.dtype);
 }
 
 TensorPiece piece_of(const CompiledParam& p, const StoredPart& part) {
@@ -182,7 +197,7 @@ TensorPiece piece_of(const CompiledParam& p, const StoredPart& part) {
   return piece;
 }
 
-Array read_piece(const CompiledParam& p, const StoredPart& part, const std::byte* from, Array memory) {
+Array read_piece(const CompiledParam& p, const StoredPart& part, const ReadBytes& read, Array memory) {
   const TensorPiece piece = piece_of(p, part);
   const bool box = piece.count == elements_of(piece.sizes);
   Array a{p.logical_dtype(), box ? piece.sizes : std::vector<i64>{piece.count}, std::move(memory.bytes)};
@@ -190,8 +205,8 @@ Array read_piece(const CompiledParam& p, const StoredPart& part, const std::byte
   a.bytes.resize(std::size_t(piece.count) * size);
   std::size_t at = 0;
   for_runs(p.dims, part, [&](i64 offset, i64, i64 length) {
-    std::memcpy(a.bytes.data() + at, from + std::size_t(offset) * size, std::size_t(length) * size);
-    at += std::size_t(length) * size;
+    read(offset * size, a.bytes.data() + at, length * size);
+    at += length * size;
   });
   STRETTO_ASSERT(at == a.bytes.size(), "a part has the elements of its piece");
   return a;

@@ -1,11 +1,14 @@
 // Parameters as the user sees them: without padding, independent of where they lie.
 //
 //   Array all = logical_array(param);
-//   for (every rank) read_logical(param, stored_part(compiled, i, coordinates), memory, all);
+//   for (every rank) read_logical(param, stored_part(compiled, i, coordinates), reading(worker, arena, at), all);
 #pragma once
+#include <functional>
+
 #include "stretto/base/array.h"
 #include "stretto/checkpoint/piece.h"
 #include "stretto/compile/compile.h"
+#include "stretto/runtime/worker.h"
 
 namespace stretto {
 
@@ -24,15 +27,20 @@ StoredPart stored_part(const Compiled&, ParamId, const Coordinates&, bool update
 
 // To be filled by read_logical; `memory` is used again.
 Array logical_array(const CompiledParam&, Array memory = {});
+// Bytes of a part, from its first element on.
+using ReadBytes = std::function<void(std::size_t at, void* to, std::size_t bytes)>;
+using WriteBytes = std::function<void(std::size_t at, const void* from, std::size_t bytes)>;
+ReadBytes reading(const Worker&, Arena, u64 offset);
+WriteBytes writing(Worker&, Arena, u64 offset);
+
 // A function of seed, name and logical index only. Padding stays zero.
-void initialise(const CompiledParam&, const StoredPart&, u64 seed, std::byte* to, DType as);
-void read_logical(const CompiledParam&, const StoredPart&, const std::byte* from, Array& to);
-void write_logical(const CompiledParam&, const StoredPart&, const Array&, std::byte* to, DType as);  // checks its type
-void write_logical(const CompiledParam&, const Array&, std::byte* to);  // the whole, as the parameter is stored
+void initialise(const CompiledParam&, const StoredPart&, u64 seed, const WriteBytes&, DType as);
+void read_logical(const CompiledParam&, const StoredPart&, const ReadBytes&, Array& to);
+void write_logical(const CompiledParam&, const StoredPart&, const Array&, const WriteBytes&, DType as);  // checks its type
 
 // Where the elements of a part lie in the logical array, padding left out; its count is 0 when there are none.
 TensorPiece piece_of(const CompiledParam&, const StoredPart&);
 // These elements, in order; `memory` is used again.
-Array read_piece(const CompiledParam&, const StoredPart&, const std::byte* from, Array memory = {});
+Array read_piece(const CompiledParam&, const StoredPart&, const ReadBytes&, Array memory = {});
 
 }  // namespace stretto

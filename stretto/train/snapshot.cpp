@@ -34,9 +34,9 @@ std::vector<Expected> expected_of(const Compiled& c) {
 }
 
 // Null: this rank has nothing of it.
-const std::byte* memory_of(const Worker& w, const Expected& e) {
+ReadBytes memory_of(const Worker& w, const Expected& e) {
   const Offset at = e.is_state() ? w.program().state_at[StateId{e.index, e.which}] : w.program().param_at[e.index];
-  return at ? w.arena(e.is_state() ? Arena::state : Arena::params) + *at : nullptr;
+  return at ? reading(w, e.is_state() ? Arena::state : Arena::params, *at) : ReadBytes();
 }
 
 // Does a rank of this process keep something of it, if only a copy in bf16?

@@ -14,7 +14,7 @@ namespace {
 
 // Every rank gets its block of every microbatch: of its rows, and of other dims that the layout splits. Exact training:
 // its rows of all microbatches are one block of the batch.
-void load_part(const Compiled& c, const Worker& w, InputId input, const std::byte* from, std::byte* to) {
+void load_part(const Compiled& c, Worker& w, InputId input, const std::byte* from, u64 to) {
   const Graph& g = c.sharded->graph.graph;
   const Type& type = g.type(c.sharded->graph.inputs[input.value]);
   const View box = on_rank(contiguous_view(g, type), g, c.sharded->mesh, w.coordinates());
@@ -32,7 +32,7 @@ void load_part(const Compiled& c, const Worker& w, InputId input, const std::byt
       if (d < inner) at += rest % box.sizes[d] * step, rest /= box.sizes[d];
     }
     at += rest * (together ? step / dims[0].size * box.sizes[0] : step);  // the microbatch
-    std::memcpy(to + std::size_t(row * run) * size, from + std::size_t(at) * size, std::size_t(run) * size);
+    w.write(Arena::inputs, to + row * run * size, from + at * size, run * size);
   }
 }
 
@@ -62,39 +62,37 @@ void load_batch(const Compiled& c, Engine& e, const Batch& batch) {
       throw Error("batch", "input '{}' does not start with the batch dim '{}'", in.name, c.batch)
           .hint("put the batch dim first: t.input(\"{}\", {{{}, ...}})", in.name, c.batch);
     for (const int rank : e.local()) {
-      const Worker& w = e.worker(rank);
-      const Offset placed = w.program().input_at[i];
-      if (!placed) continue;
-      std::byte* const at = w.arena(Arena::inputs) + *placed;
+      Worker& w = e.worker(rank);
+      const Offset at = w.program().input_at[i];
+      if (!at) continue;
       if (in.dims.empty())  // every microbatch reads one of its own
         for (int m = 0; m < c.program->microbatches; ++m)
-          std::memcpy(at + m * size_of(in.dtype), it->second.bytes.data(), size_of(in.dtype));
+          w.write(Arena::inputs, *at + m * size_of(in.dtype), it->second.bytes.data(), size_of(in.dtype));
       else if (c.sharded)
-        load_part(c, w, i, it->second.bytes.data(), at);
+        load_part(c, w, i, it->second.bytes.data(), *at);
       else
-        std::memcpy(at, it->second.bytes.data(), it->second.bytes.size());
+        w.write(Arena::inputs, *at, it->second.bytes.data(), it->second.bytes.size());
     }
   }
 }
 
-double read_scalar(const std::byte* p, DType t) {
-  if (t == f32) return double(*reinterpret_cast<const float*>(p));
-  if (t == f64) return *reinterpret_cast<const double*>(p);
-  return double(*reinterpret_cast<const std::int32_t*>(p));
+double read_scalar(const Worker& w, u64 at, DType t) {
+  const auto as = [&]<class T>(T x) -> double { return w.read(Arena::results, at, &x, sizeof x), x; };
+  return t == f32 ? as(float{}) : t == f64 ? as(double{}) : as(std::int32_t{});
 }
 
 void set_scalar(const Compiled& c, Engine& e, std::string_view name, double value) {
   const std::optional<ScalarId> i = c.scalar(name);
   if (!i) return;
   for (const int rank : e.local()) {
-    const Worker& w = e.worker(rank);
-    if (const Offset at = w.program().scalar_at[*i]) std::memcpy(w.arena(Arena::results) + *at, &value, sizeof value);
+    Worker& w = e.worker(rank);
+    if (const Offset at = w.program().scalar_at[*i]) w.write(Arena::results, *at, &value, sizeof value);
   }
 }
 
 double get_scalar(const Compiled& c, const Engine& e, std::string_view name) {
   const Worker& w = e.worker(e.local().front());  // every rank has them all
-  return read_scalar(w.arena(Arena::results) + w.program().scalar_at[c.scalar(name).value()].value(), f64);
+  return read_scalar(w, w.program().scalar_at[c.scalar(name).value()].value(), f64);
 }
 
 // Outputs are kept per microbatch and added in ascending order: no schedule changes the sum.
@@ -129,7 +127,7 @@ StepResult read_results(const Compiled& c, const Engine& e) {
     const StepOutput& o = c.program->step->outputs[output];
     const Worker& w = e.first(c.program->actor_of_output(output, MicrobatchId(m)));
     const u64 at = w.program().output_at[output].value() + o.bytes * m + size_of(o.type.dtype) * element;
-    return read_scalar(w.arena(Arena::results) + at, o.type.dtype);
+    return read_scalar(w, at, o.type.dtype);
   };
   if (!e.peers()) return summed(c, value);
   // Everybody says what he has; then everybody has all.
@@ -166,16 +164,16 @@ Trainer::Trainer(Compiled compiled, RunOptions options)
       engine_(
           std::make_unique<Engine>(compiled_.program, WorkerOptions{.seed = compiled_.training.seed, .run = options})),
       options_(std::move(options)) {
-  if (options_.device == DeviceKind::emulated) return;  // nothing is there to be initialised
+  if (!engine_->computes()) return;  // nothing is there to be initialised
   for (const int rank : engine_->local()) {
-    const Worker& w = engine_->worker(rank);
+    Worker& w = engine_->worker(rank);
     for (ParamId i : compiled_.params.ids()) {
       const CompiledParam& p = compiled_.params[i];
       const u64 seed = compiled_.training.seed;
       if (const Offset at = w.program().param_at[i])
-        initialise(p, stored_part(compiled_, i, w.coordinates()), seed, w.arena(Arena::params) + *at, p.dtype);
+        initialise(p, stored_part(compiled_, i, w.coordinates()), seed, writing(w, Arena::params, *at), p.dtype);
       if (const Offset at = master_at(w, i))
-        initialise(p, stored_part(compiled_, i, w.coordinates(), true), seed, w.arena(Arena::state) + *at,
+        initialise(p, stored_part(compiled_, i, w.coordinates(), true), seed, writing(w, Arena::state, *at),
                    p.logical_dtype());
     }
   }
@@ -196,7 +194,7 @@ StepResult Trainer::step(const Batch& batch, Timeline* record) {
   r.grad_norm = get_scalar(compiled_, *engine_, "grad_norm");
   r.seconds = engine_->seconds();
   r.bubble = bubble_of(*engine_);
-  if (options_.device == DeviceKind::emulated) return r;  // there are no numbers
+  if (!engine_->computes()) return r;  // there are no numbers
   r.updated = (std::isfinite(r.loss) && std::isfinite(r.grad_norm)) || !compiled_.training.skip_nonfinite;
   return r;
 }
@@ -246,9 +244,9 @@ Offset Trainer::master_at(const Worker& w, ParamId i) const {
              : std::nullopt;
 }
 
-const std::byte* Trainer::memory(const Worker& w, ParamId i, Kind kind, std::size_t which) const {
+ReadBytes Trainer::memory(const Worker& w, ParamId i, Kind kind, std::size_t which) const {
   const ActorProgram& p = w.program();
-  const auto at = [&](Arena arena, Offset offset) { return offset ? w.arena(arena) + *offset : nullptr; };
+  const auto at = [&](Arena arena, Offset offset) { return offset ? reading(w, arena, *offset) : ReadBytes(); };
   switch (kind) {
     case Kind::param:
       return at(Arena::params, p.param_at[i]);
@@ -268,13 +266,13 @@ Array Trainer::gathered(ParamId i, Kind kind, std::size_t which, Array reused) c
     const int rank = program.rank_of(program.owners[i], k);
     const StoredPart part = stored_part(compiled_, i, coordinates_of(program.mesh, k), kind != Kind::param);
     if (part.copy) continue;
-    const std::byte* stored = engine_->here(rank) ? memory(engine_->worker(rank), i, kind, which) : nullptr;
+    ReadBytes stored = engine_->here(rank) ? memory(engine_->worker(rank), i, kind, which) : ReadBytes();
     std::vector<std::byte> bytes;
     if (engine_->peers()) {
       bytes.resize(part.count * size_of(p.logical_dtype()));
-      if (stored) std::memcpy(bytes.data(), stored, bytes.size());
+      if (stored) stored(0, bytes.data(), bytes.size());
       engine_->peers()->broadcast(bytes, rank);
-      stored = bytes.data();
+      stored = [&](std::size_t at, void* to, std::size_t n) { std::memcpy(to, bytes.data() + at, n); };
     }
     read_logical(p, part, stored, all);
   }
@@ -312,22 +310,22 @@ void Trainer::set_state(std::string_view name, std::string_view which, const Arr
   const ParamId i = param_index(name);
   const std::size_t k = state_index(i, which);
   for (const int rank : engine_->local()) {
-    const Worker& w = engine_->worker(rank);
+    Worker& w = engine_->worker(rank);
     if (const Offset at = w.program().state_at[StateId{i, std::uint8_t(k)}])
       write_logical(compiled_.params[i], stored_part(compiled_, i, w.coordinates(), true), a,
-                    w.arena(Arena::state) + *at, compiled_.params[i].logical_dtype());
+                    writing(w, Arena::state, *at), compiled_.params[i].logical_dtype());
   }
 }
 
 void Trainer::set_parameter(std::string_view name, const Array& a) {
   const ParamId i = param_index(name);
   for (const int rank : engine_->local()) {  // copies on other actors too
-    const Worker& w = engine_->worker(rank);
+    Worker& w = engine_->worker(rank);
     const CompiledParam& p = compiled_.params[i];
     if (const Offset at = w.program().param_at[i])
-      write_logical(p, stored_part(compiled_, i, w.coordinates()), a, w.arena(Arena::params) + *at, p.dtype);
+      write_logical(p, stored_part(compiled_, i, w.coordinates()), a, writing(w, Arena::params, *at), p.dtype);
     if (const Offset at = master_at(w, i))
-      write_logical(p, stored_part(compiled_, i, w.coordinates(), true), a, w.arena(Arena::state) + *at,
+      write_logical(p, stored_part(compiled_, i, w.coordinates(), true), a, writing(w, Arena::state, *at),
                     p.logical_dtype());
   }
 }

@@ -13,6 +13,7 @@
 #include "stretto/runtime/engine.h"
 #include "stretto/runtime/options.h"
 #include "stretto/schedule/timeline.h"
+#include "stretto/train/logical.h"
 
 namespace stretto {
 
@@ -61,7 +62,7 @@ class Trainer {
   enum class Kind : std::uint8_t { param, gradient, state };
   // The parts of all ranks of the actor that updates it, put together.
   Array gathered(ParamId param, Kind, std::size_t which = 0, Array reused = {}) const;
-  const std::byte* memory(const Worker&, ParamId param, Kind, std::size_t which) const;  // null: not there
+  ReadBytes memory(const Worker&, ParamId param, Kind, std::size_t which) const;  // null: not there
   Offset master_at(const Worker&, ParamId) const;
 
   Compiled compiled_;

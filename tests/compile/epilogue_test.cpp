@@ -10,6 +10,8 @@
 #include "stretto/step/task_builder.h"
 #include "support/step_text.h"
 
+#include "support/small_models.h"
+
 namespace stretto {
 namespace {
 using test::lines;
@@ -56,7 +58,7 @@ TEST(Epilogue, ScalesComeBeforeTheFirstBackward) {
 
 TEST(Epilogue, CombineNormClipUpdate) {
   const ByHand h;
-  const WholeStep w = add_epilogue(add_prologue(h.step, h.around()), h.around(), sgd(), 1.0);
+  const WholeStep w = add_epilogue(add_prologue(h.step, h.around()), h.around(), sgd(), {.clip = 1});
   std::vector<std::string> made = lines(w.step);
   made.erase(made.begin(), made.begin() + 3);
   for (std::string& line : made) line = line.substr(0, line.find(" |"));
@@ -73,7 +75,7 @@ TEST(Epilogue, CombineNormClipUpdate) {
 
 TEST(Epilogue, EveryPipeHasGradientsAndALossOfItsOwn) {
   const ByHand h(2);
-  const WholeStep w = add_epilogue(add_prologue(h.step, h.around(2)), h.around(2), sgd(), 0);
+  const WholeStep w = add_epilogue(add_prologue(h.step, h.around(2)), h.around(2), sgd(), {});
   const std::vector<std::string> made = lines(w.step);
   EXPECT_THAT(made[3], HasSubstr("combine0: gradient0 gradient1 gradient3 gradient4 -> gradient0 | add add add"));
   EXPECT_THAT(made[4], HasSubstr("combine0: gradient2 gradient5 -> gradient2"));
@@ -82,8 +84,33 @@ TEST(Epilogue, EveryPipeHasGradientsAndALossOfItsOwn) {
 
 TEST(Epilogue, StatesAreReadAndWritten) {
   const ByHand h;
-  const WholeStep w = add_epilogue(add_prologue(h.step, h.around()), h.around(), sgd({.momentum = 0.9}), 0);
+  const WholeStep w = add_epilogue(add_prologue(h.step, h.around()), h.around(), sgd({.momentum = 0.9}), {});
   EXPECT_THAT(lines(w.step).back(), HasSubstr("update0: param1 gradient2 state1.0 scalar3 -> param1 state1.0"));
+}
+
+// Where the norm is not finite everything stays as it is: a select at the end of the update's own kernel.
+TEST(Epilogue, UpdatesKeepWhatWasThereUnlessTheNormIsFinite) {
+  const ByHand h;
+  const WholeStep w =
+      add_epilogue(add_prologue(h.step, h.around()), h.around(), sgd({.momentum = 0.9}), {.skip_nonfinite = true});
+  EXPECT_THAT(w.scalars, ElementsAre("loss.scale", "grad_norm", "clip_factor", "finite", "lr", "step"));
+  EXPECT_THAT(lines(w.step), testing::Contains(HasSubstr("clip0: squares -> scalar1 scalar2 scalar3 |")));
+  const std::string update = lines(w.step).back();
+  EXPECT_THAT(update, HasSubstr("update0: param1 gradient2 state1.0 scalar4 scalar3 -> param1 state1.0 |"));
+  EXPECT_THAT(update, testing::EndsWith("where where"));
+}
+
+TEST(Epilogue, SkippingCostsNoPassOfItsOwn) {
+  for (const Optimizer& o : {adamw(), lion(), sgd({.momentum = 0.9})}) {
+    const auto calls = [&](bool skip) {
+      const Compiled c = compile(make_model(tiny("gpt2"), 8), o, {.clip = 1, .skip_nonfinite = skip});
+      std::vector<std::size_t> sizes;
+      for (TaskId t : c.program->calls.ids())
+        if (c.program->step->tasks[t].part == Part::update) sizes.push_back(c.program->calls[t]->calls.size());
+      return sizes;
+    };
+    EXPECT_EQ(calls(true), calls(false)) << o.name;
+  }
 }
 
 // An optimizer may declare a state that its update leaves alone.
@@ -93,7 +120,7 @@ TEST(Epilogue, AStateThatIsLeftAloneIsKept) {
                          s.param = s.param - s.grad;
                          return s;
                        }};
-  const WholeStep w = add_epilogue(add_prologue(h.step, h.around()), h.around(), lazy, 0);
+  const WholeStep w = add_epilogue(add_prologue(h.step, h.around()), h.around(), lazy, {});
   EXPECT_EQ(lines(w.step).back(), "update0: param1 gradient2 state1.0 -> param1 state1.0 | sub copy");
 }
 
@@ -101,7 +128,7 @@ TEST(Epilogue, RefusesOptimizersThatAreNotWhole) {
   const ByHand h;
   const auto message = [&](Optimizer o) {
     try {
-      add_epilogue(add_prologue(h.step, h.around()), h.around(), o, 0);
+      add_epilogue(add_prologue(h.step, h.around()), h.around(), o, {});
       return std::string();
     } catch (const Error& e) {
       return std::string(e.what());

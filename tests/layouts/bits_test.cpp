@@ -73,7 +73,7 @@ TEST(LayoutBits, Replicas) {
         if (!at) continue;
         const Array all = t.parameter(p.name);
         Array with_mine = all;
-        read_logical(p, stored_part(t.compiled(), i, w.coordinates()), w.arena(Arena::params) + *at, with_mine);
+        read_logical(p, stored_part(t.compiled(), i, w.coordinates()), reading(w, Arena::params, *at), with_mine);
         EXPECT_EQ(all.bytes, with_mine.bytes) << p.name << " on " << w.str();
         ++held;
       }

@@ -121,6 +121,24 @@ TEST(Engine, StepsThatAreNotFiniteLeaveAllCopiesAsTheyAre) {
   }
 }
 
+// Kernels do not throw from where they run: the step goes on to its end, then it is refused, and nothing was updated.
+TEST(Engine, AnIdOutsideOfTheVocabularyIsNamedWithItsPlaceAndLeavesTheParametersAlone) {
+  for (const Parallel& p : {Parallel{}, {.mesh = {{"pipe", 2}}}, {.mesh = {{"pipe", 2}}, .names = {.tensor = 2}}}) {
+    Trainer t = trainer(p);
+    Batch batch = random_batch(t.compiled(), 50);
+    t.step(batch);
+    const u64 before = t.parameters_hash();
+    auto* ids = reinterpret_cast<std::int32_t*>(batch.at("ids").bytes.data());
+    ids[batch.at("ids").elements() - 1] = 4711;  // the last row: the last microbatch
+    const std::string why = refusal_of([&] { t.step(batch); });
+    EXPECT_THAT(why, HasSubstr("[embedding] id 4711 is outside of dim 'vocab', which has 50 rows; hint: compare"));
+    EXPECT_THAT(why, HasSubstr("step 2, actor 0"));
+    EXPECT_THAT(why, HasSubstr("stage 0, F of piece 0, microbatch 3, embedding"));
+    EXPECT_EQ(t.parameters_hash(), before);
+    EXPECT_EQ(refusal_of([&] { t.step(batch); }), why);  // and stays stopped
+  }
+}
+
 // The loss overflows, its gradient does not: only the actor that has the loss can see it.
 TEST(Engine, AnInfiniteLossWithFiniteGradientsIsSeenByAllActors) {
   const Model model = [](Trace& t) {

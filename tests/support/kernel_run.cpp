@@ -147,12 +147,15 @@ void KernelRun::run(const Kernel& kernel, std::vector<int> skip) {
   std::byte* workspace = aligned(scratch + 64);
   std::memset(workspace, untouched, scratch + 64);
   pauses = 0;
+  std::optional<KernelFault> fault;
   prepare(kernel, call)({.in = in.data(),
                          .out = out.data(),
                          .scratch = workspace,
                          .now = now,
                          .poll = [](void* n) { ++*static_cast<int*>(n); },
-                         .poller = &pauses});
+                         .poller = &pauses,
+                         .fault = &fault});
+  if (fault) throw call.node.op->out_of_range(call.op(), fault->value, fault->limit);
   for (std::size_t i = 0; i < 64; ++i)
     ASSERT_EQ(workspace[scratch + i], std::byte{untouched}) << kernel.name << " wrote beyond its scratch";
   for (std::size_t i = 0; i < out_.size(); ++i) {

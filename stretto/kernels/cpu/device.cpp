@@ -1,48 +1,44 @@
 #include "stretto/kernels/device.h"
 
 #include <cstring>
+#include <utility>
 
-#include "stretto/base/pages.h"
-#include "stretto/base/text.h"
+#include "stretto/kernels/cpu/host_arenas.h"
+#include "stretto/kernels/cpu/kernel_set.h"
 #include "stretto/kernels/cpu/products.h"
 #include "stretto/kernels/processor.h"
 
 namespace stretto {
 namespace {
 
+// The thread that calls is every lane: whatever is launched is done when the call returns, and nobody has to wait.
 class CpuDevice : public Device {
  public:
-  std::byte* allocate(std::size_t bytes) override {
-    if (bytes == 0) return nullptr;
-    std::optional<Pages> arena = Pages::map(bytes);
-    if (!arena)
-      throw Error("memory", "the system refuses {}", human_bytes(double(bytes)))
-          .hint("use a smaller batch, more microbatches, recompute, or more ranks")
-          .as(Error::Kind::run);
-    arena->touch();
-    return arenas_.emplace_back(*std::move(arena)).at();
-  }
+  std::byte* allocate(std::size_t bytes) override { return arenas_.allocate(bytes); }
+  KernelId prepare(const Call& call) override { return kernels_.prepare(call); }
+  std::string_view kernel_name(KernelId k) const override { return kernels_.name(k); }
+  EventId event() override { return came_.push_back(0); }
+  void time_kernels(bool on) override { kernels_.time(on); }
 
-  KernelId prepare(const Call& call) override {
-    const Kernel& k = choose_kernel(call);
-    return runners_.push_back({k.name, stretto::prepare(k, call)});
+  void launch(DeviceLane, KernelId k, const Args& args) override {
+    Args mine = args;
+    mine.fault = &fault_;
+    kernels_.run(k, mine);
   }
-  std::string_view kernel_name(KernelId call) const override { return runners_[call].first; }
+  void record(EventId e, DeviceLane) override { came_[e] = now(); }
+  void wait(DeviceLane, EventId) override {}
 
-  Event launch(KernelId call, const Args& args) override {
-    runners_[call].second(args);
-    return {};
-  }
-  bool done(Event) override { return true; }
-  double number(const std::byte* at) override {
-    double x = 0;
-    std::memcpy(&x, at, sizeof x);
-    return x;
-  }
+  std::optional<KernelFault> finish() override { return std::exchange(fault_, std::nullopt); }
+  void write(std::byte* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+  void read(void* to, const std::byte* from, std::size_t bytes) const override { std::memcpy(to, from, bytes); }
+  double seconds(EventId e) const override { return came_[e]; }
+  KernelSpent spent(KernelId k) const override { return kernels_.spent(k); }
 
  private:
-  IdVector<KernelId, std::pair<std::string_view, Runner>> runners_;
-  std::vector<Pages> arenas_;
+  KernelSet kernels_;
+  HostArenas arenas_;
+  IdVector<EventId, double> came_;
+  std::optional<KernelFault> fault_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "stretto/ops/embedding.h"
 
 #include <cstring>
+#include <limits>
 
 #include "stretto/kernels/cpu/padding.h"
 #include "stretto/kernels/cpu/with_float.h"
@@ -13,7 +14,6 @@ struct Plan {
   Nest ids;  // arrays: ids, result
   Nest row;  // arrays: table, result
   i64 row_stride = 0, first = 0, rows = 0, limit = 0;
-  std::string vocab;
   Padding padding;
 };
 
@@ -27,20 +27,17 @@ Plan plan_of(const Call& call) {
           .first = table.offsets[at],
           .rows = table.sizes[at],
           .limit = table.limits[at],
-          .vocab = call.graph.dim(vocab).name,
           .padding = Padding(out)};
 }
 
-// f(offset of the id's row in the table or -1, offset in the result) for every id.
-template <class F>
-void for_each_row(const Plan& p, const std::int32_t* ids, const F& f) {
+// f(the id's row in the table, or null: one number all along it, offset in the result) for every id.
+template <class T, class F>
+void for_each_row(const Plan& p, const Args& args, const F& f) {
+  const std::int32_t* ids = args.input<std::int32_t>(1);
   run_nest(p.ids, [&](Steps at) {
-    const i64 id = ids[at[0]];
-    if (id < 0 || id >= p.limit)
-      throw Error("embedding", "id {} is outside of dim '{}', which has {} rows", id, p.vocab, p.limit)
-          .hint("compare the vocabulary of the tokenizer with the model's");
-    const i64 local = id - p.first;
-    f(local >= 0 && local < p.rows ? local * p.row_stride : -1, at[1]);
+    const i64 id = ids[at[0]], local = id - p.first;
+    if (!args.within(id, p.limit)) return f(nullptr, std::numeric_limits<T>::quiet_NaN(), at[1]);
+    f(local >= 0 && local < p.rows ? args.input<T>(0) + local * p.row_stride : nullptr, T(0), at[1]);
   });
 }
 
@@ -53,15 +50,15 @@ bool accepts_rows(const Call& call) {
 Runner prepare_rows(const Call& call) {
   return with_stored(call.out[0].dtype, [&]<class T>() -> Runner {
     Plan p = plan_of(call);
-    const std::size_t bytes = std::size_t(take_innermost(p.row).size) * sizeof(T);
-    return [p, bytes](const Args& args) {
-      for_each_row(p, args.input<std::int32_t>(1), [&](i64 from, i64 to) {
+    const i64 n = take_innermost(p.row).size;
+    return [p, n](const Args& args) {
+      for_each_row<T>(p, args, [&](const T* from, T all, i64 to) {
         run_nest(p.row, [&](Steps at) {
           T* out = args.output<T>() + to + at[1];
-          if (from < 0)
-            std::memset(out, 0, bytes);
+          if (from)
+            std::memcpy(out, from + at[0], n * sizeof(T));
           else
-            std::memcpy(out, args.input<T>(0) + from + at[0], bytes);
+            std::fill_n(out, n, all);
         });
       });
       p.padding.clear(args.output<T>());
@@ -72,9 +69,8 @@ Runner prepare_rows(const Call& call) {
 Runner prepare_reference(const Call& call) {
   return with_stored(call.out[0].dtype, [&]<class T>() -> Runner {
     return [p = plan_of(call)](const Args& args) {
-      for_each_row(p, args.input<std::int32_t>(1), [&](i64 from, i64 to) {
-        run_nest(p.row,
-                 [&](Steps at) { args.output<T>()[to + at[1]] = from < 0 ? T(0) : args.input<T>(0)[from + at[0]]; });
+      for_each_row<T>(p, args, [&](const T* from, T all, i64 to) {
+        run_nest(p.row, [&](Steps at) { args.output<T>()[to + at[1]] = from ? from[at[0]] : all; });
       });
       p.padding.clear(args.output<T>());
     };

@@ -1,6 +1,8 @@
 #include "stretto/kernels/cpu/entropy.h"
 
 #include <cmath>
+#include <limits>
+#include <optional>
 
 #include "stretto/kernels/cpu/exp_row.h"
 #include "stretto/kernels/cpu/padding.h"
@@ -8,7 +10,6 @@
 #include "stretto/kernels/cpu/with_float.h"
 #include "stretto/ops/cross_entropy.h"
 #include "stretto/ops/cross_entropy_grad.h"
-#include "stretto/ops/labels.h"
 
 namespace stretto {
 namespace {
@@ -16,7 +17,6 @@ namespace {
 struct Plan {
   Nest rows;  // arrays: logits, labels, dlogits
   i64 n = 0, ignore = 0, x = 1, d = 1;
-  std::string over;
   Padding padding;
 };
 
@@ -29,16 +29,16 @@ Plan plan_of(const Call& call) {
           .ignore = a.ignore,
           .x = x.stride(a.over),
           .d = d.stride(a.over),
-          .over = call.graph.dim(a.over).name,
           .padding = Padding(d)};
 }
 
-// The label, or -1 when it does not count.
-i64 label_at(const Plan& p, const std::int32_t* labels, i64 at) {
-  const i64 label = labels[at];
-  if (label == p.ignore) return -1;
-  if (label < 0 || label >= p.n) throw no_class(label, p.over, p.n, p.ignore);
-  return label;
+// The label at a place, unless it does not count; one that is no class makes the loss NaN and does not count.
+std::optional<i64> label_at(const Plan& p, const Args& args, i64 at, double& loss) {
+  const i64 label = args.input<std::int32_t>(1)[at];
+  if (label == p.ignore) return std::nullopt;
+  if (args.within(label, p.n)) return label;
+  loss = std::numeric_limits<double>::quiet_NaN();
+  return std::nullopt;
 }
 
 // Where a row of exponentials can lie before it is scaled: where the result will, unless that is bf16.
@@ -61,13 +61,13 @@ void rows(const Plan& p, const Args& args) {
     pauses.after(p.n);
     const T* x = args.input<T>(0) + at[0];
     T* d = out ? out + at[2] : nullptr;
-    const i64 label = label_at(p, args.input<std::int32_t>(1), at[1]);
-    if (label < 0) {
+    const std::optional<i64> label = label_at(p, args, at[1], loss);
+    if (!label) {
       if (d) std::fill_n(d, p.n, T(0));
       return;
     }
     const W top = lane_max<T>(p.n, x);
-    const W target = x[label];  // d may lie where x is
+    const W target = x[*label];  // d may lie where x is
     const W sum = exp_row(x, wide_row(d), p.n, top);
     loss += std::log(double(sum)) + (double(top) - double(target));
     if (!d) return;
@@ -75,10 +75,10 @@ void rows(const Plan& p, const Args& args) {
     if constexpr (stored_wide<T>) {
 #pragma GCC ivdep
       for (i64 i = 0; i < p.n; ++i) d[i] *= factor;
-      d[label] -= T(scale);
+      d[*label] -= T(scale);
     } else {  // again, as the exponentials have no place to lie in f32
       scaled_exp_row(x, d, p.n, top, factor);
-      d[label] = T(factor * decay(target - top) - W(scale));
+      d[*label] = T(factor * decay(target - top) - W(scale));
     }
   });
   if (with_sum && args.out[0]) *args.output<double>(0) = loss;
@@ -92,14 +92,14 @@ void reference(const Plan& p, const Args& args) {
   double loss = 0;
   run_nest(p.rows, [&](Steps at) {
     const T* x = args.input<T>(0) + at[0];
-    const i64 label = label_at(p, args.input<std::int32_t>(1), at[1]);
+    const std::optional<i64> label = label_at(p, args, at[1], loss);
     double top = -std::numeric_limits<double>::infinity(), sum = 0;
     for (i64 i = 0; i < p.n; ++i) top = std::max(top, double(x[i * p.x]));
     for (i64 i = 0; i < p.n; ++i) sum += std::exp(double(x[i * p.x]) - top);
-    if (label >= 0) loss += std::log(sum) + top - double(x[label * p.x]);
+    if (label) loss += std::log(sum) + top - double(x[*label * p.x]);
     for (i64 i = 0; i < p.n && out; ++i)
       out[at[2] + i * p.d] =
-          label < 0 ? T(0) : T(scale * (std::exp(double(x[i * p.x]) - top) / sum - (i == label ? 1 : 0)));
+          label ? T(scale * (std::exp(double(x[i * p.x]) - top) / sum - (i == *label ? 1 : 0))) : T(0);
   });
   if (with_sum && args.out[0]) *args.output<double>(0) = loss;
   p.padding.clear(out);

@@ -9,14 +9,13 @@ Runner prepare_labels(const Call& call) {
   const View &x = call.in[0], &y = call.out[0];
   Nest all;  // padding is copied too, unseen
   for (DimId d : x.dims) add_loop(all, x.size(d), {x.stride(d), y.stride(d)});
-  const Dim& dim = call.graph.dim(a.over);
-  return [all, valid = valid_nest(x.dims, {&x}), name = dim.name, classes = dim.valid(),
-          ignore = a.ignore](const Args& args) {
+  const i64 classes = call.graph.dim(a.over).valid();
+  return [all, valid = valid_nest(x.dims, {&x}), classes, ignore = a.ignore](const Args& args) {
     const std::int32_t* in = args.input<std::int32_t>(0);
     std::int32_t* out = args.output<std::int32_t>();
     run_nest(valid, [&](Steps at) {
       const i64 label = in[at[0]];
-      if (label != ignore && (label < 0 || label >= classes)) throw no_class(label, name, classes, ignore);
+      if (label != ignore) args.within(label, classes);
     });
     run_nest(all, [&](Steps at) { out[at[1]] = in[at[0]]; });
   };

@@ -79,8 +79,7 @@ Runner prepare(const Call& call) {
       const i64 half = p.half, dx = contiguous ? 1 : p.x, dy = contiguous ? 1 : p.y, next = contiguous ? 1 : p.next;
       run_nest(p.rows, [&](Steps at) {
         const i64 place = told ? args.input<std::int32_t>(1)[at[2]] : 0;
-        if (place < 0 || place >= count) throw Error("rotary", "position {} is outside of {}", place, count);
-        const i64 row = told ? place * 2 * half : at[2];
+        const i64 row = !told ? at[2] : args.within(place, count) ? place * 2 * half : 0;
         const T* from = args.input<T>(0) + at[0];
         const Wide<T>*c = table->data() + row, *s = c + half;
         T* to = args.output<T>() + at[1];
