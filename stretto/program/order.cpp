@@ -8,15 +8,14 @@ namespace {
 
 class Play {
  public:
-  explicit Play(Program& p)
+  using Come = std::function<void(ActorId, InstructionId, const Known&)>;
+  Play(const Program& p, const Come& come)
       : p_(p),
+        come_(come),
         at_(p.actors.size(), InstructionId(0)),
         known_(p.actors.size(), Known(p.actors.size(), InstructionId(0))),
         sent_(p.transfers.size()),
-        waiting_(p.transfers.size()),
-        direct_(p.actors.size()) {
-    for (ActorId a : p.actors.ids()) find_direct(a);
-  }
+        waiting_(p.transfers.size()) {}
 
   std::vector<Fault> run() {
     for (ActorId a : p_.actors.ids()) ready_.push_back(a);
@@ -29,36 +28,20 @@ class Play {
   }
 
  private:
-  using Known = IdVector<ActorId, InstructionId>;  // the first of its instructions that may not be done
-
   // Until it has to wait for a message; the one that sends it wakes it.
   void go_on(ActorId a) {
     const auto& code = p_.actors[a].code;
     for (InstructionId& i = at_[a]; code.has(i); i = InstructionId(i.value + 1)) {
       known_[a][a] = i;
-      const bool goes = match(
-          code[i],
-          [&](const Run&) {
-            post_direct(a, i);
-            return true;
-          },
-          [&](const Send& s) {
-            send(a, s.transfer);
-            return true;
-          },
-          [&](const Receive& r) { return receive(a, r.transfer); },
-          // Collectives are between ranks of one actor, at the same place in each of their lists.
-          [&](const Start&) {
-            post_direct(a, i);
-            return true;
-          },
-          [](const Await&) { return true; });
-      if (!goes) return;
+      const Receive* r = std::get_if<Receive>(&code[i]);
+      if (r && !receive(a, r->transfer)) return;
+      come_(a, i, known_[a]);
+      if (const Send* s = std::get_if<Send>(&code[i])) send(a, s->transfer);
     }
   }
   void send(ActorId a, TransferId t) {
-    if (!p_.transfers[t].direct) post(a, t);
     sent_[t] = known_[a];
+    sent_[t][a] = InstructionId(at_[a].value + 1);  // whoever has the message knows that it was read
     if (waiting_[t]) ready_.push_back(*waiting_[t]);
   }
   bool receive(ActorId a, TransferId t) {
@@ -69,35 +52,6 @@ class Play {
     for (ActorId b : known_[a].ids()) known_[a][b] = std::max(known_[a][b], sent_[t][b]);
     sent_[t] = {};
     return true;
-  }
-  void post_direct(ActorId a, InstructionId i) {
-    for (TransferId t : direct_[a][i]) post(a, t);
-  }
-  void post(ActorId a, TransferId t) { p_.transfers[t].posted = known_[a][p_.routes[p_.transfers[t].route].target]; }
-
-  // Which transfers an instruction writes straight into another actor's memory: those of values that it is the first to
-  // touch, in whole runs and in parts.
-  void find_direct(ActorId a) {
-    const auto& code = p_.actors[a].code;
-    direct_[a].resize(code.size());
-    std::map<std::pair<ValueId, MicrobatchId>, InstructionId> made;
-    for (InstructionId i : code.ids())
-      if (const Run* r = task_of(code[i]))
-        for (ValueId v : touched_results(*r)) made.try_emplace({v, r->microbatch}, i);
-    for (const Instruction& i : code)
-      if (const Send* s = std::get_if<Send>(&i); s && p_.transfers[s->transfer].direct) {
-        const SentValue& v = *p_.transfers[s->transfer].value();
-        direct_[a][made.at({v.value, v.microbatch})].push_back(s->transfer);
-      }
-  }
-  std::vector<ValueId> touched_results(const Run& r) const {
-    const Calls& body = *p_.calls[r.task];
-    const CallRange range = calls_of(r, body);
-    std::vector<ValueId> all;
-    for (const BodyBuffer& b : body.buffers)
-      if (b.result() && b.touched && b.touched->first < range.to && b.touched->last >= range.from)
-        if (const ValueId* v = as<ValueId>(p_.task(r).outputs[*b.result()])) all.push_back(*v);
-    return all;
   }
 
   std::vector<Fault> faults() const {
@@ -112,17 +66,55 @@ class Play {
     return all;
   }
 
-  Program& p_;
+  const Program& p_;
+  const Come& come_;
   IdVector<ActorId, InstructionId> at_;
   IdVector<ActorId, Known> known_;
   IdVector<TransferId, Known> sent_;  // while it is under way: what its sender knew
   IdVector<TransferId, std::optional<ActorId>> waiting_;
-  IdVector<ActorId, IdVector<InstructionId, std::vector<TransferId>>> direct_;
   std::vector<ActorId> ready_;  // can go on
 };
 
+std::vector<ValueId> touched_results(const Program& p, const Run& r) {
+  const Calls& body = *p.calls[r.task];
+  const CallRange range = calls_of(r, body);
+  std::vector<ValueId> all;
+  for (const BodyBuffer& b : body.buffers)
+    if (const ResultId* result = b.result(); result && b.touched)
+      if (const ValueId* v = as<ValueId>(p.step->tasks[r.task].outputs[*result]))
+        if (b.touched->last >= range.from && b.touched->first < range.to) all.push_back(*v);
+  return all;
+}
+
+// Per instruction: the transfers whose messages it writes. Sends do; of a value that is made in the receiver's memory,
+// whoever is the first to touch it, in whole runs and in parts.
+IdVector<InstructionId, std::vector<TransferId>> written_by(const Program& p, ActorId a) {
+  const auto& code = p.actors[a].code;
+  IdVector<InstructionId, std::vector<TransferId>> written(code.size());
+  std::map<std::pair<ValueId, MicrobatchId>, InstructionId> made;
+  for (InstructionId i : code.ids())
+    if (const Run* r = task_of(code[i]))
+      for (ValueId v : touched_results(p, *r)) made.try_emplace({v, r->microbatch}, i);
+  for (InstructionId i : code.ids())
+    if (const Send* s = std::get_if<Send>(&code[i])) {
+      const Transfer& t = p.transfers[s->transfer];
+      written[t.direct ? made.at({t.value()->value, t.value()->microbatch}) : i].push_back(s->transfer);
+    }
+  return written;
+}
+
 }  // namespace
 
-std::vector<Fault> settle_order(Program& p) { return Play(p).run(); }
+std::vector<Fault> play(const Program& p, const std::function<void(ActorId, InstructionId, const Known&)>& come) {
+  return Play(p, come).run();
+}
+
+std::vector<Fault> settle_order(Program& p) {
+  IdVector<ActorId, IdVector<InstructionId, std::vector<TransferId>>> written;
+  for (ActorId a : p.actors.ids()) written.push_back(written_by(p, a));
+  return play(p, [&](ActorId a, InstructionId i, const Known& known) {
+    for (TransferId t : written[a][i]) p.transfers[t].posted = known[p.routes[p.transfers[t].route].target];
+  });
+}
 
 }  // namespace stretto

@@ -9,10 +9,17 @@
 // That number, when a message is written, is the point from which the receiver's memory for it must be free. All
 // actors start a step together.
 #pragma once
+#include <functional>
+
 #include "stretto/program/program.h"
 
 namespace stretto {
 
 std::vector<Fault> settle_order(Program&);
+
+// The play itself: calls `come` for every instruction of every actor, in some order in which they can happen. Of every
+// actor, the first instruction that may not be done when this one begins.
+using Known = IdVector<ActorId, InstructionId>;
+std::vector<Fault> play(const Program&, const std::function<void(ActorId, InstructionId, const Known&)>& come);
 
 }  // namespace stretto

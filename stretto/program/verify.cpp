@@ -4,6 +4,7 @@
 #include <set>
 
 #include "stretto/program/program.h"
+#include "stretto/program/races.h"
 #include "stretto/step/storage.h"
 
 namespace stretto {
@@ -76,27 +77,6 @@ void check_arguments(const Program& p, ActorId a, std::vector<Fault>& faults) {
       if (s.offset + calls.buffers[b].bytes > whose.bytes[s.arena])
         faults.push_back(fault(where(a), "", "buffer {} of task {} lies outside of arena {}", b.value, r->task.value,
                                name_of(s.arena)));
-    }
-  }
-}
-
-// Nobody overwrites parameters that another actor may still use: what the planner does not see because they have memory
-// of their own.
-void check_shared(const Program& p, ActorId a, std::vector<Fault>& faults) {
-  const auto& code = p.actors[a].code;
-  std::map<ParamId, InstructionId> used;  // the last instruction so far that touches it
-  for (InstructionId i : code.ids()) {
-    if (const Run* r = task_of(code[i])) {
-      for (const Binding& b : p.task(*r).inputs)
-        if (const ParamId* x = as<ParamId>(b)) used[*x] = i;
-      for (const Binding& b : p.task(*r).outputs)
-        if (const ParamId* x = as<ParamId>(b)) used[*x] = i;
-    } else if (const Receive* v = std::get_if<Receive>(&code[i])) {
-      const Transfer& t = p.transfers[v->transfer];
-      const ParamId* param = std::get_if<ParamId>(&t.what);
-      const auto last = param ? used.find(*param) : used.end();
-      if (last != used.end() && t.posted <= last->second)
-        faults.push_back(fault(where(a), "", "parameter {} may be overwritten while it is in use", param->value));
     }
   }
 }
@@ -241,11 +221,11 @@ std::vector<Fault> verify(const Program& p) {
   for (ActorId a : p.actors.ids()) check_arguments(p, a, faults);
   check_transfers(p, faults);
   for (ActorId a : p.actors.ids()) {
-    check_shared(p, a, faults);
     check_parts(p, a, faults);
     SumCheck(p, a, faults).run();
     StartedCheck(p, a, faults).run();
   }
+  if (faults.empty()) faults = races(p);
   return faults;
 }
 

@@ -36,7 +36,8 @@ WriteBytes writing(Worker&, Arena, u64 offset);
 // A function of seed, name and logical index only. Padding stays zero.
 void initialise(const CompiledParam&, const StoredPart&, u64 seed, const WriteBytes&, DType as);
 void read_logical(const CompiledParam&, const StoredPart&, const ReadBytes&, Array& to);
-void write_logical(const CompiledParam&, const StoredPart&, const Array&, const WriteBytes&, DType as);  // checks its type
+void write_logical(const CompiledParam&, const StoredPart&, const Array&, const WriteBytes&,
+                   DType as);  // checks its type
 
 // Where the elements of a part lie in the logical array, padding left out; its count is 0 when there are none.
 TensorPiece piece_of(const CompiledParam&, const StoredPart&);

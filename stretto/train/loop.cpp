@@ -194,7 +194,8 @@ class TrainingRun {
     const Steady::time_point start = Steady::now();
     const bool drawn = config_.log.timeline.is(step, config_.train.steps);
     Timeline timeline;
-    StepRecord record{.result = trainer_->step(batch_of(prepared_.rows, batches_->next()), drawn ? &timeline : nullptr)};
+    StepRecord record{.result =
+                          trainer_->step(batch_of(prepared_.rows, batches_->next()), drawn ? &timeline : nullptr)};
     record.seconds = seconds_since(start);
     if (drawn) drawn_ = measured_step(*trainer_->compiled().program, std::move(timeline), step, config_.parallel.link);
     summary_.steps = step;

@@ -8,9 +8,8 @@
 #include "stretto/ops/square.h"
 #include "stretto/ops/sub.h"
 #include "stretto/step/task_builder.h"
-#include "support/step_text.h"
-
 #include "support/small_models.h"
+#include "support/step_text.h"
 
 namespace stretto {
 namespace {

@@ -109,7 +109,8 @@ TEST(SettleOrder, KnowsWhatTheReceiverHasDone) {
   const Program p = lowered();
   for (const Transfer& t : p.transfers)
     if (t.value() && t.value()->value == ValueId(1) && t.value()->microbatch == MicrobatchId(0)) {
-      EXPECT_EQ(t.posted, InstructionId(1)) << "the first `a` has come, so the first F0 is done, and no more is known";
+      EXPECT_EQ(t.posted, InstructionId(2))
+          << "the first `a` has come, so the first F0 is done and it is sent; no more";
     }
 }
 

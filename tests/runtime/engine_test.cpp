@@ -10,6 +10,7 @@
 #include "stretto/runtime/measure.h"
 #include "stretto/schedule/builders.h"
 #include "support/child.h"
+#include "support/message.h"
 #include "support/small_models.h"
 
 namespace stretto {
