@@ -32,7 +32,7 @@ struct Named {
 using Resource = std::variant<Temporary, Named>;
 
 // Who touched it last.
-struct Touched {
+struct LastTouches {
   std::vector<WorkId> writers;  // its last writer; before that, those that a gathered parameter is not replaced under
   std::vector<WorkId> readers;  // since
   std::optional<CollectiveId> before = {};  // written by a collective that was started before the region
@@ -70,13 +70,13 @@ class WorkBuilder {
     for (WorkId before : all) come_after(w, before);
   }
   void reads(WorkId w, const Resource& r) {
-    Touched& t = touched_[r];
+    LastTouches& t = touched_[r];
     come_after(w, t.writers);
     if (t.before) out_.needs[w].push_back(*t.before);
     t.readers.push_back(w);
   }
   void writes(WorkId w, const Resource& r) {
-    Touched& t = touched_[r];
+    LastTouches& t = touched_[r];
     come_after(w, t.writers);
     come_after(w, t.readers);
     if (t.before) out_.needs[w].push_back(*t.before);
@@ -163,7 +163,7 @@ class WorkBuilder {
     for (const Binding& b : s_.tasks[w.task].outputs) {
       const ValueId* v = as<ValueId>(b);
       if (!v) continue;
-      Touched& t = touched_[named(*v, runs_.at(w.collective).microbatch)];
+      LastTouches& t = touched_[named(*v, runs_.at(w.collective).microbatch)];
       std::vector<WorkId> before = std::move(t.readers);
       t = {};
       t.writers = std::move(before);
@@ -188,7 +188,7 @@ class WorkBuilder {
   const StartedRuns& runs_;
   const WorkTimes& times_;
   RegionWork out_;
-  std::map<Resource, Touched> touched_;
+  std::map<Resource, LastTouches> touched_;
   std::map<std::pair<int, std::vector<std::string>>, std::uint32_t> links_;
   // Per action, of its W tasks and of the others: the first call of the newest. Nothing of a task begins before the task
   // before it has: what is made ahead takes memory.
