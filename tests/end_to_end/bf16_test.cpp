@@ -7,6 +7,7 @@
 
 #include "stretto/program/instruction.h"
 #include "stretto/schedule/builders.h"
+#include "support/files.h"
 #include "support/message.h"
 #include "support/small_models.h"
 
@@ -233,17 +234,21 @@ TEST(Bf16Masters, RememberWhatRoundingHides) {
 INSTANTIATE_TEST_SUITE_P(Families, Bf16, testing::Values("gpt2", "llama", "mixtral"),
                          [](const auto& info) { return std::string(info.param); });
 
-// Sequences with a rule and some noise.
+// Stretches of a real text, as bytes.
 Batch lesson(const Compiled& c, u64 step) {
-  Batch batch = random_batch(c, bf16_vocab, step);
+  static const std::string text = test::text_of(STRETTO_SOURCE "/examples/data/tales.txt");
+  Batch batch = random_batch(c, 256, step);
   Array &ids = batch.at("ids"), &targets = batch.at("targets");
   auto* x = reinterpret_cast<std::int32_t*>(ids.bytes.data());
   auto* y = reinterpret_cast<std::int32_t*>(targets.bytes.data());
   const i64 row = ids.sizes[1];
-  for (i64 i = 0; i < ids.elements(); ++i) {
-    if (i % row > 0 && (step * 31 + u64(i)) % 5 != 0) x[i] = std::int32_t((3 * x[i - 1] + 1) % bf16_vocab);
-    if (i % row > 0) y[i - 1] = x[i];
-    if (i % row == row - 1) y[i] = std::int32_t((3 * x[i] + 1) % bf16_vocab);
+  for (i64 r = 0; r < ids.sizes[0]; ++r) {
+    const double u = uniform_at(philox_key(step, "rows"), u64(r));
+    const std::size_t first = std::size_t(u * double(text.size() - std::size_t(row) - 1));
+    for (i64 i = 0; i < row; ++i) {
+      x[r * row + i] = static_cast<unsigned char>(text[first + std::size_t(i)]);
+      y[r * row + i] = static_cast<unsigned char>(text[first + std::size_t(i) + 1]);
+    }
   }
   return batch;
 }
@@ -251,8 +256,8 @@ Batch lesson(const Compiled& c, u64 step) {
 std::vector<double> smoothed_losses(const ModelConfig& config, DType dtype, u64 seed, int steps) {
   Training training = training_in(dtype, 1);
   training.seed = seed;
-  const LrShape shape{.peak = 3e-3, .warmup = 20, .steps = steps, .floor = 0.1};
-  Trainer t(compile(make_model(config, 16, 16), with_lr(adamw(), lr_named("cosine", shape)), training));
+  const LrShape shape{.peak = 1e-3, .warmup = 20, .steps = steps, .floor = 0.1};
+  Trainer t(compile(make_model(config, 16, config.context), with_lr(adamw(), lr_named("cosine", shape)), training));
   std::vector<double> losses, smooth;
   for (int i = 1; i <= steps; ++i) {
     losses.push_back(t.step(lesson(t.compiled(), seed * 1000 + u64(i))).loss);
@@ -270,13 +275,15 @@ TEST(Bf16Losses, AreThoseOfF32) {
     for (u64 seed = 1; seed <= (is_long ? 3u : 1u); ++seed) {
       ModelConfig c = tiny(family, is_long ? 4 : 2);
       c.width = is_long ? 128 : 64;
+      c.context = is_long ? 64 : 32;
+      c.vocab = 256;
       const int steps = is_long ? 200 : 60;
       const std::vector<double> a = smoothed_losses(c, f32, seed, steps), b = smoothed_losses(c, bf16, seed, steps);
       double worst = 0;
       for (std::size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(b[i] - a[i]) / a[i]);
       RecordProperty(fmt::format("{}_{}", family, seed), fmt::format("{:.5f}", worst));
       EXPECT_LE(worst, 1e-3) << family << " seed " << seed << ", at last " << a.back() << " and " << b.back();
-      EXPECT_LT(a.back(), 0.8 * a.front()) << "it learns";
+      EXPECT_LT(a.back(), 0.9 * a.front()) << "it learns";
     }
 }
 
