@@ -87,6 +87,12 @@ void write_section(std::string& out, const Field& section, const std::string& pa
   }
 }
 
+// With its point, in files that are meant to be read: other programs tell 2.0 from 2.
+std::string json_number(double v, bool point) {
+  std::string text = std::isfinite(v) ? fmt::format("{:.17g}", v) : "null";
+  return point && text.find_first_not_of("-0123456789") == text.npos ? text + ".0" : text;
+}
+
 void write_json(std::string& out, const Field& field, int indent, int level) {
   const auto line = [&](int at) {
     if (indent > 0) out += '\n', out.append(std::size_t(indent * at), ' ');
@@ -94,7 +100,7 @@ void write_json(std::string& out, const Field& field, int indent, int level) {
   if (field.is_null()) out += "null";
   if (const auto* v = std::get_if<bool>(&field.value)) out += *v ? "true" : "false";
   if (const auto* v = std::get_if<i64>(&field.value)) out += std::to_string(*v);
-  if (const auto* v = std::get_if<double>(&field.value)) out += std::isfinite(*v) ? fmt::format("{:.17g}", *v) : "null";
+  if (const auto* v = std::get_if<double>(&field.value)) out += json_number(*v, indent > 0);
   if (const auto* v = std::get_if<std::string>(&field.value)) out += json_text(*v);
   if (const auto* array = field.array()) {
     out += '[';

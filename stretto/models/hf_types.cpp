@@ -4,52 +4,9 @@
 #include <cmath>
 
 #include "stretto/base/text.h"
-#include "stretto/models/hf_keys.h"
+#include "stretto/models/hf_exchange.h"
 
 namespace stretto {
-
-// Keys in one direction or the other.
-class Exchange {
- public:
-  explicit Exchange(FieldReader& from) : in_(&from) {}
-  explicit Exchange(Field& to) : out_(&to) {}
-  bool reading() const { return in_ != nullptr; }
-  FieldReader& in() { return *in_; }
-  Field& out() { return *out_; }
-
-  // A key of the file and what it is here; `need`: the file must have it.
-  void operator()(std::string_view key, i64& value, Range range = {}) { number(key, value, range); }
-  void operator()(std::string_view key, double& value, Range range = {}) { number(key, value, range); }
-  void operator()(std::string_view key, bool& value) {
-    reading() ? void(in_->read(key, value)) : void(out_->set(key, value));
-  }
-  void need(std::string_view key, i64& value) {
-    if (reading()) in_->need(key);
-    number(key, value, at_least(1));
-  }
-  // A number that is null where there is none.
-  template <class T>
-  void maybe(std::string_view key, T& value) {
-    if (reading())
-      in_->read(key, value, at_least(0));
-    else
-      out_->set(key, value == 0 ? Field() : Field(value));
-  }
-  void must_be(std::string_view key, bool value) {
-    reading() ? hf::must_be(*in_, key, value) : void(out_->set(key, value));
-  }
-  void ignore(std::initializer_list<std::string_view> keys) {
-    if (reading()) in_->ignore(keys);
-  }
-
- private:
-  template <class T>
-  void number(std::string_view key, T& value, Range range) {
-    reading() ? void(in_->read(key, value, range)) : void(out_->set(key, value));
-  }
-  FieldReader* in_ = nullptr;
-  Field* out_ = nullptr;
-};
 
 namespace hf {
 
@@ -248,9 +205,9 @@ void gemma(Exchange& x, ModelConfig& c) {
   c.unit_gain = true;
   c.norms = Norms::both;
   c.embedding_scale = std::sqrt(double(c.width));
-  double scalar = c.attention_scale > 0 ? std::round(1 / (c.attention_scale * c.attention_scale)) : 256;
-  x("query_pre_attn_scalar", scalar, above(0));
-  c.attention_scale = 1 / std::sqrt(scalar);
+  i64 scalar = c.attention_scale > 0 ? std::llround(1 / (c.attention_scale * c.attention_scale)) : 256;
+  x("query_pre_attn_scalar", scalar, at_least(1));
+  c.attention_scale = 1 / std::sqrt(double(scalar));
   if (!c.activation) c.activation = Activation::gelu;
 }
 
@@ -338,6 +295,7 @@ void phi3(Exchange& x, ModelConfig& c) {
   x("embd_pdrop", c.embedding_dropout);
   x.maybe("sliding_window", c.window);
   x.ignore({"original_max_position_embeddings"});
+  if (!x.reading()) x.out().set("pad_token_id", Field());  // its habit lies beyond small vocabularies
 }
 
 // Keys and values by way of few numbers.
