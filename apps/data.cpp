@@ -13,6 +13,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/text.h"
+#include "stretto/data/documents.h"
 #include "stretto/data/token_source.h"
 #include "stretto/data/tokenize_files.h"
 #include "stretto/tokenize/split_pattern.h"
@@ -68,6 +69,7 @@ struct TrainCommand {
     {
       Progress progress("counting words");
       for (const auto& f : files) {
+        need_text(f);
         each_document(f, key, [&](std::string_view text, std::size_t read) {
           words.add(text, [&](std::size_t done) { progress.show(before + std::max(read, done), total); });
         });
@@ -108,8 +110,13 @@ struct DecodeCommand {
     const i64 all = tokens.tokens().size();
     if (first > all) throw Error(file, "has {} tokens; the first wanted is {}", all, first);
     const i64 end = count ? std::min(all, first + *count) : all;
-    each_block(tokens.tokens(), first, end, [&](const std::vector<std::int32_t>& ids) {
-      const std::string text = t.decode(ids);
+    each_block(tokens.tokens(), first, end, [&, at_start = true](const std::vector<std::int32_t>& ids) mutable {
+      std::string text;
+      if (at_start)
+        text = t.decode(ids);
+      else
+        for (const std::int32_t id : ids) text += t.decode({{id}}, true, false);
+      at_start = false;
       std::fwrite(text.data(), 1, text.size(), stdout);
     });
   }
@@ -136,8 +143,9 @@ void info(const std::string& file) {
 void add_tokenize(CLI::App& data) {
   const auto c = std::make_shared<TokenizeCommand>();
   CLI::App* command = data.add_subcommand("tokenize", "text to a token file");
-  command->add_option("INPUT", c->inputs, "text files, .jsonl files (a document per line) or globs")->required();
-  command->add_option("--tokenizer", c->tokenizer, "tokenizer.json, its directory, or 'bytes'")->required();
+  command->add_option("INPUT", c->inputs, "text files, .jsonl files (a document per line), also .gz, or globs")
+      ->required();
+  command->add_option("--tokenizer", c->tokenizer, "tokenizer.json or .model, its directory, or 'bytes'")->required();
   command->add_option("--out", c->out, "the file to write; for megatron .bin and .idx")->required();
   command->add_option("--format", c->format, "nanogpt, llmc or megatron")
       ->check(one_of({"nanogpt", "llmc", "megatron"}))
@@ -146,14 +154,16 @@ void add_tokenize(CLI::App& data) {
       ->expected(0, 1)
       ->default_str(kOwnEnd)
       ->type_name("[TOKEN]");
-  command->add_option("--key", c->options.key, "of .jsonl files")->capture_default_str();
+  command->add_option("--key,--field", c->options.key, "of .jsonl files: which one holds the text")
+      ->capture_default_str();
   command->callback([c] { c->run(); });
 }
 
 void add_train_bpe(CLI::App& data) {
   const auto c = std::make_shared<TrainCommand>();
   CLI::App* command = data.add_subcommand("train-bpe", "learn a vocabulary from text; writes tokenizer.json");
-  command->add_option("INPUT", c->inputs, "text files, .jsonl files (a document per line) or globs")->required();
+  command->add_option("INPUT", c->inputs, "text files, .jsonl files (a document per line), also .gz, or globs")
+      ->required();
   command->add_option("--vocab", c->options.vocab, "tokens, with the 256 bytes and the special tokens")
       ->required()
       ->check(whole_number(1, any_count));
@@ -165,7 +175,7 @@ void add_train_bpe(CLI::App& data) {
   command->add_option("--least", c->options.least, "a pair that occurs less often is not merged")
       ->check(whole_number(1))
       ->capture_default_str();
-  command->add_option("--key", c->key, "of .jsonl files")->capture_default_str();
+  command->add_option("--key,--field", c->key, "of .jsonl files: which one holds the text")->capture_default_str();
   command->callback([c] { c->run(); });
 }
 
@@ -173,7 +183,7 @@ void add_decode(CLI::App& data) {
   const auto c = std::make_shared<DecodeCommand>();
   CLI::App* command = data.add_subcommand("decode", "a token file as text");
   command->add_option("FILE", c->file, "a token file")->required();
-  command->add_option("--tokenizer", c->tokenizer, "tokenizer.json, its directory, or 'bytes'")->required();
+  command->add_option("--tokenizer", c->tokenizer, "tokenizer.json or .model, its directory, or 'bytes'")->required();
   command->add_option("--first", c->first, "the token to begin with")->check(whole_number(0, any_count));
   command->add_option("--count", c->count, "how many tokens (default: all)")->check(whole_number(0, any_count));
   command->callback([c] { c->run(); });

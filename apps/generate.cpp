@@ -15,7 +15,7 @@ namespace stretto::app {
 namespace {
 
 struct Options {
-  std::string directory, prompt;
+  std::string directory, prompt, tokenizer;
   std::vector<std::int32_t> ids;
   GenerateOptions generate{.sample = {.temperature = 0.8}};
   bool ignore_end = false;
@@ -45,7 +45,7 @@ void run(const Options& o, bool as_ids) {
     put("\n");
     return say_if_full(m, o, o.ids.size(), made);
   }
-  const Codec codec = codec_of(m);
+  const Codec codec = codec_of(m, o.tokenizer);
   GenerateOptions options = o.generate;
   if (!o.ignore_end) options.stop = codec.ends;
   Utf8Stream stream;
@@ -75,6 +75,10 @@ void add_generate(CLI::App& app) {
   CLI::Option* ids = command->add_option("--ids", o->ids, "the prompt as token ids, e.g. 12,7,99; prints ids too")
                          ->delimiter(',')
                          ->excludes(prompt);
+  command
+      ->add_option("--tokenizer", o->tokenizer,
+                   "instead of the one beside the weights: a file, its directory, or 'bytes'")
+      ->excludes(ids);
   command->add_option("--tokens", o->generate.tokens, "how many at most")->check(whole_number(0))->type_name("N");
   command->add_option("--temperature", o->generate.sample.temperature, "0: always the most likely")->type_name("T");
   command->add_option("--top-k", o->generate.sample.top_k, "only the K most likely; 0: all")->type_name("K");

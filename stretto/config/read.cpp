@@ -36,6 +36,7 @@ class RunReader {
     refuse(faults_);
     read_model();
     read_data();
+    follow_vocabulary();
     read_train();
     read_optimizer();
     read_parallel();
@@ -106,22 +107,44 @@ class RunReader {
                     "leave those keys out, or train from scratch with 'config'");
   }
 
+  // The tokenizer that lies beside weights. Without any, text is refused unless tokens may be bytes.
+  std::string beside(const std::filesystem::path& weights) const {
+    for (const char* name : {"tokenizer.json", "tokenizer.model"})
+      if (is_there(weights / name)) return (weights / name).string();
+    return run_.model.config.vocab == 256 ? "bytes" : "none";
+  }
+
   void read_data() {
     FieldReader section = root_.section("data");
     DataSection& s = run_.data;
-    const std::filesystem::path own = std::filesystem::path(run_.model.from) / "tokenizer.json";
-    if (!run_.model.from.empty() && is_there(own)) s.tokenizer = own.string();
+    if (!run_.model.from.empty()) s.tokenizer = beside(run_.model.from);
     Reading reading(section);
     keys_of(s, reading);
     if (section.has("path") && reading.right() && s.path.empty()) section.fail("path", "names no files");
     if (s.tokenizer.empty())
-      section.fail_hint("tokenizer", "names no file", "write \"bytes\", or name a tokenizer.json");
+      section.fail_hint("tokenizer", "names no file", "write \"bytes\", or name a tokenizer.json or tokenizer.model");
     if (section.has("path") && section.has("mixture"))
       section.blame("mixture", "'path' is given too", "give one of them");
     if (!s.mixture.empty()) s.path.clear();
     if (s.documents && right_base_ && !family_named(run_.model.config.family).attends)
       section.fail_hint("documents", fmt::format("the family '{}' has no attention", run_.model.config.family),
                         "leave it out");
+  }
+
+  // Without a word about it the model's vocabulary is that of its data. What is wrong with the files is said when they
+  // are opened, which not every command does.
+  void follow_vocabulary() {
+    const Field* model = root_.field().find("model");
+    for (const char* key : {"vocab", "preset", "config", "from"})
+      if (model && model->find(key)) return;
+    if (!right_model_) return;
+    try {
+      CorpusOptions options = corpus_of(run_);
+      options.vocab = 0;
+      const auto vocab = vocabulary_of(options);
+      if (vocab && *vocab <= ModelConfig::kMostVocab) run_.model.config.vocab = std::max<i64>(*vocab, 1);
+    } catch (const Error&) {
+    }
   }
 
   void read_train() {

@@ -56,6 +56,7 @@ CorpusOptions corpus_of(const RunConfig& c) {
           .mixture = c.data.mixture,
           .format = c.data.format,
           .tokenizer = c.data.tokenizer,
+          .field = c.data.field,
           .vocab = c.model.config.vocab,
           .documents = c.data.documents,
           .validation = c.data.validation,

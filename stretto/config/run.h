@@ -35,7 +35,8 @@ struct DataSection {
   std::vector<std::string> path = {"examples/data/tales.txt"};  // files or globs
   std::vector<MixturePart> mixture = {};                        // instead of `path`
   DataFormat format = DataFormat::automatic;
-  std::string tokenizer = "bytes";                // of text
+  std::string tokenizer = "bytes";                // of text; "none": text is refused
+  std::string field = "text";                     // of a line of .jsonl files
   bool documents = false;                         // attention stays within documents
   double validation = 0;                          // a part of the data, or in the file also:
   std::vector<std::string> validation_path = {};  // ... files of their own

@@ -5,6 +5,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/text.h"
+#include "stretto/data/documents.h"
 
 namespace stretto {
 namespace {
@@ -19,8 +20,18 @@ class Opener {
  public:
   explicit Opener(const CorpusOptions& o) : options_(o) {}
 
+  std::optional<i64> vocabulary(const std::vector<std::string>& names) const {
+    if (options_.tokenizer != "bytes" && options_.tokenizer != "none")
+      return read_tokenizer(options_.tokenizer).vocab();
+    std::vector<fs::path> files = find_files(names);
+    std::erase_if(files, [&](const fs::path& f) { return kind_of(f) != Kind::tokens; });
+    const auto largest = largest_token(files, token_format());
+    return largest ? std::optional(*largest + 1) : std::nullopt;
+  }
+
   SourcePtr open(const std::vector<std::string>& names) {
     const std::vector<fs::path> files = find_files(names);
+    for (const fs::path& f : files) check_text(f);
     std::vector<SourcePtr> sources;
     for (std::size_t begin = 0, end = 0; begin < files.size(); begin = end) {
       const Kind kind = kind_of(files[begin]);
@@ -40,14 +51,25 @@ class Opener {
     const bool tokens =
         options_.format == DataFormat::automatic ? looks_like_tokens(file) : options_.format != DataFormat::text;
     if (tokens) return Kind::tokens;
-    return options_.tokenizer == "bytes" && file.extension() != ".jsonl" ? Kind::bytes : Kind::text;
+    return options_.tokenizer == "bytes" && !has_lines(file) && !is_compressed(file) ? Kind::bytes : Kind::text;
+  }
+
+  void check_text(const fs::path& file) const {
+    if (kind_of(file) == Kind::tokens) return;
+    if (options_.tokenizer == "none")
+      throw Error("data", "'{}' is text, and there is no tokenizer beside the weights that the model starts from",
+                  file.string())
+          .hint(
+              "name one: data.tokenizer = \"tokenizer.json\", or \"bytes\" for bytes as tokens; or train on token "
+              "files");
+    if (options_.format == DataFormat::automatic) need_text(file);
   }
 
   SourcePtr open_kind(Kind kind, const std::vector<fs::path>& files) {
     if (kind == Kind::bytes) return open_bytes(files);
-    if (kind == Kind::text) return open_text(files, tokenizer());
+    if (kind == Kind::text) return open_text(files, tokenizer(), options_.field);
     TokenFilesOptions o{.format = token_format(), .vocab = options_.vocab, .documents = options_.documents};
-    if (options_.documents) o.end = tokenizer().end_of_text();
+    if (options_.documents && options_.tokenizer != "none") o.end = tokenizer().end_of_text();
     return open_token_files(files, o);
   }
 
@@ -98,6 +120,13 @@ i64 Corpus::training_tokens() const {
   i64 tokens = 0;
   for (const Source& p : training) tokens += p.source->tokens();
   return tokens;
+}
+
+std::optional<i64> vocabulary_of(const CorpusOptions& o) {
+  std::vector<std::string> names = o.path;
+  for (const MixturePart& p : o.mixture) names.insert(names.end(), p.path.begin(), p.path.end());
+  names.insert(names.end(), o.validation_path.begin(), o.validation_path.end());
+  return Opener(o).vocabulary(names);
 }
 
 Corpus open_corpus(const CorpusOptions& o, i64 length) {

@@ -6,6 +6,7 @@
 // Text and token files are told apart by their look. Everything that can be wrong with the files is an Error here.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,8 @@ struct CorpusOptions {
   std::vector<std::string> path = {};     // files or globs
   std::vector<MixturePart> mixture = {};  // instead of `path`
   DataFormat format = DataFormat::automatic;
-  std::string tokenizer = "bytes";                // of text: tokenizer.json or its directory
+  std::string tokenizer = "bytes";                // of text: a file or its directory; "none": text is refused
+  std::string field = "text";                     // of a line of .jsonl files: what holds the text
   i64 vocab = 0;                                  // ids must be below it; 0: any
   bool documents = false;                         // where documents begin must be known
   double validation = 0;                          // the last part of every source, 0 to 1, that is held out
@@ -46,5 +48,9 @@ struct Corpus {
 
 // Every source holds at least one sequence of `length`, else an Error with the sizes.
 Corpus open_corpus(const CorpusOptions&, i64 length);
+
+// How many ids a model of this data needs: those of the tokenizer, else up to the largest in the token files. None:
+// nothing but the files themselves could say.
+std::optional<i64> vocabulary_of(const CorpusOptions&);
 
 }  // namespace stretto

@@ -4,8 +4,8 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/text.h"
+#include "stretto/data/documents.h"
 #include "stretto/data/token_source.h"
-#include "stretto/data/tokenize_files.h"
 
 namespace stretto {
 namespace {
@@ -16,7 +16,8 @@ constexpr u64 kMostBytes = u64(4) << 30;
 
 class Text : public TokenSource {
  public:
-  Text(const std::vector<fs::path>& files, const Tokenizer& tokenizer) : vocab_(tokenizer.vocab()) {
+  Text(const std::vector<fs::path>& files, const Tokenizer& tokenizer, const std::string& field)
+      : vocab_(tokenizer.vocab()) {
     u64 bytes = 0;
     for (const fs::path& f : files) bytes += file_bytes(f);
     if (bytes > kMostBytes)
@@ -27,7 +28,7 @@ class Text : public TokenSource {
     Encoder encoder(tokenizer);
     const auto end = tokenizer.end_of_text();
     for (const fs::path& f : files)
-      each_document(f, "text", [&](std::string_view text, std::size_t) {
+      each_document(f, field, [&](std::string_view text, std::size_t) {
         encoder.encode(text, [&](std::span<const std::int32_t> ids, std::size_t) { put(ids); });
         if (end && !text.empty()) put(std::span(&*end, 1));
         if (starts_.empty() || starts_.back() != tokens()) starts_.push_back(tokens());
@@ -68,8 +69,9 @@ class Text : public TokenSource {
 
 }  // namespace
 
-std::shared_ptr<const TokenSource> open_text(const std::vector<fs::path>& files, const Tokenizer& tokenizer) {
-  return std::make_shared<Text>(files, tokenizer);
+std::shared_ptr<const TokenSource> open_text(const std::vector<fs::path>& files, const Tokenizer& tokenizer,
+                                             const std::string& field) {
+  return std::make_shared<Text>(files, tokenizer, field);
 }
 
 }  // namespace stretto

@@ -14,12 +14,25 @@ namespace fs = std::filesystem;
 // Tokens that are looked at before training; beyond that a thousand samples per file.
 constexpr i64 kCheckedWhole = i64(1) << 31, kSample = 1 << 16, kSamples = 1000;
 
-Error outside(const fs::path& file, i64 position, i64 token, i64 vocab) {
-  return Error(file.string(), "token {} is {}, and the vocabulary is {}", position, token, vocab)
-      .hint("{}",
-            token < 0 || token >= (1 << 24)
-                ? "is this a token file of another format? data.format can name it"
-                : fmt::format("use model.vocab = {} or more, or tokenize with the tokenizer of this model", token + 1));
+i64 largest_in(const TokenSpan& tokens) {
+  i64 largest = -1;
+  std::vector<std::int32_t> ids;
+  for (i64 at = 0; at < tokens.size(); at += kSample) {
+    ids.resize(std::min(kSample, tokens.size() - at));
+    tokens.read(at, ids);
+    for (const std::int32_t id : ids) largest = std::max<i64>(largest, id);
+  }
+  return largest;
+}
+
+// The first one that is outside, and the largest of all that are looked at, so that one change of the vocabulary does.
+Error outside(const fs::path& file, i64 position, i64 token, i64 vocab, i64 largest) {
+  const bool absurd = token < 0 || largest >= (1 << 24);
+  return Error(file.string(), "token {} is {}, {}and the vocabulary is {}", position, token,
+               largest > token && !absurd ? fmt::format("the largest is {}, ", largest) : "", vocab)
+      .hint("{}", absurd ? "is this a token file of another format? data.format can name it"
+                         : fmt::format("use model.vocab = {} or more, or tokenize with the tokenizer of this model",
+                                       largest + 1));
 }
 
 class TokenFiles : public TokenSource {
@@ -113,7 +126,11 @@ class TokenFiles : public TokenSource {
 
   void look_at(std::size_t file, i64 first, i64 count) const {
     const auto bad = spans_[file].part(first, count).first_outside(vocab_);
-    if (bad) throw outside(files_[file].path(), first + *bad, spans_[file].at(first + *bad), vocab_);
+    if (!bad) return;
+    const i64 token = spans_[file].at(first + *bad);
+    i64 largest = token;
+    for (const TokenSpan& s : spans_) largest = std::max(largest, tokens() <= kCheckedWhole ? largest_in(s) : token);
+    throw outside(files_[file].path(), first + *bad, token, vocab_, largest);
   }
 
   void check(std::size_t file, bool whole) {
@@ -133,6 +150,18 @@ class TokenFiles : public TokenSource {
 };
 
 }  // namespace
+
+std::optional<i64> largest_token(const std::vector<fs::path>& files, std::optional<TokenFormat> format) {
+  i64 largest = -1, tokens = 0;
+  for (fs::path path : files) {
+    if (path.extension() == ".idx") path.replace_extension(".bin");
+    const TokenFile file = format ? TokenFile(path, *format) : TokenFile(path);
+    tokens += file.tokens().size();
+    if (tokens > kCheckedWhole) return std::nullopt;
+    largest = std::max(largest, largest_in(file.tokens()));
+  }
+  return largest >= 0 ? std::optional(largest) : std::nullopt;
+}
 
 std::shared_ptr<const TokenSource> open_token_files(const std::vector<fs::path>& files, const TokenFilesOptions& o) {
   return std::make_shared<TokenFiles>(files, o);

@@ -37,8 +37,10 @@ std::vector<std::filesystem::path> find_files(const std::vector<std::string>& na
 std::shared_ptr<const TokenSource> open_bytes(const std::vector<std::filesystem::path>& files);
 
 // Text as a tokenizer cuts it, held in memory; for more than a few hundred megabytes tokenize once and read the file.
-// Every document ends with the tokenizer's end-of-text token, if it has one.
-std::shared_ptr<const TokenSource> open_text(const std::vector<std::filesystem::path>& files, const Tokenizer&);
+// Every document ends with the tokenizer's end-of-text token, if it has one. `field` is the one that holds the text in
+// a line of .jsonl files.
+std::shared_ptr<const TokenSource> open_text(const std::vector<std::filesystem::path>& files, const Tokenizer&,
+                                             const std::string& field = "text");
 
 // Token files, mapped. `format` none: told by their look. A token that is not below `vocab` is an Error that names the
 // file and the place (vocab 0: not checked); of very large files samples are looked at, the rest when it is read.
@@ -50,6 +52,9 @@ struct TokenFilesOptions {
 };
 std::shared_ptr<const TokenSource> open_token_files(const std::vector<std::filesystem::path>& files,
                                                     const TokenFilesOptions&);
+
+// The largest id in token files; none: there is none, or there are too many to look at all.
+std::optional<i64> largest_token(const std::vector<std::filesystem::path>& files, std::optional<TokenFormat> format);
 
 // One source after the other.
 std::shared_ptr<const TokenSource> joined(std::vector<std::shared_ptr<const TokenSource>> sources);

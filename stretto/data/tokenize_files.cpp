@@ -2,42 +2,18 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
-#include "stretto/formats/fields.h"
-#include "stretto/formats/mapped_file.h"
+#include "stretto/data/documents.h"
 
 namespace stretto {
 
 namespace fs = std::filesystem;
-
-void each_document(const fs::path& file, const std::string& key,
-                   const std::function<void(std::string_view, std::size_t)>& use) {
-  const MappedFile mapped(file);
-  const std::string_view text = mapped.text();
-  if (file.extension() != ".jsonl") return use(text, 0);
-  std::size_t line = 1;
-  for (std::size_t at = 0; at < text.size(); ++line) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view row = text.substr(at, end - at);
-    at = end + 1;
-    if (row.find_first_not_of(" \t\r") == row.npos) continue;
-    const std::string where = fmt::format("{}:{}", file.string(), line);
-    const Field document = read_json(row, where);
-    const Field* found = document.find(key);
-    const auto* words = found ? std::get_if<std::string>(&found->value) : nullptr;
-    if (!words)
-      throw Error(
-          where, "{}",
-          found ? fmt::format("'{}' is {} and not text", key, found->kind()) : fmt::format("has no key '{}'", key))
-          .hint("name the key that holds the text: stretto data tokenize --key KEY");
-    use(*words, std::min(at, text.size()));
-  }
-}
 
 Tokenized tokenize_files(const std::vector<fs::path>& files, const Tokenizer& tokenizer, const fs::path& out,
                          const TokenizeOptions& o) {
   Tokenized t;
   u64 before = 0;  // bytes of the files that are done
   for (const fs::path& f : files) t.bytes += file_bytes(f);
+  for (const fs::path& f : files) need_text(f);
   TokenFileWriter writer(out, o.format, tokenizer.vocab());
   Encoder encoder(tokenizer);
   for (const fs::path& f : files) {

@@ -2,23 +2,18 @@
 //
 //   Tokenized t = tokenize_files({"a.txt", "b.jsonl"}, read_tokenizer("tokenizer.json"), "train.bin", {.end = 50256});
 //
-// A file is one document; of a .jsonl file every line is an object with one, under the key "text".
+// A file is one document; of a .jsonl or .jsonl.gz file every line is an object with one, under the key "text".
 #pragma once
 #include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "stretto/formats/token_file.h"
 #include "stretto/tokenize/tokenizer.h"
 
 namespace stretto {
-
-// Calls use(text) for every document of a file; `done` bytes of the file have been read by then.
-void each_document(const std::filesystem::path& file, const std::string& key,
-                   const std::function<void(std::string_view text, std::size_t done)>& use);
 
 struct TokenizeOptions {
   TokenFormat format = TokenFormat::nanogpt;

@@ -32,6 +32,17 @@ std::vector<std::int32_t> ends_of(const StoredModel& m) {
   return ids;
 }
 
+std::optional<Tokenizer> tokenizer_of(const StoredModel& m, const std::string& named) {
+  if (!named.empty()) return read_tokenizer(named);
+  for (const char* name : {"tokenizer.json", "tokenizer.model"}) {
+    const std::string* content = extra(m, name);
+    if (!content) continue;
+    const std::string file = (m.path / name).string();
+    return Tokenizer(parse_tokenizer(*content, file), file);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 i64 generate(const StoredModel& m, const std::vector<std::int32_t>& prompt, const GenerateOptions& o,
@@ -57,23 +68,23 @@ i64 generate(const StoredModel& m, const std::vector<std::int32_t>& prompt, cons
   return 0;
 }
 
-Codec codec_of(const StoredModel& m) {
-  if (const std::string* json = extra(m, "tokenizer.json")) {
-    const std::string file = (m.path / "tokenizer.json").string();
-    const Tokenizer tokenizer(parse_tokenizer(*json, file), file);
-    if (tokenizer.vocab() > m.config.vocab)
-      throw Error(file, "has ids up to {}, and the model's vocabulary is {}", tokenizer.vocab() - 1, m.config.vocab)
-          .hint("give the prompt as --ids");
-    Codec codec{.encode = [tokenizer](std::string_view text) { return tokenizer.encode(text, true); },
-                .decode = [tokenizer](std::int32_t id) { return tokenizer.decode({{id}}, false); },
+Codec codec_of(const StoredModel& m, const std::string& named) {
+  if (const auto tokenizer = tokenizer_of(m, named)) {
+    if (tokenizer->vocab() > m.config.vocab)
+      throw Error(named.empty() ? m.path.string() : named,
+                  "the tokenizer has ids up to {}, and the model's vocabulary is {}", tokenizer->vocab() - 1,
+                  m.config.vocab)
+          .hint("give the prompt as --ids, or name the tokenizer of this model: --tokenizer FILE");
+    Codec codec{.encode = [t = *tokenizer](std::string_view text) { return t.encode(text, true); },
+                .decode = [t = *tokenizer](std::int32_t id) { return t.decode({{id}}, false, false); },
                 .ends = ends_of(m)};
-    if (codec.ends.empty() && tokenizer.end_of_text()) codec.ends.push_back(*tokenizer.end_of_text());
+    if (codec.ends.empty() && tokenizer->end_of_text()) codec.ends.push_back(*tokenizer->end_of_text());
     return codec;
   }
   if (m.config.vocab != 256)
     throw Error("generate", "there is no tokenizer beside the weights, and a vocabulary of {} is not bytes",
                 m.config.vocab)
-        .hint("give the prompt as --ids");
+        .hint("name one: --tokenizer FILE; or give the prompt as --ids");
   Codec bytes;
   bytes.encode = [](std::string_view text) {
     std::vector<std::int32_t> ids;

@@ -33,6 +33,7 @@ struct Codec {
   std::function<std::string(std::int32_t)> decode;  // bytes, which need not be whole characters
   std::vector<std::int32_t> ends;                   // tokens that end a text
 };
-Codec codec_of(const StoredModel&);
+// `tokenizer`: a file or directory to read instead; "bytes".
+Codec codec_of(const StoredModel&, const std::string& tokenizer = {});
 
 }  // namespace stretto

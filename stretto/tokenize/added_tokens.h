@@ -19,7 +19,8 @@ struct AddedToken {
   bool single_word = false;  // only where no letter or digit stands beside it
   bool lstrip = false;       // takes the blanks before it
   bool rstrip = false;       // and those after it
-  bool normalized = false;   // is looked for after those that are not
+  bool normalized = false;   // is looked for after those that are not, in what normalizers have made of the text
+  bool in_text = true;       // false: has an id, and no text becomes it
   bool operator==(const AddedToken&) const = default;
 };
 

@@ -55,6 +55,17 @@ std::optional<std::string> from_byte_level(std::string_view text) {
   return bytes;
 }
 
+std::optional<unsigned char> byte_of_token(std::string_view token) {
+  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return std::nullopt;
+  unsigned byte = 0;
+  for (const char c : token.substr(3, 2)) {
+    const std::size_t digit = std::string_view("0123456789ABCDEF").find(c);
+    if (digit == std::string_view::npos) return std::nullopt;
+    byte = 16 * byte + digit;
+  }
+  return byte;
+}
+
 unsigned byte_level_character(unsigned char byte) { return table().character[byte]; }
 
 }  // namespace stretto

@@ -11,7 +11,8 @@
 namespace stretto {
 
 std::string to_byte_level(std::string_view bytes);
-std::optional<std::string> from_byte_level(std::string_view text);  // none: a character that stands for no byte
-unsigned byte_level_character(unsigned char byte);                  // its code point
+std::optional<std::string> from_byte_level(std::string_view text);   // none: a character that stands for no byte
+unsigned byte_level_character(unsigned char byte);                   // its code point
+std::optional<unsigned char> byte_of_token(std::string_view token);  // "<0x0A>": how other vocabularies write bytes
 
 }  // namespace stretto

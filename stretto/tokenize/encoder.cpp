@@ -16,14 +16,11 @@ constexpr std::size_t kDrain = 1 << 16;  // ids
 }
 
 struct Encoder::State {
-  explicit State(const Tokenizer& t) : tokenizer(t), tables(t.tables()) {
-    for (const TokenizerTables::Step& s : tables.steps)
-      searches.push_back(s.pattern ? std::optional<SplitPattern::Search>(*s.pattern) : std::nullopt);
-  }
+  explicit State(const Tokenizer& t) : tokenizer(t), tables(t.tables()), cutter(tables.steps) {}
 
   Tokenizer tokenizer;  // keeps the tables alive
   const TokenizerTables& tables;
-  std::vector<std::optional<SplitPattern::Search>> searches;  // one per step
+  Cutter cutter;
   WordCache cache;
   std::vector<AddedTokens::Stretch> parts, inner;
 
@@ -56,45 +53,50 @@ struct Encoder::State {
     }
   }
 
-  // Cuts `piece` by the steps from `step` on and calls `use` with each part.
-  template <class Use>
-  void cut(std::size_t step, std::string_view piece, Use& use) {
-    if (piece.empty()) return;
-    if (step == tables.steps.size()) return use(piece);
-    if (!searches[step]) {
-      if (piece[0] == ' ') return cut(step + 1, piece, use);
-      const std::string longer = " " + std::string(piece);
-      return cut(step + 1, longer, use);
+  // The expressions need UTF-8: good(text, first) gets what is, bad(text) the bytes between.
+  template <class Good, class Bad>
+  static void by_validity(std::string_view text, const Good& good, const Bad& bad) {
+    for (bool first = true; !text.empty(); first = false) {
+      const std::size_t valid = first_bad_utf8(text).value_or(text.size());
+      if (valid > 0) good(text.substr(0, valid), first);
+      text.remove_prefix(valid);
+      std::size_t wrong = 0;
+      while (wrong < text.size() && first_bad_utf8(text.substr(wrong, 4)).value_or(1) == 0) ++wrong;
+      if (wrong > 0) bad(text.substr(0, wrong));
+      text.remove_prefix(wrong);
     }
-    SplitPattern::Search& search = *searches[step];
-    search.start(piece);
-    std::size_t done = 0, begin = 0, end = 0;
-    while (search.next(begin, end)) {
-      if (begin > done && tables.steps[step].keep_rest) cut(step + 1, piece.substr(done, begin - done), use);
-      cut(step + 1, piece.substr(begin, end - begin), use);
-      done = end;
-    }
-    if (tables.steps[step].keep_rest) cut(step + 1, piece.substr(done), use);
   }
 
-  // The expressions need UTF-8. Bytes that are none are pieces of their own.
-  template <class Use>
-  void cut_any(std::string_view text, Use use) {
-    while (!text.empty()) {
-      const std::size_t good = first_bad_utf8(text).value_or(text.size());
-      cut(0, text.substr(0, good), use);
-      text.remove_prefix(good);
-      std::size_t bad = 0;
-      while (bad < text.size() && first_bad_utf8(text.substr(bad, 4)).value_or(1) == 0) ++bad;
-      if (bad > 0) use(text.substr(0, bad));
-      text.remove_prefix(bad);
-    }
+  // What lies between added tokens; at_start: of the whole text.
+  template <class Drain>
+  void encode_part(std::string_view text, bool at_start, std::vector<std::int32_t>& to, const Drain& drain) {
+    const auto good = [&](std::string_view valid, bool first) {
+      const std::string changed = tables.normalizes() ? tables.normalized(valid, first) : std::string();
+      if (tables.normalizes()) valid = changed;
+      inner.clear();
+      tables.added[1].split(valid, inner);
+      for (const AddedTokens::Stretch& q : inner) {
+        if (q.id) {
+          to.push_back(*q.id);
+          continue;
+        }
+        cutter.cut(q.text, at_start && first && q.text.data() == valid.data(), [&](std::string_view piece) {
+          if (tables.characters) return tables.characters->encode(piece, cache, to, drain);
+          word(piece, to);
+          drain(piece);
+        });
+      }
+    };
+    by_validity(text, good, [&](std::string_view bad) {
+      tables.characters ? tables.characters->encode_bad(bad, to) : word(bad, to);
+      drain(bad);
+    });
   }
 
   void encode(std::string_view text, std::vector<std::int32_t>& to, const Full* full = nullptr) {
     std::size_t done = 0;
-    const auto drain = [&](std::size_t bytes) {
-      done += bytes;
+    const auto drain = [&](std::string_view piece) {
+      done += piece.size();
       if (!full || to.size() < kDrain) return;
       (*full)(to, std::min(done, text.size()));  // blanks that were put before pieces count too
       to.clear();
@@ -102,22 +104,12 @@ struct Encoder::State {
     parts.clear();
     tables.added[0].split(text, parts);
     for (const AddedTokens::Stretch& p : parts) {
-      if (p.id) {
-        to.push_back(*p.id);
-        drain(p.text.size());
+      if (!p.id) {
+        encode_part(p.text, p.text.data() == text.data(), to, drain);
         continue;
       }
-      inner.clear();
-      tables.added[1].split(p.text, inner);
-      for (const AddedTokens::Stretch& q : inner) {
-        if (q.id)
-          to.push_back(*q.id);
-        else
-          cut_any(q.text, [&](std::string_view piece) {
-            word(piece, to);
-            drain(piece.size());
-          });
-      }
+      to.push_back(*p.id);
+      drain(p.text);
     }
   }
 };
@@ -135,7 +127,12 @@ void Encoder::encode(std::string_view text, const Full& full) {
 }
 
 void Encoder::each_piece(std::string_view text, const std::function<void(std::string_view)>& use) {
-  state_->cut_any(text, [&](std::string_view piece) { use(piece); });
+  State& s = *state_;
+  const auto good = [&](std::string_view valid, bool first) {
+    const std::string changed = s.tables.normalizes() ? s.tables.normalized(valid, first) : std::string();
+    s.cutter.cut(s.tables.normalizes() ? changed : valid, first, use);
+  };
+  s.by_validity(text, good, use);
 }
 
 }  // namespace stretto

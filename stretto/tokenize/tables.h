@@ -9,8 +9,11 @@
 
 #include "stretto/base/id.h"
 #include "stretto/tokenize/added_tokens.h"
+#include "stretto/tokenize/character_model.h"
+#include "stretto/tokenize/cutter.h"
 #include "stretto/tokenize/merges.h"
-#include "stretto/tokenize/split_pattern.h"
+#include "stretto/tokenize/normalize.h"
+#include "stretto/tokenize/sentencepiece_text.h"
 
 namespace stretto {
 
@@ -22,10 +25,6 @@ struct TokenizerTables {
     bool word = false;  // of the model's vocabulary, in byte-level characters: a piece may be it
     bool special = false;
   };
-  struct Step {
-    std::optional<SplitPattern> pattern;  // none: a blank is put before the piece
-    bool keep_rest = true;
-  };
   std::string bytes;  // of all tokens, one after the other
   std::vector<Token> tokens;
   std::unordered_map<std::string_view, std::int32_t> words;
@@ -33,10 +32,19 @@ struct TokenizerTables {
   std::array<std::optional<std::int32_t>, 256> byte_ids{};  // none: the vocabulary has no token for this byte
   std::array<AddedTokens, 2> added;                         // looked for one after the other
   Merges merges;
-  std::vector<Step> steps;
+  std::optional<CharacterModel> characters;  // none: tokens are byte-level
+  TextNormalizer normalizer;
+  std::optional<SentencePieceText> sentencepiece;  // instead of it
+  std::vector<PreparedStep> steps;
+  DecodeRules decode;
+  std::unordered_map<std::int32_t, std::string> first_texts;  // of tokens that read differently as the first of a text
   bool ignore_merges = false;
   std::vector<std::int32_t> before, after;
 
+  bool normalizes() const { return sentencepiece || !normalizer.empty(); }
+  std::string normalized(std::string_view text, bool first) const {
+    return sentencepiece ? sentencepiece->apply(text, first) : normalizer.apply(text, first);
+  }
   i64 vocab() const { return tokens.size(); }
   std::string_view text_of(std::int32_t id) const {
     const Token& t = tokens[id];

@@ -33,13 +33,20 @@ class TableMaker {
   std::shared_ptr<const TokenizerTables> make() {
     if (parts_.vocab.empty()) throw Error(where_, "the vocabulary is empty");
     check_ids(parts_, where_);
+    t_->normalizer = TextNormalizer(parts_.normalizers, where_);
+    if (parts_.sentencepiece) t_->sentencepiece.emplace(*parts_.sentencepiece, where_);
+    t_->decode = parts_.decode;
     add_vocab();
     add_added();
-    add_words();
-    add_merges();
+    if (byte_level_) {
+      add_words();
+      add_merges();
+    } else {
+      t_->characters.emplace(parts_, where_);
+    }
     for (const TokenizerParts::Step& s : parts_.steps)
       t_->steps.push_back(
-          {s.prefix_space ? std::optional<SplitPattern>() : SplitPattern(s.pattern, where_), s.keep_rest});
+          {s, s.prefix_space || !s.space.empty() ? std::optional<SplitPattern>() : SplitPattern(s.pattern, where_)});
     for (const auto* ids : {&parts_.before, &parts_.after})
       for (const std::int32_t id : *ids)
         if (id < 0 || id >= t_->vocab() || !t_->tokens[id].there)
@@ -67,12 +74,37 @@ class TableMaker {
     t_->bytes += bytes;
   }
 
+  // How a token of another kind is shown.
+  std::string text_of(std::string token, std::int32_t id) const {
+    const DecodeRules& d = parts_.decode;
+    if (d.unknown && parts_.unknown == id) return *d.unknown;
+    if (const auto byte = d.bytes ? byte_of_token(token) : std::nullopt) return std::string(1, char(*byte));
+    for (const auto& [what, by] : d.replace)
+      for (std::size_t at = 0; (at = token.find(what, at)) != token.npos; at += by.size())
+        token.replace(at, what.size(), by);
+    return token;
+  }
+
+  void put_text(TokenizerTables::Token& slot, const std::string& token, std::int32_t id) {
+    put(slot, text_of(token, id));
+    const std::string &start = parts_.decode.drop_at_start, &drop = parts_.decode.drop_in_first;
+    if (!start.empty() && token.starts_with(start)) t_->first_texts[id] = text_of(token.substr(start.size()), id);
+    if (drop.empty() || token.find(drop) == token.npos) return;
+    std::string first = token;
+    for (std::size_t at = 0; (at = first.find(drop, at)) != first.npos;) first.erase(at, drop.size());
+    t_->first_texts[id] = text_of(first, id);
+  }
+
   void add_vocab() {
     ids_.reserve(parts_.vocab.size());
     for (const auto& [token, id] : parts_.vocab) {
       if (!ids_.emplace(token, id).second) throw Error(where_, "the token '{}' is there twice", shown(token));
-      const auto bytes = from_byte_level(token);
       TokenizerTables::Token& slot = claim(token, id);
+      if (!byte_level_) {
+        put_text(slot, token, id);
+        continue;
+      }
+      const auto bytes = from_byte_level(token);
       slot.word = bytes && !bytes->empty();
       put(slot, bytes ? *bytes : token);
       if (bytes && bytes->size() == 1) t_->byte_ids[byte_of((*bytes)[0])] = id;
@@ -86,13 +118,17 @@ class TableMaker {
       if (known != ids_.end() && known->second != a.id)
         throw Error(where_, "the added token '{}' has the id {} and, in the vocabulary, {}", shown(a.text), a.id,
                     known->second);
-      if (known == ids_.end()) {
+      if (known == ids_.end() && byte_level_) {
         const auto bytes = from_byte_level(a.text);
         put(claim(a.text, a.id), bytes ? *bytes : a.text);
+      } else if (known == ids_.end()) {
+        put_text(claim(a.text, a.id), a.text, a.id);
       }
       t_->tokens[a.id].special = a.special;
       t_->added_ids.emplace(a.text, a.id);
+      if (!a.in_text) continue;
       (a.normalized ? normalized : plain).push_back(a);
+      if (a.normalized && !t_->normalizer.empty()) normalized.back().text = t_->normalizer.apply(a.text, true);
     }
     t_->added = {AddedTokens(std::move(plain)), AddedTokens(std::move(normalized))};
   }
@@ -121,9 +157,16 @@ class TableMaker {
 
   const TokenizerParts& parts_;
   std::string_view where_;
+  const bool byte_level_ = parts_.model == TokenizerParts::Model::bytes;
   std::shared_ptr<TokenizerTables> t_ = std::make_shared<TokenizerTables>();
   std::unordered_map<std::string_view, std::int32_t> ids_;
 };
+
+void check(const TokenizerTables& t, std::int32_t id) {
+  if (id < 0 || id >= t.vocab() || !t.tokens[id].there)
+    throw Error("tokenizer", "the id {} stands for nothing in a vocabulary of {}", id, t.vocab())
+        .hint("were the ids made with another tokenizer?");
+}
 
 }  // namespace
 
@@ -148,20 +191,27 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text, bool with_spe
   return ids;
 }
 
-std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool with_special) const {
+std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool with_special, bool whole) const {
   std::string text;
+  bool first = whole;
   for (const std::int32_t id : ids) {
-    if (id < 0 || id >= vocab() || !tables_->tokens[id].there)
-      throw Error("tokenizer", "the id {} stands for nothing in a vocabulary of {}", id, vocab())
-          .hint("were the ids made with another tokenizer?");
-    if (with_special || !tables_->tokens[id].special) text += tables_->text_of(id);
+    check(*tables_, id);
+    if (!with_special && tables_->tokens[id].special) continue;
+    const auto other = first ? tables_->first_texts.find(id) : tables_->first_texts.end();
+    text += other != tables_->first_texts.end() ? std::string_view(other->second) : tables_->text_of(id);
+    first = false;
   }
+  const DecodeRules& d = tables_->decode;
+  if (!whole) return text;
+  for (int n = 0; n < d.strip_start && text.starts_with(d.strip); ++n) text.erase(0, d.strip.size());
+  for (int n = 0; n < d.strip_stop && text.ends_with(d.strip); ++n) text.resize(text.size() - d.strip.size());
   return text;
 }
 
 std::optional<std::int32_t> Tokenizer::id_of(std::string_view token) const {
   if (const auto found = tables_->added_ids.find(std::string(token)); found != tables_->added_ids.end())
     return found->second;
+  if (tables_->characters) return tables_->characters->id_of(token);
   const auto found = tables_->words.find(token);
   return found == tables_->words.end() ? std::optional<std::int32_t>() : found->second;
 }

@@ -1,4 +1,4 @@
-// Text to token ids and back, as Hugging Face's tokenizer.json of the byte-level BPE kind says (GPT-2, Llama 3).
+// Text to token ids and back, as Hugging Face's tokenizer.json or SentencePiece's tokenizer.model say.
 //
 //   Tokenizer tokenizer = read_tokenizer("tokenizer.json");
 //   std::vector<std::int32_t> ids = tokenizer.encode("Hello, world!");
@@ -18,26 +18,9 @@
 #include <vector>
 
 #include "stretto/base/id.h"
-#include "stretto/tokenize/added_tokens.h"
+#include "stretto/tokenize/parts.h"
 
 namespace stretto {
-
-// What a tokenizer is made of, as plain data. Tokens are in byte-level characters ("Ġthe").
-struct TokenizerParts {
-  struct Step {
-    std::string pattern;        // pieces are its matches ...
-    bool keep_rest = true;      // ... and what lies between them
-    bool prefix_space = false;  // instead of a pattern: a blank before a piece that has none
-    bool operator==(const Step&) const = default;
-  };
-  std::vector<std::pair<std::string, std::int32_t>> vocab;
-  std::vector<std::pair<std::string, std::string>> merges;  // by rank
-  std::vector<AddedToken> added;
-  std::vector<Step> steps;
-  bool ignore_merges = false;               // a piece that is in the vocabulary is one token, whatever the merges say
-  std::vector<std::int32_t> before, after;  // what encode() puts around a text when asked
-  bool operator==(const TokenizerParts&) const = default;
-};
 
 struct TokenizerTables;
 
@@ -48,19 +31,24 @@ class Tokenizer {
 
   i64 vocab() const;  // ids are below it
   std::vector<std::int32_t> encode(std::string_view text, bool with_special = false) const;
-  // Exactly the bytes that were encoded. An id that stands for nothing is an Error.
-  std::string decode(std::span<const std::int32_t> ids, bool with_special = true) const;
-  std::optional<std::int32_t> id_of(std::string_view token) const;  // "<|endoftext|>", or " the" as its bytes
-  std::optional<std::int32_t> end_of_text() const;                  // the special token that usually ends a document
+  // With byte-level tokens exactly the bytes that were encoded. An id that stands for nothing is an Error.
+  // Not whole: in the middle of a text, where a blank at the beginning is one.
+  std::string decode(std::span<const std::int32_t> ids, bool with_special = true, bool whole = true) const;
+  // "<|endoftext|>", or " the" as its bytes; of vocabularies that are not byte-level "▁the".
+  std::optional<std::int32_t> id_of(std::string_view token) const;
+  std::optional<std::int32_t> end_of_text() const;  // the special token that usually ends a document
   const TokenizerTables& tables() const { return *tables_; }
 
  private:
   std::shared_ptr<const TokenizerTables> tables_;
 };
 
-Tokenizer read_tokenizer(const std::filesystem::path& file);  // "bytes": Tokenizer::bytes()
-TokenizerParts parse_tokenizer(std::string_view json, std::string_view file);
-std::string tokenizer_json(const TokenizerParts&);  // which the tokenizers library reads
+// tokenizer.json, tokenizer.model, or a directory with one of them; "bytes": Tokenizer::bytes().
+Tokenizer read_tokenizer(const std::filesystem::path& file);
+// The file that read_tokenizer() reads: of a directory tokenizer.json, else tokenizer.model.
+std::filesystem::path tokenizer_file(const std::filesystem::path& file);
+TokenizerParts parse_tokenizer(std::string_view content, std::string_view file);  // of either kind
+std::string tokenizer_json(const TokenizerParts&);  // byte-level ones; the tokenizers library reads it
 
 class Encoder {
  public:

@@ -1,7 +1,7 @@
 #include "stretto/train/saving.h"
 
-#include "stretto/base/files.h"
 #include "stretto/formats/mapped_file.h"
+#include "stretto/tokenize/tokenizer.h"
 #include "stretto/train/model_directory.h"
 #include "stretto/train/resume.h"
 #include "stretto/train/snapshot.h"
@@ -13,11 +13,12 @@ namespace {
 std::vector<Snapshot::Extra> extras_of(const RunConfig& c) {
   std::vector<Snapshot::Extra> all;
   if (!c.model.from.empty()) all = stretto::extras_of(std::filesystem::path(c.model.from));
-  if (c.data.tokenizer == "bytes") return all;
-  std::erase_if(all, [](const Snapshot::Extra& e) { return e.name == "tokenizer.json"; });
-  std::filesystem::path file = c.data.tokenizer;
-  if (is_folder(file)) file /= "tokenizer.json";
-  all.push_back({"tokenizer.json", std::string(MappedFile(file).text())});
+  if (c.data.tokenizer == "bytes" || c.data.tokenizer == "none") return all;
+  std::erase_if(all,
+                [](const Snapshot::Extra& e) { return e.name == "tokenizer.json" || e.name == "tokenizer.model"; });
+  const std::filesystem::path file = tokenizer_file(c.data.tokenizer);
+  all.push_back(
+      {file.extension() == ".model" ? "tokenizer.model" : "tokenizer.json", std::string(MappedFile(file).text())});
   return all;
 }
 

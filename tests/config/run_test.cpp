@@ -164,11 +164,30 @@ TEST(Run, TheTokenizerOfTheWeightsIsTheDefault) {
   const test::Folder folder;
   std::filesystem::copy(STRETTO_TEST_DATA "/hf/gpt2/model", folder / "model");
   const std::string model = (folder / "model").string(), toml = "[model]\nfrom = \"" + model + "\"\n";
-  EXPECT_EQ(parsed(toml).data.tokenizer, "bytes");
+  EXPECT_EQ(parsed(toml).data.tokenizer, "bytes");  // its vocabulary is 256
+  std::string shape = test::text_of(folder / "model/config.json");
+  shape.replace(shape.find("\"vocab_size\": 256"), 17, "\"vocab_size\": 300");
+  folder.write("model/config.json", shape);
+  EXPECT_EQ(parsed(toml).data.tokenizer, "none");  // and so text is refused
+  EXPECT_EQ(parsed(resolved_toml(parsed(toml))).data.tokenizer, "none");
+  folder.write("model/tokenizer.model", "");
+  EXPECT_EQ(parsed(toml).data.tokenizer, model + "/tokenizer.model");
   folder.write("model/tokenizer.json", "{}");
   EXPECT_EQ(parsed(toml).data.tokenizer, model + "/tokenizer.json");
   EXPECT_EQ(parsed(resolved_toml(parsed(toml))).data.tokenizer, model + "/tokenizer.json");
   EXPECT_EQ(parsed(toml + "[data]\ntokenizer = \"bytes\"").data.tokenizer, "bytes");
+}
+
+TEST(Run, TheVocabularyFollowsTheData) {
+  const test::Folder folder;
+  folder.write("a.bin", std::string("\x05\0\x09\x01\x02\0", 6));
+  const std::string tokens = "[data]\npath = \"" + (folder / "a.bin").string() + "\"\n";
+  const std::string text = "[data]\ntokenizer = \"" STRETTO_TEST_DATA "/tokenizers/gpt2_style\"\n";
+  EXPECT_EQ(parsed(tokens).model.config.vocab, 0x109 + 1);
+  EXPECT_EQ(parsed(text).model.config.vocab, 512);
+  EXPECT_EQ(parsed("[model]\nvocab = 300\n" + text).model.config.vocab, 300);
+  EXPECT_EQ(parsed("[model]\npreset = \"llama-1b\"\n" + text).model.config.vocab, 128256);
+  EXPECT_EQ(parsed("[data]\ntokenizer = \"nowhere\"\n").model.config.vocab, 256);  // is said when it is opened
 }
 
 TEST(RunMistakes, WeightsThatARunReadsAreNotWrittenOver) {

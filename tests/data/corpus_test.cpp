@@ -157,7 +157,9 @@ TEST(Corpus, WrongFilesAreNamed) {
       AllOf(HasSubstr("[" + file("cut.bin") + "] says it holds 100 tokens"), HasSubstr("is the file cut off?")));
   EXPECT_THAT(message({.path = {file("nothing.jsonl")}}), HasSubstr("has no text; hint: "));
   EXPECT_THAT(message({.path = {file("good.bin")}, .vocab = 98}),
-              HasSubstr("[" + file("good.bin") + "] token 98 is 98, and the vocabulary is 98; hint: use model.vocab"));
+              HasSubstr("[" + file("good.bin") +
+                        "] token 98 is 98, the largest is 99, and the vocabulary is 98; hint: use "
+                        "model.vocab = 100"));
   EXPECT_EQ(message({.path = {file("good.bin")}, .vocab = 100}), "no error");
   EXPECT_THAT(message({.path = {file("good.bin")}, .vocab = 100, .validation_path = {file("cut.bin")}}),
               HasSubstr("cut.bin] says it holds"));

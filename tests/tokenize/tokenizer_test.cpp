@@ -41,6 +41,33 @@ std::string file(const std::string& old_text = "", const std::string& new_text =
   return text;
 }
 
+// The same for tokens that are not byte-level: no byte of them, one unknown token.
+std::string characters(const std::string& old_text = "", const std::string& new_text = "") {
+  std::string text = R"({"added_tokens": [],
+ "pre_tokenizer": {"type": "Metaspace", "replacement": "_", "prepend_scheme": "first", "split": false},
+ "decoder": {"type": "Sequence", "decoders": [{"type": "Replace", "pattern": {"String": "_"}, "content": " "},
+  {"type": "ByteFallback"}, {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]},
+ "model": {"type": "BPE", "vocab": {"<unk>": 0, "_": 1, "a": 2, "b": 3, "_a": 4, "<0xC3>": 5, "<0xA9>": 6},
+  "merges": ["_ a"], "byte_fallback": true, "fuse_unk": true, "unk_token": "<unk>"}})";
+  if (!old_text.empty()) {
+    EXPECT_NE(text.find(old_text), text.npos) << old_text;
+    text.replace(text.find(old_text), old_text.size(), new_text);
+  }
+  return text;
+}
+
+TEST(Tokenizer, CharactersBytesAndWhatIsUnknown) {
+  const Tokenizer t(parse_tokenizer(characters(), "t.json"), "t.json");
+  EXPECT_THAT(t.encode("a b"), ElementsAre(4, 1, 3));
+  EXPECT_THAT(t.encode("b\u00e9a"), ElementsAre(1, 3, 5, 6, 2));
+  EXPECT_THAT(t.encode("b\u0416\u0416a"), ElementsAre(1, 3, 0, 2));  // two unknown ones are one token
+  EXPECT_THAT(t.encode("a\xff"), ElementsAre(4, 0));                 // bytes that are no UTF-8
+  EXPECT_EQ(t.decode(Ids{4, 1, 3}), "a b");
+  EXPECT_EQ(t.decode(Ids{4, 1, 3}, true, false), " a b");  // in the middle of a text
+  EXPECT_EQ(t.decode(Ids{4, 5, 6}), "a\u00e9");
+  EXPECT_EQ(t.id_of("_a"), 4);
+}
+
 TEST(Tokenizer, TheSmallestFile) {
   const Tokenizer t(parse_tokenizer(file(), "t.json"), "t.json");
   EXPECT_EQ(t.vocab(), 6);
@@ -58,12 +85,21 @@ TEST(Tokenizer, MistakesAreNamed) {
   EXPECT_THAT(message("{}"), HasSubstr("[t.json:1] has no 'model'"));
   EXPECT_THAT(message("[1]"), HasSubstr("is a list and not a tokenizer"));
   EXPECT_THAT(message("{"), HasSubstr("t.json:1"));
-  EXPECT_THAT(message(file("\"BPE\"", "\"Unigram\"")), HasSubstr("the model \"Unigram\" is not supported; hint: "));
-  EXPECT_THAT(message(file("\"ByteLevel\"", "\"Metaspace\"")), HasSubstr("[t.json:3] the pre-tokenizer \"Metaspace\""));
-  EXPECT_THAT(message(file("\"normalizer\": null", "\"normalizer\": {\"type\": \"NFC\"}")),
-              HasSubstr("[t.json:2] the normalizer \"NFC\" is not supported"));
+  EXPECT_THAT(message(file("\"BPE\"", "\"WordPiece\"")), HasSubstr("the model \"WordPiece\" is not supported; hint: "));
+  EXPECT_THAT(message(file("\"BPE\"", "\"Unigram\"")), HasSubstr("where a list of tokens and scores is expected"));
+  EXPECT_THAT(message(file("\"ByteLevel\"", "\"BertPreTokenizer\"")),
+              HasSubstr("[t.json:3] the pre-tokenizer \"BertPreTokenizer\""));
+  EXPECT_THAT(message(file("\"normalizer\": null", "\"normalizer\": {\"type\": \"BertNormalizer\"}")),
+              HasSubstr("[t.json:2] the normalizer \"BertNormalizer\" is not supported"));
+  EXPECT_THAT(message(file("\"normalizer\": null", "\"normalizer\": {\"type\": \"Precompiled\"}")),
+              HasSubstr("tokenizer.model"));
   EXPECT_THAT(message(file("{\"type\": \"ByteLevel\", \"add_prefix_space\": false}", "null")),
-              HasSubstr("no ByteLevel"));
+              HasSubstr("neither a ByteLevel pre-tokenizer nor a decoder"));
+  EXPECT_THAT(message(file("\"post_processor\": null", "\"decoder\": {\"type\": \"WordPiece\"}")),
+              HasSubstr("the decoder \"WordPiece\" is not supported"));
+  EXPECT_THAT(message(characters("\"Fuse\"", "\"CTC\"")), HasSubstr("the decoder \"CTC\" is not supported"));
+  EXPECT_THAT(message(characters("\"<unk>\"}", "null}")), HasSubstr("none for what is unknown; hint: "));
+  EXPECT_THAT(message(characters("\"first\"", "\"last\"")), HasSubstr("'prepend_scheme' is 'last'"));
   EXPECT_THAT(message(file("\"post_processor\": null", "\"post_processor\": {\"type\": \"BertProcessing\"}")),
               HasSubstr("the post-processor \"BertProcessing\""));
   EXPECT_THAT(message(file("\"t e\"", "\"t e x\"")), HasSubstr("the merge 't e x' is not two tokens"));
@@ -110,8 +146,7 @@ TEST(SplitPattern, MistakesAreNamed) {
   EXPECT_THAT(split_message("[a&&[b]]"), HasSubstr("a class within a class"));
   EXPECT_THAT(split_message("\\h"), HasSubstr("'\\h'"));
   EXPECT_THAT(split_message(std::string(100000, 'a')), HasSubstr("is 100000 bytes long"));
-  EXPECT_THAT(split_message("(?:a|aa)+[bc]"),
-              HasSubstr("the split expression gives up at byte 0 of a text of 4000"));
+  EXPECT_THAT(split_message("(?:a|aa)+[bc]"), HasSubstr("the split expression gives up at byte 0 of a text of 4000"));
 }
 
 TEST(SplitPattern, ForPcre2) {

@@ -1,0 +1,26 @@
+// The documents of text files, compressed or not.
+//
+//   each_document("a.jsonl.gz", "text", [](std::string_view text, std::size_t done) { ... });
+//
+// A file is one document; of a .jsonl or .jsonl.gz file every line is an object that has one.
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace stretto {
+
+bool has_lines(const std::filesystem::path& file);      // .jsonl, .jsonl.gz
+bool is_compressed(const std::filesystem::path& file);  // .gz
+
+// An Error with what to do when the file's beginning is not text: compressed or columnar formats, NUL bytes, much that
+// is not UTF-8. Files that are named .gz are looked into.
+void need_text(const std::filesystem::path& file);
+
+// Calls use(text) for every document of a file; `done` bytes of the file have been read by then. A line without
+// `field`, or that is no object, is an Error with its number.
+void each_document(const std::filesystem::path& file, const std::string& field,
+                   const std::function<void(std::string_view text, std::size_t done)>& use);
+
+}  // namespace stretto

@@ -1,0 +1,148 @@
+#include "stretto/data/documents.h"
+
+#include <gmock/gmock.h>
+#include <zlib.h>
+
+#include "stretto/base/error.h"
+#include "stretto/data/corpus.h"
+#include "support/files.h"
+
+namespace stretto {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string packed(const std::string& text) {
+  z_stream z{};
+  deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+  std::string out(deflateBound(&z, text.size()) + 64, '\0');
+  z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  z.avail_in = text.size();
+  z.next_out = reinterpret_cast<Bytef*>(out.data());
+  z.avail_out = out.size();
+  deflate(&z, Z_FINISH);
+  out.resize(z.total_out);
+  deflateEnd(&z);
+  return out;
+}
+
+std::vector<std::string> documents(const std::filesystem::path& file, const std::string& field = "text") {
+  std::vector<std::string> all;
+  each_document(file, field, [&](std::string_view text, std::size_t) { all.emplace_back(text); });
+  return all;
+}
+
+template <class F>
+std::string error_of(const F& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(Documents, OfEveryKindOfFile) {
+  const test::Folder folder;
+  const std::string lines = "{\"text\": \"one\", \"n\": 1}\n\n{\"text\": \"two\\nlines\"}\r\n{\"text\": \"last\"}";
+  folder.write("a.txt", "a text");
+  folder.write("a.txt.gz", packed("a text"));
+  folder.write("a.jsonl", lines);
+  folder.write("a.jsonl.gz", packed(lines));
+  folder.write("two.txt.gz", packed("a ") + packed("text") + std::string(512, '\0'));  // members, padding
+  folder.write("other.jsonl", "{\"content\": \"c\"}\n");
+  EXPECT_THAT(documents(folder / "a.txt"), ElementsAre("a text"));
+  EXPECT_THAT(documents(folder / "a.txt.gz"), ElementsAre("a text"));
+  EXPECT_THAT(documents(folder / "two.txt.gz"), ElementsAre("a text"));
+  EXPECT_THAT(documents(folder / "a.jsonl"), ElementsAre("one", "two\nlines", "last"));
+  EXPECT_THAT(documents(folder / "a.jsonl.gz"), ElementsAre("one", "two\nlines", "last"));
+  EXPECT_THAT(documents(folder / "other.jsonl", "content"), ElementsAre("c"));
+}
+
+TEST(Documents, LongLinesAndManyBlocks) {
+  const test::Folder folder;
+  std::string lines;
+  std::vector<std::string> wanted;
+  for (int n = 0; n < 40; ++n) {
+    wanted.push_back(std::string(n * 50000, char('a' + n % 26)));
+    lines += "{\"text\": \"" + wanted.back() + "\"}\n";
+  }
+  folder.write("long.jsonl.gz", packed(lines));
+  EXPECT_EQ(documents(folder / "long.jsonl.gz"), wanted);
+}
+
+TEST(Documents, BrokenFilesAreNamed) {
+  const test::Folder folder;
+  const std::string good = packed(std::string(100000, 'x') + "the end of a long text");
+  std::string damaged = packed("some text that is not the same everywhere, 0123456789");
+  damaged[20] = char(damaged[20] ^ 0x55);
+  folder.write("cut.txt.gz", good.substr(0, good.size() / 2));
+  folder.write("header.txt.gz", good.substr(0, 5));
+  folder.write("damaged.txt.gz", damaged);
+  folder.write("plain.txt.gz", "not compressed");
+  folder.write("tail.txt.gz", packed("text") + "garbage");
+  folder.write("broken.jsonl", "{\"text\": \"a\"}\n{\"text\": \n");
+  folder.write("list.jsonl", "[1]\n");
+  folder.write("number.jsonl", "{\"text\": 7}\n");
+  const auto error = [&](const std::string& name) { return error_of([&] { documents(folder / name); }); };
+  EXPECT_THAT(error("cut.txt.gz"), HasSubstr("ends in the middle of its compressed data"));
+  EXPECT_THAT(error("header.txt.gz"), HasSubstr("ends in the middle of its compressed data"));
+  EXPECT_THAT(error("damaged.txt.gz"), HasSubstr("is damaged near byte"));
+  EXPECT_THAT(error("plain.txt.gz"), HasSubstr("is named like a gzip file and is none"));
+  EXPECT_THAT(error("tail.txt.gz"), HasSubstr("is damaged near byte"));
+  EXPECT_THAT(error("broken.jsonl"), HasSubstr("broken.jsonl:2"));
+  EXPECT_THAT(error("list.jsonl"), HasSubstr("list.jsonl:1] has no key 'text'; hint: name the key"));
+  EXPECT_THAT(error("number.jsonl"), HasSubstr("'text' is an integer and not text"));
+}
+
+TEST(Documents, WhatIsNotTextIsRefused) {
+  const test::Folder folder;
+  std::string latin;
+  for (int n = 0; n < 100; ++n) latin += "gr\xfc\xdf Gott ";
+  folder.write("gzip.txt", packed("text"));
+  folder.write("table.parquet", "PAR1 and so on");
+  folder.write("nul.txt", std::string("a\0b", 3));
+  folder.write("latin.txt", latin);
+  folder.write("inside.txt.gz", packed("PAR1 and so on"));
+  folder.write("slip.txt", "one \xff bad byte in a text");
+  folder.write("empty.txt", "");
+  const auto error = [&](const std::string& name) { return error_of([&] { need_text(folder / name); }); };
+  EXPECT_THAT(error("gzip.txt"), HasSubstr("is compressed with gzip and not text; hint: give it a name"));
+  EXPECT_THAT(error("table.parquet"),
+              HasSubstr("is a Parquet file and not text; hint: make a .jsonl.gz of it: scripts/"));
+  EXPECT_THAT(error("nul.txt"), HasSubstr("has a NUL byte at 1"));
+  EXPECT_THAT(error("latin.txt"), HasSubstr("is not UTF-8: 200 of its first 1000 bytes are not, the first at 2"));
+  EXPECT_THAT(error("inside.txt.gz"), HasSubstr("is a Parquet file"));
+  EXPECT_EQ(error("slip.txt"), "no error");
+  EXPECT_EQ(error("empty.txt"), "no error");
+  const auto opened = [&](const CorpusOptions& o) { return error_of([&] { open_corpus(o, 2); }); };
+  EXPECT_THAT(opened({.path = {(folder / "latin.txt").string()}}), HasSubstr("is not UTF-8"));
+  EXPECT_EQ(opened({.path = {(folder / "latin.txt").string()}, .format = DataFormat::text}), "no error");
+}
+
+TEST(Documents, TextWithoutATokenizerIsRefused) {
+  const test::Folder folder;
+  folder.write("a.txt", "some text");
+  const CorpusOptions o{.path = {(folder / "a.txt").string()}, .tokenizer = "none"};
+  EXPECT_THAT(error_of([&] { open_corpus(o, 2); }), HasSubstr("is text, and there is no tokenizer beside the weights"));
+}
+
+TEST(Corpus, TheVocabularyOfData) {
+  const test::Folder folder;
+  folder.write("a.txt", "some text");
+  folder.write("a.bin", std::string("\x05\0\x09\x01\x02\0", 6));
+  const auto vocab = [&](const std::string& name, const std::string& tokenizer) {
+    return vocabulary_of({.path = {(folder / name).string()}, .tokenizer = tokenizer});
+  };
+  EXPECT_EQ(vocab("a.txt", "bytes"), std::nullopt);
+  EXPECT_EQ(vocab("a.txt", STRETTO_TEST_DATA "/tokenizers/gpt2_style"), 512);
+  EXPECT_EQ(vocab("a.bin", "bytes"), 0x109 + 1);
+  const CorpusOptions o{.path = {(folder / "a.bin").string()}, .vocab = 4};
+  EXPECT_THAT(
+      error_of([&] { open_corpus(o, 1); }),
+      HasSubstr("token 0 is 5, the largest is 265, and the vocabulary is 4; hint: use model.vocab = 266 or more"));
+}
+
+}  // namespace
+}  // namespace stretto
