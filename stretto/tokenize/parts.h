@@ -48,6 +48,7 @@ struct DecodeRules {
   std::optional<std::string> unknown = {};                        // what the unknown token is shown as
   std::string drop_in_first = {};                                 // in the first token, wherever it stands
   std::string drop_at_start = {};                                 // once, where the first token begins with it
+  bool drop_until_text = false;                                   // and again, until there is text
   bool operator==(const DecodeRules&) const = default;
 };
 

@@ -186,6 +186,7 @@ class ModelReader {
     d.bytes = true;
     const SentencePieceRules& r = *parts_.sentencepiece;
     if (r.dummy_prefix || r.remove_extra_blanks) d.drop_at_start = kMetaspace;
+    d.drop_until_text = r.remove_extra_blanks;
     d.unknown = unknown_text_;
   }
 

@@ -199,7 +199,7 @@ std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool with_speci
     if (!with_special && tables_->tokens[id].special) continue;
     const auto other = first ? tables_->first_texts.find(id) : tables_->first_texts.end();
     text += other != tables_->first_texts.end() ? std::string_view(other->second) : tables_->text_of(id);
-    first = false;
+    first = first && tables_->decode.drop_until_text && text.empty();
   }
   const DecodeRules& d = tables_->decode;
   if (!whole) return text;
