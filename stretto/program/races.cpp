@@ -265,7 +265,8 @@ class RaceCheck {
   void start(const Foreign& f) {
     under_way_.meeting(f.access, [&](const Foreign& g) {
       const bool in_order = f.who.actor == g.who.actor && (before(f.who, g.who) || before(g.who, f.who));
-      if (!in_order && !arrived_before(f, g) && !arrived_before(g, f)) told(f.who, f.access, g);
+      if (!in_order && !arrived_before(f, g) && !arrived_before(g, f) && !released_before(g, f))
+        told(f.who, f.access, g);
     });
     under_way_.add(f);
   }
@@ -274,6 +275,11 @@ class RaceCheck {
     const Send* s = std::get_if<Send>(&p_.actors[read.who.actor].code[read.who.instruction]);
     if (!s || read.access.writes || !f.known || !received_[s->transfer]) return false;
     return (*f.known)[p_.routes[p_.transfers[s->transfer].route].target] > *received_[s->transfer];
+  }
+  // Where a message's memory is free and another is expected there, the actor waits for the first and then lets the
+  // second come (Transport::at).
+  bool released_before(const Foreign& read, const Foreign& f) const {
+    return read.who.actor == a_ && f.who.actor != a_ && !read.access.writes && read.window.until <= f.window.after;
   }
   void compute(InstructionId i, const Instruction& code) {
     const auto look = [&](ActorId whose, const Access& x) {
