@@ -342,8 +342,9 @@ void deepseek_v3(Exchange& x, ModelConfig& c) {
     // Scores grow with the context, too: by the square of what mscale_all_dim says.
     const Field *table = x.in().field().find("rope_scaling"), *now = x.in().field().find("rope_parameters");
     const Field* all = now ? now->find("mscale_all_dim") : table ? table->find("mscale_all_dim") : nullptr;
-    const double* m = all ? std::get_if<double>(&all->value) : nullptr;
-    if (m && *m != 0)
+    const double* real = all ? std::get_if<double>(&all->value) : nullptr;
+    const i64* whole = all ? std::get_if<i64>(&all->value) : nullptr;
+    if ((real && *real != 0) || (whole && *whole != 0))
       x.in().fail("rope_scaling", "mscale_all_dim is not supported; leave rope_scaling out for short contexts");
   }
 }
