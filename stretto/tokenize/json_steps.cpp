@@ -46,12 +46,6 @@ std::string literally(std::string_view text) {
   return expression;
 }
 
-const Field& pattern_of(const Field& f) {
-  const Field* pattern = there(f, "pattern");
-  if (!pattern) throw Error(f.source.str(), "{} has no 'pattern'", text(f, "type"));
-  return *pattern;
-}
-
 // One character as a string.
 std::string replacement_of(const Field& f) {
   const std::string r = there(f, "replacement") ? text(f, "replacement") : std::string(kMetaspace);
@@ -83,7 +77,7 @@ void read_metaspace(const Field& f, TokenizerParts& parts) {
 }
 
 void read_split(const Field& f, TokenizerParts& parts) {
-  const Field& pattern = pattern_of(f);
+  const Field pattern = need<Field::Table>(f, "pattern", "an object");
   add_step({.pattern = there(pattern, "Regex") ? text(pattern, "Regex") : literally(text(pattern, "String")),
             .matches = behavior_of(f, ""),
             .invert = flag(f, "invert", false)},
@@ -152,7 +146,7 @@ class DecoderReader {
 
  private:
   void read_replace(const Field& f) {
-    const Field& pattern = pattern_of(f);
+    const Field pattern = need<Field::Table>(f, "pattern", "an object");
     if (there(pattern, "Regex"))
       throw Error(f.source.str(), "a decoder that replaces an expression is not supported").hint("a String is");
     rules_.replace.emplace_back(text(pattern, "String"), text(f, "content"));
@@ -181,7 +175,7 @@ void read_normalizer(const Field& f, TokenizerParts& parts) {
   } else if (type == "Prepend") {
     parts.normalizers.push_back({.kind = NormalizerKind::prepend, .text = text(f, "prepend")});
   } else if (type == "Replace") {
-    const Field& pattern = pattern_of(f);
+    const Field pattern = need<Field::Table>(f, "pattern", "an object");
     const bool expression = there(pattern, "Regex");
     parts.normalizers.push_back({.kind = NormalizerKind::replace,
                                  .pattern = text(pattern, expression ? "Regex" : "String"),

@@ -73,7 +73,7 @@ TEST(FindFiles, FilesAndGlobsInOrder) {
 TEST(Corpus, MistakesAreNamed) {
   const Folder folder;
   folder.write("empty.txt", "");
-  folder.write("short.txt", numbers(0, 100));
+  folder.write("short.txt", numbers(1, 101));
   const std::string empty = (folder / "empty.txt").string(), text = (folder / "short.txt").string();
   EXPECT_THAT(order_message({.path = {folder.str() + "/none.txt"}}, 8),
               AllOf(HasSubstr("[data] there is no file '" + folder.str() + "/none.txt'; hint: names are relative to")));
@@ -100,17 +100,17 @@ TEST(Corpus, ValidationIsTheEndOfTheDataOrAFileOfItsOwn) {
   folder.write("a.txt", numbers(0, 100));
   folder.write("b.txt", numbers(200, 240));
   const std::string a = (folder / "a.txt").string(), b = (folder / "b.txt").string();
-  const Corpus none = open_corpus({.path = {a}}, 8);
+  const Corpus none = open_corpus({.path = {a}, .format = DataFormat::text}, 8);
   EXPECT_EQ(none.training_tokens(), 100);
   EXPECT_EQ(none.validation, nullptr);
-  const Corpus split = open_corpus({.path = {a}, .validation = 0.25}, 8);
+  const Corpus split = open_corpus({.path = {a}, .format = DataFormat::text, .validation = 0.25}, 8);
   EXPECT_EQ(split.training_tokens(), 75);
   EXPECT_EQ(split.validation->tokens(), 25);
   std::vector<std::int32_t> ids(25);
   split.validation->read(0, ids);
   EXPECT_EQ(ids.front(), 75);
   EXPECT_EQ(ids.back(), 99);
-  const Corpus own = open_corpus({.path = {a}, .validation_path = {b}}, 8);
+  const Corpus own = open_corpus({.path = {a}, .format = DataFormat::text, .validation_path = {b}}, 8);
   EXPECT_EQ(own.training_tokens(), 100);
   EXPECT_EQ(own.validation->tokens(), 40);
 }

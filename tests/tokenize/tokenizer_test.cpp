@@ -99,6 +99,9 @@ TEST(Tokenizer, MistakesAreNamed) {
               HasSubstr("the decoder \"WordPiece\" is not supported"));
   EXPECT_THAT(message(characters("\"Fuse\"", "\"CTC\"")), HasSubstr("the decoder \"CTC\" is not supported"));
   EXPECT_THAT(message(characters("\"<unk>\"}", "null}")), HasSubstr("none for what is unknown; hint: "));
+  EXPECT_THAT(message(characters("\"pattern\": {\"String\": \"_\"}, ", "")), HasSubstr("'pattern' is missing"));
+  EXPECT_THAT(message(file("\"normalizer\": null", "\"normalizer\": {\"type\": \"Replace\", \"content\": \"\"}")),
+              HasSubstr("[t.json:2] 'pattern' is missing"));
   EXPECT_THAT(message(characters("\"first\"", "\"last\"")), HasSubstr("'prepend_scheme' is 'last'"));
   EXPECT_THAT(message(file("\"post_processor\": null", "\"post_processor\": {\"type\": \"BertProcessing\"}")),
               HasSubstr("the post-processor \"BertProcessing\""));
