@@ -147,7 +147,7 @@ void each_document(const fs::path& file, const std::string& field,
       throw Error(
           where, "{}",
           found ? fmt::format("'{}' is {} and not text", field, found->kind()) : fmt::format("has no key '{}'", field))
-          .hint("name the key that holds the text: data.field of a run, --key of 'stretto data'");
+          .hint("name the key that holds the text: stretto data tokenize --key, or data.field of a run");
     use(*words, done);
   }).run();
 }

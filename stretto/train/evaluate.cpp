@@ -48,7 +48,7 @@ class TextBytes {
     if (!tokenizer_) return std::nullopt;
     std::vector<std::int32_t> known;
     std::ranges::copy_if(ids, std::back_inserter(known), [&](std::int32_t id) { return id < tokenizer_->vocab(); });
-    return std::ssize(tokenizer_->decode(known, false));
+    return std::ssize(tokenizer_->decode(known, false, false));
   }
 
  private:
