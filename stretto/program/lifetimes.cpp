@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "stretto/program/touches.h"
 #include "stretto/step/storage.h"
 
 namespace stretto {
@@ -99,7 +100,6 @@ class Walk {
   std::optional<LiveId> find(const Run& r, InstructionId i, InstructionId home, BufferId b,
                              std::optional<CollectiveId> started, i64 first) {
     const BodyBuffer& buffer = p_.calls[r.task]->buffers[b];
-    const Task& t = s_.tasks[r.task];
     const BufferUse use{home, b};
     if (buffer.temporary()) {
       LiveId id = out_.buffers.next_id();
@@ -111,8 +111,7 @@ class Walk {
       return id;
     }
     const ResultId* result = buffer.result();
-    const Binding& binding = result ? t.outputs[*result] : t.inputs[*buffer.argument()];
-    const ValueId* value = as<ValueId>(binding);
+    const ValueId* value = as<ValueId>(*binding_of(p_, r, b));
     if (!value) return {};
     Instance instance{*value, r.microbatch};
     if (gathered(s_, *value)) instance.of = result ? *started : newest_.at(*value);

@@ -8,6 +8,7 @@
 #include "stretto/program/buckets.h"
 #include "stretto/program/lifetimes.h"
 #include "stretto/program/persistent.h"
+#include "stretto/program/touches.h"
 
 namespace stretto {
 namespace {
@@ -80,7 +81,6 @@ class Planner {
     }
     r.args = a_.slots.next_id();
     const Calls& calls = *p_.calls[r.task];
-    const Task& t = p_.task(r);
     const Block* block = nullptr;
     if (in_block(r)) {
       const auto [it, fresh] = blocks_.try_emplace(&calls);
@@ -94,7 +94,7 @@ class Planner {
       if (buffer.temporary()) {
         if (block) slot.offset = block->offsets[b];
       } else {
-        const Binding& where = buffer.result() ? t.outputs[*buffer.result()] : t.inputs[*buffer.argument()];
+        const Binding& where = *binding_of(p_, r, b);
         if (!as<ValueId>(where)) slot = persistent_slot(p_, a_, bound(p_, r, where), r.microbatch);
       }
       a_.slots.push_back(slot);

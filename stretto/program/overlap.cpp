@@ -169,6 +169,7 @@ class Emission {
 }  // namespace
 
 void overlap_calls(Program& p, ActorId actor, const WorkTimes& times) {
+  if (p.ranks_per_actor() == 1) return;  // nobody to talk to
   ActorProgram& a = p.actors[actor];
   const StartedRuns runs = started_runs(a);
   std::map<std::vector<u64>, Recipe> recipes;

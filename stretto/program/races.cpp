@@ -6,6 +6,7 @@
 #include <queue>
 
 #include "stretto/program/order.h"
+#include "stretto/program/touches.h"
 
 namespace stretto {
 namespace {
@@ -44,25 +45,6 @@ struct Foreign {
   std::shared_ptr<const Known> known = {};
 };
 
-// What a body's calls do to its buffers.
-struct Touched {
-  BufferId buffer;
-  bool writes = false;
-};
-std::vector<Touched> touched_by(const Calls& body, CallRange range) {
-  IdVector<BufferId, char> seen(body.buffers.size(), 0);  // 1: read, 2: written
-  for (CallId c : ids(range)) {
-    for (const Ref& r : body.calls[c].in)
-      if (r.buffer) seen[*r.buffer] |= 1;
-    for (const Ref& r : body.calls[c].out)
-      if (r.buffer) seen[*r.buffer] |= 2;
-  }
-  std::vector<Touched> all;
-  for (BufferId b : seen.ids())
-    if (seen[b]) all.push_back({b, seen[b] > 1});
-  return all;
-}
-
 // Calls visit(actor whose memory it is, access) for all that a run, or what is started, touches.
 class Accesses {
  public:
@@ -70,23 +52,23 @@ class Accesses {
   template <class Visit>
   void of(ActorId actor, const Run& r, Visit visit) {
     const Calls& body = *p_.calls[r.task];
-    std::vector<Touched> part;
-    if (r.calls) part = touched_by(body, *r.calls);
-    for (const Touched& t : r.calls ? part : whole(body)) {
+    std::vector<Touch> part;
+    if (r.calls) part = touches_of(body, *r.calls);
+    for (const Touch& t : r.calls ? part : whole(body)) {
       const Slot& s = p_.actors[actor].slots[SlotId(r.args.value + t.buffer.value)];
       visit(s.elsewhere.value_or(actor),
-            Access{{s.arena, s.offset, s.offset + body.buffers[t.buffer].bytes}, t.writes});
+            Access{{s.arena, s.offset, s.offset + body.buffers[t.buffer].bytes}, t.written});
     }
   }
 
  private:
-  const std::vector<Touched>& whole(const Calls& body) {
+  const std::vector<Touch>& whole(const Calls& body) {
     const auto [it, fresh] = whole_.try_emplace(&body);
-    if (fresh) it->second = touched_by(body, {CallId(0), CallId(body.calls.size())});
+    if (fresh) it->second = touches_of(body, {CallId(0), CallId(body.calls.size())});
     return it->second;
   }
   const Program& p_;
-  std::map<const Calls*, std::vector<Touched>> whole_;
+  std::map<const Calls*, std::vector<Touch>> whole_;
 };
 
 Access access_of(const Slot& s, u64 bytes, bool writes) { return {{s.arena, s.offset, s.offset + bytes}, writes}; }

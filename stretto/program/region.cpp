@@ -5,7 +5,9 @@
 #include "stretto/base/match.h"
 #include "stretto/cost/collective.h"
 #include "stretto/fuse/cost.h"
+#include "stretto/program/lanes.h"
 #include "stretto/program/persistent.h"
+#include "stretto/program/touches.h"
 #include "stretto/step/storage.h"
 
 namespace stretto {
@@ -83,12 +85,10 @@ class WorkBuilder {
     t = {.writers = {w}};
   }
 
-  std::uint32_t link_of(Part part, const CollectiveShape& s) {
-    const int lane = part == Part::sum ? 1 : part == Part::U || part == Part::S ? 2 : 0;
-    return links_.try_emplace({lane, s.axes}, links_.size()).first->second;
-  }
-  double seconds_on_link(const Calls& body, CallId c) const {
-    return collective_seconds(shape_of(body.graph, body.graph.node(body.calls[c].node), p_.mesh), times_.link);
+  Work collective(Part part, const Calls& body, CallId c) {
+    const CollectiveShape s = shape_of(body.graph, body.graph.node(body.calls[c].node), p_.mesh);
+    return {.seconds = collective_seconds(s, times_.link),
+            .link = links_.try_emplace({lane_of(part), s.axes}, links_.size()).first->second};
   }
 
   void run(const Run& r, RegionAt at) {
@@ -97,11 +97,9 @@ class WorkBuilder {
     std::optional<WorkId>& before = begun_[{*r.action, part == Part::W}];
     std::optional<WorkId> first;
     for (CallId c : ids(calls_of(r, body))) {
-      Work w{.seconds = seconds_of(body, c, times_.machine)};
-      if (op_of(body, c).collective)
-        w = {.seconds = seconds_on_link(body, c),
-             .link = link_of(part, shape_of(body.graph, body.graph.node(body.calls[c].node), p_.mesh))};
-      const WorkId id = add(std::move(w), {at, c});
+      const WorkId id = add(
+          op_of(body, c).collective ? collective(part, body, c) : Work{.seconds = seconds_of(body, c, times_.machine)},
+          {at, c});
       if (before) come_after(id, *before);
       if (!first && !out_.work[id].link) first = id;
       touch(id, r, at, body.calls[c]);
@@ -119,11 +117,9 @@ class WorkBuilder {
       if (x.buffer) writes(w, resource(r, at, *x.buffer));
   }
   Resource resource(const Run& r, RegionAt at, BufferId b) const {
-    const BodyBuffer& buffer = p_.calls[r.task]->buffers[b];
-    if (buffer.temporary()) return Temporary{at, b};
-    const Task& t = p_.task(r);
-    const Binding& x = buffer.result() ? t.outputs[*buffer.result()] : t.inputs[*buffer.argument()];
-    return named(bound(p_, r, x), r.microbatch);
+    const Binding* x = binding_of(p_, r, b);
+    if (!x) return Temporary{at, b};
+    return named(bound(p_, r, *x), r.microbatch);
   }
   // A value or an output is one per microbatch; of a gathered parameter the newest counts.
   Named named(const Binding& x, MicrobatchId m) const {
@@ -139,8 +135,9 @@ class WorkBuilder {
     const Calls& body = *p_.calls[s.run.task];
     Work w;
     for (CallId c : ids(calls_of(s.run, body))) {
-      w.seconds += seconds_on_link(body, c);
-      w.link = link_of(t.part, shape_of(body.graph, body.graph.node(body.calls[c].node), p_.mesh));
+      const Work one = collective(t.part, body, c);
+      w.seconds += one.seconds;
+      w.link = one.link;
     }
     const WorkId id = add(std::move(w), {at});
     if (t.part == Part::U && last_run_) out_.work[id].after.push_back(*last_run_);
@@ -189,7 +186,7 @@ class WorkBuilder {
   const WorkTimes& times_;
   RegionWork out_;
   std::map<Resource, LastTouches> touched_;
-  std::map<std::pair<int, std::vector<std::string>>, std::uint32_t> links_;
+  std::map<std::pair<DeviceLane, std::vector<std::string>>, std::uint32_t> links_;
   // Per action, of its W tasks and of the others: the first call of the newest. Nothing of a task begins before the task
   // before it has: what is made ahead takes memory.
   std::map<std::pair<ActionId, bool>, std::optional<WorkId>> begun_;

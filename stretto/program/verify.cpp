@@ -5,37 +5,14 @@
 
 #include "stretto/program/program.h"
 #include "stretto/program/races.h"
-#include "stretto/step/storage.h"
+#include "stretto/program/touches.h"
 
 namespace stretto {
 namespace {
 
 std::string where(ActorId a) { return fmt::format("program, actor {}", a.value); }
 
-// What the calls of a run touch: temporaries of its own, and what its bindings mean.
-struct Touches {
-  std::set<BufferId> read, written;
-};
-Touches touches_of(const Program& p, const Run& r) {
-  const Calls& body = *p.calls[r.task];
-  Touches all;
-  for (CallId c : ids(calls_of(r, body))) {
-    for (const Ref& ref : body.calls[c].in)
-      if (ref.buffer) all.read.insert(*ref.buffer);
-    for (const Ref& ref : body.calls[c].out)
-      if (ref.buffer) all.written.insert(*ref.buffer);
-  }
-  return all;
-}
-const Binding* binding_of(const Program& p, const Run& r, BufferId id) {
-  const BodyBuffer& b = p.calls[r.task]->buffers[id];
-  const Task& t = p.task(r);
-  if (const ResultId* x = b.result()) return &t.outputs[*x];
-  if (const ArgumentId* x = b.argument()) return &t.inputs[*x];
-  return nullptr;
-}
-
-// The same as memory.
+// What a run touches, as memory.
 struct Memory {
   Arena arena;
   std::optional<ActorId> elsewhere;
@@ -47,13 +24,11 @@ bool collide(const Memory& x, const Memory& y) {
 }
 std::vector<Memory> memory_of(const Program& p, ActorId a, const Run& r) {
   const Calls& body = *p.calls[r.task];
-  const Touches touches = touches_of(p, r);
   std::vector<Memory> all;
-  for (const auto& [buffers, written] : {std::pair(&touches.read, false), std::pair(&touches.written, true)})
-    for (BufferId b : *buffers) {
-      const Slot& s = p.actors[a].slots[SlotId(r.args.value + b.value)];
-      all.push_back({s.arena, s.elsewhere, s.offset, s.offset + body.buffers[b].bytes, written});
-    }
+  for (const Touch& t : touches_of(body, calls_of(r, body))) {
+    const Slot& s = p.actors[a].slots[SlotId(r.args.value + t.buffer.value)];
+    all.push_back({s.arena, s.elsewhere, s.offset, s.offset + body.buffers[t.buffer].bytes, t.written});
+  }
   return all;
 }
 std::vector<Memory> sent(const Transfer& t) {
@@ -108,11 +83,12 @@ class SumCheck {
     stage_[*b] = to;
   }
   void look(const Run& r) {
-    const Task& t = p_.task(r);
-    const bool adds = adds_to_gradients(t.part);
-    const Touches touches = touches_of(p_, r);
-    for (BufferId id : adds ? touches.written : touches.read) {
-      const Binding* x = binding_of(p_, r, id);
+    if (bucket_of_.empty()) return;
+    const bool adds = adds_to_gradients(p_.task(r).part);
+    const Calls& body = *p_.calls[r.task];
+    for (const Touch& t : touches_of(body, calls_of(r, body))) {
+      if (adds ? !t.written : !t.read) continue;
+      const Binding* x = binding_of(p_, r, t.buffer);
       const AccumulatorId* g = x ? as<AccumulatorId>(*x) : nullptr;
       const auto b = g ? bucket_of_.find(*g) : bucket_of_.end();
       if (b != bucket_of_.end()) check(stage_[b->second] == (adds ? Stage::open : Stage::done), b->second);

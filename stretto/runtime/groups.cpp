@@ -4,7 +4,7 @@
 
 namespace stretto {
 
-Groups::Place Groups::place(const std::vector<std::string>& axes, ActorId actor, int coordinate, Lane lane) {
+Groups::Place Groups::place(const std::vector<std::string>& axes, ActorId actor, int coordinate, DeviceLane lane) {
   const Mesh& mesh = program_.mesh;
   const std::vector<int> members = group_of(mesh, coordinate, axes);
   const int member = static_cast<int>(block_of(mesh, coordinates_of(mesh, coordinate), axes));

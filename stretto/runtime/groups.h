@@ -2,7 +2,7 @@
 // of one actor that differ along some axes only.
 //
 //   Groups groups(program, *thread_wiring(spins));
-//   Groups::Place at = groups.place({"data"}, actor, coordinate, Groups::Lane::tasks);
+//   Groups::Place at = groups.place({"data"}, actor, coordinate, DeviceLane::collectives);
 //   at.group->wait(at.member, at.group->start(at.member, prepared, in, out));
 //
 // All members run the same instructions, so that the n-th collective of a group is the same one for all of them.
@@ -14,21 +14,19 @@
 #include <vector>
 
 #include "stretto/comm/wiring.h"
+#include "stretto/ir/lane.h"
 #include "stretto/program/program.h"
 
 namespace stretto {
 
 class Groups {
  public:
-  // What tasks start and wait for at once; sums of gradients, and gathers and reduce-scatters of storage that is cut,
-  // which stay under way while tasks go on.
-  enum class Lane : std::uint8_t { tasks, gradients, storage };
   struct Place {
     CollectiveGroup* group = nullptr;
     int member = 0;
   };
   Groups(const Program& p, Wiring& wires) : program_(p), wires_(wires), under_way_(most_under_way(p)) {}
-  Place place(const std::vector<std::string>& axes, ActorId actor, int coordinate, Lane);
+  Place place(const std::vector<std::string>& axes, ActorId actor, int coordinate, DeviceLane);
   void stop() noexcept;
 
  private:
@@ -37,7 +35,7 @@ class Groups {
   static int most_under_way(const Program&);  // that were started and not awaited, from the oldest to the newest
 
   int under_way_ = 0;
-  std::map<std::tuple<std::vector<std::string>, ActorId, int, Lane>, std::unique_ptr<CollectiveGroup>> groups_;
+  std::map<std::tuple<std::vector<std::string>, ActorId, int, DeviceLane>, std::unique_ptr<CollectiveGroup>> groups_;
 };
 
 }  // namespace stretto

@@ -2,13 +2,10 @@
 
 #include <map>
 
+#include "stretto/program/lanes.h"
+
 namespace stretto {
 namespace {
-
-Groups::Lane lane_of(Part part) {
-  if (part == Part::sum) return Groups::Lane::gradients;
-  return part == Part::U || part == Part::S ? Groups::Lane::storage : Groups::Lane::tasks;
-}
 
 class Preparation {
  public:

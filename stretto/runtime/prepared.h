@@ -36,7 +36,7 @@ struct PreparedBody {
 };
 struct SharedCall {
   CollectiveShape shape;
-  Groups::Lane lane = Groups::Lane::tasks;
+  DeviceLane lane = DeviceLane::collectives;
 };
 
 struct PreparedProgram {

@@ -10,6 +10,7 @@
 #include "stretto/fuse/cost.h"
 #include "stretto/ir/collective.h"
 #include "stretto/program/labels.h"
+#include "stretto/program/lanes.h"
 
 namespace stretto {
 namespace {
@@ -41,16 +42,11 @@ class StepPlayer {
   }
 
  private:
-  // Collectives of one lane and one group go one after the other.
-  enum class Lane : std::uint8_t { tasks, gradients, storage };
-  static Lane lane_of(Part part) {
-    if (part == Part::sum) return Lane::gradients;
-    return part == Part::U || part == Part::S ? Lane::storage : Lane::tasks;
-  }
   struct Actor {
     InstructionId at{0};
     double time = 0, sums = 0, exposed = 0, gathers = 0, gathers_exposed = 0;
-    std::map<std::pair<Lane, std::vector<std::string>>, double> free;
+    // Collectives of one lane and one group go one after the other.
+    std::map<std::pair<DeviceLane, std::vector<std::string>>, double> free;
     std::map<CollectiveId, double> due;    // of what was started
     std::string waited = {};               // for what, right before the next task
     std::optional<std::size_t> span = {};  // the newest of its tasks, in the record
