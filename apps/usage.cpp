@@ -106,6 +106,10 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& e) {
     return Error(name, "no command is given")
         .hint("there are {}; see {} --help", join(names, ", "), &command == &app ? name : "stretto " + name)
         .as(Error::Kind::usage);
+  // A misspelt option is what is wrong, not that the one it stands for is missing.
+  if (e.get_name() == "RequiredError")
+    for (const std::string& word : command.remaining())
+      if (word.starts_with("--") && word.find('.') == word.npos) return unexpected(command, word);
   return Error(name, "{}", said(e)).hint("see stretto {} --help", name).as(Error::Kind::usage);
 }
 

@@ -17,16 +17,18 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
   return s;
 }
 
+// Letters added, left out, exchanged, or swapped with their neighbour.
 int edit_distance(std::string_view a, std::string_view b) {
-  std::vector<int> row(b.size() + 1);
+  std::vector<int> two_above(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    int diagonal = row[0];
-    row[0] = i;
+    std::swap(two_above, above);
+    std::swap(above, row);
+    row[0] = above[0] + 1;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const int above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = above;
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] != b[j - 1])});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[j] = std::min(row[j], two_above[j - 2] + 1);
     }
   }
   return row[b.size()];

@@ -26,5 +26,14 @@ TEST(Human, Counts) {
   EXPECT_EQ(human_count(1e300), "1e+285P");
 }
 
+TEST(Nearest, SwappedLettersAreOneMistake) {
+  EXPECT_EQ(edit_distance("bf61", "bf16"), 1);
+  EXPECT_EQ(edit_distance("abcd", "acbd"), 1);
+  EXPECT_EQ(edit_distance("", "abc"), 3);
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
+  EXPECT_EQ(nearest("bf61", std::vector<std::string>{"f32", "f64", "bf16"}), "bf16");
+  EXPECT_EQ(nearest("layout", std::vector<std::string>{"f32", "f64"}), std::nullopt);
+}
+
 }  // namespace
 }  // namespace stretto
