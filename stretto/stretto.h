@@ -5,4 +5,5 @@
 #include "stretto/optim/optimizer.h"
 #include "stretto/schedule/builders.h"
 #include "stretto/trace/trace.h"
+#include "stretto/train/snapshot.h"
 #include "stretto/train/trainer.h"

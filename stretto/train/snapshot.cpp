@@ -160,4 +160,21 @@ void restore(Trainer& trainer, const Checkpoint& checkpoint) {
   trainer.set_step(m.step);
 }
 
+void save(const Trainer& trainer, const std::filesystem::path& directory, int keep) {
+  if (keep < 1) throw Error("save", "keep is {}", keep).hint("keep at least one checkpoint");
+  const std::shared_ptr<Peers>& peers = trainer.engine().peers();
+  if (peers && !peers->first()) return help_snapshot(trainer);
+  write_checkpoint(directory / checkpoint_name(trainer.steps_done()), snapshot_of(trainer, ""));
+  prune_checkpoints(directory, keep, trainer.steps_done());
+}
+
+bool load(Trainer& trainer, const std::filesystem::path& directory) {
+  const Newest newest = newest_checkpoint(directory);
+  if (newest.checkpoint) restore(trainer, *newest.checkpoint);
+  if (!newest.checkpoint && !newest.damaged.empty())
+    throw Error("load", "no checkpoint in '{}' is whole: {}", directory.string(), join(newest.damaged, "; "))
+        .hint("to begin again, remove them or choose another directory");
+  return newest.checkpoint.has_value();
+}
+
 }  // namespace stretto

@@ -1,12 +1,19 @@
 // Between a Trainer and a checkpoint: logical values, whatever the layout.
 //
-//   write_checkpoint(path, snapshot_of(trainer, resolved_toml(config)));
-//   restore(other, Checkpoint(path));          // under any layout
+//   load(trainer, "mine");                     // the newest in it; on the first start there is none
+//   while (trainer.steps_done() < 1000) { trainer.step(next(trainer.steps_done())); save(trainer, "mine"); }
 #pragma once
 #include "stretto/checkpoint/checkpoint.h"
 #include "stretto/train/trainer.h"
 
 namespace stretto {
+
+// Writes directory/step-<number>, which appears whole or not at all, and leaves the newest `keep` of them. When ranks
+// are processes, all of them call it and the first one writes.
+void save(const Trainer&, const std::filesystem::path& directory, int keep = 3);
+// Goes on from the newest of them that is whole, under any layout. False: there is none. Damaged ones after it are an
+// Error only when none is whole.
+bool load(Trainer&, const std::filesystem::path& directory);
 
 // `memory`: an earlier one, which is filled again: no pages have to be found for the copy.
 Snapshot snapshot_of(const Trainer&, std::string config, Snapshot memory = {});

@@ -10,6 +10,7 @@ namespace stretto {
 namespace {
 
 using test::Folder;
+using test::message_of;
 using testing::HasSubstr;
 
 struct Way {
@@ -108,6 +109,32 @@ TEST(Layouts, TypesChangeWithoutLoss) {
   EXPECT_EQ(losses(serial, kBefore + 2), losses(piped, kBefore + 2));
   EXPECT_EQ(serial.parameters_hash(), piped.parameters_hash());
   EXPECT_NEAR(losses(half, kBefore + 1)[0], losses(again, kBefore + 1)[0], 0.01);
+}
+
+TEST(Layouts, SaveAndLoadOfADirectory) {
+  const Folder folder;
+  const auto trainer = [](Parallel p) {
+    return Trainer(compile(make_model(tiny("gpt2", 4), 16, 8), adamw({.lr = 1e-2}), {.microbatches = 4}, p));
+  };
+  Trainer first = trainer({});
+  EXPECT_FALSE(load(first, folder / "mine"));  // the first start
+  for (int i = 1; i <= 3; ++i) {
+    losses(first, i);
+    save(first, folder / "mine", 2);
+  }
+  EXPECT_EQ(checkpoints_in(folder / "mine").size(), 2u);
+  Trainer piped = trainer({.mesh = {{"pipe", 2}}});
+  EXPECT_TRUE(load(piped, folder / "mine"));
+  EXPECT_EQ(piped.steps_done(), 3);
+  EXPECT_EQ(losses(piped, 5), losses(first, 5));
+  // The newest is cut off: the one before it is taken. None is whole: nothing is silently begun again.
+  folder.write("mine/step-00000003/manifest.json", "{");
+  Trainer before = trainer({});
+  EXPECT_TRUE(load(before, folder / "mine"));
+  EXPECT_EQ(before.steps_done(), 2);
+  folder.write("mine/step-00000002/manifest.json", "{");
+  EXPECT_THAT(message_of([&] { load(before, folder / "mine"); }), HasSubstr("is whole: "));
+  EXPECT_THAT(message_of([&] { save(before, folder / "mine", 0); }), HasSubstr("keep is 0"));
 }
 
 TEST(Layouts, LeaveNoTrace) {

@@ -115,6 +115,12 @@ TEST(Docs, EverySnippetCompilesAndProgramsRun) {
   }
 }
 
+TEST(Docs, TheListOfOpsIsUpToDate) {
+  const Result r = test::shell("scripts/ops --print", STRETTO_SOURCE);
+  EXPECT_EQ(r.code, 0) << r.error;
+  EXPECT_EQ(r.out, test::text_of(STRETTO_SOURCE "/docs/ops.md")) << "scripts/ops makes it anew";
+}
+
 TEST(Docs, EveryRunFileIsAccepted) {
   for (const Block& b : blocks("toml")) {
     try {
