@@ -124,7 +124,7 @@ void show_run(ShowOptions o, const CLI::App& command) {
     return show_timeline(o, program.schedule, predict(program, options).timeline, Clock::seconds);
   }
   std::string text = stations()[found - names.begin()].text(compiled);
-  if (o.what == "memory" && run.parallel.device == DeviceKind::cpu)
+  if (o.what == "memory" && run.parallel.device != DeviceKind::emulated)
     text += fmt::format("products: {} on every rank, in {} of address space (OpenBLAS's buffers)\nmemory:   {}\n",
                         human_bytes(product_touched), human_bytes(product_reserved), beside_plan(program));
   print_or_write(o, text);

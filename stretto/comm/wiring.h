@@ -12,9 +12,11 @@
 #include "stretto/comm/collective.h"
 #include "stretto/comm/transport.h"
 #include "stretto/cost/machine.h"
+#include "stretto/ir/lane.h"
 
 namespace stretto {
 
+class AsyncDevice;
 class Peers;
 
 // A number that goes along with every message of a program: a transport and the memory that it moves them from and to.
@@ -41,10 +43,16 @@ class Wiring {
   // Collectives between some ranks, of which this is the `member`-th, or in one process all of them are here.
   // `under_way`: that a member may have started and not waited for.
   virtual std::unique_ptr<CollectiveGroup> group(const std::vector<int>& ranks, int member, int under_way) = 0;
+  // For devices whose lanes are not the thread that calls: the group's collectives are all in one lane.
+  virtual std::unique_ptr<CollectiveGroup> group_in(DeviceLane, const std::vector<int>& ranks, int member,
+                                                    int under_way) {
+    return group(ranks, member, under_way);
+  }
   virtual GroupWithMemory group_with_memory(const std::vector<int>& ranks, int member, int under_way, u64 bytes) = 0;
 };
 
-std::unique_ptr<Wiring> thread_wiring(int spins);      // looks before sleeping
+std::unique_ptr<Wiring> thread_wiring(int spins);  // looks before sleeping
+std::unique_ptr<Wiring> async_wiring(std::vector<AsyncDevice*> of_all_ranks);
 std::unique_ptr<Wiring> process_wiring(Peers& peers);  // which must live longer
 
 // Messages and collectives are as late as between the ranks of a cluster.

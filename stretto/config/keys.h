@@ -278,8 +278,12 @@ void keys_of(ParallelSection& s, Visit&& visit) {
         AutoOrList{between(1, ParallelSection::kMostStages)});
   visit(Key{"recompute", "what backward makes again instead of keeping it, of all stages or of each"}, s.recompute,
         Choices<Recompute>{{"none", Recompute::none}, {"full", Recompute::full}, {"selective", Recompute::selective}});
-  visit(Key{"device", "what ranks run on; emulated ones take time and compute nothing"}, s.device,
-        Choices<DeviceKind>{{"cpu", DeviceKind::cpu}, {"emulated", DeviceKind::emulated}});
+  visit(
+      Key{"device",
+          "what ranks run on; async: the CPU, with lanes that are threads of their own; emulated ones "
+          "take time and compute nothing"},
+      s.device,
+      Choices<DeviceKind>{{"cpu", DeviceKind::cpu}, {"async", DeviceKind::async}, {"emulated", DeviceKind::emulated}});
   visit.table(Key{"link", "messages take as long as over such a link"}, s.link);
   visit.table(Key{"machine", ""}, s.machine);
   visit(Key{"timeout", "seconds without any progress after which a run is stopped; 0: never"}, s.timeout,

@@ -14,6 +14,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 
@@ -28,6 +29,11 @@ using EventId = Id<struct EventTag>;    // a place in a lane, recorded anew in e
 struct KernelSpent {
   double seconds = 0;  // over all its runs
   i64 runs = 0;
+};
+
+struct LaunchError {
+  Launch launch;
+  std::exception_ptr why;
 };
 
 class Device {
@@ -50,9 +56,12 @@ class Device {
   virtual void wait(DeviceLane, EventId) = 0;  // what follows in the lane runs when the event has come; recorded before
 
   // Between steps.
-  virtual std::optional<KernelFault> finish() = 0;  // waits for all lanes; the step's first fault, if any
+  // Waits for all lanes; the step's first fault, if any. Throws what was thrown first in a lane, a kernel's as LaunchError.
+  virtual std::optional<KernelFault> finish() = 0;
   virtual void write(std::byte* to, const void* from, std::size_t bytes) = 0;
   virtual void read(void* to, const std::byte* from, std::size_t bytes) const = 0;
+  // For a watchdog, from any thread, where calls do not wait: the newest event that has come in the compute lane.
+  virtual std::optional<EventId> newest() const { return std::nullopt; }
   virtual double seconds(EventId) const = 0;  // when it came, by the steady clock (base/clock.h)
   virtual KernelSpent spent(KernelId) const = 0;
 };

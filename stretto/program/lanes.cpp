@@ -43,7 +43,7 @@ class LaneWalk {
   }
   void send(InstructionId i, TransferId id) {
     const Transfer& t = p_.transfers[id];
-    if (!t.released || t.direct) return compute(i);
+    if (lane_of(t) == DeviceLane::compute) return compute(i);
     beside(i, DeviceLane::messages);
     kept_.insert({*t.released, i});
   }
@@ -62,6 +62,8 @@ DeviceLane lane_of(Part part) {
   if (part == Part::sum) return DeviceLane::gradients;
   return part == Part::U || part == Part::S ? DeviceLane::storage : DeviceLane::collectives;
 }
+
+DeviceLane lane_of(const Transfer& t) { return t.released && !t.direct ? DeviceLane::messages : DeviceLane::compute; }
 
 std::string_view name_of(DeviceLane lane) {
   constexpr std::string_view names[] = {"compute", "messages", "collectives", "gradients", "storage"};

@@ -25,7 +25,8 @@ struct Lanes {
   IdVector<InstructionId, std::vector<InstructionId>> waits;
 };
 Lanes lanes_of(const Program&, ActorId);
-DeviceLane lane_of(Part);  // of a collective that is started
+DeviceLane lane_of(Part);             // of a collective that is started
+DeviceLane lane_of(const Transfer&);  // of its Send
 std::string_view name_of(DeviceLane);
 
 }  // namespace stretto

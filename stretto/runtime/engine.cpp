@@ -43,6 +43,7 @@ std::unique_ptr<Wiring> wired(std::unique_ptr<Wiring> real, const RunOptions& o)
 Engine::Engine(std::shared_ptr<const Program> program, WorkerOptions options, const Engine* shared)
     : program_(std::move(program)), timeout_(options.run.timeout), peers_(options.run.peers) {
   const int each = program_->ranks_per_actor(), ranks = program_->ranks();
+  options.run = on_device(std::move(options.run));
   if (peers_) {
     STRETTO_ASSERT(peers_->size() == ranks, "one process per rank");
     local_ = {peers_->rank()};
@@ -82,7 +83,9 @@ void Engine::connect_threads(const WorkerOptions& options) {
   const std::vector<int> allowed = cores();
   const bool enough = std::cmp_greater_equal(allowed.size(), ranks);
   // With a core for everybody a short look costs less than sleeping.
-  wires_ = wired(thread_wiring(enough ? 500 : 0), options.run);
+  std::vector<Device*> devices;
+  for (const int rank : local_) devices.push_back(&worker(rank).device());
+  wires_ = wired(wiring_of(devices, enough ? 500 : 0), options.run);
   if (each > 1) groups_ = std::make_unique<Groups>(*program_, *wires_);
   for (int k = 0; k < each; ++k) {  // messages go between ranks of equal coordinates
     std::vector<ArenaBases> arenas;

@@ -12,7 +12,7 @@ Groups::Place Groups::place(const std::vector<std::string>& axes, ActorId actor,
   if (!group) {
     std::vector<int> ranks;
     for (const int m : members) ranks.push_back(program_.rank_of(actor, m));
-    group = wires_.group(ranks, member, std::max(16, under_way_));
+    group = wires_.group_in(lane, ranks, member, std::max(16, under_way_));
   }
   return {group.get(), member};
 }

@@ -2,10 +2,11 @@
 // of one actor that differ along some axes only.
 //
 //   Groups groups(program, *thread_wiring(spins));
-//   Groups::Place at = groups.place({"data"}, actor, coordinate, DeviceLane::collectives);
+//   Groups::Place at = groups.place({"data"}, actor, coordinate, DeviceLane::compute);
 //   at.group->wait(at.member, at.group->start(at.member, prepared, in, out));
 //
-// All members run the same instructions, so that the n-th collective of a group is the same one for all of them.
+// All members run the same instructions, so that the n-th collective of a group is the same one for all of them. Every
+// lane has groups of its own.
 #pragma once
 #include <map>
 #include <memory>

@@ -11,11 +11,13 @@
 #include "stretto/comm/transport.h"
 #include "stretto/cost/machine.h"
 #include "stretto/cost/times.h"
+#include "stretto/program/lanes.h"
 
 namespace stretto {
 
 enum class DeviceKind : std::uint8_t {
   cpu,
+  async,     // the same kernels, with lanes that are threads: orders of work that a GPU could choose
   emulated,  // kernels do nothing; a task takes the time that the cost model gives it
 };
 
@@ -34,6 +36,7 @@ struct RunOptions {
   double jitter = 0;
   std::uint64_t jitter_seed = 0;
   std::function<std::unique_ptr<Transport>(std::unique_ptr<Transport>)> wrap = {};  // puts another one around it
+  std::function<void(Lanes&)> lanes = {};                                           // changes what lanes wait for
 };
 
 }  // namespace stretto

@@ -24,11 +24,11 @@ class Preparation {
  private:
   PreparedBody body(TaskId t) {
     PreparedBody body{.calls = p_.calls[t], .first = t};
-    for (const KernelCall& k : body.calls->calls) body.prepared.push_back(call(k, *body.calls, t));
+    for (const KernelCall& k : body.calls->calls) body.prepared.push_back(call(k, *body.calls));
     return body;
   }
 
-  PreparedCall call(const KernelCall& k, const Calls& calls, TaskId t) {
+  PreparedCall call(const KernelCall& k, const Calls& calls) {
     const Graph& g = calls.graph;
     Call call{.graph = g, .node = g.node(k.node), .accumulate = k.accumulate, .poll = p_.poll};
     PreparedCall out{.node = k.node, .key = k.key};
@@ -42,8 +42,7 @@ class Preparation {
     }
     STRETTO_ASSERT(out.in.size() <= most_operands && out.out.size() <= most_operands);
     if (call.node.op->collective)
-      out.does = out_.shared.push_back(
-          {merged(shape_of(g, call.node, call.in[0], call.out[0], p_.mesh)), lane_of(p_.step->tasks[t].part)});
+      out.does = out_.shared.push_back(merged(shape_of(g, call.node, call.in[0], call.out[0], p_.mesh)));
     else
       out.does = device_.prepare(call);
     return out;

@@ -12,7 +12,6 @@
 #include "stretto/ir/collective.h"
 #include "stretto/kernels/device.h"
 #include "stretto/program/program.h"
-#include "stretto/runtime/groups.h"
 
 namespace stretto {
 
@@ -34,15 +33,11 @@ struct PreparedBody {
   TaskId first;  // of the tasks that share it
   IdVector<CallId, PreparedCall> prepared;
 };
-struct SharedCall {
-  CollectiveShape shape;
-  DeviceLane lane = DeviceLane::collectives;
-};
 
 struct PreparedProgram {
   IdVector<TaskId, BodyId> body;
   IdVector<BodyId, PreparedBody> bodies;
-  IdVector<SharedCallId, SharedCall> shared;
+  IdVector<SharedCallId, CollectiveShape> shared;
   PreparedBody& body_of(TaskId t) { return bodies[body[t]]; }
   const PreparedBody& body_of(TaskId t) const { return bodies[body[t]]; }
 };

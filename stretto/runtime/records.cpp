@@ -12,6 +12,7 @@ void Records::keep(bool on, std::size_t most) {
 void Records::begin_step() {
   records_.clear();
   waited_ = 0;
+  settled_ = RecordId(0);
   forget_waits();
 }
 
@@ -30,6 +31,15 @@ void Records::waited(double seconds, TransferId t) {
 void Records::waited(double seconds) {
   waited_ += seconds;
   before_run_ += seconds;
+}
+
+void Records::waited_before(InstructionId run) {
+  while (records_.has(settled_) && records_[settled_].instruction != run) settled_ = RecordId(settled_.value + 1);
+  if (records_.has(settled_)) {
+    records_[settled_].waited = before_run_;
+    records_[settled_].message = message_;
+  }
+  forget_waits();
 }
 
 void Records::waited_within(double seconds) { waited_ += seconds; }

@@ -36,6 +36,7 @@ class Records {
 
   void waited(double seconds, TransferId);
   void waited(double seconds);               // for a collective that was started before
+  void waited_before(InstructionId run);     // all that was told since the last run; of a step that is over
   void waited_within(double seconds);        // in the midst of a run
   double waited() const { return waited_; }  // seconds of the step, recorded or not
 
@@ -62,6 +63,7 @@ class Records {
   bool on_ = false;
   IdVector<RecordId, Events> events_;
   IdVector<RecordId, RunRecord> records_;
+  RecordId settled_{0};                 // waits of those before it are told
   double waited_ = 0, before_run_ = 0;  // in this step; since the last run
   double longest_ = 0;                  // since the last run, for one message: `message_`
   std::optional<TransferId> message_;

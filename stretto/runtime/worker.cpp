@@ -16,9 +16,12 @@ Worker::Worker(std::shared_ptr<const Program> program, ActorId actor, int coordi
       coordinate_(coordinate),
       coordinates_(coordinates_of(program_->mesh, coordinate)),
       options_(std::move(options)),
-      device_(make_device(*program_, actor_, options_.run)),
+      device_(make_device(*program_, program_->rank_of(actor_, coordinate), options_.run)),
       records_(*device_) {
   device_->time_kernels(options_.run.profile);
+  lanes_ = lanes_of(*program_, actor_);
+  if (options_.run.lanes) options_.run.lanes(lanes_);
+  if (!device_->calls_wait()) options_.run.jitter = 0;  // its lanes have their own
   for (std::size_t a = 0; a < arena_count; ++a)
     arenas_.at(a) = options_.shared.at(a) ? options_.shared.at(a) : device_->allocate(this->program().bytes.at(a));
   prepared_ = prepare(*program_, coordinates_, *device_);
@@ -29,10 +32,10 @@ Worker::Worker(std::shared_ptr<const Program> program, ActorId actor, int coordi
 
 void Worker::connect(std::span<const ArenaBases> arenas_of_all, Transport* transport, Groups* groups) {
   transport_ = transport;
-  shared_.clear();
-  for (const SharedCall& c : prepared_.shared) {
-    const Groups::Place at = groups->place(c.shape.axes, actor_, coordinate_, c.lane);
-    shared_.push_back({at, at.group->prepare(c.shape)});
+  if (groups) find_groups(*groups);
+  if (!device_->calls_wait()) {
+    begun_ = device_->event();
+    for (std::size_t i = 0; i < program().code.size(); ++i) ended_.push_back(device_->event());
   }
   std::size_t most = 0;
   for (const PreparedBody& b : prepared_.bodies) most = std::max(most, b.prepared.size());
@@ -42,27 +45,92 @@ void Worker::connect(std::span<const ArenaBases> arenas_of_all, Transport* trans
     addresses_.push_back((s.elsewhere ? arenas_of_all[s.elsewhere->value] : arenas_)[s.arena] + s.offset);
 }
 
+// A call that all ranks of a group make together has a group in every lane in which it is made.
+void Worker::find_groups(Groups& groups) {
+  shared_.assign(prepared_.shared.size(), {});
+  for (InstructionId i : program().code.ids()) {
+    const Run* r = task_of(program().code[i]);
+    if (!r) continue;
+    const PreparedBody& body = prepared_.body_of(r->task);
+    for (CallId c : ids(calls_of(*r, *body.calls)))
+      if (const SharedCallId* call = std::get_if<SharedCallId>(&body.prepared[c].does))
+        if (std::optional<Shared>& shared = shared_[*call][lanes_.lane[i]]; !shared) {
+          const CollectiveShape& shape = prepared_.shared[*call];
+          const Groups::Place at = groups.place(shape.axes, actor_, coordinate_, lanes_.lane[i]);
+          shared = {at, at.group->prepare(shape)};
+        }
+  }
+}
+
 void Worker::run(i64 step) {
   step_ = step;
   ++round_;
   records_.begin_step();
   const auto& code = program().code;
+  const bool lanes_wait = !device_->calls_wait();
+  if (lanes_wait) device_->record(begun_, DeviceLane::compute);
   for (InstructionId i : code.ids()) {
     come_to(i);
     if (options_.run.jitter > 0) jitter();
+    if (lanes_wait) order_lanes(i);
     match(
         code[i], [&](const Run& r) { run(r, i); }, [&](const Send& s) { send(s.transfer); },
         [&](const Receive& r) { receive(r.transfer); }, [&](const Start& s) { start(s, i); },
         [&](const Await& w) { await(w); });
+    if (lanes_wait) device_->record(ended_[i], lanes_.lane[i]);
   }
   come_to(code.next_id());
   finish();
 }
 
+void Worker::order_lanes(InstructionId i) {
+  for (InstructionId j : lanes_.waits[i]) device_->wait(lanes_.lane[i], ended_[j]);
+}
+
 void Worker::finish() {
-  const std::optional<KernelFault> fault = device_->finish();
+  std::optional<KernelFault> fault;
+  waiting([&] {
+    fault = finish_device();
+    return 0.0;
+  });
   if (fault) throw refused(*fault);
   records_.settle();
+  if (!device_->calls_wait()) settle_waits();
+}
+
+std::optional<KernelFault> Worker::finish_device() {
+  try {
+    return device_->finish();
+  } catch (const LaunchError& e) {
+    const Run& r = *task_of(program().code[InstructionId(e.launch.instruction)]);
+    naming(r, CallId(e.launch.call), [&] { std::rethrow_exception(e.why); });
+  }
+  return std::nullopt;
+}
+
+// Tasks go on in one lane, one after the other: what a wait in it took is the time since the instruction before it.
+void Worker::settle_waits() {
+  double before = device_->seconds(begun_);
+  for (InstructionId i : program().code.ids()) {
+    if (lanes_.lane[i] != DeviceLane::compute) continue;
+    const double end = device_->seconds(ended_[i]), took = end - std::exchange(before, end);
+    match(
+        program().code[i], [&](const Run&) { records_.waited_before(i); },
+        [&](const Receive& r) { records_.waited(took, r.transfer); }, [&](const Await&) { records_.waited(took); },
+        [](const Send&) {}, [](const Start&) {});
+  }
+}
+
+InstructionId Worker::at() const {
+  const InstructionId host(at_.load(std::memory_order_relaxed));
+  const std::optional<EventId> newest = device_->newest();
+  if (!newest) return host;
+  // Events of instructions follow that of the step's begin; others are of records, in the midst of an instruction.
+  if (*newest >= begun_ && *newest <= ended_.back())
+    seen_.store(newest->value - begun_.value, std::memory_order_relaxed);
+  InstructionId i(seen_.load(std::memory_order_relaxed));
+  while (lanes_.lane.has(i) && lanes_.lane[i] != DeviceLane::compute) i = InstructionId(i.value + 1);
+  return i;
 }
 
 void Worker::come_to(InstructionId i) {
@@ -94,10 +162,15 @@ void Worker::receive(TransferId t) {
 }
 
 void Worker::start(const Start& s, InstructionId i) {
-  in_flight_.start(s.collective, records_.begin(i, DeviceLane::compute));
+  const DeviceLane lane = lanes_.lane[i];
+  const std::optional<RecordId> open = records_.begin(i, lane);
+  const bool seen = device_->calls_wait();  // its end is, by whoever looks; else the lane tells
+  in_flight_.start(s.collective, seen ? open : std::nullopt);
   const PreparedBody& body = prepared_.body_of(s.run.task);
   std::byte* const* base = &addresses_[s.run.args];
-  for (CallId c : ids(calls_of(s.run, *body.calls))) in_flight_.add(s.collective, start_call(body.prepared[c], base));
+  for (CallId c : ids(calls_of(s.run, *body.calls)))
+    in_flight_.add(s.collective, start_call(body.prepared[c], base, lane));
+  if (open && !seen) records_.end(*open, lane);
 }
 
 void Worker::await(const Await& w) {
@@ -106,8 +179,8 @@ void Worker::await(const Await& w) {
   if (open) records_.end(*open);
 }
 
-InFlight::Ticket Worker::start_call(const PreparedCall& c, std::byte* const* base) {
-  const Shared& x = shared_[std::get<SharedCallId>(c.does)];
+InFlight::Ticket Worker::start_call(const PreparedCall& c, std::byte* const* base, DeviceLane lane) {
+  const Shared& x = *shared_[std::get<SharedCallId>(c.does)][lane];
   const PreparedRef &in = c.in[0], &out = c.out[0];
   return {x.at, x.at.group->start(x.at.member, x.prepared, base[in.buffer->value] + in.start,
                                   base[out.buffer->value] + out.start)};
@@ -126,17 +199,18 @@ void Worker::execute(const Run& r, InstructionId i) {
           .first_row = program_->first_row(r.microbatch, coordinates_),
           .overwrite = r.overwrite};
   std::array<std::byte*, most_operands> in, out;
-  Args args{.in = in.data(),
-            .out = out.data(),
-            .scratch = arenas_[Arena::scratch],
-            .now = now,
-            .poll = transport_ ? +[](void* self) { static_cast<Worker*>(self)->poll(); } : nullptr,
-            .poller = this,
-            .launch = {.instruction = i.value}};
+  Args args{
+      .in = in.data(),
+      .out = out.data(),
+      .scratch = arenas_[Arena::scratch],
+      .now = now,
+      .poll = transport_ && device_->calls_wait() ? +[](void* self) { static_cast<Worker*>(self)->poll(); } : nullptr,
+      .poller = this,
+      .launch = {.instruction = i.value}};
   for (CallId id : ids(calls_of(r, *body.calls))) {
     const PreparedCall& c = body.prepared[id];
     if (std::holds_alternative<SharedCallId>(c.does)) {
-      records_.waited_within(wait_for(start_call(c, base)));
+      records_.waited_within(wait_for(start_call(c, base, DeviceLane::compute)));
       continue;
     }
     for (std::size_t k = 0; k < c.in.size(); ++k) in[k] = base[c.in[k].buffer->value] + c.in[k].start;
@@ -144,21 +218,27 @@ void Worker::execute(const Run& r, InstructionId i) {
       out[k] = c.out[k].buffer ? base[c.out[k].buffer->value] + c.out[k].start : nullptr;
     if (c.key) now.key = task.keys[*c.key];
     args.launch.call = id.value;
-    launch(c, r, args);
+    naming(r, id, [&] {
+      args.pause();
+      device_->launch(DeviceLane::compute, std::get<KernelId>(c.does), args);
+    });
   }
 }
 
-void Worker::launch(const PreparedCall& c, const Run& r, const Args& args) {
-  const auto op_name = [&] { return prepared_.body_of(r.task).calls->graph.node(c.node).op->name; };
+// Whatever work throws says where.
+template <class Work>
+void Worker::naming(const Run& r, CallId call, Work work) {
+  const auto place = [&] {
+    const Calls& body = *prepared_.body_of(r.task).calls;
+    return fmt::format("{}, {}", where(r), body.graph.node(body.calls[call].node).op->name);
+  };
   try {
-    args.pause();
-    device_->launch(DeviceLane::compute, std::get<KernelId>(c.does), args);
+    work();
   } catch (Error& e) {
-    e.within(fmt::format("{}, {}", where(r), op_name()));
+    e.within(place());
     throw;
   } catch (const std::exception& e) {
-    throw std::move(Error("runtime", "{}", e.what()).as(Error::Kind::run))
-        .within(fmt::format("{}, {}", where(r), op_name()));
+    throw std::move(Error("runtime", "{}", e.what()).as(Error::Kind::run)).within(place());
   }
 }
 

@@ -10,8 +10,10 @@
 #include <span>
 #include <vector>
 
+#include "stretto/base/enum_array.h"
 #include "stretto/comm/transport.h"
 #include "stretto/kernels/device.h"
+#include "stretto/program/lanes.h"
 #include "stretto/program/program.h"
 #include "stretto/runtime/groups.h"
 #include "stretto/runtime/in_flight.h"
@@ -40,6 +42,7 @@ class Worker {
   void write(Arena a, u64 at, const void* from, std::size_t bytes) { device_->write(arenas_[a] + at, from, bytes); }
   void read(Arena a, u64 at, void* to, std::size_t bytes) const { device_->read(to, arenas_[a] + at, bytes); }
   const Device& device() const { return *device_; }
+  Device& device() { return *device_; }
   const ArenaBases& arenas() const { return arenas_; }
   const ActorProgram& program() const { return program_->actors[actor_]; }
   ActorId actor() const { return actor_; }
@@ -52,7 +55,7 @@ class Worker {
   double waited() const { return records_.waited(); }  // seconds of the last step spent waiting for messages
 
   // For the watchdog: how far it is, and whether it waits there.
-  InstructionId at() const { return InstructionId(at_.load(std::memory_order_relaxed)); }
+  InstructionId at() const;
   bool waiting() const { return waiting_.load(std::memory_order_relaxed); }
 
  private:
@@ -64,12 +67,17 @@ class Worker {
   void await(const Await&);
 
   void execute(const Run&, InstructionId);
-  void launch(const PreparedCall&, const Run&, const Args&);
+  template <class Work>
+  void naming(const Run&, CallId, Work);
   void finish();
-  InFlight::Ticket start_call(const PreparedCall&, std::byte* const* base);
+  std::optional<KernelFault> finish_device();
+  InFlight::Ticket start_call(const PreparedCall&, std::byte* const* base, DeviceLane);
   double wait_for(const InFlight::Ticket&);
 
   void come_to(InstructionId);  // the transport may have to wait there, too
+  void find_groups(Groups&);
+  void order_lanes(InstructionId);  // before the instruction, where calls do not wait
+  void settle_waits();
   template <class Wait>
   double waiting(Wait);  // seconds that it took; the watchdog is told meanwhile
   void help_along();
@@ -92,7 +100,11 @@ class Worker {
     Groups::Place at;
     std::uint32_t prepared = 0;
   };
-  IdVector<SharedCallId, Shared> shared_;
+  IdVector<SharedCallId, EnumArray<DeviceLane, std::optional<Shared>, lane_count>> shared_;
+  Lanes lanes_;
+  // Where calls do not wait: a step's begin, and the end of every instruction in its lane.
+  EventId begun_;
+  IdVector<InstructionId, EventId> ended_;
   InFlight in_flight_;
 
   i64 step_ = 0;
@@ -102,6 +114,7 @@ class Worker {
   Records records_;
   std::atomic<std::uint32_t> at_{0};
   std::atomic<bool> waiting_{false};
+  mutable std::atomic<std::uint32_t> seen_{0};  // where calls do not wait: the newest instruction that at() has seen
 };
 
 }  // namespace stretto

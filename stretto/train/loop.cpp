@@ -57,7 +57,7 @@ class TrainingRun {
       agree(*peers_, description(config_, prepared_, from && from->checkpoint ? from->checkpoint->manifest().step : 0));
     }
     for (const std::string& line : lines_) console_.say(line);
-    if (config_.parallel.device == DeviceKind::cpu)
+    if (config_.parallel.device != DeviceKind::emulated)
       check_fits(peers_ ? planned_bytes(*prepared_.compiled.program, peers_->nodes(), peers_->nodes()[peers_->rank()])
                         : planned_bytes(*prepared_.compiled.program),
                  machine_bytes());

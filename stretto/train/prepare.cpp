@@ -152,7 +152,7 @@ std::vector<std::string> about(const RunConfig& c, const Prepared& p) {
                               c.optimizer.warmup > 0 ? fmt::format(", warm-up {}", c.optimizer.warmup) : ""));
   if (p.compiled.program->ranks() > 1) lines.push_back("mesh     " + mesh_line(c, p));
   lines.push_back("memory   " + memory_line(*p.compiled.program));
-  if (c.parallel.device == DeviceKind::cpu) lines.back() += "; " + beside_plan(*p.compiled.program);
+  if (c.parallel.device != DeviceKind::emulated) lines.back() += "; " + beside_plan(*p.compiled.program);
   lines.push_back(fmt::format("time     {} per step predicted: {}flop at {}flop/s{}", human_seconds(p.seconds),
                               human_count(p.flops), human_count(p.peak),
                               c.parallel.device == DeviceKind::emulated ? "" : ", the measured peak"));

@@ -1,0 +1,37 @@
+#include "stretto/comm/async/async_group.h"
+
+namespace stretto {
+
+AsyncGroup::AsyncGroup(const std::vector<AsyncDevice*>& of_members, DeviceLane lane)
+    : members_(of_members.size()), lane_(lane), in_(of_members.size()), out_(of_members.size()) {
+  for (std::size_t m = 0; m < members_.size(); ++m) members_[m].device = of_members[m];
+}
+
+std::uint32_t AsyncGroup::prepare(const CollectiveShape& shape) {
+  for (std::uint32_t i = 0; i < prepared_.size(); ++i)
+    if (prepared_[i]->shape() == shape) return i;
+  prepared_.push_back(std::make_unique<const CollectiveWork>(shape));
+  return prepared_.size() - 1;
+}
+
+u64 AsyncGroup::start(int member, std::uint32_t prepared, const void* in, void* out) {
+  Member& m = members_[member];
+  m.device->enqueue(lane_, [this, member, work = prepared_[prepared].get(), from = static_cast<const std::byte*>(in),
+                            to = static_cast<std::byte*>(out)] { run(member, *work, from, to); });
+  return m.started++;
+}
+
+void AsyncGroup::run(int member, const CollectiveWork& work, const std::byte* in, std::byte* out) {
+  in_[member] = in;
+  out_[member] = out;
+  meet(members_[member]);  // all operands are there
+  for (std::uint32_t c = member; c < work.chunks(); c += members_.size()) work.run(c, in_.data(), out_.data());
+  meet(members_[member]);  // all results are
+}
+
+void AsyncGroup::meet(Member& m) {
+  m.came.advance(++m.meeting);
+  for (const Member& other : members_) other.came.wait_for(m.meeting, [this] { stopped_.check(); });
+}
+
+}  // namespace stretto

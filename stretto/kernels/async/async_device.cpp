@@ -1,0 +1,141 @@
+#include "stretto/kernels/async/async_device.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "stretto/base/clock.h"
+#include "stretto/kernels/cpu/products.h"
+#include "stretto/kernels/processor.h"
+
+#if defined(__SANITIZE_THREAD__)
+extern "C" {
+void __tsan_read_range(void* at, unsigned long bytes);
+void __tsan_write_range(void* at, unsigned long bytes);
+}
+#else
+inline void __tsan_read_range(void*, unsigned long) {}
+inline void __tsan_write_range(void*, unsigned long) {}
+#endif
+
+namespace stretto {
+namespace {
+
+constexpr std::size_t most_pointers = 96;  // operands and results of a kernel
+
+std::size_t reach(const View& v) {
+  i64 last = 0;
+  for (std::size_t d = 0; d < v.dims.size(); ++d) last += (v.sizes[d] - 1) * v.strides[d];
+  return v.elements() == 0 ? 0 : (last + 1) * size_of(v.dtype);
+}
+
+std::vector<std::size_t> reaches(const std::vector<View>& views) {
+  std::vector<std::size_t> all;
+  for (const View& v : views) all.push_back(reach(v));
+  return all;
+}
+
+// A launch with everything that the host's Args only point to.
+struct AsyncLaunch {
+  KernelSet* kernels;
+  KernelId kernel;
+  std::span<const std::size_t> in, out;  // bytes of each
+  std::byte* scratch;
+  Now now;
+  Launch launch;
+  std::optional<KernelFault>* fault;
+  std::array<std::byte*, most_pointers> at;
+
+  void operator()() {
+    std::byte** const results = at.data() + in.size();
+    for (std::size_t i = 0; i < in.size(); ++i) __tsan_read_range(at[i], in[i]);
+    try {
+      kernels->run(kernel,
+                   {.in = at.data(), .out = results, .scratch = scratch, .now = now, .launch = launch, .fault = fault});
+    } catch (...) {
+      throw LaunchError{launch, std::current_exception()};
+    }
+    for (std::size_t i = 0; i < out.size(); ++i)
+      if (results[i]) __tsan_write_range(results[i], out[i]);
+  }
+};
+
+}  // namespace
+
+AsyncDevice::AsyncDevice(AsyncOptions o)
+    : options_(o), threads_([this] {
+        for (const auto& lane : lanes_)
+          if (lane) lane->quit();
+      }) {
+  check_kernels_run_here();
+  reserve_products(1);
+}
+
+LaneQueue& AsyncDevice::queue(DeviceLane lane) {
+  std::unique_ptr<LaneQueue>& queue = lanes_[lane];
+  if (!queue) {
+    const u64 seed = options_.seed * lane_count + static_cast<u64>(lane);
+    queue = std::make_unique<LaneQueue>(AsyncOptions{.jitter = options_.jitter, .seed = seed}, failed_);
+    threads_.start([q = queue.get()] { q->serve(); }, lane_count);
+  }
+  return *queue;
+}
+
+KernelId AsyncDevice::prepare(const Call& call) {
+  STRETTO_ASSERT(call.in.size() + call.out.size() <= most_pointers, "a kernel with more operands than are copied");
+  operands_.push_back({reaches(call.in), reaches(call.out)});
+  return kernels_.prepare(call);
+}
+
+void AsyncDevice::launch(DeviceLane lane, KernelId k, const Args& args) {
+  const Operands& o = operands_[k];
+  AsyncLaunch work{.kernels = &kernels_,
+                   .kernel = k,
+                   .in = o.in,
+                   .out = o.out,
+                   .scratch = args.scratch,
+                   .now = args.now,
+                   .launch = args.launch,
+                   .fault = &fault_,
+                   .at = {}};
+  std::copy_n(args.in, o.in.size(), work.at.begin());
+  std::copy_n(args.out, o.out.size(), work.at.begin() + o.in.size());
+  enqueue(lane, work);
+}
+
+void AsyncDevice::record(EventId e, DeviceLane lane) {
+  enqueue(lane, [e, came = &events_[e].came, newest = lane == DeviceLane::compute ? &newest_ : nullptr] {
+    *came = now();
+    if (newest) newest->store(e.value + 1, std::memory_order_relaxed);
+  });
+  events_[e].lane = &queue(lane);
+  events_[e].place = queue(lane).pushed();
+}
+
+void AsyncDevice::wait(DeviceLane lane, EventId e) {
+  const Event& event = events_[e];
+  STRETTO_ASSERT(event.lane, "a wait for an event that was not recorded");
+  if (event.lane == &queue(lane)) return;
+  enqueue(lane, [awaited = &event.lane->done(), place = event.place] { awaited->wait_for(place, [] {}); });
+}
+
+// A lane that waits for other ranks is not waited for once something has failed here: they wait for this one.
+std::optional<KernelFault> AsyncDevice::finish() {
+  for (const auto& lane : lanes_)
+    if (lane) lane->done().wait_for(lane->pushed(), [this] { refuse_failed(); });
+  refuse_failed();
+  for (const auto& lane : lanes_)
+    if (lane) lane->begin_again();
+  return std::exchange(fault_, std::nullopt);
+}
+
+void AsyncDevice::refuse_failed() const {
+  if (const LaneQueue* first = failed_.load(std::memory_order_acquire)) std::rethrow_exception(first->failure());
+}
+
+std::optional<EventId> AsyncDevice::newest() const {
+  const std::uint32_t newest = newest_.load(std::memory_order_relaxed);
+  return newest == 0 ? std::nullopt : std::optional(EventId(newest - 1));
+}
+
+}  // namespace stretto

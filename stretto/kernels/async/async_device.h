@@ -1,0 +1,78 @@
+// A CPU device whose lanes are threads: what an accelerator does, where the thread sanitizer can see it. A call returns
+// at once; lanes go on side by side and wait for each other only where an event says so. For tests, and for the curious.
+//
+//   AsyncDevice device({.jitter = 1e-4, .seed = 7});
+//   device.launch(DeviceLane::compute, kernel, args);
+//   device.enqueue(DeviceLane::messages, [=] { std::memcpy(to, from, bytes); });     // for messages and groups
+//   device.finish();
+//
+// The host and lanes meet in a lane's queue and in the count of what the lane has done, nowhere else: a lock that two
+// lanes share would order them by accident and hide a wait that is missing. Operands are told to the sanitizer as ranges,
+// so that libraries that were built without it (BLAS) are seen too.
+#pragma once
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "stretto/base/enum_array.h"
+#include "stretto/base/threads.h"
+#include "stretto/kernels/async/lane_queue.h"
+#include "stretto/kernels/cpu/host_arenas.h"
+#include "stretto/kernels/cpu/kernel_set.h"
+#include "stretto/kernels/device.h"
+
+namespace stretto {
+
+class AsyncDevice : public Device {
+ public:
+  explicit AsyncDevice(AsyncOptions);
+  bool calls_wait() const override { return false; }
+
+  std::byte* allocate(std::size_t bytes) override { return arenas_.allocate(bytes); }
+  KernelId prepare(const Call&) override;
+  std::string_view kernel_name(KernelId k) const override { return kernels_.name(k); }
+  EventId event() override { return events_.push_back({}); }
+  void time_kernels(bool on) override { kernels_.time(on); }
+
+  void launch(DeviceLane, KernelId, const Args&) override;
+  void record(EventId, DeviceLane) override;
+  void wait(DeviceLane, EventId) override;
+  // Runs in the lane, after all before it. What it throws ends the device's work and comes out of finish().
+  template <class Work>
+  void enqueue(DeviceLane lane, const Work& work) {
+    queue(lane).push(work);
+  }
+
+  std::optional<KernelFault> finish() override;
+  void write(std::byte* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+  void read(void* to, const std::byte* from, std::size_t bytes) const override { std::memcpy(to, from, bytes); }
+  std::optional<EventId> newest() const override;
+  double seconds(EventId e) const override { return events_[e].came; }
+  KernelSpent spent(KernelId k) const override { return kernels_.spent(k); }
+
+ private:
+  LaneQueue& queue(DeviceLane);
+  void refuse_failed() const;
+  struct Event {
+    const LaneQueue* lane = nullptr;  // null: never recorded
+    std::uint32_t place = 0;          // it has come when the lane has done so many
+    double came = 0;                  // written by the lane
+  };
+  struct Operands {
+    std::vector<std::size_t> in, out;  // bytes that each reaches over
+  };
+
+  AsyncOptions options_;
+  KernelSet kernels_;
+  IdVector<KernelId, Operands> operands_;
+  HostArenas arenas_;
+  IdVector<EventId, Event> events_;
+  std::optional<KernelFault> fault_;      // written in the compute lane
+  std::atomic<std::uint32_t> newest_{0};  // event of the compute lane, plus one; 0: none yet
+  LaneQueue::FirstFailure failed_{nullptr};
+  EnumArray<DeviceLane, std::unique_ptr<LaneQueue>, lane_count> lanes_{};  // null: nobody has used it
+  Threads threads_;  // last: they end before anything they use goes away
+};
+
+}  // namespace stretto
