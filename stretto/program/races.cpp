@@ -43,6 +43,7 @@ struct Foreign {
   Window window;  // of the actor whose memory it is
   // Writes of other actors, where messages are kept for long: what the writer knows of everybody.
   std::shared_ptr<const Known> known = {};
+  bool told_early = false;  // its message is sent before it is written
 };
 
 // Calls visit(actor whose memory it is, access) for all that a run, or what is started, touches.
@@ -142,32 +143,35 @@ class Collection {
     const Instruction& code = p_.actors[a].code[i];
     const auto own = windows_[a].find(i);
     const Who who{a, lanes_[a].lane[i], i, own == windows_[a].end() ? Window{i, i} : own->second};
-    const auto add = [&](ActorId whose, const Access& x, TransferId t) {
-      const InstructionId until = received_[t].value_or(p_.actors[whose].code.next_id());
+    const auto add = [&](ActorId whose, const Access& x, TransferId t, InstructionId sent) {
+      const InstructionId end = p_.actors[whose].code.next_id(), until = sent < i ? end : received_[t].value_or(end);
       found_[whose].push_back({who, x, {std::min(known[whose], p_.transfers[t].posted), until}});
+      found_[whose].back().told_early = sent < i;
       if (p_.transfers[t].released) found_[whose].back().known = std::make_shared<const Known>(known);
     };
     if (const Send* s = std::get_if<Send>(&code)) {
       const Transfer& t = p_.transfers[s->transfer];
       if (!t.direct)
-        for (const Extent& e : t.extents) add(p_.routes[t.route].target, access_of(e.to, e.bytes, true), s->transfer);
+        for (const Extent& e : t.extents)
+          add(p_.routes[t.route].target, access_of(e.to, e.bytes, true), s->transfer, i);
     } else if (const Run* r = task_of(code); r && has_direct_[a].contains({r->task, r->microbatch})) {
       accesses_.of(a, *r, [&](ActorId whose, const Access& x) {
         if (whose == a) return;
-        for (TransferId t : has_direct_[a].at({r->task, r->microbatch}))
+        for (const auto& [t, sent] : has_direct_[a].at({r->task, r->microbatch}))
           if (p_.routes[p_.transfers[t].route].target == whose && p_.transfers[t].extents[0].to.offset == x.bytes.from)
-            add(whose, {x.bytes, true}, t);
+            add(whose, {x.bytes, true}, t, sent);
       });
     }
   }
 
-  // Which messages a run makes in their receiver's memory.
+  // Which messages a run makes in their receiver's memory, and where they are sent.
   void find_sends(ActorId a) {
     has_direct_.push_back({});
-    for (const Instruction& i : p_.actors[a].code)
-      if (const Send* s = std::get_if<Send>(&i); s && p_.transfers[s->transfer].direct) {
+    const auto& code = p_.actors[a].code;
+    for (InstructionId i : code.ids())
+      if (const Send* s = std::get_if<Send>(&code[i]); s && p_.transfers[s->transfer].direct) {
         const SentValue& v = *p_.transfers[s->transfer].value();
-        has_direct_[a][{p_.step->values[v.value].producer, v.microbatch}].push_back(s->transfer);
+        has_direct_[a][{p_.step->values[v.value].producer, v.microbatch}].push_back({s->transfer, i});
       }
   }
 
@@ -177,7 +181,8 @@ class Collection {
   IdVector<ActorId, std::vector<Foreign>> found_;
   const Received& received_;
   IdVector<ActorId, Windows> windows_;
-  IdVector<ActorId, std::map<std::pair<TaskId, MicrobatchId>, std::vector<TransferId>>> has_direct_;
+  IdVector<ActorId, std::map<std::pair<TaskId, MicrobatchId>, std::vector<std::pair<TransferId, InstructionId>>>>
+      has_direct_;
 };
 
 // The accesses that are under way, found by where they touch memory.
@@ -288,6 +293,9 @@ class RaceCheck {
   }
   // What would order them.
   std::string missing(const Who& who, const Foreign& f) const {
+    if (f.told_early)
+      return fmt::format("actor {} sends the message before instruction {} has written it", f.who.actor.value,
+                         f.who.instruction.value);
     if (f.who.actor != a_ && f.window.until > who.instruction && who.actor == a_)
       return fmt::format(
           "the message is complete at instruction {} ({}) only, and actor {} does not know at its "

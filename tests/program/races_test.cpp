@@ -143,6 +143,28 @@ TEST(Races, AMessageIsReadAfterItsReceiveOnly) {
     }
 }
 
+TEST(Races, AMessageIsToldAfterItIsMadeOnly) {
+  for (const bool remote : {false, true})
+    for (const char* schedule : {"1f1b", "zb-h1", "chimera"}) {
+      const auto right = program_for({.mesh = {{"pipe", 2}}, .schedule = schedule, .remote = remote});
+      int swapped = 0;
+      for (ActorId a : right->actors.ids())
+        for (InstructionId i : right->actors[a].code.ids()) {
+          const InstructionId next(i.value + 1);
+          if (!right->actors[a].code.has(next)) continue;
+          const auto* run = std::get_if<stretto::Run>(&right->actors[a].code[i]);
+          const Send* s = std::get_if<Send>(&right->actors[a].code[next]);
+          if (!run || !s || !right->transfers[s->transfer].value()) continue;
+          Program p = *right;
+          std::swap(p.actors[a].code[i], p.actors[a].code[next]);
+          EXPECT_THAT(told(races(p)), HasSubstr(remote ? "lane messages) reads" : "sends the message before"))
+              << p.str(*s);
+          ++swapped;
+        }
+      EXPECT_GT(swapped, 5) << schedule;
+    }
+}
+
 // A message may be written as soon as its sender can send it: what lies there must be over by what the sender knows.
 TEST(Races, MemoryOfAMessageIsFreeByWhatItsSenderKnows) {
   for (const bool remote : {false, true}) {
