@@ -32,12 +32,15 @@ std::string link_line(const char* where, const Link& link) {
 // More ranks than cores share them.
 ClusterFile cluster_of(const LinkBench& b, const std::string& name) {
   const double cores = std::max(1u, std::thread::hardware_concurrency());
+  const double share = std::min(1.0, cores / b.ranks_per_node), f32_rate = peak_flops(f32), rate = peak_flops(bf16);
   ClusterFile file{.name = name, .inside = b.fit.has_inside, .between = b.fit.has_between};
-  file.cluster = {.machine = {.flops = peak_flops(f32) * std::min(1.0, cores / b.ranks_per_node),
-                              .memory_bandwidth = b.memory_bandwidth},
-                  .inside = b.fit.inside,
-                  .between = b.fit.between,
-                  .ranks_per_node = b.ranks_per_node};
+  file.cluster = {
+      .machine = {.flops = f32_rate * share,
+                  .memory_bandwidth = b.memory_bandwidth,
+                  .flops_bf16 = rate == f32_rate ? 0 : rate * share},  // the processor has instructions for it
+      .inside = b.fit.inside,
+      .between = b.fit.between,
+      .ranks_per_node = b.ranks_per_node};
   return file;
 }
 
@@ -54,8 +57,10 @@ void bench_comm(const BenchOptions& o, const CLI::App& command, Ranks& ranks) {
   const ClusterFile file = cluster_of(b, o.output);
   const Machine& machine = file.cluster.machine;
   fmt::print("mesh     {}\nranks    {}\n\n{}\n", mesh.str(), where, b.str());
-  fmt::print("machine  {}flop/s and {}/s of memory for each of {} ranks on a node\n", human_count(machine.flops),
-             human_bytes(machine.memory_bandwidth), b.ranks_per_node);
+  const std::string narrow =
+      machine.flops_bf16 > 0 ? fmt::format(" ({}flop/s in bf16)", human_count(machine.flops_bf16)) : "";
+  fmt::print("machine  {}flop/s{} and {}/s of memory for each of {} ranks on a node\n", human_count(machine.flops),
+             narrow, human_bytes(machine.memory_bandwidth), b.ranks_per_node);
   if (file.inside) fmt::print("{}", link_line("inside", b.fit.inside));
   if (file.between) fmt::print("{}", link_line("between", b.fit.between));
   if (o.output.empty()) return;

@@ -69,6 +69,14 @@ void check_reduce(const Parallel& p, const Training& t) {
     refuse_it("gradients that are cut over ranks are added up in every microbatch", "use zero = 1 or 0");
 }
 
+void check_states(const Optimizer& o, const Training& t) {
+  if (o.state_dtype == f32) return;
+  const auto refuse_it = [](Error e) { throw std::move(e).about({"optimizer.state"}); };
+  if (o.state_dtype != bf16)
+    refuse_it(Error("optimizer", "states cannot be kept in {}", name_of(o.state_dtype)).hint("use f32 or bf16"));
+  if (t.dtype == f64) refuse_it(Error("optimizer", "states in bf16 and a run in f64").hint("leave one of the two out"));
+}
+
 Step with_storage(Step step, const Storage& s) {
   return s.params.empty() && s.gradients.empty() ? std::move(step) : set_apart(std::move(step));
 }
@@ -114,6 +122,7 @@ Compiled compile(const Asked& a) {
   const Parallel parallel = complete(a.parallel, traced);
   check_rows(traced, parallel, runs);
   check_reduce(parallel, a.training);
+  if (a.optimizer) check_states(*a.optimizer, a.training);
   Placed placed = place(graph, parallel);
   Cut cut = cut_step(placed.step, schedule, parallel, a.states());
   Step step = with_storage(std::move(cut.step), parallel.storage);
@@ -144,6 +153,10 @@ i64 Compiled::parameters() const {
     n += e;
   }
   return n;
+}
+
+DType Compiled::state_dtype(StateId s) const {
+  return s.which < program->step->bf16_states ? bf16 : params[s.param].logical_dtype();
 }
 
 std::optional<ScalarId> Compiled::scalar(std::string_view name) const { return find_scalar(scalars, name); }

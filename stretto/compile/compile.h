@@ -43,6 +43,7 @@ struct Compiled {
   Optimizer optimizer;
   i64 parameters() const;  // how many numbers are trained or frozen
   std::optional<ScalarId> scalar(std::string_view name) const;
+  DType state_dtype(StateId) const;  // as it lies in memory; the logical value is f32 beside bf16
 };
 
 Compiled compile(const Model&, const Optimizer&, const Training& = {}, const Parallel& = {});

@@ -15,6 +15,7 @@
 #include "stretto/ops/mul.h"
 #include "stretto/ops/sqrt.h"
 #include "stretto/ops/squared_norm.h"
+#include "stretto/ops/stochastic_round.h"
 #include "stretto/ops/sum.h"
 #include "stretto/ops/where.h"
 #include "stretto/shard/epilogue.h"
@@ -42,6 +43,15 @@ class ParamDims {
       for (const ShardedGradient& g : sharded_->gradients)
         if (g.param == param.value) return dims_of(*sharded_, g.accumulated);
     return flat(param);
+  }
+  // A state, in bf16: what is rounded up and what down does not depend on the layout.
+  Tensor rounded(Tensor state, ParamId param, i64 which) const {
+    const Dims& dims = traced_.params[param].dims;
+    if (sharded_)
+      return stochastic_round(state, {.which = which}, dims_of(*sharded_, sharded_->params[param.value].type),
+                              sharded_->mesh);
+    const bool padded = std::any_of(dims.begin(), dims.end(), [](const Dim& d) { return d.valid() != d.size; });
+    return padded ? stochastic_round(state, {.which = which}, dims, {}) : stochastic_round(state, {.which = which});
   }
   bool cut_for_update(ParamId param) const { return sharded_ && !sharded_->params[param.value].state.empty(); }
 
@@ -108,6 +118,7 @@ class Epilogue {
   }
 
   void update(const Optimizer& optimizer, const EpilogueOptions& options) {
+    if (optimizer.state_dtype == bf16) step_.bf16_states = std::ssize(optimizer.state);
     add_scalar("lr");
     add_scalar("step");
     for_trained([&](ParamId param) { update(optimizer, param, options); });
@@ -181,8 +192,9 @@ class Epilogue {
                      : t.argument(type, dims_.stored(param), param);
     if (dims_.cut_for_update(param) && !master) s.param = part_to_update(s.param, *sharded(), param.value);
     s.grad = t.argument(type, dims_.updated(param), accumulators_[param][0]);
+    const DType kept = optimizer.state_dtype == bf16 ? bf16 : type;
     for (std::size_t k = 0; k < optimizer.state.size(); ++k)
-      s.state[optimizer.state[k]] = t.argument(type, dims_.updated(param), state(k));
+      s.state[optimizer.state[k]] = cast(t.argument(kept, dims_.updated(param), state(k)), type);
     if (options.clip > 0) s.grad = s.grad * cast(t.argument(f64, {}, *whole_.scalar("clip_factor")), type);
     Slice done = updated(optimizer, trace, s);
     bind_scalars(optimizer, trace, t);
@@ -190,7 +202,11 @@ class Epilogue {
     const Tensor rounded = cast(done.param, p.dtype);
     t.result(dims_.cut_for_update(param) ? stored_again(rounded, *sharded(), param.value) : rounded, param);
     if (master) t.result(done.param, state(optimizer.state.size()));
-    for (std::size_t k = 0; k < optimizer.state.size(); ++k) t.result(done.state.at(optimizer.state[k]), state(k));
+    if (kept != type) t.head().keys.push_back(hash_of(std::string_view("states of " + p.name)));
+    for (std::size_t k = 0; k < optimizer.state.size(); ++k) {
+      const Tensor made = done.state.at(optimizer.state[k]);
+      t.result(kept == type ? made : dims_.rounded(made, param, i64(k)), state(k));
+    }
     add(std::move(t));
   }
   static Slice updated(const Optimizer& optimizer, Trace& trace, const Slice& s) {

@@ -221,6 +221,8 @@ void keys_of(OptimizerSection& s, Visit&& visit) {
         above_up_to(0, largest_factor));
   visit(of({"momentum", "sgd: momentum"}, sgd), s.momentum, between(0, 1));
   visit(of({"nesterov", "sgd: Nesterov's momentum"}, sgd), s.nesterov);
+  visit(Key{"state", "type in which its states are kept; bf16: half the memory, rounded at random to either side"},
+        s.state, Choices<DType>{{"f32", f32}, {"bf16", bf16}});
   visit(Key{"warmup", "steps of linear rise from 0"}, s.warmup, at_least(0));
   visit(over_time({"floor", "the last rate, as a part of lr"}, s.schedule != "constant"), s.floor, between(0, 1));
   visit(over_time({"stable", "wsd: where the decay starts, as a part of the run"}, s.schedule == "wsd"), s.stable,

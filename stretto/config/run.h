@@ -82,6 +82,7 @@ struct OptimizerSection {
   double eps = 1e-8;                        // adamw
   double momentum = 0;                      // sgd
   bool nesterov = false;                    // sgd
+  DType state = f32;                        // of its states; bf16: rounded at random
   std::string schedule = "cosine";          // of the learning rate: constant cosine linear wsd
   i64 warmup = 0;                           // steps of linear rise
   double floor = 0.1;                       // the last rate, as a part of lr

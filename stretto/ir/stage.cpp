@@ -24,22 +24,28 @@ bool needs_stage(const OpCall& c) {
   return c.node.op->staged && any;
 }
 
-std::optional<DimId> stage_slices(const OpCall& c) {
+DimSet stage_slices(const OpCall& c) {
   const Spread s = c.node.op->spread(c);
+  i64 left = 0;  // elements of a slice, of all that are copied
+  for_each_type(c, [&](const Type& t) { left += t.dtype == bf16 ? c.elements(t) : 0; });
+  DimSet slices;
   for (const DimId d : c.in(0).dims) {
+    if (!slices.empty() && left <= stage_elements) break;
     // Without padding: `logical` of a split dim is that of all ranks.
     bool apart = c.graph.dim(d).valid() % c.graph.size(d) == 0 && !contains(s.serial, d);
     for (const auto& [reduced, how] : s.reduce) apart = apart && reduced != d;
     for_each_type(c, [&](const Type& t) { apart = apart && contains(t.dims, d); });
-    if (apart) return d;
+    if (!apart) continue;
+    slices.push_back(d);
+    left /= c.graph.size(d);
   }
-  return std::nullopt;
+  return slices;
 }
 
 Graph staged(const OpCall& c) {
   Graph g;
   g.dims = c.graph.dims;
-  if (const auto d = stage_slices(c)) g.dims[d->value].size = 1, g.dims[d->value].logical = 0;
+  for (const DimId d : stage_slices(c)) g.dims[d.value].size = 1, g.dims[d.value].logical = 0;
   Node own = c.node;
   own.scope = 0;
   for (Value& v : own.operands) {

@@ -7,8 +7,10 @@
 namespace stretto {
 
 bool needs_stage(const OpCall&);
-// The dim along which copies are made slice by slice: everything has it, and the op works on every index by itself.
-std::optional<DimId> stage_slices(const OpCall&);
+// The dims along which copies are made slice by slice: everything has them, and the op works on every index by itself.
+// One, and more until a slice has few elements.
+DimSet stage_slices(const OpCall&);
+inline constexpr i64 stage_elements = 1 << 18;
 // A graph of this node alone, after its operands; f32 stands where bf16 did, for one slice.
 Graph staged(const OpCall&);
 // Bytes of workspace for a node: the op's own, and the copies where it needs them.

@@ -155,7 +155,8 @@ constinit const Op contract_op{
             (contains(c.in(0).dims, d) ? m : n) *= c.graph.size(d);
           }
           if (c.in(0).dtype == bf16)
-            return std::max(contract_block(m, n, k).bytes(f32), widened_block(m, n, k).bytes(f32));
+            return std::max({contract_block(m, n, k).bytes(f32), widened_block(m, n, k).bytes(f32),
+                             tiled_block(m, n, k, c.out().dtype).bytes()});
           return contract_block(m, n, k).bytes(c.out().dtype);
         },
     .accumulates = true,

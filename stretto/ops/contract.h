@@ -46,4 +46,21 @@ inline ContractBlock widened_block(i64 m, i64 n, i64 k) {
   return {std::min<i64>(m, 1024), std::min<i64>(n, 1024), std::min<i64>(k, 256)};
 }
 
+// The block of bf16 operands that is put in the order of tiles at a time, for processors that multiply tiles. A result in
+// bf16 is summed in one go; one in f32 may be added to.
+struct TiledBlock {
+  i64 m = 0, n = 0, k = 0;
+  std::size_t bytes() const { return std::size_t(m + n) * std::size_t((k + 31) / 32 * 32) * size_of(bf16); }
+};
+inline TiledBlock tiled_block(i64 m, i64 n, i64 k, DType result) {
+  const auto whole = [](i64 size) { return (size + 31) / 32 * 32; };
+  TiledBlock b{.k = result == f32 ? std::min<i64>(k, 4096) : k};
+  const auto fitting = [&](i64 size, i64 numbers, i64 least, i64 most) {
+    return std::min(whole(size), std::clamp(numbers / whole(std::max<i64>(b.k, 1)) / 32 * 32, least, most));
+  };
+  b.m = fitting(m, 1 << 19, 32, 256);
+  b.n = fitting(n, 1 << 21, 64, 1024);
+  return b;
+}
+
 }  // namespace stretto

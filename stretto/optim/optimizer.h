@@ -31,6 +31,7 @@ struct Optimizer {
   std::vector<std::string> state = {};
   std::function<Slice(Trace&, Slice)> update;  // t.scalar("lr") and t.scalar("step") (from 1) are there
   LearningRate lr = constant_lr(1e-3);
+  DType state_dtype = f32;  // bf16: states are kept in it, rounded at random to either side; update() sees f32
 };
 
 struct Sgd {

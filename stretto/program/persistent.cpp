@@ -26,7 +26,7 @@ class Placement {
     give(used_.scalars, a_.scalar_at, Arena::results, [&](ScalarId i) { return s_.bytes(s_.scalars[i]); });
     give(used_.outputs, a_.output_at, Arena::results, [&](OutputId i) { return s_.outputs[i].bytes * microbatches; });
     a_.squares_at = take(Arena::results, 8 * s_.squares);
-    give(used_.states, a_.state_at, Arena::state, [&](StateId i) { return s_.state_bytes(i.param); });
+    give(used_.states, a_.state_at, Arena::state, [&](StateId i) { return s_.state_bytes(i); });
   }
 
  private:

@@ -150,6 +150,7 @@ struct Step {
   IdVector<InputId, Type> inputs = {};
   IdVector<ScalarId, Type> scalars = {};
   IdVector<ParamId, Type> updated = {};  // what norm, update and state see of a parameter; empty: all, as it is
+  int bf16_states = 0;                   // so many states of a parameter, the first, are kept in bf16
   IdVector<ValueId, CrossValue> values = {};
   // A parameter's first one is its own; later ones are added to it in `combine`. Tasks name those of pipe 0 and level
   // 0; those of a second pipe, or of the levels of a tree, are copies that stand after them in the same order.
@@ -166,9 +167,9 @@ struct Step {
   auto piece_ids() const { return ids_until<PieceId>(pieces); }
   std::size_t bytes(const Type&) const;
   i64 elements(const Type&) const;
-  std::size_t state_bytes(ParamId p) const {  // in f32 where the parameter is bf16
-    const Type& t = updated.empty() ? params[p] : updated[p];
-    return bytes({wide(t.dtype), t.dims});
+  std::size_t state_bytes(StateId s) const {  // of a bf16 parameter others are f32
+    const Type& t = updated.empty() ? params[s.param] : updated[s.param];
+    return bytes({s.which < bf16_states ? bf16 : wide(t.dtype), t.dims});
   }
   const Task* find(Part, PieceId) const;
   SquareId square_of(ParamId p) const { return SquareId(p.value); }

@@ -132,6 +132,14 @@ ReadBytes reading(const Worker& w, Arena arena, u64 offset) {
   return [=, &w](std::size_t at, void* to, std::size_t bytes) { w.read(arena, offset + at, to, bytes); };
 }
 
+ReadBytes widened(ReadBytes narrow) {
+  return [narrow = std::move(narrow)](std::size_t at, void* to, std::size_t bytes) {
+    std::vector<BF16> some(bytes / sizeof(float));
+    narrow(at / 2, some.data(), bytes / 2);
+    widen(some.data(), std::ssize(some), static_cast<float*>(to));
+  };
+}
+
 WriteBytes writing(Worker& w, Arena arena, u64 offset) {
   return [=, &w](std::size_t at, const void* from, std::size_t bytes) { w.write(arena, offset + at, from, bytes); };
 }

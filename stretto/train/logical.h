@@ -22,8 +22,8 @@ StoredPart whole_part(const CompiledParam&);
 // What a rank keeps of it between steps; `updated`: of its optimizer state, and of its gradient after a step.
 StoredPart stored_part(const Compiled&, ParamId, const Coordinates&, bool updated = false);
 
-// Logical values are f32 where a parameter is bf16: of its master, its gradient, its states. What is read here lies in
-// memory in that type; what is written may go to bf16, `as`, and is rounded.
+// Logical values are f32 where a parameter is bf16: of its master, its gradient, its states. What is read here has that
+// type, whatever it has in memory; what is written may go to bf16, `as`, and is rounded.
 
 // To be filled by read_logical; `memory` is used again.
 Array logical_array(const CompiledParam&, Array memory = {});
@@ -31,6 +31,7 @@ Array logical_array(const CompiledParam&, Array memory = {});
 using ReadBytes = std::function<void(std::size_t at, void* to, std::size_t bytes)>;
 using WriteBytes = std::function<void(std::size_t at, const void* from, std::size_t bytes)>;
 ReadBytes reading(const Worker&, Arena, u64 offset);
+ReadBytes widened(ReadBytes bf16_elements);  // the same as f32
 WriteBytes writing(Worker&, Arena, u64 offset);
 
 // A function of seed, name and logical index only. Padding stays zero.

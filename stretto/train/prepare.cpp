@@ -147,9 +147,10 @@ std::vector<std::string> about(const RunConfig& c, const Prepared& p) {
   if (p.corpus.validation) lines.back() += fmt::format(", {} to validate on", p.corpus.validation->tokens());
   lines.push_back(fmt::format("step     {} of {} tokens in {}, {}", plural(c.train.batch, "sequence"), p.rows.length,
                               plural(c.train.microbatches, "microbatch", "es"), name_of(c.train.dtype)));
-  lines.push_back(fmt::format("update   {}, lr {}, {} over {}{}", c.optimizer.name, c.optimizer.lr,
+  lines.push_back(fmt::format("update   {}, lr {}, {} over {}{}{}", c.optimizer.name, c.optimizer.lr,
                               c.optimizer.schedule, plural(c.train.steps, "step"),
-                              c.optimizer.warmup > 0 ? fmt::format(", warm-up {}", c.optimizer.warmup) : ""));
+                              c.optimizer.warmup > 0 ? fmt::format(", warm-up {}", c.optimizer.warmup) : "",
+                              c.optimizer.state == bf16 ? ", states in bf16" : ""));
   if (p.compiled.program->ranks() > 1) lines.push_back("mesh     " + mesh_line(c, p));
   lines.push_back("memory   " + memory_line(*p.compiled.program));
   if (c.parallel.device != DeviceKind::emulated) lines.back() += "; " + beside_plan(*p.compiled.program);

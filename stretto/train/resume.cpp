@@ -63,7 +63,8 @@ void compare(const RunConfig& now, const Checkpoint& c, std::vector<std::string>
       if (was == is) was = whole_text_of(old), is = whole_text_of(&value);  // long ones are cut for messages
       if (was == is) continue;
       const std::string what = fmt::format("{}.{} is {} and was {}", section, key, is, was);
-      const bool type = section == "train" && key == "dtype";  // between f32 and bf16 nothing is lost
+      // From f32 to bf16 and back nothing is lost but what was rounded of states.
+      const bool type = (section == "train" && key == "dtype") || (section == "optimizer" && key == "state");
       if (must_stay(section, key) || (type && (was + is).find(name_of(f64)) != std::string::npos))
         faults.push_back({"resume", what, fmt::format("continue with --{}.{}={}", section, key, was)});
       else if (section == "data" || type)

@@ -34,9 +34,12 @@ std::vector<Expected> expected_of(const Compiled& c) {
 }
 
 // Null: this rank has nothing of it.
-ReadBytes memory_of(const Worker& w, const Expected& e) {
-  const Offset at = e.is_state() ? w.program().state_at[StateId{e.index, e.which}] : w.program().param_at[e.index];
-  return at ? reading(w, e.is_state() ? Arena::state : Arena::params, *at) : ReadBytes();
+ReadBytes memory_of(const Compiled& c, const Worker& w, const Expected& e) {
+  const StateId state{e.index, e.which};
+  const Offset at = e.is_state() ? w.program().state_at[state] : w.program().param_at[e.index];
+  if (!at) return {};
+  ReadBytes stored = reading(w, e.is_state() ? Arena::state : Arena::params, *at);
+  return e.is_state() && c.state_dtype(state) == bf16 ? widened(std::move(stored)) : stored;
 }
 
 // Does a rank of this process keep something of it, if only a copy in bf16?
@@ -44,7 +47,7 @@ bool is_here(const Trainer& t, const Expected& e) {
   const std::vector<int>& local = t.engine().local();
   return std::any_of(local.begin(), local.end(), [&](int rank) {
     const Worker& w = t.engine().worker(rank);
-    return memory_of(w, e) != nullptr || (e.state.empty() && w.program().param_at[e.index]);
+    return memory_of(t.compiled(), w, e) != nullptr || (e.state.empty() && w.program().param_at[e.index]);
   });
 }
 
@@ -116,8 +119,8 @@ Snapshot share_of(const Trainer& trainer, int rank, std::string config, Snapshot
     if (piece.count == 0) continue;  // padding
     const std::size_t i = s.tensors.size();
     Array reused = i < memory.tensors.size() ? std::move(memory.tensors[i].value) : Array();
-    s.tensors.push_back({share.tensor->name,
-                         read_piece(*share.tensor->param, share.part, memory_of(w, *share.tensor), std::move(reused))});
+    const ReadBytes stored = memory_of(trainer.compiled(), w, *share.tensor);
+    s.tensors.push_back({share.tensor->name, read_piece(*share.tensor->param, share.part, stored, std::move(reused))});
     if (!is_whole(piece)) s.tensors.back().piece = std::move(piece);
   }
   return s;

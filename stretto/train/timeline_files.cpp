@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "stretto/formats/atomic_file.h"
@@ -21,6 +22,9 @@ MeasuredStep measured_step(const Program& program, Timeline measured, i64 step, 
     o.contention = true;
   }
   MeasuredStep s{.step = step, .schedule = program.schedule.name};
+  const IdVector<ParamId, Type>& params = program.step->params;
+  if (std::any_of(params.begin(), params.end(), [](const Type& t) { return t.dtype == bf16; }))
+    s.schedule += " in bf16";
   s.simulated = replay(program.schedule, measured, o).timeline;
   s.simulated.title = "simulated from mean times";
   s.measured = std::move(measured);

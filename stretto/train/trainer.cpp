@@ -255,7 +255,9 @@ ReadBytes Trainer::memory(const Worker& w, ParamId i, Kind kind, std::size_t whi
     case Kind::state:
       break;
   }
-  return at(Arena::state, p.state_at[StateId{i, std::uint8_t(which)}]);
+  const StateId state{i, std::uint8_t(which)};
+  ReadBytes stored = at(Arena::state, p.state_at[state]);
+  return stored && compiled_.state_dtype(state) == bf16 ? widened(std::move(stored)) : stored;
 }
 
 Array Trainer::gathered(ParamId i, Kind kind, std::size_t which, Array reused) const {
@@ -311,9 +313,10 @@ void Trainer::set_state(std::string_view name, std::string_view which, const Arr
   const std::size_t k = state_index(i, which);
   for (const int rank : engine_->local()) {
     Worker& w = engine_->worker(rank);
-    if (const Offset at = w.program().state_at[StateId{i, std::uint8_t(k)}])
+    const StateId state{i, std::uint8_t(k)};
+    if (const Offset at = w.program().state_at[state])
       write_logical(compiled_.params[i], stored_part(compiled_, i, w.coordinates(), true), a,
-                    writing(w, Arena::state, *at), compiled_.params[i].logical_dtype());
+                    writing(w, Arena::state, *at), compiled_.state_dtype(state));
   }
 }
 

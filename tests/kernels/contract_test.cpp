@@ -4,7 +4,9 @@
 
 #include <random>
 
+#include "stretto/kernels/cpu/amx.h"
 #include "stretto/ops/input.h"
+#include "support/evaluate.h"
 #include "support/kernel_run.h"
 #include "support/message.h"
 
@@ -91,17 +93,58 @@ TEST(Contract, KernelsAgreeOnRandomDims) {
       for (const Dim& d : role) volume *= double(d.size);
     if (volume > 3e5) continue;
     Builder b;
-    const DType t = random() % 2 ? f32 : f64;
+    const DType t = random() % 2 ? f32 : random() % 2 ? f64 : bf16;
     const Tensor x = input(b, "x", t, joined({0, 2, 3})), y = input(b, "y", t, joined({3, 2, 1}));
     const Tensor z =
         contract_into_order(x, y, b.intern(joined({2})), b.intern(joined({3})), b.intern(joined({0, 3, 1})));
-    for (const std::string& name :
-         check_kernels(b.graph, z.value.node, u64(round), random_operands, t == f32 ? 1e-4 : 1e-12))
+    for (const std::string& name : check_kernels(b.graph, z.value.node, u64(round), random_operands,
+                                                 t == f32   ? 1e-4
+                                                 : t == f64 ? 1e-12
+                                                            : 0x1.02p-7))
       ran.push_back(name);
     if (HasFailure()) FAIL() << "round " << round << "\n" << b.graph.str();
   }
   EXPECT_THAT(ran, Contains("gemm"));
   EXPECT_THAT(ran, Contains("packed"));
+}
+
+// bf16, where the processor multiplies tiles: every orientation of operands and result, results in f32, adding up.
+TEST(Contract, TilesAgreeWithTheReference) {
+  if (!has_amx()) GTEST_SKIP() << "this processor, or system, has no AMX";
+  const Dim b{"b", 2}, s{"s", 24}, m{"m", 48}, f{"f", 40}, h{"h", 3}, wide_sum{"k", 4200};
+  const auto expect_tiles = [](const Builder& builder, Tensor t) {
+    EXPECT_EQ(KernelRun(builder.graph, t.value.node, 1, KernelRun::contiguous).chosen().name, "amx");
+    check_kernels(builder.graph, t.value.node, 3, random_operands, 0x1.02p-7);
+  };
+  for (const bool turned : {false, true})
+    for (const bool wide : {false, true}) {
+      Builder builder;
+      const Tensor x = input(builder, "x", bf16, {b, s, m}),
+                   w = input(builder, "w", bf16, turned ? Dims{f, m} : Dims{m, f});
+      expect_tiles(builder, wide ? contract_wide(x, w, m) : contract(x, w, m));
+      const Tensor g = input(builder, "g", bf16, {b, s, f});
+      expect_tiles(builder, contract_into_order(x, g, builder.intern(Dims{b, s}), {},
+                                                builder.intern(turned ? Dims{f, m} : Dims{m, f})));
+      const Tensor heads = input(builder, "heads", bf16, {h, s, m}), each = input(builder, "each", bf16, {h, m, f});
+      expect_tiles(builder, contract(heads, each, m, along(h)));
+      // More than is summed at a time.
+      const Tensor p = input(builder, "p", bf16, {s, wide_sum}), q = input(builder, "q", bf16, {wide_sum, f});
+      expect_tiles(builder, wide ? contract_wide(p, q, wide_sum) : contract(p, q, wide_sum));
+    }
+  Builder builder;
+  const Tensor x = input(builder, "x", bf16, {s, m}), w = input(builder, "w", bf16, {m, f});
+  const Tensor y = contract_wide(x, w, m);
+  Call call = test::contiguous_call(builder.graph, builder.graph.node(y.value));
+  call.accumulate = true;
+  test::Buffer a(builder.graph, x.type()), c(builder.graph, w.type()), once(builder.graph, y.type());
+  for (i64 i = 0; i < a.count(); ++i) a.set(i, double(i % 7) - 3);
+  for (i64 i = 0; i < c.count(); ++i) c.set(i, double(i % 5) - 1);
+  test::Buffer twice = once;
+  const auto add = [&](test::Buffer& to, bool overwrite) {
+    test::run_kernel(choose_kernel(call), call, {a.data(), c.data()}, {to.data()}, {.overwrite = overwrite});
+  };
+  add(once, true), add(twice, true), add(twice, false);
+  for (i64 i = 0; i < once.count(); ++i) ASSERT_EQ(twice.at(i), 2 * once.at(i));
 }
 
 TEST(Contract, ShardOfOnlyPaddingGivesZero) {

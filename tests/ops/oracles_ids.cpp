@@ -12,6 +12,7 @@
 #include "stretto/ops/embedding_grad.h"
 #include "stretto/ops/pick.h"
 #include "stretto/ops/slots.h"
+#include "stretto/ops/stochastic_round.h"
 #include "stretto/ops/top_k.h"
 
 namespace stretto::test {
@@ -62,6 +63,33 @@ double dropout(const Element& e) {
       philox({std::uint32_t(i / 4), std::uint32_t(i / 4 >> 32), std::uint32_t(row), std::uint32_t(e.now.step)},
              {std::uint32_t(key), std::uint32_t(key >> 32)});
   return double(words[i % 4]) < a.rate * 0x1p32 ? 0 : e.in(0) / (1 - a.rate);
+}
+
+// Half i % 8 of block i / 8 of random numbers is added where bf16 ends, and what is there then is cut off.
+double stochastic_round(const Element& e) {
+  const StochasticRoundAttrs& a = e.attrs<StochasticRoundAttrs>();
+  u64 i = 0;
+  if (a.box.empty()) {
+    for (DimId d : e.dims(0)) i = i * u64(e.size(d)) + u64(e.at[d]);
+  } else {
+    i64 rest = e.at[e.dims(0)[0]], weight = 1;
+    for (std::size_t k = a.box.size(); k-- > 0; weight *= e.size(a.box[k])) {
+      const auto told = std::find(a.split.begin(), a.split.end(), i64(k));
+      const i64 block = told == a.split.end() ? 0 : i64(e.in(1 + int(told - a.split.begin())));
+      const i64 size = e.graph.size(a.box[k]);
+      i += u64((block * size + (k > 0 ? rest % size : rest)) * weight);
+      rest /= size;
+    }
+  }
+  const u64 key = hash_of(e.now.seed, hash_of(std::string_view(a.name)));
+  const Philox4 words =
+      philox({std::uint32_t(i / 8), std::uint32_t(i / 8 >> 32), std::uint32_t(a.which), std::uint32_t(e.now.step)},
+             {std::uint32_t(key), std::uint32_t(key >> 32)});
+  const float x = float(e.in(0));
+  const double half = double(words[i % 8 / 2] >> (i % 2 * 16) & 0xFFFF);
+  if (x == 0) return 0;
+  const double step = std::ldexp(1, std::max(std::ilogb(x), -126) - 7);
+  return std::copysign(std::floor(std::abs(x) / step + half * 0x1p-16) * step, x);
 }
 
 // The j-th of the chosen is the one with j before it: larger, or as large and earlier.
@@ -122,6 +150,7 @@ constexpr NamedOracle id_table[] = {
     {"embedding_grad", embedding_grad},
     {"pick", pick},
     {"slots", slots},
+    {"stochastic_round", stochastic_round},
     {"top_k", top_k},
     {"unpick", unpick},
 };

@@ -209,6 +209,18 @@ TEST_F(Resume, GoesOnInBf16AndBackButNotInF64) {
               HasSubstr("train.dtype is \"f64\" and was \"f32\"; hint: continue with --train.dtype="));
 }
 
+// Checkpoints hold states in f32, whatever a run keeps them in.
+TEST_F(Resume, GoesOnWithStatesInBf16AndBack) {
+  const std::string narrow = "--optimizer.state=bf16";
+  const Ran whole = run(config("whole", {"--train.steps=5", narrow}));
+  run(config("r", {"--train.steps=5", narrow, "--checkpoint.every=3"}));
+  fs::remove_all(checkpoint("r", 5));
+  EXPECT_EQ(run(config("r", {"--train.steps=5", narrow}), "").summary.parameters, whole.summary.parameters);
+  const Ran wide = run(config("r", {"--train.steps=6"}), "");
+  EXPECT_THAT(wide.out, HasSubstr("note: optimizer.state is \"f32\" and was \"bf16\""));
+  EXPECT_EQ(run(config("r", {"--train.steps=7", narrow}), "").summary.steps, 7);
+}
+
 TEST_F(Resume, ChangedSettingsThatWouldSpoilTheRunAreRefused) {
   run(config("r", {"--train.steps=3"}));
   const std::string said = message_of([&] {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "stretto/kernels/cpu/amx.h"
 #include "stretto/kernels/cpu/blas.h"
 #include "stretto/kernels/cpu/gemm_tiles.h"
 #include "stretto/kernels/cpu/padding.h"
@@ -173,6 +174,74 @@ Runner prepare_widened(const Call& call) {
   };
 }
 
+bool accepts_tiled(const Call& call) {
+  if (call.in[0].dtype != bf16 || !has_amx()) return false;
+  const std::optional<Plan> p = best_plan(call);
+  return p && p->inner.empty() && std::min({p->m, p->n, p->k}) >= 16;
+}
+
+// What was summed of a square goes to its place.
+template <class O>
+void put_square(const AmxResult& r, bool add, O* out, i64 leading) {
+  for (i64 i = 0; i < r.rows; ++i) {
+    O* const to = out + (r.row + i) * leading + r.column;
+    const float* const from = r.sums + i * amx_square;
+    if (add)
+      for (i64 j = 0; j < r.columns; ++j) to[j] = O(to[j] + from[j]);
+    else
+      for (i64 j = 0; j < r.columns; ++j) to[j] = O(from[j]);
+  }
+}
+
+// Blocks of bf16 operands as tiles. A result that lies transposed is made as the product of the transposed operands.
+template <class O>
+Runner prepare_tiled(const Call& call) {
+  const Plan plan = *best_plan(call);
+  const bool turned = plan.c.transposed;
+  struct Side {
+    Matrix matrix;
+    i64 size;
+    int operand;
+  };
+  Side left{plan.a, plan.m, 0}, right{plan.b, plan.n, 1};
+  if (turned) {
+    std::swap(left, right);
+    left.matrix.transposed = !left.matrix.transposed, right.matrix.transposed = !right.matrix.transposed;
+  }
+  const TiledBlock block = tiled_block(left.size, right.size, plan.k, std::is_same_v<O, float> ? f32 : bf16);
+  return [=, outer = plan.outer, k = plan.k, leading = plan.c.leading, padding = Padding(call.out[0]),
+          accumulate = call.accumulate](const Args& args) {
+    const bool add = accumulate && !args.now.overwrite;
+    if (!add) padding.clear(args.output<O>());
+    BF16* const rows = reinterpret_cast<BF16*>(args.scratch);
+    BF16* const columns = rows + amx_packed(block.m, block.k);
+    Pauses pauses(args);
+    const auto part = [&](const Side& s, Steps at, i64 row, i64 column) {
+      const BF16* const data = args.input<BF16>(s.operand) + at[s.operand] + s.matrix.at(row, column);
+      return AmxMatrix{data, s.matrix.leading, s.matrix.transposed};
+    };
+    run_nest(outer, [&](Steps at) {
+      for (i64 n0 = 0; n0 < right.size; n0 += block.n)
+        for (i64 k0 = 0; k0 < k; k0 += block.k) {
+          const i64 nn = std::min(block.n, right.size - n0), kk = std::min(block.k, k - k0);
+          amx_pack_right(part(right, at, k0, n0), {kk, nn}, columns);
+          for (i64 m0 = 0; m0 < left.size; m0 += block.m) {
+            const i64 mm = std::min(block.m, left.size - m0);
+            amx_pack_left(part(left, at, m0, k0), {mm, kk}, rows);
+            O* const out = args.output<O>() + at[2] + m0 * leading + n0;
+            amx_multiply(mm, nn, kk, rows, columns,
+                         [&](const AmxResult& r) { put_square(r, add || k0 > 0, out, leading); });
+            pauses.after(mm * nn * kk / 400);
+          }
+        }
+    });
+  };
+}
+
+Runner prepare_tiled(const Call& call) {
+  return call.out[0].dtype == bf16 ? prepare_tiled<BF16>(call) : prepare_tiled<float>(call);
+}
+
 Runner prepare_gemm(const Call& call) {
   if (call.in[0].dtype == bf16)
     return call.out[0].dtype == bf16 ? prepare_widened<BF16>(call) : prepare_widened<float>(call);
@@ -306,7 +375,8 @@ Runner prepare_reference(const Call& call) {
   });
 }
 
-constexpr Kernel kernels[] = {{.name = "gemm", .accepts = &accepts_gemm, .prepare = &prepare_gemm},
+constexpr Kernel kernels[] = {{.name = "amx", .accepts = &accepts_tiled, .prepare = &prepare_tiled},
+                              {.name = "gemm", .accepts = &accepts_gemm, .prepare = &prepare_gemm},
                               {.name = "packed", .accepts = &accepts_packed, .prepare = &prepare_packed},
                               {.name = "reference", .prepare = &prepare_reference}};
 

@@ -6,6 +6,6 @@
 
 namespace stretto {
 
-double peak_flops(DType);  // f32 or f64; measured once, in some hundredths of a second
+double peak_flops(DType);  // measured once, in some hundredths of a second
 
 }  // namespace stretto

@@ -3,16 +3,21 @@
 #include <cblas.h>
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <mutex>
 #include <vector>
 
 #include "stretto/base/error.h"
+#include "stretto/base/processor.h"
 #include "stretto/base/text.h"
 
 // OpenBLAS's own, in no header of its: a buffer as a product takes it. Weak: a library without them is only asked less.
 extern "C" {
 [[gnu::weak]] void* blas_memory_alloc(int);
 [[gnu::weak]] void blas_memory_free(void*);
+[[gnu::weak]] void gotoblas_dynamic_init();
+[[gnu::weak]] void gotoblas_dynamic_quit();
 }
 
 namespace stretto {
@@ -39,13 +44,46 @@ void take(int buffers) {
   for (void* buffer : taken) blas_memory_free(buffer);
 }
 
+// Forms of the library's kernels, best first, and which of them a processor runs. Those it may have chosen itself that are
+// as good have a null.
+struct ProductForm {
+  std::string_view name;
+  bool (*runs)(const Processor&);
+};
+constexpr ProductForm product_forms[] = {
+    {"SapphireRapids", nullptr},
+    {"Cooperlake", nullptr},
+    {"SkylakeX", [](const Processor& p) { return p.avx512; }},
+    {"Zen", nullptr},
+    {"Haswell", [](const Processor& p) { return p.avx2 && p.fma; }},
+};
+
 }  // namespace
+
+std::string choose_product_form() {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  const std::string own = openblas_get_corename();
+  if (std::getenv("OPENBLAS_CORETYPE") || !gotoblas_dynamic_init || !gotoblas_dynamic_quit) return own;
+  if (std::ranges::find(product_forms, own, &ProductForm::name) != std::end(product_forms)) return own;
+  const Processor here = usable_processor();
+  for (const ProductForm& f : product_forms) {
+    if (!f.runs || !f.runs(here)) continue;
+    ::setenv("OPENBLAS_CORETYPE", f.name.data(), 1);  // the library asks for it when it begins
+    gotoblas_dynamic_quit();
+    gotoblas_dynamic_init();
+    ::unsetenv("OPENBLAS_CORETYPE");
+    break;
+  }
+  return openblas_get_corename();
+}
 
 void reserve_products(int threads) {
   static std::mutex mutex;
   static int reserved = 0;
   const std::lock_guard lock(mutex);
   if (threads <= reserved) return;
+  choose_product_form();
   if (threads > most_product_threads)
     throw Error("memory", "{} ranks are threads of one process, and OpenBLAS can serve {}", threads,
                 most_product_threads)

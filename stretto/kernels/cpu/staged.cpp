@@ -44,19 +44,31 @@ Nest copy_nest(const View& v, const View& copy) {
   return nest;
 }
 
+// Of an operand or a result: bytes from slice to slice, along each dim that is cut.
+using SliceSteps = std::vector<i64>;
+
+i64 start_of_slice(i64 slice, const std::vector<i64>& turns, const SliceSteps& steps) {
+  i64 at = 0;
+  for (std::size_t d = turns.size(); d-- > 0; slice /= turns[d]) at += slice % turns[d] * steps[d];
+  return at;
+}
+
 struct Stage {
   std::shared_ptr<const Graph> graph;  // what the call refers to
   Call call;                           // of one slice
   std::vector<Copy> in, out;
-  std::vector<i64> in_step, out_step;  // bytes from slice to slice
-  i64 slices = 1, scratch = 0;         // scratch: where the kernel's own begins
-  std::vector<std::byte*> to = {};     // where the kernel writes; kept, so that nothing is allocated in a step
+  std::vector<SliceSteps> in_steps, out_steps;
+  std::vector<i64> turns;           // how many slices there are along each dim
+  i64 slices = 1, scratch = 0;      // scratch: where the kernel's own begins
+  std::vector<std::byte*> to = {};  // where the kernel writes; kept, so that nothing is allocated in a step
 };
 
-View slice_of(View v, DimId d) {
-  const std::size_t i = position(v.dims, d);
-  v.sizes[i] = 1;
-  v.limits[i] = v.offsets[i] + 1;
+View slice_of(View v, const DimSet& along) {
+  for (const DimId d : along) {
+    const std::size_t i = position(v.dims, d);
+    v.sizes[i] = 1;
+    v.limits[i] = v.offsets[i] + 1;
+  }
   return v;
 }
 
@@ -67,13 +79,14 @@ Stage stage_of(const Call& call) {
                    .node = graph->nodes.back(),
                    .accumulate = call.accumulate && call.out[0].dtype != bf16,
                    .poll = call.poll}};
-  const std::optional<DimId> along = stage_slices(call.op());
-  if (along) s.slices = call.in[0].size(*along);
+  const DimSet along = stage_slices(call.op());
+  for (const DimId d : along) s.turns.push_back(call.in[0].size(d)), s.slices *= s.turns.back();
   const auto add = [&](const std::vector<View>& views, std::vector<View>& to, std::vector<Copy>& copies,
-                       std::vector<i64>& steps) {
+                       std::vector<SliceSteps>& steps) {
     for (std::size_t i = 0; i < views.size(); ++i) {
-      const View slice = along ? slice_of(views[i], *along) : views[i];
-      steps.push_back(along ? views[i].stride(*along) * i64(size_of(views[i].dtype)) : 0);
+      const View slice = slice_of(views[i], along);
+      steps.emplace_back();
+      for (const DimId d : along) steps.back().push_back(views[i].stride(d) * i64(size_of(views[i].dtype)));
       to.push_back(slice);
       if (slice.dtype != bf16) continue;
       to.back() = copy_of(slice);
@@ -81,8 +94,8 @@ Stage stage_of(const Call& call) {
       s.scratch += i64(staged_bytes(slice.elements()));
     }
   };
-  add(call.in, s.call.in, s.in, s.in_step);
-  add(call.out, s.call.out, s.out, s.out_step);
+  add(call.in, s.call.in, s.in, s.in_steps);
+  add(call.out, s.call.out, s.out, s.out_steps);
   return s;
 }
 
@@ -122,8 +135,9 @@ Runner prepare_staged(const Kernel& k, const Call& call) {
     const bool add = accumulate && !args.now.overwrite;
     const auto memory = [&](const Copy& c) { return reinterpret_cast<float*>(args.scratch + c.at); };
     for (i64 slice = 0; slice < s.slices; ++slice) {
-      for (std::size_t i = 0; i < in.size(); ++i) in[i] = args.in[i] + slice * s.in_step[i];
-      for (std::size_t i = 0; i < out.size(); ++i) out[i] = args.out[i] ? args.out[i] + slice * s.out_step[i] : nullptr;
+      for (std::size_t i = 0; i < in.size(); ++i) in[i] = args.in[i] + start_of_slice(slice, s.turns, s.in_steps[i]);
+      for (std::size_t i = 0; i < out.size(); ++i)
+        out[i] = args.out[i] ? args.out[i] + start_of_slice(slice, s.turns, s.out_steps[i]) : nullptr;
       for (const Copy& c : s.in) {
         widen_all(c.nest, reinterpret_cast<const BF16*>(in[c.which]), memory(c));
         in[c.which] = args.scratch + c.at;
@@ -137,7 +151,9 @@ Runner prepare_staged(const Kernel& k, const Call& call) {
            .scratch = args.scratch + s.scratch,
            .now = args.now,
            .poll = args.poll,
-           .poller = args.poller});
+           .poller = args.poller,
+           .launch = args.launch,
+           .fault = args.fault});
       for (const Copy& c : s.out)
         if (out[c.which]) narrow_all(c.nest, memory(c), reinterpret_cast<BF16*>(out[c.which]), add && c.which == 0);
     }

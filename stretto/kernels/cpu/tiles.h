@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "stretto/kernels/cpu/pack.h"
+#include "stretto/kernels/cpu/tile_forms.h"
 
 namespace stretto {
 
@@ -16,30 +17,8 @@ inline constexpr i64 panel_width = i64(64 / sizeof(T));
 // c[6][width] = (add ? c : 0) + sum over k of a[6][k] * panel[k][width]. turned: a is stored as [k][6].
 template <class T, bool turned>
 inline void multiply_tile(i64 k, const T* a, i64 pitch_a, const T* panel, T* c, i64 pitch_c, bool add) {
-  using P = Pack<T>;
-  typename P::type sum[tile_rows][2];
-#pragma GCC unroll 6
-  for (i64 r = 0; r < tile_rows; ++r) {
-    sum[r][0] = P::all(0);
-    sum[r][1] = P::all(0);
-  }
-  for (i64 i = 0; i < k; ++i) {
-    const typename P::type left = P::load(panel), right = P::load(panel + P::lanes);
-#pragma GCC unroll 6
-    for (i64 r = 0; r < tile_rows; ++r) {
-      const typename P::type x = P::all(turned ? a[r] : a[r * pitch_a]);
-      sum[r][0] = P::multiply_add(x, left, sum[r][0]);
-      sum[r][1] = P::multiply_add(x, right, sum[r][1]);
-    }
-    a += turned ? pitch_a : 1;
-    panel += panel_width<T>;
-  }
-#pragma GCC unroll 6
-  for (i64 r = 0; r < tile_rows; ++r) {
-    T* to = c + r * pitch_c;
-    P::store(to, add ? P::load(to) + sum[r][0] : sum[r][0]);
-    P::store(to + P::lanes, add ? P::load(to + P::lanes) + sum[r][1] : sum[r][1]);
-  }
+  const TileForm<T>& form = tile_form<T>();
+  (turned ? form.turned : form.plain)(k, a, pitch_a, panel, c, pitch_c, add);
 }
 
 // A matrix somewhere in memory.
