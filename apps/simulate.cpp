@@ -126,8 +126,10 @@ void simulate_run(const SimulateCommand& o, const CLI::App& command) {
     write_file(o.output, rendered({std::move(timeline)}, o.output, Clock::seconds));
   }
   if (o.plain) {
-    fmt::print("seconds\ttokens_per_second\tsums\texposed\tbytes\n{:.10g}\t{:.10g}\t{:.10g}\t{:.10g}\t{:.10g}\n",
-               step.seconds, tokens / step.seconds, step.sums, step.exposed, most);
+    fmt::print(
+        "seconds\ttokens_per_second\tsums\texposed\tbytes\tperiod\n{:.10g}\t{:.10g}\t{:.10g}\t{:.10g}\t{:.10g}\t{:.10g}"
+        "\n",
+        step.seconds, tokens / step.seconds, step.sums, step.exposed, most, step.period);
     return;
   }
   const int nodes = (program.ranks() + file.cluster.ranks_per_node - 1) / file.cluster.ranks_per_node;
@@ -135,6 +137,9 @@ void simulate_run(const SimulateCommand& o, const CLI::App& command) {
   fmt::print("cluster  {}: {} node{} of {}, {}flop/s each\n", file.name, nodes, nodes == 1 ? "" : "s",
              file.cluster.ranks_per_node, human_count(file.cluster.machine.flops));
   fmt::print("step     {}, {} tok/s\n", human_seconds(step.seconds), human_count(tokens / step.seconds));
+  if (step.period < 0.999 * step.seconds)
+    fmt::print("period   {}, {} tok/s, where steps follow each other without a barrier (ranks of one process)\n",
+               human_seconds(step.period), human_count(tokens / step.period));
   if (step.sums > 0)
     fmt::print("sums     of gradients take {}, of which {} are waited for\n", human_seconds(step.sums),
                human_seconds(step.exposed));

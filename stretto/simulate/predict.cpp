@@ -66,6 +66,7 @@ Prediction predict(const Program& p, const PredictOptions& o) {
   PlayedStep played = play_step(p, {.machine = o.machine, .between = o.link.value_or(Link{})}, o.messages);
   result.timeline = std::move(played.timeline);
   result.makespan = result.period_barrier = played.time.seconds;
+  result.period = played.time.period;
   result.span = result.timeline.span();
   result.bubble = result.timeline.bubble();
   for (int a = 0; a < result.timeline.actors; ++a) result.actor_bubble[a] = result.timeline.bubble(a);

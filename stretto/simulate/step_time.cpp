@@ -1,6 +1,7 @@
 #include "stretto/simulate/step_time.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <tuple>
@@ -11,9 +12,12 @@
 #include "stretto/ir/collective.h"
 #include "stretto/program/labels.h"
 #include "stretto/program/lanes.h"
+#include "stretto/program/next_step.h"
 
 namespace stretto {
 namespace {
+
+constexpr int most_steps = 8;  // played to find the period
 
 class StepPlayer {
  public:
@@ -23,9 +27,34 @@ class StepPlayer {
         actors_(p.actors.size()),
         record_(record),
         messages_(messages),
-        arrives_(p.transfers.size()) {}
+        arrives_(p.transfers.size()) {
+    for (const ActorProgram& a : p.actors) passed_.push_back(IdVector<InstructionId, double>(a.code.size() + 1));
+  }
 
   StepTime play() {
+    StepTime t = play_once();
+    t.period = actors_.size() > 1 ? period(t.seconds) : t.seconds;
+    return t;
+  }
+
+ private:
+  // Steps follow each other until each takes as long as the one before.
+  double period(double first) {
+    record_ = nullptr;
+    const NextStep next = next_step(p_);
+    next_ = &next;
+    double end = first, last = 0;
+    for (int more = 0; more < most_steps; ++more) {
+      passed_before_ = passed_;
+      for (Actor& x : actors_) x.at = InstructionId(0), x.waits = 0;
+      arrives_.assign(arrives_.size(), {});
+      const double now = play_once().seconds, takes = now - std::exchange(end, now);
+      if (std::abs(takes - std::exchange(last, takes)) < 1e-9 * takes) break;
+    }
+    return last;
+  }
+
+  StepTime play_once() {
     for (bool moved = true; moved;) {
       moved = false;
       for (ActorId a : actors_.ids()) moved = advance(a) || moved;
@@ -41,9 +70,9 @@ class StepPlayer {
     return t;
   }
 
- private:
   struct Actor {
     InstructionId at{0};
+    std::size_t waits = 0;  // of next_step.h: the next one
     double time = 0, sums = 0, exposed = 0, gathers = 0, gathers_exposed = 0;
     // Collectives of one lane and one group go one after the other.
     std::map<std::pair<DeviceLane, std::vector<std::string>>, double> free;
@@ -58,6 +87,8 @@ class StepPlayer {
     const auto& code = p_.actors[a].code;
     const InstructionId from = x.at;
     for (; code.has(x.at); x.at = InstructionId(x.at.value + 1)) {
+      passed_[a][x.at] = x.time;
+      if (next_) wait_for_others(x, a);
       const bool goes = match(
           code[x.at],
           [&](const Run& r) {
@@ -79,7 +110,13 @@ class StepPlayer {
           });
       if (!goes) break;
     }
+    passed_[a][x.at] = x.time;
     return x.at > from;
+  }
+  // Before it writes into the memory of those that may be in the step before.
+  void wait_for_others(Actor& x, ActorId a) const {
+    for (const auto& waits = next_->waits[a]; x.waits < waits.size() && waits[x.waits].at == x.at; ++x.waits)
+      x.time = std::max(x.time, passed_before_[waits[x.waits].actor][waits[x.waits].until]);
   }
 
   void run(Actor& x, ActorId a, const Run& r) {
@@ -194,6 +231,9 @@ class StepPlayer {
   Timeline* record_ = nullptr;
   bool messages_ = false;
   IdVector<TransferId, std::optional<double>> arrives_;  // once it is sent
+  const NextStep* next_ = nullptr;                       // in all steps but the first
+  IdVector<ActorId, IdVector<InstructionId, double>> passed_,
+      passed_before_;  // when each is reached; in the step before
   std::map<std::pair<ActorId, ActorId>, double> links_;
   std::map<std::pair<TaskId, ActorId>, double> known_;
   std::map<std::tuple<TaskId, ActorId, CallId, CallId>, double> known_parts_;

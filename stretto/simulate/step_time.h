@@ -1,5 +1,5 @@
 // What one whole step of a program takes, instruction by instruction: prologue, messages, collectives, sums of
-// gradients that go on beside tasks, epilogue.
+// gradients that go on beside tasks, epilogue; and what a step adds when others follow it at once.
 //
 //   StepTime t = step_time(*compiled.program, Cluster{.machine = {.flops = 50e9}});
 //   fmt::print("{:.3f} s, {:.3f} s of it waiting for sums of gradients\n", t.seconds, t.exposed);
@@ -11,7 +11,8 @@
 namespace stretto {
 
 struct StepTime {
-  double seconds = 0;
+  double seconds = 0;  // one step alone
+  double period = 0;   // of repeated ones, when whoever has finished goes on with the next step (next_step.h)
   double sums = 0;     // the busiest actor's sums and reduce-scatters of gradients, one after the other
   double exposed = 0;  // ... what it waits for them
   double gathers = 0;  // likewise: parameters that are gathered ahead
