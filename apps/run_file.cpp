@@ -44,6 +44,8 @@ void RunFile::find(const std::string& from, const CLI::App& command) {
 
 RunConfig RunFile::read(const CLI::App& command) const { return read_run(file, settings_of(command)); }
 
+RunConfig RunFile::read_open(const CLI::App& command) const { return read_open_run(file, settings_of(command)); }
+
 RunConfig settings_only(const CLI::App& command, std::string_view section) {
   const std::vector<std::string> settings = settings_of(command);
   for (const std::string& s : settings)

@@ -18,6 +18,7 @@ struct RunFile {
   void declare(CLI::App& command);
   bool given(const CLI::App& command) const;  // a file or settings; what is neither is an Error of usage
   RunConfig read(const CLI::App& command) const;
+  RunConfig read_open(const CLI::App& command) const;  // for a plan: what is not given is open
   // A run that goes on needs no file: its own directory has one. `from`: what --resume says, "" for log.dir.
   void find(const std::string& from, const CLI::App& command);
 };

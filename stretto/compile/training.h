@@ -54,6 +54,7 @@ struct Parallel {
   Machine machine = {};                              // of each rank, for balancing and overlap
   Overlap overlap = Overlap::calls;
   bool remote = false;  // actors are processes: they share no memory
+  bool sketch = false;  // to be looked at and not to be run: no memory is planned
 };
 
 }  // namespace stretto

@@ -53,6 +53,7 @@ std::vector<KeyInfo> all_keys() {
   keys_of(run.parallel, Describing{"parallel", all});
   keys_of(run.checkpoint, Describing{"checkpoint", all});
   keys_of(run.log, Describing{"log", all});
+  keys_of(run.plan, Describing{"plan", all});
   return all;
 }
 

@@ -337,6 +337,27 @@ void keys_of(CheckpointSection& s, Visit&& visit) {
 }
 
 template <class Visit>
+void keys_of(PlanSection& s, Visit&& visit) {
+  const AutoOrList ranks{between(1, ParallelSection::kMostRanks)};
+  visit(Key{"pipe", "sizes of parallel.pipe that `stretto plan` may choose; auto: any"}, s.pipe, ranks);
+  visit(Key{"data", "of parallel.data"}, s.data, ranks);
+  visit(Key{"tensor", "of parallel.tensor"}, s.tensor, ranks);
+  visit(Key{"context", "of parallel.context"}, s.context, ranks);
+  visit(Key{"expert", "of parallel.expert"}, s.expert, ranks);
+  visit(Key{"zero", "of parallel.zero"}, s.zero, AutoOrList{between(0, 3)});
+  visit(Key{"chunks", "of parallel.chunks"}, s.chunks, ranks);
+  visit(Key{"microbatches", "of train.microbatches"}, s.microbatches,
+        AutoOrList{between(1, TrainSection::kMostMicrobatches)});
+  visit(Key{"schedules", "schedules that may be chosen", "any"}, s.schedules);
+  visit(Key{"recompute", "of parallel.recompute: none, selective, full", "any"}, s.recompute);
+  visit(Key{"memory", "share of a rank's memory that may be planned"}, s.memory, above_up_to(0, 1));
+  visit(Key{"margin", "what is slower by less is as good"}, s.margin, between(0, 1));
+  visit(Key{"ranks", "how many ranks there are; several: the best for each; auto: as the cluster file says"}, s.ranks,
+        AutoOrList{between(1, 1 << 20)});
+  visit(Key{"objective", "what is to be small"}, s.objective, names({"time", "memory"}));
+}
+
+template <class Visit>
 void keys_of(LogSection& s, Visit&& visit) {
   visit(Key{"name", "name of the run", "that of the file"}, s.name);
   visit(Key{"dir", "the run directory", "runs/<name>-<date and time>"}, s.dir, Words{"directory"});

@@ -28,8 +28,9 @@ bool is_zero(const Field& field) {
 
 class RunReader {
  public:
-  RunReader(const Field& root, std::string name) : root_(root) {
+  RunReader(const Field& root, std::string name, std::vector<std::string> searched) : root_(root) {
     run_.log.name = std::move(name);
+    run_.searched = std::move(searched);
     root_.answer(synonyms());
   }
 
@@ -45,6 +46,7 @@ class RunReader {
     read_parallel();
     read_checkpoint();
     read_log();
+    read_plan();
     root_.finish();
     return run_;
   }
@@ -251,7 +253,7 @@ class RunReader {
                         fmt::format("use parallel.data = {}, or family 'mixtral'", n));
     if (!reading.right()) return;
     if (!s.mesh.empty()) check_axes(section.section("mesh"));
-    if (right_counts_) check_schedule_of(section);
+    if (right_counts_ && run_.searched.empty()) check_schedule_of(section);
   }
 
   // Axes that have a key of their own are given by it.
@@ -314,6 +316,22 @@ class RunReader {
                     "\"last\" is the last one, whichever it is");
   }
 
+  void read_plan() {
+    FieldReader section = root_.section("plan");
+    keys_of(run_.plan, Reading(section));
+    const auto known = [&](std::string_view key, const std::vector<std::string>& given,
+                           const std::vector<std::string>& all) {
+      for (const std::string& word : given)
+        if (std::find(all.begin(), all.end(), word) == all.end()) {
+          const auto near = nearest(word, all);
+          section.fail_hint(key, fmt::format("there is no '{}'", word),
+                            near ? fmt::format("did you mean '{}'?", *near) : join(all, ", "));
+        }
+    };
+    known("schedules", run_.plan.schedules, schedule_names());
+    known("recompute", run_.plan.recompute, {"none", "selective", "full"});
+  }
+
   void note(const std::string& path, const Field& field) {
     run_.origins.emplace(path, field.source.str());
     if (const std::string* text = std::get_if<std::string>(&field.value); text && text->find('\0') != text->npos)
@@ -332,9 +350,31 @@ class RunReader {
   bool right_counts_ = false;                      // of sequences and microbatches
 };
 
-RunConfig read_fields(Field root, const std::string& name, const std::vector<std::string>& overrides) {
+// Takes keys that are "auto" out, and with `open` counts those that are not given as such.
+std::vector<std::string> take_searched(Field& root, bool open) {
+  std::vector<std::string> found;
+  for (const std::string& path : searched_keys()) {
+    const std::size_t dot = path.find('.');
+    const Field* section = root.find(path.substr(0, dot));
+    const Field* value = section ? section->find(path.substr(dot + 1)) : nullptr;
+    const std::string* word = value ? std::get_if<std::string>(&value->value) : nullptr;
+    if (word && *word == "auto") {
+      Field nothing;
+      nothing.source = value->source;
+      root.set(path, std::move(nothing));
+      found.push_back(path);
+    } else if (!value && open) {
+      found.push_back(path);
+    }
+  }
+  return found;
+}
+
+RunConfig read_fields(Field root, const std::string& name, const std::vector<std::string>& overrides,
+                      bool open = false) {
   for (const std::string& o : overrides) override_field(root, o);
-  return RunReader(root, name).read();
+  std::vector<std::string> searched = take_searched(root, open);
+  return RunReader(root, name, std::move(searched)).read();
 }
 
 std::string name_of_file(const std::string& file) {
@@ -347,6 +387,19 @@ std::string name_of_file(const std::string& file) {
 RunConfig read_run(const std::string& file, const std::vector<std::string>& overrides) {
   if (file.empty()) return read_fields(Field(Field::Table{}), "run", overrides);
   return read_fields(read_toml_file(file), name_of_file(file), overrides);
+}
+
+RunConfig read_open_run(const std::string& file, const std::vector<std::string>& overrides) {
+  if (file.empty()) return read_fields(Field(Field::Table{}), "run", overrides, true);
+  return read_fields(read_toml_file(file), name_of_file(file), overrides, true);
+}
+
+const std::vector<std::string>& searched_keys() {
+  static const std::vector<std::string> all{"parallel.pipe",      "parallel.data",     "parallel.tensor",
+                                            "parallel.context",   "parallel.expert",   "parallel.sequence",
+                                            "parallel.zero",      "parallel.schedule", "parallel.chunks",
+                                            "parallel.recompute", "train.microbatches"};
+  return all;
 }
 
 RunConfig parse_run(std::string_view toml, const std::string& file, const std::vector<std::string>& overrides) {

@@ -42,6 +42,13 @@ Training training_of(const RunConfig& c) {
 }
 
 Compiled compile_run(const RunConfig& c) {
+  if (!c.searched.empty()) {
+    const std::string& key = c.searched.front();
+    const auto at = c.origins.find(key);
+    throw Error(at == c.origins.end() ? "run" : at->second, "key '{}' is \"auto\", and nothing has chosen its value",
+                key)
+        .hint("stretto plan RUN.toml --cluster CLUSTER.toml -o BEST.toml writes a run in which it is chosen");
+  }
   try {
     return compile(model_of(c), optimizer_of(c), training_of(c), parallel_of(c.parallel));
   } catch (const Error& e) {

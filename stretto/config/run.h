@@ -143,6 +143,18 @@ struct LogSection {
   bool operator==(const LogSection&) const = default;
 };
 
+// What `stretto plan` may choose, beside what the other sections fix. Empty: anything.
+struct PlanSection {
+  std::vector<int> pipe = {}, data = {}, tensor = {}, context = {}, expert = {}, zero = {}, chunks = {},
+                   microbatches = {};
+  std::vector<std::string> schedules = {}, recompute = {};
+  double memory = 1;               // share of a rank's memory that may be planned
+  double margin = 0.02;            // what is slower by less is as good
+  std::vector<int> ranks = {};     // how many there are; several: the best for each; empty: as the cluster says
+  std::string objective = "time";  // what is to be small: time memory
+  bool operator==(const PlanSection&) const = default;
+};
+
 // Where keys were given: "parallel.pipe" -> "run.toml:12". For messages only.
 struct Origins : std::map<std::string, std::string> {
   bool operator==(const Origins&) const { return true; }
@@ -157,6 +169,10 @@ struct RunConfig {
   ParallelSection parallel;
   CheckpointSection checkpoint;
   LogSection log;
+  PlanSection plan;
+  // Keys that are "auto", and so have no value yet: `stretto plan` and `stretto train` choose one. Among
+  // searched_keys().
+  std::vector<std::string> searched;
   Origins origins;
   bool operator==(const RunConfig&) const = default;
 };
@@ -164,6 +180,10 @@ struct RunConfig {
 // `file` "": the defaults. Overrides are "--section.key=value", later ones win.
 RunConfig read_run(const std::string& file, const std::vector<std::string>& overrides = {});
 RunConfig parse_run(std::string_view toml, const std::string& file, const std::vector<std::string>& overrides = {});
+
+// For `stretto plan`: every key that it may choose and that is not given counts as "auto".
+RunConfig read_open_run(const std::string& file, const std::vector<std::string>& overrides = {});
+const std::vector<std::string>& searched_keys();  // "parallel.pipe", ...
 
 // Every key with its value: reading this gives the same RunConfig again.
 std::string resolved_toml(const RunConfig&);

@@ -1,0 +1,132 @@
+#include "plan_run.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <list>
+#include <thread>
+
+#include "progress.h"
+#include "stretto/base/text.h"
+#include "stretto/base/threads.h"
+#include "stretto/plan/explain.h"
+#include "usage.h"
+
+namespace stretto::app {
+namespace {
+
+using PlanClock = std::chrono::steady_clock;
+
+double since(PlanClock::time_point start) { return std::chrono::duration<double>(PlanClock::now() - start).count(); }
+
+PlanOptions plan_options(const RunConfig& run, const PlanArguments& a) {
+  PlanOptions o{.top = a.top, .margin = run.plan.margin, .memory = run.plan.memory, .quick = a.quick};
+  if (run.plan.objective == "memory") o.objective = Objective::memory;
+  o.each = on_all_cores();
+  return o;
+}
+
+// What would make something fit, each tried: twice the ranks, all states cut, half the context.
+std::vector<std::string> remedies_for(const PlanProblem& p, const RunConfig& run, const PlanArguments& a) {
+  std::vector<std::string> found;
+  PlanArguments quick = a;
+  quick.quick = true;
+  const auto fits = [&](const PlanProblem& problem, const PlanSpace& space) -> std::optional<Planned> {
+    try {
+      const Plan plan = make_plan(problem, space, plan_options(run, quick));
+      if (!plan.best.empty()) return plan.best.front();
+    } catch (const Error&) {  // not even legal
+    }
+    return std::nullopt;
+  };
+  PlanSpace open = space_of(run);
+  if (!open.zero.empty() || !open.recompute.empty()) {
+    open.zero.clear();
+    open.recompute.clear();
+    if (const auto x = fits(p, open))
+      found.push_back(fmt::format("{} fits ({})", x->keys.str(), human_bytes(x->bytes)));
+  }
+  for (int times = 2; times <= 8 && found.empty(); times *= 2) {
+    PlanProblem larger = p;
+    larger.ranks *= times;
+    if (fits(larger, space_of(run))) found.push_back(fmt::format("{} ranks fit", larger.ranks));
+  }
+  for (i64 context = p.model.context / 2; context >= p.model.context / 8 && context >= 128; context /= 2) {
+    PlanProblem shorter = p;
+    shorter.model.context = context;
+    if (!fits(shorter, space_of(run))) continue;
+    found.push_back(fmt::format("a context of {} fits", context));
+    break;
+  }
+  return found;
+}
+
+}  // namespace
+
+Each on_all_cores() {
+  return [](std::size_t n, const std::function<void(std::size_t)>& function) {
+    std::atomic<std::size_t> next = 0;
+    const auto work = [&] {
+      for (std::size_t i; (i = next++) < n;) function(i);
+    };
+    const std::size_t helpers = std::min<std::size_t>(n, std::max(1u, std::thread::hardware_concurrency()));
+    std::list<std::future<void>> others;
+    for (std::size_t i = 1; i < helpers; ++i) others.push_back(in_background(work));
+    work();
+    for (std::future<void>& f : others) f.get();
+  };
+}
+
+ClusterFile cluster_of(const PlanArguments& a, const RunConfig& run) {
+  if (!a.cluster.empty()) return read_cluster(a.cluster);
+  if (run.parallel.device != DeviceKind::emulated)
+    throw Error("plan", "no cluster is given")
+        .hint(
+            "--cluster CLUSTER.toml: ranks_per_node, memory, [machine], [inside], [between]; stretto bench comm "
+            "writes one of this machine")
+        .as(Error::Kind::usage);
+  ClusterFile file{.name = "parallel.machine and parallel.link"};
+  file.cluster.machine = run.parallel.machine;
+  if (run.parallel.link) file.cluster.inside = file.cluster.between = *run.parallel.link;
+  return file;
+}
+
+std::vector<int> ranks_of(const PlanArguments& a, const RunConfig& run, const ClusterFile&) {
+  if (a.ranks > 0) return {a.ranks};
+  if (!run.plan.ranks.empty()) return run.plan.ranks;
+  if (const int fixed = fixed_ranks(run); fixed > 0) return {fixed};
+  throw Error("plan", "nothing says how many ranks there are")
+      .hint("--ranks 64, or plan.ranks = 64 in the run")
+      .as(Error::Kind::usage);
+}
+
+Planning make_planning(const PlanProblem& p, const RunConfig& run, const PlanArguments& a) {
+  const PlanClock::time_point start = PlanClock::now();
+  check_ranks(p.cluster, p.ranks);
+  const PlanSpace space = space_of(run);
+  PlanOptions options = plan_options(run, a);
+  Planning r;
+  {
+    Progress progress("planning");
+    options.progress = [&](std::string_view what, double done, double of) { progress.show(done, of, what); };
+    r.plan = make_plan(p, space, options);
+  }
+  if (r.plan.counts.tried == 0) throw nothing_legal(p, space);
+  if (r.plan.best.empty()) throw nothing_fits(p, r.plan, remedies_for(p, run, a));
+  r.seconds = since(start);
+  return r;
+}
+
+void print_problem(const PlanProblem& p, const RunConfig& run) {
+  const Cluster& c = p.cluster.cluster;
+  fmt::print("model    {}: {} parameters; {} sequences a step, {}\n", p.model.str(),
+             human_count(parameter_count(p.model)), p.batch, name_of(run.train.dtype));
+  const int nodes = (p.ranks + c.ranks_per_node - 1) / c.ranks_per_node;
+  fmt::print("cluster  {}: {} node{} of {}, {}flop/s each{}\n", p.cluster.name, nodes, nodes == 1 ? "" : "s",
+             std::min(p.ranks, c.ranks_per_node), human_count(c.machine.rate(half(p))),
+             std::isfinite(p.cluster.memory) ? fmt::format(", {} of memory", human_bytes(p.cluster.memory)) : "");
+}
+
+}  // namespace stretto::app

@@ -1,0 +1,37 @@
+// What `plan` and `train` share: a run with open keys, planned for a cluster.
+//
+//   const Planning p = make_planning(problem_of(run, cluster, 64), run, {});
+//   RunConfig best = with_keys(run, p.plan.best.front().keys);
+#pragma once
+#include <string>
+#include <vector>
+
+#include "run_file.h"
+#include "stretto/config/plan.h"
+
+namespace stretto::app {
+
+struct PlanArguments {
+  std::string cluster, candidates;
+  int ranks = 0;  // 0: as the run or the cluster says
+  int top = 10;
+  bool quick = false;
+};
+
+struct Planning {
+  Plan plan;  // not empty
+  double seconds = 0;
+};
+
+ClusterFile cluster_of(const PlanArguments&, const RunConfig&);
+std::vector<int> ranks_of(const PlanArguments&, const RunConfig&, const ClusterFile&);
+
+// Nothing legal or nothing that fits is an Error that says what to change.
+Planning make_planning(const PlanProblem&, const RunConfig&, const PlanArguments&);
+
+void print_problem(const PlanProblem&, const RunConfig&);
+void score_candidates(const RunFile&, const PlanArguments&, const CLI::App& command);
+
+Each on_all_cores();
+
+}  // namespace stretto::app

@@ -1,0 +1,127 @@
+#include "stretto/config/plan.h"
+
+#include <algorithm>
+
+#include "stretto/formats/fields.h"
+
+namespace stretto {
+namespace {
+
+bool searched(const RunConfig& c, std::string_view key) {
+  return std::find(c.searched.begin(), c.searched.end(), key) != c.searched.end();
+}
+
+Recompute recompute_named(std::string_view name) {
+  for (const Recompute r : {Recompute::none, Recompute::selective, Recompute::full})
+    if (name_of(r) == name) return r;
+  return Recompute::none;
+}
+
+}  // namespace
+
+PlanProblem problem_of(const RunConfig& c, const ClusterFile& cluster, int ranks) {
+  PlanProblem p{.model = c.model.config,
+                .batch = c.train.batch,
+                .optimizer = optimizer_of(c),
+                .training = training_of(c),
+                .parallel = parallel_of(c.parallel),
+                .cluster = cluster,
+                .ranks = ranks};
+  p.model.documents = c.data.documents;
+  return p;
+}
+
+PlanSpace space_of(const RunConfig& c) {
+  PlanSpace s;
+  const auto choose = [&](std::string_view key, const std::vector<int>& open, int fixed) {
+    return searched(c, key) ? open : std::vector{fixed};
+  };
+  const ParallelNames& n = c.parallel.names;
+  s.pipe = choose("parallel.pipe", c.plan.pipe, c.parallel.pipe);
+  s.data = choose("parallel.data", c.plan.data, n.data);
+  s.tensor = choose("parallel.tensor", c.plan.tensor, n.tensor);
+  s.context = choose("parallel.context", c.plan.context, n.context);
+  s.expert = choose("parallel.expert", c.plan.expert, n.expert);
+  s.zero = choose("parallel.zero", c.plan.zero, n.zero);
+  s.microbatches = choose("train.microbatches", c.plan.microbatches, c.train.microbatches);
+  s.chunks = choose("parallel.chunks", c.plan.chunks, c.parallel.chunks);
+  if (s.chunks == std::vector{0}) s.chunks.clear();  // the schedule's default
+  s.schedules = searched(c, "parallel.schedule") ? c.plan.schedules : std::vector{c.parallel.schedule};
+  if (searched(c, "parallel.recompute")) {
+    for (const std::string& name : c.plan.recompute) s.recompute.push_back(recompute_named(name));
+  } else {
+    s.recompute = {c.parallel.recompute.empty() ? Recompute::none : c.parallel.recompute.front()};
+  }
+  if (!searched(c, "parallel.sequence")) s.sequence = n.sequence;
+  return s;
+}
+
+RunKeys keys_of_run(const RunConfig& c) {
+  const ParallelNames& n = c.parallel.names;
+  RunKeys k{.pipe = c.parallel.pipe,
+            .data = n.data,
+            .tensor = n.tensor,
+            .context = n.context,
+            .expert = n.expert,
+            .sequence = n.sequence,
+            .zero = n.zero,
+            .schedule = interned(c.parallel.schedule),
+            .chunks = c.parallel.chunks,
+            .microbatches = c.train.microbatches,
+            .stages = c.parallel.stages};
+  if (!c.parallel.recompute.empty()) k.recompute = c.parallel.recompute.front();
+  if (k.chunks == 0) {
+    const ScheduleRule* rule = find_rule(k.schedule);
+    k.chunks = k.pipe == 1 || !rule ? 1 : rule->chunks > 0 ? rule->chunks : 2;
+  }
+  return k;
+}
+
+RunConfig with_keys(RunConfig c, const RunKeys& k) {
+  ParallelNames& n = c.parallel.names;
+  c.parallel.pipe = k.pipe;
+  n.data = k.data, n.tensor = k.tensor, n.context = k.context, n.expert = k.expert;
+  n.sequence = k.sequence;
+  n.zero = k.zero;
+  c.parallel.schedule = std::string(k.schedule);
+  c.parallel.chunks = k.pipe > 1 ? k.chunks : 0;
+  c.parallel.stages = k.pipe > 1 ? k.stages : std::vector<int>{};
+  c.parallel.recompute.clear();
+  if (k.recompute != Recompute::none) c.parallel.recompute = {k.recompute};
+  c.train.microbatches = k.microbatches;
+  c.searched.clear();
+  c.plan = {};
+  return c;
+}
+
+std::string planned_toml(const std::string& file, const std::vector<std::string>& overrides, const RunKeys& k,
+                         const std::vector<std::string>& comments) {
+  Field root = file.empty() ? Field(Field::Table{}) : read_toml_file(file);
+  for (const std::string& o : overrides) override_field(root, o);
+  if (root.find("plan")) root.set("plan", Field());
+  root.set("train.microbatches", k.microbatches);
+  for (const auto& [name, size] : {std::pair{"pipe", k.pipe},
+                                   {"data", k.data},
+                                   {"tensor", k.tensor},
+                                   {"context", k.context},
+                                   {"expert", k.expert},
+                                   {"zero", k.zero}})
+    root.set(fmt::format("parallel.{}", name), size);
+  root.set("parallel.sequence", k.sequence);
+  root.set("parallel.recompute", std::string(name_of(k.recompute)));
+  root.set("parallel.schedule", std::string(k.schedule));
+  root.set("parallel.chunks", k.pipe > 1 ? k.chunks : 0);
+  if (k.pipe > 1 && !k.stages.empty())
+    root.set("parallel.stages", Field(Field::Array(k.stages.begin(), k.stages.end())));
+  std::string text;
+  for (const std::string& line : comments) text += "# " + line + "\n";
+  return text + write_toml(root);
+}
+
+int fixed_ranks(const RunConfig& c) {
+  for (const char* key : {"parallel.pipe", "parallel.data", "parallel.tensor", "parallel.context", "parallel.expert"})
+    if (searched(c, key)) return 0;
+  return keys_of_run(c).ranks();
+}
+
+}  // namespace stretto

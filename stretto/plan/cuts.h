@@ -1,0 +1,13 @@
+// Which pieces a stage takes: the longest stage as short as any cut of the pieces allows, the others as even as that
+// leaves room for.
+//
+//   std::vector<int> stages = even_stages(piece_seconds, 8);     // pieces per stage
+#pragma once
+#include <vector>
+
+namespace stretto {
+
+// At least as many pieces as stages.
+std::vector<int> even_stages(const std::vector<double>& seconds, int stages);
+
+}  // namespace stretto

@@ -1,0 +1,28 @@
+// What sharing a batch over the data axis adds to facts without it, in closed form: sums of gradients, gathers of
+// parameters, states that are cut.
+//
+//   DataLinks links(cluster);
+//   StageFacts f = with_data(problem, facts_without, {.data = 64, .zero = 1, ...}, links);
+#pragma once
+#include <map>
+#include <tuple>
+
+#include "stretto/ir/collective.h"
+#include "stretto/plan/facts.h"
+
+namespace stretto {
+
+// What a collective over the data axis takes, as a link: so many seconds, and so many per byte.
+class DataLinks {
+ public:
+  explicit DataLinks(const Cluster& c) : cluster_(c) {}
+  const Link& of(const Variant&, CollectiveKind);
+
+ private:
+  const Cluster& cluster_;
+  std::map<std::tuple<int, int, CollectiveKind>, Link> known_;  // by members, distance between them, kind
+};
+
+StageFacts with_data(const PlanProblem&, StageFacts, const Variant&, DataLinks&);
+
+}  // namespace stretto

@@ -1,0 +1,162 @@
+#include "stretto/plan/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "stretto/base/text.h"
+#include "stretto/simulate/step_time.h"
+
+namespace stretto {
+namespace {
+
+std::string gigabytes(double bytes) { return fmt::format("{:.1f} GB", bytes / 1e9); }
+std::string percent(double share) { return fmt::format("{:.1f}%", 100 * share); }
+std::string more(double share) { return fmt::format("{:+.0f}%", 100 * share); }
+
+std::string short_seconds(double s) {
+  return s >= 100 ? fmt::format("{:.1f}", s) : s >= 1 ? fmt::format("{:.3f}", s) : fmt::format("{:.4g} ms", 1e3 * s);
+}
+
+// The largest parts first, as shares.
+std::string shares(std::vector<std::pair<std::string, double>> parts, double of, std::size_t most) {
+  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::vector<std::string> words;
+  for (const auto& [name, value] : parts)
+    if (words.size() < most && value > 0.005 * of) words.push_back(fmt::format("{} {:.0f}%", name, 100 * value / of));
+  return join(words, ", ");
+}
+
+std::vector<std::pair<std::string, double>> memory_parts(const MemoryParts& m) {
+  return {{"optimizer state", m.state},   {"parameters", m.params},  {"gradients", m.gradients},
+          {"activations", m.activations}, {"temporaries", m.beside}, {"messages", m.messages}};
+}
+
+// Why the best with some value is slower than the best.
+std::string reason(const Planned& x, const Planned& best) {
+  if (x.keys.recompute != best.keys.recompute && x.keys.recompute != Recompute::none &&
+      best.keys.recompute == Recompute::none)
+    return "needs recompute to fit";
+  const double bubble = x.time.bubble - best.time.bubble, tail = x.time.tail - best.time.tail,
+               work = x.time.work - best.time.work;
+  if (bubble >= std::max(work, tail)) return fmt::format("bubble {}", percent(x.time.bubble / x.seconds));
+  if (tail > work) return fmt::format("sums and update take {}", human_seconds(x.time.tail));
+  return x.keys.zero > best.keys.zero ? "gathers and scatters are not hidden" : "more time in kernels and collectives";
+}
+
+}  // namespace
+
+std::string limit_of(const Planned& x) {
+  if (x.time.bubble > 0.15 * x.seconds) return fmt::format("bubble {:.0f}%", 100 * x.time.bubble / x.seconds);
+  if (x.time.tail > 0.1 * x.seconds) return fmt::format("sums and update {:.0f}%", 100 * x.time.tail / x.seconds);
+  return fmt::format("work {:.0f}%", 100 * x.time.work / x.seconds);
+}
+
+std::string table_of(const PlanProblem& p, const Plan& plan) {
+  std::vector<std::vector<std::string>> rows{{"#", "step s", "MFU", "memory", "bubble", "pipe", "data", "tensor", "ctx",
+                                              "expert", "zero", "schedule", "chunks", "b x m", "recompute",
+                                              "limited by"}};
+  for (const Planned& x : plan.best) {
+    const RunKeys& k = x.keys;
+    rows.push_back({fmt::format("{}", rows.size()), short_seconds(x.seconds), percent(mfu(p, plan.flops, x.seconds)),
+                    gigabytes(x.bytes), percent(x.bubble), fmt::format("{}", k.pipe), fmt::format("{}", k.data),
+                    fmt::format("{}", k.tensor), fmt::format("{}", k.context), fmt::format("{}", k.expert),
+                    fmt::format("{}", k.zero), k.pipe > 1 ? std::string(k.schedule) : "-", fmt::format("{}", k.chunks),
+                    fmt::format("{} x {}", k.rows(p.batch), k.microbatches), std::string(name_of(k.recompute)),
+                    limit_of(x) + (x.exact == Exactness::program ? "" : fmt::format(" ({})", name_of(x.exact)))});
+  }
+  return table(rows);
+}
+
+std::string why_not(const Plan& plan) {
+  const Planned& best = plan.best.front();
+  std::vector<std::string> words;
+  for (const char* key : {"tensor", "pipe", "context", "expert", "zero", "recompute", "schedule"}) {
+    std::vector<const Alternative*> same;
+    for (const Alternative& a : plan.others)
+      if (a.key == key) same.push_back(&a);
+    std::stable_sort(same.begin(), same.end(),
+                     [](const Alternative* a, const Alternative* b) { return a->best.seconds < b->best.seconds; });
+    for (std::size_t i = 0; i < same.size() && i < 2; ++i) {
+      const Planned& x = same[i]->best;
+      const double slower = x.seconds / best.seconds - 1;
+      words.push_back(slower < 0.005
+                          ? fmt::format("{}={}: as fast, {}", key, same[i]->value, gigabytes(x.bytes))
+                          : fmt::format("{}={}: {}, {}", key, same[i]->value, more(slower), reason(x, best)));
+    }
+  }
+  return join(words, "; ");
+}
+
+std::string as_good(const Plan& plan, double margin) {
+  if (plan.as_good.size() < 2) return "";
+  const auto least = std::min_element(plan.as_good.begin(), plan.as_good.end(),
+                                      [](const Planned& a, const Planned& b) { return a.bytes < b.bytes; });
+  return fmt::format("as good within {:.0f}%: {} in all; of them the least memory: {} ({})", 100 * margin,
+                     plan.as_good.size(), gigabytes(least->bytes), least->keys.str());
+}
+
+std::string memory_line(const PlanProblem& p, const Plan& plan) {
+  const Planned& x = plan.best.front();
+  const MemoryParts& m = x.memory;
+  std::vector<std::string> words;
+  for (const auto& [name, bytes] : memory_parts(m)) words.push_back(fmt::format("{} {:.1f}", name, bytes / 1e9));
+  words.push_back(fmt::format("gaps {:.1f}", m.gaps / 1e9));
+  std::string line = join(words, ", ");
+  if (!std::isfinite(plan.capacity)) return line + " GB";
+  const double free = plan.capacity - x.bytes, grows = m.activations + m.beside + m.messages;
+  line += fmt::format(" of {}; {} free", gigabytes(plan.capacity), gigabytes(free));
+  if (grows > 0) {
+    const i64 step = 256, context = static_cast<i64>(p.model.context * (1 + free / grows)) / step * step;
+    if (context > p.model.context) line += fmt::format(": a context of {} would still fit", context);
+  }
+  return line;
+}
+
+std::string plain_header() {
+  return "rank\tseconds\ttokens_per_second\tmfu\tbytes\tbubble\tpipe\tdata\ttensor\tcontext\texpert\tsequence\tzero\t"
+         "schedule\tchunks\tmicrobatches\trecompute\texact\tlimit";
+}
+
+std::string plain_row(const PlanProblem& p, double flops, std::size_t rank, const Planned& x) {
+  const RunKeys& k = x.keys;
+  return fmt::format(
+      "{}\t{:.10g}\t{:.10g}\t{:.6g}\t{:.10g}\t{:.6g}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", rank,
+      x.seconds, p.batch * p.model.context / x.seconds, mfu(p, flops, x.seconds), x.bytes, x.bubble, k.pipe, k.data,
+      k.tensor, k.context, k.expert, k.sequence ? 1 : 0, k.zero, k.schedule, k.chunks, k.microbatches,
+      name_of(k.recompute), name_of(x.exact), limit_of(x));
+}
+
+std::vector<WhatIf> what_if(const PlanProblem& p, const RunKeys& keys, double factor) {
+  const Compiled c = compile_keys(p, keys);
+  std::vector<WhatIf> all;
+  const auto with = [&](std::string what, auto change) {
+    Cluster cluster = p.cluster.cluster;
+    change(cluster);
+    all.push_back({std::move(what), step_time(*c.program, cluster).seconds});
+  };
+  if (p.cluster.cluster.ranks_per_node < p.ranks)
+    with("network between nodes", [&](Cluster& x) { x.between.bandwidth *= factor; });
+  if (p.cluster.cluster.ranks_per_node > 1)
+    with("links inside of a node", [&](Cluster& x) { x.inside.bandwidth *= factor; });
+  with("arithmetic", [&](Cluster& x) { x.machine.flops *= factor, x.machine.flops_bf16 *= factor; });
+  with("memory bandwidth", [&](Cluster& x) { x.machine.memory_bandwidth *= factor; });
+  return all;
+}
+
+Error nothing_fits(const PlanProblem& p, const Plan& plan, const std::vector<std::string>& remedies) {
+  const std::string where =
+      fmt::format("nothing fits {} on {} rank{}", gigabytes(plan.capacity), p.ranks, p.ranks == 1 ? "" : "s");
+  if (!plan.nearest)
+    return Error("plan", "{}: states alone are larger in all {} configurations", where, plan.counts.tried)
+        .hint("{}", remedies.empty() ? "more ranks, or a smaller model" : join(remedies, ", or "));
+  const Planned& x = *plan.nearest;
+  return Error("plan", "{}: the closest needs {} ({}): {}", where, gigabytes(x.bytes), x.keys.str(),
+               shares(memory_parts(x.memory), x.bytes, 3))
+      .hint("{}",
+            remedies.empty() ? "more ranks, a smaller context or batch, or a smaller model" : join(remedies, ", or "));
+}
+
+}  // namespace stretto

@@ -1,0 +1,63 @@
+// What a stage of a model takes and holds under one layout, from the compile of a short model on one actor.
+// Whatever a step of the whole model is made of (kernels after fusion, collectives beside them, gathers, sums, update)
+// is in these numbers, because they are read off the same program and the same player.
+//
+//   const StageFacts f = facts_of(problem, {.data = 8, .tensor = 4, .sequence = true, .rows = 1});
+//   double t = f.stage.F + 12 * f.layer.F;       // forward of a stage of 12 layers
+//
+// A stage takes what every stage takes, as often `layer` as it has layers, and at the ends `embedding` or `head`.
+#pragma once
+#include <map>
+#include <vector>
+
+#include "stretto/plan/problem.h"
+
+namespace stretto {
+
+// Everything that decides about a rank's graph.
+struct Variant {
+  int data = 1, tensor = 1, context = 1, expert = 1;
+  bool sequence = false;
+  int zero = 0;
+  i64 rows = 1;  // of a microbatch
+  Recompute recompute = Recompute::none;
+  auto operator<=>(const Variant&) const = default;
+};
+Variant variant_of(const PlanProblem&, const RunKeys&);
+// The same with nothing shared over the data axis: what all sizes of it have in common.
+Variant without_data(Variant);
+
+struct PieceFacts {
+  // Seconds of one microbatch; R is a part of I and B. A W fills the gaps of what stands before it in its row, so
+  // there are three kinds: B is I with its W, FW a forward with a W.
+  double F = 0, I = 0, B = 0, FW = 0;
+  double sums = 0, update = 0;    // seconds after the last microbatch: of gradients over ranks; norms and update
+  double kept_i = 0, kept_w = 0;  // bytes from F until I, until W
+  double for_w = 0;               // bytes from I until W
+  double beside = 0;              // bytes beyond what is kept, while backward works
+  double params = 0, gradients = 0, state = 0;  // bytes of a rank
+
+  double kept() const { return kept_i + kept_w; }
+  PieceFacts& operator+=(const PieceFacts&);
+  PieceFacts operator*(double) const;
+};
+
+struct StageFacts {
+  PieceFacts stage, attention, mlp, embedding, head;  // attention, mlp: the two halves of a layer
+  double message = 0;                                 // bytes of one microbatch from stage to stage
+  double before = 0;                                  // seconds before the first microbatch
+  double tied = 0;                                    // bytes of parameters that both ends hold
+  double scratch = 0;                                 // bytes of a rank, whatever its stages
+};
+
+// Gradients or parameters are cut: layers talk to other ranks in every microbatch. Both ends are then of no use: a large
+// vocabulary would keep links busy in front of layers that a real stage has none of beside them, so it is a small one.
+bool busy_links(const Variant&);
+
+// Refused like the run itself, with what is wrong.
+StageFacts facts_of(const PlanProblem&, const Variant&);
+
+// A model that has every kind of layer and is as short as that allows, times `times`.
+ModelConfig shortened(const ModelConfig&, int times);
+
+}  // namespace stretto

@@ -1,0 +1,206 @@
+#include "stretto/plan/prediction.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "stretto/models/family.h"
+#include "stretto/plan/cuts.h"
+#include "stretto/plan/data_axis.h"
+#include "stretto/program/account.h"
+#include "stretto/simulate/predict.h"
+#include "stretto/simulate/step_time.h"
+
+namespace stretto {
+namespace {
+
+ActorLinks links_of(const PlanProblem& p, const RunKeys& k) {
+  const int each = k.ranks() / k.pipe;
+  return [&p, each](int from, int to) { return link(p.cluster.cluster, from * each, to * each); };
+}
+
+// Squared norms go up a tree of actors and down again; tied weights' gradients and values between both ends.
+double epilogue_messages(const PlanProblem& p, const RunKeys& k, const StageFacts& f) {
+  if (k.pipe == 1) return 0;
+  const ActorLinks links = links_of(p, k);
+  double sum = 2 * std::ceil(std::log2(k.pipe)) * links(0, 1).latency;
+  const Link ends = links(0, k.pipe - 1);
+  const double wide = half(p) ? 2 : 1;
+  if (f.tied > 0) sum += ends.seconds(f.tied * wide) + ends.seconds(f.tied);
+  return sum;
+}
+
+MemoryParts memory_of(const ActorAccount& account, const PerArena<u64>& bytes) {
+  MemoryParts m;
+  m.params = bytes[Arena::params];
+  m.gradients = bytes[Arena::gradients];
+  m.state = bytes[Arena::state];
+  using Kind = Holding::Kind;
+  for (const Kind kind : {Kind::until_i, Kind::until_w, Kind::for_w, Kind::for_i}) m.activations += account.bytes(kind);
+  m.messages = account.bytes(Kind::waiting);
+  m.beside = account.bytes(Kind::temporary) + account.bytes(Kind::storage) + bytes[Arena::scratch] +
+             bytes[Arena::inputs] + bytes[Arena::results];
+  m.gaps = account.fragmentation;
+  return m;
+}
+
+double total_of(const PerArena<u64>& bytes) {
+  double sum = 0;
+  for (const u64 b : bytes) sum += b;
+  return sum;
+}
+
+}  // namespace
+
+std::string_view name_of(Exactness e) {
+  constexpr std::string_view names[] = {"bound", "stage", "schedule", "program"};
+  return names[std::size_t(e)];
+}
+
+Each one_by_one() {
+  return [](std::size_t n, const std::function<void(std::size_t)>& function) {
+    for (std::size_t i = 0; i < n; ++i) function(i);
+  };
+}
+
+Predictor::Predictor(const PlanProblem& p, Each each) : p_(p), each_(std::move(each)), links_(p.cluster.cluster) {}
+
+void Predictor::learn(const std::vector<Variant>& variants) {
+  std::vector<Variant> first;
+  for (const Variant& v : variants)
+    if (busy_links(v)) first.push_back(without_data(v));
+  learn_plainly(first);
+  learn_plainly(variants);
+}
+
+void Predictor::learn_plainly(const std::vector<Variant>& variants) {
+  std::vector<std::pair<const Variant*, Known*>> fresh;
+  for (const Variant& v : variants)
+    if (const auto [it, added] = known_.try_emplace(v); added) fresh.push_back({&it->first, &it->second});
+  each_(fresh.size(), [&](std::size_t i) {
+    try {
+      const Variant& v = *fresh[i].first;
+      fresh[i].second->facts = facts_of(p_, v);
+    } catch (const Error& e) {
+      fresh[i].second->refused = e.faults().empty() ? e.what() : e.faults().front().what;
+    }
+  });
+  for (const auto& [v, known] : fresh) {
+    const auto plain = known_.find(without_data(*v));
+    if (!busy_links(*v) || !known->facts || !plain->second.facts) continue;
+    const StageFacts ends = with_data(p_, *plain->second.facts, *v, links_);
+    StageFacts& f = *known->facts;
+    f.embedding = ends.embedding, f.head = ends.head, f.tied = ends.tied, f.scratch = ends.scratch;
+  }
+}
+
+const StageFacts* Predictor::facts(const Variant& v) {
+  learn({v});
+  const Known& k = known_.at(v);
+  return k.facts ? &*k.facts : nullptr;
+}
+
+const std::string& Predictor::refusal(const Variant& v) { return known_.at(v).refused; }
+
+double Predictor::flops() {
+  if (!flops_) {
+    const auto of = [&](int times) {
+      const ModelConfig m = shortened(p_.model, times);
+      return step_flops(*compile(make_model(m, 1), p_.optimizer, training_of(p_, {}), {}).program);
+    };
+    const double one = of(1), two = of(2), layers = shortened(p_.model, 1).layers;
+    flops_ = p_.batch * (one + (two - one) / layers * (double(p_.model.layers) - layers));
+  }
+  return *flops_;
+}
+
+// One model of time and memory: closed form, or with the schedule played.
+Planned Predictor::of_model(const RunKeys& k, const StageFacts& f, bool play) {
+  Planned r{.keys = k, .exact = play ? Exactness::schedule : Exactness::stage};
+  const StageModel model(p_, k, f);
+  Shape& shape = shapes_.of(k);
+  const Schedule& s = shape.schedule();
+  double tail = 0;
+  for (ActorId a : some_actors(s)) tail = std::max(tail, model.tail(s, a));
+  const double busy = k.microbatches * model.longest(s.actor_of);
+  double makespan = busy * shape.unit() / (3.0 * k.microbatches);
+  if (play) {
+    const std::vector<double> ends = shape.ends(model.times(), links_of(p_, k));
+    makespan = 0;
+    for (ActorId a : ids_until<ActorId>(s.rows.size()))
+      makespan = std::max(makespan, ends[a.value] + model.tail(s, a) - tail);
+  }
+  r.time.work = std::min(busy, makespan);
+  r.time.bubble = makespan - r.time.work;
+  r.time.tail = tail + f.before + epilogue_messages(p_, k, f);
+  r.seconds = r.time.total();
+  r.bubble = std::max(0.0, 1 - k.microbatches * model.work() / k.pipe / r.seconds - r.time.tail / r.seconds);
+  r.memory = play ? model.memory(s) : model.memory(shape);
+  r.bytes = r.memory.total();
+  return r;
+}
+
+const std::vector<int>& Predictor::cuts(const RunKeys& k, const StageFacts& f) {
+  std::vector<int>& stages = cuts_[{&f, k.stage_count()}];
+  if (stages.empty()) stages = even_stages(piece_work(p_, f), k.stage_count());
+  return stages;
+}
+
+Planned Predictor::by_stages(const RunKeys& keys, bool play) {
+  RunKeys k = keys;
+  const Variant v = variant_of(p_, k);
+  const StageFacts* base = facts(without_data(v));
+  if (!base) return {.keys = k, .exact = Exactness::stage, .refused = refusal(without_data(v))};
+  if (k.stages.empty()) k.stages = cuts(k, *base);
+  Planned r = of_model(k, with_data(p_, *base, v, links_), play);
+  r.exact = Exactness::stage;
+  return r;
+}
+
+Planned Predictor::by_schedule(const RunKeys& keys) {
+  RunKeys k = keys;
+  const Variant v = variant_of(p_, k);
+  const StageFacts* f = facts(v);
+  if (!f) return {.keys = k, .exact = Exactness::schedule, .refused = refusal(v)};
+  if (k.stages.empty()) k.stages = cuts(k, *f);
+  return of_model(k, *f, true);
+}
+
+Planned compiled_plan(const PlanProblem& p, RunKeys k) {
+  Planned r{.keys = std::move(k), .exact = Exactness::program};
+  try {
+    const Compiled c = compile_keys(p, r.keys);
+    const Program& program = *c.program;
+    const PlayedStep played = play_step(program, p.cluster.cluster);
+    r.seconds = played.time.seconds;
+    r.bubble = played.timeline.bubble();
+    r.keys.stages = program.pieces_per_stage();
+    const std::vector<ActorAccount> accounts = account(program);
+    for (ActorId a : program.actors.ids()) {
+      const PerArena<u64>& bytes = program.actors[a].bytes;
+      if (total_of(bytes) <= r.bytes) continue;
+      r.bytes = total_of(bytes);
+      r.memory = memory_of(accounts[a.value], bytes);
+    }
+    double busy = 0, last = 0;
+    for (const Span& s : played.timeline.spans)
+      if (s.lane == Lane::compute && s.action) last = std::max(last, s.end);
+    for (int a = 0; a < played.timeline.actors; ++a) busy = std::max(busy, played.timeline.busy(a));
+    r.time.tail = r.seconds - last;
+    r.time.work = std::min(busy, last);
+    r.time.bubble = last - r.time.work;
+  } catch (const Error& e) {
+    if (e.kind() == Error::Kind::bug) throw;
+    r.refused = e.faults().empty() ? e.what() : e.faults().front().what;
+  }
+  return r;
+}
+
+Planned Predictor::by_program(const RunKeys& k) { return compiled_plan(p_, k); }
+
+std::vector<Planned> Predictor::by_program(const std::vector<RunKeys>& all) {
+  std::vector<Planned> results(all.size());
+  each_(all.size(), [&](std::size_t i) { results[i] = compiled_plan(p_, all[i]); });
+  return results;
+}
+
+}  // namespace stretto

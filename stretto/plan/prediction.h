@@ -1,0 +1,82 @@
+// What a configuration takes and holds, at three depths: by stages in closed form, by playing its schedule, by its
+// program.
+//
+//   Predictor predictor(problem, threads);
+//   Planned quick = predictor.by_stages(keys), better = predictor.by_schedule(keys), exact = predictor.by_program(keys);
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stretto/plan/data_axis.h"
+#include "stretto/plan/shapes.h"
+#include "stretto/plan/stage_model.h"
+
+namespace stretto {
+
+enum class Exactness : std::uint8_t { bound, stage, schedule, program };
+std::string_view name_of(Exactness);
+
+// Seconds of the busiest actor, by what they are for; together the step.
+struct TimeParts {
+  double work = 0;    // forward and backward, with collectives inside of them
+  double bubble = 0;  // waiting for other actors
+  double tail = 0;    // before the first and after the last microbatch: sums that are waited for, norms, update
+  double total() const { return work + bubble + tail; }
+};
+
+struct Planned {
+  RunKeys keys;  // with the stages that were assumed
+  double seconds = 0, bytes = 0, bubble = 0;
+  TimeParts time;
+  MemoryParts memory;
+  Exactness exact = Exactness::bound;
+  std::string refused = {};  // what compile says against it; "": nothing
+};
+
+// Calls function(0), function(1), ... function(n - 1), perhaps several at a time.
+using Each = std::function<void(std::size_t n, const std::function<void(std::size_t)>& function)>;
+Each one_by_one();
+
+class Predictor {
+ public:
+  Predictor(const PlanProblem&, Each each = one_by_one());
+
+  // Facts that are not known yet, all at once. One that is refused keeps the reason.
+  void learn(const std::vector<Variant>&);
+  const StageFacts* facts(const Variant&);  // null: refused
+  const std::string& refusal(const Variant&);
+  bool known(const Variant& v) const { return known_.contains(v); }
+
+  // From facts without the data axis, which is added in closed form; the schedule in closed form too, or played.
+  Planned by_stages(const RunKeys&, bool play = false);
+  Planned by_schedule(const RunKeys&);  // from facts of the very layout
+  Planned by_program(const RunKeys&);   // compiled
+  std::vector<Planned> by_program(const std::vector<RunKeys>&);
+  double flops();  // of a step, all ranks together, without what is made again
+  Shapes& shapes() { return shapes_; }
+  std::size_t facts_made() const { return known_.size(); }
+
+ private:
+  struct Known {
+    std::optional<StageFacts> facts;
+    std::string refused;
+  };
+  void learn_plainly(const std::vector<Variant>&);
+  Planned of_model(const RunKeys&, const StageFacts&, bool play);
+  const std::vector<int>& cuts(const RunKeys&, const StageFacts&);
+  const PlanProblem& p_;
+  Each each_;
+  Shapes shapes_;
+  DataLinks links_;
+  std::optional<double> flops_;
+  std::map<std::pair<const StageFacts*, int>, std::vector<int>> cuts_;  // by facts and the number of stages
+  std::map<Variant, Known> known_;
+};
+
+Planned compiled_plan(const PlanProblem&, RunKeys);
+
+}  // namespace stretto

@@ -1,0 +1,69 @@
+#include "stretto/plan/problem.h"
+
+#include <fmt/format.h>
+
+#include <mutex>
+#include <set>
+
+#include "stretto/models/family.h"
+
+namespace stretto {
+
+std::string RunKeys::str() const {
+  std::string text;
+  const auto axis = [&](std::string_view name, int size) {
+    if (size > 1) text += fmt::format("{}{} {}", text.empty() ? "" : " ", name, size);
+  };
+  axis("pipe", pipe);
+  axis("data", data);
+  axis("tensor", tensor);
+  axis("context", context);
+  axis("expert", expert);
+  if (text.empty()) text = "one rank";
+  if (zero > 0) text += fmt::format(" zero {}", zero);
+  if (pipe > 1) text += fmt::format(", {}", schedule);
+  if (pipe > 1 && chunks > 1) text += fmt::format(" of {} chunks", chunks);
+  text += fmt::format(", {} microbatch{}", microbatches, microbatches == 1 ? "" : "es");
+  if (recompute != Recompute::none) text += fmt::format(", recompute {}", name_of(recompute));
+  if (tensor > 1 && !sequence) text += ", no sequence";
+  return text;
+}
+
+std::string_view interned(std::string_view text) {
+  static std::mutex mutex;
+  static std::set<std::string, std::less<>> all;  // nodes stay where they are
+  const std::lock_guard lock(mutex);
+  const auto it = all.find(text);
+  return it != all.end() ? *it : *all.emplace(text).first;
+}
+
+Parallel parallel_of(const PlanProblem& problem, const RunKeys& k) {
+  Parallel p = problem.parallel;
+  std::erase_if(p.mesh, [](const Axis& a) { return a.name == "pipe"; });
+  if (k.pipe > 1) p.mesh.insert(p.mesh.begin(), {"pipe", k.pipe});
+  p.names.data = k.data;
+  p.names.tensor = k.tensor;
+  p.names.context = k.context;
+  p.names.expert = k.expert;
+  p.names.sequence = k.sequence;
+  p.names.zero = k.zero;
+  p.names.exchange = p.names.exchange && k.context > 1;
+  p.schedule = std::string(k.schedule);
+  p.chunks = k.chunks;
+  if (!k.stages.empty()) p.stages = k.stages;
+  p.recompute.clear();
+  if (k.recompute != Recompute::none) p.recompute = {k.recompute};
+  return p;
+}
+
+Training training_of(const PlanProblem& problem, const RunKeys& k) {
+  Training t = problem.training;
+  t.microbatches = k.microbatches;
+  return t;
+}
+
+Compiled compile_keys(const PlanProblem& p, const RunKeys& k) {
+  return compile(make_model(p.model, p.batch), p.optimizer, training_of(p, k), parallel_of(p, k));
+}
+
+}  // namespace stretto

@@ -1,0 +1,58 @@
+// What is planned for, and what a plan decides.
+//
+//   PlanProblem problem{.model = preset("llama-3-8b"), .batch = 256, .optimizer = adamw(), .cluster = cluster,
+//                       .ranks = 64};
+//   RunKeys keys{.data = 8, .tensor = 8, .sequence = true, .microbatches = 32};
+//   Compiled c = compile_keys(problem, keys);
+#pragma once
+#include <compare>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stretto/compile/compile.h"
+#include "stretto/cost/cluster_file.h"
+#include "stretto/models/config.h"
+
+namespace stretto {
+
+struct PlanProblem {
+  ModelConfig model;  // complete and valid
+  i64 batch = 1;      // sequences per step, all ranks together
+  Optimizer optimizer = {};
+  Training training = {};  // its microbatches are the plan's to choose
+  Parallel parallel = {};  // what the plan does not choose: reshard, regather, reduce, overlap, stages, ...
+  ClusterFile cluster = {};
+  int ranks = 1;
+
+  int pieces() const { return static_cast<int>(2 * model.layers + 2); }  // of our models: two per layer, and both ends
+};
+
+// One configuration: the keys of a run that are searched.
+struct RunKeys {
+  int pipe = 1, data = 1, tensor = 1, context = 1, expert = 1;
+  bool sequence = false;
+  int zero = 0;
+  std::string_view schedule = "1f1b";  // a name of space.h's table, or an interned one
+  int chunks = 1;                      // stages per actor
+  int microbatches = 1;
+  Recompute recompute = Recompute::none;
+  std::vector<int> stages = {};  // pieces per stage; empty: compile chooses
+
+  int ranks() const { return pipe * data * tensor * context * expert; }
+  int stage_count() const { return pipe * chunks; }
+  i64 rows(i64 batch) const { return batch / (i64(data) * expert * microbatches); }  // of a microbatch and rank
+  std::string str() const;  // "pipe 4 data 2 tensor 8 zero 1, zb-v, 1 x 64, recompute none"
+  auto operator<=>(const RunKeys&) const = default;
+};
+
+std::string_view interned(std::string_view);  // the same text, which lives as long as the program
+
+Parallel parallel_of(const PlanProblem&, const RunKeys&);
+Training training_of(const PlanProblem&, const RunKeys&);
+Compiled compile_keys(const PlanProblem&, const RunKeys&);
+
+// Whether gradients and weights are in 16 bits.
+inline bool half(const PlanProblem& p) { return p.training.dtype == bf16; }
+
+}  // namespace stretto

@@ -1,0 +1,103 @@
+// Why no configuration is legal.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "stretto/base/text.h"
+#include "stretto/plan/explain.h"
+
+namespace stretto {
+namespace {
+
+std::string list_of(const std::vector<int>& all) {
+  std::vector<std::string> words;
+  for (const int x : all) words.push_back(fmt::format("{}", x));
+  return join(words, " or ");
+}
+
+// The nearest numbers of ranks below and above for which the given axes can be.
+std::string nearest_multiples(int ranks, i64 unit) {
+  const i64 below = ranks / unit * unit;
+  return below > 0 && below != ranks ? fmt::format("{} or {}", below, below + unit) : fmt::format("{}", below + unit);
+}
+
+// A batch that every mesh divides by one that some mesh divides.
+std::string batches_near(i64 batch, i64 by) {
+  const i64 below = batch / by * by;
+  return below > 0 ? fmt::format("{} or {}", below, below + by) : fmt::format("{}", by);
+}
+
+using Given = std::vector<std::pair<std::string_view, const std::vector<int>*>>;
+
+Given axes_of(const PlanSpace& s) {
+  return {{"pipe", &s.pipe}, {"data", &s.data}, {"tensor", &s.tensor}, {"context", &s.context}, {"expert", &s.expert}};
+}
+
+// All axes given and their product is not the number of ranks, or one of them does not divide it.
+std::optional<Error> axes_fault(const PlanProblem& p, const PlanSpace& s) {
+  i64 product = 1;
+  bool all = true;
+  std::vector<std::string> words, keys;
+  for (const auto& [name, list] : axes_of(s)) {
+    all = all && list->size() == 1;
+    if (list->size() != 1) continue;
+    product *= list->front();
+    if (list->front() == 1) continue;
+    words.push_back(fmt::format("{} = {}", name, list->front()));
+    keys.push_back(fmt::format("parallel.{}", name));
+  }
+  if (all && product != p.ranks)
+    return Error("plan", "the given axes make {} ranks and there are {}", product, p.ranks)
+        .hint("leave one of them out, or use {} ranks", product)
+        .about(keys);
+  if (!words.empty() && p.ranks % product != 0)
+    return Error("plan", "{} do{} not divide {} ranks", join(words, " x "), words.size() == 1 ? "es" : "", p.ranks)
+        .hint("use {} ranks, or leave {} open", nearest_multiples(p.ranks, product), keys.back())
+        .about(keys);
+  for (const auto& [name, list] : axes_of(s))
+    if (list->size() > 1 && std::none_of(list->begin(), list->end(), [&](int x) { return p.ranks % x == 0; }))
+      return Error("plan", "no {} of {} divides {} ranks", name, list_of(*list), p.ranks)
+          .hint("other values of plan.{}, or another number of ranks", name);
+  return std::nullopt;
+}
+
+}  // namespace
+
+Error nothing_legal(const PlanProblem& p, const PlanSpace& space) {
+  if (std::optional<Error> e = axes_fault(p, space)) return std::move(*e);
+  // Every mesh has a reason: the one that most have, and an example.
+  std::map<std::string, int> reasons;
+  bool by_batch = false;
+  i64 smallest = 0;
+  PlanSpace open = space;
+  for (const int pipe : divisors(p.ranks))
+    for (const int tensor : divisors(p.ranks / pipe))
+      for (const int context : divisors(p.ranks / pipe / tensor))
+        for (const int expert : divisors(p.ranks / pipe / tensor / context)) {
+          const int data = p.ranks / pipe / tensor / context / expert;
+          const RunKeys k{.pipe = pipe, .data = data, .tensor = tensor, .context = context, .expert = expert};
+          bool wanted = true;
+          const std::vector<int> sizes{pipe, data, tensor, context, expert};
+          std::size_t i = 0;
+          for (const auto& [name, list] : axes_of(space)) {
+            const int size = sizes[i++];
+            wanted = wanted && (list->empty() || std::find(list->begin(), list->end(), size) != list->end());
+          }
+          if (!wanted) continue;
+          const std::string fault = mesh_fault(p, k);
+          ++reasons[fault.empty() ? "no schedule, chunks and microbatches go with it" : fault];
+          if (fault.find("batch") != fault.npos) {
+            by_batch = true;
+            smallest = smallest == 0 ? i64(data) * expert : std::min(smallest, i64(data) * expert);
+          }
+        }
+  const auto most = std::max_element(reasons.begin(), reasons.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  const std::string what = reasons.empty() ? "the given axes exclude each other" : most->first;
+  return Error("plan", "no mesh of {} ranks is possible: {}", p.ranks, what)
+      .hint("{}", by_batch ? fmt::format("use train.batch = {}", batches_near(p.batch, smallest))
+                           : "another number of ranks, or other values of what is given");
+}
+
+}  // namespace stretto

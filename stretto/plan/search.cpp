@@ -1,0 +1,333 @@
+#include "stretto/plan/search.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "stretto/plan/bounds.h"
+
+namespace stretto {
+namespace {
+
+constexpr double slack = 1.03;    // quick models' memory may be so much too large
+constexpr double tie = 0.005;     // within this, less memory and plainer keys are better than time
+constexpr std::size_t keep = 40;  // of the fastest by stages: the bar for all others
+constexpr std::size_t most_played = 2000;
+constexpr std::size_t most_facts = 160, quick_facts = 48;  // of very layouts
+constexpr std::size_t batch = 16;                          // facts made at a time, whatever the number of threads
+constexpr std::size_t tries = 4;  // so many times the compiled ones wanted are compiled at most
+
+struct Scored {
+  const RunKeys* keys = nullptr;
+  double seconds = 0, bytes = 0;
+};
+
+class Search {
+ public:
+  Search(const PlanProblem& p, const PlanSpace& space, const PlanOptions& o)
+      : p_(p), o_(o), all_(enumerate(p, space)), predictor_(p, o.each), bounds_(p, predictor_.flops()) {
+    plan_.flops = predictor_.flops();
+    plan_.capacity = p.cluster.memory * o.memory;
+    plan_.counts.tried = std::ssize(all_.keys);
+    plan_.counts.meshes = all_.meshes;
+  }
+
+  Plan run() {
+    by_stages();
+    by_schedule();
+    by_others();
+    if (!o_.quick) by_program();
+    finish();
+    plan_.counts.facts = std::ssize(played_) > 0 ? i64(predictor_.facts_made()) : 0;
+    return std::move(plan_);
+  }
+
+ private:
+  double cost(double seconds, double bytes) const { return o_.objective == Objective::time ? seconds : bytes; }
+  double cost(const Planned& x) const { return cost(x.seconds, x.bytes); }
+  bool fits(double bytes) const { return bytes <= plan_.capacity; }
+  void tell(std::string_view what, double done, double of) const {
+    if (o_.progress) o_.progress(what, done, of);
+  }
+
+  // Stages of those that the bounds leave, the most promising layouts first, so that the bar falls at once.
+  void by_stages() {
+    struct Group {
+      Variant variant;
+      double bound = std::numeric_limits<double>::infinity();
+      std::vector<std::pair<const RunKeys*, double>> keys = {};
+    };
+    std::map<Variant, Group> groups;
+    for (const RunKeys& k : all_.keys) {
+      if (bounds_.bytes(k) > plan_.capacity) {
+        ++plan_.counts.states;
+        remember_smallest(k, bounds_.bytes(k));
+        continue;
+      }
+      const Variant v = without_data(variant_of(p_, k));
+      Group& g = groups.try_emplace(v, Group{.variant = v}).first->second;
+      const double bound = bounds_.seconds(k);
+      g.bound = std::min(g.bound, bound);
+      g.keys.push_back({&k, bound});
+    }
+    std::vector<const Group*> order;
+    for (const auto& [v, g] : groups) order.push_back(&g);
+    std::stable_sort(order.begin(), order.end(), [](const Group* a, const Group* b) { return a->bound < b->bound; });
+    for (std::size_t from = 0; from < order.size(); from += batch) {
+      tell("layouts", from, order.size());
+      std::vector<Variant> next;
+      for (std::size_t i = from; i < std::min(from + batch, order.size()); ++i)
+        if (order[i]->bound <= bar_) next.push_back(order[i]->variant);
+      predictor_.learn(next);
+      for (std::size_t i = from; i < std::min(from + batch, order.size()); ++i)
+        for (const auto& [k, bound] : order[i]->keys) stage(*k, bound);
+    }
+  }
+
+  void stage(const RunKeys& k, double bound) {
+    if (o_.objective == Objective::time && bound > bar_) {
+      ++plan_.counts.bound;
+      return;
+    }
+    const Planned x = predictor_.by_stages(k);
+    if (!x.refused.empty()) {
+      ++plan_.counts.refused;
+      return;
+    }
+    if (x.bytes > plan_.capacity * slack) {
+      ++plan_.counts.memory;
+      remember_smallest(k, x.bytes);
+      return;
+    }
+    ++plan_.counts.fit;
+    staged_.push_back({&k, x.seconds, x.bytes});
+    leaders_.insert(x.seconds);
+    if (leaders_.size() > keep) leaders_.erase(std::prev(leaders_.end()));
+    if (leaders_.size() == keep) bar_ = (1 + 2 * o_.margin) * *leaders_.rbegin();
+  }
+
+  // What keeps the least beside its states comes first among equals.
+  void remember_smallest(const RunKeys& k, double bytes) {
+    const auto size = [&](const Scored& s) {
+      return std::tuple(s.bytes, s.keys->recompute != Recompute::full, s.keys->rows(p_.batch), s.keys->chunks);
+    };
+    const Scored one{&k, 0, bytes};
+    if (!smallest_ || size(one) < size(*smallest_)) smallest_ = one;
+  }
+
+  void play(const std::vector<const RunKeys*>& keys) {
+    std::vector<Variant> variants;
+    for (const RunKeys* k : keys) variants.push_back(variant_of(p_, *k));
+    predictor_.learn(variants);
+    for (const RunKeys* k : keys) {
+      if (!seen_.insert(k).second) continue;
+      Planned x = predictor_.by_schedule(*k);
+      if (!x.refused.empty()) {
+        ++plan_.counts.refused;
+        continue;
+      }
+      ++plan_.counts.played;
+      played_.push_back(std::move(x));
+    }
+  }
+
+  void by_schedule() {
+    std::stable_sort(staged_.begin(), staged_.end(), [&](const Scored& a, const Scored& b) {
+      return cost(a.seconds, a.bytes) < cost(b.seconds, b.bytes);
+    });
+    const std::size_t facts = o_.quick ? quick_facts : most_facts, before = predictor_.facts_made();
+    for (std::size_t from = 0; from < staged_.size() && played_.size() < most_played;) {
+      tell("schedules", predictor_.facts_made() - before, facts);
+      if (predictor_.facts_made() - before >= facts || !promising(staged_[from])) break;
+      std::vector<const RunKeys*> next;
+      std::set<Variant> variants;  // a batch is so many layouts, with all their schedules that are next in the row
+      for (; from < staged_.size() && variants.size() < batch && next.size() < most_played; ++from) {
+        next.push_back(staged_[from].keys);
+        variants.insert(variant_of(p_, *staged_[from].keys));
+      }
+      play(next);
+    }
+  }
+  // Stages are too optimistic rather than too slow: what is slower there than the best are when played is out.
+  bool promising(const Scored& s) const {
+    std::vector<double> costs;
+    for (const Planned& x : played_)
+      if (fits(x.bytes)) costs.push_back(cost(x));
+    const std::size_t wanted = std::max(o_.top, o_.compiled);
+    if (costs.size() < wanted) return true;
+    std::nth_element(costs.begin(), costs.begin() + (wanted - 1), costs.end());
+    return cost(s.seconds, s.bytes) <= (1 + 2 * o_.margin) * costs[wanted - 1];
+  }
+
+  // The best of every value of every key, so that the plan can say why not.
+  void by_others() {
+    std::map<std::pair<std::string, std::string>, const RunKeys*> first;
+    for (const Scored& s : staged_)
+      for (const auto& [key, value] : values_of(*s.keys)) first.try_emplace({key, value}, s.keys);
+    std::vector<const RunKeys*> keys;
+    for (const auto& [what, k] : first)
+      if (!o_.quick || predictor_.known(variant_of(p_, *k))) keys.push_back(k);
+    tell("others", 0, 1);
+    play(keys);
+  }
+  static std::vector<std::pair<std::string, std::string>> values_of(const RunKeys& k) {
+    return {{"pipe", fmt::format("{}", k.pipe)},     {"data", fmt::format("{}", k.data)},
+            {"tensor", fmt::format("{}", k.tensor)}, {"context", fmt::format("{}", k.context)},
+            {"expert", fmt::format("{}", k.expert)}, {"zero", fmt::format("{}", k.zero)},
+            {"schedule", std::string(k.schedule)},   {"recompute", std::string(name_of(k.recompute))}};
+  }
+
+  std::vector<const Planned*> by_cost() const {
+    std::vector<const Planned*> order;
+    for (const Planned& x : played_) order.push_back(&x);
+    std::stable_sort(order.begin(), order.end(), [&](const Planned* a, const Planned* b) {
+      return cost(*a) != cost(*b) ? cost(*a) < cost(*b) : a->keys < b->keys;
+    });
+    return order;
+  }
+
+  void by_program() {
+    const std::vector<const Planned*> order = by_cost();
+    std::vector<RunKeys> next;
+    std::size_t fitting = 0, wanted = o_.compiled;
+    for (std::size_t i = 0; i < order.size() && fitting < wanted && plan_.counts.compiled < i64(tries * wanted); ++i) {
+      if (order[i]->bytes > plan_.capacity * slack) continue;
+      next.push_back(order[i]->keys);
+      const bool last = i + 1 == order.size() || next.size() + fitting >= wanted;
+      if (!last) continue;
+      tell("programs", fitting, wanted);
+      for (Planned& x : predictor_.by_program(next)) {
+        ++plan_.counts.compiled;
+        if (!x.refused.empty()) {
+          ++plan_.counts.refused;
+          gone_.insert(x.keys);
+          continue;
+        }
+        if (!fits(x.bytes)) ++plan_.counts.memory, gone_.insert(x.keys);
+        fitting += fits(x.bytes);
+        programs_.push_back(std::move(x));
+      }
+      next.clear();
+    }
+  }
+
+  // Faster; or as fast and with less memory, fewer chunks, less ZeRO, in the order of names.
+  bool better(const Planned& a, const Planned& b) const {
+    if (cost(a) != cost(b)) return cost(a) < cost(b);
+    return a.keys < b.keys;
+  }
+  void prefer(std::vector<Planned>& list) const {
+    if (list.empty() || o_.objective != Objective::time) return;
+    const double limit = (1 + tie) * list.front().seconds;
+    const auto end = std::find_if(list.begin(), list.end(), [&](const Planned& x) { return x.seconds > limit; });
+    const auto taste = [](const Planned& x) {
+      return std::tuple(x.bytes, x.keys.chunks, x.keys.zero, x.keys.schedule, x.keys);
+    };
+    const auto chosen =
+        std::min_element(list.begin(), end, [&](const Planned& a, const Planned& b) { return taste(a) < taste(b); });
+    std::rotate(list.begin(), chosen, chosen + 1);
+  }
+
+  void finish() {
+    std::vector<Planned> exact, quick;
+    for (const Planned& x : programs_)
+      if (fits(x.bytes)) exact.push_back(x);
+    std::set<RunKeys> compiled;
+    for (const Planned& x : programs_) compiled.insert(x.keys);
+    for (const Planned& x : played_)
+      if (fits(x.bytes) && !compiled.contains(x.keys) && !gone_.contains(x.keys)) quick.push_back(x);
+    const auto order = [&](const Planned& a, const Planned& b) { return better(a, b); };
+    std::sort(exact.begin(), exact.end(), order);
+    std::sort(quick.begin(), quick.end(), order);
+    prefer(o_.quick ? quick : exact);
+    plan_.best = exact;
+    for (const Planned& x : quick)
+      if (std::ssize(plan_.best) < std::max(o_.top, o_.compiled)) plan_.best.push_back(x);
+    if (std::ssize(plan_.best) > o_.top) plan_.best.resize(o_.top);
+    plan_.scored = std::move(exact);
+    plan_.scored.insert(plan_.scored.end(), quick.begin(), quick.end());
+    if (plan_.best.empty()) return find_nearest();
+    const double limit = (1 + o_.margin) * cost(plan_.best.front());
+    for (const Planned& x : plan_.scored)
+      if (cost(x) <= limit) plan_.as_good.push_back(x);
+    explain();
+  }
+
+  void explain() {
+    const auto chosen = values_of(plan_.best.front().keys);
+    std::map<std::pair<std::string, std::string>, const Planned*> best;
+    for (const Planned& x : plan_.scored)
+      for (const auto& kv : values_of(x.keys)) {
+        const Planned*& b = best[kv];
+        if (!b || cost(x) < cost(*b)) b = &x;
+      }
+    for (const auto& kv : chosen)
+      for (const auto& [what, x] : best)
+        if (what.first == kv.first && what.second != kv.second) plan_.others.push_back({what.first, what.second, *x});
+  }
+
+  // Nothing fits: what comes the closest, by its program.
+  void find_nearest() {
+    for (const Planned& x : programs_)
+      if (!plan_.nearest || x.bytes < plan_.nearest->bytes) plan_.nearest = x;
+    if (plan_.nearest || !smallest_) return;
+    Planned x = o_.quick ? predictor_.by_schedule(*smallest_->keys) : predictor_.by_program(*smallest_->keys);
+    if (x.refused.empty()) plan_.nearest = std::move(x);
+  }
+
+  const PlanProblem& p_;
+  const PlanOptions& o_;
+  const Enumerated all_;
+  Predictor predictor_;
+  const Bounds bounds_;
+  Plan plan_;
+  double bar_ = std::numeric_limits<double>::infinity();
+  std::multiset<double> leaders_;
+  std::vector<Scored> staged_;
+  std::optional<Scored> smallest_;
+  std::set<const RunKeys*> seen_;
+  std::vector<Planned> played_, programs_;
+  std::set<RunKeys> gone_;
+};
+
+}  // namespace
+
+Plan make_plan(const PlanProblem& p, const PlanSpace& space, const PlanOptions& o) { return Search(p, space, o).run(); }
+
+std::vector<Planned> score(const PlanProblem& p, const std::vector<RunKeys>& all, const PlanOptions& o) {
+  constexpr std::size_t few = 20, some = 64;
+  Predictor predictor(p, o.each);
+  std::vector<Planned> results(all.size());
+  std::vector<std::size_t> legal;
+  std::set<Variant> exact, plain;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    results[i].keys = all[i];
+    if (all[i].ranks() != p.ranks)
+      results[i].refused = fmt::format("its mesh has {} ranks, not {}", all[i].ranks(), p.ranks);
+    else if (std::string fault = mesh_fault(p, all[i]); !fault.empty())
+      results[i].refused = std::move(fault);
+    else if (std::string other = keys_fault(p, all[i]); !other.empty())
+      results[i].refused = std::move(other);
+    else
+      legal.push_back(i), exact.insert(variant_of(p, all[i])), plain.insert(without_data(variant_of(p, all[i])));
+  }
+  if (all.size() <= few && !o.quick) {
+    std::vector<RunKeys> keys;
+    for (const std::size_t i : legal) keys.push_back(all[i]);
+    const std::vector<Planned> compiled = predictor.by_program(keys);
+    for (std::size_t n = 0; n < legal.size(); ++n) results[legal[n]] = compiled[n];
+    return results;
+  }
+  const std::set<Variant>& needed = exact.size() <= some ? exact : plain;
+  predictor.learn({needed.begin(), needed.end()});
+  for (const std::size_t i : legal)
+    results[i] = exact.size() <= some ? predictor.by_schedule(all[i]) : predictor.by_stages(all[i], true);
+  return results;
+}
+
+double mfu(const PlanProblem& p, double flops, double seconds) {
+  return flops / (seconds * p.ranks * p.cluster.cluster.machine.rate(half(p)));
+}
+
+}  // namespace stretto

@@ -1,0 +1,201 @@
+#include "stretto/plan/short_program.h"
+
+#include <algorithm>
+#include <set>
+
+#include "stretto/models/family.h"
+#include "stretto/program/lifetimes.h"
+#include "stretto/program/region.h"
+#include "stretto/step/cost.h"
+
+namespace stretto {
+namespace {
+
+constexpr int stage_count = 6;
+// What is read off each of them: nothing of the first and the last, whose surroundings are others.
+constexpr MicrobatchId whole{1}, split{2}, with_w{3};
+constexpr int microbatches = 5;
+
+Schedule every_kind() {
+  Schedule s = looped({.actors = 1, .microbatches = microbatches, .chunks = stage_count});
+  s.name = "facts";
+  Row& row = s.rows[0];
+  const auto forward = [&](int m) {
+    for (int stage = 0; stage < stage_count; ++stage) row.F(stage, m);
+  };
+  const auto backward = [&](int m) {
+    for (int stage = stage_count; stage-- > 0;) row.B(stage, m);
+  };
+  forward(0), backward(0), forward(1), backward(1), forward(2);
+  for (int stage = stage_count; stage-- > 0;) row.I(stage, 2);
+  for (int stage = 0; stage < stage_count; ++stage) row.F(stage, 3).W(stage, 2);
+  backward(3), forward(4), backward(4);
+  return s;
+}
+
+Compiled compile_short(const PlanProblem& p, const Variant& v, bool few_words) {
+  const RunKeys keys{.data = v.data,
+                     .tensor = v.tensor,
+                     .context = v.context,
+                     .expert = v.expert,
+                     .sequence = v.sequence,
+                     .zero = v.zero,
+                     .microbatches = microbatches,
+                     .recompute = v.recompute};
+  ModelConfig model = shortened(p.model, 4);
+  if (few_words) model.vocab = std::min<i64>(model.vocab, 64 * v.tensor), model.pad_vocab = 1;
+  const int period = static_cast<int>(model.layers / 2);  // pieces of one
+  Parallel parallel = parallel_of(p, keys);
+  parallel.schedule = every_kind();
+  parallel.chunks = stage_count;
+  parallel.sketch = true;
+  parallel.stages = {1, 1, period - 1, period, 2 * period, 1};
+  return compile(make_model(model, v.rows * v.data * v.expert * microbatches), p.optimizer, training_of(p, keys),
+                 parallel);
+}
+
+bool remakes(Part p) { return p == Part::I || p == Part::R; }
+
+}  // namespace
+
+ShortProgram::ShortProgram(const PlanProblem& p, const Variant& v, bool few_words)
+    : compiled_(compile_short(p, v, few_words)), stages_(stage_count), pieces_(program().step->pieces) {
+  read_times(play_step(program(), p.cluster.cluster));
+  read_pieces();
+  read_kept();
+  read_beside();
+}
+
+// A turn, an action with the W after it, takes from the end of the one before it to its own.
+void ShortProgram::read_times(const PlayedStep& played) {
+  const Row& row = program().row(ActorId(0));
+  IdVector<ActionId, double> ends(row.size());
+  std::map<Action, ActionId> turns;
+  for (ActionId i : ends.ids()) turns[row[i.value]] = turn_of(row, i);
+  bool first = true;
+  double last = 0;
+  for (const Span& s : played.timeline.spans) {
+    if (s.lane != Lane::compute || !s.action) continue;
+    if (first) before_ = s.start;
+    first = false;
+    double& end = ends[turns.at(*s.action)];
+    end = std::max(end, s.end);
+    last = std::max(last, end);
+  }
+  double before = before_;
+  for (ActionId i : ends.ids()) {
+    if (ends[i] == 0) continue;  // a W, which is in the turn before it
+    const double took = ends[i] - before;
+    before = ends[i];
+    const Action& a = row[i.value];
+    PieceFacts& f = stages_[a.stage];
+    if (a.microbatch == whole) (a.phase == Phase::F ? f.F : f.B) = took;
+    if (a.microbatch == split && a.phase == Phase::I) f.I = took;
+    if (a.microbatch == with_w && a.phase == Phase::F) f.FW = took;
+  }
+  const double tail = std::max(0.0, played.time.seconds - last), exposed = std::min(tail, played.time.exposed);
+  double elements = 0;
+  for (const Accumulator& x : program().step->accumulators) elements += program().step->elements(x.type);
+  for (const Accumulator& x : program().step->accumulators) {
+    const double share = elements > 0 ? program().step->elements(x.type) / elements : 0;
+    PieceFacts& f = stages_[program().stage_of[x.piece]];
+    f.sums += share * played.time.sums;
+    f.update += share * (tail - exposed);
+  }
+}
+
+void ShortProgram::read_pieces() {
+  const Program& p = program();
+  const Step& s = *p.step;
+  for (std::size_t i = 0; i < pieces_.size(); ++i) pieces_[i].attention = i % 2 == 1;
+  IdVector<ParamId, char> seen(s.params.size(), 0);
+  for (const Task& t : s.tasks) {
+    if (t.part != Part::F && t.part != Part::U) continue;
+    PieceOfShort& x = pieces_[t.piece->value];
+    for (const Binding& b : t.inputs)
+      if (const ParamId* param = as<ParamId>(b); param && !seen[*param]) {
+        seen[*param] = 1;
+        x.params += s.bytes(s.params[*param]);
+      }
+  }
+  std::set<ParamId> with_state;
+  for (const Accumulator& a : s.accumulators) {
+    PieceOfShort& x = pieces_[a.piece.value];
+    x.gradients += s.bytes(a.type);
+    if (with_state.insert(a.param).second) x.state += 1.0 * p.states * s.state_bytes(a.param);
+  }
+}
+
+// What lives between the actions of a microbatch, at the stage that reads it last.
+void ShortProgram::read_kept() {
+  const Program& p = program();
+  for (const CrossValue& v : p.step->values) {
+    const Task& from = p.step->tasks[v.producer];
+    IdVector<StageId, char> by_i(stage_count, 0), by_w(stage_count, 0);
+    for (TaskId c : v.consumers) {
+      const Task& to = p.step->tasks[c];
+      if (remakes(to.part)) by_i[p.stage_of[*to.piece]] = 1;
+      if (to.part == Part::W) by_w[p.stage_of[*to.piece]] = 1;
+    }
+    for (StageId s : stages_.ids()) {
+      if (from.part == Part::F && (by_i[s] || by_w[s])) (by_w[s] ? stages_[s].kept_w : stages_[s].kept_i) += v.bytes;
+      if (remakes(from.part) && by_w[s]) stages_[s].for_w += v.bytes;
+    }
+  }
+}
+
+// The most that is alive in the backward of each stage, beyond what it and the stages before it keep.
+void ShortProgram::read_beside() {
+  const Program& p = program();
+  const Lifetimes lives = lifetimes(p, ActorId(0));
+  std::vector<double> change(lives.clock.back() + 2);
+  for (const LiveBuffer& b : lives.buffers) {
+    change[b.first] += b.bytes;
+    change[b.last + 1] -= b.bytes;
+  }
+  IdVector<StageId, double> most(stage_count);
+  const auto& code = p.actors[ActorId(0)].code;
+  double live = 0;
+  i64 at = 0;
+  for (InstructionId i : code.ids()) {
+    const stretto::Run* r = std::get_if<stretto::Run>(&code[i]);
+    const Action* a = r && r->action ? &p.action(ActorId(0), *r->action) : nullptr;
+    for (const i64 end = lives.clock[InstructionId(i.value + 1)]; at < end; ++at) {
+      live += change[at];
+      if (a && a->microbatch == whole && a->phase == Phase::B) most[a->stage] = std::max(most[a->stage], live);
+    }
+  }
+  double kept = 0;
+  for (StageId s : stages_.ids()) {
+    kept += stages_[s].kept();
+    stages_[s].beside = std::max(0.0, most[s] - kept);
+  }
+}
+
+double ShortProgram::message() const {
+  const std::vector<Crossing> all = crossings(*program().step);
+  return all[all.size() / 2].forward;
+}
+
+double ShortProgram::tied() const {
+  const Step& s = *program().step;
+  std::set<ParamId> first;
+  double bytes = 0;
+  for (const Task& t : s.tasks) {
+    if (t.part != Part::F && t.part != Part::U) continue;
+    for (const Binding& b : t.inputs)
+      if (const ParamId* id = as<ParamId>(b)) {
+        if (t.piece->value == 0) first.insert(*id);
+        if (t.piece->value + 1 == s.pieces && first.contains(*id)) bytes += s.bytes(s.params[*id]);
+      }
+  }
+  return bytes;
+}
+
+double ShortProgram::scratch() const {
+  std::size_t most = 0;
+  for (const auto& calls : program().calls) most = std::max(most, calls->scratch);
+  return most;
+}
+
+}  // namespace stretto

@@ -1,0 +1,51 @@
+// The program from which facts are read: an embedding, a half layer and the rest of its period, one period of layers,
+// two, and a head, as stages of one actor, so that nobody waits for a message.
+//
+//   const ShortProgram p(problem, variant);
+//   const PieceFacts two_layers = p.two();
+#pragma once
+#include <vector>
+
+#include "stretto/plan/facts.h"
+#include "stretto/simulate/step_time.h"
+
+namespace stretto {
+
+struct PieceOfShort {
+  bool attention = false;                       // the first half of its layer
+  double params = 0, gradients = 0, state = 0;  // bytes
+};
+
+class ShortProgram {
+ public:
+  // few_words: with a small vocabulary, so that the ends do not keep links busy that layers need.
+  ShortProgram(const PlanProblem&, const Variant&, bool few_words = false);
+
+  // Times, and bytes of activations; not those of parameters.
+  const PieceFacts& embedding() const { return stages_[StageId(0)]; }
+  const PieceFacts& attention() const { return stages_[StageId(1)]; }
+  const PieceFacts& others() const { return stages_[StageId(2)]; }  // of the same period
+  const PieceFacts& one() const { return stages_[StageId(3)]; }     // period
+  const PieceFacts& two() const { return stages_[StageId(4)]; }
+  const PieceFacts& head() const { return stages_[StageId(5)]; }
+  const std::vector<PieceOfShort>& pieces() const { return pieces_; }
+  std::vector<PieceOfShort> of_layers() const { return {pieces_.begin() + 1, pieces_.end() - 1}; }
+  double message() const;
+  double before() const { return before_; }
+  double tied() const;
+  double scratch() const;
+
+ private:
+  const Program& program() const { return *compiled_.program; }
+  void read_times(const PlayedStep&);
+  void read_pieces();
+  void read_kept();
+  void read_beside();
+
+  Compiled compiled_;
+  IdVector<StageId, PieceFacts> stages_;
+  std::vector<PieceOfShort> pieces_;
+  double before_ = 0;
+};
+
+}  // namespace stretto

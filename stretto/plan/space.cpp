@@ -1,0 +1,186 @@
+#include "stretto/plan/space.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "stretto/base/text.h"
+#include "stretto/compile/scheduled.h"
+
+namespace stretto {
+namespace {
+
+bool in_groups(int p, int m) { return m % std::max(1, m / p) == 0; }
+bool even_actors(int p, int) { return p % 2 == 0; }
+bool even_and_many(int p, int m) { return p % 2 == 0 && m % 2 == 0 && m >= 2 * p; }
+bool twice_the_actors(int p, int m) { return m >= 2 * p; }
+
+constexpr std::array rules{
+    ScheduleRule{.name = "1f1b"},
+    ScheduleRule{.name = "interleaved-1f1b", .chunks = 0, .legal = in_groups},
+    ScheduleRule{.name = "zb-h1", .fills = 1},
+    ScheduleRule{.name = "zb-v", .chunks = 2, .fills = 1, .folds = true},
+    ScheduleRule{.name = "zb-h2", .fills = 1},
+    ScheduleRule{.name = "interleaved-zb", .chunks = 0, .fills = 1, .legal = in_groups},
+    ScheduleRule{.name = "v-half", .chunks = 2, .fills = 1, .folds = true},
+    ScheduleRule{.name = "v-min", .chunks = 2, .fills = 1, .folds = true},
+    ScheduleRule{.name = "dualpipe-v", .chunks = 2, .fills = 1, .folds = true, .legal = twice_the_actors},
+    ScheduleRule{.name = "eager-1f1b"},
+    ScheduleRule{.name = "kimi-k2", .chunks = 0, .legal = in_groups},
+    ScheduleRule{.name = "looped-bfs", .chunks = 0},
+    ScheduleRule{.name = "gpipe"},
+    // By request only: one plans its own order for every shape, two hold all weights twice.
+    ScheduleRule{.name = "zb-auto", .fills = 1, .searched = false},
+    ScheduleRule{.name = "dualpipe", .pipes = 2, .fills = 1, .searched = false, .legal = even_and_many},
+    ScheduleRule{.name = "chimera", .pipes = 2, .fills = 1, .searched = false, .legal = even_actors},
+};
+
+bool allows(const std::vector<int>& list, int x) {
+  return list.empty() || std::find(list.begin(), list.end(), x) != list.end();
+}
+
+std::vector<int> allowed(const std::vector<int>& list, std::vector<int> all) {
+  std::erase_if(all, [&](int x) { return !allows(list, x); });
+  return all;
+}
+
+// Of `any` schedules: while a stage has about a layer, or what was asked for.
+std::vector<int> chunk_choices(const PlanProblem& p, const PlanSpace& space, const ScheduleRule* rule, int pipe) {
+  const int fixed = rule ? rule->chunks : 1;
+  if (fixed > 0) return allowed(space.chunks, {fixed});
+  std::vector<int> all;
+  for (const int v : space.chunks.empty() ? std::vector{2, 3, 4, 5, 6, 8, 10, 12, 16} : space.chunks)
+    if (v >= 2 && (i64(pipe) * v <= p.model.layers + 2 || !space.chunks.empty())) all.push_back(v);
+  return all;
+}
+
+std::vector<std::string_view> schedule_choices(const PlanSpace& space) {
+  std::vector<std::string_view> names;
+  for (const std::string& s : space.schedules) names.push_back(interned(s));
+  if (names.empty())
+    for (const ScheduleRule& r : rules)
+      if (r.searched) names.push_back(r.name);
+  return names;
+}
+
+class Enumeration {
+ public:
+  Enumeration(const PlanProblem& p, const PlanSpace& space) : p_(p), space_(space) {}
+
+  Enumerated run() {
+    for (const int pipe : allowed(space_.pipe, divisors(p_.ranks)))
+      for (const int tensor : allowed(space_.tensor, divisors(p_.ranks / pipe)))
+        for (const int context : allowed(space_.context, divisors(p_.ranks / pipe / tensor)))
+          for (const int expert : allowed(space_.expert, divisors(p_.ranks / pipe / tensor / context))) {
+            const int data = p_.ranks / pipe / tensor / context / expert;
+            if (allows(space_.data, data))
+              mesh({.pipe = pipe, .data = data, .tensor = tensor, .context = context, .expert = expert});
+          }
+    return std::move(all_);
+  }
+
+ private:
+  void mesh(RunKeys k) {
+    k.sequence = space_.sequence.value_or(k.tensor > 1) && k.tensor > 1;
+    if (!mesh_fault(p_, k).empty()) return;
+    ++all_.meshes;
+    for (const int m : allowed(space_.microbatches, divisors(p_.batch / (i64(k.data) * k.expert)))) {
+      k.microbatches = m;
+      schedules(k);
+    }
+  }
+  void schedules(RunKeys k) {
+    if (k.pipe == 1) {  // nothing to schedule
+      const auto names = schedule_choices(space_);
+      k.schedule = space_.schedules.empty() ? "1f1b" : names.front();
+      k.chunks = 1;
+      if (const ScheduleRule* r = find_rule(k.schedule); r && r->chunks != 1) k.schedule = "1f1b";
+      if (allows(space_.chunks, 1)) rest(k);
+      return;
+    }
+    for (const std::string_view name : schedule_choices(space_)) {
+      k.schedule = name;
+      for (const int v : chunk_choices(p_, space_, find_rule(name), k.pipe)) {
+        k.chunks = v;
+        if (keys_fault(p_, k).empty()) rest(k);
+      }
+    }
+  }
+  void rest(RunKeys k) {
+    using R = Recompute;
+    for (const R r : space_.recompute.empty() ? std::vector{R::none, R::selective, R::full} : space_.recompute)
+      for (int zero = 0; zero <= (k.data > 1 ? 3 : 0); ++zero) {
+        k.recompute = r;
+        k.zero = zero;
+        if (allows(space_.zero, zero)) all_.keys.push_back(k);
+      }
+  }
+
+  const PlanProblem& p_;
+  const PlanSpace& space_;
+  Enumerated all_;
+};
+
+}  // namespace
+
+std::span<const ScheduleRule> schedule_rules() { return rules; }
+
+const ScheduleRule* find_rule(std::string_view name) {
+  const auto it = std::find_if(rules.begin(), rules.end(), [&](const ScheduleRule& r) { return r.name == name; });
+  return it == rules.end() ? nullptr : &*it;
+}
+
+std::vector<int> divisors(i64 n) {
+  std::vector<int> small, large;
+  for (i64 d = 1; d * d <= n; ++d) {
+    if (n % d != 0) continue;
+    small.push_back(static_cast<int>(d));
+    if (d * d != n) large.push_back(static_cast<int>(n / d));
+  }
+  small.insert(small.end(), large.rbegin(), large.rend());
+  return small;
+}
+
+std::string mesh_fault(const PlanProblem& p, const RunKeys& k) {
+  const ModelConfig& m = p.model;
+  const i64 kv = m.kv_heads ? m.kv_heads : m.heads;
+  if (k.pipe > p.pieces()) return fmt::format("pipe = {} is more than the model's {} pieces", k.pipe, p.pieces());
+  if (m.heads % k.tensor != 0) return fmt::format("tensor = {} does not divide {} heads", k.tensor, m.heads);
+  if (kv % k.tensor != 0 && m.group() % k.tensor != 0)
+    return fmt::format("tensor = {} divides neither {} key/value heads nor their groups of {}", k.tensor, kv,
+                       m.group());
+  if (m.ff % k.tensor != 0)
+    return fmt::format("tensor = {} does not divide a feed-forward width of {}", k.tensor, m.ff);
+  if (m.context % (i64(k.context) * (k.sequence ? k.tensor : 1)) != 0)
+    return fmt::format("context = {}{} does not divide a context of {}", k.context,
+                       k.sequence ? fmt::format(" x tensor = {}", k.tensor) : "", m.context);
+  if (k.expert > 1 && (m.experts == 0 || m.experts % k.expert != 0))
+    return m.experts == 0 ? fmt::format("expert = {} and the model has no experts", k.expert)
+                          : fmt::format("expert = {} does not divide {} experts", k.expert, m.experts);
+  if (p.batch % (i64(k.data) * k.expert) != 0)
+    return fmt::format("data{} = {} does not divide a batch of {}", k.expert > 1 ? " x expert" : "", k.data * k.expert,
+                       p.batch);
+  return "";
+}
+
+std::string keys_fault(const PlanProblem& p, const RunKeys& k) {
+  const ScheduleRule* rule = find_rule(k.schedule);
+  if (k.stage_count() > p.pieces())
+    return fmt::format("{} stages are more than the model's {} pieces", k.stage_count(), p.pieces());
+  if (rule && k.pipe > 1 && rule->chunks > 0 && k.chunks != rule->chunks)
+    return fmt::format("{} has {} chunk{}, not {}", k.schedule, rule->chunks, rule->chunks == 1 ? "" : "s", k.chunks);
+  if (rule && k.pipe > 1 && rule->legal && !rule->legal(k.pipe, k.microbatches))
+    return fmt::format("{} does not exist for {} actors and {} microbatches", k.schedule, k.pipe, k.microbatches);
+  if (k.zero > 0 && k.data == 1) return fmt::format("zero = {} cuts over the data axis, and data is 1", k.zero);
+  const i64 tasks = i64(p.pieces()) * 3 * k.microbatches;
+  if (tasks > most_tasks) return fmt::format("a step of {} tasks is more than can be compiled", tasks);
+  if (p.batch % (i64(k.data) * k.expert * k.microbatches) != 0)
+    return fmt::format("{} sequences on {} ranks cannot be cut into {} microbatches", p.batch, k.data * k.expert,
+                       k.microbatches);
+  return "";
+}
+
+Enumerated enumerate(const PlanProblem& p, const PlanSpace& space) { return Enumeration(p, space).run(); }
+
+}  // namespace stretto

@@ -1,0 +1,53 @@
+// Which configurations there are: for so many ranks every product of mesh axes, schedule, chunks, microbatches,
+// recompute and ZeRO that a model allows. What is legal is data, so that a refusal can say why.
+//
+//   PlanSpace space{.tensor = {8}, .schedules = {"1f1b", "zb-v"}};     // what is left empty is searched
+//   const Enumerated all = enumerate(problem, space);
+//   fmt::print("{} configurations\n", all.keys.size());
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stretto/plan/problem.h"
+
+namespace stretto {
+
+struct ScheduleRule {
+  std::string_view name;
+  int chunks = 1;      // stages per actor; 0: any number from 2 on
+  int pipes = 1;       // 2: bidirectional, every actor holds two stages' weights
+  int fills = 0;       // 1: weight gradients fill the bubble, some or all of it
+  bool folds = false;  // V placement: the first and the last stage are on one actor
+  bool searched = true;
+  bool (*legal)(int actors, int microbatches) = nullptr;  // null: always
+};
+std::span<const ScheduleRule> schedule_rules();
+const ScheduleRule* find_rule(std::string_view name);  // null: a file, or a user's own
+
+// What may be chosen; an empty list is anything that is legal.
+struct PlanSpace {
+  std::vector<int> pipe = {}, data = {}, tensor = {}, context = {}, expert = {}, zero = {}, chunks = {},
+                   microbatches = {};
+  std::vector<std::string> schedules = {};
+  std::vector<Recompute> recompute = {};
+  std::optional<bool> sequence = {};  // none: wherever there is a tensor axis
+};
+
+struct Enumerated {
+  std::vector<RunKeys> keys;  // in one order, whatever the machine
+  int meshes = 0;
+};
+// Nothing at all is an Error that says which of the given values exclude each other.
+Enumerated enumerate(const PlanProblem&, const PlanSpace&);
+
+// Why a mesh cannot be, "" when it can: "tensor = 5 does not divide 32 heads".
+std::string mesh_fault(const PlanProblem&, const RunKeys&);
+// Why the rest cannot be, given the mesh.
+std::string keys_fault(const PlanProblem&, const RunKeys&);
+
+std::vector<int> divisors(i64 n);
+
+}  // namespace stretto

@@ -1,0 +1,164 @@
+#include "stretto/plan/stage_model.h"
+
+#include <algorithm>
+
+namespace stretto {
+namespace {
+
+const PieceFacts& facts_of_piece(const StageFacts& f, int piece, int pieces) {
+  if (piece == 0) return f.embedding;
+  if (piece + 1 == pieces) return f.head;
+  return piece % 2 == 1 ? f.attention : f.mlp;
+}
+
+}  // namespace
+
+std::vector<double> piece_work(const PlanProblem& p, const StageFacts& f) {
+  std::vector<double> all;
+  for (int i = 0; i < p.pieces(); ++i) {
+    const PieceFacts& x = facts_of_piece(f, i, p.pieces());
+    all.push_back(x.F + x.B);
+  }
+  return all;
+}
+
+StageModel::StageModel(const PlanProblem& p, const RunKeys& k, const StageFacts& f)
+    : f_(f), piece_message_(f.message), stages_(k.stages) {
+  int piece = 0;
+  for (const int n : stages_) {
+    PieceFacts sum = f.stage;
+    double at_end = 0;  // an end's temporaries come and go before those of its layers
+    for (int end = piece + n; piece < end; ++piece) {
+      const PieceFacts& x = facts_of_piece(f, piece, p.pieces());
+      sum += x;
+      if (piece != 0 && piece + 1 != p.pieces()) continue;
+      sum.beside += x.for_w - x.beside;
+      at_end = std::max(at_end, x.beside);
+    }
+    sum.beside = std::max(sum.beside, at_end);
+    all_.push_back(sum);
+  }
+}
+
+PlayTimes StageModel::times() const {
+  PlayTimes t;
+  for (StageId s : all_.ids()) {
+    const PieceFacts& x = all_[s];
+    const double after_f = std::max(0.0, x.FW - x.F), after_i = std::max(0.0, x.B - x.I);
+    t.w_after_f.push_back(after_f);
+    t.w_after_i.push_back(after_i);
+    t.stages.push_back({.F = x.F,
+                        .I = x.I,
+                        .W = std::max(after_f, after_i),
+                        .B = x.B,
+                        .message_bytes = s.value + 1u < all_.size() ? piece_message_ : 0});
+  }
+  return t;
+}
+
+double StageModel::work() const {
+  double sum = 0;
+  for (const PieceFacts& x : all_) sum += x.F + x.B;
+  return sum;
+}
+
+double StageModel::longest(const StagePlacement& actor_of) const {
+  std::vector<double> load;
+  for (const auto& pipe : actor_of)
+    for (StageId s : pipe.ids()) {
+      load.resize(std::max<std::size_t>(load.size(), pipe[s].value + 1));
+      load[pipe[s].value] += (all_[s].F + all_[s].B) / double(actor_of.size());
+    }
+  return *std::max_element(load.begin(), load.end());
+}
+
+PieceFacts StageModel::states_of(const Schedule& s, ActorId actor) const {
+  PieceFacts sum;
+  bool first = false, last = false;
+  for (const auto& pipe : s.actor_of)
+    for (StageId stage : pipe.ids()) {
+      if (pipe[stage] != actor) continue;
+      sum += all_[stage];
+      first = first || stage.value == 0;
+      last = last || stage.value + 1u == all_.size();
+    }
+  if (last && !first) sum.params += f_.tied;  // facts count at the first piece what both ends read
+  return sum;
+}
+
+double StageModel::tail(const Schedule& s, ActorId actor) const {
+  const PieceFacts sum = states_of(s, actor);
+  // Sums go on beside the last microbatch's backward, and the last of them after it.
+  const double stages =
+      std::max<std::ptrdiff_t>(1, std::count(s.actor_of[down_pipe].begin(), s.actor_of[down_pipe].end(), actor));
+  return sum.update + std::max(sum.sums - sum.B * (1 - 0.5 / stages), 0.0);
+}
+
+MemoryParts StageModel::memory(const Schedule& s, ActorId actor) const {
+  const PieceFacts states = states_of(s, actor);
+  double live = 0, kept = 0, beside = 0, most = 0;
+  for (const Action& a : s.rows[actor]) {
+    const PieceFacts& x = all_[a.stage];
+    double now = live, with = x.beside;
+    switch (a.phase) {
+      case Phase::F:
+        now = live += x.kept();
+        with = 0;
+        break;
+      case Phase::I:
+        live += x.for_w - x.kept_i;
+        break;
+      case Phase::W:
+        live -= x.for_w + x.kept_w;
+        break;
+      case Phase::B:
+        live -= x.kept();
+        break;
+      case Phase::R:
+        break;
+    }
+    if (now + with > most) most = now + with, kept = now, beside = with;
+  }
+  return {.params = states.params,
+          .gradients = states.gradients,
+          .state = states.state,
+          .activations = kept,
+          .beside = beside + f_.scratch,
+          .messages = s.actors() > 1 ? 2 * piece_message_ : 0};
+}
+
+MemoryParts StageModel::memory(const Schedule& s) const {
+  MemoryParts most;
+  for (ActorId a : ids_until<ActorId>(s.rows.size()))
+    if (const MemoryParts m = memory(s, a); m.total() > most.total()) most = m;
+  return most;
+}
+
+MemoryParts StageModel::memory(const Shape& shape) const {
+  const Schedule& s = shape.schedule();
+  MemoryParts most;
+  for (const ActorId actor : some_actors(s)) {
+    const PieceFacts sum = states_of(s, actor);
+    const MostKept& n = shape.in_flight(actor);
+    double beside = 0, stages = 0;
+    for (const auto& pipe : s.actor_of)
+      for (StageId stage : pipe.ids())
+        if (pipe[stage] == actor) beside = std::max(beside, all_[stage].beside), ++stages;
+    const MemoryParts m{.params = sum.params,
+                        .gradients = sum.gradients,
+                        .state = sum.state,
+                        .activations = (n.until_i * sum.kept_i + n.until_w * sum.kept_w + n.for_w * sum.for_w) / stages,
+                        .beside = beside + f_.scratch,
+                        .messages = s.actors() > 1 ? 2 * piece_message_ : 0};
+    if (m.total() > most.total()) most = m;
+  }
+  return most;
+}
+
+std::vector<ActorId> some_actors(const Schedule& s) {
+  std::vector<ActorId> all{ActorId(0), ActorId(s.actors() / 2), ActorId(s.actors() - 1)};
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
+}  // namespace stretto

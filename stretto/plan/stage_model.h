@@ -1,0 +1,60 @@
+// A configuration as stages: what each takes, holds and sends, summed up from facts of pieces.
+//
+//   const StageModel m(problem, keys, facts);
+//   const PlayTimes times = m.times();             // for the schedule's play
+//   const MemoryParts fullest = m.memory(schedule);
+#pragma once
+#include <vector>
+
+#include "stretto/plan/facts.h"
+#include "stretto/plan/shapes.h"
+
+namespace stretto {
+
+// Bytes of a rank, by what holds them.
+struct MemoryParts {
+  double params = 0, gradients = 0, state = 0;
+  double activations = 0;  // kept from action to action
+  double beside = 0;       // while an action works: temporaries, gathered parameters, scratch
+  double messages = 0;     // on their way
+  double gaps = 0;         // planned and not used at the fullest moment
+
+  double states() const { return params + gradients + state; }
+  double total() const { return states() + activations + beside + messages + gaps; }
+};
+
+class StageModel {
+ public:
+  // keys.stages has to be there: even_stages(piece_work(...), ...).
+  StageModel(const PlanProblem&, const RunKeys&, const StageFacts&);
+
+  const std::vector<int>& stages() const { return stages_; }
+  const IdVector<StageId, PieceFacts>& facts() const { return all_; }
+  PlayTimes times() const;
+
+  double work() const;                          // seconds of a microbatch, all stages
+  double longest(const StagePlacement&) const;  // of the busiest actor
+
+  // Of one actor whose row is played in order.
+  MemoryParts memory(const Schedule&, ActorId) const;
+  // Of the fullest actor.
+  MemoryParts memory(const Schedule&) const;
+  // The same from the numbers of microbatches that a shape keeps at its fullest, of the first, a middle and the last
+  // actor.
+  MemoryParts memory(const Shape&) const;
+  double tail(const Schedule&, ActorId) const;
+
+ private:
+  PieceFacts states_of(const Schedule&, ActorId) const;
+
+  const StageFacts& f_;
+  double piece_message_ = 0;
+  std::vector<int> stages_;
+  IdVector<StageId, PieceFacts> all_;
+};
+
+std::vector<ActorId> some_actors(const Schedule&);  // the first, a middle one, the last
+// Seconds of each piece, forward and backward.
+std::vector<double> piece_work(const PlanProblem&, const StageFacts&);
+
+}  // namespace stretto

@@ -1,0 +1,131 @@
+#include "stretto/plan/search.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "plan/problems.h"
+#include "stretto/plan/explain.h"
+
+namespace stretto {
+namespace {
+
+using testing::HasSubstr;
+
+Each on_two_threads() {
+  return [](std::size_t n, const std::function<void(std::size_t)>& function) {
+    std::atomic<std::size_t> next = 0;
+    const auto work = [&] {
+      for (std::size_t i; (i = next++) < n;) function(i);
+    };
+    std::thread other(work);
+    work();
+    other.join();
+  };
+}
+
+TEST(MakePlan, IsTheSameEveryTimeWhateverTheThreads) {
+  const PlanProblem p = small_llama(8, 16);
+  const PlanSpace space{.context = {1}, .schedules = {"1f1b", "zb-h1"}};
+  const Plan a = make_plan(p, space, {.compiled = 3}),
+             b = make_plan(p, space, {.compiled = 3, .each = on_two_threads()});
+  ASSERT_EQ(a.best.size(), b.best.size());
+  for (std::size_t i = 0; i < a.best.size(); ++i) {
+    EXPECT_EQ(a.best[i].keys, b.best[i].keys);
+    EXPECT_EQ(a.best[i].seconds, b.best[i].seconds);
+    EXPECT_EQ(a.best[i].bytes, b.best[i].bytes);
+  }
+}
+
+// Every configuration of a small space by its program: nothing is much better than what is chosen.
+TEST(MakePlan, ChoosesNearlyTheBestOfAll) {
+  const PlanProblem p = small_llama(4, 16);
+  const PlanSpace space{.context = {1},
+                        .zero = {0, 1},
+                        .schedules = {"1f1b", "interleaved-1f1b", "zb-v"},
+                        .recompute = {Recompute::none}};
+  const Plan plan = make_plan(p, space);
+  ASSERT_FALSE(plan.best.empty());
+  const Enumerated all = enumerate(p, space);
+  ASSERT_GT(all.keys.size(), 50u);
+  double best = 1e30;
+  std::string who;
+  for (const RunKeys& k : all.keys)
+    if (const Planned x = compiled_plan(p, k); x.refused.empty() && x.seconds < best) best = x.seconds, who = k.str();
+  EXPECT_LE(plan.best.front().seconds, 1.02 * best) << who << " against " << plan.best.front().keys.str();
+}
+
+TEST(MakePlan, CountsAddUp) {
+  const PlanProblem p = small_llama(8, 16);
+  const Plan plan = make_plan(p, {}, {.quick = true});
+  const Counts& c = plan.counts;
+  EXPECT_EQ(c.tried, std::ssize(enumerate(p, {}).keys));
+  EXPECT_EQ(c.tried, c.states + c.memory + c.bound + c.fit + c.refused);
+  EXPECT_EQ(c.compiled, 0);
+  for (const Planned& x : plan.best) EXPECT_NE(x.exact, Exactness::program);
+}
+
+TEST(MakePlan, NothingIsLargerThanARankHas) {
+  PlanProblem p = small_llama(8, 16);
+  const Plan rich = make_plan(p, {}, {.quick = true});
+  p.cluster.memory = 0.6 * rich.best.front().bytes;
+  const Plan poor = make_plan(p, {});
+  ASSERT_FALSE(poor.best.empty());
+  for (const Planned& x : poor.best) EXPECT_LE(x.bytes, p.cluster.memory);
+  EXPECT_GT(poor.counts.memory + poor.counts.states, 0);
+}
+
+TEST(MakePlan, WhenNothingFitsTheNearestIsShown) {
+  PlanProblem p = small_llama(2, 16);
+  p.cluster.memory = 20e6;
+  const Plan plan = make_plan(p, {});
+  EXPECT_TRUE(plan.best.empty());
+  ASSERT_TRUE(plan.nearest);
+  EXPECT_GT(plan.nearest->bytes, p.cluster.memory);
+  const Error e = nothing_fits(p, plan, {"8 ranks fit"});
+  EXPECT_THAT(e.what(), HasSubstr("nothing fits 0.0 GB on 2 ranks: the closest needs"));
+  EXPECT_THAT(e.what(), HasSubstr("optimizer state"));
+  EXPECT_THAT(e.what(), HasSubstr("hint: 8 ranks fit"));
+}
+
+TEST(MakePlan, SaysWhyNotTheOthers) {
+  const Plan plan = make_plan(small_llama(8, 16), {}, {.quick = true});
+  ASSERT_FALSE(plan.others.empty());
+  for (const Alternative& a : plan.others) EXPECT_GE(a.best.seconds, 0.99 * plan.best.front().seconds);
+  EXPECT_THAT(why_not(plan), HasSubstr("pipe="));
+}
+
+TEST(NothingLegal, NamesWhatExcludesEachOther) {
+  const PlanProblem p = small_llama(12, 16);
+  const auto says = [&](const PlanSpace& space) { return std::string(nothing_legal(p, space).what()); };
+  EXPECT_THAT(says({.tensor = {8}}), HasSubstr("tensor = 8 does not divide 12 ranks; hint: use 8 or 16 ranks"));
+  EXPECT_THAT(says({.pipe = {2}, .data = {1}, .tensor = {2}, .context = {1}, .expert = {1}}),
+              HasSubstr("the given axes make 4 ranks and there are 12"));
+  EXPECT_THAT(says({.pipe = {1}, .tensor = {1}, .context = {1}}),
+              HasSubstr("data = 12 does not divide a batch of 16; hint: use train.batch = 12 or 24"));
+  EXPECT_TRUE(enumerate(p, {.pipe = {1}, .tensor = {1}, .context = {1}}).keys.empty());
+}
+
+TEST(NothingLegal, APrimeNumberOfRanksThatNothingDivides) {
+  const PlanProblem p = small_llama(31, 16);
+  EXPECT_TRUE(enumerate(p, {}).keys.empty());
+  EXPECT_THAT(nothing_legal(p, {}).what(), HasSubstr("no mesh of 31 ranks is possible"));
+}
+
+TEST(Score, RefusedOnesHaveTheirReason) {
+  const PlanProblem p = small_llama(4, 16);
+  const std::vector<Planned> r = score(p, {{.data = 4},
+                                           {.data = 2},
+                                           {.data = 2, .tensor = 2, .sequence = true, .microbatches = 4},
+                                           {.pipe = 2, .data = 2, .schedule = "zb-v", .chunks = 1}});
+  EXPECT_EQ(r[0].refused, "");
+  EXPECT_EQ(r[0].exact, Exactness::program);
+  EXPECT_EQ(r[1].refused, "its mesh has 2 ranks, not 4");
+  EXPECT_EQ(r[2].refused, "");
+  EXPECT_EQ(r[3].refused, "zb-v has 2 chunks, not 1");
+}
+
+}  // namespace
+}  // namespace stretto

@@ -1,0 +1,59 @@
+// The quick models against the program model, which is the truth: the same facts, other depths.
+#include "stretto/plan/stage_model.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <random>
+
+#include "plan/problems.h"
+#include "stretto/plan/prediction.h"
+#include "stretto/plan/space.h"
+
+namespace stretto {
+namespace {
+
+struct Difference {
+  double seconds = 0, bytes = 0;
+  std::string keys;
+};
+
+// By schedule against by program, of configurations that are drawn from all.
+std::vector<Difference> differences(const PlanProblem& p, const PlanSpace& space, int count) {
+  const Enumerated all = enumerate(p, space);
+  Predictor predictor(p);
+  std::mt19937 random(7);
+  std::vector<Difference> found;
+  while (std::ssize(found) < count) {
+    const RunKeys& k = all.keys[random() % all.keys.size()];
+    const Planned quick = predictor.by_schedule(k), exact = predictor.by_program(quick.keys);
+    EXPECT_EQ(quick.refused, exact.refused);
+    if (!exact.refused.empty()) continue;
+    found.push_back({quick.seconds / exact.seconds - 1, quick.bytes / exact.bytes - 1, k.str()});
+    if (std::getenv("STRETTO_PRINT"))
+      fmt::print("{:7.2f}%  {:7.2f}%  {:.4f} s  {}\n", 100 * found.back().seconds, 100 * found.back().bytes,
+                 exact.seconds, k.str());
+  }
+  return found;
+}
+
+double quantile(std::vector<Difference> all, double q, double Difference::*what) {
+  std::vector<double> sizes;
+  for (const Difference& d : all) sizes.push_back(std::abs(d.*what));
+  std::sort(sizes.begin(), sizes.end());
+  return sizes[std::min<std::size_t>(sizes.size() - 1, q * sizes.size())];
+}
+
+int how_many(int few) { return std::getenv("STRETTO_LONG") ? 200 : few; }
+
+TEST(StageModel, IsTheProgramModelForPlainStorage) {
+  const auto all = differences(large_llama(32, 128), {.zero = {0, 1}}, how_many(16));
+  EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.03);
+  EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.08);
+  EXPECT_LT(quantile(all, 0.5, &Difference::bytes), 0.05);
+}
+
+}  // namespace
+}  // namespace stretto
