@@ -17,7 +17,7 @@ std::string resolved_toml(const RunConfig& config) {
   keys_of(c.parallel, section("parallel"));
   keys_of(c.checkpoint, section("checkpoint"));
   keys_of(c.log, section("log"));
-  if (c.plan != PlanSection()) keys_of(c.plan, section("plan"));
+  keys_of(c.plan, section("plan"));
   for (const std::string& key : c.searched) root.set(key, Field("auto"));
   return write_toml(root);
 }
