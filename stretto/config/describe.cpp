@@ -86,7 +86,9 @@ std::string keys_markdown() {
 std::vector<std::string> keys_named(std::string_view word) {
   std::vector<std::string> found;
   for (const KeyInfo& k : all_keys())
-    if (k.name.substr(k.name.find('.') + 1) == word) found.push_back(k.name);
+    // [plan] narrows keys of other sections by the same names.
+    if (k.name.substr(k.name.find('.') + 1) == word && (found.empty() || section_of(k) != "plan"))
+      found.push_back(k.name);
   if (!found.empty()) return found;
   for (const Renamed& r : synonyms())
     if (r.is(word)) found.emplace_back(r.ours);

@@ -36,6 +36,8 @@ constexpr std::array rules{
     ScheduleRule{.name = "chimera", .pipes = 2, .fills = 1, .searched = false, .legal = even_actors},
 };
 
+constexpr i64 least_positions = 512;  // of a sequence on a rank; fewer are kernels that are too small
+
 bool allows(const std::vector<int>& list, int x) {
   return list.empty() || std::find(list.begin(), list.end(), x) != list.end();
 }
@@ -71,7 +73,7 @@ class Enumeration {
   Enumerated run() {
     for (const int pipe : allowed(space_.pipe, divisors(p_.ranks)))
       for (const int tensor : allowed(space_.tensor, divisors(p_.ranks / pipe)))
-        for (const int context : allowed(space_.context, divisors(p_.ranks / pipe / tensor)))
+        for (const int context : contexts(p_.ranks / pipe / tensor))
           for (const int expert : allowed(space_.expert, divisors(p_.ranks / pipe / tensor / context))) {
             const int data = p_.ranks / pipe / tensor / context / expert;
             if (allows(space_.data, data))
@@ -81,6 +83,13 @@ class Enumeration {
   }
 
  private:
+  // What was asked for, or so many that a rank still has some hundred positions.
+  std::vector<int> contexts(int ranks) const {
+    std::vector<int> all = allowed(space_.context, divisors(ranks));
+    if (space_.context.empty())
+      std::erase_if(all, [&](int c) { return c > 1 && p_.model.context / c < least_positions; });
+    return all;
+  }
   void mesh(RunKeys k) {
     k.sequence = space_.sequence.value_or(k.tensor > 1) && k.tensor > 1;
     if (!mesh_fault(p_, k).empty()) return;
