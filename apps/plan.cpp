@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <sstream>
 
 #include "plan_run.h"
 #include "stretto/base/text.h"
@@ -29,40 +30,48 @@ void print_plain(const PlanProblem& p, const Plan& plan, double seconds) {
              seconds);
 }
 
-void print_searched(const Counts& c, double seconds) {
-  fmt::print(
-      "searched {} configurations in {}: {} states too large, {} too large, {} slower than a bound, {} played, "
-      "{} compiled\n",
+std::string searched_line(const Counts& c, double seconds) {
+  return fmt::format(
+      "searched {} configurations in {}: {} states too large, {} too large, {} slower than a bound, {} played, {} "
+      "compiled",
       c.tried, human_seconds(seconds), c.states, c.memory, c.bound, c.played, c.compiled);
 }
 
-void print_what_if(const PlanProblem& p, const Plan& plan) {
+std::string what_if_line(const PlanProblem& p, const Plan& plan) {
   constexpr double factor = 2;
   std::vector<std::string> words;
   for (const WhatIf& w : what_if(p, plan.best.front().keys, factor))
     words.push_back(fmt::format("{} x{:g}: {} ({:+.0f}%)", w.what, factor, human_seconds(w.seconds),
                                 100 * (w.seconds / plan.best.front().seconds - 1)));
-  fmt::print("what if  {}\n", join(words, "   "));
+  return fmt::format("what if  {}", join(words, "   "));
 }
 
-void print_plan(const PlanProblem& p, const RunConfig& run, const Planning& planned, const PlanCommand& o) {
+std::vector<std::string> lines_of(const PlanProblem& p, const RunConfig& run, const Planning& planned, bool quick) {
   const Plan& plan = planned.plan;
-  print_problem(p, run);
-  print_searched(plan.counts, planned.seconds);
-  fmt::print("{}", table_of(p, plan));
-  if (const std::string others = as_good(plan, run.plan.margin); !others.empty()) fmt::print("{}\n", others);
-  if (const std::string why = why_not(plan); !why.empty()) fmt::print("why not  {}\n", why);
-  fmt::print("memory   {}\n", memory_line(p, plan));
-  if (!o.arguments.quick) print_what_if(p, plan);
+  std::vector<std::string> lines = lines_about(p, run);
+  lines.push_back(searched_line(plan.counts, planned.seconds));
+  std::istringstream rows(table_of(p, plan));
+  for (std::string row; std::getline(rows, row);) lines.push_back(row);
+  if (const std::string others = as_good(plan, run.plan.margin); !others.empty()) lines.push_back(others);
+  if (const std::string why = why_not(plan); !why.empty()) lines.push_back("why not  " + why);
+  lines.push_back("memory   " + memory_line(p, plan));
+  if (!quick) lines.push_back(what_if_line(p, plan));
+  return lines;
 }
 
-void write_best(const PlanCommand& o, const CLI::App& command, const PlanProblem& p, const Planned& best) {
+// The run, and beside it the page.
+void write_best(const PlanCommand& o, const CLI::App& command, const PlanProblem& p, const Plan& plan,
+                const std::vector<std::string>& lines) {
+  const Planned& best = plan.best.front();
   const std::vector<std::string> comments{fmt::format("by stretto plan for {} ranks of {}: {} a step, {} a rank",
                                                       p.ranks, p.cluster.name, human_seconds(best.seconds),
                                                       human_bytes(best.bytes))};
   write_file(o.output, planned_toml(o.run.file, command.remaining(), best.keys, comments));
+  const std::string page = std::filesystem::path(o.output).replace_extension(".html").string();
+  write_file(page, page_of(p, plan, lines));
   if (!o.plain)
-    fmt::print("written  {}; try: stretto simulate {} --cluster {}\n", o.output, o.output, o.arguments.cluster);
+    fmt::print("written  {} and {}; try: stretto simulate {} --cluster {}\n", o.output, page, o.output,
+               o.arguments.cluster);
 }
 
 void plan_run(const PlanCommand& o, const CLI::App& command) {
@@ -81,11 +90,13 @@ void plan_run(const PlanCommand& o, const CLI::App& command) {
                  best.seconds * n / 3.6, best.keys.str());
       continue;
     }
+    const std::vector<std::string> lines =
+        o.plain && o.output.empty() ? std::vector<std::string>() : lines_of(problem, run, planned, o.arguments.quick);
     if (o.plain)
       print_plain(problem, planned.plan, planned.seconds);
     else
-      print_plan(problem, run, planned, o);
-    if (!o.output.empty() && n == ranks.back()) write_best(o, command, problem, planned.plan.best.front());
+      fmt::print("{}\n", join(lines, "\n"));
+    if (!o.output.empty() && n == ranks.back()) write_best(o, command, problem, planned.plan, lines);
   }
 }
 

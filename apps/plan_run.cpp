@@ -11,7 +11,9 @@
 #include "progress.h"
 #include "stretto/base/text.h"
 #include "stretto/base/threads.h"
+#include "stretto/kernels/cpu/peak.h"
 #include "stretto/plan/explain.h"
+#include "stretto/train/prepare.h"
 #include "usage.h"
 
 namespace stretto::app {
@@ -119,14 +121,33 @@ Planning make_planning(const PlanProblem& p, const RunConfig& run, const PlanArg
   return r;
 }
 
-void print_problem(const PlanProblem& p, const RunConfig& run) {
+std::vector<std::string> lines_about(const PlanProblem& p, const RunConfig& run) {
   const Cluster& c = p.cluster.cluster;
-  fmt::print("model    {}: {} parameters; {} sequences a step, {}\n", p.model.str(),
-             human_count(parameter_count(p.model)), p.batch, name_of(run.train.dtype));
   const int nodes = (p.ranks + c.ranks_per_node - 1) / c.ranks_per_node;
-  fmt::print("cluster  {}: {} node{} of {}, {}flop/s each{}\n", p.cluster.name, nodes, nodes == 1 ? "" : "s",
-             std::min(p.ranks, c.ranks_per_node), human_count(c.machine.rate(half(p))),
-             std::isfinite(p.cluster.memory) ? fmt::format(", {} of memory", human_bytes(p.cluster.memory)) : "");
+  return {
+      fmt::format("model    {}: {} parameters; {} sequences a step, {}", p.model.str(),
+                  human_count(parameter_count(p.model)), p.batch, name_of(run.train.dtype)),
+      fmt::format("cluster  {}: {} node{} of {}, {}flop/s each{}", p.cluster.name, nodes, nodes == 1 ? "" : "s",
+                  std::min(p.ranks, c.ranks_per_node), human_count(c.machine.rate(half(p))),
+                  std::isfinite(p.cluster.memory) ? fmt::format(", {} of memory", human_bytes(p.cluster.memory)) : "")};
+}
+
+RunConfig planned_here(const RunConfig& run, std::string& said) {
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int ranks = run.plan.ranks.empty() ? cores : run.plan.ranks.front();
+  ClusterFile here{.name = "this machine"};
+  here.cluster.ranks_per_node = ranks;
+  here.cluster.inside = Parallel().link;
+  here.cluster.machine.flops = peak_flops(run.train.dtype) * std::min(1.0, 1.0 * cores / ranks);
+  here.memory = machine_bytes() / ranks;
+  if (run.parallel.device == DeviceKind::emulated) here = cluster_of({}, run);
+  const PlanProblem problem = problem_of(run, here, ranks);
+  const Planning planned = make_planning(problem, run, {.top = 1});
+  const Planned& best = planned.plan.best.front();
+  said = fmt::format("planned  {}: {} a step predicted, the best of {} configurations for {} rank{} of {}",
+                     best.keys.str(), human_seconds(best.seconds), planned.plan.counts.tried, ranks,
+                     ranks == 1 ? "" : "s", here.name);
+  return with_keys(run, best.keys);
 }
 
 }  // namespace stretto::app

@@ -29,9 +29,13 @@ std::vector<int> ranks_of(const PlanArguments&, const RunConfig&, const ClusterF
 // Nothing legal or nothing that fits is an Error that says what to change.
 Planning make_planning(const PlanProblem&, const RunConfig&, const PlanArguments&);
 
-void print_problem(const PlanProblem&, const RunConfig&);
+std::vector<std::string> lines_about(const PlanProblem&, const RunConfig&);
+std::string page_of(const PlanProblem&, const Plan&, const std::vector<std::string>& lines);  // HTML
 void score_candidates(const RunFile&, const PlanArguments&, const CLI::App& command);
 
 Each on_all_cores();
+
+// A run with open keys, planned for the cores of this machine; `said` is a line about what was chosen.
+RunConfig planned_here(const RunConfig&, std::string& said);
 
 }  // namespace stretto::app

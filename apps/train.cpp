@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "plan_run.h"
 #include "ranks.h"
 #include "run_file.h"
 #include "stretto/config/describe.h"
@@ -48,7 +49,16 @@ void add_train(CLI::App& app) {
     Ranks ranks(*flags);
     ranks.run([&] {
       if (from) run->find(*from, *command);
-      const RunConfig config = run->read(*command);
+      RunConfig config = run->read(*command);
+      if (!config.searched.empty()) {
+        if (find_world(environment(), *flags).size > 1)
+          throw Error("train", "'{}' is \"auto\", and ranks are processes, of which each would plan by itself",
+                      config.searched.front())
+              .hint("stretto plan RUN.toml --cluster CLUSTER.toml -o BEST.toml, then train BEST.toml");
+        std::string said;
+        config = planned_here(run->read_open(*command), said);
+        if (*verbosity != Verbosity::quiet) fmt::print("{}\n", said);
+      }
       const PeersOptions peers{.timeout = config.parallel.timeout, .shared = *shared};
       train(config, stdout, *verbosity, from, ranks.join(peers));
     });

@@ -15,8 +15,8 @@ constexpr double tie = 0.005;     // within this, less memory and plainer keys a
 constexpr std::size_t keep = 40;  // of the fastest by stages: the bar for all others
 constexpr std::size_t most_played = 2000;
 constexpr std::size_t most_facts = 64, quick_facts = 32;  // of very layouts
-constexpr std::size_t batch = 16;                          // facts made at a time, whatever the number of threads
-constexpr std::size_t tries = 4;  // so many times the compiled ones wanted are compiled at most
+constexpr std::size_t batch = 16;                         // facts made at a time, whatever the number of threads
+constexpr std::size_t tries = 4;                          // so many times the compiled ones wanted are compiled at most
 
 struct Scored {
   const RunKeys* keys = nullptr;

@@ -1,0 +1,64 @@
+// The page beside a planned run.
+#include <fmt/format.h>
+
+#include "plan_run.h"
+#include "stretto/base/text.h"
+#include "stretto/plan/explain.h"
+#include "stretto/simulate/step_time.h"
+#include "stretto/view/plan_page.h"
+
+namespace stretto::app {
+namespace {
+
+constexpr std::size_t bars_shown = 10;
+constexpr double swing = 1.2;
+
+PlanBar memory_bar(const Planned& x) {
+  const MemoryParts& m = x.memory;
+  return {x.keys.str(),
+          {{"parameters", m.params},
+           {"gradients", m.gradients},
+           {"optimizer state", m.state},
+           {"activations", m.activations},
+           {"temporaries", m.beside},
+           {"messages", m.messages},
+           {"gaps", m.gaps}}};
+}
+
+PlanBar time_bar(const Planned& x) {
+  return {x.keys.str(), {{"work", x.time.work}, {"bubble", x.time.bubble}, {"sums and update", x.time.tail}}};
+}
+
+Timeline timeline_of(const PlanProblem& p, const Planned& x) {
+  Timeline t = play_step(*compile_keys(p, x.keys).program, p.cluster.cluster).timeline;
+  t.title = fmt::format("{}: {}", x.keys.str(), human_seconds(x.seconds));
+  return t;
+}
+
+}  // namespace
+
+std::string page_of(const PlanProblem& p, const Plan& plan, const std::vector<std::string>& lines) {
+  PlanPage page{.title = fmt::format("A plan for {} ranks of {}", p.ranks, p.cluster.name),
+                .lines = lines,
+                .capacity = plan.capacity,
+                .seconds = plan.best.front().seconds};
+  for (const Planned& x : plan.scored)
+    page.points.push_back(
+        {.seconds = x.seconds,
+         .bytes = x.bytes,
+         .group = x.keys.pipe,
+         .label = fmt::format("{}: {}, {:.1f} GB", x.keys.str(), human_seconds(x.seconds), x.bytes / 1e9),
+         .compiled = x.exact == Exactness::program});
+  for (std::size_t i = 0; i < plan.best.size() && i < bars_shown; ++i) {
+    page.times.push_back(time_bar(plan.best[i]));
+    page.memory.push_back(memory_bar(plan.best[i]));
+  }
+  for (std::size_t i = 0; i < plan.best.size() && i < 2; ++i) page.timelines.push_back(timeline_of(p, plan.best[i]));
+  const std::vector<WhatIf> faster = what_if(p, plan.best.front().keys, swing),
+                            slower = what_if(p, plan.best.front().keys, 1 / swing);
+  for (std::size_t i = 0; i < faster.size(); ++i)
+    page.swings.push_back({faster[i].what, slower[i].seconds, faster[i].seconds});
+  return plan_html(page);
+}
+
+}  // namespace stretto::app

@@ -1,0 +1,45 @@
+#include "stretto/view/plan_page.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace stretto {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(PlanPage, TheFrontHasWhatNothingBeatsInBoth) {
+  const std::vector<PlanPoint> points{{.seconds = 2, .bytes = 5},
+                                      {.seconds = 1, .bytes = 9},
+                                      {.seconds = 3, .bytes = 6},
+                                      {.seconds = 4, .bytes = 1},
+                                      {.seconds = 1, .bytes = 8}};
+  EXPECT_THAT(pareto_front(points), ElementsAre(4u, 0u, 3u));
+  EXPECT_TRUE(pareto_front({}).empty());
+}
+
+TEST(PlanPage, HasAPictureOfEverythingThatIsGiven) {
+  PlanPage page{.title = "a <plan>",
+                .lines = {"first", "second & third"},
+                .points = {{.seconds = 1, .bytes = 2e9, .group = 4, .label = "pipe 4", .compiled = true},
+                           {.seconds = 1.5, .bytes = 1e9, .group = 1, .label = "pipe 1"}},
+                .capacity = 3e9,
+                .times = {{"best", {{"work", 0.9}, {"bubble", 0.1}}}},
+                .memory = {{"best", {{"parameters", 1e9}, {"activations", 1e9}}}},
+                .seconds = 1,
+                .swings = {{"network", 1.1, 0.95}}};
+  const std::string text = plan_html(page);
+  EXPECT_THAT(text, HasSubstr("a &lt;plan&gt;"));
+  EXPECT_THAT(text, HasSubstr("first\nsecond &amp; third\n"));
+  EXPECT_THAT(text, HasSubstr("memory of a rank"));
+  EXPECT_THAT(text, HasSubstr("<title>pipe 4</title>"));
+  EXPECT_THAT(text, HasSubstr("What a step is made of"));
+  EXPECT_THAT(text, HasSubstr("2.0 GB"));
+  EXPECT_THAT(text, HasSubstr("-5.0% .. +10.0%"));
+  EXPECT_THAT(plan_html({.title = "empty"}), Not(HasSubstr("<svg")));
+}
+
+}  // namespace
+}  // namespace stretto
