@@ -140,6 +140,7 @@ Planned Predictor::of_model(const RunKeys& k, const StageFacts& f, bool play) {
 }
 
 const std::vector<int>& Predictor::cuts(const RunKeys& k, const StageFacts& f) {
+  if (!p_.parallel.stages.empty()) return p_.parallel.stages;  // given
   std::vector<int>& stages = cuts_[{&f, k.stage_count()}];
   if (stages.empty()) stages = even_stages(piece_work(p_, f), k.stage_count());
   return stages;
@@ -163,6 +164,31 @@ Planned Predictor::by_schedule(const RunKeys& keys) {
   if (!f) return {.keys = k, .exact = Exactness::schedule, .refused = refusal(v)};
   if (k.stages.empty()) k.stages = cuts(k, *f);
   return of_model(k, *f, true);
+}
+
+Planned Predictor::with_better_cuts(Planned best) {
+  constexpr std::ptrdiff_t most_nodes = 3'000'000;  // of all plays together
+  constexpr int most_moves = 200;
+  const StageFacts* f = facts(variant_of(p_, best.keys));
+  if (!f || best.keys.stage_count() < 2 || !p_.parallel.stages.empty()) return best;
+  const std::ptrdiff_t each = std::max<std::ptrdiff_t>(1, shapes_.of(best.keys).nodes());
+  std::ptrdiff_t left = std::min<std::ptrdiff_t>(most_moves, most_nodes / each);
+  const int stages = best.keys.stage_count();
+  // Whole sweeps over all neighbours, until one of them changes nothing.
+  for (bool moved = true; moved && left > 0;) {
+    moved = false;
+    for (int at = 0; at < 2 * (stages - 1) && left > 0; ++at) {
+      const int from = at % 2 == 0 ? at / 2 : at / 2 + 1, to = at % 2 == 0 ? at / 2 + 1 : at / 2;
+      if (best.keys.stages[from] < 2) continue;
+      RunKeys k = best.keys;
+      --k.stages[from], ++k.stages[to], --left;
+      Planned x = of_model(k, *f, true);
+      if (x.seconds >= best.seconds * (1 - 1e-4)) continue;
+      best = std::move(x);
+      moved = true;
+    }
+  }
+  return best;
 }
 
 Planned compiled_plan(const PlanProblem& p, RunKeys k) {

@@ -54,7 +54,9 @@ class Predictor {
   // From facts without the data axis, which is added in closed form; the schedule in closed form too, or played.
   Planned by_stages(const RunKeys&, bool play = false);
   Planned by_schedule(const RunKeys&);  // from facts of the very layout
-  Planned by_program(const RunKeys&);   // compiled
+  // The same with pieces moved from stage to stage as long as that makes the step shorter.
+  Planned with_better_cuts(Planned);
+  Planned by_program(const RunKeys&);  // compiled
   std::vector<Planned> by_program(const std::vector<RunKeys>&);
   double flops();  // of a step, all ranks together, without what is made again
   Shapes& shapes() { return shapes_; }

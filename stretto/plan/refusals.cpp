@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "stretto/base/text.h"
@@ -62,42 +63,59 @@ std::optional<Error> axes_fault(const PlanProblem& p, const PlanSpace& s) {
   return std::nullopt;
 }
 
-}  // namespace
-
-Error nothing_legal(const PlanProblem& p, const PlanSpace& space) {
-  if (std::optional<Error> e = axes_fault(p, space)) return std::move(*e);
-  // Every mesh has a reason: the one that most have, and an example.
-  std::map<std::string, int> reasons;
-  bool by_batch = false;
-  i64 smallest = 0;
-  PlanSpace open = space;
+// Every mesh of so many ranks whose sizes are wanted.
+void for_each_mesh(const PlanProblem& p, const PlanSpace& space, const std::function<void(const RunKeys&)>& visit) {
+  const auto wanted = [](const std::vector<int>& list, int size) {
+    return list.empty() || std::find(list.begin(), list.end(), size) != list.end();
+  };
   for (const int pipe : divisors(p.ranks))
     for (const int tensor : divisors(p.ranks / pipe))
       for (const int context : divisors(p.ranks / pipe / tensor))
         for (const int expert : divisors(p.ranks / pipe / tensor / context)) {
           const int data = p.ranks / pipe / tensor / context / expert;
-          const RunKeys k{.pipe = pipe, .data = data, .tensor = tensor, .context = context, .expert = expert};
-          bool wanted = true;
-          const std::vector<int> sizes{pipe, data, tensor, context, expert};
-          std::size_t i = 0;
-          for (const auto& [name, list] : axes_of(space)) {
-            const int size = sizes[i++];
-            wanted = wanted && (list->empty() || std::find(list->begin(), list->end(), size) != list->end());
-          }
-          if (!wanted) continue;
-          const std::string fault = mesh_fault(p, k);
-          ++reasons[fault.empty() ? "no schedule, chunks and microbatches go with it" : fault];
-          if (fault.find("batch") != fault.npos) {
-            by_batch = true;
-            smallest = smallest == 0 ? i64(data) * expert : std::min(smallest, i64(data) * expert);
-          }
+          if (wanted(space.pipe, pipe) && wanted(space.data, data) && wanted(space.tensor, tensor) &&
+              wanted(space.context, context) && wanted(space.expert, expert))
+            visit({.pipe = pipe, .data = data, .tensor = tensor, .context = context, .expert = expert});
         }
+}
+
+// The most ranks below these for which there is a mesh; 0: there are none near.
+int fewer_ranks(PlanProblem p, const PlanSpace& space) {
+  for (int near = 0; near < 64 && --p.ranks > 0; ++near) {
+    bool any = false;
+    for_each_mesh(p, space, [&](const RunKeys& k) { any = any || mesh_fault(p, k).empty(); });
+    if (any) return p.ranks;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Error nothing_legal(const PlanProblem& p, const PlanSpace& space) {
+  if (std::optional<Error> e = axes_fault(p, space)) return std::move(*e);
+  // Every mesh has a reason: the one that most have.
+  std::map<std::string, int> reasons;
+  i64 smallest = 0;  // number by which some mesh would divide the batch
+  bool only_batch = true;
+  for_each_mesh(p, space, [&](const RunKeys& k) {
+    const std::string fault = mesh_fault(p, k);
+    ++reasons[fault.empty() ? "no schedule, chunks and microbatches go with it" : fault];
+    const i64 shares = i64(k.data) * k.expert;
+    if (fault.find("batch") == fault.npos)
+      only_batch = false;
+    else
+      smallest = smallest == 0 ? shares : std::min(smallest, shares);
+  });
   const auto most = std::max_element(reasons.begin(), reasons.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
   const std::string what = reasons.empty() ? "the given axes exclude each other" : most->first;
-  return Error("plan", "no mesh of {} ranks is possible: {}", p.ranks, what)
-      .hint("{}", by_batch ? fmt::format("use train.batch = {}", batches_near(p.batch, smallest))
-                           : "another number of ranks, or other values of what is given");
+  std::string hint = "another number of ranks, or other values of what is given";
+  if (smallest > 0 && only_batch)
+    hint = fmt::format("use train.batch = {}", batches_near(p.batch, smallest));
+  else if (const int fewer = fewer_ranks(p, space); fewer > 0)
+    hint = fmt::format("{} ranks are possible, and {} stay{} idle", fewer, p.ranks - fewer,
+                       p.ranks - fewer == 1 ? "s" : "");
+  return Error("plan", "no mesh of {} ranks is possible: {}", p.ranks, what).hint("{}", hint);
 }
 
 }  // namespace stretto

@@ -37,6 +37,7 @@ class Search {
     by_stages();
     by_schedule();
     by_others();
+    better_cuts();
     if (!o_.quick) by_program();
     finish();
     plan_.counts.facts = std::ssize(played_) > 0 ? i64(predictor_.facts_made()) : 0;
@@ -185,6 +186,18 @@ class Search {
       return cost(*a) != cost(*b) ? cost(*a) < cost(*b) : a->keys < b->keys;
     });
     return order;
+  }
+
+  // Only for those that may be the best.
+  void better_cuts() {
+    std::size_t left = o_.compiled;
+    for (const Planned* x : by_cost()) {
+      if (left == 0) break;
+      if (x->bytes > plan_.capacity * slack || x->keys.pipe == 1) continue;
+      --left;
+      Planned better = predictor_.with_better_cuts(*x);
+      if (better.seconds < x->seconds && better.bytes <= plan_.capacity * slack) played_[x - played_.data()] = better;
+    }
   }
 
   void by_program() {

@@ -122,7 +122,9 @@ void ShortProgram::read_pieces() {
   for (const Accumulator& a : s.accumulators) {
     PieceOfShort& x = pieces_[a.piece.value];
     x.gradients += s.bytes(a.type);
-    if (with_state.insert(a.param).second) x.state += 1.0 * p.states * s.state_bytes(a.param);
+    if (!with_state.insert(a.param).second) continue;
+    for (int which = 0; which < p.states; ++which)
+      x.state += s.state_bytes({a.param, static_cast<std::uint8_t>(which)});
   }
 }
 

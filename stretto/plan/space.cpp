@@ -105,7 +105,7 @@ class Enumeration {
       k.schedule = space_.schedules.empty() ? "1f1b" : names.front();
       k.chunks = 1;
       if (const ScheduleRule* r = find_rule(k.schedule); r && r->chunks != 1) k.schedule = "1f1b";
-      if (allows(space_.chunks, 1)) rest(k);
+      if (allows(space_.chunks, 1) && keys_fault(p_, k).empty()) rest(k);
       return;
     }
     for (const std::string_view name : schedule_choices(space_)) {
@@ -177,6 +177,8 @@ std::string keys_fault(const PlanProblem& p, const RunKeys& k) {
   const ScheduleRule* rule = find_rule(k.schedule);
   if (k.stage_count() > p.pieces())
     return fmt::format("{} stages are more than the model's {} pieces", k.stage_count(), p.pieces());
+  if (!p.parallel.stages.empty() && std::ssize(p.parallel.stages) != k.stage_count())
+    return fmt::format("{} stages are given, and pipe x chunks is {}", p.parallel.stages.size(), k.stage_count());
   if (rule && k.pipe > 1 && rule->chunks > 0 && k.chunks != rule->chunks)
     return fmt::format("{} has {} chunk{}, not {}", k.schedule, rule->chunks, rule->chunks == 1 ? "" : "s", k.chunks);
   if (rule && k.pipe > 1 && rule->legal && !rule->legal(k.pipe, k.microbatches))

@@ -51,8 +51,8 @@ int how_many(int few) { return std::getenv("STRETTO_LONG") ? 200 : few; }
 TEST(StageModel, IsTheProgramModelForPlainStorage) {
   const auto all = differences(large_llama(32, 128), {.zero = {0, 1}}, how_many(16));
   EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.03);
-  EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.08);
-  EXPECT_LT(quantile(all, 0.5, &Difference::bytes), 0.05);
+  EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.09);
+  EXPECT_LT(quantile(all, 0.5, &Difference::bytes), 0.12);
 }
 
 }  // namespace
