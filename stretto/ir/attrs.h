@@ -93,6 +93,7 @@ class Attrs {
   std::string str(const Graph& g) const {
     return table_ ? table_->str(g, value_.get()) : "";
   }  // "over=model along=experts"
+  std::string name() const { return table_ ? table_->name(value_.get()) : ""; }  // its field of that name, or ""
   // Doubles compare by their bits, as the hash does.
   friend bool operator==(const Attrs& a, const Attrs& b) {
     return a.value_ == b.value_ ||
@@ -104,6 +105,7 @@ class Attrs {
     u64 (*hash)(const void*);
     bool (*equal)(const void*, const void*);
     std::string (*str)(const Graph&, const void*);
+    std::string (*name)(const void*);
   };
   template <class T>
   static u64 hash_fields(const void* p) {
@@ -136,7 +138,12 @@ class Attrs {
     return s;
   }
   template <class T>
-  static constexpr Table table{&hash_fields<T>, &equal_fields<T>, &print_fields<T>};
+  static std::string name_field(const void* p) {
+    if constexpr (requires(const T& v) { std::string(v.name); }) return static_cast<const T*>(p)->name;
+    return "";
+  }
+  template <class T>
+  static constexpr Table table{&hash_fields<T>, &equal_fields<T>, &print_fields<T>, &name_field<T>};
   std::shared_ptr<const void> value_;
   const Table* table_ = nullptr;
 };

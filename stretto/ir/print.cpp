@@ -15,6 +15,7 @@ std::string Graph::str(const Type& t) const { return named(t.dims).str(); }
 
 std::string Graph::str(Value v) const {
   const Node& n = node(v);
+  if (const std::string name = n.attrs.name(); n.operands.empty() && !name.empty()) return name + str(type(v));
   const std::string& scope = scopes[n.scope];
   return fmt::format("{}{}{}{}{}", scope, scope.empty() ? "" : "/", n.op->name,
                      n.results.size() > 1 ? fmt::format(":{}", v.result) : "", str(type(v)));

@@ -79,9 +79,8 @@ TEST(Refused, AWholeDim) {
 
 TEST(Refused, TwoDimsOfATensorOnOneAxis) {
   const std::string text = refusal(gpt2(), {{"tensor", 2}}, {{"model", "tensor"}, {"ff", "tensor"}});
-  EXPECT_THAT(
-      text,
-      HasSubstr("dims 'model' and 'ff' of h.0/param{model=32 ff=128} (param in 'h.0') both lie on axis 'tensor'"));
+  EXPECT_THAT(text,
+              HasSubstr("dims 'model' and 'ff' of h.0.up{model=32 ff=128} (param in 'h.0') both lie on axis 'tensor'"));
   EXPECT_THAT(
       text,
       HasSubstr(
