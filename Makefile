@@ -1,6 +1,6 @@
 # Each target does all the set-up it needs on a fresh Debian 12 machine.
 BUILD ?= build
-.PHONY: train test test-long build configure bench format setup clean
+.PHONY: train test test-long build configure bench deb format setup clean
 
 train: build
 	$(BUILD)/stretto train examples/quickstart.toml
@@ -23,6 +23,10 @@ test-long: test
 bench: configure
 	@cmake --build $(BUILD)
 	scripts/bench
+
+# build/stretto_VERSION_amd64.deb
+deb: build
+	cd $(BUILD) && cpack > cpack.log 2>&1 || (cat cpack.log; exit 1)
 
 format:
 	git ls-files '*.h' '*.cpp' | xargs clang-format -i
