@@ -279,6 +279,8 @@ void axes_of(ParallelSection& s, Visit&& visit) {
   const Range ranks = between(1, ParallelSection::kMostRanks);
   visit(Key{"pipe", "pipeline actors"}, s.pipe, ranks);
   visit(Key{"data", "ranks that share the batch"}, s.names.data, between(1, ParallelSection::kMostData));
+  visit(Key{"replicas", "groups of data ranks: they share the batch, and zero cuts within each"}, s.names.replicas,
+        ranks);
   visit(Key{"tensor", "ranks that share heads, feed-forward width and vocabulary"}, s.names.tensor, ranks);
   visit(Key{"expert", "ranks that share experts, and the batch elsewhere"}, s.names.expert, ranks);
   visit(Key{"context", "ranks that share the positions of a sequence"}, s.names.context, ranks);

@@ -16,7 +16,7 @@ struct ParallelSection {
   static constexpr int kMostRanks = 1024, kMostData = 1 << 16;  // along one axis; along `data`
   static constexpr int kMostStages = 1 << 16;                   // of a pipeline
   int pipe = 1;                                                 // pipeline actors
-  ParallelNames names = {};               // data tensor expert context depth sequence exchange zero
+  ParallelNames names = {};               // data replicas tensor expert context depth sequence exchange zero
   Mesh mesh = {};                         // axes of one's own, for `layout`
   Layout layout = {};                     // dims -> axes, over what the names say
   bool regather = false;                  // backward gathers again what forward gathered

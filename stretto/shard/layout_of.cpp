@@ -10,6 +10,7 @@ namespace {
 void check(const ParallelNames& n) {
   std::vector<Fault> faults;
   for (const auto& [size, name] : {std::pair{n.data, "data"},
+                                   {n.replicas, "replicas"},
                                    {n.tensor, "tensor"},
                                    {n.expert, "expert"},
                                    {n.context, "context"},
@@ -39,7 +40,8 @@ void check(const ParallelNames& n) {
 NamedLayout layout_of(const ParallelNames& n, const std::vector<Dim>& dims, const std::string& batch) {
   check(n);
   NamedLayout r;
-  for (const auto& [name, size] : {std::pair{"data", n.data},
+  for (const auto& [name, size] : {std::pair{"replica", n.replicas},
+                                   {"data", n.data},
                                    {"depth", n.depth},
                                    {"expert", n.expert},
                                    {"context", n.context},
@@ -55,7 +57,7 @@ NamedLayout layout_of(const ParallelNames& n, const std::vector<Dim>& dims, cons
       if (r.mesh.extent(a) > 1) there.push_back(a);
     if (find(name)) r.layout.push_back({name, there});
   };
-  map(batch, {"data", "depth", "expert"});
+  map(batch, {"replica", "data", "depth", "expert"});
   map("experts", {"expert"});
   for (const char* wide : {"ff", "ff_x", "ff_s", "vocab"}) map(wide, {"tensor"});
   // Of grouped heads those that have keys of their own are split, or, if there are too few, the queries of a group.

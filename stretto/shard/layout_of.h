@@ -13,6 +13,7 @@ namespace stretto {
 
 struct ParallelNames {
   int data = 1;           // rows of the batch
+  int replicas = 1;       // rows of the batch too, but nothing is cut over them: groups of data ranks, one per node
   int tensor = 1;         // heads, feed-forward width, vocabulary
   int expert = 1;         // experts, and rows of the batch elsewhere
   int context = 1;        // positions of a sequence

@@ -66,6 +66,14 @@ TEST_P(Families, RowsColumnsDepth) {
   r.equals(layout(1, {.data = 2, .depth = 2, .zero = 3}));
 }
 
+// Hybrid sharded data parallelism: cut within a group, copies between groups.
+TEST_P(Families, Replicas) {
+  const Reference& r = reference(GetParam());
+  for (const int zero : {0, 1, 2, 3}) r.equals(layout(1, {.data = 2, .replicas = 2, .zero = zero}));
+  r.equals(layout(2, {.data = 2, .replicas = 2, .zero = 3}, "zb-h1"));
+  r.equals(layout(2, {.data = 2, .replicas = 2, .tensor = 2, .sequence = true, .zero = 1}));
+}
+
 TEST_P(Families, Schedules) {
   const Reference& r = reference(GetParam());
   for (const char* schedule : {"1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "dualpipe-v"}) {

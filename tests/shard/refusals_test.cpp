@@ -202,6 +202,7 @@ TEST(ShortNames, BecomeLayouts) {
   EXPECT_EQ(text({.tensor = 2, .context = 2, .sequence = true}),
             "context=2 tensor=2: ff->tensor vocab->tensor heads->tensor seq->context seq_r->context,tensor");
   EXPECT_EQ(text({.context = 2, .exchange = true}), "context=2: seq->context heads_q->context seq_q->");
+  EXPECT_EQ(text({.data = 2, .replicas = 3}), "replica=3 data=2: batch->replica,data");
   EXPECT_EQ(text({.data = 2, .depth = 2}), "data=2 depth=2: batch->data,depth");
 }
 

@@ -46,7 +46,7 @@ Job* job() {
 
 int ranks_of(const Parallel& p) {
   const ParallelNames& n = p.names;
-  return p.mesh.ranks() * n.data * n.tensor * n.expert * n.context * n.depth;
+  return p.mesh.ranks() * n.replicas * n.data * n.tensor * n.expert * n.context * n.depth;
 }
 
 // Losses, gradient norms and the parameters' hash.
