@@ -292,10 +292,11 @@ TEST_F(Loop, LeavesAReportThatNeedsNoOtherFile) {
   const Ran r = run({"--train.microbatches=4", "--parallel.pipe=2", "--log.timeline=last", "--data.validation=0.1",
                      "--log.name=a<b"});
   const std::string page = test::text_of(r.summary.directory / "report.html");
-  EXPECT_THAT(
-      page, AllOf(HasSubstr("<title>a&lt;b</title>"), HasSubstr("aria-label=\"loss\""), HasSubstr(">validation</text>"),
-                  HasSubstr("aria-label=\"tokens per second\""), HasSubstr("simulated from mean times"),
-                  HasSubstr("microbatches = 4"), HasSubstr("done: 6 of 6 steps"), HasSubstr("<h2>Versions</h2>")));
+  EXPECT_THAT(page, AllOf(HasSubstr("<title>a&lt;b</title>"), HasSubstr("aria-label=\"loss\""),
+                          HasSubstr(">validation</text>"), HasSubstr("aria-label=\"tokens per second\""),
+                          HasSubstr("aria-label=\"learning rate\""), HasSubstr("<summary>Configuration</summary>"),
+                          HasSubstr("simulated from mean times"), HasSubstr("microbatches = 4"),
+                          HasSubstr("done: 6 of 6 steps"), HasSubstr("<h2>Machine and versions</h2>")));
   EXPECT_THAT(page, AllOf(HasSubstr("share of the actors&#39; time"), HasSubstr("process, at most")));
   for (const char* outside : {"src=", "href=", "@import", "url("}) EXPECT_THAT(page, Not(HasSubstr(outside)));
   EXPECT_THAT(r.out, HasSubstr("report   " + (r.summary.directory / "report.html").string()));
