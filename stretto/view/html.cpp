@@ -110,12 +110,15 @@ std::string summary_table(std::span<const Timeline> timelines, Clock clock) {
   double best = std::numeric_limits<double>::infinity();
   for (const Timeline& t : timelines) best = std::min(best, t.makespan());
   std::string out = fmt::format(
-      "<table><tr><th></th><th>makespan</th>{}<th>longest actor</th><th>bubble</th><th>peak memory</th></tr>\n",
-      timelines.size() > 1 ? "<th>against best</th>" : "");
+      "<table><tr><th></th><th title=\"from the first start to the last end\">the step takes</th>{}"
+      "<th title=\"from its first start to its last end\">actor that takes longest</th>"
+      "<th title=\"the bubble: share of all actors' time without work\">idle</th>"
+      "<th title=\"of the actor that needs most\">most memory</th></tr>\n",
+      timelines.size() > 1 ? "<th>longer than the best by</th>" : "");
   for (std::size_t i = 0; i < timelines.size(); ++i) {
     const Timeline& t = timelines[i];
     const std::string against =
-        t.makespan() > best && best > 0 ? fmt::format("{:+.1f}%", 100 * (t.makespan() / best - 1)) : "best";
+        t.makespan() > best && best > 0 ? fmt::format("{:.1f}%", 100 * (t.makespan() / best - 1)) : "is the best";
     out +=
         fmt::format("<tr><th>{}</th><td>{}</td>{}<td>{}</td><td>{:.1f}%</td><td>{}</td></tr>\n",
                     escape_xml(title_of(t, i)), time_text(t.makespan(), clock),
@@ -127,9 +130,10 @@ std::string summary_table(std::span<const Timeline> timelines, Clock clock) {
 
 std::string difference_table(const Timeline& a, const Timeline& b, std::size_t index, Clock clock) {
   std::string out = fmt::format(
-      "<table><caption>{0} against {1}, per kind</caption><tr><th></th><th>count</th><th>mean in {1}</th>"
-      "<th>mean in {0}</th><th>difference</th><th>shortest</th><th>longest</th><th>total in {1}</th>"
-      "<th>total in {0}</th></tr>\n",
+      "<table><caption>{0} beside {1}: how long each kind of work takes</caption><tr><th></th><th>count</th><th>mean, "
+      "{1}</th>"
+      "<th>mean, {0}</th><th>difference</th><th>shortest</th><th>longest</th><th>all together, {1}</th>"
+      "<th>all together, {0}</th></tr>\n",
       escape_xml(title_of(b, index)), escape_xml(title_of(a, 0)));
   for (const KindDifference& d : compare(a, b)) {
     const std::string counts =
