@@ -58,7 +58,7 @@ TEST(Simulate, ComparesNamesAndFilesOnOnePage) {
   ASSERT_EQ(r.code, 0) << r.error;
   const std::string text = text_of(page);
   EXPECT_THAT(text, HasSubstr("mine"));
-  EXPECT_THAT(text, HasSubstr("against zb-h1, per kind"));
+  EXPECT_THAT(text, HasSubstr("beside zb-h1: how long each kind of work takes"));
   EXPECT_THAT(r.out, HasSubstr("27"));
 }
 

@@ -41,7 +41,7 @@ TEST(Html, HoldsEveryActionAndWhatItWaitedFor) {
     }
   EXPECT_EQ(bars, t.spans.size());
   EXPECT_TRUE(waited);
-  EXPECT_EQ(page.find("per kind"), page.npos) << "one timeline has nothing to differ from";
+  EXPECT_EQ(page.find("how long each kind"), page.npos) << "one timeline has nothing to differ from";
 }
 
 TEST(Html, IsSelfContained) {
@@ -56,9 +56,9 @@ TEST(Html, ComparesTimelinesPerKind) {
   const std::string page = html(both, {.title = "two"});
   EXPECT_EQ(markup_fault(page, true), "");
   EXPECT_NE(page.find("<title>two</title>"), page.npos);
-  EXPECT_NE(page.find("zb-h1 against 1f1b, per kind"), page.npos);
-  EXPECT_NE(page.find("<td>+22.2%</td>"), page.npos);  // 33 against 27
-  EXPECT_NE(page.find("<td>best</td>"), page.npos);
+  EXPECT_NE(page.find("zb-h1 beside 1f1b: how long each kind of work takes"), page.npos);
+  EXPECT_NE(page.find("<td>22.2%</td>"), page.npos);  // 33 against 27
+  EXPECT_NE(page.find("<td>is the best</td>"), page.npos);
 }
 
 TEST(Html, MeasuredTimelinesHaveLanesSecondsAndBytes) {
