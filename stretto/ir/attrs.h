@@ -92,7 +92,7 @@ class Attrs {
   u64 hash() const { return table_ ? table_->hash(value_.get()) : 0; }
   std::string str(const Graph& g) const {
     return table_ ? table_->str(g, value_.get()) : "";
-  }  // "over=model along=experts"
+  }                                                                              // "over=model along=experts"
   std::string name() const { return table_ ? table_->name(value_.get()) : ""; }  // its field of that name, or ""
   // Doubles compare by their bits, as the hash does.
   friend bool operator==(const Attrs& a, const Attrs& b) {
