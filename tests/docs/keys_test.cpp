@@ -3,7 +3,6 @@
 
 #include <regex>
 #include <set>
-#include <sstream>
 
 #include "pages.h"
 #include "stretto/config/describe.h"
@@ -14,7 +13,6 @@ namespace {
 
 using testing::Contains;
 using testing::ElementsAre;
-using testing::IsSupersetOf;
 
 std::set<std::string> known_keys() {
   std::set<std::string> all;
