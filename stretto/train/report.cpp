@@ -45,11 +45,12 @@ std::string curves(const std::vector<CurvePoint>& curve) {
     if (p.bubble > 0) idle.points.push_back({step, 100 * p.bubble});  // 0: there was one actor
     if (p.validation) validation.points.push_back({step, *p.validation});
   }
-  return "<div class=\"curves\">\n" + chart({.title = "loss", .series = {loss, validation}}) +
-         chart({.title = "tokens per second", .series = {speed}, .from_zero = true}) +
-         chart({.title = "gradient norm, before clipping", .series = {norm}, .from_zero = true}) +
-         chart({.title = "learning rate", .series = {rate}, .from_zero = true}) +
-         chart({.title = "bubble: share of the actors' time without work, %", .series = {idle}, .from_zero = true}) +
+  return "<div class=\"curves\">\n" + curve_chart({.title = "loss", .series = {loss, validation}}) +
+         curve_chart({.title = "tokens per second", .series = {speed}, .from_zero = true}) +
+         curve_chart({.title = "gradient norm, before clipping", .series = {norm}, .from_zero = true}) +
+         curve_chart({.title = "learning rate", .series = {rate}, .from_zero = true}) +
+         curve_chart(
+             {.title = "bubble: share of the actors' time without work, %", .series = {idle}, .from_zero = true}) +
          "</div>\n";
 }
 

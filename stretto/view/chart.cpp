@@ -90,7 +90,7 @@ struct Frame {
   double y(double v) const { return kHeight - kBottom - (v - low) / (high - low) * (kHeight - kTop - kBottom); }
 };
 
-Frame frame_of(const Chart& c) {
+Frame frame_of(const CurveChart& c) {
   Frame f;
   for (const ChartSeries& s : c.series)
     for (const ChartPoint& p : s.points) {
@@ -129,7 +129,7 @@ std::string drawn(const ChartSeries& s, std::size_t colour, const Frame& f) {
   return fmt::format("<path class=\"curve s{}\" d=\"{}\"/>{}\n", colour, d, dots);
 }
 
-std::string json_of(const Chart& c, const Frame& f) {
+std::string json_of(const CurveChart& c, const Frame& f) {
   std::string series;
   for (const ChartSeries& s : c.series) {
     std::string x, y;
@@ -146,8 +146,8 @@ std::string json_of(const Chart& c, const Frame& f) {
 
 }  // namespace
 
-std::string chart(const Chart& given) {
-  Chart c = given;
+std::string curve_chart(const CurveChart& given) {
+  CurveChart c = given;
   for (ChartSeries& s : c.series) {
     std::erase_if(s.points, [](const ChartPoint& p) { return !std::isfinite(p.y); });
     s.points = thinned(s.points);

@@ -1,7 +1,7 @@
 // Curves on common axes, as SVG inside of a page. Without a script it is a picture; with chart_script at the end of the
 // page the pointer shows the values. Colours are the page's: chart_style, light and dark.
 //
-//   page += chart({.title = "loss", .series = {{"training", points}, {"validation", few, .dots = true}}});
+//   page += curve_chart({.title = "loss", .series = {{"training", points}, {"validation", few, .dots = true}}});
 #pragma once
 #include <string>
 #include <string_view>
@@ -19,14 +19,14 @@ struct ChartSeries {
   bool dots = false;               // few points, each of which is to be seen
 };
 
-struct Chart {
+struct CurveChart {
   std::string title;
   std::string across = "step";  // what x is
   std::vector<ChartSeries> series;
   bool from_zero = false;
 };
 
-std::string chart(const Chart&);  // "" when there is no point
+std::string curve_chart(const CurveChart&);  // "" when there is no point
 extern const std::string_view chart_style, chart_script;
 
 }  // namespace stretto
