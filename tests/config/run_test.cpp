@@ -93,7 +93,15 @@ timeline = "last"
   EXPECT_EQ(c.model.config.rope_scaling.factor, 2.0);
   EXPECT_THAT(c.data.path, ElementsAre("a.txt", "b/*.txt"));
   EXPECT_THAT(c.data.validation_path, ElementsAre("held-out.txt"));
-  EXPECT_EQ(c.train, (TrainSection{1000, 12, 4, 7, f64, {}, 0, 50, 3, Nonfinite::skip}));
+  EXPECT_EQ(c.train, (TrainSection{.steps = 1000,
+                                   .batch = 12,
+                                   .microbatches = 4,
+                                   .seed = 7,
+                                   .dtype = f64,
+                                   .clip = 0,
+                                   .validate = 50,
+                                   .validate_batches = 3,
+                                   .nonfinite = Nonfinite::skip}));
   EXPECT_EQ(c.optimizer.name, "sgd");
   EXPECT_EQ(c.optimizer.momentum, 0.9);
   EXPECT_TRUE(c.optimizer.nesterov);
@@ -361,7 +369,8 @@ TEST(RunMistakes, AreNamed) {
       {"[parallel]\nstages = [3, 0]",
        "[run.toml:2] key 'parallel.stages[1]' is 0 but must be a whole number from 1 to 65536"},
       {"[parallel]\nrecompute = \"ful\"",
-       "[run.toml:2] key 'parallel.recompute' is \"ful\" but must be one of none, full, layer, selective, or a list of them; "
+       "[run.toml:2] key 'parallel.recompute' is \"ful\" but must be one of none, full, layer, selective, or a list of "
+       "them; "
        "hint: did you mean \"full\"?"},
       {"[parallel]\nrecompute = true", "[run.toml:2] key 'parallel.recompute' is true but must be a string"},
       {"[parallel]\ndevice = \"gpu\"",

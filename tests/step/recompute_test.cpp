@@ -74,7 +74,7 @@ TEST(Recompute, LayerKeepsTheInputsOfPieces) {
   // One after the other: each piece's R right before its I, and its W right after.
   std::string order;
   for (const Instruction& i : c.program->actors[ActorId(1)].code)
-    if (const Run* r = std::get_if<Run>(&i); r && r->action && r->microbatch == MicrobatchId(0))
+    if (const stretto::Run* r = std::get_if<stretto::Run>(&i); r && r->action && r->microbatch == MicrobatchId(0))
       if (const Task& t = c.program->task(*r);
           t.part != Part::F && *t.piece > PieceId(c.program->pieces_per_stage()[0]))
         order += name_of(t.part);
