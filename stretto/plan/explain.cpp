@@ -35,8 +35,8 @@ std::vector<std::pair<std::string, double>> memory_parts(const MemoryParts& m) {
 }
 
 // Why the best with some value is slower than the best.
-std::string reason(const Planned& x, const Planned& best) {
-  if (x.keys.recompute != best.keys.recompute && x.keys.recompute != Recompute::none &&
+std::string reason(const Planned& x, const Planned& best, double capacity) {
+  if (x.bytes > 0.5 * capacity && x.keys.recompute != best.keys.recompute && x.keys.recompute != Recompute::none &&
       best.keys.recompute == Recompute::none)
     return "needs recompute to fit";
   const double bubble = x.time.bubble - best.time.bubble, tail = x.time.tail - best.time.tail,
@@ -82,9 +82,9 @@ std::string why_not(const Plan& plan) {
     for (std::size_t i = 0; i < same.size() && i < 2; ++i) {
       const Planned& x = same[i]->best;
       const double slower = x.seconds / best.seconds - 1;
-      words.push_back(slower < 0.005
-                          ? fmt::format("{}={}: as fast, {}", key, same[i]->value, gigabytes(x.bytes))
-                          : fmt::format("{}={}: {}, {}", key, same[i]->value, more(slower), reason(x, best)));
+      words.push_back(slower < 0.005 ? fmt::format("{}={}: as fast, {}", key, same[i]->value, gigabytes(x.bytes))
+                                     : fmt::format("{}={}: {}, {}", key, same[i]->value, more(slower),
+                                                   reason(x, best, plan.capacity)));
     }
   }
   return join(words, "; ");

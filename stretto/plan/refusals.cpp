@@ -72,6 +72,7 @@ void for_each_mesh(const PlanProblem& p, const PlanSpace& space, const std::func
     for (const int tensor : divisors(p.ranks / pipe))
       for (const int context : divisors(p.ranks / pipe / tensor))
         for (const int expert : divisors(p.ranks / pipe / tensor / context)) {
+          if (expert > 1 && p.model.experts == 0) continue;
           const int data = p.ranks / pipe / tensor / context / expert;
           if (wanted(space.pipe, pipe) && wanted(space.data, data) && wanted(space.tensor, tensor) &&
               wanted(space.context, context) && wanted(space.expert, expert))

@@ -110,7 +110,6 @@ MemoryParts StageModel::memory(const Schedule& s, ActorId actor) const {
         break;
       case Phase::W:
         live -= x.for_w + x.kept_w;
-        with = std::max(0.0, x.beside - x.for_w);  // which is in `live`
         break;
       case Phase::B:
         live -= x.kept();

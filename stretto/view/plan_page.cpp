@@ -68,7 +68,7 @@ std::string legend(const std::vector<std::pair<std::string, std::string>>& entri
 
 std::string grid(const Axis1& x, const Axis1& y) {
   std::string out;
-  const auto first = [](const Axis1& a) { return std::ceil(a.least / a.step() - 1e-9) * a.step(); };
+  const auto first = [](const Axis1& a) { return std::ceil(a.least / a.step() - 1e-9) * a.step() + 0.0; };
   for (double v = first(x); v <= x.most * (1 + 1e-9); v += x.step()) {
     out += line(x.at(v), y.from, x.at(v), y.to, "stroke=\"#e8ebef\"");
     out += text_at(x.at(v), y.from + 18, human_seconds(v), "middle", "soft");

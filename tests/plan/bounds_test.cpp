@@ -17,7 +17,7 @@ TEST(Bounds, AreBelowTheProgram) {
   Predictor predictor(p);
   const Bounds bounds(p, predictor.flops());
   std::mt19937 random(5);
-  for (int i = 0; i < 12; ++i) {
+  for (int i = 0; i < 6; ++i) {
     const RunKeys& k = all.keys[random() % all.keys.size()];
     const Planned x = predictor.by_program(k);
     if (!x.refused.empty()) continue;
