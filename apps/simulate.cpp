@@ -131,8 +131,7 @@ void print_plain(const StepTime& t, double tokens, const Held& fullest, double c
   std::string names, numbers;
   for (const auto& [name, number] : columns)
     names += fmt::format("{}\t", name), numbers += fmt::format("{:.10g}\t", number);
-  fmt::print("{}limit\tperiod\n{}{}\t{:.10g}\n", names, numbers, fullest.bytes() > capacity ? "memory" : s.limit(),
-             t.period);
+  fmt::print("{}limit\n{}{}\n", names, numbers, fullest.bytes() > capacity ? "memory" : s.limit());
 }
 
 std::string spent_line(const StepTime& t) {
@@ -180,10 +179,10 @@ void simulate_run(const SimulateCommand& o, const CLI::App& command) {
              file.cluster.ranks_per_node, human_count(file.cluster.machine.rate(run.train.dtype == bf16)));
   if (file.device) fmt::print("device   {}, software {}\n", file.device->name, file.cluster.stack.name);
   fmt::print("step     {}, {} tok/s\n", human_seconds(step.seconds), human_count(tokens / step.seconds));
-  if (step.period < 0.999 * step.seconds)
-    fmt::print("period   {}, {} tok/s, where steps follow each other without a barrier (ranks of one process)\n",
-               human_seconds(step.period), human_count(tokens / step.period));
   if (file.device) fmt::print("spent    {}\n", spent_line(step));
+  if (const double period = step_period(program, file.cluster); period < 0.999 * step.seconds)
+    fmt::print("period   {}, {} tok/s, where steps follow each other without a barrier (ranks of one process)\n",
+               human_seconds(period), human_count(tokens / period));
   if (step.sums > 0)
     fmt::print("sums     of gradients take {}, of which {} are waited for\n", human_seconds(step.sums),
                human_seconds(step.exposed));

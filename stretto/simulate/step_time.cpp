@@ -31,30 +31,23 @@ class StepPlayer {
     for (const ActorProgram& a : p.actors) passed_.push_back(IdVector<InstructionId, double>(a.code.size() + 1));
   }
 
-  StepTime play() {
-    StepTime t = play_once();
-    t.period = actors_.size() > 1 ? period(t.seconds) : t.seconds;
-    return t;
-  }
-
- private:
   // Steps follow each other until each takes as long as the one before.
-  double period(double first) {
-    record_ = nullptr;
+  double period() {
+    double end = play().seconds, last = end;
+    if (actors_.size() == 1 || stack_.free_update || stack_.step > 0) return end;  // one by one, or another software
     const NextStep next = next_step(p_);
     next_ = &next;
-    double end = first, last = 0;
     for (int more = 0; more < most_steps; ++more) {
       passed_before_ = passed_;
       for (Actor& x : actors_) x.at = InstructionId(0), x.waits = 0;
       arrives_.assign(arrives_.size(), {});
-      const double now = play_once().seconds, takes = now - std::exchange(end, now);
+      const double now = play().seconds, takes = now - std::exchange(end, now);
       if (std::abs(takes - std::exchange(last, takes)) < 1e-9 * takes) break;
     }
-    return last + stack_.step;
+    return last;
   }
 
-  StepTime play_once() {
+  StepTime play() {
     for (bool moved = true; moved;) {
       moved = false;
       for (ActorId a : actors_.ids()) moved = advance(a) || moved;
@@ -78,6 +71,7 @@ class StepPlayer {
     return t;
   }
 
+ private:
   struct Actor {
     InstructionId at{0};
     std::size_t waits = 0;  // of next_step.h: the next one
@@ -324,6 +318,8 @@ std::string_view Spent::limit() const {
 }
 
 StepTime step_time(const Program& p, const Cluster& c) { return StepPlayer(p, c).play(); }
+
+double step_period(const Program& p, const Cluster& c) { return StepPlayer(p, c).period(); }
 
 PlayedStep play_step(const Program& p, const Cluster& c, bool messages) {
   PlayedStep played;
