@@ -1,4 +1,5 @@
 // `stretto bench comm`: what messages and collectives between the ranks of a run take, and a cluster file of it.
+// `stretto bench device`: what kernels take on this machine, and a device file of it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,8 +12,11 @@
 #include "stretto/base/text.h"
 #include "stretto/comm/link_bench.h"
 #include "stretto/cost/cluster_file.h"
+#include "stretto/cost/device_fit.h"
 #include "stretto/formats/atomic_file.h"
 #include "stretto/kernels/cpu/peak.h"
+#include "stretto/kernels/kernel_bench.h"
+#include "stretto/train/prepare.h"
 #include "usage.h"
 
 namespace stretto::app {
@@ -68,6 +72,31 @@ void bench_comm(const BenchOptions& o, const CLI::App& command, Ranks& ranks) {
   fmt::print("cluster  {}\n", o.output);
 }
 
+void bench_device(const std::string& output) {
+  check_directory_of(output);
+  std::vector<KernelSample> samples;
+  std::vector<std::vector<std::string>> rows{{"kernel", "seconds", "flop/s", "bytes/s", "model"}};
+  const std::vector<BenchedKernel> times = measure_kernels();
+  for (const BenchedKernel& k : times) samples.push_back({.work = {.cost = k.cost}, .seconds = k.seconds});
+  const DeviceFit fit = fit_device(samples, {.name = output, .f32 = peak_flops(f32), .memory = machine_bytes()});
+  const Machine machine = cluster_of(fit.device, {}).machine;
+  for (const BenchedKernel& k : times)
+    rows.push_back({k.name, human_seconds(k.seconds), human_count(k.cost.flops / k.seconds),
+                    human_bytes((k.cost.read + k.cost.written) / k.seconds),
+                    human_seconds(kernel_seconds({.cost = k.cost}, machine))});
+  fmt::print("{}\n", table(rows));
+  const DeviceModel& d = fit.device;
+  fmt::print("products  {:.1f}% of {}flop/s, sides of {:.0f} reach half of it; off by {:.1f}%\n", 100 * d.rates.product,
+             human_count(d.f32), d.rates.small, 100 * fit.products);
+  fmt::print("attention {:.1f}%, backward {:.1f}% of that; off by {:.1f}%\n", 100 * d.rates.attention,
+             100 * d.rates.attention_backward, 100 * fit.attention);
+  fmt::print("elements  {:.1f}% of {}/s, and {} for every kernel; off by {:.1f}%\n", 100 * d.rates.elements,
+             human_bytes(d.memory_bandwidth), human_seconds(d.rates.kernel), 100 * fit.elements);
+  if (output.empty()) return;
+  write_file(output, device_toml(d, {"Measured by stretto bench device, one core, f32. Links: stretto bench comm."}));
+  fmt::print("device    {}\n", output);
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app) {
@@ -88,6 +117,10 @@ void add_bench(CLI::App& app) {
     Ranks ranks(o->world);
     ranks.run([&] { bench_comm(*o, *command, ranks); });
   });
+  CLI::App* device = bench->add_subcommand("device", "products, attention, passes over elements of this machine");
+  const auto output = std::make_shared<std::string>();
+  device->add_option("-o,--output", *output, "write the device file that cluster files name")->type_name("X.toml");
+  device->callback([output] { bench_device(*output); });
 }
 
 }  // namespace stretto::app

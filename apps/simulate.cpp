@@ -13,8 +13,10 @@
 #include "stretto/cost/cluster_file.h"
 #include "stretto/formats/atomic_file.h"
 #include "stretto/schedule/prove.h"
+#include "stretto/simulate/held.h"
 #include "stretto/simulate/predict.h"
 #include "stretto/simulate/step_time.h"
+#include "stretto/train/measured_runs.h"
 #include "stretto/train/prepare.h"
 #include "stretto/view/chrome.h"
 #include "stretto/view/html.h"
@@ -100,24 +102,69 @@ void compare_schedules(const SimulateCommand& o) {
 
 // What the run itself says, unless there is a file.
 ClusterFile cluster_for(const SimulateCommand& o, const RunConfig& run) {
-  if (!o.cluster.empty()) return read_cluster(o.cluster);
+  if (!o.cluster.empty()) return read_cluster(o.cluster, {}, run.train.dtype.products);
   ClusterFile file{.name = "parallel.machine and parallel.link"};
   file.cluster.machine = run.parallel.machine;
   if (run.parallel.link) file.cluster.inside = file.cluster.between = *run.parallel.link;
   return file;
 }
 
+// One row: what there was before devices had files, then where the busiest actor's time and the fullest rank's memory go.
+void print_plain(const StepTime& t, double tokens, const Held& fullest, double capacity) {
+  const Spent& s = t.spent;
+  const std::pair<const char*, double> columns[] = {{"seconds", t.seconds},
+                                                    {"tokens_per_second", tokens / t.seconds},
+                                                    {"sums", t.sums},
+                                                    {"exposed", t.exposed},
+                                                    {"bytes", fullest.bytes()},
+                                                    {"products", s.products},
+                                                    {"attention", s.attention},
+                                                    {"elements", s.elements},
+                                                    {"collectives", s.collectives},
+                                                    {"messages", s.messages},
+                                                    {"sums", s.sums},
+                                                    {"gathers", s.gathers},
+                                                    {"update", s.update},
+                                                    {"bubble", s.bubble},
+                                                    {"states", fullest.states},
+                                                    {"activations", fullest.activations}};
+  std::string names, numbers;
+  for (const auto& [name, number] : columns)
+    names += fmt::format("{}\t", name), numbers += fmt::format("{:.10g}\t", number);
+  fmt::print("{}limit\n{}{}\n", names, numbers, fullest.bytes() > capacity ? "memory" : s.limit());
+}
+
+std::string spent_line(const StepTime& t) {
+  const Spent& s = t.spent;
+  std::string line;
+  for (const auto& [name, seconds] : {std::pair{"products", s.products},
+                                      {"attention", s.attention},
+                                      {"elements", s.elements},
+                                      {"collectives", s.collectives},
+                                      {"messages", s.messages},
+                                      {"sums", s.sums},
+                                      {"gathers", s.gathers},
+                                      {"update", s.update},
+                                      {"bubble", s.bubble}})
+    if (seconds >= 0.005 * t.seconds)
+      line += fmt::format("{}{} {:.0f}%", line.empty() ? "" : ", ", name, 100 * seconds / t.seconds);
+  return line;
+}
+
 void simulate_run(const SimulateCommand& o, const CLI::App& command) {
   refuse_beside_run(command, {of_schedule, of_times});
-  const RunConfig run = o.run.read(command);
-  const ClusterFile file = cluster_for(o, run);
+  const RunConfig read = o.run.read(command);
+  const ClusterFile file = cluster_for(o, read);
+  const RunConfig run = as_stack_has_it(read, file.cluster.stack);
   const Compiled compiled = compile_run(run);
   const Program& program = *compiled.program;
   check_ranks(file, program.ranks());
   const StepTime step = step_time(program, file.cluster);
-  const std::vector<double> bytes = bytes_per_actor(program);
+  const std::vector<Held> ranks = held(program, file.cluster);
   const double tokens = run.train.batch * run.model.config.context;
-  const double most = *std::max_element(bytes.begin(), bytes.end());
+  const Held fullest =
+      *std::max_element(ranks.begin(), ranks.end(), [](const Held& x, const Held& y) { return x.bytes() < y.bytes(); });
+  const double most = fullest.bytes();
   if (!o.output.empty()) {
     PredictOptions options{.machine = file.cluster.machine, .messages = o.schedule.messages};
     if (program.actors.size() > 1)
@@ -125,16 +172,14 @@ void simulate_run(const SimulateCommand& o, const CLI::App& command) {
     Timeline timeline = predict(program, options).timeline;
     write_file(o.output, rendered({std::move(timeline)}, o.output, Clock::seconds));
   }
-  if (o.plain) {
-    fmt::print("seconds\ttokens_per_second\tsums\texposed\tbytes\n{:.10g}\t{:.10g}\t{:.10g}\t{:.10g}\t{:.10g}\n",
-               step.seconds, tokens / step.seconds, step.sums, step.exposed, most);
-    return;
-  }
+  if (o.plain) return print_plain(step, tokens, fullest, file.memory);
   const int nodes = (program.ranks() + file.cluster.ranks_per_node - 1) / file.cluster.ranks_per_node;
   fmt::print("mesh     {}\n", program.ranks() > 1 ? compiled.parallel.mesh.str() : "one rank");
   fmt::print("cluster  {}: {} node{} of {}, {}flop/s each\n", file.name, nodes, nodes == 1 ? "" : "s",
-             file.cluster.ranks_per_node, human_count(file.cluster.machine.flops));
+             file.cluster.ranks_per_node, human_count(file.cluster.machine.rate(run.train.dtype == bf16)));
+  if (file.device) fmt::print("device   {}, software {}\n", file.device->name, file.cluster.stack.name);
   fmt::print("step     {}, {} tok/s\n", human_seconds(step.seconds), human_count(tokens / step.seconds));
+  if (file.device) fmt::print("spent    {}\n", spent_line(step));
   if (step.sums > 0)
     fmt::print("sums     of gradients take {}, of which {} are waited for\n", human_seconds(step.sums),
                human_seconds(step.exposed));

@@ -137,6 +137,7 @@ void keys_of(ModelConfig& c, Visit&& visit) {
   visit(Key{"qkv_bias", "llama: queries, keys and values have biases"}, c.qkv_bias);
   visit(Key{"out_bias", "llama: attention's result has a bias"}, c.out_bias);
   visit(Key{"mlp_bias", "llama: the feed-forward part has biases"}, c.mlp_bias);
+  visit(Key{"gated", "llama: the feed-forward part has a gate"}, c.gated);
   visit(Key{"qk_norm", "llama: queries and keys are normalised per head"}, c.qk_norm);
   visit(Key{"hf_type", "the Hugging Face model type that export writes", "the plainest"}, c.hf_type,
         Words{"a model type, e.g. qwen3_moe"});
@@ -178,11 +179,18 @@ void keys_of(TrainSection& s, Visit&& visit) {
   visit(Key{"microbatches", "parts of the batch that go through the model one after the other"}, s.microbatches,
         between(1, TrainSection::kMostMicrobatches));
   visit(Key{"seed", "seed of first weights, dropout and the order of data"}, s.seed, at_least(0));
-  visit(
-      Key{"dtype", "type of parameters, activations and messages; bf16 is computed in f32, with f32 masters"}, s.dtype,
-      Choices<DType>{{"f32", f32}, {"f64", f64}, {"bf16", bf16}}.never(
-          {"f16", "fp16", "float16", "half"}, "it ends at 65504: losses would have to be scaled up and gradients down",
-          "use bf16: it has the range of f32"));
+  visit(Key{"dtype",
+            "type of parameters, activations and messages; bf16 is computed in f32, with f32 masters; fp8, fp4: "
+            "products, to plan with"},
+        s.dtype,
+        Choices<RunType>{{"f32", f32},
+                         {"f64", f64},
+                         {"bf16", bf16},
+                         {"fp8", {bf16, ProductType::fp8}},
+                         {"fp4", {bf16, ProductType::fp4}}}
+            .never({"f16", "fp16", "float16", "half"},
+                   "it ends at 65504: losses would have to be scaled up and gradients down",
+                   "use bf16: it has the range of f32"));
   visit(Key{"precision", "bf16: parameters that are kept in f32 all the same, by name or a part of it", "none"},
         s.precision);
   visit(Key{"clip", "largest norm of all gradients together; 0: any"}, s.clip, at_least(0));
@@ -249,7 +257,7 @@ template <class Visit>
 void axes_of(ParallelSection& s, Visit&& visit) {
   const Range ranks = between(1, ParallelSection::kMostRanks);
   visit(Key{"pipe", "pipeline actors"}, s.pipe, ranks);
-  visit(Key{"data", "ranks that share the batch"}, s.names.data, ranks);
+  visit(Key{"data", "ranks that share the batch"}, s.names.data, between(1, ParallelSection::kMostData));
   visit(Key{"tensor", "ranks that share heads, feed-forward width and vocabulary"}, s.names.tensor, ranks);
   visit(Key{"expert", "ranks that share experts, and the batch elsewhere"}, s.names.expert, ranks);
   visit(Key{"context", "ranks that share the positions of a sequence"}, s.names.context, ranks);
@@ -279,7 +287,10 @@ void keys_of(ParallelSection& s, Visit&& visit) {
   visit(Key{"stages", "pieces of the model that each stage takes; auto: balanced by cost"}, s.stages,
         AutoOrList{between(1, ParallelSection::kMostStages)});
   visit(Key{"recompute", "what backward makes again instead of keeping it, of all stages or of each"}, s.recompute,
-        Choices<Recompute>{{"none", Recompute::none}, {"full", Recompute::full}, {"selective", Recompute::selective}});
+        Choices<Recompute>{{"none", Recompute::none},
+                           {"full", Recompute::full},
+                           {"layer", Recompute::layer},
+                           {"selective", Recompute::selective}});
   visit(
       Key{"device",
           "what ranks run on; async: the CPU, with lanes that are threads of their own; emulated ones "

@@ -13,8 +13,9 @@
 namespace stretto {
 
 struct ParallelSection {
-  static constexpr int kMostRanks = 1024, kMostStages = 1 << 16;  // along one axis; of a pipeline
-  int pipe = 1;                                                   // pipeline actors
+  static constexpr int kMostRanks = 1024, kMostData = 1 << 16;  // along one axis; along `data`
+  static constexpr int kMostStages = 1 << 16;                   // of a pipeline
+  int pipe = 1;                                                 // pipeline actors
   ParallelNames names = {};               // data tensor expert context depth sequence exchange zero
   Mesh mesh = {};                         // axes of one's own, for `layout`
   Layout layout = {};                     // dims -> axes, over what the names say

@@ -13,6 +13,7 @@
 
 #include "stretto/compile/compile.h"
 #include "stretto/config/parallel.h"
+#include "stretto/cost/product_type.h"
 #include "stretto/data/corpus.h"
 #include "stretto/models/config.h"
 #include "stretto/optim/optimizer.h"
@@ -56,13 +57,23 @@ struct Precision {
   bool operator==(const Precision&) const = default;
 };
 
+// train.dtype: what numbers are kept in, and what products are made in where that is less (bf16 is kept then).
+struct RunType {
+  DType kept = f32;
+  ProductType products = ProductType::as_kept;  // fp8 and fp4 can be planned, not trained in yet
+  RunType(DType d = f32, ProductType p = ProductType::as_kept) : kept(d), products(p) {}
+  operator DType() const { return kept; }
+  bool operator==(const RunType&) const = default;
+  bool operator==(DType d) const { return kept == d; }
+};
+
 struct TrainSection {
   static constexpr int kMostMicrobatches = 1 << 16;
   i64 steps = 300;
   i64 batch = 16;  // sequences per step
   int microbatches = 1;
   i64 seed = 1;
-  DType dtype = f32;
+  RunType dtype = f32;
   Precision precision = {};  // bf16: what stays f32
   double clip = 1;           // of the global gradient norm; 0: none
   i64 validate = 100;        // steps between validations, when there is data for it;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "stretto/formats/fields.h"
 
@@ -24,15 +25,54 @@ void set_link(Field& to, const std::string& name, const Link& link) {
   if (std::isfinite(link.bandwidth)) to.set(name + ".bandwidth", link.bandwidth);
 }
 
+// A device with its stack, and what the file says over them. A file it names lies beside this one.
+template <class Read>
+auto read_named(FieldReader& reader, std::string_view key, const std::string& path, Read&& read) {
+  std::string name;
+  reader.read(key, name);
+  if (name.ends_with(".toml")) name = (std::filesystem::path(path).parent_path() / name).string();
+  try {
+    return read(name);
+  } catch (const Error& e) {
+    for (const Fault& f : e.faults()) reader.blame(key, f.what, f.hint);
+    return decltype(read(name)){};
+  }
+}
+
+ClusterFile read_device_cluster(FieldReader& reader, ClusterFile file, const std::string& path, ProductType products) {
+  DeviceModel d = read_named(reader, "device", path, read_device);
+  Stack stack;
+  if (reader.has("stack")) stack = read_named(reader, "stack", path, read_stack);
+  double factor = 1;
+  reader.read("factor", factor, above_up_to(0, 100));
+  stack.factor *= factor;
+  double scores = 1;
+  reader.read("scores", scores, above_up_to(0, 100));
+  stack.scores_forward *= scores, stack.scores_backward *= scores;
+  reader.read("memory", d.memory, above(0));
+  reader.read("nic", d.between.bandwidth, kSpeed);
+  read_over(reader, d);
+  reader.read("ranks_per_node", d.domain, between(1, kMostPerNode));
+  reader.read("ranks", file.ranks, at_least(1));
+  reader.finish();
+  file.device = d;
+  file.memory = d.memory;
+  file.inside = file.between = d.linked;
+  file.cluster = cluster_of(d, stack, products);
+  return file;
+}
+
 }  // namespace
 
-ClusterFile read_cluster(const std::string& path, const std::vector<std::string>& overrides) {
+ClusterFile read_cluster(const std::string& path, const std::vector<std::string>& overrides, ProductType products) {
   Field fields = read_toml_file(path);
   for (const std::string& o : overrides) override_field(fields, o);
   ClusterFile file{.name = path};
   Cluster& c = file.cluster;
   c.machine.memory_bandwidth = std::numeric_limits<double>::infinity();
   FieldReader reader(fields);
+  if (reader.has("device")) return read_device_cluster(reader, std::move(file), path, products);
+  if (reader.has("stack")) reader.fail_hint("stack", "is of a device, and none is given", "give device = \"a100-80g\"");
   reader.read("ranks_per_node", c.ranks_per_node, stretto::between(1, kMostPerNode));
   reader.read("memory", file.memory, above(0));
   FieldReader machine = reader.section("machine");
@@ -48,15 +88,25 @@ ClusterFile read_cluster(const std::string& path, const std::vector<std::string>
 std::string cluster_toml(const ClusterFile& file, const std::vector<std::string>& comments) {
   const Cluster& c = file.cluster;
   Field to{Field::Table{}};
+  std::string text;
+  for (const std::string& line : comments) text += "# " + line + "\n";
+  if (file.device) {
+    to.set("device", file.device->name);
+    to.set("stack", c.stack.name);
+    if (file.ranks) to.set("ranks", *file.ranks);
+  }
   to.set("ranks_per_node", c.ranks_per_node);
   if (std::isfinite(file.memory)) to.set("memory", file.memory);
-  to.set("machine.flops", c.machine.flops);
+  if (!file.device) to.set("machine.flops", c.machine.flops);
+  if (file.device) {
+    if (file.inside) set_link(to, "inside", c.inside), to.set("inside.share", 1.0);
+    if (file.between) set_link(to, "between", c.between), to.set("between.share", 1.0);
+    return text + write_toml(to);
+  }
   if (c.machine.flops_bf16 > 0) to.set("machine.flops_bf16", c.machine.flops_bf16);
   if (std::isfinite(c.machine.memory_bandwidth)) to.set("machine.memory_bandwidth", c.machine.memory_bandwidth);
   if (file.inside) set_link(to, "inside", c.inside);
   if (file.between) set_link(to, "between", c.between);
-  std::string text;
-  for (const std::string& line : comments) text += "# " + line + "\n";
   return text + write_toml(to);
 }
 

@@ -18,4 +18,12 @@ double collective_seconds(const CollectiveShape&, const Link&);
 // only what a node's members have not got from each other. Nodes with fewer members do not wait less.
 double collective_seconds(const CollectiveShape&, const Cluster&, std::span<const int> ranks);
 
+// How a group lies on nodes: the most members that one has, and how many nodes there are.
+struct NodeSpread {
+  int most = 1, nodes = 1;
+  auto operator<=>(const NodeSpread&) const = default;
+};
+NodeSpread spread_of(const Cluster&, std::span<const int> ranks);
+double collective_seconds(const CollectiveShape&, const Cluster&, NodeSpread);
+
 }  // namespace stretto

@@ -5,12 +5,17 @@
 //   double t = link(c, 7, 8).seconds(1 << 20);   // from one node to the next
 #pragma once
 #include <limits>
+#include <optional>
+
+#include "stretto/cost/rates.h"
+#include "stretto/cost/stack.h"
 
 namespace stretto {
 
 struct Machine {
   double flops = 50e9, memory_bandwidth = 10e9;
-  double flops_bf16 = 0;  // of operations on bf16; 0: the same
+  double flops_bf16 = 0;            // of operations on bf16; 0: the same
+  std::optional<Rates> rates = {};  // what kernels reach of these; none: all of it, a roofline
   // For kernels that read bf16, or others.
   double rate(bool of_bf16) const { return of_bf16 && flops_bf16 > 0 ? flops_bf16 : flops; }
   bool operator==(const Machine&) const = default;
@@ -29,6 +34,11 @@ struct Cluster {
   Machine machine = {};
   Link inside = {}, between = {};  // two ranks of one node; of two nodes
   int ranks_per_node = 1;
+  // A collective over several nodes is one ring, as wide between nodes as a node's members have links together, and its
+  // latency grows with the logarithm of its members. Else: rings within nodes and rings between them, one after the
+  // other.
+  bool one_ring = false;
+  Stack stack = {};  // what the software does that is not in the program
   bool operator==(const Cluster&) const = default;
 };
 

@@ -7,13 +7,17 @@
 
 namespace stretto {
 
-double seconds_of(const Calls& calls, CallId id, const Machine& machine) {
+KernelWork kernel_work(const Calls& calls, CallId id) {
   const KernelCall& call = calls.calls[id];
   const Node& n = calls.graph.node(call.node);
-  const Cost c = n.op->cost({calls.graph, n});
-  const bool of_bf16 =
-      std::any_of(n.operands.begin(), n.operands.end(), [&](Value v) { return calls.graph.type(v).dtype == bf16; });
-  return seconds(machine, c.flops, c.read + c.written + (call.accumulate ? c.written : 0), of_bf16);
+  const auto is_bf16 = [&](Value v) { return calls.graph.type(v).dtype == bf16; };
+  return {.cost = n.op->cost({calls.graph, n}),
+          .accumulates = call.accumulate,
+          .of_bf16 = std::any_of(n.operands.begin(), n.operands.end(), is_bf16)};
+}
+
+double seconds_of(const Calls& calls, CallId id, const Machine& machine) {
+  return kernel_seconds(kernel_work(calls, id), machine);
 }
 
 double seconds_of(const Calls& calls, const Machine& machine) {

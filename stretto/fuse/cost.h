@@ -2,15 +2,16 @@
 //
 //   double t = seconds_of(*program.calls[task], Machine{.flops = 50e9});
 //
-// A call is bound by its arithmetic or by its memory traffic, and calls run one after the other. Bytes are those that
+// What a call takes is for cost/kernel.h, and calls run one after the other. Bytes are those that
 // calls read and write: what a group of pointwise ops hands on inside of one kernel costs no traffic. What a collective
 // takes on its links is not in it (cost/collective.h).
 #pragma once
-#include "stretto/cost/machine.h"
+#include "stretto/cost/kernel.h"
 #include "stretto/fuse/calls.h"
 
 namespace stretto {
 
+KernelWork kernel_work(const Calls&, CallId);
 double seconds_of(const Calls&, const Machine&);
 double seconds_of(const Calls&, CallId, const Machine&);  // one of them
 

@@ -9,6 +9,7 @@
 #include <span>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "stretto/ir/graph.h"
@@ -16,8 +17,18 @@
 
 namespace stretto {
 
+// What a node's work is beside a pass over elements: devices have rates of their own for these (cost/kernel.h).
+struct ProductShape {
+  double batches = 1, m = 1, n = 1, k = 1;  // so many products of m x k by k x n
+};
+struct AttentionShape {
+  double heads = 1, queries = 1, keys = 1, head = 1, value = 1;  // heads: of all rows together
+  double seen = 1;                                               // the share of the keys that a query may see
+  bool backward = false;
+};
 struct Cost {
   double flops = 0, read = 0, written = 0;  // operations, bytes
+  std::variant<std::monostate, ProductShape, AttentionShape> shape = {};
   Cost& operator+=(const Cost& c) { return flops += c.flops, read += c.read, written += c.written, *this; }
 };
 

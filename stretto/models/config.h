@@ -54,6 +54,7 @@ struct ModelConfig {
   double rope_base = 10000;
   RopeScaling rope_scaling = {};
   bool qkv_bias = false, out_bias = false, mlp_bias = false;  // llama and relatives; gpt2 and mlp have all biases
+  bool gated = true;                                          // llama: the feed-forward part has a gate
   bool qk_norm = false;                                       // per-head RMSNorm of queries and keys
   // Llama's relatives.
   bool qk_norm_wide = false;    // RMSNorm of queries and keys over all heads together

@@ -238,6 +238,8 @@ Field llama_config(const ModelConfig& c) {
                       "leave pattern out"});
   if (mistral && c.qkv_bias)
     faults.push_back({"hugging face", "model type mistral has no biases", "leave qkv_bias and out_bias out"});
+  if (!c.gated)
+    faults.push_back({"hugging face", fmt::format("model type {} has a gate", type), "leave gated = false out"});
   if (c.mlp_bias && type != "llama")
     faults.push_back({"hugging face", fmt::format("model type {} has no mlp_bias", type), "leave mlp_bias out"});
   refuse(std::move(faults));

@@ -106,7 +106,7 @@ void gated_params(const ModelConfig& c, i64 ff, const std::string& h, const std:
     p.push_back({h + ours, {in, out}, l + theirs + ".weight", 1, true});
     if (c.mlp_bias) p.push_back({h + ours + ".bias", {out}, l + theirs + ".bias"});
   };
-  linear("gate", "gate_proj", c.width, ff);
+  if (c.gated) linear("gate", "gate_proj", c.width, ff);
   linear("up", "up_proj", c.width, ff);
   linear("down", "down_proj", ff, c.width);
 }

@@ -107,9 +107,14 @@ Tensor turned(Trace& t, const ModelConfig& c, Tensor x, const Dim& seq, const Di
 }
 
 Tensor gated_layer(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor h, const Dim& ff) {
-  const Tensor gate = linear(t, h, "gate", s.model, ff, c.mlp_bias, c.init_std);
-  const Tensor up = linear(t, h, "up", s.model, ff, c.mlp_bias, c.init_std);
-  const Tensor u = activate(gate, *c.activation) * up;
+  const auto wide = [&](const char* name) { return linear(t, h, name, s.model, ff, c.mlp_bias, c.init_std); };
+  Tensor u;
+  if (c.gated) {
+    const Tensor gate = wide("gate"), up = wide("up");
+    u = activate(gate, *c.activation) * up;
+  } else {
+    u = activate(wide("up"), *c.activation);
+  }
   const Tensor y = contract(u, t.param("down", {ff, s.model}, {.init = normal(residual_std(c))}), ff);
   return c.mlp_bias ? rename(y, s.seq, s.seq_r) + t.bias("down.bias", s.model) : rename(y, s.seq, s.seq_r);
 }

@@ -28,6 +28,7 @@ void check(const ModelConfig& c, std::vector<Fault>& faults) {
   weight("capacity", c.capacity);
   weight("balance", c.balance);
   weight("router_z", c.router_z);
+  if (!c.gated) wrong("gated", "leave it out", "experts have gates");
   if (c.mlp_bias) wrong("mlp_bias", "leave it out", "experts have no such biases");
   if (c.capacity > 0 && (c.expert_bias || c.expert_clamp > 0))
     wrong("capacity", "use 0: nobody is dropped", "experts with biases or bounds have no slots");

@@ -95,6 +95,16 @@ double AttentionAttrs::keys_seen(const Graph& g) const {
   return window > 0 ? std::min<double>(seen, window) : seen;
 }
 
+AttentionShape AttentionAttrs::shape(const Graph& g, const Type& q) const {
+  AttentionShape s{.queries = double(g.size(query)),
+                   .keys = double(g.size(key)),
+                   .head = double(g.size(head)),
+                   .value = double(g.size(value))};
+  s.heads = double(g.elements(q)) / (s.queries * s.head);
+  s.seen = keys_seen(g) / s.keys;
+  return s;
+}
+
 Tensor attention(Tensor q, Tensor k, Tensor v, const AttentionOptions& o, const AttentionExtras& more) {
   Builder& b = builder_of("attention", {q, k, v});
   for (const auto& [dim, what] : {std::pair{&o.query, "query"}, {&o.key, "key"}, {&o.head, "head"}})
@@ -167,6 +177,7 @@ constinit const Op attention_op{
           const AttentionAttrs& a = c.attrs<AttentionAttrs>();
           Cost cost = c.streaming(0);
           cost.flops = 2 * a.keys_seen(c.graph) * double(c.elements(c.in(0)) + c.elements(c.out()));
+          cost.shape = a.shape(c.graph, c.in(0));
           return cost;
         },
     .examples =

@@ -45,6 +45,7 @@ struct AttentionAttrs {
     f("sinks", s.sinks);
   }
   double keys_seen(const Graph&) const;  // by a query, in the mean over those of a rank that has the last ones
+  AttentionShape shape(const Graph&, const Type& q) const;
 };
 // The node's results are the output, with q's dims but for `value`, and the logarithm of every query's sum of
 // exponentials.

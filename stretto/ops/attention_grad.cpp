@@ -39,6 +39,9 @@ constinit const Op attention_grad_op{
           const AttentionGradAttrs& a = c.attrs<AttentionGradAttrs>();
           Cost cost = c.streaming(0);
           cost.flops = a.keys_seen(c.graph) * double(6 * c.elements(c.in(0)) + 4 * c.elements(c.in(5)));
+          AttentionShape shape = a.shape(c.graph, c.in(0));
+          shape.backward = true;
+          cost.shape = shape;
           return cost;
         },
     .examples =

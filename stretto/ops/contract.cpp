@@ -120,9 +120,14 @@ constinit const Op contract_op{
         },
     .cost =
         [](const OpCall& c) {
+          const ContractAttrs& at = c.attrs<ContractAttrs>();
           Cost cost = c.streaming(0);
-          cost.flops = 2.0 * c.elements(c.out());
-          for (DimId d : c.attrs<ContractAttrs>().over) cost.flops *= c.graph.size(d);
+          ProductShape p;
+          for (DimId d : at.over) p.k *= c.graph.size(d);
+          for (DimId d : at.out)
+            (contains(at.along, d) ? p.batches : contains(c.in(0).dims, d) ? p.m : p.n) *= c.graph.size(d);
+          cost.flops = 2.0 * c.elements(c.out()) * p.k;
+          cost.shape = p;
           return cost;
         },
     .examples =

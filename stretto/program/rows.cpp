@@ -16,7 +16,7 @@ struct Pass {
 using Passes = std::vector<Pass>;
 
 // What an action runs. `B, alternating`: the W of each piece right after its I, so that sums of its gradients start as
-// early as they can.
+// early as they can, or what was made again for it is gone early.
 const Passes& passes_of(Phase phase, bool alternating) {
   static const std::map<std::pair<Phase, bool>, Passes> table = {
       {{Phase::F, false}, {{true, {Part::F}}}},
@@ -84,7 +84,7 @@ class RowEmitter {
   void action(const Action& a, ActionId position) {
     const StageId stage = a.stage;
     const MicrobatchId m = a.microbatch;
-    const bool alternating = last_[stage] == position && !gives_to_others(a);
+    const bool alternating = (last_[stage] == position && !gives_to_others(a)) || by_layer(stage);
     Passes passes = passes_of(a.phase, alternating);
     if (!recomputed_.contains({stage, m})) passes = with_recompute(std::move(passes), chained_.contains(stage));
     for (const Pass& pass : passes) {
@@ -93,6 +93,11 @@ class RowEmitter {
       for (PieceId piece : order)
         for (Part part : pass.parts) run_part(part, piece, m, position);
     }
+  }
+
+  // What a piece makes again is gone before the next one's: its W is made right after its I.
+  bool by_layer(StageId stage) const {
+    return !s_.recompute.empty() && s_.recompute[pieces_[stage].front()] == Recompute::layer;
   }
 
   void run_part(Part part, PieceId piece, MicrobatchId m, ActionId position) {

@@ -117,8 +117,12 @@ AxisNames summed_as_it_is(const Sharded& s, std::uint32_t param) {
 }
 
 AxisNames norm_axes(const Sharded& s) {
+  // Asked for every parameter: an axis is looked for only until one parameter has it.
   AxisNames all;
-  for (const ShardedParam& p : s.params) all = united(s.mesh, {&all, &p.split, &p.state});
+  for (const Axis& a : s.mesh)
+    if (std::any_of(s.params.begin(), s.params.end(),
+                    [&](const ShardedParam& p) { return has(p.split, a.name) || has(p.state, a.name); }))
+      all.push_back(a.name);
   return all;
 }
 

@@ -6,11 +6,10 @@
 #include <tuple>
 #include <utility>
 
-#include "stretto/cost/collective.h"
-#include "stretto/fuse/cost.h"
 #include "stretto/ir/collective.h"
 #include "stretto/program/labels.h"
 #include "stretto/program/lanes.h"
+#include "stretto/simulate/prices.h"
 
 namespace stretto {
 namespace {
@@ -19,7 +18,8 @@ class StepPlayer {
  public:
   StepPlayer(const Program& p, const Cluster& c, Timeline* record = nullptr, bool messages = false)
       : p_(p),
-        cluster_(c),
+        stack_(c.stack),
+        prices_(p, c),
         actors_(p.actors.size()),
         record_(record),
         messages_(messages),
@@ -31,13 +31,20 @@ class StepPlayer {
       for (ActorId a : actors_.ids()) moved = advance(a) || moved;
     }
     StepTime t;
+    const Actor* busiest = nullptr;
     for (ActorId a : actors_.ids()) {
       const Actor& x = actors_[a];
       STRETTO_ASSERT(!p_.actors[a].code.has(x.at), "a program that was proved stops");
       t.seconds = std::max(t.seconds, x.time);
+      if (!busiest || x.spent.busy() > busiest->spent.busy()) busiest = &x;
       if (x.sums > t.sums) t.sums = x.sums, t.exposed = x.exposed;
       if (x.gathers > t.gathers) t.gathers = x.gathers, t.gathers_exposed = x.gathers_exposed;
     }
+    t.seconds += stack_.step;
+    t.spent = busiest->spent;
+    t.spent.update += stack_.step;
+    t.spent.sums = busiest->exposed, t.spent.gathers = busiest->gathers_exposed;
+    t.spent.bubble = std::max(0.0, t.seconds - t.spent.busy());
     return t;
   }
 
@@ -45,6 +52,8 @@ class StepPlayer {
   struct Actor {
     InstructionId at{0};
     double time = 0, sums = 0, exposed = 0, gathers = 0, gathers_exposed = 0;
+    double after = 0;  // of sums that the stack makes after backward
+    Spent spent = {};
     // Collectives of one lane and one group go one after the other.
     std::map<std::pair<DeviceLane, std::vector<std::string>>, double> free;
     std::map<CollectiveId, double> due;    // of what was started
@@ -84,20 +93,24 @@ class StepPlayer {
 
   void run(Actor& x, ActorId a, const Run& r) {
     const double start = x.time;
-    x.time += r.calls ? part_seconds(a, r) : task_seconds(a, r.task);
+    const Priced p = r.calls ? prices_.part(a, r) : prices_.task(a, r.task);
+    x.time += p.seconds();
+    x.spent.add(p, !r.action);
     if (record_) add_span(x, a, r, start);
   }
   void send(Actor& x, ActorId a, TransferId t) {
     const Route& route = p_.routes[p_.transfers[t].route];
-    const Link l = link(cluster_, p_.rank_of(route.source, 0), p_.rank_of(route.target, 0));
+    const Prices::Message m = prices_.message(t);
     double& free = links_[{route.source, route.target}];
-    free = std::max(free, x.time) + static_cast<double>(route.bytes) / l.bandwidth;
-    const double arrives = free + l.latency;
+    const double start = x.time;
+    free = std::max(free, x.time) + m.wire;
+    const double arrives = free + m.latency;
     arrives_[t] = arrives;
-    if (record_ && messages_ && arrives > x.time)
+    if (m.waits) x.spent.messages += arrives - std::exchange(x.time, arrives);
+    if (record_ && messages_ && arrives > start)
       record_->spans.push_back({.actor = a.value,
                                 .lane = stretto::Lane::message,
-                                .start = x.time,
+                                .start = start,
                                 .end = arrives,
                                 .label = fmt::format("{} to actor {}", route.name, route.target.value)});
   }
@@ -107,7 +120,11 @@ class StepPlayer {
       const Route& route = p_.routes[p_.transfers[t].route];
       x.waited = fmt::format("{} from actor {}", route.name, route.source.value);
     }
-    x.time = std::max(x.time, *arrives_[t]);
+    if (const double wait = *arrives_[t] - x.time; wait > 0) {
+      const Prices::Message m = prices_.message(t);
+      if (!m.waits) x.spent.messages += std::min(wait, m.wire + m.latency);
+      x.time = *arrives_[t];
+    }
     return true;
   }
   void start(Actor& x, ActorId a, const Start& s) {
@@ -116,10 +133,11 @@ class StepPlayer {
     const Calls& body = *p_.calls[s.run.task];
     for (CallId c : ids(calls_of(s.run, body))) {
       const CollectiveShape shape = shape_of(body.graph, body.graph.node(body.calls[c].node), p_.mesh);
-      const double seconds = slowest(shape, a);
-      double& free = x.free[{lane_of(t.part), shape.axes}];
+      const double seconds = prices_.started(shape, a, t.part);
+      double& free = x.free[{stack_.one_wire ? DeviceLane::storage : lane_of(t.part), shape.axes}];
+      const double beside = besides(x, t.part, seconds);
       begin = std::min(begin, std::max(free, x.time));
-      free = std::max(free, x.time) + seconds;
+      free = std::max(free, x.time) + beside;
       end = std::max(end, free);
       if (t.part == Part::U) x.gathers += seconds;
       if (t.part == Part::sum || t.part == Part::S) x.sums += seconds;
@@ -132,12 +150,32 @@ class StepPlayer {
                                 .end = end,
                                 .label = label_of(p_, s.run.task)});
   }
+  // Of a collective that is started, what goes on beside tasks: all of it, unless the stack knows better. The rest is
+  // waited for: by sums after all others (await), by all else here.
+  double besides(Actor& x, Part part, double seconds) const {
+    const bool sum = part == Part::sum || part == Part::S;
+    const std::optional<double>& hidden = sum               ? stack_.hidden.sums
+                                          : part == Part::U ? stack_.hidden.gathers
+                                                            : stack_.hidden.tensor;
+    const double share = hidden.value_or(1), slows = share * stack_.beside * seconds, waits = (1 - share) * seconds;
+    x.time += slows;
+    (sum ? x.exposed : part == Part::U ? x.gathers_exposed : x.spent.collectives) += slows;
+    if (sum) {
+      x.after += waits;
+    } else if (hidden) {
+      x.time += waits;
+      (part == Part::U ? x.gathers_exposed : x.spent.collectives) += waits;
+    }
+    return hidden ? 0 : seconds;
+  }
   void await(Actor& x, const Await& w) const {
-    const double until = x.due[w.collective];
-    if (until <= x.time) return;
     const Part part = p_.step->tasks[w.task].part;
-    if (part == Part::U) x.gathers_exposed += until - x.time;
-    if (part == Part::sum || part == Part::S) x.exposed += until - x.time;
+    const bool sum = part == Part::sum || part == Part::S;
+    double until = x.due[w.collective];
+    if (sum && x.after > 0) until = std::max(until, x.time) + std::exchange(x.after, 0);
+    if (until <= x.time) return;
+    const double waits = until - x.time;
+    (sum ? x.exposed : part == Part::U ? x.gathers_exposed : x.spent.collectives) += waits;
     x.waited = "a collective";
     x.time = until;
   }
@@ -160,46 +198,25 @@ class StepPlayer {
     if (p_.task(r).part == Part::I && last->action && last->action->phase == Phase::B) last->halfway = x.time;
   }
 
-  double slowest(const CollectiveShape& s, ActorId actor) const {
-    double most = 0;
-    for (int k = 0; k < p_.ranks_per_actor(); ++k) {
-      std::vector<int> ranks = group_of(p_.mesh, k, s.axes);
-      if (ranks[0] != k) continue;
-      for (int& r : ranks) r = p_.rank_of(actor, r);
-      most = std::max(most, collective_seconds(s, cluster_, ranks));
-    }
-    return most;
-  }
-  double task_seconds(ActorId actor, TaskId task) {
-    const auto [it, fresh] = known_.try_emplace({task, actor}, 0);
-    if (!fresh) return it->second;
-    const Calls& body = *p_.calls[task];
-    for (CallId c : body.calls.ids()) it->second += call_seconds(actor, body, c);
-    return it->second;
-  }
-  double part_seconds(ActorId actor, const Run& r) {
-    const auto [it, fresh] = known_parts_.try_emplace({r.task, actor, r.calls->from, r.calls->to}, 0);
-    if (fresh)
-      for (CallId c : ids(*r.calls)) it->second += call_seconds(actor, *p_.calls[r.task], c);
-    return it->second;
-  }
-  double call_seconds(ActorId actor, const Calls& body, CallId c) const {
-    const Node& n = body.graph.node(body.calls[c].node);
-    return n.op->collective ? slowest(shape_of(body.graph, n, p_.mesh), actor) : seconds_of(body, c, cluster_.machine);
-  }
-
   const Program& p_;
-  const Cluster& cluster_;
+  const Stack& stack_;
+  Prices prices_;
   IdVector<ActorId, Actor> actors_;
   Timeline* record_ = nullptr;
   bool messages_ = false;
   IdVector<TransferId, std::optional<double>> arrives_;  // once it is sent
   std::map<std::pair<ActorId, ActorId>, double> links_;
-  std::map<std::pair<TaskId, ActorId>, double> known_;
-  std::map<std::tuple<TaskId, ActorId, CallId, CallId>, double> known_parts_;
 };
 
 }  // namespace
+
+std::string_view Spent::limit() const {
+  const std::pair<std::string_view, double> all[] = {
+      {"products", products},       {"attention", attention}, {"elements", elements},
+      {"collectives", collectives}, {"messages", messages},   {"sums", sums},
+      {"gathers", gathers},         {"update", update},       {"bubble", bubble}};
+  return std::max_element(std::begin(all), std::end(all), [](auto& x, auto& y) { return x.second < y.second; })->first;
+}
 
 StepTime step_time(const Program& p, const Cluster& c) { return StepPlayer(p, c).play(); }
 

@@ -4,11 +4,30 @@
 //   StepTime t = step_time(*compiled.program, Cluster{.machine = {.flops = 50e9}});
 //   fmt::print("{:.3f} s, {:.3f} s of it waiting for sums of gradients\n", t.seconds, t.exposed);
 #pragma once
+#include <string_view>
+
 #include "stretto/cost/machine.h"
 #include "stretto/program/program.h"
 #include "stretto/schedule/timeline.h"
+#include "stretto/simulate/prices.h"
 
 namespace stretto {
+
+// Where the time of an actor goes, in seconds.
+struct Spent {
+  double products = 0, attention = 0, elements = 0, collectives = 0;  // of tasks; what is waited for of collectives
+  double messages = 0, sums = 0, gathers = 0;                         // what is waited for of them
+  double update = 0;                                                  // before and after the microbatches
+  double bubble = 0;                                                  // all else
+  double busy() const { return products + attention + elements + collectives + messages + sums + gathers + update; }
+  void add(const Priced& p, bool outside) {
+    if (outside)
+      update += p.seconds();
+    else
+      products += p.products, attention += p.attention, elements += p.elements, collectives += p.collectives;
+  }
+  std::string_view limit() const;  // the name of the largest
+};
 
 struct StepTime {
   double seconds = 0;
@@ -16,6 +35,7 @@ struct StepTime {
   double exposed = 0;  // ... what it waits for them
   double gathers = 0;  // likewise: parameters that are gathered ahead
   double gathers_exposed = 0;
+  Spent spent = {};  // by the busiest actor: adds up to `seconds`
 };
 
 // Every rank has the cluster's machine. The ranks of an actor do the same at the same time, so that one of them is

@@ -105,6 +105,8 @@ MakerId Owners::of(Value v, MakerId reader) const {
       return forward;
     case Recompute::full:  // what another stage reads has arrived there
       return stage(piece_of_node) == stage(piece(reader)) ? again : forward;
+    case Recompute::layer:
+      return piece_of_node == piece(reader) ? again : forward;
     case Recompute::selective:
       return kept_[v.node][v.result] ? forward : again;
   }

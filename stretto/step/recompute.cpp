@@ -5,7 +5,7 @@
 namespace stretto {
 
 std::string_view name_of(Recompute r) {
-  constexpr std::string_view names[] = {"none", "full", "selective"};
+  constexpr std::string_view names[] = {"none", "full", "layer", "selective"};
   return names[std::size_t(r)];
 }
 

@@ -190,6 +190,7 @@ Step split(const StepGraph& s, const SplitOptions& options) {
   for (Value v : s.inputs) out.inputs.push_back(s.graph.type(v));
   for (Value v : s.scalars) out.scalars.push_back(s.graph.type(v));
   out.pieces = owners.pieces();
+  out.recompute = options.recompute;
 
   TasksOfPieces tasks;
   for (MakerId m : owners.makers()) {

@@ -14,6 +14,7 @@
 
 #include "stretto/base/id.h"
 #include "stretto/ir/ids.h"
+#include "stretto/step/recompute.h"
 
 namespace stretto {
 
@@ -163,6 +164,7 @@ struct Step {
   IdVector<OutputId, StepOutput> outputs = {};
   IdVector<TaskId, Task> tasks = {};  // count, then F, R, I, W per piece ascending; per-step tasks are appended
   int pieces = 1;
+  IdVector<PieceId, Recompute> recompute = {};  // empty: none
 
   auto piece_ids() const { return ids_until<PieceId>(pieces); }
   std::size_t bytes(const Type&) const;

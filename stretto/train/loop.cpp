@@ -13,6 +13,7 @@
 #include "stretto/models/hf.h"
 #include "stretto/train/agree.h"
 #include "stretto/train/journal.h"
+#include "stretto/train/measured_runs.h"
 #include "stretto/train/outcome.h"
 #include "stretto/train/prepare.h"
 #include "stretto/train/report.h"
@@ -256,6 +257,19 @@ class TrainingRun {
     const std::filesystem::path path = summary_.directory / "report.html";
     write_file(path, report_html(r));
     console_.say("report   " + path.string());
+    write_measured(r.curve, r.peak);
+  }
+
+  // For `stretto calibrate`: what a step took, without the first, which has more to do.
+  void write_measured(const std::vector<CurvePoint>& curve, u64 bytes) const {
+    if (config_.parallel.device != DeviceKind::cpu) return;
+    const double tokens = config_.train.batch * config_.model.config.context;
+    std::vector<double> seconds;
+    for (const CurvePoint& p : curve)
+      if (p.step > summary_.resumed + 1 && p.tokens_per_second > 0) seconds.push_back(tokens / p.tokens_per_second);
+    if (seconds.empty()) return;
+    write_file(summary_.directory / "measured.tsv",
+               measured_tsv({{"config.toml", typical_seconds(seconds), static_cast<double>(bytes)}}));
   }
 
   RunConfig config_;

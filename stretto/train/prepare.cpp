@@ -105,6 +105,10 @@ void check_fits(double planned, double there) {
 }
 
 Prepared prepare(const RunConfig& c) {
+  if (c.train.dtype.products != ProductType::as_kept)
+    throw Error("train.dtype", "products in fewer bits than bf16 can be planned, not trained in")
+        .hint("use \"bf16\"; stretto simulate predicts a step with it")
+        .about({"train.dtype"});
   Prepared p;
   p.corpus = open_corpus(corpus_of(c), c.model.config.context);
   p.rows = {.length = c.model.config.context,

@@ -1,0 +1,59 @@
+#include "stretto/cost/kernel.h"
+
+#include <algorithm>
+
+namespace stretto {
+namespace {
+
+constexpr double kScoreKernels = 3;  // of kept scores: two products and what goes between them
+
+double side(double x, double small) { return x / (x + small); }
+
+double product_seconds(const ProductShape& p, double peak, const Rates& r) {
+  const double reached = peak * r.product * side(p.m, r.small) * side(p.n, r.small) * side(p.k, r.small);
+  return 2 * p.batches * p.m * p.n * p.k / reached;
+}
+
+// Batched products of heads, and the passes over their scores between them.
+double kept_scores_seconds(const AttentionShape& a, double peak, double bandwidth, const Rates& r) {
+  const ProductShape scores{a.heads, a.queries, a.keys, a.head}, values{a.heads, a.queries, a.value, a.keys};
+  const ProductShape to_keys{a.heads, a.keys, a.head, a.queries};  // gradients of queries' and keys' side alike
+  const double all = a.heads * a.queries * a.keys;
+  double t = kScoreKernels * r.kernel;
+  if (!a.backward)
+    return t + product_seconds(scores, peak, r) + product_seconds(values, peak, r) + all * r.scores_forward / bandwidth;
+  t += 2 * product_seconds(to_keys, peak, r) + product_seconds(scores, peak, r) + product_seconds(values, peak, r);
+  return t + kScoreKernels * r.kernel + all * r.scores_backward / bandwidth;
+}
+
+double attention_seconds(const KernelWork& w, const AttentionShape& a, const Machine& m) {
+  const Rates& r = *m.rates;
+  const double peak = m.rate(w.of_bf16);
+  if (r.scores_forward > 0) return kept_scores_seconds(a, peak, m.memory_bandwidth * r.elements, r);
+  return w.cost.flops / (peak * r.attention * (a.backward ? r.attention_backward : 1)) +
+         (a.backward ? 2 : 1) * r.kernel;
+}
+
+}  // namespace
+
+WorkKind kind_of(const KernelWork& w) {
+  if (std::holds_alternative<ProductShape>(w.cost.shape)) return WorkKind::product;
+  return std::holds_alternative<AttentionShape>(w.cost.shape) ? WorkKind::attention : WorkKind::elements;
+}
+
+double kernel_seconds(const KernelWork& w, const Machine& m) {
+  const double bytes = w.cost.read + w.cost.written + (w.accumulates ? w.cost.written : 0);
+  if (!m.rates) return seconds(m, w.cost.flops, bytes, w.of_bf16);
+  if (bytes == 0 && w.cost.flops == 0) return 0;
+  const Rates& r = *m.rates;
+  if (const auto* a = std::get_if<AttentionShape>(&w.cost.shape)) return attention_seconds(w, *a, m);
+  const double bandwidth = m.memory_bandwidth * r.elements;
+  const auto* p = std::get_if<ProductShape>(&w.cost.shape);
+  if (!p) return bytes / bandwidth + r.kernel;
+  const bool narrow = w.narrow && r.narrow > 1;
+  const double casts = narrow ? r.cast * p->batches * (p->m * p->k + p->k * p->n) / bandwidth + r.kernel : 0;
+  const double peak = m.rate(w.of_bf16) * (narrow ? r.narrow : 1);
+  return std::max(product_seconds(*p, peak, r), bytes / bandwidth) + casts + r.kernel;
+}
+
+}  // namespace stretto

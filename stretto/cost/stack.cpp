@@ -1,0 +1,64 @@
+#include "stretto/cost/stack.h"
+
+#include "stretto/base/text.h"
+#include "stretto/cost/shipped.h"
+#include "stretto/formats/fields.h"
+
+namespace stretto {
+namespace {
+
+constexpr Range kPart{.least = 0, .most = 1}, kSeconds{.least = 0, .most = 1e6}, kBytes{.least = 0, .most = 1e3};
+
+void read_attention(FieldReader& reader, Stack& s) {
+  reader.choose("attention", s.kept, {{"kept", true}, {"flash", false}});
+  reader.read("kernel", s.kernel);
+  FieldReader scores = reader.section("scores");
+  scores.read("forward", s.scores_forward, above_up_to(0, 1e3));
+  scores.read("backward", s.scores_backward, kBytes);
+  scores.read("kept", s.scores_kept, kBytes);
+}
+
+Stack read_stack_fields(const Field& fields, std::string name) {
+  Stack s{.name = std::move(name)};
+  FieldReader reader(fields);
+  read_attention(reader, s);
+  FieldReader hidden = reader.section("hidden");
+  hidden.read("tensor", s.hidden.tensor, kPart);
+  hidden.read("sums", s.hidden.sums, kPart);
+  hidden.read("messages", s.hidden.messages, kPart);
+  hidden.read("gathers", s.hidden.gathers, kPart);
+  hidden.read("beside", s.beside, kPart);
+  reader.choose("gradients", s.gradient_bytes, {{"program", 0.0}, {"16bit", 2.0}, {"f32", 4.0}});
+  reader.read("cut_messages", s.cut_messages);
+  reader.read("one_wire", s.one_wire);
+  FieldReader recompute = reader.section("recompute");
+  recompute.choose("full", s.whole_layers, {{"layers", true}, {"program", false}});
+  recompute.choose("selective", s.attention_again, {{"attention", true}, {"program", false}});
+  reader.read("masks", s.masks, kBytes);
+  reader.read("passes", s.passes, between(0, 100));
+  reader.read("floor", s.floor, kSeconds);
+  reader.read("step", s.step, kSeconds);
+  reader.read("growth", s.growth, kPart);
+  reader.read("reserve", s.reserve, at_least(0));
+  reader.read("factor", s.factor, above_up_to(0, 100));
+  FieldReader factors = reader.section("factors");
+  if (const Field::Table* table = factors.field().table())
+    for (const Member& m : *table) factors.read(m.key, s.factors[m.key], above_up_to(0, 100));
+  reader.finish();
+  return s;
+}
+
+}  // namespace
+
+Stack read_stack(const std::string& name) {
+  if (name.ends_with(".toml")) return read_stack_fields(read_toml_file(name), name);
+  for (const ShippedFile& f : shipped_stacks())
+    if (f.name == name) return read_stack_fields(read_toml(f.text, "stacks/" + name + ".toml"), name);
+  const std::vector<std::string> names = names_of(shipped_stacks());
+  const auto near = nearest(name, names);
+  throw Error("stack", "'{}' is unknown", name)
+      .hint("{}", near ? fmt::format("did you mean '{}'?", *near)
+                       : fmt::format("there are {}; or give a file that ends in .toml", join(names, ", ")));
+}
+
+}  // namespace stretto

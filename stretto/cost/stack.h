@@ -1,0 +1,44 @@
+// What the software of a run does that costs depend on and that is no part of a program: facts of a stack, as a TOML
+// file has them (stacks/*.toml). The default, `stretto`, says nothing: everything goes as the program has it.
+//
+//   Stack s = read_stack("megatron-2021");
+//   if (s.hidden.sums) ...    // a share: the stack's; none: as the program has it
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+
+namespace stretto {
+
+struct Stack {
+  std::string name = "stretto";
+  // Attention. Kept: it holds all scores; bytes moved per score forward and backward, and kept until backward.
+  bool kept = false;
+  double scores_forward = 9, scores_backward = 11, scores_kept = 5;
+  std::string kernel = {};  // else: which of the device's [attention] it is; none: the device's own
+  // Parts of collectives and messages that take no time of their own, as a share; none: as the program has it.
+  struct Hidden {
+    std::optional<double> tensor, sums, messages, gathers;
+    bool operator==(const Hidden&) const = default;
+  } hidden = {};
+  double beside = 0;             // what goes on beside kernels slows them down by this share of its own time
+  bool one_wire = false;         // gathers and sums over the same ranks wait for each other
+  bool cut_messages = false;     // of a value that ranks of an actor hold alike each sends a part, gathered on arrival
+  double gradient_bytes = 0;     // of a number of a gradient, in memory and on the wire; 0: as the program has it
+  bool whole_layers = false;     // full recompute makes all of a layer again; else what backward reads
+  bool attention_again = false;  // selective recompute makes attention again and keeps all else
+  double masks = 0;              // bytes kept per element that a half layer adds (dropout)
+  double passes = 1;             // bytes of passes over elements, in parts of the program's
+  double floor = 0;              // seconds: no layer's phase is shorter, whatever its kernels take
+  double step = 0;               // seconds per step beside
+  double growth = 0;             // how much longer a step gets with every doubling of the nodes
+  double reserve = 0;            // bytes of memory that are not for the run
+  double factor = 1;             // of all of it: fitted to runs
+  std::map<std::string, double> factors = {};  // likewise, by device
+  bool operator==(const Stack&) const = default;
+};
+
+// A name of stacks/, or a file. What is wrong in it is refused with file, line and key.
+Stack read_stack(const std::string& name_or_file);
+
+}  // namespace stretto

@@ -1,0 +1,143 @@
+#include "stretto/simulate/prices.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "stretto/fuse/cost.h"
+
+namespace stretto {
+namespace {
+
+// How groups of one kind lie on nodes: a few different ways at most.
+std::vector<NodeSpread> spreads_of(const Program& p, const Cluster& c, const std::vector<std::string>& axes,
+                                   ActorId actor) {
+  std::set<NodeSpread> all;
+  for (int k = 0; k < p.ranks_per_actor(); ++k) {
+    if (block_of(p.mesh, coordinates_of(p.mesh, k), axes) != 0) continue;
+    std::vector<int> ranks = group_of(p.mesh, k, axes);
+    for (int& r : ranks) r = p.rank_of(actor, r);
+    all.insert(spread_of(c, ranks));
+  }
+  return {all.begin(), all.end()};
+}
+
+// Where the stack says how much is hidden, the rest is waited for in place.
+double exposed(double seconds, const std::optional<double>& hidden, double beside) {
+  return hidden ? seconds * (1 - *hidden + *hidden * beside) : seconds;
+}
+
+}  // namespace
+
+Prices::Prices(const Program& p, const Cluster& c) : p_(p), c_(c) {
+  const double nodes = std::max(1.0, double(p.ranks()) / c.ranks_per_node);
+  scale_ = c.stack.factor * (1 + c.stack.growth * std::log2(nodes));
+  if (c.stack.gradient_bytes > 0) gradients_ = c.stack.gradient_bytes / double(size_of(f32));
+}
+
+double Prices::collective(const CollectiveShape& s, ActorId actor) {
+  const auto [it, fresh] = spreads_.try_emplace({s.axes, actor});
+  if (fresh) it->second = spreads_of(p_, c_, s.axes, actor);
+  double most = 0;
+  for (NodeSpread on : it->second) most = std::max(most, collective_seconds(s, c_, on));
+  return most * scale_;
+}
+
+double Prices::started(const CollectiveShape& s, ActorId actor, Part part) {
+  const bool sum = part == Part::sum || part == Part::S;
+  return collective(s, actor) * (sum && s.dtype == f32 ? gradients_ : 1);
+}
+
+Priced Prices::task(ActorId actor, TaskId task) {
+  const auto [it, fresh] = tasks_.try_emplace({task, actor});
+  if (fresh) it->second = of_task(actor, task);
+  return it->second;
+}
+
+Priced Prices::of_task(ActorId actor, TaskId task) {
+  const Task& t = p_.step->tasks[task];
+  if (t.part == Part::R && (c_.stack.whole_layers || c_.stack.attention_again)) return recomputed(actor, task);
+  const bool last = t.piece && t.piece->value + 1 == p_.step->pieces;
+  const Calls& body = *p_.calls[task];
+  const auto [it, fresh] = bodies_.try_emplace({&body, actor, last});
+  if (fresh) it->second = calls(actor, task, body, {CallId(0), CallId(body.calls.size())});
+  return at_least_floor(t.part, it->second);
+}
+
+// What the stack makes again is not what the program does: all of a piece's forward, or attention alone.
+Priced Prices::recomputed(ActorId actor, TaskId task) {
+  const Task& t = p_.step->tasks[task];
+  const Recompute mode = p_.step->recompute.empty() ? Recompute::full : p_.step->recompute[*t.piece];
+  const Task* forward = p_.step->find(Part::F, *t.piece);
+  STRETTO_ASSERT(forward, "a piece without forward makes nothing again");
+  const TaskId f(forward - &*p_.step->tasks.begin());
+  Priced all = this->task(actor, f);
+  if (mode == Recompute::selective && c_.stack.attention_again) return {.attention = all.attention};
+  if (mode != Recompute::selective && c_.stack.whole_layers) return all;
+  const Calls& body = *p_.calls[task];
+  return at_least_floor(t.part, calls(actor, task, body, {CallId(0), CallId(body.calls.size())}));
+}
+
+// A layer is two pieces, and its backward has two phases.
+Priced Prices::at_least_floor(Part part, Priced p) const {
+  if (of_an_action(part)) p.elements += std::max(0.0, c_.stack.floor / 2 * scale_ - p.seconds());
+  return p;
+}
+
+Priced Prices::part(ActorId actor, const Run& r) {
+  const auto [it, fresh] = parts_.try_emplace({r.task, actor, r.calls->from, r.calls->to});
+  if (fresh) it->second = calls(actor, r.task, *p_.calls[r.task], *r.calls);
+  return it->second;
+}
+
+Priced Prices::calls(ActorId actor, TaskId task, const Calls& body, CallRange range) {
+  const Task& t = p_.step->tasks[task];
+  // The head's products stay in 16 bits where others are made in fewer.
+  const bool narrow = of_an_action(t.part) && t.piece->value + 1 < p_.step->pieces;
+  Priced sum;
+  for (CallId c : ids(range)) {
+    const Node& n = body.graph.node(body.calls[c].node);
+    if (n.op->collective) {
+      const double takes = collective(shape_of(body.graph, n, p_.mesh), actor);
+      sum.collectives += exposed(takes, c_.stack.hidden.tensor, c_.stack.beside);
+      continue;
+    }
+    KernelWork work = kernel_work(body, c);
+    work.narrow = narrow;
+    const WorkKind kind = kind_of(work);
+    if (kind == WorkKind::elements && c_.machine.rates && of_an_action(t.part))
+      work.cost.read *= c_.stack.passes, work.cost.written *= c_.stack.passes;
+    const double seconds = kernel_seconds(work, c_.machine) * scale_;
+    (kind == WorkKind::product ? sum.products : kind == WorkKind::attention ? sum.attention : sum.elements) += seconds;
+  }
+  return sum;
+}
+
+// Ranks of an actor that hold the same value.
+int Prices::copies_of(const Transfer& t) const {
+  const SentValue* sent = t.value();
+  if (!sent) return 1;
+  std::set<std::string> over;
+  for (DimId d : p_.step->values[sent->value].type.dims)
+    for (const std::string& axis : p_.step->dims[d.value].axes) over.insert(axis);
+  int copies = p_.ranks_per_actor();
+  for (const std::string& axis : over) copies /= p_.mesh.extent(axis);
+  return copies;
+}
+
+Prices::Message Prices::message(TransferId id) {
+  const Transfer& t = p_.transfers[id];
+  const Route& route = p_.routes[t.route];
+  const Link l = link(c_, p_.rank_of(route.source, 0), p_.rank_of(route.target, 0));
+  const double bytes = static_cast<double>(route.bytes);
+  const Stack& stack = c_.stack;
+  Message m{.wire = bytes / l.bandwidth * scale_, .latency = l.latency * scale_};
+  if (stack.cut_messages)
+    if (const int copies = copies_of(t); copies > 1)
+      m.wire = (bytes / copies / l.bandwidth + bytes * (copies - 1) / copies / c_.inside.bandwidth) * scale_;
+  if (!stack.hidden.messages) return m;
+  const double share = 1 - *stack.hidden.messages;
+  return {.wire = m.wire * share, .latency = m.latency * share, .waits = true};
+}
+
+}  // namespace stretto

@@ -1,0 +1,61 @@
+// What the tasks, messages and collectives of a program take on a cluster, under its software (cost/stack.h): each is
+// found once.
+//
+//   Prices prices(program, cluster);
+//   Priced t = prices.task(actor, task);                     // products, attention, elements, collectives
+//   double s = prices.collective(shape, actor);
+#pragma once
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "stretto/cost/collective.h"
+#include "stretto/cost/machine.h"
+#include "stretto/program/program.h"
+
+namespace stretto {
+
+// Seconds by what they are spent on.
+struct Priced {
+  double products = 0, attention = 0, elements = 0, collectives = 0;
+  double seconds() const { return products + attention + elements + collectives; }
+  Priced& operator+=(const Priced& p) {
+    products += p.products, attention += p.attention, elements += p.elements, collectives += p.collectives;
+    return *this;
+  }
+};
+
+class Prices {
+ public:
+  Prices(const Program&, const Cluster&);
+
+  Priced task(ActorId, TaskId);
+  Priced part(ActorId, const Run&);  // of some of its calls
+  // As long as in the slowest of the actor's groups.
+  double collective(const CollectiveShape&, ActorId);
+  // The same of one that is started: gradients may have another type on the wire than in the program.
+  double started(const CollectiveShape&, ActorId, Part);
+
+  struct Message {
+    double wire = 0, latency = 0;  // while the link is busy; until it is there
+    bool waits = false;            // its sender waits for it
+  };
+  Message message(TransferId);
+
+ private:
+  Priced calls(ActorId, TaskId, const Calls&, CallRange);
+  Priced of_task(ActorId, TaskId);
+  Priced recomputed(ActorId, TaskId);
+  Priced at_least_floor(Part, Priced) const;
+  int copies_of(const Transfer&) const;
+
+  const Program& p_;
+  const Cluster& c_;
+  double scale_ = 1, gradients_ = 1;
+  std::map<std::pair<TaskId, ActorId>, Priced> tasks_;
+  std::map<std::tuple<const Calls*, ActorId, bool>, Priced> bodies_;  // whole ones; bool: the model's last piece
+  std::map<std::tuple<TaskId, ActorId, CallId, CallId>, Priced> parts_;
+  std::map<std::pair<std::vector<std::string>, ActorId>, std::vector<NodeSpread>> spreads_;
+};
+
+}  // namespace stretto
