@@ -126,7 +126,8 @@ Cluster cluster_of(const DeviceModel& d, const Stack& stack, ProductType product
   if (stack.kept) r.scores_forward = stack.scores_forward, r.scores_backward = stack.scores_backward;
   if (products == ProductType::fp8) r.narrow = d.fp8, r.cast = d.cast;
   if (products == ProductType::fp4) r.narrow = d.fp4, r.cast = d.cast;
-  if (const auto own = stack.factors.find(d.name); own != stack.factors.end()) c.stack.factor *= own->second;
+  const std::string device = std::filesystem::path(d.name).stem().string();
+  if (const auto own = stack.factors.find(device); own != stack.factors.end()) c.stack.factor *= own->second;
   return c;
 }
 

@@ -31,6 +31,9 @@ Stack read_stack_fields(const Field& fields, std::string name) {
   reader.choose("gradients", s.gradient_bytes, {{"program", 0.0}, {"16bit", 2.0}, {"f32", 4.0}});
   reader.read("cut_messages", s.cut_messages);
   reader.read("one_wire", s.one_wire);
+  reader.read("joined_backward", s.joined_backward);
+  reader.read("free_update", s.free_update);
+  reader.read("keeps_gathered", s.keeps_gathered);
   FieldReader recompute = reader.section("recompute");
   recompute.choose("full", s.whole_layers, {{"layers", true}, {"program", false}});
   recompute.choose("selective", s.attention_again, {{"attention", true}, {"program", false}});

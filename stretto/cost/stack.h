@@ -26,6 +26,9 @@ struct Stack {
   bool cut_messages = false;     // of a value that ranks of an actor hold alike each sends a part, gathered on arrival
   double gradient_bytes = 0;     // of a number of a gradient, in memory and on the wire; 0: as the program has it
   bool whole_layers = false;     // full recompute makes all of a layer again; else what backward reads
+  bool joined_backward = false;  // a B gives its gradients to the stage before when all of it is done
+  bool free_update = false;      // schedules with W: an actor updates without waiting for the others
+  bool keeps_gathered = false;   // parameters that are cut stay gathered through a step with a pipeline
   bool attention_again = false;  // selective recompute makes attention again and keeps all else
   double masks = 0;              // bytes kept per element that a half layer adds (dropout)
   double passes = 1;             // bytes of passes over elements, in parts of the program's

@@ -40,6 +40,7 @@ class StepPlayer {
       if (x.sums > t.sums) t.sums = x.sums, t.exposed = x.exposed;
       if (x.gathers > t.gathers) t.gathers = x.gathers, t.gathers_exposed = x.gathers_exposed;
     }
+    if (stack_.free_update && splits_backward()) t.seconds = longest_alone();
     t.seconds += stack_.step;
     t.spent = busiest->spent;
     t.spent.update += stack_.step;
@@ -52,7 +53,9 @@ class StepPlayer {
   struct Actor {
     InstructionId at{0};
     double time = 0, sums = 0, exposed = 0, gathers = 0, gathers_exposed = 0;
-    double after = 0;  // of sums that the stack makes after backward
+    double after = 0;                  // of sums that the stack makes after backward
+    std::optional<double> first = {};  // when its first action began
+    double last = 0, update = 0;       // when its last one ended; what it did after that
     Spent spent = {};
     // Collectives of one lane and one group go one after the other.
     std::map<std::pair<DeviceLane, std::vector<std::string>>, double> free;
@@ -60,6 +63,22 @@ class StepPlayer {
     std::string waited = {};               // for what, right before the next task
     std::optional<std::size_t> span = {};  // the newest of its tasks, in the record
   };
+
+  bool splits_backward() const {
+    for (const Row& row : p_.schedule.rows)
+      for (const Action& a : row)
+        if (a.phase == Phase::W) return true;
+    return false;
+  }
+  // What one step after the other takes when no actor waits for the others at the end of one.
+  double longest_alone() const {
+    double longest = 0;
+    for (ActorId a : actors_.ids()) {
+      const Actor& x = actors_[a];
+      longest = std::max(longest, x.last - x.first.value_or(0) + x.update + x.exposed);
+    }
+    return longest;
+  }
 
   // Until it has to wait for a message that is not sent yet: did it do anything?
   bool advance(ActorId a) {
@@ -93,26 +112,52 @@ class StepPlayer {
 
   void run(Actor& x, ActorId a, const Run& r) {
     const double start = x.time;
+    if (r.action && !x.first) x.first = start;
     const Priced p = r.calls ? prices_.part(a, r) : prices_.task(a, r.task);
     x.time += p.seconds();
     x.spent.add(p, !r.action);
+    if (r.action)
+      x.last = x.time, x.update = 0;
+    else
+      x.update += p.seconds();
     if (record_) add_span(x, a, r, start);
   }
   void send(Actor& x, ActorId a, TransferId t) {
     const Route& route = p_.routes[p_.transfers[t].route];
     const Prices::Message m = prices_.message(t);
     double& free = links_[{route.source, route.target}];
-    const double start = x.time;
-    free = std::max(free, x.time) + m.wire;
+    const double start = x.time + until_given(a, x.at);
+    free = std::max(free, start) + m.wire;
     const double arrives = free + m.latency;
     arrives_[t] = arrives;
-    if (m.waits) x.spent.messages += arrives - std::exchange(x.time, arrives);
+    if (m.waits) x.spent.messages += arrives - start, x.time += arrives - start;
     if (record_ && messages_ && arrives > start)
       record_->spans.push_back({.actor = a.value,
                                 .lane = stretto::Lane::message,
                                 .start = start,
                                 .end = arrives,
                                 .label = fmt::format("{} to actor {}", route.name, route.target.value)});
+  }
+  // Where B is one thing to the stack, its message waits for all of it.
+  double until_given(ActorId a, InstructionId at) {
+    if (!stack_.joined_backward) return 0;
+    const auto& code = p_.actors[a].code;
+    std::optional<ActionId> action;
+    for (InstructionId i = at; i.value > 0 && !action;) {
+      i = InstructionId(i.value - 1);
+      if (const Run* r = std::get_if<Run>(&code[i]))
+        action = r->action;
+      else if (!std::holds_alternative<Send>(code[i]))
+        return 0;
+    }
+    if (!action || p_.action(a, *action).phase != Phase::B) return 0;
+    double rest = 0;
+    for (InstructionId i = at; code.has(i); i = InstructionId(i.value + 1))
+      if (const Run* r = std::get_if<Run>(&code[i])) {
+        if (r->action != action) break;
+        rest += (r->calls ? prices_.part(a, *r) : prices_.task(a, r->task)).seconds();
+      }
+    return rest;
   }
   bool receive(Actor& x, TransferId t) {
     if (!arrives_[t]) return false;

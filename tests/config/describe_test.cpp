@@ -79,7 +79,7 @@ TEST(Keys, ARangeIsInItsDescription) {
   std::map<std::string, std::string> takes;
   for (const KeyInfo& k : all_keys()) takes[k.name] = k.takes;
   EXPECT_EQ(takes["train.batch"], "whole number from 1 to 16777216");
-  EXPECT_EQ(takes["train.dtype"], "f32, f64, bf16");
+  EXPECT_EQ(takes["train.dtype"], "f32, f64, bf16, fp8, fp4");
   EXPECT_EQ(takes["model.dropout"], "number from 0 up to, not including, 1");
   EXPECT_EQ(takes["optimizer.lr"], "number above 0 and at most 1e+30");
   EXPECT_THAT(takes["parallel.stages"], HasSubstr("auto, or a list of whole numbers from 1 to"));

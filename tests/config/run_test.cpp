@@ -333,7 +333,7 @@ TEST(RunMistakes, AreNamed) {
       {"[optimizer]\nschedule = \"cosin\"",
        "[run.toml:2] key 'optimizer.schedule' is \"cosin\" but must be one of constant, "},
       {"[parallel]\npipe = 0", "[run.toml:2] key 'parallel.pipe' is 0 but must be a whole number from 1 to 1024"},
-      {"[parallel]\ndata = 0", "[run.toml:2] key 'parallel.data' is 0 but must be a whole number from 1 to 1024"},
+      {"[parallel]\ndata = 0", "[run.toml:2] key 'parallel.data' is 0 but must be a whole number from 1 to 65536"},
       {"[parallel]\nzero = 4", "[run.toml:2] key 'parallel.zero' is 4 but must be a whole number from 0 to 3"},
       {"[parallel]\nsequence = 2", "[run.toml:2] key 'parallel.sequence' is 2 but must be true or false"},
       {"[parallel]\nexpert = 2",
@@ -361,7 +361,7 @@ TEST(RunMistakes, AreNamed) {
       {"[parallel]\nstages = [3, 0]",
        "[run.toml:2] key 'parallel.stages[1]' is 0 but must be a whole number from 1 to 65536"},
       {"[parallel]\nrecompute = \"ful\"",
-       "[run.toml:2] key 'parallel.recompute' is \"ful\" but must be one of none, full, selective, or a list of them; "
+       "[run.toml:2] key 'parallel.recompute' is \"ful\" but must be one of none, full, layer, selective, or a list of them; "
        "hint: did you mean \"full\"?"},
       {"[parallel]\nrecompute = true", "[run.toml:2] key 'parallel.recompute' is true but must be a string"},
       {"[parallel]\ndevice = \"gpu\"",

@@ -72,7 +72,7 @@ TEST_P(Bf16, EveryScheduleHasTheSerialBits) {
 TEST_P(Bf16, WhatIsMadeAgainHasTheSameBits) {
   const Model model = make_model(model_named(GetParam()), 24, 8);
   const Bf16Outcome serial = trained(model, training_in(bf16), {});
-  for (const Recompute r : {Recompute::full, Recompute::selective}) {
+  for (const Recompute r : {Recompute::full, Recompute::layer, Recompute::selective}) {
     EXPECT_EQ(trained(model, training_in(bf16), {.recompute = {r}}), serial);
     EXPECT_EQ(trained(model, training_in(bf16), {.mesh = {{"pipe", 2}}, .schedule = "zb-h1", .recompute = {r}}),
               serial);

@@ -177,7 +177,7 @@ Schedule early_recompute(const Request& r) {
 TEST(Recompute, OwnActionIsBitEqualToSerial) {
   const Model model = make_model(tiny("gpt2", 3), 24, 8);
   const Outcome serial = train(model, 50, 4, {});
-  for (Recompute how : {Recompute::none, Recompute::full, Recompute::selective}) {
+  for (Recompute how : {Recompute::none, Recompute::full, Recompute::layer, Recompute::selective}) {
     const Parallel p{.mesh = {{"pipe", 2}}, .schedule = early_recompute, .recompute = {how}};
     EXPECT_EQ(train(model, 50, 4, p), serial) << name_of(how);
   }

@@ -55,7 +55,7 @@ TEST(LayoutBits, Resharding) {
       EXPECT_EQ(expected,
                 trained({.mesh = {{"pipe", 2}}, .names = names, .reshard = reshard, .schedule = schedule}, {}, 4))
           << schedule << " " << name_of(reshard);
-  for (Recompute again : {Recompute::full, Recompute::selective})
+  for (Recompute again : {Recompute::full, Recompute::layer, Recompute::selective})
     EXPECT_EQ(expected, trained({.names = names, .recompute = {again}}, {}, 4)) << name_of(again);
 }
 

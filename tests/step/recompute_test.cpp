@@ -60,6 +60,27 @@ TEST(Recompute, FullKeepsTheStagesInputsOnly) {
   }
 }
 
+// Layer by layer: a piece keeps what it reads of others, and makes the rest again when its own backward comes.
+TEST(Recompute, LayerKeepsTheInputsOfPieces) {
+  const Compiled c = compiled(tiny("gpt2", 3), Recompute::layer);
+  const Step& s = *c.program->step;
+  for (const CrossValue& v : s.values)
+    for (TaskId reader : v.consumers) {
+      const Task &maker = s.tasks[v.producer], &user = s.tasks[reader];
+      if (user.part == Part::F || maker.part == Part::I) continue;
+      EXPECT_TRUE(maker.part != Part::F || maker.piece != user.piece) << v.name << " is kept by its own piece";
+      EXPECT_TRUE(maker.part != Part::R || maker.piece == user.piece) << v.name << " is made again for another piece";
+    }
+  // One after the other: each piece's R right before its I, and its W right after.
+  std::string order;
+  for (const Instruction& i : c.program->actors[ActorId(1)].code)
+    if (const Run* r = std::get_if<Run>(&i); r && r->action && r->microbatch == MicrobatchId(0))
+      if (const Task& t = c.program->task(*r);
+          t.part != Part::F && *t.piece > PieceId(c.program->pieces_per_stage()[0]))
+        order += name_of(t.part);
+  EXPECT_EQ(order.substr(0, 6), "RIWRIW");
+}
+
 TEST(Recompute, NoneMakesNothingAgain) {
   const Compiled c = compiled(tiny("gpt2"), Recompute::none);
   for (const Task& t : c.program->step->tasks) EXPECT_NE(t.part, Part::R);
@@ -102,7 +123,7 @@ TEST(Recompute, SelectiveKeepsNoScoresOfAllPositionsForAllPositions) {
 
 // R makes nothing for nobody: every result of every R is read, and every node of its body is needed for a result.
 TEST(Recompute, MakesAgainOnlyWhatIsNeeded) {
-  for (Recompute how : {Recompute::full, Recompute::selective}) {
+  for (Recompute how : {Recompute::full, Recompute::layer, Recompute::selective}) {
     const Compiled c = compiled(tiny("gpt2", 3), how);
     for (const Task& t : c.program->step->tasks)
       EXPECT_TRUE(t.part != Part::R || prune(*t.body).nodes.size() == t.body->nodes.size()) << str(t);
@@ -124,6 +145,7 @@ TEST(Recompute, PlansLessMemory) {
   };
   EXPECT_LT(activations(Recompute::selective), 0.7 * double(activations(Recompute::none)));
   EXPECT_LT(activations(Recompute::full), 0.5 * double(activations(Recompute::selective)));
+  EXPECT_LT(activations(Recompute::layer), 0.5 * double(activations(Recompute::selective)));
 }
 
 }  // namespace

@@ -55,12 +55,11 @@ TEST_P(Saves, ReadersAreExactlyThoseThatReadAndDroppingOneBreaksTheTask) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Saves,
-                         testing::Combine(testing::Values("gpt2", "llama", "mlp"),
-                                          testing::Values(Recompute::none, Recompute::full, Recompute::selective)),
-                         [](const auto& i) {
-                           return std::get<0>(i.param) + "_" + std::string(name_of(std::get<1>(i.param)));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Models, Saves,
+    testing::Combine(testing::Values("gpt2", "llama", "mlp"),
+                     testing::Values(Recompute::none, Recompute::full, Recompute::layer, Recompute::selective)),
+    [](const auto& i) { return std::get<0>(i.param) + "_" + std::string(name_of(std::get<1>(i.param))); });
 
 }  // namespace
 }  // namespace stretto

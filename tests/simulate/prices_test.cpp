@@ -1,0 +1,119 @@
+#include "stretto/simulate/prices.h"
+
+#include <gtest/gtest.h>
+
+#include "stretto/compile/compile.h"
+#include "stretto/cost/device.h"
+#include "stretto/models/family.h"
+#include "stretto/simulate/held.h"
+#include "stretto/simulate/step_time.h"
+
+namespace stretto {
+namespace {
+
+Compiled small(Parallel p = {}, DType dtype = bf16) {
+  return compile(make_model({.layers = 2, .width = 256, .heads = 4, .context = 128, .vocab = 512, .tied = false}, 8),
+                 adamw(), {.microbatches = 4, .dtype = dtype}, p);
+}
+Cluster on(const char* device, Stack stack = {}) { return cluster_of(read_device(device), stack); }
+
+double seconds_of(const Compiled& c, const Stack& stack) {
+  return step_time(*c.program, on("a100-80g", stack)).seconds;
+}
+
+TEST(Prices, WhatIsSpentAddsUpToTheStep) {
+  for (const Parallel& p : {Parallel{}, Parallel{.mesh = {{"pipe", 2}}}, Parallel{.names = {.data = 2, .tensor = 2}},
+                            Parallel{.names = {.data = 2, .zero = 3}}}) {
+    const Compiled c = small(p);
+    const StepTime t = step_time(*c.program, on("a100-80g"));
+    EXPECT_NEAR(t.spent.busy() + t.spent.bubble, t.seconds, 1e-9 * t.seconds);
+    EXPECT_GT(t.spent.products, 0);
+    EXPECT_GT(t.spent.attention, 0);
+    EXPECT_GT(t.spent.elements, 0);
+    EXPECT_GT(t.spent.update, 0);
+  }
+}
+
+TEST(Prices, AFactorIsOfEverything) {
+  const Compiled c = small({.mesh = {{"pipe", 2}}, .names = {.data = 2}});
+  Stack twice;
+  twice.factor = 2;
+  EXPECT_NEAR(seconds_of(c, twice), 2 * seconds_of(c, {}), 1e-9);
+}
+
+TEST(Prices, SumsThatAreNotHiddenComeAfterAllElse) {
+  const Compiled c = small({.names = {.data = 16}}, bf16);
+  Stack shown, hidden;
+  shown.hidden.sums = 0;
+  hidden.hidden.sums = 1;
+  const StepTime a = step_time(*c.program, on("a100-80g", shown)), b = step_time(*c.program, on("a100-80g", hidden));
+  EXPECT_NEAR(a.seconds - b.seconds, a.sums, 1e-9);
+  EXPECT_EQ(b.exposed, 0);
+  shown.gradient_bytes = 2;
+  EXPECT_NEAR(step_time(*c.program, on("a100-80g", shown)).sums, a.sums / 2, 1e-9) << "half the bytes";
+}
+
+TEST(Prices, NoPhaseOfALayerIsShorterThanTheFloor) {
+  const Compiled c = small();
+  Stack slow;
+  slow.floor = 1;
+  // Pieces: embedding, four halves, head. The embedding has no gradient of its inputs.
+  const double halves = 4 * (6 * 3 - 1);
+  EXPECT_NEAR(seconds_of(c, slow), halves / 2, 0.01 * halves);
+}
+
+TEST(Prices, FullRecomputeOfAStackMakesAllOfForwardAgain) {
+  const Compiled c = small({.recompute = {Recompute::layer}}), none = small();
+  Stack whole;
+  whole.whole_layers = true;
+  const Priced forward = Prices(*none.program, on("a100-80g")).task(ActorId(0), TaskId(1));
+  EXPECT_GT(forward.seconds(), 0);
+  double again = 0, ours = 0;
+  Prices theirs(*c.program, on("a100-80g", whole)), own(*c.program, on("a100-80g"));
+  for (TaskId t : c.program->step->tasks.ids())
+    if (c.program->step->tasks[t].part == Part::R) {
+      again += theirs.task(ActorId(0), t).seconds();
+      ours += own.task(ActorId(0), t).seconds();
+    }
+  EXPECT_GT(again, 1.2 * ours) << "the last product of a half layer is not needed";
+}
+
+TEST(Prices, ABackwardThatIsOneThingDelaysTheStageBefore) {
+  const Compiled c = small({.mesh = {{"pipe", 2}}});
+  Stack joined;
+  joined.joined_backward = true;
+  EXPECT_GT(seconds_of(c, joined), 1.02 * seconds_of(c, {}));
+}
+
+TEST(Prices, NarrowProductsAreFasterThanTheRest) {
+  const Compiled c = small();
+  const Cluster narrow = cluster_of(read_device("h100-sxm"), {}, ProductType::fp8);
+  EXPECT_NE(step_time(*c.program, narrow).spent.products, step_time(*c.program, on("h100-sxm")).spent.products);
+  EXPECT_EQ(step_time(*c.program, narrow).spent.attention, step_time(*c.program, on("h100-sxm")).spent.attention);
+}
+
+TEST(Held, KeptScoresAndMasksAreCounted) {
+  const Compiled c = small();
+  Stack kept;
+  kept.kept = true, kept.scores_kept = 5;
+  const double without = held(*c.program, on("a100-80g"))[0].bytes();
+  const double scores = 2.0 * 2 * 4 * 128 * 128 * 5;  // layers, rows, heads, queries, keys, bytes
+  EXPECT_EQ(held(*c.program, on("a100-80g", kept))[0].bytes() - without, scores);
+  Stack masks;
+  masks.masks = 1;
+  EXPECT_EQ(held(*c.program, on("a100-80g", masks))[0].bytes() - without, 5.0 * 2 * 128 * 256) << "of five pieces";
+  const Compiled again = small({.recompute = {Recompute::layer}});
+  EXPECT_EQ(held(*again.program, on("a100-80g", kept))[0].bytes(), held(*again.program, on("a100-80g"))[0].bytes());
+}
+
+TEST(Held, GradientsOf16BitsAreHalfOfTheProgramS) {
+  const Compiled c = small();
+  Stack half;
+  half.gradient_bytes = 2;
+  const double gradients = static_cast<double>(c.program->actors[ActorId(0)].bytes[Arena::gradients]);
+  EXPECT_EQ(held(*c.program, on("a100-80g"))[0].states - held(*c.program, on("a100-80g", half))[0].states,
+            gradients / 2);
+}
+
+}  // namespace
+}  // namespace stretto
