@@ -61,7 +61,7 @@ Priced Prices::of_task(ActorId actor, TaskId task) {
   const Calls& body = *p_.calls[task];
   const auto [it, fresh] = bodies_.try_emplace({&body, actor, last});
   if (fresh) it->second = calls(actor, task, body, {CallId(0), CallId(body.calls.size())});
-  return at_least_floor(t.part, it->second);
+  return it->second;
 }
 
 // What the stack makes again is not what the program does: all of a piece's forward, or attention alone.
@@ -75,13 +75,7 @@ Priced Prices::recomputed(ActorId actor, TaskId task) {
   if (mode == Recompute::selective && c_.stack.attention_again) return {.attention = all.attention};
   if (mode != Recompute::selective && c_.stack.whole_layers) return all;
   const Calls& body = *p_.calls[task];
-  return at_least_floor(t.part, calls(actor, task, body, {CallId(0), CallId(body.calls.size())}));
-}
-
-// A layer is two pieces, and its backward has two phases.
-Priced Prices::at_least_floor(Part part, Priced p) const {
-  if (of_an_action(part)) p.elements += std::max(0.0, c_.stack.floor / 2 * scale_ - p.seconds());
-  return p;
+  return calls(actor, task, body, {CallId(0), CallId(body.calls.size())});
 }
 
 Priced Prices::part(ActorId actor, const Run& r) {
@@ -134,7 +128,8 @@ Prices::Message Prices::message(TransferId id) {
   Message m{.wire = bytes / l.bandwidth * scale_, .latency = l.latency * scale_};
   if (stack.cut_messages)
     if (const int copies = copies_of(t); copies > 1)
-      m.wire = (bytes / copies / l.bandwidth + bytes * (copies - 1) / copies / c_.inside.bandwidth) * scale_;
+      m = {.wire = (bytes / copies / l.bandwidth + bytes * (copies - 1) / copies / c_.inside.bandwidth) * scale_,
+           .latency = (l.latency + c_.inside.latency * std::log2(copies)) * scale_};
   if (!stack.hidden.messages) return m;
   const double share = 1 - *stack.hidden.messages;
   return {.wire = m.wire * share, .latency = m.latency * share, .waits = true};

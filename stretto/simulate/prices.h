@@ -27,12 +27,15 @@ struct Priced {
 
 class Prices {
  public:
-  Prices(const Program&, const Cluster&);
+  Prices(const Program&, const Cluster&);  // which must outlive it
+  Prices(const Program&, Cluster&&) = delete;
 
   Priced task(ActorId, TaskId);
   Priced part(ActorId, const Run&);  // of some of its calls
   // As long as in the slowest of the actor's groups.
   double collective(const CollectiveShape&, ActorId);
+  // What the stack's own program takes to issue a task: a layer is two pieces, and its backward has two phases.
+  double issue(Part part) const { return of_an_action(part) ? c_.stack.floor / 2 * scale_ : 0; }
   // The same of one that is started: gradients may have another type on the wire than in the program.
   double started(const CollectiveShape&, ActorId, Part);
 
@@ -46,7 +49,6 @@ class Prices {
   Priced calls(ActorId, TaskId, const Calls&, CallRange);
   Priced of_task(ActorId, TaskId);
   Priced recomputed(ActorId, TaskId);
-  Priced at_least_floor(Part, Priced) const;
   int copies_of(const Transfer&) const;
 
   const Program& p_;

@@ -55,6 +55,7 @@ class StepPlayer {
     double time = 0, sums = 0, exposed = 0, gathers = 0, gathers_exposed = 0;
     double after = 0;                  // of sums that the stack makes after backward
     std::optional<double> first = {};  // when its first action began
+    double issued = 0;                 // until when tasks are issued
     double last = 0, update = 0;       // when its last one ended; what it did after that
     Spent spent = {};
     // Collectives of one lane and one group go one after the other.
@@ -116,11 +117,25 @@ class StepPlayer {
     const Priced p = r.calls ? prices_.part(a, r) : prices_.task(a, r.task);
     x.time += p.seconds();
     x.spent.add(p, !r.action);
+    issue(x, r);
     if (r.action)
       x.last = x.time, x.update = 0;
     else
       x.update += p.seconds();
     if (record_) add_span(x, a, r, start);
+  }
+  // Kernels run when the program has issued them, which goes on ahead of them until it waits for a message.
+  void issue(Actor& x, const Run& r) {
+    if (stack_.floor == 0 || !r.action || (r.calls && r.calls->from.value > 0)) return;
+    x.issued += prices_.issue(p_.task(r).part);
+    if (x.issued > x.time) x.spent.elements += x.issued - std::exchange(x.time, x.issued);
+  }
+  // A message that the program waits for is as much for it to do as a task.
+  void handle(Actor& x, TransferId t) {
+    x.issued = std::max(x.issued, x.time);
+    if (stack_.floor == 0 || !p_.transfers[t].value()) return;
+    const double takes = prices_.issue(Part::F);
+    x.issued += takes, x.time = x.issued, x.spent.messages += takes;
   }
   void send(Actor& x, ActorId a, TransferId t) {
     const Route& route = p_.routes[p_.transfers[t].route];
@@ -130,7 +145,11 @@ class StepPlayer {
     free = std::max(free, start) + m.wire;
     const double arrives = free + m.latency;
     arrives_[t] = arrives;
-    if (m.waits) x.spent.messages += arrives - start, x.time += arrives - start;
+    if (m.waits) {
+      x.spent.messages += arrives - start;
+      x.time += arrives - start;
+      handle(x, t);
+    }
     if (record_ && messages_ && arrives > start)
       record_->spans.push_back({.actor = a.value,
                                 .lane = stretto::Lane::message,
@@ -170,6 +189,7 @@ class StepPlayer {
       if (!m.waits) x.spent.messages += std::min(wait, m.wire + m.latency);
       x.time = *arrives_[t];
     }
+    handle(x, t);
     return true;
   }
   void start(Actor& x, ActorId a, const Start& s) {

@@ -77,5 +77,27 @@ TEST(Simulate, RefusesBadUsage) {
   EXPECT_EQ(simulate_with("simulate --no-such-flag").code, 2);
 }
 
+TEST(Simulate, ADeviceIsNamedAndTimeAndMemoryAreTakenApart) {
+  const Folder folder;
+  folder.write("c.toml", "device = \"h100-sxm\"\nstack = \"nemo\"\n");
+  const std::string on = " --train.dtype=fp8 --cluster " + (folder / "c.toml").string();
+  const Result r = simulate_with("simulate examples/quickstart.toml --plain" + on);
+  ASSERT_EQ(r.code, 0) << r.error;
+  const auto rows = cells(r.out);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0], (std::vector<std::string>{"seconds", "tokens_per_second", "sums", "exposed", "bytes", "products",
+                                               "attention", "elements", "collectives", "messages", "sums", "gathers",
+                                               "update", "bubble", "states", "activations", "limit"}));
+  double sum = 0;
+  for (std::size_t i = 5; i < 14; ++i) sum += std::stod(rows[1][i]);
+  EXPECT_NEAR(sum, std::stod(rows[1][0]), 1e-6 * sum);
+  EXPECT_NEAR(std::stod(rows[1][14]) + std::stod(rows[1][15]), std::stod(rows[1][4]), 1);
+  const Result text = simulate_with("simulate examples/quickstart.toml" + on);
+  EXPECT_THAT(text.out, HasSubstr("device   h100-sxm, software nemo"));
+  const Result refused = simulate_with("train examples/quickstart.toml --train.dtype=fp8 --train.steps=1");
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.error, HasSubstr("can be planned, not trained in"));
+}
+
 }  // namespace
 }  // namespace stretto::test

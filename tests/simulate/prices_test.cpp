@@ -42,7 +42,7 @@ TEST(Prices, AFactorIsOfEverything) {
 }
 
 TEST(Prices, SumsThatAreNotHiddenComeAfterAllElse) {
-  const Compiled c = small({.names = {.data = 16}}, bf16);
+  const Compiled c = small({.names = {.data = 2}});
   Stack shown, hidden;
   shown.hidden.sums = 0;
   hidden.hidden.sums = 1;
@@ -66,10 +66,11 @@ TEST(Prices, FullRecomputeOfAStackMakesAllOfForwardAgain) {
   const Compiled c = small({.recompute = {Recompute::layer}}), none = small();
   Stack whole;
   whole.whole_layers = true;
-  const Priced forward = Prices(*none.program, on("a100-80g")).task(ActorId(0), TaskId(1));
+  const Cluster plain = on("a100-80g"), stacked = on("a100-80g", whole);
+  const Priced forward = Prices(*none.program, plain).task(ActorId(0), TaskId(1));
   EXPECT_GT(forward.seconds(), 0);
   double again = 0, ours = 0;
-  Prices theirs(*c.program, on("a100-80g", whole)), own(*c.program, on("a100-80g"));
+  Prices theirs(*c.program, stacked), own(*c.program, plain);
   for (TaskId t : c.program->step->tasks.ids())
     if (c.program->step->tasks[t].part == Part::R) {
       again += theirs.task(ActorId(0), t).seconds();
