@@ -261,6 +261,14 @@ TEST_F(Loop, APipelineTrainsTheSameModel) {
               HasSubstr("note     1 microbatch for 4 actors leaves them idle"));
 }
 
+TEST_F(Loop, SaysInWhichTypeItRuns) {
+  const Ran r = run({"--train.dtype=bf16", "--optimizer.state=bf16", "--log.timeline=2"});
+  EXPECT_THAT(r.out, AllOf(HasSubstr(" microbatch, bf16\n"), HasSubstr(" steps, states in bf16\n"),
+                           HasSubstr("step 2 of 1f1b in bf16, measured")));
+  EXPECT_THAT(test::text_of(r.summary.directory / "timeline.html"), HasSubstr("Step 2 of 1f1b in bf16"));
+  EXPECT_THAT(test::text_of(r.summary.directory / "report.html"), HasSubstr("states in bf16"));
+}
+
 TEST_F(Loop, DrawsTheStepItWasAskedFor) {
   const std::vector<std::string> pipe{"--train.microbatches=4", "--parallel.pipe=2", "--parallel.schedule=zb-h1"};
   auto with = pipe;
