@@ -18,6 +18,7 @@ namespace {
 struct ConvertOptions {
   std::string from, to, base;
   bool adapter = false;  // the adapters alone
+  bool ema = false;
   FileType stored = FileType::F32;
   ExportOptions out;
 };
@@ -33,7 +34,7 @@ void write_adapter(const ConvertOptions& o, const StoredModel& m, bool typed) {
 void convert(const ConvertOptions& o, bool typed) {
   if (is_there(o.to) && !is_empty_folder(o.to))
     throw Error("convert", "'{}' exists and is not empty", o.to).hint("choose another place, or remove it");
-  const StoredModel m = load_model(o.from, is_peft(o.from) ? o.base : "");
+  const StoredModel m = load_model(o.from, {.base = is_peft(o.from) ? o.base : "", .ema = o.ema});
   for (const std::string& note : m.notes) fmt::print("{}\n", note);
   if (o.adapter) return write_adapter(o, m, typed);
   const bool importing = m.kind == StoredModel::Kind::hugging_face && !m.adapter;
@@ -64,6 +65,7 @@ void add_convert(CLI::App& app) {
       ->required();
   command->add_option("TO", o->to, "a new directory: a checkpoint if FROM is from Hugging Face, else the other way")
       ->required();
+  command->add_flag("--ema", o->ema, "of a run with train.ema: the running averages of its parameters");
   command->add_flag("--adapter", o->adapter, "of a run with finetune.lora: the adapters alone, in PEFT's format");
   command
       ->add_option("--base", o->base,

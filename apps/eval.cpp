@@ -17,7 +17,7 @@ namespace {
 struct EvalCommand {
   std::string directory, base;
   EvaluateOptions evaluate;
-  bool plain = false;
+  bool plain = false, ema = false;
 };
 
 void print_evaluated(const Evaluated& e, bool plain) {
@@ -41,6 +41,7 @@ void add_eval(CLI::App& app) {
   CLI::App* command = app.add_subcommand("eval", "how well a model predicts a text: loss, perplexity, bits per byte");
   command->add_option("DIR", o->directory, "a run, a checkpoint, a Hugging Face directory or one of PEFT's")
       ->required();
+  command->add_flag("--ema", o->ema, "of a run with train.ema: the running averages of its parameters");
   command->add_option("--base", o->base, "of an adapter: the model it belongs to, if not the one it names")
       ->type_name("DIR");
   command->add_option("--data", o->evaluate.data, "text or token files, or globs")->required();
@@ -66,7 +67,7 @@ void add_eval(CLI::App& app) {
     const RunConfig run = settings_only(*command, "parallel");
     o->evaluate.parallel = parallel_of(run.parallel);
     o->evaluate.run = options_of(run.parallel);
-    const StoredModel m = load_model(o->directory, o->base);
+    const StoredModel m = load_model(o->directory, {.base = o->base, .ema = o->ema});
     for (const std::string& note : m.notes) fmt::print(stderr, "{}\n", note);
     Progress progress("evaluating");
     o->evaluate.progress = [&](i64 done, i64 all) {

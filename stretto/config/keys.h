@@ -200,6 +200,10 @@ void keys_of(TrainSection& s, Visit&& visit) {
         s.clip_late);
   visit(Key{"validate", "steps between validations; 0: only at the end"}, s.validate, at_least(0));
   visit(Key{"validate_batches", "batches per validation, at most"}, s.validate_batches, at_least(1));
+  visit(Key{"patience", "validations without a better loss after which the run ends; 0: it goes on"}, s.patience,
+        at_least(0));
+  visit(Key{"ema", "decay of the running average of parameters, which exports have; 0: there is none"}, s.ema,
+        from_below(0, 1));
   visit(Key{"nonfinite", "a loss or norm that is no finite number: stop, skip the step, or continue"}, s.nonfinite,
         Choices<Nonfinite>{{"stop", Nonfinite::stop}, {"skip", Nonfinite::skip}, {"continue", Nonfinite::carry_on}});
   visit(Key{"exact", "the same bits for every parallel.data and train.microbatches"}, s.exact);
@@ -330,6 +334,7 @@ template <class Visit>
 void keys_of(CheckpointSection& s, Visit&& visit) {
   visit(Key{"every", "steps between checkpoints; the end of a run has one in any case"}, s.every, at_least(0));
   visit(Key{"keep", "how many checkpoints are kept; 0: none are written"}, s.keep, between(0, 1 << 20));
+  visit(Key{"best", "the checkpoint of the best validation is kept, in best/ of the run directory"}, s.best);
   visit(Key{"export", "a Hugging Face directory that is written at the end", "none"}, s.export_to, Words{"directory"});
   visit(Key{"export_adapter", "a directory in PEFT's format that gets the adapters at the end", "none"},
         s.export_adapter, Words{"directory"});
@@ -364,6 +369,7 @@ void keys_of(LogSection& s, Visit&& visit) {
   visit(Key{"name", "name of the run", "that of the file"}, s.name);
   visit(Key{"dir", "the run directory", "runs/<name>-<date and time>"}, s.dir, Words{"directory"});
   visit(Key{"every", "steps per line on the console"}, s.every, at_least(1));
+  visit(Key{"sample", "a prompt that the model goes on with every train.validate steps", "none"}, s.sample);
   visit(Key{"timeline", "the step whose timeline is measured and drawn; 0: none"}, s.timeline);
 }
 

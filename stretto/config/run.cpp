@@ -24,6 +24,7 @@ Optimizer optimizer_of(const RunConfig& c) {
                     ? lion({.lr = s.lr, .beta1 = s.betas[0], .beta2 = s.betas[1], .decay = s.decay})
                     : adamw({.lr = s.lr, .beta1 = s.betas[0], .beta2 = s.betas[1], .eps = s.eps, .decay = s.decay});
   o.state_dtype = s.state;
+  if (c.train.ema > 0) o = with_ema(std::move(o), c.train.ema);
   return with_lr(std::move(o), lr_named(s.schedule, shape));
 }
 

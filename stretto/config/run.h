@@ -81,6 +81,8 @@ struct TrainSection {
   i64 validate = 100;        // steps between validations, when there is data for it;
                              // 0: only at the end
   i64 validate_batches = 8;  // at most, per validation
+  i64 patience = 0;          // validations without a better loss after which the run ends; 0: it goes on
+  double ema = 0;            // decay of the running average of parameters; 0: there is none
   Nonfinite nonfinite = Nonfinite::stop;
   bool exact = false;  // the same bits for every parallel.data and microbatches
   i64 leaf = 1;        // exact: sequences that kernels see at a time
@@ -121,6 +123,7 @@ struct OptimizerSection {
 struct CheckpointSection {
   i64 every = 0;                              // steps between checkpoints; the end of a run has one in any case
   int keep = 2;                               // how many are kept; 0: none are written
+  bool best = false;                          // that of the best validation is kept, too
   std::string export_to = {};                 // `export`: a Hugging Face directory that is written at the end
   std::string export_adapter = {};            // a directory of PEFT's with the adapters, likewise
   std::optional<FileType> export_dtype = {};  // none: as the logical parameters are
@@ -140,6 +143,7 @@ struct LogSection {
   std::string dir = {};      // the run directory; "": runs/<name>-<date and time>
   i64 every = 10;            // steps per line
   TimelineStep timeline = {};
+  std::string sample = {};  // a prompt that the model goes on with after validations; "": none
   bool operator==(const LogSection&) const = default;
 };
 

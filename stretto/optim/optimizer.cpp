@@ -74,6 +74,17 @@ Optimizer lion(Lion o) {
   return opt;
 }
 
+Optimizer with_ema(Optimizer o, double decay) {
+  o.state.emplace_back(ema_state);
+  o.update = [inner = std::move(o.update), decay](Trace& t, Slice s) {
+    const Tensor before = s.state.at(ema_state);
+    Slice done = inner(t, std::move(s));
+    if (done.param) done.state[ema_state] = before * decay + done.param * (1 - decay);
+    return done;
+  };
+  return o;
+}
+
 Optimizer with_lr(Optimizer o, LearningRate lr) {
   o.lr = std::move(lr);
   return o;

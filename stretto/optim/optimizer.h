@@ -49,4 +49,9 @@ Optimizer adamw(AdamW options = AdamW());
 Optimizer lion(Lion options = Lion());
 Optimizer with_lr(Optimizer o, LearningRate lr);
 
+// One more state, the running average of the parameter after every update: ema = decay · ema + (1 - decay) · param. It
+// is zero at first, as all states are; set it to the parameter before the first step.
+inline constexpr const char* ema_state = "ema";
+Optimizer with_ema(Optimizer o, double decay);
+
 }  // namespace stretto

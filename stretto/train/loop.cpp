@@ -19,6 +19,7 @@
 #include "stretto/train/measured_runs.h"
 #include "stretto/train/outcome.h"
 #include "stretto/train/prepare.h"
+#include "stretto/train/progress.h"
 #include "stretto/train/report.h"
 #include "stretto/train/resume.h"
 #include "stretto/train/run_directory.h"
@@ -151,6 +152,10 @@ class TrainingRun {
     const StopSignals signals;
     stop_ = asked(signals);
     Saving saving(config_, summary_.directory, console_, peers_.get());
+    if (config_.checkpoint.best && prepared_.corpus.validation)
+      best_place_.emplace(config_, std::filesystem::path(config_.log.dir) / "best", 1, console_, peers_.get());
+    if (journal_) best_ = BestLoss(journal_->curve());
+    if (peers_) best_.share(*peers_);
     if (summary_.resumed > 0) saving.began_at(summary_.resumed);
     batches_.emplace(
         [training = TrainingRows(prepared_.corpus, prepared_.rows)](i64 step) { return training.at(step); },
@@ -170,6 +175,8 @@ class TrainingRun {
       if (journal_) journal_->step(record);
       if (stragglers_)
         for (const std::string& line : stragglers_->step(step, record.result.worked)) console_.say(line);
+      if (record.validation) stop_ = judge(step, *record.validation) || stop_;
+      if (!ends && samples_after(step, record.last)) sample();
       if (ends) {
         trainer_->set_step(step - 1);  // nothing was updated: the next one does it again
         save_what_was(saving);
@@ -183,8 +190,28 @@ class TrainingRun {
                         seconds_since(start) / (step - begin + 1) * (config_.train.steps - step));
     }
     saving.save_last(*trainer_);
+    if (best_place_) best_place_->settle();
     saving.export_model(*trainer_);
-    finish(stop_);
+    finish(stop_ && !gave_up_);
+  }
+
+  // Keeps the best; whether the run gives up.
+  bool judge(i64 step, double loss) {
+    if (best_.put(step, loss) && best_place_) best_place_->save(*trainer_);
+    const i64 patience = config_.train.patience;
+    if (patience == 0 || best_.tries() < patience || step == config_.train.steps) return false;
+    console_.say(fmt::format("the last {} validations were no better than that of step {}, {:.5f}: the run ends here",
+                             best_.tries(), best_.step(), best_.loss().value_or(0)));
+    return gave_up_ = true;
+  }
+
+  bool samples_after(i64 step, bool last) const {
+    if (config_.log.sample.empty() || !trainer_->engine().computes()) return false;
+    return last || (config_.train.validate > 0 && step % config_.train.validate == 0);
+  }
+  void sample() {
+    const StoredModel m = current_model(*trainer_, config_, first());
+    if (first()) console_.say("sample   " + sample_of(m, config_.log.sample, config_.data.tokenizer));
   }
 
   // Before an error that matters more than whether this succeeds.
@@ -220,7 +247,7 @@ class TrainingRun {
         config_.train.nonfinite == Nonfinite::stop ? Trainer::After::finite : Trainer::After::any;
     const auto goes_on = [&](i64 last) {
       return !stop_ && next_ <= config_.train.steps && !draws(last) && !draws(next_) && !saving.saves_after(last) &&
-             !validates_after(last, false);
+             !validates_after(last, false) && !samples_after(last, false);
     };
     while (trainer_->room() && (trainer_->steps_under_way() == 0 || goes_on(next_ - 1))) try {
         trainer_->submit(batch_of(prepared_.rows, batches_->next()), after);
@@ -319,10 +346,13 @@ class TrainingRun {
   std::optional<Journal> journal_;
   std::optional<Stragglers> stragglers_;
   std::optional<MeasuredStep> drawn_;
-  bool stop_ = false;               // asked for by a signal
-  i64 next_ = 1;                    // the step to be submitted next
-  Steady::time_point began_;        // the step that is waited for, or the end of the one before
-  std::exception_ptr broken_;       // why there is no next step
+  bool stop_ = false;          // asked for by a signal
+  i64 next_ = 1;               // the step to be submitted next
+  Steady::time_point began_;   // the step that is waited for, or the end of the one before
+  std::exception_ptr broken_;  // why there is no next step
+  std::optional<Saving> best_place_;
+  BestLoss best_;
+  bool gave_up_ = false;            // before the last step, as train.patience says
   RunLock lock_;                    // on the run directory; of the first rank
   std::vector<std::string> lines_;  // what the run says about itself, for the report
   RunSummary summary_;

@@ -1,5 +1,7 @@
 #include "stretto/train/model_directory.h"
 
+#include <algorithm>
+
 #include "stretto/base/files.h"
 #include "stretto/formats/atomic_file.h"
 #include "stretto/formats/mapped_file.h"
@@ -10,9 +12,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-StoredModel from_checkpoint(const Checkpoint& c) {
+StoredModel from_checkpoint(const Checkpoint& c, bool ema) {
   StoredModel m{.kind = StoredModel::Kind::checkpoint, .path = c.path(), .config = model_config_of(c)};
-  for (const std::string& name : c.parameters()) m.weights.emplace(name, c.parameter(name));
+  const auto& states = c.manifest().states;
+  if (ema && std::find(states.begin(), states.end(), ema_state) == states.end())
+    throw Error(c.path().string(), "has no averages of its parameters")
+        .hint("leave --ema out, or train with train.ema");
+  for (const std::string& name : c.parameters()) {
+    const bool averaged = ema && c.tensors().contains(state_tensor(ema_state, name));
+    m.weights.emplace(name, averaged ? c.state(ema_state, name) : c.parameter(name));
+  }
   m.merge_adapters();
   for (const ManifestFile& f : c.manifest().extras)
     m.extras.push_back({f.name, std::string(MappedFile(c.path() / f.name).text())});
@@ -67,24 +76,29 @@ StoredModel from_peft(const fs::path& directory, const fs::path& given) {
 
 }  // namespace
 
-StoredModel load_model(const fs::path& directory, const fs::path& base) {
+StoredModel load_model(const fs::path& directory, const LoadOptions& o) {
   if (!is_folder(directory))
     throw Error(directory.string(), "is not a directory")
         .hint("give a Hugging Face directory, a checkpoint or a run directory");
-  if (is_peft(directory)) return from_peft(directory, base);
-  if (!base.empty())
-    throw Error(directory.string(), "is no adapter, and a base is given: '{}'", base.string())
+  if (is_peft(directory)) return from_peft(directory, o.base);
+  if (!o.base.empty())
+    throw Error(directory.string(), "is no adapter, and a base is given: '{}'", o.base.string())
         .hint("leave it out, or name a directory with {}", peft_config_name);
-  if (is_checkpoint(directory)) return from_checkpoint(Checkpoint(directory));
-  if (is_folder(directory / "checkpoints")) {
-    Newest newest = newest_checkpoint(directory / "checkpoints");
+  if (is_checkpoint(directory)) return from_checkpoint(Checkpoint(directory), o.ema);
+  // A run directory, or a folder of checkpoints such as best/ of one.
+  const bool run = is_folder(directory / "checkpoints");
+  if (run || !checkpoints_in(directory).empty()) {
+    Newest newest = newest_checkpoint(run ? directory / "checkpoints" : directory);
     std::string damaged;
     for (const std::string& d : newest.damaged) damaged += "; " + d;
     if (!newest.checkpoint) throw Error(directory.string(), "holds no whole checkpoint{}", damaged);
-    StoredModel m = from_checkpoint(*newest.checkpoint);
+    StoredModel m = from_checkpoint(*newest.checkpoint, o.ema);
     for (const std::string& d : newest.damaged) m.notes.push_back("damaged: " + d);
     return m;
   }
+  if (o.ema)
+    throw Error(directory.string(), "is no run and no checkpoint, and only those have averages")
+        .hint("leave --ema out");
   if (!is_there(directory / "config.json"))
     throw Error(directory.string(),
                 "is neither a Hugging Face directory (config.json), nor a checkpoint ({}), nor a "

@@ -27,8 +27,11 @@ struct StoredModel {
 };
 
 // An Error says what is missing, surplus, misshapen or damaged, and what the directory could have been.
-// A directory of PEFT's is read with the model that it belongs to: `base`, or the one that it names.
-StoredModel load_model(const std::filesystem::path& directory, const std::filesystem::path& base = {});
+struct LoadOptions {
+  std::filesystem::path base = {};  // of a directory of PEFT's: the model it belongs to; "": the one that it names
+  bool ema = false;                 // of a checkpoint: the running averages of train.ema
+};
+StoredModel load_model(const std::filesystem::path& directory, const LoadOptions& = {});
 
 struct ExportOptions {
   std::optional<FileType> stored = {};  // none: as the weights are

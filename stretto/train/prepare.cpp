@@ -11,6 +11,7 @@
 #include "stretto/kernels/cpu/peak.h"
 #include "stretto/kernels/cpu/products.h"
 #include "stretto/models/peft.h"
+#include "stretto/train/progress.h"
 
 namespace stretto {
 namespace {
@@ -75,6 +76,15 @@ std::string finetune_line(const RunConfig& c, const Compiled& compiled) {
   return "tune     " + share;
 }
 
+// What the model asks for: without padding, and nothing that is made again or on several ranks at once.
+double model_flops(const Compiled& c) {
+  Graph g = c.graph;
+  for (Dim& d : g.dims) d.size = d.valid(), d.logical = 0;
+  double sum = 0;
+  for (const Node& n : g.nodes) sum += n.op->cost({g, n}).flops;
+  return sum * c.program->microbatches;
+}
+
 // More ranks than cores share them.
 double peak_of(const RunConfig& c, double ranks) {
   if (c.parallel.device == DeviceKind::emulated) return ranks * c.parallel.machine.rate(c.train.dtype == bf16);
@@ -133,7 +143,7 @@ Prepared prepare(const RunConfig& c) {
             .documents = c.data.documents};
   p.compiled = compile_run(c);
   p.prediction = predict(*p.compiled.program, predict_options(c));
-  p.flops = step_flops(*p.compiled.program);
+  p.flops = model_flops(p.compiled);
   const double ranks = p.compiled.program->ranks();
   p.peak = peak_of(c, ranks);
   PredictOptions here = predict_options(c);
@@ -160,6 +170,7 @@ void load_weights(const RunConfig& c, Trainer& trainer) {
   const DType dtype = wide(c.train.dtype);
   if (!c.model.from.empty()) set(load_hf(c.model.from, dtype).weights);
   if (!c.finetune.adapter.empty()) set(load_peft(c.finetune.adapter, c.model.config, dtype).weights);
+  start_averages(trainer);
 }
 
 std::vector<std::string> about(const RunConfig& c, const Prepared& p) {

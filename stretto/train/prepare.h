@@ -19,7 +19,7 @@ struct Prepared {
   RowsOptions rows;
   Compiled compiled;
   Prediction prediction;  // of one step, by the cost model
-  double flops = 0;       // of a step
+  double flops = 0;       // of a step: what the model asks for
   double peak = 0;        // flops per second of all the cores, or emulated devices, that work on it
   double seconds = 0;     // predicted, of a step, at that peak
 

@@ -3,6 +3,7 @@
 #include "stretto/formats/mapped_file.h"
 #include "stretto/tokenize/tokenizer.h"
 #include "stretto/train/model_directory.h"
+#include "stretto/train/progress.h"
 #include "stretto/train/resume.h"
 #include "stretto/train/snapshot.h"
 
@@ -29,15 +30,18 @@ std::vector<Snapshot::Extra> extras_of(const RunConfig& c) {
 }  // namespace
 
 Saving::Saving(const RunConfig& config, const std::filesystem::path& run_directory, Console& console, Peers* peers)
+    : Saving(config, run_directory / "checkpoints", config.checkpoint.keep, console, peers) {}
+
+Saving::Saving(const RunConfig& config, const std::filesystem::path& folder, int keep, Console& console, Peers* peers)
     : config_(config),
       console_(console),
-      writer_(run_directory / "checkpoints", config.checkpoint.keep),
+      writer_(folder, keep),
       extras_(extras_of(config)),
       peers_(peers),
       writes_(!peers || peers->first()) {
-  if (!peers || config.checkpoint.keep == 0) return;
-  if (all_see(*peers, run_directory))
-    together_.emplace(*peers, run_directory / "checkpoints", config.checkpoint.keep);
+  if (!peers || keep == 0) return;
+  if (all_see(*peers, folder.parent_path()))
+    together_.emplace(*peers, folder, keep);
   else
     console.say("note: not all ranks see the run directory, so the first one collects and writes checkpoints");
 }
@@ -45,12 +49,9 @@ Saving::Saving(const RunConfig& config, const std::filesystem::path& run_directo
 void Saving::export_model(const Trainer& trainer) {
   const CheckpointSection& c = config_.checkpoint;
   if (c.export_to.empty() && c.export_adapter.empty()) return;
-  StoredModel m{.config = model_config_of(config_)};
-  for (const CompiledParam& p : trainer.compiled().params)
-    if (Array a = trainer.parameter(p.name); writes_) m.weights.emplace(p.name, std::move(a));
+  StoredModel m = current_model(trainer, config_, writes_);
   m.extras = extras_;
   if (!writes_) return;
-  m.merge_adapters();
   if (!c.export_to.empty()) {
     export_hf(c.export_to, m, {.stored = c.export_dtype});
     console_.say("exported " + c.export_to);

@@ -130,7 +130,11 @@ void restore(Trainer& trainer, const Checkpoint& checkpoint) {
   const Compiled& c = trainer.compiled();
   const Manifest& m = checkpoint.manifest();
   const std::string where = checkpoint.path().string();
-  if (m.optimizer != c.optimizer.name || m.states != c.optimizer.state)
+  if (m.optimizer == c.optimizer.name && m.states != c.optimizer.state)
+    throw Error(where, "has of every parameter the states {}, and the run's are {}", join(m.states, ", "),
+                join(c.optimizer.state, ", "))
+        .hint("continue with the momentum and train.ema of that run");
+  if (m.optimizer != c.optimizer.name)
     throw Error(where, "has {}, and the run's optimizer is {}",
                 m.optimizer.empty() ? "no optimizer state" : "the state of " + m.optimizer, c.optimizer.name)
         .hint("{}", m.optimizer.empty() ? "start a new run from it: convert it and use model.from"
