@@ -10,6 +10,7 @@
 #include "stretto/base/text.h"
 #include "stretto/formats/atomic_file.h"
 #include "stretto/plan/explain.h"
+#include "stretto/train/measured_runs.h"
 #include "usage.h"
 
 namespace stretto::app {
@@ -22,7 +23,7 @@ struct PlanCommand {
   bool plain = false;
 };
 
-void print_plain(const PlanProblem& p, const Plan& plan, double seconds) {
+void print_rows(const PlanProblem& p, const Plan& plan, double seconds) {
   fmt::print("{}\n", plain_header());
   for (std::size_t i = 0; i < plan.best.size(); ++i) fmt::print("{}\n", plain_row(p, plan.flops, i + 1, plan.best[i]));
   const Counts& c = plan.counts;
@@ -77,8 +78,9 @@ void write_best(const PlanCommand& o, const CLI::App& command, const PlanProblem
 void plan_run(const PlanCommand& o, const CLI::App& command) {
   if (o.run.file.empty() && command.remaining().empty())
     throw Error("plan", "no run is given").hint("stretto plan RUN.toml --cluster CLUSTER.toml").as(Error::Kind::usage);
-  const RunConfig run = o.run.read_open(command);
-  const ClusterFile cluster = cluster_of(o.arguments, run);
+  const RunConfig read = o.run.read_open(command);
+  const ClusterFile cluster = cluster_of(o.arguments, read);
+  const RunConfig run = as_stack_has_it(read, cluster.cluster.stack);
   const std::vector<int> ranks = ranks_of(o.arguments, run, cluster);
   for (const int n : ranks) {
     const PlanProblem problem = problem_of(run, cluster, n);
@@ -93,7 +95,7 @@ void plan_run(const PlanCommand& o, const CLI::App& command) {
     const std::vector<std::string> lines =
         o.plain && o.output.empty() ? std::vector<std::string>() : lines_of(problem, run, planned, o.arguments.quick);
     if (o.plain)
-      print_plain(problem, planned.plan, planned.seconds);
+      print_rows(problem, planned.plan, planned.seconds);
     else
       fmt::print("{}\n", join(lines, "\n"));
     if (!o.output.empty() && n == ranks.back()) write_best(o, command, problem, planned.plan, lines);

@@ -9,6 +9,7 @@
 #include "plan_run.h"
 #include "stretto/base/text.h"
 #include "stretto/plan/explain.h"
+#include "stretto/train/measured_runs.h"
 
 namespace stretto::app {
 namespace {
@@ -82,9 +83,11 @@ void score_candidates(const RunFile& file, const PlanArguments& a, const CLI::Ap
     if (all[i].refused.empty()) groups[problem_key(*all[i].run)].push_back(i);
   std::vector<std::string> rows(all.size());
   for (const auto& [key, members] : groups) {
-    const RunConfig& run = *all[members.front()].run;
-    const RunKeys first = keys_of_run(run);
-    const PlanProblem problem = problem_of(run, cluster_of(a, run), first.ranks());
+    const RunConfig& read = *all[members.front()].run;
+    const RunKeys first = keys_of_run(read);
+    const ClusterFile cluster = cluster_of(a, read);
+    const RunConfig run = as_stack_has_it(read, cluster.cluster.stack);
+    const PlanProblem problem = problem_of(run, cluster, first.ranks());
     check_ranks(problem.cluster, problem.ranks);
     std::vector<RunKeys> keys;
     for (const std::size_t i : members) keys.push_back(keys_of_run(*all[i].run));

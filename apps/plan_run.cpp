@@ -82,7 +82,7 @@ Each on_all_cores() {
 }
 
 ClusterFile cluster_of(const PlanArguments& a, const RunConfig& run) {
-  if (!a.cluster.empty()) return read_cluster(a.cluster);
+  if (!a.cluster.empty()) return read_cluster(a.cluster, {}, run.train.dtype.products);
   if (run.parallel.device != DeviceKind::emulated)
     throw Error("plan", "no cluster is given")
         .hint(
@@ -95,12 +95,13 @@ ClusterFile cluster_of(const PlanArguments& a, const RunConfig& run) {
   return file;
 }
 
-std::vector<int> ranks_of(const PlanArguments& a, const RunConfig& run, const ClusterFile&) {
+std::vector<int> ranks_of(const PlanArguments& a, const RunConfig& run, const ClusterFile& cluster) {
   if (a.ranks > 0) return {a.ranks};
   if (!run.plan.ranks.empty()) return run.plan.ranks;
   if (const int fixed = fixed_ranks(run); fixed > 0) return {fixed};
+  if (cluster.ranks) return {*cluster.ranks};
   throw Error("plan", "nothing says how many ranks there are")
-      .hint("--ranks 64, or plan.ranks = 64 in the run")
+      .hint("--ranks 64, plan.ranks = 64 in the run, or ranks = 64 in the cluster file")
       .as(Error::Kind::usage);
 }
 
@@ -126,7 +127,7 @@ std::vector<std::string> lines_about(const PlanProblem& p, const RunConfig& run)
   const int nodes = (p.ranks + c.ranks_per_node - 1) / c.ranks_per_node;
   return {
       fmt::format("model    {}: {} parameters; {} sequences a step, {}", p.model.str(),
-                  human_count(parameter_count(p.model)), p.batch, name_of(run.train.dtype)),
+                  human_count(parameter_count(p.model)), p.batch, name_of(run.train.dtype.kept)),
       fmt::format("cluster  {}: {} node{} of {}, {}flop/s each{}", p.cluster.name, nodes, nodes == 1 ? "" : "s",
                   std::min(p.ranks, c.ranks_per_node), human_count(c.machine.rate(half(p))),
                   std::isfinite(p.cluster.memory) ? fmt::format(", {} of memory", human_bytes(p.cluster.memory)) : "")};

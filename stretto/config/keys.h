@@ -356,7 +356,7 @@ void keys_of(PlanSection& s, Visit&& visit) {
   visit(Key{"microbatches", "of train.microbatches"}, s.microbatches,
         AutoOrList{between(1, TrainSection::kMostMicrobatches)});
   visit(Key{"schedules", "schedules that may be chosen", "any"}, s.schedules);
-  visit(Key{"recompute", "of parallel.recompute: none, selective, full", "any"}, s.recompute);
+  visit(Key{"recompute", "of parallel.recompute: none, selective, layer, full", "any"}, s.recompute);
   visit(Key{"memory", "share of a rank's memory that may be planned"}, s.memory, above_up_to(0, 1));
   visit(Key{"margin", "what is slower by less is as good"}, s.margin, between(0, 1));
   visit(Key{"ranks", "how many ranks there are; several: the best for each; auto: as the cluster file says"}, s.ranks,

@@ -12,7 +12,7 @@ bool searched(const RunConfig& c, std::string_view key) {
 }
 
 Recompute recompute_named(std::string_view name) {
-  for (const Recompute r : {Recompute::none, Recompute::selective, Recompute::full})
+  for (const Recompute r : {Recompute::none, Recompute::selective, Recompute::layer, Recompute::full})
     if (name_of(r) == name) return r;
   return Recompute::none;
 }

@@ -329,7 +329,7 @@ class RunReader {
         }
     };
     known("schedules", run_.plan.schedules, schedule_names());
-    known("recompute", run_.plan.recompute, {"none", "selective", "full"});
+    known("recompute", run_.plan.recompute, {"none", "selective", "layer", "full"});
   }
 
   void note(const std::string& path, const Field& field) {

@@ -42,7 +42,7 @@ double Bounds::talk(const RunKeys& k) const {
 }
 
 double Bounds::seconds(const RunKeys& k) const {
-  const double again = k.recompute == Recompute::full ? 4.0 / 3 : 1;
+  const double again = k.recompute == Recompute::full || k.recompute == Recompute::layer ? 1.2 : 1;
   return ideal_ * again * (1 + least_bubble(k)) + talk(k);
 }
 

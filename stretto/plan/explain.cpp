@@ -49,6 +49,7 @@ std::string reason(const Planned& x, const Planned& best, double capacity) {
 }  // namespace
 
 std::string limit_of(const Planned& x) {
+  if (!x.limit.empty()) return x.limit;
   if (x.time.bubble > 0.15 * x.seconds) return fmt::format("bubble {:.0f}%", 100 * x.time.bubble / x.seconds);
   if (x.time.tail > 0.1 * x.seconds) return fmt::format("sums and update {:.0f}%", 100 * x.time.tail / x.seconds);
   return fmt::format("work {:.0f}%", 100 * x.time.work / x.seconds);

@@ -7,6 +7,7 @@
 #include "stretto/plan/cuts.h"
 #include "stretto/plan/data_axis.h"
 #include "stretto/program/account.h"
+#include "stretto/simulate/held.h"
 #include "stretto/simulate/predict.h"
 #include "stretto/simulate/step_time.h"
 
@@ -43,10 +44,27 @@ MemoryParts memory_of(const ActorAccount& account, const PerArena<u64>& bytes) {
   return m;
 }
 
-double total_of(const PerArena<u64>& bytes) {
-  double sum = 0;
-  for (const u64 b : bytes) sum += b;
-  return sum;
+// The largest three.
+std::string limit_of(const Spent& s, double seconds) {
+  std::vector<std::pair<std::string_view, double>> parts{
+      {"products", s.products},       {"attention", s.attention}, {"elements", s.elements},
+      {"collectives", s.collectives}, {"messages", s.messages},   {"sums", s.sums},
+      {"gathers", s.gathers},         {"update", s.update},       {"bubble", s.bubble}};
+  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text;
+  for (std::size_t i = 0; i < 3; ++i)
+    if (parts[i].second >= 0.03 * seconds)
+      text += fmt::format("{}{} {:.0f}%", text.empty() ? "" : ", ", parts[i].first, 100 * parts[i].second / seconds);
+  return text;
+}
+
+// What the software of the cluster holds more or less than the program plans.
+void adjust(MemoryParts& m, const Held& h) {
+  if (m.states() > 0) {
+    const double factor = h.states / m.states();
+    m.params *= factor, m.gradients *= factor, m.state *= factor;
+  }
+  m.activations = std::max(0.0, m.activations + h.bytes() - m.total());
 }
 
 }  // namespace
@@ -201,12 +219,14 @@ Planned compiled_plan(const PlanProblem& p, RunKeys k) {
     r.bubble = played.timeline.bubble();
     r.keys.stages = program.pieces_per_stage();
     const std::vector<ActorAccount> accounts = account(program);
+    const std::vector<Held> ranks = held(program, p.cluster.cluster);
     for (ActorId a : program.actors.ids()) {
-      const PerArena<u64>& bytes = program.actors[a].bytes;
-      if (total_of(bytes) <= r.bytes) continue;
-      r.bytes = total_of(bytes);
-      r.memory = memory_of(accounts[a.value], bytes);
+      if (ranks[a.value].bytes() <= r.bytes) continue;
+      r.bytes = ranks[a.value].bytes();
+      r.memory = memory_of(accounts[a.value], program.actors[a].bytes);
+      adjust(r.memory, ranks[a.value]);
     }
+    r.limit = limit_of(played.time.spent, r.seconds);
     double busy = 0, last = 0;
     for (const Span& s : played.timeline.spans)
       if (s.lane == Lane::compute && s.action) last = std::max(last, s.end);

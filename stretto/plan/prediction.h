@@ -34,6 +34,7 @@ struct Planned {
   TimeParts time;
   MemoryParts memory;
   Exactness exact = Exactness::bound;
+  std::string limit = {};    // where the time goes, of a program
   std::string refused = {};  // what compile says against it; "": nothing
 };
 

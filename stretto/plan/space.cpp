@@ -118,7 +118,8 @@ class Enumeration {
   }
   void rest(RunKeys k) {
     using R = Recompute;
-    for (const R r : space_.recompute.empty() ? std::vector{R::none, R::selective, R::full} : space_.recompute)
+    for (const R r :
+         space_.recompute.empty() ? std::vector{R::none, R::selective, R::layer, R::full} : space_.recompute)
       for (int zero = 0; zero <= (k.data > 1 ? 3 : 0); ++zero) {
         k.recompute = r;
         k.zero = zero;
