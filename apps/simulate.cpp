@@ -180,6 +180,9 @@ void simulate_run(const SimulateCommand& o, const CLI::App& command) {
   if (file.device) fmt::print("device   {}, software {}\n", file.device->name, file.cluster.stack.name);
   fmt::print("step     {}, {} tok/s\n", human_seconds(step.seconds), human_count(tokens / step.seconds));
   if (file.device) fmt::print("spent    {}\n", spent_line(step));
+  if (const double period = step_period(program, file.cluster); period < 0.999 * step.seconds)
+    fmt::print("period   {}, {} tok/s, where steps follow each other without a barrier (ranks of one process)\n",
+               human_seconds(period), human_count(tokens / period));
   if (step.sums > 0)
     fmt::print("sums     of gradients take {}, of which {} are waited for\n", human_seconds(step.sums),
                human_seconds(step.exposed));

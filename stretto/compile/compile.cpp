@@ -77,6 +77,13 @@ void check_states(const Optimizer& o, const Training& t) {
   if (t.dtype == f64) refuse_it(Error("optimizer", "states in bf16 and a run in f64").hint("leave one of the two out"));
 }
 
+void check_late(const Training& t) {
+  if (t.clip_late && !t.skip_nonfinite)
+    throw Error("train", "clip_late undoes steps that are not finite, and nonfinite = \"continue\" goes on with them")
+        .hint("leave clip_late out, or use nonfinite = \"stop\" or \"skip\"")
+        .about({"train.clip_late"});
+}
+
 Step with_storage(Step step, const Storage& s) {
   return s.params.empty() && s.gradients.empty() ? std::move(step) : set_apart(std::move(step));
 }
@@ -89,6 +96,7 @@ LowerOptions lower_options(const Asked& a, const Surroundings& around, const Par
                  .remote = p.remote,
                  .reshard = p.reshard,
                  .poll = a.training.poll,
+                 .undo = a.optimizer && a.training.clip_late,
                  .params_of = a.trained};
   if (p.overlap == Overlap::calls) o.overlap = WorkTimes{p.machine, p.link};
   return o;
@@ -123,6 +131,7 @@ Compiled compile(const Asked& a) {
   check_rows(traced, parallel, runs);
   check_reduce(parallel, a.training);
   if (a.optimizer) check_states(*a.optimizer, a.training);
+  check_late(a.training);
   Placed placed = place(graph, parallel);
   Cut cut = cut_step(placed.step, schedule, parallel, a.states());
   Step step = with_storage(std::move(cut.step), parallel.storage);
@@ -130,8 +139,9 @@ Compiled compile(const Asked& a) {
   const Surroundings around{traced, placed.sharded.get(), runs, schedule.pipes()};
   WholeStep whole = add_prologue(std::move(step), around);
   if (a.optimizer)
-    whole = add_epilogue(std::move(whole), around, *a.optimizer,
-                         {.clip = a.training.clip, .skip_nonfinite = a.training.skip_nonfinite});
+    whole = add_epilogue(
+        std::move(whole), around, *a.optimizer,
+        {.clip = a.training.clip, .skip_nonfinite = a.training.skip_nonfinite, .late = a.training.clip_late});
   const LowerOptions options = lower_options(a, around, parallel);
   ScheduledStep last{std::move(schedule), std::move(whole.step)};
   if (a.training.exact) last = exact(std::move(last), around, parallel);

@@ -111,8 +111,8 @@ class Epilogue {
     const Tensor length = sqrt(sum(all_reduce(t.argument(f64, all, AllSquares{}), axes), all));
     t.result(length, norm);
     const Tensor one = constant(t.body(), 1, f64);
-    t.result(options.clip > 0 ? minimum(one, options.clip / (length + 1e-6)) : one + 0.0, factor);
-    if (options.skip_nonfinite)
+    if (!options.late) t.result(options.clip > 0 ? minimum(one, options.clip / (length + 1e-6)) : one + 0.0, factor);
+    if (options.skip_nonfinite && !options.late)
       t.result(less_equal(length, std::numeric_limits<double>::max()), add_scalar("finite", i32));
     add(std::move(t));
   }
@@ -198,7 +198,7 @@ class Epilogue {
     if (options.clip > 0) s.grad = s.grad * cast(t.argument(f64, {}, *whole_.scalar("clip_factor")), type);
     Slice done = updated(optimizer, trace, s);
     bind_scalars(optimizer, trace, t);
-    if (options.skip_nonfinite) keep_unless(t.argument(i32, {}, *whole_.scalar("finite")), s, done);
+    if (options.skip_nonfinite && !options.late) keep_unless(t.argument(i32, {}, *whole_.scalar("finite")), s, done);
     const Tensor rounded = cast(done.param, p.dtype);
     t.result(dims_.cut_for_update(param) ? stored_again(rounded, *sharded(), param.value) : rounded, param);
     if (master) t.result(done.param, state(optimizer.state.size()));

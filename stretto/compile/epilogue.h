@@ -38,6 +38,7 @@ WholeStep add_prologue(Step, const Surroundings&);
 struct EpilogueOptions {
   double clip = 0;              // of the global gradient norm; 0: none
   bool skip_nonfinite = false;  // the update leaves everything as it is when that norm is not finite
+  bool late = false;            // the caller sets the factor before the norm is known, and undoes what was wrong
 };
 WholeStep add_epilogue(WholeStep, const Surroundings&, const Optimizer&, const EpilogueOptions&);
 

@@ -22,7 +22,10 @@ struct Training {
   DType dtype = f32;
   std::vector<std::string> in_f32 = {};  // bf16: names of parameters, or parts of them, that are kept in f32
   double clip = 0;                       // of the global gradient norm; 0: none
-  bool skip_nonfinite = true;            // a loss or norm that is NaN or infinite: no parameter and no state changes
+  // Updates do not wait for the norm: the factor is taken to be 1, and a step for which it is not, or whose norm is not
+  // finite, is undone and made again. The same numbers; memory for the parameters and state of two more steps.
+  bool clip_late = false;
+  bool skip_nonfinite = true;  // a loss or norm that is NaN or infinite: no parameter and no state changes
   // The same bits for every number of ranks along the batch and of microbatches: kernels see `leaf` rows at a time, and
   // their gradients are added in one balanced tree over the batch.
   bool exact = false;

@@ -194,6 +194,8 @@ void keys_of(TrainSection& s, Visit&& visit) {
   visit(Key{"precision", "bf16: parameters that are kept in f32 all the same, by name or a part of it", "none"},
         s.precision);
   visit(Key{"clip", "largest norm of all gradients together; 0: any"}, s.clip, at_least(0));
+  visit(Key{"clip_late", "updates do not wait for the norm; a step that had to be clipped or skipped is made again"},
+        s.clip_late);
   visit(Key{"validate", "steps between validations; 0: only at the end"}, s.validate, at_least(0));
   visit(Key{"validate_batches", "batches per validation, at most"}, s.validate_batches, at_least(1));
   visit(Key{"nonfinite", "a loss or norm that is no finite number: stop, skip the step, or continue"}, s.nonfinite,

@@ -29,6 +29,7 @@ Training training_of(const RunConfig& c) {
           .dtype = c.train.dtype,
           .in_f32 = c.train.precision.in_f32,
           .clip = c.train.clip,
+          .clip_late = c.train.clip_late,
           .skip_nonfinite = c.train.nonfinite != Nonfinite::carry_on,
           .exact = c.train.exact,
           .leaf = c.train.leaf,

@@ -76,6 +76,7 @@ struct TrainSection {
   RunType dtype = f32;
   Precision precision = {};  // bf16: what stays f32
   double clip = 1;           // of the global gradient norm; 0: none
+  bool clip_late = false;    // updates do not wait for the norm, and are undone where that was wrong
   i64 validate = 100;        // steps between validations, when there is data for it;
                              // 0: only at the end
   i64 validate_batches = 8;  // at most, per validation

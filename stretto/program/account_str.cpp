@@ -22,7 +22,6 @@ std::string numbers(const std::vector<MicrobatchId>& sorted) {
   return join(runs, " ");
 }
 
-
 std::string peaks_str(const std::vector<ActorAccount>& accounts) {
   std::string text;
   for (std::size_t a = 0; a < accounts.size(); ++a) {
@@ -89,6 +88,9 @@ std::string Program::memory_str() const {
   const std::vector<ActorAccount> accounts = account(*this);
   std::vector<std::vector<std::string>> rows{{"actor", "weights", "gradients", "optimizer", "activations", "gathered",
                                               "temporaries", "messages", "gaps", "scratch", "batch, results", "total"}};
+  const bool undo =
+      std::any_of(actors.begin(), actors.end(), [](const ActorProgram& a) { return a.bytes[Arena::kept] > 0; });
+  if (undo) rows[0].insert(rows[0].end() - 1, "kept");
   for (ActorId a : actors.ids()) {
     const ActorAccount& x = accounts[a.value];
     const auto arena = [&](Arena k) { return actors[a].bytes[k]; };
@@ -100,12 +102,15 @@ std::string Program::memory_str() const {
                   x.bytes(Kind::storage), x.bytes(Kind::temporary), x.bytes(Kind::waiting), x.fragmentation,
                   arena(Arena::scratch), arena(Arena::inputs) + arena(Arena::results), total})
       rows.back().push_back(human_bytes(n));
+    if (undo) rows.back().insert(rows.back().end() - 1, human_bytes(arena(Arena::kept)));
   }
   const std::string ranks =
       ranks_per_actor() > 1 ? fmt::format("Of each of an actor's {} ranks, {}.\n", ranks_per_actor(), mesh.str()) : "";
   return table(rows) + ranks +
          "Activations, gathered parameters and gradients on their way, temporaries, messages and the gaps between "
          "them: when the most is alive.\n" +
+         (undo ? "Kept: weights and optimizer as they were before each of the two steps that may be under way.\n"
+               : "") +
          peaks_str(accounts) + "\nEach task, one microbatch:\n" + tasks_str(*this);
 }
 

@@ -1,9 +1,35 @@
 #include "stretto/program/epilogue.h"
 
+#include <algorithm>
+#include <map>
 #include <set>
+
+#include "stretto/fuse/cost.h"
+#include "stretto/program/order.h"
 
 namespace stretto {
 namespace {
+
+// By the cost of tasks; messages take no time.
+ActorId last_to_end(const Program& p) {
+  IdVector<ActorId, double> time(p.actors.size(), 0);
+  IdVector<TransferId, double> sent(p.transfers.size(), 0);
+  std::map<const Calls*, double> known;
+  const auto seconds = [&](const Run& r) {
+    const Calls& calls = *p.calls[r.task];
+    const auto [it, fresh] = known.try_emplace(&calls, 0);
+    if (fresh) it->second = seconds_of(calls, Machine{});
+    return it->second;
+  };
+  play(p, [&](ActorId a, InstructionId i, const Known&) {
+    match(
+        p.actors[a].code[i], [&](const Run& r) { time[a] += seconds(r); },
+        [&](const Send& s) { sent[s.transfer] = time[a]; },
+        [&](const Receive& r) { time[a] = std::max(time[a], sent[r.transfer]); }, [](const Start&) {},
+        [](const Await&) {});
+  });
+  return ActorId(std::max_element(time.begin(), time.end()) - time.begin());
+}
 
 class Epilogue {
  public:
@@ -16,10 +42,14 @@ class Epilogue {
     for (ActorId a : p_.actors.ids()) norms_of_sums(a);
     tasks(Part::norm);
     tasks(Part::finite);
-    share_squares();
-    tasks(Part::clip);
-    tasks(Part::update);
-    parameters_to_readers();
+    if (updates_wait()) {
+      share_squares();
+      tasks(Part::clip);
+      update();
+    } else {
+      update();
+      squares_to_the_last();
+    }
   }
 
  private:
@@ -28,6 +58,39 @@ class Epilogue {
     if (it == e_.index.epilogue.end()) return;
     for (TaskId t : it->second)
       if (!done_.contains(t)) e_.everywhere(t);
+  }
+
+  void update() {
+    tasks(Part::update);
+    parameters_to_readers();
+  }
+
+  // For a number that is made of the norm of all gradients.
+  bool updates_wait() const {
+    std::set<ScalarId> made;
+    for (const Task& t : s_.tasks)
+      if (t.part == Part::clip)
+        for (const Binding& b : t.outputs)
+          if (const ScalarId* x = as<ScalarId>(b)) made.insert(*x);
+    if (!e_.index.epilogue.contains(Part::update)) return true;  // there is nothing that could come first
+    return std::any_of(s_.tasks.begin(), s_.tasks.end(), [&](const Task& t) {
+      return t.part == Part::update && std::any_of(t.inputs.begin(), t.inputs.end(), [&](const Binding& b) {
+               const ScalarId* x = as<ScalarId>(b);
+               return x && made.contains(*x);
+             });
+    });
+  }
+
+  // The norm is only said: one actor makes it, and nobody else waits. The one that is likely to be the last, so that it
+  // does not wait either.
+  void squares_to_the_last() {
+    const auto it = e_.index.epilogue.find(Part::clip);
+    if (it == e_.index.epilogue.end()) return;
+    const ActorId last = last_to_end(p_);
+    const IdVector<ActorId, std::vector<SquareId>> made = squares_made();
+    for (ActorId a : p_.actors.ids())
+      if (a != last && !made[a].empty()) e_.exchange(a, last, e_.transfers.of(in_ranges(made[a]), a, last));
+    for (TaskId t : it->second) e_.run(last, t);
   }
 
   void gradients_to_owners() {
@@ -69,11 +132,7 @@ class Epilogue {
 
   // Along a binary tree: up to the first actor, then all of them down again. Messages grow with the number of actors.
   void share_squares() {
-    IdVector<ActorId, std::vector<SquareId>> below(p_.actors.size());  // what an actor and those below it make
-    for (Part part : {Part::norm, Part::finite})
-      if (const auto it = e_.index.epilogue.find(part); it != e_.index.epilogue.end())
-        for (TaskId t : it->second)
-          below[*e_.actor_of(t, PipeId(0))].push_back(std::get<SquareId>(s_.tasks[t].outputs[ResultId(0)]));
+    IdVector<ActorId, std::vector<SquareId>> below = squares_made();  // what an actor and those below it make
     const auto parent = [](ActorId a) { return ActorId((a.value - 1) / 2); };
     for (std::size_t i = p_.actors.size(); i-- > 1;) {
       const ActorId a(i), up = parent(a);
@@ -84,6 +143,15 @@ class Epilogue {
     const SentSquares all{{{SquareId(0), static_cast<std::uint32_t>(s_.squares)}}};
     for (std::size_t i = 1; i < p_.actors.size() && s_.squares > 0; ++i)
       e_.exchange(parent(ActorId(i)), ActorId(i), e_.transfers.of(all, parent(ActorId(i)), ActorId(i)));
+  }
+
+  IdVector<ActorId, std::vector<SquareId>> squares_made() const {
+    IdVector<ActorId, std::vector<SquareId>> made(p_.actors.size());
+    for (Part part : {Part::norm, Part::finite})
+      if (const auto it = e_.index.epilogue.find(part); it != e_.index.epilogue.end())
+        for (TaskId t : it->second)
+          made[*e_.actor_of(t, PipeId(0))].push_back(std::get<SquareId>(s_.tasks[t].outputs[ResultId(0)]));
+    return made;
   }
 
   void parameters_to_readers() {

@@ -95,7 +95,7 @@ Program lower(Step step, const Schedule& schedule, IdVector<PieceId, StageId> st
   }
   if (options.remote) keep_sent(p);
   refuse(settle_order(p));
-  plan_memory(p, options.params_of);
+  plan_memory(p, options.params_of, options.undo);
   refuse(verify(p));
   return p;
 }

@@ -20,6 +20,7 @@ struct LowerOptions {
   Reshard reshard = Reshard::microbatch;
   double poll = 0;                        // see Program
   std::optional<WorkTimes> overlap = {};  // collectives of tasks go on beside other work (overlap.h); none: waited for
+  bool undo = false;                      // there is memory for what parameters and state were before a step
   const Program* params_of = nullptr;     // parameters lie where this program has them: both use one arena
 };
 Program lower(Step, const Schedule&, IdVector<PieceId, StageId> stage_of, const LowerOptions&);

@@ -151,7 +151,7 @@ class Planner {
 
 }  // namespace
 
-void plan_memory(Program& p, const Program* params_of) {
+void plan_memory(Program& p, const Program* params_of, bool undo) {
   Blocks blocks;
   std::vector<Planner> planners;
   for (ActorId a : p.actors.ids()) {
@@ -163,6 +163,8 @@ void plan_memory(Program& p, const Program* params_of) {
     planners.emplace_back(p, a, blocks).run();
   }
   for (Planner& planner : planners) planner.point_elsewhere();
+  if (undo)
+    for (ActorProgram& a : p.actors) a.bytes[Arena::kept] = 2 * (a.bytes[Arena::params] + a.bytes[Arena::state]);
 }
 
 }  // namespace stretto

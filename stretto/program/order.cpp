@@ -86,8 +86,8 @@ std::vector<ValueId> touched_results(const Program& p, const Run& r) {
   return all;
 }
 
-// Per instruction: the transfers whose messages it writes. Sends do; of a value that is made in the receiver's memory,
-// whoever is the first to touch it, in whole runs and in parts.
+}  // namespace
+
 IdVector<InstructionId, std::vector<TransferId>> written_by(const Program& p, ActorId a) {
   const auto& code = p.actors[a].code;
   IdVector<InstructionId, std::vector<TransferId>> written(code.size());
@@ -102,8 +102,6 @@ IdVector<InstructionId, std::vector<TransferId>> written_by(const Program& p, Ac
     }
   return written;
 }
-
-}  // namespace
 
 std::vector<Fault> play(const Program& p, const std::function<void(ActorId, InstructionId, const Known&)>& come) {
   return Play(p, come).run();

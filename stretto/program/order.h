@@ -7,7 +7,7 @@
 // one play in any order, of one rank per actor, decides whether a program can finish. Along the way every actor keeps,
 // for each other actor, how many of its instructions are surely done: what it learned from the messages it received.
 // That number, when a message is written, is the point from which the receiver's memory for it must be free. All
-// actors start a step together.
+// actors start a step together, or what next_step.h says stands for it.
 #pragma once
 #include <functional>
 
@@ -16,6 +16,10 @@
 namespace stretto {
 
 std::vector<Fault> settle_order(Program&);
+
+// Per instruction: the transfers whose messages it writes. Sends do; of a value that is made in the receiver's memory,
+// whoever is the first to touch it, in whole runs and in parts.
+IdVector<InstructionId, std::vector<TransferId>> written_by(const Program&, ActorId);
 
 // The play itself: calls `come` for every instruction of every actor, in some order in which they can happen. Of every
 // actor, the first instruction that may not be done when this one begins.

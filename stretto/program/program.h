@@ -31,8 +31,9 @@ enum class Arena : std::uint8_t {
   results,      // outputs of all microbatches, per-step scalars, squared norms
   activations,  // values between tasks and temporaries, at planned offsets
   scratch,      // kernels' workspace
+  kept,         // parameters and state as they were before each of the last two steps, where those may be put back
 };
-constexpr std::size_t arena_count = 7;
+constexpr std::size_t arena_count = 8;
 std::string_view name_of(Arena);
 
 template <class T>

@@ -69,7 +69,7 @@ Engine::Engine(std::shared_ptr<const Program> program, WorkerOptions options, co
     }
     workers_[rank] = std::make_unique<Worker>(program_, a, rank % each, mine);
   }
-  worked_.assign(ranks, 0);
+  for (Submitted& s : steps_) s.worked.assign(ranks, 0);
   if (ranks == 1) return;
   if (peers_)
     connect_processes(options);
@@ -97,6 +97,9 @@ void Engine::connect_threads(const WorkerOptions& options) {
     for (ActorId a : program_->actors.ids())
       worker(program_->rank_of(a, k)).connect(arenas, actors() > 1 ? transports_.back().get() : nullptr, groups_.get());
   }
+  // A rank tells how far it is when it comes there: on a device whose lanes run behind, it would not be true.
+  if (options.ahead && worker(0).device().calls_wait()) ahead_ = std::make_unique<Ahead>(*program_);
+  for (const int rank : local_) worker(rank).go_ahead(ahead_.get());
   for (int rank = 0; rank < ranks; ++rank) {
     std::thread& t = threads_.start([this, rank] { serve(rank); }, local_.size());
     if (enough && options.run.pin && stretto::computes(options.run.device)) pin(t, allowed[rank]);
@@ -121,6 +124,7 @@ void Engine::quit() {
   {
     const std::lock_guard lock(mutex_);
     quit_ = true;
+    if (!idle()) stop();  // nobody has waited for it: who has not begun it does not
   }
   changed_.notify_all();
 }
@@ -128,74 +132,85 @@ void Engine::quit() {
 void Engine::stop() noexcept {
   for (const auto& t : transports_) t->stop();
   if (groups_) groups_->stop();
+  if (ahead_) ahead_->stop();
 }
 
-void Engine::run_rank(int rank, i64 step) {
+void Engine::run_rank(int rank, Submitted& s) {
   const double start = now();
+  Worker& w = worker(rank);
+  double waited = 0;
   try {
-    worker(rank).run(step);
+    if (!s.hooks.begin || s.hooks.begin(w)) {
+      w.run(s.step);
+      waited = w.waited();
+      if (s.hooks.end) s.hooks.end(w);
+    }
   } catch (...) {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = std::current_exception();
     stop();
   }
-  worked_[rank] = now() - start - worker(rank).waited();
+  s.worked[rank] = now() - start - waited;
 }
 
 void Engine::serve(int rank) {
   prctl(PR_SET_TIMERSLACK, 1000UL);  // emulated times are slept: wake within a microsecond if the system can
-  u64 seen = 0;
-  while (true) {
-    i64 step = 0;
+  for (u64 round = 1;; ++round) {
+    bool failed = false;
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return quit_ || round_ > seen; });
+      changed_.wait(lock, [&] { return quit_ || submitted_ >= round; });
       if (quit_) return;
-      seen = round_;
-      step = step_;
+      failed = failure_ != nullptr;
     }
-    run_rank(rank, step);
-    {
-      const std::lock_guard lock(mutex_);
-      --running_;
-    }
-    changed_.notify_all();
+    Submitted& s = submitted(round);
+    if (!failed) run_rank(rank, s);
+    const std::lock_guard lock(mutex_);
+    if (--s.running == 0) s.end = now();
+    if (s.running == 0 || failure_) changed_.notify_all();
   }
 }
 
-void Engine::run(i64 step) {
+void Engine::submit(i64 step, StepHooks hooks) {
+  STRETTO_ASSERT(under_way() < most_under_way(), "as many steps as possible are under way");
+  const std::lock_guard lock(mutex_);
   if (failure_) std::rethrow_exception(failure_);
-  const double start = now();
-  if (threads_.empty()) {
-    {
-      const std::lock_guard lock(mutex_);
-      step_ = step;
-      running_ = 1;
-      ++round_;
-    }
-    run_rank(local_.front(), step);
-    const std::lock_guard lock(mutex_);
-    running_ = 0;
-  } else {
-    std::unique_lock lock(mutex_);
-    step_ = step;
-    running_ = ranks();
-    ++round_;
-    changed_.notify_all();
-    changed_.wait(lock, [&] { return running_ == 0; });
+  Submitted& s = submitted(submitted_ + 1);
+  s.step = step;
+  s.hooks = std::move(hooks);
+  s.running = static_cast<int>(local_.size());
+  s.start = now();
+  ++submitted_;
+  changed_.notify_all();
+}
+
+StepTaken Engine::wait() {
+  STRETTO_ASSERT(under_way() > 0, "no step is under way");
+  Submitted& s = submitted(waited_ + 1);
+  if (threads_.empty()) run_rank(local_.front(), s);
+  std::unique_lock lock(mutex_);
+  if (threads_.empty()) s.running = 0, s.end = now();
+  changed_.wait(lock, [&] { return failure_ ? idle() : s.running == 0; });
+  if (failure_) {
+    waited_ = submitted_;
+    std::rethrow_exception(failure_);
   }
-  seconds_ = now() - start;
-  if (failure_) std::rethrow_exception(failure_);
+  ++waited_;
+  s.hooks = {};
+  StepTaken taken{.seconds = s.end - std::max(s.start, std::exchange(ended_, s.end)), .worked = s.worked};
+  double worked = 0;
+  for (const double w : s.worked) worked += w;
+  if (taken.seconds > 0) taken.bubble = std::max(0.0, 1 - worked / (taken.seconds * double(local_.size())));
+  return taken;
+}
+
+StepTaken Engine::run(i64 step, StepHooks hooks) {
+  submit(step, std::move(hooks));
+  return wait();
 }
 
 void Engine::record(bool on) {
   for (const int rank : local_) worker(rank).record(on);
-}
-
-double Engine::bubble() const {
-  double worked = 0;
-  for (double w : worked_) worked += w;
-  return seconds_ > 0 ? std::max(0.0, 1 - worked / (seconds_ * local_.size())) : 0;
 }
 
 // Stops the run when no rank has come any further for the whole timeout while at least one waits for others.
@@ -206,18 +221,18 @@ void Engine::watch() {
   std::unique_lock lock(mutex_);
   while (!quit_) {
     changed_.wait_for(lock, std::chrono::duration<double>(std::min(timeout_ / 10, 1.0)));
-    bool stuck = running_ > 0 && !failure_, waiting = false;
+    bool stuck = !idle() && !failure_, waiting = false;
     for (const int rank : local_) {
       const Worker& w = worker(rank);
-      if (round_ != seen || w.at() != at[rank]) at[rank] = w.at(), since[rank] = now();
+      if (submitted_ != seen || w.at() != at[rank]) at[rank] = w.at(), since[rank] = now();
       waiting = waiting || w.waiting();
       stuck = stuck && now() - since[rank] >= timeout_;
-      if (peers_) peers_->beat(step_, w.at().value, w.waiting());
+      if (peers_) peers_->beat(oldest().step, w.at().value, w.waiting());
     }
-    seen = round_;
+    seen = submitted_;
     if (!stuck || !waiting) continue;
     failure_ = std::make_exception_ptr(
-        Error("watchdog", "nothing has moved for {:.3g} s in step {}: {}", timeout_, step_, who_waits(since))
+        Error("watchdog", "nothing has moved for {:.3g} s in step {}: {}", timeout_, oldest().step, who_waits(since))
             .hint("if the work itself takes that long, raise parallel.timeout")
             .as(Error::Kind::run));
     stop();

@@ -3,11 +3,17 @@
 //
 //   Engine engine(program, {.seed = 1});
 //   engine.run(step);          // an error in one actor stops all and is rethrown here
+//
+// A second step may be submitted while one is under way (most_under_way): a rank that has finished its part of the first
+// goes on with it at once. What a step reads of the host, and what the host reads of it, is copied by the rank itself when
+// it begins and when it ends, so that the memory for it is there once.
 #pragma once
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "stretto/base/threads.h"
@@ -17,14 +23,28 @@
 
 namespace stretto {
 
+struct StepHooks {
+  std::function<bool(Worker&)> begin = {};  // by every rank here, on its thread; false, on all ranks: it is not run
+  std::function<void(Worker&)> end = {};
+};
+struct StepTaken {
+  double seconds = 0;                   // since it was submitted, or since the step before it ended
+  double bubble = 0;                    // share of the time of the ranks here without work
+  std::span<const double> worked = {};  // per rank, of those here: seconds not spent waiting; until the next submit()
+};
+
 class Engine {
  public:
   // `shared`: an engine whose parameters this one uses (evaluation); it has the same actors.
   Engine(std::shared_ptr<const Program>, WorkerOptions, const Engine* shared = nullptr);
   Engine(const Engine&) = delete;
 
-  void run(i64 step);
-  void record(bool on);  // from the next step on
+  void submit(i64 step, StepHooks = {});
+  StepTaken wait();  // for the oldest that is under way
+  StepTaken run(i64 step, StepHooks = {});
+  int under_way() const { return int(submitted_ - waited_); }
+  int most_under_way() const { return ahead_ ? 2 : 1; }
+  void record(bool on);  // from the next step on; nothing is under way
   int ranks() const { return program_->ranks(); }
   const std::vector<int>& local() const { return local_; }  // the ranks that are here: only those have a worker
   bool here(int rank) const { return workers_[rank] != nullptr; }
@@ -35,12 +55,20 @@ class Engine {
   const Worker& first(ActorId actor) const { return worker(program_->rank_of(actor, 0)); }  // coordinate 0
   const Program& program() const { return *program_; }
   bool computes() const { return worker(local_.front()).device().computes(); }  // there are numbers
-  double seconds() const { return seconds_; }                                   // the last step took
-  double bubble() const;  // share of the ranks' time in it without work
 
  private:
+  struct Submitted {
+    i64 step = 0;
+    StepHooks hooks;
+    int running = 0;             // ranks that have not finished it
+    double start = 0, end = 0;   // seconds of the steady clock
+    std::vector<double> worked;  // per rank: seconds not spent waiting
+  };
+  Submitted& submitted(u64 round) { return steps_[round % 2]; }
+  const Submitted& oldest() const { return steps_[(waited_ + 1) % 2]; }
+  bool idle() const { return steps_[0].running + steps_[1].running == 0; }
   void serve(int rank);
-  void run_rank(int rank, i64 step);
+  void run_rank(int rank, Submitted&);
   void stop() noexcept;
   void quit();
   void watch();
@@ -58,13 +86,12 @@ class Engine {
   std::unique_ptr<Wiring> wires_;
   std::unique_ptr<Groups> groups_;
   std::vector<std::unique_ptr<Worker>> workers_;  // per rank; none for those in other processes
-  std::vector<double> worked_;                    // per rank: seconds of the last step not spent waiting
+  std::unique_ptr<Ahead> ahead_;                  // none: one step at a time
   std::mutex mutex_;
   std::condition_variable changed_;
-  u64 round_ = 0;    // steps started
-  int running_ = 0;  // ranks that have not finished this one
-  i64 step_ = 0;
-  double seconds_ = 0;
+  Submitted steps_[2];
+  u64 submitted_ = 0, waited_ = 0;  // steps
+  double ended_ = 0;                // when the last one that was waited for did
   bool quit_ = false;
   std::exception_ptr failure_;  // the first; afterwards the engine is dead
   // Last: they end before anything that they use goes away, also when the constructor throws.

@@ -25,7 +25,7 @@ Worker::Worker(std::shared_ptr<const Program> program, ActorId actor, int coordi
   for (std::size_t a = 0; a < arena_count; ++a)
     arenas_.at(a) = options_.shared.at(a) ? options_.shared.at(a) : device_->allocate(this->program().bytes.at(a));
   prepared_ = prepare(*program_, coordinates_, *device_);
-  jitter_state_ = options_.run.jitter_seed * 1000003 + program_->rank_of(actor_, coordinate_) + 1;
+  jitter_state_ = options_.run.jitter_seed * 1000003 + rank() + 1;
   const ArenaBases alone = arenas_;
   if (program_->ranks() == 1) connect({&alone, 1}, nullptr, nullptr);
 }
@@ -140,6 +140,7 @@ void Worker::come_to(InstructionId i) {
       transport_->at(i);
       return 0.0;
     });
+  if (ahead_) records_.waited(waiting([&] { return ahead_->come_to(rank(), round_, i); }));
 }
 
 template <class Wait>
@@ -240,6 +241,20 @@ void Worker::naming(const Run& r, CallId call, Work work) {
   } catch (const std::exception& e) {
     throw std::move(Error("runtime", "{}", e.what()).as(Error::Kind::run)).within(place());
   }
+}
+
+void Worker::keep(int place) {
+  const auto& bytes = program().bytes;
+  std::byte* to = arenas_[Arena::kept] + place * bytes[Arena::kept] / 2;
+  read(Arena::params, 0, to, bytes[Arena::params]);
+  read(Arena::state, 0, to + bytes[Arena::params], bytes[Arena::state]);
+}
+
+void Worker::put_back(int place) {
+  const auto& bytes = program().bytes;
+  const std::byte* from = arenas_[Arena::kept] + place * bytes[Arena::kept] / 2;
+  write(Arena::params, 0, from, bytes[Arena::params]);
+  write(Arena::state, 0, from + bytes[Arena::params], bytes[Arena::state]);
 }
 
 // A share of what is under way, between two tasks.

@@ -15,6 +15,7 @@
 #include "stretto/kernels/device.h"
 #include "stretto/program/lanes.h"
 #include "stretto/program/program.h"
+#include "stretto/runtime/ahead.h"
 #include "stretto/runtime/groups.h"
 #include "stretto/runtime/in_flight.h"
 #include "stretto/runtime/options.h"
@@ -28,6 +29,7 @@ struct WorkerOptions {
   u64 seed = 0;
   RunOptions run = {};
   ArenaBases shared{};  // arenas to use instead of new ones (evaluation shares parameters)
+  bool ahead = false;   // ranks that are threads may go on with the next step while others are in this one
 };
 
 class Worker {
@@ -36,16 +38,21 @@ class Worker {
   Worker(std::shared_ptr<const Program>, ActorId, int coordinate, WorkerOptions);
   // Arenas of the ranks with the same coordinate, per actor.
   void connect(std::span<const ArenaBases> arenas_of_all, Transport*, Groups*);
+  void go_ahead(Ahead* ahead) { ahead_ = ahead; }  // it may begin a step while others are in the one before
 
   void run(i64 step);
   // The host's way to its memory, between steps.
   void write(Arena a, u64 at, const void* from, std::size_t bytes) { device_->write(arenas_[a] + at, from, bytes); }
   void read(Arena a, u64 at, void* to, std::size_t bytes) const { device_->read(to, arenas_[a] + at, bytes); }
+  // Parameters and state, into one of two places (Arena::kept) and from there again.
+  void keep(int place);
+  void put_back(int place);
   const Device& device() const { return *device_; }
   Device& device() { return *device_; }
   const ArenaBases& arenas() const { return arenas_; }
   const ActorProgram& program() const { return program_->actors[actor_]; }
   ActorId actor() const { return actor_; }
+  int rank() const { return program_->rank_of(actor_, coordinate_); }
   const Coordinates& coordinates() const { return coordinates_; }
   std::string str() const;  // "actor 1", with several ranks "actor 1, data=0 tensor=1"
   std::vector<KernelTime> profile() const { return kernel_times(*program_->step, prepared_, *device_); }
@@ -95,6 +102,7 @@ class Worker {
   ArenaBases arenas_{};
   PreparedProgram prepared_;
   Transport* transport_ = nullptr;
+  Ahead* ahead_ = nullptr;
   IdVector<SlotId, std::byte*> addresses_;
   struct Shared {
     Groups::Place at;

@@ -63,9 +63,11 @@ Prediction predict(const Program& p, const PredictOptions& o) {
   s.timeline = false;
   Prediction result = simulate(p.schedule, s);
   // The step itself instruction by instruction: with prologue, epilogue, and what goes on beside tasks.
-  PlayedStep played = play_step(p, {.machine = o.machine, .between = o.link.value_or(Link{})}, o.messages);
+  const Cluster cluster{.machine = o.machine, .between = o.link.value_or(Link{})};
+  PlayedStep played = play_step(p, cluster, o.messages);
   result.timeline = std::move(played.timeline);
   result.makespan = result.period_barrier = played.time.seconds;
+  result.period = step_period(p, cluster);
   result.span = result.timeline.span();
   result.bubble = result.timeline.bubble();
   for (int a = 0; a < result.timeline.actors; ++a) result.actor_bubble[a] = result.timeline.bubble(a);

@@ -25,7 +25,8 @@ StageCosts stage_costs(const Program&, const Machine& = {}, const std::optional<
 double step_flops(const Program&);
 
 // One step on actors that each have a machine of their own, in seconds: what comes before and after the microbatches
-// and what goes on beside them (step_time.h) included. Memory and `period` are the schedule's alone.
+// and what goes on beside them (step_time.h) included, and the period of steps that follow each
+// other at once. Memory is the schedule's alone.
 Prediction predict(const Program&, const PredictOptions& = {});
 
 }  // namespace stretto

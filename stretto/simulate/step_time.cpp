@@ -1,6 +1,7 @@
 #include "stretto/simulate/step_time.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <tuple>
@@ -9,10 +10,13 @@
 #include "stretto/ir/collective.h"
 #include "stretto/program/labels.h"
 #include "stretto/program/lanes.h"
+#include "stretto/program/next_step.h"
 #include "stretto/simulate/prices.h"
 
 namespace stretto {
 namespace {
+
+constexpr int most_steps = 8;  // played to find the period
 
 class StepPlayer {
  public:
@@ -23,7 +27,25 @@ class StepPlayer {
         actors_(p.actors.size()),
         record_(record),
         messages_(messages),
-        arrives_(p.transfers.size()) {}
+        arrives_(p.transfers.size()) {
+    for (const ActorProgram& a : p.actors) passed_.push_back(IdVector<InstructionId, double>(a.code.size() + 1));
+  }
+
+  // Steps follow each other until each takes as long as the one before.
+  double period() {
+    double end = play().seconds, last = end;
+    if (actors_.size() == 1 || stack_.free_update || stack_.step > 0) return end;  // one by one, or another software
+    const NextStep next = next_step(p_);
+    next_ = &next;
+    for (int more = 0; more < most_steps; ++more) {
+      passed_before_ = passed_;
+      for (Actor& x : actors_) x.at = InstructionId(0), x.waits = 0;
+      arrives_.assign(arrives_.size(), {});
+      const double now = play().seconds, takes = now - std::exchange(end, now);
+      if (std::abs(takes - std::exchange(last, takes)) < 1e-9 * takes) break;
+    }
+    return last;
+  }
 
   StepTime play() {
     for (bool moved = true; moved;) {
@@ -52,6 +74,7 @@ class StepPlayer {
  private:
   struct Actor {
     InstructionId at{0};
+    std::size_t waits = 0;  // of next_step.h: the next one
     double time = 0, sums = 0, exposed = 0, gathers = 0, gathers_exposed = 0;
     double after = 0;                  // of sums that the stack makes after backward
     std::optional<double> first = {};  // when its first action began
@@ -87,6 +110,8 @@ class StepPlayer {
     const auto& code = p_.actors[a].code;
     const InstructionId from = x.at;
     for (; code.has(x.at); x.at = InstructionId(x.at.value + 1)) {
+      passed_[a][x.at] = x.time;
+      if (next_) wait_for_others(x, a);
       const bool goes = match(
           code[x.at],
           [&](const Run& r) {
@@ -108,7 +133,13 @@ class StepPlayer {
           });
       if (!goes) break;
     }
+    passed_[a][x.at] = x.time;
     return x.at > from;
+  }
+  // Before it writes into the memory of those that may be in the step before.
+  void wait_for_others(Actor& x, ActorId a) const {
+    for (const auto& waits = next_->waits[a]; x.waits < waits.size() && waits[x.waits].at == x.at; ++x.waits)
+      x.time = std::max(x.time, passed_before_[waits[x.waits].actor][waits[x.waits].until]);
   }
 
   void run(Actor& x, ActorId a, const Run& r) {
@@ -270,6 +301,9 @@ class StepPlayer {
   Timeline* record_ = nullptr;
   bool messages_ = false;
   IdVector<TransferId, std::optional<double>> arrives_;  // once it is sent
+  const NextStep* next_ = nullptr;                       // in all steps but the first
+  IdVector<ActorId, IdVector<InstructionId, double>> passed_,
+      passed_before_;  // when each is reached; in the step before
   std::map<std::pair<ActorId, ActorId>, double> links_;
 };
 
@@ -284,6 +318,8 @@ std::string_view Spent::limit() const {
 }
 
 StepTime step_time(const Program& p, const Cluster& c) { return StepPlayer(p, c).play(); }
+
+double step_period(const Program& p, const Cluster& c) { return StepPlayer(p, c).period(); }
 
 PlayedStep play_step(const Program& p, const Cluster& c, bool messages) {
   PlayedStep played;

@@ -1,5 +1,5 @@
 // What one whole step of a program takes, instruction by instruction: prologue, messages, collectives, sums of
-// gradients that go on beside tasks, epilogue.
+// gradients that go on beside tasks, epilogue; and what a step adds when others follow it at once.
 //
 //   StepTime t = step_time(*compiled.program, Cluster{.machine = {.flops = 50e9}});
 //   fmt::print("{:.3f} s, {:.3f} s of it waiting for sums of gradients\n", t.seconds, t.exposed);
@@ -30,7 +30,7 @@ struct Spent {
 };
 
 struct StepTime {
-  double seconds = 0;
+  double seconds = 0;  // one step alone
   double sums = 0;     // the busiest actor's sums and reduce-scatters of gradients, one after the other
   double exposed = 0;  // ... what it waits for them
   double gathers = 0;  // likewise: parameters that are gathered ahead
@@ -41,6 +41,9 @@ struct StepTime {
 // Every rank has the cluster's machine. The ranks of an actor do the same at the same time, so that one of them is
 // played; a collective takes as long as in the slowest of its groups.
 StepTime step_time(const Program&, const Cluster&);
+
+// Of steps that follow each other at once, when whoever has finished goes on with the next one (next_step.h).
+double step_period(const Program&, const Cluster&);
 
 // The same as a picture: who does what when, collectives that go on beside tasks, and messages if they are asked for.
 struct PlayedStep {

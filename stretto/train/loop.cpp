@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <exception>
+#include <thread>
+#include <utility>
 
 #include "stretto/base/files.h"
 #include "stretto/base/text.h"
@@ -23,6 +26,7 @@
 #include "stretto/train/saving.h"
 #include "stretto/train/snapshot.h"
 #include "stretto/train/stop.h"
+#include "stretto/train/stragglers.h"
 #include "stretto/train/timeline_files.h"
 #include "stretto/train/trainer.h"
 
@@ -66,6 +70,9 @@ class TrainingRun {
     RunOptions options = options_of(config_.parallel);
     options.peers = peers_;
     trainer_.emplace(std::move(prepared_.compiled), options);
+    const Engine& engine = trainer_->engine();
+    if (engine.local().size() <= std::thread::hardware_concurrency())  // else they take turns, and work is no measure
+      stragglers_.emplace(engine.ranks(), engine.program().ranks_per_actor());
     for (const std::string& note : from ? from->notes : std::vector<std::string>()) console_.say(note);
     if (from && from->checkpoint)
       start_from(*from->checkpoint);
@@ -142,7 +149,7 @@ class TrainingRun {
 
   void train_all() {
     const StopSignals signals;
-    bool stop = asked(signals);
+    stop_ = asked(signals);
     Saving saving(config_, summary_.directory, console_, peers_.get());
     if (summary_.resumed > 0) saving.began_at(summary_.resumed);
     batches_.emplace(
@@ -150,15 +157,19 @@ class TrainingRun {
         PrefetchOptions{.first = summary_.resumed + 1, .last = config_.train.steps});
     const Steady::time_point start = Steady::now();
     const i64 begin = summary_.resumed + 1;
-    for (i64 step = begin; step <= config_.train.steps && !stop; ++step) {
-      StepRecord record = train_step(step);
-      stop = asked(signals);
+    next_ = begin;
+    // What is under way when the run is stopped still counts.
+    for (i64 step = begin; step <= config_.train.steps && (!stop_ || trainer_->steps_under_way() > 0); ++step) {
+      StepRecord record = train_step(step, saving);
+      stop_ = stop_ || asked(signals);
       const bool finite = std::isfinite(record.result.loss) && std::isfinite(record.result.grad_norm);
       const bool ends = !finite && config_.train.nonfinite == Nonfinite::stop;
-      record.last = step == config_.train.steps || stop || ends;
+      record.last = step == config_.train.steps || (stop_ && trainer_->steps_under_way() == 0) || ends;
       if (!ends && validates_after(step, record.last))
         summary_.validation_loss = record.validation = validation_loss(*trainer_, prepared_, config_);
       if (journal_) journal_->step(record);
+      if (stragglers_)
+        for (const std::string& line : stragglers_->step(step, record.result.worked)) console_.say(line);
       if (ends) {
         trainer_->set_step(step - 1);  // nothing was updated: the next one does it again
         save_what_was(saving);
@@ -173,7 +184,7 @@ class TrainingRun {
     }
     saving.save_last(*trainer_);
     saving.export_model(*trainer_);
-    finish(stop);
+    finish(stop_);
   }
 
   // Before an error that matters more than whether this succeeds.
@@ -191,18 +202,43 @@ class TrainingRun {
     console_.say(fmt::format("resume   after step {}, from {}", summary_.resumed, checkpoint.path().string()));
   }
 
-  StepRecord train_step(i64 step) {
-    const Steady::time_point start = Steady::now();
-    const bool drawn = config_.log.timeline.is(step, config_.train.steps);
-    Timeline timeline;
-    StepRecord record{.result =
-                          trainer_->step(batch_of(prepared_.rows, batches_->next()), drawn ? &timeline : nullptr)};
-    record.seconds = seconds_since(start);
-    if (drawn) drawn_ = measured_step(*trainer_->compiled().program, std::move(timeline), step, config_.parallel.link);
+  StepRecord train_step(i64 step, const Saving& saving) {
+    if (trainer_->steps_under_way() == 0) began_ = Steady::now();
+    if (broken_) std::rethrow_exception(broken_);
+    StepRecord record{.result = draws(step) ? draw_step(step) : (submit_some(saving), trainer_->wait())};
+    record.seconds = seconds_since(std::exchange(began_, Steady::now()));
     summary_.steps = step;
     summary_.last_loss = record.result.loss;
     if (step == summary_.resumed + 1) summary_.first_loss = record.result.loss;
     return record;
+  }
+
+  // The next step and, if nobody has to look at the parameters in between, the one after it. What goes wrong before a step
+  // could begin is told when those before it are done.
+  void submit_some(const Saving& saving) {
+    const Trainer::After after =
+        config_.train.nonfinite == Nonfinite::stop ? Trainer::After::finite : Trainer::After::any;
+    const auto goes_on = [&](i64 last) {
+      return !stop_ && next_ <= config_.train.steps && !draws(last) && !draws(next_) && !saving.saves_after(last) &&
+             !validates_after(last, false);
+    };
+    while (trainer_->room() && (trainer_->steps_under_way() == 0 || goes_on(next_ - 1))) try {
+        trainer_->submit(batch_of(prepared_.rows, batches_->next()), after);
+        ++next_;
+      } catch (...) {
+        if (trainer_->steps_under_way() == 0) throw;
+        broken_ = std::current_exception();
+        return;
+      }
+  }
+
+  bool draws(i64 step) const { return config_.log.timeline.is(step, config_.train.steps); }
+  StepResult draw_step(i64 step) {
+    Timeline timeline;
+    StepResult r = trainer_->step(batch_of(prepared_.rows, batches_->next()), &timeline);
+    ++next_;
+    drawn_ = measured_step(*trainer_->compiled().program, std::move(timeline), step, config_.parallel.link);
+    return r;
   }
 
   bool validates_after(i64 step, bool last) const {
@@ -281,7 +317,12 @@ class TrainingRun {
   std::optional<Prefetch<Rows>> batches_;
   std::optional<Trainer> trainer_;
   std::optional<Journal> journal_;
+  std::optional<Stragglers> stragglers_;
   std::optional<MeasuredStep> drawn_;
+  bool stop_ = false;               // asked for by a signal
+  i64 next_ = 1;                    // the step to be submitted next
+  Steady::time_point began_;        // the step that is waited for, or the end of the one before
+  std::exception_ptr broken_;       // why there is no next step
   RunLock lock_;                    // on the run directory; of the first rank
   std::vector<std::string> lines_;  // what the run says about itself, for the report
   RunSummary summary_;

@@ -75,8 +75,12 @@ void Saving::settle() { report(wait(), false); }
 
 void Saving::after_step(const Trainer& trainer) {
   report(together_ ? together_->poll() : writer_.poll(), false);
+  if (saves_after(trainer.steps_done())) save(trainer);
+}
+
+bool Saving::saves_after(i64 step) const {
   const CheckpointSection& c = config_.checkpoint;
-  if (c.keep > 0 && c.every > 0 && trainer.steps_done() % c.every == 0) save(trainer);
+  return c.keep > 0 && c.every > 0 && step % c.every == 0;
 }
 
 void Saving::save_last(const Trainer& trainer) {

@@ -17,6 +17,7 @@ class Saving {
   // `peers`: the processes of the run. Each writes what it holds; where they do not see the run's directory, they give
   // it to the first of them, which writes. All of them make the same calls.
   Saving(const RunConfig&, const std::filesystem::path& run_directory, Console&, Peers* peers = nullptr);
+  bool saves_after(i64 step) const;
   void after_step(const Trainer&);  // a failure is said, and the run goes on
   void settle();                    // what is being written is there afterwards, or that it is not is said
   void save_last(const Trainer&);   // unless it is saved, and waits; a failure is an Error

@@ -2,6 +2,13 @@
 //
 //   Trainer trainer(compile(model, adamw({.lr = 1e-3}), {.microbatches = 8}));
 //   for (const Batch& batch : data) fmt::print("{}\n", trainer.step(batch).str());
+//
+// or, so that whoever has finished his part of a step goes on with the next one at once:
+//
+//   for (auto next = data.begin(); next != data.end() || trainer.steps_under_way() > 0;) {
+//     while (trainer.room() && next != data.end()) trainer.submit(*next++);
+//     fmt::print("{}\n", trainer.wait().str());
+//   }
 #pragma once
 #include <map>
 #include <memory>
@@ -14,19 +21,9 @@
 #include "stretto/runtime/options.h"
 #include "stretto/schedule/timeline.h"
 #include "stretto/train/logical.h"
+#include "stretto/train/results.h"
 
 namespace stretto {
-
-struct StepResult {
-  i64 step = 0;  // from 1
-  double loss = 0, grad_norm = 0, lr = 0;
-  bool updated = true;  // false: the loss or the norm was not finite and the parameters were left as they are
-  double seconds = 0;   // of the step itself
-  double bubble = 0;    // share of the actors' time without work
-  std::map<std::string, double> metrics;             // loss terms and the model's own
-  std::map<std::string, std::vector<double>> lists;  // metrics that are concatenated, rows in batch order
-  std::string str() const;
-};
 
 class Trainer {
  public:
@@ -34,6 +31,17 @@ class Trainer {
 
   // `record`: filled with who did what from when to when.
   StepResult step(const Batch&, Timeline* record = nullptr);
+
+  // The same in two halves. As long as there is room for one more, the next step may be submitted before the last one is
+  // waited for; everything else that touches parameters needs all of them to be. Numbers are those of step().
+  // After::finite: it is not run when the step before, which is under way, turns out not to be finite; wait() then gives
+  // numbers that mean nothing, and set_step says how many steps there were.
+  enum class After : std::uint8_t { any, finite };
+  void submit(Batch, After = After::any);
+  StepResult wait();  // the oldest one
+  int steps_under_way() const { return int(submitted_ - step_); }
+  bool room() const { return steps_under_way() < engine_->most_under_way(); }
+
   // Forward only; `sizes` binds t.batch and t.size dims to other sizes. Traced and compiled once per set of sizes.
   StepResult evaluate(const Batch&, const std::map<std::string, i64>& sizes = {});
 
@@ -44,10 +52,10 @@ class Trainer {
   Array state(std::string_view name, std::string_view which, Array memory = {}) const;
   void set_parameter(std::string_view name, const Array&);
   void set_state(std::string_view name, std::string_view which, const Array&);
-  void set_step(i64 done) { step_ = done; }  // steps done before this one began: decides learning rate and dropout
-  u64 parameters_hash() const;               // XXH3 of all logical parameters in name order
+  void set_step(i64 done);  // steps done before the next one: decides learning rate and dropout; what is under way ends
+  u64 parameters_hash() const;  // XXH3 of all logical parameters in name order
 
-  const Compiled& compiled() const { return compiled_; }
+  const Compiled& compiled() const { return *compiled_; }
   i64 steps_done() const { return step_; }
   std::vector<KernelTime> profile(int rank = 0) const { return engine_->worker(rank).profile(); }
   const Engine& engine() const { return *engine_; }
@@ -56,7 +64,21 @@ class Trainer {
   struct Evaluation {
     Compiled compiled;
     std::unique_ptr<Engine> engine;
+    std::unique_ptr<StepNumbers> numbers;
   };
+  struct UnderWay {
+    i64 step = 0;
+    double lr = 0;
+    After after = After::any;
+    std::shared_ptr<const Batch> batch;
+    std::unique_ptr<StepNumbers> numbers;
+  };
+  void start(std::shared_ptr<const Batch>, After);
+  StepHooks hooks(UnderWay&, double factor) const;
+  void make_again(UnderWay&, std::optional<double> factor);  // none: it is left out
+  StepTaken taken_by_oldest();
+  StepResult forward(const Compiled&, Engine&, StepNumbers&, const Batch&) const;
+  void check_idle(std::string_view what) const;
   ParamId param_index(std::string_view name) const;
   std::size_t state_index(ParamId param, std::string_view which) const;
   enum class Kind : std::uint8_t { param, gradient, state };
@@ -65,11 +87,12 @@ class Trainer {
   ReadBytes memory(const Worker&, ParamId param, Kind, std::size_t which) const;  // null: not there
   Offset master_at(const Worker&, ParamId) const;
 
-  Compiled compiled_;
+  std::shared_ptr<const Compiled> compiled_;
+  std::unique_ptr<UnderWay[]> under_way_ = std::make_unique<UnderWay[]>(2);  // ranks use them: they stay in place
   std::unique_ptr<Engine> engine_;
   RunOptions options_;
   std::map<std::map<std::string, i64>, Evaluation> evaluations_;
-  i64 step_ = 0;
+  i64 step_ = 0, submitted_ = 0;
 };
 
 }  // namespace stretto
