@@ -51,7 +51,7 @@ TEST(SimulateRun, ASlowerLinkTakesLonger) {
                     (folder / "cluster.toml").string(),
                 STRETTO_SOURCE);
     EXPECT_EQ(r.code, 0) << r.error;
-    EXPECT_THAT(r.out, testing::StartsWith("seconds\ttokens_per_second\tsums\texposed\tbytes\n"));
+    EXPECT_THAT(r.out, testing::StartsWith("seconds\ttokens_per_second\tsums\texposed\tbytes\tproducts\t"));
     return std::stod(r.out.substr(r.out.find('\n') + 1));
   };
   EXPECT_GT(seconds("1e6"), 2 * seconds("1e12"));

@@ -42,8 +42,8 @@ TEST(Usage, AWordThatIsNone) {
 }
 
 TEST(Usage, SomethingIsMissing) {
-  EXPECT_THAT(said(""), StartsWith("[stretto] no command is given; hint: there are bench, check"));
-  EXPECT_EQ(said("bench"), "[bench] no command is given; hint: there are comm; see stretto bench --help\n");
+  EXPECT_THAT(said(""), StartsWith("[stretto] no command is given; hint: there are bench, calibrate, check"));
+  EXPECT_EQ(said("bench"), "[bench] no command is given; hint: there are comm, device; see stretto bench --help\n");
   EXPECT_EQ(said("generate"), "[generate] DIR is missing; hint: see stretto generate --help\n");
   EXPECT_EQ(said("eval runs/a --dat a.txt"),
             "[eval] unexpected argument '--dat'; hint: did you mean '--data'?; see stretto eval --help\n");

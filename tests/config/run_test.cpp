@@ -365,7 +365,7 @@ TEST(RunMistakes, AreNamed) {
        "hint: did you mean \"full\"?"},
       {"[parallel]\nrecompute = true", "[run.toml:2] key 'parallel.recompute' is true but must be a string"},
       {"[parallel]\ndevice = \"gpu\"",
-       "[run.toml:2] key 'parallel.device' is \"gpu\" but must be one of cpu, emulated"},
+       "[run.toml:2] key 'parallel.device' is \"gpu\" but must be one of cpu, async, emulated"},
       {"[parallel]\nlink = 3", "[run.toml:2] key 'parallel.link' is 3 but must be a table"},
       {"[parallel]\nlink = {latnecy = 1}",
        "[run.toml:2] key 'parallel.link.latnecy' is unknown; hint: did you mean 'parallel.link.latency'?"},
