@@ -103,20 +103,21 @@ void AsyncDevice::launch(DeviceLane lane, KernelId k, const Args& args) {
   enqueue(lane, work);
 }
 
-void AsyncDevice::record(EventId e, DeviceLane lane) {
-  enqueue(lane, [e, came = &events_[e].came, newest = lane == DeviceLane::compute ? &newest_ : nullptr] {
-    *came = now();
-    if (newest) newest->store(e.value + 1, std::memory_order_relaxed);
+void AsyncDevice::record(EventId id, DeviceLane lane) {
+  Event& e = *events_[id];
+  e.lane = &queue(lane);
+  enqueue(lane, [id, e = &e, n = ++e.recorded, newest = lane == DeviceLane::compute ? &newest_ : nullptr] {
+    e->seconds = now();
+    if (newest) newest->store(id.value + 1, std::memory_order_relaxed);
+    e->came.advance(n);
   });
-  events_[e].lane = &queue(lane);
-  events_[e].place = queue(lane).pushed();
 }
 
-void AsyncDevice::wait(DeviceLane lane, EventId e) {
-  const Event& event = events_[e];
-  STRETTO_ASSERT(event.lane, "a wait for an event that was not recorded");
-  if (event.lane == &queue(lane)) return;
-  enqueue(lane, [awaited = &event.lane->done(), place = event.place] { awaited->wait_for(place, [] {}); });
+void AsyncDevice::wait(DeviceLane lane, EventId id) {
+  const Event& e = *events_[id];
+  STRETTO_ASSERT(e.lane, "a wait for an event that was not recorded");
+  if (e.lane == &queue(lane)) return;
+  enqueue(lane, [this, word = &e.came, n = e.recorded] { word->wait_for(n, [this] { refuse_failed(); }); });
 }
 
 // A lane that waits for other ranks is not waited for once something has failed here: they wait for this one.

@@ -6,8 +6,8 @@
 //   device.enqueue(DeviceLane::messages, [=] { std::memcpy(to, from, bytes); });     // for messages and groups
 //   device.finish();
 //
-// The host and lanes meet in a lane's queue and in the count of what the lane has done, nowhere else: a lock that two
-// lanes share would order them by accident and hide a wait that is missing. Operands are told to the sanitizer as ranges,
+// The host and a lane meet in the lane's queue, lanes in the words of events, nowhere else: a lock that two lanes share
+// would order them by accident and hide a wait that is missing. Operands are told to the sanitizer as ranges,
 // so that libraries that were built without it (BLAS) are seen too.
 #pragma once
 #include <cstring>
@@ -32,7 +32,7 @@ class AsyncDevice : public Device {
   std::byte* allocate(std::size_t bytes) override { return arenas_.allocate(bytes); }
   KernelId prepare(const Call&) override;
   std::string_view kernel_name(KernelId k) const override { return kernels_.name(k); }
-  EventId event() override { return events_.push_back({}); }
+  EventId event() override { return events_.push_back(std::make_unique<Event>()); }
   void time_kernels(bool on) override { kernels_.time(on); }
 
   void launch(DeviceLane, KernelId, const Args&) override;
@@ -48,16 +48,18 @@ class AsyncDevice : public Device {
   void write(std::byte* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
   void read(void* to, const std::byte* from, std::size_t bytes) const override { std::memcpy(to, from, bytes); }
   std::optional<EventId> newest() const override;
-  double seconds(EventId e) const override { return events_[e].came; }
+  double seconds(EventId e) const override { return events_[e]->seconds; }
   KernelSpent spent(KernelId k) const override { return kernels_.spent(k); }
 
  private:
   LaneQueue& queue(DeviceLane);
   void refuse_failed() const;
+  // A word of its own: one that waits learns of what came before the event, and of nothing that came since.
   struct Event {
     const LaneQueue* lane = nullptr;  // null: never recorded
-    std::uint32_t place = 0;          // it has come when the lane has done so many
-    double came = 0;                  // written by the lane
+    std::uint32_t recorded = 0;       // so many times, by the host
+    LaneWord came;                    // so many times, in its lane
+    double seconds = 0;               // when, written by the lane
   };
   struct Operands {
     std::vector<std::size_t> in, out;  // bytes that each reaches over
@@ -67,7 +69,7 @@ class AsyncDevice : public Device {
   KernelSet kernels_;
   IdVector<KernelId, Operands> operands_;
   HostArenas arenas_;
-  IdVector<EventId, Event> events_;
+  IdVector<EventId, std::unique_ptr<Event>> events_;
   std::optional<KernelFault> fault_;      // written in the compute lane
   std::atomic<std::uint32_t> newest_{0};  // event of the compute lane, plus one; 0: none yet
   LaneQueue::FirstFailure failed_{nullptr};

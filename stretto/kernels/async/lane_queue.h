@@ -27,7 +27,7 @@ struct AsyncOptions {
 class LaneQueue {
  public:
   // The first of a device's lanes in which something was thrown. From then on all of them pass over what they have to
-  // do, so that no lane of the device waits for another forever.
+  // do, and whoever waits for one of them looks here.
   using FirstFailure = std::atomic<const LaneQueue*>;
   LaneQueue(AsyncOptions o, FirstFailure& failed) : jitter_(o.jitter), random_(o.seed * 1000003 + 1), failed_(failed) {}
 
