@@ -16,17 +16,27 @@ namespace stretto::app {
 namespace {
 
 struct ConvertOptions {
-  std::string from, to;
+  std::string from, to, base;
+  bool adapter = false;  // the adapters alone
   FileType stored = FileType::F32;
   ExportOptions out;
 };
 
+void write_adapter(const ConvertOptions& o, const StoredModel& m, bool typed) {
+  export_peft(o.to, m, o.base, typed ? o.stored : FileType::F32);
+  i64 numbers = 0;
+  for (const auto& [name, value] : m.adapter->weights) numbers += value.elements();
+  fmt::print("{}: {} -> adapter in {}\n", m.config.str(), m.path.string(), o.to);
+  fmt::print("{} tensors, {} parameters\n", m.adapter->weights.size(), human_count(numbers));
+}
+
 void convert(const ConvertOptions& o, bool typed) {
   if (is_there(o.to) && !is_empty_folder(o.to))
     throw Error("convert", "'{}' exists and is not empty", o.to).hint("choose another place, or remove it");
-  const StoredModel m = load_model(o.from);
+  const StoredModel m = load_model(o.from, is_peft(o.from) ? o.base : "");
   for (const std::string& note : m.notes) fmt::print("{}\n", note);
-  const bool importing = m.kind == StoredModel::Kind::hugging_face;
+  if (o.adapter) return write_adapter(o, m, typed);
+  const bool importing = m.kind == StoredModel::Kind::hugging_face && !m.adapter;
   if (importing && typed)
     throw Error("convert", "a checkpoint holds f32: --dtype is for Hugging Face directories").as(Error::Kind::usage);
   ExportOptions out = o.out;
@@ -48,10 +58,17 @@ void add_convert(CLI::App& app) {
   const auto o = std::make_shared<ConvertOptions>();
   CLI::App* command = app.add_subcommand(
       "convert", "from a Hugging Face directory to a checkpoint, or from a checkpoint or run to such a directory");
-  command->add_option("FROM", o->from, "a Hugging Face directory, a checkpoint, or a run (its newest checkpoint)")
+  command
+      ->add_option("FROM", o->from,
+                   "a Hugging Face directory, a checkpoint, a run (its newest checkpoint), or an adapter of PEFT's")
       ->required();
   command->add_option("TO", o->to, "a new directory: a checkpoint if FROM is from Hugging Face, else the other way")
       ->required();
+  command->add_flag("--adapter", o->adapter, "of a run with finetune.lora: the adapters alone, in PEFT's format");
+  command
+      ->add_option("--base", o->base,
+                   "the model that an adapter belongs to: where FROM is one, or what is written into a new one")
+      ->type_name("DIR");
   const std::map<std::string, FileType> types{
       {"f32", FileType::F32}, {"f64", FileType::F64}, {"bf16", FileType::BF16}, {"f16", FileType::F16}};
   CLI::Option* typed = command->add_option("--dtype", o->stored, "of the weights in the Hugging Face directory")

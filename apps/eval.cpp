@@ -15,7 +15,7 @@ namespace stretto::app {
 namespace {
 
 struct EvalCommand {
-  std::string directory;
+  std::string directory, base;
   EvaluateOptions evaluate;
   bool plain = false;
 };
@@ -39,7 +39,10 @@ void print_evaluated(const Evaluated& e, bool plain) {
 void add_eval(CLI::App& app) {
   const auto o = std::make_shared<EvalCommand>();
   CLI::App* command = app.add_subcommand("eval", "how well a model predicts a text: loss, perplexity, bits per byte");
-  command->add_option("DIR", o->directory, "a run, a checkpoint or a Hugging Face directory")->required();
+  command->add_option("DIR", o->directory, "a run, a checkpoint, a Hugging Face directory or one of PEFT's")
+      ->required();
+  command->add_option("--base", o->base, "of an adapter: the model it belongs to, if not the one it names")
+      ->type_name("DIR");
   command->add_option("--data", o->evaluate.data, "text or token files, or globs")->required();
   command->add_option("--tokenizer", o->evaluate.tokenizer,
                       "tokenizer.json or its directory (default: the one beside the weights)");
@@ -57,7 +60,7 @@ void add_eval(CLI::App& app) {
     const RunConfig run = settings_only(*command, "parallel");
     o->evaluate.parallel = parallel_of(run.parallel);
     o->evaluate.run = options_of(run.parallel);
-    const StoredModel m = load_model(o->directory);
+    const StoredModel m = load_model(o->directory, o->base);
     for (const std::string& note : m.notes) fmt::print(stderr, "{}\n", note);
     Progress progress("evaluating");
     o->evaluate.progress = [&](i64 done, i64 all) {

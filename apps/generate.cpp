@@ -15,7 +15,7 @@ namespace stretto::app {
 namespace {
 
 struct Options {
-  std::string directory, prompt, tokenizer;
+  std::string directory, base, prompt, tokenizer;
   std::vector<std::int32_t> ids;
   GenerateOptions generate{.sample = {.temperature = 0.8}};
   bool ignore_end = false;
@@ -34,7 +34,7 @@ void say_if_full(const StoredModel& m, const Options& o, i64 prompt, i64 made) {
 }
 
 void run(const Options& o, bool as_ids) {
-  const StoredModel m = load_model(o.directory);
+  const StoredModel m = load_model(o.directory, o.base);
   for (const std::string& note : m.notes) fmt::print(stderr, "{}\n", note);
   if (as_ids) {
     const i64 made = generate(m, o.ids, o.generate, [first = true](std::int32_t id) mutable {
@@ -70,7 +70,10 @@ void run(const Options& o, bool as_ids) {
 void add_generate(CLI::App& app) {
   const auto o = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("generate", "let a model go on with a text");
-  command->add_option("DIR", o->directory, "a run, a checkpoint or a Hugging Face directory")->required();
+  command->add_option("DIR", o->directory, "a run, a checkpoint, a Hugging Face directory or one of PEFT's")
+      ->required();
+  command->add_option("--base", o->base, "of an adapter: the model it belongs to, if not the one it names")
+      ->type_name("DIR");
   CLI::Option* prompt = command->add_option("--prompt", o->prompt, "the text to go on from");
   CLI::Option* ids = command->add_option("--ids", o->ids, "the prompt as token ids, e.g. 12,7,99; prints ids too")
                          ->delimiter(',')

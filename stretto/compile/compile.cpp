@@ -34,7 +34,8 @@ Traced traced_in(const Asked& a, int microbatches) {
                               .microbatches = microbatches,
                               .sizes = a.sizes,
                               .training = a.optimizer != nullptr,
-                              .in_f32 = a.training.in_f32});
+                              .in_f32 = a.training.in_f32,
+                              .frozen = a.training.frozen});
 }
 
 // How many times a step's tasks run: once per microbatch, or once per leaf of a rank. How many leaves there are is the

@@ -34,27 +34,49 @@ void check(const Trace& t, const Loss& loss) {
           .hint("sum over them: mean_of(x) or sum(x, x.dims())");
 }
 
-// What is to stay f32 and is nowhere was misspelt.
-void check_names(const Trace& t) {
-  for (const std::string& part : t.options().in_f32) {
-    if (std::any_of(t.params.begin(), t.params.end(),
-                    [&](const ParamInfo& p) { return is_name_or_part(part, p.name); }))
-      continue;
-    std::vector<std::string> known;
-    for (const ParamInfo& p : t.params) {
-      known.push_back(p.name);
-      for (std::string_view rest = p.name; !rest.empty();) {
-        const std::size_t dot = std::min(rest.find('.'), rest.size());
-        known.emplace_back(rest.substr(0, dot));
-        rest.remove_prefix(std::min(dot + 1, rest.size()));
-      }
+// Names of parameters and the parts between their dots.
+std::vector<std::string> names_and_parts(const Trace& t) {
+  std::vector<std::string> known;
+  for (const ParamInfo& p : t.params) {
+    known.push_back(p.name);
+    for (std::string_view rest = p.name; !rest.empty();) {
+      const std::size_t dot = std::min(rest.find('.'), rest.size());
+      known.emplace_back(rest.substr(0, dot));
+      rest.remove_prefix(std::min(dot + 1, rest.size()));
     }
-    const auto near = nearest(part, known);
-    throw Error("precision", "no parameter is called '{}'", part)
+  }
+  return known;
+}
+
+// What is said about a parameter and is nowhere was misspelt.
+struct Mention {
+  const std::vector<std::string>& patterns;
+  bool (*is)(const std::string& pattern, const std::string& name);
+  std::string_view where, key;
+};
+void check_mention(const Trace& t, const Mention& m) {
+  for (const std::string& said : m.patterns) {
+    const std::string pattern = said.starts_with('!') ? said.substr(1) : said;
+    if (std::any_of(t.params.begin(), t.params.end(), [&](const ParamInfo& p) { return m.is(pattern, p.name); }))
+      continue;
+    const auto near = nearest(pattern, names_and_parts(t));
+    throw Error(std::string(m.where), "no parameter is called '{}'", pattern)
         .hint("{}", near ? fmt::format("did you mean '{}'?", *near)
                          : fmt::format("names are those of parameters, or parts of them: '{}'", t.params[0].name))
-        .about({"train.precision"});
+        .about({std::string(m.key)});
   }
+}
+
+void check_names(const Trace& t) {
+  const TraceOptions& o = t.options();
+  check_mention(t, {o.in_f32, [](const std::string& a, const std::string& b) { return is_name_or_part(a, b); },
+                    "precision", "train.precision"});
+  check_mention(t, {o.frozen, is_name_or_glob, "freeze", "finetune.freeze"});
+  if (!o.frozen.empty() && t.training() &&
+      std::none_of(t.params.begin(), t.params.end(), [](const ParamInfo& p) { return p.options.trainable; }))
+    throw Error("freeze", "all of the {} parameters are frozen", t.params.size())
+        .hint("take some back: freeze = [\"*\", \"!{}\"]", t.params.back().name)
+        .about({"finetune.freeze"});
 }
 
 void take_sources(const Trace& t, Traced& out) {

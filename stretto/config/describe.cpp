@@ -49,6 +49,7 @@ std::vector<KeyInfo> all_keys() {
   keys_of(run.data, Describing{"data", all});
   keys_of(run.train, Describing{"train", all});
   keys_of(run.optimizer, Describing{"optimizer", all});
+  keys_of(run.finetune, Describing{"finetune", all});
   keys_of(run.parallel, Describing{"parallel", all});
   keys_of(run.checkpoint, Describing{"checkpoint", all});
   keys_of(run.log, Describing{"log", all});

@@ -240,6 +240,23 @@ void keys_of(OptimizerSection& s, Visit&& visit) {
 }
 
 template <class Visit>
+void keys_of(LoraSection& s, Visit&& visit) {
+  visit(Key{"rank", "numbers between the two matrices of an adapter"}, s.rank, between(1, Lora::kMostRank));
+  visit(Key{"alpha", "what an adapter adds is multiplied with alpha / rank"}, s.alpha, above_up_to(0, largest_factor));
+  visit(Key{"dropout", "dropout of what adapters read"}, s.dropout, from_below(0, 1));
+  visit(Key{"targets", "weights that have adapters: names or globs of ours, modules of PEFT's, or all"}, s.targets);
+}
+
+template <class Visit>
+void keys_of(FinetuneSection& s, Visit&& visit) {
+  visit(Key{"freeze", "parameters that are not trained: names, parts of them or globs; ! before one takes it back",
+            "none"},
+        s.freeze);
+  visit.table(Key{"lora", "with lora adapters are trained, and all else is frozen"}, s.lora);
+  visit(Key{"adapter", "a directory of PEFT's: the adapters start from it", "none"}, s.adapter, Words{"directory"});
+}
+
+template <class Visit>
 void keys_of(Link& s, Visit&& visit) {
   visit(Key{"latency", "seconds that every message takes"}, s.latency, between(0, 1e6));
   visit(Key{"bandwidth", "bytes per second"}, s.bandwidth, above(0));
@@ -310,6 +327,8 @@ void keys_of(CheckpointSection& s, Visit&& visit) {
   visit(Key{"every", "steps between checkpoints; the end of a run has one in any case"}, s.every, at_least(0));
   visit(Key{"keep", "how many checkpoints are kept; 0: none are written"}, s.keep, between(0, 1 << 20));
   visit(Key{"export", "a Hugging Face directory that is written at the end", "none"}, s.export_to, Words{"directory"});
+  visit(Key{"export_adapter", "a directory in PEFT's format that gets the adapters at the end", "none"},
+        s.export_adapter, Words{"directory"});
   visit(Key{"export_dtype", "type of the exported weights", "that of the run, f32 for bf16"}, s.export_dtype,
         Choices<std::optional<FileType>>{
             {"f32", FileType::F32}, {"f64", FileType::F64}, {"bf16", FileType::BF16}, {"f16", FileType::F16}});

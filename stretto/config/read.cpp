@@ -9,6 +9,7 @@
 #include "stretto/formats/hf_directory.h"
 #include "stretto/models/family.h"
 #include "stretto/models/hf.h"
+#include "stretto/models/peft.h"
 
 namespace stretto {
 namespace {
@@ -39,6 +40,7 @@ class RunReader {
     follow_vocabulary();
     read_train();
     read_optimizer();
+    read_finetune();
     read_parallel();
     read_checkpoint();
     read_log();
@@ -190,6 +192,51 @@ class RunReader {
       section.fail_hint("nesterov", "momentum is 0", "give optimizer.momentum, e.g. 0.9");
   }
 
+  // What an adapter's files say comes first, other keys over it.
+  void read_finetune() {
+    FieldReader section = root_.section("finetune");
+    FinetuneSection& s = run_.finetune;
+    std::optional<PeftAdapter> adapter;
+    if (section.has("adapter") && right_model_) {
+      try {
+        section.read("adapter", s.adapter);
+        if (!s.adapter.empty()) adapter = open_peft(s.adapter, run_.model.config);
+      } catch (const Error& e) {
+        for (const Fault& f : e.faults()) section.blame("adapter", fmt::format("{}: {}", f.where, f.what), f.hint);
+      }
+    }
+    Reading reading(section);
+    keys_of(s, reading);
+    if (!reading.right() || !right_model_) return;
+    if (adapter && !s.lora) s.lora = LoraSection{};
+    if (!s.lora) return;
+    FieldReader lora = section.section("lora");
+    if (adapter) follow_adapter(lora, *adapter);
+    if (!s.freeze.empty())
+      section.fail_hint("freeze", "finetune.lora freezes all but the adapters", "leave one of the two out");
+    try {
+      s.adapted =
+          adapter && !lora.has("targets") ? adapter->lora.params : lora_params(run_.model.config, s.lora->targets);
+    } catch (const Error& e) {
+      return blame(lora, "targets", e);
+    }
+    if (adapter && s.adapted != adapter->lora.params)
+      lora.blame(
+          "targets",
+          fmt::format("{} weights, and the adapter has {} others", s.adapted.size(), adapter->lora.params.size()),
+          "leave it out: the adapter says which weights have one");
+  }
+
+  void follow_adapter(FieldReader& lora, const PeftAdapter& adapter) {
+    LoraSection& s = *run_.finetune.lora;
+    if (lora.has("rank") && s.rank != adapter.lora.rank)
+      lora.fail_hint("rank", fmt::format("the adapter's is {}", adapter.lora.rank), "leave it out");
+    s.rank = adapter.lora.rank;
+    if (!lora.has("alpha")) s.alpha = adapter.lora.alpha;
+    if (!lora.has("dropout")) s.dropout = adapter.lora.dropout;
+    if (!lora.has("targets")) s.targets = adapter.lora.params;
+  }
+
   void read_parallel() {
     FieldReader section = root_.section("parallel");
     ParallelSection& s = run_.parallel;
@@ -228,6 +275,7 @@ class RunReader {
   void read_checkpoint() {
     FieldReader section = root_.section("checkpoint");
     keys_of(run_.checkpoint, Reading(section));
+    check_adapter_export(section);
     if (run_.checkpoint.export_to.empty() || !right_base_) return;
     // Before hours of training, not after.
     try {
@@ -240,6 +288,16 @@ class RunReader {
     if (std::filesystem::equivalent(run_.checkpoint.export_to, run_.model.from, absent))
       section.fail_hint("export", "model.from reads its weights there, and they would be lost",
                         "name another directory");
+  }
+
+  void check_adapter_export(FieldReader& section) {
+    if (run_.checkpoint.export_adapter.empty() || !right_model_) return;
+    try {
+      check_peft(model_config_of(run_));
+      check_hf_target(run_.checkpoint.export_adapter);
+    } catch (const Error& e) {
+      blame(section, "export_adapter", e);
+    }
   }
 
   void read_log() {

@@ -6,11 +6,15 @@
 
 namespace stretto {
 
-Model model_of(const RunConfig& c) {
+ModelConfig model_config_of(const RunConfig& c) {
   ModelConfig model = c.model.config;
   model.documents = c.data.documents;
-  return make_model(model, c.train.batch);
+  if (const auto& lora = c.finetune.lora)
+    model.lora = Lora{.rank = lora->rank, .alpha = lora->alpha, .dropout = lora->dropout, .params = c.finetune.adapted};
+  return model;
 }
+
+Model model_of(const RunConfig& c) { return make_model(model_config_of(c), c.train.batch); }
 
 Optimizer optimizer_of(const RunConfig& c) {
   const OptimizerSection& s = c.optimizer;
@@ -28,6 +32,7 @@ Training training_of(const RunConfig& c) {
           .seed = static_cast<u64>(c.train.seed),
           .dtype = c.train.dtype,
           .in_f32 = c.train.precision.in_f32,
+          .frozen = c.finetune.lora ? std::vector<std::string>{"*", "!*.lora_a", "!*.lora_b"} : c.finetune.freeze,
           .clip = c.train.clip,
           .clip_late = c.train.clip_late,
           .skip_nonfinite = c.train.nonfinite != Nonfinite::carry_on,

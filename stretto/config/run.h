@@ -87,6 +87,21 @@ struct TrainSection {
   bool operator==(const TrainSection&) const = default;
 };
 
+// Adapters that are trained instead of the weights beside them.
+struct LoraSection {
+  i64 rank = Lora().rank;
+  double alpha = Lora().alpha, dropout = Lora().dropout;
+  std::vector<std::string> targets = {"all"};  // weights that have one: see lora_params() of models/lora.h
+  bool operator==(const LoraSection&) const = default;
+};
+struct FinetuneSection {
+  std::vector<std::string> freeze = {};   // see TraceOptions::frozen
+  std::optional<LoraSection> lora = {};   // all else is frozen
+  std::string adapter = {};               // a directory of PEFT's that the adapters start from
+  std::vector<std::string> adapted = {};  // no key: the weights that `lora` is about
+  bool operator==(const FinetuneSection&) const = default;
+};
+
 struct OptimizerSection {
   std::string name = "adamw";
   double lr = 3e-4, decay = 0.1;
@@ -106,6 +121,7 @@ struct CheckpointSection {
   i64 every = 0;                              // steps between checkpoints; the end of a run has one in any case
   int keep = 2;                               // how many are kept; 0: none are written
   std::string export_to = {};                 // `export`: a Hugging Face directory that is written at the end
+  std::string export_adapter = {};            // a directory of PEFT's with the adapters, likewise
   std::optional<FileType> export_dtype = {};  // none: as the logical parameters are
   bool operator==(const CheckpointSection&) const = default;
 };
@@ -136,6 +152,7 @@ struct RunConfig {
   DataSection data;
   TrainSection train;
   OptimizerSection optimizer;
+  FinetuneSection finetune;
   ParallelSection parallel;
   CheckpointSection checkpoint;
   LogSection log;
@@ -150,6 +167,8 @@ RunConfig parse_run(std::string_view toml, const std::string& file, const std::v
 // Every key with its value: reading this gives the same RunConfig again.
 std::string resolved_toml(const RunConfig&);
 
+// [model] with what other sections say about it: documents, adapters.
+ModelConfig model_config_of(const RunConfig&);
 Model model_of(const RunConfig&);
 Optimizer optimizer_of(const RunConfig&);
 Training training_of(const RunConfig&);

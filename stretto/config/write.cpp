@@ -13,6 +13,7 @@ std::string resolved_toml(const RunConfig& config) {
   keys_of(c.data, section("data"));
   keys_of(c.train, section("train"));
   keys_of(c.optimizer, section("optimizer"));
+  keys_of(c.finetune, section("finetune"));
   keys_of(c.parallel, section("parallel"));
   keys_of(c.checkpoint, section("checkpoint"));
   keys_of(c.log, section("log"));

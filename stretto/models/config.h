@@ -38,6 +38,17 @@ enum class Norms : std::uint8_t { before, after, both };
 // What a router makes of its products: probabilities of all experts, or of each on its own.
 enum class Score : std::uint8_t { softmax, sigmoid };
 
+// Low-rank adapters: a weight W gets x A B alpha / rank added to x W.
+struct Lora {
+  i64 rank = 8;
+  double alpha = 16;
+  double dropout = 0;                    // of x, before A
+  std::vector<std::string> params = {};  // weights that have one, by name: lora_params() of lora.h
+  static constexpr i64 kMostRank = 1 << 16;
+  double scale() const { return alpha / double(rank); }
+  bool operator==(const Lora&) const = default;
+};
+
 struct ModelConfig {
   std::string family = "gpt2";
   std::string hf_type = {};  // the Hugging Face model type it came from, which is written again; "": the plainest
@@ -87,6 +98,7 @@ struct ModelConfig {
   double balance = 0, router_z = 0;  // weights of the router's penalties
   bool balance_pooled = false;       // balance over all tokens and layers of a microbatch instead of per sequence
   bool documents = false;            // attention stays within documents, which one more input, `segments`, tells apart
+  std::optional<Lora> lora = {};     // adapters beside weights
 
   // Far beyond any real model, and all products stay inside 64 bits. kMostHeads is also that of sizes like a head's.
   static constexpr i64 kMostLayers = 10'000, kMostWidth = 1 << 20, kMostHeads = 1 << 16, kMostFf = 1 << 23;

@@ -55,16 +55,15 @@ Tensor block(Trace& t, const ModelConfig& c, const Shape& s, Tensor x) {
   const Init inner = normal(c.init_std);
   const Init residual = normal(c.init_std / std::sqrt(2.0 * c.layers));  // 2 · layers branches are added up
   Tensor h = norm(t, c, s, x, "ln_1");
-  const Tensor z = contract(h, t.param("qkv", {model, three, heads, head}, {.init = inner}), model) +
-                   t.bias("qkv.bias", {three, heads, head});
+  const Tensor z =
+      linear(t, c, h, "qkv", model, {three, heads, head}, inner) + t.bias("qkv.bias", {three, heads, head});
   const auto [q, k, v] = unstack<3>(z, three);
   const Tensor a = attend(t, q, k, v, {.seq = seq, .head = head, .dropout = c.attention_dropout, .since = since});
-  const Tensor o = contract(a, t.param("o", {heads, head, model}, {.init = residual}), {heads, head});
+  const Tensor o = linear(t, c, a, "o", {heads, head}, model, residual);
   x = boundary(x + t.dropout(rename(o, seq, seq_r) + t.bias("o.bias", model), c.dropout));
   h = norm(t, c, s, x, "ln_2");
-  const Tensor u =
-      activate(contract(h, t.param("up", {model, ff}, {.init = inner}), model) + t.bias("up.bias", ff), *c.activation);
-  const Tensor d = contract(u, t.param("down", {ff, model}, {.init = residual}), ff);
+  const Tensor u = activate(linear(t, c, h, "up", model, ff, inner) + t.bias("up.bias", ff), *c.activation);
+  const Tensor d = linear(t, c, u, "down", ff, model, residual);
   return boundary(x + t.dropout(rename(d, seq, seq_r) + t.bias("down.bias", model), c.dropout));
 }
 

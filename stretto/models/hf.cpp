@@ -131,6 +131,12 @@ Array from_files(const ParamSpec& spec, const std::function<const StoredTensor&(
   return dtype == f64 ? joined_parts<double>(spec, read) : joined_parts<float>(spec, read);
 }
 
+std::vector<std::byte> to_stored(const ParamSpec& spec, const Array& array, FileType type) {
+  STRETTO_ASSERT(spec.plain(), "a part of a larger tensor");
+  return array.dtype == f64 ? bytes_of<double>(stored_values<double>(spec, array), type, spec.stored)
+                            : bytes_of<float>(stored_values<float>(spec, array), type, spec.stored);
+}
+
 Array from_stored(const ParamSpec& spec, const StoredTensor& tensor, DType dtype) {
   STRETTO_ASSERT(tensor.shape == spec.stored_shape(), "a tensor of another shape");
   return dtype == f64 ? read_param<double>(spec, tensor) : read_param<float>(spec, tensor);

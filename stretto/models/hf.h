@@ -32,6 +32,9 @@ Array from_stored(const ParamSpec&, const StoredTensor&, DType dtype);
 // One parameter, from as many tensors as it has on disk.
 Array from_files(const ParamSpec&, const std::function<const StoredTensor&(const ParamSpec&)>& read, DType dtype);
 
+// The other way: bytes of a plain spec's tensor, of an f32 or f64 array.
+std::vector<std::byte> to_stored(const ParamSpec&, const Array&, FileType);
+
 using Weights = std::map<std::string, Array, std::less<>>;  // by parameter name, logical values
 struct HfModel {
   ModelConfig config;

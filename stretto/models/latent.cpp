@@ -3,7 +3,6 @@
 #include "stretto/models/layers.h"
 #include "stretto/ops/broadcast.h"
 #include "stretto/ops/concat.h"
-#include "stretto/ops/contract.h"
 #include "stretto/ops/rename.h"
 #include "stretto/ops/rms_norm.h"
 #include "stretto/ops/slice.h"
@@ -21,14 +20,12 @@ HeadParts parts_of(const ModelConfig& c) {
 
 Tensor short_vector(Trace& t, const ModelConfig& c, const Dim& model, Tensor h, const std::string& name,
                     const Dim& rank) {
-  const Tensor x = contract(h, t.param(name, {model, rank}, {.init = normal(c.init_std)}), model);
+  const Tensor x = linear(t, c, h, name, model, rank, normal(c.init_std));
   return rms_norm(x, t.gain(name + "_norm", rank), rank, 1e-6);
 }
 
 Tensor with_heads(Trace& t, const ModelConfig& c, Tensor x, const std::string& name, const Dim& from, const Dims& to) {
-  Dims dims{from};
-  dims.insert(dims.end(), to.begin(), to.end());
-  return contract(x, t.param(name, dims, {.init = normal(c.init_std)}), from);
+  return linear(t, c, x, name, from, to, normal(c.init_std));
 }
 
 }  // namespace

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "stretto/models/lora.h"
+#include "stretto/ops/add.h"
 #include "stretto/ops/attention.h"
 #include "stretto/ops/cached_attention.h"
 #include "stretto/ops/contract.h"
 #include "stretto/ops/gelu.h"
+#include "stretto/ops/mul.h"
 #include "stretto/ops/relu.h"
 #include "stretto/ops/rename.h"
 #include "stretto/ops/silu.h"
@@ -14,6 +17,28 @@
 #include "stretto/ops/softmax.h"
 
 namespace stretto {
+namespace {
+
+Dims both(Dims first, const Dims& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+}  // namespace
+
+Tensor linear(Trace& t, const ModelConfig& c, Tensor x, const std::string& name, const Dims& in, const Dims& out,
+              const Init& init) {
+  const Tensor y = contract(x, t.param(name, both(in, out), {.init = init}), in);
+  if (!c.lora || !has_adapter(*c.lora, t.scoped(name))) return y;
+  double inputs = 1;
+  for (const Dim& d : in) inputs *= double(d.valid());
+  // As PEFT begins: Kaiming's uniform interval with a = sqrt(5), and zeros, so that at first nothing is added.
+  const Dim rank{"lora", c.lora->rank};
+  const Tensor a = t.param(name + std::string(lora_a), both(in, rank), {.init = uniform(1 / std::sqrt(inputs))});
+  const Tensor b = t.param(name + std::string(lora_b), both(rank, out), {.init = zeros});
+  const Tensor low = contract(t.dropout(x, c.lora->dropout, name + ".lora_dropout"), a, in);
+  return y + contract(low, b, rank) * c.lora->scale();
+}
 
 Tensor activate(Tensor x, Activation how) {
   switch (how) {

@@ -1,6 +1,6 @@
 // What several families are made of.
 //
-//   x = x + t.dropout(contract(activate(u, Activation::gelu), down, ff), rate);
+//   x = x + t.dropout(linear(t, c, activate(u, Activation::gelu), "down", ff, model, normal()), rate);
 //   Tensor a = attend(t, q, k, v, {.seq = seq, .head = head, .dropout = rate});
 #pragma once
 #include <optional>
@@ -9,6 +9,11 @@
 #include "stretto/trace/trace.h"
 
 namespace stretto {
+
+// x times a weight of that name, {in out}, over `in`; where the config has an adapter for it, plus that. Every matrix
+// of a model is applied here, but for embeddings, heads and experts.
+Tensor linear(Trace& t, const ModelConfig& c, Tensor x, const std::string& name, const Dims& in, const Dims& out,
+              const Init& init);
 
 Tensor activate(Tensor x, Activation how);
 

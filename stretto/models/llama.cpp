@@ -42,11 +42,10 @@ Tensor head_norm(Trace& t, const ModelConfig& c, Tensor x, std::string_view name
   return x * rsqrt(sum(square(x), heads) * (1 / n) + c.norm_eps) * gain_of(t, c, name, heads);
 }
 
-// x times a weight of that name, plus a bias where the config has one.
-Tensor linear(Trace& t, Tensor x, const std::string& name, const Dims& in, const Dims& out, bool bias, double std) {
-  Dims dims = in;
-  dims.insert(dims.end(), out.begin(), out.end());
-  const Tensor y = contract(x, t.param(name, dims, {.init = normal(std)}), in);
+// With a bias where the config has one.
+Tensor linear(Trace& t, const ModelConfig& c, Tensor x, const std::string& name, const Dims& in, const Dims& out,
+              bool bias) {
+  const Tensor y = linear(t, c, x, name, in, out, normal(c.init_std));
   return bias ? y + t.bias(name + ".bias", out) : y;
 }
 
@@ -55,9 +54,9 @@ double residual_std(const ModelConfig& c) { return c.init_std / std::sqrt(2.0 * 
 QueriesKeysValues projections(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor h, char kind) {
   if (c.latent()) return latent_projections(t, c, s, h, kind);
   const Dims of_q{s.kv, s.group, s.head}, of_k{s.kv, s.head};
-  Tensor q = linear(t, h, "q", s.model, of_q, c.qkv_bias, c.init_std);
-  Tensor k = linear(t, h, "k", s.model, of_k, c.qkv_bias, c.init_std);
-  const Tensor v = linear(t, h, "v", s.model, of_k, c.qkv_bias, c.init_std);
+  Tensor q = linear(t, c, h, "q", s.model, of_q, c.qkv_bias);
+  Tensor k = linear(t, c, h, "k", s.model, of_k, c.qkv_bias);
+  const Tensor v = linear(t, c, h, "v", s.model, of_k, c.qkv_bias);
   if (c.qk_norm || c.qk_norm_wide) {
     q = head_norm(t, c, q, "q_norm", of_q);
     k = head_norm(t, c, k, "k_norm", of_k);
@@ -76,9 +75,7 @@ Tensor attention_layer(Trace& t, const ModelConfig& c, const LlamaShape& s, Tens
   how.softcap = c.attention_softcap;
   if (c.sinks) how.sinks = t.bias("sinks", {s.kv, s.group});
   const Dims from{s.kv, s.group, how.value.value_or(s.head)};
-  Dims dims = from;
-  dims.push_back(s.model);
-  const Tensor o = contract(attend(t, q, k, v, how), t.param("o", dims, {.init = normal(residual_std(c))}), from);
+  const Tensor o = linear(t, c, attend(t, q, k, v, how), "o", from, s.model, normal(residual_std(c)));
   const Tensor y = rename(o, s.seq, s.seq_r);
   return c.out_bias ? y + t.bias("o.bias", s.model) : y;
 }
@@ -107,7 +104,7 @@ Tensor turned(Trace& t, const ModelConfig& c, Tensor x, const Dim& seq, const Di
 }
 
 Tensor gated_layer(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor h, const Dim& ff) {
-  const auto wide = [&](const char* name) { return linear(t, h, name, s.model, ff, c.mlp_bias, c.init_std); };
+  const auto wide = [&](const char* name) { return linear(t, c, h, name, s.model, ff, c.mlp_bias); };
   Tensor u;
   if (c.gated) {
     const Tensor gate = wide("gate"), up = wide("up");
@@ -115,7 +112,7 @@ Tensor gated_layer(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor h
   } else {
     u = activate(wide("up"), *c.activation);
   }
-  const Tensor y = contract(u, t.param("down", {ff, s.model}, {.init = normal(residual_std(c))}), ff);
+  const Tensor y = linear(t, c, u, "down", ff, s.model, normal(residual_std(c)));
   return c.mlp_bias ? rename(y, s.seq, s.seq_r) + t.bias("down.bias", s.model) : rename(y, s.seq, s.seq_r);
 }
 

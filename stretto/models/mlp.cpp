@@ -46,9 +46,8 @@ Tensor logits(Trace& t, const ModelConfig& c, Tensor ids) {
   for (int i = 0; i < int(c.layers); ++i) {
     const Scope in(t, "h", i);
     const Tensor h = rename(norm(t, c, x, model, "ln"), seq_r, seq);
-    const Tensor u = activate(contract(h, t.param("up", {model, ff}, {.init = inner}), model) + t.bias("up.bias", ff),
-                              *c.activation);
-    const Tensor d = contract(u, t.param("down", {ff, model}, {.init = residual}), ff);
+    const Tensor u = activate(linear(t, c, h, "up", model, ff, inner) + t.bias("up.bias", ff), *c.activation);
+    const Tensor d = linear(t, c, u, "down", ff, model, residual);
     x = boundary(x + t.dropout(rename(d, seq, seq_r) + t.bias("down.bias", model), c.dropout));
   }
   const Tensor h = only_last(t, rename(norm(t, c, x, model, "ln_f"), seq_r, seq), seq);
@@ -62,9 +61,9 @@ std::vector<ParamSpec> params(const ModelConfig& c) {
     const std::string h = fmt::format("h.{}.", i);
     p.push_back({h + "ln.gain", {w}});
     p.push_back({h + "ln.bias", {w}});
-    p.push_back({h + "up", {w, f}});
+    p.push_back({h + "up", {w, f}, "", 1});
     p.push_back({h + "up.bias", {f}});
-    p.push_back({h + "down", {f, w}});
+    p.push_back({h + "down", {f, w}, "", 1});
     p.push_back({h + "down.bias", {w}});
   }
   p.push_back({"ln_f.gain", {w}});

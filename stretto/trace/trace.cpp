@@ -1,5 +1,7 @@
 #include "stretto/trace/trace.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -78,6 +80,7 @@ Tensor Trace::param(std::string_view name, Dims dims, ParamOptions options) {
     if (dims[i].name == batch_name && !batch_name.empty())
       throw Error("param", "'{}' has the batch dim '{}'", full, batch_name)
           .hint("parameters cannot depend on the batch; use another dim");
+  if (is_frozen(options_.frozen, full)) options.trainable = false;
   // A frozen parameter has no master that would remember what was rounded.
   const DType stored = options.trainable && !kept_in_f32(full) ? options_.dtype : wide(options_.dtype);
   const Tensor t = stretto::param(builder, full, stored, dims);
@@ -93,6 +96,19 @@ bool is_name_or_part(std::string_view part, std::string_view name) {
     if ((at == 0 || name[at - 1] == '.') && (end == name.size() || name[end] == '.')) return true;
   }
   return false;
+}
+
+bool is_name_or_glob(const std::string& pattern, const std::string& name) {
+  return is_name_or_part(pattern, name) || fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+}
+
+bool is_frozen(const std::vector<std::string>& patterns, const std::string& name) {
+  bool frozen = false;
+  for (const std::string& p : patterns) {
+    const bool taken_back = p.starts_with('!');
+    if (is_name_or_glob(taken_back ? p.substr(1) : p, name)) frozen = !taken_back;
+  }
+  return frozen;
 }
 
 bool Trace::kept_in_f32(std::string_view param) const {

@@ -55,10 +55,17 @@ struct TraceOptions {
   bool training = true;                   // false: dropout does nothing
   // Parameters that a bf16 run keeps in f32: by their name, or by a part of it between dots.
   std::vector<std::string> in_f32 = {};
+  // Parameters that are not trained, as by ParamOptions::trainable: names, parts of them, or globs. One that begins
+  // with ! takes back what those before it say: {"*", "!h.3"} trains layer 3 alone.
+  std::vector<std::string> frozen = {};
 };
 
 // Is it the name, or a run of its parts between dots: "router", "h.3", "h.3.router" of "h.3.router"?
 bool is_name_or_part(std::string_view part, std::string_view name);
+// The same, or a glob of the whole name: "h.*.q", "*.bias".
+bool is_name_or_glob(const std::string& pattern, const std::string& name);
+// What the last pattern that is about this name says; see TraceOptions::frozen.
+bool is_frozen(const std::vector<std::string>& patterns, const std::string& name);
 
 class Trace {
  public:

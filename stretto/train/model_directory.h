@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "stretto/checkpoint/checkpoint.h"
-#include "stretto/models/hf.h"
+#include "stretto/models/peft.h"
 
 namespace stretto {
 
@@ -18,19 +18,26 @@ struct StoredModel {
   enum class Kind { hugging_face, checkpoint } kind = Kind::hugging_face;
   std::filesystem::path path;  // of the HF directory or the checkpoint
   ModelConfig config;
-  Weights weights;                      // f32, or f64 where a checkpoint has them
+  Weights weights;                      // f32, or f64 where a checkpoint has them; adapters are merged into them
+  std::optional<PeftAdapter> adapter;   // ... and stand here too
   std::vector<Snapshot::Extra> extras;  // tokenizer.json and its like
   std::vector<std::string> notes;       // damaged checkpoints that were passed over
+
+  void merge_adapters();  // those that the config has and that stand among the weights
 };
 
 // An Error says what is missing, surplus, misshapen or damaged, and what the directory could have been.
-StoredModel load_model(const std::filesystem::path& directory);
+// A directory of PEFT's is read with the model that it belongs to: `base`, or the one that it names.
+StoredModel load_model(const std::filesystem::path& directory, const std::filesystem::path& base = {});
 
 struct ExportOptions {
   std::optional<FileType> stored = {};  // none: as the weights are
   u64 shard_bytes = 5'000'000'000;
 };
 void export_hf(const std::filesystem::path& directory, const StoredModel&, const ExportOptions& = {});
+// The adapters alone, in PEFT's format. `base`: what the file says that they belong to.
+void export_peft(const std::filesystem::path& directory, const StoredModel&, const std::string& base,
+                 FileType stored = FileType::F32);
 void import_checkpoint(const std::filesystem::path& path, const StoredModel&);
 
 // Files beside the weights that belong to the model, as found in a Hugging Face directory.

@@ -10,7 +10,7 @@
 #include "stretto/base/text.h"
 #include "stretto/kernels/cpu/peak.h"
 #include "stretto/kernels/cpu/products.h"
-#include "stretto/models/hf.h"
+#include "stretto/models/peft.h"
 
 namespace stretto {
 namespace {
@@ -57,6 +57,22 @@ std::string mesh_line(const RunConfig& c, const Prepared& p) {
   if (c.parallel.device == DeviceKind::emulated)
     line += fmt::format(", emulated devices of {}flop/s", human_count(c.parallel.machine.rate(c.train.dtype == bf16)));
   return line;
+}
+
+// "LoRA of rank 8, alpha 16: 24 adapters"; what is trained of how much.
+std::string finetune_line(const RunConfig& c, const Compiled& compiled) {
+  i64 trained = 0;
+  for (const CompiledParam& p : compiled.params) {
+    i64 n = p.accumulators.empty() ? 0 : 1;
+    for (const Dim& d : p.dims) n *= d.valid();
+    trained += n;
+  }
+  const std::string share = fmt::format("{} of {} parameters are trained, {:.3g}%", human_count(trained),
+                                        human_count(compiled.parameters()), 100.0 * trained / compiled.parameters());
+  if (const auto& lora = c.finetune.lora)
+    return fmt::format("tune     LoRA of rank {}, alpha {}, beside {} weights; {}", lora->rank, lora->alpha,
+                       c.finetune.adapted.size(), share);
+  return "tune     " + share;
 }
 
 // More ranks than cores share them.
@@ -138,9 +154,12 @@ Batch batch_of(const RowsOptions& o, const Rows& rows) {
 }
 
 void load_weights(const RunConfig& c, Trainer& trainer) {
-  if (c.model.from.empty()) return;
-  for (const auto& [name, weights] : load_hf(c.model.from, wide(c.train.dtype)).weights)
-    trainer.set_parameter(name, weights);
+  const auto set = [&](const Weights& all) {
+    for (const auto& [name, weights] : all) trainer.set_parameter(name, weights);
+  };
+  const DType dtype = wide(c.train.dtype);
+  if (!c.model.from.empty()) set(load_hf(c.model.from, dtype).weights);
+  if (!c.finetune.adapter.empty()) set(load_peft(c.finetune.adapter, c.model.config, dtype).weights);
 }
 
 std::vector<std::string> about(const RunConfig& c, const Prepared& p) {
@@ -155,6 +174,7 @@ std::vector<std::string> about(const RunConfig& c, const Prepared& p) {
                               c.optimizer.schedule, plural(c.train.steps, "step"),
                               c.optimizer.warmup > 0 ? fmt::format(", warm-up {}", c.optimizer.warmup) : "",
                               c.optimizer.state == bf16 ? ", states in bf16" : ""));
+  if (c.finetune.lora || !c.finetune.freeze.empty()) lines.push_back(finetune_line(c, p.compiled));
   if (p.compiled.program->ranks() > 1) lines.push_back("mesh     " + mesh_line(c, p));
   lines.push_back("memory   " + memory_line(*p.compiled.program));
   if (c.parallel.device != DeviceKind::emulated) lines.back() += "; " + beside_plan(*p.compiled.program);

@@ -45,6 +45,6 @@ void check_fits(double planned, double there);  // throws
 PredictOptions predict_options(const RunConfig&);
 
 Batch batch_of(const RowsOptions&, const Rows&);
-void load_weights(const RunConfig&, Trainer&);  // those of model.from, if it is given
+void load_weights(const RunConfig&, Trainer&);  // those of model.from and finetune.adapter, if they are given
 
 }  // namespace stretto

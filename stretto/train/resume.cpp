@@ -13,6 +13,7 @@ namespace fs = std::filesystem;
 // What must stay: the weights' meaning, and what the order of the data hangs on.
 bool must_stay(const std::string& section, const std::string& key) {
   if (section == "model") return key != "from" && key.find("dropout") == std::string::npos;
+  if (section == "finetune") return key != "adapter";
   if (section == "train") return key == "seed" || key == "batch";
   return section == "optimizer" && key == "name";
 }
@@ -79,6 +80,7 @@ void compare(const RunConfig& now, const Checkpoint& c, std::vector<std::string>
 std::string checkpoint_config(const RunConfig& config) {
   RunConfig c = config;
   c.model.from.clear();
+  c.finetune.adapter.clear();
   return resolved_toml(c);
 }
 
@@ -86,8 +88,9 @@ ModelConfig model_config_of(const Checkpoint& c) {
   const std::string where = (c.path() / manifest_name).string() + ", config";
   const Field all = read_toml(c.manifest().config, where);
   Field model{Field::Table{}};
-  if (const Field* section = all.find("model")) model.set("model", *section);
-  return parse_run(write_toml(model), where).model.config;
+  for (const char* name : {"model", "finetune"})
+    if (const Field* section = all.find(name)) model.set(name, *section);
+  return model_config_of(parse_run(write_toml(model), where));
 }
 
 std::string advice_after(const BrokenOff& run) {

@@ -34,6 +34,6 @@ std::string advice_after(const BrokenOff&);
 
 // What a checkpoint says about its run: as resolved_toml(), without the places that may be gone when it is read.
 std::string checkpoint_config(const RunConfig&);
-ModelConfig model_config_of(const Checkpoint&);  // the rest may name files that are not there
+ModelConfig model_config_of(const Checkpoint&);  // with its adapters; the rest may name files that are not there
 
 }  // namespace stretto

@@ -39,14 +39,21 @@ Saving::Saving(const RunConfig& config, const std::filesystem::path& run_directo
 }
 
 void Saving::export_model(const Trainer& trainer) {
-  if (config_.checkpoint.export_to.empty()) return;
-  StoredModel m{.config = config_.model.config};
+  const CheckpointSection& c = config_.checkpoint;
+  if (c.export_to.empty() && c.export_adapter.empty()) return;
+  StoredModel m{.config = model_config_of(config_)};
   for (const CompiledParam& p : trainer.compiled().params)
     if (Array a = trainer.parameter(p.name); writes_) m.weights.emplace(p.name, std::move(a));
   m.extras = extras_;
   if (!writes_) return;
-  export_hf(config_.checkpoint.export_to, m, {.stored = config_.checkpoint.export_dtype});
-  console_.say("exported " + config_.checkpoint.export_to);
+  m.merge_adapters();
+  if (!c.export_to.empty()) {
+    export_hf(c.export_to, m, {.stored = c.export_dtype});
+    console_.say("exported " + c.export_to);
+  }
+  if (c.export_adapter.empty()) return;
+  export_peft(c.export_adapter, m, config_.model.from, c.export_dtype.value_or(FileType::F32));
+  console_.say("exported " + c.export_adapter);
 }
 
 void Saving::report(const std::optional<Saved>& s, bool must) {

@@ -225,7 +225,7 @@ Array Trainer::parameter(std::string_view name, Array memory) const {
 Array Trainer::gradient(std::string_view name) const {
   const ParamId i = param_index(name);
   if (compiled_->params[i].accumulators.empty())
-    throw Error("gradient", "parameter '{}' is not trained", name).hint("it was declared with trainable = false");
+    throw Error("gradient", "parameter '{}' is not trained", name).hint("it is frozen: by finetune, or by trainable = false");
   return gathered(i, Kind::gradient);
 }
 

@@ -1,0 +1,108 @@
+// Parameters that are frozen: no gradient, no state, no update, and the bits of the serial run under every schedule.
+#include <gtest/gtest.h>
+
+#include "stretto/schedule/builders.h"
+#include "support/message.h"
+#include "support/small_models.h"
+
+namespace stretto {
+namespace {
+
+using Names = std::vector<std::string>;
+
+struct Tuned {
+  u64 parameters = 0;
+  std::vector<double> numbers;  // losses and norms
+  bool operator==(const Tuned&) const = default;
+};
+
+Compiled compiled(const std::string& family, const Names& frozen, const Parallel& parallel = {}, DType dtype = f32) {
+  return compile(make_model(tiny(family, 4), 8), adamw({.lr = 1e-2}),
+                 {.microbatches = 4, .dtype = dtype, .frozen = frozen, .clip = 0.5}, parallel);
+}
+
+Tuned tuned(Compiled c) {
+  Trainer t(std::move(c));
+  const Batch batch = random_batch(t.compiled(), 50);
+  Tuned all;
+  for (int i = 0; i < 2; ++i) {
+    const StepResult r = t.step(batch);
+    all.numbers.insert(all.numbers.end(), {r.loss, r.grad_norm});
+  }
+  all.parameters = t.parameters_hash();
+  return all;
+}
+
+// The beginning, the end, all but one in the middle, all but the norms, one in the middle.
+const std::vector<Names> kFrozen{
+    {"wte", "wpe", "h.0", "h.1"}, {"h.3", "ln_f"}, {"*", "!h.2.up"}, {"*", "!*.gain"}, {"h.1.*"}};
+
+TEST(Freeze, EveryScheduleHasTheBitsOfTheSerialRun) {
+  for (const Names& frozen : kFrozen) {
+    const Tuned serial = tuned(compiled("gpt2", frozen));
+    for (const char* schedule : {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "zb-auto", "looped-bfs"})
+      for (const int actors : {2, 4})
+        EXPECT_EQ(tuned(compiled("gpt2", frozen, {.mesh = {{"pipe", actors}}, .schedule = schedule})), serial)
+            << schedule << " on " << actors << ", without " << frozen[0];
+    EXPECT_EQ(tuned(compiled("gpt2", frozen, {.mesh = {{"pipe", 2}}, .recompute = {Recompute::full}})), serial);
+  }
+}
+
+TEST(Freeze, EveryLayoutHasTheNumbersOfTheSerialRun) {
+  for (const Names& frozen : kFrozen) {
+    const Tuned serial = tuned(compiled("gpt2", frozen, {}, f64));
+    for (const ParallelNames& names :
+         {ParallelNames{.data = 2}, ParallelNames{.data = 2, .zero = 1}, ParallelNames{.data = 2, .zero = 2},
+          ParallelNames{.data = 2, .zero = 3}, ParallelNames{.tensor = 2}, ParallelNames{.tensor = 2, .sequence = true},
+          ParallelNames{.context = 2}, ParallelNames{.depth = 2}})
+      for (const int actors : {1, 2}) {
+        const Tuned all = tuned(compiled("gpt2", frozen, {.mesh = {{"pipe", actors}}, .names = names}, f64));
+        for (std::size_t i = 0; i < serial.numbers.size(); ++i)
+          EXPECT_NEAR(all.numbers[i], serial.numbers[i], 1e-9 * std::abs(serial.numbers[i]))
+              << "zero " << names.zero << " tensor " << names.tensor << ", without " << frozen[0];
+      }
+  }
+}
+
+TEST(Freeze, WhatIsFrozenStaysAndTakesNoMemory) {
+  Trainer t(compiled("gpt2", {"*", "!h.2.up"}));
+  std::map<std::string, std::vector<double>> before;
+  for (const CompiledParam& p : t.compiled().params) before[p.name] = t.parameter(p.name).doubles();
+  t.step(random_batch(t.compiled(), 50));
+  for (const auto& [name, numbers] : before)
+    name == "h.2.up" ? EXPECT_NE(t.parameter(name).doubles(), numbers)
+                     : EXPECT_EQ(t.parameter(name).doubles(), numbers);
+  EXPECT_EQ(refusal_of([&] { (void)t.gradient("wte"); }),
+            "[gradient] parameter 'wte' is not trained; hint: it is frozen: by finetune, or by trainable = false");
+  EXPECT_THROW((void)t.state("wte", "m"), Error);
+  const auto bytes = [](const Compiled& c, Arena a) { return c.program->actors[ActorId(0)].bytes[a]; };
+  const Compiled all = compiled("gpt2", {});
+  EXPECT_EQ(bytes(t.compiled(), Arena::params), bytes(all, Arena::params));
+  EXPECT_LT(bytes(t.compiled(), Arena::gradients) * 10, bytes(all, Arena::gradients));
+  EXPECT_LT(bytes(t.compiled(), Arena::state) * 10, bytes(all, Arena::state));
+}
+
+TEST(Freeze, NamesAreRight) {
+  EXPECT_EQ(refusal_of([] {
+              compiled("gpt2", {"wte", "h.0.qvk"});
+            }),
+            "[freeze] no parameter is called 'h.0.qvk'; hint: did you mean 'h.0.qkv'?");
+  EXPECT_EQ(refusal_of([] {
+              compiled("gpt2", {"*", "!layers.*"});
+            }).substr(0, 45),
+            "[freeze] no parameter is called 'layers.*'; h");
+  EXPECT_EQ(refusal_of([] { compiled("gpt2", {"*"}); }),
+            "[freeze] all of the 52 parameters are frozen; hint: take some back: freeze = [\"*\", \"!ln_f.bias\"]");
+}
+
+TEST(Freeze, PatternsAreReadInOrder) {
+  EXPECT_TRUE(is_frozen({"h.1"}, "h.1.qkv"));
+  EXPECT_FALSE(is_frozen({"h.1"}, "h.11.qkv"));
+  EXPECT_TRUE(is_frozen({"h.*.qkv"}, "h.11.qkv"));
+  EXPECT_FALSE(is_frozen({"h.*.qkv"}, "h.11.qkv.bias"));
+  EXPECT_TRUE(is_frozen({"*", "!h.1", "*.bias"}, "h.1.qkv.bias"));
+  EXPECT_FALSE(is_frozen({"*", "!h.1", "*.bias"}, "h.1.qkv"));
+}
+
+}  // namespace
+}  // namespace stretto
