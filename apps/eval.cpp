@@ -46,6 +46,12 @@ void add_eval(CLI::App& app) {
   command->add_option("--data", o->evaluate.data, "text or token files, or globs")->required();
   command->add_option("--tokenizer", o->evaluate.tokenizer,
                       "tokenizer.json or its directory (default: the one beside the weights)");
+  command->add_option("--field", o->evaluate.field,
+                      "of .jsonl files: what holds the text (default: text); messages: conversations");
+  command
+      ->add_option("--template", o->evaluate.chat_template,
+                   "of conversations: a Jinja file (default: the one beside the tokenizer)")
+      ->type_name("FILE");
   command->add_flag("--documents", o->evaluate.documents, "attention stays within documents");
   command->add_option("--batch", o->evaluate.batch, "rows at a time (default: 8)")
       ->check(whole_number(1))

@@ -40,9 +40,9 @@ struct Manifest {
 
 constexpr std::string_view manifest_name = "manifest.json";
 // What may be carried along. Nothing else: an export puts these beside the weights, under these names.
-constexpr std::array<std::string_view, 8> extra_names{
-    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
-    "merges.txt",     "tokenizer.model",       "generation_config.json"};
+constexpr std::array<std::string_view, 9> extra_names{
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",  "vocab.json",
+    "merges.txt",     "tokenizer.model",       "generation_config.json",  "chat_template.jinja"};
 bool is_extra_name(std::string_view);
 std::string manifest_text(const Manifest&);
 // Tensors of which something is missing, or there twice: "'parameter/x': its pieces overlap".

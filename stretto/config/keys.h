@@ -166,7 +166,9 @@ void keys_of(DataSection& s, Visit&& visit) {
                             {"megatron", DataFormat::megatron}});
   visit(Key{"tokenizer", "what makes tokens of text: bytes, or a tokenizer.json or .model"}, s.tokenizer,
         Words{"bytes, none, or a file or directory"});
-  visit(Key{"field", "of .jsonl files: what holds the text"}, s.field, Words{"text"});
+  visit(Key{"field", "of .jsonl files: what holds the text; messages: conversations"}, s.field, Words{"text"});
+  visit(Key{"template", "of conversations: a Jinja file", "the one beside the tokenizer"}, s.chat_template,
+        Words{"file"});
   visit(Key{"documents", "attention stays within documents"}, s.documents);
   visit(Key{"validation", "the part of the data that is held out, or files of their own"},
         ShareOrFiles{s.validation, s.validation_path});

@@ -6,6 +6,7 @@
 #include "stretto/base/text.h"
 #include "stretto/config/describe.h"
 #include "stretto/config/visitors.h"
+#include "stretto/data/chat.h"
 #include "stretto/formats/hf_directory.h"
 #include "stretto/models/family.h"
 #include "stretto/models/hf.h"
@@ -128,6 +129,7 @@ class RunReader {
     if (section.has("path") && section.has("mixture"))
       section.blame("mixture", "'path' is given too", "give one of them");
     if (!s.mixture.empty()) s.path.clear();
+    if (s.field == messages_field) s.documents = true;  // conversations know nothing of each other
     if (s.documents && right_base_ && !family_named(run_.model.config.family).attends)
       section.fail_hint("documents", fmt::format("the family '{}' has no attention", run_.model.config.family),
                         "leave it out");

@@ -64,6 +64,7 @@ CorpusOptions corpus_of(const RunConfig& c) {
           .format = c.data.format,
           .tokenizer = c.data.tokenizer,
           .field = c.data.field,
+          .chat_template = c.data.chat_template,
           .vocab = c.model.config.vocab,
           .documents = c.data.documents,
           .validation = c.data.validation,

@@ -37,7 +37,8 @@ struct DataSection {
   std::vector<MixturePart> mixture = {};                        // instead of `path`
   DataFormat format = DataFormat::automatic;
   std::string tokenizer = "bytes";                // of text; "none": text is refused
-  std::string field = "text";                     // of a line of .jsonl files
+  std::string field = "text";                     // of a line of .jsonl files; "messages": conversations
+  std::string chat_template = {};                 // `template`: a file; "": the one beside the tokenizer
   bool documents = false;                         // attention stays within documents
   double validation = 0;                          // a part of the data, or in the file also:
   std::vector<std::string> validation_path = {};  // ... files of their own

@@ -5,6 +5,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/text.h"
+#include "stretto/data/chat.h"
 #include "stretto/data/documents.h"
 
 namespace stretto {
@@ -14,11 +15,11 @@ namespace fs = std::filesystem;
 using SourcePtr = std::shared_ptr<const TokenSource>;
 
 // Files of one kind are opened together.
-enum class Kind { bytes, text, tokens };
+enum class Kind { bytes, text, tokens, chat };
 
 class Opener {
  public:
-  explicit Opener(const CorpusOptions& o) : options_(o) {}
+  explicit Opener(const CorpusOptions& o, i64 length = 0) : options_(o), length_(length) {}
 
   std::optional<i64> vocabulary(const std::vector<std::string>& names) const {
     if (options_.tokenizer != "bytes" && options_.tokenizer != "none")
@@ -51,6 +52,7 @@ class Opener {
     const bool tokens =
         options_.format == DataFormat::automatic ? looks_like_tokens(file) : options_.format != DataFormat::text;
     if (tokens) return Kind::tokens;
+    if (options_.field == messages_field) return Kind::chat;
     return options_.tokenizer == "bytes" && !has_lines(file) && !is_compressed(file) ? Kind::bytes : Kind::text;
   }
 
@@ -67,6 +69,9 @@ class Opener {
 
   SourcePtr open_kind(Kind kind, const std::vector<fs::path>& files) {
     if (kind == Kind::bytes) return open_bytes(files);
+    if (kind == Kind::chat)
+      return open_chat(files, tokenizer(), chat_template_for(options_.chat_template, options_.tokenizer),
+                       {.length = length_});
     if (kind == Kind::text) return open_text(files, tokenizer(), options_.field);
     TokenFilesOptions o{.format = token_format(), .vocab = options_.vocab, .documents = options_.documents};
     if (options_.documents && options_.tokenizer != "none") o.end = tokenizer().end_of_text();
@@ -94,11 +99,12 @@ class Opener {
   }
 
   const CorpusOptions& options_;
+  i64 length_;  // of a sequence
   std::optional<Tokenizer> tokenizer_;
 };
 
 void need_sequence(const TokenSource& source, std::string_view what, i64 length, std::string_view hint) {
-  if (source.tokens() > length) return;
+  if (source.tokens() > length - source.in_rows()) return;
   throw Error("data", "{} ({}) has {} tokens, and one sequence with its targets takes {}", what, source.str(),
               source.tokens(), length + 1)
       .hint("{}", hint);
@@ -131,7 +137,7 @@ std::optional<i64> vocabulary_of(const CorpusOptions& o) {
 
 Corpus open_corpus(const CorpusOptions& o, i64 length) {
   Corpus c;
-  Opener opener(o);
+  Opener opener(o, length);
   if (o.mixture.empty()) c.training.push_back({opener.open(o.path), 1});
   for (const MixturePart& p : o.mixture) c.training.push_back({opener.open(p.path), p.weight});
   c.name = name_of(c.training);
@@ -141,7 +147,8 @@ Corpus open_corpus(const CorpusOptions& o, i64 length) {
     std::vector<SourcePtr> held_out;
     for (Corpus::Source& p : c.training) {
       const SourcePtr whole = p.source;
-      const i64 tokens = std::llround(whole->tokens() * o.validation);
+      const i64 unit = whole->in_rows() ? length : 1;
+      const i64 tokens = std::llround(whole->tokens() / unit * o.validation) * unit;
       p.source = part_of(whole, 0, whole->tokens() - tokens);
       held_out.push_back(part_of(whole, whole->tokens() - tokens, tokens));
     }

@@ -26,11 +26,12 @@ struct CorpusOptions {
   std::vector<std::string> path = {};     // files or globs
   std::vector<MixturePart> mixture = {};  // instead of `path`
   DataFormat format = DataFormat::automatic;
-  std::string tokenizer = "bytes";                // of text: a file or its directory; "none": text is refused
-  std::string field = "text";                     // of a line of .jsonl files: what holds the text
-  i64 vocab = 0;                                  // ids must be below it; 0: any
-  bool documents = false;                         // where documents begin must be known
-  double validation = 0;                          // the last part of every source, 0 to 1, that is held out
+  std::string tokenizer = "bytes";  // of text: a file or its directory; "none": text is refused
+  std::string field = "text";       // of a line of .jsonl files: what holds the text; "messages": conversations
+  std::string chat_template = {};   // of conversations: a file; "": the one beside the tokenizer
+  i64 vocab = 0;                    // ids must be below it; 0: any
+  bool documents = false;           // where documents begin must be known
+  double validation = 0;            // the last part of every source, 0 to 1, that is held out
   std::vector<std::string> validation_path = {};  // or files of their own
 };
 

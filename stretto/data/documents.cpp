@@ -110,6 +110,18 @@ std::string whole(const fs::path& file) {
   return text;
 }
 
+// Lines that are not blank, as JSON.
+void lines_of(const fs::path& file,
+              const std::function<void(const Field& object, const std::string& where, std::size_t done)>& use) {
+  std::size_t number = 0;
+  Lines(file, [&](std::string_view line, std::size_t done) {
+    ++number;
+    if (line.find_first_not_of(" \t\r") == line.npos) return;
+    const std::string where = fmt::format("{}:{}", file.string(), number);
+    use(read_json(line, where), where, done);
+  }).run();
+}
+
 }  // namespace
 
 bool is_compressed(const fs::path& file) { return file.extension() == ".gz"; }
@@ -135,21 +147,22 @@ void each_document(const fs::path& file, const std::string& field,
     const MappedFile mapped(file);
     return use(mapped.text(), 0);
   }
-  std::size_t number = 0;
-  Lines(file, [&](std::string_view line, std::size_t done) {
-    ++number;
-    if (line.find_first_not_of(" \t\r") == line.npos) return;
-    const std::string where = fmt::format("{}:{}", file.string(), number);
-    const Field document = read_json(line, where);
+  lines_of(file, [&](const Field& document, const std::string& where, std::size_t done) {
     const Field* found = document.find(field);
     const auto* words = found ? std::get_if<std::string>(&found->value) : nullptr;
     if (!words)
       throw Error(
           where, "{}",
           found ? fmt::format("'{}' is {} and not text", field, found->kind()) : fmt::format("has no key '{}'", field))
-          .hint("name the key that holds the text: stretto data tokenize --key, or data.field of a run");
+          .hint("{}", document.find("messages")
+                          ? "for conversations write data.field = \"messages\" in the run, or eval --field messages"
+                          : "name the key that holds the text: stretto data tokenize --key, or data.field of a run");
     use(*words, done);
-  }).run();
+  });
+}
+
+void each_line(const fs::path& file, const std::function<void(const Field&, const std::string&)>& use) {
+  lines_of(file, [&](const Field& object, const std::string& where, std::size_t) { use(object, where); });
 }
 
 }  // namespace stretto

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "stretto/formats/fields.h"
+
 namespace stretto {
 
 bool has_lines(const std::filesystem::path& file);      // .jsonl, .jsonl.gz
@@ -22,5 +24,9 @@ void need_text(const std::filesystem::path& file);
 // `field`, or that is no object, is an Error with its number.
 void each_document(const std::filesystem::path& file, const std::string& field,
                    const std::function<void(std::string_view text, std::size_t done)>& use);
+
+// Calls use(object, where) for every line of a .jsonl or .jsonl.gz file; `where` is "file:12".
+void each_line(const std::filesystem::path& file,
+               const std::function<void(const Field& object, const std::string& where)>& use);
 
 }  // namespace stretto

@@ -53,7 +53,8 @@ MixtureOrder::MixtureOrder(const std::vector<Source>& parts, i64 length, u64 see
   for (std::size_t k = 0; k < parts.size(); ++k) {
     ends_.push_back((k ? ends_.back() : 0) + shares_[k]);
     // Alone, a source is read in its own order.
-    orders_.emplace_back(parts[k].tokens, length, parts.size() == 1 ? seed : hash_of(seed, "mixture", u64(k)));
+    orders_.emplace_back(parts[k].tokens, length, parts.size() == 1 ? seed : hash_of(seed, "mixture", u64(k)),
+                         parts[k].in_rows);
   }
 }
 

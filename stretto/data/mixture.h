@@ -18,6 +18,7 @@ class MixtureOrder {
   struct Source {
     i64 tokens = 0;
     double weight = 1;
+    bool in_rows = false;  // see TokenSource
   };
   struct Place {
     std::size_t source = 0;

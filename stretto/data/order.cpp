@@ -7,17 +7,18 @@
 
 namespace stretto {
 
-Order::Order(i64 tokens, i64 length, u64 seed)
+Order::Order(i64 tokens, i64 length, u64 seed, bool in_rows)
     : tokens_(tokens),
       length_(length),
-      windows_(std::max<i64>(1, (tokens - length) / length)),
+      windows_(in_rows ? tokens / length : std::max<i64>(1, (tokens - length) / length)),
+      in_rows_(in_rows),
       key_(philox_key(seed, "data order")) {
-  STRETTO_ASSERT(length > 0 && tokens > length, "too few tokens for one sequence");
+  STRETTO_ASSERT(length > 0 && tokens > length - in_rows, "too few tokens for one sequence");
 }
 
 i64 Order::first_token(i64 sequence) const {
   const i64 epoch = sequence / windows_;
-  const i64 slack = std::min(tokens_ - 1 - windows_ * length_, length_ - 1);
+  const i64 slack = in_rows_ ? 0 : std::min(tokens_ - 1 - windows_ * length_, length_ - 1);
   const u64 draw = u64(uniform_at(philox_key(key_[0] | u64(key_[1]) << 32, "offset"), epoch) * (slack + 1));
   return std::min<i64>(draw, slack) + length_ * permuted(sequence % windows_, windows_, key_, epoch);
 }

@@ -13,12 +13,15 @@ namespace stretto {
 
 class Order {
  public:
-  Order(i64 tokens, i64 length, u64 seed);  // tokens > length: a sequence's targets reach one token further
+  // tokens > length: a sequence's targets reach one token further. In rows: tokens are whole sequences, and the cuts
+  // stay between them.
+  Order(i64 tokens, i64 length, u64 seed, bool in_rows = false);
   i64 first_token(i64 sequence) const;
   i64 windows() const { return windows_; }  // per epoch
 
  private:
   i64 tokens_, length_, windows_;
+  bool in_rows_;
   PhiloxKey key_;
 };
 

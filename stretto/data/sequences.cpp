@@ -5,16 +5,17 @@
 namespace stretto {
 namespace {
 
-// Reads length + 1 tokens: what follows a token is its target.
+// Reads length + 1 tokens: what follows a token is its target. A row that stands for itself has one target less.
 void fill(const TokenSource& source, i64 first, i64 row, const RowsOptions& o, Rows& rows) {
-  std::vector<std::int32_t> tokens(o.length + 1);
+  std::vector<std::int32_t> tokens(o.length + !source.in_rows());
   source.read(first, tokens);
-  std::copy(tokens.begin(), tokens.end() - 1, rows.ids.begin() + row * o.length);
+  std::copy_n(tokens.begin(), o.length, rows.ids.begin() + row * o.length);
+  source.targets(first, tokens);
   std::copy(tokens.begin() + 1, tokens.end(), rows.targets.begin() + row * o.length);
   if (!o.documents) return;
   const auto segments = rows.segments.begin() + row * o.length, targets = rows.targets.begin() + row * o.length;
   // A document's last token has no target: what follows is another document.
-  for (const i64 start : source.documents(first, first + o.length + 1)) {
+  for (const i64 start : source.documents(first, first + std::ssize(tokens))) {
     targets[start - first - 1] = Rows::ignored;
     std::for_each(segments + std::min(start - first, o.length), segments + o.length, [](std::int32_t& s) { ++s; });
   }
@@ -31,11 +32,13 @@ Rows empty_rows(const RowsOptions& o) {
 
 std::vector<MixtureOrder::Source> parts_of(const Corpus& corpus) {
   std::vector<MixtureOrder::Source> parts;
-  for (const Corpus::Source& p : corpus.training) parts.push_back({p.source->tokens(), p.weight});
+  for (const Corpus::Source& p : corpus.training) parts.push_back({p.source->tokens(), p.weight, p.source->in_rows()});
   return parts;
 }
 
-i64 validation_windows(const TokenSource& source, const RowsOptions& o) { return (source.tokens() - 1) / o.length; }
+i64 validation_windows(const TokenSource& source, const RowsOptions& o) {
+  return (source.tokens() - !source.in_rows()) / o.length;
+}
 
 }  // namespace
 

@@ -35,6 +35,8 @@ class Excerpt : public TokenSource {
     STRETTO_ASSERT(first >= 0 && first + std::ssize(to) <= tokens_, "outside of a part of a token source");
     whole_->read(first_ + first, to);
   }
+  void targets(i64 first, std::span<std::int32_t> to) const override { whole_->targets(first_ + first, to); }
+  bool in_rows() const override { return whole_->in_rows(); }
   std::vector<i64> documents(i64 first, i64 end) const override {
     std::vector<i64> starts = whole_->documents(first_ + first, first_ + end);
     for (i64& s : starts) s -= first_;
@@ -62,14 +64,13 @@ class Joined : public TokenSource {
     return most;
   }
   void read(i64 first, std::span<std::int32_t> to) const override {
-    STRETTO_ASSERT(first >= 0 && first + std::ssize(to) <= tokens(), "outside of the joined sources");
-    std::size_t source = std::upper_bound(ends_.begin(), ends_.end(), first) - ends_.begin();
-    i64 at = first - (source == 0 ? 0 : ends_[source - 1]);
-    for (; !to.empty(); ++source, at = 0) {
-      const std::size_t n = std::min<i64>(sources_[source]->tokens() - at, to.size());
-      sources_[source]->read(at, to.first(n));
-      to = to.subspan(n);
-    }
+    each(first, to, [](const TokenSource& s, i64 at, std::span<std::int32_t> part) { s.read(at, part); });
+  }
+  void targets(i64 first, std::span<std::int32_t> to) const override {
+    each(first, to, [](const TokenSource& s, i64 at, std::span<std::int32_t> part) { s.targets(at, part); });
+  }
+  bool in_rows() const override {
+    return std::all_of(sources_.begin(), sources_.end(), [](const auto& s) { return s->in_rows(); });
   }
   std::vector<i64> documents(i64 first, i64 end) const override {
     std::vector<i64> starts;
@@ -88,6 +89,17 @@ class Joined : public TokenSource {
   }
 
  private:
+  template <class Use>
+  void each(i64 first, std::span<std::int32_t> to, Use use) const {
+    STRETTO_ASSERT(first >= 0 && first + std::ssize(to) <= tokens(), "outside of the joined sources");
+    std::size_t source = std::upper_bound(ends_.begin(), ends_.end(), first) - ends_.begin();
+    i64 at = first - (source == 0 ? 0 : ends_[source - 1]);
+    for (; !to.empty(); ++source, at = 0) {
+      const std::size_t n = std::min<i64>(sources_[source]->tokens() - at, to.size());
+      use(*sources_[source], at, to.first(n));
+      to = to.subspan(n);
+    }
+  }
   std::vector<std::shared_ptr<const TokenSource>> sources_;
   std::vector<i64> ends_;  // of each source, in tokens from the start of the first
 };

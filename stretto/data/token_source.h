@@ -26,6 +26,10 @@ class TokenSource {
   virtual void read(i64 first, std::span<std::int32_t> to) const = 0;
   // Where documents begin after token `first` and before token `end`, in rising order.
   virtual std::vector<i64> documents(i64 first, i64 end) const = 0;
+  // The same tokens where they are targets: -100 where there is no loss.
+  virtual void targets(i64 first, std::span<std::int32_t> to) const { read(first, to); }
+  // It is made of rows of the length that sequences have, and is cut nowhere else.
+  virtual bool in_rows() const { return false; }
   virtual std::string str() const = 0;  // "tales.txt, 400184 bytes"
 };
 

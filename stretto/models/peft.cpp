@@ -81,13 +81,14 @@ void check_tensors(const SafeTensors& file, const std::vector<AdapterSpec>& spec
   for (const AdapterSpec& s : specs)
     for (const ParamSpec* p : {&s.a, &s.b}) {
       known.insert(p->stored);
-      const Array need{f32, p->stored_shape(), {}};
+      const Array need{f32, p->stored_shape(), {}};  // printed without its type
       const StoredTensor* tensor = file.find(p->stored);
       if (!tensor)
         faults.push_back(fault(where, "", "tensor '{}' is missing", p->stored));
       else if (tensor->shape != need.sizes)
         faults.push_back(fault(where, "is it the adapter of another model, or of another rank than its config says?",
-                               "tensor '{}' is {}, and the model's is {}", p->stored, tensor->str(), need.str()));
+                               "tensor '{}' is {}, and the model's is {}", p->stored, tensor->str(),
+                               need.str().substr(3)));
     }
   for (const auto& [name, tensor] : file.tensors())
     if (!known.contains(name))

@@ -216,6 +216,13 @@ std::optional<std::int32_t> Tokenizer::id_of(std::string_view token) const {
   return found == tables_->words.end() ? std::optional<std::int32_t>() : found->second;
 }
 
+std::vector<std::int32_t> Tokenizer::special_ids() const {
+  std::vector<std::int32_t> all;
+  for (std::int32_t id = 0; id < std::ssize(tables_->tokens); ++id)
+    if (tables_->tokens[id].special) all.push_back(id);
+  return all;
+}
+
 std::optional<std::int32_t> Tokenizer::end_of_text() const {
   for (const char* name : {"<|endoftext|>", "<|end_of_text|>", "<|eot|>", "</s>", "<eos>"})
     if (const auto found = tables_->added_ids.find(name); found != tables_->added_ids.end()) return found->second;

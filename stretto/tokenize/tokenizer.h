@@ -37,6 +37,7 @@ class Tokenizer {
   // "<|endoftext|>", or " the" as its bytes; of vocabularies that are not byte-level "▁the".
   std::optional<std::int32_t> id_of(std::string_view token) const;
   std::optional<std::int32_t> end_of_text() const;  // the special token that usually ends a document
+  std::vector<std::int32_t> special_ids() const;    // of all special tokens
   const TokenizerTables& tables() const { return *tables_; }
 
  private:

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "stretto/base/clock.h"
+#include "stretto/data/chat.h"
 #include "stretto/data/sequences.h"
 #include "stretto/models/family.h"
 #include "stretto/tokenize/tokenizer.h"
@@ -17,15 +18,20 @@ namespace {
 std::string tokenizer_of(const StoredModel& m, const EvaluateOptions& o) {
   if (!o.tokenizer.empty()) return o.tokenizer;
   for (const Snapshot::Extra& e : m.extras)
-    if (e.name == "tokenizer.json") return (m.path / e.name).string();
+    if (e.name == "tokenizer.json" || e.name == "tokenizer.model") return (m.path / e.name).string();
   return "bytes";
 }
 
 std::shared_ptr<const TokenSource> open_data(const StoredModel& m, const EvaluateOptions& o,
                                              const std::string& tokenizer) {
-  const Corpus corpus = open_corpus(
-      {.path = o.data, .format = o.format, .tokenizer = tokenizer, .vocab = m.config.vocab, .documents = o.documents},
-      m.config.context);
+  const Corpus corpus = open_corpus({.path = o.data,
+                                     .format = o.format,
+                                     .tokenizer = tokenizer,
+                                     .field = o.field,
+                                     .chat_template = o.chat_template,
+                                     .vocab = m.config.vocab,
+                                     .documents = o.documents},
+                                    m.config.context);
   std::shared_ptr<const TokenSource> source = corpus.training.front().source;
   if (tokenizer == "bytes" && source->vocab() == 256 && m.config.vocab != 256)
     throw Error(
@@ -44,10 +50,11 @@ class TextBytes {
     if (tokenizer != "bytes") tokenizer_ = read_tokenizer(tokenizer);
   }
   std::optional<i64> of(std::span<const std::int32_t> ids) const {
-    if (bytes_) return std::ssize(ids);
+    if (bytes_) return std::ranges::count_if(ids, [](std::int32_t id) { return id >= 0; });
     if (!tokenizer_) return std::nullopt;
     std::vector<std::int32_t> known;
-    std::ranges::copy_if(ids, std::back_inserter(known), [&](std::int32_t id) { return id < tokenizer_->vocab(); });
+    std::ranges::copy_if(ids, std::back_inserter(known),
+                         [&](std::int32_t id) { return id >= 0 && id < tokenizer_->vocab(); });
     return std::ssize(tokenizer_->decode(known, false, false));
   }
 
@@ -75,7 +82,9 @@ std::optional<double> Evaluated::bits_per_byte() const {
   return loss * static_cast<double>(tokens) / std::log(2.0) / static_cast<double>(*bytes);
 }
 
-Evaluated evaluate(const StoredModel& m, const EvaluateOptions& o) {
+Evaluated evaluate(const StoredModel& m, const EvaluateOptions& asked) {
+  EvaluateOptions o = asked;
+  if (o.field == messages_field) o.documents = true;
   const std::string tokenizer = tokenizer_of(m, o);
   const std::shared_ptr<const TokenSource> source = open_data(m, o, tokenizer);
   const TextBytes text(tokenizer, *source);

@@ -19,9 +19,11 @@ struct EvaluateOptions {
   std::vector<std::string> data = {};  // files or globs
   DataFormat format = DataFormat::automatic;
   std::string tokenizer = {};  // of text; "": the one beside the weights, else bytes
-  bool documents = false;      // attention stays within documents
-  i64 batch = 8;               // rows at a time
-  i64 batches = 0;             // at most, spread evenly over the data; 0: all of it
+  std::string field = "text";  // of .jsonl files; "messages": conversations, of which answers are predicted
+  std::string chat_template = {};
+  bool documents = false;  // attention stays within documents
+  i64 batch = 8;           // rows at a time
+  i64 batches = 0;         // at most, spread evenly over the data; 0: all of it
   int microbatches = 1;
   Parallel parallel = {};  // changes no number
   RunOptions run = {};

@@ -13,6 +13,10 @@ namespace {
 std::vector<Snapshot::Extra> extras_of(const RunConfig& c) {
   std::vector<Snapshot::Extra> all;
   if (!c.model.from.empty()) all = stretto::extras_of(std::filesystem::path(c.model.from));
+  if (!c.data.chat_template.empty()) {
+    std::erase_if(all, [](const Snapshot::Extra& e) { return e.name == "chat_template.jinja"; });
+    all.push_back({"chat_template.jinja", std::string(MappedFile(c.data.chat_template).text())});
+  }
   if (c.data.tokenizer == "bytes" || c.data.tokenizer == "none") return all;
   std::erase_if(all,
                 [](const Snapshot::Extra& e) { return e.name == "tokenizer.json" || e.name == "tokenizer.model"; });

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Writes what transformers makes of the templates beside this file (in the style of well-known models) into
+expected.json: of every template and conversation the text without and with a prompt for generation, or that it refuses.
+
+    pip install transformers jinja2 && python3 make.py
+"""
+import json
+import os
+
+from transformers.utils.chat_template_utils import _compile_jinja_template
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOKENS = dict(bos_token="<s>", eos_token="</s>")
+
+
+def chat(*contents, system=None, **more):
+    messages = [{"role": "system", "content": system}] if system is not None else []
+    for i, content in enumerate(contents):
+        messages.append({"role": "assistant" if i % 2 else "user", "content": content})
+    return {"messages": messages, **more}
+
+
+TOOL = {"type": "function", "function": {"name": "add", "parameters": {"a": "int", "b": ["x", 1.5, True, None, "é"]}}}
+CHATS = [
+    chat("Hello", "Hi there."),
+    chat("Hello", "Hi there.", "And?", "  Nothing.\n", system="  Be brief. "),
+    chat("One", "Two", "Three"),
+    chat("What is 1+1?", "<think>\nadd them\n</think>\n\n2", "And 2+2?", "<think>\nagain\n</think>\n\n4"),
+    chat("Grüße, 世界 🙂", "Äh\n\nja", system="é"),
+    chat("Use it", "Done", tools=[TOOL, TOOL]),
+    chat("Use it", "Done", tools=None),
+    {"messages": [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]},
+    {"messages": [{"role": "user", "content": "a b c", "extra": {"k": [1, None, "x"], "z": {}}}]},
+    {"messages": [{"role": "user", "content": "a"}, {"role": "tool", "content": "42"},
+                  {"role": "assistant", "content": "It is 42."}]},
+    chat("A", "B", system=""),
+    chat("say <|im_end|>", "<|im_end|> said", enable_thinking=False),
+]
+
+expected = {"chats": CHATS, "templates": {}}
+for file in sorted(os.listdir(HERE)):
+    if not file.endswith(".jinja"):
+        continue
+    template = _compile_jinja_template(open(os.path.join(HERE, file)).read())
+    results = []
+    for c in CHATS:
+        texts = []
+        for prompt in (False, True):
+            try:
+                texts.append(template.render(**TOKENS, **c, add_generation_prompt=prompt))
+            except Exception as e:
+                texts.append({"refused": str(e)})
+        results.append(texts)
+    expected["templates"][file] = results
+with open(os.path.join(HERE, "expected.json"), "w") as f:
+    json.dump(expected, f, indent=1, ensure_ascii=False)
+    f.write("\n")
