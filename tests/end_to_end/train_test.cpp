@@ -112,7 +112,7 @@ TEST_F(Train, WrongInputExitsWithOne) {
 
 TEST_F(Train, WrongUsageExitsWithTwo) {
   for (const auto& [arguments, message] : std::vector<std::pair<std::string, std::string>>{
-           {"", "[stretto] no command is given; hint: there are bench, check"},
+           {"", "[stretto] no command is given; hint: there are bench, calibrate, check"},
            {"tarin small.toml", "[stretto] there is no command 'tarin'; hint: did you mean 'train'?"},
            {"train small.toml --train.steps 3",
             "unexpected argument '--train.steps'; hint: write its value after it: --train.steps=VALUE"},

@@ -76,7 +76,7 @@ TEST(AsyncDevice, AFailureIsNotKeptBackByALaneThatWaits) {
   go = true;
 }
 
-TEST(AsyncDevice, JitterIsOfItsSeed) {
+TEST(AsyncDevice, JitterMakesLanesDawdle) {
   const auto slept = [](u64 seed) {
     AsyncDevice d({.jitter = 1e-3, .seed = seed});
     const EventId begin = d.event(), end = d.event();
