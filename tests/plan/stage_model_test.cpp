@@ -49,7 +49,9 @@ double quantile(std::vector<Difference> all, double q, double Difference::*what)
 int how_many(int few) { return std::getenv("STRETTO_LONG") ? 200 : few; }
 
 TEST(StageModel, IsTheProgramModelForPlainStorage) {
-  const auto all = differences(large_llama(32, 128), {.zero = {0, 1}}, how_many(16));
+  using R = Recompute;
+  const PlanSpace space{.zero = {0, 1}, .recompute = {R::none, R::selective, R::full}};
+  const auto all = differences(large_llama(32, 128), space, how_many(16));
   EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.03);
   EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.09);
   EXPECT_LT(quantile(all, 0.5, &Difference::bytes), 0.12);
