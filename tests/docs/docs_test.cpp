@@ -39,8 +39,9 @@ const std::string mpirun = std::string(STRETTO_MPIRUN).empty()
 
 std::string shortened(const std::string& script) {
   static const std::regex train("(^|\n)((mpirun -n [0-9]+ )?build/stretto train [^\n]*)"), make("(^|\n)make "),
-      fails("(^|\n)! ([^\n]*)"), ranks("(^|\n)mpirun ");
-  std::string s = std::regex_replace(script, train, "$1$2 --train.steps=3");
+      fails("(^|\n)! ([^\n]*)"), ranks("(^|\n)mpirun "), goes_on("\\\\\n *");
+  std::string s = std::regex_replace(script, goes_on, "");
+  s = std::regex_replace(s, train, "$1$2 --train.steps=3");
   s = std::regex_replace(s, ranks, "$1" + mpirun + " ");
   s = std::regex_replace(s, make, "$1make -C " STRETTO_SOURCE " -n ");
   return std::regex_replace(s, fails, "$1if $2; then echo 'this should fail: $2'; exit 1; fi");
@@ -55,6 +56,8 @@ TEST(Docs, BlocksAndLinksAreFound) {
   EXPECT_THAT(test::links_of("![a](b.svg) [c](d/e.md#f) [w](https://x.y) [s](#s)"), ElementsAre("b.svg", "d/e.md"));
   EXPECT_EQ(shortened("make test\nbuild/stretto train a.toml\nls\n"),
             "make -C " STRETTO_SOURCE " -n test\nbuild/stretto train a.toml --train.steps=3\nls\n");
+  EXPECT_EQ(shortened("build/stretto train a.toml \\\n  --x=1\n"),
+            "build/stretto train a.toml --x=1 --train.steps=3\n");
   EXPECT_EQ(shortened("mpirun -n 2 build/stretto train a.toml\n"),
             mpirun + " -n 2 build/stretto train a.toml --train.steps=3\n");
   EXPECT_EQ(test::shell(shortened("! true\ntrue\n"), "/").code, 1);
@@ -112,6 +115,21 @@ TEST(Docs, EverySnippetCompilesAndProgramsRun) {
                                          : STRETTO_COMPILE " -c -o " + name + ".o " + name + ".cpp",
                                  folder.str());
     EXPECT_EQ(r.code, 0) << all[i].where() << "\n" << all[i].text << r.out << r.error;
+  }
+}
+
+// Tables and what programs print have the length they have.
+TEST(Docs, LinesCanBeReadInAnEditor) {
+  for (const fs::path& page : test::pages()) {
+    std::istringstream lines(test::text_of(page));
+    bool block = false;
+    int number = 0;
+    for (std::string line; std::getline(lines, line);) {
+      ++number;
+      if (line.starts_with("```")) block = line.size() > 3 && line != "```sh";
+      if (block || line.starts_with("|") || line.starts_with("<!--")) continue;
+      EXPECT_LE(line.size(), 160u) << page << ":" << number;
+    }
   }
 }
 
