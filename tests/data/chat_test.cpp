@@ -56,7 +56,7 @@ TEST(Chat, RowsHoldWholeConversationsAndTargetsAreAnswers) {
     return text_of(std::span(all).subspan(i * 28, 28));
   };
   EXPECT_EQ(row(rows.ids, 0), "u:one|a:two|u:three|a:four|.");
-  EXPECT_EQ(row(rows.targets, 0), "_______two____________four__");
+  EXPECT_EQ(row(rows.targets, 0), "_______two___________four___");
   EXPECT_EQ(row(rows.ids, 1), "u:a|a:a much longer answer t");
   EXPECT_EQ(row(rows.targets, 1), "_____a much longer answer t_");
   EXPECT_EQ(row(rows.ids, 2), "u:five|a:six|...............");

@@ -213,9 +213,9 @@ TEST(Attention, MistakesAreNamed) {
   };
   const AttentionOptions o{.query = s, .key = k, .head = d};
   EXPECT_THAT(message([&] { attention(q, q, q, {.query = s, .key = s, .head = d}); }),
-              HasSubstr("[attention] the query dim 's' is in input{s=3 d=2}, which has the keys' dims; hint: rename"));
+              HasSubstr("[attention] the query dim 's' is in q{s=3 d=2}, which has the keys' dims; hint: rename"));
   EXPECT_THAT(message([&] { attention(q, key, wide, o); }), HasSubstr("have different dims"));
-  EXPECT_THAT(message([&] { attention(q, wide, wide, o); }), HasSubstr("dim 'h' that the queries input{s=3 d=2} lack"));
+  EXPECT_THAT(message([&] { attention(q, wide, wide, o); }), HasSubstr("dim 'h' that the queries q{s=3 d=2} lack"));
   EXPECT_THAT(message([&] { attention(q, key, key, {.query = s, .key = k}); }), HasSubstr("the head dim is not named"));
   EXPECT_THAT(message([&] { attention(q, input(b, "f", f32, {k, d}), key, o); }), HasSubstr("is f64 and"));
 }

@@ -165,24 +165,22 @@ TEST(Contract, MistakesAreNamed) {
   Builder g;
   const Tensor x = input(g, "x", f32, {b, m}), w = input(g, "w", f32, {m, n}), y = input(g, "y", f32, {b, n});
   EXPECT_THAT(refusal_of([&] { contract(x, w, {}); }),
-              HasSubstr("[contract] no dim to sum over: input{b=2 model=4} times"));
+              HasSubstr("[contract] no dim to sum over: x{b=2 model=4} times"));
   EXPECT_THAT(refusal_of([&] { contract(y, w, {}); }), HasSubstr("hint: name the dim in over"));
   EXPECT_THAT(refusal_of([&] { contract(x, y, m); }),
-              HasSubstr("dim 'model' is named in over but input{b=2 ff=8} lacks it"));
+              HasSubstr("dim 'model' is named in over but y{b=2 ff=8} lacks it"));
   EXPECT_THAT(refusal_of([&] { contract(x, w, Dim{"mode", 4}); }), HasSubstr("did you mean 'model'?"));
   EXPECT_THAT(refusal_of([&] {
                 contract(x, w, Dim{"model", 5});
               }),
-              HasSubstr("[contract] dim 'model' is 4 in input{b=2 model=4} and 5 in over"));
+              HasSubstr("[contract] dim 'model' is 4 in x{b=2 model=4} and 5 in over"));
   const Tensor v = input(g, "v", f32, {b, m, n});
-  EXPECT_THAT(
-      refusal_of([&] { contract(x, v, m); }),
-      HasSubstr("dim 'b' is in both operands and named in neither over nor along: input{b=2 model=4} times input"));
+  EXPECT_THAT(refusal_of([&] { contract(x, v, m); }),
+              HasSubstr("dim 'b' is in both operands and named in neither over nor along: x{b=2 model=4} times "));
   EXPECT_THAT(refusal_of([&] { contract(x, v, m, along(m)); }), HasSubstr("dim 'b' is in both operands"));
   EXPECT_THAT(refusal_of([&] { contract(x, v, {m, m}, along(b)); }), HasSubstr("named twice in over"));
   EXPECT_THAT(refusal_of([&] { contract(x, v, m, along({b, m})); }), HasSubstr("is named in over and in along"));
-  EXPECT_THAT(refusal_of([&] { contract(x, input(g, "i", i32, {m}), m); }),
-              HasSubstr("is f32 and input{model=4} is i32"));
+  EXPECT_THAT(refusal_of([&] { contract(x, input(g, "i", i32, {m}), m); }), HasSubstr("is f32 and i{model=4} is i32"));
   EXPECT_THAT(refusal_of([&] { contract(x, Tensor{}, m); }), HasSubstr("empty"));
 }
 

@@ -92,7 +92,7 @@ TEST(Embedding, MistakesAreNamed) {
   Builder b;
   const Dim v{"v", 4}, m{"m", 2}, s{"s", 3};
   const Tensor table = input(b, "t", f32, {v, m}), ids = input(b, "i", i32, {s});
-  EXPECT_THAT(refusal_of([&] { embedding(ids, table, s); }), HasSubstr("[embedding] ids input{v=4 m=2} are f32"));
+  EXPECT_THAT(refusal_of([&] { embedding(ids, table, s); }), HasSubstr("[embedding] ids t{v=4 m=2} are f32"));
   EXPECT_THAT(refusal_of([&] { embedding(table, ids, Dim{"voc", 4}); }), HasSubstr("voc"));
   EXPECT_THAT(refusal_of([&] { embedding(table, input(b, "j", i32, {m}), v); }), HasSubstr("dim 'm' twice"));
 }

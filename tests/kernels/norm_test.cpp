@@ -116,9 +116,9 @@ TEST(LayerNorm, MistakesAreNamed) {
     return "no error";
   };
   EXPECT_THAT(message([&] { layer_norm(x, v, wrong, m); }),
-              HasSubstr("[layer_norm] operand 3 is input{r=2}, not a vector along 'm'"));
+              HasSubstr("[layer_norm] operand 3 is w{r=2}, not a vector along 'm'"));
   EXPECT_THAT(message([&] { layer_norm(x, v, v, Dim{"model", 4}); }), HasSubstr("model"));
-  EXPECT_THAT(message([&] { rms_norm(x, input(b, "d", f64, {m}), m); }), HasSubstr("is f32 and input{m=4} is f64"));
+  EXPECT_THAT(message([&] { rms_norm(x, input(b, "d", f64, {m}), m); }), HasSubstr("is f32 and d{m=4} is f64"));
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ TEST(Rotary, MistakesAreNamed) {
     return "no error";
   };
   const Tensor x = input(b, "x", f64, {s, d, e});
-  EXPECT_THAT(message([&] { rotary(x, s, d); }), HasSubstr("[rotary] dim 'd' of input{s=2 d=5 e=4} has 5 elements"));
+  EXPECT_THAT(message([&] { rotary(x, s, d); }), HasSubstr("[rotary] dim 'd' of x{s=2 d=5 e=4} has 5 elements"));
   EXPECT_THAT(message([&] { rotary(x, s, e, {.base = 0}); }), HasSubstr("base 0"));
   EXPECT_THAT(message([&] { rotary(x, Dim{"seq", 2}, e); }), HasSubstr("seq"));
 }

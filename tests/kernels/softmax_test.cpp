@@ -134,8 +134,8 @@ TEST(CrossEntropy, MistakesAreNamed) {
   const Dim r{"r", 3}, s{"s", 2}, v{"v", 4};
   const Tensor x = input(b, "x", f32, {r, s, v}), y = input(b, "y", i32, {r}), one = constant(b, 1, f64);
   EXPECT_THAT(refusal_of([&] { cross_entropy_terms(x, y, one, v); }),
-              HasSubstr("[cross_entropy] logits input{r=3 s=2 v=4} and labels input{r=3} differ in more than dim 'v'"));
-  EXPECT_THAT(refusal_of([&] { cross_entropy_terms(x, x, one, v); }), HasSubstr("labels input{r=3 s=2 v=4} are f32"));
+              HasSubstr("[cross_entropy] logits x{r=3 s=2 v=4} and labels y{r=3} differ in more than dim 'v'"));
+  EXPECT_THAT(refusal_of([&] { cross_entropy_terms(x, x, one, v); }), HasSubstr("labels x{r=3 s=2 v=4} are f32"));
 }
 
 }  // namespace

@@ -51,34 +51,33 @@ class Mistakes : public testing::Test {
 TEST_F(Mistakes, AddOfTensorsThatEachLackADim) {
   const Tensor w = input(b, "w", f32, {model, ff});
   expect([&] { x + w; },
-         "[add] input{model=32 ff=64} has dim 'ff' that input{batch=8 seq=16 model=32} lacks, and the other way round; "
+         "[add] w{model=32 ff=64} has dim 'ff' that x{batch=8 seq=16 model=32} lacks, and the other way round; "
          "hint: rename 'ff' if the two mean the same, or broadcast one operand explicitly");
 }
 
 TEST_F(Mistakes, ArithmeticOnIds) {
   expect([&] { x* ids; },
-         "[mul] input{batch=8 seq=16 model=32} is f32 and input{batch=8 seq=16} is i32; "
+         "[mul] x{batch=8 seq=16 model=32} is f32 and ids{batch=8 seq=16} is i32; "
          "hint: cast one of them: cast(x, f32)");
 }
 
 TEST_F(Mistakes, TwoFloatTypes) {
   const Tensor y = input(b, "y", f64, {model});
-  expect(
-      [&] { x + y; },
-      "[add] input{batch=8 seq=16 model=32} is f32 and input{model=32} is f64; hint: cast one of them: cast(x, f32)");
+  expect([&] { x + y; },
+         "[add] x{batch=8 seq=16 model=32} is f32 and y{model=32} is f64; hint: cast one of them: cast(x, f32)");
 }
 
 TEST_F(Mistakes, FunctionOfIntegers) {
-  expect([&] { gelu(ids); }, "[gelu] input{batch=8 seq=16} holds integers; hint: cast it first: cast(x, f32)");
+  expect([&] { gelu(ids); }, "[gelu] ids{batch=8 seq=16} holds integers; hint: cast it first: cast(x, f32)");
 }
 
 TEST_F(Mistakes, FractionBesideIntegers) {
   expect([&] { less(ids, 2.5); },
-         "[less] input{batch=8 seq=16} holds integers and 2.5 is none; hint: cast it first: cast(x, f32)");
+         "[less] ids{batch=8 seq=16} holds integers and 2.5 is none; hint: cast it first: cast(x, f32)");
 }
 
 TEST_F(Mistakes, MeanOfIntegers) {
-  expect([&] { mean(ids, seq); }, "[mean] input{batch=8 seq=16} holds integers; hint: cast it first: cast(x, f32)");
+  expect([&] { mean(ids, seq); }, "[mean] ids{batch=8 seq=16} holds integers; hint: cast it first: cast(x, f32)");
 }
 
 TEST_F(Mistakes, RenameOfADimThatIsNotThere) {
@@ -86,7 +85,7 @@ TEST_F(Mistakes, RenameOfADimThatIsNotThere) {
       [&] {
         rename(x, Dim{"sek", 16}, Dim{"seq_k", 16});
       },
-      "[rename] input{batch=8 seq=16 model=32} has no dim 'sek'; "
+      "[rename] x{batch=8 seq=16 model=32} has no dim 'sek'; "
       "hint: did you mean 'seq'? its dims are batch, seq, model");
 }
 
@@ -95,7 +94,7 @@ TEST_F(Mistakes, RenameToAnotherSize) {
       [&] {
         rename(x, seq, Dim{"half", 8});
       },
-      "[rename] seq=16 cannot become half=8: the sizes differ (in input{batch=8 seq=16 model=32}); "
+      "[rename] seq=16 cannot become half=8: the sizes differ (in x{batch=8 seq=16 model=32}); "
       "hint: make the new dim with seq.like(\"half\"), or slice first");
 }
 
@@ -106,8 +105,7 @@ TEST_F(Mistakes, RenameToADimThatIsThereAlready) {
 }
 
 TEST_F(Mistakes, SumOverADimThatIsNotThere) {
-  expect([&] { sum(x, ff); },
-         "[sum] input{batch=8 seq=16 model=32} has no dim 'ff'; hint: its dims are batch, seq, model");
+  expect([&] { sum(x, ff); }, "[sum] x{batch=8 seq=16 model=32} has no dim 'ff'; hint: its dims are batch, seq, model");
 }
 
 TEST_F(Mistakes, SumOverADimTwice) {
@@ -115,12 +113,12 @@ TEST_F(Mistakes, SumOverADimTwice) {
       [&] {
         sum(x, {seq, seq});
       },
-      "[sum] dim 'seq' of input{batch=8 seq=16 model=32} is named twice; hint: name it once");
+      "[sum] dim 'seq' of x{batch=8 seq=16 model=32} is named twice; hint: name it once");
 }
 
 TEST_F(Mistakes, MaxOfAScalar) {
   const Tensor s = input(b, "s", f32, {});
-  expect([&] { max(s, seq); }, "[max] input{} has no dim 'seq'; hint: its dims are none");
+  expect([&] { max(s, seq); }, "[max] s{} has no dim 'seq'; hint: its dims are none");
 }
 
 TEST_F(Mistakes, OneNameWithTwoSizes) {
@@ -170,21 +168,21 @@ TEST_F(Mistakes, ATensorOfAnotherProgram) {
 
 TEST_F(Mistakes, AskingForADimByAWrongName) {
   expect([&] { x.dim("models"); },
-         "[dim] input{batch=8 seq=16 model=32} has no dim 'models'; hint: its dims are batch, seq, model");
+         "[dim] x{batch=8 seq=16 model=32} has no dim 'models'; hint: its dims are batch, seq, model");
 }
 
 TEST_F(Mistakes, AConditionThatIsNotOne) {
   expect([&] { where(x, x, 0); },
-         "[where] the condition input{batch=8 seq=16 model=32} is f32; hint: make it with a comparison: greater(x, 0)");
+         "[where] the condition x{batch=8 seq=16 model=32} is f32; hint: make it with a comparison: greater(x, 0)");
 }
 
 TEST_F(Mistakes, DivisionOfIntegers) {
-  expect([&] { ids / 2; }, "[div] input{batch=8 seq=16} holds integers; hint: cast it first: cast(x, f32)");
+  expect([&] { ids / 2; }, "[div] ids{batch=8 seq=16} holds integers; hint: cast it first: cast(x, f32)");
 }
 
 TEST_F(Mistakes, CastToAStorageType) {
   expect([&] { cast(x, f16); },
-         "[cast] input{batch=8 seq=16 model=32} cannot be cast from f32 to f16; "
+         "[cast] x{batch=8 seq=16 model=32} cannot be cast from f32 to f16; "
          "hint: f16 exists in files only; compute in bf16, f32 or f64");
 }
 
@@ -193,7 +191,7 @@ TEST_F(Mistakes, BroadcastThatForgetsADim) {
       [&] {
         broadcast(input(b, "y", f32, {model}), {batch, seq});
       },
-      "[broadcast] input{model=32} has dim 'model', which is not in {batch=8 seq=16}; "
+      "[broadcast] y{model=32} has dim 'model', which is not in {batch=8 seq=16}; "
       "hint: name all dims of the result, the old ones too");
 }
 
@@ -202,14 +200,14 @@ TEST_F(Mistakes, PermuteThatForgetsADim) {
       [&] {
         permute(x, {model, batch});
       },
-      "[permute] input{batch=8 seq=16 model=32} cannot be ordered as {model=32 batch=8}; "
+      "[permute] x{batch=8 seq=16 model=32} cannot be ordered as {model=32 batch=8}; "
       "hint: name each of its dims once; broadcast adds dims, sum removes them");
 }
 
 TEST_F(Mistakes, UnstackOfAnotherNumber) {
   const Tensor z = input(b, "z", f32, {three, model});
   expect([&] { unstack<2>(z, three); },
-         "[unstack] unstack<2> of dim three=3 (of input{three=3 model=32}); hint: write unstack<3>");
+         "[unstack] unstack<2> of dim three=3 (of z{three=3 model=32}); hint: write unstack<3>");
 }
 
 TEST_F(Mistakes, StackOfAnotherNumber) {
@@ -226,14 +224,13 @@ TEST_F(Mistakes, StackOfDifferentTensors) {
       [&] {
         stack({x, y}, Dim{"two", 2});
       },
-      "[stack] input{batch=8 seq=16 model=32} (f32) and input{seq=16 batch=8 model=32} (f32) differ; "
+      "[stack] x{batch=8 seq=16 model=32} (f32) and y{seq=16 batch=8 model=32} (f32) differ; "
       "hint: all parts have the same dims in the same order and the same type");
 }
 
 TEST_F(Mistakes, IndexBeyondTheEnd) {
-  expect(
-      [&] { index(x, seq, 16); },
-      "[index] there is no element 16 along 'seq' (of input{batch=8 seq=16 model=32}); hint: the elements are 0 to 15");
+  expect([&] { index(x, seq, 16); },
+         "[index] there is no element 16 along 'seq' (of x{batch=8 seq=16 model=32}); hint: the elements are 0 to 15");
 }
 
 TEST_F(Mistakes, SliceBeyondTheEnd) {
@@ -241,7 +238,7 @@ TEST_F(Mistakes, SliceBeyondTheEnd) {
       [&] {
         slice(x, seq, Dim{"part", 10}, 8);
       },
-      "[slice] part=10 from 8 does not lie within seq=16 (of input{batch=8 seq=16 model=32}); "
+      "[slice] part=10 from 8 does not lie within seq=16 (of x{batch=8 seq=16 model=32}); "
       "hint: start plus the smaller size must be at most 16");
 }
 
@@ -255,7 +252,7 @@ TEST_F(Mistakes, ConcatThatDoesNotAddUp) {
 
 TEST_F(Mistakes, DropoutThatDropsAll) {
   expect([&] { dropout(x, 1.0); },
-         "[dropout] the rate for input{batch=8 seq=16 model=32} is 1; hint: give a probability: 0 or more, below 1");
+         "[dropout] the rate for x{batch=8 seq=16 model=32} is 1; hint: give a probability: 0 or more, below 1");
 }
 
 TEST_F(Mistakes, TwoDropoutsOfOneName) {
@@ -269,15 +266,15 @@ TEST_F(Mistakes, ASharedDimThatContractIsNotToldAbout) {
   const Tensor y = input(b, "y", f32, {batch, model, ff});
   expect([&] { contract(x, y, model); },
          "[contract] dim 'batch' is in both operands and named in neither over nor along: "
-         "input{batch=8 seq=16 model=32} times input{batch=8 model=32 ff=64}; "
+         "x{batch=8 seq=16 model=32} times y{batch=8 model=32 ff=64}; "
          "hint: sum over it: contract(a, b, batch), keep it: along(batch), or rename it in one operand");
 }
 
 TEST_F(Mistakes, ContractOverADimThatOneLacks) {
   const Tensor w = input(b, "w", f32, {ff, model});
   expect([&] { contract(x, w, ff); },
-         "[contract] dim 'ff' is named in over but input{batch=8 seq=16 model=32} lacks it: "
-         "input{batch=8 seq=16 model=32} times input{ff=64 model=32}; "
+         "[contract] dim 'ff' is named in over but x{batch=8 seq=16 model=32} lacks it: "
+         "x{batch=8 seq=16 model=32} times w{ff=64 model=32}; "
          "hint: rename the dim that corresponds to 'ff', or leave it out of over");
 }
 

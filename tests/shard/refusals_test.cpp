@@ -152,7 +152,7 @@ TEST(Refused, WhileTheModelIsWritten) {
     return "not refused";
   };
   EXPECT_THAT(text([](Trace&, Tensor x, Tensor y) { x + y; }),
-              HasSubstr("has dim 'c' that input{a=4 b=3} lacks, and the other way round"));
+              HasSubstr("has dim 'c' that x{a=4 b=3} lacks, and the other way round"));
   EXPECT_THAT(text([](Trace&, Tensor x, Tensor y) { contract(x, y, {}); }), HasSubstr("no dim to sum over"));
   EXPECT_THAT(text([](Trace&, Tensor x, Tensor) { rename(x, {"b", 3}, {"c", 5}); }), HasSubstr("the sizes differ"));
   EXPECT_THAT(text([](Trace&, Tensor x, Tensor) { rename(x, {"b", 3}, {"a", 4}); }), HasSubstr("sizes differ"));

@@ -283,7 +283,7 @@ TEST_F(Loop, DrawsTheStepItWasAskedFor) {
   EXPECT_EQ(r.summary.parameters, none.summary.parameters);
 
   const std::string page = test::text_of(r.summary.directory / "timeline.html");
-  EXPECT_THAT(page, AllOf(HasSubstr("measured against simulated from mean times"), HasSubstr("Step 2 of zb-h1")));
+  EXPECT_THAT(page, AllOf(HasSubstr("measured beside simulated from mean times"), HasSubstr("Step 2 of zb-h1")));
   EXPECT_THAT(test::text_of(r.summary.directory / "timeline.svg"), HasSubstr("zb-h1, step 2 as measured"));
   const Field trace = read_json(test::text_of(r.summary.directory / "timeline.json"), "timeline.json");
   const Field* events = trace.find("traceEvents");

@@ -60,7 +60,7 @@ struct SmallRun {
   test::Folder folder;
 };
 
-TEST(Loop, TheBestCheckpointIsKeptAndPatienceEndsTheRun) {
+TEST(Progress, TheBestCheckpointIsKeptAndPatienceEndsTheRun) {
   const SmallRun run;
   // A rate at which nothing gets better.
   const RunSummary s = run.run({"--optimizer.lr=30", "--optimizer.schedule=constant", "--train.patience=3",
@@ -79,7 +79,7 @@ TEST(Loop, TheBestCheckpointIsKeptAndPatienceEndsTheRun) {
   EXPECT_GT(e.tokens, 0);
 }
 
-TEST(Loop, SamplesAreSaid) {
+TEST(Progress, SamplesAreSaid) {
   const SmallRun run;
   run.run({"--log.sample=line \"1\"", "--train.validate=4"});
   const std::string log = run.log();
@@ -88,7 +88,7 @@ TEST(Loop, SamplesAreSaid) {
   EXPECT_EQ(count, 2u) << log;
 }
 
-TEST(Loop, AveragesFollowTheParameters) {
+TEST(Progress, AveragesFollowTheParameters) {
   const SmallRun run;
   run.run({"--train.ema=0.5", "--optimizer.lr=0.01"});
   const StoredModel last = load_model(run.folder / "run"), mean = load_model(run.folder / "run", {.ema = true});
@@ -103,7 +103,7 @@ TEST(Loop, AveragesFollowTheParameters) {
   EXPECT_NE(refusal_of([&] { load_model(run.folder / "a.txt", {.ema = true}); }), "no error");
 }
 
-TEST(Loop, OnlyWhatTheModelAsksForCounts) {
+TEST(Progress, OnlyWhatTheModelAsksForCounts) {
   const SmallRun run;
   const auto flops = [&](const std::vector<std::string>& more) { return prepare(run.config(more)).flops; };
   const double plain = flops({});
@@ -115,7 +115,7 @@ TEST(Loop, OnlyWhatTheModelAsksForCounts) {
   EXPECT_NEAR(flops({"--train.microbatches=2"}), plain, 1e-3 * plain);
 }
 
-TEST(Loop, AnAverageIsWhatItsDefinitionSays) {
+TEST(Progress, AnAverageIsWhatItsDefinitionSays) {
   const Model model = [](Trace& t) {
     const Dim batch = t.batch("batch", 2), in{"in", 3};
     return mean_of(t.input("x", {batch, in}) * t.param("w", {in}, {.init = ones}));

@@ -121,9 +121,9 @@ TEST_F(Resume, GoesOnAsIfNothingHadHappened) {
   EXPECT_EQ(losses("cut").size(), 9u);
   // The report shows the whole run: its loss has nine points.
   const std::string page = text_of(folder_ / "cut/report.html");
-  const std::size_t loss = page.find("aria-label=\"loss\""), line = page.find("fill=\"none\"", loss);
+  const std::size_t loss = page.find("aria-label=\"loss\""), line = page.find("class=\"curve s0\"", loss);
   ASSERT_NE(line, page.npos);
-  const std::string path = page.substr(page.rfind("d=\"", line), line - page.rfind("d=\"", line));
+  const std::string path = page.substr(line, page.find("/>", line) - line);
   EXPECT_EQ(std::count(path.begin(), path.end(), 'L'), 8) << path;
 }
 
