@@ -68,7 +68,7 @@ TEST(MakePlan, NothingIsLargerThanARankHas) {
   PlanProblem p = small_llama(4, 8);
   const PlanSpace space{.schedules = {"1f1b", "zb-h1"}};
   const Plan rich = make_plan(p, space, {.quick = true});
-  p.cluster.memory = 0.8 * rich.best.front().bytes;
+  p.cluster.memory = 0.85 * rich.best.front().bytes;  // states are most of it
   const Plan poor = make_plan(p, space);
   ASSERT_FALSE(poor.best.empty());
   for (const Planned& x : poor.best) EXPECT_LE(x.bytes, p.cluster.memory);

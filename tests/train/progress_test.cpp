@@ -112,7 +112,7 @@ TEST(Progress, OnlyWhatTheModelAsksForCounts) {
   EXPECT_EQ(flops({"--parallel.tensor=2"}), plain);
   EXPECT_EQ(flops({"--parallel.data=2", "--parallel.zero=3"}), plain);
   EXPECT_EQ(flops({"--model.pad_vocab=100"}), plain);
-  EXPECT_NEAR(flops({"--train.microbatches=2"}), plain, 1e-3 * plain);
+  EXPECT_NEAR(flops({"--train.microbatches=2"}), plain, 2e-3 * plain);  // and gradients are added up
 }
 
 TEST(Progress, AnAverageIsWhatItsDefinitionSays) {
