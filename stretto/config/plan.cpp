@@ -17,6 +17,32 @@ Recompute recompute_named(std::string_view name) {
   return Recompute::none;
 }
 
+// Axes that are not among those that a plan chooses.
+void refuse_other_axes(const ParallelSection& p) {
+  std::vector<Fault> faults;
+  const auto unknown = [&](bool given, const std::string& key) {
+    if (given)
+      faults.push_back(fault("plan", "leave it out; stretto simulate predicts a run that has it",
+                             "{} is no part of what is planned", key)
+                           .about({"parallel." + key}));
+  };
+  unknown(p.names.depth > 1, "depth");
+  unknown(p.names.replicas > 1, "replicas");
+  unknown(p.mesh.ranks() > 1, "mesh");
+  unknown(!p.layout.empty(), "layout");
+  refuse(std::move(faults));
+}
+
+// Of all stages: what a plan chooses stages for cannot be given per stage.
+Recompute one_recompute(const RunConfig& c) {
+  const std::vector<Recompute>& all = c.parallel.recompute;
+  if (std::ranges::adjacent_find(all, std::not_equal_to()) != all.end())
+    throw Error("plan", "recompute differs from stage to stage, and stages are what is chosen")
+        .hint("use one for all stages, or \"auto\"")
+        .about({"parallel.recompute"});
+  return all.empty() ? Recompute::none : all.front();
+}
+
 }  // namespace
 
 PlanProblem problem_of(const RunConfig& c, const ClusterFile& cluster, int ranks) {
@@ -32,6 +58,7 @@ PlanProblem problem_of(const RunConfig& c, const ClusterFile& cluster, int ranks
 }
 
 PlanSpace space_of(const RunConfig& c) {
+  refuse_other_axes(c.parallel);
   PlanSpace s;
   const auto choose = [&](std::string_view key, const std::vector<int>& open, int fixed) {
     return searched(c, key) ? open : std::vector{fixed};
@@ -50,7 +77,7 @@ PlanSpace space_of(const RunConfig& c) {
   if (searched(c, "parallel.recompute")) {
     for (const std::string& name : c.plan.recompute) s.recompute.push_back(recompute_named(name));
   } else {
-    s.recompute = {c.parallel.recompute.empty() ? Recompute::none : c.parallel.recompute.front()};
+    s.recompute = {one_recompute(c)};
   }
   if (!searched(c, "parallel.sequence")) s.sequence = n.sequence;
   return s;
@@ -69,7 +96,7 @@ RunKeys keys_of_run(const RunConfig& c) {
             .chunks = c.parallel.chunks,
             .microbatches = c.train.microbatches,
             .stages = c.parallel.stages};
-  if (!c.parallel.recompute.empty()) k.recompute = c.parallel.recompute.front();
+  k.recompute = one_recompute(c);
   if (k.chunks == 0) {
     const ScheduleRule* rule = find_rule(k.schedule);
     k.chunks = k.pipe == 1 || !rule ? 1 : rule->chunks > 0 ? rule->chunks : 2;

@@ -122,6 +122,10 @@ TEST_F(PlanCommandTest, MistakesAreNamed) {
               HasSubstr("data = 3 does not divide a batch of 16; hint: use train.batch = 15 or 18"));
   EXPECT_THAT(says("--ranks 4 '--plan.schedules=[\"zb-w\"]'"), HasSubstr("there is no 'zb-w'; hint: did you mean"));
   EXPECT_THAT(says("--ranks 4 '--plan.recompute=[\"some\"]'"), HasSubstr("there is no 'some'"));
+  EXPECT_THAT(says("--ranks 4 '--parallel.recompute=[\"none\", \"full\"]'"),
+              HasSubstr("recompute differs from stage to stage, and stages are what is chosen"));
+  EXPECT_THAT(says("--ranks 4 --parallel.depth=2"), HasSubstr("depth is no part of what is planned"));
+  EXPECT_THAT(says("--ranks 4 '--parallel.mesh={a = 2}'"), HasSubstr("mesh is no part of what is planned"));
   EXPECT_THAT(run("plan run.toml --ranks 4").error, HasSubstr("no cluster is given"));
   EXPECT_THAT(run("plan --cluster cluster.toml").error, HasSubstr("no run is given"));
 }
