@@ -111,41 +111,22 @@ ClusterFile cluster_for(const SimulateCommand& o, const RunConfig& run) {
 
 // One row: what there was before devices had files, then where the busiest actor's time and the fullest rank's memory go.
 void print_plain(const StepTime& t, double tokens, const Held& fullest, double capacity) {
-  const Spent& s = t.spent;
-  const std::pair<const char*, double> columns[] = {{"seconds", t.seconds},
-                                                    {"tokens_per_second", tokens / t.seconds},
-                                                    {"sums", t.sums},
-                                                    {"exposed", t.exposed},
-                                                    {"bytes", fullest.bytes()},
-                                                    {"products", s.products},
-                                                    {"attention", s.attention},
-                                                    {"elements", s.elements},
-                                                    {"collectives", s.collectives},
-                                                    {"messages", s.messages},
-                                                    {"sums", s.sums},
-                                                    {"gathers", s.gathers},
-                                                    {"update", s.update},
-                                                    {"bubble", s.bubble},
-                                                    {"states", fullest.states},
-                                                    {"activations", fullest.activations}};
+  std::vector<std::pair<std::string_view, double>> columns{{"seconds", t.seconds},
+                                                           {"tokens_per_second", tokens / t.seconds},
+                                                           {"sums", t.sums},
+                                                           {"exposed", t.exposed},
+                                                           {"bytes", fullest.bytes()}};
+  for (const auto& part : t.spent.parts()) columns.push_back(part);
+  columns.insert(columns.end(), {{"states", fullest.states}, {"activations", fullest.activations}});
   std::string names, numbers;
   for (const auto& [name, number] : columns)
     names += fmt::format("{}\t", name), numbers += fmt::format("{:.10g}\t", number);
-  fmt::print("{}limit\n{}{}\n", names, numbers, fullest.bytes() > capacity ? "memory" : s.limit());
+  fmt::print("{}limit\n{}{}\n", names, numbers, fullest.bytes() > capacity ? "memory" : t.spent.limit());
 }
 
 std::string spent_line(const StepTime& t) {
-  const Spent& s = t.spent;
   std::string line;
-  for (const auto& [name, seconds] : {std::pair{"products", s.products},
-                                      {"attention", s.attention},
-                                      {"elements", s.elements},
-                                      {"collectives", s.collectives},
-                                      {"messages", s.messages},
-                                      {"sums", s.sums},
-                                      {"gathers", s.gathers},
-                                      {"update", s.update},
-                                      {"bubble", s.bubble}})
+  for (const auto& [name, seconds] : t.spent.parts())
     if (seconds >= 0.005 * t.seconds)
       line += fmt::format("{}{} {:.0f}%", line.empty() ? "" : ", ", name, 100 * seconds / t.seconds);
   return line;

@@ -52,12 +52,6 @@ DeviceModel read_fields(const Field& fields, std::string name) {
 
 }  // namespace
 
-std::vector<std::string> names_of(std::span<const ShippedFile> files) {
-  std::vector<std::string> names;
-  for (const ShippedFile& f : files) names.emplace_back(f.name);
-  return names;
-}
-
 void read_over(FieldReader& reader, DeviceModel& d) {
   FieldReader rates = reader.section("rates");
   rates.read("product", d.rates.product, kShare);
@@ -73,14 +67,7 @@ void read_over(FieldReader& reader, DeviceModel& d) {
 }
 
 DeviceModel read_device(const std::string& name) {
-  if (name.ends_with(".toml")) return read_fields(read_toml_file(name), name);
-  for (const ShippedFile& f : shipped_devices())
-    if (f.name == name) return read_fields(read_toml(f.text, "devices/" + name + ".toml"), name);
-  const std::vector<std::string> names = names_of(shipped_devices());
-  const auto near = nearest(name, names);
-  throw Error("device", "'{}' is unknown", name)
-      .hint("{}", near ? fmt::format("did you mean '{}'?", *near)
-                       : fmt::format("there are {}; or give a file that ends in .toml", join(names, ", ")));
+  return read_fields(read_shipped("device", shipped_devices(), name), name);
 }
 
 std::string device_toml(const DeviceModel& d, const std::vector<std::string>& comments) {

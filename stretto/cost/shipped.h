@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "stretto/formats/fields.h"
+
 namespace stretto {
 
 struct ShippedFile {
@@ -15,5 +17,7 @@ struct ShippedFile {
 std::span<const ShippedFile> shipped_devices();
 std::span<const ShippedFile> shipped_stacks();
 std::vector<std::string> names_of(std::span<const ShippedFile>);
+// One of them, or a file whose name ends in .toml. `kind`: "device", for messages and the place "devices/NAME.toml".
+Field read_shipped(std::string_view kind, std::span<const ShippedFile>, const std::string& name);
 
 }  // namespace stretto

@@ -54,14 +54,7 @@ Stack read_stack_fields(const Field& fields, std::string name) {
 }  // namespace
 
 Stack read_stack(const std::string& name) {
-  if (name.ends_with(".toml")) return read_stack_fields(read_toml_file(name), name);
-  for (const ShippedFile& f : shipped_stacks())
-    if (f.name == name) return read_stack_fields(read_toml(f.text, "stacks/" + name + ".toml"), name);
-  const std::vector<std::string> names = names_of(shipped_stacks());
-  const auto near = nearest(name, names);
-  throw Error("stack", "'{}' is unknown", name)
-      .hint("{}", near ? fmt::format("did you mean '{}'?", *near)
-                       : fmt::format("there are {}; or give a file that ends in .toml", join(names, ", ")));
+  return read_stack_fields(read_shipped("stack", shipped_stacks(), name), name);
 }
 
 }  // namespace stretto

@@ -46,10 +46,7 @@ MemoryParts memory_of(const ActorAccount& account, const PerArena<u64>& bytes) {
 
 // The largest three.
 std::string limit_of(const Spent& s, double seconds) {
-  std::vector<std::pair<std::string_view, double>> parts{
-      {"products", s.products},       {"attention", s.attention}, {"elements", s.elements},
-      {"collectives", s.collectives}, {"messages", s.messages},   {"sums", s.sums},
-      {"gathers", s.gathers},         {"update", s.update},       {"bubble", s.bubble}};
+  auto parts = s.parts();
   std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string text;
   for (std::size_t i = 0; i < 3; ++i)

@@ -309,12 +309,21 @@ class StepPlayer {
 
 }  // namespace
 
+std::array<std::pair<std::string_view, double>, 9> Spent::parts() const {
+  return {{{"products", products},
+           {"attention", attention},
+           {"elements", elements},
+           {"collectives", collectives},
+           {"messages", messages},
+           {"sums", sums},
+           {"gathers", gathers},
+           {"update", update},
+           {"bubble", bubble}}};
+}
+
 std::string_view Spent::limit() const {
-  const std::pair<std::string_view, double> all[] = {
-      {"products", products},       {"attention", attention}, {"elements", elements},
-      {"collectives", collectives}, {"messages", messages},   {"sums", sums},
-      {"gathers", gathers},         {"update", update},       {"bubble", bubble}};
-  return std::max_element(std::begin(all), std::end(all), [](auto& x, auto& y) { return x.second < y.second; })->first;
+  const auto all = parts();
+  return std::max_element(all.begin(), all.end(), [](auto& x, auto& y) { return x.second < y.second; })->first;
 }
 
 StepTime step_time(const Program& p, const Cluster& c) { return StepPlayer(p, c).play(); }

@@ -4,7 +4,9 @@
 //   StepTime t = step_time(*compiled.program, Cluster{.machine = {.flops = 50e9}});
 //   fmt::print("{:.3f} s, {:.3f} s of it waiting for sums of gradients\n", t.seconds, t.exposed);
 #pragma once
+#include <array>
 #include <string_view>
+#include <utility>
 
 #include "stretto/cost/machine.h"
 #include "stretto/program/program.h"
@@ -26,6 +28,8 @@ struct Spent {
     else
       products += p.products, attention += p.attention, elements += p.elements, collectives += p.collectives;
   }
+  // Each with its name, as tables and columns have them.
+  std::array<std::pair<std::string_view, double>, 9> parts() const;
   std::string_view limit() const;  // the name of the largest
 };
 

@@ -54,28 +54,17 @@ class PlanCommandTest : public testing::Test {
   Folder folder_;
 };
 
-std::vector<std::vector<std::string>> rows_of(const std::string& text) {
-  std::vector<std::vector<std::string>> rows;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream in(line);
-    rows.emplace_back();
-    for (std::string cell; std::getline(in, cell, '\t');) rows.back().push_back(cell);
-  }
-  return rows;
-}
-
 TEST_F(PlanCommandTest, WritesARunThatSimulatesToTheSameNumber) {
   const Result r = plan("--ranks 4 --plain --parallel.context=1 -o best.toml");
   ASSERT_EQ(r.code, 0) << r.error;
   EXPECT_THAT(r.error, HasSubstr("tried="));
-  const auto rows = rows_of(r.out);
+  const auto rows = cells(r.out);
   ASSERT_GT(rows.size(), 3u);
   EXPECT_EQ(rows[0][1], "seconds");
   const Result s = run("simulate best.toml --cluster cluster.toml --plain");
   ASSERT_EQ(s.code, 0) << s.error;
-  EXPECT_NEAR(std::stod(rows_of(s.out)[1][0]), std::stod(rows[1][1]), 1e-3 * std::stod(rows[1][1]));
-  EXPECT_NEAR(std::stod(rows_of(s.out)[1][4]), std::stod(rows[1][4]), 1e-3 * std::stod(rows[1][4]));
+  EXPECT_NEAR(std::stod(cells(s.out)[1][0]), std::stod(rows[1][1]), 1e-3 * std::stod(rows[1][1]));
+  EXPECT_NEAR(std::stod(cells(s.out)[1][4]), std::stod(rows[1][4]), 1e-3 * std::stod(rows[1][4]));
   const std::string page = text_of(folder_ / "best.html");
   EXPECT_THAT(page, HasSubstr("Time and memory"));
   EXPECT_THAT(page, HasSubstr("runner-up"));
@@ -92,7 +81,7 @@ TEST_F(PlanCommandTest, GivenKeysAreFixedAndPlanNarrows) {
   const Result r =
       plan("--ranks 4 --quick --plain --parallel.tensor=2 '--plan.zero=[1]' '--plan.recompute=[\"full\"]'");
   ASSERT_EQ(r.code, 0) << r.error;
-  const auto rows = rows_of(r.out);
+  const auto rows = cells(r.out);
   for (std::size_t i = 1; i < rows.size(); ++i) {
     EXPECT_EQ(rows[i][8], "2");
     EXPECT_EQ(rows[i][12], "1");
@@ -142,7 +131,7 @@ TEST_F(PlanCommandTest, CandidatesKeepTheirOrderAndIds) {
   folder_.write("list.tsv", "id\tpipe\tdata\tmicrobatches\na\t2\t2\t4\nb\t1\t3\t1\nc\t1\t4\t1\nd\t4\n");
   const Result r = plan("--candidates list.tsv");
   ASSERT_EQ(r.code, 0) << r.error;
-  const auto rows = rows_of(r.out);
+  const auto rows = cells(r.out);
   ASSERT_EQ(rows.size(), 5u);
   EXPECT_EQ(rows[1][0], "a");
   EXPECT_GT(std::stod(rows[1][2]), 0);

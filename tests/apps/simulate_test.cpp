@@ -13,17 +13,6 @@ Result simulate_with(const std::string& arguments) { return stretto(arguments, S
 
 using testing::HasSubstr;
 
-std::vector<std::vector<std::string>> cells(const std::string& text) {
-  std::vector<std::vector<std::string>> rows;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream in(line);
-    rows.emplace_back();
-    for (std::string cell; std::getline(in, cell, '\t');) rows.back().push_back(cell);
-  }
-  return rows;
-}
-
 TEST(Simulate, PlainRowsAreSortedByMakespan) {
   const Result r = simulate_with(
       "simulate --schedule gpipe --schedule zb-v --schedule 1f1b --schedule zb-h1 --actors 4 --microbatches 8 "

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "gap.h"
 #include "stretto/formats/safetensors.h"
 #include "stretto/models/peft.h"
 #include "stretto/train/trainer.h"
@@ -14,20 +15,11 @@
 namespace stretto {
 namespace {
 
+using test::gap;
 namespace fs = std::filesystem;
 
 const fs::path kPeft = fs::path(STRETTO_TEST_DATA) / "peft", kBases = fs::path(STRETTO_TEST_DATA) / "hf_relatives";
 const std::vector<std::string> kAll{"qwen3", "llama_biases", "mistral", "gpt2_erf"};
-
-double gap(const std::vector<double>& a, const std::vector<double>& b) {
-  EXPECT_EQ(a.size(), b.size());
-  double difference = 0, size = 0;
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    difference = std::max(difference, std::isnan(a[i]) ? INFINITY : std::abs(a[i] - b[i]));
-    size = std::max(size, std::abs(b[i]));
-  }
-  return difference / size;
-}
 
 // A model with its logits as a metric, and ids as their own targets.
 struct WithAdapter {

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "formats/testing.h"
+#include "gap.h"
 #include "stretto/formats/safetensors.h"
 #include "stretto/models/hf.h"
 #include "stretto/train/trainer.h"
@@ -12,6 +13,7 @@
 namespace stretto {
 namespace {
 
+using test::gap;
 namespace fs = std::filesystem;
 
 double number(const Field& f) { return std::stod(std::get<std::string>(f.value)); }  // kept as text, all digits
@@ -69,16 +71,6 @@ std::unique_ptr<Trainer> trainer_of(const Oracle& o, DType dtype, int microbatch
   return trainer;
 }
 
-// max|a-b| / max|b|
-double error(const std::vector<double>& a, const std::vector<double>& b) {
-  EXPECT_EQ(a.size(), b.size());
-  double difference = 0, size = 0;
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    difference = std::max(difference, std::isnan(a[i]) ? INFINITY : std::abs(a[i] - b[i]));
-    size = std::max(size, std::abs(b[i]));
-  }
-  return difference / size;
-}
 double relative(double a, double b) { return std::abs(a - b) / std::abs(b); }
 
 struct Case {
@@ -102,7 +94,7 @@ TEST_P(Oracles, LogitsAndTokenLosses) {
   const std::vector<double>& logits = r.lists.at("logits");
   ASSERT_EQ(i64(logits.size()), kRows * kSeq * kVocab);
   const std::vector<double> row0(logits.begin(), logits.begin() + kSeq * kVocab);
-  EXPECT_LE(error(row0, values<double>(oracle.arrays.at("logits_row0"))), exact ? 1e-9 : 1e-5);
+  EXPECT_LE(gap(row0, values<double>(oracle.arrays.at("logits_row0"))), exact ? 1e-9 : 1e-5);
   // The loss of every token that counts, from our logits.
   const std::vector<double> expected = values<double>(oracle.arrays.at("token_loss"));
   const std::span<const std::int32_t> targets = oracle.batch.at("targets").as<std::int32_t>();
@@ -116,7 +108,7 @@ TEST_P(Oracles, LogitsAndTokenLosses) {
     theirs.push_back(expected[i]);
   }
   EXPECT_EQ(ours.size(), 70u);
-  EXPECT_LE(error(ours, theirs), exact ? 1e-9 : 1e-5);
+  EXPECT_LE(gap(ours, theirs), exact ? 1e-9 : 1e-5);
 }
 
 TEST_P(Oracles, LossAndEveryGradient) {
@@ -127,7 +119,7 @@ TEST_P(Oracles, LossAndEveryGradient) {
   for (const ParamSpec& p : oracle.params()) {
     const Array expected = oracle.array(oracle.gradients, p);
     // The file is rounded to f32.
-    EXPECT_LE(error(t->gradient(p.name).doubles(), expected.doubles()), exact ? 1e-7 : 1e-5) << p.name;
+    EXPECT_LE(gap(t->gradient(p.name).doubles(), expected.doubles()), exact ? 1e-7 : 1e-5) << p.name;
   }
 }
 
@@ -194,7 +186,7 @@ TEST(OracleExperts, PenaltyAndItsGradients) {
     EXPECT_LE(relative(r.grad_norm, number(*moe.find("grad_norm_with_aux"))), 1e-9) << data;
     for (const ParamSpec& p : o.params()) {
       if (!p.name.ends_with("router")) continue;
-      EXPECT_LE(error(t.gradient(p.name).doubles(), Oracle::array(file, p).doubles()), 1e-7) << p.name << ", " << data;
+      EXPECT_LE(gap(t.gradient(p.name).doubles(), Oracle::array(file, p).doubles()), 1e-7) << p.name << ", " << data;
     }
   }
 }

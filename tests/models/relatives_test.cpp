@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "gap.h"
 #include "stretto/formats/safetensors.h"
 #include "stretto/models/hf.h"
 #include "stretto/train/trainer.h"
@@ -34,13 +35,7 @@ TEST(Relatives, LogitsAreThoseOfTransformers) {
     const StepResult r = t.evaluate({{"ids", Array::of<std::int32_t>(values<std::int32_t>(ids), ids.shape)}});
     const std::vector<double>& ours = r.lists.at("logits");
     const std::vector<double> theirs = values<double>(expected.at("logits"));
-    ASSERT_EQ(ours.size(), theirs.size());
-    double difference = 0, size = 0;
-    for (std::size_t i = 0; i < ours.size(); ++i) {
-      difference = std::max(difference, std::isnan(ours[i]) ? INFINITY : std::abs(ours[i] - theirs[i]));
-      size = std::max(size, std::abs(theirs[i]));
-    }
-    EXPECT_LE(difference / size, m.config.family == "gpt2" ? 1e-9 : 2e-6);
+    EXPECT_LE(test::gap(ours, theirs), m.config.family == "gpt2" ? 1e-9 : 2e-6);
   }
   EXPECT_EQ(seen, 9);
 }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "formats/testing.h"
+#include "gap.h"
 #include "stretto/formats/safetensors.h"
 #include "stretto/generate/generate.h"
 #include "stretto/models/hf.h"
@@ -14,6 +15,7 @@
 namespace stretto {
 namespace {
 
+using test::gap;
 namespace fs = std::filesystem;
 
 std::vector<std::string> all_types() {
@@ -22,16 +24,6 @@ std::vector<std::string> all_types() {
     if (e.is_directory()) names.push_back(e.path().filename().string());
   std::sort(names.begin(), names.end());
   return names;
-}
-
-double apart(const std::vector<double>& a, const std::vector<double>& b) {
-  EXPECT_EQ(a.size(), b.size());
-  double difference = 0, size = 1e-12;
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    difference = std::max(difference, std::isnan(a[i]) ? INFINITY : std::abs(a[i] - b[i]));
-    size = std::max(size, std::abs(b[i]));
-  }
-  return difference / size;
 }
 
 class Types : public testing::TestWithParam<std::string> {
@@ -74,7 +66,7 @@ class Types : public testing::TestWithParam<std::string> {
 
 TEST_P(Types, LogitsLossesAndGradientsAreThoseOfTransformers) {
   const auto t = trainer(f64);
-  EXPECT_LE(apart(t->evaluate(batch).lists.at("logits"), values<double>(expected.at("logits"))), 1e-9);
+  EXPECT_LE(gap(t->evaluate(batch).lists.at("logits"), values<double>(expected.at("logits")), 1e-12), 1e-9);
   const std::vector<double> losses = values<double>(expected.at("losses"));
   for (std::size_t i = 0; i < losses.size(); ++i) {
     const double loss = t->step(batch).loss;
@@ -83,7 +75,7 @@ TEST_P(Types, LogitsLossesAndGradientsAreThoseOfTransformers) {
       if (i > 0 || p.name.ends_with(".select")) continue;
       const Array theirs = from_files(
           p, [&](const ParamSpec& one) -> const StoredTensor& { return expected.at("gradients." + one.stored); }, f64);
-      EXPECT_LE(apart(t->gradient(p.name).doubles(), theirs.doubles()), 1e-5) << p.name;
+      EXPECT_LE(gap(t->gradient(p.name).doubles(), theirs.doubles(), 1e-12), 1e-5) << p.name;
     }
   }
 }

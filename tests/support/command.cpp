@@ -1,5 +1,7 @@
 #include "support/command.h"
 
+#include <sstream>
+
 #include <sys/wait.h>
 
 #include <cstdlib>
@@ -24,6 +26,17 @@ std::string binaries() {
 
 Result stretto(const std::string& arguments, const std::string& directory) {
   return shell("'" + binaries() + "/stretto' " + arguments, directory);
+}
+
+std::vector<std::vector<std::string>> cells(const std::string& text) {
+  std::vector<std::vector<std::string>> rows;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream in(line);
+    rows.emplace_back();
+    for (std::string cell; std::getline(in, cell, '\t');) rows.back().push_back(cell);
+  }
+  return rows;
 }
 
 }  // namespace stretto::test

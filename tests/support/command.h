@@ -1,6 +1,7 @@
 // Runs the built executable as a user would: `Result r = stretto("train run.toml", folder.str());`
 #pragma once
 #include <string>
+#include <vector>
 
 namespace stretto::test {
 
@@ -13,5 +14,7 @@ std::string binaries();
 // In the given directory, without a terminal.
 Result shell(const std::string& command, const std::string& directory);
 Result stretto(const std::string& arguments, const std::string& directory);
+// What `--plain` prints: a line is a row, cells are between tabs.
+std::vector<std::vector<std::string>> cells(const std::string& text);
 
 }  // namespace stretto::test
