@@ -71,7 +71,7 @@ struct Run {
   // What a step needs beside parameters, gradients and the optimizer's state.
   double working() const {
     const ActorProgram& a = trainer.compiled().program->actors[ActorId(0)];
-    return double(a.bytes[std::size_t(Arena::activations)]) + double(a.bytes[std::size_t(Arena::scratch)]);
+    return double(a.bytes[Arena::activations]) + double(a.bytes[Arena::scratch]);
   }
 };
 

@@ -324,7 +324,7 @@ HfConfig parse_hf_config(const Field& json) {
     if (const Field* text = json.find("text_config"))
       throw Error(r.where("model_type"), "key 'model_type' is \"{}\", a model of more than text", name)
           .hint("its text model alone{} can be read: load it in transformers and save it by itself",
-                text->find("model_type") ? " (" + text->find("model_type")->str() + ")" : "");
+                text->find("model_type") ? fmt::format(" ({})", text->find("model_type")->str()) : "");
     throw Error(r.where("model_type"), "key 'model_type' is \"{}\" but no such model is supported", name)
         .hint("supported are {}", join(known, ", "));
   }
@@ -335,7 +335,7 @@ HfConfig parse_hf_config(const Field& json) {
     type->read(r, *type, h.config);
   r.read("initializer_range", h.config.init_std, above(0));
   h.stored = read_stored(r);
-  if (r.has("quantization_config"))
+  if (r.has("quantization_config") && r.raw("quantization_config"))
     r.fail_hint("quantization_config", "weights of fewer than 16 bits are not supported",
                 "save them as bfloat16 first");
   ignore_common(r);

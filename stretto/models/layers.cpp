@@ -137,7 +137,7 @@ Tensor attend(Trace& t, Tensor q, Tensor k, Tensor v, const Attending& a) {
                            .softcap = a.softcap};
   const Tensor since = a.since ? rename(a.since, seq, seq_q) : Tensor();
   if (a.dropout > 0 && t.training()) return rename(attend_with_weights(t, q, k, v, o, a, since), back);
-  return rename(attention(q, k, v, o, {since, a.sinks ? rename(a.sinks, heads) : Tensor()}), back);
+  return rename(attention(q, k, v, o, {.since = since, .sinks = a.sinks ? rename(a.sinks, heads) : Tensor()}), back);
 }
 
 }  // namespace stretto

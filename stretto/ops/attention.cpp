@@ -253,9 +253,12 @@ constinit const Op attention_op{
           const Tensor s = attention_scores(in[0], in[1], a, operand(in, a.since_at(3)), operand(in, a.until_at(3)));
           Tensor top = max_over(s, {a.key});
           if (a.sinks) top = maximum(top, in.back());
+          const bool blind = a.since || a.until;  // some queries may see nothing
+          if (blind) top = where(less(top, -1e29), constant(*top.builder, 0, top.dtype()), top);
           const Tensor e = exp(s - top);
           Tensor total = sum_over(e, {a.key});
           if (a.sinks) total = total + exp(in.back() - top);
+          if (blind) total = total + cast(equal(total, 0.0), total.dtype());
           return std::vector{contract_into_order(e / total, in[2], {a.key}, shared, c.out(0).dims), log(total) + top};
         },
     .scratch =

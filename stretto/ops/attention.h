@@ -56,7 +56,7 @@ struct AttentionAttrs {
   AttentionShape shape(const Graph&, const Type& q) const;
 };
 // The node's results are the output, with q's dims but for `value`, and the logarithm of every query's sum of
-// exponentials.
+// exponentials. Of a query that sees nothing both are zero.
 Tensor attention(Tensor q, Tensor k, Tensor v, const AttentionOptions& options, const AttentionExtras& = {});
 
 // scale * q k without what a query may not see: how attention begins when it is taken apart because a dim is split, or

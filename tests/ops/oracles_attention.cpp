@@ -33,6 +33,7 @@ double attention(const Element& e) {
   const AttentionAttrs& a = e.attrs<AttentionAttrs>();
   const double sink = a.sinks ? std::exp(e.in(3 + a.since + a.until)) : 0;
   const double total = sink + e.sum({a.key}, [&](const At& j) { return weight(e, a, j, 3); });
+  if (total == 0) return 0;
   if (e.result == 1) return std::log(total);
   return e.sum({a.key}, [&](const At& j) { return weight(e, a, j, 3) * e.in(2, j); }) / total;
 }

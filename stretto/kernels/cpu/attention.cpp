@@ -138,7 +138,7 @@ void block_of_head(const Plan& p, const Work<T>& w, const Args& args, const Step
     if (o)
       unpack_rows<T>(w.out + r * w.b.value, w.b.value, 1, p.value, factor,
                      {o + in[O] + (row + r) * s.o_row, s.o_row, s.o});
-    if (l) l[in[L] + (row + r) * s.l_row] = w.top[r] + vm::log(w.sum[r]);
+    if (l) l[in[L] + (row + r) * s.l_row] = w.sum[r] > 0 ? w.top[r] + vm::log(w.sum[r]) : T(0);
   }
 }
 
@@ -188,6 +188,7 @@ void reference(const Plan& p, const Args& args) {
               if (scores[j] > top) sum *= std::exp(top - scores[j]), top = scores[j];
             }
             for (i64 j = low; j < count; ++j) sum += scores[j] = std::exp(scores[j] - top);
+            if (sum == 0) sum = 1, top = 0;
             for (i64 d = 0; d < p.value && args.out[0]; ++d) {
               double out = 0;
               for (i64 j = low; j < count; ++j)
