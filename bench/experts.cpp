@@ -1,10 +1,12 @@
 // Experts against dense models of equal work, many experts against few, documents against one long text, and experts on
-// two ranks against two serial runs side by side. One thread but for the last; interleaved rounds, because machines are
-// noisy: what is compared runs one after the other in every round, and ratios are taken per round.
+// two ranks against two serial runs side by side. One thread but for the last, and its processor time; interleaved
+// rounds, because machines are noisy: what is compared runs one after the other in every round, and ratios are taken per
+// round.
 //   build/bench/experts [rounds = 9]
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <ctime>
 #include <memory>
 
 #include "rounds.h"
@@ -68,6 +70,16 @@ struct Run {
         }()),
         batch(batch_of(s, length)) {}
   double step() { return trainer.step(batch).seconds; }
+  double processor_time() {
+    const auto now = [] {
+      timespec t;
+      clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+      return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
+    };
+    const double before = now();
+    trainer.step(batch);
+    return now() - before;
+  }
   // What a step needs beside parameters, gradients and the optimizer's state.
   double working() const {
     const ActorProgram& a = trainer.compiled().program->actors[ActorId(0)];
@@ -80,7 +92,7 @@ struct Pair {
   std::unique_ptr<Run> one, other;
   std::vector<double> seconds = {}, other_seconds = {}, ratios = {};
   void round(bool counts) {
-    const double x = one->step(), y = other->step();
+    const double x = one->processor_time(), y = other->processor_time();
     if (!counts) return;
     seconds.push_back(x), other_seconds.push_back(y), ratios.push_back(x / y);
   }
