@@ -11,7 +11,7 @@ namespace {
 
 bool counts(const Span& s) { return s.lane == Lane::compute && s.action; }
 
-// What an actor did before its first and after its last action, in order. What comes after is cut where some actor had
+// What an actor's first rank did before its first and after its last action, in order. What comes after is cut where some actor had
 // to wait for others (the norm is everybody's): a part starts when all have done the one before.
 struct Edges {
   std::vector<Span> before;
@@ -21,7 +21,7 @@ struct Edges {
 std::vector<Edges> edges_of(const Timeline& t) {
   std::vector<double> first(t.actors, std::numeric_limits<double>::infinity());
   for (const Span& s : t.spans)
-    if (counts(s)) first[s.actor] = std::min(first[s.actor], s.start);
+    if (s.coordinate == 0 && counts(s)) first[s.actor] = std::min(first[s.actor], s.start);
   const auto is_before = [&](const Span& s) { return s.start < first[s.actor]; };
   std::set<std::string> awaited;
   for (const Span& s : t.spans)
@@ -29,7 +29,7 @@ std::vector<Edges> edges_of(const Timeline& t) {
   std::vector<Edges> all(t.actors, Edges{{}, {{}}});
   std::vector<std::set<std::string>> seen(all.size());
   for (const Span& s : t.spans) {
-    if (s.lane != Lane::compute || counts(s)) continue;
+    if (s.lane != Lane::compute || s.coordinate > 0 || counts(s)) continue;
     Edges& e = all[s.actor];
     if (is_before(s)) {
       e.before.push_back(s);
@@ -68,7 +68,7 @@ StageCosts measured_costs(const Schedule& s, const Timeline& t) {
     const auto& of = sums[stage];
     const auto mean = [&](Phase p) {
       const Sum& sum = of[p];
-      return sum.actions.empty() ? 0 : sum.seconds / sum.actions.size();
+      return sum.actions.empty() ? 0 : sum.seconds / (sum.actions.size() * t.ranks);
     };
     StageCost c;
     c.F = mean(Phase::F);
@@ -76,7 +76,7 @@ StageCosts measured_costs(const Schedule& s, const Timeline& t) {
     c.W = mean(Phase::W);
     if (const Sum& b = of[Phase::B]; !b.actions.empty()) {
       c.B = mean(Phase::B);
-      c.I = halves[stage] > 0 ? halves[stage] / b.actions.size() : *c.B;
+      c.I = halves[stage] > 0 ? halves[stage] / (b.actions.size() * t.ranks) : *c.B;
     }
     if (!of[Phase::R].actions.empty()) c.R = mean(Phase::R);
     costs.push_back(c);
@@ -87,7 +87,6 @@ StageCosts measured_costs(const Schedule& s, const Timeline& t) {
 Prediction replay(const Schedule& s, const Timeline& measured, const SimulateOptions& options) {
   SimulateOptions o = options;
   o.stages = measured_costs(s, measured);
-  o.as_run = true;
   for (const StageId i : ids_until<StageId>(std::min(o.stages.size(), options.stages.size()))) {
     o.stages[i].activation_bytes = options.stages[i].activation_bytes;
     o.stages[i].kept_bytes = options.stages[i].kept_bytes;
@@ -102,7 +101,7 @@ Prediction replay(const Schedule& s, const Timeline& measured, const SimulateOpt
   for (Span& span : p.timeline.spans) {
     span.start += before;
     span.end += before;
-    end[span.actor] = std::max(end[span.actor], span.end);
+    if (span.lane == Lane::compute) end[span.actor] = std::max(end[span.actor], span.end);
   }
   for (auto& curve : p.timeline.memory)
     for (auto& point : curve) point.first += before;

@@ -1,9 +1,12 @@
 // The published numbers: the table at p=4, m=8, smallest channel capacities, bubble rates of the zero-bubble paper.
+// Papers have B as one operation, whose gradient leaves at its end. Here it leaves when I is done; schedules that have no
+// W are therefore played with all of B's time in I.
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "stretto/schedule/builders.h"
 #include "stretto/schedule/csv.h"
@@ -22,11 +25,21 @@ struct Line {
   double weights = 1;
 };
 
+// B takes as long as `each` has it, in one operation, if the schedule has no W of its own.
+Times published(const Schedule& s, Times each = {}) {
+  for (const Row& row : s.rows)
+    for (const Action& a : row)
+      if (a.phase == Phase::W) return each;
+  each.I += std::exchange(each.W, 0);
+  return each;
+}
+
 class Table : public testing::TestWithParam<Line> {};
 
 TEST_P(Table, AtFourActors) {
   const Line& line = GetParam();
-  const Prediction p = simulate(build_schedule(line.name, {.actors = 4, .microbatches = line.microbatches}));
+  const Schedule s = build_schedule(line.name, {.actors = 4, .microbatches = line.microbatches});
+  const Prediction p = simulate(s, {.times = published(s)});
   EXPECT_EQ(p.makespan, line.makespan);
   EXPECT_EQ(p.span, line.span);
   EXPECT_EQ(p.peak, line.peak) << fmt::format("{}", p.peak);
@@ -107,7 +120,7 @@ TEST(Published, BubbleRatesOfTheZeroBubblePaper) {
       const Schedule s = build_schedule(
           name,
           {.actors = p, .microbatches = model.microbatches, .times = model.times, .memory = memory, .freed_by_i = 0.5});
-      const Prediction prediction = simulate(s, {.times = model.times});
+      const Prediction prediction = simulate(s, {.times = published(s, model.times)});
       const double work = model.microbatches * (model.times.F + model.times.I + model.times.W);
       return fmt::format("{:.4f}", (prediction.span - work) / prediction.span);
     };

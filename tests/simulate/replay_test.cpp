@@ -28,7 +28,7 @@ Timeline measured(const Schedule& s, const SimulateOptions& o) {
 TEST(Replay, OfARegularStepIsTheStep) {
   for (const char* name : {"1f1b", "zb-h1", "zb-v"}) {
     const Schedule s = build_schedule(name, {.actors = 2, .microbatches = 6});
-    SimulateOptions o{.as_run = true};
+    SimulateOptions o;
     for (int i = 0; i < s.stages; ++i) o.stages.push_back({.F = 1.0 + i, .I = 2, .W = 0.5 + 0.1 * i});
     const Timeline t = measured(s, o);
     const auto costs = measured_costs(s, t);
