@@ -1,7 +1,7 @@
 // Predicts what a schedule will do: who runs what when, how long a step takes, how much memory it holds.
 //
 //   Prediction p = simulate(build_schedule("1f1b", {.actors = 4, .microbatches = 8}));
-//   // p.makespan == 33, p.peak == {4, 3, 2, 1}
+//   // p.makespan == 30, p.peak == {4, 3, 2, 1}
 //
 // Actors run their rows in order, as the runtime does: an action starts when its actor is free and its message is there;
 // a message leaves when what makes it has ended, a B's gradient when its I has. (Where B is one operation, as in most

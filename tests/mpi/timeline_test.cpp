@@ -9,8 +9,8 @@ namespace {
 using TimelineOfProcesses = test::Processes;
 
 TEST_F(TimelineOfProcesses, HasEveryRank) {
-  const test::Result r = launch(
-      4, "train small.toml --parallel.pipe=2 --parallel.data=2 --train.steps=3 --log.timeline=2 --log.dir=run");
+  const test::Result r =
+      launch(4, "train small.toml --parallel.pipe=2 --parallel.data=2 --train.steps=3 --log.timeline=2 --log.dir=run");
   ASSERT_EQ(r.code, 0) << r.error << log(0);
   EXPECT_THAT(r.out, testing::HasSubstr("\nactor 1 rank 3"));
   std::map<int, std::string> names;
