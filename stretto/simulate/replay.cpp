@@ -47,6 +47,21 @@ double length(const std::vector<Span>& spans) {
   return sum;
 }
 
+// What of an action's time was waiting in the midst of it, on average over its microbatches and ranks.
+IdVector<StageId, PerPhase<double>> mean_waiting(const Schedule& s, const Timeline& t) {
+  IdVector<StageId, PerPhase<double>> sums(s.stages);
+  IdVector<StageId, PerPhase<std::set<Action>>> actions(s.stages);
+  for (const Span& span : t.spans) {
+    if (!counts(span) || !sums.has(span.action->stage)) continue;
+    sums[span.action->stage][span.action->phase] += span.waiting;
+    actions[span.action->stage][span.action->phase].insert(*span.action);
+  }
+  for (const StageId stage : sums.ids())
+    for (const Phase p : {Phase::F, Phase::B, Phase::I, Phase::W, Phase::R})
+      if (const std::size_t count = actions[stage][p].size(); count > 0) sums[stage][p] /= count * t.ranks;
+  return sums;
+}
+
 }  // namespace
 
 StageCosts measured_costs(const Schedule& s, const Timeline& t) {
@@ -94,6 +109,9 @@ Prediction replay(const Schedule& s, const Timeline& measured, const SimulateOpt
     o.stages[i].message_bytes = options.stages[i].message_bytes;
   }
   Prediction p = simulate(s, o);
+  const IdVector<StageId, PerPhase<double>> waiting = mean_waiting(s, measured);
+  for (Span& span : p.timeline.spans)
+    if (counts(span)) span.waiting = waiting[span.action->stage][span.action->phase];
   const std::vector<Edges> edges = edges_of(measured);
   double before = 0;
   for (const Edges& e : edges) before = std::max(before, length(e.before));

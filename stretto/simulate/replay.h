@@ -10,7 +10,7 @@ namespace stretto {
 StageCosts measured_costs(const Schedule&, const Timeline& measured);
 
 // Simulates the schedule with these times; sizes of messages and memory are those of options.stages, where they are
-// given. What the actors do before and after the microbatches is taken from the measurement as it is.
+// given. Waiting in the midst of actions is part of their time. What the actors do before and after the microbatches is taken from the measurement as it is.
 Prediction replay(const Schedule&, const Timeline& measured, const SimulateOptions& = {});
 
 }  // namespace stretto

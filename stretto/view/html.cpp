@@ -22,6 +22,12 @@ std::string title_of(const Timeline& t, std::size_t index) {
   return t.title.empty() ? fmt::format("timeline {}", index + 1) : t.title;
 }
 
+// Of a backward when its gradient leaves; of what waited for others in the midst of it how long: left out where there is neither.
+std::string more_of(const Span& s, double origin) {
+  if (!s.halfway && s.waiting <= 0) return "";
+  return fmt::format(",{},{}", s.halfway ? number(*s.halfway - origin) : "null", number(s.waiting));
+}
+
 // The data of the page. Strings are kept once, in a table, and named by index: "stage 3" occurs thousands of times.
 class Data {
  public:
@@ -66,7 +72,7 @@ class Data {
         fmt::format_to(std::back_inserter(bars), "{}[{},{},{},{},{},{},{},{},{}{}]", bars.empty() ? "" : ",",
                        number(b.start), number(b.end), style(b, s.chunks), b.slot, b.slots, string(caption(*b.span)),
                        string(describe(*b.span, t.stages)), string(b.span->waited), microbatch,
-                       b.span->halfway ? "," + number(*b.span->halfway - s.origin) : "");
+                       more_of(*b.span, s.origin));
       }
       fmt::format_to(std::back_inserter(tracks),
                      "{}{{\"actor\":{},\"name\":{},\"stands\":{},\"lane\":{},\"slots\":{},\"bars\":[{}]}}",

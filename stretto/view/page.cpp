@@ -48,8 +48,8 @@ const std::string_view page_script = R"js(
 "use strict";
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const [START, END, STYLE, SLOT, SLOTS, CAPTION, WHAT, WAITED, MICROBATCH, HALFWAY] =
-    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
+  const [START, END, STYLE, SLOT, SLOTS, CAPTION, WHAT, WAITED, MICROBATCH, HALFWAY, WAITING] =
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
   const COMPUTE = 0, RIGHT = 24, FEW = 16;
   const $ = id => document.getElementById(id);
   const length = Math.max(...data.timelines.map(t => t.length), 0) || 1;
@@ -191,10 +191,11 @@ const std::string_view page_script = R"js(
       if (w < .5 && left - drawn < .5 && b[SLOTS] === 1) continue;  // narrower than what can be seen
       drawn = left;
       const h = height / b[SLOTS], top = y + h * b[SLOT], gap = Math.min(1, w / 6), style = data.styles[b[STYLE]];
-      g.globalAlpha = view.followed === null || view.followed === b[MICROBATCH] ? 1 : .18;
+      const paler = 1 - .75 * Math.min(1, (b[WAITING] || 0) / (b[END] - b[START] || 1));
+      g.globalAlpha = paler * (view.followed === null || view.followed === b[MICROBATCH] ? 1 : .18);
       g.fillStyle = style[0];
       g.fillRect(left, top, Math.max(w - gap, .5), h - (b[SLOTS] > 1 ? .5 : 0));
-      if (main && w > 4 && b.length > HALFWAY) {  // of a backward: its gradient leaves
+      if (main && w > 4 && b[HALFWAY]) {  // of a backward: its gradient leaves
         g.fillStyle = "rgba(255, 255, 255, .55)";
         g.fillRect(x(b[HALFWAY], width) - .5, top, 1, h);
       }
@@ -330,7 +331,8 @@ const std::string_view page_script = R"js(
       const head = document.createElement("b");
       head.textContent = data.strings[b[WHAT]];
       box.append(head, line("from", time(b[START]) + " to " + time(b[END]) + " (" + time(b[END] - b[START]) + ")"));
-      if (b.length > HALFWAY) box.append(line("gradient leaves at", time(b[HALFWAY])));
+      if (b[HALFWAY]) box.append(line("gradient leaves at", time(b[HALFWAY])));
+      if (b[WAITING]) box.append(line("of it waiting for other ranks", time(b[WAITING])));
       const waited = data.strings[b[WAITED]];
       box.append(line("waited for", waited || "nothing"));
       const curve = chart.t.memory[found.row.track.actor];

@@ -189,6 +189,11 @@ std::string_view name_of(Lane l) {
   return "";
 }
 
+double waiting_share(const Span& s) {
+  const double length = s.end - s.start;
+  return length > 0 ? std::clamp(s.waiting / length, 0.0, 1.0) : 0;
+}
+
 double peak_memory(const Timeline& t) {
   double most = 0;
   for (int a = 0; a < std::min<int>(t.actors, t.memory.size()); ++a) most = std::max(most, t.peak(a));

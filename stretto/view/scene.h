@@ -58,6 +58,7 @@ std::string caption(const Span&);                                 // what stands
 std::string describe(const Span&, int stages);                    // "2F3: forward of stage 2, microbatch 3"
 std::string_view name_of(Phase);                                  // "forward", "input gradient", ...
 std::string_view name_of(Lane);                                   // "compute", "messages", ...
+double waiting_share(const Span&);                                // of its time; bars are as much paler
 double peak_memory(const Timeline&);                              // of the actor that needs most
 std::string summary(const Timeline&, Clock = Clock::units);       // "makespan 33, bubble 27.3%, peak 4 activations"
 

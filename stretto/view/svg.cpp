@@ -39,6 +39,12 @@ std::string fill_class(const Bar& b) {
   }
 }
 
+// Work that is nothing but waiting for others can hardly be seen.
+std::string paler(const Span& s) {
+  const double share = waiting_share(s);
+  return share > 0.02 ? fmt::format(" fill-opacity=\"{:.2g}\"", 1 - 0.75 * share) : "";
+}
+
 class Picture {
  public:
   Picture(std::span<const Timeline> timelines, const SvgOptions& o) : timelines_(timelines), options_(o) {
@@ -190,7 +196,7 @@ class Picture {
       const double full = (b.end - b.start) * scale_, gap = std::min(1.0, full / 6);
       const double h = height / b.slots, top = y + h * b.slot, w = std::max(full - gap, 0.3), from = x(b.start);
       add("<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"{}/>", fill_class(b), px(from), px(top),
-          px(w), px(h - (b.slots > 1 ? 0.5 : 0)), w > 6 && main ? " rx=\"2\"" : "");
+          px(w), px(h - (b.slots > 1 ? 0.5 : 0)), (w > 6 && main ? " rx=\"2\"" : "") + paler(*b.span));
       if (const auto& half = b.span->halfway; main && half && *half > b.span->start && *half < b.span->end)
         add("<path class=\"half\" d=\"M{} {}v{}\"/>", px(x(*half - s.origin)), px(top), px(h));
       if (main) label(b, s, from + w / 2, top, w, h);

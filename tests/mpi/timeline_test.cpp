@@ -16,7 +16,8 @@ TEST_F(TimelineOfProcesses, HasEveryRank) {
   std::map<int, std::string> names;
   std::map<std::pair<int, std::string>, int> kinds;  // of a rank's slices
   double last = 0;
-  for (const auto& e : nlohmann::json::parse(test::text_of(folder_ / "run/timeline.json"))["traceEvents"]) {
+  const nlohmann::json trace = nlohmann::json::parse(test::text_of(folder_ / "run/timeline.json"));
+  for (const auto& e : trace["traceEvents"]) {
     if (e["name"] == "process_name") names[e["pid"]] = e["args"]["name"];
     if (e["ph"] != "X") continue;
     ++kinds[{e["pid"], e["cat"]}];
