@@ -4,6 +4,7 @@
 
 #include "stretto/base/error.h"
 #include "support/files.h"
+#include "support/message.h"
 
 namespace stretto {
 namespace {
@@ -236,12 +237,7 @@ TEST(Run, FilesAreNamed) {
   EXPECT_EQ(read_run((folder / "mine.toml").string()).log.name, "mine");
   folder.write("bad.toml", "[train]\nsteps = \n");
   const auto message = [&](const std::string& name) -> std::string {
-    try {
-      read_run((folder / name).string());
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "no error";
+    return refusal_of([&] { read_run((folder / name).string()); });
   };
   EXPECT_THAT(message("bad.toml"), HasSubstr(folder.str() + "/bad.toml:2"));
   EXPECT_THAT(message("none.toml"), HasSubstr(folder.str() + "/none.toml"));

@@ -3,6 +3,7 @@
 
 #include "stretto/schedule/builders.h"
 #include "support/in_processes.h"
+#include "support/message.h"
 #include "support/small_models.h"
 
 namespace stretto {
@@ -196,12 +197,7 @@ TEST(Recompute, OneChoicePerStageOrOneForAll) {
 }
 
 std::string refusal(const Parallel& p) {
-  try {
-    compile(skipping(), sgd(), {.microbatches = 4}, p);
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
+  return refusal_of([&] { compile(skipping(), sgd(), {.microbatches = 4}, p); });
 }
 
 TEST(Pipeline, WhatCannotRunIsRefused) {

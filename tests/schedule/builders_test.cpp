@@ -19,6 +19,7 @@
 #include "stretto/schedule/csv.h"
 #include "stretto/schedule/validate.h"
 #include "support/files.h"
+#include "support/message.h"
 
 namespace stretto {
 namespace {
@@ -34,12 +35,7 @@ Schedule from_file(const std::string& name, CsvPipes pipes = CsvPipes::one) {
 }
 
 std::string refusal(std::string_view name, const Request& r) {
-  try {
-    build_schedule(name, r);
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "accepted";
+  return refusal_of([&] { build_schedule(name, r); });
 }
 
 bool defined_for(std::string_view name, int p, int m) {
