@@ -20,7 +20,6 @@ namespace stretto {
 
 using TaskId = Id<struct TaskTag>;
 using ValueId = Id<struct StepValueTag>;
-using AccumulatorId = Id<struct AccumulatorTag>;
 using BucketId = Id<struct BucketTag>;
 using SquareId = Id<struct SquareTag>;
 using TermId = Id<struct TermTag>;
