@@ -153,8 +153,8 @@ class Parser {
       a.microbatch = number;
       if (s.starts_with('.')) {
         s.remove_prefix(1);
-        if (!take(s, 0xFFFF - 1, number, "sequence piece")) return {};
-        a.piece = number;
+        if (!take(s, 0xFFFF - 1, number, "sequence segment")) return {};
+        a.segment = number;
       }
     }
     if (!s.empty()) {
@@ -207,7 +207,7 @@ std::string cell(const CsvAction& a, CsvDialect dialect) {
   const KindName& k = kind_names[a.kind];
   std::string s = fmt::format("{}{}", a.stage, dialect == CsvDialect::old && !k.old.empty() ? k.old : k.now);
   if (k.microbatch) s += std::to_string(a.microbatch);
-  if (a.piece) s += fmt::format(".{}", a.piece);
+  if (a.segment) s += fmt::format(".{}", a.segment);
   return s;
 }
 

@@ -46,7 +46,7 @@ class Communication {
  private:
   static CsvKind merged(CsvKind k) { return k == CsvKind::B ? CsvKind::I : k; }
   static std::uint64_t key(const CsvAction& a) {
-    return std::uint64_t{a.microbatch} << 32 | std::uint64_t{a.stage} << 16 | a.piece;
+    return std::uint64_t{a.microbatch} << 32 | std::uint64_t{a.stage} << 16 | a.segment;
   }
   const Place* find(CsvKind k, CsvAction a, int stage) const {
     a.stage = stage;

@@ -76,13 +76,13 @@ void place(Schedule& s) {
 
 Schedule schedule_of(const CsvFile& file, const CsvOptions& options) {
   std::unordered_map<std::uint32_t, std::uint32_t> of_stage, of_microbatch;
-  int pieces = 1;
+  int segments = 1;
   for (const auto& row : file.rows) {
     for (const CsvAction& a : row) {
       if (!a.computes()) continue;
       ++of_stage[a.stage];
       ++of_microbatch[a.microbatch];
-      pieces = std::max(pieces, a.piece + 1);
+      segments = std::max(segments, a.segment + 1);
     }
   }
   if (of_stage.empty()) {
@@ -93,7 +93,7 @@ Schedule schedule_of(const CsvFile& file, const CsvOptions& options) {
   if (options.stages > 1 << 16) throw Error(file.name, "{} stages", options.stages).hint("at most 65536 are possible");
   Schedule s;
   s.name = file.name;
-  s.pieces = pieces;
+  s.segments = segments;
   s.microbatches = options.microbatches > 0 ? options.microbatches : used(of_microbatch);
   const int numbers = used(of_stage);  // of all pipes
   bool up = options.pipes == CsvPipes::two || options.pipes == CsvPipes::logical;
@@ -121,7 +121,7 @@ Schedule schedule_of(const CsvFile& file, const CsvOptions& options) {
         m.stage = StageId(stage);
         m.before = ActionId(s.rows[r].size());
       } else if (c.computes()) {
-        s.rows[r].add(Phase(c.kind), stage, c.microbatch, second, c.piece);
+        s.rows[r].add(Phase(c.kind), stage, c.microbatch, second, c.segment);
         s.rows[r].back().overlap = c.overlap;
       }
     }
@@ -167,7 +167,7 @@ CsvFile csv_of(const Schedule& s, CsvDialect dialect) {
         throw Error("csv", "the older notation has no recompute action").hint("write the current notation");
       }
       CsvAction& c = put(CsvKind(a.phase), number);
-      c.piece = a.piece;
+      c.segment = a.segment;
       c.microbatch = a.microbatch.value;
       c.overlap = a.overlap;
     }

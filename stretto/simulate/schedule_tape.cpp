@@ -103,7 +103,7 @@ std::vector<Link> links_of(const ScheduleTape& t, const SimulateOptions& o) {
 }
 
 double duration(const ScheduleTape& t, const TapeItem& item, const StageCosts& costs, double overlap) {
-  const double share = 1.0 / t.pieces;
+  const double share = 1.0 / t.segments;
   const Action* members = &t.index.actions[item.first];
   if (item.implied) return *costs[members->stage].R * share;
   if (item.count == 1) return time_of(costs[members->stage], members->phase) * share;
@@ -148,7 +148,7 @@ StageCosts stage_costs(const Schedule& s, const SimulateOptions& o) {
 }
 
 ScheduleTape tape_of(const Validated<Schedule>& s, const StageCosts& costs, const SimulateOptions& o) {
-  ScheduleTape t{.index = ActionIndex(*s), .pieces = s->pieces, .tape = {.contention = o.contention}};
+  ScheduleTape t{.index = ActionIndex(*s), .segments = s->segments, .tape = {.contention = o.contention}};
   add_nodes(t, costs, o.as_run);
   add_edges(t, s->rows.size());
   set_times(t, costs, o);
@@ -159,7 +159,7 @@ void set_times(ScheduleTape& t, const StageCosts& costs, const SimulateOptions& 
   t.tape.durations.clear();
   for (const TapeItem& item : t.items) t.tape.durations.push_back(duration(t, item, costs, o.overlap));
   const std::vector<Link> links = links_of(t, o);
-  const double share = 1.0 / t.pieces;
+  const double share = 1.0 / t.segments;
   for (std::size_t e = 0; e < t.tape.edges.size(); ++e) {
     const Action &from = t.index.actions[t.sent[e]], &to = t.index.actions[t.taken[e]];
     const StageCost& c = costs[from.stage];

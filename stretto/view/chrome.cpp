@@ -110,8 +110,8 @@ class Trace {
       } else if (name.empty()) {
         name = cell(a, t.stages);
       }
-      arguments = fmt::format(R"("phase":"{}","stage":{},"microbatch":{},"pipe":{},"piece":{},"chunk":{})",
-                              name_of(a.phase), a.stage.value, a.microbatch.value, a.pipe.value, a.piece, b.chunk);
+      arguments = fmt::format(R"("phase":"{}","stage":{},"microbatch":{},"pipe":{},"segment":{},"chunk":{})",
+                              name_of(a.phase), a.stage.value, a.microbatch.value, a.pipe.value, a.segment, b.chunk);
     }
     if (!span.waited.empty())
       arguments += fmt::format(R"({}"waited for":{})", arguments.empty() ? "" : ",", quoted_json(span.waited));
@@ -120,11 +120,11 @@ class Trace {
           category, s.pid, s.tid, micro(s.start), micro(s.end - s.start), arguments);
   }
 
-  // What is sent: backward?, pipe (none: it stays), stage, microbatch, piece.
+  // What is sent: backward?, pipe (none: it stays), stage, microbatch, segment.
   using Key = std::tuple<bool, std::optional<PipeId>, int, MicrobatchId, int>;
   static Key key(int stage, const Action& a) {
     const bool stays = a.phase == Phase::W || a.phase == Phase::R;
-    return {a.phase != Phase::F, stays ? std::nullopt : std::optional(a.pipe), stage, a.microbatch, a.piece};
+    return {a.phase != Phase::F, stays ? std::nullopt : std::optional(a.pipe), stage, a.microbatch, a.segment};
   }
 
   // From the stage before (forward) or after (backward), when it lives on another actor.

@@ -96,8 +96,8 @@ TEST(Csv, TheOlderDialectIsAnOption) {
 TEST(Csv, SequencePiecesAndRecompute) {
   const std::string text = "0F0,0F0.1,0R0.1,0B0.1,0B0\n";
   const Schedule s = read_csv(text, "f");
-  EXPECT_EQ(s.pieces, 2);
-  EXPECT_EQ(s.rows[0][2], (Action{.phase = Phase::R, .piece = 1}));
+  EXPECT_EQ(s.segments, 2);
+  EXPECT_EQ(s.rows[0][2], (Action{.phase = Phase::R, .segment = 1}));
   EXPECT_EQ(write_csv(s), text);
 }
 

@@ -41,10 +41,10 @@ TEST(Schedule, EqualityAndHashAreByContent) {
   EXPECT_TRUE(differs([](Schedule& c) { std::swap(c.rows[0][0], c.rows[0][1]); }));
   EXPECT_TRUE(differs([](Schedule& c) { std::swap(c.rows[0], c.rows[1]); }));
   EXPECT_TRUE(differs([](Schedule& c) { c.rows[0][1].phase = Phase::I; }));
-  EXPECT_TRUE(differs([](Schedule& c) { c.rows[0][1].piece = 1; }));
+  EXPECT_TRUE(differs([](Schedule& c) { c.rows[0][1].segment = 1; }));
   EXPECT_TRUE(differs([](Schedule& c) { c.rows[0][0].overlap = c.rows[0][1].overlap = 1; }));
   EXPECT_TRUE(differs([](Schedule& c) { c.actor_of = placement({{1, 0}}); }));
-  EXPECT_TRUE(differs([](Schedule& c) { c.pieces = 2; }));
+  EXPECT_TRUE(differs([](Schedule& c) { c.segments = 2; }));
   EXPECT_TRUE(differs([](Schedule& c) { c.microbatches = 3; }));
 }
 
@@ -67,13 +67,14 @@ TEST(Schedule, AbsurdRequestsAreRefusedBeforeAllocating) {
             std::string::npos);
   EXPECT_NE(refusal_of([] { looped({.actors = 2, .microbatches = 1, .chunks = -1}); }).find("chunk"),
             std::string::npos);
-  EXPECT_NE(refusal_of([] { looped({.actors = 2, .microbatches = 1, .pieces = 0}); }).find("piece"), std::string::npos);
+  EXPECT_NE(refusal_of([] { looped({.actors = 2, .microbatches = 1, .segments = 0}); }).find("segment"),
+            std::string::npos);
   EXPECT_NE(refusal_of([] { looped({.actors = 1 << 30, .microbatches = 1, .chunks = 1 << 30}); }).find("stages"),
             std::string::npos);
   EXPECT_NE(refusal_of([] { looped({.actors = 1024, .microbatches = 1 << 30}); }).find("too many actions"),
             std::string::npos);
   EXPECT_NE(
-      refusal_of([] { looped({.actors = 1, .microbatches = 1 << 20, .pieces = 1 << 10}); }).find("too many actions"),
+      refusal_of([] { looped({.actors = 1, .microbatches = 1 << 20, .segments = 1 << 10}); }).find("too many actions"),
       std::string::npos);
   EXPECT_NE(refusal_of([] { v_shaped({.actors = 2, .microbatches = 1, .chunks = 3}); }).find("2 chunks"),
             std::string::npos);
