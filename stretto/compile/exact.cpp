@@ -161,7 +161,7 @@ ScheduledStep exact(ScheduledStep e, const Surroundings& around, const Parallel&
 }
 
 Schedule on_leaves(Schedule s, int leaves) {
-  s.marks.clear();  // positions in rows are others now
+  s.marks.clear();  // positions in rows have changed
   if (leaves == 1) return s;
   for (Row& row : s.rows) {
     Row all;

@@ -50,7 +50,7 @@ void check_tasks(i64 pieces, i64 microbatches, bool trains) {
 
 Schedule forward_part(Schedule s) {
   for (Row& row : s.rows) std::erase_if(row, [](const Action& a) { return a.phase != Phase::F; });
-  s.marks.clear();  // positions in rows are others now
+  s.marks.clear();  // positions in rows have changed
   return s;
 }
 

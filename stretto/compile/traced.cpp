@@ -48,7 +48,7 @@ std::vector<std::string> names_and_parts(const Trace& t) {
   return known;
 }
 
-// What is said about a parameter and is nowhere was misspelt.
+// A name that no parameter has was misspelt.
 struct Mention {
   const std::vector<std::string>& patterns;
   bool (*is)(const std::string& pattern, const std::string& name);

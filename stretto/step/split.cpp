@@ -150,7 +150,7 @@ void add_results(const StepGraph& s, const Owners& owners, const Demand& demand,
   }
 }
 
-// Values that cross from one task to another; made again, a value is another one.
+// Values that cross from one task to another. A value that is made again counts as another one.
 struct MakerAndReaders {
   Value value;
   MakerId maker;
