@@ -1,5 +1,4 @@
 #include "stretto/schedule/csv.h"
-#include "support/message.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,6 +6,9 @@
 
 #include <fstream>
 #include <sstream>
+
+#include "stretto/schedule/validate.h"
+#include "support/message.h"
 
 namespace stretto {
 namespace {
