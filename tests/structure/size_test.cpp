@@ -26,18 +26,20 @@ std::vector<std::string> lines_of(const fs::path& file) {
 
 std::size_t indent_of(const std::string& line) { return std::min(line.find_first_not_of(' '), line.size()); }
 
+bool is_lambda(const std::string& line) { return line.find("](") != std::string::npos; }
+
 // As .clang-format lays them out: a body begins after its signature and ends with a brace in the signature's column.
 // Functions stand at the margin, or in a class.
 std::vector<std::string> long_functions(const std::string& name, const std::vector<std::string>& lines) {
   static const std::regex opens(R"((\)|\) const|\) noexcept|\) override|\) &&|-> [\w:<>& ]+) \{$)"),
-      other(R"(^ *(if|for|while|else|switch|namespace|struct|class|enum|catch|do|\}|//).*)");
+      other(R"( *(if|for|while|else|switch|namespace|struct|class|enum|catch|do|return|function|[^ \w~]).*)");
   std::vector<std::string> all;
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (!std::regex_search(lines[i], opens)) continue;
+    if (!std::regex_search(lines[i], opens) || is_lambda(lines[i])) continue;
     std::size_t first = i;
     while (first > 0 && indent_of(lines[first]) > 2) --first;  // a signature of several lines
     const std::string& signature = lines[first];
-    if (signature.empty() || std::regex_match(signature, other)) continue;
+    if (signature.empty() || is_lambda(signature) || std::regex_match(signature, other)) continue;
     const std::string end = std::string(indent_of(signature), ' ') + "}";
     const auto last = std::find(lines.begin() + i, lines.end(), end);
     const std::size_t length = last - lines.begin() - i - 1;
