@@ -35,7 +35,7 @@ std::vector<std::string> long_functions(const std::string& name, const std::vect
       other(R"( *(if|for|while|else|switch|namespace|struct|class|enum|catch|do|return|function|[^ \w~]).*)");
   std::vector<std::string> all;
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (!std::regex_search(lines[i], opens) || is_lambda(lines[i])) continue;
+    if (!lines[i].ends_with(" {") || !std::regex_search(lines[i], opens) || is_lambda(lines[i])) continue;
     std::size_t first = i;
     while (first > 0 && indent_of(lines[first]) > 2) --first;  // a signature of several lines
     const std::string& signature = lines[first];
