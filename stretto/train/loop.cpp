@@ -232,8 +232,12 @@ class TrainingRun {
   StepRecord train_step(i64 step, const Saving& saving) {
     if (trainer_->steps_under_way() == 0) began_ = Steady::now();
     if (broken_) std::rethrow_exception(broken_);
+    const double room = trainer_->compiled().parallel.expert_room;
     StepRecord record{.result = draws(step) ? draw_step(step) : (submit_some(saving), trainer_->wait())};
     record.seconds = seconds_since(std::exchange(began_, Steady::now()));
+    if (const double now = trainer_->compiled().parallel.expert_room; now > room)
+      console_.say(fmt::format(
+          "room     step {} was made again: expert_room {} was too small for its rows, it is {} now", step, room, now));
     summary_.steps = step;
     summary_.last_loss = record.result.loss;
     if (step == summary_.resumed + 1) summary_.first_loss = record.result.loss;
