@@ -16,7 +16,7 @@
 #include "stretto/shard/epilogue.h"
 
 namespace stretto {
-LocalGraph::LocalGraph(const Graph& logical, DimAxes all, double room, Sharded& to) : axes(std::move(all)), to_(to) {
+LocalGraph::LocalGraph(const Graph& logical, DimAxes all, Sharded& to, double room) : axes(std::move(all)), to_(to) {
   builder.graph.dims = logical.dims;
   builder.graph.scopes = logical.scopes;
   for (DimId id : axes.of.ids()) {

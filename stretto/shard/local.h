@@ -12,7 +12,7 @@ namespace stretto {
 
 class LocalGraph {
  public:
-  LocalGraph(const Graph& logical, DimAxes axes, double room, Sharded& to);
+  LocalGraph(const Graph& logical, DimAxes axes, Sharded& to, double room = 1);  // for grouped rows, times the mean
 
   // From now on nodes are made for this one: its scope, piece and phase.
   void stand_at(const Node&);

@@ -40,7 +40,7 @@ class Pass {
   Pass(const StepGraph& s, DimAxes axes, const ShardOptions& options, StorageAxes storage, Sharded& to)
       : in_(s),
         g_(s.graph),
-        local_(s.graph, std::move(axes), options.room, to),
+        local_(s.graph, std::move(axes), to, options.room),
         options_(options),
         storage_(std::move(storage)),
         to_(to),
