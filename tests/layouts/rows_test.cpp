@@ -88,12 +88,14 @@ TEST(Rows, OptionsOfExperts) {
   const Reference r(s);
   for (const bool sequence : {false, true}) r.equals(exchanging({.tensor = 2, .expert = 4, .sequence = sequence}));
   r.equals(exchanging({.expert = 2, .context = 2}));
+  r.equals(exchanging({.expert = 4}, 1));  // more comes than an even share: steps are made again
   r.equals({.mesh = {{"d", 4}}, .layout = {{"batch", "d"}, {"experts", "d"}}, .expert_rows = ExpertRows::exchange});
   r.equals(exchanging({.data = 2}));  // nobody shares experts: rows stay
 }
 
 TEST(Rows, EvaluationGoesOnAfterMoreRoomWasMade) {
-  const Setting s = setting(f32);
+  Setting s = setting(f32);
+  s.config.balance = s.config.router_z = 0;
   Trainer t(compile(make_model(s.config, s.rows), adamw({.lr = 3e-3}), s.training, exchanging({.expert = 4}, 1)));
   const Batch batch = step_batch(t.compiled(), s.config.vocab, 1);
   const double before = t.evaluate(batch).loss;
