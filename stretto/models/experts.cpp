@@ -219,6 +219,11 @@ Tensor experts_layer(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor
   const Router r = route(t, c, s, h, inner, routing);
   const ExpertWeights w = expert_weights(t, c, s.model, inner);
   const std::optional<i64> slots = slots_per_expert(t, c, s.seq.size);
+  if (slots && t.options().expert_rows == ExpertRows::exchange)
+    throw Error("experts", "capacity = {} gives experts slots, and expert_rows = \"exchange\" sends rows as they come",
+                c.capacity)
+        .hint("leave one of the two out")
+        .about({"parallel.expert_rows", "model.capacity"});
   const Tensor y = slots                       ? slotted_experts(t, c, s, h, r, w, *slots)
                    : t.exchanges_rows(c.top_k) ? exchanged_experts(t, c, s, h, r, w, routing)
                                                : chosen_experts(t, c, s, h, r, w);

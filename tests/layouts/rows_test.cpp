@@ -106,7 +106,10 @@ TEST(Rows, EvaluationGoesOnAfterMoreRoomWasMade) {
   EXPECT_LT(t.evaluate(batch).loss, before);
 }
 
-TEST(Rows, WhatCannotBeMadeAgainIsRefused) {
+TEST(Rows, WhatCannotBeExchangedIsRefused) {
+  Setting slots = setting(f32);
+  slots.config.capacity = 1;
+  EXPECT_THROW(compile(make_model(slots.config, 16), adamw({}), slots.training, exchanging({.expert = 4})), Error);
   Setting s = setting(f32);
   s.training.skip_nonfinite = false;
   EXPECT_THROW(compile(make_model(s.config, s.rows), adamw({}), s.training, exchanging({.expert = 4})), Error);
