@@ -176,13 +176,17 @@ Tensor exchanged_experts(Trace& t, const ModelConfig& c, const LlamaShape& s, Te
       batch.like("rows_x", {.plus = s.seq, .size = batch.size * s.seq.size * r.choice.size}).grouped(w.experts);
   const GroupedRows g = group_rows(r.which, batch, w.experts, rows);
   add_to(routing.lost, g.lost);
-  const Tensor x = dispatch(h, g, {rows, s.model}), weights = dispatch(r.weights, g, rows);
+  const Tensor weights = dispatch(r.weights, g, rows);
+  Tensor x = dispatch(h, g, {rows, s.model});
+  if (c.route_on_input) x = x * weights;
   const auto product = [&](Tensor from, Tensor matrices, Tensor biases, const Dim& out) {
     const Tensor y = choose(from, matrices, g.expert, w.experts, {rows, out});
     return biases ? y + pick(biases, g.expert, w.experts, {rows, out}) : y;
   };
   const Tensor gate = product(x, w.gate, w.gate_bias, w.ff), up = product(x, w.up, w.up_bias, w.ff);
-  Tensor y = choose(hidden_rows(c, gate, up) * weights, w.down, g.expert, w.experts, {rows, s.model});
+  Tensor u = hidden_rows(c, gate, up);
+  if (!c.route_on_input) u = u * weights;
+  Tensor y = choose(u, w.down, g.expert, w.experts, {rows, s.model});
   if (w.down_bias) y = y + pick(w.down_bias, g.expert, w.experts, {rows, s.model}) * weights;
   return rename(combine(y, g, {batch, s.seq, s.model}), s.seq, s.seq_r);
 }

@@ -91,6 +91,8 @@ TEST(Rows, OptionsOfExperts) {
   r.equals(exchanging({.expert = 4}, 1));  // more comes than an even share: steps are made again
   r.equals({.mesh = {{"d", 4}}, .layout = {{"batch", "d"}, {"experts", "d"}}, .expert_rows = ExpertRows::exchange});
   r.equals(exchanging({.data = 2}));  // nobody shares experts: rows stay
+  s.config.route_on_input = true;
+  Reference(s).equals(exchanging({.expert = 2}));
 }
 
 TEST(Rows, EvaluationGoesOnAfterMoreRoomWasMade) {
