@@ -12,7 +12,7 @@ namespace stretto {
 
 class LocalGraph {
  public:
-  LocalGraph(const Graph& logical, DimAxes axes, Sharded& to, double room = 1);  // for grouped rows, times the mean
+  LocalGraph(const Graph& logical, DimAxes axes, double room = 1);  // room: for grouped rows, times the mean
 
   // From now on nodes are made for this one: its scope, piece and phase.
   void stand_at(const Node&);
@@ -41,6 +41,8 @@ class LocalGraph {
   i64 elements(const Type& t) const { return builder.graph.elements(t); }
   DimAxes axes;
   Builder builder;
+  std::vector<Collective> collectives;
+  std::vector<Fault> warnings;
 
  private:
   Tensor record(Tensor made, const AxisList& over, const std::string& cause);
@@ -49,7 +51,6 @@ class LocalGraph {
   Tensor step_aside(Tensor x, DimSet& at, const DimSet& to);
   Tensor moved(Tensor x, const Move&, DimSet& at, const DimSet& to, const std::string& cause);
   void warn_in_vain(Tensor x, const Move&, const std::string& cause);
-  Sharded& to_;
 };
 
 }  // namespace stretto
