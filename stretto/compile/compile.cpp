@@ -35,7 +35,9 @@ Traced traced_in(const Asked& a, int microbatches) {
                               .sizes = a.sizes,
                               .training = a.optimizer != nullptr,
                               .in_f32 = a.training.in_f32,
-                              .frozen = a.training.frozen});
+                              .frozen = a.training.frozen,
+                              .expert_rows = a.training.exact ? ExpertRows::gather : a.parallel.expert_rows,
+                              .expert_ranks = expert_ranks(a.parallel)});
 }
 
 // How many times a step's tasks run: once per microbatch, or once per leaf of a rank. The number of leaves depends on the
@@ -83,6 +85,17 @@ void check_late(const Training& t) {
     throw Error("train", "clip_late undoes steps that are not finite, and nonfinite = \"continue\" goes on with them")
         .hint("leave clip_late out, or use nonfinite = \"stop\" or \"skip\"")
         .about({"train.clip_late"});
+}
+
+// A step whose rows found no room is made again, and must have changed nothing.
+void check_lost(const Traced& t, const Training& training) {
+  const auto is_it = [](const TracedMetric& m) { return m.name == lost_rows; };
+  if (training.skip_nonfinite || std::none_of(t.metrics.begin(), t.metrics.end(), is_it)) return;
+  throw Error("train",
+              "a step whose rows find no room with their experts is made again, and nonfinite = \"continue\" "
+              "updates parameters with it")
+      .hint("use nonfinite = \"stop\" or \"skip\", or parallel.expert_rows = \"gather\"")
+      .about({"train.nonfinite"});
 }
 
 Step with_storage(Step step, const Storage& s) {
@@ -134,6 +147,7 @@ Compiled compile(const Asked& a) {
   check_reduce(parallel, a.training);
   if (a.optimizer) check_states(*a.optimizer, a.training);
   check_late(a.training);
+  if (a.optimizer) check_lost(traced, a.training);
   Placed placed = place(graph, parallel);
   Cut cut = cut_step(placed.step, schedule, parallel, a.states());
   Step step = with_storage(std::move(cut.step), parallel.storage);

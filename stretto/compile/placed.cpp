@@ -48,6 +48,17 @@ Parallel complete(Parallel p, const Traced& t) {
   return p;
 }
 
+int expert_ranks(const Parallel& p) {
+  int ranks = p.names.expert;
+  for (const LayoutEntry& e : p.layout)
+    if (e.dim == "experts") {
+      ranks = 1;
+      for (const std::string& a : e.axes)
+        ranks *= a == "expert" ? std::max(p.names.expert, p.mesh.extent(a)) : p.mesh.extent(a);
+    }
+  return ranks;
+}
+
 AxisNames axes_of_rows(const Parallel& p, const std::string& batch) {
   AxisNames axes;
   for (const LayoutEntry& e : p.layout)
@@ -78,7 +89,7 @@ void check_rows(const Traced& t, const Parallel& p, int microbatches) {
 
 Placed place(StepGraph step, const Parallel& p) {
   if (!laid_out(p)) return {.step = std::move(step)};
-  const ShardOptions options{.storage = p.storage, .regather = p.regather, .reduce = p.reduce};
+  const ShardOptions options{.storage = p.storage, .regather = p.regather, .reduce = p.reduce, .room = p.expert_room};
   auto sharded = std::make_shared<const Sharded>(shard(step, p.mesh, p.layout, options));
   // What the layout names exists; on one rank nothing is split.
   if (ranks_beside_pipe(p.mesh) == 1) return {.step = std::move(step)};

@@ -21,6 +21,8 @@ struct Placed {
 Parallel complete(Parallel, const Traced&);
 
 // The axes that rows lie on, of a complete layout, and how many ranks there are along them.
+// Ranks that share experts, by name or by a layout of one's own; of a Parallel that need not be complete.
+int expert_ranks(const Parallel&);
 AxisNames axes_of_rows(const Parallel&, const std::string& batch);
 int ranks_along(const Mesh&, const AxisNames& axes);
 

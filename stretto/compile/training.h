@@ -13,6 +13,7 @@
 #include "stretto/schedule/choice.h"
 #include "stretto/shard/layout_of.h"
 #include "stretto/step/recompute.h"
+#include "stretto/trace/trace.h"
 
 namespace stretto {
 
@@ -53,8 +54,10 @@ struct Parallel {
   std::vector<Recompute> recompute = {};             // one for all stages, or one per stage; empty: none
   Machine machine = {};                              // of each rank, for balancing and overlap
   Overlap overlap = Overlap::calls;
-  bool remote = false;  // actors are processes: they share no memory
-  bool sketch = false;  // to be looked at and not to be run: no memory is planned
+  ExpertRows expert_rows = ExpertRows::automatic;
+  double expert_room = 1.5;  // rows that a rank can take in an exchange, times the mean; more when a step needs more
+  bool remote = false;       // actors are processes: they share no memory
+  bool sketch = false;       // to be looked at and not to be run: no memory is planned
 };
 
 }  // namespace stretto

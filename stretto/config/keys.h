@@ -322,6 +322,13 @@ void keys_of(ParallelSection& s, Visit&& visit) {
   visit(Key{"zero", "over the data ranks are cut: 1 optimizer state, 2 gradients too, 3 parameters too"}, s.names.zero,
         between(0, 3));
   visit(Key{"regather", "backward gathers again what forward gathered"}, s.regather);
+  visit(Key{"expert_rows", "how tokens get to experts that ranks share; auto: exchange with more ranks than top_k"},
+        s.expert_rows,
+        Choices<ExpertRows>{
+            {"auto", ExpertRows::automatic}, {"gather", ExpertRows::gather}, {"exchange", ExpertRows::exchange}});
+  visit(Key{"expert_room",
+            "rows that a rank has room for in an exchange, times the mean; it grows when a step needs more"},
+        s.expert_room, between(1, 1024));
   visit(Key{"reshard", "how long parameters that are cut stay gathered"}, s.reshard,
         Choices<Reshard>{{"microbatch", Reshard::microbatch}, {"step", Reshard::step}});
   visit(Key{"overlap", "what collectives inside of tasks go on beside: nothing, or other calls of the action"},

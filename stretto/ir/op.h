@@ -35,7 +35,7 @@ struct Cost {
 struct CollectiveShape;
 struct View;
 enum class Reduce : std::uint8_t { sum, max };
-enum class CollectiveKind : std::uint8_t { reduce, gather, scatter, exchange };  // see ir/collective.h
+enum class CollectiveKind : std::uint8_t { reduce, gather, scatter, exchange, rows };  // see ir/collective.h
 
 // What a node stands for whose value comes from outside or is written in the program.
 enum class Leaf : std::uint8_t { none, argument, param, constant };
@@ -43,6 +43,10 @@ enum class Leaf : std::uint8_t { none, argument, param, constant };
 // Is a value dear to make again for backward (selective recompute)? A product is, unless it is made of two activations
 // and larger than both.
 enum class Costly : std::uint8_t { no, product, yes };
+
+// What an op does with rows that lie where the dim they are grouped by is (Dim::by): it finds out where each goes, takes
+// them there, or back. Its operand and its result are two iteration spaces.
+enum class Regroups : std::uint8_t { none, plan, there, back };
 
 // How an op behaves under any layout (docs: sharding rules), as data: it needs no mesh and no layout.
 struct Spread {
@@ -153,8 +157,9 @@ struct Op {
   bool group = false;       // several pointwise nodes that became one
   bool own_memory = false;  // it is there to make memory of its own: no part of a group, not done in place
   Leaf leaf = Leaf::none;
-  bool relocates = false;       // its result holds its operand's elements, and zeros
-  bool layout_change = false;   // operand and result are two iteration spaces, and shards move from one to the other
+  bool relocates = false;      // its result holds its operand's elements, and zeros
+  bool layout_change = false;  // operand and result are two iteration spaces, and shards move from one to the other
+  Regroups regroups = Regroups::none;
   bool starts_piece = false;    // its operand is of the piece before: the pipeline may be cut between the two
   Costly costly = Costly::no;   // its results
   bool keeps_operands = false;  // selective recompute keeps them as if they were costly

@@ -163,7 +163,9 @@ class TrainingRun {
     const i64 begin = summary_.resumed + 1;
     // What is under way when the run is stopped still counts.
     for (i64 step = begin; step <= config_.train.steps && (!stop_ || trainer_->steps_under_way() > 0); ++step) {
+      const double room = trainer_->compiled().parallel.expert_room;
       StepRecord record = steps_->take(step, pauses);
+      say_room(step, room);
       note(record.result);
       stop_ = stop_ || asked(signals);
       const bool finite = std::isfinite(record.result.loss) && std::isfinite(record.result.grad_norm);
@@ -232,6 +234,13 @@ class TrainingRun {
     restore(*trainer_, checkpoint);
     summary_.steps = summary_.resumed = trainer_->steps_done();
     console_.say(fmt::format("resume   after step {}, from {}", summary_.resumed, checkpoint.path().string()));
+  }
+
+  void say_room(i64 step, double before) {
+    if (const double now = trainer_->compiled().parallel.expert_room; now > before)
+      console_.say(
+          fmt::format("room     step {} was made again: expert_room {} was too small for its rows, it is {} now", step,
+                      before, now));
   }
 
   bool validates_after(i64 step, bool last) const {
