@@ -93,7 +93,8 @@ class Epilogue {
   void norms() {
     for_trained([&](ParamId param) {
       TaskBuilder t({.part = Part::norm, .about = param});
-      const Tensor square = squared_norm(t.argument(dtype(param), dims_.updated(param), accumulators_[param][0]));
+      Tensor square = squared_norm(t.argument(dtype(param), dims_.updated(param), accumulators_[param][0]));
+      if (update_of(param)) square = square * 0.0;  // no gradient; what is not finite is told all the same
       t.result(sharded() ? counted_square(square, *sharded(), param.value) : square, step_.square_of(param));
       add(std::move(t));
     });
@@ -121,7 +122,12 @@ class Epilogue {
     if (optimizer.state_dtype == bf16) step_.bf16_states = std::ssize(optimizer.state);
     add_scalar("lr");
     add_scalar("step");
-    for_trained([&](ParamId param) { update(optimizer, param, options); });
+    for_trained([&](ParamId param) {
+      if (const StateUpdate& of_state = update_of(param))
+        update(as_optimizer(of_state), param, {.skip_nonfinite = options.skip_nonfinite, .late = options.late});
+      else
+        update(optimizer, param, options);
+    });
   }
 
  private:
@@ -129,6 +135,17 @@ class Epilogue {
   void for_trained(Visit visit) const {
     for (ParamId param : traced().params.ids())
       if (!accumulators_[param].empty()) visit(param);
+  }
+  const StateUpdate& update_of(ParamId param) const { return traced().params[param].options.update; }
+  Optimizer as_optimizer(const StateUpdate& of_state) const {
+    return {.name = "state", .update = [&of_state, share = 1.0 / around_.microbatches](Trace&, Slice s) {
+              const Tensor made = of_state(s.param, s.grad * share);
+              if (made && made.dims() != s.param.dims())
+                throw Error("observe", "a state becomes {}", made.str())
+                    .hint("update() goes element by element: it gets parts of the state as rows of numbers");
+              s.param = made;
+              return s;
+            }};
   }
   const Traced& traced() const { return around_.traced; }
   const Sharded* sharded() const { return around_.sharded; }

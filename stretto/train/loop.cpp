@@ -313,6 +313,7 @@ class TrainingRun {
     Report r{.title = config_.log.name,
              .lines = lines_,
              .curve = journal_->curve(),
+             .loads = journal_->loads(),
              .planned = bytes_per_actor(*trainer_->compiled().program),
              .peak = peak_memory(),
              .config = resolved_toml(config_)};
