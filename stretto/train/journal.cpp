@@ -63,7 +63,7 @@ void Journal::step(const StepRecord& s) {
                     .grad_norm = r.grad_norm,
                     .lr = r.lr,
                     .tokens_per_second = options_.tokens_per_step / s.seconds,
-                    .bubble = r.bubble,
+                    .bubble = options_.bubble ? r.bubble : 0,
                     .validation = s.validation});
   if (loads_) curve_.back().imbalance = loads_->imbalance;
   if (!row_now) return;

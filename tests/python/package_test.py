@@ -177,13 +177,14 @@ class Errors(unittest.TestCase):
         batch = batch_for(trainer)
         with self.assertRaisesRegex(stretto.Error, "float64 is given, and int32 is needed"):
             trainer.step(ids=batch["ids"] * 0.5, targets=batch["targets"])
-        for wrong in ({"ids": batch["ids"]}, batch | {"more": batch["ids"]}, batch | {"ids": batch["ids"][:2]},
-                      batch | {"ids": batch["ids"] + 1000}):
+        for wrong in ({"ids": batch["ids"]}, batch | {"more": batch["ids"]}, batch | {"ids": batch["ids"][:2]}):
             with self.assertRaises(stretto.Error):
                 trainer.step(**wrong)
         self.assertGreater(trainer.step(**batch).loss, 0)  # it still works
         with self.assertRaisesRegex(stretto.Error, "did you mean 'wte'"):
             trainer.parameter("wtee")
+        with self.assertRaisesRegex(stretto.Error, "is outside of dim 'vocab', which has 32 rows"):
+            trainer.step(ids=batch["ids"] + 1000, targets=batch["targets"])
         with self.assertRaises(TypeError):
             stretto.Trainer(model="gpt2")
 
