@@ -111,7 +111,7 @@ TEST(Observed, EveryLayoutHasTheNumbersOfTheSerialRun) {
 }
 
 TEST(Observed, ExactTrainingHasOneHash) {
-  const Training exact{.microbatches = 4, .exact = true, .clip = 0.5};
+  const Training exact{.microbatches = 4, .clip = 0.5, .exact = true};
   const After serial = after_three(of_layout({}, f32, exact));
   EXPECT_EQ(after_three(of_layout({.names = {.data = 2}}, f32, exact)), serial);
   EXPECT_EQ(after_three(of_layout({.mesh = {{"pipe", 2}}, .names = {.data = 2}, .schedule = "zb-h1"}, f32, exact)),
