@@ -138,14 +138,19 @@ class Epilogue {
   }
   const StateUpdate& update_of(ParamId param) const { return traced().params[param].options.update; }
   Optimizer as_optimizer(const StateUpdate& of_state) const {
-    return {.name = "state", .update = [&of_state, share = 1.0 / around_.microbatches](Trace&, Slice s) {
-              const Tensor made = of_state(s.param, s.grad * share);
-              if (made && made.dims() != s.param.dims())
-                throw Error("observe", "a state becomes {}", made.str())
-                    .hint("update() goes element by element: it gets parts of the state as rows of numbers");
-              s.param = made;
+    return {.name = "state", .update = [&of_state, share = 1.0 / around_.microbatches](Trace& t, Slice s) {
+              const std::size_t before = t.builder.graph.nodes.size();
+              s.param = of_state(s.param, s.grad * share);
+              check_elementwise(t.builder.graph, before);
               return s;
             }};
+  }
+  // It gets what a rank has of the state, as rows of numbers: anything else would depend on the layout.
+  static void check_elementwise(const Graph& g, std::size_t from) {
+    for (std::size_t i = from; i < g.nodes.size(); ++i)
+      if (const Op& op = *g.nodes[i].op; !op.pointwise && op.leaf == Leaf::none)
+        throw Error("observe", "update() of a state uses {}", op.name)
+            .hint("it goes element by element; take sums and the like of what is seen");
   }
   const Traced& traced() const { return around_.traced; }
   const Sharded* sharded() const { return around_.sharded; }
