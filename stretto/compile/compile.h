@@ -22,6 +22,7 @@ struct CompiledParam {
   DType dtype = f32;
   ParamOptions options;
   std::vector<AccumulatorId> accumulators;  // the first holds the whole gradient after a step
+  bool trained() const { return !accumulators.empty() && !options.update; }  // by the optimizer, and not a state
   // Of a bf16 parameter the logical value is its master, an optimizer state in f32 after those that have names.
   bool has_master() const { return dtype == bf16 && !accumulators.empty(); }
   DType logical_dtype() const { return wide(dtype); }

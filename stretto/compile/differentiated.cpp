@@ -6,6 +6,7 @@
 
 #include "stretto/autodiff/autodiff.h"
 #include "stretto/ops/cast.h"
+#include "stretto/ops/copy.h"
 
 namespace stretto {
 
@@ -36,6 +37,15 @@ StepGraph differentiated(const Traced& t) {
     if (t.params[i].options.trainable && !reaches[i])
       throw Error("model", "parameter '{}' does not reach the loss", t.params[i].name)
           .hint("remove it, use it, or make it not trainable");
+  // A state's sum is made where gradients are: beside backward, by the piece that has seen it.
+  for (ParamId i : t.params.ids()) {
+    if (!t.params[i].seen) continue;
+    const std::uint16_t piece = b.graph.node(*t.params[i].seen).piece;
+    b.scope = b.graph.node(*t.params[i].seen).scope;
+    b.force_piece = piece;
+    b.backward = true;
+    out.gradients.push_back({i.value, piece, copy(tensor(*t.params[i].seen)).value});
+  }
   out.graph = std::move(b.graph);
   refuse(verify(out));
   return out;

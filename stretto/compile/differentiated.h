@@ -8,7 +8,7 @@
 
 namespace stretto {
 
-// Terms are weighted by their scales, which the prologue makes. A trained parameter that does not reach the loss is
+// Of a state what was seen stands in place of a gradient. Terms are weighted by their scales, which the prologue makes. A trained parameter that does not reach the loss is
 // refused.
 StepGraph differentiated(const Traced&);
 

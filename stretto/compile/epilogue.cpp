@@ -91,7 +91,8 @@ class Epilogue {
   void norms() {
     for_trained([&](ParamId param) {
       TaskBuilder t({.part = Part::norm, .about = param});
-      const Tensor square = squared_norm(t.argument(dtype(param), dims_.updated(param), accumulators_[param][0]));
+      Tensor square = squared_norm(t.argument(dtype(param), dims_.updated(param), accumulators_[param][0]));
+      if (update_of(param)) square = square * 0.0;  // no gradient; what is not finite is told all the same
       t.result(sharded() ? counted_square(square, *sharded(), param) : square, step_.square_of(param));
       add(std::move(t));
     });
@@ -119,7 +120,12 @@ class Epilogue {
     if (optimizer.state_dtype == bf16) step_.bf16_states = std::ssize(optimizer.state);
     add_scalar("lr");
     add_scalar("step");
-    for_trained([&](ParamId param) { update(optimizer, param, options); });
+    for_trained([&](ParamId param) {
+      if (const StateUpdate& of_state = update_of(param))
+        update(as_optimizer(of_state), param, {.skip_nonfinite = options.skip_nonfinite, .late = options.late});
+      else
+        update(optimizer, param, options);
+    });
   }
 
  private:
@@ -127,6 +133,22 @@ class Epilogue {
   void for_trained(Visit visit) const {
     for (ParamId param : traced().params.ids())
       if (!accumulators_[param].empty()) visit(param);
+  }
+  const StateUpdate& update_of(ParamId param) const { return traced().params[param].options.update; }
+  Optimizer as_optimizer(const StateUpdate& of_state) const {
+    return {.name = "state", .update = [&of_state, share = 1.0 / around_.microbatches](Trace& t, Slice s) {
+              const std::size_t before = t.builder.graph.nodes.size();
+              s.param = of_state(s.param, s.grad * share);
+              check_elementwise(t.builder.graph, before);
+              return s;
+            }};
+  }
+  // It gets what a rank has of the state, as rows of numbers: anything else would depend on the layout.
+  static void check_elementwise(const Graph& g, std::size_t from) {
+    for (std::size_t i = from; i < g.nodes.size(); ++i)
+      if (const Op& op = *g.nodes[i].op; !op.pointwise && op.leaf == Leaf::none)
+        throw Error("observe", "update() of a state uses {}", op.name)
+            .hint("it goes element by element; take sums and the like of what is seen");
   }
   const Traced& traced() const { return around_.traced; }
   const Sharded* sharded() const { return around_.sharded; }

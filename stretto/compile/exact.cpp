@@ -62,12 +62,12 @@ void check_order(const Schedule& s) {
         .about({"parallel.schedule"});
 }
 
-// Of which outputs only the sum over the step's rows is wanted.
+// Of which outputs only the sum over the step's rows is wanted, and is one number: no other is held to the same bits.
 IdVector<OutputId, char> added_up(const Traced& t) {
   IdVector<OutputId, char> yes(t.step.outputs.size(), 0);
   for (const TracedTerm& term : t.terms) yes[term.sum] = yes[term.count] = 1;
   for (const TracedMetric& m : t.metrics)
-    yes[m.output] = is_float(m.dtype) && (m.how == Accumulate::sum || m.how == Accumulate::mean);
+    yes[m.output] = m.dims == 0 && is_float(m.dtype) && (m.how == Accumulate::sum || m.how == Accumulate::mean);
   return yes;
 }
 

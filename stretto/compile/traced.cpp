@@ -15,7 +15,10 @@ void place_at_readers(Trace& t, Loss& loss) {
   AtReaders moved(t.builder.graph);
   if (!moved.needed()) return;
   const auto move = [&](Tensor& x) { x.value = moved(x.value); };
-  for (ParamInfo& p : t.params) move(p.tensor);
+  for (ParamInfo& p : t.params) {
+    move(p.tensor);
+    if (p.seen) move(p.seen);
+  }
   for (Tensor& x : t.inputs) move(x);
   for (Tensor& x : t.scalars) move(x);
   for (LossTerm& term : loss.terms) move(term.sum), move(term.count), move(term.scale);
@@ -83,6 +86,7 @@ void take_sources(const Trace& t, Traced& out) {
   for (const ParamInfo& p : t.params) {
     out.step.params.push_back(p.tensor.value);
     out.params.push_back({.name = p.name, .dims = p.tensor.dims(), .dtype = p.tensor.dtype(), .options = p.options});
+    if (p.seen) out.params.back().seen = p.seen.value;
   }
   for (const Tensor& in : t.inputs) {
     out.step.inputs.push_back(in.value);
@@ -110,7 +114,7 @@ void take_outputs(const Trace& t, const Loss& loss, Traced& out) {
   }
   for (const Metric& m : t.metrics)
     out.metrics.push_back({m.name, add_output(out.step, m.name, m.value, false), m.how, m.value.dtype(),
-                           t.builder.graph.elements(m.value.type())});
+                           t.builder.graph.elements(m.value.type()), m.value.dims().size()});
 }
 
 }  // namespace

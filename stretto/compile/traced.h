@@ -4,6 +4,7 @@
 //   Traced t = trace_step(model, {.microbatches = 8});
 //   fmt::print("{} parameters\n{}", t.params.size(), t.step.graph.str());
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct TracedParam {
   Dims dims;
   DType dtype = f32;
   ParamOptions options;
+  std::optional<Value> seen = {};  // of a state: what is added up in place of a gradient
 };
 struct TracedInput {
   std::string name;
@@ -35,7 +37,8 @@ struct TracedMetric {
   OutputId output;
   Accumulate how = Accumulate::sum;
   DType dtype = f32;
-  i64 elements = 1;  // per microbatch
+  i64 elements = 1;      // per microbatch
+  std::size_t dims = 0;  // none: it is a number
 };
 
 struct Traced {

@@ -117,6 +117,8 @@ void router_of(ModelConfig& c, Visit&& visit) {
   visit(Key{"score", "mixtral: what the router says of an expert"}, c.score,
         Choices<Score>{{"softmax", Score::softmax}, {"sigmoid", Score::sigmoid}});
   visit(Key{"select_bias", "mixtral: a number per expert is added for the choice alone"}, c.select_bias);
+  visit(Key{"balance_rate", "mixtral: by how much a step moves select_bias towards even loads; 0: it stays"},
+        c.balance_rate, between(0, largest_factor));
   visit(Key{"groups", "mixtral: groups of experts, of which tokens choose first"}, c.groups, between(1, C::kMostHeads));
   visit(Key{"top_groups", "mixtral: how many groups a token chooses"}, c.top_groups, between(1, C::kMostHeads));
   visit(Key{"normalize", "mixtral: weights of a token's experts add up to one"}, c.normalize);

@@ -90,7 +90,7 @@ std::vector<double> Decoder::feed(std::span<const std::int32_t> ids) {
     const std::unique_ptr<Mode> all = compiled_for(std::ssize(ids), one_->engine.get());
     std::vector<double> logits = run(*all, ids);
     for (InputId i : all->compiled.inputs.ids())  // the same inputs in the same order
-      if (all->compiled.inputs[i].name.starts_with(Trace::state_prefix)) one_->write(i, all->read(i));
+      if (all->compiled.inputs[i].name.starts_with(Trace::kept_prefix)) one_->write(i, all->read(i));
     return logits;
   }
   std::vector<double> logits;

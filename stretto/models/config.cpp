@@ -64,7 +64,8 @@ void check_options(const ModelConfig& c, std::vector<Fault>& faults) {
   STRETTO_LLAMA(residual_scale), STRETTO_LLAMA(logit_scale), STRETTO_LLAMA(q_rank), STRETTO_LLAMA(kv_rank);
   STRETTO_LLAMA(value_dim);
   STRETTO_MIXTRAL(sparse), STRETTO_MIXTRAL(expert_ff), STRETTO_MIXTRAL(shared_ff), STRETTO_MIXTRAL(shared_gate);
-  STRETTO_MIXTRAL(score), STRETTO_MIXTRAL(select_bias), STRETTO_MIXTRAL(groups), STRETTO_MIXTRAL(top_groups);
+  STRETTO_MIXTRAL(score), STRETTO_MIXTRAL(select_bias), STRETTO_MIXTRAL(balance_rate);
+  STRETTO_MIXTRAL(groups), STRETTO_MIXTRAL(top_groups);
   STRETTO_MIXTRAL(normalize), STRETTO_MIXTRAL(route_scale), STRETTO_MIXTRAL(router_bias);
   STRETTO_MIXTRAL(expert_bias), STRETTO_MIXTRAL(expert_clamp), STRETTO_MIXTRAL(route_on_input);
 #undef STRETTO_LLAMA

@@ -99,7 +99,8 @@ struct ModelConfig {
   i64 shared_ff = 0;            // width of an expert that all tokens have; 0: there is none
   bool shared_gate = false;     // ... times a gate
   Score score = Score::softmax;
-  bool select_bias = false;        // a number per expert is added for the choice alone; it is not trained
+  bool select_bias = false;        // a number per expert is added for the choice alone
+  double balance_rate = 0.001;     // by which a step changes it towards even loads; 0: it stays as it is
   i64 groups = 1, top_groups = 1;  // experts come in groups, of which a token first chooses some
   bool normalize = true;           // weights of the chosen add up to one
   double route_scale = 1;          // of the weights

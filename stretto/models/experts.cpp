@@ -8,6 +8,7 @@
 #include "stretto/ops/broadcast.h"
 #include "stretto/ops/cast.h"
 #include "stretto/ops/choose.h"
+#include "stretto/ops/compare.h"
 #include "stretto/ops/concat.h"
 #include "stretto/ops/constant.h"
 #include "stretto/ops/contract.h"
@@ -22,6 +23,7 @@
 #include "stretto/ops/pick.h"
 #include "stretto/ops/rename.h"
 #include "stretto/ops/sigmoid.h"
+#include "stretto/ops/sign.h"
 #include "stretto/ops/slice.h"
 #include "stretto/ops/slots.h"
 #include "stretto/ops/softmax.h"
@@ -37,12 +39,15 @@ namespace {
 
 void add_to(Tensor& total, Tensor x) { total = total ? total + x : x; }
 
+// How often every expert is chosen.
+Tensor times_chosen(Trace& t, Tensor which, const Dim& experts, const Dims& per) {
+  return unpick(constant(t.builder, 1, wide(t.dtype())), which, experts, per);
+}
+
 void penalties(Trace& t, const ModelConfig& c, Routing& r, Tensor logits, Tensor gates, Tensor which,
                const Dims& tokens, const Dim& experts) {
   const Dim& seq = tokens.back();
-  const auto chosen = [&](const Dims& per) {
-    return unpick(constant(t.builder, 1, logits.dtype()), which, experts, per);
-  };
+  const auto chosen = [&](const Dims& per) { return times_chosen(t, which, experts, per); };
   if (c.balance > 0 && c.balance_pooled) {
     add_to(r.chosen, chosen({experts}));
     add_to(r.gates, sum(gates, tokens));
@@ -84,6 +89,15 @@ Tensor best_groups(Trace& t, const ModelConfig& c, Tensor scores, const Dims& to
   return concat(parts, member, experts);
 }
 
+// Experts that were chosen less often than others are chosen more easily in the next step, and the other way round. Loads
+// are whole numbers, so their sums are the same under every layout.
+void even_out(Trace& t, const ModelConfig& c, Tensor select, Tensor load, const Dims& tokens) {
+  double even = double(c.top_k) / double(c.experts);
+  for (const Dim& d : tokens) even *= double(d.valid());
+  t.observe(select, load,
+            [even, rate = c.balance_rate](Tensor bias, Tensor seen) { return bias + sign(even - seen) * rate; });
+}
+
 Router route(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor h, const Init& init, Routing& routing) {
   const Dim experts = Dim{"experts", c.experts}.whole("experts_w"), choice{"choice", c.top_k};
   const Dims tokens{h.dim(t.batch_name), s.seq};
@@ -92,13 +106,15 @@ Router route(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor h, cons
   Tensor logits = contract_wide(h, w, s.model);
   if (c.router_bias) logits = logits + cast(t.bias("router.bias", experts), logits.dtype());
   const Tensor gates = c.score == Score::softmax ? softmax(logits, experts) : sigmoid(logits);
-  Tensor by = stop_gradient(gates);
-  if (c.select_bias) {
-    const ParamOptions fixed{.init = zeros, .decay = false, .trainable = false, .own_type = true};
-    by = by + cast(t.param("select", experts, fixed), by.dtype());
-  }
+  Tensor by = stop_gradient(gates), select;
+  if (c.select_bias) select = t.state("select", experts), by = by + cast(select, by.dtype());
   if (c.groups > 1) by = best_groups(t, c, by, tokens, experts);
   const Tensor which = top_k(by, experts, choice);
+  if (t.training()) {
+    const Tensor load = times_chosen(t, which, experts, experts);
+    t.metric(t.scoped(load_metric), load, Accumulate::sum);
+    if (select && c.balance_rate > 0) even_out(t, c, select, load, tokens);
+  }
   penalties(t, c, routing, logits, gates, which, tokens, experts);
   Dims of_choice = tokens;
   of_choice.push_back(choice);
@@ -199,6 +215,8 @@ Tensor slotted_experts(Trace& t, const ModelConfig& c, const LlamaShape& s, Tens
             experts_u = w.experts.like("experts_u", {.minus = batch});
   const Tensor place =
       rename(expert_slots(rename(r.which, s.seq, seq_w), seq_w, r.choice, r.experts, slot), seq_w, s.seq);
+  const Tensor taken = cast(greater_equal(place, 0.0), wide(t.dtype()));
+  t.metric(t.scoped(taken_metric), sum(taken, taken.dims()), Accumulate::sum);
   const std::vector<Rename> there{{experts_u, w.experts}, {batch, batch_x}},
       back{{w.experts, experts_u}, {batch_x, batch}};
   const Dims over{experts_u, slot};

@@ -9,6 +9,10 @@
 
 namespace stretto {
 
+// Metrics of a layer in training, after its name: how often each expert was chosen; with a capacity, how many choices
+// got a slot.
+inline constexpr std::string_view load_metric = "load", taken_metric = "taken";
+
 // What the router's penalties and metrics are made of, added up over the layers.
 struct Routing {
   Tensor balance;        // {batch}, or without dims when it is pooled at the end

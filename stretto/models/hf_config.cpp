@@ -303,6 +303,7 @@ ModelConfig on_disk(ModelConfig c) {
   c.pad_vocab = 1;
   c.dropout = c.embedding_dropout = c.capacity = c.balance = c.router_z = 0;
   c.balance_pooled = c.documents = false;
+  c.balance_rate = ModelConfig().balance_rate;
   c.lora.reset();
   return c;
 }

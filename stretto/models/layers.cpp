@@ -67,7 +67,7 @@ Tensor attend_cached(Trace& t, Tensor q, Tensor k, Tensor v, const Attending& a)
     dims.push_back(head);
     return dims;
   };
-  return cached_attention(q, k, v, t.state("k", kept(k, a.head)), t.state("v", kept(v, a.value.value_or(a.head))),
+  return cached_attention(q, k, v, t.kept("k", kept(k, a.head)), t.kept("v", kept(v, a.value.value_or(a.head))),
                           t.positions(a.seq),
                           {.query = a.seq,
                            .cache = cache,

@@ -89,16 +89,53 @@ List pairs_of(const Value& v) {
   return all;
 }
 
-// Those whose attribute passes a test, or is true.
-List chosen(const Value& v, const Arguments& a, bool wanted) {
-  const std::string attribute = a.string_at(0, "", ""), test = a.string_at(1, "", "");
+// Those that pass a test, or are true; by an attribute: those whose attribute does.
+template <bool by_attribute, bool wanted>
+Value chosen(const Value& v, const Arguments& a) {
+  const std::size_t first = by_attribute ? 1 : 0;
+  const std::string attribute = by_attribute ? a.string_at(0, "", "") : "", test = a.string_at(first, "", "");
+  Arguments rest;
+  for (std::size_t i = first + 1; i < a.positional.size(); ++i) rest.positional.push_back(a.positional[i]);
   List all;
   for (const Value& one : elements_of(v)) {
-    const Value found = item_of(one, Value(attribute));
-    Arguments rest;
-    for (std::size_t i = 2; i < a.positional.size(); ++i) rest.positional.push_back(a.positional[i]);
+    const Value found = by_attribute ? item_of(one, Value(attribute)) : one;
     if ((test.empty() ? is_true(found) : apply_test(test, found, rest)) == wanted) all.push_back(one);
   }
+  return all;
+}
+
+double compared_number(const Value& v) {
+  if (const double* d = std::get_if<double>(&v.v)) return *d;
+  if (!v.integer()) throw Trouble{fmt::format("{} is compared by size", v.kind())};
+  return double(*v.integer());
+}
+
+// Texts without regard to large and small letters, as Jinja sorts them.
+bool comes_before(const Value& a, const Value& b) {
+  return a.string() && b.string() ? lower(*a.string()) < lower(*b.string()) : compared_number(a) < compared_number(b);
+}
+
+Value sorted(const Value& v, const Arguments& a) {
+  List all = elements_of(v);
+  const Value* attribute = a.at(2, "attribute");
+  const auto key = [&](const Value& one) { return attribute ? item_of(one, *attribute) : one; };
+  std::stable_sort(all.begin(), all.end(),
+                   [&](const Value& x, const Value& y) { return comes_before(key(x), key(y)); });
+  if (const Value* turned = a.at(0, "reverse"); turned && is_true(*turned)) std::reverse(all.begin(), all.end());
+  return all;
+}
+
+Value sorted_pairs(const Value& v, const Arguments&) {
+  List all = pairs_of(v);
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Value& x, const Value& y) { return comes_before((*x.list())[0], (*y.list())[0]); });
+  return all;
+}
+
+Value each_once(const Value& v, const Arguments&) {
+  List all;
+  for (const Value& one : elements_of(v))
+    if (std::none_of(all.begin(), all.end(), [&](const Value& x) { return is_equal(x, one); })) all.push_back(one);
   return all;
 }
 
@@ -163,8 +200,13 @@ const std::map<std::string, Call>& filters() {
       {"reverse", reversed},
       {"join", joined_text},
       {"map", mapped},
-      {"selectattr", [](const Value& v, const Arguments& a) { return Value(chosen(v, a, true)); }},
-      {"rejectattr", [](const Value& v, const Arguments& a) { return Value(chosen(v, a, false)); }},
+      {"select", chosen<false, true>},
+      {"reject", chosen<false, false>},
+      {"selectattr", chosen<true, true>},
+      {"rejectattr", chosen<true, false>},
+      {"sort", sorted},
+      {"dictsort", sorted_pairs},
+      {"unique", each_once},
       {"replace",
        [](const Value& v, const Arguments& a) {
          return Value(replaced(text_of(v), a.string_at(0, "old", ""), a.string_at(1, "new", "")));
@@ -235,6 +277,12 @@ const std::map<std::string, Call>& methods() {
          return Value(std::move(values));
        }},
       {"get", member_or},
+      {"append",
+       [](const Value& v, const Arguments& a) {
+         if (!v.list() || !a.at(0)) throw Trouble{fmt::format("append() to {}", v.kind())};
+         v.list()->push_back(*a.at(0));
+         return Value(nullptr);
+       }},
   };
   return all;
 }

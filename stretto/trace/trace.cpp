@@ -9,6 +9,7 @@
 #include "stretto/ops/cast.h"
 #include "stretto/ops/constant.h"
 #include "stretto/ops/dropout.h"
+#include "stretto/ops/fit.h"
 #include "stretto/ops/input.h"
 #include "stretto/ops/param.h"
 
@@ -127,6 +128,28 @@ Tensor Trace::tied(std::string_view name) {
                        : "names are absolute, and the parameter must be made before it is tied");
 }
 
+Tensor Trace::state(std::string_view name, Dims dims, Init init) {
+  return param(name, std::move(dims), {.init = init, .decay = false, .trainable = false, .own_type = true});
+}
+
+void Trace::observe(Tensor state, Tensor seen, StateUpdate update) {
+  const auto it =
+      std::find_if(params.begin(), params.end(), [&](const ParamInfo& p) { return p.tensor.value == state.value; });
+  if (it == params.end() || it->options.trainable)
+    throw Error("observe", "{} is no state", state.str()).hint("make it with t.state(name, dims)");
+  if (it->seen) throw Error("observe", "state '{}' is observed twice", it->name).hint("add up what is seen before");
+  const auto sorted = [](Dims dims) {
+    std::sort(dims.begin(), dims.end(), [](const Dim& a, const Dim& b) { return a.name < b.name; });
+    return dims;
+  };
+  if (sorted(seen.dims()) != sorted(it->tensor.dims()))
+    throw Error("observe", "state {} has other dims than what is seen of it, {}", it->tensor.str(), seen.str())
+        .hint("sum or mean over the others: mean(x, batch)");
+  if (!options_.training || is_frozen(options_.frozen, it->name)) return;
+  it->seen = fit(cast(seen, it->tensor.dtype()), it->tensor.type());
+  it->options.update = std::move(update);
+}
+
 Tensor Trace::constant(double v) { return stretto::constant(builder, v, options_.dtype); }
 
 Tensor Trace::dropout(Tensor x, double rate, std::string_view name) {
@@ -146,9 +169,11 @@ bool Trace::exchanges_rows(i64 experts_per_token) const {
 }
 
 void Trace::metric(std::string_view name, Tensor x, Accumulate how) {
-  if (how != Accumulate::concat && !x.dims().empty())
-    throw Error("metric", "'{}' still has dims: {}", name, x.str())
-        .hint("reduce it first: mean(x, x.dims()), or use Accumulate::concat");
+  const Dims dims = x.dims();
+  if (how != Accumulate::concat &&
+      std::any_of(dims.begin(), dims.end(), [&](const Dim& d) { return d.name == batch_name; }))
+    throw Error("metric", "'{}' still has the batch dim: {}", name, x.str())
+        .hint("reduce it first: mean(x, batch), or use Accumulate::concat");
   for (const Metric& m : metrics)
     if (m.name == name) throw Error("metric", "'{}' is declared twice", name).hint("give the second one another name");
   metrics.push_back({std::string(name), x, how});
@@ -167,8 +192,8 @@ Tensor Trace::positions(const Dim& seq) {
   return ids(positions_name, seq);
 }
 
-Tensor Trace::state(std::string_view name, Dims dims) {
-  return source(fmt::format("{}{}", state_prefix, scoped(name)), options_.dtype, std::move(dims));
+Tensor Trace::kept(std::string_view name, Dims dims) {
+  return source(fmt::format("{}{}", kept_prefix, scoped(name)), options_.dtype, std::move(dims));
 }
 
 Scope::Scope(Trace& t, std::string_view name) : trace_(t), outer_(t.scope_) {

@@ -27,6 +27,9 @@ inline Init uniform(double bound) { return {Init::Kind::uniform, bound}; }
 Init fan_in(const Dims& in);  // normal with variance 1 / product(in)
 inline constexpr Init zeros{Init::Kind::zeros, 0}, ones{Init::Kind::ones, 1};
 
+// What a state becomes after a step, element by element, of its value and what was seen: Trace::observe.
+using StateUpdate = std::function<Tensor(Tensor value, Tensor seen)>;
+
 struct ParamOptions {
   Init init = {};
   bool decay = true;      // stated, not guessed from the rank: a qkv bias has three dims
@@ -34,12 +37,14 @@ struct ParamOptions {
   double lr_scale = 1;
   // The model gets it in the type it is kept in and takes care of the rest. Else it is cast to the run's type.
   bool own_type = false;
+  StateUpdate update = {};  // of a state that is observed; it is not trainable
 };
 
 struct ParamInfo {
   std::string name;
   Tensor tensor;
   ParamOptions options;
+  Tensor seen = {};  // of a state: what a microbatch tells of it
 };
 enum class Accumulate : std::uint8_t { sum, mean, max, concat };
 struct Metric {
@@ -93,17 +98,24 @@ class Trace {
     return param(name, std::move(dims), {.init = zeros, .decay = false});
   }
   Tensor gain(std::string_view name, Dims dims) { return param(name, std::move(dims), {.init = ones, .decay = false}); }
+  // What a step changes without a gradient, e.g. running statistics: a parameter that is not trained, saved and laid out
+  // like the others. `seen` has its dims; after the step it becomes update(value, mean of `seen` over microbatches),
+  // where sums over ranks and microbatches are made as those of gradients are: no schedule changes them. It has no part
+  // in the gradient norm and is not clipped. Nothing happens where nothing is trained. It is kept in f32 in a bf16 run.
+  Tensor state(std::string_view name, Dims dims, Init init = zeros);
+  void observe(Tensor state, Tensor seen, StateUpdate update);
   Tensor constant(double v);  // in the run's float type
   Tensor dropout(Tensor x, double rate, std::string_view name = "dropout");
+  // What comes out of a step beside the loss, over microbatches: a number, or numbers per element of `x`; concat: rows.
   void metric(std::string_view name, Tensor x, Accumulate how);
 
-  // Decoding: tokens come a few at a time, and what a model needs of earlier ones it keeps in states. The mode is asked
-  // for by binding the size `cache_size` to the room there is.
-  static constexpr std::string_view cache_size = "kv_cache", positions_name = "positions", state_prefix = "state/";
+  // Decoding: tokens come a few at a time, and what a model needs of earlier ones it keeps. The mode is asked for by
+  // binding the size `cache_size` to the room there is.
+  static constexpr std::string_view cache_size = "kv_cache", positions_name = "positions", kept_prefix = "kept/";
   bool decoding() const { return options_.sizes.contains(std::string(cache_size)); }
-  Dim cache() const;                               // positions there is room for
-  Tensor positions(const Dim& seq);                // i32, where the tokens of this call stand
-  Tensor state(std::string_view name, Dims dims);  // kept from call to call; zeros at first
+  Dim cache() const;                              // positions there is room for
+  Tensor positions(const Dim& seq);               // i32, where the tokens of this call stand
+  Tensor kept(std::string_view name, Dims dims);  // from call to call; zeros at first
 
   DType dtype() const { return options_.dtype; }
   bool training() const { return options_.training; }

@@ -33,15 +33,18 @@ std::string without_colours(std::string_view text) {
 
 }  // namespace
 
-std::string row_header(bool bubble) {
-  return fmt::format("{:>8} {:>10} {:>10} {:>10} {:>9} {:>5}{} {:>10}", "step", "loss", "grad_norm", "lr", "tok/s",
-                     "mfu%", bubble ? " bubble%" : "", "mem");
+std::string row_header(const ConsoleRow& r) {
+  return fmt::format("{:>8} {:>10} {:>10} {:>10} {:>9} {:>5}{}{}{} {:>10}", "step", "loss", "grad_norm", "lr", "tok/s",
+                     "mfu%", r.bubble ? " bubble%" : "", r.imbalance ? "  uneven" : "", r.dropped ? "   drop%" : "",
+                     "mem");
 }
 
 std::string row_text(const ConsoleRow& r) {
   std::string text = fmt::format("{:>8} {:>10.5f} {:>10.4f} {:>10.3e} {:>9.0f} {:>5.1f}", r.step, r.loss, r.grad_norm,
                                  r.lr, r.tokens_per_second, 100 * r.mfu);
   if (r.bubble) text += fmt::format(" {:>7.1f}", 100 * *r.bubble);
+  if (r.imbalance) text += fmt::format(" {:>6.2f}x", *r.imbalance);
+  if (r.dropped) text += fmt::format(" {:>7.1f}", 100 * *r.dropped);
   text += fmt::format(" {:>10}", human_bytes(r.memory));
   if (r.validation) text += fmt::format("   validation loss {:.5f}", *r.validation);
   return text;
@@ -116,7 +119,7 @@ void Console::print(std::string_view line) {
 }
 
 void Console::row(const ConsoleRow& r) {
-  if (!headed_) say(row_header(r.bubble.has_value()));
+  if (!headed_) say(row_header(r));
   headed_ = true;
   say(row_text(r));
 }

@@ -26,9 +26,12 @@ struct ConsoleRow {
   u64 memory = 0;  // bytes
   double mfu = 0;  // share of the machine's peak that the model's operations make up
   std::optional<double> validation = {};
-  std::optional<double> bubble = {};  // idle share of the actors' time; absent: the column is
+  // Absent: the column is.
+  std::optional<double> bubble = {};     // idle share of the actors' time
+  std::optional<double> imbalance = {};  // of experts: the largest load over the mean
+  std::optional<double> dropped = {};    // share of their choices
 };
-std::string row_header(bool bubble = false);
+std::string row_header(const ConsoleRow& = {});  // of rows with the columns of this one
 std::string row_text(const ConsoleRow&);
 // "[=====>    ]  50%  step 150/300  2m05s left" in at most `width` columns.
 std::string bar_text(i64 step, i64 steps, double seconds_left, int width);

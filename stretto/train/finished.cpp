@@ -23,6 +23,7 @@ std::filesystem::path write_report(const FinishedRun& r) {
   Report report{.title = r.config.log.name,
                 .lines = r.lines,
                 .curve = r.curve,
+                .loads = r.loads,
                 .planned = r.planned,
                 .peak = peak_memory(),
                 .config = resolved_toml(r.config)};

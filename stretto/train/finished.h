@@ -21,8 +21,9 @@ struct FinishedRun {
   const RunSummary& summary;
   const std::vector<std::string>& lines;  // what the run said about itself and its end
   const std::vector<CurvePoint>& curve;
-  std::vector<double> planned = {};     // bytes per actor
-  const MeasuredStep* drawn = nullptr;  // none: no step was
+  const std::optional<RoutedStep>& loads;  // of experts in the last step
+  std::vector<double> planned = {};        // bytes per actor
+  const MeasuredStep* drawn = nullptr;     // none: no step was
 };
 
 std::filesystem::path write_report(const FinishedRun&);  // its place

@@ -27,6 +27,7 @@ std::vector<CurvePoint> curve_of(const std::vector<Field>& lines) {
                      .tokens_per_second = number_in(l, "tokens_per_second"),
                      .bubble = l.find("bubble") ? number_in(l, "bubble") : 0});
     if (l.find("validation_loss")) curve.back().validation = number_in(l, "validation_loss");
+    if (l.find("imbalance")) curve.back().imbalance = number_in(l, "imbalance");
   }
   return curve;
 }
@@ -52,18 +53,20 @@ void Journal::step(const StepRecord& s) {
   interval_ += s.seconds;
   interval_idle_ += s.seconds * r.bubble;
   ++interval_steps_;
-  metrics_.write(metrics_line(s));
-  write_events(s);
+  loads_ = routed(r);
+  const bool row_now = has_row(s);
+  metrics_.write(metrics_line(s, row_now));
+  write_events(s, row_now);
   say_trouble();
   curve_.push_back({.step = r.step,
                     .loss = r.loss,
                     .grad_norm = r.grad_norm,
                     .lr = r.lr,
                     .tokens_per_second = options_.tokens_per_step / s.seconds,
-                    .bubble = r.bubble,
+                    .bubble = options_.bubble ? r.bubble : 0,
                     .validation = s.validation});
-  if (!console_.verbose() && !std::exchange(first_, false) && r.step % options_.every != 0 && !s.validation && !s.last)
-    return;
+  if (loads_) curve_.back().imbalance = loads_->imbalance;
+  if (!row_now) return;
   ConsoleRow row{.step = r.step,
                  .loss = r.loss,
                  .grad_norm = r.grad_norm,
@@ -73,9 +76,15 @@ void Journal::step(const StepRecord& s) {
                  .mfu = mfu(interval_steps_, interval_),
                  .validation = s.validation};
   if (options_.bubble) row.bubble = interval_idle_ / interval_;
+  if (loads_) row.imbalance = loads_->imbalance, row.dropped = loads_->dropped;
   console_.row(row);
   interval_ = interval_idle_ = 0;
   interval_steps_ = 0;
+}
+
+bool Journal::has_row(const StepRecord& s) {
+  const bool first = std::exchange(first_, false);
+  return console_.verbose() || first || s.result.step % options_.every == 0 || s.validation || s.last;
 }
 
 // A run is worth more than its journal: it goes on as it does when a checkpoint cannot be written.
@@ -94,7 +103,8 @@ void Journal::finish() {
       .as(Error::Kind::run);
 }
 
-Field::Table Journal::metrics_line(const StepRecord& s) const {
+// Lists are long: they stand in the lines of steps that have a row on the console.
+Field::Table Journal::metrics_line(const StepRecord& s, bool lists) const {
   const StepResult& r = s.result;
   Field line{Field::Table{}};
   line.set("step", r.step);
@@ -107,13 +117,17 @@ Field::Table Journal::metrics_line(const StepRecord& s) const {
   line.set("mfu", mfu(1, s.seconds));
   if (options_.bubble) line.set("bubble", r.bubble);
   if (s.validation) line.set("validation_loss", *s.validation);
+  if (loads_) line.set("imbalance", loads_->imbalance);
+  if (loads_ && loads_->dropped) line.set("dropped", *loads_->dropped);
   Field::Table table = *line.table();
   for (const auto& [name, value] : r.metrics)
     if (!line.find(name)) table.push_back({name, Field(value)});
+  if (lists)
+    for (const auto& [name, values] : r.lists) table.push_back({name, Field::Array(values.begin(), values.end())});
   return table;
 }
 
-void Journal::write_events(const StepRecord& s) {
+void Journal::write_events(const StepRecord& s, bool lists) {
   const StepResult& r = s.result;
   events_.scalar("train/loss", r.step, r.loss);
   events_.scalar("train/grad_norm", r.step, r.grad_norm);
@@ -122,6 +136,13 @@ void Journal::write_events(const StepRecord& s) {
   events_.scalar("speed/mfu", r.step, mfu(1, s.seconds));
   if (options_.bubble) events_.scalar("speed/bubble", r.step, r.bubble);
   if (s.validation) events_.scalar("validation/loss", r.step, *s.validation);
+  if (!loads_) return;
+  events_.scalar("experts/imbalance", r.step, loads_->imbalance);
+  if (loads_->dropped) events_.scalar("experts/dropped", r.step, *loads_->dropped);
+  if (!lists) return;
+  for (const auto& [layer, load] : loads_->load)
+    for (std::size_t e = 0; e < load.size(); ++e)
+      events_.scalar(fmt::format("load {}/expert {}", layer, e), r.step, load[e]);
 }
 
 }  // namespace stretto

@@ -10,6 +10,7 @@
 #include "stretto/formats/event_file.h"
 #include "stretto/train/console.h"
 #include "stretto/train/metrics.h"
+#include "stretto/train/routing.h"
 #include "stretto/train/trainer.h"
 
 namespace stretto {
@@ -32,7 +33,7 @@ struct JournalOptions {
 struct CurvePoint {
   i64 step = 0;
   double loss = 0, grad_norm = 0, lr = 0, tokens_per_second = 0, bubble = 0;
-  std::optional<double> validation = {};
+  std::optional<double> validation = {}, imbalance = {};
 };
 
 class Journal {
@@ -41,13 +42,15 @@ class Journal {
   void step(const StepRecord&);
   void finish();  // Error when lines of steps are missing in the files
 
-  double seconds() const { return seconds_; }                      // of training, all steps together
-  const std::vector<CurvePoint>& curve() const { return curve_; }  // with the steps before a resumption
+  double seconds() const { return seconds_; }                        // of training, all steps together
+  const std::vector<CurvePoint>& curve() const { return curve_; }    // with the steps before a resumption
+  const std::optional<RoutedStep>& loads() const { return loads_; }  // of the last step
 
  private:
   double mfu(double steps, double seconds) const { return steps * options_.flops_per_step / (seconds * options_.peak); }
-  Field::Table metrics_line(const StepRecord&) const;
-  void write_events(const StepRecord&);
+  bool has_row(const StepRecord&);  // on the console
+  Field::Table metrics_line(const StepRecord&, bool lists) const;
+  void write_events(const StepRecord&, bool lists);
   const std::string& trouble() const { return metrics_.trouble().empty() ? events_.trouble() : metrics_.trouble(); }
   void say_trouble();
 
@@ -56,6 +59,7 @@ class Journal {
   MetricsFile metrics_;
   EventFile events_;
   std::vector<CurvePoint> curve_;
+  std::optional<RoutedStep> loads_;
   double seconds_ = 0;
   double interval_ = 0, interval_idle_ = 0;  // since the last row: seconds, and idle seconds of an actor
   i64 interval_steps_ = 0;

@@ -289,6 +289,7 @@ class TrainingRun {
                           .summary = summary_,
                           .lines = lines_,
                           .curve = journal_->curve(),
+                          .loads = journal_->loads(),
                           .planned = bytes_per_actor(*trainer_->compiled().program),
                           .drawn = steps_->drawn() ? &*steps_->drawn() : nullptr};
     console_.say("report   " + write_report(run).string());

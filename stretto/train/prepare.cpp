@@ -64,7 +64,7 @@ std::string mesh_line(const RunConfig& c, const Prepared& p) {
 std::string finetune_line(const RunConfig& c, const Compiled& compiled) {
   i64 trained = 0;
   for (const CompiledParam& p : compiled.params) {
-    i64 n = p.accumulators.empty() ? 0 : 1;
+    i64 n = p.trained() ? 1 : 0;
     for (const Dim& d : p.dims) n *= d.valid();
     trained += n;
   }

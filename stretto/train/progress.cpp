@@ -47,7 +47,7 @@ StoredModel current_model(const Trainer& trainer, const RunConfig& config, bool 
   StoredModel m{.config = model_config_of(config)};
   const bool averages = has_averages(trainer);
   for (const CompiledParam& p : trainer.compiled().params) {
-    const bool averaged = averages && !p.accumulators.empty();
+    const bool averaged = averages && p.trained();
     Array a = averaged ? trainer.state(p.name, ema_state) : trainer.parameter(p.name);
     if (wanted) m.weights.emplace(p.name, std::move(a));
   }
@@ -71,7 +71,7 @@ std::string sample_of(const StoredModel& m, const std::string& prompt, const std
 void start_averages(Trainer& trainer) {
   if (!has_averages(trainer)) return;
   for (const CompiledParam& p : trainer.compiled().params)
-    if (!p.accumulators.empty()) trainer.set_state(p.name, ema_state, trainer.parameter(p.name));
+    if (p.trained()) trainer.set_state(p.name, ema_state, trainer.parameter(p.name));
 }
 
 }  // namespace stretto

@@ -30,12 +30,14 @@ th, td { padding: 3px 18px 3px 0; text-align: right; border-bottom: 1px solid va
 th { color: var(--soft); }
 th:first-child { text-align: left; }
 .curves { display: flex; flex-wrap: wrap; gap: 8px 24px; }
+.loads td { width: 14px; height: 14px; padding: 0; background: var(--fg); border: 1px solid var(--bg); }
+.loads .more { width: auto; background: none; padding-left: 8px; color: var(--soft); }
 .wide { overflow-x: auto; background: #fff; border-radius: 6px; }
 )css";
 
 std::string curves(const std::vector<CurvePoint>& curve) {
   ChartSeries loss{"training", {}}, validation{"validation", {}, true}, speed{"", {}}, norm{"", {}}, rate{"", {}},
-      idle{"", {}};
+      idle{"", {}}, uneven{"", {}};
   for (const CurvePoint& p : curve) {
     const double step = p.step;
     loss.points.push_back({step, p.loss});
@@ -43,6 +45,7 @@ std::string curves(const std::vector<CurvePoint>& curve) {
     norm.points.push_back({step, p.grad_norm});
     rate.points.push_back({step, p.lr});
     if (p.bubble > 0) idle.points.push_back({step, 100 * p.bubble});  // 0: there was one actor
+    if (p.imbalance) uneven.points.push_back({step, *p.imbalance});
     if (p.validation) validation.points.push_back({step, *p.validation});
   }
   return "<div class=\"curves\">\n" + curve_chart({.title = "loss", .series = {loss, validation}}) +
@@ -51,6 +54,7 @@ std::string curves(const std::vector<CurvePoint>& curve) {
          curve_chart({.title = "learning rate", .series = {rate}, .from_zero = true}) +
          curve_chart(
              {.title = "bubble: share of the actors' time without work, %", .series = {idle}, .from_zero = true}) +
+         curve_chart({.title = "experts: the largest load over the mean, in the worst layer", .series = {uneven}}) +
          "</div>\n";
 }
 
@@ -97,6 +101,9 @@ std::string report_html(const Report& r) {
       "<style>{1}{2}</style>\n</head>\n<body>\n<h1>{0}</h1>\n<pre>{3}</pre>\n",
       title, chart_style, style, block(join(r.lines, "\n")));
   if (!r.curve.empty()) out += curves(r.curve);
+  if (r.loads)
+    out += "<h2>Loads of experts in the last step</h2>\n<p>A column per expert; half shaded is the mean.</p>\n" +
+           load_table(*r.loads);
   if (!r.timelines.empty())
     out += "<h2>A measured step</h2>\n<div class=\"wide\">" +
            svg(r.timelines, {.width = 1400, .clock = Clock::seconds}) + "</div>\n";

@@ -15,6 +15,7 @@ struct Report {
   std::string title;
   std::vector<std::string> lines = {};  // what the run said about itself and its end
   std::vector<CurvePoint> curve = {};
+  std::optional<RoutedStep> loads = {};  // of experts in the last step
   std::vector<double> planned = {};      // bytes per actor
   u64 peak = 0;                          // bytes of the process
   std::vector<Timeline> timelines = {};  // in seconds

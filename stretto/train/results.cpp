@@ -8,6 +8,15 @@
 namespace stretto {
 namespace {
 
+double over_microbatches(Accumulate how, int n, auto value) {
+  double sum = 0, most = -INFINITY;
+  for (int m = 0; m < n; ++m) {
+    const double x = value(m);
+    sum += x, most = std::max(most, x);
+  }
+  return how == Accumulate::max ? most : how == Accumulate::mean ? sum / n : sum;
+}
+
 // Outputs are kept per microbatch and added in ascending order: no schedule changes the sum.
 template <class Value>
 StepResult summed(const Compiled& c, Value value) {
@@ -21,16 +30,16 @@ StepResult summed(const Compiled& c, Value value) {
     r.metrics[t.name] = mean;
   }
   for (const TracedMetric& x : c.metrics) {
-    double sum = 0, most = -INFINITY;
     const i64 parts = c.program->shared.parts(c.program->mesh);
     if (x.how == Accumulate::concat)
       for (i64 part = 0, size = x.elements / parts; part < parts; ++part)
         for (int m = 0; m < n; ++m)
           for (i64 e = 0; e < size; ++e) r.lists[x.name].push_back(value(x.output, m, part * size + e));
+    else if (x.dims == 0)
+      r.metrics[x.name] = over_microbatches(x.how, n, [&](int m) { return value(x.output, m, 0); });
     else
-      for (int m = 0; m < n; ++m) sum += value(x.output, m, 0), most = std::max(most, value(x.output, m, 0));
-    if (x.how != Accumulate::concat)
-      r.metrics[x.name] = x.how == Accumulate::max ? most : x.how == Accumulate::mean ? sum / n : sum;
+      for (i64 e = 0; e < x.elements; ++e)
+        r.lists[x.name].push_back(over_microbatches(x.how, n, [&](int m) { return value(x.output, m, e); }));
   }
   return r;
 }

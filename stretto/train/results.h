@@ -21,7 +21,7 @@ struct StepResult {
   double bubble = 0;           // share of the actors' time without work
   std::vector<double> worked;  // per rank: seconds of it that were not spent waiting
   std::map<std::string, double> metrics;             // loss terms and the model's own
-  std::map<std::string, std::vector<double>> lists;  // metrics that are concatenated, rows in batch order
+  std::map<std::string, std::vector<double>> lists;  // metrics with dims; concatenated ones have rows in batch order
   std::string str() const;
 };
 

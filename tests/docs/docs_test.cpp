@@ -65,7 +65,7 @@ TEST(Docs, BlocksAndLinksAreFound) {
 }
 
 TEST(Docs, EveryBlockSaysWhatItIs) {
-  const std::set<std::string> known{"sh", "output", "cpp", "toml", "csv", "text"};
+  const std::set<std::string> known{"sh", "output", "cpp", "toml", "csv", "text", "python"};
   for (const Block& b : all_blocks())
     EXPECT_TRUE(known.contains(b.language)) << b.where() << " is tagged '" << b.language << "'";
 }

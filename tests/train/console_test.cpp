@@ -27,10 +27,17 @@ TEST(Console, RowsStandUnderTheirHeader) {
 }
 
 TEST(Console, SeveralActorsHaveAColumnMore) {
-  EXPECT_THAT(row_header(true), HasSubstr(" mfu% bubble%        mem"));
   const ConsoleRow row{.step = 1, .bubble = 0.125};
-  EXPECT_EQ(row_text(row).size(), row_header(true).size());
+  EXPECT_THAT(row_header(row), HasSubstr(" mfu% bubble%        mem"));
+  EXPECT_EQ(row_text(row).size(), row_header(row).size());
   EXPECT_THAT(row_text(row), HasSubstr("   0.0    12.5        0 B"));
+}
+
+TEST(Console, ExpertsHaveColumnsMore) {
+  const ConsoleRow row{.step = 1, .imbalance = 1.625, .dropped = 0.0625};
+  EXPECT_THAT(row_header(row), HasSubstr(" mfu%  uneven   drop%        mem"));
+  EXPECT_EQ(row_text(row).size(), row_header(row).size());
+  EXPECT_THAT(row_text(row), HasSubstr("   0.0   1.62x     6.2        0 B"));
 }
 
 TEST(Console, QuietAndVerbose) {

@@ -1,0 +1,122 @@
+// Runs as files and settings say: checked, predicted, planned, trained as `stretto train` does it.
+#include <algorithm>
+#include <memory>
+
+#include "calls.h"
+#include "stretto/config/plan.h"
+#include "stretto/cost/cluster_file.h"
+#include "stretto/plan/explain.h"
+#include "stretto/simulate/held.h"
+#include "stretto/simulate/step_time.h"
+#include "stretto/train/loop.h"
+#include "stretto/train/measured_runs.h"
+
+namespace stretto::python {
+namespace {
+
+// The machines that are named, or what the run says of itself.
+ClusterFile cluster_of(const Arguments& a, const RunConfig& run) {
+  if (const std::string file = a.text("cluster"); !file.empty())
+    return read_cluster(file, {}, run.train.dtype.products);
+  ClusterFile file{.name = "parallel.machine and parallel.link"};
+  file.cluster.machine = run.parallel.machine;
+  if (run.parallel.link) file.cluster.inside = file.cluster.between = *run.parallel.link;
+  return file;
+}
+
+Field settings_of(const RunKeys& k) {
+  Field::Array stages;
+  for (const int n : k.stages) stages.emplace_back(n);
+  Field keys{Field::Table{}};
+  keys.set("train.microbatches", k.microbatches);
+  keys.set("parallel.pipe", k.pipe);
+  keys.set("parallel.data", k.data);
+  keys.set("parallel.tensor", k.tensor);
+  keys.set("parallel.context", k.context);
+  keys.set("parallel.expert", k.expert);
+  keys.set("parallel.zero", k.zero);
+  keys.set("parallel.sequence", k.sequence);
+  keys.set("parallel.recompute", std::string(name_of(k.recompute)));
+  keys.set("parallel.schedule", std::string(k.schedule));
+  if (k.pipe > 1) keys.set("parallel.chunks", k.chunks);
+  if (k.pipe > 1 && !stages.empty()) keys.set("parallel.stages", stages);
+  return keys;
+}
+
+}  // namespace
+
+Field config(const Arguments& a) { return Field(resolved_toml(run_of(a))); }
+
+Field check_of_run(const Arguments& a) { return Field(check_run(run_of(a))); }
+
+Field simulate_run(const Arguments& a) {
+  const RunConfig read = run_of(a);
+  const ClusterFile file = cluster_of(a, read);
+  const RunConfig run = as_stack_has_it(read, file.cluster.stack);
+  const Compiled compiled = compile_run(run);
+  check_ranks(file, compiled.program->ranks());
+  const StepTime step = step_time(*compiled.program, file.cluster);
+  double states = 0, activations = 0;
+  for (const Held& h : held(*compiled.program, file.cluster))
+    if (h.bytes() > states + activations) states = h.states, activations = h.activations;
+  Field spent{Field::Table{}};
+  for (const auto& [name, seconds] : step.spent.parts()) spent.set(name, seconds);
+  const double tokens = double(run.train.batch) * double(run.model.config.context);
+  return Field::Table{{"ranks", compiled.program->ranks()},
+                      {"seconds", step.seconds},
+                      {"period", step_period(*compiled.program, file.cluster)},
+                      {"tokens_per_second", tokens / step.seconds},
+                      {"bytes", states + activations},
+                      {"states", states},
+                      {"activations", activations},
+                      {"fits", states + activations <= file.memory},
+                      {"spent", spent}};
+}
+
+Field plan(const Arguments& a) {
+  const RunConfig read = read_open_run(a.text("run"), a.texts("settings"));
+  const ClusterFile file = cluster_of(a, read);
+  const RunConfig run = as_stack_has_it(read, file.cluster.stack);
+  const int ranks = int(a.whole("ranks", file.ranks.value_or(0)));
+  if (ranks < 1) throw Error("plan", "nothing says how many ranks there are").hint("plan(..., ranks=64)");
+  const PlanProblem problem = problem_of(run, file, ranks);
+  check_ranks(problem.cluster, ranks);
+  const PlanSpace space = space_of(run);
+  const Plan found = make_plan(problem, space,
+                               {.top = int(a.whole("top", 10)),
+                                .margin = run.plan.margin,
+                                .memory = run.plan.memory,
+                                .quick = a.flag("quick"),
+                                .objective = run.plan.objective == "memory" ? Objective::memory : Objective::time});
+  if (found.counts.tried == 0) throw nothing_legal(problem, space);
+  if (found.best.empty()) throw nothing_fits(problem, found, {});
+  Field::Array best;
+  for (const Planned& p : found.best)
+    best.push_back(Field::Table{{"text", p.keys.str()},
+                                {"settings", settings_of(p.keys)},
+                                {"seconds", p.seconds},
+                                {"bytes", p.bytes},
+                                {"bubble", p.bubble},
+                                {"mfu", mfu(problem, found.flops, p.seconds)},
+                                {"by", std::string(name_of(p.exact))}});
+  return Field::Table{{"tried", found.counts.tried}, {"best", best}, {"why_not", why_not(found)}};
+}
+
+Field train_run(const Arguments& a) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"), &std::fclose);
+  std::optional<std::string> resume;
+  if (a.find("resume")) resume = a.text("resume");
+  const bool quiet = a.flag("quiet");
+  const RunSummary s =
+      train(run_of(a), quiet ? nowhere.get() : stdout, quiet ? Verbosity::quiet : Verbosity::normal, resume);
+  std::fflush(stdout);
+  return Field::Table{{"directory", s.directory.string()},
+                      {"steps", s.steps},
+                      {"stopped", s.stopped},
+                      {"first_loss", s.first_loss},
+                      {"last_loss", s.last_loss},
+                      {"validation_loss", s.validation_loss ? Field(*s.validation_loss) : Field()},
+                      {"parameters", fmt::format("{:016x}", s.parameters)}};
+}
+
+}  // namespace stretto::python
