@@ -52,7 +52,7 @@ double kernel_seconds(const KernelWork& w, const Machine& m) {
   if (!p) return bytes / bandwidth + r.kernel;
   const bool narrow = w.narrow && r.narrow > 1;
   const double casts = narrow ? r.cast * p->batches * (p->m * p->k + p->k * p->n) / bandwidth + r.kernel : 0;
-  const double peak = m.rate(w.of_bf16) * (narrow ? r.narrow : 1);
+  const double peak = m.rate(w.of_bf16) * (narrow ? r.narrow : 1) * (p->batches > 1 ? r.grouped : 1);
   return std::max(product_seconds(*p, peak, r), bytes / bandwidth) + casts + r.kernel;
 }
 

@@ -105,7 +105,8 @@ RunConfig as_stack_has_it(RunConfig run, const Stack& stack) {
   for (Recompute& r : run.parallel.recompute)
     if (r == Recompute::full && stack.whole_layers) r = Recompute::layer;
   if (stack.hidden.tensor) run.parallel.overlap = Overlap::none;
-  if (stack.keeps_gathered && run.parallel.pipe > 1) run.parallel.reshard = Reshard::step;
+  const bool cut = run.parallel.names.zero == 3 && run.parallel.names.data > 1;
+  if (stack.keeps_gathered && run.parallel.pipe > 1 && cut) run.parallel.reshard = Reshard::step;
   return run;
 }
 
