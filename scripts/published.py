@@ -70,8 +70,8 @@ def stages(r, chunks):
         count[-1] -= 1
     else:
         count = [layers // n + (i < layers % n) for i in range(n)]
-    if min(count) <= 0:
-        return None  # as compile has it
+        if min(count) == 0:
+            return None  # compile chooses
     pieces = [2 * c for c in count]
     pieces[0] += 1
     pieces[-1] += 1

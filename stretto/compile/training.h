@@ -55,6 +55,7 @@ struct Parallel {
   Overlap overlap = Overlap::calls;
   bool remote = false;  // actors are processes: they share no memory
   bool sketch = false;  // to be looked at and not to be run: no memory is planned
+  bool proved = true;   // else to be predicted and not to be run: that it can neither deadlock nor race is not proved
 };
 
 }  // namespace stretto
