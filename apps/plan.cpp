@@ -82,7 +82,7 @@ void write_best(const PlanCommand& o, const CLI::App& command, const Answer& a, 
                                                       human_bytes(best.bytes))};
   write_file(o.output, planned_toml(o.run.file, command.remaining(), best.keys, comments));
   const std::string page = std::filesystem::path(o.output).replace_extension(".html").string();
-  write_file(page, page_of(p, a.planned.plan, program, lines));
+  write_file(page, page_of(p, a.planned.plan, program, o.arguments, lines));
   if (!o.plain && !o.json)
     fmt::print("written  {} and {}; try: stretto simulate {} --cluster {}\n", o.output, page, o.output,
                o.arguments.cluster);
@@ -158,6 +158,8 @@ void add_plan(CLI::App& app) {
   command->add_flag("--plain", o->plain, "tab-separated rows with all digits, for scripts");
   command->add_flag("--json", o->json, "one object with the best, why not the others, memory and counts")
       ->excludes("--plain");
+  command->add_option("--measured", a.measured, "runs measured on the cluster: the page shows how they are predicted")
+      ->type_name("RUNS.tsv");
   command->add_flag("--quick", a.quick, "compile nothing: seconds less, percents less exact");
   command->add_option("--candidates", a.candidates, "score exactly these: a table whose columns are keys of runs")
       ->type_name("LIST.tsv");

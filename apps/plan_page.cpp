@@ -5,6 +5,7 @@
 #include "stretto/base/text.h"
 #include "stretto/plan/explain.h"
 #include "stretto/simulate/step_time.h"
+#include "stretto/train/measured_runs.h"
 #include "stretto/view/plan_page.h"
 
 namespace stretto::app {
@@ -37,7 +38,7 @@ Timeline timeline_of(const PlanProblem& p, const Planned& x, const Program& prog
 
 }  // namespace
 
-std::string page_of(const PlanProblem& p, const Plan& plan, const Program& program,
+std::string page_of(const PlanProblem& p, const Plan& plan, const Program& program, const PlanArguments& a,
                     const std::vector<std::string>& lines) {
   PlanPage page{.title = fmt::format("A plan for {} ranks of {}", p.ranks, p.cluster.name),
                 .lines = lines,
@@ -60,6 +61,9 @@ std::string page_of(const PlanProblem& p, const Plan& plan, const Program& progr
   const std::vector<WhatIf> faster = what_if(p, program, swing), slower = what_if(p, program, 1 / swing);
   for (std::size_t i = 0; i < faster.size(); ++i)
     page.swings.push_back({faster[i].what, slower[i].seconds, faster[i].seconds});
+  if (!a.measured.empty())
+    for (const MeasuredFile& r : read_measured(a.measured))
+      page.measured.push_back({r.run, r.seconds, predicted_on(read_run(r.run), a.cluster).seconds});
   return plan_html(page);
 }
 
