@@ -110,8 +110,7 @@ const Answer& best_of(const std::vector<Answer>& all, const std::string& objecti
   const auto cost = [&](const Answer& a) {
     return objective == "memory" ? a.best().bytes : objective == "rank_hours" ? rank_hours(a) : a.best().seconds;
   };
-  return *std::min_element(all.begin(), all.end(),
-                           [&](const Answer& a, const Answer& b) { return cost(a) < cost(b); });
+  return *std::min_element(all.begin(), all.end(), [&](const Answer& a, const Answer& b) { return cost(a) < cost(b); });
 }
 
 void print_curve(const std::vector<Answer>& all) {

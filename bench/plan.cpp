@@ -80,9 +80,8 @@ int main(int argc, char** argv) {
   std::vector<std::vector<std::string>> rows{
       {"GB/s between nodes", "best of all", "s", "chosen", "s", "chosen / best", "plan took s"}};
   for (std::size_t i = 0; i < problems.size(); ++i) {
-    const auto best = std::min_element(all.begin(), all.end(), [&](const Simulated& a, const Simulated& b) {
-      return a.seconds[i] < b.seconds[i];
-    });
+    const auto best = std::min_element(
+        all.begin(), all.end(), [&](const Simulated& a, const Simulated& b) { return a.seconds[i] < b.seconds[i]; });
     const double start = now();
     const Plan plan = make_plan(problems[i], space());
     const double took = now() - start;

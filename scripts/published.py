@@ -31,7 +31,7 @@ MODELS = {
     'qwen3-235b': (94, 4096, 64, 4, 1536, 151936, {'family': '"mixtral"', 'head_dim': 128, 'experts': 128, 'top_k': 8, 'capacity': 1.0})}
 SOURCES = {'nemo-24.07': 'nemo', 'nemo-24.03-long': 'nemo', 'nemo-25.11': 'nemo', 'nemo-26.02': 'nemo',
            'torchtitan-2024': 'torchtitan', 'torchtitan-a100': 'torchtitan', 'torchtitan-h200': 'torchtitan',
-           'llama3-paper': 'torchtitan'}
+           'llama3-paper': 'nemo'}
 
 
 def rows():

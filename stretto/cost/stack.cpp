@@ -39,10 +39,9 @@ Stack read_stack_fields(const Field& fields, std::string name) {
   FieldReader recompute = reader.section("recompute");
   recompute.choose("full", s.whole_layers, {{"layers", true}, {"program", false}});
   using Selective = Stack::Selective;
-  recompute.choose("selective", s.selective,
-                   {{"attention", Selective::attention},
-                    {"products", Selective::products},
-                    {"program", Selective::program}});
+  recompute.choose(
+      "selective", s.selective,
+      {{"attention", Selective::attention}, {"products", Selective::products}, {"program", Selective::program}});
   reader.read("masks", s.masks, kBytes);
   reader.read("passes", s.passes, between(0, 100));
   reader.read("floor", s.floor, kSeconds);

@@ -34,13 +34,13 @@ struct Stack {
   bool balanced_context = false;  // ranks of a context axis have early and late positions: each sees as many keys
   // What selective recompute makes again: what the program does; attention; every other product and all that is cheap.
   enum class Selective : std::uint8_t { program, attention, products } selective = Selective::program;
-  double masks = 0;              // bytes kept per element that a half layer adds (dropout)
-  double passes = 1;             // bytes of passes over elements, in parts of the program's
-  double floor = 0;              // seconds: no layer's phase is shorter, whatever its kernels take
-  double step = 0;               // seconds per step beside
-  double growth = 0;             // how much longer a step gets with every doubling of the nodes
-  double reserve = 0;            // bytes of memory that are not for the run
-  double factor = 1;             // of all of it: fitted to runs
+  double masks = 0;                            // bytes kept per element that a half layer adds (dropout)
+  double passes = 1;                           // bytes of passes over elements, in parts of the program's
+  double floor = 0;                            // seconds: no layer's phase is shorter, whatever its kernels take
+  double step = 0;                             // seconds per step beside
+  double growth = 0;                           // how much longer a step gets with every doubling of the nodes
+  double reserve = 0;                          // bytes of memory that are not for the run
+  double factor = 1;                           // of all of it: fitted to runs
   std::map<std::string, double> factors = {};  // likewise, by device
   bool operator==(const Stack&) const = default;
 };

@@ -12,8 +12,8 @@ constexpr int longest_period = 4;  // of layers of different kinds that are meas
 
 template <class Function>
 void for_all(PieceFacts& f, Function function) {
-  for (double* x : {&f.F, &f.I, &f.B, &f.FW, &f.IW, &f.sent, &f.sent_f, &f.sent_i, &f.sums, &f.update, &f.kept_i, &f.kept_w, &f.for_w, &f.beside, &f.params,
-                    &f.gradients, &f.state})
+  for (double* x : {&f.F, &f.I, &f.B, &f.FW, &f.IW, &f.sent, &f.sent_f, &f.sent_i, &f.sums, &f.update, &f.kept_i,
+                    &f.kept_w, &f.for_w, &f.beside, &f.params, &f.gradients, &f.state})
     function(*x);
 }
 

@@ -50,7 +50,8 @@ PlayedSchedule::PlayedSchedule(Validated<Schedule> s)
       from_(schedule_->rows.size()) {
   for (std::uint32_t n = 1; n < tape_.items.size(); ++n) {
     const Action &a = tape_.actions(n).front(), &before = tape_.actions(n - 1).back();
-    if (a.phase == Phase::W && tape_.actor(n) == tape_.actor(n - 1)) fillers_.push_back({n, a.stage, before.stage, before.phase});
+    if (a.phase == Phase::W && tape_.actor(n) == tape_.actor(n - 1))
+      fillers_.push_back({n, a.stage, before.stage, before.phase});
   }
 }
 

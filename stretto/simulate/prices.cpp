@@ -63,7 +63,8 @@ Priced Prices::task(ActorId actor, TaskId task) {
 
 Priced Prices::of_task(ActorId actor, TaskId task) {
   const Task& t = p_.step->tasks[task];
-  if (t.part == Part::R && (c_.stack.whole_layers || c_.stack.selective != Stack::Selective::program)) return recomputed(actor, task);
+  if (t.part == Part::R && (c_.stack.whole_layers || c_.stack.selective != Stack::Selective::program))
+    return recomputed(actor, task);
   const bool last = t.piece && t.piece->value + 1 == p_.step->pieces;
   const Calls& body = *p_.calls[task];
   const auto [it, fresh] = bodies_.try_emplace({&body, actor, last});

@@ -196,7 +196,8 @@ std::string calibration(const PlanPage& page) {
   const double low = std::log(least) - 0.1, high = std::log(most) + 0.1, size = plot_height;
   const Axis1 x{low, high, plot_left, plot_left + size - plot_bottom}, y{low, high, size - plot_bottom, plot_top};
   std::string body = line(x.from, y.from, x.to, y.to, "stroke=\"#1c2430\" stroke-dasharray=\"6 4\"");
-  body += line(x.from, y.from, x.to, y.from, "stroke=\"#d5d9df\"") + line(x.from, y.from, x.from, y.to, "stroke=\"#d5d9df\"");
+  body += line(x.from, y.from, x.to, y.from, "stroke=\"#d5d9df\"") +
+          line(x.from, y.from, x.from, y.to, "stroke=\"#d5d9df\"");
   for (const double v : {least, most}) {
     body += text_at(x.at(std::log(v)), y.from + 18, human_seconds(v), "middle", "soft");
     body += text_at(x.from - 8, y.at(std::log(v)) + 4, human_seconds(v), "end", "soft");
@@ -205,7 +206,8 @@ std::string calibration(const PlanPage& page) {
   body += text_at(x.from + 8, y.to + 12, "predicted", "start", "soft");
   for (const PlanMeasured& m : page.measured)
     body += fmt::format(
-        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\" fill=\"{}\"><title>{}: {} measured, {} predicted</title></circle>\n",
+        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\" fill=\"{}\"><title>{}: {} measured, {} "
+        "predicted</title></circle>\n",
         x.at(std::log(m.measured)), y.at(std::log(m.predicted)), hues[0], escape_xml(m.run), human_seconds(m.measured),
         human_seconds(m.predicted));
   return fmt::format("<h2>Predicted against measured: {:.1f}% off in the mean of {} run{}</h2>\n", 100 * error,

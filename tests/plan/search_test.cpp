@@ -56,20 +56,11 @@ TEST(MakePlan, ChoosesNearlyTheBestOfAll) {
 
 // What Narayanan et al. (SC21, table 1) ran: 39.1 billion parameters on 512 ranks, tensor = 8, pipe = 2.
 TEST(MakePlan, IsAsGoodAsWhatExpertsChose) {
-  PlanProblem p = problem_for({.family = "gpt2",
-                               .layers = 48,
-                               .width = 8192,
-                               .heads = 64,
-                               .context = 2048,
-                               .vocab = 51200,
-                               .pad_vocab = 1024},
-                              512, 1536);
-  const RunKeys experts{.pipe = 2,
-                        .data = 32,
-                        .tensor = 8,
-                        .sequence = true,
-                        .microbatches = 12,
-                        .recompute = Recompute::layer};
+  PlanProblem p = problem_for(
+      {.family = "gpt2", .layers = 48, .width = 8192, .heads = 64, .context = 2048, .vocab = 51200, .pad_vocab = 1024},
+      512, 1536);
+  const RunKeys experts{
+      .pipe = 2, .data = 32, .tensor = 8, .sequence = true, .microbatches = 12, .recompute = Recompute::layer};
   const PlanSpace space{.context = {1}, .zero = {0, 1}, .schedules = {"1f1b", "interleaved-1f1b"}};
   const Plan plan = make_plan(p, space, {.compiled = 2, .each = on_two_threads()});
   ASSERT_FALSE(plan.best.empty());
