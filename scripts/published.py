@@ -17,6 +17,7 @@ SCHEDULE = {'no-pp': '1f1b', '1F1B': '1f1b', 'interleaved-1F1B': 'interleaved-1f
             'ZB-2p (all-reduce sync optimizer)': 'zb-h2'}
 
 # Of throughput.tsv: layers, width, heads, key/value heads, feed-forward width, vocabulary, and what else is not llama's.
+EXPERTS = {'family': '"mixtral"', 'head_dim': 128, 'experts': 128, 'top_k': 8, 'capacity': 1.0}
 MODELS = {
     'llama2-7b': (32, 4096, 32, 32, 11008, 32000, {}), 'llama2-13b': (40, 5120, 40, 40, 13824, 32000, {}),
     'llama2-70b': (80, 8192, 64, 8, 28672, 32000, {}), 'llama3-8b': (32, 4096, 32, 8, 14336, 128256, {}),
@@ -27,8 +28,11 @@ MODELS = {
     'nemotron-8b': (32, 4096, 32, 32, 16384, 256000, {'gated': 'false'}),
     'nemotron-22b': (40, 6144, 48, 48, 24576, 256000, {'gated': 'false'}),
     'nemotron-340b': (96, 18432, 96, 8, 73728, 256000, {'gated': 'false'}),
-    'qwen3-30b': (48, 2048, 32, 4, 768, 151936, {'family': '"mixtral"', 'head_dim': 128, 'experts': 128, 'top_k': 8, 'capacity': 1.0}),
-    'qwen3-235b': (94, 4096, 64, 4, 1536, 151936, {'family': '"mixtral"', 'head_dim': 128, 'experts': 128, 'top_k': 8, 'capacity': 1.0})}
+    'qwen3-30b': (48, 2048, 32, 4, 768, 151936, EXPERTS), 'qwen3-235b': (94, 4096, 64, 4, 1536, 151936, EXPERTS)}
+# Which stack a source of throughput.tsv is. Read in: NVIDIA/NeMo docs/source/performance/performance_summary.md (24.07; long
+# contexts: 24.03), NVIDIA-NeMo/Megatron-Bridge docs/performance-summary.md and its archive (25.11, 26.02), pytorch/torchtitan
+# benchmarks/llama3_h100_202412_torchtitan.md, benchmarks/llama3_8b_h200_2025-06_torchtitan.md and docs/performance.md (A100),
+# Llama Team 2024, The Llama 3 Herd of Models, table 4 (tokens from its TFLOP/s; chunks are not printed there).
 SOURCES = {'nemo-24.07': 'nemo', 'nemo-24.03-long': 'nemo', 'nemo-25.11': 'nemo', 'nemo-26.02': 'nemo',
            'torchtitan-2024': 'torchtitan', 'torchtitan-a100': 'torchtitan', 'torchtitan-h200': 'torchtitan',
            'llama3-paper': 'nemo'}
@@ -42,11 +46,10 @@ def rows():
 def other_rows():
     """throughput.tsv as rows of published.json."""
     def row(r):
-        n = {k: int(r[k]) for k in ('gpus', 'batch', 'microbatch', 'context', 'zero', 'tensor', 'pipe', 'context_ranks', 'chunks', 'expert')}
+        n = {k: int(v) for k, v in r.items() if v.isdigit()}
         layers, hidden, heads, kv, ff, vocab, more = MODELS[r['model']]
         dp = n['gpus'] // (n['tensor'] * n['pipe'] * n['context_ranks'])
-        key = 'fp4' if r['precision'] == 'fp4' else r['precision']
-        return dict(id=' '.join(r.values()), group=r['source'], model=r['model'], gpu=r['gpu'], gpus=n['gpus'], precision=key,
+        return dict(id=' '.join(r.values()), group=r['source'], model=r['model'], gpu=r['gpu'], gpus=n['gpus'], precision=r['precision'],
                     layers=layers, hidden=hidden, heads=heads, kv_heads=kv, ff=ff, vocab=vocab, more=more, seq=n['context'],
                     gpus_per_node=72 if r['gpu'].startswith('GB') else 8, tp=n['tensor'], pp=n['pipe'], dp=dp, cp=n['context_ranks'],
                     ep=n['expert'], vpp=n['chunks'], zero=n['zero'], global_batch=n['batch'], seq_parallel=n['tensor'] > 1,
@@ -93,7 +96,8 @@ def run_toml(r):
     train = dict(dtype=f'"{precision(r)}"', batch=r['global_batch'], microbatches=r['n_micro'], clip=1.0)
     parallel = dict(pipe=r['pp'], data=r['dp'], tensor=r['tp'], zero=(r['zero'] or 0) if r['dp'] > 1 else 0,
                     schedule=f'"{schedule}"', recompute=f'"{r["recompute"] or "none"}"')
-    parallel |= dict(context=r.get('cp') or 1, expert=r.get('ep') or 1, sequence='true' if r.get('seq_parallel') and r['tp'] > 1 else 'false')
+    sequence = r.get('seq_parallel') and r['tp'] > 1
+    parallel |= dict(context=r.get('cp') or 1, expert=r.get('ep') or 1, sequence='true' if sequence else 'false')
     parallel['data'] //= parallel['expert']
     if parallel['data'] == 1:
         parallel['zero'] = 0
@@ -111,7 +115,8 @@ def cluster_toml(r, folder=None):
     def name(kind, of):
         return os.path.join(folder, kind, of + '.toml') if folder else of
     nic = 'nic = 12.5e9\n' if r['group'].startswith('vtrain') else ''  # 800 Gb/s a node
-    return (f'device = "{name("devices", DEVICE[r["gpu"]])}"\nstack = "{name("stacks", STACK.get(r["group"]) or SOURCES[r["group"]])}"\n'
+    stack = STACK.get(r['group']) or SOURCES[r['group']]
+    return (f'device = "{name("devices", DEVICE[r["gpu"]])}"\nstack = "{name("stacks", stack)}"\n'
             f'ranks_per_node = {r["gpus_per_node"]}\n{nic}')
 
 
