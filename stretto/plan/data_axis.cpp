@@ -28,13 +28,8 @@ void add_to(PieceFacts& f, const Variant& v, const Link& sum, const Link& gather
   if (v.zero == 1 || v.zero == 2) f.update += whole / gather.bandwidth + latency * gather.latency;
   const double scatter = v.zero >= 2 ? whole * per_param / sum.bandwidth : 0;
   const double gathers = v.zero == 3 ? whole / gather.bandwidth : 0;
-  const double whole_b = f.B, with_w = f.FW, pair = f.IW;
-  f.IW = beside(f.IW, gathers + scatter);
   f.F = beside(f.F, gathers), f.I = beside(f.I, gathers), f.FW = beside(f.FW, gathers + scatter);
   f.B = beside(f.B, gathers + scatter);
-  if (whole_b > 0) f.sent *= f.B / whole_b;
-  if (with_w > 0) f.sent_f *= f.FW / with_w;
-  if (pair > 0) f.sent_i *= f.IW / pair;
   if (v.zero >= 1) f.state /= v.data;
   if (v.zero >= 2) f.gradients /= v.data;
   if (v.zero >= 3) f.params /= v.data;

@@ -12,8 +12,8 @@ constexpr int longest_period = 4;  // of layers of different kinds that are meas
 
 template <class Function>
 void for_all(PieceFacts& f, Function function) {
-  for (double* x : {&f.F, &f.I, &f.B, &f.FW, &f.IW, &f.sent, &f.sent_f, &f.sent_i, &f.sums, &f.update, &f.kept_i,
-                    &f.kept_w, &f.for_w, &f.beside, &f.params, &f.gradients, &f.state})
+  for (double* x : {&f.F, &f.I, &f.B, &f.FW, &f.sums, &f.update, &f.kept_i, &f.kept_w, &f.for_w, &f.beside, &f.params,
+                    &f.gradients, &f.state})
     function(*x);
 }
 
@@ -65,8 +65,7 @@ PieceFacts end_of(const PieceFacts& measured, const PieceFacts& stage, const Pie
 }  // namespace
 
 PieceFacts& PieceFacts::operator+=(const PieceFacts& o) {
-  F += o.F, I += o.I, B += o.B, FW += o.FW, IW += o.IW;
-  sent += o.sent, sent_f += o.sent_f, sent_i += o.sent_i, sums += o.sums, update += o.update;
+  F += o.F, I += o.I, B += o.B, FW += o.FW, sums += o.sums, update += o.update;
   kept_i += o.kept_i, kept_w += o.kept_w, for_w += o.for_w, beside += o.beside;
   params += o.params, gradients += o.gradients, state += o.state;
   return *this;
@@ -119,9 +118,9 @@ bool busy_links(const Variant& v) { return v.zero >= 2; }
 StageFacts facts_of(const PlanProblem& problem, const Variant& v) {
   const ShortProgram p(problem, v, busy_links(v));
   const double layers = shortened(problem.model, 1).layers;
-  const PieceFacts layer = difference(p.more(), p.few()) * (1 / layers / (p.more_periods() - p.few_periods()));
+  const PieceFacts layer = difference(p.two(), p.one()) * (1 / layers);
   StageFacts f;
-  f.stage = difference(p.few(), layer * layers * p.few_periods());
+  f.stage = difference(p.one(), layer * layers);
   f.stage.params = f.stage.gradients = f.stage.state = f.stage.sums = f.stage.update = 0;
   const PieceFacts first = p.attention() * layers, second = difference(p.others(), p.attention() * (layers - 1));
   f.attention = with_bytes(share_of(layer, first, second), mean_half(p, true));
@@ -130,7 +129,6 @@ StageFacts facts_of(const PlanProblem& problem, const Variant& v) {
   f.head = end_of(p.head(), f.stage, p.pieces().back());
   f.message = p.message();
   f.before = p.before();
-  f.after = p.after();
   f.tied = p.tied();
   f.scratch = p.scratch();
   return f;

@@ -29,9 +29,8 @@ Variant without_data(Variant);
 
 struct PieceFacts {
   // Seconds of one microbatch; R is a part of I and B. A W fills the gaps of what stands before it in its row, so
-  // there are more kinds: B is both gradients as one action, IW the same as two, FW a forward with a W.
-  double F = 0, I = 0, B = 0, FW = 0, IW = 0;
-  double sent = 0, sent_f = 0, sent_i = 0;  // of B, FW and IW: until what the neighbouring stage waits for is there
+  // there are three kinds: B is I with its W, FW a forward with a W.
+  double F = 0, I = 0, B = 0, FW = 0;
   double sums = 0, update = 0;    // seconds after the last microbatch: of gradients over ranks; norms and update
   double kept_i = 0, kept_w = 0;  // bytes from F until I, until W
   double for_w = 0;               // bytes from I until W
@@ -47,7 +46,6 @@ struct StageFacts {
   PieceFacts stage, attention, mlp, embedding, head;  // attention, mlp: the two halves of a layer
   double message = 0;                                 // bytes of one microbatch from stage to stage
   double before = 0;                                  // seconds before the first microbatch
-  double after = 0;                                   // ... of sums in every microbatch: what is left after the last
   double tied = 0;                                    // bytes of parameters that both ends hold
   double scratch = 0;                                 // bytes of a rank, whatever its stages
 };

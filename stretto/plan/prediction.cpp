@@ -146,7 +146,7 @@ Planned Predictor::of_model(const RunKeys& k, const StageFacts& f, bool play) {
   }
   r.time.work = std::min(busy, makespan);
   r.time.bubble = makespan - r.time.work;
-  r.time.tail = tail + f.before + f.after + epilogue_messages(p_, k, f);
+  r.time.tail = tail + f.before + epilogue_messages(p_, k, f);
   r.seconds = r.time.total();
   r.bubble = std::max(0.0, 1 - k.microbatches * model.work() / k.pipe / r.seconds - r.time.tail / r.seconds);
   r.memory = play ? model.memory(s) : model.memory(shape);

@@ -11,7 +11,7 @@ namespace {
 constexpr int settled_rounds = 4;  // after so many microbatches per actor a schedule repeats itself
 
 SimulateOptions as_it_runs(const Schedule& s) {
-  SimulateOptions o{.contention = true, .as_run = true, .repeats = 0, .timeline = false};
+  SimulateOptions o{.as_run = true, .repeats = 0, .timeline = false};
   StageCost any{.B = 2};
   o.stages.assign(s.stages, any);
   return o;
@@ -50,28 +50,19 @@ PlayedSchedule::PlayedSchedule(Validated<Schedule> s)
       from_(schedule_->rows.size()) {
   for (std::uint32_t n = 1; n < tape_.items.size(); ++n) {
     const Action &a = tape_.actions(n).front(), &before = tape_.actions(n - 1).back();
-    if (a.phase == Phase::W && tape_.actor(n) == tape_.actor(n - 1))
-      fillers_.push_back({n, a.stage, before.stage, before.phase});
+    if (a.phase == Phase::W && tape_.actor(n) == tape_.actor(n - 1)) fillers_.push_back({n, a.stage, before.phase});
   }
 }
 
 const std::vector<double>& PlayedSchedule::ends(const PlayTimes& times, const ActorLinks& links) {
   options_.link = links;
   set_times(tape_, times.stages, options_);
-  std::vector<double>& takes = tape_.tape.durations;
   for (const Filler& f : fillers_) {
-    if (f.before == Phase::W || f.before == Phase::B) {
-      takes[f.node] = f.before == Phase::W ? times.stages[f.stage].W : times.w_after_i[f.stage];
-      continue;
-    }
-    const bool forward = f.before == Phase::F;
-    const double both = takes[f.node - 1] + (forward ? times.w_after_f : times.w_after_i)[f.stage];
-    takes[f.node - 1] = std::min(both, (forward ? times.sent_f : times.sent_i)[f.stage_before]);
-    takes[f.node] = both - takes[f.node - 1];
+    const double alone = times.stages[f.stage].W;
+    tape_.tape.durations[f.node] = f.before == Phase::F   ? times.w_after_f[f.stage]
+                                   : f.before == Phase::W ? alone
+                                                          : times.w_after_i[f.stage];
   }
-  for (std::size_t e = 0; e < tape_.tape.edges.size(); ++e)
-    if (const Action& from = tape_.index.actions[tape_.sent[e]]; from.phase == Phase::B)
-      tape_.tape.edges[e].early = std::max(0.0, *times.stages[from.stage].B - times.sent_b[from.stage]);
   player_.play(from_);
   return player_.ends();
 }
@@ -102,7 +93,7 @@ double Shape::unit() {
     const double each = 1.0 * s.actors() / s.stages;
     StageCost one{.F = each, .I = each, .W = each, .B = 2 * each};
     const IdVector<StageId, double> w(s.stages, each);
-    const std::vector<double> all = ends({StageCosts(s.stages, one), w, w, w, w, w}, [](int, int) { return Link{}; });
+    const std::vector<double> all = ends({StageCosts(s.stages, one), w, w}, [](int, int) { return Link{}; });
     unit_ = *std::max_element(all.begin(), all.end());
   }
   return *unit_;

@@ -18,11 +18,10 @@
 
 namespace stretto {
 
-// A W fills the gaps of what stands before it in its row: what it adds to a forward, or to an I, and when the result of
-// these is there with a W among its parts, which is later than without.
+// A W fills the gaps of what stands before it in its row: what it adds to a forward, or to an I.
 struct PlayTimes {
   StageCosts stages;
-  IdVector<StageId, double> w_after_f, w_after_i, sent_f, sent_i, sent_b;
+  IdVector<StageId, double> w_after_f, w_after_i;
 };
 using ActorLinks = std::function<Link(int from, int to)>;
 
@@ -44,7 +43,7 @@ class PlayedSchedule {
   std::vector<double> from_;
   struct Filler {  // a W with something before it
     std::uint32_t node;
-    StageId stage, stage_before;
+    StageId stage;
     Phase before;
   };
   std::vector<Filler> fillers_;

@@ -13,8 +13,8 @@ namespace {
 
 constexpr int stage_count = 6;
 // What is read off each of them: nothing of the first and the last, whose surroundings are others.
-constexpr MicrobatchId whole{1}, split{2}, with_w{3}, pairs{4};
-constexpr int microbatches = 6;
+constexpr MicrobatchId whole{1}, split{2}, with_w{3};
+constexpr int microbatches = 5;
 
 Schedule every_kind() {
   Schedule s = looped({.actors = 1, .microbatches = microbatches, .chunks = stage_count});
@@ -29,14 +29,9 @@ Schedule every_kind() {
   forward(0), backward(0), forward(1), backward(1), forward(2);
   for (int stage = stage_count; stage-- > 0;) row.I(stage, 2);
   for (int stage = 0; stage < stage_count; ++stage) row.F(stage, 3).W(stage, 2);
-  backward(3), forward(4);
-  for (int stage = stage_count; stage-- > 0;) row.I(stage, 4).W(stage, 4);
-  forward(5), backward(5);
+  backward(3), forward(4), backward(4);
   return s;
 }
-
-// Where links are busy a stage has to be longer before every further layer takes as long as the one before.
-std::pair<int, int> periods(const Variant& v) { return busy_links(v) ? std::pair{3, 7} : std::pair{1, 2}; }
 
 Compiled compile_short(const PlanProblem& p, const Variant& v, bool few_words) {
   const RunKeys keys{.data = v.data,
@@ -47,15 +42,14 @@ Compiled compile_short(const PlanProblem& p, const Variant& v, bool few_words) {
                      .zero = v.zero,
                      .microbatches = microbatches,
                      .recompute = v.recompute};
-  const auto [one, two] = periods(v);
-  ModelConfig model = shortened(p.model, 1 + one + two);
+  ModelConfig model = shortened(p.model, 4);
   if (few_words) model.vocab = std::min<i64>(model.vocab, 64 * v.tensor), model.pad_vocab = 1;
-  const int period = static_cast<int>(2 * shortened(p.model, 1).layers);  // pieces of one
+  const int period = static_cast<int>(model.layers / 2);  // pieces of one
   Parallel parallel = parallel_of(p, keys);
   parallel.schedule = every_kind();
   parallel.chunks = stage_count;
   parallel.sketch = true;
-  parallel.stages = {1, 1, period - 1, one * period, two * period, 1};
+  parallel.stages = {1, 1, period - 1, period, 2 * period, 1};
   return compile(make_model(model, v.rows * v.data * v.expert * microbatches), p.optimizer, training_of(p, keys),
                  parallel);
 }
@@ -65,11 +59,7 @@ bool remakes(Part p) { return p == Part::I || p == Part::R; }
 }  // namespace
 
 ShortProgram::ShortProgram(const PlanProblem& p, const Variant& v, bool few_words)
-    : compiled_(compile_short(p, v, few_words)),
-      stages_(stage_count),
-      pieces_(program().step->pieces),
-      scattered_(busy_links(v)),
-      periods_(periods(v)) {
+    : compiled_(compile_short(p, v, few_words)), stages_(stage_count), pieces_(program().step->pieces) {
   read_times(play_step(program(), p.cluster.cluster));
   read_pieces();
   read_kept();
@@ -81,7 +71,6 @@ void ShortProgram::read_times(const PlayedStep& played) {
   const Row& row = program().row(ActorId(0));
   IdVector<ActionId, double> ends(row.size());
   std::map<Action, ActionId> turns;
-  std::map<Action, double> given;
   for (ActionId i : ends.ids()) turns[row[i.value]] = turn_of(row, i);
   bool first = true;
   double last = 0;
@@ -92,31 +81,25 @@ void ShortProgram::read_times(const PlayedStep& played) {
     double& end = ends[turns.at(*s.action)];
     end = std::max(end, s.end);
     last = std::max(last, end);
-    double& done = given[*s.action];  // when what other stages wait for is there
-    if (s.action->phase != Phase::B) done = s.end;
-    if (s.halfway) done = *s.halfway;
   }
   double before = before_;
   for (ActionId i : ends.ids()) {
     if (ends[i] == 0) continue;  // a W, which is in the turn before it
-    const Action& a = row[i.value];
-    const double took = ends[i] - before, until = std::max(0.0, given[a] - before);
+    const double took = ends[i] - before;
     before = ends[i];
+    const Action& a = row[i.value];
     PieceFacts& f = stages_[a.stage];
     if (a.microbatch == whole) (a.phase == Phase::F ? f.F : f.B) = took;
-    if (a.microbatch == whole && a.phase == Phase::B) f.sent = until;
     if (a.microbatch == split && a.phase == Phase::I) f.I = took;
-    if (a.microbatch == pairs && a.phase == Phase::I) f.IW = took, f.sent_i = until;
-    if (a.microbatch == with_w && a.phase == Phase::F) f.FW = took, f.sent_f = until;
+    if (a.microbatch == with_w && a.phase == Phase::F) f.FW = took;
   }
   const double tail = std::max(0.0, played.time.seconds - last), exposed = std::min(tail, played.time.exposed);
-  if (scattered_) after_ = exposed;
   double elements = 0;
   for (const Accumulator& x : program().step->accumulators) elements += program().step->elements(x.type);
   for (const Accumulator& x : program().step->accumulators) {
     const double share = elements > 0 ? program().step->elements(x.type) / elements : 0;
     PieceFacts& f = stages_[program().stage_of[x.piece]];
-    if (!scattered_) f.sums += share * played.time.sums;
+    f.sums += share * played.time.sums;
     f.update += share * (tail - exposed);
   }
 }

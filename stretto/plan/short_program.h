@@ -1,8 +1,8 @@
-// The program from which facts are read: an embedding, a half layer and the rest of its period, a few periods of layers,
-// some more, and a head, as stages of one actor, so that nobody waits for a message.
+// The program from which facts are read: an embedding, a half layer and the rest of its period, one period of layers,
+// two, and a head, as stages of one actor, so that nobody waits for a message.
 //
 //   const ShortProgram p(problem, variant);
-//   const PieceFacts more_layers = p.more();
+//   const PieceFacts two_layers = p.two();
 #pragma once
 #include <vector>
 
@@ -25,16 +25,13 @@ class ShortProgram {
   const PieceFacts& embedding() const { return stages_[StageId(0)]; }
   const PieceFacts& attention() const { return stages_[StageId(1)]; }
   const PieceFacts& others() const { return stages_[StageId(2)]; }  // of the same period
-  const PieceFacts& few() const { return stages_[StageId(3)]; }     // periods
-  const PieceFacts& more() const { return stages_[StageId(4)]; }
-  double few_periods() const { return periods_.first; }
-  double more_periods() const { return periods_.second; }
+  const PieceFacts& one() const { return stages_[StageId(3)]; }     // period
+  const PieceFacts& two() const { return stages_[StageId(4)]; }
   const PieceFacts& head() const { return stages_[StageId(5)]; }
   const std::vector<PieceOfShort>& pieces() const { return pieces_; }
   std::vector<PieceOfShort> of_layers() const { return {pieces_.begin() + 1, pieces_.end() - 1}; }
   double message() const;
   double before() const { return before_; }
-  double after() const { return after_; }
   double tied() const;
   double scratch() const;
 
@@ -48,9 +45,7 @@ class ShortProgram {
   Compiled compiled_;
   IdVector<StageId, PieceFacts> stages_;
   std::vector<PieceOfShort> pieces_;
-  bool scattered_ = false;  // gradients are summed in every microbatch: what is left of it comes at the end
-  std::pair<int, int> periods_;
-  double before_ = 0, after_ = 0;
+  double before_ = 0;
 };
 
 }  // namespace stretto

@@ -44,12 +44,9 @@ PlayTimes StageModel::times() const {
   PlayTimes t;
   for (StageId s : all_.ids()) {
     const PieceFacts& x = all_[s];
-    const double after_f = std::max(0.0, x.FW - x.F), after_i = std::max(0.0, x.IW - x.I);
+    const double after_f = std::max(0.0, x.FW - x.F), after_i = std::max(0.0, x.B - x.I);
     t.w_after_f.push_back(after_f);
     t.w_after_i.push_back(after_i);
-    t.sent_f.push_back(std::clamp(x.sent_f, x.F, std::max(x.F, x.FW)));
-    t.sent_i.push_back(std::clamp(x.sent_i, x.I, std::max(x.I, x.IW)));
-    t.sent_b.push_back(std::clamp(x.sent, 0.0, x.B));
     t.stages.push_back({.F = x.F,
                         .I = x.I,
                         .W = std::max(after_f, after_i),
@@ -112,7 +109,6 @@ MemoryParts StageModel::memory(const Schedule& s, ActorId actor) const {
         live += x.for_w - x.kept_i;
         break;
       case Phase::W:
-        with = std::max(0.0, x.beside - x.for_w);  // what I made for it is live already
         live -= x.for_w + x.kept_w;
         break;
       case Phase::B:
