@@ -112,6 +112,7 @@ LowerOptions lower_options(const Asked& a, const Surroundings& around, const Par
                  .poll = a.training.poll,
                  .undo = a.optimizer && a.training.clip_late,
                  .sketch = p.sketch,
+                 .proved = p.proved,
                  .params_of = a.trained};
   if (p.overlap == Overlap::calls) o.overlap = WorkTimes{p.machine, p.link};
   return o;

@@ -393,7 +393,8 @@ void keys_of(PlanSection& s, Visit&& visit) {
   visit(Key{"margin", "what is slower by less is as good"}, s.margin, between(0, 1));
   visit(Key{"ranks", "how many ranks there are; several: the best for each; auto: as the cluster file says"}, s.ranks,
         AutoOrList{between(1, 1 << 20)});
-  visit(Key{"objective", "what is to be small"}, s.objective, names({"time", "memory"}));
+  visit(Key{"objective", "what is to be small; rank_hours: of several plan.ranks"}, s.objective,
+        names({"time", "memory", "rank_hours"}));
 }
 
 template <class Visit>
