@@ -64,7 +64,8 @@ class CutPlan {
     const i64 own = g_.size(rows.own);
     if (g_.size(rows.whole) % own != 0 || g_.dim(rows.whole).valid() != g_.size(rows.whole)) return;
     RowCut best{.rows = rows};
-    double least = collective_seconds_in(id, rows, 1);
+    const double to_hide = collective_seconds_in(id, rows, 1);
+    double least = to_hide;
     bool whole = true;
     for (int parts = 2; parts <= most_parts && own % parts == 0; parts *= 2) {
       RowCut c{.rows = rows, .parts = parts, .products = products_of(id, rows, own / parts)};
@@ -72,7 +73,7 @@ class CutPlan {
       if (std::exchange(whole, false)) least += product_seconds_in(c, 1);
       const double carry = collective_seconds_in(id, rows, parts), make = product_seconds_in(c, parts);
       const double all = carry + (parts - 1) * std::max(carry, make) + make;
-      if (all < 0.99 * least) best = std::move(c), least = all;
+      if (all < least - 0.05 * to_hide) best = std::move(c), least = all;
     }
     if (best.parts == 1) return;
     taken_.insert(best.products.begin(), best.products.end());

@@ -36,7 +36,7 @@ using Resource = std::variant<Temporary, Named>;
 // Who touched it last, and which of its bytes.
 struct Toucher {
   WorkId work;
-  Spans spans;
+  ByteSpans spans;
 };
 struct LastTouches {
   std::vector<Toucher> writers;  // its last ones; before that, those that a gathered parameter is not replaced under
@@ -75,17 +75,17 @@ class WorkBuilder {
   void come_after(WorkId w, const std::vector<WorkId>& all) {
     for (WorkId before : all) come_after(w, before);
   }
-  void come_after(WorkId w, const std::vector<Toucher>& all, const Spans& spans) {
+  void come_after(WorkId w, const std::vector<Toucher>& all, const ByteSpans& spans) {
     for (const Toucher& t : all)
       if (meet(t.spans, spans)) come_after(w, t.work);
   }
-  void reads(WorkId w, const Resource& r, const Spans& spans = everything) {
+  void reads(WorkId w, const Resource& r, const ByteSpans& spans = everything) {
     LastTouches& t = touched_[r];
     come_after(w, t.writers, spans);
     if (t.before) out_.needs[w].push_back(*t.before);
     t.readers.push_back({w, spans});
   }
-  void writes(WorkId w, const Resource& r, const Spans& spans = everything) {
+  void writes(WorkId w, const Resource& r, const ByteSpans& spans = everything) {
     LastTouches& t = touched_[r];
     come_after(w, t.writers, spans);
     come_after(w, t.readers, spans);

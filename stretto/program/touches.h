@@ -10,22 +10,22 @@
 namespace stretto {
 
 // Bytes of a buffer, in order and apart from each other.
-struct Span {
+struct ByteSpan {
   u64 from = 0, to = 0;
-  bool operator==(const Span&) const = default;
+  bool operator==(const ByteSpan&) const = default;
 };
-using Spans = std::vector<Span>;
-inline const Spans everything{{0, ~u64(0)}};
-bool meet(const Spans&, const Spans&);
-bool covers(const Spans& all, const Spans& part);
+using ByteSpans = std::vector<ByteSpan>;
+inline const ByteSpans everything{{0, ~u64(0)}};
+bool meet(const ByteSpans&, const ByteSpans&);
+bool covers(const ByteSpans& all, const ByteSpans& part);
 
 // What a call touches of an operand's or a result's buffer. Of views in very many pieces: all from the first to the last.
-Spans spans_of(const Ref&);
+ByteSpans spans_of(const Ref&);
 
 struct Touch {
   BufferId buffer;
   bool read = false, written = false;
-  Span span = {};
+  ByteSpan span = {};
 };
 // In the order of buffers. Of all calls of a body together: whole buffers; of some of them: what they touch.
 std::vector<Touch> touches_of(const Calls&, CallRange);
