@@ -88,7 +88,7 @@ TEST(Chunks, SelectiveRecomputeKeepsTheSame) {
     p.recompute = {Recompute::selective};
     const Compiled c = compiled(model("llama"), p);
     std::size_t bytes = 0;
-    for (const StepValue& v : c.program->step->values) bytes += v.bytes;
+    for (const auto& v : c.program->step->values) bytes += v.bytes;
     return bytes;
   };
   EXPECT_EQ(kept(Overlap::chunks), kept(Overlap::calls));
