@@ -20,7 +20,6 @@ struct ScheduleOptions {
   Request request{.actors = 0, .microbatches = 0};  // 0: a file's own
   std::string times;                                // "F=1,I=1,W=1,comm=0.1"
   ChoiceOptions choice;                             // how CSV files are read
-  double overlap = 1;                               // share of its members' sum that an overlap group takes
   bool contention = false;                          // one message at a time per link
   bool messages = false;                            // timelines show them
 

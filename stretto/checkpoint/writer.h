@@ -12,6 +12,9 @@
 
 namespace stretto {
 
+// Why something could not be written, for a message.
+std::string why(const std::exception&);
+
 struct Saved {
   i64 step = 0;
   std::filesystem::path path;

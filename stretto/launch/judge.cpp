@@ -45,6 +45,7 @@ LaunchResult failure_of_rank(const RankCourse& r, int rank, const std::string& l
   std::string how, why;
   if (r.said) {
     result.code = r.said->code;
+    result.explained = true;
     how = fmt::format("ended with code {}", result.code);
     why = r.said->why;
   } else if (!r.end) {

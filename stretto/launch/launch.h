@@ -31,6 +31,7 @@ struct LaunchResult {
   int code = 0;
   std::optional<int> rank = {};  // which one that was; none: no rank, or nobody knows
   bool stopped = false;          // by a signal to us, which the ranks got
+  bool explained = false;        // the rank itself says why it failed, and what to do
   std::string message = "";      // "rank 3 was killed by signal 9 (Killed); its log is runs/launch/rank-3.log"
 };
 

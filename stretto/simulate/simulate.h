@@ -1,10 +1,12 @@
 // Predicts what a schedule will do: who runs what when, how long a step takes, how much memory it holds.
 //
 //   Prediction p = simulate(build_schedule("1f1b", {.actors = 4, .microbatches = 8}));
-//   // p.makespan == 33, p.peak == {4, 3, 2, 1}
+//   // p.makespan == 30, p.peak == {4, 3, 2, 1}
 //
-// Actors run their rows in order. A message leaves when the action that makes it has ended; an action starts when its
-// actor is free and its message is there.
+// Actors run their rows in order, as the runtime does: an action starts when its actor is free and its message is there;
+// a message leaves when what makes it has ended, a B's gradient when its I has. (Where B is one operation, as in most
+// papers, give I all of its time and W none.) Members of an overlap group follow each other: what a group gains are
+// collectives beside its other member, which a schedule alone has not (predict.h plays them).
 #pragma once
 #include <functional>
 #include <optional>
@@ -37,14 +39,11 @@ struct SimulateOptions {
   StageCosts stages = {};                // one per stage, instead of `times` and `recompute`
   std::function<Link(int from, int to)> link = {};  // between actors; absent: {times.message, no limit}
   bool contention = false;                          // one message at a time from one actor to another
-  // As the runtime does it: a B sends its gradient when its I is done, members of an overlap group run one by one.
-  bool as_run = false;
-  double overlap = 1;     // an overlap group takes this share of its members' sum, or its longest member
-  double freed_by_i = 0;  // share of an activation that I frees already; the rest waits for W
-  double epilogue = 0;    // what every actor does between two steps (norm, update)
-  int repeats = 32;       // steps to play at most while looking for the period; 0: no period
-  bool timeline = true;   // false: numbers only
-  bool messages = false;  // the timeline shows messages too
+  double freed_by_i = 0;                            // share of an activation that I frees already; the rest waits for W
+  double epilogue = 0;                              // what every actor does between two steps (norm, update)
+  int repeats = 32;                                 // steps to play at most while looking for the period; 0: no period
+  bool timeline = true;                             // false: numbers only
+  bool messages = false;                            // the timeline shows messages too
 };
 
 struct Prediction {

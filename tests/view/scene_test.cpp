@@ -59,6 +59,21 @@ TEST(Scene, BubblesAreTheTimelines) {
   }
 }
 
+TEST(Scene, EveryRankHasTracksAndTheBusiestStandsForItsActor) {
+  const Timeline t = sample::with_ranks(sample::one_f_one_b(2, 2), 3);
+  const Scene s = scene(t);
+  ASSERT_EQ(s.tracks.size(), 6u);
+  EXPECT_EQ(s.bubbles.size(), 6u);
+  EXPECT_EQ(s.longest, (std::vector<int>{2, 2}));
+  EXPECT_EQ(row_name(t, s.tracks[4]), "actor 1 rank 4");
+  EXPECT_TRUE(stands_for_actor(s, s.tracks[5]));
+  EXPECT_FALSE(stands_for_actor(s, s.tracks[3]));
+  EXPECT_FALSE(folds(t));
+  EXPECT_TRUE(folds(sample::with_ranks(sample::one_f_one_b(2, 2), 9)));
+  EXPECT_FALSE(folds(sample::one_f_one_b(32, 2))) << "actors are never folded";
+  EXPECT_NEAR(s.bubbles[0] + s.bubbles[1] + s.bubbles[2], 3 * t.bubble(0), 1e-12);
+}
+
 TEST(Scene, ChunkIsTheRankOfTheStageOnItsActor) {
   const Timeline t = sample::looped_bfs(2, 2, 3);
   const Scene s = scene(t);
