@@ -1,6 +1,6 @@
 // How much of the collectives inside of tasks is hidden beside other work, on emulated ranks whose links are so slow that
 // waiting for them in place takes 30% of a step. Messages between actors cost nothing here.
-//   build/bench/overlap [share = 0.3] [measured = 1]
+//   build/bench/overlap [share = 0.3] [measured = 1] [microbatches = 16]
 //
 // hidden: of the time that waiting in place adds to a step, what overlap takes off again.
 #include <fmt/format.h>
@@ -91,6 +91,7 @@ double measured(const Case& c, const Compiled& x, double bandwidth) {
 int main(int argc, char** argv) {
   const double share = argc > 1 ? std::atof(argv[1]) : 0.3;
   const bool run = argc <= 2 || std::atoi(argv[2]) != 0;
+  const int microbatches = argc > 3 ? std::atoi(argv[3]) : 16;
   std::vector<Case> cases;
   for (const char* schedule : {"1f1b", "zb-h1", "zb-v", "kimi-k2", "dualpipe-v", "dualpipe"})
     cases.push_back(
@@ -102,6 +103,7 @@ int main(int argc, char** argv) {
                        {.mesh = {{"pipe", 2}}, .names = {.tensor = 4, .sequence = true}, .schedule = schedule},
                        large,
                        overlap});
+  for (Case& c : cases) c.microbatches = microbatches;
   std::vector<std::vector<std::string>> rows{{"run", "schedule", "overlap", "no links s", "in place s", "overlapped s",
                                               "hidden %", "measured: in place s", "overlapped s", "hidden %",
                                               "measured/simulated"}};

@@ -108,7 +108,7 @@ bool alike_by_rows(i64 rows, i64 n, i64 k, DType dtype) {
     if (most.m % rows != 0 && rows % most.m != 0) return false;
     rows = std::min(rows, most.m), n = least(n, most.n), k = least(k, most.k);
   }
-  return rows % 16 == 0 && n % 16 == 0 && double(rows) * double(n) * double(k) > 1e6;
+  return rows % 16 == 0 && n % (dtype == f64 ? 16 : 8) == 0 && double(rows) * double(n) * double(k) > 1e6;
 }
 
 Tensor contract(Tensor a, Tensor b, Dims over, Along along) {
