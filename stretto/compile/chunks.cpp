@@ -65,14 +65,14 @@ class CutPlan {
     if (g_.size(rows.whole) % own != 0 || g_.dim(rows.whole).valid() != g_.size(rows.whole)) return;
     RowCut best{.rows = rows};
     const double to_hide = collective_seconds_in(id, rows, 1);
-    double least = to_hide;
-    bool whole = true;
+    double least = to_hide, products = 0;  // the time of all that can be cut
     for (int parts = 2; parts <= most_parts && own % parts == 0; parts *= 2) {
       RowCut c{.rows = rows, .parts = parts, .products = products_of(id, rows, own / parts)};
       if (c.products.empty()) continue;
-      if (std::exchange(whole, false)) least += product_seconds_in(c, 1);
+      const double cut = product_seconds_in(c, 1);
+      if (products == 0) least += products = cut;
       const double carry = collective_seconds_in(id, rows, parts), make = product_seconds_in(c, parts);
-      const double all = carry + (parts - 1) * std::max(carry, make) + make;
+      const double all = carry + (parts - 1) * std::max(carry, make) + make + (products - cut);
       if (all < least - 0.05 * to_hide) best = std::move(c), least = all;
     }
     if (best.parts == 1) return;
