@@ -75,10 +75,10 @@ Rows collectives_of(const Sharded& s) {
     if (it == lines.end()) it = lines.insert(it, {c});
     ++it->count;
   }
-  Rows rows{{"", "over", "ranks", "count", "bytes", "parts", "when", "because of"}};
+  Rows rows{{"", "over", "ranks", "count", "bytes", "when", "because of"}};
   for (const auto& [c, count] : lines)
-    rows.push_back({c.kind, join(c.axes, ","), std::to_string(c.ranks), std::to_string(count), std::to_string(c.bytes),
-                    std::to_string(c.parts), phase(c), c.cause});
+    rows.push_back({c.parts > 1 ? fmt::format("{} in {} parts", c.kind, c.parts) : c.kind, join(c.axes, ","),
+                    std::to_string(c.ranks), std::to_string(count), std::to_string(c.bytes), phase(c), c.cause});
   return rows;
 }
 
