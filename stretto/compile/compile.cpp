@@ -114,7 +114,7 @@ LowerOptions lower_options(const Asked& a, const Surroundings& around, const Par
                  .sketch = p.sketch,
                  .proved = p.proved,
                  .params_of = a.trained};
-  if (p.overlap == Overlap::calls) o.overlap = WorkTimes{p.machine, p.link};
+  if (p.overlap != Overlap::none) o.overlap = WorkTimes{p.machine, p.link};
   return o;
 }
 
@@ -149,7 +149,7 @@ Compiled compile(const Asked& a) {
   if (a.optimizer) check_states(*a.optimizer, a.training);
   check_late(a.training);
   if (a.optimizer) check_lost(traced, a.training);
-  Placed placed = place(graph, parallel);
+  Placed placed = place(graph, parallel, a.training.poll);
   Cut cut = cut_step(placed.step, schedule, parallel, a.states());
   Step step = with_storage(std::move(cut.step), parallel.storage);
   step = with_accumulators(std::move(step), schedule.pipes(), placed.sharded.get());

@@ -30,6 +30,7 @@ int ranks_along(const Mesh&, const AxisNames& axes);
 void check_rows(const Traced&, const Parallel&, int microbatches);
 
 // Without axes beside the pipeline's, the graph stays what it is.
-Placed place(StepGraph, const Parallel&);
+// `poll`: as in Training.
+Placed place(StepGraph, const Parallel&, double poll = 0);
 
 }  // namespace stretto

@@ -35,8 +35,9 @@ struct Training {
   double poll = 0;  // milliseconds between checks for messages, for which products are cut; 0: they stay whole
 };
 
-// What collectives inside of tasks go on beside: nothing, or other calls of the same action or overlap group.
-enum class Overlap : std::uint8_t { none, calls };
+// What collectives inside of tasks go on beside: nothing; other calls of the same action or overlap group; or also the
+// products that read or make what they carry, cut into parts for it (chunks.h).
+enum class Overlap : std::uint8_t { none, calls, chunks };
 
 struct Parallel {
   Mesh mesh = {};                         // {{"pipe", 4}, {"x", 2}}: four pipeline actors of two ranks each

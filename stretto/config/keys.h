@@ -333,8 +333,10 @@ void keys_of(ParallelSection& s, Visit&& visit) {
         s.expert_room, between(1, 1024));
   visit(Key{"reshard", "how long parameters that are cut stay gathered"}, s.reshard,
         Choices<Reshard>{{"microbatch", Reshard::microbatch}, {"step", Reshard::step}});
-  visit(Key{"overlap", "what collectives inside of tasks go on beside: nothing, or other calls of the action"},
-        s.overlap, Choices<Overlap>{{"none", Overlap::none}, {"calls", Overlap::calls}});
+  visit(Key{"overlap",
+            "what collectives inside of tasks go on beside: nothing, other calls of the action, or also parts "
+            "of the products that read or make what they carry"},
+        s.overlap, Choices<Overlap>{{"none", Overlap::none}, {"calls", Overlap::calls}, {"chunks", Overlap::chunks}});
   visit(Key{"reduce", "type in which gradients are added up over ranks; with bf16 not beside backward"}, s.reduce,
         Choices<DType>{{"f32", f32}, {"bf16", bf16}});
   visit(Key{"mesh", "axes of one's own, for layout", "none"}, s.mesh);
