@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "stretto/base/clock.h"
 #include "stretto/base/files.h"
 #include "stretto/base/text.h"
 #include "stretto/comm/world.h"
@@ -70,6 +71,7 @@ class TrainingRun {
     const bool several = prepared_.compiled.program->ranks() > 1;
     RunOptions options = options_of(config_.parallel);
     options.peers = peers_;
+    options.say = [this] { return signals_ && signals_->asked() ? 1 : 0; };
     trainer_.emplace(std::move(prepared_.compiled), options);
     const Engine& engine = trainer_->engine();
     if (engine.local().size() <= std::thread::hardware_concurrency())  // else they take turns, and work is no measure
@@ -141,7 +143,6 @@ class TrainingRun {
                          .launcher = one_machine ? "stretto launch" : "the same launcher"});
   }
 
-  // By a signal to any of the processes.
   bool asked(const StopSignals& signals) {
     u64 word[] = {signals.asked() ? 1u : 0u};
     if (peers_) peers_->merge(word);
@@ -150,6 +151,7 @@ class TrainingRun {
 
   void train_all() {
     const StopSignals signals;
+    signals_ = &signals;
     stop_ = asked(signals);
     Saving saving(config_, summary_.directory, console_, peers_.get());
     if (config_.checkpoint.best && prepared_.corpus.validation)
@@ -166,7 +168,7 @@ class TrainingRun {
     // What is under way when the run is stopped still counts.
     for (i64 step = begin; step <= config_.train.steps && (!stop_ || trainer_->steps_under_way() > 0); ++step) {
       StepRecord record = train_step(step, saving);
-      stop_ = stop_ || asked(signals);
+      stop_ = stop_ || record.result.said != 0;  // by a signal to any of the processes
       const bool finite = std::isfinite(record.result.loss) && std::isfinite(record.result.grad_norm);
       const bool ends = !finite && config_.train.nonfinite == Nonfinite::stop;
       record.last = step == config_.train.steps || (stop_ && trainer_->steps_under_way() == 0) || ends;
@@ -230,10 +232,10 @@ class TrainingRun {
   }
 
   StepRecord train_step(i64 step, const Saving& saving) {
-    if (trainer_->steps_under_way() == 0) began_ = Steady::now();
+    if (trainer_->steps_under_way() == 0) began_ = now();
     if (broken_) std::rethrow_exception(broken_);
     StepRecord record{.result = draws(step) ? draw_step(step) : (submit_some(saving), trainer_->wait())};
-    record.seconds = seconds_since(std::exchange(began_, Steady::now()));
+    record.seconds = record.result.ended - std::exchange(began_, record.result.ended);
     summary_.steps = step;
     summary_.last_loss = record.result.loss;
     if (step == summary_.resumed + 1) summary_.first_loss = record.result.loss;
@@ -346,9 +348,10 @@ class TrainingRun {
   std::optional<Journal> journal_;
   std::optional<Stragglers> stragglers_;
   std::optional<MeasuredStep> drawn_;
+  const StopSignals* signals_ = nullptr;
   bool stop_ = false;          // asked for by a signal
   i64 next_ = 1;               // the step to be submitted next
-  Steady::time_point began_;   // the step that is waited for, or the end of the one before
+  double began_ = 0;           // the step that is waited for, or the end of the one before; of the steady clock
   std::exception_ptr broken_;  // why there is no next step
   std::optional<Saving> best_place_;
   BestLoss best_;
