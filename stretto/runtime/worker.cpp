@@ -32,6 +32,7 @@ Worker::Worker(std::shared_ptr<const Program> program, ActorId actor, int coordi
 
 void Worker::connect(std::span<const ArenaBases> arenas_of_all, Transport* transport, Groups* groups) {
   transport_ = transport;
+  polls_ = device_->calls_wait() && (transport || program().collectives > 0);
   if (groups) find_groups(*groups);
   if (!device_->calls_wait()) {
     begun_ = device_->event();
@@ -219,7 +220,7 @@ void Worker::execute(const Run& r, InstructionId i) {
       .out = out.data(),
       .scratch = arenas_[Arena::scratch],
       .now = now,
-      .poll = transport_ && device_->calls_wait() ? +[](void* self) { static_cast<Worker*>(self)->poll(); } : nullptr,
+      .poll = polls_ ? +[](void* self) { static_cast<Worker*>(self)->poll(); } : nullptr,
       .poller = this,
       .launch = {.instruction = i.value}};
   for (CallId id : ids(calls_of(r, *body.calls))) {
@@ -276,12 +277,12 @@ void Worker::help_along() {
   in_flight_.help_along([&](RecordId r) { records_.end(r); });
 }
 
-// Kernels call it more often than messages need.
+// Kernels call it more often than messages and collectives need.
 void Worker::poll() {
   const double time = now();
   if (time - polled_ < 0.2e-3) return;
   polled_ = time;
-  transport_->progress();
+  if (transport_) transport_->progress();
   help_along();
 }
 

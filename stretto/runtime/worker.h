@@ -120,6 +120,7 @@ class Worker {
 
   i64 step_ = 0;
   std::uint32_t round_ = 0;
+  bool polls_ = false;  // something may be under way while a kernel runs
   double polled_ = 0;
   u64 jitter_state_ = 0;
   Records records_;
