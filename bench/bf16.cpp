@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "stretto/base/text.h"
-#include "stretto/kernels/cpu/amx.h"
+#include "stretto/kernels/cpu/bf16_tiles.h"
 #include "stretto/kernels/cpu/products.h"
 #include "stretto/models/family.h"
 #include "stretto/stretto.h"
@@ -82,5 +82,6 @@ int main(int argc, char** argv) {
                           fmt::format("{:.1f}", x.best * 1e3), fmt::format("{:.2f}", all[0].best / x.best)});
   }
   fmt::print("{}, {} actors, {} microbatches of {}; products of f32: {}, of bf16: {}\n{}", c.str(), actors,
-             microbatches, rows, choose_product_form(), has_amx() ? "AMX" : "widened to f32", table(table_rows));
+             microbatches, rows, choose_product_form(), bf16_form().empty() ? "widened to f32" : bf16_form(),
+             table(table_rows));
 }

@@ -19,6 +19,7 @@ Processor this_processor() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   constexpr unsigned amx_bf16 = 1u << 22, amx_tile = 1u << 24;
   p.amx_bf16 = p.avx512 && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & amx_bf16) && (d & amx_tile);
+  p.avx512_bf16 = p.avx512 && __builtin_cpu_supports("avx512bf16");
   return p;
 #else
   return {.avx2 = true, .fma = true};  // kernels are compiled for this processor, whatever it is
@@ -34,6 +35,7 @@ struct Form {
 };
 constexpr Form forms[] = {
     {"amx", [](Processor& p) { p.amx_bf16 = false; }},
+    {"avx512_bf16", [](Processor& p) { p.avx512_bf16 = false; }},
     {"avx512", [](Processor& p) { p.avx512 = false; }},
     {"avx2", [](Processor&) {}},
 };
@@ -43,7 +45,8 @@ constexpr Form forms[] = {
 Processor limited(Processor p, std::string_view form) {
   const auto known = std::ranges::find(forms, form, &Form::name);
   if (known == std::end(forms))
-    throw Error("STRETTO_KERNELS", "there are no kernels for '{}'", form).hint("use amx, avx512 or avx2, or unset it");
+    throw Error("STRETTO_KERNELS", "there are no kernels for '{}'", form)
+        .hint("use amx, avx512_bf16, avx512 or avx2, or unset it");
   for (const Form* f = forms; f != known; ++f) f->drop(p);
   return p;
 }

@@ -18,26 +18,38 @@ constexpr double longest_time = 1e9;
 template <class Visit>
 void keys_of(RopeScaling& s, Visit&& visit) {
   using Kind = RopeScaling::Kind;
-  const Choices<Kind> kinds{
-      {"none", Kind::none}, {"linear", Kind::linear}, {"llama3", Kind::llama3}, {"yarn", Kind::yarn}};
+  const Choices<Kind> kinds{{"none", Kind::none},
+                            {"linear", Kind::linear},
+                            {"llama3", Kind::llama3},
+                            {"yarn", Kind::yarn},
+                            {"longrope", Kind::longrope}};
   visit(Key{"kind", "how rotary frequencies are stretched for longer contexts"}, s.kind, kinds);
   const auto is = [&](Kind kind) { return s.kind == kind; };
-  const std::string_view chosen = kinds[is(Kind::none) ? 0 : is(Kind::linear) ? 1 : is(Kind::llama3) ? 2 : 3].first;
+  const std::string_view chosen = kinds[std::size_t(s.kind)].first;
   visit(Key{"factor", "by how much"}.only(!is(Kind::none), "kind", chosen), s.factor, between(1, largest_factor));
   const auto llama3 = [&](Key key) { return std::move(key).only(is(Kind::llama3), "kind", chosen); };
   visit(llama3({"low_freq", "llama3: longer waves than original_context / low_freq are stretched"}), s.low_freq,
         above(0));
   visit(llama3({"high_freq", "llama3: shorter waves than original_context / high_freq are not"}), s.high_freq,
         above(0));
-  const bool from_context = is(Kind::llama3) || is(Kind::yarn);
-  visit(Key{"original_context", "llama3, yarn: the context that was trained on"}.only(from_context, "kind", chosen),
+  const bool from_context = is(Kind::llama3) || is(Kind::yarn) || is(Kind::longrope);
+  visit(Key{"original_context", "llama3, yarn, longrope: the context that was trained on"}.only(from_context, "kind",
+                                                                                                chosen),
         s.original_context, at_least(1));
   const auto yarn = [&](Key key) { return std::move(key).only(is(Kind::yarn), "kind", chosen); };
   visit(yarn({"beta_fast", "yarn: pairs that turn more often in the original context stay"}), s.beta_fast, above(0));
   visit(yarn({"beta_slow", "yarn: pairs that turn less often are stretched"}), s.beta_slow, above(0));
-  visit(yarn({"attention_factor", "yarn: how much longer queries and keys become; 0: by the factor"}),
+  visit(Key{"attention_factor", "yarn, longrope: how much longer queries and keys become; 0: by the factor"}.only(
+            is(Kind::yarn) || is(Kind::longrope), "kind", chosen),
         s.attention_factor, between(0, largest_factor));
   visit(yarn({"truncate", "yarn: what lies between begins and ends with whole pairs"}), s.truncate);
+  visit(yarn({"mscale_all_dim", "yarn: scores grow with the factor, too; 0: they do not"}), s.mscale_all_dim,
+        between(0, largest_factor));
+  const auto longrope = [&](Key key) { return std::move(key).only(is(Kind::longrope), "kind", chosen); };
+  visit(longrope({"short_factor", "longrope: how much slower pairs turn, up to original_context", "none"}),
+        s.short_factor, above(0));
+  visit(longrope({"long_factor", "longrope: how much slower pairs turn in longer sequences", "none"}), s.long_factor,
+        above(0));
 }
 
 // The shape, over what `preset`, `config` or `from` says.
@@ -55,12 +67,22 @@ template <class Visit>
 void relatives_of(ModelConfig& c, Visit&& visit) {
   using C = ModelConfig;
   visit(Key{"qk_norm_wide", "llama: queries and keys are normalised over all heads together"}, c.qk_norm_wide);
+  visit(Key{"qk_norm_bare", "llama: queries and keys are normalised per head, without gains, after they are turned"},
+        c.qk_norm_bare);
   visit(Key{"norms", "llama: what is normalised: what a half layer reads, what it adds, or both"}, c.norms,
         Choices<Norms>{{"before", Norms::before}, {"after", Norms::after}, {"both", Norms::both}});
   visit(Key{"unit_gain", "llama: norms multiply with 1 + gain"}, c.unit_gain);
-  visit(Key{"pattern", "llama: kinds of layers, over and over: f sees all before it, w a window", "one of the two"},
-        c.pattern, Words{"letters f and w, e.g. wwwwwf"});
+  visit(Key{"pattern",
+            "llama: kinds of layers, over and over: f sees all, w a window, c a chunk, n all without positions",
+            "one kind"},
+        c.pattern, Words{"letters f, w, c and n, e.g. wwwwwf"});
   visit(Key{"window", "llama: tokens that a w layer sees; 0: there is none"}, c.window, between(0, C::kMostContext));
+  visit(Key{"chunk", "llama: c layers see their own chunk, of so many tokens; 0: there is none"}, c.chunk,
+        between(0, C::kMostContext));
+  visit(Key{"temperature_floor", "llama: queries of n layers grow every so many positions; 0: they do not"},
+        c.temperature_floor, between(0, C::kMostContext));
+  visit(Key{"temperature_scale", "llama: how much, times the logarithm of steps"}, c.temperature_scale,
+        between(0, largest_factor));
   visit(Key{"local_rope_base", "llama: rope_base of w layers; 0: as the others"}, c.local_rope_base,
         between(0, largest_factor));
   visit(Key{"rope_dim", "llama: elements of a head that are turned; 0: all"}, c.rope_dim, between(0, C::kMostHeads));
@@ -99,6 +121,7 @@ void router_of(ModelConfig& c, Visit&& visit) {
   visit(Key{"top_groups", "mixtral: how many groups a token chooses"}, c.top_groups, between(1, C::kMostHeads));
   visit(Key{"normalize", "mixtral: weights of a token's experts add up to one"}, c.normalize);
   visit(Key{"route_scale", "mixtral: factor of the weights"}, c.route_scale, above_up_to(0, largest_factor));
+  visit(Key{"route_on_input", "mixtral: weights are factors of what experts read"}, c.route_on_input);
   visit(Key{"router_bias", "mixtral: the router has biases"}, c.router_bias);
   visit(Key{"expert_bias", "mixtral: experts have biases"}, c.expert_bias);
   visit(Key{"expert_clamp", "mixtral: GPT-OSS's bounded experts, and their bound; 0: plain"}, c.expert_clamp,

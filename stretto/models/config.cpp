@@ -56,7 +56,8 @@ void check_options(const ModelConfig& c, std::vector<Fault>& faults) {
   const bool mixtral = c.family == "mixtral", llama = mixtral || c.family == "llama";
 #define STRETTO_LLAMA(key) only(llama, "llama", c.key != none.key, #key)
 #define STRETTO_MIXTRAL(key) only(mixtral, "mixtral", c.key != none.key, #key)
-  STRETTO_LLAMA(hf_type), STRETTO_LLAMA(qk_norm_wide), STRETTO_LLAMA(norms), STRETTO_LLAMA(unit_gain);
+  STRETTO_LLAMA(hf_type), STRETTO_LLAMA(qk_norm_wide), STRETTO_LLAMA(qk_norm_bare), STRETTO_LLAMA(norms);
+  STRETTO_LLAMA(unit_gain), STRETTO_LLAMA(chunk), STRETTO_LLAMA(temperature_floor), STRETTO_LLAMA(temperature_scale);
   STRETTO_LLAMA(pattern), STRETTO_LLAMA(window), STRETTO_LLAMA(local_rope_base), STRETTO_LLAMA(rope_dim);
   STRETTO_LLAMA(rope_interleaved), STRETTO_LLAMA(sinks), STRETTO_LLAMA(attention_scale);
   STRETTO_LLAMA(attention_softcap), STRETTO_LLAMA(logit_softcap), STRETTO_LLAMA(embedding_scale);
@@ -65,7 +66,7 @@ void check_options(const ModelConfig& c, std::vector<Fault>& faults) {
   STRETTO_MIXTRAL(sparse), STRETTO_MIXTRAL(expert_ff), STRETTO_MIXTRAL(shared_ff), STRETTO_MIXTRAL(shared_gate);
   STRETTO_MIXTRAL(score), STRETTO_MIXTRAL(select_bias), STRETTO_MIXTRAL(groups), STRETTO_MIXTRAL(top_groups);
   STRETTO_MIXTRAL(normalize), STRETTO_MIXTRAL(route_scale), STRETTO_MIXTRAL(router_bias);
-  STRETTO_MIXTRAL(expert_bias), STRETTO_MIXTRAL(expert_clamp);
+  STRETTO_MIXTRAL(expert_bias), STRETTO_MIXTRAL(expert_clamp), STRETTO_MIXTRAL(route_on_input);
 #undef STRETTO_LLAMA
 #undef STRETTO_MIXTRAL
   const auto at_most = [&](std::string_view key, i64 v, i64 most) {
@@ -74,6 +75,8 @@ void check_options(const ModelConfig& c, std::vector<Fault>& faults) {
                         fmt::format("use a number from 0 to {}", most)});
   };
   at_most("window", c.window, ModelConfig::kMostContext);
+  at_most("chunk", c.chunk, ModelConfig::kMostContext);
+  at_most("temperature_floor", c.temperature_floor, ModelConfig::kMostContext);
   at_most("q_rank", c.q_rank, ModelConfig::kMostWidth);
   at_most("kv_rank", c.kv_rank, ModelConfig::kMostWidth);
   at_most("value_dim", c.value_dim, ModelConfig::kMostHeads);
@@ -85,6 +88,7 @@ void check_options(const ModelConfig& c, std::vector<Fault>& faults) {
                         zero ? "use 0 or more" : "use a positive number"});
   };
   finite("local_rope_base", c.local_rope_base, true);
+  finite("temperature_scale", c.temperature_scale, true);
   finite("attention_scale", c.attention_scale, true);
   finite("attention_softcap", c.attention_softcap, true);
   finite("logit_softcap", c.logit_softcap, true);

@@ -23,13 +23,17 @@ std::optional<Activation> activation_named(std::string_view);
 
 // How rotary frequencies are stretched for contexts longer than the one trained on.
 struct RopeScaling {
-  enum class Kind : std::uint8_t { none, linear, llama3, yarn } kind = Kind::none;
+  enum class Kind : std::uint8_t { none, linear, llama3, yarn, longrope } kind = Kind::none;
   double factor = 1;
   double low_freq = 1, high_freq = 4;    // llama3: wave lengths above original_context / low_freq are stretched
   i64 original_context = 8192;           // ... below original_context / high_freq are not
   double beta_fast = 32, beta_slow = 1;  // yarn: pairs with more turns than beta_fast in the original context stay
-  double attention_factor = 0;           // yarn: queries and keys become so much longer; 0: 0.1 ln(factor) + 1
-  bool truncate = true;                  // yarn: both ends are whole pairs
+  // Queries and keys become so much longer; 0: yarn 0.1 ln(factor) + 1, longrope sqrt(1 + ln(factor) / ln(original))
+  double attention_factor = 0;
+  bool truncate = true;       // yarn: both ends are whole pairs
+  double mscale_all_dim = 0;  // yarn: scores grow by (0.1 mscale_all_dim ln(factor) + 1)^2, too
+  // longrope: every pair turns so much slower, in sequences up to original_context and in longer ones
+  std::vector<double> short_factor = {}, long_factor = {};
   bool operator==(const RopeScaling&) const = default;
 };
 
@@ -69,12 +73,19 @@ struct ModelConfig {
   bool qk_norm = false;                                       // per-head RMSNorm of queries and keys
   // Llama's relatives.
   bool qk_norm_wide = false;    // RMSNorm of queries and keys over all heads together
+  bool qk_norm_bare = false;    // RMSNorm per head without gains, after queries and keys are turned
   Norms norms = Norms::before;  // of half layers
   bool unit_gain = false;       // norms multiply with 1 + gain
-  std::string pattern = {};     // kinds of layers, over and over: f sees all before it, w a window; "": one of the two
-  i64 window = 0;               // keys that a query of a w layer sees
-  double local_rope_base = 0;   // of w layers, without scaling; 0: as the others
-  i64 rope_dim = 0;             // elements of a head that are turned; 0: all
+  // Kinds of layers, over and over: f sees all before it, w a window, c its chunk, n all and has no positions; "": w, c
+  // or f, by what is there.
+  std::string pattern = {};
+  i64 window = 0;  // keys that a query of a w layer sees
+  i64 chunk = 0;   // c layers see tokens of their own chunk, of so many
+  // Queries of n layers become longer by temperature_scale ln(1 + (position + 1) / temperature_floor), whole steps; 0: not
+  i64 temperature_floor = 0;
+  double temperature_scale = 0.1;
+  double local_rope_base = 0;                       // of w layers, without scaling; 0: as the others
+  i64 rope_dim = 0;                                 // elements of a head that are turned; 0: all
   bool rope_interleaved = false;                    // pairs are neighbours
   bool sinks = false;                               // attention has one more score per head, without a value
   double attention_scale = 0;                       // of scores; 0: 1 / sqrt(head_dim)
@@ -92,6 +103,7 @@ struct ModelConfig {
   i64 groups = 1, top_groups = 1;  // experts come in groups, of which a token first chooses some
   bool normalize = true;           // weights of the chosen add up to one
   double route_scale = 1;          // of the weights
+  bool route_on_input = false;     // weights are factors of what experts read, not of what they say
   bool router_bias = false, expert_bias = false;
   double expert_clamp = 0;  // gpt_oss: the experts' gates and their partners are bounded; 0: plain
   double capacity = 0;      // training: slots per expert and sequence over the even share; 0: nobody is dropped
@@ -106,8 +118,8 @@ struct ModelConfig {
   i64 width_in_range() const { return std::clamp<i64>(width, 0, kMostWidth); }  // before anybody has checked it
   i64 expert_width() const { return expert_ff ? expert_ff : ff; }
   bool latent() const { return kv_rank > 0; }
-  char kind_of(i64 layer) const {  // f or w
-    return pattern.empty() ? (window > 0 ? 'w' : 'f') : pattern[layer % pattern.size()];
+  char kind_of(i64 layer) const {
+    return !pattern.empty() ? pattern[layer % pattern.size()] : window > 0 ? 'w' : chunk > 0 ? 'c' : 'f';
   }
   bool has_experts(i64 layer) const { return experts > 0 && (sparse.empty() || sparse[layer % sparse.size()] == 'e'); }
   i64 group() const { return kv_heads ? heads / kv_heads : 1; }  // heads that share one key/value head

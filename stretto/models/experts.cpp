@@ -5,6 +5,7 @@
 
 #include "stretto/models/layers.h"
 #include "stretto/ops/add.h"
+#include "stretto/ops/broadcast.h"
 #include "stretto/ops/cast.h"
 #include "stretto/ops/choose.h"
 #include "stretto/ops/concat.h"
@@ -147,15 +148,18 @@ Tensor hidden_rows(const ModelConfig& c, Tensor gate, Tensor up) {
 Tensor chosen_experts(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor h, const Router& r,
                       const ExpertWeights& w) {
   const Dim batch = h.dim(t.batch_name), batch_x = batch.like("batch_x", {.minus = w.experts});
-  const Tensor x = rename(h, batch, batch_x), which = rename(r.which, batch, batch_x);
-  const Tensor weights = rename(r.weights, batch, batch_x);
+  const Tensor which = rename(r.which, batch, batch_x), weights = rename(r.weights, batch, batch_x);
+  Tensor x = rename(h, batch, batch_x);
+  if (c.route_on_input) x = broadcast(x, {batch_x, s.seq, r.choice, s.model}) * weights;
   const Dims hidden{batch_x, s.seq, r.choice, w.ff}, out{batch_x, s.seq, s.model};
   const auto rows = [&](Tensor matrices, Tensor biases) {
     const Tensor y = choose(x, matrices, which, w.experts, hidden);
     return biases ? y + pick(biases, which, w.experts, hidden) : y;
   };
   const Tensor gate = rows(w.gate, w.gate_bias), up = rows(w.up, w.up_bias);
-  Tensor y = choose(hidden_rows(c, gate, up) * weights, w.down, which, w.experts, out);
+  Tensor u = hidden_rows(c, gate, up);
+  if (!c.route_on_input) u = u * weights;
+  Tensor y = choose(u, w.down, which, w.experts, out);
   if (w.down_bias) {
     const Tensor each = unpick(weights, which, w.experts, {batch_x, s.seq, w.experts});
     y = y + contract(each, w.down_bias, w.experts);

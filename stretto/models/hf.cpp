@@ -1,6 +1,7 @@
 #include "stretto/models/hf.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -72,6 +73,28 @@ std::vector<T> joined_values(const std::string& name, const std::vector<ParamSpe
 // Masks and tables that older versions kept beside the weights.
 bool is_buffer(std::string_view name) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with(".rotary_emb.inv_freq");
+}
+
+// Layers behind the last one of config.json predict further tokens (MTP).
+bool is_further_layer(std::string_view name, const ModelConfig& c) {
+  const std::string_view prefix = "layers.";
+  const std::size_t at = name.starts_with(prefix) ? 0 : name.find("model.layers.") == 0 ? 6 : name.npos;
+  if (at == name.npos) return false;
+  const std::string_view number = name.substr(at + prefix.size());
+  i64 layer = -1;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), layer);
+  return error == std::errc() && end != number.data() + number.size() && *end == '.' && layer >= c.layers;
+}
+
+void refuse_further_layers(const HfWeights& files, const ModelConfig& c, std::vector<Fault>& faults) {
+  i64 tensors = 0;
+  for (const auto& [name, tensor] : files.tensors()) tensors += is_further_layer(name, c);
+  if (tensors > 0)
+    faults.push_back({files.directory().string(),
+                      fmt::format("{} tensors belong to layers from {} on, and config.json has {}: layers that predict "
+                                  "further tokens (MTP, num_nextn_predict_layers) are not supported",
+                                  tensors, c.layers, c.layers),
+                      "remove them from the files: the model without them is the same"});
 }
 
 const Family& family_on_disk(const ModelConfig& c) {
@@ -175,8 +198,9 @@ HfModel opened(const fs::path& directory, std::optional<DType> dtype) {
     known.insert("lm_head.weight");
     check_tied_head(files, on_disk(params[0]), faults);
   }
+  refuse_further_layers(files, head.config, faults);
   for (const auto& [name, tensor] : files.tensors())
-    if (!known.contains(name) && !is_buffer(name))
+    if (!known.contains(name) && !is_buffer(name) && !is_further_layer(name, head.config))
       wrong(fmt::format("tensor '{}' {} is no part of this model", name, tensor.str()));
   refuse(std::move(faults));
 

@@ -4,7 +4,7 @@
 #include "stretto/base/text.h"
 #include "stretto/models/hf.h"
 #include "stretto/models/hf_keys.h"
-#include "stretto/models/hf_types.h"
+#include "stretto/models/hf_parts.h"
 
 namespace stretto {
 namespace {
@@ -184,6 +184,7 @@ void ignore_common(FieldReader& r) {
             "forced_bos_token_id",
             "forced_eos_token_id",
             "remove_invalid_values"});
+  r.ignore({"auto_map"});
   must_be(r, "is_encoder_decoder", false);
   must_be(r, "add_cross_attention", false);
 }
@@ -320,6 +321,10 @@ HfConfig parse_hf_config(const Field& json) {
     std::vector<std::string> known;
     for (const Kind& t : kTypes) known.emplace_back(t.name);
     for (const HfType& t : hf_types()) known.emplace_back(t.name);
+    if (const Field* text = json.find("text_config"))
+      throw Error(r.where("model_type"), "key 'model_type' is \"{}\", a model of more than text", name)
+          .hint("its text model alone{} can be read: load it in transformers and save it by itself",
+                text->find("model_type") ? fmt::format(" ({})", text->find("model_type")->str()) : "");
     throw Error(r.where("model_type"), "key 'model_type' is \"{}\" but no such model is supported", name)
         .hint("supported are {}", join(known, ", "));
   }
@@ -330,6 +335,9 @@ HfConfig parse_hf_config(const Field& json) {
     type->read(r, *type, h.config);
   r.read("initializer_range", h.config.init_std, above(0));
   h.stored = read_stored(r);
+  if (r.has("quantization_config") && r.raw("quantization_config"))
+    r.fail_hint("quantization_config", "weights of fewer than 16 bits are not supported",
+                "save them as bfloat16 first");
   ignore_common(r);
   for (const Member& m : *json.table())
     if (m.value.is_null()) r.raw(m.key);

@@ -9,9 +9,12 @@ void read_activation(FieldReader&, std::string_view key, ModelConfig&);
 std::string written(Activation);
 void must_be(FieldReader&, std::string_view key, bool value);  // a switch that only works in one position
 void read_rate(FieldReader&, std::string_view key, double& to, double otherwise);
-// After the sizes of heads. `partial`: a part of a head may be turned.
-void read_rope(FieldReader&, ModelConfig&, bool partial = false);
-void read_rope_table(FieldReader&, std::string_view key, ModelConfig&, bool partial = false);
+struct RopeHabits {
+  bool partial = false;  // a part of a head may be turned
+  bool grows = false;    // mscale_all_dim is of scores, too
+};
+void read_rope(FieldReader&, ModelConfig&, RopeHabits = {});  // after the sizes of heads and the context
+void read_rope_table(FieldReader&, std::string_view key, ModelConfig&, RopeHabits = {});
 Field rope_config(const RopeScaling&);
 
 }  // namespace stretto::hf

@@ -43,9 +43,17 @@ void gpt_oss_experts(const ModelConfig& c, const std::string& h, const std::stri
   p.push_back(for_all({h + "down.bias", {e, w}, moe + "experts.down_proj_bias"}));
 }
 
+void llama4_experts(const ModelConfig& c, const std::string& h, const std::string& moe, std::vector<ParamSpec>& p) {
+  const i64 e = c.experts, w = c.width, f = c.expert_width();
+  p.push_back({h + "router", {w, e}, moe + "router.weight", 1, true});
+  p.push_back(within(for_all({h + "gate", {e, w, f}, moe + "experts.gate_up_proj", 1}), 0, f, 2 * f));
+  p.push_back(within(for_all({h + "up", {e, w, f}, moe + "experts.gate_up_proj", 1}), f, f, 2 * f));
+  p.push_back(for_all({h + "down", {e, f, w}, moe + "experts.down_proj", 1}));
+}
+
 // One matrix per expert: Mixtral's names, or those of everybody else.
-void separate_experts(const ModelConfig& c, bool mixtral, const std::string& h, const std::string& moe,
-                      std::vector<ParamSpec>& p) {
+void separate_experts(const ModelConfig& c, const std::string& h, const std::string& moe, std::vector<ParamSpec>& p) {
+  const bool mixtral = c.hf_type.empty();
   const i64 e = c.experts, w = c.width, f = c.expert_width();
   p.push_back({h + "router", {w, e}, moe + "gate.weight", 1, true});
   if (c.router_bias) p.push_back({h + "router.bias", {e}, moe + "gate.bias"});
@@ -61,6 +69,30 @@ void separate_experts(const ModelConfig& c, bool mixtral, const std::string& h, 
   p.push_back({h + "gate.bias", {e, f}});
   p.push_back({h + "up.bias", {e, f}});
   p.push_back({h + "down.bias", {e, w}});
+}
+
+// How types call the feed-forward part of a layer, dense or with experts, and the expert that all tokens have.
+struct BlockNames {
+  std::string_view type, dense = "mlp.", sparse = "mlp.", shared = "shared_experts.";
+  void (*experts)(const ModelConfig&, const std::string& h, const std::string& moe,
+                  std::vector<ParamSpec>&) = separate_experts;
+};
+constexpr BlockNames kUsual{.type = "*"};
+constexpr BlockNames kBlocks[] = {
+    {.type = "", .sparse = "block_sparse_moe."},
+    {.type = "granitemoe", .sparse = "block_sparse_moe.", .experts = granite_experts},
+    {.type = "gpt_oss", .experts = gpt_oss_experts},
+    {.type = "llama4_text",
+     .dense = "feed_forward.",
+     .sparse = "feed_forward.",
+     .shared = "shared_expert.",
+     .experts = llama4_experts},
+    {.type = "qwen2_moe", .shared = "shared_expert."},
+};
+const BlockNames& names_of(std::string_view type) {
+  for (const BlockNames& n : kBlocks)
+    if (n.type == type) return n;
+  return kUsual;
 }
 
 }  // namespace
@@ -113,17 +145,12 @@ void gated_params(const ModelConfig& c, i64 ff, const std::string& h, const std:
 
 void expert_params(const ModelConfig& c, i64 layer, const std::string& h, const std::string& l,
                    std::vector<ParamSpec>& p) {
-  if (!c.has_experts(layer)) return gated_params(c, c.ff, h, l + "mlp.", p);
-  const bool mixtral = c.hf_type.empty() || c.hf_type == "mixtral";
-  if (c.hf_type == "granitemoe")
-    granite_experts(c, h, l + "block_sparse_moe.", p);
-  else if (c.hf_type == "gpt_oss")
-    gpt_oss_experts(c, h, l + "mlp.", p);
-  else
-    separate_experts(c, mixtral, h, l + (mixtral ? "block_sparse_moe." : "mlp."), p);
+  const BlockNames& names = names_of(c.hf_type);
+  const auto under = [&](std::string_view block) { return l + std::string(block); };
+  if (!c.has_experts(layer)) return gated_params(c, c.ff, h, under(names.dense), p);
+  names.experts(c, h, under(names.sparse), p);
   if (c.shared_ff == 0) return;
-  const bool qwen = c.hf_type == "qwen2_moe";
-  gated_params(c, c.shared_ff, h + "shared.", l + (qwen ? "mlp.shared_expert." : "mlp.shared_experts."), p);
+  gated_params(c, c.shared_ff, h + "shared.", under(names.sparse) + std::string(names.shared), p);
   if (c.shared_gate) p.push_back({h + "shared.switch", {c.width}, l + "mlp.shared_expert_gate.weight", 1, true});
 }
 

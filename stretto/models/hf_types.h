@@ -20,11 +20,4 @@ const HfType* find_hf_type(std::string_view name);  // null: there is none of th
 void read_type(const HfType&, FieldReader&, ModelConfig&);
 Field write_type(const HfType&, const ModelConfig&);
 
-namespace hf {
-// Kinds of layers as letters, f or w, of `layer_types`; others are faults.
-void read_layer_types(FieldReader&, std::string& kinds);
-Field layer_types(const ModelConfig&);
-std::string shortest_period(const std::string& letters);  // "wfwf" -> "wf"
-}  // namespace hf
-
 }  // namespace stretto

@@ -75,6 +75,7 @@ Tensor attend_cached(Trace& t, Tensor q, Tensor k, Tensor v, const Attending& a)
                            .value = a.value,
                            .scale = a.scale,
                            .window = a.window,
+                           .chunk = a.chunk,
                            .softcap = a.softcap},
                           a.sinks);
 }
@@ -89,7 +90,7 @@ Tensor attend_with_weights(Trace& t, Tensor q, Tensor k, Tensor v, const Attenti
   Builder& b = t.builder;
   AttentionAttrs attrs{.query = b.intern(o.query), .key = b.intern(o.key), .head = b.intern(o.head)};
   attrs.scale = o.scale.value_or(1 / std::sqrt(double(o.head.size)));
-  attrs.window = o.window, attrs.softcap = o.softcap;
+  attrs.window = o.window, attrs.chunk = o.chunk, attrs.softcap = o.softcap;
   Dims shared;  // batch and key/value heads
   for (const Dim& d : v.dims())
     if (d.name != o.key.name && d.name != o.value.value_or(o.head).name) shared.push_back(d);
@@ -132,10 +133,11 @@ Tensor attend(Trace& t, Tensor q, Tensor k, Tensor v, const Attending& a) {
                            .value = a.value,
                            .scale = a.scale,
                            .window = a.window,
+                           .chunk = a.chunk,
                            .softcap = a.softcap};
   const Tensor since = a.since ? rename(a.since, seq, seq_q) : Tensor();
   if (a.dropout > 0 && t.training()) return rename(attend_with_weights(t, q, k, v, o, a, since), back);
-  return rename(attention(q, k, v, o, {since, a.sinks ? rename(a.sinks, heads) : Tensor()}), back);
+  return rename(attention(q, k, v, o, {.since = since, .sinks = a.sinks ? rename(a.sinks, heads) : Tensor()}), back);
 }
 
 }  // namespace stretto

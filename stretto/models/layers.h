@@ -24,7 +24,7 @@ struct Attending {
   Tensor since = {};   // {batch seq}: the first position that a query sees
   std::optional<Dim> value = {};
   std::optional<double> scale = {};
-  i64 window = 0;
+  i64 window = 0, chunk = 0;
   double softcap = 0;
   Tensor sinks = {};  // along dims of q's heads
 };

@@ -2,6 +2,7 @@
 // layer, grouped heads.
 #include "stretto/models/llama.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "stretto/models/hf_names.h"
@@ -10,13 +11,17 @@
 #include "stretto/models/rope.h"
 #include "stretto/ops/add.h"
 #include "stretto/ops/boundary.h"
+#include "stretto/ops/cast.h"
 #include "stretto/ops/contract.h"
 #include "stretto/ops/embedding.h"
+#include "stretto/ops/iota.h"
+#include "stretto/ops/log.h"
 #include "stretto/ops/mul.h"
 #include "stretto/ops/rename.h"
 #include "stretto/ops/rms_norm.h"
 #include "stretto/ops/rsqrt.h"
 #include "stretto/ops/square.h"
+#include "stretto/ops/sub.h"
 #include "stretto/ops/sum.h"
 #include "stretto/ops/tanh.h"
 
@@ -42,6 +47,18 @@ Tensor head_norm(Trace& t, const ModelConfig& c, Tensor x, std::string_view name
   return x * rsqrt(sum(square(x), heads) * (1 / n) + c.norm_eps) * gain_of(t, c, name, heads);
 }
 
+Tensor bare_norm(const ModelConfig& c, Tensor x, const Dim& head) {
+  return x * rsqrt(sum(square(x), head) * (1 / double(head.valid())) + c.norm_eps);
+}
+
+// How much longer queries become that see far: 1 + scale ln(1 + k), k steps of so many positions before it.
+Tensor temperature(Trace& t, const ModelConfig& c, const LlamaShape& s) {
+  Tensor at = t.decoding() ? t.positions(s.seq) : iota(t.builder, s.seq);
+  if (s.since) at = at - s.since;
+  const Tensor steps = cast((cast(at, f64) + 1.5) * (1 / double(c.temperature_floor)), i32);  // .5: it never rounds up
+  return cast(log(cast(steps, f64) + 1.0) * c.temperature_scale + 1.0, t.dtype());
+}
+
 // With a bias where the config has one.
 Tensor linear(Trace& t, const ModelConfig& c, Tensor x, const std::string& name, const Dims& in, const Dims& out,
               bool bias) {
@@ -61,7 +78,11 @@ QueriesKeysValues projections(Trace& t, const ModelConfig& c, const LlamaShape& 
     q = head_norm(t, c, q, "q_norm", of_q);
     k = head_norm(t, c, k, "k_norm", of_k);
   }
-  return {turned(t, c, q, s.seq, s.head, kind), turned(t, c, k, s.seq, s.head, kind), v};
+  q = turned(t, c, q, s.seq, s.head, kind);
+  k = turned(t, c, k, s.seq, s.head, kind);
+  if (c.qk_norm_bare && kind != 'n') q = bare_norm(c, q, s.head), k = bare_norm(c, k, s.head);
+  if (c.temperature_floor > 0 && kind == 'n') q = q * temperature(t, c, s);
+  return {q, k, v};
 }
 
 // h {batch seq model} -> {batch seq_r model}
@@ -70,8 +91,10 @@ Tensor attention_layer(Trace& t, const ModelConfig& c, const LlamaShape& s, Tens
   const auto [q, k, v] = projections(t, c, s, h, kind);
   Attending how{.seq = s.seq, .head = s.head, .dropout = c.attention_dropout, .since = s.since};
   if (c.latent()) how.value = Dim{"value", c.value_dim};
-  if (c.attention_scale > 0) how.scale = c.attention_scale;
+  how.scale =
+      (c.attention_scale > 0 ? c.attention_scale : 1 / std::sqrt(double(c.head_dim))) * score_growth(c.rope_scaling);
   if (kind == 'w') how.window = c.window;
+  if (kind == 'c') how.chunk = c.chunk;
   how.softcap = c.attention_softcap;
   if (c.sinks) how.sinks = t.bias("sinks", {s.kv, s.group});
   const Dims from{s.kv, s.group, how.value.value_or(s.head)};
@@ -97,7 +120,8 @@ Tensor block(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor x, i64 
 }  // namespace
 
 Tensor turned(Trace& t, const ModelConfig& c, Tensor x, const Dim& seq, const Dim& head, char kind) {
-  RotaryOptions o = turns_of(c, kind);
+  if (kind == 'n') return x;
+  RotaryOptions o = turns_of(c, kind, t.decoding() ? t.cache().size : seq.valid());
   if (!t.decoding()) return rotary(x, seq, head, o);
   o.positions = t.cache().size;
   return rotary(x, t.positions(seq), seq, head, o);
@@ -129,17 +153,27 @@ void check_relatives(const ModelConfig& c, std::vector<Fault>& faults) {
   const auto wrong = [&](std::string_view key, std::string hint, std::string what) {
     faults.push_back({fmt::format("model.{}", key), std::move(what), std::move(hint)});
   };
-  if (c.pattern.find_first_not_of("fw") != std::string::npos)
-    wrong("pattern", "use f for layers that see all before them and w for those with a window, e.g. \"wwf\"",
-          fmt::format("pattern is \"{}\"", c.pattern));
+  if (c.pattern.find_first_not_of("fwcn") != std::string::npos)
+    wrong(
+        "pattern",
+        "use f for layers that see all before them, n for those that have no positions either, w for windows and c for "
+        "chunks, e.g. \"wwf\"",
+        fmt::format("pattern is \"{}\"", c.pattern));
   if (c.pattern.find('w') != std::string::npos && c.window < 1)
     wrong("window", "use at least 1, e.g. 4096", fmt::format("layers have a window, and window is {}", c.window));
-  if (c.qk_norm && c.qk_norm_wide) wrong("qk_norm_wide", "choose one of the two", "qk_norm is true, too");
+  if (c.pattern.find('c') != std::string::npos && c.chunk < 1)
+    wrong("chunk", "use at least 1, e.g. 8192", fmt::format("layers see chunks, and chunk is {}", c.chunk));
+  if (c.pattern.empty() && c.window > 0 && c.chunk > 0)
+    wrong("pattern", "say which layers have which, e.g. \"wc\"",
+          fmt::format("window is {} and chunk {}, and there is no pattern", c.window, c.chunk));
+  if (c.qk_norm + c.qk_norm_wide + c.qk_norm_bare > 1)
+    wrong(c.qk_norm_bare ? "qk_norm_bare" : "qk_norm_wide", "choose one",
+          fmt::format("qk_norm is {}, qk_norm_wide {} and qk_norm_bare {}", c.qk_norm, c.qk_norm_wide, c.qk_norm_bare));
   if (c.rope_dim < 0 || c.rope_dim % 2 != 0 || c.rope_dim > std::max<i64>(c.head_dim, 0))
     wrong("rope_dim", fmt::format("use an even number up to {}", c.head_dim),
           fmt::format("rope_dim is {}", c.rope_dim));
   if (c.latent() && (c.kv_heads != c.heads || c.rope_dim < 2 || c.rope_dim >= c.head_dim || c.value_dim < 1 ||
-                     c.qkv_bias || c.qk_norm || c.qk_norm_wide))
+                     c.qkv_bias || c.qk_norm || c.qk_norm_wide || c.qk_norm_bare))
     wrong("kv_rank", "use kv_heads = heads, 0 < rope_dim < head_dim, a value_dim, no qkv_bias and no norms of heads",
           fmt::format("kv_rank is {} with {} heads, {} key/value heads, rope_dim {}, head_dim {}, value_dim {}",
                       c.kv_rank, c.heads, c.kv_heads, c.rope_dim, c.head_dim, c.value_dim));
@@ -148,6 +182,20 @@ void check_relatives(const ModelConfig& c, std::vector<Fault>& faults) {
           fmt::format("q_rank is {} and value_dim {} without kv_rank", c.q_rank, c.value_dim));
   if (c.sinks && c.attention_dropout > 0)
     wrong("attention_dropout", "use 0", fmt::format("attention_dropout is {}, beside sinks", c.attention_dropout));
+}
+
+void check_longrope(const ModelConfig& c, std::vector<Fault>& faults) {
+  const RopeScaling& r = c.rope_scaling;
+  const i64 pairs = (c.rope_dim > 0 ? c.rope_dim : c.head_dim) / 2;
+  for (const auto& [key, list] : {std::pair{"short_factor", &r.short_factor}, {"long_factor", &r.long_factor}}) {
+    const bool positive = std::all_of(list->begin(), list->end(), [](double x) { return x > 0 && std::isfinite(x); });
+    if (i64(list->size()) != pairs || !positive)
+      faults.push_back({"model.rope_scaling", fmt::format("{} has {} numbers", key, list->size()),
+                        fmt::format("use {} positive ones: one per pair that is turned", pairs)});
+  }
+  if (r.original_context < 2)
+    faults.push_back(
+        {"model.rope_scaling", fmt::format("original_context is {}", r.original_context), "use at least 2"});
 }
 
 }  // namespace
@@ -164,12 +212,13 @@ void llama_check(const ModelConfig& c, std::vector<Fault>& faults) {
   if (!(r.factor >= 1) || !std::isfinite(r.factor))
     wrong("rope_scaling", "use a factor of at least 1", fmt::format("factor is {}", r.factor));
   if (r.kind == RopeScaling::Kind::linear) return;
-  if (r.kind == RopeScaling::Kind::yarn && !(r.beta_slow > 0 && r.beta_fast > r.beta_slow && c.rope_base > 1))
-    wrong("rope_scaling", "use 0 < beta_slow < beta_fast and a rope_base above 1",
+  if (r.kind == RopeScaling::Kind::yarn && !(r.beta_slow > 0 && r.beta_fast >= r.beta_slow && c.rope_base > 1))
+    wrong("rope_scaling", "use 0 < beta_slow <= beta_fast and a rope_base above 1",
           fmt::format("beta_slow is {}, beta_fast {} and rope_base {}", r.beta_slow, r.beta_fast, c.rope_base));
   if (r.kind == RopeScaling::Kind::llama3 && (!(r.low_freq > 0) || !(r.high_freq > r.low_freq)))
     wrong("rope_scaling", "use 0 < low_freq < high_freq",
           fmt::format("low_freq is {} and high_freq {}", r.low_freq, r.high_freq));
+  if (r.kind == RopeScaling::Kind::longrope) check_longrope(c, faults);
   if (r.original_context < 1)
     wrong("rope_scaling", "use at least 1", fmt::format("original_context is {}", r.original_context));
 }

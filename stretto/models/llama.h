@@ -27,7 +27,7 @@ std::vector<ParamSpec> llama_params(const ModelConfig&, const FeedForwardParams&
 
 // The feed-forward layer of Llama itself, so wide.
 Tensor gated_layer(Trace&, const ModelConfig&, const LlamaShape&, Tensor h, const Dim& ff);
-// x with rotary positions, as layers of this kind have them.
+// x with rotary positions, as layers of this kind have them, if they do.
 Tensor turned(Trace&, const ModelConfig&, Tensor x, const Dim& seq, const Dim& head, char kind);
 
 }  // namespace stretto

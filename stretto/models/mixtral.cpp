@@ -32,6 +32,9 @@ void check(const ModelConfig& c, std::vector<Fault>& faults) {
   if (c.mlp_bias) wrong("mlp_bias", "leave it out", "experts have no such biases");
   if (c.capacity > 0 && (c.expert_bias || c.expert_clamp > 0))
     wrong("capacity", "use 0: nobody is dropped", "experts with biases or bounds have no slots");
+  if (c.route_on_input && (c.capacity > 0 || c.expert_bias))
+    wrong("route_on_input", "use capacity = 0 and no expert_bias",
+          fmt::format("weights on what experts read, with capacity {} and expert_bias {}", c.capacity, c.expert_bias));
   weight("expert_clamp", c.expert_clamp);
   if (c.sparse.find_first_not_of("ed") != std::string::npos ||
       (!c.sparse.empty() && c.sparse.find('e') == c.sparse.npos))

@@ -38,9 +38,24 @@ void yarn(const RopeScaling& s, double base, std::vector<double>& f) {
   }
 }
 
+double mscale(double weight, double factor) { return factor > 1 ? 0.1 * weight * std::log(factor) + 1 : 1; }
+
+// Every pair has a factor of its own; which list counts is a matter of the whole sequence.
+void longrope(const RopeScaling& s, i64 length, RotaryOptions& o) {
+  const std::vector<double>& factors = length > s.original_context ? s.long_factor : s.short_factor;
+  for (std::size_t i = 0; i < o.frequencies.size(); ++i) o.frequencies[i] /= factors[i];
+  const double grown = s.factor > 1 ? std::sqrt(1 + std::log(s.factor) / std::log(double(s.original_context))) : 1;
+  o.scale = s.attention_factor > 0 ? s.attention_factor : grown;
+}
+
 }  // namespace
 
-RotaryOptions turns_of(const ModelConfig& c, char kind) {
+double score_growth(const RopeScaling& s) {
+  const double m = s.kind == RopeScaling::Kind::yarn && s.mscale_all_dim > 0 ? mscale(s.mscale_all_dim, s.factor) : 1;
+  return m * m;
+}
+
+RotaryOptions turns_of(const ModelConfig& c, char kind, i64 length) {
   const bool local = kind == 'w' && c.local_rope_base > 0;
   const double base = local ? c.local_rope_base : c.rope_base;
   RotaryOptions o{.frequencies = rotary_frequencies(base, c.rope_dim ? c.rope_dim : c.head_dim),
@@ -58,7 +73,10 @@ RotaryOptions turns_of(const ModelConfig& c, char kind) {
       break;
     case RopeScaling::Kind::yarn:
       yarn(s, base, o.frequencies);
-      o.scale = s.attention_factor > 0 ? s.attention_factor : 0.1 * std::log(s.factor) + 1;
+      o.scale = s.attention_factor > 0 ? s.attention_factor : mscale(1, s.factor);
+      break;
+    case RopeScaling::Kind::longrope:
+      longrope(s, length, o);
   }
   return o;
 }

@@ -64,14 +64,20 @@ void check(Tensor q, Tensor k, Tensor v, const AttentionAttrs& a) {
 void check_extras(Tensor q, const AttentionAttrs& a, const AttentionOptions& o, const AttentionExtras& more) {
   const DimSet rows = without(q.type().dims, {a.head});
   const auto within = [&](const Tensor& t) { return without(t.type().dims, rows).empty(); };
-  if (o.window < 0 || !(o.softcap >= 0) || (o.window > 0 && !o.causal))
-    throw Error("attention", "window {} and softcap {} of attention that is {}causal", o.window, o.softcap,
-                o.causal ? "" : "not ")
-        .hint("both are 0 or more, and only causal attention has a window");
-  if (more.since && (more.since.dtype() != i32 || !contains(more.since.type().dims, a.query) || !within(more.since)))
-    throw Error("attention", "first keys {} must be i32 along '{}' and other dims of {}", more.since.str(),
-                o.query.name, q.str())
-        .hint("use starts(segments, {})", o.query.name);
+  if (o.window < 0 || o.chunk < 0 || !(o.softcap >= 0))
+    throw Error("attention", "window {}, chunk {} and softcap {}", o.window, o.chunk, o.softcap)
+        .hint("they are 0 or more");
+  if ((o.window > 0 || o.chunk > 0) && !o.causal && !more.until)
+    throw Error("attention", "window {} and chunk {} of attention that is not causal", o.window, o.chunk)
+        .hint("they are of what lies before a query: leave .causal = true, or say .until");
+  if (more.until && o.causal)
+    throw Error("attention", "last keys {} beside causal attention", more.until.str())
+        .hint("use .causal = false: .until says how far a query sees");
+  for (const auto& [bound, what] : {std::pair{&more.since, "first"}, {&more.until, "last"}})
+    if (*bound && (bound->dtype() != i32 || !contains(bound->type().dims, a.query) || !within(*bound)))
+      throw Error("attention", "{} keys {} must be i32 along '{}' and other dims of {}", what, bound->str(),
+                  o.query.name, q.str())
+          .hint("use starts(segments, {}), or numbers made of iota", o.query.name);
   if (more.sinks &&
       (more.sinks.dtype() != q.dtype() || contains(more.sinks.type().dims, a.query) || !within(more.sinks)))
     throw Error("attention", "sinks {} must be {} along heads of {}", more.sinks.str(), name_of(q.dtype()), q.str())
@@ -91,8 +97,8 @@ Tensor sinks_gradient(const Vjp& v, const AttentionAttrs& a) {
 double AttentionAttrs::keys_seen(const Graph& g) const {
   const double keys = g.size(key), queries = g.size(query);
   if (!causal) return keys;
-  const double seen = std::max(1.0, keys - queries / 2);
-  return window > 0 ? std::min<double>(seen, window) : seen;
+  const double seen = std::max(1.0, keys - queries / 2), near = window > 0 ? std::min<double>(seen, window) : seen;
+  return chunk > 0 ? std::min(near, (double(chunk) + 1) / 2) : near;
 }
 
 AttentionShape AttentionAttrs::shape(const Graph& g, const Type& q) const {
@@ -118,18 +124,34 @@ Tensor attention(Tensor q, Tensor k, Tensor v, const AttentionOptions& o, const 
   a.value = o.value ? rules::dim_of("attention", v, *o.value) : a.head;
   if (a.query == a.head)
     throw Error("attention", "dim '{}' is both query and head", o.head.name).hint("name two different dims");
-  a.causal = o.causal, a.window = o.window, a.softcap = o.softcap;
+  a.causal = o.causal, a.window = o.window, a.chunk = o.chunk, a.softcap = o.softcap;
   a.scale = o.scale.value_or(1 / std::sqrt(o.head.valid()));
-  a.since = bool(more.since), a.sinks = bool(more.sinks);
+  a.since = bool(more.since), a.until = bool(more.until), a.sinks = bool(more.sinks);
   check(q, k, v, a);
   check_extras(q, a, o, more);
   std::vector<Tensor> operands{q, k, v};
   if (more.since) operands.push_back(more.since);
+  if (more.until) operands.push_back(more.until);
   if (more.sinks) operands.push_back(more.sinks);
   return b.emit(attention_op, operands, a);
 }
 
-Tensor attention_scores(Tensor q, Tensor k, const AttentionAttrs& a, Tensor since) {
+namespace {
+
+Tensor operand(std::span<const Tensor> in, std::optional<int> at) { return at ? in[std::size_t(*at)] : Tensor{}; }
+
+// Where the chunk of a query begins: chunks count from the first key that it might see.
+Tensor chunk_start(Builder& b, const AttentionAttrs& a, Tensor since) {
+  const Tensor own = iota(b, b.graph.dim(a.query));
+  const Tensor before =
+      cast(since ? own - since : own, f64);  // halves, so that no rounding takes a key to its neighbour
+  const Tensor start = cast(cast((before + 0.5) * (1 / double(a.chunk)), i32), f64) * double(a.chunk);
+  return since ? cast(start, i32) + since : cast(start, i32);
+}
+
+}  // namespace
+
+Tensor attention_scores(Tensor q, Tensor k, const AttentionAttrs& a, Tensor since, Tensor until) {
   Builder& b = *q.builder;
   const DimSet shared = without(k.type().dims, {a.key, a.head});
   DimSet out = without(q.type().dims, {a.head});
@@ -137,14 +159,17 @@ Tensor attention_scores(Tensor q, Tensor k, const AttentionAttrs& a, Tensor sinc
   Tensor scores = contract_into_order(q, k, {a.head}, shared, out) * a.scale;
   if (a.softcap > 0) scores = tanh(scores * (1 / a.softcap)) * a.softcap;
   const auto hide = [&](Tensor hidden) { scores = where(hidden, constant(b, -1e30, q.dtype()), scores); };
-  const auto of_key = [&](DimSet dims) { return broadcast_to(iota(b, b.graph.dim(a.key)), std::move(dims)); };
-  if (a.causal) hide(greater(of_key({a.query, a.key}), iota(b, b.graph.dim(a.query))));
-  if (a.window > 0) hide(less_equal(of_key({a.query, a.key}) + double(a.window), iota(b, b.graph.dim(a.query))));
-  if (since) {
-    DimSet dims = since.type().dims;
+  const auto keys_beside = [&](Tensor bound) {
+    DimSet dims = bound.type().dims;
     dims.push_back(a.key);
-    hide(less(of_key(dims), since));
-  }
+    return broadcast_to(iota(b, b.graph.dim(a.key)), std::move(dims));
+  };
+  const Tensor own = iota(b, b.graph.dim(a.query));
+  if (a.causal) hide(greater(keys_beside(own), own));
+  if (a.window > 0) hide(less_equal(keys_beside(own) + double(a.window), own));
+  if (a.chunk > 0) since = chunk_start(b, a, since);
+  if (since) hide(less(keys_beside(since), since));
+  if (until) hide(greater_equal(keys_beside(until), until));
   return scores;
 }
 
@@ -160,8 +185,8 @@ constinit const Op attention_op{
     .vjp =
         [](const Vjp& v) {
           const AttentionAttrs a = v.attrs<AttentionAttrs>();
-          const Tensor dq =
-              attention_grad(v.in[0], v.in[1], v.in[2], v.out[0], v.out[1], v.grad[0], a, a.since ? v.in[3] : Tensor{});
+          const Tensor dq = attention_grad(v.in[0], v.in[1], v.in[2], v.out[0], v.out[1], v.grad[0], a,
+                                           operand(v.in, a.since_at(3)), operand(v.in, a.until_at(3)));
           std::vector all{dq, v.builder.result(dq, 1), v.builder.result(dq, 2)};
           all.resize(v.in.size());
           if (a.sinks && v.wanted[v.in.size() - 1]) all.back() = sinks_gradient(v, a);
@@ -208,17 +233,32 @@ constinit const Op attention_op{
                           {.since = starts(e.ids({b, s}, 2), s), .sinks = e.real({kv})}));
           e.add(attention(e.real({b, s, kv, group, d}), e.real({b, t, kv, d}), e.real({b, t, kv, d}), o,
                           {.since = starts(e.ids({b, s}, 2), s), .sinks = e.real({kv, group})}));
+          AttentionOptions chunks = o, prefix = o;
+          chunks.chunk = 2;
+          e.add(attention(e.real({b, s, kv, d}), e.real({b, t, kv, d}), e.real({b, t, kv, d}), chunks));
+          e.add(attention(e.real({b, s, d}), e.real({b, t, d}), e.real({b, t, d}), chunks,
+                          {.since = starts(e.ids({b, s}, 2), s)}));
+          prefix.causal = false;
+          const Tensor until = maximum(broadcast(iota(e.builder, s), {b, s}), e.ids({b, s}, 5)) + 1.0;
+          e.add(attention(e.real({b, s, kv, d}), e.real({b, t, kv, d}), e.real({b, t, kv, d}), prefix,
+                          {.until = until, .sinks = e.real({kv})}));
+          prefix.window = 3;
+          e.add(attention(e.real({b, s, d}), e.real({b, t, d}), e.real({b, t, d}), prefix,
+                          {.since = starts(e.ids({b, s}, 2), s), .until = until}));
         },
     .decompose =
         [](const OpCall& c, std::span<const Tensor> in) {
           const AttentionAttrs& a = c.attrs<AttentionAttrs>();
           const DimSet shared = without(c.in(1).dims, {a.key, a.head});
-          const Tensor s = attention_scores(in[0], in[1], a, a.since ? in[3] : Tensor{});
+          const Tensor s = attention_scores(in[0], in[1], a, operand(in, a.since_at(3)), operand(in, a.until_at(3)));
           Tensor top = max_over(s, {a.key});
           if (a.sinks) top = maximum(top, in.back());
+          const bool blind = a.since || a.until;  // some queries may see nothing
+          if (blind) top = where(less(top, -1e29), constant(*top.builder, 0, top.dtype()), top);
           const Tensor e = exp(s - top);
           Tensor total = sum_over(e, {a.key});
           if (a.sinks) total = total + exp(in.back() - top);
+          if (blind) total = total + cast(equal(total, 0.0), total.dtype());
           return std::vector{contract_into_order(e / total, in[2], {a.key}, shared, c.out(0).dims), log(total) + top};
         },
     .scratch =

@@ -6,6 +6,7 @@ namespace stretto {
 
 using AttentionGradAttrs = AttentionAttrs;
 // o and lse are the results of attention(q, k, v). What sinks take is in lse.
-Tensor attention_grad(Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, Tensor g, AttentionAttrs, Tensor since = {});
+Tensor attention_grad(Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, Tensor g, AttentionAttrs, Tensor since = {},
+                      Tensor until = {});
 
 }  // namespace stretto

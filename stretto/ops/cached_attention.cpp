@@ -55,7 +55,7 @@ Tensor cached_attention(Tensor q, Tensor k, Tensor v, Tensor k_cache, Tensor v_c
               head = rules::dim_of("cached_attention", q, o.head);
   const double scale = o.scale.value_or(1 / std::sqrt(o.head.valid()));
   const DimId value = o.value ? rules::dim_of("cached_attention", v, *o.value) : head;
-  const CachedAttentionAttrs attrs{query, cache, head, value, scale, o.window, o.softcap};
+  const CachedAttentionAttrs attrs{query, cache, head, value, scale, o.window, o.chunk, o.softcap};
   if (sinks) return b.emit(cached_attention_op, {q, k, v, k_cache, v_cache, positions, sinks}, attrs);
   return b.emit(cached_attention_op, {q, k, v, k_cache, v_cache, positions}, attrs);
 }
@@ -94,6 +94,10 @@ constinit const Op cached_attention_op{
           e.add(cached_attention(real({b, s, kv, group, d}), real({b, s, kv, d}), real({b, s, kv, wide}),
                                  real({b, kv, cache, d}), real({b, kv, cache, wide}), e.ids({s}, 5), special,
                                  real({kv, group})));
+          CachedAttentionOptions chunks = o;
+          chunks.chunk = 2;
+          e.add(cached_attention(real({b, s, kv, d}), real({b, s, kv, d}), real({b, s, kv, d}), real({b, cache, kv, d}),
+                                 real({b, cache, kv, d}), e.ids({s}, 5), chunks));
         },
     .scratch =
         [](const OpCall& c) {

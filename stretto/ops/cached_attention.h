@@ -17,12 +17,13 @@ struct CachedAttentionOptions {
   std::optional<Dim> value = {};     // what a head's values are along, when that is not `head`
   std::optional<double> scale = {};  // 1 / sqrt(head) unless told
   i64 window = 0;                    // a query sees so many keys at most; 0: all
+  i64 chunk = 0;                     // keys come in chunks of so many, and a query sees its own one; 0: one for all
   double softcap = 0;                // scores become softcap * tanh(score / softcap); 0: they do not
 };
 struct CachedAttentionAttrs {
   DimId query, cache, head, value;
   double scale = 1;
-  i64 window = 0;
+  i64 window = 0, chunk = 0;
   double softcap = 0;
   static constexpr void fields(auto& s, auto f) {
     f("query", s.query);
@@ -31,6 +32,7 @@ struct CachedAttentionAttrs {
     f("value", s.value);
     f("scale", s.scale);
     f("window", s.window);
+    f("chunk", s.chunk);
     f("softcap", s.softcap);
   }
 };

@@ -99,12 +99,14 @@ ModelConfig shortened(const ModelConfig& model, int times) {
   const auto period = [](const std::string& kinds) { return std::max<i64>(1, std::ssize(kinds)); };
   i64 each = std::max(period(m.pattern), period(m.sparse));
   if (each > longest_period) {  // the kind that most layers have
-    const auto most = [&](std::string& kinds, char a, char b) {
-      if (!kinds.empty())
-        kinds = std::string(1, 2 * std::count(kinds.begin(), kinds.end(), a) >= std::ssize(kinds) ? a : b);
+    const auto keep_most = [](std::string& kinds) {
+      const auto times = [&](char a) { return std::count(kinds.begin(), kinds.end(), a); };
+      const auto most =
+          std::max_element(kinds.begin(), kinds.end(), [&](char a, char b) { return times(a) < times(b); });
+      if (most != kinds.end()) kinds = std::string(1, *most);
     };
-    most(m.pattern, 'f', 'w');
-    most(m.sparse, 'e', 'd');
+    keep_most(m.pattern);
+    keep_most(m.sparse);
     each = 1;
   }
   m.layers = each * times;

@@ -17,14 +17,18 @@ TEST(Processor, LacksAreNamed) {
 }
 
 TEST(Processor, IsLimitedToAForm) {
-  const Processor all{.avx2 = true, .fma = true, .avx512 = true, .amx_bf16 = true};
+  const Processor all{.avx2 = true, .fma = true, .avx512 = true, .avx512_bf16 = true, .amx_bf16 = true};
   EXPECT_TRUE(limited(all, "amx").amx_bf16);
+  EXPECT_TRUE(limited(all, "avx512_bf16").avx512_bf16);
+  EXPECT_FALSE(limited(all, "avx512_bf16").amx_bf16);
   EXPECT_TRUE(limited(all, "avx512").avx512);
+  EXPECT_FALSE(limited(all, "avx512").avx512_bf16);
   EXPECT_FALSE(limited(all, "avx512").amx_bf16);
   EXPECT_FALSE(limited(all, "avx2").avx512);
   EXPECT_TRUE(limited(all, "avx2").avx2);
-  EXPECT_EQ(refusal_of([&] { limited(all, "sse9"); }),
-            "[STRETTO_KERNELS] there are no kernels for 'sse9'; hint: use amx, avx512 or avx2, or unset it");
+  EXPECT_EQ(
+      refusal_of([&] { limited(all, "sse9"); }),
+      "[STRETTO_KERNELS] there are no kernels for 'sse9'; hint: use amx, avx512_bf16, avx512 or avx2, or unset it");
 }
 
 }  // namespace

@@ -274,8 +274,8 @@ TEST(RunMistakes, AreNamed) {
        "[run.toml:2] key 'model.activation' is \"gelo\" but must be one of gelu, gelu_erf, relu, silu; hint: did you "
        "mean \"gelu\"?"},
       {"[model]\ntied = 1", "[run.toml:2] key 'model.tied' is 1 but must be true or false"},
-      {"[model]\nrope_scaling = {kind = \"longrope\"}",
-       "[run.toml:2] key 'model.rope_scaling.kind' is \"longrope\" but must be one of none, linear, llama3, yarn"},
+      {"[model]\nrope_scaling = {kind = \"dynamic\"}",
+       "[run.toml:2] key 'model.rope_scaling.kind' is \"dynamic\" but must be one of none, linear, llama3, yarn, longrope"},
       {"model = 3", "[run.toml:1] key 'model' is 3 but must be a table"},
       {"[data]\npath = 3", "[run.toml:2] key 'data.path' is 3 but must be a string or a list of strings"},
       {"[data]\nvalidation = 1.5",

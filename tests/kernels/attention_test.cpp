@@ -22,6 +22,9 @@ struct Sizes {
   double softcap = 0;
   i64 document = 0;  // its length; 0: there are none
   bool sinks = false;
+  i64 chunk = 0;
+  i64 ahead =
+      0;  // a query sees up to so many keys behind its own, another number in every row; 0: none, as causal says
 };
 
 void compare(const Sizes& z, DType t, u64 seed, int order = 0) {
@@ -38,31 +41,40 @@ void compare(const Sizes& z, DType t, u64 seed, int order = 0) {
   const Tensor q = real(dims_of_q(d)), key = real(dims_of_k(d)), value = real(dims_of_k(wide));
   AttentionExtras more;
   if (z.document) more.since = input(b, "since", i32, {batch, s});
+  if (z.ahead) more.until = input(b, "until", i32, {batch, s});
   if (z.sinks) more.sinks = real({group, kv});
   const Tensor o = attention(q, key, value,
                              {.query = s,
                               .key = k,
                               .head = d,
                               .value = z.value ? std::optional(wide) : std::nullopt,
-                              .causal = z.causal,
+                              .causal = z.causal && !z.ahead,
                               .window = z.window,
+                              .chunk = z.chunk,
                               .softcap = z.softcap},
                              more);
   const AttentionAttrs attrs = b.graph.node(o.value).attrs.as<AttentionAttrs>();
-  const Tensor dq =
-      attention_grad(q, key, value, real(dims_of_q(wide)), real(l_dims), real(dims_of_q(wide)), attrs, more.since);
+  const Tensor dq = attention_grad(q, key, value, real(dims_of_q(wide)), real(l_dims), real(dims_of_q(wide)), attrs,
+                                   more.since, more.until);
   std::vector<double> first;  // documents of another length in every row of the batch
   for (i64 row = 0; row < z.batch; ++row)
     for (i64 i = 0; i < z.queries && z.document; ++i) {
       const i64 length = z.document + row;
       first.push_back(double((z.first_query + i) / length * length));
     }
+  std::vector<double> last;
+  std::mt19937 random(static_cast<unsigned>(seed));
+  for (i64 i = 0; i < z.batch * z.queries && z.ahead; ++i)
+    last.push_back(double(z.first_query + i % z.queries + 1 + i64(random() % u64(z.ahead))));
   const auto place = [&](KernelRun& r) {
     const bool grad = r.call.out.size() == 3;
     for (int i = 0; i < int(r.call.in.size()); ++i) {
       const bool is_lse = grad && i == 4, is_since = z.document && i == (grad ? 6 : 3);
+      const bool is_until = z.ahead && i == (grad ? 6 : 3) + (z.document ? 1 : 0);
       if (is_since)
         r.set(i, first);
+      else if (is_until)
+        r.set(i, last);
       else
         r.fill(i, is_lse ? 4 : -1, is_lse ? 5 : 1);
       const DimSet& dims = r.call.in[std::size_t(i)].dims;
@@ -125,11 +137,15 @@ TEST(Attention, KernelsAgreeOnEveryKind) {
                   .window = some() ? upto(length) : 0,
                   .softcap = some() ? 0.5 : 0,
                   .document = some() ? upto(length) : 0,
-                  .sinks = some()};
+                  .sinks = some(),
+                  .chunk = some() ? upto(length) : 0,
+                  .ahead = some() ? upto(length) : 0};
     compare(z, round % 2 ? f32 : f64, u64(round), round % 3 == 0);
     if (HasFailure())
-      FAIL() << fmt::format("round {}: {} positions, head {}, value {}, window {}, softcap {}, documents {}, sinks {}",
-                            round, length, z.head, z.value, z.window, z.softcap, z.document, z.sinks);
+      FAIL() << fmt::format(
+          "round {}: {} positions, head {}, value {}, window {}, softcap {}, documents {}, sinks {}, chunk {}, ahead "
+          "{}",
+          round, length, z.head, z.value, z.window, z.softcap, z.document, z.sinks, z.chunk, z.ahead);
   }
 }
 
@@ -161,6 +177,19 @@ TEST(Attention, WindowsAndDocumentsOverManyBlocks) {
              .first_query = 1000,
              .document = 30},
             t, 4);
+    compare({.batch = 1, .queries = 1300, .keys = 1300, .kv = 1, .group = 1, .head = 3, .causal = true, .chunk = 100},
+            t, 5);
+    compare({.batch = 2,
+             .queries = 100,
+             .keys = 1100,
+             .kv = 1,
+             .group = 2,
+             .head = 5,
+             .causal = true,
+             .first_query = 970,
+             .chunk = 60,
+             .ahead = 90},
+            t, 6);
   }
 }
 
@@ -199,6 +228,24 @@ TEST(Attention, FirstQuerySeesOnlyItsOwnKey) {
   }
 }
 
+// A prefix sees itself, what follows sees the prefix and what came before it.
+TEST(Attention, UntilMakesPrefixes) {
+  Builder b;
+  const Dim s{"s", 4}, k{"k", 4}, d{"d", 2};
+  const Tensor o = attention(input(b, "q", f64, {s, d}), input(b, "k", f64, {k, d}), input(b, "v", f64, {k, d}),
+                             {.query = s, .key = k, .head = d, .causal = false}, {.until = input(b, "u", i32, {s})});
+  for (const Kernel& kernel : cpu_kernels(*b.graph.node(o.value).op)) {
+    KernelRun run(b.graph, o.value.node, 1, KernelRun::contiguous);
+    run.fill(0, -1, 1);
+    run.set(1, std::vector<double>(8, 0));
+    run.set(2, {2, 4, 4, 0, 0, 2, 6, 2});
+    run.set(3, {2, 2, 3, 4});
+    run.run(kernel);
+    const std::vector<double> expected{3, 2, 3, 2, 2, 2, 3, 2};
+    for (std::size_t i = 0; i < 8; ++i) EXPECT_NEAR(run.result(0)[i], expected[i], 1e-14) << kernel.name;
+  }
+}
+
 TEST(Attention, MistakesAreNamed) {
   Builder b;
   const Dim s{"s", 3}, k{"k", 3}, d{"d", 2}, h{"h", 2};
@@ -216,6 +263,12 @@ TEST(Attention, MistakesAreNamed) {
               HasSubstr("[attention] the query dim 's' is in q{s=3 d=2}, which has the keys' dims; hint: rename"));
   EXPECT_THAT(message([&] { attention(q, key, wide, o); }), HasSubstr("have different dims"));
   EXPECT_THAT(message([&] { attention(q, wide, wide, o); }), HasSubstr("dim 'h' that the queries q{s=3 d=2} lack"));
+  const Tensor until = input(b, "u", i32, {s});
+  EXPECT_THAT(message([&] { attention(q, key, key, o, {.until = until}); }), HasSubstr("beside causal attention"));
+  EXPECT_THAT(message([&] { attention(q, key, key, {.query = s, .key = k, .head = d, .causal = false, .chunk = 2}); }),
+              HasSubstr("chunk 2 of attention that is not causal"));
+  EXPECT_THAT(message([&] { attention(q, key, key, o, {.since = input(b, "f", i32, {k})}); }),
+              HasSubstr("first keys f{k=3} must be i32 along 's'"));
   EXPECT_THAT(message([&] { attention(q, key, key, {.query = s, .key = k}); }), HasSubstr("the head dim is not named"));
   EXPECT_THAT(message([&] { attention(q, input(b, "f", f32, {k, d}), key, o); }), HasSubstr("is f64 and"));
 }

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "stretto/kernels/cpu/amx.h"
+#include "stretto/kernels/cpu/bf16_tiles.h"
 #include "stretto/ops/input.h"
 #include "support/evaluate.h"
 #include "support/kernel_run.h"
@@ -110,10 +110,10 @@ TEST(Contract, KernelsAgreeOnRandomDims) {
 
 // bf16, where the processor multiplies tiles: every orientation of operands and result, results in f32, adding up.
 TEST(Contract, TilesAgreeWithTheReference) {
-  if (!has_amx()) GTEST_SKIP() << "this processor, or system, has no AMX";
+  if (bf16_form().empty()) GTEST_SKIP() << "this processor, or system, has no products of bf16";
   const Dim b{"b", 2}, s{"s", 24}, m{"m", 48}, f{"f", 40}, h{"h", 3}, wide_sum{"k", 4200};
   const auto expect_tiles = [](const Builder& builder, Tensor t) {
-    EXPECT_EQ(KernelRun(builder.graph, t.value.node, 1, KernelRun::contiguous).chosen().name, "amx");
+    EXPECT_EQ(KernelRun(builder.graph, t.value.node, 1, KernelRun::contiguous).chosen().name, "tiles");
     check_kernels(builder.graph, t.value.node, 3, random_operands, 0x1.02p-7);
   };
   for (const bool turned : {false, true})

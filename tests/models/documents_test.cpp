@@ -11,9 +11,12 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
+// "chunks": a llama whose layers see chunks, and one without positions whose queries grow.
 ModelConfig small(const std::string& family, bool documents) {
-  ModelConfig c{.family = family, .layers = 2, .width = 16, .heads = 4, .context = 8, .vocab = 31};
-  if (family == "llama") c.kv_heads = 2;
+  const bool chunks = family == "chunks";
+  ModelConfig c{.family = chunks ? "llama" : family, .layers = 2, .width = 16, .heads = 4, .context = 8, .vocab = 31};
+  if (c.family == "llama") c.kv_heads = 2;
+  if (chunks) c.pattern = "cn", c.chunk = 3, c.temperature_floor = 2, c.temperature_scale = 0.5, c.qk_norm_bare = true;
   c.documents = documents;
   return c;
 }
@@ -47,7 +50,7 @@ void expect_same_step(Trainer& a, const Batch& of_a, Trainer& b, const Batch& of
 const Ids kIds{3, 14, 15, 9, 26, 5, 30, 8}, kTargets{14, 15, 9, -100, 5, 30, 8, 7}, kSegments{0, 0, 0, 0, 1, 1, 1, 1};
 
 TEST(Documents, OneDocumentPerRowIsPlainCausalAttention) {
-  for (const char* family : {"gpt2", "llama"}) {
+  for (const char* family : {"gpt2", "llama", "chunks"}) {
     Trainer with = trainer_of(small(family, true), 1), without = trainer_of(small(family, false), 1);
     expect_same_step(with, segments_batch(kIds, kTargets, Ids(8, 5)), without, segments_batch(kIds, kTargets), family);
   }
@@ -71,7 +74,7 @@ TEST(Documents, WhatAnotherDocumentSaysChangesNothing) {
 TEST(Documents, TwoInARowTrainLikeEachInARowOfItsOwn) {
   const Ids ids{3, 14, 15, 9, 1, 1, 1, 1, 26, 5, 30, 8, 1, 1, 1, 1};
   const Ids targets{14, 15, 9, -100, -100, -100, -100, -100, 5, 30, 8, 7, -100, -100, -100, -100};
-  for (const char* family : {"gpt2", "llama"})
+  for (const char* family : {"gpt2", "llama", "chunks"})
     for (const double dropout : {0.0, 1e-300}) {  // the smallest rate takes the other path and drops nothing
       ModelConfig packed = small(family, true), apart = small(family, false);
       packed.attention_dropout = apart.attention_dropout = dropout;

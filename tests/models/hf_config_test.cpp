@@ -85,12 +85,12 @@ TEST(HfConfig, PresetsSurviveWritingAndReading) {
 TEST(HfConfig, RopeParametersWinOverOlderKeys) {
   Field f = changed("llama", "rope_theta", 123.0);
   EXPECT_EQ(parse_hf_config(f).config.rope_base, 500000);
-  f.set("rope_scaling.rope_type", "longrope");
+  f.set("rope_scaling.rope_type", "dynamic");
   EXPECT_EQ(parse_hf_config(f).config.rope_scaling.kind, RopeScaling::Kind::none);
   f.set("rope_parameters", Field());
   EXPECT_EQ(refusal(f),
-            "key 'rope_scaling.rope_type' is \"longrope\" but no such rotary scaling is supported; hint: supported "
-            "are default, linear, llama3 and yarn");
+            "key 'rope_scaling.rope_type' is \"dynamic\" but no such rotary scaling is supported; hint: supported "
+            "are default, linear, llama3, yarn and longrope");
   f.set("rope_scaling", Field());
   EXPECT_EQ(parse_hf_config(f).config.rope_base, 123);
 }
@@ -110,6 +110,43 @@ TEST(HfConfig, StretchedPositions) {
             "key 'rope_scaling.low_freq_factor' is missing\n"
             "[x:1] key 'rope_scaling.high_freq_factor' is missing\n"
             "[x:1] key 'rope_scaling.original_max_position_embeddings' is missing");
+}
+
+TEST(HfConfig, LongropeSaysHowLongContextsWereInTheTableOrBesideIt) {
+  const std::filesystem::path phi3 = kData / "../hf_models/phi3_longrope/config.json";
+  const RopeScaling now = parse_hf_config(read_json_file(phi3)).config.rope_scaling;
+  EXPECT_EQ(now, (RopeScaling{.kind = RopeScaling::Kind::longrope,
+                              .factor = 2,
+                              .original_context = 16,
+                              .short_factor = {1, 1.5},
+                              .long_factor = {1.3, 4}}));
+  Field old = read_json_file(phi3);
+  old.set("rope_parameters", Field());
+  old.set("rope_theta", 100.0);
+  old.set("rope_scaling", read_json(R"({"type": "su", "short_factor": [1.0, 1.5], "long_factor": [1.3, 4.0]})", "x"));
+  EXPECT_EQ(parse_hf_config(old).config.rope_scaling, now);
+  old.set("rope_scaling.long_factor", Field::Array{1.0});
+  EXPECT_THAT(message_of([&] { parse_hf_config(old); }),
+              testing::HasSubstr("model.rope_scaling] long_factor has 1 numbers; hint: use 2 positive ones"));
+}
+
+// Mixtures of layers with and without positions, in chunks or not.
+TEST(HfConfig, LayersOfLlama4) {
+  Field f = read_json_file(kData / "../hf_models/llama4/config.json");
+  const ModelConfig c = parse_hf_config(f).config;
+  EXPECT_EQ(c.pattern, "cccn");
+  EXPECT_EQ(c.sparse, "de");
+  EXPECT_EQ(c.chunk, 5);
+  for (const char* key : {"layer_types", "no_rope_layers", "moe_layers"}) f.set(key, Field());
+  EXPECT_EQ(parse_hf_config(f).config, c) << "by their habits";
+  f.set("attn_temperature_tuning", 4);
+  EXPECT_EQ(parse_hf_config(f).config.temperature_floor, 3);
+  f.set("attn_temperature_tuning", 0);
+  EXPECT_EQ(parse_hf_config(f).config.temperature_floor, 0);
+  const std::string chunk = "chunked_attention";
+  f.set("layer_types", Field::Array{chunk, chunk, chunk, chunk});
+  EXPECT_THAT(message_of([&] { parse_hf_config(f); }),
+              testing::HasSubstr("layer 3 is 'chunked_attention' without positions; hint: full_attention and, with"));
 }
 
 TEST(HfConfig, MissingKeysMeanWhatTheModelTypeSays) {
@@ -163,9 +200,8 @@ TEST(HfConfig, WhatWouldChangeTheMathematicsIsRefusedByName) {
   EXPECT_EQ(refusal("llama", "hidden_act", "xielu"),
             "key 'hidden_act' is \"xielu\" but no such activation is supported; hint: supported are gelu_new, "
             "gelu_pytorch_tanh, gelu_fast, gelu, gelu_python, relu, silu, swish");
-  EXPECT_EQ(refusal("llama", "rope_parameters.rope_type", "longrope"),
-            "key 'rope_parameters.rope_type' is \"longrope\" but no such rotary scaling is supported; hint: supported "
-            "are default, linear, llama3 and yarn");
+  EXPECT_THAT(refusal("llama", "rope_parameters.rope_type", "longrope"),
+              testing::StartsWith("key 'rope_parameters.short_factor' is missing\n"));
   EXPECT_EQ(refusal("llama", "rope_parameters.partial_rotary_factor", 0.5),
             "key 'rope_parameters.partial_rotary_factor' is 0.5 but only whole heads can be turned");
   EXPECT_EQ(refusal("llama", "layer_types", Field::Array{"full_attention", "sliding_attention"}),
@@ -179,8 +215,8 @@ TEST(HfConfig, WhatWouldChangeTheMathematicsIsRefusedByName) {
   EXPECT_EQ(refusal("gpt2", "add_cross_attention", true),
             "key 'add_cross_attention' is true but only false is supported; hint: it would change the results");
   EXPECT_EQ(refusal("llama", "quantization_config", read_json(R"({"bits": 4})", "x")),
-            "key 'quantization_config' is unknown; hint: it may change what the model computes; remove it if it does "
-            "not");
+            "key 'quantization_config' is a table but weights of fewer than 16 bits are not supported; hint: save them "
+            "as bfloat16 first");
   EXPECT_EQ(refusal("llama", "logit_scale", Field()), "");
   Field qwen = read_json_file(std::filesystem::path(STRETTO_TEST_DATA) / "hf_relatives/qwen2/config.json");
   qwen.set("use_mrope", false);
@@ -193,6 +229,10 @@ TEST(HfConfig, WhatWouldChangeTheMathematicsIsRefusedByName) {
   EXPECT_THAT(refusal("llama", "model_type", "bert"),
               testing::StartsWith("key 'model_type' is \"bert\" but no such model is supported; hint: supported are "
                                   "gpt2, "));
+  Field images = read_json(R"({"model_type": "llama4", "text_config": {"model_type": "llama4_text"}})", "config.json");
+  EXPECT_EQ(message_of([&] { parse_hf_config(images); }),
+            "[config.json:1] key 'model_type' is \"llama4\", a model of more than text; hint: its text model alone "
+            "(\"llama4_text\") can be read: load it in transformers and save it by itself");
   EXPECT_EQ(refusal("mixtral", "use_cache", true), "");
   EXPECT_EQ(refusal("mixtral", "router_jitter_noise", 0.1),
             "key 'router_jitter_noise' is 0.1 but noise of the router is not supported");
@@ -227,8 +267,11 @@ TEST(HfConfig, OddValuesGiveAValidConfigOrAMessage) {
                                Field::Table{},
                                Field::Array{1, "two"},
                                Field::Table{{"rope_type", 3}}};
-  for (const char* model : {"gpt2", "llama"}) {
-    const Field good = read_json_file(kData / model / "model/config.json");
+  std::vector<std::filesystem::path> models{kData / "gpt2/model", kData / "llama/model"};
+  for (const auto& entry : std::filesystem::directory_iterator(kData / "../hf_models"))
+    if (entry.is_directory()) models.push_back(entry.path());
+  for (const std::filesystem::path& model : models) {
+    const Field good = read_json_file(model / "config.json");
     for (const Member& m : *good.table())
       for (const Field& value : odd) {
         Field f = good;

@@ -160,6 +160,21 @@ TEST(HfWeights, AllThatIsWrongWithTheTensorsIsListed) {
             "[DIR] tensor 'transformer.h.0.ln_1.bais' F32 [64] is no part of this model");
 }
 
+// Of files, not of config.json: transformers writes num_nextn_predict_layers without such weights.
+TEST(HfWeights, LayersThatPredictFurtherTokensAreRefusedByName) {
+  Copy copy("llama");
+  const i64 layers = std::get<i64>(copy.json.find("num_hidden_layers")->value);
+  const NamedTensor norm = copy.at("model.norm.weight");
+  for (const char* name : {"eh_proj.weight", "enorm.weight", "input_layernorm.weight"})
+    copy.tensors.push_back({fmt::format("model.layers.{}.{}", layers, name), norm.type, norm.shape, norm.bytes});
+  EXPECT_EQ(
+      copy.load(),
+      fmt::format("[DIR] 3 tensors belong to layers from {} on, and config.json has {}: layers that predict further "
+                  "tokens (MTP, num_nextn_predict_layers) are not supported; hint: remove them from the files: the "
+                  "model without them is the same",
+                  layers, layers));
+}
+
 TEST(HfWeights, EveryExpertIsATensorOfItsOwn) {
   const HfModel m = load_hf(kData / "mixtral/model", f64);
   EXPECT_EQ(m.weights.at("h.1.up").str(), "f64[4, 64, 96]");

@@ -10,31 +10,36 @@
 namespace stretto::test {
 namespace {
 
-// The score of one query and one key, which are operands 0 and 1; none where the query may not see it.
-std::optional<double> score(const Element& e, const AttentionAttrs& a, const At& j, int since) {
-  if (a.causal && j[a.key] > j[a.query]) return {};
-  if (a.window > 0 && j[a.key] <= j[a.query] - a.window) return {};
-  if (a.since && j[a.key] < i64(e.in(since, j))) return {};
+// The score of one query and one key, which are operands 0 and 1; none where the query may not see it. `others`: how many
+// operands stand before those that say what it sees.
+std::optional<double> score(const Element& e, const AttentionAttrs& a, const At& j, int others) {
+  const i64 key = j[a.key], own = j[a.query];
+  const i64 since = a.since ? i64(e.in(others, j)) : 0;
+  if (a.causal && key > own) return {};
+  if (a.until && key >= i64(e.in(others + a.since, j))) return {};
+  if (a.window > 0 && key <= own - a.window) return {};
+  if (key < since || (a.chunk > 0 && (key - since) / a.chunk < (own - since) / a.chunk)) return {};
   const double x = a.scale * e.sum({a.head}, j, [&](const At& d) { return e.in(0, d) * e.in(1, d); });
   return a.softcap > 0 ? a.softcap * std::tanh(x / a.softcap) : x;
 }
 
-double weight(const Element& e, const AttentionAttrs& a, const At& j, int since) {
-  const std::optional<double> x = score(e, a, j, since);
+double weight(const Element& e, const AttentionAttrs& a, const At& j, int others) {
+  const std::optional<double> x = score(e, a, j, others);
   return x ? std::exp(*x) : 0;
 }
 
-// Operands q, k, v, then since and sinks where they are there.
+// Operands q, k, v, then since, until and sinks where they are there.
 double attention(const Element& e) {
   const AttentionAttrs& a = e.attrs<AttentionAttrs>();
-  const double sink = a.sinks ? std::exp(e.in(a.since ? 4 : 3)) : 0;
+  const double sink = a.sinks ? std::exp(e.in(3 + a.since + a.until)) : 0;
   const double total = sink + e.sum({a.key}, [&](const At& j) { return weight(e, a, j, 3); });
+  if (total == 0) return 0;
   if (e.result == 1) return std::log(total);
   return e.sum({a.key}, [&](const At& j) { return weight(e, a, j, 3) * e.in(2, j); }) / total;
 }
 
-// Operands q, k, v, o, lse, g, since. With p = exp(score - lse) and ds = p * (g v - g o), times the soft cap's slope:
-// dq = scale * sum over keys of ds k, dk = scale * sum over queries of ds q, dv = sum over queries of p g.
+// Operands q, k, v, o, lse, g, since, until. With p = exp(score - lse) and ds = p * (g v - g o), times the soft cap's
+// slope: dq = scale * sum over keys of ds k, dk = scale * sum over queries of ds q, dv = sum over queries of p g.
 double attention_grad(const Element& e) {
   const AttentionAttrs& a = e.attrs<AttentionAttrs>();
   const auto p = [&](const At& j) { return weight(e, a, j, 6) / std::exp(e.in(4, j)); };
@@ -69,7 +74,9 @@ double cached_attention(const Element& e) {
   };
   const i64 own = i64(e.in(5));
   double total = e.node.operands.size() > 6 ? std::exp(e.in(6)) : 0, value = 0;
-  for (i64 position = a.window > 0 ? std::max<i64>(0, own + 1 - a.window) : 0; position <= own; ++position) {
+  for (i64 position = 0; position <= own; ++position) {
+    if (a.window > 0 && position <= own - a.window) continue;
+    if (a.chunk > 0 && position / a.chunk != own / a.chunk) continue;
     const At j = e.at.with(a.cache, position);
     double x = a.scale * e.sum({a.head}, j, [&](const At& d) { return e.in(0, d) * kept(1, 3, d); });
     if (a.softcap > 0) x = a.softcap * std::tanh(x / a.softcap);

@@ -9,7 +9,7 @@
 namespace stretto {
 namespace {
 
-enum : std::size_t { Q, K, V, O, L, S, X };  // arrays of the nests; S: since, X: sinks
+enum : std::size_t { Q, K, V, O, L, S, U, X };  // arrays of the nests; S: since, U: until, X: sinks
 
 struct Strides {
   i64 q_row, q, k_row, k, v_row, v, o_row, o, l_row;
@@ -18,19 +18,18 @@ struct Plan : AttentionPlan {
   Strides s;
   std::optional<int> sinks;  // the operand, if it is there
 
-  const std::int32_t* since(const Args& args, const Steps& at) const {
-    return since_row ? args.input<std::int32_t>(3) + at[S] : nullptr;
-  }
+  Told told(const Args& args, const Steps& at) const { return AttentionPlan::told(args, at[S], at[U]); }
 };
 
 Plan plan_of(const Call& call) {
   const View &q = call.in[0], &k = call.in[1], &v = call.in[2], &o = call.out[0], &l = call.out[1];
   const AttentionAttrs& a = call.attrs<AttentionAttrs>();
-  const View &since = a.since ? call.in[3] : l, &sinks = a.sinks ? call.in.back() : l;
-  return {attention_plan(call, {&q, &k, &v, &o, &l, &since, &sinks}, 3),
+  const auto bound = [&](std::optional<int> at) { return at ? &call.in[std::size_t(*at)] : &l; };
+  const View& sinks = a.sinks ? call.in.back() : l;
+  return {attention_plan(call, {&q, &k, &v, &o, &l, bound(a.since_at(3)), bound(a.until_at(3)), &sinks}, 3),
           {q.stride(a.query), q.stride(a.head), k.stride(a.key), k.stride(a.head), v.stride(a.key), v.stride(a.value),
            o.stride(a.query), o.stride(a.value), l.stride(a.query)},
-          a.sinks ? std::optional(a.since ? 4 : 3) : std::nullopt};
+          a.sinks ? std::optional(3 + a.since + a.until) : std::nullopt};
 }
 
 // One head's packed keys and values, and the workspace for a block of queries.
@@ -49,12 +48,6 @@ struct Work {
     top = take(b.rows);
     sum = take(b.rows);
   }
-};
-
-// What a block of queries sees of a block of keys.
-struct Corner {
-  i64 row, rows, key;
-  bool begins;  // the first block of keys
 };
 
 // The new maximum and sum of a row; what was summed before is scaled to the new maximum.
@@ -76,18 +69,19 @@ void cap_row(T* row, i64 n, T cap) {
   for (i64 i = 0; i < n; ++i) row[i] = cap * vm::tanh(row[i] / cap);
 }
 
-// Rows of scores become exp(score - maximum so far), and 0 where the query sees no key.
+// Rows of scores of the keys from `key` on become exp(score - maximum so far), and 0 where the query sees no key.
 template <class T, AttentionKind kind>
-void soften(const Plan& p, const Work<T>& w, const Corner& at, const FirstKeys& seen) {
-  for (i64 r = 0; r < at.rows; ++r) {
+void soften(const Plan& p, const Work<T>& w, const Reach<kind>& reach, i64 key, bool begins) {
+  const auto within = [&](i64 k) { return std::clamp<i64>(k - key, 0, w.b.columns); };
+  for (i64 r = 0; r < reach.rows; ++r) {
     T* row = w.scores + r * w.b.pitch;
-    const i64 count = std::clamp<i64>(p.visible(at.row + r) - at.key, 0, w.b.columns);
-    const i64 low = kind.bounded ? std::clamp<i64>(seen.of[r] - at.key, 0, count) : 0;
+    const i64 count = within(reach.of(r));
+    const i64 low = kind.bounded ? std::min(within(reach.seen.from[r]), count) : 0;
     const i64 base = kind.bounded ? low / panel_width<T> * panel_width<T> : 0;
     if constexpr (kind.capped) cap_row(row + base, count - base, T(p.softcap));
     const i64 end = mask_row(row, count);
-    clear_beyond(row, end);
-    if (at.begins) w.top[r] = w.sink, w.sum[r] = w.sink > -std::numeric_limits<T>::infinity();
+    clear_beyond<T, kind>(row, end, kind.bounded ? within(reach.of_tile(r / tile_rows * tile_rows)) : 0);
+    if (begins) w.top[r] = w.sink, w.sum[r] = w.sink > -std::numeric_limits<T>::infinity();
     if (count == 0) continue;
     if constexpr (kind.bounded) {
       if (low == count) {
@@ -102,24 +96,23 @@ void soften(const Plan& p, const Work<T>& w, const Corner& at, const FirstKeys& 
 }
 
 template <class T, AttentionKind kind>
-void queries_block(const Plan& p, const Work<T>& w, i64 first_row, i64 rows, const FirstKeys& first) {
+void queries_block(const Plan& p, const Work<T>& w, const Reach<kind>& reach) {
   constexpr i64 width = panel_width<T>;
   const AttentionBlocks& b = w.b;
-  const auto seen_by_tile = [&](i64 r) { return p.visible(first_row + std::min(r + tile_rows, rows) - 1); };
-  const i64 seen = p.visible(first_row + rows - 1),
-            start = kind.bounded ? first.least[0] / (3 * width) * (3 * width) : 0;
+  const SeenKeys& keys = reach.seen;
+  const i64 seen = reach.of_block(), start = kind.bounded ? keys.least[0] / (3 * width) * (3 * width) : 0;
   for (i64 key = start; key == start || key < seen; key += b.columns) {
     const i64 end = std::min(seen - key, b.columns);
     for (i64 c = 0; c < end; c += width)
-      for (i64 r = 0; r < rows; r += tile_rows)
-        if (key + c < seen_by_tile(r) && (!kind.bounded || key + c + width > first.least[r]))
+      for (i64 r = 0; r < reach.rows; r += tile_rows)
+        if (key + c < reach.of_tile(r) && (!kind.bounded || key + c + width > keys.least[r]))
           multiply_tile<T, false>(p.head, w.q + r * b.head, b.head, w.keys + (key + c) * p.head,
                                   w.scores + r * b.pitch + c, b.pitch, false);
-    soften<T, kind>(p, w, {first_row, rows, key, key == start}, first);
+    soften<T, kind>(p, w, reach, key, key == start);
     for (i64 h = 0; h < b.value; h += width)
-      for (i64 r = 0; r < rows; r += tile_rows) {
-        const i64 k = std::clamp<i64>(seen_by_tile(r) - key, 0, b.columns);
-        const i64 low = kind.bounded ? std::clamp<i64>(first.least[r] - key, 0, k) : 0;
+      for (i64 r = 0; r < reach.rows; r += tile_rows) {
+        const i64 k = std::clamp<i64>(reach.of_tile(r) - key, 0, b.columns);
+        const i64 low = kind.bounded ? std::clamp<i64>(keys.least[r] - key, 0, k) : 0;
         if (k > low || key == start)
           multiply_tile<T, false>(k - low, w.scores + r * b.pitch + low, b.pitch,
                                   w.values + h * b.keys + (key + low) * width, w.out + r * b.value + h, b.value,
@@ -136,16 +129,16 @@ void block_of_head(const Plan& p, const Work<T>& w, const Args& args, const Step
   const i64 padded = (rows + tile_rows - 1) / tile_rows * tile_rows;
   pack_rows<T>({args.input<T>(0) + in[Q] + row * s.q_row, s.q_row, s.q}, rows, p.head, padded, w.b.head, T(p.scale),
                w.q);
-  FirstKeys first;
-  if constexpr (kind.bounded) first = p.first_keys(p.since(args, in), row, rows);
-  queries_block<T, kind>(p, w, row, rows, first);
+  SeenKeys seen;
+  if constexpr (kind.bounded) seen = p.seen_keys(p.told(args, in), row, rows);
+  queries_block<T, kind>(p, w, {p, seen, row, rows});
   T *const o = args.output<T>(0), *const l = args.output<T>(1);
   for (i64 r = 0; r < rows; ++r) {
     const T factor = w.sum[r] > 0 ? 1 / w.sum[r] : T(0);
     if (o)
       unpack_rows<T>(w.out + r * w.b.value, w.b.value, 1, p.value, factor,
                      {o + in[O] + (row + r) * s.o_row, s.o_row, s.o});
-    if (l) l[in[L] + (row + r) * s.l_row] = w.top[r] + vm::log(w.sum[r]);
+    if (l) l[in[L] + (row + r) * s.l_row] = w.sum[r] > 0 ? w.top[r] + vm::log(w.sum[r]) : T(0);
   }
 }
 
@@ -183,7 +176,8 @@ void reference(const Plan& p, const Args& args) {
         [&](Steps in) {
           for (i64 i = 0; i < p.queries; ++i) {
             const T* q = args.input<T>(0) + in[Q] + i * s.q_row;
-            const i64 count = p.visible(i), low = std::min(count, p.first_seen(p.since(args, in), i));
+            const Plan::Told told = p.told(args, in);
+            const i64 count = p.seen_to(told, i), low = std::min(count, p.seen_from(told, i));
             double top = -std::numeric_limits<double>::infinity(), sum = 0;
             if (p.sinks) top = args.input<T>(*p.sinks)[in[X]], sum = 1;
             for (i64 j = low; j < count; ++j) {
@@ -194,6 +188,7 @@ void reference(const Plan& p, const Args& args) {
               if (scores[j] > top) sum *= std::exp(top - scores[j]), top = scores[j];
             }
             for (i64 j = low; j < count; ++j) sum += scores[j] = std::exp(scores[j] - top);
+            if (sum == 0) sum = 1, top = 0;
             for (i64 d = 0; d < p.value && args.out[0]; ++d) {
               double out = 0;
               for (i64 j = low; j < count; ++j)

@@ -10,23 +10,23 @@
 namespace stretto {
 namespace {
 
-enum : std::size_t { Q, K, V, O, L, G, DQ, DK, DV, S };  // arrays of the nests; S: since
+enum : std::size_t { Q, K, V, O, L, G, DQ, DK, DV, S, U };  // arrays of the nests; S: since, U: until
 
 struct Plan : AttentionPlan {
   i64 row[9], column[9];  // strides along queries or keys, and along the head or the value
 
-  const std::int32_t* since(const Args& args, const Steps& at) const {
-    return since_row ? args.input<std::int32_t>(6) + at[S] : nullptr;
-  }
+  Told told(const Args& args, const Steps& at) const { return AttentionPlan::told(args, at[S], at[U]); }
 };
 
 Plan plan_of(const Call& call) {
   const View* views[9];
   for (std::size_t i = 0; i < 9; ++i) views[i] = i < 6 ? &call.in[i] : &call.out[i - 6];
   const AttentionAttrs& a = call.attrs<AttentionAttrs>();
-  const View* since = a.since ? &call.in[6] : views[L];
-  Plan p{attention_plan(
-      call, {views[Q], views[K], views[V], views[O], views[L], views[G], views[DQ], views[DK], views[DV], since}, 6)};
+  const auto bound = [&](std::optional<int> at) { return at ? &call.in[std::size_t(*at)] : views[L]; };
+  Plan p{attention_plan(call,
+                        {views[Q], views[K], views[V], views[O], views[L], views[G], views[DQ], views[DK], views[DV],
+                         bound(a.since_at(6)), bound(a.until_at(6))},
+                        6)};
   for (std::size_t i = 0; i < 9; ++i) {
     p.row[i] = contains(views[i]->dims, a.key) ? views[i]->stride(a.key) : views[i]->stride(a.query);
     p.column[i] = contains(views[i]->dims, a.head) ? views[i]->stride(a.head) : views[i]->stride(a.value);
@@ -67,11 +67,12 @@ void cap_rows(T* prob, T* d, i64 n, T cap, T dot) {
 
 // prob: from scores to probabilities; dscores: from the probabilities' gradients to the scores'.
 template <class T, AttentionKind kind>
-void soften(const Plan& p, const Work<T>& w, i64 first_row, i64 rows, i64 first_key, const FirstKeys& seen) {
-  for (i64 r = 0; r < rows; ++r) {
+void soften(const Plan& p, const Work<T>& w, const Reach<kind>& reach, i64 key) {
+  const auto within = [&](i64 k) { return std::clamp<i64>(k - key, 0, w.b.columns); };
+  for (i64 r = 0; r < reach.rows; ++r) {
     T *prob = w.prob + r * w.b.pitch, *d = w.dscores + r * w.b.pitch;
-    const i64 count = std::clamp<i64>(p.visible(first_row + r) - first_key, 0, w.b.columns);
-    const i64 low = kind.bounded ? std::clamp<i64>(seen.of[r] - first_key, 0, count) : 0;
+    const i64 count = within(reach.of(r));
+    const i64 low = kind.bounded ? std::min(within(reach.seen.from[r]), count) : 0;
     const i64 end = (count + panel_width<T> - 1) / panel_width<T> * panel_width<T>;
     const i64 base = !kind.bounded ? 0 : low == count ? end : low / panel_width<T> * panel_width<T>;
     const T lse = w.lse[r], dot = w.dot[r];
@@ -87,28 +88,29 @@ void soften(const Plan& p, const Work<T>& w, i64 first_row, i64 rows, i64 first_
       prob[i] = x;
       d[i] = kind.capped ? (x > 0 ? x * d[i] : T(0)) : x * (d[i] - dot);
     }
-    clear_beyond(prob, end);
-    clear_beyond(d, end);
+    for (T* row : {prob, d})
+      clear_beyond<T, kind>(row, end, kind.bounded ? within(reach.of_tile(r / tile_rows * tile_rows)) : 0);
   }
 }
 
-// A block of queries and of keys.
-struct Corner {
-  i64 row, rows, key, keys;
-  bool fresh;  // dk and dv hold nothing yet
+// A block of keys; `fresh`: dk and dv hold nothing yet.
+struct KeysBlock {
+  i64 key, keys;
+  bool fresh;
 };
 
 // What the block adds to the gradients of its keys and values.
 template <class T, AttentionKind kind>
-void add_to_keys(const Plan& p, const Work<T>& w, Wanted wanted, const Corner& at, const FirstKeys& first) {
+void add_to_keys(const Work<T>& w, Wanted wanted, const Reach<kind>& reach, const KeysBlock& at) {
   const AttentionBlocks& b = w.b;
+  const SeenKeys& seen = reach.seen;
   constexpr i64 width = panel_width<T>;
-  i64 below = kind.bounded ? 0 : at.rows;  // rows from here on see none of the tile's keys
-  const i64 begin = kind.bounded ? std::max<i64>(0, first.least[0] - at.key) / tile_rows * tile_rows : 0;
+  i64 below = kind.bounded ? 0 : reach.rows;  // rows from here on see none of the tile's keys
+  i64 skip = 0;                               // rows before have nothing to add
+  const i64 begin = kind.bounded ? std::max<i64>(0, seen.least[0] - at.key) / tile_rows * tile_rows : 0;
   for (i64 c = begin; c < at.keys; c += tile_rows) {
-    while (below < at.rows && first.least[below] < at.key + c + tile_rows) ++below;
-    // Rows before the first that sees key + c have nothing to add.
-    const i64 skip = p.causal ? std::clamp<i64>(at.key + c + 1 - (p.first + at.row), 0, at.rows) : 0;
+    while (below < reach.rows && seen.least[below] < at.key + c + tile_rows) ++below;
+    skip = reach.first_with(at.key + c, skip);
     if (kind.bounded && below <= skip) continue;
     const T *prob = w.prob + skip * b.pitch + c, *dscores = w.dscores + skip * b.pitch + c;
     if (wanted.dv)
@@ -124,35 +126,33 @@ void add_to_keys(const Plan& p, const Work<T>& w, Wanted wanted, const Corner& a
 
 // `fresh`: dk and dv hold nothing yet.
 template <class T, AttentionKind kind>
-void queries_block(const Plan& p, const Work<T>& w, Wanted wanted, i64 first_row, i64 rows, bool fresh,
-                   const FirstKeys& first) {
+void queries_block(const Plan& p, const Work<T>& w, Wanted wanted, const Reach<kind>& reach, bool fresh) {
   constexpr i64 width = panel_width<T>;
   const AttentionBlocks& b = w.b;
-  const auto seen_by_tile = [&](i64 r) { return p.visible(first_row + std::min(r + tile_rows, rows) - 1); };
-  const i64 seen = p.visible(first_row + rows - 1),
-            start = kind.bounded ? first.least[0] / (3 * width) * (3 * width) : 0;
+  const SeenKeys& keys = reach.seen;
+  const i64 seen = reach.of_block(), start = kind.bounded ? keys.least[0] / (3 * width) * (3 * width) : 0;
   for (i64 key = start; key == start || key < seen; key += b.columns) {
     const i64 end = std::min(seen - key, b.columns);
     for (i64 c = 0; c < end; c += width)
-      for (i64 r = 0; r < rows; r += tile_rows) {
-        if (key + c >= seen_by_tile(r) || (kind.bounded && key + c + width <= first.least[r])) continue;
+      for (i64 r = 0; r < reach.rows; r += tile_rows) {
+        if (key + c >= reach.of_tile(r) || (kind.bounded && key + c + width <= keys.least[r])) continue;
         multiply_tile<T, false>(p.head, w.q + r * b.head, b.head, w.keys_turned + (key + c) * p.head,
                                 w.prob + r * b.pitch + c, b.pitch, false);
         multiply_tile<T, false>(p.value, w.g + r * b.value, b.value, w.values_turned + (key + c) * p.value,
                                 w.dscores + r * b.pitch + c, b.pitch, false);
       }
-    soften<T, kind>(p, w, first_row, rows, key, first);
+    soften<T, kind>(p, w, reach, key);
     if (wanted.dq)
       for (i64 h = 0; h < b.head; h += width)
-        for (i64 r = 0; r < rows; r += tile_rows) {
-          const i64 k = std::clamp<i64>(seen_by_tile(r) - key, 0, b.columns);
-          const i64 low = kind.bounded ? std::clamp<i64>(first.least[r] - key, 0, k) : 0;
+        for (i64 r = 0; r < reach.rows; r += tile_rows) {
+          const i64 k = std::clamp<i64>(reach.of_tile(r) - key, 0, b.columns);
+          const i64 low = kind.bounded ? std::clamp<i64>(keys.least[r] - key, 0, k) : 0;
           if (k > low || key == start)
             multiply_tile<T, false>(k - low, w.dscores + r * b.pitch + low, b.pitch,
                                     w.keys + h * b.keys + (key + low) * width, w.dq + r * b.head + h, b.head,
                                     key > start);
         }
-    add_to_keys<T, kind>(p, w, wanted, {first_row, rows, key, end, fresh}, first);
+    add_to_keys<T, kind>(w, wanted, reach, {key, end, fresh});
   }
   if (fresh) {  // keys that nobody sees
     const i64 written = (seen + tile_rows - 1) / tile_rows * tile_rows;
@@ -180,9 +180,9 @@ void block_of_head(const Plan& p, const Work<T>& w, Wanted wanted, const Args& a
     w.dot[r] = lane_sum<T>(
         b.value, [](auto x, auto y) { return x * y; }, w.g + r * b.value, w.dq + r * b.value);
   }
-  FirstKeys first;
-  if constexpr (kind.bounded) first = p.first_keys(p.since(args, in), row, rows);
-  queries_block<T, kind>(p, w, wanted, row, rows, fresh, first);
+  SeenKeys seen;
+  if constexpr (kind.bounded) seen = p.seen_keys(p.told(args, in), row, rows);
+  queries_block<T, kind>(p, w, wanted, {p, seen, row, rows}, fresh);
   if (wanted.dq)
     unpack_rows<T>(w.dq, b.head, rows, p.head, T(p.scale),
                    {args.output<T>(0) + in[DQ] + row * p.row[DQ], p.row[DQ], p.column[DQ]});
@@ -234,7 +234,8 @@ void reference(const Plan& p, const Args& args) {
     if (args.out[i - DQ]) args.output<T>(int(i - DQ))[at[i] + row * p.row[i] + d * p.column[i]] = T(value);
   };
   const auto one_query = [&](const Steps& in, i64 i) {
-    const i64 count = p.visible(i), low = std::min(count, p.first_seen(p.since(args, in), i));
+    const Plan::Told told = p.told(args, in);
+    const i64 count = p.seen_to(told, i), low = std::min(count, p.seen_from(told, i));
     double dot = 0;
     for (i64 d = 0; d < p.value; ++d) dot += get(O, in, i, d) * get(G, in, i, d);
     for (i64 j = low; j < count; ++j) {

@@ -12,15 +12,15 @@
 
 namespace stretto {
 
-// The first keys that the queries of a block see, and of every row and those after it the first of all: tiles before
-// that are left out.
-struct FirstKeys {
-  std::array<i64, AttentionBlocks::most_rows> of{}, least{};
+// What the queries of a block see: per row its first key and the one after its last. And the first of a row and all
+// after it, the last of a row and all before it: tiles beyond are left out.
+struct SeenKeys {
+  std::array<i64, AttentionBlocks::most_rows> from{}, to{}, least{}, most{};
 };
 
 // Parts of attention that cost time, known when kernels are compiled.
 struct AttentionKind {
-  bool bounded = false, capped = false;  // queries have first keys; scores have a soft cap
+  bool bounded = false, capped = false;  // queries see intervals of their own; scores have a soft cap
 };
 
 struct AttentionPlan {
@@ -29,33 +29,77 @@ struct AttentionPlan {
   i64 first = 0;  // how many keys the first query sees, if causal; may be negative
   bool causal = true;
   double scale = 1;
-  i64 window = 0;
+  i64 window = 0, chunk = 0;
   double softcap = 0;
-  std::optional<i64> since_row = {};  // of the operand `since`: its stride along queries
-  i64 first_key = 0;                  // where keys begin: `since` is logical
-  std::vector<Padding> padding;       // per result
+  struct Bound {  // an operand along queries
+    int operand;
+    i64 row;  // its stride
+  };
+  std::optional<Bound> since = {}, until = {};
+  i64 first_key = 0;             // where keys begin: the operands are logical
+  std::vector<Padding> padding;  // per result
 
-  bool bounded() const { return since_row || window > 0; }
-  i64 visible(i64 query) const { return causal ? std::clamp<i64>(first + query, 0, keys) : keys; }
-  // `since`: at the first query.
-  i64 first_seen(const std::int32_t* since, i64 query) const {
-    const i64 told = since_row ? since[query * *since_row] - first_key : 0;
-    const i64 near = window > 0 ? first + query - window : 0;
-    return std::clamp<i64>(std::max(told, near), 0, keys);
+  // Numbers of the operands, from the first query of a head on; null where there is none.
+  struct Told {
+    const std::int32_t *since, *until;
+  };
+  // `at`: where the head begins in the two.
+  Told told(const Args& args, i64 since_at, i64 until_at) const {
+    const auto from = [&](const std::optional<Bound>& b, i64 at) {
+      return b ? args.input<std::int32_t>(b->operand) + at : nullptr;
+    };
+    return {from(since, since_at), from(until, until_at)};
   }
-  FirstKeys first_keys(const std::int32_t* since, i64 row, i64 rows) const {
-    FirstKeys f;
+
+  bool bounded() const { return since || until || window > 0 || chunk > 0; }
+  // The one after the last key that a query sees, without and with what was told.
+  i64 visible(i64 query) const { return causal ? std::clamp<i64>(first + query, 0, keys) : keys; }
+  i64 seen_to(const Told& t, i64 query) const {
+    return t.until ? std::clamp<i64>(t.until[query * until->row] - first_key, 0, keys) : visible(query);
+  }
+  i64 seen_from(const Told& t, i64 query) const {
+    const i64 own = first + query - 1;
+    i64 start = (t.since ? t.since[query * since->row] : 0) - first_key;
+    if (chunk > 0 && own > start) start += (own - start) / chunk * chunk;
+    if (window > 0) start = std::max(start, own + 1 - window);
+    return std::clamp<i64>(start, 0, keys);
+  }
+  SeenKeys seen_keys(const Told& t, i64 row, i64 rows) const {
+    SeenKeys s;
     for (i64 r = rows - 1; r >= 0; --r) {
-      f.of[r] = first_seen(since, row + r);
-      f.least[r] = r + 1 < rows ? std::min(f.of[r], f.least[r + 1]) : f.of[r];
+      s.from[r] = seen_from(t, row + r);
+      s.least[r] = r + 1 < rows ? std::min(s.from[r], s.least[r + 1]) : s.from[r];
     }
-    return f;
+    for (i64 r = 0; r < rows; ++r) {
+      s.to[r] = seen_to(t, row + r);
+      s.most[r] = r > 0 ? std::max(s.to[r], s.most[r - 1]) : s.to[r];
+    }
+    return s;
   }
 };
 
-// views: q, k, v first; the others have q's or k's dims (lse: q's without head). `since` is operand number `own`, if it
-// is there.
-inline AttentionPlan attention_plan(const Call& call, std::initializer_list<const View*> views, int own) {
+// How far the rows of a block see. Without intervals of their own that is a matter of their numbers.
+template <AttentionKind kind>
+struct Reach {
+  const AttentionPlan& p;
+  const SeenKeys& seen;
+  i64 first_row, rows;
+
+  i64 of(i64 r) const { return kind.bounded ? seen.to[r] : p.visible(first_row + r); }
+  i64 up_to(i64 r) const { return kind.bounded ? seen.most[r] : p.visible(first_row + r); }  // and rows before it
+  i64 of_tile(i64 r) const { return up_to(std::min(r + tile_rows, rows) - 1); }              // that begins with row r
+  i64 of_block() const { return up_to(rows - 1); }
+  // The first row that sees this key, if not a row from `from` on does.
+  i64 first_with(i64 key, i64 from) const {
+    if constexpr (!kind.bounded) return p.causal ? std::clamp<i64>(key + 1 - (p.first + first_row), 0, rows) : 0;
+    while (from < rows && seen.most[from] <= key) ++from;
+    return from;
+  }
+};
+
+// views: q, k, v first; the others have q's or k's dims (lse: q's without head). `since` and `until` stand behind `others`
+// operands.
+inline AttentionPlan attention_plan(const Call& call, std::initializer_list<const View*> views, int others) {
   const AttentionAttrs& a = call.attrs<AttentionAttrs>();
   const View &q = call.in[0], &k = call.in[1];
   const DimSet inner = {a.query, a.key, a.head};
@@ -68,11 +112,15 @@ inline AttentionPlan attention_plan(const Call& call, std::initializer_list<cons
                   .causal = a.causal,
                   .scale = a.scale,
                   .window = a.window,
+                  .chunk = a.chunk,
                   .softcap = a.softcap};
   const auto offset = [](const View& v, DimId d) { return v.offsets[position(v.dims, d)]; };
   p.first_key = offset(k, a.key);
   p.first = offset(q, a.query) - p.first_key + 1;
-  if (a.since) p.since_row = call.in[own].stride(a.query);
+  const auto bound = [&](std::optional<int> at) {
+    return at ? std::optional(AttentionPlan::Bound{*at, call.in[std::size_t(*at)].stride(a.query)}) : std::nullopt;
+  };
+  p.since = bound(a.since_at(others)), p.until = bound(a.until_at(others));
   for (const View& v : call.out) p.padding.emplace_back(v);
   return p;
 }
@@ -109,10 +157,12 @@ void hide_before(T* row, i64 base, i64 low) {
   std::fill_n(row, base, T(0));
   if (base < low) std::fill(row + base, row + low, -std::numeric_limits<T>::infinity());
 }
-// A tile's last rows see a few keys that its first ones do not: their probabilities are zero.
-template <class T>
-void clear_beyond(T* row, i64 end) {
-  for (i64 i = 0; i < panel_width<T>; ++i) row[end + i] = T(0);
+// Other rows of a tile see keys that this one does not: its probabilities are zero there, up to a panel behind the last.
+template <class T, AttentionKind kind>
+void clear_beyond(T* row, i64 end, i64 of_tile) {
+  // Rows that follow each other see few more, unless they have intervals of their own.
+  const i64 last = kind.bounded ? std::max(end, (of_tile + panel_width<T> - 1) / panel_width<T> * panel_width<T>) : end;
+  for (i64 i = end; i < last + panel_width<T>; ++i) row[i] = T(0);
 }
 
 }  // namespace stretto

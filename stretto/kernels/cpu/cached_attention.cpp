@@ -20,11 +20,15 @@ struct Plan {
   i64 queries = 0, room = 0, head = 0, value = 0;
   i64 q_row, q, k_row, k, v_row, v, kc_row, kc, vc_row, vc, o_row, o, at;  // strides
   double scale = 1;
-  i64 window = 0;
+  i64 window = 0, chunk = 0;
   double softcap = 0;
   bool sinks = false;
   Padding padding;
 
+  i64 first_seen(i64 position) const {
+    const i64 near = window > 0 ? std::max<i64>(0, position + 1 - window) : 0;
+    return chunk > 0 ? std::max(near, position / chunk * chunk) : near;
+  }
   double capped(double score) const { return softcap > 0 ? softcap * std::tanh(score / softcap) : score; }
 };
 
@@ -54,6 +58,7 @@ Plan plan_of(const Call& call) {
           .at = call.in[5].stride(a.query),
           .scale = a.scale,
           .window = a.window,
+          .chunk = a.chunk,
           .softcap = a.softcap,
           .sinks = call.in.size() > 6,
           .padding = Padding(o)};
@@ -91,9 +96,9 @@ void for_each_query(const Plan& p, const Args& args, const F& f) {
         [&](Steps in) {
           const double sink = p.sinks ? double(args.input<T>(6)[in[X]]) : -std::numeric_limits<double>::infinity();
           for (i64 i = 0; i < p.queries; ++i) {
-            const i64 end = position_of(p, args, i) + 1, first = p.window > 0 ? std::max<i64>(0, end - p.window) : 0;
+            const i64 own = position_of(p, args, i);
             f(args.input<T>(3) + at[KC], args.input<T>(4) + at[VC], args.input<T>(0) + in[Q] + i * p.q_row,
-              args.output<T>() + in[O] + i * p.o_row, Rows{first, end, sink});
+              args.output<T>() + in[O] + i * p.o_row, Rows{p.first_seen(own), own + 1, sink});
           }
         },
         0, at);

@@ -4,7 +4,7 @@
 #include <limits>
 #include <optional>
 
-#include "stretto/kernels/cpu/amx.h"
+#include "stretto/kernels/cpu/bf16_tiles.h"
 #include "stretto/kernels/cpu/blas.h"
 #include "stretto/kernels/cpu/gemm_tiles.h"
 #include "stretto/kernels/cpu/padding.h"
@@ -175,17 +175,17 @@ Runner prepare_widened(const Call& call) {
 }
 
 bool accepts_tiled(const Call& call) {
-  if (call.in[0].dtype != bf16 || !has_amx()) return false;
+  if (call.in[0].dtype != bf16 || bf16_form().empty()) return false;
   const std::optional<Plan> p = best_plan(call);
   return p && p->inner.empty() && std::min({p->m, p->n, p->k}) >= 16;
 }
 
 // What was summed of a square goes to its place.
 template <class O>
-void put_square(const AmxResult& r, bool add, O* out, i64 leading) {
+void put_square(const Bf16Square& r, bool add, O* out, i64 leading) {
   for (i64 i = 0; i < r.rows; ++i) {
     O* const to = out + (r.row + i) * leading + r.column;
-    const float* const from = r.sums + i * amx_square;
+    const float* const from = r.sums + i * bf16_square;
     if (add)
       for (i64 j = 0; j < r.columns; ++j) to[j] = O(to[j] + from[j]);
     else
@@ -214,23 +214,23 @@ Runner prepare_tiled(const Call& call) {
     const bool add = accumulate && !args.now.overwrite;
     if (!add) padding.clear(args.output<O>());
     BF16* const rows = reinterpret_cast<BF16*>(args.scratch);
-    BF16* const columns = rows + amx_packed(block.m, block.k);
+    BF16* const columns = rows + bf16_packed(block.m, block.k);
     Pauses pauses(args);
     const auto part = [&](const Side& s, Steps at, i64 row, i64 column) {
       const BF16* const data = args.input<BF16>(s.operand) + at[s.operand] + s.matrix.at(row, column);
-      return AmxMatrix{data, s.matrix.leading, s.matrix.transposed};
+      return Bf16Matrix{data, s.matrix.leading, s.matrix.transposed};
     };
     run_nest(outer, [&](Steps at) {
       for (i64 n0 = 0; n0 < right.size; n0 += block.n)
         for (i64 k0 = 0; k0 < k; k0 += block.k) {
           const i64 nn = std::min(block.n, right.size - n0), kk = std::min(block.k, k - k0);
-          amx_pack_right(part(right, at, k0, n0), {kk, nn}, columns);
+          bf16_pack_right(part(right, at, k0, n0), {kk, nn}, columns);
           for (i64 m0 = 0; m0 < left.size; m0 += block.m) {
             const i64 mm = std::min(block.m, left.size - m0);
-            amx_pack_left(part(left, at, m0, k0), {mm, kk}, rows);
+            bf16_pack_left(part(left, at, m0, k0), {mm, kk}, rows);
             O* const out = args.output<O>() + at[2] + m0 * leading + n0;
-            amx_multiply(mm, nn, kk, rows, columns,
-                         [&](const AmxResult& r) { put_square(r, add || k0 > 0, out, leading); });
+            bf16_multiply(mm, nn, kk, rows, columns,
+                          [&](const Bf16Square& r) { put_square(r, add || k0 > 0, out, leading); });
             pauses.after(mm * nn * kk / 400);
           }
         }
@@ -375,7 +375,7 @@ Runner prepare_reference(const Call& call) {
   });
 }
 
-constexpr Kernel kernels[] = {{.name = "amx", .accepts = &accepts_tiled, .prepare = &prepare_tiled},
+constexpr Kernel kernels[] = {{.name = "tiles", .accepts = &accepts_tiled, .prepare = &prepare_tiled},
                               {.name = "gemm", .accepts = &accepts_gemm, .prepare = &prepare_gemm},
                               {.name = "packed", .accepts = &accepts_packed, .prepare = &prepare_packed},
                               {.name = "reference", .prepare = &prepare_reference}};

@@ -1,4 +1,4 @@
-// Nests of loops over strided arrays, for kernels that are not pointwise. Up to ten arrays step together.
+// Nests of loops over strided arrays, for kernels that are not pointwise. Up to twelve arrays step together.
 //
 //   Nest nest;
 //   for (DimId d : out.dims) add_loop(nest, out.size(d), {x.stride(d), out.stride(d)});
@@ -11,7 +11,7 @@
 
 namespace stretto {
 
-using Steps = std::array<i64, 10>;  // in elements, one per array
+using Steps = std::array<i64, 12>;  // in elements, one per array
 struct Loop {
   i64 size = 1;
   Steps step{};

@@ -38,6 +38,7 @@ class Padding {
 
 // Loops over the elements of `dims` that are no padding, in this order; the views are those of the arrays.
 inline Nest valid_nest(const DimSet& dims, std::initializer_list<const View*> views) {
+  STRETTO_ASSERT(views.size() <= Steps{}.size(), "more arrays than a nest has steps");
   Nest nest;
   for (DimId d : dims) {
     i64 size = 1;

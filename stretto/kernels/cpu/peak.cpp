@@ -4,7 +4,7 @@
 #include <chrono>
 #include <vector>
 
-#include "stretto/kernels/cpu/amx.h"
+#include "stretto/kernels/cpu/bf16_tiles.h"
 #include "stretto/kernels/cpu/blas.h"
 #include "stretto/kernels/cpu/products.h"
 
@@ -37,17 +37,17 @@ double measured_peak() {
 }
 
 double measured_peak_of_tiles() {
-  const std::vector<BF16> packed(amx_packed(kSize, kSize), BF16(0.5f));
+  const std::vector<BF16> packed(bf16_packed(kSize, kSize), BF16(0.5f));
   float sum = 0;
   return best_rate([&] {
-    amx_multiply(kSize, kSize, kSize, packed.data(), packed.data(), [&](const AmxResult& r) { sum += r.sums[0]; });
+    bf16_multiply(kSize, kSize, kSize, packed.data(), packed.data(), [&](const Bf16Square& r) { sum += r.sums[0]; });
   });
 }
 
 }  // namespace
 
 double peak_flops(DType dtype) {
-  if (dtype == bf16 && has_amx()) {
+  if (dtype == bf16 && !bf16_form().empty()) {
     static const double tiles = measured_peak_of_tiles();
     return tiles;
   }

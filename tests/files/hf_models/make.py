@@ -33,6 +33,8 @@ DEEPSEEK = dict(moe_intermediate_size=12, n_routed_experts=8, num_experts_per_to
                 topk_group=2, first_k_dense_replace=1, routed_scaling_factor=1.5)
 YARN = dict(rope_type="yarn", rope_theta=100.0, factor=4.0, original_max_position_embeddings=8, beta_fast=4.0,
             beta_slow=1.0)
+DEEP_YARN = dict(YARN, mscale=0.7, mscale_all_dim=1.2)
+LONGROPE = dict(rope_type="longrope", rope_theta=100.0, short_factor=[1.0, 1.5], long_factor=[1.3, 4.0])
 T = transformers
 
 
@@ -64,9 +66,28 @@ MODELS = {
                                              attention_multiplier=0.4),
     "phi3": lambda: T.Phi3Config(**BASE, sliding_window=6),
     "phi3_partial": lambda: T.Phi3Config(**with_(BASE, hidden_size=32), partial_rotary_factor=0.5),
+    "phi3_longrope": lambda: T.Phi3Config(**BASE, original_max_position_embeddings=16, rope_parameters=LONGROPE),
+    "phi3_longrope_long": lambda: T.Phi3Config(**BASE, original_max_position_embeddings=3, rope_parameters=LONGROPE),
+    "llama4": lambda: T.Llama4TextConfig(**with_(BASE, num_hidden_layers=4), head_dim=4, intermediate_size_mlp=20,
+                                         num_local_experts=4, num_experts_per_tok=1, interleave_moe_layer_step=2,
+                                         attention_chunk_size=5, no_rope_layer_interval=4, floor_scale=3, attn_scale=0.5,
+                                         rope_parameters=dict(rope_type="llama3", rope_theta=100.0, factor=4.0,
+                                                              low_freq_factor=1.0, high_freq_factor=2.0,
+                                                              original_max_position_embeddings=16)),
+    "llama4_top2": lambda: T.Llama4TextConfig(**BASE, head_dim=4, intermediate_size_mlp=20, num_local_experts=4,
+                                              num_experts_per_tok=2, attention_chunk_size=4, no_rope_layers=[1, 1],
+                                              use_qk_norm=False, attn_temperature_tuning=False, attention_bias=True,
+                                              layer_types=["full_attention", "chunked_attention"]),
     "deepseek_v2": lambda: T.DeepseekV2Config(**with_(BASE, num_key_value_heads=4), **DEEPSEEK,
                                               topk_method="group_limited_greedy"),
+    "deepseek_v2_yarn": lambda: T.DeepseekV2Config(**with_(BASE, num_key_value_heads=4, num_hidden_layers=1),
+                                                   **with_(DEEPSEEK, first_k_dense_replace=0), rope_parameters=DEEP_YARN),
     "deepseek_v3": lambda: T.DeepseekV3Config(**with_(BASE, num_key_value_heads=4), **DEEPSEEK),
+    "deepseek_v3_yarn": lambda: T.DeepseekV3Config(**with_(BASE, num_key_value_heads=4, num_hidden_layers=1),
+                                                   **with_(DEEPSEEK, first_k_dense_replace=0), rope_parameters=DEEP_YARN),
+    # Moonshot's own: its config.json in the style of 4.x, weights as DeepSeek-V3 has them.
+    "kimi_k2": lambda: T.DeepseekV3Config(**with_(BASE, num_key_value_heads=4), **with_(DEEPSEEK, n_group=1, topk_group=1),
+                                          rope_parameters=dict(YARN, beta_fast=1.0, mscale=1.0, mscale_all_dim=1.0)),
     "glm4_moe": lambda: T.Glm4MoeConfig(**BASE, head_dim=8, use_qk_norm=True, n_routed_experts=8,
                                         num_experts_per_tok=3, n_shared_experts=1, moe_intermediate_size=12, n_group=2,
                                         topk_group=1, first_k_dense_replace=1, partial_rotary_factor=0.5,
@@ -85,6 +106,15 @@ def save(model, to):
     save_file({k: v.astype("float32") for k, v in load_file(path).items()}, path, metadata={"format": "pt"})
     config = json.load(open(os.path.join(to, "config.json")))
     config["dtype"] = "float32"
+    if os.path.basename(to) == "kimi_k2":
+        rope = config.pop("rope_parameters")
+        config["rope_theta"] = rope.pop("rope_theta")
+        config["rope_scaling"] = {"type": rope.pop("rope_type"), **rope}
+        config.update(model_type="kimi_k2", auto_map={"AutoConfig": "configuration_deepseek.DeepseekV3Config"},
+                      scoring_func="sigmoid", topk_method="noaux_tc", moe_layer_freq=1, ep_size=1, seq_aux=True,
+                      aux_loss_alpha=0.001, num_nextn_predict_layers=0)
+        for key in ("head_dim", "qk_head_dim", "rope_interleave"):
+            config.pop(key, None)
     json.dump(config, open(os.path.join(to, "config.json"), "w"), indent=2, sort_keys=True)
     extra = os.path.join(to, "generation_config.json")
     if os.path.exists(extra):
