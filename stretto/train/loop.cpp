@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "stretto/base/clock.h"
 #include "stretto/base/files.h"
 #include "stretto/base/text.h"
 #include "stretto/comm/world.h"
@@ -68,6 +69,7 @@ class TrainingRun {
     const bool several = prepared_.compiled.program->ranks() > 1;
     RunOptions options = options_of(config_.parallel);
     options.peers = peers_;
+    options.say = [this] { return signals_ && signals_->asked() ? 1 : 0; };
     trainer_.emplace(std::move(prepared_.compiled), options);
     const Engine& engine = trainer_->engine();
     if (engine.local().size() <= std::thread::hardware_concurrency())  // else they take turns, and work is no measure
@@ -139,7 +141,6 @@ class TrainingRun {
                          .launcher = one_machine ? "stretto launch" : "the same launcher"});
   }
 
-  // By a signal to any of the processes.
   bool asked(const StopSignals& signals) {
     u64 word[] = {signals.asked() ? 1u : 0u};
     if (peers_) peers_->merge(word);
@@ -148,6 +149,7 @@ class TrainingRun {
 
   void train_all() {
     const StopSignals signals;
+    signals_ = &signals;
     stop_ = asked(signals);
     Saving saving(config_, summary_.directory, console_, peers_.get());
     if (config_.checkpoint.best && prepared_.corpus.validation)
@@ -167,7 +169,7 @@ class TrainingRun {
       StepRecord record = steps_->take(step, pauses);
       say_room(step, room);
       note(record.result);
-      stop_ = stop_ || asked(signals);
+      stop_ = stop_ || record.result.said != 0;  // by a signal to any of the processes
       const bool finite = std::isfinite(record.result.loss) && std::isfinite(record.result.grad_norm);
       const bool ends = !finite && config_.train.nonfinite == Nonfinite::stop;
       record.last = step == config_.train.steps || (stop_ && trainer_->steps_under_way() == 0) || ends;
@@ -306,6 +308,7 @@ class TrainingRun {
   std::optional<TrainingSteps> steps_;
   std::optional<Journal> journal_;
   std::optional<Stragglers> stragglers_;
+  const StopSignals* signals_ = nullptr;
   bool stop_ = false;  // asked for by a signal
   std::optional<Saving> best_place_;
   BestLoss best_;

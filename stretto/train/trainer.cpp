@@ -40,7 +40,7 @@ Trainer::Trainer(Compiled compiled, RunOptions options)
     : compiled_(std::make_shared<const Compiled>(std::move(compiled))),
       engine_(engine_for(*compiled_, options)),
       options_(std::move(options)) {
-  for (const int i : {0, 1}) under_way_[i].numbers = std::make_unique<StepNumbers>(*engine_);
+  for (const int i : {0, 1}) under_way_[i].numbers = std::make_unique<StepNumbers>(*engine_, *compiled_, options_.say);
   if (!engine_->computes()) return;  // nothing is there to be initialised
   for (const int rank : engine_->local()) {
     Worker& w = engine_->worker(rank);
@@ -85,7 +85,7 @@ StepHooks Trainer::hooks(UnderWay& now, double factor) const {
     if (late) set_scalar(*c, w, "clip_factor", factor);
     return true;
   };
-  return {.begin = begin, .end = [&now](Worker& w) { now.numbers->take(w); }};
+  return {.begin = begin, .end = [c = compiled_, &now](Worker& w, double worked) { now.numbers->take(*c, w, worked); }};
 }
 
 void Trainer::submit(Batch batch, After after) { start(std::make_shared<const Batch>(std::move(batch)), after); }
@@ -105,10 +105,9 @@ StepResult Trainer::wait() {
   if (steps_under_way() == 0) throw Error("train", "no step is under way").hint("call submit(batch) first");
   UnderWay& now = under_way_[step_ % 2];
   const StepTaken taken = taken_by_oldest();
-  StepResult r = now.numbers->result(*compiled_);
+  StepResult r = now.numbers->result(*compiled_, taken);
   r.step = now.step;
   r.lr = now.lr;
-  add_times(r, *engine_, taken);
   if (!engine_->computes()) return r;  // there are no numbers
   if (const auto lost = r.metrics.find(std::string(lost_rows)); lost != r.metrics.end()) {
     if (lost->second > 0) return again_with_room(now, r);
@@ -214,7 +213,7 @@ StepResult Trainer::evaluate(const Batch& batch, const std::map<std::string, i64
     RunOptions run = options_;
     run.profile = false;
     e.engine = std::make_unique<Engine>(e.compiled.program, WorkerOptions{.seed = t.seed, .run = run}, engine_.get());
-    e.numbers = std::make_unique<StepNumbers>(*e.engine);
+    e.numbers = std::make_unique<StepNumbers>(*e.engine, e.compiled);
     it = evaluations_.emplace(sizes, std::move(e)).first;
   }
   return forward(it->second.compiled, *it->second.engine, *it->second.numbers, batch);
@@ -222,13 +221,13 @@ StepResult Trainer::evaluate(const Batch& batch, const std::map<std::string, i64
 
 StepResult Trainer::forward(const Compiled& c, Engine& e, StepNumbers& numbers, const Batch& batch) const {
   check_batch(c, batch);
-  e.run(step_, {.begin =
-                    [&](Worker& w) {
-                      load_batch(c, w, batch);
-                      return true;
-                    },
-                .end = [&](Worker& w) { numbers.take(w); }});
-  StepResult r = numbers.result(c);
+  const auto begin = [&](Worker& w) {
+    load_batch(c, w, batch);
+    return true;
+  };
+  const StepTaken taken =
+      e.run(step_, {.begin = begin, .end = [&](Worker& w, double worked) { numbers.take(c, w, worked); }});
+  StepResult r = numbers.result(c, taken);
   r.step = step_;
   return r;
 }
