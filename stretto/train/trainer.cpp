@@ -158,7 +158,8 @@ void Trainer::make_room(const StepResult& without) {
       w.write(Arena::params, 0, k.params.data(), k.params.size());
       w.write(Arena::state, 0, k.state.data(), k.state.size());
     }
-    for (const int i : {0, 1}) under_way_[i].numbers = std::make_unique<StepNumbers>(*engine_);
+    for (const int i : {0, 1})
+      under_way_[i].numbers = std::make_unique<StepNumbers>(*engine_, *compiled_, options_.say);
     engine_->record(recording_);
   } catch (Error& e) {
     e.within(why);
