@@ -162,16 +162,13 @@ class Cutting {
 
   StepGraph run() {
     for (NodeId id : node_ids(g_)) step(id);
-    StepGraph out;
-    const auto all = [&](const std::vector<Value>& list) {
-      std::vector<Value> moved;
-      for (Value v : list) moved.push_back(made_.at(v));
-      return moved;
-    };
-    out.params = all(from_.params), out.inputs = all(from_.inputs), out.scalars = all(from_.scalars);
-    for (StepGraph::Output o : from_.outputs) o.value = made_.at(o.value), out.outputs.push_back(std::move(o));
-    for (StepGraph::Grad d : from_.gradients) d.value = made_.at(d.value), out.gradients.push_back(d);
-    to_.graph.outputs = all(g_.outputs);
+    StepGraph out = from_;
+    for (Value& v : out.params) v = made_.at(v);
+    for (Value& v : out.inputs) v = made_.at(v);
+    for (Value& v : out.scalars) v = made_.at(v);
+    for (StepGraph::Output& o : out.outputs) o.value = made_.at(o.value);
+    for (StepGraph::Grad& d : out.gradients) d.value = made_.at(d.value);
+    for (Value v : g_.outputs) to_.graph.outputs.push_back(made_.at(v));
     out.graph = std::move(to_.graph);
     return out;
   }
