@@ -31,7 +31,7 @@ struct ScheduleOptions {
   Prediction predicted(const Schedule&) const;
 };
 
-// --actors --microbatches --chunks --pieces --memory: what a schedule is made for.
+// --actors --microbatches --chunks --segments --memory: what a schedule is made for.
 void declare_request(CLI::App& command, Request&);
 // --dialect and --pipes: how CSV files are to be read.
 void declare_file_options(CLI::App& command, ChoiceOptions&);

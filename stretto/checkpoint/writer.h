@@ -23,7 +23,7 @@ struct Saved {
 
 class CheckpointWriter {
  public:
-  CheckpointWriter(std::filesystem::path directory, int keep, u64 shard_bytes = u64(1) << 30);
+  CheckpointWriter(std::filesystem::path directory, int keep, u64 shard_bytes = default_shard_bytes);
   ~CheckpointWriter();  // finishes what it is writing
   CheckpointWriter(const CheckpointWriter&) = delete;
 

@@ -9,7 +9,7 @@ Memory::Memory(const Schedule& s, const ScheduleTape& t, const StageCosts& costs
     : t_(t), freed_by_i_(freed_by_i) {
   for (const StageCost& c : costs) {
     const double whole =
-        unit == Unit::bytes ? c.activation_bytes / s.pieces : 1.0 * s.actors() / (1.0 * s.stages * s.pieces);
+        unit == Unit::bytes ? c.activation_bytes / s.segments : 1.0 * s.actors() / (1.0 * s.stages * s.segments);
     whole_.push_back(whole);
     kept_.push_back(c.activation_bytes > 0 ? whole * std::min(1.0, c.kept_bytes / c.activation_bytes) : 0);
     recomputes_.push_back(c.R.has_value());

@@ -30,7 +30,7 @@ class Memory {
 
   const ScheduleTape& t_;
   double freed_by_i_;
-  IdVector<StageId, double> whole_, kept_;  // a piece's activations; the part of them that F keeps
+  IdVector<StageId, double> whole_, kept_;  // a segment's activations; the part of them that F keeps
   IdVector<StageId, char> recomputes_;      // R is implied
 };
 

@@ -100,7 +100,7 @@ std::vector<Link> links_of(const ScheduleTape& t, const SimulateOptions& o) {
 
 double duration(const ScheduleTape& t, const TapeItem& item, const StageCosts& costs) {
   const Action& a = t.index.actions[item.action];
-  return time_of(costs[a.stage], item.implied ? Phase::R : a.phase) / t.pieces;
+  return time_of(costs[a.stage], item.implied ? Phase::R : a.phase) / t.segments;
 }
 
 void check(const StageCost& c, StageId stage) {
@@ -134,7 +134,7 @@ StageCosts stage_costs(const Schedule& s, const SimulateOptions& o) {
 }
 
 ScheduleTape tape_of(const Validated<Schedule>& s, const StageCosts& costs, const SimulateOptions& o) {
-  ScheduleTape t{.index = ActionIndex(*s), .pieces = s->pieces, .tape = {.contention = o.contention}};
+  ScheduleTape t{.index = ActionIndex(*s), .segments = s->segments, .tape = {.contention = o.contention}};
   add_nodes(t, costs);
   add_edges(t, s->rows.size());
   set_times(t, costs, o);
@@ -145,7 +145,7 @@ void set_times(ScheduleTape& t, const StageCosts& costs, const SimulateOptions& 
   t.tape.durations.clear();
   for (const TapeItem& item : t.items) t.tape.durations.push_back(duration(t, item, costs));
   const std::vector<Link> links = links_of(t, o);
-  const double share = 1.0 / t.pieces;
+  const double share = 1.0 / t.segments;
   for (std::size_t e = 0; e < t.tape.edges.size(); ++e) {
     const Action &from = t.index.actions[t.sent[e]], &to = t.index.actions[t.taken[e]];
     const StageCost& c = costs[from.stage];

@@ -22,7 +22,7 @@ struct TapeItem {
 
 struct ScheduleTape {
   ActionIndex index;
-  int pieces = 1;
+  int segments = 1;
   Tape tape;
   std::vector<TapeItem> items;             // per node
   std::vector<std::uint32_t> node_of;      // per action

@@ -20,7 +20,7 @@
 
 namespace stretto {
 
-// One stage as it is, for one microbatch: nothing is divided by chunks. A sequence piece gets its equal share.
+// One stage as it is, for one microbatch: nothing is divided by chunks. A sequence segment gets its equal share.
 struct StageCost {
   double F = 1, I = 1, W = 1;
   std::optional<double> B = {};  // absent: I + W
@@ -34,7 +34,7 @@ struct StageCost {
 using StageCosts = IdVector<StageId, StageCost>;
 
 struct SimulateOptions {
-  Times times = {};                      // of one full stage per actor: a chunk gets 1/v, a sequence piece 1/pieces
+  Times times = {};                      // of one full stage per actor: a chunk gets 1/v, a sequence segment 1/segments
   std::optional<double> recompute = {};  // time of R for a full stage; given: implied before I or B where it is absent
   StageCosts stages = {};                // one per stage, instead of `times` and `recompute`
   std::function<Link(int from, int to)> link = {};  // between actors; absent: {times.message, no limit}

@@ -110,8 +110,8 @@ class Trace {
       } else if (name.empty()) {
         name = cell(a, t.stages);
       }
-      arguments = fmt::format(R"("phase":"{}","stage":{},"microbatch":{},"pipe":{},"piece":{},"chunk":{})",
-                              name_of(a.phase), a.stage.value, a.microbatch.value, a.pipe.value, a.piece, b.chunk);
+      arguments = fmt::format(R"("phase":"{}","stage":{},"microbatch":{},"pipe":{},"segment":{},"chunk":{})",
+                              name_of(a.phase), a.stage.value, a.microbatch.value, a.pipe.value, a.segment, b.chunk);
     }
     if (!span.waited.empty())
       arguments += fmt::format(R"({}"waited for":{})", arguments.empty() ? "" : ",", quoted_json(span.waited));
@@ -120,12 +120,12 @@ class Trace {
           category, s.pid, s.tid, micro(s.start), micro(s.end - s.start), arguments);
   }
 
-  // What is sent: backward?, pipe (none: it stays), stage, microbatch, piece; by which of an actor's ranks.
+  // What is sent: backward?, pipe (none: it stays), stage, microbatch, segment; by which of an actor's ranks.
   using Key = std::tuple<bool, std::optional<PipeId>, int, MicrobatchId, int, int>;
   static Key key(int stage, const Span& s) {
     const Action& a = *s.action;
     const bool stays = a.phase == Phase::W || a.phase == Phase::R;
-    return {a.phase != Phase::F, stays ? std::nullopt : std::optional(a.pipe), stage, a.microbatch, a.piece,
+    return {a.phase != Phase::F, stays ? std::nullopt : std::optional(a.pipe), stage, a.microbatch, a.segment,
             s.coordinate};
   }
 

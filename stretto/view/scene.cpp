@@ -144,8 +144,8 @@ std::string memory_text(double amount, const std::string& unit) {
 
 std::string caption(const Span& s) {
   if (!s.action) return s.label;
-  return s.action->piece ? fmt::format("{}.{}", s.action->microbatch.value, s.action->piece)
-                         : fmt::format("{}", s.action->microbatch.value);
+  return s.action->segment ? fmt::format("{}.{}", s.action->microbatch.value, s.action->segment)
+                           : fmt::format("{}", s.action->microbatch.value);
 }
 
 std::string describe(const Span& s, int stages) {
@@ -153,7 +153,7 @@ std::string describe(const Span& s, int stages) {
   const Action& a = *s.action;
   std::string text = fmt::format("{}: {} of stage {}, microbatch {}", cell(a, stages), name_of(a.phase), a.stage.value,
                                  a.microbatch.value);
-  if (a.piece) text += fmt::format(", piece {}", a.piece);
+  if (a.segment) text += fmt::format(", segment {}", a.segment);
   if (a.pipe == up_pipe) text += ", up pipe";
   if (s.lane != Lane::compute) text = fmt::format("{} ({})", s.label.empty() ? name_of(s.lane) : s.label, text);
   return text;

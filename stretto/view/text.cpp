@@ -96,7 +96,8 @@ Rgb colour_of(const Bar& b, int chunks) {
 // Neighbours of one kind need an edge between them: every second microbatch is a little darker.
 Rgb shade(const Bar& b, int chunks) {
   const Rgb c = colour_of(b, chunks);
-  return b.span->action && (b.span->action->microbatch.value + b.span->action->piece) % 2 ? mix(c, {0, 0, 0}, 0.07) : c;
+  return b.span->action && (b.span->action->microbatch.value + b.span->action->segment) % 2 ? mix(c, {0, 0, 0}, 0.07)
+                                                                                            : c;
 }
 
 char symbol(const Span& s) {

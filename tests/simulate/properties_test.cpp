@@ -23,8 +23,8 @@ Case arbitrary() {
   if (e.name == "dualpipe" || e.name == "chimera") p += p % 2;
   if (e.name == "dualpipe" || e.name == "dualpipe-v") m += m % 2 + 2 * p;
   if (e.limits.find("divisible") != e.limits.npos) m -= m % std::max(1, m / p);
-  const int pieces = e.name == "seq-1f1b" ? *rc::gen::inRange(1, 4) : 1;
-  Case c{e.build({.actors = p, .microbatches = m, .pieces = pieces}), {}};
+  const int segments = e.name == "seq-1f1b" ? *rc::gen::inRange(1, 4) : 1;
+  Case c{e.build({.actors = p, .microbatches = m, .segments = segments}), {}};
   const auto number = [] { return *rc::gen::inRange(0, 33) / 8.0; };
   for (int s = 0; s < c.schedule.stages; ++s) {
     c.options.stages.push_back({.F = number(), .I = number(), .W = number(), .message_bytes = number()});
@@ -41,7 +41,7 @@ std::map<std::tuple<char, int, int, int, int>, double> ends_by_relaxation(const 
   std::map<std::tuple<char, int, int, int, int>, double> end, left;  // of actions; of what they send
   const auto key = [](const Action& a) {
     const char kind = a.phase == Phase::F ? 'F' : a.phase == Phase::W ? 'W' : 'I';
-    return std::tuple(kind, int(a.pipe.value), int(a.stage.value), int(a.microbatch.value), int(a.piece));
+    return std::tuple(kind, int(a.pipe.value), int(a.stage.value), int(a.microbatch.value), int(a.segment));
   };
   for (bool moved = true; moved;) {
     moved = false;
@@ -63,7 +63,7 @@ std::map<std::tuple<char, int, int, int, int>, double> ends_by_relaxation(const 
           const int source = s.actor_of[a.pipe][from.stage].value;
           double arrives = end[key(from)];
           if (source != actor) {
-            const double bytes = c.options.stages[std::min(a.stage, from.stage)].message_bytes / s.pieces;
+            const double bytes = c.options.stages[std::min(a.stage, from.stage)].message_bytes / s.segments;
             arrives = left[key(from)] + c.options.link(source, actor).seconds(bytes);
           }
           start = std::max(start, arrives);
@@ -86,7 +86,7 @@ TEST(Property, AgreesWithRelaxation) {
     for (const Span& span : p.timeline.spans) {
       const Action& a = *span.action;
       const char kind = a.phase == Phase::F ? 'F' : a.phase == Phase::W ? 'W' : 'I';
-      const double expected = ends.at({kind, a.pipe.value, a.stage.value, int(a.microbatch.value), a.piece});
+      const double expected = ends.at({kind, a.pipe.value, a.stage.value, int(a.microbatch.value), a.segment});
       RC_ASSERT(std::abs(span.end - expected) <= 1e-9 * (1 + expected));
     }
   }));

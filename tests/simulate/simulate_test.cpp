@@ -115,7 +115,7 @@ TEST(Simulate, StagesMayDiffer) {
 }
 
 TEST(Simulate, ChunksAndPiecesGetTheirShare) {
-  Schedule s = looped({.actors = 1, .microbatches = 1, .chunks = 2, .pieces = 2});
+  Schedule s = looped({.actors = 1, .microbatches = 1, .chunks = 2, .segments = 2});
   for (int stage : {0, 1}) s.rows[0].add(Phase::F, stage, 0, 0, 0).add(Phase::F, stage, 0, 0, 1);
   for (int stage : {1, 0}) s.rows[0].add(Phase::B, stage, 0, 0, 1).add(Phase::B, stage, 0, 0, 0);
   const Prediction p = simulate(s);

@@ -111,7 +111,7 @@ TEST(Scene, Texts) {
   const Span s{.action = Action{.phase = Phase::I, .stage = StageId(2), .microbatch = MicrobatchId(7)}};
   EXPECT_EQ(caption(s), "7");
   EXPECT_EQ(describe(s, 4), "2I7: input gradient of stage 2, microbatch 7");
-  EXPECT_EQ(caption({.action = Action{.microbatch = MicrobatchId(7), .piece = 1}}), "7.1");
+  EXPECT_EQ(caption({.action = Action{.microbatch = MicrobatchId(7), .segment = 1}}), "7.1");
   EXPECT_EQ(describe({.label = "update"}, 4), "update");
   EXPECT_EQ(summary(sample::one_f_one_b(4, 8)), "makespan 33, bubble 27.3%, peak 4 activations");
 }
