@@ -32,11 +32,6 @@ StepGraph differentiated(const Traced& t) {
     reaches[param] = 1;
     out.gradients.push_back({param, PieceId(g.piece), g.grad.value});
   }
-  std::ranges::sort(out.gradients, std::less<>(), [](const StepGraph::Grad& g) { return std::pair(g.param, g.piece); });
-  for (ParamId i : t.params.ids())
-    if (t.params[i].options.trainable && !reaches[i])
-      throw Error("model", "parameter '{}' does not reach the loss", t.params[i].name)
-          .hint("remove it, use it, or make it not trainable");
   // A state's sum is made where gradients are: beside backward, by the piece that has seen it.
   for (ParamId i : t.params.ids()) {
     if (!t.params[i].seen) continue;
@@ -44,8 +39,13 @@ StepGraph differentiated(const Traced& t) {
     b.scope = b.graph.node(*t.params[i].seen).scope;
     b.force_piece = piece;
     b.backward = true;
-    out.gradients.push_back({i.value, piece, copy(tensor(*t.params[i].seen)).value});
+    out.gradients.push_back({i, PieceId(piece), copy(tensor(*t.params[i].seen)).value});
   }
+  std::ranges::sort(out.gradients, std::less<>(), [](const StepGraph::Grad& g) { return std::pair(g.param, g.piece); });
+  for (ParamId i : t.params.ids())
+    if (t.params[i].options.trainable && !reaches[i])
+      throw Error("model", "parameter '{}' does not reach the loss", t.params[i].name)
+          .hint("remove it, use it, or make it not trainable");
   out.graph = std::move(b.graph);
   refuse(verify(out));
   return out;
