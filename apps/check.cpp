@@ -37,7 +37,8 @@ void print_summary(const CheckOptions& o, const CheckedSchedule& c, const Proof&
   fmt::print("ok: {}\n", s.name.empty() ? o.schedule : s.name);
   fmt::print("actors              {}\n", s.actors());
   fmt::print("stages              {}{}\n", s.stages, s.pipes() > 1 ? " in each of two pipes" : "");
-  fmt::print("microbatches        {}{}\n", s.microbatches, s.pieces > 1 ? fmt::format(" of {} pieces", s.pieces) : "");
+  fmt::print("microbatches        {}{}\n", s.microbatches,
+             s.segments > 1 ? fmt::format(" of {} segments", s.segments) : "");
   fmt::print("actions             {}\n", s.actions());
   fmt::print("messages            {} in {} channels, at most {} held in one\n", messages, p.channels.size(), held);
   if (p.smallest) fmt::print("smallest capacity   {}\n", *p.smallest);

@@ -11,12 +11,14 @@
 #include "commands.h"
 #include "run_file.h"
 #include "stretto/base/error.h"
+#include "stretto/base/files.h"
 #include "stretto/base/text.h"
 #include "stretto/checkpoint/checkpoint.h"
 #include "stretto/comm/world.h"
 #include "stretto/config/run.h"
 #include "stretto/launch/launch.h"
 #include "stretto/train/loop.h"
+#include "stretto/train/resume.h"
 #include "usage.h"
 
 namespace stretto::app {
@@ -108,6 +110,21 @@ std::string lasting_directory(Words& words, const fs::path& logs) {
   return directory;
 }
 
+// What the user does after a run whose ranks could not say it themselves: they were killed.
+std::string what_next(const Words& words, const LaunchOptions& o) {
+  if (words.all[0] != "train") return "";
+  try {
+    std::string directory = words.resumed().value_or("");
+    if (directory.empty() || is_checkpoint(directory)) directory = words.config().log.dir;
+    if (directory.empty())
+      return fmt::format("{} names the run's directory DIR; to go on: stretto launch -n {} -- train --resume=DIR",
+                         log_of(o.logs, 0).string(), o.ranks);
+    return is_folder(directory) ? advice_after({.directory = directory, .ranks = o.ranks}) : "";
+  } catch (const Error&) {  // what it was is said; where it was cannot be read any more
+    return "";
+  }
+}
+
 // A run that is started again where its newest checkpoint is, or from the beginning when it has none yet.
 LaunchResult persevere(Wishes w) {
   Words words{w.launch.arguments};
@@ -119,8 +136,12 @@ LaunchResult persevere(Wishes w) {
     w.launch.arguments = words.all;
     const LaunchResult r = launch(w.launch);
     const bool wrong_input = r.code == int(Error::Kind::input) || r.code == int(Error::Kind::usage);
-    if (r.code == 0 || r.stopped || wrong_input || attempt > w.restarts) return r;
-    say(r.message);
+    if (r.code != 0) say(r.message);
+    if (r.code == 0 || r.stopped || wrong_input || attempt > w.restarts) {
+      const bool silent = r.code != 0 && !r.stopped && !r.explained;
+      if (const std::string next = silent ? what_next(words, w.launch) : ""; !next.empty()) say(next);
+      return r;
+    }
     if (!words.resumed()) words.all.push_back("--resume");
     if (w.elastic)
       if (const auto settings = smaller(words, w.launch.ranks)) {
@@ -182,9 +203,7 @@ void add_launch(CLI::App& app) {
     if (command->count("--ranks") == 0) o.ranks = ranks_of({o.arguments});
     o.logs = fs::absolute(w->logs.empty() ? default_logs() : fs::path(w->logs));
     const LaunchResult r = persevere(*w);
-    if (r.code == 0) return;
-    say(r.message);
-    std::exit(r.code);
+    if (r.code != 0) std::exit(r.code);
   });
 }
 

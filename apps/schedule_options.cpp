@@ -30,12 +30,6 @@ void ScheduleOptions::declare(CLI::App& command) {
   const OptionGroup group(command, of_times);
   command.add_option("--times", times, "time of a full stage's phases and of a message, e.g. F=1,I=1,W=1,comm=0.1")
       ->type_name("F=..,I=..,W=..,R=..,comm=..");
-  command
-      .add_option("--overlap", overlap,
-                  "assume that an overlap group takes this share of its members' sum; what a run hides is simulated "
-                  "with the run")
-      ->type_name("X")
-      ->check(number_above(0));
   command.add_flag("--contention", contention, "one message at a time between two actors");
 }
 
@@ -49,7 +43,7 @@ void declare_request(CLI::App& command, Request& request) {
   command.add_option("--chunks", request.chunks, "stages per actor, for schedules that have a choice")
       ->type_name("V")
       ->check(whole_number(1));
-  command.add_option("--pieces", request.pieces, "sequence pieces per microbatch (seq-1f1b)")
+  command.add_option("--segments", request.segments, "sequence segments per microbatch (seq-1f1b)")
       ->type_name("K")
       ->check(whole_number(1));
   command.add_option("--memory", request.memory, "cap in full-stage activations per actor")
@@ -117,7 +111,7 @@ Schedule ScheduleOptions::checked(const std::string& name) const {
 }
 
 Prediction ScheduleOptions::predicted(const Schedule& s) const {
-  SimulateOptions o{.contention = contention, .overlap = overlap, .messages = messages};
+  SimulateOptions o{.contention = contention, .messages = messages};
   read_times(times, o.times, o.recompute);
   Prediction p = simulate(s, o);
   p.timeline.title = s.name;

@@ -20,7 +20,6 @@ struct ScheduleOptions {
   Request request{.actors = 0, .microbatches = 0};  // 0: a file's own
   std::string times;                                // "F=1,I=1,W=1,comm=0.1"
   ChoiceOptions choice;                             // how CSV files are read
-  double overlap = 1;                               // share of its members' sum that an overlap group takes
   bool contention = false;                          // one message at a time per link
   bool messages = false;                            // timelines show them
 
@@ -32,7 +31,7 @@ struct ScheduleOptions {
   Prediction predicted(const Schedule&) const;
 };
 
-// --actors --microbatches --chunks --pieces --memory: what a schedule is made for.
+// --actors --microbatches --chunks --segments --memory: what a schedule is made for.
 void declare_request(CLI::App& command, Request&);
 // --dialect and --pipes: how CSV files are to be read.
 void declare_file_options(CLI::App& command, ChoiceOptions&);

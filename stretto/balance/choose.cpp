@@ -67,7 +67,7 @@ class CutClock {
   }
   // These costs only tell where recompute is implied.
   SimulateOptions options() const {
-    SimulateOptions o{.link = [link = p_.link](int, int) { return link; }, .as_run = true};
+    SimulateOptions o{.link = [link = p_.link](int, int) { return link; }};
     for (int s = 0; s < s_.stages; ++s) o.stages.push_back(cost(s, {}, 1));
     return o;
   }

@@ -40,7 +40,8 @@ Loads::Loads(const BalanceProblem& p) : p_(p) {
   find_bound();
 }
 
-// The mean; the dearest piece, as often as its stage is held; what the actors of the first and the last stage hold.
+// No less than the mean load, than the most expensive piece alone, and than the first and last pieces of an actor that
+// holds stages at the ends of the model.
 void Loads::find_bound() {
   const double pipes = p_.actor_of.size();
   bound_ = pipes * least(0, pieces) / actors;

@@ -29,7 +29,7 @@ class Loads {
     if (leaves[s + 1]) cost += message_[end];
     return cost;
   }
-  // Work alone, for the cheapest kind of stage: a lower bound of any segment.
+  // Work alone, for the cheapest kind of stage: a lower bound for these pieces in any stage.
   double least(int begin, int end) const { return least_[end] - least_[begin]; }
 
   IdVector<ActorId, double> of(const Cuts&) const;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace stretto {
 
@@ -39,7 +40,8 @@ std::optional<std::string> nearest(std::string_view wrong, std::span<const std::
   int least = std::max<int>(2, wrong.size() / 3) + 1;
   for (const std::string& c : candidates) {
     const std::size_t apart = std::max(wrong.size(), c.size()) - std::min(wrong.size(), c.size());
-    if (apart >= std::size_t(least) && !c.starts_with(wrong)) continue;  // saves the comparison of very long words
+    if (std::cmp_greater_equal(apart, least) && !c.starts_with(wrong))
+      continue;  // saves the comparison of very long words
     int d = edit_distance(wrong, c);
     if (!wrong.empty() && c.starts_with(wrong)) d = std::min(d, 1);
     if (d < least) least = d, best = c;
@@ -57,7 +59,7 @@ std::string divisors_near(std::int64_t of, std::int64_t near) {
 
 namespace {
 
-bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }  // within a character of UTF-8
+bool continues(char c) { return (c & 0xC0) == 0x80; }  // within a character of UTF-8
 
 // Both ends of what is too long, whole characters of them.
 std::string ends_of(std::string_view text, std::size_t longest) {
@@ -71,8 +73,7 @@ std::string ends_of(std::string_view text, std::size_t longest) {
 std::string without_controls(std::string_view text) {
   std::string out;
   for (std::size_t at = 0; at < text.size(); ++at) {
-    const auto byte = static_cast<unsigned char>(text[at]);
-    const auto next = static_cast<unsigned char>(at + 1 < text.size() ? text[at + 1] : 0);
+    const unsigned char byte = text[at], next = at + 1 < text.size() ? text[at + 1] : 0;
     const bool second_set = byte == 0xC2 && next >= 0x80 && next < 0xA0;  // U+0080 to U+009F
     if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7F)
       out += fmt::format("\\x{:02x}", byte);
@@ -125,11 +126,10 @@ std::string human_seconds(double s) {
 
 namespace {
 bool numeric(const std::string& s) {
-  return !s.empty() &&
-         (std::isdigit(static_cast<unsigned char>(s[0])) || ((s[0] == '-' || s[0] == '.') && s.size() > 1));
+  return !s.empty() && ((s[0] >= '0' && s[0] <= '9') || ((s[0] == '-' || s[0] == '.') && s.size() > 1));
 }
 std::size_t width_of(const std::string& s) {  // code points: good enough for what we print
-  return std::count_if(s.begin(), s.end(), [](char c) { return (c & 0xC0) != 0x80; });
+  return std::count_if(s.begin(), s.end(), [](char c) { return !continues(c); });
 }
 }  // namespace
 

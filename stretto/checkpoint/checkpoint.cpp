@@ -110,7 +110,7 @@ Array Checkpoint::array_of(std::string_view tensor) const {
   Array a{t.type == FileType::F64 ? f64 : f32, t.shape, {t.bytes.begin(), t.bytes.end()}};
   const auto pieces = pieces_.find(tensor);
   if (pieces == pieces_.end()) return a;
-  a.bytes.resize(std::size_t(a.elements()) * size_of(t.type));
+  a.bytes.resize(a.elements() * size_of(t.type));
   for (const StoredPiece& p : pieces->second) put_piece(p.piece, size_of(t.type), p.bytes, a.bytes);
   return a;
 }

@@ -86,8 +86,7 @@ void put_piece(const TensorPiece& p, std::size_t bytes, std::span<const std::byt
       place += p.offsets[d] * step;
       if (d < inner) place += rest % p.sizes[d] * step, rest /= p.sizes[d];
     }
-    std::memcpy(to.data() + std::size_t(place) * bytes, from.data() + std::size_t(done) * bytes,
-                std::size_t(length) * bytes);
+    std::memcpy(to.data() + place * bytes, from.data() + done * bytes, length * bytes);
     done += length;
   }
 }

@@ -176,7 +176,7 @@ void prune_checkpoints(const fs::path& directory, int keep, i64 newest) {
 bool make_room(const fs::path& directory, int keep) {
   if (remove_leftovers(directory)) return true;
   const std::vector<fs::path> all = checkpoints_in(directory);
-  if (keep < 2 || int(all.size()) < keep) return false;
+  if (keep < 2 || std::ssize(all) < keep) return false;
   const Newest newest = newest_checkpoint(directory);  // read and compared with its hashes
   const auto oldest = std::find_if(
       all.rbegin(), all.rend(), [&](const fs::path& p) { return newest.checkpoint && p != newest.checkpoint->path(); });

@@ -1,5 +1,6 @@
 #include "stretto/checkpoint/writer.h"
 
+#include <new>
 #include <utility>
 
 #include "stretto/base/files.h"
@@ -26,12 +27,18 @@ Saved write(const std::filesystem::path& directory, const Snapshot& s, int keep,
     write_with_room(directory, keep, [&] { write_checkpoint(saved.path, s, shard_bytes); });
     prune_checkpoints(directory, keep, s.step);
   } catch (const std::exception& e) {
-    saved.error = e.what();
+    saved.error = why(e);
   }
   return saved;
 }
 
 }  // namespace
+
+std::string why(const std::exception& e) {
+  if (dynamic_cast<const std::bad_alloc*>(&e))
+    return "there is no memory left; hint: raise the limit on it (ulimit -v)";
+  return e.what();
+}
 
 CheckpointWriter::CheckpointWriter(std::filesystem::path directory, int keep, u64 shard_bytes)
     : directory_(std::move(directory)), keep_(keep), shard_bytes_(shard_bytes) {}

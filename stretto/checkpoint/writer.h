@@ -12,6 +12,9 @@
 
 namespace stretto {
 
+// Why something could not be written, for a message.
+std::string why(const std::exception&);
+
 struct Saved {
   i64 step = 0;
   std::filesystem::path path;
@@ -20,7 +23,7 @@ struct Saved {
 
 class CheckpointWriter {
  public:
-  CheckpointWriter(std::filesystem::path directory, int keep, u64 shard_bytes = u64(1) << 30);
+  CheckpointWriter(std::filesystem::path directory, int keep, u64 shard_bytes = default_shard_bytes);
   ~CheckpointWriter();  // finishes what it is writing
   CheckpointWriter(const CheckpointWriter&) = delete;
 

@@ -58,7 +58,7 @@ void AtReaders::find_homes() {
   }
   for (NodeId id : home_.ids()) {
     if (home_[id]) continue;
-    PieceId last(0);  // it is read by nobody: where the last of its parameters is read first
+    PieceId last(0);  // if nobody reads it: where the last of its parameters is first read
     for (Value v : g_.node(id).operands) last = std::max(last, home(v.node));
     home_[id] = last;
     needed_ = needed_ || (derived_[id] && last != PieceId(g_.node(id).piece));

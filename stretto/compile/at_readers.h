@@ -17,7 +17,7 @@ class AtReaders {
  public:
   explicit AtReaders(const Graph&);
   bool needed() const { return needed_; }  // else every value may stay as it is
-  Value operator()(Value old);             // asked for itself, a value is made where its parameters are read first
+  Value operator()(Value old);             // asked for by itself, a value is made where its parameters are first read
   Graph graph() && { return std::move(out_); }
 
  private:

@@ -38,8 +38,8 @@ Traced traced_in(const Asked& a, int microbatches) {
                               .frozen = a.training.frozen});
 }
 
-// How many times a step's tasks run: once per microbatch, or once per leaf of a rank. How many leaves there are is the
-// layout's to say, which needs the model's dims.
+// How many times a step's tasks run: once per microbatch, or once per leaf of a rank. The number of leaves depends on the
+// layout, and that on the model's dims.
 int runs_of(const Asked& a) {
   if (!a.training.exact) return a.training.microbatches;
   const Traced alone = traced_in(a, 1);

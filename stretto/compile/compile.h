@@ -48,8 +48,8 @@ struct Compiled {
 
 Compiled compile(const Model&, const Optimizer&, const Training& = {}, const Parallel& = {});
 
-// Forward only, for evaluation. With the program that trains: its parameters where they lie there, and the order of its
-// schedule, or one microbatch after the other where their number is another.
+// Forward only, for evaluation. `trained`, the program that trains: parameters lie where they lie there, and microbatches
+// go in the order of its schedule, or one after the other if there are more or fewer of them.
 Compiled compile_forward(const Model&, const Training&, const Parallel&, const std::map<std::string, i64>& sizes = {},
                          const Program* trained = nullptr);
 

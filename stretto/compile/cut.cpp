@@ -116,7 +116,7 @@ Step with_accumulators(Step s, int pipes, const Sharded* sharded) {
   IdVector<ParamId, int> count(s.params.size(), 0);
   for (const Accumulator& a : s.accumulators) ++count[a.param];
   for (Accumulator& a : s.accumulators)
-    if (count[a.param] == 1) a.summed = summed_as_it_is(*sharded, a.param.value);
+    if (count[a.param] == 1) a.summed = summed_as_it_is(*sharded, a.param);
   return s;
 }
 

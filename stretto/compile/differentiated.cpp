@@ -1,5 +1,7 @@
 #include "stretto/compile/differentiated.h"
 
+#include <algorithm>
+#include <functional>
 #include <map>
 
 #include "stretto/autodiff/autodiff.h"
@@ -13,22 +15,23 @@ StepGraph differentiated(const Traced& t) {
   const auto tensor = [&](Value v) { return Tensor(&b, v); };
   std::vector<Root> roots;
   for (const TracedTerm& term : t.terms) {
-    const Tensor sum = tensor(t.step.outputs[term.sum.value].value), scale = tensor(t.step.scalars[term.scale.value]);
+    const Tensor sum = tensor(t.step.outputs[term.sum].value), scale = tensor(t.step.scalars[term.scale]);
     roots.push_back({sum, sum.dtype() == f64 ? scale : cast(scale, sum.dtype())});
   }
   std::vector<Tensor> trained;
   std::map<Value, ParamId> param_of;
   for (ParamId i : t.params.ids()) {
     if (!t.params[i].options.trainable) continue;
-    trained.push_back(tensor(t.step.params[i.value]));
-    param_of[t.step.params[i.value]] = i;
+    trained.push_back(tensor(t.step.params[i]));
+    param_of[t.step.params[i]] = i;
   }
   IdVector<ParamId, char> reaches(t.params.size(), 0);
   for (const Gradient& g : differentiate(b, roots, trained)) {
     const ParamId param = param_of.at(g.of.value);
     reaches[param] = 1;
-    out.gradients.push_back({param.value, g.piece, g.grad.value});
+    out.gradients.push_back({param, PieceId(g.piece), g.grad.value});
   }
+  std::ranges::sort(out.gradients, std::less<>(), [](const StepGraph::Grad& g) { return std::pair(g.param, g.piece); });
   for (ParamId i : t.params.ids())
     if (t.params[i].options.trainable && !reaches[i])
       throw Error("model", "parameter '{}' does not reach the loss", t.params[i].name)

@@ -31,34 +31,32 @@ class ParamDims {
 
   // What is kept of it between steps; what norm and update see; what is accumulated.
   Dims stored(ParamId param) const {
-    return !sharded_ || sharded_->params[param.value].params.empty()
-               ? flat(param)
-               : dims_of(*sharded_, sharded_->params[param.value].stored);
+    return !sharded_ || sharded_->params[param].params.empty() ? flat(param)
+                                                               : dims_of(*sharded_, sharded_->params[param].stored);
   }
   Dims updated(ParamId param) const {
-    return sharded_ ? dims_of(*sharded_, sharded_->params[param.value].updated) : flat(param);
+    return sharded_ ? dims_of(*sharded_, sharded_->params[param].updated) : flat(param);
   }
   Dims accumulated(ParamId param) const {
-    if (sharded_ && !sharded_->params[param.value].gradients.empty())
+    if (sharded_ && !sharded_->params[param].gradients.empty())
       for (const ShardedGradient& g : sharded_->gradients)
-        if (g.param == param.value) return dims_of(*sharded_, g.accumulated);
+        if (g.param == param) return dims_of(*sharded_, g.accumulated);
     return flat(param);
   }
   // A state, in bf16: what is rounded up and what down does not depend on the layout.
   Tensor rounded(Tensor state, ParamId param, i64 which) const {
     const Dims& dims = traced_.params[param].dims;
     if (sharded_)
-      return stochastic_round(state, {.which = which}, dims_of(*sharded_, sharded_->params[param.value].type),
+      return stochastic_round(state, {.which = which}, dims_of(*sharded_, sharded_->params[param].type),
                               sharded_->mesh);
     const bool padded = std::any_of(dims.begin(), dims.end(), [](const Dim& d) { return d.valid() != d.size; });
     return padded ? stochastic_round(state, {.which = which}, dims, {}) : stochastic_round(state, {.which = which});
   }
-  bool cut_for_update(ParamId param) const { return sharded_ && !sharded_->params[param.value].state.empty(); }
+  bool cut_for_update(ParamId param) const { return sharded_ && !sharded_->params[param].state.empty(); }
 
  private:
   Dims flat(ParamId param) const {
-    if (sharded_)
-      return Dim{fmt::format("flat{}", sharded_->params[param.value].elements), sharded_->params[param.value].elements};
+    if (sharded_) return Dim{fmt::format("flat{}", sharded_->params[param].elements), sharded_->params[param].elements};
     i64 n = 1;
     for (const Dim& d : traced_.params[param].dims) n *= d.size;
     return Dim{"flat", n};
@@ -81,7 +79,7 @@ class Epilogue {
       std::vector<Tensor> parts;
       for (AccumulatorId a : accumulators_[param])
         parts.push_back(t.argument(dtype(param), dims_.accumulated(param), a));
-      const Tensor total = sharded() ? reduced_gradient(parts, *sharded(), param.value) : added(parts);
+      const Tensor total = sharded() ? reduced_gradient(parts, *sharded(), param) : added(parts);
       if (t.binding_of(total.value)) return;  // it is complete as it is
       if (t.graph().nodes.size() == 2 && t.graph().node(total.value).op->collective_kind == CollectiveKind::scatter)
         return scatter(param, std::move(t), total);
@@ -94,7 +92,7 @@ class Epilogue {
     for_trained([&](ParamId param) {
       TaskBuilder t({.part = Part::norm, .about = param});
       const Tensor square = squared_norm(t.argument(dtype(param), dims_.updated(param), accumulators_[param][0]));
-      t.result(sharded() ? counted_square(square, *sharded(), param.value) : square, step_.square_of(param));
+      t.result(sharded() ? counted_square(square, *sharded(), param) : square, step_.square_of(param));
       add(std::move(t));
     });
     step_.squares = traced().params.size();
@@ -149,7 +147,7 @@ class Epilogue {
   // still runs, and `combine` takes what it makes.
   void scatter(ParamId param, TaskBuilder t, Tensor total) {
     const AccumulatorId accumulator = accumulators_[param][0];
-    const Type& type = sharded()->params[param.value].updated;
+    const Type& type = sharded()->params[param].updated;
     const TaskId maker = step_.tasks.next_id();
     const ValueId value =
         step_.values.push_back({.type = type,
@@ -190,7 +188,7 @@ class Epilogue {
     const bool master = type != p.dtype;
     s.param = master ? t.argument(type, dims_.updated(param), state(optimizer.state.size()))
                      : t.argument(type, dims_.stored(param), param);
-    if (dims_.cut_for_update(param) && !master) s.param = part_to_update(s.param, *sharded(), param.value);
+    if (dims_.cut_for_update(param) && !master) s.param = part_to_update(s.param, *sharded(), param);
     s.grad = t.argument(type, dims_.updated(param), accumulators_[param][0]);
     const DType kept = optimizer.state_dtype == bf16 ? bf16 : type;
     for (std::size_t k = 0; k < optimizer.state.size(); ++k)
@@ -200,7 +198,7 @@ class Epilogue {
     bind_scalars(optimizer, trace, t);
     if (options.skip_nonfinite && !options.late) keep_unless(t.argument(i32, {}, *whole_.scalar("finite")), s, done);
     const Tensor rounded = cast(done.param, p.dtype);
-    t.result(dims_.cut_for_update(param) ? stored_again(rounded, *sharded(), param.value) : rounded, param);
+    t.result(dims_.cut_for_update(param) ? stored_again(rounded, *sharded(), param) : rounded, param);
     if (master) t.result(done.param, state(optimizer.state.size()));
     if (kept != type) t.head().keys.push_back(hash_of(std::string_view("states of " + p.name)));
     for (std::size_t k = 0; k < optimizer.state.size(); ++k) {
@@ -275,7 +273,7 @@ WholeStep add_prologue(Step step, const Surroundings& around) {
   const Traced& traced = around.traced;
   for (OutputId k : step.outputs.ids()) {
     const StepOutput& o = step.outputs[k];
-    const AxisNames axes = around.sharded ? around.sharded->outputs[k.value] : AxisNames{};
+    const AxisNames axes = around.sharded ? around.sharded->outputs[k] : AxisNames{};
     if (axes.empty()) continue;
     TaskBuilder t({.part = Part::total, .piece = piece_of_output(step, k), .about = k});
     const Dim all{"all", step.elements(o.type) * around.microbatches};

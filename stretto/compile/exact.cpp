@@ -83,8 +83,7 @@ void total_in_tree(Step& s, const Surroundings& around) {
     TaskBuilder t({.part = Part::total, .piece = piece_of_output(s, k), .about = k});
     const Dim all{"all", s.elements(o.type) * around.microbatches};
     const Tensor leaves = t.argument(o.type.dtype, tree_dims(around.microbatches), AllMicrobatches{k});
-    const Tensor total =
-        all_reduce(tree_sum_of(leaves), around.sharded ? around.sharded->outputs[k.value] : AxisNames{});
+    const Tensor total = all_reduce(tree_sum_of(leaves), around.sharded ? around.sharded->outputs[k] : AxisNames{});
     t.result(where(equal(iota(t.body(), all), 0), total, 0), AllMicrobatches{k});
     Task total_task = std::move(t).finish(pool);
     const auto of_ranks = std::find_if(s.tasks.begin(), s.tasks.end(),
@@ -105,11 +104,11 @@ void ranks_before_pieces(Step& s, const Surroundings& around) {
     if (task.part != Part::combine) continue;
     const ParamId param = task.param();
     TaskBuilder t({.part = Part::combine, .about = param});
-    const i64 n = around.sharded->params[param.value].elements;
+    const i64 n = around.sharded->params[param].elements;
     Tensor total;
     for (AccumulatorId a : accumulators[param]) {
       const Tensor own = t.argument(wide(around.traced.params[param].dtype), Dim{fmt::format("flat{}", n), n}, a);
-      const Tensor part = all_reduce(own, around.sharded->gradients[a.value].pending);
+      const Tensor part = all_reduce(own, around.sharded->gradients[a].pending);
       total = total ? total + part : part;
     }
     t.result(total, accumulators[param][0]);
@@ -162,7 +161,7 @@ ScheduledStep exact(ScheduledStep e, const Surroundings& around, const Parallel&
 }
 
 Schedule on_leaves(Schedule s, int leaves) {
-  s.marks.clear();  // positions in rows are others now
+  s.marks.clear();  // positions in rows have changed
   if (leaves == 1) return s;
   for (Row& row : s.rows) {
     Row all;

@@ -24,7 +24,7 @@ Parallel complete(Parallel, const Traced&);
 AxisNames axes_of_rows(const Parallel&, const std::string& batch);
 int ranks_along(const Mesh&, const AxisNames& axes);
 
-// Every rank gets equally many rows of every one of `microbatches`, or it is refused.
+// Refuses a batch of which some microbatch cannot be shared equally among the ranks.
 void check_rows(const Traced&, const Parallel&, int microbatches);
 
 // Without axes beside the pipeline's, the graph stays what it is.

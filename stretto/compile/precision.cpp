@@ -46,7 +46,7 @@ class Precision {
       in_f32(g_.node(id)) ? make_wide(id) : make_as_it_is(id);
     }
     StepGraph to;
-    const auto moved = [&](const std::vector<Value>& values, std::vector<Value>& all) {
+    const auto moved = [&]<class I>(const IdVector<I, Value>& values, IdVector<I, Value>& all) {
       for (Value v : values) all.push_back(made(v).as_it_is.value);
     };
     moved(from_.params, to.params), moved(from_.inputs, to.inputs), moved(from_.scalars, to.scalars);

@@ -30,8 +30,8 @@ Schedule schedule_of(const Parallel& p, int microbatches) {
       check_schedule(p.schedule, {.actors = p.mesh.extent("pipe"), .microbatches = microbatches, .chunks = p.chunks});
   refuse(checked.validation.all_faults());
   Schedule& s = checked.schedule;
-  if (s.pieces > 1 || s.name.starts_with("seq-"))
-    throw Error("schedule", "'{}' cuts sequences into pieces, which can be simulated but not trained", s.name)
+  if (s.segments > 1 || s.name.starts_with("seq-"))
+    throw Error("schedule", "'{}' cuts sequences into segments, which can be simulated but not trained", s.name)
         .hint("use a schedule of whole microbatches, e.g. 1f1b")
         .about({"parallel.schedule"});
   check_pipes(s);
@@ -50,7 +50,7 @@ void check_tasks(i64 pieces, i64 microbatches, bool trains) {
 
 Schedule forward_part(Schedule s) {
   for (Row& row : s.rows) std::erase_if(row, [](const Action& a) { return a.phase != Phase::F; });
-  s.marks.clear();  // positions in rows are others now
+  s.marks.clear();  // positions in rows have changed
   return s;
 }
 

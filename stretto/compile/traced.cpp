@@ -48,7 +48,7 @@ std::vector<std::string> names_and_parts(const Trace& t) {
   return known;
 }
 
-// What is said about a parameter and is nowhere was misspelt.
+// A name that no parameter has was misspelt.
 struct Mention {
   const std::vector<std::string>& patterns;
   bool (*is)(const std::string& pattern, const std::string& name);
@@ -95,8 +95,7 @@ void take_sources(const Trace& t, Traced& out) {
 }
 
 OutputId add_output(StepGraph& step, std::string name, const Tensor& value, bool count) {
-  step.outputs.push_back({std::move(name), value.value, count});
-  return OutputId(step.outputs.size() - 1);
+  return step.outputs.push_back({std::move(name), value.value, count});
 }
 
 void take_outputs(const Trace& t, const Loss& loss, Traced& out) {
@@ -140,9 +139,9 @@ std::vector<Fault> verify(const Traced& t) {
   as_many("inputs", t.inputs.size(), t.step.inputs.size());
   as_many("scalars", t.scalars.size(), t.step.scalars.size());
   as_many("outputs", 2 * t.terms.size() + t.metrics.size(), t.step.outputs.size());
-  const auto made = [&](OutputId o) { return o.value < t.step.outputs.size(); };
+  const auto made = [&](OutputId o) { return t.step.outputs.has(o); };
   for (const TracedTerm& x : t.terms) {
-    if (!made(x.sum) || !made(x.count) || !t.step.outputs[x.count.value].count)
+    if (!made(x.sum) || !made(x.count) || !t.step.outputs[x.count].count)
       bad(fmt::format("loss term '{}' has no sum and count among the outputs", x.name));
     if (!t.scalars.has(x.scale)) bad(fmt::format("loss term '{}' has no scale among the scalars", x.name));
   }

@@ -51,7 +51,7 @@ struct Traced {
 
 Traced trace_step(const Model&, const TraceOptions&);
 
-// Its lists fit to each other, and the graph is sound.
+// Its lists fit each other, and the graph is sound.
 std::vector<Fault> verify(const Traced&);
 
 }  // namespace stretto

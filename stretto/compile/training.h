@@ -31,7 +31,7 @@ struct Training {
   // their gradients are added in one balanced tree over the batch.
   bool exact = false;
   i64 leaf = 1;
-  double poll = 0;  // milliseconds between looks after messages, for which products are cut; 0: they are whole
+  double poll = 0;  // milliseconds between checks for messages, for which products are cut; 0: they stay whole
 };
 
 // What collectives inside of tasks go on beside: nothing, or other calls of the same action or overlap group.

@@ -15,7 +15,7 @@ double largest_neighbours(const Compiled& c) {
   IdVector<PieceId, double> piece(step.pieces + 1, 0);
   for (const Accumulator& a : step.accumulators)
     if (a.pipe == PipeId(0) && a.level == Level(0))
-      piece[a.piece] += c.sharded->params[a.param.value].elements * size_of(wide(c.params[a.param].dtype));
+      piece[a.piece] += c.sharded->params[a.param].elements * size_of(wide(c.params[a.param].dtype));
   double most = 0;
   for (PieceId i : step.piece_ids()) most = std::max(most, piece[i] + piece[PieceId(i.value + 1)]);
   return most;
@@ -41,7 +41,7 @@ std::vector<StorageVariant> storage_variants(const Compiled& c) {
                                    {3, Reshard::step}}) {
     StorageVariant v{.zero = z, .reshard = reshard, .chosen = z == zero && reshard == c.parallel.reshard};
     for (ParamId i : c.params.ids()) {
-      const double bytes = c.sharded->params[i.value].elements * size_of(c.params[i].dtype);
+      const double bytes = c.sharded->params[i].elements * size_of(c.params[i].dtype);
       const double accumulators = c.params[i].accumulators.size();
       v.params += z > 2 ? bytes / d : bytes;
       v.gathered += z > 2 ? bytes : 0;

@@ -1,4 +1,5 @@
-// RUN.toml -> RunConfig, with every mistake in it.
+#include "stretto/config/read.h"
+
 #include <algorithm>
 #include <filesystem>
 
@@ -350,60 +351,10 @@ class RunReader {
   bool right_counts_ = false;                      // of sequences and microbatches
 };
 
-// Takes keys that are "auto" out, and with `open` counts those that are not given as such.
-std::vector<std::string> take_searched(Field& root, bool open) {
-  std::vector<std::string> found;
-  for (const std::string& path : searched_keys()) {
-    const std::size_t dot = path.find('.');
-    const Field* section = root.find(path.substr(0, dot));
-    const Field* value = section ? section->find(path.substr(dot + 1)) : nullptr;
-    const std::string* word = value ? std::get_if<std::string>(&value->value) : nullptr;
-    if (word && *word == "auto") {
-      Field nothing;
-      nothing.source = value->source;
-      root.set(path, std::move(nothing));
-      found.push_back(path);
-    } else if (!value && open) {
-      found.push_back(path);
-    }
-  }
-  return found;
-}
-
-RunConfig read_fields(Field root, const std::string& name, const std::vector<std::string>& overrides,
-                      bool open = false) {
-  for (const std::string& o : overrides) override_field(root, o);
-  std::vector<std::string> searched = take_searched(root, open);
-  return RunReader(root, name, std::move(searched)).read();
-}
-
-std::string name_of_file(const std::string& file) {
-  const std::string stem = std::filesystem::path(file).stem().string();
-  return stem.empty() ? "run" : stem;
-}
-
 }  // namespace
 
-RunConfig read_run(const std::string& file, const std::vector<std::string>& overrides) {
-  if (file.empty()) return read_fields(Field(Field::Table{}), "run", overrides);
-  return read_fields(read_toml_file(file), name_of_file(file), overrides);
-}
-
-RunConfig read_open_run(const std::string& file, const std::vector<std::string>& overrides) {
-  if (file.empty()) return read_fields(Field(Field::Table{}), "run", overrides, true);
-  return read_fields(read_toml_file(file), name_of_file(file), overrides, true);
-}
-
-const std::vector<std::string>& searched_keys() {
-  static const std::vector<std::string> all{"parallel.pipe",      "parallel.data",     "parallel.tensor",
-                                            "parallel.context",   "parallel.expert",   "parallel.sequence",
-                                            "parallel.zero",      "parallel.schedule", "parallel.chunks",
-                                            "parallel.recompute", "train.microbatches"};
-  return all;
-}
-
-RunConfig parse_run(std::string_view toml, const std::string& file, const std::vector<std::string>& overrides) {
-  return read_fields(read_toml(toml, file), name_of_file(file), overrides);
+RunConfig run_of(const Field& root, std::string name, std::vector<std::string> searched) {
+  return RunReader(root, std::move(name), std::move(searched)).read();
 }
 
 }  // namespace stretto

@@ -60,7 +60,7 @@ MixtureOrder::MixtureOrder(const std::vector<Source>& parts, i64 length, u64 see
 
 // The slots of a block belong to the sources in order; a sequence takes the slot that a permutation gives it, and the
 // slot says the rest.
-MixtureOrder::Place MixtureOrder::place(i64 sequence) const {
+MixtureOrder::Start MixtureOrder::start_of(i64 sequence) const {
   const i64 number = sequence / block(), slot = permuted(sequence % block(), block(), key_, number);
   const std::size_t source = std::upper_bound(ends_.begin(), ends_.end(), slot) - ends_.begin();
   const i64 index = number * shares_[source] + slot - (ends_[source] - shares_[source]);

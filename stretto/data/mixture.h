@@ -1,7 +1,7 @@
 // Which sequence of which source is the n-th of a run over several sources: a function of weights, seed and n only.
 //
 //   MixtureOrder order({{books->tokens(), 0.7}, {code->tokens(), 0.3}}, 256, seed);
-//   auto [source, first] = order.place((step - 1) * batch + row);
+//   auto [source, first] = order.start_of((step - 1) * batch + row);
 //
 // A run goes through blocks in which every source has its share of sequences, in an order drawn per block. So the
 // shares are exact over every block, and no counts are kept. A source that has been used up begins again, shuffled
@@ -20,12 +20,12 @@ class MixtureOrder {
     double weight = 1;
     bool in_rows = false;  // see TokenSource
   };
-  struct Place {
+  struct Start {
     std::size_t source = 0;
     i64 first = 0;  // token of that source
   };
   MixtureOrder(const std::vector<Source>& parts, i64 length, u64 seed);
-  Place place(i64 sequence) const;
+  Start start_of(i64 sequence) const;
   i64 block() const { return ends_.back(); }                  // sequences
   const std::vector<i64>& shares() const { return shares_; }  // of a block, per source
 

@@ -50,8 +50,8 @@ TrainingRows::TrainingRows(const Corpus& corpus, const RowsOptions& o)
 Rows TrainingRows::at(i64 step) const {
   Rows rows = empty_rows(options_);
   for (i64 row = 0; row < options_.batch; ++row) {
-    const MixtureOrder::Place place = order_.place((step - 1) * options_.batch + row);
-    fill(*sources_[place.source], place.first, row, options_, rows);
+    const MixtureOrder::Start start = order_.start_of((step - 1) * options_.batch + row);
+    fill(*sources_[start.source], start.first, row, options_, rows);
   }
   rows.filled = options_.batch;
   return rows;

@@ -14,13 +14,14 @@ namespace fs = std::filesystem;
 // Tokens that are looked at before training; beyond that a thousand samples per file.
 constexpr i64 kCheckedWhole = i64(1) << 31, kSample = 1 << 16, kSamples = 1000;
 
-i64 largest_in(const TokenSpan& tokens) {
-  i64 largest = -1;
+// None of no tokens.
+std::optional<i64> largest_in(const TokenSpan& tokens) {
+  std::optional<i64> largest;
   std::vector<std::int32_t> ids;
   for (i64 at = 0; at < tokens.size(); at += kSample) {
     ids.resize(std::min(kSample, tokens.size() - at));
     tokens.read(at, ids);
-    for (const std::int32_t id : ids) largest = std::max<i64>(largest, id);
+    largest = std::max<i64>(largest.value_or(ids[0]), *std::max_element(ids.begin(), ids.end()));
   }
   return largest;
 }
@@ -129,7 +130,8 @@ class TokenFiles : public TokenSource {
     if (!bad) return;
     const i64 token = spans_[file].at(first + *bad);
     i64 largest = token;
-    for (const TokenSpan& s : spans_) largest = std::max(largest, tokens() <= kCheckedWhole ? largest_in(s) : token);
+    if (tokens() <= kCheckedWhole)
+      for (const TokenSpan& s : spans_) largest = std::max(largest, largest_in(s).value_or(token));
     throw outside(files_[file].path(), first + *bad, token, vocab_, largest);
   }
 
@@ -152,15 +154,16 @@ class TokenFiles : public TokenSource {
 }  // namespace
 
 std::optional<i64> largest_token(const std::vector<fs::path>& files, std::optional<TokenFormat> format) {
-  i64 largest = -1, tokens = 0;
+  std::optional<i64> largest;
+  i64 tokens = 0;
   for (fs::path path : files) {
     if (path.extension() == ".idx") path.replace_extension(".bin");
     const TokenFile file = format ? TokenFile(path, *format) : TokenFile(path);
     tokens += file.tokens().size();
     if (tokens > kCheckedWhole) return std::nullopt;
-    largest = std::max(largest, largest_in(file.tokens()));
+    largest = std::max(largest, largest_in(file.tokens()));  // none is below all
   }
-  return largest >= 0 ? std::optional(largest) : std::nullopt;
+  return largest && *largest >= 0 ? largest : std::nullopt;  // negative ones are refused by whoever reads them
 }
 
 std::shared_ptr<const TokenSource> open_token_files(const std::vector<fs::path>& files, const TokenFilesOptions& o) {

@@ -36,9 +36,9 @@ class HeaderEvents : public JsonEvents {
   void boolean(bool) override { value("a boolean"); }
   void number(double) override { value("a number that is no 64-bit integer"); }
   void integer(i64 n) override {
-    if (place_ != Place::shape && place_ != Place::offsets) return value("a number");
+    if (within_ != Within::shape && within_ != Within::offsets) return value("a number");
     if (n < 0) fail("'{}' of tensor '{}' holds {}, which is negative", field_, shown(name_), n);
-    if (place_ == Place::shape) {
+    if (within_ == Within::shape) {
       if (entry_->tensor.shape.size() == kMostDims)
         fail("tensor '{}' has more than {} dimensions", shown(name_), kMostDims);
       entry_->tensor.shape.push_back(n);
@@ -48,9 +48,9 @@ class HeaderEvents : public JsonEvents {
     }
   }
   void string(std::string text) override {
-    if (place_ == Place::metadata) {
+    if (within_ == Within::metadata) {
       metadata[field_] = std::move(text);
-    } else if (place_ == Place::entry && field_ == "dtype") {
+    } else if (within_ == Within::entry && field_ == "dtype") {
       const auto type = file_type_named(text);
       if (!type)
         throw Error(file_, "tensor '{}' has the element type '{}', which is not supported", shown(name_), shown(text))
@@ -62,39 +62,39 @@ class HeaderEvents : public JsonEvents {
     }
   }
   void key(std::string text) override {
-    (place_ == Place::top ? name_ : place_ == Place::skip ? skipped_ : field_) = std::move(text);
+    (within_ == Within::top ? name_ : within_ == Within::skip ? skipped_ : field_) = std::move(text);
   }
   void begin_object() override {
-    if (place_ == Place::before) {
-      place_ = Place::top;
-    } else if (place_ == Place::top) {
-      place_ = name_ == "__metadata__" ? Place::metadata : Place::entry;
-      if (place_ == Place::entry) entry_ = &entries[name_];
+    if (within_ == Within::before) {
+      within_ = Within::top;
+    } else if (within_ == Within::top) {
+      within_ = name_ == "__metadata__" ? Within::metadata : Within::entry;
+      if (within_ == Within::entry) entry_ = &entries[name_];
     } else {
       skip("an object");
     }
   }
   void end_object() override {
     if (close_skipped()) return;
-    if (place_ == Place::entry) check_complete();
-    place_ = place_ == Place::top ? Place::before : Place::top;
+    if (within_ == Within::entry) check_complete();
+    within_ = within_ == Within::top ? Within::before : Within::top;
   }
   void begin_array() override {
-    if (place_ == Place::entry && field_ == "shape") {
-      place_ = Place::shape;
+    if (within_ == Within::entry && field_ == "shape") {
+      within_ = Within::shape;
       entry_->has_shape = true;
-    } else if (place_ == Place::entry && field_ == "data_offsets") {
-      place_ = Place::offsets;
+    } else if (within_ == Within::entry && field_ == "data_offsets") {
+      within_ = Within::offsets;
     } else {
       skip("an array");
     }
   }
   void end_array() override {
-    if (!close_skipped()) place_ = Place::entry;
+    if (!close_skipped()) within_ = Within::entry;
   }
 
  private:
-  enum class Place { before, top, metadata, entry, shape, offsets, skip };
+  enum class Within { before, top, metadata, entry, shape, offsets, skip };
 
   template <class... A>
   [[noreturn]] void fail(fmt::format_string<A...> what, A&&... a) const {
@@ -102,32 +102,32 @@ class HeaderEvents : public JsonEvents {
   }
   // A value where the grammar has no room for it. Fields of a tensor that we do not know are skipped.
   void value(const char* what) {
-    switch (place_) {
-      case Place::before:
+    switch (within_) {
+      case Within::before:
         fail("the header is {}, not an object", what);
-      case Place::top:
+      case Within::top:
         fail("'{}' in the header is {}, not an object", shown(name_), what);
-      case Place::metadata:
+      case Within::metadata:
         fail("metadata '{}' is {}, not a string", shown(field_), what);
-      case Place::entry:
+      case Within::entry:
         if (field_ == "dtype" || field_ == "shape" || field_ == "data_offsets")
           fail("'{}' of tensor '{}' is {}", field_, shown(name_), what);
         return;
-      case Place::shape:
-      case Place::offsets:
+      case Within::shape:
+      case Within::offsets:
         fail("'{}' of tensor '{}' holds {}", field_, shown(name_), what);
-      case Place::skip:
+      case Within::skip:
         return;
     }
   }
   void skip(const char* what) {
     value(what);
-    place_ = Place::skip;
+    within_ = Within::skip;
     ++skipping_;
   }
   bool close_skipped() {
     if (skipping_ == 0) return false;
-    if (--skipping_ == 0) place_ = Place::entry;
+    if (--skipping_ == 0) within_ = Within::entry;
     return true;
   }
   void check_complete() const {
@@ -140,7 +140,7 @@ class HeaderEvents : public JsonEvents {
 
   std::string file_, name_, field_, skipped_;
   Entry* entry_ = nullptr;
-  Place place_ = Place::before;
+  Within within_ = Within::before;
   int skipping_ = 0;
 };
 

@@ -10,6 +10,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/half.h"
 #include "stretto/base/text.h"
+#include "stretto/formats/visit_type.h"
 
 namespace stretto {
 namespace {
@@ -33,49 +34,6 @@ constexpr std::array<TypeRow, 13> kTypes{{{"BOOL", 1},
                                           {"F64", 8},
                                           {"I64", 8},
                                           {"U64", 8}}};
-
-// Two-byte floats as types of their own, so that `visit` can tell them from integers.
-struct F16Bits {
-  std::uint16_t bits;
-};
-struct BF16Bits {
-  std::uint16_t bits;
-};
-struct BoolByte {
-  std::uint8_t value;
-};
-
-template <class F>
-void visit(FileType type, F f) {
-  switch (type) {
-    case FileType::BOOL:
-      return f(BoolByte{});
-    case FileType::U8:
-      return f(std::uint8_t{});
-    case FileType::I8:
-      return f(std::int8_t{});
-    case FileType::I16:
-      return f(std::int16_t{});
-    case FileType::U16:
-      return f(std::uint16_t{});
-    case FileType::F16:
-      return f(F16Bits{});
-    case FileType::BF16:
-      return f(BF16Bits{});
-    case FileType::I32:
-      return f(std::int32_t{});
-    case FileType::U32:
-      return f(std::uint32_t{});
-    case FileType::F32:
-      return f(float{});
-    case FileType::F64:
-      return f(double{});
-    case FileType::I64:
-      return f(std::int64_t{});
-    case FileType::U64:
-      return f(std::uint64_t{});
-  }
-}
 
 template <class S>
 constexpr bool is_real = std::is_same_v<S, F16Bits> || std::is_same_v<S, BF16Bits> || std::is_floating_point_v<S>;
@@ -140,7 +98,7 @@ void read_values(const StoredTensor& tensor, std::span<T> to, std::string_view n
   check_count(to.size(), std::size_t(tensor.count()), name, tensor.type);
   if (std::is_same_v<T, std::int32_t> && is_float(tensor.type))
     throw Error(name, "is {}, but integers are wanted", name_of(tensor.type));
-  visit(tensor.type, [&]<class S>(S) {
+  visit_type(tensor.type, [&]<class S>(S) {
     if constexpr (std::is_same_v<S, T>) {
       if (!to.empty()) std::memcpy(to.data(), tensor.bytes.data(), to.size_bytes());
     } else if constexpr (!(std::is_same_v<T, std::int32_t> && is_real<S>)) {
@@ -162,7 +120,7 @@ void write_values(std::span<const T> from, FileType type, std::span<std::byte> t
   check_count(from.size(), to.size() / size_of(type), name, type);
   if (std::is_floating_point_v<T> && !is_float(type))
     throw Error(name, "has fractions and cannot be stored as {}", name_of(type));
-  visit(type, [&]<class S>(S) {
+  visit_type(type, [&]<class S>(S) {
     if constexpr (std::is_same_v<S, T>) {
       if (!from.empty()) std::memcpy(to.data(), from.data(), from.size_bytes());
     } else if constexpr (!(std::is_floating_point_v<T> && !is_real<S>)) {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "stretto/base/error.h"
+#include "stretto/formats/visit_type.h"
 
 namespace stretto {
 namespace {
@@ -14,27 +14,16 @@ T load(const std::byte* at) {
   return value;
 }
 
+template <class T>
+constexpr bool is_token = std::is_integral_v<T> && !std::is_same_v<T, std::uint64_t>;
+
 // Calls f with a value of the integer type that `type` stands for.
 template <class F>
-auto with_type(FileType type, F f) {
-  switch (type) {
-    case FileType::U8:
-      return f(std::uint8_t{});
-    case FileType::I8:
-      return f(std::int8_t{});
-    case FileType::I16:
-      return f(std::int16_t{});
-    case FileType::U16:
-      return f(std::uint16_t{});
-    case FileType::I32:
-      return f(std::int32_t{});
-    case FileType::U32:
-      return f(std::uint32_t{});
-    case FileType::I64:
-      return f(std::int64_t{});
-    default:
-      throw Error("tokens", "{} is no type for tokens", name_of(type));
-  }
+auto with_token(FileType type, F f) {
+  return visit_type(type, [&]<class T>(T stored) -> decltype(f(std::int32_t{})) {
+    if constexpr (is_token<T>) return f(stored);
+    throw Error("tokens", "{} is no type for tokens", name_of(type));
+  });
 }
 
 }  // namespace
@@ -52,11 +41,11 @@ void TokenSpan::read(i64 begin, std::span<std::int32_t> to) const {
 
 i64 TokenSpan::at(i64 position) const {
   const TokenSpan one = part(position, 1);
-  return with_type(type, [&]<class T>(T) { return i64(load<T>(one.bytes.data())); });
+  return with_token(type, [&]<class T>(T) { return i64(load<T>(one.bytes.data())); });
 }
 
 std::optional<i64> TokenSpan::first_outside(i64 vocabulary) const {
-  return with_type(type, [&]<class T>(T) -> std::optional<i64> {
+  return with_token(type, [&]<class T>(T) -> std::optional<i64> {
     // Blocks without a branch inside run at the speed of memory; only one with a bad token is looked at closely.
     constexpr i64 block = 4096;
     const i64 count = size();

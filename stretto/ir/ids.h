@@ -15,6 +15,9 @@ using ArgumentId = Id<struct ArgumentTag>;
 using ResultId = Id<struct ResultTag>;
 using KeyId = Id<struct KeyTag>;
 
+// A gradient that is added up over microbatches: one per parameter and piece that uses it.
+using AccumulatorId = Id<struct AccumulatorTag>;
+
 inline auto node_ids(const Graph& g) { return ids_until<NodeId>(g.nodes.size()); }
 inline NodeId last_node(const Graph& g) { return NodeId(g.nodes.size() - 1); }
 

@@ -2,34 +2,36 @@
 //
 //   StepGraph s;
 //   s.graph = std::move(builder.graph);
-//   s.params = {w}, s.inputs = {x}, s.outputs = {{"loss", loss}}, s.gradients = {{.param = 0, .piece = 1, .value = dw}};
+//   s.params = {w}, s.inputs = {x}, s.outputs = {{"loss", loss}};
+//   s.gradients = {{.param = ParamId(0), .piece = PieceId(1), .value = dw}};
 #pragma once
-#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "stretto/ir/graph.h"
+#include "stretto/ir/ids.h"
 
 namespace stretto {
 
 struct StepGraph {
   Graph graph;
-  std::vector<Value> params, inputs, scalars;
+  IdVector<ParamId, Value> params;
+  IdVector<InputId, Value> inputs;
+  IdVector<ScalarId, Value> scalars;
   struct Output {
     std::string name;
     Value value;
     bool count = false;  // needed before the first backward: may depend on inputs only
   };
-  std::vector<Output> outputs;
+  IdVector<OutputId, Output> outputs;
   struct Grad {
-    std::uint32_t param = 0;
-    std::uint16_t piece = 0;
+    ParamId param;
+    PieceId piece;
     Value value;
   };
-  std::vector<Grad> gradients;
+  IdVector<AccumulatorId, Grad> gradients;  // of ascending parameters and pieces
 };
 
-// The graph is sound and has everything that is named.
+// The graph is sound and has everything that is named, and gradients are in order.
 std::vector<Fault> verify(const StepGraph&);
 
 }  // namespace stretto

@@ -110,7 +110,7 @@ class Guardian {
       if (fds[2].revents != 0 && !hear(last_word)) last_word = -1;
       for (const int i : {0, 1})
         if (fds[3 + i].revents != 0) streams[i].read_some();
-      // Before anybody's wish is heard: ours may be the first to have died, and then nobody had it ended.
+      // Before requests are heard: our rank may be the first that died, and then nobody had asked for it.
       if (ended()) break;
       if (fds[0].revents != 0) obey_signal(signals);
       if (fds[1].revents != 0) obey_launch();

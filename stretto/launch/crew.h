@@ -1,4 +1,4 @@
-// The guardians of a launch's ranks, as far as they have called, and what they have told.
+// The guardians of a launch's ranks that have called so far, and what they have said.
 //
 //   Crew crew(4);
 //   const pid_t mpirun = start_ranks(options, crew.line());
@@ -17,7 +17,7 @@ class Crew {
   explicit Crew(int ranks) : members_(std::size_t(ranks)) {}
   const std::string& line() const { return exchange_.name(); }
 
-  // Waits for words, no longer than so many seconds and until `wake` can be read.
+  // Waits for words, for at most so many seconds or until `wake` can be read.
   void listen(int wake, double seconds);
   void tell(Order) const;  // all who are there
   void kill() const;       // all who are there; a guardian takes its rank along
@@ -38,7 +38,7 @@ class Crew {
   void hear(Member&);
 
   Exchange exchange_;
-  std::vector<Line> strangers_;  // have called and not said yet who they are
+  std::vector<Line> strangers_;  // have called and have not said who they are yet
   std::vector<Member> members_;  // per rank
   bool closed_ = false;
 };

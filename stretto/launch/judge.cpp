@@ -29,7 +29,7 @@ bool failed(const RankCourse& r) {
   return r.end->status != 0 && (r.said || !r.end->told);
 }
 
-// Who says why, or was killed, comes before those whom MPI has taken along; whose guardian is gone comes last.
+// Ranks that say why, or were killed, come before those that MPI ended with them; those without a guardian come last.
 std::optional<int> first_to_fail(const std::vector<RankCourse>& ranks) {
   const auto order = [](const RankCourse& r) {
     return std::tuple(!r.said && !r.end, !r.said && !killed(r), r.end ? r.end->time : 0);
@@ -45,6 +45,7 @@ LaunchResult failure_of_rank(const RankCourse& r, int rank, const std::string& l
   std::string how, why;
   if (r.said) {
     result.code = r.said->code;
+    result.explained = true;
     how = fmt::format("ended with code {}", result.code);
     why = r.said->why;
   } else if (!r.end) {

@@ -14,7 +14,7 @@ namespace stretto {
 struct RankEnd {
   int status = 0;              // as waitpid gave it
   double time = 0;             // steady clock
-  bool told = false;           // it was ended because others had failed, or because we said so
+  bool told = false;           // it was ended because others had failed, or because we asked for it
   std::string last_line = "";  // of its standard error, if it wrote any
 };
 

@@ -21,7 +21,7 @@ void keep_last_word() {
   if (!text) return;
   const int fd = std::atoi(text);
   struct stat what {};
-  // A variable that somebody else has left behind names anything.
+  // A variable that was left over may name any descriptor.
   if (fd > 2 && fstat(fd, &what) == 0 && S_ISFIFO(what.st_mode) && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0)
     pipe_to_guardian = fd;
   unsetenv(last_word_variable);

@@ -14,14 +14,15 @@
 
 namespace stretto {
 
-enum class ConsoleRanks { first, all };  // whose output is shown; of all of them with the rank in front
+enum class ConsoleRanks { first, all };  // whose output is shown; all: with the rank in front
 
 struct LaunchOptions {
   int ranks = 1;
   std::string program;                 // this executable: it understands `launch --as-rank LINE --logs DIR -- ...`
   std::vector<std::string> arguments;  // of every rank
   std::string mpirun = "";             // "": the one of the MPI that Stretto was built with, else the one in PATH
-  std::filesystem::path logs = {};     // rank-<n>.log; made, with what is needed in between; for one launch at a time
+  std::filesystem::path logs =
+      {};  // rank-<n>.log; made with its parents if it does not exist; for one launch at a time
   ConsoleRanks console = ConsoleRanks::first;
   double start_timeout = 60;  // seconds for mpirun to start the next rank
 };
@@ -31,6 +32,7 @@ struct LaunchResult {
   int code = 0;
   std::optional<int> rank = {};  // which one that was; none: no rank, or nobody knows
   bool stopped = false;          // by a signal to us, which the ranks got
+  bool explained = false;        // the rank itself says why it failed, and what to do
   std::string message = "";      // "rank 3 was killed by signal 9 (Killed); its log is runs/launch/rank-3.log"
 };
 

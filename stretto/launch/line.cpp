@@ -61,7 +61,7 @@ bool put(int fd, const void* bytes, std::size_t count, int flags) {
 std::optional<std::string> received(int fd) {
   std::array<char, kLongestText + 256> bytes;
   ssize_t n = 0;
-  // Who closes its end without having read everything resets the line: what it said before that is still to be had.
+  // Whoever closes its end before reading everything resets the line; what it said before that can still be read.
   do n = recv(fd, bytes.data(), bytes.size(), 0);
   while (n < 0 && (errno == EINTR || errno == ECONNRESET));
   if (n <= 0) return {};

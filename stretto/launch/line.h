@@ -22,7 +22,7 @@ struct Word {
   int rank = 0;
   int number = 0;         // said: the exit code that the rank is about to end with; ended: as waitpid gave it
   double time = 0;        // steady clock
-  bool told = false;      // ended: others had it ended
+  bool told = false;      // ended: at the request of others
   std::string text = "";  // said: why; ended: the last line of its standard error
 };
 // What it is told: start the rank, have it end after its step, end it at once.

@@ -18,8 +18,8 @@ struct Pipe {  // not inherited over exec; an Error when there are too many open
   int out = -1, in = -1;
 };
 
-// fork, with what was printed before flushed. What we do about signals is not for the child: in it they have their
-// usual effect.
+// fork, after flushing what was printed. The child does not inherit how we handle signals: there they have their usual
+// effect.
 pid_t new_process();
 [[noreturn]] void execute(std::vector<std::string> command);  // in a child; the first word is a path
 

@@ -93,7 +93,7 @@ Tensor logits(Trace& t, const ModelConfig& c, Tensor ids) {
   const Tensor wte = t.param("wte", {vocab, s.model}, {.init = normal(c.init_std)});
   Tensor x = rename(embedding(wte, ids, vocab), seq, s.seq_r) + positions(t, c, s);
   x = boundary(t.dropout(x, c.embedding_dropout, "embedding_dropout"));
-  for (int i = 0; i < int(c.layers); ++i) {
+  for (int i = 0; i < c.layers; ++i) {
     const Scope in(t, "h", i);
     x = block(t, c, s, x);
   }

@@ -127,8 +127,7 @@ std::vector<ParamSpec> stored_params(const std::vector<ParamSpec>& params) {
 
 template <class T>
 Array cut_out(const Array& whole, const ParamSpec& part, i64 i) {
-  return Array::of<T>(whole.as<T>().subspan(std::size_t(i * part.elements()), std::size_t(part.elements())),
-                      part.sizes);
+  return Array::of<T>(whole.as<T>().subspan(i * part.elements(), part.elements()), part.sizes);
 }
 
 Array part_of(const Array& whole, const ParamSpec& part, i64 i) {

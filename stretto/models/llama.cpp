@@ -237,7 +237,7 @@ Tensor llama_logits(Trace& t, const ModelConfig& c, Tensor ids, const FeedForwar
   Tensor x = rename(embedding(wte, ids, vocab), seq, s.seq_r);
   if (c.embedding_scale != 1) x = x * c.embedding_scale;
   x = boundary(t.dropout(x, c.embedding_dropout, "embedding_dropout"));
-  for (int i = 0; i < int(c.layers); ++i) {
+  for (int i = 0; i < c.layers; ++i) {
     const Scope in(t, "h", i);
     x = block(t, c, s, x, i, feed_forward);
   }

@@ -43,7 +43,7 @@ Tensor logits(Trace& t, const ModelConfig& c, Tensor ids) {
   const Tensor wte = t.param("wte", {vocab, model}, {.init = inner});
   Tensor x = rename(embedding(wte, ids, vocab), seq, seq_r);
   x = boundary(t.dropout(x, c.embedding_dropout, "embedding_dropout"));
-  for (int i = 0; i < int(c.layers); ++i) {
+  for (int i = 0; i < c.layers; ++i) {
     const Scope in(t, "h", i);
     const Tensor h = rename(norm(t, c, x, model, "ln"), seq_r, seq);
     const Tensor u = activate(linear(t, c, h, "up", model, ff, inner) + t.bias("up.bias", ff), *c.activation);

@@ -11,7 +11,7 @@ namespace {
 constexpr int settled_rounds = 4;  // after so many microbatches per actor a schedule repeats itself
 
 SimulateOptions as_it_runs(const Schedule& s) {
-  SimulateOptions o{.as_run = true, .repeats = 0, .timeline = false};
+  SimulateOptions o{.repeats = 0, .timeline = false};
   StageCost any{.B = 2};
   o.stages.assign(s.stages, any);
   return o;
@@ -49,7 +49,7 @@ PlayedSchedule::PlayedSchedule(Validated<Schedule> s)
       player_(tape_.tape),
       from_(schedule_->rows.size()) {
   for (std::uint32_t n = 1; n < tape_.items.size(); ++n) {
-    const Action &a = tape_.actions(n).front(), &before = tape_.actions(n - 1).back();
+    const Action &a = tape_.action(n), &before = tape_.action(n - 1);
     if (a.phase == Phase::W && tape_.actor(n) == tape_.actor(n - 1)) fillers_.push_back({n, a.stage, before.phase});
   }
 }

@@ -9,9 +9,9 @@
 namespace stretto {
 namespace {
 
-class Placement {
+class PersistentMemory {
  public:
-  Placement(Program& p, ActorId actor) : p_(p), s_(*p.step), actor_(actor), a_(p.actors[actor]) {}
+  PersistentMemory(Program& p, ActorId actor) : p_(p), s_(*p.step), actor_(actor), a_(p.actors[actor]) {}
 
   void run() {
     find_used();
@@ -93,7 +93,7 @@ class Placement {
 
 }  // namespace
 
-void place_persistent(Program& p, ActorId actor) { Placement(p, actor).run(); }
+void place_persistent(Program& p, ActorId actor) { PersistentMemory(p, actor).run(); }
 
 Binding bound(const Program& p, const Run& r, const Binding& b) {
   const Part part = p.task(r).part;

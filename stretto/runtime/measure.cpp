@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "stretto/base/clock.h"
 #include "stretto/program/labels.h"
 
 namespace stretto {
@@ -18,13 +19,20 @@ std::string waited_str(const Program& p, const RunRecord& r) {
   return fmt::format("{}{} from actor {}, {:.3g} ms", route.name, microbatch, route.source.value, r.waited * 1e3);
 }
 
-void add_spans(const Program& p, ActorId actor, const std::vector<RunRecord>& records, double from, Timeline& out) {
+using RankRecords = std::vector<std::vector<RunRecord>>;  // per rank
+
+void add_spans(const Program& p, int rank, const std::vector<RunRecord>& records, double from, Timeline& out) {
+  const ActorId actor = p.actor_of_rank(rank);
   const ActorProgram& mine = p.actors[actor];
   std::optional<std::size_t> last;  // the newest span of a task
   std::optional<ActionId> action;
   for (const RunRecord& r : records) {
     const Run& run = *task_of(mine.code[r.instruction]);
-    Span span{.actor = actor.value, .start = r.start - from, .end = r.end - from};
+    Span span{.actor = actor.value,
+              .coordinate = rank % p.ranks_per_actor(),
+              .start = r.start - from,
+              .end = r.end - from,
+              .waiting = r.within};
     if (std::holds_alternative<Start>(mine.code[r.instruction])) {
       span.lane = Lane::collective;
       span.label = label_of(p, run.task);
@@ -39,7 +47,7 @@ void add_spans(const Program& p, ActorId actor, const std::vector<RunRecord>& re
     const bool same =
         last && run.action == action && r.waited <= 0 && (run.action || out.spans[*last].label == span.label);
     if (same)
-      out.spans[*last].end = span.end;
+      out.spans[*last].end = span.end, out.spans[*last].waiting += span.waiting;
     else
       last = out.spans.size(), out.spans.push_back(std::move(span));
     Span& whole = out.spans[*last];
@@ -48,23 +56,70 @@ void add_spans(const Program& p, ActorId actor, const std::vector<RunRecord>& re
   }
 }
 
-// Per actor, of its first rank; from the other processes too.
-IdVector<ActorId, std::vector<RunRecord>> records_of(const Engine& engine) {
-  IdVector<ActorId, std::vector<RunRecord>> all;
-  std::vector<std::string> told;
-  if (engine.peers()) {
-    const std::vector<RunRecord>& own = engine.worker(engine.peers()->rank()).records();
-    told = engine.peers()->gather({reinterpret_cast<const char*>(own.data()), own.size() * sizeof own[0]});
-  }
-  for (ActorId a : engine.program().actors.ids()) {
-    const int rank = engine.program().rank_of(a, 0);
-    if (engine.here(rank)) {
-      all.push_back(engine.worker(rank).records());
-    } else {
-      const std::string& bytes = told[rank];
-      std::vector<RunRecord>& its = all[all.push_back(std::vector<RunRecord>(bytes.size() / sizeof(RunRecord)))];
-      std::memcpy(its.data(), bytes.data(), bytes.size());
+// When a rank had done all that stands before an instruction, and when it went on after it.
+double done_before(const std::vector<RunRecord>& records, InstructionId i) {
+  const auto next = std::lower_bound(records.begin(), records.end(), i,
+                                     [](const RunRecord& r, InstructionId at) { return r.instruction < at; });
+  return next == records.begin() ? records.front().start : next[-1].end;
+}
+double went_on_after(const std::vector<RunRecord>& records, InstructionId i) {
+  const auto next = std::upper_bound(records.begin(), records.end(), i,
+                                     [](InstructionId at, const RunRecord& r) { return at < r.instruction; });
+  return next == records.end() ? records.back().end : next->start;
+}
+
+void add_messages(const Program& p, const RankRecords& records, double from, Timeline& out) {
+  IdVector<TransferId, std::optional<InstructionId>> taken(p.transfers.size());
+  for (const ActorProgram& a : p.actors)
+    for (InstructionId i : a.code.ids())
+      if (const Receive* r = std::get_if<Receive>(&a.code[i])) taken[r->transfer] = i;
+  for (int rank = 0; rank < p.ranks(); ++rank) {
+    const ActorProgram& mine = p.actors[p.actor_of_rank(rank)];
+    for (InstructionId i : mine.code.ids()) {
+      const Send* s = std::get_if<Send>(&mine.code[i]);
+      if (!s || !taken[s->transfer]) continue;
+      const Transfer& t = p.transfers[s->transfer];
+      const Route& route = p.routes[t.route];
+      const int coordinate = rank % p.ranks_per_actor(), target = p.rank_of(route.target, coordinate);
+      if (records[rank].empty() || records[target].empty()) continue;
+      const double start = done_before(records[rank], i) - from;
+      const double end = went_on_after(records[target], *taken[s->transfer]) - from;
+      const std::string microbatch = t.value() ? fmt::format(" of microbatch {}", t.value()->microbatch.value) : "";
+      out.spans.push_back({.actor = route.source.value,
+                           .coordinate = coordinate,
+                           .lane = Lane::message,
+                           .start = start,
+                           .end = std::max(start, end),
+                           .label = fmt::format("{}{} to actor {}", route.name, microbatch, route.target.value)});
     }
+  }
+}
+
+// What a process tells the others: its clock, right after all have met, and its records.
+std::string told_by(const Engine& engine) {
+  engine.peers()->gather({});
+  const double clock = now();
+  const std::vector<RunRecord>& own = engine.worker(engine.peers()->rank()).records();
+  std::string text(reinterpret_cast<const char*>(&clock), sizeof clock);
+  return text.append(reinterpret_cast<const char*>(own.data()), own.size() * sizeof own[0]);
+}
+
+// Of all ranks; times of other machines in those of this one's clock, as near as a meeting is.
+RankRecords records_of(const Engine& engine) {
+  RankRecords all(engine.program().ranks());
+  if (!engine.peers()) {
+    for (std::size_t rank = 0; rank < all.size(); ++rank) all[rank] = engine.worker(rank).records();
+    return all;
+  }
+  const std::vector<std::string> told = engine.peers()->gather(told_by(engine));
+  const std::vector<int>& nodes = engine.peers()->nodes();
+  std::vector<double> clocks(told.size());
+  for (std::size_t rank = 0; rank < told.size(); ++rank) {
+    std::memcpy(&clocks[rank], told[rank].data(), sizeof(double));
+    all[rank].resize((told[rank].size() - sizeof(double)) / sizeof(RunRecord));
+    std::memcpy(all[rank].data(), told[rank].data() + sizeof(double), all[rank].size() * sizeof(RunRecord));
+    if (nodes[rank] == nodes[0]) continue;
+    for (RunRecord& r : all[rank]) r.start -= clocks[rank] - clocks[0], r.end -= clocks[rank] - clocks[0];
   }
   return all;
 }
@@ -73,12 +128,19 @@ IdVector<ActorId, std::vector<RunRecord>> records_of(const Engine& engine) {
 
 Timeline measured_timeline(const Engine& engine) {
   const Program& p = engine.program();
-  Timeline t{.actors = engine.actors(), .stages = p.schedule.stages, .title = p.schedule.name + ", measured"};
+  Timeline t{.actors = engine.actors(),
+             .stages = p.schedule.stages,
+             .ranks = p.ranks_per_actor(),
+             .title = p.schedule.name + ", measured"};
   double from = std::numeric_limits<double>::infinity();
-  const IdVector<ActorId, std::vector<RunRecord>> records = records_of(engine);
+  const RankRecords records = records_of(engine);
   for (const std::vector<RunRecord>& r : records)
     if (!r.empty()) from = std::min(from, r.front().start);
-  for (ActorId a : p.actors.ids()) add_spans(p, a, records[a], from, t);
+  for (std::size_t rank = 0; rank < records.size(); ++rank) add_spans(p, rank, records[rank], from, t);
+  add_messages(p, records, from, t);
+  std::stable_sort(t.spans.begin(), t.spans.end(), [&](const Span& a, const Span& b) {
+    return t.row(a) != t.row(b) ? t.row(a) < t.row(b) : a.start < b.start;
+  });
   for (int a = 0; a < engine.actors(); ++a) t.memory.push_back(live_microbatches(t, p.schedule, a));
   return t;
 }

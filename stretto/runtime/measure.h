@@ -9,7 +9,8 @@
 
 namespace stretto {
 
-// Times in seconds from the first task's start. An action whose tasks had to wait in between is several spans.
+// Of all ranks, of other processes too. Times in seconds from the first task's start. An action whose tasks had to wait in
+// between is several spans. A message is in flight from when it is sent until it is taken, on the sender's lane.
 Timeline measured_timeline(const Engine&);
 
 }  // namespace stretto

@@ -42,7 +42,10 @@ void Records::waited_before(InstructionId run) {
   forget_waits();
 }
 
-void Records::waited_within(double seconds) { waited_ += seconds; }
+void Records::waited_within(double seconds) {
+  waited_ += seconds;
+  within_ += seconds;
+}
 
 RecordId Records::add(RunRecord record, DeviceLane lane) {
   const RecordId r = records_.push_back(record);

@@ -24,6 +24,7 @@ struct RunRecord {
   InstructionId instruction;
   double start = 0, end = 0;
   double waited = 0;                       // for messages and collectives, right before it
+  double within = 0;                       // of its time, for collectives in place
   std::optional<TransferId> message = {};  // the one it waited for longest
 };
 
@@ -44,8 +45,10 @@ class Records {
   void run(InstructionId i, Work work) {
     if (!on_) return work();
     const RecordId r = add({.instruction = i, .waited = before_run_, .message = message_});
+    within_ = 0;
     work();
     end(r);
+    records_[r].within = within_;
     forget_waits();
   }
   std::optional<RecordId> begin(InstructionId, DeviceLane);
@@ -65,6 +68,7 @@ class Records {
   IdVector<RecordId, RunRecord> records_;
   RecordId settled_{0};                 // waits of those before it are told
   double waited_ = 0, before_run_ = 0;  // in this step; since the last run
+  double within_ = 0;                   // in the midst of the run at hand
   double longest_ = 0;                  // since the last run, for one message: `message_`
   std::optional<TransferId> message_;
 };

@@ -17,7 +17,7 @@ constexpr int any = 0;  // any number of chunks per actor
 constexpr int default_chunks(int chunks) { return chunks == any ? 2 : chunks; }
 
 // What holds for every builder: defaults filled in, and what the builder has no meaning for is refused.
-Request settled(Request r, std::string_view name, int chunks, bool pieces) {
+Request settled(Request r, std::string_view name, int chunks, bool segments) {
   if (r.chunks == 0) r.chunks = default_chunks(chunks);
   if (chunks != any && r.chunks != chunks) {
     throw Error(name, "{} chunks per actor, where this schedule has {}", r.chunks, chunks)
@@ -25,9 +25,9 @@ Request settled(Request r, std::string_view name, int chunks, bool pieces) {
               chunks == 1 ? "interleaved-1f1b, looped-bfs or interleaved-zb for more"
                           : "interleaved-zb for other numbers");
   }
-  if (!pieces && r.pieces != 1) {
-    throw Error(name, "{} sequence pieces, where this schedule does not cut microbatches", r.pieces)
-        .hint("use 1 piece, or seq-1f1b");
+  if (!segments && r.segments != 1) {
+    throw Error(name, "{} sequence segments, where this schedule does not cut microbatches", r.segments)
+        .hint("use 1 segment, or seq-1f1b");
   }
   if (r.descending && name != "gpipe" && name != "looped-bfs") {
     throw Error(name, "its backward order cannot be descending").hint("only gpipe and looped-bfs have that option");
@@ -56,11 +56,11 @@ const BuilderEntry* find(std::string_view name) {
 
 std::span<const BuilderEntry> schedule_builders() {
   static constexpr BuilderEntry table[] = {
-#define STRETTO_SCHEDULE(id, function, chunks, pieces, ascending, limits, summary) \
-  {id, summary, limits, default_chunks(chunks), ascending, [](const Request& r) {  \
-     Schedule s = builders::function(settled(r, id, chunks, pieces));              \
-     s.name = id;                                                                  \
-     return s;                                                                     \
+#define STRETTO_SCHEDULE(id, function, chunks, segments, ascending, limits, summary) \
+  {id, summary, limits, default_chunks(chunks), ascending, [](const Request& r) {    \
+     Schedule s = builders::function(settled(r, id, chunks, segments));              \
+     s.name = id;                                                                    \
+     return s;                                                                       \
    }},
 #include "stretto/schedule/builders.def"
 #undef STRETTO_SCHEDULE

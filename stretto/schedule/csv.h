@@ -55,15 +55,16 @@ enum class CsvKind : std::uint8_t {
 
 struct CsvAction {
   CsvKind kind = CsvKind::idle;
-  std::uint16_t stage = 0;  // as written: the up pipe's stages are not yet told apart
-  std::uint16_t piece = 0;  // sequence piece, written ".2" after the microbatch
+  std::uint16_t stage = 0;    // as written: the up pipe's stages are not yet told apart
+  std::uint16_t segment = 0;  // sequence segment, written ".2" after the microbatch
   std::uint32_t microbatch = 0;
   std::uint32_t overlap = 0;  // as in Action: 1, 2, ... per row
   std::uint32_t column = 0;   // where it was read, from 1, in bytes; not part of equality
 
   bool computes() const { return kind <= CsvKind::R; }
   bool operator==(const CsvAction& o) const {
-    return kind == o.kind && stage == o.stage && piece == o.piece && microbatch == o.microbatch && overlap == o.overlap;
+    return kind == o.kind && stage == o.stage && segment == o.segment && microbatch == o.microbatch &&
+           overlap == o.overlap;
   }
 };
 

@@ -13,7 +13,7 @@ namespace {
 bool message_kind(CsvKind k) { return k >= CsvKind::send_f && k <= CsvKind::recv_b; }
 bool shard_kind(CsvKind k) { return k == CsvKind::unshard || k == CsvKind::reshard; }
 
-struct Place {
+struct CellAt {
   std::uint32_t row = 0, cell = 0;
 };
 
@@ -31,7 +31,7 @@ class Communication {
         any_reduce |= a.kind == CsvKind::reduce_grad;
         if (!a.computes() && !message_kind(a.kind)) continue;
         // I and B both make the gradient that travels: one entry serves for either.
-        const auto [first, is_new] = places_[merged(a.kind)].try_emplace(key(a), Place{r, i});
+        const auto [first, is_new] = places_[merged(a.kind)].try_emplace(key(a), CellAt{r, i});
         if (!is_new && message_kind(a.kind)) {
           wrong(r, i, "delete one of them", "the cell stands twice: also at {}", position(first->second));
         }
@@ -46,9 +46,9 @@ class Communication {
  private:
   static CsvKind merged(CsvKind k) { return k == CsvKind::B ? CsvKind::I : k; }
   static std::uint64_t key(const CsvAction& a) {
-    return std::uint64_t{a.microbatch} << 32 | std::uint64_t{a.stage} << 16 | a.piece;
+    return std::uint64_t{a.microbatch} << 32 | std::uint64_t{a.stage} << 16 | a.segment;
   }
-  const Place* find(CsvKind k, CsvAction a, int stage) const {
+  const CellAt* find(CsvKind k, CsvAction a, int stage) const {
     a.stage = stage;
     const auto& places = places_[k];
     const auto it = places.find(key(a));
@@ -78,12 +78,12 @@ class Communication {
     const bool forward = a.kind == CsvKind::F;
     const CsvKind kind = merged(a.kind);
     if (const int from = neighbour(a, !forward); from >= 0) {
-      const Place* producer = find(kind, a, from);
+      const CellAt* producer = find(kind, a, from);
       const CsvKind receive = forward ? CsvKind::recv_f : CsvKind::recv_b;
       if (producer && producer->row != r && !find(receive, a, a.stage)) missing(r, i, receive, a, "before");
     }
     if (const int to = neighbour(a, forward); to >= 0) {
-      const Place* consumer = find(kind, a, to);
+      const CellAt* consumer = find(kind, a, to);
       const CsvKind send = forward ? CsvKind::send_f : CsvKind::send_b;
       if (consumer && consumer->row != r && !find(send, a, a.stage)) missing(r, i, send, a, "after");
     }
@@ -94,7 +94,7 @@ class Communication {
     const bool send = a.kind == CsvKind::send_f || a.kind == CsvKind::send_b;
     const bool forward = a.kind == CsvKind::send_f || a.kind == CsvKind::recv_f;
     const CsvKind kind = forward ? CsvKind::F : CsvKind::I;
-    const Place* served = find(kind, a, a.stage);
+    const CellAt* served = find(kind, a, a.stage);
     const char* side = send ? "after" : "before";
     if (!served || served->row != r) {
       return wrong(r, i, "delete the cell, or move it to the row that computes the stage",
@@ -105,7 +105,7 @@ class Communication {
       wrong(r, i, fmt::format("move it {} {}", side, at(*served)), "it stands on the wrong side of {}", at(*served));
     }
     const int other = neighbour(a, send == forward);
-    const Place* partner = other < 0 ? nullptr : find(kind, a, other);
+    const CellAt* partner = other < 0 ? nullptr : find(kind, a, other);
     if (other < 0) {
       wrong(r, i, "delete the cell", "stage {} is at the end of the pipe: there is nothing to {}", a.stage,
             send ? "send" : "receive");
@@ -171,8 +171,8 @@ class Communication {
           "{} is missing", name);
   }
 
-  std::string at(const Place& p) const { return cell(file_.rows[p.row][p.cell], file_.dialect); }
-  std::string position(const Place& p) const {
+  std::string at(const CellAt& p) const { return cell(file_.rows[p.row][p.cell], file_.dialect); }
+  std::string position(const CellAt& p) const {
     return fmt::format("line {}, column {}", p.row + 1, file_.rows[p.row][p.cell].column);
   }
 
@@ -184,7 +184,7 @@ class Communication {
 
   const CsvFile& file_;
   const Schedule& s_;
-  EnumArray<CsvKind, std::unordered_map<std::uint64_t, Place>, 12> places_ = {};
+  EnumArray<CsvKind, std::unordered_map<std::uint64_t, CellAt>, 12> places_ = {};
   std::vector<Fault> faults_;
 };
 

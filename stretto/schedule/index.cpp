@@ -6,18 +6,18 @@ namespace stretto {
 
 bool ActionIndex::fits(const Schedule& s) {
   if (s.rows.empty() || s.actors() > most_actors || s.stages < 1 || s.stages > 1 << 16 || s.microbatches < 1 ||
-      s.pieces < 1 || s.pieces > 1 << 16)
+      s.segments < 1 || s.segments > 1 << 16)
     return false;
   if (s.pipes() < 1 || s.pipes() > 2) return false;
   for (const auto& placement : s.actor_of)
     if (std::ssize(placement) != s.stages) return false;
   // At most 2 * 2^16 * 2^31 * 2^16 = 2^64 - something: stop before the last factor.
   const u64 without = u64{1} * s.pipes() * s.stages * s.microbatches, most = 4 * s.actions() + 4096;
-  return s.actions() < 1u << 29 && without <= most && without * s.pieces <= most;
+  return s.actions() < 1u << 29 && without <= most && without * s.segments <= most;
 }
 
 ActionIndex::ActionIndex(const Schedule& s)
-    : pipes_(s.pipes()), stages_(s.stages), microbatches_(s.microbatches), pieces_(s.pieces) {
+    : pipes_(s.pipes()), stages_(s.stages), microbatches_(s.microbatches), segments_(s.segments) {
   for (const auto& placement : s.actor_of) holder_.insert(holder_.end(), placement.begin(), placement.end());
   const std::size_t n = s.actions();
   actions.reserve(n);

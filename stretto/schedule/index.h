@@ -38,15 +38,15 @@ class ActionIndex {
   std::size_t keys() const { return first_.size(); }
   bool known(const Action& a) const {
     return a.pipe.value < pipes_ && a.stage.value < stages_ && a.microbatch.value < microbatches_ &&
-           a.piece < pieces_ && a.phase <= Phase::R;
+           a.segment < segments_ && a.phase <= Phase::R;
   }
-  // A number for (pipe, stage, microbatch, piece), in this order; of a known action only.
+  // A number for (pipe, stage, microbatch, segment), in this order; of a known action only.
   std::size_t key(const Action& a) const {
-    return (stage_key(a) * microbatches_ + a.microbatch.value) * pieces_ + a.piece;
+    return (stage_key(a) * microbatches_ + a.microbatch.value) * segments_ + a.segment;
   }
   // The same of (pipe, stage).
   std::size_t stage_key(const Action& a) const { return a.pipe.value * stages_ + a.stage.value; }
-  std::size_t stage_stride() const { return microbatches_ * pieces_; }
+  std::size_t stage_stride() const { return microbatches_ * segments_; }
   // The first action of that phase and key.
   ActionNumber first(std::size_t key, Phase p) const { return first_[key][p]; }
   // The first action that makes the gradient of the stage's inputs: its I, or else its B.
@@ -69,7 +69,7 @@ class ActionIndex {
   std::vector<std::uint32_t> item;  // likewise: members of an overlap group share it
 
  private:
-  std::size_t pipes_ = 0, stages_ = 0, microbatches_ = 0, pieces_ = 0;
+  std::size_t pipes_ = 0, stages_ = 0, microbatches_ = 0, segments_ = 0;
   std::vector<PerPhase<ActionNumber>> first_;
   std::vector<ActorId> holder_;           // by stage_key
   std::vector<std::uint32_t> row_begin_;  // per actor, and the end

@@ -18,24 +18,24 @@ Schedule empty(const Request& r, int chunks, int pipes) {
   if (r.microbatches < 1) throw Error("schedule", "{} microbatches", r.microbatches).hint("give at least 1 microbatch");
   if (chunks < 1)
     throw Error("schedule", "{} chunks per actor", chunks).hint("give at least 1 chunk, or 0 for the default");
-  if (r.pieces < 1) throw Error("schedule", "{} sequence pieces", r.pieces).hint("give at least 1 piece");
-  if (r.pieces > most_stages) {
-    throw Error("schedule", "{} sequence pieces", r.pieces).hint("give at most {} pieces", most_stages);
+  if (r.segments < 1) throw Error("schedule", "{} sequence segments", r.segments).hint("give at least 1 segment");
+  if (r.segments > most_stages) {
+    throw Error("schedule", "{} sequence segments", r.segments).hint("give at most {} segments", most_stages);
   }
   const long long stages = 1LL * r.actors * chunks;
   if (stages > most_stages) {
     throw Error("schedule", "{} actors of {} chunks are {} stages", r.actors, chunks, stages)
         .hint("at most {} stages are supported", most_stages);
   }
-  if (r.microbatches > most_actions || 3 * stages * r.microbatches > most_actions / r.pieces) {
-    throw Error("schedule", "{} stages times {} microbatches times {} pieces are too many actions", stages,
-                r.microbatches, r.pieces)
-        .hint("keep 3 x stages x microbatches x pieces at or below {}", most_actions);
+  if (r.microbatches > most_actions || 3 * stages * r.microbatches > most_actions / r.segments) {
+    throw Error("schedule", "{} stages times {} microbatches times {} segments are too many actions", stages,
+                r.microbatches, r.segments)
+        .hint("keep 3 x stages x microbatches x segments at or below {}", most_actions);
   }
   Schedule s;
   s.stages = stages;
   s.microbatches = r.microbatches;
-  s.pieces = r.pieces;
+  s.segments = r.segments;
   s.actor_of.assign(pipes, IdVector<StageId, ActorId>(stages));
   s.rows.resize(r.actors);
   return s;
@@ -61,18 +61,18 @@ bool equal(const Row& a, const Row& b) {
 
 char letter(Phase phase) { return phase > Phase::R ? '?' : "FBIWR"[static_cast<int>(phase)]; }
 
-Row& Row::add(Phase phase, int stage, int microbatch, int pipe, int piece) {
-  if (stage < 0 || stage > 0xFFFF || microbatch < 0 || pipe < 0 || pipe > 1 || piece < 0 || piece > 0xFFFF) {
-    throw Error("schedule", "{}{}{} of pipe {} and piece {} is no action", stage, letter(phase), microbatch, pipe,
-                piece)
-        .hint("stages and pieces are 0..65535, microbatches not negative, pipes 0 or 1");
+Row& Row::add(Phase phase, int stage, int microbatch, int pipe, int segment) {
+  if (stage < 0 || stage > 0xFFFF || microbatch < 0 || pipe < 0 || pipe > 1 || segment < 0 || segment > 0xFFFF) {
+    throw Error("schedule", "{}{}{} of pipe {} and segment {} is no action", stage, letter(phase), microbatch, pipe,
+                segment)
+        .hint("stages and segments are 0..65535, microbatches not negative, pipes 0 or 1");
   }
   Action& a = emplace_back();
   a.phase = phase;
   a.pipe = PipeId(pipe);
   a.stage = StageId(stage);
   a.microbatch = MicrobatchId(microbatch);
-  a.piece = piece;
+  a.segment = segment;
   return *this;
 }
 
@@ -98,12 +98,12 @@ bool Schedule::marked(ActorId actor, StorageMark::Kind kind) const {
 }
 
 bool Schedule::operator==(const Schedule& o) const {
-  return stages == o.stages && microbatches == o.microbatches && pieces == o.pieces && actor_of == o.actor_of &&
+  return stages == o.stages && microbatches == o.microbatches && segments == o.segments && actor_of == o.actor_of &&
          rows.size() == o.rows.size() && std::equal(rows.begin(), rows.end(), o.rows.begin(), equal);
 }
 
 std::uint64_t Schedule::hash() const {
-  std::uint64_t h = hash_of(stages, microbatches, pieces, actor_of.size(), rows.size());
+  std::uint64_t h = hash_of(stages, microbatches, segments, actor_of.size(), rows.size());
   for (const auto& placement : actor_of) {
     hash_into(h, placement.size());
     for (const ActorId actor : placement) hash_into(h, int(actor.value));
@@ -114,7 +114,7 @@ std::uint64_t Schedule::hash() const {
       const Action& a = row[i];
       hash_into(h, u64{a.microbatch.value} << 32 | u64{a.stage.value} << 16 | u64{a.pipe.value} << 8 |
                        static_cast<std::uint64_t>(a.phase));
-      hash_into(h, std::uint32_t{a.piece} << 2 | grouping(row, i));
+      hash_into(h, std::uint32_t{a.segment} << 2 | grouping(row, i));
     }
   }
   return h;
@@ -124,7 +124,7 @@ std::string cell(const Action& a, int stages) {
   std::string s = std::to_string(a.stage.value + a.pipe.value * stages);
   s += letter(a.phase);
   s += std::to_string(a.microbatch.value);
-  if (a.piece) (s += '.') += std::to_string(a.piece);
+  if (a.segment) (s += '.') += std::to_string(a.segment);
   return s;
 }
 

@@ -36,7 +36,7 @@ struct Action {
   PipeId pipe = down_pipe;
   StageId stage = {};            // logical stage, 0 .. stages-1 in either pipe
   MicrobatchId microbatch = {};  // 0 .. microbatches-1
-  std::uint16_t piece = 0;       // sequence piece, 0 .. pieces-1 (seq-1f1b)
+  std::uint16_t segment = 0;     // sequence segment, 0 .. segments-1 (seq-1f1b)
   std::uint32_t overlap =
       0;  // members of one row with the same non-zero number run overlapped; they stand side by side
   auto operator<=>(const Action&) const = default;
@@ -49,7 +49,7 @@ struct Row : std::vector<Action> {
   Row& I(int stage, int microbatch) { return add(Phase::I, stage, microbatch); }
   Row& W(int stage, int microbatch) { return add(Phase::W, stage, microbatch); }
   Row& R(int stage, int microbatch) { return add(Phase::R, stage, microbatch); }
-  Row& add(Phase phase, int stage, int microbatch, int pipe = 0, int piece = 0);
+  Row& add(Phase phase, int stage, int microbatch, int pipe = 0, int segment = 0);
 };
 
 // Collectives of storage that is cut over ranks, of a whole stage, before the row's action at a position: parameters
@@ -79,7 +79,7 @@ constexpr int most_actors = 65535;
 struct Schedule {
   std::string name;                  // what it was made from; not part of equality or hash
   int stages = 0, microbatches = 0;  // logical stages of one pipe
-  int pieces = 1;                    // sequence pieces per microbatch
+  int segments = 1;                  // sequence segments per microbatch
   StagePlacement actor_of;
   ScheduleRows rows;
   // Per actor, in order; none of a kind: they are placed when a program is made. Not part of equality or hash.
@@ -100,7 +100,7 @@ std::string cell(const Action&, int stages);
 // What a builder is asked for. `chunks` is v, the stages per actor; 0: the builder's default.
 struct Request {
   int actors = 1, microbatches = 1, chunks = 0;
-  int pieces = 1;           // sequence pieces (seq-1f1b)
+  int segments = 1;         // sequence segments (seq-1f1b)
   Times times = {};         // for builders that look at times (zb-auto)
   double memory = 0;        // cap in full-stage activations per actor (zb-auto); 0: the builder's default
   double freed_by_i = 0;    // share of an activation that I frees already when the cap is counted

@@ -42,8 +42,8 @@ void check_shape(const Schedule& s, const ValidateOptions& o, Validation& v) {
   if (s.stages < 1 || s.stages > 1 << 16)
     wrong("stages", "1 to 65536 are possible", fmt::format("{} stages", s.stages));
   if (s.microbatches < 1) wrong("microbatches", "give at least 1", fmt::format("{} microbatches", s.microbatches));
-  if (s.pieces < 1 || s.pieces > 1 << 16)
-    wrong("pieces", "1 to 65536 are possible", fmt::format("{} sequence pieces", s.pieces));
+  if (s.segments < 1 || s.segments > 1 << 16)
+    wrong("segments", "1 to 65536 are possible", fmt::format("{} sequence segments", s.segments));
   if (s.pipes() < 1 || s.pipes() > 2) {
     wrong("placement", "one placement, or two of a bidirectional schedule", fmt::format("{} placements", s.pipes()));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 namespace stretto {
@@ -15,19 +16,20 @@ struct Extent {
   double length() const { return end > start ? end - start : 0; }
 };
 
-// Members of an overlap group share their interval: time is counted once.
-std::vector<double> busy_per_actor(const Timeline& t) {
-  std::vector<double> busy(std::max(t.actors, 0)), until(busy.size(), -std::numeric_limits<double>::infinity());
-  for (const Span& s : t.spans) {
-    if (s.lane != Lane::compute || s.actor < 0 || s.actor >= t.actors) continue;
-    double& u = until[s.actor];
-    busy[s.actor] += std::max(0.0, s.end - std::max(s.start, u));
+}  // namespace
+
+// Spans of a rank that share an interval: time is counted once.
+std::vector<double> Timeline::busy_ranks() const {
+  std::vector<double> busy(std::size_t(std::max(actors, 0)) * ranks);
+  std::vector<double> until(busy.size(), -std::numeric_limits<double>::infinity());
+  for (const Span& s : spans) {
+    if (s.lane != Lane::compute || !has(s)) continue;
+    double& u = until[row(s)];
+    busy[row(s)] += std::max(0.0, s.end - std::max(s.start, u) - s.waiting);
     u = std::max(u, s.end);
   }
   return busy;
 }
-
-}  // namespace
 
 double Timeline::makespan() const {
   Extent all;
@@ -36,16 +38,20 @@ double Timeline::makespan() const {
 }
 
 double Timeline::span() const {
-  std::vector<Extent> each(std::max(actors, 0));
-  for (const Span& s : spans) {
-    if (s.lane != Lane::message && s.actor >= 0 && s.actor < actors) each[s.actor].add(s);
-  }
+  std::vector<Extent> each(std::size_t(std::max(actors, 0)) * ranks);
+  for (const Span& s : spans)
+    if (s.lane != Lane::message && has(s)) each[row(s)].add(s);
   double longest = 0;
   for (const Extent& e : each) longest = std::max(longest, e.length());
   return longest;
 }
 
-double Timeline::busy(int actor) const { return actor >= 0 && actor < actors ? busy_per_actor(*this)[actor] : 0; }
+double Timeline::busy(int actor) const {
+  if (actor < 0 || actor >= actors) return 0;
+  const std::vector<double> all = busy_ranks();
+  const auto mine = all.begin() + std::ptrdiff_t(actor) * ranks;
+  return std::accumulate(mine, mine + ranks, 0.0) / ranks;
+}
 
 double Timeline::bubble(int actor) const {
   const double whole = makespan();
@@ -55,9 +61,8 @@ double Timeline::bubble(int actor) const {
 double Timeline::bubble() const {
   const double whole = makespan();
   if (whole <= 0 || actors < 1) return 0;
-  double sum = 0;
-  for (const double b : busy_per_actor(*this)) sum += b;
-  return 1 - sum / (whole * actors);
+  const std::vector<double> all = busy_ranks();
+  return 1 - std::accumulate(all.begin(), all.end(), 0.0) / (whole * all.size());
 }
 
 double Timeline::peak(int actor) const {
@@ -73,12 +78,12 @@ std::vector<std::pair<double, double>> live_microbatches(const Timeline& t, cons
   double amount = 0;
   std::map<std::tuple<PipeId, StageId, MicrobatchId>, double> last;  // end of the last backward span
   for (const Span& x : t.spans)
-    if (x.actor == actor && x.action && x.action->phase != Phase::F)
+    if (x.actor == actor && x.coordinate == 0 && x.action && x.action->phase != Phase::F)
       last[{x.action->pipe, x.action->stage, x.action->microbatch}] = x.end;
   std::map<std::tuple<PipeId, StageId, MicrobatchId>, bool> begun;
   std::vector<std::pair<double, double>> changes;
   for (const Span& x : t.spans)
-    if (x.actor == actor && x.action && x.action->phase == Phase::F &&
+    if (x.actor == actor && x.coordinate == 0 && x.action && x.action->phase == Phase::F &&
         !begun[{x.action->pipe, x.action->stage, x.action->microbatch}]) {
       begun[{x.action->pipe, x.action->stage, x.action->microbatch}] = true;
       changes.push_back({x.start, part});

@@ -90,22 +90,23 @@ class Checker {
             fmt::format("there is no microbatch {}, the last is {}", a.microbatch.value, s_.microbatches - 1),
             "change the microbatch's number or delete the action");
     } else {
-      wrong(Kind::unknown, i, fmt::format("there is no sequence piece {}, the last is {}", a.piece, s_.pieces - 1),
-            "change the piece's number or delete the action");
+      wrong(Kind::unknown, i,
+            fmt::format("there is no sequence segment {}, the last is {}", a.segment, s_.segments - 1),
+            "change the segment's number or delete the action");
     }
   }
 
-  // Which of F, B, I, W there are for a (pipe, stage, microbatch, piece), and in what order they stand.
+  // Which of F, B, I, W there are for a (pipe, stage, microbatch, segment), and in what order they stand.
   void each_key() {
     Action a;
     for (const PipeId pipe : s_.actor_of.ids()) {
       for (const StageId stage : s_.actor_of[pipe].ids()) {
-        a.pipe = pipe, a.stage = stage, a.microbatch = {}, a.piece = 0;
+        a.pipe = pipe, a.stage = stage, a.microbatch = {}, a.segment = 0;
         std::size_t key = ix_.key(a);
         Run forward{Phase::F}, backward{Phase::B};
         for (const MicrobatchId m : ids_until<MicrobatchId>(s_.microbatches)) {
-          for (int piece = 0; piece < s_.pieces; ++piece, ++key) {
-            a.microbatch = m, a.piece = piece;
+          for (int segment = 0; segment < s_.segments; ++segment, ++key) {
+            a.microbatch = m, a.segment = segment;
             if (pipe_of(s_, m) == pipe) {
               forward.add(*this, a, !ix_.first(key, Phase::F));
               backward.add(*this, a, !o_.forward_only && !has_backward(key));
@@ -231,11 +232,11 @@ class Checker {
         ordered(ix_.producer(*x), x,
                 x == f ? "the forward needs the stage before it," : "the backward needs the stage after it,");
     }
-    if (s_.pieces > 1 &&
-        a.piece > 0) {  // keys and values are kept forward; their gradients come back from later pieces
-      ordered(ix_.first(key - 1, Phase::F), f, "the forward needs the piece before it,");
+    if (s_.segments > 1 &&
+        a.segment > 0) {  // keys and values are kept forward; their gradients come back from later segments
+      ordered(ix_.first(key - 1, Phase::F), f, "the forward needs the segment before it,");
       for (const Phase p : {Phase::I, Phase::B}) {
-        ordered(ix_.gradient(key), ix_.first(key - 1, p), "the backward needs the piece after it,");
+        ordered(ix_.gradient(key), ix_.first(key - 1, p), "the backward needs the segment after it,");
       }
     }
   }
@@ -288,7 +289,7 @@ class Checker {
   // F keeps an activation, B or W frees it, I a share of it if that is how the cap is counted; the members of an
   // overlap group are all there at once.
   void memory() {
-    const double unit = 1.0 * s_.actors() / s_.stages / s_.pieces;
+    const double unit = 1.0 * s_.actors() / s_.stages / s_.segments;
     for (const ActorId r : s_.rows.ids()) {
       double live = 0, peak = 0;
       bool said = false;
@@ -330,7 +331,8 @@ class Checker {
       if ((a.phase != Phase::B && a.phase != Phase::W) || !ix_.known(a) || ix_.misplaced(i)) continue;
       Last& l = last[ix_.stage_key(a)];
       const Action* b = std::exchange(l.action, &a);
-      const bool back = b && (a.microbatch < b->microbatch || (a.microbatch == b->microbatch && a.piece > b->piece));
+      const bool back =
+          b && (a.microbatch < b->microbatch || (a.microbatch == b->microbatch && a.segment > b->segment));
       if (back && !l.said) {
         l.said = true;
         note(Kind::accumulation, where(place(i), name(i)),
@@ -340,9 +342,9 @@ class Checker {
              "order the backwards by ascending microbatch for bit-equal results", {place(i)});
       }
     }
-    if (s_.pieces > 1) {
-      note(Kind::accumulation, "pieces",
-           "a gradient is the sum over sequence pieces: results are equal to those of whole sequences to tolerance",
+    if (s_.segments > 1) {
+      note(Kind::accumulation, "segments",
+           "a gradient is the sum over sequence segments: results are equal to those of whole sequences to tolerance",
            "");
     }
     if (s_.pipes() > 1) {
@@ -387,8 +389,8 @@ Validation validate(const Schedule& s, const ValidateOptions& options) {
     v.faults.push_back(
         {Kind::missing,
          fault("schedule", "check the numbers of stages and microbatches for a slip or a gap",
-               "{} stages, {} microbatches and {} sequence pieces need at least {:.0f} actions, there are {}", s.stages,
-               s.microbatches, s.pieces, 2.0 * s.stages * s.microbatches * s.pieces, s.actions()),
+               "{} stages, {} microbatches and {} sequence segments need at least {:.0f} actions, there are {}",
+               s.stages, s.microbatches, s.segments, 2.0 * s.stages * s.microbatches * s.segments, s.actions()),
          {}});
   }
   return v;

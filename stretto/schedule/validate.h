@@ -33,7 +33,7 @@ struct ActionPlace {
 struct Finding {
   enum class Kind : std::uint8_t {
     shape,          // the wrong number of rows, stages or microbatches; a placement that is none
-    unknown,        // a stage, microbatch, sequence piece or pipe that does not exist
+    unknown,        // a stage, microbatch, sequence segment or pipe that does not exist
     missing,        // an action that must be there
     twice,          // an action that is there already
     split,          // I without W, W without I, B beside I or W

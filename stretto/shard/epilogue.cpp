@@ -42,14 +42,14 @@ int ranks(const Mesh& mesh, const AxisNames& axes) {
   return n;
 }
 
-AxisNames pending_of(const Sharded& s, std::uint32_t param) {
+AxisNames pending_of(const Sharded& s, ParamId param) {
   AxisNames all;
   for (const ShardedGradient& g : s.gradients)
     if (g.param == param) all = united(s.mesh, {&all, &g.pending});
   return all;
 }
 
-bool trained(const Sharded& s, std::uint32_t param) {
+bool trained(const Sharded& s, ParamId param) {
   return std::any_of(s.gradients.begin(), s.gradients.end(), [&](const auto& g) { return g.param == param; });
 }
 
@@ -61,7 +61,7 @@ struct Reduction {
   AxisNames rest;     // all-reduce after
 };
 
-Reduction reduction_of(const Sharded& s, std::uint32_t param) {
+Reduction reduction_of(const Sharded& s, ParamId param) {
   const ShardedParam& p = s.params[param];
   const AxisNames pending = pending_of(s, param), cut = minus(p.state, p.gradients);
   Reduction r;
@@ -85,7 +85,7 @@ Tensor only_first(Tensor x, const Mesh& mesh, const AxisNames& axes) {
 
 Dims dims_of(const Sharded& s, const Type& t) { return s.graph.graph.named(t.dims); }
 
-Tensor reduced_gradient(std::span<const Tensor> accumulators, const Sharded& s, std::uint32_t param) {
+Tensor reduced_gradient(std::span<const Tensor> accumulators, const Sharded& s, ParamId param) {
   const AxisNames pending = pending_of(s, param);
   std::vector<const ShardedGradient*> gradients;
   for (const ShardedGradient& g : s.gradients)
@@ -111,7 +111,7 @@ Tensor reduced_gradient(std::span<const Tensor> accumulators, const Sharded& s, 
   return cast(all_reduce(total, r.rest), type);
 }
 
-AxisNames summed_as_it_is(const Sharded& s, std::uint32_t param) {
+AxisNames summed_as_it_is(const Sharded& s, ParamId param) {
   const ShardedParam& p = s.params[param];
   return minus(p.state, p.gradients).empty() && s.reduce != bf16 ? pending_of(s, param) : AxisNames{};
 }
@@ -126,19 +126,19 @@ AxisNames norm_axes(const Sharded& s) {
   return all;
 }
 
-Tensor counted_square(Tensor square, const Sharded& s, std::uint32_t param) {
+Tensor counted_square(Tensor square, const Sharded& s, ParamId param) {
   const ShardedParam& p = s.params[param];
   return only_first(square, s.mesh, minus(minus(norm_axes(s), p.split), p.state));
 }
 
-Tensor part_to_update(Tensor stored, const Sharded& s, std::uint32_t param) {
+Tensor part_to_update(Tensor stored, const Sharded& s, ParamId param) {
   const ShardedParam& p = s.params[param];
   const DimId flat = stored.builder->intern(dims_of(s, p.updated))[0];
   if (p.params == p.state && !p.params.empty()) return stored;
   return p.params.empty() ? block_flat(stored, flat) : block(stored, stored.type().dims[0], flat);
 }
 
-Tensor stored_again(Tensor part, const Sharded& s, std::uint32_t param) {
+Tensor stored_again(Tensor part, const Sharded& s, ParamId param) {
   const ShardedParam& p = s.params[param];
   if (p.stored.dims == p.updated.dims) return part;
   const DimSet to = part.builder->intern(dims_of(s, p.stored));
@@ -159,7 +159,7 @@ std::vector<Collective> per_step_collectives(const Sharded& s) {
                      .cause = std::move(cause),
                      .per_step = true});
   };
-  for (std::uint32_t i = 0; i < s.params.size(); ++i) {
+  for (ParamId i : s.params.ids()) {
     if (!trained(s, i)) continue;
     const ShardedParam& p = s.params[i];
     const Reduction r = reduction_of(s, i);
@@ -169,16 +169,16 @@ std::vector<Collective> per_step_collectives(const Sharded& s) {
     add("all_reduce", r.before, gradient, "gradient of " + p.name);
     add("all_reduce", r.rest, Type{wire, p.updated.dims}, "gradient of " + p.name);
   }
-  for (std::uint32_t i = 0; i < s.params.size(); ++i)
+  for (ParamId i : s.params.ids())
     if (const ShardedParam& p = s.params[i]; trained(s, i))
       add("all_gather", minus(p.state, p.params), Type{p.type.dtype, p.updated.dims}, "new values of " + p.name);
-  for (std::size_t k = 0; k < s.outputs.size(); ++k)
+  for (OutputId k : s.outputs.ids())
     add("all_reduce", s.outputs[k], g.type(s.graph.outputs[k].value), "output " + s.graph.outputs[k].name);
   if (const AxisNames axes = norm_axes(s); !axes.empty() && !s.gradients.empty())
     all.push_back({.kind = "all_reduce",
                    .axes = axes,
                    .ranks = ranks(s.mesh, axes),
-                   .elements = std::ssize(s.params),
+                   .elements = std::ssize(s.params.list()),
                    .bytes = sizeof(double) * s.params.size(),
                    .cause = "squared norms",
                    .per_step = true});

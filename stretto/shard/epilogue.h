@@ -7,7 +7,6 @@
 //   update:   part = part_to_update(param, s, i); ... out = stored_again(part, s, i);
 //   scale:    total = all_reduce(sum(counts), s.outputs[count]);
 #pragma once
-#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,17 +24,17 @@ Dims dims_of(const Sharded&, const Type&);
 
 // The accumulators of one parameter, in order, once per pipe: added up over pipes, pieces and ranks, cut as the
 // optimizer's state is. They may be given flat.
-Tensor reduced_gradient(std::span<const Tensor> accumulators, const Sharded&, std::uint32_t param);
+Tensor reduced_gradient(std::span<const Tensor> accumulators, const Sharded&, ParamId param);
 // The axes over which an accumulator of this parameter only has to be added up, as it is; none when it is complete, or
 // when it is also cut.
-AxisNames summed_as_it_is(const Sharded&, std::uint32_t param);
+AxisNames summed_as_it_is(const Sharded&, ParamId param);
 // All axes along which some parameter's gradient is in parts.
 AxisNames norm_axes(const Sharded&);
 // A squared norm counts on one rank of those that hold the same part.
-Tensor counted_square(Tensor square, const Sharded&, std::uint32_t param);
+Tensor counted_square(Tensor square, const Sharded&, ParamId param);
 
-Tensor part_to_update(Tensor stored, const Sharded&, std::uint32_t param);
-Tensor stored_again(Tensor part, const Sharded&, std::uint32_t param);
+Tensor part_to_update(Tensor stored, const Sharded&, ParamId param);
+Tensor stored_again(Tensor part, const Sharded&, ParamId param);
 
 // Everything that goes over the wire once per step: what str() lists.
 std::vector<Collective> per_step_collectives(const Sharded&);

@@ -13,7 +13,8 @@
 #include "stretto/shard/epilogue.h"
 
 namespace stretto {
-LocalGraph::LocalGraph(const Graph& logical, DimAxes all, Sharded& to) : axes(std::move(all)), to_(to) {
+
+LocalGraph::LocalGraph(const Graph& logical, DimAxes all) : axes(std::move(all)) {
   builder.graph.dims = logical.dims;
   builder.graph.scopes = logical.scopes;
   for (DimId id : axes.of.ids()) {
@@ -37,14 +38,14 @@ Tensor LocalGraph::record(Tensor made, const AxisList& over, const std::string& 
   const Graph& g = builder.graph;
   const Node& n = g.node(made.value);
   const Type& operand = g.type(n.operands[0]);
-  to_.collectives.push_back({.kind = std::string(n.op->name),
-                             .axes = axes.names(over),
-                             .ranks = axes.ranks(over),
-                             .elements = g.elements(operand),
-                             .bytes = g.bytes(operand),
-                             .cause = cause,
-                             .piece = n.piece,
-                             .backward = n.backward});
+  collectives.push_back({.kind = std::string(n.op->name),
+                         .axes = axes.names(over),
+                         .ranks = axes.ranks(over),
+                         .elements = g.elements(operand),
+                         .bytes = g.bytes(operand),
+                         .cause = cause,
+                         .piece = n.piece,
+                         .backward = n.backward});
   return made;
 }
 
@@ -123,9 +124,9 @@ Tensor LocalGraph::moved(Tensor x, const Move& m, DimSet& at, const DimSet& to, 
 }
 
 void LocalGraph::warn_in_vain(Tensor x, const Move& m, const std::string& cause) {
-  to_.warnings.push_back(fault("layout", "make the axis that another dim takes over the last one of its list",
-                               "{}: axis '{}' is gathered and cut again ({} bytes per rank)", cause,
-                               axes.names(m.over)[0], builder.graph.bytes(x.type()) * axes.ranks(m.over)));
+  warnings.push_back(fault("layout", "make the axis that another dim takes over the last one of its list",
+                           "{}: axis '{}' is gathered and cut again ({} bytes per rank)", cause, axes.names(m.over)[0],
+                           builder.graph.bytes(x.type()) * axes.ranks(m.over)));
 }
 
 Tensor LocalGraph::only_first(Tensor x, AxisSet over) { return stretto::only_first(x, axes.mesh, axes.names(over)); }

@@ -12,7 +12,7 @@ namespace stretto {
 
 class LocalGraph {
  public:
-  LocalGraph(const Graph& logical, DimAxes axes, Sharded& to);
+  LocalGraph(const Graph& logical, DimAxes axes);
 
   // From now on nodes are made for this one: its scope, piece and phase.
   void stand_at(const Node&);
@@ -38,6 +38,8 @@ class LocalGraph {
   i64 elements(const Type& t) const { return builder.graph.elements(t); }
   DimAxes axes;
   Builder builder;
+  std::vector<Collective> collectives;
+  std::vector<Fault> warnings;
 
  private:
   Tensor record(Tensor made, const AxisList& over, const std::string& cause);
@@ -46,7 +48,6 @@ class LocalGraph {
   Tensor step_aside(Tensor x, DimSet& at, const DimSet& to);
   Tensor moved(Tensor x, const Move&, DimSet& at, const DimSet& to, const std::string& cause);
   void warn_in_vain(Tensor x, const Move&, const std::string& cause);
-  Sharded& to_;
 };
 
 }  // namespace stretto

@@ -31,7 +31,7 @@ std::string phase(const Collective& c) { return c.per_step ? "step" : c.backward
 Rows params_of(const Sharded& s) {
   const Graph& g = s.graph.graph;
   Rows rows{{"name", "dims", "stored", "bytes", "accumulated", "bytes", "state", "bytes", "pending"}};
-  for (std::uint32_t i = 0; i < s.params.size(); ++i) {
+  for (ParamId i : s.params.ids()) {
     const ShardedParam& p = s.params[i];
     std::string accumulated, wait;
     std::size_t bytes = 0;

@@ -36,13 +36,12 @@ struct StorageAxes {
 
 class Pass {
  public:
-  Pass(const StepGraph& s, DimAxes axes, const ShardOptions& options, StorageAxes storage, Sharded& to)
+  Pass(const StepGraph& s, DimAxes axes, const ShardOptions& options, StorageAxes storage)
       : in_(s),
         g_(s.graph),
-        local_(s.graph, std::move(axes), to),
+        local_(s.graph, std::move(axes)),
         options_(options),
         storage_(std::move(storage)),
-        to_(to),
         needed_(needed_nodes(s)),
         users_(g_.nodes.size()),
         made_(g_.nodes.size()) {
@@ -57,11 +56,11 @@ class Pass {
     for (const StepGraph::Grad& d : s.gradients) users(d.value).push_back({});
   }
 
-  void run() {
+  Sharded run() && {
     add_params();
     for (NodeId id : needed_.ids())
       if (needed_[id] && !made_[id][0].tensor) step(id);
-    finish();
+    return finish();
   }
 
  private:
@@ -76,7 +75,7 @@ class Pass {
   }
 
   void add_params() {
-    for (std::uint32_t p = 0; p < in_.params.size(); ++p) {
+    for (ParamId p : in_.params.ids()) {
       const Value v = in_.params[p];
       const Node& n = g_.node(v);
       const ParamAttrs& a = n.attrs.as<ParamAttrs>();
@@ -327,7 +326,7 @@ class Pass {
     m = {.tensor = whole};
   }
 
-  void finish() {
+  Sharded finish() {
     StepGraph& out = to_.graph;
     for (Value v : in_.inputs) out.inputs.push_back(made(v).tensor.value);
     for (Value v : in_.scalars) out.scalars.push_back(made(v).tensor.value);
@@ -340,21 +339,21 @@ class Pass {
       out.outputs.push_back({o.name, m.tensor.value, o.count});
       to_.outputs.push_back(local_.axes.names(m.pending));
     }
-    std::vector<StepGraph::Grad> gradients = in_.gradients;  // in the order of accumulators
-    std::stable_sort(gradients.begin(), gradients.end(), [](const auto& x, const auto& y) {
-      return std::pair(x.param, x.piece) < std::pair(y.param, y.piece);
-    });
-    for (const StepGraph::Grad& d : gradients) {
+    for (const StepGraph::Grad& d : in_.gradients) {
       Made m = made(d.value);
-      local_.stand_at(g_.node(d.value).scope, d.piece, true);
+      local_.stand_at(g_.node(d.value).scope, d.piece.value, true);
       if (const auto flat = flat_gradients_.find(d.param); flat != flat_gradients_.end())
         m.tensor = local_.scatter_flat(m.tensor, flat->second, m.pending,
                                        fmt::format("gradient of {}", to_.params[d.param].name));
       out.gradients.push_back({d.param, d.piece, m.tensor.value});
       to_.gradients.push_back({d.param, m.tensor.type(), local_.axes.names(m.pending)});
     }
-    to_.mesh = local_.axes.mesh;
     out.graph = std::move(local_.builder.graph);
+    to_.mesh = local_.axes.mesh;
+    to_.collectives = std::move(local_.collectives);
+    to_.warnings = std::move(local_.warnings);
+    to_.reduce = options_.reduce;
+    return std::move(to_);
   }
 
   // Results that are rows (metrics) come out whole on every rank.
@@ -380,12 +379,12 @@ class Pass {
   LocalGraph local_;
   const ShardOptions& options_;
   StorageAxes storage_;
-  Sharded& to_;
+  Sharded to_;
   IdVector<NodeId, bool> needed_;
   IdVector<NodeId, std::vector<std::vector<User>>> users_;  // per result
   IdVector<NodeId, std::vector<Made>> made_;                // per result
   std::map<Value, FlatParam> flat_params_;
-  std::map<std::uint32_t, DimId> flat_gradients_;  // per parameter
+  std::map<ParamId, DimId> flat_gradients_;  // per parameter
   std::set<Value> regatherable_;
   std::map<std::tuple<Value, std::uint16_t, bool>, Tensor> again_;
 };
@@ -432,9 +431,7 @@ Sharded shard(const StepGraph& s, const Mesh& mesh, const Layout& layout, const 
   check_used(axes, storage, faults);
   const StepGraph ready = take_apart(s, axes, faults);
   refuse(std::move(faults));
-  Sharded out;
-  out.reduce = options.reduce;
-  Pass(ready, std::move(axes), options, std::move(storage), out).run();
+  Sharded out = Pass(ready, std::move(axes), options, std::move(storage)).run();
   refuse(verify(out.graph.graph));
   return out;
 }

@@ -47,8 +47,8 @@ struct ShardedParam {
   Type stored, updated;                // what a rank keeps between steps; what norm and update see: flat, never bf16
   i64 elements = 0;                    // of `type`
 };
-struct ShardedGradient {  // one per accumulator
-  std::uint32_t param = 0;
+struct ShardedGradient {
+  ParamId param;
   Type accumulated;
   AxisNames pending;  // axes over which the accumulated sum is still to be made, once per step
 };
@@ -56,10 +56,10 @@ struct ShardedGradient {  // one per accumulator
 struct Sharded {
   StepGraph graph;  // local sizes; split dims carry their axes
   Mesh mesh;        // without the pipeline's axis
-  std::vector<ShardedParam> params;
-  std::vector<ShardedGradient> gradients;  // as graph.gradients and the step's accumulators
-  std::vector<AxisNames> outputs;          // as graph.outputs: axes over which the sum is still to be made
-  std::vector<Collective> collectives;     // of one microbatch
+  IdVector<ParamId, ShardedParam> params;
+  IdVector<AccumulatorId, ShardedGradient> gradients;
+  IdVector<OutputId, AxisNames> outputs;  // axes over which the sum is still to be made
+  std::vector<Collective> collectives;    // of one microbatch
   std::vector<Fault> warnings;
   DType reduce = f32;  // as in the options
   std::string str() const;

@@ -152,8 +152,8 @@ class Rebuild {
 IdVector<NodeId, bool> needed_nodes(const StepGraph& s) {
   const Graph& g = s.graph;
   IdVector<NodeId, bool> needed(g.nodes.size());
-  for (const std::vector<Value>* list : {&s.params, &s.inputs, &s.scalars})
-    for (Value v : *list) needed[v.node] = true;  // they keep their numbers
+  for (const auto& list : {s.params.list(), s.inputs.list(), s.scalars.list()})
+    for (Value v : list) needed[v.node] = true;  // they keep their numbers
   for (const StepGraph::Output& o : s.outputs) needed[o.value.node] = true;
   for (const StepGraph::Grad& d : s.gradients) needed[d.value.node] = true;
   for (std::size_t i = g.nodes.size(); i-- > 0;)

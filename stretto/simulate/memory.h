@@ -25,10 +25,12 @@ class Memory {
     double adds = 0, frees = 0;  // when the node starts; when it ends
   };
   Change change(std::uint32_t node) const;
+  // Members of an overlap group are merged where there are collectives: nothing is freed before the last of them ends.
+  bool ends_group(std::uint32_t node, std::size_t actor) const;
 
   const ScheduleTape& t_;
   double freed_by_i_;
-  IdVector<StageId, double> whole_, kept_;  // a piece's activations; the part of them that F keeps
+  IdVector<StageId, double> whole_, kept_;  // a segment's activations; the part of them that F keeps
   IdVector<StageId, char> recomputes_;      // R is implied
 };
 

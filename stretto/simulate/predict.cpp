@@ -59,7 +59,6 @@ Prediction predict(const Program& p, const PredictOptions& o) {
   s.stages = stage_costs(p, o.machine, o.link);
   if (o.link) s.link = [link = *o.link](int, int) { return link; };
   s.messages = o.messages;
-  s.as_run = true;
   s.timeline = false;
   Prediction result = simulate(p.schedule, s);
   // The step itself instruction by instruction: with prologue, epilogue, and what goes on beside tasks.

@@ -11,7 +11,7 @@ namespace {
 
 bool counts(const Span& s) { return s.lane == Lane::compute && s.action; }
 
-// What an actor did before its first and after its last action, in order. What comes after is cut where some actor had
+// What an actor's first rank did before its first and after its last action, in order. What comes after is cut where some actor had
 // to wait for others (the norm is everybody's): a part starts when all have done the one before.
 struct Edges {
   std::vector<Span> before;
@@ -21,7 +21,7 @@ struct Edges {
 std::vector<Edges> edges_of(const Timeline& t) {
   std::vector<double> first(t.actors, std::numeric_limits<double>::infinity());
   for (const Span& s : t.spans)
-    if (counts(s)) first[s.actor] = std::min(first[s.actor], s.start);
+    if (s.coordinate == 0 && counts(s)) first[s.actor] = std::min(first[s.actor], s.start);
   const auto is_before = [&](const Span& s) { return s.start < first[s.actor]; };
   std::set<std::string> awaited;
   for (const Span& s : t.spans)
@@ -29,7 +29,7 @@ std::vector<Edges> edges_of(const Timeline& t) {
   std::vector<Edges> all(t.actors, Edges{{}, {{}}});
   std::vector<std::set<std::string>> seen(all.size());
   for (const Span& s : t.spans) {
-    if (s.lane != Lane::compute || counts(s)) continue;
+    if (s.lane != Lane::compute || s.coordinate > 0 || counts(s)) continue;
     Edges& e = all[s.actor];
     if (is_before(s)) {
       e.before.push_back(s);
@@ -45,6 +45,21 @@ double length(const std::vector<Span>& spans) {
   double sum = 0;
   for (const Span& s : spans) sum += s.end - s.start;
   return sum;
+}
+
+// What of an action's time was waiting in the midst of it, on average over its microbatches and ranks.
+IdVector<StageId, PerPhase<double>> mean_waiting(const Schedule& s, const Timeline& t) {
+  IdVector<StageId, PerPhase<double>> sums(s.stages);
+  IdVector<StageId, PerPhase<std::set<Action>>> actions(s.stages);
+  for (const Span& span : t.spans) {
+    if (!counts(span) || !sums.has(span.action->stage)) continue;
+    sums[span.action->stage][span.action->phase] += span.waiting;
+    actions[span.action->stage][span.action->phase].insert(*span.action);
+  }
+  for (const StageId stage : sums.ids())
+    for (const Phase p : {Phase::F, Phase::B, Phase::I, Phase::W, Phase::R})
+      if (const std::size_t count = actions[stage][p].size(); count > 0) sums[stage][p] /= count * t.ranks;
+  return sums;
 }
 
 }  // namespace
@@ -68,7 +83,7 @@ StageCosts measured_costs(const Schedule& s, const Timeline& t) {
     const auto& of = sums[stage];
     const auto mean = [&](Phase p) {
       const Sum& sum = of[p];
-      return sum.actions.empty() ? 0 : sum.seconds / sum.actions.size();
+      return sum.actions.empty() ? 0 : sum.seconds / (sum.actions.size() * t.ranks);
     };
     StageCost c;
     c.F = mean(Phase::F);
@@ -76,7 +91,7 @@ StageCosts measured_costs(const Schedule& s, const Timeline& t) {
     c.W = mean(Phase::W);
     if (const Sum& b = of[Phase::B]; !b.actions.empty()) {
       c.B = mean(Phase::B);
-      c.I = halves[stage] > 0 ? halves[stage] / b.actions.size() : *c.B;
+      c.I = halves[stage] > 0 ? halves[stage] / (b.actions.size() * t.ranks) : *c.B;
     }
     if (!of[Phase::R].actions.empty()) c.R = mean(Phase::R);
     costs.push_back(c);
@@ -87,7 +102,6 @@ StageCosts measured_costs(const Schedule& s, const Timeline& t) {
 Prediction replay(const Schedule& s, const Timeline& measured, const SimulateOptions& options) {
   SimulateOptions o = options;
   o.stages = measured_costs(s, measured);
-  o.as_run = true;
   for (const StageId i : ids_until<StageId>(std::min(o.stages.size(), options.stages.size()))) {
     o.stages[i].activation_bytes = options.stages[i].activation_bytes;
     o.stages[i].kept_bytes = options.stages[i].kept_bytes;
@@ -95,6 +109,9 @@ Prediction replay(const Schedule& s, const Timeline& measured, const SimulateOpt
     o.stages[i].message_bytes = options.stages[i].message_bytes;
   }
   Prediction p = simulate(s, o);
+  const IdVector<StageId, PerPhase<double>> waiting = mean_waiting(s, measured);
+  for (Span& span : p.timeline.spans)
+    if (counts(span)) span.waiting = waiting[span.action->stage][span.action->phase];
   const std::vector<Edges> edges = edges_of(measured);
   double before = 0;
   for (const Edges& e : edges) before = std::max(before, length(e.before));
@@ -102,7 +119,7 @@ Prediction replay(const Schedule& s, const Timeline& measured, const SimulateOpt
   for (Span& span : p.timeline.spans) {
     span.start += before;
     span.end += before;
-    end[span.actor] = std::max(end[span.actor], span.end);
+    if (span.lane == Lane::compute) end[span.actor] = std::max(end[span.actor], span.end);
   }
   for (auto& curve : p.timeline.memory)
     for (auto& point : curve) point.first += before;

@@ -32,21 +32,17 @@ bool implies_r(const ActionIndex& ix, const StageCosts& costs, const Action& a) 
   return (a.phase == Phase::B || a.phase == Phase::I) && costs[a.stage].R && !ix.first(ix.key(a), Phase::R);
 }
 
-// Members of an overlap group are one node, unless they run one by one.
-void add_nodes(ScheduleTape& t, const StageCosts& costs, bool as_run) {
+void add_nodes(ScheduleTape& t, const StageCosts& costs) {
   const ActionIndex& ix = t.index;
   t.items.reserve(ix.size());
   t.node_of.reserve(ix.size());
   t.tape.rows.reserve(ix.actors() + 1);
   t.tape.rows.push_back(0);
   for (const ActorId actor : ids_until<ActorId>(ix.actors())) {
-    for (std::uint32_t i = ix.begin(actor), stop = ix.end(actor); i < stop;) {
-      std::uint32_t end = i + 1;
-      while (!as_run && end < stop && ix.item[end] == ix.item[i]) ++end;
-      if (end == i + 1 && implies_r(ix, costs, ix.actions[i])) t.items.push_back({.first = i, .implied = true});
-      t.node_of.insert(t.node_of.end(), end - i, t.items.size());
-      t.items.push_back({.first = i, .count = end - i});
-      i = end;
+    for (std::uint32_t i = ix.begin(actor); i < ix.end(actor); ++i) {
+      if (implies_r(ix, costs, ix.actions[i])) t.items.push_back({.action = i, .implied = true});
+      t.node_of.push_back(t.items.size());
+      t.items.push_back({.action = i});
     }
     t.tape.rows.push_back(t.items.size());
   }
@@ -79,8 +75,8 @@ void add_edges(ScheduleTape& t, std::size_t actors) {
   t.tape.first_edge.push_back(0);
   t.tape.edges.reserve(ix.size());
   for (const TapeItem& item : t.items) {
-    for (std::uint32_t i = item.first; !item.implied && i < item.first + item.count; ++i) {
-      if (!taker[i] || ix.actor[*taker[i]] == ix.actor[i]) continue;
+    const std::uint32_t i = item.action;
+    if (!item.implied && taker[i] && ix.actor[*taker[i]] != ix.actor[i]) {
       const std::uint32_t to = *taker[i];
       t.tape.edges.push_back({.to = t.node_of[to], .link = number(ix.actor[i], ix.actor[to])});
       t.sent.push_back(i);
@@ -102,19 +98,9 @@ std::vector<Link> links_of(const ScheduleTape& t, const SimulateOptions& o) {
   return links;
 }
 
-double duration(const ScheduleTape& t, const TapeItem& item, const StageCosts& costs, double overlap) {
-  const double share = 1.0 / t.pieces;
-  const Action* members = &t.index.actions[item.first];
-  if (item.implied) return *costs[members->stage].R * share;
-  if (item.count == 1) return time_of(costs[members->stage], members->phase) * share;
-  double sum = 0, longest = 0;
-  for (const Action& a : std::span(members, item.count)) {
-    double each = time_of(costs[a.stage], a.phase) * share;
-    if (implies_r(t.index, costs, a)) each += *costs[a.stage].R * share;
-    sum += each;
-    longest = std::max(longest, each);
-  }
-  return std::max(longest, overlap * sum);
+double duration(const ScheduleTape& t, const TapeItem& item, const StageCosts& costs) {
+  const Action& a = t.index.actions[item.action];
+  return time_of(costs[a.stage], item.implied ? Phase::R : a.phase) / t.segments;
 }
 
 void check(const StageCost& c, StageId stage) {
@@ -141,15 +127,15 @@ StageCosts stage_costs(const Schedule& s, const SimulateOptions& o) {
   if (!(o.freed_by_i >= 0 && o.freed_by_i <= 1))
     throw Error("simulate", "an input gradient cannot free {} of an activation", o.freed_by_i)
         .hint("give a share of 0 to 1");
-  if (!finite(o.times.message) || !finite(o.overlap) || !finite(o.epilogue))
-    throw Error("simulate", "message time {}, overlap {}, epilogue {}", o.times.message, o.overlap, o.epilogue)
+  if (!finite(o.times.message) || !finite(o.epilogue))
+    throw Error("simulate", "message time {}, epilogue {}", o.times.message, o.epilogue)
         .hint("times are finite and not negative");
   return costs;
 }
 
 ScheduleTape tape_of(const Validated<Schedule>& s, const StageCosts& costs, const SimulateOptions& o) {
-  ScheduleTape t{.index = ActionIndex(*s), .pieces = s->pieces, .tape = {.contention = o.contention}};
-  add_nodes(t, costs, o.as_run);
+  ScheduleTape t{.index = ActionIndex(*s), .segments = s->segments, .tape = {.contention = o.contention}};
+  add_nodes(t, costs);
   add_edges(t, s->rows.size());
   set_times(t, costs, o);
   return t;
@@ -157,15 +143,15 @@ ScheduleTape tape_of(const Validated<Schedule>& s, const StageCosts& costs, cons
 
 void set_times(ScheduleTape& t, const StageCosts& costs, const SimulateOptions& o) {
   t.tape.durations.clear();
-  for (const TapeItem& item : t.items) t.tape.durations.push_back(duration(t, item, costs, o.overlap));
+  for (const TapeItem& item : t.items) t.tape.durations.push_back(duration(t, item, costs));
   const std::vector<Link> links = links_of(t, o);
-  const double share = 1.0 / t.pieces;
+  const double share = 1.0 / t.segments;
   for (std::size_t e = 0; e < t.tape.edges.size(); ++e) {
     const Action &from = t.index.actions[t.sent[e]], &to = t.index.actions[t.taken[e]];
     const StageCost& c = costs[from.stage];
     Edge& edge = t.tape.edges[e];
     edge.delay = links[edge.link].seconds(costs[std::min(from.stage, to.stage)].message_bytes * share);
-    edge.early = o.as_run && from.phase == Phase::B ? std::max(0.0, time_of(c, Phase::B) * share - c.I * share) : 0;
+    edge.early = from.phase == Phase::B ? std::max(0.0, time_of(c, Phase::B) - c.I) * share : 0;
   }
 }
 

@@ -1,10 +1,9 @@
-// A schedule as a tape for the engine: groups become one node, implied recompute gets its own, edges become messages.
+// A schedule as a tape for the engine: actions and implied recompute become nodes, edges become messages.
 //
 //   ScheduleTape t = tape_of(valid(schedule), stage_costs(schedule, options), options);
 //   set_times(t, other_costs, options);            // the same nodes and messages, which take another time
 #pragma once
 #include <cstdint>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -15,25 +14,24 @@
 
 namespace stretto {
 
-// What a node of the tape plays: actions [first, first + count) of the index, or the recompute implied before `first`.
+// What a node of the tape plays: an action of the index, or the recompute implied before it.
 struct TapeItem {
-  std::uint32_t first = 0, count = 1;
+  std::uint32_t action = 0;
   bool implied = false;  // R that stands in no row
 };
 
 struct ScheduleTape {
   ActionIndex index;
-  int pieces = 1;
+  int segments = 1;
   Tape tape;
   std::vector<TapeItem> items;             // per node
   std::vector<std::uint32_t> node_of;      // per action
   std::vector<std::uint32_t> sent, taken;  // per edge: the action that makes the message, and the one that needs it
   std::vector<std::pair<ActorId, ActorId>> links;  // per link: from, to
 
-  std::span<const Action> actions(std::uint32_t node) const {
-    return std::span(index.actions).subspan(items[node].first, items[node].count);
-  }
-  ActorId actor(std::uint32_t node) const { return index.actor[items[node].first]; }
+  const Action& action(std::uint32_t node) const { return index.actions[items[node].action]; }
+  bool sends(std::uint32_t node) const { return tape.first_edge[node] < tape.first_edge[node + 1]; }
+  ActorId actor(std::uint32_t node) const { return index.actor[items[node].action]; }
 };
 
 // One entry per stage: the options' own, or their times divided by the chunks per actor. Checked.

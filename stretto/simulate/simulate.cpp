@@ -56,10 +56,10 @@ class Trace {
       if (n == t_.tape.rows[actor]) free = 0;
       const std::string waited = player_.ready(n) > free ? waited_for(*player_.sender(n), n) : std::string();
       free = player_.end(n);
-      for (Action a : t_.actions(n)) {
-        if (t_.items[n].implied) a.phase = Phase::R;
-        spans.push_back({.actor = actor, .start = player_.start(n), .end = free, .action = a, .waited = waited});
-      }
+      Action a = t_.action(n);
+      if (t_.items[n].implied) a.phase = Phase::R;
+      spans.push_back({.actor = actor, .start = player_.start(n), .end = free, .action = a, .waited = waited});
+      if (a.phase == Phase::B && t_.sends(n)) spans.back().halfway = free - t_.tape.edges[t_.tape.first_edge[n]].early;
     }
     if (!messages) return spans;
     for (std::uint32_t n = 0; n < t_.tape.nodes(); ++n)

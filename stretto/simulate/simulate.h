@@ -1,10 +1,12 @@
 // Predicts what a schedule will do: who runs what when, how long a step takes, how much memory it holds.
 //
 //   Prediction p = simulate(build_schedule("1f1b", {.actors = 4, .microbatches = 8}));
-//   // p.makespan == 33, p.peak == {4, 3, 2, 1}
+//   // p.makespan == 30, p.peak == {4, 3, 2, 1}
 //
-// Actors run their rows in order. A message leaves when the action that makes it has ended; an action starts when its
-// actor is free and its message is there.
+// Actors run their rows in order, as the runtime does: an action starts when its actor is free and its message is there;
+// a message leaves when what makes it has ended, a B's gradient when its I has. (Where B is one operation, as in most
+// papers, give I all of its time and W none.) Members of an overlap group follow each other: what a group gains are
+// collectives beside its other member, which a schedule alone has not (predict.h plays them).
 #pragma once
 #include <functional>
 #include <optional>
@@ -18,7 +20,7 @@
 
 namespace stretto {
 
-// One stage as it is, for one microbatch: nothing is divided by chunks. A sequence piece gets its equal share.
+// One stage as it is, for one microbatch: nothing is divided by chunks. A sequence segment gets its equal share.
 struct StageCost {
   double F = 1, I = 1, W = 1;
   std::optional<double> B = {};  // absent: I + W
@@ -32,19 +34,16 @@ struct StageCost {
 using StageCosts = IdVector<StageId, StageCost>;
 
 struct SimulateOptions {
-  Times times = {};                      // of one full stage per actor: a chunk gets 1/v, a sequence piece 1/pieces
+  Times times = {};                      // of one full stage per actor: a chunk gets 1/v, a sequence segment 1/segments
   std::optional<double> recompute = {};  // time of R for a full stage; given: implied before I or B where it is absent
   StageCosts stages = {};                // one per stage, instead of `times` and `recompute`
   std::function<Link(int from, int to)> link = {};  // between actors; absent: {times.message, no limit}
   bool contention = false;                          // one message at a time from one actor to another
-  // As the runtime does it: a B sends its gradient when its I is done, members of an overlap group run one by one.
-  bool as_run = false;
-  double overlap = 1;     // an overlap group takes this share of its members' sum, or its longest member
-  double freed_by_i = 0;  // share of an activation that I frees already; the rest waits for W
-  double epilogue = 0;    // what every actor does between two steps (norm, update)
-  int repeats = 32;       // steps to play at most while looking for the period; 0: no period
-  bool timeline = true;   // false: numbers only
-  bool messages = false;  // the timeline shows messages too
+  double freed_by_i = 0;                            // share of an activation that I frees already; the rest waits for W
+  double epilogue = 0;                              // what every actor does between two steps (norm, update)
+  int repeats = 32;                                 // steps to play at most while looking for the period; 0: no period
+  bool timeline = true;                             // false: numbers only
+  bool messages = false;                            // the timeline shows messages too
 };
 
 struct Prediction {

@@ -12,7 +12,7 @@ namespace stretto {
 
 struct Keep {
   ValueId value;
-  Part from = Part::F, until = Part::W;  // F, R, I: whose action it is kept after; R, I, W: the last that reads it
+  Part from = Part::F, until = Part::W;  // kept after F, R or I, until R, I or W has read it
   bool arrives = false;                  // made in another stage
 };
 struct StageKeeps {

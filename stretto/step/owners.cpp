@@ -6,7 +6,7 @@
 namespace stretto {
 namespace {
 
-// The dim it was made from with like() or whole(), through all steps.
+// The dim that it was made from with like() or whole(), however often.
 std::string_view origin(const Graph& g, DimId d) {
   const Dim* dim = &g.dim(d);
   for (std::size_t steps = 0; steps < g.dims.size() && !dim->parent.empty(); ++steps) {
@@ -61,8 +61,8 @@ void Owners::find_inner() {
   }
 }
 
-// Products are dear to make again and are kept, with two exceptions of the same kind: scores of every position for
-// every position, and products of two activations that are larger than both.
+// Products are expensive to make again and are kept, with two exceptions: scores of every position for every position,
+// and products of two activations that are larger than both.
 bool Owners::costly(Value v) const {
   const Node& n = g_.node(v);
   if (n.op->costly != Costly::product) return n.op->costly == Costly::yes;

@@ -12,7 +12,7 @@
 
 namespace stretto {
 
-// A task that there may be: the one that counts; then F, R, I, W of every piece, ascending.
+// A task that may exist: the one that makes counts, then F, R, I and W of every piece in ascending order.
 using MakerId = Id<struct MakerTag>;
 
 class Owners {

@@ -12,7 +12,7 @@ namespace stretto {
 enum class Recompute : std::uint8_t {
   none,       // keep everything that backward reads
   full,       // keep the stage's inputs only
-  layer,      // keep the inputs of every piece, half a layer: what is made again is so of one piece at a time
+  layer,      // keep the inputs of every piece, half a layer: one piece at a time is made again
   selective,  // keep results of contractions and attention; make the cheap rest again
 };
 std::string_view name_of(Recompute);

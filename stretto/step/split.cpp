@@ -18,7 +18,7 @@ class Demand {
  public:
   Demand(const StepGraph& s, const Owners& owners) : g_(s.graph), owners_(owners), nodes_(owners.makers().size()) {
     for (const StepGraph::Output& o : s.outputs) need(o.value, maker_of(o));
-    for (const StepGraph::Grad& d : s.gradients) need(d.value, owners.maker(Part::W, PieceId(d.piece)));
+    for (const StepGraph::Grad& d : s.gradients) need(d.value, owners.maker(Part::W, d.piece));
     while (!open_.empty()) {
       const auto [v, reader] = open_.back();
       open_.pop_back();
@@ -86,18 +86,16 @@ class TaskOfPiece {
   Value argument(Value v) {
     if (const auto it = arguments_.find(v); it != arguments_.end()) return it->second;
     const Value here = task_.argument(step_.graph.type(v));
-    const auto among = [&]<class I>(const std::vector<Value>& list, std::type_identity<I>) {
+    const auto among = [&]<class I>(const IdVector<I, Value>& list) {
       const auto it = std::find(list.begin(), list.end(), v);
       if (it == list.end()) return false;
       task_.bind(here, I(it - list.begin()));
       return true;
     };
     if (const Leaf leaf = step_.graph.node(v).op->leaf; leaf == Leaf::param)
-      STRETTO_ASSERT(among(step_.params, std::type_identity<ParamId>()), "an undeclared parameter");
+      STRETTO_ASSERT(among(step_.params), "an undeclared parameter");
     else if (leaf == Leaf::argument)
-      STRETTO_ASSERT(
-          among(step_.inputs, std::type_identity<InputId>()) || among(step_.scalars, std::type_identity<ScalarId>()),
-          "an undeclared input");
+      STRETTO_ASSERT(among(step_.inputs) || among(step_.scalars), "an undeclared input");
     else
       foreign_.push_back({v, here});
     return arguments_[v] = here;
@@ -146,18 +144,13 @@ void add_results(const StepGraph& s, const Owners& owners, const Demand& demand,
     tasks[demand.maker_of(o)].result(o.value, out.outputs.next_id());
     out.outputs.push_back({o.name, type, s.graph.bytes(type), o.count});
   }
-  std::vector<StepGraph::Grad> gradients = s.gradients;
-  std::stable_sort(gradients.begin(), gradients.end(), [](const auto& x, const auto& y) {
-    return std::pair(x.param, x.piece) < std::pair(y.param, y.piece);
-  });
-  for (const StepGraph::Grad& g : gradients) {
-    const PieceId piece(g.piece);
-    tasks[owners.maker(Part::W, piece)].result(g.value, out.accumulators.next_id());
-    out.accumulators.push_back({.param = ParamId(g.param), .piece = piece, .type = s.graph.type(g.value)});
+  for (const StepGraph::Grad& g : s.gradients) {
+    tasks[owners.maker(Part::W, g.piece)].result(g.value, out.accumulators.next_id());
+    out.accumulators.push_back({.param = g.param, .piece = g.piece, .type = s.graph.type(g.value)});
   }
 }
 
-// Values that cross from one task to another; made again, a value is another one.
+// Values that cross from one task to another. A value that is made again counts as another one.
 struct MakerAndReaders {
   Value value;
   MakerId maker;

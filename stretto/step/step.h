@@ -20,16 +20,16 @@ namespace stretto {
 
 using TaskId = Id<struct TaskTag>;
 using ValueId = Id<struct StepValueTag>;
-using AccumulatorId = Id<struct AccumulatorTag>;
 using BucketId = Id<struct BucketTag>;
 using SquareId = Id<struct SquareTag>;
 using TermId = Id<struct TermTag>;
 
-// In the order of a step: counts and loss scales; forward, what is made again of it, gradients of inputs and of weights
-// per microbatch, gradients of neighbouring microbatches added (exact training only); then sums of gradients over ranks
-// and pieces, norms, clipping, update. `total` adds an output up over ranks: a count before the scales are made of it,
-// others after the schedule's last action. `finite` tells whether a loss term is. With storage that is cut over ranks
-// (storage.h) U gathers a piece's parameters, S reduces and scatters its gradients, A adds them up.
+// In the order of a step. First counts and loss scales. Then, per microbatch: forward, what of it is made again, the
+// gradients of inputs and of weights, and, in exact training, sums of the gradients of neighbouring microbatches. Last:
+// sums of gradients over ranks and pieces, norms, clipping, update. `total` adds up an output over ranks: a count before
+// the loss scales are made from it, others after the schedule's last action. `finite` says whether a loss term is
+// finite. Where storage is cut over ranks (storage.h), U gathers a piece's parameters, S reduces and scatters its
+// gradients, and A adds them up.
 enum class Part : std::uint8_t {
   count,
   scale,
@@ -151,13 +151,13 @@ struct Step {
   IdVector<InputId, Type> inputs = {};
   IdVector<ScalarId, Type> scalars = {};
   IdVector<ParamId, Type> updated = {};  // what norm, update and state see of a parameter; empty: all, as it is
-  int bf16_states = 0;                   // so many states of a parameter, the first, are kept in bf16
+  int bf16_states = 0;                   // how many of a parameter's states, from the first on, are in bf16
   IdVector<ValueId, CrossValue> values = {};
   // A parameter's first one is its own; later ones are added to it in `combine`. Tasks name those of pipe 0 and level
   // 0; those of a second pipe, or of the levels of a tree, are copies that stand after them in the same order.
   IdVector<AccumulatorId, Accumulator> accumulators = {};
-  // Exact training: how many levels there are beside the first. The gradient of microbatch m is written to the level
-  // that has as many numbers below it as m has bits; `carry` adds a level to the one below.
+  // Exact training: how many levels there are beside level 0. The gradient of microbatch m is written to level k if k
+  // bits of m are set; `carry` adds a level to the one below it.
   int levels = 0;
   IdVector<BucketId, GradientBucket> buckets = {};
   std::size_t squares = 0;  // squared norms: one per parameter, and zeros that tell whether the loss is finite
@@ -169,7 +169,7 @@ struct Step {
   auto piece_ids() const { return ids_until<PieceId>(pieces); }
   std::size_t bytes(const Type&) const;
   i64 elements(const Type&) const;
-  std::size_t state_bytes(StateId s) const {  // of a bf16 parameter others are f32
+  std::size_t state_bytes(StateId s) const {  // those of a bf16 parameter are f32 if not bf16
     const Type& t = updated.empty() ? params[s.param] : updated[s.param];
     return bytes({s.which < bf16_states ? bf16 : wide(t.dtype), t.dims});
   }

@@ -47,8 +47,7 @@ class Apart {
   Part part(TaskId t) const { return tasks_[t].head().part; }
   PieceId piece(TaskId t) const { return *tasks_[t].head().piece; }
 
-  // A gather of a parameter becomes an argument: what a U made. If another task had it from here, it has it from there,
-  // too.
+  // A gather of a parameter becomes an argument, made by a U. Tasks that took it from here take it from the U, too.
   void take_gathers(TaskId t) {
     TaskBuilder& task = tasks_[t];
     for (NodeId id : ids_until<NodeId>(task.graph().nodes.size())) {
@@ -85,7 +84,7 @@ class Apart {
     }
   }
 
-  // What is scattered right before its accumulator leaves W whole.
+  // W hands over as a whole what it would scatter right before the accumulator.
   void take_scatters(TaskId t) {
     TaskBuilder& task = tasks_[t];
     const std::vector<int> uses = uses_of(task.graph());

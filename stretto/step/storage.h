@@ -1,5 +1,5 @@
 // Storage that is cut over ranks, apart from the tasks that compute: gathers of parameters before they are needed,
-// reduce-scatters of gradients after the tasks that make them. As tasks of their own, without a kernel in them, they
+// reduce-scatters of gradients after the tasks that make them. As tasks of their own, which call no kernel, they
 // can go on beside others.
 //
 //   Step step = split(sharded.graph);

@@ -172,7 +172,8 @@ const std::map<std::string, Call>& filters() {
       {"tojson",
        [](const Value& v, const Arguments& a) {
          const Value* indent = a.at(0, "indent");
-         return Value(json_of(v, indent && indent->integer() ? *indent->integer() : -1));
+         const i64* given = indent ? indent->integer() : nullptr;
+         return Value(json_of(v, given && *given >= 0 ? std::optional(*given) : std::nullopt));
        }},
   };
   return all;

@@ -122,7 +122,7 @@ std::string text_of(const Value& v) {
       [](const Macro*) { return std::string("<macro>"); });
 }
 
-std::string json_of(const Value& v, i64 indent, int depth) {
+std::string json_of(const Value& v, std::optional<i64> indent, int depth) {
   if (v.is_none()) return "null";
   if (const bool* b = std::get_if<bool>(&v.v)) return *b ? "true" : "false";
   if (const std::string* s = v.string()) return json_text(*s);
@@ -134,10 +134,10 @@ std::string json_of(const Value& v, i64 indent, int depth) {
     for (const Value& one : *list) parts.push_back(json_of(one, indent, depth + 1));
   if (dict)
     for (const auto& [key, one] : *dict) parts.push_back(json_text(key) + ": " + json_of(one, indent, depth + 1));
-  const auto line = [&](int level) { return indent < 0 ? "" : "\n" + std::string(indent * level, ' '); };
+  const auto line = [&](int level) { return indent ? "\n" + std::string(*indent * level, ' ') : ""; };
   std::string text = list ? "[" : "{";
   for (std::size_t i = 0; i < parts.size(); ++i)
-    text += (i == 0 ? "" : indent < 0 ? ", " : ",") + line(depth + 1) + parts[i];
+    text += (i == 0 ? "" : indent ? "," : ", ") + line(depth + 1) + parts[i];
   return text + (parts.empty() ? "" : line(depth)) + (list ? "]" : "}");
 }
 

@@ -52,7 +52,8 @@ struct Value {
 Value value_of(const Field&);
 bool is_true(const Value&);
 bool is_equal(const Value&, const Value&);
-std::string text_of(const Value&);                                  // as str() says it; undefined: nothing
-std::string json_of(const Value&, i64 indent = -1, int depth = 0);  // as json.dumps(ensure_ascii=False)
+std::string text_of(const Value&);  // as str() says it; undefined: nothing
+// As json.dumps(ensure_ascii=False). `indent`: none: on one line.
+std::string json_of(const Value&, std::optional<i64> indent = {}, int depth = 0);
 
 }  // namespace stretto::jinja

@@ -122,13 +122,13 @@ TextNormalizer::TextNormalizer(const std::vector<Normalizer>& all, std::string_v
   for (const Normalizer& n : all) {
     if (n.kind == Kind::replace && n.pattern.empty()) throw Error(where, "the normalizer Replace replaces nothing");
     const bool expression = n.kind == Kind::replace && n.expression;
-    steps_.push_back({n, expression ? std::optional(SplitPattern(n.pattern, where)) : std::nullopt});
+    rules_.push_back({n, expression ? std::optional(SplitPattern(n.pattern, where)) : std::nullopt});
   }
 }
 
 std::string TextNormalizer::apply(std::string_view text, bool first) const {
   std::string now(text);
-  for (const Step& s : steps_) {
+  for (const Rule& s : rules_) {
     const Normalizer& n = s.what;
     if (n.kind == Kind::prepend)
       now = first && !now.empty() ? n.text + now : now;

@@ -17,16 +17,16 @@ class TextNormalizer {
  public:
   TextNormalizer() = default;
   TextNormalizer(const std::vector<Normalizer>&, std::string_view where);
-  bool empty() const { return steps_.empty(); }
+  bool empty() const { return rules_.empty(); }
   // `text` is UTF-8. Not the first: it goes on from another one, and nothing is put before it.
   std::string apply(std::string_view text, bool first) const;
 
  private:
-  struct Step {
+  struct Rule {
     Normalizer what;
     std::optional<SplitPattern> expression;
   };
-  std::vector<Step> steps_;
+  std::vector<Rule> rules_;
 };
 
 }  // namespace stretto

@@ -63,7 +63,6 @@ struct SentencePieceRules {
 struct TokenizerParts {
   // bytes: BPE over bytes, tokens in byte-level characters ("Ġthe"); bpe, unigram: over characters ("▁the").
   enum class Model : std::uint8_t { bytes, bpe, unigram };
-  using Step = CutStep;
   Model model = Model::bytes;
   std::vector<std::pair<std::string, std::int32_t>> vocab;
   std::vector<double> scores;  // of unigram, in the order of `vocab`; of SentencePiece's BPE, instead of merges
@@ -71,7 +70,7 @@ struct TokenizerParts {
   std::vector<AddedToken> added;
   std::vector<Normalizer> normalizers;
   std::optional<SentencePieceRules> sentencepiece;  // instead of normalizers and steps
-  std::vector<Step> steps;
+  std::vector<CutStep> steps;
   bool ignore_merges = false;               // a piece that is in the vocabulary is one token, whatever the merges say
   std::optional<std::int32_t> unknown;      // for a character that is not in the vocabulary
   bool fuse_unknown = false;                // one for several in a row

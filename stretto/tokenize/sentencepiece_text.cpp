@@ -54,7 +54,7 @@ std::optional<std::pair<std::uint32_t, std::size_t>> SentencePieceText::longest(
   return found;
 }
 
-SentencePieceText::Step SentencePieceText::next(std::string_view text) const {
+SentencePieceText::Rewritten SentencePieceText::next(std::string_view text) const {
   std::size_t own = 0;
   own_.each(text, [&](std::int32_t, std::size_t size) { own = size; });
   if (own > 0) return {text.substr(0, own), own};
@@ -68,7 +68,7 @@ SentencePieceText::Step SentencePieceText::next(std::string_view text) const {
 std::string SentencePieceText::apply(std::string_view text, bool first) const {
   const bool trim = rules_.remove_extra_blanks;
   while (trim && !text.empty()) {
-    const Step s = next(text);
+    const Rewritten s = next(text);
     if (s.out != " ") break;
     text.remove_prefix(s.size);
   }
@@ -77,7 +77,7 @@ std::string SentencePieceText::apply(std::string_view text, bool first) const {
   if (rules_.dummy_prefix && !rules_.blank_as_suffix && first) out += kMetaspace;
   bool after_blank = trim;
   while (!text.empty()) {
-    Step s = next(text);
+    Rewritten s = next(text);
     text.remove_prefix(s.size);
     while (after_blank && s.out.starts_with(' ')) s.out.remove_prefix(1);
     for (const char c : s.out) {

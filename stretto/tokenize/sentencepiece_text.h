@@ -22,11 +22,11 @@ class SentencePieceText {
   std::string apply(std::string_view text, bool first) const;  // of UTF-8
 
  private:
-  struct Step {
+  struct Rewritten {
     std::string_view out;
     std::size_t size = 0;  // bytes of the text that it stands for
   };
-  Step next(std::string_view text) const;
+  Rewritten next(std::string_view text) const;
   std::optional<std::pair<std::uint32_t, std::size_t>> longest(std::string_view text) const;
 
   SentencePieceRules rules_;

@@ -44,7 +44,7 @@ class TableMaker {
     } else {
       t_->characters.emplace(parts_, where_);
     }
-    for (const TokenizerParts::Step& s : parts_.steps)
+    for (const CutStep& s : parts_.steps)
       t_->steps.push_back(
           {s, s.prefix_space || !s.space.empty() ? std::optional<SplitPattern>() : SplitPattern(s.pattern, where_)});
     for (const auto* ids : {&parts_.before, &parts_.after})

@@ -23,14 +23,14 @@ Field byte_level(bool prefix_space, bool use_regex) {
 constexpr std::string_view kBehaviorNames[] = {"Isolated", "Removed", "MergedWithPrevious", "MergedWithNext",
                                                "Contiguous"};
 
-Field pre_tokenizer(const std::vector<TokenizerParts::Step>& steps) {
+Field pre_tokenizer(const std::vector<CutStep>& steps) {
   Field::Array all;
   bool prefix_space = false, gpt2 = false;
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    const TokenizerParts::Step& s = steps[i];
+    const CutStep& s = steps[i];
     if (s.prefix_space)
       prefix_space = true;
-    else if (i + 1 == steps.size() && s == TokenizerParts::Step{.pattern = std::string(kGpt2Pattern)})
+    else if (i + 1 == steps.size() && s == CutStep{.pattern = std::string(kGpt2Pattern)})
       gpt2 = true;
     else
       all.push_back(table({{"type", "Split"},
@@ -78,8 +78,7 @@ Field post_processor(const TokenizerParts& p) {
 }  // namespace
 
 std::string tokenizer_json(const TokenizerParts& p) {
-  const bool spaces =
-      std::any_of(p.steps.begin(), p.steps.end(), [](const TokenizerParts::Step& s) { return !s.space.empty(); });
+  const bool spaces = std::any_of(p.steps.begin(), p.steps.end(), [](const CutStep& s) { return !s.space.empty(); });
   if (p.model != TokenizerParts::Model::bytes || !p.normalizers.empty() || spaces)
     throw Error("tokenizer", "only byte-level tokenizers without normalizers are written")
         .hint("copy its file instead");

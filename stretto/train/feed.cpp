@@ -11,7 +11,7 @@ namespace {
 // its rows of all microbatches are one block of the batch.
 void load_part(const Compiled& c, Worker& w, InputId input, const std::byte* from, u64 to) {
   const Graph& g = c.sharded->graph.graph;
-  const Type& type = g.type(c.sharded->graph.inputs[input.value]);
+  const Type& type = g.type(c.sharded->graph.inputs[input]);
   const View box = on_rank(contiguous_view(g, type), g, c.sharded->mesh, w.coordinates());
   const Dims& dims = c.inputs[input].dims;
   std::size_t inner = dims.size();

@@ -106,7 +106,7 @@ StoredPart whole_part(const CompiledParam& p) {
 StoredPart stored_part(const Compiled& c, ParamId param, const Coordinates& at, bool updated) {
   if (!c.sharded) return whole_part(c.params[param]);
   const Sharded& s = *c.sharded;
-  const ShardedParam& p = s.params[param.value];
+  const ShardedParam& p = s.params[param];
   const View box = on_rank(contiguous_view(s.graph.graph, p.type), s.graph.graph, s.mesh, at);
   StoredPart part{.sizes = box.sizes, .offsets = box.offsets, .count = p.elements};
   const AxisNames& cut = updated ? p.state : p.params;

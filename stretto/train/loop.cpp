@@ -3,30 +3,27 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <exception>
 #include <thread>
 #include <utility>
 
-#include "stretto/base/clock.h"
 #include "stretto/base/files.h"
 #include "stretto/base/text.h"
 #include "stretto/comm/world.h"
-#include "stretto/data/prefetch.h"
 #include "stretto/formats/atomic_file.h"
 #include "stretto/formats/mapped_file.h"
 #include "stretto/models/hf.h"
 #include "stretto/train/agree.h"
+#include "stretto/train/finished.h"
 #include "stretto/train/journal.h"
-#include "stretto/train/measured_runs.h"
 #include "stretto/train/outcome.h"
 #include "stretto/train/prepare.h"
 #include "stretto/train/progress.h"
-#include "stretto/train/report.h"
 #include "stretto/train/resume.h"
 #include "stretto/train/run_directory.h"
 #include "stretto/train/run_lock.h"
 #include "stretto/train/saving.h"
 #include "stretto/train/snapshot.h"
+#include "stretto/train/steps.h"
 #include "stretto/train/stop.h"
 #include "stretto/train/stragglers.h"
 #include "stretto/train/timeline_files.h"
@@ -159,15 +156,16 @@ class TrainingRun {
     if (journal_) best_ = BestLoss(journal_->curve());
     if (peers_) best_.share(*peers_);
     if (summary_.resumed > 0) saving.began_at(summary_.resumed);
-    batches_.emplace(
-        [training = TrainingRows(prepared_.corpus, prepared_.rows)](i64 step) { return training.at(step); },
-        PrefetchOptions{.first = summary_.resumed + 1, .last = config_.train.steps});
+    steps_.emplace(config_, prepared_, *trainer_, summary_.resumed);
+    const auto pauses = [&](i64 last) {
+      return stop_ || saving.saves_after(last) || validates_after(last, false) || samples_after(last, false);
+    };
     const Steady::time_point start = Steady::now();
     const i64 begin = summary_.resumed + 1;
-    next_ = begin;
     // What is under way when the run is stopped still counts.
     for (i64 step = begin; step <= config_.train.steps && (!stop_ || trainer_->steps_under_way() > 0); ++step) {
-      StepRecord record = train_step(step, saving);
+      StepRecord record = steps_->take(step, pauses);
+      note(record.result);
       stop_ = stop_ || record.result.said != 0;  // by a signal to any of the processes
       const bool finite = std::isfinite(record.result.loss) && std::isfinite(record.result.grad_norm);
       const bool ends = !finite && config_.train.nonfinite == Nonfinite::stop;
@@ -195,6 +193,12 @@ class TrainingRun {
     if (best_place_) best_place_->settle();
     saving.export_model(*trainer_);
     finish(stop_ && !gave_up_);
+  }
+
+  void note(const StepResult& r) {
+    summary_.steps = r.step;
+    summary_.last_loss = r.loss;
+    if (r.step == summary_.resumed + 1) summary_.first_loss = r.loss;
   }
 
   // Keeps the best; whether the run gives up.
@@ -231,45 +235,6 @@ class TrainingRun {
     console_.say(fmt::format("resume   after step {}, from {}", summary_.resumed, checkpoint.path().string()));
   }
 
-  StepRecord train_step(i64 step, const Saving& saving) {
-    if (trainer_->steps_under_way() == 0) began_ = now();
-    if (broken_) std::rethrow_exception(broken_);
-    StepRecord record{.result = draws(step) ? draw_step(step) : (submit_some(saving), trainer_->wait())};
-    record.seconds = record.result.ended - std::exchange(began_, record.result.ended);
-    summary_.steps = step;
-    summary_.last_loss = record.result.loss;
-    if (step == summary_.resumed + 1) summary_.first_loss = record.result.loss;
-    return record;
-  }
-
-  // The next step and, if nobody has to look at the parameters in between, the one after it. What goes wrong before a step
-  // could begin is told when those before it are done.
-  void submit_some(const Saving& saving) {
-    const Trainer::After after =
-        config_.train.nonfinite == Nonfinite::stop ? Trainer::After::finite : Trainer::After::any;
-    const auto goes_on = [&](i64 last) {
-      return !stop_ && next_ <= config_.train.steps && !draws(last) && !draws(next_) && !saving.saves_after(last) &&
-             !validates_after(last, false) && !samples_after(last, false);
-    };
-    while (trainer_->room() && (trainer_->steps_under_way() == 0 || goes_on(next_ - 1))) try {
-        trainer_->submit(batch_of(prepared_.rows, batches_->next()), after);
-        ++next_;
-      } catch (...) {
-        if (trainer_->steps_under_way() == 0) throw;
-        broken_ = std::current_exception();
-        return;
-      }
-  }
-
-  bool draws(i64 step) const { return config_.log.timeline.is(step, config_.train.steps); }
-  StepResult draw_step(i64 step) {
-    Timeline timeline;
-    StepResult r = trainer_->step(batch_of(prepared_.rows, batches_->next()), &timeline);
-    ++next_;
-    drawn_ = measured_step(*trainer_->compiled().program, std::move(timeline), step, config_.parallel.link);
-    return r;
-  }
-
   bool validates_after(i64 step, bool last) const {
     if (!prepared_.corpus.validation) return false;
     return last || (config_.train.validate > 0 && step % config_.train.validate == 0);
@@ -286,9 +251,9 @@ class TrainingRun {
     summary_.stopped = stopped && summary_.steps < config_.train.steps;
     summary_.parameters = trainer_->parameters_hash();
     if (!first()) return;
-    if (drawn_) {
-      write_timeline(summary_.directory, *drawn_);
-      std::string text = timeline_text(*drawn_, options_for(out_));
+    if (const auto& drawn = steps_->drawn()) {
+      write_timeline(summary_.directory, *drawn);
+      std::string text = timeline_text(*drawn, options_for(out_));
       text.pop_back();
       console_.say("\n" + text);
       console_.say(fmt::format("timeline {}", (summary_.directory / "timeline.html").string()));
@@ -300,7 +265,7 @@ class TrainingRun {
     lines_.insert(lines_.end(), {"", end, fmt::format("parameters {:016x}", summary_.parameters)});
     std::optional<Error> lost;  // the run is done, and what it has come to is said first
     try {
-      if (summary_.steps > summary_.resumed) write_report();
+      if (summary_.steps > summary_.resumed) write_files();
     } catch (Error& e) {
       lost = std::move(e);
     }
@@ -311,30 +276,15 @@ class TrainingRun {
     if (lost) throw std::move(*lost);
   }
 
-  void write_report() {
-    Report r{.title = config_.log.name,
-             .lines = lines_,
-             .curve = journal_->curve(),
-             .planned = bytes_per_actor(*trainer_->compiled().program),
-             .peak = peak_memory(),
-             .config = resolved_toml(config_)};
-    if (drawn_) r.timelines = {drawn_->simulated, drawn_->measured};
-    const std::filesystem::path path = summary_.directory / "report.html";
-    write_file(path, report_html(r));
-    console_.say("report   " + path.string());
-    write_measured(r.curve, r.peak);
-  }
-
-  // For `stretto calibrate`: what a step took, without the first, which has more to do.
-  void write_measured(const std::vector<CurvePoint>& curve, u64 bytes) const {
-    if (config_.parallel.device != DeviceKind::cpu) return;
-    const double tokens = config_.train.batch * config_.model.config.context;
-    std::vector<double> seconds;
-    for (const CurvePoint& p : curve)
-      if (p.step > summary_.resumed + 1 && p.tokens_per_second > 0) seconds.push_back(tokens / p.tokens_per_second);
-    if (seconds.empty()) return;
-    write_file(summary_.directory / "measured.tsv",
-               measured_tsv({{"config.toml", typical_seconds(seconds), static_cast<double>(bytes)}}));
+  void write_files() {
+    const FinishedRun run{.config = config_,
+                          .summary = summary_,
+                          .lines = lines_,
+                          .curve = journal_->curve(),
+                          .planned = bytes_per_actor(*trainer_->compiled().program),
+                          .drawn = steps_->drawn() ? &*steps_->drawn() : nullptr};
+    console_.say("report   " + write_report(run).string());
+    write_measured(run);
   }
 
   RunConfig config_;
@@ -343,16 +293,12 @@ class TrainingRun {
   Prepared prepared_;  // `compiled` is the trainer's afterwards
   std::FILE* out_;
   Console console_;
-  std::optional<Prefetch<Rows>> batches_;
   std::optional<Trainer> trainer_;
+  std::optional<TrainingSteps> steps_;
   std::optional<Journal> journal_;
   std::optional<Stragglers> stragglers_;
-  std::optional<MeasuredStep> drawn_;
+  bool stop_ = false;  // asked for by a signal
   const StopSignals* signals_ = nullptr;
-  bool stop_ = false;          // asked for by a signal
-  i64 next_ = 1;               // the step to be submitted next
-  double began_ = 0;           // the step that is waited for, or the end of the one before; of the steady clock
-  std::exception_ptr broken_;  // why there is no next step
   std::optional<Saving> best_place_;
   BestLoss best_;
   bool gave_up_ = false;            // before the last step, as train.patience says

@@ -34,7 +34,7 @@ std::string attempt(F f) {
   } catch (const FullDisk& e) {
     return Word::full(e.what());
   } catch (const std::exception& e) {
-    return Word::failed(e.what());
+    return Word::failed(why(e));
   }
 }
 

@@ -67,7 +67,7 @@ void Saving::report(const std::optional<Saved>& s, bool must) {
   const std::string what = fmt::format("the checkpoint of step {} could not be written: {}", s->step, s->error);
   if (must) throw Error("checkpoint", "{}", what).as(Error::Kind::run);
   console_.say(what + "; training goes on, and the newest checkpoint before it is as it was");
-  saved_ = -1;
+  saved_.reset();
 }
 
 void Saving::save(const Trainer& trainer) {

@@ -38,7 +38,7 @@ class Saving {
   std::vector<Snapshot::Extra> extras_;
   Peers* peers_;
   bool writes_;
-  i64 saved_ = -1;  // the last step that is saved or being saved
+  std::optional<i64> saved_;  // the last step that is saved or being saved
 };
 
 }  // namespace stretto

@@ -15,7 +15,7 @@
 namespace stretto {
 
 MeasuredStep measured_step(const Program& program, Timeline measured, i64 step, const std::optional<Link>& link) {
-  SimulateOptions o;
+  SimulateOptions o{.messages = true};
   o.stages = stage_costs(program);  // the sizes of the messages
   if (link) {
     o.link = [link](int, int) { return *link; };

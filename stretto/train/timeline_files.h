@@ -7,8 +7,8 @@
 //   write_timeline(directory, step);                 // timeline.html, timeline.svg, timeline.json
 //   fmt::print("{}", timeline_text(step));
 //
-// The bubble of a measured step is the share of the actors' time without work, over the whole step: what actors do
-// before and after the microbatches (counts, norm, update) is work, waiting for messages is not.
+// The bubble of a measured step is the share of all ranks' time without work, over the whole step: what they do before
+// and after the microbatches (counts, norm, update) is work, waiting for messages and collectives is not.
 #pragma once
 #include <filesystem>
 #include <optional>

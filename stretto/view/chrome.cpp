@@ -47,7 +47,7 @@ class Trace {
       for (const auto& [time, amount] : t.memory[a])
         if (std::isfinite(time) && std::isfinite(amount))
           event(R"({{"ph":"C","name":{},"pid":{},"ts":{},"args":{{"live":{}}}}})",
-                quoted_json("memory, " + t.memory_unit), first_pid + a, micro(nano(time - s.origin)), amount);
+                quoted_json("memory, " + t.memory_unit), first_pid + a * t.ranks, micro(nano(time - s.origin)), amount);
   }
 
   std::string str() const { return "{\"traceEvents\":[\n" + events_ + "\n],\"displayTimeUnit\":\"ms\"}\n"; }
@@ -67,9 +67,9 @@ class Trace {
   }
 
   void track(const Timeline& t, const Track& track, int first_pid, bool named) {
-    const int pid = first_pid + track.actor;
+    const int pid = first_pid + track.actor * t.ranks + track.coordinate;
     if (track.lane == Lane::compute) {
-      const std::string name = fmt::format("{}actor {}", named && !t.title.empty() ? t.title + ": " : "", track.actor);
+      const std::string name = (named && !t.title.empty() ? t.title + ": " : "") + row_name(t, track);
       event(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":{}}}}})", pid, quoted_json(name));
       event(R"({{"ph":"M","name":"process_sort_index","pid":{0},"args":{{"sort_index":{0}}}}})", pid);
     }
@@ -106,12 +106,12 @@ class Trace {
         name = cell(a, t.stages);
         category = std::string(1, letter(a.phase));
         slices_.emplace(&span, s);
-        producers_.emplace(key(a.stage.value, a), &span);
+        producers_.emplace(key(a.stage.value, span), &span);
       } else if (name.empty()) {
         name = cell(a, t.stages);
       }
-      arguments = fmt::format(R"("phase":"{}","stage":{},"microbatch":{},"pipe":{},"piece":{},"chunk":{})",
-                              name_of(a.phase), a.stage.value, a.microbatch.value, a.pipe.value, a.piece, b.chunk);
+      arguments = fmt::format(R"("phase":"{}","stage":{},"microbatch":{},"pipe":{},"segment":{},"chunk":{})",
+                              name_of(a.phase), a.stage.value, a.microbatch.value, a.pipe.value, a.segment, b.chunk);
     }
     if (!span.waited.empty())
       arguments += fmt::format(R"({}"waited for":{})", arguments.empty() ? "" : ",", quoted_json(span.waited));
@@ -120,11 +120,13 @@ class Trace {
           category, s.pid, s.tid, micro(s.start), micro(s.end - s.start), arguments);
   }
 
-  // What is sent: backward?, pipe (none: it stays), stage, microbatch, piece.
-  using Key = std::tuple<bool, std::optional<PipeId>, int, MicrobatchId, int>;
-  static Key key(int stage, const Action& a) {
+  // What is sent: backward?, pipe (none: it stays), stage, microbatch, segment; by which of an actor's ranks.
+  using Key = std::tuple<bool, std::optional<PipeId>, int, MicrobatchId, int, int>;
+  static Key key(int stage, const Span& s) {
+    const Action& a = *s.action;
     const bool stays = a.phase == Phase::W || a.phase == Phase::R;
-    return {a.phase != Phase::F, stays ? std::nullopt : std::optional(a.pipe), stage, a.microbatch, a.piece};
+    return {a.phase != Phase::F, stays ? std::nullopt : std::optional(a.pipe), stage, a.microbatch, a.segment,
+            s.coordinate};
   }
 
   // From the stage before (forward) or after (backward), when it lives on another actor.
@@ -134,7 +136,7 @@ class Trace {
     if (a.phase == Phase::W || a.phase == Phase::R) return;
     const int stage = a.phase == Phase::F ? a.stage.value - 1 : a.stage.value + 1;
     if (stage < 0 || stage >= t.stages) return;
-    const auto source = producers_.find(key(stage, a));
+    const auto source = producers_.find(key(stage, *b.span));
     if (source == producers_.end()) return;
     const Slice &from = slices_.at(source->second), &to = slices_.at(b.span);
     if (from.pid == to.pid) return;
@@ -159,7 +161,7 @@ std::string chrome_trace(std::span<const Timeline> timelines, Clock clock) {
   int pid = 0;
   for (const Timeline& t : timelines) {
     trace.add(t, pid, timelines.size() > 1);
-    pid += std::max(0, t.actors);
+    pid += std::max(0, t.actors) * t.ranks;
   }
   return trace.str();
 }

@@ -34,10 +34,19 @@ Kinds kinds_of(const Scene& s) {
   return kinds;
 }
 
-Sum idle(const Timeline& t) {
+Sum idle(const Scene& s) {
   Sum sum;
-  for (int a = 0; a < t.actors; ++a) sum.add(std::max(0.0, t.makespan() - t.busy(a)));
+  for (const double share : s.bubbles) sum.add(std::max(0.0, share * s.length));
   return sum;
+}
+
+// What an actor does its ranks do each: counted once, as long as it takes them on average.
+Kinds per_actor(const Timeline& t) {
+  const Scene s = scene(t);
+  Kinds kinds = kinds_of(s);
+  kinds[{2, 0}] = idle(s);
+  for (auto& [key, sum] : kinds) sum.count /= t.ranks, sum.total /= t.ranks;
+  return kinds;
 }
 
 }  // namespace
@@ -45,9 +54,7 @@ Sum idle(const Timeline& t) {
 double KindDifference::percent() const { return mean() > 0 && other_count > 0 ? 100 * (other_mean() / mean() - 1) : 0; }
 
 std::vector<KindDifference> compare(const Timeline& first, const Timeline& other) {
-  Kinds a = kinds_of(scene(first)), b = kinds_of(scene(other));
-  a[{2, 0}] = idle(first);
-  b[{2, 0}] = idle(other);
+  Kinds a = per_actor(first), b = per_actor(other);
   Kinds all = a;
   all.insert(b.begin(), b.end());
   std::vector<KindDifference> out;

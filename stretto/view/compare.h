@@ -12,7 +12,7 @@ namespace stretto {
 struct KindDifference {
   std::string kind;  // "F", ..., then "messages", "collectives", "other work"; "idle" last
   int count = 0, other_count = 0;
-  double total = 0, other_total = 0;       // time, over all actors
+  double total = 0, other_total = 0;       // time, over all actors; of an actor's ranks the mean
   double other_least = 0, other_most = 0;  // the shortest and the longest of the other
   double mean() const { return count ? total / count : 0; }
   double other_mean() const { return other_count ? other_total / other_count : 0; }

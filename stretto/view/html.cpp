@@ -22,6 +22,12 @@ std::string title_of(const Timeline& t, std::size_t index) {
   return t.title.empty() ? fmt::format("timeline {}", index + 1) : t.title;
 }
 
+// Of a backward when its gradient leaves; of what waited for others in the midst of it how long: left out where there is neither.
+std::string more_of(const Span& s, double origin) {
+  if (!s.halfway && s.waiting <= 0) return "";
+  return fmt::format(",{},{}", s.halfway ? number(*s.halfway - origin) : "null", number(s.waiting));
+}
+
 // The data of the page. Strings are kept once, in a table, and named by index: "stage 3" occurs thousands of times.
 class Data {
  public:
@@ -63,12 +69,15 @@ class Data {
       std::string bars;
       for (const Bar& b : track.bars) {
         const std::int64_t microbatch = b.span->action ? std::int64_t{b.span->action->microbatch.value} : -1;
-        fmt::format_to(std::back_inserter(bars), "{}[{},{},{},{},{},{},{},{},{}]", bars.empty() ? "" : ",",
+        fmt::format_to(std::back_inserter(bars), "{}[{},{},{},{},{},{},{},{},{}{}]", bars.empty() ? "" : ",",
                        number(b.start), number(b.end), style(b, s.chunks), b.slot, b.slots, string(caption(*b.span)),
-                       string(describe(*b.span, t.stages)), string(b.span->waited), microbatch);
+                       string(describe(*b.span, t.stages)), string(b.span->waited), microbatch,
+                       more_of(*b.span, s.origin));
       }
-      fmt::format_to(std::back_inserter(tracks), "{}{{\"actor\":{},\"lane\":{},\"slots\":{},\"bars\":[{}]}}",
-                     tracks.empty() ? "" : ",\n", track.actor, int(track.lane), track.slots, bars);
+      fmt::format_to(std::back_inserter(tracks),
+                     "{}{{\"actor\":{},\"name\":{},\"stands\":{},\"lane\":{},\"slots\":{},\"bars\":[{}]}}",
+                     tracks.empty() ? "" : ",\n", track.actor, quoted_json(row_name(t, track)),
+                     stands_for_actor(s, track), int(track.lane), track.slots, bars);
     }
     for (int a = 0; a < t.actors; ++a) {
       std::string curve;
@@ -77,11 +86,9 @@ class Data {
           curve += fmt::format("{}[{},{}]", curve.empty() ? "" : ",", number(time - s.origin), number(amount));
       memory += fmt::format("{}[{}]", a ? "," : "", curve);
     }
-    std::string busy;
-    for (const double bubble : s.bubbles) busy += fmt::format("{}{}", busy.empty() ? "" : ",", number(1 - bubble));
     return fmt::format(
-        "{{\"title\":{},\"actors\":{},\"length\":{},\"busy\":[{}],\"unit\":{},\"memory\":[{}],\n\"tracks\":[{}]}}",
-        quoted_json(title_of(t, index)), std::max(0, t.actors), number(s.length), busy, quoted_json(t.memory_unit),
+        "{{\"title\":{},\"actors\":{},\"ranks\":{},\"length\":{},\"unit\":{},\"memory\":[{}],\n\"tracks\":[{}]}}",
+        quoted_json(title_of(t, index)), std::max(0, t.actors), t.ranks, number(s.length), quoted_json(t.memory_unit),
         memory, tracks);
   }
 
@@ -111,8 +118,8 @@ std::string summary_table(std::span<const Timeline> timelines, Clock clock) {
   for (const Timeline& t : timelines) best = std::min(best, t.makespan());
   std::string out = fmt::format(
       "<table><tr><th></th><th title=\"from the first start to the last end\">the step takes</th>{}"
-      "<th title=\"from its first start to its last end\">actor that takes longest</th>"
-      "<th title=\"the bubble: share of all actors' time without work\">idle</th>"
+      "<th title=\"from its first start to its last end\">rank that takes longest</th>"
+      "<th title=\"the bubble: share of all ranks' time without work\">idle</th>"
       "<th title=\"of the actor that needs most\">most memory</th></tr>\n",
       timelines.size() > 1 ? "<th>longer than the best by</th>" : "");
   for (std::size_t i = 0; i < timelines.size(); ++i) {
@@ -171,6 +178,7 @@ std::string html(std::span<const Timeline> timelines, const HtmlOptions& o) {
          "<p class=\"controls\"><button id=\"in\">zoom in</button><button id=\"out\">zoom out</button>"
          "<button id=\"fit\">fit</button><label><input type=\"checkbox\" id=\"memory\" checked>memory</label>"
          "<label><input type=\"checkbox\" id=\"lanes\" checked>messages and collectives</label>"
+         "<label><input type=\"checkbox\" id=\"ranks\">every rank (else of each actor the busiest)</label>"
          "<span class=\"hint\">ctrl + wheel zooms, dragging moves, dragging along the time axis selects, a click "
          "follows one microbatch; keys: w s a d 0</span></p>\n</header>\n"
          "<main><canvas id=\"axis\"></canvas><div id=\"charts\"></div></main>\n<div id=\"tip\" hidden></div>\n"

@@ -48,12 +48,16 @@ const std::string_view page_script = R"js(
 "use strict";
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const [START, END, STYLE, SLOT, SLOTS, CAPTION, WHAT, WAITED, MICROBATCH] = [0, 1, 2, 3, 4, 5, 6, 7, 8];
-  const COMPUTE = 0, GUTTER = 96, RIGHT = 24;
+  const [START, END, STYLE, SLOT, SLOTS, CAPTION, WHAT, WAITED, MICROBATCH, HALFWAY, WAITING] =
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
+  const COMPUTE = 0, RIGHT = 24, FEW = 16;
   const $ = id => document.getElementById(id);
   const length = Math.max(...data.timelines.map(t => t.length), 0) || 1;
   const view = { from: 0, to: length, cross: null, hover: null, followed: null };
   let theme = {};
+  const rows = t => t.ranks > 1 ? t.actors * t.ranks : 0;
+  const named = Math.max(7, ...data.timelines.flatMap(t => t.tracks.map(k => k.name.length)));
+  const GUTTER = Math.max(96, 24 + 7 * named);
 
   // ---- text ----
   const trim = (v, digits) => String(Number(v.toPrecision(digits)));
@@ -108,16 +112,17 @@ const std::string_view page_script = R"js(
   });
   function arrange() {
     for (const chart of charts) {
-      const big = chart.t.actors <= 8;
+      const tracks = chart.t.tracks.filter(k =>
+        (k.stands || $("ranks").checked) && (k.lane === COMPUTE || $("lanes").checked));
+      const big = tracks.filter(k => k.lane === COMPUTE).length <= 8;
       let y = 6;
       chart.rows = [];
-      for (let i = 0; i < chart.t.tracks.length; ++i) {
-        const track = chart.t.tracks[i], main = track.lane === COMPUTE;
-        if (!main && !$("lanes").checked) continue;
+      for (let i = 0; i < tracks.length; ++i) {
+        const track = tracks[i], main = track.lane === COMPUTE;
         const height = main ? (big ? 28 : 21) * (track.slots > 1 ? 1.5 : 1) : Math.min(6 * track.slots, 18);
         chart.rows.push({ track, y, height });
         y += height + (main ? 2 : 1);
-        const next = chart.t.tracks[i + 1];
+        const next = tracks[i + 1];
         if (next && next.actor === track.actor) continue;
         if ($("memory").checked && chart.t.memory[track.actor].length) {
           chart.rows.push({ memory: chart.t.memory[track.actor], actor: track.actor, y, height: big ? 26 : 15 });
@@ -186,9 +191,14 @@ const std::string_view page_script = R"js(
       if (w < .5 && left - drawn < .5 && b[SLOTS] === 1) continue;  // narrower than what can be seen
       drawn = left;
       const h = height / b[SLOTS], top = y + h * b[SLOT], gap = Math.min(1, w / 6), style = data.styles[b[STYLE]];
-      g.globalAlpha = view.followed === null || view.followed === b[MICROBATCH] ? 1 : .18;
+      const paler = 1 - .75 * Math.min(1, (b[WAITING] || 0) / (b[END] - b[START] || 1));
+      g.globalAlpha = paler * (view.followed === null || view.followed === b[MICROBATCH] ? 1 : .18);
       g.fillStyle = style[0];
       g.fillRect(left, top, Math.max(w - gap, .5), h - (b[SLOTS] > 1 ? .5 : 0));
+      if (main && w > 4 && b[HALFWAY]) {  // of a backward: its gradient leaves
+        g.fillStyle = "rgba(255, 255, 255, .55)";
+        g.fillRect(x(b[HALFWAY], width) - .5, top, 1, h);
+      }
       const text = data.strings[b[CAPTION]];
       if (main && w > 8 && text)
         caption(g, text, b[MICROBATCH] < 0 ? text.length : chart.t.widest, left, top, w, h, style[1], width);
@@ -278,7 +288,7 @@ const std::string_view page_script = R"js(
       } else if (row.track.lane === COMPUTE) {
         g.font = font(12, 500);
         g.fillStyle = theme.fg;
-        g.fillText("actor " + row.track.actor, GUTTER - 8, row.y + row.height / 2 + 4);
+        g.fillText(row.track.name, GUTTER - 8, row.y + row.height / 2 + 4);
       }
     }
   }
@@ -321,6 +331,8 @@ const std::string_view page_script = R"js(
       const head = document.createElement("b");
       head.textContent = data.strings[b[WHAT]];
       box.append(head, line("from", time(b[START]) + " to " + time(b[END]) + " (" + time(b[END] - b[START]) + ")"));
+      if (b[HALFWAY]) box.append(line("gradient leaves at", time(b[HALFWAY])));
+      if (b[WAITING]) box.append(line("of it waiting for other ranks", time(b[WAITING])));
       const waited = data.strings[b[WAITED]];
       box.append(line("waited for", waited || "nothing"));
       const curve = chart.t.memory[found.row.track.actor];
@@ -336,7 +348,7 @@ const std::string_view page_script = R"js(
       box.append(line("actor " + found.row.actor + " at " + time(found.t) + ":",
         amount(level(found.row.memory, found.t), chart.t.unit)));
     } else if (found && found.row.track.lane === COMPUTE && found.t <= chart.t.length && found.t >= 0) {
-      box.append(line("actor " + found.row.track.actor + " at " + time(found.t) + ":", "idle"));
+      box.append(line(found.row.track.name + " at " + time(found.t) + ":", "idle"));
     }
     box.hidden = !box.childNodes.length;
     if (box.hidden) return;
@@ -431,7 +443,9 @@ const std::string_view page_script = R"js(
   $("fit").addEventListener("click", fit);
   if (!data.timelines.some(t => t.tracks.some(k => k.lane !== COMPUTE))) $("lanes").closest("label").hidden = true;
   if (!data.timelines.some(t => t.memory.some(m => m.length))) $("memory").closest("label").hidden = true;
-  for (const id of ["memory", "lanes"]) $(id).addEventListener("change", () => { arrange(); redraw(); });
+  $("ranks").checked = data.timelines.every(t => rows(t) <= FEW);
+  if (!data.timelines.some(t => t.ranks > 1)) $("ranks").closest("label").hidden = true;
+  for (const id of ["memory", "lanes", "ranks"]) $(id).addEventListener("change", () => { arrange(); redraw(); });
   function dress() {
     const css = getComputedStyle(document.documentElement);
     for (const name of ["bg", "fg", "soft", "line", "row", "memory", "edge"])

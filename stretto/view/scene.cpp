@@ -13,8 +13,8 @@
 namespace stretto {
 namespace {
 
-bool drawable(const Span& s, int actors) {
-  return std::isfinite(s.start) && std::isfinite(s.end) && s.end >= s.start && s.actor >= 0 && s.actor < actors;
+bool drawable(const Span& s, const Timeline& t) {
+  return std::isfinite(s.start) && std::isfinite(s.end) && s.end >= s.start && t.has(s);
 }
 
 // Groups of bars that touch in time share the height equally. `tolerance` forgives the last bits of added-up times.
@@ -42,14 +42,29 @@ void assign_slots(Track& track, double tolerance) {
   close(track.bars.size());
 }
 
-// Members of an overlap group share their interval: time is counted once.
+// Time is counted once, as in Timeline::busy_ranks.
 double busy(const Track& track) {
   double sum = 0, until = -std::numeric_limits<double>::infinity();
   for (const Bar& b : track.bars) {
-    sum += std::max(0.0, b.end - std::max(b.start, until));
+    sum += std::max(0.0, b.end - std::max(b.start, until) - b.span->waiting);
     until = std::max(until, b.end);
   }
   return sum;
+}
+
+// Of every rank its tracks, those that have bars and that of its tasks.
+void add_tracks(Scene& s, std::vector<Track> all) {
+  for (Track& track : all) {
+    if (track.bars.empty() && track.lane != Lane::compute) continue;
+    assign_slots(track, 1e-9 * s.length);
+    if (track.lane == Lane::compute) {
+      s.bubbles.push_back(s.length > 0 ? 1 - busy(track) / s.length : 0);
+      if (track.coordinate == 0) s.longest.push_back(0);
+      const auto mine = s.bubbles.end() - 1 - track.coordinate;
+      if (s.bubbles.back() < mine[s.longest.back()]) s.longest.back() = track.coordinate;
+    }
+    s.tracks.push_back(std::move(track));
+  }
 }
 
 }  // namespace
@@ -62,7 +77,7 @@ Scene scene(const Timeline& t) {
   std::vector<double> lengths;                                     // of the actions
   std::vector<std::set<std::pair<PipeId, StageId>>> held(actors);  // (pipe, stage) per actor: a chunk is its rank there
   for (const Span& span : t.spans) {
-    if (!drawable(span, actors)) continue;
+    if (!drawable(span, t)) continue;
     first = std::min(first, span.start);
     last = std::max(last, span.end);
     if (span.lane == Lane::compute && span.action && span.end > span.start) {
@@ -85,21 +100,33 @@ Scene scene(const Timeline& t) {
     s.chunks = std::max<int>(s.chunks, held[a].size());
   }
 
-  std::vector<Track> all(actors * 4);
-  for (std::size_t i = 0; i < all.size(); ++i) all[i].actor = i / 4, all[i].lane = Lane(i % 4);
+  std::vector<Track> all(std::size_t(actors) * t.ranks * 4);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const int rank = i / 4;
+    all[i].actor = rank / t.ranks, all[i].coordinate = rank % t.ranks, all[i].lane = Lane(i % 4);
+  }
   for (const Span& span : t.spans) {
-    if (!drawable(span, actors)) continue;
+    if (!drawable(span, t)) continue;
     Bar b{&span, span.start - s.origin, span.end - s.origin};
     if (span.action) b.chunk = chunk[span.actor].at({span.action->pipe, span.action->stage});
-    all[span.actor * 4 + std::size_t(span.lane)].bars.push_back(b);
+    all[t.row(span) * 4 + std::size_t(span.lane)].bars.push_back(b);
   }
-  for (Track& track : all) {
-    if (track.bars.empty() && track.lane != Lane::compute) continue;
-    assign_slots(track, 1e-9 * s.length);
-    if (track.lane == Lane::compute) s.bubbles.push_back(s.length > 0 ? 1 - busy(track) / s.length : 0);
-    s.tracks.push_back(std::move(track));
-  }
+  add_tracks(s, std::move(all));
   return s;
+}
+
+bool folds(const Timeline& t) { return t.ranks > 1 && t.actors * t.ranks > most_rows; }
+
+bool stands_for_actor(const Scene& s, const Track& t) { return s.longest[t.actor] == t.coordinate; }
+
+std::string row_name(const Timeline& t, const Track& track) {
+  if (t.ranks == 1) return fmt::format("actor {}", track.actor);
+  const std::string rank = fmt::format("rank {}", track.actor * t.ranks + track.coordinate);
+  return t.actors == 1 ? rank : fmt::format("actor {} {}", track.actor, rank);
+}
+
+std::string folded_text(const Timeline& t) {
+  return folds(t) ? fmt::format(", of {} ranks per actor the busiest is drawn", t.ranks) : "";
 }
 
 std::string time_text(double t, Clock clock) {
@@ -117,8 +144,8 @@ std::string memory_text(double amount, const std::string& unit) {
 
 std::string caption(const Span& s) {
   if (!s.action) return s.label;
-  return s.action->piece ? fmt::format("{}.{}", s.action->microbatch.value, s.action->piece)
-                         : fmt::format("{}", s.action->microbatch.value);
+  return s.action->segment ? fmt::format("{}.{}", s.action->microbatch.value, s.action->segment)
+                           : fmt::format("{}", s.action->microbatch.value);
 }
 
 std::string describe(const Span& s, int stages) {
@@ -126,7 +153,7 @@ std::string describe(const Span& s, int stages) {
   const Action& a = *s.action;
   std::string text = fmt::format("{}: {} of stage {}, microbatch {}", cell(a, stages), name_of(a.phase), a.stage.value,
                                  a.microbatch.value);
-  if (a.piece) text += fmt::format(", piece {}", a.piece);
+  if (a.segment) text += fmt::format(", segment {}", a.segment);
   if (a.pipe == up_pipe) text += ", up pipe";
   if (s.lane != Lane::compute) text = fmt::format("{} ({})", s.label.empty() ? name_of(s.lane) : s.label, text);
   return text;
@@ -160,6 +187,11 @@ std::string_view name_of(Lane l) {
       return "other work";
   }
   return "";
+}
+
+double waiting_share(const Span& s) {
+  const double length = s.end - s.start;
+  return length > 0 ? std::clamp(s.waiting / length, 0.0, 1.0) : 0;
 }
 
 double peak_memory(const Timeline& t) {

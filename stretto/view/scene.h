@@ -1,4 +1,4 @@
-// A timeline made ready for drawing: times from zero, one track per actor and lane, overlapping spans in slots above
+// A timeline made ready for drawing: times from zero, one track per rank and lane, overlapping spans in slots above
 // each other. What every picture starts from.
 //
 //   Scene s = scene(timeline);
@@ -20,7 +20,7 @@ struct Bar {
 };
 
 struct Track {
-  int actor = 0;
+  int actor = 0, coordinate = 0;  // of a rank
   Lane lane = Lane::compute;
   int slots = 1;          // the most that run at once
   std::vector<Bar> bars;  // in start order
@@ -31,9 +31,20 @@ struct Scene {
   double origin = 0, length = 0;  // first start, first start to last end
   double shortest = 0;            // of the actions, but not below 1/16 of the usual; 0 when there is none
   int chunks = 1;                 // the most that one actor has
-  std::vector<Track> tracks;      // by actor, then lane; every actor has a compute track
-  std::vector<double> bubbles;    // per actor, as Timeline::bubble has them, in one pass over all spans
+  std::vector<Track> tracks;      // by rank, then lane; every rank has a compute track
+  std::vector<double> bubbles;    // per rank, idle shares of the length
+  std::vector<int> longest;       // per actor, of its ranks the one that works longest: drawn where all are too many
+
+  double bubble(const Track& t) const { return bubbles[std::size_t(t.actor) * timeline->ranks + t.coordinate]; }
 };
+
+constexpr int most_rows = 16;  // more ranks than that are folded
+
+// Whether the track is drawn where ranks are folded: one of each actor.
+bool stands_for_actor(const Scene&, const Track&);
+bool folds(const Timeline&);
+std::string row_name(const Timeline&, const Track&);  // "actor 1", "rank 3", "actor 1 rank 3"
+std::string folded_text(const Timeline&);             // ", of 8 ranks per actor the busiest is drawn"; "" when all are
 
 // Spans that are not finite, run backwards or name an actor that is not there are left out.
 Scene scene(const Timeline&);
@@ -47,6 +58,7 @@ std::string caption(const Span&);                                 // what stands
 std::string describe(const Span&, int stages);                    // "2F3: forward of stage 2, microbatch 3"
 std::string_view name_of(Phase);                                  // "forward", "input gradient", ...
 std::string_view name_of(Lane);                                   // "compute", "messages", ...
+double waiting_share(const Span&);                                // of its time; bars are as much paler
 double peak_memory(const Timeline&);                              // of the actor that needs most
 std::string summary(const Timeline&, Clock = Clock::units);       // "makespan 33, bubble 27.3%, peak 4 activations"
 

@@ -39,22 +39,30 @@ std::string fill_class(const Bar& b) {
   }
 }
 
+// Work that is nothing but waiting for others can hardly be seen.
+std::string paler(const Span& s) {
+  const double share = waiting_share(s);
+  return share > 0.02 ? fmt::format(" fill-opacity=\"{:.2g}\"", 1 - 0.75 * share) : "";
+}
+
 class Picture {
  public:
   Picture(std::span<const Timeline> timelines, const SvgOptions& o) : timelines_(timelines), options_(o) {
     double shortest = 0;
-    int actors = 1;
+    std::size_t longest = 7;  // the name of a row
     for (const Timeline& t : timelines) {
       scenes_.push_back(scene(t));
       length_ = std::max(length_, scenes_.back().length);
       chunks_ = std::max(chunks_, scenes_.back().chunks);
-      actors = std::max(actors, t.actors);
+      if (Scene& s = scenes_.back(); folds(t))
+        std::erase_if(s.tracks, [&](auto& k) { return !stands_for_actor(s, k); });
+      for (const Track& track : scenes_.back().tracks) longest = std::max(longest, row_name(t, track).size());
       const double s = scenes_.back().shortest;
       if (s > 0 && (shortest == 0 || s < shortest)) shortest = s;
       for (const Span& span : t.spans)
         if (span.action) digits_ = std::max(digits_, caption(span).size());
     }
-    left_ = kMargin + text_width(fmt::format("actor {}", actors - 1), 12) + 6;
+    left_ = kMargin + text_width(std::string(longest, '0'), 12) + 6;
     right_ = kMargin + 100;
     double chart = 800;
     if (shortest > 0 && length_ > 0) {
@@ -94,7 +102,7 @@ class Picture {
         ".t{fill:#1c2430;font-weight:600;font-size:14px}.n{fill:#3a4454}.s{fill:#667080;font-size:11px}"
         ".e{text-anchor:end}.m{text-anchor:middle}.l{text-anchor:middle;font-size:11px}"
         ".w{fill:#fff}.k{fill:#000}.mem{fill:#cfd6df;stroke:#7b8797;stroke-width:1}"
-        ".end{stroke:#667080;stroke-dasharray:3 3}\n";
+        ".half{stroke:#fff;stroke-opacity:.55}.end{stroke:#667080;stroke-dasharray:3 3}\n";
     for (const Phase p : phases_of(timelines_))
       for (int c = 0; c < chunks_; ++c) s += fmt::format(".{}{}{{fill:{}}}", letter(p), c, hex(colour(p, c, chunks_)));
     for (const Lane l : lanes_of(timelines_))
@@ -130,7 +138,7 @@ class Picture {
     const std::string title = t.title.empty() ? "timeline" : t.title;
     add("<text class=\"t\" x=\"{}\" y=\"{}\">{}</text>", px(left_), px(y + 14), escape_xml(title));
     add("<text class=\"s\" x=\"{}\" y=\"{}\">{}</text>\n", px(left_ + text_width(title, 14) * 1.08 + 14), px(y + 14),
-        escape_xml(summary(t, options_.clock)));
+        escape_xml(summary(t, options_.clock) + folded_text(t)));
     add("<text class=\"s e\" x=\"{}\" y=\"{}\">busy</text>", px(width_ - right_ + 46), px(y + 14));
     if (!t.memory.empty()) add("<text class=\"s e\" x=\"{}\" y=\"{}\">peak</text>\n", px(width_ - kMargin), px(y + 14));
     y += kTitle;
@@ -173,10 +181,10 @@ class Picture {
     const bool main = track.lane == Lane::compute;
     const double height = height_of(track);
     if (main) {
-      add("<text class=\"n e\" x=\"{}\" y=\"{}\">actor {}</text>", px(left_ - 8), px(y + height / 2 + 4), track.actor);
+      add("<text class=\"n e\" x=\"{}\" y=\"{}\">{}</text>", px(left_ - 8), px(y + height / 2 + 4), row_name(t, track));
       add("<text class=\"s e\" x=\"{}\" y=\"{}\">{:.0f}%</text>", px(width_ - right_ + 46), px(y + height / 2 + 4),
-          100 * (1 - s.bubbles[track.actor]));
-      if (track.actor < std::ssize(t.memory))
+          100 * (1 - s.bubble(track)));
+      if (track.actor < std::ssize(t.memory) && (folds(t) || track.coordinate == 0))
         add("<text class=\"s e\" x=\"{}\" y=\"{}\">{}</text>", px(width_ - kMargin), px(y + height / 2 + 4),
             escape_xml(t.memory_unit == "bytes" ? memory_text(t.peak(track.actor), t.memory_unit)
                                                 : fmt::format("{:.4g}", t.peak(track.actor))));
@@ -188,7 +196,9 @@ class Picture {
       const double full = (b.end - b.start) * scale_, gap = std::min(1.0, full / 6);
       const double h = height / b.slots, top = y + h * b.slot, w = std::max(full - gap, 0.3), from = x(b.start);
       add("<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"{}/>", fill_class(b), px(from), px(top),
-          px(w), px(h - (b.slots > 1 ? 0.5 : 0)), w > 6 && main ? " rx=\"2\"" : "");
+          px(w), px(h - (b.slots > 1 ? 0.5 : 0)), (w > 6 && main ? " rx=\"2\"" : "") + paler(*b.span));
+      if (const auto& half = b.span->halfway; main && half && *half > b.span->start && *half < b.span->end)
+        add("<path class=\"half\" d=\"M{} {}v{}\"/>", px(x(*half - s.origin)), px(top), px(h));
       if (main) label(b, s, from + w / 2, top, w, h);
     }
     add("\n");

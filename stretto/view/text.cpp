@@ -96,7 +96,8 @@ Rgb colour_of(const Bar& b, int chunks) {
 // Neighbours of one kind need an edge between them: every second microbatch is a little darker.
 Rgb shade(const Bar& b, int chunks) {
   const Rgb c = colour_of(b, chunks);
-  return b.span->action && (b.span->action->microbatch.value + b.span->action->piece) % 2 ? mix(c, {0, 0, 0}, 0.07) : c;
+  return b.span->action && (b.span->action->microbatch.value + b.span->action->segment) % 2 ? mix(c, {0, 0, 0}, 0.07)
+                                                                                            : c;
 }
 
 char symbol(const Span& s) {
@@ -316,24 +317,29 @@ TextOptions options_for(std::FILE* stream) {
 std::string gantt_text(const Timeline& t, const TextOptions& given) {
   TextOptions o = given;
   o.width = std::clamp(o.width, 40, 100'000);
-  const Scene s = scene(t);
+  Scene s = scene(t);
+  if (folds(t)) std::erase_if(s.tracks, [&](const Track& k) { return !stands_for_actor(s, k); });
 
-  std::size_t longest = fmt::format("actor {}", std::max(0, t.actors - 1)).size();
+  std::size_t longest = 7;
+  for (const Track& track : s.tracks) longest = std::max(longest, row_name(t, track).size());
   if (o.lanes)
     for (const Lane l : lanes_of(std::span(&t, 1))) longest = std::max(longest, name_of(l).size() + 2);
   const int name_width = longest + 2;
-  std::vector<std::string> notes;  // right of each actor: how busy it is, and its peak
+  std::map<const Track*, std::string> notes;  // right of each rank: how busy it is; of its actor the peak
   std::size_t note_width = 0;
-  for (int a = 0; a < t.actors; ++a) {
-    notes.push_back(fmt::format("{:3.0f}%", 100 * (1 - s.bubbles[a])));
-    if (a < std::ssize(t.memory))
-      notes.back() += t.memory_unit == "bytes" ? fmt::format(" {:>8}", memory_text(t.peak(a), t.memory_unit))
-                                               : fmt::format(" {:>5.4g}", t.peak(a));
-    note_width = std::max(note_width, notes.back().size());
+  for (const Track& track : s.tracks) {
+    if (track.lane != Lane::compute) continue;
+    std::string& note = notes[&track] = fmt::format("{:3.0f}%", 100 * (1 - s.bubble(track)));
+    const int a = track.actor;
+    if (a < std::ssize(t.memory) && (folds(t) || track.coordinate == 0))
+      note += t.memory_unit == "bytes" ? fmt::format(" {:>8}", memory_text(t.peak(a), t.memory_unit))
+                                       : fmt::format(" {:>5.4g}", t.peak(a));
+    note_width = std::max(note_width, note.size());
   }
   const Scale scale = scale_for(s, std::max<int>(10, o.width - name_width - note_width - 2), o.fold);
 
-  std::string out = fit(t.title.empty() ? summary(t, o.clock) : t.title + ": " + summary(t, o.clock), o.width) + "\n";
+  const std::string title = t.title.empty() ? "" : t.title + ": ";
+  std::string out = fit(title + summary(t, o.clock) + folded_text(t), o.width) + "\n";
   const std::string heads = note_width > 4 ? fmt::format("{:>4} {:>{}}", "busy", "peak", note_width - 5) : "busy";
   const int panels = scale.panel > 0 ? std::max<int>(1, std::ceil(s.length / scale.panel - 1e-9)) : 1;
   for (int p = 0; p < panels; ++p) {
@@ -349,9 +355,9 @@ std::string gantt_text(const Timeline& t, const TextOptions& given) {
       const std::vector<std::string> lines = chart.draw(track);
       for (std::size_t i = 0; i < lines.size(); ++i)
         line(i      ? ""
-             : main ? fmt::format("actor {}", track.actor)
+             : main ? row_name(t, track)
                     : "  " + std::string(name_of(track.lane)),
-             lines[i], main && i == 0 && p == 0 ? notes[track.actor] : "");
+             lines[i], main && i == 0 && p == 0 ? notes[&track] : "");
     }
   }
   return out + legend(t, s.chunks, o) + "\n";

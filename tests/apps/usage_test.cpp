@@ -78,8 +78,8 @@ TEST(Usage, OptionsOfASchedule) {
   EXPECT_EQ(said("check examples/quickstart.toml --actors=4 --tagged"),
             "[check] --actors, --tagged are options of a schedule that is given by --schedule, not of a run; hint: a "
             "run is changed by its settings, e.g. --parallel.pipe=4 --train.microbatches=8\n");
-  EXPECT_THAT(said("show examples/quickstart.toml stages --overlap=1"), HasSubstr("--overlap is an option of a"));
-  EXPECT_EQ(stretto("show examples/quickstart.toml schedule --overlap=1", STRETTO_SOURCE).code, 0);
+  EXPECT_THAT(said("show examples/quickstart.toml stages --times=F=2"), HasSubstr("--times is an option of a"));
+  EXPECT_EQ(stretto("show examples/quickstart.toml schedule --times=F=2", STRETTO_SOURCE).code, 0);
   EXPECT_THAT(said("simulate examples/quickstart.toml --dialect=old"), HasSubstr("--dialect is an option of a"));
 }
 

@@ -28,7 +28,7 @@ CutProblem pieces_of(const ModelConfig& config) {
 
 // A step with these cuts, from the definition of a stage: it takes what its pieces take.
 double seconds_with(const CutProblem& p, const std::vector<int>& stage_of, const Schedule& s) {
-  SimulateOptions o{.link = [](int, int) { return near_link; }, .as_run = true, .repeats = 0, .timeline = false};
+  SimulateOptions o{.link = [](int, int) { return near_link; }, .repeats = 0, .timeline = false};
   o.stages.assign(s.stages, {.F = 0, .I = 0, .W = 0});
   for (std::size_t i = 0; i < stage_of.size(); ++i) {
     StageCost& c = o.stages[StageId(stage_of[i])];

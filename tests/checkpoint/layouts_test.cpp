@@ -4,6 +4,7 @@
 #include "stretto/checkpoint/writer.h"
 #include "stretto/train/snapshot.h"
 #include "support/files.h"
+#include "support/message.h"
 #include "support/small_models.h"
 
 namespace stretto {
@@ -189,12 +190,7 @@ TEST(Layouts, StateGoesBackWhereItWas) {
 }
 
 std::string refusal(Trainer t, const Checkpoint& c) {
-  try {
-    restore(t, c);
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
+  return refusal_of([&] { restore(t, c); });
 }
 
 TEST(Layouts, AnotherModelIsRefusedWithEveryTensorNamed) {

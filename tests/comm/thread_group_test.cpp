@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "plain_collective.h"
+#include "support/message.h"
 #include "support/property.h"
 
 namespace stretto {
@@ -212,20 +213,11 @@ TEST(ThreadGroup, StopReachesEverybodyWhoWaitsOrWill) {
   EXPECT_THROW(group.start(2, what, &x[8], &x[8]), Error);
 }
 
-std::string message_of(auto f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
-}
-
 TEST(ThreadGroup, MistakesAreNamed) {
   ThreadGroup group(2, {.under_way = 2});
-  EXPECT_EQ(message_of([&] { group.prepare(dense(CollectiveKind::gather, f32, 3, {4})); }),
+  EXPECT_EQ(refusal_of([&] { group.prepare(dense(CollectiveKind::gather, f32, 3, {4})); }),
             "[collective] all_gather over data=3: f32 {4} is for 3 members, the group has 2");
-  EXPECT_EQ(message_of([&] { group.prepare(dense(CollectiveKind::reduce, f16, 2, {4})); }),
+  EXPECT_EQ(refusal_of([&] { group.prepare(dense(CollectiveKind::reduce, f16, 2, {4})); }),
             "[collective] sums of f16 are not made; hint: cast to f32 first");
   const std::uint32_t a = group.prepare(dense(CollectiveKind::reduce, f32, 2, {4})),
                       b = group.prepare(dense(CollectiveKind::gather, f32, 2, {4}));
@@ -233,9 +225,9 @@ TEST(ThreadGroup, MistakesAreNamed) {
   float x[16] = {};
   group.start(0, a, x, x);
   group.start(0, a, x + 4, x + 4);
-  EXPECT_THAT(message_of([&] { group.start(0, a, x, x); }), testing::HasSubstr("while 2 others are under way"));
+  EXPECT_THAT(refusal_of([&] { group.start(0, a, x, x); }), testing::HasSubstr("while 2 others are under way"));
   EXPECT_EQ(
-      message_of([&] { group.start(1, b, x, x); }),
+      refusal_of([&] { group.start(1, b, x, x); }),
       "[collective] member 0 has started all_reduce over data=2: f32 {4}, member 1 all_gather over data=2: f32 {4}");
   EXPECT_THROW(group.wait(0, 0), Error);  // ... and stop everybody
 }

@@ -1,6 +1,7 @@
 // Cuts that compile() chooses.
 #include <gtest/gtest.h>
 
+#include "support/message.h"
 #include "support/small_models.h"
 
 namespace stretto {
@@ -48,12 +49,7 @@ TEST(AutomaticStages, SlowLinkIsCountedWithItsBytes) {
 
 TEST(AutomaticStages, BadProfilesAreRefused) {
   const auto message = [](std::vector<double> profile) {
-    try {
-      pieces({.mesh = {{"pipe", 2}}, .profile = std::move(profile)});
-    } catch (const Error& e) {
-      return std::string(e.what());
-    }
-    return std::string();
+    return refusal_of([&] { pieces({.mesh = {{"pipe", 2}}, .profile = std::move(profile)}); });
   };
   EXPECT_EQ(message({1, 2}),
             "[profile] it has 2 pieces and the model 10; hint: measure this model, with these boundaries");

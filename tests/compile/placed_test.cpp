@@ -23,7 +23,7 @@ TEST(Placed, RanksHaveTheirPartsOfTheRows) {
   const Traced t = traced();
   const Placed p = place(differentiated(t), complete({.names = {.data = 2}}, t));
   ASSERT_NE(p.sharded, nullptr);
-  const Type& x = p.step.graph.type(p.step.inputs[0]);
+  const Type& x = p.step.graph.type(p.step.inputs[InputId(0)]);
   EXPECT_EQ(p.step.graph.size(x.dims[0]), 2) << "4 rows of a microbatch on two ranks";
   EXPECT_TRUE(verify(p.step).empty());
 }

@@ -4,6 +4,7 @@
 
 #include "stretto/base/error.h"
 #include "support/files.h"
+#include "support/message.h"
 
 namespace stretto {
 namespace {
@@ -236,12 +237,7 @@ TEST(Run, FilesAreNamed) {
   EXPECT_EQ(read_run((folder / "mine.toml").string()).log.name, "mine");
   folder.write("bad.toml", "[train]\nsteps = \n");
   const auto message = [&](const std::string& name) -> std::string {
-    try {
-      read_run((folder / name).string());
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "no error";
+    return refusal_of([&] { read_run((folder / name).string()); });
   };
   EXPECT_THAT(message("bad.toml"), HasSubstr(folder.str() + "/bad.toml:2"));
   EXPECT_THAT(message("none.toml"), HasSubstr(folder.str() + "/none.toml"));
@@ -429,7 +425,7 @@ TEST(RunMistakes, ThatTakeTheModelAreNamedToo) {
   EXPECT_THAT(compiling(small + "pipe = 16"),
               HasSubstr("[run.toml:10] key 'parallel.pipe': 16 stages are asked for and the model has 4 pieces"));
   EXPECT_THAT(compiling(small + "pipe = 2\nschedule = \"seq-1f1b\""),
-              HasSubstr("[run.toml:11] key 'parallel.schedule': 'seq-1f1b' cuts sequences into pieces"));
+              HasSubstr("[run.toml:11] key 'parallel.schedule': 'seq-1f1b' cuts sequences into segments"));
   EXPECT_EQ(compiling(small + "pipe = 2\nstages = [1, 3]"), "no error");
   EXPECT_EQ(
       compiling("[model]\nlayers = 1\nwidth = 16\nheads = 2\ncontext = 8\nvocab = 255\n[parallel]\ntensor = 4"),

@@ -6,6 +6,7 @@
 #include "stretto/base/error.h"
 #include "stretto/data/corpus.h"
 #include "support/files.h"
+#include "support/message.h"
 
 namespace stretto {
 namespace {
@@ -31,16 +32,6 @@ std::vector<std::string> documents(const std::filesystem::path& file, const std:
   std::vector<std::string> all;
   each_document(file, field, [&](std::string_view text, std::size_t) { all.emplace_back(text); });
   return all;
-}
-
-template <class F>
-std::string error_of(const F& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 TEST(Documents, OfEveryKindOfFile) {
@@ -85,7 +76,7 @@ TEST(Documents, BrokenFilesAreNamed) {
   folder.write("broken.jsonl", "{\"text\": \"a\"}\n{\"text\": \n");
   folder.write("list.jsonl", "[1]\n");
   folder.write("number.jsonl", "{\"text\": 7}\n");
-  const auto error = [&](const std::string& name) { return error_of([&] { documents(folder / name); }); };
+  const auto error = [&](const std::string& name) { return refusal_of([&] { documents(folder / name); }); };
   EXPECT_THAT(error("cut.txt.gz"), HasSubstr("ends in the middle of its compressed data"));
   EXPECT_THAT(error("header.txt.gz"), HasSubstr("ends in the middle of its compressed data"));
   EXPECT_THAT(error("damaged.txt.gz"), HasSubstr("is damaged near byte"));
@@ -107,7 +98,7 @@ TEST(Documents, WhatIsNotTextIsRefused) {
   folder.write("inside.txt.gz", packed("PAR1 and so on"));
   folder.write("slip.txt", "one \xff bad byte in a text");
   folder.write("empty.txt", "");
-  const auto error = [&](const std::string& name) { return error_of([&] { need_text(folder / name); }); };
+  const auto error = [&](const std::string& name) { return refusal_of([&] { need_text(folder / name); }); };
   EXPECT_THAT(error("gzip.txt"), HasSubstr("is compressed with gzip and not text; hint: give it a name"));
   EXPECT_THAT(error("table.parquet"),
               HasSubstr("is a Parquet file and not text; hint: make a .jsonl.gz of it: scripts/"));
@@ -116,7 +107,7 @@ TEST(Documents, WhatIsNotTextIsRefused) {
   EXPECT_THAT(error("inside.txt.gz"), HasSubstr("is a Parquet file"));
   EXPECT_EQ(error("slip.txt"), "no error");
   EXPECT_EQ(error("empty.txt"), "no error");
-  const auto opened = [&](const CorpusOptions& o) { return error_of([&] { open_corpus(o, 2); }); };
+  const auto opened = [&](const CorpusOptions& o) { return refusal_of([&] { open_corpus(o, 2); }); };
   EXPECT_THAT(opened({.path = {(folder / "latin.txt").string()}}), HasSubstr("is not UTF-8"));
   EXPECT_EQ(opened({.path = {(folder / "latin.txt").string()}, .format = DataFormat::text}), "no error");
 }
@@ -125,7 +116,8 @@ TEST(Documents, TextWithoutATokenizerIsRefused) {
   const test::Folder folder;
   folder.write("a.txt", "some text");
   const CorpusOptions o{.path = {(folder / "a.txt").string()}, .tokenizer = "none"};
-  EXPECT_THAT(error_of([&] { open_corpus(o, 2); }), HasSubstr("is text, and there is no tokenizer beside the weights"));
+  EXPECT_THAT(refusal_of([&] { open_corpus(o, 2); }),
+              HasSubstr("is text, and there is no tokenizer beside the weights"));
 }
 
 TEST(Corpus, TheVocabularyOfData) {
@@ -140,7 +132,7 @@ TEST(Corpus, TheVocabularyOfData) {
   EXPECT_EQ(vocab("a.bin", "bytes"), 0x109 + 1);
   const CorpusOptions o{.path = {(folder / "a.bin").string()}, .vocab = 4};
   EXPECT_THAT(
-      error_of([&] { open_corpus(o, 1); }),
+      refusal_of([&] { open_corpus(o, 1); }),
       HasSubstr("token 0 is 5, the largest is 265, and the vocabulary is 4; hint: use model.vocab = 266 or more"));
 }
 

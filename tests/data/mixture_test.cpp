@@ -53,7 +53,7 @@ TEST(Mixture, EveryBlockHasItsShares) {
     const i64 block = *rc::gen::inRange<i64>(0, 1000) * order.block();
     std::vector<i64> counts(parts.size(), 0);
     for (i64 i = 0; i < order.block(); ++i) {
-      const auto place = order.place(block + i);
+      const auto place = order.start_of(block + i);
       RC_ASSERT(place.first >= 0 && place.first + 9 <= parts[place.source].tokens);
       ++counts[place.source];
     }
@@ -67,7 +67,7 @@ TEST(Mixture, EverySourceGoesThroughItsWindowsBeforeItBeginsAgain) {
   std::vector<std::map<i64, int>> seen(2);
   const Order small(801, 8, 0);
   for (i64 i = 0; seen[0].size() < std::size_t(small.windows()); ++i) {
-    const auto place = order.place(i);
+    const auto place = order.start_of(i);
     EXPECT_EQ(++seen[place.source][place.first], 1) << "sequence " << i;
     ASSERT_LT(i, 10000);
   }
@@ -76,13 +76,13 @@ TEST(Mixture, EverySourceGoesThroughItsWindowsBeforeItBeginsAgain) {
 TEST(Mixture, AloneASourceIsReadInItsOwnOrder) {
   const MixtureOrder mixture({{.tokens = 5000, .weight = 0.3}}, 16, 9);
   const Order order(5000, 16, 9);
-  for (i64 i = 0; i < 1000; ++i) EXPECT_EQ(mixture.place(i).first, order.first_token(i));
+  for (i64 i = 0; i < 1000; ++i) EXPECT_EQ(mixture.start_of(i).first, order.first_token(i));
 }
 
 TEST(Mixture, ValuesStayAsTheyAre) {  // a run resumed years later must see the same data
   const MixtureOrder order({{.tokens = 100000, .weight = 0.7}, {.tokens = 5000, .weight = 0.3}}, 64, 7);
   std::vector<std::pair<std::size_t, i64>> places;
-  for (i64 i = 0; i < 4; ++i) places.emplace_back(order.place(i).source, order.place(i).first);
+  for (i64 i = 0; i < 4; ++i) places.emplace_back(order.start_of(i).source, order.start_of(i).first);
   using P = std::pair<std::size_t, i64>;
   EXPECT_THAT(places, ElementsAre(P{0, 27785}, P{1, 490}, P{0, 88777}, P{0, 44553}));
 }

@@ -3,6 +3,7 @@
 
 #include "stretto/schedule/builders.h"
 #include "support/in_processes.h"
+#include "support/message.h"
 #include "support/small_models.h"
 
 namespace stretto {
@@ -196,12 +197,7 @@ TEST(Recompute, OneChoicePerStageOrOneForAll) {
 }
 
 std::string refusal(const Parallel& p) {
-  try {
-    compile(skipping(), sgd(), {.microbatches = 4}, p);
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
+  return refusal_of([&] { compile(skipping(), sgd(), {.microbatches = 4}, p); });
 }
 
 TEST(Pipeline, WhatCannotRunIsRefused) {
@@ -212,7 +208,7 @@ TEST(Pipeline, WhatCannotRunIsRefused) {
             "[mesh] no dim and no storage uses axis 'data': its 2 ranks would repeat the same work; hint: map a dim to "
             "it, or leave it out");
   EXPECT_EQ(refusal({.mesh = {{"pipe", 2}}, .schedule = "seq-1f1b"}),
-            "[schedule] 'seq-1f1b' cuts sequences into pieces, which can be simulated but not trained; hint: use a "
+            "[schedule] 'seq-1f1b' cuts sequences into segments, which can be simulated but not trained; hint: use a "
             "schedule of whole microbatches, e.g. 1f1b");
   EXPECT_EQ(refusal({.mesh = {{"pipe", 2}}, .stages = {3, 3}}),
             "[stages] the stages take 6 pieces and the model has 8; hint: make the numbers add up to 8");

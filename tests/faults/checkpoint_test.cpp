@@ -164,6 +164,11 @@ TEST(Faults, ALimitOnTheSizeOfFiles) {
   EXPECT_EQ(newest_checkpoint(folder.str()).checkpoint->manifest().step, 10);
 }
 
+TEST(Faults, NoMemoryIsSaid) {
+  EXPECT_EQ(why(std::bad_alloc()), "there is no memory left; hint: raise the limit on it (ulimit -v)");
+  EXPECT_EQ(why(Error("x", "y")), "[x] y");
+}
+
 TEST(Faults, ADirectoryThatCannotBeWrittenTo) {
   const Folder folder;
   write_checkpoint(folder / ("run/" + checkpoint_name(10)), sample(10), kShard);

@@ -41,9 +41,11 @@ TEST(Judge, ACodeCountsWhenTheRankHasSaidIt) {
   const LaunchResult r = of({.ranks = {taken_along, said(ended(exited(1)), 1)}, .mpirun = exited(1)});
   EXPECT_EQ(r.code, 1);
   EXPECT_EQ(r.rank, 1);
+  EXPECT_TRUE(r.explained);
   EXPECT_THAT(r.message, HasSubstr("rank 1 ended with code 1; its log is /nowhere/rank-1.log\n[model] why"));
   const LaunchResult silent = of({.ranks = {taken_along, ended(exited(1))}, .mpirun = exited(1)});
   EXPECT_EQ(silent.code, 3);
+  EXPECT_FALSE(silent.explained);
   EXPECT_THAT(silent.message, HasSubstr("rank 1 ended with code 1 and did not say why"));
   EXPECT_THAT(silent.message, HasSubstr("\nlast line"));
   // MPI ended it before it could end itself.

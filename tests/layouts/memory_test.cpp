@@ -1,6 +1,7 @@
 // What a rank holds of parameters, gradients and optimizer state is what theory says, to the byte.
 #include "layouts/compare.h"
 #include "stretto/program/account.h"
+#include "support/message.h"
 
 namespace stretto {
 namespace {
@@ -68,12 +69,7 @@ TEST(LayoutRefusals, NothingToKeepGathered) {
 
 TEST(LayoutRefusals, RowsThatRanksCannotShare) {
   const auto message = [](i64 rows, int microbatches, const Parallel& p) -> std::string {
-    try {
-      compile(make_model(small("gpt2"), rows), adamw(), {.microbatches = microbatches}, p);
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "";
+    return refusal_of([&] { compile(make_model(small("gpt2"), rows), adamw(), {.microbatches = microbatches}, p); });
   };
   EXPECT_EQ(message(12, 2, {.names = {.data = 4}}),
             "[batch] 12 rows per step in 2 microbatches are 6 rows at a time, which 4 ranks along data cannot share; "

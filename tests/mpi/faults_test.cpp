@@ -18,7 +18,8 @@ using testing::HasSubstr;
 class Faults : public test::Launched {
  protected:
   // Kills a rank and waits for the end of all.
-  void kill_rank(int victim) {
+  void kill_rank(int victim, const std::string& directory) {
+    const bool begun = fs::exists(folder_ / directory);
     const pid_t process = rank_process(victim);
     ASSERT_GT(process, 0);
     ASSERT_EQ(kill(process, SIGKILL), 0) << "it has ended before: " << said();
@@ -30,6 +31,12 @@ class Faults : public test::Launched {
       EXPECT_LT(seconds, 10);
     }
     EXPECT_THAT(said(), HasSubstr("rank " + std::to_string(victim) + " was killed by signal 9"));
+    if (begun) {
+      EXPECT_THAT(said(),
+                  ContainsRegex("checkpoint.*; to (go on from it|begin again): stretto (launch -n [0-9] -- )?train "
+                                "--resume=" +
+                                directory));
+    }
     expect_nothing_left();
   }
   static int repeats(int at_least = 1) {
@@ -58,7 +65,7 @@ TEST_F(Faults, ARankIsKilledAndTheRunGoesOn) {
       ASSERT_TRUE(soon([&] { return rank_process(victim) > 0; })) << said();
       pause(random(1));
     }
-    kill_rank(victim);
+    kill_rank(victim, directory);
     const test::Result rest = launch(3, train + " --resume --log.dir=" + directory);
     ASSERT_EQ(rest.code, 0) << rest.error << log(0);
     EXPECT_EQ(losses(directory), losses("whole"));
@@ -89,7 +96,7 @@ TEST_F(Faults, KilledWhileSaving) {
     const std::size_t steps = i == 0 ? 3 : generator_() % 5;
     ASSERT_TRUE(soon([&] { return has_steps(directory, steps) && saving(folder_ / directory); }, 0.0005)) << said();
     pause(random(0.02));
-    kill_rank(i % 4 == 0 ? ranks - 1 : 0);
+    kill_rank(i % 4 == 0 ? ranks - 1 : 0, directory);
     const Newest newest = newest_checkpoint(folder_ / (directory + "/checkpoints"));
     EXPECT_TRUE(newest.damaged.empty()) << newest.damaged[0];
     EXPECT_TRUE(newest.checkpoint || steps < 3) << "the first one was written before the second began";

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "stretto/stretto.h"
+#include "support/message.h"
 
 namespace stretto {
 namespace {
@@ -145,12 +146,7 @@ TEST(Optimizer, StatesThatHandOnAndStatesThatAreTheSame) {
 }
 
 std::string refusal(const Optimizer& o) {
-  try {
-    compile(bowl(true), o);
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
+  return refusal_of([&] { compile(bowl(true), o); });
 }
 
 TEST(Optimizer, MistakesAreNamed) {

@@ -19,6 +19,7 @@
 #include "stretto/schedule/csv.h"
 #include "stretto/schedule/validate.h"
 #include "support/files.h"
+#include "support/message.h"
 
 namespace stretto {
 namespace {
@@ -34,12 +35,7 @@ Schedule from_file(const std::string& name, CsvPipes pipes = CsvPipes::one) {
 }
 
 std::string refusal(std::string_view name, const Request& r) {
-  try {
-    build_schedule(name, r);
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "accepted";
+  return refusal_of([&] { build_schedule(name, r); });
 }
 
 bool defined_for(std::string_view name, int p, int m) {
@@ -52,29 +48,30 @@ bool defined_for(std::string_view name, int p, int m) {
 
 // Plays the rows with nothing but sets: every actor runs its next action as soon as what it needs has run.
 ::testing::AssertionResult runs_to_the_end(const Schedule& s) {
-  std::set<std::tuple<char, int, int, int, int>> done;  // letter (B counts as I and W), pipe, stage, microbatch, piece
+  std::set<std::tuple<char, int, int, int, int>>
+      done;  // letter (B counts as I and W), pipe, stage, microbatch, segment
   std::vector<std::size_t> at(s.rows.size());
   const auto can_run = [&](const Action& a) {
     const int stage = a.stage.value;
-    const auto has = [&](char l, int stage, int piece) {
-      return done.contains({l, a.pipe.value, stage, int(a.microbatch.value), piece});
+    const auto has = [&](char l, int stage, int segment) {
+      return done.contains({l, a.pipe.value, stage, int(a.microbatch.value), segment});
     };
     switch (a.phase) {
       case Phase::F:
-        return (stage == 0 || has('F', stage - 1, a.piece)) && (a.piece == 0 || has('F', stage, a.piece - 1));
+        return (stage == 0 || has('F', stage - 1, a.segment)) && (a.segment == 0 || has('F', stage, a.segment - 1));
       case Phase::B:
       case Phase::I:
-        return has('F', stage, a.piece) && (stage + 1 == s.stages || has('I', stage + 1, a.piece)) &&
-               (a.piece + 1 == s.pieces || has('I', stage, a.piece + 1));
+        return has('F', stage, a.segment) && (stage + 1 == s.stages || has('I', stage + 1, a.segment)) &&
+               (a.segment + 1 == s.segments || has('I', stage, a.segment + 1));
       case Phase::W:
-        return has('I', stage, a.piece);
+        return has('I', stage, a.segment);
       case Phase::R:
-        return has('F', stage, a.piece);
+        return has('F', stage, a.segment);
     }
     return false;
   };
   const auto record = [&](char l, const Action& a) {
-    return done.insert({l, a.pipe.value, a.stage.value, int(a.microbatch.value), a.piece}).second;
+    return done.insert({l, a.pipe.value, a.stage.value, int(a.microbatch.value), a.segment}).second;
   };
   for (bool moved = true; moved;) {
     moved = false;
@@ -101,9 +98,9 @@ bool defined_for(std::string_view name, int p, int m) {
     }
   }
   // F, I and W of every stage for every microbatch, in the one pipe that takes it.
-  const std::size_t expected = 3 * std::size_t(s.stages) * std::size_t(s.microbatches) * std::size_t(s.pieces);
+  const std::size_t expected = 3 * std::size_t(s.stages) * std::size_t(s.microbatches) * std::size_t(s.segments);
   if (done.size() != expected) return ::testing::AssertionFailure() << done.size() << " of " << expected << " actions";
-  for (const auto& [l, pipe, stage, microbatch, piece] : done) {
+  for (const auto& [l, pipe, stage, microbatch, segment] : done) {
     if (s.pipes() == 2 && pipe != (microbatch >= s.microbatches / 2)) {
       return ::testing::AssertionFailure() << "microbatch " << microbatch << " is in pipe " << pipe;
     }
@@ -131,7 +128,7 @@ double peak(const Schedule& s, int actor) {
     if (a.phase == Phase::F) most = std::max(most, ++live);
     if (a.phase == Phase::B || a.phase == Phase::W) --live;
   }
-  return most * s.actors() / (double(s.stages) * s.pieces);
+  return most * s.actors() / (double(s.stages) * s.segments);
 }
 
 // What each definition promises for actor r.
@@ -188,10 +185,10 @@ TEST_P(EveryBuilder, RefusesWhatMakesNoSense) {
   EXPECT_THAT(refusal(e.name, {.actors = -4, .microbatches = 8}), HasSubstr("hint"));
   EXPECT_THAT(refusal(e.name, {.actors = 4, .microbatches = 0}), HasSubstr("hint"));
   EXPECT_THAT(refusal(e.name, {.actors = 4, .microbatches = 8, .chunks = -1}), HasSubstr("hint"));
-  EXPECT_THAT(refusal(e.name, {.actors = 4, .microbatches = 8, .pieces = 0}), HasSubstr("hint"));
+  EXPECT_THAT(refusal(e.name, {.actors = 4, .microbatches = 8, .segments = 0}), HasSubstr("hint"));
   EXPECT_THAT(refusal(e.name, {.actors = 2000000000, .microbatches = 2000000000}), HasSubstr("hint"));
   if (e.name != "seq-1f1b") {
-    EXPECT_THAT(refusal(e.name, {.actors = 4, .microbatches = 8, .pieces = 2}), HasSubstr("seq-1f1b"));
+    EXPECT_THAT(refusal(e.name, {.actors = 4, .microbatches = 8, .segments = 2}), HasSubstr("seq-1f1b"));
   }
   if (e.name != "gpipe" && e.name != "looped-bfs") {
     EXPECT_THAT(refusal(e.name, {.actors = 4, .microbatches = 8, .descending = true}), HasSubstr("gpipe"));
@@ -250,7 +247,7 @@ TEST(Builders, SmallOrdersByHand) {
             "0F0,0F1,2F0,2F1,2B0,2B1,0B0,0B1\n1F0,1F1,3F0,3B0,3F1,3B1,1B0,1B1\n");
   EXPECT_EQ(build_schedule("zb-h1", {.actors = 2, .microbatches = 3}).str(),
             "0F0,0F1,0I0,0W0,0F2,0I1,0W1,0I2,0W2\n1F0,1I0,1F1,1I1,1W0,1F2,1I2,1W1,1W2\n");
-  EXPECT_EQ(build_schedule("seq-1f1b", {.actors = 2, .microbatches = 1, .pieces = 2}).str(),
+  EXPECT_EQ(build_schedule("seq-1f1b", {.actors = 2, .microbatches = 1, .segments = 2}).str(),
             "0F0,0F0.1,0B0.1,0B0\n1F0,1F0.1,1B0.1,1B0\n");
 }
 
@@ -276,8 +273,8 @@ TEST(Builders, SeqCutsMicrobatchesIntoPieces) {
   for (const int k : {1, 2, 3, 5}) {
     for (const int m : {1, 2, 7}) {
       for (const int p : {1, 2, 4, 5}) {
-        const Schedule s = build_schedule("seq-1f1b", {.actors = p, .microbatches = m, .pieces = k});
-        EXPECT_EQ(s.pieces, k);
+        const Schedule s = build_schedule("seq-1f1b", {.actors = p, .microbatches = m, .segments = k});
+        EXPECT_EQ(s.segments, k);
         EXPECT_TRUE(runs_to_the_end(s)) << s.str();
         EXPECT_LE(peak(s, 0), std::min<double>(m, double(p + k - 1) / k));
       }
@@ -331,7 +328,7 @@ TEST(Builders, AnyRequestIsBuiltOrRefused) {
     const Request r{.actors = *rc::gen::inRange(-1, 24),
                     .microbatches = *rc::gen::inRange(-1, 40),
                     .chunks = *rc::gen::inRange(-1, 5),
-                    .pieces = *rc::gen::weightedElement<int>({{8, 1}, {1, 0}, {2, 3}})};
+                    .segments = *rc::gen::weightedElement<int>({{8, 1}, {1, 0}, {2, 3}})};
     try {
       const Schedule s = build_schedule(e.name, r);
       RC_ASSERT(runs_to_the_end(s));

@@ -43,7 +43,7 @@ TEST(Choice, ByNameFileScheduleOrFunction) {
 
 TEST(Choice, EveryBuildersScheduleSurvivesItsFile) {
   for (const BuilderEntry& e : schedule_builders()) {
-    const Schedule s = e.build({.actors = 4, .microbatches = 8, .pieces = e.name == "seq-1f1b" ? 2 : 1});
+    const Schedule s = e.build({.actors = 4, .microbatches = 8, .segments = e.name == "seq-1f1b" ? 2 : 1});
     const std::string path = written(write_csv(s));
     EXPECT_EQ(choose_schedule(path, {.actors = 0, .microbatches = 0}), s) << e.name;
     const CheckedSchedule c = check_schedule(path, {.actors = 4, .microbatches = 8});

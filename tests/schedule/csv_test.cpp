@@ -7,6 +7,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "stretto/schedule/validate.h"
+#include "support/message.h"
 
 namespace stretto {
 namespace {
@@ -24,16 +26,6 @@ std::string slurp(const std::string& name) {
 std::string with_crlf(std::string s) {
   for (std::size_t i = 0; (i = s.find('\n', i)) != s.npos; i += 2) s.replace(i, 1, "\r\n");
   return s;
-}
-
-template <class F>
-std::string message(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 class Given : public testing::TestWithParam<const char*> {};
@@ -90,7 +82,7 @@ TEST(Csv, PipesAreToldOrDetectedNeverAssumed) {
   EXPECT_EQ(read_csv(text, "f", {.pipes = CsvPipes::two}), s);
   EXPECT_EQ(read_csv(text, "f").pipes(), 1);
   EXPECT_EQ(read_csv(slurp("zb-v_p4_m8.csv"), "f", {.pipes = CsvPipes::detect}).pipes(), 1);
-  EXPECT_THAT(message([] { read_csv("0F0,1F0,2F0,2B0,1B0,0B0\n", "f", {.pipes = CsvPipes::two}); }),
+  EXPECT_THAT(refusal_of([] { read_csv("0F0,1F0,2F0,2B0,1B0,0B0\n", "f", {.pipes = CsvPipes::two}); }),
               HasSubstr("3 stages"));
 }
 
@@ -99,15 +91,15 @@ TEST(Csv, TheOlderDialectIsAnOption) {
   EXPECT_EQ(s.rows[0], (Row{}.F(0, 0).I(0, 0).W(0, 0).F(0, 1).B(0, 1)));
   EXPECT_EQ(write_csv(s, CsvDialect::old), "0F0,0B0,0W0,0F1,0BW1\n");
   EXPECT_EQ(write_csv(s), "0F0,0I0,0W0,0F1,0B1\n");
-  EXPECT_THAT(message([] { parse_csv("0F0,0BW0\n", "f"); }), HasSubstr("dialect old"));
-  EXPECT_THAT(message([] { parse_csv("0F0,0I0\n", "f", CsvDialect::old); }), HasSubstr("current notation"));
+  EXPECT_THAT(refusal_of([] { parse_csv("0F0,0BW0\n", "f"); }), HasSubstr("dialect old"));
+  EXPECT_THAT(refusal_of([] { parse_csv("0F0,0I0\n", "f", CsvDialect::old); }), HasSubstr("current notation"));
 }
 
 TEST(Csv, SequencePiecesAndRecompute) {
   const std::string text = "0F0,0F0.1,0R0.1,0B0.1,0B0\n";
   const Schedule s = read_csv(text, "f");
-  EXPECT_EQ(s.pieces, 2);
-  EXPECT_EQ(s.rows[0][2], (Action{.phase = Phase::R, .piece = 1}));
+  EXPECT_EQ(s.segments, 2);
+  EXPECT_EQ(s.rows[0][2], (Action{.phase = Phase::R, .segment = 1}));
   EXPECT_EQ(write_csv(s), text);
 }
 
@@ -119,18 +111,19 @@ TEST(Csv, ASlipIsLeftOutsideTheNumbersInUse) {
 }
 
 TEST(Csv, ErrorsNameFileLineColumnAndCellOfAll) {
-  const std::string e = message([] { parse_csv("0F0,0X1\n1F0,,(1F1;1B0)OVERLAP,F2,1F\n,99999F0,1F0x\n", "mine.csv"); });
+  const std::string e =
+      refusal_of([] { parse_csv("0F0,0X1\n1F0,,(1F1;1B0)OVERLAP,F2,1F\n,99999F0,1F0x\n", "mine.csv"); });
   EXPECT_THAT(e, HasSubstr("[mine.csv, line 1, column 5, cell '0X1'] there is no kind 'X'"));
   EXPECT_THAT(e, HasSubstr("[mine.csv, line 2, column 6, cell '(1F1;1B0)OVERLAP'] a group is called 'OVERLAP'"));
   EXPECT_THAT(e, HasSubstr("[mine.csv, line 2, column 23, cell 'F2'] the stage is missing"));
   EXPECT_THAT(e, HasSubstr("[mine.csv, line 2, column 26, cell '1F'] the microbatch is missing"));
   EXPECT_THAT(e, HasSubstr("[mine.csv, line 3, column 2, cell '99999F0'] stage 99999 is above 65535"));
   EXPECT_THAT(e, HasSubstr("'x' is left over"));
-  EXPECT_THAT(message([] { parse_csv("", "f"); }), HasSubstr("empty"));
-  EXPECT_THAT(message([] { parse_csv("(0F1;0SEND_F0)OVERLAP_F_B", "f"); }), HasSubstr("cannot be overlapped"));
-  EXPECT_THAT(message([] { parse_csv("(0F1;)OVERLAP_F_B", "f"); }), HasSubstr("empty"));
-  EXPECT_THAT(message([] { parse_csv("0F4294967295", "f"); }), HasSubstr("microbatch 4294967295 is above"));
-  EXPECT_THAT(message([] { read_csv("0UNSHARD\n", "f"); }), HasSubstr("no action"));
+  EXPECT_THAT(refusal_of([] { parse_csv("", "f"); }), HasSubstr("empty"));
+  EXPECT_THAT(refusal_of([] { parse_csv("(0F1;0SEND_F0)OVERLAP_F_B", "f"); }), HasSubstr("cannot be overlapped"));
+  EXPECT_THAT(refusal_of([] { parse_csv("(0F1;)OVERLAP_F_B", "f"); }), HasSubstr("empty"));
+  EXPECT_THAT(refusal_of([] { parse_csv("0F4294967295", "f"); }), HasSubstr("microbatch 4294967295 is above"));
+  EXPECT_THAT(refusal_of([] { read_csv("0UNSHARD\n", "f"); }), HasSubstr("no action"));
 }
 
 TEST(Csv, CommunicationCellsMustMatchWhatIsImplied) {

@@ -138,7 +138,7 @@ RandomSchedule any_request() {
   r.actors = upto(1, 6);
   r.microbatches = upto(1, 12);
   r.chunks = upto(1, 2);
-  r.pieces = upto(0, 7) == 7 ? 2 : 1;
+  r.segments = upto(0, 7) == 7 ? 2 : 1;
   r.ordered = upto(0, 4) == 4 ? 0.5 : upto(0, 9) == 9 ? 0.9 : 1;
   r.forward = upto(0, 4) / 4.0;
   r.halves = upto(0, 2) / 2.0;

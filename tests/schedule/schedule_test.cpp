@@ -3,18 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "stretto/base/error.h"
+#include "support/message.h"
 
 namespace stretto {
 namespace {
-
-std::string refusal(auto&& make) {
-  try {
-    make();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "accepted";
-}
 
 TEST(Schedule, PlacementsAreTheDefinedOnes) {
   EXPECT_EQ(looped({.actors = 3, .microbatches = 1, .chunks = 2}).actor_of, placement({{0, 1, 2, 0, 1, 2}}));
@@ -49,10 +41,10 @@ TEST(Schedule, EqualityAndHashAreByContent) {
   EXPECT_TRUE(differs([](Schedule& c) { std::swap(c.rows[0][0], c.rows[0][1]); }));
   EXPECT_TRUE(differs([](Schedule& c) { std::swap(c.rows[0], c.rows[1]); }));
   EXPECT_TRUE(differs([](Schedule& c) { c.rows[0][1].phase = Phase::I; }));
-  EXPECT_TRUE(differs([](Schedule& c) { c.rows[0][1].piece = 1; }));
+  EXPECT_TRUE(differs([](Schedule& c) { c.rows[0][1].segment = 1; }));
   EXPECT_TRUE(differs([](Schedule& c) { c.rows[0][0].overlap = c.rows[0][1].overlap = 1; }));
   EXPECT_TRUE(differs([](Schedule& c) { c.actor_of = placement({{1, 0}}); }));
-  EXPECT_TRUE(differs([](Schedule& c) { c.pieces = 2; }));
+  EXPECT_TRUE(differs([](Schedule& c) { c.segments = 2; }));
   EXPECT_TRUE(differs([](Schedule& c) { c.microbatches = 3; }));
 }
 
@@ -69,24 +61,27 @@ TEST(Schedule, OverlapNumbersOnlyGroup) {
 }
 
 TEST(Schedule, AbsurdRequestsAreRefusedBeforeAllocating) {
-  EXPECT_EQ(refusal([] { looped({.actors = 0, .microbatches = 1}); }),
+  EXPECT_EQ(refusal_of([] { looped({.actors = 0, .microbatches = 1}); }),
             "[schedule] 0 actors; hint: give at least 1 actor");
-  EXPECT_NE(refusal([] { looped({.actors = 2, .microbatches = 0}); }).find("give at least 1 microbatch"),
+  EXPECT_NE(refusal_of([] { looped({.actors = 2, .microbatches = 0}); }).find("give at least 1 microbatch"),
             std::string::npos);
-  EXPECT_NE(refusal([] { looped({.actors = 2, .microbatches = 1, .chunks = -1}); }).find("chunk"), std::string::npos);
-  EXPECT_NE(refusal([] { looped({.actors = 2, .microbatches = 1, .pieces = 0}); }).find("piece"), std::string::npos);
-  EXPECT_NE(refusal([] { looped({.actors = 1 << 30, .microbatches = 1, .chunks = 1 << 30}); }).find("stages"),
+  EXPECT_NE(refusal_of([] { looped({.actors = 2, .microbatches = 1, .chunks = -1}); }).find("chunk"),
             std::string::npos);
-  EXPECT_NE(refusal([] { looped({.actors = 1024, .microbatches = 1 << 30}); }).find("too many actions"),
+  EXPECT_NE(refusal_of([] { looped({.actors = 2, .microbatches = 1, .segments = 0}); }).find("segment"),
             std::string::npos);
-  EXPECT_NE(refusal([] { looped({.actors = 1, .microbatches = 1 << 20, .pieces = 1 << 10}); }).find("too many actions"),
+  EXPECT_NE(refusal_of([] { looped({.actors = 1 << 30, .microbatches = 1, .chunks = 1 << 30}); }).find("stages"),
             std::string::npos);
-  EXPECT_NE(refusal([] { v_shaped({.actors = 2, .microbatches = 1, .chunks = 3}); }).find("2 chunks"),
+  EXPECT_NE(refusal_of([] { looped({.actors = 1024, .microbatches = 1 << 30}); }).find("too many actions"),
             std::string::npos);
-  EXPECT_NE(refusal([] { bidirectional({.actors = 2, .microbatches = 1, .chunks = 2}); }).find("1 chunk"),
+  EXPECT_NE(
+      refusal_of([] { looped({.actors = 1, .microbatches = 1 << 20, .segments = 1 << 10}); }).find("too many actions"),
+      std::string::npos);
+  EXPECT_NE(refusal_of([] { v_shaped({.actors = 2, .microbatches = 1, .chunks = 3}); }).find("2 chunks"),
             std::string::npos);
-  EXPECT_NE(refusal([] { Row().F(-1, 0); }).find("-1F0"), std::string::npos);
-  EXPECT_NE(refusal([] { Row().F(1 << 16, 0); }).find("65535"), std::string::npos);
+  EXPECT_NE(refusal_of([] { bidirectional({.actors = 2, .microbatches = 1, .chunks = 2}); }).find("1 chunk"),
+            std::string::npos);
+  EXPECT_NE(refusal_of([] { Row().F(-1, 0); }).find("-1F0"), std::string::npos);
+  EXPECT_NE(refusal_of([] { Row().F(1 << 16, 0); }).find("65535"), std::string::npos);
 }
 
 }  // namespace

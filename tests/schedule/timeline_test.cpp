@@ -35,6 +35,21 @@ TEST(Timeline, PeakIsTheHighestStep) {
   EXPECT_EQ(example().peak(1), 0) << "no curve was recorded";
 }
 
+TEST(Timeline, IsOfAllRanksOfAnActor) {
+  const Timeline t{.actors = 2,
+                   .ranks = 2,
+                   .spans = {{.actor = 0, .coordinate = 0, .start = 0, .end = 8},
+                             {.actor = 0, .coordinate = 1, .start = 0, .end = 8, .waiting = 4},
+                             {.actor = 1, .coordinate = 0, .start = 4, .end = 8},
+                             {.actor = 1, .coordinate = 1, .start = 2, .end = 3},
+                             {.actor = 1, .coordinate = 2, .start = 0, .end = 8}}};
+  EXPECT_EQ(t.busy_ranks(), (std::vector<double>{8, 4, 4, 1}));
+  EXPECT_EQ(t.busy(0), 6);
+  EXPECT_EQ(t.bubble(1), 1 - 2.5 / 8);
+  EXPECT_EQ(t.bubble(), 1 - 17.0 / 32) << "a rank that is not there does not count";
+  EXPECT_EQ(t.span(), 8);
+}
+
 TEST(Timeline, EmptyHasNoTime) {
   const Timeline t;
   EXPECT_EQ(t.makespan(), 0);

@@ -91,8 +91,8 @@ TEST(Validate, UnknownStageMicrobatchPieceAndPipe) {
   EXPECT_THAT(v.str(), HasSubstr("[actor 0, position 2, 0F9] there is no microbatch 9, the last is 1; hint: "));
   EXPECT_THAT(v.str(), HasSubstr("[actor 1, position 4, 5B1] there is no stage 5, the last is 1; hint: "));
   Schedule s = small();
-  s.rows[0][1].piece = 3;
-  EXPECT_THAT(validate(s).str(), HasSubstr("no sequence piece 3"));
+  s.rows[0][1].segment = 3;
+  EXPECT_THAT(validate(s).str(), HasSubstr("no sequence segment 3"));
   s = small();
   s.rows[0][1].pipe = up_pipe;
   EXPECT_THAT(validate(s).str(), HasSubstr("no pipe 1"));
@@ -150,8 +150,9 @@ TEST(Validate, OrderWithinARow) {
   EXPECT_THAT(validate(csv("0R0,0F0,0B0\n")).str(), HasSubstr("the recompute needs its forward"));
   EXPECT_TRUE(validate(csv("0F0,0R0,0I0,0W0\n")).ok());
   EXPECT_TRUE(validate(csv("0F0,0F0.1,0B0.1,0B0\n")).ok());
-  EXPECT_THAT(validate(csv("0F0.1,0F0,0B0.1,0B0\n")).str(), HasSubstr("the forward needs the piece before it, 0F0"));
-  EXPECT_THAT(validate(csv("0F0,0F0.1,0B0,0B0.1\n")).str(), HasSubstr("the backward needs the piece after it, 0B0.1"));
+  EXPECT_THAT(validate(csv("0F0.1,0F0,0B0.1,0B0\n")).str(), HasSubstr("the forward needs the segment before it, 0F0"));
+  EXPECT_THAT(validate(csv("0F0,0F0.1,0B0,0B0.1\n")).str(),
+              HasSubstr("the backward needs the segment after it, 0B0.1"));
 }
 
 TEST(Validate, ActorThatDoesNotHoldTheStage) {

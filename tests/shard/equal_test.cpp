@@ -52,10 +52,10 @@ struct Problem {
       });
       params.push_back(std::move(b));
     }
-    for (std::size_t k = 0; k < traced.step.inputs.size(); ++k) {
+    for (InputId k : traced.step.inputs.ids()) {
       Buffer b(i32, g.elements(g.type(traced.step.inputs[k])) * s.microbatches);
       for (i64 i = 0; i < b.count(); ++i) {
-        const bool ignored = traced.inputs[k] == "targets" && random() % 4 == 0;  // unequal counts
+        const bool ignored = traced.inputs[k.value] == "targets" && random() % 4 == 0;  // unequal counts
         b.set(i, ignored ? -100 : double(random() % u64(s.config.vocab)));
       }
       inputs.push_back(std::move(b));
@@ -130,22 +130,22 @@ TEST_P(Families, UnshardedIsTheGraphItself) {
   const Spmd m = p.run(Reference::unsharded(p));
   test::Values values;
   const StepGraph& s = p.traced.step;
-  for (std::size_t k = 0; k < s.params.size(); ++k) values[s.params[k]] = p.params[k];
-  for (std::size_t k = 0; k < s.inputs.size(); ++k) values[s.inputs[k]] = p.inputs[k];
+  for (ParamId k : s.params.ids()) values[s.params[k]] = p.params[k.value];
+  for (InputId k : s.inputs.ids()) values[s.inputs[k]] = p.inputs[k.value];
   double count = 0;
   for (i64 i = 0; i < p.inputs[1].count(); ++i) count += p.inputs[1].at(i) != -100;
-  values[s.scalars[0]] = Buffer(f64, 1);
-  values[s.scalars[0]].set(0, 1 / count);
+  values[s.scalars[ScalarId(0)]] = Buffer(f64, 1);
+  values[s.scalars[ScalarId(0)]].set(0, 1 / count);
   test::evaluate(s.graph, values);
-  EXPECT_NEAR(values.at(s.outputs[0].value).at(0) / count, m.loss, 1e-12 * m.loss);
-  std::vector<Buffer> sums;
-  for (Value v : s.params) sums.emplace_back(s.graph, s.graph.type(v));
+  EXPECT_NEAR(values.at(s.outputs[OutputId(0)].value).at(0) / count, m.loss, 1e-12 * m.loss);
+  IdVector<ParamId, Buffer> sums;
+  for (Value v : s.params) sums.push_back(Buffer(s.graph, s.graph.type(v)));
   for (const StepGraph::Grad& g : s.gradients)
     for (i64 i = 0; i < sums[g.param].count(); ++i)
       sums[g.param].set(i, sums[g.param].at(i) + values.at(g.value).at(i));
-  for (std::size_t k = 0; k < sums.size(); ++k)
+  for (ParamId k : sums.ids())
     for (i64 i = 0; i < sums[k].count(); ++i)
-      ASSERT_NEAR(sums[k].at(i), m.gradients[k].at(i), 1e-12) << p.traced.params[k];
+      ASSERT_NEAR(sums[k].at(i), m.gradients[k.value].at(i), 1e-12) << p.traced.params[k.value];
 }
 
 TEST_P(Families, DataTensorSequenceZero) {

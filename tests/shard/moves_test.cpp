@@ -100,7 +100,6 @@ TEST(Moves, EveryPairOfLayoutsIsConnected) {
 struct OneValue {
   Graph logical;
   DimAxes axes{.mesh = {{"a", 2}, {"b", 2}, {"c", 2}}};
-  Sharded sharded;
   std::unique_ptr<LocalGraph> local;
   Tensor x;
   DimId rows, cols, rows_to, cols_to;
@@ -114,7 +113,7 @@ struct OneValue {
     for (const Dim& d : dims) builder.intern(d);
     logical = builder.graph;
     for (const AxisList& list : {now[0], now[1], goal[0], goal[1]}) axes.of.push_back(list);
-    local = std::make_unique<LocalGraph>(logical, axes, sharded);
+    local = std::make_unique<LocalGraph>(logical, axes);
     rows = DimId(0), cols = DimId(1), rows_to = DimId(2), cols_to = DimId(3);
     x = local->builder.emit(param_op, {}, ParamAttrs{"x", f32, {rows, cols}});
   }
@@ -132,12 +131,12 @@ TEST(LocalGraph, EveryMoveIsANodeAndEveryCollectiveIsRecorded) {
   EXPECT_EQ(r.tensor.type().dims, (DimSet{p.rows_to, p.cols_to}));
   EXPECT_TRUE(r.gathered);
   EXPECT_FALSE(bool(r.pending));
-  ASSERT_EQ(p.sharded.collectives.size(), 3u);
-  EXPECT_EQ(p.sharded.collectives[0].axes, AxisNames{"a"});
-  EXPECT_EQ(p.sharded.collectives[0].elements, 64) << "a rank's operand";
-  EXPECT_EQ(p.sharded.collectives[1].axes, AxisNames{"c"});
-  EXPECT_EQ(p.sharded.collectives[1].elements, 128);
-  EXPECT_EQ(p.sharded.collectives[2].cause, "because");
+  ASSERT_EQ(p.local->collectives.size(), 3u);
+  EXPECT_EQ(p.local->collectives[0].axes, AxisNames{"a"});
+  EXPECT_EQ(p.local->collectives[0].elements, 64) << "a rank's operand";
+  EXPECT_EQ(p.local->collectives[1].axes, AxisNames{"c"});
+  EXPECT_EQ(p.local->collectives[1].elements, 128);
+  EXPECT_EQ(p.local->collectives[2].cause, "because");
   EXPECT_THAT(verify(p.local->builder.graph), IsEmpty());
 }
 
@@ -168,8 +167,8 @@ TEST(LocalGraph, DimsThatSwapNamesStepAside) {
 TEST(LocalGraph, AGatherInVainIsWarnedOf) {
   OneValue p({{a, b}, {}}, {{b}, {a}});
   p.local->rename(p.x, {p.rows_to, p.cols_to}, {}, "h.0/rename");
-  ASSERT_EQ(p.sharded.warnings.size(), 1u);
-  EXPECT_THAT(p.sharded.warnings[0].str(), HasSubstr("h.0/rename: axis 'b' is gathered and cut again (512 bytes"));
+  ASSERT_EQ(p.local->warnings.size(), 1u);
+  EXPECT_THAT(p.local->warnings[0].str(), HasSubstr("h.0/rename: axis 'b' is gathered and cut again (512 bytes"));
 }
 
 TEST(LocalGraph, WhatIsOnlySummedIsNotGathered) {
@@ -177,7 +176,7 @@ TEST(LocalGraph, WhatIsOnlySummedIsNotGathered) {
   const auto r = p.local->rename(p.x, {p.rows_to, p.cols_to}, {}, "", Gather::by_later_sums);
   EXPECT_THAT(p.ops(), ElementsAre("param", "unblock", "rename"));
   EXPECT_EQ(r.pending, AxisSet(AxisList{a}));
-  EXPECT_THAT(p.sharded.collectives, IsEmpty());
+  EXPECT_THAT(p.local->collectives, IsEmpty());
 }
 
 TEST(LocalGraph, FlatStorageIsScatteredWhereAllOfItIsPending) {
@@ -190,7 +189,7 @@ TEST(LocalGraph, FlatStorageIsScatteredWhereAllOfItIsPending) {
   p.local->scatter_flat(p.x, flat, some, "");
   EXPECT_EQ(some, AxisSet(AxisList{c}));
   EXPECT_THAT(p.ops(), ElementsAre("param", "reduce_scatter", "all_reduce", "block"));
-  EXPECT_EQ(p.sharded.collectives[1].axes, AxisNames{"a"}) << "along b it is whole";
+  EXPECT_EQ(p.local->collectives[1].axes, AxisNames{"a"}) << "along b it is whole";
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "stretto/ops/all.h"
 #include "stretto/shard/layout_of.h"
 #include "stretto/shard/shard.h"
+#include "support/message.h"
 
 namespace stretto {
 namespace {
@@ -144,12 +145,7 @@ TEST(Refused, WhileTheModelIsWritten) {
   const auto text = [](const std::function<void(Trace&, Tensor, Tensor)>& f) -> std::string {
     Trace t;
     const Dim a{"a", 4}, b{"b", 3}, c{"c", 5};
-    try {
-      f(t, t.input("x", {a, b}), t.input("y", {a, c}));
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "not refused";
+    return refusal_of([&] { f(t, t.input("x", {a, b}), t.input("y", {a, c})); });
   };
   EXPECT_THAT(text([](Trace&, Tensor x, Tensor y) { x + y; }),
               HasSubstr("has dim 'c' that x{a=4 b=3} lacks, and the other way round"));
@@ -178,12 +174,7 @@ TEST(Warned, AnOrderThatGathers) {
 
 TEST(ShortNames, AreRefusedWhereTheyMeanNothing) {
   const auto text = [](const ParallelNames& n) -> std::string {
-    try {
-      layout_of(n, gpt2().graph.dims);
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "not refused";
+    return refusal_of([&] { layout_of(n, gpt2().graph.dims); });
   };
   EXPECT_THAT(text({.data = 0}), HasSubstr("data is 0"));
   EXPECT_THAT(text({.zero = 1}), HasSubstr("zero = 1 cuts over the data axis, and data is 1"));

@@ -143,7 +143,7 @@ void Spmd::run_task(const Task& task, int microbatch, bool first) {
   for (std::size_t r = 0; r < stores_.size(); ++r)
     for (const Binding& b : task.inputs)
       if (const InputId* given = as<InputId>(b)) {
-        const Value v = traced_.step.inputs[given->value];
+        const Value v = traced_.step.inputs[*given];
         const std::vector<i64> sizes = sizes_of(traced_.step.graph, traced_.step.graph.type(v));
         const Buffer& all = inputs[given->value];
         Buffer rows(all.dtype(), all.count() / microbatches_);
@@ -168,10 +168,10 @@ void Spmd::run_task(const Task& task, int microbatch, bool first) {
 
 void Spmd::step() {
   const Graph& local = s_.graph.graph;
-  const auto stored_part = [&](std::size_t p, std::size_t r) {
+  const auto stored_part = [&](ParamId p, std::size_t r) {
     const ShardedParam& sp = s_.params[p];
     const Type& type = traced_.step.graph.type(traced_.step.params[p]);
-    const Buffer own = part_of(params[p], sizes_of(traced_.step.graph, type), local, sp.type, s_.mesh, int(r));
+    const Buffer own = part_of(params[p.value], sizes_of(traced_.step.graph, type), local, sp.type, s_.mesh, int(r));
     if (sp.params.empty()) return own;
     Buffer flat(local, sp.stored);
     const i64 start = block_of(s_.mesh, coordinates_of(s_.mesh, int(r)), sp.params) * flat.count();
@@ -180,7 +180,7 @@ void Spmd::step() {
   };
   for (std::size_t r = 0; r < stores_.size(); ++r) {
     stores_[r].clear();
-    for (std::size_t p = 0; p < params.size(); ++p) stores_[r][ParamId(std::uint32_t(p))] = stored_part(p, r);
+    for (ParamId p : s_.params.ids()) stores_[r][p] = stored_part(p, r);
   }
   // Counts and scales, then all microbatches.
   std::vector<std::vector<Buffer>> totals(stores_.size());
@@ -193,13 +193,13 @@ void Spmd::step() {
     for (int m = 0; m < microbatches_; ++m) {
       if (const Task* count = count_task()) run_task(*count, m, true);
       for (std::size_t r = 0; r < stores_.size(); ++r)
-        sums[r][0].set(0, sums[r][0].at(0) + stores_[r].at(OutputId(term.count)).at(0));
+        sums[r][0].set(0, sums[r][0].at(0) + stores_[r].at(term.count).at(0));
     }
     const auto total = execute(b.graph, sums, {}, {});
     for (std::size_t r = 0; r < stores_.size(); ++r) {
       Buffer scale(f64, 1);
       scale.set(0, total[r][0].at(0) > 0 ? term.weight / total[r][0].at(0) : 0);
-      stores_[r][ScalarId(term.scale)] = scale;
+      stores_[r][term.scale] = scale;
     }
   }
   losses.assign(stores_.size(), std::vector<double>(traced_.step.outputs.size(), 0.0));
@@ -210,21 +210,20 @@ void Spmd::step() {
       for (Part part : {Part::I, Part::W})
         if (const Task* t = step_.find(part, PieceId(p))) run_task(*t, m, m == 0);
     for (std::size_t r = 0; r < stores_.size(); ++r)
-      for (std::uint32_t k = 0; k < traced_.step.outputs.size(); ++k)
-        if (const Buffer& o = stores_[r].at(OutputId(k)); o.count() == 1) losses[r][k] += o.at(0);
+      for (OutputId k : traced_.step.outputs.ids())
+        if (const Buffer& o = stores_[r].at(k); o.count() == 1) losses[r][k.value] += o.at(0);
   }
-  for (std::uint32_t k = 0; k < traced_.step.outputs.size(); ++k) {
+  for (OutputId k : traced_.step.outputs.ids()) {
     Builder b;
     b.graph.outputs = {all_reduce(input(b, "0", f64, {}), s_.outputs[k]).value};
     std::vector<std::vector<Buffer>> sums(stores_.size(), std::vector<Buffer>(1, Buffer(f64, 1)));
-    for (std::size_t r = 0; r < stores_.size(); ++r) sums[r][0].set(0, losses[r][k]);
+    for (std::size_t r = 0; r < stores_.size(); ++r) sums[r][0].set(0, losses[r][k.value]);
     const auto total = execute(b.graph, sums, {}, {});
-    for (std::size_t r = 0; r < stores_.size(); ++r) losses[r][k] = total[r][0].at(0);
-    outputs[traced_.step.outputs[k].name] = losses[0][k];
+    for (std::size_t r = 0; r < stores_.size(); ++r) losses[r][k.value] = total[r][0].at(0);
+    outputs[traced_.step.outputs[k].name] = losses[0][k.value];
   }
   loss = 0;
-  for (const Traced::Term& term : traced_.terms)
-    loss += losses[0][term.sum] * stores_[0].at(ScalarId(term.scale)).at(0);
+  for (const Traced::Term& term : traced_.terms) loss += losses[0][term.sum.value] * stores_[0].at(term.scale).at(0);
   epilogue();
 }
 
@@ -233,21 +232,21 @@ void Spmd::epilogue() {
   const std::size_t ranks = stores_.size();
   std::vector<std::vector<Buffer>> squares(ranks, std::vector<Buffer>(1, Buffer(f64, i64(params.size()))));
   gradients.clear();
-  for (std::uint32_t p = 0; p < params.size(); ++p) {
+  for (ParamId p : s_.params.ids()) {
     const ShardedParam& sp = s_.params[p];
     Builder b;
     std::vector<Tensor> in;
     std::vector<std::vector<Buffer>> arguments(ranks);
-    for (std::uint32_t a = 0; a < s_.gradients.size(); ++a) {
+    for (AccumulatorId a : s_.gradients.ids()) {
       if (s_.gradients[a].param != p) continue;
       in.push_back(input(b, std::to_string(in.size()), sp.type.dtype, dims_of(s_, s_.gradients[a].accumulated)));
-      for (std::size_t r = 0; r < ranks; ++r) arguments[r].push_back(stores_[r].at(AccumulatorId(a)));
+      for (std::size_t r = 0; r < ranks; ++r) arguments[r].push_back(stores_[r].at(a));
     }
     const Type& logical = traced_.step.graph.type(traced_.step.params[p]);
     gradients.emplace_back(traced_.step.graph, logical);
     if (in.empty()) continue;
     const Tensor stored = input(b, "stored", sp.type.dtype, dims_of(s_, sp.stored));
-    for (std::size_t r = 0; r < ranks; ++r) arguments[r].push_back(stores_[r].at(ParamId(p)));
+    for (std::size_t r = 0; r < ranks; ++r) arguments[r].push_back(stores_[r].at(p));
     const Tensor g = reduced_gradient(in, s_, p);
     const Tensor square = counted_square(squared_norm(g), s_, p);
     const Tensor updated = stored_again(part_to_update(stored, s_, p) - g * rate, s_, p);
@@ -257,7 +256,7 @@ void Spmd::epilogue() {
     // Put together: the flat parts of a group, then the parts of all.
     const std::vector<i64> sizes = sizes_of(traced_.step.graph, logical);
     for (std::size_t r = 0; r < ranks; ++r) {
-      squares[r][0].set(p, results[r][1].at(0));
+      squares[r][0].set(p.value, results[r][1].at(0));
       const auto assembled = [&](std::size_t which, const AxisNames& axes) {
         Buffer own(local, sp.type);
         i64 block = 0;
@@ -269,8 +268,8 @@ void Spmd::epilogue() {
         }
         return own;
       };
-      put_back(gradients[p], sizes, assembled(0, sp.state), local, sp.type, s_.mesh, int(r));
-      put_back(params[p], sizes, assembled(2, sp.params), local, sp.type, s_.mesh, int(r));
+      put_back(gradients[p.value], sizes, assembled(0, sp.state), local, sp.type, s_.mesh, int(r));
+      put_back(params[p.value], sizes, assembled(2, sp.params), local, sp.type, s_.mesh, int(r));
     }
   }
   Builder b;

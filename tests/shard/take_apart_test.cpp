@@ -46,28 +46,28 @@ Apart apart(const StepGraph& s, const Layout& layout = {}) {
 
 TEST(NeededNodes, WhatOutputsAndGradientsDependOnAndAllArguments) {
   StepGraph s = small_step([](Tensor x) { return std::vector{gelu(x), -x, exp(x)}; });
-  s.gradients = {{.value = s.outputs[2].value}};
+  s.gradients = {{.value = s.outputs[OutputId(2)].value}};
   s.outputs.resize(1);
   const IdVector<NodeId, bool> needed = needed_nodes(s);
   EXPECT_THAT(needed.list(), ElementsAre(true, true, false, true));
   s.outputs.clear(), s.gradients.clear();
-  EXPECT_TRUE(needed_nodes(s)[s.params[0].node]) << "parameters keep their numbers";
+  EXPECT_TRUE(needed_nodes(s)[s.params[ParamId(0)].node]) << "parameters keep their numbers";
 }
 
 TEST(TakeApart, WhatNothingNeedsIsLeftOut) {
   StepGraph s = small_step([](Tensor x) { return std::vector{gelu(x), -x}; });
-  s.outputs.erase(s.outputs.begin());
+  s.outputs.erase(OutputId(0));
   const Apart r = apart(s);
   EXPECT_THAT(r.ops(), ElementsAre("param", "neg"));
-  EXPECT_EQ(r.step.outputs[0].value, (Value{NodeId(1), 0})) << "renumbered";
-  EXPECT_EQ(r.step.params[0], (Value{NodeId(0), 0}));
+  EXPECT_EQ(r.step.outputs[OutputId(0)].value, (Value{NodeId(1), 0})) << "renumbered";
+  EXPECT_EQ(r.step.params[ParamId(0)], (Value{NodeId(0), 0}));
 }
 
 TEST(TakeApart, EqualRenamesOfOnePieceAndPhaseAreOne) {
   const auto twice = [](Tensor x) { return std::vector{rename(x, cols, cols_2), rename(x, cols, cols_2)}; };
   StepGraph s = small_step(twice);
   EXPECT_THAT(apart(s).ops(), ElementsAre("param", "rename"));
-  EXPECT_EQ(apart(s).step.outputs[0].value, apart(s).step.outputs[1].value);
+  EXPECT_EQ(apart(s).step.outputs[OutputId(0)].value, apart(s).step.outputs[OutputId(1)].value);
   s.graph.nodes[2].backward = true;
   EXPECT_THAT(apart(s).ops(), ElementsAre("param", "rename", "rename"));
   s.graph.nodes[2].backward = false;
@@ -81,7 +81,7 @@ TEST(TakeApart, AnOpWhoseDimIsSplitIsReplacedByWhatItIsMadeOf) {
   const Apart r = apart(s, {{"cols", "a"}});
   EXPECT_THAT(r.faults, IsEmpty());
   EXPECT_THAT(r.ops(), testing::AllOf(testing::Contains("exp"), testing::Not(testing::Contains("softmax"))));
-  EXPECT_EQ(r.step.graph.type(r.step.outputs[0].value), s.graph.type(s.outputs[0].value));
+  EXPECT_EQ(r.step.graph.type(r.step.outputs[OutputId(0)].value), s.graph.type(s.outputs[OutputId(0)].value));
   EXPECT_THAT(verify(r.step.graph), IsEmpty());
 }
 

@@ -1,5 +1,8 @@
 // A model's step as a graph, before any layout: what compile() makes of it first.
 #pragma once
+#include <algorithm>
+#include <functional>
+
 #include "stretto/autodiff/autodiff.h"
 #include "stretto/ir/step_graph.h"
 #include "stretto/models/family.h"
@@ -13,7 +16,8 @@ struct Traced {
   std::vector<std::string> params, inputs;
   std::vector<ParamOptions> options;
   struct Term {
-    std::uint32_t sum, count, scale;  // outputs, outputs, scalars
+    OutputId sum, count;
+    ScalarId scale;
     double weight;
   };
   std::vector<Term> terms;
@@ -38,21 +42,19 @@ inline Traced traced(const Model& model, DType dtype = f64, i64 microbatches = 1
   for (const Tensor& x : t.scalars) s.scalars.push_back(x.value);
   std::vector<Root> roots;
   for (const LossTerm& term : loss.terms) {
-    r.terms.push_back({std::uint32_t(s.outputs.size()), std::uint32_t(s.outputs.size() + 1),
-                       std::uint32_t(s.scalars.size()), term.weight});
-    s.outputs.push_back({term.name + ".sum", term.sum.value, false});
-    s.outputs.push_back({term.name + ".count", term.count.value, true});
-    s.scalars.push_back(term.scale.value);
+    const OutputId sum = s.outputs.push_back({term.name + ".sum", term.sum.value, false});
+    const OutputId count = s.outputs.push_back({term.name + ".count", term.count.value, true});
+    r.terms.push_back({sum, count, s.scalars.push_back(term.scale.value), term.weight});
     roots.push_back({term.sum, term.sum.dtype() == f64 ? term.scale : cast(term.scale, term.sum.dtype())});
   }
   for (const Metric& m : t.metrics) s.outputs.push_back({m.name, m.value.value, false});
   std::vector<Tensor> trained;
-  std::vector<std::uint32_t> which;
-  for (std::uint32_t i = 0; i < t.params.size(); ++i)
-    if (t.params[i].options.trainable) trained.push_back(t.params[i].tensor), which.push_back(i);
+  for (const ParamInfo& p : t.params)
+    if (p.options.trainable) trained.push_back(p.tensor);
   for (const Gradient& g : differentiate(t.builder, roots, trained))
-    for (std::size_t k = 0; k < trained.size(); ++k)
-      if (trained[k].value == g.of.value) s.gradients.push_back({which[k], g.piece, g.grad.value});
+    for (ParamId p : s.params.ids())
+      if (s.params[p] == g.of.value) s.gradients.push_back({p, PieceId(g.piece), g.grad.value});
+  std::ranges::sort(s.gradients, std::less<>(), [](const StepGraph::Grad& g) { return std::pair(g.param, g.piece); });
   s.graph = std::move(t.builder.graph);
   return r;
 }

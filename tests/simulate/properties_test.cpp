@@ -23,8 +23,8 @@ Case arbitrary() {
   if (e.name == "dualpipe" || e.name == "chimera") p += p % 2;
   if (e.name == "dualpipe" || e.name == "dualpipe-v") m += m % 2 + 2 * p;
   if (e.limits.find("divisible") != e.limits.npos) m -= m % std::max(1, m / p);
-  const int pieces = e.name == "seq-1f1b" ? *rc::gen::inRange(1, 4) : 1;
-  Case c{e.build({.actors = p, .microbatches = m, .pieces = pieces}), {}};
+  const int segments = e.name == "seq-1f1b" ? *rc::gen::inRange(1, 4) : 1;
+  Case c{e.build({.actors = p, .microbatches = m, .segments = segments}), {}};
   const auto number = [] { return *rc::gen::inRange(0, 33) / 8.0; };
   for (int s = 0; s < c.schedule.stages; ++s) {
     c.options.stages.push_back({.F = number(), .I = number(), .W = number(), .message_bytes = number()});
@@ -32,53 +32,46 @@ Case arbitrary() {
   }
   const double latency = number(), bandwidth = number() + 0.125;
   c.options.link = [=](int from, int to) { return Link{latency + from % 2, bandwidth * (1 + to % 3)}; };
-  c.options.overlap = *rc::gen::element(1.0, 0.75, 0.5);
   return c;
 }
 
 // Start times by repeated relaxation over all actions until nothing moves: slow, and shares nothing with the engine.
 std::map<std::tuple<char, int, int, int, int>, double> ends_by_relaxation(const Case& c) {
   const Schedule& s = c.schedule;
-  std::map<std::tuple<char, int, int, int, int>, double> end;
+  std::map<std::tuple<char, int, int, int, int>, double> end, left;  // of actions; of what they send
   const auto key = [](const Action& a) {
     const char kind = a.phase == Phase::F ? 'F' : a.phase == Phase::W ? 'W' : 'I';
-    return std::tuple(kind, int(a.pipe.value), int(a.stage.value), int(a.microbatch.value), int(a.piece));
+    return std::tuple(kind, int(a.pipe.value), int(a.stage.value), int(a.microbatch.value), int(a.segment));
   };
   for (bool moved = true; moved;) {
     moved = false;
     for (int actor = 0; actor < s.actors(); ++actor) {
       const Row& row = s.rows[actor];
       double free = 0;
-      for (std::size_t i = 0; i < row.size();) {
-        std::size_t last = i + 1;
-        while (last < row.size() && row[last].overlap && row[last].overlap == row[i].overlap) ++last;
-        double start = free, sum = 0, longest = 0;
-        for (std::size_t k = i; k < last; ++k) {
-          const Action& a = row[k];
-          const StageCost& cost = c.options.stages[a.stage];
-          const double time = (a.phase == Phase::F   ? cost.F
-                               : a.phase == Phase::I ? cost.I
-                               : a.phase == Phase::W ? cost.W
-                                                     : cost.B.value_or(cost.I + cost.W)) /
-                              s.pieces;
-          sum += time, longest = std::max(longest, time);
-          Action from = a;
-          if (a.phase == Phase::F && a.stage.value > 0) --from.stage.value;
-          if ((a.phase == Phase::B || a.phase == Phase::I) && a.stage.value + 1 < s.stages) ++from.stage.value;
-          if (from.stage == a.stage) continue;
+      for (const Action& a : row) {
+        const StageCost& cost = c.options.stages[a.stage];
+        const bool joined = a.phase == Phase::B;
+        const double time = a.phase == Phase::F   ? cost.F
+                            : a.phase == Phase::I ? cost.I
+                            : a.phase == Phase::W ? cost.W
+                                                  : cost.B.value_or(cost.I + cost.W);
+        Action from = a;
+        if (a.phase == Phase::F && a.stage.value > 0) --from.stage.value;
+        if ((joined || a.phase == Phase::I) && a.stage.value + 1 < s.stages) ++from.stage.value;
+        double start = free;
+        if (from.stage != a.stage) {
           const int source = s.actor_of[a.pipe][from.stage].value;
           double arrives = end[key(from)];
           if (source != actor) {
-            const double bytes = c.options.stages[std::min(a.stage, from.stage)].message_bytes / s.pieces;
-            arrives += c.options.link(source, actor).seconds(bytes);
+            const double bytes = c.options.stages[std::min(a.stage, from.stage)].message_bytes / s.segments;
+            arrives = left[key(from)] + c.options.link(source, actor).seconds(bytes);
           }
           start = std::max(start, arrives);
         }
-        free = start + (last == i + 1 ? sum : std::max(longest, c.options.overlap * sum));
-        for (; i < last; ++i) {
-          double& e = end[key(row[i])];
-          if (e < free) e = free, moved = true;
-        }
+        free = start + time / s.pieces;
+        const double leaves = joined ? start + std::min(time, cost.I) / s.pieces : free;
+        if (end[key(a)] < free) end[key(a)] = free, moved = true;
+        if (left[key(a)] < leaves) left[key(a)] = leaves, moved = true;
       }
     }
   }
@@ -93,7 +86,7 @@ TEST(Property, AgreesWithRelaxation) {
     for (const Span& span : p.timeline.spans) {
       const Action& a = *span.action;
       const char kind = a.phase == Phase::F ? 'F' : a.phase == Phase::W ? 'W' : 'I';
-      const double expected = ends.at({kind, a.pipe.value, a.stage.value, int(a.microbatch.value), a.piece});
+      const double expected = ends.at({kind, a.pipe.value, a.stage.value, int(a.microbatch.value), a.segment});
       RC_ASSERT(std::abs(span.end - expected) <= 1e-9 * (1 + expected));
     }
   }));
@@ -126,10 +119,9 @@ TEST(Property, AnActorDoesOneThingAtATimeAndWaitsOnlyForMessages) {
     const Span* before = nullptr;
     for (const Span& span : p.timeline.spans) {
       const bool first = !before || before->actor != span.actor;
-      const bool together = !first && before->action->overlap && before->action->overlap == span.action->overlap;
-      const double free = first ? 0 : together ? span.start : before->end;
+      const double free = first ? 0 : before->end;
       RC_ASSERT(span.start >= free);
-      if (!together) RC_ASSERT((span.start > free) == !span.waited.empty());
+      RC_ASSERT((span.start > free) == !span.waited.empty());
       before = &span;
     }
   }));

@@ -25,10 +25,26 @@ Timeline measured(const Schedule& s, const SimulateOptions& o) {
   return t;
 }
 
+TEST(Replay, OfManyRanksIsOfTheirMeans) {
+  const Schedule s = build_schedule("1f1b", {.actors = 2, .microbatches = 4});
+  const Timeline one = simulate(s).timeline;
+  Timeline t = one;
+  t.ranks = 2;
+  for (Span& span : t.spans) span.waiting = 0.25 * (span.end - span.start);
+  for (Span span : one.spans) {
+    span.coordinate = 1;
+    t.spans.push_back(span);
+  }
+  EXPECT_DOUBLE_EQ(measured_costs(s, t)[StageId(1)].F, 1);
+  const Prediction p = replay(s, t);
+  EXPECT_DOUBLE_EQ(p.makespan, one.makespan());
+  EXPECT_DOUBLE_EQ(p.bubble, t.bubble()) << "an eighth of every task is waiting";
+}
+
 TEST(Replay, OfARegularStepIsTheStep) {
   for (const char* name : {"1f1b", "zb-h1", "zb-v"}) {
     const Schedule s = build_schedule(name, {.actors = 2, .microbatches = 6});
-    SimulateOptions o{.as_run = true};
+    SimulateOptions o;
     for (int i = 0; i < s.stages; ++i) o.stages.push_back({.F = 1.0 + i, .I = 2, .W = 0.5 + 0.1 * i});
     const Timeline t = measured(s, o);
     const auto costs = measured_costs(s, t);

@@ -36,8 +36,11 @@ std::string refusal(const Schedule& s, const SimulateOptions& o = {}) {
   return "accepted";
 }
 
+// Where B is one operation, as in the papers: I has all of its time.
+const Times joined_backward{.F = 1, .I = 2, .W = 0};
+
 TEST(Simulate, OneForwardOneBackward) {
-  const Prediction p = simulate(one_f_one_b({.actors = 4, .microbatches = 8}));
+  const Prediction p = simulate(one_f_one_b({.actors = 4, .microbatches = 8}), {.times = joined_backward});
   EXPECT_EQ(p.makespan, 33);
   EXPECT_EQ(p.span, 33);
   EXPECT_EQ(p.period, 33);
@@ -106,13 +109,13 @@ TEST(Simulate, StagesMayDiffer) {
   Schedule joined = looped({.actors = 2, .microbatches = 1});
   joined.rows[0].F(0, 0).B(0, 0);
   joined.rows[1].F(1, 0).B(1, 0);
-  EXPECT_EQ(simulate(joined, {.stages = stages}).makespan, 2 + 3 + 9 + 1);
-  stages[StageId(1)].B = 6;
-  EXPECT_EQ(simulate(joined, {.stages = stages}).makespan, 2 + 3 + 6 + 1);
+  EXPECT_EQ(simulate(joined, {.stages = stages}).makespan, 2 + 3 + 4 + 5) << "W of stage 1 is last";
+  stages[StageId(1)].B = 4.5;
+  EXPECT_EQ(simulate(joined, {.stages = stages}).makespan, 2 + 3 + 4 + 1) << "B of stage 0 is";
 }
 
 TEST(Simulate, ChunksAndPiecesGetTheirShare) {
-  Schedule s = looped({.actors = 1, .microbatches = 1, .chunks = 2, .pieces = 2});
+  Schedule s = looped({.actors = 1, .microbatches = 1, .chunks = 2, .segments = 2});
   for (int stage : {0, 1}) s.rows[0].add(Phase::F, stage, 0, 0, 0).add(Phase::F, stage, 0, 0, 1);
   for (int stage : {1, 0}) s.rows[0].add(Phase::B, stage, 0, 0, 1).add(Phase::B, stage, 0, 0, 0);
   const Prediction p = simulate(s);
@@ -121,23 +124,23 @@ TEST(Simulate, ChunksAndPiecesGetTheirShare) {
   EXPECT_EQ(p.timeline.spans[0].end, 0.25);
 }
 
-TEST(Simulate, OverlapGroupsHaveTheirOwnCost) {
+TEST(Simulate, MembersOfAnOverlapGroupFollowEachOtherAndLiveTogether) {
   Schedule s = looped({.actors = 1, .microbatches = 2});
-  s.rows[0].F(0, 0).F(0, 1).B(0, 0).B(0, 1);
+  s.rows[0].F(0, 0).B(0, 0).F(0, 1).B(0, 1);
+  EXPECT_EQ(simulate(s).peak[0], 1);
   s.rows[0][1].overlap = s.rows[0][2].overlap = 1;
-  EXPECT_EQ(simulate(s).makespan, 6);
-  EXPECT_DOUBLE_EQ(simulate(s, {.overlap = 0.8}).makespan, 1 + 0.8 * 3 + 2);
-  const Prediction p = simulate(s, {.overlap = 0});
-  EXPECT_EQ(p.makespan, 1 + 2 + 2) << "never shorter than the longest member";
-  EXPECT_EQ(p.timeline.spans[1].start, p.timeline.spans[2].start);
-  EXPECT_EQ(p.timeline.spans[1].end, p.timeline.spans[2].end);
+  const Prediction p = simulate(s);
+  EXPECT_EQ(p.makespan, 6) << "without collectives there is nothing to gain";
+  EXPECT_EQ(p.timeline.spans[1].end, p.timeline.spans[2].start);
   EXPECT_EQ(p.bubble, 0);
-  EXPECT_EQ(p.peak[0], 2) << "the forward of a group is alive before its backward has freed anything";
+  EXPECT_EQ(p.peak[0], 2) << "a group is merged where there are collectives: nothing is freed before its end";
+  EXPECT_EQ(p.timeline.peak(0), 2);
+  EXPECT_EQ(p.timeline.memory[0].back().second, 0);
 }
 
 TEST(Simulate, RecomputeIsImpliedBeforeTheBackward) {
   const Schedule s = one_f_one_b({.actors = 2, .microbatches = 1});
-  const Prediction p = simulate(s, {.recompute = 1});
+  const Prediction p = simulate(s, {.times = joined_backward, .recompute = 1});
   // Actor 0 recomputes while it waits for the gradient.
   EXPECT_EQ(p.makespan, 1 + 1 + 1 + 2 + 2);
   ASSERT_EQ(p.timeline.spans.size(), 6u);
@@ -148,8 +151,9 @@ TEST(Simulate, RecomputeIsImpliedBeforeTheBackward) {
   Schedule written = looped({.actors = 2, .microbatches = 1});
   written.rows[0].F(0, 0).R(0, 0).B(0, 0);
   written.rows[1].F(1, 0).R(1, 0).B(1, 0);
-  EXPECT_EQ(simulate(written, {.recompute = 1}).makespan, p.makespan);
-  EXPECT_EQ(simulate(written).makespan, p.makespan) << "R takes F's time when none is given";
+  EXPECT_EQ(simulate(written, {.times = joined_backward, .recompute = 1}).makespan, p.makespan);
+  EXPECT_EQ(simulate(written, {.times = joined_backward}).makespan, p.makespan)
+      << "R takes F's time when none is given";
 }
 
 TEST(Simulate, RecomputeKeepsOnlyInputs) {
@@ -181,7 +185,8 @@ TEST(Simulate, PeriodKnowsWhetherActorsWaitForEachOther) {
 }
 
 TEST(Simulate, NumbersDoNotNeedTheTimeline) {
-  const Prediction p = simulate(one_f_one_b({.actors = 4, .microbatches = 8}), {.timeline = false});
+  const Prediction p =
+      simulate(one_f_one_b({.actors = 4, .microbatches = 8}), {.times = joined_backward, .timeline = false});
   EXPECT_EQ(p.makespan, 33);
   EXPECT_TRUE(p.timeline.spans.empty());
 }
@@ -231,14 +236,11 @@ TEST(Simulate, WhatHasNoMeaningIsRefused) {
   expect(refusal(split_pair(), {.link = [](int, int) { return Link{.bandwidth = 0}; }}), "bandwidth 0");
 }
 
-TEST(Simulate, AsTheRuntimeDoesItAGradientLeavesWhenIIsDone) {
+TEST(Simulate, AGradientLeavesWhenIIsDone) {
   // 1F1B on two actors, one microbatch: the second F, then I of stage 1, then both W's side by side with I of stage 0.
   const Schedule s = one_f_one_b({.actors = 2, .microbatches = 1});
-  const SimulateOptions whole{.times = {.F = 1, .I = 2, .W = 4}};
-  SimulateOptions early = whole;
-  early.as_run = true;
-  EXPECT_DOUBLE_EQ(simulate(s, whole).makespan, 1 + 1 + 6 + 6);
-  EXPECT_DOUBLE_EQ(simulate(s, early).makespan, 1 + 1 + 2 + 6);
+  EXPECT_DOUBLE_EQ(simulate(s, {.times = {.F = 1, .I = 2, .W = 4}}).makespan, 1 + 1 + 2 + 6);
+  EXPECT_DOUBLE_EQ(simulate(s, {.times = {.F = 1, .I = 6, .W = 0}}).makespan, 1 + 1 + 6 + 6) << "B as one operation";
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ struct TwoPieces {
     step.params = {w.value, v.value};
     step.inputs = {x.value};
     step.outputs = {{"loss", loss.value}};
-    step.gradients = {{0, 0, dw.value}, {1, 1, dv.value}};
+    step.gradients = {{ParamId(0), PieceId(0), dw.value}, {ParamId(1), PieceId(1), dv.value}};
     step.graph = std::move(b.graph);
   }
 };
@@ -66,7 +66,7 @@ TEST(SplitByHand, FullRecomputeKeepsWhatArrives) {
 
 TEST(SplitByHand, NothingIsMadeThatNobodyReads) {
   TwoPieces two;
-  two.step.gradients.erase(two.step.gradients.begin());
+  two.step.gradients.erase(AccumulatorId(0));
   EXPECT_THAT(lines(split(two.step)),
               ElementsAre("F0: input0 param0 -> value0 | contract square",
                           "F1: value0 param1 -> output0 | boundary mul sum", "W1: value0 -> gradient0 | boundary sum"));
@@ -83,7 +83,7 @@ TEST(SplitByHand, CountsAreMadeFromInputsAlone) {
   s.graph = b.graph;
   EXPECT_THAT(lines(split(s)),
               ElementsAre("count0: input0 -> output1 | square sum", "F0: input0 param0 -> output0 | mul sum"));
-  s.outputs[0].count = true;
+  s.outputs[OutputId(0)].count = true;
   EXPECT_THROW(split(s), Error);
 }
 

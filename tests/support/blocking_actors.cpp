@@ -12,7 +12,7 @@ namespace stretto {
 
 namespace {
 
-using Key = std::tuple<int, int, int, int>;              // pipe, stage, microbatch, piece
+using Key = std::tuple<int, int, int, int>;              // pipe, stage, microbatch, segment
 using Tag = std::tuple<int, bool, int, int, int, int>;   // step, forward, then the consumer's key
 using QueueName = std::tuple<int, int, int, bool, int>;  // source, target, pipe, forward, consumer's stage
 
@@ -29,7 +29,7 @@ class World {
       }
       for (const Action& a : row) {
         if (int(a.pipe.value) >= s_.pipes() || int(a.stage.value) >= s_.stages ||
-            std::int64_t(a.microbatch.value) >= s_.microbatches || int(a.piece) >= s_.pieces) {
+            std::int64_t(a.microbatch.value) >= s_.microbatches || int(a.segment) >= s_.segments) {
           return "no such action";
         }
         if (a.phase == Phase::R) recomputes_.insert(key(a));
@@ -76,7 +76,7 @@ class World {
   };
 
   bool strict() const { return b_.matching != Blocking::Matching::tagged; }
-  static Key key(const Action& a) { return {a.pipe.value, a.stage.value, int(a.microbatch.value), a.piece}; }
+  static Key key(const Action& a) { return {a.pipe.value, a.stage.value, int(a.microbatch.value), a.segment}; }
   int holder(int pipe, int stage) const { return s_.actor_of[PipeId(pipe)][StageId(stage)].value; }
   State& state(int step, const Key& k) { return state_[{step, k}]; }
   bool fail(std::string why) {
@@ -126,13 +126,13 @@ class World {
                 to = forward ? x.stage.value + 1 : x.stage.value - 1;
       if (from >= 0 && from < s_.stages && holder(x.pipe.value, from) != int(actor)) {
         a.in.push_back({queue(holder(x.pipe.value, from), int(actor), x, forward),
-                        {a.step, forward, x.pipe.value, x.stage.value, int(x.microbatch.value), x.piece}});
+                        {a.step, forward, x.pipe.value, x.stage.value, int(x.microbatch.value), x.segment}});
       }
       if (to >= 0 && to < s_.stages && holder(x.pipe.value, to) != int(actor)) {
         Action consumer = x;
         consumer.stage = StageId(to);
         a.out.push_back({queue(int(actor), holder(x.pipe.value, to), consumer, forward),
-                         {a.step, forward, x.pipe.value, to, int(x.microbatch.value), x.piece}});
+                         {a.step, forward, x.pipe.value, to, int(x.microbatch.value), x.segment}});
       }
     }
     for (const auto& [name, tag] : a.in) post(a, name, tag);
@@ -172,14 +172,14 @@ class World {
       auto near = [&](int stage) -> State {
         if (holder(x.pipe.value, stage) != int(actor))
           return State{.forward = 1, .full = 1, .inputs = 1};  // a message came
-        return state(a.step, Key{x.pipe.value, stage, int(x.microbatch.value), x.piece});
+        return state(a.step, Key{x.pipe.value, stage, int(x.microbatch.value), x.segment});
       };
-      auto piece = [&](int p) { return state(a.step, Key{x.pipe.value, x.stage.value, int(x.microbatch.value), p}); };
+      auto segment = [&](int p) { return state(a.step, Key{x.pipe.value, x.stage.value, int(x.microbatch.value), p}); };
       switch (x.phase) {
         case Phase::F:
           if (s.forward) return void(fail("forward twice"));
           if (x.stage.value > 0 && !near(x.stage.value - 1).forward) return void(fail("forward without input"));
-          if (x.piece > 0 && !piece(x.piece - 1).forward) return void(fail("forward without the piece before"));
+          if (x.segment > 0 && !segment(x.segment - 1).forward) return void(fail("forward without the segment before"));
           break;
         case Phase::R:
           if (!s.forward || s.recomputed || s.full || s.inputs) return void(fail("recompute out of place"));
@@ -192,8 +192,8 @@ class World {
           if (!s.recomputed && recomputes_.contains(key(x))) return void(fail("backward without its recompute"));
           if (x.stage.value + 1 < s_.stages && !near(x.stage.value + 1).full && !near(x.stage.value + 1).inputs)
             return void(fail("backward without gradient"));
-          if (x.piece + 1 < s_.pieces && !piece(x.piece + 1).full && !piece(x.piece + 1).inputs)
-            return void(fail("backward without the piece after it"));
+          if (x.segment + 1 < s_.segments && !segment(x.segment + 1).full && !segment(x.segment + 1).inputs)
+            return void(fail("backward without the segment after it"));
       }
     }
     for (std::size_t i = a.at; i < a.end; ++i) {
@@ -247,8 +247,8 @@ class World {
       for (int mb = 0; mb < s_.microbatches; ++mb) {
         const int pipe = s_.pipes() > 1 && mb >= s_.microbatches / 2;
         for (int stage = 0; stage < s_.stages; ++stage) {
-          for (int piece = 0; piece < s_.pieces; ++piece) {
-            const State& s = state(step, Key{pipe, stage, mb, piece});
+          for (int segment = 0; segment < s_.segments; ++segment) {
+            const State& s = state(step, Key{pipe, stage, mb, segment});
             if (!s.forward || !(s.full || (s.inputs && s.weights))) return "work left undone";
           }
         }

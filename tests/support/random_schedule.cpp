@@ -13,12 +13,12 @@ int below(std::mt19937& rng, std::size_t n) { return int(rng() % std::uint32_t(n
 bool chance(std::mt19937& rng, double p) { return double(rng()) / 4294967296.0 < p; }
 
 Schedule placed(const RandomSchedule& r, std::mt19937& rng) {
-  const Request q{.actors = r.actors, .microbatches = r.microbatches, .chunks = r.chunks, .pieces = r.pieces};
+  const Request q{.actors = r.actors, .microbatches = r.microbatches, .chunks = r.chunks, .segments = r.segments};
   switch (r.placement) {
     case RandomSchedule::Placement::v_shaped:
-      return v_shaped({.actors = q.actors, .microbatches = q.microbatches, .pieces = q.pieces});
+      return v_shaped({.actors = q.actors, .microbatches = q.microbatches, .segments = q.segments});
     case RandomSchedule::Placement::bidirectional:
-      return bidirectional({.actors = q.actors, .microbatches = q.microbatches, .pieces = q.pieces});
+      return bidirectional({.actors = q.actors, .microbatches = q.microbatches, .segments = q.segments});
     default:
       break;
   }
@@ -33,8 +33,8 @@ Schedule placed(const RandomSchedule& r, std::mt19937& rng) {
 Schedule random_schedule(const RandomSchedule& r) {
   std::mt19937 rng(r.seed);
   Schedule s = placed(r, rng);
-  const int S = s.stages, m = s.microbatches, q = s.pieces;
-  auto key = [&](int pipe, int stage, int mb, int piece) { return ((pipe * S + stage) * m + mb) * q + piece; };
+  const int S = s.stages, m = s.microbatches, q = s.segments;
+  auto key = [&](int pipe, int stage, int mb, int segment) { return ((pipe * S + stage) * m + mb) * q + segment; };
   const std::size_t keys = std::size_t(s.pipes() * S * m * q);
   std::vector<char> forward(keys), gradient(keys), split(keys), recompute(keys), recomputed(keys);
   std::vector<Action> open;  // not yet placed
@@ -42,12 +42,12 @@ Schedule random_schedule(const RandomSchedule& r) {
     for (int mb = 0; mb < m; ++mb) {
       if (s.pipes() > 1 && (mb >= m / 2) != (pipe == 1)) continue;
       for (int stage = 0; stage < S; ++stage) {
-        for (int piece = 0; piece < q; ++piece) {
+        for (int segment = 0; segment < q; ++segment) {
           Action a{.pipe = PipeId(pipe),
                    .stage = StageId(stage),
                    .microbatch = MicrobatchId(mb),
-                   .piece = std::uint16_t(piece)};
-          const auto k = std::size_t(key(pipe, stage, mb, piece));
+                   .segment = std::uint16_t(segment)};
+          const auto k = std::size_t(key(pipe, stage, mb, segment));
           auto add = [&](Phase p) { a.phase = p, open.push_back(a); };
           split[k] = chance(rng, r.halves);
           recompute[k] = chance(rng, r.recompute);
@@ -60,18 +60,18 @@ Schedule random_schedule(const RandomSchedule& r) {
     }
   }
   auto ready = [&](const Action& a) {
-    const auto k = std::size_t(key(a.pipe.value, a.stage.value, int(a.microbatch.value), a.piece)),
+    const auto k = std::size_t(key(a.pipe.value, a.stage.value, int(a.microbatch.value), a.segment)),
                stride = std::size_t(m * q);
     switch (a.phase) {
       case Phase::F:
-        return (a.stage == StageId(0) || forward[k - stride]) && (a.piece == 0 || forward[k - 1]);
+        return (a.stage == StageId(0) || forward[k - stride]) && (a.segment == 0 || forward[k - 1]);
       case Phase::R:
         return forward[k] != 0;
       case Phase::W:
         return gradient[k] != 0;
       default:
         return forward[k] && (!recompute[k] || recomputed[k]) && (a.stage.value + 1 == S || gradient[k + stride]) &&
-               (a.piece + 1 == q || gradient[k + 1]);
+               (a.segment + 1 == q || gradient[k + 1]);
     }
   };
   while (!open.empty()) {
@@ -87,7 +87,7 @@ Schedule random_schedule(const RandomSchedule& r) {
     }
     const Action a = open[choice];
     open.erase(open.begin() + std::ptrdiff_t(choice));
-    const auto k = std::size_t(key(a.pipe.value, a.stage.value, int(a.microbatch.value), a.piece));
+    const auto k = std::size_t(key(a.pipe.value, a.stage.value, int(a.microbatch.value), a.segment));
     if (a.phase == Phase::F) forward[k] = 1;
     if (a.phase == Phase::R) recomputed[k] = 1;
     if (a.phase == Phase::I || a.phase == Phase::B) gradient[k] = 1;

@@ -12,7 +12,7 @@ namespace stretto {
 
 struct RandomSchedule {
   enum class Placement { looped, v_shaped, any, bidirectional };
-  int actors = 1, microbatches = 1, chunks = 1, pieces = 1;
+  int actors = 1, microbatches = 1, chunks = 1, segments = 1;
   Placement placement = Placement::looped;
   double ordered = 1;    // how often the lowest microbatch goes first
   double forward = 0.5;  // how often a forward goes before a backward

@@ -9,7 +9,7 @@ namespace {
 const Action& at(const Schedule& s, ActionPlace p) { return s.rows[p.actor].at(std::size_t(p.position)); }
 
 bool same_work(const Action& a, const Action& b) {
-  return a.pipe == b.pipe && a.stage == b.stage && a.microbatch == b.microbatch && a.piece == b.piece;
+  return a.pipe == b.pipe && a.stage == b.stage && a.microbatch == b.microbatch && a.segment == b.segment;
 }
 
 int count(const Schedule& s, const Action& like, Phase phase) {
@@ -37,10 +37,11 @@ bool uses(const Action& later, const Action& earlier) {
     }
   }
   if (later.pipe != earlier.pipe || later.microbatch != earlier.microbatch) return false;
-  const int stages = int(later.stage.value) - int(earlier.stage.value), pieces = int(later.piece) - int(earlier.piece);
+  const int stages = int(later.stage.value) - int(earlier.stage.value),
+            segments = int(later.segment) - int(earlier.segment);
   if (later.phase == Phase::F && earlier.phase == Phase::F)
-    return (stages == 1 && pieces == 0) || (stages == 0 && pieces == 1);
-  if (backward(later) && backward(earlier)) return (stages == -1 && pieces == 0) || (stages == 0 && pieces == -1);
+    return (stages == 1 && segments == 0) || (stages == 0 && segments == 1);
+  if (backward(later) && backward(earlier)) return (stages == -1 && segments == 0) || (stages == 0 && segments == -1);
   return false;
 }
 
@@ -71,11 +72,11 @@ bool missing(const Schedule& s, const Finding& f) {
   for (int pipe = 0; pipe < s.pipes(); ++pipe) {
     for (int stage = 0; stage < s.stages; ++stage) {
       for (int m = 0; m < s.microbatches; ++m) {
-        for (int piece = 0; piece < s.pieces; ++piece) {
+        for (int segment = 0; segment < s.segments; ++segment) {
           Action a{.pipe = PipeId(pipe),
                    .stage = StageId(stage),
                    .microbatch = MicrobatchId(m),
-                   .piece = std::uint16_t(piece)};
+                   .segment = std::uint16_t(segment)};
           for (const Phase p : {Phase::F, Phase::B}) {
             a.phase = p;
             if (!f.fault.what.starts_with(cell(a, s.stages) + " ")) continue;
@@ -102,7 +103,7 @@ bool is_true(const Schedule& s, const Finding& f, const ValidateOptions& o) {
     case Kind::unknown: {
       const Action& a = at(s, c[0]);
       return int(a.stage.value) >= s.stages || int(a.pipe.value) >= s.pipes() ||
-             int(a.microbatch.value) >= s.microbatches || int(a.piece) >= s.pieces ||
+             int(a.microbatch.value) >= s.microbatches || int(a.segment) >= s.segments ||
              (s.pipes() > 1 && (int(a.microbatch.value) >= s.microbatches / 2) != (a.pipe == up_pipe));
     }
     case Kind::twice:
@@ -135,7 +136,7 @@ bool is_true(const Schedule& s, const Finding& f, const ValidateOptions& o) {
         live += p == Phase::F;
         if (!one_group(s, {c[0].actor, i}, c[0])) live -= p == Phase::B || p == Phase::W;
       }
-      return live * double(s.actors()) / s.stages / s.pieces > o.memory;
+      return live * double(s.actors()) / s.stages / s.segments > o.memory;
     }
     default:
       return false;

@@ -31,7 +31,7 @@ std::string small(char model_type = 2) {
          message_field(2, number_field(3, model_type)) + message_field(3, number_field(4, 0));
 }
 
-std::string refusal_of(const std::string& bytes) {
+std::string refusal_of_model(const std::string& bytes) {
   try {
     const Tokenizer t(parse_tokenizer(bytes, "t.model"), "t.model");
     t.encode("a text");
@@ -52,19 +52,19 @@ TEST(SentencePiece, TheSmallestModel) {
 }
 
 TEST(SentencePiece, MistakesAreNamed) {
-  EXPECT_EQ(refusal_of(small()), "no error");
-  EXPECT_THAT(refusal_of(""), HasSubstr("[t.model] is no SentencePiece model: it has no pieces"));
-  EXPECT_THAT(refusal_of("garbage"), HasSubstr("[t.model] is no SentencePiece model: "));
-  EXPECT_THAT(refusal_of("{\"model\": {}}"), HasSubstr("is no SentencePiece model"));
-  EXPECT_THAT(refusal_of(std::string(20, '\xff')), HasSubstr("a number of more than 64 bits"));
-  EXPECT_THAT(refusal_of(small(3)), HasSubstr("the model type word is not supported; hint: bpe and unigram are"));
-  EXPECT_THAT(refusal_of(piece("a", 1)), HasSubstr("no piece for what is unknown"));
-  EXPECT_THAT(refusal_of(small() + piece("b", 5)), HasSubstr("piece 5 ('b') is marked as unused"));
-  EXPECT_THAT(refusal_of(small() + piece("b", 9)), HasSubstr("of the unknown kind 9"));
-  EXPECT_THAT(refusal_of(small() + piece("\xff", 1)), HasSubstr("which is no text"));
-  EXPECT_THAT(refusal_of(small() + piece("a", 1)), HasSubstr("the token 'a' is there twice"));
-  EXPECT_THAT(refusal_of(small() + message_field(3, message_field(2, "bad map"))), HasSubstr("the map of characters"));
-  EXPECT_THAT(refusal_of(small() + message_field(3, number_field(5, 0))), HasSubstr("escape_whitespaces"));
+  EXPECT_EQ(refusal_of_model(small()), "no error");
+  EXPECT_THAT(refusal_of_model(""), HasSubstr("[t.model] is no SentencePiece model: it has no pieces"));
+  EXPECT_THAT(refusal_of_model("garbage"), HasSubstr("[t.model] is no SentencePiece model: "));
+  EXPECT_THAT(refusal_of_model("{\"model\": {}}"), HasSubstr("is no SentencePiece model"));
+  EXPECT_THAT(refusal_of_model(std::string(20, '\xff')), HasSubstr("a number of more than 64 bits"));
+  EXPECT_THAT(refusal_of_model(small(3)), HasSubstr("the model type word is not supported; hint: bpe and unigram are"));
+  EXPECT_THAT(refusal_of_model(piece("a", 1)), HasSubstr("no piece for what is unknown"));
+  EXPECT_THAT(refusal_of_model(small() + piece("b", 5)), HasSubstr("piece 5 ('b') is marked as unused"));
+  EXPECT_THAT(refusal_of_model(small() + piece("b", 9)), HasSubstr("of the unknown kind 9"));
+  EXPECT_THAT(refusal_of_model(small() + piece("\xff", 1)), HasSubstr("which is no text"));
+  EXPECT_THAT(refusal_of_model(small() + piece("a", 1)), HasSubstr("the token 'a' is there twice"));
+  EXPECT_THAT(refusal_of_model(small() + message_field(3, message_field(2, "bad map"))), HasSubstr("the map of characters"));
+  EXPECT_THAT(refusal_of_model(small() + message_field(3, number_field(5, 0))), HasSubstr("escape_whitespaces"));
 }
 
 // Cut anywhere, or with any byte changed: an Error, or a tokenizer that works.
@@ -72,10 +72,10 @@ TEST(SentencePiece, DamagedFilesNeverCrash) {
   const std::string whole = test::text_of(kKinds + "sp_unigram_bytes/tokenizer.model");
   int refused = 0;
   for (std::size_t at = 0; at < whole.size(); at += 499) {
-    refused += refusal_of(whole.substr(0, at)) != "no error";
+    refused += refusal_of_model(whole.substr(0, at)) != "no error";
     std::string changed = whole;
     changed[at] = char(changed[at] ^ 0x81);
-    refusal_of(changed);
+    refusal_of_model(changed);
   }
   EXPECT_GT(refused, 5);
 }

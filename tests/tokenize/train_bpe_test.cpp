@@ -8,6 +8,7 @@
 #include "stretto/base/error.h"
 #include "stretto/tokenize/split_pattern.h"
 #include "support/files.h"
+#include "support/message.h"
 
 namespace stretto {
 namespace {
@@ -93,12 +94,7 @@ TEST(TrainBpe, AShortTextGivesASmallVocabulary) {
 
 TEST(TrainBpe, MistakesAreNamed) {
   const auto message = [](i64 vocab, std::vector<std::string> special) -> std::string {
-    try {
-      train_bpe(WordCounts(kGpt2Pattern, std::move(special)), {.vocab = vocab});
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "no error";
+    return refusal_of([&] { train_bpe(WordCounts(kGpt2Pattern, std::move(special)), {.vocab = vocab}); });
   };
   EXPECT_THAT(message(255, {}), HasSubstr("a vocabulary of 255 is asked for; 256 is the least (256 bytes)"));
   EXPECT_THAT(message(256, {"<e>"}), HasSubstr("257 is the least (256 bytes and 1 special tokens)"));

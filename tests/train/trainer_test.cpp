@@ -4,19 +4,11 @@
 
 #include <cmath>
 
+#include "support/message.h"
 #include "support/small_models.h"
 
 namespace stretto {
 namespace {
-
-std::string message(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
-}
 
 // Two inputs, a loss of two terms, and metrics of every kind.
 Model reporting() {
@@ -107,13 +99,13 @@ TEST(Trainer, SameSeedSameBitsOtherSeedOther) {
 TEST(Trainer, MistakesInABatchAreNamed) {
   Trainer trainer(compile(reporting(), sgd()));
   const std::vector<float> x(32);
-  EXPECT_EQ(message([&] { trainer.step({}); }),
+  EXPECT_EQ(refusal_of([&] { trainer.step({}); }),
             "[batch] input 'x' is missing; hint: add it to the Batch: {\"x\", Array::of(...)}");
-  EXPECT_EQ(message([&] {
+  EXPECT_EQ(refusal_of([&] {
               trainer.step({{"z", Array::of<float>(x, {8, 4})}});
             }),
             "[batch] 'z' is not an input of the model; hint: did you mean 'x'? its inputs are x");
-  EXPECT_EQ(message([&] {
+  EXPECT_EQ(refusal_of([&] {
               trainer.step({{"x", Array::of<float>(x, {4, 8})}});
             }),
             "[batch] input 'x' is f32[4, 8] and should be f32[8, 4]; hint: a batch holds the rows of the whole step, "
@@ -126,13 +118,13 @@ TEST(Trainer, IdsBeyondTheVocabularyAreNamedWithTheirPlace) {
   std::vector<std::int32_t> ids(batch.at("ids").as<std::int32_t>().begin(), batch.at("ids").as<std::int32_t>().end());
   ids[3] = 50;
   batch["ids"] = Array::of<std::int32_t>(ids, batch.at("ids").sizes);
-  const std::string what = message([&] { trainer.step(batch); });
+  const std::string what = refusal_of([&] { trainer.step(batch); });
   EXPECT_NE(what.find("50"), std::string::npos) << what;
   EXPECT_NE(what.find("step 1, actor 0, stage 0, F of piece 0, microbatch 0, embedding"), std::string::npos) << what;
 }
 
 TEST(Trainer, RowsThatMicrobatchesDoNotDivideAreRefused) {
-  EXPECT_EQ(message([] { compile(reporting(), sgd(), {.microbatches = 3}); }),
+  EXPECT_EQ(refusal_of([] { compile(reporting(), sgd(), {.microbatches = 3}); }),
             "[batch] dim 'batch' has 8 rows per step, which 3 microbatches do not divide; hint: use 6 or 9 rows");
 }
 
@@ -142,7 +134,7 @@ TEST(Trainer, UnusedParametersAreRefused) {
     t.param("lost", {{"a", 3}});
     return mean_of(t.input("x", {batch}) * t.param("w", {}));
   };
-  EXPECT_EQ(message([&] { compile(model, sgd()); }),
+  EXPECT_EQ(refusal_of([&] { compile(model, sgd()); }),
             "[model] parameter 'lost' does not reach the loss; hint: remove it, use it, or make it not trainable");
 }
 

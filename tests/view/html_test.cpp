@@ -70,6 +70,16 @@ TEST(Html, MeasuredTimelinesHaveLanesSecondsAndBytes) {
   EXPECT_NE(page.find("MiB"), page.npos);
 }
 
+TEST(Html, HasEveryRank) {
+  const nlohmann::json data = data_of(html(sample::with_ranks(sample::one_f_one_b(2, 4), 32)));
+  EXPECT_EQ(data["timelines"][0]["ranks"], 32);
+  ASSERT_EQ(data["timelines"][0]["tracks"].size(), 64u);
+  EXPECT_EQ(data["timelines"][0]["tracks"][63]["name"], "actor 1 rank 63");
+  int stand = 0;
+  for (const auto& track : data["timelines"][0]["tracks"]) stand += track["stands"].get<bool>();
+  EXPECT_EQ(stand, 2);
+}
+
 TEST(Html, LabelsCannotBreakOut) {
   Timeline t = sample::one_f_one_b(1, 1);
   t.title = "</script><script>alert(1)</script>\xff";

@@ -39,7 +39,7 @@ inline Timeline play(const std::vector<Row>& rows, int stages, std::string title
                      " from actor " + std::to_string(source % int(rows.size()));
         }
         const double start = std::max(ready, free_at[a]), end = start + cost(x.phase) * unit;
-        t.spans.push_back({int(a), Lane::compute, start, end, x, "", waited});
+        t.spans.push_back({.actor = int(a), .start = start, .end = end, .action = x, .waited = waited});
         if (x.phase != Phase::W) done[{back, x.stage.value, int(x.microbatch.value)}] = end;
         if (x.phase == Phase::F) t.memory[a].emplace_back(start, live[a] += unit);
         if (x.phase == Phase::B || x.phase == Phase::W) t.memory[a].emplace_back(end, live[a] -= unit);
@@ -49,6 +49,20 @@ inline Timeline play(const std::vector<Row>& rows, int stages, std::string title
       }
     }
   }
+  return t;
+}
+
+// Every actor as so many ranks, of which the last waits least within its tasks.
+inline Timeline with_ranks(const Timeline& one, int ranks) {
+  Timeline t = one;
+  t.ranks = ranks;
+  t.spans.clear();
+  for (const Span& s : one.spans)
+    for (int c = 0; c < ranks; ++c) {
+      t.spans.push_back(s);
+      t.spans.back().coordinate = c;
+      if (s.lane == Lane::compute) t.spans.back().waiting = (s.end - s.start) * (ranks - 1 - c) / (2.0 * ranks);
+    }
   return t;
 }
 
@@ -103,11 +117,18 @@ inline Timeline measured(int p, int m) {
     s.end = 100 + s.end * 0.0021 - 0.0001 * double(i % 4);
     last[s.actor] = std::max(last[s.actor], s.end);
     if (s.action->phase == Phase::F && s.actor + 1 < p)
-      extra.push_back({s.actor, Lane::message, s.end, s.end + 0.0009, s.action, "send x"});
+      extra.push_back({.actor = s.actor,
+                       .lane = Lane::message,
+                       .start = s.end,
+                       .end = s.end + 0.0009,
+                       .action = s.action,
+                       .label = "send x"});
   }
   for (int a = 0; a < p; ++a) {
-    extra.push_back({a, Lane::collective, last[a], last[a] + 0.003, {}, "reduce gradients"});
-    extra.push_back({a, Lane::other, last[a] + 0.003, last[a] + 0.0045, {}, "update"});
+    extra.push_back(
+        {.actor = a, .lane = Lane::collective, .start = last[a], .end = last[a] + 0.003, .label = "reduce gradients"});
+    extra.push_back(
+        {.actor = a, .lane = Lane::other, .start = last[a] + 0.003, .end = last[a] + 0.0045, .label = "update"});
     for (auto& [time, amount] : t.memory[a]) time = 100 + time * 0.0021, amount *= 48e6;
   }
   t.spans.insert(t.spans.end(), extra.begin(), extra.end());

@@ -59,6 +59,21 @@ TEST(Scene, BubblesAreTheTimelines) {
   }
 }
 
+TEST(Scene, EveryRankHasTracksAndTheBusiestStandsForItsActor) {
+  const Timeline t = sample::with_ranks(sample::one_f_one_b(2, 2), 3);
+  const Scene s = scene(t);
+  ASSERT_EQ(s.tracks.size(), 6u);
+  EXPECT_EQ(s.bubbles.size(), 6u);
+  EXPECT_EQ(s.longest, (std::vector<int>{2, 2}));
+  EXPECT_EQ(row_name(t, s.tracks[4]), "actor 1 rank 4");
+  EXPECT_TRUE(stands_for_actor(s, s.tracks[5]));
+  EXPECT_FALSE(stands_for_actor(s, s.tracks[3]));
+  EXPECT_FALSE(folds(t));
+  EXPECT_TRUE(folds(sample::with_ranks(sample::one_f_one_b(2, 2), 9)));
+  EXPECT_FALSE(folds(sample::one_f_one_b(32, 2))) << "actors are never folded";
+  EXPECT_NEAR(s.bubbles[0] + s.bubbles[1] + s.bubbles[2], 3 * t.bubble(0), 1e-12);
+}
+
 TEST(Scene, ChunkIsTheRankOfTheStageOnItsActor) {
   const Timeline t = sample::looped_bfs(2, 2, 3);
   const Scene s = scene(t);
@@ -96,7 +111,7 @@ TEST(Scene, Texts) {
   const Span s{.action = Action{.phase = Phase::I, .stage = StageId(2), .microbatch = MicrobatchId(7)}};
   EXPECT_EQ(caption(s), "7");
   EXPECT_EQ(describe(s, 4), "2I7: input gradient of stage 2, microbatch 7");
-  EXPECT_EQ(caption({.action = Action{.microbatch = MicrobatchId(7), .piece = 1}}), "7.1");
+  EXPECT_EQ(caption({.action = Action{.microbatch = MicrobatchId(7), .segment = 1}}), "7.1");
   EXPECT_EQ(describe({.label = "update"}, 4), "update");
   EXPECT_EQ(summary(sample::one_f_one_b(4, 8)), "makespan 33, bubble 27.3%, peak 4 activations");
 }

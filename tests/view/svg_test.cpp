@@ -26,6 +26,17 @@ TEST(Svg, NumbersFitAtSixteenActorsAndSixtyFourMicrobatches) {
   EXPECT_EQ(count(text, "class=\"l "), 2 * 16 * 64);
 }
 
+TEST(Svg, RanksHaveRowsUntilTheyAreTooMany) {
+  const std::string all = svg(sample::with_ranks(sample::one_f_one_b(2, 4), 4));
+  EXPECT_EQ(markup_fault(all, false), "");
+  EXPECT_EQ(count(all, "<rect class=\"F0\""), 2 * 4 * 4 + 1);
+  EXPECT_NE(all.find(">actor 1 rank 7<"), all.npos);
+  const std::string folded = svg(sample::with_ranks(sample::one_f_one_b(2, 4), 32));
+  EXPECT_EQ(count(folded, "<rect class=\"F0\""), 2 * 4 + 1);
+  EXPECT_NE(folded.find("of 32 ranks per actor the busiest is drawn"), folded.npos);
+  EXPECT_NE(folded.find(">actor 1 rank 63<"), folded.npos);
+}
+
 TEST(Svg, StacksTimelinesOnOneAxis) {
   const std::vector<Timeline> both{sample::one_f_one_b(2, 4), sample::zb_h1(2, 4)};
   const std::string text = svg(both, {.memory = true});

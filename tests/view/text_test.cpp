@@ -35,6 +35,20 @@ TEST(GanttText, GoldenTinyOneForwardOneBackward) {
             "F forward  B backward\n");
 }
 
+TEST(GanttText, ALinePerRank) {
+  EXPECT_EQ(gantt_text(sample::with_ranks(sample::one_f_one_b(2, 3), 2), {.width = 60}),
+            "1f1b: makespan 12, bubble 34.4%, peak 2 activations\n"
+            "                0         5         10    busy  peak\n"
+            "actor 0 rank 0  F0F1    B0--F2B1--  B2--   56%     2\n"
+            "actor 0 rank 1  F0F1    B0--F2B1--  B2--   75%\n"
+            "actor 1 rank 2    F0B0--F1B1--F2B2--       56%     1\n"
+            "actor 1 rank 3    F0B0--F1B1--F2B2--       75%\n"
+            "F forward  B backward\n");
+  const std::string folded = gantt_text(sample::with_ranks(sample::one_f_one_b(2, 3), 16), {.width = 100});
+  EXPECT_NE(folded.find("of 16 ranks per actor the busiest is drawn"), folded.npos) << folded;
+  EXPECT_EQ(lines_of(folded).size(), 5u) << folded;
+}
+
 TEST(GanttText, DenseTimelinesShowLettersOnly) {
   const std::string text = gantt_text(sample::one_f_one_b(4, 60), {.width = 80});
   EXPECT_EQ(text.find("F1"), text.npos);

@@ -1,3 +1,5 @@
+#include <optional>
+
 #include "stretto/base/error.h"
 #include "stretto/schedule/builders/common.h"
 
@@ -5,11 +7,11 @@ namespace stretto::builders {
 
 namespace {
 
-// The k-th microbatch of a flow that stands in every second slot from `first` on, p/2 of them in each unit of 2p slots;
-// -1 when slot t holds none.
-int in_slot(int t, int first, int p) {
+// The k-th microbatch of a flow that stands in every second slot from `first` on, p/2 of them in each unit of 2p slots,
+// when slot t holds one.
+std::optional<int> in_slot(int t, int first, int p) {
   const int since = t - first;
-  if (since < 0 || since % 2 != 0 || since % (2 * p) >= p) return -1;
+  if (since < 0 || since % 2 != 0 || since % (2 * p) >= p) return std::nullopt;
   return since / (2 * p) * (p / 2) + since % (2 * p) / 2;
 }
 
@@ -31,9 +33,9 @@ Schedule chimera(const Request& r) {
   for (int a = 0; a < p; ++a) {
     Row& row = s.rows[a];
     row.reserve(2 * r.microbatches);
-    const auto put = [&](Phase phase, int pipe, int k) {
-      if (k < 0 || k >= (pipe == 0 ? down : up)) return;
-      row.add(phase, pipe == 0 ? a : p - 1 - a, pipe == 0 ? k : down + k, pipe);
+    const auto put = [&](Phase phase, int pipe, std::optional<int> k) {
+      if (!k || *k >= (pipe == 0 ? down : up)) return;
+      row.add(phase, pipe == 0 ? a : p - 1 - a, pipe == 0 ? *k : down + *k, pipe);
     };
     for (int t = 0; t < (units + 1) * 2 * p; ++t) {
       put(Phase::F, 0, in_slot(t, a, p));

@@ -1,4 +1,4 @@
-// What builders share. A builder is a function of a Request whose chunks and pieces are already settled:
+// What builders share. A builder is a function of a Request whose chunks and segments are already settled:
 //
 //   Schedule gpipe(const Request& r) { Schedule s = looped(r); ...; return s; }
 #pragma once

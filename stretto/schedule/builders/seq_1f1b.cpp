@@ -4,10 +4,10 @@
 
 namespace stretto::builders {
 
-// 1F1B over sequence pieces. A microbatch's backward starts with its last piece, so that k-1 more forwards come first.
+// 1F1B over sequence segments. A microbatch's backward starts with its last segment, so that k-1 more forwards come first.
 Schedule seq_1f1b(const Request& r) {
   Schedule s = looped(r);
-  const int k = r.pieces, count = r.microbatches * k;
+  const int k = r.segments, count = r.microbatches * k;
   for (int a = 0; a < r.actors; ++a) {
     Row& row = s.rows[a];
     row.reserve(2 * count);

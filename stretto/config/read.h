@@ -1,0 +1,16 @@
+// The fields of a RUN.toml -> RunConfig, with every mistake in it.
+//
+//   RunConfig run = run_of(read_toml_file("run.toml"), "run", {});
+#pragma once
+#include <string>
+#include <vector>
+
+#include "stretto/config/run.h"
+#include "stretto/formats/fields.h"
+
+namespace stretto {
+
+// `searched`: keys that are taken out because a planner chooses them.
+RunConfig run_of(const Field& root, std::string name, std::vector<std::string> searched);
+
+}  // namespace stretto

@@ -1,0 +1,65 @@
+// RUN.toml and flags -> RunConfig.
+#include <filesystem>
+
+#include "stretto/config/read.h"
+
+namespace stretto {
+namespace {
+
+// Takes keys that are "auto" out, and with `open` counts those that are not given as such.
+std::vector<std::string> take_searched(Field& root, bool open) {
+  std::vector<std::string> found;
+  for (const std::string& path : searched_keys()) {
+    const std::size_t dot = path.find('.');
+    const Field* section = root.find(path.substr(0, dot));
+    const Field* value = section ? section->find(path.substr(dot + 1)) : nullptr;
+    const std::string* word = value ? std::get_if<std::string>(&value->value) : nullptr;
+    if (word && *word == "auto") {
+      Field nothing;
+      nothing.source = value->source;
+      root.set(path, std::move(nothing));
+      found.push_back(path);
+    } else if (!value && open) {
+      found.push_back(path);
+    }
+  }
+  return found;
+}
+
+RunConfig read_fields(Field root, const std::string& name, const std::vector<std::string>& overrides,
+                      bool open = false) {
+  for (const std::string& o : overrides) override_field(root, o);
+  std::vector<std::string> searched = take_searched(root, open);
+  return run_of(root, name, std::move(searched));
+}
+
+std::string name_of_file(const std::string& file) {
+  const std::string stem = std::filesystem::path(file).stem().string();
+  return stem.empty() ? "run" : stem;
+}
+
+}  // namespace
+
+RunConfig read_run(const std::string& file, const std::vector<std::string>& overrides) {
+  if (file.empty()) return read_fields(Field(Field::Table{}), "run", overrides);
+  return read_fields(read_toml_file(file), name_of_file(file), overrides);
+}
+
+RunConfig read_open_run(const std::string& file, const std::vector<std::string>& overrides) {
+  if (file.empty()) return read_fields(Field(Field::Table{}), "run", overrides, true);
+  return read_fields(read_toml_file(file), name_of_file(file), overrides, true);
+}
+
+const std::vector<std::string>& searched_keys() {
+  static const std::vector<std::string> all{"parallel.pipe",      "parallel.data",     "parallel.tensor",
+                                            "parallel.context",   "parallel.expert",   "parallel.sequence",
+                                            "parallel.zero",      "parallel.schedule", "parallel.chunks",
+                                            "parallel.recompute", "train.microbatches"};
+  return all;
+}
+
+RunConfig parse_run(std::string_view toml, const std::string& file, const std::vector<std::string>& overrides) {
+  return read_fields(read_toml(toml, file), name_of_file(file), overrides);
+}
+
+}  // namespace stretto
