@@ -6,7 +6,6 @@
 #include <thread>
 #include <utility>
 
-#include "stretto/base/clock.h"
 #include "stretto/base/files.h"
 #include "stretto/base/text.h"
 #include "stretto/comm/world.h"

@@ -85,21 +85,6 @@ TEST(NextStep, WhoIsToldKnowsWhereItIsWaitedFor) {
     }
 }
 
-// Where lanes run behind, it is told in the lane that has waited for the others.
-TEST(NextStep, ItIsToldWhereTasksStand) {
-  int told = 0;
-  for (const bool remote : {false, true}) {
-    const auto p = of_eight_layers({.mesh = {{"pipe", 2}}, .names = {.data = 2, .zero = 3}, .remote = remote}).program;
-    const NextStep n = next_step(*p);
-    for (ActorId a : p->actors.ids()) {
-      const Lanes lanes = lanes_of(*p, a);
-      for (InstructionId i : n.told[a])
-        if (lanes.lane.has(i)) EXPECT_EQ(lanes.lane[i], DeviceLane::compute), ++told;
-    }
-  }
-  EXPECT_GT(told, 0);
-}
-
 // The memory of what is sent is kept as long in either of two steps as in one.
 TEST(NextStep, WhatIsSentIsKeptInBothSteps) {
   const auto p = of_eight_layers({.mesh = {{"pipe", 2}}, .schedule = "gpipe", .remote = true}).program;
