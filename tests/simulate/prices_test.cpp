@@ -79,30 +79,6 @@ TEST(Prices, FullRecomputeOfAStackMakesAllOfForwardAgain) {
   EXPECT_GT(again, 1.2 * ours) << "the last product of a half layer is not needed";
 }
 
-TEST(Prices, PositionsThatAreDealtOutSeeHalfOfTheKeys) {
-  const Compiled c = small({.names = {.context = 4}});
-  Stack dealt;
-  dealt.balanced_context = true;
-  Rates all{.attention = 1, .attention_backward = 1};  // no launches: attention is its operations
-  Cluster in_rows = on("a100-80g"), balanced = on("a100-80g", dealt);
-  in_rows.machine.rates = balanced.machine.rates = all;
-  // Of contiguous quarters the last sees 7/8 of all keys in the mean, of dealt out ones each sees a half.
-  EXPECT_NEAR(step_time(*c.program, balanced).spent.attention / step_time(*c.program, in_rows).spent.attention, 4.0 / 7,
-              1e-6);
-  const Compiled whole = small();
-  EXPECT_EQ(step_time(*whole.program, balanced).seconds, step_time(*whole.program, in_rows).seconds);
-}
-
-TEST(Prices, SelectiveRecomputeOfAStackMayMakeHalfOfTheProductsAgain) {
-  const Compiled c = small({.recompute = {Recompute::selective}}), none = small();
-  Stack stack;
-  const double kept = step_time(*none.program, on("a100-80g", stack)).spent.products;
-  stack.selective = Stack::Selective::products;
-  const double again = step_time(*c.program, on("a100-80g", stack)).spent.products / kept - 1;
-  EXPECT_GT(again, 0.1);
-  EXPECT_LT(again, 0.2) << "half of a third";
-}
-
 TEST(Prices, ABackwardThatIsOneThingDelaysTheStageBefore) {
   const Compiled c = small({.mesh = {{"pipe", 2}}});
   Stack joined;
