@@ -33,7 +33,7 @@ class EmulatedGroup : public CollectiveGroup {
     return prepared_.size() - 1;
   }
 
-  u64 start(int member, std::uint32_t prepared, const void* in, void* out, const std::int32_t* counts) override {
+  u64 start(int member, std::uint32_t prepared, const void* in, void* out, const void* counts) override {
     stopped_.check();
     Member& me = members_[member];
     Place& p = me.place(me.next);

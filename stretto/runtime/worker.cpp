@@ -198,7 +198,7 @@ void Worker::await(const Await& w) {
 InFlight::Ticket Worker::start_call(const PreparedCall& c, std::byte* const* base, DeviceLane lane) {
   const Shared& x = *shared_[std::get<SharedCallId>(c.does)][lane];
   const auto at = [&](const PreparedRef& r) { return base[r.buffer->value] + r.start; };
-  const auto* counts = c.in.size() > 1 ? reinterpret_cast<const std::int32_t*>(at(c.in[1])) : nullptr;
+  const void* counts = c.in.size() > 1 ? at(c.in[1]) : nullptr;
   return {x.at, x.at.group->start(x.at.member, x.prepared, at(c.in[0]), at(c.out[0]), counts)};
 }
 

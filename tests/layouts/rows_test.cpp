@@ -91,7 +91,7 @@ TEST(Rows, OptionsOfExperts) {
   r.equals(exchanging({.expert = 4}, 1));  // more comes than an even share: steps are made again
   r.equals({.mesh = {{"d", 4}}, .layout = {{"batch", "d"}, {"experts", "d"}}, .expert_rows = ExpertRows::exchange});
   r.equals(exchanging({.data = 2}));  // nobody shares experts: rows stay
-  s.config.route_on_input = true;
+  s.config.route_on_input = true, s.config.expert_bias = false;
   Reference(s).equals(exchanging({.expert = 2}));
 }
 

@@ -14,10 +14,10 @@ std::uint32_t AsyncGroup::prepare(const CollectiveShape& shape) {
   return prepared_.size() - 1;
 }
 
-u64 AsyncGroup::start(int member, std::uint32_t prepared, const void* in, void* out, const std::int32_t* counts) {
+u64 AsyncGroup::start(int member, std::uint32_t prepared, const void* in, void* out, const void* counts) {
   Member& m = members_[member];
   m.device->enqueue(lane_, [this, member, work = prepared_[prepared].get(), from = static_cast<const std::byte*>(in),
-                            to = static_cast<std::byte*>(out), counts] {
+                            to = static_cast<std::byte*>(out), counts = static_cast<const std::int32_t*>(counts)] {
     run(member, *work, {from, to, counts});
   });
   return m.started++;

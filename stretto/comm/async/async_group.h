@@ -19,8 +19,7 @@ class AsyncGroup : public CollectiveGroup {
  public:
   AsyncGroup(const std::vector<AsyncDevice*>& of_members, DeviceLane);
   std::uint32_t prepare(const CollectiveShape&) override;
-  u64 start(int member, std::uint32_t prepared, const void* in, void* out,
-            const std::int32_t* counts = nullptr) override;
+  u64 start(int member, std::uint32_t prepared, const void* in, void* out, const void* counts = nullptr) override;
   bool progress(int, u64) override { return false; }
   double wait(int, u64) override { return 0; }  // lanes do, by events
   void stop() noexcept override { stopped_.set(); }

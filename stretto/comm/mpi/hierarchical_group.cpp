@@ -140,7 +140,7 @@ void HierarchicalGroup::plan_gather(Prepared& p, const CollectiveShape& s) {
   }
 }
 
-u64 HierarchicalGroup::start(int, std::uint32_t prepared, const void* in, void* out, const std::int32_t* counts) {
+u64 HierarchicalGroup::start(int, std::uint32_t prepared, const void* in, void* out, const void* counts) {
   stopped_.check();
   Place& p = place(next_);
   STRETTO_ASSERT(!p.open, "too many collectives are under way");

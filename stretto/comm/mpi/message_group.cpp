@@ -61,14 +61,14 @@ class MessageGroup : public CollectiveGroup {
     return prepared_.size() - 1;
   }
 
-  u64 start(int, std::uint32_t prepared, const void* in, void* out, const std::int32_t* counts) override {
+  u64 start(int, std::uint32_t prepared, const void* in, void* out, const void* counts) override {
     stopped_.check();
     Place& p = place(next_);
     STRETTO_ASSERT(p.left == 0, "too many collectives are under way");
     p.what = &prepared_[prepared];
     p.in = static_cast<const std::byte*>(in);
     p.out = static_cast<std::byte*>(out);
-    p.counts = counts;
+    p.counts = static_cast<const std::int32_t*>(counts);
     p.slices = p.left = p.what->shape.rows ? slices_of_rows(p) : p.what->slices;
     if (p.what->shape.rows) clear_after_rows(p);
     ++next_;

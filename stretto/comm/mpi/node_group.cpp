@@ -44,7 +44,7 @@ std::uint32_t NodeGroup::prepare(const CollectiveShape& s) {
   return prepared_.size() - 1;
 }
 
-u64 NodeGroup::start(int member, std::uint32_t prepared, const void* in, void* out, const std::int32_t* counts) {
+u64 NodeGroup::start(int member, std::uint32_t prepared, const void* in, void* out, const void* counts) {
   stopped_.check();
   const u64 ticket = next_++;
   Mine& m = mine(ticket);
@@ -52,7 +52,7 @@ u64 NodeGroup::start(int member, std::uint32_t prepared, const void* in, void* o
   m.open = ticket;
   m.seen = false;
   m.taken = 0;
-  m.counts = counts;
+  m.counts = static_cast<const std::int32_t*>(counts);
   Given& own = given(ticket)[member_];
   own.prepared = prepared;
   if (prepared_[prepared]->work.chunks() > 0) own.in = spot_of(in), own.out = spot_of(out);

@@ -30,7 +30,7 @@ std::uint32_t ThreadGroup::prepare(const CollectiveShape& s) {
   return prepared_.size() - 1;
 }
 
-u64 ThreadGroup::start(int member, std::uint32_t prepared, const void* in, void* out, const std::int32_t* counts) {
+u64 ThreadGroup::start(int member, std::uint32_t prepared, const void* in, void* out, const void* counts) {
   stopped_.check();
   Member& me = members_[member];
   const u64 ticket = me.next;
@@ -48,7 +48,7 @@ u64 ThreadGroup::start(int member, std::uint32_t prepared, const void* in, void*
   p.out[member] = static_cast<std::byte*>(out);
   p.prepared[member] = prepared;
   if (p.started.fetch_add(1, std::memory_order_acq_rel) + 1 == members_.size()) {
-    p.counts = counts;
+    p.counts = static_cast<const std::int32_t*>(counts);
     begin(p, ticket);
   }
   return ticket;

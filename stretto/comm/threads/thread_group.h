@@ -28,8 +28,7 @@ class ThreadGroup : public CollectiveGroup {
  public:
   explicit ThreadGroup(int members, ThreadGroupOptions = {});
   std::uint32_t prepare(const CollectiveShape&) override;
-  u64 start(int member, std::uint32_t prepared, const void* in, void* out,
-            const std::int32_t* counts = nullptr) override;
+  u64 start(int member, std::uint32_t prepared, const void* in, void* out, const void* counts = nullptr) override;
   bool progress(int member, u64 ticket) override;
   double wait(int member, u64 ticket) override;
   void stop() noexcept override;
