@@ -1,9 +1,11 @@
 // `stretto plan`: the mesh, schedule, recompute and ZeRO that a run should have on a cluster, by prediction.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <sstream>
 
 #include "plan_run.h"
@@ -20,8 +22,16 @@ struct PlanCommand {
   RunFile run;
   PlanArguments arguments;
   std::string output;
-  bool plain = false;
+  bool plain = false, json = false;
 };
+
+struct Answer {
+  PlanProblem problem;
+  Planning planned;
+  const Planned& best() const { return planned.plan.best.front(); }
+};
+
+double rank_hours(const Answer& a) { return a.best().seconds * a.problem.ranks / 3600; }
 
 void print_rows(const PlanProblem& p, const Plan& plan, double seconds) {
   fmt::print("{}\n", plain_header());
@@ -38,16 +48,18 @@ std::string searched_line(const Counts& c, double seconds) {
       c.tried, human_seconds(seconds), c.states, c.memory, c.bound, c.played, c.compiled);
 }
 
-std::string what_if_line(const PlanProblem& p, const Plan& plan) {
+std::string what_if_line(const PlanProblem& p, const Plan& plan, const Program& program) {
   constexpr double factor = 2;
   std::vector<std::string> words;
-  for (const WhatIf& w : what_if(p, plan.best.front().keys, factor))
-    words.push_back(fmt::format("{} x{:g}: {} ({:+.0f}%)", w.what, factor, human_seconds(w.seconds),
-                                100 * (w.seconds / plan.best.front().seconds - 1)));
+  for (const WhatIf& w : what_if(p, program, factor))
+    words.push_back(fmt::format("{} x{:g}: {} ({})", w.what, factor, human_seconds(w.seconds),
+                                change(w.seconds / plan.best.front().seconds)));
   return fmt::format("what if  {}", join(words, "   "));
 }
 
-std::vector<std::string> lines_of(const PlanProblem& p, const RunConfig& run, const Planning& planned, bool quick) {
+std::vector<std::string> lines_of(const Answer& a, const RunConfig& run, const Program* program) {
+  const PlanProblem& p = a.problem;
+  const Planning& planned = a.planned;
   const Plan& plan = planned.plan;
   std::vector<std::string> lines = lines_about(p, run);
   lines.push_back(searched_line(plan.counts, planned.seconds));
@@ -56,23 +68,56 @@ std::vector<std::string> lines_of(const PlanProblem& p, const RunConfig& run, co
   if (const std::string others = as_good(plan, run.plan.margin); !others.empty()) lines.push_back(others);
   if (const std::string why = why_not(plan); !why.empty()) lines.push_back("why not  " + why);
   lines.push_back("memory   " + memory_line(p, plan));
-  if (!quick) lines.push_back(what_if_line(p, plan));
+  if (program) lines.push_back(what_if_line(p, plan, *program));
   return lines;
 }
 
 // The run, and beside it the page.
-void write_best(const PlanCommand& o, const CLI::App& command, const PlanProblem& p, const Plan& plan,
+void write_best(const PlanCommand& o, const CLI::App& command, const Answer& a, const Program& program,
                 const std::vector<std::string>& lines) {
-  const Planned& best = plan.best.front();
+  const PlanProblem& p = a.problem;
+  const Planned& best = a.best();
   const std::vector<std::string> comments{fmt::format("by stretto plan for {} ranks of {}: {} a step, {} a rank",
                                                       p.ranks, p.cluster.name, human_seconds(best.seconds),
                                                       human_bytes(best.bytes))};
   write_file(o.output, planned_toml(o.run.file, command.remaining(), best.keys, comments));
   const std::string page = std::filesystem::path(o.output).replace_extension(".html").string();
-  write_file(page, page_of(p, plan, lines));
-  if (!o.plain)
+  write_file(page, page_of(p, a.planned.plan, program, o.arguments, lines));
+  if (!o.plain && !o.json)
     fmt::print("written  {} and {}; try: stretto simulate {} --cluster {}\n", o.output, page, o.output,
                o.arguments.cluster);
+}
+
+// For each number of ranks; of several, those that nothing fits are said and left out.
+std::vector<Answer> answers(const PlanCommand& o, const RunConfig& run, const ClusterFile& cluster) {
+  const std::vector<int> ranks = ranks_of(o.arguments, run, cluster);
+  std::vector<Answer> all;
+  for (const int n : ranks) {
+    try {
+      PlanProblem problem = problem_of(run, cluster, n);
+      Planning planned = make_planning(problem, run, o.arguments);
+      all.push_back({std::move(problem), std::move(planned)});
+    } catch (const Error& e) {
+      if (n == ranks.back() && all.empty()) throw;
+      fmt::print(stderr, "{} ranks: {}\n", n, e.what());
+    }
+  }
+  return all;
+}
+
+// The one with the shortest step, the least memory or the least hours of ranks.
+const Answer& best_of(const std::vector<Answer>& all, const std::string& objective) {
+  const auto cost = [&](const Answer& a) {
+    return objective == "memory" ? a.best().bytes : objective == "rank_hours" ? rank_hours(a) : a.best().seconds;
+  };
+  return *std::min_element(all.begin(), all.end(), [&](const Answer& a, const Answer& b) { return cost(a) < cost(b); });
+}
+
+void print_curve(const std::vector<Answer>& all) {
+  for (const Answer& a : all)
+    fmt::print("{} ranks: {} a step, MFU {:.1f}%, {:.2f} rank hours per 1000 steps: {}\n", a.problem.ranks,
+               human_seconds(a.best().seconds), 100 * mfu(a.problem, a.planned.plan.flops, a.best().seconds),
+               1000 * rank_hours(a), a.best().keys.str());
 }
 
 void plan_run(const PlanCommand& o, const CLI::App& command) {
@@ -81,25 +126,19 @@ void plan_run(const PlanCommand& o, const CLI::App& command) {
   const RunConfig read = o.run.read_open(command);
   const ClusterFile cluster = cluster_of(o.arguments, read);
   const RunConfig run = as_stack_has_it(read, cluster.cluster.stack);
-  const std::vector<int> ranks = ranks_of(o.arguments, run, cluster);
-  for (const int n : ranks) {
-    const PlanProblem problem = problem_of(run, cluster, n);
-    const Planning planned = make_planning(problem, run, o.arguments);
-    if (ranks.size() > 1 && !o.plain) {  // a curve
-      const Planned& best = planned.plan.best.front();
-      fmt::print("{} ranks: {} a step, MFU {:.1f}%, {:.2f} rank hours per 1000 steps: {}\n", n,
-                 human_seconds(best.seconds), 100 * mfu(problem, planned.plan.flops, best.seconds),
-                 best.seconds * n / 3.6, best.keys.str());
-      continue;
-    }
-    const std::vector<std::string> lines =
-        o.plain && o.output.empty() ? std::vector<std::string>() : lines_of(problem, run, planned, o.arguments.quick);
-    if (o.plain)
-      print_rows(problem, planned.plan, planned.seconds);
-    else
-      fmt::print("{}\n", join(lines, "\n"));
-    if (!o.output.empty() && n == ranks.back()) write_best(o, command, problem, planned.plan, lines);
-  }
+  const std::vector<Answer> all = answers(o, run, cluster);
+  const Answer& best = best_of(all, run.plan.objective);
+  const bool words = !o.plain && !o.json, drawn = !o.output.empty();
+  std::optional<Compiled> compiled;
+  if (drawn || (words && !o.arguments.quick)) compiled = compile_keys(best.problem, best.best().keys);
+  const Program* program = compiled ? compiled->program.get() : nullptr;
+  const std::vector<std::string> lines = words || drawn ? lines_of(best, run, program) : std::vector<std::string>();
+  if (o.json) fmt::print("{}\n", json_of(best.problem, best.planned));
+  if (o.plain)
+    for (const Answer& a : all) print_rows(a.problem, a.planned.plan, a.planned.seconds);
+  if (words && all.size() > 1) print_curve(all);
+  if (words) fmt::print("{}\n", join(lines, "\n"));
+  if (drawn) write_best(o, command, best, *program, lines);
 }
 
 }  // namespace
@@ -116,6 +155,10 @@ void add_plan(CLI::App& app) {
   command->add_option("-o,--output", o->output, "write the best as a run")->type_name("BEST.toml");
   command->add_option("--top", a.top, "how many are listed")->type_name("N")->check(whole_number(1, 10000));
   command->add_flag("--plain", o->plain, "tab-separated rows with all digits, for scripts");
+  command->add_flag("--json", o->json, "one object with the best, why not the others, memory and counts")
+      ->excludes("--plain");
+  command->add_option("--measured", a.measured, "runs measured on the cluster: the page shows how they are predicted")
+      ->type_name("RUNS.tsv");
   command->add_flag("--quick", a.quick, "compile nothing: seconds less, percents less exact");
   command->add_option("--candidates", a.candidates, "score exactly these: a table whose columns are keys of runs")
       ->type_name("LIST.tsv");

@@ -5,6 +5,7 @@
 #include "stretto/base/text.h"
 #include "stretto/plan/explain.h"
 #include "stretto/simulate/step_time.h"
+#include "stretto/train/measured_runs.h"
 #include "stretto/view/plan_page.h"
 
 namespace stretto::app {
@@ -29,15 +30,16 @@ PlanBar time_bar(const Planned& x) {
   return {x.keys.str(), {{"work", x.time.work}, {"bubble", x.time.bubble}, {"sums and update", x.time.tail}}};
 }
 
-Timeline timeline_of(const PlanProblem& p, const Planned& x) {
-  Timeline t = play_step(*compile_keys(p, x.keys).program, p.cluster.cluster).timeline;
+Timeline timeline_of(const PlanProblem& p, const Planned& x, const Program& program) {
+  Timeline t = play_step(program, p.cluster.cluster).timeline;
   t.title = fmt::format("{}: {}", x.keys.str(), human_seconds(x.seconds));
   return t;
 }
 
 }  // namespace
 
-std::string page_of(const PlanProblem& p, const Plan& plan, const std::vector<std::string>& lines) {
+std::string page_of(const PlanProblem& p, const Plan& plan, const Program& program, const PlanArguments& a,
+                    const std::vector<std::string>& lines) {
   PlanPage page{.title = fmt::format("A plan for {} ranks of {}", p.ranks, p.cluster.name),
                 .lines = lines,
                 .capacity = plan.capacity,
@@ -53,11 +55,15 @@ std::string page_of(const PlanProblem& p, const Plan& plan, const std::vector<st
     page.times.push_back(time_bar(plan.best[i]));
     page.memory.push_back(memory_bar(plan.best[i]));
   }
-  for (std::size_t i = 0; i < plan.best.size() && i < 2; ++i) page.timelines.push_back(timeline_of(p, plan.best[i]));
-  const std::vector<WhatIf> faster = what_if(p, plan.best.front().keys, swing),
-                            slower = what_if(p, plan.best.front().keys, 1 / swing);
+  page.timelines.push_back(timeline_of(p, plan.best.front(), program));
+  if (plan.best.size() > 1)
+    page.timelines.push_back(timeline_of(p, plan.best[1], *compile_keys(p, plan.best[1].keys).program));
+  const std::vector<WhatIf> faster = what_if(p, program, swing), slower = what_if(p, program, 1 / swing);
   for (std::size_t i = 0; i < faster.size(); ++i)
     page.swings.push_back({faster[i].what, slower[i].seconds, faster[i].seconds});
+  if (!a.measured.empty())
+    for (const MeasuredFile& r : read_measured(a.measured))
+      page.measured.push_back({r.run, r.seconds, predicted_on(read_run(r.run), a.cluster).seconds});
   return plan_html(page);
 }
 

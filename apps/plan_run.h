@@ -12,7 +12,7 @@
 namespace stretto::app {
 
 struct PlanArguments {
-  std::string cluster, candidates;
+  std::string cluster, candidates, measured;
   int ranks = 0;  // 0: as the run or the cluster says
   int top = 10;
   bool quick = false;
@@ -30,7 +30,10 @@ std::vector<int> ranks_of(const PlanArguments&, const RunConfig&, const ClusterF
 Planning make_planning(const PlanProblem&, const RunConfig&, const PlanArguments&);
 
 std::vector<std::string> lines_about(const PlanProblem&, const RunConfig&);
-std::string page_of(const PlanProblem&, const Plan&, const std::vector<std::string>& lines);  // HTML
+// HTML; with the program of the plan's first.
+std::string page_of(const PlanProblem&, const Plan&, const Program&, const PlanArguments&,
+                    const std::vector<std::string>& lines);
+std::string json_of(const PlanProblem&, const Planning&);
 void score_candidates(const RunFile&, const PlanArguments&, const CLI::App& command);
 
 Each on_all_cores();

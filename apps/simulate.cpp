@@ -137,7 +137,7 @@ void simulate_run(const SimulateCommand& o, const CLI::App& command) {
   const RunConfig read = o.run.read(command);
   const ClusterFile file = cluster_for(o, read);
   const RunConfig run = as_stack_has_it(read, file.cluster.stack);
-  const Compiled compiled = compile_run(run);
+  const Compiled compiled = compile_to_predict(run);
   const Program& program = *compiled.program;
   check_ranks(file, program.ranks());
   const StepTime step = step_time(program, file.cluster);

@@ -1,6 +1,6 @@
 // How much of the collectives inside of tasks is hidden beside other work, on emulated ranks whose links are so slow that
 // waiting for them in place takes 30% of a step. Messages between actors cost nothing here.
-//   build/bench/overlap [share = 0.3] [measured = 1]
+//   build/bench/overlap [share = 0.3] [measured = 1] [microbatches = 16]
 //
 // hidden: of the time that waiting in place adds to a step, what overlap takes off again.
 #include <fmt/format.h>
@@ -18,13 +18,17 @@ using namespace stretto;
 
 namespace {
 
-constexpr Machine machine{.flops = 4e9, .memory_bandwidth = 4e10};
-constexpr int context = 64, vocab = 512;
+constexpr int vocab = 512;
+
+// So fast that steps take a few seconds.
+constexpr Machine small{.flops = 4e9, .memory_bandwidth = 4e10}, large{.flops = 2e11, .memory_bandwidth = 2e12};
 
 struct Case {
   const char* name;
   ModelConfig model;
   Parallel parallel;
+  Machine machine;
+  Overlap overlap = Overlap::calls;
   int microbatches = 16;
 };
 
@@ -33,14 +37,14 @@ ModelConfig experts() {
           .layers = 8,
           .width = 128,
           .heads = 4,
-          .context = context,
+          .context = 64,
           .vocab = vocab,
           .experts = 8,
           .top_k = 2,
           .capacity = 1.25};
 }
 ModelConfig dense() {
-  return {.family = "llama", .layers = 8, .width = 128, .heads = 8, .context = context, .vocab = vocab};
+  return {.family = "llama", .layers = 8, .width = 512, .heads = 8, .context = 512, .vocab = vocab};
 }
 
 int ranks_of(const Parallel& p) { return p.names.expert * p.names.tensor * p.names.data; }
@@ -48,13 +52,13 @@ int ranks_of(const Parallel& p) { return p.names.expert * p.names.tensor * p.nam
 Compiled compiled(const Case& c, Overlap overlap, double bandwidth) {
   Parallel p = c.parallel;
   p.overlap = overlap;
-  p.machine = machine;
+  p.machine = c.machine;
   p.link = {.latency = 0, .bandwidth = bandwidth};
   const int rows = c.microbatches * ranks_of(p);
   return compile(make_model(c.model, rows), sgd(), {.microbatches = c.microbatches}, p);
 }
 Cluster cluster(const Case& c, double bandwidth) {
-  Cluster all{.machine = machine, .ranks_per_node = ranks_of(c.parallel)};
+  Cluster all{.machine = c.machine, .ranks_per_node = ranks_of(c.parallel)};
   all.inside.bandwidth = bandwidth;
   return all;
 }
@@ -75,8 +79,8 @@ double bandwidth_for(const Case& c, double share) {
 }
 
 double measured(const Case& c, const Compiled& x, double bandwidth) {
-  Trainer t(x, {.cluster = cluster(c, bandwidth), .device = DeviceKind::emulated, .machine = machine});
-  const Batch batch = some_batch(c.microbatches * ranks_of(c.parallel), context);
+  Trainer t(x, {.cluster = cluster(c, bandwidth), .device = DeviceKind::emulated, .machine = c.machine});
+  const Batch batch = some_batch(c.microbatches * ranks_of(c.parallel), c.model.context);
   double best = 1e9;
   for (int i = 0; i < 3; ++i) best = std::min(best, t.step(batch).seconds);
   return best;
@@ -87,18 +91,25 @@ double measured(const Case& c, const Compiled& x, double bandwidth) {
 int main(int argc, char** argv) {
   const double share = argc > 1 ? std::atof(argv[1]) : 0.3;
   const bool run = argc <= 2 || std::atoi(argv[2]) != 0;
+  const int microbatches = argc > 3 ? std::atoi(argv[3]) : 16;
   std::vector<Case> cases;
   for (const char* schedule : {"1f1b", "zb-h1", "zb-v", "kimi-k2", "dualpipe-v", "dualpipe"})
-    cases.push_back({schedule, experts(), {.mesh = {{"pipe", 2}}, .names = {.expert = 2}, .schedule = schedule}});
-  for (const char* schedule : {"1f1b", "dualpipe-v"})
     cases.push_back(
-        {schedule, dense(), {.mesh = {{"pipe", 2}}, .names = {.tensor = 4, .sequence = true}, .schedule = schedule}});
-  std::vector<std::vector<std::string>> rows{{"run", "schedule", "no links s", "in place s", "overlapped s", "hidden %",
-                                              "measured: in place s", "overlapped s", "hidden %",
+        {schedule, experts(), {.mesh = {{"pipe", 2}}, .names = {.expert = 2}, .schedule = schedule}, small});
+  for (const char* schedule : {"1f1b", "zb-h1", "dualpipe-v"})
+    for (const Overlap overlap : {Overlap::calls, Overlap::chunks})
+      cases.push_back({schedule,
+                       dense(),
+                       {.mesh = {{"pipe", 2}}, .names = {.tensor = 4, .sequence = true}, .schedule = schedule},
+                       large,
+                       overlap});
+  for (Case& c : cases) c.microbatches = microbatches;
+  std::vector<std::vector<std::string>> rows{{"run", "schedule", "overlap", "no links s", "in place s", "overlapped s",
+                                              "hidden %", "measured: in place s", "overlapped s", "hidden %",
                                               "measured/simulated"}};
   for (const Case& c : cases) {
     const double bandwidth = bandwidth_for(c, share);
-    const Compiled in_place = compiled(c, Overlap::none, bandwidth), beside = compiled(c, Overlap::calls, bandwidth);
+    const Compiled in_place = compiled(c, Overlap::none, bandwidth), beside = compiled(c, c.overlap, bandwidth);
     const double free = simulated(c, in_place, 1e18), s = simulated(c, in_place, bandwidth),
                  o = simulated(c, beside, bandwidth);
     const auto hidden = [&](double in_place, double beside) {
@@ -107,6 +118,7 @@ int main(int argc, char** argv) {
     std::vector<std::string> row{
         c.model.family + (c.parallel.names.expert > 1 ? " pipe=2 expert=2" : " pipe=2 tensor=4 sequence"),
         c.name,
+        c.overlap == Overlap::chunks ? "chunks" : "calls",
         fmt::format("{:.3f}", free),
         fmt::format("{:.3f}", s),
         fmt::format("{:.3f}", o),

@@ -6,7 +6,6 @@
 #include <cstdlib>
 
 #include "rounds.h"
-#include "stretto/base/clock.h"
 #include "stretto/base/text.h"
 #include "stretto/models/family.h"
 #include "stretto/simulate/step_time.h"
@@ -31,14 +30,14 @@ Compiled compiled(const char* schedule, int actors, int microbatches, double cli
                  {.mesh = {{"pipe", actors}}, .schedule = schedule, .stages = pieces, .machine = machine});
 }
 
+// From the end of the first to the end of the last: what fills the pipeline once is no part of a period.
 double seconds_per_step(Trainer& t, const Batch& batch, int steps, bool barrier) {
-  t.step(batch);
-  const double start = now();
-  for (int next = 0; next < steps || t.steps_under_way() > 0;) {
-    while (next < steps && t.room() && (!barrier || t.steps_under_way() == 0)) t.submit(batch), ++next;
-    t.wait();
+  std::vector<double> ended;
+  for (int next = 0; next <= steps || t.steps_under_way() > 0;) {
+    while (next <= steps && t.room() && (!barrier || t.steps_under_way() == 0)) t.submit(batch), ++next;
+    ended.push_back(t.wait().ended);
   }
-  return (now() - start) / steps;
+  return (ended.back() - ended.front()) / steps;
 }
 
 }  // namespace

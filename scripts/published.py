@@ -1,17 +1,41 @@
-"""Published runs (bench/data/published.json) as run and cluster files, and what `stretto simulate` says of them."""
-import json, os, statistics, subprocess, tempfile
+"""Published runs as run and cluster files, and what `stretto simulate` says of them: bench/data/published.json, to which
+numbers are fitted, and bench/data/throughput.tsv, pages of other software on newer devices, to which they are held."""
+import csv, json, os, statistics, subprocess, tempfile
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 import math
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROWS = os.path.join(HERE, '..', 'bench', 'data', 'published.json')
-DEVICE = {'A100': 'a100-80g', 'A100-80GB': 'a100-80g', 'A100-40GB': 'a100-40g', 'H100-80GB': 'h100-sxm'}
+OTHERS = os.path.join(HERE, '..', 'bench', 'data', 'throughput.tsv')
+DEVICE = {'A100': 'a100-80g', 'A100-80GB': 'a100-80g', 'A100-40GB': 'a100-40g', 'H100-80GB': 'h100-sxm',
+          'H100-96GB-HBM2e': 'h100-sxm', 'H200-141GB': 'h200-sxm', 'B200': 'b200', 'GB200': 'gb200', 'GB300': 'gb300'}
 STACK = dict(megatron_sc21='megatron-2021', vtrain_multi='megatron-deepspeed', vtrain_single='megatron-deepspeed',
              zero_bubble='megatron-2023', mosaic_fsdp='composer-fsdp')
 SCHEDULE = {'no-pp': '1f1b', '1F1B': '1f1b', 'interleaved-1F1B': 'interleaved-1f1b', '1F1B-I': 'interleaved-1f1b',
             'interleaved-1F1B+scatter/gather': 'interleaved-1f1b', 'ZB-1p': 'zb-h1', 'ZB-2p': 'zb-h2',
             'ZB-2p (all-reduce sync optimizer)': 'zb-h2'}
+
+# Of throughput.tsv: layers, width, heads, key/value heads, feed-forward width, vocabulary, and what else is not llama's.
+EXPERTS = {'family': '"mixtral"', 'head_dim': 128, 'experts': 128, 'top_k': 8, 'capacity': 1.0}
+MODELS = {
+    'llama2-7b': (32, 4096, 32, 32, 11008, 32000, {}), 'llama2-13b': (40, 5120, 40, 40, 13824, 32000, {}),
+    'llama2-70b': (80, 8192, 64, 8, 28672, 32000, {}), 'llama3-8b': (32, 4096, 32, 8, 14336, 128256, {}),
+    'llama3-70b': (80, 8192, 64, 8, 28672, 128256, {}), 'llama3-405b': (126, 16384, 128, 8, 53248, 128256, {}),
+    'gpt3-5b': (24, 4096, 32, 32, 16384, 51200, {'family': '"gpt2"'}),
+    'gpt3-20b': (44, 6144, 48, 48, 24576, 51200, {'family': '"gpt2"'}),
+    'gpt3-175b': (96, 12288, 96, 96, 49152, 51200, {'family': '"gpt2"'}),
+    'nemotron-8b': (32, 4096, 32, 32, 16384, 256000, {'gated': 'false'}),
+    'nemotron-22b': (40, 6144, 48, 48, 24576, 256000, {'gated': 'false'}),
+    'nemotron-340b': (96, 18432, 96, 8, 73728, 256000, {'gated': 'false'}),
+    'qwen3-30b': (48, 2048, 32, 4, 768, 151936, EXPERTS), 'qwen3-235b': (94, 4096, 64, 4, 1536, 151936, EXPERTS)}
+# Which stack a source of throughput.tsv is. Read in: NVIDIA/NeMo docs/source/performance/performance_summary.md (24.07; long
+# contexts: 24.03), NVIDIA-NeMo/Megatron-Bridge docs/performance-summary.md and its archive (25.11, 26.02), pytorch/torchtitan
+# benchmarks/llama3_h100_202412_torchtitan.md, benchmarks/llama3_8b_h200_2025-06_torchtitan.md and docs/performance.md (A100),
+# Llama Team 2024, The Llama 3 Herd of Models, table 4 (tokens from its TFLOP/s; chunks are not printed there).
+SOURCES = {'nemo-24.07': 'nemo', 'nemo-24.03-long': 'nemo', 'nemo-25.11': 'nemo', 'nemo-26.02': 'nemo',
+           'torchtitan-2024': 'torchtitan', 'torchtitan-a100': 'torchtitan', 'torchtitan-h200': 'torchtitan',
+           'llama3-paper': 'nemo'}
 
 
 def rows():
@@ -19,8 +43,25 @@ def rows():
         return json.load(f)
 
 
+def other_rows():
+    """throughput.tsv as rows of published.json."""
+    def row(r):
+        n = {k: int(v) for k, v in r.items() if v.isdigit()}
+        layers, hidden, heads, kv, ff, vocab, more = MODELS[r['model']]
+        dp = n['gpus'] // (n['tensor'] * n['pipe'] * n['context_ranks'])
+        return dict(id=' '.join(r.values()), group=r['source'], model=r['model'], gpu=r['gpu'], gpus=n['gpus'], precision=r['precision'],
+                    layers=layers, hidden=hidden, heads=heads, kv_heads=kv, ff=ff, vocab=vocab, more=more, seq=n['context'],
+                    gpus_per_node=72 if r['gpu'].startswith('GB') else 8, tp=n['tensor'], pp=n['pipe'], dp=dp, cp=n['context_ranks'],
+                    ep=n['expert'], vpp=n['chunks'], zero=n['zero'], global_batch=n['batch'], seq_parallel=n['tensor'] > 1,
+                    n_micro=n['batch'] // (dp * n['microbatch']), schedule='interleaved-1F1B' if n['chunks'] > 1 else '1F1B',
+                    recompute=r['recompute'], mem_gb=float(r['memory_gib']) * 1.0737 if r['memory_gib'] else None,
+                    iter_time_s=n['batch'] * n['context'] / (float(r['tokens_per_second']) * n['gpus']))
+    with open(OTHERS) as f:
+        return [row(r) for r in csv.DictReader(f, delimiter='\t')]
+
+
 def precision(r):
-    return 'fp8' if '8' in r['precision'] else 'bf16'
+    return 'fp4' if 'fp4' in r['precision'] else 'fp8' if '8' in r['precision'] else 'bf16'
 
 
 def stages(r, chunks):
@@ -32,6 +73,8 @@ def stages(r, chunks):
         count[-1] -= 1
     else:
         count = [layers // n + (i < layers % n) for i in range(n)]
+        if min(count) == 0:
+            return None  # compile chooses
     pieces = [2 * c for c in count]
     pieces[0] += 1
     pieces[-1] += 1
@@ -46,11 +89,21 @@ def run_toml(r):
                  vocab=r['vocab'] or 50304, pad_vocab=128 * r['tp'], ff=r['ff'] or 4 * r['hidden'])
     if r['group'] == 'zero_bubble':
         model['tied'] = 'false'
+    if 'more' in r:
+        model |= dict(family='"llama"') | r['more']
+        if model['family'] != '"gpt2"':
+            model['kv_heads'] = r['kv_heads']
     train = dict(dtype=f'"{precision(r)}"', batch=r['global_batch'], microbatches=r['n_micro'], clip=1.0)
     parallel = dict(pipe=r['pp'], data=r['dp'], tensor=r['tp'], zero=(r['zero'] or 0) if r['dp'] > 1 else 0,
                     schedule=f'"{schedule}"', recompute=f'"{r["recompute"] or "none"}"')
+    sequence = r.get('seq_parallel') and r['tp'] > 1
+    parallel |= dict(context=r.get('cp') or 1, expert=r.get('ep') or 1, sequence='true' if sequence else 'false')
+    parallel['data'] //= parallel['expert']
+    if parallel['data'] == 1:
+        parallel['zero'] = 0
     if r['pp'] > 1:
-        parallel['stages'] = json.dumps(stages(r, chunks))
+        if pieces := stages(r, chunks):
+            parallel['stages'] = json.dumps(pieces)
         if schedule == 'interleaved-1f1b':
             parallel['chunks'] = chunks
     sections = (('model', model), ('train', train), ('parallel', parallel))
@@ -62,7 +115,8 @@ def cluster_toml(r, folder=None):
     def name(kind, of):
         return os.path.join(folder, kind, of + '.toml') if folder else of
     nic = 'nic = 12.5e9\n' if r['group'].startswith('vtrain') else ''  # 800 Gb/s a node
-    return (f'device = "{name("devices", DEVICE[r["gpu"]])}"\nstack = "{name("stacks", STACK[r["group"]])}"\n'
+    stack = STACK.get(r['group']) or SOURCES[r['group']]
+    return (f'device = "{name("devices", DEVICE[r["gpu"]])}"\nstack = "{name("stacks", stack)}"\n'
             f'ranks_per_node = {r["gpus_per_node"]}\n{nic}')
 
 
@@ -105,7 +159,7 @@ def errors(some, seconds, memory=None):
     first, factor, table = anchors(some), defaultdict(list), {}
     for key, i in first.items():
         factor[key[:3]].append(math.log(seconds[i] / some[i]['iter_time_s']))
-    for group in STACK:
+    for group in (*STACK, *SOURCES):
         mine = [i for i, r in enumerate(some) if r['group'] == group]
         if not mine:
             continue

@@ -20,7 +20,9 @@ class CollectiveGroup {
  public:
   virtual ~CollectiveGroup() = default;
   virtual std::uint32_t prepare(const CollectiveShape&) = 0;  // an equal shape gets the same number
-  virtual u64 start(int member, std::uint32_t prepared, const void* in, void* out) = 0;
+  // counts: of rows, how many go from whom to whom; every member gives the same.
+  virtual u64 start(int member, std::uint32_t prepared, const void* in, void* out,
+                    const std::int32_t* counts = nullptr) = 0;
   virtual bool progress(int member, u64 ticket) = 0;  // does a fair share of what can be done: is it complete?
   virtual double wait(int member, u64 ticket) = 0;    // seconds slept
   virtual void stop() noexcept = 0;                   // everybody who waits, or will, gets an Error

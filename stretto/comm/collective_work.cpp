@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <numeric>
 
 #include "stretto/base/bf16.h"
 #include "stretto/comm/box_runs.h"
@@ -95,12 +96,14 @@ CollectiveWork::CollectiveWork(const CollectiveShape& s) : shape_(merged(s)), el
   if (shape_.kind == CollectiveKind::reduce || shape_.kind == CollectiveKind::gather) targets = n;
   if (shape_.kind == CollectiveKind::gather || shape_.kind == CollectiveKind::scatter) boxes = n;
   if (shape_.kind == CollectiveKind::exchange) boxes = n * n;
-  const u64 size = shape_.box(), touched = (sources + targets) * element_;
+  if (shape_.rows) boxes = n;
+  const u64 size = shape_.rows ? shape_.result() : shape_.box(), touched = (sources + targets) * element_;
   bytes_ = boxes * size * touched;
   if (size == 0) return;
   // Even chunks, whole blocks of a cache line each.
   const u64 parts = std::max<u64>(1, size * touched / chunk_bytes), line = 64 / element_;
-  const u64 length = ((size + parts - 1) / parts + line - 1) / line * line;
+  u64 length = ((size + parts - 1) / parts + line - 1) / line * line;
+  if (shape_.rows) length = (length + shape_.rows->elements - 1) / shape_.rows->elements * shape_.rows->elements;
   length_ = length;
   per_box_ = (size + length - 1) / length;
   STRETTO_ASSERT(boxes * per_box_ < (1u << 31));
@@ -117,6 +120,7 @@ CollectiveWork::Box CollectiveWork::box(int b) const {
     case CollectiveKind::scatter:
       return {.sources = n, .first_target = b, .in = b * shape_.in_step, .valid = shape_.box_valid(b)};
     case CollectiveKind::exchange:
+    case CollectiveKind::rows:  // boxes are as they come: run_rows
       break;
   }
   const int target = b / n, source = b % n;
@@ -194,7 +198,34 @@ void CollectiveWork::clear(const Box& b, i64 first, i64 last, std::byte* const* 
   });
 }
 
-void CollectiveWork::run(std::uint32_t chunk, const std::byte* const* in, std::byte* const* out) const {
+// Elements first, ..., last - 1 of what a member gets: rows of every source, one after the other, then zeros.
+void CollectiveWork::run_rows(int target, i64 first, i64 last, const std::byte* const* in, std::byte* const* out,
+                              const std::int32_t* counts) const {
+  const int n = shape_.members;
+  const i64 row = shape_.rows->elements;
+  i64 came = 0;  // rows of the sources so far
+  for (int source = 0; source < n; ++source) {
+    const std::int32_t* from = counts + source * n;
+    const i64 begin = came * row, end = begin + from[target] * row;
+    const i64 sent = std::accumulate(from, from + target, i64(0));
+    const Box b{.first_source = source,
+                .first_target = target,
+                .in = sent * shape_.in_step,
+                .out = came * shape_.out_step,
+                .valid = end - begin};
+    const i64 low = std::max(first, begin), high = std::min(last, end);
+    if (low < high) copy(b, low - begin, high - begin, in, out);
+    came += from[target];
+  }
+  clear({.first_target = target}, std::clamp(came * row, first, last), last, out);
+}
+
+void CollectiveWork::run(std::uint32_t chunk, const std::byte* const* in, std::byte* const* out,
+                         const std::int32_t* counts) const {
+  if (shape_.rows) {
+    const i64 first = chunk % per_box_ * length_;
+    return run_rows(int(chunk / per_box_), first, std::min(first + length_, shape_.result()), in, out, counts);
+  }
   const Box b = box(chunk / per_box_);
   const i64 first = chunk % per_box_ * length_, last = std::min(first + length_, shape_.box());
   const i64 middle = std::clamp(b.valid, first, last);

@@ -23,7 +23,9 @@ class CollectiveWork {
   const CollectiveShape& shape() const { return shape_; }
   std::uint32_t chunks() const { return chunks_; }
   u64 bytes() const { return bytes_; }  // read and written by all chunks together
-  void run(std::uint32_t chunk, const std::byte* const* in, std::byte* const* out) const;
+  // counts: of rows, as CollectiveGroup::start gets them.
+  void run(std::uint32_t chunk, const std::byte* const* in, std::byte* const* out,
+           const std::int32_t* counts = nullptr) const;
 
  private:
   // What a chunk is part of: a box that is the sum over some members' operands (or one member's) and goes to some
@@ -40,6 +42,8 @@ class CollectiveWork {
                   std::byte* const* out);
   static Sum sum_for(DType, Reduce);
   Box box(int number) const;
+  void run_rows(int target, i64 first, i64 last, const std::byte* const* in, std::byte* const* out,
+                const std::int32_t* counts) const;
   void copy(const Box&, i64 first, i64 last, const std::byte* const* in, std::byte* const* out) const;
   void clear(const Box&, i64 first, i64 last, std::byte* const* out) const;
 

@@ -33,7 +33,7 @@ class EmulatedGroup : public CollectiveGroup {
     return prepared_.size() - 1;
   }
 
-  u64 start(int member, std::uint32_t prepared, const void* in, void* out) override {
+  u64 start(int member, std::uint32_t prepared, const void* in, void* out, const std::int32_t* counts) override {
     stopped_.check();
     Member& me = members_[member];
     Place& p = me.place(me.next);
@@ -43,7 +43,7 @@ class EmulatedGroup : public CollectiveGroup {
           .as(Error::Kind::bug);
     p.open = me.next;
     p.what = prepared;
-    if (real_) p.moved = real_->start(member, prepared_[prepared].real, in, out);
+    if (real_) p.moved = real_->start(member, prepared_[prepared].real, in, out, counts);
     p.starts[member] = now();
     p.told = told_.group->start(member, starts_, &p.starts[member], p.starts);
     return me.next++;

@@ -25,6 +25,7 @@ class EmulatedWiring : public Wiring {
   GroupWithMemory group_with_memory(const std::vector<int>& ranks, int member, int under_way, u64 bytes) override {
     return real_->group_with_memory(ranks, member, under_way, bytes);
   }
+  std::unique_ptr<Milestones> milestones(int ranks) override { return real_->milestones(ranks); }
 
  private:
   std::unique_ptr<Wiring> real_;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "stretto/base/error.h"
+#include "stretto/comm/board.h"
 #include "stretto/comm/collective.h"
 #include "stretto/comm/transport.h"
 #include "stretto/comm/wiring.h"
@@ -42,6 +43,8 @@ class Peers {
   virtual void merge(std::span<u64> words) = 0;                      // everybody gets the bits that anybody has
   virtual void broadcast(std::span<std::byte> bytes, int from) = 0;  // everybody gets those of one
   virtual std::vector<std::string> gather(const std::string&) = 0;   // everybody gets those of all
+  // Words that are merged while everybody goes on.
+  virtual std::unique_ptr<Board> board(std::size_t words) = 0;
 
   // Whether all processes reach each other's memory: they are on one machine.
   virtual bool shares_memory() const = 0;
@@ -58,6 +61,9 @@ class Peers {
   virtual std::unique_ptr<CollectiveGroup> group(const std::vector<int>& ranks, int member, int under_way) = 0;
   // The same for operands and results in so many bytes of each member's own.
   virtual GroupWithMemory group_with_memory(const std::vector<int>& ranks, int member, int under_way, u64 bytes) = 0;
+
+  // How far the others are, when they share memory; else none.
+  virtual std::unique_ptr<Milestones> milestones() = 0;
 
   // Signs of life, from any thread; only ranks on the same machine are seen.
   virtual void beat(i64 step, std::uint32_t at, bool waiting) noexcept = 0;

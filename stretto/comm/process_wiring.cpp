@@ -33,6 +33,7 @@ class ProcessWiring : public Wiring {
   GroupWithMemory group_with_memory(const std::vector<int>& ranks, int member, int under_way, u64 bytes) override {
     return peers_.group_with_memory(ranks, member, under_way, bytes);
   }
+  std::unique_ptr<Milestones> milestones(int) override { return peers_.milestones(); }
 
  private:
   Peers& peers_;

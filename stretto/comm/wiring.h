@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "stretto/comm/collective.h"
+#include "stretto/comm/milestones.h"
 #include "stretto/comm/transport.h"
 #include "stretto/cost/machine.h"
 #include "stretto/ir/lane.h"
@@ -49,6 +50,8 @@ class Wiring {
     return group(ranks, member, under_way);
   }
   virtual GroupWithMemory group_with_memory(const std::vector<int>& ranks, int member, int under_way, u64 bytes) = 0;
+  // How far all ranks are. None: nobody writes into another's memory, whose owner takes every message himself.
+  virtual std::unique_ptr<Milestones> milestones(int ranks) = 0;
 };
 
 std::unique_ptr<Wiring> thread_wiring(int spins);  // looks before sleeping

@@ -35,7 +35,9 @@ Traced traced_in(const Asked& a, int microbatches) {
                               .sizes = a.sizes,
                               .training = a.optimizer != nullptr,
                               .in_f32 = a.training.in_f32,
-                              .frozen = a.training.frozen});
+                              .frozen = a.training.frozen,
+                              .expert_rows = a.training.exact ? ExpertRows::gather : a.parallel.expert_rows,
+                              .expert_ranks = expert_ranks(a.parallel)});
 }
 
 // How many times a step's tasks run: once per microbatch, or once per leaf of a rank. The number of leaves depends on the
@@ -85,6 +87,17 @@ void check_late(const Training& t) {
         .about({"train.clip_late"});
 }
 
+// A step whose rows found no room is made again, and must have changed nothing.
+void check_lost(const Traced& t, const Training& training) {
+  const auto is_it = [](const TracedMetric& m) { return m.name == lost_rows; };
+  if (training.skip_nonfinite || std::none_of(t.metrics.begin(), t.metrics.end(), is_it)) return;
+  throw Error("train",
+              "a step whose rows find no room with their experts is made again, and nonfinite = \"continue\" "
+              "updates parameters with it")
+      .hint("use nonfinite = \"stop\" or \"skip\", or parallel.expert_rows = \"gather\"")
+      .about({"train.nonfinite"});
+}
+
 Step with_storage(Step step, const Storage& s) {
   return s.params.empty() && s.gradients.empty() ? std::move(step) : set_apart(std::move(step));
 }
@@ -99,8 +112,9 @@ LowerOptions lower_options(const Asked& a, const Surroundings& around, const Par
                  .poll = a.training.poll,
                  .undo = a.optimizer && a.training.clip_late,
                  .sketch = p.sketch,
+                 .proved = p.proved,
                  .params_of = a.trained};
-  if (p.overlap == Overlap::calls) o.overlap = WorkTimes{p.machine, p.link};
+  if (p.overlap != Overlap::none) o.overlap = WorkTimes{p.machine, p.link};
   return o;
 }
 
@@ -134,7 +148,8 @@ Compiled compile(const Asked& a) {
   check_reduce(parallel, a.training);
   if (a.optimizer) check_states(*a.optimizer, a.training);
   check_late(a.training);
-  Placed placed = place(graph, parallel);
+  if (a.optimizer) check_lost(traced, a.training);
+  Placed placed = place(graph, parallel, a.training.poll);
   Cut cut = cut_step(placed.step, schedule, parallel, a.states());
   Step step = with_storage(std::move(cut.step), parallel.storage);
   step = with_accumulators(std::move(step), schedule.pipes(), placed.sharded.get());

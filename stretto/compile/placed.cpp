@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "stretto/base/text.h"
+#include "stretto/compile/chunks.h"
 
 namespace stretto {
 namespace {
@@ -48,6 +49,17 @@ Parallel complete(Parallel p, const Traced& t) {
   return p;
 }
 
+int expert_ranks(const Parallel& p) {
+  int ranks = p.names.expert;
+  for (const LayoutEntry& e : p.layout)
+    if (e.dim == "experts") {
+      ranks = 1;
+      for (const std::string& a : e.axes)
+        ranks *= a == "expert" ? std::max(p.names.expert, p.mesh.extent(a)) : p.mesh.extent(a);
+    }
+  return ranks;
+}
+
 AxisNames axes_of_rows(const Parallel& p, const std::string& batch) {
   AxisNames axes;
   for (const LayoutEntry& e : p.layout)
@@ -76,12 +88,15 @@ void check_rows(const Traced& t, const Parallel& p, int microbatches) {
                            : fmt::format("the nearest batch size is {}", less + unit));
 }
 
-Placed place(StepGraph step, const Parallel& p) {
+Placed place(StepGraph step, const Parallel& p, double poll) {
   if (!laid_out(p)) return {.step = std::move(step)};
-  const ShardOptions options{.storage = p.storage, .regather = p.regather, .reduce = p.reduce};
-  auto sharded = std::make_shared<const Sharded>(shard(step, p.mesh, p.layout, options));
+  const ShardOptions options{.storage = p.storage, .regather = p.regather, .reduce = p.reduce, .room = p.expert_room};
+  Sharded of_rank = shard(step, p.mesh, p.layout, options);
   // What the layout names exists; on one rank nothing is split.
   if (ranks_beside_pipe(p.mesh) == 1) return {.step = std::move(step)};
+  if (p.overlap == Overlap::chunks)
+    of_rank = cut_products(std::move(of_rank), {.machine = p.machine, .link = p.link, .poll = poll});
+  auto sharded = std::make_shared<const Sharded>(std::move(of_rank));
   refuse(verify(sharded->graph));
   return {.step = sharded->graph, .sharded = std::move(sharded)};
 }

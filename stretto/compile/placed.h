@@ -21,6 +21,8 @@ struct Placed {
 Parallel complete(Parallel, const Traced&);
 
 // The axes that rows lie on, of a complete layout, and how many ranks there are along them.
+// Ranks that share experts, by name or by a layout of one's own; of a Parallel that need not be complete.
+int expert_ranks(const Parallel&);
 AxisNames axes_of_rows(const Parallel&, const std::string& batch);
 int ranks_along(const Mesh&, const AxisNames& axes);
 
@@ -28,6 +30,7 @@ int ranks_along(const Mesh&, const AxisNames& axes);
 void check_rows(const Traced&, const Parallel&, int microbatches);
 
 // Without axes beside the pipeline's, the graph stays what it is.
-Placed place(StepGraph, const Parallel&);
+// `poll`: as in Training.
+Placed place(StepGraph, const Parallel&, double poll = 0);
 
 }  // namespace stretto

@@ -13,6 +13,7 @@
 #include "stretto/schedule/choice.h"
 #include "stretto/shard/layout_of.h"
 #include "stretto/step/recompute.h"
+#include "stretto/trace/trace.h"
 
 namespace stretto {
 
@@ -34,8 +35,9 @@ struct Training {
   double poll = 0;  // milliseconds between checks for messages, for which products are cut; 0: they stay whole
 };
 
-// What collectives inside of tasks go on beside: nothing, or other calls of the same action or overlap group.
-enum class Overlap : std::uint8_t { none, calls };
+// What collectives inside of tasks go on beside: nothing; other calls of the same action or overlap group; or also the
+// products that read or make what they carry, cut into parts for it (chunks.h).
+enum class Overlap : std::uint8_t { none, calls, chunks };
 
 struct Parallel {
   Mesh mesh = {};                         // {{"pipe", 4}, {"x", 2}}: four pipeline actors of two ranks each
@@ -53,8 +55,11 @@ struct Parallel {
   std::vector<Recompute> recompute = {};             // one for all stages, or one per stage; empty: none
   Machine machine = {};                              // of each rank, for balancing and overlap
   Overlap overlap = Overlap::calls;
-  bool remote = false;  // actors are processes: they share no memory
-  bool sketch = false;  // to be looked at and not to be run: no memory is planned
+  ExpertRows expert_rows = ExpertRows::automatic;
+  double expert_room = 1.5;  // rows that a rank can take in an exchange, times the mean; more when a step needs more
+  bool remote = false;       // actors are processes: they share no memory
+  bool sketch = false;       // to be looked at and not to be run: no memory is planned
+  bool proved = true;  // else to be predicted and not to be run: that it can neither deadlock nor race is not proved
 };
 
 }  // namespace stretto

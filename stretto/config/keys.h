@@ -324,10 +324,19 @@ void keys_of(ParallelSection& s, Visit&& visit) {
   visit(Key{"zero", "over the data ranks are cut: 1 optimizer state, 2 gradients too, 3 parameters too"}, s.names.zero,
         between(0, 3));
   visit(Key{"regather", "backward gathers again what forward gathered"}, s.regather);
+  visit(Key{"expert_rows", "how tokens get to experts that ranks share; auto: exchange with more ranks than top_k"},
+        s.expert_rows,
+        Choices<ExpertRows>{
+            {"auto", ExpertRows::automatic}, {"gather", ExpertRows::gather}, {"exchange", ExpertRows::exchange}});
+  visit(Key{"expert_room",
+            "rows that a rank has room for in an exchange, times the mean; it grows when a step needs more"},
+        s.expert_room, between(1, 1024));
   visit(Key{"reshard", "how long parameters that are cut stay gathered"}, s.reshard,
         Choices<Reshard>{{"microbatch", Reshard::microbatch}, {"step", Reshard::step}});
-  visit(Key{"overlap", "what collectives inside of tasks go on beside: nothing, or other calls of the action"},
-        s.overlap, Choices<Overlap>{{"none", Overlap::none}, {"calls", Overlap::calls}});
+  visit(Key{"overlap",
+            "what collectives inside of tasks go on beside: nothing, other calls of the action, or also parts "
+            "of the products that read or make what they carry"},
+        s.overlap, Choices<Overlap>{{"none", Overlap::none}, {"calls", Overlap::calls}, {"chunks", Overlap::chunks}});
   visit(Key{"reduce", "type in which gradients are added up over ranks; with bf16 not beside backward"}, s.reduce,
         Choices<DType>{{"f32", f32}, {"bf16", bf16}});
   visit(Key{"mesh", "axes of one's own, for layout", "none"}, s.mesh);
@@ -386,7 +395,8 @@ void keys_of(PlanSection& s, Visit&& visit) {
   visit(Key{"margin", "what is slower by less is as good"}, s.margin, between(0, 1));
   visit(Key{"ranks", "how many ranks there are; several: the best for each; auto: as the cluster file says"}, s.ranks,
         AutoOrList{between(1, 1 << 20)});
-  visit(Key{"objective", "what is to be small"}, s.objective, names({"time", "memory"}));
+  visit(Key{"objective", "what is to be small; rank_hours: of several plan.ranks"}, s.objective,
+        names({"time", "memory", "rank_hours"}));
 }
 
 template <class Visit>

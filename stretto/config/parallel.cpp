@@ -36,6 +36,8 @@ Parallel parallel_of(const ParallelSection& s) {
   p.mesh.insert(p.mesh.end(), s.mesh.begin(), s.mesh.end());
   p.remote = s.remote;
   p.overlap = s.overlap;
+  p.expert_rows = s.expert_rows;
+  p.expert_room = s.expert_room;
   if (s.link) p.link = *s.link;
   if (s.device == DeviceKind::emulated) p.machine = s.machine;
   return p;

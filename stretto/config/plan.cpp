@@ -53,6 +53,7 @@ PlanProblem problem_of(const RunConfig& c, const ClusterFile& cluster, int ranks
                 .parallel = parallel_of(c.parallel),
                 .cluster = cluster,
                 .ranks = ranks};
+  p.cluster.cluster = placed(cluster.cluster, ranks);
   p.model.documents = c.data.documents;
   return p;
 }

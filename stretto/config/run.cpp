@@ -42,7 +42,7 @@ Training training_of(const RunConfig& c) {
           .poll = c.train.poll};
 }
 
-Compiled compile_run(const RunConfig& c) {
+static Compiled compile_as(const RunConfig& c, bool proved) {
   if (!c.searched.empty()) {
     const std::string& key = c.searched.front();
     const auto at = c.origins.find(key);
@@ -51,7 +51,9 @@ Compiled compile_run(const RunConfig& c) {
         .hint("stretto plan RUN.toml --cluster CLUSTER.toml -o BEST.toml writes a run in which it is chosen");
   }
   try {
-    return compile(model_of(c), optimizer_of(c), training_of(c), parallel_of(c.parallel));
+    Parallel parallel = parallel_of(c.parallel);
+    parallel.proved = proved;
+    return compile(model_of(c), optimizer_of(c), training_of(c), parallel);
   } catch (const Error& e) {
     std::vector<Fault> faults = e.faults();
     for (Fault& f : faults) {
@@ -65,6 +67,9 @@ Compiled compile_run(const RunConfig& c) {
     throw Error(std::move(faults)).as(e.kind());
   }
 }
+
+Compiled compile_run(const RunConfig& c) { return compile_as(c, true); }
+Compiled compile_to_predict(const RunConfig& c) { return compile_as(c, false); }
 
 CorpusOptions corpus_of(const RunConfig& c) {
   return {.path = c.data.path,

@@ -155,7 +155,7 @@ struct PlanSection {
   double memory = 1;               // share of a rank's memory that may be planned
   double margin = 0.02;            // what is slower by less is as good
   std::vector<int> ranks = {};     // how many there are; several: the best for each; empty: as the cluster says
-  std::string objective = "time";  // what is to be small: time memory
+  std::string objective = "time";  // what is to be small: time memory rank_hours
   bool operator==(const PlanSection&) const = default;
 };
 
@@ -201,5 +201,6 @@ CorpusOptions corpus_of(const RunConfig&);
 
 // What cannot be compiled because of a key of [parallel] is refused with file, line and key.
 Compiled compile_run(const RunConfig&);
+Compiled compile_to_predict(const RunConfig&);  // the same, without its proof: it is not run
 
 }  // namespace stretto

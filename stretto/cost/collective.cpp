@@ -8,8 +8,10 @@ namespace stretto {
 namespace {
 
 double phases(const CollectiveShape& s) { return s.kind == CollectiveKind::reduce ? 2 : 1; }
+// Of rows that come as they come: as many as in the mean, for which the smaller side is made.
 double whole_bytes(const CollectiveShape& s) {
-  return double(std::max(s.operand(), s.result())) * double(size_of(s.dtype));
+  const i64 elements = s.rows ? std::min(s.operand(), s.result()) : std::max(s.operand(), s.result());
+  return double(elements) * double(size_of(s.dtype));
 }
 double phase_seconds(double members, double whole, const Link& l) {
   return (members - 1) * l.latency + (members - 1) / members * whole / l.bandwidth;
@@ -18,7 +20,7 @@ double phase_seconds(double members, double whole, const Link& l) {
 // only what is for other nodes goes there.
 double one_ring_seconds(const CollectiveShape& s, const Cluster& c, NodeSpread on) {
   if (s.members < 2) return 0;
-  const bool exchange = s.kind == CollectiveKind::exchange;
+  const bool exchange = s.exchanges();
   const double whole = whole_bytes(s), sent = (s.members - 1.0) / s.members * whole;
   const double latency = (on.nodes > 1 ? c.between.latency : c.inside.latency) * std::log2(s.members);
   const double inside = on.most > 1 ? sent / c.inside.bandwidth : 0;
@@ -48,7 +50,7 @@ NodeSpread spread_of(const Cluster& c, std::span<const int> ranks) {
 double collective_seconds(const CollectiveShape& s, const Cluster& c, NodeSpread on) {
   if (c.one_ring) return one_ring_seconds(s, c, on);
   // In an exchange everything has to reach its node; otherwise each of a node's members speaks for its share.
-  const double whole = whole_bytes(s), share = s.kind == CollectiveKind::exchange ? whole : whole / on.most;
+  const double whole = whole_bytes(s), share = s.exchanges() ? whole : whole / on.most;
   return phases(s) * (phase_seconds(on.most, whole, c.inside) + phase_seconds(on.nodes, share, c.between));
 }
 

@@ -55,6 +55,7 @@ DeviceModel read_fields(const Field& fields, std::string name) {
 void read_over(FieldReader& reader, DeviceModel& d) {
   FieldReader rates = reader.section("rates");
   rates.read("product", d.rates.product, kShare);
+  rates.read("grouped", d.rates.grouped, kShare);
   rates.read("small", d.rates.small, between(0, 1e6));
   rates.read("attention", d.rates.attention, kShare);
   rates.read("attention_backward", d.rates.attention_backward, kShare);
@@ -77,6 +78,7 @@ std::string device_toml(const DeviceModel& d, const std::vector<std::string>& co
   to.set("peak.f32", d.f32);
   if (d.bf16 > 0) to.set("peak.bf16", d.bf16);
   to.set("rates.product", d.rates.product);
+  if (d.rates.grouped != 1) to.set("rates.grouped", d.rates.grouped);
   to.set("rates.small", d.rates.small);
   to.set("rates.attention", d.rates.attention);
   to.set("rates.attention_backward", d.rates.attention_backward);

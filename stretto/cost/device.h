@@ -4,7 +4,7 @@
 //   memory = 80e9                       # bytes
 //   memory_bandwidth = 3.35e12          # bytes per second
 //   [peak]                              # dense operations per second: f32, bf16, fp8, fp4
-//   [rates]                             # cost/rates.h: product small attention attention_backward elements kernel
+//   [rates]                             # cost/rates.h: product grouped small attention attention_backward elements kernel
 //   [attention]                         # shares of the peak, by name of the kernel: a stack says which it has
 //   [narrow]                            # speed of fp8 and fp4 products in parts of bf16's; cast: bytes per element
 //   [inside] [between]                  # bandwidth of a rank in one direction, latency, share that collectives reach

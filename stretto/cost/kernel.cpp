@@ -51,8 +51,9 @@ double kernel_seconds(const KernelWork& w, const Machine& m) {
   const auto* p = std::get_if<ProductShape>(&w.cost.shape);
   if (!p) return bytes / bandwidth + r.kernel;
   const bool narrow = w.narrow && r.narrow > 1;
-  const double casts = narrow ? r.cast * p->batches * (p->m * p->k + p->k * p->n) / bandwidth + r.kernel : 0;
-  const double peak = m.rate(w.of_bf16) * (narrow ? r.narrow : 1);
+  // Of the left operand, an activation or its gradient: weights are cast once for all microbatches of a step.
+  const double casts = narrow ? r.cast * p->batches * p->m * p->k / bandwidth + r.kernel : 0;
+  const double peak = m.rate(w.of_bf16) * (narrow ? r.narrow : 1) * (p->batches > 1 ? r.grouped : 1);
   return std::max(product_seconds(*p, peak, r), bytes / bandwidth) + casts + r.kernel;
 }
 

@@ -45,6 +45,10 @@ struct Cluster {
 // The same link between any two ranks.
 inline Cluster equal_links(const Link& l) { return {.inside = l, .between = l}; }
 
+// A run of so many ranks on nodes that do not divide them takes as many of each as does, if that is more than half: of
+// domains of 72, 256 ranks use 64 each.
+Cluster placed(Cluster, int ranks);
+
 // Ranks are numbered node by node. A rank reaches itself at no cost.
 Link link(const Cluster&, int from, int to);
 

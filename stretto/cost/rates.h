@@ -8,6 +8,7 @@ namespace stretto {
 
 struct Rates {
   double product = 1;               // a large matrix product, of the peak
+  double grouped = 1;               // products of experts side by side, of `product`
   double small = 0;                 // a product's side of x reaches x / (x + small) of that
   double attention = 1;             // attention that never holds all scores, of the peak
   double attention_backward = .85;  // its backward, of `attention`

@@ -24,6 +24,7 @@ Stack read_stack_fields(const Field& fields, std::string name) {
   read_attention(reader, s);
   FieldReader hidden = reader.section("hidden");
   hidden.read("tensor", s.hidden.tensor, kPart);
+  hidden.read("exchanges", s.hidden.exchanges, kPart);
   hidden.read("sums", s.hidden.sums, kPart);
   hidden.read("messages", s.hidden.messages, kPart);
   hidden.read("gathers", s.hidden.gathers, kPart);
@@ -34,9 +35,13 @@ Stack read_stack_fields(const Field& fields, std::string name) {
   reader.read("joined_backward", s.joined_backward);
   reader.read("free_update", s.free_update);
   reader.read("keeps_gathered", s.keeps_gathered);
+  reader.read("balanced_context", s.balanced_context);
   FieldReader recompute = reader.section("recompute");
   recompute.choose("full", s.whole_layers, {{"layers", true}, {"program", false}});
-  recompute.choose("selective", s.attention_again, {{"attention", true}, {"program", false}});
+  using Selective = Stack::Selective;
+  recompute.choose(
+      "selective", s.selective,
+      {{"attention", Selective::attention}, {"products", Selective::products}, {"program", Selective::program}});
   reader.read("masks", s.masks, kBytes);
   reader.read("passes", s.passes, between(0, 100));
   reader.read("floor", s.floor, kSeconds);

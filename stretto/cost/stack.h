@@ -4,6 +4,7 @@
 //   Stack s = read_stack("megatron-2021");
 //   if (s.hidden.sums) ...    // a share: the stack's; none: as the program has it
 #pragma once
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,7 +19,7 @@ struct Stack {
   std::string kernel = {};  // else: which of the device's [attention] it is; none: the device's own
   // Parts of collectives and messages that take no time of their own, as a share; none: as the program has it.
   struct Hidden {
-    std::optional<double> tensor, sums, messages, gathers;
+    std::optional<double> tensor, exchanges, sums, messages, gathers;
     bool operator==(const Hidden&) const = default;
   } hidden = {};
   double beside = 0;             // what goes on beside kernels slows them down by this share of its own time
@@ -28,15 +29,18 @@ struct Stack {
   bool whole_layers = false;     // full recompute makes all of a layer again; else what backward reads
   bool joined_backward = false;  // a B gives its gradients to the stage before when all of it is done
   bool free_update = false;      // schedules with W: an actor updates without waiting for the others
-  bool keeps_gathered = false;   // parameters that are cut stay gathered through a step with a pipeline
-  bool attention_again = false;  // selective recompute makes attention again and keeps all else
-  double masks = 0;              // bytes kept per element that a half layer adds (dropout)
-  double passes = 1;             // bytes of passes over elements, in parts of the program's
-  double floor = 0;              // seconds: no layer's phase is shorter, whatever its kernels take
-  double step = 0;               // seconds per step beside
-  double growth = 0;             // how much longer a step gets with every doubling of the nodes
-  double reserve = 0;            // bytes of memory that are not for the run
-  double factor = 1;             // of all of it: fitted to runs
+  // Parameters that are cut stay gathered through a step with a pipeline, and gradients are scattered once in it.
+  bool keeps_gathered = false;
+  bool balanced_context = false;  // ranks of a context axis have early and late positions: each sees as many keys
+  // What selective recompute makes again: what the program does; attention; every other product and all that is cheap.
+  enum class Selective : std::uint8_t { program, attention, products } selective = Selective::program;
+  double masks = 0;                            // bytes kept per element that a half layer adds (dropout)
+  double passes = 1;                           // bytes of passes over elements, in parts of the program's
+  double floor = 0;                            // seconds: no layer's phase is shorter, whatever its kernels take
+  double step = 0;                             // seconds per step beside
+  double growth = 0;                           // how much longer a step gets with every doubling of the nodes
+  double reserve = 0;                          // bytes of memory that are not for the run
+  double factor = 1;                           // of all of it: fitted to runs
   std::map<std::string, double> factors = {};  // likewise, by device
   bool operator==(const Stack&) const = default;
 };

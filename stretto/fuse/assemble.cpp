@@ -153,9 +153,23 @@ class Assembler {
     }
   }
 
+  // Do all operands lie where the result has them? Then nothing is left to do.
+  bool all_in_place(NodeId id) {
+    const Graph& g = calls_.graph;
+    const Node& n = g.node(id);
+    if (!last_.contains({id, 0})) return false;
+    const Ref whole = destination({id, 0});
+    for (int k = 0; Value operand : n.operands) {
+      const Ref &is = at_.at(operand), there = inside(whole, n.op->into({g, n}, k++), g.type(operand));
+      if (is.buffer != there.buffer || is.start != there.start || is.view.strides != there.view.strides) return false;
+    }
+    return true;
+  }
+
   void call(NodeId id) {
     const Graph& g = calls_.graph;
     const Node& n = g.node(id);
+    if (n.op->into && all_in_place(id)) return;
     KernelCall c{.node = id};
     for (Value v : n.operands) c.in.push_back(at_.at(v));
     for (Value v : values_of(g, id)) {

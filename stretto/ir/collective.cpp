@@ -15,9 +15,11 @@ std::string_view name_of(CollectiveKind k) {
     case CollectiveKind::scatter:
       return "reduce_scatter";
     case CollectiveKind::exchange:
+      return "all_to_all";
+    case CollectiveKind::rows:
       break;
   }
-  return "all_to_all";
+  return "exchange_rows";
 }
 
 i64 CollectiveShape::box() const {
@@ -31,10 +33,12 @@ i64 CollectiveShape::box_valid(int member) const {
 }
 
 i64 CollectiveShape::operand() const {
+  if (rows) return rows->in * rows->elements;
   return kind == CollectiveKind::scatter || kind == CollectiveKind::exchange ? box() * members : box();
 }
 
 i64 CollectiveShape::result() const {
+  if (rows) return rows->out * rows->elements;
   return kind == CollectiveKind::gather || kind == CollectiveKind::exchange ? box() * members : box();
 }
 

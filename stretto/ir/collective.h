@@ -11,6 +11,10 @@
 //   gather    all_gather       out_i[j * out_step + x]   = in_j[x]
 //   scatter   reduce_scatter   out_i[x]                  = sum over j of in_j[i * in_step + x]
 //   exchange  all_to_all       out_i[j * out_step + x]   = in_j[i * in_step + x]
+//   rows      exchange_rows    rows for member i follow each other in in_j, by i, and in out_i, by j
+//
+// How many rows go from whom to whom is known at run time only: every member has the matrix `counts`, counts[j][i] from j
+// to i. What no row comes for is zero.
 //
 // Every sum is, per element, the balanced binary tree over members.
 #pragma once
@@ -35,10 +39,19 @@ struct CollectiveShape {
   std::vector<i64> sizes;                    // of a box, outermost first; none: one element
   std::vector<i64> in_strides, out_strides;  // of a box, in elements
   i64 in_step = 0, out_step = 0;             // in elements; in_step: scatter, exchange; out_step: gather, exchange
+  // Of exchange_rows: what operand and result have room for, and elements of a row. `sizes` are of as many rows as the
+  // larger of the two has, and the steps are from one row to the next.
+  struct Rows {
+    i64 in = 0, out = 0, elements = 1;
+    bool operator==(const Rows&) const = default;
+  };
+  std::optional<Rows> rows{};
   // Flat storage: sizes is {block}, and the boxes of all members together hold so many elements; what lies beyond is
   // padding, which a gather does not write and a scatter does not read but sets to zero.
   std::optional<i64> valid{};
 
+  // Does everybody have something else for everybody?
+  bool exchanges() const { return kind == CollectiveKind::exchange || kind == CollectiveKind::rows; }
   bool sums() const { return kind == CollectiveKind::reduce || kind == CollectiveKind::scatter; }
   i64 box() const;                  // elements of a box
   i64 box_valid(int member) const;  // without padding

@@ -16,6 +16,13 @@ Dim Dim::like(std::string new_name, const Like& how) const {
         .logical = how.size ? 0 : logical,
         .parent = name};
   for (const Dim& m : how.minus) d.minus.push_back(m.name);
+  for (const Dim& p : how.plus) d.plus.push_back(p.name);
+  return d;
+}
+
+Dim Dim::grouped(const Dim& other) const {
+  Dim d = *this;
+  d.by = other.name;
   return d;
 }
 

@@ -17,7 +17,12 @@ struct Dim {
   i64 logical = 0;                      // 0: the same as size; smaller when the dim is padded
   std::string parent = {};              // like(): inherits the parent's axes unless the layout maps this name
   std::vector<std::string> minus = {};  // ... except those taken by these dims
-  bool is_whole = false;                // whole(): never split
+  std::vector<std::string> plus = {};   // ... and those of these dims
+  // grouped(): rows of which each names an index of another dim, and which are where that index is. How many a rank has
+  // is known at run time only: of a shard `size` is what there is room for and `filled` what it has in the mean.
+  std::string by = {};
+  i64 filled = 0;
+  bool is_whole = false;  // whole(): never split
   // Of a shard: the mesh axes it is split over, major to minor. `size` is then one rank's part and `logical` the valid
   // size of the whole.
   std::vector<std::string> axes = {};
@@ -25,6 +30,7 @@ struct Dim {
   Dim like(std::string new_name) const;
   Dim like(std::string new_name, const Like&) const;  // batch.like("batch_x", {.minus = experts})
   Dim whole(std::string new_name) const;
+  Dim grouped(const Dim& by) const;
   Dim padded(i64 multiple) const;  // {"vocab", 50257}.padded(128): 50304 stored; files, loss and norms see 50257
   i64 valid() const { return logical ? logical : size; }
   std::string str() const;  // "vocab=50257" or "vocab=50257+47"
@@ -40,7 +46,7 @@ struct Dims : std::vector<Dim> {  // `in`, `{heads, head}` and `{{"in", 3}}` all
 };
 
 struct Like {
-  Dims minus = {};
+  Dims minus = {}, plus = {};
   i64 size = 0;  // 0: the parent's
 };
 

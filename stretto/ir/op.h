@@ -35,14 +35,18 @@ struct Cost {
 struct CollectiveShape;
 struct View;
 enum class Reduce : std::uint8_t { sum, max };
-enum class CollectiveKind : std::uint8_t { reduce, gather, scatter, exchange };  // see ir/collective.h
+enum class CollectiveKind : std::uint8_t { reduce, gather, scatter, exchange, rows };  // see ir/collective.h
 
 // What a node stands for whose value comes from outside or is written in the program.
 enum class Leaf : std::uint8_t { none, argument, param, constant };
 
 // Is a value dear to make again for backward (selective recompute)? A product is, unless it is made of two activations
-// and larger than both.
-enum class Costly : std::uint8_t { no, product, yes };
+// and larger than both; what is put together of others is if those are.
+enum class Costly : std::uint8_t { no, product, yes, as_operands };
+
+// What an op does with rows that lie where the dim they are grouped by is (Dim::by): it finds out where each goes, takes
+// them there, or back. Its operand and its result are two iteration spaces.
+enum class Regroups : std::uint8_t { none, plan, there, back };
 
 // How an op behaves under any layout (docs: sharding rules), as data: it needs no mesh and no layout.
 struct Spread {
@@ -89,11 +93,13 @@ struct Vjp {
   }  // by value: the graph grows while vjp runs
 };
 
-// Where a result (or operand) lies inside another value's memory: result dim j is dim `from[j]` of it, `start` holds
-// one element index per dim of it (missing ones are 0). No data moves.
+// Where a result (or operand) lies inside another value's memory: result dim j is dim `from[j]` of it, every `step[j]`-th
+// element (missing ones are 1); `start` holds one element index per dim of it (missing ones are 0). No data moves.
 struct ViewMap {
   std::vector<std::optional<int>> from;  // none: the values are the same all along it
   std::vector<i64> start;
+  std::vector<i64> step = {};
+  i64 step_of(std::size_t j) const { return j < step.size() ? step[j] : 1; }
 };
 
 // An operand and a result that may share memory.
@@ -147,14 +153,18 @@ struct Op {
   bool pointwise = false;  // elementwise with broadcast by name: may become part of a fused group
   // Pointwise ops: one element of the result from those of the operands, by definition. Tests hold kernels against it.
   double (*value)(const double* x) = nullptr;
-  bool accumulates = false;                  // its kernels can add to result 0 instead of overwriting it
+  bool accumulates = false;  // its kernels can add to result 0 instead of overwriting it
+  // The same op where a dim is cut into stripes of so many rows, whose dims are `to` (ops/stripe.h): its attributes. None
+  // where an element's bits could then be others, or the dim is not one of rows; null: it is pointwise, or cannot.
+  std::optional<Attrs> (*in_stripes)(const OpCall&, DimId whole, const DimSet& to, i64 rows) = nullptr;
   Attrs (*widened)(const Attrs&) = nullptr;  // of bf16 operands: the same op with result 0 in f32, not rounded
   bool staged = false;      // its kernels know no bf16: operands and results are f32 copies in scratch (ir/stage.h)
   bool group = false;       // several pointwise nodes that became one
   bool own_memory = false;  // it is there to make memory of its own: no part of a group, not done in place
   Leaf leaf = Leaf::none;
-  bool relocates = false;       // its result holds its operand's elements, and zeros
-  bool layout_change = false;   // operand and result are two iteration spaces, and shards move from one to the other
+  bool relocates = false;      // its result holds its operand's elements, and zeros
+  bool layout_change = false;  // operand and result are two iteration spaces, and shards move from one to the other
+  Regroups regroups = Regroups::none;
   bool starts_piece = false;    // its operand is of the piece before: the pipeline may be cut between the two
   Costly costly = Costly::no;   // its results
   bool keeps_operands = false;  // selective recompute keeps them as if they were costly

@@ -58,7 +58,7 @@ View sub_view(const View& whole, const ViewMap& map, const DimSet& dims, const G
     const std::optional<int> from = map.from[i];
     v.sizes.push_back(g.size(dims[i]));
     v.limits.push_back(g.dim(dims[i]).valid());
-    v.strides.push_back(from ? whole.strides[*from] : 0);
+    v.strides.push_back(from ? whole.strides[*from] * map.step_of(i) : 0);
     v.offsets.push_back(from ? whole.offsets[*from] : 0);
   }
   return v;

@@ -12,6 +12,7 @@
 #include "stretto/ops/concat.h"
 #include "stretto/ops/constant.h"
 #include "stretto/ops/contract.h"
+#include "stretto/ops/dispatch.h"
 #include "stretto/ops/div.h"
 #include "stretto/ops/exp.h"
 #include "stretto/ops/extremum.h"
@@ -183,6 +184,29 @@ Tensor chosen_experts(Trace& t, const ModelConfig& c, const LlamaShape& s, Tenso
   return rename(y, {{batch_x, batch}, {s.seq, s.seq_r}});
 }
 
+// The same on rows that travel to the ranks of their experts and back.
+Tensor exchanged_experts(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor h, const Router& r,
+                         const ExpertWeights& w, Routing& routing) {
+  const Dim batch = h.dim(t.batch_name);
+  const Dim rows =
+      batch.like("rows_x", {.plus = s.seq, .size = batch.size * s.seq.size * r.choice.size}).grouped(w.experts);
+  const GroupedRows g = group_rows(r.which, batch, w.experts, rows);
+  add_to(routing.lost, g.lost);
+  const Tensor weights = dispatch(r.weights, g, rows);
+  Tensor x = dispatch(h, g, {rows, s.model});
+  if (c.route_on_input) x = x * weights;
+  const auto product = [&](Tensor from, Tensor matrices, Tensor biases, const Dim& out) {
+    const Tensor y = choose(from, matrices, g.expert, w.experts, {rows, out});
+    return biases ? y + pick(biases, g.expert, w.experts, {rows, out}) : y;
+  };
+  const Tensor gate = product(x, w.gate, w.gate_bias, w.ff), up = product(x, w.up, w.up_bias, w.ff);
+  Tensor u = hidden_rows(c, gate, up);
+  if (!c.route_on_input) u = u * weights;
+  Tensor y = choose(u, w.down, g.expert, w.experts, {rows, s.model});
+  if (w.down_bias) y = y + pick(w.down_bias, g.expert, w.experts, {rows, s.model}) * weights;
+  return rename(combine(y, g, {batch, s.seq, s.model}), s.seq, s.seq_r);
+}
+
 // Every expert has a static number of slots per sequence, which travel to it and back.
 Tensor slotted_experts(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor h, const Router& r,
                        const ExpertWeights& w, i64 slots) {
@@ -221,12 +245,20 @@ Tensor experts_layer(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor
   const Router r = route(t, c, s, h, inner, routing);
   const ExpertWeights w = expert_weights(t, c, s.model, inner);
   const std::optional<i64> slots = slots_per_expert(t, c, s.seq.size);
-  const Tensor y = slots ? slotted_experts(t, c, s, h, r, w, *slots) : chosen_experts(t, c, s, h, r, w);
+  if (slots && t.options().expert_rows == ExpertRows::exchange)
+    throw Error("experts", "capacity = {} gives experts slots, and expert_rows = \"exchange\" sends rows as they come",
+                c.capacity)
+        .hint("leave one of the two out")
+        .about({"parallel.expert_rows", "model.capacity"});
+  const Tensor y = slots                       ? slotted_experts(t, c, s, h, r, w, *slots)
+                   : t.exchanges_rows(c.top_k) ? exchanged_experts(t, c, s, h, r, w, routing)
+                                               : chosen_experts(t, c, s, h, r, w);
   return c.shared_ff ? y + shared_expert(t, c, s, h) : y;
 }
 
 void finish_routing(Trace& t, const ModelConfig& c, const Routing& r, const Dim& batch, const Dim& seq) {
   const double layers = double(r.layers), length = double(seq.valid());
+  if (r.lost) t.metric(lost_rows, sum(r.lost, r.lost.dims()), Accumulate::sum);
   if (r.chosen) {
     const double n = layers * length * double(batch.valid());
     const Tensor x = sum(r.chosen * (r.gates * (double(c.experts) / (n * n))), r.gates.dims());

@@ -78,7 +78,8 @@ void phi3(Exchange& x, ModelConfig& c) {
   x("resid_pdrop", c.dropout);
   x("embd_pdrop", c.embedding_dropout);
   x.maybe("sliding_window", c.window);
-  x.ignore({"original_max_position_embeddings"});
+  for (const char* bias : {"attention_bias", "mlp_bias", "lm_head_bias"}) x.must_be(bias, false);
+  x.ignore({"original_max_position_embeddings", "interpolate_factor", "full_attn_mod"});
   if (x.reading()) return;
   x.out().set("pad_token_id", Field());  // its habit lies beyond small vocabularies
   if (c.rope_scaling.kind == RopeScaling::Kind::longrope)

@@ -71,10 +71,13 @@ void windows(Exchange& x, ModelConfig& c, const std::string& habit) {
   }
   x.in().read("sliding_window", c.window, at_least(1));
   std::string kinds;
+  i64 every = 0;  // older files: so many layers, of which the last one sees all
+  const bool told = x.in().read("sliding_window_pattern", every, between(1, ModelConfig::kMostLayers));
   read_layer_types(x.in(), kinds);
+  if (told && kinds.empty()) kinds = std::string(std::size_t(every - 1), 'w') + 'f';
   c.pattern = kinds.empty() ? habit : shortest_period(kinds);
   if (c.pattern == "f") c.pattern.clear(), c.window = 0;
-  x.ignore({"sliding_window_pattern", "_sliding_window_pattern"});
+  x.ignore({"_sliding_window_pattern"});
 }
 
 // Experts as most types have them.

@@ -12,6 +12,11 @@ Tensor all_gather(Tensor x, DimId from, DimId to, std::vector<std::string> axes)
   return builder_of("all_gather", {x}).emit(all_gather_op, {x}, AllGatherAttrs{std::move(axes), from, {to}, false});
 }
 
+Tensor all_gather_rows(Tensor x, DimId rows, DimId ranks, std::vector<std::string> axes) {
+  return builder_of("all_gather", {x})
+      .emit(all_gather_op, {x}, AllGatherAttrs{std::move(axes), rows, {ranks, rows}, false});
+}
+
 Tensor all_gather_flat(Tensor x, DimSet to, std::vector<std::string> axes) {
   const DimId from = x.type().dims.at(0);
   return builder_of("all_gather", {x})
@@ -27,6 +32,8 @@ constinit const Op all_gather_op{
           STRETTO_ASSERT(contains(t.dims, a.from), "gathers a dim of its operand");
           if (a.flat) {
             t.dims = a.to;
+          } else if (a.to.size() == 2) {
+            t.dims.insert(t.dims.begin() + position(t.dims, a.from), a.to[0]);
           } else {
             STRETTO_ASSERT(a.to.size() == 1 && c.graph.size(a.to[0]) % c.graph.size(a.from) == 0);
             std::replace(t.dims.begin(), t.dims.end(), a.from, a.to[0]);
@@ -39,6 +46,8 @@ constinit const Op all_gather_op{
         [](Examples& e) {
           const DimId part = e.builder.intern(Dim{"part", 3}), whole = e.builder.intern(Dim{"whole", 6});
           e.add(all_gather(e.real({{"a", 2}, {"part", 3}}), part, whole, {"tensor"}));
+          const DimId ranks = e.builder.intern(Dim{"ranks", 2});
+          e.add(all_gather_rows(e.real({{"a", 2}, {"part", 3}}), part, ranks, {"tensor"}));
           const DimSet matrix = e.builder.intern(Dims{{"b", 4}, {"c", 5}});
           e.add(all_gather_flat(e.real({{"flat", 7}}), matrix, {"data"}));
         },
@@ -55,8 +64,10 @@ constinit const Op all_gather_op{
             s.valid = out.elements();
             return s;
           }
-          for (DimId d : in.dims) add_box_dim(s, in.size(d), in.stride(d), out.stride(d == a.from ? a.to[0] : d));
-          s.out_step = in.size(a.from) * out.stride(a.to[0]);
+          const bool apart = a.to.size() == 2;  // the ranks have a dim of their own
+          for (DimId d : in.dims)
+            add_box_dim(s, in.size(d), in.stride(d), out.stride(d == a.from && !apart ? a.to[0] : d));
+          s.out_step = apart ? out.stride(a.to[0]) : in.size(a.from) * out.stride(a.to[0]);
           return s;
         },
     .no_gradient = true,

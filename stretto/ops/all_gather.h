@@ -1,6 +1,8 @@
 // all_gather(x, seq_r, seq, {"tensor"}): the blocks of all ranks along mesh axes, one after the other along a dim.
 // Made by shard/ only.
 //
+// all_gather_rows(x, rows, ranks, {"tensor"}): the same with the ranks along a dim of their own: {rows} -> {ranks rows}.
+//
 // all_gather_flat(x, {model, ff}, {"data"}): x is a block of the result's elements in order, padded at the end.
 #pragma once
 #include <string>
@@ -13,7 +15,7 @@ namespace stretto {
 struct AllGatherAttrs {
   std::vector<std::string> axes;  // major to minor
   DimId from;                     // a rank's block along it ...
-  DimSet to;                      // ... becomes this dim, or the flat operand becomes these
+  DimSet to;                      // ... becomes this dim, or these two (ranks, from), or the flat operand becomes these
   bool flat = false;
   static constexpr void fields(auto& s, auto f) {
     f("axes", s.axes);
@@ -23,6 +25,7 @@ struct AllGatherAttrs {
   }
 };
 Tensor all_gather(Tensor x, DimId from, DimId to, std::vector<std::string> axes);
+Tensor all_gather_rows(Tensor x, DimId rows, DimId ranks, std::vector<std::string> axes);
 Tensor all_gather_flat(Tensor x, DimSet to, std::vector<std::string> axes);
 
 }  // namespace stretto

@@ -33,12 +33,18 @@ Spread spread(const OpCall& c, DimId expert, std::vector<int> masked) {
   return s;
 }
 
-// Of a rank that has a part of the experts: what it computes in the mean.
+// Of a rank that has a part of the experts, or rows that are grouped by them: what it computes in the mean.
 Cost cost(const OpCall& c, DimId expert) {
   Cost cost = c.streaming(0);
   const Dim& e = c.graph.dim(expert);
-  cost.flops = e.axes.empty() ? 2 : 2.0 * e.size / e.valid();
-  for (DimId d : without(space(c), {expert})) cost.flops *= c.graph.size(d);
+  bool all_here = false;
+  cost.flops = 2;
+  for (DimId d : without(space(c), {expert})) {
+    const Dim& dim = c.graph.dim(d);
+    cost.flops *= double(dim.filled ? dim.filled : dim.size);
+    all_here = all_here || dim.by == e.name;
+  }
+  if (!all_here && !e.axes.empty()) cost.flops *= double(e.size) / double(e.valid());
   return cost;
 }
 

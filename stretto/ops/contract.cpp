@@ -84,7 +84,32 @@ ContractAttrs attrs_of(Tensor a, Tensor b, const Dims& over, const Along& along)
   return {summed, kept, out, {}};
 }
 
+// Along a dim that only one operand has, and that is kept, every element has its own rows.
+std::optional<Attrs> in_stripes(const OpCall& c, DimId whole, const DimSet& to, i64 rows) {
+  ContractAttrs at = c.attrs<ContractAttrs>();
+  const bool first = contains(c.in(0).dims, whole);
+  if (first == contains(c.in(1).dims, whole) || !contains(at.out, whole)) return {};
+  i64 n = 1, k = 1;
+  for (DimId d : at.over) k *= c.graph.size(d);
+  for (DimId d : at.out)
+    if (!contains(at.along, d) && contains(c.in(first ? 1 : 0).dims, d)) n *= c.graph.size(d);
+  if (!alike_by_rows(rows, n, k, c.in(0).dtype)) return {};
+  const auto place = at.out.begin() + position(at.out, whole);
+  at.out.insert(at.out.erase(place), to.begin(), to.end());
+  return Attrs(at);
+}
+
 }  // namespace
+
+bool alike_by_rows(i64 rows, i64 n, i64 k, DType dtype) {
+  const auto least = [](i64 size, i64 block) { return size % block == 0 ? std::min(size, block) : size % block; };
+  if (dtype == bf16) {
+    const ContractBlock most = widened_block(1 << 30, 1 << 30, 1 << 30);
+    if (most.m % rows != 0 && rows % most.m != 0) return false;
+    rows = std::min(rows, most.m), n = least(n, most.n), k = least(k, most.k);
+  }
+  return rows % 16 == 0 && n % (dtype == f64 ? 16 : 8) == 0 && double(rows) * double(n) * double(k) > 1e6;
+}
 
 Tensor contract(Tensor a, Tensor b, Dims over, Along along) {
   return builder_of("contract", {a, b}).emit(contract_op, {a, b}, attrs_of(a, b, over, along));
@@ -165,6 +190,7 @@ constinit const Op contract_op{
           return contract_block(m, n, k).bytes(c.out().dtype);
         },
     .accumulates = true,
+    .in_stripes = in_stripes,
     .widened =
         [](const Attrs& a) {
           ContractAttrs wide = a.as<ContractAttrs>();

@@ -1,6 +1,9 @@
 // reduce_scatter(x, seq, seq_r, {"tensor"}): the sum over the ranks along mesh axes, of which every rank gets its block
 // along a dim. Made by shard/ only.
 //
+// reduce_scatter_rows(x, ranks, rows, {"tensor"}): the same of a value whose blocks lie along a dim of their own, which
+// goes: {ranks rows} -> {rows}.
+//
 // reduce_scatter_flat(x, flat, {"data"}): likewise a block of all elements in order, padded with zeros.
 #pragma once
 #include <string>
@@ -12,7 +15,7 @@ namespace stretto {
 
 struct ReduceScatterAttrs {
   std::vector<std::string> axes;  // major to minor
-  DimSet from;                    // this dim is cut, or all of the operand's
+  DimSet from;                    // this dim is cut, or the first of these two (ranks, to) goes, or all of the operand's
   DimId to;                       // a rank's block
   bool flat = false;
   static constexpr void fields(auto& s, auto f) {
@@ -23,6 +26,7 @@ struct ReduceScatterAttrs {
   }
 };
 Tensor reduce_scatter(Tensor x, DimId from, DimId to, std::vector<std::string> axes);
+Tensor reduce_scatter_rows(Tensor x, DimId ranks, DimId rows, std::vector<std::string> axes);
 Tensor reduce_scatter_flat(Tensor x, DimId to, std::vector<std::string> axes);
 
 }  // namespace stretto

@@ -48,6 +48,11 @@ std::string reason(const Planned& x, const Planned& best, double capacity) {
 
 }  // namespace
 
+std::string change(double ratio) {
+  constexpr double nothing = 0.005;  // rounds to no percent at all
+  return std::abs(ratio - 1) < nothing ? "same" : more(ratio - 1);
+}
+
 std::string limit_of(const Planned& x) {
   if (!x.limit.empty()) return x.limit;
   if (x.time.bubble > 0.15 * x.seconds) return fmt::format("bubble {:.0f}%", 100 * x.time.bubble / x.seconds);
@@ -130,13 +135,12 @@ std::string plain_row(const PlanProblem& p, double flops, std::size_t rank, cons
       name_of(k.recompute), name_of(x.exact), limit_of(x));
 }
 
-std::vector<WhatIf> what_if(const PlanProblem& p, const RunKeys& keys, double factor) {
-  const Compiled c = compile_keys(p, keys);
+std::vector<WhatIf> what_if(const PlanProblem& p, const Program& program, double factor) {
   std::vector<WhatIf> all;
   const auto with = [&](std::string what, auto change) {
     Cluster cluster = p.cluster.cluster;
     change(cluster);
-    all.push_back({std::move(what), step_time(*c.program, cluster).seconds});
+    all.push_back({std::move(what), step_time(program, cluster).seconds});
   };
   if (p.cluster.cluster.ranks_per_node < p.ranks)
     with("network between nodes", [&](Cluster& x) { x.between.bandwidth *= factor; });

@@ -25,8 +25,9 @@ struct WhatIf {
   std::string what;
   double seconds = 0;
 };
-// Of the plan's first: every link and rate by this factor.
-std::vector<WhatIf> what_if(const PlanProblem&, const RunKeys&, double factor);
+// Of the plan's first, compiled: every link and rate by this factor.
+std::vector<WhatIf> what_if(const PlanProblem&, const Program&, double factor);
+std::string change(double ratio);  // "+11%", "same"
 
 // Nothing fits: the closest, what takes its memory, and what would make it fit.
 Error nothing_fits(const PlanProblem&, const Plan&, const std::vector<std::string>& remedies);

@@ -63,7 +63,9 @@ Training training_of(const PlanProblem& problem, const RunKeys& k) {
 }
 
 Compiled compile_keys(const PlanProblem& p, const RunKeys& k) {
-  return compile(make_model(p.model, p.batch), p.optimizer, training_of(p, k), parallel_of(p, k));
+  Parallel parallel = parallel_of(p, k);
+  parallel.proved = false;
+  return compile(make_model(p.model, p.batch), p.optimizer, training_of(p, k), parallel);
 }
 
 }  // namespace stretto

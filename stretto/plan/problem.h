@@ -50,7 +50,7 @@ std::string_view interned(std::string_view);  // the same text, which lives as l
 
 Parallel parallel_of(const PlanProblem&, const RunKeys&);
 Training training_of(const PlanProblem&, const RunKeys&);
-Compiled compile_keys(const PlanProblem&, const RunKeys&);
+Compiled compile_keys(const PlanProblem&, const RunKeys&);  // to be predicted, not run
 
 // Whether gradients and weights are in 16 bits.
 inline bool half(const PlanProblem& p) { return p.training.dtype == bf16; }

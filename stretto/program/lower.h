@@ -22,7 +22,8 @@ struct LowerOptions {
   std::optional<WorkTimes> overlap = {};  // collectives of tasks go on beside other work (overlap.h); none: waited for
   bool undo = false;                      // there is memory for what parameters and state were before a step
   bool sketch = false;                    // to be looked at, not run: no memory is planned, and nothing is proved of it
-  const Program* params_of = nullptr;     // parameters lie where this program has them: both use one arena
+  bool proved = true;                  // else it is predicted and not run: memory is planned, nothing is proved of it
+  const Program* params_of = nullptr;  // parameters lie where this program has them: both use one arena
 };
 Program lower(Step, const Schedule&, IdVector<PieceId, StageId> stage_of, const LowerOptions&);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "stretto/program/lanes.h"
 #include "stretto/program/order.h"
 #include "stretto/program/touches.h"
 
@@ -20,7 +21,7 @@ struct Expected {
 class LastTouch {
  public:
   LastTouch(const Program& p, ActorId a, std::vector<Expected> expected)
-      : p_(p), a_(a), code_(p.actors[a].code), open_(std::move(expected)) {
+      : p_(p), a_(a), code_(p.actors[a].code), lanes_(lanes_of(p, a)), open_(std::move(expected)) {
     for (InstructionId i : code_.ids()) {
       if (const Start* s = std::get_if<Start>(&code_[i])) started_[s->collective] = &s->run;
       if (const Send* s = std::get_if<Send>(&code_[i]))
@@ -48,7 +49,7 @@ class LastTouch {
     std::erase_if(open_, [&](const Expected& e) {
       if (e.at.arena != s.arena || e.at.offset >= s.offset + bytes || s.offset >= e.at.offset + e.bytes) return false;
       InstructionId& until = until_[e.transfer];
-      until = std::max(until, InstructionId(by.value + 1));
+      until = std::max(until, told_after(by));
       return true;
     });
   }
@@ -64,6 +65,12 @@ class LastTouch {
     if (!t.direct)
       for (const Extent& e : t.extents) touch(e.from, e.bytes, by);
   }
+  // How far an actor is, is told in its compute lane, which has waited there for all that others do with this memory.
+  InstructionId told_after(InstructionId i) const {
+    do i = InstructionId(i.value + 1);
+    while (code_.has(i) && lanes_.lane[i] != DeviceLane::compute);
+    return i;
+  }
   static InstructionId last_read(const Transfer& t, InstructionId sent) {
     return t.released ? std::max(sent, InstructionId(t.released->value - 1)) : sent;
   }
@@ -71,6 +78,7 @@ class LastTouch {
   const Program& p_;
   const ActorId a_;
   const IdVector<InstructionId, Instruction>& code_;
+  const Lanes lanes_;
   std::vector<Expected> open_;
   std::map<TransferId, InstructionId> until_;
   std::map<CollectiveId, const Run*> started_;
@@ -137,9 +145,11 @@ Program two_steps(const Program& p, const NextStep& next) {
     auto& out = two.actors[a].code;
     out.clear();
     const std::uint32_t collectives = p.actors[a].collectives;
-    for (const std::uint32_t step : {0u, 1u})
+    for (const std::uint32_t step : {0u, 1u}) {
+      IdVector<InstructionId, InstructionId> at;  // where an instruction stands now, with what is told before it
       for (std::uint32_t n = 0; n <= code.size(); ++n) {
         const InstructionId i(n);
+        at.push_back(out.next_id());
         const auto [first, last] = (step == 0 ? tell : hear)[a].equal_range(i);
         for (auto it = first; it != last; ++it)
           out.push_back(step == 0 ? Instruction(Send{it->second}) : Instruction(Receive{it->second}));
@@ -153,6 +163,12 @@ Program two_steps(const Program& p, const NextStep& next) {
             [&](Await& w) { w.collective.value += step * collectives; }, [](Run&) {});
         out.push_back(std::move(x));
       }
+      for (InstructionId i : code.ids())
+        if (const Send* s = std::get_if<Send>(&code[i])) {
+          Transfer& t = two.transfers[TransferId(s->transfer.value + step * p.transfers.size())];
+          if (t.released) t.released = at[*t.released];
+        }
+    }
     two.actors[a].collectives = 2 * collectives;
   }
   return two;

@@ -57,8 +57,7 @@ class Accesses {
     if (r.calls) part = touches_of(body, *r.calls);
     for (const Touch& t : r.calls ? part : whole(body)) {
       const Slot& s = p_.actors[actor].slots[SlotId(r.args.value + t.buffer.value)];
-      visit(s.elsewhere.value_or(actor),
-            Access{{s.arena, s.offset, s.offset + body.buffers[t.buffer].bytes}, t.written});
+      visit(s.elsewhere.value_or(actor), Access{{s.arena, s.offset + t.span.from, s.offset + t.span.to}, t.written});
     }
   }
 
@@ -72,6 +71,9 @@ class Accesses {
   std::map<const Calls*, std::vector<Touch>> whole_;
 };
 
+bool lies_in(const Bytes& b, const Extent& e) {
+  return b.arena == e.to.arena && e.to.offset <= b.from && b.to <= e.to.offset + e.bytes;
+}
 Access access_of(const Slot& s, u64 bytes, bool writes) { return {{s.arena, s.offset, s.offset + bytes}, writes}; }
 
 // Of what is in other lanes than compute: from what the lane has waited for to the first wait of the compute lane for it
@@ -158,7 +160,7 @@ class Collection {
       accesses_.of(a, *r, [&](ActorId whose, const Access& x) {
         if (whose == a) return;
         for (const auto& [t, sent] : has_direct_[a].at({r->task, r->microbatch}))
-          if (p_.routes[p_.transfers[t].route].target == whose && p_.transfers[t].extents[0].to.offset == x.bytes.from)
+          if (p_.routes[p_.transfers[t].route].target == whose && lies_in(x.bytes, p_.transfers[t].extents[0]))
             add(whose, {x.bytes, true}, t, sent);
       });
     }

@@ -33,10 +33,14 @@ struct Named {
 };
 using Resource = std::variant<Temporary, Named>;
 
-// Who touched it last.
+// Who touched it last, and which of its bytes.
+struct Toucher {
+  WorkId work;
+  ByteSpans spans;
+};
 struct LastTouches {
-  std::vector<WorkId> writers;  // its last writer; before that, those that a gathered parameter is not replaced under
-  std::vector<WorkId> readers;  // since
+  std::vector<Toucher> writers;  // its last ones; before that, those that a gathered parameter is not replaced under
+  std::vector<Toucher> readers;  // since
   std::optional<CollectiveId> before = {};  // written by a collective that was started before the region
 };
 
@@ -71,18 +75,25 @@ class WorkBuilder {
   void come_after(WorkId w, const std::vector<WorkId>& all) {
     for (WorkId before : all) come_after(w, before);
   }
-  void reads(WorkId w, const Resource& r) {
-    LastTouches& t = touched_[r];
-    come_after(w, t.writers);
-    if (t.before) out_.needs[w].push_back(*t.before);
-    t.readers.push_back(w);
+  void come_after(WorkId w, const std::vector<Toucher>& all, const ByteSpans& spans) {
+    for (const Toucher& t : all)
+      if (meet(t.spans, spans)) come_after(w, t.work);
   }
-  void writes(WorkId w, const Resource& r) {
+  void reads(WorkId w, const Resource& r, const ByteSpans& spans = everything) {
     LastTouches& t = touched_[r];
-    come_after(w, t.writers);
-    come_after(w, t.readers);
+    come_after(w, t.writers, spans);
     if (t.before) out_.needs[w].push_back(*t.before);
-    t = {.writers = {w}};
+    t.readers.push_back({w, spans});
+  }
+  void writes(WorkId w, const Resource& r, const ByteSpans& spans = everything) {
+    LastTouches& t = touched_[r];
+    come_after(w, t.writers, spans);
+    come_after(w, t.readers, spans);
+    if (t.before) out_.needs[w].push_back(*t.before);
+    const auto replaced = [&](const Toucher& x) { return covers(spans, x.spans); };
+    std::erase_if(t.writers, replaced);
+    std::erase_if(t.readers, replaced);
+    t.writers.push_back({w, spans});
   }
 
   Work collective(Part part, const Calls& body, CallId c) {
@@ -112,9 +123,9 @@ class WorkBuilder {
   }
   void touch(WorkId w, const Run& r, RegionAt at, const KernelCall& c) {
     for (const Ref& x : c.in)
-      if (x.buffer) reads(w, resource(r, at, *x.buffer));
+      if (x.buffer) reads(w, resource(r, at, *x.buffer), spans_of(x));
     for (const Ref& x : c.out)
-      if (x.buffer) writes(w, resource(r, at, *x.buffer));
+      if (x.buffer) writes(w, resource(r, at, *x.buffer), spans_of(x));
   }
   Resource resource(const Run& r, RegionAt at, BufferId b) const {
     const Binding* x = binding_of(p_, r, b);
@@ -161,11 +172,11 @@ class WorkBuilder {
       const ValueId* v = as<ValueId>(b);
       if (!v) continue;
       LastTouches& t = touched_[named(*v, runs_.at(w.collective).microbatch)];
-      std::vector<WorkId> before = std::move(t.readers);
+      std::vector<Toucher> before = std::move(t.readers);
       t = {};
       t.writers = std::move(before);
       if (here != out_.started.end())
-        t.writers.push_back(here->second);
+        t.writers.push_back({here->second, everything});
       else
         t.before = w.collective;
     }

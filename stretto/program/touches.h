@@ -9,11 +9,26 @@
 
 namespace stretto {
 
+// Bytes of a buffer, in order and apart from each other.
+struct ByteSpan {
+  u64 from = 0, to = 0;
+  bool operator==(const ByteSpan&) const = default;
+};
+using ByteSpans = std::vector<ByteSpan>;
+inline const ByteSpans everything{{0, ~u64(0)}};
+bool meet(const ByteSpans&, const ByteSpans&);
+bool covers(const ByteSpans& all, const ByteSpans& part);
+
+// What a call touches of an operand's or a result's buffer. Of views in very many pieces: all from the first to the last.
+ByteSpans spans_of(const Ref&);
+
 struct Touch {
   BufferId buffer;
   bool read = false, written = false;
+  ByteSpan span = {};
 };
-std::vector<Touch> touches_of(const Calls&, CallRange);  // in the order of buffers
+// In the order of buffers. Of all calls of a body together: whole buffers; of some of them: what they touch.
+std::vector<Touch> touches_of(const Calls&, CallRange);
 
 // Null: a temporary of the run.
 const Binding* binding_of(const Program&, const Run&, BufferId);

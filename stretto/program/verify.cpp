@@ -27,7 +27,7 @@ std::vector<Memory> memory_of(const Program& p, ActorId a, const Run& r) {
   std::vector<Memory> all;
   for (const Touch& t : touches_of(body, calls_of(r, body))) {
     const Slot& s = p.actors[a].slots[SlotId(r.args.value + t.buffer.value)];
-    all.push_back({s.arena, s.elsewhere, s.offset, s.offset + body.buffers[t.buffer].bytes, t.written});
+    all.push_back({s.arena, s.elsewhere, s.offset + t.span.from, s.offset + t.span.to, t.written});
   }
   return all;
 }

@@ -1,37 +1,35 @@
-// Ranks of one process that are in different steps: who goes on with the next one waits where next_step.h says so.
+// Ranks that are in different steps: who goes on with the next one waits where next_step.h says so.
 //
-//   Ahead ahead(program);
-//   double waited = ahead.come_to(rank, round, instruction);       // before every instruction, and after the last one
+//   Ahead ahead(program, milestones);
+//   double waited = ahead.come_to(rank, round, instruction, lane);       // before every instruction, and after the last one
 #pragma once
-#include <memory>
 #include <vector>
 
-#include "stretto/comm/threads/milestone.h"
+#include "stretto/comm/milestones.h"
 #include "stretto/program/next_step.h"
 
 namespace stretto {
 
 class Ahead {
  public:
-  explicit Ahead(const Program&);
+  Ahead(const Program&, Milestones&);
   // Rounds count steps from 1. Tells that the rank has done all before this instruction, and waits for others before it
-  // writes into their memory: seconds waited. An Error when stopped.
-  double come_to(int rank, std::uint32_t round, InstructionId);
-  void stop() noexcept;
+  // writes into their memory: seconds waited. `lane`: of the instruction. An Error when stopped.
+  double come_to(int rank, std::uint32_t round, InstructionId, DeviceLane lane);
 
  private:
   struct alignas(64) Rank {
-    Milestone reached;
     std::size_t told = 0, waits = 0;  // the next of each; touched by its own thread only
   };
   // Counts up over all steps.
   std::uint32_t number(ActorId a, std::uint32_t round, InstructionId i) const {
     return round * (std::uint32_t(program_.actors[a].code.size()) + 1) + i.value;
   }
-  double wait(int rank, std::uint32_t number);
+  double wait(int rank, DeviceLane lane, int other, std::uint32_t number);
 
   const Program& program_;
   const NextStep next_;
+  Milestones& milestones_;
   std::vector<Rank> ranks_;
 };
 

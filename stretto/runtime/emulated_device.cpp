@@ -13,7 +13,7 @@ namespace {
 class EmulatedDevice : public Device {
  public:
   EmulatedDevice(const Program& p, ActorId actor, const Machine& machine, std::optional<Times> times)
-      : code_(p.actors[actor].code), tasks_(p, actor, machine, times) {}
+      : program_(p), code_(p.actors[actor].code), tasks_(p, actor, machine, times) {}
   ~EmulatedDevice() override {
     for (const auto& [p, bytes] : maps_) munmap(p, bytes);
   }
@@ -32,12 +32,13 @@ class EmulatedDevice : public Device {
   EventId event() override { return came_.push_back(0); }
   void time_kernels(bool) override {}
 
-  // All of a task's time passes at its first kernel.
+  // All of a task's time passes at its first kernel. A task that waits for nothing begins when the one before it should
+  // have ended: that the system's timer woke this thread late is no time of the device.
   void launch(DeviceLane, KernelId, const Args& args) override {
     const InstructionId i(args.launch.instruction);
     if (passed_ == i) return;
+    late_ = tasks_.pass(*task_of(code_[i]), passed_ && goes_on(*passed_, i) ? late_ : 0);
     passed_ = i;
-    tasks_.pass(*task_of(code_[i]));
   }
   void record(EventId e, DeviceLane) override { came_[e] = now(); }
   void wait(DeviceLane, EventId) override {}
@@ -53,9 +54,22 @@ class EmulatedDevice : public Device {
   KernelSpent spent(KernelId) const override { return {}; }
 
  private:
+  // Nothing was waited for since the kernels of the first.
+  bool goes_on(InstructionId from, InstructionId to) const {
+    const Run& r = *task_of(code_[from]);
+    const Calls& body = *program_.calls[r.task];
+    for (CallId c : ids(calls_of(r, body)))
+      if (body.graph.node(body.calls[c].node).op->collective) return false;
+    for (InstructionId i = from; i < to; i = InstructionId(i.value + 1))
+      if (std::holds_alternative<Receive>(code_[i]) || std::holds_alternative<Await>(code_[i])) return false;
+    return true;
+  }
+
+  const Program& program_;
   const IdVector<InstructionId, Instruction>& code_;
   EmulatedTasks tasks_;
-  std::optional<InstructionId> passed_;  // the newest task that has taken its time
+  std::optional<InstructionId> passed_;  // the newest task that has taken its time ...
+  double late_ = 0;                      // ... and by how much later this thread woke up
   std::vector<std::pair<void*, std::size_t>> maps_;
   IdVector<EventId, double> came_;
 };

@@ -44,9 +44,10 @@ double EmulatedTasks::seconds_of(const Run& r) {
   return whole / std::max(1.0, static_cast<double>(program_.schedule.stages) / program_.actors.size());
 }
 
-void EmulatedTasks::pass(const Run& r) {
-  const double start = now();
-  if (const double seconds = seconds_of(r); seconds > 0) sleep_until(start + seconds);
+double EmulatedTasks::pass(const Run& r, double ago) {
+  const double end = now() - ago + seconds_of(r);
+  if (end > now()) sleep_until(end);
+  return std::max(0.0, now() - end);
 }
 
 }  // namespace stretto

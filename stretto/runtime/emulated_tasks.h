@@ -2,7 +2,7 @@
 //
 //   EmulatedTasks tasks(program, actor, machine, {});
 //   tasks.begin_step();
-//   tasks.pass(run);          // sleeps as long as the run would take
+//   late = tasks.pass(run, late);          // sleeps as long as the run would take
 #pragma once
 #include <optional>
 #include <vector>
@@ -19,7 +19,8 @@ class EmulatedTasks {
   // each phase of an action takes all of the phase's.
   EmulatedTasks(const Program&, ActorId, const Machine&, std::optional<Times>);
   void begin_step();
-  void pass(const Run&);
+  // It began so many seconds ago. Returns how much later than it should this woke up.
+  double pass(const Run&, double ago = 0);
   double seconds_of(const Run&);  // that it takes now
 
  private:

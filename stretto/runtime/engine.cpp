@@ -97,13 +97,18 @@ void Engine::connect_threads(const WorkerOptions& options) {
     for (ActorId a : program_->actors.ids())
       worker(program_->rank_of(a, k)).connect(arenas, actors() > 1 ? transports_.back().get() : nullptr, groups_.get());
   }
-  // A rank tells how far it is when it comes there: on a device whose lanes run behind, it would not be true.
-  if (options.ahead && worker(0).device().calls_wait()) ahead_ = std::make_unique<Ahead>(*program_);
-  for (const int rank : local_) worker(rank).go_ahead(ahead_.get());
+  if (options.ahead) let_go_ahead();
   for (int rank = 0; rank < ranks; ++rank) {
     std::thread& t = threads_.start([this, rank] { serve(rank); }, local_.size());
     if (enough && options.run.pin && stretto::computes(options.run.device)) pin(t, allowed[rank]);
   }
+}
+
+void Engine::let_go_ahead() {
+  most_under_way_ = 2;
+  milestones_ = wires_->milestones(ranks());
+  if (milestones_) ahead_ = std::make_unique<Ahead>(*program_, *milestones_);
+  for (const int rank : local_) worker(rank).go_ahead(ahead_.get());
 }
 
 void Engine::connect_processes(const WorkerOptions& options) {
@@ -118,6 +123,8 @@ void Engine::connect_processes(const WorkerOptions& options) {
   if (actors() > 1) transports_.push_back(wires_->transport(*program_, arenas_, coordinate));
   if (program_->ranks_per_actor() > 1) groups_ = std::make_unique<Groups>(*program_, *wires_);
   w.connect(column, transports_.empty() ? nullptr : transports_.back().get(), groups_.get());
+  let_go_ahead();  // nothing else keeps their steps apart
+  if (!options.ahead) most_under_way_ = 1;
 }
 
 void Engine::quit() {
@@ -132,25 +139,41 @@ void Engine::quit() {
 void Engine::stop() noexcept {
   for (const auto& t : transports_) t->stop();
   if (groups_) groups_->stop();
-  if (ahead_) ahead_->stop();
+  if (milestones_) milestones_->stop();
 }
 
 void Engine::run_rank(int rank, Submitted& s) {
   const double start = now();
   Worker& w = worker(rank);
-  double waited = 0;
   try {
     if (!s.hooks.begin || s.hooks.begin(w)) {
       w.run(s.step);
-      waited = w.waited();
-      if (s.hooks.end) s.hooks.end(w);
+      s.worked[rank] = now() - start - w.waited();
+      if (s.hooks.end) s.hooks.end(w, s.worked[rank]);
+    } else {
+      s.worked[rank] = 0;
     }
   } catch (...) {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = std::current_exception();
     stop();
   }
-  s.worked[rank] = now() - start - waited;
+}
+
+// On the caller's thread: all that was submitted, so that nobody waits for what comes of a step before he goes on.
+void Engine::run_here() {
+  std::unique_lock lock(mutex_);
+  while (ran_ < submitted_) {
+    Submitted& s = submitted(ran_ + 1);
+    if (!failure_) {
+      lock.unlock();
+      run_rank(local_.front(), s);
+      lock.lock();
+    }
+    s.running = 0;
+    s.end = now();
+    ++ran_;
+  }
 }
 
 void Engine::serve(int rank) {
@@ -187,9 +210,8 @@ void Engine::submit(i64 step, StepHooks hooks) {
 StepTaken Engine::wait() {
   STRETTO_ASSERT(under_way() > 0, "no step is under way");
   Submitted& s = submitted(waited_ + 1);
-  if (threads_.empty()) run_rank(local_.front(), s);
+  if (threads_.empty()) run_here();
   std::unique_lock lock(mutex_);
-  if (threads_.empty()) s.running = 0, s.end = now();
   changed_.wait(lock, [&] { return failure_ ? idle() : s.running == 0; });
   if (failure_) {
     waited_ = submitted_;
@@ -197,10 +219,8 @@ StepTaken Engine::wait() {
   }
   ++waited_;
   s.hooks = {};
-  StepTaken taken{.seconds = s.end - std::max(s.start, std::exchange(ended_, s.end)), .worked = s.worked};
-  double worked = 0;
-  for (const double w : s.worked) worked += w;
-  if (taken.seconds > 0) taken.bubble = std::max(0.0, 1 - worked / (taken.seconds * double(local_.size())));
+  const StepTaken taken{
+      .seconds = s.end - std::max(s.start, std::exchange(ended_, s.end)), .ended = s.end, .worked = s.worked};
   return taken;
 }
 
@@ -227,14 +247,14 @@ void Engine::watch() {
       if (submitted_ != seen || w.at() != at[rank]) at[rank] = w.at(), since[rank] = now();
       waiting = waiting || w.waiting();
       stuck = stuck && now() - since[rank] >= timeout_;
-      if (peers_) peers_->beat(oldest().step, w.at().value, w.waiting());
+      if (peers_) peers_->beat(oldest_running().step, w.at().value, w.waiting());
     }
     seen = submitted_;
     if (!stuck || !waiting) continue;
-    failure_ = std::make_exception_ptr(
-        Error("watchdog", "nothing has moved for {:.3g} s in step {}: {}", timeout_, oldest().step, who_waits(since))
-            .hint("if the work itself takes that long, raise parallel.timeout")
-            .as(Error::Kind::run));
+    failure_ = std::make_exception_ptr(Error("watchdog", "nothing has moved for {:.3g} s in step {}: {}", timeout_,
+                                             oldest_running().step, who_waits(since))
+                                           .hint("if the work itself takes that long, raise parallel.timeout")
+                                           .as(Error::Kind::run));
     stop();
   }
 }

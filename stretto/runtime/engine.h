@@ -1,5 +1,5 @@
 // All ranks of a program, one thread each; a program for one rank runs on the caller's thread, and so does the one rank
-// that is here when others are processes. Ranks are numbered as Program::rank_of says.
+// that is here when others are processes, which runs all that was submitted before it waits for any of it. Ranks are numbered as Program::rank_of says.
 //
 //   Engine engine(program, {.seed = 1});
 //   engine.run(step);          // an error in one actor stops all and is rethrown here
@@ -25,11 +25,11 @@ namespace stretto {
 
 struct StepHooks {
   std::function<bool(Worker&)> begin = {};  // by every rank here, on its thread; false, on all ranks: it is not run
-  std::function<void(Worker&)> end = {};
+  std::function<void(Worker&, double worked)> end = {};  // worked: seconds not spent waiting
 };
 struct StepTaken {
   double seconds = 0;                   // since it was submitted, or since the step before it ended
-  double bubble = 0;                    // share of the time of the ranks here without work
+  double ended = 0;                     // when, by the steady clock
   std::span<const double> worked = {};  // per rank, of those here: seconds not spent waiting; until the next submit()
 };
 
@@ -43,7 +43,7 @@ class Engine {
   StepTaken wait();  // for the oldest that is under way
   StepTaken run(i64 step, StepHooks = {});
   int under_way() const { return int(submitted_ - waited_); }
-  int most_under_way() const { return ahead_ ? 2 : 1; }
+  int most_under_way() const { return most_under_way_; }
   void record(bool on);  // from the next step on; nothing is under way
   int ranks() const { return program_->ranks(); }
   const std::vector<int>& local() const { return local_; }  // the ranks that are here: only those have a worker
@@ -65,10 +65,11 @@ class Engine {
     std::vector<double> worked;  // per rank: seconds not spent waiting
   };
   Submitted& submitted(u64 round) { return steps_[round % 2]; }
-  const Submitted& oldest() const { return steps_[(waited_ + 1) % 2]; }
+  const Submitted& oldest_running() const { return steps_[((threads_.empty() ? ran_ : waited_) + 1) % 2]; }
   bool idle() const { return steps_[0].running + steps_[1].running == 0; }
   void serve(int rank);
   void run_rank(int rank, Submitted&);
+  void run_here();
   void stop() noexcept;
   void quit();
   void watch();
@@ -76,6 +77,7 @@ class Engine {
 
   void connect_threads(const WorkerOptions&);
   void connect_processes(const WorkerOptions&);
+  void let_go_ahead();
 
   std::shared_ptr<const Program> program_;
   double timeout_ = 0;
@@ -86,12 +88,14 @@ class Engine {
   std::unique_ptr<Wiring> wires_;
   std::unique_ptr<Groups> groups_;
   std::vector<std::unique_ptr<Worker>> workers_;  // per rank; none for those in other processes
-  std::unique_ptr<Ahead> ahead_;                  // none: one step at a time
+  std::unique_ptr<Milestones> milestones_;
+  std::unique_ptr<Ahead> ahead_;  // none: messages keep steps apart, or there is one at a time
+  int most_under_way_ = 1;
   std::mutex mutex_;
   std::condition_variable changed_;
   Submitted steps_[2];
-  u64 submitted_ = 0, waited_ = 0;  // steps
-  double ended_ = 0;                // when the last one that was waited for did
+  u64 submitted_ = 0, waited_ = 0, ran_ = 0;  // steps; ran: without threads
+  double ended_ = 0;                          // when the last one that was waited for did
   bool quit_ = false;
   std::exception_ptr failure_;  // the first; afterwards the engine is dead
   // Last: they end before anything that they use goes away, also when the constructor throws.

@@ -32,6 +32,7 @@ Worker::Worker(std::shared_ptr<const Program> program, ActorId actor, int coordi
 
 void Worker::connect(std::span<const ArenaBases> arenas_of_all, Transport* transport, Groups* groups) {
   transport_ = transport;
+  polls_ = device_->calls_wait() && (transport || program().collectives > 0);
   if (groups) find_groups(*groups);
   if (!device_->calls_wait()) {
     begun_ = device_->event();
@@ -63,37 +64,48 @@ void Worker::find_groups(Groups& groups) {
 }
 
 void Worker::run(i64 step) {
-  step_ = step;
-  ++round_;
-  records_.begin_step();
+  begin(step);
   const auto& code = program().code;
-  const bool lanes_wait = !device_->calls_wait();
-  if (lanes_wait) device_->record(begun_, DeviceLane::compute);
   for (InstructionId i : code.ids()) {
     come_to(i);
-    if (options_.run.jitter > 0) jitter();
-    if (lanes_wait) order_lanes(i);
     match(
         code[i], [&](const Run& r) { run(r, i); }, [&](const Send& s) { send(s.transfer); },
         [&](const Receive& r) { receive(r.transfer); }, [&](const Start& s) { start(s, i); },
         [&](const Await& w) { await(w); });
-    if (lanes_wait) device_->record(ended_[i], lanes_.lane[i]);
+    leave(i);
   }
-  come_to(code.next_id());
-  finish();
+  finish(code.next_id());
 }
 
-void Worker::order_lanes(InstructionId i) {
-  for (InstructionId j : lanes_.waits[i]) device_->wait(lanes_.lane[i], ended_[j]);
+void Worker::begin(i64 step) {
+  step_ = step;
+  ++round_;
+  records_.begin_step();
+  if (!device_->calls_wait()) device_->record(begun_, DeviceLane::compute);
 }
 
-void Worker::finish() {
+// Everything that the instruction waits for: of the transport, in other lanes, of ranks in the step before.
+void Worker::come_to(InstructionId i) {
+  tell_transport(i);
+  if (options_.run.jitter > 0) jitter();
+  if (!device_->calls_wait())
+    for (InstructionId j : lanes_.waits[i]) device_->wait(lanes_.lane[i], ended_[j]);
+  keep_apart(i, lanes_.lane[i]);
+}
+
+void Worker::leave(InstructionId i) {
+  if (!device_->calls_wait()) device_->record(ended_[i], lanes_.lane[i]);
+}
+
+void Worker::finish(InstructionId end) {
+  tell_transport(end);
   std::optional<KernelFault> fault;
   waiting([&] {
     fault = finish_device();
     return 0.0;
   });
   if (fault) throw refused(*fault);
+  keep_apart(end, DeviceLane::compute);  // all lanes are done
   records_.settle();
   if (!device_->calls_wait()) settle_waits();
 }
@@ -133,14 +145,17 @@ InstructionId Worker::at() const {
   return i;
 }
 
-void Worker::come_to(InstructionId i) {
+void Worker::tell_transport(InstructionId i) {
   at_.store(i.value, std::memory_order_relaxed);
   if (transport_)
     waiting([&] {
       transport_->at(i);
       return 0.0;
     });
-  if (ahead_) records_.waited(waiting([&] { return ahead_->come_to(rank(), round_, i); }));
+}
+
+void Worker::keep_apart(InstructionId i, DeviceLane lane) {
+  if (ahead_) records_.waited(waiting([&] { return ahead_->come_to(rank(), round_, i, lane); }));
 }
 
 template <class Wait>
@@ -182,9 +197,9 @@ void Worker::await(const Await& w) {
 
 InFlight::Ticket Worker::start_call(const PreparedCall& c, std::byte* const* base, DeviceLane lane) {
   const Shared& x = *shared_[std::get<SharedCallId>(c.does)][lane];
-  const PreparedRef &in = c.in[0], &out = c.out[0];
-  return {x.at, x.at.group->start(x.at.member, x.prepared, base[in.buffer->value] + in.start,
-                                  base[out.buffer->value] + out.start)};
+  const auto at = [&](const PreparedRef& r) { return base[r.buffer->value] + r.start; };
+  const auto* counts = c.in.size() > 1 ? reinterpret_cast<const std::int32_t*>(at(c.in[1])) : nullptr;
+  return {x.at, x.at.group->start(x.at.member, x.prepared, at(c.in[0]), at(c.out[0]), counts)};
 }
 
 double Worker::wait_for(const InFlight::Ticket& t) {
@@ -205,7 +220,7 @@ void Worker::execute(const Run& r, InstructionId i) {
       .out = out.data(),
       .scratch = arenas_[Arena::scratch],
       .now = now,
-      .poll = transport_ && device_->calls_wait() ? +[](void* self) { static_cast<Worker*>(self)->poll(); } : nullptr,
+      .poll = polls_ ? +[](void* self) { static_cast<Worker*>(self)->poll(); } : nullptr,
       .poller = this,
       .launch = {.instruction = i.value}};
   for (CallId id : ids(calls_of(r, *body.calls))) {
@@ -262,12 +277,12 @@ void Worker::help_along() {
   in_flight_.help_along([&](RecordId r) { records_.end(r); });
 }
 
-// Kernels call it more often than messages need.
+// Kernels call it more often than messages and collectives need.
 void Worker::poll() {
   const double time = now();
   if (time - polled_ < 0.2e-3) return;
   polled_ = time;
-  transport_->progress();
+  if (transport_) transport_->progress();
   help_along();
 }
 

@@ -29,7 +29,7 @@ struct WorkerOptions {
   u64 seed = 0;
   RunOptions run = {};
   ArenaBases shared{};  // arenas to use instead of new ones (evaluation shares parameters)
-  bool ahead = false;   // ranks that are threads may go on with the next step while others are in this one
+  bool ahead = false;   // ranks may go on with the next step while others are in this one
 };
 
 class Worker {
@@ -76,14 +76,17 @@ class Worker {
   void execute(const Run&, InstructionId);
   template <class Work>
   void naming(const Run&, CallId, Work);
-  void finish();
+  void finish(InstructionId end);
   std::optional<KernelFault> finish_device();
   InFlight::Ticket start_call(const PreparedCall&, std::byte* const* base, DeviceLane);
   double wait_for(const InFlight::Ticket&);
 
-  void come_to(InstructionId);  // the transport may have to wait there, too
+  void begin(i64 step);
+  void come_to(InstructionId);
+  void leave(InstructionId);
+  void tell_transport(InstructionId);          // which may have to wait there
+  void keep_apart(InstructionId, DeviceLane);  // from the step before
   void find_groups(Groups&);
-  void order_lanes(InstructionId);  // before the instruction, where calls do not wait
   void settle_waits();
   template <class Wait>
   double waiting(Wait);  // seconds that it took; the watchdog is told meanwhile
@@ -117,6 +120,7 @@ class Worker {
 
   i64 step_ = 0;
   std::uint32_t round_ = 0;
+  bool polls_ = false;  // something may be under way while a kernel runs
   double polled_ = 0;
   u64 jitter_state_ = 0;
   Records records_;

@@ -48,6 +48,13 @@ void DimAxes::lay(DimId d, AxisList axes) {
   of[d] = std::move(axes);
 }
 
+std::optional<DimId> DimAxes::groups(DimId rows, const std::vector<Dim>& dims) const {
+  const std::string& by = dims[rows.value].by;
+  for (std::size_t i = 0; !by.empty() && i < dims.size(); ++i)
+    if (dims[i].name == by) return DimId(i);
+  return {};
+}
+
 AxisSet DimAxes::set(DimId d) const { return of.has(d) ? AxisSet(of[d]) : AxisSet(); }
 
 AxisSet DimAxes::set(const DimSet& dims) const {
@@ -129,7 +136,7 @@ class Resolver {
     const auto d = std::find_if(dims_.begin(), dims_.end(), [&](const Dim& x) { return x.name == name; });
     return d == dims_.end() ? nullptr : &*d;
   }
-  // A name that is not mapped inherits its parent's axes but those of the dims it names; parents need not be in the
+  // A name that is not mapped inherits its parent's axes without and with those of the dims it names; parents need not be in the
   // graph themselves.
   AxisList inherited(const std::string& name, int depth) const {
     for (const auto& [dim, axes] : mapped_)
@@ -139,6 +146,9 @@ class Resolver {
     AxisList axes = inherited(d->parent, depth + 1);
     for (const std::string& m : d->minus)
       for (AxisId taken : inherited(m, depth + 1)) std::erase(axes, taken);
+    for (const std::string& p : d->plus)
+      for (AxisId more : inherited(p, depth + 1))
+        if (std::find(axes.begin(), axes.end(), more) == axes.end()) axes.push_back(more);
     return axes;
   }
 

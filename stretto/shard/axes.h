@@ -3,6 +3,7 @@
 //   DimAxes axes = resolve(graph.dims, mesh, layout, faults);     axes.of[dim]   // major to minor
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -49,6 +50,8 @@ struct DimAxes {
   void lay(DimId, AxisList);  // a new dim, on these axes
   auto ids() const { return ids_until<AxisId>(mesh.size()); }
   const Axis& axis(AxisId a) const { return mesh[a.value]; }
+  std::optional<DimId> groups(DimId rows,
+                              const std::vector<Dim>&) const;  // the dim that these are grouped by (Dim::by)
   AxisSet set(DimId) const;
   AxisSet set(const DimSet&) const;
   AxisList list(AxisSet) const;  // in the mesh's order

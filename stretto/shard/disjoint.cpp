@@ -36,8 +36,11 @@ bool makes_zero(const Spread& s, const std::vector<bool>& zero) {
 Disjoint made_by(const Graph& g, const Node& n, const Spread& s, const DimAxes& axes) {
   if (!s.rows || n.results.size() != 1) return {};
   const Value which = n.operands[s.rows->which];
-  for (DimId d : s.rows->of)
+  for (DimId d : s.rows->of) {
     if (contains(n.results[0].dims, d)) return {};  // sums over rows: places of their own
+    for (DimId row : g.type(which).dims)
+      if (g.dim(row).by == g.dim(d).name) return {};  // all that rows name is here
+  }
   if (!has_all(n.results[0].dims, g.type(which).dims)) return {};
   return {axes.set(s.rows->of), which};
 }

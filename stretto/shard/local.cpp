@@ -1,5 +1,7 @@
 #include "stretto/shard/local.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "stretto/base/text.h"
@@ -7,6 +9,7 @@
 #include "stretto/ops/all_reduce.h"
 #include "stretto/ops/all_to_all.h"
 #include "stretto/ops/block.h"
+#include "stretto/ops/exchange_rows.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/reduce_scatter.h"
 #include "stretto/ops/rename.h"
@@ -14,12 +17,18 @@
 
 namespace stretto {
 
-LocalGraph::LocalGraph(const Graph& logical, DimAxes all) : axes(std::move(all)) {
+LocalGraph::LocalGraph(const Graph& logical, DimAxes all, double room) : axes(std::move(all)) {
   builder.graph.dims = logical.dims;
   builder.graph.scopes = logical.scopes;
   for (DimId id : axes.of.ids()) {
     Dim& d = builder.graph.dims[id.value];
     if (axes.of[id].empty()) continue;
+    if (const std::optional<DimId> by = axes.groups(id, builder.graph.dims); by && !axes.of[*by].empty()) {
+      // A rank's part is no block of the whole: it has an order, and a size, of its own.
+      d.filled = d.size / axes.ranks(axes.of[id]);
+      d.size = std::min<i64>(std::ceil(room * double(d.filled)), d.filled * axes.ranks(axes.of[*by]));
+      continue;
+    }
     d.logical = d.valid();
     d.size /= axes.ranks(axes.of[id]);
     d.axes = axes.names(axes.of[id]);
@@ -101,6 +110,23 @@ LocalGraph::Renamed LocalGraph::rename(Tensor x, const DimSet& to, AxisSet pendi
     if (at[j] != to[j]) rest.from.push_back(at[j]), rest.to.push_back(to[j]);
   r.tensor = rest.from.empty() ? x : builder.emit(rename_op, {x}, std::move(rest));
   return r;
+}
+
+DimId LocalGraph::whole_along(DimId d, const AxisList& gone) {
+  AxisList rest = axes.of[d];
+  for (AxisId a : gone) std::erase(rest, a);
+  return dim_on(d, std::move(rest));
+}
+
+DimId LocalGraph::own_dim(std::string name, i64 size) {
+  const DimId id = builder.intern(Dim{.name = std::move(name), .size = size});
+  axes.lay(id, {});
+  return id;
+}
+
+Tensor LocalGraph::exchange_rows(Tensor x, Tensor counts, DimId sent, DimId came, const AxisList& over,
+                                 const std::string& cause) {
+  return record(stretto::exchange_rows(x, counts, sent, came, axes.names(over)), over, cause);
 }
 
 // The dim after a move: it has its new name as soon as it lies where it is to lie.

@@ -12,7 +12,7 @@ namespace stretto {
 
 class LocalGraph {
  public:
-  LocalGraph(const Graph& logical, DimAxes axes);
+  LocalGraph(const Graph& logical, DimAxes axes, double room = 1);  // room: for grouped rows, times the mean
 
   // From now on nodes are made for this one: its scope, piece and phase.
   void stand_at(const Node&);
@@ -26,6 +26,9 @@ class LocalGraph {
     bool gathered = false;  // it had to be put together
   };
   Renamed rename(Tensor x, const DimSet& to, AxisSet pending, const std::string& cause, Gather = Gather::now);
+  DimId whole_along(DimId, const AxisList& gone);  // the same dim, no longer split over these axes
+  DimId own_dim(std::string name, i64 size);       // of the local graph alone
+  Tensor exchange_rows(Tensor x, Tensor counts, DimId sent, DimId came, const AxisList& over, const std::string& cause);
   // x on the first rank along the axes, zeros on the others: what is whole becomes a pending sum.
   Tensor only_first(Tensor x, AxisSet axes);
 

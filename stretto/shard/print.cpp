@@ -68,15 +68,17 @@ Rows collectives_of(const Sharded& s) {
   std::vector<Line> lines;
   for (Collective& c : all) {
     c.cause = without_numbers(c.cause);
-    const auto key = [](const Collective& x) { return std::tuple(x.kind, x.axes, x.bytes, phase(x), x.cause); };
+    const auto key = [](const Collective& x) {
+      return std::tuple(x.kind, x.axes, x.bytes, x.parts, phase(x), x.cause);
+    };
     auto it = std::find_if(lines.begin(), lines.end(), [&](const Line& l) { return key(l.first) == key(c); });
     if (it == lines.end()) it = lines.insert(it, {c});
     ++it->count;
   }
   Rows rows{{"", "over", "ranks", "count", "bytes", "when", "because of"}};
   for (const auto& [c, count] : lines)
-    rows.push_back({c.kind, join(c.axes, ","), std::to_string(c.ranks), std::to_string(count), std::to_string(c.bytes),
-                    phase(c), c.cause});
+    rows.push_back({c.parts > 1 ? fmt::format("{} in {} parts", c.kind, c.parts) : c.kind, join(c.axes, ","),
+                    std::to_string(c.ranks), std::to_string(count), std::to_string(c.bytes), phase(c), c.cause});
   return rows;
 }
 

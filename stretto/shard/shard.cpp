@@ -10,6 +10,7 @@
 #include "stretto/ops/param.h"
 #include "stretto/ops/rename.h"
 #include "stretto/shard/disjoint.h"
+#include "stretto/shard/grouped.h"
 #include "stretto/shard/local.h"
 #include "stretto/shard/take_apart.h"
 
@@ -39,7 +40,7 @@ class Pass {
   Pass(const StepGraph& s, DimAxes axes, const ShardOptions& options, StorageAxes storage)
       : in_(s),
         g_(s.graph),
-        local_(s.graph, std::move(axes)),
+        local_(s.graph, std::move(axes), options.room),
         options_(options),
         storage_(std::move(storage)),
         needed_(needed_nodes(s)),
@@ -236,6 +237,7 @@ class Pass {
     const Node& n = g_.node(id);
     local_.stand_at(n);
     if (n.op->layout_change) return step_rename(id, n);
+    if (n.op->regroups != Regroups::none) return step_grouped(id, n);
     const Spread s = n.op->spread({g_, n});
     std::vector<Made> in;
     for (int k = 0; Value v : n.operands) {
@@ -277,7 +279,7 @@ class Pass {
   Parts parts_of(const Type& result, const DimSet& space, const Spread& s) const {
     Parts parts;
     for (DimId d : space) {
-      const AxisSet lies_on = local_.axes.set(d);
+      const AxisSet lies_on = local_.axes.set(d) - grouped::shared_axes(g_, local_.axes, space, d);
       if (!lies_on || contains(result.dims, d)) continue;
       const auto how = std::find_if(s.reduce.begin(), s.reduce.end(), [&](const auto& x) { return x.first == d; });
       STRETTO_ASSERT(how != s.reduce.end(), "a dim of the space that a result lacks is reduced");
@@ -294,6 +296,29 @@ class Pass {
     // What was pending would have to be added up again, too.
     if (to.gathered && !n.backward && !from.pending) regatherable_.insert(v);
     enter(v, to.tensor, to.pending, {});
+  }
+
+  // The first operand's sums may stay pending; the plan's last result is a sum over the tokens of a rank.
+  void step_grouped(NodeId id, const Node& n) {
+    std::vector<Tensor> operands;
+    AxisSet pending;
+    for (int k = 0; Value v : n.operands) {
+      Made m = operand(v, n);
+      if (m.disjoint || k > 0) add_up(n, k, m);
+      if (k++ == 0) pending = m.pending;
+      operands.push_back(m.tensor);
+    }
+    const std::vector<Tensor> results = grouped::local(local_, g_, n, operands, cause_of(n));
+    for (std::size_t r = 0; r < results.size(); ++r) {
+      const Value v{id, std::uint8_t(r)};
+      AxisSet sums = pending;
+      if (n.op->regroups == Regroups::plan && is_float(n.results[r].dtype))
+        sums = local_.axes.set(without(g_.type(n.operands[0]).dims, n.results[r].dims));
+      if (users(v).empty())
+        made(v) = {.tensor = results[r]};
+      else
+        enter(v, results[r], sums, {});
+    }
   }
 
   // Sums of operands, some of them pending. If the result may stay pending, an operand that is whole along one of the

@@ -24,6 +24,7 @@ struct ShardOptions {
   Storage storage = {};   // gradients and params: the first axes of state, or none
   bool regather = false;  // backward gathers again what forward gathered, instead of keeping it
   DType reduce = f32;     // bf16: gradients are rounded before they are added up over ranks
+  double room = 1.5;      // for grouped rows (Dim::by), times what a rank has of them in the mean
 };
 
 using AxisNames = std::vector<std::string>;
@@ -37,6 +38,7 @@ struct Collective {
   std::string cause;
   std::uint16_t piece = 0;
   bool backward = false, per_step = false;  // else per microbatch
+  int parts = 1;  // in which it goes, beside the products of the other parts (compile/chunks.h)
 };
 
 struct ShardedParam {

@@ -8,6 +8,7 @@
 #include "stretto/base/text.h"
 #include "stretto/ops/cast.h"
 #include "stretto/ops/rename.h"
+#include "stretto/shard/grouped.h"
 
 namespace stretto {
 namespace {
@@ -29,6 +30,7 @@ class Checker {
       each_on_its_own(g, id, n.results[0].dims);
       return;
     }
+    if (n.op->regroups != Regroups::none) return;  // as a rename's
     DimSet space;
     for (Value v : n.operands) space = joined(space, g.type(v).dims);
     for (const Type& t : n.results) space = joined(space, t.dims);
@@ -61,7 +63,8 @@ class Checker {
     const Node& n = g.node(id);
     for (std::size_t i = 0; i < dims.size(); ++i)
       for (std::size_t j = 0; j < i; ++j)
-        if (const AxisSet both = axes_.set(dims[i]) & axes_.set(dims[j])) {
+        if (const AxisSet both = axes_.set(dims[i]) & axes_.set(dims[j]);
+            both && !grouped::paired(g, dims[i], dims[j])) {
           const std::string &a = g.dim(dims[j]).name, &b = g.dim(dims[i]).name;
           const std::string axis = axes_.names(both)[0];
           if (!seen_.insert({std::string(n.op->name), a, b, axis}).second || ++pairs_[{a, b, axis}] > 2) continue;

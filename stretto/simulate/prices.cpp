@@ -27,10 +27,16 @@ double exposed(double seconds, const std::optional<double>& hidden, double besid
   return hidden ? seconds * (1 - *hidden + *hidden * beside) : seconds;
 }
 
+// The last ranks of a context axis see nearly all keys; where positions are dealt out, every rank sees half of them.
+void balance_context(KernelWork& w) {
+  const auto* a = std::get_if<AttentionShape>(&w.cost.shape);
+  if (a && a->seen > 0.5 && a->seen < 1) w.cost.flops *= 0.5 / a->seen;
+}
+
 }  // namespace
 
-Prices::Prices(const Program& p, const Cluster& c) : p_(p), c_(c) {
-  const double nodes = std::max(1.0, double(p.ranks()) / c.ranks_per_node);
+Prices::Prices(const Program& p, const Cluster& c) : p_(p), c_(placed(c, p.ranks())) {
+  const double nodes = std::max(1.0, double(p.ranks()) / c_.ranks_per_node);
   scale_ = c.stack.factor * (1 + c.stack.growth * std::log2(nodes));
   if (c.stack.gradient_bytes > 0) gradients_ = c.stack.gradient_bytes / double(size_of(f32));
 }
@@ -45,7 +51,8 @@ double Prices::collective(const CollectiveShape& s, ActorId actor) {
 
 double Prices::started(const CollectiveShape& s, ActorId actor, Part part) {
   const bool sum = part == Part::sum || part == Part::S;
-  return collective(s, actor) * (sum && s.dtype == f32 ? gradients_ : 1);
+  const bool once = part == Part::S && c_.stack.keeps_gathered && p_.actors.size() > 1;
+  return collective(s, actor) * (sum && s.dtype == f32 ? gradients_ : 1) / (once ? p_.microbatches : 1);
 }
 
 Priced Prices::task(ActorId actor, TaskId task) {
@@ -56,7 +63,8 @@ Priced Prices::task(ActorId actor, TaskId task) {
 
 Priced Prices::of_task(ActorId actor, TaskId task) {
   const Task& t = p_.step->tasks[task];
-  if (t.part == Part::R && (c_.stack.whole_layers || c_.stack.attention_again)) return recomputed(actor, task);
+  if (t.part == Part::R && (c_.stack.whole_layers || c_.stack.selective != Stack::Selective::program))
+    return recomputed(actor, task);
   const bool last = t.piece && t.piece->value + 1 == p_.step->pieces;
   const Calls& body = *p_.calls[task];
   const auto [it, fresh] = bodies_.try_emplace({&body, actor, last});
@@ -72,7 +80,10 @@ Priced Prices::recomputed(ActorId actor, TaskId task) {
   STRETTO_ASSERT(forward, "a piece without forward makes nothing again");
   const TaskId f(forward - &*p_.step->tasks.begin());
   Priced all = this->task(actor, f);
-  if (mode == Recompute::selective && c_.stack.attention_again) return {.attention = all.attention};
+  using Selective = Stack::Selective;
+  if (mode == Recompute::selective && c_.stack.selective == Selective::attention) return {.attention = all.attention};
+  if (mode == Recompute::selective && c_.stack.selective == Selective::products)
+    return {.products = all.products / 2, .elements = all.elements, .collectives = all.collectives / 2};
   if (mode != Recompute::selective && c_.stack.whole_layers) return all;
   const Calls& body = *p_.calls[task];
   return calls(actor, task, body, {CallId(0), CallId(body.calls.size())});
@@ -92,12 +103,16 @@ Priced Prices::calls(ActorId actor, TaskId task, const Calls& body, CallRange ra
   for (CallId c : ids(range)) {
     const Node& n = body.graph.node(body.calls[c].node);
     if (n.op->collective) {
-      const double takes = collective(shape_of(body.graph, n, p_.mesh), actor);
-      sum.collectives += exposed(takes, c_.stack.hidden.tensor, c_.stack.beside);
+      const CollectiveShape shape = shape_of(body.graph, n, p_.mesh);
+      const auto& hidden = shape.kind == CollectiveKind::exchange && c_.stack.hidden.exchanges
+                               ? c_.stack.hidden.exchanges
+                               : c_.stack.hidden.tensor;
+      sum.collectives += exposed(collective(shape, actor), hidden, c_.stack.beside);
       continue;
     }
     KernelWork work = kernel_work(body, c);
     work.narrow = narrow;
+    if (c_.stack.balanced_context) balance_context(work);
     const WorkKind kind = kind_of(work);
     if (kind == WorkKind::elements && c_.machine.rates && of_an_action(t.part))
       work.cost.read *= c_.stack.passes, work.cost.written *= c_.stack.passes;

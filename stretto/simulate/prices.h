@@ -27,8 +27,7 @@ struct Priced {
 
 class Prices {
  public:
-  Prices(const Program&, const Cluster&);  // which must outlive it
-  Prices(const Program&, Cluster&&) = delete;
+  Prices(const Program&, const Cluster&);  // the program must outlive it
 
   Priced task(ActorId, TaskId);
   Priced part(ActorId, const Run&);  // of some of its calls
@@ -52,7 +51,7 @@ class Prices {
   int copies_of(const Transfer&) const;
 
   const Program& p_;
-  const Cluster& c_;
+  const Cluster c_;
   double scale_ = 1, gradients_ = 1;
   std::map<std::pair<TaskId, ActorId>, Priced> tasks_;
   std::map<std::tuple<const Calls*, ActorId, bool>, Priced> bodies_;  // whole ones; bool: the model's last piece

@@ -65,6 +65,7 @@ void Owners::find_inner() {
 // and products of two activations that are larger than both.
 bool Owners::costly(Value v) const {
   const Node& n = g_.node(v);
+  if (n.op->costly == Costly::as_operands) return costly(n.operands[0]);
   if (n.op->costly != Costly::product) return n.op->costly == Costly::yes;
   std::size_t operands = 0;
   for (Value o : n.operands) {

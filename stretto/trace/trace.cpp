@@ -162,6 +162,12 @@ Tensor Trace::dropout(Tensor x, double rate, std::string_view name) {
   return stretto::dropout(x, rate, full);
 }
 
+bool Trace::exchanges_rows(i64 experts_per_token) const {
+  const ExpertRows how = options_.expert_rows;
+  return training() && how != ExpertRows::gather &&
+         (how == ExpertRows::exchange || options_.expert_ranks > experts_per_token);
+}
+
 void Trace::metric(std::string_view name, Tensor x, Accumulate how) {
   const Dims dims = x.dims();
   if (how != Accumulate::concat &&

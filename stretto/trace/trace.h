@@ -53,6 +53,14 @@ struct Metric {
   Accumulate how = Accumulate::sum;
 };
 
+// How tokens get to experts that several ranks share: every rank gathers all tokens of its group and takes its experts'
+// part, or rows go to the ranks of the experts they name. Automatic: the latter where there are more ranks than a token
+// has experts, for then fewer rows travel.
+enum class ExpertRows : std::uint8_t { automatic, gather, exchange };
+
+// The metric that counts rows without room in an exchange. A step that has any is not finite, and is made again.
+inline constexpr std::string_view lost_rows = "lost_rows";
+
 struct TraceOptions {
   DType dtype = f32;
   i64 microbatches = 1;
@@ -63,6 +71,8 @@ struct TraceOptions {
   // Parameters that are not trained, as by ParamOptions::trainable: names, parts of them, or globs. One that begins
   // with ! takes back what those before it say: {"*", "!h.3"} trains layer 3 alone.
   std::vector<std::string> frozen = {};
+  ExpertRows expert_rows = ExpertRows::automatic;
+  int expert_ranks = 1;  // that share experts
 };
 
 // Is it the name, or a run of its parts between dots: "router", "h.3", "h.3.router" of "h.3.router"?
@@ -109,6 +119,7 @@ class Trace {
 
   DType dtype() const { return options_.dtype; }
   bool training() const { return options_.training; }
+  bool exchanges_rows(i64 experts_per_token) const;  // see ExpertRows; only when training
   const TraceOptions& options() const { return options_; }
   std::string scoped(std::string_view name) const;
   bool kept_in_f32(std::string_view param) const;  // by name

@@ -68,6 +68,7 @@ class TrainingRun {
     const bool several = prepared_.compiled.program->ranks() > 1;
     RunOptions options = options_of(config_.parallel);
     options.peers = peers_;
+    options.say = [this] { return signals_ && signals_->asked() ? 1 : 0; };
     trainer_.emplace(std::move(prepared_.compiled), options);
     const Engine& engine = trainer_->engine();
     if (engine.local().size() <= std::thread::hardware_concurrency())  // else they take turns, and work is no measure
@@ -139,7 +140,6 @@ class TrainingRun {
                          .launcher = one_machine ? "stretto launch" : "the same launcher"});
   }
 
-  // By a signal to any of the processes.
   bool asked(const StopSignals& signals) {
     u64 word[] = {signals.asked() ? 1u : 0u};
     if (peers_) peers_->merge(word);
@@ -148,6 +148,7 @@ class TrainingRun {
 
   void train_all() {
     const StopSignals signals;
+    signals_ = &signals;
     stop_ = asked(signals);
     Saving saving(config_, summary_.directory, console_, peers_.get());
     if (config_.checkpoint.best && prepared_.corpus.validation)
@@ -163,9 +164,11 @@ class TrainingRun {
     const i64 begin = summary_.resumed + 1;
     // What is under way when the run is stopped still counts.
     for (i64 step = begin; step <= config_.train.steps && (!stop_ || trainer_->steps_under_way() > 0); ++step) {
+      const double room = trainer_->compiled().parallel.expert_room;
       StepRecord record = steps_->take(step, pauses);
+      say_room(step, room);
       note(record.result);
-      stop_ = stop_ || asked(signals);
+      stop_ = stop_ || record.result.said != 0;  // by a signal to any of the processes
       const bool finite = std::isfinite(record.result.loss) && std::isfinite(record.result.grad_norm);
       const bool ends = !finite && config_.train.nonfinite == Nonfinite::stop;
       record.last = step == config_.train.steps || (stop_ && trainer_->steps_under_way() == 0) || ends;
@@ -234,6 +237,13 @@ class TrainingRun {
     console_.say(fmt::format("resume   after step {}, from {}", summary_.resumed, checkpoint.path().string()));
   }
 
+  void say_room(i64 step, double before) {
+    if (const double now = trainer_->compiled().parallel.expert_room; now > before)
+      console_.say(
+          fmt::format("room     step {} was made again: expert_room {} was too small for its rows, it is {} now", step,
+                      before, now));
+  }
+
   bool validates_after(i64 step, bool last) const {
     if (!prepared_.corpus.validation) return false;
     return last || (config_.train.validate > 0 && step % config_.train.validate == 0);
@@ -297,6 +307,7 @@ class TrainingRun {
   std::optional<TrainingSteps> steps_;
   std::optional<Journal> journal_;
   std::optional<Stragglers> stragglers_;
+  const StopSignals* signals_ = nullptr;
   bool stop_ = false;  // asked for by a signal
   std::optional<Saving> best_place_;
   BestLoss best_;

@@ -105,13 +105,14 @@ RunConfig as_stack_has_it(RunConfig run, const Stack& stack) {
   for (Recompute& r : run.parallel.recompute)
     if (r == Recompute::full && stack.whole_layers) r = Recompute::layer;
   if (stack.hidden.tensor) run.parallel.overlap = Overlap::none;
-  if (stack.keeps_gathered && run.parallel.pipe > 1) run.parallel.reshard = Reshard::step;
+  const bool cut = run.parallel.names.zero == 3 && run.parallel.names.data > 1;
+  if (stack.keeps_gathered && run.parallel.pipe > 1 && cut) run.parallel.reshard = Reshard::step;
   return run;
 }
 
 StepTime predicted_on(const RunConfig& run, const std::string& cluster_file) {
   const ClusterFile file = read_cluster(cluster_file, {}, run.train.dtype.products);
-  const Compiled c = compile_run(as_stack_has_it(run, file.cluster.stack));
+  const Compiled c = compile_to_predict(as_stack_has_it(run, file.cluster.stack));
   check_ranks(file, c.program->ranks());
   return step_time(*c.program, file.cluster);
 }

@@ -60,6 +60,22 @@ std::string mesh_line(const RunConfig& c, const Prepared& p) {
   return line;
 }
 
+// "chunks   10 of 12 collectives of a microbatch go in up to 8 parts".
+std::string chunks_line(const RunConfig& c, const Compiled& compiled) {
+  int cut = 0, most = 1;
+  if (compiled.sharded)
+    for (const Collective& x : compiled.sharded->collectives) cut += x.parts > 1, most = std::max(most, x.parts);
+  if (cut == 0)
+    return "chunks   no product is worth cutting: chunks are for tensor parallelism with sequence = true, and for "
+           "links "
+           "that take time";
+  std::string line = fmt::format("chunks   {} of {} collectives of a microbatch go in up to {} parts", cut,
+                                 compiled.sharded->collectives.size(), most);
+  if (c.parallel.device != DeviceKind::emulated && !product_rows_alike())
+    line += "; on this processor the last bits of products depend on it";
+  return line;
+}
+
 // "LoRA of rank 8, alpha 16: 24 adapters"; what is trained of how much.
 std::string finetune_line(const RunConfig& c, const Compiled& compiled) {
   i64 trained = 0;
@@ -187,6 +203,7 @@ std::vector<std::string> about(const RunConfig& c, const Prepared& p) {
                               c.optimizer.state == bf16 ? ", states in bf16" : ""));
   if (c.finetune.lora || !c.finetune.freeze.empty()) lines.push_back(finetune_line(c, p.compiled));
   if (p.compiled.program->ranks() > 1) lines.push_back("mesh     " + mesh_line(c, p));
+  if (c.parallel.overlap == Overlap::chunks) lines.push_back(chunks_line(c, p.compiled));
   lines.push_back("memory   " + memory_line(*p.compiled.program));
   if (c.parallel.device != DeviceKind::emulated) lines.back() += "; " + beside_plan(*p.compiled.program);
   lines.push_back(fmt::format("time     {} per step predicted: {}flop at {}flop/s{}", human_seconds(p.seconds),

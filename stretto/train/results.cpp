@@ -50,13 +50,16 @@ std::string StepResult::str() const {
   return fmt::format("step {} loss {:.6f} grad_norm {:.4f} lr {:.3g}", step, loss, grad_norm, lr);
 }
 
-StepNumbers::StepNumbers(const Engine& e) : engine_(e), taken_(e.ranks()) {
+StepNumbers::StepNumbers(const Engine& e, const Compiled& c, std::function<u64()> say)
+    : engine_(e), say_(std::move(say)), taken_(e.ranks()) {
   for (const int rank : e.local()) taken_[rank].resize(e.worker(rank).program().bytes[Arena::results]);
+  if (e.peers()) board_ = e.peers()->board(own_words(c, 0).size());
 }
 
-void StepNumbers::take(const Worker& w) {
+void StepNumbers::take(const Compiled& c, const Worker& w, double worked) {
   std::vector<std::byte>& to = taken_[w.rank()];
   w.read(Arena::results, 0, to.data(), to.size());
+  if (board_) board_->say(own_words(c, worked));
 }
 
 double StepNumbers::read(const Worker& w, u64 at, DType t) const {
@@ -77,49 +80,52 @@ bool StepNumbers::finite_norm(const Compiled& c, const Worker& w) const {
   return std::isfinite(read(w, w.program().scalar_at[c.scalar("grad_norm").value()].value(), f64));
 }
 
-StepResult StepNumbers::result(const Compiled& c) const {
-  const auto value = [&](OutputId output, int m, i64 element) {
-    const StepOutput& o = c.program->step->outputs[output];
-    const Worker& w = engine_.first(c.program->actor_of_output(output, MicrobatchId(m)));
-    const u64 at = w.program().output_at[output].value() + o.bytes * m + size_of(o.type.dtype) * element;
-    return read(w, at, o.type.dtype);
-  };
-  if (!engine_.peers()) {
-    StepResult r = summed(c, value);
-    r.grad_norm = norm(c);
-    return r;
-  }
-  // Everybody says what he has; then everybody has all. Of the norm, all that have it have the same bits.
-  std::vector<u64> words{std::bit_cast<u64>(norm(c))};
+// What this process has, and zeros for what others have: what anybody said, what each has worked, the norm, of which all
+// that have it have the same bits, and the outputs.
+std::vector<u64> StepNumbers::own_words(const Compiled& c, double worked) const {
+  std::vector<u64> words(1 + engine_.ranks(), 0);
+  words[0] = say_ ? say_() : 0;
+  words[1 + engine_.peers()->rank()] = std::bit_cast<u64>(worked);
+  words.push_back(std::bit_cast<u64>(norm(c)));
   summed(c, [&](OutputId output, int m, i64 element) {
-    const bool here = engine_.here(c.program->rank_of(c.program->actor_of_output(output, MicrobatchId(m)), 0));
-    words.push_back(here ? std::bit_cast<u64>(value(output, m, element)) : 0);
+    const int rank = c.program->rank_of(c.program->actor_of_output(output, MicrobatchId(m)), 0);
+    words.push_back(engine_.here(rank) ? std::bit_cast<u64>(value(c, output, m, element)) : 0);
     return 0.0;
   });
-  engine_.peers()->merge(words);
-  std::size_t next = 0;
-  const auto told = [&] { return std::bit_cast<double>(words[next++]); };
-  const double norm_of_all = told();
-  StepResult r = summed(c, [&](OutputId, int, i64) { return told(); });
-  r.grad_norm = norm_of_all;
-  return r;
+  return words;
 }
 
-void add_times(StepResult& r, const Engine& e, const StepTaken& taken) {
-  r.seconds = taken.seconds;
-  r.bubble = taken.bubble;
-  r.worked.assign(taken.worked.begin(), taken.worked.end());
-  if (!e.peers()) return;
-  std::vector<u64> all(2 * r.worked.size(), 0);  // of every rank: bubble, work
-  const int me = e.peers()->rank();
-  all[2 * me] = std::bit_cast<u64>(taken.bubble);
-  all[2 * me + 1] = std::bit_cast<u64>(taken.worked[me]);
-  e.peers()->merge(all);
-  r.bubble = 0;
-  for (std::size_t rank = 0; rank < r.worked.size(); ++rank) {
-    r.bubble += std::bit_cast<double>(all[2 * rank]) / r.worked.size();
-    r.worked[rank] = std::bit_cast<double>(all[2 * rank + 1]);
+double StepNumbers::value(const Compiled& c, OutputId output, int m, i64 element) const {
+  const StepOutput& o = c.program->step->outputs[output];
+  const Worker& w = engine_.first(c.program->actor_of_output(output, MicrobatchId(m)));
+  return read(w, w.program().output_at[output].value() + o.bytes * m + size_of(o.type.dtype) * element, o.type.dtype);
+}
+
+StepResult StepNumbers::result(const Compiled& c, const StepTaken& taken) {
+  StepResult r;
+  if (board_) {
+    const std::vector<u64> words = board_->merged();
+    std::size_t next = 1;
+    const auto told = [&] { return std::bit_cast<double>(words[next++]); };
+    std::vector<double> worked(engine_.ranks());
+    for (double& w : worked) w = told();
+    const double norm_of_all = told();
+    r = summed(c, [&](OutputId, int, i64) { return told(); });
+    r.grad_norm = norm_of_all;
+    r.worked = std::move(worked);
+    r.said = words[0];
+  } else {
+    r = summed(c, [&](OutputId output, int m, i64 element) { return value(c, output, m, element); });
+    r.grad_norm = norm(c);
+    r.worked.assign(taken.worked.begin(), taken.worked.end());
+    r.said = say_ ? say_() : 0;
   }
+  r.seconds = taken.seconds;
+  r.ended = taken.ended;
+  double worked = 0;
+  for (const double w : r.worked) worked += w;
+  if (taken.seconds > 0) r.bubble = std::max(0.0, 1 - worked / (taken.seconds * double(r.worked.size())));
+  return r;
 }
 
 }  // namespace stretto

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "stretto/base/clock.h"
+
 namespace stretto {
 
 TrainingSteps::TrainingSteps(const RunConfig& config, const Prepared& prepared, Trainer& trainer, i64 done)
@@ -13,11 +15,10 @@ TrainingSteps::TrainingSteps(const RunConfig& config, const Prepared& prepared, 
       next_(done + 1) {}
 
 StepRecord TrainingSteps::take(i64 step, const std::function<bool(i64)>& pauses) {
-  if (trainer_.steps_under_way() == 0) began_ = Steady::now();
+  if (trainer_.steps_under_way() == 0) began_ = now();
   if (broken_) std::rethrow_exception(broken_);
   StepRecord record{.result = draws(step) ? draw(step) : (submit_some(pauses), trainer_.wait())};
-  const Steady::time_point now = Steady::now();
-  record.seconds = std::chrono::duration<double>(now - std::exchange(began_, now)).count();
+  record.seconds = record.result.ended - std::exchange(began_, record.result.ended);
   return record;
 }
 

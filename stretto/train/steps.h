@@ -4,7 +4,6 @@
 //   TrainingSteps steps(config, prepared, trainer, done);
 //   StepRecord record = steps.take(done + 1, [](i64 last) { return last % 100 == 0; });
 #pragma once
-#include <chrono>
 #include <exception>
 #include <functional>
 #include <optional>
@@ -29,7 +28,6 @@ class TrainingSteps {
   const std::optional<MeasuredStep>& drawn() const { return drawn_; }
 
  private:
-  using Steady = std::chrono::steady_clock;
   bool draws(i64 step) const { return config_.log.timeline.is(step, config_.train.steps); }
   StepResult draw(i64 step);
   void submit_some(const std::function<bool(i64 step)>& pauses);
@@ -40,7 +38,7 @@ class TrainingSteps {
   Trainer& trainer_;
   Prefetch<Rows> batches_;
   i64 next_;                   // the step to be submitted next
-  Steady::time_point began_;   // the step that is waited for, or the end of the one before
+  double began_ = 0;           // the step that is waited for, or the end of the one before; of the steady clock
   std::exception_ptr broken_;  // why there is no next step
   std::optional<MeasuredStep> drawn_;
 };

@@ -10,12 +10,37 @@
 
 namespace stretto {
 
+namespace {
+
+bool may_lose_rows(const Compiled& c) {
+  return std::any_of(c.metrics.begin(), c.metrics.end(), [](const TracedMetric& m) { return m.name == lost_rows; });
+}
+
+// A step that may have to be made again is the only one under way.
+std::unique_ptr<Engine> engine_for(const Compiled& c, const RunOptions& run) {
+  return std::make_unique<Engine>(c.program,
+                                  WorkerOptions{.seed = c.training.seed, .run = run, .ahead = !may_lose_rows(c)});
+}
+
+// What a rank keeps from step to step.
+struct Kept {
+  std::vector<std::byte> params, state;
+};
+Kept kept_by(const Worker& w) {
+  const auto& bytes = w.program().bytes;
+  Kept k{std::vector<std::byte>(bytes[Arena::params]), std::vector<std::byte>(bytes[Arena::state])};
+  w.read(Arena::params, 0, k.params.data(), k.params.size());
+  w.read(Arena::state, 0, k.state.data(), k.state.size());
+  return k;
+}
+
+}  // namespace
+
 Trainer::Trainer(Compiled compiled, RunOptions options)
     : compiled_(std::make_shared<const Compiled>(std::move(compiled))),
-      engine_(std::make_unique<Engine>(compiled_->program,
-                                       WorkerOptions{.seed = compiled_->training.seed, .run = options, .ahead = true})),
+      engine_(engine_for(*compiled_, options)),
       options_(std::move(options)) {
-  for (const int i : {0, 1}) under_way_[i].numbers = std::make_unique<StepNumbers>(*engine_);
+  for (const int i : {0, 1}) under_way_[i].numbers = std::make_unique<StepNumbers>(*engine_, *compiled_, options_.say);
   if (!engine_->computes()) return;  // nothing is there to be initialised
   for (const int rank : engine_->local()) {
     Worker& w = engine_->worker(rank);
@@ -60,7 +85,7 @@ StepHooks Trainer::hooks(UnderWay& now, double factor) const {
     if (late) set_scalar(*c, w, "clip_factor", factor);
     return true;
   };
-  return {.begin = begin, .end = [&now](Worker& w) { now.numbers->take(w); }};
+  return {.begin = begin, .end = [c = compiled_, &now](Worker& w, double worked) { now.numbers->take(*c, w, worked); }};
 }
 
 void Trainer::submit(Batch batch, After after) { start(std::make_shared<const Batch>(std::move(batch)), after); }
@@ -80,17 +105,66 @@ StepResult Trainer::wait() {
   if (steps_under_way() == 0) throw Error("train", "no step is under way").hint("call submit(batch) first");
   UnderWay& now = under_way_[step_ % 2];
   const StepTaken taken = taken_by_oldest();
-  StepResult r = now.numbers->result(*compiled_);
+  StepResult r = now.numbers->result(*compiled_, taken);
   r.step = now.step;
   r.lr = now.lr;
-  add_times(r, *engine_, taken);
   if (!engine_->computes()) return r;  // there are no numbers
+  if (const auto lost = r.metrics.find(std::string(lost_rows)); lost != r.metrics.end()) {
+    if (lost->second > 0) return again_with_room(now, r);
+    r.metrics.erase(lost);
+  }
   const bool finite = std::isfinite(r.loss) && std::isfinite(r.grad_norm);
   r.updated = finite || !compiled_->training.skip_nonfinite;
   if (!compiled_->training.clip_late) return r;
   const double clip = compiled_->training.clip, factor = clip > 0 ? std::min(1.0, clip / (r.grad_norm + 1e-6)) : 1;
   if (!finite || factor < 1) make_again(now, finite ? std::optional(factor) : std::nullopt);
   return r;
+}
+
+// Nothing was updated: the same step with the same batch, once more.
+StepResult Trainer::again_with_room(UnderWay& now, const StepResult& without) {
+  if (compiled_->training.clip_late)
+    for (const int rank : engine_->local()) engine_->worker(rank).put_back(now.step % 2);
+  make_room(without);
+  submitted_ = --step_;
+  start(std::exchange(now.batch, {}), now.after);
+  return wait();
+}
+
+// Everything but the room is as it was, so that parameters and state lie where they lay.
+void Trainer::make_room(const StepResult& without) {
+  const double before = compiled_->parallel.expert_room, lost = without.metrics.at(std::string(lost_rows));
+  Parallel parallel = compiled_->parallel;
+  parallel.expert_room = 2 * before;
+  parallel.stages = compiled_->program->pieces_per_stage();
+  const std::string why =
+      fmt::format("step {}: {} rows of tokens found no room with expert_room = {}, and {} is needed", without.step,
+                  lost, before, parallel.expert_room);
+  try {
+    auto larger = std::make_shared<const Compiled>(
+        compile(compiled_->model, compiled_->optimizer, compiled_->training, parallel));
+    std::map<int, Kept> kept;
+    for (const int rank : engine_->local()) kept[rank] = kept_by(engine_->worker(rank));
+    evaluations_.clear();
+    for (const int i : {0, 1}) under_way_[i].numbers.reset();
+    engine_.reset();
+    compiled_ = std::move(larger);
+    engine_ = engine_for(*compiled_, options_);
+    for (const auto& [rank, k] : kept) {
+      Worker& w = engine_->worker(rank);
+      const auto& bytes = w.program().bytes;
+      STRETTO_ASSERT(bytes[Arena::params] == k.params.size() && bytes[Arena::state] == k.state.size(),
+                     "the same values");
+      w.write(Arena::params, 0, k.params.data(), k.params.size());
+      w.write(Arena::state, 0, k.state.data(), k.state.size());
+    }
+    for (const int i : {0, 1})
+      under_way_[i].numbers = std::make_unique<StepNumbers>(*engine_, *compiled_, options_.say);
+    engine_->record(recording_);
+  } catch (Error& e) {
+    e.within(why);
+    throw;
+  }
 }
 
 // A step that was updated as if its factor were 1. Whatever came after it began with wrong parameters.
@@ -108,7 +182,7 @@ void Trainer::make_again(UnderWay& wrong, std::optional<double> factor) {
 
 StepResult Trainer::step(const Batch& batch, Timeline* record) {
   check_idle("step");
-  engine_->record(record != nullptr);
+  engine_->record(recording_ = record != nullptr);
   start({std::shared_ptr<const Batch>(), &batch}, After::any);  // the caller keeps it
   const StepResult r = wait();
   if (record) *record = measured_timeline(*engine_);
@@ -140,7 +214,7 @@ StepResult Trainer::evaluate(const Batch& batch, const std::map<std::string, i64
     RunOptions run = options_;
     run.profile = false;
     e.engine = std::make_unique<Engine>(e.compiled.program, WorkerOptions{.seed = t.seed, .run = run}, engine_.get());
-    e.numbers = std::make_unique<StepNumbers>(*e.engine);
+    e.numbers = std::make_unique<StepNumbers>(*e.engine, e.compiled);
     it = evaluations_.emplace(sizes, std::move(e)).first;
   }
   return forward(it->second.compiled, *it->second.engine, *it->second.numbers, batch);
@@ -148,13 +222,13 @@ StepResult Trainer::evaluate(const Batch& batch, const std::map<std::string, i64
 
 StepResult Trainer::forward(const Compiled& c, Engine& e, StepNumbers& numbers, const Batch& batch) const {
   check_batch(c, batch);
-  e.run(step_, {.begin =
-                    [&](Worker& w) {
-                      load_batch(c, w, batch);
-                      return true;
-                    },
-                .end = [&](Worker& w) { numbers.take(w); }});
-  StepResult r = numbers.result(c);
+  const auto begin = [&](Worker& w) {
+    load_batch(c, w, batch);
+    return true;
+  };
+  const StepTaken taken =
+      e.run(step_, {.begin = begin, .end = [&](Worker& w, double worked) { numbers.take(c, w, worked); }});
+  StepResult r = numbers.result(c, taken);
   r.step = step_;
   return r;
 }

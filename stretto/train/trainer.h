@@ -76,6 +76,9 @@ class Trainer {
   void start(std::shared_ptr<const Batch>, After);
   StepHooks hooks(UnderWay&, double factor) const;
   void make_again(UnderWay&, std::optional<double> factor);  // none: it is left out
+  StepResult again_with_room(UnderWay&, const StepResult& without);
+  void make_room(
+      const StepResult& without);  // for rows that were lost: the same program with more, over the same values
   StepTaken taken_by_oldest();
   StepResult forward(const Compiled&, Engine&, StepNumbers&, const Batch&) const;
   void check_idle(std::string_view what) const;
@@ -93,6 +96,7 @@ class Trainer {
   RunOptions options_;
   std::map<std::map<std::string, i64>, Evaluation> evaluations_;
   i64 step_ = 0, submitted_ = 0;
+  bool recording_ = false;
 };
 
 }  // namespace stretto

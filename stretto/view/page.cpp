@@ -192,16 +192,18 @@ const std::string_view page_script = R"js(
       drawn = left;
       const h = height / b[SLOTS], top = y + h * b[SLOT], gap = Math.min(1, w / 6), style = data.styles[b[STYLE]];
       const paler = 1 - .75 * Math.min(1, (b[WAITING] || 0) / (b[END] - b[START] || 1));
-      g.globalAlpha = paler * (view.followed === null || view.followed === b[MICROBATCH] ? 1 : .18);
+      const shown = view.followed === null || view.followed === b[MICROBATCH] ? 1 : .18;
+      g.globalAlpha = paler * shown;
       g.fillStyle = style[0];
       g.fillRect(left, top, Math.max(w - gap, .5), h - (b[SLOTS] > 1 ? .5 : 0));
       if (main && w > 4 && b[HALFWAY]) {  // of a backward: its gradient leaves
         g.fillStyle = "rgba(255, 255, 255, .55)";
         g.fillRect(x(b[HALFWAY], width) - .5, top, 1, h);
       }
-      const text = data.strings[b[CAPTION]];
+      const text = data.strings[b[CAPTION]], ink = paler < .6 ? theme.fg : style[1];
+      g.globalAlpha = shown;
       if (main && w > 8 && text)
-        caption(g, text, b[MICROBATCH] < 0 ? text.length : chart.t.widest, left, top, w, h, style[1], width);
+        caption(g, text, b[MICROBATCH] < 0 ? text.length : chart.t.widest, left, top, w, h, ink, width);
       g.globalAlpha = 1;
       if (view.hover !== null && view.hover === b[WHAT] && main) {
         g.strokeStyle = theme.fg;

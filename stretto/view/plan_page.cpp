@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "stretto/base/text.h"
@@ -184,6 +185,36 @@ std::string tornado(const PlanPage& page) {
          svg_of(left + wide + 150, page.swings.size() * high + 4, body);
 }
 
+// Both axes are logarithms: what lies on the diagonal is predicted exactly.
+std::string calibration(const PlanPage& page) {
+  if (page.measured.empty()) return "";
+  double least = std::numeric_limits<double>::infinity(), most = 0, error = 0;
+  for (const PlanMeasured& m : page.measured) {
+    least = std::min({least, m.measured, m.predicted}), most = std::max({most, m.measured, m.predicted});
+    error += std::abs(m.predicted / m.measured - 1) / double(page.measured.size());
+  }
+  const double low = std::log(least) - 0.1, high = std::log(most) + 0.1, size = plot_height;
+  const Axis1 x{low, high, plot_left, plot_left + size - plot_bottom}, y{low, high, size - plot_bottom, plot_top};
+  std::string body = line(x.from, y.from, x.to, y.to, "stroke=\"#1c2430\" stroke-dasharray=\"6 4\"");
+  body += line(x.from, y.from, x.to, y.from, "stroke=\"#d5d9df\"") +
+          line(x.from, y.from, x.from, y.to, "stroke=\"#d5d9df\"");
+  for (const double v : {least, most}) {
+    body += text_at(x.at(std::log(v)), y.from + 18, human_seconds(v), "middle", "soft");
+    body += text_at(x.from - 8, y.at(std::log(v)) + 4, human_seconds(v), "end", "soft");
+  }
+  body += text_at((x.from + x.to) / 2, y.from + 34, "measured", "middle", "soft");
+  body += text_at(x.from + 8, y.to + 12, "predicted", "start", "soft");
+  for (const PlanMeasured& m : page.measured)
+    body += fmt::format(
+        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\" fill=\"{}\"><title>{}: {} measured, {} "
+        "predicted</title></circle>\n",
+        x.at(std::log(m.measured)), y.at(std::log(m.predicted)), hues[0], escape_xml(m.run), human_seconds(m.measured),
+        human_seconds(m.predicted));
+  return fmt::format("<h2>Predicted against measured: {:.1f}% off in the mean of {} run{}</h2>\n", 100 * error,
+                     page.measured.size(), page.measured.size() == 1 ? "" : "s") +
+         svg_of(plot_left + size, size + 10, body);
+}
+
 }  // namespace
 
 std::vector<std::size_t> pareto_front(const std::vector<PlanPoint>& points) {
@@ -213,6 +244,7 @@ std::string plan_html(const PlanPage& page) {
     out += "<h2>The best and the runner-up</h2>\n<div class=\"wide\">\n" +
            svg(page.timelines, {.width = 1400, .clock = Clock::seconds}) + "</div>\n";
   out += tornado(page);
+  out += calibration(page);
   return out + "</body>\n</html>\n";
 }
 

@@ -32,6 +32,12 @@ struct PlanSwing {
   double slower = 0, faster = 0;  // seconds
 };
 
+// A run that was measured on the cluster, and what is predicted of it.
+struct PlanMeasured {
+  std::string run;
+  double measured = 0, predicted = 0;  // seconds of a step
+};
+
 struct PlanPage {
   std::string title;
   std::vector<std::string> lines = {};  // the text of the plan
@@ -41,6 +47,7 @@ struct PlanPage {
   std::vector<Timeline> timelines = {};  // the best, the runner-up
   double seconds = 0;                    // of the best
   std::vector<PlanSwing> swings = {};
+  std::vector<PlanMeasured> measured = {};
 };
 
 std::string plan_html(const PlanPage&);

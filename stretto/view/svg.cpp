@@ -210,7 +210,7 @@ class Picture {
     const double size = std::min({kLabelSize, h - 2, (w - 1.5) / (0.62 * letters)});
     if (text.empty() || size < 6) return;
     const Rgb fill = b.span->action ? colour(b.span->action->phase, b.chunk, chunks_) : colour(Lane::other);
-    const bool white = ink_on(fill) == Rgb{255, 255, 255};
+    const bool white = ink_on(fill) == Rgb{255, 255, 255} && waiting_share(*b.span) < 0.5;
     add("<text class=\"l {}\" x=\"{}\" y=\"{}\"{}>{}</text>", white ? "w" : "k", px(centre),
         px(top + h / 2 + size * 0.36), size < kLabelSize ? fmt::format(" style=\"font-size:{}px\"", px(size)) : "",
         escape_xml(text));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "stretto/formats/fields.h"
 #include "support/command.h"
 #include "support/files.h"
 
@@ -53,6 +54,29 @@ class PlanCommandTest : public testing::Test {
   Result plan(const std::string& arguments) { return run("plan run.toml --cluster cluster.toml " + arguments); }
   Folder folder_;
 };
+
+TEST_F(PlanCommandTest, JsonHasTheBestAndWhyNotTheOthers) {
+  const Result r = plan("--ranks 4 --quick --json --parallel.context=1");
+  ASSERT_EQ(r.code, 0) << r.error;
+  const Field f = read_json(r.out, "plan");
+  ASSERT_TRUE(f.find("best") && f.find("best")->array());
+  const Field& best = f.find("best")->array()->front();
+  EXPECT_GT(std::get<double>(best.find("seconds")->value), 0);
+  EXPECT_TRUE(best.find("keys")->find("pipe") && best.find("memory")->find("activations"));
+  EXPECT_FALSE(f.find("why_not")->array()->empty());
+  EXPECT_EQ(plan("--ranks 4 --json --plain").code, 2) << "one form at a time";
+}
+
+TEST_F(PlanCommandTest, HoursOfRanksChooseAmongNumbersOfThem) {
+  const std::string several = "--quick --parallel.context=1 '--plan.ranks=[1, 4]' --json ";
+  const auto ranks = [&](const std::string& objective) {
+    const Result r = plan(several + "--plan.objective=" + objective);
+    EXPECT_EQ(r.code, 0) << r.error;
+    return std::get<i64>(read_json(r.out, "plan").find("ranks")->value);
+  };
+  EXPECT_EQ(ranks("time"), 4);
+  EXPECT_EQ(ranks("rank_hours"), 1) << "four ranks are not four times as fast";
+}
 
 TEST_F(PlanCommandTest, WritesARunThatSimulatesToTheSameNumber) {
   const Result r = plan("--ranks 4 --plain --parallel.context=1 -o best.toml");

@@ -28,6 +28,15 @@ TEST(KernelSeconds, ProductsSlowDownWithSmallSides) {
   EXPECT_DOUBLE_EQ(kernel_seconds(product(10, 90, 40), round_device()), 72000 / (500 * 0.5 * 0.9 * 0.8) + 1);
 }
 
+TEST(KernelSeconds, ProductsOfExpertsAreGrouped) {
+  Machine m = round_device();
+  m.rates->small = 0, m.rates->grouped = 0.5;
+  KernelWork w = product(10, 20, 30);
+  EXPECT_DOUBLE_EQ(kernel_seconds(w, m), 12000 / 500.0 + 1);
+  std::get<ProductShape>(w.cost.shape).batches = 4;
+  EXPECT_DOUBLE_EQ(kernel_seconds(w, m), 4 * 12000 / 250.0 + 1);
+}
+
 TEST(KernelSeconds, ProductsThatMoveMoreThanTheyComputeTakeTheirBytes) {
   KernelWork w = product(10, 10, 10);
   w.cost.read = 1e6;
@@ -67,7 +76,7 @@ TEST(KernelSeconds, NarrowProductsAreFasterAndCast) {
   const double wide = 12000 / 500.0;
   EXPECT_DOUBLE_EQ(kernel_seconds(w, m), wide + 1) << "the head stays as it is";
   w.narrow = true;
-  EXPECT_DOUBLE_EQ(kernel_seconds(w, m), wide / 2 + 3 * (300 + 600) / 50.0 + 2);
+  EXPECT_DOUBLE_EQ(kernel_seconds(w, m), wide / 2 + 3 * 300 / 50.0 + 2) << "weights are cast once a step";
 }
 
 }  // namespace

@@ -2,9 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <random>
 
 #include "stretto/kernels/cpu/bf16_tiles.h"
+#include "stretto/kernels/cpu/products.h"
 #include "stretto/ops/input.h"
 #include "support/evaluate.h"
 #include "support/kernel_run.h"
@@ -145,6 +147,46 @@ TEST(Contract, TilesAgreeWithTheReference) {
   };
   add(once, true), add(twice, true), add(twice, false);
   for (i64 i = 0; i < once.count(); ++i) ASSERT_EQ(twice.at(i), 2 * once.at(i));
+}
+
+// Rows of a product that is cut have the bits of the whole one, where alike_by_rows says so.
+TEST(Contract, StripesHaveTheBitsOfTheWhole) {
+  if (!product_rows_alike()) GTEST_SKIP() << "this form of the library adds up by rows: see docs/layouts.md";
+  std::mt19937 random(7);
+  const auto one_of = [&](std::initializer_list<i64> list) { return list.begin()[random() % list.size()]; };
+  int tried = 0;
+  for (int i = 0; i < 400; ++i) {
+    const DType type = std::array{f32, f64, bf16}[random() % 3];
+    const i64 rows = one_of({16, 32, 48, 64, 128}), parts = one_of({2, 3, 4}), n = one_of({16, 24, 48, 64, 128, 272, 344}),
+              k = one_of({16, 40, 64, 200, 256, 400, 512, 700});
+    if (!alike_by_rows(rows, n, k, type)) continue;
+    ++tried;
+    const bool turned = random() % 2, first = random() % 2;  // how the weights lie; which operand has the rows
+    const auto product = [&](i64 m) {
+      const Dim r{"r", m}, c{"c", n}, s{"s", k};
+      const Dims weights = turned ? Dims{c, s} : Dims{s, c};
+      return first ? Product(type, {r, s}, weights, s) : Product(type, weights, {r, s}, s);
+    };
+    const Product all = product(rows * parts), part = product(rows);
+    KernelRun whole(all.builder.graph, all.out.value.node, u64(i), KernelRun::contiguous),
+        stripe(part.builder.graph, part.out.value.node, 1, KernelRun::contiguous);
+    random_operands(whole);
+    whole.run(whole.chosen());
+    const int x = first ? 0 : 1;
+    const std::vector<double> have = whole.operand(x), want = whole.result();
+    stripe.set(1 - x, whole.operand(1 - x));
+    for (i64 p = 0; p < parts; ++p) {
+      stripe.set(x, {have.begin() + p * rows * k, have.begin() + (p + 1) * rows * k});
+      stripe.run(stripe.chosen());
+      const std::vector<double> got = stripe.result();
+      for (i64 row = 0; row < rows; ++row)
+        for (i64 column = 0; column < n; ++column)
+          ASSERT_EQ(got[first ? row * n + column : column * rows + row],
+                    want[first ? (p * rows + row) * n + column : column * rows * parts + p * rows + row])
+              << name_of(type) << ", " << rows << " rows of " << rows * parts << ", n " << n << ", k " << k;
+    }
+  }
+  EXPECT_GT(tried, 100);
 }
 
 TEST(Contract, ShardOfOnlyPaddingGivesZero) {

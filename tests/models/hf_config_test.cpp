@@ -130,6 +130,16 @@ TEST(HfConfig, LongropeSaysHowLongContextsWereInTheTableOrBesideIt) {
               testing::HasSubstr("model.rope_scaling] long_factor has 1 numbers; hint: use 2 positive ones"));
 }
 
+TEST(HfConfig, OlderFilesSayHowOftenALayerSeesAll) {
+  Field f = read_json_file(kData / "../hf_models/gemma3/config.json");
+  f.set("layer_types", Field());
+  EXPECT_EQ(parse_hf_config(f).config.pattern, "wwwwwf");
+  f.set("sliding_window_pattern", 3);
+  EXPECT_EQ(parse_hf_config(f).config.pattern, "wwf");
+  f.set("sliding_window_pattern", 0);
+  EXPECT_THAT(message_of([&] { parse_hf_config(f); }), testing::HasSubstr("key 'sliding_window_pattern' is 0"));
+}
+
 // Mixtures of layers with and without positions, in chunks or not.
 TEST(HfConfig, LayersOfLlama4) {
   Field f = read_json_file(kData / "../hf_models/llama4/config.json");

@@ -42,6 +42,9 @@ TEST_F(EveryConfiguration, LayoutsOfTwo) { layouts(2, 4); }
 TEST_F(EveryConfiguration, LayoutsOfFour) { layouts(4, 25); }
 TEST_F(EveryConfiguration, LayoutsOfEight) { layouts(8, 120); }
 
+// How many rows go between which processes is found in every step; one of these runs has to make room for them.
+TEST_F(EveryConfiguration, ExchangedRowsOfFour) { expect_same(4, "test_layouts", "Rows.OptionsOfExperts", 2); }
+
 // The update is stopped on all of four processes by a number that is not finite on one of them.
 TEST_F(EveryConfiguration, NotFiniteOnOneRank) {
   const test::Result r = test::shell("export STRETTO_TEST_PROCESSES=1\n" + mpirun(4) + "'" + test::binaries() +

@@ -7,6 +7,7 @@
 #include "stretto/base/philox.h"
 #include "stretto/ops/cross_entropy.h"
 #include "stretto/ops/cross_entropy_grad.h"
+#include "stretto/ops/dispatch.h"
 #include "stretto/ops/dropout.h"
 #include "stretto/ops/embedding.h"
 #include "stretto/ops/embedding_grad.h"
@@ -142,12 +143,75 @@ double slots(const Element& e) {
   return before < a.slots ? e.in(0) * double(a.slots) + double(before) : -1;
 }
 
+// Who goes where, one after the other: tokens of one member after those of another, as member 0 sees it.
+struct Journey {
+  i64 from, to, expert;  // members
+  At token;              // with the batch index within its member
+  bool fits;
+};
+std::vector<Journey> journeys(const Element& e) {
+  const GroupRowsAttrs& a = e.attrs<GroupRowsAttrs>();
+  const i64 members = e.size(a.from), own = e.size(a.batch);
+  DimSet tokens = e.dims(0);
+  std::replace(tokens.begin(), tokens.end(), a.whole, a.batch);
+  std::vector<Journey> all;
+  std::vector<i64> taken(std::size_t(members), 0);
+  for (i64 from = 0; from < members; ++from)
+    e.each(tokens, {}, [&](const At& at) {
+      const i64 expert = i64(e.in(0, at.with(a.whole, from * own + at[a.batch])));
+      const i64 to = expert / (a.experts / members);
+      all.push_back({from, to, expert, at, taken[std::size_t(to)]++ < e.size(a.rows)});
+    });
+  return all;
+}
+
+double group_rows(const Element& e) {
+  const GroupRowsAttrs& a = e.attrs<GroupRowsAttrs>();
+  const std::vector<Journey> all = journeys(e);
+  const auto count = [&](const auto& which) {
+    return double(std::count_if(all.begin(), all.end(), [&](const Journey& j) { return j.fits && which(j); }));
+  };
+  if (e.result == 1) {
+    i64 row = e.at[a.rows];
+    for (const Journey& j : all)
+      if (j.fits && j.to == 0 && row-- == 0) return double(j.expert);
+    return -1;
+  }
+  if (e.result == 2 || e.result == 3)
+    return count([&](const Journey& j) { return j.from == e.at[a.from] && j.to == e.at[a.to]; });
+  if (e.result == 4)
+    return double(std::count_if(all.begin(), all.end(), [&](const Journey& j) {
+      return !j.fits && j.from == 0 && j.token[a.batch] == e.at[a.batch];
+    }));
+  const auto same = [&](const Journey& j) {
+    return j.from == 0 &&
+           std::all_of(e.result_dims().begin(), e.result_dims().end(), [&](DimId d) { return j.token[d] == e.at[d]; });
+  };
+  const auto it = std::find_if(all.begin(), all.end(), same);
+  if (!it->fits) return -1;
+  const auto before = [&](const Journey& j) { return j.from == 0 && (j.to < it->to || (j.to == it->to && &j < &*it)); };
+  return count(before);
+}
+
+double dispatch(const Element& e) {
+  const DimId rows = e.attrs<DispatchAttrs>().rows;
+  return e.sum(e.dims(1), [&](const At& j) { return i64(e.in(1, j)) == e.at[rows] ? e.in(0, j) : 0; });
+}
+
+double combine(const Element& e) {
+  const CombineAttrs& a = e.attrs<CombineAttrs>();
+  return e.sum(without(e.dims(1), a.out), [&](const At& j) { return e.in(0, j.with(a.rows, i64(e.in(1, j)))); });
+}
+
 constexpr NamedOracle id_table[] = {
+    {"combine", combine},
     {"cross_entropy", cross_entropy},
     {"cross_entropy_grad", cross_entropy_grad},
+    {"dispatch", dispatch},
     {"dropout", dropout},
     {"embedding", embedding},
     {"embedding_grad", embedding_grad},
+    {"group_rows", group_rows},
     {"pick", pick},
     {"slots", slots},
     {"stochastic_round", stochastic_round},

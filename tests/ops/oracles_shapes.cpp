@@ -10,6 +10,7 @@
 #include "stretto/ops/rename.h"
 #include "stretto/ops/slice.h"
 #include "stretto/ops/stack.h"
+#include "stretto/ops/stripe.h"
 
 namespace stretto::test {
 namespace {
@@ -72,12 +73,28 @@ double slice(const Element& e) {
 double stack(const Element& e) { return e.in(int(e.at[e.attrs<StackAttrs>().dim])); }
 double unstack(const Element& e) { return e.in(0, e.at.with(e.attrs<UnstackAttrs>().dim, e.result)); }
 
+// Of every block along the whole, the index-th run of rows.
+double stripe(const Element& e) {
+  const StripeAttrs& a = e.attrs<StripeAttrs>();
+  const i64 rows = e.size(a.to.back()), ranks = a.to.size() == 2 ? e.size(a.to[0]) : 1;
+  const i64 block = e.size(a.whole) / ranks, rank = a.to.size() == 2 ? e.at[a.to[0]] : 0;
+  return e.in(0, e.at.with(a.whole, rank * block + a.index * rows + e.at[a.to.back()]));
+}
+double weave(const Element& e) {
+  const WeaveAttrs& a = e.attrs<WeaveAttrs>();
+  const i64 rows = e.size(a.from.back()), ranks = a.from.size() == 2 ? e.size(a.from[0]) : 1;
+  const i64 block = e.size(a.whole) / ranks, within = e.at[a.whole] % block;
+  At there = e.at.with(a.from.back(), within % rows);
+  if (a.from.size() == 2) there = there.with(a.from[0], e.at[a.whole] / block);
+  return e.in(int(within / rows), there);
+}
+
 constexpr NamedOracle shape_table[] = {
     {"block", block},     {"boundary", same},      {"broadcast", same},  {"cast", cast},
     {"concat", concat},   {"index", index},        {"iota", iota},       {"labels", same},
     {"pad", pad},         {"permute", same},       {"rename", rename},   {"slice", slice},
     {"stack", stack},     {"stop_gradient", same}, {"unblock", unblock}, {"unindex", unindex},
-    {"unstack", unstack},
+    {"unstack", unstack}, {"stripe", stripe},      {"weave", weave},
 };
 
 }  // namespace

@@ -54,6 +54,21 @@ TEST(MakePlan, ChoosesNearlyTheBestOfAll) {
   EXPECT_LE(plan.best.front().seconds, 1.02 * best) << who << " against " << plan.best.front().keys.str();
 }
 
+// What Narayanan et al. (SC21, table 1) ran: 39.1 billion parameters on 512 ranks, tensor = 8, pipe = 2.
+TEST(MakePlan, IsAsGoodAsWhatExpertsChose) {
+  PlanProblem p = problem_for(
+      {.family = "gpt2", .layers = 48, .width = 8192, .heads = 64, .context = 2048, .vocab = 51200, .pad_vocab = 1024},
+      512, 1536);
+  const RunKeys experts{
+      .pipe = 2, .data = 32, .tensor = 8, .sequence = true, .microbatches = 12, .recompute = Recompute::layer};
+  const PlanSpace space{.context = {1}, .zero = {0, 1}, .schedules = {"1f1b", "interleaved-1f1b"}};
+  const Plan plan = make_plan(p, space, {.compiled = 2, .each = on_two_threads()});
+  ASSERT_FALSE(plan.best.empty());
+  const Planned theirs = compiled_plan(p, experts);
+  ASSERT_EQ(theirs.refused, "");
+  EXPECT_LE(plan.best.front().seconds, 1.01 * theirs.seconds) << plan.best.front().keys.str();
+}
+
 TEST(MakePlan, CountsAddUp) {
   const PlanProblem p = small_llama(8, 16);
   const Plan plan = make_plan(p, {}, {.quick = true});

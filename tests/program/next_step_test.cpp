@@ -49,7 +49,9 @@ TEST(NextStep, NothingMeetsAndNothingHangs) {
   for (const Parallel& p : {Parallel{.mesh = {{"pipe", 2}}, .names = {.data = 2}, .schedule = "zb-h2"},
                             Parallel{.mesh = {{"pipe", 2}}, .names = {.tensor = 2}, .schedule = "zb-v"},
                             Parallel{.mesh = {{"pipe", 2}}, .schedule = "1f1b", .recompute = {Recompute::full}},
-                            Parallel{.mesh = {{"pipe", 2}}, .schedule = "zb-h1", .remote = true}}) {
+                            Parallel{.mesh = {{"pipe", 2}}, .schedule = "zb-h1", .remote = true},
+                            Parallel{.mesh = {{"pipe", 2}}, .names = {.data = 2}, .schedule = "gpipe", .remote = true},
+                            Parallel{.mesh = {{"pipe", 2}}, .names = {.data = 2, .zero = 3}, .remote = true}}) {
     const auto program = of_eight_layers(p).program;
     EXPECT_EQ(said(two_step_faults(*program, next_step(*program))), "");
   }
@@ -81,6 +83,26 @@ TEST(NextStep, WhoIsToldKnowsWhereItIsWaitedFor) {
       const auto& told = n.told[w.actor];
       EXPECT_TRUE(std::binary_search(told.begin(), told.end(), w.until));
     }
+}
+
+// The memory of what is sent is kept as long in either of two steps as in one.
+TEST(NextStep, WhatIsSentIsKeptInBothSteps) {
+  const auto p = of_eight_layers({.mesh = {{"pipe", 2}}, .schedule = "gpipe", .remote = true}).program;
+  const Program two = two_steps(*p, next_step(*p));
+  const auto task_at = [](const Program& x, ActorId a, InstructionId i) {
+    const auto& code = x.actors[a].code;
+    for (; code.has(i); i = InstructionId(i.value + 1))
+      if (const auto* r = task_of(code[i])) return std::optional(std::pair(r->task, r->microbatch.value % 8));
+    return std::optional<std::pair<TaskId, std::uint32_t>>();
+  };
+  for (TransferId t : p->transfers.ids()) {
+    const ActorId source = p->routes[p->transfers[t].route].source;
+    const TransferId again(t.value + p->transfers.size());
+    const InstructionId released = *p->transfers[t].released;
+    if (released == p->actors[source].code.next_id()) continue;
+    for (const TransferId both : {t, again})
+      EXPECT_EQ(task_at(two, source, *two.transfers[both].released), task_at(*p, source, released));
+  }
 }
 
 // With the norm nobody but one actor waits at the end of a step that does not need it.

@@ -11,7 +11,7 @@ namespace {
 class Told : public CollectiveGroup {
  public:
   std::uint32_t prepare(const CollectiveShape&) override { return 0; }
-  u64 start(int, std::uint32_t, const void*, void*) override { return 0; }
+  u64 start(int, std::uint32_t, const void*, void*, const std::int32_t*) override { return 0; }
   bool progress(int, u64 ticket) override {
     asked.push_back(ticket);
     return complete.contains(ticket);

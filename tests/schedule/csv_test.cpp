@@ -138,6 +138,8 @@ TEST(Csv, CommunicationCellsMustMatchWhatIsImplied) {
   EXPECT_EQ(faults("0F0,0B0\n1F0,1B0\n"), "");  // none given: nothing to check
   EXPECT_THAT(faults("0F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n"),
               HasSubstr("[f, line 1, column 1, 0F0] 0SEND_F0 is missing"));
+  EXPECT_THAT(faults("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0\n"),  // waits for what nobody sends
+              HasSubstr("1SEND_B0 is missing; hint: add 1SEND_B0 after it"));
   EXPECT_THAT(faults("0SEND_F0,0F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n"), HasSubstr("wrong side of 0F0"));
   EXPECT_THAT(faults("0F0,0SEND_F0,0B0,0RECV_B0\n1RECV_F0,1F0,1B0,1SEND_B0\n"), HasSubstr("wrong side of 0B0"));
   EXPECT_THAT(faults("0F0,0SEND_F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n"), HasSubstr("twice"));

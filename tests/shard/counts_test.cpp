@@ -29,7 +29,11 @@ enum class When { forward, backward };
 using Counts = std::map<std::string, int>;
 
 std::string short_name(const std::string& kind) {
-  return kind == "all_reduce" ? "AR" : kind == "all_gather" ? "AG" : kind == "reduce_scatter" ? "RS" : "A2A";
+  return kind == "exchange_rows"    ? "XR"
+         : kind == "all_reduce"     ? "AR"
+         : kind == "all_gather"     ? "AG"
+         : kind == "reduce_scatter" ? "RS"
+                                    : "A2A";
 }
 
 void count(Counts& to, const Collective& c) {
@@ -304,6 +308,27 @@ TEST(Counts, ExpertsWithoutDrops) {
   const std::string choices = of("AG(expert)", b * S * k);
   counted({.expert = 2}, {{tokens, 1}, {choices, 2}, {sums, 1}},
           {{tokens, 1}, {sums, 1}, {of("RS(expert)", B * S * k), 1}});
+}
+
+// With more ranks than experts per token rows travel: choices are gathered, then every row goes to its expert and back,
+// with its weight, each way once. What comes has room of its own.
+TEST(Counts, ExchangedRows) {
+  ModelConfig c = config("llama");
+  c.family = "mixtral", c.experts = 4, c.ff = 64;
+  const i64 k = c.top_k, b = B / 2, sent = b * S * k, came = sent * 3 / 2;
+  const test::Traced t = traced(make_model(c, B), f64, 1, ExpertRows::exchange);
+  const NamedLayout n = layout_of({.expert = 2}, t.step.graph.dims);
+  const Sharded s = shard(t.step, n.mesh, n.layout, {.room = 1.5});
+  for (int i = 0; i < L; ++i) {
+    EXPECT_EQ(layer(s, When::forward, i), (Counts{{of("AG(expert)", b * S * k), 1},
+                                                  {of("XR(expert)", sent * M), 1},
+                                                  {of("XR(expert)", sent), 1},
+                                                  {of("XR(expert)", came * M), 1}}));
+    EXPECT_EQ(layer(s, When::backward, i),
+              (Counts{{of("XR(expert)", sent * M), 1}, {of("XR(expert)", came), 1}, {of("XR(expert)", came * M), 1}}));
+  }
+  EXPECT_THAT(s.warnings, IsEmpty());
+  split(s.graph);
 }
 
 TEST(Counts, Zero) {

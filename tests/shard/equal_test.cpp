@@ -22,6 +22,7 @@ struct Setting {
   i64 rows = 8, seq = 8;
   int microbatches = 2;
   DType dtype = f64;
+  ExpertRows expert_rows = ExpertRows::automatic;
 };
 
 ModelConfig small(std::string family) {
@@ -38,7 +39,7 @@ struct Problem {
   std::vector<Buffer> params, inputs;
 
   explicit Problem(const Setting& s)
-      : setting(s), traced(test::traced(make_model(s.config, s.rows, s.seq), s.dtype, s.microbatches)) {
+      : setting(s), traced(test::traced(make_model(s.config, s.rows, s.seq), s.dtype, s.microbatches, s.expert_rows)) {
     std::mt19937 random(17);
     const Graph& g = traced.step.graph;
     for (Value v : traced.step.params) {
@@ -252,6 +253,24 @@ TEST(Equal, ExpertsWithoutDropsOnAnyAxis) {
     r.equals({{"t", 2}}, {{"model", "t"}});
     r.equals({.data = 2, .expert = 2, .zero = 3});
   }
+}
+
+// Rows go to the ranks of their experts. With room for all nothing is lost.
+TEST(Equal, ExchangedRows) {
+  Setting s{.config = small("llama")};
+  s.config.family = "mixtral", s.config.experts = 4, s.config.balance = 0.05;
+  const Reference gathered(s);
+  s.expert_rows = ExpertRows::exchange;
+  const Reference r(s);
+  EXPECT_NEAR(r.plain.loss, gathered.plain.loss, 1e-12);
+  EXPECT_NEAR(r.plain.norm, gathered.plain.norm, 1e-12);
+  const ShardOptions room{.room = 4};
+  r.equals({.expert = 2}, room);
+  r.equals({.expert = 4}, room);
+  r.equals({.data = 2, .tensor = 2, .expert = 2, .sequence = true, .zero = 3}, room);
+  r.equals({.expert = 2, .context = 2}, room);
+  r.equals({{"d", 2}}, {{"batch", "d"}, {"experts", "d"}}, room);
+  r.equals({.data = 2});
 }
 
 // A maximum that were added up instead would be seen here.

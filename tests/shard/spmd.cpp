@@ -87,7 +87,9 @@ std::vector<std::vector<Buffer>> Spmd::execute(const Graph& g, const std::vector
           in.push_back(values[std::size_t(m)].at(n.operands[0]).data());
           out.push_back(values[std::size_t(m)].at(v).data());
         }
-        for (std::uint32_t c = 0; c < work.chunks(); ++c) work.run(c, in.data(), out.data());
+        const std::int32_t* counts = nullptr;
+        if (n.operands.size() > 1) counts = reinterpret_cast<const std::int32_t*>(values[r].at(n.operands[1]).data());
+        for (std::uint32_t c = 0; c < work.chunks(); ++c) work.run(c, in.data(), out.data(), counts);
       }
       continue;
     }

@@ -24,8 +24,9 @@ struct Traced {
   i64 rows = 0;  // per microbatch
 };
 
-inline Traced traced(const Model& model, DType dtype = f64, i64 microbatches = 1) {
-  Trace t({.dtype = dtype, .microbatches = microbatches});
+inline Traced traced(const Model& model, DType dtype = f64, i64 microbatches = 1,
+                     ExpertRows rows = ExpertRows::automatic) {
+  Trace t({.dtype = dtype, .microbatches = microbatches, .expert_rows = rows});
   const Loss loss = model(t);
   Traced r;
   r.rows = t.rows_per_step / microbatches;

@@ -68,8 +68,8 @@ std::map<std::tuple<char, int, int, int, int>, double> ends_by_relaxation(const 
           }
           start = std::max(start, arrives);
         }
-        free = start + time / s.pieces;
-        const double leaves = joined ? start + std::min(time, cost.I) / s.pieces : free;
+        free = start + time / s.segments;
+        const double leaves = joined ? start + std::min(time, cost.I) / s.segments : free;
         if (end[key(a)] < free) end[key(a)] = free, moved = true;
         if (left[key(a)] < leaves) left[key(a)] = leaves, moved = true;
       }

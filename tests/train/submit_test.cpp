@@ -81,6 +81,20 @@ TEST(Submit, SameNumbersWithRanksBesideThePipelineAndWithClipping) {
   }
 }
 
+TEST(Submit, LanesThatAreThreadsGoOnWithTheNextStepToo) {
+  for (const Parallel& p : {Parallel{.mesh = {{"pipe", 4}}, .schedule = "zb-h2"},
+                            Parallel{.mesh = {{"pipe", 3}}, .schedule = "gpipe", .remote = true},
+                            Parallel{.mesh = {{"pipe", 2}}, .names = {.data = 2, .zero = 2}, .schedule = "zb-v"}}) {
+    const Compiled c = compiled_for(p, 0);
+    const Trained expected = trained_one_by_one(c);
+    for (u64 seed = 0; seed < 2; ++seed) {
+      const Trained r = trained_ahead(c, {.device = DeviceKind::async, .jitter = 3e-4, .jitter_seed = seed});
+      EXPECT_EQ(r, expected) << c.program->schedule.name << ", seed " << seed;
+      EXPECT_EQ(r.most, 2);
+    }
+  }
+}
+
 // Lets the last actor end its first step only when the first actor has sent a message of the second.
 class Held : public Transport {
  public:

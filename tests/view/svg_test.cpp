@@ -26,6 +26,14 @@ TEST(Svg, NumbersFitAtSixteenActorsAndSixtyFourMicrobatches) {
   EXPECT_EQ(count(text, "class=\"l "), 2 * 16 * 64);
 }
 
+TEST(Svg, WorkThatWaitsIsPaler) {
+  Timeline t = sample::one_f_one_b(1, 1);
+  t.spans[0].waiting = 0.8 * (t.spans[0].end - t.spans[0].start);
+  const std::string text = svg(t);
+  EXPECT_EQ(markup_fault(text, false), "");
+  EXPECT_EQ(count(text, "fill-opacity=\"0.4\""), 1);
+}
+
 TEST(Svg, RanksHaveRowsUntilTheyAreTooMany) {
   const std::string all = svg(sample::with_ranks(sample::one_f_one_b(2, 4), 4));
   EXPECT_EQ(markup_fault(all, false), "");

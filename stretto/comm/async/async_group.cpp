@@ -14,18 +14,21 @@ std::uint32_t AsyncGroup::prepare(const CollectiveShape& shape) {
   return prepared_.size() - 1;
 }
 
-u64 AsyncGroup::start(int member, std::uint32_t prepared, const void* in, void* out) {
+u64 AsyncGroup::start(int member, std::uint32_t prepared, const void* in, void* out, const std::int32_t* counts) {
   Member& m = members_[member];
   m.device->enqueue(lane_, [this, member, work = prepared_[prepared].get(), from = static_cast<const std::byte*>(in),
-                            to = static_cast<std::byte*>(out)] { run(member, *work, from, to); });
+                            to = static_cast<std::byte*>(out), counts] {
+    run(member, *work, {from, to, counts});
+  });
   return m.started++;
 }
 
-void AsyncGroup::run(int member, const CollectiveWork& work, const std::byte* in, std::byte* out) {
-  in_[member] = in;
-  out_[member] = out;
+void AsyncGroup::run(int member, const CollectiveWork& work, const Given& own) {
+  in_[member] = own.in;
+  out_[member] = own.out;
   meet(members_[member]);  // all operands are there
-  for (std::uint32_t c = member; c < work.chunks(); c += members_.size()) work.run(c, in_.data(), out_.data());
+  for (std::uint32_t c = member; c < work.chunks(); c += members_.size())
+    work.run(c, in_.data(), out_.data(), own.counts);
   meet(members_[member]);  // all results are
 }
 

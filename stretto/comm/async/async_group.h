@@ -19,7 +19,8 @@ class AsyncGroup : public CollectiveGroup {
  public:
   AsyncGroup(const std::vector<AsyncDevice*>& of_members, DeviceLane);
   std::uint32_t prepare(const CollectiveShape&) override;
-  u64 start(int member, std::uint32_t prepared, const void* in, void* out) override;
+  u64 start(int member, std::uint32_t prepared, const void* in, void* out,
+            const std::int32_t* counts = nullptr) override;
   bool progress(int, u64) override { return false; }
   double wait(int, u64) override { return 0; }  // lanes do, by events
   void stop() noexcept override { stopped_.set(); }
@@ -31,7 +32,12 @@ class AsyncGroup : public CollectiveGroup {
     std::uint32_t meeting = 0;  // its lane's: the newest it has come to
     LaneWord came;              // the same, for the others
   };
-  void run(int member, const CollectiveWork&, const std::byte* in, std::byte* out);  // in its lane
+  struct Given {
+    const std::byte* in;
+    std::byte* out;
+    const std::int32_t* counts;
+  };
+  void run(int member, const CollectiveWork&, const Given&);  // in its lane
   void meet(Member&);
 
   std::vector<Member> members_;

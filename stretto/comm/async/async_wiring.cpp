@@ -1,4 +1,5 @@
 #include "stretto/comm/async/async_group.h"
+#include "stretto/comm/async/async_milestones.h"
 #include "stretto/comm/async/async_transport.h"
 #include "stretto/comm/wiring.h"
 
@@ -22,6 +23,7 @@ class AsyncWiring : public Wiring {
     for (const int rank : ranks) members.push_back(devices_[rank]);
     return std::make_unique<AsyncGroup>(members, lane);
   }
+  std::unique_ptr<Milestones> milestones(int) override { return std::make_unique<AsyncMilestones>(devices_); }
   Notes notes(const Program&, int) override { throw late(); }
   GroupWithMemory group_with_memory(const std::vector<int>&, int, int, u64) override { throw late(); }
 

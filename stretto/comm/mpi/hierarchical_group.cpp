@@ -63,8 +63,8 @@ std::uint32_t HierarchicalGroup::prepare(const CollectiveShape& s) {
 void HierarchicalGroup::plan(Prepared& p) {
   const CollectiveShape s = merged(p.asked);
   const bool line_shaped = s.sizes.empty() || (s.sizes.size() == 1 && s.in_strides[0] == 1 && s.out_strides[0] == 1);
-  p.flat = s.kind == CollectiveKind::exchange || (s.sums() && !subtrees_) || s.box() == 0 ||
-           (s.kind == CollectiveKind::reduce && !line_shaped);
+  p.flat =
+      s.exchanges() || (s.sums() && !subtrees_) || s.box() == 0 || (s.kind == CollectiveKind::reduce && !line_shaped);
   if (p.flat)
     p.across = wires_.flat->prepare(p.asked);
   else if (s.kind == CollectiveKind::reduce)
@@ -140,7 +140,7 @@ void HierarchicalGroup::plan_gather(Prepared& p, const CollectiveShape& s) {
   }
 }
 
-u64 HierarchicalGroup::start(int, std::uint32_t prepared, const void* in, void* out) {
+u64 HierarchicalGroup::start(int, std::uint32_t prepared, const void* in, void* out, const std::int32_t* counts) {
   stopped_.check();
   Place& p = place(next_);
   STRETTO_ASSERT(!p.open, "too many collectives are under way");
@@ -149,7 +149,7 @@ u64 HierarchicalGroup::start(int, std::uint32_t prepared, const void* in, void* 
   p.in = static_cast<const std::byte*>(in);
   p.out = static_cast<std::byte*>(out);
   if (p.what->flat) {
-    p.flat = wires_.flat->start(member_, p.what->across, in, out);
+    p.flat = wires_.flat->start(member_, p.what->across, in, out, counts);
     last_flat_ = p.flat;
   } else {
     p.order = started_++;

@@ -31,7 +31,8 @@ class HierarchicalGroup : public CollectiveGroup {
  public:
   HierarchicalGroup(HierarchyWires, int member, int members, int per_node, int under_way, int spins);
   std::uint32_t prepare(const CollectiveShape&) override;
-  u64 start(int member, std::uint32_t prepared, const void* in, void* out) override;
+  u64 start(int member, std::uint32_t prepared, const void* in, void* out,
+            const std::int32_t* counts = nullptr) override;
   bool progress(int member, u64 ticket) override;
   double wait(int member, u64 ticket) override;
   void stop() noexcept override;

@@ -49,6 +49,7 @@ class MessageGroup : public CollectiveGroup {
     p.dense_out = contiguous(p.shape.sizes, p.shape.out_strides);
     if (p.shape.sums()) p.sum = dense_sum_for(s.dtype, s.how);
     p.part = std::clamp(kSliceBytes / members_, kLeastPart, kMostPart) / p.element;
+    if (s.rows) p.part = std::max<i64>(1, p.part / s.rows->elements) * s.rows->elements;
     p.length = s.kind == CollectiveKind::reduce ? p.part * members_ : p.part;
     p.slices = (p.shape.box() + p.length - 1) / p.length;
     const std::size_t bytes = members_ * p.part * p.element;
@@ -60,14 +61,16 @@ class MessageGroup : public CollectiveGroup {
     return prepared_.size() - 1;
   }
 
-  u64 start(int, std::uint32_t prepared, const void* in, void* out) override {
+  u64 start(int, std::uint32_t prepared, const void* in, void* out, const std::int32_t* counts) override {
     stopped_.check();
     Place& p = place(next_);
     STRETTO_ASSERT(p.left == 0, "too many collectives are under way");
     p.what = &prepared_[prepared];
     p.in = static_cast<const std::byte*>(in);
     p.out = static_cast<std::byte*>(out);
-    p.left = p.what->slices;
+    p.counts = counts;
+    p.slices = p.left = p.what->shape.rows ? slices_of_rows(p) : p.what->slices;
+    if (p.what->shape.rows) clear_after_rows(p);
     ++next_;
     issue();
     return next_ - 1;
@@ -99,7 +102,8 @@ class MessageGroup : public CollectiveGroup {
     const Prepared* what = nullptr;
     const std::byte* in = nullptr;
     std::byte* out = nullptr;
-    i64 left = 0;  // slices that are not complete
+    const std::int32_t* counts = nullptr;  // of rows
+    i64 slices = 0, left = 0;              // all; those that are not complete
   };
   struct Slice {
     Place* place = nullptr;
@@ -126,7 +130,7 @@ class MessageGroup : public CollectiveGroup {
   void issue() {
     for (; issuing_ < next_; ++issuing_, issued_ = 0) {
       Place& p = place(issuing_);
-      for (; issued_ < p.what->slices; ++issued_) {
+      for (; issued_ < p.slices; ++issued_) {
         if (count_ == kInFlight) return;
         Slice& s = flying(count_++);
         s.place = &p;
@@ -170,6 +174,51 @@ class MessageGroup : public CollectiveGroup {
     const i64 valid = w.shape.kind == CollectiveKind::exchange ? box : w.shape.box_valid(member);
     return {std::min(first, valid), std::min(first + w.length, valid)};
   }
+  static Range part_of(const Prepared& w, i64 slice, i64 elements) {
+    return {std::min(slice * w.length, elements), std::min((slice + 1) * w.length, elements)};
+  }
+  // What a slice has from a member and for a member.
+  Range incoming(const Slice& s, int member) const {
+    const Prepared& w = *s.place->what;
+    if (w.shape.rows) return part_of(w, s.number, rows(*s.place, member, member_) * w.shape.rows->elements);
+    return range(w, s.number, member);
+  }
+  Range outgoing(const Slice& s, int member) const {
+    const Prepared& w = *s.place->what;
+    if (w.shape.rows) return part_of(w, s.number, rows(*s.place, member_, member) * w.shape.rows->elements);
+    return range(w, s.number, w.shape.kind == CollectiveKind::gather ? member_ : member);
+  }
+
+  i64 rows(const Place& p, int from, int to) const { return p.counts[from * members_ + to]; }
+  i64 rows_before(const Place& p, int member, bool came) const {
+    i64 n = 0;
+    for (int m = 0; m < member; ++m) n += came ? rows(p, m, member_) : rows(p, member_, m);
+    return n;
+  }
+  i64 slices_of_rows(const Place& p) const {
+    i64 most = 0;
+    for (int m = 0; m < members_; ++m) most = std::max({most, rows(p, m, member_), rows(p, member_, m)});
+    return (most * p.what->shape.rows->elements + p.what->length - 1) / p.what->length;
+  }
+  void clear_after_rows(const Place& p) const {
+    const CollectiveShape& s = p.what->shape;
+    clear(p, rows_before(p, members_, true) * s.rows->elements, s.result());
+  }
+  static void clear(const Place& p, i64 first, i64 last) {
+    const Prepared& w = *p.what;
+    for_box_runs(w.shape, first, std::max(first, last), [&](i64, i64 out, i64 count) {
+      for (i64 i = 0; i < count; ++i)
+        std::memset(p.out + (out + i * inner_out_stride(w.shape)) * w.element, 0, w.element);
+    });
+  }
+
+  // Where the box for a member begins in the operand, and that from a member in the result, in elements.
+  i64 in_box(const Place& p, int member) const {
+    return (p.what->shape.rows ? rows_before(p, member, false) : member) * p.what->shape.in_step;
+  }
+  i64 out_box(const Place& p, int member) const {
+    return (p.what->shape.rows ? rows_before(p, member, true) : member) * p.what->shape.out_step;
+  }
   std::byte* taken(Slice& s, int member) const {
     return s.taken.data() + member * s.place->what->part * s.place->what->element;
   }
@@ -178,7 +227,7 @@ class MessageGroup : public CollectiveGroup {
   const std::byte* given(Slice& s, int member, Range r) {
     const Place& p = *s.place;
     const Prepared& w = *p.what;
-    const std::byte* box = p.in + member * w.shape.in_step * w.element;
+    const std::byte* box = p.in + in_box(p, member) * w.element;
     if (w.dense_in) return box + r.first * w.element;
     std::byte* const packed = s.given.data() + member * w.part * w.element;
     std::byte* to = packed;
@@ -192,11 +241,11 @@ class MessageGroup : public CollectiveGroup {
   std::byte* wanted(Slice& s, int member, Range r) {
     const Place& p = *s.place;
     if (!p.what->dense_out) return taken(s, member);
-    return p.out + (member * p.what->shape.out_step + r.first) * p.what->element;
+    return p.out + (out_box(p, member) + r.first) * p.what->element;
   }
   void unpack(const Place& p, int member, Range r, const std::byte* from) const {
     const Prepared& w = *p.what;
-    std::byte* box = p.out + member * w.shape.out_step * w.element;
+    std::byte* box = p.out + out_box(p, member) * w.element;
     for_box_runs(w.shape, r.first, r.last, [&](i64, i64 out, i64 count) {
       copy_run(w.element, box + out * w.element, inner_out_stride(w.shape), from, 1, count);
       from += count * w.element;
@@ -217,16 +266,16 @@ class MessageGroup : public CollectiveGroup {
   void send_parts(Slice& s) {
     const Prepared& w = *s.place->what;
     const bool sums = w.shape.sums(), gather = w.shape.kind == CollectiveKind::gather;
-    const Range mine = range(w, s.number, member_);
+    const Range mine = outgoing(s, member_);
     for (int k = 1; k < members_; ++k) {  // receives first: what arrives has its place
       const int m = (member_ + members_ - k) % members_;
-      const Range r = gather || !sums ? range(w, s.number, m) : mine;
+      const Range r = sums ? mine : incoming(s, m);
       receive(s, sums ? taken(s, m) : wanted(s, m, r), r, m, Tag::parts);
     }
     const std::byte* own = gather ? given(s, 0, mine) : nullptr;
     for (int k = 1; k < members_; ++k) {
       const int m = (member_ + k) % members_;
-      const Range r = gather ? mine : range(w, s.number, m);
+      const Range r = outgoing(s, m);
       send(s, gather ? own : given(s, m, r), r, m, Tag::parts);
     }
     if (sums) return;
@@ -265,12 +314,9 @@ class MessageGroup : public CollectiveGroup {
       add_up(s, sum);
       if (!w.dense_out) unpack(p, 0, mine, sum);
       const Range rest{std::max(mine.last, s.number * w.length), std::min((s.number + 1) * w.length, w.shape.box())};
-      for_box_runs(w.shape, rest.first, rest.first + rest.size(), [&](i64, i64 out, i64 count) {
-        for (i64 i = 0; i < count; ++i)
-          std::memset(p.out + (out + i * inner_out_stride(w.shape)) * w.element, 0, w.element);
-      });
+      clear(p, rest.first, rest.first + rest.size());
     } else if (!w.dense_out) {
-      for (int m = 0; m < members_; ++m) unpack(p, m, range(w, s.number, m), taken(s, m));
+      for (int m = 0; m < members_; ++m) unpack(p, m, incoming(s, m), taken(s, m));
     }
   }
 

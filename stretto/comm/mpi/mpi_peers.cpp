@@ -15,10 +15,12 @@
 #include "stretto/base/error.h"
 #include "stretto/base/threads.h"
 #include "stretto/comm/mpi/alarm.h"
+#include "stretto/comm/mpi/boards.h"
 #include "stretto/comm/mpi/hierarchical_group.h"
 #include "stretto/comm/mpi/message_group.h"
 #include "stretto/comm/mpi/mpi_transport.h"
 #include "stretto/comm/mpi/node_group.h"
+#include "stretto/comm/mpi/node_milestones.h"
 #include "stretto/comm/mpi/node_transport.h"
 #include "stretto/comm/mpi/patience.h"
 #include "stretto/comm/mpi/segments.h"
@@ -124,6 +126,15 @@ class MpiPeers : public Peers {
       broadcast(std::as_writable_bytes(std::span(all.back())), r);
     }
     return all;
+  }
+  std::unique_ptr<Board> board(std::size_t words) override {
+    const Alarm::Held held = alarm_.during("all prepare what they tell each other");
+    const auto wait = [this](const std::function<bool()>& done) { wait_until(done); };
+    return shares_memory() ? node_board(*segments_, words, wait) : message_board(MPI_Comm_c2f(comm_), words, wait);
+  }
+  std::unique_ptr<Milestones> milestones() override {
+    const Alarm::Held held = alarm_.during("all prepare what they tell each other");
+    return shares_memory() ? std::make_unique<NodeMilestones>(*segments_, spins()) : nullptr;
   }
   bool shares_memory() const override { return segments_ && std::cmp_equal(hearts_.size(), size_); }
   std::vector<ArenaBases> share(const Program& p, bool params) override {
@@ -333,10 +344,15 @@ class MpiPeers : public Peers {
   int spins() const { return std::cmp_less_equal(on_machine_, std::thread::hardware_concurrency()) ? 200 : 0; }
 
   void wait(MPI_Request& request) {
-    Patience p(spins());
-    for (int done = 0;; p.pause()) {
+    wait_until([&] {
+      int done = 0;
       MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-      if (done) return;
+      return done != 0;
+    });
+  }
+  template <class Done>
+  void wait_until(const Done& done) {
+    for (Patience p(spins()); !done(); p.pause()) {
       stopped_.check();
       if (timeout_ > 0 && p.waited() > timeout_)
         throw Error("watchdog", "rank {} has waited {:.3g} s for the others between two steps{}", rank_, timeout_,

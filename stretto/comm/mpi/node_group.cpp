@@ -44,7 +44,7 @@ std::uint32_t NodeGroup::prepare(const CollectiveShape& s) {
   return prepared_.size() - 1;
 }
 
-u64 NodeGroup::start(int member, std::uint32_t prepared, const void* in, void* out) {
+u64 NodeGroup::start(int member, std::uint32_t prepared, const void* in, void* out, const std::int32_t* counts) {
   stopped_.check();
   const u64 ticket = next_++;
   Mine& m = mine(ticket);
@@ -52,6 +52,7 @@ u64 NodeGroup::start(int member, std::uint32_t prepared, const void* in, void* o
   m.open = ticket;
   m.seen = false;
   m.taken = 0;
+  m.counts = counts;
   Given& own = given(ticket)[member_];
   own.prepared = prepared;
   if (prepared_[prepared]->work.chunks() > 0) own.in = spot_of(in), own.out = spot_of(out);
@@ -69,7 +70,7 @@ void NodeGroup::begin(u64 ticket, std::uint32_t prepared) {
   const CollectiveWork& work = look(ticket);
   const Mine& m = mine(ticket);
   if (work.chunks() == 0 || work.bytes() <= kSmallBytes) {
-    for (std::uint32_t c = 0; c < work.chunks(); ++c) work.run(c, m.in.data(), m.out.data());
+    for (std::uint32_t c = 0; c < work.chunks(); ++c) work.run(c, m.in.data(), m.out.data(), m.counts);
     set_shared(p.phase, complete(ticket));
   } else {
     p.next.store(0, std::memory_order_relaxed);
@@ -105,7 +106,7 @@ bool NodeGroup::take_chunks(u64 ticket, std::uint32_t at_most) {
   while (m.taken < at_most && p.next.load(std::memory_order_relaxed) < work.chunks()) {
     const std::uint32_t chunk = p.next.fetch_add(1, std::memory_order_relaxed);
     if (chunk >= work.chunks()) break;
-    work.run(chunk, m.in.data(), m.out.data());
+    work.run(chunk, m.in.data(), m.out.data(), m.counts);
     ++m.taken;
     any = true;
     if (p.left.fetch_sub(1, std::memory_order_acq_rel) == 1) set_shared(p.phase, complete(ticket));

@@ -25,7 +25,8 @@ class NodeGroup : public CollectiveGroup {
   // Operands and results lie in any of `memory`; `control` is between the members alone, in their order.
   NodeGroup(std::vector<const Segments*> memory, std::unique_ptr<Segments> control, int member, NodeGroupOptions = {});
   std::uint32_t prepare(const CollectiveShape&) override;
-  u64 start(int member, std::uint32_t prepared, const void* in, void* out) override;
+  u64 start(int member, std::uint32_t prepared, const void* in, void* out,
+            const std::int32_t* counts = nullptr) override;
   bool progress(int, u64 ticket) override { return advance(ticket, Eagerness::fair_share); }
   enum class Eagerness { fair_share, all_there_is };
   bool advance(u64 ticket, Eagerness);  // does what can be done: is it complete?
@@ -59,6 +60,7 @@ class NodeGroup : public CollectiveGroup {
     std::uint32_t taken = 0;
     std::vector<const std::byte*> in;  // as this process sees them
     std::vector<std::byte*> out;
+    const std::int32_t* counts = nullptr;  // its own: all are equal
   };
   Mine& mine(u64 ticket) { return mine_[ticket % places_]; }
   Place& place(u64 ticket) const;

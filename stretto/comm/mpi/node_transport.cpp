@@ -7,19 +7,13 @@ namespace stretto {
 NodeTransport::NodeTransport(const Program& p, int rank, std::span<const ArenaBases> arenas, Segments& segments,
                              int spins)
     : rank_(rank), spins_(spins) {
-  constexpr std::size_t line = 64;  // words of a post that others write lie in other lines than the one it writes
-  std::byte* own = segments.allocate(line + p.transfers.size() * sizeof(SharedWord));
+  std::byte* own = segments.allocate(p.transfers.size() * sizeof(SharedWord));
   STRETTO_ASSERT(own != nullptr);
   const Segments::Place place = segments.place_of(own);
   const int ranks = arenas.size(), actors = p.actors.size(), per_actor = ranks / actors;
   const ActorId actor(rank / per_actor);
-  for (int r = 0; r < ranks; ++r) {
-    std::byte* at = segments.at(place, r);
-    posts_.push_back({.begun = reinterpret_cast<SharedWord*>(at), .arrived = reinterpret_cast<SharedWord*>(at + line)});
-  }
+  for (int r = 0; r < ranks; ++r) arrived_.push_back(reinterpret_cast<SharedWord*>(segments.at(place, r)));
   const auto rank_at = [&](ActorId a) { return a.value * per_actor + rank % per_actor; };
-  for (ActorId a : p.actors.ids())
-    if (a != actor) others_.push_back(rank_at(a));
   for (const Transfer& t : p.transfers) {
     const Route& r = p.routes[t.route];
     Message m{.target = rank_at(r.target)};
@@ -31,22 +25,14 @@ NodeTransport::NodeTransport(const Program& p, int rank, std::span<const ArenaBa
   }
 }
 
-void NodeTransport::at(InstructionId instruction) {
-  if (instruction > InstructionId(0)) return;
-  set_shared(*posts_[rank_].begun, ++round_);
-  for (const int other : others_)
-    wait_shared(
-        *posts_[other].begun, [&](std::uint32_t round) { return round >= round_; }, spins_, stopped_);
-}
-
 void NodeTransport::send(TransferId transfer, std::uint32_t round) {
   const Message& m = messages_[transfer];
   copies_.run(m.copies);
-  set_shared(posts_[m.target].arrived[transfer.value], round);
+  set_shared(arrived_[m.target][transfer.value], round);
 }
 
 double NodeTransport::receive(TransferId transfer, std::uint32_t round) {
-  SharedWord& word = posts_[rank_].arrived[transfer.value];
+  SharedWord& word = arrived_[rank_][transfer.value];
   const auto there = [&](std::uint32_t arrived) { return arrived == round; };
   if (there(word.load(std::memory_order_acquire) & ~shared_sleeping)) return 0;
   const double start = now();

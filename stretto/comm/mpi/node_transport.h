@@ -3,7 +3,7 @@
 //
 //   NodeTransport t(program, rank, arenas_of_all_ranks, segments, spins);
 //
-// All begin a step together, as the plan of their memory has it.
+// What one step may do to another's memory is kept apart by who sends (program/next_step.h).
 #pragma once
 #include <memory>
 #include <span>
@@ -20,7 +20,6 @@ class NodeTransport : public Transport {
  public:
   // Processes of `segments` are numbered as ranks are.
   NodeTransport(const Program&, int rank, std::span<const ArenaBases> arenas_of_all, Segments&, int spins);
-  void at(InstructionId instruction) override;
   void send(TransferId transfer, std::uint32_t round) override;
   double receive(TransferId transfer, std::uint32_t round) override;
   void stop() noexcept override { stopped_.set(); }
@@ -30,16 +29,10 @@ class NodeTransport : public Transport {
     Copies::Range copies = {};
     int target = 0;  // rank
   };
-  struct Post {                     // of one rank: what others write for it
-    SharedWord* begun = nullptr;    // the step it is in
-    SharedWord* arrived = nullptr;  // per transfer: the round it has arrived in
-  };
   int rank_, spins_;
   IdVector<TransferId, Message> messages_;
   Copies copies_;
-  std::vector<int> others_;  // ranks that messages go to or come from
-  std::vector<Post> posts_;  // per rank
-  std::uint32_t round_ = 0;
+  std::vector<SharedWord*> arrived_;  // per rank, which others write for it: per transfer, the round it has arrived in
   StopFlag stopped_;
 };
 

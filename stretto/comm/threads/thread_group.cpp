@@ -30,7 +30,7 @@ std::uint32_t ThreadGroup::prepare(const CollectiveShape& s) {
   return prepared_.size() - 1;
 }
 
-u64 ThreadGroup::start(int member, std::uint32_t prepared, const void* in, void* out) {
+u64 ThreadGroup::start(int member, std::uint32_t prepared, const void* in, void* out, const std::int32_t* counts) {
   stopped_.check();
   Member& me = members_[member];
   const u64 ticket = me.next;
@@ -47,7 +47,10 @@ u64 ThreadGroup::start(int member, std::uint32_t prepared, const void* in, void*
   p.in[member] = static_cast<const std::byte*>(in);
   p.out[member] = static_cast<std::byte*>(out);
   p.prepared[member] = prepared;
-  if (p.started.fetch_add(1, std::memory_order_acq_rel) + 1 == members_.size()) begin(p, ticket);
+  if (p.started.fetch_add(1, std::memory_order_acq_rel) + 1 == members_.size()) {
+    p.counts = counts;
+    begin(p, ticket);
+  }
   return ticket;
 }
 
@@ -63,7 +66,7 @@ void ThreadGroup::begin(Place& p, u64 ticket) {
   p.what = prepared_[p.prepared[0]].get();
   const CollectiveWork& work = p.what->work;
   if (work.chunks() == 0 || work.bytes() <= small_bytes) {
-    for (std::uint32_t c = 0; c < work.chunks(); ++c) work.run(c, p.in.data(), p.out.data());
+    for (std::uint32_t c = 0; c < work.chunks(); ++c) work.run(c, p.in.data(), p.out.data(), p.counts);
     return p.reached.advance(complete(ticket));
   }
   p.next.store(0, std::memory_order_relaxed);
@@ -78,7 +81,7 @@ bool ThreadGroup::take_chunks(Place& p, u64 ticket, std::uint32_t& taken, std::u
   while (taken < at_most && p.next.load(std::memory_order_relaxed) < work.chunks()) {
     const std::uint32_t chunk = p.next.fetch_add(1, std::memory_order_relaxed);
     if (chunk >= work.chunks()) break;
-    work.run(chunk, p.in.data(), p.out.data());
+    work.run(chunk, p.in.data(), p.out.data(), p.counts);
     ++taken;
     any = true;
     if (p.left.fetch_sub(1, std::memory_order_acq_rel) == 1) p.reached.advance(complete(ticket));

@@ -28,7 +28,8 @@ class ThreadGroup : public CollectiveGroup {
  public:
   explicit ThreadGroup(int members, ThreadGroupOptions = {});
   std::uint32_t prepare(const CollectiveShape&) override;
-  u64 start(int member, std::uint32_t prepared, const void* in, void* out) override;
+  u64 start(int member, std::uint32_t prepared, const void* in, void* out,
+            const std::int32_t* counts = nullptr) override;
   bool progress(int member, u64 ticket) override;
   double wait(int member, u64 ticket) override;
   void stop() noexcept override;
@@ -49,6 +50,7 @@ class ThreadGroup : public CollectiveGroup {
     std::vector<const std::byte*> in;  // per member
     std::vector<std::byte*> out;
     std::vector<std::uint32_t> prepared;
+    const std::int32_t* counts = nullptr;            // the last member's to start: all are equal
     alignas(64) std::atomic<std::uint32_t> next{0};  // the first chunk that nobody has taken
     alignas(64) std::atomic<std::uint32_t> left{0};  // chunks that are not done
   };

@@ -1,5 +1,6 @@
 #include "stretto/comm/notes.h"
 #include "stretto/comm/threads/thread_group.h"
+#include "stretto/comm/threads/thread_milestones.h"
 #include "stretto/comm/threads/thread_transport.h"
 #include "stretto/comm/wiring.h"
 
@@ -32,6 +33,7 @@ class ThreadWiring : public Wiring {
     auto memory = std::make_shared<std::vector<std::byte>>(bytes);
     return {group(ranks, member, under_way), memory->data(), memory};
   }
+  std::unique_ptr<Milestones> milestones(int ranks) override { return std::make_unique<ThreadMilestones>(ranks); }
 
  private:
   int spins_;

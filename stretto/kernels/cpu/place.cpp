@@ -40,7 +40,7 @@ void copy_nest(DType type, const Nest& nest, const std::byte* from, std::byte* t
 Placement::Placement(const View& part, const View& whole, const ViewMap& map)
     : dtype_(part.dtype), start_(start_of(whole, map)) {
   for (std::size_t i = 0; i < part.dims.size(); ++i) {
-    const i64 there = whole.strides[*map.from[i]];
+    const i64 there = whole.strides[*map.from[i]] * map.step_of(i);
     same_strides_ = same_strides_ && (part.sizes[i] == 1 || part.strides[i] == there);
     add_loop(nest_, part.sizes[i], {part.strides[i], there});
   }

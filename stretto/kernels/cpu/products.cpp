@@ -11,6 +11,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/processor.h"
 #include "stretto/base/text.h"
+#include "stretto/kernels/cpu/blas.h"
 
 // OpenBLAS's own, in no header of its: a buffer as a product takes it. Weak: a library without them is only asked less.
 extern "C" {
@@ -76,6 +77,22 @@ std::string choose_product_form() {
     break;
   }
   return openblas_get_corename();
+}
+
+bool product_rows_alike() {
+  choose_product_form();
+  constexpr i64 rows = 64, parts = 3, n = 128, k = 256;
+  std::vector<float> a(rows * parts * k), b(k * n), whole(rows * parts * n), cut(rows * parts * n);
+  u64 x = 1;
+  const auto next = [&] {
+    return float((x = x * 6364136223846793005u + 1442695040888963407u) >> 40) / (1 << 24) - 0.5f;
+  };
+  std::generate(a.begin(), a.end(), next);
+  std::generate(b.begin(), b.end(), next);
+  gemm(false, false, rows * parts, n, k, 1.f, a.data(), k, b.data(), n, 0.f, whole.data(), n);
+  for (i64 p = 0; p < parts; ++p)
+    gemm(false, false, rows, n, k, 1.f, a.data() + p * rows * k, k, b.data(), n, 0.f, cut.data() + p * rows * n, n);
+  return whole == cut;
 }
 
 void reserve_products(int threads) {

@@ -19,6 +19,10 @@ constexpr int most_product_threads = 512;  // for more the library has no buffer
 // product; returns the name of the form.
 std::string choose_product_form();
 
+// Does an element's sum not depend on how many rows its product has, where products are large enough (alike_by_rows)?
+// The forms for AVX-512 have that, those for AVX2 (Haswell, Zen) do not. Asked by making a product twice.
+bool product_rows_alike();
+
 // From now on so many threads of this process, all together, can make products.
 void reserve_products(int threads);
 

@@ -1,0 +1,127 @@
+// Rows that are exchanged between the ranks that share experts: the numbers are those of the serial run whatever comes,
+// and the bits depend neither on the schedule nor on the room there is.
+#include "layouts/compare.h"
+
+namespace stretto {
+namespace {
+
+constexpr const char* router = "h.0.router";
+
+Setting setting(DType dtype, int steps = 3) {
+  Setting s{.config = small("mixtral"), .rows = 16, .steps = steps};
+  s.training.microbatches = 2;
+  s.training.dtype = dtype;
+  return s;
+}
+
+Parallel exchanging(const ParallelNames& names, double room = 1.5) {
+  return {.names = names, .expert_rows = ExpertRows::exchange, .expert_room = room};
+}
+
+struct Ran {
+  u64 bits = 0;
+  double room = 0, loss = 0;
+};
+
+// With a router that says nothing, all tokens choose the first experts: some ranks get everything, others nothing.
+Ran ran(const Setting& s, const Parallel& p, bool skewed, const RunOptions& run = {}) {
+  Trainer t(compile(make_model(s.config, s.rows), adamw({.lr = 3e-3}), s.training, p), run);
+  if (skewed) {
+    Array zero = t.parameter(router);
+    std::fill(zero.bytes.begin(), zero.bytes.end(), std::byte(0));
+    t.set_parameter(router, zero);
+  }
+  Ran r;
+  for (int i = 1; i <= s.steps; ++i) {
+    const StepResult step = t.step(step_batch(t.compiled(), s.config.vocab, i));
+    EXPECT_TRUE(step.updated);
+    EXPECT_EQ(step.step, i);
+    EXPECT_FALSE(step.metrics.contains(std::string(lost_rows)));
+    r.loss = step.loss;
+  }
+  r.bits = t.parameters_hash();
+  r.room = t.compiled().parallel.expert_room;
+  return r;
+}
+
+TEST(Rows, AnyRoomGivesTheSameBits) {
+  for (const bool skewed : {false, true})
+    for (const ParallelNames& names : {ParallelNames{.expert = 4}, {.data = 2, .expert = 4, .zero = 3}}) {
+      const Ran wide = ran(setting(f32), exchanging(names, 4), skewed),
+                narrow = ran(setting(f32), exchanging(names, 1), skewed);
+      EXPECT_EQ(wide.room, 4) << "nothing can be lost";
+      EXPECT_GT(narrow.room, 1) << "an even share is not what comes";
+      EXPECT_EQ(wide.bits, narrow.bits) << "skewed: " << skewed;
+    }
+}
+
+TEST(Rows, OneRankMayGetEverything) {
+  for (const DType dtype : {f32, f64}) {
+    const Setting s = setting(dtype);
+    const Ran serial = ran(s, {}, true);
+    for (const int expert : {2, 4, 8}) {
+      const Ran shared = ran(s, exchanging({.expert = expert}), true);
+      EXPECT_NEAR(shared.loss, serial.loss, (dtype == f64 ? 1e-10 : 1e-5) * serial.loss) << expert;
+    }
+  }
+}
+
+TEST(Rows, SchedulesAndRecomputeOfOneLayout) {
+  Setting s = setting(f32, 2);
+  const ParallelNames names{.tensor = 2, .expert = 4};
+  const u64 one = ran(s, exchanging(names), false).bits;
+  for (const char* schedule : {"1f1b", "zb-h1", "zb-v"})
+    for (const Recompute again : {Recompute::none, Recompute::full, Recompute::selective}) {
+      Parallel p = exchanging(names);
+      p.mesh = {{"pipe", 2}};
+      p.schedule = schedule, p.recompute = {again};
+      EXPECT_EQ(one, ran(s, p, false).bits) << schedule << " " << name_of(again);
+    }
+  EXPECT_EQ(one, ran(s, exchanging(names), false, {.device = DeviceKind::async}).bits);
+  for (const u64 seed : {1, 2, 3})
+    EXPECT_EQ(one, ran(s, exchanging(names), false, {.jitter = 2e-4, .jitter_seed = seed}).bits) << "any timing";
+}
+
+TEST(Rows, OptionsOfExperts) {
+  Setting s = setting(f64, 2);
+  s.config.expert_bias = s.config.router_bias = true, s.config.shared_ff = 16, s.config.top_k = 3;
+  const Reference r(s);
+  for (const bool sequence : {false, true}) r.equals(exchanging({.tensor = 2, .expert = 4, .sequence = sequence}));
+  r.equals(exchanging({.expert = 2, .context = 2}));
+  r.equals(exchanging({.expert = 4}, 1));  // more comes than an even share: steps are made again
+  r.equals({.mesh = {{"d", 4}}, .layout = {{"batch", "d"}, {"experts", "d"}}, .expert_rows = ExpertRows::exchange});
+  r.equals(exchanging({.data = 2}));  // nobody shares experts: rows stay
+  s.config.route_on_input = true;
+  Reference(s).equals(exchanging({.expert = 2}));
+}
+
+TEST(Rows, EvaluationGoesOnAfterMoreRoomWasMade) {
+  Setting s = setting(f32);
+  s.config.balance = s.config.router_z = 0;
+  Trainer t(compile(make_model(s.config, s.rows), adamw({.lr = 3e-3}), s.training, exchanging({.expert = 4}, 1)));
+  const Batch batch = step_batch(t.compiled(), s.config.vocab, 1);
+  const double before = t.evaluate(batch).loss;
+  Timeline drawn;
+  EXPECT_NEAR(t.step(batch, &drawn).loss, before, 1e-5 * before);
+  EXPECT_GT(t.compiled().parallel.expert_room, 1);
+  EXPECT_FALSE(drawn.spans.empty());
+  EXPECT_LT(t.evaluate(batch).loss, before);
+}
+
+TEST(Rows, WhatCannotBeExchangedIsRefused) {
+  Setting slots = setting(f32);
+  slots.config.capacity = 1;
+  EXPECT_THROW(compile(make_model(slots.config, 16), adamw({}), slots.training, exchanging({.expert = 4})), Error);
+  Setting s = setting(f32);
+  s.training.skip_nonfinite = false;
+  EXPECT_THROW(compile(make_model(s.config, s.rows), adamw({}), s.training, exchanging({.expert = 4})), Error);
+  EXPECT_THROW(compile(make_model(s.config, s.rows), adamw({}), setting(f32).training,
+                       {.mesh = {{"e", 2}, {"d", 2}},
+                        .layout = {{"batch", {"e", "d"}}, {"experts", "e"}},
+                        .expert_rows = ExpertRows::exchange}),
+               Error)
+      << "who has which tokens would be another order";
+}
+
+}  // namespace
+}  // namespace stretto
