@@ -117,8 +117,7 @@ bool comes_before(const Value& a, const Value& b) {
 
 Value sorted(const Value& v, const Arguments& a) {
   List all = elements_of(v);
-  const Value* attribute = a.at(2, "attribute");
-  const auto key = [&](const Value& one) { return attribute ? item_of(one, *attribute) : one; };
+  const auto key = [by = a.at(2, "attribute")](const Value& one) { return by ? item_of(one, *by) : one; };
   std::stable_sort(all.begin(), all.end(),
                    [&](const Value& x, const Value& y) { return comes_before(key(x), key(y)); });
   if (const Value* turned = a.at(0, "reverse"); turned && is_true(*turned)) std::reverse(all.begin(), all.end());
