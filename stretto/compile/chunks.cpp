@@ -65,7 +65,7 @@ class CutPlan {
     if (g_.size(rows.whole) % own != 0 || g_.dim(rows.whole).valid() != g_.size(rows.whole)) return;
     RowCut best{.rows = rows};
     const double to_hide = collective_seconds_in(id, rows, 1);
-    double least = to_hide, products = 0;  // the time of all that can be cut
+    double least = to_hide, products = 0;  // the time of all that can be cut; a gain must be worth its kernels
     for (int parts = 2; parts <= most_parts && own % parts == 0; parts *= 2) {
       RowCut c{.rows = rows, .parts = parts, .products = products_of(id, rows, own / parts)};
       if (c.products.empty()) continue;
@@ -73,7 +73,7 @@ class CutPlan {
       if (products == 0) least += products = cut;
       const double carry = collective_seconds_in(id, rows, parts), make = product_seconds_in(c, parts);
       const double all = carry + (parts - 1) * std::max(carry, make) + make + (products - cut);
-      if (all < least - 0.05 * to_hide) best = std::move(c), least = all;
+      if (all < least - 0.05 * to_hide - 0.005 * products) best = std::move(c), least = all;
     }
     if (best.parts == 1) return;
     taken_.insert(best.products.begin(), best.products.end());

@@ -276,12 +276,6 @@ const std::map<std::string, Call>& methods() {
          return Value(std::move(values));
        }},
       {"get", member_or},
-      {"append",
-       [](const Value& v, const Arguments& a) {
-         if (!v.list() || !a.at(0)) throw Trouble{fmt::format("append() to {}", v.kind())};
-         v.list()->push_back(*a.at(0));
-         return Value(nullptr);
-       }},
   };
   return all;
 }

@@ -66,7 +66,9 @@ TEST_F(Limits, AddressSpace) {
     }
     ++refused;
     EXPECT_THAT(r.code, AnyOf(1, 3, 127)) << most << r.out << r.error;
-    EXPECT_THAT(r.error, AnyOf(HasSubstr("[memory] "), HasSubstr("[threads] "), HasSubstr("shared libraries"))) << most;
+    EXPECT_THAT(r.error, AnyOf(HasSubstr("[memory] "), HasSubstr("there is no memory left; hint: "),
+                               HasSubstr("[threads] "), HasSubstr("shared libraries")))
+        << most;
     EXPECT_THAT(r.error, Not(HasSubstr("[internal]"))) << most;
   }
   EXPECT_GE(refused, 3);
@@ -111,7 +113,9 @@ TEST_F(Limits, OpenFiles) {
   for (const int most : {5, 6, 8, 10, 16}) {
     const Result r = limited("-n " + std::to_string(most), train("--log.dir=run" + std::to_string(most)));
     EXPECT_THAT(r.code, AnyOf(0, 1, 3, 127)) << most << r.error;
-    if (r.code != 0) { EXPECT_NE(r.error, "") << most; }
+    if (r.code != 0) {
+      EXPECT_NE(r.error, "") << most;
+    }
     EXPECT_THAT(r.error, Not(HasSubstr("[internal]"))) << most;
   }
 }

@@ -44,7 +44,10 @@ TEST(Chunks, ProductsBesideGathersAndScattersAreCut) {
   EXPECT_GT(parts_of(cut, "all_gather"), 1);
   EXPECT_GT(parts_of(cut, "reduce_scatter"), 1);
   EXPECT_GT(calls_of_kind(*cut.program, "contract"), calls_of_kind(*whole.program, "contract"));
-  EXPECT_EQ(calls_of_kind(*cut.program, "weave"), 0) << "stripes are made where they belong";
+  for (const TaskId t : cut.program->calls.ids())  // what I gathers in stripes is put together in W, by a copy
+    if (const Calls& body = *cut.program->calls[t]; cut.program->step->tasks[t].part != Part::W)
+      for (const KernelCall& c : body.calls)
+        EXPECT_NE(body.graph.node(c.node).op->name, "weave") << "stripes are made where they belong";
   EXPECT_EQ(calls_of_kind(*cut.program, "all_reduce"), calls_of_kind(*whole.program, "all_reduce"));
   EXPECT_THAT(verify(*cut.program), IsEmpty());
 }
@@ -59,7 +62,7 @@ TEST(Chunks, NothingToHideIsNotCut) {
               HasSubstr("overlap = \"chunks\": no product is worth cutting into parts"));
   p = tensor(Overlap::chunks);
   p.names = {.data = 2};
-  EXPECT_EQ(compiled(model("llama"), p).sharded->warnings.size(), 1u);
+  EXPECT_EQ(compiled(model("llama"), p, {.microbatches = 4}, 8).sharded->warnings.size(), 1u);
   p.names = {};
   EXPECT_EQ(compiled(model("llama"), p).sharded, nullptr) << "one rank";
 }

@@ -54,6 +54,7 @@ TEST(Docs, BlocksAndLinksAreFound) {
   EXPECT_EQ(found[0].where(), "p.md:3");
   EXPECT_EQ(found[1].language, "");
   EXPECT_THAT(test::links_of("![a](b.svg) [c](d/e.md#f) [w](https://x.y) [s](#s)"), ElementsAre("b.svg", "d/e.md"));
+  EXPECT_THAT(test::links_of("[a](b)\n```cpp\n[](Tensor x) {}\n```\n[c](d)"), ElementsAre("b", "d"));
   EXPECT_EQ(shortened("make test\nbuild/stretto train a.toml\nls\n"),
             "make -C " STRETTO_SOURCE " -n test\nbuild/stretto train a.toml --train.steps=3\nls\n");
   EXPECT_EQ(shortened("build/stretto train a.toml \\\n  --x=1\n"),

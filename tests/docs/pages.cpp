@@ -44,9 +44,10 @@ std::vector<Block> all_blocks() {
 }
 
 std::vector<std::string> links_of(const std::string& markdown) {
-  static const std::regex link(R"(\]\(([^)#\s]+)[^)]*\))");
+  static const std::regex link(R"(\]\(([^)#\s]+)[^)]*\))"), code(R"(```[^]*?\n```)");
+  const std::string prose = std::regex_replace(markdown, code, "");
   std::vector<std::string> all;
-  for (std::sregex_iterator it(markdown.begin(), markdown.end(), link), end; it != end; ++it)
+  for (std::sregex_iterator it(prose.begin(), prose.end(), link), end; it != end; ++it)
     if ((*it)[1].str().find("://") == std::string::npos) all.push_back((*it)[1]);
   return all;
 }

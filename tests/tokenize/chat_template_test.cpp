@@ -36,7 +36,7 @@ TEST(ChatTemplates, TextsAreThoseOfTransformers) {
         }
       }
   }
-  EXPECT_EQ(seen, 96);
+  EXPECT_EQ(seen, 120);
   EXPECT_GT(refused, 0);
 }
 

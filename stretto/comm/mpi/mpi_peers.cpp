@@ -16,6 +16,7 @@
 #include "stretto/base/threads.h"
 #include "stretto/comm/mpi/alarm.h"
 #include "stretto/comm/mpi/boards.h"
+#include "stretto/comm/mpi/heart.h"
 #include "stretto/comm/mpi/hierarchical_group.h"
 #include "stretto/comm/mpi/message_group.h"
 #include "stretto/comm/mpi/mpi_transport.h"
@@ -33,15 +34,6 @@ namespace {
 constexpr double kBeatEvery = 0.1;                          // seconds
 constexpr std::size_t kLargestPart = std::size_t(1) << 30;  // of a broadcast
 constexpr std::size_t kParams = static_cast<std::size_t>(Arena::params);
-
-// One per process of a node, in memory that they all see.
-struct Heart {
-  std::atomic<double> alive{0};  // the steady clock, the same for all processes of a machine
-  std::atomic<i64> step{0};
-  std::atomic<std::uint32_t> at{0};
-  std::atomic<bool> waiting{false};
-  int pid = 0;
-};
 
 class MpiPeers : public Peers {
  public:
