@@ -36,7 +36,7 @@ Traced traced_in(const Asked& a, int microbatches) {
                               .training = a.optimizer != nullptr,
                               .in_f32 = a.training.in_f32,
                               .frozen = a.training.frozen,
-                              .expert_rows = a.training.exact ? ExpertRows::gather : a.parallel.expert_rows,
+                              .expert_rows = expert_rows(a.parallel, a.training),
                               .expert_ranks = expert_ranks(a.parallel)});
 }
 

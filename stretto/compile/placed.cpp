@@ -60,6 +60,18 @@ int expert_ranks(const Parallel& p) {
   return ranks;
 }
 
+ExpertRows expert_rows(const Parallel& p, const Training& t) {
+  if (t.exact) return ExpertRows::gather;
+  if (p.expert_rows != ExpertRows::automatic) return p.expert_rows;
+  if (!t.skip_nonfinite) return ExpertRows::gather;  // a step without room could not be made again
+  const auto of = [&](std::string_view dim) { return std::ranges::find(p.layout, dim, &LayoutEntry::dim); };
+  const auto experts = of("experts"), batch = of("batch");
+  if (experts == p.layout.end()) return p.expert_rows;  // by name: they lie where they should
+  const bool fits = batch != p.layout.end() && batch->axes.size() >= experts->axes.size() &&
+                    std::equal(experts->axes.rbegin(), experts->axes.rend(), batch->axes.rbegin());
+  return fits ? p.expert_rows : ExpertRows::gather;
+}
+
 AxisNames axes_of_rows(const Parallel& p, const std::string& batch) {
   AxisNames axes;
   for (const LayoutEntry& e : p.layout)

@@ -20,9 +20,12 @@ struct Placed {
 // What the short names say, and what is said beside them, as one mesh, one layout and one storage.
 Parallel complete(Parallel, const Traced&);
 
-// The axes that rows lie on, of a complete layout, and how many ranks there are along them.
-// Ranks that share experts, by name or by a layout of one's own; of a Parallel that need not be complete.
+// Ranks that share experts, by name or by a layout of one's own, and how rows get to them; of a Parallel that need not be
+// complete. What is chosen automatically is gathered where an exchange would be refused.
 int expert_ranks(const Parallel&);
+ExpertRows expert_rows(const Parallel&, const Training&);
+
+// The axes that rows lie on, of a complete layout, and how many ranks there are along them.
 AxisNames axes_of_rows(const Parallel&, const std::string& batch);
 int ranks_along(const Mesh&, const AxisNames& axes);
 

@@ -87,9 +87,9 @@ class Engine {
   std::vector<std::unique_ptr<Transport>> transports_;  // per coordinate; none when there is one actor
   std::unique_ptr<Wiring> wires_;
   std::unique_ptr<Groups> groups_;
+  std::unique_ptr<Milestones> milestones_;        // before the workers, whose lanes tell and wait there to the last
   std::vector<std::unique_ptr<Worker>> workers_;  // per rank; none for those in other processes
-  std::unique_ptr<Milestones> milestones_;
-  std::unique_ptr<Ahead> ahead_;  // none: messages keep steps apart, or there is one at a time
+  std::unique_ptr<Ahead> ahead_;                  // none: messages keep steps apart, or there is one at a time
   int most_under_way_ = 1;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -22,7 +22,7 @@ void check(const LocalGraph& l, const Graph& g, const GroupRowsAttrs& a, const A
   if (batch.size() < over.size() || !std::equal(over.rbegin(), over.rend(), batch.rbegin()))
     throw Error("layout", "rows are exchanged over '{}', where '{}' lies, and '{}' lies on '{}'",
                 join(l.axes.names(over), ","), by, b, join(l.axes.names(batch), ","))
-        .hint("let the axes of '{}' end with those of '{}', or use experts = \"gather\"", b, by)
+        .hint("let the axes of '{}' end with those of '{}', or use parallel.expert_rows = \"gather\"", b, by)
         .about(settings_of({b, by}, l.axes.names(over)));
   for (AxisId x : batch)
     if (std::find(rows.begin(), rows.end(), x) == rows.end())

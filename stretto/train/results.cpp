@@ -51,9 +51,9 @@ std::string StepResult::str() const {
 }
 
 StepNumbers::StepNumbers(const Engine& e, const Compiled& c, std::function<u64()> say)
-    : engine_(e), say_(std::move(say)), taken_(e.ranks()) {
+    : engine_(e), say_(std::move(say)), peers_(e.peers()), taken_(e.ranks()) {
   for (const int rank : e.local()) taken_[rank].resize(e.worker(rank).program().bytes[Arena::results]);
-  if (e.peers()) board_ = e.peers()->board(own_words(c, 0).size());
+  if (peers_) board_ = peers_->board(own_words(c, 0).size());
 }
 
 void StepNumbers::take(const Compiled& c, const Worker& w, double worked) {

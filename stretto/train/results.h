@@ -47,6 +47,7 @@ class StepNumbers {
 
   const Engine& engine_;
   std::function<u64()> say_;
+  std::shared_ptr<Peers> peers_;               // a board goes before its MPI ends
   std::unique_ptr<Board> board_;               // when ranks are processes
   std::vector<std::vector<std::byte>> taken_;  // per rank: its arena of results
 };

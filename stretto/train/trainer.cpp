@@ -7,6 +7,7 @@
 #include "stretto/base/text.h"
 #include "stretto/runtime/measure.h"
 #include "stretto/train/feed.h"
+#include "stretto/train/prepare.h"
 
 namespace stretto {
 
@@ -64,11 +65,12 @@ void Trainer::start(std::shared_ptr<const Batch> batch, After after) {
     throw Error("train", "a step that depends on whether the one before is finite needs that one to be skipped if not")
         .hint("compile with .skip_nonfinite = true");
   UnderWay& now = under_way_[submitted_ % 2];
-  now.step = ++submitted_;
+  now.step = submitted_ + 1;
   now.lr = compiled_->optimizer.lr(now.step);
   now.batch = std::move(batch);
   now.after = after;
   engine_->submit(now.step, hooks(now, 1));
+  ++submitted_;
 }
 
 // What every rank does when it begins and when it ends a step.
@@ -109,11 +111,11 @@ StepResult Trainer::wait() {
   r.step = now.step;
   r.lr = now.lr;
   if (!engine_->computes()) return r;  // there are no numbers
-  if (const auto lost = r.metrics.find(std::string(lost_rows)); lost != r.metrics.end()) {
-    if (lost->second > 0) return again_with_room(now, r);
-    r.metrics.erase(lost);
-  }
   const bool finite = std::isfinite(r.loss) && std::isfinite(r.grad_norm);
+  if (const auto lost = r.metrics.find(std::string(lost_rows)); lost != r.metrics.end()) {
+    if (lost->second > 0 && !finite) return again_with_room(now, r);
+    r.metrics.erase(lost);  // finite all the same: nothing depends on those rows
+  }
   r.updated = finite || !compiled_->training.skip_nonfinite;
   if (!compiled_->training.clip_late) return r;
   const double clip = compiled_->training.clip, factor = clip > 0 ? std::min(1.0, clip / (r.grad_norm + 1e-6)) : 1;
@@ -125,8 +127,8 @@ StepResult Trainer::wait() {
 StepResult Trainer::again_with_room(UnderWay& now, const StepResult& without) {
   if (compiled_->training.clip_late)
     for (const int rank : engine_->local()) engine_->worker(rank).put_back(now.step % 2);
-  make_room(without);
   submitted_ = --step_;
+  make_room(without);
   start(std::exchange(now.batch, {}), now.after);
   return wait();
 }
@@ -143,6 +145,12 @@ void Trainer::make_room(const StepResult& without) {
   try {
     auto larger = std::make_shared<const Compiled>(
         compile(compiled_->model, compiled_->optimizer, compiled_->training, parallel));
+    if (options_.device != DeviceKind::emulated) {
+      const std::shared_ptr<Peers> peers = engine_->peers();
+      check_fits(peers ? planned_bytes(*larger->program, peers->nodes(), peers->nodes()[peers->rank()])
+                       : planned_bytes(*larger->program),
+                 machine_bytes());
+    }
     std::map<int, Kept> kept;
     for (const int rank : engine_->local()) kept[rank] = kept_by(engine_->worker(rank));
     evaluations_.clear();

@@ -123,5 +123,22 @@ TEST(Rows, WhatCannotBeExchangedIsRefused) {
       << "who has which tokens would be another order";
 }
 
+// What was not asked for is not refused: rows are gathered instead.
+TEST(Rows, AreGatheredWhereTheyCannotBeExchanged) {
+  Setting s = setting(f32);
+  s.config.top_k = 1;
+  const auto exchanges = [&](const Training& t, const Parallel& p) {
+    const Compiled c = compile(make_model(s.config, s.rows), adamw({}), t, p);
+    return std::ranges::any_of(c.metrics, [](const TracedMetric& m) { return m.name == lost_rows; });
+  };
+  EXPECT_TRUE(exchanges(s.training, {.names = {.expert = 2}}));
+  Training goes_on = s.training;
+  goes_on.skip_nonfinite = false;
+  EXPECT_FALSE(exchanges(goes_on, {.names = {.expert = 2}}));
+  const Mesh mesh{{"e", 2}, {"d", 2}};
+  EXPECT_TRUE(exchanges(s.training, {.mesh = mesh, .layout = {{"batch", {"d", "e"}}, {"experts", "e"}}}));
+  EXPECT_FALSE(exchanges(s.training, {.mesh = mesh, .layout = {{"batch", {"e", "d"}}, {"experts", "e"}}}));
+}
+
 }  // namespace
 }  // namespace stretto

@@ -200,7 +200,9 @@ TEST(Timeline, IsOfAllRanksAndSaysHowIdleTheyAre) {
     EXPECT_GE(actions[rank], 2 * t.compiled().training.microbatches);
     EXPECT_GT(messages[rank], 0);
   }
-  EXPECT_GT(waiting, 0);
+  if (t.engine().worker(0).device().calls_wait()) {  // else lanes wait, beside their tasks
+    EXPECT_GT(waiting, 0);
+  }
   // The step says the same: what it took a rank, less its waiting. Between two tasks there is a little of that.
   const std::vector<double> busy = line.busy_ranks();
   ASSERT_EQ(r.worked.size(), 4u);

@@ -241,6 +241,7 @@ TEST(Submit, AnErrorEndsAllThatIsUnderWay) {
   EXPECT_EQ(t.steps_under_way(), 0);
   EXPECT_EQ(t.steps_done(), 0);
   EXPECT_THAT(refusal_of([&] { t.submit(random_batch(c, 50)); }), HasSubstr("77"));
+  EXPECT_EQ(t.steps_under_way(), 0) << "what was refused is not under way";
 }
 
 TEST(Submit, ParametersAreOutOfReachWhileAStepIsUnderWay) {

@@ -65,11 +65,11 @@ void count(const Plan& p, const std::int32_t* which, std::vector<i64>& used, con
     run_nest(p.tokens, [&](Steps at) {
       const std::int32_t expert = which[from * p.step + at[0]];
       const i64 to = expert / p.experts;
-      const bool fits = expert >= 0 && to < p.members && used[to] < p.room;
+      const bool exists = expert >= 0 && to < p.members, fits = exists && used[to] < p.room;
       if (fits && to == p.member) r.expert[came++] = expert;
       if (from == p.member) {
         r.place[at[1]] = fits ? r.there[from * p.members + to] : -1;
-        if (r.lost && !fits) r.lost[at[2]] += 1;
+        if (r.lost && exists && !fits) r.lost[at[2]] += 1;
       }
       if (fits) ++used[to], ++r.there[from * p.members + to];
     });
