@@ -247,6 +247,8 @@ Value member_or(const Value& v, const Arguments& a) {
   return found ? *found : other ? *other : Value(nullptr);
 }
 
+Value changing(const Value& v, const Arguments&) { throw Trouble{fmt::format("{} would be changed", v.kind())}; }
+
 const std::map<std::string, Call>& methods() {
   static const std::map<std::string, Call> all{
       {"strip", strip<true, true>},
@@ -276,6 +278,9 @@ const std::map<std::string, Call>& methods() {
          return Value(std::move(values));
        }},
       {"get", member_or},
+      // As in transformers: a template that has them is read, and fails where it comes to one.
+      {"append", changing},
+      {"pop", changing},
   };
   return all;
 }

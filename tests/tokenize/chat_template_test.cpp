@@ -85,6 +85,8 @@ TEST(ChatTemplates, WhatGoesWrongNamesTheLine) {
   EXPECT_EQ(said("{{ messages + 1 }}").substr(0, 35), "[t.jinja, line 1] a list + a number");
   EXPECT_EQ(said("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}").substr(0, 46),
             "[t.jinja, line 1] macro 'm' calls itself too o");
+  EXPECT_EQ(said("{% set a = [] %}{{ a.append(1) }}").substr(0, 41), "[t.jinja, line 1] a list would be changed");
+  EXPECT_EQ(said("{% set a = [] %}{% if not messages %}{{ a.append(1) }}{% endif %}"), "no error");
   EXPECT_EQ(said("{{ unknown_function() }}").substr(0, 67),
             "[t.jinja, line 1] the function 'unknown_function' is not supported;");
 }
