@@ -61,10 +61,7 @@ class TrainingRun {
       agree(*peers_, description(config_, prepared_, from && from->checkpoint ? from->checkpoint->manifest().step : 0));
     }
     for (const std::string& line : lines_) console_.say(line);
-    if (config_.parallel.device != DeviceKind::emulated)
-      check_fits(peers_ ? planned_bytes(*prepared_.compiled.program, peers_->nodes(), peers_->nodes()[peers_->rank()])
-                        : planned_bytes(*prepared_.compiled.program),
-                 machine_bytes());
+    if (config_.parallel.device != DeviceKind::emulated) check_fits_here(*prepared_.compiled.program, peers_.get());
     const bool several = prepared_.compiled.program->ranks() > 1;
     RunOptions options = options_of(config_.parallel);
     options.peers = peers_;

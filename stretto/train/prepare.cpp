@@ -146,6 +146,11 @@ void check_fits(double planned, double there) {
       .hint("a smaller model or train.batch, more train.microbatches, parallel.recompute, or ranks on more machines");
 }
 
+void check_fits_here(const Program& p, const Peers* peers) {
+  check_fits(peers ? planned_bytes(p, peers->nodes(), peers->nodes()[peers->rank()]) : planned_bytes(p),
+             machine_bytes());
+}
+
 Prepared prepare(const RunConfig& c) {
   if (c.train.dtype.products != ProductType::as_kept)
     throw Error("train.dtype", "products in fewer bits than bf16 can be planned, not trained in")

@@ -145,12 +145,7 @@ void Trainer::make_room(const StepResult& without) {
   try {
     auto larger = std::make_shared<const Compiled>(
         compile(compiled_->model, compiled_->optimizer, compiled_->training, parallel));
-    if (options_.device != DeviceKind::emulated) {
-      const std::shared_ptr<Peers> peers = engine_->peers();
-      check_fits(peers ? planned_bytes(*larger->program, peers->nodes(), peers->nodes()[peers->rank()])
-                       : planned_bytes(*larger->program),
-                 machine_bytes());
-    }
+    if (options_.device != DeviceKind::emulated) check_fits_here(*larger->program, engine_->peers().get());
     std::map<int, Kept> kept;
     for (const int rank : engine_->local()) kept[rank] = kept_by(engine_->worker(rank));
     evaluations_.clear();
