@@ -264,11 +264,11 @@ constinit const Op attention_op{
     .scratch =
         [](const OpCall& c) {
           const AttentionAttrs& a = c.attrs<AttentionAttrs>();
-          const AttentionBlocks b(c.in(0).dtype, c.graph.size(a.query), c.graph.size(a.key), c.graph.size(a.head),
+          const DType t = wide(c.in(0).dtype);
+          const AttentionBlocks b(t, c.graph.size(a.query), c.graph.size(a.key), c.graph.size(a.head),
                                   c.graph.size(a.value));
-          return std::size_t(b.forward()) * size_of(c.in(0).dtype);
+          return std::size_t(b.forward()) * size_of(t);
         },
-    .staged = true,
     .costly = Costly::yes,
     .keeps_operands = true,
 };

@@ -88,11 +88,11 @@ constinit const Op attention_grad_op{
     .scratch =
         [](const OpCall& c) {
           const AttentionGradAttrs& a = c.attrs<AttentionGradAttrs>();
-          const AttentionBlocks b(c.in(0).dtype, c.graph.size(a.query), c.graph.size(a.key), c.graph.size(a.head),
+          const DType t = wide(c.in(0).dtype);
+          const AttentionBlocks b(t, c.graph.size(a.query), c.graph.size(a.key), c.graph.size(a.head),
                                   c.graph.size(a.value));
-          return std::size_t(b.backward()) * size_of(c.in(0).dtype);
+          return std::size_t(b.backward()) * size_of(t);
         },
-    .staged = true,
     .no_gradient = true,
 };
 

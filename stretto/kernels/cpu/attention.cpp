@@ -4,32 +4,17 @@
 #include "stretto/kernels/cpu/attention_plan.h"
 #include "stretto/kernels/cpu/exp_row.h"
 #include "stretto/kernels/cpu/pauses.h"
-#include "stretto/kernels/cpu/with_float.h"
 
 namespace stretto {
 namespace {
 
-enum : std::size_t { Q, K, V, O, L, S, U, X };  // arrays of the nests; S: since, U: until, X: sinks
-
-struct Strides {
-  i64 q_row, q, k_row, k, v_row, v, o_row, o, l_row;
-};
-struct Plan : AttentionPlan {
-  Strides s;
-  std::optional<int> sinks;  // the operand, if it is there
-
-  Told told(const Args& args, const Steps& at) const { return AttentionPlan::told(args, at[S], at[U]); }
-};
+enum : std::size_t { Q, K, V, O, L, X };  // arrays of the nests; X: sinks
+using Plan = AttentionPlan;
 
 Plan plan_of(const Call& call) {
-  const View &q = call.in[0], &k = call.in[1], &v = call.in[2], &o = call.out[0], &l = call.out[1];
-  const AttentionAttrs& a = call.attrs<AttentionAttrs>();
-  const auto bound = [&](std::optional<int> at) { return at ? &call.in[std::size_t(*at)] : &l; };
-  const View& sinks = a.sinks ? call.in.back() : l;
-  return {attention_plan(call, {&q, &k, &v, &o, &l, bound(a.since_at(3)), bound(a.until_at(3)), &sinks}, 3),
-          {q.stride(a.query), q.stride(a.head), k.stride(a.key), k.stride(a.head), v.stride(a.key), v.stride(a.value),
-           o.stride(a.query), o.stride(a.value), l.stride(a.query)},
-          a.sinks ? std::optional(3 + a.since + a.until) : std::nullopt};
+  const bool sinks = call.attrs<AttentionAttrs>().sinks;
+  const View &o = call.out[0], &l = call.out[1];
+  return attention_plan(call, {&call.in[0], &call.in[1], &call.in[2], &o, &l, sinks ? &call.in.back() : &l}, 3);
 }
 
 // One head's packed keys and values, and the workspace for a block of queries.
@@ -122,99 +107,93 @@ void queries_block(const Plan& p, const Work<T>& w, const Reach<kind>& reach) {
 }
 
 // A block of queries of one head, from and to their places.
-template <class T, AttentionKind kind>
+template <class S, AttentionKind kind, class T = Wide<S>>
 void block_of_head(const Plan& p, const Work<T>& w, const Args& args, const Steps& in, i64 row) {
-  const Strides& s = p.s;
   const i64 rows = std::min(w.b.rows, p.queries - row);
   const i64 padded = (rows + tile_rows - 1) / tile_rows * tile_rows;
-  pack_rows<T>({args.input<T>(0) + in[Q] + row * s.q_row, s.q_row, s.q}, rows, p.head, padded, w.b.head, T(p.scale),
-               w.q);
+  pack_rows(p.operand<S>(args, in, Q).from_row(row), rows, p.head, padded, w.b.head, T(p.scale), w.q);
   SeenKeys seen;
   if constexpr (kind.bounded) seen = p.seen_keys(p.told(args, in), row, rows);
   queries_block<T, kind>(p, w, {p, seen, row, rows});
-  T *const o = args.output<T>(0), *const l = args.output<T>(1);
+  T* const l = args.output<T>(1);
   for (i64 r = 0; r < rows; ++r) {
     const T factor = w.sum[r] > 0 ? 1 / w.sum[r] : T(0);
-    if (o)
-      unpack_rows<T>(w.out + r * w.b.value, w.b.value, 1, p.value, factor,
-                     {o + in[O] + (row + r) * s.o_row, s.o_row, s.o});
-    if (l) l[in[L] + (row + r) * s.l_row] = w.sum[r] > 0 ? w.top[r] + vm::log(w.sum[r]) : T(0);
+    if (args.out[0])
+      unpack_rows(w.out + r * w.b.value, w.b.value, 1, p.value, factor, p.result<S>(args, in, O).from_row(row + r));
+    if (l) l[in[L] + (row + r) * p.row[L]] = w.sum[r] > 0 ? w.top[r] + vm::log(w.sum[r]) : T(0);
   }
 }
 
-template <class T, AttentionKind kind>
+template <class S, AttentionKind kind>
 void blocked(const Plan& p, const AttentionBlocks& blocks, const Args& args) {
+  using T = Wide<S>;
   Work<T> w(blocks, reinterpret_cast<T*>(args.scratch));
-  const Strides& s = p.s;
   Pauses pauses(args);
   run_nest(p.heads, [&](Steps at) {
-    pack_turned<T>({args.input<T>(1) + at[K], s.k_row, s.k}, p.keys, p.head, blocks.keys, p.head, w.keys);
-    pack_panels<T>({args.input<T>(2) + at[V], s.v_row, s.v}, p.keys, p.value, blocks.keys, w.values);
+    pack_turned(p.operand<S>(args, at, K), p.keys, p.head, blocks.keys, p.head, w.keys);
+    pack_panels(p.operand<S>(args, at, V), p.keys, p.value, blocks.keys, w.values);
     run_nest(
         p.groups,
         [&](Steps in) {
-          if (p.sinks) w.sink = args.input<T>(*p.sinks)[in[X]];
+          if (p.sinks) w.sink = args.input<S>(*p.sinks)[in[X]];
           for (i64 row = 0; row < p.queries; row += blocks.rows) {
-            block_of_head<T, kind>(p, w, args, in, row);
+            block_of_head<S, kind>(p, w, args, in, row);
             // A score takes as long as four elements of a pass.
             pauses.after(4 * std::min(blocks.rows, p.queries - row) * p.keys);
           }
         },
         0, at);
   });
-  p.padding[0].clear(args.output<T>(0));
+  p.padding[0].clear(args.output<S>(0));
   p.padding[1].clear(args.output<T>(1));
 }
 
-template <class T>
+template <class S>
 void reference(const Plan& p, const Args& args) {
-  const Strides& s = p.s;
+  using T = Wide<S>;
   std::vector<double> scores(static_cast<std::size_t>(p.keys));
+  const auto get = [&](std::size_t i, const Steps& at, i64 row, i64 d) {
+    return double(args.input<S>(int(i))[at[i] + row * p.row[i] + d * p.column[i]]);
+  };
+  const auto one_query = [&](const Steps& in, i64 i) {
+    const Plan::Told told = p.told(args, in);
+    const i64 count = p.seen_to(told, i), low = std::min(count, p.seen_from(told, i));
+    double top = -std::numeric_limits<double>::infinity(), sum = 0;
+    if (p.sinks) top = args.input<S>(*p.sinks)[in[X]], sum = 1;
+    for (i64 j = low; j < count; ++j) {
+      double dot = 0;
+      for (i64 d = 0; d < p.head; ++d) dot += get(Q, in, i, d) * get(K, in, j, d);
+      scores[j] = p.softcap > 0 ? p.softcap * std::tanh(dot * p.scale / p.softcap) : dot * p.scale;
+      if (scores[j] > top) sum *= std::exp(top - scores[j]), top = scores[j];
+    }
+    for (i64 j = low; j < count; ++j) sum += scores[j] = std::exp(scores[j] - top);
+    if (sum == 0) sum = 1, top = 0;
+    for (i64 d = 0; d < p.value && args.out[0]; ++d) {
+      double out = 0;
+      for (i64 j = low; j < count; ++j) out += scores[j] / sum * get(V, in, j, d);
+      args.output<S>(0)[in[O] + i * p.row[O] + d * p.column[O]] = S(out);
+    }
+    if (args.out[1]) args.output<T>(1)[in[L] + i * p.row[L]] = T(top + std::log(sum));
+  };
   run_nest(p.heads, [&](Steps at) {
     run_nest(
         p.groups,
         [&](Steps in) {
-          for (i64 i = 0; i < p.queries; ++i) {
-            const T* q = args.input<T>(0) + in[Q] + i * s.q_row;
-            const Plan::Told told = p.told(args, in);
-            const i64 count = p.seen_to(told, i), low = std::min(count, p.seen_from(told, i));
-            double top = -std::numeric_limits<double>::infinity(), sum = 0;
-            if (p.sinks) top = args.input<T>(*p.sinks)[in[X]], sum = 1;
-            for (i64 j = low; j < count; ++j) {
-              double dot = 0;
-              for (i64 d = 0; d < p.head; ++d)
-                dot += double(q[d * s.q]) * double(args.input<T>(1)[in[K] + j * s.k_row + d * s.k]);
-              scores[j] = p.softcap > 0 ? p.softcap * std::tanh(dot * p.scale / p.softcap) : dot * p.scale;
-              if (scores[j] > top) sum *= std::exp(top - scores[j]), top = scores[j];
-            }
-            for (i64 j = low; j < count; ++j) sum += scores[j] = std::exp(scores[j] - top);
-            if (sum == 0) sum = 1, top = 0;
-            for (i64 d = 0; d < p.value && args.out[0]; ++d) {
-              double out = 0;
-              for (i64 j = low; j < count; ++j)
-                out += scores[j] / sum * double(args.input<T>(2)[in[V] + j * s.v_row + d * s.v]);
-              args.output<T>(0)[in[O] + i * s.o_row + d * s.o] = T(out);
-            }
-            if (args.out[1]) args.output<T>(1)[in[L] + i * s.l_row] = T(top + std::log(sum));
-          }
+          for (i64 i = 0; i < p.queries; ++i) one_query(in, i);
         },
         0, at);
   });
-  p.padding[0].clear(args.output<T>(0));
+  p.padding[0].clear(args.output<S>(0));
   p.padding[1].clear(args.output<T>(1));
 }
 
 Runner prepare_blocked(const Call& call) {
-  return with_float(call.in[0].dtype, [&]<class T>() -> Runner {
-    const Plan p = plan_of(call);
-    return with_kind(p, [&]<AttentionKind kind>() -> Runner {
-      return [p, blocks = attention_blocks(call)](const Args& args) { blocked<T, kind>(p, blocks, args); };
-    });
-  });
+  return attention_runner(call, plan_of(call),
+                          []<class S, AttentionKind kind>(const auto&... x) { blocked<S, kind>(x...); });
 }
 Runner prepare_reference(const Call& call) {
-  return with_float(call.in[0].dtype, [&]<class T>() -> Runner {
-    return [p = plan_of(call)](const Args& args) { reference<T>(p, args); };
+  return with_stored(call.in[0].dtype, [&]<class S>() -> Runner {
+    return [p = plan_of(call)](const Args& args) { reference<S>(p, args); };
   });
 }
 

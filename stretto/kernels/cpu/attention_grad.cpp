@@ -5,33 +5,17 @@
 #include "stretto/kernels/cpu/attention_plan.h"
 #include "stretto/kernels/cpu/exp_row.h"
 #include "stretto/kernels/cpu/pauses.h"
-#include "stretto/kernels/cpu/with_float.h"
 
 namespace stretto {
 namespace {
 
-enum : std::size_t { Q, K, V, O, L, G, DQ, DK, DV, S, U };  // arrays of the nests; S: since, U: until
-
-struct Plan : AttentionPlan {
-  i64 row[9], column[9];  // strides along queries or keys, and along the head or the value
-
-  Told told(const Args& args, const Steps& at) const { return AttentionPlan::told(args, at[S], at[U]); }
-};
+enum : std::size_t { Q, K, V, O, L, G, DQ, DK, DV };  // arrays of the nests
+using Plan = AttentionPlan;
 
 Plan plan_of(const Call& call) {
-  const View* views[9];
-  for (std::size_t i = 0; i < 9; ++i) views[i] = i < 6 ? &call.in[i] : &call.out[i - 6];
-  const AttentionAttrs& a = call.attrs<AttentionAttrs>();
-  const auto bound = [&](std::optional<int> at) { return at ? &call.in[std::size_t(*at)] : views[L]; };
-  Plan p{attention_plan(call,
-                        {views[Q], views[K], views[V], views[O], views[L], views[G], views[DQ], views[DK], views[DV],
-                         bound(a.since_at(6)), bound(a.until_at(6))},
-                        6)};
-  for (std::size_t i = 0; i < 9; ++i) {
-    p.row[i] = contains(views[i]->dims, a.key) ? views[i]->stride(a.key) : views[i]->stride(a.query);
-    p.column[i] = contains(views[i]->dims, a.head) ? views[i]->stride(a.head) : views[i]->stride(a.value);
-  }
-  return p;
+  std::vector<const View*> views;
+  for (std::size_t i = 0; i <= DV; ++i) views.push_back(i < DQ ? &call.in[i] : &call.out[i - DQ]);
+  return attention_plan(call, std::move(views), DQ);
 }
 
 template <class T>
@@ -161,20 +145,18 @@ void queries_block(const Plan& p, const Work<T>& w, Wanted wanted, const Reach<k
   }
 }
 
-template <class T, AttentionKind kind>
+template <class S, AttentionKind kind, class T = Wide<S>>
 void block_of_head(const Plan& p, const Work<T>& w, Wanted wanted, const Args& args, const Steps& in, i64 row,
                    bool fresh) {
   const AttentionBlocks& b = w.b;
-  const auto matrix = [&](std::size_t i) -> Strided<const T> {
-    return {args.input<T>(int(i)) + in[i] + row * p.row[i], p.row[i], p.column[i]};
-  };
+  const auto matrix = [&](std::size_t i) { return p.operand<S>(args, in, i).from_row(row); };
   const i64 rows = std::min(b.rows, p.queries - row);
   const i64 padded = (rows + tile_rows - 1) / tile_rows * tile_rows;
-  pack_rows<T>(matrix(Q), rows, p.head, padded, b.head, T(p.scale), w.q);
-  pack_rows<T>(matrix(G), rows, p.value, padded, b.value, T(1), w.g);
+  pack_rows(matrix(Q), rows, p.head, padded, b.head, T(p.scale), w.q);
+  pack_rows(matrix(G), rows, p.value, padded, b.value, T(1), w.g);
   pack_panels<T>({w.q, b.head, 1}, rows, b.head, b.rows, w.q_panels);
   pack_panels<T>({w.g, b.value, 1}, rows, b.value, b.rows, w.g_panels);
-  pack_rows<T>(matrix(O), rows, p.value, padded, b.value, T(1), w.dq);
+  pack_rows(matrix(O), rows, p.value, padded, b.value, T(1), w.dq);
   for (i64 r = 0; r < rows; ++r) {
     w.lse[r] = args.input<T>(L)[in[L] + (row + r) * p.row[L]];
     w.dot[r] = lane_sum<T>(
@@ -183,23 +165,21 @@ void block_of_head(const Plan& p, const Work<T>& w, Wanted wanted, const Args& a
   SeenKeys seen;
   if constexpr (kind.bounded) seen = p.seen_keys(p.told(args, in), row, rows);
   queries_block<T, kind>(p, w, wanted, {p, seen, row, rows}, fresh);
-  if (wanted.dq)
-    unpack_rows<T>(w.dq, b.head, rows, p.head, T(p.scale),
-                   {args.output<T>(0) + in[DQ] + row * p.row[DQ], p.row[DQ], p.column[DQ]});
+  if (wanted.dq) unpack_rows(w.dq, b.head, rows, p.head, T(p.scale), p.result<S>(args, in, DQ).from_row(row));
 }
 
-template <class T, AttentionKind kind>
+template <class S, AttentionKind kind>
 void blocked(const Plan& p, const AttentionBlocks& b, const Args& args) {
+  using T = Wide<S>;
   const Work<T> w(b, reinterpret_cast<T*>(args.scratch));
   const Wanted wanted{args.out[0] != nullptr, args.out[1] != nullptr, args.out[2] != nullptr};
   Pauses pauses(args);
   run_nest(p.heads, [&](Steps at) {
-    pack_panels<T>({args.input<T>(1) + at[K], p.row[K], p.column[K]}, p.keys, p.head, b.keys, w.keys);
+    pack_panels(p.operand<S>(args, at, K), p.keys, p.head, b.keys, w.keys);
     for (i64 h = 0; h < p.head; h += panel_width<T>)
       pack_turned<T>({w.keys + h * b.keys, panel_width<T>, 1}, b.keys, std::min(panel_width<T>, p.head - h), b.keys,
                      p.head, w.keys_turned + h * panel_width<T>);
-    pack_turned<T>({args.input<T>(2) + at[V], p.row[V], p.column[V]}, p.keys, p.value, b.keys, p.value,
-                   w.values_turned);
+    pack_turned(p.operand<S>(args, at, V), p.keys, p.value, b.keys, p.value, w.values_turned);
     bool fresh = !kind.bounded;
     if (kind.bounded) {  // which block of queries sees a key first depends on the data
       std::fill_n(w.dk, b.keys * b.head, T(0));
@@ -210,28 +190,26 @@ void blocked(const Plan& p, const AttentionBlocks& b, const Args& args) {
         [&](Steps in) {
           // The last queries see the most keys: they write the gradients that the others add to.
           for (i64 row = (p.queries - 1) / b.rows * b.rows; row >= 0; row -= b.rows, fresh = false) {
-            block_of_head<T, kind>(p, w, wanted, args, in, row, fresh);
+            block_of_head<S, kind>(p, w, wanted, args, in, row, fresh);
             // A score's gradients take as long as ten elements of a pass.
             pauses.after(10 * std::min(b.rows, p.queries - row) * p.keys);
           }
         },
         0, at);
-    if (wanted.dk)
-      unpack_rows<T>(w.dk, b.head, p.keys, p.head, T(1), {args.output<T>(1) + at[DK], p.row[DK], p.column[DK]});
-    if (wanted.dv)
-      unpack_rows<T>(w.dv, b.value, p.keys, p.value, T(1), {args.output<T>(2) + at[DV], p.row[DV], p.column[DV]});
+    if (wanted.dk) unpack_rows(w.dk, b.head, p.keys, p.head, T(1), p.result<S>(args, at, DK));
+    if (wanted.dv) unpack_rows(w.dv, b.value, p.keys, p.value, T(1), p.result<S>(args, at, DV));
   });
-  for (int i = 0; i < 3; ++i) p.padding[i].clear(args.output<T>(i));
+  for (int i = 0; i < 3; ++i) p.padding[i].clear(args.output<S>(i));
 }
 
-template <class T>
+template <class S>
 void reference(const Plan& p, const Args& args) {
   std::vector<double> prob(p.keys), dscores(p.keys), dk(p.keys * p.head), dv(p.keys * p.value);
   const auto get = [&](std::size_t i, const Steps& at, i64 row, i64 d) {
-    return double(args.input<T>(int(i))[at[i] + row * p.row[i] + d * p.column[i]]);
+    return double(args.input<S>(int(i))[at[i] + row * p.row[i] + d * p.column[i]]);
   };
   const auto put = [&](std::size_t i, const Steps& at, i64 row, i64 d, double value) {
-    if (args.out[i - DQ]) args.output<T>(int(i - DQ))[at[i] + row * p.row[i] + d * p.column[i]] = T(value);
+    if (args.out[i - DQ]) args.output<S>(int(i - DQ))[at[i] + row * p.row[i] + d * p.column[i]] = S(value);
   };
   const auto one_query = [&](const Steps& in, i64 i) {
     const Plan::Told told = p.told(args, in);
@@ -246,7 +224,7 @@ void reference(const Plan& p, const Args& args) {
         const double x = std::tanh(score / p.softcap);
         score = p.softcap * x, slope = 1 - x * x;
       }
-      prob[j] = std::exp(score - get(L, in, i, 0));
+      prob[j] = std::exp(score - double(args.input<Wide<S>>(L)[in[L] + i * p.row[L]]));
       dscores[j] = prob[j] * (dprob - dot) * slope * p.scale;
     }
     for (i64 d = 0; d < p.head; ++d) {
@@ -274,20 +252,16 @@ void reference(const Plan& p, const Args& args) {
       for (i64 d = 0; d < p.value; ++d) put(DV, at, j, d, dv[j * p.value + d]);
     }
   });
-  for (int i = 0; i < 3; ++i) p.padding[i].clear(args.output<T>(i));
+  for (int i = 0; i < 3; ++i) p.padding[i].clear(args.output<S>(i));
 }
 
 Runner prepare_blocked(const Call& call) {
-  return with_float(call.in[0].dtype, [&]<class T>() -> Runner {
-    const Plan p = plan_of(call);
-    return with_kind(p, [&]<AttentionKind kind>() -> Runner {
-      return [p, blocks = attention_blocks(call)](const Args& args) { blocked<T, kind>(p, blocks, args); };
-    });
-  });
+  return attention_runner(call, plan_of(call),
+                          []<class S, AttentionKind kind>(const auto&... x) { blocked<S, kind>(x...); });
 }
 Runner prepare_reference(const Call& call) {
-  return with_float(call.in[0].dtype, [&]<class T>() -> Runner {
-    return [p = plan_of(call)](const Args& args) { reference<T>(p, args); };
+  return with_stored(call.in[0].dtype, [&]<class S>() -> Runner {
+    return [p = plan_of(call)](const Args& args) { reference<S>(p, args); };
   });
 }
 

@@ -1,12 +1,14 @@
-// What the kernels of attention and of its gradient share: loops over heads, masks, positions.
+// What the kernels of attention and of its gradient share: loops over heads, masks, positions, where matrices lie.
 #pragma once
 #include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "stretto/kernels/cpu/padding.h"
 #include "stretto/kernels/cpu/tiles.h"
+#include "stretto/kernels/cpu/with_float.h"
 #include "stretto/ops/attention.h"
 #include "stretto/ops/attention_blocks.h"
 
@@ -24,7 +26,9 @@ struct AttentionKind {
 };
 
 struct AttentionPlan {
-  Nest heads, groups;  // over what keys and queries share, and over queries' further dims; arrays as listed by callers
+  // Over what keys and queries share, and over queries' further dims; arrays as callers list them: q, k and v first.
+  Nest heads, groups;
+  std::array<i64, Steps{}.size()> row{}, column{};  // strides of arrays along queries or keys, and along head or value
   i64 queries = 0, keys = 0, head = 0, value = 0;
   i64 first = 0;  // how many keys the first query sees, if causal; may be negative
   bool causal = true;
@@ -33,22 +37,33 @@ struct AttentionPlan {
   double softcap = 0;
   struct Bound {  // an operand along queries
     int operand;
+    std::size_t array;
     i64 row;  // its stride
   };
   std::optional<Bound> since = {}, until = {};
-  i64 first_key = 0;             // where keys begin: the operands are logical
-  std::vector<Padding> padding;  // per result
+  i64 first_key = 0;              // where keys begin: the operands are logical
+  std::optional<int> sinks = {};  // the operand, if it is there
+  std::size_t first_result = 0;   // arrays before this one are operands, in their order
+  std::vector<Padding> padding;   // per result
 
   // Numbers of the operands, from the first query of a head on; null where there is none.
   struct Told {
     const std::int32_t *since, *until;
   };
-  // `at`: where the head begins in the two.
-  Told told(const Args& args, i64 since_at, i64 until_at) const {
-    const auto from = [&](const std::optional<Bound>& b, i64 at) {
-      return b ? args.input<std::int32_t>(b->operand) + at : nullptr;
+  // `at`: where the head begins.
+  Told told(const Args& args, const Steps& at) const {
+    const auto from = [&](const std::optional<Bound>& b) {
+      return b ? args.input<std::int32_t>(b->operand) + at[b->array] : nullptr;
     };
-    return {from(since, since_at), from(until, until_at)};
+    return {from(since), from(until)};
+  }
+  template <class S>
+  Strided<const S> operand(const Args& args, const Steps& at, std::size_t i) const {
+    return {args.input<S>(int(i)) + at[i], row[i], column[i]};
+  }
+  template <class S>
+  Strided<S> result(const Args& args, const Steps& at, std::size_t i) const {
+    return {args.output<S>(int(i - first_result)) + at[i], row[i], column[i]};
   }
 
   bool bounded() const { return since || until || window > 0 || chunk > 0; }
@@ -97,15 +112,12 @@ struct Reach {
   }
 };
 
-// views: q, k, v first; the others have q's or k's dims (lse: q's without head). `since` and `until` stand behind `others`
-// operands.
-inline AttentionPlan attention_plan(const Call& call, std::initializer_list<const View*> views, int others) {
+// views: the operands that are matrices, as they stand in the call, then the results; the first three are q, k and v, the
+// others have q's or k's dims (lse: q's without head). `others`: how many operands stand before `since` and `until`.
+inline AttentionPlan attention_plan(const Call& call, std::vector<const View*> views, int others) {
   const AttentionAttrs& a = call.attrs<AttentionAttrs>();
   const View &q = call.in[0], &k = call.in[1];
-  const DimSet inner = {a.query, a.key, a.head};
-  AttentionPlan p{.heads = valid_nest(without(k.dims, inner), views),
-                  .groups = valid_nest(without(without(q.dims, k.dims), inner), views),
-                  .queries = q.valid(a.query),
+  AttentionPlan p{.queries = q.valid(a.query),
                   .keys = k.valid(a.key),
                   .head = q.valid(a.head),
                   .value = call.in[2].valid(a.value),
@@ -113,21 +125,33 @@ inline AttentionPlan attention_plan(const Call& call, std::initializer_list<cons
                   .scale = a.scale,
                   .window = a.window,
                   .chunk = a.chunk,
-                  .softcap = a.softcap};
+                  .softcap = a.softcap,
+                  .first_result = std::size_t(others)};
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    p.row[i] = views[i]->stride(contains(views[i]->dims, a.key) ? a.key : a.query);
+    p.column[i] = views[i]->stride(contains(views[i]->dims, a.head) ? a.head : a.value);
+  }
+  const auto bound = [&](std::optional<int> at) -> std::optional<AttentionPlan::Bound> {
+    if (!at) return {};
+    const View& v = call.in[std::size_t(*at)];
+    views.push_back(&v);
+    return AttentionPlan::Bound{*at, views.size() - 1, v.stride(a.query)};
+  };
+  p.since = bound(a.since_at(others)), p.until = bound(a.until_at(others));
+  if (a.sinks) p.sinks = others + a.since + a.until;
+  const DimSet inner = {a.query, a.key, a.head};
+  p.heads = valid_nest(without(k.dims, inner), views);
+  p.groups = valid_nest(without(without(q.dims, k.dims), inner), views);
   const auto offset = [](const View& v, DimId d) { return v.offsets[position(v.dims, d)]; };
   p.first_key = offset(k, a.key);
   p.first = offset(q, a.query) - p.first_key + 1;
-  const auto bound = [&](std::optional<int> at) {
-    return at ? std::optional(AttentionPlan::Bound{*at, call.in[std::size_t(*at)].stride(a.query)}) : std::nullopt;
-  };
-  p.since = bound(a.since_at(others)), p.until = bound(a.until_at(others));
   for (const View& v : call.out) p.padding.emplace_back(v);
   return p;
 }
 
 inline AttentionBlocks attention_blocks(const Call& call) {
   const AttentionAttrs& a = call.attrs<AttentionAttrs>();
-  return {call.in[0].dtype, call.in[0].size(a.query), call.in[1].size(a.key), call.in[0].size(a.head),
+  return {wide(call.in[0].dtype), call.in[0].size(a.query), call.in[1].size(a.key), call.in[0].size(a.head),
           call.in[2].size(a.value)};
 }
 
@@ -141,6 +165,17 @@ auto with_kind(const AttentionPlan& p, const F& f) {
   }
   return capped ? f.template operator()<AttentionKind{false, true}>()
                 : f.template operator()<AttentionKind{false, false}>();
+}
+
+// Runs f<S, kind>(plan, blocks, args), S being what is stored.
+template <class F>
+Runner attention_runner(const Call& call, const AttentionPlan& p, const F& f) {
+  return with_stored(call.in[0].dtype, [&]<class S>() -> Runner {
+    return with_kind(p, [&]<AttentionKind kind>() -> Runner {
+      return
+          [=, blocks = attention_blocks(call)](const Args& args) { f.template operator()<S, kind>(p, blocks, args); };
+    });
+  });
 }
 
 // Masked scores of a row of `count` visible ones become minus infinity up to the end of the last panel.

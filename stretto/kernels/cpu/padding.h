@@ -3,6 +3,8 @@
 //   const Padding padding(call.out[0]);      // when preparing
 //   padding.clear(args.output<T>());         // does nothing where no dim is padded
 #pragma once
+#include <initializer_list>
+#include <span>
 #include <vector>
 
 #include "stretto/kernels/cpu/nest.h"
@@ -37,7 +39,7 @@ class Padding {
 };
 
 // Loops over the elements of `dims` that are no padding, in this order; the views are those of the arrays.
-inline Nest valid_nest(const DimSet& dims, std::initializer_list<const View*> views) {
+inline Nest valid_nest(const DimSet& dims, std::span<const View* const> views) {
   STRETTO_ASSERT(views.size() <= Steps{}.size(), "more arrays than a nest has steps");
   Nest nest;
   for (DimId d : dims) {
@@ -51,6 +53,9 @@ inline Nest valid_nest(const DimSet& dims, std::initializer_list<const View*> vi
     add_loop(nest, size, step);
   }
   return nest;
+}
+inline Nest valid_nest(const DimSet& dims, std::initializer_list<const View*> views) {
+  return valid_nest(dims, std::span(views.begin(), views.size()));
 }
 
 }  // namespace stretto
