@@ -20,12 +20,11 @@ AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
   static std::atomic<unsigned> count{0};
   temporary_ = path;
   temporary_ += fmt::format(".{}-{}.tmp", ::getpid(), count++);
-  file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (file_ < 0) fail("created");
+  file_ = Fd(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!file_) fail("created");
 }
 
 AtomicFile::~AtomicFile() {
-  if (file_ >= 0) ::close(file_);
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
@@ -48,7 +47,7 @@ void AtomicFile::fail(const char* doing) const {
 
 void AtomicFile::put(std::size_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t done = ::pwrite(file_, bytes.data(), bytes.size(), off_t(offset));
+    const ssize_t done = ::pwrite(file_.get(), bytes.data(), bytes.size(), off_t(offset));
     if (done < 0 && errno == EINTR) continue;
     if (done == 0) errno = EIO;
     if (done <= 0) fail("written");
@@ -80,12 +79,10 @@ void AtomicFile::write_at(std::size_t offset, std::span<const std::byte> bytes) 
 }
 
 void AtomicFile::commit() {
-  STRETTO_ASSERT(file_ >= 0, "a file is committed once");
+  STRETTO_ASSERT(bool(file_), "a file is committed once");
   drain();
-  if (::fsync(file_) != 0) fail("made durable");
-  const int file = file_;
-  file_ = -1;
-  if (::close(file) != 0) fail("closed");
+  if (::fsync(file_.get()) != 0) fail("made durable");
+  if (!file_.close()) fail("closed");
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail("put in its place");
   temporary_.clear();
   sync_directory(path_.parent_path());
@@ -99,12 +96,11 @@ void write_file(const std::filesystem::path& path, std::string_view text) {
 
 void sync_directory(const std::filesystem::path& directory) {
   const std::filesystem::path name = directory.empty() ? "." : directory;
-  const int file = ::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const bool synced = file >= 0 && ::fsync(file) == 0;
+  const Fd file(::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (file && ::fsync(file.get()) == 0) return;
   const int reason = errno;
-  if (file >= 0) ::close(file);
   // Some network file systems cannot fsync a directory; their renames are durable by other means.
-  if (synced || reason == EINVAL || reason == ENOTSUP) return;
+  if (reason == EINVAL || reason == ENOTSUP) return;
   const std::error_code why(reason, std::generic_category());
   throw_run_error(file_error(name, "made durable", why), why);
 }

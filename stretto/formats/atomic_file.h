@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "stretto/base/fd.h"
+
 namespace stretto {
 
 class AtomicFile {
@@ -32,7 +34,7 @@ class AtomicFile {
   [[noreturn]] void fail(const char* doing) const;
 
   std::filesystem::path path_, temporary_;
-  int file_ = -1;
+  Fd file_;
   std::size_t size_ = 0;           // bytes handed to the system so far
   std::vector<std::byte> buffer_;  // so that many small writes are few system calls
 };

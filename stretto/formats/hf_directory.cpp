@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <optional>
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
@@ -49,7 +50,7 @@ HfWeights::HfWeights(const fs::path& directory) : directory_(directory) {
   const Field* map = index.find("weight_map");
   if (!map || !map->table()) throw Error(index_path.string(), "has no table 'weight_map'");
 
-  std::map<std::string, std::size_t> opened;  // file -> index in shards_
+  std::map<std::string, std::optional<std::size_t>> opened;  // file -> index in shards_; none: it is missing
   std::vector<Fault> faults;
   for (const auto& [name, file] : *map->table()) {
     const auto* text = std::get_if<std::string>(&file.value);
@@ -61,13 +62,13 @@ HfWeights::HfWeights(const fs::path& directory) : directory_(directory) {
       if (!is_there(directory / *text)) {
         faults.push_back(
             {(directory / *text).string(), "is missing, but the index names it", "was the directory copied whole?"});
-        found->second = SIZE_MAX;
+        found->second = {};
       } else {
         shards_.emplace_back(directory / *text);
       }
     }
-    if (found->second == SIZE_MAX) continue;
-    const StoredTensor* tensor = shards_[found->second].find(name);
+    if (!found->second) continue;
+    const StoredTensor* tensor = shards_[*found->second].find(name);
     if (!tensor)
       faults.push_back(
           {(directory / *text).string(), fmt::format("has no tensor '{}', but the index says so", shown(name)), ""});

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "stretto/base/error.h"
+#include "stretto/base/fd.h"
 
 namespace stretto {
 namespace {
@@ -84,18 +85,15 @@ CutFileAdvice::CutFileAdvice(std::function<std::string()> f) { Mappings::all().a
 CutFileAdvice::~CutFileAdvice() { Mappings::all().advise({}); }
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe is refused, not waited for
-  if (file < 0) throw Error(path.string(), "cannot be opened: {}", std::strerror(errno));
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe is refused, not waited for
+  if (!file) throw Error(path.string(), "cannot be opened: {}", std::strerror(errno));
   struct stat info {};
-  const bool known = ::fstat(file, &info) == 0;
-  int reason = known ? 0 : errno;
+  const bool known = ::fstat(file.get(), &info) == 0;
   void* data = nullptr;
   if (known && S_ISREG(info.st_mode) && info.st_size > 0) {
-    data = ::mmap(nullptr, std::size_t(info.st_size), PROT_READ, MAP_PRIVATE, file, 0);
-    if (data == MAP_FAILED) reason = errno;
+    data = ::mmap(nullptr, std::size_t(info.st_size), PROT_READ, MAP_PRIVATE, file.get(), 0);
   }
-  ::close(file);
-  if (reason) throw Error(path.string(), "cannot be read: {}", std::strerror(reason));
+  if (!known || data == MAP_FAILED) throw Error(path.string(), "cannot be read: {}", std::strerror(errno));
   if (!S_ISREG(info.st_mode))
     throw Error(path.string(), "is {}, not a file",
                 S_ISDIR(info.st_mode)    ? "a directory"

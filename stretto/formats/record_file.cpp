@@ -13,19 +13,14 @@ namespace stretto {
 
 RecordFile::RecordFile(std::filesystem::path path) : path_(std::move(path)) {
   // Without O_NONBLOCK a pipe would be waited for until somebody reads it.
-  file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
-  if (file_ < 0)
+  file_ = Fd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666));
+  if (!file_)
     throw file_error(path_, errno == ENOENT ? "created" : "opened for writing", last_error()).as(Error::Kind::run);
   struct stat info {};
-  if (::fstat(file_, &info) == 0 && S_ISREG(info.st_mode)) {
-    whole_ = std::size_t(info.st_size);
-    return;
-  }
-  ::close(file_);
-  throw Error(path_.string(), "is no file that can be written to").hint("remove it").as(Error::Kind::run);
+  if (::fstat(file_.get(), &info) != 0 || !S_ISREG(info.st_mode))
+    throw Error(path_.string(), "is no file that can be written to").hint("remove it").as(Error::Kind::run);
+  whole_ = std::size_t(info.st_size);
 }
-
-RecordFile::~RecordFile() { ::close(file_); }
 
 void RecordFile::append(std::string_view record) {
   if (waiting_.size() + record.size() <= most_waiting) waiting_ += record;
@@ -34,14 +29,14 @@ void RecordFile::append(std::string_view record) {
 
 void RecordFile::write_waiting() {
   for (std::string_view left = waiting_; !left.empty();) {
-    const ssize_t done = ::write(file_, left.data(), left.size());
+    const ssize_t done = ::write(file_.get(), left.data(), left.size());
     if (done < 0 && errno == EINTR) continue;
     if (done <= 0) {
       const std::error_code why = done < 0 ? last_error() : std::make_error_code(std::errc::io_error);
       trouble_ = file_error(path_, "written", why).what();
       // Half a record is taken back. If even that fails, the next one begins in the middle of a line, which readers
       // skip.
-      if (::ftruncate(file_, off_t(whole_)) != 0) trouble_ += ", nor cut back to whole records";
+      if (::ftruncate(file_.get(), off_t(whole_)) != 0) trouble_ += ", nor cut back to whole records";
       return;
     }
     left.remove_prefix(std::size_t(done));

@@ -11,14 +11,13 @@
 #include <string>
 #include <string_view>
 
+#include "stretto/base/fd.h"
+
 namespace stretto {
 
 class RecordFile {
  public:
   explicit RecordFile(std::filesystem::path);  // made when there is none; Error: it cannot be, or is a pipe
-  ~RecordFile();
-  RecordFile(const RecordFile&) = delete;
-  RecordFile& operator=(const RecordFile&) = delete;
 
   void append(std::string_view record);
   // Why the last record is not in the file, with its name; "" when everything is.
@@ -30,7 +29,7 @@ class RecordFile {
  private:
   void write_waiting();
   std::filesystem::path path_;
-  int file_ = -1;
+  Fd file_;
   std::size_t whole_ = 0;  // bytes of whole records in the file
   std::string waiting_, trouble_;
 };

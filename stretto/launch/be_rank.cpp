@@ -1,5 +1,4 @@
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -76,24 +75,24 @@ class Guardian {
     const pid_t own = getpid();
     rank_ = new_process();
     if (rank_ == 0) {
-      dup2(out.in, 1);
-      dup2(error.in, 2);
-      become_rank(o_, own, last_word.in);
+      dup2(out.in.get(), 1);
+      dup2(error.in.get(), 2);
+      become_rank(o_, own, last_word.in.get());
     }
-    for (Pipe* p : {&out, &error, &last_word}) p->close_in();
+    for (Pipe* p : {&out, &error, &last_word}) p->in.close();
     const bool all = o_.console == ConsoleRanks::all;
     const std::string prefix = all ? fmt::format("[{}] ", o_.rank) : "";
-    Stream streams[] = {{out.out, all || o_.rank == 0 ? stdout : nullptr, prefix, log_},
-                        {error.out, all ? stderr : nullptr, prefix, log_}};
-    const int status = wait_for_end(streams, last_word.out);
+    Stream streams[] = {{out.out.get(), all || o_.rank == 0 ? stdout : nullptr, prefix, log_},
+                        {error.out.get(), all ? stderr : nullptr, prefix, log_}};
+    const int status = wait_for_end(streams, last_word.out.get());
     for (Stream& s : streams) s.read_rest();
     tell_end(status, streams[1].last_line());
     return code_of(status);
   }
 
-  int wait_for_end(Stream (&streams)[2], int last_word) {
+  int wait_for_end(Stream (&streams)[2], std::optional<int> last_word) {
     const sigset_t set = guarded_signals();
-    const int signals = signalfd(-1, &set, SFD_CLOEXEC);
+    const Fd signals(signalfd(-1, &set, SFD_CLOEXEC));
     std::optional<int> status;
     const auto ended = [&] {
       int now_is = 0;
@@ -101,22 +100,18 @@ class Guardian {
       return status.has_value();
     };
     while (!ended()) {
-      pollfd fds[] = {{signals, POLLIN, 0},
-                      {line_.fd(), POLLIN, 0},
-                      {last_word, POLLIN, 0},
-                      {streams[0].fd(), POLLIN, 0},
-                      {streams[1].fd(), POLLIN, 0}};
+      pollfd fds[] = {to_read(signals.get()), to_read(line_.fd()), to_read(last_word), to_read(streams[0].fd()),
+                      to_read(streams[1].fd())};
       if (poll(fds, std::size(fds), -1) < 0) continue;
-      if (fds[2].revents != 0 && !hear(last_word)) last_word = -1;
+      if (fds[2].revents != 0 && !hear(*last_word)) last_word = {};
       for (const int i : {0, 1})
         if (fds[3 + i].revents != 0) streams[i].read_some();
       // Before requests are heard: our rank may be the first that died, and then nobody had asked for it.
       if (ended()) break;
-      if (fds[0].revents != 0) obey_signal(signals);
+      if (fds[0].revents != 0) obey_signal(signals.get());
       if (fds[1].revents != 0) obey_launch();
     }
-    while (last_word >= 0 && hear(last_word)) continue;
-    close(signals);
+    while (last_word && hear(*last_word)) continue;
     return *status;
   }
 

@@ -1,17 +1,18 @@
 #include "stretto/launch/crew.h"
 
-#include <poll.h>
 #include <signal.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "stretto/launch/system.h"
+
 namespace stretto {
 
-void Crew::listen(int wake, double seconds) {
-  std::vector<pollfd> fds{{wake, POLLIN, 0}, {exchange_.fd(), POLLIN, 0}};
-  for (const Line& l : strangers_) fds.push_back({l.fd(), POLLIN, 0});
-  for (const Member& m : members_) fds.push_back({m.line.fd(), POLLIN, 0});
+void Crew::listen(double seconds, std::optional<int> wake) {
+  std::vector<pollfd> fds{to_read(wake), to_read(exchange_.fd())};
+  for (const Line& l : strangers_) fds.push_back(to_read(l.fd()));
+  for (const Member& m : members_) fds.push_back(to_read(m.line.fd()));
   if (::poll(fds.data(), fds.size(), int(seconds * 1e3)) <= 0) return;
   auto at = fds.begin() + 2;
   std::vector<Line> waiting;

@@ -2,7 +2,7 @@
 //
 //   Crew crew(4);
 //   const pid_t mpirun = start_ranks(options, crew.line());
-//   while (crew.present() > 0) crew.listen(-1, 0.1);
+//   while (crew.present() > 0) crew.listen(0.1);
 //   crew.tell(Order::stop);
 #pragma once
 #include <vector>
@@ -18,7 +18,7 @@ class Crew {
   const std::string& line() const { return exchange_.name(); }
 
   // Waits for words, for at most so many seconds or until `wake` can be read.
-  void listen(int wake, double seconds);
+  void listen(double seconds, std::optional<int> wake = {});
   void tell(Order) const;  // all who are there
   void kill() const;       // all who are there; a guardian takes its rank along
   void dismiss();          // nobody is let in any more, and all who are there are told to end
@@ -30,7 +30,7 @@ class Crew {
 
  private:
   struct Member {
-    Line line{-1};
+    Line line;
     RankCourse course;
   };
   void let_in();

@@ -8,11 +8,13 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "stretto/base/fd.h"
+
 namespace stretto {
 namespace {
 
-constexpr std::size_t kMost = 16384;    // bytes: a pipe takes them without waiting
-std::atomic<int> pipe_to_guardian{-1};  // whoever speaks first takes it: a watchdog, say
+constexpr std::size_t kMost = 16384;               // bytes: a pipe takes them without waiting
+std::atomic<std::optional<int>> pipe_to_guardian;  // whoever speaks first takes it: a watchdog, say
 
 }  // namespace
 
@@ -28,12 +30,12 @@ void keep_last_word() {
 }
 
 void say_last_word(int code, const std::string& why) {
-  const int fd = pipe_to_guardian.exchange(-1);
-  if (fd < 0) return;
+  const std::optional<int> pipe = pipe_to_guardian.exchange(std::nullopt);
+  if (!pipe) return;
+  const Fd fd(*pipe);
   const std::string all = fmt::format("{}\n{}", code, why.substr(0, kMost));
-  const ssize_t ignored = write(fd, all.data(), all.size());
+  const ssize_t ignored = write(fd.get(), all.data(), all.size());
   (void)ignored;  // a guardian that is gone takes its rank along
-  close(fd);
 }
 
 std::optional<LastWord> last_word_of(const std::string& bytes) {

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-int signal_pipe = -1;
+int signal_pipe = 0;  // set before signals are noted
 void note_signal(int signal) {
   const int error = errno;
   const char byte = char(signal);
@@ -32,8 +32,8 @@ void note_signal(int signal) {
 class Signals {  // while we answer for others; of mpirun's end, too
  public:
   Signals() {
-    for (const int end : {pipe_.out, pipe_.in}) fcntl(end, F_SETFL, O_NONBLOCK);
-    signal_pipe = pipe_.in;
+    for (const Fd* end : {&pipe_.out, &pipe_.in}) fcntl(end->get(), F_SETFL, O_NONBLOCK);
+    signal_pipe = pipe_.in.get();
     struct sigaction action {};
     action.sa_handler = note_signal;
     action.sa_flags = SA_RESTART;
@@ -43,10 +43,10 @@ class Signals {  // while we answer for others; of mpirun's end, too
     for (std::size_t i = 0; i < kHeard.size(); ++i) sigaction(kHeard[i], &before_[i], nullptr);
   }
   Signals(const Signals&) = delete;
-  int fd() const { return pipe_.out; }
+  int fd() const { return pipe_.out.get(); }
   std::optional<int> next() const {  // that asks us to end
     char byte = 0;
-    while (read(pipe_.out, &byte, 1) == 1)
+    while (read(pipe_.out.get(), &byte, 1) == 1)
       if (byte != SIGCHLD) return byte;
     return {};
   }
@@ -66,21 +66,15 @@ class LogDirectory {
     if (wrong)
       throw Error("launch", "cannot make the directory '{}': {}", path.string(), wrong.message())
           .hint("choose another place with --logs=DIR");
-    fd_ = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    fd_ = Fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     // A file system that knows no locks has none.
-    if (fd_ >= 0 && flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-      close(fd_);
+    if (fd_ && flock(fd_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
       throw Error("launch", "another launch is writing its logs to '{}'", path.string())
           .hint("choose another place with --logs=DIR, or wait for its end");
-    }
   }
-  ~LogDirectory() {
-    if (fd_ >= 0) close(fd_);
-  }
-  LogDirectory(const LogDirectory&) = delete;
 
  private:
-  int fd_ = -1;
+  Fd fd_;
 };
 
 // mpirun ends all ranks when one has failed, and itself after the last. Not always: when one dies while MPI starts,
@@ -92,14 +86,14 @@ class Supervision {
 
   LaunchResult run() {
     while (!mpirun_ended()) {
-      crew_.listen(signals_.fd(), 0.1);
+      crew_.listen(0.1, signals_.fd());
       while (const auto signal = signals_.next()) obey(*signal);
       look_at_ranks();
       look_at_mpirun();
     }
     crew_.dismiss();
     for (const double grace : {2.0, 1.0}) {  // a guardian tells how its rank ended; one that cannot is ended
-      for (const double start = now(); crew_.present() > 0 && now() < start + grace;) crew_.listen(-1, 0.1);
+      for (const double start = now(); crew_.present() > 0 && now() < start + grace;) crew_.listen(0.1);
       crew_.kill();
     }
     course_.ranks = crew_.courses();

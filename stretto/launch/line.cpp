@@ -32,7 +32,7 @@ struct Address {
   socklen_t length = 0;
 };
 
-int new_socket(int flags) { return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0); }
+Fd new_socket(int flags) { return Fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0)); }
 
 std::string written(const Word& w) {
   return fmt::format("{} {} {} {:.6f} {}\n{}", int(w.kind), w.rank, w.number, w.time, int(w.told),
@@ -80,28 +80,17 @@ std::string unguessable() {
 Line Line::to(const std::string& name) {
   Line line(new_socket(0));
   const Address address(name);
-  if (!line.open() || connect(line.fd_, address.get(), address.length) != 0 || !line.same_user())
+  if (!line.open() || connect(line.fd_.get(), address.get(), address.length) != 0 || !line.same_user())
     throw Error("launch", "the launch that started this rank cannot be reached: {}", std::strerror(errno))
         .hint("launch is for the ranks of one machine; on several, mpirun or srun starts stretto itself")
         .as(Error::Kind::run);
   return line;
 }
 
-Line::Line(Line&& l) noexcept : fd_(std::exchange(l.fd_, -1)), other_(l.other_) {}
-Line& Line::operator=(Line&& l) noexcept {
-  std::swap(fd_, l.fd_);
-  std::swap(other_, l.other_);
-  return *this;
-}
-Line::~Line() { close(); }
-void Line::close() {
-  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-}
-
 bool Line::same_user() {
   ucred who{};
   socklen_t size = sizeof who;
-  if (getsockopt(fd_, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return false;
+  if (getsockopt(fd_.get(), SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return false;
   other_ = who.pid;
   errno = EPERM;
   return who.uid == geteuid();
@@ -109,28 +98,25 @@ bool Line::same_user() {
 
 bool Line::tell(const Word& w) const {
   const std::string bytes = written(w);
-  return put(fd_, bytes.data(), bytes.size(), 0);
+  return put(fd_.get(), bytes.data(), bytes.size(), 0);
 }
-bool Line::tell(Order o) const { return put(fd_, &o, 1, MSG_DONTWAIT); }
+bool Line::tell(Order o) const { return put(fd_.get(), &o, 1, MSG_DONTWAIT); }
 std::optional<Word> Line::word() const {
-  const auto bytes = received(fd_);
+  const auto bytes = received(fd_.get());
   return bytes ? parsed(*bytes) : std::nullopt;
 }
 std::optional<Order> Line::order() const {
-  const auto bytes = received(fd_);
+  const auto bytes = received(fd_.get());
   return bytes ? std::optional(Order(bytes->front())) : std::nullopt;
 }
 
 Exchange::Exchange() : name_(unguessable()), fd_(new_socket(SOCK_NONBLOCK)) {
   const Address address(name_);
-  if (fd_ < 0 || bind(fd_, address.get(), address.length) != 0 || listen(fd_, 4096) != 0)
+  if (!fd_ || bind(fd_.get(), address.get(), address.length) != 0 || listen(fd_.get(), 4096) != 0)
     throw Error("launch", "no socket can be made: {}", std::strerror(errno)).as(Error::Kind::run);
 }
-Exchange::~Exchange() {
-  if (fd_ >= 0) ::close(fd_);
-}
 std::optional<Line> Exchange::accept() const {
-  Line line(accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC));
+  Line line(Fd(accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC)));
   if (!line.open() || !line.same_user()) return {};
   return line;
 }

@@ -13,6 +13,8 @@
 #include <optional>
 #include <string>
 
+#include "stretto/base/fd.h"
+
 namespace stretto {
 
 // What a guardian tells.
@@ -30,15 +32,13 @@ enum class Order : char { go = 'g', stop = 's', end = 'e' };
 
 class Line {
  public:
-  explicit Line(int fd) : fd_(fd) {}
+  Line() = default;  // to nobody
+  explicit Line(Fd fd) : fd_(std::move(fd)) {}
   static Line to(const std::string& name);  // an Error when nobody of this user listens there
-  Line(Line&&) noexcept;
-  Line& operator=(Line&&) noexcept;
-  ~Line();
 
-  int fd() const { return fd_; }
-  bool open() const { return fd_ >= 0; }
-  void close();
+  std::optional<int> fd() const { return open() ? std::optional(fd_.get()) : std::nullopt; }
+  bool open() const { return bool(fd_); }
+  void close() { fd_.close(); }
   pid_t other() const { return other_; }  // the process at the other end, as the kernel says
 
   // Whether somebody is there to hear it. A launch waits for no guardian.
@@ -51,7 +51,7 @@ class Line {
  private:
   friend class Exchange;
   bool same_user();  // fills in other_
-  int fd_ = -1;
+  Fd fd_;
   pid_t other_ = 0;
 };
 
@@ -59,15 +59,13 @@ class Line {
 class Exchange {
  public:
   Exchange();
-  ~Exchange();
-  Exchange(const Exchange&) = delete;
   const std::string& name() const { return name_; }
-  int fd() const { return fd_; }
+  int fd() const { return fd_.get(); }
   std::optional<Line> accept() const;  // none: nobody calls, or another user did
 
  private:
   std::string name_;
-  int fd_ = -1;
+  Fd fd_;
 };
 
 }  // namespace stretto

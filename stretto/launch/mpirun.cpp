@@ -39,13 +39,13 @@ bool is_open_mpi(const std::string& mpirun) {
   Pipe pipe;
   const pid_t pid = new_process();
   if (pid == 0) {
-    dup2(pipe.in, 1);
+    dup2(pipe.in.get(), 1);
     dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), 2);
     execute({mpirun, "--version"});
   }
-  pipe.close_in();
+  pipe.in.close();
   std::string text;
-  while (read_into(text, pipe.out)) continue;
+  while (read_into(text, pipe.out.get())) continue;
   wait_for(pid);
   return text.find("Open MPI") != std::string::npos || text.find("OpenRTE") != std::string::npos;
 }

@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdio>
 #include <fstream>
+#include <optional>
 #include <string>
 
 namespace stretto {
@@ -13,7 +14,7 @@ class Stream {
  public:
   Stream(int fd, std::FILE* console, std::string prefix, std::ofstream& log)  // console: null when it is not shown
       : fd_(fd), console_(console), prefix_(std::move(prefix)), log_(log) {}
-  int fd() const { return open_ ? fd_ : -1; }
+  std::optional<int> fd() const { return open_ ? std::optional(fd_) : std::nullopt; }  // none: it has ended
   const std::string& last_line() const { return last_; }
   void read_some();  // what is there; waits if nothing is
   void read_rest();  // without waiting: whoever wrote has ended

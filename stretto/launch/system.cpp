@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <utility>
 
 #include "stretto/base/error.h"
 
@@ -19,15 +18,8 @@ Pipe::Pipe() {
     throw Error("launch", "no pipe can be made: too many open files")
         .hint("ulimit -n allows more of them")
         .as(Error::Kind::run);
-  out = ends[0];
-  in = ends[1];
-}
-Pipe::~Pipe() {
-  close_in();
-  close(out);
-}
-void Pipe::close_in() {
-  if (in >= 0) close(std::exchange(in, -1));
+  out = Fd(ends[0]);
+  in = Fd(ends[1]);
 }
 
 pid_t new_process() {
@@ -63,6 +55,8 @@ bool read_into(std::string& text, int fd) {
   if (n > 0) text.append(bytes, n);
   return n > 0;
 }
+
+pollfd to_read(std::optional<int> fd) { return {Fd::or_none(fd), POLLIN, 0}; }
 
 int wait_for(pid_t child) {
   int status = 0;

@@ -75,15 +75,16 @@ bool is_buffer(std::string_view name) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with(".rotary_emb.inv_freq");
 }
 
-// Layers behind the last one of config.json predict further tokens (MTP).
+// Layers after the last one of config.json predict further tokens (MTP).
 bool is_further_layer(std::string_view name, const ModelConfig& c) {
-  const std::string_view prefix = "layers.";
-  const std::size_t at = name.starts_with(prefix) ? 0 : name.find("model.layers.") == 0 ? 6 : name.npos;
-  if (at == name.npos) return false;
-  const std::string_view number = name.substr(at + prefix.size());
-  i64 layer = -1;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), layer);
-  return error == std::errc() && end != number.data() + number.size() && *end == '.' && layer >= c.layers;
+  for (const std::string_view prefix : {"layers.", "model.layers."}) {
+    if (!name.starts_with(prefix)) continue;
+    const char *const number = name.data() + prefix.size(), *const last = name.data() + name.size();
+    i64 layer = 0;
+    const auto [end, error] = std::from_chars(number, last, layer);
+    return error == std::errc() && end != last && *end == '.' && layer >= c.layers;
+  }
+  return false;
 }
 
 void refuse_further_layers(const HfWeights& files, const ModelConfig& c, std::vector<Fault>& faults) {

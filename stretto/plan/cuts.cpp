@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "stretto/base/error.h"
 
@@ -53,11 +54,11 @@ std::vector<int> even_stages(const std::vector<double>& seconds, int stages) {
     // The end nearest to where an even cut would be, with enough pieces and little enough work left for the others.
     const double goal = total * k / stages;
     int best = begin + 1;
-    double distance = -1;
+    std::optional<double> distance;
     for (int end = begin + 1; end <= s.pieces() - (stages - k) && s.of(begin, end) <= longest; ++end) {
       if (need[end] > stages - k) continue;
       const double off = std::abs(s.before[end] - goal);
-      if (distance < 0 || off < distance) best = end, distance = off;
+      if (!distance || off < *distance) best = end, distance = off;
     }
     counts.push_back(best - begin);
     begin = best;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <optional>
 #include <unordered_map>
 
 #include "stretto/schedule/csv.h"
@@ -55,11 +56,12 @@ class Communication {
     return it == places.end() ? nullptr : &it->second;
   }
 
-  // The stage a message of `a`'s kind goes to or comes from, as written; -1 at the pipe's end.
-  int neighbour(const CsvAction& a, bool up) const {
+  // The stage a message of `a`'s kind goes to or comes from, as written; none at the pipe's end.
+  std::optional<int> neighbour(const CsvAction& a, bool up) const {
     const int pipe_begin = a.stage >= s_.stages && s_.pipes() > 1 ? s_.stages : 0;
     const int next = a.stage + (up ? 1 : -1);
-    return next < pipe_begin || next >= pipe_begin + s_.stages ? -1 : next;
+    if (next < pipe_begin || next >= pipe_begin + s_.stages) return {};
+    return next;
   }
 
   void messages() {
@@ -77,13 +79,13 @@ class Communication {
   void implied(std::uint32_t r, std::uint32_t i, const CsvAction& a) {
     const bool forward = a.kind == CsvKind::F;
     const CsvKind kind = merged(a.kind);
-    if (const int from = neighbour(a, !forward); from >= 0) {
-      const CellAt* producer = find(kind, a, from);
+    if (const auto from = neighbour(a, !forward)) {
+      const CellAt* producer = find(kind, a, *from);
       const CsvKind receive = forward ? CsvKind::recv_f : CsvKind::recv_b;
       if (producer && producer->row != r && !find(receive, a, a.stage)) missing(r, i, receive, a, "before");
     }
-    if (const int to = neighbour(a, forward); to >= 0) {
-      const CellAt* consumer = find(kind, a, to);
+    if (const auto to = neighbour(a, forward)) {
+      const CellAt* consumer = find(kind, a, *to);
       const CsvKind send = forward ? CsvKind::send_f : CsvKind::send_b;
       if (consumer && consumer->row != r && !find(send, a, a.stage)) missing(r, i, send, a, "after");
     }
@@ -104,15 +106,15 @@ class Communication {
     if (send ? served->cell > i : served->cell < i) {
       wrong(r, i, fmt::format("move it {} {}", side, at(*served)), "it stands on the wrong side of {}", at(*served));
     }
-    const int other = neighbour(a, send == forward);
-    const CellAt* partner = other < 0 ? nullptr : find(kind, a, other);
-    if (other < 0) {
+    const std::optional<int> other = neighbour(a, send == forward);
+    const CellAt* partner = other ? find(kind, a, *other) : nullptr;
+    if (!other) {
       wrong(r, i, "delete the cell", "stage {} is at the end of the pipe: there is nothing to {}", a.stage,
             send ? "send" : "receive");
     } else if (!partner) {
-      wrong(r, i, "delete the cell", "no row has the other end, stage {}, microbatch {}", other, a.microbatch);
+      wrong(r, i, "delete the cell", "no row has the other end, stage {}, microbatch {}", *other, a.microbatch);
     } else if (partner->row == r) {
-      wrong(r, i, "delete the cell", "stages {} and {} are on the same actor: no message is needed", a.stage, other);
+      wrong(r, i, "delete the cell", "stages {} and {} are on the same actor: no message is needed", a.stage, *other);
     }
   }
 

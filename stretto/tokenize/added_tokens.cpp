@@ -1,6 +1,7 @@
 #include "stretto/tokenize/added_tokens.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "stretto/tokenize/bytes.h"
 #include "stretto/tokenize/split_pattern.h"
@@ -69,7 +70,9 @@ const AddedToken* AddedTokens::at(std::string_view text, std::size_t position) c
   const AddedToken* found = nullptr;
   for (std::size_t n = 0; low != high && position + n < text.size(); ++n) {
     const int c = byte_of(text[position + n]);
-    const auto byte = [n](const AddedToken& t) { return n < t.text.size() ? int(byte_of(t.text[n])) : -1; };
+    const auto byte = [n](const AddedToken& t) {  // none, before all bytes: the token ends here
+      return n < t.text.size() ? std::optional<int>(byte_of(t.text[n])) : std::nullopt;
+    };
     low = std::partition_point(low, high, [&](const AddedToken& t) { return byte(t) < c; });
     high = std::partition_point(low, high, [&](const AddedToken& t) { return byte(t) <= c; });
     if (low != high && low->text.size() == n + 1) found = &*low;

@@ -56,7 +56,7 @@ std::string capitals(std::string s, bool every) {
   return s;
 }
 
-List split(const std::string& s, const Value* separator, i64 most) {
+List split(const std::string& s, const Value* separator, std::optional<i64> most) {
   List parts;
   if (!separator || separator->is_none()) {
     for (std::size_t at = s.find_first_not_of(kBlanks); at != s.npos;) {
@@ -69,7 +69,7 @@ List split(const std::string& s, const Value* separator, i64 most) {
   const std::string& sign = need_string(*separator);
   if (sign.empty()) throw Trouble{"split() with an empty separator"};
   std::size_t at = 0;
-  for (std::size_t end; (end = s.find(sign, at)) != s.npos && (most < 0 || std::ssize(parts) < most);
+  for (std::size_t end; (end = s.find(sign, at)) != s.npos && (!most || std::ssize(parts) < *most);
        at = end + sign.size())
     parts.emplace_back(s.substr(at, end - at));
   parts.emplace_back(s.substr(at));
@@ -237,7 +237,8 @@ Value has_end(const Value& v, const Arguments& a) {
 
 Value parts_of(const Value& v, const Arguments& a) {
   const Value* most = a.at(1, "maxsplit");
-  return split(need_string(v), a.at(0, "sep"), most && most->integer() ? *most->integer() : -1);
+  const i64* given = most ? most->integer() : nullptr;
+  return split(need_string(v), a.at(0, "sep"), given && *given >= 0 ? std::optional(*given) : std::nullopt);
 }
 
 Value member_or(const Value& v, const Arguments& a) {

@@ -22,14 +22,14 @@ std::size_t Merges::slot_of(std::uint64_t key) const {
   h ^= h >> 29;
   const std::size_t mask = slots_.size() - 1;
   std::size_t at = h & mask;
-  while (slots_[at].merge.rank != none && slots_[at].key != key) at = (at + 1) & mask;
+  while (slots_[at].merge.turn.comes() && slots_[at].key != key) at = (at + 1) & mask;
   return at;
 }
 
 void Merges::grow(std::size_t slots) {
   const std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>(slots));
   for (const Slot& s : old)
-    if (s.merge.rank != none) slots_[slot_of(s.key)] = s;
+    if (s.merge.turn.comes()) slots_[slot_of(s.key)] = s;
 }
 
 void Merges::reserve(std::size_t merges) { grow(std::bit_ceil(std::max<std::size_t>(16, 2 * merges + 2))); }
@@ -37,8 +37,8 @@ void Merges::reserve(std::size_t merges) { grow(std::bit_ceil(std::max<std::size
 void Merges::add(std::int32_t left, std::int32_t right, std::uint32_t rank, std::int32_t id) {
   if (2 * (count_ + 1) > slots_.size()) grow(std::max<std::size_t>(16, 2 * slots_.size()));
   Slot& slot = slots_[slot_of(key_of(left, right))];
-  count_ += slot.merge.rank == none;
-  slot = {key_of(left, right), {rank, id}};
+  count_ += !slot.merge.turn.comes();
+  slot = {key_of(left, right), {Turn(rank), id}};
 }
 
 Merges::Merge Merges::find(std::int32_t left, std::int32_t right) const {
@@ -59,8 +59,8 @@ void Merges::apply_short(std::vector<std::int32_t>& ids, std::size_t first) cons
   while (n > 1) {
     std::size_t best = 0;
     for (std::size_t i = 1; i + 1 < n; ++i)
-      if (merges[i].rank < merges[best].rank) best = i;
-    if (merges[best].rank == none) break;
+      if (merges[i].turn < merges[best].turn) best = i;
+    if (!merges[best].turn.comes()) break;
     word[best] = merges[best].id;
     std::copy(word + best + 2, word + n, word + best + 1);
     std::copy(merges.begin() + best + 1, merges.begin() + n - 1, merges.begin() + best);
@@ -75,37 +75,36 @@ void Merges::apply_short(std::vector<std::int32_t>& ids, std::size_t first) cons
 // since it was queued is passed over.
 void Merges::apply_long(std::vector<std::int32_t>& ids, std::size_t first) const {
   struct Pair {
-    std::uint32_t rank;
+    Turn turn;
     std::size_t at;
     std::int32_t left, right, id;
-    bool operator<(const Pair& o) const { return rank != o.rank ? rank > o.rank : at > o.at; }  // the top is the least
+    bool operator<(const Pair& o) const { return turn != o.turn ? turn > o.turn : at > o.at; }  // the top is the least
   };
-  constexpr std::size_t end = std::size_t(-1);
   const std::size_t n = ids.size() - first;
   std::int32_t* const word = ids.data() + first;
-  std::vector<std::size_t> next(n), previous(n);
-  for (std::size_t i = 0; i < n; ++i) next[i] = i + 1 < n ? i + 1 : end, previous[i] = i > 0 ? i - 1 : end;
+  std::vector<std::size_t> next(n), previous(n);  // next is n after the last one; nothing is before the first, 0
+  for (std::size_t i = 0; i < n; ++i) next[i] = i + 1, previous[i] = std::max<std::size_t>(i, 1) - 1;
   std::priority_queue<Pair> queue;
   const auto push = [&](std::size_t at) {
-    if (at == end || next[at] == end) return;
+    if (next[at] == n) return;
     const Merge m = find(word[at], word[next[at]]);
-    if (m.rank != none) queue.push({m.rank, at, word[at], word[next[at]], m.id});
+    if (m.turn.comes()) queue.push({m.turn, at, word[at], word[next[at]], m.id});
   };
   for (std::size_t i = 0; i + 1 < n; ++i) push(i);
-  constexpr std::int32_t gone = -1;
   while (!queue.empty()) {
     const Pair p = queue.top();
     queue.pop();
     const std::size_t right = next[p.at];
-    if (word[p.at] != p.left || right == end || word[right] != p.right) continue;
+    if (word[p.at] != p.left || right == n || word[right] != p.right) continue;
     word[p.at] = p.id;
-    word[right] = gone;
-    next[p.at] = next[right];
-    if (next[right] != end) previous[next[right]] = p.at;
-    push(previous[p.at]);
+    next[p.at] = std::exchange(next[right], n);  // pairs that it began are passed over
+    if (next[p.at] != n) previous[next[p.at]] = p.at;
+    if (p.at > 0) push(previous[p.at]);
     push(p.at);
   }
-  ids.erase(std::remove(ids.begin() + first, ids.end(), gone), ids.end());
+  std::size_t left = 0;
+  for (std::size_t at = 0; at != n; at = next[at]) word[left++] = word[at];
+  ids.resize(first + left);
 }
 
 }  // namespace stretto

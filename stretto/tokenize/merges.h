@@ -6,6 +6,7 @@
 //   std::vector<std::int32_t> ids{a, b, a};
 //   merges.apply(ids, 0);                 // {ab, a}
 #pragma once
+#include <compare>
 #include <cstdint>
 #include <vector>
 
@@ -13,11 +14,21 @@ namespace stretto {
 
 class Merges {
  public:
-  struct Merge {
-    std::uint32_t rank = none;
-    std::int32_t id = -1;
+  // When a pair's turn comes. That of a pair which is not in the table never does: it stands after all others.
+  class Turn {
+   public:
+    Turn() = default;  // never
+    explicit Turn(std::uint32_t rank) : rank_(rank) {}
+    bool comes() const { return *this != Turn(); }
+    auto operator<=>(const Turn&) const = default;
+
+   private:
+    std::uint32_t rank_ = 0xFFFFFFFFu;
   };
-  static constexpr std::uint32_t none = 0xFFFFFFFFu;
+  struct Merge {
+    Turn turn;
+    std::int32_t id = 0;
+  };
 
   void reserve(std::size_t merges);
   void add(std::int32_t left, std::int32_t right, std::uint32_t rank, std::int32_t id);  // a pair again: the last wins
@@ -28,7 +39,7 @@ class Merges {
  private:
   struct Slot {
     std::uint64_t key = 0;
-    Merge merge;  // rank none: empty
+    Merge merge;  // whose turn never comes: empty
   };
   std::size_t slot_of(std::uint64_t key) const;
   void grow(std::size_t slots);

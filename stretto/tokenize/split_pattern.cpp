@@ -3,6 +3,8 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include <optional>
+
 #include "stretto/base/error.h"
 #include "stretto/formats/utf8.h"
 #include "stretto/tokenize/bytes.h"
@@ -98,7 +100,8 @@ struct SplitPattern::Search::State {
   pcre2_match_context* context = nullptr;
   pcre2_jit_stack* stack = nullptr;
   std::string_view text;
-  std::size_t at = 0, last_end = 0;
+  std::size_t at = 0;
+  std::optional<std::size_t> last_end;
 
   ~State() {
     pcre2_match_data_free(match);
@@ -140,7 +143,7 @@ SplitPattern::Search::Search(Search&&) noexcept = default;
 void SplitPattern::Search::start(std::string_view text) {
   state_->text = text;
   state_->at = 0;
-  state_->last_end = std::string_view::npos;
+  state_->last_end = {};
 }
 
 bool SplitPattern::Search::next(std::size_t& begin, std::size_t& end) {
@@ -150,7 +153,7 @@ bool SplitPattern::Search::next(std::size_t& begin, std::size_t& end) {
     begin = where[0];
     end = where[1];
     if (end > begin) {
-      s.at = s.last_end = end;
+      s.last_end = s.at = end;
       return true;
     }
     // An empty match is a place to cut, unless the last piece ended there; the search goes on after the character.

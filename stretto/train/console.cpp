@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "stretto/base/fd.h"
 #include "stretto/base/text.h"
 
 namespace stretto {
@@ -72,10 +73,10 @@ Console::~Console() {
 // The run goes on without a log if it cannot be written: metrics and console have what matters.
 void Console::log_to(const std::filesystem::path& file) {
   // Without O_NONBLOCK a pipe in its place would be waited for until somebody reads it.
-  const int opened = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
+  Fd opened(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666));
   struct stat info {};
-  if (opened >= 0 && ::fstat(opened, &info) == 0 && S_ISREG(info.st_mode)) log_ = ::fdopen(opened, "a");
-  if (opened >= 0 && !log_) ::close(opened);
+  if (opened && ::fstat(opened.get(), &info) == 0 && S_ISREG(info.st_mode)) log_ = ::fdopen(opened.get(), "a");
+  if (log_) opened.release();  // closed along with the stream
   const std::string said = std::move(before_);
   if (log_) std::fputs(said.c_str(), log_), std::fflush(log_);
   logs_ = log_ != nullptr;

@@ -30,16 +30,16 @@ std::string description() {
   return fmt::format("process {} on {} since {}", ::getpid(), *host ? host : "this machine", when);
 }
 
-std::string holder(int file) {
+std::string holder(const Fd& file) {
   char text[300];
-  const ssize_t read = ::pread(file, text, sizeof text, 0);
+  const ssize_t read = ::pread(file.get(), text, sizeof text, 0);
   return read > 0 ? shown(std::string_view(text, read), sizeof text) : "another process";
 }
 
 // Where locks are not known (some network file systems) there is none: as well as it can be done.
-bool try_lock(int file) {
+bool try_lock(const Fd& file) {
   for (int i = 0;; ++i) {
-    if (::flock(file, LOCK_EX | LOCK_NB) == 0) return true;
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return true;
     if (errno != EWOULDBLOCK && errno != EINTR) return true;
     if (i == kTries) return false;
     std::this_thread::sleep_for(kPause);
@@ -50,28 +50,24 @@ bool try_lock(int file) {
 
 RunLock::RunLock(const std::filesystem::path& directory) {
   const std::filesystem::path path = directory / file_name;
-  file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0666);
-  if (file_ < 0) throw file_error(path, "opened", last_error());
+  Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0666));
+  if (!file) throw file_error(path, "opened", last_error());
   struct stat info {};
-  const bool plain = ::fstat(file_, &info) == 0 && S_ISREG(info.st_mode);
-  if (plain && try_lock(file_)) {
-    const std::string text = description();
-    // Who is refused later reads it; nothing else depends on it.
-    [[maybe_unused]] const bool noted =
-        ::ftruncate(file_, 0) == 0 && ::pwrite(file_, text.data(), text.size(), 0) == ssize_t(text.size());
-    return;
-  }
-  const std::string by = plain ? holder(file_) : "";
-  ::close(std::exchange(file_, -1));
-  if (!plain) throw Error(path.string(), "is no file").hint("remove it");
-  throw Error("log.dir", "'{}' is in use by {}", directory.string(), by)
-      .hint("wait until that run has ended, or stop it; or choose another directory with --log.dir=DIR");
+  if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode))
+    throw Error(path.string(), "is no file").hint("remove it");
+  if (!try_lock(file))
+    throw Error("log.dir", "'{}' is in use by {}", directory.string(), holder(file))
+        .hint("wait until that run has ended, or stop it; or choose another directory with --log.dir=DIR");
+  const std::string text = description();
+  // Who is refused later reads it; nothing else depends on it.
+  [[maybe_unused]] const bool noted =
+      ::ftruncate(file.get(), 0) == 0 && ::pwrite(file.get(), text.data(), text.size(), 0) == ssize_t(text.size());
+  file_ = std::move(file);
 }
 
 RunLock::~RunLock() {
-  if (file_ < 0) return;
-  [[maybe_unused]] const int emptied = ::ftruncate(file_, 0);
-  ::close(file_);
+  if (!file_) return;
+  [[maybe_unused]] const int emptied = ::ftruncate(file_.get(), 0);
 }
 
 }  // namespace stretto

@@ -6,7 +6,8 @@
 #pragma once
 #include <filesystem>
 #include <string_view>
-#include <utility>
+
+#include "stretto/base/fd.h"
 
 namespace stretto {
 
@@ -17,15 +18,12 @@ class RunLock {
   RunLock() = default;  // holds nothing
   explicit RunLock(const std::filesystem::path& directory);
   ~RunLock();
-  RunLock(RunLock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
-  RunLock& operator=(RunLock&& other) noexcept {
-    std::swap(file_, other.file_);
-    return *this;
-  }
-  bool held() const { return file_ >= 0; }
+  RunLock(RunLock&&) = default;
+  RunLock& operator=(RunLock&&) = default;
+  bool held() const { return bool(file_); }
 
  private:
-  int file_ = -1;
+  Fd file_;
 };
 
 }  // namespace stretto

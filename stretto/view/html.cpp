@@ -68,7 +68,7 @@ class Data {
     for (const Track& track : s.tracks) {
       std::string bars;
       for (const Bar& b : track.bars) {
-        const std::int64_t microbatch = b.span->action ? std::int64_t{b.span->action->microbatch.value} : -1;
+        const std::string microbatch = b.span->action ? fmt::to_string(b.span->action->microbatch.value) : "null";
         fmt::format_to(std::back_inserter(bars), "{}[{},{},{},{},{},{},{},{},{}{}]", bars.empty() ? "" : ",",
                        number(b.start), number(b.end), style(b, s.chunks), b.slot, b.slots, string(caption(*b.span)),
                        string(describe(*b.span, t.stages)), string(b.span->waited), microbatch,

@@ -93,7 +93,7 @@ const std::string_view page_script = R"js(
       track.longest = 0;
       for (const b of track.bars) {
         track.longest = Math.max(track.longest, b[END] - b[START]);
-        if (b[MICROBATCH] < 0 || track.lane !== COMPUTE) continue;
+        if (b[MICROBATCH] === null || track.lane !== COMPUTE) continue;
         t.index.set(b[WHAT], b);
         t.widest = Math.max(t.widest, data.strings[b[CAPTION]].length);
       }
@@ -182,7 +182,7 @@ const std::string_view page_script = R"js(
       const from = Math.max(GUTTER, x(0, width)), to = Math.min(width - RIGHT, x(chart.t.length, width));
       if (to > from) g.fillRect(from, y, to - from, height);
     }
-    let drawn = -1;
+    let drawn = -Infinity;
     for (let i = first(track); i < track.bars.length; ++i) {
       const b = track.bars[i];
       if (b[START] > view.to) break;
@@ -203,7 +203,7 @@ const std::string_view page_script = R"js(
       const text = data.strings[b[CAPTION]], ink = paler < .6 ? theme.fg : style[1];
       g.globalAlpha = shown;
       if (main && w > 8 && text)
-        caption(g, text, b[MICROBATCH] < 0 ? text.length : chart.t.widest, left, top, w, h, ink, width);
+        caption(g, text, b[MICROBATCH] === null ? text.length : chart.t.widest, left, top, w, h, ink, width);
       g.globalAlpha = 1;
       if (view.hover !== null && view.hover === b[WHAT] && main) {
         g.strokeStyle = theme.fg;
@@ -340,7 +340,7 @@ const std::string_view page_script = R"js(
       const curve = chart.t.memory[found.row.track.actor];
       if (curve.length) box.append(line("memory", amount(level(curve, found.t), chart.t.unit)));
       for (const other of data.timelines) {
-        const same = other !== chart.t && b[MICROBATCH] >= 0 && other.index.get(b[WHAT]);
+        const same = other !== chart.t && b[MICROBATCH] !== null && other.index.get(b[WHAT]);
         if (!same) continue;
         const mine = b[END] - b[START], theirs = same[END] - same[START];
         const change = mine > 0 ? ", " + (theirs >= mine ? "+" : "") + trim(100 * (theirs / mine - 1), 3) + "%" : "";
@@ -392,7 +392,7 @@ const std::string_view page_script = R"js(
       const box = canvas.getBoundingClientRect(), found = find(chart, e.clientX - box.left, e.clientY - box.top);
       const t = when(e.clientX - box.left, width);
       view.cross = t >= view.from && t <= view.to ? t : null;
-      view.hover = found && found.bar && found.bar[MICROBATCH] >= 0 ? found.bar[WHAT] : null;
+      view.hover = found && found.bar && found.bar[MICROBATCH] !== null ? found.bar[WHAT] : null;
       tip(chart, found, e);
       redraw();
     });
@@ -400,7 +400,7 @@ const std::string_view page_script = R"js(
       canvas.classList.remove("moving");
       if (drag && !drag.moved) {
         const box = canvas.getBoundingClientRect(), found = find(chart, e.clientX - box.left, e.clientY - box.top);
-        const clicked = found && found.bar && found.bar[MICROBATCH] >= 0 ? found.bar[MICROBATCH] : null;
+        const clicked = found && found.bar ? found.bar[MICROBATCH] : null;
         view.followed = clicked === view.followed ? null : clicked;
         redraw();
       }

@@ -15,8 +15,8 @@ Ids merged_slowly(const Merges& merges, Ids ids) {
   while (true) {
     std::size_t best = ids.size();
     for (std::size_t i = 0; i + 1 < ids.size(); ++i) {
-      const auto rank = merges.find(ids[i], ids[i + 1]).rank;
-      if (rank != Merges::none && (best == ids.size() || rank < merges.find(ids[best], ids[best + 1]).rank)) best = i;
+      const auto turn = merges.find(ids[i], ids[i + 1]).turn;
+      if (turn.comes() && (best == ids.size() || turn < merges.find(ids[best], ids[best + 1]).turn)) best = i;
     }
     if (best == ids.size()) return ids;
     ids[best] = merges.find(ids[best], ids[best + 1]).id;
@@ -31,7 +31,7 @@ TEST(Merges, ShortAndLongWordsFollowTheDefinition) {
     const std::int32_t letters = next;
     for (std::uint32_t rank = 0, n = *rc::gen::inRange<std::uint32_t>(0, 12); rank < n; ++rank) {
       const auto left = *rc::gen::inRange(0, next), right = *rc::gen::inRange(0, next);
-      if (merges.find(left, right).rank == Merges::none) merges.add(left, right, rank, next++);
+      if (!merges.find(left, right).turn.comes()) merges.add(left, right, rank, next++);
     }
     const auto length = *rc::gen::element<std::size_t>(0, 1, 2, 5, 20, 47, 48, 49, 130);
     const Ids word = *rc::gen::container<Ids>(length, rc::gen::inRange(0, letters));
@@ -50,7 +50,7 @@ TEST(Merges, ManyPairsAreFound) {
   for (int i = 0; i < 5000; ++i) merges.add(i, i * 7 % 1000, std::uint32_t(i), i + 1);
   EXPECT_EQ(merges.size(), 5000u);
   for (int i = 0; i < 5000; ++i) ASSERT_EQ(merges.find(i, i * 7 % 1000).id, i + 1);
-  EXPECT_EQ(merges.find(1, 8).rank, Merges::none);
+  EXPECT_FALSE(merges.find(1, 8).turn.comes());
   merges.add(0, 0, 9, 99);  // again: the last wins
   EXPECT_EQ(merges.find(0, 0).id, 99);
   EXPECT_EQ(merges.size(), 5000u);

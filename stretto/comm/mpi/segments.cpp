@@ -10,6 +10,7 @@
 #include <new>
 
 #include "stretto/base/error.h"
+#include "stretto/base/fd.h"
 #include "stretto/base/pages.h"
 
 namespace stretto {
@@ -17,17 +18,14 @@ namespace {
 
 struct Told {
   u64 bytes = 0;
-  std::int64_t pid = 0, fd = -1;
+  std::int64_t pid = 0, fd = 0;
 };
 
 // Another process's memory.
 std::optional<Pages> reach(const Told& t) {
   if (t.bytes == 0) return {};
-  const int file = open(fmt::format("/proc/{}/fd/{}", t.pid, t.fd).c_str(), O_RDWR | O_CLOEXEC);
-  if (file < 0) return {};
-  std::optional<Pages> pages = Pages::map_file(t.bytes, file);
-  close(file);
-  return pages;
+  const Fd file(open(fmt::format("/proc/{}/fd/{}", t.pid, t.fd).c_str(), O_RDWR | O_CLOEXEC));
+  return file ? Pages::map_file(t.bytes, file.get()) : std::nullopt;
 }
 
 }  // namespace
@@ -40,9 +38,10 @@ Segments::Segments(int communicator) : communicator_(communicator) {
 
 std::byte* Segments::allocate(u64 bytes) {
   bytes = Pages::whole(std::max<u64>(1, bytes));
-  const int fd = memfd_create("stretto", MFD_CLOEXEC);
-  std::optional<Pages> own = fd >= 0 && ftruncate(fd, bytes) == 0 ? Pages::map_file(bytes, fd) : std::nullopt;
-  const Told mine{own ? bytes : 0, getpid(), fd};
+  const Fd file(memfd_create("stretto", MFD_CLOEXEC));
+  std::optional<Pages> own =
+      file && ftruncate(file.get(), bytes) == 0 ? Pages::map_file(bytes, file.get()) : std::nullopt;
+  const Told mine{own ? bytes : 0, getpid(), file.get()};
   std::vector<Told> all(processes_);
   const MPI_Comm comm = MPI_Comm_f2c(communicator_);
   MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, comm);
@@ -53,7 +52,6 @@ std::byte* Segments::allocate(u64 bytes) {
   for (int p = 0; p < processes_; ++p) reached = reached && (s[p] || (p != own_ && all[p].bytes == 0));
   const int failed = reached ? processes_ : own_;
   MPI_Allreduce(&failed, &failed_, 1, MPI_INT, MPI_MIN, comm);  // also: nobody closes before all have opened
-  if (fd >= 0) close(fd);
   segments_.push_back(std::move(s));
   return failed_ == processes_ ? segments_.back()[own_]->at() : nullptr;
 }

@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <optional>
+#include <ranges>
 
 #include "stretto/kernels/cpu/bf16_tiles.h"
 #include "stretto/kernels/cpu/blas.h"
@@ -85,34 +86,34 @@ struct Plan {
 std::optional<Plan> best_plan(const Call& call) {
   const Groups g = groups_of(call);
   std::optional<Plan> best;
-  i64 chosen[3] = {-1, -1, -1};
-  const auto each = [&](Group which, auto&& f) {  // the index -1 stands for an axis of size 1
-    for (i64 i = i64(g.axes[which].size()) - 1; i >= -1; --i) f(i, i < 0 ? Axis{} : g.axes[which][std::size_t(i)]);
+  const Axis single;  // of size 1: a group need not give the product one of its own
+  const Axis* chosen[3] = {&single, &single, &single};
+  const auto each = [&](Group which, auto&& f) {
+    for (const Axis& x : std::views::reverse(g.axes[which])) f(x);
+    f(single);
   };
   double total = 1;
   for (const auto& axes : g.axes)
     for (const Axis& x : axes) total *= double(x.size);
-  each(rows, [&](i64 mi, const Axis& m) {
-    each(columns, [&](i64 ni, const Axis& n) {
+  each(rows, [&](const Axis& m) {
+    each(columns, [&](const Axis& n) {
       const auto c = matrix(m.size, m.c, n.size, n.c);
       if (!c) return;
-      each(summed, [&](i64 ki, const Axis& k) {
+      each(summed, [&](const Axis& k) {
         const auto a = matrix(m.size, m.a, k.size, k.a), b = matrix(k.size, k.b, n.size, n.b);
         if (!a || !b) return;
         const double calls = k.size == 0 ? 0 : total / (double(m.size) * double(n.size) * double(k.size));
         if (best && best->calls <= calls) return;
         best = Plan{.m = m.size, .n = n.size, .k = k.size, .a = *a, .b = *b, .c = *c, .calls = calls};
-        chosen[rows] = mi, chosen[columns] = ni, chosen[summed] = ki;
+        chosen[rows] = &m, chosen[columns] = &n, chosen[summed] = &k;
       });
     });
   });
   if (!best) return {};
   for (const Axis& x : g.axes[kept]) add_loop(best->outer, x.size, {x.a, x.b, x.c});
   for (const Group which : {rows, columns, summed})
-    for (std::size_t i = 0; i < g.axes[which].size(); ++i) {
-      const Axis& x = g.axes[which][i];
-      if (i64(i) != chosen[which]) add_loop(which == summed ? best->inner : best->outer, x.size, {x.a, x.b, x.c});
-    }
+    for (const Axis& x : g.axes[which])
+      if (&x != chosen[which]) add_loop(which == summed ? best->inner : best->outer, x.size, {x.a, x.b, x.c});
   return best;
 }
 

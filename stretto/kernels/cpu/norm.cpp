@@ -1,6 +1,7 @@
 #include "stretto/kernels/cpu/norm.h"
 
 #include <cmath>
+#include <optional>
 
 #include "stretto/kernels/cpu/lanes.h"
 #include "stretto/kernels/cpu/padding.h"
@@ -14,19 +15,20 @@
 namespace stretto {
 namespace {
 
-// Where operands and results stand in the two ops; -1: it has none.
+// Where operands and results stand in the two ops. Only the centered one has a mean and a bias.
+using Index = std::optional<int>;
 template <bool centered>
 struct Forward {
-  static constexpr int x = 0, gain = 1, bias = centered ? 2 : -1;
-  static constexpr int y = 0, mean = centered ? 1 : -1, rstd = centered ? 2 : 1;
+  static constexpr int x = 0, gain = 1, y = 0, rstd = centered ? 2 : 1;
+  static constexpr Index bias = centered ? Index(2) : Index(), mean = centered ? Index(1) : Index();
 };
 template <bool centered>
 struct Backward {
-  static constexpr int x = 0, gain = 1, mean = centered ? 2 : -1, rstd = centered ? 3 : 2, g = centered ? 4 : 3;
-  static constexpr int dx = 0, dgain = 1, dbias = centered ? 2 : -1;
+  static constexpr int x = 0, gain = 1, rstd = centered ? 3 : 2, g = centered ? 4 : 3, dx = 0, dgain = 1;
+  static constexpr Index mean = centered ? Index(2) : Index(), dbias = centered ? Index(2) : Index();
 };
-const View none;
-const View& at(const std::vector<View>& views, int i) { return i < 0 ? none : views[std::size_t(i)]; }
+const View no_view;
+const View& at(const std::vector<View>& views, Index i) { return i ? views[*i] : no_view; }
 
 struct Plan {
   Nest rows;
@@ -79,12 +81,12 @@ Plan backward_plan(const Call& call) {
 }
 
 template <class T>
-const T* input(const Args& args, int i) {
-  return i < 0 ? nullptr : args.input<T>(i);
+const T* input(const Args& args, Index i) {
+  return i ? args.input<T>(*i) : nullptr;
 }
 template <class T>
-T* output(const Args& args, int i) {
-  return i < 0 ? nullptr : args.output<T>(i);
+T* output(const Args& args, Index i) {
+  return i ? args.output<T>(*i) : nullptr;
 }
 // The first result is of the operand's type, the others are statistics and sums.
 template <class T>
