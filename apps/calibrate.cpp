@@ -31,7 +31,7 @@ void print_runs(const std::vector<MeasuredFile>& runs, const Calibration& c) {
   fmt::print("error    {:.1f}% before, {:.1f}% after", 100 * mean_error(c.before), 100 * mean_error(c.after));
   if (!c.left_out.empty()) fmt::print(", {:.1f}% of runs that the others predict", 100 * mean_error(c.left_out));
   fmt::print("\nfactor   {:.4g}", c.fit.factor);
-  if (runs.size() >= kRunsForRates)
+  if (runs.size() >= runs_for_rates)
     fmt::print("; attention {:.4g}, elements {:.4g} of what they were taken for", c.fit.attention, c.fit.elements);
   fmt::print("\n");
 }

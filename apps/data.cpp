@@ -23,7 +23,7 @@
 namespace stretto::app {
 namespace {
 
-constexpr const char* kOwnEnd = "the tokenizer's own";
+constexpr const char* own_end = "the tokenizer's own";
 
 struct TokenizeCommand {
   std::vector<std::string> inputs;
@@ -48,9 +48,9 @@ struct TokenizeCommand {
   }
 
   std::int32_t end_token(const Tokenizer& t) const {
-    const auto id = end == kOwnEnd ? t.end_of_text() : t.id_of(end);
+    const auto id = end == own_end ? t.end_of_text() : t.id_of(end);
     if (id) return *id;
-    if (end == kOwnEnd)
+    if (end == own_end)
       throw Error("tokenize", "'{}' has no token that ends a text", tokenizer).hint("name one: --eot '<|im_end|>'");
     throw Error("tokenize", "'{}' has no token '{}'", tokenizer, end);
   }
@@ -63,7 +63,7 @@ struct TrainCommand {
 
   void run() {
     const auto files = find_files(inputs);
-    WordCounts words(split == "llama3" ? kLlama3Pattern : kGpt2Pattern, special);
+    WordCounts words(split == "llama3" ? llama3_pattern : gpt2_pattern, special);
     u64 total = 0, before = 0;
     for (const auto& f : files) total += file_bytes(f);
     {
@@ -152,7 +152,7 @@ void add_tokenize(CLI::App& data) {
       ->capture_default_str();
   command->add_option("--eot", c->end, "end every document with this token, or with the tokenizer's own")
       ->expected(0, 1)
-      ->default_str(kOwnEnd)
+      ->default_str(own_end)
       ->type_name("[TOKEN]");
   command->add_option("--key,--field", c->options.key, "of .jsonl files: which one holds the text")
       ->capture_default_str();

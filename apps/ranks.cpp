@@ -12,7 +12,7 @@ namespace stretto::app {
 namespace {
 
 // Long enough for the first rank to speak, and to end the others; for every rank's watchdog to speak.
-constexpr double kOthersFirst = 2, kOthersToo = 1.5;
+constexpr double others_first = 2, others_too = 1.5;
 
 void pause_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
@@ -40,13 +40,13 @@ void Ranks::fail() { end(failure_of(std::current_exception()), false); }
 
 void Ranks::end(const Failure& f, bool within_mpi) {
   const int rank = peers_ ? peers_->rank() : world_.rank;
-  if (f.code < int(Error::Kind::run) && rank > 0) pause_for(kOthersFirst);
+  if (f.code < int(Error::Kind::run) && rank > 0) pause_for(others_first);
   std::fflush(stdout);
   const std::string text = fmt::format("rank {}: {}", rank, f.text);
   say_last_word(f.code, text);
   std::fprintf(stderr, "%s\n", text.c_str());
   std::fflush(stderr);
-  if (f.where == "watchdog") pause_for(kOthersToo);
+  if (f.where == "watchdog") pause_for(others_too);
   if (peers_ && !within_mpi) peers_->abort(f.code);
   std::_Exit(f.code);
 }

@@ -14,7 +14,7 @@
 namespace stretto::app {
 namespace {
 
-constexpr rlim_t kLeastStack = 512 << 10;
+constexpr rlim_t least_stack = 512 << 10;
 
 rlim_t limit_on(decltype(RLIMIT_AS) what) {
   rlimit limit{};
@@ -24,17 +24,17 @@ rlim_t limit_on(decltype(RLIMIT_AS) what) {
 }  // namespace
 
 void meet_limits(char** argv) {
-  constexpr const char* kThreads = "OPENBLAS_NUM_THREADS";
+  constexpr const char* threads_variable = "OPENBLAS_NUM_THREADS";
   std::signal(SIGXFSZ, SIG_IGN);
   report_cut_files();
-  if (const rlim_t stack = limit_on(RLIMIT_STACK); stack < kLeastStack)
+  if (const rlim_t stack = limit_on(RLIMIT_STACK); stack < least_stack)
     throw Error("stack", "its limit is {}, and {} are needed", human_bytes(double(stack)),
-                human_bytes(double(kLeastStack)))
+                human_bytes(double(least_stack)))
         .hint("raise it: ulimit -s 8192");
-  const char* const threads = std::getenv(kThreads);
+  const char* const threads = std::getenv(threads_variable);
   if (limit_on(RLIMIT_AS) == RLIM_INFINITY || (threads && std::string_view(threads) == "1")) return;
   // The library reads it when it is loaded, which has been: so once more from the beginning.
-  setenv(kThreads, "1", 1);
+  setenv(threads_variable, "1", 1);
   execv("/proc/self/exe", argv);
 }
 

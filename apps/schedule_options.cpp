@@ -13,7 +13,7 @@
 namespace stretto::app {
 namespace {
 
-constexpr double kLongest = 1e12;  // sums over all actions stay exact enough to draw
+constexpr double longest_action = 1e12;  // sums over all actions stay exact enough to draw
 
 }  // namespace
 
@@ -81,7 +81,7 @@ void read_times(std::string_view text, Times& times, std::optional<double>& reco
     const std::string_view key = item.substr(0, equals), number = item.substr(equals + 1);
     double value = 0;
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-    if (error != std::errc() || end != number.data() + number.size() || !(value >= 0 && value <= kLongest))
+    if (error != std::errc() || end != number.data() + number.size() || !(value >= 0 && value <= longest_action))
       throw wrong(item, "is not a time: a number from 0 to 1e12");
     if (key == "F")
       times.F = value;

@@ -41,8 +41,8 @@ struct Outcome {
   double peak() const { return *std::max_element(prediction.peak.begin(), prediction.peak.end()); }
 };
 
-const std::vector<std::string> kHeader = {"schedule", "actors", "microbatches", "makespan", "span",
-                                          "period",   "bubble", "peak",         "capacity"};
+const std::vector<std::string> plain_header = {"schedule", "actors", "microbatches", "makespan", "span",
+                                               "period",   "bubble", "peak",         "capacity"};
 
 std::vector<std::string> row_of(const Outcome& o, bool plain) {
   const Prediction& p = o.prediction;
@@ -87,7 +87,7 @@ std::string rendered(const std::vector<Timeline>& timelines, const std::string& 
 
 void compare_schedules(const SimulateCommand& o) {
   const std::vector<Outcome> outcomes = outcomes_of(o.schedule);
-  std::vector<std::vector<std::string>> rows{kHeader};
+  std::vector<std::vector<std::string>> rows{plain_header};
   for (const Outcome& x : outcomes) rows.push_back(row_of(x, o.plain));
   if (!o.output.empty()) {
     std::vector<Timeline> timelines;

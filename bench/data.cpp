@@ -38,7 +38,7 @@ void row(const std::string& what, double amount, const char* unit, double time) 
 void tokenizers() {
   const MappedFile file(STRETTO_SOURCE "/examples/data/tales.txt");
   const std::string_view text = file.text();
-  for (const auto& [name, pattern] : {std::pair{"gpt2", kGpt2Pattern}, std::pair{"llama3", kLlama3Pattern}}) {
+  for (const auto& [name, pattern] : {std::pair{"gpt2", gpt2_pattern}, std::pair{"llama3", llama3_pattern}}) {
     TokenizerParts learned;
     row(fmt::format("learn 4096 tokens, split as {}", name), double(text.size()), "MB/s", seconds([&] {
           WordCounts words(pattern, {"<|endoftext|>"});
@@ -82,20 +82,20 @@ void loaders(const fs::path& folder) {
       seconds([&] { open_corpus({.path = {a}, .vocab = 50257}, 1024); }));
   const Corpus one = open_corpus({.path = {a}, .documents = true}, 1024);
   const Corpus mixed = open_corpus({.mixture = {{{a}, 0.7}, {{b}, 0.3}}, .documents = true}, 1024);
-  constexpr i64 kSteps = 100;
+  constexpr i64 measured_steps = 100;
   for (const bool documents : {false, true})
     for (const Corpus* corpus : {&one, &mixed}) {
       const RowsOptions o{.length = 1024, .batch = 16, .seed = 1, .documents = documents};
       const TrainingRows training(*corpus, o);
       const std::string what =
           fmt::format("{}{}", corpus == &one ? "one source" : "mixture of two", documents ? ", with documents" : "");
-      const double tokens = double(kSteps * o.length * o.batch);
+      const double tokens = double(measured_steps * o.length * o.batch);
       row("batches of 16 x 1024, " + what, tokens, "million tokens/s", seconds([&] {
-            for (i64 step = 1; step <= kSteps; ++step) training.at(step);
+            for (i64 step = 1; step <= measured_steps; ++step) training.at(step);
           }));
       row("batches of 16 x 1024, " + what + ", read ahead", tokens, "million tokens/s", seconds([&] {
-            Prefetch<Rows> batches([&](i64 step) { return training.at(step); }, {.first = 1, .last = kSteps});
-            for (i64 step = 1; step <= kSteps; ++step) batches.next();
+            Prefetch<Rows> batches([&](i64 step) { return training.at(step); }, {.first = 1, .last = measured_steps});
+            for (i64 step = 1; step <= measured_steps; ++step) batches.next();
           }));
     }
 }

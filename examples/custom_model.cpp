@@ -11,7 +11,7 @@
 
 using namespace stretto;
 
-constexpr i64 kRows = 8, kLength = 64;  // sequences per step, tokens per sequence
+constexpr i64 batch_rows = 8, sequence_length = 64;  // sequences per step, tokens per sequence
 
 const Dim model{"model", 64}, heads{"heads", 4}, head{"head", 16}, ff{"ff", 256}, vocab{"vocab", 256},
     slots{"slots", 128};
@@ -38,7 +38,7 @@ Tensor recall(Trace& t, Tensor x) {
 }
 
 Loss my_model(Trace& t) {
-  const Dim batch = t.batch("batch", kRows), seq = t.size("seq", kLength);
+  const Dim batch = t.batch("batch", batch_rows), seq = t.size("seq", sequence_length);
   const Tensor table = t.param("table", {vocab, model});
   Tensor x = embedding(table, t.ids("ids", {batch, seq}), vocab) + t.param("positions", {seq, model});
   for (int i = 0; i < 2; ++i) {
@@ -56,7 +56,8 @@ int main(int argc, char** argv) try {
   const std::string file = argc > 1 ? argv[1] : "examples/data/tales.txt";
   const i64 steps = argc > 2 ? std::atoi(argv[2]) : 200;
   const int ranks = argc > 3 ? std::atoi(argv[3]) : 2;
-  const TrainingRows training(open_corpus({.path = {file}}, kLength), {.length = kLength, .batch = kRows});
+  const TrainingRows training(open_corpus({.path = {file}}, sequence_length),
+                              {.length = sequence_length, .batch = batch_rows});
   const Parallel parallel{
       .mesh = {{"wide", ranks}},
       .layout = {{"slots", "wide"}, {"heads", "wide"}, {"ff", "wide"}, {"vocab", "wide"}},
@@ -64,8 +65,9 @@ int main(int argc, char** argv) try {
   Trainer trainer(compile(my_model, adamw({.lr = 3e-3}), {.microbatches = 2, .clip = 1.0}, parallel));
   for (i64 step = 1; step <= steps; ++step) {
     const Rows rows = training.at(step);
-    const StepResult r = trainer.step({{"ids", Array::of<std::int32_t>(rows.ids, {kRows, kLength})},
-                                       {"targets", Array::of<std::int32_t>(rows.targets, {kRows, kLength})}});
+    const StepResult r =
+        trainer.step({{"ids", Array::of<std::int32_t>(rows.ids, {batch_rows, sequence_length})},
+                      {"targets", Array::of<std::int32_t>(rows.targets, {batch_rows, sequence_length})}});
     if (step == 1 || step % 50 == 0) fmt::print("{}\n", r.str());
   }
   return 0;

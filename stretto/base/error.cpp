@@ -6,9 +6,9 @@ namespace stretto {
 namespace {
 
 // Of one message. A word is what a value looks like: names and paths fit, a file that was taken for one does not.
-constexpr std::size_t kLongestWord = 400, kLongestPart = 8000, kMostFaults = 50, kMostText = 32000;
+constexpr std::size_t longest_shown_word = 400, longest_shown_part = 8000, most_faults = 50, most_text = 32000;
 
-std::string bounded(std::string_view part) { return printable(part, kLongestWord, kLongestPart); }
+std::string bounded(std::string_view part) { return printable(part, longest_shown_word, longest_shown_part); }
 
 }  // namespace
 
@@ -32,7 +32,7 @@ Error& Error::within(std::string context) {
 void Error::write() {
   text_.clear();
   std::size_t said = 0;
-  for (; said < faults_.size() && said < kMostFaults && text_.size() < kMostText; ++said) {
+  for (; said < faults_.size() && said < most_faults && text_.size() < most_text; ++said) {
     if (said > 0) text_ += '\n';
     text_ += faults_[said].str();
   }

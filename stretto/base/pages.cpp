@@ -8,27 +8,25 @@
 namespace stretto {
 namespace {
 
-constexpr std::size_t kPage = 4096, kLargePage = std::size_t(2) << 20;
-#ifndef MADV_COLLAPSE
-constexpr int MADV_COLLAPSE = 25;
-#endif
+constexpr std::size_t small_page = 4096, large_page = std::size_t(2) << 20;
+constexpr int collapse_pages = 25;  // MADV_COLLAPSE, which older headers lack
 
 // Address space from a large page on. One large page more than needed is reserved; what is before the first and after
 // the last one is given back.
 std::byte* reserve(std::size_t size) {
-  void* const room = mmap(nullptr, size + kLargePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const room = mmap(nullptr, size + large_page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) return nullptr;
   std::byte* const begin = static_cast<std::byte*>(room);
-  const std::size_t skipped = (kLargePage - reinterpret_cast<std::uintptr_t>(begin) % kLargePage) % kLargePage;
+  const std::size_t skipped = (large_page - reinterpret_cast<std::uintptr_t>(begin) % large_page) % large_page;
   std::byte* const at = begin + skipped;
   if (skipped > 0) munmap(begin, skipped);
-  munmap(at + size, kLargePage - skipped);
+  munmap(at + size, large_page - skipped);
   return at;
 }
 
 }  // namespace
 
-std::size_t Pages::whole(std::size_t bytes) { return (bytes + kLargePage - 1) / kLargePage * kLargePage; }
+std::size_t Pages::whole(std::size_t bytes) { return (bytes + large_page - 1) / large_page * large_page; }
 
 std::optional<Pages> Pages::map(std::size_t bytes) { return map(bytes, std::nullopt); }
 std::optional<Pages> Pages::map_file(std::size_t bytes, int file) { return map(bytes, std::optional(file)); }
@@ -50,13 +48,13 @@ Pages::~Pages() {
 
 void Pages::touch() {
   if (!file_) {  // one write per page is enough: the system hands out zeroed pages
-    for (std::size_t i = 0; i < bytes_; i += kPage) at_[i] = std::byte{0};
+    for (std::size_t i = 0; i < bytes_; i += small_page) at_[i] = std::byte{0};
     return;
   }
   // Systems seldom give shared memory large pages unless asked for each of them, when something is in it; small ones
   // make kernels a few percent slower. Older systems refuse: nothing is lost.
-  for (std::size_t i = 0; i < bytes_; i += kLargePage) at_[i] = std::byte{0};
-  madvise(at_, bytes_, MADV_COLLAPSE);
+  for (std::size_t i = 0; i < bytes_; i += large_page) at_[i] = std::byte{0};
+  madvise(at_, bytes_, collapse_pages);
   std::memset(at_, 0, bytes_);
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kParameter = "parameter/";
+constexpr std::string_view parameter_prefix = "parameter/";
 
 u64 hash_of_bytes(std::span<const std::byte> bytes) { return hash_bytes(bytes.data(), bytes.size()); }
 
@@ -44,7 +44,7 @@ std::optional<i64> step_of(const fs::path& path) {
 
 }  // namespace
 
-std::string parameter_tensor(std::string_view parameter) { return fmt::format("{}{}", kParameter, parameter); }
+std::string parameter_tensor(std::string_view parameter) { return fmt::format("{}{}", parameter_prefix, parameter); }
 std::string state_tensor(std::string_view state, std::string_view parameter) {
   return fmt::format("state/{}/{}", state, parameter);
 }
@@ -118,7 +118,7 @@ Array Checkpoint::array_of(std::string_view tensor) const {
 std::vector<std::string> Checkpoint::parameters() const {
   std::vector<std::string> names;
   for (const auto& [name, tensor] : tensors_)
-    if (name.starts_with(kParameter)) names.push_back(name.substr(kParameter.size()));
+    if (name.starts_with(parameter_prefix)) names.push_back(name.substr(parameter_prefix.size()));
   return names;
 }
 

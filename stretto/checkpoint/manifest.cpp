@@ -14,8 +14,8 @@
 namespace stretto {
 namespace {
 
-constexpr std::string_view kFormat = "stretto checkpoint";
-constexpr i64 kWhole = 1, kPieces = 2;  // versions
+constexpr std::string_view format_name = "stretto checkpoint";
+constexpr i64 version_of_whole = 1, version_of_pieces = 2;  // versions
 
 std::string hex(u64 v) { return fmt::format("{:016x}", v); }
 
@@ -168,8 +168,8 @@ bool is_extra_name(std::string_view name) {
 
 std::string manifest_text(const Manifest& m) {
   Field f{Field::Table{}};
-  f.set("format", Field(std::string(kFormat)));
-  f.set("version", Field(has_pieces(m) ? kPieces : kWhole));
+  f.set("format", Field(std::string(format_name)));
+  f.set("version", Field(has_pieces(m) ? version_of_pieces : version_of_whole));
   f.set("step", Field(m.step));
   f.set("seed", Field(hex(m.seed)));
   f.set("config", Field(m.config));
@@ -190,12 +190,12 @@ Manifest parse_manifest(std::string_view text, std::string_view file) {
     const std::string* s = f ? std::get_if<std::string>(&f->value) : nullptr;
     return s ? *s : std::string();
   };
-  if (!table || text_at("format") != kFormat)
-    throw Error(file, "is no manifest of a checkpoint").hint("it should say \"format\": \"{}\"", kFormat);
-  if (const Field* version = root.find("version");
-      !version || (version->str() != std::to_string(kWhole) && version->str() != std::to_string(kPieces)))
+  if (!table || text_at("format") != format_name)
+    throw Error(file, "is no manifest of a checkpoint").hint("it should say \"format\": \"{}\"", format_name);
+  if (const Field* version = root.find("version"); !version || (version->str() != std::to_string(version_of_whole) &&
+                                                                version->str() != std::to_string(version_of_pieces)))
     throw Error(file, "has version {}; this program reads versions {} and {}", version ? version->str() : "none",
-                kWhole, kPieces)
+                version_of_whole, version_of_pieces)
         .hint("use the program that wrote it");
   const std::string hash = text_at("hash");
   std::erase_if(*table, [](const Member& m) { return m.key == "hash"; });

@@ -10,12 +10,12 @@
 namespace stretto {
 namespace {
 
-constexpr i64 kMostElements = i64(1) << 56;  // products of sizes stay within 64 bits
+constexpr i64 most_elements = i64(1) << 56;  // products of sizes stay within 64 bits
 
 bool too_many(const std::vector<i64>& sizes) {
   i64 n = 1;
   for (const i64 s : sizes) {
-    if (s > 0 && n > kMostElements / s) return true;
+    if (s > 0 && n > most_elements / s) return true;
     n *= s;
   }
   return false;
@@ -59,7 +59,7 @@ std::string wrong_with(std::span<const TensorPiece> all) {
   for (const TensorPiece& p : all) {
     if (p.shape != all[0].shape) return "are of tensors of different shapes";
     boxes[{p.offsets, p.sizes}].push_back({p.first, p.count});
-    if (p.count > kMostElements - taken) return "are more than the tensor has";
+    if (p.count > most_elements - taken) return "are more than the tensor has";
     taken += p.count;
   }
   for (auto a = boxes.begin(); a != boxes.end(); ++a) {

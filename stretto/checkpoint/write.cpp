@@ -23,8 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kTemporary = ".tmp";
-constexpr std::size_t kWriters = 4;  // shards are hashed and written side by side
+constexpr std::string_view temporary_ending = ".tmp";
+constexpr std::size_t writer_count = 4;  // shards are hashed and written side by side
 
 [[noreturn]] void fail(const fs::path& path, std::string_view doing, const std::error_code& why) {
   throw_run_error(file_error(path, doing, why), why);
@@ -44,7 +44,7 @@ bool remove_leftovers(const fs::path& directory) {
   bool found = false;
   for (const fs::path& entry : entries_of(directory)) {
     const std::string name = entry.filename().string();
-    if (!name.starts_with(".step-") || !name.ends_with(kTemporary)) continue;
+    if (!name.starts_with(".step-") || !name.ends_with(temporary_ending)) continue;
     remove_tree(entry);
     found = true;
   }
@@ -109,14 +109,15 @@ std::vector<ManifestFile> write_shards(const fs::path& directory, const Snapshot
     }
   };
   std::vector<std::future<void>> writers;
-  for (std::size_t i = 0; i < std::min(kWriters, shards.size()); ++i) writers.push_back(in_background(write_some));
+  for (std::size_t i = 0; i < std::min(writer_count, shards.size()); ++i) writers.push_back(in_background(write_some));
   for (std::future<void>& w : writers) w.get();
   return files;
 }
 
 UnfinishedCheckpoint::UnfinishedCheckpoint(const fs::path& given)
     : path_(given.has_filename() ? given : given.parent_path()),
-      directory_(path_.parent_path() / fmt::format(".{}-{}{}", path_.filename().string(), ::getpid(), kTemporary)) {
+      directory_(path_.parent_path() /
+                 fmt::format(".{}-{}{}", path_.filename().string(), ::getpid(), temporary_ending)) {
   std::error_code wrong;
   const fs::path parent = path_.parent_path().empty() ? "." : path_.parent_path();
   if (!fs::exists(parent, wrong)) {

@@ -23,9 +23,9 @@
 namespace stretto {
 namespace {
 
-constexpr Arena kArena = Arena::activations;  // where everything lies
-constexpr CollectiveKind kKinds[] = {CollectiveKind::reduce, CollectiveKind::gather, CollectiveKind::scatter,
-                                     CollectiveKind::exchange};
+constexpr Arena bench_arena = Arena::activations;  // where everything lies
+constexpr CollectiveKind measured_kinds[] = {CollectiveKind::reduce, CollectiveKind::gather, CollectiveKind::scatter,
+                                             CollectiveKind::exchange};
 
 // How ranks agree when to begin, and on how long something took.
 class Company {
@@ -130,7 +130,7 @@ Program exchange_program(int ranks, const Pairing& p, u64 bytes, u64 memory, u64
   program.actors.resize(ranks);
   for (ActorProgram& a : program.actors) {
     a.code.resize(1);
-    a.bytes[kArena] = memory;
+    a.bytes[bench_arena] = memory;
   }
   for (const auto& [low, high] : p.pairs) {
     const RouteId there = program.routes.push_back({ActorId(low), ActorId(high), bytes, "there"});
@@ -220,7 +220,7 @@ class Bench {
   };
 
   bool here(int rank) const { return !peers_ || peers_->rank() == rank; }
-  std::byte* memory(int rank) const { return arenas_[arenas_.size() == 1 ? 0 : rank][kArena]; }
+  std::byte* memory(int rank) const { return arenas_[arenas_.size() == 1 ? 0 : rank][bench_arena]; }
 
   void make_memory() {
     if (peers_ && peers_->shares_memory()) {
@@ -229,7 +229,7 @@ class Bench {
       for (int r = 0; r < (peers_ ? 1 : ranks_); ++r) {
         if (peers_) arenas_.push_back(peers_->arenas(exchange_program(ranks_, {}, 0, memory_, half_), true));
         if (!peers_) arenas_.emplace_back();
-        std::byte*& at = arenas_.back()[kArena];
+        std::byte*& at = arenas_.back()[bench_arena];
         if (!at) at = own_.emplace_back(memory_).data();
       }
     }
@@ -259,7 +259,7 @@ class Bench {
         m.group = group.get();
       }
       const int members = group_of(mesh_, 0, axes_[a]).size();
-      for (const CollectiveKind kind : kKinds)
+      for (const CollectiveKind kind : measured_kinds)
         for (const u64 bytes : options_.sizes) {
           Collective c{.shape = dense_shape(kind, members, bytes, axes_[a]), .axes = a, .bytes = bytes};
           for (const Member& m : members_[a])

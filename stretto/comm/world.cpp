@@ -13,21 +13,21 @@ extern char** environ;
 namespace stretto {
 namespace {
 
-constexpr int kMostProcesses = 1 << 20;
+constexpr int most_processes = 1 << 20;
 
 struct Source {
   const char *rank, *size;
 };
-constexpr Source kTorchrun{"RANK", "WORLD_SIZE"};
-constexpr Source kLaunchers[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                                 {"PMI_RANK", "PMI_SIZE"},
-                                 {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
+constexpr Source torchrun_variables{"RANK", "WORLD_SIZE"};
+constexpr Source known_launchers[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                      {"PMI_RANK", "PMI_SIZE"},
+                                      {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
 
 int number(const Environment& e, const char* name) {
   const std::string& text = e.at(name);
   int n = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error != std::errc() || end != text.data() + text.size() || n < 0 || n > kMostProcesses)
+  if (error != std::errc() || end != text.data() + text.size() || n < 0 || n > most_processes)
     throw Error("ranks", "the environment has {} = '{}', which is no rank and no number of processes", name, text)
         .hint("unset it, or start the run with mpirun or srun");
   return n;
@@ -70,10 +70,10 @@ Environment environment() {
 }
 
 World find_world(const Environment& e, const WorldFlags& flags) {
-  refuse_half(e, kTorchrun);
+  refuse_half(e, torchrun_variables);
   std::vector<World> all;
-  if (const auto w = read(e, kTorchrun)) all.push_back(*w);
-  for (const Source& s : kLaunchers)
+  if (const auto w = read(e, torchrun_variables)) all.push_back(*w);
+  for (const Source& s : known_launchers)
     if (const auto w = read(e, s)) {
       all.push_back(*w);
       break;
@@ -105,7 +105,7 @@ int ranks_per_node(const Environment& e) {
   const std::string& text = e.at(name);
   int n = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error != std::errc() || end != text.data() + text.size() || n < 1 || n > kMostProcesses)
+  if (error != std::errc() || end != text.data() + text.size() || n < 1 || n > most_processes)
     throw Error("ranks", "the environment has {} = '{}', which is no number of processes", name, text)
         .hint("unset it, or give at least 1");
   return n;

@@ -16,7 +16,7 @@
 namespace stretto {
 namespace {
 
-constexpr i64 kMostLeaves = 1 << 16;  // as many as microbatches: every one of them is actions and instructions
+constexpr i64 most_leaves = 1 << 16;  // as many as microbatches: every one of them is actions and instructions
 
 // The largest power of two, times `unit`, that is not above n; at least `unit`.
 i64 power_of_two_below(i64 n, i64 unit) {
@@ -128,11 +128,11 @@ Leaves leaves_of(i64 rows, int ranks, const Training& t) {
   if (leaves % ranks != 0)
     throw Error("exact", "{} ranks cannot share the batch's {} leaves of {} rows", ranks, leaves, leaf)
         .hint("use a power of two up to {}, or a smaller train.leaf", leaves);
-  if (const i64 own = leaves / ranks; own > kMostLeaves)
+  if (const i64 own = leaves / ranks; own > most_leaves)
     throw Error("exact", "{} rows per step are {} leaves of {} rows on every rank, and a rank takes at most {}", rows,
-                own, leaf, kMostLeaves)
-        .hint("use train.leaf = {} or more, a batch of {} or less, or more ranks along it", leaf * (own / kMostLeaves),
-              kMostLeaves * leaf * ranks)
+                own, leaf, most_leaves)
+        .hint("use train.leaf = {} or more, a batch of {} or less, or more ranks along it", leaf * (own / most_leaves),
+              most_leaves * leaf * ranks)
         .about({"train.leaf", "train.batch", "train.exact"});
   const int own = leaves / ranks;
   if (own % t.microbatches != 0)

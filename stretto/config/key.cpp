@@ -6,7 +6,7 @@
 namespace stretto {
 namespace {
 
-constexpr std::size_t kMostParts = 1000;  // of a mixture
+constexpr std::size_t most_parts = 1000;  // of a mixture
 
 const std::string* text_in(const Field* field) { return field ? std::get_if<std::string>(&field->value) : nullptr; }
 
@@ -59,8 +59,8 @@ bool read_value(FieldReader& section, std::string_view key, std::vector<MixtureP
   }
   const Field* given = section.raw(key);
   if (!given || !given->array()) return false;
-  if (to.empty() || to.size() > kMostParts)
-    section.fail_hint(key, fmt::format("must have from 1 to {} parts", kMostParts),
+  if (to.empty() || to.size() > most_parts)
+    section.fail_hint(key, fmt::format("must have from 1 to {} parts", most_parts),
                       "e.g. [{path = \"books.bin\", weight = 0.7}, {path = \"code.bin\", weight = 0.3}]");
   return right && !to.empty();
 }
@@ -105,7 +105,7 @@ bool read_value(FieldReader& section, std::string_view key, Mesh& to) {
   bool right = axes.field().table()->size() > 0 || section.field().find(key)->table();
   for (const Member& m : *axes.field().table()) {
     Axis axis{m.key, 1};
-    right = axes.read(m.key, axis.size, between(1, ParallelSection::kMostRanks)) && right;
+    right = axes.read(m.key, axis.size, between(1, ParallelSection::most_ranks)) && right;
     to.push_back(std::move(axis));
   }
   return right;

@@ -76,16 +76,16 @@ void relatives_of(ModelConfig& c, Visit&& visit) {
             "llama: kinds of layers, over and over: f sees all, w a window, c a chunk, n all without positions",
             "one kind"},
         c.pattern, Words{"letters f, w, c and n, e.g. wwwwwf"});
-  visit(Key{"window", "llama: tokens that a w layer sees; 0: there is none"}, c.window, between(0, C::kMostContext));
+  visit(Key{"window", "llama: tokens that a w layer sees; 0: there is none"}, c.window, between(0, C::most_context));
   visit(Key{"chunk", "llama: c layers see their own chunk, of so many tokens; 0: there is none"}, c.chunk,
-        between(0, C::kMostContext));
+        between(0, C::most_context));
   visit(Key{"temperature_floor", "llama: queries of n layers grow every so many positions; 0: they do not"},
-        c.temperature_floor, between(0, C::kMostContext));
+        c.temperature_floor, between(0, C::most_context));
   visit(Key{"temperature_scale", "llama: how much, times the logarithm of steps"}, c.temperature_scale,
         between(0, largest_factor));
   visit(Key{"local_rope_base", "llama: rope_base of w layers; 0: as the others"}, c.local_rope_base,
         between(0, largest_factor));
-  visit(Key{"rope_dim", "llama: elements of a head that are turned; 0: all"}, c.rope_dim, between(0, C::kMostHeads));
+  visit(Key{"rope_dim", "llama: elements of a head that are turned; 0: all"}, c.rope_dim, between(0, C::most_heads));
   visit(Key{"rope_interleaved", "llama: pairs that are turned are neighbours"}, c.rope_interleaved);
   visit(Key{"sinks", "llama: attention has one more score per head, without a value"}, c.sinks);
   visit(Key{"attention_scale", "llama: factor of scores; 0: 1 / sqrt(head_dim)"}, c.attention_scale,
@@ -98,10 +98,10 @@ void relatives_of(ModelConfig& c, Visit&& visit) {
   visit(Key{"residual_scale", "llama: factor of what half layers add"}, c.residual_scale,
         above_up_to(0, largest_factor));
   visit(Key{"logit_scale", "llama: factor of logits"}, c.logit_scale, above_up_to(0, largest_factor));
-  visit(Key{"q_rank", "llama: queries by way of so many numbers; 0: directly"}, c.q_rank, between(0, C::kMostWidth));
+  visit(Key{"q_rank", "llama: queries by way of so many numbers; 0: directly"}, c.q_rank, between(0, C::most_width));
   visit(Key{"kv_rank", "llama: keys and values by way of so many numbers (MLA); 0: directly"}, c.kv_rank,
-        between(0, C::kMostWidth));
-  visit(Key{"value_dim", "llama: width of a head's values, with kv_rank"}, c.value_dim, between(0, C::kMostHeads));
+        between(0, C::most_width));
+  visit(Key{"value_dim", "llama: width of a head's values, with kv_rank"}, c.value_dim, between(0, C::most_heads));
 }
 
 // What routers and experts of relatives of Mixtral have.
@@ -110,17 +110,17 @@ void router_of(ModelConfig& c, Visit&& visit) {
   using C = ModelConfig;
   visit(Key{"sparse", "mixtral: which layers have experts, over and over: e, or d for dense", "all"}, c.sparse,
         Words{"letters e and d, e.g. de"});
-  visit(Key{"expert_ff", "mixtral: width of an expert", "ff"}, c.expert_ff, between(0, C::kMostFf));
+  visit(Key{"expert_ff", "mixtral: width of an expert", "ff"}, c.expert_ff, between(0, C::most_ff));
   visit(Key{"shared_ff", "mixtral: width of an expert that every token has; 0: there is none"}, c.shared_ff,
-        between(0, C::kMostFf));
+        between(0, C::most_ff));
   visit(Key{"shared_gate", "mixtral: that expert has a gate"}, c.shared_gate);
   visit(Key{"score", "mixtral: what the router says of an expert"}, c.score,
         Choices<Score>{{"softmax", Score::softmax}, {"sigmoid", Score::sigmoid}});
   visit(Key{"select_bias", "mixtral: a number per expert is added for the choice alone"}, c.select_bias);
   visit(Key{"balance_rate", "mixtral: by how much a step moves select_bias towards even loads; 0: it stays"},
         c.balance_rate, between(0, largest_factor));
-  visit(Key{"groups", "mixtral: groups of experts, of which tokens choose first"}, c.groups, between(1, C::kMostHeads));
-  visit(Key{"top_groups", "mixtral: how many groups a token chooses"}, c.top_groups, between(1, C::kMostHeads));
+  visit(Key{"groups", "mixtral: groups of experts, of which tokens choose first"}, c.groups, between(1, C::most_heads));
+  visit(Key{"top_groups", "mixtral: how many groups a token chooses"}, c.top_groups, between(1, C::most_heads));
   visit(Key{"normalize", "mixtral: weights of a token's experts add up to one"}, c.normalize);
   visit(Key{"route_scale", "mixtral: factor of the weights"}, c.route_scale, above_up_to(0, largest_factor));
   visit(Key{"route_on_input", "mixtral: weights are factors of what experts read"}, c.route_on_input);
@@ -136,16 +136,16 @@ void keys_of(ModelConfig& c, Visit&& visit) {
   std::vector<std::string> all;
   for (const Family* f : families()) all.emplace_back(f->name);
   visit(Key{"family", "what kind of model"}, c.family, Words{join(all, ", ")});
-  visit(Key{"layers", "how many layers"}, c.layers, between(1, C::kMostLayers));
-  visit(Key{"width", "width of the residual stream"}, c.width, between(1, C::kMostWidth));
-  visit(Key{"heads", "heads of attention"}, c.heads, between(1, C::kMostHeads));
-  visit(Key{"kv_heads", "heads of keys and values", "heads"}, c.kv_heads, between(0, C::kMostHeads));
-  visit(Key{"head_dim", "width of a head", "width / heads"}, c.head_dim, between(0, C::kMostHeads));
+  visit(Key{"layers", "how many layers"}, c.layers, between(1, C::most_layers));
+  visit(Key{"width", "width of the residual stream"}, c.width, between(1, C::most_width));
+  visit(Key{"heads", "heads of attention"}, c.heads, between(1, C::most_heads));
+  visit(Key{"kv_heads", "heads of keys and values", "heads"}, c.kv_heads, between(0, C::most_heads));
+  visit(Key{"head_dim", "width of a head", "width / heads"}, c.head_dim, between(0, C::most_heads));
   visit(Key{"ff", "width of the feed-forward part", "4 width; llama, mixtral: 8/3 width"}, c.ff,
-        between(0, C::kMostFf));
-  visit(Key{"context", "tokens per sequence"}, c.context, between(1, C::kMostContext));
-  visit(Key{"vocab", "how many token ids there are"}, c.vocab, between(1, C::kMostVocab));
-  visit(Key{"pad_vocab", "the stored vocabulary is a multiple of this"}, c.pad_vocab, between(1, C::kMostHeads));
+        between(0, C::most_ff));
+  visit(Key{"context", "tokens per sequence"}, c.context, between(1, C::most_context));
+  visit(Key{"vocab", "how many token ids there are"}, c.vocab, between(1, C::most_vocab));
+  visit(Key{"pad_vocab", "the stored vocabulary is a multiple of this"}, c.pad_vocab, between(1, C::most_heads));
   visit(Key{"tied", "the head is the embedding", "the family's habit"}, c.tied);
   visit(Key{"activation", "between the feed-forward products; gelu is its tanh form", "the family's habit"},
         c.activation,
@@ -167,8 +167,8 @@ void keys_of(ModelConfig& c, Visit&& visit) {
   visit(Key{"hf_type", "the Hugging Face model type that export writes", "the plainest"}, c.hf_type,
         Words{"a model type, e.g. qwen3_moe"});
   relatives_of(c, visit);
-  visit(Key{"experts", "mixtral: how many experts", "8 for mixtral"}, c.experts, between(0, C::kMostHeads));
-  visit(Key{"top_k", "mixtral: experts per token"}, c.top_k, between(1, C::kMostHeads));
+  visit(Key{"experts", "mixtral: how many experts", "8 for mixtral"}, c.experts, between(0, C::most_heads));
+  visit(Key{"top_k", "mixtral: experts per token"}, c.top_k, between(1, C::most_heads));
   visit(Key{"capacity", "mixtral: slots per expert over the even share; 0: no token is dropped"}, c.capacity,
         between(0, largest_factor));
   visit(Key{"balance", "mixtral: weight of the penalty for uneven experts"}, c.balance, between(0, largest_factor));
@@ -204,7 +204,7 @@ void keys_of(TrainSection& s, Visit&& visit) {
   visit(Key{"steps", "steps of the optimizer"}, s.steps, at_least(1));
   visit(Key{"batch", "sequences per step, all ranks together"}, s.batch, between(1, 1 << 24));
   visit(Key{"microbatches", "parts of the batch that go through the model one after the other"}, s.microbatches,
-        between(1, TrainSection::kMostMicrobatches));
+        between(1, TrainSection::most_microbatches));
   visit(Key{"seed", "seed of first weights, dropout and the order of data"}, s.seed, at_least(0));
   visit(Key{"dtype",
             "type of parameters, activations and messages; bf16 is computed in f32, with f32 masters; fp8, fp4: "
@@ -272,7 +272,7 @@ void keys_of(OptimizerSection& s, Visit&& visit) {
 
 template <class Visit>
 void keys_of(LoraSection& s, Visit&& visit) {
-  visit(Key{"rank", "numbers between the two matrices of an adapter"}, s.rank, between(1, Lora::kMostRank));
+  visit(Key{"rank", "numbers between the two matrices of an adapter"}, s.rank, between(1, Lora::most_rank));
   visit(Key{"alpha", "what an adapter adds is multiplied with alpha / rank"}, s.alpha, above_up_to(0, largest_factor));
   visit(Key{"dropout", "dropout of what adapters read"}, s.dropout, from_below(0, 1));
   visit(Key{"targets", "weights that have adapters: names or globs of ours, modules of PEFT's, or all"}, s.targets);
@@ -305,9 +305,9 @@ void keys_of(Machine& s, Visit&& visit) {
 // Those of [parallel] that are axes of the mesh.
 template <class Visit>
 void axes_of(ParallelSection& s, Visit&& visit) {
-  const Range ranks = between(1, ParallelSection::kMostRanks);
+  const Range ranks = between(1, ParallelSection::most_ranks);
   visit(Key{"pipe", "pipeline actors"}, s.pipe, ranks);
-  visit(Key{"data", "ranks that share the batch"}, s.names.data, between(1, ParallelSection::kMostData));
+  visit(Key{"data", "ranks that share the batch"}, s.names.data, between(1, ParallelSection::most_data));
   visit(Key{"replicas", "groups of data ranks: they share the batch, and zero cuts within each"}, s.names.replicas,
         ranks);
   visit(Key{"tensor", "ranks that share heads, feed-forward width and vocabulary"}, s.names.tensor, ranks);
@@ -344,9 +344,9 @@ void keys_of(ParallelSection& s, Visit&& visit) {
   visit(Key{"schedule", "schedule of the pipeline"}, s.schedule,
         Words{join(schedule_names(), ", ") + ", or a CSV file"});
   visit(Key{"chunks", "stages per actor; 0: the schedule's default"}, s.chunks,
-        between(0, ParallelSection::kMostRanks));
+        between(0, ParallelSection::most_ranks));
   visit(Key{"stages", "pieces of the model that each stage takes; auto: balanced by cost"}, s.stages,
-        AutoOrList{between(1, ParallelSection::kMostStages)});
+        AutoOrList{between(1, ParallelSection::most_stages)});
   visit(Key{"recompute", "what backward makes again instead of keeping it, of all stages or of each"}, s.recompute,
         Choices<Recompute>{{"none", Recompute::none},
                            {"full", Recompute::full},
@@ -379,7 +379,7 @@ void keys_of(CheckpointSection& s, Visit&& visit) {
 
 template <class Visit>
 void keys_of(PlanSection& s, Visit&& visit) {
-  const AutoOrList ranks{between(1, ParallelSection::kMostRanks)};
+  const AutoOrList ranks{between(1, ParallelSection::most_ranks)};
   visit(Key{"pipe", "sizes of parallel.pipe that `stretto plan` may choose; auto: any"}, s.pipe, ranks);
   visit(Key{"data", "of parallel.data"}, s.data, ranks);
   visit(Key{"tensor", "of parallel.tensor"}, s.tensor, ranks);
@@ -388,7 +388,7 @@ void keys_of(PlanSection& s, Visit&& visit) {
   visit(Key{"zero", "of parallel.zero"}, s.zero, AutoOrList{between(0, 3)});
   visit(Key{"chunks", "of parallel.chunks"}, s.chunks, ranks);
   visit(Key{"microbatches", "of train.microbatches"}, s.microbatches,
-        AutoOrList{between(1, TrainSection::kMostMicrobatches)});
+        AutoOrList{between(1, TrainSection::most_microbatches)});
   visit(Key{"schedules", "schedules that may be chosen", "any"}, s.schedules);
   visit(Key{"recompute", "of parallel.recompute: none, selective, layer, full", "any"}, s.recompute);
   visit(Key{"memory", "share of a rank's memory that may be planned"}, s.memory, above_up_to(0, 1));

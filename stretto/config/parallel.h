@@ -13,8 +13,8 @@
 namespace stretto {
 
 struct ParallelSection {
-  static constexpr int kMostRanks = 1024, kMostData = 1 << 16;  // along one axis; along `data`
-  static constexpr int kMostStages = 1 << 16;                   // of a pipeline
+  static constexpr int most_ranks = 1024, most_data = 1 << 16;  // along one axis; along `data`
+  static constexpr int most_stages = 1 << 16;                   // of a pipeline
   int pipe = 1;                                                 // pipeline actors
   ParallelNames names = {};                        // data replicas tensor expert context depth sequence exchange zero
   Mesh mesh = {};                                  // axes of one's own, for `layout`

@@ -149,7 +149,7 @@ class RunReader {
       CorpusOptions options = corpus_of(run_);
       options.vocab = 0;
       const auto vocab = vocabulary_of(options);
-      if (vocab && *vocab <= ModelConfig::kMostVocab) run_.model.config.vocab = std::max<i64>(*vocab, 1);
+      if (vocab && *vocab <= ModelConfig::most_vocab) run_.model.config.vocab = std::max<i64>(*vocab, 1);
     } catch (const Error&) {
     }
   }

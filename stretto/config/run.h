@@ -69,7 +69,7 @@ struct RunType {
 };
 
 struct TrainSection {
-  static constexpr int kMostMicrobatches = 1 << 16;
+  static constexpr int most_microbatches = 1 << 16;
   i64 steps = 300;
   i64 batch = 16;  // sequences per step
   int microbatches = 1;

@@ -4,7 +4,7 @@
 namespace stretto {
 namespace {
 
-constexpr Renamed kSynonyms[] = {
+constexpr Renamed synonym_table[] = {
     {"parallel.poll", "train.poll"},  // of earlier versions
 
     {"model_type", "model.family"},
@@ -213,6 +213,6 @@ constexpr Renamed kSynonyms[] = {
 
 }  // namespace
 
-std::span<const Renamed> synonyms() { return kSynonyms; }
+std::span<const Renamed> synonyms() { return synonym_table; }
 
 }  // namespace stretto

@@ -9,14 +9,15 @@
 namespace stretto {
 namespace {
 
-constexpr int kMostPerNode = 1 << 20;
-constexpr Range kSpeed{.least = 1, .most = 1e30};  // per second: times stay numbers that can be added up and printed
+constexpr int most_per_node = 1 << 20;
+constexpr Range speed_range{.least = 1,
+                            .most = 1e30};  // per second: times stay numbers that can be added up and printed
 
 bool read_link(FieldReader& file, std::string_view name, Link& link) {
   const bool there = file.has(name);
   FieldReader section = file.section(name);
   section.read("latency", link.latency, between(0, 1e6));
-  section.read("bandwidth", link.bandwidth, kSpeed);
+  section.read("bandwidth", link.bandwidth, speed_range);
   return there;
 }
 
@@ -50,9 +51,9 @@ ClusterFile read_device_cluster(FieldReader& reader, ClusterFile file, const std
   reader.read("scores", scores, above_up_to(0, 100));
   stack.scores_forward *= scores, stack.scores_backward *= scores;
   reader.read("memory", d.memory, above(0));
-  reader.read("nic", d.between.bandwidth, kSpeed);
+  reader.read("nic", d.between.bandwidth, speed_range);
   read_over(reader, d);
-  reader.read("ranks_per_node", d.domain, between(1, kMostPerNode));
+  reader.read("ranks_per_node", d.domain, between(1, most_per_node));
   reader.read("ranks", file.ranks, at_least(1));
   reader.finish();
   file.device = d;
@@ -73,12 +74,12 @@ ClusterFile read_cluster(const std::string& path, const std::vector<std::string>
   FieldReader reader(fields);
   if (reader.has("device")) return read_device_cluster(reader, std::move(file), path, products);
   if (reader.has("stack")) reader.fail_hint("stack", "is of a device, and none is given", "give device = \"a100-80g\"");
-  reader.read("ranks_per_node", c.ranks_per_node, stretto::between(1, kMostPerNode));
+  reader.read("ranks_per_node", c.ranks_per_node, stretto::between(1, most_per_node));
   reader.read("memory", file.memory, above(0));
   FieldReader machine = reader.section("machine");
-  machine.read("flops", c.machine.flops, kSpeed);
-  machine.read("flops_bf16", c.machine.flops_bf16, kSpeed);
-  machine.read("memory_bandwidth", c.machine.memory_bandwidth, kSpeed);
+  machine.read("flops", c.machine.flops, speed_range);
+  machine.read("flops_bf16", c.machine.flops_bf16, speed_range);
+  machine.read("memory_bandwidth", c.machine.memory_bandwidth, speed_range);
   file.inside = read_link(reader, "inside", c.inside);
   file.between = read_link(reader, "between", c.between);
   reader.finish();

@@ -9,15 +9,15 @@
 namespace stretto {
 namespace {
 
-constexpr Range kPeak{.least = 1, .most = 1e30};
-constexpr Range kShare{.least = 0, .most = 4, .open_least = true};
+constexpr Range peak_range{.least = 1, .most = 1e30};
+constexpr Range share_range{.least = 0, .most = 4, .open_least = true};
 
 bool read_device_link(FieldReader& file, std::string_view name, DeviceLink& to, int* domain = nullptr) {
   const bool there = file.has(name);
   FieldReader section = file.section(name);
-  section.read("bandwidth", to.bandwidth, kPeak);
+  section.read("bandwidth", to.bandwidth, peak_range);
   section.read("latency", to.latency, between(0, 1e6));
-  section.read("share", to.share, kShare);
+  section.read("share", to.share, share_range);
   if (domain) section.read("domain", *domain, between(1, 1 << 20));
   return there;
 }
@@ -25,7 +25,7 @@ bool read_device_link(FieldReader& file, std::string_view name, DeviceLink& to, 
 void read_table(FieldReader& file, std::string_view name, std::map<std::string, double>& to) {
   FieldReader section = file.section(name);
   if (const Field::Table* table = section.field().table())
-    for (const Member& m : *table) section.read(m.key, to[m.key], kShare);
+    for (const Member& m : *table) section.read(m.key, to[m.key], share_range);
 }
 
 DeviceModel read_fields(const Field& fields, std::string name) {
@@ -33,14 +33,14 @@ DeviceModel read_fields(const Field& fields, std::string name) {
   FieldReader reader(fields);
   reader.need("memory_bandwidth");
   reader.read("memory", d.memory, above(0));
-  reader.read("memory_bandwidth", d.memory_bandwidth, kPeak);
+  reader.read("memory_bandwidth", d.memory_bandwidth, peak_range);
   FieldReader peak = reader.section("peak");
   peak.need("f32");
-  peak.read("f32", d.f32, kPeak);
-  peak.read("bf16", d.bf16, kPeak);
+  peak.read("f32", d.f32, peak_range);
+  peak.read("bf16", d.bf16, peak_range);
   double unused = 0;  // public numbers, for whoever reads the file: what products reach is in [narrow]
-  peak.read("fp8", unused, kPeak);
-  peak.read("fp4", unused, kPeak);
+  peak.read("fp8", unused, peak_range);
+  peak.read("fp4", unused, peak_range);
   FieldReader narrow = reader.section("narrow");
   narrow.read("fp8", d.fp8, between(1, 16));
   narrow.read("fp4", d.fp4, between(1, 16));
@@ -54,12 +54,12 @@ DeviceModel read_fields(const Field& fields, std::string name) {
 
 void read_over(FieldReader& reader, DeviceModel& d) {
   FieldReader rates = reader.section("rates");
-  rates.read("product", d.rates.product, kShare);
-  rates.read("grouped", d.rates.grouped, kShare);
+  rates.read("product", d.rates.product, share_range);
+  rates.read("grouped", d.rates.grouped, share_range);
   rates.read("small", d.rates.small, between(0, 1e6));
-  rates.read("attention", d.rates.attention, kShare);
-  rates.read("attention_backward", d.rates.attention_backward, kShare);
-  rates.read("elements", d.rates.elements, kShare);
+  rates.read("attention", d.rates.attention, share_range);
+  rates.read("attention_backward", d.rates.attention_backward, share_range);
+  rates.read("elements", d.rates.elements, share_range);
   rates.read("kernel", d.rates.kernel, between(0, 1));
   read_table(reader, "attention", d.attention);
   const bool inside = read_device_link(reader, "inside", d.inside, &d.domain);

@@ -6,7 +6,7 @@
 namespace stretto {
 namespace {
 
-constexpr double kLeastShare = 0.001, kMostShare = 4;  // what a device file may say
+constexpr double least_share = 0.001, most_share = 4;  // what a device file may say
 
 double traffic(const KernelSample& s) { return s.work.cost.read + s.work.cost.written; }
 
@@ -32,7 +32,7 @@ double mean_off(std::span<const KernelSample> samples, const Machine& m) {
 
 // The value of one rate with which the model is neither too fast nor too slow in the mean: it grows with the rate.
 double settle(double& rate, std::span<const KernelSample> samples, const Machine& m) {
-  double low = kLeastShare, high = kMostShare;
+  double low = least_share, high = most_share;
   for (int i = 0; i < 60; ++i) {
     rate = std::sqrt(low * high);
     double sum = 0;

@@ -5,7 +5,7 @@
 namespace stretto {
 namespace {
 
-constexpr double kScoreKernels = 3;  // of kept scores: two products and what goes between them
+constexpr double score_kernels = 3;  // of kept scores: two products and what goes between them
 
 double side(double x, double small) { return x / (x + small); }
 
@@ -19,11 +19,11 @@ double kept_scores_seconds(const AttentionShape& a, double peak, double bandwidt
   const ProductShape scores{a.heads, a.queries, a.keys, a.head}, values{a.heads, a.queries, a.value, a.keys};
   const ProductShape to_keys{a.heads, a.keys, a.head, a.queries};  // gradients of queries' and keys' side alike
   const double all = a.heads * a.queries * a.keys;
-  double t = kScoreKernels * r.kernel;
+  double t = score_kernels * r.kernel;
   if (!a.backward)
     return t + product_seconds(scores, peak, r) + product_seconds(values, peak, r) + all * r.scores_forward / bandwidth;
   t += 2 * product_seconds(to_keys, peak, r) + product_seconds(scores, peak, r) + product_seconds(values, peak, r);
-  return t + kScoreKernels * r.kernel + all * r.scores_backward / bandwidth;
+  return t + score_kernels * r.kernel + all * r.scores_backward / bandwidth;
 }
 
 double attention_seconds(const KernelWork& w, const AttentionShape& a, const Machine& m) {

@@ -7,7 +7,7 @@
 namespace stretto {
 namespace {
 
-constexpr int kSteps = 40;
+constexpr int fit_steps = 40;
 
 // Latency and seconds per byte inside a node, then between nodes.
 using Unknowns = std::array<double, 4>;
@@ -120,7 +120,7 @@ LinkFit fit_links(std::span<const LinkSample> samples) {
   // Logarithms of errors are made small step by step: each time they are linear around what was found before. The first
   // time relative errors are.
   Unknowns x{};
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < fit_steps; ++step) {
     Linear linear;
     for (const LinkSample& s : usable) {
       const Unknowns c = coefficients(s.use);

@@ -7,15 +7,16 @@
 namespace stretto {
 namespace {
 
-constexpr Range kPart{.least = 0, .most = 1}, kSeconds{.least = 0, .most = 1e6}, kBytes{.least = 0, .most = 1e3};
+constexpr Range part_range{.least = 0, .most = 1}, second_range{.least = 0, .most = 1e6},
+    byte_range{.least = 0, .most = 1e3};
 
 void read_attention(FieldReader& reader, Stack& s) {
   reader.choose("attention", s.kept, {{"kept", true}, {"flash", false}});
   reader.read("kernel", s.kernel);
   FieldReader scores = reader.section("scores");
   scores.read("forward", s.scores_forward, above_up_to(0, 1e3));
-  scores.read("backward", s.scores_backward, kBytes);
-  scores.read("kept", s.scores_kept, kBytes);
+  scores.read("backward", s.scores_backward, byte_range);
+  scores.read("kept", s.scores_kept, byte_range);
 }
 
 Stack read_stack_fields(const Field& fields, std::string name) {
@@ -23,12 +24,12 @@ Stack read_stack_fields(const Field& fields, std::string name) {
   FieldReader reader(fields);
   read_attention(reader, s);
   FieldReader hidden = reader.section("hidden");
-  hidden.read("tensor", s.hidden.tensor, kPart);
-  hidden.read("exchanges", s.hidden.exchanges, kPart);
-  hidden.read("sums", s.hidden.sums, kPart);
-  hidden.read("messages", s.hidden.messages, kPart);
-  hidden.read("gathers", s.hidden.gathers, kPart);
-  hidden.read("beside", s.beside, kPart);
+  hidden.read("tensor", s.hidden.tensor, part_range);
+  hidden.read("exchanges", s.hidden.exchanges, part_range);
+  hidden.read("sums", s.hidden.sums, part_range);
+  hidden.read("messages", s.hidden.messages, part_range);
+  hidden.read("gathers", s.hidden.gathers, part_range);
+  hidden.read("beside", s.beside, part_range);
   reader.choose("gradients", s.gradient_bytes, {{"program", 0.0}, {"16bit", 2.0}, {"f32", 4.0}});
   reader.read("cut_messages", s.cut_messages);
   reader.read("one_wire", s.one_wire);
@@ -42,11 +43,11 @@ Stack read_stack_fields(const Field& fields, std::string name) {
   recompute.choose(
       "selective", s.selective,
       {{"attention", Selective::attention}, {"products", Selective::products}, {"program", Selective::program}});
-  reader.read("masks", s.masks, kBytes);
+  reader.read("masks", s.masks, byte_range);
   reader.read("passes", s.passes, between(0, 100));
-  reader.read("floor", s.floor, kSeconds);
-  reader.read("step", s.step, kSeconds);
-  reader.read("growth", s.growth, kPart);
+  reader.read("floor", s.floor, second_range);
+  reader.read("step", s.step, second_range);
+  reader.read("growth", s.growth, part_range);
   reader.read("reserve", s.reserve, at_least(0));
   reader.read("factor", s.factor, above_up_to(0, 100));
   FieldReader factors = reader.section("factors");

@@ -12,8 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int32_t kIgnored = -100;
-constexpr std::size_t kOpenRows = 256;  // rows that a conversation may still go into
+constexpr std::int32_t ignored_target = -100;
+constexpr std::size_t open_rows = 256;  // rows that a conversation may still go into
 
 // Where every token begins in the text; none: tokens are no stretches of it as it stands.
 std::optional<std::vector<std::size_t>> places_of(const std::vector<std::int32_t>& ids, const Tokenizer& tokenizer,
@@ -116,7 +116,7 @@ class Chats : public TokenSource {
       ++mute_;
       return;
     }
-    const std::size_t first = rows_.size() > kOpenRows ? rows_.size() - kOpenRows : 0;
+    const std::size_t first = rows_.size() > open_rows ? rows_.size() - open_rows : 0;
     auto row = std::find_if(rows_.begin() + first, rows_.end(),
                             [&](const Row& r) { return std::ssize(r.ids) + std::ssize(c.ids) <= length_; });
     if (row == rows_.end()) row = rows_.insert(rows_.end(), Row());
@@ -131,7 +131,7 @@ class Chats : public TokenSource {
       const Row& row = rows_[at / length_];
       const i64 place = at++ % length_;
       const bool there = place < std::ssize(row.ids);
-      id = !there ? (targets ? kIgnored : pad_) : targets && !row.answer[place] ? kIgnored : row.ids[place];
+      id = !there ? (targets ? ignored_target : pad_) : targets && !row.answer[place] ? ignored_target : row.ids[place];
     }
   }
 

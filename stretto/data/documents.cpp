@@ -16,14 +16,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kLookedAt = 1 << 20;      // bytes
-constexpr u64 kLongestDocument = u64(4) << 30;  // of a compressed file, whose size says little
-constexpr std::size_t kFewBad = 16;             // bytes that are not UTF-8 and may be a slip
+constexpr std::size_t looked_at = 1 << 20;      // bytes
+constexpr u64 longest_document = u64(4) << 30;  // of a compressed file, whose size says little
+constexpr std::size_t few_bad = 16;             // bytes that are not UTF-8 and may be a slip
 
 struct Magic {
   std::string_view begins, what, hint;
 };
-constexpr Magic kMagics[] = {
+constexpr Magic magics[] = {
     {"\x1f\x8b", "is compressed with gzip", "give it a name that ends with .gz (.jsonl.gz: a document per line)"},
     {"PAR1", "is a Parquet file", "make a .jsonl.gz of it: scripts/parquet_to_jsonl FILE.parquet --out FILE.jsonl.gz"},
     {"\x28\xb5\x2f\xfd", "is compressed with zstd", "unpack it: zstd -d FILE"},
@@ -37,9 +37,9 @@ constexpr Magic kMagics[] = {
 };
 
 void look_at(const fs::path& file, std::string_view text) {
-  for (const Magic& m : kMagics)
+  for (const Magic& m : magics)
     if (text.starts_with(m.begins)) throw Error(file.string(), "{} and not text", m.what).hint("{}", m.hint);
-  text = text.substr(0, kLookedAt);
+  text = text.substr(0, looked_at);
   if (const std::size_t at = text.find('\0'); at != text.npos)
     throw Error(file.string(), "has a NUL byte at {} and so is not text", at)
         .hint(
@@ -51,7 +51,7 @@ void look_at(const fs::path& file, std::string_view text) {
     if (bad == 0) first = *at;
     done += *at + 1;
   }
-  if (bad > kFewBad && bad > text.size() / 100)
+  if (bad > few_bad && bad > text.size() / 100)
     throw Error(file.string(), "is not UTF-8: {} of its first {} bytes are not, the first at {}", bad, text.size(),
                 first)
         .hint("convert it, e.g. iconv -f LATIN1 -t UTF-8; data.format = \"text\" takes a file as it is");
@@ -89,8 +89,8 @@ class Lines {
       }
       text.erase(0, at);
       looked = text.size();
-      if (text.size() > kLongestDocument)
-        throw Error(file_.string(), "has a line of more than {}", human_bytes(kLongestDocument))
+      if (text.size() > longest_document)
+        throw Error(file_.string(), "has a line of more than {}", human_bytes(longest_document))
             .hint("is it a file with a document per line?");
     }
     if (!text.empty()) use_(text, reader.done());
@@ -104,8 +104,8 @@ std::string whole(const fs::path& file) {
   GzipReader reader(file);
   std::string text;
   while (reader.read(text))
-    if (text.size() > kLongestDocument)
-      throw Error(file.string(), "is one text of more than {}", human_bytes(kLongestDocument))
+    if (text.size() > longest_document)
+      throw Error(file.string(), "is one text of more than {}", human_bytes(longest_document))
           .hint("cut it into several files, or make it a .jsonl.gz with a document per line");
   return text;
 }
@@ -135,7 +135,7 @@ void need_text(const fs::path& file) {
     return look_at(file, mapped.text());
   }
   std::string begin;
-  for (GzipReader reader(file); begin.size() < kLookedAt && reader.read(begin);) {
+  for (GzipReader reader(file); begin.size() < looked_at && reader.read(begin);) {
   }
   look_at(file, begin);
 }

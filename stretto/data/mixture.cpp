@@ -10,7 +10,7 @@
 namespace stretto {
 namespace {
 
-constexpr i64 kLargestBlock = 65536;
+constexpr i64 largest_block = 65536;
 
 // Rounds down, and gives what is left to the weights that lost the most. One is the least.
 std::vector<i64> apportioned(const std::vector<double>& parts, i64 block) {
@@ -29,11 +29,11 @@ std::vector<i64> apportioned(const std::vector<double>& parts, i64 block) {
 }  // namespace
 
 std::vector<i64> block_shares(const std::vector<double>& weights) {
-  STRETTO_ASSERT(!weights.empty() && std::ssize(weights) <= kLargestBlock / 2, "weights of a mixture");
+  STRETTO_ASSERT(!weights.empty() && std::ssize(weights) <= largest_block / 2, "weights of a mixture");
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   std::vector<double> parts;
   for (const double w : weights) parts.push_back(w / total);
-  for (i64 block = weights.size(); block < kLargestBlock; ++block) {
+  for (i64 block = weights.size(); block < largest_block; ++block) {
     i64 sum = 0;
     bool close = true;
     for (const double p : parts) {
@@ -43,7 +43,7 @@ std::vector<i64> block_shares(const std::vector<double>& weights) {
     }
     if (close && sum == block) return apportioned(parts, block);
   }
-  return apportioned(parts, kLargestBlock);
+  return apportioned(parts, largest_block);
 }
 
 MixtureOrder::MixtureOrder(const std::vector<Source>& parts, i64 length, u64 seed) : key_(philox_key(seed, "mixture")) {

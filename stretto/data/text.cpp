@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr u64 kMostBytes = u64(4) << 30;
+constexpr u64 most_bytes = u64(4) << 30;
 
 class Text : public TokenSource {
  public:
@@ -20,9 +20,9 @@ class Text : public TokenSource {
       : vocab_(tokenizer.vocab()) {
     u64 bytes = 0;
     for (const fs::path& f : files) bytes += file_bytes(f);
-    if (bytes > kMostBytes)
+    if (bytes > most_bytes)
       throw Error("data", "{} of text would be tokenized in memory before training; {} is the most", human_bytes(bytes),
-                  human_bytes(kMostBytes))
+                  human_bytes(most_bytes))
           .hint("tokenize it once, with 'stretto data tokenize', and train on that file");
     name_ = files.size() == 1 ? files[0].string() : fmt::format("{} files from {} on", files.size(), files[0].string());
     Encoder encoder(tokenizer);

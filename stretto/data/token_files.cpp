@@ -12,14 +12,14 @@ namespace {
 namespace fs = std::filesystem;
 
 // Tokens that are looked at before training; beyond that a thousand samples per file.
-constexpr i64 kCheckedWhole = i64(1) << 31, kSample = 1 << 16, kSamples = 1000;
+constexpr i64 checked_whole = i64(1) << 31, sample_length = 1 << 16, sample_count = 1000;
 
 // None of no tokens.
 std::optional<i64> largest_in(const TokenSpan& tokens) {
   std::optional<i64> largest;
   std::vector<std::int32_t> ids;
-  for (i64 at = 0; at < tokens.size(); at += kSample) {
-    ids.resize(std::min(kSample, tokens.size() - at));
+  for (i64 at = 0; at < tokens.size(); at += sample_length) {
+    ids.resize(std::min(sample_length, tokens.size() - at));
     tokens.read(at, ids);
     largest = std::max<i64>(largest.value_or(ids[0]), *std::max_element(ids.begin(), ids.end()));
   }
@@ -59,7 +59,7 @@ class TokenFiles : public TokenSource {
       for (const TokenSpan& s : spans_) wide_ = wide_ || size_of(s.type) > 2;
       return;
     }
-    for (std::size_t f = 0; f < files_.size(); ++f) check(f, tokens() <= kCheckedWhole);
+    for (std::size_t f = 0; f < files_.size(); ++f) check(f, tokens() <= checked_whole);
   }
 
   i64 tokens() const override { return ends_.empty() ? 0 : ends_.back(); }
@@ -130,7 +130,7 @@ class TokenFiles : public TokenSource {
     if (!bad) return;
     const i64 token = spans_[file].at(first + *bad);
     i64 largest = token;
-    if (tokens() <= kCheckedWhole)
+    if (tokens() <= checked_whole)
       for (const TokenSpan& s : spans_) largest = std::max(largest, largest_in(s).value_or(token));
     throw outside(files_[file].path(), first + *bad, token, vocab_, largest);
   }
@@ -138,9 +138,10 @@ class TokenFiles : public TokenSource {
   void check(std::size_t file, bool whole) {
     const TokenSpan& s = spans_[file];
     if (s.type == FileType::U16 && vocab_ >= 65536) return;
-    if (whole || s.size() <= kSample * kSamples) return look_at(file, 0, s.size());
+    if (whole || s.size() <= sample_length * sample_count) return look_at(file, 0, s.size());
     all_checked_ = false;
-    for (i64 i = 0; i < kSamples; ++i) look_at(file, (s.size() - kSample) / (kSamples - 1) * i, kSample);
+    for (i64 i = 0; i < sample_count; ++i)
+      look_at(file, (s.size() - sample_length) / (sample_count - 1) * i, sample_length);
   }
 
   i64 vocab_;
@@ -160,7 +161,7 @@ std::optional<i64> largest_token(const std::vector<fs::path>& files, std::option
     if (path.extension() == ".idx") path.replace_extension(".bin");
     const TokenFile file = format ? TokenFile(path, *format) : TokenFile(path);
     tokens += file.tokens().size();
-    if (tokens > kCheckedWhole) return std::nullopt;
+    if (tokens > checked_whole) return std::nullopt;
     largest = std::max(largest, largest_in(file.tokens()));  // none is below all
   }
   return largest && *largest >= 0 ? largest : std::nullopt;  // negative ones are refused by whoever reads them

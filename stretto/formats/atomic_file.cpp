@@ -13,7 +13,7 @@
 
 namespace stretto {
 namespace {
-constexpr std::size_t kBuffer = 1 << 16;
+constexpr std::size_t buffer_bytes = 1 << 16;
 }
 
 AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
@@ -63,8 +63,8 @@ void AtomicFile::drain() {
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
-  if (buffer_.size() + bytes.size() > kBuffer) drain();
-  if (bytes.size() > kBuffer) {
+  if (buffer_.size() + bytes.size() > buffer_bytes) drain();
+  if (bytes.size() > buffer_bytes) {
     put(size_, bytes);
     size_ += bytes.size();
   } else {

@@ -19,7 +19,7 @@ constexpr std::array<std::uint32_t, 256> make_crc_table() {
   }
   return table;
 }
-constexpr auto kCrcTable = make_crc_table();
+constexpr auto crc_table = make_crc_table();
 
 std::uint32_t masked_crc(std::string_view bytes) {
   const std::uint32_t c = crc32c(bytes);
@@ -56,7 +56,7 @@ std::string host() {
 
 std::uint32_t crc32c(std::string_view bytes) {
   std::uint32_t c = 0xFFFFFFFFu;
-  for (const char byte : bytes) c = kCrcTable[(c ^ static_cast<unsigned char>(byte)) & 0xFF] ^ c >> 8;
+  for (const char byte : bytes) c = crc_table[(c ^ static_cast<unsigned char>(byte)) & 0xFF] ^ c >> 8;
   return ~c;
 }
 

@@ -11,8 +11,8 @@
 namespace stretto {
 namespace {
 
-constexpr std::size_t kGzipBlock = 256 << 10;
-constexpr std::size_t kMostInput = 1 << 30;  // zlib counts in 32 bits
+constexpr std::size_t gzip_block = 256 << 10;
+constexpr std::size_t most_input = 1 << 30;  // zlib counts in 32 bits
 
 }  // namespace
 
@@ -61,14 +61,14 @@ std::size_t GzipReader::done() const { return state_->at; }
 bool GzipReader::read(std::string& to) {
   State& s = *state_;
   const std::size_t before = to.size();
-  to.resize(before + kGzipBlock);
+  to.resize(before + gzip_block);
   s.stream.next_out = reinterpret_cast<Bytef*>(to.data() + before);
-  s.stream.avail_out = kGzipBlock;
+  s.stream.avail_out = gzip_block;
   while (s.stream.avail_out > 0 && s.at < s.bytes.size()) {
     // Between members only zeros, which some programs pad files with, or another member.
     if (!s.inside && s.bytes.substr(s.at).find_first_not_of('\0') == std::string_view::npos) s.at = s.bytes.size();
     if (s.at == s.bytes.size()) break;
-    const std::size_t given = std::min(kMostInput, s.bytes.size() - s.at);
+    const std::size_t given = std::min(most_input, s.bytes.size() - s.at);
     s.stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(s.bytes.data() + s.at));
     s.stream.avail_in = given;
     s.inside = true;

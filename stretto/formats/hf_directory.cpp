@@ -18,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kSingle = "model.safetensors";
-constexpr const char* kIndex = "model.safetensors.index.json";
+constexpr const char* single_name = "model.safetensors";
+constexpr const char* index_name = "model.safetensors.index.json";
 
 std::string shard_name(std::size_t i, std::size_t count) {
   return fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, count);
@@ -38,14 +38,14 @@ bool is_shard_name(std::string_view name) {
 
 HfWeights::HfWeights(const fs::path& directory) : directory_(directory) {
   if (!is_folder(directory))
-    throw Error(directory.string(), "is not a directory").hint("give one that holds {} and config.json", kSingle);
-  if (is_there(directory / kSingle)) {
-    shards_.emplace_back(directory / kSingle);
+    throw Error(directory.string(), "is not a directory").hint("give one that holds {} and config.json", single_name);
+  if (is_there(directory / single_name)) {
+    shards_.emplace_back(directory / single_name);
     tensors_ = shards_.back().tensors();
     return;
   }
-  const fs::path index_path = directory / kIndex;
-  if (!is_there(index_path)) throw Error(directory.string(), "holds neither {} nor {}", kSingle, kIndex);
+  const fs::path index_path = directory / index_name;
+  if (!is_there(index_path)) throw Error(directory.string(), "holds neither {} nor {}", single_name, index_name);
   const Field index = read_json_file(index_path);
   const Field* map = index.find("weight_map");
   if (!map || !map->table()) throw Error(index_path.string(), "has no table 'weight_map'");
@@ -116,7 +116,7 @@ void write_hf_weights(const fs::path& directory, const std::vector<NamedTensor>&
   std::vector<std::string> written;
   Field::Table map;
   for (std::size_t i = 0; i < shards.size(); ++i) {
-    const std::string name = shards.size() == 1 ? kSingle : shard_name(i, shards.size());
+    const std::string name = shards.size() == 1 ? single_name : shard_name(i, shards.size());
     write_safetensors(directory / name, shards[i], metadata);
     written.push_back(name);
     for (const NamedTensor& t : shards[i]) map.push_back({t.name, Field(name)});
@@ -126,12 +126,12 @@ void write_hf_weights(const fs::path& directory, const std::vector<NamedTensor>&
     Field index;
     index.set("metadata.total_size", Field(i64(total)));
     index.set("weight_map", Field(std::move(map)));
-    write_file(directory / kIndex, write_json(index, 2) + "\n");
-    written.emplace_back(kIndex);
+    write_file(directory / index_name, write_json(index, 2) + "\n");
+    written.emplace_back(index_name);
   }
   for (const fs::path& entry : entries_of(directory)) {
     const std::string name = entry.filename().string();
-    if ((name == kSingle || name == kIndex || is_shard_name(name)) &&
+    if ((name == single_name || name == index_name || is_shard_name(name)) &&
         std::find(written.begin(), written.end(), name) == written.end())
       remove_tree(entry);
   }

@@ -86,7 +86,7 @@ class Adapter {
   void at_line() { events_.line = progress_.previous_line; }
   void open(bool object) {
     at_line();
-    if (keys_.size() == kMostNesting) throw Error(where(), "nests deeper than {} levels", kMostNesting);
+    if (keys_.size() == most_nesting) throw Error(where(), "nests deeper than {} levels", most_nesting);
     keys_.emplace_back();
     if (object) keys_.back().reserve(4);
   }

@@ -32,7 +32,7 @@ class JsonEvents {
   int line = 1;  // of the event
 };
 
-inline constexpr int kMostNesting = 64;
+inline constexpr int most_nesting = 64;
 void parse_json(std::string_view text, std::string_view file, JsonEvents& events);
 
 }  // namespace stretto

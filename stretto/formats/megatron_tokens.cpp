@@ -11,8 +11,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMagic{"MMIDIDX\0\0", 9};
-constexpr std::size_t kIndexHeader = 9 + 8 + 1 + 8 + 8;
+constexpr std::string_view index_magic{"MMIDIDX\0\0", 9};
+constexpr std::size_t index_header = 9 + 8 + 1 + 8 + 8;
 
 template <class T>
 T load(std::span<const std::byte> bytes, std::size_t at) {  // the arrays lie at odd addresses
@@ -54,15 +54,15 @@ FileType token_type(int code, const std::string& file) {
 MegatronTokens::MegatronTokens(const fs::path& prefix) : idx_(beside(prefix, ".idx")), bin_(beside(prefix, ".bin")) {
   const std::string file = idx_.path().string();
   const auto idx = idx_.bytes();
-  if (idx_.text().substr(0, kMagic.size()) != kMagic)
+  if (idx_.text().substr(0, index_magic.size()) != index_magic)
     throw Error(file, "does not begin with MMIDIDX and so is no Megatron index");
-  if (idx.size() < kIndexHeader)
-    throw Error(file, "is {} bytes long; the header alone takes {}", idx.size(), kIndexHeader);
+  if (idx.size() < index_header)
+    throw Error(file, "is {} bytes long; the header alone takes {}", idx.size(), index_header);
   if (const auto version = load<u64>(idx, 9); version != 1)
     throw Error(file, "has version {}; only version 1 is known", version);
   type_ = token_type(load<std::uint8_t>(idx, 17), file);
   const auto sequences = load<u64>(idx, 18), boundaries = load<u64>(idx, 26);
-  const u64 room = idx.size() - kIndexHeader;
+  const u64 room = idx.size() - index_header;
   // Divisions first: absurd counts must not overflow the products.
   if (sequences > room / 12 || boundaries > room / 8 || sequences * 12 + boundaries * 8 > room)
     throw Error(file, "says it holds {} sequences and {} document boundaries, which {} bytes cannot", sequences,
@@ -74,7 +74,7 @@ MegatronTokens::MegatronTokens(const fs::path& prefix) : idx_(beside(prefix, ".i
     throw Error(file, "has {} bytes after its arrays", rest).hint("is something appended to the file?");
   sequences_ = i64(sequences);
   boundaries_ = i64(boundaries);
-  lengths_ = kIndexHeader;
+  lengths_ = index_header;
   offsets_ = lengths_ + 4 * sequences;
   documents_ = offsets_ + 8 * sequences;
   modes_ = rest ? documents_ + 8 * boundaries : 0;
@@ -139,7 +139,7 @@ void MegatronWriter::end_document() {
 void MegatronWriter::commit() {
   end_document();
   const auto put = [&]<class T>(T value) { idx_.write(std::as_bytes(std::span(&value, 1))); };
-  idx_.write(kMagic);
+  idx_.write(index_magic);
   put(u64(1));
   put(std::uint8_t(type_ == FileType::U16 ? 8 : 4));
   put(u64(lengths_.size()));

@@ -15,8 +15,8 @@
 namespace stretto {
 namespace {
 
-constexpr u64 kLongestHeader = 100'000'000;
-constexpr std::size_t kMostDims = 32;  // keeps an absurd shape from costing memory
+constexpr u64 longest_header = 100'000'000;
+constexpr std::size_t most_dims = 32;  // keeps an absurd shape from costing memory
 
 struct Entry {
   StoredTensor tensor;
@@ -39,8 +39,8 @@ class HeaderEvents : public JsonEvents {
     if (within_ != Within::shape && within_ != Within::offsets) return value("a number");
     if (n < 0) fail("'{}' of tensor '{}' holds {}, which is negative", field_, shown(name_), n);
     if (within_ == Within::shape) {
-      if (entry_->tensor.shape.size() == kMostDims)
-        fail("tensor '{}' has more than {} dimensions", shown(name_), kMostDims);
+      if (entry_->tensor.shape.size() == most_dims)
+        fail("tensor '{}' has more than {} dimensions", shown(name_), most_dims);
       entry_->tensor.shape.push_back(n);
     } else {
       if (entry_->offsets == 2) fail("'data_offsets' of tensor '{}' has more than two numbers", shown(name_));
@@ -160,8 +160,8 @@ SafeTensorsHeader parse_safetensors(std::span<const std::byte> bytes, std::strin
   if (bytes.size() < 8) throw Error(file, "is {} bytes long and so no safetensors file", bytes.size());
   u64 length = 0;
   std::memcpy(&length, bytes.data(), 8);
-  if (length > kLongestHeader)
-    throw Error(file, "claims a header of {} bytes; the format allows {}", length, kLongestHeader)
+  if (length > longest_header)
+    throw Error(file, "claims a header of {} bytes; the format allows {}", length, longest_header)
         .hint("is it a safetensors file?");
   if (length > bytes.size() - 8)
     throw Error(file, "claims a header of {} bytes, but only {} follow", length, bytes.size() - 8)
@@ -257,9 +257,9 @@ SafeTensorsPlan plan_safetensors(std::span<const NamedTensor> tensors, const Met
   if (json.back() == ',') json.pop_back();
   json += "}";
   json.resize((json.size() + 7) / 8 * 8, ' ');
-  if (json.size() > kLongestHeader)
+  if (json.size() > longest_header)
     throw Error("safetensors writer", "{} tensors need a header of {} bytes; the format allows {}", tensors.size(),
-                json.size(), kLongestHeader)
+                json.size(), longest_header)
         .hint("write several files");
   const u64 length = json.size();
   json.insert(0, reinterpret_cast<const char*>(&length), 8);

@@ -21,19 +21,19 @@ struct TypeRow {
   std::string_view name;
   std::uint8_t size;
 };
-constexpr std::array<TypeRow, 13> kTypes{{{"BOOL", 1},
-                                          {"U8", 1},
-                                          {"I8", 1},
-                                          {"I16", 2},
-                                          {"U16", 2},
-                                          {"F16", 2},
-                                          {"BF16", 2},
-                                          {"I32", 4},
-                                          {"U32", 4},
-                                          {"F32", 4},
-                                          {"F64", 8},
-                                          {"I64", 8},
-                                          {"U64", 8}}};
+constexpr std::array<TypeRow, 13> type_rows{{{"BOOL", 1},
+                                             {"U8", 1},
+                                             {"I8", 1},
+                                             {"I16", 2},
+                                             {"U16", 2},
+                                             {"F16", 2},
+                                             {"BF16", 2},
+                                             {"I32", 4},
+                                             {"U32", 4},
+                                             {"F32", 4},
+                                             {"F64", 8},
+                                             {"I64", 8},
+                                             {"U64", 8}}};
 
 template <class S>
 constexpr bool is_real = std::is_same_v<S, F16Bits> || std::is_same_v<S, BF16Bits> || std::is_floating_point_v<S>;
@@ -63,15 +63,15 @@ void check_infinite(std::string_view name, std::size_t index, Real value, std::s
 
 }  // namespace
 
-std::size_t size_of(FileType t) { return kTypes[std::size_t(t)].size; }
-std::string_view name_of(FileType t) { return kTypes[std::size_t(t)].name; }
+std::size_t size_of(FileType t) { return type_rows[std::size_t(t)].size; }
+std::string_view name_of(FileType t) { return type_rows[std::size_t(t)].name; }
 bool is_float(FileType t) {
   return t == FileType::F16 || t == FileType::BF16 || t == FileType::F32 || t == FileType::F64;
 }
 
 std::optional<FileType> file_type_named(std::string_view name) {
-  for (std::size_t i = 0; i < kTypes.size(); ++i)
-    if (kTypes[i].name == name) return FileType(i);
+  for (std::size_t i = 0; i < type_rows.size(); ++i)
+    if (type_rows[i].name == name) return FileType(i);
   return std::nullopt;
 }
 

@@ -44,7 +44,7 @@ class TomlScanner {
     throw Error(source().str(), what, std::forward<A>(a)...);
   }
   void check_depth(int depth) const {
-    if (depth > kMostNesting) fail("nests deeper than {} levels", kMostNesting);
+    if (depth > most_nesting) fail("nests deeper than {} levels", most_nesting);
   }
 
  private:

@@ -7,7 +7,7 @@
 namespace stretto {
 namespace {
 
-constexpr std::string_view kReplacement = "\xef\xbf\xbd";
+constexpr std::string_view replacement = "\xef\xbf\xbd";
 
 std::size_t length_of(unsigned char lead) { return lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4; }
 
@@ -34,7 +34,7 @@ std::string Utf8Stream::push(std::string_view bytes) {
     out.append(held_, 0, good);
     held_.erase(0, good);
     if (held_.empty() || unfinished(held_)) break;
-    out += kReplacement;
+    out += replacement;
     held_.erase(0, 1);
   }
   return out;
@@ -43,7 +43,7 @@ std::string Utf8Stream::push(std::string_view bytes) {
 std::string Utf8Stream::finish() {
   const bool cut = !held_.empty();
   held_.clear();
-  return cut ? std::string(kReplacement) : "";
+  return cut ? std::string(replacement) : "";
 }
 
 }  // namespace stretto

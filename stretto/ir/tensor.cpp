@@ -9,10 +9,10 @@ namespace stretto {
 namespace {
 
 // Far beyond any machine; sums of bytes over a whole program stay inside 64 bits.
-constexpr i64 kMostElements = i64(1) << 48;
+constexpr i64 most_elements = i64(1) << 48;
 
 void check_size(const Op& op, const Graph& graph, const Type& t) {
-  i64 left = kMostElements;
+  i64 left = most_elements;
   for (const DimId d : t.dims) left /= graph.dim(d).size;
   if (left == 0)
     throw Error(op.name, "the result would have more than 2^48 elements: {}", graph.str(t))

@@ -15,8 +15,8 @@
 namespace stretto {
 namespace {
 
-constexpr int kRuns = 5;
-constexpr double kLongEnough = 0.05;  // seconds after which a kernel has been seen often enough
+constexpr int bench_runs = 5;
+constexpr double long_enough = 0.05;  // seconds after which a kernel has been seen often enough
 
 double now_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -45,7 +45,7 @@ class OneKernel {
   double best_seconds() const {
     double best = INFINITY;
     const double start = now_seconds();
-    for (int i = 0; i < kRuns || (best < 1e-3 && now_seconds() - start < kLongEnough); ++i) {
+    for (int i = 0; i < bench_runs || (best < 1e-3 && now_seconds() - start < long_enough); ++i) {
       const double from = now_seconds();
       runner_({.in = in_.data(), .out = out_.data(), .scratch = aligned(), .now = now_});
       best = std::min(best, now_seconds() - from);

@@ -22,12 +22,12 @@
 namespace stretto {
 namespace {
 
-constexpr int kEndings[] = {SIGTERM, SIGINT};  // how mpirun ends a rank
+constexpr int endings[] = {SIGTERM, SIGINT};  // how mpirun ends a rank
 
 sigset_t guarded_signals() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int s : kEndings) sigaddset(&set, s);
+  for (const int s : endings) sigaddset(&set, s);
   sigaddset(&set, SIGCHLD);
   return set;
 }
@@ -181,7 +181,7 @@ int be_rank(const RankOptions& o) {
     }
   }
   guardian_pid = guardian;
-  for (const int s : kEndings) {
+  for (const int s : endings) {
     struct sigaction action {};
     action.sa_handler = pass_on;
     action.sa_flags = SA_RESTART;

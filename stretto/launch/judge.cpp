@@ -15,8 +15,8 @@
 namespace stretto {
 namespace {
 
-constexpr int kFailed = int(Error::Kind::run);
-constexpr std::size_t kMostLines = 10;  // of what mpirun said
+constexpr int failed_code = int(Error::Kind::run);
+constexpr std::size_t most_lines = 10;  // of what mpirun said
 
 std::string signal_name(int signal) { return fmt::format("signal {} ({})", signal, strsignal(signal)); }
 
@@ -41,7 +41,7 @@ std::optional<int> first_to_fail(const std::vector<RankCourse>& ranks) {
 }
 
 LaunchResult failure_of_rank(const RankCourse& r, int rank, const std::string& log) {
-  LaunchResult result{.code = kFailed, .rank = rank};
+  LaunchResult result{.code = failed_code, .rank = rank};
   std::string how, why;
   if (r.said) {
     result.code = r.said->code;
@@ -65,7 +65,7 @@ LaunchResult failure_of_rank(const RankCourse& r, int rank, const std::string& l
 std::string beginning_of(const std::filesystem::path& path) {
   std::ifstream file(path);
   std::vector<std::string> lines;
-  for (std::string line; lines.size() < kMostLines && std::getline(file, line);)
+  for (std::string line; lines.size() < most_lines && std::getline(file, line);)
     if (line.find_first_not_of("- ") != std::string::npos) lines.push_back(line);
   return join(lines, "\n");
 }
@@ -95,7 +95,7 @@ LaunchResult failure_of_mpirun(const Course& c, const LaunchOptions& o) {
       what += fmt::format("\nrank {} said at last: {}; its log is {}", i, end->last_line, log_of(o.logs, i).string());
       break;
     }
-  return {.code = kFailed, .message = what};
+  return {.code = failed_code, .message = what};
 }
 
 // A rank that was asked to end may have had no step yet to end after: the signal that it got from us ends it.

@@ -13,7 +13,7 @@
 namespace stretto {
 namespace {
 
-constexpr std::size_t kMost = 16384;               // bytes: a pipe takes them without waiting
+constexpr std::size_t most_word_bytes = 16384;     // bytes: a pipe takes them without waiting
 std::atomic<std::optional<int>> pipe_to_guardian;  // whoever speaks first takes it: a watchdog, say
 
 }  // namespace
@@ -33,7 +33,7 @@ void say_last_word(int code, const std::string& why) {
   const std::optional<int> pipe = pipe_to_guardian.exchange(std::nullopt);
   if (!pipe) return;
   const Fd fd(*pipe);
-  const std::string all = fmt::format("{}\n{}", code, why.substr(0, kMost));
+  const std::string all = fmt::format("{}\n{}", code, why.substr(0, most_word_bytes));
   const ssize_t ignored = write(fd.get(), all.data(), all.size());
   (void)ignored;  // a guardian that is gone takes its rank along
 }

@@ -37,10 +37,10 @@ class Signals {  // while we answer for others; of mpirun's end, too
     struct sigaction action {};
     action.sa_handler = note_signal;
     action.sa_flags = SA_RESTART;
-    for (std::size_t i = 0; i < kHeard.size(); ++i) sigaction(kHeard[i], &action, &before_[i]);
+    for (std::size_t i = 0; i < heard_signals.size(); ++i) sigaction(heard_signals[i], &action, &before_[i]);
   }
   ~Signals() {
-    for (std::size_t i = 0; i < kHeard.size(); ++i) sigaction(kHeard[i], &before_[i], nullptr);
+    for (std::size_t i = 0; i < heard_signals.size(); ++i) sigaction(heard_signals[i], &before_[i], nullptr);
   }
   Signals(const Signals&) = delete;
   int fd() const { return pipe_.out.get(); }
@@ -52,8 +52,8 @@ class Signals {  // while we answer for others; of mpirun's end, too
   }
 
  private:
-  static constexpr std::array kHeard{SIGINT, SIGTERM, SIGCHLD};
-  std::array<struct sigaction, kHeard.size()> before_{};
+  static constexpr std::array heard_signals{SIGINT, SIGTERM, SIGCHLD};
+  std::array<struct sigaction, heard_signals.size()> before_{};
   Pipe pipe_;
 };
 
@@ -101,7 +101,7 @@ class Supervision {
   }
 
  private:
-  static constexpr double kForOthers = 5, kForMpirun = 2.5;  // seconds
+  static constexpr double for_others = 5, for_mpirun = 2.5;  // seconds
 
   // How long something has been so: nothing, if it is not.
   struct Since {
@@ -138,18 +138,18 @@ class Supervision {
       course_.too_late = true;
       end_all();
     }
-    if (failed_(crew_.failed() && crew_.present() > 0) > kForOthers) end_all();
-    if (failed_(crew_.failed() && crew_.present() > 0) > 2 * kForOthers) crew_.kill();
+    if (failed_(crew_.failed() && crew_.present() > 0) > for_others) end_all();
+    if (failed_(crew_.failed() && crew_.present() > 0) > 2 * for_others) crew_.kill();
   }
 
   void look_at_mpirun() {
     const bool nobody = begun_ == o_.ranks && crew_.present() == 0;
     const double alone = alone_(nobody || ending_);
-    if (alone > 2 * kForMpirun)
+    if (alone > 2 * for_mpirun)
       signal_mpirun(SIGKILL);
-    else if (alone > kForMpirun)
+    else if (alone > for_mpirun)
       signal_mpirun(SIGTERM);
-    if (still_(stopped_) > kForOthers) ::kill(mpirun_, SIGCONT);  // its ranks would wait for it at their end
+    if (still_(stopped_) > for_others) ::kill(mpirun_, SIGCONT);  // its ranks would wait for it at their end
   }
 
   void end_all() {

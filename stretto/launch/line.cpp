@@ -19,7 +19,7 @@
 namespace stretto {
 namespace {
 
-constexpr std::size_t kLongestText = 16384;  // bytes of a word
+constexpr std::size_t longest_text = 16384;  // bytes of a word
 
 // Abstract: the name begins with a zero.
 struct Address {
@@ -36,7 +36,7 @@ Fd new_socket(int flags) { return Fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEX
 
 std::string written(const Word& w) {
   return fmt::format("{} {} {} {:.6f} {}\n{}", int(w.kind), w.rank, w.number, w.time, int(w.told),
-                     w.text.substr(0, kLongestText));
+                     w.text.substr(0, longest_text));
 }
 
 std::optional<Word> parsed(const std::string& bytes) {
@@ -59,7 +59,7 @@ bool put(int fd, const void* bytes, std::size_t count, int flags) {
 }
 
 std::optional<std::string> received(int fd) {
-  std::array<char, kLongestText + 256> bytes;
+  std::array<char, longest_text + 256> bytes;
   ssize_t n = 0;
   // Whoever closes its end before reading everything resets the line; what it said before that can still be read.
   do n = recv(fd, bytes.data(), bytes.size(), 0);

@@ -9,21 +9,21 @@
 namespace stretto {
 namespace {
 
-constexpr std::pair<std::string_view, Activation> kActivations[] = {{"gelu", Activation::gelu},
-                                                                    {"gelu_erf", Activation::gelu_erf},
-                                                                    {"relu", Activation::relu},
-                                                                    {"silu", Activation::silu}};
+constexpr std::pair<std::string_view, Activation> activation_names[] = {{"gelu", Activation::gelu},
+                                                                        {"gelu_erf", Activation::gelu_erf},
+                                                                        {"relu", Activation::relu},
+                                                                        {"silu", Activation::silu}};
 
 }  // namespace
 
 std::string_view name_of(Activation a) {
-  for (const auto& [name, value] : kActivations)
+  for (const auto& [name, value] : activation_names)
     if (value == a) return name;
   return "?";
 }
 
 std::optional<Activation> activation_named(std::string_view name) {
-  for (const auto& [known, value] : kActivations)
+  for (const auto& [known, value] : activation_names)
     if (known == name) return value;
   return {};
 }
@@ -75,14 +75,14 @@ void check_options(const ModelConfig& c, std::vector<Fault>& faults) {
       faults.push_back({fmt::format("model.{}", key), fmt::format("{} is {}", key, v),
                         fmt::format("use a number from 0 to {}", most)});
   };
-  at_most("window", c.window, ModelConfig::kMostContext);
-  at_most("chunk", c.chunk, ModelConfig::kMostContext);
-  at_most("temperature_floor", c.temperature_floor, ModelConfig::kMostContext);
-  at_most("q_rank", c.q_rank, ModelConfig::kMostWidth);
-  at_most("kv_rank", c.kv_rank, ModelConfig::kMostWidth);
-  at_most("value_dim", c.value_dim, ModelConfig::kMostHeads);
-  at_most("expert_ff", c.expert_ff, ModelConfig::kMostFf);
-  at_most("shared_ff", c.shared_ff, ModelConfig::kMostFf);
+  at_most("window", c.window, ModelConfig::most_context);
+  at_most("chunk", c.chunk, ModelConfig::most_context);
+  at_most("temperature_floor", c.temperature_floor, ModelConfig::most_context);
+  at_most("q_rank", c.q_rank, ModelConfig::most_width);
+  at_most("kv_rank", c.kv_rank, ModelConfig::most_width);
+  at_most("value_dim", c.value_dim, ModelConfig::most_heads);
+  at_most("expert_ff", c.expert_ff, ModelConfig::most_ff);
+  at_most("shared_ff", c.shared_ff, ModelConfig::most_ff);
   const auto finite = [&](std::string_view key, double v, bool zero) {
     if (!(zero ? v >= 0 : v > 0) || !std::isfinite(v))
       faults.push_back({fmt::format("model.{}", key), fmt::format("{} is {}", key, v),
@@ -111,21 +111,21 @@ std::vector<Fault> validate(const ModelConfig& c) {
     if (!right) wrong(key, fmt::format("use a number from 1 to {}", most), fmt::format("{} is {}", key, v));
     return right;
   };
-  range("layers", c.layers, ModelConfig::kMostLayers);
-  range("context", c.context, ModelConfig::kMostContext);
-  range("vocab", c.vocab, ModelConfig::kMostVocab);
-  range("pad_vocab", c.pad_vocab, ModelConfig::kMostHeads);
-  const bool width = range("width", c.width, ModelConfig::kMostWidth),
-             heads = range("heads", c.heads, ModelConfig::kMostHeads);
-  if (width) range("ff", c.ff, ModelConfig::kMostFf);  // else it may follow from a wrong width
+  range("layers", c.layers, ModelConfig::most_layers);
+  range("context", c.context, ModelConfig::most_context);
+  range("vocab", c.vocab, ModelConfig::most_vocab);
+  range("pad_vocab", c.pad_vocab, ModelConfig::most_heads);
+  const bool width = range("width", c.width, ModelConfig::most_width),
+             heads = range("heads", c.heads, ModelConfig::most_heads);
+  if (width) range("ff", c.ff, ModelConfig::most_ff);  // else it may follow from a wrong width
   if (width && heads && c.head_dim == 0)
     wrong("heads",
           fmt::format("use {} heads, or width {}", divisors_near(c.width, c.heads),
                       (c.width + c.heads - 1) / c.heads * c.heads),
           fmt::format("{} heads do not divide width {}", c.heads, c.width));
   else if (width && heads)
-    range("head_dim", c.head_dim, ModelConfig::kMostHeads);
-  if (heads && range("kv_heads", c.kv_heads, ModelConfig::kMostHeads) && c.heads % c.kv_heads != 0)
+    range("head_dim", c.head_dim, ModelConfig::most_heads);
+  if (heads && range("kv_heads", c.kv_heads, ModelConfig::most_heads) && c.heads % c.kv_heads != 0)
     wrong("kv_heads", fmt::format("use {}", divisors_near(c.heads, c.kv_heads)),
           fmt::format("{} key/value heads do not divide {} heads", c.kv_heads, c.heads));
   const auto rate = [&](std::string_view key, double v) {

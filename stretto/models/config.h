@@ -48,8 +48,8 @@ struct Lora {
   double alpha = 16;
   double dropout = 0;                    // of x, before A
   std::vector<std::string> params = {};  // weights that have one, by name: lora_params() of lora.h
-  static constexpr i64 kMostRank = 1 << 16;
-  double scale() const { return alpha / double(rank); }
+  static constexpr i64 most_rank = 1 << 16;
+  double scale() const { return alpha / rank; }
   bool operator==(const Lora&) const = default;
 };
 
@@ -113,10 +113,10 @@ struct ModelConfig {
   bool documents = false;            // attention stays within documents, which one more input, `segments`, tells apart
   std::optional<Lora> lora = {};     // adapters beside weights
 
-  // Far beyond any real model, and all products stay inside 64 bits. kMostHeads is also that of sizes like a head's.
-  static constexpr i64 kMostLayers = 10'000, kMostWidth = 1 << 20, kMostHeads = 1 << 16, kMostFf = 1 << 23;
-  static constexpr i64 kMostContext = 1 << 26, kMostVocab = 1 << 26;
-  i64 width_in_range() const { return std::clamp<i64>(width, 0, kMostWidth); }  // before anybody has checked it
+  // Far beyond any real model, and all products stay inside 64 bits. most_heads is also that of sizes like a head's.
+  static constexpr i64 most_layers = 10'000, most_width = 1 << 20, most_heads = 1 << 16, most_ff = 1 << 23;
+  static constexpr i64 most_context = 1 << 26, most_vocab = 1 << 26;
+  i64 width_in_range() const { return std::clamp<i64>(width, 0, most_width); }  // before anybody has checked it
   i64 expert_width() const { return expert_ff ? expert_ff : ff; }
   bool latent() const { return kv_rank > 0; }
   char kind_of(i64 layer) const {

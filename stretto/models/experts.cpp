@@ -54,7 +54,7 @@ void penalties(Trace& t, const ModelConfig& c, Routing& r, Tensor logits, Tensor
   } else if (c.balance > 0) {
     const double n = seq.valid();
     const Tensor times = chosen({tokens.front(), experts});
-    add_to(r.balance, sum(times * (sum(gates, seq) * (double(c.experts) / (n * n))), experts));
+    add_to(r.balance, sum(times * (sum(gates, seq) * (c.experts / (n * n))), experts));
   }
   if (c.router_z > 0) {
     const Tensor top = stop_gradient(max(logits, experts));
@@ -92,8 +92,8 @@ Tensor best_groups(Trace& t, const ModelConfig& c, Tensor scores, const Dims& to
 // Experts that were chosen less often than others are chosen more easily in the next step, and the other way round. Loads
 // are whole numbers, so their sums are the same under every layout.
 void even_out(Trace& t, const ModelConfig& c, Tensor select, Tensor load, const Dims& tokens) {
-  double even = double(c.top_k) / double(c.experts);
-  for (const Dim& d : tokens) even *= double(d.valid());
+  double even = double(c.top_k) / c.experts;
+  for (const Dim& d : tokens) even *= d.valid();
   t.observe(select, load,
             [even, rate = c.balance_rate](Tensor bias, Tensor seen) { return bias + sign(even - seen) * rate; });
 }
@@ -129,7 +129,7 @@ Router route(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor h, cons
 std::optional<i64> slots_per_expert(const Trace& t, const ModelConfig& c, i64 seq) {
   if (c.capacity == 0 || !t.training()) return {};
   // A token takes at most one slot of an expert.
-  return std::clamp<i64>(i64(std::ceil(c.capacity * double(c.top_k * seq) / double(c.experts))), 1, seq);
+  return std::clamp<i64>(i64(std::ceil(c.capacity * (c.top_k * seq) / c.experts)), 1, seq);
 }
 
 struct ExpertWeights {
@@ -257,11 +257,11 @@ Tensor experts_layer(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor
 }
 
 void finish_routing(Trace& t, const ModelConfig& c, const Routing& r, const Dim& batch, const Dim& seq) {
-  const double layers = double(r.layers), length = double(seq.valid());
+  const double layers = r.layers, length = seq.valid();
   if (r.lost) t.metric(lost_rows, sum(r.lost, r.lost.dims()), Accumulate::sum);
   if (r.chosen) {
-    const double n = layers * length * double(batch.valid());
-    const Tensor x = sum(r.chosen * (r.gates * (double(c.experts) / (n * n))), r.gates.dims());
+    const double n = layers * length * batch.valid();
+    const Tensor x = sum(r.chosen * (r.gates * (c.experts / (n * n))), r.gates.dims());
     t.penalties = t.penalties + named("balance", c.balance * mean_of(x));
   } else if (r.balance) {
     t.penalties = t.penalties + named("balance", c.balance * mean_of(r.balance * (1 / layers)));

@@ -18,11 +18,11 @@ namespace fs = std::filesystem;
 // to[c][r] = from[r][c], in blocks that stay in the cache.
 template <class T>
 void transpose(std::span<const T> from, i64 rows, i64 columns, std::span<T> to) {
-  constexpr i64 kBlock = 32;
-  for (i64 r0 = 0; r0 < rows; r0 += kBlock)
-    for (i64 c0 = 0; c0 < columns; c0 += kBlock)
-      for (i64 r = r0; r < std::min(rows, r0 + kBlock); ++r)
-        for (i64 c = c0; c < std::min(columns, c0 + kBlock); ++c) to[c * rows + r] = from[r * columns + c];
+  constexpr i64 block_side = 32;
+  for (i64 r0 = 0; r0 < rows; r0 += block_side)
+    for (i64 c0 = 0; c0 < columns; c0 += block_side)
+      for (i64 r = r0; r < std::min(rows, r0 + block_side); ++r)
+        for (i64 c = c0; c < std::min(columns, c0 + block_side); ++c) to[c * rows + r] = from[r * columns + c];
 }
 
 std::string shape_text(const std::vector<i64>& shape) {

@@ -23,7 +23,7 @@ struct Kind {
   double norm_eps = 1e-6, rope_base = 1e4;
 };
 
-constexpr std::pair<std::string_view, FileType> kFileTypes[] = {
+constexpr std::pair<std::string_view, FileType> file_types[] = {
     {"float32", FileType::F32}, {"float64", FileType::F64}, {"bfloat16", FileType::BF16}, {"float16", FileType::F16}};
 
 // Which layers have a window, and how wide it is.
@@ -126,7 +126,7 @@ void read_mixtral(FieldReader& r, const Kind& type, ModelConfig& c) {
   if (noise != 0) r.fail("router_jitter_noise", "noise of the router is not supported");
 }
 
-constexpr Kind kTypes[] = {
+constexpr Kind hf_kinds[] = {
     {.name = "gpt2", .read = read_gpt2},
     {.name = "llama", .read = read_llama},
     {.name = "mistral", .read = read_llama, .windows = true, .must_say_heads = true, .window = 4096},
@@ -193,14 +193,14 @@ FileType read_stored(FieldReader& r) {
   std::string text = "float32";
   r.read("torch_dtype", text);
   const std::string_view key = r.read("dtype", text) ? "dtype" : "torch_dtype";  // the newer name wins
-  for (const auto& [name, type] : kFileTypes)
+  for (const auto& [name, type] : file_types)
     if (name == text) return type;
   r.fail_hint(key, "no such type is supported", "supported are float32, float64, bfloat16 and float16");
   return FileType::F32;
 }
 
 std::string written_type(FileType t) {
-  for (const auto& [name, type] : kFileTypes)
+  for (const auto& [name, type] : file_types)
     if (type == t) return std::string(name);
   throw Error("hugging face", "weights cannot be kept in {}", name_of(t)).hint("use F32, F64, BF16 or F16");
 }
@@ -294,7 +294,7 @@ Field mixtral_config(const ModelConfig& c) {
   return f;
 }
 
-constexpr std::pair<std::string_view, Field (*)(const ModelConfig&)> kWriters[] = {
+constexpr std::pair<std::string_view, Field (*)(const ModelConfig&)> hf_writers[] = {
     {"gpt2", gpt2_config}, {"llama", llama_config}, {"mixtral", mixtral_config}};
 
 // Without what only training and storage need.
@@ -316,11 +316,12 @@ HfConfig parse_hf_config(const Field& json) {
   std::string name;
   r.need("model_type");
   if (!r.read("model_type", name)) r.finish();
-  const Kind* type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const Kind& t) { return t.name == name; });
+  const Kind* type =
+      std::find_if(std::begin(hf_kinds), std::end(hf_kinds), [&](const Kind& t) { return t.name == name; });
   const HfType* other = find_hf_type(name);
-  if (type == std::end(kTypes) && !other) {
+  if (type == std::end(hf_kinds) && !other) {
     std::vector<std::string> known;
-    for (const Kind& t : kTypes) known.emplace_back(t.name);
+    for (const Kind& t : hf_kinds) known.emplace_back(t.name);
     for (const HfType& t : hf_types()) known.emplace_back(t.name);
     if (const Field* text = json.find("text_config"))
       throw Error(r.where("model_type"), "key 'model_type' is \"{}\", a model of more than text", name)
@@ -364,8 +365,8 @@ Field hf_config(const ModelConfig& config, FileType stored) {
   if (!c.hf_type.empty() && !type)
     throw Error("hugging face", "there is no model type '{}'", c.hf_type).hint("leave hf_type out");
   const auto writer =
-      std::find_if(std::begin(kWriters), std::end(kWriters), [&](const auto& w) { return w.first == c.family; });
-  if (writer == std::end(kWriters)) throw Error("hugging face", "there is no model type for family '{}'", c.family);
+      std::find_if(std::begin(hf_writers), std::end(hf_writers), [&](const auto& w) { return w.first == c.family; });
+  if (writer == std::end(hf_writers)) throw Error("hugging face", "there is no model type for family '{}'", c.family);
   Field f = type ? write_type(*type, c) : writer->second(c);
   f.set("vocab_size", c.vocab);
   f.set("tie_word_embeddings", *c.tied);

@@ -24,10 +24,10 @@ void gemma(Exchange& x, ModelConfig& c) {
   x.ignore({"hidden_act", "use_bidirectional_attention", "cache_implementation"});
   c.unit_gain = true;
   c.norms = Norms::both;
-  c.embedding_scale = std::sqrt(double(c.width));
+  c.embedding_scale = std::sqrt(c.width);
   i64 scalar = c.attention_scale > 0 ? std::llround(1 / (c.attention_scale * c.attention_scale)) : 256;
   x("query_pre_attn_scalar", scalar, at_least(1));
-  c.attention_scale = 1 / std::sqrt(double(scalar));
+  c.attention_scale = 1 / std::sqrt(scalar);
   if (!c.activation) c.activation = Activation::gelu;
 }
 
@@ -70,10 +70,10 @@ void phi3(Exchange& x, ModelConfig& c) {
   common(x, c, {.norm_eps = 1e-5});
   double partial = 1;
   const i64 head = c.head_dim ? c.head_dim : c.heads > 0 ? c.width / c.heads : 0;
-  if (c.rope_dim && head) partial = double(c.rope_dim) / double(head);
+  if (c.rope_dim && head) partial = double(c.rope_dim) / head;
   rope(x, c, {.partial = true});
   x("partial_rotary_factor", partial, above_up_to(0, 1));
-  if (x.reading() && partial < 1) c.rope_dim = i64(double(head) * partial);
+  if (x.reading() && partial < 1) c.rope_dim = i64(head * partial);
   if (!x.reading() && partial < 1) x.out().set("rope_parameters.partial_rotary_factor", partial);
   x("resid_pdrop", c.dropout);
   x("embd_pdrop", c.embedding_dropout);
@@ -86,7 +86,7 @@ void phi3(Exchange& x, ModelConfig& c) {
     x.out().set("original_max_position_embeddings", c.rope_scaling.original_context);
 }
 
-constexpr HfType kDense[] = {
+constexpr HfType dense_table[] = {
     {"gemma2", "Gemma2ForCausalLM", "llama", gemma2},
     {"gemma3_text", "Gemma3ForCausalLM", "llama", gemma3},
     {"granite", "GraniteForCausalLM", "llama", granite_dense},
@@ -96,6 +96,6 @@ constexpr HfType kDense[] = {
 
 }  // namespace
 
-std::span<const HfType> dense_types() { return kDense; }
+std::span<const HfType> dense_types() { return dense_table; }
 
 }  // namespace stretto::hf

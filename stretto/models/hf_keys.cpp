@@ -9,7 +9,7 @@ namespace stretto::hf {
 namespace {
 
 // The first name of a function is the one that is written.
-constexpr std::pair<std::string_view, Activation> kActivations[] = {
+constexpr std::pair<std::string_view, Activation> hf_activations[] = {
     {"gelu_new", Activation::gelu},
     {"gelu_pytorch_tanh", Activation::gelu},
     {"gelu_fast", Activation::gelu},
@@ -26,7 +26,7 @@ void read_activation(FieldReader& r, std::string_view key, ModelConfig& c) {
   std::string text;
   if (!r.read(key, text)) return;
   std::vector<std::string> known;
-  for (const auto& [name, value] : kActivations) {
+  for (const auto& [name, value] : hf_activations) {
     if (name == text) return void(c.activation = value);
     known.emplace_back(name);
   }
@@ -65,7 +65,7 @@ void read_longrope(FieldReader& r, FieldReader& rope, ModelConfig& c) {
   s.original_context = c.context;
   r.read("original_max_position_embeddings", s.original_context, at_least(1));
   rope.read("original_max_position_embeddings", s.original_context, at_least(1));
-  s.factor = std::max(1.0, double(c.context) / double(std::max<i64>(1, s.original_context)));
+  s.factor = std::max(1.0, double(c.context) / std::max<i64>(1, s.original_context));
   rope.read("factor", s.factor, at_least(1));
   rope.read("attention_factor", s.attention_factor, above(0));
 }
@@ -81,7 +81,7 @@ void read_rope_table(FieldReader& r, std::string_view key, ModelConfig& c, RopeH
   double part = 1;
   rope.read("partial_rotary_factor", part, above_up_to(0, 1));
   if (part != 1 && !h.partial) rope.fail("partial_rotary_factor", "only whole heads can be turned");
-  if (part != 1) c.rope_dim = i64(double(c.head_dim ? c.head_dim : c.heads > 0 ? c.width / c.heads : 0) * part);
+  if (part != 1) c.rope_dim = i64((c.head_dim ? c.head_dim : c.heads > 0 ? c.width / c.heads : 0) * part);
   RopeScaling& s = c.rope_scaling;
   if (type == "default") {
     rope.ignore({"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"});
@@ -125,15 +125,15 @@ void read_rope_table(FieldReader& r, std::string_view key, ModelConfig& c, RopeH
 }
 
 std::string written(Activation a) {
-  for (const auto& [name, value] : kActivations)
+  for (const auto& [name, value] : hf_activations)
     if (value == a) return std::string(name);
   STRETTO_ASSERT(false, "an activation without a name");
 }
 
 Field rope_config(const RopeScaling& s) {
   Field f{Field::Table{}};
-  constexpr const char* kNames[] = {"default", "linear", "llama3", "yarn", "longrope"};
-  f.set("rope_type", kNames[std::size_t(s.kind)]);
+  constexpr const char* rope_type_names[] = {"default", "linear", "llama3", "yarn", "longrope"};
+  f.set("rope_type", rope_type_names[std::size_t(s.kind)]);
   if (s.kind != RopeScaling::Kind::none) f.set("factor", s.factor);
   if (s.kind == RopeScaling::Kind::llama3) {
     f.set("low_freq_factor", s.low_freq);

@@ -77,8 +77,8 @@ struct BlockNames {
   void (*experts)(const ModelConfig&, const std::string& h, const std::string& moe,
                   std::vector<ParamSpec>&) = separate_experts;
 };
-constexpr BlockNames kUsual{.type = "*"};
-constexpr BlockNames kBlocks[] = {
+constexpr BlockNames usual_names{.type = "*"};
+constexpr BlockNames block_names[] = {
     {.type = "", .sparse = "block_sparse_moe."},
     {.type = "granitemoe", .sparse = "block_sparse_moe.", .experts = granite_experts},
     {.type = "gpt_oss", .experts = gpt_oss_experts},
@@ -90,9 +90,9 @@ constexpr BlockNames kBlocks[] = {
     {.type = "qwen2_moe", .shared = "shared_expert."},
 };
 const BlockNames& names_of(std::string_view type) {
-  for (const BlockNames& n : kBlocks)
+  for (const BlockNames& n : block_names)
     if (n.type == type) return n;
-  return kUsual;
+  return usual_names;
 }
 
 }  // namespace

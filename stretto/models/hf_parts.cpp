@@ -72,7 +72,7 @@ void windows(Exchange& x, ModelConfig& c, const std::string& habit) {
   x.in().read("sliding_window", c.window, at_least(1));
   std::string kinds;
   i64 every = 0;  // older files: so many layers, of which the last one sees all
-  const bool told = x.in().read("sliding_window_pattern", every, between(1, ModelConfig::kMostLayers));
+  const bool told = x.in().read("sliding_window_pattern", every, between(1, ModelConfig::most_layers));
   read_layer_types(x.in(), kinds);
   if (told && kinds.empty()) kinds = std::string(std::size_t(every - 1), 'w') + 'f';
   c.pattern = kinds.empty() ? habit : shortest_period(kinds);

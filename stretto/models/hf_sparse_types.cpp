@@ -27,7 +27,7 @@ void deep_experts(Exchange& x, ModelConfig& c) {
             "topk_method", "router_aux_loss_coef"});
   if (!x.reading()) return;
   c.shared_ff = shared * c.expert_ff;
-  const i64 layers = std::clamp<i64>(c.layers, 0, ModelConfig::kMostLayers), first = std::min(dense, layers);
+  const i64 layers = std::clamp<i64>(c.layers, 0, ModelConfig::most_layers), first = std::min(dense, layers);
   if (first > 0) c.sparse = std::string(std::size_t(first), 'd') + std::string(std::size_t(layers - first), 'e');
 }
 
@@ -48,7 +48,7 @@ struct LayerList {
   bool with_experts;
 };
 void layers_with_experts(Exchange& x, ModelConfig& c, std::string_view every, const LayerList& list) {
-  const i64 layers = std::clamp<i64>(c.layers, 0, ModelConfig::kMostLayers);
+  const i64 layers = std::clamp<i64>(c.layers, 0, ModelConfig::most_layers);
   if (!x.reading()) {
     Field::Array listed;
     for (i64 i = 0; i < layers; ++i)
@@ -161,7 +161,7 @@ void deepseek_v3(Exchange& x, ModelConfig& c) {
 
 // Which layers turn queries and keys, and which of them see only their chunk.
 void llama4_layers(Exchange& x, ModelConfig& c) {
-  const i64 layers = std::clamp<i64>(c.layers, 0, ModelConfig::kMostLayers);
+  const i64 layers = std::clamp<i64>(c.layers, 0, ModelConfig::most_layers);
   if (!x.reading()) {
     Field::Array turned, kinds;
     for (i64 i = 0; i < layers; ++i) {
@@ -238,11 +238,11 @@ void llama4(Exchange& x, ModelConfig& c) {
 void glm4_moe(Exchange& x, ModelConfig& c) {
   common(x, c, {.norm_eps = 1e-5});
   head_dim(x, c);
-  double partial = c.rope_dim && c.head_dim ? double(c.rope_dim) / double(c.head_dim) : 1;
+  double partial = c.rope_dim && c.head_dim ? double(c.rope_dim) / c.head_dim : 1;
   if (x.reading()) partial = 0.5;
   rope(x, c, {.partial = true});
   x("partial_rotary_factor", partial, above_up_to(0, 1));
-  if (x.reading() && c.rope_dim == 0) c.rope_dim = i64(double(c.head_dim) * partial);
+  if (x.reading() && c.rope_dim == 0) c.rope_dim = i64(c.head_dim * partial);
   if (!x.reading()) x.out().set("rope_parameters.partial_rotary_factor", partial);
   x("attention_bias", c.qkv_bias);
   x("use_qk_norm", c.qk_norm);
@@ -252,7 +252,7 @@ void glm4_moe(Exchange& x, ModelConfig& c) {
   deep_experts(x, c);
 }
 
-constexpr HfType kSparse[] = {
+constexpr HfType sparse_table[] = {
     {"deepseek_v2", "DeepseekV2ForCausalLM", "mixtral", deepseek_v2},
     {"deepseek_v3", "DeepseekV3ForCausalLM", "mixtral", deepseek_v3},
     {"glm4_moe", "Glm4MoeForCausalLM", "mixtral", glm4_moe},
@@ -267,6 +267,6 @@ constexpr HfType kSparse[] = {
 
 }  // namespace
 
-std::span<const HfType> sparse_types() { return kSparse; }
+std::span<const HfType> sparse_types() { return sparse_table; }
 
 }  // namespace stretto::hf

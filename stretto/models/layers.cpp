@@ -31,7 +31,7 @@ Tensor linear(Trace& t, const ModelConfig& c, Tensor x, const std::string& name,
   const Tensor y = contract(x, t.param(name, both(in, out), {.init = init}), in);
   if (!c.lora || !has_adapter(*c.lora, t.scoped(name))) return y;
   double inputs = 1;
-  for (const Dim& d : in) inputs *= double(d.valid());
+  for (const Dim& d : in) inputs *= d.valid();
   // As PEFT begins: Kaiming's uniform interval with a = sqrt(5), and zeros, so that at first nothing is added.
   const Dim rank{"lora", c.lora->rank};
   const Tensor a = t.param(name + std::string(lora_a), both(in, rank), {.init = uniform(1 / std::sqrt(inputs))});
@@ -89,7 +89,7 @@ Tensor attend_with_weights(Trace& t, Tensor q, Tensor k, Tensor v, const Attenti
         .hint("use attention_dropout = 0");
   Builder& b = t.builder;
   AttentionAttrs attrs{.query = b.intern(o.query), .key = b.intern(o.key), .head = b.intern(o.head)};
-  attrs.scale = o.scale.value_or(1 / std::sqrt(double(o.head.size)));
+  attrs.scale = o.scale.value_or(1 / std::sqrt(o.head.size));
   attrs.window = o.window, attrs.chunk = o.chunk, attrs.softcap = o.softcap;
   Dims shared;  // batch and key/value heads
   for (const Dim& d : v.dims())

@@ -43,19 +43,19 @@ Tensor norm(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor x, std::
 Tensor head_norm(Trace& t, const ModelConfig& c, Tensor x, std::string_view name, const Dims& heads) {
   if (!c.qk_norm_wide) return rms_norm(x, gain_of(t, c, name, heads.back()), heads.back(), c.norm_eps);
   double n = 1;
-  for (const Dim& d : heads) n *= double(d.valid());
+  for (const Dim& d : heads) n *= d.valid();
   return x * rsqrt(sum(square(x), heads) * (1 / n) + c.norm_eps) * gain_of(t, c, name, heads);
 }
 
 Tensor bare_norm(const ModelConfig& c, Tensor x, const Dim& head) {
-  return x * rsqrt(sum(square(x), head) * (1 / double(head.valid())) + c.norm_eps);
+  return x * rsqrt(sum(square(x), head) * (1.0 / head.valid()) + c.norm_eps);
 }
 
 // How much longer queries become that see far: 1 + scale ln(1 + k), k steps of so many positions before it.
 Tensor temperature(Trace& t, const ModelConfig& c, const LlamaShape& s) {
   Tensor at = t.decoding() ? t.positions(s.seq) : iota(t.builder, s.seq);
   if (s.since) at = at - s.since;
-  const Tensor steps = cast((cast(at, f64) + 1.5) * (1 / double(c.temperature_floor)), i32);  // .5: it never rounds up
+  const Tensor steps = cast((cast(at, f64) + 1.5) * (1.0 / c.temperature_floor), i32);  // .5: it never rounds up
   return cast(log(cast(steps, f64) + 1.0) * c.temperature_scale + 1.0, t.dtype());
 }
 
@@ -91,8 +91,7 @@ Tensor attention_layer(Trace& t, const ModelConfig& c, const LlamaShape& s, Tens
   const auto [q, k, v] = projections(t, c, s, h, kind);
   Attending how{.seq = s.seq, .head = s.head, .dropout = c.attention_dropout, .since = s.since};
   if (c.latent()) how.value = Dim{"value", c.value_dim};
-  how.scale =
-      (c.attention_scale > 0 ? c.attention_scale : 1 / std::sqrt(double(c.head_dim))) * score_growth(c.rope_scaling);
+  how.scale = (c.attention_scale > 0 ? c.attention_scale : 1 / std::sqrt(c.head_dim)) * score_growth(c.rope_scaling);
   if (kind == 'w') how.window = c.window;
   if (kind == 'c') how.chunk = c.chunk;
   how.softcap = c.attention_softcap;
@@ -189,7 +188,7 @@ void check_longrope(const ModelConfig& c, std::vector<Fault>& faults) {
   const i64 pairs = (c.rope_dim > 0 ? c.rope_dim : c.head_dim) / 2;
   for (const auto& [key, list] : {std::pair{"short_factor", &r.short_factor}, {"long_factor", &r.long_factor}}) {
     const bool positive = std::all_of(list->begin(), list->end(), [](double x) { return x > 0 && std::isfinite(x); });
-    if (i64(list->size()) != pairs || !positive)
+    if (std::ssize(*list) != pairs || !positive)
       faults.push_back({"model.rope_scaling", fmt::format("{} has {} numbers", key, list->size()),
                         fmt::format("use {} positive ones: one per pair that is turned", pairs)});
   }

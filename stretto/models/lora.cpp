@@ -8,7 +8,7 @@
 namespace stretto {
 namespace {
 
-constexpr std::string_view kWeight = ".weight";
+constexpr std::string_view weight_ending = ".weight";
 
 std::string last_part(const std::string& name) { return name.substr(name.rfind('.') + 1); }
 
@@ -20,7 +20,7 @@ bool is_linear(const ParamSpec& p) {
 
 // "model.layers.0.self_attn.q_proj" of "model.layers.0.self_attn.q_proj.weight".
 std::string module_of(const ParamSpec& p) {
-  return p.stored.ends_with(kWeight) ? p.stored.substr(0, p.stored.size() - kWeight.size()) : p.stored;
+  return p.stored.ends_with(weight_ending) ? p.stored.substr(0, p.stored.size() - weight_ending.size()) : p.stored;
 }
 
 bool is_about(const std::string& target, const ParamSpec& p) {

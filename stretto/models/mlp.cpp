@@ -39,7 +39,7 @@ Tensor norm(Trace& t, const ModelConfig& c, Tensor x, const Dim& model, std::str
 Tensor logits(Trace& t, const ModelConfig& c, Tensor ids) {
   const Dim seq = ids.dim("seq"), seq_r = seq.like("seq_r"), vocab = vocab_dim(c);
   const Dim model{"model", c.width}, ff{"ff", c.ff};
-  const Init inner = normal(c.init_std), residual = normal(c.init_std / std::sqrt(double(c.layers)));
+  const Init inner = normal(c.init_std), residual = normal(c.init_std / std::sqrt(c.layers));
   const Tensor wte = t.param("wte", {vocab, model}, {.init = inner});
   Tensor x = rename(embedding(wte, ids, vocab), seq, seq_r);
   x = boundary(t.dropout(x, c.embedding_dropout, "embedding_dropout"));

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kTop = "base_model.model.";
+constexpr std::string_view peft_prefix = "base_model.model.";
 
 bool asks_for_nothing(const Field& f) {
   if (const bool* flag = std::get_if<bool>(&f.value)) return !*flag;
@@ -23,30 +23,30 @@ bool asks_for_nothing(const Field& f) {
 }
 
 // Keys that change what an adapter computes, or that bring other weights along.
-constexpr std::string_view kUnknown[] = {"use_rslora",
-                                         "use_dora",
-                                         "use_qalora",
-                                         "use_bdlora",
-                                         "bias",
-                                         "lora_bias",
-                                         "rank_pattern",
-                                         "alpha_pattern",
-                                         "modules_to_save",
-                                         "trainable_token_indices",
-                                         "target_parameters",
-                                         "layer_replication",
-                                         "megatron_config",
-                                         "alora_invocation_tokens",
-                                         "corda_config",
-                                         "eva_config",
-                                         "arrow_config"};
+constexpr std::string_view refused_keys[] = {"use_rslora",
+                                             "use_dora",
+                                             "use_qalora",
+                                             "use_bdlora",
+                                             "bias",
+                                             "lora_bias",
+                                             "rank_pattern",
+                                             "alpha_pattern",
+                                             "modules_to_save",
+                                             "trainable_token_indices",
+                                             "target_parameters",
+                                             "layer_replication",
+                                             "megatron_config",
+                                             "alora_invocation_tokens",
+                                             "corda_config",
+                                             "eva_config",
+                                             "arrow_config"};
 
 void check_keys(const Field& json, const fs::path& file) {
   std::vector<Fault> faults;
   const Field* type = json.find("peft_type");
   if (!type || type->str() != "\"LORA\"")
     faults.push_back(fault(file.string(), "only LORA is read", "peft_type is {}", type ? type->str() : "not set"));
-  for (const std::string_view key : kUnknown)
+  for (const std::string_view key : refused_keys)
     if (const Field* value = json.find(key); value && !asks_for_nothing(*value))
       faults.push_back(fault(file.string(), "merge it into the model with PEFT (merge_and_unload) and read that",
                              "'{}' is {}, which is not supported", key, value->str()));
@@ -56,8 +56,8 @@ void check_keys(const Field& json, const fs::path& file) {
 // "model.layers.0.self_attn.q_proj" of its lora_A or lora_B; empty: another name.
 std::string module_in(std::string_view tensor) {
   for (const std::string_view end : {".lora_A.weight", ".lora_B.weight"})
-    if (tensor.starts_with(kTop) && tensor.ends_with(end))
-      return std::string(tensor.substr(kTop.size(), tensor.size() - kTop.size() - end.size()));
+    if (tensor.starts_with(peft_prefix) && tensor.ends_with(end))
+      return std::string(tensor.substr(peft_prefix.size(), tensor.size() - peft_prefix.size() - end.size()));
   return {};
 }
 
@@ -168,7 +168,7 @@ PeftAdapter read_peft_config(const fs::path& directory) {
   FieldReader reader(json);
   reader.need("r");
   reader.need("lora_alpha");
-  reader.read("r", a.lora.rank, between(1, Lora::kMostRank));
+  reader.read("r", a.lora.rank, between(1, Lora::most_rank));
   reader.read("lora_alpha", a.lora.alpha, above(0));
   reader.read("lora_dropout", a.lora.dropout, from_below(0, 1));
   reader.read("base_model_name_or_path", a.base);

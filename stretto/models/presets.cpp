@@ -4,7 +4,7 @@
 namespace stretto {
 namespace {
 
-constexpr RopeScaling kLlama32{RopeScaling::Kind::llama3, 32, 1, 4, 8192};
+constexpr RopeScaling llama32{RopeScaling::Kind::llama3, 32, 1, 4, 8192};
 
 const std::vector<Preset>& table() {
   static const std::vector<Preset> all{
@@ -40,7 +40,7 @@ const std::vector<Preset>& table() {
         .vocab = 128256,
         .tied = true,
         .rope_base = 500000,
-        .rope_scaling = kLlama32}},
+        .rope_scaling = llama32}},
       {"llama-2-7b",
        "6.7B",
        {.family = "llama", .layers = 32, .width = 4096, .heads = 32, .ff = 11008, .context = 4096, .vocab = 32000}},

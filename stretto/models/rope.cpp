@@ -8,9 +8,7 @@ namespace stretto {
 namespace {
 
 // How often a pair turns within the context that was trained on.
-double turns(const RopeScaling& s, double frequency) {
-  return double(s.original_context) * frequency / (2 * std::numbers::pi);
-}
+double turns(const RopeScaling& s, double frequency) { return s.original_context * frequency / (2 * std::numbers::pi); }
 
 // Slow pairs turn `factor` times slower, fast ones as before, and between the two there is a straight line.
 double llama3(const RopeScaling& s, double f) {
@@ -23,9 +21,9 @@ double llama3(const RopeScaling& s, double f) {
 
 // The same over the numbers of pairs: a straight line from the pair that turns beta_fast times to beta_slow's.
 void yarn(const RopeScaling& s, double base, std::vector<double>& f) {
-  const double turned = 2 * double(f.size());
+  const double turned = 2.0 * f.size();
   const auto pair_with = [&](double waves) {
-    return turned * std::log(double(s.original_context) / (waves * 2 * std::numbers::pi)) / (2 * std::log(base));
+    return turned * std::log(s.original_context / (waves * 2 * std::numbers::pi)) / (2 * std::log(base));
   };
   double low = pair_with(s.beta_fast), high = pair_with(s.beta_slow);
   if (s.truncate) low = std::floor(low), high = std::ceil(high);
@@ -44,7 +42,7 @@ double mscale(double weight, double factor) { return factor > 1 ? 0.1 * weight *
 void longrope(const RopeScaling& s, i64 length, RotaryOptions& o) {
   const std::vector<double>& factors = length > s.original_context ? s.long_factor : s.short_factor;
   for (std::size_t i = 0; i < o.frequencies.size(); ++i) o.frequencies[i] /= factors[i];
-  const double grown = s.factor > 1 ? std::sqrt(1 + std::log(s.factor) / std::log(double(s.original_context))) : 1;
+  const double grown = s.factor > 1 ? std::sqrt(1 + std::log(s.factor) / std::log(s.original_context)) : 1;
   o.scale = s.attention_factor > 0 ? s.attention_factor : grown;
 }
 

@@ -6,9 +6,9 @@
 namespace stretto {
 namespace {
 
-constexpr double kPriorOfRates = 0.3;  // how far logarithms of attention and elements are likely to be off
-constexpr double kPriorOfRuns = 0.05;  // ... and a prediction with the right numbers
-constexpr int kRounds = 50;
+constexpr double prior_of_rates = 0.3;  // how far logarithms of attention and elements are likely to be off
+constexpr double prior_of_runs = 0.05;  // ... and a prediction with the right numbers
+constexpr int fit_rounds = 50;
 
 // What is fitted: logarithms of factor, attention, elements.
 using Logs = std::array<double, 3>;
@@ -20,10 +20,10 @@ double total(const Spent& s) { return s.busy() + s.bubble; }
 double badness(const Logs& x, std::span<const MeasuredRun> runs) {
   double sum = 0;
   for (const MeasuredRun& r : runs) {
-    const double off = std::log(fit_of(x).seconds(r.predicted) / r.seconds) / kPriorOfRuns;
+    const double off = std::log(fit_of(x).seconds(r.predicted) / r.seconds) / prior_of_runs;
     sum += off * off;
   }
-  for (double rate : {x[1], x[2]}) sum += rate / kPriorOfRates * rate / kPriorOfRates;
+  for (double rate : {x[1], x[2]}) sum += rate / prior_of_rates * rate / prior_of_rates;
   return sum;
 }
 
@@ -45,10 +45,10 @@ double CalibrationFit::seconds(const Spent& s) const {
 CalibrationFit fit_runs(std::span<const MeasuredRun> runs) {
   Logs x{};
   settle_factor(x, runs);
-  if (runs.size() < kRunsForRates) return fit_of(x);
+  if (runs.size() < runs_for_rates) return fit_of(x);
   // Two numbers near 0: coordinate by coordinate, with steps that get smaller, is enough.
   double step = 0.2;
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < fit_rounds; ++round) {
     bool better = false;
     for (std::size_t rate : {1u, 2u})
       for (double change : {step, -step}) {

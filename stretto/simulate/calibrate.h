@@ -25,7 +25,7 @@ struct Calibration {
   std::vector<double> before, after, left_out;  // per run: predicted / measured - 1; the last from all other runs
 };
 
-constexpr int kRunsForRates = 4;  // with fewer runs only the factor is fitted
+constexpr int runs_for_rates = 4;  // with fewer runs only the factor is fitted
 
 // Squares of logarithms are made small; attention and elements stay near 1 unless runs say otherwise.
 CalibrationFit fit_runs(std::span<const MeasuredRun>);

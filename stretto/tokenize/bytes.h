@@ -17,8 +17,8 @@ inline std::size_t character_size(std::string_view text, std::size_t at) {
 
 // The code point of one whole character.
 inline std::uint32_t code_point(std::string_view character) {
-  static constexpr unsigned kFirst[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
-  std::uint32_t point = byte_of(character[0]) & kFirst[character.size()];
+  static constexpr unsigned first_byte_bits[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
+  std::uint32_t point = byte_of(character[0]) & first_byte_bits[character.size()];
   for (const char c : character.substr(1)) point = point << 6 | (byte_of(c) & 0x3F);
   return point;
 }

@@ -14,10 +14,10 @@ namespace stretto {
 namespace {
 
 using Ids = std::vector<std::int32_t>;
-constexpr std::size_t kPairs = 1 << 22;
-constexpr double kUnknownPenalty = 10;
+constexpr std::size_t remembered_pairs = 1 << 22;
+constexpr double unknown_penalty = 10;
 // While BPE by scores is at work a character without a token is its code point above this: two of them may make one.
-constexpr std::int32_t kCharacter = 1 << 30;
+constexpr std::int32_t first_character_id = 1 << 30;
 
 std::string_view first_character(std::string_view text) { return text.substr(0, character_size(text, 0)); }
 std::string_view last_character(std::string_view text) {
@@ -35,7 +35,7 @@ CharacterModel::CharacterModel(const TokenizerParts& parts, std::string_view whe
       ignore_merges_(parts.ignore_merges && parts.model == TokenizerParts::Model::bpe),
       fuse_unknown_(parts.fuse_unknown),
       unknown_(parts.unknown),
-      meet_(kPairs) {
+      meet_(remembered_pairs) {
   if (!parts.scores.empty() && parts.scores.size() != parts.vocab.size())
     throw Error(where, "there are {} scores for {} tokens", parts.scores.size(), parts.vocab.size());
   add_words(parts);
@@ -88,7 +88,7 @@ void CharacterModel::add_scored_merges(const TokenizerParts& parts) {
   levels.erase(std::unique(levels.begin(), levels.end()), levels.end());
   const auto part = [&](std::string_view text) -> std::optional<std::int32_t> {
     if (const auto found = words_.find(text); found != words_.end()) return found->second;
-    if (text.size() == character_size(text, 0)) return kCharacter + code_point(text);
+    if (text.size() == character_size(text, 0)) return first_character_id + code_point(text);
     return std::nullopt;
   };
   for (std::size_t n = 0; n < parts.vocab.size(); ++n) {
@@ -124,7 +124,7 @@ void CharacterModel::add_scores(const TokenizerParts& parts) {
   }
   for (const auto& [token, id] : parts.vocab)  // so that nothing beats one that the user has named
     if (own.contains(token)) scores_[id] = double(float(token.size()) * float(most)) - 0.1;
-  unknown_score_ = least - kUnknownPenalty;
+  unknown_score_ = least - unknown_penalty;
   if (narrow_) unknown_score_ = float(unknown_score_);
 }
 
@@ -196,18 +196,18 @@ void CharacterModel::scored_bpe(std::string_view text, Ids& to) const {
   for (std::size_t at = 0, size = 0; at < text.size(); at += size) {
     size = character_size(text, at);
     const std::uint32_t point = code_point(text.substr(at, size));
-    ids.push_back(character(point).value_or(kCharacter + point));
+    ids.push_back(character(point).value_or(first_character_id + point));
   }
   merges_.apply(ids, 0);
   bool unknown = false;
   for (const std::int32_t id : ids) {
-    if (id < kCharacter) {
+    if (id < first_character_id) {
       to.push_back(id);
       unknown = false;
       continue;
     }
     std::string one;
-    append_utf8(one, id - kCharacter);
+    append_utf8(one, id - first_character_id);
     if (put_bytes(one, to)) continue;
     if (!unknown || !fuse_unknown_) put_unknown(one, to);
     unknown = true;

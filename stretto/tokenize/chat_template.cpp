@@ -37,7 +37,7 @@ Conversation::Stretch difference(const std::string& text, const std::string& oth
 }
 
 // Begins and ends with what no text has, so that nothing of it is equal by chance.
-constexpr std::string_view kOther = "\xF3\xB0\x80\x81other answer\xF4\x8F\xBF\xBD";
+constexpr std::string_view other_answer = "\xF3\xB0\x80\x81other answer\xF4\x8F\xBF\xBD";
 
 }  // namespace
 
@@ -85,7 +85,7 @@ Conversation ChatTemplate::render(const Field& chat, const std::vector<std::stri
     // What becomes of another answer in its place is where the answer stands.
     Value changed = message;
     const Value before = *message.find("content");
-    changed.set("content", Value(kOther));
+    changed.set("content", Value(other_answer));
     const std::string other = rendered(variables, nullptr);
     changed.set("content", before);
     Conversation::Stretch s = difference(c.text, other);

@@ -12,7 +12,7 @@
 namespace stretto {
 
 namespace {
-constexpr std::size_t kDrain = 1 << 16;  // ids
+constexpr std::size_t ids_to_drain = 1 << 16;  // ids
 }
 
 struct Encoder::State {
@@ -97,7 +97,7 @@ struct Encoder::State {
     std::size_t done = 0;
     const auto drain = [&](std::string_view piece) {
       done += piece.size();
-      if (!full || to.size() < kDrain) return;
+      if (!full || to.size() < ids_to_drain) return;
       (*full)(to, std::min(done, text.size()));  // blanks that were put before pieces count too
       to.clear();
     };

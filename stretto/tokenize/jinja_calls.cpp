@@ -9,7 +9,7 @@
 namespace stretto::jinja {
 namespace {
 
-constexpr std::string_view kBlanks = " \t\n\r\v\f";
+constexpr std::string_view blank_characters = " \t\n\r\v\f";
 
 using Call = Value (*)(const Value&, const Arguments&);
 using Test = bool (*)(const Value&, const Arguments&);
@@ -59,10 +59,10 @@ std::string capitals(std::string s, bool every) {
 List split(const std::string& s, const Value* separator, std::optional<i64> most) {
   List parts;
   if (!separator || separator->is_none()) {
-    for (std::size_t at = s.find_first_not_of(kBlanks); at != s.npos;) {
-      const std::size_t end = std::min(s.find_first_of(kBlanks, at), s.size());
+    for (std::size_t at = s.find_first_not_of(blank_characters); at != s.npos;) {
+      const std::size_t end = std::min(s.find_first_of(blank_characters, at), s.size());
       parts.emplace_back(s.substr(at, end - at));
-      at = s.find_first_not_of(kBlanks, end);
+      at = s.find_first_not_of(blank_characters, end);
     }
     return parts;
   }
@@ -179,7 +179,7 @@ const std::map<std::string, Call>& filters() {
   static const std::map<std::string, Call> all{
       {"trim",
        [](const Value& v, const Arguments& a) {
-         return Value(stripped(text_of(v), a.string_at(0, "chars", kBlanks), true, true));
+         return Value(stripped(text_of(v), a.string_at(0, "chars", blank_characters), true, true));
        }},
       {"length", [](const Value& v, const Arguments&) { return Value(length_of(v)); }},
       {"count", [](const Value& v, const Arguments&) { return Value(length_of(v)); }},
@@ -222,7 +222,7 @@ const std::map<std::string, Call>& filters() {
 
 template <bool left, bool right>
 Value strip(const Value& v, const Arguments& a) {
-  return stripped(need_string(v), a.string_at(0, "chars", kBlanks), left, right);
+  return stripped(need_string(v), a.string_at(0, "chars", blank_characters), left, right);
 }
 template <bool begin>
 Value has_end(const Value& v, const Arguments& a) {

@@ -12,7 +12,7 @@
 namespace stretto::jinja {
 namespace {
 
-constexpr int kDeepest = 100;
+constexpr int deepest = 100;
 
 using Kind = Expr::Kind;
 
@@ -51,7 +51,7 @@ class Tag {
   }
 
   Expr expression() {
-    if (++depth_ > kDeepest) fail("an expression is too deep");
+    if (++depth_ > deepest) fail("an expression is too deep");
     Expr e = logical_or();
     while (is("if")) {
       const int line = words_[at_++].line;
@@ -98,7 +98,7 @@ class Tag {
   Expr logical_not() {
     if (!is("not")) return comparison();
     const int line = words_[at_++].line;
-    if (++depth_ > kDeepest) fail("an expression is too deep");
+    if (++depth_ > deepest) fail("an expression is too deep");
     Expr e{Kind::negate, "not", {}, {logical_not()}, {}, line};
     --depth_;
     return e;
@@ -128,7 +128,7 @@ class Tag {
     }
   }
   Expr unary() {
-    if (++depth_ > kDeepest) fail("an expression is too deep");
+    if (++depth_ > deepest) fail("an expression is too deep");
     const int line = peek().line;
     Expr e = take("-") ? Expr{Kind::negate, "-", {}, {unary()}, {}, line} : filtered(postfixed(primary()));
     --depth_;
@@ -275,7 +275,7 @@ class Parser {
 
   // Until a block tag whose first word is one of `ends`, which stays.
   Block block(const std::set<std::string>& ends) {
-    if (++depth_ > kDeepest) fail("blocks are too deep");
+    if (++depth_ > deepest) fail("blocks are too deep");
     Block b;
     for (; at_ < all_.size();) {
       const Stretch& s = all_[at_];

@@ -12,9 +12,9 @@
 namespace stretto::jinja {
 namespace {
 
-constexpr std::size_t kMostText = std::size_t(1) << 28;
-constexpr int kMostCalls = 50;
-constexpr i64 kMostRange = 1'000'000;
+constexpr std::size_t most_text = std::size_t(1) << 28;
+constexpr int most_calls = 50;
+constexpr i64 most_range = 1'000'000;
 
 using Kind = Expr::Kind;
 enum class Flow : std::uint8_t { onward, leave, go_on };
@@ -58,7 +58,7 @@ class Renderer {
     for (const Statement& s : block) {
       line_ = s.line;
       if (const Flow flow = execute(s, scope); flow != Flow::onward) return flow;
-      if (out_.text.size() > kMostText) trouble("the text is longer than 256 MiB");
+      if (out_.text.size() > most_text) trouble("the text is longer than 256 MiB");
     }
     return Flow::onward;
   }
@@ -245,7 +245,7 @@ class Renderer {
     };
     const bool one = a.positional.size() == 1;
     const i64 first = one ? 0 : at(0, 0), last = one ? at(0, 0) : at(1, 0), by = at(2, 1);
-    if (by == 0 || std::abs(last - first) / std::abs(by) > kMostRange) trouble("range() of that many numbers");
+    if (by == 0 || std::abs(last - first) / std::abs(by) > most_range) trouble("range() of that many numbers");
     List all;
     for (i64 i = first; by > 0 ? i < last : i > last; i += by) all.emplace_back(i);
     return all;
@@ -260,7 +260,7 @@ class Renderer {
   }
 
   Value call_macro(const Macro& m, const Arguments& a, Scope& scope) {
-    if (++calls_ > kMostCalls) trouble(fmt::format("macro '{}' calls itself too often", m.name));
+    if (++calls_ > most_calls) trouble(fmt::format("macro '{}' calls itself too often", m.name));
     Scope inner{.outer = &scope};
     for (std::size_t i = 0; i < m.params.size(); ++i) {
       const auto& [name, otherwise] = m.params[i];

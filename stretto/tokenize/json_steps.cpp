@@ -13,25 +13,25 @@ namespace stretto {
 namespace {
 
 using namespace tokenizer_fields;
-constexpr std::size_t kMostSteps = 16;
+constexpr std::size_t most_steps = 16;
 
 using NormalizerKind = Normalizer::Kind;
-constexpr std::pair<std::string_view, NormalizerKind> kPlainNormalizers[] = {{"NFC", NormalizerKind::nfc},
+constexpr std::pair<std::string_view, NormalizerKind> plain_normalizers[] = {{"NFC", NormalizerKind::nfc},
                                                                              {"NFD", NormalizerKind::nfd},
                                                                              {"NFKC", NormalizerKind::nfkc},
                                                                              {"NFKD", NormalizerKind::nfkd},
                                                                              {"Lowercase", NormalizerKind::lowercase}};
 
 using Matches = CutStep::Matches;
-constexpr std::pair<std::string_view, Matches> kBehaviors[] = {{"Isolated", Matches::isolated},
-                                                               {"Removed", Matches::removed},
-                                                               {"MergedWithPrevious", Matches::with_previous},
-                                                               {"MergedWithNext", Matches::with_next},
-                                                               {"Contiguous", Matches::contiguous}};
+constexpr std::pair<std::string_view, Matches> behaviors[] = {{"Isolated", Matches::isolated},
+                                                              {"Removed", Matches::removed},
+                                                              {"MergedWithPrevious", Matches::with_previous},
+                                                              {"MergedWithNext", Matches::with_next},
+                                                              {"Contiguous", Matches::contiguous}};
 
 Matches behavior_of(const Field& f, std::string_view otherwise) {
   const std::string name = there(f, "behavior") ? text(f, "behavior") : std::string(otherwise);
-  for (const auto& [known, matches] : kBehaviors)
+  for (const auto& [known, matches] : behaviors)
     if (known == name) return matches;
   throw Error(f.source.str(), "the behavior '{}' is not supported", shown(name))
       .hint("Isolated, Removed, MergedWithPrevious, MergedWithNext and Contiguous are");
@@ -48,7 +48,7 @@ std::string literally(std::string_view text) {
 
 // One character as a string.
 std::string replacement_of(const Field& f) {
-  const std::string r = there(f, "replacement") ? text(f, "replacement") : std::string(kMetaspace);
+  const std::string r = there(f, "replacement") ? text(f, "replacement") : std::string(metaspace);
   if (r.empty() || r.size() != character_size(r, 0))
     throw Error(f.source.str(), "'replacement' is '{}' and not one character", shown(r));
   return r;
@@ -65,8 +65,8 @@ CutStep::Prepend prepend_of(const Field& f) {
 }
 
 void add_step(CutStep step, const Field& f, TokenizerParts& parts) {
-  if (parts.steps.size() == kMostSteps)
-    throw Error(f.source.str(), "the pre-tokenizer has more than {} steps", kMostSteps);
+  if (parts.steps.size() == most_steps)
+    throw Error(f.source.str(), "the pre-tokenizer has more than {} steps", most_steps);
   parts.steps.push_back(std::move(step));
 }
 
@@ -92,12 +92,12 @@ bool read_cut(const Field& f, TokenizerParts& parts, bool byte_level) {
       byte_level = read_cut(step, parts, byte_level);
   } else if (type == "ByteLevel") {
     if (flag(f, "add_prefix_space", true)) add_step({.prefix_space = true}, f, parts);
-    if (flag(f, "use_regex", true)) add_step({.pattern = std::string(kGpt2Pattern)}, f, parts);
+    if (flag(f, "use_regex", true)) add_step({.pattern = std::string(gpt2_pattern)}, f, parts);
     byte_level = true;
   } else if (type == "Digits") {
     add_step({.pattern = flag(f, "individual_digits", false) ? "\\p{N}" : "\\p{N}+"}, f, parts);
   } else if (type == "Punctuation") {
-    add_step({.pattern = std::string(kPunctuation), .matches = behavior_of(f, "Isolated")}, f, parts);
+    add_step({.pattern = std::string(punctuation_pattern), .matches = behavior_of(f, "Isolated")}, f, parts);
   } else if (type == "WhitespaceSplit") {
     add_step({.pattern = "\\s", .matches = Matches::removed}, f, parts);
   } else if (type == "Metaspace") {
@@ -165,9 +165,9 @@ void read_normalizer(const Field& f, TokenizerParts& parts) {
     for (const Field& n : need<Field::Array>(f, "normalizers", "a list")) read_normalizer(n, parts);
     return;
   }
-  if (parts.normalizers.size() == kMostSteps)
-    throw Error(f.source.str(), "there are more than {} normalizers", kMostSteps);
-  for (const auto& [name, kind] : kPlainNormalizers)
+  if (parts.normalizers.size() == most_steps)
+    throw Error(f.source.str(), "there are more than {} normalizers", most_steps);
+  for (const auto& [name, kind] : plain_normalizers)
     if (type == name) return parts.normalizers.push_back({.kind = kind});
   if (type == "Strip") {
     parts.normalizers.push_back(

@@ -9,7 +9,7 @@
 namespace stretto {
 namespace {
 
-constexpr std::size_t kShort = 48;  // up to here looking at every pair again is faster than a queue
+constexpr std::size_t short_word = 48;  // up to here looking at every pair again is faster than a queue
 
 std::uint64_t key_of(std::int32_t left, std::int32_t right) {
   return std::uint64_t(std::uint32_t(left)) << 32 | std::uint32_t(right);
@@ -48,11 +48,11 @@ Merges::Merge Merges::find(std::int32_t left, std::int32_t right) const {
 void Merges::apply(std::vector<std::int32_t>& ids, std::size_t first) const {
   const std::size_t n = ids.size() - first;
   if (n < 2 || count_ == 0) return;
-  n <= kShort ? apply_short(ids, first) : apply_long(ids, first);
+  n <= short_word ? apply_short(ids, first) : apply_long(ids, first);
 }
 
 void Merges::apply_short(std::vector<std::int32_t>& ids, std::size_t first) const {
-  std::array<Merge, kShort> merges;  // of each token with the one after it
+  std::array<Merge, short_word> merges;  // of each token with the one after it
   std::int32_t* const word = ids.data() + first;
   std::size_t n = ids.size() - first;
   for (std::size_t i = 0; i + 1 < n; ++i) merges[i] = find(word[i], word[i + 1]);

@@ -14,7 +14,7 @@ namespace stretto {
 namespace {
 
 using Kind = Normalizer::Kind;
-constexpr std::size_t kBlock = 4096;
+constexpr std::size_t block_bytes = 4096;
 
 int form_of(Kind kind) {
   const int form = kind == Kind::nfc || kind == Kind::nfkc ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE;
@@ -23,7 +23,7 @@ int form_of(Kind kind) {
 
 // No ASCII character joins with what stands before it, so that blocks which end before one are independent.
 std::size_t block_end(std::string_view text, std::size_t at) {
-  at = std::min(at + kBlock, text.size());
+  at = std::min(at + block_bytes, text.size());
   while (at < text.size() && byte_of(text[at]) >= 0x80) ++at;
   return at;
 }
@@ -53,11 +53,11 @@ std::string in_form(std::string_view text, Kind kind) {
 struct NewerCase {
   std::uint32_t first, last, lower;
 };
-constexpr NewerCase kNewerCases[] = {{0x1C89, 0x1C89, 0x1C8A}, {0xA7CB, 0xA7CB, 0x264}, {0xA7CC, 0xA7CC, 0xA7CD},
+constexpr NewerCase newer_cases[] = {{0x1C89, 0x1C89, 0x1C8A}, {0xA7CB, 0xA7CB, 0x264}, {0xA7CC, 0xA7CC, 0xA7CD},
                                      {0xA7DA, 0xA7DA, 0xA7DB}, {0xA7DC, 0xA7DC, 0x19B}, {0x10D50, 0x10D65, 0x10D70}};
 
 std::uint32_t lower_of(std::uint32_t point) {
-  for (const NewerCase& n : kNewerCases)
+  for (const NewerCase& n : newer_cases)
     if (point >= n.first && point <= n.last) return n.lower + (point - n.first);
   return utf8proc_tolower(point);
 }

@@ -13,7 +13,7 @@
 
 namespace stretto {
 
-inline constexpr std::string_view kMetaspace = "\u2581";  // how vocabularies that know no blanks write them
+inline constexpr std::string_view metaspace = "\u2581";  // how vocabularies that know no blanks write them
 
 // A change of the text before it is cut.
 struct Normalizer {

@@ -5,7 +5,7 @@
 
 namespace stretto {
 
-inline constexpr std::string_view kPunctuation =
+inline constexpr std::string_view punctuation_pattern =
     R"([)"
     R"(\x{21}-\x{2F}\x{3A}-\x{40}\x{5B}-\x{60}\x{7B}-\x{7E}\x{A1}\x{A7}\x{AB}\x{B6}-\x{B7}\x{BB}\x{BF})"
     R"(\x{37E}\x{387}\x{55A}-\x{55F}\x{589}-\x{58A}\x{5BE}\x{5C0}\x{5C3}\x{5C6}\x{5F3}-\x{5F4})"

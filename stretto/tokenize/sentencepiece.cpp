@@ -137,12 +137,12 @@ class ModelReader {
   }
 
   void read_trainer(std::string_view bytes) {
-    static constexpr std::string_view kKinds[] = {"", "unigram", "bpe", "word", "char"};
+    static constexpr std::string_view model_kinds[] = {"", "unigram", "bpe", "word", "char"};
     for (Message m(bytes, file_); m.next();) {
       if (m.field == 3) {
         if (m.number != 1 && m.number != 2)
           throw Error(file_, "the model type {} is not supported",
-                      m.number < std::size(kKinds) ? kKinds[m.number] : std::to_string(m.number))
+                      m.number < std::size(model_kinds) ? model_kinds[m.number] : std::to_string(m.number))
               .hint("bpe and unigram are");
         parts_.model = m.number == 2 ? TokenizerParts::Model::bpe : TokenizerParts::Model::unigram;
       }
@@ -182,10 +182,10 @@ class ModelReader {
         parts_.added.push_back({.text = parts_.vocab[id].first, .id = id, .normalized = true});
     if (begin_ && *begin_ < std::ssize(parts_.vocab)) parts_.before = {*begin_};
     DecodeRules& d = parts_.decode;
-    d.replace = {{std::string(kMetaspace), " "}};
+    d.replace = {{std::string(metaspace), " "}};
     d.bytes = true;
     const SentencePieceRules& r = *parts_.sentencepiece;
-    if (r.dummy_prefix || r.remove_extra_blanks) d.drop_at_start = kMetaspace;
+    if (r.dummy_prefix || r.remove_extra_blanks) d.drop_at_start = metaspace;
     d.drop_until_text = r.remove_extra_blanks;
     d.unknown = unknown_text_;
   }

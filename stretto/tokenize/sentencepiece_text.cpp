@@ -74,7 +74,7 @@ std::string SentencePieceText::apply(std::string_view text, bool first) const {
   }
   std::string out;
   if (text.empty()) return out;
-  if (rules_.dummy_prefix && !rules_.blank_as_suffix && first) out += kMetaspace;
+  if (rules_.dummy_prefix && !rules_.blank_as_suffix && first) out += metaspace;
   bool after_blank = trim;
   while (!text.empty()) {
     Rewritten s = next(text);
@@ -82,14 +82,14 @@ std::string SentencePieceText::apply(std::string_view text, bool first) const {
     while (after_blank && s.out.starts_with(' ')) s.out.remove_prefix(1);
     for (const char c : s.out) {
       if (c == ' ')
-        out += kMetaspace;
+        out += metaspace;
       else
         out += c;
     }
     if (!s.out.empty()) after_blank = trim && s.out.ends_with(' ');
   }
-  while (trim && out.ends_with(kMetaspace)) out.resize(out.size() - kMetaspace.size());
-  if (rules_.dummy_prefix && rules_.blank_as_suffix) out += kMetaspace;
+  while (trim && out.ends_with(metaspace)) out.resize(out.size() - metaspace.size());
+  if (rules_.dummy_prefix && rules_.blank_as_suffix) out += metaspace;
   return out;
 }
 

@@ -13,9 +13,9 @@
 namespace stretto {
 namespace {
 
-constexpr std::size_t kLongest = 1 << 16;
+constexpr std::size_t longest_expression = 1 << 16;
 // PCRE2 counts U+180E as white space, Unicode has not since 6.3.
-constexpr std::string_view kSpace = R"(\t-\r \x{85}\p{Z})";
+constexpr std::string_view space_class = R"(\t-\r \x{85}\p{Z})";
 
 std::string reason(int code) {
   PCRE2_UCHAR text[256];
@@ -25,7 +25,7 @@ std::string reason(int code) {
 
 // "{L}..." of an expression: the characters of that category which PCRE2 does not know.
 const NewerCharacters* newer_of(std::string_view rest) {
-  for (const NewerCharacters& n : kNewerCharacters)
+  for (const NewerCharacters& n : newer_ranges)
     if (rest.starts_with(fmt::format("{{{}}}", n.category))) return &n;
   return nullptr;
 }
@@ -40,9 +40,9 @@ std::string for_pcre2(std::string_view expression, std::string_view where) {
     if (c == '\\' && at + 1 < expression.size()) {
       const char next = expression[++at];
       if (next == 's') {
-        out += inside ? std::string(kSpace) : fmt::format("[{}]", kSpace);
+        out += inside ? std::string(space_class) : fmt::format("[{}]", space_class);
       } else if (next == 'S' && !inside) {
-        out += fmt::format("[^{}]", kSpace);
+        out += fmt::format("[^{}]", space_class);
       } else if (const NewerCharacters* newer = next == 'p' ? newer_of(expression.substr(at + 1)) : nullptr) {
         const std::string both = fmt::format(R"(\p{{{}}}{})", newer->category, newer->ranges);
         out += inside ? both : "[" + both + "]";
@@ -79,8 +79,8 @@ struct SplitPattern::Code {
 
 SplitPattern::SplitPattern(std::string_view expression, std::string_view where) : expression_(expression) {
   if (expression.empty()) throw Error(where, "the split expression is empty");
-  if (expression.size() > kLongest)
-    throw Error(where, "the split expression is {} bytes long; {} is the most", expression.size(), kLongest);
+  if (expression.size() > longest_expression)
+    throw Error(where, "the split expression is {} bytes long; {} is the most", expression.size(), longest_expression);
   const std::string pattern = for_pcre2(expression, where);
   int error = 0;
   std::size_t at = 0;

@@ -1,6 +1,6 @@
 // A regular expression that cuts text into pieces, as tokenizer.json has one. White space is what Unicode says it is.
 //
-//   SplitPattern pattern(kGpt2Pattern, "tokenizer.json");
+//   SplitPattern pattern(gpt2_pattern, "tokenizer.json");
 //   SplitPattern::Search search(pattern);
 //   std::size_t begin, end;
 //   while (search.next(text, begin, end)) use(text.substr(begin, end - begin));
@@ -12,9 +12,9 @@
 
 namespace stretto {
 
-inline constexpr std::string_view kGpt2Pattern =
+inline constexpr std::string_view gpt2_pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-inline constexpr std::string_view kLlama3Pattern =
+inline constexpr std::string_view llama3_pattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
 class SplitPattern {

@@ -14,7 +14,7 @@
 namespace stretto {
 namespace {
 
-constexpr i64 kMostVocab = 1 << 24;
+constexpr i64 most_vocab = 1 << 24;
 
 using Pair = std::pair<std::int32_t, std::int32_t>;
 u64 key_of(Pair p) { return u64(std::uint32_t(p.first)) << 32 | std::uint32_t(p.second); }
@@ -214,9 +214,9 @@ std::vector<std::pair<std::string, i64>> WordCounts::sorted() const {
 TokenizerParts train_bpe(const WordCounts& words, const BpeOptions& o) {
   const std::size_t special = words.special().size();
   const i64 least = 256 + special;
-  if (o.vocab < least || o.vocab > kMostVocab)
+  if (o.vocab < least || o.vocab > most_vocab)
     throw Error("train-bpe", "a vocabulary of {} is asked for; {} is the least (256 bytes{}), {} the most", o.vocab,
-                least, special == 0 ? "" : fmt::format(" and {} special tokens", special), kMostVocab);
+                least, special == 0 ? "" : fmt::format(" and {} special tokens", special), most_vocab);
   return Training(words, o).run();
 }
 

@@ -1,6 +1,6 @@
 // Learns a byte-level BPE vocabulary from text.
 //
-//   WordCounts words(kGpt2Pattern, {"<|endoftext|>"});
+//   WordCounts words(gpt2_pattern, {"<|endoftext|>"});
 //   words.add(text);
 //   TokenizerParts parts = train_bpe(words, {.vocab = 8192});
 //   write_file("tokenizer.json", tokenizer_json(parts));

@@ -15,10 +15,10 @@ namespace stretto {
 
 class WordCache {
  public:
-  WordCache() : slots_(kSlots) {}
+  WordCache() : slots_(slot_count) {}
 
   bool find(std::string_view word, std::vector<std::int32_t>& append_to) {
-    if (word.size() > kLongest) return false;
+    if (word.size() > longest_kept) return false;
     last_ = slot_of(word);
     const Slot& s = slots_[last_];
     if (s.size == 0) return false;
@@ -28,9 +28,9 @@ class WordCache {
 
   // Right after find() did not find this word.
   void add(std::string_view word, std::span<const std::int32_t> ids) {
-    if (word.size() > kLongest) return;
-    if (count_ == kMost) {
-      slots_.assign(kSlots, Slot{});
+    if (word.size() > longest_kept) return;
+    if (count_ == most_kept) {
+      slots_.assign(slot_count, Slot{});
       text_.clear();
       ids_.clear();
       count_ = 0;
@@ -44,7 +44,7 @@ class WordCache {
   }
 
  private:
-  static constexpr std::size_t kSlots = 1 << 17, kMost = kSlots / 2, kLongest = 64;
+  static constexpr std::size_t slot_count = 1 << 17, most_kept = slot_count / 2, longest_kept = 64;
   struct Slot {
     std::uint64_t hash = 0;
     std::uint32_t first_byte = 0, first_id = 0;
@@ -53,7 +53,7 @@ class WordCache {
 
   std::size_t slot_of(std::string_view word) {
     hash_ = hash_bytes(word.data(), word.size());
-    for (std::size_t at = hash_ & (kSlots - 1);; at = (at + 1) & (kSlots - 1)) {
+    for (std::size_t at = hash_ & (slot_count - 1);; at = (at + 1) & (slot_count - 1)) {
       const Slot& s = slots_[at];
       if (s.size == 0 || (s.hash == hash_ && std::string_view(text_).substr(s.first_byte, s.size) == word)) return at;
     }

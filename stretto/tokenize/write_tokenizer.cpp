@@ -20,7 +20,7 @@ Field byte_level(bool prefix_space, bool use_regex) {
       {{"type", "ByteLevel"}, {"add_prefix_space", prefix_space}, {"trim_offsets", true}, {"use_regex", use_regex}});
 }
 
-constexpr std::string_view kBehaviorNames[] = {"Isolated", "Removed", "MergedWithPrevious", "MergedWithNext",
+constexpr std::string_view behavior_names[] = {"Isolated", "Removed", "MergedWithPrevious", "MergedWithNext",
                                                "Contiguous"};
 
 Field pre_tokenizer(const std::vector<CutStep>& steps) {
@@ -30,12 +30,12 @@ Field pre_tokenizer(const std::vector<CutStep>& steps) {
     const CutStep& s = steps[i];
     if (s.prefix_space)
       prefix_space = true;
-    else if (i + 1 == steps.size() && s == CutStep{.pattern = std::string(kGpt2Pattern)})
+    else if (i + 1 == steps.size() && s == CutStep{.pattern = std::string(gpt2_pattern)})
       gpt2 = true;
     else
       all.push_back(table({{"type", "Split"},
                            {"pattern", table({{"Regex", s.pattern}})},
-                           {"behavior", std::string(kBehaviorNames[std::size_t(s.matches)])},
+                           {"behavior", std::string(behavior_names[std::size_t(s.matches)])},
                            {"invert", s.invert}}));
   }
   Field last = byte_level(prefix_space, gpt2);

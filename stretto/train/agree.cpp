@@ -9,7 +9,7 @@
 namespace stretto {
 namespace {
 
-constexpr int kMostPerRank = 4;
+constexpr int most_per_rank = 4;
 
 u64 hash_of_rows(const Rows& r) {
   u64 h = hash_bytes(r.ids.data(), r.ids.size() * sizeof r.ids[0], 0);
@@ -61,7 +61,7 @@ std::vector<Fault> disagreements(const std::vector<std::string>& all) {
     for (const auto& [name, value] : both) {
       const auto a = mine.find(name), b = expected.find(name);
       const std::string is = a == mine.end() ? "not set" : a->second, was = b == expected.end() ? "not set" : b->second;
-      if (is == was || ++said > kMostPerRank) continue;
+      if (is == was || ++said > most_per_rank) continue;
       faults.push_back(fault(fmt::format("rank {}", rank),
                              "start all ranks with the same executable, run file and data",
                              "{} is {}, and on rank 0 it is {}", name, is, was));

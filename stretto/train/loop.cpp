@@ -35,7 +35,7 @@ namespace {
 using Steady = std::chrono::steady_clock;
 double seconds_since(Steady::time_point start) { return std::chrono::duration<double>(Steady::now() - start).count(); }
 
-constexpr i64 kMostSaid = 5;  // steps that are not finite, on the console
+constexpr i64 most_said = 5;  // steps that are not finite, on the console
 
 class TrainingRun {
  public:
@@ -247,7 +247,7 @@ class TrainingRun {
   }
 
   void note_not_finite(const StepResult& r) {
-    if (++summary_.nonfinite > kMostSaid) return;
+    if (++summary_.nonfinite > most_said) return;
     console_.say(fmt::format("step {}: the loss is {} and the gradient norm {}; {}", r.step, r.loss, r.grad_norm,
                              !r.updated ? "the step is skipped" : "training goes on"));
   }

@@ -8,7 +8,7 @@
 namespace stretto {
 namespace {
 
-constexpr std::size_t kMostNamed = 5;  // damaged lines, in a note
+constexpr std::size_t most_named = 5;  // damaged lines, in a note
 
 std::optional<Field> fields_of(std::string_view line, const std::filesystem::path& path) {
   try {
@@ -72,9 +72,9 @@ std::string cut_metrics(const std::filesystem::path& path, i64 last) {
     const std::filesystem::path as_it_was = place_for_damaged(path);
     write_file(as_it_was, file.text());
     const std::size_t count = damaged.size();
-    damaged.resize(std::min(count, kMostNamed));
+    damaged.resize(std::min(count, most_named));
     note = fmt::format("note: {} damaged line{} of {} ({}{}) {} left out; the file as it was is {}", count,
-                       count == 1 ? "" : "s", path.string(), join(damaged, ", "), count > kMostNamed ? ", ..." : "",
+                       count == 1 ? "" : "s", path.string(), join(damaged, ", "), count > most_named ? ", ..." : "",
                        count == 1 ? "is" : "are", as_it_was.string());
   }
   if (kept.size() != file.text().size()) write_file(path, kept);

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::milliseconds kShortest{1}, kLongest{50};  // between two looks at what the others do
+constexpr std::chrono::milliseconds shortest_pause{1}, longest_pause{50};  // between two looks at what the others do
 
 // A word that processes tell each other: what went wrong, or what came out.
 struct Word {
@@ -143,7 +143,8 @@ std::optional<Saved> ProcessWriter::poll() {
 }
 
 std::optional<Saved> ProcessWriter::wait() {
-  for (std::chrono::milliseconds pause = kShortest; phase_ != Phase::nothing; pause = std::min(2 * pause, kLongest)) {
+  for (std::chrono::milliseconds pause = shortest_pause; phase_ != Phase::nothing;
+       pause = std::min(2 * pause, longest_pause)) {
     if (auto saved = poll()) return saved;
     if (work_.valid()) work_.wait_for(pause);
   }
@@ -151,11 +152,11 @@ std::optional<Saved> ProcessWriter::wait() {
 }
 
 bool all_see(Peers& peers, const fs::path& directory) {
-  constexpr std::string_view kMark = ".seen-";
+  constexpr std::string_view seen_mark = ".seen-";
   std::error_code wrong;
   std::string mark;
   if (peers.first()) {
-    mark = (absolute_path(directory) / fmt::format("{}{}.tmp", kMark, ::getpid())).string();
+    mark = (absolute_path(directory) / fmt::format("{}{}.tmp", seen_mark, ::getpid())).string();
     fs::create_directory(mark, wrong);
   }
   const std::string told = peers.gather(mark)[0];
@@ -163,7 +164,7 @@ bool all_see(Peers& peers, const fs::path& directory) {
   peers.merge(blind);
   if (peers.first())
     for (const auto& entry : fs::directory_iterator(directory, wrong))  // those of runs that were killed, too
-      if (entry.path().filename().string().starts_with(kMark)) fs::remove(entry.path(), wrong);
+      if (entry.path().filename().string().starts_with(seen_mark)) fs::remove(entry.path(), wrong);
   return !blind[0];
 }
 

@@ -13,7 +13,7 @@
 namespace stretto {
 namespace {
 
-constexpr i64 kSampleTokens = 64;
+constexpr i64 sample_tokens = 64;
 
 bool has_averages(const Trainer& t) {
   const auto& states = t.compiled().optimizer.state;
@@ -57,7 +57,7 @@ StoredModel current_model(const Trainer& trainer, const RunConfig& config, bool 
 
 std::string sample_of(const StoredModel& m, const std::string& prompt, const std::string& tokenizer) {
   const Codec codec = codec_of(m, tokenizer == "none" ? "" : tokenizer);
-  GenerateOptions o{.tokens = kSampleTokens, .sample = {.temperature = 0.8}};
+  GenerateOptions o{.tokens = sample_tokens, .sample = {.temperature = 0.8}};
   o.stop = codec.ends;
   Utf8Stream stream;
   std::string text = stream.push(prompt);

@@ -11,7 +11,7 @@
 namespace stretto {
 namespace {
 
-constexpr std::size_t kMostShown = 128;  // experts of a row
+constexpr std::size_t most_shown = 128;  // experts of a row
 
 // "h.3" of "h.3.load".
 std::optional<std::string> layer_of(const std::string& name, std::string_view metric) {
@@ -50,12 +50,12 @@ std::string load_table(const RoutedStep& r) {
   for (const auto& [layer, load] : r.load) {
     const double mean = total(load) / double(load.size());
     out += fmt::format("<tr><th>{}</th>", escape_xml(layer));
-    for (std::size_t e = 0; e < std::min(load.size(), kMostShown); ++e)
+    for (std::size_t e = 0; e < std::min(load.size(), most_shown); ++e)
       out +=
           fmt::format("<td style=\"opacity:{:.2f}\" title=\"{}, expert {}: {:.0f} tokens, {:.2f} of the mean\"></td>",
                       std::clamp(0.5 * load[e] / mean, 0.03, 1.0), escape_xml(layer), e, load[e], load[e] / mean);
     out +=
-        load.size() > kMostShown ? fmt::format("<td class=\"more\">… {} experts</td></tr>\n", load.size()) : "</tr>\n";
+        load.size() > most_shown ? fmt::format("<td class=\"more\">… {} experts</td></tr>\n", load.size()) : "</tr>\n";
   }
   return out + "</table>\n";
 }

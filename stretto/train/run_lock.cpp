@@ -17,8 +17,8 @@ namespace stretto {
 namespace {
 
 // A process that has just been killed holds its lock until the system has taken it apart.
-constexpr int kTries = 20;
-constexpr std::chrono::milliseconds kPause{50};
+constexpr int lock_tries = 20;
+constexpr std::chrono::milliseconds lock_pause{50};
 
 std::string description() {
   char host[256] = "", when[32] = "";
@@ -41,8 +41,8 @@ bool try_lock(const Fd& file) {
   for (int i = 0;; ++i) {
     if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return true;
     if (errno != EWOULDBLOCK && errno != EINTR) return true;
-    if (i == kTries) return false;
-    std::this_thread::sleep_for(kPause);
+    if (i == lock_tries) return false;
+    std::this_thread::sleep_for(lock_pause);
   }
 }
 

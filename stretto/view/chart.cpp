@@ -63,12 +63,13 @@ const std::string_view chart_script = R"js(
 
 namespace {
 
-constexpr double kWidth = 640, kHeight = 240, kLeft = 64, kRight = 14, kTop = 12, kBottom = 38;
-constexpr std::size_t kMostPoints = 600;
+constexpr double chart_width = 640, chart_height = 240, chart_left = 64, chart_right = 14, chart_top = 12,
+                 chart_bottom = 38;
+constexpr std::size_t most_points = 600;
 
 // As many points as can be told apart, each the mean of its neighbours.
 std::vector<ChartPoint> thinned(const std::vector<ChartPoint>& all) {
-  const std::size_t each = (all.size() + kMostPoints - 1) / kMostPoints;
+  const std::size_t each = (all.size() + most_points - 1) / most_points;
   if (each <= 1) return all;
   std::vector<ChartPoint> out;
   for (std::size_t i = 0; i < all.size(); i += each) {
@@ -86,8 +87,12 @@ struct Frame {
   double first = std::numeric_limits<double>::infinity(), last = -first, low = first, high = -first;
   double step = 1, across = 1;  // between marks
 
-  double x(double v) const { return kLeft + (v - first) / (last - first) * (kWidth - kLeft - kRight); }
-  double y(double v) const { return kHeight - kBottom - (v - low) / (high - low) * (kHeight - kTop - kBottom); }
+  double x(double v) const {
+    return chart_left + (v - first) / (last - first) * (chart_width - chart_left - chart_right);
+  }
+  double y(double v) const {
+    return chart_height - chart_bottom - (v - low) / (high - low) * (chart_height - chart_top - chart_bottom);
+  }
 };
 
 Frame frame_of(const CurveChart& c) {
@@ -111,12 +116,12 @@ std::string axes(const Frame& f, const std::string& across) {
   for (double v = std::ceil(f.low / f.step - 1e-9) * f.step; v <= f.high + f.step * 1e-6; v += f.step)
     svg += fmt::format(
         "<path class=\"grid\" d=\"M{} {:.1f}H{}\"/><text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{:.6g}</text>\n",
-        kLeft, f.y(v), kWidth - kRight, kLeft - 6, f.y(v) + 4, std::abs(v) < f.step * 1e-6 ? 0 : v);
+        chart_left, f.y(v), chart_width - chart_right, chart_left - 6, f.y(v) + 4, std::abs(v) < f.step * 1e-6 ? 0 : v);
   for (double v = std::ceil(f.first / f.across) * f.across; v <= f.last; v += f.across)
     svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:.0f}</text>\n", f.x(v),
-                       kHeight - kBottom + 16, v);
-  return svg + fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n", kWidth - kRight, kHeight - 6,
-                           escape_xml(across));
+                       chart_height - chart_bottom + 16, v);
+  return svg + fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n", chart_width - chart_right,
+                           chart_height - 6, escape_xml(across));
 }
 
 std::string drawn(const ChartSeries& s, std::size_t colour, const Frame& f) {
@@ -140,8 +145,8 @@ std::string json_of(const CurveChart& c, const Frame& f) {
     series +=
         fmt::format("{}{{\"name\":{},\"x\":[{}],\"y\":[{}]}}", series.empty() ? "" : ",", quoted_json(s.name), x, y);
   }
-  return fmt::format("{{\"left\":{},\"right\":{},\"first\":{},\"last\":{},\"across\":{},\"series\":[{}]}}", kLeft,
-                     kWidth - kRight, f.first, f.last, quoted_json(c.across), series);
+  return fmt::format("{{\"left\":{},\"right\":{},\"first\":{},\"last\":{},\"across\":{},\"series\":[{}]}}", chart_left,
+                     chart_width - chart_right, f.first, f.last, quoted_json(c.across), series);
 }
 
 }  // namespace
@@ -158,14 +163,14 @@ std::string curve_chart(const CurveChart& given) {
   std::string svg = fmt::format(
       "<figure><figcaption>{0}</figcaption><svg viewBox=\"0 0 {1} {2}\" width=\"{1}\" height=\"{2}\" role=\"img\" "
       "aria-label=\"{0}\" data-chart=\"{3}\">\n",
-      escape_xml(c.title), kWidth, kHeight, escape_xml(json_of(c, f)));
+      escape_xml(c.title), chart_width, chart_height, escape_xml(json_of(c, f)));
   svg += axes(f, c.across);
   // The first series is drawn last: the others do not cover it.
   for (std::size_t i = c.series.size(); i-- > 0;) svg += drawn(c.series[i], i, f);
-  double at = kRight;
+  double at = chart_right;
   for (std::size_t i = c.series.size(); i-- > 0 && c.series.size() > 1;) {
-    svg += fmt::format("<text class=\"f{}\" x=\"{:.0f}\" y=\"{}\" text-anchor=\"end\">{}</text>\n", i, kWidth - at,
-                       kTop + 10, escape_xml(c.series[i].name));
+    svg += fmt::format("<text class=\"f{}\" x=\"{:.0f}\" y=\"{}\" text-anchor=\"end\">{}</text>\n", i, chart_width - at,
+                       chart_top + 10, escape_xml(c.series[i].name));
     at += 7.0 * c.series[i].name.size() + 12;
   }
   return svg + "<path class=\"cross\" d=\"\"/></svg></figure>\n";

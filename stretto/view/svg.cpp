@@ -13,8 +13,9 @@
 namespace stretto {
 namespace {
 
-constexpr double kBar = 24, kGap = 3, kStrip = 7, kMemory = 26, kLegend = 26, kTitle = 26, kAxis = 22, kMargin = 14;
-constexpr double kLabelSize = 11;
+constexpr double bar_height = 24, row_gap = 3, strip_height = 7, memory_height = 26, legend_height = 26,
+                 title_height = 26, axis_height = 22, page_margin = 14;
+constexpr double label_size = 11;
 
 // Two decimals are enough for a pixel; trailing zeros only make the file longer.
 std::string px(double v) {
@@ -62,8 +63,8 @@ class Picture {
       for (const Span& span : t.spans)
         if (span.action) digits_ = std::max(digits_, caption(span).size());
     }
-    left_ = kMargin + text_width(std::string(longest, '0'), 12) + 6;
-    right_ = kMargin + 100;
+    left_ = page_margin + text_width(std::string(longest, '0'), 12) + 6;
+    right_ = page_margin + 100;
     double chart = 800;
     if (shortest > 0 && length_ > 0) {
       const double readable = std::max(13.0, text_width(std::string(digits_, '0'), 9) + 3);
@@ -76,10 +77,10 @@ class Picture {
   }
 
   std::string str() {
-    double y = kMargin;
+    double y = page_margin;
     y = legend(y);
     for (std::size_t i = 0; i < scenes_.size(); ++i) y = panel(scenes_[i], y);
-    y += kMargin / 2;
+    y += page_margin / 2;
     return fmt::format(
                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
                "font-family=\"system-ui, 'DejaVu Sans', Helvetica, Arial, sans-serif\" font-size=\"12\" "
@@ -118,7 +119,7 @@ class Picture {
     double at = left_;
     const auto item = [&](std::string_view cls, std::string_view text) {
       const double w = 22 + text_width(text, 11) + 8;
-      if (at > left_ && at + w > width_ - kMargin) return;
+      if (at > left_ && at + w > width_ - page_margin) return;
       add("<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"14\" height=\"12\" rx=\"2\"/>", cls, px(at), px(y + 1));
       add("<text class=\"s\" x=\"{}\" y=\"{}\">{}</text>\n", px(at + 19), px(y + 11), escape_xml(text));
       at += w;
@@ -130,7 +131,7 @@ class Picture {
     for (const Lane l : lanes_of(timelines_))
       item(l == Lane::message ? "msg" : l == Lane::collective ? "col" : "oth", name_of(l));
     item("row", "idle");
-    return y + kLegend;
+    return y + legend_height;
   }
 
   double panel(const Scene& s, double y) {
@@ -140,8 +141,9 @@ class Picture {
     add("<text class=\"s\" x=\"{}\" y=\"{}\">{}</text>\n", px(left_ + text_width(title, 14) * 1.08 + 14), px(y + 14),
         escape_xml(summary(t, options_.clock) + folded_text(t)));
     add("<text class=\"s e\" x=\"{}\" y=\"{}\">busy</text>", px(width_ - right_ + 46), px(y + 14));
-    if (!t.memory.empty()) add("<text class=\"s e\" x=\"{}\" y=\"{}\">peak</text>\n", px(width_ - kMargin), px(y + 14));
-    y += kTitle;
+    if (!t.memory.empty())
+      add("<text class=\"s e\" x=\"{}\" y=\"{}\">peak</text>\n", px(width_ - page_margin), px(y + 14));
+    y += title_height;
 
     double height = 0;
     for (std::size_t i = 0; i < s.tracks.size(); ++i) height += advance(s, i);
@@ -157,9 +159,9 @@ class Picture {
       const Track& track = s.tracks[i];
       draw(track, s, y);
       y += advance(s, i);
-      if (last_of_actor(s, i)) memory(t, s, track.actor, y - 2 * kGap - kMemory);
+      if (last_of_actor(s, i)) memory(t, s, track.actor, y - 2 * row_gap - memory_height);
     }
-    return y + kAxis + kGap;
+    return y + axis_height + row_gap;
   }
 
   static bool last_of_actor(const Scene& s, std::size_t i) {
@@ -167,12 +169,12 @@ class Picture {
   }
 
   static double height_of(const Track& track) {
-    return track.lane != Lane::compute ? kStrip : (track.slots > 1 ? 1.5 : 1) * kBar;
+    return track.lane != Lane::compute ? strip_height : (track.slots > 1 ? 1.5 : 1) * bar_height;
   }
 
   // From the top of one track to the top of the next.
   double advance(const Scene& s, std::size_t i) const {
-    const double below = last_of_actor(s, i) ? kGap + (options_.memory ? kMemory + kGap : 0) : 0;
+    const double below = last_of_actor(s, i) ? row_gap + (options_.memory ? memory_height + row_gap : 0) : 0;
     return height_of(s.tracks[i]) + 2 + below;
   }
 
@@ -185,7 +187,7 @@ class Picture {
       add("<text class=\"s e\" x=\"{}\" y=\"{}\">{:.0f}%</text>", px(width_ - right_ + 46), px(y + height / 2 + 4),
           100 * (1 - s.bubble(track)));
       if (track.actor < std::ssize(t.memory) && (folds(t) || track.coordinate == 0))
-        add("<text class=\"s e\" x=\"{}\" y=\"{}\">{}</text>", px(width_ - kMargin), px(y + height / 2 + 4),
+        add("<text class=\"s e\" x=\"{}\" y=\"{}\">{}</text>", px(width_ - page_margin), px(y + height / 2 + 4),
             escape_xml(t.memory_unit == "bytes" ? memory_text(t.peak(track.actor), t.memory_unit)
                                                 : fmt::format("{:.4g}", t.peak(track.actor))));
       add("\n<rect class=\"row\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n", px(x(0)), px(y),
@@ -207,12 +209,12 @@ class Picture {
   void label(const Bar& b, const Scene&, double centre, double top, double w, double h) {
     const std::string text = caption(*b.span);
     const double letters = b.span->action ? digits_ : std::max<std::size_t>(text.size(), 1);
-    const double size = std::min({kLabelSize, h - 2, (w - 1.5) / (0.62 * letters)});
+    const double size = std::min({label_size, h - 2, (w - 1.5) / (0.62 * letters)});
     if (text.empty() || size < 6) return;
     const Rgb fill = b.span->action ? colour(b.span->action->phase, b.chunk, chunks_) : colour(Lane::other);
     const bool white = ink_on(fill) == Rgb{255, 255, 255} && waiting_share(*b.span) < 0.5;
     add("<text class=\"l {}\" x=\"{}\" y=\"{}\"{}>{}</text>", white ? "w" : "k", px(centre),
-        px(top + h / 2 + size * 0.36), size < kLabelSize ? fmt::format(" style=\"font-size:{}px\"", px(size)) : "",
+        px(top + h / 2 + size * 0.36), size < label_size ? fmt::format(" style=\"font-size:{}px\"", px(size)) : "",
         escape_xml(text));
   }
 
@@ -221,15 +223,15 @@ class Picture {
     double most = 0;
     for (const Scene& other : scenes_) most = std::max(most, peak_memory(*other.timeline));
     if (!(most > 0)) return;
-    std::string d = fmt::format("M{} {}", px(x(0)), px(y + kMemory));
+    std::string d = fmt::format("M{} {}", px(x(0)), px(y + memory_height));
     for (std::size_t i = 0; i < t.memory[actor].size(); ++i) {
       const auto& [time, amount] = t.memory[actor][i];
       // Only the last of several changes at one time can be seen.
       if (i + 1 < t.memory[actor].size() && t.memory[actor][i + 1].first <= time) continue;
       d += fmt::format("H{}V{}", px(x(std::clamp(time - s.origin, 0.0, s.length))),
-                       px(y + kMemory - amount / most * (kMemory - 2)));
+                       px(y + memory_height - amount / most * (memory_height - 2)));
     }
-    d += fmt::format("H{}V{}Z", px(x(s.length)), px(y + kMemory));
+    d += fmt::format("H{}V{}Z", px(x(s.length)), px(y + memory_height));
     add("<path class=\"mem\" d=\"{}\"/>\n", d);
   }
 

@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-const std::string kData = STRETTO_TEST_DATA;
+const std::string data_folder = STRETTO_TEST_DATA;
 
 class Convert : public testing::Test {
  protected:
@@ -30,8 +30,9 @@ class Convert : public testing::Test {
 };
 
 TEST_F(Convert, ThereAndBackForEveryModelType) {
-  std::vector<fs::path> all{kData + "/hf/gpt2/model", kData + "/hf/llama/model", kData + "/hf/mixtral/model"};
-  for (const auto& e : fs::directory_iterator(kData + "/hf_relatives"))
+  std::vector<fs::path> all{data_folder + "/hf/gpt2/model", data_folder + "/hf/llama/model",
+                            data_folder + "/hf/mixtral/model"};
+  for (const auto& e : fs::directory_iterator(data_folder + "/hf_relatives"))
     if (e.is_directory()) all.push_back(e.path());
   EXPECT_EQ(all.size(), 12u);
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -47,7 +48,7 @@ TEST_F(Convert, ThereAndBackForEveryModelType) {
 }
 
 TEST_F(Convert, ShardsTypesAndTheFilesBesideTheWeights) {
-  fs::copy(kData + "/hf/llama/model", folder_ / "hf");
+  fs::copy(data_folder + "/hf/llama/model", folder_ / "hf");
   folder_.write("hf/tokenizer.json", "{\"a\": 1}");
   folder_.write("hf/notes.txt", "not the model's");
   ASSERT_EQ(convert("hf c").code, 0);
@@ -74,7 +75,7 @@ TEST_F(Convert, MistakesAreNamed) {
   r = convert("empty c");
   EXPECT_EQ(r.code, 1);
   EXPECT_THAT(r.error, HasSubstr("[empty] is neither a Hugging Face directory (config.json), nor a checkpoint"));
-  fs::copy(kData + "/hf/gpt2/model", folder_ / "hf");
+  fs::copy(data_folder + "/hf/gpt2/model", folder_ / "hf");
   ASSERT_EQ(convert("hf c").code, 0);
   r = convert("hf c");
   EXPECT_EQ(r.code, 1);
@@ -98,10 +99,10 @@ TEST_F(Convert, TransformersLoadsWhatIsExported) {
   if (shell(python + " -c 'import torch, transformers'", "/").code != 0) GTEST_SKIP() << "no transformers";
   for (const char* model : {"hf/gpt2/model", "hf/llama/model", "hf/mixtral/model", "hf_relatives/qwen2",
                             "hf_relatives/qwen3", "hf_relatives/mistral", "hf_relatives/llama_llama3"}) {
-    ASSERT_EQ(convert(kData + "/" + model + " c").code, 0);
+    ASSERT_EQ(convert(data_folder + "/" + model + " c").code, 0);
     ASSERT_EQ(convert("c out --shard-size 100KB").code, 0);
     const Result r =
-        shell(python + " - '" + kData + "/" + model +
+        shell(python + " - '" + data_folder + "/" + model +
                   "' out <<'E'\n"
                   "import sys, torch\n"
                   "from transformers import AutoModelForCausalLM\n"

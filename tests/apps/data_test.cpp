@@ -14,7 +14,7 @@ using test::Result;
 using testing::AllOf;
 using testing::HasSubstr;
 
-const std::string kGpt2 = STRETTO_TEST_DATA "/tokenizers/gpt2_style";
+const std::string gpt2_folder = STRETTO_TEST_DATA "/tokenizers/gpt2_style";
 
 Result data(const std::string& arguments, const Folder& folder) {
   return test::stretto("data " + arguments, folder.str());
@@ -26,10 +26,10 @@ TEST(Data, TokenizeAndDecodeInEveryFormat) {
   folder.write("b.jsonl", "{\"text\": \"The second\\n\"}\n\n{\"id\": 3, \"text\": \"and the third\"}");
   for (const std::string format : {"nanogpt", "llmc", "megatron"}) {
     const Result made =
-        data("tokenize a.txt b.jsonl --tokenizer " + kGpt2 + " --out out.bin --eot --format " + format, folder);
+        data("tokenize a.txt b.jsonl --tokenizer " + gpt2_folder + " --out out.bin --eot --format " + format, folder);
     ASSERT_EQ(made.code, 0) << made.error;
     EXPECT_THAT(made.out, AllOf(HasSubstr("out.bin: "), HasSubstr("tokens of 3 documents")));
-    const Result text = data("decode out.bin --tokenizer " + kGpt2, folder);
+    const Result text = data("decode out.bin --tokenizer " + gpt2_folder, folder);
     EXPECT_EQ(text.out, "The first document, naïve.\n<|endoftext|>The second\n<|endoftext|>and the third<|endoftext|>");
     const TokenFile file(folder / "out.bin");
     EXPECT_EQ(file.tokens().type, FileType::U16);
@@ -40,7 +40,7 @@ TEST(Data, TokenizeAndDecodeInEveryFormat) {
     if (format == "megatron") {
       EXPECT_THAT(info.out, HasSubstr("documents   3"));
     }
-    const Result some = data("decode out.bin --first 1 --count 2 --tokenizer " + kGpt2, folder);
+    const Result some = data("decode out.bin --first 1 --count 2 --tokenizer " + gpt2_folder, folder);
     EXPECT_EQ(some.code, 0) << some.error;
     EXPECT_LT(some.out.size(), 20u);
   }
@@ -73,7 +73,7 @@ TEST(Data, MistakesAreNamedAndNothingIsWritten) {
     EXPECT_FALSE(std::filesystem::exists(folder / "o.bin")) << arguments;
     return r.error + r.out;
   };
-  const std::string rest = " --out o.bin --tokenizer " + kGpt2;
+  const std::string rest = " --out o.bin --tokenizer " + gpt2_folder;
   EXPECT_THAT(error("tokenize none.txt" + rest), HasSubstr("there is no file 'none.txt'"));
   EXPECT_THAT(error("tokenize empty.txt" + rest), HasSubstr("there is no text in empty.txt"));
   EXPECT_THAT(error("tokenize b.jsonl" + rest), HasSubstr("[b.jsonl:2] has no key 'text'; hint: "));

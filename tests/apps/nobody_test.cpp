@@ -21,7 +21,7 @@ class Nobody : public testing::Test {
     if (!can_become_nobody()) GTEST_SKIP() << "only root can become a user without rights";
     folder_.write("text.txt", std::string(20000, 'x'));
     fs::copy(std::string(STRETTO_TEST_DATA) + "/hf/gpt2/model", folder_ / "hf");
-    ASSERT_EQ(stretto("train " + kRun + " --log.dir=run", folder_.str()).code, 0);
+    ASSERT_EQ(stretto("train " + run_text + " --log.dir=run", folder_.str()).code, 0);
     ASSERT_EQ(stretto("data train-bpe text.txt --vocab 260 --out tokenizer.json", folder_.str()).code, 0);
     ASSERT_EQ(stretto("data tokenize text.txt --tokenizer bytes --out tokens.bin", folder_.str()).code, 0);
     // To be looked at under any name but these by everybody.
@@ -43,14 +43,14 @@ class Nobody : public testing::Test {
     EXPECT_THAT(r.error, Not(HasSubstr("[internal]"))) << arguments;
   }
 
-  const std::string kRun =
+  const std::string run_text =
       "--data.path=text.txt --model.layers=1 --model.width=16 --model.heads=1 --model.context=16 --train.batch=2 "
       "--train.steps=2";
   Folder folder_;
 };
 
 TEST_F(Nobody, WhatMayNotBeRead) {
-  const std::string denied = "Permission denied", run = "train " + kRun + " --log.dir=new ";
+  const std::string denied = "Permission denied", run = "train " + run_text + " --log.dir=new ";
   for (const std::string arguments :
        {"generate closed/run --prompt x", "generate closed/hf --ids 1", "generate closed --prompt x",
         "convert closed/run out", "convert closed out", "convert run closed/out", "data info closed/tokens.bin",
@@ -70,7 +70,7 @@ TEST_F(Nobody, WhatMayNotBeRead) {
 }
 
 TEST_F(Nobody, LinksToThemselvesAndNamesThatAreTooLong) {
-  const std::string longest(300, 'n'), run = "train " + kRun + " --log.dir=new ";
+  const std::string longest(300, 'n'), run = "train " + run_text + " --log.dir=new ";
   for (const auto& [name, reason] : {std::pair<std::string, std::string>{"self", "Too many levels of symbolic links"},
                                      {longest, "File name too long"}}) {
     for (const std::string before :

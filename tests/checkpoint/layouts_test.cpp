@@ -42,7 +42,7 @@ Trainer trainer_for(const Way& w) {
 
 Batch batch_for(const Trainer& t, i64 step) { return random_batch(t.compiled(), 50, u64(step)); }
 
-constexpr i64 kBefore = 3, kAfter = 10;
+constexpr i64 steps_before = 3, steps_after = 10;
 
 std::vector<double> losses(Trainer& t, i64 last) {
   std::vector<double> all;
@@ -55,18 +55,18 @@ void every_pair_goes_on(const std::vector<Way>& all) {
   std::vector<std::vector<double>> whole;
   for (std::size_t i = 0; i < all.size(); ++i) {
     Trainer t = trainer_for(all[i]);
-    losses(t, kBefore);
+    losses(t, steps_before);
     write_checkpoint(folder / std::to_string(i), snapshot_of(t, "config"));
-    whole.push_back(losses(t, kBefore + kAfter));
+    whole.push_back(losses(t, steps_before + steps_after));
   }
   for (std::size_t a = 0; a < all.size(); ++a) {
     const Checkpoint saved(folder / std::to_string(a));
-    EXPECT_EQ(saved.manifest().step, kBefore);
+    EXPECT_EQ(saved.manifest().step, steps_before);
     for (std::size_t b = 0; b < all.size(); ++b) {
       Trainer t = trainer_for(all[b]);
       restore(t, saved);
-      EXPECT_EQ(t.steps_done(), kBefore);
-      const std::vector<double> next = losses(t, kBefore + kAfter);
+      EXPECT_EQ(t.steps_done(), steps_before);
+      const std::vector<double> next = losses(t, steps_before + steps_after);
       if (all[a].microbatches == all[b].microbatches && all[a].exact && all[b].exact)
         EXPECT_EQ(next, whole[a]) << all[a].name << " -> " << all[b].name;
       else
@@ -93,12 +93,12 @@ TEST(Layouts, TypesChangeWithoutLoss) {
                            {.microbatches = 4, .seed = 3, .dtype = dtype, .clip = 0.5}, p));
   };
   Trainer first = trainer(f32, {.mesh = {{"pipe", 2}}});
-  losses(first, kBefore);
+  losses(first, steps_before);
   write_checkpoint(folder / "f32", snapshot_of(first, "config"));
   Trainer half = trainer(bf16, {.mesh = {{"pipe", 2}}, .names = {.data = 2, .zero = 3}});
   restore(half, Checkpoint(folder / "f32"));
   EXPECT_EQ(half.parameters_hash(), first.parameters_hash());
-  EXPECT_EQ(half.steps_done(), kBefore);
+  EXPECT_EQ(half.steps_done(), steps_before);
   write_checkpoint(folder / "bf16", snapshot_of(half, "config"));
   Trainer again = trainer(f32, {});
   restore(again, Checkpoint(folder / "bf16"));
@@ -107,9 +107,9 @@ TEST(Layouts, TypesChangeWithoutLoss) {
   // Each goes on from there in its own type: serially, and as it was.
   Trainer serial = trainer(bf16, {}), piped = trainer(bf16, {.mesh = {{"pipe", 4}}, .schedule = "zb-h1"});
   for (Trainer* t : {&serial, &piped}) restore(*t, Checkpoint(folder / "f32"));
-  EXPECT_EQ(losses(serial, kBefore + 2), losses(piped, kBefore + 2));
+  EXPECT_EQ(losses(serial, steps_before + 2), losses(piped, steps_before + 2));
   EXPECT_EQ(serial.parameters_hash(), piped.parameters_hash());
-  EXPECT_NEAR(losses(half, kBefore + 1)[0], losses(again, kBefore + 1)[0], 0.01);
+  EXPECT_NEAR(losses(half, steps_before + 1)[0], losses(again, steps_before + 1)[0], 0.01);
 }
 
 TEST(Layouts, SaveAndLoadOfADirectory) {

@@ -15,7 +15,7 @@ namespace {
 
 using test::dense;
 
-constexpr Arena kActivations = Arena::activations;
+constexpr Arena activation_arena = Arena::activations;
 
 std::unique_ptr<Wiring> emulated(const Cluster& links, bool content = true) {
   return emulated_wiring(thread_wiring(0), {.links = links, .content = content});
@@ -103,7 +103,7 @@ struct Line {
     for (u64 offset : {0, 4})
       program.transfers.push_back(
           {.route = RouteId(0), .extents = {{.from = {.offset = offset}, .to = {.offset = offset}, .bytes = 4}}});
-    for (int a : {0, 1}) arenas[a][kActivations] = reinterpret_cast<std::byte*>(memory[a]);
+    for (int a : {0, 1}) arenas[a][activation_arena] = reinterpret_cast<std::byte*>(memory[a]);
   }
 };
 

@@ -13,7 +13,7 @@ namespace stretto {
 namespace {
 using testing::ElementsAre;
 
-const Dim kFour{"four", 4};
+const Dim four_dim{"four", 4};
 
 std::vector<std::string> nodes(const Graph& g) {
   std::vector<std::string> all;
@@ -24,7 +24,7 @@ std::vector<std::string> nodes(const Graph& g) {
 // -w is asked for first, and read in the second piece only, or in both.
 struct Negated {
   Builder b;
-  Tensor x = input(b, "x", f32, kFour), w = param(b, "w", f32, kFour), minus = -w;
+  Tensor x = input(b, "x", f32, four_dim), w = param(b, "w", f32, four_dim), minus = -w;
   Tensor first = x + x;
 };
 

@@ -17,18 +17,18 @@ using test::lines;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const Dim kRow{"row", 4};
+const Dim row_dim{"row", 4};
 
 // One loss term; parameter 0 is used in both pieces, 1 in the second, 2 is frozen.
 struct ByHand {
   Traced traced;
   Step step;
   explicit ByHand(int pipes = 1) {
-    for (const char* name : {"tied", "own", "frozen"}) traced.params.push_back({.name = name, .dims = kRow});
+    for (const char* name : {"tied", "own", "frozen"}) traced.params.push_back({.name = name, .dims = row_dim});
     traced.params[ParamId(2)].options.trainable = false;
     traced.scalars = {"loss.scale"};
     traced.terms = {{.name = "loss", .sum = OutputId(0), .count = OutputId(1), .scale = ScalarId(0), .weight = 2}};
-    step.dims = {kRow};
+    step.dims = {row_dim};
     const Type row{f32, {DimId(0)}}, number{f32, {}}, count{f64, {}};
     step.params = {row, row, row};
     step.scalars = {count};

@@ -14,12 +14,12 @@ using test::lines;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const Dim kNumbers{"numbers", 4};
+const Dim numbers_dim{"numbers", 4};
 
 // Two pieces; parameter 0 has accumulators in both, parameter 1 in the second.
 Step three_accumulators() {
   Step s;
-  s.dims = {kNumbers};
+  s.dims = {numbers_dim};
   const Type type{f32, {DimId(0)}};
   s.params = {type, type};
   s.pieces = 2;

@@ -11,7 +11,7 @@ namespace stretto {
 namespace {
 
 // Bytes as tokens: a template without special tokens, so that every position is one of the text.
-constexpr const char* kTemplate =
+constexpr const char* short_template =
     "{% for m in messages %}{{ m.role[0] }}:{{ m.content }}\n{% endfor %}{% if add_generation_prompt %}a:{% endif %}";
 
 std::string line(const std::string& question, const std::string& answer) {
@@ -23,7 +23,7 @@ std::string line(const std::string& question, const std::string& answer) {
 
 struct ChatFiles {
   ChatFiles() {
-    folder.write("t.jinja", kTemplate);
+    folder.write("t.jinja", short_template);
     folder.write("c.jsonl", line("one", "two") + line("three", "four") + line("a", "a much longer answer than fits") +
                                 line("five", "six") + "\n" + line("quiet", ""));
   }

@@ -17,7 +17,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const std::string kTokens = STRETTO_TEST_DATA "/tokens/", kTokenizers = STRETTO_TEST_DATA "/tokenizers/";
+const std::string tokens_folder = STRETTO_TEST_DATA "/tokens/", tokenizers_folder = STRETTO_TEST_DATA "/tokenizers/";
 
 std::string message(const CorpusOptions& o, i64 length = 4) {
   try {
@@ -50,17 +50,17 @@ void write_tokens(const std::filesystem::path& path, TokenFormat format, i64 voc
 }
 
 TEST(Corpus, ReadsTokenFilesThatOthersWrote) {
-  const std::vector<std::int32_t> nanogpt = trained_on({.path = {kTokens + "nanogpt.bin"}});
+  const std::vector<std::int32_t> nanogpt = trained_on({.path = {tokens_folder + "nanogpt.bin"}});
   EXPECT_THAT(std::vector(nanogpt.begin(), nanogpt.begin() + 5), ElementsAre(0, 1, 50256, 65535, 29063));
-  const std::vector<std::int32_t> narrow = trained_on({.path = {kTokens + "llmc_gpt2.bin"}});
+  const std::vector<std::int32_t> narrow = trained_on({.path = {tokens_folder + "llmc_gpt2.bin"}});
   EXPECT_THAT(std::vector(narrow.begin(), narrow.begin() + 3), ElementsAre(50256, 49972, 21120));
-  const std::vector<std::int32_t> wide = trained_on({.path = {kTokens + "llmc_llama3.bin"}});
+  const std::vector<std::int32_t> wide = trained_on({.path = {tokens_folder + "llmc_llama3.bin"}});
   EXPECT_THAT(std::vector(wide.begin(), wide.begin() + 3), ElementsAre(128000, 71675, 124373));
   for (const char* name : {"megatron_u16", "megatron_u16.bin", "megatron_u16.idx", "megatron_u16.*"})
-    EXPECT_THAT(trained_on({.path = {kTokens + name}}),
+    EXPECT_THAT(trained_on({.path = {tokens_folder + name}}),
                 ElementsAre(5, 6, 7, 8, 9, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 65000, 3, 11, 12, 13, 14, 15, 16, 17))
         << name;
-  const std::string index = kTokens + "megatron_u16.idx", tokens = kTokens + "megatron_u16.bin";
+  const std::string index = tokens_folder + "megatron_u16.idx", tokens = tokens_folder + "megatron_u16.bin";
   EXPECT_EQ(trained_on({.path = {index, tokens}}), trained_on({.path = {tokens, index}}));
   EXPECT_EQ(trained_on({.path = {index, tokens}}), trained_on({.path = {tokens}}));
 }
@@ -99,13 +99,13 @@ TEST(Corpus, TextIsTokenizedAndDocumentsEnd) {
   const Folder folder;
   folder.write("a.txt", "the cat and the dog");
   folder.write("b.jsonl", "{\"text\": \"the dog\"}\n\n{\"text\": \"a cat\"}\n");
-  const Tokenizer t = read_tokenizer(kTokenizers + "gpt2_style");
+  const Tokenizer t = read_tokenizer(tokenizers_folder + "gpt2_style");
   std::vector<std::int32_t> expected;
   for (const char* text : {"the cat and the dog", "the dog", "a cat"}) {
     for (const std::int32_t id : t.encode(text)) expected.push_back(id);
     if (t.end_of_text()) expected.push_back(*t.end_of_text());
   }
-  const CorpusOptions o{.path = {folder.str() + "/*"}, .tokenizer = kTokenizers + "gpt2_style"};
+  const CorpusOptions o{.path = {folder.str() + "/*"}, .tokenizer = tokenizers_folder + "gpt2_style"};
   EXPECT_EQ(trained_on(o), expected);
   EXPECT_EQ(open_corpus(o, 4).training[0].source->vocab(), t.vocab());
 }
@@ -173,9 +173,10 @@ TEST(Corpus, WrongFilesAreNamed) {
 TEST(Corpus, ATokenizerMustFitTheModel) {
   const Folder folder;
   folder.write("a.txt", "some text to read");
-  const i64 vocab = read_tokenizer(kTokenizers + "gpt2_style").vocab();
+  const i64 vocab = read_tokenizer(tokenizers_folder + "gpt2_style").vocab();
   EXPECT_THAT(
-      message({.path = {(folder / "a.txt").string()}, .tokenizer = kTokenizers + "gpt2_style", .vocab = vocab - 1}),
+      message(
+          {.path = {(folder / "a.txt").string()}, .tokenizer = tokenizers_folder + "gpt2_style", .vocab = vocab - 1}),
       HasSubstr(fmt::format("has ids up to {}, and the model's vocabulary is {}; hint: use model.vocab = {}", vocab - 1,
                             vocab - 1, vocab)));
 }
@@ -198,11 +199,11 @@ TEST(Corpus, ValidationIsTheEndOfEverySourceOfAMixture) {
 TEST(Documents, BeginBehindEndTokensInIndexedFilesAndFilesAndTexts) {
   const Folder folder;
   const auto file = [&](const std::string& name) { return (folder / name).string(); };
-  const Tokenizer t = read_tokenizer(kTokenizers + "gpt2_style");
+  const Tokenizer t = read_tokenizer(tokenizers_folder + "gpt2_style");
   const std::int32_t end = t.end_of_text().value();
   folder.write("a.jsonl", "{\"text\": \"the dog\"}\n{\"text\": \"a cat\"}\n{\"text\": \"\"}\n{\"text\": \"one\"}\n");
   const i64 first = i64(t.encode("the dog").size()) + 1, second = first + i64(t.encode("a cat").size()) + 1;
-  const CorpusOptions text{.path = {file("a.jsonl")}, .tokenizer = kTokenizers + "gpt2_style", .documents = true};
+  const CorpusOptions text{.path = {file("a.jsonl")}, .tokenizer = tokenizers_folder + "gpt2_style", .documents = true};
   const Corpus c = open_corpus(text, 4);
   const std::vector<std::int32_t> ids = all_of(*c.training[0].source);
   const i64 size = i64(ids.size());
@@ -241,7 +242,7 @@ TEST(Documents, BeginBehindEndTokensInIndexedFilesAndFilesAndTexts) {
   EXPECT_THAT(message({.path = {file("n.bin")}, .documents = true}),
               HasSubstr("[" + file("n.bin") + "] does not say where documents begin"));
   EXPECT_EQ(message({.path = {file("m.bin")}, .documents = true}), "no error");
-  const auto empty = open_corpus({.path = {kTokens + "megatron_empty"}, .documents = true}, 4).training[0].source;
+  const auto empty = open_corpus({.path = {tokens_folder + "megatron_empty"}, .documents = true}, 4).training[0].source;
   EXPECT_THAT(empty->documents(0, 6), ElementsAre(3, 4));
 }
 

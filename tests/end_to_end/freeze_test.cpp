@@ -34,11 +34,11 @@ Tuned tuned(Compiled c) {
 }
 
 // The beginning, the end, all but one in the middle, all but the norms, one in the middle.
-const std::vector<Names> kFrozen{
+const std::vector<Names> frozen_names{
     {"wte", "wpe", "h.0", "h.1"}, {"h.3", "ln_f"}, {"*", "!h.2.up"}, {"*", "!*.gain"}, {"h.1.*"}};
 
 TEST(Freeze, EveryScheduleHasTheBitsOfTheSerialRun) {
-  for (const Names& frozen : kFrozen) {
+  for (const Names& frozen : frozen_names) {
     const Tuned serial = tuned(compiled("gpt2", frozen));
     for (const char* schedule : {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "zb-auto", "looped-bfs"})
       for (const int actors : {2, 4})
@@ -49,7 +49,7 @@ TEST(Freeze, EveryScheduleHasTheBitsOfTheSerialRun) {
 }
 
 TEST(Freeze, EveryLayoutHasTheNumbersOfTheSerialRun) {
-  for (const Names& frozen : kFrozen) {
+  for (const Names& frozen : frozen_names) {
     const Tuned serial = tuned(compiled("gpt2", frozen, {}, f64));
     for (const ParallelNames& names :
          {ParallelNames{.data = 2}, ParallelNames{.data = 2, .zero = 1}, ParallelNames{.data = 2, .zero = 2},

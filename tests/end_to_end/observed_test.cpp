@@ -10,11 +10,11 @@
 namespace stretto {
 namespace {
 
-constexpr i64 kRows = 16, kIn = 4, kHidden = 8;
+constexpr i64 row_count = 16, in_size = 4, hidden_size = 8;
 
 // Two layers, each with the running mean and variance of what goes into it.
 Loss normalised(Trace& t) {
-  const Dim batch = t.batch("batch", kRows), in{"in", kIn}, hidden{"hidden", kHidden};
+  const Dim batch = t.batch("batch", row_count), in{"in", in_size}, hidden{"hidden", hidden_size};
   const auto centred = [&](Tensor x, const Dim& width) {
     const Tensor mean_so_far = t.state("mean", width), spread = t.state("spread", width, ones);
     const auto follow = [](Tensor value, Tensor seen) { return value * 0.9 + seen * 0.1; };
@@ -34,12 +34,12 @@ Loss normalised(Trace& t) {
 }
 
 Batch rows_of(i64 step, DType dtype) {
-  std::vector<double> x(kRows * kIn), y(kRows);
+  std::vector<double> x(row_count * in_size), y(row_count);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(0.7 * double(i) + double(step)) + 0.3;
   for (std::size_t i = 0; i < y.size(); ++i) y[i] = std::cos(double(i));
   const auto as = [&]<class T>(T) -> Batch {
     const std::vector<T> a(x.begin(), x.end()), b(y.begin(), y.end());
-    return {{"x", Array::of<T>(a, {kRows, kIn})}, {"y", Array::of<T>(b, {kRows})}};
+    return {{"x", Array::of<T>(a, {row_count, in_size})}, {"y", Array::of<T>(b, {row_count})}};
   };
   return dtype == f64 ? as(double()) : as(float());
 }
@@ -69,15 +69,15 @@ After after_three(Compiled c, DType dtype = f32) {
 
 TEST(Observed, TheRunningMeanIsTheOneMadeByHand) {
   Trainer t(of_layout({}, f64));
-  std::vector<double> expected(kIn, 0);
+  std::vector<double> expected(in_size, 0);
   for (int step = 0; step < 3; ++step) {
     const Batch batch = rows_of(step, f64);
     const std::vector<double> x = batch.at("x").doubles();
     t.step(batch);
-    for (i64 k = 0; k < kIn; ++k) {
+    for (i64 k = 0; k < in_size; ++k) {
       double sum = 0;
-      for (i64 row = 0; row < kRows; ++row) sum += x[row * kIn + k];
-      expected[k] = 0.9 * expected[k] + 0.1 * sum / kRows;
+      for (i64 row = 0; row < row_count; ++row) sum += x[row * in_size + k];
+      expected[k] = 0.9 * expected[k] + 0.1 * sum / row_count;
       EXPECT_NEAR(t.parameter("first.mean").doubles()[k], expected[k], 1e-14);
     }
   }
@@ -126,14 +126,14 @@ TEST(Observed, TheyAreSavedAndGoOnUnderAnotherLayout) {
   ASSERT_TRUE(load(then, folder.str()));
   for (int i = 1; i < 3; ++i) then.step(rows_of(i, f64));
   for (const char* name : {"first.mean", "second.spread", "second.w"})
-    for (i64 k = 0; k < kIn; ++k)
+    for (i64 k = 0; k < in_size; ++k)
       EXPECT_NEAR(then.parameter(name).doubles()[k], whole.parameter(name).doubles()[k], 1e-12) << name;
 }
 
 TEST(Observed, NormAndClippingDoNotSeeThem) {
   const auto model = [](double size) {
     return [=](Trace& t) {
-      const Dim batch = t.batch("batch", kRows), in{"in", kIn};
+      const Dim batch = t.batch("batch", row_count), in{"in", in_size};
       const Tensor x = t.input("x", {batch, in});
       t.observe(t.state("large", in), mean(x, batch) * size, [](Tensor, Tensor seen) { return seen; });
       return mean_of(square(contract(x, t.param("w", in), in) - t.input("y", batch)));
@@ -159,10 +159,10 @@ TEST(Observed, AStepThatIsNotFiniteLeavesThemAlone) {
 TEST(Observed, EvaluationAndFrozenOnesStay) {
   Trainer t(of_layout({}, f64)), frozen(of_layout({}, f64, {.microbatches = 4, .frozen = {"second.mean"}}));
   t.evaluate(rows_of(0, f64));
-  EXPECT_EQ(t.parameter("first.mean").doubles(), std::vector<double>(kIn, 0));
+  EXPECT_EQ(t.parameter("first.mean").doubles(), std::vector<double>(in_size, 0));
   frozen.step(rows_of(0, f64));
-  EXPECT_EQ(frozen.parameter("second.mean").doubles(), std::vector<double>(kHidden, 0));
-  EXPECT_NE(frozen.parameter("first.mean").doubles(), std::vector<double>(kIn, 0));
+  EXPECT_EQ(frozen.parameter("second.mean").doubles(), std::vector<double>(hidden_size, 0));
+  EXPECT_NE(frozen.parameter("first.mean").doubles(), std::vector<double>(in_size, 0));
 }
 
 TEST(Observed, MistakesAreRefused) {
@@ -170,7 +170,7 @@ TEST(Observed, MistakesAreRefused) {
     return refusal_of([&] {
       compile(
           [&](Trace& t) {
-            const Dim batch = t.batch("batch", kRows), in{"in", kIn};
+            const Dim batch = t.batch("batch", row_count), in{"in", in_size};
             const Tensor x = t.input("x", {batch, in});
             observe(t, x, batch, in);
             return mean_of(square(contract(x, t.param("w", in), in)));
@@ -211,7 +211,7 @@ ModelConfig with_select_bias() {
 }
 
 Compiled of_experts(const ModelConfig& c, const Parallel& p, DType dtype = f32) {
-  return compile(make_model(c, kRows), adamw({.lr = 1e-2}), {.microbatches = 4, .dtype = dtype, .clip = 0.5}, p);
+  return compile(make_model(c, row_count), adamw({.lr = 1e-2}), {.microbatches = 4, .dtype = dtype, .clip = 0.5}, p);
 }
 
 TEST(SelectBias, FollowsTheSignsOfLoads) {
@@ -224,7 +224,7 @@ TEST(SelectBias, FollowsTheSignsOfLoads) {
     ASSERT_EQ(std::ssize(load), c.experts);
     double all = 0;
     for (const double x : load) all += x;
-    EXPECT_EQ(all, double(kRows * c.context * c.top_k));
+    EXPECT_EQ(all, double(row_count * c.context * c.top_k));
     for (i64 e = 0; e < c.experts; ++e) {
       const double short_of = all / double(c.experts) - load[e];
       expected[e] += 0.25 * (short_of > 0 ? 1 : short_of < 0 ? -1 : 0);
@@ -273,9 +273,9 @@ TEST(RouterMetrics, ChoicesThatGetASlotAreCounted) {
   c.capacity = 0.5;  // half of the even share: at least half is dropped
   Trainer t(of_experts(c, {}));
   const StepResult r = t.step(random_batch(t.compiled(), 50));
-  const double all = double(kRows * c.context * c.top_k);
+  const double all = double(row_count * c.context * c.top_k);
   EXPECT_GT(r.metrics.at("h.0.taken"), 0);
-  EXPECT_LE(r.metrics.at("h.0.taken"), 0.5 * all + double(kRows * c.experts));
+  EXPECT_LE(r.metrics.at("h.0.taken"), 0.5 * all + double(row_count * c.experts));
   Trainer dp(of_experts(c, {.names = {.data = 2}}));
   EXPECT_EQ(dp.step(random_batch(dp.compiled(), 50)).metrics.at("h.0.taken"), r.metrics.at("h.0.taken"));
 }

@@ -22,7 +22,7 @@ using test::Result;
 using test::text_of;
 using testing::HasSubstr;
 
-const char* const kEndless = R"([model]
+const char* const endless_run = R"([model]
 layers = 2
 width = 32
 heads = 2
@@ -44,7 +44,7 @@ every = 1
 class Stopped : public testing::Test {
  protected:
   Stopped() {
-    folder_.write("small.toml", kEndless);
+    folder_.write("small.toml", endless_run);
     std::string text;
     for (int i = 0; i < 300; ++i) text += "the quick brown fox jumps over the lazy dog. ";
     folder_.write("text.txt", text);

@@ -27,7 +27,7 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 
-const char* const kSmall = R"([model]
+const char* const small_run = R"([model]
 layers = 1
 width = 32
 heads = 2
@@ -47,7 +47,7 @@ class Train : public testing::Test {
  protected:
   Train() {
     fs::create_directory_symlink(STRETTO_SOURCE "/examples", folder_ / "examples");
-    folder_.write("small.toml", kSmall);
+    folder_.write("small.toml", small_run);
   }
   Result run(const std::string& arguments) const { return test::stretto(arguments, folder_.str()); }
   static std::string last_line(const std::string& text) {
@@ -79,12 +79,13 @@ TEST_F(Train, TheResolvedConfigTrainsTheSameModel) {
   EXPECT_EQ(last_line(first.out), last_line(again.out));
   const Result over = run("train out/config.toml");
   EXPECT_EQ(over.code, 1);
-  EXPECT_THAT(over.error,
-              HasSubstr("[log.dir] 'out' exists and is not empty; hint: go on with its run by --resume, choose another"));
+  EXPECT_THAT(
+      over.error,
+      HasSubstr("[log.dir] 'out' exists and is not empty; hint: go on with its run by --resume, choose another"));
 }
 
 TEST_F(Train, WrongInputExitsWithOne) {
-  folder_.write("wrong.toml", std::string(kSmall) + "[optimizer]\nlearning_rate = 3\nlr = \"big\"\n");
+  folder_.write("wrong.toml", std::string(small_run) + "[optimizer]\nlearning_rate = 3\nlr = \"big\"\n");
   Result r = run("train wrong.toml");
   EXPECT_EQ(r.code, 1);
   EXPECT_THAT(r.out, IsEmpty());

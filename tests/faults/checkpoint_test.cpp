@@ -30,7 +30,7 @@ Snapshot sample(i64 step) {
   s.extras = {{"tokenizer.json", "{}"}};
   return s;
 }
-constexpr u64 kShard = 100000;  // one tensor each
+constexpr u64 shard_bytes = 100000;  // one tensor each
 
 bool whole(const Checkpoint& c) {
   for (const std::string& name : c.parameters()) {
@@ -56,9 +56,9 @@ int in_child(F f) {
 
 long calls_of_a_save(int keep) {
   const Folder folder;
-  write_checkpoint(folder / checkpoint_name(10), sample(10), kShard);
+  write_checkpoint(folder / checkpoint_name(10), sample(10), shard_bytes);
   FileCalls::at(0, FileCalls::nothing);
-  CheckpointWriter writer(folder.str(), keep, kShard);
+  CheckpointWriter writer(folder.str(), keep, shard_bytes);
   writer.save(sample(20));
   EXPECT_EQ(writer.wait()->error, "");
   return FileCalls::count();
@@ -72,10 +72,10 @@ TEST(Faults, KilledAtEveryCallOfASave) {
     int old_ones = 0, new_ones = 0;
     for (long n = 1;; ++n) {
       const Folder folder;
-      write_checkpoint(folder / checkpoint_name(10), sample(10), kShard);
+      write_checkpoint(folder / checkpoint_name(10), sample(10), shard_bytes);
       const int code = in_child([&] {
         FileCalls::at(n, FileCalls::kill);
-        CheckpointWriter writer(folder.str(), keep, kShard);
+        CheckpointWriter writer(folder.str(), keep, shard_bytes);
         writer.save(sample(20));
         writer.wait();
       });
@@ -84,7 +84,7 @@ TEST(Faults, KilledAtEveryCallOfASave) {
       EXPECT_TRUE(whole(*newest.checkpoint)) << n;
       (newest.checkpoint->manifest().step == 10 ? old_ones : new_ones) += 1;
       // The next save works and tidies up.
-      CheckpointWriter writer(folder.str(), keep, kShard);
+      CheckpointWriter writer(folder.str(), keep, shard_bytes);
       writer.save(sample(30));
       EXPECT_EQ(writer.wait()->error, "") << n;
       EXPECT_EQ(newest_checkpoint(folder.str()).checkpoint->manifest().step, 30);
@@ -100,10 +100,10 @@ TEST(Faults, KilledAtEveryCallOfASave) {
 TEST(Faults, KilledWhileOneOfTheSameNameIsReplaced) {
   for (long n = 1;; ++n) {
     const Folder folder;
-    write_checkpoint(folder / "c", sample(10), kShard);
+    write_checkpoint(folder / "c", sample(10), shard_bytes);
     const int code = in_child([&] {
       FileCalls::at(n, FileCalls::kill);
-      write_checkpoint(folder / "c", sample(20), kShard);
+      write_checkpoint(folder / "c", sample(20), shard_bytes);
     });
     EXPECT_TRUE(whole(Checkpoint(folder / "c"))) << n;
     if (code == 0) break;
@@ -117,8 +117,8 @@ TEST(Faults, AFullDiskAtEveryCall) {
   for (long n = 1; n <= calls; ++n)
     for (const int error : {ENOSPC, EIO}) {
       const Folder folder;
-      write_checkpoint(folder / checkpoint_name(10), sample(10), kShard);
-      CheckpointWriter writer(folder.str(), 2, kShard);
+      write_checkpoint(folder / checkpoint_name(10), sample(10), shard_bytes);
+      CheckpointWriter writer(folder.str(), 2, shard_bytes);
       FileCalls::at(n, FileCalls::fail, error);
       writer.save(sample(20));
       const Saved saved = *writer.wait();
@@ -143,19 +143,19 @@ TEST(Faults, AFullDiskAtEveryCall) {
 TEST(Faults, ShortWritesAreGoneOnWith) {
   const Folder folder;
   FileCalls::at(1, FileCalls::shorten);
-  write_checkpoint(folder / "c", sample(10), kShard);
+  write_checkpoint(folder / "c", sample(10), shard_bytes);
   FileCalls::at(0, FileCalls::nothing);
   EXPECT_TRUE(whole(Checkpoint(folder / "c")));
 }
 
 TEST(Faults, ALimitOnTheSizeOfFiles) {
   const Folder folder;
-  write_checkpoint(folder / checkpoint_name(10), sample(10), kShard);
+  write_checkpoint(folder / checkpoint_name(10), sample(10), shard_bytes);
   const int code = in_child([&] {
     std::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{50000, 50000};
     setrlimit(RLIMIT_FSIZE, &limit);
-    CheckpointWriter writer(folder.str(), 2, kShard);
+    CheckpointWriter writer(folder.str(), 2, shard_bytes);
     writer.save(sample(20));
     const std::string error = writer.wait()->error;
     _exit(error.find("cannot be written: File too large") != std::string::npos ? 1 : 2);
@@ -171,13 +171,13 @@ TEST(Faults, NoMemoryIsSaid) {
 
 TEST(Faults, ADirectoryThatCannotBeWrittenTo) {
   const Folder folder;
-  write_checkpoint(folder / ("run/" + checkpoint_name(10)), sample(10), kShard);
+  write_checkpoint(folder / ("run/" + checkpoint_name(10)), sample(10), shard_bytes);
   const auto readable = fs::perms::owner_read | fs::perms::owner_exec | fs::perms::others_read | fs::perms::others_exec;
   fs::permissions(folder.str(), fs::perms::owner_all | readable);
   fs::permissions(folder / "run", readable);
   const int code = in_child([&] {
     if (getuid() == 0 && setuid(65534) != 0) _exit(9);  // nothing stops root
-    CheckpointWriter writer(folder / "run", 2, kShard);
+    CheckpointWriter writer(folder / "run", 2, shard_bytes);
     writer.save(sample(20));
     _exit(writer.wait()->error.find("cannot be made: Permission denied") != std::string::npos ? 1 : 2);
   });

@@ -16,7 +16,7 @@ using test::TemporaryDirectory;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-const fs::path kBoard = fs::path(STRETTO_TEST_DATA) / "tensorboard";
+const fs::path tensorboard_folder = fs::path(STRETTO_TEST_DATA) / "tensorboard";
 
 TEST(EventFile, ChecksumOfTheStandard) {
   EXPECT_EQ(crc32c("123456789"), 0xE3069283u);
@@ -25,7 +25,7 @@ TEST(EventFile, ChecksumOfTheStandard) {
 
 // The same scalars at the same times give the same bytes as the two known writers.
 TEST(EventFile, SameBytesAsTorchAndTensorboardX) {
-  const Field scalars = read_json_file(kBoard / "expected.json");
+  const Field scalars = read_json_file(tensorboard_folder / "expected.json");
   const auto same = [&](const std::string& folder, const std::string& name, const std::string& writer) {
     TemporaryDirectory dir;
     {
@@ -37,7 +37,7 @@ TEST(EventFile, SameBytesAsTorchAndTensorboardX) {
                         std::get<double>(point[2].value));
         }
     }
-    EXPECT_TRUE(MappedFile(dir / name).text() == MappedFile(kBoard / folder / name).text()) << folder;
+    EXPECT_TRUE(MappedFile(dir / name).text() == MappedFile(tensorboard_folder / folder / name).text()) << folder;
   };
   same("torch", "events.out.tfevents.1700000000.host.1.0", "tensorboard.summary.writer.event_file_writer");
   same("tensorboardX", "events.out.tfevents.1700000000.host", "");

@@ -19,8 +19,8 @@ using test::TemporaryDirectory;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-const fs::path kCases = fs::path(STRETTO_TEST_DATA) / "safetensors_cases";
-const fs::path kHf = fs::path(STRETTO_TEST_DATA) / "hf";
+const fs::path cases_folder = fs::path(STRETTO_TEST_DATA) / "safetensors_cases";
+const fs::path hf_folder = fs::path(STRETTO_TEST_DATA) / "hf";
 
 std::span<const std::byte> bytes_in(std::string_view text) { return std::as_bytes(std::span(text)); }
 
@@ -38,12 +38,12 @@ std::string header_refusal(std::string_view json, std::string_view data = "") {
 // The reference library's verdicts. We are stricter in two things: a name that stands twice is ambiguous, and 8-bit
 // floats have no arithmetic here.
 TEST(SafeTensors, VerdictsOfTheReferenceLibrary) {
-  const Field verdicts = read_json_file(kCases / "verdicts.json");
+  const Field verdicts = read_json_file(cases_folder / "verdicts.json");
   ASSERT_EQ(verdicts.find("verdicts")->table()->size(), 25u);
   for (const auto& [name, verdict] : *verdicts.find("verdicts")->table()) {
     const bool strict = name == "duplicate_key" || name == "f8_e4m3";
     const bool accepted = std::get<std::string>(verdict.value) == "accepted" && !strict;
-    const fs::path path = kCases / (name + ".safetensors");
+    const fs::path path = cases_folder / (name + ".safetensors");
     const std::string message = message_of([&] { SafeTensors file(path); });
     EXPECT_EQ(message.empty(), accepted) << name << ": " << message;
     if (!accepted) {
@@ -54,7 +54,7 @@ TEST(SafeTensors, VerdictsOfTheReferenceLibrary) {
 
 TEST(SafeTensors, MessagesSayWhatIsWrong) {
   const auto of = [](const std::string& name) {
-    return message_of([&] { SafeTensors file(kCases / (name + ".safetensors")); });
+    return message_of([&] { SafeTensors file(cases_folder / (name + ".safetensors")); });
   };
   EXPECT_THAT(of("hole"),
               HasSubstr("tensor 'b' begins at byte 8, but the one before it ends at 4; hint: tensors must follow"));
@@ -117,31 +117,31 @@ TEST(SafeTensors, SkipsFieldsItDoesNotKnow) {
 }
 
 TEST(SafeTensors, ReadsNamesScalarsAndEmptyTensors) {
-  const SafeTensors unicode(kCases / "ok_unicode_name.safetensors");
+  const SafeTensors unicode(cases_folder / "ok_unicode_name.safetensors");
   EXPECT_EQ(unicode.tensors().begin()->first, "gewicht/ä 😀\n");
-  const SafeTensors both(kCases / "ok_scalar_and_empty.safetensors");
+  const SafeTensors both(cases_folder / "ok_scalar_and_empty.safetensors");
   EXPECT_TRUE(both.at("s").shape.empty());
   EXPECT_EQ(values<float>(both.at("s")), std::vector<float>{1});
   EXPECT_EQ(both.at("z").shape, (std::vector<i64>{0, 3}));
   EXPECT_EQ(values<float>(both.at("z")).size(), 0u);
-  const SafeTensors swapped(kCases / "ok_order_in_file_differs_from_header.safetensors");
+  const SafeTensors swapped(cases_folder / "ok_order_in_file_differs_from_header.safetensors");
   EXPECT_EQ(values<float>(swapped.at("a")), std::vector<float>{1});
   EXPECT_EQ(values<float>(swapped.at("b")), std::vector<float>{2});
-  EXPECT_EQ(SafeTensors(kCases / "ok_metadata_only.safetensors").metadata().at("k"), "v");
+  EXPECT_EQ(SafeTensors(cases_folder / "ok_metadata_only.safetensors").metadata().at("k"), "v");
 }
 
 TEST(SafeTensors, WriterGivesTheGoldenBytes) {
   TemporaryDirectory dir;
   const float one = 1;
   write_safetensors(dir / "a", {{"a", FileType::F32, {1}, std::as_bytes(std::span(&one, 1))}});
-  EXPECT_EQ(MappedFile(dir / "a").text(), MappedFile(kCases / "ok_golden.safetensors").text());
+  EXPECT_EQ(MappedFile(dir / "a").text(), MappedFile(cases_folder / "ok_golden.safetensors").text());
 }
 
 // What the library wrote, read and written again, is the same file byte for byte.
 TEST(SafeTensors, RewritesTheFilesOfTheLibraryUnchanged) {
   TemporaryDirectory dir;
   int files = 0;
-  for (const auto& entry : fs::recursive_directory_iterator(kHf)) {
+  for (const auto& entry : fs::recursive_directory_iterator(hf_folder)) {
     if (entry.path().extension() != ".safetensors") continue;
     const SafeTensors file(entry.path());
     std::vector<NamedTensor> tensors;
@@ -170,7 +170,7 @@ TEST(SafeTensors, WriterRefusesWhatItCouldNotReadBack) {
 }
 
 TEST(SafeTensors, ANameThatIsMissingIsNamedWithTheNearest) {
-  const SafeTensors file(kHf / "gpt2/model/model.safetensors");
+  const SafeTensors file(hf_folder / "gpt2/model/model.safetensors");
   const std::string message = message_of([&] { file.at("transformer.h.0.ln_1.wieght"); });
   EXPECT_THAT(message,
               HasSubstr("has no tensor 'transformer.h.0.ln_1.wieght'; hint: it has 'transformer.h.0.ln_1.weight'"));
@@ -214,14 +214,14 @@ TEST(SafeTensors, RandomFilesRoundTrip) {
 }
 
 TEST(HfWeights, ReadsOneFile) {
-  const HfWeights weights(kHf / "llama/model");
+  const HfWeights weights(hf_folder / "llama/model");
   EXPECT_EQ(weights.tensors().size(), 30u);
   EXPECT_EQ(weights.at("lm_head.weight").str(), "F32 [256, 64]");
 }
 
 TEST(HfWeights, ShardsReadBackAndOldOnesGo) {
   TemporaryDirectory dir;
-  const HfWeights whole(kHf / "gpt2/model");
+  const HfWeights whole(hf_folder / "gpt2/model");
   std::vector<NamedTensor> tensors;
   for (const auto& [name, t] : whole.tensors()) tensors.push_back({name, t.type, t.shape, t.bytes});
   const auto same = [&] {

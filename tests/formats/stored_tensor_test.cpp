@@ -16,7 +16,7 @@ namespace {
 using test::message_of;
 using testing::HasSubstr;
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double infinite = std::numeric_limits<double>::infinity();
 
 // The two-byte value nearest to x by search over all 65536 of them; of two equally near the one with an even last bit.
 struct Table {
@@ -59,8 +59,8 @@ TEST(Half, KnownValues) {
   EXPECT_EQ(f32_of_f16(0x7BFF), 65504.0f);
   EXPECT_EQ(f32_of_f16(0x0001), 0x1p-24f);
   EXPECT_EQ(f32_of_f16(0x03FF), 0x1p-14f - 0x1p-24f);
-  EXPECT_EQ(f32_of_f16(0x7C00), kInf);
-  EXPECT_EQ(f32_of_f16(0xFC00), -kInf);
+  EXPECT_EQ(f32_of_f16(0x7C00), infinite);
+  EXPECT_EQ(f32_of_f16(0xFC00), -infinite);
   EXPECT_TRUE(std::isnan(f32_of_f16(0x7E01)));
   EXPECT_TRUE(std::signbit(f32_of_f16(0x8000)));
   EXPECT_EQ(f32_of_bf16(0x3F80), 1.0f);
@@ -72,7 +72,7 @@ TEST(Half, KnownValues) {
   EXPECT_EQ(f16_of(std::numeric_limits<double>::denorm_min()), 0x0000);
   EXPECT_EQ(bf16_of(std::numeric_limits<double>::max()), 0x7F80);
   EXPECT_EQ(bf16_of(std::numeric_limits<float>::max()), 0x7F80);
-  EXPECT_EQ(f16_of(-kInf), 0xFC00);
+  EXPECT_EQ(f16_of(-infinite), 0xFC00);
   // One rounding only: through f32 this would become a tie and end at 1.
   EXPECT_EQ(f16_of(1 + 0x1p-11 + 0x1p-40), 0x3C01);
   EXPECT_EQ(bf16_of(1 + 0x1p-8 + 0x1p-40), 0x3F81);
@@ -102,7 +102,7 @@ TEST(Half, RoundsToTheNearestWithTiesToEven) {
     const auto& v = table->finite;
     for (std::size_t i = 0; i + 1 < v.size(); ++i) {
       const double middle = v[i] + (v[i + 1] - v[i]) / 2;
-      for (const double x : {middle, std::nextafter(middle, kInf), std::nextafter(middle, 0.0), -middle})
+      for (const double x : {middle, std::nextafter(middle, infinite), std::nextafter(middle, 0.0), -middle})
         ASSERT_EQ(encode(x), table->nearest(x)) << x;
     }
   }
@@ -151,7 +151,7 @@ TEST(StoredTensor, ReadsAtAnyAlignment) {
   std::memcpy(bytes.data() + 1, numbers, sizeof numbers);
   const StoredTensor tensor{FileType::F64, {3}, std::span(bytes).subspan(1)};
   EXPECT_EQ(values<double>(tensor), (std::vector<double>{1.5, -0.0, 1e300}));
-  EXPECT_EQ(values<float>(tensor)[2], float(kInf));
+  EXPECT_EQ(values<float>(tensor)[2], float(infinite));
 }
 
 TEST(StoredTensor, RefusesWhatDoesNotFit) {

@@ -17,10 +17,10 @@ using test::TemporaryDirectory;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-const fs::path kTokens = fs::path(STRETTO_TEST_DATA) / "tokens";
+const fs::path tokens_folder = fs::path(STRETTO_TEST_DATA) / "tokens";
 
 const Field& expected() {
-  static const Field field = read_json_file(kTokens / "expected.json");
+  static const Field field = read_json_file(tokens_folder / "expected.json");
   return field;
 }
 std::vector<std::int32_t> integers(const Field& list) {
@@ -37,7 +37,7 @@ std::vector<std::int32_t> all_of(const TokenSpan& tokens) {
 TEST(TokenFile, ReadsFlatFiles) {
   for (const auto& [name, format] :
        {std::pair{"nanogpt.bin", "nanoGPT"}, {"llmc_gpt2.bin", "llm.c"}, {"llmc_llama3.bin", "llm.c"}}) {
-    const TokenFile file(kTokens / name);
+    const TokenFile file(tokens_folder / name);
     EXPECT_EQ(file.format(), format);
     EXPECT_EQ(file.megatron(), nullptr);
     EXPECT_EQ(all_of(file.tokens()), integers(*expected().find(name)->find("tokens"))) << name;
@@ -47,7 +47,7 @@ TEST(TokenFile, ReadsFlatFiles) {
 TEST(TokenFile, ReadsMegatron) {
   for (const char* name : {"megatron_u16", "megatron_i32", "megatron_modes", "megatron_empty"}) {
     const Field& want = *expected().find(std::string(name) + ".idx");
-    const MegatronTokens data(kTokens / name);
+    const MegatronTokens data(tokens_folder / name);
     const auto& sequences = *want.find("sequences")->array();
     ASSERT_EQ(data.sequences(), i64(sequences.size())) << name;
     std::vector<std::int32_t> joined;
@@ -66,7 +66,7 @@ TEST(TokenFile, ReadsMegatron) {
     for (std::size_t d = 0; d < documents.size(); ++d) EXPECT_EQ(data.document_begin(i64(d)), documents[d]);
     EXPECT_TRUE(data.contiguous());
     for (const char* extension : {"", ".bin", ".idx"}) {
-      const TokenFile file(kTokens / (std::string(name) + extension));
+      const TokenFile file(tokens_folder / (std::string(name) + extension));
       EXPECT_EQ(file.format(), "Megatron");
       EXPECT_EQ(all_of(file.tokens()), joined);
     }
@@ -74,9 +74,9 @@ TEST(TokenFile, ReadsMegatron) {
 }
 
 TEST(TokenFile, RefusesDamagedFiles) {
-  const auto llmc = [](const char* name) { return message_of([&] { LlmcTokens file(kTokens / "bad" / name); }); };
+  const auto llmc = [](const char* name) { return message_of([&] { LlmcTokens file(tokens_folder / "bad" / name); }); };
   const auto megatron = [](const char* name) {
-    return message_of([&] { MegatronTokens file(kTokens / "bad" / name); });
+    return message_of([&] { MegatronTokens file(tokens_folder / "bad" / name); });
   };
   EXPECT_THAT(
       llmc("llmc_magic.bin"),
@@ -84,7 +84,7 @@ TEST(TokenFile, RefusesDamagedFiles) {
   EXPECT_THAT(
       llmc("llmc_short.bin"),
       HasSubstr("says it holds 701 tokens and so should be 2426 bytes long, but is 2424; hint: is the file cut off?"));
-  EXPECT_THAT(message_of([] { TokenFile file(kTokens / "bad/nanogpt_odd.bin"); }),
+  EXPECT_THAT(message_of([] { TokenFile file(tokens_folder / "bad/nanogpt_odd.bin"); }),
               HasSubstr("is 3 bytes long, but tokens take two each"));
   EXPECT_THAT(megatron("megatron_magic.idx"), HasSubstr("does not begin with MMIDIDX"));
   EXPECT_THAT(megatron("megatron_version.idx"), HasSubstr("has version 2; only version 1 is known"));
@@ -119,7 +119,7 @@ TEST(TokenFile, FindsTokensOutsideTheVocabulary) {
 }
 
 TEST(TokenFile, RangesBeyondTheEndAreRefused) {
-  const NanogptTokens file(kTokens / "nanogpt.bin");
+  const NanogptTokens file(tokens_folder / "nanogpt.bin");
   std::vector<std::int32_t> window(10);
   file.tokens().read(990, window);
   EXPECT_EQ(window.back(), integers(*expected().find("nanogpt.bin")->find("tokens")).back());
@@ -153,15 +153,15 @@ TEST(TokenFile, WriterGivesTheSameBytes) {
     LlmcWriter out(dir / name, kind);
     out.write(integers(*expected().find(name)->find("tokens")));
     out.commit();
-    EXPECT_TRUE(MappedFile(dir / name).text() == MappedFile(kTokens / name).text()) << name;
+    EXPECT_TRUE(MappedFile(dir / name).text() == MappedFile(tokens_folder / name).text()) << name;
   }
 }
 
 // Any bytes changed in the index or the tokens: read in full or refused.
 TEST(TokenFile, ChangedMegatronIndexesAreReadOrRefused) {
   TemporaryDirectory dir;
-  const std::string idx(MappedFile(kTokens / "megatron_modes.idx").text()),
-      bin(MappedFile(kTokens / "megatron_modes.bin").text());
+  const std::string idx(MappedFile(tokens_folder / "megatron_modes.idx").text()),
+      bin(MappedFile(tokens_folder / "megatron_modes.bin").text());
   std::ofstream(dir / "m.bin", std::ios::binary) << bin;
   int refused = 0;
   EXPECT_TRUE(rc::check([&] {

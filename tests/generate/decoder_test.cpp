@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 using test::message_of;
 using testing::HasSubstr;
 
-const fs::path kData = STRETTO_TEST_DATA;
+const fs::path data_folder = STRETTO_TEST_DATA;
 
 std::vector<std::int32_t> ids_of(const Field& list) {
   std::vector<std::int32_t> ids;
@@ -29,11 +29,11 @@ std::vector<std::int32_t> ids_of(const Field& list) {
 
 TEST(Decoder, GreedyTokensAreThoseOfTransformers) {
   for (const char* model : {"gpt2", "llama", "mixtral"}) {
-    const Field expected = read_json_file(kData / "hf" / model / "expected.json");
+    const Field expected = read_json_file(data_folder / "hf" / model / "expected.json");
     const Field& greedy = *expected.find("greedy");
     const std::vector<std::int32_t> tokens = ids_of(*greedy.find("tokens"));
     std::vector<std::int32_t> ours;
-    const i64 n = generate(load_model(kData / "hf" / model / "model"), ids_of(*greedy.find("prompt")),
+    const i64 n = generate(load_model(data_folder / "hf" / model / "model"), ids_of(*greedy.find("prompt")),
                            {.tokens = i64(tokens.size()), .sample = {.temperature = 0}}, [&](std::int32_t id) {
                              ours.push_back(id);
                              return true;
@@ -45,7 +45,7 @@ TEST(Decoder, GreedyTokensAreThoseOfTransformers) {
 
 TEST(Decoder, DecodesInBf16) {
   for (const char* model : {"gpt2", "llama"}) {
-    const StoredModel m = load_model(kData / "hf" / model / "model");
+    const StoredModel m = load_model(data_folder / "hf" / model / "model");
     const std::vector<std::int32_t> prompt{1, 5, 9, 2, 7};
     Decoder wide(m.config, m.weights, 8), narrow(m.config, m.weights, 8, bf16), apart(m.config, m.weights, 8, bf16);
     const std::vector<double> a = wide.feed(prompt), b = narrow.feed(prompt);
@@ -73,7 +73,7 @@ double difference(const std::vector<double>& a, std::span<const double> b) {
 // All positions, whatever part of the prompt was read at once.
 TEST(Decoder, EveryFamilyAgreesWithItsWholeForward) {
   int seen = 0;
-  for (const fs::directory_entry& e : fs::directory_iterator(kData / "hf_relatives")) {
+  for (const fs::directory_entry& e : fs::directory_iterator(data_folder / "hf_relatives")) {
     if (!e.is_directory()) continue;
     SCOPED_TRACE(e.path().filename().string());
     ++seen;
@@ -117,7 +117,7 @@ TEST(Decoder, PaddedVocabulariesAndModelsWithoutAttention) {
 }
 
 TEST(Decoder, MistakesAreNamed) {
-  const HfModel m = load_hf(kData / "hf/gpt2/model");
+  const HfModel m = load_hf(data_folder / "hf/gpt2/model");
   EXPECT_THAT(message_of([&] { Decoder(m.config, m.weights, 65); }),
               HasSubstr("[generate] 65 tokens are asked for, prompt included, and the model's context is 64; hint: "));
   Decoder d(m.config, m.weights, 3);
@@ -129,7 +129,7 @@ TEST(Decoder, MistakesAreNamed) {
 }
 
 TEST(Generate, IsAFunctionOfTheSeedAndEndsAtTheContext) {
-  const StoredModel m = load_model(kData / "hf/gpt2/model");
+  const StoredModel m = load_model(data_folder / "hf/gpt2/model");
   const auto run = [&](GenerateOptions o) {
     std::vector<std::int32_t> ids;
     o.sample.temperature = 1.5;

@@ -10,10 +10,10 @@
 namespace stretto {
 namespace {
 
-const std::vector<double> kLogits{1, 3, 2, 3, -1};
+const std::vector<double> some_logits{1, 3, 2, 3, -1};
 
 // How often each id comes, with u going evenly through [0, 1).
-std::map<std::int32_t, double> shares(const SampleOptions& o, const std::vector<double>& logits = kLogits) {
+std::map<std::int32_t, double> shares(const SampleOptions& o, const std::vector<double>& logits = some_logits) {
   std::map<std::int32_t, double> count;
   constexpr int n = 20000;
   for (int i = 0; i < n; ++i) count[sample(logits, o, (i + 0.5) / n)] += 1.0 / n;
@@ -21,16 +21,16 @@ std::map<std::int32_t, double> shares(const SampleOptions& o, const std::vector<
 }
 
 TEST(Sample, WithoutTemperatureItIsTheMostLikely) {
-  for (const double u : {0.0, 0.5, 0.999999}) EXPECT_EQ(sample(kLogits, {.temperature = 0}, u), 1);
+  for (const double u : {0.0, 0.5, 0.999999}) EXPECT_EQ(sample(some_logits, {.temperature = 0}, u), 1);
 }
 
 TEST(Sample, FollowsTheSoftmax) {
   for (const double t : {0.5, 1.0, 2.0}) {
     double total = 0;
-    for (const double l : kLogits) total += std::exp(l / t);
+    for (const double l : some_logits) total += std::exp(l / t);
     const auto s = shares({.temperature = t});
-    for (std::size_t i = 0; i < kLogits.size(); ++i)
-      EXPECT_NEAR(s.at(std::int32_t(i)), std::exp(kLogits[i] / t) / total, 2e-4) << t << " " << i;
+    for (std::size_t i = 0; i < some_logits.size(); ++i)
+      EXPECT_NEAR(s.at(std::int32_t(i)), std::exp(some_logits[i] / t) / total, 2e-4) << t << " " << i;
   }
 }
 

@@ -13,10 +13,10 @@
 namespace stretto {
 namespace {
 
-constexpr i64 kRows = 1100, kExperts = 5;  // more than two blocks for one expert
+constexpr i64 row_count = 1100, expert_count = 5;  // more than two blocks for one expert
 
 struct Rows {
-  Dim s{"s", kRows}, x{"x", kExperts}, m{"m", 7}, f{"f", 9};
+  Dim s{"s", row_count}, x{"x", expert_count}, m{"m", 7}, f{"f", 9};
   Builder b;
   Tensor which = input(b, "which", i32, {s});
   Tensor in = input(b, "in", f64, {s, m}), w = input(b, "w", f64, {x, m, f}), g = input(b, "g", f64, {s, f});
@@ -24,12 +24,12 @@ struct Rows {
 
 std::vector<double> ids(const std::function<i64(i64)>& of) {
   std::vector<double> all;
-  for (i64 r = 0; r < kRows; ++r) all.push_back(double(of(r)));
+  for (i64 r = 0; r < row_count; ++r) all.push_back(double(of(r)));
   return all;
 }
 
-const std::pair<const char*, std::vector<double>> kKinds[] = {
-    {"even", ids([](i64 r) { return r % kExperts; })},
+const std::pair<const char*, std::vector<double>> assignments[] = {
+    {"even", ids([](i64 r) { return r % expert_count; })},
     {"one gets everything", ids([](i64) { return 3; })},
     {"skewed, and one without a row", ids([](i64 r) { return r % 10 == 0  ? 4
                                                              : r % 10 < 3 ? 0
@@ -38,7 +38,7 @@ const std::pair<const char*, std::vector<double>> kKinds[] = {
 };
 
 TEST(Choose, UnevenExperts) {
-  for (const auto& [name, which] : kKinds) {
+  for (const auto& [name, which] : assignments) {
     SCOPED_TRACE(name);
     Rows r;
     const Tensor y = choose(r.in, r.w, r.which, r.x, {r.s, r.f});
@@ -58,9 +58,9 @@ TEST(Choose, APartOfTheExperts) {
   part.name = "part", part.size = 3, part.logical = 5;
   const Tensor w = input(r.b, "part of w", f64, {part, r.m, r.f}), z = choose(r.in, w, r.which, part, {r.s, r.f});
   KernelRun all(r.b.graph, y.value.node, 1, KernelRun::contiguous);
-  all.fill(0, -1, 1), all.fill(1, -1, 1), all.set(2, kKinds[0].second);
+  all.fill(0, -1, 1), all.fill(1, -1, 1), all.set(2, assignments[0].second);
   all.run(all.chosen());
-  const std::vector<double> whole = all.operand(1), which = kKinds[0].second;
+  const std::vector<double> whole = all.operand(1), which = assignments[0].second;
   for (const i64 first : {0, 3}) {
     KernelRun run(r.b.graph, z.value.node, 1, KernelRun::contiguous);
     std::vector<double> own(3 * 7 * 9, 1e9);  // what lies beyond the last expert is not read
@@ -68,7 +68,7 @@ TEST(Choose, APartOfTheExperts) {
     run.set(0, all.operand(0)), run.set(1, own), run.set(2, which);
     run.set_offset(1, r.b.intern(part), first);
     run.run(run.chosen());
-    for (i64 i = 0; i < kRows; ++i) {
+    for (i64 i = 0; i < row_count; ++i) {
       const bool here = which[i] >= double(first) && which[i] < double(first + 3);
       for (i64 j = 0; j < 9; ++j) ASSERT_EQ(run.result()[i * 9 + j], here ? all.result()[i * 9 + j] : 0) << i;
     }
@@ -82,7 +82,7 @@ TEST(Choose, GradientsAddUpOverMicrobatches) {
   for (const Kernel& k : cpu_kernels(*r.b.graph.node(dw.value).op)) {
     KernelRun run(r.b.graph, dw.value.node, 1, KernelRun::contiguous);
     run.call.accumulate = true;
-    run.fill(0, -1, 1), run.fill(1, -1, 1), run.set(2, kKinds[2].second);
+    run.fill(0, -1, 1), run.fill(1, -1, 1), run.set(2, assignments[2].second);
     run.run(k);
     const std::vector<double> once = run.result();
     run.now.overwrite = false;

@@ -9,7 +9,7 @@ namespace stretto {
 namespace {
 using testing::HasSubstr;
 
-constexpr i64 kRows = 32;
+constexpr i64 row_count = 32;
 
 struct Result {
   std::vector<double> numbers;  // losses, norms, all terms and metrics, of every step and of an evaluation
@@ -28,7 +28,7 @@ Training exact(int microbatches, i64 leaf = 1) {
 }
 
 Result trained(const ModelConfig& config, const Training& training, const Parallel& p = {}, int steps = 3) {
-  Trainer t(compile(make_model(config, kRows), adamw({.lr = 3e-3}), training, p));
+  Trainer t(compile(make_model(config, row_count), adamw({.lr = 3e-3}), training, p));
   Result r;
   const auto note = [&](const StepResult& s) {
     r.numbers.insert(r.numbers.end(), {s.loss, s.grad_norm});
@@ -86,7 +86,7 @@ TEST_P(Exact, LargerLeaves) {
 TEST_P(Exact, ChangesOfRanksInTheMiddle) {
   const ModelConfig config = with_dropout(GetParam());
   const auto compiled = [&](int data) {
-    return compile(make_model(config, kRows), adamw({.lr = 3e-3}), exact(2), {.names = {.data = data}});
+    return compile(make_model(config, row_count), adamw({.lr = 3e-3}), exact(2), {.names = {.data = data}});
   };
   Trainer straight(compiled(1)), first(compiled(4)), then(compiled(2));
   const auto steps = [&](Trainer& t, int from, int to) {

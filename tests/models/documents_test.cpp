@@ -47,24 +47,26 @@ void expect_same_step(Trainer& a, const Batch& of_a, Trainer& b, const Batch& of
     EXPECT_LE(apart(a.gradient(p.name), b.gradient(p.name)), 1e-10) << what << " " << p.name;
 }
 
-const Ids kIds{3, 14, 15, 9, 26, 5, 30, 8}, kTargets{14, 15, 9, -100, 5, 30, 8, 7}, kSegments{0, 0, 0, 0, 1, 1, 1, 1};
+const Ids document_ids{3, 14, 15, 9, 26, 5, 30, 8}, document_targets{14, 15, 9, -100, 5, 30, 8, 7},
+    document_segments{0, 0, 0, 0, 1, 1, 1, 1};
 
 TEST(Documents, OneDocumentPerRowIsPlainCausalAttention) {
   for (const char* family : {"gpt2", "llama", "chunks"}) {
     Trainer with = trainer_of(small(family, true), 1), without = trainer_of(small(family, false), 1);
-    expect_same_step(with, segments_batch(kIds, kTargets, Ids(8, 5)), without, segments_batch(kIds, kTargets), family);
+    expect_same_step(with, segments_batch(document_ids, document_targets, Ids(8, 5)), without,
+                     segments_batch(document_ids, document_targets), family);
   }
 }
 
 TEST(Documents, WhatAnotherDocumentSaysChangesNothing) {
   for (const char* family : {"gpt2", "llama"}) {
-    Ids targets = kTargets, other = kIds;
+    Ids targets = document_targets, other = document_ids;
     for (std::size_t i = 0; i < 4; ++i) targets[i] = -100, other[i] = 1;
     Trainer with = trainer_of(small(family, true), 1), without = trainer_of(small(family, false), 1);
-    EXPECT_EQ(with.evaluate(segments_batch(kIds, targets, kSegments)).loss,
-              with.evaluate(segments_batch(other, targets, kSegments)).loss)
+    EXPECT_EQ(with.evaluate(segments_batch(document_ids, targets, document_segments)).loss,
+              with.evaluate(segments_batch(other, targets, document_segments)).loss)
         << family;
-    EXPECT_NE(without.evaluate(segments_batch(kIds, targets)).loss,
+    EXPECT_NE(without.evaluate(segments_batch(document_ids, targets)).loss,
               without.evaluate(segments_batch(other, targets)).loss)
         << family;
   }
@@ -79,8 +81,8 @@ TEST(Documents, TwoInARowTrainLikeEachInARowOfItsOwn) {
       ModelConfig packed = small(family, true), apart = small(family, false);
       packed.attention_dropout = apart.attention_dropout = dropout;
       Trainer a = trainer_of(packed, 1), b = trainer_of(apart, 2);
-      expect_same_step(a, segments_batch(kIds, kTargets, kSegments), b, segments_batch(ids, targets),
-                       fmt::format("{} {}", family, dropout));
+      expect_same_step(a, segments_batch(document_ids, document_targets, document_segments), b,
+                       segments_batch(ids, targets), fmt::format("{} {}", family, dropout));
     }
 }
 

@@ -13,7 +13,7 @@
 namespace stretto::experts {
 namespace {
 
-constexpr i64 kRows = 4, kSeq = 8, kVocab = 21;
+constexpr i64 row_count = 4, seq_size = 8, vocab_size = 21;
 
 ModelConfig small() {
   return checked({.family = "mixtral",
@@ -21,24 +21,24 @@ ModelConfig small() {
                   .width = 12,
                   .heads = 2,
                   .ff = 10,
-                  .context = kSeq,
-                  .vocab = kVocab,
+                  .context = seq_size,
+                  .vocab = vocab_size,
                   .init_std = 0.4,
                   .experts = 4});
 }
 
 Batch some_batch() {
   std::mt19937 random(3);
-  std::vector<std::int32_t> ids(kRows * kSeq), targets(ids.size());
-  for (auto& x : ids) x = std::int32_t(random() % kVocab);
-  for (auto& x : targets) x = std::int32_t(random() % kVocab);
-  return {{"ids", Array::of<std::int32_t>(ids, {kRows, kSeq})},
-          {"targets", Array::of<std::int32_t>(targets, {kRows, kSeq})}};
+  std::vector<std::int32_t> ids(row_count * seq_size), targets(ids.size());
+  for (auto& x : ids) x = std::int32_t(random() % vocab_size);
+  for (auto& x : targets) x = std::int32_t(random() % vocab_size);
+  return {{"ids", Array::of<std::int32_t>(ids, {row_count, seq_size})},
+          {"targets", Array::of<std::int32_t>(targets, {row_count, seq_size})}};
 }
 
 Trainer trainer_of(const ModelConfig& c, int microbatches = 1) {
   return Trainer(
-      compile(make_model(c, kRows), sgd({.lr = 0}), {.microbatches = microbatches, .seed = 5, .dtype = f64}));
+      compile(make_model(c, row_count), sgd({.lr = 0}), {.microbatches = microbatches, .seed = 5, .dtype = f64}));
 }
 
 // The loss beyond that of the same model without any penalty.
@@ -53,7 +53,7 @@ double penalty(const ModelConfig& c, int microbatches = 1) {
 std::vector<double> router_logits(const ModelConfig& config) {
   Trainer reader(compile(
       [c = config](Trace& t) {
-        const Dim batch = t.batch("batch", kRows), seq = t.size("seq", kSeq);
+        const Dim batch = t.batch("batch", row_count), seq = t.size("seq", seq_size);
         const Tensor ids = t.ids("ids", {batch, seq}), targets = t.ids("targets", {batch, seq});
         const Tensor out = family_named(c.family).logits(t, c, ids);
         const Graph& g = t.builder.graph;
@@ -74,12 +74,12 @@ Routed routed(const ModelConfig& c) {
   const std::vector<double> logits = router_logits(c);
   Routed r;
   const std::size_t e = std::size_t(c.experts);
-  EXPECT_EQ(logits.size(), std::size_t(kRows * kSeq) * e);
+  EXPECT_EQ(logits.size(), std::size_t(row_count * seq_size) * e);
   for (std::size_t t = 0; t < logits.size() / e; ++t) {
     const double* l = logits.data() + t * e;
     double sum = 0;
     for (std::size_t i = 0; i < e; ++i) sum += std::exp(l[i]);
-    r.z += std::pow(std::log(sum), 2) / double(kRows * kSeq);
+    r.z += std::pow(std::log(sum), 2) / double(row_count * seq_size);
     std::vector<std::size_t> order(e);
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return l[a] > l[b]; });
@@ -106,11 +106,12 @@ TEST(Experts, BalanceIsPerSequenceOrPooled) {
   c.balance = 0.7;
   const Routed r = routed(c);
   double per_sequence = 0;
-  for (std::size_t row = 0; row < kRows; ++row) per_sequence += imbalance(r, 4, row * kSeq, kSeq) / kRows;
+  for (std::size_t row = 0; row < row_count; ++row)
+    per_sequence += imbalance(r, 4, row * seq_size, seq_size) / row_count;
   EXPECT_NEAR(penalty(c), 0.7 * per_sequence, 1e-12);
   for (const int m : {2, 4}) EXPECT_NEAR(penalty(c, m), 0.7 * per_sequence, 1e-12) << "microbatches change nothing";
   c.balance_pooled = true;
-  const double pooled = imbalance(r, 4, 0, kRows * kSeq);
+  const double pooled = imbalance(r, 4, 0, row_count * seq_size);
   EXPECT_NEAR(penalty(c), 0.7 * pooled, 1e-12);
   EXPECT_GT(std::abs(pooled - per_sequence), 1e-3);
   // Pooled over what a microbatch holds: with one row each that is a sequence.
@@ -179,9 +180,9 @@ TEST(Experts, LateTokensAreDroppedWhileTraining) {
   Trainer many = trainer_of(c);
   EXPECT_EQ(many.step(some_batch()).loss, all.step(some_batch()).loss);
   Batch first = some_batch();
-  std::vector<std::int32_t> targets(kRows * kSeq, -100);
-  for (i64 row = 0; row < kRows; ++row) targets[std::size_t(row * kSeq)] = 7;
-  first["targets"] = Array::of<std::int32_t>(targets, {kRows, kSeq});
+  std::vector<std::int32_t> targets(row_count * seq_size, -100);
+  for (i64 row = 0; row < row_count; ++row) targets[std::size_t(row * seq_size)] = 7;
+  first["targets"] = Array::of<std::int32_t>(targets, {row_count, seq_size});
   EXPECT_NEAR(one.step(first).loss, all.step(first).loss, 1e-13);
 }
 

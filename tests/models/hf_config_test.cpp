@@ -12,11 +12,11 @@ namespace {
 
 using test::message_of;
 
-const std::filesystem::path kData = std::filesystem::path(STRETTO_TEST_DATA) / "hf";
+const std::filesystem::path data_folder = std::filesystem::path(STRETTO_TEST_DATA) / "hf";
 
 // config.json of a tested model, with one key changed.
 Field changed(const char* model, const char* key, Field value) {
-  Field f = read_json_file(kData / model / "model/config.json");
+  Field f = read_json_file(data_folder / model / "model/config.json");
   f.set(key, std::move(value));
   return f;
 }
@@ -30,13 +30,13 @@ std::string refusal(const char* model, const char* key, Field value) {
 }
 
 TEST(HfConfig, Gpt2) {
-  const HfConfig h = read_hf_config(kData / "gpt2/model");
+  const HfConfig h = read_hf_config(data_folder / "gpt2/model");
   EXPECT_EQ(h.stored, FileType::F32);
   EXPECT_EQ(h.config, complete({.layers = 2, .width = 64, .heads = 4, .context = 64, .vocab = 256}));
 }
 
 TEST(HfConfig, Llama) {
-  const HfConfig h = read_hf_config(kData / "llama/model/config.json");
+  const HfConfig h = read_hf_config(data_folder / "llama/model/config.json");
   EXPECT_EQ(h.config, complete({.family = "llama",
                                 .layers = 3,
                                 .width = 64,
@@ -50,8 +50,8 @@ TEST(HfConfig, Llama) {
 
 TEST(HfConfig, OldAndNewKeysMeanTheSame) {
   for (const char* model : {"gpt2", "llama", "mixtral"}) {
-    const HfConfig now = read_hf_config(kData / model / "model");
-    const HfConfig then = read_hf_config(kData / "config_v4" / (std::string(model) + ".json"));
+    const HfConfig now = read_hf_config(data_folder / model / "model");
+    const HfConfig then = read_hf_config(data_folder / "config_v4" / (std::string(model) + ".json"));
     EXPECT_EQ(now.config, then.config) << model;
     EXPECT_EQ(now.stored, then.stored);
   }
@@ -113,7 +113,7 @@ TEST(HfConfig, StretchedPositions) {
 }
 
 TEST(HfConfig, LongropeSaysHowLongContextsWereInTheTableOrBesideIt) {
-  const std::filesystem::path phi3 = kData / "../hf_models/phi3_longrope/config.json";
+  const std::filesystem::path phi3 = data_folder / "../hf_models/phi3_longrope/config.json";
   const RopeScaling now = parse_hf_config(read_json_file(phi3)).config.rope_scaling;
   EXPECT_EQ(now, (RopeScaling{.kind = RopeScaling::Kind::longrope,
                               .factor = 2,
@@ -131,7 +131,7 @@ TEST(HfConfig, LongropeSaysHowLongContextsWereInTheTableOrBesideIt) {
 }
 
 TEST(HfConfig, OlderFilesSayHowOftenALayerSeesAll) {
-  Field f = read_json_file(kData / "../hf_models/gemma3/config.json");
+  Field f = read_json_file(data_folder / "../hf_models/gemma3/config.json");
   f.set("layer_types", Field());
   EXPECT_EQ(parse_hf_config(f).config.pattern, "wwwwwf");
   f.set("sliding_window_pattern", 3);
@@ -142,7 +142,7 @@ TEST(HfConfig, OlderFilesSayHowOftenALayerSeesAll) {
 
 // Mixtures of layers with and without positions, in chunks or not.
 TEST(HfConfig, LayersOfLlama4) {
-  Field f = read_json_file(kData / "../hf_models/llama4/config.json");
+  Field f = read_json_file(data_folder / "../hf_models/llama4/config.json");
   const ModelConfig c = parse_hf_config(f).config;
   EXPECT_EQ(c.pattern, "cccn");
   EXPECT_EQ(c.sparse, "de");
@@ -277,8 +277,8 @@ TEST(HfConfig, OddValuesGiveAValidConfigOrAMessage) {
                                Field::Table{},
                                Field::Array{1, "two"},
                                Field::Table{{"rope_type", 3}}};
-  std::vector<std::filesystem::path> models{kData / "gpt2/model", kData / "llama/model"};
-  for (const auto& entry : std::filesystem::directory_iterator(kData / "../hf_models"))
+  std::vector<std::filesystem::path> models{data_folder / "gpt2/model", data_folder / "llama/model"};
+  for (const auto& entry : std::filesystem::directory_iterator(data_folder / "../hf_models"))
     if (entry.is_directory()) models.push_back(entry.path());
   for (const std::filesystem::path& model : models) {
     const Field good = read_json_file(model / "config.json");

@@ -16,13 +16,13 @@ namespace {
 using test::message_of;
 using test::TemporaryDirectory;
 
-const std::filesystem::path kHf = std::filesystem::path(STRETTO_TEST_DATA) / "hf";
+const std::filesystem::path hf_folder = std::filesystem::path(STRETTO_TEST_DATA) / "hf";
 
 // A directory as it was loaded, to be changed and written to another place.
 struct Copy {
-  explicit Copy(const char* model) : files(kHf / model / "model") {
+  explicit Copy(const char* model) : files(hf_folder / model / "model") {
     for (const auto& [name, t] : files.tensors()) tensors.push_back({name, t.type, t.shape, t.bytes});
-    json = read_json_file(kHf / model / "model/config.json");
+    json = read_json_file(hf_folder / model / "model/config.json");
   }
   NamedTensor& at(std::string_view name) {
     const auto it = std::find_if(tensors.begin(), tensors.end(), [&](const NamedTensor& t) { return t.name == name; });
@@ -53,19 +53,19 @@ bool same(const Weights& a, const Weights& b) {
 }
 
 TEST(HfWeights, ShapesAndLayout) {
-  const HfModel g = load_hf(kHf / "gpt2/model");
+  const HfModel g = load_hf(hf_folder / "gpt2/model");
   EXPECT_EQ(g.weights.at("h.1.qkv").str(), "f32[64, 3, 4, 16]");
   EXPECT_EQ(g.weights.at("h.1.o").str(), "f32[4, 16, 64]");
   EXPECT_FALSE(g.weights.contains("head"));
   // [in, out] on disk: a reshape.
-  const HfWeights gpt2(kHf / "gpt2/model");
+  const HfWeights gpt2(hf_folder / "gpt2/model");
   const std::vector<float> qkv = values<float>(gpt2.at("transformer.h.1.attn.c_attn.weight"));
   EXPECT_EQ(std::memcmp(qkv.data(), g.weights.at("h.1.qkv").bytes.data(), qkv.size() * 4), 0);
   // [out, in] on disk: transposed; query head h is (h / group, h % group).
-  const HfModel l = load_hf(kHf / "llama/model", f64);
+  const HfModel l = load_hf(hf_folder / "llama/model", f64);
   EXPECT_EQ(l.weights.at("h.2.q").str(), "f64[64, 2, 2, 16]");
   EXPECT_EQ(l.weights.at("h.2.o").str(), "f64[2, 2, 16, 64]");
-  const HfWeights llama(kHf / "llama/model");
+  const HfWeights llama(hf_folder / "llama/model");
   const std::vector<float> q = values<float>(llama.at("model.layers.2.self_attn.q_proj.weight"));
   const std::span<const double> ours = l.weights.at("h.2.q").as<double>();
   const auto at = [&](int in, int kv, int group, int d) {
@@ -78,9 +78,9 @@ TEST(HfWeights, ShapesAndLayout) {
 TEST(HfWeights, SavedFilesAreTheLoadedOnes) {
   for (const char* model : {"gpt2", "llama", "mixtral"}) {
     const TemporaryDirectory to;
-    const HfModel m = load_hf(kHf / model / "model", f64);
+    const HfModel m = load_hf(hf_folder / model / "model", f64);
     save_hf(to.path, m.config, m.weights);
-    const HfWeights before(kHf / model / "model"), after(to.path);
+    const HfWeights before(hf_folder / model / "model"), after(to.path);
     ASSERT_EQ(before.tensors().size(), after.tensors().size());
     for (const auto& [name, t] : before.tensors()) {
       const StoredTensor& u = after.at(name);
@@ -96,7 +96,7 @@ TEST(HfWeights, SavedFilesAreTheLoadedOnes) {
 TEST(HfWeights, TwoByteTypesRoundOnceAndThenStay) {
   for (const FileType type : {FileType::BF16, FileType::F16}) {
     const TemporaryDirectory first, second;
-    const HfModel m = load_hf(kHf / "llama/model");
+    const HfModel m = load_hf(hf_folder / "llama/model");
     save_hf(first.path, m.config, m.weights, type, 100'000);  // in several shards
     const HfModel rounded = load_hf(first.path);
     EXPECT_EQ(rounded.stored, type);
@@ -135,7 +135,7 @@ TEST(HfWeights, ThePrefixMayBeMissing) {
     for (NamedTensor& t : copy.tensors)
       if (t.name.starts_with(prefix)) t.name = t.name.substr(std::string_view(prefix).size());
     EXPECT_EQ(copy.load(), "");
-    EXPECT_TRUE(same(load_hf(copy.to.path).weights, load_hf(kHf / model / "model").weights));
+    EXPECT_TRUE(same(load_hf(copy.to.path).weights, load_hf(hf_folder / model / "model").weights));
   }
 }
 
@@ -176,10 +176,10 @@ TEST(HfWeights, LayersThatPredictFurtherTokensAreRefusedByName) {
 }
 
 TEST(HfWeights, EveryExpertIsATensorOfItsOwn) {
-  const HfModel m = load_hf(kData / "mixtral/model", f64);
+  const HfModel m = load_hf(data_folder / "mixtral/model", f64);
   EXPECT_EQ(m.weights.at("h.1.up").str(), "f64[4, 64, 96]");
   EXPECT_EQ(m.weights.at("h.1.down").str(), "f64[4, 96, 64]");
-  const HfWeights files(kData / "mixtral/model");
+  const HfWeights files(data_folder / "mixtral/model");
   const std::vector<float> w3 = values<float>(files.at("model.layers.1.block_sparse_moe.experts.2.w3.weight"));
   EXPECT_EQ(m.weights.at("h.1.up").as<double>()[(2 * 64 + 5) * 96 + 7], double(w3[7 * 64 + 5]));
   Copy copy("mixtral");
@@ -209,7 +209,7 @@ TEST(HfWeights, ATiedHeadMayBeStoredButMustBeTheEmbedding) {
 
 TEST(HfWeights, WeightsToSaveMustBeTheModels) {
   const TemporaryDirectory to;
-  HfModel m = load_hf(kHf / "llama/model");
+  HfModel m = load_hf(hf_folder / "llama/model");
   m.weights.emplace("h.9.q", Array::of<float>(std::vector<float>{1}, {1}));
   m.weights.erase("norm_f");
   m.weights.at("head").sizes = {64, 256};
@@ -227,7 +227,7 @@ TEST(HfWeights, DirectoriesWithoutAModelAreRefused) {
             "[" + here + "/nowhere] is not a directory; hint: give one that holds model.safetensors and config.json");
   EXPECT_EQ(message_of([&] { load_hf(to.path); }),
             "[" + here + "] holds neither model.safetensors nor model.safetensors.index.json");
-  EXPECT_EQ(message_of([&] { load_hf(kHf / "gpt2/model", i32); }),
+  EXPECT_EQ(message_of([&] { load_hf(hf_folder / "gpt2/model", i32); }),
             "[hugging face] weights cannot be read as i32; hint: use f32 or f64");
 }
 

@@ -18,15 +18,16 @@ namespace {
 using test::gap;
 namespace fs = std::filesystem;
 
-const fs::path kPeft = fs::path(STRETTO_TEST_DATA) / "peft", kBases = fs::path(STRETTO_TEST_DATA) / "hf_relatives";
-const std::vector<std::string> kAll{"qwen3", "llama_biases", "mistral", "gpt2_erf"};
+const fs::path peft_folder = fs::path(STRETTO_TEST_DATA) / "peft",
+               base_models = fs::path(STRETTO_TEST_DATA) / "hf_relatives";
+const std::vector<std::string> peft_models{"qwen3", "llama_biases", "mistral", "gpt2_erf"};
 
 // A model with its logits as a metric, and ids as their own targets.
 struct WithAdapter {
   explicit WithAdapter(const std::string& name)
-      : base(load_hf(kBases / name, f64)),
-        adapter(load_peft(kPeft / name, base.config, f64)),
-        expected(kPeft / name / "expected.safetensors") {
+      : base(load_hf(base_models / name, f64)),
+        adapter(load_peft(peft_folder / name, base.config, f64)),
+        expected(peft_folder / name / "expected.safetensors") {
     const StoredTensor& t = expected.at("ids");
     ids = Array::of<std::int32_t>(values<std::int32_t>(t), t.shape);
   }
@@ -67,7 +68,7 @@ struct WithAdapter {
 double tolerance(const ModelConfig& c) { return c.family == "gpt2" ? 1e-9 : 4e-6; }
 
 TEST(Lora, LogitsAreThoseOfPeft) {
-  for (const std::string& name : kAll) {
+  for (const std::string& name : peft_models) {
     const WithAdapter m(name);
     const std::vector<double> theirs = values<double>(m.expected.at("logits"));
     EXPECT_LE(gap(m.logits(m.config(), m.all()), theirs), tolerance(m.base.config)) << name;
@@ -76,7 +77,7 @@ TEST(Lora, LogitsAreThoseOfPeft) {
 }
 
 TEST(Lora, MergedWeightsSayTheSame) {
-  for (const std::string& name : kAll) {
+  for (const std::string& name : peft_models) {
     const WithAdapter m(name);
     const Weights whole = merged(m.config(), m.all());
     EXPECT_EQ(whole.size(), m.base.weights.size());
@@ -86,7 +87,7 @@ TEST(Lora, MergedWeightsSayTheSame) {
 }
 
 TEST(Lora, GradientsAreThoseOfPeftAndAllElseIsFrozen) {
-  for (const std::string& name : kAll)
+  for (const std::string& name : peft_models)
     for (const Parallel& parallel :
          {Parallel{}, Parallel{.mesh = {{"pipe", 2}}, .schedule = "1f1b"}, Parallel{.names = {.tensor = 2}},
           Parallel{.names = {.tensor = 2, .sequence = true}}, Parallel{.names = {.data = 2, .zero = 3}}}) {
@@ -153,7 +154,7 @@ TEST(Lora, TargetsAreOurNamesOrPefts) {
 }
 
 TEST(Peft, WhatIsWrittenIsReadAgain) {
-  for (const std::string& name : kAll) {
+  for (const std::string& name : peft_models) {
     const WithAdapter m(name);
     const test::Folder to;
     save_peft(to / "out", {.config = m.config(), .weights = m.all(), .base = "somewhere", .stored = FileType::F64});
@@ -162,18 +163,18 @@ TEST(Peft, WhatIsWrittenIsReadAgain) {
     EXPECT_EQ(again.base, "somewhere");
     ASSERT_EQ(again.weights.size(), m.adapter.weights.size());
     for (const auto& [key, array] : m.adapter.weights) EXPECT_EQ(again.weights.at(key).doubles(), array.doubles());
-    const SafeTensors theirs(kPeft / name / peft_weights_name), ours((to / "out") / peft_weights_name);
+    const SafeTensors theirs(peft_folder / name / peft_weights_name), ours((to / "out") / peft_weights_name);
     for (const auto& [key, tensor] : theirs.tensors()) EXPECT_EQ(ours.at(key).shape, tensor.shape) << key;
     EXPECT_EQ(ours.tensors().size(), theirs.tensors().size());
   }
 }
 
 TEST(Peft, RefusesWhatItDoesNotKnow) {
-  const ModelConfig qwen3 = read_hf_config(kBases / "qwen3").config;
+  const ModelConfig qwen3 = read_hf_config(base_models / "qwen3").config;
   const test::Folder to;
   const auto said = [&](const std::string& key, const std::string& value) {
     fs::remove_all(to / "a");
-    fs::copy(kPeft / "qwen3", to / "a");
+    fs::copy(peft_folder / "qwen3", to / "a");
     std::string json = test::text_of((to / "a") / peft_config_name);
     const std::size_t at = json.find("\"" + key + "\": "), begin = at + key.size() + 4;
     json.replace(begin, json.find_first_of(",\n", begin) - begin, value);
@@ -194,7 +195,7 @@ TEST(Peft, RefusesWhatItDoesNotKnow) {
       std::string::npos)
       << said("r", "5");
   EXPECT_NE(said("r", "0").find("key 'r' is 0"), std::string::npos) << said("r", "0");
-  const std::string other = refusal_of([&] { load_peft(kPeft / "gpt2_erf", qwen3); });
+  const std::string other = refusal_of([&] { load_peft(peft_folder / "gpt2_erf", qwen3); });
   EXPECT_NE(other.find("is no adapter of a weight of this model"), std::string::npos) << other;
 }
 

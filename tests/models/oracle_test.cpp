@@ -53,12 +53,12 @@ struct Oracle {
   Batch batch;
 };
 
-constexpr i64 kRows = 4, kSeq = 32, kVocab = 256;
+constexpr i64 row_count = 4, seq_size = 32, vocab_size = 256;
 
 // The model with its logits as a metric of evaluation, and the weights of the files.
 std::unique_ptr<Trainer> trainer_of(const Oracle& o, DType dtype, int microbatches, double clip) {
   const Model model = [c = o.config](Trace& t) {
-    const Dim batch = t.batch("batch", kRows), seq = t.size("seq", kSeq), vocab{"vocab", c.vocab};
+    const Dim batch = t.batch("batch", row_count), seq = t.size("seq", seq_size), vocab{"vocab", c.vocab};
     const Tensor ids = t.ids("ids", {batch, seq}), targets = t.ids("targets", {batch, seq});
     const Tensor logits = family_named(c.family).logits(t, c, ids);
     if (!t.training()) t.metric("logits", logits, Accumulate::concat);
@@ -92,8 +92,8 @@ TEST_P(Oracles, LogitsAndTokenLosses) {
   const StepResult r = t->evaluate(oracle.batch);
   EXPECT_LE(relative(r.loss, oracle.at("loss")), exact ? 1e-9 : 1e-5);
   const std::vector<double>& logits = r.lists.at("logits");
-  ASSERT_EQ(i64(logits.size()), kRows * kSeq * kVocab);
-  const std::vector<double> row0(logits.begin(), logits.begin() + kSeq * kVocab);
+  ASSERT_EQ(i64(logits.size()), row_count * seq_size * vocab_size);
+  const std::vector<double> row0(logits.begin(), logits.begin() + seq_size * vocab_size);
   EXPECT_LE(gap(row0, values<double>(oracle.arrays.at("logits_row0"))), exact ? 1e-9 : 1e-5);
   // The loss of every token that counts, from our logits.
   const std::vector<double> expected = values<double>(oracle.arrays.at("token_loss"));
@@ -101,7 +101,7 @@ TEST_P(Oracles, LogitsAndTokenLosses) {
   std::vector<double> ours, theirs;
   for (std::size_t i = 0; i < targets.size(); ++i) {
     if (targets[i] == -100) continue;
-    const std::span<const double> l = std::span(logits).subspan(i * kVocab, kVocab);
+    const std::span<const double> l = std::span(logits).subspan(i * vocab_size, vocab_size);
     double sum = 0;
     for (double x : l) sum += std::exp(x);
     ours.push_back(std::log(sum) - l[std::size_t(targets[i])]);
@@ -179,7 +179,7 @@ TEST(OracleExperts, PenaltyAndItsGradients) {
   ASSERT_TRUE(o.config.balance_pooled);
   const SafeTensors file(o.directory / "moe.safetensors");
   for (const int data : {1, 2, 4}) {
-    Trainer t(compile(make_model(o.config, kRows, kSeq), adamw(), {.dtype = f64}, {.names = {.data = data}}));
+    Trainer t(compile(make_model(o.config, row_count, seq_size), adamw(), {.dtype = f64}, {.names = {.data = data}}));
     for (const auto& [name, array] : load_hf(o.directory / "model", f64).weights) t.set_parameter(name, array);
     const StepResult r = t.step(o.batch);
     EXPECT_LE(relative(r.loss, number(*moe.find("loss_with_aux"))), 1e-9) << data;

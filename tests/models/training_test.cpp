@@ -12,16 +12,17 @@
 namespace stretto {
 namespace {
 
-constexpr i64 kSequences = 4;
+constexpr i64 sequence_count = 4;
 
-Batch batch_of(const std::vector<std::int32_t>& ids, const std::vector<std::int32_t>& targets, i64 rows = kSequences) {
+Batch batch_of(const std::vector<std::int32_t>& ids, const std::vector<std::int32_t>& targets,
+               i64 rows = sequence_count) {
   const std::vector<i64> sizes{rows, i64(ids.size()) / rows};
   return {{"ids", Array::of<std::int32_t>(ids, sizes)}, {"targets", Array::of<std::int32_t>(targets, sizes)}};
 }
 
 Batch some_batch(const ModelConfig& c, i64 seq) {
   std::mt19937 random(1);
-  std::vector<std::int32_t> ids(std::size_t(kSequences * seq)), targets(ids.size());
+  std::vector<std::int32_t> ids(std::size_t(sequence_count * seq)), targets(ids.size());
   for (auto& x : ids) x = std::int32_t(random() % unsigned(c.vocab));
   // Rows have unequal numbers of targets.
   for (std::size_t i = 0; i < targets.size(); ++i)
@@ -36,7 +37,7 @@ struct Setup {
   i64 seq = 0;
 };
 Trainer trainer_of(const ModelConfig& c, Setup s = {}) {
-  return Trainer(compile(make_model(c, kSequences, s.seq), adamw({.lr = 1e-2}),
+  return Trainer(compile(make_model(c, sequence_count, s.seq), adamw({.lr = 1e-2}),
                          {.microbatches = s.microbatches, .seed = s.seed, .dtype = s.dtype}));
 }
 
@@ -150,7 +151,7 @@ TEST(ModelTraining, LinearScalingSlowsEveryTurnDown) {
   slow.rope_scaling.factor = 1e9;
   Trainer still = trainer_of(slow), turning = trainer_of(c);
   const auto last_of = [](Trainer& t, std::initializer_list<std::int32_t> first) {
-    std::vector<std::int32_t> ids(kSequences * 8, 3), targets(kSequences * 8, -100);
+    std::vector<std::int32_t> ids(sequence_count * 8, 3), targets(sequence_count * 8, -100);
     std::copy(first.begin(), first.end(), ids.begin());
     targets[7] = 5;
     return t.evaluate(batch_of(ids, targets)).loss;
@@ -163,7 +164,7 @@ TEST(ModelTraining, EvaluationTakesOtherSizes) {
   const ModelConfig c{.layers = 1, .width = 16, .heads = 2, .context = 8, .vocab = 21};
   Trainer t = trainer_of(c, {.microbatches = 2});
   // The first 5 ids of row 2 alone give what they give inside the whole batch.
-  std::vector<std::int32_t> ids(kSequences * 8, 4), targets(kSequences * 8, -100), part, next{1, 2, 3, 4, 5};
+  std::vector<std::int32_t> ids(sequence_count * 8, 4), targets(sequence_count * 8, -100), part, next{1, 2, 3, 4, 5};
   for (std::size_t i = 0; i < 8; ++i) ids[16 + i] = std::int32_t(2 * i + 1);
   for (std::size_t i = 0; i < 5; ++i) part.push_back(ids[16 + i]), targets[16 + i] = next[i];
   EXPECT_NEAR(t.evaluate(batch_of(part, next, 1), {{"batch", 1}, {"seq", 5}}).loss,
@@ -196,10 +197,10 @@ TEST(ModelTraining, GradientsAreThoseOfTheLoss) {
         t.set_parameter(name, Array::of<double>(x, a.sizes));
       }
     };
-    constexpr double kStep = 1e-5;
-    go(kStep);
+    constexpr double difference_step = 1e-5;
+    go(difference_step);
     const double up = t.evaluate(batch).loss;
-    go(-kStep);
+    go(-difference_step);
     const double down = t.evaluate(batch).loss;
     go(0);
     t.step(batch);
@@ -208,7 +209,7 @@ TEST(ModelTraining, GradientsAreThoseOfTheLoss) {
       const std::vector<double> g = t.gradient(name).doubles();
       for (std::size_t i = 0; i < g.size(); ++i) slope += g[i] * d[i];
     }
-    EXPECT_NEAR((up - down) / (2 * kStep), slope, 1e-6 * std::max(1.0, std::abs(slope))) << v.name;
+    EXPECT_NEAR((up - down) / (2 * difference_step), slope, 1e-6 * std::max(1.0, std::abs(slope))) << v.name;
   }
 }
 

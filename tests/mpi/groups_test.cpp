@@ -210,9 +210,9 @@ class GroupsOfProcesses : public test::Processes {
     test::Processes::SetUp();
     if (std::getenv("STRETTO_TEST_MPIRUN")) GTEST_SKIP() << "this program has one MPI, and that mpirun is of another";
   }
-  static constexpr const char* kAll = "InsideMpi.*-InsideMpi.MoreThan*";
-  static constexpr const char* kAllButWaiting = "InsideMpi.*-InsideMpi.MoreThan*:InsideMpi.WhoWaits*";
-  static void inside(int ranks, int per_node, const std::string& tests = kAll) {
+  static constexpr const char* all_tests = "InsideMpi.*-InsideMpi.MoreThan*";
+  static constexpr const char* all_but_waiting = "InsideMpi.*-InsideMpi.MoreThan*:InsideMpi.WhoWaits*";
+  static void inside(int ranks, int per_node, const std::string& tests = all_tests) {
     const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
     const test::Result r =
         test::shell("export STRETTO_RANKS_PER_NODE=" + std::to_string(per_node) + "\ntimeout 120 env " + mpirun(ranks) +
@@ -225,9 +225,9 @@ class GroupsOfProcesses : public test::Processes {
 TEST_F(GroupsOfProcesses, OnOneNode) { inside(4, 4); }
 TEST_F(GroupsOfProcesses, OnANodeEach) { inside(4, 1); }
 TEST_F(GroupsOfProcesses, OnTwoNodesOfFour) { inside(8, 4); }
-TEST_F(GroupsOfProcesses, OnFourNodesOfTwo) { inside(8, 2, kAllButWaiting); }
-TEST_F(GroupsOfProcesses, OnNodesThatAreNoSubtrees) { inside(6, 3, kAllButWaiting); }
-TEST_F(GroupsOfProcesses, OnUnequalNodes) { inside(5, 2, kAllButWaiting); }
+TEST_F(GroupsOfProcesses, OnFourNodesOfTwo) { inside(8, 2, all_but_waiting); }
+TEST_F(GroupsOfProcesses, OnNodesThatAreNoSubtrees) { inside(6, 3, all_but_waiting); }
+TEST_F(GroupsOfProcesses, OnUnequalNodes) { inside(5, 2, all_but_waiting); }
 TEST_F(GroupsOfProcesses, ManyForEachCore) { inside(16, 8, "InsideMpi.WhoWaits*:InsideMpi.Nothing*"); }
 TEST_F(GroupsOfProcesses, MoreThanTwoGibibytesAtOnce) {
   if (!std::getenv("STRETTO_LONG")) GTEST_SKIP() << "STRETTO_LONG is not set";

@@ -37,7 +37,7 @@ TEST(Calibrate, RatesAreFoundFromEnoughRuns) {
 
 TEST(Calibrate, RatesStayWhereTheyAreWithFewRuns) {
   auto measured = runs(1, 2, 1);
-  measured.resize(kRunsForRates - 1);
+  measured.resize(runs_for_rates - 1);
   EXPECT_EQ(calibrate(measured).fit.attention, 1);
 }
 

@@ -17,23 +17,23 @@ using test::lines;
 using test::values;
 using testing::ElementsAre;
 
-const Dim kRows{"rows", 2}, kIn{"in", 3}, kMid{"mid", 4};
+const Dim rows_dim{"rows", 2}, in_dim{"in", 3}, mid_dim{"mid", 4};
 
 // loss = sum(square(square(x w) v)) over two pieces, with gradients.
 struct TwoPieces {
   Builder b;
   StepGraph step;
   TwoPieces() {
-    const Tensor x = input(b, "x", f32, {kRows, kIn}), w = param(b, "w", f32, {kIn, kMid}),
-                 v = param(b, "v", f32, kMid);
-    const Tensor h = contract(x, w, kIn), h2 = square(h);
+    const Tensor x = input(b, "x", f32, {rows_dim, in_dim}), w = param(b, "w", f32, {in_dim, mid_dim}),
+                 v = param(b, "v", f32, mid_dim);
+    const Tensor h = contract(x, w, in_dim), h2 = square(h);
     const Tensor cut = boundary(h2), y = cut * v;
     const Tensor loss = sum(y, y.dims());
     b.backward = true;
     b.force_piece = 1;
-    const Tensor dv = sum(cut, kRows), dcut = v * 2;  // of inputs: a lower piece needs it
+    const Tensor dv = sum(cut, rows_dim), dcut = v * 2;  // of inputs: a lower piece needs it
     b.force_piece = 0;
-    const Tensor dh = dcut * h, dw = contract(x, dh, kRows);
+    const Tensor dh = dcut * h, dw = contract(x, dh, rows_dim);
     step.params = {w.value, v.value};
     step.inputs = {x.value};
     step.outputs = {{"loss", loss.value}};
@@ -75,8 +75,8 @@ TEST(SplitByHand, NothingIsMadeThatNobodyReads) {
 TEST(SplitByHand, CountsAreMadeFromInputsAlone) {
   Builder b;
   StepGraph s;
-  const Tensor x = input(b, "x", f32, kRows), w = param(b, "w", f32, {});
-  const Tensor used = sum(x * w, kRows), count = sum(square(x), kRows);
+  const Tensor x = input(b, "x", f32, rows_dim), w = param(b, "w", f32, {});
+  const Tensor used = sum(x * w, rows_dim), count = sum(square(x), rows_dim);
   s.params = {w.value};
   s.inputs = {x.value};
   s.outputs = {{"sum", used.value}, {"count", count.value, true}};

@@ -15,12 +15,12 @@ using test::lines;
 using test::values;
 using testing::ElementsAre;
 
-const Dim kWhole{"w", 4}, kPart{.name = "part", .size = 2, .logical = 4, .axes = {"data"}};
+const Dim whole_type{"w", 4}, part_type{.name = "part", .size = 2, .logical = 4, .axes = {"data"}};
 
 // Every task has the step's dims as its own.
 class ByHand {
  public:
-  ByHand() { step.dims = {kWhole, kPart}; }
+  ByHand() { step.dims = {whole_type, part_type}; }
   Type whole() const { return {f32, {DimId(0)}}; }
   Type part() const { return {f32, {DimId(1)}}; }
   TaskBuilder task(Part p, PieceId piece = PieceId(0)) const {

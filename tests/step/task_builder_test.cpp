@@ -11,12 +11,12 @@ namespace stretto {
 namespace {
 using test::line;
 
-const Dim kRow{"row", 4};
+const Dim row_dim{"row", 4};
 
 TEST(TaskBuilder, BindsArgumentsAndResults) {
   BodyPool pool;
   TaskBuilder t({.part = Part::F, .piece = PieceId(2)});
-  const Tensor a = t.argument(f32, kRow, InputId(0)), b = t.argument(f32, kRow, ParamId(3));
+  const Tensor a = t.argument(f32, row_dim, InputId(0)), b = t.argument(f32, row_dim, ParamId(3));
   t.result(a * b, ValueId(1));
   const Task task = std::move(t).finish(pool);
   EXPECT_EQ(line(task), "F2: input0 param3 -> value1 | mul");
@@ -26,7 +26,7 @@ TEST(TaskBuilder, BindsArgumentsAndResults) {
 TEST(TaskBuilder, ResultsHaveMemoryOfTheirOwn) {
   BodyPool pool;
   TaskBuilder t({.part = Part::F});
-  const Tensor a = t.argument(f32, kRow, InputId(0)), twice = a + a;
+  const Tensor a = t.argument(f32, row_dim, InputId(0)), twice = a + a;
   t.result(a, ValueId(0));      // an argument
   t.result(twice, ValueId(1));  // as it is
   t.result(twice, ValueId(2));  // a result already
@@ -38,7 +38,7 @@ TEST(TaskBuilder, NumbersArgumentsThatOthersMade) {
   Builder body;
   const Tensor rate = input(body, "lr", f32, {}, true);
   TaskBuilder t({.part = Part::update}, body);
-  const Tensor p = t.argument(f32, kRow, ParamId(0));
+  const Tensor p = t.argument(f32, row_dim, ParamId(0));
   t.bind(rate.value, ScalarId(5));
   t.result(p * rate, ParamId(0));
   const Task task = std::move(t).finish(pool);
@@ -56,7 +56,7 @@ TEST(TaskBuilder, RefusesAnArgumentWithoutABinding) {
 TEST(TaskBuilder, OpensATaskAndChangesIt) {
   BodyPool pool;
   TaskBuilder made({.part = Part::I, .piece = PieceId(1)});
-  const Tensor a = made.argument(f32, kRow, ValueId(0)), b = made.argument(f32, kRow, ValueId(1));
+  const Tensor a = made.argument(f32, row_dim, ValueId(0)), b = made.argument(f32, row_dim, ValueId(1));
   const Tensor sum = a + b, product = sum * b;
   made.result(sum, ValueId(2));
   made.result(product, ValueId(3));
@@ -80,7 +80,7 @@ TEST(TaskBuilder, EqualBodiesAreShared) {
   std::vector<Task> tasks;
   for (std::uint32_t param : {0u, 1u}) {
     TaskBuilder t({.part = Part::norm, .about = ParamId(param)});
-    t.result(t.argument(f32, kRow, AccumulatorId(param)) * 2, SquareId(param));
+    t.result(t.argument(f32, row_dim, AccumulatorId(param)) * 2, SquareId(param));
     tasks.push_back(std::move(t).finish(pool));
   }
   EXPECT_EQ(tasks[0].body, tasks[1].body);

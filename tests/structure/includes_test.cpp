@@ -137,7 +137,7 @@ std::vector<std::string> unused(const fs::path& root, const Table& table) {
   return all;
 }
 
-const char* const kPage = R"(
+const char* const architecture_page = R"(
 stretto/                     one library
   base/       -                                 errors
   ir/         base                              Graph
@@ -149,7 +149,7 @@ stretto/                     one library
 )";
 
 TEST(Includes, TheTableIsRead) {
-  const Table table = read_table(kPage);
+  const Table table = read_table(architecture_page);
   ASSERT_EQ(table.size(), 6u);
   EXPECT_THAT(table.at("base").may, IsEmpty());
   EXPECT_THAT(table.at("both").may, ElementsAre("base", "ir"));
@@ -176,7 +176,7 @@ TEST(Includes, ViolationsAreFound) {
   put("ir/a.h", "#include <nlohmann/json.hpp>\n");
   put("other/a.cpp", "\n");
   put("top/a.cpp", "#include \"stretto/comm/b.h\"\n#include <cblas.h>\n");
-  EXPECT_THAT(violations(folder.str(), read_table(kPage)),
+  EXPECT_THAT(violations(folder.str(), read_table(architecture_page)),
               ElementsAre("base/a.h:2: base may not include ir/graph.h", "comm/b.cpp:1: <mpi.h> is for comm/mpi/ only",
                           "comm/mpi/a.cpp:3: comm may not include kernels/kernel.h",
                           "ir/a.cpp:1: <thread> is for folders below the line",
@@ -195,7 +195,7 @@ TEST(Includes, PermissionsThatNobodyUsesAreFound) {
   put("kernels/cpu/a.cpp", "\n");
   put("comm/a.h", "#include \"stretto/base/b.h\"\n#include \"stretto/kernels/kernel.h\"\n");
   put("both/a.h", "");
-  EXPECT_THAT(unused(folder.str(), read_table(kPage)),
+  EXPECT_THAT(unused(folder.str(), read_table(architecture_page)),
               ElementsAre("comm includes nothing of kernels/device.h", "kernels includes nothing of ir"));
 }
 

@@ -2,27 +2,17 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <regex>
 
-#include "support/files.h"
+#include "structure/sources.h"
 
 namespace stretto {
 namespace {
 
-namespace fs = std::filesystem;
+using test::for_sources;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr std::size_t kMostOfFile = 400, kMostOfFunction = 60;
-
-std::vector<std::string> lines_of(const fs::path& file) {
-  std::vector<std::string> lines;
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
+constexpr std::size_t most_of_file = 400, most_of_function = 60;
 
 std::size_t indent_of(const std::string& line) { return std::min(line.find_first_not_of(' '), line.size()); }
 
@@ -43,17 +33,10 @@ std::vector<std::string> long_functions(const std::string& name, const std::vect
     const std::string end = std::string(indent_of(signature), ' ') + "}";
     const auto last = std::find(lines.begin() + i, lines.end(), end);
     const std::size_t length = last - lines.begin() - i - 1;
-    if (last != lines.end() && length > kMostOfFunction)
+    if (last != lines.end() && length > most_of_function)
       all.push_back(name + ":" + std::to_string(first + 1) + ": " + std::to_string(length) + " lines");
   }
   return all;
-}
-
-template <class Visit>
-void for_sources(const fs::path& root, Visit visit) {
-  for (const auto& entry : fs::recursive_directory_iterator(root))
-    if (const std::string extension = entry.path().extension(); extension == ".h" || extension == ".cpp")
-      visit(fs::relative(entry.path(), root).string(), lines_of(entry.path()));
 }
 
 TEST(Size, FunctionsFitAScreen) {
@@ -68,7 +51,7 @@ TEST(Size, FunctionsFitAScreen) {
 }
 
 TEST(Size, LongFunctionsAreFound) {
-  const std::vector<std::string> body(kMostOfFunction + 1, "    x();"), enough(kMostOfFunction, "  x();");
+  const std::vector<std::string> body(most_of_function + 1, "    x();"), enough(most_of_function, "  x();");
   std::vector<std::string> lines{"struct A {", "  A(int x,", "    int y)", "      : y(y) {"};
   lines.insert(lines.end(), body.begin(), body.end());
   lines.insert(lines.end(), {"  }", "};", "void f() {"});
@@ -88,7 +71,7 @@ TEST(Size, FilesHaveOneSubject) {
   std::vector<std::string> all;
   for (const char* root : {STRETTO_SOURCE "/stretto", STRETTO_SOURCE "/apps"})
     for_sources(root, [&](const std::string& name, const std::vector<std::string>& lines) {
-      const std::size_t most = std::find(longer.begin(), longer.end(), name) == longer.end() ? kMostOfFile : 500;
+      const std::size_t most = std::find(longer.begin(), longer.end(), name) == longer.end() ? most_of_file : 500;
       if (lines.size() > most) all.push_back(name + ": " + std::to_string(lines.size()) + " lines");
     });
   EXPECT_THAT(all, IsEmpty());

@@ -13,7 +13,7 @@
 
 namespace stretto::test {
 namespace {
-constexpr uid_t kNobody = 61234;
+constexpr uid_t nobody_id = 61234;
 }
 
 Ended in_child(const std::function<void()>& f) {
@@ -50,7 +50,7 @@ void limit(decltype(RLIMIT_AS) what, rlim_t most) {
 bool can_become_nobody() { return getuid() == 0; }
 
 void become_nobody() {
-  if (setgroups(0, nullptr) != 0 || setgid(kNobody) != 0 || setuid(kNobody) != 0)
+  if (setgroups(0, nullptr) != 0 || setgid(nobody_id) != 0 || setuid(nobody_id) != 0)
     throw std::runtime_error("cannot become another user");
 }
 

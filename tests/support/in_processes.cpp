@@ -14,7 +14,7 @@
 namespace stretto::test {
 namespace {
 
-constexpr double kTimeout = 120;  // something hangs
+constexpr double seconds_to_hang = 120;  // something hangs
 
 struct Job {
   World world = find_world(environment());
@@ -22,7 +22,7 @@ struct Job {
   int every = 1, seen = 0, compared = 0;
 
   std::shared_ptr<Peers> connected(bool shared) const {
-    return mpi_peers({.world = world, .timeout = kTimeout, .shared = shared});
+    return mpi_peers({.world = world, .timeout = seconds_to_hang, .shared = shared});
   }
   ~Job() {
     if (peers->first()) fmt::print("{} configurations: processes give the bits of threads\n", compared);
@@ -96,7 +96,8 @@ void same_in_processes(const Parallel& p, const std::function<Compiled(const Par
     const std::shared_ptr<Peers> peers = j.connected(shared);
     EXPECT_EQ(peers->shares_memory(), shared);
     or_abort(*peers, about, [&] {
-      outcomes[shared] = trained(peers->shares_memory() ? near : far, {.timeout = kTimeout, .peers = peers}, batch);
+      outcomes[shared] =
+          trained(peers->shares_memory() ? near : far, {.timeout = seconds_to_hang, .peers = peers}, batch);
     });
   }
   Outcome threads(outcomes[0].size(), 0);
@@ -111,7 +112,7 @@ void same_in_processes(const Parallel& p, const std::function<Compiled(const Par
 
 RunOptions ranks_of_this_run(int ranks) {
   if (!in_processes() || job()->world.size != ranks) return {};
-  return {.timeout = kTimeout, .peers = job()->peers};
+  return {.timeout = seconds_to_hang, .peers = job()->peers};
 }
 
 }  // namespace stretto::test

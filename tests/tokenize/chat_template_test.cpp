@@ -10,14 +10,15 @@ namespace stretto {
 namespace {
 
 namespace fs = std::filesystem;
-const fs::path kChats = fs::path(STRETTO_TEST_DATA) / "chat";
+const fs::path chats_folder = fs::path(STRETTO_TEST_DATA) / "chat";
 
 ChatTemplate template_in(const std::string& file) {
-  return ChatTemplate(test::text_of(kChats / file), file, {{"bos_token", Field("<s>")}, {"eos_token", Field("</s>")}});
+  return ChatTemplate(test::text_of(chats_folder / file), file,
+                      {{"bos_token", Field("<s>")}, {"eos_token", Field("</s>")}});
 }
 
 TEST(ChatTemplates, TextsAreThoseOfTransformers) {
-  const Field expected = read_json_file(kChats / "expected.json");
+  const Field expected = read_json_file(chats_folder / "expected.json");
   int seen = 0, refused = 0;
   for (const auto& [file, results] : *expected.find("templates")->table()) {
     const ChatTemplate t = template_in(file);

@@ -12,7 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const std::string kKinds = STRETTO_TEST_DATA "/tokenizers/kinds/";
+const std::string kinds_folder = STRETTO_TEST_DATA "/tokenizers/kinds/";
 
 // Fields of protocol buffers.
 std::string message_field(char field, const std::string& bytes) {
@@ -63,13 +63,14 @@ TEST(SentencePiece, MistakesAreNamed) {
   EXPECT_THAT(refusal_of_model(small() + piece("b", 9)), HasSubstr("of the unknown kind 9"));
   EXPECT_THAT(refusal_of_model(small() + piece("\xff", 1)), HasSubstr("which is no text"));
   EXPECT_THAT(refusal_of_model(small() + piece("a", 1)), HasSubstr("the token 'a' is there twice"));
-  EXPECT_THAT(refusal_of_model(small() + message_field(3, message_field(2, "bad map"))), HasSubstr("the map of characters"));
+  EXPECT_THAT(refusal_of_model(small() + message_field(3, message_field(2, "bad map"))),
+              HasSubstr("the map of characters"));
   EXPECT_THAT(refusal_of_model(small() + message_field(3, number_field(5, 0))), HasSubstr("escape_whitespaces"));
 }
 
 // Cut anywhere, or with any byte changed: an Error, or a tokenizer that works.
 TEST(SentencePiece, DamagedFilesNeverCrash) {
-  const std::string whole = test::text_of(kKinds + "sp_unigram_bytes/tokenizer.model");
+  const std::string whole = test::text_of(kinds_folder + "sp_unigram_bytes/tokenizer.model");
   int refused = 0;
   for (std::size_t at = 0; at < whole.size(); at += 499) {
     refused += refusal_of_model(whole.substr(0, at)) != "no error";

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::Pair;
 
 TEST(TrainBpe, MergesTheMostFrequentPairAndOfEqualOnesTheSmallest) {
-  WordCounts words(kGpt2Pattern, {"<e>"});
+  WordCounts words(gpt2_pattern, {"<e>"});
   words.add("abab abab<e>cd cd ab");
   const TokenizerParts parts = train_bpe(words, {.vocab = 262});
   EXPECT_THAT(parts.merges, ElementsAre(Pair("a", "b"), Pair("c", "d"), Pair("Ġ", "ab")));
@@ -75,7 +75,7 @@ TEST(TrainBpe, CountsAreKeptRightWhileMerging) {
 
 TEST(TrainBpe, TheSameAsTheLibraryLearns) {  // tests/files/tokenizers/make_trained.py
   const std::string folder = STRETTO_TEST_DATA "/tokenizers/trained/";
-  WordCounts words(kGpt2Pattern, {"<|endoftext|>"});
+  WordCounts words(gpt2_pattern, {"<|endoftext|>"});
   words.add(test::text_of(folder + "text.txt"));
   const TokenizerParts own = train_bpe(words, {.vocab = 700});
   const TokenizerParts library = parse_tokenizer(test::text_of(folder + "tokenizer.json"), "library");
@@ -85,16 +85,16 @@ TEST(TrainBpe, TheSameAsTheLibraryLearns) {  // tests/files/tokenizers/make_trai
 }
 
 TEST(TrainBpe, AShortTextGivesASmallVocabulary) {
-  WordCounts words(kGpt2Pattern);
+  WordCounts words(gpt2_pattern);
   words.add("aa aa");
   EXPECT_EQ(train_bpe(words, {.vocab = 1000}).vocab.size(), 257u);
   EXPECT_EQ(train_bpe(words, {.vocab = 1000, .least = 1}).vocab.size(), 258u);
-  EXPECT_EQ(train_bpe(WordCounts(kGpt2Pattern), {.vocab = 1000}).vocab.size(), 256u);
+  EXPECT_EQ(train_bpe(WordCounts(gpt2_pattern), {.vocab = 1000}).vocab.size(), 256u);
 }
 
 TEST(TrainBpe, MistakesAreNamed) {
   const auto message = [](i64 vocab, std::vector<std::string> special) -> std::string {
-    return refusal_of([&] { train_bpe(WordCounts(kGpt2Pattern, std::move(special)), {.vocab = vocab}); });
+    return refusal_of([&] { train_bpe(WordCounts(gpt2_pattern, std::move(special)), {.vocab = vocab}); });
   };
   EXPECT_THAT(message(255, {}), HasSubstr("a vocabulary of 255 is asked for; 256 is the least (256 bytes)"));
   EXPECT_THAT(message(256, {"<e>"}), HasSubstr("257 is the least (256 bytes and 1 special tokens)"));

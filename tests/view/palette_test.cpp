@@ -11,11 +11,11 @@
 namespace stretto {
 namespace {
 
-constexpr Phase kPhases[] = {Phase::F, Phase::B, Phase::I, Phase::W, Phase::R};
+constexpr Phase all_phases[] = {Phase::F, Phase::B, Phase::I, Phase::W, Phase::R};
 
 TEST(Palette, PhasesDifferInLightnessAlone) {
-  for (const Phase a : kPhases)
-    for (const Phase b : kPhases) {
+  for (const Phase a : all_phases)
+    for (const Phase b : all_phases) {
       if (a >= b) continue;
       EXPECT_GE(std::abs(lightness(colour(a, 0, 1)) - lightness(colour(b, 0, 1))), 7) << letter(a) << letter(b);
     }
@@ -39,8 +39,8 @@ TEST(Palette, PhasesDifferForColourBlindReaders) {
       {1.255528, -0.076749, -0.178779, -0.078411, 0.930809, 0.147602, 0.004733, 0.691367, 0.303900}   // no blue
   };
   for (const auto& kind : kinds)
-    for (const Phase a : kPhases)
-      for (const Phase b : kPhases) {
+    for (const Phase a : all_phases)
+      for (const Phase b : all_phases) {
         if (a >= b) continue;
         const auto x = seen(colour(a, 0, 1), kind), y = seen(colour(b, 0, 1), kind);
         const double distance = std::hypot(x[0] - y[0], x[1] - y[1], x[2] - y[2]);
@@ -49,7 +49,7 @@ TEST(Palette, PhasesDifferForColourBlindReaders) {
 }
 
 TEST(Palette, LaterChunksAreLighter) {
-  for (const Phase p : kPhases)
+  for (const Phase p : all_phases)
     for (int chunks = 2; chunks <= 4; ++chunks)
       for (int c = 1; c < chunks; ++c)
         EXPECT_GT(lightness(colour(p, c, chunks)), lightness(colour(p, c - 1, chunks)) + 0.5);
@@ -58,7 +58,7 @@ TEST(Palette, LaterChunksAreLighter) {
 }
 
 TEST(Palette, InkIsReadable) {
-  for (const Phase p : kPhases)
+  for (const Phase p : all_phases)
     for (int c = 0; c < 4; ++c) {
       const Rgb fill = colour(p, c, 4);
       EXPECT_GT(std::abs(lightness(fill) - lightness(ink_on(fill))), 45);

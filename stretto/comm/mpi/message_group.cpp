@@ -16,8 +16,8 @@
 namespace stretto {
 namespace {
 
-constexpr std::size_t kInFlight = 4;                                                // slices
-constexpr i64 kSliceBytes = 2 << 20, kLeastPart = 64 << 10, kMostPart = 512 << 10;  // a part: what one message carries
+constexpr std::size_t in_flight = 4;                                                // slices
+constexpr i64 slice_bytes = 2 << 20, least_part = 64 << 10, most_part = 512 << 10;  // a part: what one message carries
 enum Tag : int { parts, sums };
 
 bool contiguous(const std::vector<i64>& sizes, const std::vector<i64>& strides) {
@@ -48,7 +48,7 @@ class MessageGroup : public CollectiveGroup {
     p.dense_in = contiguous(p.shape.sizes, p.shape.in_strides);
     p.dense_out = contiguous(p.shape.sizes, p.shape.out_strides);
     if (p.shape.sums()) p.sum = dense_sum_for(s.dtype, s.how);
-    p.part = std::clamp(kSliceBytes / members_, kLeastPart, kMostPart) / p.element;
+    p.part = std::clamp(slice_bytes / members_, least_part, most_part) / p.element;
     if (s.rows) p.part = std::max<i64>(1, p.part / s.rows->elements) * s.rows->elements;
     p.length = s.kind == CollectiveKind::reduce ? p.part * members_ : p.part;
     p.slices = (p.shape.box() + p.length - 1) / p.length;
@@ -124,14 +124,14 @@ class MessageGroup : public CollectiveGroup {
     while (first_open_ < issuing_ && place(first_open_).left == 0) ++first_open_;
     return ticket < first_open_;
   }
-  Slice& flying(std::size_t i) { return flight_[(first_ + i) % kInFlight]; }
+  Slice& flying(std::size_t i) { return flight_[(first_ + i) % in_flight]; }
 
   // Starts slices while there is room for them.
   void issue() {
     for (; issuing_ < next_; ++issuing_, issued_ = 0) {
       Place& p = place(issuing_);
       for (; issued_ < p.slices; ++issued_) {
-        if (count_ == kInFlight) return;
+        if (count_ == in_flight) return;
         Slice& s = flying(count_++);
         s.place = &p;
         s.number = issued_;
@@ -153,7 +153,7 @@ class MessageGroup : public CollectiveGroup {
     for (; count_ > 0 && (flying(0).summed || !sends_sums(flying(0))) && arrived(flying(0)); issue()) {
       finish(flying(0));
       --flying(0).place->left;
-      first_ = (first_ + 1) % kInFlight;
+      first_ = (first_ + 1) % in_flight;
       --count_;
     }
   }
@@ -328,7 +328,7 @@ class MessageGroup : public CollectiveGroup {
   u64 issuing_ = 0;                // the ticket whose slices are being started ...
   i64 issued_ = 0;                 // ... and how many of them are
   u64 first_open_ = 0;             // no ticket before it is under way
-  std::array<Slice, kInFlight> flight_;
+  std::array<Slice, in_flight> flight_;
   std::size_t first_ = 0, count_ = 0;
   StopFlag stopped_;
 };

@@ -31,9 +31,9 @@
 namespace stretto {
 namespace {
 
-constexpr double kBeatEvery = 0.1;                          // seconds
-constexpr std::size_t kLargestPart = std::size_t(1) << 30;  // of a broadcast
-constexpr std::size_t kParams = static_cast<std::size_t>(Arena::params);
+constexpr double beat_every = 0.1;                          // seconds
+constexpr std::size_t largest_part = std::size_t(1) << 30;  // of a broadcast
+constexpr std::size_t params_arena = static_cast<std::size_t>(Arena::params);
 
 class MpiPeers : public Peers {
  public:
@@ -101,8 +101,8 @@ class MpiPeers : public Peers {
     wait(request);
   }
   void broadcast(std::span<std::byte> bytes, int from) override {
-    for (std::size_t done = 0; done < bytes.size(); done += kLargestPart) {
-      const std::size_t part = std::min(kLargestPart, bytes.size() - done);
+    for (std::size_t done = 0; done < bytes.size(); done += largest_part) {
+      const std::size_t part = std::min(largest_part, bytes.size() - done);
       MPI_Request request;
       MPI_Ibcast(bytes.data() + done, part, MPI_BYTE, from, comm_, &request);
       wait(request);
@@ -245,7 +245,7 @@ class MpiPeers : public Peers {
   }
 
   static u64 arena_bytes(const ActorProgram& a, std::size_t arena, bool params) {
-    return arena == kParams && !params ? 0 : (a.bytes.at(arena) + 4095) / 4096 * 4096;
+    return arena == params_arena && !params ? 0 : (a.bytes.at(arena) + 4095) / 4096 * 4096;
   }
   const ActorProgram& actor_of(const Program& p, int rank) const {
     return p.actors[ActorId(rank * p.actors.size() / size_)];
@@ -264,7 +264,7 @@ class MpiPeers : public Peers {
   ArenaBases laid_out(const Program& p, int rank, bool params, std::byte* at) const {
     ArenaBases bases{};
     for (std::size_t a = 0; a < arena_count; ++a) {
-      if (params || a != kParams) bases.at(a) = at;
+      if (params || a != params_arena) bases.at(a) = at;
       at += arena_bytes(actor_of(p, rank), a, params);
     }
     return bases;
@@ -328,7 +328,7 @@ class MpiPeers : public Peers {
     std::unique_lock lock(mutex_);
     while (!quit_) {
       hearts_.at(rank_)->alive = now();
-      changed_.wait_for(lock, std::chrono::duration<double>(kBeatEvery));
+      changed_.wait_for(lock, std::chrono::duration<double>(beat_every));
     }
   }
 

@@ -14,7 +14,7 @@
 namespace stretto {
 namespace {
 
-constexpr double kPollEvery = 100e-6;  // seconds between polls from kernels
+constexpr double poll_every = 100e-6;  // seconds between polls from kernels
 
 class MpiTransport : public Transport {
  public:
@@ -71,7 +71,7 @@ class MpiTransport : public Transport {
 
   void progress() override {
     const double t = now();
-    if (t - polled_ < kPollEvery) return;
+    if (t - polled_ < poll_every) return;
     polled_ = t;
     poll();
   }

@@ -5,7 +5,7 @@
 namespace stretto {
 namespace {
 
-constexpr u64 kSmallBytes = 128 << 10;  // less takes no longer than waking a process that helps
+constexpr u64 small_bytes = 128 << 10;  // less takes no longer than waking a process that helps
 
 }  // namespace
 
@@ -69,7 +69,7 @@ void NodeGroup::begin(u64 ticket, std::uint32_t prepared) {
           .as(Error::Kind::bug);
   const CollectiveWork& work = look(ticket);
   const Mine& m = mine(ticket);
-  if (work.chunks() == 0 || work.bytes() <= kSmallBytes) {
+  if (work.chunks() == 0 || work.bytes() <= small_bytes) {
     for (std::uint32_t c = 0; c < work.chunks(); ++c) work.run(c, m.in.data(), m.out.data(), m.counts);
     set_shared(p.phase, complete(ticket));
   } else {

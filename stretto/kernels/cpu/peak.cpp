@@ -11,18 +11,18 @@
 namespace stretto {
 namespace {
 
-constexpr i64 kSize = 256;  // large enough for the library's best loops, small enough to stay in the cache
-constexpr int kTries = 12;
+constexpr i64 peak_size = 256;  // large enough for the library's best loops, small enough to stay in the cache
+constexpr int peak_tries = 12;
 
 // The best of a few: whatever else runs on the core only makes it slower.
 template <class F>
 double best_rate(const F& product) {
   double best = 0;
-  for (int i = 0; i < kTries; ++i) {
+  for (int i = 0; i < peak_tries; ++i) {
     const auto start = std::chrono::steady_clock::now();
     product();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    best = std::max(best, 2.0 * kSize * kSize * kSize / std::max(seconds, 1e-9));
+    best = std::max(best, 2.0 * peak_size * peak_size * peak_size / std::max(seconds, 1e-9));
   }
   return best;
 }
@@ -30,17 +30,20 @@ double best_rate(const F& product) {
 template <class T>
 double measured_peak() {
   reserve_products(1);
-  const std::vector<T> a(kSize * kSize, T(0.5)), b(kSize * kSize, T(0.25));
-  std::vector<T> c(kSize * kSize);
-  return best_rate(
-      [&] { gemm(false, false, kSize, kSize, kSize, T(1), a.data(), kSize, b.data(), kSize, T(0), c.data(), kSize); });
+  const std::vector<T> a(peak_size * peak_size, T(0.5)), b(peak_size * peak_size, T(0.25));
+  std::vector<T> c(peak_size * peak_size);
+  return best_rate([&] {
+    gemm(false, false, peak_size, peak_size, peak_size, T(1), a.data(), peak_size, b.data(), peak_size, T(0), c.data(),
+         peak_size);
+  });
 }
 
 double measured_peak_of_tiles() {
-  const std::vector<BF16> packed(bf16_packed(kSize, kSize), BF16(0.5f));
+  const std::vector<BF16> packed(bf16_packed(peak_size, peak_size), BF16(0.5f));
   float sum = 0;
   return best_rate([&] {
-    bf16_multiply(kSize, kSize, kSize, packed.data(), packed.data(), [&](const Bf16Square& r) { sum += r.sums[0]; });
+    bf16_multiply(peak_size, peak_size, peak_size, packed.data(), packed.data(),
+                  [&](const Bf16Square& r) { sum += r.sums[0]; });
   });
 }
 

@@ -1,0 +1,82 @@
+// What CONTRIBUTING.md says about style and no formatter sees: how constants are written, and that ids and sizes have
+// types which need no casts.
+#include <gmock/gmock.h>
+
+#include <map>
+
+#include "structure/sources.h"
+
+namespace stretto {
+namespace {
+
+using test::code_of;
+using test::for_sources;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// Names of constants like kLimit and LIMIT. Template parameters have capitals as types have.
+std::vector<std::string> odd_constants(const std::string& code) {
+  static const std::regex hungarian(R"(\bk[A-Z]\w*)"),
+      capitals(R"(\b(constexpr|const) [^=(;]*\b([A-Z][A-Z0-9]*_[A-Z0-9_]+|[A-Z]{3,}) *[={\[])");
+  std::vector<std::string> names;
+  for (std::sregex_iterator i(code.begin(), code.end(), hungarian), last; i != last; ++i) names.push_back(i->str());
+  for (std::sregex_iterator i(code.begin(), code.end(), capitals), last; i != last; ++i) names.push_back((*i)[2]);
+  return names;
+}
+
+TEST(Style, ConstantsAreWrittenAsVariables) {
+  std::vector<std::string> all;
+  for (const char* root : {"stretto", "apps", "tests", "bench", "examples", "python"})
+    for_sources(std::string(STRETTO_SOURCE "/") + root, [&](const std::string& name, const auto& lines) {
+      if (name == "structure/style_test.cpp" || name == "view/page.cpp") return;  // a page's script is JavaScript
+      for (const std::string& line : lines)
+        for (const std::string& found : odd_constants(code_of(line))) all.push_back(name + ": " + found);
+    });
+  EXPECT_THAT(all, IsEmpty());
+}
+
+TEST(Style, OtherConstantsAreFound) {
+  EXPECT_THAT(odd_constants("constexpr int kMost = 3, kLeast = 1;"), ElementsAre("kMost", "kLeast"));
+  EXPECT_THAT(odd_constants("static constexpr std::size_t LARGEST_FILE = 3;"), ElementsAre("LARGEST_FILE"));
+  EXPECT_THAT(odd_constants("const double LIMITS[] = {1, 2};"), ElementsAre("LIMITS"));
+  EXPECT_THAT(odd_constants("constexpr int most = std::max(SIGINT, SIGTERM);"), IsEmpty());
+  EXPECT_THAT(odd_constants(code_of(R"(x(", kMost"); // kMost)")), IsEmpty());
+}
+
+int casts_in(const std::string& code) {
+  static const std::regex cast(
+      R"((^|[^\w:.>])((((std::)?(u?int(8|16|32|64)_t|size_t|ptrdiff_t)|[iu](32|64)|int|unsigned|long|double|float)\([^*)])|static_cast<))"),
+      type(R"(function<\w+\(|operator (float|double|int)\()");
+  const auto count = [&](const std::regex& r) {
+    return std::distance(std::sregex_iterator(code.begin(), code.end(), r), std::sregex_iterator());
+  };
+  return code.find_first_of("(<") == std::string::npos ? 0 : count(cast) - count(type);
+}
+
+// Kernels convert between types of numbers, formats between bytes and numbers.
+TEST(Style, FewCasts) {
+  struct Count {
+    int casts = 0;
+    int lines = 0;
+  };
+  std::map<std::string, Count> folders;
+  for_sources(STRETTO_SOURCE "/stretto", [&](const std::string& name, const auto& lines) {
+    Count& c = folders[name.substr(0, name.find('/'))];
+    c.lines += lines.size();
+    for (const std::string& line : lines) c.casts += casts_in(code_of(line));
+  });
+  for (const auto& [folder, c] : folders) {
+    if (folder == "kernels" || folder == "formats") continue;
+    EXPECT_LE(1000 * c.casts, 10 * c.lines) << folder << ": " << c.casts << " casts in " << c.lines << " lines";
+  }
+}
+
+TEST(Style, CastsAreFound) {
+  EXPECT_EQ(casts_in("x = std::size_t(i) + i64(2) * double(n);"), 3);
+  EXPECT_EQ(casts_in("return static_cast<int>(x);"), 1);
+  EXPECT_EQ(casts_in("std::function<int(double)> f; void g(int(*h)(int)); operator float() const;"), 0);
+  EXPECT_EQ(casts_in("print(n), a.int_of(x), to_int(x), std::vector<int>(3);"), 0);
+}
+
+}  // namespace
+}  // namespace stretto
