@@ -1,6 +1,6 @@
 #include "stretto/base/dtype.h"
 
-#include <array>
+#include "stretto/base/enum_array.h"
 
 namespace stretto {
 namespace {
@@ -9,13 +9,12 @@ struct Row {
   std::string_view name;
   std::size_t size;
 };
-constexpr std::array rows{Row{f32, "f32", 4}, Row{f64, "f64", 8}, Row{i32, "i32", 4}, Row{f16, "f16", 2},
-                          Row{bf16, "bf16", 2}};
-const Row& row_of(DType t) { return rows[static_cast<std::size_t>(t)]; }
+constexpr EnumArray<DType, Row, 5> rows{
+    {Row{f32, "f32", 4}, Row{f64, "f64", 8}, Row{i32, "i32", 4}, Row{f16, "f16", 2}, Row{bf16, "bf16", 2}}};
 }  // namespace
 
-std::size_t size_of(DType t) { return row_of(t).size; }
-std::string_view name_of(DType t) { return row_of(t).name; }
+std::size_t size_of(DType t) { return rows[t].size; }
+std::string_view name_of(DType t) { return rows[t].name; }
 
 std::optional<DType> dtype_named(std::string_view name) {
   for (const Row& r : rows)

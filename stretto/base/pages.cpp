@@ -8,7 +8,7 @@
 namespace stretto {
 namespace {
 
-constexpr std::size_t small_page = 4096, large_page = std::size_t(2) << 20;
+constexpr std::size_t small_page = 4096, large_page = 512 * small_page;
 constexpr int collapse_pages = 25;  // MADV_COLLAPSE, which older headers lack
 
 // Address space from a large page on. One large page more than needed is reserved; what is before the first and after

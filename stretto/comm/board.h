@@ -1,10 +1,10 @@
-// Where every process of a run says a few words and all get what anybody said. Nobody waits before he asks, and whoever
-// has said his may go on with other work meanwhile.
+// Where every process of a run says a few words and all get what anybody said. A process waits only when it asks for
+// the others' words; having said its own, it may go on with other work.
 //
 //   board.say(words);                                  // all of them, equally many
 //   std::vector<u64> all = board.merged();             // the bits that anybody has, of the newest that was said
 //
-// Who says something again has asked for what was said before it, or nobody will.
+// Before saying something again, a process has asked for what was said before, or nobody ever will.
 #pragma once
 #include <span>
 #include <vector>

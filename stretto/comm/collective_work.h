@@ -22,12 +22,14 @@ class CollectiveWork {
   explicit CollectiveWork(const CollectiveShape&);  // Error: sums of a dtype that nothing is computed in
   const CollectiveShape& shape() const { return shape_; }
   std::uint32_t chunks() const { return chunks_; }
-  u64 bytes() const { return bytes_; }  // read and written by all chunks together
+  u64 bytes() const { return bytes_; }                  // read and written by all chunks together
+  bool small() const { return bytes_ <= small_bytes; }  // takes no longer than waking somebody who helps
   // counts: of rows, as CollectiveGroup::start gets them.
   void run(std::uint32_t chunk, const std::byte* const* in, std::byte* const* out,
            const std::int32_t* counts = nullptr) const;
 
  private:
+  static constexpr u64 small_bytes = 128 << 10;
   // What a chunk is part of: a box that is the sum over some members' operands (or one member's) and goes to some
   // members' results.
   struct Box {

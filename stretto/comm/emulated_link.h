@@ -1,4 +1,4 @@
-// A link that is not there: when things arrive that go over it one at a time. Its times are of the steady clock, which
+// An emulated link: when things would arrive that go over it one at a time. Times are those of the steady clock, which
 // the processes of one machine share.
 //
 //   EmulatedLink link;
@@ -17,18 +17,18 @@
 namespace stretto {
 
 struct EmulatedLink {
-  double free = 0;  // when what went before has left
+  double free = 0;  // when all that was sent before has left
 
-  // A message that is sent at `start` arrives then.
+  // When a message that is sent at `start` arrives.
   double message(double start, u64 bytes, const Link& over) {
     free = std::max(free, start) + bytes / over.bandwidth;
     return free + over.latency;
   }
-  // A collective whose last member starts at `start` is complete then.
+  // When a collective whose last member starts at `start` is complete.
   double collective(double start, double seconds) { return free = std::max(free, start) + seconds; }
 };
 
-// In slices: a stop is not slept through. Seconds slept.
+// Sleeps in slices, so that a stop is noticed. Returns the seconds slept.
 inline double sleep_until_due(double due, const StopFlag& stopped) {
   double slept = 0;
   for (double left = 0; (left = due - now()) > 0;) {

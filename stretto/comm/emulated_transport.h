@@ -1,4 +1,4 @@
-// Messages that arrive as late as over links that are not there, one at a time between two ranks.
+// Messages that take as long as over emulated links, one at a time between two ranks.
 //
 //   auto t = emulated_transport(program, {.links = equal_links(Link{1e-5, 1e9})}, coordinate, std::move(real), notes);
 //
@@ -8,7 +8,7 @@
 
 namespace stretto {
 
-// `real` moves the content; none: there is none.
+// `real` moves the content; none: there is nothing to move.
 std::unique_ptr<Transport> emulated_transport(const Program&, const Cluster& links, int coordinate,
                                               std::unique_ptr<Transport> real, Notes);
 

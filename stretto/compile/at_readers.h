@@ -16,8 +16,8 @@ namespace stretto {
 class AtReaders {
  public:
   explicit AtReaders(const Graph&);
-  bool needed() const { return needed_; }  // else every value may stay as it is
-  Value operator()(Value old);             // asked for by itself, a value is made where its parameters are first read
+  bool needed() const { return needed_; }  // false: every value may stay where it is
+  Value operator()(Value old);             // a value that is an output is made where its parameters are first read
   Graph graph() && { return std::move(out_); }
 
  private:
@@ -28,8 +28,9 @@ class AtReaders {
 
   const Graph& g_;
   bool needed_ = false;
-  IdVector<NodeId, char> derived_;                 // made of parameters alone
-  IdVector<NodeId, std::optional<PieceId>> home_;  // the first piece that reads it, through what is derived
+  IdVector<NodeId, char> derived_;  // made of parameters alone
+  IdVector<NodeId, std::optional<PieceId>>
+      home_;  // the first piece that reads it, directly or through other derived values
   std::map<std::pair<NodeId, PieceId>, NodeId> made_;
   IdVector<NodeId, NodeId> moved_;
   Graph out_;

@@ -25,14 +25,11 @@ struct RowDims {
   bool gathers = false;
 };
 std::optional<RowDims> rows_of(const Node& n) {
-  if (n.op->collective_kind == CollectiveKind::gather) {
-    const AllGatherAttrs& a = n.attrs.as<AllGatherAttrs>();
-    if (!a.flat) return RowDims{a.to[0], a.from, true};
-  } else if (n.op->collective_kind == CollectiveKind::scatter) {
-    const ReduceScatterAttrs& a = n.attrs.as<ReduceScatterAttrs>();
-    if (!a.flat) return RowDims{a.from[0], a.to, false};
-  }
-  return {};
+  const bool gathers = n.op->collective_kind == CollectiveKind::gather;
+  if (!gathers && n.op->collective_kind != CollectiveKind::scatter) return {};
+  const BlockAttrs& a = n.attrs.as<BlockAttrs>();
+  if (a.flat) return {};
+  return RowDims{a.whole[0], a.part, gathers};
 }
 
 struct RowCut {
@@ -207,7 +204,7 @@ class Cutting {
     std::vector<Tensor> parts;
     for (int i = 0; i < c.parts; ++i) {
       const Tensor own = stripe(made(n.operands[0]), c.rows.own, {rows_dim(c)}, i);
-      parts.push_back(all_gather_rows(own, rows_dim(c), stripe_dims(c)[0], n.attrs.as<AllGatherAttrs>().axes));
+      parts.push_back(all_gather_rows(own, rows_dim(c), stripe_dims(c)[0], n.attrs.as<BlockAttrs>().axes));
       part_[{{id, 0}, c.rows.whole, c.rows.own, c.parts, i}] = parts.back();
     }
     enter(id, weave(parts, stripe_dims(c), c.rows.whole));
@@ -217,7 +214,7 @@ class Cutting {
     std::vector<Tensor> parts;
     for (int i = 0; i < c.parts; ++i)
       parts.push_back(reduce_scatter_rows(part(n.operands[0], c, i), stripe_dims(c)[0], rows_dim(c),
-                                          n.attrs.as<ReduceScatterAttrs>().axes));
+                                          n.attrs.as<BlockAttrs>().axes));
     enter(id, weave(parts, {rows_dim(c)}, c.rows.own));
   }
 

@@ -18,7 +18,7 @@ namespace stretto {
 
 struct CompiledParam {
   std::string name;
-  Dims dims;  // of the whole, as in all that follows
+  Dims dims;  // logical, as everything here
   DType dtype = f32;
   ParamOptions options;
   std::vector<AccumulatorId> accumulators;  // the first holds the whole gradient after a step
@@ -49,8 +49,8 @@ struct Compiled {
 
 Compiled compile(const Model&, const Optimizer&, const Training& = {}, const Parallel& = {});
 
-// Forward only, for evaluation. `trained`, the program that trains: parameters lie where they lie there, and microbatches
-// go in the order of its schedule, or one after the other if there are more or fewer of them.
+// Forward only, for evaluation. `trained` is the program that trains: parameters lie where it has them, and
+// microbatches go in the order of its schedule, or one after the other if there are more or fewer of them.
 Compiled compile_forward(const Model&, const Training&, const Parallel&, const std::map<std::string, i64>& sizes = {},
                          const Program* trained = nullptr);
 

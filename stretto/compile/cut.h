@@ -18,15 +18,15 @@ struct Cut {
   IdVector<PieceId, StageId> stage_of;
 };
 
-// Stages as they are given, or those with which a step is the shortest in simulation. Cuts come before recompute: what a
+// Stages as given, or those with which a step is shortest in simulation. Cuts come before recompute: what a
 // stage keeps depends on where it begins. `states`: how many the optimizer keeps per parameter, for its update's time.
 Cut cut_step(const StepGraph&, const Schedule&, const Parallel&, int states = 0);
 
 // Stages ascend by at most one from piece to piece and are as many as the schedule has; the step is sound.
 std::vector<Fault> verify(const Cut&, const Schedule&);
 
-// Every pipe accumulates for itself. Over ranks, a parameter's only accumulator is added up in place where that is all
-// it takes, and norm and update see what a rank has of it. `sharded`: none on one rank.
+// Every pipe accumulates for itself. Where a parameter's only accumulator merely has to be added up over ranks, that is
+// done in place. Norm and update see what a rank has of a parameter. `sharded`: none on one rank.
 Step with_accumulators(Step, int pipes, const Sharded* sharded);
 
 }  // namespace stretto

@@ -8,8 +8,8 @@
 
 namespace stretto {
 
-// Of a state what was seen stands in place of a gradient. Terms are weighted by their scales, which the prologue makes. A trained parameter that does not reach the loss is
-// refused.
+// A state has what it has seen in place of a gradient. Loss terms are weighted by their scales, which the prologue
+// makes. A trained parameter that does not reach the loss is refused.
 StepGraph differentiated(const Traced&);
 
 }  // namespace stretto

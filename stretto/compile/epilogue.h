@@ -16,7 +16,7 @@
 
 namespace stretto {
 
-// What a step is part of.
+// What a step's tasks need to know about the run.
 struct Surroundings {
   const Traced& traced;
   const Sharded* sharded = nullptr;  // none: an actor is one rank
@@ -32,13 +32,14 @@ struct WholeStep {
   std::optional<ScalarId> scalar(std::string_view name) const { return find_scalar(scalars, name); }
 };
 
-// Every rank gets the sums of all: the bits of losses and counts are the same everywhere. Then every loss term's scale.
+// Sums of outputs over ranks, which every rank gets, so that losses and counts have the same bits everywhere; then
+// every loss term's scale.
 WholeStep add_prologue(Step, const Surroundings&);
 
 struct EpilogueOptions {
   double clip = 0;              // of the global gradient norm; 0: none
   bool skip_nonfinite = false;  // the update leaves everything as it is when that norm is not finite
-  bool late = false;            // the caller sets the factor before the norm is known, and undoes what was wrong
+  bool late = false;            // the caller sets the factor before the norm is known, and undoes a wrong step
 };
 WholeStep add_epilogue(WholeStep, const Surroundings&, const Optimizer&, const EpilogueOptions&);
 

@@ -1,5 +1,5 @@
 // Exact training: the same bits for every number of ranks along the batch and every number of microbatches. All that
-// makes it so is here: how rows are cut, one transformation of schedule and step, and what it has to refuse.
+// takes is here: how rows are cut, one transformation of schedule and step, and what has to be refused.
 //
 //   const Leaves l = leaves_of(rows, ranks, training);                     // how the step's rows are cut
 //   ScheduledStep e = exact({schedule, step}, around, parallel);               // before they become a program
@@ -18,10 +18,10 @@ namespace stretto {
 struct Leaves {
   int per_rank = 1, per_microbatch = 1;
 };
-// Refused with the sizes that would do.
+// What does not fit is refused, with the sizes that would.
 Leaves leaves_of(i64 rows, int ranks, const Training&);
-// The same of a model that is traced with the whole batch as one microbatch; refused if its rows depend on each other,
-// since ranks that share the batch would have to talk within a microbatch.
+// The same for a model, traced with the whole batch as one microbatch. Refused if its rows depend on each other, since
+// ranks that share the batch would have to talk within a microbatch.
 Leaves leaves_of(const Traced& alone, const Parallel& complete, const Training&);
 
 struct ScheduledStep {

@@ -17,11 +17,11 @@ struct Placed {
   std::shared_ptr<const Sharded> sharded;  // how the ranks of an actor share it; none: an actor is one rank
 };
 
-// What the short names say, and what is said beside them, as one mesh, one layout and one storage.
+// The short names, and what is given beside them, as one mesh, one layout and one storage.
 Parallel complete(Parallel, const Traced&);
 
-// Ranks that share experts, by name or by a layout of one's own, and how rows get to them; of a Parallel that need not be
-// complete. What is chosen automatically is gathered where an exchange would be refused.
+// Which ranks share experts, by name or by a layout of one's own, and how rows get to them. The Parallel need not be
+// complete. When nobody asked for either way, rows are gathered where an exchange would be refused.
 int expert_ranks(const Parallel&);
 ExpertRows expert_rows(const Parallel&, const Training&);
 

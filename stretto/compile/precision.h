@@ -2,9 +2,9 @@
 //
 //   StepGraph graph = in_precision(differentiated(traced));        // the same graph when nothing in it is bf16
 //
-// Pointwise ops on bf16 are made in f32; what one of them makes for another of the same piece and phase is not rounded
-// in between, whatever becomes one kernel later. Everybody else reads it rounded, once. Gradients of parameters, and
-// outputs, are f32: sums that lead to them keep the type in which they were added up.
+// Pointwise ops on bf16 are computed in f32. What one of them makes for another of the same piece and phase is not
+// rounded in between, whether or not they become one kernel later. Everybody else reads it rounded once. Gradients of
+// parameters, and outputs, are f32: sums that lead to them keep the type in which they were added up.
 #pragma once
 #include "stretto/ir/step_graph.h"
 

@@ -1,5 +1,4 @@
-// The schedule of a run: what is asked for, checked, and refused with all its faults or with what cannot be trained
-// yet.
+// The schedule of a run, checked. One with faults is refused with all of them, and so is what cannot be trained yet.
 //
 //   Schedule s = schedule_of({.mesh = {{"pipe", 4}}, .schedule = "zb-h1"}, 8);
 //   Schedule f = forward_part(s);
@@ -17,7 +16,8 @@ void check_tasks(i64 pieces, i64 microbatches, bool trains);
 
 // Forward only, for evaluation.
 Schedule forward_part(Schedule);
-// Also for another number of microbatches than the schedule has: one after the other through the first pipe.
+// The same for any number of microbatches: if the schedule has another, they go one after the other through the first
+// pipe.
 Schedule forward_part(Schedule, int microbatches);
 
 }  // namespace stretto

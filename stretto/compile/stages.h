@@ -1,5 +1,5 @@
-// The stages of a compiled program as text: what each computes, holds and keeps, and that nothing of the model is left
-// out.
+// The stages of a compiled program as text: what each computes, holds and keeps, and a check that nothing of the model
+// is left out.
 //
 //   fmt::print("{}", stages_str(compiled));
 #pragma once

@@ -16,10 +16,7 @@ constinit const Op add_op{
         [](const Vjp& v) {
           return std::vector{v.grad[0], v.grad[0]};
         },
-    .spread =
-        [](const OpCall&) {
-          return Spread{.linear = {0, 1}, .jointly = true};
-        },
+    .spread = rules::linear_together,
     .cost = rules::streaming<1>,
     .examples =
         [](Examples& e) {

@@ -9,34 +9,33 @@
 namespace stretto {
 
 Tensor all_gather(Tensor x, DimId from, DimId to, std::vector<std::string> axes) {
-  return builder_of("all_gather", {x}).emit(all_gather_op, {x}, AllGatherAttrs{std::move(axes), from, {to}, false});
+  return builder_of("all_gather", {x}).emit(all_gather_op, {x}, BlockAttrs{std::move(axes), from, {to}, false});
 }
 
 Tensor all_gather_rows(Tensor x, DimId rows, DimId ranks, std::vector<std::string> axes) {
   return builder_of("all_gather", {x})
-      .emit(all_gather_op, {x}, AllGatherAttrs{std::move(axes), rows, {ranks, rows}, false});
+      .emit(all_gather_op, {x}, BlockAttrs{std::move(axes), rows, {ranks, rows}, false});
 }
 
 Tensor all_gather_flat(Tensor x, DimSet to, std::vector<std::string> axes) {
   const DimId from = x.type().dims.at(0);
-  return builder_of("all_gather", {x})
-      .emit(all_gather_op, {x}, AllGatherAttrs{std::move(axes), from, std::move(to), true});
+  return builder_of("all_gather", {x}).emit(all_gather_op, {x}, BlockAttrs{std::move(axes), from, std::move(to), true});
 }
 
 constinit const Op all_gather_op{
     .name = "all_gather",
     .infer =
         [](const OpCall& c) {
-          const AllGatherAttrs& a = c.attrs<AllGatherAttrs>();
+          const BlockAttrs& a = c.attrs<BlockAttrs>();
           Type t = c.in(0);
-          STRETTO_ASSERT(contains(t.dims, a.from), "gathers a dim of its operand");
+          STRETTO_ASSERT(contains(t.dims, a.part), "gathers a dim of its operand");
           if (a.flat) {
-            t.dims = a.to;
-          } else if (a.to.size() == 2) {
-            t.dims.insert(t.dims.begin() + position(t.dims, a.from), a.to[0]);
+            t.dims = a.whole;
+          } else if (a.ranks_apart()) {
+            t.dims.insert(t.dims.begin() + position(t.dims, a.part), a.whole[0]);
           } else {
-            STRETTO_ASSERT(a.to.size() == 1 && c.graph.size(a.to[0]) % c.graph.size(a.from) == 0);
-            std::replace(t.dims.begin(), t.dims.end(), a.from, a.to[0]);
+            STRETTO_ASSERT(a.whole.size() == 1 && c.graph.size(a.whole[0]) % c.graph.size(a.part) == 0);
+            std::replace(t.dims.begin(), t.dims.end(), a.part, a.whole[0]);
           }
           return std::vector<Type>{t};
         },
@@ -55,19 +54,11 @@ constinit const Op all_gather_op{
     .collective_kind = CollectiveKind::gather,
     .collective =
         [](const OpCall& c, const View& in, const View& out) {
-          const AllGatherAttrs& a = c.attrs<AllGatherAttrs>();
+          const BlockAttrs& a = c.attrs<BlockAttrs>();
           CollectiveShape s{.axes = a.axes};
-          if (a.flat) {
-            STRETTO_ASSERT(out.contiguous(), "elements in order");
-            add_box_dim(s, in.size(a.from), in.stride(a.from), 1);
-            s.out_step = in.size(a.from);
-            s.valid = out.elements();
-            return s;
-          }
-          const bool apart = a.to.size() == 2;  // the ranks have a dim of their own
-          for (DimId d : in.dims)
-            add_box_dim(s, in.size(d), in.stride(d), out.stride(d == a.from && !apart ? a.to[0] : d));
-          s.out_step = apart ? out.stride(a.to[0]) : in.size(a.from) * out.stride(a.to[0]);
+          s.out_step = for_block_dims(
+              a, in, out, [&](i64 size, i64 in_part, i64 in_whole) { add_box_dim(s, size, in_part, in_whole); });
+          if (a.flat) s.valid = out.elements();
           return s;
         },
     .no_gradient = true,

@@ -8,22 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "stretto/ir/op.h"
+#include "stretto/ops/blocks.h"
 
 namespace stretto {
 
-struct AllGatherAttrs {
-  std::vector<std::string> axes;  // major to minor
-  DimId from;                     // a rank's block along it ...
-  DimSet to;                      // ... becomes this dim, or these two (ranks, from), or the flat operand becomes these
-  bool flat = false;
-  static constexpr void fields(auto& s, auto f) {
-    f("axes", s.axes);
-    f("from", s.from);
-    f("to", s.to);
-    f("flat", s.flat);
-  }
-};
 Tensor all_gather(Tensor x, DimId from, DimId to, std::vector<std::string> axes);
 Tensor all_gather_rows(Tensor x, DimId rows, DimId ranks, std::vector<std::string> axes);
 Tensor all_gather_flat(Tensor x, DimSet to, std::vector<std::string> axes);

@@ -23,7 +23,7 @@ constinit const Op broadcast_op{
                   .hint("name all dims of the result, the old ones too");
           return std::vector<Type>{to};
         },
-    .vjp = [](const Vjp& v) { return std::vector{v.grad[0]}; },
+    .vjp = rules::pass_gradient,
     .spread = rules::linear,
     .cost = rules::free,
     .examples =
@@ -33,7 +33,7 @@ constinit const Op broadcast_op{
           e.add(broadcast(e.real({a, b}), {b, c, a}));
           e.add(broadcast(e.real({}), a));
         },
-    .view = [](const OpCall& c, int) { return rules::by_name(c.in(0).dims, c.out().dims); },
+    .view = rules::view_by_name,
 };
 
 }  // namespace stretto

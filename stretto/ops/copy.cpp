@@ -10,7 +10,7 @@ Tensor copy(Tensor x) { return builder_of("copy", {x}).emit(copy_op, {x}); }
 constinit const Op copy_op{
     .name = "copy",
     .infer = rules::same_as_first,
-    .vjp = [](const Vjp& v) { return std::vector{v.grad[0]}; },
+    .vjp = rules::pass_gradient,
     .spread = [](const OpCall&) { return Spread{.linear = {0}}; },
     .cost = rules::streaming<0>,
     .examples =

@@ -15,14 +15,14 @@ namespace stretto {
 
 Tensor layer_norm(Tensor x, Tensor gain, Tensor bias, Dim over, double eps) {
   Builder& b = builder_of("layer_norm", {x, gain, bias});
-  return b.emit(layer_norm_op, {x, gain, bias}, LayerNormAttrs{rules::dim_of("layer_norm", x, over), eps});
+  return b.emit(layer_norm_op, {x, gain, bias}, NormAttrs{rules::dim_of("layer_norm", x, over), eps});
 }
 
 constinit const Op layer_norm_op{
     .name = "layer_norm",
     .infer =
         [](const OpCall& c) {
-          const DimId over = c.attrs<LayerNormAttrs>().over;
+          const DimId over = c.attrs<NormAttrs>().over;
           rules::float_unary(c);
           const Type& x = c.in(0);
           for (int i : {1, 2}) rules::vector_along(c, i, over);
@@ -31,12 +31,11 @@ constinit const Op layer_norm_op{
         },
     .vjp =
         [](const Vjp& v) {
-          const Tensor dx =
-              layer_norm_grad(v.in[0], v.in[1], v.out[1], v.out[2], v.grad[0], v.attrs<LayerNormAttrs>().over);
+          const Tensor dx = layer_norm_grad(v.in[0], v.in[1], v.out[1], v.out[2], v.grad[0], v.attrs<NormAttrs>().over);
           return std::vector{dx, cast(v.builder.result(dx, 1), v.in[1].dtype()),
                              cast(v.builder.result(dx, 2), v.in[2].dtype())};
         },
-    .spread = [](const OpCall& c) { return Spread{.serial = {c.attrs<LayerNormAttrs>().over}}; },
+    .spread = [](const OpCall& c) { return Spread{.serial = {c.attrs<NormAttrs>().over}}; },
     .cost = rules::streaming<8>,
     .examples =
         [](Examples& e) {
@@ -51,7 +50,7 @@ constinit const Op layer_norm_op{
         },
     .decompose =
         [](const OpCall& c, std::span<const Tensor> in) {
-          const LayerNormAttrs& a = c.attrs<LayerNormAttrs>();
+          const NormAttrs& a = c.attrs<NormAttrs>();
           const double n = c.graph.dim(a.over).valid();
           const Tensor mean = sum_over(in[0], {a.over}) * (1 / n), centred = in[0] - mean;
           const Tensor rstd = rsqrt(sum_over(square(centred), {a.over}) * (1 / n) + a.eps);

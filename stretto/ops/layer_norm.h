@@ -1,17 +1,9 @@
 // layer_norm(x, gain, bias, model): (x - mean) / sqrt(variance + eps) * gain + bias, over one dim.
 #pragma once
-#include "stretto/ir/op.h"
+#include "stretto/ops/norm.h"
 
 namespace stretto {
 
-struct LayerNormAttrs {
-  DimId over;
-  double eps = 1e-5;
-  static constexpr void fields(auto& s, auto f) {
-    f("over", s.over);
-    f("eps", s.eps);
-  }
-};
 // The node's results are y, mean and 1 / sqrt(variance + eps).
 Tensor layer_norm(Tensor x, Tensor gain, Tensor bias, Dim over, double eps = 1e-5);
 

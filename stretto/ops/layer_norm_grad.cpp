@@ -10,7 +10,7 @@
 namespace stretto {
 
 Tensor layer_norm_grad(Tensor x, Tensor gain, Tensor mean, Tensor rstd, Tensor g, DimId over) {
-  return x.builder->emit(layer_norm_grad_op, {x, gain, mean, rstd, g}, LayerNormGradAttrs{over});
+  return x.builder->emit(layer_norm_grad_op, {x, gain, mean, rstd, g}, NormGradAttrs{over});
 }
 
 constinit const Op layer_norm_grad_op{
@@ -22,7 +22,7 @@ constinit const Op layer_norm_grad_op{
         },
     .spread =
         [](const OpCall& c) {
-          Spread s{.serial = {c.attrs<LayerNormGradAttrs>().over}, .linear = {4}};
+          Spread s{.serial = {c.attrs<NormGradAttrs>().over}, .linear = {4}};
           for (DimId d : without(c.in(0).dims, s.serial)) s.reduce.push_back({d, Reduce::sum});
           return s;
         },
@@ -41,7 +41,7 @@ constinit const Op layer_norm_grad_op{
         },
     .decompose =
         [](const OpCall& c, std::span<const Tensor> in) {
-          const DimSet over{c.attrs<LayerNormGradAttrs>().over}, rows = without(c.in(0).dims, over);
+          const DimSet over{c.attrs<NormGradAttrs>().over}, rows = without(c.in(0).dims, over);
           const double n = c.graph.dim(over[0]).valid();
           const Tensor x = (in[0] - in[2]) * in[3], g = in[4] * in[1];
           const Tensor dx = in[3] * (g - (sum_over(g, over) * (1 / n) + x * (sum_over(g * x, over) * (1 / n))));

@@ -22,7 +22,7 @@ constinit const Op permute_op{
                 .hint("name each of its dims once; broadcast adds dims, sum removes them");
           return std::vector<Type>{to};
         },
-    .vjp = [](const Vjp& v) { return std::vector{v.grad[0]}; },
+    .vjp = rules::pass_gradient,
     .spread = rules::linear,
     .cost = rules::free,
     .examples =
@@ -31,7 +31,7 @@ constinit const Op permute_op{
           e.add(permute(e.real({a, b}), {b, a}));
           e.add(permute(e.real({a, b, c}), {c, a, b}));
         },
-    .view = [](const OpCall& c, int) { return rules::by_name(c.in(0).dims, c.out().dims); },
+    .view = rules::view_by_name,
 };
 
 }  // namespace stretto

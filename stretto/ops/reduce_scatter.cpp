@@ -9,35 +9,34 @@
 namespace stretto {
 
 Tensor reduce_scatter(Tensor x, DimId from, DimId to, std::vector<std::string> axes) {
-  return builder_of("reduce_scatter", {x})
-      .emit(reduce_scatter_op, {x}, ReduceScatterAttrs{std::move(axes), {from}, to, false});
+  return builder_of("reduce_scatter", {x}).emit(reduce_scatter_op, {x}, BlockAttrs{std::move(axes), to, {from}, false});
 }
 
 Tensor reduce_scatter_rows(Tensor x, DimId ranks, DimId rows, std::vector<std::string> axes) {
   return builder_of("reduce_scatter", {x})
-      .emit(reduce_scatter_op, {x}, ReduceScatterAttrs{std::move(axes), {ranks, rows}, rows, false});
+      .emit(reduce_scatter_op, {x}, BlockAttrs{std::move(axes), rows, {ranks, rows}, false});
 }
 
 Tensor reduce_scatter_flat(Tensor x, DimId to, std::vector<std::string> axes) {
-  const DimSet from = x.type().dims;
   return builder_of("reduce_scatter", {x})
-      .emit(reduce_scatter_op, {x}, ReduceScatterAttrs{std::move(axes), from, to, true});
+      .emit(reduce_scatter_op, {x}, BlockAttrs{std::move(axes), to, x.type().dims, true});
 }
 
 constinit const Op reduce_scatter_op{
     .name = "reduce_scatter",
     .infer =
         [](const OpCall& c) {
-          const ReduceScatterAttrs& a = c.attrs<ReduceScatterAttrs>();
+          const BlockAttrs& a = c.attrs<BlockAttrs>();
           Type t = c.in(0);
           if (a.flat) {
-            t.dims = {a.to};
-          } else if (a.from.size() == 2) {
-            STRETTO_ASSERT(contains(t.dims, a.from[0]) && contains(t.dims, a.to), "blocks along a dim of its operand");
-            t.dims = without(t.dims, {a.from[0]});
+            t.dims = {a.part};
+          } else if (a.ranks_apart()) {
+            STRETTO_ASSERT(contains(t.dims, a.whole[0]) && contains(t.dims, a.part),
+                           "blocks along a dim of its operand");
+            t.dims = without(t.dims, {a.whole[0]});
           } else {
-            STRETTO_ASSERT(a.from.size() == 1 && contains(t.dims, a.from[0]), "cuts a dim of its operand");
-            std::replace(t.dims.begin(), t.dims.end(), a.from[0], a.to);
+            STRETTO_ASSERT(a.whole.size() == 1 && contains(t.dims, a.whole[0]), "cuts a dim of its operand");
+            std::replace(t.dims.begin(), t.dims.end(), a.whole[0], a.part);
           }
           return std::vector<Type>{t};
         },
@@ -55,19 +54,11 @@ constinit const Op reduce_scatter_op{
     .collective_kind = CollectiveKind::scatter,
     .collective =
         [](const OpCall& c, const View& in, const View& out) {
-          const ReduceScatterAttrs& a = c.attrs<ReduceScatterAttrs>();
+          const BlockAttrs& a = c.attrs<BlockAttrs>();
           CollectiveShape s{.axes = a.axes};
-          if (a.flat) {
-            STRETTO_ASSERT(in.contiguous(), "elements in order");
-            add_box_dim(s, out.size(a.to), 1, out.stride(a.to));
-            s.in_step = out.size(a.to);
-            s.valid = in.elements();
-            return s;
-          }
-          const bool apart = a.from.size() == 2;  // the blocks have a dim of their own
-          for (DimId d : out.dims)
-            add_box_dim(s, out.size(d), in.stride(d == a.to && !apart ? a.from[0] : d), out.stride(d));
-          s.in_step = apart ? in.stride(a.from[0]) : out.size(a.to) * in.stride(a.from[0]);
+          s.in_step = for_block_dims(
+              a, out, in, [&](i64 size, i64 in_part, i64 in_whole) { add_box_dim(s, size, in_whole, in_part); });
+          if (a.flat) s.valid = in.elements();
           return s;
         },
     .no_gradient = true,

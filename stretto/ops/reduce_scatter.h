@@ -9,22 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "stretto/ir/op.h"
+#include "stretto/ops/blocks.h"
 
 namespace stretto {
 
-struct ReduceScatterAttrs {
-  std::vector<std::string> axes;  // major to minor
-  DimSet from;                    // this dim is cut, or the first of these two (ranks, to) goes, or all of the operand's
-  DimId to;                       // a rank's block
-  bool flat = false;
-  static constexpr void fields(auto& s, auto f) {
-    f("axes", s.axes);
-    f("from", s.from);
-    f("to", s.to);
-    f("flat", s.flat);
-  }
-};
 Tensor reduce_scatter(Tensor x, DimId from, DimId to, std::vector<std::string> axes);
 Tensor reduce_scatter_rows(Tensor x, DimId ranks, DimId rows, std::vector<std::string> axes);
 Tensor reduce_scatter_flat(Tensor x, DimId to, std::vector<std::string> axes);

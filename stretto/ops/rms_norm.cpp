@@ -13,14 +13,14 @@ namespace stretto {
 
 Tensor rms_norm(Tensor x, Tensor gain, Dim over, double eps) {
   Builder& b = builder_of("rms_norm", {x, gain});
-  return b.emit(rms_norm_op, {x, gain}, RmsNormAttrs{rules::dim_of("rms_norm", x, over), eps});
+  return b.emit(rms_norm_op, {x, gain}, NormAttrs{rules::dim_of("rms_norm", x, over), eps});
 }
 
 constinit const Op rms_norm_op{
     .name = "rms_norm",
     .infer =
         [](const OpCall& c) {
-          const DimId over = c.attrs<RmsNormAttrs>().over;
+          const DimId over = c.attrs<NormAttrs>().over;
           rules::float_unary(c);
           const Type& x = c.in(0);
           rules::vector_along(c, 1, over);
@@ -29,10 +29,10 @@ constinit const Op rms_norm_op{
         },
     .vjp =
         [](const Vjp& v) {
-          const Tensor dx = rms_norm_grad(v.in[0], v.in[1], v.out[1], v.grad[0], v.attrs<RmsNormAttrs>().over);
+          const Tensor dx = rms_norm_grad(v.in[0], v.in[1], v.out[1], v.grad[0], v.attrs<NormAttrs>().over);
           return std::vector{dx, cast(v.builder.result(dx, 1), v.in[1].dtype())};
         },
-    .spread = [](const OpCall& c) { return Spread{.serial = {c.attrs<RmsNormAttrs>().over}}; },
+    .spread = [](const OpCall& c) { return Spread{.serial = {c.attrs<NormAttrs>().over}}; },
     .cost = rules::streaming<5>,
     .examples =
         [](Examples& e) {
@@ -47,7 +47,7 @@ constinit const Op rms_norm_op{
         },
     .decompose =
         [](const OpCall& c, std::span<const Tensor> in) {
-          const RmsNormAttrs& a = c.attrs<RmsNormAttrs>();
+          const NormAttrs& a = c.attrs<NormAttrs>();
           const double n = c.graph.dim(a.over).valid();
           const Tensor rstd = rsqrt(sum_over(square(in[0]), {a.over}) * (1 / n) + a.eps);
           return std::vector{in[0] * rstd * in[1], rstd};

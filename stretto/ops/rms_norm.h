@@ -1,17 +1,9 @@
 // rms_norm(x, gain, model): x / sqrt(mean of x^2 + eps) * gain, over one dim.
 #pragma once
-#include "stretto/ir/op.h"
+#include "stretto/ops/norm.h"
 
 namespace stretto {
 
-struct RmsNormAttrs {
-  DimId over;
-  double eps = 1e-6;
-  static constexpr void fields(auto& s, auto f) {
-    f("over", s.over);
-    f("eps", s.eps);
-  }
-};
 // The node's results are y and 1 / sqrt(mean of x^2 + eps).
 Tensor rms_norm(Tensor x, Tensor gain, Dim over, double eps = 1e-6);
 

@@ -9,7 +9,7 @@
 namespace stretto {
 
 Tensor rms_norm_grad(Tensor x, Tensor gain, Tensor rstd, Tensor g, DimId over) {
-  return x.builder->emit(rms_norm_grad_op, {x, gain, rstd, g}, RmsNormGradAttrs{over});
+  return x.builder->emit(rms_norm_grad_op, {x, gain, rstd, g}, NormGradAttrs{over});
 }
 
 constinit const Op rms_norm_grad_op{
@@ -21,7 +21,7 @@ constinit const Op rms_norm_grad_op{
         },
     .spread =
         [](const OpCall& c) {
-          Spread s{.serial = {c.attrs<RmsNormGradAttrs>().over}, .linear = {3}};
+          Spread s{.serial = {c.attrs<NormGradAttrs>().over}, .linear = {3}};
           for (DimId d : without(c.in(0).dims, s.serial)) s.reduce.push_back({d, Reduce::sum});
           return s;
         },
@@ -40,7 +40,7 @@ constinit const Op rms_norm_grad_op{
         },
     .decompose =
         [](const OpCall& c, std::span<const Tensor> in) {
-          const DimSet over{c.attrs<RmsNormGradAttrs>().over}, rows = without(c.in(0).dims, over);
+          const DimSet over{c.attrs<NormGradAttrs>().over}, rows = without(c.in(0).dims, over);
           const double n = c.graph.dim(over[0]).valid();
           const Tensor x = in[0] * in[2], g = in[3] * in[1];
           return std::vector{in[2] * (g - x * (sum_over(g * x, over) * (1 / n))), sum_over(in[3] * x, rows)};

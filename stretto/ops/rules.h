@@ -27,6 +27,8 @@ Cost reading(const OpCall& c) {  // ... of which there are so many per element o
 }
 inline Cost free(const OpCall&) { return {}; }  // views
 inline Spread linear(const OpCall&) { return {.linear = {0}}; }
+inline Spread linear_together(const OpCall&) { return {.linear = {0, 1}, .jointly = true}; }
+inline std::vector<Tensor> pass_gradient(const Vjp& v) { return {v.grad[0]}; }  // of what changes no number
 // For float-only unary functions: refuses i32 operands, with a hint to cast.
 std::vector<Type> float_unary(const OpCall&);
 inline constexpr std::array<std::optional<InPlace>, 2> first_in_place{InPlace{0, 0}};
@@ -46,5 +48,6 @@ DimSet inserted(const OpCall&, DimId added, i64 place);
 // Views: every dim of the result is the operand's of the same name (or new: broadcast), or they match one to one.
 ViewMap by_name(const DimSet& operand, const DimSet& result);
 ViewMap in_order(const DimSet& operand);
+inline ViewMap view_by_name(const OpCall& c, int) { return by_name(c.in(0).dims, c.out().dims); }
 
 }  // namespace stretto::rules

@@ -25,7 +25,7 @@ Tensor slice(Tensor x, const Dim& from, const Dim& to, i64 start) {
 
 Tensor pad(Tensor x, const Dim& from, const Dim& to, i64 start) {
   const DimId d = rules::dim_of("pad", x, from);
-  return x.builder->emit(pad_op, {x}, PadAttrs{.from = d, .to = x.builder->intern(to), .start = start});
+  return x.builder->emit(pad_op, {x}, SliceAttrs{.from = d, .to = x.builder->intern(to), .start = start});
 }
 
 constinit const Op slice_op{
@@ -40,7 +40,7 @@ constinit const Op slice_op{
         [](const Vjp& v) {
           const SliceAttrs a = v.attrs<SliceAttrs>();
           return std::vector{
-              v.builder.emit(pad_op, {v.grad[0]}, PadAttrs{.from = a.to, .to = a.from, .start = a.start})};
+              v.builder.emit(pad_op, {v.grad[0]}, SliceAttrs{.from = a.to, .to = a.from, .start = a.start})};
         },
     .spread =
         [](const OpCall& c) {
@@ -65,19 +65,19 @@ constinit const Op pad_op{
     .name = "pad",
     .infer =
         [](const OpCall& c) {
-          const PadAttrs& a = c.attrs<PadAttrs>();
+          const SliceAttrs& a = c.attrs<SliceAttrs>();
           check_range(c, a.from, a.to, a.start);
           return std::vector<Type>{replaced(c.in(0), a.from, a.to)};
         },
     .vjp =
         [](const Vjp& v) {
-          const PadAttrs a = v.attrs<PadAttrs>();
+          const SliceAttrs a = v.attrs<SliceAttrs>();
           return std::vector{
               v.builder.emit(slice_op, {v.grad[0]}, SliceAttrs{.from = a.to, .to = a.from, .start = a.start})};
         },
     .spread =
         [](const OpCall& c) {
-          return Spread{.serial = {c.attrs<PadAttrs>().from, c.attrs<PadAttrs>().to}, .linear = {0}};
+          return Spread{.serial = {c.attrs<SliceAttrs>().from, c.attrs<SliceAttrs>().to}, .linear = {0}};
         },
     .cost = rules::streaming<0>,
     .examples =

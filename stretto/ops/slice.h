@@ -5,8 +5,8 @@
 namespace stretto {
 
 struct SliceAttrs {
-  DimId from, to;
-  i64 start = 0;
+  DimId from, to;  // of the operand, of the result
+  i64 start = 0;   // along the larger of the two
   static constexpr void fields(auto& s, auto f) {
     f("from", s.from);
     f("to", s.to);
@@ -16,15 +16,6 @@ struct SliceAttrs {
 Tensor slice(Tensor x, const Dim& from, const Dim& to, i64 start = 0);
 
 // The other way round: x at `start` of a larger dim, zeros before and after.
-struct PadAttrs {
-  DimId from, to;
-  i64 start = 0;
-  static constexpr void fields(auto& s, auto f) {
-    f("from", s.from);
-    f("to", s.to);
-    f("start", s.start);
-  }
-};
 Tensor pad(Tensor x, const Dim& from, const Dim& to, i64 start = 0);
 
 }  // namespace stretto

@@ -18,10 +18,7 @@ constinit const Op sub_op{
         [](const Vjp& v) {
           return std::vector{v.grad[0], v.wanted[1] ? -v.grad[0] : Tensor{}};
         },
-    .spread =
-        [](const OpCall&) {
-          return Spread{.linear = {0, 1}, .jointly = true};
-        },
+    .spread = rules::linear_together,
     .cost = rules::streaming<1>,
     .examples =
         [](Examples& e) {

@@ -37,7 +37,7 @@ class RowClock {
   RowTime after() const { return RowTime(row_.size() + 1); }
   RowTime of(ActionId a) const { return RowTime(a.value + 1); }
   RowTime of(InstructionId i) const { return of_[i]; }
-  // Of the action that runs a phase; R that is implied is in I.
+  // When a part of a stage runs. An R that the row does not list runs within the I.
   RowTime of(Part part, StageId stage, MicrobatchId m) const {
     const auto it = position_.find({part, stage, m});
     if (it != position_.end()) return it->second;
@@ -48,7 +48,7 @@ class RowClock {
   }
 
  private:
-  // Receives belong to the run after them, everything else that is no task to the one before.
+  // A receive belongs to the run after it, every other instruction without a task to the run before it.
   void time_instructions(const IdVector<InstructionId, Instruction>& code) {
     RowTime last = before();
     bool started = false;

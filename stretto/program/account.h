@@ -3,8 +3,8 @@
 //
 //   for (const ActorAccount& a : account(program)) fmt::print("{} of {} bytes are kept\n", a.kept, a.live);
 //
-// Counted from the finished instruction list and its lifetimes. An action that B makes of I and W keeps nothing between
-// the two; what is made and read within one action is a temporary.
+// Counted from the finished instructions and their lifetimes. A B action keeps nothing between its I and its W: what is
+// made and read within one action is a temporary.
 #pragma once
 #include <string>
 #include <vector>

@@ -17,16 +17,16 @@ namespace stretto {
 
 class Emitter {
  public:
-  // `remote`: actors share no memory, nothing is made in another's.
+  // `remote`: actors share no memory, so nothing is made in another actor's.
   Emitter(Program&, bool remote);
 
-  // After the receives of what it needs from other actors, before the sends of what they need from it.
+  // Appends a run, with receives of what it needs from other actors before it and sends of what they need after it.
   void run(ActorId, TaskId, MicrobatchId = MicrobatchId(0), std::optional<ActionId> = {});
   CollectiveId start(ActorId, TaskId, MicrobatchId = MicrobatchId(0), std::optional<ActionId> = {});
   void await(ActorId, CollectiveId, TaskId);
-  // Something persistent from one actor to another.
+  // Sends something persistent from one actor to another.
   void exchange(ActorId source, ActorId target, TransferId);
-  // A per-step task wherever it belongs: on the actor that owns its parameter or has its piece, or on all.
+  // Runs a per-step task where it belongs: on the actor that owns its parameter or has its piece, or on all actors.
   void everywhere(TaskId);
 
   // The actor that runs a task for a pipe; none: all of them do.

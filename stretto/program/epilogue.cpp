@@ -10,7 +10,7 @@
 namespace stretto {
 namespace {
 
-// By the cost of tasks; messages take no time.
+// The actor that will probably finish last, by the cost of its tasks; messages take no time.
 ActorId last_to_end(const Program& p) {
   IdVector<ActorId, double> time(p.actors.size(), 0);
   IdVector<TransferId, double> sent(p.transfers.size(), 0);
@@ -65,7 +65,7 @@ class Epilogue {
     parameters_to_readers();
   }
 
-  // For a number that is made of the norm of all gradients.
+  // Does an update read a number that is computed from the norm of all gradients?
   bool updates_wait() const {
     std::set<ScalarId> made;
     for (const Task& t : s_.tasks)
@@ -81,8 +81,8 @@ class Epilogue {
     });
   }
 
-  // The norm is only said: one actor makes it, and nobody else waits. The one that is likely to be the last, so that it
-  // does not wait either.
+  // The norm is only reported: one actor computes it and nobody else waits. It is the one that will probably finish
+  // last, so that it does not have to wait either.
   void squares_to_the_last() {
     const auto it = e_.index.epilogue.find(Part::clip);
     if (it == e_.index.epilogue.end()) return;
@@ -102,12 +102,12 @@ class Epilogue {
     }
   }
 
-  // Of a scatter that goes on beside backward: the task that takes what it makes.
+  // The task that takes what a scatter beside backward has made.
   TaskId reader_of(TaskId scatter) const {
     return s_.values[std::get<ValueId>(s_.tasks[scatter].outputs[ResultId(0)])].consumers.front();
   }
 
-  // Every sum is awaited where its norms are made, the first that was started first.
+  // Every sum is awaited right before its norms are computed, in the order in which the sums were started.
   void norms_of_sums(ActorId actor) {
     std::vector<Start> started;
     for (const Instruction& i : p_.actors[actor].code)
@@ -168,7 +168,7 @@ class Epilogue {
   Emitter& e_;
   Program& p_;
   const Step& s_;
-  std::set<TaskId> done_;  // tasks that stand somewhere else
+  std::set<TaskId> done_;  // tasks that have been emitted already
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// What follows the microbatch loop, on all actors together: gradients of shared parameters go to their owners, norms are
-// made as sums over ranks end, squared norms become known to everybody, parameters are updated, new values of shared ones
-// go back.
+// What follows the microbatch loop, on all actors together: gradients of shared parameters go to their owners, norms
+// are computed as the sums over ranks finish, every actor learns all squared norms, parameters are updated, and new
+// values of shared ones go back.
 //
 //   emit_epilogue(emitter);      // after the rows of all actors
 #pragma once

@@ -8,10 +8,10 @@
 namespace stretto {
 namespace {
 
-// The time for which a piece's parameters are whole.
+// A stretch of the code in which a piece's parameters are whole.
 struct Visit {
   PieceId piece;
-  InstructionId first;     // needs them first
+  InstructionId first;     // the first that needs them
   bool backward = true;    // only backward reads them
   InstructionId start{0};  // the gather starts before this one
 };
@@ -30,7 +30,7 @@ class Unshards {
         while (begins_.size() <= r->action->value) begins_.push_back(i);
   }
   bool marked() const { return marked_; }
-  // The position of the newest mark of the stage that an action comes after; its own when there is none.
+  // The position of the stage's last mark at or before an action; the action's own position when there is none.
   ActionId of(ActionId action, StageId stage) const {
     const auto list = before_.find(stage);
     if (list == before_.end()) return action;
@@ -70,7 +70,7 @@ std::vector<Visit> visits_of(const Program& p, ActorId actor, Reshard reshard) {
     else if (reshard == Reshard::microbatch)
       stays = stays && before == piece;
     if (!stays) {
-      // One ahead of the piece that works, or where the schedule says so.
+      // While the piece before it works, or where the schedule says so.
       const InstructionId ahead = visits.empty() ? InstructionId(0) : visits.back().first;
       newest[piece] = {visits.size(), mark};
       visits.push_back({.piece = piece, .first = i, .start = mark ? std::min(i, unshards.instruction(*mark)) : ahead});

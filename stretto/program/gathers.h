@@ -1,5 +1,5 @@
 // Where parameters that are cut over ranks are gathered: each piece's before its first use, while the piece before it
-// works, so that two pieces' are whole at a time.
+// works, so that the parameters of two pieces are whole at a time.
 //
 //   place_gathers(program, actor, Reshard::microbatch);
 #pragma once

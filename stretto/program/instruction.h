@@ -1,4 +1,4 @@
-// What an actor does, one after the other.
+// What an actor does, one instruction after the other.
 //
 //   match(instruction,
 //         [&](const Run& r) { execute(r); },
@@ -23,7 +23,7 @@ using InstructionId = Id<struct InstructionTag>;  // a position in an actor's co
 using SlotId = Id<struct SlotTag>;
 using RouteId = Id<struct RouteTag>;
 using TransferId = Id<struct TransferTag>;
-using CollectiveId = Id<struct CollectiveTag>;  // of the actor's collectives under way, in no order
+using CollectiveId = Id<struct CollectiveTag>;  // one of an actor's collectives; the numbers say nothing about order
 
 struct CallRange {
   CallId from, to;  // the first, and the one after the last
@@ -48,9 +48,9 @@ struct Send {  // never waits
 struct Receive {  // waits for the message
   TransferId transfer;
 };
-// The collectives among a run's calls, which are all of them: a sum of gradients, parameters gathered before they are
-// needed, gradients reduced and scattered after the tasks that make them, or a collective of a task that computes. What
-// they touch is theirs from Start to Await.
+// A run whose calls are all collectives: a sum of gradients, parameters gathered before they are needed, gradients
+// reduced and scattered after the tasks that make them, or one collective of a task that computes. What they touch is
+// theirs from Start to Await.
 struct Start {  // never waits
   Run run;
   CollectiveId collective;
@@ -61,7 +61,7 @@ struct Await {
 };
 using Instruction = std::variant<Run, Send, Receive, Start, Await>;
 
-// The task that an instruction runs or starts; none of messages and awaits.
+// The task that an instruction runs or starts; messages and awaits have none.
 inline const Run* task_of(const Instruction& i) {
   using Found = const Run*;
   return match(

@@ -21,7 +21,7 @@ namespace stretto {
 
 struct Lanes {
   IdVector<InstructionId, DeviceLane> lane;
-  // What is over, in its own lane, before the instruction begins; beside all that stands before it in its lane.
+  // Instructions of other lanes that are over before this one begins. What stands before it in its own lane is, anyway.
   IdVector<InstructionId, std::vector<InstructionId>> waits;
 };
 Lanes lanes_of(const Program&, ActorId);

@@ -10,7 +10,7 @@
 namespace stretto {
 namespace {
 
-// One value, as one task makes it: a microbatch's, or, of a gathered parameter, one gather's.
+// A value as it is made once: of one microbatch, or, a gathered parameter, by one gather.
 struct Instance {
   ValueId value;
   std::variant<MicrobatchId, CollectiveId> of;
@@ -85,7 +85,7 @@ class Walk {
       if (started) started_[*started].push_back(*id);
     }
   }
-  // By some of a body's calls, which need not run in the body's order.
+  // What some of a body's calls touch. They need not run in the body's order.
   using Touched = std::optional<BodyBuffer::Touched>;
   static IdVector<BufferId, Touched> touched_in(const Calls& body, CallRange range) {
     IdVector<BufferId, Touched> all(body.buffers.size());
@@ -96,7 +96,7 @@ class Walk {
     return all;
   }
 
-  // The buffer in the arena of activations that a run's buffer is; none: it lies elsewhere.
+  // Which live buffer a run's buffer is; none: it does not lie in the arena of activations.
   std::optional<LiveId> find(const Run& r, InstructionId i, InstructionId home, BufferId b,
                              std::optional<CollectiveId> started, i64 first) {
     const BodyBuffer& buffer = p_.calls[r.task]->buffers[b];

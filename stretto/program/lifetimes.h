@@ -11,7 +11,7 @@
 
 namespace stretto {
 
-struct BufferUse {  // an argument of a run, or of what is started
+struct BufferUse {  // an argument of a Run or a Start
   InstructionId instruction;
   BufferId buffer;
 };
@@ -23,7 +23,7 @@ using LiveId = Id<struct LiveTag>;
 struct LiveBuffer {
   u64 bytes = 0;
   i64 first = 0, last = 0;            // kernel calls, both included
-  std::optional<i64> received = {};   // a message: under way until then
+  std::optional<i64> received = {};   // of a message: until when it is under way
   std::optional<ValueId> value = {};  // none: a temporary of one run
   MicrobatchId microbatch{0};
   InstructionId made, read;               // the first and the last that touch it
@@ -32,16 +32,16 @@ struct LiveBuffer {
 struct Lifetimes {
   IdVector<InstructionId, i64> clock;  // when an instruction begins, in kernel calls; the last entry is the end
   IdVector<LiveId, LiveBuffer> buffers;
-  // Where they are found, in the order of the code. There are very many of them: lists of their own.
+  // Who uses them, in the order of the code. There are very many uses, so that they are in lists of their own.
   std::vector<std::pair<LiveId, BufferUse>> uses;
   std::vector<std::pair<LiveId, MessageEnd>> ends;
-  // Results that are made in another actor's memory, and the transfer that tells.
+  // Results that are made in another actor's memory, and the transfer that announces each.
   std::vector<std::pair<BufferUse, TransferId>> elsewhere;
-  // The instruction with whose arguments each runs: itself, or the first part of a run in parts.
+  // Whose arguments each instruction uses: its own, or those of the first part of a run in parts.
   IdVector<InstructionId, InstructionId> home;
 };
 
-// The actor's code is complete and in order (order.h).
+// The actor's code must be complete, and its order settled (order.h).
 Lifetimes lifetimes(const Program&, ActorId);
 
 }  // namespace stretto

@@ -18,7 +18,7 @@
 namespace stretto {
 namespace {
 
-// Where a task's results go: an accumulator is added to, what is an argument too takes over its memory.
+// Where a task's results go: into an accumulator they are added, and a result that is an argument too takes its memory.
 ResultMemories memories(const Task& t) {
   ResultMemories all;
   for (const Binding& b : t.outputs) {

@@ -20,10 +20,10 @@ struct LowerOptions {
   Reshard reshard = Reshard::microbatch;
   double poll = 0;                        // see Program
   std::optional<WorkTimes> overlap = {};  // collectives of tasks go on beside other work (overlap.h); none: waited for
-  bool undo = false;                      // there is memory for what parameters and state were before a step
-  bool sketch = false;                    // to be looked at, not run: no memory is planned, and nothing is proved of it
-  bool proved = true;                  // else it is predicted and not run: memory is planned, nothing is proved of it
-  const Program* params_of = nullptr;  // parameters lie where this program has them: both use one arena
+  bool undo = false;                      // memory is planned for what parameters and state were before a step
+  bool sketch = false;                    // to be looked at, not run: no memory is planned and nothing is proved
+  bool proved = true;                     // false: to be predicted, not run: memory is planned and nothing is proved
+  const Program* params_of = nullptr;     // parameters lie where this program has them: both use one arena
 };
 Program lower(Step, const Schedule&, IdVector<PieceId, StageId> stage_of, const LowerOptions&);
 

@@ -10,11 +10,11 @@ namespace {
 
 struct Whole {
   ActionId from, to;  // both included
-  bool reads = true;  // parameters are read: it stands there not only for the notation's sake
+  bool reads = true;  // parameters are read; false: it is there for the notation only
 };
 
-// Per stage of an actor: for which actions some of its parameters are whole, and before which the last of its gradients
-// goes on its way.
+// Per stage of an actor: for which actions some of its parameters are whole, and before which action the last of its
+// gradients is sent off to be reduced.
 struct Uses {
   std::map<StageId, std::vector<Whole>> whole;
   std::map<StageId, ActionId> reduced;
@@ -78,7 +78,7 @@ std::vector<Whole> merged(std::vector<Whole> list) {
 
 Uses uses_of_storage(const Program& p, ActorId actor) {
   Uses u = Reader(p, actor).uses;
-  // In this notation every action stands where its stage is whole, though some read no parameters.
+  // The notation wants every action to stand where its stage is whole, though some actions read no parameters.
   const Row& row = p.row(actor);
   for (std::size_t k = 0; k < row.size(); ++k)
     if (const auto it = u.whole.find(row[k].stage); it != u.whole.end())
@@ -98,7 +98,7 @@ std::vector<StorageMark> marks_of(const Program& p, ActorId actor) {
   for (const auto& [stage, list] : uses.whole)
     for (const Whole& w : list) put(Kind::unshard, stage, w.from), put(Kind::reshard, stage, ActionId(w.to.value + 1));
   for (const auto& [stage, before] : uses.reduced) put(Kind::reduce_grad, stage, before);
-  // At one position: what is let go, what is reduced, what becomes whole.
+  // At one position: first what is let go, then what is reduced, then what becomes whole.
   const auto rank = [](Kind k) { return k == Kind::reshard ? 0 : k == Kind::reduce_grad ? 1 : 2; };
   std::stable_sort(marks.begin(), marks.end(), [&](const StorageMark& x, const StorageMark& y) {
     return std::pair(x.before, rank(x.kind)) < std::pair(y.before, rank(y.kind));

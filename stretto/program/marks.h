@@ -6,8 +6,8 @@
 
 namespace stretto {
 
-// The schedule with marks for what a program does: from when to when parameters of a stage are whole, when the last of
-// its gradients goes on its way. As it is when nothing is cut or summed over ranks.
+// The program's schedule with marks for what the program does: from when to when a stage's parameters are whole, and
+// when the last of its gradients is sent off to be reduced. Unchanged when nothing is cut or summed over ranks.
 Schedule with_marks(const Program&);
 
 }  // namespace stretto

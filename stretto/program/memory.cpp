@@ -13,7 +13,7 @@
 namespace stretto {
 namespace {
 
-// Temporaries of a body alone: where they lie in a block that every run of it uses.
+// Where the temporaries of a body lie in a block that every run of it uses.
 struct Block {
   IdVector<BufferId, u64> offsets;  // of temporaries
   u64 bytes = 0;
@@ -57,7 +57,7 @@ class Planner {
     place_activations();
   }
 
-  // Results that lie in other actors' memory, once that is planned.
+  // Results in other actors' memory, which must have been planned.
   void point_elsewhere() {
     for (const auto& [use, t] : lives_.elsewhere) {
       Slot& slot = slot_of(use);
@@ -71,7 +71,7 @@ class Planner {
     return a_.slots[SlotId(task_of(a_.code[u.instruction])->args.value + u.buffer.value)];
   }
 
-  // Of many runs the temporaries lie in blocks; not those of a run in parts, which others run between.
+  // With many runs, temporaries lie in blocks. Not those of a run in parts: other runs come between its parts.
   bool in_block(const Run& r) const { return many_ && !r.calls; }
 
   void give_slots(Run& r, InstructionId i) {
@@ -101,7 +101,7 @@ class Planner {
     }
   }
 
-  // Ends of messages that carry no value.
+  // Both ends of messages that carry something persistent.
   void place_persistent_ends() {
     const auto place = [&](Transfer& t, auto end) {
       match(

@@ -6,8 +6,8 @@
 
 namespace stretto {
 
-// Of all actors, whose code is complete and in order (order.h). With `params_of`, parameters lie where that program has
-// them; with `undo`, there is memory for what parameters and state were before each of two steps.
+// For all actors, whose code must be complete and its order settled (order.h). With `params_of`, parameters lie where
+// that program has them; with `undo`, there is memory for what parameters and state were before each of two steps.
 void plan_memory(Program&, const Program* params_of = nullptr, bool undo = false);
 
 }  // namespace stretto

@@ -65,7 +65,8 @@ class LastTouch {
     if (!t.direct)
       for (const Extent& e : t.extents) touch(e.from, e.bytes, by);
   }
-  // How far an actor is, is told in its compute lane, which has waited there for all that others do with this memory.
+  // An actor's progress is announced in its compute lane, which by then has waited for all other lanes' use of this
+  // memory.
   InstructionId told_after(InstructionId i) const {
     do i = InstructionId(i.value + 1);
     while (code_.has(i) && lanes_.lane[i] != DeviceLane::compute);
@@ -82,7 +83,7 @@ class LastTouch {
   std::vector<Expected> open_;
   std::map<TransferId, InstructionId> until_;
   std::map<CollectiveId, const Run*> started_;
-  std::multimap<InstructionId, TransferId> kept_;  // by the last instruction for which the sender's memory is kept
+  std::multimap<InstructionId, TransferId> kept_;  // by the last instruction at which the sender's memory is still kept
 };
 
 // The writer of this message has heard nothing of its receiver since the step began.
@@ -130,8 +131,8 @@ Program two_steps(const Program& p, const NextStep& next) {
     Transfer& again = two.transfers[two.transfers.push_back(t)];
     if (SentValue* v = std::get_if<SentValue>(&again.what)) v->microbatch.value += p.microbatches;
   }
-  // Waits: per actor and instruction of the first step that is waited for, what to tell; per instruction of the second,
-  // what to hear.
+  // The waits, as messages: what an actor tells before an instruction of the first step, and what it hears before one
+  // of the second.
   IdVector<ActorId, std::multimap<InstructionId, TransferId>> tell(p.actors.size()), hear(p.actors.size());
   for (ActorId a : next.waits.ids())
     for (const NextStepWait& w : next.waits[a]) {

@@ -5,10 +5,11 @@
 //     wait_for(w.actor, w.until);         // before instruction w.at of step n + 1: of step n
 //
 // The proofs of a program (order.h, races.h) are of one step. They use that nobody writes into an actor's memory before
-// it has begun the step. A message whose writer has heard of the receiver in this step keeps to that by itself. Before any
-// other is written, the writer waits until the receiver has passed, in the step before, the last instruction that touches
-// the memory of the message: its own Receive is one of them, so no message is announced before the one of the step before
-// is taken. Then all that the receiver's step n does to that memory is over, and within step n + 1 the proofs hold.
+// it has begun the step. A message whose writer has heard of the receiver in this step keeps to that by itself. Before
+// any other is written, the writer waits until the receiver has passed, in the step before, the last instruction that
+// touches the memory of the message: its own Receive is one of them, so no message is announced before the one of the
+// step before is taken. Then all that the receiver's step n does to that memory is over, and within step n + 1 the
+// proofs hold.
 //
 // Nothing can wait in a circle: an actor in step n waits for events of step n that come earlier in the one play of the
 // program, or for events of step n - 1.

@@ -28,7 +28,7 @@ class Play {
   }
 
  private:
-  // Until it has to wait for a message; the one that sends it wakes it.
+  // Plays an actor until it has to wait for a message. Whoever sends that wakes it.
   void go_on(ActorId a) {
     const auto& code = p_.actors[a].code;
     for (InstructionId& i = at_[a]; code.has(i); i = InstructionId(i.value + 1)) {
@@ -70,7 +70,7 @@ class Play {
   const Come& come_;
   IdVector<ActorId, InstructionId> at_;
   IdVector<ActorId, Known> known_;
-  IdVector<TransferId, Known> sent_;  // while it is under way: what its sender knew
+  IdVector<TransferId, Known> sent_;  // of a message under way: what its sender knew
   IdVector<TransferId, std::optional<ActorId>> waiting_;
   std::vector<ActorId> ready_;  // can go on
 };

@@ -7,7 +7,7 @@
 // one play in any order, of one rank per actor, decides whether a program can finish. Along the way every actor keeps,
 // for each other actor, how many of its instructions are surely done: what it learned from the messages it received.
 // That number, when a message is written, is the point from which the receiver's memory for it must be free. All
-// actors start a step together, or what next_step.h says stands for it.
+// actors start a step together, or wait for each other as next_step.h says.
 #pragma once
 #include <functional>
 
@@ -17,12 +17,14 @@ namespace stretto {
 
 std::vector<Fault> settle_order(Program&);
 
-// Per instruction: the transfers whose messages it writes. Sends do; of a value that is made in the receiver's memory,
-// whoever is the first to touch it, in whole runs and in parts.
+// Per instruction: the transfers whose messages it writes. That is the Send; or, of a value that is made in the
+// receiver's memory, the first run, or part of a run, that touches it.
 IdVector<InstructionId, std::vector<TransferId>> written_by(const Program&, ActorId);
 
-// The play itself: calls `come` for every instruction of every actor, in some order in which they can happen. Of every
-// actor, the first instruction that may not be done when this one begins.
+// Known: of every actor, the first instruction that may not be done yet.
+//
+// The play itself: calls `come` for every instruction of every actor, in an order in which they can happen, with what
+// its actor knows when it begins.
 using Known = IdVector<ActorId, InstructionId>;
 std::vector<Fault> play(const Program&, const std::function<void(ActorId, InstructionId, const Known&)>& come);
 

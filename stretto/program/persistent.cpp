@@ -35,7 +35,7 @@ class PersistentMemory {
     a_.bytes[arena] += aligned(bytes);
     return at;
   }
-  // In the order of their ids, what has no place yet.
+  // Gives an offset to each that has none yet, in the order of their ids.
   template <class I>
   void give(std::vector<I>& which, Offsets<I>& at, Arena arena, auto bytes) {
     std::sort(which.begin(), which.end());
@@ -44,7 +44,7 @@ class PersistentMemory {
       if (!at[i]) at.put(i, take(arena, bytes(i)));
   }
 
-  // Only what this actor's tasks touch gets memory here; and its own parameters that nobody reads, which can be asked
+  // Only what this actor's tasks touch gets memory here, and parameters of its own that nobody reads: they can be asked
   // for and saved.
   void find_used() {
     std::set<std::pair<TaskId, AccumulatorId>> seen;  // task, and which copy of accumulators it means
@@ -63,11 +63,11 @@ class PersistentMemory {
         [&](InputId i) { used_.inputs.push_back(i); }, [&](ScalarId i) { used_.scalars.push_back(i); },
         [&](OutputId i) { used_.outputs.push_back(i); }, [&](AllMicrobatches i) { used_.outputs.push_back(i.output); },
         [&](StateId i) { used_.states.push_back(i); },
-        // These lie in what others have, or where they are alive.
+        // These lie within those above, or among the activations.
         [](BucketId) {}, [](SquareId) {}, [](AllSquares) {}, [](ValueId) {});
   }
 
-  // First: what is summed together lies together. The gaps between accumulators stay zero.
+  // Comes first, so that what is summed together lies together. The gaps between accumulators stay zero.
   void buckets() {
     for (BucketId b : s_.buckets.ids()) {
       if (s_.buckets[b].actor != actor_) continue;

@@ -44,15 +44,16 @@ struct PerArena : std::array<T, arena_count> {
 
 struct Slot {
   Arena arena = Arena::activations;
-  // Whose arena, when it is not the program's own: a value for one other actor alone is written straight into its memory.
+  // Whose arena, when it is not the actor's own: a value that only one other actor reads is written straight into that
+  // actor's memory.
   std::optional<ActorId> elsewhere = {};
   u64 offset = 0;
 };
 
 // Messages between actors. A route carries the same things again and again, first in first out: one value to one actor,
 // or a step's gradients, squared norms or new parameters. The receiver's memory is planned to be free by the time the
-// message can be sent at the earliest (order.h), so sending never waits: it copies there, or only tells when the
-// sender's kernels have written there themselves.
+// message can be sent at the earliest (order.h), so sending never waits: it copies the message there, or merely
+// announces what the sender's kernels have written there themselves.
 struct Extent {
   Slot from, to;  // on the sender and on the receiver
   u64 bytes = 0;
@@ -75,8 +76,8 @@ struct Transfer {
   std::vector<Extent> extents;
   bool direct = false;      // made in the receiver's memory: nothing is copied
   InstructionId posted{0};  // the receiver has done all before this one when the message is written
-  // Programs for several processes: until this instruction the sender has the message's memory untouched. A transport
-  // that reads it later than at the send waits there at the latest; the receiver is ready by then, so it ends.
+  // Programs for several processes: until this instruction the sender leaves the message's memory as it is. A transport
+  // that reads it later than at the send waits here at the latest; the receiver is ready by then, so the wait ends.
   std::optional<InstructionId> released = {};
 
   const SentValue* value() const { return std::get_if<SentValue>(&what); }
@@ -94,8 +95,8 @@ enum class Reshard : std::uint8_t {
 };
 std::string_view name_of(Reshard);
 
-// How the ranks along some axes share the rows of a batch: every microbatch is cut for them, or, for exact training,
-// the batch is, so that a rank's rows of all microbatches are neighbours.
+// How the ranks along some axes share the rows of a batch: every microbatch is cut among them, or, for exact training,
+// the whole batch is, so that a rank's rows of all microbatches are neighbours.
 struct SharedRows {
   std::vector<std::string> axes = {};
   bool neighbours = false;
@@ -151,8 +152,8 @@ struct Program {
   int microbatches = 1, states = 0;
   i64 rows = 1;  // of the batch, per microbatch: random numbers are drawn by global row
   SharedRows shared = {};
-  // Milliseconds after which a kernel should look after messages: long products are cut for it, and the cut decides in
-  // which order they are summed. 0: they are whole.
+  // After how many milliseconds a kernel should look after messages. Long products are cut for that, and where they are
+  // cut decides the order in which they are summed. 0: they are not cut.
   double poll = 0;
   IdVector<MicrobatchId, PipeId> pipe_of;
   IdVector<ParamId, ActorId> owners;  // who updates it; others hold copies
@@ -172,12 +173,12 @@ struct Program {
   // The accumulator that a task's binding means for a microbatch: its own, or the copy of its pipe or level.
   AccumulatorId accumulator(AccumulatorId, MicrobatchId) const;
   i64 first_row(MicrobatchId, const Coordinates&) const;  // in the batch, less where the rank's block starts
-  ActorId actor_of_output(OutputId, MicrobatchId) const;  // who makes it; the first for what everybody makes
+  ActorId actor_of_output(OutputId, MicrobatchId) const;  // who makes it; the first actor, of what all make
   std::vector<int> pieces_per_stage() const;
   u64 hash() const;
   std::string str() const;  // instructions per actor
   std::string str(const Instruction&) const;
-  std::string memory_str() const;  // account.h as tables, and what every task holds
+  std::string memory_str() const;  // what account.h counts, as tables, and what every task holds
 };
 
 std::vector<Fault> verify(const Program&);

@@ -11,7 +11,7 @@
 namespace stretto {
 namespace {
 
-constexpr std::size_t most_races = 10;  // told per actor: one wait that is missing makes many
+constexpr std::size_t most_races = 10;  // reported per actor: one missing wait causes many
 
 struct Bytes {
   Arena arena;
@@ -21,16 +21,16 @@ struct Access {
   Bytes bytes;
   bool writes = false;
 };
-// For which instructions of a compute lane something may be under way.
+// During which instructions of a compute lane something may be under way.
 struct Window {
   InstructionId after{0};  // all before this one are over when it begins
-  InstructionId until{0};  // it is over when this one begins; of what is in that lane itself: that one
+  InstructionId until{0};  // it is over when this one begins; for an instruction of that lane: itself
 };
 struct Who {
   ActorId actor;
   DeviceLane lane;
   InstructionId instruction;
-  Window own = {};  // of its own actor's
+  Window own = {};  // in its own actor's compute lane
 };
 bool before(const Who& x, const Who& y) {  // of one actor
   if (x.lane == y.lane) return x.instruction <= y.instruction;
@@ -40,13 +40,13 @@ bool before(const Who& x, const Who& y) {  // of one actor
 struct Foreign {
   Who who;
   Access access;
-  Window window;  // of the actor whose memory it is
-  // Writes of other actors, where messages are kept for long: what the writer knows of everybody.
+  Window window;  // in the compute lane of the actor whose memory it is
+  // Of writes of other actors, in programs that keep what is sent: what the writer knows of all actors.
   std::shared_ptr<const Known> known = {};
   bool told_early = false;  // its message is sent before it is written
 };
 
-// Calls visit(actor whose memory it is, access) for all that a run, or what is started, touches.
+// Calls visit(actor whose memory it is, access) for all that a Run or a Start touches.
 class Accesses {
  public:
   explicit Accesses(const Program& p) : p_(p) {}
@@ -76,8 +76,8 @@ bool lies_in(const Bytes& b, const Extent& e) {
 }
 Access access_of(const Slot& s, u64 bytes, bool writes) { return {{s.arena, s.offset, s.offset + bytes}, writes}; }
 
-// Of what is in other lanes than compute: from what the lane has waited for to the first wait of the compute lane for it
-// or for something after it.
+// Of instructions in other lanes than compute: from what their lane has waited for, to where the compute lane first
+// waits for them or for something after them.
 using Windows = std::map<InstructionId, Window>;
 Windows windows_of(const Lanes& lanes) {
   Windows all;
@@ -111,7 +111,7 @@ Received received_in(const Program& p) {
   return all;
 }
 
-// Everything foreign, per actor whose memory it touches.
+// All foreign accesses, per actor whose memory they touch.
 class Collection {
  public:
   Collection(const Program& p, const IdVector<ActorId, Lanes>& lanes, const Received& received)
@@ -126,7 +126,7 @@ class Collection {
   }
 
  private:
-  // What goes on in the actor's other lanes, on its own memory.
+  // What the actor's other lanes do to its own memory.
   void own_lanes(ActorId a) {
     const auto& code = p_.actors[a].code;
     for (const auto& [i, window] : windows_[a]) {
@@ -293,7 +293,7 @@ class RaceCheck {
                             "bytes {} to {} of {}: {} while {}; nothing orders the two", std::max(b.from, c.from),
                             std::min(b.to, c.to), name_of(b.arena), says(who, x.writes), says(f.who, f.access.writes)));
   }
-  // What would order them.
+  // What would put them in order.
   std::string missing(const Who& who, const Foreign& f) const {
     if (f.told_early)
       return fmt::format("actor {} sends the message before instruction {} has written it", f.who.actor.value,

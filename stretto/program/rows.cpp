@@ -15,8 +15,8 @@ struct Pass {
 };
 using Passes = std::vector<Pass>;
 
-// What an action runs. `B, alternating`: the W of each piece right after its I, so that sums of its gradients start as
-// early as they can, or what was made again for it is gone early.
+// What an action runs. An alternating B has the W of each piece right after its I, so that sums of its gradients start
+// as early as possible, or so that what was recomputed for the piece can be dropped early.
 const Passes& passes_of(Phase phase, bool alternating) {
   static const std::map<std::pair<Phase, bool>, Passes> table = {
       {{Phase::F, false}, {{true, {Part::F}}}},
@@ -29,7 +29,8 @@ const Passes& passes_of(Phase phase, bool alternating) {
   return table.at({phase, alternating && phase == Phase::B});
 }
 
-// Where the row has no R of its own it is implied by I: as late as possible, piece by piece, unless one R reads another's.
+// Where the row has no R of its own, I brings one along: as late as possible, piece by piece, unless the R of one piece
+// reads what the R of another makes.
 Passes with_recompute(Passes passes, bool chained) {
   Pass& first = passes.front();
   if (first.parts.front() != Part::I) return passes;
@@ -40,7 +41,7 @@ Passes with_recompute(Passes passes, bool chained) {
   return passes;
 }
 
-// Where an action at some position of a row is the last that makes gradients of its stage's weights.
+// The position in the row of the last action that makes gradients of a stage's weights.
 using LastOfStage = IdVector<StageId, std::optional<ActionId>>;
 
 class RowEmitter {
@@ -95,7 +96,7 @@ class RowEmitter {
     }
   }
 
-  // What a piece makes again is gone before the next one's: its W is made right after its I.
+  // Is what a piece recomputes dropped before the next piece recomputes? Then its W comes right after its I.
   bool by_layer(StageId stage) const {
     return !s_.recompute.empty() && s_.recompute[pieces_[stage].front()] == Recompute::layer;
   }
@@ -110,7 +111,7 @@ class RowEmitter {
       carry(piece, m, position);
   }
 
-  // Sums of equally many gradients are added, as a binary counter carries; after the last one all that are left.
+  // Sums over equally many gradients are added up, as a binary counter carries; after the last one, all that are left.
   void carry(PieceId piece, MicrobatchId m, std::optional<ActionId> position) {
     if (s_.levels == 0) return;
     const bool last = m.value + 1 == p_.pipe_of.size();
@@ -120,8 +121,8 @@ class RowEmitter {
         e_.run(actor_, it->second, m, position);
   }
 
-  // Whole gradients of a piece go on their way; they are added up after the next weight gradients, so that two pieces'
-  // are there at a time.
+  // Whole gradients of a piece are sent off to be reduced, and accumulated after the next weight gradients are made:
+  // whole gradients of two pieces are there at a time.
   struct OnItsWay {
     CollectiveId collective;
     TaskId scatter;
@@ -151,7 +152,7 @@ class RowEmitter {
     });
   }
 
-  // Weight gradients side by side in a row, in which a stage's gradients become complete: where they end, or `from`.
+  // The end of a run of W actions in which some stage's gradients become complete; `from` when there is none.
   ActionId weights_until(ActionId from) const {
     bool completes = false;
     ActionId end = from;
@@ -168,7 +169,8 @@ class RowEmitter {
           run_part(Part::W, PieceId(piece), row_[k.value].microbatch, k);
   }
 
-  // The sums of a stage, each right after the last task of its last action that adds to it; that begins at `from`.
+  // Inserts the sums of a stage into its last action, whose code begins at `from`: each right after the last task that
+  // adds to it.
   void start_sums(StageId stage, std::size_t from) {
     std::vector<std::pair<std::size_t, TaskId>> starts;  // position in the code, task
     for (BucketId b : s_.buckets.ids()) {
@@ -208,8 +210,8 @@ class RowEmitter {
     return code().size();
   }
 
-  // The schedule itself says where: before which action the sums of a stage start. One without a mark, or with a mark
-  // that would be too early, has them after its last action.
+  // The schedule itself says before which action the sums of a stage start. A stage without a mark, or with one that
+  // would be too early, has them after its last action.
   void find_marked() {
     IdVector<StageId, ActionId> at(last_.size(), ActionId(0));
     for (const StorageMark& m : p_.schedule.marks[actor_])
@@ -224,14 +226,14 @@ class RowEmitter {
     }
   }
 
-  // Stages in which what one piece makes again is read by the R of another.
+  // Stages in which the R of one piece reads what the R of another makes.
   void find_chained() {
     for (const CrossValue& v : s_.values)
       for (TaskId c : v.consumers)
         if (s_.tasks[v.producer].part == Part::R && s_.tasks[c].part == Part::R)
           chained_.insert(p_.stage_of[*s_.tasks[c].piece]);
   }
-  // Of stages with sums on this actor.
+  // Only for stages with sums on this actor.
   void find_last() {
     last_.assign(pieces_.size(), std::nullopt);
     std::set<StageId> summed;

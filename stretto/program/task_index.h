@@ -1,4 +1,4 @@
-// A step's tasks by what they are: by part and piece, and per step in the order they stand in.
+// Finds a step's tasks: by part and piece, and those that run once per step in their order.
 //
 //   TaskIndex index(step);
 //   if (std::optional<TaskId> t = index.at(Part::W, piece)) run(*t);

@@ -1,5 +1,5 @@
-// What goes from one actor to another while a program is made: a route for each thing that does, a transfer for each
-// time.
+// Notes, while a program is made, what goes from one actor to another: a route for each thing, a transfer for each time
+// it goes.
 //
 //   Transfers transfers(program);
 //   const TransferId t = transfers.of_value(value, microbatch, source, target, true);
@@ -34,8 +34,8 @@ class Transfers {
 
 SentSquares in_ranges(std::vector<SquareId>);
 
-// What is sent stays as it is while one more action runs: long enough to leave beside it. Persistent things stay to the
-// end of the step.
+// Keeps what is sent unchanged while one more action runs, which is long enough to send it meanwhile. Persistent things
+// are kept to the end of the step.
 void keep_sent(Program&);
 
 }  // namespace stretto

@@ -107,7 +107,7 @@ class SumCheck {
   std::map<AccumulatorId, BucketId> bucket_of_;
 };
 
-// Every collective that is started is awaited once, and nobody touches what is its own until then.
+// Every collective that is started is awaited once, and until then nobody else touches what it uses.
 class StartedCheck {
  public:
   StartedCheck(const Program& p, ActorId a, std::vector<Fault>& faults) : p_(p), a_(a), faults_(faults) {}
@@ -158,7 +158,7 @@ class StartedCheck {
   std::set<CollectiveId> seen_;
 };
 
-// Of a task that runs in parts, every call runs or is started once.
+// When a task runs in parts, each of its calls is run or started once.
 void check_parts(const Program& p, ActorId a, std::vector<Fault>& faults) {
   std::map<std::pair<TaskId, MicrobatchId>, std::set<CallId>> seen;
   for (const Instruction& i : p.actors[a].code) {

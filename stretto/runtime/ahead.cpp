@@ -22,8 +22,8 @@ double Ahead::come_to(int rank, std::uint32_t round, InstructionId i, DeviceLane
   return waited;
 }
 
-// What is written later, in whatever lane, counts on it: lanes that are not the calling thread begin what they do after
-// the compute lane.
+// Whatever is written later, in any lane, relies on the wait: lanes that are not the calling thread begin their work
+// after the compute lane.
 double Ahead::wait(int rank, DeviceLane lane, int other, std::uint32_t number) {
   const double waited = milestones_.wait(rank, DeviceLane::compute, other, number);
   return lane == DeviceLane::compute ? waited : waited + milestones_.wait(rank, lane, other, number);

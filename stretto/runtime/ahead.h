@@ -1,4 +1,4 @@
-// Ranks that are in different steps: who goes on with the next one waits where next_step.h says so.
+// Ranks in different steps: a rank that goes on with the next step waits where next_step.h says that it must.
 //
 //   Ahead ahead(program, milestones);
 //   double waited = ahead.come_to(rank, round, instruction, lane);       // before every instruction, and after the last one
@@ -13,15 +13,15 @@ namespace stretto {
 class Ahead {
  public:
   Ahead(const Program&, Milestones&);
-  // Rounds count steps from 1. Tells that the rank has done all before this instruction, and waits for others before it
-  // writes into their memory: seconds waited. `lane`: of the instruction. An Error when stopped.
+  // Announces that the rank has done all before this instruction, which is in `lane`, and waits for other ranks before
+  // it writes into their memory. Returns the seconds waited. Rounds count steps from 1. An Error when stopped.
   double come_to(int rank, std::uint32_t round, InstructionId, DeviceLane lane);
 
  private:
   struct alignas(64) Rank {
     std::size_t told = 0, waits = 0;  // the next of each; touched by its own thread only
   };
-  // Counts up over all steps.
+  // A number that rises over all steps.
   std::uint32_t number(ActorId a, std::uint32_t round, InstructionId i) const {
     return round * (std::uint32_t(program_.actors[a].code.size()) + 1) + i.value;
   }

@@ -13,11 +13,12 @@
 namespace stretto {
 
 std::unique_ptr<Device> make_device(const Program&, int rank, const RunOptions&);  // the program must live longer
-bool computes(DeviceKind);                                                         // numbers are in its memory
-// What is really run on, by the environment: STRETTO_DEVICE=async makes every device asynchronous that can be, so that
-// all tests are tests of it, and STRETTO_JITTER=SEED lets its lanes dawdle. Error: what a device cannot be combined with.
+bool computes(DeviceKind);                                                         // its memory holds numbers
+// The options with what the environment asks for: STRETTO_DEVICE=async makes every device asynchronous that can be, so
+// that all tests test it, and STRETTO_JITTER=SEED lets its lanes dawdle. Error: options that a device cannot be
+// combined with.
 RunOptions on_device(RunOptions);
-// What connects the ranks that are threads of this process; `spins`: looks before a thread that waits sleeps.
+// What connects the ranks that are threads of this process. `spins`: how often a waiting thread looks before it sleeps.
 std::unique_ptr<Wiring> wiring_of(std::span<Device* const> of_all_ranks, int spins);
 
 }  // namespace stretto

@@ -32,8 +32,8 @@ class EmulatedDevice : public Device {
   EventId event() override { return came_.push_back(0); }
   void time_kernels(bool) override {}
 
-  // All of a task's time passes at its first kernel. A task that waits for nothing begins when the one before it should
-  // have ended: that the system's timer woke this thread late is no time of the device.
+  // A task's whole time passes at its first kernel. A task that waits for nothing begins when the one before it should
+  // have ended: if the system's timer woke this thread late, that is not the device's time.
   void launch(DeviceLane, KernelId, const Args& args) override {
     const InstructionId i(args.launch.instruction);
     if (passed_ == i) return;
@@ -54,7 +54,7 @@ class EmulatedDevice : public Device {
   KernelSpent spent(KernelId) const override { return {}; }
 
  private:
-  // Nothing was waited for since the kernels of the first.
+  // Has nothing been waited for since the first one's kernels?
   bool goes_on(InstructionId from, InstructionId to) const {
     const Run& r = *task_of(code_[from]);
     const Calls& body = *program_.calls[r.task];

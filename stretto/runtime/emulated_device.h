@@ -1,5 +1,5 @@
-// A device that computes nothing: its memory is addresses only, a task takes the time that a cost model gives it. The
-// runtime around it is the real one and does not know.
+// A device that computes nothing: its memory is addresses only, and a task takes the time that a cost model gives it.
+// The runtime around it is the real one and does not know.
 //
 //   std::unique_ptr<Device> device = emulated_device(program, actor, machine, {});
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace stretto {
 
-// The program must live longer. Times: as EmulatedTasks takes them.
+// The program must outlive it. Times: see EmulatedTasks.
 std::unique_ptr<Device> emulated_device(const Program&, ActorId, const Machine&, std::optional<Times>);
 
 }  // namespace stretto

@@ -15,13 +15,13 @@ namespace stretto {
 
 class EmulatedTasks {
  public:
-  // By the cost of the tasks' kernels on the machine; or by times of one full stage per actor: then the first task of
-  // each phase of an action takes all of the phase's.
+  // A task takes what its kernels cost on the machine. With times of one full stage per actor, the first task of each
+  // phase of an action takes the whole time of the phase.
   EmulatedTasks(const Program&, ActorId, const Machine&, std::optional<Times>);
   void begin_step();
-  // It began so many seconds ago. Returns how much later than it should this woke up.
+  // The run began `ago` seconds ago. Returns how much later than it should have this woke up.
   double pass(const Run&, double ago = 0);
-  double seconds_of(const Run&);  // that it takes now
+  double seconds_of(const Run&);  // what it takes now
 
  private:
   const Program& program_;

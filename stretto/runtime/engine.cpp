@@ -30,7 +30,7 @@ void pin(std::thread& t, int core) {
   pthread_setaffinity_np(t.native_handle(), sizeof set, &set);  // refused: the thread runs where it may
 }
 
-// What is emulated goes around what is there.
+// Emulated links go around the real ones.
 std::unique_ptr<Wiring> wired(std::unique_ptr<Wiring> real, const RunOptions& o) {
   const bool content = computes(o.device);
   if (content && !o.link && !o.cluster) return real;
@@ -82,7 +82,7 @@ void Engine::connect_threads(const WorkerOptions& options) {
   const int each = program_->ranks_per_actor(), ranks = program_->ranks();
   const std::vector<int> allowed = cores();
   const bool enough = std::cmp_greater_equal(allowed.size(), ranks);
-  // With a core for everybody a short look costs less than sleeping.
+  // When every rank has a core, looking for a short while costs less than sleeping.
   std::vector<Device*> devices;
   for (const int rank : local_) devices.push_back(&worker(rank).device());
   wires_ = wired(wiring_of(devices, enough ? 500 : 0), options.run);
@@ -131,7 +131,7 @@ void Engine::quit() {
   {
     const std::lock_guard lock(mutex_);
     quit_ = true;
-    if (!idle()) stop();  // nobody has waited for it: who has not begun it does not
+    if (!idle()) stop();  // nobody waits for it any more: ranks that have not begun the step do not begin it
   }
   changed_.notify_all();
 }
@@ -160,7 +160,7 @@ void Engine::run_rank(int rank, Submitted& s) {
   }
 }
 
-// On the caller's thread: all that was submitted, so that nobody waits for what comes of a step before he goes on.
+// On the caller's thread: runs all that was submitted, so that no other process waits for this one to go on.
 void Engine::run_here() {
   std::unique_lock lock(mutex_);
   while (ran_ < submitted_) {

@@ -1,12 +1,13 @@
-// All ranks of a program, one thread each; a program for one rank runs on the caller's thread, and so does the one rank
-// that is here when others are processes, which runs all that was submitted before it waits for any of it. Ranks are numbered as Program::rank_of says.
+// All ranks of a program, one thread each. A program for one rank runs on the caller's thread; so does this process's
+// rank when the others are processes, and it runs all steps that were submitted before it waits for any of them. Ranks
+// are numbered as Program::rank_of says.
 //
 //   Engine engine(program, {.seed = 1});
 //   engine.run(step);          // an error in one actor stops all and is rethrown here
 //
-// A second step may be submitted while one is under way (most_under_way): a rank that has finished its part of the first
-// goes on with it at once. What a step reads of the host, and what the host reads of it, is copied by the rank itself when
-// it begins and when it ends, so that the memory for it is there once.
+// A second step may be submitted while one is under way (most_under_way): a rank that has finished its part of the
+// first goes on with it at once. What a step reads from the host, and what the host reads from it, is copied by the
+// rank itself when it begins and ends the step, so that one copy of that memory is enough.
 #pragma once
 #include <condition_variable>
 #include <exception>
@@ -46,7 +47,7 @@ class Engine {
   int most_under_way() const { return most_under_way_; }
   void record(bool on);  // from the next step on; nothing is under way
   int ranks() const { return program_->ranks(); }
-  const std::vector<int>& local() const { return local_; }  // the ranks that are here: only those have a worker
+  const std::vector<int>& local() const { return local_; }  // the ranks of this process: only those have a worker
   bool here(int rank) const { return workers_[rank] != nullptr; }
   const std::shared_ptr<Peers>& peers() const { return peers_; }
   int actors() const { return int(program_->actors.size()); }
@@ -54,7 +55,7 @@ class Engine {
   const Worker& worker(int rank) const { return *workers_[rank]; }
   const Worker& first(ActorId actor) const { return worker(program_->rank_of(actor, 0)); }  // coordinate 0
   const Program& program() const { return *program_; }
-  bool computes() const { return worker(local_.front()).device().computes(); }  // there are numbers
+  bool computes() const { return worker(local_.front()).device().computes(); }  // false: emulated, without numbers
 
  private:
   struct Submitted {
@@ -87,7 +88,7 @@ class Engine {
   std::vector<std::unique_ptr<Transport>> transports_;  // per coordinate; none when there is one actor
   std::unique_ptr<Wiring> wires_;
   std::unique_ptr<Groups> groups_;
-  std::unique_ptr<Milestones> milestones_;        // before the workers, whose lanes tell and wait there to the last
+  std::unique_ptr<Milestones> milestones_;        // outlives the workers, whose lanes use it to the last
   std::vector<std::unique_ptr<Worker>> workers_;  // per rank; none for those in other processes
   std::unique_ptr<Ahead> ahead_;                  // none: messages keep steps apart, or there is one at a time
   int most_under_way_ = 1;
@@ -98,7 +99,7 @@ class Engine {
   double ended_ = 0;                          // when the last one that was waited for did
   bool quit_ = false;
   std::exception_ptr failure_;  // the first; afterwards the engine is dead
-  // Last: they end before anything that they use goes away, also when the constructor throws.
+  // Last: they end before anything that they use goes away, even when the constructor throws.
   Threads threads_{[this] { quit(); }}, watchdog_{[this] { quit(); }};
 };
 

@@ -4,7 +4,8 @@
 
 namespace stretto {
 
-Groups::Place Groups::place(const std::vector<std::string>& axes, ActorId actor, int coordinate, DeviceLane lane) {
+Groups::Membership Groups::membership(const std::vector<std::string>& axes, ActorId actor, int coordinate,
+                                      DeviceLane lane) {
   const Mesh& mesh = program_.mesh;
   const std::vector<int> members = group_of(mesh, coordinate, axes);
   const int member = static_cast<int>(block_of(mesh, coordinates_of(mesh, coordinate), axes));
@@ -17,12 +18,12 @@ Groups::Place Groups::place(const std::vector<std::string>& axes, ActorId actor,
   return {group.get(), member};
 }
 
-// What is awaited late counts with all that was started after it, finished or not.
+// A collective that is awaited late counts together with all that were started after it, finished or not.
 int Groups::most_under_way(const Program& p) {
   int most = 0;
   for (const ActorProgram& a : p.actors) {
     int next = 0;
-    std::map<CollectiveId, int> first;  // of what is under way: the first of its calls
+    std::map<CollectiveId, int> first;  // of each that is under way: the number of its first call
     const auto start = [&](const Start& s) {
       const CallRange calls = calls_of(s.run, *p.calls[s.run.task]);
       first[s.collective] = next;

@@ -2,7 +2,7 @@
 // of one actor that differ along some axes only.
 //
 //   Groups groups(program, *thread_wiring(spins));
-//   Groups::Place at = groups.place({"data"}, actor, coordinate, DeviceLane::compute);
+//   Groups::Membership at = groups.membership({"data"}, actor, coordinate, DeviceLane::compute);
 //   at.group->wait(at.member, at.group->start(at.member, prepared, in, out));
 //
 // All members run the same instructions, so that the n-th collective of a group is the same one for all of them. Every
@@ -22,18 +22,18 @@ namespace stretto {
 
 class Groups {
  public:
-  struct Place {
+  struct Membership {  // of one rank
     CollectiveGroup* group = nullptr;
     int member = 0;
   };
   Groups(const Program& p, Wiring& wires) : program_(p), wires_(wires), under_way_(most_under_way(p)) {}
-  Place place(const std::vector<std::string>& axes, ActorId actor, int coordinate, DeviceLane);
+  Membership membership(const std::vector<std::string>& axes, ActorId actor, int coordinate, DeviceLane);
   void stop() noexcept;
 
  private:
   const Program& program_;
   Wiring& wires_;
-  static int most_under_way(const Program&);  // that were started and not awaited, from the oldest to the newest
+  static int most_under_way(const Program&);  // calls from the oldest that is not awaited yet to the newest, at most
 
   int under_way_ = 0;
   std::map<std::tuple<std::vector<std::string>, ActorId, int, DeviceLane>, std::unique_ptr<CollectiveGroup>> groups_;

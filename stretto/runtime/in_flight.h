@@ -1,7 +1,7 @@
 // Collectives between their Start and their Await.
 //
 //   flights.start(collective, record);
-//   flights.add(collective, {place, ticket});
+//   flights.add(collective, {membership, ticket});
 //   flights.help_along(ended);                    // now and then: a share of what is under way
 //   flights.await(collective, wait);
 #pragma once
@@ -18,13 +18,13 @@ namespace stretto {
 class InFlight {
  public:
   struct Ticket {
-    Groups::Place at;
+    Groups::Membership at;
     u64 number = 0;
     bool complete = false;
   };
 
   void reserve(std::size_t collectives, std::size_t tickets_each);  // so that nothing is allocated later
-  // Which one is started now; tickets are added to it.
+  // Begins a collective; its tickets are added next.
   void start(CollectiveId, std::optional<RecordId>);
   void add(CollectiveId c, Ticket t) { flights_[c].tickets.push_back(t); }
   // Calls `wait(ticket)` for each that is not complete; returns the record to be ended, if it has not been.
@@ -36,7 +36,7 @@ class InFlight {
     std::erase(under_way_, c);
     return std::exchange(f.record, std::nullopt);
   }
-  // Calls `ended(record)` for what has come to its end.
+  // Calls `ended(record)` for those that have ended.
   template <class Ended>
   void help_along(Ended ended) {
     for (const CollectiveId c : under_way_)

@@ -104,7 +104,7 @@ std::string told_by(const Engine& engine) {
   return text.append(reinterpret_cast<const char*>(own.data()), own.size() * sizeof own[0]);
 }
 
-// Of all ranks; times of other machines in those of this one's clock, as near as a meeting is.
+// Of all ranks. Times of other machines are converted to this one's clock, as closely as a meeting of all allows.
 RankRecords records_of(const Engine& engine) {
   RankRecords all(engine.program().ranks());
   if (!engine.peers()) {

@@ -9,8 +9,9 @@
 
 namespace stretto {
 
-// Of all ranks, of other processes too. Times in seconds from the first task's start. An action whose tasks had to wait in
-// between is several spans. A message is in flight from when it is sent until it is taken, on the sender's lane.
+// Of all ranks, those of other processes included. Times are seconds since the first task began. An action that had to
+// wait between its tasks is several spans. A message is in flight from its send until it is taken, in the sender's
+// lane.
 Timeline measured_timeline(const Engine&);
 
 }  // namespace stretto

@@ -31,9 +31,9 @@ struct RunOptions {
   std::optional<Times> times = {};    // ... unless its times are given, of one full stage per actor
   bool pin = true;                    // one core per actor where there are enough
   std::shared_ptr<Peers> peers = {};  // the other processes: this one has one rank; none: all ranks are threads here
-  std::function<std::uint64_t()> say = {};  // what each process tells the others with every step: StepResult::said
+  std::function<std::uint64_t()> say = {};  // what each process tells the others with every step; see StepResult::said
 
-  // For tests: up to so many seconds are slept before tasks and messages now and then, differently for every seed.
+  // For tests: now and then a rank sleeps for up to so many seconds before a task or a message, by the seed.
   double jitter = 0;
   std::uint64_t jitter_seed = 0;
   std::function<std::unique_ptr<Transport>(std::unique_ptr<Transport>)> wrap = {};  // puts another one around it

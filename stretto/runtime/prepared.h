@@ -1,5 +1,5 @@
-// A program's kernel calls, made ready for one rank: what differs between the ranks of an actor, where their blocks start,
-// is settled here, once.
+// A program's kernel calls, made ready for one rank. The ranks of an actor differ in where their blocks start, which is
+// settled here, once.
 //
 //   PreparedProgram prepared = prepare(program, coordinates, device);
 //   for (const PreparedCall& c : prepared.body_of(task).prepared) ...
@@ -30,7 +30,7 @@ struct PreparedCall {
 };
 struct PreparedBody {
   std::shared_ptr<const Calls> calls;
-  TaskId first;  // of the tasks that share it
+  TaskId first;  // the first of the tasks that share it
   IdVector<CallId, PreparedCall> prepared;
 };
 

@@ -1,4 +1,4 @@
-// What a worker did in a step and what it waited for, when that is recorded. When is said by events of the device.
+// What a worker did in a step and what it waited for, if that is recorded. Times come from events of the device.
 //
 //   Records records(device);
 //   records.keep(true, 100);
@@ -24,7 +24,7 @@ struct RunRecord {
   InstructionId instruction;
   double start = 0, end = 0;
   double waited = 0;                       // for messages and collectives, right before it
-  double within = 0;                       // of its time, for collectives in place
+  double within = 0;                       // part of its time: waiting for collectives in place
   std::optional<TransferId> message = {};  // the one it waited for longest
 };
 
@@ -37,8 +37,8 @@ class Records {
 
   void waited(double seconds, TransferId);
   void waited(double seconds);               // for a collective that was started before
-  void waited_before(InstructionId run);     // all that was told since the last run; of a step that is over
-  void waited_within(double seconds);        // in the midst of a run
+  void waited_before(InstructionId run);     // all that was waited since the last run; of a step that is over
+  void waited_within(double seconds);        // in the middle of a run
   double waited() const { return waited_; }  // seconds of the step, recorded or not
 
   template <class Work>
@@ -66,9 +66,9 @@ class Records {
   bool on_ = false;
   IdVector<RecordId, Events> events_;
   IdVector<RecordId, RunRecord> records_;
-  RecordId settled_{0};                 // waits of those before it are told
+  RecordId settled_{0};                 // the waits of those before it are filled in
   double waited_ = 0, before_run_ = 0;  // in this step; since the last run
-  double within_ = 0;                   // in the midst of the run at hand
+  double within_ = 0;                   // in the middle of the current run
   double longest_ = 0;                  // since the last run, for one message: `message_`
   std::optional<TransferId> message_;
 };

@@ -57,7 +57,7 @@ void Worker::find_groups(Groups& groups) {
       if (const SharedCallId* call = std::get_if<SharedCallId>(&body.prepared[c].does))
         if (std::optional<Shared>& shared = shared_[*call][lanes_.lane[i]]; !shared) {
           const CollectiveShape& shape = prepared_.shared[*call];
-          const Groups::Place at = groups.place(shape.axes, actor_, coordinate_, lanes_.lane[i]);
+          const Groups::Membership at = groups.membership(shape.axes, actor_, coordinate_, lanes_.lane[i]);
           shared = {at, at.group->prepare(shape)};
         }
   }
@@ -84,7 +84,7 @@ void Worker::begin(i64 step) {
   if (!device_->calls_wait()) device_->record(begun_, DeviceLane::compute);
 }
 
-// Everything that the instruction waits for: of the transport, in other lanes, of ranks in the step before.
+// All that an instruction waits for: the transport, other lanes, ranks in the step before.
 void Worker::come_to(InstructionId i) {
   tell_transport(i);
   if (options_.run.jitter > 0) jitter();
@@ -120,7 +120,7 @@ std::optional<KernelFault> Worker::finish_device() {
   return std::nullopt;
 }
 
-// Tasks go on in one lane, one after the other: what a wait in it took is the time since the instruction before it.
+// Tasks run in one lane, one after the other, so a wait there took the time since the end of the instruction before it.
 void Worker::settle_waits() {
   double before = device_->seconds(begun_);
   for (InstructionId i : program().code.ids()) {
@@ -137,7 +137,8 @@ InstructionId Worker::at() const {
   const InstructionId host(at_.load(std::memory_order_relaxed));
   const std::optional<EventId> newest = device_->newest();
   if (!newest) return host;
-  // Events of instructions follow that of the step's begin; others are of records, in the midst of an instruction.
+  // Events of instructions follow that of the step's beginning; others belong to records, in the middle of an
+  // instruction.
   if (*newest >= begun_ && *newest <= ended_.back())
     seen_.store(newest->value - begun_.value, std::memory_order_relaxed);
   InstructionId i(seen_.load(std::memory_order_relaxed));
@@ -180,7 +181,7 @@ void Worker::receive(TransferId t) {
 void Worker::start(const Start& s, InstructionId i) {
   const DeviceLane lane = lanes_.lane[i];
   const std::optional<RecordId> open = records_.begin(i, lane);
-  const bool seen = device_->calls_wait();  // its end is, by whoever looks; else the lane tells
+  const bool seen = device_->calls_wait();  // whoever looks sees its end; else the lane tells
   in_flight_.start(s.collective, seen ? open : std::nullopt);
   const PreparedBody& body = prepared_.body_of(s.run.task);
   std::byte* const* base = &addresses_[s.run.args];
@@ -215,14 +216,13 @@ void Worker::execute(const Run& r, InstructionId i) {
           .first_row = program_->first_row(r.microbatch, coordinates_),
           .overwrite = r.overwrite};
   std::array<std::byte*, most_operands> in, out;
-  Args args{
-      .in = in.data(),
-      .out = out.data(),
-      .scratch = arenas_[Arena::scratch],
-      .now = now,
-      .poll = polls_ ? +[](void* self) { static_cast<Worker*>(self)->poll(); } : nullptr,
-      .poller = this,
-      .launch = {.instruction = i.value}};
+  Args args{.in = in.data(),
+            .out = out.data(),
+            .scratch = arenas_[Arena::scratch],
+            .now = now,
+            .poll = polls_ ? +[](void* self) { static_cast<Worker*>(self)->poll(); } : nullptr,
+            .poller = this,
+            .launch = {.instruction = i.value}};
   for (CallId id : ids(calls_of(r, *body.calls))) {
     const PreparedCall& c = body.prepared[id];
     if (std::holds_alternative<SharedCallId>(c.does)) {
@@ -241,7 +241,7 @@ void Worker::execute(const Run& r, InstructionId i) {
   }
 }
 
-// Whatever work throws says where.
+// What `work` throws says where it was thrown.
 template <class Work>
 void Worker::naming(const Run& r, CallId call, Work work) {
   const auto place = [&] {
@@ -272,12 +272,12 @@ void Worker::put_back(int place) {
   write(Arena::state, 0, from + bytes[Arena::params], bytes[Arena::state]);
 }
 
-// A share of what is under way, between two tasks.
+// Does a share of what is under way, between two tasks.
 void Worker::help_along() {
   in_flight_.help_along([&](RecordId r) { records_.end(r); });
 }
 
-// Kernels call it more often than messages and collectives need.
+// Kernels call this more often than messages and collectives need it.
 void Worker::poll() {
   const double time = now();
   if (time - polled_ < 0.2e-3) return;
@@ -286,7 +286,7 @@ void Worker::poll() {
   help_along();
 }
 
-// One in four instructions, up to the given time.
+// Before one instruction in four, sleeps for up to the given time.
 void Worker::jitter() {
   jitter_state_ = jitter_state_ * 6364136223846793005ull + 1442695040888963407ull;
   const u64 random = jitter_state_ >> 33;

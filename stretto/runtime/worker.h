@@ -41,10 +41,10 @@ class Worker {
   void go_ahead(Ahead* ahead) { ahead_ = ahead; }  // it may begin a step while others are in the one before
 
   void run(i64 step);
-  // The host's way to its memory, between steps.
+  // How the host reads and writes its memory, between steps.
   void write(Arena a, u64 at, const void* from, std::size_t bytes) { device_->write(arenas_[a] + at, from, bytes); }
   void read(Arena a, u64 at, void* to, std::size_t bytes) const { device_->read(to, arenas_[a] + at, bytes); }
-  // Parameters and state, into one of two places (Arena::kept) and from there again.
+  // Copies parameters and state to one of two places (Arena::kept), and back.
   void keep(int place);
   void put_back(int place);
   const Device& device() const { return *device_; }
@@ -84,12 +84,12 @@ class Worker {
   void begin(i64 step);
   void come_to(InstructionId);
   void leave(InstructionId);
-  void tell_transport(InstructionId);          // which may have to wait there
-  void keep_apart(InstructionId, DeviceLane);  // from the step before
+  void tell_transport(InstructionId);          // the transport may have to wait here
+  void keep_apart(InstructionId, DeviceLane);  // from other ranks' step before
   void find_groups(Groups&);
   void settle_waits();
   template <class Wait>
-  double waiting(Wait);  // seconds that it took; the watchdog is told meanwhile
+  double waiting(Wait);  // seconds that it took; meanwhile the watchdog knows
   void help_along();
   void poll();
   void jitter();
@@ -108,12 +108,12 @@ class Worker {
   Ahead* ahead_ = nullptr;
   IdVector<SlotId, std::byte*> addresses_;
   struct Shared {
-    Groups::Place at;
+    Groups::Membership at;
     std::uint32_t prepared = 0;
   };
   IdVector<SharedCallId, EnumArray<DeviceLane, std::optional<Shared>, lane_count>> shared_;
   Lanes lanes_;
-  // Where calls do not wait: a step's begin, and the end of every instruction in its lane.
+  // Where calls do not wait: the step's beginning, and the end of every instruction in its lane.
   EventId begun_;
   IdVector<InstructionId, EventId> ended_;
   InFlight in_flight_;

@@ -17,8 +17,8 @@ struct Keep {
 };
 struct StageKeeps {
   std::vector<Keep> values;
-  // Bytes: what F keeps that I is the last to read; that W is; what I (or R) keeps for W. What R makes for I is gone
-  // within one action, unless the schedule has an R of its own.
+  // Bytes that F keeps until I has read them; that F keeps until W has; that I (or R) keeps for W. What R makes for I
+  // does not outlive the action, unless the schedule has an R of its own.
   u64 until_i = 0, until_w = 0, for_w = 0;
 };
 IdVector<StageId, StageKeeps> keeps(const Step&, const IdVector<PieceId, StageId>& stage_of);

@@ -61,7 +61,7 @@ void Owners::find_inner() {
   }
 }
 
-// Products are expensive to make again and are kept, with two exceptions: scores of every position for every position,
+// Products are expensive to recompute and are kept, with two exceptions: scores of every position for every position,
 // and products of two activations that are larger than both.
 bool Owners::costly(Value v) const {
   const Node& n = g_.node(v);

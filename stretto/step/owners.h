@@ -1,7 +1,7 @@
 // Which task makes a value for which reader: the rules of phases and of recompute, on the step's whole graph.
 //
 //   Owners owners(step_graph, options);
-//   MakerId maker = owners.of(value, reader);      // reader itself: the value is made there
+//   MakerId maker = owners.of(value, reader);      // the reader itself: it makes the value
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -29,8 +29,8 @@ class Owners {
   PieceId piece(MakerId m) const { return PieceId(m == counts ? 0 : (m.value - 1) / phases); }
   std::size_t pieces() const { return pieces_; }
 
-  // Sources are arguments of whoever reads them. Values that depend on inputs and constants only, and views, are made
-  // by every reader. The others have an owner.
+  // Sources are arguments of every task that reads them. Values that depend on inputs and constants only, and views,
+  // are made by every reader. All others have an owner.
   bool source(Value v) const;
   bool everywhere(Value v) const { return free_[v.node] || g_.node(v).op->view; }
   bool free(Value v) const { return free_[v.node]; }

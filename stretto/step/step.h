@@ -1,6 +1,6 @@
-// A step as tasks: what one phase of one piece computes, as a graph of its own. A stage is a run of pieces; a schedule's
-// action on a stage runs the tasks of its pieces in order. Because tasks are made per piece, before any cut is chosen,
-// no choice of cuts or schedule can change what is computed.
+// A step as tasks: what one phase of one piece computes, as a graph of its own. A stage is a run of pieces; a
+// schedule's action on a stage runs the tasks of its pieces in order. Because tasks are made per piece, before any cut
+// is chosen, no choice of cuts or schedule can change what is computed.
 //
 //   for (const Task& t : step.tasks) fmt::print("{}\n", str(t));                          // "F3", "update of parameter 7"
 //   if (const ValueId* v = as<ValueId>(t.inputs[0])) fmt::print("{}\n", step.values[*v].name);
@@ -24,11 +24,11 @@ using BucketId = Id<struct BucketTag>;
 using SquareId = Id<struct SquareTag>;
 using TermId = Id<struct TermTag>;
 
-// In the order of a step. First counts and loss scales. Then, per microbatch: forward, what of it is made again, the
+// In the order of a step. First counts and loss scales. Then, per microbatch: forward, what of it is recomputed, the
 // gradients of inputs and of weights, and, in exact training, sums of the gradients of neighbouring microbatches. Last:
-// sums of gradients over ranks and pieces, norms, clipping, update. `total` adds up an output over ranks: a count before
-// the loss scales are made from it, others after the schedule's last action. `finite` says whether a loss term is
-// finite. Where storage is cut over ranks (storage.h), U gathers a piece's parameters, S reduces and scatters its
+// sums of gradients over ranks and pieces, norms, clipping, update. `total` adds up an output over ranks: a count
+// before the loss scales are made from it, others after the schedule's last action. `finite` says whether a loss term
+// is finite. Where storage is cut over ranks (storage.h), U gathers a piece's parameters, S reduces and scatters its
 // gradients, and A adds them up.
 enum class Part : std::uint8_t {
   count,
@@ -127,8 +127,8 @@ struct Accumulator {
   Type type;                             // the parameter's, or a part of it, flat
   std::vector<std::string> summed = {};  // axes over which it is added up in place, after its last microbatch
 };
-// Accumulators of one stage that are added up over the same ranks, side by side in memory: one `sum` task for all of
-// them, which goes on while the actor works on others.
+// Accumulators of one stage that are added up over the same ranks lie side by side in memory. One `sum` task adds all
+// of them up while the actor works on others.
 struct GradientBucket {
   ActorId actor;
   StageId stage;
@@ -160,7 +160,7 @@ struct Step {
   // bits of m are set; `carry` adds a level to the one below it.
   int levels = 0;
   IdVector<BucketId, GradientBucket> buckets = {};
-  std::size_t squares = 0;  // squared norms: one per parameter, and zeros that tell whether the loss is finite
+  std::size_t squares = 0;  // squared norms: one per parameter, and zeros that are not finite when the loss is not
   IdVector<OutputId, StepOutput> outputs = {};
   IdVector<TaskId, Task> tasks = {};  // count, then F, R, I, W per piece ascending; per-step tasks are appended
   int pieces = 1;

@@ -47,7 +47,8 @@ class Apart {
   Part part(TaskId t) const { return tasks_[t].head().part; }
   PieceId piece(TaskId t) const { return *tasks_[t].head().piece; }
 
-  // A gather of a parameter becomes an argument, made by a U. Tasks that took it from here take it from the U, too.
+  // A gather of a parameter becomes an argument that a U makes. Tasks that read it from this one read it from the U,
+  // too.
   void take_gathers(TaskId t) {
     TaskBuilder& task = tasks_[t];
     for (NodeId id : ids_until<NodeId>(task.graph().nodes.size())) {
@@ -84,7 +85,7 @@ class Apart {
     }
   }
 
-  // W hands over as a whole what it would scatter right before the accumulator.
+  // W hands over whole gradients instead of scattering them right before the accumulator.
   void take_scatters(TaskId t) {
     TaskBuilder& task = tasks_[t];
     const std::vector<int> uses = uses_of(task.graph());

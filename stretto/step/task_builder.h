@@ -41,8 +41,8 @@ class TaskBuilder {
   // In the body's own dims. Its binding may be given later.
   Value argument(const Type&);
   Value argument(const Type&, Binding from);
-  void make_argument(NodeId, Binding from);  // what was computed is given
-  void bind(Value argument, Binding from);   // also of an `input` node that somebody else made
+  void make_argument(NodeId, Binding from);  // what was computed becomes an argument
+  void bind(Value argument, Binding from);   // also an `input` node that somebody else made
   void rebind(const Binding& old, const Binding& now);
   const Binding* binding_of(Value) const;  // none: it is no argument
   std::vector<Binding> arguments() const;  // in their order

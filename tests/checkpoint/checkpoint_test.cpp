@@ -4,16 +4,15 @@
 
 #include <fstream>
 
-#include "formats/testing.h"
 #include "stretto/checkpoint/writer.h"
 #include "support/files.h"
+#include "support/message.h"
 
 namespace stretto {
 namespace {
 
 namespace fs = std::filesystem;
 using test::Folder;
-using test::message_of;
 using test::text_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -96,11 +95,11 @@ TEST(Checkpoint, CarriesOnlyFilesOfKnownNames) {
   const Folder folder;
   Snapshot s = sample();
   s.extras = {{"config.json", "{}"}};
-  EXPECT_THAT(message_of([&] { write_checkpoint(folder / "c", s); }), HasSubstr("cannot carry 'config.json' along"));
+  EXPECT_THAT(refusal_of([&] { write_checkpoint(folder / "c", s); }), HasSubstr("cannot carry 'config.json' along"));
   for (const char* name : {"config.json", "model.safetensors", "model.safetensors.index.json"}) {
     Manifest m{.step = 1};
     m.extras = {{.name = name, .bytes = 2, .hash = 5}};
-    EXPECT_THAT(message_of([&] { parse_manifest(manifest_text(m), "manifest.json"); }),
+    EXPECT_THAT(refusal_of([&] { parse_manifest(manifest_text(m), "manifest.json"); }),
                 HasSubstr(std::string("is '") + name + "', and must be one of tokenizer.json, "));
   }
 }
@@ -119,7 +118,7 @@ TEST(Checkpoint, IsReadBackAsItWas) {
   EXPECT_EQ(c.state("m", "x").sizes, std::vector<i64>{10});
   EXPECT_EQ(text_of(path / "tokenizer.json"), "{}");
   EXPECT_THAT(names_in(folder / "deep/er"), ElementsAre("step-00000100"));  // nothing temporary is left
-  EXPECT_THAT(message_of([&] { c.parameter("z"); }), HasSubstr("has no tensor 'parameter/z'; hint: it has"));
+  EXPECT_THAT(refusal_of([&] { c.parameter("z"); }), HasSubstr("has no tensor 'parameter/z'; hint: it has"));
 }
 
 TEST(Checkpoint, ShardsAreFilledBySize) {
@@ -152,7 +151,7 @@ TEST(Checkpoint, DamageIsFoundAndNamed) {
       fs::copy(folder / "good", folder / "bad");
       fs::remove(folder / ("bad/" + name));
       if (content) folder.write("bad/" + name, *content);
-      return message_of([&] { Checkpoint{folder / "bad"}; });
+      return refusal_of([&] { Checkpoint{folder / "bad"}; });
     };
     EXPECT_THAT(said_with(std::nullopt), HasSubstr(name));
     if (name == "manifest.json") {
@@ -163,11 +162,11 @@ TEST(Checkpoint, DamageIsFoundAndNamed) {
       EXPECT_THAT(said_with(whole + "x"), HasSubstr("something is appended"));
     }
     for (std::size_t n : {std::size_t(0), std::size_t(1), whole.size() / 2})
-      EXPECT_NE(said_with(whole.substr(0, n)), "") << name << " cut at " << n;
+      EXPECT_NE(said_with(whole.substr(0, n)), "no error") << name << " cut at " << n;
     for (std::size_t i = 0; i < whole.size(); i += 1 + whole.size() / 40) {
       std::string changed = whole;
       changed[i] = char(changed[i] ^ 4);
-      EXPECT_NE(said_with(changed), "") << name << " byte " << i;
+      EXPECT_NE(said_with(changed), "no error") << name << " byte " << i;
       ++changes;
     }
     if (name == "shard-00002.safetensors") {

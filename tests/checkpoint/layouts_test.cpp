@@ -11,7 +11,6 @@ namespace stretto {
 namespace {
 
 using test::Folder;
-using test::message_of;
 using testing::HasSubstr;
 
 struct Way {
@@ -134,8 +133,8 @@ TEST(Layouts, SaveAndLoadOfADirectory) {
   EXPECT_TRUE(load(before, folder / "mine"));
   EXPECT_EQ(before.steps_done(), 2);
   folder.write("mine/step-00000002/manifest.json", "{");
-  EXPECT_THAT(message_of([&] { load(before, folder / "mine"); }), HasSubstr("is whole: "));
-  EXPECT_THAT(message_of([&] { save(before, folder / "mine", 0); }), HasSubstr("keep is 0"));
+  EXPECT_THAT(refusal_of([&] { load(before, folder / "mine"); }), HasSubstr("is whole: "));
+  EXPECT_THAT(refusal_of([&] { save(before, folder / "mine", 0); }), HasSubstr("keep is 0"));
 }
 
 TEST(Layouts, LeaveNoTrace) {

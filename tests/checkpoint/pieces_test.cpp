@@ -5,17 +5,16 @@
 #include <numeric>
 #include <random>
 
-#include "formats/testing.h"
 #include "stretto/checkpoint/checkpoint.h"
 #include "stretto/train/snapshot.h"
 #include "support/files.h"
+#include "support/message.h"
 #include "support/small_models.h"
 
 namespace stretto {
 namespace {
 
 using test::Folder;
-using test::message_of;
 using testing::HasSubstr;
 
 // Cut at random along every dim, and the boxes into ranges.
@@ -116,7 +115,7 @@ TEST(Pieces, ThatCannotBeAreRefused) {
   const auto said_with = [](auto change) {
     Manifest m = in_pieces();
     change(*m.shards[1].tensors[0].piece);
-    return message_of([&] { parse_manifest(manifest_text(m), "m"); });
+    return refusal_of([&] { parse_manifest(manifest_text(m), "m"); });
   };
   EXPECT_THAT(said_with([](TensorPiece& p) { p.offsets[1] = 4; }), HasSubstr("does not lie within the tensor"));
   EXPECT_THAT(said_with([](TensorPiece& p) { p.offsets[1] = -1; }), HasSubstr("does not lie within the tensor"));
@@ -203,7 +202,7 @@ TEST(Pieces, OfWhichOneIsMissingMakeNoCheckpoint) {
     UnfinishedCheckpoint unfinished(folder / "step-00000000");
     const Snapshot s = share_of(t, 0, "");
     const std::vector<ManifestFile> shards = write_shards(unfinished.directory(), s);
-    EXPECT_THAT(message_of([&] { unfinished.publish(s, shards); }), HasSubstr("its pieces hold"));
+    EXPECT_THAT(refusal_of([&] { unfinished.publish(s, shards); }), HasSubstr("its pieces hold"));
     EXPECT_TRUE(checkpoints_in(folder.str()).empty());
     EXPECT_TRUE(std::filesystem::exists(unfinished.directory()));
   }
@@ -218,10 +217,10 @@ TEST(Pieces, DamageIsFoundAndNamed) {
   std::string changed = whole;
   changed.back() = char(changed.back() ^ 1);
   folder.write("c/rank-1-00001.safetensors", changed);
-  EXPECT_THAT(message_of([&] { Checkpoint{folder / "c"}; }),
+  EXPECT_THAT(refusal_of([&] { Checkpoint{folder / "c"}; }),
               testing::AllOf(HasSubstr("rank-1-00001.safetensors"), HasSubstr("has changed")));
   std::filesystem::remove(folder / "c/rank-1-00001.safetensors");
-  EXPECT_THAT(message_of([&] { Checkpoint{folder / "c"}; }), HasSubstr("is missing, but the manifest names it"));
+  EXPECT_THAT(refusal_of([&] { Checkpoint{folder / "c"}; }), HasSubstr("is missing, but the manifest names it"));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "stretto/base/error.h"
 #include "stretto/data/sequences.h"
 #include "support/files.h"
+#include "support/message.h"
 
 namespace stretto {
 namespace {
@@ -20,13 +21,7 @@ using testing::HasSubstr;
 const std::string tokens_folder = STRETTO_TEST_DATA "/tokens/", tokenizers_folder = STRETTO_TEST_DATA "/tokenizers/";
 
 std::string message(const CorpusOptions& o, i64 length = 4) {
-  try {
-    open_corpus(o, length);
-  } catch (const Error& e) {
-    EXPECT_EQ(e.exit_code(), 1);
-    return e.what();
-  }
-  return "no error";
+  return input_refusal_of([&] { open_corpus(o, length); });
 }
 
 std::vector<std::int32_t> all_of(const TokenSource& source) {

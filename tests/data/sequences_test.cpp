@@ -7,6 +7,7 @@
 
 #include "stretto/base/error.h"
 #include "support/files.h"
+#include "support/message.h"
 
 namespace stretto {
 namespace {
@@ -21,13 +22,7 @@ std::string numbers(int from, int to) {  // bytes from, from + 1, ... to - 1
 }
 
 std::string order_message(const CorpusOptions& o, i64 length) {
-  try {
-    open_corpus(o, length);
-  } catch (const Error& e) {
-    EXPECT_EQ(e.exit_code(), 1);
-    return e.what();
-  }
-  return "no error";
+  return input_refusal_of([&] { open_corpus(o, length); });
 }
 
 Rows training_rows(std::shared_ptr<const TokenSource> source, const RowsOptions& o, i64 step) {

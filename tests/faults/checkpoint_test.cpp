@@ -9,7 +9,6 @@
 #include <map>
 
 #include "faults/interpose.h"
-#include "formats/testing.h"
 #include "stretto/checkpoint/writer.h"
 #include "support/files.h"
 

@@ -7,14 +7,14 @@
 
 #include <fstream>
 
-#include "formats/testing.h"
 #include "stretto/formats/mapped_file.h"
+#include "support/files.h"
+#include "support/message.h"
 
 namespace stretto {
 namespace {
 
-using test::message_of;
-using test::TemporaryDirectory;
+using test::Folder;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
@@ -23,7 +23,7 @@ std::size_t files_in(const fs::path& directory) {
 }
 
 TEST(AtomicFile, AppearsAtCommitOnly) {
-  TemporaryDirectory dir;
+  Folder dir;
   {
     AtomicFile file(dir / "a");
     file.write("one ");
@@ -32,19 +32,19 @@ TEST(AtomicFile, AppearsAtCommitOnly) {
     file.commit();
   }
   EXPECT_EQ(MappedFile(dir / "a").text(), "one two");
-  EXPECT_EQ(files_in(dir.path), 1u);
+  EXPECT_EQ(files_in(dir.str()), 1u);
 }
 
 TEST(AtomicFile, WithoutCommitTheOldFileStays) {
-  TemporaryDirectory dir;
+  Folder dir;
   write_file(dir / "a", "old");
   { AtomicFile(dir / "a").write("new"); }
   EXPECT_EQ(MappedFile(dir / "a").text(), "old");
-  EXPECT_EQ(files_in(dir.path), 1u);
+  EXPECT_EQ(files_in(dir.str()), 1u);
 }
 
 TEST(AtomicFile, LargeAndSmallWritesKeepTheirOrder) {
-  TemporaryDirectory dir;
+  Folder dir;
   std::string expected;
   AtomicFile file(dir / "a");
   for (int i = 0; i < 40; ++i) {
@@ -61,7 +61,7 @@ TEST(AtomicFile, LargeAndSmallWritesKeepTheirOrder) {
 
 // A file size limit makes write() fail half-way, as a full disk does.
 TEST(AtomicFile, AFailedWriteLeavesNothingBehind) {
-  TemporaryDirectory dir;
+  Folder dir;
   write_file(dir / "a", "old");
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -69,40 +69,40 @@ TEST(AtomicFile, AFailedWriteLeavesNothingBehind) {
   rlimit small = before;
   small.rlim_cur = 150'000;
   setrlimit(RLIMIT_FSIZE, &small);
-  const std::string message = message_of([&] { write_file(dir / "a", std::string(400'000, 'x')); });
+  const std::string message = refusal_of([&] { write_file(dir / "a", std::string(400'000, 'x')); });
   setrlimit(RLIMIT_FSIZE, &before);
   signal(SIGXFSZ, handler);
   EXPECT_THAT(message, HasSubstr("a] cannot be written: File too large"));
   EXPECT_EQ(MappedFile(dir / "a").text(), "old");
-  EXPECT_EQ(files_in(dir.path), 1u);
+  EXPECT_EQ(files_in(dir.str()), 1u);
 }
 
 TEST(AtomicFile, NamesWhatIsWrong) {
-  TemporaryDirectory dir;
-  EXPECT_THAT(message_of([&] { AtomicFile file(dir / "none/a"); }),
+  Folder dir;
+  EXPECT_THAT(refusal_of([&] { AtomicFile file(dir / "none/a"); }),
               HasSubstr("none/a] cannot be created: there is no directory"));
   write_file(dir / "f", "");
-  EXPECT_THAT(message_of([&] { AtomicFile file(dir / "f/a"); }), HasSubstr("f/a] cannot be created: Not a directory"));
+  EXPECT_THAT(refusal_of([&] { AtomicFile file(dir / "f/a"); }), HasSubstr("f/a] cannot be created: Not a directory"));
   fs::create_directory(dir / "d");
-  EXPECT_THAT(message_of([&] { write_file(dir / "d", "x"); }),
+  EXPECT_THAT(refusal_of([&] { write_file(dir / "d", "x"); }),
               HasSubstr("d] cannot be put in its place: Is a directory"));
-  EXPECT_EQ(files_in(dir.path), 2u);
+  EXPECT_EQ(files_in(dir.str()), 2u);
 }
 
 TEST(MappedFile, ReadsEmptyAndNamesTheMissing) {
-  TemporaryDirectory dir;
+  Folder dir;
   write_file(dir / "empty", "");
   EXPECT_EQ(MappedFile(dir / "empty").bytes().size(), 0u);
-  EXPECT_THAT(message_of([&] { MappedFile file(dir / "none"); }),
+  EXPECT_THAT(refusal_of([&] { MappedFile file(dir / "none"); }),
               HasSubstr("none] cannot be opened: No such file or directory"));
-  EXPECT_THAT(message_of([&] { MappedFile file(dir.path); }), HasSubstr("is a directory, not a file"));
-  EXPECT_THAT(message_of([&] { MappedFile file("/dev/zero"); }), HasSubstr("is a device, not a file"));
+  EXPECT_THAT(refusal_of([&] { MappedFile file(dir.str()); }), HasSubstr("is a directory, not a file"));
+  EXPECT_THAT(refusal_of([&] { MappedFile file("/dev/zero"); }), HasSubstr("is a device, not a file"));
   ASSERT_EQ(mkfifo((dir / "pipe").c_str(), 0600), 0);  // nobody will ever write to it
-  EXPECT_THAT(message_of([&] { MappedFile file(dir / "pipe"); }), HasSubstr("is a pipe, not a file"));
+  EXPECT_THAT(refusal_of([&] { MappedFile file(dir / "pipe"); }), HasSubstr("is a pipe, not a file"));
 }
 
 TEST(MappedFile, MovesItsBytes) {
-  TemporaryDirectory dir;
+  Folder dir;
   write_file(dir / "a", "abc");
   write_file(dir / "b", "defg");
   MappedFile one(dir / "a"), two(std::move(one));

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "formats/testing.h"
 #include "stretto/formats/mapped_file.h"
+#include "support/files.h"
 
 namespace stretto {
 namespace {
@@ -19,7 +19,7 @@ TEST(Corpus, IsPlainTextOfTheRightSize) {
 
 TEST(Corpus, IsWhatItsScriptMakes) {
   if (std::system("python3 -c pass >/dev/null 2>&1") != 0) GTEST_SKIP() << "needs python3";
-  test::TemporaryDirectory dir;
+  test::Folder dir;
   const std::string source = STRETTO_SOURCE;
   ASSERT_EQ(std::system(("python3 '" + source + "/scripts/make_corpus' '" + (dir / "tales").string() + "'").c_str()),
             0);

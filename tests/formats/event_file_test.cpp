@@ -4,15 +4,15 @@
 
 #include <cmath>
 
-#include "formats/testing.h"
 #include "stretto/formats/fields.h"
 #include "stretto/formats/mapped_file.h"
+#include "support/files.h"
+#include "support/message.h"
 
 namespace stretto {
 namespace {
 
-using test::message_of;
-using test::TemporaryDirectory;
+using test::Folder;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
@@ -27,9 +27,9 @@ TEST(EventFile, ChecksumOfTheStandard) {
 TEST(EventFile, SameBytesAsTorchAndTensorboardX) {
   const Field scalars = read_json_file(tensorboard_folder / "expected.json");
   const auto same = [&](const std::string& folder, const std::string& name, const std::string& writer) {
-    TemporaryDirectory dir;
+    Folder dir;
     {
-      EventFile events(dir.path, {.wall_time = 1700000000.0, .name = name, .writer = writer});
+      EventFile events(dir.str(), {.wall_time = 1700000000.0, .name = name, .writer = writer});
       for (std::size_t i = 0; i < 5; ++i)
         for (const auto& [tag, points] : *scalars.table()) {
           const auto& point = *(*points.array())[i].array();
@@ -44,8 +44,8 @@ TEST(EventFile, SameBytesAsTorchAndTensorboardX) {
 }
 
 TEST(EventFile, IsWholeAfterEveryRecordAndNamedAsTensorBoardWants) {
-  TemporaryDirectory dir;
-  EventFile events(dir.path);
+  Folder dir;
+  EventFile events(dir.str());
   EXPECT_THAT(events.path().filename().string(),
               testing::MatchesRegex("events\\.out\\.tfevents\\.[0-9]{10}\\..+\\.[0-9]+\\.0"));
   std::size_t size = MappedFile(events.path()).bytes().size();
@@ -59,7 +59,7 @@ TEST(EventFile, IsWholeAfterEveryRecordAndNamedAsTensorBoardWants) {
 }
 
 TEST(EventFile, NamesADirectoryThatIsNotThere) {
-  EXPECT_THAT(message_of([] { EventFile events("/nowhere/at/all"); }),
+  EXPECT_THAT(refusal_of([] { EventFile events("/nowhere/at/all"); }),
               HasSubstr("cannot be created: No such file or directory"));
 }
 

@@ -1,12 +1,11 @@
 #include <gmock/gmock.h>
 
-#include "formats/testing.h"
 #include "stretto/formats/fields.h"
+#include "support/message.h"
 
 namespace stretto {
 namespace {
 
-using test::message_of;
 using testing::HasSubstr;
 
 enum class Color { red, green };
@@ -44,7 +43,7 @@ Settings settings_of(const Field& config) {
 }
 Settings read(std::string_view toml) { return settings_of(read_toml(toml, "run.toml")); }
 std::string refusal(std::string_view toml) {
-  return message_of([&] { read(toml); });
+  return refusal_of([&] { read(toml); });
 }
 
 TEST(FieldReader, DefaultsStayAndValuesArrive) {
@@ -137,7 +136,7 @@ TEST(FieldReader, NullIsAbsent) {
   EXPECT_EQ(head, 7);
   EXPECT_FALSE(reader.has("head_dim"));
   EXPECT_TRUE(reader.has("n"));
-  EXPECT_EQ(message_of([&] { reader.finish(); }), "[config.json:1] key 'n' is unknown; hint: known keys: head_dim");
+  EXPECT_EQ(refusal_of([&] { reader.finish(); }), "[config.json:1] key 'n' is unknown; hint: known keys: head_dim");
 }
 
 TEST(FieldReader, ListsOfTables) {
@@ -150,7 +149,7 @@ TEST(FieldReader, ListsOfTables) {
     source.read("weight", weight);
   }
   EXPECT_EQ(paths, (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(message_of([&] { reader.finish(); }),
+  EXPECT_EQ(refusal_of([&] { reader.finish(); }),
             "[f:5] key 'source[1].wieght' is unknown; hint: did you mean 'source[1].weight'?");
 }
 
@@ -170,17 +169,17 @@ TEST(Override, ValuesAreTomlElseText) {
 TEST(Override, FaultsNameTheCommandLine) {
   Field config;
   override_field(config, "--train.batch=none");
-  EXPECT_EQ(message_of([&] { settings_of(config); }),
+  EXPECT_EQ(refusal_of([&] { settings_of(config); }),
             "[command line] key 'train.batch' is \"none\" but must be a whole number from 1 to 2147483647");
   Field other;
   override_field(other, "--train.btach=3");
-  EXPECT_EQ(message_of([&] { settings_of(other); }),
+  EXPECT_EQ(refusal_of([&] { settings_of(other); }),
             "[command line] key 'train.btach' is unknown; hint: did you mean 'train.batch'?");
 }
 
 TEST(Override, RefusesWhatIsNoAssignment) {
   Field config = read_toml("[train]\nbatch = 8", "run.toml");
-  const auto refused = [&](const char* argument) { return message_of([&] { override_field(config, argument); }); };
+  const auto refused = [&](const char* argument) { return refusal_of([&] { override_field(config, argument); }); };
   EXPECT_EQ(refused("--train.batch"), "[command line] '--train.batch' has no value; hint: write --section.key=value");
   EXPECT_THAT(refused("--=3"), HasSubstr("'--=3' is no key"));
   EXPECT_THAT(refused("--a b=3"), HasSubstr("'--a b=3' is no key"));
@@ -199,7 +198,7 @@ TEST(Field, SetMakesTablesOnTheWay) {
   config.set("steps", i64(3));
   config.set("train.batch", 16);
   EXPECT_EQ(write_toml(config), "steps = 3\n\n[train]\nbatch = 16\nlr = 0.001\n");
-  EXPECT_THAT(message_of([&] { config.set("steps.x", 1); }), HasSubstr("'x' cannot be set below 3"));
+  EXPECT_THAT(refusal_of([&] { config.set("steps.x", 1); }), HasSubstr("'x' cannot be set below 3"));
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include <cstring>
 
-#include "formats/testing.h"
 #include "stretto/formats/fields.h"
 #include "stretto/formats/mapped_file.h"
 #include "stretto/formats/safetensors.h"

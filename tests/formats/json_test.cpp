@@ -4,18 +4,17 @@
 #include <cmath>
 
 #include "formats/random_fields.h"
-#include "formats/testing.h"
 #include "stretto/formats/fields.h"
 #include "stretto/formats/json_events.h"
+#include "support/message.h"
 
 namespace stretto {
 namespace {
 
-using test::message_of;
 using testing::HasSubstr;
 
 std::string json_refusal(std::string_view json) {
-  return message_of([&] { read_json(json, "f"); });
+  return refusal_of([&] { read_json(json, "f"); });
 }
 
 TEST(Json, ReadsEveryKindWithItsLine) {
@@ -47,9 +46,9 @@ TEST(Json, RefusesWithFileAndLine) {
   EXPECT_THAT(json_refusal("[\"\\ud800\"]"), HasSubstr("is not JSON"));
   EXPECT_THAT(json_refusal("\n\"\xc3\x28\""), "[f:2] is not UTF-8: byte 2 is 0xc3");
   EXPECT_THAT(json_refusal(std::string(1'000'000, '[')), "[f:1] nests deeper than 64 levels");
-  EXPECT_THAT(json_refusal(std::string(64, '[') + std::string(64, ']')), "");
+  EXPECT_THAT(json_refusal(std::string(64, '[') + std::string(64, ']')), "no error");
   // The same key in neighbours, and in an object inside an array inside an object, is no duplicate.
-  EXPECT_EQ(json_refusal(R"({"a":{"a":[{"a":1},{"a":2}]},"b":{"a":3}})"), "");
+  EXPECT_EQ(json_refusal(R"({"a":{"a":[{"a":1},{"a":2}]},"b":{"a":3}})"), "no error");
 }
 
 TEST(Json, WhatIsWrittenReadsBackEqual) {

@@ -7,13 +7,12 @@
 #include <cstring>
 #include <limits>
 
-#include "formats/testing.h"
 #include "stretto/base/half.h"
+#include "support/message.h"
 
 namespace stretto {
 namespace {
 
-using test::message_of;
 using testing::HasSubstr;
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
@@ -139,7 +138,7 @@ TEST(StoredTensor, EveryTypeReadsBackWhatWasWritten) {
     EXPECT_EQ(values<float>(tensor), (std::vector<float>{0, 1, 1, 0, 1})) << name_of(type);
     EXPECT_EQ(values<double>(tensor), (std::vector<double>{0, 1, 1, 0, 1})) << name_of(type);
     if (is_float(type))
-      EXPECT_THAT(message_of([&] { values<std::int32_t>(tensor, "x"); }), HasSubstr("but integers are wanted"));
+      EXPECT_THAT(refusal_of([&] { values<std::int32_t>(tensor, "x"); }), HasSubstr("but integers are wanted"));
     else
       EXPECT_EQ(values<std::int32_t>(tensor), small) << name_of(type);
   }
@@ -157,19 +156,19 @@ TEST(StoredTensor, ReadsAtAnyAlignment) {
 TEST(StoredTensor, RefusesWhatDoesNotFit) {
   const std::int64_t wide[] = {-100, 1ll << 31};
   const StoredTensor tensor{FileType::I64, {2}, std::as_bytes(std::span(wide))};
-  EXPECT_EQ(message_of([&] { values<std::int32_t>(tensor, "labels"); }),
+  EXPECT_EQ(refusal_of([&] { values<std::int32_t>(tensor, "labels"); }),
             "[labels] element 1 is 2147483648, which does not fit i32");
   EXPECT_EQ(values<double>(tensor), (std::vector<double>{-100, 0x1p31}));
   const std::vector<std::int32_t> ids{3, 300};
-  EXPECT_EQ(message_of([&] { bytes_of<std::int32_t>(ids, FileType::U8, "ids"); }),
+  EXPECT_EQ(refusal_of([&] { bytes_of<std::int32_t>(ids, FileType::U8, "ids"); }),
             "[ids] element 1 is 300, which does not fit U8");
-  EXPECT_EQ(message_of([&] { bytes_of<std::int32_t>(ids, FileType::BOOL, "ids"); }),
+  EXPECT_EQ(refusal_of([&] { bytes_of<std::int32_t>(ids, FileType::BOOL, "ids"); }),
             "[ids] element 0 is 3, which does not fit BOOL");
   const std::vector<float> half{0.5f};
-  EXPECT_EQ(message_of([&] { bytes_of<float>(half, FileType::I32, "w"); }),
+  EXPECT_EQ(refusal_of([&] { bytes_of<float>(half, FileType::I32, "w"); }),
             "[w] has fractions and cannot be stored as I32");
   std::vector<float> three(3);
-  EXPECT_EQ(message_of([&] { read_values<float>(tensor, three, "labels"); }),
+  EXPECT_EQ(refusal_of([&] { read_values<float>(tensor, three, "labels"); }),
             "[labels] holds 2 elements of I64, but 3 are wanted");
 }
 

@@ -6,14 +6,14 @@
 #include <cstring>
 #include <fstream>
 
-#include "formats/testing.h"
 #include "stretto/formats/fields.h"
+#include "support/files.h"
+#include "support/message.h"
 
 namespace stretto {
 namespace {
 
-using test::message_of;
-using test::TemporaryDirectory;
+using test::Folder;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
@@ -74,9 +74,9 @@ TEST(TokenFile, ReadsMegatron) {
 }
 
 TEST(TokenFile, RefusesDamagedFiles) {
-  const auto llmc = [](const char* name) { return message_of([&] { LlmcTokens file(tokens_folder / "bad" / name); }); };
+  const auto llmc = [](const char* name) { return refusal_of([&] { LlmcTokens file(tokens_folder / "bad" / name); }); };
   const auto megatron = [](const char* name) {
-    return message_of([&] { MegatronTokens file(tokens_folder / "bad" / name); });
+    return refusal_of([&] { MegatronTokens file(tokens_folder / "bad" / name); });
   };
   EXPECT_THAT(
       llmc("llmc_magic.bin"),
@@ -84,7 +84,7 @@ TEST(TokenFile, RefusesDamagedFiles) {
   EXPECT_THAT(
       llmc("llmc_short.bin"),
       HasSubstr("says it holds 701 tokens and so should be 2426 bytes long, but is 2424; hint: is the file cut off?"));
-  EXPECT_THAT(message_of([] { TokenFile file(tokens_folder / "bad/nanogpt_odd.bin"); }),
+  EXPECT_THAT(refusal_of([] { TokenFile file(tokens_folder / "bad/nanogpt_odd.bin"); }),
               HasSubstr("is 3 bytes long, but tokens take two each"));
   EXPECT_THAT(megatron("megatron_magic.idx"), HasSubstr("does not begin with MMIDIDX"));
   EXPECT_THAT(megatron("megatron_version.idx"), HasSubstr("has version 2; only version 1 is known"));
@@ -94,15 +94,15 @@ TEST(TokenFile, RefusesDamagedFiles) {
 }
 
 TEST(TokenFile, NamesWhatIsNotThere) {
-  TemporaryDirectory dir;
-  EXPECT_THAT(message_of([&] { TokenFile file(dir / "none.bin"); }),
+  Folder dir;
+  EXPECT_THAT(refusal_of([&] { TokenFile file(dir / "none.bin"); }),
               HasSubstr("none.bin] cannot be opened: No such file"));
   write_file(dir / "empty.bin", "");
-  EXPECT_THAT(message_of([&] { TokenFile file(dir / "empty.bin"); }), HasSubstr("empty.bin] is empty"));
+  EXPECT_THAT(refusal_of([&] { TokenFile file(dir / "empty.bin"); }), HasSubstr("empty.bin] is empty"));
   write_file(dir / "a.txt", "some text");
-  EXPECT_THAT(message_of([&] { TokenFile file(dir / "a.txt"); }), HasSubstr("a.txt] is no token file; hint"));
+  EXPECT_THAT(refusal_of([&] { TokenFile file(dir / "a.txt"); }), HasSubstr("a.txt] is no token file; hint"));
   write_file(dir / "m.idx", "MMIDIDX");
-  EXPECT_THAT(message_of([&] { TokenFile file(dir / "m.idx"); }), HasSubstr("m.bin] cannot be opened"));
+  EXPECT_THAT(refusal_of([&] { TokenFile file(dir / "m.idx"); }), HasSubstr("m.bin] cannot be opened"));
 }
 
 TEST(TokenFile, FindsTokensOutsideTheVocabulary) {
@@ -123,14 +123,14 @@ TEST(TokenFile, RangesBeyondTheEndAreRefused) {
   std::vector<std::int32_t> window(10);
   file.tokens().read(990, window);
   EXPECT_EQ(window.back(), integers(*expected().find("nanogpt.bin")->find("tokens")).back());
-  EXPECT_EQ(message_of([&] { file.tokens().read(991, window); }),
+  EXPECT_EQ(refusal_of([&] { file.tokens().read(991, window); }),
             "[tokens] 10 tokens from position 991 are wanted, but there are 1000");
-  EXPECT_NE(message_of([&] { file.tokens().read(-1, window); }), "");
-  EXPECT_NE(message_of([&] { file.tokens().at(std::numeric_limits<i64>::max()); }), "");
+  EXPECT_NE(refusal_of([&] { file.tokens().read(-1, window); }), "no error");
+  EXPECT_NE(refusal_of([&] { file.tokens().at(std::numeric_limits<i64>::max()); }), "no error");
 }
 
 TEST(TokenFile, WrittenFilesReadBack) {
-  TemporaryDirectory dir;
+  Folder dir;
   const std::vector<std::int32_t> first{0, 1, 65535}, second{7, 50256};
   const std::vector<std::int32_t> both{0, 1, 65535, 7, 50256};
   NanogptWriter nanogpt(dir / "n.bin");
@@ -142,13 +142,13 @@ TEST(TokenFile, WrittenFilesReadBack) {
   EXPECT_EQ(all_of(TokenFile(dir / "l16.bin").tokens()), both);
   EXPECT_EQ(all_of(TokenFile(dir / "l32.bin").tokens()), both);
   const std::vector<std::int32_t> large{128'000};
-  EXPECT_THAT(message_of([&] { NanogptWriter(dir / "x").write(large); }),
+  EXPECT_THAT(refusal_of([&] { NanogptWriter(dir / "x").write(large); }),
               HasSubstr("element 0 is 128000, which does not fit U16"));
 }
 
 // The files of the oracle, written again from their tokens, are the same bytes.
 TEST(TokenFile, WriterGivesTheSameBytes) {
-  TemporaryDirectory dir;
+  Folder dir;
   for (const auto& [name, kind] : {std::pair{"llmc_gpt2.bin", LlmcKind::narrow}, {"llmc_llama3.bin", LlmcKind::wide}}) {
     LlmcWriter out(dir / name, kind);
     out.write(integers(*expected().find(name)->find("tokens")));
@@ -159,7 +159,7 @@ TEST(TokenFile, WriterGivesTheSameBytes) {
 
 // Any bytes changed in the index or the tokens: read in full or refused.
 TEST(TokenFile, ChangedMegatronIndexesAreReadOrRefused) {
-  TemporaryDirectory dir;
+  Folder dir;
   const std::string idx(MappedFile(tokens_folder / "megatron_modes.idx").text()),
       bin(MappedFile(tokens_folder / "megatron_modes.bin").text());
   std::ofstream(dir / "m.bin", std::ios::binary) << bin;

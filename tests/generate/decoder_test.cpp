@@ -6,17 +6,16 @@
 #include <cmath>
 #include <filesystem>
 
-#include "formats/testing.h"
 #include "stretto/formats/fields.h"
 #include "stretto/formats/safetensors.h"
 #include "stretto/generate/generate.h"
 #include "stretto/train/trainer.h"
+#include "support/message.h"
 
 namespace stretto {
 namespace {
 
 namespace fs = std::filesystem;
-using test::message_of;
 using testing::HasSubstr;
 
 const fs::path data_folder = STRETTO_TEST_DATA;
@@ -118,14 +117,14 @@ TEST(Decoder, PaddedVocabulariesAndModelsWithoutAttention) {
 
 TEST(Decoder, MistakesAreNamed) {
   const HfModel m = load_hf(data_folder / "hf/gpt2/model");
-  EXPECT_THAT(message_of([&] { Decoder(m.config, m.weights, 65); }),
+  EXPECT_THAT(refusal_of([&] { Decoder(m.config, m.weights, 65); }),
               HasSubstr("[generate] 65 tokens are asked for, prompt included, and the model's context is 64; hint: "));
   Decoder d(m.config, m.weights, 3);
-  EXPECT_THAT(message_of([&] { d.feed({}); }), HasSubstr("no token to go on from"));
-  EXPECT_THAT(message_of([&] { d.feed({{256}}); }), HasSubstr("token 256 is outside of a vocabulary of 256"));
-  EXPECT_THAT(message_of([&] { d.feed({{-1}}); }), HasSubstr("token -1"));
+  EXPECT_THAT(refusal_of([&] { d.feed({}); }), HasSubstr("no token to go on from"));
+  EXPECT_THAT(refusal_of([&] { d.feed({{256}}); }), HasSubstr("token 256 is outside of a vocabulary of 256"));
+  EXPECT_THAT(refusal_of([&] { d.feed({{-1}}); }), HasSubstr("token -1"));
   d.feed({{1, 2, 3}});
-  EXPECT_THAT(message_of([&] { d.feed({{1}}); }), HasSubstr("there is room for 3"));
+  EXPECT_THAT(refusal_of([&] { d.feed({{1}}); }), HasSubstr("there is room for 3"));
 }
 
 TEST(Generate, IsAFunctionOfTheSeedAndEndsAtTheContext) {

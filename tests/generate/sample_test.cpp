@@ -4,8 +4,7 @@
 
 #include <cmath>
 #include <map>
-
-#include "formats/testing.h"
+#include "support/message.h"
 
 namespace stretto {
 namespace {
@@ -60,7 +59,7 @@ TEST(Sample, ExtremesStayInRange) {
 }
 
 TEST(Sample, MistakesAreNamed) {
-  const std::string said = test::message_of([] { check({.temperature = -1, .top_k = -2, .top_p = 0}); });
+  const std::string said = refusal_of([] { check({.temperature = -1, .top_k = -2, .top_p = 0}); });
   for (const char* part : {"[temperature] is -1", "[top-k] is -2", "[top-p] is 0"})
     EXPECT_THAT(said, testing::HasSubstr(part));
 }

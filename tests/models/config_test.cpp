@@ -5,24 +5,22 @@
 #include <cmath>
 #include <set>
 
-#include "formats/testing.h"
 #include "stretto/base/text.h"
 #include "stretto/models/family.h"
+#include "support/message.h"
 
 namespace stretto {
 namespace {
-
-using test::message_of;
 
 TEST(ModelConfig, PresetsAreValidAndHaveNames) {
   std::set<std::string_view> names;
   for (const Preset& p : presets()) {
     EXPECT_TRUE(names.insert(p.name).second) << p.name;
-    EXPECT_EQ(message_of([&] { checked(p.config); }), "") << p.name;
+    EXPECT_EQ(refusal_of([&] { checked(p.config); }), "no error") << p.name;
     EXPECT_EQ(preset(p.name), p.config);
     EXPECT_FALSE(p.summary.empty());
   }
-  EXPECT_TRUE(message_of([] { preset("gpt2-medum"); })
+  EXPECT_TRUE(refusal_of([] { preset("gpt2-medum"); })
                   .starts_with("[model.preset] there is no preset 'gpt2-medum'; hint: did you mean 'gpt2-medium'? the "
                                "presets are gpt2-tiny, reference, gpt2, "));
 }
@@ -61,7 +59,7 @@ TEST(ModelConfig, OpenFieldsAreFilledInByFamily) {
 }
 
 TEST(ModelConfig, FaultsNameTheKeyTheValueAndAWayOut) {
-  const auto say = [](ModelConfig c) { return message_of([&] { checked(c); }); };
+  const auto say = [](ModelConfig c) { return refusal_of([&] { checked(c); }); };
   EXPECT_EQ(say({.width = 512, .heads = 7}),
             "[model.heads] 7 heads do not divide width 512; hint: use 4 or 8 heads, or width 518");
   EXPECT_EQ(say({.width = 4, .heads = 7}),

@@ -4,17 +4,17 @@
 #include <cmath>
 #include <cstring>
 
-#include "formats/testing.h"
 #include "models/variants.h"
 #include "stretto/formats/atomic_file.h"
 #include "stretto/formats/hf_directory.h"
 #include "stretto/models/hf.h"
+#include "support/files.h"
+#include "support/message.h"
 
 namespace stretto {
 namespace {
 
-using test::message_of;
-using test::TemporaryDirectory;
+using test::Folder;
 
 const std::filesystem::path hf_folder = std::filesystem::path(STRETTO_TEST_DATA) / "hf";
 
@@ -30,19 +30,19 @@ struct Copy {
     return *it;
   }
   std::string load() const {
-    write_hf_weights(to.path, tensors);
+    write_hf_weights(to.str(), tensors);
     write_file(to / "config.json", write_json(json));
-    std::string text = message_of([&] { load_hf(to.path); });
-    EXPECT_EQ(message_of([&] { check_hf(to.path); }), text)
+    std::string text = refusal_of([&] { load_hf(to.str()); });
+    EXPECT_EQ(refusal_of([&] { check_hf(to.str()); }), text)
         << "what is refused later is refused without reading values";
-    const std::string here = to.path.string();
+    const std::string here = to.str();
     for (std::size_t i; (i = text.find(here)) != std::string::npos;) text.replace(i, here.size(), "DIR");
     return text;
   }
   HfWeights files;
   std::vector<NamedTensor> tensors;
   Field json;
-  TemporaryDirectory to;
+  Folder to;
 };
 
 bool same(const Weights& a, const Weights& b) {
@@ -77,17 +77,17 @@ TEST(HfWeights, ShapesAndLayout) {
 
 TEST(HfWeights, SavedFilesAreTheLoadedOnes) {
   for (const char* model : {"gpt2", "llama", "mixtral"}) {
-    const TemporaryDirectory to;
+    const Folder to;
     const HfModel m = load_hf(hf_folder / model / "model", f64);
-    save_hf(to.path, m.config, m.weights);
-    const HfWeights before(hf_folder / model / "model"), after(to.path);
+    save_hf(to.str(), m.config, m.weights);
+    const HfWeights before(hf_folder / model / "model"), after(to.str());
     ASSERT_EQ(before.tensors().size(), after.tensors().size());
     for (const auto& [name, t] : before.tensors()) {
       const StoredTensor& u = after.at(name);
       EXPECT_EQ(t.str(), u.str()) << name;
       EXPECT_EQ(std::memcmp(t.bytes.data(), u.bytes.data(), t.bytes.size()), 0) << name;
     }
-    const HfModel back = load_hf(to.path, f64);
+    const HfModel back = load_hf(to.str(), f64);
     EXPECT_EQ(back.config, m.config);
     EXPECT_TRUE(same(back.weights, m.weights));
   }
@@ -95,18 +95,18 @@ TEST(HfWeights, SavedFilesAreTheLoadedOnes) {
 
 TEST(HfWeights, TwoByteTypesRoundOnceAndThenStay) {
   for (const FileType type : {FileType::BF16, FileType::F16}) {
-    const TemporaryDirectory first, second;
+    const Folder first, second;
     const HfModel m = load_hf(hf_folder / "llama/model");
-    save_hf(first.path, m.config, m.weights, type, 100'000);  // in several shards
-    const HfModel rounded = load_hf(first.path);
+    save_hf(first.str(), m.config, m.weights, type, 100'000);  // in several shards
+    const HfModel rounded = load_hf(first.str());
     EXPECT_EQ(rounded.stored, type);
     for (const auto& [name, a] : m.weights) {
       const std::span<const float> x = a.as<float>(), y = rounded.weights.at(name).as<float>();
       for (std::size_t i = 0; i < x.size(); ++i)
         ASSERT_NEAR(x[i], y[i], std::abs(x[i]) / (type == FileType::BF16 ? 256 : 2048) + 1e-7) << name;
     }
-    save_hf(second.path, rounded.config, rounded.weights, type);
-    EXPECT_TRUE(same(load_hf(second.path).weights, rounded.weights));
+    save_hf(second.str(), rounded.config, rounded.weights, type);
+    EXPECT_TRUE(same(load_hf(second.str()).weights, rounded.weights));
   }
 }
 
@@ -122,9 +122,9 @@ TEST(HfWeights, EveryVariantSurvivesSavingAndLoading) {
       for (float& e : x) e = next += 0.5f;
       w.emplace(p.name, Array::of<float>(x, p.sizes));
     }
-    const TemporaryDirectory to;
-    save_hf(to.path, c, w);
-    EXPECT_TRUE(same(load_hf(to.path).weights, w)) << v.name;
+    const Folder to;
+    save_hf(to.str(), c, w);
+    EXPECT_TRUE(same(load_hf(to.str()).weights, w)) << v.name;
   }
 }
 
@@ -134,8 +134,8 @@ TEST(HfWeights, ThePrefixMayBeMissing) {
     Copy copy(model);
     for (NamedTensor& t : copy.tensors)
       if (t.name.starts_with(prefix)) t.name = t.name.substr(std::string_view(prefix).size());
-    EXPECT_EQ(copy.load(), "");
-    EXPECT_TRUE(same(load_hf(copy.to.path).weights, load_hf(hf_folder / model / "model").weights));
+    EXPECT_EQ(copy.load(), "no error");
+    EXPECT_TRUE(same(load_hf(copy.to.str()).weights, load_hf(hf_folder / model / "model").weights));
   }
 }
 
@@ -144,7 +144,7 @@ TEST(HfWeights, BuffersOfOlderVersionsAreIgnored) {
   const std::vector<std::byte> zeros(64 * 64);
   copy.tensors.push_back({"transformer.h.0.attn.bias", FileType::U8, {1, 1, 64, 64}, zeros});
   copy.tensors.push_back({"transformer.h.1.attn.masked_bias", FileType::F32, {}, std::span(zeros).first(4)});
-  EXPECT_EQ(copy.load(), "");
+  EXPECT_EQ(copy.load(), "no error");
 }
 
 TEST(HfWeights, AllThatIsWrongWithTheTensorsIsListed) {
@@ -195,7 +195,7 @@ TEST(HfWeights, ATiedHeadMayBeStoredButMustBeTheEmbedding) {
   NamedTensor head = copy.at("transformer.wte.weight");
   head.name = "lm_head.weight";
   copy.tensors.push_back(head);
-  EXPECT_EQ(copy.load(), "");
+  EXPECT_EQ(copy.load(), "no error");
   std::vector<std::byte> other(head.bytes.begin(), head.bytes.end());
   other[3] ^= std::byte(0x80);
   copy.tensors.back().bytes = other;
@@ -203,31 +203,31 @@ TEST(HfWeights, ATiedHeadMayBeStoredButMustBeTheEmbedding) {
             "[DIR] tensor 'lm_head.weight' differs from 'transformer.wte.weight', but config.json says that they are "
             "tied; hint: set tie_word_embeddings to false in config.json");
   copy.json.set("tie_word_embeddings", false);
-  EXPECT_EQ(copy.load(), "");
-  EXPECT_EQ(load_hf(copy.to.path).weights.at("head").bytes, other);
+  EXPECT_EQ(copy.load(), "no error");
+  EXPECT_EQ(load_hf(copy.to.str()).weights.at("head").bytes, other);
 }
 
 TEST(HfWeights, WeightsToSaveMustBeTheModels) {
-  const TemporaryDirectory to;
+  const Folder to;
   HfModel m = load_hf(hf_folder / "llama/model");
   m.weights.emplace("h.9.q", Array::of<float>(std::vector<float>{1}, {1}));
   m.weights.erase("norm_f");
   m.weights.at("head").sizes = {64, 256};
-  EXPECT_EQ(message_of([&] { save_hf(to.path, m.config, m.weights); }),
+  EXPECT_EQ(refusal_of([&] { save_hf(to.str(), m.config, m.weights); }),
             "[hugging face] parameter 'norm_f' [64] is missing\n"
             "[hugging face] parameter 'head' is f32[64, 256] but must be f32 or f64 [256, 64]\n"
             "[hugging face] parameter 'h.9.q' f32[1] is no part of this model");
-  EXPECT_TRUE(std::filesystem::is_empty(to.path));
+  EXPECT_TRUE(std::filesystem::is_empty(to.str()));
 }
 
 TEST(HfWeights, DirectoriesWithoutAModelAreRefused) {
-  const TemporaryDirectory to;
-  const std::string here = to.path.string();
-  EXPECT_EQ(message_of([&] { load_hf(to / "nowhere"); }),
+  const Folder to;
+  const std::string here = to.str();
+  EXPECT_EQ(refusal_of([&] { load_hf(to / "nowhere"); }),
             "[" + here + "/nowhere] is not a directory; hint: give one that holds model.safetensors and config.json");
-  EXPECT_EQ(message_of([&] { load_hf(to.path); }),
+  EXPECT_EQ(refusal_of([&] { load_hf(to.str()); }),
             "[" + here + "] holds neither model.safetensors nor model.safetensors.index.json");
-  EXPECT_EQ(message_of([&] { load_hf(hf_folder / "gpt2/model", i32); }),
+  EXPECT_EQ(refusal_of([&] { load_hf(hf_folder / "gpt2/model", i32); }),
             "[hugging face] weights cannot be read as i32; hint: use f32 or f64");
 }
 

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <memory>
 
-#include "formats/testing.h"
 #include "gap.h"
 #include "stretto/formats/safetensors.h"
 #include "stretto/models/hf.h"
 #include "stretto/train/trainer.h"
+#include "support/files.h"
 
 namespace stretto {
 namespace {
@@ -197,10 +197,10 @@ TEST(OracleExport, TrainedWeightsComeBackFromDisk) {
   t->step(o.batch);
   Weights w;
   for (const ParamSpec& p : o.params()) w.emplace(p.name, t->parameter(p.name));
-  const test::TemporaryDirectory to;
-  save_hf(to.path, o.config, w);
+  const test::Folder to;
+  save_hf(to.str(), o.config, w);
   const auto again = trainer_of(o, f32, 1, 1.0);
-  for (const auto& [name, array] : load_hf(to.path).weights) again->set_parameter(name, array);
+  for (const auto& [name, array] : load_hf(to.str()).weights) again->set_parameter(name, array);
   EXPECT_EQ(again->evaluate(o.batch).loss, t->evaluate(o.batch).loss);
   EXPECT_EQ(again->parameters_hash(), t->parameters_hash());
 }

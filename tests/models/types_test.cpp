@@ -5,12 +5,12 @@
 #include <cmath>
 #include <memory>
 
-#include "formats/testing.h"
 #include "gap.h"
 #include "stretto/formats/safetensors.h"
 #include "stretto/generate/generate.h"
 #include "stretto/models/hf.h"
 #include "stretto/train/trainer.h"
+#include "support/files.h"
 
 namespace stretto {
 namespace {
@@ -110,11 +110,11 @@ TEST_P(Types, GreedyTokensAreThoseOfTransformers) {
 }
 
 TEST_P(Types, TheDirectoryIsWrittenAgain) {
-  const test::TemporaryDirectory to;
-  save_hf(to.path, model.config, model.weights, FileType::F64);
-  const HfModel again = load_hf(to.path, f64);
+  const test::Folder to;
+  save_hf(to.str(), model.config, model.weights, FileType::F64);
+  const HfModel again = load_hf(to.str(), f64);
   EXPECT_EQ(again.config, model.config);
-  const SafeTensors before(directory / "model.safetensors"), after(to.path / "model.safetensors");
+  const SafeTensors before(directory / "model.safetensors"), after(to.str() / "model.safetensors");
   std::vector<std::string> theirs, ours;
   for (const auto& [name, tensor] : before.tensors()) theirs.push_back(name);
   for (const auto& [name, tensor] : after.tensors()) ours.push_back(name);

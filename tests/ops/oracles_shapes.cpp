@@ -53,7 +53,7 @@ double unindex(const Element& e) {
 double iota(const Element& e) { return double(e.at[e.attrs<IotaAttrs>().dim]); }
 
 double pad(const Element& e) {
-  const PadAttrs& a = e.attrs<PadAttrs>();
+  const SliceAttrs& a = e.attrs<SliceAttrs>();
   const i64 index = e.at[a.to] - a.start;
   return index >= 0 && index < e.size(a.from) ? e.in(0, e.at.with(a.from, index)) : 0;
 }

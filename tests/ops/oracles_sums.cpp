@@ -62,7 +62,7 @@ double softmax_grad(const Element& e) {
 
 // (x - mean) / sqrt(variance + eps) * gain + bias; results y, mean, 1 / sqrt(variance + eps).
 double layer_norm(const Element& e) {
-  const LayerNormAttrs& a = e.attrs<LayerNormAttrs>();
+  const NormAttrs& a = e.attrs<NormAttrs>();
   const double n = double(e.size(a.over));
   const double mean = e.sum({a.over}, [&](const At& j) { return e.in(0, j); }) / n;
   const double variance = e.sum({a.over}, [&](const At& j) { return std::pow(e.in(0, j) - mean, 2); }) / n;
@@ -75,7 +75,7 @@ double layer_norm(const Element& e) {
 // Operands x, gain, mean, rstd, g. With z = (x - mean) * rstd and h = g * gain:
 // dx = rstd * (h - mean of h - z * mean of h z), dgain = sum of g z, dbias = sum of g.
 double layer_norm_grad(const Element& e) {
-  const DimId over = e.attrs<LayerNormGradAttrs>().over;
+  const DimId over = e.attrs<NormGradAttrs>().over;
   const auto z = [&](const At& j) { return (e.in(0, j) - e.in(2, j)) * e.in(3, j); };
   const auto h = [&](const At& j) { return e.in(4, j) * e.in(1, j); };
   const DimSet rows = without(e.dims(0), {over});
@@ -88,7 +88,7 @@ double layer_norm_grad(const Element& e) {
 
 // x / sqrt(mean of x^2 + eps) * gain; results y, 1 / sqrt(mean of x^2 + eps).
 double rms_norm(const Element& e) {
-  const RmsNormAttrs& a = e.attrs<RmsNormAttrs>();
+  const NormAttrs& a = e.attrs<NormAttrs>();
   const double squares = e.sum({a.over}, [&](const At& j) { return e.in(0, j) * e.in(0, j); });
   const double rstd = 1 / std::sqrt(squares / double(e.size(a.over)) + a.eps);
   return e.result == 1 ? rstd : e.in(0) * rstd * e.in(1);
@@ -96,7 +96,7 @@ double rms_norm(const Element& e) {
 
 // Operands x, gain, rstd, g: as layer_norm's, without means.
 double rms_norm_grad(const Element& e) {
-  const DimId over = e.attrs<RmsNormGradAttrs>().over;
+  const DimId over = e.attrs<NormGradAttrs>().over;
   const auto z = [&](const At& j) { return e.in(0, j) * e.in(2, j); };
   const auto h = [&](const At& j) { return e.in(3, j) * e.in(1, j); };
   if (e.result == 1) return e.sum(without(e.dims(0), {over}), [&](const At& j) { return e.in(3, j) * z(j); });

@@ -146,8 +146,8 @@ TEST(Lifetimes, FromWhereItCanBeWrittenToItsLastReader) {
   EXPECT_THAT(all, ElementsAre("a m0: 0 to 4", "a m1: 5 to 9")) << "received, read by F1 and W1";
 }
 
-// Parameters of two ranks, gathered before each piece's first use.
-TEST(PlaceGathers, APieceAhead) {
+// Two pieces with a parameter of two ranks each, which their forward tasks gather.
+Step gathering() {
   const Dim whole{"w", 4}, part{.name = "part", .size = 2, .logical = 4, .axes = {"data"}};
   Step s;
   s.dims = {whole, part};
@@ -163,16 +163,57 @@ TEST(PlaceGathers, APieceAhead) {
     t.result(square(all_gather(own, DimId(1), DimId(0), {"data"})), OutputId(piece));
     s.tasks.push_back(std::move(t).finish(pool));
   }
-  Schedule schedule = looped({.actors = 1, .microbatches = 2, .chunks = 2});
-  schedule.rows[0].F(0, 0).F(1, 0).F(0, 1).F(1, 1);
-  const auto code = [&](Reshard r) {
-    return lines(lower(set_apart(s), schedule, a_stage_per_piece(), {.mesh = {{"data", 2}}, .reshard = r}), first);
+  return set_apart(s);
+}
+Schedule both_pieces_twice() {
+  Schedule s = looped({.actors = 1, .microbatches = 2, .chunks = 2});
+  s.rows[0].F(0, 0).F(1, 0).F(0, 1).F(1, 1);
+  return s;
+}
+// A program whose gathers are not placed yet: four runs.
+Program without_gathers(const Schedule& schedule) {
+  Program p = lower(gathering(), schedule, a_stage_per_piece(), {.mesh = {{"data", 2}}, .sketch = true});
+  IdVector<InstructionId, Instruction> runs;
+  for (const Instruction& i : p.actors[first].code)
+    if (std::holds_alternative<stretto::Run>(i)) runs.push_back(i);
+  p.actors[first].code = runs;
+  p.actors[first].collectives = 0;
+  return p;
+}
+
+TEST(PlaceGathers, APieceAhead) {
+  const auto code = [](Reshard r) {
+    Program p = without_gathers(both_pieces_twice());
+    EXPECT_THAT(lines(p, first), ElementsAre("F0 m0", "F1 m0", "F0 m1", "F1 m1"));
+    place_gathers(p, first, r);
+    return lines(p, first);
   };
   EXPECT_THAT(code(Reshard::step), ElementsAre("start U0", "await U0", "start U1", "F0 m0", "await U1", "F1 m0",  //
                                                "F0 m1", "F1 m1"));
   EXPECT_THAT(code(Reshard::microbatch),
               ElementsAre("start U0", "await U0", "start U1", "F0 m0", "await U1", "start U0", "F1 m0",  //
                           "await U0", "start U1", "F0 m1", "await U1", "F1 m1"));
+}
+
+// Marks of a schedule say when: both before the first action, and the second piece's again before the last.
+TEST(PlaceGathers, WhereTheScheduleSaysSo) {
+  Schedule s = both_pieces_twice();
+  const auto unshard = [](int stage, int before) {
+    return StorageMark{.kind = StorageMark::Kind::unshard, .stage = StageId(stage), .before = ActionId(before)};
+  };
+  s.marks = {{unshard(0, 0), unshard(1, 0), unshard(1, 3)}};
+  Program p = without_gathers(s);
+  place_gathers(p, first, Reshard::microbatch);
+  EXPECT_THAT(lines(p, first), ElementsAre("start U0", "await U0", "start U1", "F0 m0", "await U1", "F1 m0", "F0 m1",
+                                           "start U1", "await U1", "F1 m1"));
+  EXPECT_EQ(p.actors[first].collectives, 3u);
+}
+
+TEST(PlaceGathers, LeavesAloneWhatNeedsNone) {
+  Program p = lowered();
+  const auto before = lines(p, first);
+  place_gathers(p, first, Reshard::step);
+  EXPECT_EQ(lines(p, first), before);
 }
 
 }  // namespace

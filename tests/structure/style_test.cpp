@@ -14,13 +14,13 @@ using test::for_sources;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// Names of constants like kLimit and LIMIT. Template parameters have capitals as types have.
+// Constants that are declared as kLimit or LIMIT.
 std::vector<std::string> odd_constants(const std::string& code) {
-  static const std::regex hungarian(R"(\bk[A-Z]\w*)"),
-      capitals(R"(\b(constexpr|const) [^=(;]*\b([A-Z][A-Z0-9]*_[A-Z0-9_]+|[A-Z]{3,}) *[={\[])");
+  static const std::regex declared(R"(^ *(inline |static )*(constexpr|const) )"),
+      odd(R"(\b(k[A-Z]\w*|[A-Z][A-Z0-9]*_[A-Z0-9_]+|[A-Z]{3,}) *[={\[])");
   std::vector<std::string> names;
-  for (std::sregex_iterator i(code.begin(), code.end(), hungarian), last; i != last; ++i) names.push_back(i->str());
-  for (std::sregex_iterator i(code.begin(), code.end(), capitals), last; i != last; ++i) names.push_back((*i)[2]);
+  if (!std::regex_search(code, declared)) return names;
+  for (std::sregex_iterator i(code.begin(), code.end(), odd), last; i != last; ++i) names.push_back((*i)[1]);
   return names;
 }
 
@@ -43,14 +43,16 @@ TEST(Style, OtherConstantsAreFound) {
   EXPECT_THAT(odd_constants(code_of(R"(x(", kMost"); // kMost)")), IsEmpty());
 }
 
+// Functional ones and static_cast, to types of numbers.
 int casts_in(const std::string& code) {
-  static const std::regex cast(
-      R"((^|[^\w:.>])((((std::)?(u?int(8|16|32|64)_t|size_t|ptrdiff_t)|[iu](32|64)|int|unsigned|long|double|float)\([^*)])|static_cast<))"),
-      type(R"(function<\w+\(|operator (float|double|int)\()");
+  static const std::string number =
+      "((std::)?(u?int(8|16|32|64)_t|size_t|ptrdiff_t)|[iu](32|64)|int|unsigned|long|double|float)";
+  static const std::regex cast("(^|[^\\w:.>])(" + number + "\\([^*)]|static_cast<" + number + ">)"),
+      type("function<" + number + "\\([^*)]");
   const auto count = [&](const std::regex& r) {
     return std::distance(std::sregex_iterator(code.begin(), code.end(), r), std::sregex_iterator());
   };
-  return code.find_first_of("(<") == std::string::npos ? 0 : count(cast) - count(type);
+  return code.find('(') == std::string::npos ? 0 : count(cast) - count(type);
 }
 
 // Kernels convert between types of numbers, formats between bytes and numbers.

@@ -1,5 +1,7 @@
 // The text of the error that something ends with: EXPECT_EQ(refusal_of([&] { load(path); }), "[load] ...");
 #pragma once
+#include <gtest/gtest.h>
+
 #include <functional>
 #include <string>
 
@@ -14,6 +16,18 @@ inline std::string refusal_of(const std::function<void()>& f) {
     return e.what();
   }
   return "no error";
+}
+
+// ... of an error whose kind is input: the user can mend it.
+inline std::string input_refusal_of(const std::function<void()>& f) {
+  return refusal_of([&] {
+    try {
+      f();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.exit_code(), 1) << e.what();
+      throw;
+    }
+  });
 }
 
 }  // namespace stretto

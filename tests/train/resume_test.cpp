@@ -6,17 +6,16 @@
 #include <fstream>
 #include <sstream>
 
-#include "formats/testing.h"
 #include "stretto/formats/fields.h"
 #include "stretto/train/loop.h"
 #include "stretto/train/model_directory.h"
 #include "support/files.h"
+#include "support/message.h"
 
 namespace stretto {
 namespace {
 
 namespace fs = std::filesystem;
-using test::message_of;
 using test::text_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -150,7 +149,7 @@ TEST_F(Resume, DamagedOnesAreNamedAndPassedOver) {
   EXPECT_EQ(losses("r").size(), 9u);
   EXPECT_EQ(Checkpoint(checkpoint("r", 9)).manifest().step, 9);  // replaced
   for (const i64 step : {3, 6, 9}) damage(checkpoint("r", step) / "manifest.json");
-  EXPECT_THAT(message_of([&] { run(config("r"), ""); }),
+  EXPECT_THAT(refusal_of([&] { run(config("r"), ""); }),
               AllOf(HasSubstr("no checkpoint in '"), HasSubstr("hint: to begin again, remove them")));
 }
 
@@ -161,7 +160,7 @@ TEST_F(Resume, FromOneCheckpointIntoANewDirectory) {
   EXPECT_EQ(other.summary.parameters, whole.summary.parameters);
   EXPECT_EQ(losses("branch").size(), 3u);
   EXPECT_EQ(losses("whole").size(), 9u);
-  EXPECT_NE(message_of([&] { run(config("whole"), checkpoint("whole", 6).string()); }), "");  // taken
+  EXPECT_NE(refusal_of([&] { run(config("whole"), checkpoint("whole", 6).string()); }), "no error");  // taken
 }
 
 TEST_F(Resume, NothingToGoOnFrom) {
@@ -170,10 +169,10 @@ TEST_F(Resume, NothingToGoOnFrom) {
   const Ran finished = run(config("r", {"--train.steps=2"}), "");
   EXPECT_THAT(finished.out, HasSubstr("nothing to do: 2 of 2 steps are done"));
   EXPECT_EQ(finished.summary.parameters, fresh.summary.parameters);
-  EXPECT_THAT(message_of([&] { run(config("r"), (folder_ / "none").string()); }), HasSubstr("there is no directory"));
+  EXPECT_THAT(refusal_of([&] { run(config("r"), (folder_ / "none").string()); }), HasSubstr("there is no directory"));
   RunConfig unnamed = config("r");
   unnamed.log.dir.clear();
-  EXPECT_THAT(message_of([&] { run(unnamed, ""); }), HasSubstr("it is not said which run to continue; hint: "));
+  EXPECT_THAT(refusal_of([&] { run(unnamed, ""); }), HasSubstr("it is not said which run to continue; hint: "));
 }
 
 // As if killed before the first checkpoint: no script should have to tell this from other ends.
@@ -196,7 +195,7 @@ TEST_F(Resume, BeginsAgainWhenThereIsNoCheckpointYet) {
   EXPECT_EQ(run(config("early"), "").summary.parameters, whole.summary.parameters);
   fs::create_directory(folder_ / "other");
   folder_.write("other/notes.txt", "");
-  EXPECT_THAT(message_of([&] { run(config("other"), ""); }), HasSubstr("is not empty and holds no run; hint: "));
+  EXPECT_THAT(refusal_of([&] { run(config("other"), ""); }), HasSubstr("is not empty and holds no run; hint: "));
 }
 
 TEST_F(Resume, GoesOnInBf16AndBackButNotInF64) {
@@ -205,7 +204,7 @@ TEST_F(Resume, GoesOnInBf16AndBackButNotInF64) {
   EXPECT_THAT(half.out, HasSubstr("note: train.dtype is \"bf16\" and was \"f32\""));
   EXPECT_EQ(run(config("r", {"--train.steps=6"}), "").summary.steps, 6);
   EXPECT_EQ(losses("r").size(), 6u);
-  EXPECT_THAT(message_of([&] { run(config("r", {"--train.dtype=f64"}), ""); }),
+  EXPECT_THAT(refusal_of([&] { run(config("r", {"--train.dtype=f64"}), ""); }),
               HasSubstr("train.dtype is \"f64\" and was \"f32\"; hint: continue with --train.dtype="));
 }
 
@@ -223,7 +222,7 @@ TEST_F(Resume, GoesOnWithStatesInBf16AndBack) {
 
 TEST_F(Resume, ChangedSettingsThatWouldSpoilTheRunAreRefused) {
   run(config("r", {"--train.steps=3"}));
-  const std::string said = message_of([&] {
+  const std::string said = refusal_of([&] {
     run(config("r", {"--train.batch=8", "--train.seed=5", "--model.width=64", "--optimizer.name=sgd",
                      "--optimizer.schedule=constant"}),
         "");
@@ -259,7 +258,7 @@ TEST_F(Resume, LongListsThatChangedAreNoted) {
 TEST_F(Resume, ANumberThatIsNotFiniteLeavesTheStepBeforeIt) {
   const std::vector<std::string> wild{"--optimizer.name=sgd", "--optimizer.lr=1e30", "--train.clip=0",
                                       "--optimizer.schedule=constant", "--checkpoint.every=0"};
-  const std::string said = message_of([&] { run(config("r", wild)); });
+  const std::string said = refusal_of([&] { run(config("r", wild)); });
   ASSERT_THAT(said, HasSubstr("[train] step "));
   const i64 failed = lines_of("r");
   ASSERT_GT(failed, 1);
@@ -272,7 +271,7 @@ TEST_F(Resume, ANumberThatIsNotFiniteLeavesTheStepBeforeIt) {
   const Checkpoint there(checkpoint("before", failed - 1));
   for (const std::string& name : there.parameters())
     EXPECT_EQ(newest.checkpoint->parameter(name).bytes, there.parameter(name).bytes) << name;
-  EXPECT_EQ(message_of([&] { run(config("r", wild), ""); }), said);
+  EXPECT_EQ(refusal_of([&] { run(config("r", wild), ""); }), said);
   EXPECT_THAT(text_of(folder_ / "out"), HasSubstr("resume   after step " + std::to_string(failed - 1)));
   EXPECT_EQ(lines_of("r"), failed);
 }
@@ -281,7 +280,7 @@ TEST_F(Resume, AFailureToSaveDoesNotHideTheErrorThatEndsTheRun) {
   fs::create_directory(folder_ / "r");
   folder_.write("r/config.toml", "");
   folder_.write("r/checkpoints", "in the way");
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(refusal_of([&] {
                 run(config("r", {"--optimizer.name=sgd", "--optimizer.lr=1e30", "--train.clip=0",
                                  "--optimizer.schedule=constant", "--checkpoint.every=0"}),
                     "");

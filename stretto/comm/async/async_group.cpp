@@ -3,22 +3,19 @@
 namespace stretto {
 
 AsyncGroup::AsyncGroup(const std::vector<AsyncDevice*>& of_members, DeviceLane lane)
-    : members_(of_members.size()), lane_(lane), in_(of_members.size()), out_(of_members.size()) {
+    : members_(of_members.size()),
+      lane_(lane),
+      prepared_(of_members.size()),
+      in_(of_members.size()),
+      out_(of_members.size()) {
   for (std::size_t m = 0; m < members_.size(); ++m) members_[m].device = of_members[m];
-}
-
-std::uint32_t AsyncGroup::prepare(const CollectiveShape& shape) {
-  for (std::uint32_t i = 0; i < prepared_.size(); ++i)
-    if (prepared_[i]->shape() == shape) return i;
-  prepared_.push_back(std::make_unique<const CollectiveWork>(shape));
-  return prepared_.size() - 1;
 }
 
 u64 AsyncGroup::start(int member, std::uint32_t prepared, const void* in, void* out, const void* counts) {
   Member& m = members_[member];
-  m.device->enqueue(lane_, [this, member, work = prepared_[prepared].get(), from = static_cast<const std::byte*>(in),
+  m.device->enqueue(lane_, [this, member, &work = prepared_.work(prepared), from = static_cast<const std::byte*>(in),
                             to = static_cast<std::byte*>(out), counts = static_cast<const std::int32_t*>(counts)] {
-    run(member, *work, {from, to, counts});
+    run(member, work, {from, to, counts});
   });
   return m.started++;
 }

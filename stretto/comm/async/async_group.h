@@ -1,5 +1,5 @@
-// Collectives between asynchronous CPU devices of one process. All of one group's are in the same lane of each member's
-// device: there the members meet, each does its share on everybody's memory, and they meet again.
+// Collectives between asynchronous CPU devices of one process. All collectives of a group are in the same lane of each
+// member's device: there the members meet, each does its share on everybody's memory, and they meet again.
 //
 //   AsyncGroup group(devices_of_its_ranks, DeviceLane::gradients);
 //   const std::uint32_t sum = group.prepare(shape);
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "stretto/comm/collective.h"
-#include "stretto/comm/collective_work.h"
+#include "stretto/comm/prepared_work.h"
 #include "stretto/comm/stop_flag.h"
 #include "stretto/kernels/async/async_device.h"
 
@@ -18,7 +18,7 @@ namespace stretto {
 class AsyncGroup : public CollectiveGroup {
  public:
   AsyncGroup(const std::vector<AsyncDevice*>& of_members, DeviceLane);
-  std::uint32_t prepare(const CollectiveShape&) override;
+  std::uint32_t prepare(const CollectiveShape& s) override { return prepared_.add(s); }
   u64 start(int member, std::uint32_t prepared, const void* in, void* out, const void* counts = nullptr) override;
   bool progress(int, u64) override { return false; }
   double wait(int, u64) override { return 0; }  // lanes do, by events
@@ -41,7 +41,7 @@ class AsyncGroup : public CollectiveGroup {
 
   std::vector<Member> members_;
   DeviceLane lane_;
-  std::vector<std::unique_ptr<const CollectiveWork>> prepared_;
+  PreparedWork prepared_;
   std::vector<const std::byte*> in_;  // per member, of the one that is under way
   std::vector<std::byte*> out_;
   StopFlag stopped_;

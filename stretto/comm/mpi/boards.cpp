@@ -18,9 +18,9 @@ class NodeBoard : public Board {
   NodeBoard(Segments& segments, std::size_t words, WaitUntil wait) : words_(words), wait_(std::move(wait)) {
     std::byte* own = segments.allocate(sizeof(Count) + 2 * words * sizeof(u64));
     STRETTO_ASSERT(own != nullptr);
-    const Segments::Place place = segments.place_of(own);
-    own_ = place.process;
-    for (int r = 0; r < segments.processes(); ++r) of_.push_back(segments.at(place, r));
+    const Segments::Address own_at = segments.address_of(own);
+    own_ = own_at.process;
+    for (int r = 0; r < segments.processes(); ++r) of_.push_back(segments.at(own_at, r));
   }
   void say(std::span<const u64> words) override {
     STRETTO_ASSERT(words.size() == words_);

@@ -131,9 +131,9 @@ class MpiPeers : public Peers {
   bool shares_memory() const override { return segments_ && std::cmp_equal(hearts_.size(), size_); }
   std::vector<ArenaBases> share(const Program& p, bool params) override {
     const Alarm::Held held = alarm_.during("all make their memory");
-    const Segments::Place place = segments_->place_of(allocate(p, params));
+    const Segments::Address own_at = segments_->address_of(allocate(p, params));
     std::vector<ArenaBases> arenas;
-    for (int r = 0; r < size_; ++r) arenas.push_back(laid_out(p, r, params, segments_->at(place, r)));
+    for (int r = 0; r < size_; ++r) arenas.push_back(laid_out(p, r, params, segments_->at(own_at, r)));
     return arenas;
   }
   ArenaBases arenas(const Program& p, bool params) override {
@@ -223,7 +223,7 @@ class MpiPeers : public Peers {
   std::unique_ptr<CollectiveGroup> node_group(const Segments* memory, std::unique_ptr<Segments> control, int member,
                                               int under_way) const {
     return std::make_unique<NodeGroup>(std::vector{memory}, std::move(control), member,
-                                       NodeGroupOptions{.under_way = under_way, .spins = spins()});
+                                       GroupOptions{.under_way = under_way, .spins = spins()});
   }
 
   std::unique_ptr<CollectiveGroup> hierarchy(MPI_Comm members, int member, int per_node, int under_way) {

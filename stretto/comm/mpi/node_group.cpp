@@ -3,25 +3,21 @@
 #include "stretto/base/clock.h"
 
 namespace stretto {
-namespace {
-
-constexpr u64 small_bytes = 128 << 10;  // less takes no longer than waking a process that helps
-
-}  // namespace
 
 NodeGroup::NodeGroup(std::vector<const Segments*> memory, std::unique_ptr<Segments> control, int member,
-                     NodeGroupOptions options)
+                     GroupOptions options)
     : memory_(std::move(memory)),
       control_(std::move(control)),
       members_(control_->processes()),
       member_(member),
       options_(options),
       places_(options.under_way),
-      mine_(places_) {
+      mine_(places_),
+      prepared_(members_) {
   stride_ = (sizeof(Place) + members_ * sizeof(Given) + 63) / 64 * 64;
   std::byte* own = control_->allocate(places_ * stride_);
   STRETTO_ASSERT(own != nullptr);
-  base_ = control_->at(control_->place_of(own), 0);
+  base_ = control_->at(control_->address_of(own), 0);
   for (Mine& m : mine_) {
     m.in.resize(members_);
     m.out.resize(members_);
@@ -35,15 +31,6 @@ NodeGroup::Given* NodeGroup::given(u64 ticket) const {
   return reinterpret_cast<Given*>(base_ + ticket % places_ * stride_ + sizeof(Place));
 }
 
-std::uint32_t NodeGroup::prepare(const CollectiveShape& s) {
-  if (s.members != control_->processes())
-    throw Error("collective", "{} is for {} members, the group has {}", s.str(), s.members, members_);
-  for (std::uint32_t i = 0; i < prepared_.size(); ++i)
-    if (prepared_[i]->asked == s) return i;
-  prepared_.push_back(std::make_unique<Prepared>(Prepared{s, CollectiveWork(s)}));
-  return prepared_.size() - 1;
-}
-
 u64 NodeGroup::start(int member, std::uint32_t prepared, const void* in, void* out, const void* counts) {
   stopped_.check();
   const u64 ticket = next_++;
@@ -55,7 +42,7 @@ u64 NodeGroup::start(int member, std::uint32_t prepared, const void* in, void* o
   m.counts = static_cast<const std::int32_t*>(counts);
   Given& own = given(ticket)[member_];
   own.prepared = prepared;
-  if (prepared_[prepared]->work.chunks() > 0) own.in = spot_of(in), own.out = spot_of(out);
+  if (prepared_.work(prepared).chunks() > 0) own.in = spot_of(in), own.out = spot_of(out);
   if (place(ticket).started.fetch_add(1, std::memory_order_acq_rel) + 1 == members_) begin(ticket, prepared);
   return ticket;
 }
@@ -65,11 +52,11 @@ void NodeGroup::begin(u64 ticket, std::uint32_t prepared) {
   p.started.store(0, std::memory_order_relaxed);
   for (std::size_t k = 0; k < members_; ++k)
     if (given(ticket)[k].prepared != prepared)
-      throw Error("collective", "member {} has started another one than {}", k, prepared_[prepared]->asked.str())
+      throw Error("collective", "member {} has started another one than {}", k, prepared_.shape(prepared).str())
           .as(Error::Kind::bug);
   const CollectiveWork& work = look(ticket);
   const Mine& m = mine(ticket);
-  if (work.chunks() == 0 || work.bytes() <= small_bytes) {
+  if (work.small()) {
     for (std::uint32_t c = 0; c < work.chunks(); ++c) work.run(c, m.in.data(), m.out.data(), m.counts);
     set_shared(p.phase, complete(ticket));
   } else {
@@ -81,7 +68,7 @@ void NodeGroup::begin(u64 ticket, std::uint32_t prepared) {
 
 NodeGroup::Spot NodeGroup::spot_of(const void* address) const {
   for (std::uint32_t m = 0; m < memory_.size(); ++m)
-    if (const auto place = memory_[m]->find(address)) return {m, *place};
+    if (const auto found = memory_[m]->find(address)) return {m, *found};
   throw Error("collective", "memory that no other process can reach").as(Error::Kind::bug);
 }
 
@@ -94,7 +81,7 @@ const CollectiveWork& NodeGroup::look(u64 ticket) {
       m.out[k] = at(all[k].out);
     }
   m.seen = true;
-  return prepared_[all[member_].prepared]->work;
+  return prepared_.work(all[member_].prepared);
 }
 
 // Whether there was one to take.

@@ -9,22 +9,17 @@
 #include <vector>
 
 #include "stretto/comm/collective.h"
-#include "stretto/comm/collective_work.h"
 #include "stretto/comm/mpi/segments.h"
 #include "stretto/comm/mpi/shared_word.h"
+#include "stretto/comm/prepared_work.h"
 
 namespace stretto {
-
-struct NodeGroupOptions {
-  int under_way = 16;  // collectives that a member may have started and not waited for
-  int spins = 0;       // looks before sleeping
-};
 
 class NodeGroup : public CollectiveGroup {
  public:
   // Operands and results lie in any of `memory`; `control` is between the members alone, in their order.
-  NodeGroup(std::vector<const Segments*> memory, std::unique_ptr<Segments> control, int member, NodeGroupOptions = {});
-  std::uint32_t prepare(const CollectiveShape&) override;
+  NodeGroup(std::vector<const Segments*> memory, std::unique_ptr<Segments> control, int member, GroupOptions = {});
+  std::uint32_t prepare(const CollectiveShape& s) override { return prepared_.add(s); }
   u64 start(int member, std::uint32_t prepared, const void* in, void* out, const void* counts = nullptr) override;
   bool progress(int, u64 ticket) override { return advance(ticket, Eagerness::fair_share); }
   enum class Eagerness { fair_share, all_there_is };
@@ -33,13 +28,9 @@ class NodeGroup : public CollectiveGroup {
   void stop() noexcept override { stopped_.set(); }
 
  private:
-  struct Prepared {
-    CollectiveShape asked;
-    CollectiveWork work;
-  };
   struct Spot {
     std::uint32_t memory = 0;  // which of them
-    Segments::Place place;
+    Segments::Address address;
   };
   struct Given {  // by one member, for one ticket
     Spot in, out;
@@ -69,7 +60,7 @@ class NodeGroup : public CollectiveGroup {
   static bool reached(std::uint32_t phase, std::uint32_t wanted) { return ((phase - wanted) & mask) <= mask / 2; }
   void begin(u64 ticket, std::uint32_t prepared);  // by the last to start
   Spot spot_of(const void*) const;
-  std::byte* at(const Spot& s) const { return memory_[s.memory]->at(s.place); }
+  std::byte* at(const Spot& s) const { return memory_[s.memory]->at(s.address); }
   const CollectiveWork& look(u64 ticket);  // resolves addresses, once
   bool take_chunks(u64 ticket, std::uint32_t at_most);
 
@@ -78,11 +69,11 @@ class NodeGroup : public CollectiveGroup {
   std::unique_ptr<Segments> control_;
   std::size_t members_;
   int member_;
-  NodeGroupOptions options_;
+  GroupOptions options_;
   std::size_t places_, stride_ = 0;
   std::byte* base_ = nullptr;
   std::vector<Mine> mine_;
-  std::vector<std::unique_ptr<const Prepared>> prepared_;
+  PreparedWork prepared_;
   u64 next_ = 0;  // ticket
   StopFlag stopped_;
 };

@@ -18,9 +18,9 @@ class NodeMilestones : public Milestones {
     constexpr std::size_t line = 64;
     std::byte* own = segments.allocate(line);
     STRETTO_ASSERT(own != nullptr);
-    const Segments::Place place = segments.place_of(own);
+    const Segments::Address own_at = segments.address_of(own);
     for (int r = 0; r < segments.processes(); ++r)
-      reached_.push_back(reinterpret_cast<SharedWord*>(segments.at(place, r)));
+      reached_.push_back(reinterpret_cast<SharedWord*>(segments.at(own_at, r)));
   }
   void tell(int rank, std::uint32_t number) override { set_shared(*reached_[rank], number & count_mask); }
   double wait(int, DeviceLane, int other, std::uint32_t number) override {

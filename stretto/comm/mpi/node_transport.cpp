@@ -9,10 +9,10 @@ NodeTransport::NodeTransport(const Program& p, int rank, std::span<const ArenaBa
     : rank_(rank), spins_(spins) {
   std::byte* own = segments.allocate(p.transfers.size() * sizeof(SharedWord));
   STRETTO_ASSERT(own != nullptr);
-  const Segments::Place place = segments.place_of(own);
+  const Segments::Address own_at = segments.address_of(own);
   const int ranks = arenas.size(), actors = p.actors.size(), per_actor = ranks / actors;
   const ActorId actor(rank / per_actor);
-  for (int r = 0; r < ranks; ++r) arrived_.push_back(reinterpret_cast<SharedWord*>(segments.at(place, r)));
+  for (int r = 0; r < ranks; ++r) arrived_.push_back(reinterpret_cast<SharedWord*>(segments.at(own_at, r)));
   const auto rank_at = [&](ActorId a) { return a.value * per_actor + rank % per_actor; };
   for (const Transfer& t : p.transfers) {
     const Route& r = p.routes[t.route];

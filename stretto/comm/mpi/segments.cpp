@@ -56,14 +56,14 @@ std::byte* Segments::allocate(u64 bytes) {
   return failed_ == processes_ ? segments_.back()[own_]->at() : nullptr;
 }
 
-std::optional<Segments::Place> Segments::find(const void* address) const {
+std::optional<Segments::Address> Segments::find(const void* address) const {
   const auto* at = static_cast<const std::byte*>(address);
-  const auto in_memory_of = [&](int p) -> std::optional<Place> {
+  const auto in_memory_of = [&](int p) -> std::optional<Address> {
     for (std::uint32_t i = 0; i < segments_.size(); ++i) {
       const std::optional<Pages>& pages = segments_[i][p];
       if (!pages || at < pages->at() || at >= pages->at() + pages->bytes()) continue;
       const u64 offset = at - pages->at();
-      return Place{i, p, offset};
+      return Address{i, p, offset};
     }
     return {};
   };
@@ -73,8 +73,8 @@ std::optional<Segments::Place> Segments::find(const void* address) const {
   return {};
 }
 
-Segments::Place Segments::place_of(const void* address) const {
-  if (const std::optional<Place> p = find(address)) return *p;
+Segments::Address Segments::address_of(const void* address) const {
+  if (const std::optional<Address> p = find(address)) return *p;
   throw Error("mpi", "memory that no other process can reach").as(Error::Kind::bug);
 }
 

@@ -3,7 +3,7 @@
 //
 //   Segments segments(communicator_of_the_machine);
 //   std::byte* own = segments.allocate(1 << 20);
-//   std::byte* same_place_at_2 = segments.at(segments.place_of(own), 2);
+//   std::byte* same_place_at_2 = segments.at(segments.address_of(own), 2);
 //
 // It has no name anywhere: it is gone when the processes are, however they end.
 #pragma once
@@ -26,15 +26,15 @@ class Segments {
   std::byte* allocate(u64 bytes);
   int failed() const { return failed_; }  // then: the first process that could not
 
-  struct Place {
+  struct Address {  // the same for all processes
     std::uint32_t segment = 0;
     int process = 0;  // whose memory it is
     u64 offset = 0;
   };
-  Place place_of(const void*) const;             // of an address as this process sees it
-  std::optional<Place> find(const void*) const;  // none: it lies elsewhere
-  std::byte* at(Place p) const { return at(p, p.process); }
-  std::byte* at(Place p, int process) const { return segments_[p.segment][process]->at() + p.offset; }
+  Address address_of(const void*) const;           // of memory as this process sees it
+  std::optional<Address> find(const void*) const;  // none: it lies elsewhere
+  std::byte* at(Address a) const { return at(a, a.process); }
+  std::byte* at(Address a, int process) const { return segments_[a.segment][process]->at() + a.offset; }
   int processes() const { return processes_; }
 
  private:

@@ -3,14 +3,9 @@
 #include "stretto/base/clock.h"
 
 namespace stretto {
-namespace {
 
-constexpr u64 small_bytes = 128 << 10;  // less takes no longer than waking a thread that helps
-
-}  // namespace
-
-ThreadGroup::ThreadGroup(int members, ThreadGroupOptions options)
-    : options_(options), members_(members), places_count_(options.under_way) {
+ThreadGroup::ThreadGroup(int members, GroupOptions options)
+    : options_(options), members_(members), prepared_(members), places_count_(options.under_way) {
   STRETTO_ASSERT(members > 0 && options.under_way > 0);
   places_ = std::make_unique<Place[]>(places_count_);
   for (Member& m : members_) m.places.resize(places_count_);
@@ -21,21 +16,12 @@ ThreadGroup::ThreadGroup(int members, ThreadGroupOptions options)
   }
 }
 
-std::uint32_t ThreadGroup::prepare(const CollectiveShape& s) {
-  if (s.members != members())
-    throw Error("collective", "{} is for {} members, the group has {}", s.str(), s.members, members());
-  for (std::uint32_t i = 0; i < prepared_.size(); ++i)
-    if (prepared_[i]->asked == s) return i;
-  prepared_.push_back(std::make_unique<Prepared>(Prepared{s, CollectiveWork(s)}));
-  return prepared_.size() - 1;
-}
-
 u64 ThreadGroup::start(int member, std::uint32_t prepared, const void* in, void* out, const void* counts) {
   stopped_.check();
   Member& me = members_[member];
   const u64 ticket = me.next;
   Mine& mine = me.place(ticket);
-  const CollectiveShape& s = prepared_[prepared]->asked;
+  const CollectiveShape& s = shape(prepared);
   if (mine.open)
     throw Error("collective", "member {} starts {} while {} others are under way", member, s.str(), places_count_)
         .as(Error::Kind::bug);
@@ -59,13 +45,13 @@ void ThreadGroup::begin(Place& p, u64 ticket) {
   for (std::size_t m = 1; m < members_.size(); ++m)
     if (p.prepared[m] != p.prepared[0]) {
       stop();
-      throw Error("collective", "member 0 has started {}, member {} {}", prepared_[p.prepared[0]]->asked.str(), m,
-                  prepared_[p.prepared[m]]->asked.str())
+      throw Error("collective", "member 0 has started {}, member {} {}", shape(p.prepared[0]).str(), m,
+                  shape(p.prepared[m]).str())
           .as(Error::Kind::bug);
     }
-  p.what = prepared_[p.prepared[0]].get();
-  const CollectiveWork& work = p.what->work;
-  if (work.chunks() == 0 || work.bytes() <= small_bytes) {
+  const CollectiveWork& work = prepared_.work(p.prepared[0]);
+  p.work = &work;
+  if (work.small()) {
     for (std::uint32_t c = 0; c < work.chunks(); ++c) work.run(c, p.in.data(), p.out.data(), p.counts);
     return p.reached.advance(complete(ticket));
   }
@@ -76,7 +62,7 @@ void ThreadGroup::begin(Place& p, u64 ticket) {
 
 // Whether there was one to take.
 bool ThreadGroup::take_chunks(Place& p, u64 ticket, std::uint32_t& taken, std::uint32_t at_most) {
-  const CollectiveWork& work = p.what->work;
+  const CollectiveWork& work = *p.work;
   bool any = false;
   while (taken < at_most && p.next.load(std::memory_order_relaxed) < work.chunks()) {
     const std::uint32_t chunk = p.next.fetch_add(1, std::memory_order_relaxed);
@@ -97,7 +83,7 @@ bool ThreadGroup::progress(int member, u64 ticket) {
   if (const Milestone::Seen seen = p.reached.look(); !seen.reached(complete(ticket))) {
     if (!seen.reached(all_started(ticket))) return false;
     const std::uint32_t n = members_.size();
-    take_chunks(p, ticket, mine.taken, (p.what->work.chunks() + n - 1) / n);
+    take_chunks(p, ticket, mine.taken, (p.work->chunks() + n - 1) / n);
     if (!p.reached.look().reached(complete(ticket))) return false;
   }
   mine.open.reset();
@@ -114,7 +100,7 @@ double ThreadGroup::wait(int member, u64 ticket) {
     if (seen.stopped()) throw StopFlag::error();
     stopped_.check();
     if (seen.reached(complete(ticket))) break;
-    if (seen.reached(all_started(ticket)) && take_chunks(p, ticket, mine.taken, p.what->work.chunks())) continue;
+    if (seen.reached(all_started(ticket)) && take_chunks(p, ticket, mine.taken, p.work->chunks())) continue;
     if (looks < options_.spins) {
       __builtin_ia32_pause();
       continue;

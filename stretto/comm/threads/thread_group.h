@@ -13,39 +13,30 @@
 #include <vector>
 
 #include "stretto/comm/collective.h"
-#include "stretto/comm/collective_work.h"
+#include "stretto/comm/prepared_work.h"
 #include "stretto/comm/stop_flag.h"
 #include "stretto/comm/threads/milestone.h"
 
 namespace stretto {
 
-struct ThreadGroupOptions {
-  int under_way = 16;  // collectives that a member may have started and not waited for
-  int spins = 0;       // looks before sleeping
-};
-
 class ThreadGroup : public CollectiveGroup {
  public:
-  explicit ThreadGroup(int members, ThreadGroupOptions = {});
-  std::uint32_t prepare(const CollectiveShape&) override;
+  explicit ThreadGroup(int members, GroupOptions = {});
+  std::uint32_t prepare(const CollectiveShape& s) override { return prepared_.add(s); }
   u64 start(int member, std::uint32_t prepared, const void* in, void* out, const void* counts = nullptr) override;
   bool progress(int member, u64 ticket) override;
   double wait(int member, u64 ticket) override;
   void stop() noexcept override;
   int members() const { return members_.size(); }
-  const CollectiveShape& shape(std::uint32_t prepared) const { return prepared_[prepared]->asked; }
+  const CollectiveShape& shape(std::uint32_t prepared) const { return prepared_.shape(prepared); }
 
  private:
-  struct Prepared {
-    CollectiveShape asked;
-    CollectiveWork work;
-  };
   // Where the tickets t, t + under_way, t + 2 under_way, ... take place. A member starts the next of them only when it
   // has seen the end of the one before, so whatever is written for the next disturbs nobody who is still busy with it.
   struct alignas(64) Place {
     Milestone reached;  // two steps per ticket: all have started; complete
     std::atomic<std::uint32_t> started{0};
-    const Prepared* what = nullptr;
+    const CollectiveWork* work = nullptr;
     std::vector<const std::byte*> in;  // per member
     std::vector<std::byte*> out;
     std::vector<std::uint32_t> prepared;
@@ -68,9 +59,9 @@ class ThreadGroup : public CollectiveGroup {
   void begin(Place&, u64 ticket);  // by the last to start
   bool take_chunks(Place&, u64 ticket, std::uint32_t& taken, std::uint32_t at_most);
 
-  ThreadGroupOptions options_;
+  GroupOptions options_;
   std::vector<Member> members_;
-  std::vector<std::unique_ptr<const Prepared>> prepared_;
+  PreparedWork prepared_;
   u64 places_count_ = 1;
   std::unique_ptr<Place[]> places_;
   StopFlag stopped_;

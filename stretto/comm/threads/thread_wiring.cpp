@@ -27,7 +27,7 @@ class ThreadWiring : public Wiring {
     return notes;
   }
   std::unique_ptr<CollectiveGroup> group(const std::vector<int>& ranks, int, int under_way) override {
-    return std::make_unique<ThreadGroup>(ranks.size(), ThreadGroupOptions{.under_way = under_way, .spins = spins_});
+    return std::make_unique<ThreadGroup>(ranks.size(), GroupOptions{.under_way = under_way, .spins = spins_});
   }
   GroupWithMemory group_with_memory(const std::vector<int>& ranks, int member, int under_way, u64 bytes) override {
     auto memory = std::make_shared<std::vector<std::byte>>(bytes);

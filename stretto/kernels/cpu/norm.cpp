@@ -7,10 +7,7 @@
 #include "stretto/kernels/cpu/padding.h"
 #include "stretto/kernels/cpu/pauses.h"
 #include "stretto/kernels/cpu/with_float.h"
-#include "stretto/ops/layer_norm.h"
-#include "stretto/ops/layer_norm_grad.h"
-#include "stretto/ops/rms_norm.h"
-#include "stretto/ops/rms_norm_grad.h"
+#include "stretto/ops/norm.h"
 
 namespace stretto {
 namespace {
@@ -40,20 +37,14 @@ struct Plan {
   i64 x = 1, y = 1, gain = 1, bias = 1, g = 1, dgain = 1, dbias = 1;
 };
 
-template <class A>
-DimId over(const Call& call) {
-  return call.attrs<A>().over;
-}
-
 template <bool centered>
 Plan forward_plan(const Call& call) {
   using I = Forward<centered>;
-  using A = std::conditional_t<centered, LayerNormAttrs, RmsNormAttrs>;
-  const DimId d = over<A>(call);
+  const DimId d = call.attrs<NormAttrs>().over;
   const View &x = call.in[I::x], &y = call.out[I::y];
   Plan p{.rows = valid_nest(without(x.dims, {d}), {&x, &y, &at(call.out, I::mean), &call.out[I::rstd]}),
          .n = x.valid(d),
-         .eps = call.attrs<A>().eps,
+         .eps = call.attrs<NormAttrs>().eps,
          .x = x.stride(d),
          .y = y.stride(d),
          .gain = call.in[I::gain].stride(d),
@@ -65,7 +56,7 @@ Plan forward_plan(const Call& call) {
 template <bool centered>
 Plan backward_plan(const Call& call) {
   using I = Backward<centered>;
-  const DimId d = over<std::conditional_t<centered, LayerNormGradAttrs, RmsNormGradAttrs>>(call);
+  const DimId d = call.attrs<NormGradAttrs>().over;
   const View &x = call.in[I::x], &g = call.in[I::g], &dx = call.out[I::dx];
   Plan p{.rows = valid_nest(without(x.dims, {d}), {&x, &g, &dx, &at(call.in, I::mean), &call.in[I::rstd]}),
          .n = x.valid(d),

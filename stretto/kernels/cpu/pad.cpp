@@ -4,7 +4,7 @@
 namespace stretto {
 namespace {
 Runner prepare(const Call& call) {
-  const PadAttrs& a = call.attrs<PadAttrs>();
+  const SliceAttrs& a = call.attrs<SliceAttrs>();
   const DimSet& dims = call.out[0].dims;
   ViewMap map{.from = {}, .start = std::vector<i64>(dims.size(), 0)};
   for (DimId d : call.in[0].dims) map.from.push_back(position(dims, d == a.from ? a.to : d));
