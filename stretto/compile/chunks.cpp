@@ -27,7 +27,7 @@ struct RowDims {
 std::optional<RowDims> rows_of(const Node& n) {
   const bool gathers = n.op->collective_kind == CollectiveKind::gather;
   if (!gathers && n.op->collective_kind != CollectiveKind::scatter) return {};
-  const BlockAttrs& a = n.attrs.as<BlockAttrs>();
+  const RankBlocksAttrs& a = n.attrs.as<RankBlocksAttrs>();
   if (a.flat) return {};
   return RowDims{a.whole[0], a.part, gathers};
 }
@@ -204,7 +204,7 @@ class Cutting {
     std::vector<Tensor> parts;
     for (int i = 0; i < c.parts; ++i) {
       const Tensor own = stripe(made(n.operands[0]), c.rows.own, {rows_dim(c)}, i);
-      parts.push_back(all_gather_rows(own, rows_dim(c), stripe_dims(c)[0], n.attrs.as<BlockAttrs>().axes));
+      parts.push_back(all_gather_rows(own, rows_dim(c), stripe_dims(c)[0], n.attrs.as<RankBlocksAttrs>().axes));
       part_[{{id, 0}, c.rows.whole, c.rows.own, c.parts, i}] = parts.back();
     }
     enter(id, weave(parts, stripe_dims(c), c.rows.whole));
@@ -214,7 +214,7 @@ class Cutting {
     std::vector<Tensor> parts;
     for (int i = 0; i < c.parts; ++i)
       parts.push_back(reduce_scatter_rows(part(n.operands[0], c, i), stripe_dims(c)[0], rows_dim(c),
-                                          n.attrs.as<BlockAttrs>().axes));
+                                          n.attrs.as<RankBlocksAttrs>().axes));
     enter(id, weave(parts, {rows_dim(c)}, c.rows.own));
   }
 

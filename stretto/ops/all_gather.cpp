@@ -9,24 +9,25 @@
 namespace stretto {
 
 Tensor all_gather(Tensor x, DimId from, DimId to, std::vector<std::string> axes) {
-  return builder_of("all_gather", {x}).emit(all_gather_op, {x}, BlockAttrs{std::move(axes), from, {to}, false});
+  return builder_of("all_gather", {x}).emit(all_gather_op, {x}, RankBlocksAttrs{std::move(axes), from, {to}, false});
 }
 
 Tensor all_gather_rows(Tensor x, DimId rows, DimId ranks, std::vector<std::string> axes) {
   return builder_of("all_gather", {x})
-      .emit(all_gather_op, {x}, BlockAttrs{std::move(axes), rows, {ranks, rows}, false});
+      .emit(all_gather_op, {x}, RankBlocksAttrs{std::move(axes), rows, {ranks, rows}, false});
 }
 
 Tensor all_gather_flat(Tensor x, DimSet to, std::vector<std::string> axes) {
   const DimId from = x.type().dims.at(0);
-  return builder_of("all_gather", {x}).emit(all_gather_op, {x}, BlockAttrs{std::move(axes), from, std::move(to), true});
+  return builder_of("all_gather", {x})
+      .emit(all_gather_op, {x}, RankBlocksAttrs{std::move(axes), from, std::move(to), true});
 }
 
 constinit const Op all_gather_op{
     .name = "all_gather",
     .infer =
         [](const OpCall& c) {
-          const BlockAttrs& a = c.attrs<BlockAttrs>();
+          const RankBlocksAttrs& a = c.attrs<RankBlocksAttrs>();
           Type t = c.in(0);
           STRETTO_ASSERT(contains(t.dims, a.part), "gathers a dim of its operand");
           if (a.flat) {
@@ -54,7 +55,7 @@ constinit const Op all_gather_op{
     .collective_kind = CollectiveKind::gather,
     .collective =
         [](const OpCall& c, const View& in, const View& out) {
-          const BlockAttrs& a = c.attrs<BlockAttrs>();
+          const RankBlocksAttrs& a = c.attrs<RankBlocksAttrs>();
           CollectiveShape s{.axes = a.axes};
           s.out_step = for_block_dims(
               a, in, out, [&](i64 size, i64 in_part, i64 in_whole) { add_box_dim(s, size, in_part, in_whole); });

@@ -9,24 +9,25 @@
 namespace stretto {
 
 Tensor reduce_scatter(Tensor x, DimId from, DimId to, std::vector<std::string> axes) {
-  return builder_of("reduce_scatter", {x}).emit(reduce_scatter_op, {x}, BlockAttrs{std::move(axes), to, {from}, false});
+  return builder_of("reduce_scatter", {x})
+      .emit(reduce_scatter_op, {x}, RankBlocksAttrs{std::move(axes), to, {from}, false});
 }
 
 Tensor reduce_scatter_rows(Tensor x, DimId ranks, DimId rows, std::vector<std::string> axes) {
   return builder_of("reduce_scatter", {x})
-      .emit(reduce_scatter_op, {x}, BlockAttrs{std::move(axes), rows, {ranks, rows}, false});
+      .emit(reduce_scatter_op, {x}, RankBlocksAttrs{std::move(axes), rows, {ranks, rows}, false});
 }
 
 Tensor reduce_scatter_flat(Tensor x, DimId to, std::vector<std::string> axes) {
   return builder_of("reduce_scatter", {x})
-      .emit(reduce_scatter_op, {x}, BlockAttrs{std::move(axes), to, x.type().dims, true});
+      .emit(reduce_scatter_op, {x}, RankBlocksAttrs{std::move(axes), to, x.type().dims, true});
 }
 
 constinit const Op reduce_scatter_op{
     .name = "reduce_scatter",
     .infer =
         [](const OpCall& c) {
-          const BlockAttrs& a = c.attrs<BlockAttrs>();
+          const RankBlocksAttrs& a = c.attrs<RankBlocksAttrs>();
           Type t = c.in(0);
           if (a.flat) {
             t.dims = {a.part};
@@ -54,7 +55,7 @@ constinit const Op reduce_scatter_op{
     .collective_kind = CollectiveKind::scatter,
     .collective =
         [](const OpCall& c, const View& in, const View& out) {
-          const BlockAttrs& a = c.attrs<BlockAttrs>();
+          const RankBlocksAttrs& a = c.attrs<RankBlocksAttrs>();
           CollectiveShape s{.axes = a.axes};
           s.in_step = for_block_dims(
               a, out, in, [&](i64 size, i64 in_part, i64 in_whole) { add_box_dim(s, size, in_whole, in_part); });

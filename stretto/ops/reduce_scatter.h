@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "stretto/ops/blocks.h"
+#include "stretto/ops/rank_blocks.h"
 
 namespace stretto {
 

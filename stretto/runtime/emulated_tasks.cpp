@@ -1,9 +1,6 @@
 #include "stretto/runtime/emulated_tasks.h"
 
-#include <time.h>
-
 #include <algorithm>
-#include <cerrno>
 
 #include "stretto/base/clock.h"
 #include "stretto/fuse/cost.h"
@@ -18,12 +15,6 @@ double of_calls(const Calls& calls, CallRange range, const Machine& machine) {
 }
 
 }  // namespace
-
-void sleep_until(double end) {
-  const time_t whole = static_cast<time_t>(end);
-  const timespec t{.tv_sec = whole, .tv_nsec = static_cast<long>((end - static_cast<double>(whole)) * 1e9)};
-  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, nullptr) == EINTR) continue;
-}
 
 EmulatedTasks::EmulatedTasks(const Program& p, ActorId actor, const Machine& machine, std::optional<Times> times)
     : program_(p), machine_(machine), times_(times), passed_(p.row(actor).size(), 0) {

@@ -31,7 +31,4 @@ class EmulatedTasks {
   IdVector<ActionId, unsigned> passed_;  // with times per phase: which parts of each action have taken theirs
 };
 
-// Wakes as closely as the system can; seconds of the steady clock.
-void sleep_until(double end);
-
 }  // namespace stretto

@@ -6,7 +6,6 @@
 #include "stretto/base/match.h"
 #include "stretto/base/text.h"
 #include "stretto/runtime/devices.h"
-#include "stretto/runtime/emulated_tasks.h"
 
 namespace stretto {
 

@@ -5,10 +5,11 @@
 #include <vector>
 
 #include "stretto/ir/op.h"
+#include "stretto/ir/view.h"
 
 namespace stretto {
 
-struct BlockAttrs {
+struct RankBlocksAttrs {
   std::vector<std::string> axes;  // major to minor
   DimId part;                     // a block along it ...
   DimSet whole;                   // ... is of this dim, or at a place of the first of these two (ranks, part), or flat:
@@ -25,7 +26,7 @@ struct BlockAttrs {
 // Calls f(size, stride in the part, stride in the whole) for every dim of a block. Returns how far the next rank's block
 // is away in the whole.
 template <class F>
-i64 for_block_dims(const BlockAttrs& a, const View& part, const View& whole, F f) {
+i64 for_block_dims(const RankBlocksAttrs& a, const View& part, const View& whole, F f) {
   if (a.flat) {
     STRETTO_ASSERT(whole.contiguous(), "elements in order");
     f(part.size(a.part), part.stride(a.part), i64{1});
