@@ -24,6 +24,7 @@ Emitter::Emitter(Program& p, bool remote)
     for (const Task& t : step.tasks) actor_of_.back().push_back(find_actor(t, pipe));
   }
   find_readers();
+  find_targets();
 }
 
 std::optional<ActorId> Emitter::find_actor(const Task& t, PipeId pipe) const {
@@ -81,16 +82,9 @@ void Emitter::everywhere(TaskId task) {
     if (!only || *only == a) run(a, task);
 }
 
-std::vector<ActorId> Emitter::targets_of(ValueId value, MicrobatchId m) const {
-  std::vector<ActorId> targets;
-  for (TaskId c : step.values[value].consumers)
-    if (const std::optional<ActorId> a = actor_of(c, m)) targets.push_back(*a);
-  sort_unique(targets);
-  return targets;
-}
-
 TransferId Emitter::transfer(ValueId value, MicrobatchId m, ActorId target) {
-  const bool alone = targets_of(value, m) == std::vector{target};
+  const std::vector<ActorId>& targets = targets_of(value, m);
+  const bool alone = targets.size() == 1 && targets[0] == target;
   return transfers.of_value(value, m, *actor_of(step.values[value].producer, m), target, !remote_ && alone);
 }
 
@@ -101,6 +95,17 @@ void Emitter::find_readers() {
       for (const Binding& b : step.tasks[t].inputs)
         if (const ParamId* p = as<ParamId>(b); p && actors[t]) readers_[*p].push_back(*actors[t]);
   for (std::vector<ActorId>& r : readers_) sort_unique(r);
+}
+
+void Emitter::find_targets() {
+  for (const auto& actors : actor_of_) {
+    auto& targets = targets_.emplace_back(step.values.size());
+    for (ValueId v : step.values.ids()) {
+      for (TaskId c : step.values[v].consumers)
+        if (actors[c]) targets[v].push_back(*actors[c]);
+      sort_unique(targets[v]);
+    }
+  }
 }
 
 }  // namespace stretto

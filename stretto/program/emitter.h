@@ -41,14 +41,18 @@ class Emitter {
 
  private:
   std::optional<ActorId> find_actor(const Task&, PipeId) const;
-  std::vector<ActorId> targets_of(ValueId, MicrobatchId) const;
+  const std::vector<ActorId>& targets_of(ValueId v, MicrobatchId m) const {
+    return targets_[program.pipe_of[m].value][v];
+  }
   TransferId transfer(ValueId, MicrobatchId, ActorId target);
 
   void find_readers();
+  void find_targets();
 
   bool remote_;
   IdVector<ParamId, std::vector<ActorId>> readers_;
   std::vector<IdVector<TaskId, std::optional<ActorId>>> actor_of_;  // per pipe
+  std::vector<IdVector<ValueId, std::vector<ActorId>>> targets_;    // per pipe: who reads it
   IdVector<ActorId, std::vector<IdVector<TaskId, char>>> ran_;      // per pipe
   IdVector<ActorId, std::set<std::pair<ValueId, MicrobatchId>>> received_;
 };

@@ -115,10 +115,11 @@ class Walk {
     if (!value) return {};
     Instance instance{*value, r.microbatch};
     if (gathered(s_, *value)) instance.of = result ? *started : newest_.at(*value);
-    if (const auto it = direct_.find(instance); result && it != direct_.end()) {
-      out_.elsewhere.push_back({use, it->second});
-      return {};
-    }
+    if (result)
+      if (const auto it = direct_.find(instance); it != direct_.end()) {
+        out_.elsewhere.push_back({use, it->second});
+        return {};
+      }
     const LiveId id = touch(instance, buffer.bytes, first, i);
     out_.uses.push_back({id, use});
     return id;

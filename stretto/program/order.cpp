@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <unordered_map>
 
 namespace stretto {
 namespace {
@@ -75,31 +77,61 @@ class Play {
   std::vector<ActorId> ready_;  // can go on
 };
 
-std::vector<ValueId> touched_results(const Program& p, const Run& r) {
-  const Calls& body = *p.calls[r.task];
-  const CallRange range = calls_of(r, body);
-  std::vector<ValueId> all;
-  for (const BodyBuffer& b : body.buffers)
-    if (const ResultId* result = b.result(); result && b.touched)
-      if (const ValueId* v = as<ValueId>(p.step->tasks[r.task].outputs[*result]))
-        if (b.touched->last >= range.from && b.touched->first < range.to) all.push_back(*v);
-  return all;
-}
+// What an actor's tasks make in the memory of others, found once per task.
+class DirectResults {
+ public:
+  struct Result {
+    ValueId value;
+    BodyBuffer::Touched touched;
+  };
+  DirectResults(const Program& p, std::set<ValueId> direct) : p_(p), direct_(std::move(direct)) {}
+  const std::vector<Result>& of(TaskId task) {
+    const auto [it, fresh] = known_.try_emplace(task);
+    if (fresh)
+      for (const BodyBuffer& b : p_.calls[task]->buffers)
+        if (const ResultId* result = b.result(); result && b.touched)
+          if (const ValueId* v = as<ValueId>(p_.step->tasks[task].outputs[*result]); v && direct_.contains(*v))
+            it->second.push_back({*v, *b.touched});
+    return it->second;
+  }
+
+ private:
+  const Program& p_;
+  std::set<ValueId> direct_;
+  std::unordered_map<TaskId, std::vector<Result>> known_;
+};
 
 }  // namespace
 
 IdVector<InstructionId, std::vector<TransferId>> written_by(const Program& p, ActorId a) {
   const auto& code = p.actors[a].code;
   IdVector<InstructionId, std::vector<TransferId>> written(code.size());
-  std::map<std::pair<ValueId, MicrobatchId>, InstructionId> made;
-  for (InstructionId i : code.ids())
-    if (const Run* r = task_of(code[i]))
-      for (ValueId v : touched_results(p, *r)) made.try_emplace({v, r->microbatch}, i);
+  std::map<std::pair<ValueId, MicrobatchId>, TransferId> direct;  // whose first touch has not been found yet
+  std::set<ValueId> values;
   for (InstructionId i : code.ids())
     if (const Send* s = std::get_if<Send>(&code[i])) {
       const Transfer& t = p.transfers[s->transfer];
-      written[t.direct ? made.at({t.value()->value, t.value()->microbatch}) : i].push_back(s->transfer);
+      if (!t.direct) {
+        written[i].push_back(s->transfer);
+        continue;
+      }
+      direct[{t.value()->value, t.value()->microbatch}] = s->transfer;
+      values.insert(t.value()->value);
     }
+  DirectResults results(p, std::move(values));
+  for (InstructionId i : code.ids()) {
+    const Run* r = task_of(code[i]);
+    if (!r) continue;
+    for (const DirectResults::Result& x : results.of(r->task)) {
+      const CallRange calls = calls_of(*r, *p.calls[r->task]);
+      if (x.touched.last < calls.from || x.touched.first >= calls.to) continue;
+      const auto it = direct.find({x.value, r->microbatch});
+      if (it == direct.end()) continue;
+      written[i].push_back(it->second);
+      direct.erase(it);
+    }
+  }
+  STRETTO_ASSERT(direct.empty(), "what is made in another's memory is made by a run");
   return written;
 }
 
