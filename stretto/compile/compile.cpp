@@ -107,6 +107,7 @@ LowerOptions lower_options(const Asked& a, const Surroundings& around, const Par
                  .rows = around.traced.rows_per_step / around.microbatches,
                  .shared = {.axes = axes_of_rows(p, around.traced.batch), .neighbours = a.training.exact},
                  .mesh = around.sharded ? around.sharded->mesh : Mesh{},
+                 .link = p.link,
                  .remote = p.remote,
                  .reshard = p.reshard,
                  .poll = a.training.poll,

@@ -35,6 +35,12 @@ IdVector<BucketId, GradientBucket> buckets_of(const Step& s, const Program& p, u
 
 }  // namespace
 
+u64 bucket_bytes(const Link& link, int ranks) {
+  constexpr double least = 64 << 10, most = 8 << 20;
+  if (link.latency == 0) return static_cast<u64>(least);
+  return static_cast<u64>(std::clamp(20 * ranks * link.latency * link.bandwidth, least, most));
+}
+
 void add_sums(Step& s, const Program& p, u64 most) {
   s.buckets = buckets_of(s, p, most);
   BodyPool pool;

@@ -71,7 +71,7 @@ Program frame(Step step, const Schedule& schedule, IdVector<PieceId, StageId> st
   p.pipe_of.assign(std::max<std::size_t>(1, schedule.microbatches), PipeId(0));
   for (const Row& row : schedule.rows)
     for (const Action& a : row) p.pipe_of[a.microbatch] = a.pipe;
-  add_sums(step, p, options.bucket_bytes);
+  add_sums(step, p, bucket_bytes(options.link, p.ranks_per_actor()));
   p.step = std::make_shared<const Step>(std::move(step));
   p.calls = fuse_all(*p.step);
   p.owners = find_owners(p);

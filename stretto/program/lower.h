@@ -10,11 +10,11 @@
 namespace stretto {
 
 struct LowerOptions {
-  int states = 0;                   // optimizer states per trainable parameter
-  i64 rows = 1;                     // of the batch, per microbatch
-  SharedRows shared = {};           // see Program
-  Mesh mesh = {};                   // see Program
-  u64 bucket_bytes = u64(8) << 20;  // at most, unless one accumulator is larger
+  int states = 0;          // optimizer states per trainable parameter
+  i64 rows = 1;            // of the batch, per microbatch
+  SharedRows shared = {};  // see Program
+  Mesh mesh = {};          // see Program
+  Link link = {};          // between ranks: how large buckets of gradients are
   // Ranks share no memory: nothing is made in the receiver's, and what is sent stays for a while.
   bool remote = false;
   Reshard reshard = Reshard::microbatch;

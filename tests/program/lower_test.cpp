@@ -75,6 +75,14 @@ TEST(Lower, SumsOfGradientsAreStartedAndAwaited) {
   EXPECT_TRUE(p.actors[first].bucket_at[BucketId(0)].has_value() != p.actors[first].bucket_at[BucketId(1)].has_value());
 }
 
+// Latency is a twentieth of what a bucket takes, within bounds.
+TEST(Lower, BucketsAreAsSmallAsLatencyAllows) {
+  EXPECT_EQ(bucket_bytes({.latency = 1e-5, .bandwidth = 1e9}, 4), 800'000u);
+  EXPECT_EQ(bucket_bytes({.latency = 1e-3, .bandwidth = 1e9}, 4), u64(8) << 20);
+  EXPECT_EQ(bucket_bytes({.latency = 1e-9, .bandwidth = 1e9}, 4), u64(64) << 10);
+  EXPECT_EQ(bucket_bytes({}, 4), u64(64) << 10);
+}
+
 // Messages of squared norms grow with the number of actors, not with its square.
 TEST(Lower, SquaredNormsGoAlongATree) {
   const int actors = 8;
