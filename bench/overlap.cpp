@@ -2,7 +2,9 @@
 // waiting for them in place takes 30% of a step. Messages between actors cost nothing here.
 //   build/bench/overlap [share = 0.3] [measured = 1] [microbatches = 16]
 //
-// hidden: of the time that waiting in place adds to a step, what overlap takes off again.
+// hidden: of the time that waiting in place adds to a step, what overlap takes off again. bound: what any order of the
+// calls of a turn (an action with the weight gradients after it, or an overlap group) could hide of its own collectives;
+// weight gradients that are left to the next turn, pairs of turns and chunks can go beyond it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +13,7 @@
 #include "rounds.h"
 #include "stretto/base/text.h"
 #include "stretto/models/family.h"
+#include "stretto/program/region.h"
 #include "stretto/simulate/step_time.h"
 #include "stretto/stretto.h"
 
@@ -78,6 +81,27 @@ double bandwidth_for(const Case& c, double share) {
   return high;
 }
 
+// No turn is shorter than its calls one after the other, nor than the longest chain of calls and collectives in it.
+double bound(const Case& c, const Compiled& in_place, double bandwidth) {
+  const WorkTimes times{c.machine, {.latency = 0, .bandwidth = bandwidth}};
+  const Program& p = *in_place.program;
+  double hidden = 0, all = 0;
+  for (ActorId a : p.actors.ids())
+    for (const Region& region : regions_of(p, a)) {
+      if (!talks(p, region)) continue;
+      const auto work = work_of(p, region, started_runs(p.actors[a]), times).work;
+      double computed = 0, waited = 0, longest = 0;
+      IdVector<WorkId, double> ends(work.size(), 0);
+      for (WorkId w : work.ids()) {
+        for (WorkId before : work[w].after) ends[w] = std::max(ends[w], ends[before]);
+        longest = std::max(longest, ends[w] += work[w].seconds);
+        (work[w].link ? waited : computed) += work[w].seconds;
+      }
+      hidden += computed + waited - std::max(computed, longest), all += waited;
+    }
+  return hidden / all;
+}
+
 double measured(const Case& c, const Compiled& x, double bandwidth) {
   Trainer t(x, {.cluster = cluster(c, bandwidth), .device = DeviceKind::emulated, .machine = c.machine});
   const Batch batch = some_batch(c.microbatches * ranks_of(c.parallel), c.model.context);
@@ -105,7 +129,7 @@ int main(int argc, char** argv) {
                        overlap});
   for (Case& c : cases) c.microbatches = microbatches;
   std::vector<std::vector<std::string>> rows{{"run", "schedule", "overlap", "no links s", "in place s", "overlapped s",
-                                              "hidden %", "measured: in place s", "overlapped s", "hidden %",
+                                              "hidden %", "bound %", "measured: in place s", "overlapped s", "hidden %",
                                               "measured/simulated"}};
   for (const Case& c : cases) {
     const double bandwidth = bandwidth_for(c, share);
@@ -122,7 +146,8 @@ int main(int argc, char** argv) {
         fmt::format("{:.3f}", free),
         fmt::format("{:.3f}", s),
         fmt::format("{:.3f}", o),
-        hidden(s, o)};
+        hidden(s, o),
+        c.overlap == Overlap::chunks ? "" : fmt::format("{:.0f}", 100 * bound(c, in_place, bandwidth))};
     if (run) {
       const double m = measured(c, in_place, bandwidth), n = measured(c, beside, bandwidth);
       row.insert(row.end(),

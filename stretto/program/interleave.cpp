@@ -18,6 +18,8 @@ class Interleaving {
         ready_(work.size(), 0),
         left_(work.size(), 0),
         urgent_(work.size(), false) {
+    out_.ends = IdVector<WorkId, double>(work.size(), 0);
+    for (WorkId w : work_.ids()) ready_[w] = work_[w].ready;
     for (WorkId w : work_.ids())
       for (WorkId before : work_[w].after) {
         STRETTO_ASSERT(before < w, "work comes after what is later in the list");
@@ -29,17 +31,17 @@ class Interleaving {
       if (missing_[w] == 0) open_.push_back(w);
   }
 
-  std::vector<WorkId> run() {
-    std::vector<WorkId> order;
+  Interleaved run() {
     while (!open_.empty()) {
       const auto best =
           std::min_element(open_.begin(), open_.end(), [&](WorkId x, WorkId y) { return rank_of(x) < rank_of(y); });
       const WorkId w = *best;
       open_.erase(best);
       take(w);
-      order.push_back(w);
+      out_.order.push_back(w);
     }
-    return order;
+    out_.seconds = time_;
+    return std::move(out_);
   }
 
  private:
@@ -56,12 +58,12 @@ class Interleaving {
     }
   }
 
-  // The smaller the sooner: when it can begin, what takes no time or goes on by itself, what another actor waits for, what
-  // takes longest from here on, the order it was given in.
-  using Rank = std::tuple<double, bool, bool, double, WorkId>;
+  // The smaller the sooner: when it can begin, what takes no time or goes on by itself, what another actor waits for, its
+  // turn, what takes longest from here on, the order it was given in.
+  using Rank = std::tuple<double, bool, bool, std::uint32_t, double, WorkId>;
   Rank rank_of(WorkId w) const {
     const bool waits = work_[w].seconds > 0 && !work_[w].link;
-    return {std::max(time_, ready_[w]), waits, !urgent_[w], -left_[w], w};
+    return {std::max(time_, ready_[w]), waits, !urgent_[w], work_[w].turn, -left_[w], w};
   }
 
   void take(WorkId w) {
@@ -74,6 +76,7 @@ class Interleaving {
     } else {
       time_ = end;
     }
+    out_.ends[w] = end;
     for (WorkId n : next_[w]) {
       ready_[n] = std::max(ready_[n], end);
       if (--missing_[n] == 0) open_.push_back(n);
@@ -88,10 +91,11 @@ class Interleaving {
   std::vector<WorkId> open_;  // nothing is missing
   std::map<std::uint32_t, double> free_;
   double time_ = 0;
+  Interleaved out_;
 };
 
 }  // namespace
 
-std::vector<WorkId> interleave(const IdVector<WorkId, Work>& work) { return Interleaving(work).run(); }
+Interleaved interleave(const IdVector<WorkId, Work>& work) { return Interleaving(work).run(); }
 
 }  // namespace stretto

@@ -4,11 +4,12 @@
 //                                   {.seconds = 3, .link = 0, .after = {WorkId(0)}},      // a collective
 //                                   {.seconds = 1, .after = {WorkId(1)}},                 // reads its result
 //                                   {.seconds = 3}};                                      // anything else
-//   interleave(work);                                                                     // 0 1 3 2
+//   interleave(work).order;                                                               // 0 1 3 2
 //
 // The actor does one thing after the other; a collective starts when its turn comes and goes on beside what follows, one
-// after the other on its link. Whatever can begin the earliest is next; of several, what others wait for longest. The
-// result depends on nothing but the argument, so all ranks of an actor get the same.
+// after the other on its link. Whatever can begin the earliest is next; of several, what other actors wait for, what was
+// to come first, and what others wait for longest. The result depends on nothing but the argument, so all ranks of an
+// actor get the same.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -25,8 +26,15 @@ struct Work {
   std::optional<std::uint32_t> link = {};  // a collective: goes on beside other work, on this link
   bool urgent = false;                     // another actor waits for it
   std::vector<WorkId> after = {};          // all of which are earlier in the list
+  double ready = 0;                        // a message: when it is there
+  std::uint32_t turn = 0;                  // the smaller the sooner, where nothing else decides
 };
 
-std::vector<WorkId> interleave(const IdVector<WorkId, Work>&);
+struct Interleaved {
+  std::vector<WorkId> order;
+  IdVector<WorkId, double> ends;  // when each is over; of a collective: when its result is there
+  double seconds = 0;             // until the actor has nothing more to do; collectives may go on
+};
+Interleaved interleave(const IdVector<WorkId, Work>&);
 
 }  // namespace stretto

@@ -89,10 +89,8 @@ Program lower(Step step, const Schedule& schedule, IdVector<PieceId, StageId> st
     emit_totals(emitter, a);
   }
   emit_epilogue(emitter);
-  for (ActorId a : p.actors.ids()) {
-    place_gathers(p, a, options.reshard);
-    if (options.overlap) overlap_calls(p, a, *options.overlap);
-  }
+  for (ActorId a : p.actors.ids()) place_gathers(p, a, options.reshard);
+  if (options.overlap) overlap_calls(p, *options.overlap);
   if (options.remote) keep_sent(p);
   refuse(settle_order(p));
   if (options.sketch) return p;

@@ -1,189 +1,148 @@
 #include "stretto/program/overlap.h"
 
 #include <algorithm>
-#include <set>
+#include <cmath>
+#include <map>
 
-#include "stretto/base/match.h"
+#include "stretto/program/order.h"
+#include "stretto/program/recipe.h"
 
 namespace stretto {
 namespace {
 
-// The new order of a region, by positions in it, so that it serves every region like it.
-struct RunPart {
-  RegionAt at;
-  CallRange calls;
+// What of the neighbouring turns a turn's collectives may go on beside.
+struct Reach {
+  bool pairs = false;       // regions_of
+  std::size_t weights = 0;  // recipe_of: tasks that may be left to the next turn
 };
-struct StartCall {
-  RegionAt at;
-  CallId call;
-  bool operator==(const StartCall&) const = default;
-};
-struct AwaitCall {
-  StartCall started;
-};
-struct Keep {  // the instruction as it is
-  RegionAt at;
-};
-using Beat = std::variant<RunPart, StartCall, AwaitCall, Keep>;
-using Recipe = std::vector<Beat>;
 
-CallId next(CallId c) { return CallId(c.value + 1); }
+struct Arranged {
+  IdVector<ActorId, ActorProgram> actors;
+  double seconds = 0;  // that the step takes, as predicted
+};
 
-class Cook {
+// Nearly equal times have equal recipes.
+double rounded(double seconds) {
+  int exponent = 0;
+  const double mantissa = std::frexp(seconds, &exponent);
+  return std::ldexp(std::round(mantissa * 32) / 32, exponent);
+}
+
+// All actors' turns one after the other, as they would happen: an actor's region is arranged when it is known at what
+// time the messages that it receives come.
+class Ensemble {
  public:
-  Cook(const Program& p, Region region, const StartedRuns& runs, const WorkTimes& times)
-      : region_(region), work_(work_of(p, region, runs, times)) {
-    for (RegionAt at : ids_until<RegionAt>(region.size()))
-      if (const Await* w = std::get_if<Await>(&region[at.value])) awaits_.insert({w->collective, at});
+  Ensemble(const Program& p, const WorkTimes& times, Reach reach)
+      : p_(p), times_(times), reach_(reach), voices_(p.actors.size()), arrives_(p.transfers.size()) {
+    for (ActorId a : p.actors.ids()) {
+      voices_[a].regions = regions_of(p, a, reach.pairs);
+      voices_[a].runs = started_runs(p.actors[a]);
+      voices_[a].out = p.actors[a];
+    }
   }
 
-  Recipe run() {
-    for (WorkId w : interleave(work_.work)) {
-      for (const Flight& f : work_.needs[w]) await(f);
-      put(w);
+  Arranged run() {
+    while (true) {
+      bool moved = false;
+      for (ActorId a : voices_.ids())
+        while (voices_[a].more() && comes(voices_[a])) go_on(a), moved = true;
+      if (moved) continue;
+      // Regions that wait for each other: the one that is the furthest behind does not know when its messages come.
+      std::optional<ActorId> behind;
+      for (ActorId a : voices_.ids())
+        if (voices_[a].more() && (!behind || voices_[a].time < voices_[*behind].time)) behind = a;
+      if (!behind) break;
+      go_on(*behind);
     }
-    for (WorkId w : started_) await(w);
-    for (CollectiveId c : work_.awaited) await(c);
-    return std::move(out_);
+    Arranged all;
+    for (Voice& v : voices_) {
+      v.out.code = std::move(v.code);
+      all.actors.push_back(std::move(v.out));
+      all.seconds = std::max(all.seconds, v.time);
+    }
+    return all;
   }
 
  private:
-  void put(WorkId w) {
-    const Origin& o = work_.origins[w];
-    if (!o.call) {
-      out_.push_back(Keep{o.at});
-    } else if (work_.work[w].link) {
-      out_.push_back(StartCall{o.at, *o.call});
-      started_.push_back(w);
+  struct Voice {
+    std::vector<Region> regions;
+    std::size_t at = 0;
+    StartedRuns runs;
+    std::vector<Instruction> left;  // of the region before
+    std::map<std::vector<u64>, Recipe> recipes;
+    double time = 0;
+    ActorProgram out;
+    IdVector<InstructionId, Instruction> code;
+    bool more() const { return at < regions.size(); }
+  };
+
+  // Is everything known that it receives?
+  bool comes(const Voice& v) const {
+    const Region r = v.regions[v.at];
+    return std::all_of(r.begin(), r.end(), [&](const Instruction& i) {
+      const Receive* x = std::get_if<Receive>(&i);
+      return !x || arrives_[x->transfer];
+    });
+  }
+  void go_on(ActorId a) {
+    Voice& v = voices_[a];
+    std::vector<Instruction> both = std::move(v.left);
+    both.insert(both.end(), v.regions[v.at].begin(), v.regions[v.at].end());
+    ++v.at;
+    v.left.clear();
+    Passage passage{p_, a, both, v.runs};
+    for (RegionAt at : ids_until<RegionAt>(passage.region.size()))
+      if (const Receive* x = std::get_if<Receive>(&passage.region[at.value]))
+        if (const double late = arrives_[x->transfer].value_or(0) - v.time; late > 0) passage.late[at] = rounded(late);
+    if (talks(p_, passage.region)) {
+      const bool leaves = v.more() && talks(p_, v.regions[v.at]);
+      std::vector<u64> key = likeness(passage);
+      key.push_back(leaves);
+      const auto [it, fresh] = v.recipes.try_emplace(std::move(key));
+      if (fresh) it->second = recipe_of(passage, times_, leaves ? reach_.weights : 0);
+      play(v, passage, it->second);
+      for (RegionAt at : it->second.left) v.left.push_back(both[at.value]);
     } else {
-      put(RunPart{o.at, {*o.call, next(*o.call)}});
+      play(v, passage, as_it_stands(passage, times_));
     }
   }
-  // Neighbouring calls of one run are one part.
-  void put(RunPart part) {
-    RunPart* last = out_.empty() ? nullptr : std::get_if<RunPart>(&out_.back());
-    if (last && last->at == part.at && last->calls.to == part.calls.from)
-      last->calls.to = part.calls.to;
-    else
-      out_.push_back(part);
-  }
-  void await(const Flight& f) {
-    match(
-        f, [&](WorkId w) { await(w); }, [&](CollectiveId c) { await(c); });
-  }
-  void await(WorkId w) {
-    const Origin& o = work_.origins[w];
-    if (!o.call) return await(std::get<Start>(region_[o.at.value]).collective);
-    if (!done_.insert(w).second) return;
-    const StartCall start{o.at, *o.call};
-    // With nothing between them it is waited for in place.
-    if (const StartCall* last = std::get_if<StartCall>(&out_.back()); last && *last == start) {
-      out_.pop_back();
-      put(RunPart{start.at, {start.call, next(start.call)}});
-    } else {
-      out_.push_back(AwaitCall{start});
+  void play(Voice& v, const Passage& passage, const Recipe& recipe) {
+    for (const auto& [at, after] : recipe.sent) {
+      const TransferId t = std::get<Send>(passage.region[at.value]).transfer;
+      arrives_[t] = v.time + after + times_.link.seconds(double(p_.routes[p_.transfers[t].route].bytes));
     }
-  }
-  // Instructions of the region; what it does not await is awaited later.
-  void await(CollectiveId c) {
-    const auto at = awaits_.find(c);
-    if (at == awaits_.end()) return;
-    out_.push_back(Keep{at->second});
-    awaits_.erase(at);
+    v.time += recipe.seconds;
+    follow(recipe, passage, v.out, v.code);
   }
 
-  const Region region_;
-  const RegionWork work_;
-  std::map<CollectiveId, RegionAt> awaits_;  // that are still to come
-  std::vector<WorkId> started_;
-  std::set<WorkId> done_;
-  Recipe out_;
-};
-
-// What a region's recipe depends on: microbatches and collectives are numbered as they appear.
-class Likeness {
- public:
-  Likeness(const Program& p, const StartedRuns& runs) : p_(p), runs_(runs) {}
-  std::vector<u64> of(Region region) {
-    for (const Instruction& i : region)
-      match(
-          i, [&](const Run& r) { add(0, r.task.value, r.microbatch); },
-          [&](const Send& s) { add(1, value_of(s.transfer).value.value, value_of(s.transfer).microbatch); },
-          [&](const Receive& r) { add(2, value_of(r.transfer).value.value, value_of(r.transfer).microbatch); },
-          [&](const Start& s) { add(3, s.run.task.value, s.run.microbatch, s.collective); },
-          [&](const Await& w) { add(4, w.task.value, runs_.at(w.collective).microbatch, w.collective); });
-    return std::move(key_);
-  }
-
- private:
-  const SentValue& value_of(TransferId t) const { return *p_.transfers[t].value(); }
-  void add(u64 kind, u64 what, MicrobatchId m, std::optional<CollectiveId> c = {}) {
-    const u64 number = microbatches_.try_emplace(m, microbatches_.size()).first->second;
-    const u64 flight = c ? collectives_.try_emplace(*c, collectives_.size()).first->second : 0;
-    key_.insert(key_.end(), {kind, what, number, p_.pipe_of[m].value, flight});
-  }
   const Program& p_;
-  const StartedRuns& runs_;
-  std::map<MicrobatchId, u64> microbatches_;
-  std::map<CollectiveId, u64> collectives_;
-  std::vector<u64> key_;
+  const WorkTimes& times_;
+  const Reach reach_;
+  IdVector<ActorId, Voice> voices_;
+  IdVector<TransferId, std::optional<double>> arrives_;
 };
 
-class Emission {
- public:
-  Emission(const Program& p, Region region, ActorProgram& out, IdVector<InstructionId, Instruction>& code)
-      : p_(p), region_(region), out_(out), code_(code) {}
-  void run(const Recipe& recipe) {
-    for (const Beat& b : recipe)
-      match(
-          b, [&](const RunPart& x) { code_.push_back(part(x.at, x.calls)); }, [&](const StartCall& x) { start(x); },
-          [&](const AwaitCall& x) { await(x.started); }, [&](const Keep& x) { code_.push_back(region_[x.at.value]); });
-  }
-
- private:
-  Run part(RegionAt at, CallRange calls) const {
-    Run r = std::get<Run>(region_[at.value]);
-    const bool whole = calls.from == CallId(0) && calls.to == p_.calls[r.task]->calls.next_id();
-    if (!whole) r.calls = calls;
-    return r;
-  }
-  void start(const StartCall& x) {
-    Run r = std::get<Run>(region_[x.at.value]);
-    r.calls = CallRange{x.call, next(x.call)};
-    const CollectiveId id(out_.collectives++);
-    under_way_.push_back({x, id});
-    code_.push_back(Start{r, id});
-  }
-  void await(const StartCall& x) {
-    const auto it =
-        std::find_if(under_way_.begin(), under_way_.end(), [&](const auto& entry) { return entry.first == x; });
-    code_.push_back(Await{it->second, std::get<Run>(region_[x.at.value]).task});
-  }
-  const Program& p_;
-  const Region region_;
-  ActorProgram& out_;
-  IdVector<InstructionId, Instruction>& code_;
-  std::vector<std::pair<StartCall, CollectiveId>> under_way_;
-};
+bool finishes(Program& p, Arranged& all) {
+  std::swap(p.actors, all.actors);
+  const bool faultless = play(p, [](ActorId, InstructionId, const Known&) {}).empty();
+  std::swap(p.actors, all.actors);
+  return faultless;
+}
 
 }  // namespace
 
-void overlap_calls(Program& p, ActorId actor, const WorkTimes& times) {
+void overlap_calls(Program& p, const WorkTimes& times) {
   if (p.ranks_per_actor() == 1) return;  // nobody to talk to
-  ActorProgram& a = p.actors[actor];
-  const StartedRuns runs = started_runs(a);
-  std::map<std::vector<u64>, Recipe> recipes;
-  IdVector<InstructionId, Instruction> code;
-  for (const Region& region : regions_of(p, actor)) {
-    if (!talks(p, region)) {
-      for (const Instruction& i : region) code.push_back(i);
-      continue;
-    }
-    const auto [it, fresh] = recipes.try_emplace(Likeness(p, runs).of(region));
-    if (fresh) it->second = Cook(p, region, runs, times).run();
-    Emission(p, region, a, code).run(it->second);
-  }
-  a.code = std::move(code);
+  constexpr double worth = 0.998;        // what is left to the next turn, or made together, takes memory
+  Reach reach;
+  Arranged best = Ensemble(p, times, reach).run();
+  const auto attempt = [&](Reach wider) {
+    Arranged all = Ensemble(p, times, wider).run();
+    if (all.seconds < worth * best.seconds && finishes(p, all)) best = std::move(all), reach = wider;
+  };
+  for (std::size_t weights : {1, 2, 4, 8}) attempt({.weights = weights});
+  attempt({.pairs = true, .weights = reach.weights});
+  p.actors = std::move(best.actors);
 }
 
 }  // namespace stretto

@@ -1,6 +1,8 @@
-// Collectives of tasks beside other work: within one action, and within an overlap group as one.
+// Collectives of tasks beside other work: within one action, and within an overlap group as one. Where it makes the
+// predicted step shorter, also beside weight gradients of the action before, and two microbatches' forwards or backwards
+// beside each other.
 //
-//   overlap_calls(program, actor, {.link = {.latency = 5e-6, .bandwidth = 10e9}});
+//   overlap_calls(program, {.link = {.latency = 5e-6, .bandwidth = 10e9}});
 //
 // A task that waits for its collectives in place becomes parts: each collective starts right after its last operand is
 // made and is awaited right before its first reader, with calls of the same and of other tasks of the region between
@@ -12,7 +14,7 @@
 
 namespace stretto {
 
-// The actor's code is complete and memory is not planned yet.
-void overlap_calls(Program&, ActorId, const WorkTimes&);
+// All code is complete and memory is not planned yet.
+void overlap_calls(Program&, const WorkTimes&);
 
 }  // namespace stretto

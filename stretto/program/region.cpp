@@ -215,27 +215,61 @@ ActionId turn_of(const Row& row, ActionId i) {
   return i;
 }
 
-std::vector<Region> regions_of(const Program& p, ActorId actor) {
-  const std::vector<Instruction>& code = p.actors[actor].code.list();
-  std::vector<Region> all;
-  std::size_t from = 0, end = 0;  // of the region at hand; after the last of its runs and sends
-  std::optional<ActionId> turn;
-  for (std::size_t i = 0; i < code.size(); ++i) {
-    const Run* r = std::get_if<Run>(&code[i]);
-    if (r) {
-      std::optional<ActionId> mine;
-      if (r->action) mine = turn_of(p.row(actor), *r->action);
-      if (mine != turn && end > from) {
-        all.push_back(Region(code).subspan(from, end - from));
-        from = end;
-      }
-      turn = mine;
-    }
-    if (r || std::holds_alternative<Send>(code[i])) end = i + 1;
-  }
-  if (from < code.size()) all.push_back(Region(code).subspan(from));
-  return all;
+namespace {
+
+// Two microbatches' forwards, or backwards, that the row has side by side. What both hold is alive together anyway: until
+// the backwards, or since the forwards. Not so what is made again.
+bool go_together(const Program& p, const Row& row, ActionId x, ActionId y) {
+  const Action &a = row[x.value], &b = row[y.value];
+  const auto backward = [](const Action& c) { return c.phase == Phase::B || c.phase == Phase::I; };
+  const bool alike = (a.phase == Phase::F && b.phase == Phase::F) || (backward(a) && backward(b));
+  return alike && a.overlap == 0 && b.overlap == 0 && a.microbatch != b.microbatch && p.step->recompute.empty();
 }
+
+class Cutter {
+ public:
+  Cutter(const Program& p, ActorId actor, bool pairs)
+      : p_(p), row_(p.row(actor)), code_(p.actors[actor].code.list()), pairs_(pairs) {}
+
+  std::vector<Region> run() {
+    for (std::size_t i = 0; i < code_.size(); ++i) {
+      const Run* r = std::get_if<Run>(&code_[i]);
+      if (r) {
+        std::optional<ActionId> mine;
+        if (r->action) mine = turn_of(row_, *r->action);
+        if (mine != turn_ && end_ > from_) next(mine);
+        turn_ = mine;
+      }
+      if (r || std::holds_alternative<Send>(code_[i])) end_ = i + 1;
+    }
+    if (from_ < code_.size()) all_.push_back(Region(code_).subspan(from_));
+    return std::move(all_);
+  }
+
+ private:
+  void next(std::optional<ActionId> mine) {
+    if (pairs_ && !pair_ && turn_ && mine && go_together(p_, row_, *turn_, *mine)) {
+      pair_ = true;
+      return;
+    }
+    all_.push_back(Region(code_).subspan(from_, end_ - from_));
+    from_ = end_;
+    pair_ = false;
+  }
+
+  const Program& p_;
+  const Row& row_;
+  const std::vector<Instruction>& code_;
+  const bool pairs_;
+  std::vector<Region> all_;
+  std::size_t from_ = 0, end_ = 0;  // of the region at hand; after the last of its runs and sends
+  std::optional<ActionId> turn_;
+  bool pair_ = false;  // the region at hand has two turns
+};
+
+}  // namespace
+
+std::vector<Region> regions_of(const Program& p, ActorId actor, bool pairs) { return Cutter(p, actor, pairs).run(); }
 
 bool talks(const Program& p, Region region) {
   bool found = false;

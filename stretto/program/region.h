@@ -18,8 +18,9 @@ namespace stretto {
 using Region = std::span<const Instruction>;
 using RegionAt = Id<struct RegionTag>;  // a position in a region
 
-// An actor's code, cut where another turn begins; what is outside of the row is in regions of its own.
-std::vector<Region> regions_of(const Program&, ActorId);
+// An actor's code, cut where another turn begins; what is outside of the row is in regions of its own. `pairs`: forwards of
+// two microbatches one after the other are one region, and so are backwards.
+std::vector<Region> regions_of(const Program&, ActorId, bool pairs = false);
 
 // With which action the turn of an action begins: with itself, the first of its overlap group, or, for a W, with what stands
 // before it. A W waits for no message and nobody waits for it, so it fills the gaps of its neighbour.

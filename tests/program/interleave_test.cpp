@@ -11,7 +11,7 @@ using testing::ElementsAre;
 IdVector<WorkId, Work> list(std::initializer_list<Work> all) { return IdVector<WorkId, Work>(std::vector<Work>(all)); }
 std::vector<int> order(const IdVector<WorkId, Work>& work) {
   std::vector<int> numbers;
-  for (WorkId w : interleave(work)) numbers.push_back(static_cast<int>(w.value));
+  for (WorkId w : interleave(work).order) numbers.push_back(static_cast<int>(w.value));
   return numbers;
 }
 
@@ -48,6 +48,21 @@ TEST(Interleave, CollectivesOfALinkFollowEachOther) {
   EXPECT_THAT(two(1), ElementsAre(0, 1, 3, 2));
 }
 
+// What waits for a message comes after what does not.
+TEST(Interleave, MessagesComeWhenTheyCome) {
+  const Interleaved late =
+      interleave(list({{.ready = 5}, {.seconds = 1, .after = {WorkId(0)}}, {.seconds = 3}, {.seconds = 4}}));
+  EXPECT_THAT(late.order, ElementsAre(WorkId(3), WorkId(2), WorkId(0), WorkId(1)));
+  EXPECT_EQ(late.seconds, 8);
+  const Interleaved waited = interleave(list({{.ready = 5}, {.seconds = 1, .after = {WorkId(0)}}, {.seconds = 3}}));
+  EXPECT_THAT(waited.order, ElementsAre(WorkId(2), WorkId(0), WorkId(1)));
+  EXPECT_EQ(waited.ends[WorkId(1)], 6);
+}
+
+TEST(Interleave, TurnsKeepTheirOrder) {
+  EXPECT_THAT(order(list({{.seconds = 9, .turn = 1}, {.seconds = 1, .turn = 0}})), ElementsAre(1, 0));
+}
+
 TEST(Interleave, EverythingOnceAndAfterWhatItNeeds) {
   EXPECT_TRUE(holds("an order of all work that breaks no dependency", 500, [] {
     IdVector<WorkId, Work> work;
@@ -58,7 +73,7 @@ TEST(Interleave, EverythingOnceAndAfterWhatItNeeds) {
       for (int k = 0; i > 0 && k < *rc::gen::inRange(0, 3); ++k) w.after.push_back(WorkId(*rc::gen::inRange(0, i)));
       work.push_back(w);
     }
-    const std::vector<WorkId> all = interleave(work);
+    const std::vector<WorkId> all = interleave(work).order;
     RC_ASSERT(all.size() == work.size());
     IdVector<WorkId, char> done(work.size(), 0);
     for (WorkId w : all) {

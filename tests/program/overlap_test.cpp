@@ -7,6 +7,7 @@
 
 #include "program/by_hand.h"
 #include "stretto/ops/all_reduce.h"
+#include "stretto/program/recipe.h"
 #include "stretto/stretto.h"
 #include "support/small_models.h"
 
@@ -72,6 +73,23 @@ TEST(Overlap, MembersOfAGroupFillEachOthersGaps) {
   row[2].overlap = row[3].overlap = 1;
   EXPECT_THAT(code_of(row, slow), ElementsAre("F0 m0", "F0 m1", "start I0", "start I0", "W0 m0", "W0 m1", "await I0",
                                               "I0 m0 [1, 2)", "await I0", "I0 m1 [1, 2)"));
+}
+
+TEST(Overlap, BackwardsOfTwoMicrobatchesSideBySideAreLikeAGroup) {
+  EXPECT_THAT(code_of(Row().F(0, 0).F(0, 1).I(0, 0).I(0, 1).W(0, 0).W(0, 1), slow),
+              ElementsAre("F0 m0", "F0 m1", "start I0", "start I0", "W0 m0", "W0 m1", "await I0", "I0 m0 [1, 2)",
+                          "await I0", "I0 m1 [1, 2)"));
+}
+
+// Only where it fills no gap of its own turn.
+TEST(Overlap, WeightGradientsCanBeLeftToTheNextTurn) {
+  const Program p = talking_program(Row().F(0, 0).B(0, 0).F(0, 1).B(0, 1), std::nullopt);
+  const ActorId actor(0);
+  const StartedRuns runs = started_runs(p.actors[actor]);
+  const Passage backward{p, actor, regions_of(p, actor)[1], runs};
+  EXPECT_THAT(recipe_of(backward, fast, 1).left, ElementsAre(RegionAt(1)));
+  EXPECT_THAT(recipe_of(backward, fast, 0).left, IsEmpty());
+  EXPECT_THAT(recipe_of(backward, slow, 1).left, IsEmpty());
 }
 
 // Reading a sum before it is awaited is found, also by another task.

@@ -1,0 +1,253 @@
+#include "stretto/program/recipe.h"
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "stretto/base/match.h"
+#include "stretto/cost/collective.h"
+#include "stretto/fuse/cost.h"
+
+namespace stretto {
+namespace {
+
+std::optional<ActionId> turn_at(const Passage& passage, RegionAt at) {
+  const Run* r = task_of(passage.region[at.value]);
+  if (!r || !r->action) return std::nullopt;
+  return turn_of(passage.program.row(passage.actor), *r->action);
+}
+
+CallId next(CallId c) { return CallId(c.value + 1); }
+
+class Cook {
+ public:
+  Cook(const Passage& passage, const WorkTimes& times)
+      : p_(passage.program),
+        region_(passage.region),
+        work_(work_of(passage.program, passage.region, passage.runs, times)) {
+    for (RegionAt at : ids_until<RegionAt>(region_.size()))
+      if (const Await* w = std::get_if<Await>(&region_[at.value])) awaits_.insert({w->collective, at});
+    for (WorkId w : work_.work.ids()) {
+      const RegionAt at = work_.origins[w].at;
+      if (const auto late = passage.late.find(at); late != passage.late.end()) work_.work[w].ready = late->second;
+      if (const std::optional<ActionId> turn = turn_at(passage, at)) work_.work[w].turn = turn->value;
+    }
+  }
+
+  Recipe run(std::size_t leaves) {
+    Interleaved all = interleave(work_.work);
+    const std::vector<RegionAt> left = leave(all, leaves);
+    for (WorkId w : all.order) {
+      for (const Flight& f : work_.needs[w]) await(f);
+      put(w);
+      if (work_.work[w].urgent) sent_.push_back({work_.origins[w].at, all.ends[w]});
+    }
+    for (WorkId w : started_) await(w);
+    for (CollectiveId c : work_.awaited) await(c);
+    return {std::move(out_), all.seconds, std::move(sent_), left};
+  }
+
+ private:
+  // Takes what it leaves out of the order, from the end of the region on: what fills no gap, so that the region is
+  // shorter by all that it takes.
+  std::vector<RegionAt> leave(Interleaved& all, std::size_t most) {
+    std::set<WorkId> gone;
+    std::vector<RegionAt> left;
+    for (std::size_t i = region_.size(); i-- > 0 && left.size() < most;) {
+      const RegionAt at(i);
+      const std::vector<WorkId> calls = calls_that_can_wait(at, gone);
+      if (calls.empty()) continue;
+      IdVector<WorkId, Work> without = work_.work;
+      double takes = 0;
+      for (WorkId w : calls) takes += std::exchange(without[w].seconds, 0);
+      Interleaved rest = interleave(without);
+      if (all.seconds - rest.seconds < 0.95 * takes) continue;
+      all = std::move(rest), work_.work = std::move(without);
+      left.insert(left.begin(), at);
+      gone.insert(calls.begin(), calls.end());
+    }
+    std::erase_if(all.order, [&](WorkId w) { return gone.contains(w); });
+    return left;
+  }
+  // Weight gradients for which nothing else of the region waits.
+  std::vector<WorkId> calls_that_can_wait(RegionAt at, const std::set<WorkId>& gone) const {
+    const Run* r = std::get_if<Run>(&region_[at.value]);
+    if (!r || p_.task(*r).part != Part::W) return {};
+    std::vector<WorkId> calls;
+    for (WorkId w : work_.work.ids()) {
+      const auto is_one = [&](WorkId before) { return work_.origins[before].at == at; };
+      const std::vector<WorkId>& after = work_.work[w].after;
+      if (is_one(w))
+        calls.push_back(w);
+      else if (!gone.contains(w) && std::any_of(after.begin(), after.end(), is_one))
+        return {};
+    }
+    if (std::any_of(calls.begin(), calls.end(), [&](WorkId w) { return work_.work[w].link.has_value(); })) return {};
+    return calls;
+  }
+  void put(WorkId w) {
+    const Origin& o = work_.origins[w];
+    if (!o.call) {
+      out_.push_back(AsItWas{o.at});
+    } else if (work_.work[w].link) {
+      out_.push_back(StartCall{o.at, *o.call});
+      started_.push_back(w);
+    } else {
+      put(RunPart{o.at, {*o.call, next(*o.call)}});
+    }
+  }
+  // Neighbouring calls of one run are one part.
+  void put(RunPart part) {
+    RunPart* last = out_.empty() ? nullptr : std::get_if<RunPart>(&out_.back());
+    if (last && last->at == part.at && last->calls.to == part.calls.from)
+      last->calls.to = part.calls.to;
+    else
+      out_.push_back(part);
+  }
+  void await(const Flight& f) {
+    match(
+        f, [&](WorkId w) { await(w); }, [&](CollectiveId c) { await(c); });
+  }
+  void await(WorkId w) {
+    const Origin& o = work_.origins[w];
+    if (!o.call) return await(std::get<Start>(region_[o.at.value]).collective);
+    if (!done_.insert(w).second) return;
+    const StartCall start{o.at, *o.call};
+    // With nothing between them it is waited for in place.
+    if (const StartCall* last = std::get_if<StartCall>(&out_.back()); last && *last == start) {
+      out_.pop_back();
+      put(RunPart{start.at, {start.call, next(start.call)}});
+    } else {
+      out_.push_back(AwaitCall{start});
+    }
+  }
+  // Instructions of the region; what it does not await is awaited later.
+  void await(CollectiveId c) {
+    const auto at = awaits_.find(c);
+    if (at == awaits_.end()) return;
+    out_.push_back(AsItWas{at->second});
+    awaits_.erase(at);
+  }
+
+  const Program& p_;
+  const Region region_;
+  RegionWork work_;
+  std::map<CollectiveId, RegionAt> awaits_;  // that are still to come
+  std::vector<WorkId> started_;
+  std::set<WorkId> done_;
+  std::vector<Beat> out_;
+  std::vector<std::pair<RegionAt, double>> sent_;
+};
+
+class Likeness {
+ public:
+  explicit Likeness(const Passage& passage) : passage_(passage), p_(passage.program), runs_(passage.runs) {}
+  std::vector<u64> run() {
+    for (RegionAt at : ids_until<RegionAt>(passage_.region.size()))
+      match(
+          passage_.region[at.value],
+          [&](const Run& r) {
+            add(0, r.task.value, r.microbatch);
+            key_.push_back(turns_.try_emplace(*turn_at(passage_, at), turns_.size()).first->second);
+          },
+          [&](const Send& s) { add(1, value_of(s.transfer).value.value, value_of(s.transfer).microbatch); },
+          [&](const Receive& r) { add(2, value_of(r.transfer).value.value, value_of(r.transfer).microbatch); },
+          [&](const Start& s) { add(3, s.run.task.value, s.run.microbatch, s.collective); },
+          [&](const Await& w) { add(4, w.task.value, runs_.at(w.collective).microbatch, w.collective); });
+    for (const auto& [at, seconds] : passage_.late) key_.insert(key_.end(), {at.value, std::bit_cast<u64>(seconds)});
+    return std::move(key_);
+  }
+
+ private:
+  const SentValue& value_of(TransferId t) const { return *p_.transfers[t].value(); }
+  void add(u64 kind, u64 what, MicrobatchId m, std::optional<CollectiveId> c = {}) {
+    const u64 number = microbatches_.try_emplace(m, microbatches_.size()).first->second;
+    const u64 flight = c ? collectives_.try_emplace(*c, collectives_.size()).first->second : 0;
+    key_.insert(key_.end(), {kind, what, number, p_.pipe_of[m].value, flight});
+  }
+  const Passage& passage_;
+  const Program& p_;
+  const StartedRuns& runs_;
+  std::map<ActionId, u64> turns_;
+  std::map<MicrobatchId, u64> microbatches_;
+  std::map<CollectiveId, u64> collectives_;
+  std::vector<u64> key_;
+};
+
+class Emission {
+ public:
+  Emission(const Program& p, Region region, ActorProgram& out, IdVector<InstructionId, Instruction>& code)
+      : p_(p), region_(region), out_(out), code_(code) {}
+  void run(const Recipe& recipe) {
+    for (const Beat& b : recipe.beats)
+      match(
+          b, [&](const RunPart& x) { code_.push_back(part(x.at, x.calls)); }, [&](const StartCall& x) { start(x); },
+          [&](const AwaitCall& x) { await(x.started); },
+          [&](const AsItWas& x) { code_.push_back(region_[x.at.value]); });
+  }
+
+ private:
+  Run part(RegionAt at, CallRange calls) const {
+    Run r = std::get<Run>(region_[at.value]);
+    const bool whole = calls.from == CallId(0) && calls.to == p_.calls[r.task]->calls.next_id();
+    if (!whole) r.calls = calls;
+    return r;
+  }
+  void start(const StartCall& x) {
+    Run r = std::get<Run>(region_[x.at.value]);
+    r.calls = CallRange{x.call, next(x.call)};
+    const CollectiveId id(out_.collectives++);
+    under_way_.push_back({x, id});
+    code_.push_back(Start{r, id});
+  }
+  void await(const StartCall& x) {
+    const auto it =
+        std::find_if(under_way_.begin(), under_way_.end(), [&](const auto& entry) { return entry.first == x; });
+    code_.push_back(Await{it->second, std::get<Run>(region_[x.at.value]).task});
+  }
+  const Program& p_;
+  const Region region_;
+  ActorProgram& out_;
+  IdVector<InstructionId, Instruction>& code_;
+  std::vector<std::pair<StartCall, CollectiveId>> under_way_;
+};
+
+// Collectives in place included.
+double seconds_of(const Program& p, const Run& r, const WorkTimes& times) {
+  const Calls& body = *p.calls[r.task];
+  double seconds = 0;
+  for (CallId c : ids(calls_of(r, body))) {
+    const Node& n = body.graph.node(body.calls[c].node);
+    seconds += n.op->collective ? collective_seconds(shape_of(body.graph, n, p.mesh), times.link)
+                                : seconds_of(body, c, times.machine);
+  }
+  return seconds;
+}
+
+}  // namespace
+
+Recipe recipe_of(const Passage& passage, const WorkTimes& times, std::size_t leaves) {
+  return Cook(passage, times).run(leaves);
+}
+
+Recipe as_it_stands(const Passage& passage, const WorkTimes& times) {
+  Recipe recipe;
+  for (RegionAt at : ids_until<RegionAt>(passage.region.size())) {
+    const Instruction& i = passage.region[at.value];
+    recipe.beats.push_back(AsItWas{at});
+    if (const Run* r = std::get_if<Run>(&i)) recipe.seconds += seconds_of(passage.program, *r, times);
+    if (const auto late = passage.late.find(at); late != passage.late.end())
+      recipe.seconds = std::max(recipe.seconds, late->second);
+    if (std::holds_alternative<Send>(i)) recipe.sent.push_back({at, recipe.seconds});
+  }
+  return recipe;
+}
+
+std::vector<u64> likeness(const Passage& passage) { return Likeness(passage).run(); }
+
+void follow(const Recipe& recipe, const Passage& passage, ActorProgram& out,
+            IdVector<InstructionId, Instruction>& code) {
+  Emission(passage.program, passage.region, out, code).run(recipe);
+}
+
+}  // namespace stretto

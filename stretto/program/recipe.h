@@ -1,0 +1,57 @@
+// A new order for the instructions of a region, in which its collectives go on beside other work.
+//
+//   const Recipe recipe = recipe_of(turn, {.link = link});
+//   follow(recipe, turn, actor_program, code);              // also for every other region of an equal likeness
+#pragma once
+#include <map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "stretto/program/region.h"
+
+namespace stretto {
+
+// By positions in the region, so that it serves every region like it.
+struct RunPart {
+  RegionAt at;
+  CallRange calls;
+};
+struct StartCall {
+  RegionAt at;
+  CallId call;
+  bool operator==(const StartCall&) const = default;
+};
+struct AwaitCall {
+  StartCall started;
+};
+struct AsItWas {  // the instruction as it is
+  RegionAt at;
+};
+using Beat = std::variant<RunPart, StartCall, AwaitCall, AsItWas>;
+struct Recipe {
+  std::vector<Beat> beats;
+  double seconds = 0;                             // from its begin to its end
+  std::vector<std::pair<RegionAt, double>> sent;  // its messages, and when after its begin
+  std::vector<RegionAt> left;                     // what it leaves to the region after it
+};
+
+// A region where it stands.
+struct Passage {
+  const Program& program;
+  ActorId actor;
+  Region region;
+  const StartedRuns& runs;               // of the actor
+  std::map<RegionAt, double> late = {};  // when messages come, after its begin; others are there
+};
+
+// Of the tasks of weight gradients that are the last of all, and fill no gap, it leaves so many at most.
+Recipe recipe_of(const Passage&, const WorkTimes&, std::size_t leaves);
+Recipe as_it_stands(const Passage&, const WorkTimes&);  // nothing changes places
+
+// What its recipe depends on: microbatches, collectives and turns are numbered as they appear.
+std::vector<u64> likeness(const Passage&);
+
+void follow(const Recipe&, const Passage&, ActorProgram& out, IdVector<InstructionId, Instruction>& code);
+
+}  // namespace stretto
