@@ -276,7 +276,7 @@ Packing pack(std::span<const Lifetime> all, std::size_t align) {
 
 namespace {
 
-// Free memory: gaps between what is placed, and everything from `open_` on.
+// Free memory: gaps between what is placed, and everything from `open_` on. No two gaps touch, and none touches `open_`.
 class Gaps {
  public:
   // From the smallest gap that is large enough, the lowest of them.
@@ -284,33 +284,46 @@ class Gaps {
     const auto fit = by_size_.lower_bound({bytes, 0});
     if (fit == by_size_.end()) return std::exchange(open_, open_ + bytes);
     const auto [size, at] = *fit;
-    remove(at, size);
-    if (size > bytes) add(at + bytes, size - bytes);
+    const auto gap = by_place_.find(at);
+    size > bytes ? change(gap, at + bytes, size - bytes) : remove(gap);
     return at;
   }
   void release(std::size_t at, std::size_t bytes) {
-    if (const auto next = by_place_.find(at + bytes); next != by_place_.end()) {
-      const std::size_t more = next->second;
-      remove(at + bytes, more);
-      bytes += more;
-    }
-    if (auto before = by_place_.lower_bound(at); before != by_place_.begin()) {
-      const auto [place, size] = *--before;
-      if (place + size == at) {
-        remove(place, size);
-        at = place;
-        bytes += size;
-      }
-    }
-    if (at + bytes == open_)
+    const auto next = by_place_.lower_bound(at);
+    const auto before = next == by_place_.begin() ? by_place_.end() : std::prev(next);
+    const bool joins_next = next != by_place_.end() && next->first == at + bytes;
+    if (before != by_place_.end() && before->first + before->second == at) {
+      at = before->first;
+      bytes += before->second;
+      if (joins_next) bytes += next->second, remove(next);
+      at + bytes == open_ ? remove(before), void(open_ = at) : change(before, at, bytes);
+    } else if (joins_next) {
+      change(next, at, bytes + next->second);
+    } else if (at + bytes == open_) {
       open_ = at;
-    else
-      add(at, bytes);
+    } else {
+      by_place_[at] = bytes;
+      by_size_.insert({bytes, at});
+    }
   }
 
  private:
-  void add(std::size_t at, std::size_t bytes) { by_place_[at] = bytes, by_size_.insert({bytes, at}); }
-  void remove(std::size_t at, std::size_t bytes) { by_place_.erase(at), by_size_.erase({bytes, at}); }
+  using Gap = std::map<std::size_t, std::size_t>::iterator;
+  void remove(Gap gap) {
+    by_size_.erase({gap->second, gap->first});
+    by_place_.erase(gap);
+  }
+  // Keeps the nodes: there are far more changes than gaps.
+  void change(Gap gap, std::size_t at, std::size_t bytes) {
+    auto sized = by_size_.extract({gap->second, gap->first});
+    sized.value() = {bytes, at};
+    by_size_.insert(std::move(sized));
+    const auto after = std::next(gap);
+    auto placed = by_place_.extract(gap);
+    placed.key() = at;
+    placed.mapped() = bytes;
+    by_place_.insert(after, std::move(placed));
+  }
 
   std::map<std::size_t, std::size_t> by_place_;            // bytes
   std::set<std::pair<std::size_t, std::size_t>> by_size_;  // bytes, place

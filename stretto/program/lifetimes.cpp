@@ -48,6 +48,7 @@ class Walk {
  private:
   void set_clock() {
     i64 now = 0;
+    std::size_t most = 0;  // buffers, values counted at each use
     for (const Instruction& i : a_.code) {
       out_.clock.push_back(now);
       const Run* r = task_of(i);
@@ -55,10 +56,14 @@ class Walk {
         ++now;
         continue;
       }
-      const CallRange calls = calls_of(*r, *p_.calls[r->task]);
+      const Calls& body = *p_.calls[r->task];
+      const CallRange calls = calls_of(*r, body);
       now += std::max<i64>(1, i64{calls.to.value} - calls.from.value);
+      most += body.buffers.size();
     }
     out_.clock.push_back(now);
+    out_.buffers.reserve(most);
+    out_.uses.reserve(most);
   }
 
   // The parts of a run share arguments and temporaries.
