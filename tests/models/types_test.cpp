@@ -114,7 +114,7 @@ TEST_P(Types, TheDirectoryIsWrittenAgain) {
   save_hf(to.str(), model.config, model.weights, FileType::F64);
   const HfModel again = load_hf(to.str(), f64);
   EXPECT_EQ(again.config, model.config);
-  const SafeTensors before(directory / "model.safetensors"), after(to.str() / "model.safetensors");
+  const SafeTensors before(directory / "model.safetensors"), after(to / "model.safetensors");
   std::vector<std::string> theirs, ours;
   for (const auto& [name, tensor] : before.tensors()) theirs.push_back(name);
   for (const auto& [name, tensor] : after.tensors()) ours.push_back(name);
