@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "stretto/program/persistent.h"
 #include "stretto/program/touches.h"
 #include "stretto/step/storage.h"
 
@@ -25,7 +26,7 @@ struct InstanceHash {
 
 class Walk {
  public:
-  Walk(const Program& p, ActorId actor) : p_(p), s_(*p.step), a_(p.actors[actor]) {
+  Walk(const Program& p, ActorId actor) : p_(p), s_(*p.step), actor_(actor), a_(p.actors[actor]) {
     set_clock();
     for (const Instruction& i : a_.code)
       if (const Send* s = std::get_if<Send>(&i)) {
@@ -116,7 +117,14 @@ class Walk {
       return id;
     }
     const ResultId* result = buffer.result();
-    const ValueId* value = as<ValueId>(*binding_of(p_, r, b));
+    const Binding where = bound(p_, r, *binding_of(p_, r, b));
+    if (visits(p_, actor_, where)) {
+      const LiveId id = visiting_.at(std::get<AccumulatorId>(where));
+      out_.buffers[id].read = i;
+      out_.uses.push_back({id, use});
+      return id;
+    }
+    const ValueId* value = as<ValueId>(where);
     if (!value) return {};
     Instance instance{*value, r.microbatch};
     if (gathered(s_, *value)) instance.of = result ? *started : newest_.at(*value);
@@ -161,10 +169,17 @@ class Walk {
   }
   void receive(TransferId id, InstructionId i) {
     const Transfer& t = p_.transfers[id];
-    if (!t.value()) return;
-    const LiveId live = touch({t.value()->value, t.value()->microbatch}, t.extents[0].bytes, out_.clock[t.posted], i);
+    const AccumulatorId* gradient = std::get_if<AccumulatorId>(&t.what);
+    if (!t.value() && !gradient) return;
+    LiveId live = out_.buffers.next_id();
+    if (gradient) {
+      add(t.extents[0].bytes, out_.clock[t.posted], i);
+      visiting_[*gradient] = live;
+    } else {
+      live = touch({t.value()->value, t.value()->microbatch}, t.extents[0].bytes, out_.clock[t.posted], i);
+      out_.buffers[live].microbatch = t.value()->microbatch;
+    }
     LiveBuffer& b = out_.buffers[live];
-    b.microbatch = t.value()->microbatch;
     b.last = std::max(b.last, out_.clock[i]);
     b.received = out_.clock[i];
     out_.ends.push_back({live, {id, false}});
@@ -172,8 +187,10 @@ class Walk {
 
   const Program& p_;
   const Step& s_;
+  const ActorId actor_;
   const ActorProgram& a_;
   Lifetimes out_;
+  std::unordered_map<AccumulatorId, LiveId> visiting_;
   std::unordered_map<Instance, LiveId, InstanceHash> known_;
   std::unordered_map<Instance, TransferId, InstanceHash> direct_;     // made in the memory of whoever reads it
   std::unordered_map<ValueId, CollectiveId> newest_;                  // gathered parameters: what was awaited last

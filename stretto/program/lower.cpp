@@ -12,6 +12,7 @@
 #include "stretto/program/memory.h"
 #include "stretto/program/order.h"
 #include "stretto/program/overlap.h"
+#include "stretto/program/room.h"
 #include "stretto/program/rows.h"
 #include "stretto/program/transfers.h"
 
@@ -91,6 +92,7 @@ Program lower(Step step, const Schedule& schedule, IdVector<PieceId, StageId> st
   emit_epilogue(emitter);
   for (ActorId a : p.actors.ids()) place_gathers(p, a, options.reshard);
   if (options.overlap) overlap_calls(p, *options.overlap);
+  say_when_there_is_room(p);
   if (options.remote) keep_sent(p);
   refuse(settle_order(p));
   if (options.sketch) return p;

@@ -38,7 +38,7 @@ Block block_of(const Calls& calls) {
 class Planner {
  public:
   Planner(Program& p, ActorId actor, Blocks& blocks)
-      : p_(p), a_(p.actors[actor]), blocks_(blocks), lives_(lifetimes(p, actor)) {
+      : p_(p), actor_(actor), a_(p.actors[actor]), blocks_(blocks), lives_(lifetimes(p, actor)) {
     double buffers = 0;
     for (const Instruction& i : a_.code)
       if (const Run* r = task_of(i)) buffers += p_.calls[r->task]->buffers.size();
@@ -94,19 +94,21 @@ class Planner {
       if (buffer.temporary()) {
         if (block) slot.offset = block->offsets[b];
       } else {
-        const Binding& where = *binding_of(p_, r, b);
-        if (!as<ValueId>(where)) slot = persistent_slot(p_, a_, bound(p_, r, where), r.microbatch);
+        const Binding where = bound(p_, r, *binding_of(p_, r, b));
+        if (!as<ValueId>(where) && !visits(p_, actor_, where)) slot = persistent_slot(p_, a_, where, r.microbatch);
       }
       a_.slots.push_back(slot);
     }
   }
 
-  // Both ends of messages that carry something persistent.
+  // Ends of messages that lie in something persistent.
   void place_persistent_ends() {
     const auto place = [&](Transfer& t, auto end) {
       match(
           t.what, [](const SentValue&) {}, [&](ParamId x) { end(t.extents[0]) = persistent_slot(p_, a_, x); },
-          [&](AccumulatorId x) { end(t.extents[0]) = persistent_slot(p_, a_, x); },
+          [&](AccumulatorId x) {
+            if (!visits(p_, actor_, x)) end(t.extents[0]) = persistent_slot(p_, a_, x);
+          },
           [&](const SentSquares& s) {
             for (std::size_t k = 0; k < s.ranges.size(); ++k)
               end(t.extents[k]) = persistent_slot(p_, a_, s.ranges[k].first);
@@ -142,6 +144,7 @@ class Planner {
   }
 
   Program& p_;
+  const ActorId actor_;
   ActorProgram& a_;
   Blocks& blocks_;
   Lifetimes lives_;

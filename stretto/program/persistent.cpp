@@ -59,7 +59,10 @@ class PersistentMemory {
   }
   void use(const Binding& b) {
     match(
-        b, [&](ParamId i) { used_.params.push_back(i); }, [&](AccumulatorId i) { used_.accumulators.push_back(i); },
+        b, [&](ParamId i) { used_.params.push_back(i); },
+        [&](AccumulatorId i) {
+          if (!visits(p_, actor_, i)) used_.accumulators.push_back(i);
+        },
         [&](InputId i) { used_.inputs.push_back(i); }, [&](ScalarId i) { used_.scalars.push_back(i); },
         [&](OutputId i) { used_.outputs.push_back(i); }, [&](AllMicrobatches i) { used_.outputs.push_back(i.output); },
         [&](StateId i) { used_.states.push_back(i); },
@@ -99,6 +102,15 @@ Binding bound(const Program& p, const Run& r, const Binding& b) {
   const Part part = p.task(r).part;
   const AccumulatorId* g = as<AccumulatorId>(b);
   return g && (part == Part::W || part == Part::A) ? Binding(p.accumulator(*g, r.microbatch)) : b;
+}
+
+bool visits(const Program& p, ActorId actor, AccumulatorId g) {
+  const Accumulator& a = p.step->accumulators[g];
+  return p.actor_of(a.piece, a.pipe) != actor;
+}
+bool visits(const Program& p, ActorId actor, const Binding& b) {
+  const AccumulatorId* g = as<AccumulatorId>(b);
+  return g && visits(p, actor, *g);
 }
 
 Slot persistent_slot(const Program& p, const ActorProgram& a, const Binding& b, MicrobatchId m) {
