@@ -1,11 +1,16 @@
-// A pipeline of four actors in f32 and in bf16: real kernels, and messages over a link of 10 Gbit/s that is emulated.
-//   build/bench/bf16 [width = 128] [context = 512] [rounds = 7]
-// STRETTO_KERNELS=avx512 shows what is left where the processor has no instructions for bf16.
+// A pipeline of four actors in f32 and in bf16: real kernels, messages over a link of 10 Gbit/s that is emulated, and
+// without a link. bf16 in every form that products have here: by the processor's instructions, and widened.
+//   build/bench/bf16 [width = 128] [context = 512] [rounds = 5]
+// Forms are chosen once per process, so every run is a process of its own; they take turns.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
+#include <numeric>
 
 #include "stretto/base/text.h"
 #include "stretto/kernels/cpu/bf16_tiles.h"
@@ -17,13 +22,18 @@ using namespace stretto;
 
 namespace {
 
-constexpr int actors = 4, microbatches = 8, rows = 2;
+constexpr int actors = 4, microbatches = 8, rows = 2, steps = 3;  // steps: of a process, after one that is not counted
 
-struct Candidate {
-  std::string name;
-  std::unique_ptr<Trainer> trainer;
-  Batch batch;
-  double best = 1e9;
+struct Shape {
+  i64 width = 128, context = 512;
+};
+struct Kind {
+  std::string name, kernels;  // kernels: the best form that is allowed; empty: that of this processor
+  DType dtype, state;
+};
+struct Measured {
+  double seconds = 1e9;
+  double sent = 0, planned = 0;  // bytes of a step, and of the actor that needs the most
 };
 
 Batch some_ids(i64 context) {
@@ -33,55 +43,87 @@ Batch some_ids(i64 context) {
   return {{"ids", all}, {"targets", all}};
 }
 
-Candidate candidate(std::string name, DType dtype, DType state, bool link, const ModelConfig& c) {
-  Optimizer o = adamw();
-  o.state_dtype = state;
-  const Parallel parallel{.mesh = {{"pipe", actors}}, .schedule = "1f1b"};
-  RunOptions run;
-  if (link) run.link = Link{.latency = 10e-6, .bandwidth = 10e9 / 8};
-  Compiled compiled =
-      compile(make_model(c, microbatches * rows), o, {.microbatches = microbatches, .dtype = dtype}, parallel);
-  return {std::move(name), std::make_unique<Trainer>(std::move(compiled), run), some_ids(c.context)};
-}
-
-u64 planned(const Program& p) {
+double planned(const Program& p) {
   u64 most = 0;
-  for (const ActorProgram& a : p.actors) {
-    u64 bytes = 0;
-    for (const u64 b : a.bytes) bytes += b;
-    most = std::max(most, bytes);
-  }
-  return most;
+  for (const ActorProgram& a : p.actors) most = std::max(most, std::accumulate(a.bytes.begin(), a.bytes.end(), u64(0)));
+  return double(most);
 }
-
-u64 sent(const Program& p) {
+double sent(const Program& p) {
   u64 bytes = 0;
   for (const Transfer& t : p.transfers)
     for (const Extent& e : t.extents) bytes += e.bytes;
-  return bytes;
+  return double(bytes);
+}
+
+// In a process of its own.
+void measure(DType dtype, DType state, bool link, const Shape& s) {
+  const ModelConfig c{.family = "gpt2", .layers = 4, .width = s.width, .heads = 4, .context = s.context, .vocab = 256};
+  Optimizer o = adamw();
+  o.state_dtype = state;
+  RunOptions run;
+  if (link) run.link = Link{.latency = 10e-6, .bandwidth = 10e9 / 8};
+  Trainer t(compile(make_model(c, microbatches * rows), o, {.microbatches = microbatches, .dtype = dtype},
+                    {.mesh = {{"pipe", actors}}, .schedule = "1f1b"}),
+            run);
+  const Batch batch = some_ids(s.context);
+  t.step(batch);
+  double best = 1e9;
+  for (int i = 0; i < steps; ++i) best = std::min(best, t.step(batch).seconds);
+  fmt::print("{} {} {}\n", best, sent(*t.compiled().program), planned(*t.compiled().program));
+}
+
+Measured measured(const Kind& k, bool link, const Shape& s) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string kernels = k.kernels.empty() ? "" : "STRETTO_KERNELS=" + k.kernels + " ";
+  const std::string command = fmt::format("{}'{}' --one {} {} {} {} {}", kernels, self, name_of(k.dtype),
+                                          name_of(k.state), int(link), s.width, s.context);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> out(popen(command.c_str(), "r"), &pclose);
+  Measured m;
+  if (!out || std::fscanf(out.get(), "%lf %lf %lf", &m.seconds, &m.sent, &m.planned) != 3)
+    throw Error("bf16", "'{}' printed no numbers", command);
+  return m;
+}
+
+struct Row {
+  Kind kind;
+  Measured with, without;  // a link
+};
+
+void compare(const Shape& s, int rounds) {
+  std::vector<Row> all{{{"f32", "", f32, f32}}, {{"bf16, widened", "avx512", bf16, f32}}};
+  if (const std::string form(bf16_form()); !form.empty()) {
+    all.push_back({{"bf16, " + form, "", bf16, f32}});
+    all.push_back({{"bf16, " + form + ", states too", "", bf16, bf16}});
+  }
+  for (int round = 0; round < rounds; ++round)
+    for (Row& r : all)
+      for (Measured* m : {&r.with, &r.without}) {
+        const Measured now = measured(r.kind, m == &r.with, s);
+        if (now.seconds < m->seconds) *m = now;
+      }
+  std::vector<std::vector<std::string>> lines{{"run", "messages", "most memory", "10 Gbit/s, ms", "no link, ms",
+                                               "link takes", "f32 / this, with link", "without"}};
+  const auto ms = [](double seconds) { return fmt::format("{:.1f}", seconds * 1e3); };
+  for (const Row& r : all)
+    lines.push_back({r.kind.name, human_bytes(r.with.sent), human_bytes(r.with.planned), ms(r.with.seconds),
+                     ms(r.without.seconds), ms(r.with.seconds - r.without.seconds),
+                     fmt::format("{:.2f}", all[0].with.seconds / r.with.seconds),
+                     fmt::format("{:.2f}", all[0].without.seconds / r.without.seconds)});
+  fmt::print("GPT, 4 layers, width {}, context {}; {} actors, {} microbatches of {}; products of f32: {}\n{}", s.width,
+             s.context, actors, microbatches, rows, choose_product_form(), table(lines));
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const i64 width = argc > 1 ? std::atoll(argv[1]) : 128, context = argc > 2 ? std::atoll(argv[2]) : 512;
-  const int rounds = argc > 3 ? std::atoi(argv[3]) : 7;
-  const ModelConfig c{.family = "gpt2", .layers = 4, .width = width, .heads = 4, .context = context, .vocab = 256};
-  std::vector<Candidate> all;
-  all.push_back(candidate("f32", f32, f32, true, c));
-  all.push_back(candidate("bf16", bf16, f32, true, c));
-  all.push_back(candidate("bf16, states too", bf16, bf16, true, c));
-  all.push_back(candidate("f32, no link", f32, f32, false, c));
-  all.push_back(candidate("bf16, no link", bf16, f32, false, c));
-  for (int round = 0; round < rounds; ++round)
-    for (Candidate& x : all) x.best = std::min(x.best, x.trainer->step(x.batch).seconds);
-  std::vector<std::vector<std::string>> table_rows{{"run", "messages", "most memory", "step ms", "beside f32"}};
-  for (const Candidate& x : all) {
-    const Program& p = *x.trainer->compiled().program;
-    table_rows.push_back({x.name, human_bytes(double(sent(p))), human_bytes(double(planned(p))),
-                          fmt::format("{:.1f}", x.best * 1e3), fmt::format("{:.2f}", all[0].best / x.best)});
-  }
-  fmt::print("{}, {} actors, {} microbatches of {}; products of f32: {}, of bf16: {}\n{}", c.str(), actors,
-             microbatches, rows, choose_product_form(), bf16_form().empty() ? "widened to f32" : bf16_form(),
-             table(table_rows));
+int main(int argc, char** argv) try {
+  const auto number = [&](int i, i64 otherwise) { return argc > i ? std::atoll(argv[i]) : otherwise; };
+  if (argc > 6 && std::string(argv[1]) == "--one")
+    measure(dtype_named(argv[2]).value_or(f32), dtype_named(argv[3]).value_or(f32), number(4, 0) != 0,
+            {number(5, 128), number(6, 512)});
+  else
+    compare({number(1, 128), number(2, 512)}, int(number(3, 5)));
+  return 0;
+} catch (const Error& e) {
+  fmt::print(stderr, "{}\n", e.what());
+  return e.exit_code();
 }
