@@ -2,11 +2,14 @@
 // two ranks against two serial runs side by side. One thread but for the last, and its processor time; interleaved
 // rounds, because machines are noisy: what is compared runs one after the other in every round, and ratios are taken per
 // round.
-//   build/bench/experts [rounds = 9]
+//   build/bench/experts [rounds = 9] [case ...] [--profile]
+// Cases are numbered as they are printed, from 1 (all); --profile: where their steps' time goes, instead of rounds.
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
+#include <functional>
 #include <memory>
 
 #include "rounds.h"
@@ -18,6 +21,7 @@ using namespace stretto;
 
 namespace {
 
+bool profile = false;
 constexpr i64 vocab = 512, document = 300;
 
 struct Shape {
@@ -65,11 +69,13 @@ struct Run {
   Trainer trainer;
   Batch batch;
   Run(ModelConfig c, const Shape& s, i64 length = 0, const ParallelNames& names = {})
-      : trainer([&] {
-          c.documents = length > 0;
-          return compile(make_model(c, s.rows), adamw({.lr = 1e-5}), {.microbatches = s.microbatches},
-                         {.names = names});
-        }()),
+      : trainer(
+            [&] {
+              c.documents = length > 0;
+              return compile(make_model(c, s.rows), adamw({.lr = 1e-5}), {.microbatches = s.microbatches},
+                             {.names = names});
+            }(),
+            {.profile = profile}),
         batch(batch_of(s, length)) {}
   double step() { return trainer.step(batch).seconds; }
   double processor_time() {
@@ -91,12 +97,17 @@ struct Run {
 
 struct Pair {
   std::string name, other_name, bar;
-  std::unique_ptr<Run> one, other;
+  std::function<std::unique_ptr<Run>()> make_one, make_other;
+  std::unique_ptr<Run> one = {}, other = {};
   std::vector<double> seconds = {}, other_seconds = {}, ratios = {};
   void round(bool counts) {
     const double x = one->processor_time(), y = other->processor_time();
     if (!counts) return;
     seconds.push_back(x), other_seconds.push_back(y), ratios.push_back(x / y);
+  }
+  void profiles() {
+    fmt::print("{}\n", name), print_profile(one->trainer, one->batch);
+    fmt::print("{}\n", other_name), print_profile(other->trainer, other->batch);
   }
   std::vector<std::string> line() const {
     const double bytes = one->working(), others = other->working();
@@ -114,7 +125,7 @@ struct Pair {
 
 std::vector<Pair> pairs() {
   const auto run = [](const ModelConfig& c, const Shape& s, i64 length = 0) {
-    return std::make_unique<Run>(c, s, length);
+    return [=] { return std::make_unique<Run>(c, s, length); };
   };
   const Shape few{4, 256, 2, 512}, fine{1, 1024, 1, 512}, many{4, 1024, 1, 512}, text{1, 4096, 2, 256};
   const Shape more{16, 256, 2, 512, 4};  // the update, which all experts need, is a smaller part
@@ -134,14 +145,18 @@ std::vector<Pair> pairs() {
   return all;
 }
 
-void one_core(int rounds) {
-  std::vector<Pair> all = pairs();
-  for (int round = 0; round <= rounds; ++round)
-    for (Pair& p : all) p.round(round > 0);
+void one_core(int rounds, const std::vector<std::size_t>& cases) {
+  std::vector<Pair> all = pairs(), asked;
+  for (std::size_t i : cases)
+    if (i <= all.size()) asked.push_back(std::move(all[i - 1]));
+  if (asked.empty()) return;
+  for (Pair& p : asked) p.one = p.make_one(), p.other = p.make_other();
+  for (int round = 0; round <= rounds && !profile; ++round)
+    for (Pair& p : asked) p.round(round > 0);
   std::vector<std::vector<std::string>> lines{
       {"step of", "against", "ms", "ms", "ratio", "at most", "working memory", "its", "ratio"}};
-  for (const Pair& p : all) lines.push_back(p.line());
-  fmt::print("{}", table(lines));
+  for (Pair& p : asked) profile ? p.profiles() : lines.push_back(p.line());
+  if (!profile) fmt::print("{}", table(lines));
 }
 
 // Every rank has as many tokens as one serial run.
@@ -163,7 +178,15 @@ void two_cores(int rounds) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int rounds = argc > 1 ? std::max(1, std::atoi(argv[1])) : 9;
-  one_core(rounds);
-  two_cores(rounds);
+  std::vector<std::size_t> numbers, cases;
+  for (int i = 1; i < argc; ++i)
+    if (!std::strcmp(argv[i], "--profile"))
+      profile = true;
+    else
+      numbers.push_back(std::size_t(std::max(1, std::atoi(argv[i]))));
+  cases.assign(numbers.begin() + !numbers.empty(), numbers.end());
+  if (cases.empty()) cases = {1, 2, 3, 4, 5, 6, 7};
+  const int rounds = numbers.empty() ? 9 : int(numbers[0]);
+  one_core(rounds, cases);
+  if (std::ranges::find(cases, 7) != cases.end() && !profile) two_cores(rounds);
 }

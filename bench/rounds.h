@@ -1,12 +1,16 @@
-// What benchmarks of whole steps share: a batch of the reference model, and numbers over interleaved rounds.
+// What benchmarks of whole steps share: a batch of the reference model, numbers over interleaved rounds, and where a
+// step's time goes.
 #pragma once
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "stretto/base/text.h"
 #include "stretto/stretto.h"
 
 namespace stretto {
@@ -37,6 +41,31 @@ inline double side_by_side(Trainer& one, Trainer& two, const Batch& batch, doubl
   first = one.step(batch).seconds;
   other.join();
   return tokens / first + tokens / second;
+}
+
+// Where the time of one step goes, after one to get warm. The trainer was made with TrainerOptions::profile.
+inline void print_profile(Trainer& trainer, const Batch& batch) {
+  trainer.step(batch);
+  const auto before = trainer.profile();
+  const auto start = std::chrono::steady_clock::now();
+  trainer.step(batch);
+  const double total = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const auto times = trainer.profile();
+  std::map<std::string, std::pair<double, i64>> by_op;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    auto& [seconds, runs] = by_op[times[i].op + " (" + times[i].kernel + ")"];
+    seconds += times[i].seconds - before[i].seconds, runs += times[i].runs - before[i].runs;
+  }
+  std::vector<std::pair<std::string, std::pair<double, i64>>> sorted(by_op.begin(), by_op.end());
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
+  std::vector<std::vector<std::string>> rows{{"kernel", "ms", "share", "calls"}};
+  const auto line = [&](const std::string& name, double seconds, const std::string& runs) {
+    rows.push_back({name, fmt::format("{:.1f}", seconds * 1e3), fmt::format("{:.2f}%", 100 * seconds / total), runs});
+  };
+  double rest = total;
+  for (const auto& [name, t] : sorted) line(name, t.first, fmt::format("{}", t.second)), rest -= t.first;
+  line("between kernels", rest, "");
+  fmt::print("{}", table(rows));
 }
 
 }  // namespace stretto

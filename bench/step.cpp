@@ -118,24 +118,6 @@ Ratio ratio(const std::vector<double>& a, const std::vector<double>& b) {
   std::sort(r.begin(), r.end());
   return {r[r.size() / 4], r[r.size() / 2], r[r.size() * 3 / 4]};
 }
-void print_profile(std::vector<KernelTime> times, double total) {
-  std::map<std::string, std::pair<double, i64>> by_op;
-  for (const KernelTime& t : times)
-    by_op[t.op + " (" + t.kernel + ")"].first += t.seconds, by_op[t.op + " (" + t.kernel + ")"].second += t.runs;
-  std::vector<std::pair<std::string, std::pair<double, i64>>> sorted(by_op.begin(), by_op.end());
-  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
-  std::vector<std::vector<std::string>> rows{{"kernel", "ms", "share", "calls"}};
-  double sum = 0;
-  for (const auto& [name, t] : sorted) {
-    rows.push_back({name, fmt::format("{:.1f}", t.first * 1e3), fmt::format("{:.2f}%", 100 * t.first / total),
-                    fmt::format("{}", t.second)});
-    sum += t.first;
-  }
-  rows.push_back({"between kernels", fmt::format("{:.1f}", (total - sum) * 1e3),
-                  fmt::format("{:.2f}%", 100 * (total - sum) / total), ""});
-  fmt::print("{}", table(rows));
-}
-
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -155,13 +137,7 @@ int main(int argc, char** argv) try {
                   {.profile = profile});
   const Batch batch = some_batch(int(rows), shape.seq);
   if (profile) {
-    trainer.step(batch);
-    const auto before = trainer.profile();
-    const double total = seconds([&] { trainer.step(batch); });
-    auto times = trainer.profile();
-    for (std::size_t i = 0; i < times.size(); ++i)
-      times[i].seconds -= before[i].seconds, times[i].runs -= before[i].runs;
-    print_profile(times, total);
+    print_profile(trainer, batch);
     return 0;
   }
   handwritten::Step hand(shape);
