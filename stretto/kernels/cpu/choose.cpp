@@ -1,12 +1,10 @@
-// Rows are sorted by expert; a block of an expert's rows is gathered, and one matrix product does them. Results go back
-// to their places; those of one token are added in the order of experts.
+// Rows are sorted by expert, and one matrix product does a block of an expert's rows: where they lie, if they do so as a
+// matrix, else gathered. Results go to their places; those of one token are added in the order of experts.
 #include "stretto/ops/choose.h"
 
 #include "stretto/kernels/cpu/blas.h"
 #include "stretto/kernels/cpu/chosen_rows.h"
-#include "stretto/kernels/cpu/pauses.h"
 #include "stretto/kernels/cpu/place.h"
-#include "stretto/kernels/cpu/with_float.h"
 
 namespace stretto {
 namespace {
@@ -38,26 +36,24 @@ void scatter_rows(const T* from, i64 rows, i64 n, bool add, const i64* places, T
   }
 }
 
-template <class T>
-void blocks(const Plan& p, const Args& args) {
+constexpr auto blocks = []<class T>(const Plan& p, const Args& args) {
   const auto& [experts, all, k, n] = p.space;
   const SortedRows rows(p, args.input<std::int32_t>(2), args.scratch);
   if (p.adds || rows.starts[experts] < all) fill_zero(p.out, args.out[0]);
-  T *const x = reinterpret_cast<T*>(rows.rest), *const y = x + p.space.block_rows() * k;
-  Pauses pauses(args);
-  for (i64 e = 0; e < experts; ++e)
-    for (i64 from = rows.starts[e], end = rows.starts[e + 1]; from < end; from += p.space.block) {
-      const i64 m = std::min(p.space.block, end - from);
-      gather_rows(args.input<T>(0), rows.a + from, m, k, x);
-      gemm(false, p.turned, m, n, k, T(1), x, k, args.input<T>(1) + e * p.expert, p.leading, T(0), y, n);
-      scatter_rows(y, m, n, p.adds, rows.b + from, args.output<T>());
-      pauses.after(m * n * k / 40);  // so many products take as long as one element of a pass
-    }
+  T *const gathered = reinterpret_cast<T*>(rows.rest), *const made = gathered + p.space.block_rows() * k;
+  rows.each_block(args, p.space, [&](const RowBlock& b) {
+    const i64 *const from = rows.a + b.first, *const to = rows.b + b.first;
+    const auto x = as_matrix(args.input<T>(0), {from, b.rows, k}, gathered);
+    const auto pitch = p.adds ? std::nullopt : RowPlaces{to, b.rows, n}.pitch();
+    const RowMatrix<T> y = pitch ? RowMatrix<T>{args.output<T>() + to[0], *pitch} : RowMatrix<T>{made, n};
+    gemm(false, p.turned, b.rows, n, k, T(1), x.data, x.pitch, args.input<T>(1) + b.expert * p.expert, p.leading, T(0),
+         y.data, y.pitch);
+    if (!pitch) scatter_rows(made, b.rows, n, p.adds, to, args.output<T>());
+  });
   p.padding.clear(args.output<T>());
-}
+};
 
-template <class T>
-void reference(const Plan& p, const Args& args) {
+constexpr auto reference = []<class T>(const Plan& p, const Args& args) {
   fill_zero(p.out, args.out[0]);
   run_nest(p.rows, [&](Steps row) {
     const i64 e = args.input<std::int32_t>(2)[row[2]] - p.first;
@@ -70,24 +66,10 @@ void reference(const Plan& p, const Args& args) {
       to = T(sum);
     });
   });
-}
-
-Runner prepare_blocks(const Call& call) {
-  return with_float(call.out[0].dtype,
-                    [&]<class T>() -> Runner { return [p = plan_of(call)](const Args& args) { blocks<T>(p, args); }; });
-}
-Runner prepare_reference(const Call& call) {
-  return with_float(call.out[0].dtype, [&]<class T>() -> Runner {
-    return [p = plan_of(call)](const Args& args) { reference<T>(p, args); };
-  });
-}
-
-constexpr Kernel kernels[] = {
-    {.name = "blocks", .accepts = [](const Call& c) { return plan_of(c).dense; }, .prepare = &prepare_blocks},
-    {.name = "reference", .prepare = &prepare_reference}};
+};
 
 }  // namespace
 
-std::span<const Kernel> choose_kernels() { return kernels; }
+std::span<const Kernel> choose_kernels() { return chosen_kernels<&plan_of, blocks, reference>; }
 
 }  // namespace stretto

@@ -1,11 +1,9 @@
-// Per expert: its rows of both operands are gathered block by block, and a matrix product adds them up.
+// Per expert: a matrix product per block of its rows adds them up.
 #include "stretto/ops/choose_grad.h"
 
 #include "stretto/kernels/cpu/blas.h"
 #include "stretto/kernels/cpu/chosen_rows.h"
-#include "stretto/kernels/cpu/pauses.h"
 #include "stretto/kernels/cpu/place.h"
-#include "stretto/kernels/cpu/with_float.h"
 
 namespace stretto {
 namespace {
@@ -29,33 +27,27 @@ void clear_matrix(const Plan& p, T* w) {
   for (i64 i = 0; i < rows; ++i) std::fill_n(w + i * p.leading, columns, T(0));
 }
 
-template <class T>
-void blocks(const Plan& p, const Args& args) {
+constexpr auto blocks = []<class T>(const Plan& p, const Args& args) {
   const auto& [experts, all, k, n] = p.space;
   const SortedRows rows(p, args.input<std::int32_t>(2), args.scratch);
-  T *const x = reinterpret_cast<T*>(rows.rest), *const g = x + p.space.block_rows() * k;
-  Pauses pauses(args);
-  for (i64 e = 0; e < experts; ++e) {
-    T* w = args.output<T>() + e * p.expert;
-    const i64 begin = rows.starts[e], end = rows.starts[e + 1];
-    if (begin == end && !p.adds(args)) clear_matrix(p, w);
-    for (i64 from = begin; from < end; from += p.space.block) {
-      const i64 m = std::min(p.space.block, end - from);
-      gather_rows(args.input<T>(0), rows.a + from, m, k, x);
-      gather_rows(args.input<T>(1), rows.b + from, m, n, g);
-      const T beta = p.adds(args) || from > begin ? T(1) : T(0);
-      if (p.turned)
-        gemm(true, false, n, k, m, T(1), g, n, x, k, beta, w, p.leading);
-      else
-        gemm(true, false, k, n, m, T(1), x, k, g, n, beta, w, p.leading);
-      pauses.after(m * n * k / 40);  // so many products take as long as one element of a pass
-    }
-  }
-  if (!p.adds(args)) p.padding.clear(args.output<T>());
-}
+  T *const gathered = reinterpret_cast<T*>(rows.rest), *const others = gathered + p.space.block_rows() * k;
+  const bool adds = p.adds(args);
+  for (i64 e = 0; e < experts && !adds; ++e)
+    if (rows.starts[e] == rows.starts[e + 1]) clear_matrix(p, args.output<T>() + e * p.expert);
+  rows.each_block(args, p.space, [&](const RowBlock& b) {
+    const auto x = as_matrix(args.input<T>(0), {rows.a + b.first, b.rows, k}, gathered);
+    const auto g = as_matrix(args.input<T>(1), {rows.b + b.first, b.rows, n}, others);
+    T* const w = args.output<T>() + b.expert * p.expert;
+    const T beta = adds || b.first > rows.starts[b.expert] ? T(1) : T(0);
+    if (p.turned)
+      gemm(true, false, n, k, b.rows, T(1), g.data, g.pitch, x.data, x.pitch, beta, w, p.leading);
+    else
+      gemm(true, false, k, n, b.rows, T(1), x.data, x.pitch, g.data, g.pitch, beta, w, p.leading);
+  });
+  if (!adds) p.padding.clear(args.output<T>());
+};
 
-template <class T>
-void reference(const Plan& p, const Args& args) {
+constexpr auto reference = []<class T>(const Plan& p, const Args& args) {
   if (!p.adds(args)) fill_zero(p.out, args.out[0]);
   run_nest(p.rows, [&](Steps row) {
     const i64 e = args.input<std::int32_t>(2)[row[2]] - p.first;
@@ -68,24 +60,10 @@ void reference(const Plan& p, const Args& args) {
       });
     });
   });
-}
-
-Runner prepare_blocks(const Call& call) {
-  return with_float(call.out[0].dtype,
-                    [&]<class T>() -> Runner { return [p = plan_of(call)](const Args& args) { blocks<T>(p, args); }; });
-}
-Runner prepare_reference(const Call& call) {
-  return with_float(call.out[0].dtype, [&]<class T>() -> Runner {
-    return [p = plan_of(call)](const Args& args) { reference<T>(p, args); };
-  });
-}
-
-constexpr Kernel kernels[] = {
-    {.name = "blocks", .accepts = [](const Call& c) { return plan_of(c).dense; }, .prepare = &prepare_blocks},
-    {.name = "reference", .prepare = &prepare_reference}};
+};
 
 }  // namespace
 
-std::span<const Kernel> choose_grad_kernels() { return kernels; }
+std::span<const Kernel> choose_grad_kernels() { return chosen_kernels<&plan_of, blocks, reference>; }
 
 }  // namespace stretto

@@ -2,9 +2,15 @@
 //
 //   const ChosenRows p(x, y, w, which, experts);    // when preparing
 //   const SortedRows rows(p, ids, scratch);         // per run; the order of an expert's rows is that of the tokens
-//   for (i64 at = rows.starts[e]; at < rows.starts[e + 1]; ++at) use(x + rows.a[at], y + rows.b[at]);
+//   rows.each_block(args, p.space, [&](const RowBlock& b) {
+//     const RowMatrix<float> m = as_matrix(x, {rows.a + b.first, b.rows, k}, memory);
+//   });
 #pragma once
+#include <limits>
+
 #include "stretto/kernels/cpu/padding.h"
+#include "stretto/kernels/cpu/pauses.h"
+#include "stretto/kernels/cpu/with_float.h"
 #include "stretto/ops/choose.h"
 
 namespace stretto {
@@ -48,6 +54,11 @@ struct ChosenRows {
   }
 };
 
+// As many rows of one expert as are multiplied at once.
+struct RowBlock {
+  i64 expert, first, rows;
+};
+
 // In the workspace, where matrices of rows follow. A row that names no expert of here is in no list.
 struct SortedRows {
   i64 *starts, *a, *b;
@@ -73,12 +84,66 @@ struct SortedRows {
     for (i64 e = experts; e > 0; --e) starts[e] = starts[e - 1];  // ... and back again
     starts[0] = 0;
   }
+
+  template <class F>
+  void each_block(const Args& args, const choosing::Workspace& space, const F& f) const {
+    Pauses pauses(args);
+    for (i64 e = 0; e < space.experts; ++e)
+      for (i64 from = starts[e], end = starts[e + 1]; from < end; from += space.block) {
+        const RowBlock b{e, from, std::min(space.block, end - from)};
+        f(b);
+        pauses.after(b.rows * space.k * space.n / 40);  // so many products take as long as one element of a pass
+      }
+  }
 };
 
-// The rows at these places, one after the other.
+// The rows of an operand or a result that a block has.
+struct RowPlaces {
+  const i64* at;
+  i64 rows, n;  // n: elements of a row
+
+  // From one row to the next, where they lie as those of a matrix do.
+  std::optional<i64> pitch() const {
+    if (rows == 1) return n;
+    const i64 step = at[1] - at[0];
+    if (step < n || step > std::numeric_limits<int>::max()) return {};
+    for (i64 i = 2; i < rows; ++i)
+      if (at[i] - at[i - 1] != step) return {};
+    return step;
+  }
+};
+
 template <class T>
-void gather_rows(const T* from, const i64* places, i64 rows, i64 n, T* to) {
-  for (i64 i = 0; i < rows; ++i) std::copy_n(from + places[i], n, to + i * n);
+struct RowMatrix {
+  T* data;
+  i64 pitch;
+};
+
+// Where they lie, or gathered one after the other.
+template <class T>
+RowMatrix<const T> as_matrix(const T* from, const RowPlaces& places, T* gathered) {
+  if (const auto pitch = places.pitch()) return {from + places.at[0], *pitch};
+  constexpr i64 ahead = 2, line = 64 / sizeof(T);
+  const i64 n = places.n;
+  for (i64 i = 0; i < places.rows; ++i) {
+    if (i + ahead < places.rows)  // rows are far apart: without a hint every one would be waited for
+      for (i64 j = 0; j < n; j += line) __builtin_prefetch(from + places.at[i + ahead] + j, 0, 2);
+    std::copy_n(from + places.at[i], n, gathered + i * n);
+  }
+  return {gathered, n};
 }
+
+template <auto plan_of, auto run>
+Runner prepare_chosen(const Call& call) {
+  return with_float(call.out[0].dtype, [&]<class T>() -> Runner {
+    return [p = plan_of(call)](const Args& args) { run.template operator()<T>(p, args); };
+  });
+}
+// Of an op whose plan is a ChosenRows: products of blocks where rows are dense, else element by element.
+template <auto plan_of, auto blocks, auto reference>
+constexpr Kernel chosen_kernels[] = {{.name = "blocks",
+                                      .accepts = [](const Call& c) { return plan_of(c).dense; },
+                                      .prepare = &prepare_chosen<plan_of, blocks>},
+                                     {.name = "reference", .prepare = &prepare_chosen<plan_of, reference>}};
 
 }  // namespace stretto
