@@ -186,12 +186,14 @@ Tensor chosen_experts(Trace& t, const ModelConfig& c, const LlamaShape& s, Tenso
 
 // The same on rows that travel to the ranks of their experts and back.
 Tensor exchanged_experts(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor h, const Router& r,
-                         const ExpertWeights& w, Routing& routing) {
+                         const ExpertWeights& w) {
   const Dim batch = h.dim(t.batch_name);
   const Dim rows =
       batch.like("rows_x", {.plus = s.seq, .size = batch.size * s.seq.size * r.choice.size}).grouped(w.experts);
   const GroupedRows g = group_rows(r.which, batch, w.experts, rows);
-  add_to(routing.lost, g.lost);
+  // Scores that are not numbers choose the first experts for all: more room would be no help.
+  const Tensor valid = sum(cast(stop_gradient(r.weights), g.lost.dtype()), {s.seq, r.choice}) * 0;
+  t.metric(t.scoped(lost_rows), sum(g.lost + valid, g.lost.dims()), Accumulate::sum);
   const Tensor weights = dispatch(r.weights, g, rows);
   Tensor x = dispatch(h, g, {rows, s.model});
   if (c.route_on_input) x = x * weights;
@@ -251,14 +253,13 @@ Tensor experts_layer(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor
         .hint("leave one of the two out")
         .about({"parallel.expert_rows", "model.capacity"});
   const Tensor y = slots                       ? slotted_experts(t, c, s, h, r, w, *slots)
-                   : t.exchanges_rows(c.top_k) ? exchanged_experts(t, c, s, h, r, w, routing)
+                   : t.exchanges_rows(c.top_k) ? exchanged_experts(t, c, s, h, r, w)
                                                : chosen_experts(t, c, s, h, r, w);
   return c.shared_ff ? y + shared_expert(t, c, s, h) : y;
 }
 
 void finish_routing(Trace& t, const ModelConfig& c, const Routing& r, const Dim& batch, const Dim& seq) {
   const double layers = r.layers, length = seq.valid();
-  if (r.lost) t.metric(lost_rows, sum(r.lost, r.lost.dims()), Accumulate::sum);
   if (r.chosen) {
     const double n = layers * length * batch.valid();
     const Tensor x = sum(r.chosen * (r.gates * (c.experts / (n * n))), r.gates.dims());

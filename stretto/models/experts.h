@@ -17,7 +17,6 @@ inline constexpr std::string_view load_metric = "load", taken_metric = "taken";
 struct Routing {
   Tensor balance;        // {batch}, or without dims when it is pooled at the end
   Tensor chosen, gates;  // pooled: sums over all tokens, {experts}
-  Tensor lost;           // {batch}: rows that found no room in an exchange; a step that has any is made again
   Tensor z;              // {batch}: over the tokens the squared logarithm of the router's sum of exponentials, added up
   i64 layers = 0;
 };

@@ -58,8 +58,10 @@ struct Metric {
 // has experts, for then fewer rows travel.
 enum class ExpertRows : std::uint8_t { automatic, gather, exchange };
 
-// The metric that counts rows without room in an exchange. A step that has any is not finite, and is made again.
+// The metric of a layer, after its name, that counts rows without room in an exchange. A step that has any is not finite,
+// and is made again. Not a number where the router's weights are none: such a step has another fault.
 inline constexpr std::string_view lost_rows = "lost_rows";
+inline bool counts_lost_rows(std::string_view metric) { return metric.ends_with(lost_rows); }
 
 struct TraceOptions {
   DType dtype = f32;

@@ -8,13 +8,15 @@
 #include "stretto/runtime/measure.h"
 #include "stretto/train/feed.h"
 #include "stretto/train/prepare.h"
+#include "stretto/train/routing.h"
 
 namespace stretto {
 
 namespace {
 
 bool may_lose_rows(const Compiled& c) {
-  return std::any_of(c.metrics.begin(), c.metrics.end(), [](const TracedMetric& m) { return m.name == lost_rows; });
+  return std::any_of(c.metrics.begin(), c.metrics.end(),
+                     [](const TracedMetric& m) { return counts_lost_rows(m.name); });
 }
 
 // A step that may have to be made again is the only one under way.
@@ -112,10 +114,8 @@ StepResult Trainer::wait() {
   r.lr = now.lr;
   if (!engine_->computes()) return r;  // there are no numbers
   const bool finite = std::isfinite(r.loss) && std::isfinite(r.grad_norm);
-  if (const auto lost = r.metrics.find(std::string(lost_rows)); lost != r.metrics.end()) {
-    if (lost->second > 0 && !finite) return again_with_room(now, r);
-    r.metrics.erase(lost);  // finite all the same: nothing depends on those rows
-  }
+  // Finite all the same: nothing depends on those rows.
+  if (const LostRows lost = take_lost_rows(r); lost.all > 0 && !finite) return again_with_room(now, lost);
   r.updated = finite || !compiled_->training.skip_nonfinite;
   if (!compiled_->training.clip_late) return r;
   const double clip = compiled_->training.clip, factor = clip > 0 ? std::min(1.0, clip / (r.grad_norm + 1e-6)) : 1;
@@ -124,24 +124,24 @@ StepResult Trainer::wait() {
 }
 
 // Nothing was updated: the same step with the same batch, once more.
-StepResult Trainer::again_with_room(UnderWay& now, const StepResult& without) {
+StepResult Trainer::again_with_room(UnderWay& now, const LostRows& lost) {
   if (compiled_->training.clip_late)
     for (const int rank : engine_->local()) engine_->worker(rank).put_back(now.step % 2);
   submitted_ = --step_;
-  make_room(without);
+  make_room(now.step, lost);
   start(std::exchange(now.batch, {}), now.after);
   return wait();
 }
 
 // Everything but the room is as it was, so that parameters and state lie where they lay.
-void Trainer::make_room(const StepResult& without) {
-  const double before = compiled_->parallel.expert_room, lost = without.metrics.at(std::string(lost_rows));
+void Trainer::make_room(i64 step, const LostRows& lost) {
+  const double before = compiled_->parallel.expert_room;
   Parallel parallel = compiled_->parallel;
   parallel.expert_room = 2 * before;
   parallel.stages = compiled_->program->pieces_per_stage();
   const std::string why =
-      fmt::format("step {}: {} rows of tokens found no room with expert_room = {}, and {} is needed", without.step,
-                  lost, before, parallel.expert_room);
+      fmt::format("step {}: {} rows of layer {} found no room with expert_room = {}, and {} is needed", step, lost.rows,
+                  lost.layer, before, parallel.expert_room);
   try {
     auto larger = std::make_shared<const Compiled>(
         compile(compiled_->model, compiled_->optimizer, compiled_->training, parallel));

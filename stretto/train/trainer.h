@@ -25,6 +25,8 @@
 
 namespace stretto {
 
+struct LostRows;  // train/routing.h
+
 class Trainer {
  public:
   explicit Trainer(Compiled, RunOptions = {});
@@ -76,9 +78,8 @@ class Trainer {
   void start(std::shared_ptr<const Batch>, After);
   StepHooks hooks(UnderWay&, double factor) const;
   void make_again(UnderWay&, std::optional<double> factor);  // none: it is left out
-  StepResult again_with_room(UnderWay&, const StepResult& without);
-  void make_room(
-      const StepResult& without);  // for rows that were lost: the same program with more, over the same values
+  StepResult again_with_room(UnderWay&, const LostRows&);
+  void make_room(i64 step, const LostRows&);  // the same program with more, over the same values
   StepTaken taken_by_oldest();
   StepResult forward(const Compiled&, Engine&, StepNumbers&, const Batch&) const;
   void check_idle(std::string_view what) const;

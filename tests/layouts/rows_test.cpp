@@ -36,7 +36,7 @@ Ran ran(const Setting& s, const Parallel& p, bool skewed, const RunOptions& run 
     const StepResult step = t.step(step_batch(t.compiled(), s.config.vocab, i));
     EXPECT_TRUE(step.updated);
     EXPECT_EQ(step.step, i);
-    EXPECT_FALSE(step.metrics.contains(std::string(lost_rows)));
+    for (const auto& [name, value] : step.metrics) EXPECT_FALSE(counts_lost_rows(name)) << name;
     r.loss = step.loss;
   }
   r.bits = t.parameters_hash();
@@ -59,10 +59,11 @@ TEST(Rows, OneRankMayGetEverything) {
   for (const DType dtype : {f32, f64}) {
     const Setting s = setting(dtype);
     const Ran serial = ran(s, {}, true);
-    for (const int expert : {2, 4, 8}) {
-      const Ran shared = ran(s, exchanging({.expert = expert}), true);
-      EXPECT_NEAR(shared.loss, serial.loss, (dtype == f64 ? 1e-10 : 1e-5) * serial.loss) << expert;
-    }
+    for (const int expert : {2, 4, 8})
+      for (const ExpertRows how : {ExpertRows::gather, ExpertRows::exchange}) {
+        const Ran shared = ran(s, {.names = {.expert = expert}, .expert_rows = how}, true);
+        EXPECT_NEAR(shared.loss, serial.loss, (dtype == f64 ? 1e-10 : 1e-5) * serial.loss) << expert;
+      }
   }
 }
 
@@ -108,6 +109,25 @@ TEST(Rows, EvaluationGoesOnAfterMoreRoomWasMade) {
   EXPECT_LT(t.evaluate(batch).loss, before);
 }
 
+// A router that is not a number sends all rows one way, and no room would make its step finite.
+TEST(Rows, ADivergedRunIsNotOneWithoutRoom) {
+  const Setting s = setting(f32);
+  Trainer t(compile(make_model(s.config, s.rows), adamw({}), s.training, exchanging({.expert = 4}, 1.5)));
+  const Array kept = t.parameter(router);
+  Array broken = kept;
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  for (std::size_t i = 0; i < broken.bytes.size(); i += sizeof none) std::memcpy(&broken.bytes[i], &none, sizeof none);
+  t.set_parameter(router, broken);
+  const u64 before = t.parameters_hash();
+  const StepResult r = t.step(step_batch(t.compiled(), s.config.vocab, 1));
+  EXPECT_TRUE(std::isnan(r.loss));
+  EXPECT_FALSE(r.updated);
+  EXPECT_EQ(t.compiled().parallel.expert_room, 1.5);
+  EXPECT_EQ(t.parameters_hash(), before);
+  t.set_parameter(router, kept);
+  EXPECT_TRUE(t.step(step_batch(t.compiled(), s.config.vocab, 2)).updated);
+}
+
 TEST(Rows, WhatCannotBeExchangedIsRefused) {
   Setting slots = setting(f32);
   slots.config.capacity = 1;
@@ -129,7 +149,7 @@ TEST(Rows, AreGatheredWhereTheyCannotBeExchanged) {
   s.config.top_k = 1;
   const auto exchanges = [&](const Training& t, const Parallel& p) {
     const Compiled c = compile(make_model(s.config, s.rows), adamw({}), t, p);
-    return std::ranges::any_of(c.metrics, [](const TracedMetric& m) { return m.name == lost_rows; });
+    return std::ranges::any_of(c.metrics, [](const TracedMetric& m) { return counts_lost_rows(m.name); });
   };
   EXPECT_TRUE(exchanges(s.training, {.names = {.expert = 2}}));
   Training goes_on = s.training;
