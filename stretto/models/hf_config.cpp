@@ -33,7 +33,7 @@ void read_window(FieldReader& r, const Kind& type, ModelConfig& c) {
       r.fail_hint("sliding_window", "this type of model has no sliding window",
                   "with null every token sees all before it");
     std::string kinds;
-    hf::read_layer_types(r, kinds);
+    hf::read_layer_types(r, c.layers, kinds);
     if (kinds.find('w') != kinds.npos) r.fail("layer_types", "this type of model has no sliding window");
     return;
   }
@@ -47,7 +47,7 @@ void read_window(FieldReader& r, const Kind& type, ModelConfig& c) {
     must_be(r, "use_mrope", false);
   }
   std::string kinds;
-  hf::read_layer_types(r, kinds);
+  hf::read_layer_types(r, c.layers, kinds);
   if (!used) window = 0;
   if (kinds.empty() && type.windows_off && window > 0)
     for (i64 i = 0; i < c.layers; ++i) kinds += i < from ? 'f' : 'w';

@@ -6,7 +6,11 @@
 
 namespace stretto::hf {
 
-void read_layer_types(FieldReader& r, std::string& kinds) {
+void check_layers(FieldReader& r, std::string_view key, i64 named, i64 layers) {
+  if (named != layers) r.fail(key, "it names {} layers of {}", named, layers);
+}
+
+void read_layer_types(FieldReader& r, i64 count, std::string& kinds) {
   std::vector<std::string> layers;
   if (!r.read("layer_types", layers)) return;
   for (const std::string& l : layers) {
@@ -15,6 +19,7 @@ void read_layer_types(FieldReader& r, std::string& kinds) {
                          "full_attention and sliding_attention are");
     kinds += l == "full_attention" ? 'f' : 'w';
   }
+  check_layers(r, "layer_types", layers.size(), count);
 }
 
 Field layer_types(const ModelConfig& c) {
@@ -73,7 +78,7 @@ void windows(Exchange& x, ModelConfig& c, const std::string& habit) {
   std::string kinds;
   i64 every = 0;  // older files: so many layers, of which the last one sees all
   const bool told = x.in().read("sliding_window_pattern", every, between(1, ModelConfig::most_layers));
-  read_layer_types(x.in(), kinds);
+  read_layer_types(x.in(), c.layers, kinds);
   if (told && kinds.empty()) kinds = std::string(std::size_t(every - 1), 'w') + 'f';
   c.pattern = kinds.empty() ? habit : shortest_period(kinds);
   if (c.pattern == "f") c.pattern.clear(), c.window = 0;

@@ -21,7 +21,8 @@ void experts(Exchange&, ModelConfig&, std::string_view many);     // as most typ
 void granite(Exchange&, ModelConfig&);
 
 // Kinds of layers as letters, f or w, of `layer_types`; others are faults.
-void read_layer_types(FieldReader&, std::string& kinds);
+void read_layer_types(FieldReader&, i64 layers, std::string& kinds);
+void check_layers(FieldReader&, std::string_view key, i64 named, i64 layers);  // a list that has one for each
 Field layer_types(const ModelConfig&);
 std::string shortest_period(const std::string& letters);  // "wfwf" -> "wf"
 

@@ -7,6 +7,21 @@
 namespace stretto::hf {
 namespace {
 
+// A key that other models of the kind give other values.
+template <class T>
+void only(Exchange& x, std::string_view key, const T& supported) {
+  T value = supported;
+  if (x.reading() && x.in().read(key, value) && value != supported)
+    x.in().fail(key, "only {} is supported", supported);
+}
+
+void sigmoid_router(Exchange& x, ModelConfig& c) {
+  c.score = Score::sigmoid;
+  c.select_bias = true;
+  only<std::string>(x, "scoring_func", "sigmoid");
+  only<std::string>(x, "topk_method", "noaux_tc");
+}
+
 // The first layers are dense, and one expert is there for all.
 void deep_experts(Exchange& x, ModelConfig& c) {
   x.need("n_routed_experts", c.experts);
@@ -23,8 +38,8 @@ void deep_experts(Exchange& x, ModelConfig& c) {
   i64 every = 1;
   if (x.reading() && x.in().read("moe_layer_freq", every) && every != 1)
     x.in().fail("moe_layer_freq", "only 1 is supported");
-  x.ignore({"num_nextn_predict_layers", "output_router_logits", "aux_loss_alpha", "seq_aux", "ep_size", "scoring_func",
-            "topk_method", "router_aux_loss_coef"});
+  x.ignore({"num_nextn_predict_layers", "output_router_logits", "aux_loss_alpha", "seq_aux", "ep_size",
+            "router_aux_loss_coef"});
   if (!x.reading()) return;
   c.shared_ff = shared * c.expert_ff;
   const i64 layers = std::clamp<i64>(c.layers, 0, ModelConfig::most_layers), first = std::min(dense, layers);
@@ -111,7 +126,8 @@ void gpt_oss(Exchange& x, ModelConfig& c) {
   c.sinks = c.router_bias = c.expert_bias = true;
   if (x.reading()) c.expert_clamp = 7;
   x("swiglu_limit", c.expert_clamp, above(0));
-  x.ignore({"swiglu_alpha", "experts_per_token", "initial_context_length", "router_jitter_noise"});
+  only(x, "swiglu_alpha", 1.702);
+  x.ignore({"experts_per_token", "initial_context_length", "router_jitter_noise"});
 }
 
 void granite_moe(Exchange& x, ModelConfig& c) {
@@ -141,6 +157,7 @@ void deepseek_v2(Exchange& x, ModelConfig& c) {
   latent(x, c);
   x.must_be("mlp_bias", false);
   c.normalize = false;
+  only<std::string>(x, "scoring_func", "softmax");
   if (x.reading()) {
     std::string method = "greedy";
     x.in().read("topk_method", method);
@@ -154,8 +171,7 @@ void deepseek_v2(Exchange& x, ModelConfig& c) {
 
 void deepseek_v3(Exchange& x, ModelConfig& c) {
   latent(x, c);
-  c.score = Score::sigmoid;
-  c.select_bias = true;
+  sigmoid_router(x, c);
   x("rope_interleave", c.rope_interleaved);
 }
 
@@ -179,8 +195,9 @@ void llama4_layers(Exchange& x, ModelConfig& c) {
   if (x.in().field().find("attention_chunk_size") && !x.in().has("attention_chunk_size")) c.chunk = 0;
   x.in().read("attention_chunk_size", c.chunk, at_least(1));
   x.in().read("no_rope_layer_interval", every, at_least(1));
-  x.in().read("no_rope_layers", turned);
-  x.in().read("layer_types", kinds);
+  if (x.in().read("no_rope_layers", turned) && !turned.empty())
+    check_layers(x.in(), "no_rope_layers", turned.size(), layers);
+  if (x.in().read("layer_types", kinds)) check_layers(x.in(), "layer_types", kinds.size(), layers);
   std::string pattern;
   for (i64 i = 0; i < layers; ++i) {
     const std::size_t at = std::size_t(i);
@@ -246,8 +263,7 @@ void glm4_moe(Exchange& x, ModelConfig& c) {
   if (!x.reading()) x.out().set("rope_parameters.partial_rotary_factor", partial);
   x("attention_bias", c.qkv_bias);
   x("use_qk_norm", c.qk_norm);
-  c.score = Score::sigmoid;
-  c.select_bias = true;
+  sigmoid_router(x, c);
   if (x.reading()) c.normalize = true;
   deep_experts(x, c);
 }
