@@ -11,6 +11,7 @@
 #include "stretto/compile/placed.h"
 #include "stretto/compile/precision.h"
 #include "stretto/compile/scheduled.h"
+#include "stretto/ops/input.h"
 #include "stretto/program/lower.h"
 #include "stretto/step/storage.h"
 
@@ -119,6 +120,22 @@ LowerOptions lower_options(const Asked& a, const Surroundings& around, const Par
   return o;
 }
 
+// Those that forward reads as they were given; backward reads them again.
+std::vector<InputOfIds> inputs_of_ids(const Graph& g, const IdVector<InputId, TracedInput>& inputs) {
+  std::map<std::string, InputId> named;
+  for (InputId i : inputs.ids()) named.emplace(inputs[i].name, i);
+  std::vector<InputOfIds> all;
+  for (std::size_t n = 0; n < g.nodes.size(); ++n) {
+    const Node& node = g.nodes[n];
+    if (node.backward || !node.op->ids) continue;
+    const Node& from = g.node(node.operands[node.op->ids({g, node}).operand]);
+    if (!from.attrs.is<InputAttrs>()) continue;
+    const auto input = named.find(from.attrs.as<InputAttrs>().name);
+    if (input != named.end()) all.push_back({input->second, NodeId(n)});
+  }
+  return all;
+}
+
 Compiled assemble(Traced traced, Graph graph, Placed placed, IdVector<ScalarId, std::string> scalars, Program program) {
   Compiled c{.graph = std::move(graph),
              .sharded = std::move(placed.sharded),
@@ -128,6 +145,7 @@ Compiled assemble(Traced traced, Graph graph, Placed placed, IdVector<ScalarId, 
              .metrics = std::move(traced.metrics),
              .batch = std::move(traced.batch),
              .rows_per_step = traced.rows_per_step};
+  c.ids = inputs_of_ids(c.graph, c.inputs);
   auto accumulators = accumulators_of(*program.step);
   for (ParamId i : traced.params.ids()) {
     TracedParam& p = traced.params[i];

@@ -27,12 +27,18 @@ struct CompiledParam {
   bool has_master() const { return dtype == bf16 && !accumulators.empty(); }
   DType logical_dtype() const { return wide(dtype); }
 };
+// An input whose numbers a node of the graph takes for ids.
+struct InputOfIds {
+  InputId input;
+  NodeId reader;
+};
 struct Compiled {
   Graph graph;                             // the step with its gradients, for `show`
   std::shared_ptr<const Sharded> sharded;  // how ranks of an actor share it; none: an actor is one rank
   std::shared_ptr<const Program> program;
   IdVector<ParamId, CompiledParam> params;
   IdVector<InputId, TracedInput> inputs;
+  std::vector<InputOfIds> ids;
   IdVector<ScalarId, std::string> scalars;  // names of the per-step numbers
   IdVector<TermId, TracedTerm> terms;
   std::vector<TracedMetric> metrics;

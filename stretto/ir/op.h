@@ -137,6 +137,13 @@ struct RandomKey {
   i64 number = 0;
 };
 
+// An operand that holds ids: from 0 to below `limit`, or `none`, which is no id.
+struct IdOperand {
+  int operand = 0;
+  i64 limit = 0;
+  std::optional<i64> none = {};
+};
+
 struct Op {
   std::string_view name;
   std::vector<Type> (*infer)(const OpCall&) = nullptr;
@@ -175,7 +182,10 @@ struct Op {
   std::optional<CollectiveKind> collective_kind{};
   CollectiveShape (*collective)(const OpCall&, const View& in, const View& out) = nullptr;
   bool no_gradient = false;
-  // What is wrong with an id, a label or a position that its kernels found outside of [0, limit).
+  // Which operand holds ids or labels, and which there are.
+  IdOperand (*ids)(const OpCall&) = nullptr;
+  // What is wrong with an id, a label or a position that its kernels, or who looked before them, found outside of
+  // [0, limit).
   Error (*out_of_range)(const OpCall&, i64 value, i64 limit) = nullptr;
 
   bool elementwise() const { return pointwise || group; }

@@ -102,6 +102,11 @@ constinit const Op cross_entropy_op{
         },
     .in_place = {InPlace{0, 1}},
     .costly = Costly::yes,
+    .ids =
+        [](const OpCall& c) {
+          const CrossEntropyAttrs& a = c.attrs<CrossEntropyAttrs>();
+          return IdOperand{1, c.graph.dim(a.over).valid(), a.ignore};
+        },
     .out_of_range =
         [](const OpCall& c, i64 label, i64 classes) {
           const CrossEntropyAttrs& a = c.attrs<CrossEntropyAttrs>();

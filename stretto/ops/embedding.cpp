@@ -51,6 +51,10 @@ constinit const Op embedding_op{
           const Dim p = Dim{"p", 6}.padded(4);
           e.add(embedding(e.real({p, m}), e.ids({a}, 6), p));
         },
+    .ids =
+        [](const OpCall& c) {
+          return IdOperand{1, c.graph.dim(c.attrs<EmbeddingAttrs>().vocab).valid()};
+        },
     .out_of_range =
         [](const OpCall& c, i64 id, i64 rows) {
           return Error("embedding", "id {} is outside of dim '{}', which has {} rows", id,

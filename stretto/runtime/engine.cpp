@@ -156,6 +156,7 @@ void Engine::run_rank(int rank, Submitted& s) {
   } catch (...) {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = std::current_exception();
+    s.broken = true;
     stop();
   }
 }
@@ -169,6 +170,8 @@ void Engine::run_here() {
       lock.unlock();
       run_rank(local_.front(), s);
       lock.lock();
+    } else {
+      s.broken = true;
     }
     s.running = 0;
     s.end = now();
@@ -189,6 +192,7 @@ void Engine::serve(int rank) {
     Submitted& s = submitted(round);
     if (!failed) run_rank(rank, s);
     const std::lock_guard lock(mutex_);
+    s.broken = s.broken || failed;
     if (--s.running == 0) s.end = now();
     if (s.running == 0 || failure_) changed_.notify_all();
   }
@@ -202,6 +206,7 @@ void Engine::submit(i64 step, StepHooks hooks) {
   s.step = step;
   s.hooks = std::move(hooks);
   s.running = static_cast<int>(local_.size());
+  s.broken = false;
   s.start = now();
   ++submitted_;
   changed_.notify_all();
@@ -212,8 +217,9 @@ StepTaken Engine::wait() {
   Submitted& s = submitted(waited_ + 1);
   if (threads_.empty()) run_here();
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return failure_ ? idle() : s.running == 0; });
-  if (failure_) {
+  const auto done = [&] { return s.running == 0 && !s.broken; };  // whatever became of the one after it
+  changed_.wait(lock, [&] { return done() || (failure_ && idle()); });
+  if (!done()) {
     waited_ = submitted_;
     std::rethrow_exception(failure_);
   }

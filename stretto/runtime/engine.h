@@ -62,6 +62,7 @@ class Engine {
     i64 step = 0;
     StepHooks hooks;
     int running = 0;             // ranks that have not finished it
+    bool broken = false;         // not by all of them to its end
     double start = 0, end = 0;   // seconds of the steady clock
     std::vector<double> worked;  // per rank: seconds not spent waiting
   };

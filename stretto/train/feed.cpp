@@ -31,6 +31,25 @@ void load_part(const Compiled& c, Worker& w, InputId input, const std::byte* fro
   }
 }
 
+// Before the step begins, so that a Trainer goes on after a batch that was refused.
+void check_ids(const Compiled& c, const InputOfIds& ids, const Array& array) {
+  const Node& reader = c.graph.node(ids.reader);
+  const IdOperand range = reader.op->ids({c.graph, reader});
+  const auto* all = reinterpret_cast<const std::int32_t*>(array.bytes.data());
+  const std::size_t count = array.bytes.size() / sizeof *all;
+  const auto* wrong = std::find_if(all, all + count, [&](std::int32_t id) {
+    return (id < 0 || id >= range.limit) && range.none != std::optional<i64>(id);
+  });
+  if (wrong == all + count) return;
+  std::vector<std::string> at;
+  i64 rest = wrong - all;
+  for (std::size_t d = array.sizes.size(); d-- > 0; rest /= array.sizes[d])
+    at.insert(at.begin(), fmt::format("{}", rest % array.sizes[d]));
+  Error e = reader.op->out_of_range({c.graph, reader}, *wrong, range.limit);
+  e.within(fmt::format("batch, input '{}' at [{}]", c.inputs[ids.input].name, join(at, ", ")));
+  throw e;
+}
+
 }  // namespace
 
 void check_batch(const Compiled& c, const Batch& batch) {
@@ -57,6 +76,7 @@ void check_batch(const Compiled& c, const Batch& batch) {
       throw Error("batch", "input '{}' does not start with the batch dim '{}'", in.name, c.batch)
           .hint("put the batch dim first: t.input(\"{}\", {{{}, ...}})", in.name, c.batch);
   }
+  for (const InputOfIds& ids : c.ids) check_ids(c, ids, batch.at(c.inputs[ids.input].name));
 }
 
 void load_batch(const Compiled& c, Worker& w, const Batch& batch) {

@@ -187,6 +187,7 @@ class Errors(unittest.TestCase):
             trainer.parameter("wtee")
         with self.assertRaisesRegex(stretto.Error, "is outside of dim 'vocab', which has 32 rows"):
             trainer.step(ids=batch["ids"] + 1000, targets=batch["targets"])
+        self.assertGreater(trainer.step(**batch).loss, 0)
         with self.assertRaises(TypeError):
             stretto.Trainer(model="gpt2")
 

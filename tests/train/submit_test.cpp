@@ -6,6 +6,7 @@
 #include <cmath>
 #include <condition_variable>
 #include <limits>
+#include <thread>
 
 #include "stretto/train/trainer.h"
 #include "support/message.h"
@@ -230,7 +231,8 @@ TEST(ClipLate, KeepsWhatTwoStepsBeganWith) {
 }
 
 TEST(Submit, AnErrorEndsAllThatIsUnderWay) {
-  const Compiled c = compiled_for({.mesh = {{"pipe", 2}}, .schedule = "zb-h1"}, 0);
+  Compiled c = compiled_for({.mesh = {{"pipe", 2}}, .schedule = "zb-h1"}, 0);
+  c.ids.clear();  // seen while the step runs
   Trainer t(c);
   Batch wrong = random_batch(c, 50);
   reinterpret_cast<std::int32_t*>(wrong.at("ids").bytes.data())[3] = 77;
@@ -242,6 +244,27 @@ TEST(Submit, AnErrorEndsAllThatIsUnderWay) {
   EXPECT_EQ(t.steps_done(), 0);
   EXPECT_THAT(refusal_of([&] { t.submit(random_batch(c, 50)); }), HasSubstr("77"));
   EXPECT_EQ(t.steps_under_way(), 0) << "what was refused is not under way";
+}
+
+// What the step before it came to is not lost with it.
+TEST(Submit, AnErrorLeavesTheStepBeforeItAsItIs) {
+  for (const Parallel& p : {Parallel{.mesh = {{"pipe", 2}}, .schedule = "zb-h1"}, Parallel{.names = {.data = 2}}}) {
+    Compiled c = compiled_for(p, 0);
+    c.ids.clear();
+    Trainer t(c), alone(c);
+    const Batch right = random_batch(c, 50);
+    Batch wrong = right;
+    reinterpret_cast<std::int32_t*>(wrong.at("ids").bytes.data())[3] = 77;
+    t.submit(right);
+    if (!t.room()) continue;
+    t.submit(wrong);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // both have ended, as a rule
+    const StepResult first = t.wait();
+    EXPECT_EQ(first.step, 1);
+    EXPECT_EQ(first.loss, alone.step(right).loss);
+    EXPECT_THAT(refusal_of([&] { t.wait(); }), testing::AllOf(HasSubstr("step 2"), HasSubstr("77")));
+    EXPECT_EQ(t.steps_done(), 1);
+  }
 }
 
 TEST(Submit, ParametersAreOutOfReachWhileAStepIsUnderWay) {
