@@ -15,6 +15,7 @@
 
 #include "stretto/base/array.h"
 #include "stretto/checkpoint/manifest.h"
+#include "stretto/formats/atomic_directory.h"
 #include "stretto/formats/safetensors.h"
 
 namespace stretto {
@@ -72,15 +73,13 @@ void write_checkpoint(const std::filesystem::path& path, const Snapshot&, u64 sh
 // The same by several processes: one has this, all write shards into its directory, one publishes it when they have.
 class UnfinishedCheckpoint {
  public:
-  explicit UnfinishedCheckpoint(const std::filesystem::path& path);
-  ~UnfinishedCheckpoint();  // with everything in it, unless it was published
-  UnfinishedCheckpoint(const UnfinishedCheckpoint&) = delete;
-  const std::filesystem::path& directory() const { return directory_; }
+  explicit UnfinishedCheckpoint(const std::filesystem::path& path) : unfinished_(path) {}
+  const std::filesystem::path& directory() const { return unfinished_.directory(); }
   // `about`: what belongs to it beside its tensors. An Error when a tensor is not there in whole.
   void publish(const Snapshot& about, std::vector<ManifestFile> shards);
 
  private:
-  std::filesystem::path path_, directory_;
+  AtomicDirectory unfinished_;
 };
 // The snapshot's tensors as <stem>-00001.safetensors and so on.
 std::vector<ManifestFile> write_shards(const std::filesystem::path& directory, const Snapshot&,

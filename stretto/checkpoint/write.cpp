@@ -114,27 +114,6 @@ std::vector<ManifestFile> write_shards(const fs::path& directory, const Snapshot
   return files;
 }
 
-UnfinishedCheckpoint::UnfinishedCheckpoint(const fs::path& given)
-    : path_(given.has_filename() ? given : given.parent_path()),
-      directory_(path_.parent_path() /
-                 fmt::format(".{}-{}{}", path_.filename().string(), ::getpid(), temporary_ending)) {
-  std::error_code wrong;
-  const fs::path parent = path_.parent_path().empty() ? "." : path_.parent_path();
-  if (!fs::exists(parent, wrong)) {
-    fs::create_directories(parent, wrong);
-    if (wrong) fail(parent, "made", wrong);
-    sync_directory(parent.parent_path());
-  }
-  fs::remove_all(directory_, wrong);  // left by a process of the same number
-  if (!wrong) fs::create_directory(directory_, wrong);
-  if (wrong) fail(directory_, "made", wrong);
-}
-
-UnfinishedCheckpoint::~UnfinishedCheckpoint() {
-  std::error_code ignored;
-  fs::remove_all(directory_, ignored);
-}
-
 void UnfinishedCheckpoint::publish(const Snapshot& about, std::vector<ManifestFile> shards) {
   Manifest m{.step = about.step,
              .seed = about.seed,
@@ -143,17 +122,17 @@ void UnfinishedCheckpoint::publish(const Snapshot& about, std::vector<ManifestFi
              .states = about.states,
              .shards = std::move(shards)};
   if (const std::vector<std::string> faults = incomplete(m); !faults.empty())
-    throw Error(path_.string(), "would have no whole tensor {}", join(faults, "; ")).as(Error::Kind::run);
+    throw Error(unfinished_.path().string(), "would have no whole tensor {}", join(faults, "; ")).as(Error::Kind::run);
   for (const Snapshot::Extra& e : about.extras) {
     if (!is_extra_name(e.name))
-      throw Error(path_.string(), "cannot carry '{}' along", e.name)
+      throw Error(unfinished_.path().string(), "cannot carry '{}' along", e.name)
           .hint("files may be {}", fmt::join(extra_names, ", "));
-    write_file(directory_ / e.name, e.text);
+    write_file(directory() / e.name, e.text);
     m.extras.push_back({.name = e.name, .bytes = e.text.size(), .hash = hash_bytes(e.text.data(), e.text.size())});
   }
-  write_file(directory_ / manifest_name, manifest_text(m));
-  put_in_place(directory_, path_);
-  sync_directory(path_.parent_path());
+  write_file(directory() / manifest_name, manifest_text(m));
+  put_in_place(directory(), unfinished_.path());
+  sync_directory(unfinished_.path().parent_path());
 }
 
 void write_checkpoint(const fs::path& path, const Snapshot& s, u64 shard_bytes) {

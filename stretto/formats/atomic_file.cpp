@@ -17,6 +17,7 @@ constexpr std::size_t buffer_bytes = 1 << 16;
 }
 
 AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
+  if (is_folder(path)) throw Error(path.string(), "is a directory, not a file").hint("name a file in it");
   static std::atomic<unsigned> count{0};
   temporary_ = path;
   temporary_ += fmt::format(".{}-{}.tmp", ::getpid(), count++);

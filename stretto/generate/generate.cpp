@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "stretto/base/philox.h"
-#include "stretto/formats/fields.h"
 #include "stretto/generate/decoder.h"
 #include "stretto/tokenize/tokenizer.h"
 
@@ -14,22 +13,6 @@ const std::string* extra(const StoredModel& m, std::string_view name) {
   for (const Snapshot::Extra& e : m.extras)
     if (e.name == name) return &e.text;
   return nullptr;
-}
-
-// eos_token_id of generation_config.json: a number or a list.
-std::vector<std::int32_t> ends_of(const StoredModel& m) {
-  const std::string* text = extra(m, "generation_config.json");
-  if (!text) return {};
-  const Field json = read_json(*text, (m.path / "generation_config.json").string());
-  const Field* eos = json.find("eos_token_id");
-  std::vector<std::int32_t> ids;
-  const auto add = [&](const Field& f) {
-    if (const i64* id = std::get_if<i64>(&f.value)) ids.push_back(*id);
-  };
-  if (eos) add(*eos);
-  if (eos && eos->array())
-    for (const Field& f : *eos->array()) add(f);
-  return ids;
 }
 
 std::optional<Tokenizer> tokenizer_of(const StoredModel& m, const std::string& named) {
@@ -77,7 +60,7 @@ Codec codec_of(const StoredModel& m, const std::string& named) {
           .hint("give the prompt as --ids, or name the tokenizer of this model: --tokenizer FILE");
     Codec codec{.encode = [t = *tokenizer](std::string_view text) { return t.encode(text, true); },
                 .decode = [t = *tokenizer](std::int32_t id) { return t.decode({{id}}, false, false); },
-                .ends = ends_of(m)};
+                .ends = end_ids(m.extras)};
     if (codec.ends.empty() && tokenizer->end_of_text()) codec.ends.push_back(*tokenizer->end_of_text());
     return codec;
   }
@@ -92,7 +75,7 @@ Codec codec_of(const StoredModel& m, const std::string& named) {
     return ids;
   };
   bytes.decode = [](std::int32_t id) { return std::string(1, char(id)); };
-  bytes.ends = ends_of(m);
+  bytes.ends = end_ids(m.extras);
   return bytes;
 }
 

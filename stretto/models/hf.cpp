@@ -223,11 +223,13 @@ HfModel load_hf(const fs::path& directory, DType dtype) {
 
 void check_hf(const fs::path& directory) { opened(directory, {}); }
 
-void save_hf(const fs::path& directory, const ModelConfig& config, const Weights& weights, FileType stored,
-             u64 shard_bytes) {
+void save_hf(const fs::path& directory, const ModelConfig& config, const Weights& weights, const SaveOptions& o) {
+  const FileType stored = o.stored;
   const ModelConfig c = checked(config);
   const Family& family = family_on_disk(c);
-  const Field json = hf_config(c, stored);
+  Field json = hf_config(c, stored);
+  json.set("bos_token_id", o.ends.begin);
+  json.set("eos_token_id", o.ends.end);
   const std::vector<ParamSpec> params = family.params(c);
   std::vector<Fault> faults;
   const auto wrong = [&](std::string what) { faults.push_back({"hugging face", std::move(what), ""}); };
@@ -262,7 +264,7 @@ void save_hf(const fs::path& directory, const ModelConfig& config, const Weights
     if (!written.insert(p.stored).second) continue;
     weights.find(p.name)->second.dtype == f64 ? add.operator()<double>(p) : add.operator()<float>(p);
   }
-  write_hf_weights(directory, tensors, shard_bytes);
+  write_hf_weights(directory, tensors, o.shard_bytes);
   write_file(directory / "config.json", write_json(json, 2) + "\n");
 }
 

@@ -1,7 +1,7 @@
 // Models as Hugging Face directories: config.json and safetensors under their names and in their layout.
 //
 //   HfModel loaded = load_hf("gpt2");                         // config and weights in our logical shapes
-//   save_hf("export", loaded.config, loaded.weights, FileType::BF16);
+//   save_hf("export", loaded.config, loaded.weights, {.stored = FileType::BF16});
 //
 // Read: gpt2, llama, mistral, mixtral, qwen2, qwen3 and the types of hf_types.cpp, with the keys of transformers 4.x and
 // 5.x. A key that would change the mathematics and is not known here is refused by name.
@@ -44,7 +44,15 @@ struct HfModel {
 // Missing, surplus and misshapen tensors are all named in one Error. `dtype`: f32 or f64, what to convert to.
 HfModel load_hf(const std::filesystem::path& directory, DType dtype = f32);
 void check_hf(const std::filesystem::path& directory);  // the same refusals, without reading values
-void save_hf(const std::filesystem::path& directory, const ModelConfig&, const Weights&,
-             FileType stored = FileType::F32, u64 shard_bytes = 5'000'000'000);
+// Which tokens begin and end a text: a number or a list, as config.json has it.
+struct HfEnds {
+  Field begin = {}, end = {};
+};
+struct SaveOptions {
+  FileType stored = FileType::F32;
+  u64 shard_bytes = 5'000'000'000;
+  HfEnds ends = {};
+};
+void save_hf(const std::filesystem::path& directory, const ModelConfig&, const Weights&, const SaveOptions& = {});
 
 }  // namespace stretto

@@ -371,7 +371,7 @@ Field hf_config(const ModelConfig& config, FileType stored) {
   f.set("vocab_size", c.vocab);
   f.set("tie_word_embeddings", *c.tied);
   f.set("initializer_range", c.init_std);
-  f.set("bos_token_id", Field());
+  f.set("bos_token_id", Field());  // null: without them transformers takes numbers of its own
   f.set("eos_token_id", Field());
   f.set("dtype", written_type(stored));
   f.set("torch_dtype", written_type(stored));

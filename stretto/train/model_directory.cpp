@@ -3,8 +3,11 @@
 #include <algorithm>
 
 #include "stretto/base/files.h"
+#include "stretto/formats/atomic_directory.h"
 #include "stretto/formats/atomic_file.h"
+#include "stretto/formats/fields.h"
 #include "stretto/formats/mapped_file.h"
+#include "stretto/tokenize/tokenizer.h"
 #include "stretto/train/resume.h"
 
 namespace stretto {
@@ -40,12 +43,85 @@ void StoredModel::merge_adapters() {
   config.lora.reset();
 }
 
+namespace {
+
+constexpr const char* generation_file = "generation_config.json";
+
+const std::string* find_extra(const std::vector<Snapshot::Extra>& all, std::string_view name) {
+  for (const Snapshot::Extra& e : all)
+    if (e.name == name) return &e.text;
+  return nullptr;
+}
+
+// Of a directory whose config.json is all that says them, as transformers wrote it once.
+std::optional<Snapshot::Extra> ends_of_config(const fs::path& directory) {
+  if (!is_there(directory / "config.json")) return std::nullopt;
+  const Field config = read_json_file(directory / "config.json");
+  Field ends{Field::Table{}};
+  for (const char* key : {"bos_token_id", "eos_token_id"})
+    if (const Field* id = config.find(key); id && !id->is_null()) ends.set(key, *id);
+  if (!ends.find("eos_token_id")) return std::nullopt;
+  return Snapshot::Extra{generation_file, write_json(ends, 2) + "\n"};
+}
+
+HfEnds ends_of(const std::vector<Snapshot::Extra>& extras) {
+  HfEnds ends;
+  if (const std::string* text = find_extra(extras, generation_file)) {
+    const Field json = read_json(*text, generation_file);
+    if (const Field* begin = json.find("bos_token_id")) ends.begin = *begin;
+  }
+  const std::vector<std::int32_t> ids = end_ids(extras);
+  if (ids.size() == 1) ends.end = i64(ids[0]);
+  if (ids.size() > 1) ends.end = Field::Array(ids.begin(), ids.end());
+  return ends;
+}
+
+// A new directory appears when all of it is there. One that has files keeps those that are not written anew.
+template <class Write>
+void write_whole(const fs::path& directory, const std::vector<Snapshot::Extra>& extras, const Write& write) {
+  const auto fill = [&](const fs::path& place) {
+    write(place);
+    for (const Snapshot::Extra& e : extras) write_file(place / e.name, e.text);
+  };
+  if (is_there(directory) && (!is_folder(directory) || !entries_of(directory).empty())) return fill(directory);
+  AtomicDirectory whole(directory);
+  fill(whole.directory());
+  whole.commit();
+}
+
+}  // namespace
+
 std::vector<Snapshot::Extra> extras_of(const fs::path& directory) {
   std::vector<Snapshot::Extra> all;
   for (const std::string_view name : extra_names)
     if (is_there(directory / name))
       all.push_back({std::string(name), std::string(MappedFile(directory / name).text())});
+  if (find_extra(all, generation_file)) return all;
+  if (auto ends = ends_of_config(directory)) all.push_back(std::move(*ends));
   return all;
+}
+
+std::vector<std::int32_t> end_ids(const std::vector<Snapshot::Extra>& extras) {
+  std::vector<std::int32_t> ids;
+  const auto add = [&](const Field& f) {
+    if (const i64* id = std::get_if<i64>(&f.value)) ids.push_back(std::int32_t(*id));
+  };
+  if (const std::string* text = find_extra(extras, generation_file)) {
+    const Field json = read_json(*text, generation_file);
+    const Field* end = json.find("eos_token_id");  // a number or a list
+    if (end) add(*end);
+    if (end && end->array())
+      for (const Field& f : *end->array()) add(f);
+  }
+  if (!ids.empty()) return ids;
+  for (const char* name : {"tokenizer.json", "tokenizer.model"}) try {
+      const std::string* text = find_extra(extras, name);
+      if (!text) continue;
+      if (const auto id = Tokenizer(parse_tokenizer(*text, name), name).end_of_text()) ids.push_back(*id);
+      return ids;
+    } catch (const Error&) {  // of a kind that is not read here, but carried along
+    }
+  return ids;
 }
 
 namespace {
@@ -113,8 +189,10 @@ StoredModel load_model(const fs::path& directory, const LoadOptions& o) {
 
 void export_hf(const fs::path& directory, const StoredModel& m, const ExportOptions& o) {
   const bool doubles = !m.weights.empty() && m.weights.begin()->second.dtype == f64;
-  save_hf(directory, m.config, m.weights, o.stored.value_or(doubles ? FileType::F64 : FileType::F32), o.shard_bytes);
-  for (const Snapshot::Extra& e : m.extras) write_file(directory / e.name, e.text);
+  const SaveOptions save{.stored = o.stored.value_or(doubles ? FileType::F64 : FileType::F32),
+                         .shard_bytes = o.shard_bytes,
+                         .ends = ends_of(m.extras)};
+  write_whole(directory, m.extras, [&](const fs::path& place) { save_hf(place, m.config, m.weights, save); });
 }
 
 void export_peft(const fs::path& directory, const StoredModel& m, const std::string& base, FileType stored) {
@@ -122,8 +200,9 @@ void export_peft(const fs::path& directory, const StoredModel& m, const std::str
     throw Error("peft", "{} has no adapters", m.path.string()).hint("train them: finetune.lora, see docs/finetune.md");
   ModelConfig config = m.config;
   config.lora = m.adapter->lora;
-  save_peft(directory, {.config = config, .weights = m.adapter->weights, .base = base, .stored = stored});
-  for (const Snapshot::Extra& e : m.extras) write_file(directory / e.name, e.text);
+  write_whole(directory, m.extras, [&](const fs::path& place) {
+    save_peft(place, {.config = config, .weights = m.adapter->weights, .base = base, .stored = stored});
+  });
 }
 
 void import_checkpoint(const fs::path& path, const StoredModel& m) {

@@ -43,7 +43,11 @@ void export_peft(const std::filesystem::path& directory, const StoredModel&, con
                  FileType stored = FileType::F32);
 void import_checkpoint(const std::filesystem::path& path, const StoredModel&);
 
-// Files beside the weights that belong to the model, as found in a Hugging Face directory.
+// Tokens that end a text, as generation_config.json says, else the tokenizer's own; without either none.
+std::vector<std::int32_t> end_ids(const std::vector<Snapshot::Extra>&);
+
+// Files beside the weights that belong to the model, as found in a Hugging Face directory. What config.json says of
+// bos_token_id and eos_token_id becomes a generation_config.json where there is none: exports write both.
 std::vector<Snapshot::Extra> extras_of(const std::filesystem::path& hf_directory);
 
 }  // namespace stretto

@@ -10,20 +10,33 @@
 namespace stretto {
 namespace {
 
+using Extras = std::vector<Snapshot::Extra>;
+
+void put(Extras& all, Snapshot::Extra e) {
+  std::erase_if(all, [&](const Snapshot::Extra& old) { return old.name == e.name; });
+  all.push_back(std::move(e));
+}
+
+// Instead of those beside the weights. In a directory as libraries write it the other files belong to it too.
+void take_tokenizer(Extras& all, const std::filesystem::path& file) {
+  const std::string name = file.extension() == ".model" ? "tokenizer.model" : "tokenizer.json";
+  const auto of_model = [](const Snapshot::Extra& e) { return e.name == "generation_config.json"; };
+  const bool library = file.filename() == name;
+  std::erase_if(all, [&](const Snapshot::Extra& e) {
+    return library ? !of_model(e) : e.name == "tokenizer.json" || e.name == "tokenizer.model";
+  });
+  if (!library) return put(all, {name, std::string(MappedFile(file).text())});
+  for (Snapshot::Extra& e : stretto::extras_of(file.parent_path()))
+    if (!of_model(e)) put(all, std::move(e));
+}
+
 // What lies beside the weights a run started from, with the tokenizer of its data.
-std::vector<Snapshot::Extra> extras_of(const RunConfig& c) {
-  std::vector<Snapshot::Extra> all;
+Extras extras_of(const RunConfig& c) {
+  Extras all;
   if (!c.model.from.empty()) all = stretto::extras_of(std::filesystem::path(c.model.from));
-  if (!c.data.chat_template.empty()) {
-    std::erase_if(all, [](const Snapshot::Extra& e) { return e.name == "chat_template.jinja"; });
-    all.push_back({"chat_template.jinja", std::string(MappedFile(c.data.chat_template).text())});
-  }
-  if (c.data.tokenizer == "bytes" || c.data.tokenizer == "none") return all;
-  std::erase_if(all,
-                [](const Snapshot::Extra& e) { return e.name == "tokenizer.json" || e.name == "tokenizer.model"; });
-  const std::filesystem::path file = tokenizer_file(c.data.tokenizer);
-  all.push_back(
-      {file.extension() == ".model" ? "tokenizer.model" : "tokenizer.json", std::string(MappedFile(file).text())});
+  if (c.data.tokenizer != "bytes" && c.data.tokenizer != "none") take_tokenizer(all, tokenizer_file(c.data.tokenizer));
+  if (!c.data.chat_template.empty())
+    put(all, {"chat_template.jinja", std::string(MappedFile(c.data.chat_template).text())});
   return all;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "stretto/formats/fields.h"
 #include "stretto/formats/hf_directory.h"
 #include "stretto/models/hf.h"
 #include "support/command.h"
@@ -65,6 +66,43 @@ TEST_F(Convert, ShardsTypesAndTheFilesBesideTheWeights) {
   expect_same(folder_ / "small", folder_ / "again");
   ASSERT_EQ(convert("c half --dtype f16").code, 0);
   EXPECT_EQ(load_hf(folder_ / "half").stored, FileType::F16);
+}
+
+// Where only config.json says them, they come out in both files; a tokenizer's own end is taken where nobody says one.
+TEST_F(Convert, TokensThatEndATextAreKept) {
+  fs::copy(data_folder + "/hf/llama/model", folder_ / "hf");
+  fs::remove(folder_ / "hf/generation_config.json");
+  Field config = read_json_file(folder_ / "hf/config.json");
+  config.set("bos_token_id", Field(1));
+  config.set("eos_token_id", Field(Field::Array{Field(2), Field(7)}));
+  folder_.write("hf/config.json", write_json(config));
+  ASSERT_EQ(convert("hf c").code, 0);
+  ASSERT_EQ(convert("c back").code, 0);
+  for (const char* file : {"back/config.json", "back/generation_config.json"}) {
+    const Field said = read_json_file(folder_ / file);
+    EXPECT_EQ(said.find("bos_token_id")->str(), "1") << file;
+    EXPECT_EQ(said.find("eos_token_id")->str(), "[2, 7]") << file;
+  }
+  folder_.write("text.txt", "a text of words and words and words");
+  ASSERT_EQ(stretto("data train-bpe text.txt --vocab 260 --special '<s>' --special '</s>' --out tokenizer.json",
+                    folder_.str())
+                .code,
+            0);
+  config.set("eos_token_id", Field());
+  folder_.write("hf/config.json", write_json(config));
+  fs::copy(folder_ / "tokenizer.json", folder_ / "hf/tokenizer.json");
+  ASSERT_EQ(convert("hf c2").code, 0);
+  ASSERT_EQ(convert("c2 back2").code, 0);
+  EXPECT_EQ(read_json_file(folder_ / "back2/config.json").find("eos_token_id")->str(), "1");
+}
+
+TEST_F(Convert, WhatCannotBeWrittenLeavesNothingBehind) {
+  ASSERT_EQ(convert(data_folder + "/hf/llama/model c").code, 0);
+  const Result r =
+      shell("ulimit -f 16; '" + binaries() + "/stretto' convert c parts/out --shard-size 8KB", folder_.str());
+  EXPECT_EQ(r.code, 3);
+  EXPECT_THAT(r.error, HasSubstr("cannot be written: File too large"));
+  EXPECT_TRUE(fs::is_empty(folder_ / "parts"));
 }
 
 TEST_F(Convert, MistakesAreNamed) {

@@ -85,7 +85,7 @@ TEST(AtomicFile, NamesWhatIsWrong) {
   EXPECT_THAT(refusal_of([&] { AtomicFile file(dir / "f/a"); }), HasSubstr("f/a] cannot be created: Not a directory"));
   fs::create_directory(dir / "d");
   EXPECT_THAT(refusal_of([&] { write_file(dir / "d", "x"); }),
-              HasSubstr("d] cannot be put in its place: Is a directory"));
+              HasSubstr("d] is a directory, not a file; hint: name a file in it"));
   EXPECT_EQ(files_in(dir.str()), 2u);
 }
 

@@ -97,7 +97,7 @@ TEST(HfWeights, TwoByteTypesRoundOnceAndThenStay) {
   for (const FileType type : {FileType::BF16, FileType::F16}) {
     const Folder first, second;
     const HfModel m = load_hf(hf_folder / "llama/model");
-    save_hf(first.str(), m.config, m.weights, type, 100'000);  // in several shards
+    save_hf(first.str(), m.config, m.weights, {.stored = type, .shard_bytes = 100'000});  // in several shards
     const HfModel rounded = load_hf(first.str());
     EXPECT_EQ(rounded.stored, type);
     for (const auto& [name, a] : m.weights) {
@@ -105,7 +105,7 @@ TEST(HfWeights, TwoByteTypesRoundOnceAndThenStay) {
       for (std::size_t i = 0; i < x.size(); ++i)
         ASSERT_NEAR(x[i], y[i], std::abs(x[i]) / (type == FileType::BF16 ? 256 : 2048) + 1e-7) << name;
     }
-    save_hf(second.str(), rounded.config, rounded.weights, type);
+    save_hf(second.str(), rounded.config, rounded.weights, {.stored = type});
     EXPECT_TRUE(same(load_hf(second.str()).weights, rounded.weights));
   }
 }

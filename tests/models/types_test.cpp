@@ -111,7 +111,7 @@ TEST_P(Types, GreedyTokensAreThoseOfTransformers) {
 
 TEST_P(Types, TheDirectoryIsWrittenAgain) {
   const test::Folder to;
-  save_hf(to.str(), model.config, model.weights, FileType::F64);
+  save_hf(to.str(), model.config, model.weights, {.stored = FileType::F64});
   const HfModel again = load_hf(to.str(), f64);
   EXPECT_EQ(again.config, model.config);
   const SafeTensors before(directory / "model.safetensors"), after(to / "model.safetensors");
