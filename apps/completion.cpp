@@ -52,6 +52,9 @@ void add_command(const CLI::App& app, const std::string& name, std::vector<Compl
 // Which command the words up to here name: cases of "$command:$word".
 std::string cases_of_commands(const std::vector<Completed>& all) {
   std::string text = "      'launch:--') command='' ;;\n";
+  for (const Completed& c : all)
+    if (!c.command.empty() && c.command.find(' ') == c.command.npos)
+      text += fmt::format("      'launch:{0}') command='{0}' ;;\n", c.command);
   for (const Completed& c : all) {
     if (c.command.empty()) continue;
     const std::size_t space = c.command.rfind(' ');

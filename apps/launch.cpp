@@ -182,15 +182,19 @@ void add_launch(CLI::App& app) {
                    "seconds for mpirun to start the next process; by default 60")
       ->check(whole_number(1, 1000000));
   command->add_option("--as-rank", w->as_rank)->group("");  // what mpirun starts
-  command->add_option("COMMAND", w->launch.arguments, "after --: what every process does");
-  command->footer("Example: stretto launch -- train run.toml --parallel.pipe=4");
+  command->add_option("COMMAND", w->launch.arguments,
+                      "what every process does: a command of stretto, with its options");
+  command->footer("Example: stretto launch train run.toml --parallel.pipe=4");
   command->callback([w, command] {
     LaunchOptions& o = w->launch;
     o.program = own_path();
+    // As after mpirun.
+    if (o.arguments.size() > 1 && fs::path(o.arguments[0]).filename() == "stretto")
+      o.arguments.erase(o.arguments.begin());
     if (o.arguments.empty() || o.arguments[0].starts_with('-'))
       throw Error("launch", "{}",
                   o.arguments.empty() ? "no command is given" : "'" + o.arguments[0] + "' is no command")
-          .hint("stretto launch -n 4 -- train run.toml")
+          .hint("stretto launch -n 4 train run.toml")
           .as(Error::Kind::usage);
     o.console = w->everybody ? ConsoleRanks::all : ConsoleRanks::first;
     if (!w->as_rank.empty())

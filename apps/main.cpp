@@ -69,7 +69,9 @@ int run(int argc, char** argv) {
 #undef COMMAND
   try {
     if (argc > 1) refuse_unknown_command(app, argv[1]);
-    app.parse(argc, argv);
+    std::vector<std::string> words = app::with_mark(app, {argv + 1, argv + argc});
+    std::reverse(words.begin(), words.end());  // as CLI11 wants them
+    app.parse(std::move(words));
     return finished(0);
   } catch (const CLI::Success& e) {  // help, version
     app.exit(e);

@@ -27,7 +27,10 @@ void RunFile::declare(CLI::App& command) {
   command.footer("Any setting of RUN.toml can be given as --section.key=value, e.g. --train.steps=10.");
 }
 
-bool RunFile::given(const CLI::App& command) const { return !file.empty() || !settings_of(command).empty(); }
+bool RunFile::given(const CLI::App& command) const {
+  const bool changed = !settings_of(command).empty();  // a misspelt option's value may be what is taken for a file
+  return changed || !file.empty();
+}
 
 std::string config_of_run(const std::string& from, const std::vector<std::string>& settings) {
   std::vector<std::string> places;

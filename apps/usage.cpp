@@ -45,6 +45,13 @@ std::vector<std::string> settings_meant(const CLI::App& command, const std::stri
   return all;
 }
 
+// What is different where another tool's option stands for one of ours: its value must not be taken over.
+std::string note_on(const std::string& word) {
+  for (const Renamed& r : synonyms())
+    if (word.starts_with("--") && r.is(word.substr(2))) return std::string(r.note);
+  return "";
+}
+
 // What CLI11 says, without its words for programmers.
 std::string said(const CLI::ParseError& e) {
   const std::string what = e.what(), kind = e.get_name();
@@ -93,6 +100,20 @@ CLI::Validator one_of(std::initializer_list<const char*> words) {
           ""};
 }
 
+std::vector<std::string> with_mark(const CLI::App& app, std::vector<std::string> words) {
+  if (words.empty() || words[0] != "launch" || std::find(words.begin(), words.end(), "--") != words.end()) return words;
+  const CLI::App* launch = app.get_subcommand(words[0]);
+  const std::vector<std::string> commands = subcommands(app);
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const CLI::Option* before = words[i - 1].starts_with('-') ? launch->get_option_no_throw(words[i - 1]) : nullptr;
+    if (before && before->get_items_expected_max() > 0) continue;  // its value
+    if (words[i] != app.get_name() && std::find(commands.begin(), commands.end(), words[i]) == commands.end()) continue;
+    words.insert(words.begin() + std::ptrdiff_t(i), "--");
+    break;
+  }
+  return words;
+}
+
 const CLI::App& named_command(const CLI::App& app) {
   const std::vector<CLI::App*> below = app.get_subcommands();
   return below.empty() ? app : named_command(*below[0]);
@@ -110,6 +131,9 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& e) {
   if (e.get_name() == "RequiredError")
     for (const std::string& word : command.remaining())
       if (word.starts_with("--") && word.find('.') == word.npos) return unexpected(command, word);
+  if (e.get_name() == "ExtrasError")
+    for (const std::string& word : command.remaining())
+      if (word != "--") return unexpected(command, word);
   return Error(name, "{}", said(e)).hint("see stretto {} --help", name).as(Error::Kind::usage);
 }
 
@@ -134,6 +158,8 @@ Error unexpected(const CLI::App& command, const std::string& argument) {
   const std::vector<std::string> keys = settings_meant(command, word);
   if (word.starts_with("--") && word.find('.') != word.npos)
     hint = fmt::format("write its value after it: {}=VALUE", word);
+  else if (const std::string note = note_on(word); !keys.empty() && !note.empty())
+    hint = fmt::format("did you mean {}=VALUE, {}?", join(keys, " or "), note);
   else if (!keys.empty())
     hint = fmt::format("did you mean {}{}?", join(keys, " or "),
                        word.size() < argument.size() ? argument.substr(word.size()) : "=VALUE");

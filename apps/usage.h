@@ -24,6 +24,9 @@ CLI::Validator number_from(double least);   // finite
 // Before a transformer that would print its own table: `->transform(...)->transform(one_of({"now", "old"}))`.
 CLI::Validator one_of(std::initializer_list<const char*> words);
 
+// `launch -n 2 train RUN.toml`: with "--" before the command that is to be launched, whose options are not launch's.
+std::vector<std::string> with_mark(const CLI::App& app, std::vector<std::string> words);
+
 // The command that was named, with its subcommand: "bench comm".
 const CLI::App& named_command(const CLI::App& app);
 Error usage_error(const CLI::App& app, const CLI::ParseError&);

@@ -43,6 +43,7 @@ TEST(Completion, KeysSectionBySectionAndTheirValues) {
   EXPECT_THAT(offered("stretto train run.toml --mod"), ElementsAre("--model."));
   EXPECT_THAT(offered("stretto train run.toml --model.lay"), ElementsAre("--model.layers="));
   EXPECT_THAT(offered("stretto launch -n 2 -- train --train.mic"), ElementsAre("--train.microbatches="));
+  EXPECT_THAT(offered("stretto launch -n 2 train --train.mic"), ElementsAre("--train.microbatches="));
   EXPECT_THAT(offered("stretto train --parallel.schedule = zb-h"), ElementsAre("zb-h1", "zb-h2"));
   EXPECT_THAT(offered("stretto train --train.dtype ="), Contains("bf16"));
   EXPECT_THAT(offered("stretto train --train.exact = t"), ElementsAre("true"));

@@ -70,8 +70,27 @@ TEST(Usage, SettingsWithoutTheirSection) {
   EXPECT_THAT(said("train --lr 3e-4"), StartsWith("[train] unexpected argument '--lr'; hint: did you mean "
                                                   "--optimizer.lr=VALUE?"));
   EXPECT_THAT(said("train --schedule=zb-v"), HasSubstr("--optimizer.schedule or --parallel.schedule=zb-v?"));
-  EXPECT_THAT(said("train --micro-batch-size=4"), HasSubstr("did you mean --train.microbatches=4?"));
+  EXPECT_THAT(said("train --micro-batch-size=4"),
+              HasSubstr("did you mean --train.microbatches=VALUE, how many there are, not how large they are?"));
   EXPECT_THAT(said("launch --pipe=2 -- train"), Not(HasSubstr("--parallel.pipe")));
+}
+
+// What is launched has options of its own, with and without the mark before it.
+TEST(Usage, OptionsOfWhatIsLaunched) {
+  EXPECT_EQ(said("launch -n 2 --logs logs --pip=2 train"),
+            "[launch] unexpected argument '--pip=2'; hint: settings are given as --section.key=value, e.g. "
+            "--train.steps=10; see stretto launch --help\n");
+  const test::Folder folder;
+  for (const char* words : {"train none.toml --quiet", "-- train none.toml --quiet", "stretto train none.toml --quiet",
+                            "--logs train train none.toml --quiet"})
+    EXPECT_THAT(stretto(std::string("launch -n 1 ") + words, folder.str()).error,
+                HasSubstr("[none.toml] cannot be opened: No such file or directory"))
+        << words;
+}
+
+TEST(Usage, AnUnknownOptionsValueIsNotTakenForARun) {
+  EXPECT_EQ(said("simulate --schedule 1f1b --pieces 2"),
+            "[simulate] unexpected argument '--pieces'; hint: did you mean '--pipes'?; see stretto simulate --help\n");
 }
 
 TEST(Usage, OptionsOfASchedule) {
