@@ -64,18 +64,22 @@ struct TrainCommand {
   void run() {
     const auto files = find_files(inputs);
     WordCounts words(split == "llama3" ? llama3_pattern : gpt2_pattern, special);
-    u64 total = 0, before = 0;
+    u64 total = 0, before = 0, letters = 0;
     for (const auto& f : files) total += file_bytes(f);
     {
       Progress progress("counting words");
       for (const auto& f : files) {
         need_text(f);
         each_document(f, key, [&](std::string_view text, std::size_t read) {
+          letters += text.size();
           words.add(text, [&](std::size_t done) { progress.show(before + std::max(read, done), total); });
         });
         before += file_bytes(f);
       }
     }
+    if (letters == 0)
+      throw Error("train-bpe", "{} no text", files.size() == 1 ? inputs[0] + " has" : "the files have")
+          .hint("name a file with text in it");
     Progress progress("merging");
     options.progress = [&](i64 done, i64 of) { progress.show(done, of); };
     const TokenizerParts parts = train_bpe(words, options);

@@ -25,7 +25,9 @@ struct Magic {
 };
 constexpr Magic magics[] = {
     {"\x1f\x8b", "is compressed with gzip", "give it a name that ends with .gz (.jsonl.gz: a document per line)"},
-    {"PAR1", "is a Parquet file", "make a .jsonl.gz of it: scripts/parquet_to_jsonl FILE.parquet --out FILE.jsonl.gz"},
+    {"PAR1", "is a Parquet file",
+     "make a .jsonl.gz of it: pip install pandas pyarrow && python3 -c \"import pandas; "
+     "pandas.read_parquet('FILE').to_json('FILE.jsonl.gz', orient='records', lines=True)\""},
     {"\x28\xb5\x2f\xfd", "is compressed with zstd", "unpack it: zstd -d FILE"},
     {"BZh", "is compressed with bzip2", "unpack it: bunzip2 FILE"},
     {std::string_view("\xfd"
@@ -36,9 +38,27 @@ constexpr Magic magics[] = {
     {"ARROW1", "is an Arrow file", "write its texts as .jsonl, a document per line"},
 };
 
+fs::path stem_of(const fs::path& file) { return is_compressed(file) ? file.stem() : file.filename(); }
+
+// The hint as a command to copy: FILE is this one.
+std::string with_name(std::string_view hint, const fs::path& file) {
+  std::string text(hint);
+  for (std::size_t at = text.find("FILE"); at != text.npos; at = text.find("FILE", at + file.string().size()))
+    text.replace(at, 4, file.string());
+  return text;
+}
+
 void look_at(const fs::path& file, std::string_view text) {
   for (const Magic& m : magics)
-    if (text.starts_with(m.begins)) throw Error(file.string(), "{} and not text", m.what).hint("{}", m.hint);
+    if (text.starts_with(m.begins))
+      throw Error(file.string(), "{} and not text", m.what).hint("{}", with_name(m.hint, file));
+  if (stem_of(file).extension() == ".json")
+    throw Error(file.string(), "is JSON and not text")
+        .hint("{}",
+              with_name(
+                  "make a list a .jsonl, an object per line: jq -c '.[]' FILE > FILEl; data.format = \"text\" takes a "
+                  "file as it is",
+                  file));
   text = text.substr(0, looked_at);
   if (const std::size_t at = text.find('\0'); at != text.npos)
     throw Error(file.string(), "has a NUL byte at {} and so is not text", at)
@@ -122,12 +142,17 @@ void lines_of(const fs::path& file,
   }).run();
 }
 
+std::string keys_text(const Field& object) {
+  std::vector<std::string> keys;
+  for (const Member& m : object.table() ? *object.table() : Field::Table())
+    if (keys.size() < 8) keys.push_back(fmt::format("'{}'", m.key));
+  return keys.empty() ? "" : ", but " + join(keys, ", ");
+}
+
 }  // namespace
 
 bool is_compressed(const fs::path& file) { return file.extension() == ".gz"; }
-bool has_lines(const fs::path& file) {
-  return (is_compressed(file) ? file.stem() : file.filename()).extension() == ".jsonl";
-}
+bool has_lines(const fs::path& file) { return stem_of(file).extension() == ".jsonl"; }
 
 void need_text(const fs::path& file) {
   if (!is_compressed(file)) {
@@ -151,9 +176,9 @@ void each_document(const fs::path& file, const std::string& field,
     const Field* found = document.find(field);
     const auto* words = found ? std::get_if<std::string>(&found->value) : nullptr;
     if (!words)
-      throw Error(
-          where, "{}",
-          found ? fmt::format("'{}' is {} and not text", field, found->kind()) : fmt::format("has no key '{}'", field))
+      throw Error(where, "{}",
+                  found ? fmt::format("'{}' is {} and not text", field, found->kind())
+                        : fmt::format("has no key '{}'{}", field, keys_text(document)))
           .hint("{}", document.find("messages")
                           ? "for conversations write data.field = \"messages\" in the run, or eval --field messages"
                           : "name the key that holds the text: stretto data tokenize --key, or data.field of a run");

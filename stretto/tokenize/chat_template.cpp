@@ -39,10 +39,20 @@ Conversation::Stretch difference(const std::string& text, const std::string& oth
 // Begins and ends with what no text has, so that nothing of it is equal by chance.
 constexpr std::string_view other_answer = "\xF3\xB0\x80\x81other answer\xF4\x8F\xBF\xBD";
 
+// As Jinja reads files: whichever way their lines end.
+std::string with_plain_breaks(std::string_view source) {
+  std::string text;
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    const bool pair = source[i] == '\r' && i + 1 < source.size() && source[i + 1] == '\n';
+    if (!pair) text += source[i] == '\r' ? '\n' : source[i];
+  }
+  return text;
+}
+
 }  // namespace
 
 ChatTemplate::ChatTemplate(std::string_view source, std::string_view where, Field::Table tokens)
-    : root_(std::make_shared<const jinja::Block>(jinja::parse_template(source, where))),
+    : root_(std::make_shared<const jinja::Block>(jinja::parse_template(with_plain_breaks(source), where))),
       where_(where),
       tokens_(std::move(tokens)),
       has_generation_(uses_generation(*root_)) {}

@@ -180,7 +180,12 @@ void read_config(const std::filesystem::path& file, TokenizerParts& parts) {
 
 TokenizerParts parse_tokenizer(std::string_view content, std::string_view file) {
   if (file.ends_with(".model") || looks_like_sentencepiece(content)) return parse_sentencepiece(content, file);
-  const Field root = read_json(content, file);
+  Field root;
+  try {
+    root = read_json(content, file);
+  } catch (Error& e) {
+    throw std::move(e).hint("a tokenizer is a tokenizer.json, a tokenizer.model or their directory");
+  }
   return PartsReader(root).read();
 }
 

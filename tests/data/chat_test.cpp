@@ -103,7 +103,7 @@ TEST(Chat, MistakesAreNamed) {
   CorpusOptions o = files.options();
   o.field = "text";
   EXPECT_EQ(said(o),
-            "[c.jsonl:1] has no key 'text'; hint: for conversations write data.field = \"messages\" in the run, "
+            "[c.jsonl:1] has no key 'text', but 'messages'; hint: for conversations write data.field = \"messages\" in the run, "
             "or eval --field messages");
   o = files.options();
   o.chat_template.clear();

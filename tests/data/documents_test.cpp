@@ -98,10 +98,15 @@ TEST(Documents, WhatIsNotTextIsRefused) {
   folder.write("inside.txt.gz", packed("PAR1 and so on"));
   folder.write("slip.txt", "one \xff bad byte in a text");
   folder.write("empty.txt", "");
+  folder.write("list.json", "[{\"text\": \"a\"}]");
   const auto error = [&](const std::string& name) { return refusal_of([&] { need_text(folder / name); }); };
   EXPECT_THAT(error("gzip.txt"), HasSubstr("is compressed with gzip and not text; hint: give it a name"));
   EXPECT_THAT(error("table.parquet"),
-              HasSubstr("is a Parquet file and not text; hint: make a .jsonl.gz of it: scripts/"));
+              HasSubstr("is a Parquet file and not text; hint: make a .jsonl.gz of it: pip install pandas pyarrow && "
+                        "python3 -c \"import pandas; pandas.read_parquet('" +
+                        (folder / "table.parquet").string() + "').to_json('"));
+  EXPECT_THAT(error("list.json"),
+              HasSubstr("is JSON and not text; hint: make a list a .jsonl, an object per line: jq"));
   EXPECT_THAT(error("nul.txt"), HasSubstr("has a NUL byte at 1"));
   EXPECT_THAT(error("latin.txt"), HasSubstr("is not UTF-8: 200 of its first 1000 bytes are not, the first at 2"));
   EXPECT_THAT(error("inside.txt.gz"), HasSubstr("is a Parquet file"));

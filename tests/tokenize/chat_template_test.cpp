@@ -41,6 +41,15 @@ TEST(ChatTemplates, TextsAreThoseOfTransformers) {
   EXPECT_GT(refused, 0);
 }
 
+TEST(ChatTemplates, LinesMayEndInAnyWay) {
+  const Field chat = read_json(R"({"messages": [{"role": "user", "content": "a\r\nb"}]})", "chat");
+  const std::string text = "<s>\n{%- for m in messages %}\n{{ m.content }}\n{% endfor %}\nend\n";
+  std::string dos, old;
+  for (const char c : text) dos += c == '\n' ? "\r\n" : std::string(1, c), old += c == '\n' ? '\r' : c;
+  for (const std::string& one : {text, dos, old})
+    EXPECT_EQ(ChatTemplate(one, "x").render(chat, false), "<s>a\r\nb\nend") << one;
+}
+
 std::vector<std::string> answers_of(const std::string& file, const std::string& chat) {
   const Conversation c = template_in(file).render(read_json(chat, "chat"), {"<|im_end|>", "</s>", "<|eot_id|>"});
   std::vector<std::string> all;

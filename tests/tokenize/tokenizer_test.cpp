@@ -5,6 +5,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/tokenize/byte_level.h"
+#include "stretto/tokenize/normalize.h"
 #include "stretto/tokenize/split_pattern.h"
 #include "support/files.h"
 #include "support/message.h"
@@ -217,6 +218,18 @@ TEST(ByteLevel, EveryByteHasACharacter) {
   EXPECT_EQ(from_byte_level("a b"), std::nullopt);
   EXPECT_EQ(from_byte_level("日"), std::nullopt);
   EXPECT_EQ(from_byte_level("\xc4"), std::nullopt);
+}
+
+// The library's tables are of an older Unicode than utf8proc's, and its letters of a newer one.
+TEST(Normalize, CharactersAsOldAndAsNewAsInTheLibrary) {
+  const auto in = [](Normalizer::Kind kind, const char* text) {
+    return TextNormalizer({{.kind = kind}}, "t.json").apply(text, true);
+  };
+  using enum Normalizer::Kind;
+  EXPECT_EQ(in(nfkc, "\uFB01\u32FF\u2460\U0001FBF1\u212B"), "fi\u32FF1\U0001FBF1\u00C5");
+  EXPECT_EQ(in(nfkd, "\U0001E030\u00C5\U00011938"), "\U0001E030A\u030A\U00011938");
+  EXPECT_EQ(in(nfd, "\U00011938\u00E9"), "\U00011938e\u0301");
+  EXPECT_EQ(in(lowercase, "\U00016EA4\uA7CE\uA7D4\u1C89"), "\U00016EBF\uA7CF\uA7D5\u1C8A");
 }
 
 }  // namespace
