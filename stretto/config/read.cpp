@@ -164,6 +164,7 @@ class RunReader {
       section.fail_hint("precision", fmt::format("train.dtype is {}: nothing is rounded", name_of(s.dtype)),
                         "leave it out, or train in bf16");
     if (!right_counts_) return;
+    if (s.patience > 0) need_validation(section, "patience");
     if (s.batch % s.microbatches != 0)
       section.blame(
           section.has("microbatches") ? "microbatches" : "batch",
@@ -281,6 +282,7 @@ class RunReader {
     FieldReader section = root_.section("checkpoint");
     keys_of(run_.checkpoint, Reading(section));
     check_adapter_export(section);
+    if (run_.checkpoint.best) need_validation(section, "best");
     if (run_.checkpoint.export_to.empty() || !right_base_) return;
     // Before hours of training, not after.
     try {
@@ -293,6 +295,12 @@ class RunReader {
     if (std::filesystem::equivalent(run_.checkpoint.export_to, run_.model.from, absent))
       section.fail_hint("export", "model.from reads its weights there, and they would be lost",
                         "name another directory");
+  }
+
+  // A key that would silently do nothing.
+  void need_validation(FieldReader& section, const char* key) const {
+    if (run_.data.validation > 0 || !run_.data.validation_path.empty()) return;
+    section.fail_hint(key, "no data is held out for validation", "hold some out, e.g. data.validation = 0.05");
   }
 
   void check_adapter_export(FieldReader& section) {

@@ -310,6 +310,11 @@ TEST(RunMistakes, AreNamed) {
        "down; hint: use bf16: it has the range of f32"},
       {"[train]\nprecision = {router = \"f32\"}",
        "[run.toml:2] key 'train.precision' is a table but train.dtype is f32: nothing is rounded"},
+      {"[train]\npatience = 3",
+       "[run.toml:2] key 'train.patience' is 3 but no data is held out for validation; hint: hold some out, e.g. "
+       "data.validation = 0.05"},
+      {"[checkpoint]\nbest = true",
+       "[run.toml:2] key 'checkpoint.best' is true but no data is held out for validation"},
       {"[train]\ndtype = \"bf16\"\nprecision = {router = \"f16\"}",
        "[run.toml:3] key 'train.precision.router' is \"f16\" but must be one of f32"},
       {"[checkpoint]\nexport_dtype = \"f8\"",
