@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "stretto/base/text.h"
+#include "stretto/train/console.h"
 
 namespace stretto::app {
 
@@ -29,7 +29,7 @@ void Progress::show(double done, double of, std::string_view note) {
   const int full = part * 30;
   const double left = part > 0 ? seconds() / part * (1 - part) : 0;
   fmt::print(stderr, "\r\033[K{} [{:<30}] {:>3.0f}%  {} left  {}", what_,
-             std::string(full, '=') + (full < 30 ? ">" : ""), part * 100, human_seconds(left), note);
+             std::string(full, '=') + (full < 30 ? ">" : ""), part * 100, remaining(left), note);
   std::fflush(stderr);
   drawn_ = true;
 }

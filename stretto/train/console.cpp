@@ -51,10 +51,14 @@ std::string row_text(const ConsoleRow& r) {
   return text;
 }
 
+std::string remaining(double s) {
+  return s < 100 ? fmt::format("{:.0f} s", std::ceil(std::max(s, 0.0))) : human_seconds(s);
+}
+
 std::string bar_text(i64 step, i64 steps, double seconds_left, int width) {
   const double done = steps > 0 ? std::clamp(1.0 * step / steps, 0.0, 1.0) : 1;
   const std::string words =
-      fmt::format(" {:>3.0f}%  step {}/{}  {} left", std::floor(done * 100), step, steps, human_seconds(seconds_left));
+      fmt::format(" {:>3.0f}%  step {}/{}  {} left", std::floor(done * 100), step, steps, remaining(seconds_left));
   const int room = std::min<int>(40, width - std::ssize(words) - 2);
   if (room < 4) return words.substr(0, std::max(width, 0));
   const int full = done * room;

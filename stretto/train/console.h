@@ -33,6 +33,8 @@ struct ConsoleRow {
 };
 std::string row_header(const ConsoleRow& = {});  // of rows with the columns of this one
 std::string row_text(const ConsoleRow&);
+// "5 s", "2m05s": what remains is not known to the millisecond.
+std::string remaining(double seconds);
 // "[=====>    ]  50%  step 150/300  2m05s left" in at most `width` columns.
 std::string bar_text(i64 step, i64 steps, double seconds_left, int width);
 

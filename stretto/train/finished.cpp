@@ -20,7 +20,7 @@ void write_measured(const FinishedRun& r) {
 }
 
 std::filesystem::path write_report(const FinishedRun& r) {
-  Report report{.title = r.config.log.name,
+  Report report{.title = fmt::format("{}, {}", r.config.log.name, r.summary.directory.string()),
                 .lines = r.lines,
                 .curve = r.curve,
                 .loads = r.loads,

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "stretto/base/text.h"
+#include "stretto/view/chart.h"
 #include "stretto/view/escape.h"
 #include "stretto/view/svg.h"
 
@@ -20,15 +21,19 @@ constexpr std::array<std::string_view, 8> hues{"#0072b2", "#e69f00", "#009e73", 
                                                "#d55e00", "#56b4e9", "#7a5195", "#6b7280"};
 
 constexpr std::string_view plan_style = R"css(
-body { margin: 0 auto; max-width: 1480px; padding: 20px 28px 40px; background: #fff; color: #1c2430;
+body { margin: 0 auto; max-width: 1480px; padding: 20px 28px 40px; background: var(--bg); color: var(--fg);
   font: 14px/1.45 system-ui, "DejaVu Sans", sans-serif; }
 h1 { font-size: 22px; font-weight: 600; margin: 0 0 12px; }
 h2 { font-size: 15px; font-weight: 600; margin: 28px 0 8px; }
-pre { background: #f7f8fa; border: 1px solid #d5d9df; border-radius: 6px; padding: 10px 14px; overflow-x: auto;
+pre { background: var(--panel); border: 1px solid var(--edge); border-radius: 6px; padding: 10px 14px; overflow-x: auto;
   font: 12.5px/1.5 "DejaVu Sans Mono", monospace; margin: 0; white-space: pre-wrap; }
-.wide { overflow-x: auto; }
-svg text { font: 12px system-ui, "DejaVu Sans", sans-serif; fill: #1c2430; }
-svg .soft { fill: #667080; }
+.wide { overflow-x: auto; background: #fff; border-radius: 6px; }
+.plot { max-width: 100%; height: auto; }
+.plot text { font: 12px system-ui, "DejaVu Sans", sans-serif; fill: var(--fg); }
+.plot text.soft { fill: var(--soft); }
+.plot .grid { stroke: var(--line); }
+.plot .ink { stroke: var(--fg); }
+.plot .limit { stroke: #d0243c; stroke-dasharray: 6 4; }
 p.legend { margin: 6px 0; display: flex; flex-wrap: wrap; gap: 4px 16px; }
 p.legend i { display: inline-block; width: 12px; height: 12px; border-radius: 2px; margin-right: 6px; }
 )css";
@@ -51,13 +56,24 @@ std::string text_at(double x, double y, std::string_view text, std::string_view 
                      escape_xml(text));
 }
 
-std::string line(double x1, double y1, double x2, double y2, std::string_view style) {
-  return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" {}/>\n", x1, y1, x2, y2, style);
+std::string line(double x1, double y1, double x2, double y2, std::string_view kind) {
+  return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>\n", x1, y1, x2, y2,
+                     kind);
+}
+
+// Small models have megabytes.
+std::string large_bytes(double bytes) {
+  return bytes >= 1e8 || bytes == 0 ? fmt::format("{:.4g} GB", bytes / 1e9) : fmt::format("{:.4g} MB", bytes / 1e6);
+}
+
+std::string percent(double part) {
+  return std::abs(part) < 5e-4 ? "0%" : fmt::format("{:+.1f}%", 100 * part);  // not "-0.0%"
 }
 
 std::string svg_of(double width, double height, const std::string& body) {
-  return fmt::format("<svg width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\">\n{2}</svg>\n", width,
-                     height, body);
+  return fmt::format(
+      "<svg class=\"plot\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\">\n{2}</svg>\n", width,
+      height, body);
 }
 
 std::string legend(const std::vector<std::pair<std::string, std::string>>& entries) {
@@ -71,12 +87,12 @@ std::string grid(const Axis1& x, const Axis1& y) {
   std::string out;
   const auto first = [](const Axis1& a) { return std::ceil(a.least / a.step() - 1e-9) * a.step() + 0.0; };
   for (double v = first(x); v <= x.most * (1 + 1e-9); v += x.step()) {
-    out += line(x.at(v), y.from, x.at(v), y.to, "stroke=\"#e8ebef\"");
+    out += line(x.at(v), y.from, x.at(v), y.to, "grid");
     out += text_at(x.at(v), y.from + 18, human_seconds(v), "middle", "soft");
   }
   for (double v = first(y); v <= y.most * (1 + 1e-9); v += y.step()) {
-    out += line(x.from, y.at(v), x.to, y.at(v), "stroke=\"#e8ebef\"");
-    out += text_at(x.from - 8, y.at(v) + 4, fmt::format("{:g} GB", v / 1e9), "end", "soft");
+    out += line(x.from, y.at(v), x.to, y.at(v), "grid");
+    out += text_at(x.from - 8, y.at(v) + 4, large_bytes(v), "end", "soft");
   }
   return out;
 }
@@ -102,7 +118,7 @@ std::string scatter(const PlanPage& page) {
   }
   std::string body = grid(x, y);
   if (limited) {
-    body += line(x.from, y.at(page.capacity), x.to, y.at(page.capacity), "stroke=\"#b00020\" stroke-dasharray=\"6 4\"");
+    body += line(x.from, y.at(page.capacity), x.to, y.at(page.capacity), "limit");
     body += text_at(x.to, y.at(page.capacity) - 6, "memory of a rank", "end");
   }
   std::string front;
@@ -110,7 +126,7 @@ std::string scatter(const PlanPage& page) {
     const PlanPoint& p = page.points[i];
     if (p.seconds <= 2 * fastest) front += fmt::format("{:.1f},{:.1f} ", x.at(p.seconds), y.at(p.bytes));
   }
-  body += fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"#1c2430\" stroke-opacity=\".45\"/>\n", front);
+  body += fmt::format("<polyline points=\"{}\" class=\"ink\" fill=\"none\" stroke-opacity=\".45\"/>\n", front);
   for (const PlanPoint& p : page.points)
     if (p.seconds <= 2 * fastest)
       body += fmt::format(
@@ -123,9 +139,10 @@ std::string scatter(const PlanPage& page) {
 
 std::string bars(std::string_view title, const std::vector<PlanBar>& all, double limit, bool bytes) {
   if (all.empty()) return "";
-  constexpr double left = 330, wide = 620, high = 26;
-  double most = limit;
+  constexpr double wide = 620, high = 26, letter = 6.9;
+  double most = limit, left = 120;
   for (const PlanBar& b : all) {
+    left = std::max(left, letter * double(b.label.size()) + 20);
     double sum = 0;
     for (const auto& [name, value] : b.parts) sum += value;
     most = std::max(most, sum);
@@ -144,17 +161,14 @@ std::string bars(std::string_view title, const std::vector<PlanBar>& all, double
       body += fmt::format(
           "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\"><title>{}: {}</title></rect>\n",
           from, i * high + 3, length, high - 6, hue, escape_xml(name),
-          bytes ? fmt::format("{:.2f} GB", value / 1e9) : human_seconds(value));
+          bytes ? large_bytes(value) : human_seconds(value));
       from += length;
       sum += value;
     }
-    body += text_at(from + 8, i * high + 17, bytes ? fmt::format("{:.1f} GB", sum / 1e9) : human_seconds(sum), "start",
-                    "soft");
+    body += text_at(from + 8, i * high + 17, bytes ? large_bytes(sum) : human_seconds(sum), "start", "soft");
   }
   const double height = all.size() * high + 6;
-  if (limit > 0)
-    body += line(left + limit / most * wide, 0, left + limit / most * wide, height,
-                 "stroke=\"#b00020\" stroke-dasharray=\"6 4\"");
+  if (limit > 0) body += line(left + limit / most * wide, 0, left + limit / most * wide, height, "limit");
   return fmt::format("<h2>{}</h2>\n", escape_xml(title)) + svg_of(left + wide + 110, height, body) + legend(entries);
 }
 
@@ -175,12 +189,11 @@ std::string tornado(const PlanPage& page) {
                         std::min(a, middle), y, std::abs(middle - a), hues[2]);
     body += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"20\" fill=\"{}\"/>\n",
                         std::min(b, middle), y, std::abs(b - middle), hues[4]);
-    body += text_at(
-        left + wide + 10, y + 15,
-        fmt::format("{:+.1f}% .. {:+.1f}%", 100 * (s.faster / page.seconds - 1), 100 * (s.slower / page.seconds - 1)),
-        "start", "soft");
+    body += text_at(left + wide + 10, y + 15,
+                    fmt::format("{} .. {}", percent(s.faster / page.seconds - 1), percent(s.slower / page.seconds - 1)),
+                    "start", "soft");
   }
-  body += line(middle, 0, middle, page.swings.size() * high, "stroke=\"#1c2430\"");
+  body += line(middle, 0, middle, page.swings.size() * high, "ink");
   return "<h2>A step of the best if one thing is 20% faster or slower</h2>\n" +
          svg_of(left + wide + 150, page.swings.size() * high + 4, body);
 }
@@ -195,15 +208,14 @@ std::string calibration(const PlanPage& page) {
   }
   const double low = std::log(least) - 0.1, high = std::log(most) + 0.1, size = plot_height;
   const Axis1 x{low, high, plot_left, plot_left + size - plot_bottom}, y{low, high, size - plot_bottom, plot_top};
-  std::string body = line(x.from, y.from, x.to, y.to, "stroke=\"#1c2430\" stroke-dasharray=\"6 4\"");
-  body += line(x.from, y.from, x.to, y.from, "stroke=\"#d5d9df\"") +
-          line(x.from, y.from, x.from, y.to, "stroke=\"#d5d9df\"");
+  std::string body = line(x.from, y.from, x.to, y.to, "ink\" stroke-dasharray=\"6 4");
+  body += line(x.from, y.from, x.to, y.from, "grid") + line(x.from, y.from, x.from, y.to, "grid");
   for (const double v : {least, most}) {
     body += text_at(x.at(std::log(v)), y.from + 18, human_seconds(v), "middle", "soft");
     body += text_at(x.from - 8, y.at(std::log(v)) + 4, human_seconds(v), "end", "soft");
   }
-  body += text_at((x.from + x.to) / 2, y.from + 34, "measured", "middle", "soft");
-  body += text_at(x.from + 8, y.to + 12, "predicted", "start", "soft");
+  body += text_at((x.from + x.to) / 2, y.from + 34, "measured, logarithms", "middle", "soft");
+  body += text_at(x.from + 8, y.to + 12, "predicted, logarithms", "start", "soft");
   for (const PlanMeasured& m : page.measured)
     body += fmt::format(
         "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\" fill=\"{}\"><title>{}: {} measured, {} "
@@ -234,9 +246,10 @@ std::string plan_html(const PlanPage& page) {
   std::string text;
   for (const std::string& one : page.lines) text += escape_xml(one) + "\n";
   std::string out = fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>{0}</title>\n<style>{1}</style>\n"
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
+      "content=\"width=device-width, initial-scale=1\">\n<title>{0}</title>\n<style>{3}{1}</style>\n"
       "</head>\n<body>\n<h1>{0}</h1>\n<pre>{2}</pre>\n",
-      escape_xml(page.title), plan_style, text);
+      escape_xml(page.title), plan_style, text, chart_style);
   out += scatter(page);
   out += bars("What a step is made of", page.times, 0, false);
   out += bars("Memory of the fullest rank", page.memory, limited ? page.capacity : 0, true);

@@ -85,6 +85,8 @@ TEST(Console, TheLogHasEverything) {
 }
 
 TEST(Console, TheBarFillsAndFits) {
+  EXPECT_EQ(bar_text(299, 300, 0.004, 100), "[=======================================>]  99%  step 299/300  1 s left");
+  EXPECT_EQ(bar_text(300, 300, 0, 100), "[========================================] 100%  step 300/300  0 s left");
   EXPECT_EQ(bar_text(150, 300, 125, 100), "[====================>                   ]  50%  step 150/300  2m05s left");
   EXPECT_THAT(bar_text(300, 300, 0, 100), HasSubstr("[========================================] 100%  step 300/300"));
   EXPECT_THAT(bar_text(299, 300, 1, 100), HasSubstr(" 99%"));

@@ -300,7 +300,7 @@ TEST_F(Loop, LeavesAReportThatNeedsNoOtherFile) {
   const Ran r = run({"--train.microbatches=4", "--parallel.pipe=2", "--log.timeline=last", "--data.validation=0.1",
                      "--log.name=a<b"});
   const std::string page = test::text_of(r.summary.directory / "report.html");
-  EXPECT_THAT(page, AllOf(HasSubstr("<title>a&lt;b</title>"), HasSubstr("aria-label=\"loss\""),
+  EXPECT_THAT(page, AllOf(HasSubstr("<title>a&lt;b, "), HasSubstr("aria-label=\"loss\""),
                           HasSubstr(">validation</text>"), HasSubstr("aria-label=\"tokens per second\""),
                           HasSubstr("aria-label=\"learning rate\""), HasSubstr("<summary>Configuration</summary>"),
                           HasSubstr("simulated from mean times"), HasSubstr("microbatches = 4"),

@@ -29,15 +29,19 @@ TEST(PlanPage, HasAPictureOfEverythingThatIsGiven) {
                 .times = {{"best", {{"work", 0.9}, {"bubble", 0.1}}}},
                 .memory = {{"best", {{"parameters", 1e9}, {"activations", 1e9}}}},
                 .seconds = 1,
-                .swings = {{"network", 1.1, 0.95}}};
+                .swings = {{"network", 1.1, 0.95}, {"disk", 1.00001, 0.99999}}};
   const std::string text = plan_html(page);
   EXPECT_THAT(text, HasSubstr("a &lt;plan&gt;"));
   EXPECT_THAT(text, HasSubstr("first\nsecond &amp; third\n"));
   EXPECT_THAT(text, HasSubstr("memory of a rank"));
   EXPECT_THAT(text, HasSubstr("<title>pipe 4</title>"));
   EXPECT_THAT(text, HasSubstr("What a step is made of"));
-  EXPECT_THAT(text, HasSubstr("2.0 GB"));
+  EXPECT_THAT(text, HasSubstr(">2 GB<"));
   EXPECT_THAT(text, HasSubstr("-5.0% .. +10.0%"));
+  EXPECT_THAT(text, HasSubstr("0% .. 0%"));
+  // Small models have megabytes, and names are as wide as they are.
+  page.memory = {{std::string(100, 'x'), {{"parameters", 2e6}}}};
+  EXPECT_THAT(plan_html(page), testing::AllOf(HasSubstr(">2 MB<"), HasSubstr("<text x=\"700.0\"")));
   EXPECT_THAT(plan_html({.title = "empty"}), Not(HasSubstr("<svg")));
 }
 
