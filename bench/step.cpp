@@ -166,7 +166,8 @@ int main(int argc, char** argv) try {
                             {"hand-written", fmt::format("{:.0f}", tokens / median(theirs))}}));
   fmt::print("step / its GEMMs alone    {:.3f} [{:.3f}, {:.3f}]\n", to_gemms.median, to_gemms.low, to_gemms.high);
   fmt::print("stretto / hand-written    {:.3f} [{:.3f}, {:.3f}]\n", to_hand.median, to_hand.low, to_hand.high);
-  fmt::print("{}", trainer.compiled().program->memory_str());
+  const std::string memory = trainer.compiled().program->memory_str();
+  fmt::print("{}\n", memory.substr(0, memory.find("\n\n")));  // not every task
 } catch (const Error& e) {
   fmt::print(stderr, "{}\n", e.what());
   return e.exit_code();

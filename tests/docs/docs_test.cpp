@@ -134,6 +134,15 @@ TEST(Docs, LinesCanBeReadInAnEditor) {
   }
 }
 
+// What is concluded is what the tables say.
+TEST(Docs, ConclusionsAreReadFromTheTables) {
+  const Result r = test::shell("scripts/conclusions --print", STRETTO_SOURCE);
+  ASSERT_EQ(r.code, 0) << r.error;
+  const std::string page = test::text_of(STRETTO_SOURCE "/docs/performance.md");
+  EXPECT_NE(page.find("\n" + r.out + "\n## "), std::string::npos) << "scripts/conclusions makes them anew:\n" << r.out;
+  EXPECT_GT(std::count(r.out.begin(), r.out.end(), '\n'), 20) << r.error;
+}
+
 TEST(Docs, TheListOfOpsIsUpToDate) {
   const Result r = test::shell("scripts/ops --print", STRETTO_SOURCE);
   EXPECT_EQ(r.code, 0) << r.error;
