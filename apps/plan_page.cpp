@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "plan_run.h"
+#include "stretto/base/files.h"
 #include "stretto/base/text.h"
 #include "stretto/plan/explain.h"
 #include "stretto/simulate/step_time.h"
@@ -62,8 +63,11 @@ std::string page_of(const PlanProblem& p, const Plan& plan, const Program& progr
   for (std::size_t i = 0; i < faster.size(); ++i)
     page.swings.push_back({faster[i].what, slower[i].seconds, faster[i].seconds});
   if (!a.measured.empty())
-    for (const MeasuredFile& r : read_measured(a.measured))
+    for (const MeasuredFile& r : read_measured(a.measured)) {
+      if (!is_there(r.run))
+        throw Error(a.measured, "there is no run '{}'", r.run).hint("runs are looked for beside the table");
       page.measured.push_back({r.run, r.seconds, predicted_on(read_run(r.run), a.cluster).seconds});
+    }
   return plan_html(page);
 }
 

@@ -82,9 +82,6 @@ std::vector<MeasuredFile> read_measured(const std::string& file) {
                   cell(*run), cell(*seconds))
           .hint("seconds of a step are a number above 0");
     const std::filesystem::path beside = std::filesystem::path(file).parent_path() / cell(*run);
-    if (!is_there(beside))
-      throw Error(fmt::format("{}:{}", file, line), "there is no run '{}'", beside.string())
-          .hint("runs are looked for beside the table");
     runs.push_back({beside.string(), *took, bytes ? positive(cell(*bytes)) : std::nullopt});
   }
   if (runs.empty()) throw Error(file, "it has no run").hint("give a row for each run that was measured");
