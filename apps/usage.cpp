@@ -131,7 +131,8 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& e) {
   if (e.get_name() == "RequiredError")
     for (const std::string& word : command.remaining())
       if (word.starts_with("--") && word.find('.') == word.npos) return unexpected(command, word);
-  if (e.get_name() == "ExtrasError") {  // "The following arguments were not expected: -- --pip=2"
+  if (e.get_exit_code() ==
+      int(CLI::ExitCodes::ExtrasError)) {  // "The following arguments were not expected: -- --pip=2"
     const std::string what = e.what();
     for (std::size_t at = what.find(": "); at != what.npos; at = what.find(' ', at + 1)) {
       const std::size_t from = what.find_first_not_of(": ", at);
