@@ -1,6 +1,6 @@
 // How much of the collectives inside of tasks is hidden beside other work, on emulated ranks whose links are so slow that
 // waiting for them in place takes 30% of a step. Messages between actors cost nothing here.
-//   build/bench/overlap [share = 0.3] [measured = 1] [microbatches = 16]
+//   build/bench/overlap [share = 0.3] [measured = 1] [microbatches = 16] [schedule = all of them]
 //
 // hidden: of the time that waiting in place adds to a step, what overlap takes off again. bound: what any order of the
 // calls of a turn (an action with the weight gradients after it, or an overlap group) could hide of its own collectives;
@@ -116,6 +116,7 @@ int main(int argc, char** argv) {
   const double share = argc > 1 ? std::atof(argv[1]) : 0.3;
   const bool run = argc <= 2 || std::atoi(argv[2]) != 0;
   const int microbatches = argc > 3 ? std::atoi(argv[3]) : 16;
+  const std::string_view only = argc > 4 ? argv[4] : "";
   std::vector<Case> cases;
   for (const char* schedule : {"1f1b", "zb-h1", "zb-v", "kimi-k2", "dualpipe-v", "dualpipe"})
     cases.push_back(
@@ -127,6 +128,7 @@ int main(int argc, char** argv) {
                        {.mesh = {{"pipe", 2}}, .names = {.tensor = 4, .sequence = true}, .schedule = schedule},
                        large,
                        overlap});
+  if (!only.empty()) std::erase_if(cases, [&](const Case& c) { return c.name != only; });
   for (Case& c : cases) c.microbatches = microbatches;
   std::vector<std::vector<std::string>> rows{{"run", "schedule", "overlap", "no links s", "in place s", "overlapped s",
                                               "hidden %", "bound %", "measured: in place s", "overlapped s", "hidden %",
