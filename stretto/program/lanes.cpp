@@ -63,7 +63,10 @@ DeviceLane lane_of(Part part) {
   return part == Part::U || part == Part::S ? DeviceLane::storage : DeviceLane::collectives;
 }
 
-DeviceLane lane_of(const Transfer& t) { return t.released && !t.direct ? DeviceLane::messages : DeviceLane::compute; }
+DeviceLane lane_of(const Transfer& t) {
+  const bool kept = t.released && !t.direct && !t.extents.empty();
+  return kept ? DeviceLane::messages : DeviceLane::compute;
+}
 
 std::string_view name_of(DeviceLane lane) {
   constexpr std::string_view names[] = {"compute", "messages", "collectives", "gradients", "storage"};

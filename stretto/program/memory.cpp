@@ -112,7 +112,8 @@ class Planner {
           [&](const SentSquares& s) {
             for (std::size_t k = 0; k < s.ranges.size(); ++k)
               end(t.extents[k]) = persistent_slot(p_, a_, s.ranges[k].first);
-          });
+          },
+          [](SentWord) {});
     };
     for (const Instruction& i : a_.code)
       match(
@@ -124,11 +125,13 @@ class Planner {
   void place_activations() {
     std::vector<LiveId> placed;
     std::vector<Lifetime> lives;
-    for (LiveId id : lives_.buffers.ids())
-      if (const LiveBuffer& b = lives_.buffers[id]; b.value || !in_block(*task_of(a_.code[b.made]))) {
-        placed.push_back(id);
-        lives.push_back({b.bytes, b.first, b.last});
-      }
+    for (LiveId id : lives_.buffers.ids()) {
+      const LiveBuffer& b = lives_.buffers[id];
+      const Run* maker = task_of(a_.code[b.made]);  // none: it is received
+      if (!b.value && maker && in_block(*maker)) continue;
+      placed.push_back(id);
+      lives.push_back({b.bytes, b.first, b.last});
+    }
     const Packing packing = many_ ? pack_quickly(lives) : pack(lives);
     STRETTO_ASSERT(disjoint(lives, packing), "buffers overlap while both are alive");
     IdVector<LiveId, Offset> at(lives_.buffers.size());

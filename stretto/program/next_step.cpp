@@ -95,7 +95,7 @@ std::vector<NextStepWait> waits_of(const Program& p, ActorId a, const std::map<T
   const IdVector<InstructionId, std::vector<TransferId>> written = written_by(p, a);
   for (InstructionId i : written.ids())
     for (TransferId t : written[i]) {
-      if (!unheard(p.transfers[t])) continue;
+      if (!unheard(p.transfers[t]) || p.transfers[t].extents.empty()) continue;
       const ActorId target = p.routes[p.transfers[t].route].target;
       const InstructionId needed = until.at(t);
       if (const auto it = known.find(target); it != known.end() && it->second >= needed) continue;
@@ -137,7 +137,7 @@ Program two_steps(const Program& p, const NextStep& next) {
   for (ActorId a : next.waits.ids())
     for (const NextStepWait& w : next.waits[a]) {
       const RouteId route = two.routes.push_back({.source = w.actor, .target = a, .name = "has got so far"});
-      const TransferId t = two.transfers.push_back({.route = route, .what = SentSquares{}});
+      const TransferId t = two.transfers.push_back({.route = route, .what = SentWord{}});
       tell[w.actor].insert({w.until, t});
       hear[a].insert({w.at, t});
     }

@@ -69,7 +69,9 @@ struct SquareRange {  // squared norms side by side
 struct SentSquares {
   std::vector<SquareRange> ranges;
 };
-using Sent = std::variant<SentValue, ParamId, AccumulatorId, SentSquares>;  // a whole parameter or accumulator
+struct SentWord {};  // has no bytes: says that the sender has come so far
+using Sent =
+    std::variant<SentValue, ParamId, AccumulatorId, SentSquares, SentWord>;  // a whole parameter or accumulator
 struct Transfer {
   RouteId route;
   Sent what;

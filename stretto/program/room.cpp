@@ -27,8 +27,8 @@ std::optional<ActionId> first_release(const Row& row) {
   return found;
 }
 
-// Behind the last instruction of an action.
-InstructionId behind(const Code& code, ActionId action) {
+// Right after the last instruction of an action.
+InstructionId after(const Code& code, ActionId action) {
   InstructionId at(0);
   for (InstructionId i : code.ids())
     if (const Run* r = task_of(code[i]); r && r->action == action) at = InstructionId(i.value + 1);
@@ -57,8 +57,8 @@ void say_when_there_is_room(Program& p) {
     if (!action) continue;
     const RouteId route =
         p.routes.push_back({target, source, 0, fmt::format("room for gradients of {}", source.value)});
-    const TransferId told = p.transfers.push_back({.route = route, .what = SentSquares{}});
-    insert(p.actors[target].code, behind(p.actors[target].code, *action), Send{told});
+    const TransferId told = p.transfers.push_back({.route = route, .what = SentWord{}});
+    insert(p.actors[target].code, after(p.actors[target].code, *action), Send{told});
     insert(p.actors[source].code, first_gradient(p, source, target), Receive{told});
   }
 }

@@ -53,7 +53,10 @@ TEST(Lanes, MessagesWhoseMemoryIsKeptHaveALaneOfTheirOwn) {
   const auto& code = p->actors[ActorId(0)].code;
   int released = 0;
   for (InstructionId i : code.ids()) {
-    if (std::holds_alternative<Send>(code[i])) EXPECT_EQ(lanes.lane[i], DeviceLane::messages);
+    if (const Send* s = std::get_if<Send>(&code[i])) {
+      const bool word = std::holds_alternative<SentWord>(p->transfers[s->transfer].what);  // has no memory
+      EXPECT_EQ(lanes.lane[i], word ? DeviceLane::compute : DeviceLane::messages);
+    }
     if (lanes.lane[i] == DeviceLane::compute)
       for (InstructionId j : lanes.waits[i]) {
         ++released;
@@ -111,8 +114,7 @@ TEST(Races, WhatIsSentMustNotBeUsedAgainBeforeItHasLeft) {
       IdVector<ActorId, Lanes> lanes = right;
       lanes[a].waits[i].clear();
       const bool found = !races(*p, lanes).empty();
-      const Send* send = std::get_if<Send>(&p->actors[a].code[i]);
-      if (send && !p->transfers[send->transfer].extents.empty()) {
+      if (lanes[a].lane[i] == DeviceLane::messages) {
         ++made;
         EXPECT_TRUE(found) << p->str(p->actors[a].code[i]);  // sent before it was made
       } else {

@@ -238,7 +238,9 @@ TEST(Submit, AnErrorEndsAllThatIsUnderWay) {
   reinterpret_cast<std::int32_t*>(wrong.at("ids").bytes.data())[3] = 77;
   t.submit(wrong);
   const std::string late = refusal_of([&] { t.submit(random_batch(c, 50)); });  // unless the first one was faster
-  if (late != "no error") EXPECT_THAT(late, HasSubstr("77"));
+  if (late != "no error") {
+    EXPECT_THAT(late, HasSubstr("77"));
+  }
   EXPECT_THAT(refusal_of([&] { t.wait(); }), testing::AllOf(HasSubstr("step 1"), HasSubstr("77")));
   EXPECT_EQ(t.steps_under_way(), 0);
   EXPECT_EQ(t.steps_done(), 0);
