@@ -1,6 +1,7 @@
 #include "stretto/base/pack.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -333,19 +334,22 @@ class Gaps {
 }  // namespace
 
 Packing pack_quickly(std::span<const Lifetime> all, std::size_t align) {
-  std::vector<std::uint32_t> starts = numbered(all);
-  std::vector<std::uint32_t> ends = starts;
-  std::stable_sort(starts.begin(), starts.end(), [&](auto a, auto b) {
-    return std::tuple(all[a].first, all[b].bytes) < std::tuple(all[b].first, all[a].bytes);
-  });
-  std::stable_sort(ends.begin(), ends.end(), [&](auto a, auto b) { return all[a].last < all[b].last; });
+  std::vector<std::tuple<std::int64_t, std::size_t, std::uint32_t>> starts;  // first, the largest first
+  std::vector<std::pair<std::int64_t, std::uint32_t>> ends;
+  for (std::uint32_t i = 0; i < all.size(); ++i) {
+    starts.push_back({all[i].first, std::numeric_limits<std::size_t>::max() - all[i].bytes, i});
+    ends.push_back({all[i].last, i});
+  }
+  std::sort(starts.begin(), starts.end());
+  std::sort(ends.begin(), ends.end());
   Gaps gaps;
   Packing p;
   p.offsets.assign(all.size(), 0);
   auto ended = ends.begin();
-  for (std::uint32_t i : starts) {
-    for (; ended != ends.end() && all[*ended].last < all[i].first; ++ended)
-      if (all[*ended].bytes > 0) gaps.release(p.offsets[*ended], rounded(all[*ended].bytes, align));
+  for (const auto& [first, size, i] : starts) {
+    for (; ended != ends.end() && ended->first < first; ++ended)
+      if (const Lifetime& gone = all[ended->second]; gone.bytes > 0)
+        gaps.release(p.offsets[ended->second], rounded(gone.bytes, align));
     const std::size_t bytes = rounded(all[i].bytes, align);
     if (bytes == 0) continue;
     p.offsets[i] = gaps.take(bytes);

@@ -116,7 +116,7 @@ LowerOptions lower_options(const Asked& a, const Surroundings& around, const Par
                  .sketch = p.sketch,
                  .proved = p.proved,
                  .params_of = a.trained};
-  if (p.overlap != Overlap::none) o.overlap = WorkTimes{p.machine, p.link};
+  if (p.overlap != Overlap::none) o.overlap = WorkTimes{p.machine, p.link, p.sketch};
   return o;
 }
 

@@ -58,7 +58,7 @@ struct Parallel {
   ExpertRows expert_rows = ExpertRows::automatic;
   double expert_room = 1.5;  // rows that a rank can take in an exchange, times the mean; more when a step needs more
   bool remote = false;       // actors are processes: they share no memory
-  bool sketch = false;       // to be looked at and not to be run: no memory is planned
+  bool sketch = false;       // to be looked at and not to be run: no memory is planned, stages are taken to be apart
   bool proved = true;  // else to be predicted and not to be run: that it can neither deadlock nor race is not proved
 };
 

@@ -61,8 +61,13 @@ PlanProblem problem_of(const RunConfig& c, const ClusterFile& cluster, int ranks
 PlanSpace space_of(const RunConfig& c) {
   refuse_other_axes(c.parallel);
   PlanSpace s;
-  const auto choose = [&](std::string_view key, const std::vector<int>& open, int fixed) {
-    return searched(c, key) ? open : std::vector{fixed};
+  const auto choose = [&](std::string_view key, const auto& open, const auto& fixed) {
+    if (searched(c, key)) return open;
+    if (!open.empty() && std::find(open.begin(), open.end(), fixed) == open.end())
+      throw Error("plan", "{} is {}, which [plan] does not allow: {}", key, fixed, fmt::join(open, ", "))
+          .hint("leave one of the two out")
+          .about({std::string(key)});
+    return std::vector{fixed};
   };
   const ParallelNames& n = c.parallel.names;
   s.pipe = choose("parallel.pipe", c.plan.pipe, c.parallel.pipe);
@@ -74,12 +79,10 @@ PlanSpace space_of(const RunConfig& c) {
   s.microbatches = choose("train.microbatches", c.plan.microbatches, c.train.microbatches);
   s.chunks = choose("parallel.chunks", c.plan.chunks, c.parallel.chunks);
   if (s.chunks == std::vector{0}) s.chunks.clear();  // the schedule's default
-  s.schedules = searched(c, "parallel.schedule") ? c.plan.schedules : std::vector{c.parallel.schedule};
-  if (searched(c, "parallel.recompute")) {
-    for (const std::string& name : c.plan.recompute) s.recompute.push_back(recompute_named(name));
-  } else {
-    s.recompute = {one_recompute(c)};
-  }
+  s.schedules = choose("parallel.schedule", c.plan.schedules, c.parallel.schedule);
+  const std::string given = searched(c, "parallel.recompute") ? "" : std::string(name_of(one_recompute(c)));
+  for (const std::string& name : choose("parallel.recompute", c.plan.recompute, given))
+    s.recompute.push_back(recompute_named(name));
   if (!searched(c, "parallel.sequence")) s.sequence = n.sequence;
   return s;
 }

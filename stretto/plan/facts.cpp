@@ -12,8 +12,9 @@ constexpr int longest_period = 4;  // of layers of different kinds that are meas
 
 template <class Function>
 void for_all(PieceFacts& f, Function function) {
-  for (double* x : {&f.F, &f.I, &f.B, &f.FW, &f.sums, &f.update, &f.kept_i, &f.kept_w, &f.for_w, &f.beside, &f.params,
-                    &f.gradients, &f.state})
+  for (double* x :
+       {&f.F, &f.I, &f.B, &f.FW, &f.R, &f.given_in_B, &f.given_in_FW, &f.saved_in_FB, &f.late_F_in_FB, &f.late_B_in_FB,
+        &f.sums, &f.update, &f.kept_i, &f.kept_w, &f.for_w, &f.beside, &f.params, &f.gradients, &f.state})
     function(*x);
 }
 
@@ -65,7 +66,9 @@ PieceFacts end_of(const PieceFacts& measured, const PieceFacts& stage, const Pie
 }  // namespace
 
 PieceFacts& PieceFacts::operator+=(const PieceFacts& o) {
-  F += o.F, I += o.I, B += o.B, FW += o.FW, sums += o.sums, update += o.update;
+  F += o.F, I += o.I, B += o.B, FW += o.FW, R += o.R, given_in_B += o.given_in_B, given_in_FW += o.given_in_FW;
+  saved_in_FB += o.saved_in_FB, late_F_in_FB += o.late_F_in_FB, late_B_in_FB += o.late_B_in_FB;
+  sums += o.sums, update += o.update;
   kept_i += o.kept_i, kept_w += o.kept_w, for_w += o.for_w, beside += o.beside;
   params += o.params, gradients += o.gradients, state += o.state;
   return *this;

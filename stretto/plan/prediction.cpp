@@ -91,6 +91,7 @@ void Predictor::learn_plainly(const std::vector<Variant>& variants) {
   std::vector<std::pair<const Variant*, Known*>> fresh;
   for (const Variant& v : variants)
     if (const auto [it, added] = known_.try_emplace(v); added) fresh.push_back({&it->first, &it->second});
+  if (fresh.empty()) return;
   each_(fresh.size(), [&](std::size_t i) {
     try {
       const Variant& v = *fresh[i].first;
@@ -211,26 +212,21 @@ Planned compiled_plan(const PlanProblem& p, RunKeys k) {
   try {
     const Compiled c = compile_keys(p, r.keys);
     const Program& program = *c.program;
-    const PlayedStep played = play_step(program, p.cluster.cluster);
-    r.seconds = played.time.seconds;
-    r.bubble = played.timeline.bubble();
+    const StepTime step = step_time(program, p.cluster.cluster);
+    r.seconds = step.seconds;
+    r.bubble = step.bubble;
+    r.time.tail = step.seconds - step.last;
+    r.time.work = std::min(step.worked, step.last);
+    r.time.bubble = step.last - r.time.work;
+    r.limit = limit_of(step.spent, r.seconds);
     r.keys.stages = program.pieces_per_stage();
-    const std::vector<ActorAccount> accounts = account(program);
     const std::vector<Held> ranks = held(program, p.cluster.cluster);
-    for (ActorId a : program.actors.ids()) {
-      if (ranks[a.value].bytes() <= r.bytes) continue;
-      r.bytes = ranks[a.value].bytes();
-      r.memory = memory_of(accounts[a.value], program.actors[a].bytes);
-      adjust(r.memory, ranks[a.value]);
-    }
-    r.limit = limit_of(played.time.spent, r.seconds);
-    double busy = 0, last = 0;
-    for (const Span& s : played.timeline.spans)
-      if (s.lane == Lane::compute && s.action) last = std::max(last, s.end);
-    for (int a = 0; a < played.timeline.actors; ++a) busy = std::max(busy, played.timeline.busy(a));
-    r.time.tail = r.seconds - last;
-    r.time.work = std::min(busy, last);
-    r.time.bubble = last - r.time.work;
+    const auto fullest = std::max_element(ranks.begin(), ranks.end(),
+                                          [](const Held& a, const Held& b) { return a.bytes() < b.bytes(); });
+    const ActorId actor(fullest - ranks.begin());
+    r.bytes = fullest->bytes();
+    r.memory = memory_of(account(program, actor), program.actors[actor].bytes);
+    adjust(r.memory, *fullest);
   } catch (const Error& e) {
     if (e.kind() == Error::Kind::bug) throw;
     r.refused = e.faults().empty() ? e.what() : e.faults().front().what;

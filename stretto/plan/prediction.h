@@ -38,8 +38,6 @@ struct Planned {
   std::string refused = {};  // what compile says against it; "": nothing
 };
 
-// Calls function(0), function(1), ... function(n - 1), perhaps several at a time.
-using Each = std::function<void(std::size_t n, const std::function<void(std::size_t)>& function)>;
 Each one_by_one();
 
 class Predictor {
@@ -48,7 +46,8 @@ class Predictor {
 
   // Facts that are not known yet, all at once. One that is refused keeps the reason.
   void learn(const std::vector<Variant>&);
-  const StageFacts* facts(const Variant&);  // null: refused
+  void build(const std::vector<const RunKeys*>& keys) { shapes_.make(keys, each_); }  // their schedules
+  const StageFacts* facts(const Variant&);                                            // null: refused
   const std::string& refusal(const Variant&);
   bool known(const Variant& v) const { return known_.contains(v); }
 

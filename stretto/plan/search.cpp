@@ -52,13 +52,13 @@ class Search {
     if (o_.progress) o_.progress(what, done, of);
   }
 
+  struct Group {
+    Variant variant;
+    double bound = std::numeric_limits<double>::infinity();
+    std::vector<std::pair<const RunKeys*, double>> keys = {};
+  };
   // Stages of those that the bounds leave, the most promising layouts first, so that the bar falls at once.
   void by_stages() {
-    struct Group {
-      Variant variant;
-      double bound = std::numeric_limits<double>::infinity();
-      std::vector<std::pair<const RunKeys*, double>> keys = {};
-    };
     std::map<Variant, Group> groups;
     for (const RunKeys& k : all_.keys) {
       if (bounds_.bytes(k) > plan_.capacity) {
@@ -81,9 +81,18 @@ class Search {
       for (std::size_t i = from; i < std::min(from + batch, order.size()); ++i)
         if (order[i]->bound <= bar_) next.push_back(order[i]->variant);
       predictor_.learn(next);
-      for (std::size_t i = from; i < std::min(from + batch, order.size()); ++i)
-        for (const auto& [k, bound] : order[i]->keys) stage(*k, bound);
+      for (std::size_t i = from; i < std::min(from + batch, order.size()); ++i) stage(*order[i]);
     }
+  }
+
+  void stage(const Group& g) {
+    if (bar_ < std::numeric_limits<double>::infinity() && predictor_.facts(g.variant)) {
+      std::vector<const RunKeys*> next;
+      for (const auto& [k, bound] : g.keys)
+        if (bound <= bar_) next.push_back(k);
+      predictor_.build(next);
+    }
+    for (const auto& [k, bound] : g.keys) stage(*k, bound);
   }
 
   void stage(const RunKeys& k, double bound) {

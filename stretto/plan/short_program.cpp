@@ -6,6 +6,7 @@
 #include "stretto/models/family.h"
 #include "stretto/program/lifetimes.h"
 #include "stretto/program/region.h"
+#include "stretto/simulate/prices.h"
 #include "stretto/step/cost.h"
 
 namespace stretto {
@@ -14,22 +15,38 @@ namespace {
 constexpr int stage_count = 6;
 // What is read off each of them: nothing of the first and the last, whose surroundings are others.
 constexpr MicrobatchId whole{1}, split{2}, with_w{3};
-constexpr int microbatches = 5;
+constexpr int microbatches = 7;
+// One period of layers and two of them: their B of the one microbatch is in a group with their forward of the next.
+struct Grouped {
+  StageId stage;
+  MicrobatchId backward, forward;
+};
+constexpr Grouped grouped[] = {{StageId(3), MicrobatchId(4), MicrobatchId(5)},
+                               {StageId(4), MicrobatchId(5), MicrobatchId(6)}};
 
 Schedule every_kind() {
   Schedule s = looped({.actors = 1, .microbatches = microbatches, .chunks = stage_count});
   s.name = "facts";
   Row& row = s.rows[0];
-  const auto forward = [&](int m) {
-    for (int stage = 0; stage < stage_count; ++stage) row.F(stage, m);
+  const auto forward = [&](int m, int from = 0, int to = stage_count) {
+    for (int stage = from; stage < to; ++stage) row.F(stage, m);
   };
-  const auto backward = [&](int m) {
-    for (int stage = stage_count; stage-- > 0;) row.B(stage, m);
+  const auto backward = [&](int m, int from = stage_count, int to = 0) {
+    for (int stage = from; stage-- > to;) row.B(stage, m);
   };
   forward(0), backward(0), forward(1), backward(1), forward(2);
   for (int stage = stage_count; stage-- > 0;) row.I(stage, 2);
   for (int stage = 0; stage < stage_count; ++stage) row.F(stage, 3).W(stage, 2);
-  backward(3), forward(4), backward(4);
+  backward(3), forward(4);
+  std::uint32_t group = 0;
+  for (const Grouped& g : grouped) {
+    const int stage = g.stage.value, b = g.backward.value, f = g.forward.value;
+    forward(f, 0, stage), backward(b, stage_count, stage + 1);
+    row.F(stage, f).B(stage, b);
+    (row.end() - 1)->overlap = (row.end() - 2)->overlap = ++group;
+    backward(b, stage), forward(f, stage + 1);
+  }
+  backward(microbatches - 1);
   return s;
 }
 
@@ -60,7 +77,11 @@ bool remakes(Part p) { return p == Part::I || p == Part::R; }
 
 ShortProgram::ShortProgram(const PlanProblem& p, const Variant& v, bool few_words)
     : compiled_(compile_short(p, v, few_words)), stages_(stage_count), pieces_(program().step->pieces) {
-  read_times(play_step(program(), p.cluster.cluster));
+  const PlayedStep played = play_step(program(), p.cluster.cluster);
+  read_times(played);
+  read_given(played);
+  read_groups(played);
+  if (v.recompute != Recompute::none) read_made_again(Prices(program(), p.cluster.cluster));
   read_pieces();
   read_kept();
   read_beside();
@@ -101,6 +122,62 @@ void ShortProgram::read_times(const PlayedStep& played) {
     PieceFacts& f = stages_[program().stage_of[x.piece]];
     f.sums += share * played.time.sums;
     f.update += share * (tail - exposed);
+  }
+}
+
+// When a turn has what the next stage waits for: a gradient in the middle of a B, the outputs of a forward before the
+// end of the W that fills its gaps.
+void ShortProgram::read_given(const PlayedStep& played) {
+  IdVector<StageId, std::optional<double>> b(stage_count), fw(stage_count);  // when they start
+  for (const Span& s : played.timeline.spans) {
+    if (s.lane != Lane::compute || !s.action) continue;
+    const Action& a = *s.action;
+    PieceFacts& f = stages_[a.stage];
+    if (a.microbatch == whole && a.phase == Phase::B) {
+      if (!b[a.stage]) b[a.stage] = s.start;
+      if (s.halfway) f.given_in_B = *s.halfway - *b[a.stage];
+    }
+    if (a.microbatch == with_w && a.phase == Phase::F) {
+      if (!fw[a.stage]) fw[a.stage] = s.start;
+      f.given_in_FW = s.end - *fw[a.stage];
+    }
+  }
+}
+
+void ShortProgram::read_groups(const PlayedStep& played) {
+  for (const Grouped& g : grouped) {
+    std::optional<double> start;
+    double end = 0, f = 0, b = 0;
+    for (const Span& s : played.timeline.spans) {
+      if (s.lane != Lane::compute || !s.action || s.action->stage != g.stage) continue;
+      const bool forward = s.action->phase == Phase::F && s.action->microbatch == g.forward;
+      const bool backward = s.action->phase == Phase::B && s.action->microbatch == g.backward;
+      if (!forward && !backward) continue;
+      if (!start) start = s.start;
+      end = std::max(end, s.end);
+      if (forward) f = s.end;
+      if (s.halfway) b = *s.halfway;
+    }
+    PieceFacts& x = stages_[g.stage];
+    x.saved_in_FB = x.F + x.B - (end - *start);
+    x.late_F_in_FB = f - *start - x.F;
+    x.late_B_in_FB = b - *start - x.given_in_B;
+  }
+}
+
+// What a backward makes again before its first task that needs a gradient.
+void ShortProgram::read_made_again(Prices prices) {
+  const ActorId actor(0);
+  IdVector<StageId, char> begun(stage_count, 0);
+  for (const Instruction& i : program().actors[actor].code) {
+    const stretto::Run* r = std::get_if<stretto::Run>(&i);
+    if (!r || !r->action) continue;
+    const Action& a = program().action(actor, *r->action);
+    if (a.microbatch != whole || a.phase != Phase::B || begun[a.stage]) continue;
+    if (program().task(*r).part == Part::R)
+      stages_[a.stage].R += (r->calls ? prices.part(actor, *r) : prices.task(actor, r->task)).seconds();
+    else
+      begun[a.stage] = 1;
   }
 }
 

@@ -38,6 +38,9 @@ class ShortProgram {
  private:
   const Program& program() const { return *compiled_.program; }
   void read_times(const PlayedStep&);
+  void read_given(const PlayedStep&);
+  void read_groups(const PlayedStep&);
+  void read_made_again(Prices);
   void read_pieces();
   void read_kept();
   void read_beside();

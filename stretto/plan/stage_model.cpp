@@ -23,7 +23,7 @@ std::vector<double> piece_work(const PlanProblem& p, const StageFacts& f) {
 }
 
 StageModel::StageModel(const PlanProblem& p, const RunKeys& k, const StageFacts& f)
-    : f_(f), piece_message_(f.message), stages_(k.stages) {
+    : f_(f), piece_message_(f.message), remakes_(k.recompute != Recompute::none), stages_(k.stages) {
   int piece = 0;
   for (const int n : stages_) {
     PieceFacts sum = f.stage;
@@ -44,14 +44,18 @@ PlayTimes StageModel::times() const {
   PlayTimes t;
   for (StageId s : all_.ids()) {
     const PieceFacts& x = all_[s];
-    const double after_f = std::max(0.0, x.FW - x.F), after_i = std::max(0.0, x.B - x.I);
-    t.w_after_f.push_back(after_f);
-    t.w_after_i.push_back(after_i);
-    t.stages.push_back({.F = x.F,
-                        .I = x.I,
-                        .W = std::max(after_f, after_i),
-                        .B = x.B,
-                        .message_bytes = s.value + 1u < all_.size() ? piece_message_ : 0});
+    const auto rest = [](double all, double part) { return std::max(0.0, all - part); };
+    StageCost c{.F = x.F,
+                .I = rest(x.given_in_B, x.R),
+                .W = std::max(rest(x.FW, x.F), rest(x.B, x.I)),
+                .B = rest(x.B, x.R),
+                .message_bytes = s.value + 1u < all_.size() ? piece_message_ : 0};
+    if (remakes_) c.R = x.R;
+    t.stages.push_back(c);
+    t.f.push_back({x.given_in_FW, rest(x.FW, x.given_in_FW)});
+    t.i.push_back({c.I, rest(x.B, x.given_in_B)});
+    t.alone.push_back(rest(x.I, x.R));
+    t.groups.push_back({x.saved_in_FB, x.late_F_in_FB, x.late_B_in_FB});
   }
   return t;
 }

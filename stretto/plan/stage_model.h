@@ -49,6 +49,7 @@ class StageModel {
 
   const StageFacts& f_;
   double piece_message_ = 0;
+  bool remakes_ = false;
   std::vector<int> stages_;
   IdVector<StageId, PieceFacts> all_;
 };

@@ -206,6 +206,8 @@ class Accountant {
 
 }  // namespace
 
+ActorAccount account(const Program& p, ActorId actor) { return Accountant(p, actor, keeps(*p.step, p.stage_of)).run(); }
+
 std::vector<ActorAccount> account(const Program& p) {
   const IdVector<StageId, StageKeeps> kept = keeps(*p.step, p.stage_of);
   std::vector<ActorAccount> all;

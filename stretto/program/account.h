@@ -44,6 +44,7 @@ struct ActorAccount {
   u64 beside() const;              // planned activations and scratch beyond `kept`
   u64 planned = 0;                 // the arena of activations
 };
-std::vector<ActorAccount> account(const Program&);
+ActorAccount account(const Program&, ActorId);
+std::vector<ActorAccount> account(const Program&);  // of all
 
 }  // namespace stretto

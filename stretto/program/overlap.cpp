@@ -12,6 +12,7 @@ namespace {
 
 // What of the neighbouring turns a turn's collectives may go on beside.
 struct Reach {
+  bool late = true;         // it is known when messages come: nearly every turn has a recipe of its own then
   bool pairs = false;       // regions_of
   std::size_t weights = 0;  // recipe_of: tasks that may be left to the next turn
 };
@@ -92,7 +93,7 @@ class Ensemble {
     v.left.clear();
     Passage passage{p_, a, both, v.runs};
     for (RegionAt at : ids_until<RegionAt>(passage.region.size()))
-      if (const Receive* x = std::get_if<Receive>(&passage.region[at.value]))
+      if (const Receive* x = std::get_if<Receive>(&passage.region[at.value]); x && reach_.late)
         if (const double late = arrives_[x->transfer].value_or(0) - v.time; late > 0) passage.late[at] = rounded(late);
     if (talks(p_, passage.region)) {
       const bool leaves = v.more() && talks(p_, v.regions[v.at]);
@@ -132,16 +133,22 @@ bool finishes(Program& p, Arranged& all) {
 }  // namespace
 
 void overlap_calls(Program& p, const WorkTimes& times) {
-  if (p.ranks_per_actor() == 1) return;  // nobody to talk to
-  constexpr double worth = 0.998;        // what is left to the next turn, or made together, takes memory
-  Reach reach;
+  if (p.ranks_per_actor() == 1) return;       // nobody to talk to
+  constexpr double worth = 0.998;             // what is left to the next turn, or made together, takes memory
+  constexpr std::size_t most_tried = 10'000;  // instructions; more ways than one of longer programs take too long
+  std::size_t length = 0;
+  for (const ActorProgram& a : p.actors) length += a.code.size();
+  const bool tries = length <= most_tried && !times.apart;
+  Reach reach{.late = tries};
   Arranged best = Ensemble(p, times, reach).run();
   const auto attempt = [&](Reach wider) {
     Arranged all = Ensemble(p, times, wider).run();
     if (all.seconds < worth * best.seconds && finishes(p, all)) best = std::move(all), reach = wider;
   };
-  for (std::size_t weights : {1, 2, 4, 8}) attempt({.weights = weights});
-  attempt({.pairs = true, .weights = reach.weights});
+  if (tries) {
+    for (std::size_t weights : {1, 2, 4, 8}) attempt({.weights = weights});
+    attempt({.pairs = true, .weights = reach.weights});
+  }
   p.actors = std::move(best.actors);
 }
 

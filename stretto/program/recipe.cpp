@@ -40,7 +40,7 @@ class Cook {
     for (WorkId w : all.order) {
       for (const Flight& f : work_.needs[w]) await(f);
       put(w);
-      if (work_.work[w].urgent) sent_.push_back({work_.origins[w].at, all.ends[w]});
+      if (work_.work[w].urgent && !work_.origins[w].call) sent_.push_back({work_.origins[w].at, all.ends[w]});
     }
     for (WorkId w : started_) await(w);
     for (CollectiveId c : work_.awaited) await(c);

@@ -114,12 +114,24 @@ class WorkBuilder {
       if (before) come_after(id, *before);
       if (!first && !out_.work[id].link) first = id;
       touch(id, r, at, body.calls[c]);
+      if (times_.apart) out_.work[id].urgent = for_other_stages(r, body.calls[c]);
       // Two pieces' whole gradients are there at a time, no more.
       if (part == Part::W) come_after(id, added_);
       if (part == Part::A) added_.push_back(id);
       last_run_ = id;
     }
     if (first) before = first;
+  }
+  bool for_other_stages(const Run& r, const KernelCall& c) const {
+    for (const Ref& x : c.out) {
+      const Binding* b = x.buffer ? binding_of(p_, r, *x.buffer) : nullptr;
+      const ValueId* v = b ? as<ValueId>(*b) : nullptr;
+      if (!v) continue;
+      for (TaskId reader : s_.values[*v].consumers)
+        if (const auto& piece = s_.tasks[reader].piece; piece && p_.stage_of[*piece] != p_.stage_of[*p_.task(r).piece])
+          return true;
+    }
+    return false;
   }
   void touch(WorkId w, const Run& r, RegionAt at, const KernelCall& c) {
     for (const Ref& x : c.in)

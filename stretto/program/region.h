@@ -52,6 +52,7 @@ StartedRuns started_runs(const ActorProgram&);
 struct WorkTimes {
   Machine machine = {};
   Link link = {};
+  bool apart = false;  // every stage is taken to be on an actor of its own: what the next one reads is waited for
 };
 RegionWork work_of(const Program&, Region, const StartedRuns&, const WorkTimes&);
 

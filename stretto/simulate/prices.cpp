@@ -22,6 +22,14 @@ std::vector<NodeSpread> spreads_of(const Program& p, const Cluster& c, const std
   return {all.begin(), all.end()};
 }
 
+// What is known of these calls; what is not is found.
+template <class List, class Find>
+const auto& found(List& known, CallRange calls, Find find) {
+  for (const auto& x : known)
+    if (x.calls.from == calls.from && x.calls.to == calls.to) return x.is;
+  return known.emplace_back(typename List::value_type{calls, find()}).is;
+}
+
 // Where the stack says how much is hidden, the rest is waited for in place.
 double exposed(double seconds, const std::optional<double>& hidden, double beside) {
   return hidden ? seconds * (1 - *hidden + *hidden * beside) : seconds;
@@ -35,7 +43,8 @@ void balance_context(KernelWork& w) {
 
 }  // namespace
 
-Prices::Prices(const Program& p, const Cluster& c) : p_(p), c_(placed(c, p.ranks())) {
+Prices::Prices(const Program& p, const Cluster& c)
+    : p_(p), c_(placed(c, p.ranks())), tasks_(p.actors.size()), messages_(p.routes.size()) {
   const double nodes = std::max(1.0, double(p.ranks()) / c_.ranks_per_node);
   scale_ = c.stack.factor * (1 + c.stack.growth * std::log2(nodes));
   if (c.stack.gradient_bytes > 0) gradients_ = c.stack.gradient_bytes / double(size_of(f32));
@@ -49,16 +58,36 @@ double Prices::collective(const CollectiveShape& s, ActorId actor) {
   return most * scale_;
 }
 
-double Prices::started(const CollectiveShape& s, ActorId actor, Part part) {
+Prices::OfTask& Prices::of(ActorId actor, TaskId task) {
+  IdVector<TaskId, OfTask>& all = tasks_[actor];
+  if (all.empty()) all.resize(p_.step->tasks.size());
+  return all[task];
+}
+
+const std::vector<Prices::Started>& Prices::started(ActorId actor, const Run& r) {
+  return found(of(actor, r.task).started, calls_of(r, *p_.calls[r.task]), [&] { return find_started(actor, r); });
+}
+
+std::vector<Prices::Started> Prices::find_started(ActorId actor, const Run& r) {
+  const Part part = p_.task(r).part;
+  const Calls& body = *p_.calls[r.task];
   const bool sum = part == Part::sum || part == Part::S;
   const bool once = part == Part::S && c_.stack.keeps_gathered && p_.actors.size() > 1;
-  return collective(s, actor) * (sum && s.dtype == f32 ? gradients_ : 1) / (once ? p_.microbatches : 1);
+  std::vector<Started> all;
+  for (CallId c : ids(calls_of(r, body))) {
+    const CollectiveShape s = shape_of(body.graph, body.graph.node(body.calls[c].node), p_.mesh);
+    const double takes = collective(s, actor) * (sum && s.dtype == f32 ? gradients_ : 1);
+    const DeviceLane lane = c_.stack.one_wire ? DeviceLane::storage : lane_of(part);
+    all.push_back(
+        {takes / (once ? p_.microbatches : 1), wires_.try_emplace({lane, s.axes}, wires_.size()).first->second});
+  }
+  return all;
 }
 
 Priced Prices::task(ActorId actor, TaskId task) {
-  const auto [it, fresh] = tasks_.try_emplace({task, actor});
-  if (fresh) it->second = of_task(actor, task);
-  return it->second;
+  std::optional<Priced>& whole = of(actor, task).whole;
+  if (!whole) whole = of_task(actor, task);
+  return *whole;
 }
 
 Priced Prices::of_task(ActorId actor, TaskId task) {
@@ -90,9 +119,7 @@ Priced Prices::recomputed(ActorId actor, TaskId task) {
 }
 
 Priced Prices::part(ActorId actor, const Run& r) {
-  const auto [it, fresh] = parts_.try_emplace({r.task, actor, r.calls->from, r.calls->to});
-  if (fresh) it->second = calls(actor, r.task, *p_.calls[r.task], *r.calls);
-  return it->second;
+  return found(of(actor, r.task).parts, *r.calls, [&] { return calls(actor, r.task, *p_.calls[r.task], *r.calls); });
 }
 
 Priced Prices::calls(ActorId actor, TaskId task, const Calls& body, CallRange range) {
@@ -136,6 +163,12 @@ int Prices::copies_of(const Transfer& t) const {
 
 Prices::Message Prices::message(TransferId id) {
   const Transfer& t = p_.transfers[id];
+  std::optional<Message>& known = messages_[t.route];
+  if (!known) known = find_message(t);
+  return *known;
+}
+
+Prices::Message Prices::find_message(const Transfer& t) const {
   const Route& route = p_.routes[t.route];
   const Link l = link(c_, p_.rank_of(route.source, 0), p_.rank_of(route.target, 0));
   const double bytes = static_cast<double>(route.bytes);

@@ -6,11 +6,13 @@
 //   double s = prices.collective(shape, actor);
 #pragma once
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
 #include "stretto/cost/collective.h"
 #include "stretto/cost/machine.h"
+#include "stretto/program/lanes.h"
 #include "stretto/program/program.h"
 
 namespace stretto {
@@ -25,6 +27,9 @@ struct Priced {
   }
 };
 
+// Collectives of one lane and one group go one after the other.
+using WireId = Id<struct WireTag>;
+
 class Prices {
  public:
   Prices(const Program&, const Cluster&);  // the program must outlive it
@@ -35,8 +40,12 @@ class Prices {
   double collective(const CollectiveShape&, ActorId);
   // What the stack's own program takes to issue a task: a layer is two pieces, and its backward has two phases.
   double issue(Part part) const { return of_an_action(part) ? c_.stack.floor / 2 * scale_ : 0; }
-  // The same of one that is started: gradients may have another type on the wire than in the program.
-  double started(const CollectiveShape&, ActorId, Part);
+  // Of a run that is started, one after the other. Gradients may have another type on the wire than in the program.
+  struct Started {
+    double seconds = 0;
+    WireId wire;
+  };
+  const std::vector<Started>& started(ActorId, const Run&);
 
   struct Message {
     double wire = 0, latency = 0;  // while the link is busy; until it is there
@@ -49,13 +58,29 @@ class Prices {
   Priced of_task(ActorId, TaskId);
   Priced recomputed(ActorId, TaskId);
   int copies_of(const Transfer&) const;
+  std::vector<Started> find_started(ActorId, const Run&);
+  Message find_message(const Transfer&) const;
+
+  // What some of a task's calls are, found once. A task has few parts.
+  template <class T>
+  struct OfCalls {
+    CallRange calls;
+    T is;
+  };
+  struct OfTask {
+    std::optional<Priced> whole;
+    std::vector<OfCalls<Priced>> parts = {};
+    std::vector<OfCalls<std::vector<Started>>> started = {};
+  };
+  OfTask& of(ActorId, TaskId);
 
   const Program& p_;
   const Cluster c_;
   double scale_ = 1, gradients_ = 1;
-  std::map<std::pair<TaskId, ActorId>, Priced> tasks_;
+  IdVector<ActorId, IdVector<TaskId, OfTask>> tasks_;
   std::map<std::tuple<const Calls*, ActorId, bool>, Priced> bodies_;  // whole ones; bool: the model's last piece
-  std::map<std::tuple<TaskId, ActorId, CallId, CallId>, Priced> parts_;
+  IdVector<RouteId, std::optional<Message>> messages_;
+  std::map<std::pair<DeviceLane, std::vector<std::string>>, WireId> wires_;
   std::map<std::pair<std::vector<std::string>, ActorId>, std::vector<NodeSpread>> spreads_;
 };
 

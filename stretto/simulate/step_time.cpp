@@ -28,13 +28,15 @@ class StepPlayer {
         record_(record),
         messages_(messages),
         arrives_(p.transfers.size()) {
-    for (const ActorProgram& a : p.actors) passed_.push_back(IdVector<InstructionId, double>(a.code.size() + 1));
+    for (ActorId a : p.actors.ids()) actors_[a].due.resize(p.actors[a].collectives);
   }
 
   // Steps follow each other until each takes as long as the one before.
   double period() {
+    if (actors_.size() == 1 || stack_.free_update || stack_.step > 0)  // one by one, or another software
+      return play().seconds;
+    for (const ActorProgram& a : p_.actors) passed_.push_back(IdVector<InstructionId, double>(a.code.size() + 1));
     double end = play().seconds, last = end;
-    if (actors_.size() == 1 || stack_.free_update || stack_.step > 0) return end;  // one by one, or another software
     const NextStep next = next_step(p_);
     next_ = &next;
     for (int more = 0; more < most_steps; ++more) {
@@ -54,16 +56,21 @@ class StepPlayer {
     }
     StepTime t;
     const Actor* busiest = nullptr;
+    double worked = 0;
     for (ActorId a : actors_.ids()) {
       const Actor& x = actors_[a];
       STRETTO_ASSERT(!p_.actors[a].code.has(x.at), "a program that was proved stops");
       t.seconds = std::max(t.seconds, x.time);
+      t.worked = std::max(t.worked, x.worked);
+      t.last = std::max(t.last, x.last);
+      worked += x.worked;
       if (!busiest || x.spent.busy() > busiest->spent.busy()) busiest = &x;
       if (x.sums > t.sums) t.sums = x.sums, t.exposed = x.exposed;
       if (x.gathers > t.gathers) t.gathers = x.gathers, t.gathers_exposed = x.gathers_exposed;
     }
     if (stack_.free_update && splits_backward()) t.seconds = longest_alone();
     t.seconds += stack_.step;
+    if (t.seconds > 0) t.bubble = std::max(0.0, 1 - worked / (t.seconds * double(actors_.size())));
     t.spent = busiest->spent;
     t.spent.update += stack_.step;
     t.spent.sums = busiest->exposed, t.spent.gathers = busiest->gathers_exposed;
@@ -75,15 +82,14 @@ class StepPlayer {
   struct Actor {
     InstructionId at{0};
     std::size_t waits = 0;  // of next_step.h: the next one
-    double time = 0, sums = 0, exposed = 0, gathers = 0, gathers_exposed = 0;
+    double time = 0, worked = 0, sums = 0, exposed = 0, gathers = 0, gathers_exposed = 0;
     double after = 0;                  // of sums that the stack makes after backward
     std::optional<double> first = {};  // when its first action began
     double issued = 0;                 // until when tasks are issued
     double last = 0, update = 0;       // when its last one ended; what it did after that
     Spent spent = {};
-    // Collectives of one lane and one group go one after the other.
-    std::map<std::pair<DeviceLane, std::vector<std::string>>, double> free;
-    std::map<CollectiveId, double> due;    // of what was started
+    std::vector<double> free;              // until when wires are busy, by WireId
+    IdVector<CollectiveId, double> due;    // of what was started
     std::string waited = {};               // for what, right before the next task
     std::optional<std::size_t> span = {};  // the newest of its tasks, in the record
   };
@@ -110,7 +116,7 @@ class StepPlayer {
     const auto& code = p_.actors[a].code;
     const InstructionId from = x.at;
     for (; code.has(x.at); x.at = InstructionId(x.at.value + 1)) {
-      passed_[a][x.at] = x.time;
+      pass(a);
       if (next_) wait_for_others(x, a);
       const bool goes = match(
           code[x.at],
@@ -133,8 +139,11 @@ class StepPlayer {
           });
       if (!goes) break;
     }
-    passed_[a][x.at] = x.time;
+    pass(a);
     return x.at > from;
+  }
+  void pass(ActorId a) {
+    if (!passed_.empty()) passed_[a][actors_[a].at] = actors_[a].time;
   }
   // Before it writes into the memory of those that may be in the step before.
   void wait_for_others(Actor& x, ActorId a) const {
@@ -149,6 +158,7 @@ class StepPlayer {
     x.time += p.seconds();
     x.spent.add(p, !r.action);
     issue(x, r);
+    x.worked += x.time - start;
     if (r.action)
       x.last = x.time, x.update = 0;
     else
@@ -226,11 +236,9 @@ class StepPlayer {
   void start(Actor& x, ActorId a, const Start& s) {
     const Task& t = p_.task(s.run);
     double end = x.time, begin = std::numeric_limits<double>::infinity();
-    const Calls& body = *p_.calls[s.run.task];
-    for (CallId c : ids(calls_of(s.run, body))) {
-      const CollectiveShape shape = shape_of(body.graph, body.graph.node(body.calls[c].node), p_.mesh);
-      const double seconds = prices_.started(shape, a, t.part);
-      double& free = x.free[{stack_.one_wire ? DeviceLane::storage : lane_of(t.part), shape.axes}];
+    for (const auto& [seconds, wire] : prices_.started(a, s.run)) {
+      if (x.free.size() <= wire.value) x.free.resize(wire.value + 1);
+      double& free = x.free[wire.value];
       const double beside = besides(x, t.part, seconds);
       begin = std::min(begin, std::max(free, x.time));
       free = std::max(free, x.time) + beside;
@@ -302,8 +310,8 @@ class StepPlayer {
   bool messages_ = false;
   IdVector<TransferId, std::optional<double>> arrives_;  // once it is sent
   const NextStep* next_ = nullptr;                       // in all steps but the first
-  IdVector<ActorId, IdVector<InstructionId, double>> passed_,
-      passed_before_;  // when each is reached; in the step before
+  // When each is reached; in the step before. Only where steps follow each other.
+  IdVector<ActorId, IdVector<InstructionId, double>> passed_, passed_before_;
   std::map<std::pair<ActorId, ActorId>, double> links_;
 };
 

@@ -39,7 +39,10 @@ struct StepTime {
   double exposed = 0;  // ... what it waits for them
   double gathers = 0;  // likewise: parameters that are gathered ahead
   double gathers_exposed = 0;
-  Spent spent = {};  // by the busiest actor: adds up to `seconds`
+  double worked = 0;  // in tasks, by the actor that is in them for the longest
+  double last = 0;    // when the last action ended
+  double bubble = 0;  // share of all actors' time in which they are in no task
+  Spent spent = {};   // by the busiest actor: adds up to `seconds`
 };
 
 // Every rank has the cluster's machine. The ranks of an actor do the same at the same time, so that one of them is

@@ -137,6 +137,10 @@ TEST_F(PlanCommandTest, MistakesAreNamed) {
   EXPECT_THAT(says("--ranks 4 '--plan.recompute=[\"some\"]'"), HasSubstr("there is no 'some'"));
   EXPECT_THAT(says("--ranks 4 '--parallel.recompute=[\"none\", \"full\"]'"),
               HasSubstr("recompute differs from stage to stage, and stages are what is chosen"));
+  EXPECT_THAT(says("--ranks 4 --parallel.tensor=4 '--plan.tensor=[1, 2]'"),
+              HasSubstr("parallel.tensor is 4, which [plan] does not allow: 1, 2; hint: leave one of the two out"));
+  EXPECT_THAT(says("--ranks 4 --parallel.recompute=full '--plan.recompute=[\"none\"]'"),
+              HasSubstr("parallel.recompute is full, which [plan] does not allow: none"));
   EXPECT_THAT(says("--ranks 4 --parallel.depth=2"), HasSubstr("depth is no part of what is planned"));
   EXPECT_THAT(says("--ranks 4 '--parallel.mesh={a = 2}'"), HasSubstr("mesh is no part of what is planned"));
   EXPECT_THAT(run("plan run.toml --ranks 4").error, HasSubstr("no cluster is given"));

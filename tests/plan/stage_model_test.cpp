@@ -50,7 +50,7 @@ int how_many(int few) { return std::getenv("STRETTO_LONG") ? 200 : few; }
 
 TEST(StageModel, IsTheProgramModelForPlainStorage) {
   const PlanSpace space{.zero = {0, 1}, .recompute = {Recompute::none, Recompute::selective, Recompute::full}};
-  const auto all = differences(large_llama(32, 128), space, how_many(16));
+  const auto all = differences(large_llama(32, 128), space, how_many(40));
   EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.03);
   EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.09);
   EXPECT_LT(quantile(all, 0.5, &Difference::bytes), 0.12);
