@@ -76,7 +76,7 @@ TEST(Data, MistakesAreNamedAndNothingIsWritten) {
   const std::string rest = " --out o.bin --tokenizer " + gpt2_folder;
   EXPECT_THAT(error("tokenize none.txt" + rest), HasSubstr("there is no file 'none.txt'"));
   EXPECT_THAT(error("tokenize empty.txt" + rest), HasSubstr("there is no text in empty.txt"));
-  EXPECT_THAT(error("tokenize b.jsonl" + rest), HasSubstr("[b.jsonl:2] has no key 'text'; hint: "));
+  EXPECT_THAT(error("tokenize b.jsonl" + rest), HasSubstr("[b.jsonl:2] has no key 'text', but 'body'; hint: "));
   EXPECT_THAT(error("tokenize c.jsonl" + rest), HasSubstr("[c.jsonl:1] 'text' is an integer and not text; hint: name "
                                                           "the key that holds the text: stretto data tokenize --key"));
   EXPECT_THAT(error("tokenize d.jsonl" + rest), HasSubstr("d.jsonl:1"));
