@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "stretto/kernels/cpu/pointwise/tile_plan.h"
+#include "stretto/kernels/cpu/pointwise/adamw.h"
 #include "stretto/ops/fused.h"
 
 namespace stretto {
@@ -134,21 +134,33 @@ std::size_t add_one(const Call& call, TilePlan& plan) {
   return call.in.size() + 1;
 }
 
-Runner prepare(const Call& call) {
+TilePlan plan_of(const Call& call) {
   TilePlan plan{.accumulate = call.accumulate};
   for (int reg = 0; const View& v : call.in) plan.sources.push_back({.reg = reg++, .dtype = v.dtype});
   const bool fused = call.node.attrs.is<FusedAttrs>();
   const std::size_t registers = fused ? TileGroup(call, plan).add_steps() : add_one(call, plan);
   STRETTO_ASSERT(registers <= fused_registers, "fuse/ makes smaller groups");
   collapse(plan, call, fused ? call.attrs<FusedAttrs>().space : call.out[0].dims);
-  return [plan = std::move(plan)](const Args& args) { run_tiles(plan, args); };
+  return plan;
+}
+
+Runner prepare(const Call& call) {
+  return [plan = plan_of(call)](const Args& args) { run_tiles(plan, args); };
+}
+
+std::optional<AdamwUpdate> update_of(const Call& call) { return adamw_update(call.attrs<FusedAttrs>(), plan_of(call)); }
+Runner prepare_update(const Call& call) {
+  return [u = update_of(call).value()](const Args& args) { run_adamw(u, args); };
 }
 
 constexpr Kernel kernels[] = {{.name = "tiles", .prepare = &prepare}};
+constexpr Kernel group_kernels[] = {
+    {.name = "adamw", .accepts = [](const Call& c) { return update_of(c).has_value(); }, .prepare = &prepare_update},
+    {.name = "tiles", .prepare = &prepare}};
 
 }  // namespace
 
 std::span<const Kernel> pointwise_kernels() { return kernels; }
-std::span<const Kernel> fused_kernels() { return kernels; }
+std::span<const Kernel> fused_kernels() { return group_kernels; }
 
 }  // namespace stretto
