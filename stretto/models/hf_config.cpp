@@ -121,9 +121,7 @@ void read_mixtral(FieldReader& r, const Kind& type, ModelConfig& c) {
   r.read("output_router_logits", used);  // only then the loss has it
   if (used) c.balance = weight;
   c.balance_pooled = true;
-  double noise = 0;
-  r.read("router_jitter_noise", noise, at_least(0));
-  if (noise != 0) r.fail("router_jitter_noise", "noise of the router is not supported");
+  hf::no_jitter(r);
 }
 
 constexpr Kind hf_kinds[] = {

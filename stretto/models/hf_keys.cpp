@@ -40,6 +40,12 @@ void must_be(FieldReader& r, std::string_view key, bool value) {
     r.fail_hint(key, fmt::format("only {} is supported", value), "it would change the results");
 }
 
+void no_jitter(FieldReader& r) {
+  double noise = 0;
+  r.read("router_jitter_noise", noise, at_least(0));
+  if (noise != 0) r.fail("router_jitter_noise", "noise of the router is not supported");
+}
+
 void read_rate(FieldReader& r, std::string_view key, double& to, double otherwise) {
   to = otherwise;
   r.read(key, to, between(0, 1));

@@ -8,6 +8,7 @@ namespace stretto::hf {
 void read_activation(FieldReader&, std::string_view key, ModelConfig&);
 std::string written(Activation);
 void must_be(FieldReader&, std::string_view key, bool value);  // a switch that only works in one position
+void no_jitter(FieldReader&);                                  // refuses noise on what a router sees
 void read_rate(FieldReader&, std::string_view key, double& to, double otherwise);
 struct RopeHabits {
   bool partial = false;  // a part of a head may be turned

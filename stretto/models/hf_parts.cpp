@@ -95,6 +95,7 @@ void experts(Exchange& x, ModelConfig& c, std::string_view many) {
   x("router_aux_loss_coef", weight, at_least(0));
   x("output_router_logits", used);  // only then the loss has it
   if (!x.reading()) return;
+  no_jitter(x.in());
   if (used) c.balance = weight;
   c.balance_pooled = true;
 }

@@ -127,7 +127,7 @@ void gpt_oss(Exchange& x, ModelConfig& c) {
   if (x.reading()) c.expert_clamp = 7;
   x("swiglu_limit", c.expert_clamp, above(0));
   only(x, "swiglu_alpha", 1.702);
-  x.ignore({"experts_per_token", "initial_context_length", "router_jitter_noise"});
+  x.ignore({"experts_per_token", "initial_context_length"});
 }
 
 void granite_moe(Exchange& x, ModelConfig& c) {
@@ -249,7 +249,8 @@ void llama4(Exchange& x, ModelConfig& c) {
   c.normalize = false;
   layers_with_experts(x, c, "interleave_moe_layer_step", {"moe_layers", true});
   llama4_temperature(x, c);
-  x.ignore({"for_llm_compressor", "output_router_logits", "router_aux_loss_coef", "router_jitter_noise"});
+  if (x.reading()) no_jitter(x.in());
+  x.ignore({"for_llm_compressor", "output_router_logits", "router_aux_loss_coef"});
 }
 
 void glm4_moe(Exchange& x, ModelConfig& c) {

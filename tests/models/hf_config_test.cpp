@@ -253,6 +253,12 @@ TEST(HfConfig, RoutersThatAreNotThereAreRefusedByName) {
     f.set(key, std::move(value));
     return refusal(f);
   };
+  for (const char* model : {"gpt_oss", "llama4", "olmoe", "qwen3_moe", "granitemoe"}) {
+    EXPECT_EQ(tiny(model, "router_jitter_noise", 0.0), "no error") << model;
+    EXPECT_EQ(tiny(model, "router_jitter_noise", 0.01),
+              "key 'router_jitter_noise' is 0.01 but noise of the router is not supported")
+        << model;
+  }
   EXPECT_EQ(tiny("deepseek_v3", "scoring_func", "sigmoid"), "no error");
   EXPECT_EQ(tiny("deepseek_v3", "scoring_func", "softmax"),
             "key 'scoring_func' is \"softmax\" but only sigmoid is supported");
