@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "stretto/base/clock.h"
+#include "stretto/base/files.h"
 #include "stretto/data/chat.h"
 #include "stretto/data/sequences.h"
 #include "stretto/models/family.h"
@@ -17,8 +18,9 @@ namespace {
 
 std::string tokenizer_of(const StoredModel& m, const EvaluateOptions& o) {
   if (!o.tokenizer.empty()) return o.tokenizer;
-  for (const Snapshot::Extra& e : m.extras)
-    if (e.name == "tokenizer.json" || e.name == "tokenizer.model") return (m.path / e.name).string();
+  for (const std::filesystem::path& folder : {m.path, m.base})
+    for (const char* name : {"tokenizer.json", "tokenizer.model"})
+      if (!folder.empty() && is_there(folder / name)) return (folder / name).string();
   return "bytes";
 }
 

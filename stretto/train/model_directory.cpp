@@ -1,6 +1,7 @@
 #include "stretto/train/model_directory.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "stretto/base/files.h"
 #include "stretto/formats/atomic_directory.h"
@@ -141,13 +142,21 @@ StoredModel from_peft(const fs::path& directory, const fs::path& given) {
   m.config.lora = adapter.lora;
   m.weights.merge(adapter.weights);
   m.merge_adapters();
-  m.path = directory;
+  m.base = std::exchange(m.path, directory);
   m.notes.push_back(fmt::format("base     {}", base.string()));
   for (Snapshot::Extra& e : extras_of(directory)) {  // a tokenizer that was saved with it
     std::erase_if(m.extras, [&](const Snapshot::Extra& old) { return old.name == e.name; });
     m.extras.push_back(std::move(e));
   }
   return m;
+}
+
+// Of a directory that is no model: `runs` was named instead of `runs/tales`.
+std::string advice_on(const fs::path& directory) {
+  for (const fs::path& entry : entries_of(directory))
+    if (is_folder(entry / "checkpoints") || is_there(entry / "config.json"))
+      return fmt::format("did you mean {}?", entry.string());
+  return "give a Hugging Face directory, a checkpoint or a run directory";
 }
 
 }  // namespace
@@ -179,7 +188,8 @@ StoredModel load_model(const fs::path& directory, const LoadOptions& o) {
     throw Error(directory.string(),
                 "is neither a Hugging Face directory (config.json), nor a checkpoint ({}), nor a "
                 "run directory (checkpoints/)",
-                manifest_name);
+                manifest_name)
+        .hint("{}", advice_on(directory));
   HfModel hf = load_hf(directory);
   return {.path = directory,
           .config = std::move(hf.config),

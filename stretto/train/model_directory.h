@@ -17,6 +17,7 @@ namespace stretto {
 struct StoredModel {
   enum class Kind { hugging_face, checkpoint } kind = Kind::hugging_face;
   std::filesystem::path path;  // of the HF directory or the checkpoint
+  std::filesystem::path base;  // of an adapter: the directory of its model, which may have the tokenizer alone
   ModelConfig config;
   Weights weights;                      // f32, or f64 where a checkpoint has them; adapters are merged into them
   std::optional<PeftAdapter> adapter;   // ... and stand here too

@@ -6,6 +6,7 @@
 #include <limits>
 #include <thread>
 
+#include "stretto/base/files.h"
 #include "stretto/base/pages.h"
 #include "stretto/base/text.h"
 #include "stretto/kernels/cpu/peak.h"
@@ -156,6 +157,10 @@ Prepared prepare(const RunConfig& c) {
     throw Error("train.dtype", "products in fewer bits than bf16 can be planned, not trained in")
         .hint("use \"bf16\"; stretto simulate predicts a step with it")
         .about({"train.dtype"});
+  if (const DataSection usual; c.data.path == usual.path && !is_there(usual.path.front()))
+    throw Error("data", "there is no file '{}', the example that is taken when data.path is not given",
+                usual.path.front())
+        .hint("--data.path=FILE names a text to train on");
   Prepared p;
   p.corpus = open_corpus(corpus_of(c), c.model.config.context);
   p.rows = {.length = c.model.config.context,

@@ -30,9 +30,11 @@ th, td { padding: 3px 18px 3px 0; text-align: right; border-bottom: 1px solid va
 th { color: var(--soft); }
 th:first-child { text-align: left; }
 .curves { display: flex; flex-wrap: wrap; gap: 8px 24px; }
+.curves figure { flex: 1 1 460px; max-width: 640px; }
 .loads td { width: 14px; height: 14px; padding: 0; background: var(--fg); border: 1px solid var(--bg); }
 .loads .more { width: auto; background: none; padding-left: 8px; color: var(--soft); }
 .wide { overflow-x: auto; background: #fff; border-radius: 6px; }
+.wide svg { max-width: 100%; min-width: 900px; height: auto; }
 )css";
 
 std::string curves(const std::vector<CurvePoint>& curve) {
@@ -69,11 +71,17 @@ std::string processor_name() {
   return text.data();
 }
 
+#ifdef __clang__
+constexpr std::string_view compiler = __VERSION__;  // names itself
+#else
+constexpr std::string_view compiler = "GCC " __VERSION__;
+#endif
+
 std::string machine_lines() {
   utsname system{};
   uname(&system);
   return fmt::format("processor {}, {} cores\nsystem    {} {}\nstretto   {}\ncompiler  {}", processor_name(),
-                     sysconf(_SC_NPROCESSORS_ONLN), system.sysname, system.release, STRETTO_VERSION, __VERSION__);
+                     sysconf(_SC_NPROCESSORS_ONLN), system.sysname, system.release, STRETTO_VERSION, compiler);
 }
 
 // Text with its line breaks.

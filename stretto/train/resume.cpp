@@ -52,26 +52,47 @@ std::optional<fs::path> newest_of(const fs::path& checkpoints) {
 std::string text_of(const Field* f) { return !f ? "not set" : f->table() ? write_json(*f) : f->str(); }
 std::string whole_text_of(const Field* f) { return f ? write_json(*f) : "not set"; }
 
+// One key of a section, as it was and as it is; null: it was, or is, not set.
+struct Setting {
+  std::string section, key;
+  const Field *was, *is;
+};
+
+std::vector<Setting> settings_of_both(const Field& before, const Field& after) {
+  const auto value = [](const Field& all, const std::string& section, const std::string& key) {
+    const Field* table = all.find(section);
+    return table ? table->find(key) : nullptr;
+  };
+  std::vector<Setting> both;
+  for (const Field* all : {&after, &before})
+    for (const auto& [section, table] : *all->table()) {
+      if (!table.table()) continue;
+      for (const auto& [key, unused] : *table.table())
+        if (all == &after || !value(after, section, key))
+          both.push_back({section, key, value(before, section, key), value(after, section, key)});
+    }
+  return both;
+}
+
+std::optional<Fault> compare(const Setting& s, std::vector<std::string>& notes) {
+  if (s.section == "log" || s.section == "checkpoint") return std::nullopt;
+  std::string was = text_of(s.was), is = text_of(s.is);
+  if (was == is) was = whole_text_of(s.was), is = whole_text_of(s.is);  // long ones are cut for messages
+  if (was == is) return std::nullopt;
+  const std::string name = s.section + "." + s.key, what = fmt::format("{} is {} and was {}", name, is, was);
+  // From f32 to bf16 and back nothing is lost but what was rounded of states.
+  const bool type = name == "train.dtype" || name == "optimizer.state";
+  if (must_stay(s.section, s.key) || (type && (was + is).find(name_of(f64)) != std::string::npos))
+    return Fault{"resume", what, s.was ? fmt::format("continue with --{}={}", name, was) : "continue without " + name};
+  if (s.section == "data" || type) notes.push_back("note: " + what);
+  return std::nullopt;
+}
+
 void compare(const RunConfig& now, const Checkpoint& c, std::vector<std::string>& notes) {
   const Field before = read_toml(c.manifest().config, "checkpoint"), after = read_toml(checkpoint_config(now), "run");
   std::vector<Fault> faults;
-  for (const auto& [section, table] : *after.table()) {
-    if (!table.table() || section == "log" || section == "checkpoint") continue;
-    for (const auto& [key, value] : *table.table()) {
-      const Field* old_section = before.find(section);
-      const Field* old = old_section ? old_section->find(key) : nullptr;
-      std::string was = text_of(old), is = text_of(&value);
-      if (was == is) was = whole_text_of(old), is = whole_text_of(&value);  // long ones are cut for messages
-      if (was == is) continue;
-      const std::string what = fmt::format("{}.{} is {} and was {}", section, key, is, was);
-      // From f32 to bf16 and back nothing is lost but what was rounded of states.
-      const bool type = (section == "train" && key == "dtype") || (section == "optimizer" && key == "state");
-      if (must_stay(section, key) || (type && (was + is).find(name_of(f64)) != std::string::npos))
-        faults.push_back({"resume", what, fmt::format("continue with --{}.{}={}", section, key, was)});
-      else if (section == "data" || type)
-        notes.push_back("note: " + what);
-    }
-  }
+  for (const Setting& s : settings_of_both(before, after))
+    if (std::optional<Fault> f = compare(s, notes)) faults.push_back(std::move(*f));
   refuse(std::move(faults));
 }
 

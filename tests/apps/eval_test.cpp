@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <filesystem>
 #include <sstream>
 
 #include "support/command.h"
@@ -83,6 +84,28 @@ TEST(EvalCommand, TextNeedsATokenizer) {
   const Result r = stretto("eval run --data text.txt", folder.str());
   EXPECT_EQ(r.code, 1);
   EXPECT_THAT(r.error, HasSubstr("there is no tokenizer beside its weights; hint: give --tokenizer FILE"));
+}
+
+// PEFT saves no tokenizer beside an adapter.
+TEST(EvalCommand, AnAdaptersTokenizerMayLieBesideItsModel) {
+  Folder folder;
+  std::string text;
+  for (int i = 0; i < 128; ++i) text += "to be, or not to";
+  folder.write("text.txt", text);
+  const auto must = [&](const std::string& arguments) {
+    const Result r = stretto(arguments, folder.str());
+    ASSERT_EQ(r.code, 0) << arguments << "\n" << r.error;
+  };
+  must("data train-bpe text.txt --vocab 260 --out tokenizer.json");
+  std::string run = tiny_run;
+  must(run.replace(run.find("vocab=256"), 9, "vocab=260") + " --data.tokenizer=tokenizer.json");
+  must("convert run base");
+  must(
+      "train --model.from=base --data.path=text.txt --train.steps=2 --train.batch=4 --finetune.lora.rank=2 "
+      "--checkpoint.export=merged --checkpoint.export_adapter=adapter --log.dir=tuned");
+  std::filesystem::remove(folder / "adapter/tokenizer.json");
+  const Numbers of_adapter = numbers(stretto("eval adapter --data text.txt --plain", folder.str()));
+  EXPECT_EQ(of_adapter.loss, numbers(stretto("eval merged --data text.txt --plain", folder.str())).loss);
 }
 
 }  // namespace

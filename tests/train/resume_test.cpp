@@ -231,6 +231,11 @@ TEST_F(Resume, ChangedSettingsThatWouldSpoilTheRunAreRefused) {
   EXPECT_THAT(said, HasSubstr("train.seed is 5 and was 1"));
   EXPECT_THAT(said, HasSubstr("model.width is 64 and was 32"));
   EXPECT_THAT(said, HasSubstr("optimizer.name is \"sgd\" and was \"adamw\""));
+  EXPECT_THAT(refusal_of([&] { run(config("r", {"--finetune.freeze=wte"}), ""); }),
+              HasSubstr("finetune.freeze is [\"wte\"] and was not set; hint: continue without finetune.freeze"));
+  run(config("frozen", {"--train.steps=3", "--finetune.freeze=wte"}));
+  EXPECT_EQ(refusal_of([&] { run(config("frozen", {}), ""); }),
+            "[resume] finetune.freeze is not set and was [\"wte\"]; hint: continue with --finetune.freeze=[\"wte\"]");
   EXPECT_EQ(losses("r").size(), 3u);  // nothing was touched
   // Others may change: more steps, another learning rate, other data.
   folder_.write("other.txt", text_of(folder_ / "text.txt"));
