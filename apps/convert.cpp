@@ -34,7 +34,8 @@ void write_adapter(const ConvertOptions& o, const StoredModel& m, bool typed) {
 void convert(const ConvertOptions& o, bool typed) {
   if (is_there(o.to) && !is_empty_folder(o.to))
     throw Error("convert", "'{}' exists and is not empty", o.to).hint("choose another place, or remove it");
-  const StoredModel m = load_model(o.from, {.base = is_peft(o.from) ? o.base : "", .ema = o.ema});
+  const bool for_reading = is_peft(o.from) || !o.adapter;  // else it is what is written into the new adapter
+  const StoredModel m = load_model(o.from, {.base = for_reading ? o.base : "", .ema = o.ema});
   for (const std::string& note : m.notes) fmt::print("{}\n", note);
   if (o.adapter) return write_adapter(o, m, typed);
   const bool importing = m.kind == StoredModel::Kind::hugging_face && !m.adapter;

@@ -1,8 +1,10 @@
 // `stretto generate`: text that a model goes on with, token by token.
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "commands.h"
@@ -16,10 +18,26 @@ namespace {
 
 struct Options {
   std::string directory, base, prompt, tokenizer;
-  std::vector<std::int32_t> ids;
+  std::string ids_in_commas;
   GenerateOptions generate{.sample = {.temperature = 0.8}};
   bool ignore_end = false, ema = false;
 };
+
+// "12,7,99"; none when something else is in it.
+std::optional<std::vector<std::int32_t>> ids_of(std::string_view text) {
+  std::vector<std::int32_t> ids;
+  for (const char *at = text.data(), *end = at + text.size();; ++at) {
+    const auto [next, error] = std::from_chars(at, end, ids.emplace_back());
+    if (error != std::errc() || (next != end && *next != ',')) return std::nullopt;
+    if (at = next; at == end) return ids;
+  }
+}
+
+const CLI::Validator whole_numbers(
+    [](const std::string& text) {
+      return ids_of(text) ? "" : fmt::format("'{}' is not a list of whole numbers such as 12,7,99", text);
+    },
+    "");
 
 void put(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
@@ -37,13 +55,14 @@ void run(const Options& o, bool as_ids) {
   const StoredModel m = load_model(o.directory, {.base = o.base, .ema = o.ema});
   for (const std::string& note : m.notes) fmt::print(stderr, "{}\n", note);
   if (as_ids) {
-    const i64 made = generate(m, o.ids, o.generate, [first = true](std::int32_t id) mutable {
+    const std::vector<std::int32_t> ids = *ids_of(o.ids_in_commas);
+    const i64 made = generate(m, ids, o.generate, [first = true](std::int32_t id) mutable {
       put(fmt::format("{}{}", first ? "" : " ", id));
       first = false;
       return true;
     });
     put("\n");
-    return say_if_full(m, o, o.ids.size(), made);
+    return say_if_full(m, o, ids.size(), made);
   }
   const Codec codec = codec_of(m, o.tokenizer);
   GenerateOptions options = o.generate;
@@ -76,9 +95,10 @@ void add_generate(CLI::App& app) {
   command->add_option("--base", o->base, "of an adapter: the model it belongs to, if not the one it names")
       ->type_name("DIR");
   CLI::Option* prompt = command->add_option("--prompt", o->prompt, "the text to go on from");
-  CLI::Option* ids = command->add_option("--ids", o->ids, "the prompt as token ids, e.g. 12,7,99; prints ids too")
-                         ->delimiter(',')
-                         ->excludes(prompt);
+  CLI::Option* ids =
+      command->add_option("--ids", o->ids_in_commas, "the prompt as token ids, e.g. 12,7,99; prints ids too")
+          ->check(whole_numbers)
+          ->excludes(prompt);
   command
       ->add_option("--tokenizer", o->tokenizer,
                    "instead of the one beside the weights: a file, its directory, or 'bytes'")

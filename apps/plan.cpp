@@ -123,6 +123,11 @@ void print_curve(const std::vector<Answer>& all) {
 void plan_run(const PlanCommand& o, const CLI::App& command) {
   if (o.run.file.empty() && command.remaining().empty())
     throw Error("plan", "no run is given").hint("stretto plan RUN.toml --cluster CLUSTER.toml").as(Error::Kind::usage);
+  if (std::filesystem::path(o.output).extension() == ".html")
+    throw Error("plan", "-o names the run that is written, and '{}' is the name of a page", o.output)
+        .hint("-o {}: the page is written beside it",
+              std::filesystem::path(o.output).replace_extension(".toml").string())
+        .as(Error::Kind::usage);
   const RunConfig read = o.run.read_open(command);
   const ClusterFile cluster = cluster_of(o.arguments, read);
   const RunConfig run = as_stack_has_it(read, cluster.cluster.stack);

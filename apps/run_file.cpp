@@ -52,7 +52,11 @@ RunConfig RunFile::read_open(const CLI::App& command) const { return read_open_r
 RunConfig settings_only(const CLI::App& command, std::string_view section) {
   const std::vector<std::string> settings = settings_of(command);
   for (const std::string& s : settings)
-    if (!s.starts_with(fmt::format("--{}.", section))) throw unexpected(command, s);
+    if (!s.starts_with(fmt::format("--{}.", section)))
+      throw Error(command.get_name(), "unexpected argument '{}'", s)
+          .hint("of the settings only those of [{}] are for this command; see stretto {} --help", section,
+                command.get_name())
+          .as(Error::Kind::usage);
   return read_run("", settings);
 }
 

@@ -151,7 +151,10 @@ void add_show(CLI::App& app) {
     const bool run = o->run.given(*command);
     if (run && o->schedule.schedules.empty()) return show_run(*o, *command);
     if (run || o->schedule.schedules.size() != 1)
-      throw Error("show", "{} schedules{} are given", o->schedule.schedules.size(), run ? " and a run" : "")
+      throw Error("show", "{}",
+                  run || !o->schedule.schedules.empty()
+                      ? fmt::format("{} schedules{} are given", o->schedule.schedules.size(), run ? " and a run" : "")
+                      : "it is not said what to show")
           .hint(
               "stretto show RUN.toml WHAT, or stretto show --schedule 1f1b --actors 4 --microbatches 8; `stretto "
               "simulate` compares several")

@@ -123,10 +123,14 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& e) {
   const CLI::App& command = named_command(app);
   const std::vector<std::string> names = subcommands(command);
   const std::string name = full_name(command);
-  if (!names.empty())
-    return Error(name, "no command is given")
-        .hint("there are {}; see {} --help", join(names, ", "), &command == &app ? name : "stretto " + name)
+  if (!names.empty()) {
+    const std::vector<std::string> words = command.remaining();
+    const auto near = words.empty() ? std::nullopt : nearest(words[0], names);
+    return Error(name, "{}", words.empty() ? "no command is given" : fmt::format("there is no command '{}'", words[0]))
+        .hint("{}there are {}; see {} --help", near ? fmt::format("did you mean '{}'? ", *near) : "", join(names, ", "),
+              &command == &app ? name : "stretto " + name)
         .as(Error::Kind::usage);
+  }
   // A misspelt option is what is wrong, not that the one it stands for is missing.
   if (e.get_name() == "RequiredError")
     for (const std::string& word : command.remaining())

@@ -35,7 +35,7 @@ bool read_value(FieldReader& section, std::string_view key, std::vector<int>& to
   if (!field) return false;
   if (const std::string* text = text_in(field); text && *text == "auto") return to.clear(), true;
   if (!field->array()) {
-    section.fail_hint(key, "must be \"auto\" or a list of the pieces that each stage takes", "e.g. [3, 2, 2, 3]");
+    section.fail_hint(key, "must be \"auto\" or " + form.range.str("a list of whole numbers"), "e.g. [3, 2, 2, 3]");
     return false;
   }
   std::vector<i64> counts;

@@ -27,6 +27,18 @@ bool is_zero(const Field& field) {
   return (real && *real == 0) || (whole && *whole == 0);
 }
 
+// Of a directory of weights that is not there: "gpt2" and "owner/name" are names of the Hub.
+std::string advice_on_model(const std::string& name) {
+  std::string advice = "name a Hugging Face directory, or its config.json";
+  const std::filesystem::path path(name);
+  const bool of_hub = name.find_first_of(". ~") != 0 && std::distance(path.begin(), path.end()) <= 2 &&
+                      path.is_relative() && !path.has_extension();
+  if (of_hub)
+    advice += fmt::format("; a model of the Hub is fetched by: hf download {} --local-dir {}", name,
+                          path.filename().string());
+  return advice;
+}
+
 class RunReader {
  public:
   RunReader(const Field& root, std::string name, std::vector<std::string> searched) : root_(root) {
@@ -71,7 +83,7 @@ class RunReader {
         const bool of_file = value != &base.preset, missing = of_file && !is_there(*value);
         for (const Fault& f : e.faults())  // of a file the place in it, too
           section.blame(key, of_file ? fmt::format("{}: {}", f.where, f.what) : f.what,
-                        missing ? "name a Hugging Face directory, or its config.json" : f.hint);
+                        missing ? advice_on_model(*value) : f.hint);
         right = false;
       }
     }

@@ -1,10 +1,15 @@
 // RUN.toml and flags -> RunConfig.
+#include <algorithm>
 #include <filesystem>
 
+#include "stretto/base/files.h"
 #include "stretto/config/read.h"
+#include "stretto/models/config.h"
 
 namespace stretto {
 namespace {
+
+namespace fs = std::filesystem;
 
 // Takes keys that are "auto" out, and with `open` counts those that are not given as such.
 std::vector<std::string> take_searched(Field& root, bool open) {
@@ -38,16 +43,39 @@ std::string name_of_file(const std::string& file) {
   return stem.empty() ? "run" : stem;
 }
 
+// What was named may be something else that belongs to a run: then it is said how that is given.
+std::string advice_on(const fs::path& file) {
+  const std::string name = file.string();
+  if (std::ranges::any_of(presets(), [&](const Preset& p) { return p.name == name; }))
+    return fmt::format("{0} is a preset: --model.preset={0}", name);
+  if (!is_there(file)) return fmt::format("names are relative to the current directory, {}", current_folder());
+  if (!is_folder(file)) return fmt::format("a run is a TOML file; to train on a text: --data.path={}", name);
+  if (is_there(file / "config.json")) return fmt::format("to train its model: --model.from={}", name);
+  if (is_there(file / "config.toml"))
+    return fmt::format("to go on with its run: --resume={0}; its settings are in {0}/config.toml", name);
+  return "a run is a TOML file; `stretto show config` prints one with every key";
+}
+
+Field fields_of(const fs::path& file) {
+  try {
+    return read_toml_file(file);
+  } catch (const Error& e) {
+    const bool mistake_in_run = !is_folder(file) && is_there(file) && file.extension() == ".toml";
+    if (mistake_in_run || (file.is_absolute() && !is_there(file))) throw;
+    throw Error(e).hint("{}", advice_on(file));
+  }
+}
+
 }  // namespace
 
 RunConfig read_run(const std::string& file, const std::vector<std::string>& overrides) {
   if (file.empty()) return read_fields(Field(Field::Table{}), "run", overrides);
-  return read_fields(read_toml_file(file), name_of_file(file), overrides);
+  return read_fields(fields_of(file), name_of_file(file), overrides);
 }
 
 RunConfig read_open_run(const std::string& file, const std::vector<std::string>& overrides) {
   if (file.empty()) return read_fields(Field(Field::Table{}), "run", overrides, true);
-  return read_fields(read_toml_file(file), name_of_file(file), overrides, true);
+  return read_fields(fields_of(file), name_of_file(file), overrides, true);
 }
 
 const std::vector<std::string>& searched_keys() {

@@ -19,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* single_name = "model.safetensors";
+constexpr const char* pickle_name = "pytorch_model.bin";  // runs a program when it is opened: not read
 constexpr const char* index_name = "model.safetensors.index.json";
 
 std::string shard_name(std::size_t i, std::size_t count) {
@@ -45,7 +46,12 @@ HfWeights::HfWeights(const fs::path& directory) : directory_(directory) {
     return;
   }
   const fs::path index_path = directory / index_name;
-  if (!is_there(index_path)) throw Error(directory.string(), "holds neither {} nor {}", single_name, index_name);
+  if (!is_there(index_path))
+    throw Error(directory.string(), "holds neither {} nor {}", single_name, index_name)
+        .hint("{}",
+              is_there(directory / pickle_name)
+                  ? fmt::format("{} is not read: load the model in transformers and save_pretrained it", pickle_name)
+                  : "are the weights still to be fetched?");
   const Field index = read_json_file(index_path);
   const Field* map = index.find("weight_map");
   if (!map || !map->table()) throw Error(index_path.string(), "has no table 'weight_map'");

@@ -14,6 +14,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/fd.h"
+#include "stretto/base/files.h"
 
 namespace stretto {
 namespace {
@@ -72,6 +73,12 @@ void bus_error(int number, siginfo_t* about, void*) {
   ::_exit(int(Error::Kind::run));
 }
 
+Error not_opened(const std::filesystem::path& path, int why) {
+  Error e(path.string(), "cannot be opened: {}", std::strerror(why));
+  if (why != ENOENT || path.is_absolute()) return e;
+  return std::move(e).hint("names are relative to the current directory, {}", current_folder());
+}
+
 }  // namespace
 
 void report_cut_files() {
@@ -86,7 +93,7 @@ CutFileAdvice::~CutFileAdvice() { Mappings::all().advise({}); }
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe is refused, not waited for
-  if (!file) throw Error(path.string(), "cannot be opened: {}", std::strerror(errno));
+  if (!file) throw not_opened(path, errno);
   struct stat info {};
   const bool known = ::fstat(file.get(), &info) == 0;
   void* data = nullptr;

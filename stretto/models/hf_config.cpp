@@ -312,7 +312,9 @@ HfConfig parse_hf_config(const Field& json) {
   FieldReader r(json);
   if (!json.table()) r.finish();
   std::string name;
-  r.need("model_type");
+  if (!json.find("model_type"))
+    throw Error(json.source.str(), "key 'model_type' is missing")
+        .hint("is it the config.json of a model that transformers has saved?");
   if (!r.read("model_type", name)) r.finish();
   const Kind* type =
       std::find_if(std::begin(hf_kinds), std::end(hf_kinds), [&](const Kind& t) { return t.name == name; });

@@ -118,6 +118,7 @@ TEST_F(Convert, MistakesAreNamed) {
   r = convert("hf c");
   EXPECT_EQ(r.code, 1);
   EXPECT_THAT(r.error, HasSubstr("'c' exists and is not empty"));
+  EXPECT_THAT(convert("c other --base hf").error, HasSubstr("[c] is no adapter, and a base is given: 'hf'; hint: "));
   EXPECT_EQ(convert("hf other --dtype bf16").code, 2);
   EXPECT_EQ(convert("c other --dtype int8").code, 2);
   EXPECT_EQ(convert("c").code, 2);

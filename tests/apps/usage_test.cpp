@@ -72,6 +72,9 @@ TEST(Usage, SettingsWithoutTheirSection) {
   EXPECT_THAT(said("train --schedule=zb-v"), HasSubstr("--optimizer.schedule or --parallel.schedule=zb-v?"));
   EXPECT_THAT(said("train --micro-batch-size=4"),
               HasSubstr("did you mean --train.microbatches=VALUE, how many there are, not how large they are?"));
+  EXPECT_THAT(said("train --bf16=true"), HasSubstr("did you mean --train.dtype=VALUE, whose value is the type: bf16?"));
+  EXPECT_THAT(said("train --num_train_epochs=3"), HasSubstr("--train.steps=VALUE, which counts steps, not passes"));
+  EXPECT_THAT(said("train --lora_r=8"), HasSubstr("did you mean --finetune.lora.rank=8?"));
   EXPECT_THAT(said("launch --pipe=2 -- train"), Not(HasSubstr("--parallel.pipe")));
 }
 
