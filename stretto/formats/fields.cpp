@@ -89,7 +89,7 @@ void write_section(std::string& out, const Field& section, const std::string& pa
 
 // With its point, in files that are meant to be read: other programs tell 2.0 from 2.
 std::string json_number(double v, bool point) {
-  std::string text = std::isfinite(v) ? fmt::format("{:.17g}", v) : "null";
+  std::string text = std::isfinite(v) ? fmt::format("{}", v) : "null";  // the shortest
   return point && text.find_first_not_of("-0123456789") == text.npos ? text + ".0" : text;
 }
 

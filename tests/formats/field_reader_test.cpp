@@ -161,7 +161,7 @@ TEST(Override, ValuesAreTomlElseText) {
     override_field(config, argument);
   EXPECT_EQ(
       write_json(config),
-      R"({"train":{"batch":64,"steps":1000},"optimizer":{"lr":0.10000000000000001,"name":"lion"},"data":{"path":["a","b"]},)"
+      R"({"train":{"batch":64,"steps":1000},"optimizer":{"lr":0.1,"name":"lion"},"data":{"path":["a","b"]},)"
       R"("model":{"tied":false},"log":{"dir":"runs/2024-01-01","day":"2024-01-01","empty":"","text":"12","eq":"a=b"}})");
   EXPECT_EQ(config.find("train")->find("batch")->source.str(), "command line");
 }
