@@ -16,7 +16,7 @@
 namespace stretto {
 namespace {
 
-constexpr double plot_width = 900, plot_height = 420, plot_left = 70, plot_bottom = 36, plot_top = 14, plot_right = 20;
+constexpr double plot_width = 900, plot_height = 420, plot_left = 70, plot_bottom = 54, plot_top = 14, plot_right = 20;
 constexpr std::array<std::string_view, 8> hues{"#0072b2", "#e69f00", "#009e73", "#cc79a7",
                                                "#d55e00", "#56b4e9", "#7a5195", "#6b7280"};
 
@@ -28,12 +28,13 @@ h2 { font-size: 15px; font-weight: 600; margin: 28px 0 8px; }
 pre { background: var(--panel); border: 1px solid var(--edge); border-radius: 6px; padding: 10px 14px; overflow-x: auto;
   font: 12.5px/1.5 "DejaVu Sans Mono", monospace; margin: 0; white-space: pre-wrap; }
 .wide { overflow-x: auto; background: #fff; border-radius: 6px; }
+.wide svg { max-width: 100%; min-width: 900px; height: auto; }
 .plot { max-width: 100%; height: auto; }
 .plot text { font: 12px system-ui, "DejaVu Sans", sans-serif; fill: var(--fg); }
 .plot text.soft { fill: var(--soft); }
 .plot .grid { stroke: var(--line); }
 .plot .ink { stroke: var(--fg); }
-.plot .limit { stroke: #d0243c; stroke-dasharray: 6 4; }
+.plot .limit { stroke: #e0445a; stroke-dasharray: 6 4; }
 p.legend { margin: 6px 0; display: flex; flex-wrap: wrap; gap: 4px 16px; }
 p.legend i { display: inline-block; width: 12px; height: 12px; border-radius: 2px; margin-right: 6px; }
 )css";
@@ -117,6 +118,7 @@ std::string scatter(const PlanPage& page) {
     entries.push_back({fmt::format("pipe {}", group), std::string(colour)});
   }
   std::string body = grid(x, y);
+  body += text_at(x.to, y.from + 38, "time of a step", "end", "soft");
   if (limited) {
     body += line(x.from, y.at(page.capacity), x.to, y.at(page.capacity), "limit");
     body += text_at(x.to, y.at(page.capacity) - 6, "memory of a rank", "end");
@@ -134,7 +136,10 @@ std::string scatter(const PlanPage& page) {
           "</circle>\n",
           x.at(p.seconds), y.at(p.bytes), p.compiled ? 6 : 4, hue[p.group], p.compiled ? 0.95 : 0.35, hue[p.group],
           escape_xml(p.label));
-  return "<h2>Time and memory of what was scored</h2>\n" + svg_of(plot_width, plot_height, body) + legend(entries);
+  return "<h2>Time and memory of what was scored</h2>\n" + svg_of(plot_width, plot_height, body) + legend(entries) +
+         "<p class=\"legend\">Filled: compiled and counted to the byte; pale: by the cost model alone. The line joins "
+         "what "
+         "nothing beats in both.</p>\n";
 }
 
 std::string bars(std::string_view title, const std::vector<PlanBar>& all, double limit, bool bytes) {
@@ -167,8 +172,11 @@ std::string bars(std::string_view title, const std::vector<PlanBar>& all, double
     }
     body += text_at(from + 8, i * high + 17, bytes ? large_bytes(sum) : human_seconds(sum), "start", "soft");
   }
-  const double height = all.size() * high + 6;
-  if (limit > 0) body += line(left + limit / most * wide, 0, left + limit / most * wide, height, "limit");
+  const double rows = all.size() * high + 6, height = limit > 0 ? rows + 14 : rows;
+  if (limit > 0) {
+    body += line(left + limit / most * wide, 0, left + limit / most * wide, rows, "limit");
+    body += text_at(left + limit / most * wide, height - 2, "memory of a rank", "middle");
+  }
   return fmt::format("<h2>{}</h2>\n", escape_xml(title)) + svg_of(left + wide + 110, height, body) + legend(entries);
 }
 

@@ -34,6 +34,8 @@ TEST(PlanPage, HasAPictureOfEverythingThatIsGiven) {
   EXPECT_THAT(text, HasSubstr("a &lt;plan&gt;"));
   EXPECT_THAT(text, HasSubstr("first\nsecond &amp; third\n"));
   EXPECT_THAT(text, HasSubstr("memory of a rank"));
+  EXPECT_THAT(text, HasSubstr(">time of a step<"));
+  EXPECT_THAT(text, HasSubstr("Filled: compiled"));
   EXPECT_THAT(text, HasSubstr("<title>pipe 4</title>"));
   EXPECT_THAT(text, HasSubstr("What a step is made of"));
   EXPECT_THAT(text, HasSubstr(">2 GB<"));
