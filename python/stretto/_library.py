@@ -37,6 +37,11 @@ class Error(Exception):
         self.where, self.what, self.hint = faults[0].where, faults[0].what, faults[0].hint
 
 
+def _place(where):
+    """Keys reach the library as a command line would, and were given as arguments of a call."""
+    return "arguments" if where == "command line" else where
+
+
 def call(name, /, **arguments):
     """Other threads of Python go on meanwhile."""
     text = json.dumps(arguments).encode()
@@ -49,7 +54,8 @@ def call(name, /, **arguments):
         _library.stretto_free(answer)
     if "error" in read:
         error = read["error"]
-        raise Error(error["text"], [Fault(**f) for f in error["faults"]], error["code"])
+        faults = [Fault(**f | {"where": _place(f["where"])}) for f in error["faults"]]
+        raise Error(error["text"].replace("[command line]", f"[{_place('command line')}]"), faults, error["code"])
     return read.get("result")
 
 

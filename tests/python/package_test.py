@@ -169,6 +169,7 @@ class Errors(unittest.TestCase):
         with self.assertRaises(stretto.Error) as raised:
             stretto.Trainer(model={"layer": 2})
         error = raised.exception
+        self.assertEqual(error.where, "arguments")
         self.assertEqual(error.what, "key 'model.layer' is unknown")
         self.assertEqual(error.hint, "did you mean 'model.layers'?")
         self.assertEqual(str(error), f"[{error.where}] {error.what}; hint: {error.hint}")
