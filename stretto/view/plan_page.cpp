@@ -145,13 +145,15 @@ std::string scatter(const PlanPage& page) {
 std::string bars(std::string_view title, const std::vector<PlanBar>& all, double limit, bool bytes) {
   if (all.empty()) return "";
   constexpr double wide = 620, high = 26, letter = 6.9;
-  double most = limit, left = 120;
+  double most = 0, left = 120;
   for (const PlanBar& b : all) {
     left = std::max(left, letter * double(b.label.size()) + 20);
     double sum = 0;
     for (const auto& [name, value] : b.parts) sum += value;
     most = std::max(most, sum);
   }
+  if (limit > 4 * most) limit = 0;  // beside it nothing would be seen of the bars
+  most = std::max(most, limit);
   std::string body;
   std::vector<std::pair<std::string, std::string>> entries;
   for (std::size_t i = 0; i < all.size(); ++i) {

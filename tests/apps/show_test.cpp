@@ -92,7 +92,7 @@ TEST(Show, RefusesBadRequests) {
     const char *arguments, *message;
     int code;
   } cases[] = {
-      {"show", "schedules are given", 2},
+      {"show", "it is not said what to show", 2},
       {"show --schedule 1f1b --schedule gpipe --actors 2 --microbatches 2", "stretto simulate", 2},
       {"show --schedule zbv --actors 4 --microbatches 8", "did you mean 'zb-v'?", 1},
       {"show --schedule 1f1b", "--actors", 2},

@@ -364,7 +364,7 @@ TEST(RunMistakes, AreNamed) {
       {"[parallel]\npipe = 2\nschedule = \"zb-v\"\nchunks = 3",
        "[run.toml:3] key 'parallel.schedule': 3 chunks per actor, where this schedule has 2; hint: use 2 chunks"},
       {"[parallel]\nstages = 4",
-       "[run.toml:2] key 'parallel.stages' is 4 but must be \"auto\" or a list of the pieces that each stage takes; "
+       "[run.toml:2] key 'parallel.stages' is 4 but must be \"auto\" or a list of whole numbers from 1 to 65536; "
        "hint: e.g. [3, 2, 2, 3]"},
       {"[parallel]\nstages = \"atuo\"", "[run.toml:2] key 'parallel.stages' is \"atuo\" but must be \"auto\" or"},
       {"[parallel]\nstages = []", "[run.toml:2] key 'parallel.stages' is [] but names no stage"},

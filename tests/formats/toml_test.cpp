@@ -29,9 +29,8 @@ std::string toml_refusal(std::string_view toml) {
 TEST(Toml, Values) {
   EXPECT_EQ(json_of("a = 1\nb = -17\nc = +3\nd = 1_000\ne = 0xDEAD_beef\nf = 0o755\ng = 0b1101\nh = -0"),
             R"({"a":1,"b":-17,"c":3,"d":1000,"e":3735928559,"f":493,"g":13,"h":0})");
-  EXPECT_EQ(
-      json_of("a = 1.5\nb = -0.01\nc = 5e+22\nd = 1e06\ne = -2E-2\nf = 6.626e-34\ng = 9_2.5_0"),
-      R"({"a":1.5,"b":-0.01,"c":4.9999999999999996e+22,"d":1000000,"e":-0.02,"f":6.6259999999999998e-34,"g":92.5})");
+  EXPECT_EQ(json_of("a = 1.5\nb = -0.01\nc = 5e+22\nd = 1e06\ne = -2E-2\nf = 6.626e-34\ng = 9_2.5_0"),
+            R"({"a":1.5,"b":-0.01,"c":5e+22,"d":1000000,"e":-0.02,"f":6.626e-34,"g":92.5})");
   EXPECT_EQ(json_of("a = true\nb = false"), R"({"a":true,"b":false})");
   EXPECT_EQ(json_of("a = 9223372036854775807\nb = -9223372036854775808"),
             R"({"a":9223372036854775807,"b":-9223372036854775808})");

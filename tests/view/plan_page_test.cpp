@@ -44,6 +44,9 @@ TEST(PlanPage, HasAPictureOfEverythingThatIsGiven) {
   // Small models have megabytes, and names are as wide as they are.
   page.memory = {{std::string(100, 'x'), {{"parameters", 2e6}}}};
   EXPECT_THAT(plan_html(page), testing::AllOf(HasSubstr(">2 MB<"), HasSubstr("<text x=\"700.0\"")));
+  // Bars far below the limit are drawn without it.
+  EXPECT_THAT(plan_html({.title = "small", .capacity = 3e9, .memory = {{"best", {{"parameters", 2e6}}}}}),
+              testing::AllOf(Not(HasSubstr("memory of a rank")), HasSubstr("width=\"620.0\"")));
   EXPECT_THAT(plan_html({.title = "empty"}), Not(HasSubstr("<svg")));
 }
 
