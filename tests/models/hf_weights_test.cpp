@@ -226,7 +226,9 @@ TEST(HfWeights, DirectoriesWithoutAModelAreRefused) {
   EXPECT_EQ(refusal_of([&] { load_hf(to / "nowhere"); }),
             "[" + here + "/nowhere] is not a directory; hint: give one that holds model.safetensors and config.json");
   EXPECT_EQ(refusal_of([&] { load_hf(to.str()); }),
-            "[" + here + "] holds neither model.safetensors nor model.safetensors.index.json");
+            "[" + here +
+                "] holds neither model.safetensors nor model.safetensors.index.json; hint: are the weights still to be "
+                "fetched?");
   EXPECT_EQ(refusal_of([&] { load_hf(hf_folder / "gpt2/model", i32); }),
             "[hugging face] weights cannot be read as i32; hint: use f32 or f64");
 }
