@@ -170,7 +170,7 @@ void ShortProgram::read_made_again(Prices prices) {
   const ActorId actor(0);
   IdVector<StageId, char> begun(stage_count, 0);
   for (const Instruction& i : program().actors[actor].code) {
-    const stretto::Run* r = std::get_if<stretto::Run>(&i);
+    const stretto::Run* r = run_of(i);
     if (!r || !r->action) continue;
     const Action& a = program().action(actor, *r->action);
     if (a.microbatch != whole || a.phase != Phase::B || begun[a.stage]) continue;
@@ -237,7 +237,7 @@ void ShortProgram::read_beside() {
   double live = 0;
   i64 at = 0;
   for (InstructionId i : code.ids()) {
-    const stretto::Run* r = std::get_if<stretto::Run>(&code[i]);
+    const stretto::Run* r = run_of(code[i]);
     const Action* a = r && r->action ? &p.action(ActorId(0), *r->action) : nullptr;
     for (const i64 end = lives.clock[InstructionId(i.value + 1)]; at < end; ++at) {
       live += change[at];

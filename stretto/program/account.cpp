@@ -66,8 +66,8 @@ class RowClock {
     RowTime upcoming = after();
     for (std::size_t k = code.size(); k-- > 0;) {
       const InstructionId i(k);
-      if (std::holds_alternative<Receive>(code[i])) of_[i] = upcoming;
-      if (std::holds_alternative<Run>(code[i])) upcoming = of_[i];
+      if (received_by(code[i])) of_[i] = upcoming;
+      if (run_of(code[i])) upcoming = of_[i];
     }
   }
 
@@ -190,7 +190,7 @@ class Accountant {
     const std::optional<ActionId> at = clock_.action(t);
     if (!at) return t == clock_.before() ? "before the first action" : "after the last action";
     const std::string action = cell(p_.action(actor_, *at), p_.schedule.stages);
-    const Run* r = std::get_if<Run>(&a_.code[i]);
+    const Run* r = run_of(a_.code[i]);
     if (!r) return action;
     return fmt::format("{}, {} of piece {}", action, name_of(p_.task(*r).part), p_.task(*r).piece->value);
   }

@@ -72,7 +72,7 @@ class Epilogue {
       if (t.part == Part::clip)
         for (const Binding& b : t.outputs)
           if (const ScalarId* x = as<ScalarId>(b)) made.insert(*x);
-    if (!e_.index.epilogue.contains(Part::update)) return true;  // there is nothing that could come first
+    if (!e_.index.epilogue.contains(Part::update)) return true;  // nothing could come first
     return std::any_of(s_.tasks.begin(), s_.tasks.end(), [&](const Task& t) {
       return t.part == Part::update && std::any_of(t.inputs.begin(), t.inputs.end(), [&](const Binding& b) {
                const ScalarId* x = as<ScalarId>(b);
@@ -111,7 +111,7 @@ class Epilogue {
   void norms_of_sums(ActorId actor) {
     std::vector<Start> started;
     for (const Instruction& i : p_.actors[actor].code)
-      if (const Start* s = std::get_if<Start>(&i); s && of_the_step(p_.task(s->run))) started.push_back(*s);
+      if (const Start* s = start_of(i); s && of_the_step(p_.task(s->run))) started.push_back(*s);
     const auto now = [&](TaskId task) {
       e_.run(actor, task);
       done_.insert(task);

@@ -26,7 +26,7 @@ class Unshards {
     for (auto& [stage, list] : before_) std::sort(list.begin(), list.end());
     const auto& code = p.actors[actor].code;
     for (InstructionId i : code.ids())
-      if (const Run* r = std::get_if<Run>(&code[i]); r && r->action)
+      if (const Run* r = run_of(code[i]); r && r->action)
         while (begins_.size() <= r->action->value) begins_.push_back(i);
   }
   bool marked() const { return marked_; }
@@ -57,7 +57,7 @@ std::vector<Visit> visits_of(const Program& p, ActorId actor, Reshard reshard) {
   std::map<PieceId, Newest> newest;
   std::optional<PieceId> before;
   for (InstructionId i : code.ids()) {
-    const Run* r = std::get_if<Run>(&code[i]);
+    const Run* r = run_of(code[i]);
     if (!r || !needs_gathered(*p.step, p.task(*r))) continue;
     const Task& t = p.task(*r);
     const PieceId piece = *t.piece;

@@ -61,15 +61,52 @@ struct Await {
 };
 using Instruction = std::variant<Run, Send, Receive, Start, Await>;
 
-// The task that an instruction runs or starts; messages and awaits have none.
+// What is most often asked of an instruction. Every kind has its answer here, so nobody needs std::get_if.
+
+// The task that it runs or starts.
 inline const Run* task_of(const Instruction& i) {
   using Found = const Run*;
   return match(
       i, [](const Run& r) -> Found { return &r; }, [](const Start& s) -> Found { return &s.run; },
-      [](const Send&) -> Found { return nullptr; }, [](const Receive&) -> Found { return nullptr; },
-      [](const Await&) -> Found { return nullptr; });
+      [](const OneOf<Send, Receive, Await> auto&) -> Found { return nullptr; });
 }
 inline Run* task_of(Instruction& i) { return const_cast<Run*>(task_of(std::as_const(i))); }
+
+// The task that it runs, and that is done when the next instruction begins.
+inline const Run* run_of(const Instruction& i) {
+  using Found = const Run*;
+  return match(
+      i, [](const Run& r) -> Found { return &r; },
+      [](const OneOf<Send, Receive, Start, Await> auto&) -> Found { return nullptr; });
+}
+
+inline std::optional<TransferId> sent_by(const Instruction& i) {
+  using Found = std::optional<TransferId>;
+  return match(
+      i, [](const Send& s) -> Found { return s.transfer; },
+      [](const OneOf<Run, Receive, Start, Await> auto&) -> Found { return std::nullopt; });
+}
+
+inline std::optional<TransferId> received_by(const Instruction& i) {
+  using Found = std::optional<TransferId>;
+  return match(
+      i, [](const Receive& r) -> Found { return r.transfer; },
+      [](const OneOf<Run, Send, Start, Await> auto&) -> Found { return std::nullopt; });
+}
+
+inline const Start* start_of(const Instruction& i) {
+  using Found = const Start*;
+  return match(
+      i, [](const Start& s) -> Found { return &s; },
+      [](const OneOf<Run, Send, Receive, Await> auto&) -> Found { return nullptr; });
+}
+
+inline std::optional<CollectiveId> awaited_by(const Instruction& i) {
+  using Found = std::optional<CollectiveId>;
+  return match(
+      i, [](const Await& w) -> Found { return w.collective; },
+      [](const OneOf<Run, Send, Receive, Start> auto&) -> Found { return std::nullopt; });
+}
 
 // Which of a body's calls it runs.
 inline CallRange calls_of(const Run& r, const Calls& body) {

@@ -29,9 +29,9 @@ class Walk {
   Walk(const Program& p, ActorId actor) : p_(p), s_(*p.step), actor_(actor), a_(p.actors[actor]) {
     set_clock();
     for (const Instruction& i : a_.code)
-      if (const Send* s = std::get_if<Send>(&i)) {
-        const Transfer& t = p_.transfers[s->transfer];
-        if (t.direct) direct_[{t.value()->value, t.value()->microbatch}] = s->transfer;
+      if (const auto sent = sent_by(i)) {
+        const Transfer& t = p_.transfers[*sent];
+        if (t.direct) direct_[{t.value()->value, t.value()->microbatch}] = *sent;
       }
   }
 

@@ -23,9 +23,8 @@ class LastTouch {
   LastTouch(const Program& p, ActorId a, std::vector<Expected> expected)
       : p_(p), a_(a), code_(p.actors[a].code), lanes_(lanes_of(p, a)), open_(std::move(expected)) {
     for (InstructionId i : code_.ids()) {
-      if (const Start* s = std::get_if<Start>(&code_[i])) started_[s->collective] = &s->run;
-      if (const Send* s = std::get_if<Send>(&code_[i]))
-        kept_.insert({last_read(p.transfers[s->transfer], i), s->transfer});
+      if (const Start* s = start_of(code_[i])) started_[s->collective] = &s->run;
+      if (const auto sent = sent_by(code_[i])) kept_.insert({last_read(p.transfers[*sent], i), *sent});
     }
   }
 
@@ -165,8 +164,8 @@ Program two_steps(const Program& p, const NextStep& next) {
         out.push_back(std::move(x));
       }
       for (InstructionId i : code.ids())
-        if (const Send* s = std::get_if<Send>(&code[i])) {
-          Transfer& t = two.transfers[TransferId(s->transfer.value + step * p.transfers.size())];
+        if (const auto sent = sent_by(code[i])) {
+          Transfer& t = two.transfers[TransferId(sent->value + step * p.transfers.size())];
           if (t.released) t.released = at[*t.released];
         }
     }

@@ -35,10 +35,12 @@ class Play {
     const auto& code = p_.actors[a].code;
     for (InstructionId& i = at_[a]; code.has(i); i = InstructionId(i.value + 1)) {
       known_[a][a] = i;
-      const Receive* r = std::get_if<Receive>(&code[i]);
-      if (r && !receive(a, r->transfer)) return;
+      const bool goes = match(
+          code[i], [&](const Receive& r) { return receive(a, r.transfer); },
+          [](const OneOf<Run, Send, Start, Await> auto&) { return true; });
+      if (!goes) return;
       come_(a, i, known_[a]);
-      if (const Send* s = std::get_if<Send>(&code[i])) send(a, s->transfer);
+      if (const auto sent = sent_by(code[i])) send(a, *sent);
     }
   }
   void send(ActorId a, TransferId t) {
@@ -109,13 +111,13 @@ IdVector<InstructionId, std::vector<TransferId>> written_by(const Program& p, Ac
   std::map<std::pair<ValueId, MicrobatchId>, TransferId> direct;  // whose first touch has not been found yet
   std::set<ValueId> values;
   for (InstructionId i : code.ids())
-    if (const Send* s = std::get_if<Send>(&code[i])) {
-      const Transfer& t = p.transfers[s->transfer];
+    if (const auto sent = sent_by(code[i])) {
+      const Transfer& t = p.transfers[*sent];
       if (!t.direct) {
-        written[i].push_back(s->transfer);
+        written[i].push_back(*sent);
         continue;
       }
-      direct[{t.value()->value, t.value()->microbatch}] = s->transfer;
+      direct[{t.value()->value, t.value()->microbatch}] = *sent;
       values.insert(t.value()->value);
     }
   DirectResults results(p, std::move(values));

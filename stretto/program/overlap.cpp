@@ -81,8 +81,8 @@ class Ensemble {
   bool comes(const Voice& v) const {
     const Region r = v.regions[v.at];
     return std::all_of(r.begin(), r.end(), [&](const Instruction& i) {
-      const Receive* x = std::get_if<Receive>(&i);
-      return !x || arrives_[x->transfer];
+      const std::optional<TransferId> t = received_by(i);
+      return !t || arrives_[*t];
     });
   }
   void go_on(ActorId a) {
@@ -93,8 +93,8 @@ class Ensemble {
     v.left.clear();
     Passage passage{p_, a, both, v.runs};
     for (RegionAt at : ids_until<RegionAt>(passage.region.size()))
-      if (const Receive* x = std::get_if<Receive>(&passage.region[at.value]); x && reach_.late)
-        if (const double late = arrives_[x->transfer].value_or(0) - v.time; late > 0) passage.late[at] = rounded(late);
+      if (const auto t = received_by(passage.region[at.value]); t && reach_.late)
+        if (const double late = arrives_[*t].value_or(0) - v.time; late > 0) passage.late[at] = rounded(late);
     if (talks(p_, passage.region)) {
       const bool leaves = v.more() && talks(p_, v.regions[v.at]);
       std::vector<u64> key = likeness(passage);

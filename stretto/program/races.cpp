@@ -46,10 +46,24 @@ struct Foreign {
   bool told_early = false;  // its message is sent before it is written
 };
 
-// Calls visit(actor whose memory it is, access) for all that a Run or a Start touches.
+Access access_of(const Slot& s, u64 bytes, bool writes) { return {{s.arena, s.offset, s.offset + bytes}, writes}; }
+
+// Calls visit(actor whose memory it is, access) for all that an instruction touches.
 class Accesses {
  public:
   explicit Accesses(const Program& p) : p_(p) {}
+  // What a message writes is its receiver's, and found where it is sent. What a Start uses until its Await is the
+  // Start's.
+  template <class Visit>
+  void of(ActorId actor, const Instruction& i, Visit visit) {
+    match(
+        i, [&](const Run& r) { of(actor, r, visit); }, [&](const Start& s) { of(actor, s.run, visit); },
+        [&](const Send& s) {
+          if (const Transfer& t = p_.transfers[s.transfer]; !t.direct)
+            for (const Extent& e : t.extents) visit(actor, access_of(e.from, e.bytes, false));
+        },
+        [](const OneOf<Receive, Await> auto&) {});
+  }
   template <class Visit>
   void of(ActorId actor, const Run& r, Visit visit) {
     const Calls& body = *p_.calls[r.task];
@@ -74,7 +88,6 @@ class Accesses {
 bool lies_in(const Bytes& b, const Extent& e) {
   return b.arena == e.to.arena && e.to.offset <= b.from && b.to <= e.to.offset + e.bytes;
 }
-Access access_of(const Slot& s, u64 bytes, bool writes) { return {{s.arena, s.offset, s.offset + bytes}, writes}; }
 
 // Of instructions in other lanes than compute: from what their lane has waited for, to where the compute lane first
 // waits for them or for something after them.
@@ -107,7 +120,7 @@ Received received_in(const Program& p) {
   Received all(p.transfers.size());
   for (const ActorProgram& a : p.actors)
     for (InstructionId i : a.code.ids())
-      if (const Receive* r = std::get_if<Receive>(&a.code[i])) all[r->transfer] = i;
+      if (const auto t = received_by(a.code[i])) all[*t] = i;
   return all;
 }
 
@@ -131,12 +144,9 @@ class Collection {
     const auto& code = p_.actors[a].code;
     for (const auto& [i, window] : windows_[a]) {
       const Who who{a, lanes_[a].lane[i], i, window};
-      const auto add = [&](ActorId whose, const Access& x) {
+      accesses_.of(a, code[i], [&](ActorId whose, const Access& x) {
         if (whose == a) found_[a].push_back({who, x, window});
-      };
-      if (const Run* r = task_of(code[i])) accesses_.of(a, *r, add);
-      if (const Send* s = std::get_if<Send>(&code[i]))
-        for (const Extent& e : p_.transfers[s->transfer].extents) add(a, access_of(e.from, e.bytes, false));
+      });
     }
   }
 
@@ -151,19 +161,25 @@ class Collection {
       found_[whose].back().told_early = sent < i;
       if (p_.transfers[t].released) found_[whose].back().known = std::make_shared<const Known>(known);
     };
-    if (const Send* s = std::get_if<Send>(&code)) {
-      const Transfer& t = p_.transfers[s->transfer];
-      if (!t.direct)
-        for (const Extent& e : t.extents)
-          add(p_.routes[t.route].target, access_of(e.to, e.bytes, true), s->transfer, i);
-    } else if (const Run* r = task_of(code); r && has_direct_[a].contains({r->task, r->microbatch})) {
-      accesses_.of(a, *r, [&](ActorId whose, const Access& x) {
+    const auto run = [&](const Run& r) {
+      const auto direct = has_direct_[a].find({r.task, r.microbatch});
+      if (direct == has_direct_[a].end()) return;
+      accesses_.of(a, r, [&](ActorId whose, const Access& x) {
         if (whose == a) return;
-        for (const auto& [t, sent] : has_direct_[a].at({r->task, r->microbatch}))
+        for (const auto& [t, sent] : direct->second)
           if (p_.routes[p_.transfers[t].route].target == whose && lies_in(x.bytes, p_.transfers[t].extents[0]))
             add(whose, {x.bytes, true}, t, sent);
       });
-    }
+    };
+    match(
+        code, run, [&](const Start& s) { run(s.run); },
+        [&](const Send& s) {
+          const Transfer& t = p_.transfers[s.transfer];
+          if (t.direct) return;
+          for (const Extent& e : t.extents)
+            add(p_.routes[t.route].target, access_of(e.to, e.bytes, true), s.transfer, i);
+        },
+        [](const OneOf<Receive, Await> auto&) {});
   }
 
   // Which messages a run makes in their receiver's memory, and where they are sent.
@@ -171,9 +187,9 @@ class Collection {
     has_direct_.push_back({});
     const auto& code = p_.actors[a].code;
     for (InstructionId i : code.ids())
-      if (const Send* s = std::get_if<Send>(&code[i]); s && p_.transfers[s->transfer].direct) {
-        const SentValue& v = *p_.transfers[s->transfer].value();
-        has_direct_[a][{p_.step->values[v.value].producer, v.microbatch}].push_back({s->transfer, i});
+      if (const auto sent = sent_by(code[i]); sent && p_.transfers[*sent].direct) {
+        const SentValue& v = *p_.transfers[*sent].value();
+        has_direct_[a][{p_.step->values[v.value].producer, v.microbatch}].push_back({*sent, i});
       }
   }
 
@@ -261,9 +277,9 @@ class RaceCheck {
   }
   // What a message was read from is free for everybody who knows that it has arrived.
   bool arrived_before(const Foreign& read, const Foreign& f) const {
-    const Send* s = std::get_if<Send>(&p_.actors[read.who.actor].code[read.who.instruction]);
-    if (!s || read.access.writes || !f.known || !received_[s->transfer]) return false;
-    return (*f.known)[p_.routes[p_.transfers[s->transfer].route].target] > *received_[s->transfer];
+    const std::optional<TransferId> t = sent_by(p_.actors[read.who.actor].code[read.who.instruction]);
+    if (!t || read.access.writes || !f.known || !received_[*t]) return false;
+    return (*f.known)[p_.routes[p_.transfers[*t].route].target] > *received_[*t];
   }
   // Where a message's memory is free and another is expected there, the actor waits for the first and then lets the
   // second come (Transport::at).
@@ -277,9 +293,7 @@ class RaceCheck {
           if (f.window.until > i) told({a_, DeviceLane::compute, i}, x, f);
         });
     };
-    if (const Run* r = task_of(code)) accesses_.of(a_, *r, look);
-    if (const Send* s = std::get_if<Send>(&code); s && !p_.transfers[s->transfer].direct)
-      for (const Extent& e : p_.transfers[s->transfer].extents) look(a_, access_of(e.from, e.bytes, false));
+    accesses_.of(a_, code, look);
   }
 
   void told(const Who& who, const Access& x, const Foreign& f) {

@@ -26,7 +26,7 @@ class Cook {
         region_(passage.region),
         work_(work_of(passage.program, passage.region, passage.runs, times)) {
     for (RegionAt at : ids_until<RegionAt>(region_.size()))
-      if (const Await* w = std::get_if<Await>(&region_[at.value])) awaits_.insert({w->collective, at});
+      if (const auto c = awaited_by(region_[at.value])) awaits_.insert({*c, at});
     for (WorkId w : work_.work.ids()) {
       const RegionAt at = work_.origins[w].at;
       if (const auto late = passage.late.find(at); late != passage.late.end()) work_.work[w].ready = late->second;
@@ -71,7 +71,7 @@ class Cook {
   }
   // Weight gradients for which nothing else of the region waits.
   std::vector<WorkId> calls_that_can_wait(RegionAt at, const std::set<WorkId>& gone) const {
-    const Run* r = std::get_if<Run>(&region_[at.value]);
+    const Run* r = run_of(region_[at.value]);
     if (!r || p_.task(*r).part != Part::W) return {};
     std::vector<WorkId> calls;
     for (WorkId w : work_.work.ids()) {
@@ -235,10 +235,12 @@ Recipe as_it_stands(const Passage& passage, const WorkTimes& times) {
   for (RegionAt at : ids_until<RegionAt>(passage.region.size())) {
     const Instruction& i = passage.region[at.value];
     recipe.beats.push_back(AsItWas{at});
-    if (const Run* r = std::get_if<Run>(&i)) recipe.seconds += seconds_of(passage.program, *r, times);
+    match(
+        i, [&](const Run& r) { recipe.seconds += seconds_of(passage.program, r, times); },
+        [](const OneOf<Send, Receive, Start, Await> auto&) {});
     if (const auto late = passage.late.find(at); late != passage.late.end())
       recipe.seconds = std::max(recipe.seconds, late->second);
-    if (std::holds_alternative<Send>(i)) recipe.sent.push_back({at, recipe.seconds});
+    if (sent_by(i)) recipe.sent.push_back({at, recipe.seconds});
   }
   return recipe;
 }

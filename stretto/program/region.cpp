@@ -39,7 +39,7 @@ struct Toucher {
   ByteSpans spans;
 };
 struct LastTouches {
-  std::vector<Toucher> writers;  // its last ones; before that, those that a gathered parameter is not replaced under
+  std::vector<Toucher> writers;  // the last ones; of a gathered parameter also the readers of what it replaced
   std::vector<Toucher> readers;  // since
   std::optional<CollectiveId> before = {};  // written by a collective that was started before the region
 };
@@ -115,7 +115,7 @@ class WorkBuilder {
       if (!first && !out_.work[id].link) first = id;
       touch(id, r, at, body.calls[c]);
       if (times_.apart) out_.work[id].urgent = for_other_stages(r, body.calls[c]);
-      // Two pieces' whole gradients are there at a time, no more.
+      // The whole gradients of at most two pieces exist at a time.
       if (part == Part::W) come_after(id, added_);
       if (part == Part::A) added_.push_back(id);
       last_run_ = id;
@@ -151,8 +151,8 @@ class WorkBuilder {
     return {x, each ? m : MicrobatchId(0)};
   }
 
-  // Sums of gradients, gathers and reduce-scatters of storage. A gather does not start earlier than it did: what it makes
-  // takes memory.
+  // Sums of gradients, gathers and reduce-scatters of storage. A gather does not start earlier than it did: what it
+  // makes takes memory.
   void start(const Start& s, RegionAt at) {
     const Task& t = p_.task(s.run);
     const Calls& body = *p_.calls[s.run.task];
@@ -176,7 +176,7 @@ class WorkBuilder {
     else
       f(named(bound(p_, r, b), r.microbatch));
   }
-  // From here on its results are the newest. Who reads those comes after the readers of what they replace.
+  // From here on its results are the newest. Whoever reads them comes after the readers of what they replace.
   void await(const Await& w) {
     out_.awaited.push_back(w.collective);
     const auto here = out_.started.find(w.collective);
@@ -210,8 +210,8 @@ class WorkBuilder {
   RegionWork out_;
   std::map<Resource, LastTouches> touched_;
   std::map<std::pair<DeviceLane, std::vector<std::string>>, std::uint32_t> links_;
-  // Per action, of its W tasks and of the others: the first call of the newest. Nothing of a task begins before the task
-  // before it has: what is made ahead takes memory.
+  // Per action, of its W tasks and of the others: the first call of the newest. Nothing of a task begins before the
+  // task before it has: what is made ahead takes memory.
   std::map<std::pair<ActionId, bool>, std::optional<WorkId>> begun_;
   std::vector<WorkId> added_;  // the additions of gradients so far
   std::optional<WorkId> last_run_;
@@ -229,8 +229,8 @@ ActionId turn_of(const Row& row, ActionId i) {
 
 namespace {
 
-// Two microbatches' forwards, or backwards, that the row has side by side. What both hold is alive together anyway: until
-// the backwards, or since the forwards. Not so what is made again.
+// Two microbatches' forwards, or backwards, that stand side by side in the row. What both hold is alive at the same
+// time anyway, from the forwards to the backwards; what is recomputed is not.
 bool go_together(const Program& p, const Row& row, ActionId x, ActionId y) {
   const Action &a = row[x.value], &b = row[y.value];
   const auto backward = [](const Action& c) { return c.phase == Phase::B || c.phase == Phase::I; };
@@ -245,20 +245,26 @@ class Cutter {
 
   std::vector<Region> run() {
     for (std::size_t i = 0; i < code_.size(); ++i) {
-      const Run* r = std::get_if<Run>(&code_[i]);
-      if (r) {
-        std::optional<ActionId> mine;
-        if (r->action) mine = turn_of(row_, *r->action);
-        if (mine != turn_ && end_ > from_) next(mine);
-        turn_ = mine;
-      }
-      if (r || std::holds_alternative<Send>(code_[i])) end_ = i + 1;
+      match(
+          code_[i],
+          [&](const Run& r) {
+            run(r);
+            end_ = i + 1;
+          },
+          [&](const Send&) { end_ = i + 1; },
+          [](const OneOf<Receive, Start, Await> auto&) {});  // of the region to which the next run belongs
     }
     if (from_ < code_.size()) all_.push_back(Region(code_).subspan(from_));
     return std::move(all_);
   }
 
  private:
+  void run(const Run& r) {
+    std::optional<ActionId> mine;
+    if (r.action) mine = turn_of(row_, *r.action);
+    if (mine != turn_ && end_ > from_) next(mine);
+    turn_ = mine;
+  }
   void next(std::optional<ActionId> mine) {
     if (pairs_ && !pair_ && turn_ && mine && go_together(p_, row_, *turn_, *mine)) {
       pair_ = true;
@@ -303,7 +309,7 @@ bool talks(const Program& p, Region region) {
 StartedRuns started_runs(const ActorProgram& a) {
   StartedRuns all;
   for (const Instruction& i : a.code)
-    if (const Start* s = std::get_if<Start>(&i)) all[s->collective] = s->run;
+    if (const Start* s = start_of(i)) all[s->collective] = s->run;
   return all;
 }
 

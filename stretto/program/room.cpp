@@ -38,9 +38,9 @@ InstructionId after(const Code& code, ActionId action) {
 InstructionId first_gradient(const Program& p, ActorId source, ActorId target) {
   const Code& code = p.actors[source].code;
   const auto it = std::find_if(code.begin(), code.end(), [&](const Instruction& i) {
-    const Send* s = std::get_if<Send>(&i);
-    return s && std::holds_alternative<AccumulatorId>(p.transfers[s->transfer].what) &&
-           p.routes[p.transfers[s->transfer].route].target == target;
+    const std::optional<TransferId> t = sent_by(i);
+    return t && std::holds_alternative<AccumulatorId>(p.transfers[*t].what) &&
+           p.routes[p.transfers[*t].route].target == target;
   });
   return InstructionId(it - code.begin());
 }

@@ -69,7 +69,7 @@ class RowEmitter {
       const ActionId end = std::max(next, ActionId(i.value + 1));
       for (ActionId k = i; k < end; k = ActionId(k.value + 1))
         if (const StageId stage = row_[k.value].stage; last_[stage] == k && !marked) {
-          settle(k);  // what is summed over other axes must be there
+          settle(k);  // what is summed over other axes must have arrived
           start_sums(stage, from);
         }
       i = end;
@@ -122,7 +122,7 @@ class RowEmitter {
   }
 
   // Whole gradients of a piece are sent off to be reduced, and accumulated after the next weight gradients are made:
-  // whole gradients of two pieces are there at a time.
+  // so the whole gradients of two pieces exist at a time.
   struct OnItsWay {
     CollectiveId collective;
     TaskId scatter;
@@ -204,7 +204,7 @@ class RowEmitter {
   }
   std::size_t after_last_addition(const std::set<PieceId>& pieces, std::size_t from) {
     for (std::size_t at = code().size(); at > from; --at) {
-      const Run* r = std::get_if<Run>(&code()[InstructionId(at - 1)]);
+      const Run* r = run_of(code()[InstructionId(at - 1)]);
       if (r && adds_to_gradients(p_.task(*r).part) && pieces.contains(*p_.task(*r).piece)) return at;
     }
     return code().size();

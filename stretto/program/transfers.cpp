@@ -70,11 +70,11 @@ void keep_sent(Program& p) {
       return r.action ? std::optional(turn_of(p.row(actor), *r.action)) : std::nullopt;
     };
     for (InstructionId i : a.code.ids()) {
-      if (const Run* r = std::get_if<Run>(&a.code[i]); r && (starts.empty() || turn(*r) != action)) {
+      if (const Run* r = run_of(a.code[i]); r && (starts.empty() || turn(*r) != action)) {
         starts.push_back(i);
         action = turn(*r);
-      } else if (const Send* s = std::get_if<Send>(&a.code[i])) {
-        sent.push_back({s->transfer, starts.size()});
+      } else if (const auto t = sent_by(a.code[i])) {
+        sent.push_back({*t, starts.size()});
       }
     }
     for (const auto& [transfer, after] : sent) {

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "stretto/base/clock.h"
@@ -60,9 +61,12 @@ class EmulatedDevice : public Device {
     const Calls& body = *program_.calls[r.task];
     for (CallId c : ids(calls_of(r, body)))
       if (body.graph.node(body.calls[c].node).op->collective) return false;
-    for (InstructionId i = from; i < to; i = InstructionId(i.value + 1))
-      if (std::holds_alternative<Receive>(code_[i]) || std::holds_alternative<Await>(code_[i])) return false;
-    return true;
+    const auto waits = [](const Instruction& i) {
+      return match(
+          i, [](const OneOf<Receive, Await> auto&) { return true; },
+          [](const OneOf<Run, Send, Start> auto&) { return false; });
+    };
+    return std::none_of(&code_[from], &code_[to], waits);
   }
 
   const Program& program_;

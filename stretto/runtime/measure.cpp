@@ -33,7 +33,7 @@ void add_spans(const Program& p, int rank, const std::vector<RunRecord>& records
               .start = r.start - from,
               .end = r.end - from,
               .waiting = r.within};
-    if (std::holds_alternative<Start>(mine.code[r.instruction])) {
+    if (start_of(mine.code[r.instruction])) {
       span.lane = Lane::collective;
       span.label = label_of(p, run.task);
       out.spans.push_back(std::move(span));
@@ -72,18 +72,18 @@ void add_messages(const Program& p, const RankRecords& records, double from, Tim
   IdVector<TransferId, std::optional<InstructionId>> taken(p.transfers.size());
   for (const ActorProgram& a : p.actors)
     for (InstructionId i : a.code.ids())
-      if (const Receive* r = std::get_if<Receive>(&a.code[i])) taken[r->transfer] = i;
+      if (const auto t = received_by(a.code[i])) taken[*t] = i;
   for (int rank = 0; rank < p.ranks(); ++rank) {
     const ActorProgram& mine = p.actors[p.actor_of_rank(rank)];
     for (InstructionId i : mine.code.ids()) {
-      const Send* s = std::get_if<Send>(&mine.code[i]);
-      if (!s || !taken[s->transfer]) continue;
-      const Transfer& t = p.transfers[s->transfer];
+      const std::optional<TransferId> sent = sent_by(mine.code[i]);
+      if (!sent || !taken[*sent]) continue;
+      const Transfer& t = p.transfers[*sent];
       const Route& route = p.routes[t.route];
       const int coordinate = rank % p.ranks_per_actor(), target = p.rank_of(route.target, coordinate);
       if (records[rank].empty() || records[target].empty()) continue;
       const double start = done_before(records[rank], i) - from;
-      const double end = went_on_after(records[target], *taken[s->transfer]) - from;
+      const double end = went_on_after(records[target], *taken[*sent]) - from;
       const std::string microbatch = t.value() ? fmt::format(" of microbatch {}", t.value()->microbatch.value) : "";
       out.spans.push_back({.actor = route.source.value,
                            .coordinate = coordinate,

@@ -205,15 +205,15 @@ class StepPlayer {
     std::optional<ActionId> action;
     for (InstructionId i = at; i.value > 0 && !action;) {
       i = InstructionId(i.value - 1);
-      if (const Run* r = std::get_if<Run>(&code[i]))
+      if (const Run* r = run_of(code[i]))
         action = r->action;
-      else if (!std::holds_alternative<Send>(code[i]))
+      else if (!sent_by(code[i]))
         return 0;
     }
     if (!action || p_.action(a, *action).phase != Phase::B) return 0;
     double rest = 0;
     for (InstructionId i = at; code.has(i); i = InstructionId(i.value + 1))
-      if (const Run* r = std::get_if<Run>(&code[i])) {
+      if (const Run* r = run_of(code[i])) {
         if (r->action != action) break;
         rest += (r->calls ? prices_.part(a, *r) : prices_.task(a, r->task)).seconds();
       }

@@ -2,6 +2,7 @@
 // types which need no casts.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <map>
 
 #include "structure/sources.h"
@@ -43,6 +44,29 @@ TEST(Style, OtherConstantsAreFound) {
   EXPECT_THAT(odd_constants(code_of(R"(x(", kMost"); // kMost)")), IsEmpty());
 }
 
+// How wide a line is that ends in a comment, in characters; 0: it has none. What is in quotes may be of any width.
+std::size_t width_of_comment(const std::string& line) {
+  if (line.find("//") == std::string::npos || code_of(line).size() == line.size()) return 0;
+  if (line.find('"') < line.find("//")) return 0;
+  return std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xc0) != 0x80; });
+}
+
+TEST(Style, CommentsAreNoWiderThanCode) {
+  std::vector<std::string> all;
+  for (const char* root : {"stretto", "apps", "tests", "bench", "examples", "python"})
+    for_sources(std::string(STRETTO_SOURCE "/") + root, [&](const std::string& name, const auto& lines) {
+      for (std::size_t i = 0; i < lines.size(); ++i)
+        if (width_of_comment(lines[i]) > 120) all.push_back(name + ":" + std::to_string(i + 1));
+    });
+  EXPECT_THAT(all, IsEmpty());
+}
+
+TEST(Style, WideCommentsAreFound) {
+  EXPECT_EQ(width_of_comment("  // " + std::string(116, 'x')), 121u);
+  EXPECT_EQ(width_of_comment("f();  // ──▶"), 12u);
+  EXPECT_EQ(width_of_comment("x(\"http://" + std::string(200, 'x') + "\");"), 0u);
+}
+
 // Functional ones and static_cast, to types of numbers.
 int casts_in(const std::string& code) {
   static const std::string number =
@@ -78,6 +102,29 @@ TEST(Style, CastsAreFound) {
   EXPECT_EQ(casts_in("return static_cast<int>(x);"), 1);
   EXPECT_EQ(casts_in("std::function<int(double)> f; void g(int(*h)(int)); operator float() const;"), 0);
   EXPECT_EQ(casts_in("print(n), a.int_of(x), to_int(x), std::vector<int>(3);"), 0);
+}
+
+// Whoever looks for one kind of instruction alone would overlook a new one: instruction.h answers, or a match that
+// names all kinds.
+bool asks_for_one_kind(const std::string& code) {
+  static const std::regex asks(R"((get_if|holds_alternative)<(const )?(stretto::)?(Run|Send|Receive|Start|Await)>)");
+  return std::regex_search(code, asks);
+}
+
+TEST(Style, EveryKindOfInstructionIsNamed) {
+  std::vector<std::string> all;
+  for (const char* root : {"stretto", "apps", "python"})
+    for_sources(std::string(STRETTO_SOURCE "/") + root, [&](const std::string& name, const auto& lines) {
+      for (std::size_t i = 0; i < lines.size(); ++i)
+        if (asks_for_one_kind(code_of(lines[i]))) all.push_back(name + ":" + std::to_string(i + 1));
+    });
+  EXPECT_THAT(all, IsEmpty());
+}
+
+TEST(Style, QuestionsForOneKindOfInstructionAreFound) {
+  EXPECT_TRUE(asks_for_one_kind("if (const Send* s = std::get_if<Send>(&i)) return;"));
+  EXPECT_TRUE(asks_for_one_kind("return std::holds_alternative<stretto::Run>(i);"));
+  EXPECT_FALSE(asks_for_one_kind("if (const ValueId* v = std::get_if<ValueId>(&b)) return;"));
 }
 
 }  // namespace
