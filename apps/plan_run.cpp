@@ -13,6 +13,7 @@
 #include "stretto/base/threads.h"
 #include "stretto/kernels/cpu/peak.h"
 #include "stretto/plan/explain.h"
+#include "stretto/runtime/devices.h"
 #include "stretto/train/prepare.h"
 #include "usage.h"
 
@@ -83,7 +84,7 @@ Each on_all_cores() {
 
 ClusterFile cluster_of(const PlanArguments& a, const RunConfig& run) {
   if (!a.cluster.empty()) return read_cluster(a.cluster, {}, run.train.dtype.products);
-  if (run.parallel.device != DeviceKind::emulated)
+  if (computes(run.parallel.device))
     throw Error("plan", "no cluster is given")
         .hint(
             "--cluster CLUSTER.toml: ranks_per_node, memory, [machine], [inside], [between]; stretto bench comm "
@@ -141,7 +142,7 @@ RunConfig planned_here(const RunConfig& run, std::string& said) {
   here.cluster.inside = Parallel().link;
   here.cluster.machine.flops = peak_flops(run.train.dtype) * std::min(1.0, 1.0 * cores / ranks);
   here.memory = machine_bytes() / ranks;
-  if (run.parallel.device == DeviceKind::emulated) here = cluster_of({}, run);
+  if (!computes(run.parallel.device)) here = cluster_of({}, run);
   const PlanProblem problem = problem_of(run, here, ranks);
   const Planning planned = make_planning(problem, run, {.top = 1});
   const Planned& best = planned.plan.best.front();

@@ -18,6 +18,7 @@
 #include "stretto/formats/atomic_file.h"
 #include "stretto/kernels/cpu/products.h"
 #include "stretto/program/marks.h"
+#include "stretto/runtime/devices.h"
 #include "stretto/schedule/csv.h"
 #include "stretto/train/prepare.h"
 #include "stretto/view/chrome.h"
@@ -124,7 +125,7 @@ void show_run(ShowOptions o, const CLI::App& command) {
     return show_timeline(o, program.schedule, predict(program, options).timeline, Clock::seconds);
   }
   std::string text = stations()[found - names.begin()].text(compiled);
-  if (o.what == "memory" && run.parallel.device != DeviceKind::emulated)
+  if (o.what == "memory" && computes(run.parallel.device))
     text += fmt::format("products: {} on every rank, in {} of address space (OpenBLAS's buffers)\nmemory:   {}\n",
                         human_bytes(product_touched), human_bytes(product_reserved), beside_plan(program));
   print_or_write(o, text);

@@ -109,7 +109,8 @@ ClusterFile cluster_for(const SimulateCommand& o, const RunConfig& run) {
   return file;
 }
 
-// One row: what there was before devices had files, then where the busiest actor's time and the fullest rank's memory go.
+// One row: what there was before devices had files, then where the busiest actor's time and the fullest rank's memory
+// go.
 void print_plain(const StepTime& t, double tokens, const Held& fullest, double capacity) {
   std::vector<std::pair<std::string_view, double>> columns{{"seconds", t.seconds},
                                                            {"tokens_per_second", tokens / t.seconds},

@@ -16,24 +16,24 @@ inline float f32_of_f16(std::uint16_t bits) {
   return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(magnitude));
 }
 
-// A double's value rounded to a float with `kMantissa` stored bits and exponent bias `kBias`. A float goes through it
+// A double's value rounded to a float with `mantissa` stored bits and exponent bias `bias`. A float goes through it
 // exactly: float to double loses nothing.
-template <int kMantissa, int kBias>
+template <int mantissa, int bias>
 std::uint16_t two_bytes_of(double value) {
   const std::uint64_t bits = std::bit_cast<std::uint64_t>(value), magnitude = bits & ~(1ull << 63);
-  const std::uint16_t sign = std::uint16_t(bits >> 48 & 0x8000), infinity = std::uint16_t((2 * kBias + 1) << kMantissa);
+  const std::uint16_t sign = std::uint16_t(bits >> 48 & 0x8000), infinity = std::uint16_t((2 * bias + 1) << mantissa);
   if (magnitude > 0x7FFull << 52)  // NaN: keeps its upper payload bits
-    return std::uint16_t(sign | infinity | 1 << (kMantissa - 1) |
-                         (magnitude >> (52 - kMantissa) & ((1 << kMantissa) - 1)));
-  const int exponent = int(magnitude >> 52) - 1023 + kBias;
-  if (exponent > 2 * kBias) return sign | infinity;
+    return std::uint16_t(sign | infinity | 1 << (mantissa - 1) |
+                         (magnitude >> (52 - mantissa) & ((1 << mantissa) - 1)));
+  const int exponent = int(magnitude >> 52) - 1023 + bias;
+  if (exponent > 2 * bias) return sign | infinity;
   // Below the normal range the implicit one becomes explicit and the shift grows; the carry of rounding runs into the
   // exponent field, which is the right result in both ranges and at the border to infinity.
   const int extra = exponent >= 1 ? 0 : 1 - exponent;
-  if (extra > kMantissa + 1) return sign;
+  if (extra > mantissa + 1) return sign;
   std::uint64_t significand = magnitude & ((1ull << 52) - 1);
   significand |= exponent >= 1 ? std::uint64_t(exponent) << 52 : 1ull << 52;
-  const int shift = 52 - kMantissa + extra;
+  const int shift = 52 - mantissa + extra;
   const std::uint64_t half = 1ull << (shift - 1), low = significand & (2 * half - 1);
   std::uint64_t result = significand >> shift;
   result += low > half || (low == half && (result & 1));

@@ -81,6 +81,26 @@ void dense_sum(int n, const std::byte* const* in, i64 count, std::byte* out) {
   }
 }
 
+// make.operator()<T, Add>() for elements of a type that are added up in a way.
+template <class Make>
+auto for_sums_of(DType dtype, Reduce how, Make make) {
+  const auto of = [&]<class T>() {
+    return how == Reduce::max ? make.template operator()<T, Larger>() : make.template operator()<T, Plus>();
+  };
+  switch (dtype) {
+    case f32:
+      return of.template operator()<float>();
+    case f64:
+      return of.template operator()<double>();
+    case bf16:
+      return of.template operator()<BF16>();
+    case i32:
+      return of.template operator()<std::int32_t>();
+    default:
+      throw Error("collective", "sums of {} are not made", name_of(dtype)).hint("cast to f32 first");
+  }
+}
+
 }  // namespace
 
 CollectiveWork::CollectiveWork(const CollectiveShape& s) : shape_(merged(s)), element_(size_of(s.dtype)) {
@@ -149,35 +169,11 @@ void CollectiveWork::sum(const CollectiveWork& w, const Box& b, i64 first, i64 l
 }
 
 DenseSum dense_sum_for(DType dtype, Reduce how) {
-  const bool max = how == Reduce::max;
-  switch (dtype) {
-    case f32:
-      return max ? &dense_sum<float, Larger> : &dense_sum<float, Plus>;
-    case f64:
-      return max ? &dense_sum<double, Larger> : &dense_sum<double, Plus>;
-    case bf16:
-      return max ? &dense_sum<BF16, Larger> : &dense_sum<BF16, Plus>;
-    case i32:
-      return max ? &dense_sum<std::int32_t, Larger> : &dense_sum<std::int32_t, Plus>;
-    default:
-      throw Error("collective", "sums of {} are not made", name_of(dtype)).hint("cast to f32 first");
-  }
+  return for_sums_of(dtype, how, []<class T, class Add>() -> DenseSum { return &dense_sum<T, Add>; });
 }
 
 CollectiveWork::Sum CollectiveWork::sum_for(DType dtype, Reduce how) {
-  const bool max = how == Reduce::max;
-  switch (dtype) {
-    case f32:
-      return max ? &sum<float, Larger> : &sum<float, Plus>;
-    case f64:
-      return max ? &sum<double, Larger> : &sum<double, Plus>;
-    case bf16:
-      return max ? &sum<BF16, Larger> : &sum<BF16, Plus>;
-    case i32:
-      return max ? &sum<std::int32_t, Larger> : &sum<std::int32_t, Plus>;
-    default:
-      throw Error("collective", "sums of {} are not made", name_of(dtype)).hint("cast to f32 first");
-  }
+  return for_sums_of(dtype, how, []<class T, class Add>() -> Sum { return &sum<T, Add>; });
 }
 
 void CollectiveWork::copy(const Box& b, i64 first, i64 last, const std::byte* const* in, std::byte* const* out) const {

@@ -23,14 +23,21 @@ constexpr Source known_launchers[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_
                                       {"PMI_RANK", "PMI_SIZE"},
                                       {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
 
-int number(const Environment& e, const char* name) {
-  const std::string& text = e.at(name);
+// None: the text is not such a number.
+std::optional<int> number_from(int least, const std::string& text) {
   int n = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error != std::errc() || end != text.data() + text.size() || n < 0 || n > most_processes)
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && n >= least && n <= most_processes ? std::optional(n) : std::nullopt;
+}
+
+int number(const Environment& e, const char* name) {
+  const std::string& text = e.at(name);
+  const std::optional<int> n = number_from(0, text);
+  if (!n)
     throw Error("ranks", "the environment has {} = '{}', which is no rank and no number of processes", name, text)
         .hint("unset it, or start the run with mpirun or srun");
-  return n;
+  return *n;
 }
 
 // None unless both variables are there.
@@ -43,8 +50,8 @@ std::optional<World> read(const Environment& e, const Source& s) {
   return w;
 }
 
-// Set by hand and forgotten: every process would believe to be alone. Of launchers' own variables one without the
-// other says nothing, as Slurm's outside of srun.
+// Only one of the two was set by hand: every process would believe that it is alone. Of a launcher's own variables, one
+// without the other means nothing, like Slurm's outside of srun.
 void refuse_half(const Environment& e, const Source& s) {
   if (e.contains(s.rank) == e.contains(s.size)) return;
   const char *there = e.contains(s.rank) ? s.rank : s.size, *missing = e.contains(s.rank) ? s.size : s.rank;
@@ -103,12 +110,11 @@ int ranks_per_node(const Environment& e) {
   constexpr const char* name = "STRETTO_RANKS_PER_NODE";
   if (!e.contains(name)) return 0;
   const std::string& text = e.at(name);
-  int n = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error != std::errc() || end != text.data() + text.size() || n < 1 || n > most_processes)
+  const std::optional<int> n = number_from(1, text);
+  if (!n)
     throw Error("ranks", "the environment has {} = '{}', which is no number of processes", name, text)
         .hint("unset it, or give at least 1");
-  return n;
+  return *n;
 }
 
 void check_world(const World& w, const Mesh& mesh) {

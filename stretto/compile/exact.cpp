@@ -139,8 +139,7 @@ Leaves leaves_of(i64 rows, int ranks, const Training& t) {
     throw Error("exact", "{} microbatches and {} leaves of {} rows on every rank: a microbatch is whole leaves",
                 t.microbatches, own, leaf)
         .hint("use a power of two up to {} for train.microbatches, or a smaller train.leaf", own);
-  const int leaves_of_rank = static_cast<int>(own);
-  return {.per_rank = leaves_of_rank, .per_microbatch = leaves_of_rank / t.microbatches};
+  return {.per_rank = own, .per_microbatch = own / t.microbatches};
 }
 
 Leaves leaves_of(const Traced& alone, const Parallel& complete, const Training& training) {

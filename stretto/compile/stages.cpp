@@ -12,7 +12,6 @@
 namespace stretto {
 namespace {
 
-
 // "h.3" of the scope "h.3.ln_1"; "head" of "head".
 std::string layer_of(const std::string& scope) {
   const std::size_t dot = scope.find('.');
@@ -74,17 +73,15 @@ std::string actors_str(const Program& p, StageId stage) {
 }
 
 void list(std::string& text, const Step& s, const StageKeeps& k, std::string_view title, auto wanted) {
-  std::vector<std::vector<std::string>> rows;
+  std::string rows;
   u64 sum = 0;
   for (const Keep& keep : k.values)
     if (wanted(keep)) {
       const CrossValue& v = s.values[keep.value];
-      rows.push_back({"   ", human_bytes(v.bytes), v.name + (keep.arrives ? ", arrives" : "")});
+      rows += fmt::format("  {:>10}  {}{}\n", human_bytes(v.bytes), v.name, keep.arrives ? ", arrives" : "");
       sum += v.bytes;
     }
-  if (rows.empty()) return;
-  text += fmt::format("  {}: {}\n", title, human_bytes(sum));
-  for (const auto& row : rows) text += fmt::format("  {:>10}  {}\n", row[1], row[2]);
+  if (!rows.empty()) text += fmt::format("  {}: {}\n{}", title, human_bytes(sum), rows);
 }
 
 std::string kept_str(const Step& s, const StageKeeps& k, std::size_t stage) {

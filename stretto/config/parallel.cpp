@@ -1,5 +1,6 @@
 #include "stretto/config/parallel.h"
 
+#include "stretto/runtime/devices.h"
 #include "stretto/schedule/choice.h"
 
 namespace stretto {
@@ -39,7 +40,7 @@ Parallel parallel_of(const ParallelSection& s) {
   p.expert_rows = s.expert_rows;
   p.expert_room = s.expert_room;
   if (s.link) p.link = *s.link;
-  if (s.device == DeviceKind::emulated) p.machine = s.machine;
+  if (!computes(s.device)) p.machine = s.machine;
   return p;
 }
 

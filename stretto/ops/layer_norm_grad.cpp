@@ -20,12 +20,7 @@ constinit const Op layer_norm_grad_op{
           const Type sums{wide(c.in(1).dtype), c.in(1).dims};
           return std::vector<Type>{c.in(0), sums, sums};
         },
-    .spread =
-        [](const OpCall& c) {
-          Spread s{.serial = {c.attrs<NormGradAttrs>().over}, .linear = {4}};
-          for (DimId d : without(c.in(0).dims, s.serial)) s.reduce.push_back({d, Reduce::sum});
-          return s;
-        },
+    .spread = norm_grad_spread<4>,
     .cost = rules::streaming<14>,
     .examples =
         [](Examples& e) {

@@ -19,12 +19,7 @@ constinit const Op rms_norm_grad_op{
           const Type sums{wide(c.in(1).dtype), c.in(1).dims};
           return std::vector<Type>{c.in(0), sums};
         },
-    .spread =
-        [](const OpCall& c) {
-          Spread s{.serial = {c.attrs<NormGradAttrs>().over}, .linear = {3}};
-          for (DimId d : without(c.in(0).dims, s.serial)) s.reduce.push_back({d, Reduce::sum});
-          return s;
-        },
+    .spread = norm_grad_spread<3>,
     .cost = rules::streaming<10>,
     .examples =
         [](Examples& e) {

@@ -12,6 +12,7 @@
 #include "stretto/formats/atomic_file.h"
 #include "stretto/formats/mapped_file.h"
 #include "stretto/models/hf.h"
+#include "stretto/runtime/devices.h"
 #include "stretto/train/agree.h"
 #include "stretto/train/finished.h"
 #include "stretto/train/journal.h"
@@ -61,7 +62,7 @@ class TrainingRun {
       agree(*peers_, description(config_, prepared_, from && from->checkpoint ? from->checkpoint->manifest().step : 0));
     }
     for (const std::string& line : lines_) console_.say(line);
-    if (config_.parallel.device != DeviceKind::emulated) check_fits_here(*prepared_.compiled.program, peers_.get());
+    if (computes(config_.parallel.device)) check_fits_here(*prepared_.compiled.program, peers_.get());
     const bool several = prepared_.compiled.program->ranks() > 1;
     RunOptions options = options_of(config_.parallel);
     options.peers = peers_;

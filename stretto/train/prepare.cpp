@@ -12,6 +12,7 @@
 #include "stretto/kernels/cpu/peak.h"
 #include "stretto/kernels/cpu/products.h"
 #include "stretto/models/peft.h"
+#include "stretto/runtime/devices.h"
 #include "stretto/train/progress.h"
 
 namespace stretto {
@@ -56,7 +57,7 @@ std::string mesh_line(const RunConfig& c, const Prepared& p) {
                         100 * p.prediction.bubble);
   if (const auto& link = c.parallel.link)
     line += fmt::format(", links of {} and {}/s", human_seconds(link->latency), human_bytes(link->bandwidth));
-  if (c.parallel.device == DeviceKind::emulated)
+  if (!computes(c.parallel.device))
     line += fmt::format(", emulated devices of {}flop/s", human_count(c.parallel.machine.rate(c.train.dtype == bf16)));
   return line;
 }
@@ -72,7 +73,7 @@ std::string chunks_line(const RunConfig& c, const Compiled& compiled) {
            "that take time";
   std::string line = fmt::format("chunks   {} of {} collectives of a microbatch go in up to {} parts", cut,
                                  compiled.sharded->collectives.size(), most);
-  if (c.parallel.device != DeviceKind::emulated && !product_rows_alike())
+  if (computes(c.parallel.device) && !product_rows_alike())
     line += "; on this processor the last bits of products depend on it";
   return line;
 }
@@ -104,7 +105,7 @@ double model_flops(const Compiled& c) {
 
 // More ranks than cores share them.
 double peak_of(const RunConfig& c, double ranks) {
-  if (c.parallel.device == DeviceKind::emulated) return ranks * c.parallel.machine.rate(c.train.dtype == bf16);
+  if (!computes(c.parallel.device)) return ranks * c.parallel.machine.rate(c.train.dtype == bf16);
   return peak_flops(c.train.dtype) * std::min<double>(ranks, std::max(1u, std::thread::hardware_concurrency()));
 }
 
@@ -215,10 +216,10 @@ std::vector<std::string> about(const RunConfig& c, const Prepared& p) {
   if (p.compiled.program->ranks() > 1) lines.push_back("mesh     " + mesh_line(c, p));
   if (c.parallel.overlap == Overlap::chunks) lines.push_back(chunks_line(c, p.compiled));
   lines.push_back("memory   " + memory_line(*p.compiled.program));
-  if (c.parallel.device != DeviceKind::emulated) lines.back() += "; " + beside_plan(*p.compiled.program);
+  if (computes(c.parallel.device)) lines.back() += "; " + beside_plan(*p.compiled.program);
   lines.push_back(fmt::format("time     {} per step predicted: {}flop at {}flop/s{}", human_seconds(p.seconds),
                               human_count(p.flops), human_count(p.peak),
-                              c.parallel.device == DeviceKind::emulated ? "" : ", the measured peak"));
+                              computes(c.parallel.device) ? ", the measured peak" : ""));
   if (c.optimizer.warmup > c.train.steps)
     lines.push_back(
         fmt::format("note     the warm-up takes {} and the run has {}: lr never reaches {}; hint: a smaller "

@@ -1,5 +1,5 @@
-// What a run does between its steps beside saving: it remembers the best validation, gives up when none gets better, and
-// lets the model go on with a prompt.
+// What a run does between its steps beside saving: it remembers the best validation, gives up when none gets better,
+// and lets the model go on with a prompt.
 //
 //   BestLoss best(journal->curve());
 //   if (best.put(step, loss)) save();

@@ -80,8 +80,8 @@ bool StepNumbers::finite_norm(const Compiled& c, const Worker& w) const {
   return std::isfinite(read(w, w.program().scalar_at[c.scalar("grad_norm").value()].value(), f64));
 }
 
-// What this process has, and zeros for what others have: what anybody said, what each has worked, the norm, of which all
-// that have it have the same bits, and the outputs.
+// What this process has, and zeros for what others have: what anybody said, what each has worked, the norm, of which
+// all that have it have the same bits, and the outputs.
 std::vector<u64> StepNumbers::own_words(const Compiled& c, double worked) const {
   std::vector<u64> words(1 + engine_.ranks(), 0);
   words[0] = say_ ? say_() : 0;

@@ -1,5 +1,5 @@
-// The training steps of a run, one after the other: their batches are made ahead of time, the step after the next one is
-// begun where nobody has to look at the parameters in between, and one of them may be drawn.
+// The training steps of a run, one after the other: their batches are made ahead of time, the step after the next one
+// is begun where nobody has to look at the parameters in between, and one of them may be drawn.
 //
 //   TrainingSteps steps(config, prepared, trainer, done);
 //   StepRecord record = steps.take(done + 1, [](i64 last) { return last % 100 == 0; });

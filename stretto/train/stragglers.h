@@ -4,8 +4,9 @@
 //   for (const std::string& line : stragglers.step(n, seconds_of_work)) console.say(line);
 //   // "straggler: rank 3 +18% since step 40"
 //
-// The ranks of an actor have the same work: one is compared with the median of the others. Where an actor is one rank, its
-// work is its own, and it is compared with how long that took at first, as far as the others have not changed likewise.
+// The ranks of an actor have the same work: one is compared with the median of the others. Where an actor is one rank,
+// its work is its own, and it is compared with how long that took at first, as far as the others have not changed
+// likewise.
 #pragma once
 #include <deque>
 #include <span>

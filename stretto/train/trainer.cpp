@@ -5,6 +5,7 @@
 
 #include "stretto/base/hash.h"
 #include "stretto/base/text.h"
+#include "stretto/runtime/devices.h"
 #include "stretto/runtime/measure.h"
 #include "stretto/train/feed.h"
 #include "stretto/train/prepare.h"
@@ -145,7 +146,7 @@ void Trainer::make_room(i64 step, const LostRows& lost) {
   try {
     auto larger = std::make_shared<const Compiled>(
         compile(compiled_->model, compiled_->optimizer, compiled_->training, parallel));
-    if (options_.device != DeviceKind::emulated) check_fits_here(*larger->program, engine_->peers().get());
+    if (computes(options_.device)) check_fits_here(*larger->program, engine_->peers().get());
     std::map<int, Kept> kept;
     for (const int rank : engine_->local()) kept[rank] = kept_by(engine_->worker(rank));
     evaluations_.clear();

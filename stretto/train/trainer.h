@@ -34,10 +34,10 @@ class Trainer {
   // `record`: filled with who did what from when to when.
   StepResult step(const Batch&, Timeline* record = nullptr);
 
-  // The same in two halves. As long as there is room for one more, the next step may be submitted before the last one is
-  // waited for; everything else that touches parameters needs all of them to be. Numbers are those of step().
-  // After::finite: it is not run when the step before, which is under way, turns out not to be finite; wait() then gives
-  // numbers that mean nothing, and set_step says how many steps there were.
+  // The same in two halves. As long as there is room for one more, the next step may be submitted before the last one
+  // is waited for; everything else that touches parameters needs all of them to be. Numbers are those of step().
+  // After::finite: it is not run when the step before, which is under way, turns out not to be finite; wait() then
+  // gives numbers that mean nothing, and set_step says how many steps there were.
   enum class After : std::uint8_t { any, finite };
   void submit(Batch, After = After::any);
   StepResult wait();  // the oldest one

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "stretto/base/text.h"
+#include "stretto/runtime/devices.h"
 #include "stretto/train/prepare.h"
 
 namespace stretto {
@@ -56,7 +57,7 @@ class Verifier {
  public:
   Verifier(const RunConfig& config, const VerifyOptions& options) : config_(config), options_(options) {
     if (options.steps < 1) throw Error("verify", "{} steps", options.steps).hint("take at least one");
-    if (config.parallel.device == DeviceKind::emulated)
+    if (!computes(config.parallel.device))
       throw Error("verify", "emulated devices compute nothing that could be compared")
           .hint("leave parallel.device out");
     prepared_ = prepare(config_);
