@@ -1,7 +1,7 @@
 // Experts against dense models of equal work, many experts against few, documents against one long text, and experts on
 // two ranks against two serial runs side by side. One thread but for the last, and its processor time; interleaved
-// rounds, because machines are noisy: what is compared runs one after the other in every round, and ratios are taken per
-// round.
+// rounds, because machines are noisy: what is compared runs one after the other in every round, and ratios are taken
+// per round.
 //   build/bench/experts [rounds = 9] [case ...] [--profile]
 // Cases are numbered as they are printed, from 1 (all); --profile: where their steps' time goes, instead of rounds.
 #include <fmt/format.h>

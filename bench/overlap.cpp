@@ -1,10 +1,10 @@
-// How much of the collectives inside of tasks is hidden beside other work, on emulated ranks whose links are so slow that
-// waiting for them in place takes 30% of a step. Messages between actors cost nothing here.
+// How much of the collectives inside of tasks is hidden beside other work, on emulated ranks whose links are so slow
+// that waiting for them in place takes 30% of a step. Messages between actors cost nothing here.
 //   build/bench/overlap [share = 0.3] [measured = 1] [microbatches = 16] [schedule = all of them]
 //
 // hidden: of the time that waiting in place adds to a step, what overlap takes off again. bound: what any order of the
-// calls of a turn (an action with the weight gradients after it, or an overlap group) could hide of its own collectives;
-// weight gradients that are left to the next turn, pairs of turns and chunks can go beyond it.
+// calls of a turn (an action with the weight gradients after it, or an overlap group) could hide of its own
+// collectives; weight gradients that are left to the next turn, pairs of turns and chunks can go beyond it.
 #include <fmt/format.h>
 
 #include <algorithm>

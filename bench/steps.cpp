@@ -1,5 +1,6 @@
 // Steps that follow each other without a barrier, on emulated actors: seconds per step over many of them against the
-// simulator's period; and with a barrier, against its step. Gradients are not clipped, so that an update waits for nobody.
+// simulator's period; and with a barrier, against its step. Gradients are not clipped, so that an update waits for
+// nobody.
 //   build/bench/steps [actors = 8] [microbatches = 16] [steps = 10] [schedule = all of them]
 // Steps with a barrier are all alike: three of them are measured.
 #include <fmt/format.h>

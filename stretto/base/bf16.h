@@ -1,5 +1,5 @@
-// One element of bf16 memory. It is stored only: whatever is computed with it is computed as f32 (`Wide<T>`) and rounded
-// once, to the nearest and of two equally near to the even one, where it is stored.
+// One element of bf16 memory. It is stored only: whatever is computed with it is computed as f32 (`Wide<T>`) and
+// rounded once, to the nearest and of two equally near to the even one, where it is stored.
 //
 //   for (i64 i = 0; i < n; ++i) y[i] = BF16(factor * x[i]);      // x and y: BF16*; the loop vectorises
 #pragma once

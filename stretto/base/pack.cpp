@@ -277,7 +277,8 @@ Packing pack(std::span<const Lifetime> all, std::size_t align) {
 
 namespace {
 
-// Free memory: gaps between what is placed, and everything from `open_` on. No two gaps touch, and none touches `open_`.
+// Free memory: gaps between what is placed, and everything from `open_` on. No two gaps touch, and none touches
+// `open_`.
 class Gaps {
  public:
   // From the smallest gap that is large enough, the lowest of them.

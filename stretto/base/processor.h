@@ -1,5 +1,5 @@
-// What the processor must have for the kernels: asked before the first one runs, so that a message says it instead of an
-// illegal instruction.
+// What the processor must have for the kernels: asked before the first one runs, so that a message says it instead of
+// an illegal instruction.
 //
 //   check_processor(this_processor());      // Error: [processor] ...
 #pragma once
@@ -14,8 +14,8 @@ struct Processor {
   bool amx_bf16 = false;  // with AVX-512; whether the system lets a process use it is another question
 };
 Processor this_processor();
-// The forms of kernels there are, best first: "amx", "avx512_bf16", "avx512", "avx2". A processor that is to do as if it had nothing
-// better than the form of that name; the variable STRETTO_KERNELS says so for a whole process.
+// The forms of kernels there are, best first: "amx", "avx512_bf16", "avx512", "avx2". A processor that is to do as if
+// it had nothing better than the form of that name; the variable STRETTO_KERNELS says so for a whole process.
 Processor limited(Processor, std::string_view form);
 Processor usable_processor();  // this one, as that variable limits it
 void check_processor(const Processor&);

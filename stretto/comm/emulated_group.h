@@ -1,7 +1,8 @@
 // Collectives that take as long as over emulated links, one at a time. Members tell each other when they have started,
 // so that all of them agree on when a collective ends.
 //
-//   auto g = emulated_group({.links = equal_links(Link{1e-5, 1e9})}, ranks, under_way, std::move(real), std::move(told));
+//   const Cluster links{.links = equal_links(Link{1e-5, 1e9})};
+//   auto group = emulated_group(links, ranks, under_way, std::move(real), std::move(told));
 #pragma once
 #include "stretto/comm/wiring.h"
 

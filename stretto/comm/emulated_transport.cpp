@@ -27,7 +27,7 @@ class EmulatedTransport : public Transport {
     notes_.transport->send(transfer, round);
   }
 
-  // The note comes last: with it the message is there, too.
+  // The note comes last: when it has arrived, so has the message.
   double receive(TransferId transfer, std::uint32_t round) override {
     const double start = now();
     notes_.transport->receive(transfer, round);

@@ -269,7 +269,7 @@ class Bench {
     }
   }
 
-  // As the runtime has it: with a core for everybody a short look costs less than sleeping.
+  // As in the runtime: when every rank has a core, looking for a short time costs less than sleeping.
   int spins() const { return std::cmp_less_equal(ranks_, std::thread::hardware_concurrency()) ? 500 : 0; }
 
   // On every rank, which do the same at the same time.

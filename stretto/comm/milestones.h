@@ -1,4 +1,4 @@
-// How far each rank is, for others that wait for it. Numbers rise, and no rank is ever half of 2^30 ahead of another.
+// How far each rank is, for others that wait for it. Numbers rise, and no rank is ever 2^29 ahead of another.
 //
 //   milestones.tell(rank, 7);                                       // in the order of the rank's compute lane
 //   double waited = milestones.wait(rank, DeviceLane::compute, other, 7);

@@ -1,5 +1,5 @@
 // The other processes of a run, and what they tell each other before, between and after steps. Every process makes the
-// same calls in the same order; who waits sleeps, and gives up with an Error when stop() is called.
+// same calls in the same order. Whoever waits sleeps, and gives up with an Error when stop() is called.
 //
 //   std::shared_ptr<Peers> peers = mpi_peers({.world = find_world(environment())});     // under mpirun -n 2
 //   u64 seen[] = {stop_asked ? 1u : 0u};
@@ -69,7 +69,7 @@ class Peers {
   virtual void beat(i64 step, std::uint32_t at, bool waiting) noexcept = 0;
   virtual std::optional<Pulse> pulse(int rank) const = 0;
 
-  virtual void stop() noexcept = 0;               // from any thread: who waits in one of these calls gets an Error
+  virtual void stop() noexcept = 0;               // from any thread: whoever waits in one of these calls gets an Error
   [[noreturn]] virtual void abort(int code) = 0;  // ends all processes
 
   bool first() const { return rank() == 0; }
@@ -79,12 +79,12 @@ struct PeersOptions {
   World world = {};      // how many processes there should be
   double timeout = 600;  // seconds after which waiting for the others is an Error, their start included; 0: never
   bool shared = true;    // use the memory that processes of one machine share; else everything goes through MPI
-  // What is done when that happens within MPI, where no Error can be thrown; from another thread. Must not return.
-  // Without it the Error is printed, and the process ends.
+  // Called from another thread when that happens inside of MPI, where no Error can be thrown. Must not return. If it is
+  // left out, the Error is printed and the process ends.
   std::function<void(const Error&)> give_up = {};
 };
-// Starts MPI, unless it is. An Error when Stretto was built without it. STRETTO_RANKS_PER_NODE=k in the environment
-// makes every k processes of a machine a node of their own, for trying out what several machines would do.
+// Starts MPI, unless it is started already. An Error when Stretto was built without it. STRETTO_RANKS_PER_NODE=k in the
+// environment makes every k processes of a machine a node of their own, for trying out what several machines would do.
 std::shared_ptr<Peers> mpi_peers(const PeersOptions&);
 bool has_mpi();
 

@@ -1,7 +1,8 @@
-// What ranks are connected by: makes the transports and groups of a run. Between threads and between processes there is
-// one each; a third goes around either and makes everything as late as over links that are not there.
+// What ranks are connected by: makes the transports and groups of a run. There is one between
+// threads, one between processes and one between asynchronous devices; a fourth goes around any of them and makes
+// everything as late as over the links of a cluster that is not there.
 //
-//   std::unique_ptr<Wiring> wires = thread_wiring({.spins = 500});
+//   std::unique_ptr<Wiring> wires = thread_wiring(500);
 //   wires = emulated_wiring(std::move(wires), {.links = equal_links(Link{1e-5, 1e9})});
 //   std::unique_ptr<Transport> transport = wires->transport(program, arenas, coordinate);
 #pragma once
@@ -50,7 +51,7 @@ class Wiring {
     return group(ranks, member, under_way);
   }
   virtual GroupWithMemory group_with_memory(const std::vector<int>& ranks, int member, int under_way, u64 bytes) = 0;
-  // How far all ranks are. None: nobody writes into another's memory, whose owner takes every message himself.
+  // How far all ranks are. None: no rank writes into another's memory.
   virtual std::unique_ptr<Milestones> milestones(int ranks) = 0;
 };
 

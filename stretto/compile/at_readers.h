@@ -28,9 +28,8 @@ class AtReaders {
 
   const Graph& g_;
   bool needed_ = false;
-  IdVector<NodeId, char> derived_;  // made of parameters alone
-  IdVector<NodeId, std::optional<PieceId>>
-      home_;  // the first piece that reads it, directly or through other derived values
+  IdVector<NodeId, char> derived_;                 // made of parameters alone
+  IdVector<NodeId, std::optional<PieceId>> home_;  // the first piece that reads it, also through derived values
   std::map<std::pair<NodeId, PieceId>, NodeId> made_;
   IdVector<NodeId, NodeId> moved_;
   Graph out_;

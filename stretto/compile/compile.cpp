@@ -41,8 +41,8 @@ Traced traced_in(const Asked& a, int microbatches) {
                               .expert_ranks = expert_ranks(a.parallel)});
 }
 
-// How many times a step's tasks run: once per microbatch, or once per leaf of a rank. The number of leaves depends on the
-// layout, and that on the model's dims.
+// How many times a step's tasks run: once per microbatch, or once per leaf of a rank. The number of leaves depends on
+// the layout, and that on the model's dims.
 int runs_of(const Asked& a) {
   if (!a.training.exact) return a.training.microbatches;
   const Traced alone = traced_in(a, 1);

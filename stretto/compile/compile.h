@@ -18,7 +18,7 @@ namespace stretto {
 
 struct CompiledParam {
   std::string name;
-  Dims dims;  // logical, as everything here
+  Dims dims;  // logical, like everything here
   DType dtype = f32;
   ParamOptions options;
   std::vector<AccumulatorId> accumulators;  // the first holds the whole gradient after a step
@@ -27,7 +27,7 @@ struct CompiledParam {
   bool has_master() const { return dtype == bf16 && !accumulators.empty(); }
   DType logical_dtype() const { return wide(dtype); }
 };
-// An input whose numbers a node of the graph takes for ids.
+// An input whose numbers are ids to a node of the graph.
 struct InputOfIds {
   InputId input;
   NodeId reader;

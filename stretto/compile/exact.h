@@ -1,7 +1,7 @@
 // Exact training: the same bits for every number of ranks along the batch and every number of microbatches. All that
 // takes is here: how rows are cut, one transformation of schedule and step, and what has to be refused.
 //
-//   const Leaves l = leaves_of(rows, ranks, training);                     // how the step's rows are cut
+//   const Leaves l = leaves_of(rows, ranks, training);            // how the step's rows are cut
 //   ScheduledStep e = exact({schedule, step}, around, parallel);               // before they become a program
 //
 // A leaf is Training::leaf rows, and what kernels see at a time, whatever the layout. The batch has a power of two of

@@ -32,8 +32,7 @@ int ranks_along(const Mesh&, const AxisNames& axes);
 // Refuses a batch of which some microbatch cannot be shared equally among the ranks.
 void check_rows(const Traced&, const Parallel&, int microbatches);
 
-// Without axes beside the pipeline's, the graph stays what it is.
-// `poll`: as in Training.
+// If the pipeline's axis is the only one, the graph stays as it is. `poll`: as in Training.
 Placed place(StepGraph, const Parallel&, double poll = 0);
 
 }  // namespace stretto

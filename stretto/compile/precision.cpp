@@ -19,9 +19,9 @@ bool has_bf16(const Graph& g) {
 
 // What stands for a value of the old graph.
 struct Made {
-  Tensor as_it_is;  // of the old type; of a bf16 value made in f32 it is there when somebody reads it
+  Tensor as_it_is;  // of the old type; of a bf16 value that is made in f32: only if somebody reads it in bf16
   Tensor wide;      // of a bf16 value that a pointwise op makes: what it was rounded from
-  Tensor exact;     // the same of others, where it was asked for
+  Tensor exact;     // the same for other ops, where it was asked for
 };
 
 class Precision {

@@ -42,8 +42,8 @@ enum class Overlap : std::uint8_t { none, calls, chunks };
 struct Parallel {
   Mesh mesh = {};                         // {{"pipe", 4}, {"x", 2}}: four pipeline actors of two ranks each
   ParallelNames names = {};               // the usual layouts; their axes follow those of `mesh`
-  Layout layout = {};                     // over what the names say: dims -> axes
-  Storage storage = {};                   // beside what the names say
+  Layout layout = {};                     // dims -> axes; wins over what the names say
+  Storage storage = {};                   // in addition to what the names say
   bool regather = false;                  // backward gathers again what forward gathered, instead of keeping it
   Reshard reshard = Reshard::microbatch;  // how long parameters that are cut over ranks stay gathered
   DType reduce = f32;                     // bf16: gradients are rounded before they are added up over ranks
@@ -58,8 +58,8 @@ struct Parallel {
   ExpertRows expert_rows = ExpertRows::automatic;
   double expert_room = 1.5;  // rows that a rank can take in an exchange, times the mean; more when a step needs more
   bool remote = false;       // actors are processes: they share no memory
-  bool sketch = false;       // to be looked at and not to be run: no memory is planned, stages are taken to be apart
-  bool proved = true;  // else to be predicted and not to be run: that it can neither deadlock nor race is not proved
+  bool sketch = false;       // to look at, not to run: no memory is planned, every stage counts as an actor of its own
+  bool proved = true;        // false: to predict, not to run: nothing shows that it can neither deadlock nor race
 };
 
 }  // namespace stretto

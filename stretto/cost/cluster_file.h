@@ -11,8 +11,8 @@
 //   device = "h100-sxm"           # of devices/, or a file beside this one
 //   stack = "nemo"                # of stacks/, or a file; left out: stretto
 //   ranks = 1024                  # how many there are, for `plan`
-//   nic = 50e9                    # bytes per second of a rank between nodes; also: ranks_per_node, memory, factor, scores,
-//                                 # [rates], [attention], [inside], [between] as in a device file
+//   nic = 50e9                    # bytes per second of a rank between nodes; also: ranks_per_node, memory, factor,
+//                                 # scores, [rates], [attention], [inside], [between] as in a device file
 //
 //   ClusterFile file = read_cluster("cluster.toml");
 //   check_ranks(file, 16);

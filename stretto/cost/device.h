@@ -4,7 +4,7 @@
 //   memory = 80e9                       # bytes
 //   memory_bandwidth = 3.35e12          # bytes per second
 //   [peak]                              # dense operations per second: f32, bf16, fp8, fp4
-//   [rates]                             # cost/rates.h: product grouped small attention attention_backward elements kernel
+//   [rates]                             # what kernels reach, see cost/rates.h
 //   [attention]                         # shares of the peak, by name of the kernel: a stack says which it has
 //   [narrow]                            # speed of fp8 and fp4 products in parts of bf16's; cast: bytes per element
 //   [inside] [between]                  # bandwidth of a rank in one direction, latency, share that collectives reach
@@ -40,8 +40,8 @@ struct DeviceModel {
   bool operator==(const DeviceModel&) const = default;
 };
 
-// A name of devices/, or a file (it ends in .toml). An unknown name is refused with the nearest known one, what is wrong
-// in a file with line and key.
+// A name of devices/, or a file (it ends in .toml). An unknown name is refused with the nearest known one, what is
+// wrong in a file with line and key.
 DeviceModel read_device(const std::string& name_or_file);
 // The keys that a cluster file may give over a device's: rates, attention, inside, between.
 void read_over(FieldReader& reader, DeviceModel& device);

@@ -1,5 +1,5 @@
-// What kernels of an accelerator reach, as shares of its peaks: what a device file (device.h) and the software on top of
-// it (stack.h) say together.
+// What kernels of an accelerator reach, as shares of its peaks: what a device file (device.h) and the software on top
+// of it (stack.h) say together.
 //
 //   Machine h100{.flops = 67e12, .memory_bandwidth = 3.35e12, .flops_bf16 = 989e12, .rates = Rates{.product = 0.74}};
 #pragma once

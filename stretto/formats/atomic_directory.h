@@ -1,5 +1,5 @@
-// A directory that appears whole or not at all: files go to a temporary one beside it, commit() renames. Without a commit
-// (an error, an exception) the temporary one is removed with all that is in it.
+// A directory that appears whole or not at all: files go to a temporary one beside it, commit() renames. Without a
+// commit (an error, an exception) the temporary one is removed with all that is in it.
 //
 //   AtomicDirectory export("tales-hf");
 //   write_file(export.directory() / "config.json", text);

@@ -2,9 +2,9 @@
 //
 //   double t = seconds_of(*program.calls[task], Machine{.flops = 50e9});
 //
-// What a call takes is for cost/kernel.h, and calls run one after the other. Bytes are those that
-// calls read and write: what a group of pointwise ops hands on inside of one kernel costs no traffic. What a collective
-// takes on its links is not in it (cost/collective.h).
+// What one call takes is said by cost/kernel.h; calls run one after the other. Bytes are those that calls read and
+// write: what a group of pointwise ops hands on inside of one kernel costs no traffic. The time of a collective on its
+// links is not included (cost/collective.h).
 #pragma once
 #include "stretto/cost/kernel.h"
 #include "stretto/fuse/calls.h"

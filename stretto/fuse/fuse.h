@@ -8,7 +8,7 @@ namespace stretto {
 
 // Where a result goes: memory of its own, unless it says otherwise.
 struct ResultMemory {
-  bool accumulate = false;                // it is added to what is there
+  bool accumulate = false;                // it is added to what the memory holds
   std::optional<ArgumentId> same_memory;  // the argument whose memory it takes over
   auto operator<=>(const ResultMemory&) const = default;
 };

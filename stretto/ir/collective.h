@@ -13,8 +13,8 @@
 //   exchange  all_to_all       out_i[j * out_step + x]   = in_j[i * in_step + x]
 //   rows      exchange_rows    rows for member i follow each other in in_j, by i, and in out_i, by j
 //
-// How many rows go from whom to whom is known at run time only: every member has the matrix `counts`, counts[j][i] from j
-// to i. What no row comes for is zero.
+// How many rows go from whom to whom is known at run time only: every member has the matrix `counts`, counts[j][i] from
+// j to i. What no row comes for is zero.
 //
 // Every sum is, per element, the balanced binary tree over members.
 #pragma once

@@ -19,7 +19,7 @@ struct Dim {
   std::vector<std::string> minus = {};  // ... except those taken by these dims
   std::vector<std::string> plus = {};   // ... and those of these dims
   // grouped(): rows of which each names an index of another dim, and which are where that index is. How many a rank has
-  // is known at run time only: of a shard `size` is what there is room for and `filled` what it has in the mean.
+  // is known at run time only: of a shard `size` is what there is room for and `filled` what it has on average.
   std::string by = {};
   i64 filled = 0;
   bool is_whole = false;  // whole(): never split

@@ -44,8 +44,8 @@ enum class Leaf : std::uint8_t { none, argument, param, constant };
 // and larger than both; what is put together of others is if those are.
 enum class Costly : std::uint8_t { no, product, yes, as_operands };
 
-// What an op does with rows that lie where the dim they are grouped by is (Dim::by): it finds out where each goes, takes
-// them there, or back. Its operand and its result are two iteration spaces.
+// What an op does with rows that lie where the dim they are grouped by is (Dim::by): it finds out where each goes,
+// takes them there, or back. Its operand and its result are two iteration spaces.
 enum class Regroups : std::uint8_t { none, plan, there, back };
 
 // How an op behaves under any layout (docs: sharding rules), as data: it needs no mesh and no layout.
@@ -93,8 +93,9 @@ struct Vjp {
   }  // by value: the graph grows while vjp runs
 };
 
-// Where a result (or operand) lies inside another value's memory: result dim j is dim `from[j]` of it, every `step[j]`-th
-// element (missing ones are 1); `start` holds one element index per dim of it (missing ones are 0). No data moves.
+// Where a result (or operand) lies inside another value's memory: result dim j is dim `from[j]` of it, every
+// `step[j]`-th element (missing ones are 1); `start` holds one element index per dim of it (missing ones are 0). No
+// data moves.
 struct ViewMap {
   std::vector<std::optional<int>> from;  // none: the values are the same all along it
   std::vector<i64> start;
@@ -130,8 +131,8 @@ class Examples {
   std::vector<Case> cases;
 };
 
-// What a random node's numbers are drawn under: a name. In a task's body it is a run-time argument, so that equal stages
-// stay equal: the name is empty there, and `number` says which of the task's keys it is.
+// What a random node's numbers are drawn under: a name. In a task's body it is a run-time argument, so that equal
+// stages stay equal: the name is empty there, and `number` says which of the task's keys it is.
 struct RandomKey {
   std::string name;
   i64 number = 0;
@@ -161,8 +162,8 @@ struct Op {
   // Pointwise ops: one element of the result from those of the operands, by definition. Tests hold kernels against it.
   double (*value)(const double* x) = nullptr;
   bool accumulates = false;  // its kernels can add to result 0 instead of overwriting it
-  // The same op where a dim is cut into stripes of so many rows, whose dims are `to` (ops/stripe.h): its attributes. None
-  // where an element's bits could then be others, or the dim is not one of rows; null: it is pointwise, or cannot.
+  // The same op where a dim is cut into stripes of so many rows, whose dims are `to` (ops/stripe.h): its attributes.
+  // None where an element's bits could then be others, or the dim is not one of rows; null: it is pointwise, or cannot.
   std::optional<Attrs> (*in_stripes)(const OpCall&, DimId whole, const DimSet& to, i64 rows) = nullptr;
   Attrs (*widened)(const Attrs&) = nullptr;  // of bf16 operands: the same op with result 0 in f32, not rounded
   bool staged = false;      // its kernels know no bf16: operands and results are f32 copies in scratch (ir/stage.h)

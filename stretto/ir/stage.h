@@ -1,4 +1,5 @@
-// bf16 for ops whose kernels know f32 only (Op::staged): operands are copied to f32 in scratch, results back from there.
+// bf16 for ops whose kernels know f32 only (Op::staged): operands are copied to f32 in scratch, results back from
+// there.
 //
 //   if (needs_stage(call.op())) { const Graph g = staged(call.op()); ... g.nodes.back() ... }
 #pragma once

@@ -1,4 +1,9 @@
 // A handle: a builder and a value. Free functions (ops/*.h) make more of them.
+//
+//   Builder b;
+//   Tensor x = input(b, "x", f32, {{"batch", 8}, {"model", 64}});
+//   Tensor y = gelu(x) + x;
+//   fmt::print("{}", b.graph.str());
 #pragma once
 #include <optional>
 #include <string>

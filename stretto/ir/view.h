@@ -1,4 +1,7 @@
 // Strided views of memory, and views of views.
+//
+//   View all = contiguous_view(graph, graph.type(value));
+//   View here = on_rank(all, graph, mesh, coordinates_of(mesh, rank));     // begins where the rank's block does
 #pragma once
 #include <vector>
 

@@ -1,6 +1,6 @@
-// A device: memory, prepared kernels, and lanes in which launches run in order. On the CPU every lane is the thread that
-// calls; on other devices a call returns at once, work follows in its lane, and lanes wait for each other where an event
-// says so.
+// A device: memory, prepared kernels, and lanes in which launches run in order. On the CPU every lane is the thread
+// that calls; on other devices a call returns at once, work follows in its lane, and lanes wait for each other where an
+// event says so.
 //
 //   auto device = cpu_device();
 //   std::byte* arena = device->allocate(1 << 20);
@@ -56,7 +56,8 @@ class Device {
   virtual void wait(DeviceLane, EventId) = 0;  // what follows in the lane runs when the event has come; recorded before
 
   // Between steps.
-  // Waits for all lanes; the step's first fault, if any. Throws what was thrown first in a lane, a kernel's as LaunchError.
+  // Waits for all lanes; the step's first fault, if any. Throws what was thrown first in a lane, a kernel's as
+  // LaunchError.
   virtual std::optional<KernelFault> finish() = 0;
   virtual void write(std::byte* to, const void* from, std::size_t bytes) = 0;
   virtual void read(void* to, const std::byte* from, std::size_t bytes) const = 0;

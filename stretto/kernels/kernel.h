@@ -1,7 +1,7 @@
-// Kernels: what computes an op on a device. Per op an ordered list of implementations (kernels/cpu/<op>.cpp, or a tile in
-// kernels/cpu/pointwise/; one line in kernels/cpu/kernels.def); the first that accepts the arguments is used, the last
-// is the plain reference that is correct for everything. `prepare` looks at shapes and strides once; what it returns is
-// called every time.
+// Kernels: what computes an op on a device. Per op an ordered list of implementations (kernels/cpu/<op>.cpp, or a tile
+// in kernels/cpu/pointwise/; one line in kernels/cpu/kernels.def); the first that accepts the arguments is used, the
+// last is the plain reference that is correct for everything. `prepare` looks at shapes and strides once; what it
+// returns is called every time.
 //
 //   Runner run = prepare(choose_kernel(call), call);     // before step 0
 //   run({.in = in, .out = out, .scratch = scratch, .now = now});

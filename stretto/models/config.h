@@ -81,7 +81,8 @@ struct ModelConfig {
   std::string pattern = {};
   i64 window = 0;  // keys that a query of a w layer sees
   i64 chunk = 0;   // c layers see tokens of their own chunk, of so many
-  // Queries of n layers become longer by temperature_scale ln(1 + (position + 1) / temperature_floor), whole steps; 0: not
+  // Queries of n layers are scaled by 1 + temperature_scale ln(1 + (position + 1) / temperature_floor), where the
+  // quotient is rounded down; 0: they are not.
   i64 temperature_floor = 0;
   double temperature_scale = 0.1;
   double local_rope_base = 0;                       // of w layers, without scaling; 0: as the others

@@ -89,8 +89,8 @@ Tensor best_groups(Trace& t, const ModelConfig& c, Tensor scores, const Dims& to
   return concat(parts, member, experts);
 }
 
-// Experts that were chosen less often than others are chosen more easily in the next step, and the other way round. Loads
-// are whole numbers, so their sums are the same under every layout.
+// Experts that were chosen less often than others are chosen more easily in the next step, and the other way round.
+// Loads are whole numbers, so their sums are the same under every layout.
 void even_out(Trace& t, const ModelConfig& c, Tensor select, Tensor load, const Dims& tokens) {
   double even = double(c.top_k) / c.experts;
   for (const Dim& d : tokens) even *= d.valid();

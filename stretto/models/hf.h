@@ -3,8 +3,8 @@
 //   HfModel loaded = load_hf("gpt2");                         // config and weights in our logical shapes
 //   save_hf("export", loaded.config, loaded.weights, {.stored = FileType::BF16});
 //
-// Read: gpt2, llama, mistral, mixtral, qwen2, qwen3 and the types of hf_types.cpp, with the keys of transformers 4.x and
-// 5.x. A key that would change the mathematics and is not known here is refused by name.
+// Read: gpt2, llama, mistral, mixtral, qwen2, qwen3 and the types of hf_types.cpp, with the keys of transformers 4.x
+// and 5.x. A key that would change the mathematics and is not known here is refused by name.
 #pragma once
 #include <filesystem>
 #include <functional>

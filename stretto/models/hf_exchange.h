@@ -1,4 +1,5 @@
-// A config.json in one direction or the other: one function per model type names its keys once. For models/hf_*.cpp only.
+// A config.json in one direction or the other: one function per model type names its keys once. For models/hf_*.cpp
+// only.
 //
 //   x("rms_norm_eps", c.norm_eps, above(0));      // read from the file, or written to it
 #pragma once

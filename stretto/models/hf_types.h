@@ -1,5 +1,5 @@
-// Model types of config.json that are Llama or Mixtral with options of their own: one function per type, which reads and
-// writes its keys. For models/hf_*.cpp only.
+// Model types of config.json that are Llama or Mixtral with options of their own: one function per type, which reads
+// and writes its keys. For models/hf_*.cpp only.
 #pragma once
 #include <span>
 #include <string>

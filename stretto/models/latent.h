@@ -1,5 +1,5 @@
-// Attention by way of few numbers (DeepSeek's MLA): keys and values of all heads are made of one short vector per token,
-// and the part of a key that is turned is shared by all heads.
+// Attention by way of few numbers (DeepSeek's MLA): keys and values of all heads are made of one short vector per
+// token, and the part of a key that is turned is shared by all heads.
 #pragma once
 #include "stretto/models/llama.h"
 

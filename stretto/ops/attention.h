@@ -5,7 +5,8 @@
 //   attention(q, k, v, {..., .window = 4096}, {.since = starts(segments, seq), .sinks = s})
 //   attention(q, k, v, {..., .causal = false}, {.until = maximum(positions + 1, prefix)})    // prefixes see themselves
 //
-// A query sees one interval of keys. Dims that q has and k lacks (beside the query dim) are groups of heads that share keys and values.
+// A query sees one interval of keys. Dims that q has and k lacks (beside the query dim) are groups of heads that share
+// keys and values.
 #pragma once
 #include <optional>
 

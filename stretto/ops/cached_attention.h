@@ -4,7 +4,8 @@
 //
 // q{batch seq kv group head} k,v{batch seq kv head} caches{batch kv cache head} positions{seq}: first the rows of k and
 // v are written into the caches at their positions, the only op that writes to operands; then a query sees the keys at
-// its own position and before, and one more score where there are sinks {kv group}. It has no gradient: it is for decoding.
+// its own position and before, and one more score where there are sinks {kv group}. It has no gradient: it is for
+// decoding.
 #pragma once
 #include <optional>
 

@@ -50,8 +50,8 @@ inline ContractBlock widened_block(i64 m, i64 n, i64 k) {
 // kernels for small products and for what is left over beside their tiles; tests hold this against the one at hand.
 bool alike_by_rows(i64 rows, i64 n, i64 k, DType dtype);
 
-// The block of bf16 operands that is put in the order of tiles at a time, for processors that multiply tiles. A result in
-// bf16 is summed in one go; one in f32 may be added to.
+// The block of bf16 operands that is put in the order of tiles at a time, for processors that multiply tiles. A result
+// in bf16 is summed in one go; one in f32 may be added to.
 struct TiledBlock {
   i64 m = 0, n = 0, k = 0;
   std::size_t bytes() const { return std::size_t(m + n) * std::size_t((k + 31) / 32 * 32) * size_of(bf16); }

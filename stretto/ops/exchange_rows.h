@@ -1,5 +1,5 @@
-// exchange_rows(x, counts, sent, came, {"expert"}): rows to the ranks they are for. Those for one rank follow each other
-// in `sent`, by rank, and those of one rank in `came`; counts{from to} says how many. Made by shard/ only.
+// exchange_rows(x, counts, sent, came, {"expert"}): rows to the ranks they are for. Those for one rank follow each
+// other in `sent`, by rank, and those of one rank in `came`; counts{from to} says how many. Made by shard/ only.
 #pragma once
 #include <string>
 #include <vector>

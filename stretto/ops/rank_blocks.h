@@ -23,8 +23,8 @@ struct RankBlocksAttrs {
   }
 };
 
-// Calls f(size, stride in the part, stride in the whole) for every dim of a block. Returns how far the next rank's block
-// is away in the whole.
+// Calls f(size, stride in the part, stride in the whole) for every dim of a block. Returns how far the next rank's
+// block is away in the whole.
 template <class F>
 i64 for_block_dims(const RankBlocksAttrs& a, const View& part, const View& whole, F f) {
   if (a.flat) {

@@ -1,8 +1,8 @@
 // expert_slots(which, seq, choice, experts, slot): which of their experts' slots tokens get.
 //
-// Every expert has slot.size slots per sequence, taken in the order of tokens. The result is `which` with places instead
-// of experts, expert * slots + slot, and -1 for who comes too late. All dims but the token's and the choice's are
-// sequences of their own, so that nothing depends on a layout.
+// Every expert has slot.size slots per sequence, taken in the order of tokens. The result is `which` with places
+// instead of experts, expert * slots + slot, and -1 for who comes too late. All dims but the token's and the choice's
+// are sequences of their own, so that nothing depends on a layout.
 #pragma once
 #include "stretto/ir/op.h"
 

@@ -1,5 +1,5 @@
-// stripe(x, seq, ranks, rows, i): of every block along `seq`, of which there are as many as `ranks` has elements, the i-th
-// run of `rows`: {batch seq model} -> {batch ranks rows model}. A view.
+// stripe(x, seq, ranks, rows, i): of every block along `seq`, of which there are as many as `ranks` has elements, the
+// i-th run of `rows`: {batch seq model} -> {batch ranks rows model}. A view.
 // weave({s0, s1}, ranks, rows, seq): the value that has these stripes. They are made inside of it.
 //
 //   seq = 8, two ranks, two stripes:   0 0 1 1 | 0 0 1 1

@@ -33,8 +33,8 @@ struct PieceFacts {
   double F = 0, I = 0, B = 0, FW = 0;
   double R = 0;                            // of a backward, before it needs a gradient
   double given_in_B = 0, given_in_FW = 0;  // from their start until what others wait for is there
-  // A forward and a B in one overlap group, which fill each other's gaps: less than both take, and later than alone until
-  // what others wait for is there.
+  // A forward and a B in one overlap group, which fill each other's gaps: less than both take, and later than alone
+  // until what others wait for is there.
   double saved_in_FB = 0, late_F_in_FB = 0, late_B_in_FB = 0;
   double sums = 0, update = 0;    // seconds after the last microbatch: of gradients over ranks; norms and update
   double kept_i = 0, kept_w = 0;  // bytes from F until I, until W
@@ -55,8 +55,9 @@ struct StageFacts {
   double scratch = 0;                                 // bytes of a rank, whatever its stages
 };
 
-// Gradients or parameters are cut: layers talk to other ranks in every microbatch. Both ends are then of no use: a large
-// vocabulary would keep links busy in front of layers that a real stage has none of beside them, so it is a small one.
+// Gradients or parameters are cut: layers talk to other ranks in every microbatch. Both ends are then of no use: a
+// large vocabulary would keep links busy in front of layers that a real stage has none of beside them, so it is a small
+// one.
 bool busy_links(const Variant&);
 
 // Refused like the run itself, with what is wrong.

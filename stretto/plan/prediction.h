@@ -2,7 +2,8 @@
 // program.
 //
 //   Predictor predictor(problem, threads);
-//   Planned quick = predictor.by_stages(keys), better = predictor.by_schedule(keys), exact = predictor.by_program(keys);
+//   Planned quick = predictor.by_stages(keys), better = predictor.by_schedule(keys);
+//   Planned exact = predictor.by_program(keys);
 #pragma once
 #include <functional>
 #include <map>

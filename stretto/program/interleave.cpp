@@ -58,8 +58,8 @@ class Interleaving {
     }
   }
 
-  // The smaller the sooner: when it can begin, what takes no time or goes on by itself, what another actor waits for, its
-  // turn, what takes longest from here on, the order it was given in.
+  // The smaller the sooner: when it can begin, what takes no time or goes on by itself, what another actor waits for,
+  // its turn, what takes longest from here on, the order it was given in.
   using Rank = std::tuple<double, bool, bool, std::uint32_t, double, WorkId>;
   Rank rank_of(WorkId w) const {
     const bool waits = work_[w].seconds > 0 && !work_[w].link;

@@ -6,10 +6,10 @@
 //                                   {.seconds = 3}};                                      // anything else
 //   interleave(work).order;                                                               // 0 1 3 2
 //
-// The actor does one thing after the other; a collective starts when its turn comes and goes on beside what follows, one
-// after the other on its link. Whatever can begin the earliest is next; of several, what other actors wait for, what was
-// to come first, and what others wait for longest. The result depends on nothing but the argument, so all ranks of an
-// actor get the same.
+// The actor does one thing after the other; a collective starts when its turn comes and goes on beside what follows,
+// one after the other on its link. Whatever can begin the earliest is next; of several, what other actors wait for,
+// what was to come first, and what others wait for longest. The result depends on nothing but the argument, so all
+// ranks of an actor get the same.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -26,13 +26,13 @@ struct Work {
   std::optional<std::uint32_t> link = {};  // a collective: goes on beside other work, on this link
   bool urgent = false;                     // another actor waits for it
   std::vector<WorkId> after = {};          // all of which are earlier in the list
-  double ready = 0;                        // a message: when it is there
+  double ready = 0;                        // a message: when it arrives
   std::uint32_t turn = 0;                  // the smaller the sooner, where nothing else decides
 };
 
 struct Interleaved {
   std::vector<WorkId> order;
-  IdVector<WorkId, double> ends;  // when each is over; of a collective: when its result is there
+  IdVector<WorkId, double> ends;  // when each is over; of a collective: when its result has arrived
   double seconds = 0;             // until the actor has nothing more to do; collectives may go on
 };
 Interleaved interleave(const IdVector<WorkId, Work>&);

@@ -6,8 +6,8 @@
 //   gradients                   all_reduce ───────┘                │   the message of another rank's Send
 //
 // What stands in one lane runs in order. A Start's lane waits for what compute has done so far, compute waits for the
-// lane where the Await stands, a Receive for its message. A Send is in the compute lane, unless its memory is kept until
-// Transfer::released: then it is in one of its own, and compute waits for it there.
+// lane where the Await stands, a Receive for its message. A Send is in the compute lane, unless its memory is kept
+// until Transfer::released: then it is in one of its own, and compute waits for it there.
 //
 //   const Lanes lanes = lanes_of(program, actor);
 //   for (InstructionId j : lanes.waits[i]) device.wait(lanes.lane[i], end_of[j]);      // before instruction i

@@ -1,6 +1,7 @@
 // When every buffer in an actor's arena of activations is alive: what memory.h packs and account.h explains.
 //
-//   for (const LiveBuffer& b : lifetimes(program, actor).buffers) fmt::print("{} bytes from {} to {}\n", b.bytes, b.first, b.last);
+//   for (const LiveBuffer& b : lifetimes(program, actor).buffers)
+//     fmt::print("{} bytes from {} to {}\n", b.bytes, b.first, b.last);
 #pragma once
 #include <optional>
 #include <utility>

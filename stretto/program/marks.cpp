@@ -10,7 +10,7 @@ namespace {
 
 struct Whole {
   ActionId from, to;  // both included
-  bool reads = true;  // parameters are read; false: it is there for the notation only
+  bool reads = true;  // parameters are read; false: only the notation needs it
 };
 
 // Per stage of an actor: for which actions some of its parameters are whole, and before which action the last of its

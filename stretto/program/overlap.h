@@ -1,6 +1,6 @@
 // Collectives of tasks beside other work: within one action, and within an overlap group as one. Where it makes the
-// predicted step shorter, also beside weight gradients of the action before, and two microbatches' forwards or backwards
-// beside each other; not in programs of more than 10,000 instructions, where trying that would take too long.
+// predicted step shorter, also beside weight gradients of the action before, and two microbatches' forwards or
+// backwards beside each other; not in programs of more than 10,000 instructions, where trying that would take too long.
 //
 //   overlap_calls(program, {.link = {.latency = 5e-6, .bandwidth = 10e9}});
 //

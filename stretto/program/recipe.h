@@ -31,8 +31,8 @@ struct AsItWas {  // the instruction as it is
 using Beat = std::variant<RunPart, StartCall, AwaitCall, AsItWas>;
 struct Recipe {
   std::vector<Beat> beats;
-  double seconds = 0;                             // from its begin to its end
-  std::vector<std::pair<RegionAt, double>> sent;  // its messages, and when after its begin
+  double seconds = 0;                             // from its beginning to its end
+  std::vector<std::pair<RegionAt, double>> sent;  // its messages, and how long after its beginning
   std::vector<RegionAt> left;                     // what it leaves to the region after it
 };
 
@@ -42,10 +42,11 @@ struct Passage {
   ActorId actor;
   Region region;
   const StartedRuns& runs;               // of the actor
-  std::map<RegionAt, double> late = {};  // when messages come, after its begin; others are there
+  std::map<RegionAt, double> late = {};  // when messages come, after its beginning; others have arrived
 };
 
-// Of the tasks of weight gradients that are the last of all, and fill no gap, it leaves so many at most.
+// `leaves`: how many tasks of weight gradients, at most, it leaves to the next region: the last ones, if they fill no
+// gap.
 Recipe recipe_of(const Passage&, const WorkTimes&, std::size_t leaves);
 Recipe as_it_stands(const Passage&, const WorkTimes&);  // nothing changes places
 

@@ -1,4 +1,5 @@
-// The instructions of one turn of an actor, an action or an overlap group, as work that depends on other work: what overlap.h orders anew.
+// The instructions of one turn of an actor, an action or an overlap group, as work that depends on other work: what
+// overlap.h orders anew.
 //
 //   for (const Region& r : regions_of(program, actor))
 //     if (talks(program, r)) interleave(work_of(program, r, started_runs(program.actors[actor]), times).work);
@@ -18,12 +19,12 @@ namespace stretto {
 using Region = std::span<const Instruction>;
 using RegionAt = Id<struct RegionTag>;  // a position in a region
 
-// An actor's code, cut where another turn begins; what is outside of the row is in regions of its own. `pairs`: forwards of
-// two microbatches one after the other are one region, and so are backwards.
+// An actor's code, cut where another turn begins; what is outside of the row is in regions of its own. `pairs`:
+// forwards of two microbatches one after the other are one region, and so are backwards.
 std::vector<Region> regions_of(const Program&, ActorId, bool pairs = false);
 
-// With which action the turn of an action begins: with itself, the first of its overlap group, or, for a W, with what stands
-// before it. A W waits for no message and nobody waits for it, so it fills the gaps of its neighbour.
+// With which action the turn of an action begins: with itself, the first of its overlap group, or, for a W, with what
+// stands before it. A W waits for no message and nobody waits for it, so it fills the gaps of its neighbour.
 ActionId turn_of(const Row&, ActionId);
 
 // Is there a collective in it that its task waits for in place, and nothing but values in its messages?

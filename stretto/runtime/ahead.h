@@ -1,7 +1,7 @@
 // Ranks in different steps: a rank that goes on with the next step waits where next_step.h says that it must.
 //
 //   Ahead ahead(program, milestones);
-//   double waited = ahead.come_to(rank, round, instruction, lane);       // before every instruction, and after the last one
+//   double waited = ahead.come_to(rank, round, instruction, lane);     // before each instruction, and after the last
 #pragma once
 #include <vector>
 

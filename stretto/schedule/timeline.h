@@ -1,5 +1,8 @@
 // Who did what from when to when. The simulator predicts one, the runtime measures one: the same type, so that
 // every picture works for both.
+//
+//   Timeline t = simulate(schedule).timeline;
+//   for (const Span& s : t.spans) fmt::print("actor {}: {} to {}\n", s.actor, s.start, s.end);
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -45,8 +48,8 @@ struct Timeline {
   double peak(int actor) const;                                                                 // of the memory curve
 };
 
-// Microbatches whose forward has begun and whose last backward is not done, over time, on the actor's first rank; a chunk
-// counts as its part of an actor's stages.
+// Microbatches whose forward has begun and whose last backward is not done, over time, on the actor's first rank; a
+// chunk counts as its part of an actor's stages.
 std::vector<std::pair<double, double>> live_microbatches(const Timeline&, const Schedule&, int actor);
 
 }  // namespace stretto

@@ -136,8 +136,8 @@ class Resolver {
     const auto d = std::find_if(dims_.begin(), dims_.end(), [&](const Dim& x) { return x.name == name; });
     return d == dims_.end() ? nullptr : &*d;
   }
-  // A name that is not mapped inherits its parent's axes without and with those of the dims it names; parents need not be in the
-  // graph themselves.
+  // A name that is not mapped inherits its parent's axes without and with those of the dims it names; parents need not
+  // be in the graph themselves.
   AxisList inherited(const std::string& name, int depth) const {
     for (const auto& [dim, axes] : mapped_)
       if (dim == name) return axes;

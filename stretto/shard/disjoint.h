@@ -1,6 +1,8 @@
 // Parts of a sum of which every row is zero on all ranks but one: the one that has the place which the row names (the
 // expert that a token chose). Such parts may travel through ops that make zeros of zeros, together with others of the
 // same rows, until an op reads only the rows of its own places: nothing has to be added up in between.
+//
+//   if (const Disjoint d = disjoint::made_by(graph, node, spread, axes)) keep_in_parts(node, d);
 #pragma once
 #include "stretto/ir/op.h"
 #include "stretto/shard/axes.h"

@@ -1,4 +1,8 @@
 // The graph of one rank while it is being made: local dims, and every collective with its cause.
+//
+//   LocalGraph local(logical, resolve(logical.dims, mesh, layout, faults));
+//   local.stand_at(node);
+//   Tensor total = local.reduce(part, over, Reduce::sum, "h.0/contract");      // listed in local.collectives
 #pragma once
 #include <string>
 #include <vector>

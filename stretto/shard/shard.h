@@ -24,7 +24,7 @@ struct ShardOptions {
   Storage storage = {};   // gradients and params: the first axes of state, or none
   bool regather = false;  // backward gathers again what forward gathered, instead of keeping it
   DType reduce = f32;     // bf16: gradients are rounded before they are added up over ranks
-  double room = 1.5;      // for grouped rows (Dim::by), times what a rank has of them in the mean
+  double room = 1.5;      // for grouped rows (Dim::by), times what a rank has of them on average
 };
 
 using AxisNames = std::vector<std::string>;

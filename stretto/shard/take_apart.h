@@ -1,5 +1,8 @@
 // Before the pass: what no output needs is left out, equal renames become one, and ops that need a dim whole which the
 // layout splits are replaced by what they are made of.
+//
+//   std::vector<Fault> faults;
+//   const StepGraph ready = take_apart(step, resolve(step.graph.dims, mesh, layout, faults), faults);
 #pragma once
 #include <vector>
 

@@ -1,5 +1,5 @@
-// What measured runs say about a cluster file: by which factor all of it is off, and with enough runs what attention and
-// passes over elements take in parts of what they were taken for.
+// What measured runs say about a cluster file: by which factor all of it is off, and, with enough runs, by which
+// factors the times of attention and of passes over elements are.
 //
 //   Calibration c = calibrate({{step.spent, 12.3}, ...});
 //   fmt::print("factor {:.3f}, error {:.1f}%\n", c.fit.factor, 100 * mean_error(c.after));

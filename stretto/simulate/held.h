@@ -1,7 +1,8 @@
-// The bytes that a rank of each actor holds: as the program plans them, and under the software of a cluster (cost/stack.h)
-// what that keeps more or less.
+// The bytes that a rank of each actor holds: as the program plans them, and under the software of a cluster
+// (cost/stack.h) what that keeps more or less.
 //
-//   for (const Held& h : held(program, cluster)) fmt::print("{} of states, {} of activations\n", h.states, h.activations);
+//   for (const Held& h : held(program, cluster))
+//     fmt::print("{} of states, {} of activations\n", h.states, h.activations);
 #pragma once
 #include <vector>
 

@@ -11,8 +11,8 @@ namespace {
 
 bool counts(const Span& s) { return s.lane == Lane::compute && s.action; }
 
-// What an actor's first rank did before its first and after its last action, in order. What comes after is cut where some actor had
-// to wait for others (the norm is everybody's): a part starts when all have done the one before.
+// What an actor's first rank did before its first and after its last action, in order. What comes after is cut where
+// some actor had to wait for others (the norm is everybody's): a part starts when all have done the one before.
 struct Edges {
   std::vector<Span> before;
   std::vector<std::vector<Span>> after;
@@ -47,7 +47,7 @@ double length(const std::vector<Span>& spans) {
   return sum;
 }
 
-// What of an action's time was waiting in the midst of it, on average over its microbatches and ranks.
+// How much of an action's time was spent waiting in the middle of it, on average over its microbatches and ranks.
 IdVector<StageId, PerPhase<double>> mean_waiting(const Schedule& s, const Timeline& t) {
   IdVector<StageId, PerPhase<double>> sums(s.stages);
   IdVector<StageId, PerPhase<std::set<Action>>> actions(s.stages);

@@ -3,10 +3,10 @@
 //   Prediction p = simulate(build_schedule("1f1b", {.actors = 4, .microbatches = 8}));
 //   // p.makespan == 30, p.peak == {4, 3, 2, 1}
 //
-// Actors run their rows in order, as the runtime does: an action starts when its actor is free and its message is there;
-// a message leaves when what makes it has ended, a B's gradient when its I has. (Where B is one operation, as in most
-// papers, give I all of its time and W none.) Members of an overlap group follow each other: what a group gains are
-// collectives beside its other member, which a schedule alone has not (predict.h plays them).
+// Actors run their rows in order, as the runtime does: an action starts when its actor is free and its message is
+// there; a message leaves when what makes it has ended, a B's gradient when its I has. (Where B is one operation, as in
+// most papers, give I all of its time and W none.) Members of an overlap group follow each other: what a group
+// gains is collectives that run beside its other member, and a schedule alone has none (predict.h plays them).
 #pragma once
 #include <functional>
 #include <optional>

@@ -1,4 +1,4 @@
-// What tasks and cuts cost: operations and bytes, before fusion. What they take is for fuse/cost.h.
+// What tasks and cuts cost: operations and bytes, before fusion. How long they take: fuse/cost.h.
 //
 //   Cost c = task_cost(step.tasks[TaskId(0)]);
 //   fmt::print("{} operations, {} bytes\n", c.flops, c.read + c.written);

@@ -2,7 +2,7 @@
 // schedule's action on a stage runs the tasks of its pieces in order. Because tasks are made per piece, before any cut
 // is chosen, no choice of cuts or schedule can change what is computed.
 //
-//   for (const Task& t : step.tasks) fmt::print("{}\n", str(t));                          // "F3", "update of parameter 7"
+//   for (const Task& t : step.tasks) fmt::print("{}\n", str(t));             // "F3", "update of parameter 7"
 //   if (const ValueId* v = as<ValueId>(t.inputs[0])) fmt::print("{}\n", step.values[*v].name);
 #pragma once
 #include <cstdint>

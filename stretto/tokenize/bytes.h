@@ -1,4 +1,5 @@
-// The characters of a string as what they are in UTF-8: `text[at]` may be negative, `byte_of(text[at])` may index a table.
+// The characters of a string as what they are in UTF-8: `text[at]` may be negative, `byte_of(text[at])` may index a
+// table.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Filters, methods and tests of templates, each by its name. What is wrong is thrown as Trouble; who renders adds where.
+// Filters, methods and tests of templates, each by its name. What is wrong is thrown as Trouble; who renders adds
+// where.
 //
 //   apply_filter("trim", Value(std::string(" a ")), {});      // "a"
 #pragma once

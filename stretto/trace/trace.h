@@ -58,8 +58,8 @@ struct Metric {
 // has experts, for then fewer rows travel.
 enum class ExpertRows : std::uint8_t { automatic, gather, exchange };
 
-// The metric of a layer, after its name, that counts rows without room in an exchange. A step that has any is not finite,
-// and is made again. Not a number where the router's weights are none: such a step has another fault.
+// The metric of a layer, after its name, that counts rows without room in an exchange. A step that has any is not
+// finite, and is made again. Not a number where the router's weights are none: such a step has another fault.
 inline constexpr std::string_view lost_rows = "lost_rows";
 inline bool counts_lost_rows(std::string_view metric) { return metric.ends_with(lost_rows); }
 
@@ -100,10 +100,11 @@ class Trace {
     return param(name, std::move(dims), {.init = zeros, .decay = false});
   }
   Tensor gain(std::string_view name, Dims dims) { return param(name, std::move(dims), {.init = ones, .decay = false}); }
-  // What a step changes without a gradient, e.g. running statistics: a parameter that is not trained, saved and laid out
-  // like the others. `seen` has its dims; after the step it becomes update(value, mean of `seen` over microbatches),
-  // where sums over ranks and microbatches are made as those of gradients are: no schedule changes them. It has no part
-  // in the gradient norm and is not clipped. Nothing happens where nothing is trained. It is kept in f32 in a bf16 run.
+  // What a step changes without a gradient, e.g. running statistics: a parameter that is not trained, saved and laid
+  // out like the others. `seen` has its dims; after the step it becomes update(value, mean of `seen` over
+  // microbatches), where sums over ranks and microbatches are made as those of gradients are: no schedule changes them.
+  // It has no part in the gradient norm and is not clipped. Nothing happens where nothing is trained. It is kept in f32
+  // in a bf16 run.
   Tensor state(std::string_view name, Dims dims, Init init = zeros);
   void observe(Tensor state, Tensor seen, StateUpdate update);
   Tensor constant(double v);  // in the run's float type

@@ -22,7 +22,8 @@ std::string title_of(const Timeline& t, std::size_t index) {
   return t.title.empty() ? fmt::format("timeline {}", index + 1) : t.title;
 }
 
-// Of a backward when its gradient leaves; of what waited for others in the midst of it how long: left out where there is neither.
+// Of a backward when its gradient leaves; of what waited for others in the midst of it how long: left out where there
+// is neither.
 std::string more_of(const Span& s, double origin) {
   if (!s.halfway && s.waiting <= 0) return "";
   return fmt::format(",{},{}", s.halfway ? number(*s.halfway - origin) : "null", number(s.waiting));

@@ -1,4 +1,5 @@
-// A processor that lacks what kernels are compiled for: a message, no illegal instruction. Emulated, where qemu is there.
+// A processor that lacks what kernels are compiled for: a message, no illegal instruction. Emulated, where qemu is
+// there.
 #include <gmock/gmock.h>
 
 #include "support/command.h"

@@ -1,5 +1,5 @@
-// Training in bf16: the same bits under every schedule, near serial ones under every layout, half the bytes, f32 outside,
-// and losses as in f32.
+// Training in bf16: the same bits under every schedule, near serial ones under every layout, half the bytes, f32
+// outside, and losses as in f32.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -333,8 +333,8 @@ Batch lesson(const Compiled& c, u64 step) {
   return batch;
 }
 
-// At a peak of 1e-3 the larger llama comes to a place, at step 40 of seed 1, after which runs part by up to a percent to
-// either side, whatever form products have; at half of it none does (docs/bf16.md).
+// At a peak of 1e-3 the larger llama comes to a place, at step 40 of seed 1, after which runs part by up to a percent
+// to either side, whatever form products have; at half of it none does (docs/bf16.md).
 std::vector<double> smoothed_losses(const ModelConfig& config, DType dtype, u64 seed, int steps) {
   Training training = training_in(dtype, 1);
   training.seed = seed;

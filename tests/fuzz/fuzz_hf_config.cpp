@@ -1,4 +1,5 @@
-// Any bytes as config.json: refused with an Error, or a valid model that reads back as the same where it can be written.
+// Any bytes as config.json: refused with an Error, or a valid model that reads back as the same where it can be
+// written.
 #include <cstdint>
 
 #include "stretto/models/hf.h"

@@ -1,5 +1,5 @@
-// Rows times the matrix of their expert: uneven experts, a rank's part of them, and sums over microbatches. The ops' own
-// examples hold values and gradients (tests/ops).
+// Rows times the matrix of their expert: uneven experts, a rank's part of them, and sums over microbatches. The ops'
+// own examples hold values and gradients (tests/ops).
 #include "stretto/ops/choose.h"
 
 #include <gmock/gmock.h>

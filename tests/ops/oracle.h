@@ -5,8 +5,8 @@
 //     return std::exp(e.in(0)) / e.sum({over}, [&](const At& j) { return std::exp(e.in(0, j)); });
 //   }
 //
-// Pointwise ops have it in their own entry (Op::value); all others stand in the tables of oracles_*.cpp. Nothing here is
-// fast, looks at strides or knows a kernel. Padding is never read.
+// Pointwise ops have it in their own entry (Op::value); all others stand in the tables of oracles_*.cpp. Nothing here
+// is fast, looks at strides or knows a kernel. Padding is never read.
 #pragma once
 #include <functional>
 #include <span>

@@ -10,8 +10,8 @@
 namespace stretto::test {
 namespace {
 
-// The score of one query and one key, which are operands 0 and 1; none where the query may not see it. `others`: how many
-// operands stand before those that say what it sees.
+// The score of one query and one key, which are operands 0 and 1; none where the query may not see it. `others`: how
+// many operands stand before those that say what it sees.
 std::optional<double> score(const Element& e, const AttentionAttrs& a, const At& j, int others) {
   const i64 key = j[a.key], own = j[a.query];
   const i64 since = a.since ? i64(e.in(others, j)) : 0;
@@ -63,7 +63,8 @@ double starts(const Element& e) {
   return double(first);
 }
 
-// Operands q, k, v, k_cache, v_cache, positions, sinks. New rows replace those of their positions, later ones earlier ones.
+// Operands q, k, v, k_cache, v_cache, positions, sinks. New rows replace those of their positions, later ones earlier
+// ones.
 double cached_attention(const Element& e) {
   const CachedAttentionAttrs& a = e.attrs<CachedAttentionAttrs>();
   const auto kept = [&](int fresh, int cache, const At& j) {

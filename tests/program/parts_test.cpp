@@ -26,7 +26,8 @@ std::set<BufferId> buffers_of(const KernelCall& c) {
   return all;
 }
 
-// One run as parts: every collective starts where it stands and is awaited before the next call that touches its memory.
+// One run as parts: every collective starts where it stands and is awaited before the next call that touches its
+// memory.
 class InParts {
  public:
   InParts(const Program& p, ActorProgram& a, Code& out) : p_(p), a_(a), out_(out) {}

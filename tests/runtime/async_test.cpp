@@ -1,4 +1,5 @@
-// Asynchronous devices: lanes that are threads compute the same bits, whatever the timing, and fail with the same words.
+// Asynchronous devices: lanes that are threads compute the same bits, whatever the timing, and fail with the same
+// words.
 #include <gmock/gmock.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// Whoever leaves out a wait, a record, a message's order or memory of its own is found: by the static proof (races.h) in
-// every build, and in a build with the thread sanitizer by running the program on asynchronous devices, too.
+// Whoever leaves out a wait, a record, a message's order or memory of its own is found: by the static proof (races.h)
+// in every build, and in a build with the thread sanitizer by running the program on asynchronous devices, too.
 #include <gtest/gtest.h>
 
 #include <cctype>

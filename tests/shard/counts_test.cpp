@@ -287,8 +287,8 @@ TEST(Counts, ExpertsAndTensor) {
                 {{exchange, 2}, {counts, 1}, {sum, 2}, {of("AR(tensor)", E * b * C), 1}});
 }
 
-// Without a capacity rows stay with their tokens: these are gathered once and their results added up once, each way. The
-// hidden rows of a token's experts lie on different ranks, and nobody adds them up.
+// Without a capacity rows stay with their tokens: these are gathered once and their results added up once, each way.
+// The hidden rows of a token's experts lie on different ranks, and nobody adds them up.
 TEST(Counts, ExpertsWithoutDrops) {
   ModelConfig c = config("llama");
   c.family = "mixtral", c.experts = 4, c.ff = 64;

@@ -1,7 +1,7 @@
 // The published numbers: the table at p=4, m=8, smallest channel capacities, bubble rates of the zero-bubble paper.
-// Papers have B as one operation, whose gradient leaves at its end. Here it leaves when I is done; schedules that have no
-// W are therefore played with all of B's time in I. dualpipe and dualpipe-v have both B and W: DeepSeek's count, with
-// gradients at the end of B, is 26 and 27 for eight microbatches, 32 and 33 for ten.
+// Papers have B as one operation, whose gradient leaves at its end. Here it leaves when I is done; schedules that have
+// no W are therefore played with all of B's time in I. dualpipe and dualpipe-v have both B and W: DeepSeek's count,
+// with gradients at the end of B, is 26 and 27 for eight microbatches, 32 and 33 for ten.
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 

@@ -11,8 +11,8 @@
 namespace stretto {
 namespace {
 
-// Everybody writes into memory of his own and says how often he has. There are two places: who is one ahead has read all
-// that the others wrote before it.
+// Every process writes into memory of its own and counts how often it has. There are two places, which take turns: a
+// process that is one ahead has read all that the others wrote before.
 class NodeBoard : public Board {
  public:
   NodeBoard(Segments& segments, std::size_t words, WaitUntil wait) : words_(words), wait_(std::move(wait)) {

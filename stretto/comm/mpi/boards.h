@@ -1,5 +1,5 @@
-// Boards of processes: in memory that those of one machine share, where nobody has to look for what others say to get
-// any further; or as MPI's collectives, which go on while a transport polls.
+// Boards of processes: in memory that those of one machine share, where no process has to help the others'
+// words along; or as MPI's collectives, which go on while a transport polls.
 //
 //   auto board = node_board(segments, words, wait_until);
 #pragma once

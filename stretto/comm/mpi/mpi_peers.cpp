@@ -332,7 +332,7 @@ class MpiPeers : public Peers {
     }
   }
 
-  // A short look costs less than a sleep, when everybody here has a core.
+  // When every process here has a core, looking for a short time costs less than sleeping.
   int spins() const { return std::cmp_less_equal(on_machine_, std::thread::hardware_concurrency()) ? 200 : 0; }
 
   void wait(MPI_Request& request) {

@@ -4,8 +4,8 @@
 //
 //   auto transport = mpi_transport(communicator, program, arenas, spins);
 //
-// Nobody blocks in MPI: who waits polls, with sleeps in between. Communicators are passed by their Fortran handles, so
-// that mpi.h stays in the .cpp files.
+// Nobody blocks in MPI: whoever waits polls, and sleeps in between. Communicators are passed by their Fortran handles,
+// so that mpi.h stays in the .cpp files.
 #pragma once
 #include <memory>
 #include <vector>

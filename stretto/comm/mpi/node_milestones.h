@@ -1,6 +1,6 @@
 // How far the processes of one machine are: a word of each in memory that all of them see.
 //
-//   NodeMilestones all(rank, ranks, segments, spins);
+//   NodeMilestones all(segments, spins);
 #pragma once
 #include <vector>
 

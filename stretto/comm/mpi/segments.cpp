@@ -48,10 +48,10 @@ std::byte* Segments::allocate(u64 bytes) {
   if (own) own->touch();
   Segment s;
   for (int p = 0; p < processes_; ++p) s.push_back(p == own_ ? std::move(own) : reach(all[p]));
-  bool reached = true;  // who has no memory to be reached says so itself
+  bool reached = true;  // a process that got no memory says so itself
   for (int p = 0; p < processes_; ++p) reached = reached && (s[p] || (p != own_ && all[p].bytes == 0));
   const int failed = reached ? processes_ : own_;
-  MPI_Allreduce(&failed, &failed_, 1, MPI_INT, MPI_MIN, comm);  // also: nobody closes before all have opened
+  MPI_Allreduce(&failed, &failed_, 1, MPI_INT, MPI_MIN, comm);  // nobody closes before all have opened
   segments_.push_back(std::move(s));
   return failed_ == processes_ ? segments_.back()[own_]->at() : nullptr;
 }

@@ -5,7 +5,7 @@
 //   std::byte* own = segments.allocate(1 << 20);
 //   std::byte* same_place_at_2 = segments.at(segments.address_of(own), 2);
 //
-// It has no name anywhere: it is gone when the processes are, however they end.
+// The memory has no name in the file system, so it is gone when the processes are, however they end.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -22,9 +22,9 @@ class Segments {
   explicit Segments(int communicator);  // Fortran handle
   Segments(const Segments&) = delete;
 
-  // Zeroed and touched. None, on all of them, when one process cannot reach another's memory.
+  // Zeroed and touched. Null, in all processes, when one of them cannot reach another's memory.
   std::byte* allocate(u64 bytes);
-  int failed() const { return failed_; }  // then: the first process that could not
+  int failed() const { return failed_; }  // the first process that could not
 
   struct Address {  // the same for all processes
     std::uint32_t segment = 0;

@@ -1,6 +1,6 @@
 // A number in memory that processes share, which one changes and others wait for.
 //
-//   set_shared(word, 3);                                     // wakes who sleeps
+//   set_shared(word, 3);                                     // wakes whoever sleeps
 //   wait_shared(word, [](std::uint32_t v) { return v == 3; }, spins, stopped);
 #pragma once
 #include <linux/futex.h>
@@ -24,7 +24,7 @@ inline void set_shared(SharedWord& word, std::uint32_t value) {
     syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-// Until it has changed from what was seen, or for a hundredth of a second: who sets it may have died.
+// Until it has changed from what was seen, or for a hundredth of a second: the process that sets it may have died.
 inline void sleep_shared(SharedWord& word, std::uint32_t seen) {
   if (!(seen & shared_sleeping) &&
       !word.compare_exchange_strong(seen, seen | shared_sleeping, std::memory_order_acq_rel))

@@ -1,5 +1,5 @@
-// One message's arrival, in every round anew: one thread announces it, one other waits for it. Nobody is woken by a
-// system call unless he really sleeps, and nothing is allocated.
+// One message's arrival, anew in every round: one thread announces it, another waits for it. A system call wakes
+// the waiting thread only if it really sleeps. Nothing is allocated.
 //
 //   Arrival a;
 //   a.announce(1);                        // the sender, in round 1

@@ -1,5 +1,5 @@
-// A number that goes up and that threads wait for: everybody who sleeps is woken, nobody by a system call unless he
-// really sleeps. Nothing is allocated.
+// A number that goes up and that threads wait for. All threads that sleep are woken; when none sleeps, there is no
+// system call. Nothing is allocated.
 //
 //   Milestone m;
 //   m.advance(3);                                    // one thread
@@ -14,7 +14,7 @@ class Milestone {
  public:
   struct Seen {
     std::uint32_t word = 0;
-    // Counts modulo 2^30; what is asked for is never half of that away.
+    // Counts modulo 2^30; what is asked for is never 2^29 or more away.
     bool reached(std::uint32_t number) const { return ((word - number) & count_mask) <= count_mask / 2; }
     bool stopped() const { return word & stopped_bit; }
   };

@@ -40,8 +40,8 @@ std::vector<std::size_t> reaches(const std::vector<View>& views) {
   return all;
 }
 
-// OpenBLAS takes a lock of the whole process in every product: to the sanitizer that would order the compute lanes of all
-// ranks, and hide whatever is missing between them. A kernel orders nothing.
+// OpenBLAS takes a lock of the whole process in every product: to the sanitizer that would order the compute lanes of
+// all ranks, and hide whatever is missing between them. A kernel orders nothing.
 struct OrdersNothing {
   OrdersNothing() { AnnotateIgnoreSyncBegin(__FILE__, __LINE__); }
   ~OrdersNothing() { AnnotateIgnoreSyncEnd(__FILE__, __LINE__); }

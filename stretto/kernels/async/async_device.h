@@ -1,5 +1,6 @@
 // A CPU device whose lanes are threads: what an accelerator does, where the thread sanitizer can see it. A call returns
-// at once; lanes go on side by side and wait for each other only where an event says so. For tests, and for the curious.
+// at once; lanes go on side by side and wait for each other only where an event says so. For tests, and for the
+// curious.
 //
 //   AsyncDevice device({.jitter = 1e-4, .seed = 7});
 //   device.launch(DeviceLane::compute, kernel, args);

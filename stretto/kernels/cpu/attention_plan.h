@@ -112,8 +112,9 @@ struct Reach {
   }
 };
 
-// views: the operands that are matrices, as they stand in the call, then the results; the first three are q, k and v, the
-// others have q's or k's dims (lse: q's without head). `others`: how many operands stand before `since` and `until`.
+// views: the operands that are matrices, as they stand in the call, then the results; the first three are q, k and v,
+// the others have q's or k's dims (lse: q's without head). `others`: how many operands stand before `since` and
+// `until`.
 inline AttentionPlan attention_plan(const Call& call, std::vector<const View*> views, int others) {
   const AttentionAttrs& a = call.attrs<AttentionAttrs>();
   const View &q = call.in[0], &k = call.in[1];
@@ -192,7 +193,8 @@ void hide_before(T* row, i64 base, i64 low) {
   std::fill_n(row, base, T(0));
   if (base < low) std::fill(row + base, row + low, -std::numeric_limits<T>::infinity());
 }
-// Other rows of a tile see keys that this one does not: its probabilities are zero there, up to a panel behind the last.
+// Other rows of a tile see keys that this one does not: its probabilities are zero there, up to a panel after the
+// last.
 template <class T, AttentionKind kind>
 void clear_beyond(T* row, i64 end, i64 of_tile) {
   // Rows that follow each other see few more, unless they have intervals of their own.

@@ -130,8 +130,8 @@ bool accepts_gemm(const Call& call) {
   return p && (p->calls <= 1 || p->m * p->n * p->k >= 4096);
 }
 
-// Blocks of bf16 operands are widened into scratch and multiplied there. A result in f32 is summed up where it lies, one
-// in bf16 in scratch, and rounded once.
+// Blocks of bf16 operands are widened into scratch and multiplied there. A result in f32 is summed up where it lies,
+// one in bf16 in scratch, and rounded once.
 template <class O>
 Runner prepare_widened(const Call& call) {
   Plan plan = *best_plan(call);

@@ -1,4 +1,4 @@
-// How a long matrix product is cut, so that messages move on between its pieces. The cut depends on the sizes alone and
+// How a long matrix product is cut, so that messages move on between its parts. The cut depends on the sizes alone and
 // is made under every layout and transport: the order in which a result is summed never depends on them.
 //
 // Sums are cut first, where the library cuts them anyway; then rows and columns, for which operands are copied once
@@ -20,7 +20,7 @@ struct GemmTiles {
 // Multiplications of floats in a millisecond of one core, roughly. The same for every machine, as results depend on it.
 inline constexpr double multiplications_in_ms = 4.5e7;
 
-// `ms`: about how long a piece may take; 0: the product stays whole.
+// `ms`: about how long a part may take; 0: the product stays whole.
 inline GemmTiles gemm_tiles(i64 m, i64 n, i64 k, std::size_t element, double ms) {
   const double in_ms = multiplications_in_ms * 4 / double(element);
   GemmTiles t{m, n, k};

@@ -45,8 +45,8 @@ void take(int buffers) {
   for (void* buffer : taken) blas_memory_free(buffer);
 }
 
-// Forms of the library's kernels, best first, and which of them a processor runs. Those it may have chosen itself that are
-// as good have a null.
+// Forms of the library's kernels, best first, and which of them a processor runs. Those it may have chosen itself that
+// are as good have a null.
 struct ProductForm {
   std::string_view name;
   bool (*runs)(const Processor&);

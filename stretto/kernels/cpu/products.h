@@ -14,9 +14,9 @@ constexpr u64 product_touched =
     u64(9) << 20;                          // of them in memory: what large products were seen to take, and some more
 constexpr int most_product_threads = 512;  // for more the library has no buffers, however much memory there is
 
-// The library chooses its kernels by processors it knows: on one that is newer than the library it may take those of 2004.
-// Then others are chosen for it, the best that run here. What OPENBLAS_CORETYPE says stays. Called before the first
-// product; returns the name of the form.
+// The library chooses its kernels by processors it knows: on one that is newer than the library it may take those of
+// 2004. Then others are chosen for it, the best that run here. What OPENBLAS_CORETYPE says stays. Called before the
+// first product; returns the name of the form.
 std::string choose_product_form();
 
 // Does an element's sum not depend on how many rows its product has, where products are large enough (alike_by_rows)?

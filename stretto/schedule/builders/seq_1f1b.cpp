@@ -4,7 +4,8 @@
 
 namespace stretto::builders {
 
-// 1F1B over sequence segments. A microbatch's backward starts with its last segment, so that k-1 more forwards come first.
+// 1F1B over sequence segments. A microbatch's backward starts with its last segment, so that k-1 more forwards come
+// first.
 Schedule seq_1f1b(const Request& r) {
   Schedule s = looped(r);
   const int k = r.segments, count = r.microbatches * k;

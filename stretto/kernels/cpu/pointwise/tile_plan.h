@@ -9,7 +9,8 @@
 
 namespace stretto {
 
-// Registers hold bf16 values as f32. Tiles compute in f32; a result of type bf16 is rounded before another one reads it.
+// Registers hold bf16 values as f32. Tiles compute in f32; a result of type bf16 is rounded before another one reads
+// it.
 struct TileCall {
   Tile tile = nullptr;
   bool rounds = false;
