@@ -1,6 +1,7 @@
 #include "stretto/ops/rms_norm.h"
 
 #include "stretto/ops/add.h"
+#include "stretto/ops/cast.h"
 #include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rms_norm_grad.h"
