@@ -1,5 +1,6 @@
-// AdamW's update as one loop. Tiles take one step of a group after the other, and an update has 17: of these each element
-// should take as long as its way from memory and back. The group is known by its steps; the numbers are those of the tiles.
+// AdamW's update as one loop. Tiles take one step of a group after the other, and an update has 17: of these each
+// element should take as long as its way from memory and back. The group is known by its steps; the numbers are those
+// of the tiles.
 //
 //   if (const std::optional<AdamwUpdate> u = adamw_update(group, plan)) run_adamw(*u, args);
 #pragma once
