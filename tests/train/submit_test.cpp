@@ -157,7 +157,9 @@ TEST(Submit, WhatFollowsAStepThatIsNotFiniteIsLeftOutOnDemand) {
     t.submit(numbers(std::numeric_limits<float>::infinity()));
     t.submit(numbers(2), after);
     EXPECT_FALSE(t.wait().updated);
-    if (after == Trainer::After::any) EXPECT_TRUE(t.wait().updated);
+    if (after == Trainer::After::any) {
+      EXPECT_TRUE(t.wait().updated);
+    }
     t.set_step(1);
     EXPECT_EQ(t.parameters_hash() == before, after == Trainer::After::finite);
     EXPECT_EQ(t.step(numbers(1)).step, 2);
