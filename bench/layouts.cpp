@@ -1,6 +1,6 @@
 // Layouts of the reference model on two cores, against two independent serial runs side by side: what the machine can
-// do at all. Every rank has as much to do per step as one serial run. Interleaved rounds, because machines are noisy.
-//   build/bench/layouts [rounds = 5]
+// do at all. Every rank has as much to do per step as one serial run. They take turns, because machines are noisy.
+//   build/bench/layouts [rounds = 4]
 //   build/bench/layouts overlap      how much of the gradients' sum is hidden behind backward, on emulated ranks
 #include <fmt/format.h>
 
@@ -15,6 +15,7 @@
 #include "stretto/models/family.h"
 #include "stretto/simulate/step_time.h"
 #include "stretto/stretto.h"
+#include "turns.h"
 
 using namespace stretto;
 
@@ -31,39 +32,73 @@ Compiled reference(const ParallelNames& names) {
 
 struct Run {
   const char* name;
-  Trainer trainer;
-  std::vector<double> speed = {}, share = {}, waiting = {};
-  Run(const char* name, const ParallelNames& names) : name(name), trainer(reference(names)) {}
+  ParallelNames names;
 };
+constexpr Run runs[] = {
+    {"data=2", {.data = 2}},
+    {"data=2 zero=1", {.data = 2, .zero = 1}},
+    {"data=2 zero=2", {.data = 2, .zero = 2}},
+    {"data=2 zero=3", {.data = 2, .zero = 3}},
+    {"tensor=2", {.tensor = 2}},
+    {"tensor=2 sequence", {.tensor = 2, .sequence = true}},
+};
+
+// Seconds that kernels took on all ranks since the trainers were made: matrix products, all others.
+std::pair<double, double> kernel_seconds(std::initializer_list<const Trainer*> trainers) {
+  std::pair<double, double> sum;
+  for (const Trainer* t : trainers)
+    for (int rank = 0; rank < t->compiled().program->ranks(); ++rank)
+      for (const KernelTime& k : t->profile(rank)) (k.op == "contract" ? sum.first : sum.second) += k.seconds;
+  return sum;
+}
+
+// Where the time of both cores goes while `step` makes a step: it returns the seconds of both, and those of them waited.
+template <class Step>
+std::vector<double> seconds_of(std::initializer_list<const Trainer*> trainers, const Step& step) {
+  const auto [products, others] = kernel_seconds(trainers);
+  const auto [total, waited] = step();
+  const auto [products_after, others_after] = kernel_seconds(trainers);
+  const double kernels = products_after - products + others_after - others;
+  return {products_after - products, others_after - others, waited, total - waited - kernels};
+}
 
 void speed(int rounds) {
   const Batch one_batch = some_batch(rows, context), batch = some_batch(2 * rows, context);
   const double tokens = double(rows) * context;
-  Trainer one(reference({})), two(reference({}));
-  std::vector<std::unique_ptr<Run>> runs;
-  runs.push_back(std::make_unique<Run>("data=2", ParallelNames{.data = 2}));
-  runs.push_back(std::make_unique<Run>("data=2 zero=1", ParallelNames{.data = 2, .zero = 1}));
-  runs.push_back(std::make_unique<Run>("data=2 zero=2", ParallelNames{.data = 2, .zero = 2}));
-  runs.push_back(std::make_unique<Run>("data=2 zero=3", ParallelNames{.data = 2, .zero = 3}));
-  runs.push_back(std::make_unique<Run>("tensor=2", ParallelNames{.tensor = 2}));
-  runs.push_back(std::make_unique<Run>("tensor=2 sequence", ParallelNames{.tensor = 2, .sequence = true}));
-  std::vector<double> limits;
-  for (int round = 0; round <= rounds; ++round) {  // the first is not counted
-    const double limit = side_by_side(one, two, one_batch, tokens);
-    if (round > 0) limits.push_back(limit);
-    for (const auto& r : runs) {
-      const StepResult result = r->trainer.step(batch);
-      if (round == 0) continue;
-      r->speed.push_back(2 * tokens / result.seconds);
-      r->share.push_back(r->speed.back() / limit);
-      r->waiting.push_back(100 * result.bubble);
-    }
-  }
-  std::vector<std::vector<std::string>> lines{{"run", "tok/s", "of the limit", "waiting %"}};
-  lines.push_back({"two serial runs", fmt::format("{:.0f}", median(limits)), "1", ""});
-  for (const auto& r : runs)
-    lines.push_back({r->name, fmt::format("{:.0f}", median(r->speed)), interval(r->share),
-                     fmt::format("{:.1f}", median(r->waiting))});
+  Trainer one(reference({}), {.profile = true}), two(reference({}), {.profile = true});
+  std::vector<std::unique_ptr<Trainer>> trainers;
+  for (const Run& r : runs)
+    trainers.push_back(std::make_unique<Trainer>(reference(r.names), RunOptions{.profile = true}));
+  std::vector<std::vector<double>> serial(4);
+  const auto limit = [&] {
+    double speed = 0;
+    const std::vector<double> spent = seconds_of({&one, &two}, [&] {
+      speed = side_by_side(one, two, one_batch, tokens);
+      return std::pair(4 * tokens / speed, 0.0);
+    });
+    for (std::size_t k = 0; k < spent.size(); ++k) serial[k].push_back(spent[k]);
+    return speed;
+  };
+  const auto once = [&](int r) {
+    Turn turn;
+    turn.other = seconds_of({trainers[r].get()}, [&] {
+      const StepResult result = trainers[r]->step(batch);
+      turn.speed = 2 * tokens / result.seconds;
+      return std::pair(2 * result.seconds, 2 * result.seconds * result.bubble);
+    });
+    return turn;
+  };
+  const Turns turns = take_turns(rounds, int(trainers.size()), 3, limit, once);
+  std::vector<std::vector<std::string>> lines{
+      {"run", "tok/s", "of the limit", "products s", "other kernels s", "waiting s", "rest s"}};
+  const auto add = [&](const char* name, double speed, const std::string& share,
+                       const std::vector<std::vector<double>>& spent) {
+    lines.push_back({name, fmt::format("{:.0f}", speed), share});
+    for (const std::vector<double>& part : spent) lines.back().push_back(fmt::format("{:.2f}", median(part)));
+  };
+  add("two serial runs", median(turns.limits), "1", serial);
+  for (std::size_t r = 0; r < trainers.size(); ++r)
+    add(runs[r].name, median(turns.speeds[r]), interval(turns.shares[r]), turns.others[r]);
   fmt::print("{}", table(lines));
 }
 
@@ -131,5 +166,5 @@ void overlap() {
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "overlap") return overlap(), 0;
-  speed(argc > 1 ? std::atoi(argv[1]) : 5);
+  speed(argc > 1 ? std::atoi(argv[1]) : 4);
 }

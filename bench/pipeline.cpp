@@ -1,5 +1,5 @@
 // The reference model as a pipeline on two cores, against two independent serial runs side by side: what the machine
-// can do at all. Interleaved rounds, because machines are noisy.
+// can do at all. They take turns, because machines are noisy.
 //   build/bench/pipeline [rounds = 5]
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,18 +7,20 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <tuple>
 
 #include "rounds.h"
 #include "stretto/base/text.h"
 #include "stretto/models/family.h"
 #include "stretto/simulate/replay.h"
 #include "stretto/stretto.h"
+#include "turns.h"
 
 using namespace stretto;
 
 namespace {
 
-constexpr int microbatches = 16, rows = 64, context = 256, vocab = 8192;
+constexpr int microbatches = 16, rows = 32, context = 256, vocab = 8192;
 
 Compiled reference(const Parallel& parallel) {
   const ModelConfig config{
@@ -26,52 +28,39 @@ Compiled reference(const Parallel& parallel) {
   return compile(make_model(config, rows), adamw({.lr = 3e-4}), {.microbatches = microbatches, .clip = 1}, parallel);
 }
 
-struct Pipeline {
-  const char* schedule;
-  Trainer trainer;
-  std::vector<double> speed = {}, share = {}, of_bound = {};  // tok/s; of the limit; simulated / measured time
-  std::vector<double> idle = {}, idle_difference = {};
-  explicit Pipeline(const char* name) : schedule(name), trainer(reference({.mesh = {{"pipe", 2}}, .schedule = name})) {}
-};
+// A measured step, and the same step as it would have been without what the simulator does not know.
+Turn against_simulator(Trainer& t, const Batch& batch) {
+  Timeline measured;
+  const double speed = double(rows) * context / t.step(batch, &measured).seconds;
+  const Prediction simulated = replay(t.compiled().program->schedule, measured);
+  double worst = 0;
+  for (int a = 0; a < 2; ++a) worst = std::max(worst, std::abs(measured.bubble(a) - simulated.timeline.bubble(a)));
+  return {speed, {100 * measured.bubble(), simulated.makespan / measured.makespan(), 100 * worst}};
+}
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 5;
   const Batch batch = some_batch(rows, context);
-  const double tokens = double(rows) * context;
   Trainer one(reference({})), two(reference({}));
-  std::vector<std::unique_ptr<Pipeline>> pipelines;
-  for (const char* name : {"zb-v", "zb-h1", "1f1b"}) pipelines.push_back(std::make_unique<Pipeline>(name));
-  std::vector<double> limits;
-  for (int round = 0; round <= rounds; ++round) {  // the first is not counted
-    const double limit = side_by_side(one, two, batch, tokens);
-    if (round > 0) limits.push_back(limit);
-    std::string line = fmt::format("round {}: two serial runs {:.0f} tok/s", round, limit);
-    for (const auto& p : pipelines) {
-      Timeline measured;
-      const double speed = tokens / p->trainer.step(batch, &measured).seconds;
-      line += fmt::format(", {} {:.0f}", p->schedule, speed);
-      if (round == 0) continue;
-      const Prediction simulated = replay(p->trainer.compiled().program->schedule, measured);
-      p->speed.push_back(speed);
-      p->share.push_back(speed / limit);
-      p->of_bound.push_back(simulated.makespan / measured.makespan());
-      double worst = 0;
-      for (int a = 0; a < 2; ++a) worst = std::max(worst, std::abs(measured.bubble(a) - simulated.timeline.bubble(a)));
-      p->idle.push_back(100 * measured.bubble());
-      p->idle_difference.push_back(100 * worst);
-    }
-    fmt::print("{}\n", line);
-    std::fflush(stdout);
-  }
-  std::vector<std::vector<std::string>> table_rows{
+  const char* const schedules[] = {"zb-v", "zb-h1", "1f1b"};
+  std::vector<std::unique_ptr<Trainer>> pipelines;
+  for (const char* s : schedules)
+    pipelines.push_back(std::make_unique<Trainer>(reference({.mesh = {{"pipe", 2}}, .schedule = s})));
+  const Turns turns = take_turns(
+      rounds, int(pipelines.size()), int(pipelines.size()),
+      [&] { return side_by_side(one, two, batch, double(rows) * context); },
+      [&](int p) { return against_simulator(*pipelines[p], batch); });
+  std::vector<std::vector<std::string>> lines{
       {"run", "tok/s", "of the limit", "idle %", "simulated/measured time", "idle off by, points", "pieces per stage"}};
-  table_rows.push_back({"two serial runs", fmt::format("{:.0f}", median(limits)), "1", "", "", "", ""});
-  for (const auto& p : pipelines)
-    table_rows.push_back({std::string("pipe=2 ") + p->schedule, fmt::format("{:.0f}", median(p->speed)),
-                          interval(p->share), fmt::format("{:.1f}", median(p->idle)), interval(p->of_bound),
-                          fmt::format("{:.1f}", median(p->idle_difference)),
-                          fmt::format("{}", fmt::join(p->trainer.compiled().program->pieces_per_stage(), "+"))});
-  fmt::print("\n{}", table(table_rows));
+  lines.push_back({"two serial runs", fmt::format("{:.0f}", median(turns.limits)), "1", "", "", "", ""});
+  for (std::size_t p = 0; p < pipelines.size(); ++p) {
+    const auto& [idle, of_bound, off] = std::tie(turns.others[p][0], turns.others[p][1], turns.others[p][2]);
+    lines.push_back({fmt::format("pipe=2 {}", schedules[p]), fmt::format("{:.0f}", median(turns.speeds[p])),
+                     interval(turns.shares[p]), fmt::format("{:.1f}", median(idle)), interval(of_bound),
+                     fmt::format("{:.1f}", median(off)),
+                     fmt::format("{}", fmt::join(pipelines[p]->compiled().program->pieces_per_stage(), "+"))});
+  }
+  fmt::print("{}", table(lines));
 }

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <map>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "stretto/base/text.h"
@@ -32,15 +31,6 @@ inline double median(std::vector<double> all) {
 inline std::string interval(std::vector<double> all) {
   std::sort(all.begin(), all.end());
   return fmt::format("{:.3f} [{:.3f}, {:.3f}]", all[all.size() / 2], all.front(), all.back());
-}
-
-// Tokens per second of two independent runs that make one step each, at the same time.
-inline double side_by_side(Trainer& one, Trainer& two, const Batch& batch, double tokens) {
-  double first = 0, second = 0;
-  std::thread other([&] { second = two.step(batch).seconds; });
-  first = one.step(batch).seconds;
-  other.join();
-  return tokens / first + tokens / second;
 }
 
 // Where the time of one step goes, after one to get warm. The trainer was made with TrainerOptions::profile.

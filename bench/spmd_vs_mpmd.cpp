@@ -1,11 +1,14 @@
 // The best configuration without a pipeline against the best with one, on emulated devices and links: layers like
 // GPT-3's on the accelerators of a cluster file, over links between nodes from slow to as fast as inside of one. All
-// that fit are simulated, the best of each kind are run as well.
+// that fit are simulated with collectives in place, the best of them also with collectives beside other calls; and the
+// best of each kind are run as well.
 //   build/bench/spmd_vs_mpmd [cluster.toml] [--section.key=value ...]
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <ranges>
 
 #include "stretto/base/text.h"
 #include "stretto/cost/cluster_file.h"
@@ -18,6 +21,7 @@ using namespace stretto;
 namespace {
 
 constexpr int ranks = 16, rows = 32, seq = 2048, shown = 3;
+constexpr int arranged = 12;  // how many of the best with collectives in place are tried with them beside calls
 constexpr int layers = 16, width = 12288, vocab = 51200;
 constexpr double slower_to_faster[] = {0.25, 0.5, 1, 2, 6};  // links between nodes, times the file's bandwidth
 
@@ -42,16 +46,35 @@ struct Recipe {
     return 4 * parameters *
            ((zero < 3 ? 1 : 1.0 / data) + (zero < 2 ? 1 : 1.0 / data) + 2 * (zero < 1 ? 1 : 1.0 / data));
   }
-  Compiled compiled() const {
-    const ModelConfig config{
-        .family = "gpt2", .layers = layers, .width = width, .heads = 96, .context = seq, .vocab = vocab, .tied = false};
-    Parallel parallel{.names = {.data = data, .tensor = tensor, .sequence = tensor > 1, .zero = zero},
-                      .schedule = schedule,
-                      .recompute = {recompute}};
-    if (pipe > 1) parallel.mesh = {{"pipe", pipe}};
-    return compile(make_model(config, rows), adamw(), {.microbatches = rows / data / sequences}, parallel);
-  }
 };
+
+// How collectives go on: in place; or beside calls, which are arranged for links inside of a node, or between nodes.
+enum class Way { in_place, inside, between };
+
+struct Candidate {
+  Recipe recipe;
+  Way way;
+  std::vector<StepTime> times;  // per cluster; not tried there: none
+  double gigabytes = 0;
+
+  double seconds(std::size_t cluster) const { return times[cluster].seconds; }
+  bool tried(std::size_t cluster) const { return seconds(cluster) > 0; }
+  std::string str() const { return recipe.str() + (way == Way::in_place ? ", in place" : ""); }
+};
+
+Compiled compiled(const Recipe& r, Way way, const Cluster& cluster, bool to_run) {
+  const ModelConfig config{
+      .family = "gpt2", .layers = layers, .width = width, .heads = 96, .context = seq, .vocab = vocab, .tied = false};
+  Parallel parallel{.names = {.data = r.data, .tensor = r.tensor, .sequence = r.tensor > 1, .zero = r.zero},
+                    .schedule = r.schedule,
+                    .link = way == Way::between ? cluster.between : cluster.inside,
+                    .recompute = {r.recompute},
+                    .machine = cluster.machine,
+                    .overlap = way == Way::in_place ? Overlap::none : Overlap::calls,
+                    .proved = to_run};
+  if (r.pipe > 1) parallel.mesh = {{"pipe", r.pipe}};
+  return compile(make_model(config, rows), adamw(), {.microbatches = rows / r.data / r.sequences}, parallel);
+}
 
 std::vector<Recipe> recipes() {
   std::vector<Recipe> all;
@@ -69,12 +92,6 @@ std::vector<Recipe> recipes() {
   return all;
 }
 
-struct Found {
-  Recipe recipe;
-  std::vector<double> simulated;  // per cluster
-  double gigabytes = 0;
-};
-
 double gigabytes(const Program& p) {
   double most = 0;
   for (const ActorProgram& a : p.actors) {
@@ -85,34 +102,75 @@ double gigabytes(const Program& p) {
   return most;
 }
 
-std::vector<Found> search(const std::vector<Cluster>& clusters, double memory) {
-  std::vector<Found> all;
+// What fits, over the given links.
+std::optional<Candidate> candidate(const Recipe& r, Way way, const std::vector<Cluster>& clusters, double memory,
+                                   std::optional<std::size_t> only = {}) {
+  const Compiled c = compiled(r, way, clusters[only.value_or(0)], false);
+  Candidate found{.recipe = r, .way = way, .gigabytes = gigabytes(*c.program)};
+  if (found.gigabytes * 1e9 > memory) return std::nullopt;
+  for (std::size_t i = 0; i < clusters.size(); ++i)
+    found.times.push_back(!only || *only == i ? step_time(*c.program, clusters[i]) : StepTime{});
+  return found;
+}
+
+// The fastest first, of those with or without a pipeline.
+std::vector<const Candidate*> ranked(const std::vector<Candidate>& all, bool pipe, std::size_t cluster) {
+  std::vector<const Candidate*> best;
+  for (const Candidate& c : all)
+    if ((c.recipe.pipe > 1) == pipe && c.tried(cluster)) best.push_back(&c);
+  std::ranges::stable_sort(best, {}, [&](const Candidate* c) { return c->seconds(cluster); });
+  return best;
+}
+
+std::vector<Candidate> search(const std::vector<Cluster>& clusters, double memory) {
+  std::vector<Candidate> all;
   std::map<std::string, int> refused;
   int tried = 0;
   for (const Recipe& r : recipes()) {
     ++tried;
     if (r.least_bytes() > memory) continue;
     try {
-      const Compiled c = r.compiled();
-      Found f{.recipe = r, .gigabytes = gigabytes(*c.program)};
-      if (f.gigabytes * 1e9 > memory) continue;
-      for (const Cluster& cluster : clusters) f.simulated.push_back(step_time(*c.program, cluster).seconds);
-      all.push_back(std::move(f));
+      if (std::optional<Candidate> c = candidate(r, Way::in_place, clusters, memory)) all.push_back(std::move(*c));
     } catch (const Error& e) {
       ++refused[e.what()];
     }
   }
   fmt::print("{} configurations tried, {} fit into {:.0f} GB per rank\n", tried, all.size(), memory / 1e9);
   for (const auto& [why, times] : refused) fmt::print("refused {} times: {}\n", times, why);
+  std::vector<Candidate> beside;
+  for (std::size_t i = 0; i < clusters.size(); ++i)
+    for (bool pipe : {false, true})
+      for (const Candidate* c : ranked(all, pipe, i) | std::views::take(arranged))
+        for (Way way : {Way::inside, Way::between})
+          if (std::optional<Candidate> b = candidate(c->recipe, way, clusters, memory, i))
+            beside.push_back(std::move(*b));
+  all.insert(all.end(), beside.begin(), beside.end());
   return all;
 }
 
-double measured(const Recipe& r, const Cluster& cluster) {
+double measured(const Candidate& c, const Cluster& cluster) {
   const std::vector<std::int32_t> ids(std::size_t(rows) * seq, 1);
   const Batch batch{{"ids", Array::of<std::int32_t>(ids, {rows, seq})},
                     {"targets", Array::of<std::int32_t>(ids, {rows, seq})}};
-  Trainer t(r.compiled(), {.cluster = cluster, .device = DeviceKind::emulated, .machine = cluster.machine});
+  Trainer t(compiled(c.recipe, c.way, cluster, true),
+            {.cluster = cluster, .device = DeviceKind::emulated, .machine = cluster.machine});
   return std::min(t.step(batch).seconds, t.step(batch).seconds);
+}
+
+using Lines = std::vector<std::vector<std::string>>;
+std::string number(double x) { return fmt::format("{:.3f}", x); }
+
+// Where the time of a step goes, as simulated.
+std::vector<std::string> parts(const Cluster& cluster, const Candidate& c, const StepTime& t) {
+  const Spent& s = t.spent;
+  return {c.str(),
+          fmt::format("{:.1f}", cluster.between.bandwidth / 1e9),
+          number(s.products),
+          number(s.attention + s.elements + s.update),
+          number(s.collectives),
+          number(s.messages),
+          number(s.sums + s.gathers),
+          number(s.bubble)};
 }
 
 }  // namespace
@@ -127,28 +185,28 @@ int main(int argc, char** argv) {
     clusters.push_back(d.cluster);
     clusters.back().between.bandwidth *= factor;
   }
-  std::vector<Found> all = search(clusters, d.memory);
-  std::vector<std::vector<std::string>> best{{"configuration", "simulated s", "measured s", "GB per rank"}},
-      ratios{{"GB/s between nodes", "best without a pipeline", "best with one", "simulated", "measured"}};
+  const std::vector<Candidate> all = search(clusters, d.memory);
+  Lines best{{"configuration", "simulated s", "measured s", "GB per rank"}},
+      ratios{{"GB/s between nodes", "best without a pipeline", "best with one", "simulated", "measured"}},
+      spent{{"configuration", "GB/s", "products s", "other kernels", "collectives", "messages", "sums, gathers",
+             "bubble"}};
   for (std::size_t i = 0; i < clusters.size(); ++i) {
-    std::sort(all.begin(), all.end(), [&](const Found& a, const Found& b) { return a.simulated[i] < b.simulated[i]; });
-    double simulated[2] = {}, ran[2] = {};
-    std::string name[2];
+    const Candidate* first[2] = {};
+    double ran[2] = {};
     for (bool pipe : {false, true}) {
-      const bool details = slower_to_faster[i] == 1;
-      int n = 0;
-      for (const Found& f : all) {
-        if ((f.recipe.pipe > 1) != pipe || n == (details ? shown : 1)) continue;
-        const double m = measured(f.recipe, clusters[i]);
-        if (n++ == 0) simulated[pipe] = f.simulated[i], ran[pipe] = m, name[pipe] = f.recipe.str();
-        if (details)
-          best.push_back({f.recipe.str(), fmt::format("{:.3f}", f.simulated[i]), fmt::format("{:.3f}", m),
-                          fmt::format("{:.1f}", f.gigabytes)});
-      }
+      const std::vector<const Candidate*> order = ranked(all, pipe, i);
+      first[pipe] = order.at(0);
+      ran[pipe] = measured(*order[0], clusters[i]);
+      spent.push_back(parts(clusters[i], *order[0], order[0]->times[i]));
+      for (int n = 0; slower_to_faster[i] == 1 && n < shown; ++n)
+        best.push_back({order[n]->str(), number(order[n]->seconds(i)),
+                        number(n == 0 ? ran[pipe] : measured(*order[n], clusters[i])),
+                        fmt::format("{:.1f}", order[n]->gigabytes)});
     }
-    ratios.push_back({fmt::format("{:.1f}", clusters[i].between.bandwidth / 1e9), name[0], name[1],
-                      fmt::format("{:.3f}", simulated[0] / simulated[1]), fmt::format("{:.3f}", ran[0] / ran[1])});
+    ratios.push_back({fmt::format("{:.1f}", clusters[i].between.bandwidth / 1e9), first[0]->str(), first[1]->str(),
+                      number(first[0]->seconds(i) / first[1]->seconds(i)), number(ran[0] / ran[1])});
   }
   fmt::print("\nThe best on the file's links:\n{}", table(best));
   fmt::print("\nSpeed with a pipeline / without, by the bandwidth between nodes:\n{}", table(ratios));
+  fmt::print("\nWhere the time of the busiest actor goes, simulated:\n{}", table(spent));
 }
