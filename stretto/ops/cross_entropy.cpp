@@ -16,6 +16,7 @@
 #include "stretto/ops/max.h"
 #include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
+#include "stretto/ops/pick.h"
 #include "stretto/ops/rules.h"
 #include "stretto/ops/sub.h"
 #include "stretto/ops/sum.h"
@@ -36,9 +37,11 @@ CrossEntropy decomposed_cross_entropy(Tensor logits, Tensor given, Tensor seed, 
   const Tensor classes = labels(given, over, ignore);
   const Tensor zero = constant(b, 0, t), counts = not_equal(classes, double(ignore));
   const Tensor here = equal(broadcast_to(classes, logits.type().dims), iota(b, b.graph.dim(over)));
-  const Tensor top = max_over(logits, {over}), shifted = logits - top, e = exp(shifted);
-  const Tensor total = sum_over(e, {over}), label = sum_over(where(here, shifted, zero), {over});
-  const Tensor each = where(counts, log(total) - label, zero);
+  const Tensor top = max_over(logits, {over}), shifted = logits - top;
+  // Read before the logits are written over. In bf16 it is a sum: pick would widen all logits to read one of a row.
+  const Tensor label = t == bf16 ? sum_over(where(here, shifted, zero), {over})
+                                 : b.emit(pick_op, {logits, classes}, PickAttrs{{over}, classes.type().dims}) - top;
+  const Tensor e = exp(shifted), total = sum_over(e, {over}), each = where(counts, log(total) - label, zero);
   const Tensor softmax = e / total, one = constant(b, 1, t);
   const Tensor difference = softmax - where(here, one, zero);
   return {sum_all(cast(each, f64)), where(counts, difference, zero) * cast(seed, t)};
