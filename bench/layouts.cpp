@@ -52,7 +52,7 @@ std::pair<double, double> kernel_seconds(std::initializer_list<const Trainer*> t
   return sum;
 }
 
-// Where the time of both cores goes while `step` makes a step: it returns the seconds of both, and those of them waited.
+// Where the time of both cores goes while `step` makes a step: it returns the seconds of both, and those waited.
 template <class Step>
 std::vector<double> seconds_of(std::initializer_list<const Trainer*> trainers, const Step& step) {
   const auto [products, others] = kernel_seconds(trainers);

@@ -32,9 +32,9 @@ struct Turns {
   std::vector<std::vector<std::vector<double>>> others;  // of each run and kind
 };
 
-// Everybody makes a step to get warm. Then the runs take turns, forwards in one round and backwards in the next, and the
-// limit is taken between every few of them. A run is compared with the mean of the limits before and after it: a machine
-// that gets slower does so for both.
+// Everybody makes a step to get warm. Then the runs take turns, forwards in one round and backwards in the next, and
+// the limit is taken between every few of them. A run is compared with the mean of the limits before and after it: a
+// machine that gets slower does so for both.
 inline Turns take_turns(int rounds, int runs, int between_limits, const std::function<double()>& limit,
                         const std::function<Turn(int)>& once) {
   Turns t;
