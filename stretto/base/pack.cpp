@@ -1,11 +1,9 @@
 #include "stretto/base/pack.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -113,24 +111,6 @@ void take_if_better(Placer& placer, std::span<const std::uint32_t> order, std::o
   }
   best = placer.packing;
 }
-
-}  // namespace
-
-std::size_t live_bound(std::span<const Lifetime> all, std::size_t align) {
-  // (time, change): ends sort before starts of the next instant
-  std::vector<std::pair<std::int64_t, std::int64_t>> events;
-  for (const Lifetime& b : all) {
-    const std::int64_t bytes = rounded(b.bytes, align);
-    events.push_back({b.first * 2, bytes});
-    events.push_back({b.last * 2 + 1, -bytes});
-  }
-  std::sort(events.begin(), events.end());
-  std::int64_t live = 0, most = 0;
-  for (const auto& [time, change] : events) most = std::max(most, live += change);
-  return most;
-}
-
-namespace {
 
 // Whoever ends at the top was placed too late: it goes to the front of the order, and all is placed anew, as long as
 // that may still help. Equal microbatches have equal ones there: in every other round they move together.
@@ -273,109 +253,6 @@ Packing pack(std::span<const Lifetime> all, std::size_t align) {
   if (apart && apart->bytes <= bound + bound / 100) return *std::move(apart);
   Packing together = in_segments(all, align);
   return apart && apart->bytes < together.bytes ? *std::move(apart) : together;
-}
-
-namespace {
-
-// Free memory: gaps between what is placed, and everything from `open_` on. No two gaps touch, and none touches
-// `open_`.
-class Gaps {
- public:
-  // From the smallest gap that is large enough, the lowest of them.
-  std::size_t take(std::size_t bytes) {
-    const auto fit = by_size_.lower_bound({bytes, 0});
-    if (fit == by_size_.end()) return std::exchange(open_, open_ + bytes);
-    const auto [size, at] = *fit;
-    const auto gap = by_place_.find(at);
-    size > bytes ? change(gap, at + bytes, size - bytes) : remove(gap);
-    return at;
-  }
-  void release(std::size_t at, std::size_t bytes) {
-    const auto next = by_place_.lower_bound(at);
-    const auto before = next == by_place_.begin() ? by_place_.end() : std::prev(next);
-    const bool joins_next = next != by_place_.end() && next->first == at + bytes;
-    if (before != by_place_.end() && before->first + before->second == at) {
-      at = before->first;
-      bytes += before->second;
-      if (joins_next) bytes += next->second, remove(next);
-      at + bytes == open_ ? remove(before), void(open_ = at) : change(before, at, bytes);
-    } else if (joins_next) {
-      change(next, at, bytes + next->second);
-    } else if (at + bytes == open_) {
-      open_ = at;
-    } else {
-      by_place_[at] = bytes;
-      by_size_.insert({bytes, at});
-    }
-  }
-
- private:
-  using Gap = std::map<std::size_t, std::size_t>::iterator;
-  void remove(Gap gap) {
-    by_size_.erase({gap->second, gap->first});
-    by_place_.erase(gap);
-  }
-  // Keeps the nodes: there are far more changes than gaps.
-  void change(Gap gap, std::size_t at, std::size_t bytes) {
-    auto sized = by_size_.extract({gap->second, gap->first});
-    sized.value() = {bytes, at};
-    by_size_.insert(std::move(sized));
-    const auto after = std::next(gap);
-    auto placed = by_place_.extract(gap);
-    placed.key() = at;
-    placed.mapped() = bytes;
-    by_place_.insert(after, std::move(placed));
-  }
-
-  std::map<std::size_t, std::size_t> by_place_;            // bytes
-  std::set<std::pair<std::size_t, std::size_t>> by_size_;  // bytes, place
-  std::size_t open_ = 0;
-};
-
-}  // namespace
-
-Packing pack_quickly(std::span<const Lifetime> all, std::size_t align) {
-  std::vector<std::tuple<std::int64_t, std::size_t, std::uint32_t>> starts;  // first, the largest first
-  std::vector<std::pair<std::int64_t, std::uint32_t>> ends;
-  for (std::uint32_t i = 0; i < all.size(); ++i) {
-    starts.push_back({all[i].first, std::numeric_limits<std::size_t>::max() - all[i].bytes, i});
-    ends.push_back({all[i].last, i});
-  }
-  std::sort(starts.begin(), starts.end());
-  std::sort(ends.begin(), ends.end());
-  Gaps gaps;
-  Packing p;
-  p.offsets.assign(all.size(), 0);
-  auto ended = ends.begin();
-  for (const auto& [first, size, i] : starts) {
-    for (; ended != ends.end() && ended->first < first; ++ended)
-      if (const Lifetime& gone = all[ended->second]; gone.bytes > 0)
-        gaps.release(p.offsets[ended->second], rounded(gone.bytes, align));
-    const std::size_t bytes = rounded(all[i].bytes, align);
-    if (bytes == 0) continue;
-    p.offsets[i] = gaps.take(bytes);
-    p.bytes = std::max(p.bytes, p.offsets[i] + bytes);
-  }
-  return p;
-}
-
-bool disjoint(std::span<const Lifetime> all, const Packing& p) {
-  std::vector<std::uint32_t> starts, ends;
-  for (std::uint32_t i = 0; i < all.size(); ++i)
-    if (all[i].bytes > 0) starts.push_back(i), ends.push_back(i);
-  std::sort(starts.begin(), starts.end(), [&](auto a, auto b) { return all[a].first < all[b].first; });
-  std::sort(ends.begin(), ends.end(), [&](auto a, auto b) { return all[a].last < all[b].last; });
-  std::map<std::size_t, std::size_t> alive;  // offset -> end
-  std::size_t ended = 0;
-  for (std::uint32_t i : starts) {
-    for (; ended < ends.size() && all[ends[ended]].last < all[i].first; ++ended) alive.erase(p.offsets[ends[ended]]);
-    const std::size_t begin = p.offsets[i], end = begin + all[i].bytes;
-    const auto next = alive.lower_bound(begin);
-    if (next != alive.end() && next->first < end) return false;
-    if (next != alive.begin() && std::prev(next)->second > begin) return false;
-    alive[begin] = end;
-  }
-  return true;
 }
 
 }  // namespace stretto
