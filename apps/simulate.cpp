@@ -138,7 +138,8 @@ void simulate_run(const SimulateCommand& o, const CLI::App& command) {
   const RunConfig read = o.run.read(command);
   const ClusterFile file = cluster_for(o, read);
   const RunConfig run = as_stack_has_it(read, file.cluster.stack);
-  const Compiled compiled = compile_to_predict(run);
+  const bool numbers = o.plain && o.output.empty();  // without steps that follow each other, which depend on places
+  const Compiled compiled = compile_run(run, numbers ? Purpose::sizes : Purpose::picture);
   const Program& program = *compiled.program;
   check_ranks(file, program.ranks());
   const StepTime step = step_time(program, file.cluster);

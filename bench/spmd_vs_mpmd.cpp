@@ -71,7 +71,7 @@ Compiled compiled(const Recipe& r, Way way, const Cluster& cluster, bool to_run)
                     .recompute = {r.recompute},
                     .machine = cluster.machine,
                     .overlap = way == Way::in_place ? Overlap::none : Overlap::calls,
-                    .proved = to_run};
+                    .purpose = to_run ? Purpose::run : Purpose::sizes};
   if (r.pipe > 1) parallel.mesh = {{"pipe", r.pipe}};
   return compile(make_model(config, rows), adamw(), {.microbatches = rows / r.data / r.sequences}, parallel);
 }

@@ -113,10 +113,9 @@ LowerOptions lower_options(const Asked& a, const Surroundings& around, const Par
                  .reshard = p.reshard,
                  .poll = a.training.poll,
                  .undo = a.optimizer && a.training.clip_late,
-                 .sketch = p.sketch,
-                 .proved = p.proved,
+                 .purpose = p.purpose,
                  .params_of = a.trained};
-  if (p.overlap != Overlap::none) o.overlap = WorkTimes{p.machine, p.link, p.sketch};
+  if (p.overlap != Overlap::none) o.overlap = WorkTimes{p.machine, p.link, p.purpose == Purpose::facts};
   return o;
 }
 

@@ -58,8 +58,7 @@ struct Parallel {
   ExpertRows expert_rows = ExpertRows::automatic;
   double expert_room = 1.5;  // rows that a rank can take in an exchange, times the mean; more when a step needs more
   bool remote = false;       // actors are processes: they share no memory
-  bool sketch = false;       // to look at, not to run: no memory is planned, every stage counts as an actor of its own
-  bool proved = true;        // false: to predict, not to run: nothing shows that it can neither deadlock nor race
+  Purpose purpose = Purpose::run;
 };
 
 }  // namespace stretto

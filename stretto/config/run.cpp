@@ -42,7 +42,7 @@ Training training_of(const RunConfig& c) {
           .poll = c.train.poll};
 }
 
-static Compiled compile_as(const RunConfig& c, bool proved) {
+Compiled compile_run(const RunConfig& c, Purpose purpose) {
   if (!c.searched.empty()) {
     const std::string& key = c.searched.front();
     const auto at = c.origins.find(key);
@@ -52,7 +52,7 @@ static Compiled compile_as(const RunConfig& c, bool proved) {
   }
   try {
     Parallel parallel = parallel_of(c.parallel);
-    parallel.proved = proved;
+    parallel.purpose = purpose;
     return compile(model_of(c), optimizer_of(c), training_of(c), parallel);
   } catch (const Error& e) {
     std::vector<Fault> faults = e.faults();
@@ -67,9 +67,6 @@ static Compiled compile_as(const RunConfig& c, bool proved) {
     throw Error(std::move(faults)).as(e.kind());
   }
 }
-
-Compiled compile_run(const RunConfig& c) { return compile_as(c, true); }
-Compiled compile_to_predict(const RunConfig& c) { return compile_as(c, false); }
 
 CorpusOptions corpus_of(const RunConfig& c) {
   return {.path = c.data.path,

@@ -200,7 +200,6 @@ Training training_of(const RunConfig&);
 CorpusOptions corpus_of(const RunConfig&);
 
 // What cannot be compiled because of a key of [parallel] is refused with file, line and key.
-Compiled compile_run(const RunConfig&);
-Compiled compile_to_predict(const RunConfig&);  // the same, without its proof: it is not run
+Compiled compile_run(const RunConfig&, Purpose = Purpose::run);
 
 }  // namespace stretto

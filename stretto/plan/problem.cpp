@@ -64,7 +64,7 @@ Training training_of(const PlanProblem& problem, const RunKeys& k) {
 
 Compiled compile_keys(const PlanProblem& p, const RunKeys& k) {
   Parallel parallel = parallel_of(p, k);
-  parallel.proved = false;
+  parallel.purpose = Purpose::sizes;
   return compile(make_model(p.model, p.batch), p.optimizer, training_of(p, k), parallel);
 }
 

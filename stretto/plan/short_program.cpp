@@ -65,7 +65,7 @@ Compiled compile_short(const PlanProblem& p, const Variant& v, bool few_words) {
   Parallel parallel = parallel_of(p, keys);
   parallel.schedule = every_kind();
   parallel.chunks = stage_count;
-  parallel.sketch = true;
+  parallel.purpose = Purpose::facts;
   parallel.stages = {1, 1, period - 1, period, 2 * period, 1};
   return compile(make_model(model, v.rows * v.data * v.expert * microbatches), p.optimizer, training_of(p, keys),
                  parallel);

@@ -27,6 +27,7 @@ using CollectiveId = Id<struct CollectiveTag>;  // one of an actor's collectives
 
 struct CallRange {
   CallId from, to;  // the first, and the one after the last
+  bool operator==(const CallRange&) const = default;
 };
 inline auto ids(CallRange r) {
   return std::views::iota(r.from.value, r.to.value) | std::views::transform([](auto i) { return CallId(i); });

@@ -1,7 +1,6 @@
 #include "stretto/program/lifetimes.h"
 
 #include <algorithm>
-#include <map>
 #include <unordered_map>
 
 #include "stretto/program/persistent.h"
@@ -11,27 +10,33 @@
 namespace stretto {
 namespace {
 
-// A value as it is made once: of one microbatch, or, a gathered parameter, by one gather.
-struct Instance {
-  ValueId value;
-  std::variant<MicrobatchId, CollectiveId> of;
-  bool operator==(const Instance&) const = default;
-};
-struct InstanceHash {
-  std::size_t operator()(const Instance& i) const {
-    const u64 which = match(i.of, [](auto id) -> u64 { return id.value; });
-    return std::hash<u64>{}((u64(i.value.value) << 32) | which);
+// Something for every microbatch of those values that have it.
+template <class T>
+class PerInstance {
+ public:
+  explicit PerInstance(const Program& p) : microbatches_(p.pipe_of.size()), all_(p.step->values.size()) {}
+  std::optional<T>& at(ValueId v, MicrobatchId m) {
+    if (all_[v].empty()) all_[v].resize(microbatches_);
+    return all_[v][m];
   }
+  const T* find(ValueId v, MicrobatchId m) const { return all_[v].empty() || !all_[v][m] ? nullptr : &*all_[v][m]; }
+
+ private:
+  std::size_t microbatches_;
+  IdVector<ValueId, IdVector<MicrobatchId, std::optional<T>>> all_;
 };
 
 class Walk {
  public:
-  Walk(const Program& p, ActorId actor) : p_(p), s_(*p.step), actor_(actor), a_(p.actors[actor]) {
+  Walk(const Program& p, ActorId actor, Listed listed)
+      : p_(p), s_(*p.step), actor_(actor), a_(p.actors[actor]), listed_(listed), known_(p), direct_(p) {
+    touching_.resize(s_.tasks.size());
+    gathered_.resize(s_.values.size()), newest_.resize(s_.values.size()), started_.resize(a_.collectives);
     set_clock();
     for (const Instruction& i : a_.code)
       if (const auto sent = sent_by(i)) {
         const Transfer& t = p_.transfers[*sent];
-        if (t.direct) direct_[{t.value()->value, t.value()->microbatch}] = *sent;
+        if (t.direct) direct_.at(t.value()->value, t.value()->microbatch) = *sent;
       }
   }
 
@@ -63,33 +68,56 @@ class Walk {
       most += body.buffers.size();
     }
     out_.clock.push_back(now);
+    if (listed_ == Listed::values) return;
     out_.buffers.reserve(most);
     out_.uses.reserve(most);
   }
 
   // The parts of a run share arguments and temporaries.
-  InstructionId home_of(const Run& r, InstructionId i) {
-    if (!r.calls) return i;
-    return out_.home[i] = parts_.try_emplace({r.task, r.microbatch}, i).first->second;
+  struct Parts {
+    InstructionId home;  // the first
+    IdVector<BufferId, std::optional<LiveId>> temporaries;
+  };
+  Parts& parts_of(const Run& r, InstructionId i) {
+    Parts& parts = parts_.try_emplace(u64{r.task.value} << 32 | r.microbatch.value, Parts{i, {}}).first->second;
+    if (parts.temporaries.empty()) parts.temporaries.resize(p_.calls[r.task]->buffers.size());
+    out_.home[i] = parts.home;
+    return parts;
   }
 
-  void touch_all(const Run& r, InstructionId i, std::optional<CollectiveId> started) {
+  // What calls of a body touch that may lie in the arena of activations, and from when to when, counted from the first of
+  // them. A task runs once per microbatch, so it is found once.
+  struct Touching {
+    BufferId buffer;
+    u64 bytes = 0;
+    i64 first = 0, last = 0;
+    const Binding* where = nullptr;  // null: a temporary
+    bool result = false, gathered = false;
+  };
+  struct TouchingOfCalls {
+    std::optional<CallRange> calls;  // none: of a run that is not in parts
+    std::vector<Touching> all;
+  };
+  const std::vector<Touching>& touching(const Run& r) {
+    for (const TouchingOfCalls& t : touching_[r.task])
+      if (t.calls == r.calls) return t.all;
     const Calls& body = *p_.calls[r.task];
     const CallRange range = calls_of(r, body);
-    const InstructionId home = home_of(r, i);
     const IdVector<BufferId, Touched> part = r.calls ? touched_in(body, range) : IdVector<BufferId, Touched>();
+    std::vector<Touching> all;
     for (BufferId b : body.buffers.ids()) {
-      const Touched touched = r.calls ? part[b] : body.buffers[b].touched;
-      if (!touched) continue;
-      const i64 at = out_.clock[i] - range.from.value;
-      const std::optional<LiveId> id = find(r, i, home, b, started, at + touched->first.value);
-      if (!id) continue;
-      LiveBuffer& live = out_.buffers[*id];
-      live.last = std::max(live.last, at + touched->last.value);
-      live.microbatch = r.microbatch;
-      live.run = live.read = i;
-      if (started) started_[*started].push_back(*id);
+      const BodyBuffer& buffer = body.buffers[b];
+      const Touched touched = r.calls ? part[b] : buffer.touched;
+      if (!touched || (buffer.temporary() && !r.calls && listed_ == Listed::values)) continue;
+      const Binding* where = binding_of(p_, r, b);
+      const ValueId* value = where ? as<ValueId>(*where) : nullptr;
+      if (where && !value && !as<AccumulatorId>(*where)) continue;
+      const i64 from = range.from.value;
+      all.push_back({b, buffer.bytes, touched->first.value - from, touched->last.value - from, where,
+                     buffer.result() != nullptr, value && gathered(s_, *value)});
     }
+    touching_[r.task].push_back({r.calls, std::move(all)});
+    return touching_[r.task].back().all;
   }
   // What some of a body's calls touch. They need not run in the body's order.
   using Touched = std::optional<BodyBuffer::Touched>;
@@ -102,59 +130,83 @@ class Walk {
     return all;
   }
 
-  // Which live buffer a run's buffer is; none: it does not lie in the arena of activations.
-  std::optional<LiveId> find(const Run& r, InstructionId i, InstructionId home, BufferId b,
-                             std::optional<CollectiveId> started, i64 first) {
-    const BodyBuffer& buffer = p_.calls[r.task]->buffers[b];
-    const BufferUse use{home, b};
-    if (buffer.temporary()) {
-      LiveId id = out_.buffers.next_id();
-      if (r.calls) id = temporaries_.try_emplace({home, b}, id).first->second;
-      if (!out_.buffers.has(id)) {
-        add(buffer.bytes, first, i);
-        out_.uses.push_back({id, use});
-      }
-      return id;
+  void touch_all(const Run& r, InstructionId i, std::optional<CollectiveId> started) {
+    Parts* parts = r.calls ? &parts_of(r, i) : nullptr;
+    if (started) started_[*started].from = in_flight_.size();
+    for (const Touching& t : touching(r)) {
+      const std::optional<LiveId> id = find(r, i, parts, t, started);
+      if (!id) continue;
+      LiveBuffer& live = out_.buffers[*id];
+      live.last = std::max(live.last, out_.clock[i] + t.last);
+      live.microbatch = r.microbatch;
+      live.run = live.read = i;
+      if (started) in_flight_.push_back(*id);
     }
-    const ResultId* result = buffer.result();
-    const Binding where = bound(p_, r, *binding_of(p_, r, b));
-    if (visits(p_, actor_, where)) {
-      const LiveId id = visiting_.at(std::get<AccumulatorId>(where));
-      out_.buffers[id].read = i;
-      out_.uses.push_back({id, use});
-      return id;
-    }
-    const ValueId* value = as<ValueId>(where);
-    if (!value) return {};
-    Instance instance{*value, r.microbatch};
-    if (gathered(s_, *value)) instance.of = result ? *started : newest_.at(*value);
-    if (result)
-      if (const auto it = direct_.find(instance); it != direct_.end()) {
-        out_.elsewhere.push_back({use, it->second});
-        return {};
-      }
-    const LiveId id = touch(instance, buffer.bytes, first, i);
-    out_.uses.push_back({id, use});
-    return id;
+    if (started) started_[*started].to = in_flight_.size();
   }
 
-  void add(u64 bytes, i64 first, InstructionId i) {
-    out_.buffers.push_back({.bytes = bytes, .first = first, .last = first, .made = i, .read = i});
-  }
-  LiveId touch(const Instance& instance, u64 bytes, i64 first, InstructionId i) {
-    const auto [it, fresh] = known_.try_emplace(instance, out_.buffers.next_id());
-    if (fresh) {
-      add(bytes, first, i);
-      out_.buffers.back().value = instance.value;
+  // Which live buffer a run's buffer is; none: it does not lie in the arena of activations.
+  std::optional<LiveId> find(const Run& r, InstructionId i, Parts* parts, const Touching& t,
+                             std::optional<CollectiveId> started) {
+    const BufferUse use{out_.home[i], t.buffer};
+    const i64 first = out_.clock[i] + t.first;
+    if (!t.where) {
+      if (parts && parts->temporaries[t.buffer]) return parts->temporaries[t.buffer];
+      const LiveId id = add(t.bytes, first, i);
+      if (parts) parts->temporaries[t.buffer] = id;
+      used(id, use);
+      return id;
     }
-    out_.buffers[it->second].read = i;
-    return it->second;
+    const ValueId* value = as<ValueId>(*t.where);
+    if (!value) {
+      const Binding where = bound(p_, r, *t.where);
+      if (!visits(p_, actor_, where)) return {};
+      const LiveId id = visiting_.at(std::get<AccumulatorId>(where));
+      out_.buffers[id].read = i;
+      used(id, use);
+      return id;
+    }
+    if (t.result && !t.gathered)
+      if (const TransferId* transfer = direct_.find(*value, r.microbatch)) {
+        out_.elsewhere.push_back({use, *transfer});
+        return {};
+      }
+    const LiveId id = t.gathered
+                          ? touch_gathered(*value, t.result ? *started : newest_[*value].value(), t.bytes, first, i)
+                          : touch(*value, r.microbatch, t.bytes, first, i);
+    used(id, use);
+    return id;
+  }
+  void used(LiveId id, BufferUse use) {
+    if (listed_ == Listed::all) out_.uses.push_back({id, use});
+  }
+
+  LiveId add(u64 bytes, i64 first, InstructionId i, std::optional<ValueId> value = {}) {
+    return out_.buffers.push_back(
+        {.bytes = bytes, .first = first, .last = first, .value = value, .made = i, .read = i});
+  }
+  LiveId touch(ValueId v, MicrobatchId m, u64 bytes, i64 first, InstructionId i) {
+    std::optional<LiveId>& known = known_.at(v, m);
+    if (!known) known = add(bytes, first, i, v);
+    out_.buffers[*known].read = i;
+    return *known;
+  }
+  // A parameter, by one gather.
+  LiveId touch_gathered(ValueId v, CollectiveId by, u64 bytes, i64 first, InstructionId i) {
+    auto& all = gathered_[v];
+    auto known = std::find_if(all.rbegin(), all.rend(), [&](const auto& x) { return x.first == by; });
+    if (known == all.rend()) all.push_back({by, add(bytes, first, i, v)}), known = all.rbegin();
+    out_.buffers[known->second].read = i;
+    return known->second;
   }
 
   void await(const Await& w, InstructionId i) {
     for (const Binding& b : s_.tasks[w.task].outputs)
       if (const ValueId* v = as<ValueId>(b)) newest_[*v] = w.collective;
-    for (LiveId k : started_[w.collective]) out_.buffers[k].last = std::max(out_.buffers[k].last, out_.clock[i]);
+    for (std::size_t k = started_[w.collective].from; k < started_[w.collective].to; ++k) {
+      LiveBuffer& b = out_.buffers[in_flight_[k]];
+      b.last = std::max(b.last, out_.clock[i]);
+    }
   }
 
   // A value lives on its sender until it is sent, unless it is made in the receiver's memory, and on its receiver from
@@ -162,7 +214,7 @@ class Walk {
   void send(TransferId id, InstructionId i) {
     const Transfer& t = p_.transfers[id];
     if (!t.value() || t.direct) return;
-    const LiveId live = touch({t.value()->value, t.value()->microbatch}, t.extents[0].bytes, out_.clock[i], i);
+    const LiveId live = touch(t.value()->value, t.value()->microbatch, t.extents[0].bytes, out_.clock[i], i);
     LiveBuffer& b = out_.buffers[live];
     b.last = std::max({b.last, out_.clock[i], t.released ? out_.clock[*t.released] - 1 : 0});
     out_.ends.push_back({live, {id, true}});
@@ -171,12 +223,11 @@ class Walk {
     const Transfer& t = p_.transfers[id];
     const AccumulatorId* gradient = std::get_if<AccumulatorId>(&t.what);
     if (!t.value() && !gradient) return;
-    LiveId live = out_.buffers.next_id();
+    LiveId live;
     if (gradient) {
-      add(t.extents[0].bytes, out_.clock[t.posted], i);
-      visiting_[*gradient] = live;
+      live = visiting_[*gradient] = add(t.extents[0].bytes, out_.clock[t.posted], i);
     } else {
-      live = touch({t.value()->value, t.value()->microbatch}, t.extents[0].bytes, out_.clock[t.posted], i);
+      live = touch(t.value()->value, t.value()->microbatch, t.extents[0].bytes, out_.clock[t.posted], i);
       out_.buffers[live].microbatch = t.value()->microbatch;
     }
     LiveBuffer& b = out_.buffers[live];
@@ -189,18 +240,24 @@ class Walk {
   const Step& s_;
   const ActorId actor_;
   const ActorProgram& a_;
+  const Listed listed_;
   Lifetimes out_;
+  IdVector<TaskId, std::vector<TouchingOfCalls>> touching_;
   std::unordered_map<AccumulatorId, LiveId> visiting_;
-  std::unordered_map<Instance, LiveId, InstanceHash> known_;
-  std::unordered_map<Instance, TransferId, InstanceHash> direct_;     // made in the memory of whoever reads it
-  std::unordered_map<ValueId, CollectiveId> newest_;                  // gathered parameters: what was awaited last
-  std::unordered_map<CollectiveId, std::vector<LiveId>> started_;     // what it touches
-  std::map<std::pair<TaskId, MicrobatchId>, InstructionId> parts_;    // of runs in parts: the first
-  std::map<std::pair<InstructionId, BufferId>, LiveId> temporaries_;  // ... and what they share
+  PerInstance<LiveId> known_;
+  PerInstance<TransferId> direct_;                                            // made in the memory of whoever reads it
+  IdVector<ValueId, std::vector<std::pair<CollectiveId, LiveId>>> gathered_;  // parameters, by each gather
+  IdVector<ValueId, std::optional<CollectiveId>> newest_;                     // ... and the one awaited last
+  struct InFlight {
+    std::size_t from = 0, to = 0;
+  };
+  IdVector<CollectiveId, InFlight> started_;  // what it touches, in `in_flight_`
+  std::vector<LiveId> in_flight_;
+  std::unordered_map<u64, Parts> parts_;  // of runs in parts, by task and microbatch
 };
 
 }  // namespace
 
-Lifetimes lifetimes(const Program& p, ActorId actor) { return Walk(p, actor).run(); }
+Lifetimes lifetimes(const Program& p, ActorId actor, Listed listed) { return Walk(p, actor, listed).run(); }
 
 }  // namespace stretto

@@ -42,7 +42,9 @@ struct Lifetimes {
   IdVector<InstructionId, InstructionId> home;
 };
 
-// The actor's code must be complete, and its order settled (order.h).
-Lifetimes lifetimes(const Program&, ActorId);
+// The actor's code must be complete, and its order settled (order.h). `values` alone are far fewer: then there are no
+// temporaries of runs that are not in parts, and it is not said who uses what.
+enum class Listed : std::uint8_t { all, values };
+Lifetimes lifetimes(const Program&, ActorId, Listed = Listed::all);
 
 }  // namespace stretto

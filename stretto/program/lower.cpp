@@ -95,9 +95,9 @@ Program lower(Step step, const Schedule& schedule, IdVector<PieceId, StageId> st
   say_when_there_is_room(p);
   if (options.remote) keep_sent(p);
   refuse(settle_order(p));
-  if (options.sketch) return p;
-  plan_memory(p, options.params_of, options.undo);
-  if (options.proved) refuse(verify(p));
+  if (options.purpose == Purpose::facts) return p;
+  plan_memory(p, {options.params_of, options.undo, options.purpose == Purpose::sizes});
+  if (options.purpose == Purpose::run) refuse(verify(p));
   return p;
 }
 

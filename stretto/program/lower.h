@@ -21,8 +21,7 @@ struct LowerOptions {
   double poll = 0;                        // see Program
   std::optional<WorkTimes> overlap = {};  // collectives of tasks go on beside other work (overlap.h); none: waited for
   bool undo = false;                      // memory is planned for what parameters and state were before a step
-  bool sketch = false;                    // to be looked at, not run: no memory is planned and nothing is proved
-  bool proved = true;                     // false: to be predicted, not run: memory is planned and nothing is proved
+  Purpose purpose = Purpose::run;
   const Program* params_of = nullptr;     // parameters lie where this program has them: both use one arena
 };
 Program lower(Step, const Schedule&, IdVector<PieceId, StageId> stage_of, const LowerOptions&);

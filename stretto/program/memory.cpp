@@ -37,23 +37,26 @@ Block block_of(const Calls& calls) {
 // One actor's activations.
 class Planner {
  public:
-  Planner(Program& p, ActorId actor, Blocks& blocks)
-      : p_(p), actor_(actor), a_(p.actors[actor]), blocks_(blocks), lives_(lifetimes(p, actor)) {
+  Planner(Program& p, ActorId actor, Blocks& blocks, bool sizes)
+      : p_(p), actor_(actor), a_(p.actors[actor]), blocks_(blocks), sizes_(sizes) {
     double buffers = 0;
     for (const Instruction& i : a_.code)
       if (const Run* r = task_of(i)) buffers += p_.calls[r->task]->buffers.size();
     many_ = buffers * buffers * p_.actors.size() > 1e8;
+    lives_ = lifetimes(p, actor, sizes && many_ ? Listed::values : Listed::all);
   }
 
   void run() {
     std::size_t scratch = 0;
     for (InstructionId i : a_.code.ids())
       if (Run* r = task_of(a_.code[i])) {
-        give_slots(*r, i);
         scratch = std::max(scratch, p_.calls[r->task]->scratch);
+        const Block* block = in_block(*r) ? &block_for(*p_.calls[r->task]) : nullptr;
+        if (block) block_bytes_ = std::max(block_bytes_, block->bytes);
+        if (!sizes_) give_slots(*r, i, block);
       }
     a_.bytes[Arena::scratch] = aligned(scratch);
-    place_persistent_ends();
+    if (!sizes_) place_persistent_ends();
     place_activations();
   }
 
@@ -74,20 +77,19 @@ class Planner {
   // With many runs, temporaries lie in blocks. Not those of a run in parts: other runs come between its parts.
   bool in_block(const Run& r) const { return many_ && !r.calls; }
 
-  void give_slots(Run& r, InstructionId i) {
+  const Block& block_for(const Calls& calls) {
+    const auto [it, fresh] = blocks_.try_emplace(&calls);
+    if (fresh) it->second = block_of(calls);
+    return it->second;
+  }
+
+  void give_slots(Run& r, InstructionId i, const Block* block) {
     if (const InstructionId home = lives_.home[i]; home != i) {
       r.args = task_of(a_.code[home])->args;
       return;
     }
     r.args = a_.slots.next_id();
     const Calls& calls = *p_.calls[r.task];
-    const Block* block = nullptr;
-    if (in_block(r)) {
-      const auto [it, fresh] = blocks_.try_emplace(&calls);
-      if (fresh) it->second = block_of(calls);
-      block = &it->second;
-      block_bytes_ = std::max(block_bytes_, block->bytes);
-    }
     for (BufferId b : calls.buffers.ids()) {
       const BodyBuffer& buffer = calls.buffers[b];
       Slot slot;
@@ -133,6 +135,9 @@ class Planner {
       lives.push_back({b.bytes, b.first, b.last});
     }
     const Packing packing = many_ ? pack_quickly(lives) : pack(lives);
+    a_.bytes[Arena::activations] = aligned(block_bytes_) + packing.bytes;
+    a_.activation_bound = block_bytes_ + live_bound(lives);
+    if (sizes_) return;
     STRETTO_ASSERT(disjoint(lives, packing), "buffers overlap while both are alive");
     IdVector<LiveId, Offset> at(lives_.buffers.size());
     for (std::size_t i = 0; i < placed.size(); ++i) at[placed[i]] = aligned(block_bytes_) + packing.offsets[i];
@@ -142,14 +147,13 @@ class Planner {
       Extent& extent = p_.transfers[end.transfer].extents[0];
       (end.sending ? extent.from : extent.to) = {.arena = Arena::activations, .offset = at[id].value()};
     }
-    a_.bytes[Arena::activations] = aligned(block_bytes_) + packing.bytes;
-    a_.activation_bound = block_bytes_ + live_bound(lives);
   }
 
   Program& p_;
   const ActorId actor_;
   ActorProgram& a_;
   Blocks& blocks_;
+  const bool sizes_;
   Lifetimes lives_;
   bool many_ = false;  // so many buffers that packing everything at once would take too long
   u64 block_bytes_ = 0;
@@ -157,19 +161,22 @@ class Planner {
 
 }  // namespace
 
-void plan_memory(Program& p, const Program* params_of, bool undo) {
+void plan_memory(Program& p, const MemoryOptions& o) {
   Blocks blocks;
   std::vector<Planner> planners;
   for (ActorId a : p.actors.ids()) {
-    if (params_of) {
-      p.actors[a].param_at = params_of->actors[a].param_at;
-      p.actors[a].bytes[Arena::params] = params_of->actors[a].bytes[Arena::params];
+    if (o.params_of) {
+      p.actors[a].param_at = o.params_of->actors[a].param_at;
+      p.actors[a].bytes[Arena::params] = o.params_of->actors[a].bytes[Arena::params];
     }
     place_persistent(p, a);
-    planners.emplace_back(p, a, blocks).run();
+    if (o.sizes)
+      Planner(p, a, blocks, true).run();
+    else
+      planners.emplace_back(p, a, blocks, false).run();
   }
   for (Planner& planner : planners) planner.point_elsewhere();
-  if (undo)
+  if (o.undo)
     for (ActorProgram& a : p.actors) a.bytes[Arena::kept] = 2 * (a.bytes[Arena::params] + a.bytes[Arena::state]);
 }
 

@@ -6,8 +6,12 @@
 
 namespace stretto {
 
-// For all actors, whose code must be complete and its order settled (order.h). With `params_of`, parameters lie where
-// that program has them; with `undo`, there is memory for what parameters and state were before each of two steps.
-void plan_memory(Program&, const Program* params_of = nullptr, bool undo = false);
+struct MemoryOptions {
+  const Program* params_of = nullptr;  // parameters lie where this program has them
+  bool undo = false;                   // there is memory for what parameters and state were before each of two steps
+  bool sizes = false;                  // only how large arenas are, in a third of the time
+};
+// For all actors, whose code must be complete and its order settled (order.h).
+void plan_memory(Program&, const MemoryOptions& = {});
 
 }  // namespace stretto

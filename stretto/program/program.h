@@ -185,4 +185,12 @@ struct Program {
 
 std::vector<Fault> verify(const Program&);
 
+// What a program is for, and so how much of it is made.
+enum class Purpose : std::uint8_t {
+  facts,    // to read off what its tasks take: no memory is planned, stages are taken to be apart
+  sizes,    // to predict what a step takes and holds: arenas have their sizes, and nothing has a place in them
+  picture,  // to look at: all is there, and it is not proved that it can neither deadlock nor race
+  run,
+};
+
 }  // namespace stretto

@@ -112,7 +112,7 @@ RunConfig as_stack_has_it(RunConfig run, const Stack& stack) {
 
 StepTime predicted_on(const RunConfig& run, const std::string& cluster_file) {
   const ClusterFile file = read_cluster(cluster_file, {}, run.train.dtype.products);
-  const Compiled c = compile_to_predict(as_stack_has_it(run, file.cluster.stack));
+  const Compiled c = compile_run(as_stack_has_it(run, file.cluster.stack), Purpose::sizes);
   check_ranks(file, c.program->ranks());
   return step_time(*c.program, file.cluster);
 }

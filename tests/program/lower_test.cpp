@@ -180,7 +180,7 @@ Schedule both_pieces_twice() {
 }
 // A program whose gathers are not placed yet: four runs.
 Program without_gathers(const Schedule& schedule) {
-  Program p = lower(gathering(), schedule, a_stage_per_piece(), {.mesh = {{"data", 2}}, .sketch = true});
+  Program p = lower(gathering(), schedule, a_stage_per_piece(), {.mesh = {{"data", 2}}, .purpose = Purpose::facts});
   IdVector<InstructionId, Instruction> runs;
   for (const Instruction& i : p.actors[first].code)
     if (std::holds_alternative<stretto::Run>(i)) runs.push_back(i);

@@ -72,5 +72,24 @@ TEST_P(Memory, NothingAliveOverlapsAndThePlanIsNearTheBound) {
 INSTANTIATE_TEST_SUITE_P(Models, Memory, testing::Values("gpt2", "llama", "mlp"),
                          [](const auto& i) { return i.param; });
 
+// Of few buffers, which are packed with all temporaries, and of many, whose temporaries lie in blocks.
+TEST(Memory, SizesAloneAreThoseOfTheWholePlan) {
+  for (int microbatches : {2, 64})
+    for (int zero : {0, 3}) {
+      const auto made = [&](Purpose purpose) {
+        return compile(make_model(tiny("llama", 3), 128), adamw(), {.microbatches = microbatches, .clip = 1},
+                       {.mesh = {{"pipe", 2}}, .names = {.data = 2, .tensor = 2, .zero = zero}, .purpose = purpose})
+            .program->actors;
+      };
+      const IdVector<ActorId, ActorProgram> placed = made(Purpose::picture), sized = made(Purpose::sizes);
+      for (ActorId a : placed.ids()) {
+        EXPECT_EQ(sized[a].bytes, placed[a].bytes) << microbatches << " microbatches, zero = " << zero;
+        EXPECT_EQ(sized[a].activation_bound, placed[a].activation_bound);
+        EXPECT_FALSE(placed[a].slots.empty());
+        EXPECT_TRUE(sized[a].slots.empty());
+      }
+    }
+}
+
 }  // namespace
 }  // namespace stretto
