@@ -132,8 +132,8 @@ bool finishes(Program& p, Arranged& all) {
 
 }  // namespace
 
-void overlap_calls(Program& p, const WorkTimes& times) {
-  if (p.ranks_per_actor() == 1) return;       // nobody to talk to
+int overlap_calls(Program& p, const WorkTimes& times) {
+  if (p.ranks_per_actor() == 1) return 0;     // nobody to talk to
   constexpr double worth = 0.998;             // what is left to the next turn, or made together, takes memory
   constexpr std::size_t most_tried = 10'000;  // instructions; more ways than one of longer programs take too long
   std::size_t length = 0;
@@ -141,7 +141,9 @@ void overlap_calls(Program& p, const WorkTimes& times) {
   const bool tries = length <= most_tried && !times.apart;
   Reach reach{.late = tries};
   Arranged best = Ensemble(p, times, reach).run();
+  int ways = 1;
   const auto attempt = [&](Reach wider) {
+    ++ways;
     Arranged all = Ensemble(p, times, wider).run();
     if (all.seconds < worth * best.seconds && finishes(p, all)) best = std::move(all), reach = wider;
   };
@@ -150,6 +152,7 @@ void overlap_calls(Program& p, const WorkTimes& times) {
     attempt({.pairs = true, .weights = reach.weights});
   }
   p.actors = std::move(best.actors);
+  return ways;
 }
 
 }  // namespace stretto

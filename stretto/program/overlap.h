@@ -14,7 +14,7 @@
 
 namespace stretto {
 
-// All code is complete and memory is not planned yet.
-void overlap_calls(Program&, const WorkTimes&);
+// All code is complete and memory is not planned yet. Says how many ways were tried.
+int overlap_calls(Program&, const WorkTimes&);
 
 }  // namespace stretto

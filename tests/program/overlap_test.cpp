@@ -53,6 +53,17 @@ std::vector<std::string> code_of(const Row& row, std::optional<WorkTimes> overla
 }
 const WorkTimes slow{.link = {.latency = 0, .bandwidth = 1e9}}, fast{.link = {.latency = 0, .bandwidth = 1e18}};
 
+TEST(Overlap, OnlyShortProgramsAreArrangedInSeveralWays) {
+  const auto ways = [](int microbatches) {
+    Schedule schedule = looped({.actors = 1, .microbatches = microbatches});
+    for (int m = 0; m < microbatches; ++m) schedule.rows[0].F(0, m).B(0, m);
+    Program p = lower(talking(), schedule, {StageId(0)}, {.mesh = {{"data", 2}}, .purpose = Purpose::facts});
+    return overlap_calls(p, slow);
+  };
+  EXPECT_EQ(ways(4), 6);
+  EXPECT_EQ(ways(4000), 1) << "12,000 instructions";
+}
+
 TEST(Overlap, WeightGradientsRunBesideASum) {
   const Row row = Row().F(0, 0).B(0, 0).F(0, 1).B(0, 1);
   EXPECT_THAT(code_of(row, std::nullopt), ElementsAre("F0 m0", "I0 m0", "W0 m0", "F0 m1", "I0 m1", "W0 m1"));
