@@ -134,10 +134,9 @@ void plan_run(const PlanCommand& o, const CLI::App& command) {
   const std::vector<Answer> all = answers(o, run, cluster);
   const Answer& best = best_of(all, run.plan.objective);
   const bool words = !o.plain && !o.json, drawn = !o.output.empty();
-  std::optional<Compiled> compiled;
-  if (drawn || (words && !o.arguments.quick)) compiled = compile_keys(best.problem, best.best().keys);
-  const Program* program = compiled ? compiled->program.get() : nullptr;
-  const std::vector<std::string> lines = words || drawn ? lines_of(best, run, program) : std::vector<std::string>();
+  const std::shared_ptr<const Program> program = drawn ? program_of(best.problem, best.best()) : best.best().program;
+  const std::vector<std::string> lines =
+      words || drawn ? lines_of(best, run, program.get()) : std::vector<std::string>();
   if (o.json) fmt::print("{}\n", json_of(best.problem, best.planned));
   if (o.plain)
     for (const Answer& a : all) print_rows(a.problem, a.planned.plan, a.planned.seconds);

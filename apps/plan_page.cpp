@@ -58,7 +58,7 @@ std::string page_of(const PlanProblem& p, const Plan& plan, const Program& progr
   }
   page.timelines.push_back(timeline_of(p, plan.best.front(), program));
   if (plan.best.size() > 1)
-    page.timelines.push_back(timeline_of(p, plan.best[1], *compile_keys(p, plan.best[1].keys).program));
+    page.timelines.push_back(timeline_of(p, plan.best[1], *program_of(p, plan.best[1])));
   const std::vector<WhatIf> faster = what_if(p, program, swing), slower = what_if(p, program, 1 / swing);
   for (std::size_t i = 0; i < faster.size(); ++i)
     page.swings.push_back({faster[i].what, slower[i].seconds, faster[i].seconds});

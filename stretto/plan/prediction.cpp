@@ -134,7 +134,7 @@ Planned Predictor::of_model(const RunKeys& k, const StageFacts& f, bool play) {
   Planned r{.keys = k, .exact = play ? Exactness::schedule : Exactness::stage};
   const StageModel model(p_, k, f);
   Shape& shape = shapes_.of(k);
-  const Schedule& s = shape.schedule();
+  const Schedule& s = play ? shape.schedule() : shape.outline();
   double tail = 0;
   for (ActorId a : some_actors(s)) tail = std::max(tail, model.tail(s, a));
   const double busy = k.microbatches * model.longest(s.actor_of);
@@ -227,11 +227,16 @@ Planned compiled_plan(const PlanProblem& p, RunKeys k) {
     r.bytes = fullest->bytes();
     r.memory = memory_of(account(program, actor), program.actors[actor].bytes);
     adjust(r.memory, *fullest);
+    r.program = c.program;
   } catch (const Error& e) {
     if (e.kind() == Error::Kind::bug) throw;
     r.refused = e.faults().empty() ? e.what() : e.faults().front().what;
   }
   return r;
+}
+
+std::shared_ptr<const Program> program_of(const PlanProblem& p, const Planned& x) {
+  return x.program ? x.program : compile_keys(p, x.keys).program;
 }
 
 Planned Predictor::by_program(const RunKeys& k) { return compiled_plan(p_, k); }

@@ -35,8 +35,9 @@ struct Planned {
   TimeParts time;
   MemoryParts memory;
   Exactness exact = Exactness::bound;
-  std::string limit = {};    // where the time goes, of a program
-  std::string refused = {};  // what compile says against it; "": nothing
+  std::string limit = {};                       // where the time goes, of a program
+  std::string refused = {};                     // what compile says against it; "": nothing
+  std::shared_ptr<const Program> program = {};  // of one that was compiled
 };
 
 Each one_by_one();
@@ -48,7 +49,8 @@ class Predictor {
   // Facts that are not known yet, all at once. One that is refused keeps the reason.
   void learn(const std::vector<Variant>&);
   void build(const std::vector<const RunKeys*>& keys) { shapes_.make(keys, each_); }  // their schedules
-  const StageFacts* facts(const Variant&);                                            // null: refused
+  void build_played(const std::vector<const RunKeys*>& keys) { shapes_.make_played(keys, each_); }
+  const StageFacts* facts(const Variant&);  // null: refused
   const std::string& refusal(const Variant&);
   bool known(const Variant& v) const { return known_.contains(v); }
 
@@ -81,5 +83,6 @@ class Predictor {
 };
 
 Planned compiled_plan(const PlanProblem&, RunKeys);
+std::shared_ptr<const Program> program_of(const PlanProblem&, const Planned&);  // its own, or compiled now
 
 }  // namespace stretto

@@ -16,6 +16,7 @@ constexpr std::size_t keep = 40;  // of the fastest by stages: the bar for all o
 constexpr std::size_t most_played = 2000;
 constexpr std::size_t most_facts = 64, quick_facts = 32;  // of very layouts
 constexpr std::size_t batch = 16;                         // facts made at a time, whatever the number of threads
+constexpr std::size_t slice = 256;                        // keys whose schedules are built at a time
 constexpr std::size_t tries = 4;                          // so many times the compiled ones wanted are compiled at most
 
 struct Scored {
@@ -85,14 +86,16 @@ class Search {
     }
   }
 
+  // Some at a time: their schedules are built at once, and the bar falls in between.
   void stage(const Group& g) {
-    if (bar_ < std::numeric_limits<double>::infinity() && predictor_.facts(g.variant)) {
+    for (std::size_t from = 0; from < g.keys.size(); from += slice) {
+      const auto begin = g.keys.begin() + from, end = g.keys.begin() + std::min(from + slice, g.keys.size());
       std::vector<const RunKeys*> next;
-      for (const auto& [k, bound] : g.keys)
-        if (bound <= bar_) next.push_back(k);
-      predictor_.build(next);
+      for (auto it = begin; it != end; ++it)
+        if (it->second <= bar_) next.push_back(it->first);
+      if (!next.empty() && predictor_.facts(g.variant)) predictor_.build(next);
+      for (auto it = begin; it != end; ++it) stage(*it->first, it->second);
     }
-    for (const auto& [k, bound] : g.keys) stage(*k, bound);
   }
 
   void stage(const RunKeys& k, double bound) {
@@ -130,6 +133,7 @@ class Search {
     std::vector<Variant> variants;
     for (const RunKeys* k : keys) variants.push_back(variant_of(p_, *k));
     predictor_.learn(variants);
+    predictor_.build_played(keys);
     for (const RunKeys* k : keys) {
       if (!seen_.insert(k).second) continue;
       Planned x = predictor_.by_schedule(*k);
@@ -226,7 +230,7 @@ class Search {
           gone_.insert(x.keys);
           continue;
         }
-        if (!fits(x.bytes)) ++plan_.counts.memory, gone_.insert(x.keys);
+        if (!fits(x.bytes)) ++plan_.counts.memory, gone_.insert(x.keys), x.program.reset();
         fitting += fits(x.bytes);
         programs_.push_back(std::move(x));
       }
@@ -343,6 +347,9 @@ std::vector<Planned> score(const PlanProblem& p, const std::vector<RunKeys>& all
   }
   const std::set<Variant>& needed = exact.size() <= some ? exact : plain;
   predictor.learn({needed.begin(), needed.end()});
+  std::vector<const RunKeys*> played;
+  for (const std::size_t i : legal) played.push_back(&all[i]);
+  predictor.build_played(played);
   for (const std::size_t i : legal)
     results[i] = exact.size() <= some ? predictor.by_schedule(all[i]) : predictor.by_stages(all[i], true);
   return results;

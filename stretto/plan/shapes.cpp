@@ -1,6 +1,7 @@
 #include "stretto/plan/shapes.h"
 
 #include <algorithm>
+#include <set>
 
 #include "stretto/plan/space.h"
 #include "stretto/schedule/choice.h"
@@ -20,14 +21,35 @@ SimulateOptions as_it_runs(const Schedule& s, bool remakes) {
 
 bool remakes(const RunKeys& k) { return k.recompute != Recompute::none; }
 
-std::unique_ptr<PlayedSchedule> played(const RunKeys& k, int microbatches) {
-  const Request request{.actors = k.pipe, .microbatches = microbatches, .chunks = k.chunks};
-  return std::make_unique<PlayedSchedule>(valid(choose_schedule(std::string(k.schedule), request)), remakes(k));
+std::unique_ptr<PlayedSchedule> made(const RunKeys& k, bool remakes) {
+  const Request request{.actors = k.pipe, .microbatches = k.microbatches, .chunks = k.chunks};
+  return std::make_unique<PlayedSchedule>(valid(choose_schedule(std::string(k.schedule), request)), remakes);
 }
 
 bool exists(const RunKeys& k, int microbatches) {
   const ScheduleRule* rule = find_rule(k.schedule);
   return rule && (!rule->legal || rule->legal(k.pipe, microbatches));
+}
+
+// Many microbatches: those of `longer`, and as many fewer as there are actors in `shorter`.
+struct Played {
+  int longer = 0;
+  std::optional<int> shorter = {};
+};
+Played played_of(const RunKeys& k) {
+  const int p = k.pipe, m = k.microbatches, few = settled_rounds * p + m % p;
+  if (m > few + p && exists(k, few) && exists(k, few + p)) return {few + p, few};
+  return {m};
+}
+
+std::vector<double> ends_of_units(PlayedSchedule& played) {
+  const Schedule& s = played.schedule();
+  const double each = 1.0 * s.actors() / s.stages;
+  const StageCost one{.F = each, .I = each, .W = each, .B = 2 * each};
+  const IdVector<StageId, Filled> filled(s.stages, Filled{each, each});
+  const PlayTimes times{StageCosts(s.stages, one), filled, filled, IdVector<StageId, double>(s.stages, each),
+                        IdVector<StageId, PlayTimes::Group>(s.stages)};
+  return played.ends(times, [](int, int) { return Link{}; });
 }
 
 MostKept most_in_flight(const Row& row) {
@@ -110,62 +132,93 @@ const std::vector<double>& PlayedSchedule::ends(const PlayTimes& times, const Ac
   return player_.ends();
 }
 
-Shape::Shape(const RunKeys& k) : remakes_(remakes(k)) {
-  const int p = k.pipe, m = k.microbatches, few = settled_rounds * p + m % p;
-  if (m > few + p && exists(k, few) && exists(k, few + p)) {
-    shorter_ = played(k, few);
-    longer_ = played(k, few + p);
-    rounds_ = 1.0 * (m - few - p) / p;
-  } else {
-    longer_ = played(k, m);
-  }
-  for (const Row& row : schedule().rows) flights_.push_back(most_in_flight(row));
+Rounds::Rounds(const RunKeys& k, int microbatches) : keys_(k) {
+  keys_.microbatches = microbatches;
+  const std::unique_ptr<PlayedSchedule> whole = made(keys_, false);
+  for (const Row& row : whole->schedule().rows) flights_.push_back(most_in_flight(row));
+  unit_ends_ = ends_of_units(*whole);
+  outline_ = whole->schedule();
+  for (Row& row : outline_.rows) Row().swap(row);
 }
 
-std::vector<double> Shape::ends(const PlayTimes& times, const ActorLinks& links) {
-  std::vector<double> ends = longer_->ends(times, links);
-  if (!shorter_) return ends;
-  const std::vector<double>& before = shorter_->ends(times, links);
+PlayedSchedule& Rounds::played(bool remakes) {
+  std::unique_ptr<PlayedSchedule>& p = played_[remakes];
+  if (!p) p = made(keys_, remakes);
+  return *p;
+}
+
+Shape::Shape(const RunKeys& k, Rounds& longer, Rounds* shorter)
+    : longer_(longer), shorter_(shorter), remakes_(remakes(k)) {
+  if (shorter_) rounds_ = 1.0 * (k.microbatches - played_of(k).longer) / k.pipe;
+  const std::vector<double> all =
+      shorter_ ? continued(longer_.unit_ends(), shorter_->unit_ends()) : longer_.unit_ends();
+  unit_ = *std::max_element(all.begin(), all.end());
+}
+
+std::vector<double> Shape::continued(std::vector<double> ends, const std::vector<double>& before) const {
   for (std::size_t a = 0; a < ends.size(); ++a) ends[a] += rounds_ * (ends[a] - before[a]);
   return ends;
 }
 
-double Shape::unit() {
-  if (!unit_) {
-    const Schedule& s = schedule();
-    const double each = 1.0 * s.actors() / s.stages;
-    StageCost one{.F = each, .I = each, .W = each, .B = 2 * each};
-    if (remakes_) one.R = 0;
-    const IdVector<StageId, Filled> filled(s.stages, Filled{each, each});
-    const PlayTimes times{StageCosts(s.stages, one), filled, filled, IdVector<StageId, double>(s.stages, each),
-                          IdVector<StageId, PlayTimes::Group>(s.stages)};
-    const std::vector<double> all = ends(times, [](int, int) { return Link{}; });
-    unit_ = *std::max_element(all.begin(), all.end());
-  }
-  return *unit_;
+std::vector<double> Shape::ends(const PlayTimes& times, const ActorLinks& links) {
+  const std::vector<double>& ends = longer_.played(remakes_).ends(times, links);
+  return shorter_ ? continued(ends, shorter_->played(remakes_).ends(times, links)) : ends;
 }
 
-std::unique_ptr<Shape>& Shapes::place(const RunKeys& k) {
-  return all_[{k.schedule, k.pipe, k.chunks, k.microbatches, remakes(k)}];
+std::ptrdiff_t Shape::nodes() {
+  return longer_.played(remakes_).nodes() + (shorter_ ? shorter_->played(remakes_).nodes() : 0);
+}
+
+std::unique_ptr<Rounds>& Shapes::rounds(const RunKeys& k, int microbatches) {
+  return rounds_[{k.schedule, k.pipe, k.chunks, microbatches}];
 }
 
 void Shapes::make(const std::vector<const RunKeys*>& keys, const Each& each) {
-  std::map<std::unique_ptr<Shape>*, const RunKeys*> missing;
-  for (const RunKeys* k : keys)
-    if (std::unique_ptr<Shape>& shape = place(*k); !shape) missing.try_emplace(&shape, k);
-  const std::vector<std::pair<std::unique_ptr<Shape>*, const RunKeys*>> list(missing.begin(), missing.end());
-  each(list.size(), [&](std::size_t i) {
+  struct Missing {
+    std::unique_ptr<Rounds>* place;
+    const RunKeys* keys;
+    int microbatches;
+  };
+  std::vector<Missing> missing;
+  std::set<const std::unique_ptr<Rounds>*> listed;
+  for (const RunKeys* k : keys) {
+    const Played p = played_of(*k);
+    for (const std::optional<int> m : {std::optional(p.longer), p.shorter}) {
+      if (!m) continue;
+      std::unique_ptr<Rounds>& r = rounds(*k, *m);
+      if (!r && listed.insert(&r).second) missing.push_back({&r, k, *m});
+    }
+  }
+  each(missing.size(), [&](std::size_t i) {
     try {
-      *list[i].first = std::make_unique<Shape>(*list[i].second);
-      list[i].first->get()->unit();
+      *missing[i].place = std::make_unique<Rounds>(*missing[i].keys, missing[i].microbatches);
     } catch (const Error&) {  // said again by `of`
     }
   });
 }
 
+void Shapes::make_played(const std::vector<const RunKeys*>& keys, const Each& each) {
+  make(keys, each);
+  std::set<std::pair<Rounds*, bool>> missing;
+  for (const RunKeys* k : keys) {
+    const Played p = played_of(*k);
+    for (const std::optional<int> m : {std::optional(p.longer), p.shorter})
+      if (Rounds* r = m ? rounds(*k, *m).get() : nullptr) missing.insert({r, remakes(*k)});
+  }
+  const std::vector<std::pair<Rounds*, bool>> list(missing.begin(), missing.end());
+  each(list.size(), [&](std::size_t i) { list[i].first->played(list[i].second); });
+}
+
 Shape& Shapes::of(const RunKeys& k) {
-  std::unique_ptr<Shape>& shape = place(k);
-  if (!shape) shape = std::make_unique<Shape>(k);
+  std::unique_ptr<Shape>& shape = all_[{k.schedule, k.pipe, k.chunks, k.microbatches, remakes(k)}];
+  if (shape) return *shape;
+  const Played p = played_of(k);
+  const auto of = [&](int microbatches) {
+    std::unique_ptr<Rounds>& r = rounds(k, microbatches);
+    if (!r) r = std::make_unique<Rounds>(k, microbatches);
+    return r.get();
+  };
+  shape = std::make_unique<Shape>(k, *of(p.longer), p.shorter ? of(*p.shorter) : nullptr);
   return *shape;
 }
 

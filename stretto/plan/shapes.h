@@ -5,7 +5,7 @@
 //   std::vector<double> ends = s.ends(model.times(), links);        // per actor, of the whole step
 //
 // A schedule of many microbatches repeats itself: what is built has at most about five per actor, and its last round
-// tells what every further one takes.
+// tells what every further one takes. So numbers of microbatches share what is built, and so do recompute and none.
 #pragma once
 #include <functional>
 #include <map>
@@ -71,23 +71,46 @@ struct MostKept {
   double until_i = 0, until_w = 0, for_w = 0;
 };
 
+// A schedule of so many microbatches. Its actions, of which there may be very many, are there from the first time on that
+// it is played.
+class Rounds {
+ public:
+  Rounds(const RunKeys&, int microbatches);
+
+  const Schedule& outline() const { return outline_; }  // where stages are; without actions
+  const MostKept& in_flight(ActorId a) const { return flights_[a]; }
+  const std::vector<double>& unit_ends() const { return unit_ends_; }  // with 1 per phase of all chunks of an actor
+  PlayedSchedule& played(bool remakes);
+
+ private:
+  RunKeys keys_;
+  Schedule outline_;
+  IdVector<ActorId, MostKept> flights_;
+  std::vector<double> unit_ends_;
+  std::unique_ptr<PlayedSchedule> played_[2];  // remakes
+};
+
 class Shape {
  public:
-  explicit Shape(const RunKeys&);
+  // `longer`: of all its microbatches, or of some of them with `shorter` of one less per actor.
+  Shape(const RunKeys&, Rounds& longer, Rounds* shorter);
 
   // When each actor's last action ends, after all microbatches.
   std::vector<double> ends(const PlayTimes&, const ActorLinks&);
-  double unit();  // with 1 per phase of all chunks of an actor
-  const MostKept& in_flight(ActorId a) const { return flights_[a]; }
-  const Schedule& schedule() const { return longer_->schedule(); }  // perhaps with fewer microbatches
-  std::ptrdiff_t nodes() const { return longer_->nodes() + (shorter_ ? shorter_->nodes() : 0); }
+  double unit() const { return unit_; }  // with 1 per phase of all chunks of an actor
+  const MostKept& in_flight(ActorId a) const { return longer_.in_flight(a); }
+  const Schedule& outline() const { return longer_.outline(); }
+  const Schedule& schedule() { return longer_.played(remakes_).schedule(); }  // perhaps with fewer microbatches
+  std::ptrdiff_t nodes();
 
  private:
+  std::vector<double> continued(std::vector<double> ends, const std::vector<double>& before) const;
+
+  Rounds& longer_;
+  Rounds* shorter_ = nullptr;
   double rounds_ = 0;     // of one microbatch per actor, beyond those of `longer_`
   bool remakes_ = false;  // something is made again before every backward
-  std::unique_ptr<PlayedSchedule> shorter_, longer_;
-  std::optional<double> unit_;
-  IdVector<ActorId, MostKept> flights_;
+  double unit_ = 0;
 };
 
 // Calls function(0), function(1), ... function(n - 1), perhaps several at a time.
@@ -95,12 +118,16 @@ using Each = std::function<void(std::size_t n, const std::function<void(std::siz
 
 class Shapes {
  public:
-  Shape& of(const RunKeys&);                                   // throws what the builder throws
-  void make(const std::vector<const RunKeys*>&, const Each&);  // those that are not there yet, all at once
+  Shape& of(const RunKeys&);  // throws what the builder throws
+  // What is not there yet, all at once: shapes, or also what it takes to play them.
+  void make(const std::vector<const RunKeys*>&, const Each&);
+  void make_played(const std::vector<const RunKeys*>&, const Each&);
   std::size_t size() const { return all_.size(); }
+  std::size_t schedules() const { return rounds_.size(); }
 
  private:
-  std::unique_ptr<Shape>& place(const RunKeys&);
+  std::unique_ptr<Rounds>& rounds(const RunKeys&, int microbatches);
+  std::map<std::tuple<std::string_view, int, int, int>, std::unique_ptr<Rounds>> rounds_;
   std::map<std::tuple<std::string_view, int, int, int, bool>, std::unique_ptr<Shape>> all_;
 };
 

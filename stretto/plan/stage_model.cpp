@@ -139,7 +139,7 @@ MemoryParts StageModel::memory(const Schedule& s) const {
 }
 
 MemoryParts StageModel::memory(const Shape& shape) const {
-  const Schedule& s = shape.schedule();
+  const Schedule& s = shape.outline();
   MemoryParts most;
   for (const ActorId actor : some_actors(s)) {
     const PieceFacts sum = states_of(s, actor);
