@@ -71,8 +71,8 @@ struct MostKept {
   double until_i = 0, until_w = 0, for_w = 0;
 };
 
-// A schedule of so many microbatches. Its actions, of which there may be very many, are there from the first time on that
-// it is played.
+// A schedule of so many microbatches. Its actions, of which there may be very many, are there from the first time on
+// that it is played.
 class Rounds {
  public:
   Rounds(const RunKeys&, int microbatches);

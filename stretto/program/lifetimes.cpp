@@ -85,8 +85,8 @@ class Walk {
     return parts;
   }
 
-  // What calls of a body touch that may lie in the arena of activations, and from when to when, counted from the first of
-  // them. A task runs once per microbatch, so it is found once.
+  // What calls of a body touch that may lie in the arena of activations, and from when to when, counted from the first
+  // of them. A task runs once per microbatch, so it is found once.
   struct Touching {
     BufferId buffer;
     u64 bytes = 0;

@@ -23,7 +23,7 @@ TEST(Shapes, ShareWhatIsBuiltOfThem) {
   EXPECT_EQ(shapes.size(), 4u);
 }
 
-// Every microbatch is three phases of one second on each actor; filling and draining is the same for any number of them.
+// Every microbatch is three phases of one second on each actor; filling and draining is the same for any number.
 TEST(Shapes, KnowWhatManyMicrobatchesTake) {
   Shapes shapes;
   const double fill = shapes.of(keys(16)).unit() - 3 * 16;
