@@ -56,7 +56,8 @@ Compiled compiled(const Case& c, Overlap overlap, double bandwidth) {
   Parallel p = c.parallel;
   p.overlap = overlap;
   p.machine = c.machine;
-  p.link = {.latency = 0, .bandwidth = bandwidth};
+  p.link = Link{};  // between actors
+  p.within = Link{.latency = 0, .bandwidth = bandwidth};
   const int rows = c.microbatches * ranks_of(p);
   return compile(make_model(c.model, rows), sgd(), {.microbatches = c.microbatches}, p);
 }

@@ -108,14 +108,15 @@ LowerOptions lower_options(const Asked& a, const Surroundings& around, const Par
                  .rows = around.traced.rows_per_step / around.microbatches,
                  .shared = {.axes = axes_of_rows(p, around.traced.batch), .neighbours = a.training.exact},
                  .mesh = around.sharded ? around.sharded->mesh : Mesh{},
-                 .link = p.link,
+                 .link = p.within.value_or(p.link),
                  .remote = p.remote,
                  .reshard = p.reshard,
                  .poll = a.training.poll,
                  .undo = a.optimizer && a.training.clip_late,
                  .purpose = p.purpose,
                  .params_of = a.trained};
-  if (p.overlap != Overlap::none) o.overlap = WorkTimes{p.machine, p.link, p.purpose == Purpose::facts};
+  if (p.overlap != Overlap::none)
+    o.overlap = WorkTimes{p.machine, p.within.value_or(p.link), p.link, p.purpose == Purpose::facts};
   return o;
 }
 

@@ -107,7 +107,7 @@ Placed place(StepGraph step, const Parallel& p, double poll) {
   // What the layout names exists; on one rank nothing is split.
   if (ranks_beside_pipe(p.mesh) == 1) return {.step = std::move(step)};
   if (p.overlap == Overlap::chunks)
-    of_rank = cut_products(std::move(of_rank), {.machine = p.machine, .link = p.link, .poll = poll});
+    of_rank = cut_products(std::move(of_rank), {.machine = p.machine, .link = p.within.value_or(p.link), .poll = poll});
   auto sharded = std::make_shared<const Sharded>(std::move(of_rank));
   refuse(verify(sharded->graph));
   return {.step = sharded->graph, .sharded = std::move(sharded)};

@@ -52,6 +52,7 @@ struct Parallel {
   std::vector<int> stages = {};      // pieces per stage; empty: those with which a step is the shortest in simulation
   std::vector<double> profile = {};  // measured seconds per piece and microbatch to balance by; empty: by op costs
   Link link = {.latency = 2e-6, .bandwidth = 10e9};  // between actors, for balancing; the default is within one process
+  std::optional<Link> within = {};                   // between an actor's ranks, for overlap and chunks; none: the same
   std::vector<Recompute> recompute = {};             // one for all stages, or one per stage; empty: none
   Machine machine = {};                              // of each rank, for balancing and overlap
   Overlap overlap = Overlap::calls;

@@ -35,10 +35,13 @@ class Epilogue {
  public:
   explicit Epilogue(Emitter& e) : e_(e), p_(e.program), s_(e.step) {}
 
-  void run() {
+  void gradients() {
     gradients_to_owners();
     for (TaskId t : e_.index.scatters) done_.insert(reader_of(t));
     tasks(Part::combine);
+  }
+
+  void run() {
     for (ActorId a : p_.actors.ids()) norms_of_sums(a);
     tasks(Part::norm);
     tasks(Part::finite);
@@ -172,6 +175,8 @@ class Epilogue {
 };
 
 }  // namespace
+
+void emit_gradients(Emitter& e) { Epilogue(e).gradients(); }
 
 void emit_epilogue(Emitter& e) { Epilogue(e).run(); }
 

@@ -54,7 +54,7 @@ class Interleaving {
         left_[w] = std::max(left_[w], left_[x]);
         urgent_[w] = urgent_[w] || urgent_[x];
       }
-      left_[w] += work_[w].seconds;
+      left_[w] += work_[w].seconds + work_[w].then;
     }
   }
 

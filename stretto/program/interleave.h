@@ -25,6 +25,7 @@ struct Work {
   double seconds = 0;
   std::optional<std::uint32_t> link = {};  // a collective: goes on beside other work, on this link
   bool urgent = false;                     // another actor waits for it
+  double then = 0;                         // how long that actor's collectives of it take
   std::vector<WorkId> after = {};          // all of which are earlier in the list
   double ready = 0;                        // a message: when it arrives
   std::uint32_t turn = 0;                  // the smaller the sooner, where nothing else decides

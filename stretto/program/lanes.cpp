@@ -59,7 +59,7 @@ class LaneWalk {
 }  // namespace
 
 DeviceLane lane_of(Part part) {
-  if (part == Part::sum) return DeviceLane::gradients;
+  if (part == Part::sum || part == Part::combine) return DeviceLane::gradients;
   return part == Part::U || part == Part::S ? DeviceLane::storage : DeviceLane::collectives;
 }
 

@@ -87,12 +87,13 @@ Program lower(Step step, const Schedule& schedule, IdVector<PieceId, StageId> st
   for (ActorId a : p.actors.ids()) {
     emit_prologue(emitter, a);
     emit_row(emitter, a);
-    emit_totals(emitter, a);
   }
+  emit_gradients(emitter);
+  for (ActorId a : p.actors.ids()) emit_totals(emitter, a);
   emit_epilogue(emitter);
   for (ActorId a : p.actors.ids()) place_gathers(p, a, options.reshard);
-  if (options.overlap) overlap_calls(p, *options.overlap);
   say_when_there_is_room(p);
+  if (options.overlap) overlap_calls(p, *options.overlap);
   if (options.remote) keep_sent(p);
   refuse(settle_order(p));
   if (options.purpose == Purpose::facts) return p;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "stretto/program/order.h"
@@ -19,7 +20,8 @@ struct Reach {
 
 struct Arranged {
   IdVector<ActorId, ActorProgram> actors;
-  double seconds = 0;  // that the step takes, as predicted
+  double seconds = 0;    // that the step takes, as predicted
+  bool guessed = false;  // what some regions wait for; else they can be done one after the other, as they were arranged
 };
 
 // Nearly equal times have equal recipes.
@@ -48,14 +50,20 @@ class Ensemble {
       for (ActorId a : voices_.ids())
         while (voices_[a].more() && comes(voices_[a])) go_on(a), moved = true;
       if (moved) continue;
-      // Regions that wait for each other: the one that is the furthest behind does not know when its messages come.
+      // Regions that wait for each other: the one that is the furthest behind says when it would send if what it does not
+      // know came last. When all have, it goes on like that.
       std::optional<ActorId> behind;
+      const auto order = [&](ActorId a) { return std::pair(voices_[a].sketched, voices_[a].time); };
       for (ActorId a : voices_.ids())
-        if (voices_[a].more() && (!behind || voices_[a].time < voices_[*behind].time)) behind = a;
+        if (voices_[a].more() && (!behind || order(a) < order(*behind))) behind = a;
       if (!behind) break;
-      go_on(*behind);
+      guessed_ = true;
+      if (voices_[*behind].sketched)
+        go_on(*behind);
+      else
+        sketch(*behind);
     }
-    Arranged all;
+    Arranged all{.guessed = guessed_};
     for (Voice& v : voices_) {
       v.out.code = std::move(v.code);
       all.actors.push_back(std::move(v.out));
@@ -72,6 +80,7 @@ class Ensemble {
     std::vector<Instruction> left;  // of the region before
     std::map<std::vector<u64>, Recipe> recipes;
     double time = 0;
+    bool sketched = false;  // the region at hand
     ActorProgram out;
     IdVector<InstructionId, Instruction> code;
     bool more() const { return at < regions.size(); }
@@ -87,33 +96,57 @@ class Ensemble {
   }
   void go_on(ActorId a) {
     Voice& v = voices_[a];
-    std::vector<Instruction> both = std::move(v.left);
-    both.insert(both.end(), v.regions[v.at].begin(), v.regions[v.at].end());
+    const std::vector<Instruction> code = at_hand(v);
+    const Passage passage = passage_of(a, code);
+    const Recipe& recipe = recipe_for(v, passage);
+    send(v, passage, recipe);
+    follow(recipe, passage, v.out, v.code);
+    v.time += recipe.seconds;
     ++v.at;
+    v.sketched = false;
     v.left.clear();
-    Passage passage{p_, a, both, v.runs};
-    for (RegionAt at : ids_until<RegionAt>(passage.region.size()))
-      if (const auto t = received_by(passage.region[at.value]); t && reach_.late)
-        if (const double late = arrives_[*t].value_or(0) - v.time; late > 0) passage.late[at] = rounded(late);
-    if (talks(p_, passage.region)) {
-      const bool leaves = v.more() && talks(p_, v.regions[v.at]);
-      std::vector<u64> key = likeness(passage);
-      key.push_back(leaves);
-      const auto [it, fresh] = v.recipes.try_emplace(std::move(key));
-      if (fresh) it->second = recipe_of(passage, times_, leaves ? reach_.weights : 0);
-      play(v, passage, it->second);
-      for (RegionAt at : it->second.left) v.left.push_back(both[at.value]);
-    } else {
-      play(v, passage, as_it_stands(passage, times_));
-    }
+    for (RegionAt at : recipe.left) v.left.push_back(code[at.value]);
   }
-  void play(Voice& v, const Passage& passage, const Recipe& recipe) {
+  void sketch(ActorId a) {
+    Voice& v = voices_[a];
+    const std::vector<Instruction> code = at_hand(v);
+    const Passage passage = passage_of(a, code);
+    send(v, passage, recipe_for(v, passage));
+    v.sketched = true;
+  }
+  static std::vector<Instruction> at_hand(const Voice& v) {
+    std::vector<Instruction> both = v.left;
+    both.insert(both.end(), v.regions[v.at].begin(), v.regions[v.at].end());
+    return both;
+  }
+  Passage passage_of(ActorId a, Region code) const {
+    Passage passage{p_, a, code, voices_[a].runs};
+    for (RegionAt at : ids_until<RegionAt>(code.size()))
+      if (const auto t = received_by(code[at.value]))
+        if (const double late = lateness(*t, voices_[a].time); late > 0) passage.late[at] = late;
+    return passage;
+  }
+  // Gradients of other actors come with the last of what these do.
+  double lateness(TransferId t, double now) const {
+    constexpr double unknown = std::numeric_limits<double>::infinity();
+    if (!reach_.late) return p_.transfers[t].value() ? 0 : unknown;
+    return arrives_[t] ? rounded(std::max(0.0, *arrives_[t] - now)) : unknown;
+  }
+  const Recipe& recipe_for(Voice& v, const Passage& passage) {
+    const bool leaves = v.at + 1 < v.regions.size() && talks(p_, v.regions[v.at + 1]);
+    std::vector<u64> key = likeness(passage);
+    key.push_back(leaves);
+    const auto [it, fresh] = v.recipes.try_emplace(std::move(key));
+    if (fresh)
+      it->second = talks(p_, passage.region) ? recipe_of(passage, times_, leaves ? reach_.weights : 0)
+                                             : as_it_stands(passage, times_);
+    return it->second;
+  }
+  void send(const Voice& v, const Passage& passage, const Recipe& recipe) {
     for (const auto& [at, after] : recipe.sent) {
       const TransferId t = std::get<Send>(passage.region[at.value]).transfer;
-      arrives_[t] = v.time + after + times_.link.seconds(double(p_.routes[p_.transfers[t].route].bytes));
+      arrives_[t] = v.time + after + times_.messages.seconds(double(p_.routes[p_.transfers[t].route].bytes));
     }
-    v.time += recipe.seconds;
-    follow(recipe, passage, v.out, v.code);
   }
 
   const Program& p_;
@@ -121,9 +154,11 @@ class Ensemble {
   const Reach reach_;
   IdVector<ActorId, Voice> voices_;
   IdVector<TransferId, std::optional<double>> arrives_;
+  bool guessed_ = false;
 };
 
 bool finishes(Program& p, Arranged& all) {
+  if (!all.guessed) return true;
   std::swap(p.actors, all.actors);
   const bool faultless = play(p, [](ActorId, InstructionId, const Known&) {}).empty();
   std::swap(p.actors, all.actors);
@@ -142,6 +177,7 @@ int overlap_calls(Program& p, const WorkTimes& times) {
   Reach reach{.late = tries};
   Arranged best = Ensemble(p, times, reach).run();
   int ways = 1;
+  if (!finishes(p, best)) return ways;
   const auto attempt = [&](Reach wider) {
     ++ways;
     Arranged all = Ensemble(p, times, wider).run();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <set>
 
 #include "stretto/base/match.h"
@@ -27,9 +28,14 @@ class Cook {
         work_(work_of(passage.program, passage.region, passage.runs, times)) {
     for (RegionAt at : ids_until<RegionAt>(region_.size()))
       if (const auto c = awaited_by(region_[at.value])) awaits_.insert({*c, at});
+    double all = 0;  // no work that waits for nothing ends later
+    for (const Work& w : work_.work) all += w.seconds;
+    for (const auto& [at, late] : passage.late)
+      if (std::isfinite(late)) all += late;
     for (WorkId w : work_.work.ids()) {
       const RegionAt at = work_.origins[w].at;
-      if (const auto late = passage.late.find(at); late != passage.late.end()) work_.work[w].ready = late->second;
+      if (const auto late = passage.late.find(at); late != passage.late.end())
+        work_.work[w].ready = std::min(late->second, all);
       if (const std::optional<ActionId> turn = turn_at(passage, at)) work_.work[w].turn = turn->value;
     }
   }
@@ -148,10 +154,9 @@ class Likeness {
           passage_.region[at.value],
           [&](const Run& r) {
             add(0, r.task.value, r.microbatch);
-            key_.push_back(turns_.try_emplace(*turn_at(passage_, at), turns_.size()).first->second);
+            key_.push_back(turns_.try_emplace(turn_at(passage_, at), turns_.size()).first->second);
           },
-          [&](const Send& s) { add(1, value_of(s.transfer).value.value, value_of(s.transfer).microbatch); },
-          [&](const Receive& r) { add(2, value_of(r.transfer).value.value, value_of(r.transfer).microbatch); },
+          [&](const Send& s) { message(1, s.transfer); }, [&](const Receive& r) { message(2, r.transfer); },
           [&](const Start& s) { add(3, s.run.task.value, s.run.microbatch, s.collective); },
           [&](const Await& w) { add(4, w.task.value, runs_.at(w.collective).microbatch, w.collective); });
     for (const auto& [at, seconds] : passage_.late) key_.insert(key_.end(), {at.value, std::bit_cast<u64>(seconds)});
@@ -159,7 +164,13 @@ class Likeness {
   }
 
  private:
-  const SentValue& value_of(TransferId t) const { return *p_.transfers[t].value(); }
+  // Of what goes once in a step there is one.
+  void message(u64 kind, TransferId t) {
+    if (const SentValue* v = p_.transfers[t].value())
+      add(kind, v->value.value, v->microbatch);
+    else
+      add(kind + 4, t.value, MicrobatchId(0));
+  }
   void add(u64 kind, u64 what, MicrobatchId m, std::optional<CollectiveId> c = {}) {
     const u64 number = microbatches_.try_emplace(m, microbatches_.size()).first->second;
     const u64 flight = c ? collectives_.try_emplace(*c, collectives_.size()).first->second : 0;
@@ -168,7 +179,7 @@ class Likeness {
   const Passage& passage_;
   const Program& p_;
   const StartedRuns& runs_;
-  std::map<ActionId, u64> turns_;
+  std::map<std::optional<ActionId>, u64> turns_;
   std::map<MicrobatchId, u64> microbatches_;
   std::map<CollectiveId, u64> collectives_;
   std::vector<u64> key_;
@@ -238,7 +249,7 @@ Recipe as_it_stands(const Passage& passage, const WorkTimes& times) {
     match(
         i, [&](const Run& r) { recipe.seconds += seconds_of(passage.program, r, times); },
         [](const OneOf<Send, Receive, Start, Await> auto&) {});
-    if (const auto late = passage.late.find(at); late != passage.late.end())
+    if (const auto late = passage.late.find(at); late != passage.late.end() && std::isfinite(late->second))
       recipe.seconds = std::max(recipe.seconds, late->second);
     if (sent_by(i)) recipe.sent.push_back({at, recipe.seconds});
   }

@@ -41,8 +41,9 @@ struct Passage {
   const Program& program;
   ActorId actor;
   Region region;
-  const StartedRuns& runs;               // of the actor
-  std::map<RegionAt, double> late = {};  // when messages come, after its beginning; others have arrived
+  const StartedRuns& runs;  // of the actor
+  // When messages come, after its beginning; infinite: after all else. Others have arrived.
+  std::map<RegionAt, double> late = {};
 };
 
 // `leaves`: how many tasks of weight gradients, at most, it leaves to the next region: the last ones, if they fill no

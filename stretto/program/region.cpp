@@ -31,7 +31,11 @@ struct Named {
   MicrobatchId microbatch;
   auto operator<=>(const Named&) const = default;
 };
-using Resource = std::variant<Temporary, Named>;
+struct RoomAt {  // room.h
+  ActorId actor;
+  auto operator<=>(const RoomAt&) const = default;
+};
+using Resource = std::variant<Temporary, Named, RoomAt>;
 
 // Who touched it last, and which of its bytes.
 struct Toucher {
@@ -105,8 +109,8 @@ class WorkBuilder {
   void run(const Run& r, RegionAt at) {
     const Calls& body = *p_.calls[r.task];
     const Part part = p_.task(r).part;
-    std::optional<WorkId>& before = begun_[{*r.action, part == Part::W}];
-    std::optional<WorkId> first;
+    std::optional<WorkId> none, first;
+    std::optional<WorkId>& before = r.action ? begun_[{*r.action, part == Part::W}] : none;
     for (CallId c : ids(calls_of(r, body))) {
       const WorkId id = add(
           op_of(body, c).collective ? collective(part, body, c) : Work{.seconds = seconds_of(body, c, times_.machine)},
@@ -193,13 +197,45 @@ class WorkBuilder {
         t.before = w.collective;
     }
   }
-  void send(TransferId t, RegionAt at) {
-    const SentValue& v = *p_.transfers[t].value();
-    reads(add({.urgent = true}, {at}), named(v.value, v.microbatch));
+  void send(TransferId id, RegionAt at) {
+    const Transfer& t = p_.transfers[id];
+    const WorkId w = add({.urgent = true}, {at});
+    if (std::holds_alternative<SentWord>(t.what))  // there is room when all that stands before it is done
+      for (WorkId before : ids_until<WorkId>(w.value)) come_after(w, before);
+    else
+      reads(w, carried(t));
+    if (const AccumulatorId* g = std::get_if<AccumulatorId>(&t.what)) {
+      reads(w, RoomAt{p_.routes[t.route].target});
+      out_.work[w].then = summed(*g);
+    }
   }
-  void receive(TransferId t, RegionAt at) {
-    const SentValue& v = *p_.transfers[t].value();
-    writes(add({}, {at}), named(v.value, v.microbatch));
+  void receive(TransferId id, RegionAt at) {
+    const Transfer& t = p_.transfers[id];
+    const WorkId w = add({}, {at});
+    if (std::holds_alternative<SentWord>(t.what))
+      writes(w, RoomAt{p_.routes[t.route].source});
+    else
+      writes(w, carried(t));
+  }
+  // What it takes to add it up over ranks, with those of other actors.
+  double summed(AccumulatorId g) {
+    if (summed_.empty())
+      for (TaskId task : s_.tasks.ids())
+        if (const Task& t = s_.tasks[task]; t.part == Part::combine)
+          for (const Binding& b : t.inputs)
+            if (const AccumulatorId* x = as<AccumulatorId>(b)) summed_[*x] = collectives_of(task);
+    return summed_[g];
+  }
+  double collectives_of(TaskId task) {
+    const Calls& body = *p_.calls[task];
+    double seconds = 0;
+    for (CallId c : body.calls.ids())
+      if (op_of(body, c).collective) seconds += collective(Part::combine, body, c).seconds;
+    return seconds;
+  }
+  Named carried(const Transfer& t) const {
+    if (const AccumulatorId* g = std::get_if<AccumulatorId>(&t.what)) return named(*g, MicrobatchId(0));
+    return named(t.value()->value, t.value()->microbatch);
   }
 
   const Program& p_;
@@ -215,6 +251,7 @@ class WorkBuilder {
   std::map<std::pair<ActionId, bool>, std::optional<WorkId>> begun_;
   std::vector<WorkId> added_;  // the additions of gradients so far
   std::optional<WorkId> last_run_;
+  std::map<AccumulatorId, double> summed_;  // found once
 };
 
 }  // namespace
@@ -262,6 +299,7 @@ class Cutter {
   void run(const Run& r) {
     std::optional<ActionId> mine;
     if (r.action) mine = turn_of(row_, *r.action);
+    if (p_.task(r).part == Part::combine) mine = turn_;
     if (mine != turn_ && end_ > from_) next(mine);
     turn_ = mine;
   }
@@ -291,15 +329,19 @@ std::vector<Region> regions_of(const Program& p, ActorId actor, bool pairs) { re
 
 bool talks(const Program& p, Region region) {
   bool found = false;
-  const auto value = [&](TransferId t) { return p.transfers[t].value() != nullptr; };
+  const auto fits_in = [&](TransferId t) {
+    const Sent& what = p.transfers[t].what;
+    return p.transfers[t].value() || std::holds_alternative<AccumulatorId>(what) ||
+           std::holds_alternative<SentWord>(what);
+  };
   for (const Instruction& i : region) {
     const bool fits = match(
         i,
         [&](const Run& r) {
           found = found || has_collective(*p.calls[r.task]);
-          return r.action.has_value() && !r.calls;
+          return (r.action || p.task(r).part == Part::combine) && !r.calls;
         },
-        [&](const Send& s) { return value(s.transfer); }, [&](const Receive& r) { return value(r.transfer); },
+        [&](const Send& s) { return fits_in(s.transfer); }, [&](const Receive& r) { return fits_in(r.transfer); },
         [](const Start&) { return true; }, [](const Await&) { return true; });
     if (!fits) return false;
   }

@@ -19,15 +19,16 @@ namespace stretto {
 using Region = std::span<const Instruction>;
 using RegionAt = Id<struct RegionTag>;  // a position in a region
 
-// An actor's code, cut where another turn begins; what is outside of the row is in regions of its own. `pairs`:
-// forwards of two microbatches one after the other are one region, and so are backwards.
+// An actor's code, cut where another turn begins; what is outside of the row is in regions of its own, but for the
+// gradients that are added up over actors and ranks after the last turn: they belong to it. `pairs`: forwards of
+// two microbatches one after the other are one region, and so are backwards.
 std::vector<Region> regions_of(const Program&, ActorId, bool pairs = false);
 
 // With which action the turn of an action begins: with itself, the first of its overlap group, or, for a W, with what
 // stands before it. A W waits for no message and nobody waits for it, so it fills the gaps of its neighbour.
 ActionId turn_of(const Row&, ActionId);
 
-// Is there a collective in it that its task waits for in place, and nothing but values in its messages?
+// Is there a collective in it that its task waits for in place, and nothing that cannot be ordered anew?
 bool talks(const Program&, Region);
 
 // A collective that somebody has to await: started here, or before the region.
@@ -52,7 +53,8 @@ StartedRuns started_runs(const ActorProgram&);
 // What the cost model takes work to last.
 struct WorkTimes {
   Machine machine = {};
-  Link link = {};
+  Link link = {};      // of collectives
+  Link messages = {};  // between actors
   bool apart = false;  // every stage is taken to be on an actor of its own: what the next one reads is waited for
 };
 RegionWork work_of(const Program&, Region, const StartedRuns&, const WorkTimes&);

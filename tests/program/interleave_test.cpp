@@ -36,6 +36,18 @@ TEST(Interleave, WhatAnotherActorWaitsForComesFirst) {
               ElementsAre(1, 2, 0));
 }
 
+// Of two that are sent away, first the one with which the other actor has more to do.
+TEST(Interleave, WhatAnotherActorGoesOnWithLongerComesFirst) {
+  const auto second = [](double then) {
+    return order(list({{.seconds = 2},
+                       {.seconds = 1},
+                       {.urgent = true, .after = {WorkId(0)}},
+                       {.urgent = true, .then = then, .after = {WorkId(1)}}}));
+  };
+  EXPECT_THAT(second(0), ElementsAre(0, 2, 1, 3));
+  EXPECT_THAT(second(5), ElementsAre(1, 3, 0, 2));
+}
+
 // Without the link's queue the second collective would end first and its reader come before the other's.
 TEST(Interleave, CollectivesOfALinkFollowEachOther) {
   const auto two = [](std::uint32_t second) {

@@ -113,6 +113,29 @@ TEST(Overlap, IsVerified) {
   EXPECT_THAT(faults[0].str(), HasSubstr("it touches what a collective still works on"));
 }
 
+// Two pipes add up their gradients, and ranks the sums, while the last backwards still run.
+TEST(Overlap, GradientsOfTwoPipesAreSummedBesideTheLastTurn) {
+  for (const char* schedule : {"dualpipe", "chimera"}) {
+    const auto p = compile(make_model(tiny("gpt2", 4), 16), adamw(), {.microbatches = 4},
+                           {.mesh = {{"pipe", 2}},
+                            .names = {.data = 2},
+                            .schedule = schedule,
+                            .link = {},
+                            .within = Link{.latency = 0, .bandwidth = 1e7}})
+                       .program;
+    int beside = 0;  // tasks of the rows that run after the first of those sums has begun
+    for (const ActorProgram& a : p->actors) {
+      bool begun = false;
+      for (const Instruction& i : a.code) {
+        const Start* s = std::get_if<Start>(&i);
+        begun = begun || (s && p->task(s->run).part == Part::combine);
+        if (const stretto::Run* r = std::get_if<stretto::Run>(&i)) beside += begun && r->action;
+      }
+    }
+    EXPECT_GT(beside, 4) << schedule;
+  }
+}
+
 int in_flight(const Program& p) {
   int n = 0;
   for (const ActorProgram& a : p.actors)
