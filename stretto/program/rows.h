@@ -1,7 +1,8 @@
 // The part of a step that the schedule orders: an actor's row of actions as runs, with the sums of gradients that start
 // as soon as the last of them is made.
 //
-//   for (ActorId a : program.actors.ids()) emit_prologue(emitter, a), emit_row(emitter, a), emit_totals(emitter, a);
+//   for (ActorId a : program.actors.ids()) emit_prologue(emitter, a), emit_row(emitter, a);
+//   for (ActorId a : program.actors.ids()) emit_totals(emitter, a);      // after the gradients of epilogue.h
 #pragma once
 #include "stretto/program/emitter.h"
 
