@@ -1,6 +1,6 @@
 // What follows the microbatch loop, on all actors together: gradients of shared parameters go to their owners and are
-// added up there; norms are computed as the sums over ranks finish, every actor learns all squared norms, parameters are
-// updated, and new values of shared ones go back.
+// added up there; norms are computed as the sums over ranks finish, every actor learns all squared norms, parameters
+// are updated, and new values of shared ones go back.
 //
 //   emit_gradients(emitter);     // right after the rows of all actors: part of an actor's last turn (region.h)
 //   emit_epilogue(emitter);      // after all else

@@ -50,8 +50,8 @@ class Ensemble {
       for (ActorId a : voices_.ids())
         while (voices_[a].more() && comes(voices_[a])) go_on(a), moved = true;
       if (moved) continue;
-      // Regions that wait for each other: the one that is the furthest behind says when it would send if what it does not
-      // know came last. When all have, it goes on like that.
+      // Regions that wait for each other: the one that is the furthest behind says when it would send if what it does
+      // not know came last. When all have, it goes on like that.
       std::optional<ActorId> behind;
       const auto order = [&](ActorId a) { return std::pair(voices_[a].sketched, voices_[a].time); };
       for (ActorId a : voices_.ids())

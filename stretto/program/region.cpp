@@ -299,7 +299,7 @@ class Cutter {
   void run(const Run& r) {
     std::optional<ActionId> mine;
     if (r.action) mine = turn_of(row_, *r.action);
-    if (p_.task(r).part == Part::combine) mine = turn_;
+    if (p_.schedule.pipes() > 1 && p_.task(r).part == Part::combine) mine = turn_;
     if (mine != turn_ && end_ > from_) next(mine);
     turn_ = mine;
   }
