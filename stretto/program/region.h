@@ -19,9 +19,9 @@ namespace stretto {
 using Region = std::span<const Instruction>;
 using RegionAt = Id<struct RegionTag>;  // a position in a region
 
-// An actor's code, cut where another turn begins; what is outside of the row is in regions of its own. Where every stage
-// has several actors, the gradients that are added up over them after the last turn belong to it: they are all of its
-// sums. `pairs`: forwards of two microbatches one after the other are one region, and so are backwards.
+// An actor's code, cut where another turn begins; what is outside of the row is in regions of its own. Where every
+// stage has several actors, the gradients that are added up over them after the last turn belong to it: they are all
+// of its sums. `pairs`: forwards of two microbatches one after the other are one region, and so are backwards.
 std::vector<Region> regions_of(const Program&, ActorId, bool pairs = false);
 
 // With which action the turn of an action begins: with itself, the first of its overlap group, or, for a W, with what
