@@ -80,11 +80,12 @@ std::optional<Fault> compare(const Setting& s, std::vector<std::string>& notes) 
   if (was == is) was = whole_text_of(s.was), is = whole_text_of(s.is);  // long ones are cut for messages
   if (was == is) return std::nullopt;
   const std::string name = s.section + "." + s.key, what = fmt::format("{} is {} and was {}", name, is, was);
-  // From f32 to bf16 and back nothing is lost but what was rounded of states.
-  const bool type = name == "train.dtype" || name == "optimizer.state";
-  if (must_stay(s.section, s.key) || (type && (was + is).find(name_of(f64)) != std::string::npos))
+  if (must_stay(s.section, s.key))
     return Fault{"resume", what, s.was ? fmt::format("continue with --{}={}", name, was) : "continue without " + name};
-  if (s.section == "data" || type) notes.push_back("note: " + what);
+  // f32 is what runs in bf16 have of parameters, too: only what comes from f64 loses anything.
+  const bool type = name == "train.dtype", rounds = type && was.find(name_of(f64)) != std::string::npos;
+  if (s.section == "data" || type || name == "optimizer.state")
+    notes.push_back("note: " + what + (rounds ? ": parameters and states are rounded to f32" : ""));
   return std::nullopt;
 }
 

@@ -85,6 +85,18 @@ std::vector<Share> shares_of(const Compiled& c, const std::vector<Expected>& all
   return own;
 }
 
+// A run may go on in another type: what f64 holds is rounded to the nearest of f32.
+Array in_type(DType type, Array a, std::string_view name) {
+  if (a.dtype == type) return a;
+  Array to{type, a.sizes, {}};
+  to.bytes.resize(a.elements() * size_of(type));
+  if (a.dtype == f64)
+    write_values<double>(a.as<double>(), file_type_of(type), to.bytes, name);
+  else
+    write_values<float>(a.as<float>(), file_type_of(type), to.bytes, name);
+  return to;
+}
+
 }  // namespace
 
 Snapshot snapshot_of(const Trainer& trainer, std::string config, Snapshot memory) {
@@ -147,7 +159,7 @@ void restore(Trainer& trainer, const Checkpoint& checkpoint) {
     const auto it = checkpoint.tensors().find(e.name);
     if (it == checkpoint.tensors().end())
       faults.push_back({where, fmt::format("tensor '{}' {} is missing", e.name, need.str()), ""});
-    else if (it->second.shape != need.sizes || it->second.type != file_type_of(need.dtype))
+    else if (it->second.shape != need.sizes)
       faults.push_back(
           {where, fmt::format("tensor '{}' is {}, and the model's is {}", e.name, it->second.str(), need.str()), ""});
   }
@@ -157,10 +169,11 @@ void restore(Trainer& trainer, const Checkpoint& checkpoint) {
   refuse(std::move(faults));
   for (const Expected& e : expected) {
     if (!is_here(trainer, e)) continue;
+    const DType type = e.param->logical_dtype();
     if (e.state.empty())
-      trainer.set_parameter(e.param->name, checkpoint.parameter(e.param->name));
+      trainer.set_parameter(e.param->name, in_type(type, checkpoint.parameter(e.param->name), e.name));
     else
-      trainer.set_state(e.param->name, e.state, checkpoint.state(e.state, e.param->name));
+      trainer.set_state(e.param->name, e.state, in_type(type, checkpoint.state(e.state, e.param->name), e.name));
   }
   trainer.set_step(m.step);
 }

@@ -111,6 +111,46 @@ TEST(Layouts, TypesChangeWithoutLoss) {
   EXPECT_NEAR(losses(half, steps_before + 1)[0], losses(again, steps_before + 1)[0], 0.01);
 }
 
+// f64 has all of f32; the other way round numbers are rounded to the nearest, and what f32 cannot hold is an error.
+TEST(Layouts, GoesOnFromF64AndInF64) {
+  const Folder folder;
+  const auto trainer = [](DType dtype, const Parallel& p) {
+    return Trainer(compile(make_model(tiny("llama", 4), 16, 8), adamw({.lr = 1e-2}),
+                           {.microbatches = 4, .seed = 3, .dtype = dtype, .clip = 0.5}, p));
+  };
+  const auto equal = [](const Array& a, const Array& b) {
+    const std::vector<double> x = a.doubles(), y = b.doubles();
+    return std::ranges::equal(x, y, [](double p, double q) { return float(p) == float(q); });
+  };
+  Trainer first = trainer(f32, {.mesh = {{"pipe", 2}}});
+  losses(first, steps_before);
+  write_checkpoint(folder / "f32", snapshot_of(first, "config"));
+  Trainer wide = trainer(f64, {.names = {.data = 2, .zero = 3}});
+  restore(wide, Checkpoint(folder / "f32"));
+  write_checkpoint(folder / "same", snapshot_of(wide, "config"));
+  Trainer again = trainer(f32, {});
+  restore(again, Checkpoint(folder / "same"));
+  EXPECT_EQ(again.parameters_hash(), first.parameters_hash());
+  EXPECT_EQ(again.state("wte", "v").bytes, first.state("wte", "v").bytes);
+  EXPECT_THAT(losses(wide, steps_before + 2),
+              testing::Pointwise(testing::DoubleNear(1e-4), losses(again, steps_before + 2)));
+  write_checkpoint(folder / "f64", snapshot_of(wide, "config"));
+  for (const DType t : {f32, bf16}) {
+    Trainer rounded = trainer(t, {.mesh = {{"pipe", 2}}});
+    restore(rounded, Checkpoint(folder / "f64"));
+    EXPECT_EQ(rounded.steps_done(), steps_before + 2);
+    EXPECT_TRUE(equal(rounded.parameter("wte"), wide.parameter("wte")));
+    EXPECT_TRUE(equal(rounded.state("wte", "m"), wide.state("wte", "m")));
+    EXPECT_NEAR(losses(rounded, steps_before + 3)[0], 4, 0.5);
+  }
+  Array large = wide.parameter("wte");
+  reinterpret_cast<double*>(large.bytes.data())[5] = 1e300;
+  wide.set_parameter("wte", large);
+  write_checkpoint(folder / "large", snapshot_of(wide, "config"));
+  EXPECT_EQ(refusal_of([&] { restore(again, Checkpoint(folder / "large")); }),
+            "[parameter/wte] element 5 is 1e+300, which does not fit F32; hint: store it as F64");
+}
+
 TEST(Layouts, SaveAndLoadOfADirectory) {
   const Folder folder;
   const auto trainer = [](Parallel p) {

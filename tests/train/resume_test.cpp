@@ -198,14 +198,21 @@ TEST_F(Resume, BeginsAgainWhenThereIsNoCheckpointYet) {
   EXPECT_THAT(refusal_of([&] { run(config("other"), ""); }), HasSubstr("is not empty and holds no run; hint: "));
 }
 
-TEST_F(Resume, GoesOnInBf16AndBackButNotInF64) {
+TEST_F(Resume, GoesOnInAnyType) {
   run(config("r", {"--train.steps=3"}));
   const Ran half = run(config("r", {"--train.steps=5", "--train.dtype=bf16"}), "");
   EXPECT_THAT(half.out, HasSubstr("note: train.dtype is \"bf16\" and was \"f32\""));
   EXPECT_EQ(run(config("r", {"--train.steps=6"}), "").summary.steps, 6);
   EXPECT_EQ(losses("r").size(), 6u);
-  EXPECT_THAT(refusal_of([&] { run(config("r", {"--train.dtype=f64"}), ""); }),
-              HasSubstr("train.dtype is \"f64\" and was \"f32\"; hint: continue with --train.dtype="));
+  const Ran wide = run(config("r", {"--train.steps=7", "--train.dtype=f64"}), "");
+  EXPECT_THAT(wide.out, HasSubstr("note: train.dtype is \"f64\" and was \"f32\"\n"));
+  const Ran narrow = run(config("r", {"--train.steps=8", "--train.dtype=bf16"}), "");
+  EXPECT_THAT(narrow.out, HasSubstr("note: train.dtype is \"bf16\" and was \"f64\": parameters and states are rounded "
+                                    "to f32\n"));
+  EXPECT_EQ(narrow.summary.steps, 8);
+  const auto all = losses("r");
+  EXPECT_EQ(all.size(), 8u);
+  EXPECT_LT(all.back().second, all.front().second);
 }
 
 // Checkpoints hold states in f32, whatever a run keeps them in.
