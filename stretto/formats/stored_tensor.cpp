@@ -58,7 +58,7 @@ template <class Real>
 void check_infinite(std::string_view name, std::size_t index, Real value, std::string_view type) {
   if (std::isfinite(double(value)))
     throw Error(name, "element {} is {}, which does not fit {}", index, value, type)
-        .hint("store it as BF16, F32 or F64");
+        .hint("store it as {}", type == "F16" ? "BF16, F32 or F64" : type == "BF16" ? "F32 or F64" : "F64");
 }
 
 }  // namespace

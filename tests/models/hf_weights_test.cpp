@@ -110,6 +110,22 @@ TEST(HfWeights, TwoByteTypesRoundOnceAndThenStay) {
   }
 }
 
+// Nothing of it is written: what was there before stays whole.
+TEST(HfWeights, NumbersThatDoNotFitAreRefused) {
+  HfModel m = load_hf(hf_folder / "llama/model");
+  const Weights before = m.weights;
+  const Folder to, fresh;
+  save_hf(to.str(), m.config, m.weights);
+  reinterpret_cast<float*>(m.weights.at("wte").bytes.data())[7] = -7e4f;
+  EXPECT_EQ(
+      refusal_of([&] { save_hf(to.str(), m.config, m.weights, {.stored = FileType::F16}); }),
+      "[model.embed_tokens.weight] element 7 is -70000, which does not fit F16; hint: store it as BF16, F32 or F64");
+  EXPECT_TRUE(same(load_hf(to.str()).weights, before));
+  EXPECT_NE(refusal_of([&] { save_hf(fresh / "new", m.config, m.weights, {.stored = FileType::F16}); }), "no error");
+  EXPECT_FALSE(std::filesystem::exists(fresh / "new"));
+  save_hf(to.str(), m.config, m.weights, {.stored = FileType::BF16});
+}
+
 TEST(HfWeights, EveryVariantSurvivesSavingAndLoading) {
   for (const test::Variant& v : test::variants()) {
     const ModelConfig c = checked(v.config);
