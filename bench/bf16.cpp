@@ -1,6 +1,7 @@
-// A pipeline of four actors in f32 and in bf16: real kernels, messages over a link of 10 Gbit/s that is emulated, and
-// without a link. bf16 in every form that products have here: by the processor's instructions, and widened.
-//   build/bench/bf16 [width = 128] [context = 512] [rounds = 5]
+// A pipeline of four actors in f32 and in bf16: real kernels, messages over a link that is emulated, and without a link.
+// bf16 in every form that products have here: by the processor's instructions, and widened, where products gain nothing
+// and what a link takes less is due to messages alone.
+//   build/bench/bf16 [width = 128] [context = 512] [rounds = 5] [Gbit/s of the link = 10]
 // Forms are chosen once per process, so every run is a process of its own; they take turns.
 #include <fmt/format.h>
 
@@ -26,6 +27,7 @@ constexpr int actors = 4, microbatches = 8, rows = 2, steps = 3;  // steps: of a
 
 struct Shape {
   i64 width = 128, context = 512;
+  double gigabits = 10;  // of the link
 };
 struct Kind {
   std::string name, kernels;  // kernels: the best form that is allowed; empty: that of this processor
@@ -61,7 +63,7 @@ void measure(DType dtype, DType state, bool link, const Shape& s) {
   Optimizer o = adamw();
   o.state_dtype = state;
   RunOptions run;
-  if (link) run.link = Link{.latency = 10e-6, .bandwidth = 10e9 / 8};
+  if (link) run.link = Link{.latency = 10e-6, .bandwidth = s.gigabits * 1e9 / 8};
   Trainer t(compile(make_model(c, microbatches * rows), o, {.microbatches = microbatches, .dtype = dtype},
                     {.mesh = {{"pipe", actors}}, .schedule = "1f1b"}),
             run);
@@ -75,8 +77,8 @@ void measure(DType dtype, DType state, bool link, const Shape& s) {
 Measured measured(const Kind& k, bool link, const Shape& s) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string kernels = k.kernels.empty() ? "" : "STRETTO_KERNELS=" + k.kernels + " ";
-  const std::string command = fmt::format("{}'{}' --one {} {} {} {} {}", kernels, self, name_of(k.dtype),
-                                          name_of(k.state), int(link), s.width, s.context);
+  const std::string command = fmt::format("{}'{}' --one {} {} {} {} {} {}", kernels, self, name_of(k.dtype),
+                                          name_of(k.state), int(link), s.width, s.context, s.gigabits);
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> out(popen(command.c_str(), "r"), &pclose);
   Measured m;
   if (!out || std::fscanf(out.get(), "%lf %lf %lf", &m.seconds, &m.sent, &m.planned) != 3)
@@ -101,7 +103,7 @@ void compare(const Shape& s, int rounds) {
         const Measured now = measured(r.kind, m == &r.with, s);
         if (now.seconds < m->seconds) *m = now;
       }
-  std::vector<std::vector<std::string>> lines{{"run", "messages", "most memory", "10 Gbit/s, ms", "no link, ms",
+  std::vector<std::vector<std::string>> lines{{"run", "messages", "most memory", "with link, ms", "no link, ms",
                                                "link takes", "f32 / this, with link", "without"}};
   const auto ms = [](double seconds) { return fmt::format("{:.1f}", seconds * 1e3); };
   for (const Row& r : all)
@@ -109,19 +111,21 @@ void compare(const Shape& s, int rounds) {
                      ms(r.without.seconds), ms(r.with.seconds - r.without.seconds),
                      fmt::format("{:.2f}", all[0].with.seconds / r.with.seconds),
                      fmt::format("{:.2f}", all[0].without.seconds / r.without.seconds)});
-  fmt::print("GPT, 4 layers, width {}, context {}; {} actors, {} microbatches of {}; products of f32: {}\n{}", s.width,
-             s.context, actors, microbatches, rows, choose_product_form(), table(lines));
+  fmt::print(
+      "GPT, 4 layers, width {}, context {}; {} actors, {} microbatches of {}; {} Gbit/s; products of f32: {}\n{}",
+      s.width, s.context, actors, microbatches, rows, s.gigabits, choose_product_form(), table(lines));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) try {
   const auto number = [&](int i, i64 otherwise) { return argc > i ? std::atoll(argv[i]) : otherwise; };
+  const auto real = [&](int i, double otherwise) { return argc > i ? std::atof(argv[i]) : otherwise; };
   if (argc > 6 && std::string(argv[1]) == "--one")
     measure(dtype_named(argv[2]).value_or(f32), dtype_named(argv[3]).value_or(f32), number(4, 0) != 0,
-            {number(5, 128), number(6, 512)});
+            {number(5, 128), number(6, 512), real(7, 10)});
   else
-    compare({number(1, 128), number(2, 512)}, int(number(3, 5)));
+    compare({number(1, 128), number(2, 512), real(4, 10)}, int(number(3, 5)));
   return 0;
 } catch (const Error& e) {
   fmt::print(stderr, "{}\n", e.what());
