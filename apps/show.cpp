@@ -13,6 +13,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/text.h"
+#include "stretto/compile/expert_rows.h"
 #include "stretto/compile/stages.h"
 #include "stretto/compile/variants.h"
 #include "stretto/formats/atomic_file.h"
@@ -79,8 +80,9 @@ const std::vector<Station>& stations() {
       {"graph", [](const Compiled& c) { return c.graph.str(); }},
       {"layout",
        [](const Compiled& c) {
-         return c.sharded ? c.sharded->str() + variants_str(c)
-                          : std::string("every actor is one rank: nothing is split\n");
+         if (!c.sharded) return std::string("every actor is one rank: nothing is split\n");
+         const auto reason = expert_rows_reason(c);
+         return c.sharded->str() + (reason ? "experts: " + *reason + "\n" : "") + variants_str(c);
        }},
       {"stages", stages_str},
       {"program", [](const Compiled& c) { return c.program->str(); }},

@@ -10,6 +10,7 @@
 #include "schedule_options.h"
 #include "stretto/base/error.h"
 #include "stretto/base/text.h"
+#include "stretto/compile/expert_rows.h"
 #include "stretto/cost/cluster_file.h"
 #include "stretto/formats/atomic_file.h"
 #include "stretto/schedule/prove.h"
@@ -137,7 +138,8 @@ void simulate_run(const SimulateCommand& o, const CLI::App& command) {
   refuse_beside_run(command, {of_schedule, of_times});
   const RunConfig read = o.run.read(command);
   const ClusterFile file = cluster_for(o, read);
-  const RunConfig run = as_stack_has_it(read, file.cluster.stack);
+  RunConfig run = as_stack_has_it(read, file.cluster.stack);
+  if (!o.cluster.empty()) run.parallel.cluster = o.cluster;
   const bool numbers = o.plain && o.output.empty();  // without steps that follow each other, which depend on places
   const Compiled compiled = compile_run(run, numbers ? Purpose::sizes : Purpose::picture);
   const Program& program = *compiled.program;
@@ -160,6 +162,7 @@ void simulate_run(const SimulateCommand& o, const CLI::App& command) {
   fmt::print("mesh     {}\n", program.ranks() > 1 ? compiled.parallel.mesh.str() : "one rank");
   fmt::print("cluster  {}: {} node{} of {}, {}flop/s each\n", file.name, nodes, nodes == 1 ? "" : "s",
              file.cluster.ranks_per_node, human_count(file.cluster.machine.rate(run.train.dtype == bf16)));
+  if (const auto reason = expert_rows_reason(compiled)) fmt::print("experts  {}\n", *reason);
   if (file.device) fmt::print("device   {}, software {}\n", file.device->name, file.cluster.stack.name);
   fmt::print("step     {}, {} tok/s\n", human_seconds(step.seconds), human_count(tokens / step.seconds));
   if (file.device) fmt::print("spent    {}\n", spent_line(step));

@@ -8,6 +8,7 @@
 #include "stretto/compile/differentiated.h"
 #include "stretto/compile/epilogue.h"
 #include "stretto/compile/exact.h"
+#include "stretto/compile/expert_rows.h"
 #include "stretto/compile/placed.h"
 #include "stretto/compile/precision.h"
 #include "stretto/compile/scheduled.h"
@@ -38,7 +39,8 @@ Traced traced_in(const Asked& a, int microbatches) {
                               .in_f32 = a.training.in_f32,
                               .frozen = a.training.frozen,
                               .expert_rows = expert_rows(a.parallel, a.training),
-                              .expert_ranks = expert_ranks(a.parallel)});
+                              .expert_ranks = expert_ranks(a.parallel),
+                              .exchanges_rows = exchanges_by_cost(a.parallel)});
 }
 
 // How many times a step's tasks run: once per microbatch, or once per leaf of a rank. The number of leaves depends on
@@ -144,7 +146,8 @@ Compiled assemble(Traced traced, Graph graph, Placed placed, IdVector<ScalarId, 
              .terms = std::move(traced.terms),
              .metrics = std::move(traced.metrics),
              .batch = std::move(traced.batch),
-             .rows_per_step = traced.rows_per_step};
+             .rows_per_step = traced.rows_per_step,
+             .experts = traced.experts};
   c.ids = inputs_of_ids(c.graph, c.inputs);
   auto accumulators = accumulators_of(*program.step);
   for (ParamId i : traced.params.ids()) {

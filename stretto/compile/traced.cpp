@@ -103,6 +103,7 @@ OutputId add_output(StepGraph& step, std::string name, const Tensor& value, bool
 }
 
 void take_outputs(const Trace& t, const Loss& loss, Traced& out) {
+  out.experts = t.experts;
   for (const LossTerm& term : loss.terms) {
     out.terms.push_back({.name = term.name,
                          .sum = add_output(out.step, term.name + ".sum", term.sum, false),

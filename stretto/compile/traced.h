@@ -50,6 +50,7 @@ struct Traced {
   std::vector<TracedMetric> metrics;
   std::string batch;  // name of the batch dim
   i64 rows_per_step = 0;
+  std::optional<ExpertTraffic> experts;  // of its last layer that has any, and no slots for them
 };
 
 Traced trace_step(const Model&, const TraceOptions&);

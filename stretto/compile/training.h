@@ -57,6 +57,7 @@ struct Parallel {
   Machine machine = {};                              // of each rank, for balancing and overlap
   Overlap overlap = Overlap::calls;
   ExpertRows expert_rows = ExpertRows::automatic;
+  std::optional<Cluster> cluster = {};  // where ranks lie, if it is known: what is automatic asks for it
   double expert_room = 1.5;  // rows that a rank can take in an exchange, times the mean; more when a step needs more
   bool remote = false;       // actors are processes: they share no memory
   Purpose purpose = Purpose::run;

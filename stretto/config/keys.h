@@ -324,7 +324,9 @@ void keys_of(ParallelSection& s, Visit&& visit) {
   visit(Key{"zero", "over the data ranks are cut: 1 optimizer state, 2 gradients too, 3 parameters too"}, s.names.zero,
         between(0, 3));
   visit(Key{"regather", "backward gathers again what forward gathered"}, s.regather);
-  visit(Key{"expert_rows", "how tokens get to experts that ranks share; auto: exchange with more ranks than top_k"},
+  visit(Key{"expert_rows",
+            "how tokens get to experts that ranks share; auto: the faster one on the cluster or link, where neither is "
+            "known exchange with more ranks than top_k"},
         s.expert_rows,
         Choices<ExpertRows>{
             {"auto", ExpertRows::automatic}, {"gather", ExpertRows::gather}, {"exchange", ExpertRows::exchange}});
@@ -341,6 +343,8 @@ void keys_of(ParallelSection& s, Visit&& visit) {
         Choices<DType>{{"f32", f32}, {"bf16", bf16}});
   visit(Key{"mesh", "axes of one's own, for layout", "none"}, s.mesh);
   visit(Key{"layout", "dims of the model that are split, over what the keys above say", "none"}, s.layout);
+  visit(Key{"cluster", "machines and links that ranks are on, for what is chosen by prediction", "not known"},
+        s.cluster, Words{"a cluster file"});
   visit(Key{"schedule", "schedule of the pipeline"}, s.schedule,
         Words{join(schedule_names(), ", ") + ", or a CSV file"});
   visit(Key{"chunks", "stages per actor; 0: the schedule's default"}, s.chunks,

@@ -1,5 +1,6 @@
 #include "stretto/config/parallel.h"
 
+#include "stretto/cost/cluster_file.h"
 #include "stretto/runtime/devices.h"
 #include "stretto/schedule/choice.h"
 
@@ -39,7 +40,8 @@ Parallel parallel_of(const ParallelSection& s) {
   p.overlap = s.overlap;
   p.expert_rows = s.expert_rows;
   p.expert_room = s.expert_room;
-  if (s.link) p.link = *s.link;
+  if (s.link) p.link = *s.link, p.cluster = equal_links(*s.link);
+  if (!s.cluster.empty()) p.cluster = read_cluster(s.cluster).cluster;
   if (!computes(s.device)) p.machine = s.machine;
   return p;
 }

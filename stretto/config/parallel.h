@@ -23,6 +23,7 @@ struct ParallelSection {
   Reshard reshard = Reshard::microbatch;           // how long parameters that are cut stay gathered
   DType reduce = f32;                              // bf16: gradients are rounded before they are added up over ranks
   ExpertRows expert_rows = ExpertRows::automatic;  // how tokens get to experts that ranks share
+  std::string cluster = {};                        // file of the machines and links that ranks are on
   double expert_room = 1.5;                        // for rows that are exchanged, times the mean
   Overlap overlap = Overlap::calls;                // what collectives inside of tasks go on beside
   std::string schedule = "1f1b";                   // a name or a CSV file

@@ -252,8 +252,9 @@ Tensor experts_layer(Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor
                 c.capacity)
         .hint("leave one of the two out")
         .about({"parallel.expert_rows", "model.capacity"});
+  const ExpertTraffic traffic{t.builder.graph.elements(h.type()) / c.width, c.width, c.top_k, h.dtype()};
   const Tensor y = slots                       ? slotted_experts(t, c, s, h, r, w, *slots)
-                   : t.exchanges_rows(c.top_k) ? exchanged_experts(t, c, s, h, r, w)
+                   : t.exchanges_rows(traffic) ? exchanged_experts(t, c, s, h, r, w)
                                                : chosen_experts(t, c, s, h, r, w);
   return c.shared_ff ? y + shared_expert(t, c, s, h) : y;
 }

@@ -162,10 +162,11 @@ Tensor Trace::dropout(Tensor x, double rate, std::string_view name) {
   return stretto::dropout(x, rate, full);
 }
 
-bool Trace::exchanges_rows(i64 experts_per_token) const {
-  const ExpertRows how = options_.expert_rows;
-  return training() && how != ExpertRows::gather &&
-         (how == ExpertRows::exchange || options_.expert_ranks > experts_per_token);
+bool Trace::exchanges_rows(const ExpertTraffic& t) {
+  experts = t;
+  if (!training() || options_.expert_rows == ExpertRows::gather) return false;
+  if (options_.expert_rows == ExpertRows::exchange) return true;
+  return options_.exchanges_rows ? options_.exchanges_rows(t) : options_.expert_ranks > t.top_k;
 }
 
 void Trace::metric(std::string_view name, Tensor x, Accumulate how) {

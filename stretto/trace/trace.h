@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,6 +64,13 @@ enum class ExpertRows : std::uint8_t { automatic, gather, exchange };
 inline constexpr std::string_view lost_rows = "lost_rows";
 inline bool counts_lost_rows(std::string_view metric) { return metric.ends_with(lost_rows); }
 
+// What a layer of experts has to send: tokens of a microbatch, numbers of each, experts that each is for.
+struct ExpertTraffic {
+  i64 tokens = 0, width = 0, top_k = 1;
+  DType dtype = f32;
+};
+using ExchangesRows = std::function<bool(const ExpertTraffic&)>;
+
 struct TraceOptions {
   DType dtype = f32;
   i64 microbatches = 1;
@@ -74,7 +82,8 @@ struct TraceOptions {
   // with ! takes back what those before it say: {"*", "!h.3"} trains layer 3 alone.
   std::vector<std::string> frozen = {};
   ExpertRows expert_rows = ExpertRows::automatic;
-  int expert_ranks = 1;  // that share experts
+  int expert_ranks = 1;               // that share experts
+  ExchangesRows exchanges_rows = {};  // of ExpertRows::automatic; none: where less is sent, beyond top_k ranks
 };
 
 // Is it the name, or a run of its parts between dots: "router", "h.3", "h.3.router" of "h.3.router"?
@@ -122,7 +131,7 @@ class Trace {
 
   DType dtype() const { return options_.dtype; }
   bool training() const { return options_.training; }
-  bool exchanges_rows(i64 experts_per_token) const;  // see ExpertRows; only when training
+  bool exchanges_rows(const ExpertTraffic&);  // see ExpertRows; only when training
   const TraceOptions& options() const { return options_; }
   std::string scoped(std::string_view name) const;
   bool kept_in_f32(std::string_view param) const;  // by name
@@ -132,7 +141,8 @@ class Trace {
   std::vector<Tensor> inputs;   // per-microbatch ones
   std::vector<Tensor> scalars;  // per-step ones
   std::vector<Metric> metrics;
-  Loss penalties;  // terms that layers add to a model's loss
+  std::optional<ExpertTraffic> experts;  // of the last layer that asked how rows get to them
+  Loss penalties;                        // terms that layers add to a model's loss
   std::string batch_name;
   i64 rows_per_step = 0;
 

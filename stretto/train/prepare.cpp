@@ -9,6 +9,7 @@
 #include "stretto/base/files.h"
 #include "stretto/base/pages.h"
 #include "stretto/base/text.h"
+#include "stretto/compile/expert_rows.h"
 #include "stretto/kernels/cpu/peak.h"
 #include "stretto/kernels/cpu/products.h"
 #include "stretto/models/peft.h"
@@ -214,6 +215,7 @@ std::vector<std::string> about(const RunConfig& c, const Prepared& p) {
                               c.optimizer.state == bf16 ? ", states in bf16" : ""));
   if (c.finetune.lora || !c.finetune.freeze.empty()) lines.push_back(finetune_line(c, p.compiled));
   if (p.compiled.program->ranks() > 1) lines.push_back("mesh     " + mesh_line(c, p));
+  if (const auto reason = expert_rows_reason(p.compiled)) lines.push_back("experts  " + *reason);
   if (c.parallel.overlap == Overlap::chunks) lines.push_back(chunks_line(c, p.compiled));
   lines.push_back("memory   " + memory_line(*p.compiled.program));
   if (computes(c.parallel.device)) lines.back() += "; " + beside_plan(*p.compiled.program);
