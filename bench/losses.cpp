@@ -2,6 +2,8 @@
 // whether two runs part because of the arithmetic, or because any small difference grows.
 //   build/bench/losses [family = llama] [seed = 1] [peak of the rate = 1e-3] [draws of noise = 1] [steps = 200]
 // Prints, per run, its last smoothed loss and the largest difference of smoothed losses from f32 and from bf16.
+//   build/bench/losses bar
+// Prints whether bf16 is as near to f32 as it should be: both families, three seeds.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -20,7 +22,8 @@ using namespace stretto;
 namespace {
 
 constexpr i64 rows = 16, context = 64;
-constexpr double half_step = 1.0 / 512;  // of bf16, relative: the most that rounding changes a number by
+constexpr double bar = 0.001, bar_peak = 5e-4;  // the largest difference that is allowed, and the rate it is for
+constexpr double half_step = 1.0 / 512;         // of bf16, relative: the most that rounding changes a number by
 
 struct Course {
   std::string family;
@@ -102,24 +105,45 @@ std::vector<double> smoothed(const Course& c, const std::string& text, const Var
   return smooth;
 }
 
-std::string apart(const std::vector<double>& a, const std::vector<double>& b) {
-  double most = 0;
-  std::size_t at = 0;
+struct Apart {
+  double most = 0;  // of a
+  std::size_t step = 0;
+};
+Apart largest(const std::vector<double>& a, const std::vector<double>& b) {
+  Apart x;
   for (std::size_t i = 0; i < a.size(); ++i)
-    if (const double d = std::abs(a[i] - b[i]) / a[i]; d > most) most = d, at = i;
-  return most > 0 ? fmt::format("{:.2f}% at {}", 100 * most, at + 1) : "";
+    if (const double d = std::abs(a[i] - b[i]) / a[i]; d > x.most) x = {d, i + 1};
+  return x;
+}
+std::string apart(const std::vector<double>& a, const std::vector<double>& b) {
+  const Apart x = largest(a, b);
+  return x.most > 0 ? fmt::format("{:.2f}% at {}", 100 * x.most, x.step) : "";
+}
+
+void hold_against_bar(const std::string& text) {
+  std::vector<std::vector<std::string>> lines{{"model", "seed", "bf16 from f32", "at most"}};
+  bool kept = true;
+  for (const char* family : {"gpt2", "llama"})
+    for (const u64 seed : {1, 2, 3}) {
+      const Course c{.family = family, .seed = seed, .peak = bar_peak};
+      const Apart x = largest(smoothed(c, text, {f32}), smoothed(c, text, {bf16}));
+      kept = kept && x.most <= bar;
+      lines.push_back({family, fmt::format("{}", seed), fmt::format("{:.3f}%", 100 * x.most), "0.1%"});
+    }
+  fmt::print("peak {}, 200 steps\n{}{}\n", bar_peak, table(lines), kept ? "the bar is kept" : "the bar is not kept");
 }
 
 }  // namespace
 
 int main(int argc, char** argv) try {
+  std::ifstream file(STRETTO_SOURCE "/examples/data/tales.txt");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (argc > 1 && std::string_view(argv[1]) == "bar") return hold_against_bar(text), 0;
   Course c{.family = argc > 1 ? argv[1] : "llama"};
   if (argc > 2) c.seed = u64(std::atoll(argv[2]));
   if (argc > 3) c.peak = std::atof(argv[3]);
   const u64 draws = argc > 4 ? u64(std::atoll(argv[4])) : 1;
   if (argc > 5) c.steps = std::atoi(argv[5]);
-  std::ifstream file(STRETTO_SOURCE "/examples/data/tales.txt");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
   std::vector<Variant> runs{{f32}, {bf16}};
   for (u64 draw = 1; draw <= draws; ++draw)
     for (const Variant& r : {Variant{f32, Noise::once, draw}, {f32, Noise::always, draw}, {bf16, Noise::once, draw}})
