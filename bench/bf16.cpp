@@ -1,4 +1,4 @@
-// A pipeline of four actors in f32 and in bf16: real kernels, messages over a link that is emulated, and without a link.
+// A pipeline of four actors in f32 and in bf16: real kernels, messages over a link that is emulated, and without one.
 // bf16 in every form that products have here: by the processor's instructions, and widened, where products gain nothing
 // and what a link takes less is due to messages alone.
 //   build/bench/bf16 [width = 128] [context = 512] [rounds = 5] [Gbit/s of the link = 10]

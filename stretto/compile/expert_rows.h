@@ -1,5 +1,5 @@
-// How tokens get to experts that ranks share, by what it takes: gathered once for all experts of a rank, or every row sent
-// to the expert that it names.
+// How tokens get to experts that ranks share, by what it takes: gathered once for all experts of a rank, or every row
+// sent to the expert that it names.
 //
 //   const ExpertRowsSeconds s = expert_rows_seconds({.tokens = 8192, .width = 1024, .top_k = 4}, group, cluster);
 //   if (s.exchange_is_faster()) ...

@@ -167,7 +167,7 @@ TEST(StoredTensor, RefusesWhatDoesNotFit) {
   const std::vector<float> half{0.5f};
   EXPECT_EQ(refusal_of([&] { bytes_of<float>(half, FileType::I32, "w"); }),
             "[w] has fractions and cannot be stored as I32");
-  const std::vector<double> large{1, -65520, 3.4e38, 1e39};  // the first of F16, BF16 and F32 that is rounded to infinity
+  const std::vector<double> large{1, -65520, 3.4e38, 1e39};  // rounded to infinity in F16, BF16, F32
   const auto stored = [&](FileType t) { return refusal_of([&] { bytes_of<double>(large, t, "w"); }); };
   EXPECT_EQ(stored(FileType::F16), "[w] element 1 is -65520, which does not fit F16; hint: store it as BF16, F32 or F64");
   EXPECT_EQ(stored(FileType::BF16), "[w] element 2 is 3.4e+38, which does not fit BF16; hint: store it as F32 or F64");
