@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <thread>
 
 #include "stretto/base/files.h"
 #include "stretto/base/pages.h"
 #include "stretto/base/text.h"
 #include "stretto/compile/expert_rows.h"
+#include "stretto/formats/hf_directory.h"
 #include "stretto/kernels/cpu/peak.h"
 #include "stretto/kernels/cpu/products.h"
 #include "stretto/models/peft.h"
@@ -108,6 +110,21 @@ double model_flops(const Compiled& c) {
 double peak_of(const RunConfig& c, double ranks) {
   if (!computes(c.parallel.device)) return ranks * c.parallel.machine.rate(c.train.dtype == bf16);
   return peak_flops(c.train.dtype) * std::min<double>(ranks, std::max(1u, std::thread::hardware_concurrency()));
+}
+
+// Weights of two bytes that the run computes with in four; none: they are not, or not there yet.
+std::optional<std::string> widening_note(const RunConfig& c) {
+  if (c.model.from.empty() || c.train.dtype == bf16) return std::nullopt;
+  try {
+    const HfWeights weights(c.model.from);
+    for (const auto& [name, tensor] : weights.tensors())
+      if (tensor.type != FileType::BF16 && tensor.type != FileType::F16) return std::nullopt;
+  } catch (const Error&) {  // whoever reads them says so
+    return std::nullopt;
+  }
+  return fmt::format(
+      "note     the weights in '{}' have 16 bits, and the run computes in {}; hint: train.dtype = \"bf16\"",
+      c.model.from, name_of(c.train.dtype));
 }
 
 }  // namespace
@@ -222,6 +239,7 @@ std::vector<std::string> about(const RunConfig& c, const Prepared& p) {
   lines.push_back(fmt::format("time     {} per step predicted: {}flop at {}flop/s{}", human_seconds(p.seconds),
                               human_count(p.flops), human_count(p.peak),
                               computes(c.parallel.device) ? ", the measured peak" : ""));
+  if (const std::optional<std::string> note = widening_note(c)) lines.push_back(*note);
   if (c.optimizer.warmup > c.train.steps)
     lines.push_back(
         fmt::format("note     the warm-up takes {} and the run has {}: lr never reaches {}; hint: a smaller "

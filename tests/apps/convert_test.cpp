@@ -69,6 +69,24 @@ TEST_F(Convert, ShardsTypesAndTheFilesBesideTheWeights) {
 }
 
 // Where only config.json says them, they come out in both files; a tokenizer's own end is taken where nobody says one.
+TEST_F(Convert, WeightsOf16BitsAreTrainedInATypeThatIsSaid) {
+  folder_.write("a.txt", std::string(1000, 'a'));
+  ASSERT_EQ(convert(data_folder + "/hf/llama/model c").code, 0);
+  ASSERT_EQ(convert("c narrow --dtype bf16").code, 0);
+  ASSERT_EQ(convert("c wide").code, 0);
+  const auto check = [&](const std::string& arguments) {
+    const Result r = stretto("check --data.path=a.txt --model.context=16 " + arguments, folder_.str());
+    EXPECT_EQ(r.code, 0) << r.error;
+    return r.out;
+  };
+  const auto note = HasSubstr(
+      "note     the weights in 'narrow' have 16 bits, and the run computes in f32; hint: "
+      "train.dtype = \"bf16\"");
+  EXPECT_THAT(check("--model.from=narrow"), note);
+  EXPECT_THAT(check("--model.from=narrow --train.dtype=bf16"), testing::Not(HasSubstr("16 bits")));
+  EXPECT_THAT(check("--model.from=wide"), testing::Not(HasSubstr("16 bits")));
+}
+
 TEST_F(Convert, TokensThatEndATextAreKept) {
   fs::copy(data_folder + "/hf/llama/model", folder_ / "hf");
   fs::remove(folder_ / "hf/generation_config.json");
