@@ -16,6 +16,7 @@
 #include "stretto/base/text.h"
 #include "stretto/models/family.h"
 #include "stretto/stretto.h"
+#include "turns.h"
 
 using namespace stretto;
 

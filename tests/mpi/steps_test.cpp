@@ -47,7 +47,9 @@ TEST_F(StepsInsideMpi, ARankGoesOnWhileAnotherIsInTheStepBefore) {
                 }});
   engine.wait();
   engine.wait();
-  if (last()) EXPECT_EQ(seen, 0b1111u);
+  if (last()) {
+    EXPECT_EQ(seen, 0b1111u);
+  }
 }
 
 // Numbers are those of one step at a time; a step that is made again, and one that is left out, too.
