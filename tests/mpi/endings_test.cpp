@@ -51,7 +51,7 @@ TEST_F(Endings, CtrlCIsNeverLost) {
 TEST_F(Endings, TheSecondCtrlCEndsAtOnce) {
   begin(2, endless_ + "--parallel.timeout=0");
   ASSERT_TRUE(soon([&] { return has_steps("run", 2); })) << said();
-  ASSERT_EQ(kill(rank_process(1), SIGSTOP), 0);  // no step ends any more
+  ASSERT_TRUE(tell(rank_process(1), SIGSTOP));  // no step ends any more
   for (int i = 0; i < 5; ++i) kill(launched_, SIGINT), pause(0.05);
   expect_whole_end(128 + SIGINT, "[launch] ended by signal 2 (Interrupt)");
 }
@@ -61,9 +61,10 @@ TEST_F(Endings, TheSecondCtrlCEndsAtOnce) {
 TEST_F(Endings, MpirunIsKilled) {
   for (const double moment : moments({0, 0.3}, 1)) {
     begin(2, endless_);
-    ASSERT_TRUE(soon([&] { return mpirun_process() > 0; }, 0.002)) << said();
+    pid_t mpirun = 0;
+    ASSERT_TRUE(soon([&] { return (mpirun = mpirun_process()) > 0; }, 0.002)) << said();
     pause(moment);
-    kill(mpirun_process(), SIGKILL);
+    ASSERT_TRUE(tell(mpirun, SIGKILL)) << said();
     expect_whole_end(3, "[launch] mpirun was killed by signal 9");
     if (HasFailure()) FAIL() << "after " << moment << " s";
     fs::remove_all(folder_ / "run");
@@ -72,7 +73,7 @@ TEST_F(Endings, MpirunIsKilled) {
   for (const int signal : {SIGKILL, SIGTERM}) {  // files in shared memory are there by now
     ASSERT_TRUE(soon([&] { return has_steps("run", 2) && mpirun_process() > 0; })) << said();
     const pid_t mpirun = mpirun_process();
-    ASSERT_EQ(kill(mpirun, signal), 0);
+    ASSERT_TRUE(tell(mpirun, signal));
     if (signal == SIGKILL) fs::remove(folder_ / "run/metrics.jsonl");
     ASSERT_TRUE(signal == SIGTERM || soon([&] { return mpirun_process() != mpirun; }));
   }
@@ -83,7 +84,7 @@ TEST_F(Endings, MpirunIsKilled) {
 TEST_F(Endings, MpirunThatIsStoppedGoesOn) {
   begin(2, "train small.toml --parallel.pipe=2 --train.steps=40 --log.dir=run");
   ASSERT_TRUE(soon([&] { return has_steps("run", 1); })) << said();
-  ASSERT_EQ(kill(mpirun_process(), SIGSTOP), 0);
+  ASSERT_TRUE(tell(mpirun_process(), SIGSTOP));
   EXPECT_EQ(end(), 0) << said();
   EXPECT_EQ(losses("run").size(), 40u);
   expect_nothing_left();
@@ -92,9 +93,10 @@ TEST_F(Endings, MpirunThatIsStoppedGoesOn) {
 TEST_F(Endings, ARankThatStopsWhileItStartsIsNoticed) {
   for (const double moment : moments({0, 0.15}, 0.5)) {
     begin(2, endless_ + "--parallel.timeout=2");
-    ASSERT_TRUE(soon([&] { return rank_process(1) > 0; }, 0.002)) << said();
+    pid_t rank = 0;
+    ASSERT_TRUE(soon([&] { return (rank = rank_process(1)) > 0; }, 0.002)) << said();
     pause(moment);
-    ASSERT_EQ(kill(rank_process(1), SIGSTOP), 0);
+    ASSERT_TRUE(tell(rank, SIGSTOP));
     expect_whole_end(3, "rank 0: [watchdog]");
     if (HasFailure()) FAIL() << "after " << moment << " s";
     fs::remove_all(folder_ / "run");

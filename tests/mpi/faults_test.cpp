@@ -22,7 +22,7 @@ class Faults : public test::Launched {
     const bool begun = fs::exists(folder_ / directory);
     const pid_t process = rank_process(victim);
     ASSERT_GT(process, 0);
-    ASSERT_EQ(kill(process, SIGKILL), 0) << "it has ended before: " << said();
+    ASSERT_TRUE(tell(process, SIGKILL)) << "it has ended before: " << said();
     const auto start = std::chrono::steady_clock::now();
     EXPECT_EQ(end(), 128 + SIGKILL) << said();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -114,7 +114,7 @@ TEST_F(Faults, KilledWhileSaving) {
 TEST_F(Faults, ARankThatStandsStillIsNamedByAllOthers) {
   begin(3, "train small.toml --parallel.pipe=3 --train.steps=100000 --parallel.timeout=2 --log.dir=run");
   ASSERT_TRUE(soon([&] { return has_steps("run", 3); })) << said();
-  ASSERT_EQ(kill(rank_process(1), SIGSTOP), 0);
+  ASSERT_TRUE(tell(rank_process(1), SIGSTOP));
   EXPECT_EQ(end(), 3) << said();
   for (const int rank : {0, 2})
     EXPECT_THAT(log(rank),
@@ -137,7 +137,7 @@ TEST_F(Faults, RestartsGoOnFromTheNewestCheckpointWithFewerRanks) {
   begin(3, "train small.toml --parallel.pipe=3 --train.steps=16 --parallel.link={latency=0.005} --log.dir=run",
         "--restarts=1 --elastic");
   ASSERT_TRUE(soon([&] { return has_steps("run", 5); })) << said();
-  kill(rank_process(2), SIGKILL);
+  ASSERT_TRUE(tell(rank_process(2), SIGKILL)) << said();
   EXPECT_EQ(end(), 0) << said();
   EXPECT_THAT(said(),
               AllOf(HasSubstr("rank 2 was killed by signal 9"), HasSubstr("restart 1 of 1, with 2 ranks, in run")));
@@ -149,7 +149,7 @@ TEST_F(Faults, RestartsOfARunThatGoesOnStayInItsDirectory) {
   const std::vector<std::string> first = losses("base");
   begin(1, "train --resume=base --train.steps=300 --checkpoint.every=1", "--restarts=1");
   ASSERT_TRUE(soon([&] { return has_steps("base", 6); })) << said();
-  ASSERT_EQ(kill(rank_process(0), SIGKILL), 0);
+  ASSERT_TRUE(tell(rank_process(0), SIGKILL));
   EXPECT_EQ(end(), 0) << said();
   EXPECT_THAT(said(), HasSubstr("restart 1 of 1, with 1 ranks, in base"));
   EXPECT_FALSE(fs::exists(folder_ / "logs/run"));
@@ -165,11 +165,11 @@ TEST_F(Faults, RestartsOfARunThatGoesOnStayInItsDirectory) {
 
 TEST_F(Faults, RestartsAreCountedAndTheLastFailureIsSaid) {
   begin(2, "train small.toml --parallel.pipe=2 --train.steps=100000 --log.dir=run", "--restarts=1");
+  pid_t last = 0;
   for (const char* step : {"before", "after"}) {
-    static pid_t last = 0;
-    ASSERT_TRUE(soon([&] { return rank_process(1) > 0 && rank_process(1) != last; })) << step << said();
-    last = rank_process(1);
-    ASSERT_EQ(kill(last, SIGKILL), 0);
+    pid_t rank = 0;
+    ASSERT_TRUE(soon([&] { return (rank = rank_process(1)) > 0 && rank != last; })) << step << said();
+    ASSERT_TRUE(tell(last = rank, SIGKILL));
   }
   EXPECT_EQ(end(), 128 + SIGKILL);
   EXPECT_THAT(said(), AllOf(HasSubstr("restart 1 of 1, with 2 ranks"), Not(HasSubstr("restart 2"))));

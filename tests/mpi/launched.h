@@ -2,7 +2,7 @@
 //
 //   begin(3, "train small.toml --parallel.pipe=3");
 //   ASSERT_TRUE(soon([&] { return has_steps("run", 4); }));
-//   kill(rank_process(1), SIGKILL);
+//   ASSERT_TRUE(tell(rank_process(1), SIGKILL));
 //   EXPECT_EQ(end(), 128 + SIGKILL);
 //   expect_nothing_left();
 #pragma once
@@ -62,6 +62,8 @@ class Launched : public Processes {
     launched_ = 0;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
+  // False when there is no such process: to 0 a signal would go to everybody here, whoever runs the tests among them.
+  static bool tell(pid_t process, int signal) { return process > 0 && kill(process, signal) == 0; }
   std::string said() const { return text_of(folder_ / "error"); }
   // The process that computes, not one of those around it; 0: it is not there (any more).
   pid_t rank_process(int rank) const {
