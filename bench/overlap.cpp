@@ -105,7 +105,7 @@ double bound(const Case& c, const Compiled& in_place, double bandwidth) {
 
 double measured(const Case& c, const Compiled& x, double bandwidth) {
   Trainer t(x, {.cluster = cluster(c, bandwidth), .device = DeviceKind::emulated, .machine = c.machine});
-  const Batch batch = some_batch(c.microbatches * ranks_of(c.parallel), c.model.context);
+  const Batch batch = some_batch(c.microbatches * ranks_of(c.parallel), c.model.context, vocab);
   double best = 1e9;
   for (int i = 0; i < 3; ++i) best = std::min(best, t.step(batch).seconds);
   return best;

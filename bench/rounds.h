@@ -14,10 +14,11 @@
 
 namespace stretto {
 
-inline Batch some_batch(int rows, int context) {
+inline Batch some_batch(int rows, int context, unsigned vocab = 8192) {
   std::vector<std::int32_t> ids, targets;
   std::uint32_t x = 1;
-  for (int i = 0; i < rows * context; ++i) ids.push_back(std::int32_t((x = x * 1664525u + 1013904223u) >> 19));
+  for (int i = 0; i < rows * context; ++i)
+    ids.push_back(std::int32_t(((x = x * 1664525u + 1013904223u) >> 19) % vocab));
   targets.assign(ids.begin() + 1, ids.end());
   targets.push_back(0);
   return {{"ids", Array::of<std::int32_t>(ids, {rows, context})},

@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
   const std::string_view only = argc > 4 ? argv[4] : "";
   std::vector<std::vector<std::string>> rows{
       {"schedule", "clip", "step s", "period s", "measured with a barrier s", "/ step", "without s", "/ period"}};
-  const Batch batch = some_batch(microbatches, context);
+  const Batch batch = some_batch(microbatches, context, vocab);
   struct Case {
     const char* schedule;
     double clip = 0;
