@@ -11,6 +11,7 @@
 #include "stretto/compile/expert_rows.h"
 #include "stretto/compile/placed.h"
 #include "stretto/compile/precision.h"
+#include "stretto/compile/refusals.h"
 #include "stretto/compile/scheduled.h"
 #include "stretto/ops/input.h"
 #include "stretto/program/lower.h"
@@ -31,24 +32,16 @@ struct Asked {
   int states() const { return optimizer ? std::ssize(optimizer->state) + (training.dtype == bf16) : 0; }
 };
 
-Traced traced_in(const Asked& a, int microbatches) {
-  return trace_step(a.model, {.dtype = a.training.dtype,
-                              .microbatches = microbatches,
-                              .sizes = a.sizes,
-                              .training = a.optimizer != nullptr,
-                              .in_f32 = a.training.in_f32,
-                              .frozen = a.training.frozen,
-                              .expert_rows = expert_rows(a.parallel, a.training),
-                              .expert_ranks = expert_ranks(a.parallel),
-                              .exchanges_rows = exchanges_by_cost(a.parallel)});
-}
-
-// How many times a step's tasks run: once per microbatch, or once per leaf of a rank. The number of leaves depends on
-// the layout, and that on the model's dims.
-int runs_of(const Asked& a) {
-  if (!a.training.exact) return a.training.microbatches;
-  const Traced alone = traced_in(a, 1);
-  return leaves_of(alone, complete(a.parallel, alone), a.training).per_rank;
+TraceOptions trace_options(const Asked& a) {
+  return {.dtype = a.training.dtype,
+          .microbatches = a.training.microbatches,
+          .sizes = a.sizes,
+          .training = a.optimizer != nullptr,
+          .in_f32 = a.training.in_f32,
+          .frozen = a.training.frozen,
+          .expert_rows = expert_rows(a.parallel, a.training),
+          .expert_ranks = expert_ranks(a.parallel),
+          .exchanges_rows = exchanges_by_cost(a.parallel)};
 }
 
 i64 pieces_of(const Graph& g) {
@@ -63,52 +56,14 @@ Schedule schedule_for(const Asked& a, int runs) {
   return a.optimizer ? s : forward_part(std::move(s));
 }
 
-// Sums of gradients in bf16 are made once per step and are not those of the serial run.
-void check_reduce(const Parallel& p, const Training& t) {
-  if (p.reduce != bf16) return;
-  const auto refuse_it = [](std::string_view what, std::string_view hint) {
-    throw Error("parallel", "reduce = \"bf16\": {}", what).hint("{}", hint).about({"parallel.reduce"});
-  };
-  if (t.exact) refuse_it("exact training adds gradients up in f32", "leave one of the two out");
-  if (t.dtype == f64) refuse_it("the run is in f64", "leave it out");
-  if (!p.storage.gradients.empty())
-    refuse_it("gradients that are cut over ranks are added up in every microbatch", "use zero = 1 or 0");
-}
-
-void check_states(const Optimizer& o, const Training& t) {
-  if (o.state_dtype == f32) return;
-  const auto refuse_it = [](Error e) { throw std::move(e).about({"optimizer.state"}); };
-  if (o.state_dtype != bf16)
-    refuse_it(Error("optimizer", "states cannot be kept in {}", name_of(o.state_dtype)).hint("use f32 or bf16"));
-  if (t.dtype == f64) refuse_it(Error("optimizer", "states in bf16 and a run in f64").hint("leave one of the two out"));
-}
-
-void check_late(const Training& t) {
-  if (t.clip_late && !t.skip_nonfinite)
-    throw Error("train", "clip_late undoes steps that are not finite, and nonfinite = \"continue\" goes on with them")
-        .hint("leave clip_late out, or use nonfinite = \"stop\" or \"skip\"")
-        .about({"train.clip_late"});
-}
-
-// A step whose rows found no room is made again, and must have changed nothing.
-void check_lost(const Traced& t, const Training& training) {
-  const auto is_it = [](const TracedMetric& m) { return counts_lost_rows(m.name); };
-  if (training.skip_nonfinite || std::none_of(t.metrics.begin(), t.metrics.end(), is_it)) return;
-  throw Error("train",
-              "a step whose rows find no room with their experts is made again, and nonfinite = \"continue\" "
-              "updates parameters with it")
-      .hint("use nonfinite = \"stop\" or \"skip\", or parallel.expert_rows = \"gather\"")
-      .about({"train.nonfinite"});
-}
-
 Step with_storage(Step step, const Storage& s) {
   return s.params.empty() && s.gradients.empty() ? std::move(step) : set_apart(std::move(step));
 }
 
-LowerOptions lower_options(const Asked& a, const Surroundings& around, const Parallel& p) {
+LowerOptions lower_options(const Asked& a, const Surroundings& around, const Parallel& p, SharedRows shared) {
   LowerOptions o{.states = a.states(),
                  .rows = around.traced.rows_per_step / around.microbatches,
-                 .shared = {.axes = axes_of_rows(p, around.traced.batch), .neighbours = a.training.exact},
+                 .shared = std::move(shared),
                  .mesh = around.sharded ? around.sharded->mesh : Mesh{},
                  .link = p.within.value_or(p.link),
                  .remote = p.remote,
@@ -160,17 +115,15 @@ Compiled assemble(Traced traced, Graph graph, Placed placed, IdVector<ScalarId, 
 
 // The picture of docs/architecture.md. Each arrow's result is checked by its verifier before the next one sees it.
 Compiled compile(const Asked& a) {
-  const int runs = runs_of(a);
-  Traced traced = traced_in(a, runs);
+  const TraceOptions tracing = exact_rows(a.model, trace_options(a), a.parallel, a.training);
+  const int runs = tracing.microbatches;  // how many times a step's tasks run
+  Traced traced = trace_step(a.model, tracing);
   check_tasks(pieces_of(traced.step.graph), runs, a.optimizer != nullptr);
   StepGraph graph = in_precision(a.optimizer ? differentiated(traced) : traced.step);
   Schedule schedule = schedule_for(a, runs);
   const Parallel parallel = complete(a.parallel, traced);
   check_rows(traced, parallel, runs);
-  check_reduce(parallel, a.training);
-  if (a.optimizer) check_states(*a.optimizer, a.training);
-  check_late(a.training);
-  if (a.optimizer) check_lost(traced, a.training);
+  check_together(traced, a.optimizer, a.training, parallel);
   Placed placed = place(graph, parallel, a.training.poll);
   Cut cut = cut_step(placed.step, schedule, parallel, a.states());
   Step step = with_storage(std::move(cut.step), parallel.storage);
@@ -181,9 +134,10 @@ Compiled compile(const Asked& a) {
     whole = add_epilogue(
         std::move(whole), around, *a.optimizer,
         {.clip = a.training.clip, .skip_nonfinite = a.training.skip_nonfinite, .late = a.training.clip_late});
-  const LowerOptions options = lower_options(a, around, parallel);
-  ScheduledStep last{std::move(schedule), std::move(whole.step)};
-  if (a.training.exact) last = exact(std::move(last), around, parallel);
+  ScheduledStep last =
+      exact({std::move(schedule), std::move(whole.step), {.axes = axes_of_rows(parallel, traced.batch)}}, around,
+            parallel, a.training);
+  const LowerOptions options = lower_options(a, around, parallel, std::move(last.shared));
   Program program = lower(std::move(last.step), last.schedule, std::move(cut.stage_of), options);
   Compiled c = assemble(std::move(traced), std::move(graph.graph), std::move(placed), std::move(whole.scalars),
                         std::move(program));

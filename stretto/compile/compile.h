@@ -45,8 +45,8 @@ struct Compiled {
   std::string batch;  // name of the batch dim
   i64 rows_per_step = 0;
   std::optional<ExpertTraffic> experts;  // as in Traced
-  Training training;  // as it was asked for; program->microbatches is what tasks run on
-  Parallel parallel;  // mesh, layout and storage are complete: what the names say is in them
+  Training training;                     // as it was asked for; program->microbatches is what tasks run on
+  Parallel parallel;                     // mesh, layout and storage are complete: what the names say is in them
   Model model;
   Optimizer optimizer;
   i64 parameters() const;  // how many numbers are trained or frozen

@@ -30,13 +30,13 @@ bool lists(const AxisNames& list, const std::string& axis) {
 }
 
 // Shared by the smallest possible number of ranks, would they have to talk within a microbatch?
-std::vector<Fault> rows_that_depend(const Traced& alone) {
+std::vector<Fault> rows_that_depend(const Traced& whole) {
   int ranks = 2;
-  while (ranks <= alone.rows_per_step && alone.rows_per_step % ranks != 0) ++ranks;
-  if (ranks > alone.rows_per_step) return {};
+  while (ranks <= whole.rows_per_step && whole.rows_per_step % ranks != 0) ++ranks;
+  if (ranks > whole.rows_per_step) return {};
   Sharded s;
   try {
-    s = shard(alone.step, {{"rows", ranks}}, {{alone.batch, "rows"}});
+    s = shard(whole.step, {{"rows", ranks}}, {{whole.batch, "rows"}});
   } catch (const Error& e) {
     throw Error("exact", "rows of a microbatch depend on each other. {}", e.what())
         .hint("train without train.exact, or make the model's values per row");
@@ -49,7 +49,7 @@ std::vector<Fault> rows_that_depend(const Traced& alone) {
     if (const Node& n = g.node(id); n.op->collective && read.contains({id, 0}))
       faults.push_back(fault("exact", "make it per row, or train without train.exact",
                              "rows of a microbatch depend on each other: {} adds up or gathers over '{}'",
-                             g.str(n.operands[0]), alone.batch));
+                             g.str(n.operands[0]), whole.batch));
   return faults;
 }
 
@@ -118,7 +118,7 @@ void ranks_before_pieces(Step& s, const Surroundings& around) {
 
 }  // namespace
 
-Leaves leaves_of(i64 rows, int ranks, const Training& t) {
+int leaves_of(i64 rows, int ranks, const Training& t) {
   const i64 leaf = t.leaf;
   if (leaf < 1) throw Error("exact", "a leaf of {} rows", leaf).hint("use train.leaf = 1 or more");
   if (const i64 less = power_of_two_below(rows, leaf); less != rows)
@@ -139,18 +139,26 @@ Leaves leaves_of(i64 rows, int ranks, const Training& t) {
     throw Error("exact", "{} microbatches and {} leaves of {} rows on every rank: a microbatch is whole leaves",
                 t.microbatches, own, leaf)
         .hint("use a power of two up to {} for train.microbatches, or a smaller train.leaf", own);
-  return {.per_rank = own, .per_microbatch = own / t.microbatches};
+  return own;
 }
 
-Leaves leaves_of(const Traced& alone, const Parallel& complete, const Training& training) {
-  refuse(rows_that_depend(alone));
-  return leaves_of(alone.rows_per_step, ranks_along(complete.mesh, axes_of_rows(complete, alone.batch)), training);
+TraceOptions exact_rows(const Model& model, TraceOptions o, const Parallel& p, const Training& t) {
+  if (!t.exact) return o;
+  o.expert_rows = ExpertRows::gather;
+  o.microbatches = 1;
+  const Traced whole = trace_step(model, o);
+  const Parallel full = complete(p, whole);
+  refuse(rows_that_depend(whole));
+  o.microbatches = leaves_of(whole.rows_per_step, ranks_along(full.mesh, axes_of_rows(full, whole.batch)), t);
+  return o;
 }
 
-ScheduledStep exact(ScheduledStep e, const Surroundings& around, const Parallel& complete) {
+ScheduledStep exact(ScheduledStep e, const Surroundings& around, const Parallel& complete, const Training& training) {
+  if (!training.exact) return e;
   const bool trains = !e.step.accumulators.empty();
   if (trains) check_order(e.schedule);
   refuse(order_of_sums(around, complete));
+  e.shared.neighbours = true;
   e.schedule = on_leaves(std::move(e.schedule), around.microbatches / e.schedule.microbatches);
   total_in_tree(e.step, around);
   ranks_before_pieces(e.step, around);

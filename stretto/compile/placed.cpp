@@ -61,7 +61,6 @@ int expert_ranks(const Parallel& p) {
 }
 
 ExpertRows expert_rows(const Parallel& p, const Training& t) {
-  if (t.exact) return ExpertRows::gather;
   if (p.expert_rows != ExpertRows::automatic) return p.expert_rows;
   if (!t.skip_nonfinite) return ExpertRows::gather;  // a step without room could not be made again
   const auto of = [&](std::string_view dim) { return std::ranges::find(p.layout, dim, &LayoutEntry::dim); };

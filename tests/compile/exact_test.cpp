@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "compile/two_layers.h"
 #include "stretto/compile/scheduled.h"
 #include "stretto/ops/square.h"
 #include "stretto/step/task_builder.h"
@@ -41,9 +42,7 @@ TEST(ExactStep, LevelsOfATree) {
 }
 
 TEST(ExactStep, LeavesOfARank) {
-  const Leaves l = leaves_of(32, 2, {.microbatches = 4, .leaf = 2});
-  EXPECT_EQ(l.per_rank, 8);
-  EXPECT_EQ(l.per_microbatch, 2);
+  EXPECT_EQ(leaves_of(32, 2, {.microbatches = 4, .leaf = 2}), 8);
   EXPECT_THROW(leaves_of(12, 1, {}), Error);
 }
 
@@ -78,13 +77,31 @@ struct WithOutputs {
 TEST(ExactStep, TransformsScheduleAndStep) {
   const WithOutputs h;
   const Surroundings around{.traced = h.traced, .microbatches = 4};
-  const ScheduledStep e = exact({schedule_of({}, 2), h.step}, around, {});
+  const ScheduledStep e = exact({schedule_of({}, 2), h.step}, around, {}, {.exact = true});
   EXPECT_EQ(e.schedule.microbatches, 4) << "two leaves in place of every microbatch";
   std::vector<std::string> made = lines(e.step);
   ASSERT_EQ(made.size(), 4u) << "the largest is no sum";
   EXPECT_THAT(made[2], HasSubstr("outputs0 -> outputs0 | sum sum"));
   EXPECT_THAT(made[3], HasSubstr("outputs1 -> outputs1 | sum sum"));
   EXPECT_EQ(e.step.levels, 0) << "without gradients there is no tree of them";
+  EXPECT_TRUE(e.shared.neighbours);
+}
+
+TEST(ExactStep, LeavesOtherRunsAlone) {
+  const WithOutputs h;
+  const ScheduledStep e = exact({schedule_of({}, 2), h.step}, {.traced = h.traced, .microbatches = 2}, {}, {});
+  EXPECT_EQ(e.schedule, schedule_of({}, 2));
+  EXPECT_EQ(lines(e.step), lines(h.step));
+  EXPECT_FALSE(e.shared.neighbours);
+  EXPECT_EQ(exact_rows(test::two_layers, {.microbatches = 2}, {}, {.microbatches = 2}).microbatches, 2);
+}
+
+TEST(ExactStep, TracesLeavesOfARank) {
+  const Training training{.microbatches = 2, .exact = true, .leaf = 2};  // eight rows
+  EXPECT_EQ(exact_rows(test::two_layers, {.microbatches = 2}, {}, training).microbatches, 4);
+  const TraceOptions shared = exact_rows(test::two_layers, {.microbatches = 2}, {.names = {.data = 2}}, training);
+  EXPECT_EQ(shared.microbatches, 2);
+  EXPECT_EQ(shared.expert_rows, ExpertRows::gather) << "rows that are exchanged would depend on each other";
 }
 
 TEST(ExactStep, RefusesSchedulesOfAnotherOrder) {
@@ -92,7 +109,7 @@ TEST(ExactStep, RefusesSchedulesOfAnotherOrder) {
   Step trained = three_accumulators();
   const Surroundings around{.traced = h.traced, .microbatches = 4, .pipes = 2};
   const Parallel p{.mesh = {{"pipe", 2}}, .schedule = "chimera"};
-  EXPECT_THROW(exact({schedule_of(p, 4), trained}, around, p), Error);
+  EXPECT_THROW(exact({schedule_of(p, 4), trained}, around, p, {.exact = true}), Error);
 }
 
 TEST(ExactStep, StateThatIsCutIsRefused) {
