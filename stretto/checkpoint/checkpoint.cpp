@@ -94,24 +94,24 @@ Checkpoint::Checkpoint(const fs::path& directory) : path_(directory) {
 void Checkpoint::add(const fs::path& shard, const ManifestTensor& t, const StoredTensor& stored) {
   if (stored.type != FileType::F32 && stored.type != FileType::F64)
     throw Error(shard.string(), "tensor '{}' is {}", shown(t.name), stored.str()).hint("use F32 or F64");
-  if (!t.piece) {
+  if (!t.fragment) {
     tensors_.emplace(t.name, stored);
     return;
   }
-  const auto& [name, whole] = *tensors_.try_emplace(t.name, StoredTensor{stored.type, t.piece->shape, {}}).first;
-  if (stored.type != whole.type || stored.count() != t.piece->count)
+  const auto& [name, whole] = *tensors_.try_emplace(t.name, StoredTensor{stored.type, t.fragment->shape, {}}).first;
+  if (stored.type != whole.type || stored.count() != t.fragment->count)
     throw Error(shard.string(), "tensor '{}' is {}, and should be {} elements of {}", shown(name), stored.str(),
-                t.piece->count, whole.str());
-  pieces_[name].push_back({*t.piece, stored.bytes});
+                t.fragment->count, whole.str());
+  fragments_[name].push_back({*t.fragment, stored.bytes});
 }
 
 Array Checkpoint::array_of(std::string_view tensor) const {
   const StoredTensor& t = tensor_at(tensors_, tensor, path_);
   Array a{t.type == FileType::F64 ? f64 : f32, t.shape, {t.bytes.begin(), t.bytes.end()}};
-  const auto pieces = pieces_.find(tensor);
-  if (pieces == pieces_.end()) return a;
+  const auto fragments = fragments_.find(tensor);
+  if (fragments == fragments_.end()) return a;
   a.bytes.resize(a.elements() * size_of(t.type));
-  for (const StoredPiece& p : pieces->second) put_piece(p.piece, size_of(t.type), p.bytes, a.bytes);
+  for (const StoredFragment& p : fragments->second) put_fragment(p.fragment, size_of(t.type), p.bytes, a.bytes);
   return a;
 }
 

@@ -1,6 +1,6 @@
 // Checkpoints: parameters, optimizer state, step, seed and config in a directory of safetensors shards with a manifest.
 // Names and shapes are the logical ones. What one process has written tells nothing of its layout; what several have
-// written may have tensors in pieces, and reads the same.
+// written may have tensors in fragments, and reads the same.
 //
 //   write_checkpoint("run/checkpoints/step-00000100", snapshot);
 //   Checkpoint c("run/checkpoints/step-00000100");       // every hash is checked
@@ -28,7 +28,7 @@ struct Snapshot {
   struct Tensor {
     std::string name;
     Array value;
-    std::optional<TensorPiece> piece = {};  // none: the whole
+    std::optional<Fragment> fragment = {};  // none: the whole
   };
   std::vector<Tensor> tensors;  // named by parameter_tensor and state_tensor
   struct Extra {
@@ -46,7 +46,7 @@ class Checkpoint {
   explicit Checkpoint(const std::filesystem::path& directory);
   const std::filesystem::path& path() const { return path_; }
   const Manifest& manifest() const { return manifest_; }
-  const TensorMap& tensors() const { return tensors_; }  // without bytes where a tensor lies in pieces
+  const TensorMap& tensors() const { return tensors_; }  // without bytes where a tensor lies in fragments
   std::vector<std::string> parameters() const;           // names, sorted
   Array parameter(std::string_view name) const;
   Array state(std::string_view which, std::string_view parameter) const;
@@ -54,16 +54,16 @@ class Checkpoint {
  private:
   std::filesystem::path path_;
   Manifest manifest_;
-  struct StoredPiece {
-    TensorPiece piece;
+  struct StoredFragment {
+    Fragment fragment;
     std::span<const std::byte> bytes;
   };
   void add(const std::filesystem::path& shard, const ManifestTensor&, const StoredTensor&);
   Array array_of(std::string_view tensor) const;
 
   std::vector<SafeTensors> shards_;
-  TensorMap tensors_;  // spans into the shards, as those of pieces
-  std::map<std::string, std::vector<StoredPiece>, std::less<>> pieces_;
+  TensorMap tensors_;  // spans into the shards, as those of fragments
+  std::map<std::string, std::vector<StoredFragment>, std::less<>> fragments_;
 };
 
 constexpr u64 default_shard_bytes = u64(1) << 30;

@@ -15,13 +15,14 @@ namespace stretto {
 namespace {
 
 constexpr std::string_view format_name = "stretto checkpoint";
-constexpr i64 version_of_whole = 1, version_of_pieces = 2;  // versions
+constexpr i64 version_of_whole = 1, version_of_fragments = 2;
+constexpr std::string_view fragments_key = "pieces";  // of a shard: what version 2 calls them
 
 std::string hex(u64 v) { return fmt::format("{:016x}", v); }
 
 Field numbers(const std::vector<i64>& v) { return Field(Field::Array(v.begin(), v.end())); }
 
-Field piece_field(const TensorPiece& p) {
+Field fragment_field(const Fragment& p) {
   Field f{Field::Table{}};
   f.set("shape", numbers(p.shape));
   f.set("offsets", numbers(p.offsets));
@@ -31,10 +32,10 @@ Field piece_field(const TensorPiece& p) {
   return f;
 }
 
-bool has_pieces(const Manifest& m) {
+bool has_fragments(const Manifest& m) {
   for (const ManifestFile& f : m.shards)
     for (const ManifestTensor& t : f.tensors)
-      if (t.piece) return true;
+      if (t.fragment) return true;
   return false;
 }
 
@@ -45,13 +46,13 @@ Field files_field(const std::vector<ManifestFile>& files) {
     file.set("file", Field(f.name));
     file.set("bytes", Field(i64(f.bytes)));
     file.set("hash", Field(hex(f.hash)));
-    Field::Table tensors, pieces;
+    Field::Table tensors, fragments;
     for (const ManifestTensor& t : f.tensors) {
       tensors.push_back({t.name, Field(hex(t.hash))});
-      if (t.piece) pieces.push_back({t.name, piece_field(*t.piece)});
+      if (t.fragment) fragments.push_back({t.name, fragment_field(*t.fragment)});
     }
     if (!tensors.empty()) file.set("tensors", Field(std::move(tensors)));
-    if (!pieces.empty()) file.set("pieces", Field(std::move(pieces)));
+    if (!fragments.empty()) file.set(fragments_key, Field(std::move(fragments)));
     all.push_back(std::move(file));
   }
   return Field(std::move(all));
@@ -115,9 +116,9 @@ class ManifestReader {
       f.bytes = u64(bytes);
       read_hash(r, "hash", f.hash);
       if (const Field* tensors = r.raw("tensors")) read_tensors(r, *tensors, f);
-      if (r.has("pieces")) read_pieces(r, f);
+      if (r.has(fragments_key)) read_fragments(r, f);
       for (const ManifestTensor& t : f.tensors)
-        if (!tensors_.insert({t.name, t.piece.has_value()}).second && !t.piece)
+        if (!tensors_.insert({t.name, t.fragment.has_value()}).second && !t.fragment)
           r.fail("tensors", "names '{}' a second time", shown(t.name));
       files.push_back(std::move(f));
     }
@@ -134,15 +135,16 @@ class ManifestReader {
     }
   }
 
-  void read_pieces(FieldReader& r, ManifestFile& f) {
-    FieldReader all = r.section("pieces");
+  void read_fragments(FieldReader& r, ManifestFile& f) {
+    FieldReader all = r.section(fragments_key);
     if (!all.field().table()) return;
     for (const Member& member : *all.field().table()) {
       const std::string& name = member.key;
       const auto t = std::find_if(f.tensors.begin(), f.tensors.end(), [&](const auto& x) { return x.name == name; });
-      if (t == f.tensors.end()) return r.fail("pieces", "has a place for '{}', which the file has not", shown(name));
+      if (t == f.tensors.end())
+        return r.fail(fragments_key, "has a place for '{}', which the file has not", shown(name));
       FieldReader place = all.section(name);
-      TensorPiece p;
+      Fragment p;
       for (const char* key : {"shape", "offsets", "sizes", "first", "count"}) place.need(key);
       place.read("shape", p.shape);
       place.read("offsets", p.offsets);
@@ -150,14 +152,14 @@ class ManifestReader {
       place.read("first", p.first);
       place.read("count", p.count);
       if (const std::string wrong = wrong_with(p); !wrong.empty())
-        return r.fail("pieces", "has a piece of '{}' that {}", shown(name), wrong);
-      t->piece = std::move(p);
+        return r.fail(fragments_key, "has a fragment of '{}' that {}", shown(name), wrong);
+      t->fragment = std::move(p);
     }
   }
 
   FieldReader root_;
   std::set<std::string, std::less<>> names_;
-  std::set<std::pair<std::string, bool>> tensors_;  // with whether it is in pieces
+  std::set<std::pair<std::string, bool>> tensors_;  // with whether it is in fragments
 };
 
 }  // namespace
@@ -169,7 +171,7 @@ bool is_extra_name(std::string_view name) {
 std::string manifest_text(const Manifest& m) {
   Field f{Field::Table{}};
   f.set("format", Field(std::string(format_name)));
-  f.set("version", Field(has_pieces(m) ? version_of_pieces : version_of_whole));
+  f.set("version", Field(has_fragments(m) ? version_of_fragments : version_of_whole));
   f.set("step", Field(m.step));
   f.set("seed", Field(hex(m.seed)));
   f.set("config", Field(m.config));
@@ -193,9 +195,9 @@ Manifest parse_manifest(std::string_view text, std::string_view file) {
   if (!table || text_at("format") != format_name)
     throw Error(file, "is no manifest of a checkpoint").hint("it should say \"format\": \"{}\"", format_name);
   if (const Field* version = root.find("version"); !version || (version->str() != std::to_string(version_of_whole) &&
-                                                                version->str() != std::to_string(version_of_pieces)))
+                                                                version->str() != std::to_string(version_of_fragments)))
     throw Error(file, "has version {}; this program reads versions {} and {}", version ? version->str() : "none",
-                version_of_whole, version_of_pieces)
+                version_of_whole, version_of_fragments)
         .hint("use the program that wrote it");
   const std::string hash = text_at("hash");
   std::erase_if(*table, [](const Member& m) { return m.key == "hash"; });
@@ -205,19 +207,19 @@ Manifest parse_manifest(std::string_view text, std::string_view file) {
 }
 
 std::vector<std::string> incomplete(const Manifest& m) {
-  std::map<std::string_view, std::vector<TensorPiece>> pieces;
+  std::map<std::string_view, std::vector<Fragment>> fragments;
   std::set<std::string_view> whole;
   for (const ManifestFile& f : m.shards)
     for (const ManifestTensor& t : f.tensors) {
-      if (t.piece)
-        pieces[t.name].push_back(*t.piece);
+      if (t.fragment)
+        fragments[t.name].push_back(*t.fragment);
       else
         whole.insert(t.name);
     }
   std::vector<std::string> faults;
-  for (const auto& [name, all] : pieces) {
+  for (const auto& [name, all] : fragments) {
     const std::string wrong = whole.contains(name) ? "are there beside the whole" : wrong_with(std::span(all));
-    if (!wrong.empty()) faults.push_back(fmt::format("'{}': its pieces {}", shown(name), wrong));
+    if (!wrong.empty()) faults.push_back(fmt::format("'{}': its fragments {}", shown(name), wrong));
   }
   return faults;
 }

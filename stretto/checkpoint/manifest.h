@@ -1,6 +1,6 @@
 // manifest.json of a checkpoint: what belongs to it, with the hash of every file and tensor, and of itself. It is
 // written last: a directory without a valid one is no checkpoint. Version 1 has whole tensors only; version 2 has some
-// of them in pieces, each with its place.
+// of them in fragments, each with its place.
 //
 //   Manifest m = parse_manifest(text, "step-00000100/manifest.json");
 #pragma once
@@ -11,14 +11,14 @@
 #include <vector>
 
 #include "stretto/base/id.h"
-#include "stretto/checkpoint/piece.h"
+#include "stretto/checkpoint/fragment.h"
 
 namespace stretto {
 
 struct ManifestTensor {
   std::string name;
   u64 hash = 0;                           // XXH3 of its bytes
-  std::optional<TensorPiece> piece = {};  // none: the whole tensor
+  std::optional<Fragment> fragment = {};  // none: the whole tensor
   bool operator==(const ManifestTensor&) const = default;
 };
 struct ManifestFile {
@@ -45,7 +45,7 @@ constexpr std::array<std::string_view, 9> extra_names{
     "merges.txt",     "tokenizer.model",       "generation_config.json",  "chat_template.jinja"};
 bool is_extra_name(std::string_view);
 std::string manifest_text(const Manifest&);
-// Tensors of which something is missing, or there twice: "'parameter/x': its pieces overlap".
+// Tensors of which something is missing, or there twice: "'parameter/x': its fragments overlap".
 std::vector<std::string> incomplete(const Manifest&);
 // `file` is for messages. Throws Error for whatever is not a whole, unchanged manifest of a version that is known.
 Manifest parse_manifest(std::string_view text, std::string_view file);

@@ -69,7 +69,7 @@ ManifestFile write_shard(const fs::path& directory, std::string name,
   for (const std::size_t i : plan.order) {
     put(tensors[i].bytes);
     const u64 own = hash_bytes(tensors[i].bytes.data(), tensors[i].bytes.size());
-    f.tensors.push_back({tensors[i].name, own, given[i]->piece});
+    f.tensors.push_back({tensors[i].name, own, given[i]->fragment});
   }
   file.commit();
   f.hash = hash.value();

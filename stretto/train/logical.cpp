@@ -180,43 +180,43 @@ void write_logical(const CompiledParam& p, const StoredPart& part, const Array& 
   });
 }
 
-TensorPiece piece_of(const CompiledParam& p, const StoredPart& part) {
-  TensorPiece piece{.shape = logical_sizes(p.dims), .offsets = part.offsets};
+Fragment fragment_of(const CompiledParam& p, const StoredPart& part) {
+  Fragment fragment{.shape = logical_sizes(p.dims), .offsets = part.offsets};
   for (std::size_t d = 0; d < p.dims.size(); ++d)
-    piece.sizes.push_back(std::clamp<i64>(piece.shape[d] - part.offsets[d], 0, part.sizes[d]));
+    fragment.sizes.push_back(std::clamp<i64>(fragment.shape[d] - part.offsets[d], 0, part.sizes[d]));
   // Elements of the box before the `stored`-th that are no padding.
   const auto before = [&](i64 stored) {
     i64 with = 1, without = 1, n = 0;
-    for (std::size_t d = 0; d < p.dims.size(); ++d) with *= part.sizes[d], without *= piece.sizes[d];
+    for (std::size_t d = 0; d < p.dims.size(); ++d) with *= part.sizes[d], without *= fragment.sizes[d];
     if (stored >= with) return without;
     for (std::size_t d = 0; d < p.dims.size(); ++d) {
       with /= part.sizes[d];
-      if (piece.sizes[d] == 0) return i64(0);
-      without /= piece.sizes[d];
+      if (fragment.sizes[d] == 0) return i64(0);
+      without /= fragment.sizes[d];
       const i64 index = stored / with;
-      n += std::min(index, piece.sizes[d]) * without;
-      if (index >= piece.sizes[d]) return n;
+      n += std::min(index, fragment.sizes[d]) * without;
+      if (index >= fragment.sizes[d]) return n;
       stored %= with;
     }
     return n;
   };
-  piece.first = before(part.first);
-  piece.count = before(part.first + part.count) - piece.first;
-  return piece;
+  fragment.first = before(part.first);
+  fragment.count = before(part.first + part.count) - fragment.first;
+  return fragment;
 }
 
-Array read_piece(const CompiledParam& p, const StoredPart& part, const ReadBytes& read, Array memory) {
-  const TensorPiece piece = piece_of(p, part);
-  const bool box = piece.count == elements_of(piece.sizes);
-  Array a{p.logical_dtype(), box ? piece.sizes : std::vector<i64>{piece.count}, std::move(memory.bytes)};
+Array read_fragment(const CompiledParam& p, const StoredPart& part, const ReadBytes& read, Array memory) {
+  const Fragment fragment = fragment_of(p, part);
+  const bool box = fragment.count == elements_of(fragment.sizes);
+  Array a{p.logical_dtype(), box ? fragment.sizes : std::vector<i64>{fragment.count}, std::move(memory.bytes)};
   const std::size_t size = size_of(a.dtype);
-  a.bytes.resize(std::size_t(piece.count) * size);
+  a.bytes.resize(std::size_t(fragment.count) * size);
   std::size_t at = 0;
   for_runs(p.dims, part, [&](i64 offset, i64, i64 length) {
     read(offset * size, a.bytes.data() + at, length * size);
     at += length * size;
   });
-  STRETTO_ASSERT(at == a.bytes.size(), "a part has the elements of its piece");
+  STRETTO_ASSERT(at == a.bytes.size(), "a part has the elements of its fragment");
   return a;
 }
 

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "stretto/base/array.h"
-#include "stretto/checkpoint/piece.h"
+#include "stretto/checkpoint/fragment.h"
 #include "stretto/compile/compile.h"
 #include "stretto/runtime/worker.h"
 
@@ -41,8 +41,8 @@ void write_logical(const CompiledParam&, const StoredPart&, const Array&, const 
                    DType as);  // checks its type
 
 // Where the elements of a part lie in the logical array, padding left out; its count is 0 when there are none.
-TensorPiece piece_of(const CompiledParam&, const StoredPart&);
+Fragment fragment_of(const CompiledParam&, const StoredPart&);
 // These elements, in order; `memory` is used again.
-Array read_piece(const CompiledParam&, const StoredPart&, const ReadBytes&, Array memory = {});
+Array read_fragment(const CompiledParam&, const StoredPart&, const ReadBytes&, Array memory = {});
 
 }  // namespace stretto

@@ -125,13 +125,14 @@ Snapshot share_of(const Trainer& trainer, int rank, std::string config, Snapshot
   const std::vector<Expected> all = expected_of(trainer.compiled());
   const Worker& w = trainer.engine().worker(rank);
   for (const Share& share : shares_of(trainer.compiled(), all, rank)) {
-    TensorPiece piece = piece_of(*share.tensor->param, share.part);
-    if (piece.count == 0) continue;  // padding
+    Fragment fragment = fragment_of(*share.tensor->param, share.part);
+    if (fragment.count == 0) continue;  // padding
     const std::size_t i = s.tensors.size();
     Array reused = i < memory.tensors.size() ? std::move(memory.tensors[i].value) : Array();
     const ReadBytes stored = memory_of(trainer.compiled(), w, *share.tensor);
-    s.tensors.push_back({share.tensor->name, read_piece(*share.tensor->param, share.part, stored, std::move(reused))});
-    if (!is_whole(piece)) s.tensors.back().piece = std::move(piece);
+    s.tensors.push_back(
+        {share.tensor->name, read_fragment(*share.tensor->param, share.part, stored, std::move(reused))});
+    if (!is_whole(fragment)) s.tensors.back().fragment = std::move(fragment);
   }
   return s;
 }

@@ -1,4 +1,4 @@
-#include "stretto/checkpoint/piece.h"
+#include "stretto/checkpoint/fragment.h"
 
 #include <algorithm>
 #include <cstring>
@@ -37,9 +37,9 @@ i64 elements_of(const std::vector<i64>& sizes) {
   return n;
 }
 
-bool is_whole(const TensorPiece& p) { return p.sizes == p.shape && p.first == 0 && p.count == elements_of(p.shape); }
+bool is_whole(const Fragment& p) { return p.sizes == p.shape && p.first == 0 && p.count == elements_of(p.shape); }
 
-std::string wrong_with(const TensorPiece& p) {
+std::string wrong_with(const Fragment& p) {
   if (p.offsets.size() != p.shape.size() || p.sizes.size() != p.shape.size())
     return "has not as many offsets and sizes as dims";
   for (std::size_t d = 0; d < p.shape.size(); ++d)
@@ -52,11 +52,11 @@ std::string wrong_with(const TensorPiece& p) {
   return "";
 }
 
-std::string wrong_with(std::span<const TensorPiece> all) {
-  STRETTO_ASSERT(!all.empty(), "a tensor of no pieces");
+std::string wrong_with(std::span<const Fragment> all) {
+  STRETTO_ASSERT(!all.empty(), "a tensor of no fragments");
   std::map<Box, std::vector<std::pair<i64, i64>>> boxes;  // what is taken of each: first and count
   i64 taken = 0;
-  for (const TensorPiece& p : all) {
+  for (const Fragment& p : all) {
     if (p.shape != all[0].shape) return "are of tensors of different shapes";
     boxes[{p.offsets, p.sizes}].push_back({p.first, p.count});
     if (p.count > most_elements - taken) return "are more than the tensor has";
@@ -73,7 +73,7 @@ std::string wrong_with(std::span<const TensorPiece> all) {
   return taken == needed ? "" : fmt::format("hold {} of its {} elements", taken, needed);
 }
 
-void put_piece(const TensorPiece& p, std::size_t bytes, std::span<const std::byte> from, std::span<std::byte> to) {
+void put_fragment(const Fragment& p, std::size_t bytes, std::span<const std::byte> from, std::span<std::byte> to) {
   const std::size_t n = p.shape.size();
   // Dims from `inner` on lie together in the tensor: all but the first of them are complete.
   std::size_t inner = n;
