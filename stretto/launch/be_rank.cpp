@@ -53,7 +53,7 @@ class Guardian {
 
   int guard() {
     line_.tell({.kind = Word::Kind::begins, .rank = o_.rank});
-    if (line_.order() != Order::go) {  // it is ending, or gone
+    if (line_.command() != Command::go) {  // it is ending, or gone
       remove_scratch(o_.line);
       return 127;
     }
@@ -128,12 +128,12 @@ class Guardian {
     if (read(signals, &info, sizeof info) == sizeof info && info.ssi_signo != SIGCHLD) end_rank();
   }
   void obey_launch() {
-    const std::optional<Order> order = line_.order();
-    if (order == Order::stop) {
+    const std::optional<Command> told = line_.command();
+    if (told == Command::stop) {
       kill(rank_, SIGTERM);
-    } else if (order == Order::end) {
+    } else if (told == Command::end) {
       end_rank();
-    } else if (!order) {  // the launch is gone
+    } else if (!told) {  // the launch is gone
       line_.close();
       end_rank();
     }

@@ -10,7 +10,7 @@
 namespace stretto {
 
 void Crew::listen(double seconds, std::optional<int> wake) {
-  std::vector<pollfd> fds{to_read(wake), to_read(exchange_.fd())};
+  std::vector<pollfd> fds{to_read(wake), to_read(switchboard_.fd())};
   for (const Line& l : strangers_) fds.push_back(to_read(l.fd()));
   for (const Member& m : members_) fds.push_back(to_read(m.line.fd()));
   if (::poll(fds.data(), fds.size(), int(seconds * 1e3)) <= 0) return;
@@ -29,7 +29,7 @@ void Crew::listen(double seconds, std::optional<int> wake) {
 }
 
 void Crew::let_in() {
-  while (auto line = exchange_.accept())
+  while (auto line = switchboard_.accept())
     if (!closed_) strangers_.push_back(std::move(*line));
 }
 
@@ -38,7 +38,7 @@ void Crew::greet(Line&& line) {
   if (closed_ || !word || word->kind != Word::Kind::begins || word->rank < 0 || word->rank >= int(members_.size()))
     return;
   Member& m = members_[word->rank];
-  if (m.course.begun || !line.tell(Order::go)) return;
+  if (m.course.begun || !line.tell(Command::go)) return;
   m.course.begun = true;
   m.line = std::move(line);
 }
@@ -53,9 +53,9 @@ void Crew::hear(Member& m) {
     m.course.end = RankEnd{.status = word->number, .time = word->time, .told = word->told, .last_line = word->text};
 }
 
-void Crew::tell(Order o) const {
+void Crew::tell(Command c) const {
   for (const Member& m : members_)
-    if (m.line.open()) m.line.tell(o);
+    if (m.line.open()) m.line.tell(c);
 }
 
 // As long as its line is open the process is there, and its number nobody else's.
@@ -67,7 +67,7 @@ void Crew::kill() const {
 void Crew::dismiss() {
   closed_ = true;
   strangers_.clear();
-  tell(Order::end);
+  tell(Command::end);
 }
 
 int Crew::begun() const {

@@ -3,7 +3,7 @@
 //   Crew crew(4);
 //   const pid_t mpirun = start_ranks(options, crew.line());
 //   while (crew.present() > 0) crew.listen(0.1);
-//   crew.tell(Order::stop);
+//   crew.tell(Command::stop);
 #pragma once
 #include <vector>
 
@@ -15,13 +15,13 @@ namespace stretto {
 class Crew {
  public:
   explicit Crew(int ranks) : members_(std::size_t(ranks)) {}
-  const std::string& line() const { return exchange_.name(); }
+  const std::string& line() const { return switchboard_.name(); }
 
   // Waits for words, for at most so many seconds or until `wake` can be read.
   void listen(double seconds, std::optional<int> wake = {});
-  void tell(Order) const;  // all who are there
-  void kill() const;       // all who are there; a guardian takes its rank along
-  void dismiss();          // nobody is let in any more, and all who are there are told to end
+  void tell(Command) const;  // all who are there
+  void kill() const;         // all who are there; a guardian takes its rank along
+  void dismiss();            // nobody is let in any more, and all who are there are told to end
 
   int begun() const;
   int present() const;  // have begun and are not gone
@@ -37,7 +37,7 @@ class Crew {
   void greet(Line&&);
   void hear(Member&);
 
-  Exchange exchange_;
+  Switchboard switchboard_;
   std::vector<Line> strangers_;  // have called and have not said who they are yet
   std::vector<Member> members_;  // per rank
   bool closed_ = false;

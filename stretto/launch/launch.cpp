@@ -127,7 +127,7 @@ class Supervision {
     if (course_.signals.size() > 1 || crew_.begun() < o_.ranks)
       end_all();
     else
-      crew_.tell(Order::stop);
+      crew_.tell(Command::stop);
   }
 
   void look_at_ranks() {
@@ -153,7 +153,7 @@ class Supervision {
   }
 
   void end_all() {
-    crew_.tell(Order::end);
+    crew_.tell(Command::end);
     if (!ending_) signal_mpirun(SIGTERM);
     ending_ = true;
   }

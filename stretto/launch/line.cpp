@@ -100,22 +100,22 @@ bool Line::tell(const Word& w) const {
   const std::string bytes = written(w);
   return put(fd_.get(), bytes.data(), bytes.size(), 0);
 }
-bool Line::tell(Order o) const { return put(fd_.get(), &o, 1, MSG_DONTWAIT); }
+bool Line::tell(Command c) const { return put(fd_.get(), &c, 1, MSG_DONTWAIT); }
 std::optional<Word> Line::word() const {
   const auto bytes = received(fd_.get());
   return bytes ? parsed(*bytes) : std::nullopt;
 }
-std::optional<Order> Line::order() const {
+std::optional<Command> Line::command() const {
   const auto bytes = received(fd_.get());
-  return bytes ? std::optional(Order(bytes->front())) : std::nullopt;
+  return bytes ? std::optional(Command(bytes->front())) : std::nullopt;
 }
 
-Exchange::Exchange() : name_(unguessable()), fd_(new_socket(SOCK_NONBLOCK)) {
+Switchboard::Switchboard() : name_(unguessable()), fd_(new_socket(SOCK_NONBLOCK)) {
   const Address address(name_);
   if (!fd_ || bind(fd_.get(), address.get(), address.length) != 0 || listen(fd_.get(), 4096) != 0)
     throw Error("launch", "no socket can be made: {}", std::strerror(errno)).as(Error::Kind::run);
 }
-std::optional<Line> Exchange::accept() const {
+std::optional<Line> Switchboard::accept() const {
   Line line(Fd(accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC)));
   if (!line.open() || !line.same_user()) return {};
   return line;

@@ -3,10 +3,10 @@
 // stands between the two processes and hands on no descriptors (Open MPI), so the socket's name goes along in the
 // arguments.
 //
-//   Exchange exchange;                                   // the launch
-//   Line line = Line::to(name);                          // a guardian: a name is exchange.name()
+//   Switchboard board;                                   // the launch
+//   Line line = Line::to(name);                          // a guardian: a name is board.name()
 //   line.tell({.kind = Word::Kind::begins, .rank = 3});
-//   line.order();                                        // Order::go
+//   line.command();                                      // Command::go
 #pragma once
 #include <sys/types.h>
 
@@ -28,7 +28,7 @@ struct Word {
   std::string text = "";  // said: why; ended: the last line of its standard error
 };
 // What it is told: start the rank, have it end after its step, end it at once.
-enum class Order : char { go = 'g', stop = 's', end = 'e' };
+enum class Command : char { go = 'g', stop = 's', end = 'e' };
 
 class Line {
  public:
@@ -43,22 +43,22 @@ class Line {
 
   // Whether somebody is there to hear it. A launch waits for no guardian.
   bool tell(const Word&) const;
-  bool tell(Order) const;
+  bool tell(Command) const;
   // None: the other end is closed. They wait until something comes.
   std::optional<Word> word() const;
-  std::optional<Order> order() const;
+  std::optional<Command> command() const;
 
  private:
-  friend class Exchange;
+  friend class Switchboard;
   bool same_user();  // fills in other_
   Fd fd_;
   pid_t other_ = 0;
 };
 
 // Where guardians call.
-class Exchange {
+class Switchboard {
  public:
-  Exchange();
+  Switchboard();
   const std::string& name() const { return name_; }
   int fd() const { return fd_.get(); }
   std::optional<Line> accept() const;  // none: nobody calls, or another user did

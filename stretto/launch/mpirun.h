@@ -1,7 +1,7 @@
 // Which mpirun starts the ranks, and how.
 //
 //   const std::string mpirun = find_mpirun("");
-//   const pid_t pid = start_ranks(options, exchange.name());
+//   const pid_t pid = start_ranks(options, board.name());
 #pragma once
 #include <sys/types.h>
 

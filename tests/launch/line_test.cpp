@@ -11,16 +11,16 @@
 namespace stretto {
 namespace {
 
-std::optional<Line> next_caller(const Exchange& e) {
-  pollfd fd{e.fd(), POLLIN, 0};
+std::optional<Line> next_caller(const Switchboard& board) {
+  pollfd fd{board.fd(), POLLIN, 0};
   poll(&fd, 1, 10000);
-  return e.accept();
+  return board.accept();
 }
 
-TEST(Line, CarriesWordsAndOrders) {
-  const Exchange exchange;
-  Line guardian = Line::to(exchange.name());
-  std::optional<Line> launch = next_caller(exchange);
+TEST(Line, CarriesWordsAndCommands) {
+  const Switchboard board;
+  Line guardian = Line::to(board.name());
+  std::optional<Line> launch = next_caller(board);
   ASSERT_TRUE(launch);
   EXPECT_EQ(launch->other(), getpid());
   const std::string text = std::string("two\nlines and a ") + '\0' + " zero";
@@ -36,18 +36,18 @@ TEST(Line, CarriesWordsAndOrders) {
   EXPECT_TRUE(ended->told);
   EXPECT_EQ(ended->text, text);
   EXPECT_EQ(said->text, std::string(16384, 'x'));
-  ASSERT_TRUE(launch->tell(Order::stop));
-  EXPECT_EQ(guardian.order(), Order::stop);
+  ASSERT_TRUE(launch->tell(Command::stop));
+  EXPECT_EQ(guardian.command(), Command::stop);
   launch->close();
-  EXPECT_FALSE(guardian.order());
+  EXPECT_FALSE(guardian.command());
   EXPECT_FALSE(guardian.tell(Word{}));
 }
 
 TEST(Line, WhatWasToldBeforeTheEndIsHeard) {
-  const Exchange exchange;
-  Line guardian = Line::to(exchange.name());
-  const std::optional<Line> launch = next_caller(exchange);
-  ASSERT_TRUE(launch && launch->tell(Order::end));
+  const Switchboard board;
+  Line guardian = Line::to(board.name());
+  const std::optional<Line> launch = next_caller(board);
+  ASSERT_TRUE(launch && launch->tell(Command::end));
   ASSERT_TRUE(guardian.tell({.kind = Word::Kind::ended, .rank = 1}));
   guardian.close();  // with an order that it has not read
   const auto word = launch->word();
@@ -59,26 +59,26 @@ TEST(Line, WhatWasToldBeforeTheEndIsHeard) {
 TEST(Line, IsGoneWithTheLaunch) {
   std::string name;
   {
-    const Exchange exchange;
-    name = exchange.name();
+    const Switchboard board;
+    name = board.name();
   }
   EXPECT_THROW(Line::to(name), Error);
 }
 
 TEST(Line, HearsNobodyElse) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
-  const Exchange exchange;
+  const Switchboard board;
   const pid_t other = fork();
   if (other == 0) {
     if (setuid(65534) != 0) _exit(2);
     try {
-      Line::to(exchange.name());
+      Line::to(board.name());
       _exit(1);
     } catch (const Error&) {
       _exit(0);
     }
   }
-  EXPECT_FALSE(next_caller(exchange));
+  EXPECT_FALSE(next_caller(board));
   int status = 0;
   waitpid(other, &status, 0);
   EXPECT_EQ(status, 0) << "it has trusted a launch of somebody else";
