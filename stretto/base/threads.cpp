@@ -1,5 +1,7 @@
 #include "stretto/base/threads.h"
 
+#include <algorithm>
+#include <chrono>
 #include <system_error>
 
 namespace stretto {
@@ -28,6 +30,26 @@ void Threads::end() {
   if (threads_.empty()) return;
   ask_to_end_();
   join();
+}
+
+void Repeated::start(double seconds, std::function<void()> call) {
+  thread_.start([this, seconds, call = std::move(call)] {
+    std::unique_lock lock(mutex_);
+    while (!quit_) {
+      lock.unlock();
+      call();
+      lock.lock();
+      changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return quit_; });
+    }
+  });
+}
+
+void Repeated::quit() {
+  {
+    const std::lock_guard lock(mutex_);
+    quit_ = true;
+  }
+  changed_.notify_all();
 }
 
 }  // namespace stretto

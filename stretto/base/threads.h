@@ -3,10 +3,14 @@
 //
 //   Threads workers([this] { quit(); });       // the last member: begins after and ends before everything it uses
 //   workers.start([this] { serve(); });
+//   Repeated beating;
+//   beating.start(0.1, [this] { beat(); });    // now, and every tenth of a second until it ends
 //   std::future<int> sum = in_background([&] { return add(numbers); });
 #pragma once
+#include <condition_variable>
 #include <functional>
 #include <future>
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -32,6 +36,20 @@ class Threads {
  private:
   std::function<void()> ask_to_end_;
   std::vector<std::thread> threads_;
+};
+
+// Calls a function at intervals, on a thread of its own.
+class Repeated {
+ public:
+  void start(double seconds, std::function<void()>);
+  void end() { thread_.end(); }
+
+ private:
+  void quit();
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool quit_ = false;
+  Threads thread_{[this] { quit(); }};
 };
 
 // Runs on a thread of its own; where none can be made, here and now: what has to be done is done, only later.

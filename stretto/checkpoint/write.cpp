@@ -39,7 +39,7 @@ void remove_checkpoint(const fs::path& path) {
   if (wrong) fail(path, "removed", wrong);
 }
 
-// What was being written when a run was killed. Whether there was something.
+// Removes what was being written when a run was killed. Returns whether there was anything.
 bool remove_leftovers(const fs::path& directory) {
   bool found = false;
   for (const fs::path& entry : entries_of(directory)) {
@@ -143,7 +143,7 @@ void write_checkpoint(const fs::path& path, const Snapshot& s, u64 shard_bytes) 
 void prune_checkpoints(const fs::path& directory, int keep, i64 newest) {
   int kept = 0;
   for (const fs::path& path : checkpoints_in(directory)) {
-    // Later steps than the newest are of a run that has been continued from before them.
+    // Those of later steps than the newest were written before the run was continued from an earlier step.
     const bool later = path.filename().string() > checkpoint_name(newest);
     if (!later && is_checkpoint(path) && kept < keep)
       ++kept;

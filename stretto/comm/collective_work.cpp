@@ -81,7 +81,7 @@ void dense_sum(int n, const std::byte* const* in, i64 count, std::byte* out) {
   }
 }
 
-// make.operator()<T, Add>() for elements of a type that are added up in a way.
+// make.operator()<T, Add>(), with the type of the elements and the way in which they are added up.
 template <class Make>
 auto for_sums_of(DType dtype, Reduce how, Make make) {
   const auto of = [&]<class T>() {
@@ -177,13 +177,13 @@ CollectiveWork::Sum CollectiveWork::sum_for(DType dtype, Reduce how) {
 }
 
 void CollectiveWork::copy(const Box& b, i64 first, i64 last, const std::byte* const* in, std::byte* const* out) const {
-  const i64 size = element_, piece = b.targets == 1 ? last - first : copy_bytes / size;
+  const i64 size = element_, part = b.targets == 1 ? last - first : copy_bytes / size;
   for_box_runs(shape_, first, last, [&](i64 from, i64 to, i64 count) {
-    for (i64 done = 0; done < count; done += piece)
+    for (i64 done = 0; done < count; done += part)
       for (int t = b.first_target; t < b.first_target + b.targets; ++t)
         copy_run(element_, out[t] + (b.out + to + done * out_stride_) * size, out_stride_,
                  in[b.first_source] + (b.in + from + done * in_stride_) * size, in_stride_,
-                 std::min(piece, count - done));
+                 std::min(part, count - done));
   });
 }
 

@@ -94,7 +94,7 @@ class EmulatedGroup : public CollectiveGroup {
   };
   struct Member {  // touched by its own thread only
     std::vector<Place> places;
-    u64 next = 0, heard = 0;  // tickets: the next to start; the first of which not all are known to have started it
+    u64 next = 0, heard = 0;  // tickets: the next to start; the first that some member may not have started yet
     EmulatedLink link;
     Place& place(u64 ticket) { return places[ticket % places.size()]; }
   };

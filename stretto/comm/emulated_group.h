@@ -1,7 +1,7 @@
 // Collectives that take as long as over emulated links, one at a time. Members tell each other when they have started,
 // so that all of them agree on when a collective ends.
 //
-//   const Cluster links{.links = equal_links(Link{1e-5, 1e9})};
+//   const Cluster links = equal_links(Link{1e-5, 1e9});
 //   auto group = emulated_group(links, ranks, under_way, std::move(real), std::move(told));
 #pragma once
 #include "stretto/comm/wiring.h"

@@ -1,6 +1,6 @@
 // Messages that take as long as over emulated links, one at a time between two ranks.
 //
-//   auto t = emulated_transport(program, {.links = equal_links(Link{1e-5, 1e9})}, coordinate, std::move(real), notes);
+//   auto t = emulated_transport(program, equal_links(Link{1e-5, 1e9}), coordinate, std::move(real), std::move(notes));
 //
 // A note goes along with every message: when it arrives.
 #pragma once

@@ -1,7 +1,7 @@
 // Numbers that go along with messages: a program with the same transfers as another one, each of one double.
 //
 //   Program notes = notes_of(program);
-//   double* mine = reinterpret_cast<double*>(arenas_for(notes)[rank][Arena::activations]);
+//   double* mine = reinterpret_cast<double*>(arenas[Arena::activations]);       // one per transfer
 #pragma once
 #include "stretto/program/program.h"
 

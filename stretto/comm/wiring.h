@@ -1,6 +1,6 @@
-// What ranks are connected by: makes the transports and groups of a run. There is one between
-// threads, one between processes and one between asynchronous devices; a fourth goes around any of them and makes
-// everything as late as over the links of a cluster that is not there.
+// What connects ranks: it makes the transports and groups of a run. There is one between threads, one between processes
+// and one between asynchronous devices. A fourth goes around any of them and makes everything as late as it would be
+// over the links of a cluster that is not there.
 //
 //   std::unique_ptr<Wiring> wires = thread_wiring(500);
 //   wires = emulated_wiring(std::move(wires), {.links = equal_links(Link{1e-5, 1e9})});

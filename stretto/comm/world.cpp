@@ -15,13 +15,13 @@ namespace {
 
 constexpr int most_processes = 1 << 20;
 
-struct Source {
+struct LauncherVariables {
   const char *rank, *size;
 };
-constexpr Source torchrun_variables{"RANK", "WORLD_SIZE"};
-constexpr Source known_launchers[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                                      {"PMI_RANK", "PMI_SIZE"},
-                                      {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
+constexpr LauncherVariables torchrun_variables{"RANK", "WORLD_SIZE"};
+constexpr LauncherVariables known_launchers[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                                 {"PMI_RANK", "PMI_SIZE"},
+                                                 {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
 
 // None: the text is not such a number.
 std::optional<int> number_from(int least, const std::string& text) {
@@ -31,17 +31,19 @@ std::optional<int> number_from(int least, const std::string& text) {
   return whole && n >= least && n <= most_processes ? std::optional(n) : std::nullopt;
 }
 
-int number(const Environment& e, const char* name) {
+int number(const Environment& e, const char* name, int least, std::string_view what, std::string_view hint) {
   const std::string& text = e.at(name);
-  const std::optional<int> n = number_from(0, text);
-  if (!n)
-    throw Error("ranks", "the environment has {} = '{}', which is no rank and no number of processes", name, text)
-        .hint("unset it, or start the run with mpirun or srun");
+  const std::optional<int> n = number_from(least, text);
+  if (!n) throw Error("ranks", "the environment has {} = '{}', which is no {}", name, text, what).hint("{}", hint);
   return *n;
 }
 
+int number(const Environment& e, const char* name) {
+  return number(e, name, 0, "rank and no number of processes", "unset it, or start the run with mpirun or srun");
+}
+
 // None unless both variables are there.
-std::optional<World> read(const Environment& e, const Source& s) {
+std::optional<World> read(const Environment& e, const LauncherVariables& s) {
   if (!e.contains(s.rank) || !e.contains(s.size)) return {};
   World w{number(e, s.rank), number(e, s.size), fmt::format("{}, {}", s.rank, s.size)};
   if (w.size < 1 || w.rank >= w.size)
@@ -52,7 +54,7 @@ std::optional<World> read(const Environment& e, const Source& s) {
 
 // Only one of the two was set by hand: every process would believe that it is alone. Of a launcher's own variables, one
 // without the other means nothing, like Slurm's outside of srun.
-void refuse_half(const Environment& e, const Source& s) {
+void refuse_half(const Environment& e, const LauncherVariables& s) {
   if (e.contains(s.rank) == e.contains(s.size)) return;
   const char *there = e.contains(s.rank) ? s.rank : s.size, *missing = e.contains(s.rank) ? s.size : s.rank;
   if (there == s.size && number(e, there) == 1) return;
@@ -80,7 +82,7 @@ World find_world(const Environment& e, const WorldFlags& flags) {
   refuse_half(e, torchrun_variables);
   std::vector<World> all;
   if (const auto w = read(e, torchrun_variables)) all.push_back(*w);
-  for (const Source& s : known_launchers)
+  for (const LauncherVariables& s : known_launchers)
     if (const auto w = read(e, s)) {
       all.push_back(*w);
       break;
@@ -108,13 +110,7 @@ World find_world(const Environment& e, const WorldFlags& flags) {
 
 int ranks_per_node(const Environment& e) {
   constexpr const char* name = "STRETTO_RANKS_PER_NODE";
-  if (!e.contains(name)) return 0;
-  const std::string& text = e.at(name);
-  const std::optional<int> n = number_from(1, text);
-  if (!n)
-    throw Error("ranks", "the environment has {} = '{}', which is no number of processes", name, text)
-        .hint("unset it, or give at least 1");
-  return *n;
+  return e.contains(name) ? number(e, name, 1, "number of processes", "unset it, or give at least 1") : 0;
 }
 
 void check_world(const World& w, const Mesh& mesh) {

@@ -1,7 +1,7 @@
 // Which process of how many this is, and which rank of the mesh it becomes.
 //
-//   World w = find_world(environment(), {});       // {.rank = 3, .size = 8, .source = "OMPI_COMM_WORLD_RANK/SIZE"}
-//   std::vector<int> ranks = place_ranks({0, 1, 0, 1});     // processes 0 and 2 are on one node: ranks 0 and 1
+//   World w = find_world(environment(), {});       // {.rank = 3, .size = 8, .source = "PMI_RANK, PMI_SIZE"}
+//   std::vector<int> ranks = place_ranks(std::vector{0, 1, 0, 1});   // processes 0 and 2 share a node: ranks 0 and 1
 //
 // In this order: the command line, torchrun's variables, Open MPI's, PMI's (MPICH and its relatives), Slurm's. Where
 // two of them speak, they must say the same; Slurm's count daemons when another launcher started the processes, so they

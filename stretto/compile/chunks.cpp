@@ -77,7 +77,7 @@ class CutPlan {
     cuts_.emplace(id, std::move(best));
   }
 
-  // Its own bits, in parts of so many rows?
+  // Would it have the same bits if it were made in parts of so many rows?
   bool product(NodeId id, DimId whole, i64 rows) const {
     const Node& n = g_.node(id);
     if (!n.op->in_stripes || taken_.contains(id)) return false;
@@ -98,7 +98,8 @@ class CutPlan {
     }
     return all;
   }
-  // The products whose sum a value is, with what adds them up, if nobody else reads any of it. Is there one?
+  // Adds the products whose sum a value is, and what adds them up. False: somebody else reads one of them, or there is
+  // none.
   bool add_makers(Value v, NodeId reader, DimId whole, i64 size, std::set<NodeId>& all) const {
     const Node& n = g_.node(v);
     if (kept_.contains(v.node) || !beside(v.node, reader) || !contains(g_.type(v).dims, whole)) return false;

@@ -77,7 +77,7 @@ LowerOptions lower_options(const Asked& a, const Surroundings& around, const Par
   return o;
 }
 
-// Those that forward reads as they were given; backward reads them again.
+// Inputs that forward reads as ids, just as they were given. (Backward reads the same ones again.)
 std::vector<InputOfIds> inputs_of_ids(const Graph& g, const IdVector<InputId, TracedInput>& inputs) {
   std::map<std::string, InputId> named;
   for (InputId i : inputs.ids()) named.emplace(inputs[i].name, i);

@@ -92,7 +92,7 @@ class Epilogue {
     for_trained([&](ParamId param) {
       TaskBuilder t({.part = Part::norm, .about = param});
       Tensor square = squared_norm(t.argument(dtype(param), dims_.updated(param), accumulators_[param][0]));
-      if (update_of(param)) square = square * 0.0;  // no gradient; what is not finite is told all the same
+      if (update_of(param)) square = square * 0.0;  // it has no gradient, but what is not finite must show
       t.result(sharded() ? counted_square(square, *sharded(), param) : square, step_.square_of(param));
       add(std::move(t));
     });

@@ -16,7 +16,7 @@
 namespace stretto {
 namespace {
 
-constexpr i64 most_leaves = 1 << 16;  // as many as microbatches: every one of them is actions and instructions
+constexpr i64 most_leaves = 1 << 16;  // each costs actions and instructions, as a microbatch does
 
 // The largest power of two, times `unit`, that is not above n; at least `unit`.
 i64 power_of_two_below(i64 n, i64 unit) {
@@ -29,7 +29,7 @@ bool lists(const AxisNames& list, const std::string& axis) {
   return std::find(list.begin(), list.end(), axis) != list.end();
 }
 
-// Shared by the smallest possible number of ranks, would they have to talk within a microbatch?
+// Faults if ranks that share the rows, the fewest that can, would have to talk within a microbatch.
 std::vector<Fault> rows_that_depend(const Traced& whole) {
   int ranks = 2;
   while (ranks <= whole.rows_per_step && whole.rows_per_step % ranks != 0) ++ranks;
@@ -62,7 +62,8 @@ void check_order(const Schedule& s) {
         .about({"parallel.schedule"});
 }
 
-// Of which outputs only the sum over the step's rows is wanted, and is one number: no other is held to the same bits.
+// The outputs of which only the sum over the step's rows is wanted, if it is one number. Others need not have the same
+// bits.
 IdVector<OutputId, char> added_up(const Traced& t) {
   IdVector<OutputId, char> yes(t.step.outputs.size(), 0);
   for (const TracedTerm& term : t.terms) yes[term.sum] = yes[term.count] = 1;
@@ -95,7 +96,7 @@ void total_in_tree(Step& s, const Surroundings& around) {
   }
 }
 
-// Over ranks first: so each piece's sum is that of a serial run.
+// Sums over ranks come first, so that each piece's sum is that of a serial run.
 void ranks_before_pieces(Step& s, const Surroundings& around) {
   if (!around.sharded) return;
   BodyPool pool;

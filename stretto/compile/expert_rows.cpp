@@ -14,20 +14,15 @@ double seconds_of(CollectiveKind kind, DType type, i64 elements, const ExpertGro
   return collective_seconds(s, c, g.nodes);
 }
 
-// All axes, those of names behind those of one's own; a complete Parallel has them in its mesh already.
+// All axes: the mesh's own, then those of the short names, which the mesh of a complete Parallel has already.
 Mesh axes_of(const Parallel& p) {
   Mesh m = p.mesh;
-  for (const auto& [name, size] : {std::pair{"replica", p.names.replicas},
-                                   {"data", p.names.data},
-                                   {"depth", p.names.depth},
-                                   {"expert", p.names.expert},
-                                   {"context", p.names.context},
-                                   {"tensor", p.names.tensor}})
-    if (m.extent(name) == 1) m.push_back({name, size});
+  for (const Axis& a : axes_of(p.names))
+    if (m.extent(a.name) == 1) m.push_back(a);
   return m;
 }
 
-// Neighbours of a group are as many ranks apart as there are along the axes behind the experts'.
+// Neighbours of a group are as many ranks apart as there are along the axes after the experts'.
 ExpertGroup group_of_experts(const Parallel& p, const Cluster& c) {
   const auto experts = std::ranges::find(p.layout, "experts", &LayoutEntry::dim);
   const std::string last = experts == p.layout.end() || experts->axes.empty() ? "expert" : experts->axes.back();
@@ -41,7 +36,7 @@ ExpertGroup group_of_experts(const Parallel& p, const Cluster& c) {
   return g;
 }
 
-// Those of one rank; they come with all that a microbatch has.
+// The tokens of one rank, of all that a microbatch has.
 ExpertTraffic of_a_rank(ExpertTraffic t, const Parallel& p) {
   const Mesh axes = axes_of(p);
   i64 ranks = expert_ranks(p);

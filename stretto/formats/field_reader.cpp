@@ -228,28 +228,26 @@ bool FieldReader::read(std::string_view key, std::vector<std::string>& to) {
   return right;
 }
 
-bool FieldReader::read(std::string_view key, std::vector<i64>& to, Range range) {
+template <class T>
+bool FieldReader::list(std::string_view key, std::vector<T>& to, const Range& range, const char* what,
+                       bool (FieldReader::*one)(std::string_view, const Field&, T&, const Range&)) {
   const Field* field = take(key);
   if (!field) return false;
-  if (!field->array()) return wrong(key, *field, "a list of whole numbers"), false;
-  std::vector<i64> values(field->array()->size());
+  if (!field->array()) return wrong(key, *field, what), false;
+  std::vector<T> values(field->array()->size());
   bool right = true;
   for (std::size_t i = 0; i < values.size(); ++i)
-    right = whole(fmt::format("{}[{}]", key, i), (*field->array())[i], values[i], range) && right;
+    right = (this->*one)(fmt::format("{}[{}]", key, i), (*field->array())[i], values[i], range) && right;
   if (right) to = std::move(values);
   return right;
 }
 
+bool FieldReader::read(std::string_view key, std::vector<i64>& to, Range range) {
+  return list(key, to, range, "a list of whole numbers", &FieldReader::whole);
+}
+
 bool FieldReader::read(std::string_view key, std::vector<double>& to, Range range) {
-  const Field* field = take(key);
-  if (!field) return false;
-  if (!field->array()) return wrong(key, *field, "a list of numbers"), false;
-  std::vector<double> values(field->array()->size());
-  bool right = true;
-  for (std::size_t i = 0; i < values.size(); ++i)
-    right = number(fmt::format("{}[{}]", key, i), (*field->array())[i], values[i], range) && right;
-  if (right) to = std::move(values);
-  return right;
+  return list(key, to, range, "a list of numbers", &FieldReader::number);
 }
 
 std::optional<std::size_t> FieldReader::choose_index(std::string_view key, std::span<const std::string> names) {

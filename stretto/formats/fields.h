@@ -193,6 +193,10 @@ class FieldReader {
   void add_fault(std::string_view key, std::string what, std::string hint);
   bool number(std::string_view key, const Field& field, double& to, const Range& range);
   bool whole(std::string_view key, const Field& field, i64& to, const Range& range);
+  // `one` reads an element, e.g. whole.
+  template <class T>
+  bool list(std::string_view key, std::vector<T>& to, const Range& range, const char* what,
+            bool (FieldReader::*one)(std::string_view, const Field&, T&, const Range&));
 
   std::shared_ptr<Shared> shared_;
   const Field* field_;

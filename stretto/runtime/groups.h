@@ -1,7 +1,8 @@
 // The groups of ranks that collectives go through, within one process or between several. A group is made of the ranks
 // of one actor that differ along some axes only.
 //
-//   Groups groups(program, *thread_wiring(spins));
+//   std::unique_ptr<Wiring> wires = thread_wiring(spins);
+//   Groups groups(program, *wires);
 //   Groups::Membership at = groups.membership({"data"}, actor, coordinate, DeviceLane::compute);
 //   at.group->wait(at.member, at.group->start(at.member, prepared, in, out));
 //

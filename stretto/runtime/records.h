@@ -5,7 +5,7 @@
 //   records.begin_step();
 //   records.waited(seconds, transfer);                       // for a message, before the run that needs it
 //   records.run(instruction, [&] { execute(run); });
-//   std::optional<RecordId> open = records.begin(start);     // a collective, until somebody sees its end
+//   std::optional<RecordId> open = records.begin(start, lane);     // a collective, until somebody sees its end
 //   if (open) records.end(*open);
 //   records.settle();                                        // the device has finished the step
 #pragma once

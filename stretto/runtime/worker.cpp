@@ -240,7 +240,7 @@ void Worker::execute(const Run& r, InstructionId i) {
   }
 }
 
-// What `work` throws says where it was thrown.
+// Adds to what `work` throws where that was.
 template <class Work>
 void Worker::naming(const Run& r, CallId call, Work work) {
   const auto place = [&] {

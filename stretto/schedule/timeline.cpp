@@ -10,7 +10,7 @@ namespace stretto {
 
 namespace {
 
-struct Extent {
+struct Interval {
   double start = std::numeric_limits<double>::infinity(), end = -std::numeric_limits<double>::infinity();
   void add(const Span& s) { start = std::min(start, s.start), end = std::max(end, s.end); }
   double length() const { return end > start ? end - start : 0; }
@@ -32,17 +32,17 @@ std::vector<double> Timeline::busy_ranks() const {
 }
 
 double Timeline::makespan() const {
-  Extent all;
+  Interval all;
   for (const Span& s : spans) all.add(s);
   return all.length();
 }
 
 double Timeline::span() const {
-  std::vector<Extent> each(std::size_t(std::max(actors, 0)) * ranks);
+  std::vector<Interval> each(std::size_t(std::max(actors, 0)) * ranks);
   for (const Span& s : spans)
     if (s.lane != Lane::message && has(s)) each[row(s)].add(s);
   double longest = 0;
-  for (const Extent& e : each) longest = std::max(longest, e.length());
+  for (const Interval& e : each) longest = std::max(longest, e.length());
   return longest;
 }
 

@@ -37,16 +37,21 @@ void check(const ParallelNames& n) {
 
 }  // namespace
 
-NamedLayout layout_of(const ParallelNames& n, const std::vector<Dim>& dims, const std::string& batch) {
-  check(n);
-  NamedLayout r;
+Mesh axes_of(const ParallelNames& n) {
+  Mesh mesh;
   for (const auto& [name, size] : {std::pair{"replica", n.replicas},
                                    {"data", n.data},
                                    {"depth", n.depth},
                                    {"expert", n.expert},
                                    {"context", n.context},
                                    {"tensor", n.tensor}})
-    if (size > 1) r.mesh.push_back({name, size});
+    if (size > 1) mesh.push_back({name, size});
+  return mesh;
+}
+
+NamedLayout layout_of(const ParallelNames& n, const std::vector<Dim>& dims, const std::string& batch) {
+  check(n);
+  NamedLayout r{.mesh = axes_of(n)};
   const auto find = [&](const std::string& name) -> const Dim* {
     const auto it = std::find_if(dims.begin(), dims.end(), [&](const Dim& d) { return d.name == name; });
     return it == dims.end() ? nullptr : &*it;

@@ -23,6 +23,8 @@ struct ParallelNames {
   int zero = 0;           // over the data axis are cut: 1 optimizer state, 2 gradients too, 3 parameters too
   bool operator==(const ParallelNames&) const = default;
 };
+// Those with more than one rank, in the order of the mesh.
+Mesh axes_of(const ParallelNames&);
 struct NamedLayout {
   Mesh mesh;
   Layout layout;

@@ -3,7 +3,7 @@
 // is chosen, no choice of cuts or schedule can change what is computed.
 //
 //   for (const Task& t : step.tasks) fmt::print("{}\n", str(t));             // "F3", "update of parameter 7"
-//   if (const ValueId* v = as<ValueId>(t.inputs[0])) fmt::print("{}\n", step.values[*v].name);
+//   if (const ValueId* v = as<ValueId>(t.inputs[ArgumentId(0)])) fmt::print("{}\n", step.values[*v].name);
 #pragma once
 #include <cstdint>
 #include <memory>

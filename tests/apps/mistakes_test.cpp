@@ -23,10 +23,6 @@ class Mistakes : public testing::Test {
     EXPECT_EQ(r.out, "") << arguments;
     return r.error;
   }
-  void make(const std::string& path, const std::string& text) {
-    fs::create_directories((folder / path).parent_path());
-    folder.write(path, text);
-  }
   const Folder folder;
 };
 
@@ -46,8 +42,8 @@ TEST_F(Mistakes, NoDataIsNamed) {
 }
 
 TEST_F(Mistakes, ADirectoryInPlaceOfARun) {
-  make("runs/a/config.toml", "");
-  make("hf/config.json", "{}");
+  folder.write("runs/a/config.toml", "");
+  folder.write("hf/config.json", "{}");
   fs::create_directories(folder / "empty");
   EXPECT_THAT(said("train runs/a"), HasSubstr("[runs/a] is a directory, not a file; hint: to go on with its run: "
                                               "--resume=runs/a; its settings are in runs/a/config.toml"));
@@ -56,10 +52,10 @@ TEST_F(Mistakes, ADirectoryInPlaceOfARun) {
 }
 
 TEST_F(Mistakes, TextInPlaceOfARun) {
-  make("tale.txt", "Once upon a time\n");
+  folder.write("tale.txt", "Once upon a time\n");
   EXPECT_THAT(said("train tale.txt"),
               HasSubstr("hint: a run is a TOML file; to train on a text: --data.path=tale.txt"));
-  make("run.toml", "[model\n");
+  folder.write("run.toml", "[model\n");
   EXPECT_THAT(said("train run.toml"), Not(HasSubstr("--data.path")));
 }
 
@@ -72,14 +68,14 @@ TEST_F(Mistakes, AModelThatIsNoDirectoryHere) {
 }
 
 TEST_F(Mistakes, WeightsOfPickle) {
-  make("hf/config.json", R"({"model_type": "gpt2"})");
-  make("hf/pytorch_model.bin", "PK");
+  folder.write("hf/config.json", R"({"model_type": "gpt2"})");
+  folder.write("hf/pytorch_model.bin", "PK");
   EXPECT_THAT(said("generate hf --prompt a"),
               HasSubstr("hint: pytorch_model.bin is not read: load the model in transformers and save_pretrained it"));
 }
 
 TEST_F(Mistakes, AConfigWithoutItsType) {
-  make("hf/config.json", R"({"hidden_size": 64, "num_hidden_layers": 4})");
+  folder.write("hf/config.json", R"({"hidden_size": 64, "num_hidden_layers": 4})");
   EXPECT_EQ(
       said("check --model.from=hf"),
       "[command line] key 'model.from': hf/config.json:1: key 'model_type' is missing; hint: is it the config.json of "
@@ -87,14 +83,14 @@ TEST_F(Mistakes, AConfigWithoutItsType) {
 }
 
 TEST_F(Mistakes, DirectoriesThatAreNoModels) {
-  make("runs/a/checkpoints/x", "");
-  make("runs/b/c/x", "");
+  folder.write("runs/a/checkpoints/x", "");
+  folder.write("runs/b/c/x", "");
   EXPECT_THAT(said("generate runs --prompt a"), HasSubstr("hint: did you mean runs/a?"));
   EXPECT_THAT(said("generate runs/b --prompt a"), HasSubstr("hint: give a Hugging Face directory, a checkpoint or"));
 }
 
 TEST_F(Mistakes, ATokenizerThatIsNotThere) {
-  make("a.txt", "Once upon a time\n");
+  folder.write("a.txt", "Once upon a time\n");
   EXPECT_THAT(said("data tokenize a.txt --tokenizer none.json --out a.bin"),
               HasSubstr("[none.json] cannot be opened: No such file or directory; hint: names are relative to"));
 }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <thread>
 
 #include "support/child.h"
 #include "support/message.h"
@@ -34,6 +35,19 @@ TEST(Threads, AreAskedToEndAndJoined) {
   w.threads.end();
   EXPECT_EQ(w.ended, 3);
   EXPECT_TRUE(w.threads.empty());
+}
+
+TEST(Threads, RepeatedCallsGoOnUntilTheEnd) {
+  std::atomic<int> calls = 0;
+  {
+    Repeated often, once;
+    often.start(1e-3, [&] { ++calls; });
+    while (calls < 3) std::this_thread::yield();
+    often.end();
+    once.start(1e6, [&] { calls = 100; });
+    while (calls < 100) std::this_thread::yield();
+  }  // whoever waits for the next call is woken
+  EXPECT_EQ(calls, 100) << "none after the end";
 }
 
 TEST(Threads, OneThatCannotBeMadeEndsTheOthers) {

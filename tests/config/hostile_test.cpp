@@ -18,9 +18,7 @@ namespace fs = std::filesystem;
 class Hostile : public testing::Test {
  protected:
   Hostile() : before_(fs::current_path()) {
-    std::string text;
-    for (int i = 0; i < 100; ++i) text += "the quick brown fox jumps over the lazy dog. ";
-    folder_.write("text.txt", text);
+    folder_.write("text.txt", test::sentences(100));
     fs::current_path(folder_.str());
   }
   ~Hostile() override { fs::current_path(before_); }

@@ -45,9 +45,7 @@ class Stopped : public testing::Test {
  protected:
   Stopped() {
     folder_.write("small.toml", endless_run);
-    std::string text;
-    for (int i = 0; i < 300; ++i) text += "the quick brown fox jumps over the lazy dog. ";
-    folder_.write("text.txt", text);
+    folder_.write("text.txt", test::sentences(300));
   }
   ~Stopped() override {
     if (child_ > 0) kill(child_, SIGKILL), wait();

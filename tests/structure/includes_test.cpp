@@ -161,21 +161,17 @@ TEST(Includes, TheTableIsRead) {
 
 TEST(Includes, ViolationsAreFound) {
   const test::Folder folder;
-  const auto put = [&](const std::string& name, const std::string& text) {
-    fs::create_directories((folder / name).parent_path());
-    folder.write(name, text);
-  };
-  put("all.h", "#include \"stretto/kernels/device.h\"\n");
-  put("base/a.h", "#include \"stretto/base/b.h\"\n#include \"stretto/ir/graph.h\"\n#include <vector>\n");
-  put("comm/mpi/a.cpp",
-      "#include <mpi.h>\n#include \"stretto/kernels/device.h\"\n#include \"stretto/kernels/kernel.h\"\n");
-  put("comm/b.cpp", "#include <mpi.h>\n#include <thread>\n");
-  put("ir/a.cpp", "#include <thread>\n#include \"stretto/base/a.h\"\n#include <toml++/toml.h>\n");
-  put("ir/b.cpp", "#include \"stretto/base/threads.h\"\n");
-  put("base/threads.h", "#include <thread>\n");
-  put("ir/a.h", "#include <nlohmann/json.hpp>\n");
-  put("other/a.cpp", "\n");
-  put("top/a.cpp", "#include \"stretto/comm/b.h\"\n#include <cblas.h>\n");
+  folder.write("all.h", "#include \"stretto/kernels/device.h\"\n");
+  folder.write("base/a.h", "#include \"stretto/base/b.h\"\n#include \"stretto/ir/graph.h\"\n#include <vector>\n");
+  folder.write("comm/mpi/a.cpp",
+               "#include <mpi.h>\n#include \"stretto/kernels/device.h\"\n#include \"stretto/kernels/kernel.h\"\n");
+  folder.write("comm/b.cpp", "#include <mpi.h>\n#include <thread>\n");
+  folder.write("ir/a.cpp", "#include <thread>\n#include \"stretto/base/a.h\"\n#include <toml++/toml.h>\n");
+  folder.write("ir/b.cpp", "#include \"stretto/base/threads.h\"\n");
+  folder.write("base/threads.h", "#include <thread>\n");
+  folder.write("ir/a.h", "#include <nlohmann/json.hpp>\n");
+  folder.write("other/a.cpp", "\n");
+  folder.write("top/a.cpp", "#include \"stretto/comm/b.h\"\n#include <cblas.h>\n");
   EXPECT_THAT(violations(folder.str(), read_table(architecture_page)),
               ElementsAre("base/a.h:2: base may not include ir/graph.h", "comm/b.cpp:1: <mpi.h> is for comm/mpi/ only",
                           "comm/mpi/a.cpp:3: comm may not include kernels/kernel.h",
@@ -187,14 +183,10 @@ TEST(Includes, ViolationsAreFound) {
 
 TEST(Includes, PermissionsThatNobodyUsesAreFound) {
   const test::Folder folder;
-  const auto put = [&](const std::string& name, const std::string& text) {
-    fs::create_directories((folder / name).parent_path());
-    folder.write(name, text);
-  };
-  put("ir/a.cpp", "#include \"stretto/ir/b.h\"\n");
-  put("kernels/cpu/a.cpp", "\n");
-  put("comm/a.h", "#include \"stretto/base/b.h\"\n#include \"stretto/kernels/kernel.h\"\n");
-  put("both/a.h", "");
+  folder.write("ir/a.cpp", "#include \"stretto/ir/b.h\"\n");
+  folder.write("kernels/cpu/a.cpp", "\n");
+  folder.write("comm/a.h", "#include \"stretto/base/b.h\"\n#include \"stretto/kernels/kernel.h\"\n");
+  folder.write("both/a.h", "");
   EXPECT_THAT(unused(folder.str(), read_table(architecture_page)),
               ElementsAre("comm includes nothing of kernels/device.h", "kernels includes nothing of ir"));
 }

@@ -77,7 +77,6 @@ TEST(OpKinds, AreAskedForByTheTablesFieldsOnly) { EXPECT_THAT(comparisons(STRETT
 
 TEST(OpKinds, ComparisonsWithOneOpAreFound) {
   const test::Folder folder;
-  fs::create_directories(folder / "ops");
   folder.write("a.cpp", "if (n.op == &gelu_op) return;\nNode n{.op = &gelu_op};\nif (&gelu_op != n.op) return;\n");
   folder.write("b.cpp", "return n.op->pointwise;\nreturn n.op->name == \"gelu\";\n");
   folder.write("ops/gelu.cpp", "return n.op == &gelu_op;\n");

@@ -1,5 +1,5 @@
 // What CONTRIBUTING.md says about style and no formatter sees: how constants are written, and that ids and sizes have
-// types which need no casts.
+// types which need no casts and no number that stands for none.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -102,6 +102,31 @@ TEST(Style, CastsAreFound) {
   EXPECT_EQ(casts_in("return static_cast<int>(x);"), 1);
   EXPECT_EQ(casts_in("std::function<int(double)> f; void g(int(*h)(int)); operator float() const;"), 0);
   EXPECT_EQ(casts_in("print(n), a.int_of(x), to_int(x), std::vector<int>(3);"), 0);
+}
+
+// What may be absent is a std::optional: no number stands for none.
+bool has_sentinel(const std::string& code) {
+  static const std::regex sentinel(
+      R"(~0[uUlL]*\b|~(u64|i64|std::u?int\d+_t|std::size_t)[({]0|const(expr)? [\w:]+ \w+ = -1;)");
+  return std::regex_search(code, sentinel);
+}
+
+TEST(Style, NoNumberStandsForNone) {
+  std::vector<std::string> all;
+  for_sources(STRETTO_SOURCE "/stretto", [&](const std::string& name, const auto& lines) {
+    if (name == "base/fd.h" || name.starts_with("kernels/cpu/")) return;  // the system's files; masks of lanes
+    for (std::size_t i = 0; i < lines.size(); ++i)
+      if (has_sentinel(code_of(lines[i]))) all.push_back(name + ":" + std::to_string(i + 1));
+  });
+  EXPECT_THAT(all, IsEmpty());
+}
+
+TEST(Style, NumbersThatStandForNoneAreFound) {
+  EXPECT_TRUE(has_sentinel("constexpr std::uint32_t nobody = ~0u;"));
+  EXPECT_TRUE(has_sentinel("if (slot == ~std::size_t(0)) return;"));
+  EXPECT_TRUE(has_sentinel("static constexpr int absent = -1;"));
+  EXPECT_FALSE(has_sentinel("return word & ~shared_sleeping;"));
+  EXPECT_FALSE(has_sentinel("i64 step = -1 + n;"));
 }
 
 // Whoever looks for one kind of instruction alone would overlook a new one: instruction.h answers, or a match that

@@ -25,7 +25,14 @@ Folder::~Folder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
+std::string sentences(int n) {
+  std::string text;
+  for (int i = 0; i < n; ++i) text += "the quick brown fox jumps over the lazy dog. ";
+  return text;
+}
+
 void Folder::write(const std::string& name, std::string_view text) const {
+  std::filesystem::create_directories((path_ / name).parent_path());
   std::ofstream out(path_ / name, std::ios::binary);
   out << text;
   if (!out.flush()) throw std::runtime_error("cannot write " + name);

@@ -7,6 +7,7 @@
 namespace stretto::test {
 
 std::string text_of(const std::filesystem::path& path);
+std::string sentences(int n);  // something to train on
 
 class Folder {
  public:
@@ -16,7 +17,7 @@ class Folder {
   Folder& operator=(const Folder&) = delete;
   std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
   std::string str() const { return path_.string(); }
-  void write(const std::string& name, std::string_view text) const;
+  void write(const std::string& name, std::string_view text) const;  // makes the folders that it lies in
 
  private:
   std::filesystem::path path_;

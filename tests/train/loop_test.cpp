@@ -34,11 +34,7 @@ struct Ran {
 
 class Loop : public testing::Test {
  protected:
-  Loop() {
-    std::string text;
-    for (int i = 0; i < 400; ++i) text += "the quick brown fox jumps over the lazy dog. ";
-    folder_.write("text.txt", text);
-  }
+  Loop() { folder_.write("text.txt", test::sentences(400)); }
 
   RunConfig config(std::vector<std::string> overrides = {}) const {
     std::vector<std::string> all{"--model.layers=1",

@@ -35,11 +35,7 @@ TEST(Advice, NamesTheCheckpointAndTheCommand) {
 
 class Resume : public testing::Test {
  protected:
-  Resume() {
-    std::string text;
-    for (int i = 0; i < 400; ++i) text += "the quick brown fox jumps over the lazy dog. ";
-    folder_.write("text.txt", text);
-  }
+  Resume() { folder_.write("text.txt", test::sentences(400)); }
 
   RunConfig config(const std::string& dir, std::vector<std::string> more = {}) const {
     std::vector<std::string> all{"--model.layers=2",

@@ -14,11 +14,7 @@ using testing::HasSubstr;
 
 class Verify : public testing::Test {
  protected:
-  Verify() {
-    std::string text;
-    for (int i = 0; i < 200; ++i) text += "the quick brown fox jumps over the lazy dog. ";
-    folder_.write("text.txt", text);
-  }
+  Verify() { folder_.write("text.txt", test::sentences(200)); }
   RunConfig config(std::vector<std::string> more = {}) const {
     std::vector<std::string> all{"--model.layers=2",    "--model.width=32",
                                  "--model.heads=2",     "--model.context=16",

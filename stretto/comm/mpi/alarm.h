@@ -5,12 +5,12 @@
 //   const auto held = alarm.during("MPI starts");       // until it goes out of scope
 //   MPI_Init(...);
 #pragma once
-#include <condition_variable>
+#include <algorithm>
 #include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
+#include <utility>
 
 #include "stretto/base/clock.h"
 #include "stretto/base/error.h"
@@ -24,7 +24,7 @@ class Alarm {
   // `about` is added to what is said: which of the others give no sign of life. seconds = 0: never.
   Alarm(double seconds, int rank, GiveUp give_up, std::function<std::string()> about)
       : seconds_(seconds), rank_(rank), give_up_(std::move(give_up)), about_(std::move(about)) {
-    if (seconds_ > 0) watching_.start([this] { watch(); });
+    if (seconds_ > 0) watching_.start(std::min(1.0, seconds_ / 10), [this] { watch(); });
   }
   Alarm(const Alarm&) = delete;
 
@@ -48,23 +48,13 @@ class Alarm {
     const std::lock_guard lock(mutex_);
     call_ = std::move(call);
   }
-  void quit() {
-    {
-      const std::lock_guard lock(mutex_);
-      quit_ = true;
-    }
-    changed_.notify_all();
-  }
   void watch() {
-    std::unique_lock lock(mutex_);
-    while (!quit_) {
-      changed_.wait_for(lock, std::chrono::duration<double>(std::min(1.0, seconds_ / 10)));
-      if (!call_ || now() < call_->since + seconds_) continue;
-      give_up_(Error("watchdog", "rank {} has waited {:.3g} s for the others while {}{}", rank_, seconds_, call_->what,
-                     about_())
-                   .hint("is one of them stopped, or its machine? if it takes that long, raise parallel.timeout")
-                   .as(Error::Kind::run));
-    }
+    const std::lock_guard lock(mutex_);
+    if (!call_ || now() < call_->since + seconds_) return;
+    give_up_(Error("watchdog", "rank {} has waited {:.3g} s for the others while {}{}", rank_, seconds_, call_->what,
+                   about_())
+                 .hint("is one of them stopped, or its machine? if it takes that long, raise parallel.timeout")
+                 .as(Error::Kind::run));
   }
 
   double seconds_;
@@ -72,10 +62,8 @@ class Alarm {
   GiveUp give_up_;
   std::function<std::string()> about_;
   std::optional<Call> call_;
-  bool quit_ = false;
   std::mutex mutex_;
-  std::condition_variable changed_;
-  Threads watching_{[this] { quit(); }};
+  Repeated watching_;  // the last: it ends before what it looks at
 };
 
 }  // namespace stretto

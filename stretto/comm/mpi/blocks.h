@@ -16,10 +16,10 @@ struct Block {
   int bytes = 0;
 };
 
-inline std::vector<Block> blocks_of(const std::vector<std::pair<std::byte*, u64>>& pieces) {
+inline std::vector<Block> blocks_of(const std::vector<std::pair<std::byte*, u64>>& stretches) {
   constexpr u64 largest = u64(1) << 30;
   std::vector<std::pair<std::byte*, u64>> runs;
-  for (const auto& [at, bytes] : pieces) {
+  for (const auto& [at, bytes] : stretches) {
     if (bytes == 0) continue;
     if (!runs.empty() && runs.back().first + runs.back().second == at)
       runs.back().second += bytes;

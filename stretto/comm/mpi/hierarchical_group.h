@@ -3,7 +3,7 @@
 // other nodes, by messages, and an all_gather in every node. So every byte of a sum crosses between two nodes once each
 // way, whatever the number of ranks in them. The same for reduce_scatter and all_gather.
 //
-//   if (is_hierarchy(nodes_of_members)) group = std::make_unique<HierarchicalGroup>(wires, member, 8, 4, under_way, 0);
+//   if (is_hierarchy(nodes_of_members)) HierarchicalGroup group(std::move(wires), member, 8, 4, under_way, spins);
 //
 // Sums keep the one order of addition: they go this way only where every node's members are a subtree of the tree over
 // all members (comm/hierarchy.h). What cannot go this way goes by messages between all members.

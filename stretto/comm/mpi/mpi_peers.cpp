@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <cstdlib>
 #include <map>
-#include <mutex>
 #include <new>
 #include <system_error>
 #include <thread>
@@ -68,7 +66,7 @@ class MpiPeers : public Peers {
     int reach = segments_ && segments_->allocate(1), everywhere = 0;
     MPI_Allreduce(&reach, &everywhere, 1, MPI_INT, MPI_MIN, comm_);
     if (!everywhere) segments_.reset();
-    beating_.start([this] { live(); });
+    beating_.start(beat_every, [this] { hearts_.at(rank_)->alive = now(); });
   }
 
   ~MpiPeers() override {
@@ -317,21 +315,6 @@ class MpiPeers : public Peers {
     hearts_open_ = true;
   }
 
-  void quit() {
-    {
-      const std::lock_guard lock(mutex_);
-      quit_ = true;
-    }
-    changed_.notify_all();
-  }
-  void live() {
-    std::unique_lock lock(mutex_);
-    while (!quit_) {
-      hearts_.at(rank_)->alive = now();
-      changed_.wait_for(lock, std::chrono::duration<double>(beat_every));
-    }
-  }
-
   // When every process here has a core, looking for a short time costs less than sleeping.
   int spins() const { return std::cmp_less_equal(on_machine_, std::thread::hardware_concurrency()) ? 200 : 0; }
 
@@ -378,11 +361,8 @@ class MpiPeers : public Peers {
   std::map<int, Heart*> hearts_;           // per rank on this node, ascending
   std::atomic<bool> hearts_open_ = false;  // the alarm may look at them
   std::unique_ptr<Segments> segments_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool quit_ = false;
   StopFlag stopped_;
-  Threads beating_{[this] { quit(); }};
+  Repeated beating_;
   Alarm alarm_;  // last: its thread looks at the others
 };
 

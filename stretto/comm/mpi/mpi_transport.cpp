@@ -90,9 +90,9 @@ class MpiTransport : public Transport {
   }
 
   static std::vector<Block> memory_of(const Transfer& transfer, bool sending, const ArenaBases& own) {
-    std::vector<std::pair<std::byte*, u64>> pieces;
-    for (const Extent& e : transfer.extents) pieces.push_back({address(own, sending ? e.from : e.to), e.bytes});
-    return blocks_of(pieces);
+    std::vector<std::pair<std::byte*, u64>> stretches;
+    for (const Extent& e : transfer.extents) stretches.push_back({address(own, sending ? e.from : e.to), e.bytes});
+    return blocks_of(stretches);
   }
 
   void make(TransferId t, bool sending, int peer, const std::vector<Block>& blocks) {

@@ -1,7 +1,7 @@
 // Collectives between processes of one machine whose operands and results all of them reach: as between threads. When
 // the last member has started one, everybody who has nothing else to do takes chunks of it.
 //
-//   NodeGroup group({&segments}, control, 1);          // this is the second of the processes of `control`
+//   NodeGroup group({&segments}, std::move(control), 1);          // this is the second of the processes of `control`
 //   group.wait(1, group.start(1, group.prepare(shape), in, out));
 #pragma once
 #include <memory>

@@ -35,7 +35,7 @@ struct State {
 };
 
 // One actor's slots.
-struct Lane {
+struct SlotRow {
   std::vector<Slot> slots;
   std::vector<State> after;  // valid below `known`
   int known = 0;
@@ -96,12 +96,12 @@ std::array<std::optional<int>, period> kinds_of(const Pattern::value_type& start
 }
 
 // In the pattern's own order every action moves to the first free slot after what it needs.
-std::vector<Lane> squeezed(const Pattern& pattern, int m) {
+std::vector<SlotRow> squeezed(const Pattern& pattern, int m) {
   const int p = std::ssize(pattern), cap = steady_peak(pattern);
   int last = 0;
   for (const auto& start : pattern) last = std::max(last, start[3]);
   const int slots = last + period * (m - 1) + 1;
-  std::vector<Lane> lanes(p, {.slots = std::vector<Slot>(slots), .after = std::vector<State>(slots)});
+  std::vector<SlotRow> rows(p, {.slots = std::vector<Slot>(slots), .after = std::vector<State>(slots)});
   std::vector<std::array<std::optional<int>, period>> kinds;
   for (const auto& start : pattern) kinds.push_back(kinds_of(start));
   std::vector<int> slot_of(4 * p * m);
@@ -116,9 +116,9 @@ std::vector<Lane> squeezed(const Pattern& pattern, int m) {
       if (neighbour >= 0 && neighbour < p) from = slot(neighbour, kind, k) + 1;
       if (kind > 0) from = std::max(from, slot(a, kind - 1, k) + 1);
       if (k > 0) from = std::max(from, slot(a, kind, k - 1) + 1);
-      slot(a, kind, k) = lanes[a].place({k, kind}, from, t, cap);
+      slot(a, kind, k) = rows[a].place({k, kind}, from, t, cap);
     }
-  return lanes;
+  return rows;
 }
 
 }  // namespace
@@ -126,7 +126,7 @@ std::vector<Lane> squeezed(const Pattern& pattern, int m) {
 Schedule squeeze(const Request& r, const Pattern& pattern) {
   Schedule s = v_shaped(r);
   const int p = r.actors;
-  const std::vector<Lane> lanes = squeezed(pattern, r.microbatches);
+  const std::vector<SlotRow> rows = squeezed(pattern, r.microbatches);
   for (int a = 0; a < p; ++a) {
     Row& row = s.rows[a];
     row.reserve(6 * r.microbatches);
@@ -136,7 +136,7 @@ Schedule squeeze(const Request& r, const Pattern& pattern) {
       row.W(stage[owed.front().kind], owed.front().microbatch);
       owed.pop_front();
     };
-    for (const Slot& slot : lanes[a].slots) {
+    for (const Slot& slot : rows[a].slots) {
       if (!slot) {
         if (!owed.empty()) pay();
         continue;
