@@ -1,6 +1,6 @@
 // What the ways to store a run's parameters over the data axis hold and send, side by side.
 //
-//   for (const StorageVariant& v : storage_variants(compiled)) fmt::print("zero {}: {} bytes sent\n", v.zero, v.sent());
+//   for (const StorageVariant& v : storage_variants(compiled)) fmt::print("zero {}: {} sent\n", v.zero, v.sent());
 #pragma once
 #include <string>
 #include <vector>
