@@ -114,4 +114,10 @@ inline CallRange calls_of(const Run& r, const Calls& body) {
   return r.calls.value_or(CallRange{CallId(0), CallId(body.calls.size())});
 }
 
+// The task that begins with it: that it runs or starts, with the first of its calls.
+inline const Run* begun_by(const Instruction& i) {
+  const Run* r = task_of(i);
+  return r && (!r->calls || r->calls->from == CallId(0)) ? r : nullptr;
+}
+
 }  // namespace stretto

@@ -43,8 +43,8 @@ double most_kept_beside(const Program& p, ActorId actor, const Stack& stack) {
   std::map<PieceId, double> of_piece;
   double now = 0, most = 0;
   for (const Instruction& i : p.actors[actor].code) {
-    const Run* r = run_of(i);
-    if (!r || !r->action || (r->calls && r->calls->from.value > 0)) continue;
+    const Run* r = begun_by(i);
+    if (!r || !r->action) continue;
     const Task& t = p.task(*r);
     if (t.part == Part::F) {
       const auto [it, fresh] = of_task.try_emplace(r->task);

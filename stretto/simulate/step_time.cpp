@@ -157,7 +157,7 @@ class StepPlayer {
     const Priced p = r.calls ? prices_.part(a, r) : prices_.task(a, r.task);
     x.time += p.seconds();
     x.spent.add(p, !r.action);
-    issue(x, r);
+    issue(x, a);
     x.worked += x.time - start;
     if (r.action)
       x.last = x.time, x.update = 0;
@@ -166,9 +166,11 @@ class StepPlayer {
     if (record_) add_span(x, a, r, start);
   }
   // Kernels run when the program has issued them, which goes on ahead of them until it waits for a message.
-  void issue(Actor& x, const Run& r) {
-    if (stack_.floor == 0 || !r.action || (r.calls && r.calls->from.value > 0)) return;
-    x.issued += prices_.issue(p_.task(r).part);
+  void issue(Actor& x, ActorId a) {
+    if (stack_.floor == 0) return;
+    const Run* begun = begun_by(p_.actors[a].code[x.at]);
+    if (!begun || !begun->action) return;
+    x.issued += prices_.issue(p_.task(*begun).part);
     if (x.issued > x.time) x.spent.elements += x.issued - std::exchange(x.time, x.issued);
   }
   // A message that the program waits for is as much for it to do as a task.
@@ -235,6 +237,7 @@ class StepPlayer {
   }
   void start(Actor& x, ActorId a, const Start& s) {
     const Task& t = p_.task(s.run);
+    issue(x, a);
     double end = x.time, begin = std::numeric_limits<double>::infinity();
     for (const auto& [seconds, wire] : prices_.started(a, s.run)) {
       if (x.free.size() <= wire.value) x.free.resize(wire.value + 1);

@@ -62,6 +62,25 @@ TEST(Prices, NoPhaseOfALayerIsShorterThanTheFloor) {
   EXPECT_NEAR(seconds_of(c, slow), halves / 2, 0.01 * halves);
 }
 
+// Backward of a half layer begins with a gather of its gradient, which weight gradients of the one before go on beside.
+Compiled overlapped(Overlap overlap) {
+  return small({.names = {.tensor = 2, .sequence = true}, .link = {.bandwidth = 1e9}, .overlap = overlap});
+}
+int tasks_that_begin_with_a_start(const Program& p) {
+  int found = 0;
+  for (const Instruction& i : p.actors[ActorId(0)].code)
+    if (const Start* s = start_of(i); s && of_an_action(p.task(s->run).part)) found += s->run.calls->from == CallId(0);
+  return found;
+}
+
+TEST(Prices, ATaskThatBeginsWithAStartedCollectiveIsIssuedToo) {
+  const Compiled apart = overlapped(Overlap::calls), whole = overlapped(Overlap::none);
+  ASSERT_GT(tasks_that_begin_with_a_start(*apart.program), 0);
+  Stack slow;
+  slow.floor = 1;
+  EXPECT_NEAR(seconds_of(apart, slow), seconds_of(whole, slow), 0.01 * seconds_of(whole, slow));
+}
+
 TEST(Prices, FullRecomputeOfAStackMakesAllOfForwardAgain) {
   const Compiled c = small({.recompute = {Recompute::layer}}), none = small();
   Stack whole;
@@ -105,6 +124,17 @@ TEST(Held, KeptScoresAndMasksAreCounted) {
   EXPECT_EQ(held(*c.program, on("a100-80g", masks))[0].bytes() - without, 5.0 * 2 * 128 * 256) << "of five pieces";
   const Compiled again = small({.recompute = {Recompute::layer}});
   EXPECT_EQ(held(*again.program, on("a100-80g", kept))[0].bytes(), held(*again.program, on("a100-80g"))[0].bytes());
+}
+
+TEST(Held, ABackwardThatBeginsWithAStartedCollectiveLetsGo) {
+  const Compiled apart = overlapped(Overlap::calls), whole = overlapped(Overlap::none);
+  ASSERT_GT(tasks_that_begin_with_a_start(*apart.program), 0);
+  Stack kept;
+  kept.kept = true, kept.scores_kept = 5;
+  const auto beside = [&](const Compiled& c) {
+    return held(*c.program, on("a100-80g", kept))[0].bytes() - held(*c.program, on("a100-80g"))[0].bytes();
+  };
+  EXPECT_EQ(beside(apart), beside(whole));
 }
 
 TEST(Held, GradientsOf16BitsAreHalfOfTheProgramS) {
