@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "stretto/comm/emulated_clock.h"
 #include "stretto/comm/emulated_link.h"
 #include "stretto/cost/collective.h"
 
@@ -44,7 +45,7 @@ class EmulatedGroup : public CollectiveGroup {
     p.open = me.next;
     p.what = prepared;
     if (real_) p.moved = real_->start(member, prepared_[prepared].real, in, out, counts);
-    p.starts[member] = now();
+    p.starts[member] = emulated_now();
     p.told = told_.group->start(member, starts_, &p.starts[member], p.starts);
     return me.next++;
   }
@@ -57,7 +58,7 @@ class EmulatedGroup : public CollectiveGroup {
     const bool moved = !real_ || real_->progress(member, p.moved);
     for (; me.heard <= ticket; settle(me))
       if (!told_.group->progress(member, me.place(me.heard).told)) return false;
-    if (!moved || now() < p.due) return false;
+    if (!moved || emulated_now() < p.due) return false;
     p.open.reset();
     return true;
   }
@@ -66,9 +67,10 @@ class EmulatedGroup : public CollectiveGroup {
     Member& me = members_[member];
     Place& p = me.place(ticket);
     if (p.open != ticket) return 0;
+    const double from = emulated_now();
     double slept = real_ ? real_->wait(member, p.moved) : 0;
     for (; me.heard <= ticket; settle(me)) slept += told_.group->wait(member, me.place(me.heard).told);
-    slept += sleep_until_due(p.due, stopped_);
+    slept += pass_until(std::max(from, p.due), stopped_);
     p.open.reset();
     return slept;
   }

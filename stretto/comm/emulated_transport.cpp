@@ -1,5 +1,9 @@
 #include "stretto/comm/emulated_transport.h"
 
+#include <algorithm>
+
+#include "stretto/base/clock.h"
+#include "stretto/comm/emulated_clock.h"
 #include "stretto/comm/emulated_link.h"
 
 namespace stretto {
@@ -23,16 +27,16 @@ class EmulatedTransport : public Transport {
     if (real_) real_->send(transfer, round);
     const Message& m = messages_[transfer];
     EmulatedLink& link = links_[m.source * actors_ + m.target];
-    notes_.of_actor[m.source][transfer.value] = link.message(now(), m.bytes, m.over);
+    notes_.of_actor[m.source][transfer.value] = link.message(emulated_now(), m.bytes, m.over);
     notes_.transport->send(transfer, round);
   }
 
   // The note comes last: when it has arrived, so has the message.
   double receive(TransferId transfer, std::uint32_t round) override {
-    const double start = now();
+    const double start = now(), from = emulated_now();
     notes_.transport->receive(transfer, round);
     if (real_) real_->receive(transfer, round);
-    sleep_until_due(notes_.of_actor[messages_[transfer].target][transfer.value], stopped_);
+    pass_until(std::max(from, notes_.of_actor[messages_[transfer].target][transfer.value]), stopped_);
     return now() - start;
   }
 

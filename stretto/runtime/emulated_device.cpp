@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "stretto/base/clock.h"
+#include "stretto/comm/emulated_clock.h"
 #include "stretto/runtime/emulated_tasks.h"
 
 namespace stretto {
@@ -14,7 +15,7 @@ namespace {
 class EmulatedDevice : public Device {
  public:
   EmulatedDevice(const Program& p, ActorId actor, const Machine& machine, std::optional<Times> times)
-      : program_(p), code_(p.actors[actor].code), tasks_(p, actor, machine, times) {}
+      : code_(p.actors[actor].code), tasks_(p, actor, machine, times) {}
   ~EmulatedDevice() override {
     for (const auto& [p, bytes] : maps_) munmap(p, bytes);
   }
@@ -33,12 +34,13 @@ class EmulatedDevice : public Device {
   EventId event() override { return came_.push_back(0); }
   void time_kernels(bool) override {}
 
-  // A task's whole time passes at its first kernel. A task that waits for nothing begins when the one before it should
-  // have ended: if the system's timer woke this thread late, that is not the device's time.
+  // A task's whole time passes at its first kernel. If the system's timer wakes this thread late, that is not the
+  // device's time.
   void launch(DeviceLane, KernelId, const Args& args) override {
     const InstructionId i(args.launch.instruction);
     if (passed_ == i) return;
-    late_ = tasks_.pass(*task_of(code_[i]), passed_ && goes_on(*passed_, i) ? late_ : 0);
+    if (!passed_) make_up_for_delays();
+    tasks_.pass(*task_of(code_[i]));
     passed_ = i;
   }
   void record(EventId e, DeviceLane) override { came_[e] = now(); }
@@ -55,25 +57,9 @@ class EmulatedDevice : public Device {
   KernelSpent spent(KernelId) const override { return {}; }
 
  private:
-  // Has nothing been waited for since the first one's kernels?
-  bool goes_on(InstructionId from, InstructionId to) const {
-    const Run& r = *task_of(code_[from]);
-    const Calls& body = *program_.calls[r.task];
-    for (CallId c : ids(calls_of(r, body)))
-      if (body.graph.node(body.calls[c].node).op->collective) return false;
-    const auto waits = [](const Instruction& i) {
-      return match(
-          i, [](const OneOf<Receive, Await> auto&) { return true; },
-          [](const OneOf<Run, Send, Start> auto&) { return false; });
-    };
-    return std::none_of(&code_[from], &code_[to], waits);
-  }
-
-  const Program& program_;
   const IdVector<InstructionId, Instruction>& code_;
   EmulatedTasks tasks_;
-  std::optional<InstructionId> passed_;  // the newest task that has taken its time ...
-  double late_ = 0;                      // ... and by how much later this thread woke up
+  std::optional<InstructionId> passed_;  // the newest task of the step that has taken its time
   std::vector<std::pair<void*, std::size_t>> maps_;
   IdVector<EventId, double> came_;
 };

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "stretto/base/clock.h"
+#include "stretto/comm/emulated_clock.h"
 #include "stretto/fuse/cost.h"
 
 namespace stretto {
@@ -35,10 +35,6 @@ double EmulatedTasks::seconds_of(const Run& r) {
   return whole / std::max(1.0, static_cast<double>(program_.schedule.stages) / program_.actors.size());
 }
 
-double EmulatedTasks::pass(const Run& r, double ago) {
-  const double end = now() - ago + seconds_of(r);
-  if (end > now()) sleep_until(end);
-  return std::max(0.0, now() - end);
-}
+void EmulatedTasks::pass(const Run& r) { pass_until(emulated_now() + seconds_of(r)); }
 
 }  // namespace stretto

@@ -2,7 +2,7 @@
 //
 //   EmulatedTasks tasks(program, actor, machine, {});
 //   tasks.begin_step();
-//   late = tasks.pass(run, late);          // sleeps as long as the run would take
+//   tasks.pass(run);                       // as long as the run would take passes
 #pragma once
 #include <optional>
 #include <vector>
@@ -19,8 +19,7 @@ class EmulatedTasks {
   // phase of an action takes the whole time of the phase.
   EmulatedTasks(const Program&, ActorId, const Machine&, std::optional<Times>);
   void begin_step();
-  // The run began `ago` seconds ago. Returns how much later than it should have this woke up.
-  double pass(const Run&, double ago = 0);
+  void pass(const Run&);
   double seconds_of(const Run&);  // what it takes now
 
  private:

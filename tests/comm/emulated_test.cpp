@@ -6,6 +6,7 @@
 
 #include "plain_collective.h"
 #include "stretto/base/clock.h"
+#include "stretto/comm/emulated_clock.h"
 #include "stretto/comm/notes.h"
 #include "stretto/comm/wiring.h"
 #include "stretto/cost/collective.h"
@@ -19,6 +20,24 @@ constexpr Arena activation_arena = Arena::activations;
 
 std::unique_ptr<Wiring> emulated(const Cluster& links, bool content = true) {
   return emulated_wiring(thread_wiring(0), {.links = links, .content = content});
+}
+
+TEST(EmulatedClock, DelaysAreMadeUpForWhereThatIsAskedFor) {
+  const double start = now();
+  pass_until(start - 1);
+  EXPECT_GE(emulated_now(), start);
+  std::jthread([] {
+    make_up_for_delays();
+    const double from = emulated_now();
+    EXPECT_GE(from, now() - 1);
+    pass_until(from - 10);
+    EXPECT_LT(emulated_now(), from) << "it should have been here ten seconds ago";
+    pass_until(from - 5);
+    EXPECT_LT(emulated_now(), from);
+    EXPECT_LT(now(), from + 4) << "nothing was slept for";
+    make_up_for_delays();
+    EXPECT_GE(emulated_now(), from);
+  }).join();
 }
 
 TEST(EmulatedGroup, OnItsWayAsLongAsTheLinkTakes) {
