@@ -84,13 +84,13 @@ double bandwidth_for(const Case& c, double share) {
 
 // No turn is shorter than its calls one after the other, nor than the longest chain of calls and collectives in it.
 double bound(const Case& c, const Compiled& in_place, double bandwidth) {
-  const WorkTimes times{c.machine, {.latency = 0, .bandwidth = bandwidth}};
   const Program& p = *in_place.program;
+  WorkTimes times(p, cluster(c, bandwidth));
   double hidden = 0, all = 0;
   for (ActorId a : p.actors.ids())
     for (const Region& region : regions_of(p, a)) {
       if (!talks(p, region)) continue;
-      const auto work = work_of(p, region, started_runs(p.actors[a]), times).work;
+      const auto work = work_of(p, a, region, started_runs(p.actors[a]), times).work;
       double computed = 0, waited = 0, longest = 0;
       IdVector<WorkId, double> ends(work.size(), 0);
       for (WorkId w : work.ids()) {

@@ -117,7 +117,7 @@ class CutPlan {
     CollectiveShape s = shape_of(g_, n, s_.mesh);
     const DimSet& box = rows.gathers ? g_.type(n.operands[0]).dims : n.results[0].dims;
     s.sizes[position(box, rows.own)] /= parts;
-    return collective_seconds(s, o_.link);
+    return collective_seconds(s, o_.cluster, group_of(s_.mesh, 0, s.axes));
   }
   // Of one part.
   double product_seconds_in(const RowCut& c, int parts) const {
@@ -134,7 +134,7 @@ class CutPlan {
           (v == n.operands[0] ? std::get<ProductShape>(w.cost.shape).m : std::get<ProductShape>(w.cost.shape).n) /=
               parts;
       }
-      sum += kernel_seconds(w, o_.machine);
+      sum += kernel_seconds(w, o_.cluster.machine);
     }
     return sum;
   }

@@ -2,7 +2,7 @@
 // made in parts, so that a part's collective goes on beside another part's product. From a rank's graph to a rank's
 // graph:
 //
-//   Sharded s = cut_products(shard(step, mesh, layout), {.machine = machine, .link = link});
+//   Sharded s = cut_products(shard(step, mesh, layout), {.cluster = cluster});
 //
 //   y = all_gather(x)                  x0, x1 = stripes of x
 //   z = contract(y, w)       ->        y0 = all_gather(x0), y1 = all_gather(x1);  y = weave(y0, y1)
@@ -23,8 +23,7 @@
 namespace stretto {
 
 struct ChunkOptions {
-  Machine machine = {};
-  Link link = {};
+  Cluster cluster = {};
   double poll = 0;  // see Training: long products are cut for it, too
 };
 // Collective::parts says what was cut; a layout that has nothing to cut gets a warning.

@@ -15,6 +15,7 @@
 #include "stretto/compile/scheduled.h"
 #include "stretto/ops/input.h"
 #include "stretto/program/lower.h"
+#include "stretto/simulate/step_time.h"
 #include "stretto/step/storage.h"
 
 namespace stretto {
@@ -72,8 +73,11 @@ LowerOptions lower_options(const Asked& a, const Surroundings& around, const Par
                  .undo = a.optimizer && a.training.clip_late,
                  .purpose = p.purpose,
                  .params_of = a.trained};
+  const Cluster cluster = cluster_of(p);
   if (p.overlap != Overlap::none)
-    o.overlap = WorkTimes{p.machine, p.within.value_or(p.link), p.link, p.purpose == Purpose::facts};
+    o.overlap = {.cluster = cluster,
+                 .predicted = [cluster](const Program& program) { return step_time(program, cluster).seconds; },
+                 .apart = p.purpose == Purpose::facts};
   return o;
 }
 

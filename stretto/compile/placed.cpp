@@ -99,6 +99,12 @@ void check_rows(const Traced& t, const Parallel& p, int microbatches) {
                            : fmt::format("the nearest batch size is {}", less + unit));
 }
 
+Cluster cluster_of(const Parallel& p) {
+  const int ranks = ranks_beside_pipe(p.mesh);
+  return p.cluster.value_or(
+      Cluster{.machine = p.machine, .inside = p.within.value_or(p.link), .between = p.link, .ranks_per_node = ranks});
+}
+
 Placed place(StepGraph step, const Parallel& p, double poll) {
   if (!laid_out(p)) return {.step = std::move(step)};
   const ShardOptions options{.storage = p.storage, .regather = p.regather, .reduce = p.reduce, .room = p.expert_room};
@@ -106,7 +112,7 @@ Placed place(StepGraph step, const Parallel& p, double poll) {
   // What the layout names exists; on one rank nothing is split.
   if (ranks_beside_pipe(p.mesh) == 1) return {.step = std::move(step)};
   if (p.overlap == Overlap::chunks)
-    of_rank = cut_products(std::move(of_rank), {.machine = p.machine, .link = p.within.value_or(p.link), .poll = poll});
+    of_rank = cut_products(std::move(of_rank), {.cluster = cluster_of(p), .poll = poll});
   auto sharded = std::make_shared<const Sharded>(std::move(of_rank));
   refuse(verify(sharded->graph));
   return {.step = sharded->graph, .sharded = std::move(sharded)};

@@ -40,9 +40,9 @@ Parallel parallel_of(const ParallelSection& s) {
   p.overlap = s.overlap;
   p.expert_rows = s.expert_rows;
   p.expert_room = s.expert_room;
-  if (s.link) p.link = *s.link, p.cluster = equal_links(*s.link);
-  if (!s.cluster.empty()) p.cluster = read_cluster(s.cluster).cluster;
   if (!computes(s.device)) p.machine = s.machine;
+  if (s.link) p.link = *s.link, p.cluster = equal_links(*s.link), p.cluster->machine = p.machine;
+  if (!s.cluster.empty()) p.cluster = read_cluster(s.cluster).cluster;
   return p;
 }
 

@@ -41,6 +41,7 @@ Parallel parallel_of(const PlanProblem& problem, const RunKeys& k) {
   Parallel p = problem.parallel;
   std::erase_if(p.mesh, [](const Axis& a) { return a.name == "pipe"; });
   if (k.pipe > 1) p.mesh.insert(p.mesh.begin(), {"pipe", k.pipe});
+  p.cluster = problem.cluster.cluster;
   p.names.data = k.data;
   p.names.tensor = k.tensor;
   p.names.context = k.context;

@@ -11,7 +11,6 @@
 #include "stretto/program/gathers.h"
 #include "stretto/program/memory.h"
 #include "stretto/program/order.h"
-#include "stretto/program/overlap.h"
 #include "stretto/program/room.h"
 #include "stretto/program/rows.h"
 #include "stretto/program/transfers.h"

@@ -4,8 +4,8 @@
 #pragma once
 #include <optional>
 
+#include "stretto/program/overlap.h"
 #include "stretto/program/program.h"
-#include "stretto/program/region.h"
 
 namespace stretto {
 
@@ -18,11 +18,11 @@ struct LowerOptions {
   // Ranks share no memory: nothing is made in the receiver's, and what is sent stays for a while.
   bool remote = false;
   Reshard reshard = Reshard::microbatch;
-  double poll = 0;                        // see Program
-  std::optional<WorkTimes> overlap = {};  // collectives of tasks go on beside other work (overlap.h); none: waited for
-  bool undo = false;                      // memory is planned for what parameters and state were before a step
+  double poll = 0;                             // see Program
+  std::optional<OverlapOptions> overlap = {};  // collectives of tasks go on beside other work; none: waited for
+  bool undo = false;                           // memory is planned for what parameters and state were before a step
   Purpose purpose = Purpose::run;
-  const Program* params_of = nullptr;     // parameters lie where this program has them: both use one arena
+  const Program* params_of = nullptr;  // parameters lie where this program has them: both use one arena
 };
 Program lower(Step, const Schedule&, IdVector<PieceId, StageId> stage_of, const LowerOptions&);
 

@@ -20,7 +20,6 @@ struct Reach {
 
 struct Arranged {
   IdVector<ActorId, ActorProgram> actors;
-  double seconds = 0;    // that the step takes, as predicted
   bool guessed = false;  // what some regions wait for; else they can be done one after the other, as they were arranged
 };
 
@@ -35,8 +34,8 @@ double rounded(double seconds) {
 // time the messages that it receives come.
 class Ensemble {
  public:
-  Ensemble(const Program& p, const WorkTimes& times, Reach reach)
-      : p_(p), times_(times), reach_(reach), voices_(p.actors.size()), arrives_(p.transfers.size()) {
+  Ensemble(const Program& p, WorkTimes& times, bool apart, Reach reach)
+      : p_(p), times_(times), apart_(apart), reach_(reach), voices_(p.actors.size()), arrives_(p.transfers.size()) {
     for (ActorId a : p.actors.ids()) {
       voices_[a].regions = regions_of(p, a, reach.pairs);
       voices_[a].runs = started_runs(p.actors[a]);
@@ -67,7 +66,6 @@ class Ensemble {
     for (Voice& v : voices_) {
       v.out.code = std::move(v.code);
       all.actors.push_back(std::move(v.out));
-      all.seconds = std::max(all.seconds, v.time);
     }
     return all;
   }
@@ -120,7 +118,7 @@ class Ensemble {
     return both;
   }
   Passage passage_of(ActorId a, Region code) const {
-    Passage passage{p_, a, code, voices_[a].runs};
+    Passage passage{p_, a, code, voices_[a].runs, {}, apart_};
     for (RegionAt at : ids_until<RegionAt>(code.size()))
       if (const auto t = received_by(code[at.value]))
         if (const double late = lateness(*t, voices_[a].time); late > 0) passage.late[at] = late;
@@ -145,49 +143,54 @@ class Ensemble {
   void send(const Voice& v, const Passage& passage, const Recipe& recipe) {
     for (const auto& [at, after] : recipe.sent) {
       const TransferId t = std::get<Send>(passage.region[at.value]).transfer;
-      arrives_[t] = v.time + after + times_.messages.seconds(double(p_.routes[p_.transfers[t].route].bytes));
+      arrives_[t] = v.time + after + times_.message(p_.routes[p_.transfers[t].route]);
     }
   }
 
   const Program& p_;
-  const WorkTimes& times_;
+  WorkTimes& times_;
+  const bool apart_;
   const Reach reach_;
   IdVector<ActorId, Voice> voices_;
   IdVector<TransferId, std::optional<double>> arrives_;
   bool guessed_ = false;
 };
 
-bool finishes(Program& p, Arranged& all) {
-  if (!all.guessed) return true;
+// What a step takes as arranged; none: it would wait forever.
+std::optional<double> predicted(Program& p, Arranged& all, const OverlapOptions& o) {
   std::swap(p.actors, all.actors);
-  const bool faultless = play(p, [](ActorId, InstructionId, const Known&) {}).empty();
+  std::optional<double> seconds;
+  if (!all.guessed || play(p, [](ActorId, InstructionId, const Known&) {}).empty()) seconds = o.predicted(p);
   std::swap(p.actors, all.actors);
-  return faultless;
+  return seconds;
 }
 
 }  // namespace
 
-int overlap_calls(Program& p, const WorkTimes& times) {
+int overlap_calls(Program& p, const OverlapOptions& o) {
   if (p.ranks_per_actor() == 1) return 0;     // nobody to talk to
-  constexpr double worth = 0.998;             // what is left to the next turn, or made together, takes memory
+  constexpr double worth = 0.998;             // what goes on together takes memory
   constexpr std::size_t most_tried = 10'000;  // instructions; more ways than one of longer programs take too long
   std::size_t length = 0;
   for (const ActorProgram& a : p.actors) length += a.code.size();
-  const bool tries = length <= most_tried && !times.apart;
+  const bool tries = length <= most_tried && !o.apart;
+  WorkTimes times(p, o.cluster);
+  std::optional<Arranged> best;  // none: as it is
+  double least = o.predicted(p);
   Reach reach{.late = tries};
-  Arranged best = Ensemble(p, times, reach).run();
   int ways = 1;
-  if (!finishes(p, best)) return ways;
   const auto attempt = [&](Reach wider) {
     ++ways;
-    Arranged all = Ensemble(p, times, wider).run();
-    if (all.seconds < worth * best.seconds && finishes(p, all)) best = std::move(all), reach = wider;
+    Arranged all = Ensemble(p, times, o.apart, wider).run();
+    const std::optional<double> seconds = predicted(p, all, o);
+    if (seconds && *seconds < worth * least) best = std::move(all), least = *seconds, reach = wider;
   };
+  attempt(reach);
   if (tries) {
     for (std::size_t weights : {1, 2, 4, 8}) attempt({.weights = weights});
     attempt({.pairs = true, .weights = reach.weights});
   }
-  p.actors = std::move(best.actors);
+  if (best) p.actors = std::move(best->actors);
   return ways;
 }
 

@@ -6,8 +6,6 @@
 #include <set>
 
 #include "stretto/base/match.h"
-#include "stretto/cost/collective.h"
-#include "stretto/fuse/cost.h"
 
 namespace stretto {
 namespace {
@@ -22,10 +20,10 @@ CallId next(CallId c) { return CallId(c.value + 1); }
 
 class Cook {
  public:
-  Cook(const Passage& passage, const WorkTimes& times)
+  Cook(const Passage& passage, WorkTimes& times)
       : p_(passage.program),
         region_(passage.region),
-        work_(work_of(passage.program, passage.region, passage.runs, times)) {
+        work_(work_of(passage.program, passage.actor, passage.region, passage.runs, times, passage.apart)) {
     for (RegionAt at : ids_until<RegionAt>(region_.size()))
       if (const auto c = awaited_by(region_[at.value])) awaits_.insert({*c, at});
     double all = 0;  // no work that waits for nothing ends later
@@ -224,30 +222,29 @@ class Emission {
 };
 
 // Collectives in place included.
-double seconds_of(const Program& p, const Run& r, const WorkTimes& times) {
+double seconds_of(const Program& p, ActorId actor, const Run& r, WorkTimes& times) {
   const Calls& body = *p.calls[r.task];
   double seconds = 0;
   for (CallId c : ids(calls_of(r, body))) {
     const Node& n = body.graph.node(body.calls[c].node);
-    seconds += n.op->collective ? collective_seconds(shape_of(body.graph, n, p.mesh), times.link)
-                                : seconds_of(body, c, times.machine);
+    seconds += n.op->collective ? times.collective(shape_of(body.graph, n, p.mesh), actor) : times.call(body, c);
   }
   return seconds;
 }
 
 }  // namespace
 
-Recipe recipe_of(const Passage& passage, const WorkTimes& times, std::size_t leaves) {
+Recipe recipe_of(const Passage& passage, WorkTimes& times, std::size_t leaves) {
   return Cook(passage, times).run(leaves);
 }
 
-Recipe as_it_stands(const Passage& passage, const WorkTimes& times) {
+Recipe as_it_stands(const Passage& passage, WorkTimes& times) {
   Recipe recipe;
   for (RegionAt at : ids_until<RegionAt>(passage.region.size())) {
     const Instruction& i = passage.region[at.value];
     recipe.beats.push_back(AsItWas{at});
     match(
-        i, [&](const Run& r) { recipe.seconds += seconds_of(passage.program, r, times); },
+        i, [&](const Run& r) { recipe.seconds += seconds_of(passage.program, passage.actor, r, times); },
         [](const OneOf<Send, Receive, Start, Await> auto&) {});
     if (const auto late = passage.late.find(at); late != passage.late.end() && std::isfinite(late->second))
       recipe.seconds = std::max(recipe.seconds, late->second);

@@ -1,6 +1,6 @@
 // A new order for the instructions of a region, in which its collectives go on beside other work.
 //
-//   const Recipe recipe = recipe_of(turn, {.link = link});
+//   const Recipe recipe = recipe_of(turn, times, 0);
 //   follow(recipe, turn, actor_program, code);              // also for every other region of an equal likeness
 #pragma once
 #include <map>
@@ -44,12 +44,13 @@ struct Passage {
   const StartedRuns& runs;  // of the actor
   // When messages come, after its beginning; infinite: after all else. Others have arrived.
   std::map<RegionAt, double> late = {};
+  bool apart = false;  // work_of
 };
 
 // `leaves`: how many tasks of weight gradients, at most, it leaves to the next region: the last ones, if they fill no
 // gap.
-Recipe recipe_of(const Passage&, const WorkTimes&, std::size_t leaves);
-Recipe as_it_stands(const Passage&, const WorkTimes&);  // nothing changes places
+Recipe recipe_of(const Passage&, WorkTimes&, std::size_t leaves);
+Recipe as_it_stands(const Passage&, WorkTimes&);  // nothing changes places
 
 // What its recipe depends on: microbatches, collectives and turns are numbered as they appear.
 std::vector<u64> likeness(const Passage&);

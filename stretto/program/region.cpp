@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include "stretto/base/match.h"
-#include "stretto/cost/collective.h"
-#include "stretto/fuse/cost.h"
 #include "stretto/program/lanes.h"
 #include "stretto/program/persistent.h"
 #include "stretto/program/touches.h"
@@ -50,8 +48,8 @@ struct LastTouches {
 
 class WorkBuilder {
  public:
-  WorkBuilder(const Program& p, Region region, const StartedRuns& runs, const WorkTimes& times)
-      : p_(p), s_(*p.step), region_(region), runs_(runs), times_(times) {}
+  WorkBuilder(const Program& p, ActorId actor, Region region, const StartedRuns& runs, WorkTimes& times, bool apart)
+      : p_(p), s_(*p.step), actor_(actor), region_(region), runs_(runs), times_(times), apart_(apart) {}
 
   RegionWork run() {
     for (RegionAt at : ids_until<RegionAt>(region_.size()))
@@ -102,7 +100,7 @@ class WorkBuilder {
 
   Work collective(Part part, const Calls& body, CallId c) {
     const CollectiveShape s = shape_of(body.graph, body.graph.node(body.calls[c].node), p_.mesh);
-    return {.seconds = collective_seconds(s, times_.link),
+    return {.seconds = times_.collective(s, actor_),
             .link = links_.try_emplace({lane_of(part), s.axes}, links_.size()).first->second};
   }
 
@@ -112,13 +110,12 @@ class WorkBuilder {
     std::optional<WorkId> none, first;
     std::optional<WorkId>& before = r.action ? begun_[{*r.action, part == Part::W}] : none;
     for (CallId c : ids(calls_of(r, body))) {
-      const WorkId id = add(
-          op_of(body, c).collective ? collective(part, body, c) : Work{.seconds = seconds_of(body, c, times_.machine)},
-          {at, c});
+      const WorkId id =
+          add(op_of(body, c).collective ? collective(part, body, c) : Work{.seconds = times_.call(body, c)}, {at, c});
       if (before) come_after(id, *before);
       if (!first && !out_.work[id].link) first = id;
       touch(id, r, at, body.calls[c]);
-      if (times_.apart) out_.work[id].urgent = for_other_stages(r, body.calls[c]);
+      if (apart_) out_.work[id].urgent = for_other_stages(r, body.calls[c]);
       // The whole gradients of at most two pieces exist at a time.
       if (part == Part::W) come_after(id, added_);
       if (part == Part::A) added_.push_back(id);
@@ -240,9 +237,11 @@ class WorkBuilder {
 
   const Program& p_;
   const Step& s_;
+  const ActorId actor_;
   const Region region_;
   const StartedRuns& runs_;
-  const WorkTimes& times_;
+  WorkTimes& times_;
+  const bool apart_;
   RegionWork out_;
   std::map<Resource, LastTouches> touched_;
   std::map<std::pair<DeviceLane, std::vector<std::string>>, std::uint32_t> links_;
@@ -355,8 +354,9 @@ StartedRuns started_runs(const ActorProgram& a) {
   return all;
 }
 
-RegionWork work_of(const Program& p, Region region, const StartedRuns& runs, const WorkTimes& times) {
-  return WorkBuilder(p, region, runs, times).run();
+RegionWork work_of(const Program& p, ActorId actor, Region region, const StartedRuns& runs, WorkTimes& times,
+                   bool apart) {
+  return WorkBuilder(p, actor, region, runs, times, apart).run();
 }
 
 }  // namespace stretto

@@ -2,7 +2,7 @@
 // overlap.h orders anew.
 //
 //   for (const Region& r : regions_of(program, actor))
-//     if (talks(program, r)) interleave(work_of(program, r, started_runs(program.actors[actor]), times).work);
+//     if (talks(program, r)) interleave(work_of(program, actor, r, started_runs(program.actors[actor]), times).work);
 #pragma once
 #include <map>
 #include <optional>
@@ -10,9 +10,9 @@
 #include <variant>
 #include <vector>
 
-#include "stretto/cost/machine.h"
 #include "stretto/program/interleave.h"
 #include "stretto/program/program.h"
+#include "stretto/program/work_times.h"
 
 namespace stretto {
 
@@ -50,13 +50,7 @@ struct RegionWork {
 using StartedRuns = std::map<CollectiveId, Run>;
 StartedRuns started_runs(const ActorProgram&);
 
-// What the cost model takes work to last.
-struct WorkTimes {
-  Machine machine = {};
-  Link link = {};      // of collectives
-  Link messages = {};  // between actors
-  bool apart = false;  // every stage is taken to be on an actor of its own: what the next one reads is waited for
-};
-RegionWork work_of(const Program&, Region, const StartedRuns&, const WorkTimes&);
+// `apart`: every stage is taken to be on an actor of its own, so that what the next one reads is waited for.
+RegionWork work_of(const Program&, ActorId, Region, const StartedRuns&, WorkTimes&, bool apart = false);
 
 }  // namespace stretto

@@ -9,19 +9,6 @@
 namespace stretto {
 namespace {
 
-// How groups of one kind lie on nodes: a few different ways at most.
-std::vector<NodeSpread> spreads_of(const Program& p, const Cluster& c, const std::vector<std::string>& axes,
-                                   ActorId actor) {
-  std::set<NodeSpread> all;
-  for (int k = 0; k < p.ranks_per_actor(); ++k) {
-    if (block_of(p.mesh, coordinates_of(p.mesh, k), axes) != 0) continue;
-    std::vector<int> ranks = group_of(p.mesh, k, axes);
-    for (int& r : ranks) r = p.rank_of(actor, r);
-    all.insert(spread_of(c, ranks));
-  }
-  return {all.begin(), all.end()};
-}
-
 // What is known of these calls; what is not is found.
 template <class List, class Find>
 const auto& found(List& known, CallRange calls, Find find) {
@@ -44,19 +31,13 @@ void balance_context(KernelWork& w) {
 }  // namespace
 
 Prices::Prices(const Program& p, const Cluster& c)
-    : p_(p), c_(placed(c, p.ranks())), tasks_(p.actors.size()), messages_(p.routes.size()) {
+    : p_(p), c_(placed(c, p.ranks())), times_(p, c), tasks_(p.actors.size()), messages_(p.routes.size()) {
   const double nodes = std::max(1.0, double(p.ranks()) / c_.ranks_per_node);
   scale_ = c.stack.factor * (1 + c.stack.growth * std::log2(nodes));
   if (c.stack.gradient_bytes > 0) gradients_ = c.stack.gradient_bytes / double(size_of(f32));
 }
 
-double Prices::collective(const CollectiveShape& s, ActorId actor) {
-  const auto [it, fresh] = spreads_.try_emplace({s.axes, actor});
-  if (fresh) it->second = spreads_of(p_, c_, s.axes, actor);
-  double most = 0;
-  for (NodeSpread on : it->second) most = std::max(most, collective_seconds(s, c_, on));
-  return most * scale_;
-}
+double Prices::collective(const CollectiveShape& s, ActorId actor) { return times_.collective(s, actor) * scale_; }
 
 Prices::OfTask& Prices::of(ActorId actor, TaskId task) {
   IdVector<TaskId, OfTask>& all = tasks_[actor];

@@ -14,6 +14,7 @@
 #include "stretto/cost/machine.h"
 #include "stretto/program/lanes.h"
 #include "stretto/program/program.h"
+#include "stretto/program/work_times.h"
 
 namespace stretto {
 
@@ -76,12 +77,12 @@ class Prices {
 
   const Program& p_;
   const Cluster c_;
+  WorkTimes times_;
   double scale_ = 1, gradients_ = 1;
   IdVector<ActorId, IdVector<TaskId, OfTask>> tasks_;
   std::map<std::tuple<const Calls*, ActorId, bool>, Priced> bodies_;  // whole ones; bool: the model's last piece
   IdVector<RouteId, std::optional<Message>> messages_;
   std::map<std::pair<DeviceLane, std::vector<std::string>>, WireId> wires_;
-  std::map<std::pair<std::vector<std::string>, ActorId>, std::vector<NodeSpread>> spreads_;
 };
 
 }  // namespace stretto

@@ -8,6 +8,7 @@
 #include "program/by_hand.h"
 #include "stretto/ops/all_reduce.h"
 #include "stretto/program/recipe.h"
+#include "stretto/simulate/step_time.h"
 #include "stretto/stretto.h"
 #include "support/small_models.h"
 
@@ -41,27 +42,41 @@ Step talking() {
   add(Part::W, [&](TaskBuilder& t) { t.result(square(t.argument(f32, row, a)), AccumulatorId(0)); });
   return s;
 }
-Program talking_program(const Row& row, std::optional<WorkTimes> overlap) {
+Cluster with_link(double bandwidth) { return {.inside = {.bandwidth = bandwidth}, .ranks_per_node = 2}; }
+const Cluster slow = with_link(1e9), fast = with_link(1e18);
+OverlapOptions arranged_for(const Cluster& c) {
+  return {.cluster = c, .predicted = [c](const Program& p) { return step_time(p, c).seconds; }};
+}
+Program talking_program(const Row& row, const std::optional<Cluster>& overlap) {
   Schedule schedule = looped({.actors = 1, .microbatches = 2});
   schedule.rows[0] = row;
-  return lower(talking(), schedule, {StageId(0)}, {.mesh = {{"data", 2}}, .overlap = overlap});
+  LowerOptions options{.mesh = {{"data", 2}}};
+  if (overlap) options.overlap = arranged_for(*overlap);
+  return lower(talking(), schedule, {StageId(0)}, options);
 }
-std::vector<std::string> code_of(const Row& row, std::optional<WorkTimes> overlap) {
+std::vector<std::string> code_of(const Row& row, const std::optional<Cluster>& overlap) {
   const Program p = talking_program(row, overlap);
   EXPECT_THAT(verify(p), IsEmpty());
   return test::lines(p, ActorId(0));
 }
-const WorkTimes slow{.link = {.latency = 0, .bandwidth = 1e9}}, fast{.link = {.latency = 0, .bandwidth = 1e18}};
+
+int in_flight(const Program& p) {
+  int n = 0;
+  for (const ActorProgram& a : p.actors)
+    for (const Instruction& i : a.code)
+      if (const Start* s = std::get_if<Start>(&i)) n += s->run.calls.has_value();
+  return n;
+}
 
 TEST(Overlap, OnlyShortProgramsAreArrangedInSeveralWays) {
   const auto ways = [](int microbatches) {
     Schedule schedule = looped({.actors = 1, .microbatches = microbatches});
     for (int m = 0; m < microbatches; ++m) schedule.rows[0].F(0, m).B(0, m);
     Program p = lower(talking(), schedule, {StageId(0)}, {.mesh = {{"data", 2}}, .purpose = Purpose::facts});
-    return overlap_calls(p, slow);
+    return overlap_calls(p, arranged_for(slow));
   };
-  EXPECT_EQ(ways(4), 6);
-  EXPECT_EQ(ways(4000), 1) << "12,000 instructions";
+  EXPECT_EQ(ways(4), 7);
+  EXPECT_EQ(ways(4000), 2) << "12,000 instructions: as they are, and every turn by itself";
 }
 
 TEST(Overlap, WeightGradientsRunBesideASum) {
@@ -98,9 +113,10 @@ TEST(Overlap, WeightGradientsCanBeLeftToTheNextTurn) {
   const ActorId actor(0);
   const StartedRuns runs = started_runs(p.actors[actor]);
   const Passage backward{p, actor, regions_of(p, actor)[1], runs};
-  EXPECT_THAT(recipe_of(backward, fast, 1).left, ElementsAre(RegionAt(1)));
-  EXPECT_THAT(recipe_of(backward, fast, 0).left, IsEmpty());
-  EXPECT_THAT(recipe_of(backward, slow, 1).left, IsEmpty());
+  WorkTimes on_fast(p, fast), on_slow(p, slow);
+  EXPECT_THAT(recipe_of(backward, on_fast, 1).left, ElementsAre(RegionAt(1)));
+  EXPECT_THAT(recipe_of(backward, on_fast, 0).left, IsEmpty());
+  EXPECT_THAT(recipe_of(backward, on_slow, 1).left, IsEmpty());
 }
 
 // Reading a sum before it is awaited is found, also by another task.
@@ -111,6 +127,43 @@ TEST(Overlap, IsVerified) {
   const std::vector<Fault> faults = verify(p);
   ASSERT_FALSE(faults.empty());
   EXPECT_THAT(faults[0].str(), HasSubstr("it touches what a collective still works on"));
+}
+
+// On two nodes, as slow as each other or not.
+TEST(Overlap, IsNeverPredictedToBeSlowerThanWaitingInPlace) {
+  const std::vector<Parallel> layouts{{.names = {.tensor = 2, .sequence = true}},
+                                      {.names = {.data = 2, .tensor = 2, .zero = 3}},
+                                      {.mesh = {{"pipe", 2}}, .names = {.tensor = 2}, .schedule = "zb-h1"},
+                                      {.mesh = {{"pipe", 2}}, .names = {.data = 2, .zero = 2}},
+                                      {.mesh = {{"pipe", 2}}, .names = {.data = 2}, .schedule = "dualpipe"}};
+  int faster = 0, tried = 0;
+  for (Parallel p : layouts)
+    for (double inside : {1e7, 1e10})
+      for (double between : {1e6, 1e9}) {
+        p.cluster =
+            Cluster{.inside = {.latency = 1e-6, .bandwidth = inside}, .between = {1e-5, between}, .ranks_per_node = 2};
+        const auto takes = [&](Overlap overlap) {
+          p.overlap = overlap, p.purpose = Purpose::sizes;
+          const Compiled c = compile(make_model(tiny("gpt2", 4), 16), adamw(), {.microbatches = 4}, p);
+          return step_time(*c.program, *p.cluster).seconds;
+        };
+        const double beside = takes(Overlap::calls), in_place = takes(Overlap::none);
+        EXPECT_LE(beside, in_place) << p.mesh.str() << " " << p.names.tensor << " " << inside << " " << between;
+        faster += beside < 0.99 * in_place, ++tried;
+      }
+  EXPECT_GT(faster, tried / 4);
+}
+
+// A run for a cluster whose links are not those of Parallel.
+TEST(Overlap, IsForTheLinksOfTheCluster) {
+  const auto flights = [](std::optional<Cluster> c) {
+    return in_flight(*compile(make_model(tiny("gpt2", 4), 16), adamw(), {.microbatches = 4},
+                              {.names = {.tensor = 2, .sequence = true}, .link = {.bandwidth = 1e7}, .cluster = c})
+                          .program);
+  };
+  EXPECT_GT(flights({}), 0);
+  EXPECT_GT(flights(Cluster{.inside = {.bandwidth = 1e7}, .ranks_per_node = 2}), 0);
+  EXPECT_EQ(flights(Cluster{.inside = {.bandwidth = 1e18}, .ranks_per_node = 2}), 0);
 }
 
 // Two pipes add up their gradients, and ranks the sums, while the last backwards still run.
@@ -134,14 +187,6 @@ TEST(Overlap, GradientsOfTwoPipesAreSummedBesideTheLastTurn) {
     }
     EXPECT_GT(beside, 4) << schedule;
   }
-}
-
-int in_flight(const Program& p) {
-  int n = 0;
-  for (const ActorProgram& a : p.actors)
-    for (const Instruction& i : a.code)
-      if (const Start* s = std::get_if<Start>(&i)) n += s->run.calls.has_value();
-  return n;
 }
 
 class OverlapBits : public testing::TestWithParam<const char*> {};
