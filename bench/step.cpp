@@ -71,7 +71,7 @@ class Gemms {
       for (std::size_t j = 0; j < g.in[k].size() / 4; ++j) f[j] = float(j % 17) * 0.01f;
     }
     g.out.resize(calls.buffers[*c.out[0].buffer].bytes);
-    g.run = prepare(choose_kernel(call), call);
+    g.run = choose_kernel(call).prepare(call);
     scratch_.resize(std::max(scratch_.size(), calls.scratch));
     all_.push_back(std::move(g));
   }

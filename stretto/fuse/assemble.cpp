@@ -4,7 +4,6 @@
 #include <map>
 #include <utility>
 
-#include "stretto/ir/stage.h"
 
 namespace stretto {
 namespace {
@@ -182,7 +181,7 @@ class Assembler {
       c.accumulate = c.accumulate || accumulated(v);
     }
     if (n.op->key) c.key = KeyId(n.op->key(n.attrs).number);
-    calls_.scratch = std::max(calls_.scratch, scratch_of({g, n}));
+    calls_.scratch = std::max(calls_.scratch, OpCall{g, n}.scratch());
     touch(c.in);
     touch(c.out);
     calls_.calls.push_back(std::move(c));

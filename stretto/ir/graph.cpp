@@ -98,6 +98,8 @@ Graph pruned(const Graph& g, const Op* kept, MovedNodes* moved) {
 Graph prune(const Graph& g, MovedNodes* moved) { return pruned(g, nullptr, moved); }
 Graph prune_keeping(const Graph& g, const Op& kept, MovedNodes* moved) { return pruned(g, &kept, moved); }
 
+std::size_t OpCall::scratch() const { return node.op->scratch ? node.op->scratch(*this) : 0; }
+
 Cost OpCall::streaming(double per_element) const {
   Cost c;
   for (int i = 0; i < inputs(); ++i) c.read += graph.bytes(in(i));

@@ -80,6 +80,7 @@ struct OpCall {
   }
   // Cost of reading all operands and writing all results once, with `per_element` operations per result element.
   Cost streaming(double per_element) const;
+  std::size_t scratch() const;  // bytes of workspace that the op's kernels may use
 };
 
 struct Vjp {
@@ -166,7 +167,6 @@ struct Op {
   // None where an element's bits could then be others, or the dim is not one of rows; null: it is pointwise, or cannot.
   std::optional<Attrs> (*in_stripes)(const OpCall&, DimId whole, const DimSet& to, i64 rows) = nullptr;
   Attrs (*widened)(const Attrs&) = nullptr;  // of bf16 operands: the same op with result 0 in f32, not rounded
-  bool staged = false;      // its kernels know no bf16: operands and results are f32 copies in scratch (ir/stage.h)
   bool group = false;       // several pointwise nodes that became one
   bool own_memory = false;  // it is there to make memory of its own: no part of a group, not done in place
   Leaf leaf = Leaf::none;

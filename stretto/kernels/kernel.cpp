@@ -2,9 +2,7 @@
 
 #include <map>
 
-#include "stretto/ir/stage.h"
 #include "stretto/kernels/cpu/pointwise/pointwise.h"
-#include "stretto/kernels/cpu/staged.h"
 
 namespace stretto {
 
@@ -46,15 +44,6 @@ std::span<const Kernel> cpu_kernels(const Op& op) {
 Tile cpu_tile(const Op& op, std::span<const DType> in, DType out) {
   const auto it = table().find(&op);
   return it == table().end() || !it->second.tile ? nullptr : it->second.tile(in, out);
-}
-
-bool accepts(const Kernel& k, const Call& call) {
-  if (needs_stage(call.op())) return accepts_staged(k, call);
-  return !k.accepts || k.accepts(call);
-}
-
-Runner prepare(const Kernel& k, const Call& call) {
-  return needs_stage(call.op()) ? prepare_staged(k, call) : k.prepare(call);
 }
 
 const Kernel& choose_kernel(const Call& call) {

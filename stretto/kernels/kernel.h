@@ -3,7 +3,7 @@
 // last is the plain reference that is correct for everything. `prepare` looks at shapes and strides once; what it
 // returns is called every time.
 //
-//   Runner run = prepare(choose_kernel(call), call);     // before step 0
+//   Runner run = choose_kernel(call).prepare(call);     // before step 0
 //   run({.in = in, .out = out, .scratch = scratch, .now = now});
 #pragma once
 #include <cstddef>
@@ -87,9 +87,7 @@ struct Kernel {
   bool (*accepts)(const Call&) = nullptr;  // null: accepts everything
   Runner (*prepare)(const Call&) = nullptr;
 };
-// The same for every call: one with bf16 that the op's kernels do not know goes through copies in f32 (Op::staged).
-bool accepts(const Kernel&, const Call&);
-Runner prepare(const Kernel&, const Call&);
+inline bool accepts(const Kernel& k, const Call& call) { return !k.accepts || k.accepts(call); }
 
 std::span<const Kernel> cpu_kernels(const Op&);  // ordered; empty for ops that never run (views, sources)
 const Kernel& choose_kernel(const Call&);        // the first that accepts

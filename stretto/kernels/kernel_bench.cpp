@@ -39,7 +39,7 @@ class OneKernel {
       out_.push_back(buffer(t, 0));
     }
     if (call_.node.op->scratch) scratch_.resize(call_.node.op->scratch(call_.op()) + 4096);
-    runner_ = prepare(choose_kernel(call_), call_);
+    runner_ = choose_kernel(call_).prepare(call_);
   }
 
   double best_seconds() const {

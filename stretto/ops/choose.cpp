@@ -2,6 +2,7 @@
 
 #include "stretto/ops/cast.h"
 #include "stretto/ops/choose_grad.h"
+#include "stretto/ops/contract.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rules.h"
 
@@ -48,11 +49,37 @@ Cost cost(const OpCall& c, DimId expert) {
   return cost;
 }
 
+std::size_t Workspace::bytes(DType operands, DType result) const {
+  const std::size_t lists = std::size_t(offsets()) * sizeof(i64);
+  const auto floats = [](i64 count) { return std::size_t(count) * size_of(f32); };
+  const std::size_t gathered = std::size_t(block_rows() * (k + n)) * size_of(operands);
+  if (operands == f32) {
+    const i64 panels = std::max({RowPanels::floats(block_rows(), n, k), RowPanels::floats(k, n, block_rows()),
+                                 RowPanels::floats(n, k, block_rows())});
+    return lists + std::max(floats(panels), gathered);
+  }
+  if (operands != bf16) return lists + gathered;
+  if (result == bf16) {
+    const TiledBlock t = tiled_block(block_rows(), columns(), k, bf16);
+    const std::size_t tiled = t.bytes() + std::size_t(t.m * k) * size_of(bf16);
+    const std::size_t widened = floats(block_rows() * (summed() + columns()) + summed() * columns());
+    return lists + std::max(tiled, widened) + floats(places * columns());
+  }
+  const std::size_t tiled =
+      tiled_block(k, n, block_rows(), f32).bytes() + std::size_t(block_rows() * (k + n)) * size_of(bf16);
+  return lists + std::max(tiled, floats(block_rows() * (k + n)));
+}
+
 std::size_t scratch(const OpCall& c, DimId expert, const Type& w) {
   Workspace s{.experts = c.graph.size(expert), .rows = 1};
   for (DimId d : without(w.dims, {expert})) (contains(c.in(0).dims, d) ? s.k : s.n) *= c.graph.size(d);
-  for (DimId d : c.in(2).dims) s.rows *= c.graph.size(d);
-  return s.bytes(c.in(0).dtype);
+  i64 places = 1;
+  for (DimId d : c.in(2).dims) {
+    s.rows *= c.graph.size(d);
+    if (contains(c.out().dims, d)) places *= c.graph.size(d);
+  }
+  if (c.out().dtype == bf16 && places < s.rows) s.places = places;
+  return s.bytes(c.in(0).dtype, c.out().dtype);
 }
 
 }  // namespace choosing
@@ -124,7 +151,6 @@ constinit const Op choose_op{
           e.add(choose(e.real({s, m}), e.real({x, m, p}), e.ids({s, j}, 4), x, {s, j, p}));
         },
     .scratch = [](const OpCall& c) { return choosing::scratch(c, c.attrs<ChooseAttrs>().expert, c.in(1)); },
-    .staged = true,
     .costly = Costly::product,
 };
 

@@ -24,15 +24,31 @@ Tensor choose(Tensor x, Tensor w, Tensor which, const Dim& expert, const Dims& o
 
 // What choose and choose_grad have in common: rules of types, placement and cost, and the kernels' workspace.
 namespace choosing {
+// Panels in which operands of products of f32 lie, where rows are not gathered (kernels/cpu/row_products.h).
+struct RowPanels {
+  static constexpr i64 rows = 12, columns = 32;           // of a panel on either side
+  static constexpr i64 most_columns = 256, summed = 448;  // of the right side, at a time
+  static constexpr i64 whole(i64 n, i64 panel) { return (n + panel - 1) / panel * panel; }
+  static constexpr i64 right(i64 n, i64 k) { return std::min(whole(n, columns), most_columns) * std::min(k, summed); }
+  // All rows on the left, some columns on the right, and their sums.
+  static constexpr i64 floats(i64 m, i64 n, i64 k) {
+    return whole(m, rows) * (k + std::min(whole(n, columns), most_columns)) + right(n, k);
+  }
+};
 // How kernels cut their work: rows are sorted by expert, then gathered and multiplied block by block.
 struct Workspace {
   static constexpr i64 block = 512;  // rows
   i64 experts = 0, rows = 0, k = 1, n = 1;
+  i64 places = 0;  // of a bf16 result where several rows are added up: in f32, some columns at a time
   i64 block_rows() const { return std::min(rows, block); }
-  i64 offsets() const { return experts + 1 + 2 * rows; }  // where experts begin; of every row both operands' places
-  std::size_t bytes(DType t) const {
-    return std::size_t(offsets()) * sizeof(i64) + std::size_t(block_rows() * (k + n)) * size_of(t);
+  // Where experts begin, and of every row both operands' places; what follows begins with a line of the cache.
+  i64 offsets() const { return (experts + 1 + 2 * rows + 7) / 8 * 8; }
+  // Of a result in bf16: columns that are made at a time, and what is summed at a time.
+  i64 columns() const {
+    return std::min(n, places == 0 ? 1024 : std::clamp<i64>((1 << 20) / places / 32 * 32, 64, 1024));
   }
+  i64 summed() const { return std::min<i64>(k, 512); }
+  std::size_t bytes(DType operands, DType result) const;
 };
 void check_types(std::string_view where, const OpCall&);
 Spread spread(const OpCall&, DimId expert, std::vector<int> masked);

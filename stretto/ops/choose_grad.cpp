@@ -37,7 +37,6 @@ constinit const Op choose_grad_op{
         },
     .scratch = [](const OpCall& c) { return choosing::scratch(c, c.attrs<ChooseGradAttrs>().expert, c.out()); },
     .accumulates = true,
-    .staged = true,
     .no_gradient = true,
 };
 

@@ -38,9 +38,8 @@ CrossEntropy decomposed_cross_entropy(Tensor logits, Tensor given, Tensor seed, 
   const Tensor zero = constant(b, 0, t), counts = not_equal(classes, double(ignore));
   const Tensor here = equal(broadcast_to(classes, logits.type().dims), iota(b, b.graph.dim(over)));
   const Tensor top = max_over(logits, {over}), shifted = logits - top;
-  // Read before the logits are written over. In bf16 it is a sum: pick would widen all logits to read one of a row.
-  const Tensor label = t == bf16 ? sum_over(where(here, shifted, zero), {over})
-                                 : b.emit(pick_op, {logits, classes}, PickAttrs{{over}, classes.type().dims}) - top;
+  // Read before the logits are written over.
+  const Tensor label = b.emit(pick_op, {logits, classes}, PickAttrs{{over}, classes.type().dims}) - top;
   const Tensor e = exp(shifted), total = sum_over(e, {over}), each = where(counts, log(total) - label, zero);
   const Tensor softmax = e / total, one = constant(b, 1, t);
   const Tensor difference = softmax - where(here, one, zero);

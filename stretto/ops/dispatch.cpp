@@ -100,7 +100,6 @@ constinit const Op combine_op{
           e.add(combine(e.real({rows}), example_rows(e, b, s, j, rows), {b, s, j}));
           e.add(combine(e.real({m, more}), example_rows(e, b, s, j, more), {m, s, b}));
         },
-    .staged = true,
     .regroups = Regroups::back,
 };
 

@@ -74,7 +74,6 @@ constinit const Op pick_op{
           e.add(pick(e.real({b, x, room, m}), e.ids({b, s, two}, 12), {x, room}, {b, s, m}));
           e.add(pick(e.real({x, m}), e.ids({b, s}, 4), x, {b, s, m}));
         },
-    .staged = true,
 };
 
 constinit const Op unpick_op{
@@ -99,8 +98,13 @@ constinit const Op unpick_op{
           e.add(unpick(e.real({two, s}), e.ids({s, two}, 4), x, {x}));
           e.add(unpick(e.real({b, s, m}), e.ids({b, s}, 4), x, {x, m}));
         },
+    .scratch = [](const OpCall& c) -> std::size_t {  // f32 for what one row of bf16 may reach
+      if (c.out().dtype != bf16) return 0;
+      i64 n = 1;
+      for (DimId d : without(c.out().dims, c.in(1).dims)) n *= c.graph.size(d);
+      return std::size_t(n) * size_of(f32);
+    },
     .accumulates = true,
-    .staged = true,
 };
 
 }  // namespace stretto

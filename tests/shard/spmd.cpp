@@ -5,7 +5,6 @@
 
 #include "stretto/base/hash.h"
 #include "stretto/comm/collective_work.h"
-#include "stretto/ir/stage.h"
 #include "stretto/ops/all_reduce.h"
 #include "stretto/ops/cast.h"
 #include "stretto/ops/constant.h"
@@ -122,10 +121,10 @@ std::vector<std::vector<Buffer>> Spmd::execute(const Graph& g, const std::vector
       }
       Now here = now;
       if (n.op->key) here.key = keys[KeyId(n.op->key(n.attrs).number)];
-      const std::size_t bytes = scratch_of(call.op());
+      const std::size_t bytes = call.op().scratch();
       Buffer scratch(i32, i64(bytes / 4 + 1));
-      prepare(cpu_kernels(*n.op).back(),
-              call)({.in = in.data(), .out = out.data(), .scratch = scratch.data(), .now = here});
+      cpu_kernels(*n.op).back().prepare(call)(
+          {.in = in.data(), .out = out.data(), .scratch = scratch.data(), .now = here});
     }
   }
   std::vector<std::vector<Buffer>> results(ranks);

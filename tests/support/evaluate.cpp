@@ -1,7 +1,6 @@
 #include "support/evaluate.h"
 
 #include "stretto/base/hash.h"
-#include "stretto/ir/stage.h"
 #include "stretto/ops/constant.h"
 
 namespace stretto::test {
@@ -17,10 +16,10 @@ void run_kernel(const Kernel& kernel, const Call& call, const std::vector<std::b
                 const std::vector<std::byte*>& out, Now now) {
   const Op& op = *call.node.op;
   if (op.key) now.key = hash_of(std::string_view(op.key(call.node.attrs).name));
-  const std::size_t bytes = scratch_of(call.op());
+  const std::size_t bytes = call.op().scratch();
   Buffer scratch(i32, i64(bytes / 4 + 1));
   for (i64 i = 0; i < scratch.count(); ++i) scratch.set(i, -1);  // NaN, as floats
-  prepare(kernel, call)({.in = in.data(), .out = out.data(), .scratch = scratch.data(), .now = now});
+  kernel.prepare(call)({.in = in.data(), .out = out.data(), .scratch = scratch.data(), .now = now});
 }
 
 void evaluate(const Graph& g, Values& values, const Evaluation& how) {

@@ -8,7 +8,6 @@
 #include <numeric>
 
 #include "stretto/base/bf16.h"
-#include "stretto/ir/stage.h"
 
 namespace stretto {
 namespace {
@@ -143,18 +142,18 @@ void KernelRun::run(const Kernel& kernel, std::vector<int> skip) {
     const bool skipped = std::find(skip.begin(), skip.end(), int(i)) != skip.end();
     out.push_back(skipped ? nullptr : base[i] + std::size_t(out_[i].start) * size_of(call.out[i].dtype));
   }
-  const std::size_t scratch = scratch_of(call.op());
+  const std::size_t scratch = call.op().scratch();
   std::byte* workspace = aligned(scratch + 64);
   std::memset(workspace, untouched, scratch + 64);
   pauses = 0;
   std::optional<KernelFault> fault;
-  prepare(kernel, call)({.in = in.data(),
-                         .out = out.data(),
-                         .scratch = workspace,
-                         .now = now,
-                         .poll = [](void* n) { ++*static_cast<int*>(n); },
-                         .poller = &pauses,
-                         .fault = &fault});
+  kernel.prepare(call)({.in = in.data(),
+                        .out = out.data(),
+                        .scratch = workspace,
+                        .now = now,
+                        .poll = [](void* n) { ++*static_cast<int*>(n); },
+                        .poller = &pauses,
+                        .fault = &fault});
   if (fault) throw call.node.op->out_of_range(call.op(), fault->value, fault->limit);
   for (std::size_t i = 0; i < 64; ++i)
     ASSERT_EQ(workspace[scratch + i], std::byte{untouched}) << kernel.name << " wrote beyond its scratch";

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <cstring>
+
+#include "stretto/kernels/cpu/turn_words.h"
 #define STRETTO_BF16_TILES 1
 #else
 #define STRETTO_BF16_TILES 0
@@ -30,43 +32,15 @@ bool system_allows() {
 }
 
 constexpr i64 tile_lines = 16, tile_pairs = 16, tile_size = tile_lines * tile_pairs * 2;  // numbers
-using Lines = __m512i[16];
-
-// to[i] lane j = from[j] lane i, of 16 x 16 words.
-FOR_PACKING void turn(Lines& v) {
-  Lines t;
-  for (int i = 0; i < 16; i += 2) {
-    t[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
-    t[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
-  }
-  for (int i = 0; i < 16; i += 4) {
-    v[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
-    v[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
-    v[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
-    v[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
-  }
-  for (int i = 0; i < 4; ++i) {
-    t[i] = _mm512_shuffle_i32x4(v[i], v[i + 4], 0x88);
-    t[i + 4] = _mm512_shuffle_i32x4(v[i], v[i + 4], 0xDD);
-    t[i + 8] = _mm512_shuffle_i32x4(v[i + 8], v[i + 12], 0x88);
-    t[i + 12] = _mm512_shuffle_i32x4(v[i + 8], v[i + 12], 0xDD);
-  }
-  for (int i = 0; i < 4; ++i) {
-    v[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
-    v[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
-    v[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xDD);
-    v[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xDD);
-  }
-}
 
 // 16 lines of 32 numbers each; what is not there is zero.
-FOR_PACKING void lines_of_32(const BF16* from, i64 line, i64 lines, i64 length, Lines& v) {
+FOR_PACKING void lines_of_32(const BF16* from, i64 line, i64 lines, i64 length, WordLines& v) {
   const __mmask32 there = length >= 32 ? ~0u : (1u << std::max<i64>(length, 0)) - 1;
   for (i64 i = 0; i < 16; ++i)
     v[i] = i < lines ? _mm512_maskz_loadu_epi16(there, from + i * line) : _mm512_setzero_si512();
 }
 // 32 lines of 16 numbers each, two and two side by side.
-FOR_PACKING void pairs_of_16(const BF16* from, i64 line, i64 lines, i64 length, Lines& v) {
+FOR_PACKING void pairs_of_16(const BF16* from, i64 line, i64 lines, i64 length, WordLines& v) {
   const __mmask16 there = length >= 16 ? 0xFFFF : (1u << std::max<i64>(length, 0)) - 1;
   for (i64 i = 0; i < 16; ++i) {
     __m512i first = _mm512_setzero_si512(), second = first;
@@ -75,19 +49,19 @@ FOR_PACKING void pairs_of_16(const BF16* from, i64 line, i64 lines, i64 length, 
     v[i] = _mm512_or_si512(first, _mm512_slli_epi32(second, 16));
   }
 }
-FOR_PACKING void store(const Lines& v, BF16* to) {
+FOR_PACKING void store(const WordLines& v, BF16* to) {
   for (int i = 0; i < 16; ++i) _mm512_storeu_si512(to + i * 32, v[i]);
 }
 
 // A tile's 16 rows of the left side (or columns of the right one) by 32 numbers that are summed over.
 FOR_PACKING void pack_tile(const Bf16Matrix& m, i64 line, i64 lines, i64 summed, i64 sums, bool paired, bool turned,
                            BF16* to) {
-  Lines v;
+  WordLines v;
   if (paired)
     pairs_of_16(m.data + summed * m.line + line, m.line, sums, lines, v);
   else
     lines_of_32(m.data + line * m.line + summed, m.line, lines, sums, v);
-  if (turned) turn(v);
+  if (turned) turn_words(v);
   store(v, to);
 }
 

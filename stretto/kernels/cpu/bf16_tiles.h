@@ -47,4 +47,17 @@ void bf16_multiply(i64 m, i64 n, i64 k, const BF16* left, const BF16* right, F&&
       &take);
 }
 
+// What was summed of a square goes to its place.
+template <class O>
+void put_square(const Bf16Square& r, bool add, O* out, i64 leading) {
+  for (i64 i = 0; i < r.rows; ++i) {
+    O* const to = out + (r.row + i) * leading + r.column;
+    const float* const from = r.sums + i * bf16_square;
+    if (add)
+      for (i64 j = 0; j < r.columns; ++j) to[j] = O(to[j] + from[j]);
+    else
+      for (i64 j = 0; j < r.columns; ++j) to[j] = O(from[j]);
+  }
+}
+
 }  // namespace stretto

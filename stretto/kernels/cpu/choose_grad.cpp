@@ -4,6 +4,8 @@
 #include "stretto/kernels/cpu/blas.h"
 #include "stretto/kernels/cpu/chosen_rows.h"
 #include "stretto/kernels/cpu/place.h"
+#include "stretto/kernels/cpu/row_products.h"
+#include "stretto/ops/contract.h"
 
 namespace stretto {
 namespace {
@@ -27,27 +29,69 @@ void clear_matrix(const Plan& p, T* w) {
   for (i64 i = 0; i < rows; ++i) std::fill_n(w + i * p.leading, columns, T(0));
 }
 
-constexpr auto blocks = []<class T>(const Plan& p, const Args& args) {
-  const auto& [experts, all, k, n] = p.space;
-  const SortedRows rows(p, args.input<std::int32_t>(2), args.scratch);
-  T *const gathered = reinterpret_cast<T*>(rows.rest), *const others = gathered + p.space.block_rows() * k;
+// f(block, whether it adds to what is there), for blocks that hold all rows; experts without any are cleared.
+template <class W, class F>
+void for_blocks(const Plan& p, const Args& args, const SortedRows& rows, const F& f) {
   const bool adds = p.adds(args);
-  for (i64 e = 0; e < experts && !adds; ++e)
-    if (rows.starts[e] == rows.starts[e + 1]) clear_matrix(p, args.output<T>() + e * p.expert);
-  rows.each_block(args, p.space, [&](const RowBlock& b) {
+  for (i64 e = 0; e < p.space.experts && !adds; ++e)
+    if (rows.starts[e] == rows.starts[e + 1]) clear_matrix(p, args.output<W>() + e * p.expert);
+  rows.each_block(args, p.space, [&](const RowBlock& b) { f(b, adds || b.first > rows.starts[b.expert]); });
+  if (!adds) p.padding.clear(args.output<W>());
+}
+
+constexpr auto blocks = []<class T>(const Plan& p, const Args& args) {
+  using W = Wide<T>;
+  const i64 k = p.space.k, n = p.space.n;
+  const SortedRows rows(p, args.input<std::int32_t>(2), args.scratch);
+  W *const gathered = reinterpret_cast<W*>(rows.rest), *const others = gathered + p.space.block_rows() * k;
+  for_blocks<W>(p, args, rows, [&](const RowBlock& b, bool add) {
+    if constexpr (std::is_same_v<T, float>) {
+      ProductLines x{.data = args.input<T>(0), .at = rows.a + b.first, .summed = true};
+      ProductLines g{.data = args.input<T>(1), .at = rows.b + b.first, .summed = true};
+      if (p.turned) std::swap(x, g);
+      const ProductSize size{p.turned ? n : k, p.turned ? k : n, b.rows};
+      float* const w = args.output<float>() + b.expert * p.expert;
+      if (multiplies_rows(size))
+        return multiply_rows({size, x, g, {.data = w, .step = p.leading, .add = add, .in_parts = true}}, gathered);
+    }
     const auto x = as_matrix(args.input<T>(0), {rows.a + b.first, b.rows, k}, gathered);
     const auto g = as_matrix(args.input<T>(1), {rows.b + b.first, b.rows, n}, others);
-    T* const w = args.output<T>() + b.expert * p.expert;
-    const T beta = adds || b.first > rows.starts[b.expert] ? T(1) : T(0);
+    W* const w = args.output<W>() + b.expert * p.expert;
+    const W beta = add ? W(1) : W(0);
     if (p.turned)
-      gemm(true, false, n, k, b.rows, T(1), g.data, g.pitch, x.data, x.pitch, beta, w, p.leading);
+      gemm(true, false, n, k, b.rows, W(1), g.data, g.pitch, x.data, x.pitch, beta, w, p.leading);
     else
-      gemm(true, false, k, n, b.rows, T(1), x.data, x.pitch, g.data, g.pitch, beta, w, p.leading);
+      gemm(true, false, k, n, b.rows, W(1), x.data, x.pitch, g.data, g.pitch, beta, w, p.leading);
   });
-  if (!adds) p.padding.clear(args.output<T>());
 };
 
+void multiply_tiles_grad(const Plan& p, const Args& args) {
+  const auto& [experts, all, k, n, places] = p.space;
+  const SortedRows rows(p, args.input<std::int32_t>(2), args.scratch);
+  const i64 most = p.space.block_rows();
+  const auto [down, across] = p.turned ? std::pair(n, k) : std::pair(k, n);  // of a matrix, as it lies
+  const TiledBlock t = tiled_block(down, across, most, f32);
+  BF16 *const gathered = reinterpret_cast<BF16*>(rows.rest), *const others = gathered + most * k;
+  BF16 *const left = others + most * n, *const right = left + bf16_packed(t.m, most);
+  for_blocks<float>(p, args, rows, [&](const RowBlock& b, bool add) {
+    auto x = as_matrix(args.input<BF16>(0), {rows.a + b.first, b.rows, k}, gathered);
+    auto g = as_matrix(args.input<BF16>(1), {rows.b + b.first, b.rows, n}, others);
+    if (p.turned) std::swap(x, g);
+    for (i64 n0 = 0; n0 < across; n0 += t.n) {
+      const i64 nn = std::min(t.n, across - n0);
+      bf16_pack_right({g.data + n0, g.pitch}, {b.rows, nn}, right);
+      for (i64 m0 = 0; m0 < down; m0 += t.m) {
+        const i64 mm = std::min(t.m, down - m0);
+        bf16_pack_left({x.data + m0, x.pitch, true}, {mm, b.rows}, left);
+        float* const w = args.output<float>() + b.expert * p.expert + m0 * p.leading + n0;
+        bf16_multiply(mm, nn, b.rows, left, right, [&](const Bf16Square& r) { put_square(r, add, w, p.leading); });
+      }
+    }
+  });
+}
+
 constexpr auto reference = []<class T>(const Plan& p, const Args& args) {
+  using W = Wide<T>;
   if (!p.adds(args)) fill_zero(p.out, args.out[0]);
   run_nest(p.rows, [&](Steps row) {
     const i64 e = args.input<std::int32_t>(2)[row[2]] - p.first;
@@ -55,8 +99,8 @@ constexpr auto reference = []<class T>(const Plan& p, const Args& args) {
     const T *x = args.input<T>(0) + row[0], *g = args.input<T>(1) + row[1];
     run_nest(p.inner, [&](Steps k) {
       run_nest(p.outer, [&](Steps n) {
-        T& to = args.output<T>()[e * p.expert + k[1] + n[1]];
-        to = T(double(to) + double(x[k[0]]) * double(g[n[0]]));
+        W& to = args.output<W>()[e * p.expert + k[1] + n[1]];
+        to = W(double(to) + double(x[k[0]]) * double(g[n[0]]));
       });
     });
   });
@@ -64,6 +108,8 @@ constexpr auto reference = []<class T>(const Plan& p, const Args& args) {
 
 }  // namespace
 
-std::span<const Kernel> choose_grad_kernels() { return chosen_kernels<&plan_of, blocks, reference>; }
+std::span<const Kernel> choose_grad_kernels() {
+  return chosen_kernels<&plan_of, multiply_tiles_grad, blocks, reference>;
+}
 
 }  // namespace stretto

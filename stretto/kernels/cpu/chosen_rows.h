@@ -8,6 +8,7 @@
 #pragma once
 #include <limits>
 
+#include "stretto/kernels/cpu/bf16_tiles.h"
 #include "stretto/kernels/cpu/padding.h"
 #include "stretto/kernels/cpu/pauses.h"
 #include "stretto/kernels/cpu/with_float.h"
@@ -66,7 +67,7 @@ struct SortedRows {
 
   SortedRows(const ChosenRows& p, const std::int32_t* which, std::byte* scratch)
       : starts(reinterpret_cast<i64*>(scratch)), a(starts + p.space.experts + 1), b(a + p.space.rows) {
-    rest = reinterpret_cast<std::byte*>(b + p.space.rows);
+    rest = reinterpret_cast<std::byte*>(starts + p.space.offsets());
     const i64 experts = p.space.experts;
     const auto each = [&](const auto& f) {
       run_nest(p.rows, [&](Steps at) {
@@ -119,10 +120,9 @@ struct RowMatrix {
   i64 pitch;
 };
 
-// Where they lie, or gathered one after the other.
-template <class T>
-RowMatrix<const T> as_matrix(const T* from, const RowPlaces& places, T* gathered) {
-  if (const auto pitch = places.pitch()) return {from + places.at[0], *pitch};
+// One after the other, in f32 where they are bf16 and that is asked for; `n` of the places' elements are copied.
+template <class T, class W>
+void gather_rows(const T* from, const RowPlaces& places, W* gathered) {
   constexpr i64 ahead = 2, line = 64 / sizeof(T);
   const i64 n = places.n;
   for (i64 i = 0; i < places.rows; ++i) {
@@ -130,20 +130,39 @@ RowMatrix<const T> as_matrix(const T* from, const RowPlaces& places, T* gathered
       for (i64 j = 0; j < n; j += line) __builtin_prefetch(from + places.at[i + ahead] + j, 0, 2);
     std::copy_n(from + places.at[i], n, gathered + i * n);
   }
-  return {gathered, n};
+}
+
+// Where they lie, or gathered; what is widened always is.
+template <class T, class W>
+RowMatrix<const W> as_matrix(const T* from, const RowPlaces& places, W* gathered) {
+  if constexpr (std::is_same_v<T, W>)
+    if (const auto pitch = places.pitch()) return {from + places.at[0], *pitch};
+  gather_rows(from, places, gathered);
+  return {gathered, places.n};
 }
 
 template <auto plan_of, auto run>
 Runner prepare_chosen(const Call& call) {
-  return with_float(call.out[0].dtype, [&]<class T>() -> Runner {
+  return with_stored(call.in[0].dtype, [&]<class T>() -> Runner {
     return [p = plan_of(call)](const Args& args) { run.template operator()<T>(p, args); };
   });
 }
-// Of an op whose plan is a ChosenRows: products of blocks where rows are dense, else element by element.
-template <auto plan_of, auto blocks, auto reference>
-constexpr Kernel chosen_kernels[] = {{.name = "blocks",
-                                      .accepts = [](const Call& c) { return plan_of(c).dense; },
-                                      .prepare = &prepare_chosen<plan_of, blocks>},
-                                     {.name = "reference", .prepare = &prepare_chosen<plan_of, reference>}};
+template <auto plan_of>
+bool accepts_chosen_tiles(const Call& call) {
+  if (call.in[0].dtype != bf16 || bf16_form().empty()) return false;
+  const auto p = plan_of(call);
+  return p.dense && std::min(p.space.k, p.space.n) >= 16;
+}
+// Of an op whose plan is a ChosenRows: products of blocks where rows are dense, by the processor's instructions for
+// bf16 where it has them, else element by element.
+template <auto plan_of, auto tiles, auto blocks, auto reference>
+constexpr Kernel chosen_kernels[] = {
+    {.name = "tiles",
+     .accepts = &accepts_chosen_tiles<plan_of>,
+     .prepare = [](const Call& c) -> Runner { return [p = plan_of(c)](const Args& args) { tiles(p, args); }; }},
+    {.name = "blocks",
+     .accepts = [](const Call& c) { return plan_of(c).dense; },
+     .prepare = &prepare_chosen<plan_of, blocks>},
+    {.name = "reference", .prepare = &prepare_chosen<plan_of, reference>}};
 
 }  // namespace stretto

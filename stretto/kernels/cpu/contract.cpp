@@ -181,19 +181,6 @@ bool accepts_tiled(const Call& call) {
   return p && p->inner.empty() && std::min({p->m, p->n, p->k}) >= 16;
 }
 
-// What was summed of a square goes to its place.
-template <class O>
-void put_square(const Bf16Square& r, bool add, O* out, i64 leading) {
-  for (i64 i = 0; i < r.rows; ++i) {
-    O* const to = out + (r.row + i) * leading + r.column;
-    const float* const from = r.sums + i * bf16_square;
-    if (add)
-      for (i64 j = 0; j < r.columns; ++j) to[j] = O(to[j] + from[j]);
-    else
-      for (i64 j = 0; j < r.columns; ++j) to[j] = O(from[j]);
-  }
-}
-
 // Blocks of bf16 operands as tiles. A result that lies transposed is made as the product of the transposed operands.
 template <class O>
 Runner prepare_tiled(const Call& call) {

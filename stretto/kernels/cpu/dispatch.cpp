@@ -4,8 +4,8 @@
 #include <cstring>
 #include <limits>
 
-#include "stretto/kernels/cpu/padding.h"
 #include "stretto/kernels/cpu/place.h"
+#include "stretto/kernels/cpu/row_sums.h"
 #include "stretto/kernels/cpu/with_float.h"
 
 namespace stretto {
@@ -50,32 +50,6 @@ void run_dispatch(const Plan& p, const Args& args) {
   p.padding.clear(args.output<T>());
 }
 
-template <class T>
-void add_row(const Loop& inner, bool dense, T* to, const T* from) {
-  if (dense) {
-#pragma GCC ivdep
-    for (i64 i = 0; i < inner.size; ++i) to[i] += from[i];
-    return;
-  }
-  for (i64 i = 0; i < inner.size; ++i) to[i * inner.step[0]] += from[i * inner.step[1]];
-}
-
-template <class T>
-void run_combine(const Plan& p, const Args& args) {
-  const std::int32_t* places = args.input<std::int32_t>(1);
-  fill_zero(p.out, args.out[0]);
-  const bool dense = p.dense();
-  run_nest(p.tokens, [&](Steps at) {
-    const i64 place = places[at[1]];
-    run_nest(p.rest, [&](Steps lane) {
-      T* to = args.output<T>() + at[0] + lane[0];
-      if (place >= 0) return add_row(p.inner, dense, to, args.input<T>(0) + place * p.step + lane[1]);
-      for (i64 i = 0; i < p.inner.size; ++i) to[i * p.inner.step[0]] = std::numeric_limits<T>::quiet_NaN();
-    });
-  });
-  p.padding.clear(args.output<T>());
-}
-
 Runner prepare_dispatch(const Call& call) {
   return with_stored(call.out[0].dtype, [&]<class T>() -> Runner {
     return [p = Plan(call, call.in[0], call.out[0], call.attrs<DispatchAttrs>().rows)](const Args& args) {
@@ -84,10 +58,16 @@ Runner prepare_dispatch(const Call& call) {
   });
 }
 
+// A row that is lost makes a sum that is no number.
 Runner prepare_combine(const Call& call) {
-  return with_float(call.out[0].dtype, [&]<class T>() -> Runner {
-    return [p = Plan(call, call.out[0], call.in[0], call.attrs<CombineAttrs>().rows)](const Args& args) {
-      run_combine<T>(p, args);
+  return with_stored(call.out[0].dtype, [&]<class T>() -> Runner {
+    const DimId rows = call.attrs<CombineAttrs>().rows;
+    return [sums = RowSums(call.out[0], call.in[1], call.in[0], {rows}),
+            step = call.in[0].stride(rows)](const Args& args) {
+      const std::int32_t* places = args.input<std::int32_t>(1);
+      constexpr Wide<T> lost = std::numeric_limits<Wide<T>>::quiet_NaN();
+      sum_rows(sums, args.input<T>(0), args.output<T>(), lost,
+               [&](i64 at) { return places[at] >= 0 ? std::optional(places[at] * step) : std::nullopt; });
     };
   });
 }

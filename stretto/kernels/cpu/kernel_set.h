@@ -15,7 +15,7 @@ class KernelSet {
  public:
   KernelId prepare(const Call& call) {
     const Kernel& k = choose_kernel(call);
-    return all_.push_back({k.name, stretto::prepare(k, call)});
+    return all_.push_back({k.name, k.prepare(call)});
   }
   std::string_view name(KernelId k) const { return all_[k].name; }
   void time(bool on) { timed_ = on; }
