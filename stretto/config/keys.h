@@ -146,6 +146,8 @@ void keys_of(ModelConfig& c, Visit&& visit) {
   visit(Key{"context", "tokens per sequence"}, c.context, between(1, C::most_context));
   visit(Key{"vocab", "how many token ids there are"}, c.vocab, between(1, C::most_vocab));
   visit(Key{"pad_vocab", "the stored vocabulary is a multiple of this"}, c.pad_vocab, between(1, C::most_heads));
+  visit(Key{"head_parts", "slices of the vocabulary in which the head is made; a pipeline may be cut between them"},
+        c.head_parts, between(1, C::most_head_parts));
   visit(Key{"tied", "the head is the embedding", "the family's habit"}, c.tied);
   visit(Key{"activation", "between the feed-forward products; gelu is its tanh form", "the family's habit"},
         c.activation,

@@ -114,7 +114,8 @@ class RunReader {
   }
 
   void same_weights(FieldReader& section, const ModelConfig& stored, const ModelConfig& asked) {
-    const auto shapes = [](const ModelConfig& c) {
+    const auto shapes = [](ModelConfig c) {
+      c.head_parts = 1;  // files have the head in one
       std::vector<std::pair<std::string, std::vector<i64>>> all;
       for (const ParamSpec& p : family_named(c.family).params(c)) all.emplace_back(p.name, p.sizes);
       return all;

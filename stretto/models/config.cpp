@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "stretto/base/text.h"
-#include "stretto/models/family.h"
+#include "stretto/models/head.h"
 
 namespace stretto {
 namespace {
@@ -113,8 +113,13 @@ std::vector<Fault> validate(const ModelConfig& c) {
   };
   range("layers", c.layers, ModelConfig::most_layers);
   range("context", c.context, ModelConfig::most_context);
-  range("vocab", c.vocab, ModelConfig::most_vocab);
-  range("pad_vocab", c.pad_vocab, ModelConfig::most_heads);
+  const bool vocab = range("vocab", c.vocab, ModelConfig::most_vocab);
+  const bool padded = range("pad_vocab", c.pad_vocab, ModelConfig::most_heads);
+  if (vocab && padded && range("head_parts", c.head_parts, ModelConfig::most_head_parts) &&
+      c.head_parts > most_head_parts(c))
+    wrong("head_parts", fmt::format("use at most {}", most_head_parts(c)),
+          fmt::format("head_parts is {}, and a vocabulary of {}, padded to a multiple of {}, does not fill so many",
+                      c.head_parts, c.vocab, c.pad_vocab));
   const bool width = range("width", c.width, ModelConfig::most_width),
              heads = range("heads", c.heads, ModelConfig::most_heads);
   if (width) range("ff", c.ff, ModelConfig::most_ff);  // else it may follow from a wrong width

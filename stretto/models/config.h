@@ -62,6 +62,7 @@ struct ModelConfig {
   i64 ff = 0;        // 0: 4 x width; llama: 8/3 x width, rounded up to a multiple of 32
   i64 context = 128, vocab = 256;
   i64 pad_vocab = 1;                          // the stored vocabulary is a multiple of this; files and loss see `vocab`
+  i64 head_parts = 1;                         // pieces of the head, each with a slice of the vocabulary (models/head.h)
   std::optional<bool> tied = {};              // the head is the embedding; none: gpt2 and mlp yes, llama no
   std::optional<Activation> activation = {};  // none: gpt2 and mlp gelu, llama silu
   double dropout = 0, embedding_dropout = 0, attention_dropout = 0;
@@ -116,7 +117,7 @@ struct ModelConfig {
 
   // Far beyond any real model, and all products stay inside 64 bits. most_heads is also that of sizes like a head's.
   static constexpr i64 most_layers = 10'000, most_width = 1 << 20, most_heads = 1 << 16, most_ff = 1 << 23;
-  static constexpr i64 most_context = 1 << 26, most_vocab = 1 << 26;
+  static constexpr i64 most_context = 1 << 26, most_vocab = 1 << 26, most_head_parts = 256;
   i64 width_in_range() const { return std::clamp<i64>(width, 0, most_width); }  // before anybody has checked it
   i64 expert_width() const { return expert_ff ? expert_ff : ff; }
   bool latent() const { return kv_rank > 0; }

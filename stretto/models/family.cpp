@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "stretto/base/text.h"
-#include "stretto/models/layers.h"
+#include "stretto/models/head.h"
 
 namespace stretto {
 
@@ -77,6 +77,10 @@ const Family& family_named(std::string_view name) {
       .hint("{}the families are {}", near ? fmt::format("did you mean '{}'? ", *near) : "", join(names, ", "));
 }
 
+Tensor logits_of(Trace& t, const ModelConfig& c, Tensor ids) {
+  return head_logits(t, c, family_named(c.family).hidden(t, c, ids), ids.dim("seq"));
+}
+
 Model make_model(const ModelConfig& config, i64 rows, i64 seq) {
   const ModelConfig c = checked(config);
   const Family& family = family_named(c.family);
@@ -85,17 +89,16 @@ Model make_model(const ModelConfig& config, i64 rows, i64 seq) {
   return [c, &family, rows, length = seq ? seq : c.context](Trace& t) {
     const Dim batch = t.batch("batch", rows), seq = t.size("seq", length);
     const Tensor ids = t.ids("ids", {batch, seq}), targets = t.ids("targets", {batch, seq});
-    const Loss loss = cross_entropy(family.logits(t, c, ids), targets, vocab_dim(c));
+    const Loss loss = head_loss(t, c, family.hidden(t, c, ids), targets);
     return t.training() ? loss + t.penalties : loss;
   };
 }
 
 Model make_decoder(const ModelConfig& config) {
   const ModelConfig c = checked(config);
-  const Family& family = family_named(c.family);
-  return [c, &family](Trace& t) {
+  return [c](Trace& t) {
     const Dim batch = t.batch("batch", 1), seq = t.size("seq", 1);
-    const Tensor logits = family.logits(t, c, t.ids("ids", {batch, seq}));
+    const Tensor logits = logits_of(t, c, t.ids("ids", {batch, seq}));
     t.metric("logits", logits, Accumulate::concat);
     return mean_of(logits);
   };

@@ -44,8 +44,9 @@ struct Family {
   void (*fill)(ModelConfig&) = nullptr;  // gives open fields their values; must not fail
   void (*check)(const ModelConfig&, std::vector<Fault>&) = nullptr;
   std::vector<ParamSpec> (*params)(const ModelConfig&) = nullptr;  // in the order of tracing
-  // ids {batch seq} -> logits {batch seq vocab}. The config is complete and valid. May add to Trace::penalties.
-  Tensor (*logits)(Trace&, const ModelConfig&, Tensor ids) = nullptr;
+  // ids {batch seq} -> what the head reads, {batch seq_r model}. The config is complete and valid. May add to
+  // Trace::penalties.
+  Tensor (*hidden)(Trace&, const ModelConfig&, Tensor ids) = nullptr;
   bool attends = true;                  // has attention at all
   std::string_view stored_prefix = {};  // of most names on disk; files without it are read too
 };
@@ -53,6 +54,8 @@ struct Family {
 std::span<const Family* const> families();
 const Family& family_named(std::string_view name);  // unknown: Error with the nearest name
 
+// ids {batch seq} -> logits {batch seq vocab}, of a config that is complete and valid.
+Tensor logits_of(Trace&, const ModelConfig&, Tensor ids);
 // `rows` sequences per step, of `seq` ids each (0: the context).
 Model make_model(const ModelConfig&, i64 rows, i64 seq = 0);
 // The same text for decoding: the metric `logits` {vocab} is what follows the last id of `ids` {batch=1 seq}.

@@ -1,11 +1,10 @@
 // GPT-2: learned positions, LayerNorm before each half layer, biases everywhere.
 #include <cmath>
 
-#include "stretto/models/family.h"
+#include "stretto/models/head.h"
 #include "stretto/models/layers.h"
 #include "stretto/ops/add.h"
 #include "stretto/ops/boundary.h"
-#include "stretto/ops/contract.h"
 #include "stretto/ops/embedding.h"
 #include "stretto/ops/iota.h"
 #include "stretto/ops/layer_norm.h"
@@ -44,9 +43,12 @@ struct Shape {
   Tensor since;  // of documents; empty: attention sees everything before it
 };
 
-Tensor norm(Trace& t, const ModelConfig& c, const Shape& s, Tensor x, std::string_view name) {
+Tensor normalized(Trace& t, const ModelConfig& c, const Shape& s, Tensor x, std::string_view name) {
   const Scope in(t, name);
-  return rename(layer_norm(x, t.gain("gain", s.model), t.bias("bias", s.model), s.model, c.norm_eps), s.seq_r, s.seq);
+  return layer_norm(x, t.gain("gain", s.model), t.bias("bias", s.model), s.model, c.norm_eps);
+}
+Tensor norm(Trace& t, const ModelConfig& c, const Shape& s, Tensor x, std::string_view name) {
+  return rename(normalized(t, c, s, x, name), s.seq_r, s.seq);
 }
 
 Tensor block(Trace& t, const ModelConfig& c, const Shape& s, Tensor x) {
@@ -81,8 +83,8 @@ Tensor positions(Trace& t, const ModelConfig& c, const Shape& s) {
   return rename(slice(wpe, position, first), first, s.seq_r);
 }
 
-Tensor logits(Trace& t, const ModelConfig& c, Tensor ids) {
-  const Dim seq = ids.dim("seq"), vocab = vocab_dim(c);
+Tensor hidden(Trace& t, const ModelConfig& c, Tensor ids) {
+  const Dim seq = ids.dim("seq");
   const Shape s{.seq = seq,
                 .seq_r = seq.like("seq_r"),
                 .model = {"model", c.width},
@@ -90,22 +92,21 @@ Tensor logits(Trace& t, const ModelConfig& c, Tensor ids) {
                 .head = {"head", c.head_dim},
                 .ff = {"ff", c.ff},
                 .since = document_starts(t, c, ids)};
-  const Tensor wte = t.param("wte", {vocab, s.model}, {.init = normal(c.init_std)});
-  Tensor x = rename(embedding(wte, ids, vocab), seq, s.seq_r) + positions(t, c, s);
+  Tensor x = rename(embedded(t, c, ids), seq, s.seq_r) + positions(t, c, s);
   x = boundary(t.dropout(x, c.embedding_dropout, "embedding_dropout"));
   for (int i = 0; i < c.layers; ++i) {
     const Scope in(t, "h", i);
     x = block(t, c, s, x);
   }
-  const Tensor h = only_last(t, norm(t, c, s, x, "ln_f"), seq);
-  return contract(h, *c.tied ? wte : t.param("head", {vocab, s.model}, {.init = normal(c.init_std)}), s.model);
+  return normalized(t, c, s, x, "ln_f");
 }
 
 std::vector<ParamSpec> params(const ModelConfig& c) {
   const i64 w = c.width, n = c.heads, d = c.head_dim, f = c.ff;
   const std::string top = "transformer.";
-  std::vector<ParamSpec> p{{"wte", {c.vocab, w}, top + "wte.weight", 1},
-                           {"wpe", {c.context, w}, top + "wpe.weight", 1}};
+  std::vector<ParamSpec> p;
+  vocab_params(c, "wte", top + "wte.weight", p);
+  p.push_back({"wpe", {c.context, w}, top + "wpe.weight", 1});
   const auto norm = [&](const std::string& name) {
     p.push_back({name + ".gain", {w}, top + name + ".weight"});
     p.push_back({name + ".bias", {w}, top + name + ".bias"});
@@ -125,7 +126,7 @@ std::vector<ParamSpec> params(const ModelConfig& c) {
     p.push_back({h + "down.bias", {w}, top + h + "mlp.c_proj.bias"});
   }
   norm("ln_f");
-  if (!*c.tied) p.push_back({"head", {c.vocab, w}, "lm_head.weight", 1});
+  if (!*c.tied) vocab_params(c, "head", "lm_head.weight", p);
   return p;
 }
 
@@ -136,7 +137,7 @@ constinit const Family gpt2_family{.name = "gpt2",
                                    .fill = fill,
                                    .check = check,
                                    .params = params,
-                                   .logits = logits,
+                                   .hidden = hidden,
                                    .stored_prefix = "transformer."};
 
 }  // namespace stretto

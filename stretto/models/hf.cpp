@@ -9,6 +9,7 @@
 
 #include "stretto/formats/atomic_file.h"
 #include "stretto/formats/hf_directory.h"
+#include "stretto/models/head.h"
 
 namespace stretto {
 namespace {
@@ -224,8 +225,13 @@ HfModel load_hf(const fs::path& directory, DType dtype) {
 void check_hf(const fs::path& directory) { opened(directory, {}); }
 
 void save_hf(const fs::path& directory, const ModelConfig& config, const Weights& weights, const SaveOptions& o) {
+  ModelConfig c = checked(config);
+  if (c.head_parts > 1) {  // files have the head in one
+    Weights whole = head_parts_joined(c, weights);
+    c.head_parts = 1;
+    return save_hf(directory, c, whole, o);
+  }
   const FileType stored = o.stored;
-  const ModelConfig c = checked(config);
   const Family& family = family_on_disk(c);
   Field json = hf_config(c, stored);
   json.set("bos_token_id", o.ends.begin);

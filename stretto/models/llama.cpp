@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "stretto/models/head.h"
 #include "stretto/models/hf_names.h"
 #include "stretto/models/latent.h"
 #include "stretto/models/layers.h"
@@ -12,8 +13,6 @@
 #include "stretto/ops/add.h"
 #include "stretto/ops/boundary.h"
 #include "stretto/ops/cast.h"
-#include "stretto/ops/contract.h"
-#include "stretto/ops/embedding.h"
 #include "stretto/ops/iota.h"
 #include "stretto/ops/log.h"
 #include "stretto/ops/mul.h"
@@ -23,7 +22,6 @@
 #include "stretto/ops/square.h"
 #include "stretto/ops/sub.h"
 #include "stretto/ops/sum.h"
-#include "stretto/ops/tanh.h"
 
 namespace stretto {
 namespace {
@@ -222,8 +220,8 @@ void llama_check(const ModelConfig& c, std::vector<Fault>& faults) {
     wrong("rope_scaling", "use at least 1", fmt::format("original_context is {}", r.original_context));
 }
 
-Tensor llama_logits(Trace& t, const ModelConfig& c, Tensor ids, const FeedForward& feed_forward) {
-  const Dim seq = ids.dim("seq"), vocab = vocab_dim(c);
+Tensor llama_hidden(Trace& t, const ModelConfig& c, Tensor ids, const FeedForward& feed_forward) {
+  const Dim seq = ids.dim("seq");
   const LlamaShape s{.seq = seq,
                      .seq_r = seq.like("seq_r"),
                      .model = {"model", c.width},
@@ -232,23 +230,20 @@ Tensor llama_logits(Trace& t, const ModelConfig& c, Tensor ids, const FeedForwar
                      .head = {"head", c.head_dim},
                      .ff = {"ff", c.ff},
                      .since = document_starts(t, c, ids)};
-  const Tensor wte = t.param("wte", {vocab, s.model}, {.init = normal(c.init_std)});
-  Tensor x = rename(embedding(wte, ids, vocab), seq, s.seq_r);
+  Tensor x = rename(embedded(t, c, ids), seq, s.seq_r);
   if (c.embedding_scale != 1) x = x * c.embedding_scale;
   x = boundary(t.dropout(x, c.embedding_dropout, "embedding_dropout"));
   for (int i = 0; i < c.layers; ++i) {
     const Scope in(t, "h", i);
     x = block(t, c, s, x, i, feed_forward);
   }
-  const Tensor h = only_last(t, norm(t, c, s, x, "norm_f"), seq);
-  Tensor out = contract(h, *c.tied ? wte : t.param("head", {vocab, s.model}, {.init = normal(c.init_std)}), s.model);
-  if (c.logit_scale != 1) out = out * c.logit_scale;
-  return c.logit_softcap > 0 ? tanh(out * (1 / c.logit_softcap)) * c.logit_softcap : out;
+  return normalized(t, c, s, x, "norm_f");
 }
 
 std::vector<ParamSpec> llama_params(const ModelConfig& c, const FeedForwardParams& feed_forward) {
   const i64 w = c.width;
-  std::vector<ParamSpec> p{{"wte", {c.vocab, w}, "model.embed_tokens.weight", 1}};
+  std::vector<ParamSpec> p;
+  vocab_params(c, "wte", "model.embed_tokens.weight", p);
   for (i64 i = 0; i < c.layers; ++i) {
     const std::string h = fmt::format("h.{}.", i), l = fmt::format("model.layers.{}.", i);
     const auto norm = [&](const char* ours, const char* theirs) {
@@ -262,7 +257,7 @@ std::vector<ParamSpec> llama_params(const ModelConfig& c, const FeedForwardParam
     if (c.norms != Norms::before) norm(c.norms == Norms::both ? "norm_2_after" : "norm_2", "post_feedforward");
   }
   p.push_back({"norm_f", {w}, "model.norm.weight"});
-  if (!*c.tied) p.push_back({"head", {c.vocab, w}, "lm_head.weight", 1});
+  if (!*c.tied) vocab_params(c, "head", "lm_head.weight", p);
   return p;
 }
 
@@ -276,9 +271,9 @@ constinit const Family llama_family{
           return llama_params(config, [](const ModelConfig& c, i64, const std::string& h, const std::string& l,
                                          std::vector<ParamSpec>& p) { gated_params(c, c.ff, h, l + "mlp.", p); });
         },
-    .logits =
+    .hidden =
         [](Trace& trace, const ModelConfig& config, Tensor ids) {
-          return llama_logits(trace, config, ids,
+          return llama_hidden(trace, config, ids,
                               [](Trace& t, const ModelConfig& c, const LlamaShape& s, Tensor h, i64) {
                                 return gated_layer(t, c, s, h, s.ff);
                               });

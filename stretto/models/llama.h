@@ -1,6 +1,6 @@
 // What families share that are Llama but for their feed-forward layer.
 //
-//   .logits = [](Trace& t, const ModelConfig& c, Tensor ids) { return llama_logits(t, c, ids, my_feed_forward); }
+//   .hidden = [](Trace& t, const ModelConfig& c, Tensor ids) { return llama_hidden(t, c, ids, my_feed_forward); }
 #pragma once
 #include <functional>
 #include <string>
@@ -22,7 +22,7 @@ using FeedForwardParams = std::function<void(const ModelConfig&, i64 layer, cons
 
 void llama_fill(ModelConfig&);
 void llama_check(const ModelConfig&, std::vector<Fault>&);
-Tensor llama_logits(Trace&, const ModelConfig&, Tensor ids, const FeedForward&);
+Tensor llama_hidden(Trace&, const ModelConfig&, Tensor ids, const FeedForward&);
 std::vector<ParamSpec> llama_params(const ModelConfig&, const FeedForwardParams&);
 
 // The feed-forward layer of Llama itself, so wide.

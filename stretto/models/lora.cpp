@@ -15,7 +15,9 @@ std::string last_part(const std::string& name) { return name.substr(name.rfind('
 // Matrices that models apply with linear(): of the others experts have no adapters here, and the rest never has.
 bool is_linear(const ParamSpec& p) {
   static const std::set<std::string> others{"wte", "wpe", "head", "router", "switch"};
-  return p.rows > 0 && p.parts == 0 && !p.batched && p.sizes.size() > 1 && !others.contains(last_part(p.name));
+  const std::string first = p.name.substr(0, p.name.find('.'));  // "head" of "head.2"
+  return p.rows > 0 && p.parts == 0 && !p.batched && p.sizes.size() > 1 && !others.contains(first) &&
+         !others.contains(last_part(p.name));
 }
 
 // "model.layers.0.self_attn.q_proj" of "model.layers.0.self_attn.q_proj.weight".

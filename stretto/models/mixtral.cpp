@@ -50,10 +50,10 @@ void check(const ModelConfig& c, std::vector<Fault>& faults) {
     wrong("balance", "use 0, and select_bias", "scores that are no probabilities have no such penalty");
 }
 
-Tensor logits(Trace& t, const ModelConfig& c, Tensor ids) {
+Tensor hidden(Trace& t, const ModelConfig& c, Tensor ids) {
   Routing routing;
   const Tensor out =
-      llama_logits(t, c, ids, [&](Trace& trace, const ModelConfig& config, const LlamaShape& s, Tensor h, i64 layer) {
+      llama_hidden(t, c, ids, [&](Trace& trace, const ModelConfig& config, const LlamaShape& s, Tensor h, i64 layer) {
         return config.has_experts(layer) ? experts_layer(trace, config, s, h, routing)
                                          : gated_layer(trace, config, s, h, s.ff);
       });
@@ -70,7 +70,7 @@ constinit const Family mixtral_family{.name = "mixtral",
                                       .fill = fill,
                                       .check = check,
                                       .params = params,
-                                      .logits = logits,
+                                      .hidden = hidden,
                                       .stored_prefix = "model."};
 
 }  // namespace stretto

@@ -1,12 +1,10 @@
 // The smallest family: GPT-2 without attention and positions. It guesses the next id from the present one alone.
 #include <cmath>
 
-#include "stretto/models/family.h"
+#include "stretto/models/head.h"
 #include "stretto/models/layers.h"
 #include "stretto/ops/add.h"
 #include "stretto/ops/boundary.h"
-#include "stretto/ops/contract.h"
-#include "stretto/ops/embedding.h"
 #include "stretto/ops/layer_norm.h"
 #include "stretto/ops/rename.h"
 
@@ -36,12 +34,11 @@ Tensor norm(Trace& t, const ModelConfig& c, Tensor x, const Dim& model, std::str
   return layer_norm(x, t.gain("gain", model), t.bias("bias", model), model, c.norm_eps);
 }
 
-Tensor logits(Trace& t, const ModelConfig& c, Tensor ids) {
-  const Dim seq = ids.dim("seq"), seq_r = seq.like("seq_r"), vocab = vocab_dim(c);
+Tensor hidden(Trace& t, const ModelConfig& c, Tensor ids) {
+  const Dim seq = ids.dim("seq"), seq_r = seq.like("seq_r");
   const Dim model{"model", c.width}, ff{"ff", c.ff};
   const Init inner = normal(c.init_std), residual = normal(c.init_std / std::sqrt(c.layers));
-  const Tensor wte = t.param("wte", {vocab, model}, {.init = inner});
-  Tensor x = rename(embedding(wte, ids, vocab), seq, seq_r);
+  Tensor x = rename(embedded(t, c, ids), seq, seq_r);
   x = boundary(t.dropout(x, c.embedding_dropout, "embedding_dropout"));
   for (int i = 0; i < c.layers; ++i) {
     const Scope in(t, "h", i);
@@ -50,13 +47,13 @@ Tensor logits(Trace& t, const ModelConfig& c, Tensor ids) {
     const Tensor d = linear(t, c, u, "down", ff, model, residual);
     x = boundary(x + t.dropout(rename(d, seq, seq_r) + t.bias("down.bias", model), c.dropout));
   }
-  const Tensor h = only_last(t, rename(norm(t, c, x, model, "ln_f"), seq_r, seq), seq);
-  return contract(h, *c.tied ? wte : t.param("head", {vocab, model}, {.init = inner}), model);
+  return norm(t, c, x, model, "ln_f");
 }
 
 std::vector<ParamSpec> params(const ModelConfig& c) {
   const i64 w = c.width, f = c.ff;
-  std::vector<ParamSpec> p{{"wte", {c.vocab, w}}};
+  std::vector<ParamSpec> p;
+  vocab_params(c, "wte", "", p);
   for (i64 i = 0; i < c.layers; ++i) {
     const std::string h = fmt::format("h.{}.", i);
     p.push_back({h + "ln.gain", {w}});
@@ -68,7 +65,7 @@ std::vector<ParamSpec> params(const ModelConfig& c) {
   }
   p.push_back({"ln_f.gain", {w}});
   p.push_back({"ln_f.bias", {w}});
-  if (!*c.tied) p.push_back({"head", {c.vocab, w}});
+  if (!*c.tied) vocab_params(c, "head", "", p);
   return p;
 }
 
@@ -79,7 +76,7 @@ constinit const Family mlp_family{.name = "mlp",
                                   .fill = fill,
                                   .check = check,
                                   .params = params,
-                                  .logits = logits,
+                                  .hidden = hidden,
                                   .attends = false};
 
 }  // namespace stretto

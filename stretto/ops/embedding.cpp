@@ -7,9 +7,12 @@
 
 namespace stretto {
 
-Tensor embedding(Tensor table, Tensor ids, Dim vocab) {
+Tensor embedding(Tensor table, Tensor ids, Dim vocab) { return embedding_of_part(table, ids, vocab, 0, vocab); }
+
+Tensor embedding_of_part(Tensor table, Tensor ids, const Dim& part, i64 first, const Dim& whole) {
   Builder& b = builder_of("embedding", {table, ids});
-  return b.emit(embedding_op, {table, ids}, EmbeddingAttrs{rules::dim_of("embedding", table, vocab)});
+  const DimId vocab = rules::dim_of("embedding", table, part);
+  return b.emit(embedding_op, {table, ids}, EmbeddingAttrs{vocab, b.intern(whole), first});
 }
 
 constinit const Op embedding_op{
@@ -26,9 +29,9 @@ constinit const Op embedding_op{
         },
     .vjp =
         [](const Vjp& v) {
-          const DimId vocab = v.attrs<EmbeddingAttrs>().vocab;
-          const DType t = v.in[0].dtype();
-          return std::vector{cast(embedding_grad(v.grad[0], v.in[1], vocab, v.in[0].type().dims), t), Tensor{}};
+          const EmbeddingAttrs a = v.attrs<EmbeddingAttrs>();
+          const Tensor d = embedding_grad(v.grad[0], v.in[1], a.vocab, v.in[0].type().dims, a.first);
+          return std::vector{cast(d, v.in[0].dtype()), Tensor{}};
         },
     .spread =
         [](const OpCall& c) {
@@ -50,15 +53,16 @@ constinit const Op embedding_op{
           e.add(embedding(e.real({one, m}), e.ids({a}, 1), one));
           const Dim p = Dim{"p", 6}.padded(4);
           e.add(embedding(e.real({p, m}), e.ids({a}, 6), p));
+          e.add(embedding_of_part(e.real({v, m}), e.ids({a, b}, 12), v, 4, Dim{"all", 12}));
         },
     .ids =
         [](const OpCall& c) {
-          return IdOperand{1, c.graph.dim(c.attrs<EmbeddingAttrs>().vocab).valid()};
+          return IdOperand{1, c.graph.dim(c.attrs<EmbeddingAttrs>().whole).valid()};
         },
     .out_of_range =
         [](const OpCall& c, i64 id, i64 rows) {
           return Error("embedding", "id {} is outside of dim '{}', which has {} rows", id,
-                       c.graph.dim(c.attrs<EmbeddingAttrs>().vocab).name, rows)
+                       c.graph.dim(c.attrs<EmbeddingAttrs>().whole).name, rows)
               .hint("compare the vocabulary of the tokenizer with the model's");
         },
 };

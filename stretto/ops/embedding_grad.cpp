@@ -5,8 +5,9 @@
 
 namespace stretto {
 
-Tensor embedding_grad(Tensor g, Tensor ids, DimId vocab, const DimSet& table) {
-  return builder_of("embedding_grad", {g, ids}).emit(embedding_grad_op, {g, ids}, EmbeddingGradAttrs{vocab, table});
+Tensor embedding_grad(Tensor g, Tensor ids, DimId vocab, const DimSet& table, i64 first) {
+  Builder& b = builder_of("embedding_grad", {g, ids});
+  return b.emit(embedding_grad_op, {g, ids}, EmbeddingGradAttrs{vocab, table, first});
 }
 
 constinit const Op embedding_grad_op{
@@ -29,6 +30,7 @@ constinit const Op embedding_grad_op{
           e.add(embedding_grad(e.real({a, b, m}), e.ids({a, b}, 5), vocab, {vocab, model}));
           e.add(embedding_grad(e.real({a, m}), e.ids({a}, 5), vocab, {model, vocab}));
           e.add(embedding_grad(e.real({a}), e.ids({a}, 5), vocab, {vocab}));
+          e.add(embedding_grad(e.real({a, b, m}), e.ids({a, b}, 12), vocab, {vocab, model}, 4));
         },
     .accumulates = true,
     .no_gradient = true,

@@ -7,12 +7,14 @@ namespace stretto {
 
 struct EmbeddingGradAttrs {
   DimId vocab;
-  DimSet table;  // the result's dims
+  DimSet table;   // the result's dims
+  i64 first = 0;  // id of its first row
   static constexpr void fields(auto& s, auto f) {
     f("vocab", s.vocab);
     f("table", s.table);
+    f("first", s.first);
   }
 };
-Tensor embedding_grad(Tensor g, Tensor ids, DimId vocab, const DimSet& table);
+Tensor embedding_grad(Tensor g, Tensor ids, DimId vocab, const DimSet& table, i64 first = 0);
 
 }  // namespace stretto

@@ -1,11 +1,20 @@
 #include "stretto/trace/loss.h"
 
+#include "stretto/ops/add.h"
+#include "stretto/ops/boundary.h"
 #include "stretto/ops/cast.h"
 #include "stretto/ops/compare.h"
 #include "stretto/ops/constant.h"
 #include "stretto/ops/cross_entropy.h"
+#include "stretto/ops/exp.h"
+#include "stretto/ops/extremum.h"
 #include "stretto/ops/input.h"
+#include "stretto/ops/log.h"
+#include "stretto/ops/part_entropy.h"
+#include "stretto/ops/stop_gradient.h"
+#include "stretto/ops/sub.h"
 #include "stretto/ops/sum.h"
+#include "stretto/ops/where.h"
 
 namespace stretto {
 namespace {
@@ -35,6 +44,40 @@ Loss cross_entropy(Tensor logits, Tensor labels, Dim over, i64 ignore) {
   const CrossEntropy r = cross_entropy_terms(logits, labels, scale, over, ignore);
   const Tensor count = sum(cast(not_equal(labels, double(ignore)), f64), labels.dims());
   return {{{.name = "cross_entropy", .sum = r.sum, .count = count, .scale = scale}}};
+}
+
+namespace {
+
+// log(exp(a) + exp(b)). Its gradient does not depend on what both are shifted by.
+Tensor log_of_both(Tensor a, Tensor b) {
+  const Tensor top = stop_gradient(maximum(a, b));
+  return log(exp(a - top) + exp(b - top)) + top;
+}
+
+}  // namespace
+
+void EntropyOfParts::add(Tensor logits, const Dim& part, i64 first) {
+  const PartEntropy p = part_entropy(logits, labels_, part, first, classes_, ignore_);
+  log_sum_ = log_sum_ ? log_of_both(log_sum_, p.log_sum) : p.log_sum;
+  label_ = label_ ? label_ + p.label : p.label;
+}
+
+void EntropyOfParts::boundary() {
+  log_sum_ = stretto::boundary(log_sum_);
+  label_ = stretto::boundary(label_);
+}
+
+Loss EntropyOfParts::loss() const {
+  Builder& b = builder_of("cross_entropy", {log_sum_, labels_});
+  const Tensor scale = scale_input(b), difference = cast(log_sum_, f64) - cast(label_, f64);
+  // Labels are known from the first piece on; what is made of them here is made where it is read.
+  b.force_piece = b.graph.node(log_sum_.value).piece;
+  const Tensor counts = not_equal(labels_, double(ignore_));
+  b.force_piece.reset();
+  return {{{.name = "cross_entropy",
+            .sum = sum_all(where(counts, difference, 0.0)),
+            .count = sum(cast(not_equal(labels_, double(ignore_)), f64), labels_.dims()),
+            .scale = scale}}};
 }
 
 Loss mean_of(Tensor x) {

@@ -14,6 +14,7 @@
 #include "stretto/formats/hf_directory.h"
 #include "stretto/kernels/cpu/peak.h"
 #include "stretto/kernels/cpu/products.h"
+#include "stretto/models/head.h"
 #include "stretto/models/peft.h"
 #include "stretto/runtime/devices.h"
 #include "stretto/train/progress.h"
@@ -213,7 +214,7 @@ void load_weights(const RunConfig& c, Trainer& trainer) {
     for (const auto& [name, weights] : all) trainer.set_parameter(name, weights);
   };
   const DType dtype = wide(c.train.dtype);
-  if (!c.model.from.empty()) set(load_hf(c.model.from, dtype).weights);
+  if (!c.model.from.empty()) set(in_head_parts(c.model.config, load_hf(c.model.from, dtype).weights));
   if (!c.finetune.adapter.empty()) set(load_peft(c.finetune.adapter, c.model.config, dtype).weights);
   start_averages(trainer);
 }

@@ -37,7 +37,7 @@ Gradients gradients_in(DType dtype, const SavedModel& s) {
   const Model model = [&, c = m.config](Trace& t) {
     const Dim batch = t.batch("batch", ids.sizes[0]), seq = t.size("seq", ids.sizes[1]), vocab{"vocab", c.vocab};
     const Tensor x = t.ids("ids", {batch, seq}), y = t.ids("targets", {batch, seq});
-    return cross_entropy(family_named(c.family).logits(t, c, x), y, vocab);
+    return cross_entropy(logits_of(t, c, x), y, vocab);
   };
   Trainer trainer(compile(model, adamw(), {.dtype = dtype}));
   for (const auto& [name, array] : m.weights) trainer.set_parameter(name, array);

@@ -55,7 +55,7 @@ std::vector<double> router_logits(const ModelConfig& config) {
       [c = config](Trace& t) {
         const Dim batch = t.batch("batch", row_count), seq = t.size("seq", seq_size);
         const Tensor ids = t.ids("ids", {batch, seq}), targets = t.ids("targets", {batch, seq});
-        const Tensor out = family_named(c.family).logits(t, c, ids);
+        const Tensor out = logits_of(t, c, ids);
         const Graph& g = t.builder.graph;
         for (std::uint32_t i = 0; i < g.nodes.size(); ++i)
           if (!t.training() && g.nodes[i].op->name == "softmax")

@@ -25,7 +25,7 @@ TEST(Families, EveryEntryIsWhole) {
   for (const Family* f : families()) {
     EXPECT_EQ(&family_named(f->name), f);
     EXPECT_FALSE(f->summary.empty()) << f->name;
-    EXPECT_TRUE(f->fill && f->check && f->params && f->logits) << f->name;
+    EXPECT_TRUE(f->fill && f->check && f->params && f->hidden) << f->name;
     EXPECT_TRUE(std::any_of(all.begin(), all.end(), [&](const Variant& v) { return v.config.family == f->name; }))
         << "no variant of " << f->name << " is tested";
     // With a form on disk every parameter has a place there, without one none has.

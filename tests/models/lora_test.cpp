@@ -39,7 +39,7 @@ struct WithAdapter {
   Trainer trainer(const ModelConfig& c, const Weights& weights, const Parallel& parallel = {}) const {
     const Model model = [c](Trace& t) {
       const Dim batch = t.batch("batch", 2), seq = t.size("seq", 12), vocab = Dim{"vocab", c.vocab}.padded(c.pad_vocab);
-      const Tensor in = t.ids("ids", {batch, seq}), logits = family_named(c.family).logits(t, c, in);
+      const Tensor in = t.ids("ids", {batch, seq}), logits = logits_of(t, c, in);
       if (!t.training()) t.metric("logits", logits, Accumulate::concat);
       return cross_entropy(logits, in, vocab);
     };

@@ -60,7 +60,7 @@ std::unique_ptr<Trainer> trainer_of(const Oracle& o, DType dtype, int microbatch
   const Model model = [c = o.config](Trace& t) {
     const Dim batch = t.batch("batch", row_count), seq = t.size("seq", seq_size), vocab{"vocab", c.vocab};
     const Tensor ids = t.ids("ids", {batch, seq}), targets = t.ids("targets", {batch, seq});
-    const Tensor logits = family_named(c.family).logits(t, c, ids);
+    const Tensor logits = logits_of(t, c, ids);
     if (!t.training()) t.metric("logits", logits, Accumulate::concat);
     return cross_entropy(logits, targets, vocab);
   };

@@ -26,7 +26,7 @@ TEST(Relatives, LogitsAreThoseOfTransformers) {
     const Model model = [&, c = m.config](Trace& t) {
       const Dim batch = t.batch("batch", ids.shape[0]), seq = t.size("seq", ids.shape[1]), vocab{"vocab", c.vocab};
       const Tensor in = t.ids("ids", {batch, seq});
-      const Tensor logits = family_named(c.family).logits(t, c, in);
+      const Tensor logits = logits_of(t, c, in);
       if (!t.training()) t.metric("logits", logits, Accumulate::concat);
       return cross_entropy(logits, in, vocab);
     };

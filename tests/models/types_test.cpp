@@ -49,7 +49,7 @@ class Types : public testing::TestWithParam<std::string> {
       const Dim dim = t.batch("batch", rows), seq = t.size("seq", length),
                 vocab = Dim{"vocab", c.vocab}.padded(c.pad_vocab);
       const Tensor ids = t.ids("ids", {dim, seq}), targets = t.ids("targets", {dim, seq});
-      const Tensor logits = family_named(c.family).logits(t, c, ids);
+      const Tensor logits = logits_of(t, c, ids);
       if (!t.training()) t.metric("logits", logits, Accumulate::concat);
       return cross_entropy(logits, targets, vocab);
     };

@@ -11,6 +11,7 @@
 #include "stretto/ops/dropout.h"
 #include "stretto/ops/embedding.h"
 #include "stretto/ops/embedding_grad.h"
+#include "stretto/ops/part_entropy.h"
 #include "stretto/ops/pick.h"
 #include "stretto/ops/slots.h"
 #include "stretto/ops/stochastic_round.h"
@@ -19,10 +20,15 @@
 namespace stretto::test {
 namespace {
 
-double embedding(const Element& e) { return e.in(0, e.at.with(e.attrs<EmbeddingAttrs>().vocab, i64(e.in(1)))); }
+double embedding(const Element& e) {
+  const EmbeddingAttrs& a = e.attrs<EmbeddingAttrs>();
+  const i64 row = i64(e.in(1)) - a.first;
+  return row >= 0 && row < e.size(a.vocab) ? e.in(0, e.at.with(a.vocab, row)) : 0;
+}
 
 double embedding_grad(const Element& e) {
-  const i64 row = e.at[e.attrs<EmbeddingGradAttrs>().vocab];
+  const EmbeddingGradAttrs& a = e.attrs<EmbeddingGradAttrs>();
+  const i64 row = a.first + e.at[a.vocab];
   return e.sum(e.dims(1), [&](const At& j) { return i64(e.in(1, j)) == row ? e.in(0, j) : 0; });
 }
 
@@ -48,6 +54,15 @@ double cross_entropy(const Element& e) {
 }
 
 double cross_entropy_grad(const Element& e) { return e.in(2) * difference(e, e.attrs<CrossEntropyGradAttrs>()); }
+
+// Results: the log of the sum of exponentials, and the label's logit, or 0 where it is none of these.
+double part_entropy(const Element& e) {
+  const PartEntropyAttrs& a = e.attrs<PartEntropyAttrs>();
+  if (e.result == 0) return std::log(e.sum({a.over}, [&](const At& j) { return std::exp(e.in(0, j)); }));
+  const i64 label = i64(e.in(1));
+  const bool here = label != a.ignore && label >= a.first && label < a.first + e.size(a.over);
+  return here ? e.in(0, e.at.with(a.over, label - a.first)) : 0;
+}
 
 // Word i of a sequence's random numbers decides about its element i; the key is made of seed and name.
 double dropout(const Element& e) {
@@ -212,6 +227,7 @@ constexpr NamedOracle id_table[] = {
     {"embedding", embedding},
     {"embedding_grad", embedding_grad},
     {"group_rows", group_rows},
+    {"part_entropy", part_entropy},
     {"pick", pick},
     {"slots", slots},
     {"stochastic_round", stochastic_round},

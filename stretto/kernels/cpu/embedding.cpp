@@ -19,14 +19,14 @@ struct Plan {
 
 Plan plan_of(const Call& call) {
   const View &table = call.in[0], &ids = call.in[1], &out = call.out[0];
-  const DimId vocab = call.attrs<EmbeddingAttrs>().vocab;
+  const auto& [vocab, whole, first] = call.attrs<EmbeddingAttrs>();
   const std::size_t at = std::size_t(position(table.dims, vocab));
   return {.ids = valid_nest(ids.dims, {&ids, &out}),
           .row = valid_nest(without(table.dims, {vocab}), {&table, &out}),
           .row_stride = table.strides[at],
-          .first = table.offsets[at],
-          .rows = table.sizes[at],
-          .limit = table.limits[at],
+          .first = first + table.offsets[at],
+          .rows = table.valid(vocab),
+          .limit = call.graph.dim(whole).valid(),
           .padding = Padding(out)};
 }
 

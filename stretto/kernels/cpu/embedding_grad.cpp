@@ -18,12 +18,13 @@ struct Plan {
 
 Plan plan_of(const Call& call) {
   const View &g = call.in[0], &ids = call.in[1], &out = call.out[0];
-  const DimId vocab = call.attrs<EmbeddingGradAttrs>().vocab;
+  const EmbeddingGradAttrs& a = call.attrs<EmbeddingGradAttrs>();
+  const DimId vocab = a.vocab;
   const std::size_t at = std::size_t(position(out.dims, vocab));
   Plan p{.ids = valid_nest(ids.dims, {&ids, &g}),
          .row = valid_nest(without(out.dims, {vocab}), {&g, &out}),
          .row_stride = out.strides[at],
-         .first = out.offsets[at],
+         .first = a.first + out.offsets[at],
          .rows = out.valid(vocab),
          .accumulate = call.accumulate};
   for (DimId d : out.dims) add_loop(p.table, out.size(d), {out.stride(d)});
