@@ -1,8 +1,10 @@
 #include "stretto/compile/stages.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
+#include "stretto/balance/pieces.h"
 #include "stretto/base/text.h"
 #include "stretto/ir/op.h"
 #include "stretto/simulate/predict.h"
@@ -94,19 +96,32 @@ std::string kept_str(const Step& s, const StageKeeps& k, std::size_t stage) {
   return k.values.empty() ? text + "  nothing\n" : text;
 }
 
-// A stage that cannot be cut any further and takes more than an actor's share of all: the others wait for it.
-std::string limit_str(const Compiled& c, const IdVector<StageId, StageSum>& all, double whole) {
-  const double share = whole / c.program->schedule.actors();
-  const auto most = std::max_element(all.begin(), all.end(),
-                                     [](const StageSum& a, const StageSum& b) { return a.seconds < b.seconds; });
-  if (most->pieces > 1 || most->seconds <= share * (1 + 1e-9)) return "";
-  std::vector<std::string> names = most->layers;
-  if (names.empty())
-    for (ParamId p : most->params) names.push_back(c.params[p].name);
+bool is_head(const std::string& layer) { return layer == "head" || layer.starts_with("head."); }
+
+// Parts of the head that are no larger than other pieces, or small beside a stage.
+int parts_of_head(const Compiled& c, const IdVector<StageId, StageSum>& all, const Limit& l) {
+  std::set<std::string> parts;
+  for (const StageSum& s : all)
+    for (const std::string& layer : s.layers)
+      if (is_head(layer)) parts.insert(layer);
+  const std::vector<PieceTimes> pieces = piece_times(*c.program->step, Machine{});
+  double other = 0, whole = 0;
+  for (const PieceId piece : c.program->stage_of.ids()) {
+    const double seconds = pieces[piece.value].microbatch();
+    whole += seconds;
+    if (c.program->stage_of[piece] != l.stage) other = std::max(other, seconds);
+  }
+  const double enough = std::max(other / whole, 0.25 / double(all.size()));
+  return std::clamp(int(std::ceil(double(parts.size()) * l.takes / enough)), 2, 64);
+}
+
+std::string limit_str(const Limit& l) {
   return fmt::format(
-      "Stage {} is a single piece ({}) and takes {:.1f}% of the time, an actor's share is {:.1f}%: no cut makes the "
-      "step shorter.\nSpread its weights over ranks (parallel.tensor), or use fewer actors or more layers.\n",
-      most - all.begin(), layers_str(names), 100 * most->seconds / whole, 100 * share / whole);
+      "Stage {} is a single piece ({}) and takes {:.1f}% of the time, an actor's share is {:.1f}%: no "
+      "cut makes the step shorter.\n{}Spread its weights over ranks (parallel.tensor), or use fewer "
+      "actors or more layers.\n",
+      l.stage.value, l.name, 100 * l.takes, 100 * l.share,
+      l.head_parts > 0 ? fmt::format("Cut the head (model.head_parts = {}). Or: ", l.head_parts) : "");
 }
 
 }  // namespace
@@ -131,6 +146,24 @@ std::vector<Fault> verify_stages(const Compiled& c) {
       faults.push_back(fault("stages", "", "no stage makes the gradient of parameter '{}'", c.params[i].name));
   }
   return faults;
+}
+
+std::optional<Limit> limit_of(const Compiled& c) {
+  const IdVector<StageId, StageSum> all = sums(c);
+  double whole = 0;
+  StageId most(0);
+  for (const StageId s : all.ids()) {
+    whole += all[s].seconds;
+    if (all[s].seconds > all[most].seconds) most = s;
+  }
+  Limit l{.stage = most, .takes = all[most].seconds / whole, .share = 1.0 / c.program->schedule.actors()};
+  if (!(whole > 0) || all[most].pieces > 1 || l.takes <= l.share * (1 + 1e-9)) return std::nullopt;
+  std::vector<std::string> names = all[most].layers;
+  if (names.empty())
+    for (ParamId p : all[most].params) names.push_back(c.params[p].name);
+  l.name = layers_str(names);
+  if (std::any_of(names.begin(), names.end(), is_head)) l.head_parts = parts_of_head(c, all, l);
+  return l;
 }
 
 std::string stages_str(const Compiled& c) {
@@ -162,7 +195,7 @@ std::string stages_str(const Compiled& c) {
   row("all", "", whole, most);
   rows.back()[3] = "";
   std::string text = table(rows) + "Operations and kept bytes are of one microbatch.\n";
-  text += limit_str(c, all, whole.seconds);
+  if (const std::optional<Limit> limit = limit_of(c)) text += limit_str(*limit);
   if (held > elements(c, whole.params))
     text += fmt::format("{} parameters are in more than one stage; the sum counts them once.\n",
                         human_count(held - elements(c, whole.params)));

@@ -3,6 +3,7 @@
 //
 //   fmt::print("{}", stages_str(compiled));
 #pragma once
+#include <optional>
 #include <string>
 
 #include "stretto/compile/compile.h"
@@ -10,6 +11,15 @@
 namespace stretto {
 
 std::string stages_str(const Compiled&);
+
+// A stage that cannot be cut any further and takes more than an actor's share of all: the others wait for it.
+struct Limit {
+  StageId stage;
+  std::string name = {};        // its layers
+  double takes = 0, share = 0;  // of all of a microbatch's work: this stage, and an actor's even share
+  int head_parts = 0;           // it is the head: parts that would be small enough; else 0
+};
+std::optional<Limit> limit_of(const Compiled&);
 
 // Pieces that no stage takes, parameters that no stage reads, trained parameters without a gradient: none, or the
 // program does not train the model.

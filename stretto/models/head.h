@@ -30,7 +30,8 @@ void vocab_params(const ModelConfig&, const std::string& param, const std::strin
 Tensor embedded(Trace&, const ModelConfig&, Tensor ids);
 // h {batch seq_r model}
 Loss head_loss(Trace&, const ModelConfig&, Tensor h, Tensor targets);
-Tensor head_logits(Trace&, const ModelConfig&, Tensor h, const Dim& seq);  // {batch seq vocab}; when decoding, of the last id
+Tensor head_logits(Trace&, const ModelConfig&, Tensor h,
+                   const Dim& seq);  // {batch seq vocab}; when decoding, of the last id
 
 // Weights of a model with head_parts = 1 as those of the config, and back.
 Weights in_head_parts(const ModelConfig&, Weights);

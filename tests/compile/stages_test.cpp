@@ -67,7 +67,27 @@ TEST(Stages, AHeadThatLimitsIsNamed) {
   config.vocab = 5000;
   EXPECT_THAT(text(),
               ContainsRegex("Stage 3 is a single piece \\(norm_f head\\) and takes [0-9.]+% of the time, an actor's "
-                            "share is 25.0%: no cut makes the step shorter"));
+                            "share is 25.0%: no cut makes the step shorter.\nCut the head \\(model.head_parts = "
+                            "[0-9]+\\)"));
+}
+
+// The parts that are advised are enough.
+TEST(Stages, AHeadInPartsLimitsNoLonger) {
+  ModelConfig config = tiny("llama", 4);
+  config.vocab = 5000;
+  const auto made = [&] {
+    return compile(make_model(config, 8), adamw(), {.microbatches = 4}, {.mesh = {{"pipe", 4}}});
+  };
+  const std::optional<Limit> whole = limit_of(made());
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->stage, StageId(3));
+  EXPECT_GT(whole->takes, whole->share);
+  config.head_parts = 2;
+  const std::optional<Limit> halves = limit_of(made());
+  ASSERT_TRUE(halves);
+  EXPECT_GE(halves->head_parts, whole->head_parts);
+  config.head_parts = whole->head_parts;
+  EXPECT_FALSE(limit_of(made())) << whole->head_parts;
 }
 
 // A dense layer with an activation: backward of the activation reads what went into it, the weight's gradient reads

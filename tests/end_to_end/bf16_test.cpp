@@ -25,7 +25,7 @@ Training training_in(DType dtype, int microbatches = 4) {
 ModelConfig model_named(const std::string& family, int layers = 2) {
   ModelConfig c = tiny(family, layers);
   if (family == "gpt2") c.dropout = 0.1;
-  if (family == "llama") c.kv_heads = 2, c.qk_norm = true;
+  if (family == "llama") c.kv_heads = 2, c.qk_norm = true, c.head_parts = 4, c.pad_vocab = 2;
   if (family == "mixtral") c.kv_heads = 2, c.ff = 24, c.experts = 4, c.balance = 0.05, c.router_z = 0.01;
   return c;
 }

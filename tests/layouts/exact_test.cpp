@@ -48,6 +48,13 @@ void expect_equal(const Result& a, const Result& b, const std::string& what) {
 
 class Exact : public testing::TestWithParam<std::string> {};
 
+TEST_P(Exact, AHeadInParts) {
+  ModelConfig config = with_dropout(GetParam());
+  config.head_parts = 2;
+  expect_equal(trained(config, exact(1)), trained(config, exact(4), {.mesh = {{"pipe", 2}}, .names = {.data = 2}}),
+               "pipe=2, data=2, 4 microbatches");
+}
+
 TEST_P(Exact, RanksAndMicrobatches) {
   const ModelConfig config = with_dropout(GetParam());
   const Result one = trained(config, exact(1));

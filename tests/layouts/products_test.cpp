@@ -104,6 +104,26 @@ TEST_P(Families, Dropout) {
   r.equals(layout(1, {.data = 2, .context = 2}));
 }
 
+// The head in slices of the vocabulary, of which the last one is smaller and padded: each is split as the whole is.
+TEST_P(Families, HeadParts) {
+  Setting s{.config = small(GetParam()), .steps = 3};
+  s.config.vocab = 45, s.config.pad_vocab = 4, s.config.head_parts = 3;
+  const Reference r(s);
+  r.equals(layout(1, {.tensor = 4}));
+  r.equals(layout(1, {.data = 2, .context = 2}));
+  r.equals(layout(4, {.data = 2, .tensor = 2, .sequence = true, .zero = 1}, "zb-h1"));
+  r.equals(layout(2, {.data = 2, .zero = 3}, "zb-v"));
+  r.equals(layout(2, {.data = 2, .tensor = 2}, "dualpipe-v"));
+  r.equals({.mesh = {{"x", 2}, {"y", 2}}, .layout = {{"model", "x"}, {"vocab", "y"}}});
+  for (const Recompute mode : {Recompute::full, Recompute::selective}) {
+    Parallel p = layout(2, {.tensor = 2, .sequence = true}, "interleaved-1f1b");
+    p.recompute = {mode};
+    r.equals(p);
+  }
+  s.training.dtype = f32;
+  Reference(s).equals(layout(4, {.tensor = 2, .sequence = true}));
+}
+
 TEST_P(Families, SinglePrecision) {
   Setting s{.config = small(GetParam())};
   s.training.dtype = f32;
