@@ -99,20 +99,22 @@ std::string kept_str(const Step& s, const StageKeeps& k, std::size_t stage) {
 bool is_head(const std::string& layer) { return layer == "head" || layer.starts_with("head."); }
 
 // Parts of the head that are no larger than other pieces, or small beside a stage.
-int parts_of_head(const Compiled& c, const IdVector<StageId, StageSum>& all, const Limit& l) {
-  std::set<std::string> parts;
-  for (const StageSum& s : all)
-    for (const std::string& layer : s.layers)
-      if (is_head(layer)) parts.insert(layer);
-  const std::vector<PieceTimes> pieces = piece_times(*c.program->step, Machine{});
-  double other = 0, whole = 0;
-  for (const PieceId piece : c.program->stage_of.ids()) {
+int parts_of_head(const Compiled& c) {
+  const Program& p = *c.program;
+  const std::vector<PieceTimes> pieces = piece_times(*p.step, Machine{});
+  std::set<PieceId> parts;
+  for (const Node& n : c.graph.nodes)
+    if (!n.backward && is_head(layer_of(c.graph.scopes[n.scope]))) parts.insert(PieceId(n.piece));
+  double head = 0, other = 0, whole = 0;
+  for (const PieceId piece : p.stage_of.ids()) {
     const double seconds = pieces[piece.value].microbatch();
     whole += seconds;
-    if (c.program->stage_of[piece] != l.stage) other = std::max(other, seconds);
+    if (parts.contains(piece))
+      head += seconds;
+    else
+      other = std::max(other, seconds);
   }
-  const double enough = std::max(other / whole, 0.25 / double(all.size()));
-  return std::clamp(int(std::ceil(double(parts.size()) * l.takes / enough)), 2, 64);
+  return std::clamp(int(std::ceil(head / std::max(other, 0.25 * whole / p.schedule.stages))), 2, 64);
 }
 
 std::string limit_str(const Limit& l) {
@@ -162,7 +164,7 @@ std::optional<Limit> limit_of(const Compiled& c) {
   if (names.empty())
     for (ParamId p : all[most].params) names.push_back(c.params[p].name);
   l.name = layers_str(names);
-  if (std::any_of(names.begin(), names.end(), is_head)) l.head_parts = parts_of_head(c, all, l);
+  if (std::any_of(names.begin(), names.end(), is_head)) l.head_parts = parts_of_head(c);
   return l;
 }
 

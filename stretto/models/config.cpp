@@ -115,11 +115,11 @@ std::vector<Fault> validate(const ModelConfig& c) {
   range("context", c.context, ModelConfig::most_context);
   const bool vocab = range("vocab", c.vocab, ModelConfig::most_vocab);
   const bool padded = range("pad_vocab", c.pad_vocab, ModelConfig::most_heads);
-  if (vocab && padded && range("head_parts", c.head_parts, ModelConfig::most_head_parts) &&
-      c.head_parts > most_head_parts(c))
+  const bool parts = range("head_parts", c.head_parts, ModelConfig::most_head_parts);
+  if (vocab && padded && parts && c.head_parts > most_head_parts(c))
     wrong("head_parts", fmt::format("use at most {}", most_head_parts(c)),
-          fmt::format("head_parts is {}, and a vocabulary of {}, padded to a multiple of {}, does not fill so many",
-                      c.head_parts, c.vocab, c.pad_vocab));
+          fmt::format("head_parts is {}, and of a vocabulary of {} (pad_vocab is {}) some would be empty", c.head_parts,
+                      c.vocab, c.pad_vocab));
   const bool width = range("width", c.width, ModelConfig::most_width),
              heads = range("heads", c.heads, ModelConfig::most_heads);
   if (width) range("ff", c.ff, ModelConfig::most_ff);  // else it may follow from a wrong width

@@ -22,7 +22,7 @@ struct VocabPart {
 };
 // Of `param`, which is "wte" or "head".
 std::vector<VocabPart> vocab_parts(const ModelConfig&, const std::string& param);
-// The largest head_parts for which every part has a row.
+// Beyond so many a part would have no row.
 i64 most_head_parts(const ModelConfig&);
 // Appends its parameters. Parts lie together in one tensor on disk.
 void vocab_params(const ModelConfig&, const std::string& param, const std::string& stored, std::vector<ParamSpec>&);
@@ -30,8 +30,9 @@ void vocab_params(const ModelConfig&, const std::string& param, const std::strin
 Tensor embedded(Trace&, const ModelConfig&, Tensor ids);
 // h {batch seq_r model}
 Loss head_loss(Trace&, const ModelConfig&, Tensor h, Tensor targets);
-Tensor head_logits(Trace&, const ModelConfig&, Tensor h,
-                   const Dim& seq);  // {batch seq vocab}; when decoding, of the last id
+Tensor head_logits(
+    Trace&, const ModelConfig&, Tensor h,
+    const Dim& seq);  // {batch seq vocab}, without padding if it comes in parts; when decoding, of the last id
 
 // Weights of a model with head_parts = 1 as those of the config, and back.
 Weights in_head_parts(const ModelConfig&, Weights);

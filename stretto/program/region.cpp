@@ -199,6 +199,8 @@ class WorkBuilder {
     const WorkId w = add({.urgent = true}, {at});
     if (std::holds_alternative<SentWord>(t.what))  // there is room when all that stands before it is done
       for (WorkId before : ids_until<WorkId>(w.value)) come_after(w, before);
+    else if (t.direct)  // it lies with the receiver, whose it is from then on: its own task has read it
+      writes(w, carried(t));
     else
       reads(w, carried(t));
     if (const AccumulatorId* g = std::get_if<AccumulatorId>(&t.what)) {

@@ -66,7 +66,7 @@ TEST(Stages, AHeadThatLimitsIsNamed) {
   EXPECT_THAT(text(), Not(HasSubstr("is a single piece")));
   config.vocab = 5000;
   EXPECT_THAT(text(),
-              ContainsRegex("Stage 3 is a single piece \\(norm_f head\\) and takes [0-9.]+% of the time, an actor's "
+              ContainsRegex("Stage 3 is a single piece \\(head\\) and takes [0-9.]+% of the time, an actor's "
                             "share is 25.0%: no cut makes the step shorter.\nCut the head \\(model.head_parts = "
                             "[0-9]+\\)"));
 }
@@ -85,7 +85,7 @@ TEST(Stages, AHeadInPartsLimitsNoLonger) {
   config.head_parts = 2;
   const std::optional<Limit> halves = limit_of(made());
   ASSERT_TRUE(halves);
-  EXPECT_GE(halves->head_parts, whole->head_parts);
+  EXPECT_GT(halves->head_parts, 2);
   config.head_parts = whole->head_parts;
   EXPECT_FALSE(limit_of(made())) << whole->head_parts;
 }
