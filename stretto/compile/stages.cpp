@@ -98,7 +98,8 @@ std::string kept_str(const Step& s, const StageKeeps& k, std::size_t stage) {
 
 bool is_head(const std::string& layer) { return layer == "head" || layer.starts_with("head."); }
 
-// Parts of the head that are no larger than other pieces, or small beside a stage.
+// Parts of the head that are about as large as other pieces, unless those are tiny. Powers of two, which most numbers
+// of stages share evenly; the larger one unless the smaller is almost enough.
 int parts_of_head(const Compiled& c) {
   const Program& p = *c.program;
   const std::vector<PieceTimes> pieces = piece_times(*p.step, Machine{});
@@ -114,16 +115,15 @@ int parts_of_head(const Compiled& c) {
     else
       other = std::max(other, seconds);
   }
-  return std::clamp(int(std::ceil(head / std::max(other, 0.25 * whole / p.schedule.stages))), 2, 64);
+  const double parts_wanted = head / std::max(other, whole / (8.0 * p.schedule.stages));
+  return int(std::exp2(std::clamp(std::ceil(std::log2(parts_wanted) - 0.2), 1.0, 6.0)));
 }
 
 std::string limit_str(const Limit& l) {
-  return fmt::format(
-      "Stage {} is a single piece ({}) and takes {:.1f}% of the time, an actor's share is {:.1f}%: no "
-      "cut makes the step shorter.\n{}Spread its weights over ranks (parallel.tensor), or use fewer "
-      "actors or more layers.\n",
-      l.stage.value, l.name, 100 * l.takes, 100 * l.share,
-      l.head_parts > 0 ? fmt::format("Cut the head (model.head_parts = {}). Or: ", l.head_parts) : "");
+  std::string text = fmt::format("Stage {} is a single piece ({}) and {}: {}.\n", l.stage.value, l.name, l.shares(),
+                                 l.alone ? "no cut makes the step shorter" : "the other stages wait for it");
+  if (l.head_parts > 0) text += fmt::format("Cut the head: model.head_parts = {}. Or:\n", l.head_parts);
+  return text + "Spread its weights over ranks (parallel.tensor), or use fewer actors or more layers.\n";
 }
 
 }  // namespace
@@ -150,21 +150,31 @@ std::vector<Fault> verify_stages(const Compiled& c) {
   return faults;
 }
 
+std::string Limit::shares() const {
+  return fmt::format("takes {:.1f}% of the time, {} {:.1f}%", 100 * takes,
+                     alone ? "an actor's share is" : "an even stage", 100 * share);
+}
+
 std::optional<Limit> limit_of(const Compiled& c) {
   const IdVector<StageId, StageSum> all = sums(c);
+  const Schedule& schedule = c.program->schedule;
   double whole = 0;
-  StageId most(0);
+  std::optional<StageId> most;
   for (const StageId s : all.ids()) {
     whole += all[s].seconds;
-    if (all[s].seconds > all[most].seconds) most = s;
+    if (all[s].pieces == 1 && (!most || all[s].seconds > all[*most].seconds)) most = s;
   }
-  Limit l{.stage = most, .takes = all[most].seconds / whole, .share = 1.0 / c.program->schedule.actors()};
-  if (!(whole > 0) || all[most].pieces > 1 || l.takes <= l.share * (1 + 1e-9)) return std::nullopt;
-  std::vector<std::string> names = all[most].layers;
+  if (!most || !(whole > 0) || schedule.stages == 1) return std::nullopt;
+  std::vector<std::string> names = all[*most].layers;
+  const bool head = std::any_of(names.begin(), names.end(), is_head);
   if (names.empty())
-    for (ParamId p : all[most].params) names.push_back(c.params[p].name);
-  l.name = layers_str(names);
-  if (std::any_of(names.begin(), names.end(), is_head)) l.head_parts = parts_of_head(c);
+    for (ParamId p : all[*most].params) names.push_back(c.params[p].name);
+  Limit l{.stage = *most, .name = layers_str(names), .takes = all[*most].seconds / whole};
+  l.share = 1.0 / schedule.actors();
+  l.alone = l.takes > l.share * (1 + 1e-9);
+  if (!l.alone) l.share = 1.0 / schedule.stages;
+  if (!l.alone && (!head || l.takes < 1.5 * l.share)) return std::nullopt;
+  if (head) l.head_parts = parts_of_head(c);
   return l;
 }
 

@@ -46,6 +46,11 @@ Recompute one_recompute(const RunConfig& c) {
 }  // namespace
 
 PlanProblem problem_of(const RunConfig& c, const ClusterFile& cluster, int ranks) {
+  if (c.model.config.head_parts > 1)
+    throw Error("plan", "model.head_parts is {}, and plans are made with the head as one piece",
+                c.model.config.head_parts)
+        .hint("plan with 1; in the run that is written leave parallel.stages out and ask show stages about the head")
+        .about({"model.head_parts"});
   PlanProblem p{.model = c.model.config,
                 .batch = c.train.batch,
                 .optimizer = optimizer_of(c),

@@ -235,10 +235,8 @@ std::vector<std::string> about(const RunConfig& c, const Prepared& p) {
   if (c.finetune.lora || !c.finetune.freeze.empty()) lines.push_back(finetune_line(c, p.compiled));
   if (p.compiled.program->ranks() > 1) lines.push_back("mesh     " + mesh_line(c, p));
   if (const std::optional<Limit> l = limit_of(p.compiled); l && l->head_parts > 0)
-    lines.push_back(
-        fmt::format("limit    stage {} is the head and takes {:.1f}% of the time, an even share is {:.1f}%: "
-                    "model.head_parts = {} cuts it",
-                    l->stage.value, 100 * l->takes, 100 * l->share, l->head_parts));
+    lines.push_back(fmt::format("limit    stage {}, the head, {}: model.head_parts = {} cuts it", l->stage.value,
+                                l->shares(), l->head_parts));
   if (const auto reason = expert_rows_reason(p.compiled)) lines.push_back("experts  " + *reason);
   if (c.parallel.overlap == Overlap::chunks) lines.push_back(chunks_line(c, p.compiled));
   lines.push_back("memory   " + memory_line(*p.compiled.program));

@@ -91,9 +91,15 @@ std::optional<Fault> compare(const Setting& s, std::vector<std::string>& notes) 
 
 void compare(const RunConfig& now, const Checkpoint& c, std::vector<std::string>& notes) {
   const Field before = read_toml(c.manifest().config, "checkpoint"), after = read_toml(checkpoint_config(now), "run");
+  const Field usual = read_toml(checkpoint_config({}), "defaults");
   std::vector<Fault> faults;
-  for (const Setting& s : settings_of_both(before, after))
+  for (const Setting& s : settings_of_both(before, after)) {
+    // A key that there was not yet when the checkpoint was written meant what its default means.
+    const Field* section = usual.find(s.section);
+    if (const Field* otherwise = section ? section->find(s.key) : nullptr; !s.was && s.is && otherwise)
+      if (whole_text_of(otherwise) == whole_text_of(s.is)) continue;
     if (std::optional<Fault> f = compare(s, notes)) faults.push_back(std::move(*f));
+  }
   refuse(std::move(faults));
 }
 

@@ -33,6 +33,14 @@ TEST(Check, SumsUpWhatIsRight) {
             "peak activations    4 4 4 4 (full stages, per actor)\n");
 }
 
+TEST(Check, SaysThatTheHeadLimitsAndWhatHelps) {
+  const std::string wide = "examples/quickstart.toml --model.vocab=8000 --parallel.pipe=4 --parallel.schedule=1f1b ";
+  EXPECT_THAT(run(wide).out,
+              testing::ContainsRegex("limit    stage 3, the head, takes [0-9.]+% of the time, an actor's "
+                                     "share is 25.0%: model.head_parts = [0-9]+ cuts it\n"));
+  EXPECT_THAT(run(wide + "--model.head_parts=16").out, testing::Not(HasSubstr("limit    ")));
+}
+
 TEST(Check, GivenFiles) {
   const std::string data = "--schedule tests/files/schedules/";
   EXPECT_THAT(run(data + "dualpipev_4rank_10mb.csv --actors 4 --microbatches 10 --chunks 2").out,

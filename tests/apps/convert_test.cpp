@@ -68,6 +68,38 @@ TEST_F(Convert, ShardsTypesAndTheFilesBesideTheWeights) {
   EXPECT_EQ(load_hf(folder_ / "half").stored, FileType::F16);
 }
 
+// Files have the head in one, whatever the run had that came from them and went to them. A step so small that the
+// weights stay what they were.
+TEST_F(Convert, HeadsInParts) {
+  folder_.write("a.txt", std::string(2000, 'a'));
+  for (const char* type : {"gpt2", "llama"}) {
+    const std::string model = data_folder + "/hf/" + type + "/model", run = std::string("run-") + type,
+                      back = std::string("back-") + type;
+    const Result r =
+        stretto("train --model.from=" + model +
+                    " --model.head_parts=3 --data.path=a.txt --data.tokenizer=bytes "
+                    "--data.validation=0 --train.batch=2 --train.steps=1 --optimizer.lr=1e-30 --optimizer.decay=0 "
+                    "--parallel.pipe=2 --checkpoint.every=1 --log.dir=" +
+                    run,
+                folder_.str());
+    ASSERT_EQ(r.code, 0) << r.error;
+    ASSERT_EQ(convert(run + " " + back).code, 0);
+    expect_same(model, folder_ / back);
+    const auto said = [&](const std::string& command) {
+      const Result x = stretto(command, folder_.str());
+      EXPECT_EQ(x.code, 0) << x.error;
+      return x.out;
+    };
+    const std::string tokens = " --prompt abc --tokens 5 --seed 1", text = " --data a.txt --plain";
+    EXPECT_EQ(said("generate " + run + tokens), said("generate " + back + tokens));
+    const auto loss = [&](const std::string& of) {
+      const std::string table = said("eval " + of + text);
+      return std::stod(table.substr(table.find('\n') + 1));
+    };
+    EXPECT_NEAR(loss(run), loss(back), 1e-6 * loss(back));
+  }
+}
+
 // Where only config.json says them, they come out in both files; a tokenizer's own end is taken where nobody says one.
 TEST_F(Convert, WeightsOf16BitsAreTrainedInATypeThatIsSaid) {
   folder_.write("a.txt", std::string(1000, 'a'));

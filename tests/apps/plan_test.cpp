@@ -141,6 +141,8 @@ TEST_F(PlanCommandTest, MistakesAreNamed) {
               HasSubstr("parallel.tensor is 4, which [plan] does not allow: 1, 2; hint: leave one of the two out"));
   EXPECT_THAT(says("--ranks 4 --parallel.recompute=full '--plan.recompute=[\"none\"]'"),
               HasSubstr("parallel.recompute is full, which [plan] does not allow: none"));
+  EXPECT_THAT(says("--ranks 4 --model.head_parts=2"),
+              HasSubstr("model.head_parts is 2, and plans are made with the head as one piece; hint: plan with 1"));
   EXPECT_THAT(says("--ranks 4 --parallel.depth=2"), HasSubstr("depth is no part of what is planned"));
   EXPECT_THAT(says("--ranks 4 '--parallel.mesh={a = 2}'"), HasSubstr("mesh is no part of what is planned"));
   EXPECT_THAT(run("plan run.toml --ranks 4").error, HasSubstr("no cluster is given"));

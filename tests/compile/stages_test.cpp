@@ -60,15 +60,20 @@ TEST(Stages, EveryStageHasARow) {
 
 TEST(Stages, AHeadThatLimitsIsNamed) {
   ModelConfig config = tiny("llama", 4);
-  const auto text = [&] {
-    return stages_str(compile(make_model(config, 8), adamw(), {.microbatches = 4}, {.mesh = {{"pipe", 4}}}));
+  const auto text = [&](const char* schedule, int actors) {
+    const Parallel p{.mesh = {{"pipe", actors}}, .schedule = schedule};
+    return stages_str(compile(make_model(config, 8), adamw(), {.microbatches = 4}, p));
   };
-  EXPECT_THAT(text(), Not(HasSubstr("is a single piece")));
+  EXPECT_THAT(text("1f1b", 4), Not(HasSubstr("is a single piece")));
   config.vocab = 5000;
-  EXPECT_THAT(text(),
+  EXPECT_THAT(text("1f1b", 4),
               ContainsRegex("Stage 3 is a single piece \\(head\\) and takes [0-9.]+% of the time, an actor's "
-                            "share is 25.0%: no cut makes the step shorter.\nCut the head \\(model.head_parts = "
-                            "[0-9]+\\)"));
+                            "share is 25.0%: no cut makes the step shorter.\nCut the head: model.head_parts = [0-9]+"));
+  // Less than an actor's share, but far longer than other stages.
+  config.vocab = 1600;
+  EXPECT_THAT(text("1f1b", 2), Not(HasSubstr("is a single piece")));
+  EXPECT_THAT(text("zb-v", 2), ContainsRegex("Stage 3 is a single piece \\(head\\) and takes [0-9.]+% of the time, an "
+                                             "even stage 25.0%: the other stages wait for it"));
 }
 
 // The parts that are advised are enough.

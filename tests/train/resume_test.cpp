@@ -249,6 +249,21 @@ TEST_F(Resume, ChangedSettingsThatWouldSpoilTheRunAreRefused) {
   EXPECT_THAT(more.out, HasSubstr("note: data.path is "));
 }
 
+// A checkpoint of a version that did not know a key goes on with the key's default, and with nothing else.
+TEST_F(Resume, KeysThatThereWereNotYetHaveTheirDefaults) {
+  run(config("r", {"--train.steps=3"}));
+  const fs::path file = checkpoint("r", 3) / manifest_name;
+  Manifest manifest = parse_manifest(text_of(file), file.string());
+  const std::string key = "head_parts = 1\n";
+  const std::size_t at = manifest.config.find(key);
+  ASSERT_NE(at, std::string::npos);
+  manifest.config.erase(at, key.size());
+  std::ofstream(file) << manifest_text(manifest);
+  EXPECT_EQ(refusal_of([&] { run(config("r", {"--model.head_parts=2"}), ""); }),
+            "[resume] model.head_parts is 2 and was not set; hint: continue without model.head_parts");
+  EXPECT_EQ(run(config("r", {"--train.steps=4"}), "").summary.steps, 4);
+}
+
 TEST_F(Resume, LongListsThatChangedAreNoted) {
   const auto with = [&](const std::string& last) {
     std::string list = "--data.path=[";
