@@ -13,8 +13,9 @@ constexpr int longest_period = 4;  // of layers of different kinds that are meas
 template <class Function>
 void for_all(PieceFacts& f, Function function) {
   for (double* x :
-       {&f.F, &f.I, &f.B, &f.FW, &f.R, &f.given_in_B, &f.given_in_FW, &f.saved_in_FB, &f.late_F_in_FB, &f.late_B_in_FB,
-        &f.sums, &f.update, &f.kept_i, &f.kept_w, &f.for_w, &f.beside, &f.params, &f.gradients, &f.state})
+       {&f.F, &f.I, &f.B, &f.FW, &f.W, &f.R, &f.given_in_B, &f.given_in_FW, &f.saved_in_FB, &f.late_F_in_FB,
+        &f.late_B_in_FB, &f.gather, &f.gather_back, &f.scatter, &f.add, &f.sums, &f.update, &f.kept_i, &f.kept_w,
+        &f.for_w, &f.beside, &f.params, &f.gradients, &f.state})
     function(*x);
 }
 
@@ -63,11 +64,21 @@ PieceFacts end_of(const PieceFacts& measured, const PieceFacts& stage, const Pie
   return with_bytes(f, piece);
 }
 
+// What the tasks of microbatches take.
+void take_times(PieceFacts& f, const PieceFacts& from) {
+  for (double PieceFacts::*x :
+       {&PieceFacts::F, &PieceFacts::I, &PieceFacts::B, &PieceFacts::FW, &PieceFacts::W, &PieceFacts::R,
+        &PieceFacts::given_in_B, &PieceFacts::given_in_FW, &PieceFacts::saved_in_FB, &PieceFacts::late_F_in_FB,
+        &PieceFacts::late_B_in_FB})
+    f.*x = from.*x;
+}
+
 }  // namespace
 
 PieceFacts& PieceFacts::operator+=(const PieceFacts& o) {
-  F += o.F, I += o.I, B += o.B, FW += o.FW, R += o.R, given_in_B += o.given_in_B, given_in_FW += o.given_in_FW;
+  F += o.F, I += o.I, B += o.B, FW += o.FW, W += o.W, R += o.R, given_in_B += o.given_in_B, given_in_FW += o.given_in_FW;
   saved_in_FB += o.saved_in_FB, late_F_in_FB += o.late_F_in_FB, late_B_in_FB += o.late_B_in_FB;
+  gather += o.gather, gather_back += o.gather_back, scatter += o.scatter, add += o.add;
   sums += o.sums, update += o.update;
   kept_i += o.kept_i, kept_w += o.kept_w, for_w += o.for_w, beside += o.beside;
   params += o.params, gradients += o.gradients, state += o.state;
@@ -118,13 +129,14 @@ ModelConfig shortened(const ModelConfig& model, int times) {
 
 bool busy_links(const Variant& v) { return v.zero >= 2; }
 
-StageFacts facts_of(const PlanProblem& problem, const Variant& v) {
-  const ShortProgram p(problem, v, busy_links(v));
+StageFacts facts_of(const PlanProblem& problem, const Variant& v, const StageFacts* plain) {
+  const ShortProgram p(problem, v);
   const double layers = shortened(problem.model, 1).layers;
   const PieceFacts layer = difference(p.two(), p.one()) * (1 / layers);
   StageFacts f;
   f.stage = difference(p.one(), layer * layers);
   f.stage.params = f.stage.gradients = f.stage.state = f.stage.sums = f.stage.update = 0;
+  f.stage.gather = f.stage.gather_back = f.stage.scatter = f.stage.add = 0;
   const PieceFacts first = p.attention() * layers, second = difference(p.others(), p.attention() * (layers - 1));
   f.attention = with_bytes(share_of(layer, first, second), mean_half(p, true));
   f.mlp = with_bytes(share_of(layer, second, first), mean_half(p, false));
@@ -134,6 +146,12 @@ StageFacts facts_of(const PlanProblem& problem, const Variant& v) {
   f.before = p.before();
   f.tied = p.tied();
   f.scratch = p.scratch();
+  if (plain) {
+    f.before = plain->before;
+    for (PieceFacts StageFacts::*x :
+         {&StageFacts::stage, &StageFacts::attention, &StageFacts::mlp, &StageFacts::embedding, &StageFacts::head})
+      take_times(f.*x, plain->*x);
+  }
   return f;
 }
 

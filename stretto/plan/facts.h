@@ -31,12 +31,16 @@ struct PieceFacts {
   // Seconds of one microbatch; R is a part of I and B. A W fills the gaps of what stands before it in its row, so
   // there are three kinds: B is I with its W, FW a forward with a W.
   double F = 0, I = 0, B = 0, FW = 0;
+  double W = 0;                            // by itself
   double R = 0;                            // of a backward, before it needs a gradient
   double given_in_B = 0, given_in_FW = 0;  // from their start until what others wait for is there
   // A forward and a B in one overlap group, which fill each other's gaps: less than both take, and later than alone
   // until what others wait for is there.
   double saved_in_FB = 0, late_F_in_FB = 0, late_B_in_FB = 0;
-  double sums = 0, update = 0;    // seconds after the last microbatch: of gradients over ranks; norms and update
+  // Where parameters or gradients are cut: what goes on beside tasks in every microbatch, and what is added up here
+  // once it is there.
+  double gather = 0, gather_back = 0, scatter = 0, add = 0;
+  double sums = 0, update = 0;    // seconds, once a step: sums of gradients over ranks; norms and update
   double kept_i = 0, kept_w = 0;  // bytes from F until I, until W
   double for_w = 0;               // bytes from I until W
   double beside = 0;              // bytes beyond what is kept, while backward works
@@ -55,13 +59,12 @@ struct StageFacts {
   double scratch = 0;                                 // bytes of a rank, whatever its stages
 };
 
-// Gradients or parameters are cut: layers talk to other ranks in every microbatch. Both ends are then of no use: a
-// large vocabulary would keep links busy in front of layers that a real stage has none of beside them, so it is a small
-// one.
+// Gradients or parameters are cut: layers talk to other ranks in every microbatch.
 bool busy_links(const Variant&);
 
-// Refused like the run itself, with what is wrong.
-StageFacts facts_of(const PlanProblem&, const Variant&);
+// Refused like the run itself, with what is wrong. With busy links, what tasks take is of `plain`, the same without
+// data ranks: what they wait for depends on what stands beside them in a real stage.
+StageFacts facts_of(const PlanProblem&, const Variant&, const StageFacts* plain = nullptr);
 
 // A model that has every kind of layer and is as short as that allows, times `times`.
 ModelConfig shortened(const ModelConfig&, int times);

@@ -95,18 +95,14 @@ void Predictor::learn_plainly(const std::vector<Variant>& variants) {
   each_(fresh.size(), [&](std::size_t i) {
     try {
       const Variant& v = *fresh[i].first;
-      fresh[i].second->facts = facts_of(p_, v);
+      const StageFacts* plain = nullptr;
+      if (busy_links(v))
+        if (const Known& k = known_.at(without_data(v)); k.facts) plain = &*k.facts;
+      fresh[i].second->facts = facts_of(p_, v, plain);
     } catch (const Error& e) {
       fresh[i].second->refused = e.faults().empty() ? e.what() : e.faults().front().what;
     }
   });
-  for (const auto& [v, known] : fresh) {
-    const auto plain = known_.find(without_data(*v));
-    if (!busy_links(*v) || !known->facts || !plain->second.facts) continue;
-    const StageFacts ends = with_data(p_, *plain->second.facts, *v, links_);
-    StageFacts& f = *known->facts;
-    f.embedding = ends.embedding, f.head = ends.head, f.tied = ends.tied, f.scratch = ends.scratch;
-  }
 }
 
 const StageFacts* Predictor::facts(const Variant& v) {
@@ -129,6 +125,21 @@ double Predictor::flops() {
   return *flops_;
 }
 
+namespace {
+
+// When the last actor has updated. The norm of all gradients is waited for where they are clipped.
+double after(const PlayedEnds& ends, const StageModel& model, const Schedule& s, bool together) {
+  double end = 0, summed = 0, update = 0;
+  for (ActorId a : ids_until<ActorId>(s.rows.size())) {
+    const double takes = model.update(s, a);
+    end = std::max(end, ends.summed[a.value] + takes);
+    summed = std::max(summed, ends.summed[a.value]), update = std::max(update, takes);
+  }
+  return together ? summed + update : end;
+}
+
+}  // namespace
+
 // One model of time and memory: closed form, or with the schedule played.
 Planned Predictor::of_model(const RunKeys& k, const StageFacts& f, bool play) {
   Planned r{.keys = k, .exact = play ? Exactness::schedule : Exactness::stage};
@@ -140,10 +151,9 @@ Planned Predictor::of_model(const RunKeys& k, const StageFacts& f, bool play) {
   const double busy = k.microbatches * model.longest(s.actor_of);
   double makespan = busy * shape.unit() / (3.0 * k.microbatches);
   if (play) {
-    const std::vector<double> ends = shape.ends(model.times(), links_of(p_, k));
-    makespan = 0;
-    for (ActorId a : ids_until<ActorId>(s.rows.size()))
-      makespan = std::max(makespan, ends[a.value] + model.tail(s, a) - tail);
+    const PlayedEnds ends = shape.ends(model.times(), links_of(p_, k));
+    makespan = *std::max_element(ends.last.begin(), ends.last.end());
+    tail = after(ends, model, s, p_.training.clip > 0 && !p_.training.clip_late) - makespan;
   }
   r.time.work = std::min(busy, makespan);
   r.time.bubble = makespan - r.time.work;

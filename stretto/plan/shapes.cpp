@@ -1,6 +1,7 @@
 #include "stretto/plan/shapes.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "stretto/plan/space.h"
@@ -47,9 +48,15 @@ std::vector<double> ends_of_units(PlayedSchedule& played) {
   const double each = 1.0 * s.actors() / s.stages;
   const StageCost one{.F = each, .I = each, .W = each, .B = 2 * each};
   const IdVector<StageId, Filled> filled(s.stages, Filled{each, each});
-  const PlayTimes times{StageCosts(s.stages, one), filled, filled, IdVector<StageId, double>(s.stages, each),
-                        IdVector<StageId, PlayTimes::Group>(s.stages)};
-  return played.ends(times, [](int, int) { return Link{}; });
+  const IdVector<StageId, double> each_stage(s.stages, each);
+  const PlayTimes times{StageCosts(s.stages, one),
+                        filled,
+                        filled,
+                        each_stage,
+                        IdVector<StageId, PlayTimes::Group>(s.stages),
+                        each_stage,
+                        IdVector<StageId, PlayTimes::Sums>(s.stages)};
+  return played.ends(times, [](int, int) { return Link{}; }).last;
 }
 
 MostKept most_in_flight(const Row& row) {
@@ -72,18 +79,31 @@ PlayedSchedule::PlayedSchedule(Validated<Schedule> s, bool remakes)
       options_(as_it_runs(*schedule_, remakes)),
       tape_(tape_of(schedule_, options_.stages, options_)),
       player_(tape_.tape),
-      from_(schedule_->rows.size()) {
+      from_(schedule_->rows.size()),
+      visits_(tape_.items.size()),
+      turn_at_(tape_.items.size()),
+      paired_(tape_.items.size()) {
+  find_turns();
+  find_pairs();
+  find_visits();
+  find_last_gradients();
+}
+
+void PlayedSchedule::find_turns() {
   for (std::uint32_t n = 0; n < tape_.items.size(); ++n) {
     const Action& a = tape_.action(n);
     if (tape_.items[n].implied || (a.phase != Phase::F && a.phase != Phase::I)) continue;
     const bool followed =
         n + 1 < tape_.items.size() && tape_.actor(n + 1) == tape_.actor(n) && tape_.action(n + 1).phase == Phase::W;
-    if (followed)
-      turns_.push_back({n, a.stage, tape_.action(n + 1).stage, a.phase});
-    else if (a.phase == Phase::I)
+    if (followed) {
+      const Action& w = tape_.action(n + 1);
+      const bool own = a.phase == Phase::I && w.stage == a.stage && w.microbatch == a.microbatch;
+      turns_.push_back({n, a.stage, w.stage, a.phase, !own});
+      turn_at_[n] = turns_.size();
+    } else if (a.phase == Phase::I) {
       alone_.push_back({n, a.stage});
+    }
   }
-  find_pairs();
 }
 
 // A forward and a B, in either order; what is made again before the B is a node of its own.
@@ -96,7 +116,35 @@ void PlayedSchedule::find_pairs() {
     if (next >= tape_.items.size() || tape_.actor(next) != tape_.actor(n)) continue;
     const Action& b = tape_.action(next);
     const bool both = (a.phase == Phase::F && b.phase == Phase::B) || (a.phase == Phase::B && b.phase == Phase::F);
-    if (b.overlap == a.overlap && both) pairs_.push_back({n, next});
+    if (b.overlap != a.overlap || !both) continue;
+    pairs_.push_back({n, next});
+    paired_[n] = paired_[next] = 1;
+  }
+}
+
+// Forward goes up through a stage's pieces, backward goes down; what is made again at once goes up.
+void PlayedSchedule::find_visits() {
+  std::vector<std::uint32_t> next(schedule_->rows.size(), 0);
+  for (std::uint32_t n = tape_.items.size(); n-- > 0;) {
+    const Action& a = tape_.action(n);
+    const bool remakes = tape_.items[n].implied || a.phase == Phase::R;
+    if (!remakes && a.phase == Phase::W) continue;
+    const bool up = remakes || a.phase == Phase::F;
+    std::uint32_t& later = next[tape_.actor(n).value];
+    visits_[n] = Visits{{a.stage, up}, {a.stage, !up}, later};
+    later = n;
+  }
+}
+
+void PlayedSchedule::find_last_gradients() {
+  last_gradients_.resize(schedule_->rows.size());
+  std::vector<std::map<StageId, std::uint32_t>> last(last_gradients_.size());
+  for (std::uint32_t n = 0; n < tape_.items.size(); ++n)
+    if (const Phase p = tape_.action(n).phase; !tape_.items[n].implied && (p == Phase::B || p == Phase::W))
+      last[tape_.actor(n).value][tape_.action(n).stage] = n;
+  for (std::size_t a = 0; a < last.size(); ++a) {
+    for (const auto& [stage, node] : last[a]) last_gradients_[a].push_back(node);
+    std::sort(last_gradients_[a].begin(), last_gradients_[a].end());
   }
 }
 
@@ -117,19 +165,96 @@ void PlayedSchedule::set_pair(const Pair& p, const PlayTimes& times) {
     tape.edges[e].early = std::min(total - second, total - first);
 }
 
-const std::vector<double>& PlayedSchedule::ends(const PlayTimes& times, const ActorLinks& links) {
+// What of a W is done while a message is waited for fills no gap later.
+void PlayedSchedule::set_turn(const Turn& t, const PlayTimes& times, double late) {
+  const bool forward = t.phase == Phase::F;
+  const Filled& first = (forward ? times.f : times.i)[t.stage];
+  const double alone = forward ? times.stages[t.stage].F : times.alone[t.stage], w = times.w[t.of_w];
+  const double rest = (forward ? times.f : times.i)[t.of_w].w;
+  const double share = w > 0 && t.apart ? 1 - std::min(late, w) / w : 1;
+  std::vector<double>& durations = tape_.tape.durations;
+  durations[t.node] = alone + share * (first.first - alone);
+  durations[t.node + 1] = std::max(0.0, alone + share * (first.first + rest - alone) - durations[t.node]);
+}
+
+// Of what its actor visits next, unless that is where it is.
+double PlayedSchedule::gather_after(std::uint32_t n, const PlayTimes& times) const {
+  const std::uint32_t next = visits_[n]->next;
+  if (next == 0) return 0;
+  const Visit& to = visits_[next]->from;
+  const StorageWire::Pieces& pieces = times.cut[to.stage];
+  const Visit& here = visits_[n]->to;
+  if (here.stage == to.stage && (here == to || pieces.size() == 1)) return 0;
+  const bool forward = tape_.action(next).phase == Phase::F;
+  const PieceTimes& piece = to.front ? pieces.front() : pieces.back();
+  return forward ? piece.gather : piece.gather_back;
+}
+
+// With gathers and scatters beside it.
+void PlayedSchedule::store(std::uint32_t n, const PlayTimes& times, double start) {
+  const Action& a = tape_.action(n);
+  const StorageWire::Pieces& pieces = times.cut[a.stage];
+  StorageWire& wire = wires_[tape_.actor(n).value];
+  double& takes = tape_.tape.durations[n];
+  const double next = visits_[n] ? gather_after(n, times) : 0;
+  double end = start;
+  if (tape_.items[n].implied || a.phase == Phase::R) {
+    end = wire.again(start, pieces, takes, next);
+  } else if (a.phase == Phase::F) {
+    end = wire.forward(start, pieces, takes, next);
+  } else if (a.phase == Phase::I) {
+    end = wire.backward(start, pieces, takes, next);
+  } else if (a.phase == Phase::W) {
+    end = wire.weights(start, pieces, takes);
+  } else {
+    const StageCost& c = times.stages[a.stage];
+    const double given = *c.B > 0 ? takes * c.I / *c.B : 0, middle = wire.backward(start, pieces, given, next);
+    end = wire.weights(middle, pieces, takes - given);
+    if (!paired_[n])
+      for (std::uint32_t e = tape_.tape.first_edge[n]; e < tape_.tape.first_edge[n + 1]; ++e)
+        tape_.tape.edges[e].early = end - middle;
+  }
+  if (n + 1 == tape_.tape.rows[tape_.actor(n).value + 1]) end = wire.settle(end);
+  takes = end - start;
+}
+
+// Sums go one after the other, each from when its gradients are made.
+double PlayedSchedule::summed(std::size_t actor, const PlayTimes& times) const {
+  const double last = player_.ends()[actor];
+  double wire = 0, waits = 0;
+  for (const std::uint32_t n : last_gradients_[actor]) {
+    const Action& a = tape_.action(n);
+    const PlayTimes::Sums& s = times.sums[a.stage];
+    const double end = player_.end(n);
+    // Of the first stage, for whose gradients nobody waits, a piece's come right after those of its inputs.
+    const bool whole = a.phase == Phase::W || a.stage.value == 0;
+    const double from = whole ? player_.start(n) : player_.start(n) + times.stages[a.stage].I;
+    wire = std::max(wire, from + std::max(0.0, end - from) / s.pieces) + s.seconds;
+    wire = std::max(wire, end + s.last);
+    if (times.hidden_sums) waits += s.seconds * (1 - *times.hidden_sums * (1 - times.hidden.beside));
+  }
+  return times.hidden_sums ? last + waits : std::max(wire, last);
+}
+
+const PlayedEnds& PlayedSchedule::ends(const PlayTimes& times, const ActorLinks& links) {
   options_.link = links;
   set_times(tape_, times.stages, options_);
-  std::vector<double>& durations = tape_.tape.durations;
-  for (const Turn& t : turns_) {
-    const IdVector<StageId, Filled>& filled = t.phase == Phase::F ? times.f : times.i;
-    durations[t.node] = filled[t.stage].first;
-    durations[t.node + 1] = filled[t.of_w].w;
-  }
-  for (const auto& [node, stage] : alone_) durations[node] = times.alone[stage];
+  for (const Turn& t : turns_) set_turn(t, times, 0);
+  for (const auto& [node, stage] : alone_) tape_.tape.durations[node] = times.alone[stage];
   for (const Pair& p : pairs_) set_pair(p, times);
-  player_.play(from_);
-  return player_.ends();
+  wires_.assign(from_.size(), StorageWire(times.hidden));
+  const bool cut = !times.cut.empty();
+  for (std::size_t a = 0; cut && a < from_.size(); ++a)
+    if (const std::uint32_t n = tape_.tape.rows[a]; n < tape_.tape.rows[a + 1])
+      wires_[a].first(times.cut[tape_.action(n).stage].front().gather);
+  player_.play(from_, [&](std::uint32_t n, double free, double ready) {
+    if (turn_at_[n]) set_turn(turns_[turn_at_[n] - 1], times, std::max(0.0, ready - free));
+    if (cut) store(n, times, std::max(free, ready));
+  });
+  ends_.last = player_.ends();
+  ends_.summed.resize(from_.size());
+  for (std::size_t a = 0; a < from_.size(); ++a) ends_.summed[a] = summed(a, times);
+  return ends_;
 }
 
 Rounds::Rounds(const RunKeys& k, int microbatches) : keys_(k) {
@@ -160,9 +285,11 @@ std::vector<double> Shape::continued(std::vector<double> ends, const std::vector
   return ends;
 }
 
-std::vector<double> Shape::ends(const PlayTimes& times, const ActorLinks& links) {
-  const std::vector<double>& ends = longer_.played(remakes_).ends(times, links);
-  return shorter_ ? continued(ends, shorter_->played(remakes_).ends(times, links)) : ends;
+PlayedEnds Shape::ends(const PlayTimes& times, const ActorLinks& links) {
+  const PlayedEnds& ends = longer_.played(remakes_).ends(times, links);
+  if (!shorter_) return ends;
+  const PlayedEnds& before = shorter_->played(remakes_).ends(times, links);
+  return {continued(ends.last, before.last), continued(ends.summed, before.summed)};
 }
 
 std::ptrdiff_t Shape::nodes() {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "stretto/plan/problem.h"
+#include "stretto/plan/storage_wire.h"
 #include "stretto/simulate/schedule_tape.h"
 
 namespace stretto {
@@ -31,6 +32,20 @@ struct PlayTimes {
     double saved = 0, late_f = 0, late_b = 0;
   };
   IdVector<StageId, Group> groups;
+  IdVector<StageId, double> w;  // a W by itself
+  struct Sums {                 // of a stage's gradients, once a step, beside its last backward
+    double seconds = 0;
+    double last = 0;  // of the first piece, whose gradients are made last
+    int pieces = 1;
+  };
+  IdVector<StageId, Sums> sums;
+  std::optional<double> hidden_sums = {};           // whatever stands beside them, the software hides so much of them
+  IdVector<StageId, StorageWire::Pieces> cut = {};  // where storage is cut; of each stage one part of its times
+  StorageHidden hidden = {};
+};
+// Per actor: when its last action ends, and when its sums of gradients are there too.
+struct PlayedEnds {
+  std::vector<double> last, summed;
 };
 using ActorLinks = std::function<Link(int from, int to)>;
 
@@ -40,7 +55,7 @@ class PlayedSchedule {
   PlayedSchedule(Validated<Schedule>, bool remakes);
   PlayedSchedule(const PlayedSchedule&) = delete;
 
-  const std::vector<double>& ends(const PlayTimes&, const ActorLinks&);
+  const PlayedEnds& ends(const PlayTimes&, const ActorLinks&);
   const Schedule& schedule() const { return *schedule_; }
   std::ptrdiff_t nodes() const { return std::ssize(tape_.items); }
 
@@ -55,6 +70,7 @@ class PlayedSchedule {
     StageId stage;
     StageId of_w;
     Phase phase;
+    bool apart;  // the W waits for nothing of what stands before it: it goes first while that waits for a message
   };
   std::vector<Turn> turns_;
   std::vector<std::pair<std::uint32_t, StageId>> alone_;  // an I without one
@@ -62,8 +78,32 @@ class PlayedSchedule {
     std::uint32_t first, second;
   };
   std::vector<Pair> pairs_;
+  // What a node does about parameters that are cut: the stages whose pieces it visits first and last, at which end.
+  struct Visit {
+    StageId stage;
+    bool front = true;
+    bool operator==(const Visit&) const = default;
+  };
+  struct Visits {
+    Visit from, to;
+    std::uint32_t next = 0;  // the node of its actor that visits after it; 0: none
+  };
+  std::vector<std::optional<Visits>> visits_;
+  std::vector<std::uint32_t> turn_at_;  // per node: its place in turns_, and one more; 0: none
+  std::vector<char> paired_;            // per node
+  // Per actor, in order: the nodes that make the last gradients of its stages.
+  std::vector<std::vector<std::uint32_t>> last_gradients_;
+  std::vector<StorageWire> wires_;  // per actor
+  PlayedEnds ends_;
+  void find_turns();
   void find_pairs();
+  void find_visits();
+  void find_last_gradients();
   void set_pair(const Pair&, const PlayTimes&);
+  void set_turn(const Turn&, const PlayTimes&, double late);
+  double gather_after(std::uint32_t node, const PlayTimes&) const;
+  void store(std::uint32_t node, const PlayTimes&, double start);
+  double summed(std::size_t actor, const PlayTimes&) const;
 };
 
 // How many stages of microbatches an actor keeps when it keeps the most.
@@ -95,8 +135,8 @@ class Shape {
   // `longer`: of all its microbatches, or of some of them with `shorter` of one less per actor.
   Shape(const RunKeys&, Rounds& longer, Rounds* shorter);
 
-  // When each actor's last action ends, after all microbatches.
-  std::vector<double> ends(const PlayTimes&, const ActorLinks&);
+  // After all microbatches.
+  PlayedEnds ends(const PlayTimes&, const ActorLinks&);
   double unit() const { return unit_; }  // with 1 per phase of all chunks of an actor
   const MostKept& in_flight(ActorId a) const { return longer_.in_flight(a); }
   const Schedule& outline() const { return longer_.outline(); }

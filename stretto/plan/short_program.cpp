@@ -50,7 +50,7 @@ Schedule every_kind() {
   return s;
 }
 
-Compiled compile_short(const PlanProblem& p, const Variant& v, bool few_words) {
+Compiled compile_short(const PlanProblem& p, const Variant& v) {
   const RunKeys keys{.data = v.data,
                      .tensor = v.tensor,
                      .context = v.context,
@@ -59,8 +59,7 @@ Compiled compile_short(const PlanProblem& p, const Variant& v, bool few_words) {
                      .zero = v.zero,
                      .microbatches = microbatches,
                      .recompute = v.recompute};
-  ModelConfig model = shortened(p.model, 4);
-  if (few_words) model.vocab = std::min<i64>(model.vocab, 64 * v.tensor), model.pad_vocab = 1;
+  const ModelConfig model = shortened(p.model, 4);
   const int period = static_cast<int>(model.layers / 2);  // pieces of one
   Parallel parallel = parallel_of(p, keys);
   parallel.schedule = every_kind();
@@ -73,15 +72,20 @@ Compiled compile_short(const PlanProblem& p, const Variant& v, bool few_words) {
 
 bool remakes(Part p) { return p == Part::I || p == Part::R; }
 
+// In every microbatch, not once a step.
+bool scattered_each_time(const Task& t) { return t.part == Part::S && !std::holds_alternative<ParamId>(t.about); }
+
 }  // namespace
 
-ShortProgram::ShortProgram(const PlanProblem& p, const Variant& v, bool few_words)
-    : compiled_(compile_short(p, v, few_words)), stages_(stage_count), pieces_(program().step->pieces) {
+ShortProgram::ShortProgram(const PlanProblem& p, const Variant& v)
+    : compiled_(compile_short(p, v)), stages_(stage_count), pieces_(program().step->pieces) {
   const PlayedStep played = play_step(program(), p.cluster.cluster);
   read_times(played);
   read_given(played);
   read_groups(played);
-  if (v.recompute != Recompute::none) read_made_again(Prices(program(), p.cluster.cluster));
+  Prices prices(program(), p.cluster.cluster);
+  read_collectives(prices);
+  if (v.recompute != Recompute::none) read_made_again(prices);
   read_pieces();
   read_kept();
   read_beside();
@@ -99,6 +103,7 @@ void ShortProgram::read_times(const PlayedStep& played) {
     if (s.lane != Lane::compute || !s.action) continue;
     if (first) before_ = s.start;
     first = false;
+    if (s.action->microbatch == split && s.action->phase == Phase::W) stages_[s.action->stage].W += s.end - s.start;
     double& end = ends[turns.at(*s.action)];
     end = std::max(end, s.end);
     last = std::max(last, end);
@@ -114,14 +119,44 @@ void ShortProgram::read_times(const PlayedStep& played) {
     if (a.microbatch == split && a.phase == Phase::I) f.I = took;
     if (a.microbatch == with_w && a.phase == Phase::F) f.FW = took;
   }
-  const double tail = std::max(0.0, played.time.seconds - last), exposed = std::min(tail, played.time.exposed);
-  double elements = 0;
+  double tail = std::max(0.0, played.time.seconds - last), elements = 0;
+  const auto& tasks = program().step->tasks;
+  const bool each_time = std::any_of(tasks.begin(), tasks.end(), scattered_each_time);
+  if (!each_time) tail -= std::min(tail, played.time.exposed);  // all of it after the last microbatch
   for (const Accumulator& x : program().step->accumulators) elements += program().step->elements(x.type);
   for (const Accumulator& x : program().step->accumulators) {
     const double share = elements > 0 ? program().step->elements(x.type) / elements : 0;
-    PieceFacts& f = stages_[program().stage_of[x.piece]];
-    f.sums += share * played.time.sums;
-    f.update += share * (tail - exposed);
+    stages_[program().stage_of[x.piece]].update += share * tail;
+  }
+}
+
+// Of parameters and gradients: what goes on beside tasks, in every microbatch or once a step.
+void ShortProgram::read_collectives(Prices& prices) {
+  const Program& p = program();
+  const ActorId actor(0);
+  IdVector<PieceId, double> whole(p.step->pieces), back(p.step->pieces);
+  for (TaskId t : p.step->tasks.ids()) {
+    const Task& task = p.step->tasks[t];
+    const auto takes = [&] {
+      double seconds = 0;
+      for (const Prices::Started& s : prices.started(actor, {.task = t})) seconds += s.seconds;
+      return seconds;
+    };
+    if (task.part == Part::sum) {
+      stages_[p.step->buckets[std::get<BucketId>(task.about)].stage].sums += takes();
+      continue;
+    }
+    if (!task.piece) continue;
+    PieceFacts& f = stages_[p.stage_of[*task.piece]];
+    if (task.part == Part::S) (scattered_each_time(task) ? f.scatter : f.sums) += takes();
+    if (task.part == Part::A) f.add += prices.task(actor, t).seconds();
+    if (task.part == Part::U)
+      (std::get<Gathered>(task.about) == Gathered::whole ? whole : back)[*task.piece] = takes();
+  }
+  for (PieceId piece : whole.ids()) {
+    PieceFacts& f = stages_[p.stage_of[piece]];
+    f.gather += whole[piece];
+    f.gather_back += back[piece] > 0 ? back[piece] : whole[piece];  // backward may read all that forward does
   }
 }
 
@@ -166,7 +201,7 @@ void ShortProgram::read_groups(const PlayedStep& played) {
 }
 
 // What a backward makes again before its first task that needs a gradient.
-void ShortProgram::read_made_again(Prices prices) {
+void ShortProgram::read_made_again(Prices& prices) {
   const ActorId actor(0);
   IdVector<StageId, char> begun(stage_count, 0);
   for (const Instruction& i : program().actors[actor].code) {

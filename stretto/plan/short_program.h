@@ -18,8 +18,7 @@ struct PieceOfShort {
 
 class ShortProgram {
  public:
-  // few_words: with a small vocabulary, so that the ends do not keep links busy that layers need.
-  ShortProgram(const PlanProblem&, const Variant&, bool few_words = false);
+  ShortProgram(const PlanProblem&, const Variant&);
 
   // Times, and bytes of activations; not those of parameters.
   const PieceFacts& embedding() const { return stages_[StageId(0)]; }
@@ -40,7 +39,8 @@ class ShortProgram {
   void read_times(const PlayedStep&);
   void read_given(const PlayedStep&);
   void read_groups(const PlayedStep&);
-  void read_made_again(Prices);
+  void read_made_again(Prices&);
+  void read_collectives(Prices&);
   void read_pieces();
   void read_kept();
   void read_beside();

@@ -17,13 +17,13 @@ std::vector<double> piece_work(const PlanProblem& p, const StageFacts& f) {
   std::vector<double> all;
   for (int i = 0; i < p.pieces(); ++i) {
     const PieceFacts& x = facts_of_piece(f, i, p.pieces());
-    all.push_back(x.F + x.B);
+    all.push_back(std::max(x.F, x.gather) + std::max(x.B, x.gather_back + x.scatter));
   }
   return all;
 }
 
 StageModel::StageModel(const PlanProblem& p, const RunKeys& k, const StageFacts& f)
-    : f_(f), piece_message_(f.message), remakes_(k.recompute != Recompute::none), stages_(k.stages) {
+    : f_(f), p_(p), piece_message_(f.message), remakes_(k.recompute != Recompute::none), stages_(k.stages) {
   int piece = 0;
   for (const int n : stages_) {
     PieceFacts sum = f.stage;
@@ -47,7 +47,7 @@ PlayTimes StageModel::times() const {
     const auto rest = [](double all, double part) { return std::max(0.0, all - part); };
     StageCost c{.F = x.F,
                 .I = rest(x.given_in_B, x.R),
-                .W = std::max(rest(x.FW, x.F), rest(x.B, x.I)),
+                .W = x.W,
                 .B = rest(x.B, x.R),
                 .message_bytes = s.value + 1u < all_.size() ? piece_message_ : 0};
     if (remakes_) c.R = x.R;
@@ -56,8 +56,42 @@ PlayTimes StageModel::times() const {
     t.i.push_back({c.I, rest(x.B, x.given_in_B)});
     t.alone.push_back(rest(x.I, x.R));
     t.groups.push_back({x.saved_in_FB, x.late_F_in_FB, x.late_B_in_FB});
+    t.w.push_back(x.W);
   }
+  add_sums(t);
+  add_cut(t);
   return t;
+}
+
+void StageModel::add_sums(PlayTimes& t) const {
+  int piece = 0;
+  for (StageId s : all_.ids()) {
+    const int n = stages_[s.value];
+    t.sums.push_back({all_[s].sums, facts_of_piece(f_, piece, p_.pieces()).sums, n});
+    piece += n;
+  }
+  t.hidden_sums = p_.cluster.cluster.stack.hidden.sums;
+}
+
+// Each piece with its part of the stage's times.
+void StageModel::add_cut(PlayTimes& t) const {
+  const Stack& stack = p_.cluster.cluster.stack;
+  t.hidden = {stack.hidden.gathers, stack.hidden.sums, stack.beside};
+  if (f_.mlp.gather == 0 && f_.mlp.scatter == 0) return;
+  int piece = 0;
+  for (StageId s : all_.ids()) {
+    PieceTimes sum;
+    StorageWire::Pieces& pieces = t.cut[StageId(t.cut.push_back({}))];
+    for (const int end = piece + stages_[s.value]; piece < end; ++piece) {
+      const PieceFacts& x = facts_of_piece(f_, piece, p_.pieces());
+      pieces.push_back({x.F, x.given_in_B, x.W, x.gather, x.gather_back, x.scatter, x.add});
+      sum.F += x.F, sum.I += x.given_in_B, sum.W += x.W;
+    }
+    for (PieceTimes& x : pieces) {
+      x.F /= sum.F, x.I /= sum.I;
+      x.W = sum.W > 0 ? x.W / sum.W : 1.0 / double(pieces.size());
+    }
+  }
 }
 
 double StageModel::work() const {
@@ -89,6 +123,8 @@ PieceFacts StageModel::states_of(const Schedule& s, ActorId actor) const {
   if (last && !first) sum.params += f_.tied;  // facts count at the first piece what both ends read
   return sum;
 }
+
+double StageModel::update(const Schedule& s, ActorId actor) const { return states_of(s, actor).update; }
 
 double StageModel::tail(const Schedule& s, ActorId actor) const {
   const PieceFacts sum = states_of(s, actor);

@@ -42,12 +42,16 @@ class StageModel {
   // The same from the numbers of microbatches that a shape keeps at its fullest, of the first, a middle and the last
   // actor.
   MemoryParts memory(const Shape&) const;
-  double tail(const Schedule&, ActorId) const;
+  double update(const Schedule&, ActorId) const;  // seconds after all gradients are there
+  double tail(const Schedule&, ActorId) const;    // the same with sums that go on beside the last backward, roughly
 
  private:
   PieceFacts states_of(const Schedule&, ActorId) const;
+  void add_sums(PlayTimes&) const;
+  void add_cut(PlayTimes&) const;
 
   const StageFacts& f_;
+  const PlanProblem& p_;
   double piece_message_ = 0;
   bool remakes_ = false;
   std::vector<int> stages_;

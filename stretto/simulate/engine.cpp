@@ -41,7 +41,7 @@ Player::Player(const Tape& tape) : tape_(tape) {
   sent_.resize(tape.edges.size());
 }
 
-void Player::play(const std::vector<double>& from) {
+void Player::play(const std::vector<double>& from, const Prepare& prepare) {
   STRETTO_ASSERT(stuck_.empty() && from.size() == tape_.actors(), "only what can be played is played");
   constexpr double never = -std::numeric_limits<double>::infinity();
   free_ = from;
@@ -50,6 +50,7 @@ void Player::play(const std::vector<double>& from) {
   std::fill(sender_.begin(), sender_.end(), std::nullopt);
   for (const std::uint32_t n : order_) {
     double& free = free_[actor_of_[n]];
+    if (prepare) prepare(n, free, ready_[n]);
     start_[n] = std::max(free, ready_[n]);
     free = start_[n] + tape_.durations[n];
     for (std::uint32_t i = tape_.first_edge[n]; i < tape_.first_edge[n + 1]; ++i) {

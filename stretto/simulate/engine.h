@@ -12,6 +12,7 @@
 // one target and so carries its messages in the source's order. It is found once; every further play is one pass.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -44,7 +45,10 @@ class Player {
   const std::vector<std::optional<std::uint32_t>>& stuck() const { return stuck_; }
 
   // Actors start at the given times; afterwards start(), end(), sender() and sent() hold. Needs stuck().empty().
-  void play(const std::vector<double>& from);
+  // `prepare` is called before each node, with when its actor is free and when its last message arrives: it may still
+  // change how long the tape says that this node and the later ones of its actor take.
+  using Prepare = std::function<void(std::uint32_t node, double free, double ready)>;
+  void play(const std::vector<double>& from, const Prepare& prepare = {});
 
   double start(std::uint32_t node) const { return start_[node]; }
   double end(std::uint32_t node) const { return start_[node] + tape_.durations[node]; }
