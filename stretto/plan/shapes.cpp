@@ -122,7 +122,7 @@ void PlayedSchedule::find_pairs() {
   }
 }
 
-// Forward goes up through a stage's pieces, backward goes down; what is made again at once goes up.
+// Forward goes up through a stage's pieces, backward goes down; what is made again goes up.
 void PlayedSchedule::find_visits() {
   std::vector<std::uint32_t> next(schedule_->rows.size(), 0);
   for (std::uint32_t n = tape_.items.size(); n-- > 0;) {
@@ -142,9 +142,21 @@ void PlayedSchedule::find_last_gradients() {
   for (std::uint32_t n = 0; n < tape_.items.size(); ++n)
     if (const Phase p = tape_.action(n).phase; !tape_.items[n].implied && (p == Phase::B || p == Phase::W))
       last[tape_.actor(n).value][tape_.action(n).stage] = n;
+  const auto makes_weights = [&](std::uint32_t n) { return tape_.action(n).phase == Phase::W; };
   for (std::size_t a = 0; a < last.size(); ++a) {
-    for (const auto& [stage, node] : last[a]) last_gradients_[a].push_back(node);
-    std::sort(last_gradients_[a].begin(), last_gradients_[a].end());
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<StageId>> rows;
+    for (const auto& [stage, node] : last[a]) {
+      std::uint32_t from = node, to = node;
+      while (makes_weights(node) && from > tape_.tape.rows[a] && makes_weights(from - 1)) --from;
+      while (makes_weights(node) && to + 1 < tape_.tape.rows[a + 1] && makes_weights(to + 1)) ++to;
+      rows[{from, to}].push_back(stage);
+    }
+    for (auto& [nodes, stages] : rows) {
+      const double part = 1.0 / double(stages.size());
+      for (std::size_t i = 0; i < stages.size(); ++i)
+        last_gradients_[a].push_back(
+            {stages[stages.size() - 1 - i], nodes.first, nodes.second, part * double(i), part * double(i + 1)});
+    }
   }
 }
 
@@ -179,7 +191,8 @@ void PlayedSchedule::set_turn(const Turn& t, const PlayTimes& times, double late
 
 // Of what its actor visits next, unless that is where it is.
 double PlayedSchedule::gather_after(std::uint32_t n, const PlayTimes& times) const {
-  const std::uint32_t next = visits_[n]->next;
+  std::uint32_t next = visits_[n]->next;
+  if (next > 0 && tape_.items[next].implied && !times.again_at_once) next = visits_[next]->next;
   if (next == 0) return 0;
   const Visit& to = visits_[next]->from;
   const StorageWire::Pieces& pieces = times.cut[to.stage];
@@ -199,7 +212,7 @@ void PlayedSchedule::store(std::uint32_t n, const PlayTimes& times, double start
   const double next = visits_[n] ? gather_after(n, times) : 0;
   double end = start;
   if (tape_.items[n].implied || a.phase == Phase::R) {
-    end = wire.again(start, pieces, takes, next);
+    end = times.again_at_once ? wire.again(start, pieces, takes, next) : start + takes;
   } else if (a.phase == Phase::F) {
     end = wire.forward(start, pieces, takes, next);
   } else if (a.phase == Phase::I) {
@@ -222,14 +235,14 @@ void PlayedSchedule::store(std::uint32_t n, const PlayTimes& times, double start
 double PlayedSchedule::summed(std::size_t actor, const PlayTimes& times) const {
   const double last = player_.ends()[actor];
   double wire = 0, waits = 0;
-  for (const std::uint32_t n : last_gradients_[actor]) {
-    const Action& a = tape_.action(n);
-    const PlayTimes::Sums& s = times.sums[a.stage];
-    const double end = player_.end(n);
+  for (const Gradients& g : last_gradients_[actor]) {
+    const PlayTimes::Sums& s = times.sums[g.stage];
     // Of the first stage, for whose gradients nobody waits, a piece's come right after those of its inputs.
-    const bool whole = a.phase == Phase::W || a.stage.value == 0;
-    const double from = whole ? player_.start(n) : player_.start(n) + times.stages[a.stage].I;
-    wire = std::max(wire, from + std::max(0.0, end - from) / s.pieces) + s.seconds;
+    const bool all_the_time = tape_.action(g.from).phase == Phase::W || g.stage.value == 0;
+    const double first = player_.start(g.from) + (all_the_time ? 0 : times.stages[g.stage].I);
+    const double takes = std::max(0.0, player_.end(g.to) - first);
+    const double from = first + g.begin * takes, end = first + g.end * takes;
+    wire = std::max(wire, from + (end - from) / s.pieces) + s.seconds;
     wire = std::max(wire, end + s.last);
     if (times.hidden_sums) waits += s.seconds * (1 - *times.hidden_sums * (1 - times.hidden.beside));
   }

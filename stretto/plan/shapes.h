@@ -42,6 +42,7 @@ struct PlayTimes {
   std::optional<double> hidden_sums = {};           // whatever stands beside them, the software hides so much of them
   IdVector<StageId, StorageWire::Pieces> cut = {};  // where storage is cut; of each stage one part of its times
   StorageHidden hidden = {};
+  bool again_at_once = false;  // what is made again of a stage is made from its first piece on
 };
 // Per actor: when its last action ends, and when its sums of gradients are there too.
 struct PlayedEnds {
@@ -91,8 +92,13 @@ class PlayedSchedule {
   std::vector<std::optional<Visits>> visits_;
   std::vector<std::uint32_t> turn_at_;  // per node: its place in turns_, and one more; 0: none
   std::vector<char> paired_;            // per node
-  // Per actor, in order: the nodes that make the last gradients of its stages.
-  std::vector<std::vector<std::uint32_t>> last_gradients_;
+  // Where the last gradients of a stage are made. A row of W nodes makes them piece by piece, from the last stage down.
+  struct Gradients {
+    StageId stage;
+    std::uint32_t from, to;       // nodes
+    double begin = 0, end = 1;    // which part of the time between them
+  };
+  std::vector<std::vector<Gradients>> last_gradients_;  // per actor, in order
   std::vector<StorageWire> wires_;  // per actor
   PlayedEnds ends_;
   void find_turns();

@@ -23,7 +23,7 @@ std::vector<double> piece_work(const PlanProblem& p, const StageFacts& f) {
 }
 
 StageModel::StageModel(const PlanProblem& p, const RunKeys& k, const StageFacts& f)
-    : f_(f), p_(p), piece_message_(f.message), remakes_(k.recompute != Recompute::none), stages_(k.stages) {
+    : f_(f), p_(p), piece_message_(f.message), remakes_(k.recompute != Recompute::none), at_once_(k.recompute == Recompute::full), talks_(k.tensor * k.context * k.expert > 1), stages_(k.stages) {
   int piece = 0;
   for (const int n : stages_) {
     PieceFacts sum = f.stage;
@@ -76,7 +76,8 @@ void StageModel::add_sums(PlayTimes& t) const {
 // Each piece with its part of the stage's times.
 void StageModel::add_cut(PlayTimes& t) const {
   const Stack& stack = p_.cluster.cluster.stack;
-  t.hidden = {stack.hidden.gathers, stack.hidden.sums, stack.beside};
+  t.hidden = {stack.hidden.gathers, stack.hidden.sums, stack.beside, talks_};
+  t.again_at_once = at_once_;
   if (f_.mlp.gather == 0 && f_.mlp.scatter == 0) return;
   int piece = 0;
   for (StageId s : all_.ids()) {

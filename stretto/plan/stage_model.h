@@ -53,7 +53,8 @@ class StageModel {
   const StageFacts& f_;
   const PlanProblem& p_;
   double piece_message_ = 0;
-  bool remakes_ = false;
+  bool remakes_ = false, at_once_ = false;  // something; a whole stage
+  bool talks_ = false;  // tasks have collectives
   std::vector<int> stages_;
   IdVector<StageId, PieceFacts> all_;
 };

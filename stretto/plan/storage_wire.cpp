@@ -40,21 +40,29 @@ double StorageWire::backward(double t, const Pieces& pieces, double seconds, dou
   return t;
 }
 
+double StorageWire::scatter(double t, const PieceTimes& piece) {
+  on_their_way_.push_back({0, piece.add});
+  if (hidden_.scatters) return t + piece.scatter * (1 - *hidden_.scatters * (1 - hidden_.beside));
+  free_ = std::max(free_, t) + piece.scatter;
+  on_their_way_.back().arrives = free_;
+  return t;
+}
+
 double StorageWire::weights(double t, const Pieces& pieces, double seconds) {
-  for (std::size_t i = pieces.size(); i-- > 0;) {
-    t = settle(t + seconds * pieces[i].W);
-    const double s = pieces[i].scatter;
-    if (hidden_.scatters) {
-      t += s * (1 - *hidden_.scatters * (1 - hidden_.beside));
-    } else {
-      free_ = std::max(free_, t) + s;
-      arrives_ = free_;
-    }
-    add_ = pieces[i].add;
+  const std::size_t together = hidden_.in_pairs ? 2 : 1;
+  for (std::size_t i = pieces.size(); i > 0;) {
+    const std::size_t from = i > together ? i - together : 0;
+    if (hidden_.in_pairs) t = settle(t);
+    for (std::size_t k = from; k < i; ++k) t += seconds * pieces[k].W;
+    if (!hidden_.in_pairs) t = settle(t);
+    while (i > from) t = scatter(t, pieces[--i]);
   }
   return t;
 }
 
-double StorageWire::settle(double t) { return std::max(t, std::exchange(arrives_, 0)) + std::exchange(add_, 0); }
+double StorageWire::settle(double t) {
+  for (const OnItsWay& x : std::exchange(on_their_way_, {})) t = std::max(t, x.arrives) + x.add;
+  return t;
+}
 
 }  // namespace stretto

@@ -17,10 +17,12 @@ struct PieceTimes {
   double gather = 0, gather_back = 0, scatter = 0, add = 0;  // seconds, as in PieceFacts
 };
 
-// What the software hides whatever stands beside it (cost/stack.h).
 struct StorageHidden {
-  std::optional<double> gathers, scatters;
+  std::optional<double> gathers, scatters;  // what the software hides whatever stands beside it (cost/stack.h)
   double beside = 0;
+  // Where tasks have collectives of their own, their order is another (program/overlap.h): the gradients of two pieces
+  // are made one after the other, then scattered.
+  bool in_pairs = false;
 };
 
 class StorageWire {
@@ -39,14 +41,17 @@ class StorageWire {
 
  private:
   double visit(double t, double next);
+  double scatter(double t, const PieceTimes&);
   void issue_gather(double t, double seconds);
 
   StorageHidden hidden_;
   double free_ = 0;     // the wire
   double due_ = 0;      // of what the next visit needs
   double waits_ = 0;    // of that, what its issue takes from the tasks
-  double arrives_ = 0;  // of gradients on their way
-  double add_ = 0;      // then
+  struct OnItsWay {     // gradients that are scattered, and then added
+    double arrives = 0, add = 0;
+  };
+  std::vector<OnItsWay> on_their_way_;
 };
 
 }  // namespace stretto
