@@ -12,10 +12,30 @@ constexpr int longest_period = 4;  // of layers of different kinds that are meas
 
 template <class Function>
 void for_all(PieceFacts& f, Function function) {
-  for (double* x :
-       {&f.F, &f.I, &f.B, &f.FW, &f.W, &f.R, &f.given_in_B, &f.given_in_FW, &f.saved_in_FB, &f.late_F_in_FB,
-        &f.late_B_in_FB, &f.gather, &f.gather_back, &f.scatter, &f.add, &f.sums, &f.update, &f.kept_i, &f.kept_w,
-        &f.for_w, &f.beside, &f.params, &f.gradients, &f.state})
+  for (double* x : {&f.F,
+                    &f.I,
+                    &f.B,
+                    &f.FW,
+                    &f.W,
+                    &f.R,
+                    &f.given_in_B,
+                    &f.given_in_FW,
+                    &f.saved_in_FB,
+                    &f.late_F_in_FB,
+                    &f.late_B_in_FB,
+                    &f.gather,
+                    &f.gather_back,
+                    &f.scatter,
+                    &f.add,
+                    &f.sums,
+                    &f.update,
+                    &f.kept_i,
+                    &f.kept_w,
+                    &f.for_w,
+                    &f.beside,
+                    &f.params,
+                    &f.gradients,
+                    &f.state})
     function(*x);
 }
 
@@ -66,17 +86,17 @@ PieceFacts end_of(const PieceFacts& measured, const PieceFacts& stage, const Pie
 
 // What the tasks of microbatches take.
 void take_times(PieceFacts& f, const PieceFacts& from) {
-  for (double PieceFacts::*x :
-       {&PieceFacts::F, &PieceFacts::I, &PieceFacts::B, &PieceFacts::FW, &PieceFacts::W, &PieceFacts::R,
-        &PieceFacts::given_in_B, &PieceFacts::given_in_FW, &PieceFacts::saved_in_FB, &PieceFacts::late_F_in_FB,
-        &PieceFacts::late_B_in_FB})
+  for (double PieceFacts::*x : {&PieceFacts::F, &PieceFacts::I, &PieceFacts::B, &PieceFacts::FW, &PieceFacts::W,
+                                &PieceFacts::R, &PieceFacts::given_in_B, &PieceFacts::given_in_FW,
+                                &PieceFacts::saved_in_FB, &PieceFacts::late_F_in_FB, &PieceFacts::late_B_in_FB})
     f.*x = from.*x;
 }
 
 }  // namespace
 
 PieceFacts& PieceFacts::operator+=(const PieceFacts& o) {
-  F += o.F, I += o.I, B += o.B, FW += o.FW, W += o.W, R += o.R, given_in_B += o.given_in_B, given_in_FW += o.given_in_FW;
+  F += o.F, I += o.I, B += o.B, FW += o.FW, W += o.W, R += o.R, given_in_B += o.given_in_B,
+      given_in_FW += o.given_in_FW;
   saved_in_FB += o.saved_in_FB, late_F_in_FB += o.late_F_in_FB, late_B_in_FB += o.late_B_in_FB;
   gather += o.gather, gather_back += o.gather_back, scatter += o.scatter, add += o.add;
   sums += o.sums, update += o.update;

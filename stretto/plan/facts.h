@@ -40,10 +40,10 @@ struct PieceFacts {
   // Where parameters or gradients are cut: what goes on beside tasks in every microbatch, and what is added up here
   // once it is there.
   double gather = 0, gather_back = 0, scatter = 0, add = 0;
-  double sums = 0, update = 0;    // seconds, once a step: sums of gradients over ranks; norms and update
-  double kept_i = 0, kept_w = 0;  // bytes from F until I, until W
-  double for_w = 0;               // bytes from I until W
-  double beside = 0;              // bytes beyond what is kept, while backward works
+  double sums = 0, update = 0;                  // seconds, once a step: sums of gradients over ranks; norms and update
+  double kept_i = 0, kept_w = 0;                // bytes from F until I, until W
+  double for_w = 0;                             // bytes from I until W
+  double beside = 0;                            // bytes beyond what is kept, while backward works
   double params = 0, gradients = 0, state = 0;  // bytes of a rank
 
   double kept() const { return kept_i + kept_w; }

@@ -148,6 +148,7 @@ void PlayedSchedule::find_last_gradients() {
     for (const auto& [stage, node] : last[a]) {
       std::uint32_t from = node, to = node;
       while (makes_weights(node) && from > tape_.tape.rows[a] && makes_weights(from - 1)) --from;
+      if (from > tape_.tape.rows[a] && turn_at_[from - 1]) --from;
       while (makes_weights(node) && to + 1 < tape_.tape.rows[a + 1] && makes_weights(to + 1)) ++to;
       rows[{from, to}].push_back(stage);
     }
@@ -203,14 +204,28 @@ double PlayedSchedule::gather_after(std::uint32_t n, const PlayTimes& times) con
   return forward ? piece.gather : piece.gather_back;
 }
 
+// What is made again is a part of what needs it then.
+void PlayedSchedule::again_after_messages() {
+  std::vector<double>& durations = tape_.tape.durations;
+  for (std::uint32_t n = 0; n < tape_.items.size(); ++n)
+    if (tape_.items[n].implied) durations[n + 1] += std::exchange(durations[n], 0);
+}
+
 // With gathers and scatters beside it.
-void PlayedSchedule::store(std::uint32_t n, const PlayTimes& times, double start) {
+void PlayedSchedule::store(std::uint32_t n, const PlayTimes& times, const double begin) {
+  double start = begin;
   const Action& a = tape_.action(n);
   const StorageWire::Pieces& pieces = times.cut[a.stage];
   StorageWire& wire = wires_[tape_.actor(n).value];
   double& takes = tape_.tape.durations[n];
   const double next = visits_[n] ? gather_after(n, times) : 0;
   double end = start;
+  if (tape_.items[n].implied && times.receives_first) return;
+  if (times.receives_first && n > 0 && tape_.items[n - 1].implied) {
+    const double again = *times.stages[a.stage].R;
+    end = start = times.again_at_once ? wire.again(start, pieces, again, 0) : start + again;
+    takes -= again;
+  }
   if (tape_.items[n].implied || a.phase == Phase::R) {
     end = times.again_at_once ? wire.again(start, pieces, takes, next) : start + takes;
   } else if (a.phase == Phase::F) {
@@ -228,7 +243,7 @@ void PlayedSchedule::store(std::uint32_t n, const PlayTimes& times, double start
         tape_.tape.edges[e].early = end - middle;
   }
   if (n + 1 == tape_.tape.rows[tape_.actor(n).value + 1]) end = wire.settle(end);
-  takes = end - start;
+  takes = end - begin;
 }
 
 // Sums go one after the other, each from when its gradients are made.
@@ -237,8 +252,9 @@ double PlayedSchedule::summed(std::size_t actor, const PlayTimes& times) const {
   double wire = 0, waits = 0;
   for (const Gradients& g : last_gradients_[actor]) {
     const PlayTimes::Sums& s = times.sums[g.stage];
-    // Of the first stage, for whose gradients nobody waits, a piece's come right after those of its inputs.
-    const bool all_the_time = tape_.action(g.from).phase == Phase::W || g.stage.value == 0;
+    // Of the first stage, for whose gradients nobody waits, a piece's come right after those of its inputs; and beside
+    // other collectives they fill gaps.
+    const bool all_the_time = tape_.action(g.from).phase != Phase::B || g.stage.value == 0 || times.hidden.in_pairs;
     const double first = player_.start(g.from) + (all_the_time ? 0 : times.stages[g.stage].I);
     const double takes = std::max(0.0, player_.end(g.to) - first);
     const double from = first + g.begin * takes, end = first + g.end * takes;
@@ -255,13 +271,14 @@ const PlayedEnds& PlayedSchedule::ends(const PlayTimes& times, const ActorLinks&
   for (const Turn& t : turns_) set_turn(t, times, 0);
   for (const auto& [node, stage] : alone_) tape_.tape.durations[node] = times.alone[stage];
   for (const Pair& p : pairs_) set_pair(p, times);
+  if (times.receives_first) again_after_messages();
   wires_.assign(from_.size(), StorageWire(times.hidden));
   const bool cut = !times.cut.empty();
   for (std::size_t a = 0; cut && a < from_.size(); ++a)
     if (const std::uint32_t n = tape_.tape.rows[a]; n < tape_.tape.rows[a + 1])
       wires_[a].first(times.cut[tape_.action(n).stage].front().gather);
   player_.play(from_, [&](std::uint32_t n, double free, double ready) {
-    if (turn_at_[n]) set_turn(turns_[turn_at_[n] - 1], times, std::max(0.0, ready - free));
+    if (turn_at_[n] && !times.receives_first) set_turn(turns_[turn_at_[n] - 1], times, std::max(0.0, ready - free));
     if (cut) store(n, times, std::max(free, ready));
   });
   ends_.last = player_.ends();

@@ -43,6 +43,9 @@ struct PlayTimes {
   IdVector<StageId, StorageWire::Pieces> cut = {};  // where storage is cut; of each stage one part of its times
   StorageHidden hidden = {};
   bool again_at_once = false;  // what is made again of a stage is made from its first piece on
+  // A turn waits for its message before anything else, as programs do that are too long to be arranged by when
+  // messages come (program/overlap.h).
+  bool receives_first = false;
 };
 // Per actor: when its last action ends, and when its sums of gradients are there too.
 struct PlayedEnds {
@@ -95,11 +98,11 @@ class PlayedSchedule {
   // Where the last gradients of a stage are made. A row of W nodes makes them piece by piece, from the last stage down.
   struct Gradients {
     StageId stage;
-    std::uint32_t from, to;       // nodes
-    double begin = 0, end = 1;    // which part of the time between them
+    std::uint32_t from, to;     // nodes
+    double begin = 0, end = 1;  // which part of the time between them
   };
   std::vector<std::vector<Gradients>> last_gradients_;  // per actor, in order
-  std::vector<StorageWire> wires_;  // per actor
+  std::vector<StorageWire> wires_;                      // per actor
   PlayedEnds ends_;
   void find_turns();
   void find_pairs();
@@ -107,6 +110,7 @@ class PlayedSchedule {
   void find_last_gradients();
   void set_pair(const Pair&, const PlayTimes&);
   void set_turn(const Turn&, const PlayTimes&, double late);
+  void again_after_messages();
   double gather_after(std::uint32_t node, const PlayTimes&) const;
   void store(std::uint32_t node, const PlayTimes&, double start);
   double summed(std::size_t actor, const PlayTimes&) const;

@@ -150,8 +150,7 @@ void ShortProgram::read_collectives(Prices& prices) {
     PieceFacts& f = stages_[p.stage_of[*task.piece]];
     if (task.part == Part::S) (scattered_each_time(task) ? f.scatter : f.sums) += takes();
     if (task.part == Part::A) f.add += prices.task(actor, t).seconds();
-    if (task.part == Part::U)
-      (std::get<Gathered>(task.about) == Gathered::whole ? whole : back)[*task.piece] = takes();
+    if (task.part == Part::U) (std::get<Gathered>(task.about) == Gathered::whole ? whole : back)[*task.piece] = takes();
   }
   for (PieceId piece : whole.ids()) {
     PieceFacts& f = stages_[p.stage_of[piece]];

@@ -11,6 +11,19 @@ const PieceFacts& facts_of_piece(const StageFacts& f, int piece, int pieces) {
   return piece % 2 == 1 ? f.attention : f.mlp;
 }
 
+// Of a program before its collectives are put beside other work (program/overlap.h), about: runs, messages, gathers,
+// scatters with their additions.
+double instructions_of(const PlanProblem& p, const RunKeys& k) {
+  const bool cut = k.data > 1;
+  double of_a_piece = k.recompute == Recompute::none ? 3 : 4;
+  if (cut && k.zero >= 2) of_a_piece += 3;
+  if (cut && k.zero == 3) of_a_piece += k.recompute == Recompute::full ? 6 : 4;
+  return k.microbatches * (p.pieces() * of_a_piece + 4.0 * (k.stage_count() - 1));
+}
+// Have tasks collectives of their own?
+bool talks(const RunKeys& k) { return k.tensor * k.context * k.expert > 1; }
+constexpr double arranged_by_arrival = 10'000;  // the longest that are
+
 }  // namespace
 
 std::vector<double> piece_work(const PlanProblem& p, const StageFacts& f) {
@@ -22,10 +35,9 @@ std::vector<double> piece_work(const PlanProblem& p, const StageFacts& f) {
   return all;
 }
 
-StageModel::StageModel(const PlanProblem& p, const RunKeys& k, const StageFacts& f)
-    : f_(f), p_(p), piece_message_(f.message), remakes_(k.recompute != Recompute::none), at_once_(k.recompute == Recompute::full), talks_(k.tensor * k.context * k.expert > 1), stages_(k.stages) {
+StageModel::StageModel(const PlanProblem& p, const RunKeys& k, const StageFacts& f) : p_(p), k_(k), f_(f) {
   int piece = 0;
-  for (const int n : stages_) {
+  for (const int n : k.stages) {
     PieceFacts sum = f.stage;
     double at_end = 0;  // an end's temporaries come and go before those of its layers
     for (int end = piece + n; piece < end; ++piece) {
@@ -49,8 +61,8 @@ PlayTimes StageModel::times() const {
                 .I = rest(x.given_in_B, x.R),
                 .W = x.W,
                 .B = rest(x.B, x.R),
-                .message_bytes = s.value + 1u < all_.size() ? piece_message_ : 0};
-    if (remakes_) c.R = x.R;
+                .message_bytes = s.value + 1u < all_.size() ? f_.message : 0};
+    if (k_.recompute != Recompute::none) c.R = x.R;
     t.stages.push_back(c);
     t.f.push_back({x.given_in_FW, rest(x.FW, x.given_in_FW)});
     t.i.push_back({c.I, rest(x.B, x.given_in_B)});
@@ -58,6 +70,7 @@ PlayTimes StageModel::times() const {
     t.groups.push_back({x.saved_in_FB, x.late_F_in_FB, x.late_B_in_FB});
     t.w.push_back(x.W);
   }
+  t.receives_first = talks(k_) && instructions_of(p_, k_) > arranged_by_arrival;
   add_sums(t);
   add_cut(t);
   return t;
@@ -66,7 +79,7 @@ PlayTimes StageModel::times() const {
 void StageModel::add_sums(PlayTimes& t) const {
   int piece = 0;
   for (StageId s : all_.ids()) {
-    const int n = stages_[s.value];
+    const int n = k_.stages[s.value];
     t.sums.push_back({all_[s].sums, facts_of_piece(f_, piece, p_.pieces()).sums, n});
     piece += n;
   }
@@ -76,14 +89,14 @@ void StageModel::add_sums(PlayTimes& t) const {
 // Each piece with its part of the stage's times.
 void StageModel::add_cut(PlayTimes& t) const {
   const Stack& stack = p_.cluster.cluster.stack;
-  t.hidden = {stack.hidden.gathers, stack.hidden.sums, stack.beside, talks_};
-  t.again_at_once = at_once_;
+  t.hidden = {stack.hidden.gathers, stack.hidden.sums, stack.beside, talks(k_)};
+  t.again_at_once = k_.recompute == Recompute::full;
   if (f_.mlp.gather == 0 && f_.mlp.scatter == 0) return;
   int piece = 0;
   for (StageId s : all_.ids()) {
     PieceTimes sum;
     StorageWire::Pieces& pieces = t.cut[StageId(t.cut.push_back({}))];
-    for (const int end = piece + stages_[s.value]; piece < end; ++piece) {
+    for (const int end = piece + k_.stages[s.value]; piece < end; ++piece) {
       const PieceFacts& x = facts_of_piece(f_, piece, p_.pieces());
       pieces.push_back({x.F, x.given_in_B, x.W, x.gather, x.gather_back, x.scatter, x.add});
       sum.F += x.F, sum.I += x.given_in_B, sum.W += x.W;
@@ -165,7 +178,7 @@ MemoryParts StageModel::memory(const Schedule& s, ActorId actor) const {
           .state = states.state,
           .activations = kept,
           .beside = beside + f_.scratch,
-          .messages = s.actors() > 1 ? 2 * piece_message_ : 0};
+          .messages = s.actors() > 1 ? 2 * f_.message : 0};
 }
 
 MemoryParts StageModel::memory(const Schedule& s) const {
@@ -190,7 +203,7 @@ MemoryParts StageModel::memory(const Shape& shape) const {
                         .state = sum.state,
                         .activations = (n.until_i * sum.kept_i + n.until_w * sum.kept_w + n.for_w * sum.for_w) / stages,
                         .beside = beside + f_.scratch,
-                        .messages = s.actors() > 1 ? 2 * piece_message_ : 0};
+                        .messages = s.actors() > 1 ? 2 * f_.message : 0};
     if (m.total() > most.total()) most = m;
   }
   return most;

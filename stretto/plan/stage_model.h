@@ -25,10 +25,9 @@ struct MemoryParts {
 
 class StageModel {
  public:
-  // keys.stages has to be there: even_stages(piece_work(...), ...).
+  // keys.stages has to be there: even_stages(piece_work(...), ...). All of them outlive it.
   StageModel(const PlanProblem&, const RunKeys&, const StageFacts&);
 
-  const std::vector<int>& stages() const { return stages_; }
   const IdVector<StageId, PieceFacts>& facts() const { return all_; }
   PlayTimes times() const;
 
@@ -50,12 +49,9 @@ class StageModel {
   void add_sums(PlayTimes&) const;
   void add_cut(PlayTimes&) const;
 
-  const StageFacts& f_;
   const PlanProblem& p_;
-  double piece_message_ = 0;
-  bool remakes_ = false, at_once_ = false;  // something; a whole stage
-  bool talks_ = false;  // tasks have collectives
-  std::vector<int> stages_;
+  const RunKeys& k_;
+  const StageFacts& f_;
   IdVector<StageId, PieceFacts> all_;
 };
 

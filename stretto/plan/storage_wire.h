@@ -45,10 +45,10 @@ class StorageWire {
   void issue_gather(double t, double seconds);
 
   StorageHidden hidden_;
-  double free_ = 0;     // the wire
-  double due_ = 0;      // of what the next visit needs
-  double waits_ = 0;    // of that, what its issue takes from the tasks
-  struct OnItsWay {     // gradients that are scattered, and then added
+  double free_ = 0;   // the wire
+  double due_ = 0;    // of what the next visit needs
+  double waits_ = 0;  // of that, what its issue takes from the tasks
+  struct OnItsWay {   // gradients that are scattered, and then added
     double arrives = 0, add = 0;
   };
   std::vector<OnItsWay> on_their_way_;

@@ -51,17 +51,28 @@ int how_many(int few) { return std::getenv("STRETTO_LONG") ? 200 : few; }
 TEST(StageModel, IsTheProgramModelForPlainStorage) {
   const PlanSpace space{.zero = {0, 1}, .recompute = {Recompute::none, Recompute::selective, Recompute::full}};
   const auto all = differences(large_llama(32, 128), space, how_many(40));
-  EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.03);
-  EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.09);
+  EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.011);
+  EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.05);
   EXPECT_LT(quantile(all, 0.5, &Difference::bytes), 0.12);
 }
 
-// Links are busy in every microbatch, and both ends' large parameters in front of the layers'.
-TEST(StageModel, IsCloseToTheProgramModelForStorageThatIsCut) {
+// Links are busy in every microbatch: gathers and scatters are played piece by piece.
+TEST(StageModel, IsTheProgramModelForStorageThatIsCut) {
   const PlanSpace space{.zero = {2, 3}, .recompute = {Recompute::none, Recompute::selective, Recompute::full}};
-  const auto all = differences(large_llama(32, 128), space, how_many(12));
-  EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.15);
-  EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.3);
+  const auto all = differences(large_llama(32, 128), space, how_many(40));
+  EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.02);
+  EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.05);
+  EXPECT_LT(quantile(all, 0.5, &Difference::bytes), 0.12);
+}
+
+// Tasks without collectives of their own keep their order: then there is nothing that stages do not know.
+TEST(StageModel, IsTheProgramModelWithoutCollectivesInTasks) {
+  const PlanSpace space{.tensor = {1},
+                        .context = {1},
+                        .zero = {0, 1, 2, 3},
+                        .recompute = {Recompute::none, Recompute::selective, Recompute::full}};
+  const auto all = differences(large_llama(32, 128), space, how_many(40));
+  EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.02);
 }
 
 }  // namespace
