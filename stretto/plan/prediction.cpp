@@ -14,9 +14,30 @@
 namespace stretto {
 namespace {
 
+// Under the stack, as in simulate/prices.h: of what tensor ranks hold alike each may send a part, and a share may be
+// hidden.
 ActorLinks links_of(const PlanProblem& p, const RunKeys& k) {
   const int each = k.ranks() / k.pipe;
-  return [&p, each](int from, int to) { return link(p.cluster.cluster, from * each, to * each); };
+  const int copies = p.cluster.cluster.stack.cut_messages && !k.sequence ? k.tensor : 1;
+  return [&p, each, copies](int from, int to) {
+    const Cluster& c = p.cluster.cluster;
+    Link l = link(c, from * each, to * each);
+    if (copies > 1) {
+      const double per_byte = 1 / l.bandwidth / copies + 1.0 * (copies - 1) / copies / c.inside.bandwidth;
+      l = {l.latency + c.inside.latency * std::log2(copies), 1 / per_byte};
+    }
+    const double share = (1 - c.stack.hidden.messages.value_or(0)) * c.stack.factor;
+    return Link{l.latency * share, share > 0 ? l.bandwidth / share : Link{}.bandwidth};
+  };
+}
+
+// How much longer all of it takes on more nodes than facts are of.
+double growth(const PlanProblem& p, int ranks, int of_facts) {
+  const auto of = [&](int n) {
+    const Cluster c = placed(p.cluster.cluster, n);
+    return 1 + c.stack.growth * std::log2(std::max(1.0, double(n) / c.ranks_per_node));
+  };
+  return of(ranks) / of(of_facts);
 }
 
 // Squared norms go up a tree of actors and down again; tied weights' gradients and values between both ends.
@@ -138,11 +159,25 @@ double after(const PlayedEnds& ends, const StageModel& model, const Schedule& s,
   return together ? summed + update : end;
 }
 
+bool splits_backward(const Schedule& s) {
+  return std::any_of(s.rows.begin(), s.rows.end(), [](const Row& row) {
+    return std::any_of(row.begin(), row.end(), [](const Action& a) { return a.phase == Phase::W; });
+  });
+}
+
+// Where no actor waits for the others at the end of a step.
+double longest_alone(const PlayedEnds& ends) {
+  double longest = 0;
+  for (std::size_t a = 0; a < ends.last.size(); ++a) longest = std::max(longest, ends.last[a] - ends.first[a]);
+  return longest;
+}
+
 }  // namespace
 
 // One model of time and memory: closed form, or with the schedule played.
-Planned Predictor::of_model(const RunKeys& k, const StageFacts& f, bool play) {
+Planned Predictor::of_model(const RunKeys& k, const StageFacts& f, int of_facts, bool play) {
   Planned r{.keys = k, .exact = play ? Exactness::schedule : Exactness::stage};
+  const Stack& stack = p_.cluster.cluster.stack;
   const StageModel model(p_, k, f);
   Shape& shape = shapes_.of(k);
   const Schedule& s = play ? shape.schedule() : shape.outline();
@@ -152,12 +187,14 @@ Planned Predictor::of_model(const RunKeys& k, const StageFacts& f, bool play) {
   double makespan = busy * shape.unit() / (3.0 * k.microbatches);
   if (play) {
     const PlayedEnds ends = shape.ends(model.times(), links_of(p_, k));
-    makespan = *std::max_element(ends.last.begin(), ends.last.end());
-    tail = after(ends, model, s, p_.training.clip > 0 && !p_.training.clip_late) - makespan;
+    const bool alone = stack.free_update && splits_backward(s);
+    makespan = alone ? longest_alone(ends) : *std::max_element(ends.last.begin(), ends.last.end());
+    if (!alone) tail = after(ends, model, s, p_.training.clip > 0 && !p_.training.clip_late) - makespan;
   }
-  r.time.work = std::min(busy, makespan);
-  r.time.bubble = makespan - r.time.work;
-  r.time.tail = tail + f.before + epilogue_messages(p_, k, f);
+  const double grown = growth(p_, k.ranks(), of_facts);
+  r.time.work = grown * std::min(busy, makespan);
+  r.time.bubble = grown * makespan - r.time.work;
+  r.time.tail = grown * (tail + f.before + epilogue_messages(p_, k, f)) + stack.step;
   r.seconds = r.time.total();
   r.bubble = std::max(0.0, 1 - k.microbatches * model.work() / k.pipe / r.seconds - r.time.tail / r.seconds);
   r.memory = play ? model.memory(s) : model.memory(shape);
@@ -178,7 +215,7 @@ Planned Predictor::by_stages(const RunKeys& keys, bool play) {
   const StageFacts* base = facts(without_data(v));
   if (!base) return {.keys = k, .exact = Exactness::stage, .refused = refusal(without_data(v))};
   if (k.stages.empty()) k.stages = cuts(k, *base);
-  Planned r = of_model(k, with_data(p_, *base, v, links_), play);
+  Planned r = of_model(k, with_data(p_, *base, v, links_), k.tensor * k.context * k.expert, play);
   r.exact = Exactness::stage;
   return r;
 }
@@ -189,7 +226,7 @@ Planned Predictor::by_schedule(const RunKeys& keys) {
   const StageFacts* f = facts(v);
   if (!f) return {.keys = k, .exact = Exactness::schedule, .refused = refusal(v)};
   if (k.stages.empty()) k.stages = cuts(k, *f);
-  return of_model(k, *f, true);
+  return of_model(k, *f, k.ranks() / k.pipe, true);
 }
 
 Planned Predictor::with_better_cuts(Planned best) {
@@ -208,7 +245,7 @@ Planned Predictor::with_better_cuts(Planned best) {
       if (best.keys.stages[from] < 2) continue;
       RunKeys k = best.keys;
       --k.stages[from], ++k.stages[to], --left;
-      Planned x = of_model(k, *f, true);
+      Planned x = of_model(k, *f, k.ranks() / k.pipe, true);
       if (x.seconds >= best.seconds * (1 - 1e-4)) continue;
       best = std::move(x);
       moved = true;

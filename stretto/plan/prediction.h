@@ -71,7 +71,7 @@ class Predictor {
     std::string refused;
   };
   void learn_plainly(const std::vector<Variant>&);
-  Planned of_model(const RunKeys&, const StageFacts&, bool play);
+  Planned of_model(const RunKeys&, const StageFacts&, int of_facts, bool play);  // of_facts: of so many ranks
   const std::vector<int>& cuts(const RunKeys&, const StageFacts&);
   const PlanProblem& p_;
   Each each_;

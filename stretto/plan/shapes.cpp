@@ -211,6 +211,16 @@ void PlayedSchedule::again_after_messages() {
     if (tape_.items[n].implied) durations[n + 1] += std::exchange(durations[n], 0);
 }
 
+void PlayedSchedule::find_for_messages(const PlayTimes& times) {
+  for_messages_.assign(tape_.items.size(), 0);
+  Tape& tape = tape_.tape;
+  for (std::uint32_t n = 0; n < tape_.items.size(); ++n)
+    for (std::uint32_t e = tape.first_edge[n]; e < tape.first_edge[n + 1]; ++e) {
+      for_messages_[tape.edges[e].to] += times.handling;
+      if (times.sender_waits) for_messages_[n] += std::exchange(tape.edges[e].delay, 0) + times.handling;
+    }
+}
+
 // With gathers and scatters beside it.
 void PlayedSchedule::store(std::uint32_t n, const PlayTimes& times, const double begin) {
   double start = begin;
@@ -272,18 +282,24 @@ const PlayedEnds& PlayedSchedule::ends(const PlayTimes& times, const ActorLinks&
   for (const auto& [node, stage] : alone_) tape_.tape.durations[node] = times.alone[stage];
   for (const Pair& p : pairs_) set_pair(p, times);
   if (times.receives_first) again_after_messages();
+  find_for_messages(times);
   wires_.assign(from_.size(), StorageWire(times.hidden));
   const bool cut = !times.cut.empty();
   for (std::size_t a = 0; cut && a < from_.size(); ++a)
     if (const std::uint32_t n = tape_.tape.rows[a]; n < tape_.tape.rows[a + 1])
       wires_[a].first(times.cut[tape_.action(n).stage].front().gather);
   player_.play(from_, [&](std::uint32_t n, double free, double ready) {
-    if (turn_at_[n] && !times.receives_first) set_turn(turns_[turn_at_[n] - 1], times, std::max(0.0, ready - free));
+    if (turn_at_[n] && times.by_arrival) set_turn(turns_[turn_at_[n] - 1], times, std::max(0.0, ready - free));
+    tape_.tape.durations[n] += for_messages_[n];
     if (cut) store(n, times, std::max(free, ready));
   });
   ends_.last = player_.ends();
   ends_.summed.resize(from_.size());
-  for (std::size_t a = 0; a < from_.size(); ++a) ends_.summed[a] = summed(a, times);
+  ends_.first.resize(from_.size());
+  for (std::size_t a = 0; a < from_.size(); ++a) {
+    ends_.summed[a] = summed(a, times);
+    if (const std::uint32_t n = tape_.tape.rows[a]; n < tape_.tape.rows[a + 1]) ends_.first[a] = player_.start(n);
+  }
   return ends_;
 }
 
@@ -319,7 +335,7 @@ PlayedEnds Shape::ends(const PlayTimes& times, const ActorLinks& links) {
   const PlayedEnds& ends = longer_.played(remakes_).ends(times, links);
   if (!shorter_) return ends;
   const PlayedEnds& before = shorter_->played(remakes_).ends(times, links);
-  return {continued(ends.last, before.last), continued(ends.summed, before.summed)};
+  return {continued(ends.last, before.last), continued(ends.summed, before.summed), ends.first};
 }
 
 std::ptrdiff_t Shape::nodes() {

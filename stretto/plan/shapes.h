@@ -46,10 +46,16 @@ struct PlayTimes {
   // A turn waits for its message before anything else, as programs do that are too long to be arranged by when
   // messages come (program/overlap.h).
   bool receives_first = false;
+  bool by_arrival = false;  // a W that waits for nothing goes first while a message is waited for
+  // Of a message, where the software has it like that: its sender waits until it is there; and both take so long to
+  // deal with it.
+  bool sender_waits = false;
+  double handling = 0;
 };
 // Per actor: when its last action ends, and when its sums of gradients are there too.
 struct PlayedEnds {
   std::vector<double> last, summed;
+  std::vector<double> first = {};  // when its first action starts
 };
 using ActorLinks = std::function<Link(int from, int to)>;
 
@@ -103,6 +109,7 @@ class PlayedSchedule {
   };
   std::vector<std::vector<Gradients>> last_gradients_;  // per actor, in order
   std::vector<StorageWire> wires_;                      // per actor
+  std::vector<double> for_messages_;                    // per node: seconds that it is longer
   PlayedEnds ends_;
   void find_turns();
   void find_pairs();
@@ -111,6 +118,7 @@ class PlayedSchedule {
   void set_pair(const Pair&, const PlayTimes&);
   void set_turn(const Turn&, const PlayTimes&, double late);
   void again_after_messages();
+  void find_for_messages(const PlayTimes&);
   double gather_after(std::uint32_t node, const PlayTimes&) const;
   void store(std::uint32_t node, const PlayTimes&, double start);
   double summed(std::size_t actor, const PlayTimes&) const;

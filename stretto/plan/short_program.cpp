@@ -80,7 +80,7 @@ bool scattered_each_time(const Task& t) { return t.part == Part::S && !std::hold
 ShortProgram::ShortProgram(const PlanProblem& p, const Variant& v)
     : compiled_(compile_short(p, v)), stages_(stage_count), pieces_(program().step->pieces) {
   const PlayedStep played = play_step(program(), p.cluster.cluster);
-  read_times(played);
+  read_times(played, p.cluster.cluster.stack.step);
   read_given(played);
   read_groups(played);
   Prices prices(program(), p.cluster.cluster);
@@ -92,7 +92,7 @@ ShortProgram::ShortProgram(const PlanProblem& p, const Variant& v)
 }
 
 // A turn, an action with the W after it, takes from the end of the one before it to its own.
-void ShortProgram::read_times(const PlayedStep& played) {
+void ShortProgram::read_times(const PlayedStep& played, double step) {
   const Row& row = program().row(ActorId(0));
   IdVector<ActionId, double> ends(row.size());
   std::map<Action, ActionId> turns;
@@ -119,7 +119,7 @@ void ShortProgram::read_times(const PlayedStep& played) {
     if (a.microbatch == split && a.phase == Phase::I) f.I = took;
     if (a.microbatch == with_w && a.phase == Phase::F) f.FW = took;
   }
-  double tail = std::max(0.0, played.time.seconds - last), elements = 0;
+  double tail = std::max(0.0, played.time.seconds - step - last), elements = 0;
   const auto& tasks = program().step->tasks;
   const bool each_time = std::any_of(tasks.begin(), tasks.end(), scattered_each_time);
   if (!each_time) tail -= std::min(tail, played.time.exposed);  // all of it after the last microbatch

@@ -53,6 +53,7 @@ StageModel::StageModel(const PlanProblem& p, const RunKeys& k, const StageFacts&
 }
 
 PlayTimes StageModel::times() const {
+  const Stack& stack = p_.cluster.cluster.stack;
   PlayTimes t;
   for (StageId s : all_.ids()) {
     const PieceFacts& x = all_[s];
@@ -63,14 +64,19 @@ PlayTimes StageModel::times() const {
                 .B = rest(x.B, x.R),
                 .message_bytes = s.value + 1u < all_.size() ? f_.message : 0};
     if (k_.recompute != Recompute::none) c.R = x.R;
+    if (stack.joined_backward) c.I = *c.B;
     t.stages.push_back(c);
     t.f.push_back({x.given_in_FW, rest(x.FW, x.given_in_FW)});
-    t.i.push_back({c.I, rest(x.B, x.given_in_B)});
+    t.i.push_back({rest(x.given_in_B, x.R), rest(x.B, x.given_in_B)});
     t.alone.push_back(rest(x.I, x.R));
     t.groups.push_back({x.saved_in_FB, x.late_F_in_FB, x.late_B_in_FB});
     t.w.push_back(x.W);
   }
-  t.receives_first = talks(k_) && instructions_of(p_, k_) > arranged_by_arrival;
+  const bool arranged = talks(k_) && p_.parallel.overlap != Overlap::none;
+  t.receives_first = arranged && instructions_of(p_, k_) > arranged_by_arrival;
+  t.by_arrival = arranged && !t.receives_first;
+  t.sender_waits = stack.hidden.messages.has_value();
+  t.handling = stack.floor / 2 * stack.factor;
   add_sums(t);
   add_cut(t);
   return t;
@@ -89,7 +95,7 @@ void StageModel::add_sums(PlayTimes& t) const {
 // Each piece with its part of the stage's times.
 void StageModel::add_cut(PlayTimes& t) const {
   const Stack& stack = p_.cluster.cluster.stack;
-  t.hidden = {stack.hidden.gathers, stack.hidden.sums, stack.beside, talks(k_)};
+  t.hidden = {stack.hidden.gathers, stack.hidden.sums, stack.beside, talks(k_) && p_.parallel.overlap != Overlap::none};
   t.again_at_once = k_.recompute == Recompute::full;
   if (f_.mlp.gather == 0 && f_.mlp.scatter == 0) return;
   int piece = 0;
