@@ -1,7 +1,7 @@
 // The best configuration without a pipeline against the best with one, on emulated devices and links: layers like
 // GPT-3's on the accelerators of a cluster file, over links between nodes from slow to as fast as inside of one. All
 // that fit are simulated with collectives in place, the best of them also with collectives beside other calls; and the
-// best of each kind are run as well.
+// best of each kind are run as well. What keeps each of them from being faster is shown.
 //   build/bench/spmd_vs_mpmd [cluster.toml] [--section.key=value ...]
 #include <fmt/format.h>
 
@@ -29,6 +29,7 @@ struct Recipe {
   int pipe = 1, data = 1, tensor = 1, zero = 0;
   int sequences = 1;  // per rank and microbatch
   const char* schedule = "1f1b";
+  int chunks = 0;  // stages per actor; 0: the schedule's default
   Recompute recompute = Recompute::none;
 
   std::string str() const {
@@ -36,6 +37,7 @@ struct Recipe {
     s += fmt::format("data={} tensor={}", data, tensor);
     if (zero) s += fmt::format(" zero={}", zero);
     if (pipe > 1) s += fmt::format(" {}", schedule);
+    if (chunks) s += fmt::format(" of {}", chunks);
     s += fmt::format(" {} of {}", rows / data / sequences, sequences);
     if (recompute != Recompute::none) s += recompute == Recompute::full ? " full" : " selective";
     return s;
@@ -48,33 +50,35 @@ struct Recipe {
   }
 };
 
-// How collectives go on: in place; or beside calls, which are arranged for links inside of a node, or between nodes.
-enum class Way { in_place, inside, between };
-
 struct Candidate {
   Recipe recipe;
-  Way way;
+  Overlap overlap;
   std::vector<StepTime> times;  // per cluster; not tried there: none
   double gigabytes = 0;
 
   double seconds(std::size_t cluster) const { return times[cluster].seconds; }
   bool tried(std::size_t cluster) const { return seconds(cluster) > 0; }
-  std::string str() const { return recipe.str() + (way == Way::in_place ? ", in place" : ""); }
+  std::string str() const { return recipe.str() + (overlap == Overlap::none ? ", in place" : ""); }
 };
 
-Compiled compiled(const Recipe& r, Way way, const Cluster& cluster, bool to_run) {
+Compiled compiled(const Recipe& r, Overlap overlap, const Cluster& cluster, bool to_run) {
   const ModelConfig config{
       .family = "gpt2", .layers = layers, .width = width, .heads = 96, .context = seq, .vocab = vocab, .tied = false};
   Parallel parallel{.names = {.data = r.data, .tensor = r.tensor, .sequence = r.tensor > 1, .zero = r.zero},
                     .schedule = r.schedule,
-                    .link = way == Way::between ? cluster.between : cluster.inside,
+                    .chunks = r.chunks,
+                    .link = cluster.inside,
                     .recompute = {r.recompute},
                     .machine = cluster.machine,
-                    .overlap = way == Way::in_place ? Overlap::none : Overlap::calls,
+                    .overlap = overlap,
+                    .cluster = cluster,
                     .purpose = to_run ? Purpose::run : Purpose::sizes};
   if (r.pipe > 1) parallel.mesh = {{"pipe", r.pipe}};
   return compile(make_model(config, rows), adamw(), {.microbatches = rows / r.data / r.sequences}, parallel);
 }
+
+constexpr std::pair<const char*, int> schedules[] = {{"1f1b", 0},  {"interleaved-1f1b", 0}, {"interleaved-1f1b", 4},
+                                                     {"zb-h1", 0}, {"interleaved-zb", 0},   {"zb-v", 0}};
 
 std::vector<Recipe> recipes() {
   std::vector<Recipe> all;
@@ -82,9 +86,9 @@ std::vector<Recipe> recipes() {
     for (int tensor = 1; pipe * tensor <= ranks; tensor *= 2)
       for (int zero : {0, 1, 2, 3})
         for (int sequences = 1; sequences <= 8; sequences *= 2)
-          for (const char* schedule : {"1f1b", "interleaved-1f1b", "zb-h1"})
+          for (const auto& [schedule, chunks] : schedules)
             for (Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
-              const Recipe r{pipe, ranks / pipe / tensor, tensor, zero, sequences, schedule, recompute};
+              const Recipe r{pipe, ranks / pipe / tensor, tensor, zero, sequences, schedule, chunks, recompute};
               if ((r.data == 1 && zero > 0) || rows / r.data % sequences) continue;
               if (pipe == 1 && std::string_view(schedule) != "1f1b") continue;
               all.push_back(r);
@@ -103,10 +107,10 @@ double gigabytes(const Program& p) {
 }
 
 // What fits, over the given links.
-std::optional<Candidate> candidate(const Recipe& r, Way way, const std::vector<Cluster>& clusters, double memory,
-                                   std::optional<std::size_t> only = {}) {
-  const Compiled c = compiled(r, way, clusters[only.value_or(0)], false);
-  Candidate found{.recipe = r, .way = way, .gigabytes = gigabytes(*c.program)};
+std::optional<Candidate> candidate(const Recipe& r, Overlap overlap, const std::vector<Cluster>& clusters,
+                                   double memory, std::optional<std::size_t> only = {}) {
+  const Compiled c = compiled(r, overlap, clusters[only.value_or(0)], false);
+  Candidate found{.recipe = r, .overlap = overlap, .gigabytes = gigabytes(*c.program)};
   if (found.gigabytes * 1e9 > memory) return std::nullopt;
   for (std::size_t i = 0; i < clusters.size(); ++i)
     found.times.push_back(!only || *only == i ? step_time(*c.program, clusters[i]) : StepTime{});
@@ -130,7 +134,7 @@ std::vector<Candidate> search(const std::vector<Cluster>& clusters, double memor
     ++tried;
     if (r.least_bytes() > memory) continue;
     try {
-      if (std::optional<Candidate> c = candidate(r, Way::in_place, clusters, memory)) all.push_back(std::move(*c));
+      if (std::optional<Candidate> c = candidate(r, Overlap::none, clusters, memory)) all.push_back(std::move(*c));
     } catch (const Error& e) {
       ++refused[e.what()];
     }
@@ -141,9 +145,8 @@ std::vector<Candidate> search(const std::vector<Cluster>& clusters, double memor
   for (std::size_t i = 0; i < clusters.size(); ++i)
     for (bool pipe : {false, true})
       for (const Candidate* c : ranked(all, pipe, i) | std::views::take(arranged))
-        for (Way way : {Way::inside, Way::between})
-          if (std::optional<Candidate> b = candidate(c->recipe, way, clusters, memory, i))
-            beside.push_back(std::move(*b));
+        if (std::optional<Candidate> b = candidate(c->recipe, Overlap::calls, clusters, memory, i))
+          beside.push_back(std::move(*b));
   all.insert(all.end(), beside.begin(), beside.end());
   return all;
 }
@@ -152,7 +155,7 @@ double measured(const Candidate& c, const Cluster& cluster) {
   const std::vector<std::int32_t> ids(std::size_t(rows) * seq, 1);
   const Batch batch{{"ids", Array::of<std::int32_t>(ids, {rows, seq})},
                     {"targets", Array::of<std::int32_t>(ids, {rows, seq})}};
-  Trainer t(compiled(c.recipe, c.way, cluster, true),
+  Trainer t(compiled(c.recipe, c.overlap, cluster, true),
             {.cluster = cluster, .device = DeviceKind::emulated, .machine = cluster.machine});
   return std::min(t.step(batch).seconds, t.step(batch).seconds);
 }
@@ -160,17 +163,22 @@ double measured(const Candidate& c, const Cluster& cluster) {
 using Lines = std::vector<std::vector<std::string>>;
 std::string number(double x) { return fmt::format("{:.3f}", x); }
 
+// What the busiest actor does more than the mean: pieces are half layers, so stages cannot be even.
+double uneven(const StepTime& t) { return t.worked - (1 - t.bubble) * t.seconds; }
+
 // Where the time of a step goes, as simulated.
 std::vector<std::string> parts(const Cluster& cluster, const Candidate& c, const StepTime& t) {
   const Spent& s = t.spent;
-  return {c.str(),
-          fmt::format("{:.1f}", cluster.between.bandwidth / 1e9),
-          number(s.products),
-          number(s.attention + s.elements + s.update),
-          number(s.collectives),
-          number(s.messages),
-          number(s.sums + s.gathers),
-          number(s.bubble)};
+  const auto share = [&](double seconds) { return fmt::format("{:.1f}", 100 * seconds / t.seconds); };
+  return {fmt::format("{:.1f}", cluster.between.bandwidth / 1e9),
+          c.str(),
+          number(t.seconds),
+          share(s.products + s.attention + s.elements + s.update - uneven(t)),
+          share(uneven(t)),
+          share(s.bubble),
+          share(s.collectives),
+          share(s.messages),
+          share(s.sums + s.gathers)};
 }
 
 }  // namespace
@@ -187,9 +195,10 @@ int main(int argc, char** argv) {
   }
   const std::vector<Candidate> all = search(clusters, d.memory);
   Lines best{{"configuration", "simulated s", "measured s", "GB per rank"}},
-      ratios{{"GB/s between nodes", "best without a pipeline", "best with one", "simulated", "measured"}},
-      spent{{"configuration", "GB/s", "products s", "other kernels", "collectives", "messages", "sums, gathers",
-             "bubble"}};
+      ratios{{"GB/s between nodes", "best without a pipeline", "best with one", "simulated", "measured",
+              "were stages even"}},
+      spent{{"GB/s", "configuration", "simulated s", "kernels %", "uneven stages", "bubble", "collectives", "messages",
+             "sums, gathers"}};
   for (std::size_t i = 0; i < clusters.size(); ++i) {
     const Candidate* first[2] = {};
     double ran[2] = {};
@@ -204,9 +213,10 @@ int main(int argc, char** argv) {
                         fmt::format("{:.1f}", order[n]->gigabytes)});
     }
     ratios.push_back({fmt::format("{:.1f}", clusters[i].between.bandwidth / 1e9), first[0]->str(), first[1]->str(),
-                      number(first[0]->seconds(i) / first[1]->seconds(i)), number(ran[0] / ran[1])});
+                      number(first[0]->seconds(i) / first[1]->seconds(i)), number(ran[0] / ran[1]),
+                      number(first[0]->seconds(i) / (first[1]->seconds(i) - uneven(first[1]->times[i])))});
   }
   fmt::print("\nThe best on the file's links:\n{}", table(best));
   fmt::print("\nSpeed with a pipeline / without, by the bandwidth between nodes:\n{}", table(ratios));
-  fmt::print("\nWhere the time of the busiest actor goes, simulated:\n{}", table(spent));
+  fmt::print("\nWhere the time of the busiest actor goes, simulated, as shares of the step:\n{}", table(spent));
 }
