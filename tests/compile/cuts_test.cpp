@@ -1,6 +1,7 @@
 // Cuts that compile() chooses.
 #include <gtest/gtest.h>
 
+#include "stretto/simulate/predict.h"
 #include "support/message.h"
 #include "support/small_models.h"
 
@@ -45,6 +46,22 @@ TEST(AutomaticStages, SlowLinkIsCountedWithItsBytes) {
   };
   EXPECT_GT(first({.mesh = {{"pipe", 2}}}), 1);
   EXPECT_EQ(first({.mesh = {{"pipe", 2}}, .link = {.latency = 0, .bandwidth = 1e3}}), 1);
+}
+
+// GPT-2's head is five layers of work. Whole, it is what all wait for; in parts, several stages per actor pay.
+TEST(AutomaticStages, PartsOfTheHeadAreSpread) {
+  for (const int actors : {4, 8}) {
+    const auto seconds = [&](const char* schedule, i64 parts) {
+      ModelConfig c = preset("gpt2");
+      c.head_parts = parts;
+      const Parallel p{.mesh = {{"pipe", actors}}, .schedule = schedule};
+      return predict(*compile(make_model(c, 4 * actors), adamw(), {.microbatches = 4 * actors}, p).program).makespan;
+    };
+    for (const char* schedule : {"1f1b", "interleaved-1f1b", "zb-h1", "zb-v"})
+      EXPECT_LT(seconds(schedule, 8), (actors == 8 ? 0.6 : 0.95) * seconds(schedule, 1)) << schedule << actors;
+    EXPECT_LE(seconds("interleaved-1f1b", 8), seconds("1f1b", 8)) << actors;
+    EXPECT_LE(seconds("zb-v", 8), seconds("zb-h1", 8)) << actors;
+  }
 }
 
 TEST(AutomaticStages, BadProfilesAreRefused) {
