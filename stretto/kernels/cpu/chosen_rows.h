@@ -11,6 +11,7 @@
 #include "stretto/kernels/cpu/bf16_tiles.h"
 #include "stretto/kernels/cpu/padding.h"
 #include "stretto/kernels/cpu/pauses.h"
+#include "stretto/kernels/cpu/row_products.h"
 #include "stretto/kernels/cpu/with_float.h"
 #include "stretto/ops/choose.h"
 
@@ -143,6 +144,7 @@ RowMatrix<const W> as_matrix(const T* from, const RowPlaces& places, W* gathered
 
 template <auto plan_of, auto run>
 Runner prepare_chosen(const Call& call) {
+  find_row_products();
   return with_stored(call.in[0].dtype, [&]<class T>() -> Runner {
     return [p = plan_of(call)](const Args& args) { run.template operator()<T>(p, args); };
   });

@@ -180,11 +180,13 @@ std::optional<i64> known_library_cut() {
 
 }  // namespace
 
+void find_row_products() { known_library_cut(); }
 bool multiplies_rows(const ProductSize& s) {
   return double(s.m) * double(s.n) * double(s.k) >= 8e6 && known_library_cut();
 }
 void multiply_rows(const RowProduct& p, float* scratch) { multiply(p, *known_library_cut(), scratch); }
 #else
+void find_row_products() {}
 bool multiplies_rows(const ProductSize&) { return false; }
 void multiply_rows(const RowProduct&, float*) { STRETTO_ASSERT(false, "there are no products of rows"); }
 #endif

@@ -36,6 +36,8 @@ struct RowProduct {
   ProductRows out;
 };
 
+// Compares them with the library's, once. When kernels are prepared: it takes memory, which a step does not.
+void find_row_products();
 // Is it the library's product to the last bit, on a processor that has the instructions? Small ones are not: the
 // library has other ways for them.
 bool multiplies_rows(const ProductSize&);
