@@ -43,12 +43,12 @@ struct Shape {
   Tensor since;  // of documents; empty: attention sees everything before it
 };
 
-Tensor normalized(Trace& t, const ModelConfig& c, const Shape& s, Tensor x, std::string_view name) {
-  const Scope in(t, name);
+Tensor normalized(Trace& t, const ModelConfig& c, const Shape& s, Tensor x) {
   return layer_norm(x, t.gain("gain", s.model), t.bias("bias", s.model), s.model, c.norm_eps);
 }
 Tensor norm(Trace& t, const ModelConfig& c, const Shape& s, Tensor x, std::string_view name) {
-  return rename(normalized(t, c, s, x, name), s.seq_r, s.seq);
+  const Scope in(t, name);
+  return rename(normalized(t, c, s, x), s.seq_r, s.seq);
 }
 
 Tensor block(Trace& t, const ModelConfig& c, const Shape& s, Tensor x) {
@@ -92,13 +92,15 @@ Tensor hidden(Trace& t, const ModelConfig& c, Tensor ids) {
                 .head = {"head", c.head_dim},
                 .ff = {"ff", c.ff},
                 .since = document_starts(t, c, ids)};
-  Tensor x = rename(embedded(t, c, ids), seq, s.seq_r) + positions(t, c, s);
+  Tensor x = rename(embedded(t, c, ids), seq, s.seq_r);
+  x = x + positions(t, c, s);
   x = boundary(t.dropout(x, c.embedding_dropout, "embedding_dropout"));
   for (int i = 0; i < c.layers; ++i) {
     const Scope in(t, "h", i);
     x = block(t, c, s, x);
   }
-  return normalized(t, c, s, x, "ln_f");
+  const Scope in(t, "ln_f");
+  return normalized(t, c, s, x);
 }
 
 std::vector<ParamSpec> params(const ModelConfig& c) {

@@ -26,7 +26,7 @@ Plan plan_of(const Call& call) {
           .row_stride = table.strides[at],
           .first = first + table.offsets[at],
           .rows = table.valid(vocab),
-          .limit = call.graph.dim(whole).valid(),
+          .limit = whole == vocab ? table.limits[at] : call.graph.dim(whole).valid(),
           .padding = Padding(out)};
 }
 
