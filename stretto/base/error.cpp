@@ -17,6 +17,13 @@ std::string Fault::str() const {
   return hint.empty() ? s : s + "; hint: " + bounded(hint);
 }
 
+Error&& Error::or_hint(std::string_view h) && {
+  for (Fault& f : faults_)
+    if (f.hint.empty()) f.hint = h;
+  write();
+  return std::move(*this);
+}
+
 Error&& Error::about(const std::vector<std::string>& settings) && {
   for (Fault& f : faults_)
     if (f.subjects.empty()) f.subjects = settings;

@@ -45,6 +45,7 @@ class Error : public std::exception {
     write();
     return std::move(*this);
   }
+  Error&& or_hint(std::string_view h) &&;                      // all faults that have no hint yet
   Error&& about(const std::vector<std::string>& settings) &&;  // all faults that have no subject yet
   Error&& as(Kind k) && {
     kind_ = k;
@@ -64,6 +65,16 @@ class Error : public std::exception {
   Kind kind_ = Kind::input;
   std::string text_;
 };
+
+// What f() returns; its Errors say at least this: with_hint("is the file cut off?", [&] { return parse(text); })
+template <class F>
+auto with_hint(std::string_view hint, F&& f) {
+  try {
+    return f();
+  } catch (Error& e) {
+    throw std::move(e).or_hint(hint);
+  }
+}
 
 inline void refuse(std::vector<Fault> faults) {
   if (!faults.empty()) throw Error(std::move(faults));

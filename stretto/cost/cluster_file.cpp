@@ -35,7 +35,8 @@ auto read_named(FieldReader& reader, std::string_view key, const std::string& pa
   try {
     return read(name);
   } catch (const Error& e) {
-    for (const Fault& f : e.faults()) reader.blame(key, f.what, f.hint);
+    for (const Fault& f : e.faults())
+      reader.blame(key, f.where.empty() ? f.what : fmt::format("{}: {}", f.where, f.what), f.hint);
     return decltype(read(name)){};
   }
 }
@@ -63,9 +64,7 @@ ClusterFile read_device_cluster(FieldReader& reader, ClusterFile file, const std
   return file;
 }
 
-}  // namespace
-
-ClusterFile read_cluster(const std::string& path, const std::vector<std::string>& overrides, ProductType products) {
+ClusterFile read_checked(const std::string& path, const std::vector<std::string>& overrides, ProductType products) {
   Field fields = read_toml_file(path);
   for (const std::string& o : overrides) override_field(fields, o);
   ClusterFile file{.name = path};
@@ -84,6 +83,13 @@ ClusterFile read_cluster(const std::string& path, const std::vector<std::string>
   file.between = read_link(reader, "between", c.between);
   reader.finish();
   return file;
+}
+
+}  // namespace
+
+ClusterFile read_cluster(const std::string& path, const std::vector<std::string>& overrides, ProductType products) {
+  return with_hint("a cluster file has flops and bytes per second, and seconds: docs/cluster.md",
+                   [&] { return read_checked(path, overrides, products); });
 }
 
 std::string cluster_toml(const ClusterFile& file, const std::vector<std::string>& comments) {

@@ -68,7 +68,8 @@ void read_over(FieldReader& reader, DeviceModel& d) {
 }
 
 DeviceModel read_device(const std::string& name) {
-  return read_fields(read_shipped("device", shipped_devices(), name), name);
+  return with_hint("docs/costs.md says what a device file holds",
+                   [&] { return read_fields(read_shipped("device", shipped_devices(), name), name); });
 }
 
 std::string device_toml(const DeviceModel& d, const std::vector<std::string>& comments) {

@@ -60,7 +60,8 @@ Stack read_stack_fields(const Field& fields, std::string name) {
 }  // namespace
 
 Stack read_stack(const std::string& name) {
-  return read_stack_fields(read_shipped("stack", shipped_stacks(), name), name);
+  return with_hint("docs/costs.md says what a stack file holds",
+                   [&] { return read_stack_fields(read_shipped("stack", shipped_stacks(), name), name); });
 }
 
 }  // namespace stretto

@@ -196,7 +196,18 @@ std::string write_toml(const Field& table) {
   return out;
 }
 
-Field read_toml_file(const std::filesystem::path& path) { return read_toml(MappedFile(path).text(), path.string()); }
-Field read_json_file(const std::filesystem::path& path) { return read_json(MappedFile(path).text(), path.string()); }
+Field read_toml_file(const std::filesystem::path& path) {
+  const MappedFile file(path);
+  return with_hint(
+      "a line of TOML is [section], key = value or # a comment; text stands in quotes, numbers fit 64 bits, no key is "
+      "there twice, and the file is UTF-8",
+      [&] { return read_toml(file.text(), path.string()); });
+}
+
+Field read_json_file(const std::filesystem::path& path) {
+  const MappedFile file(path);
+  return with_hint(fmt::format("is the file whole? python3 -m json.tool {} looks at it, too", path.string()),
+                   [&] { return read_json(file.text(), path.string()); });
+}
 
 }  // namespace stretto

@@ -105,7 +105,8 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
     throw Error(path.string(), "is {}, not a file",
                 S_ISDIR(info.st_mode)    ? "a directory"
                 : S_ISFIFO(info.st_mode) ? "a pipe"
-                                         : "a device");
+                                         : "a device")
+        .hint("{}", S_ISDIR(info.st_mode) ? "name a file in it" : "write what it gives into a file first");
   data_ = static_cast<const std::byte*>(data);
   size_ = std::size_t(info.st_size);
   if (data_) Mappings::all().add(data_, size_, path_);

@@ -201,7 +201,8 @@ SafeTensorsHeader parse_safetensors(std::span<const std::byte> bytes, std::strin
 }
 
 SafeTensors::SafeTensors(const std::filesystem::path& path) : path_(path), file_(std::make_shared<MappedFile>(path)) {
-  header_ = parse_safetensors(file_->bytes(), path.string());
+  header_ = with_hint("the file is damaged or no safetensors file: fetch or write it again",
+                      [&] { return parse_safetensors(file_->bytes(), path.string()); });
 }
 
 const StoredTensor* SafeTensors::find(std::string_view name) const {

@@ -49,8 +49,11 @@ bool looks_like_tokens(const fs::path& path) {
   return path.extension() == ".bin" || path.extension() == ".idx" || LlmcTokens::recognises(MappedFile(path).bytes());
 }
 
-TokenFile::TokenFile(const fs::path& path) : path_(path), file_(open(path)) {}
-TokenFile::TokenFile(const fs::path& path, TokenFormat format) : path_(path), file_(open(path, format)) {}
+// Of what the formats say without one.
+constexpr std::string_view on_damage = "the file is damaged or of another format: make it again, or name its format";
+TokenFile::TokenFile(const fs::path& path) : path_(path), file_(with_hint(on_damage, [&] { return open(path); })) {}
+TokenFile::TokenFile(const fs::path& path, TokenFormat format)
+    : path_(path), file_(with_hint(on_damage, [&] { return open(path, format); })) {}
 
 TokenSpan TokenFile::tokens() const {
   return std::visit([](const auto& file) { return file.tokens(); }, file_);

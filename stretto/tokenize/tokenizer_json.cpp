@@ -202,9 +202,11 @@ Tokenizer read_tokenizer(const std::filesystem::path& name) {
   if (name == "bytes") return Tokenizer::bytes();
   const std::filesystem::path file = tokenizer_file(name);
   const MappedFile mapped(file);
-  TokenizerParts parts = parse_tokenizer(mapped.text(), file.string());
-  if (parts.sentencepiece) read_config(file, parts);
-  return Tokenizer(parts, file.string());
+  return with_hint("is it a tokenizer that the tokenizers or sentencepiece library has written, and whole?", [&] {
+    TokenizerParts parts = parse_tokenizer(mapped.text(), file.string());
+    if (parts.sentencepiece) read_config(file, parts);
+    return Tokenizer(parts, file.string());
+  });
 }
 
 }  // namespace stretto

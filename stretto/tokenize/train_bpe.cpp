@@ -170,7 +170,8 @@ TokenizerParts parts_to_cut(std::string_view pattern, const std::vector<std::str
   std::set<std::string_view> seen;
   for (const std::string& s : special) {
     if (s.empty() || !seen.insert(s).second)
-      throw Error("train-bpe", "the special token '{}' is {}", shown(s), s.empty() ? "empty" : "there twice");
+      throw Error("train-bpe", "the special token '{}' is {}", shown(s), s.empty() ? "empty" : "there twice")
+          .hint("leave it out");
     if (is_alphabet(s))
       throw Error("train-bpe", "the special token '{}' is a character that stands for a byte in every vocabulary",
                   shown(s))
@@ -211,12 +212,16 @@ std::vector<std::pair<std::string, i64>> WordCounts::sorted() const {
   return all;
 }
 
-TokenizerParts train_bpe(const WordCounts& words, const BpeOptions& o) {
-  const std::size_t special = words.special().size();
+void check_vocabulary(i64 vocab, std::size_t special) {
   const i64 least = 256 + special;
-  if (o.vocab < least || o.vocab > most_vocab)
-    throw Error("train-bpe", "a vocabulary of {} is asked for; {} is the least (256 bytes{}), {} the most", o.vocab,
-                least, special == 0 ? "" : fmt::format(" and {} special tokens", special), most_vocab);
+  if (vocab >= least && vocab <= most_vocab) return;
+  throw Error("train-bpe", "a vocabulary of {} is asked for; {} is the least (256 bytes{}), {} the most", vocab, least,
+              special == 0 ? "" : fmt::format(" and {} special token{}", special, special == 1 ? "" : "s"), most_vocab)
+      .hint("{} is usual for a small text, 32000 and more for a large one", 4 * least);
+}
+
+TokenizerParts train_bpe(const WordCounts& words, const BpeOptions& o) {
+  check_vocabulary(o.vocab, words.special().size());
   return Training(words, o).run();
 }
 

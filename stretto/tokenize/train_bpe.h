@@ -46,6 +46,7 @@ struct BpeOptions {
   i64 least = 2;  // a pair that occurs less often is not merged
   std::function<void(i64 done, i64 of)> progress = {};
 };
+void check_vocabulary(i64 vocab, std::size_t special);  // throws where it cannot be; counting words takes minutes
 // A text with too few different pairs gives a smaller vocabulary.
 TokenizerParts train_bpe(const WordCounts&, const BpeOptions&);
 

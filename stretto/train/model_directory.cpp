@@ -169,14 +169,18 @@ StoredModel load_model(const fs::path& directory, const LoadOptions& o) {
   if (!o.base.empty())
     throw Error(directory.string(), "is no adapter, and a base is given: '{}'", o.base.string())
         .hint("leave it out, or name a directory with {}", peft_config_name);
-  if (is_checkpoint(directory)) return from_checkpoint(Checkpoint(directory), o.ema);
+  if (is_checkpoint(directory))
+    return with_hint("the checkpoint is damaged: take another one of its run",
+                     [&] { return from_checkpoint(Checkpoint(directory), o.ema); });
   // A run directory, or a folder of checkpoints such as best/ of one.
   const bool run = is_folder(directory / "checkpoints");
   if (run || !checkpoints_in(directory).empty()) {
     Newest newest = newest_checkpoint(run ? directory / "checkpoints" : directory);
     std::string damaged;
     for (const std::string& d : newest.damaged) damaged += "; " + d;
-    if (!newest.checkpoint) throw Error(directory.string(), "holds no whole checkpoint{}", damaged);
+    if (!newest.checkpoint)
+      throw Error(directory.string(), "holds no whole checkpoint{}", damaged)
+          .hint("a run writes one every checkpoint.every steps and at its end");
     StoredModel m = from_checkpoint(*newest.checkpoint, o.ema);
     for (const std::string& d : newest.damaged) m.notes.push_back("damaged: " + d);
     return m;
@@ -190,7 +194,8 @@ StoredModel load_model(const fs::path& directory, const LoadOptions& o) {
                 "run directory (checkpoints/)",
                 manifest_name)
         .hint("{}", advice_on(directory));
-  HfModel hf = load_hf(directory);
+  HfModel hf = with_hint("is the directory whole, and is config.json that of these weights?",
+                         [&] { return load_hf(directory); });
   return {.path = directory,
           .config = std::move(hf.config),
           .weights = std::move(hf.weights),

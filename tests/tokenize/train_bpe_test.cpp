@@ -97,7 +97,7 @@ TEST(TrainBpe, MistakesAreNamed) {
     return refusal_of([&] { train_bpe(WordCounts(gpt2_pattern, std::move(special)), {.vocab = vocab}); });
   };
   EXPECT_THAT(message(255, {}), HasSubstr("a vocabulary of 255 is asked for; 256 is the least (256 bytes)"));
-  EXPECT_THAT(message(256, {"<e>"}), HasSubstr("257 is the least (256 bytes and 1 special tokens)"));
+  EXPECT_THAT(message(256, {"<e>"}), HasSubstr("257 is the least (256 bytes and 1 special token)"));
   EXPECT_THAT(message(i64(1) << 40, {}), HasSubstr("16777216 the most"));
   EXPECT_THAT(message(300, {""}), HasSubstr("the special token '' is empty"));
   EXPECT_THAT(message(300, {"<a>", "<a>"}), HasSubstr("the special token '<a>' is there twice"));
