@@ -13,6 +13,7 @@
 #include "resource_limits.h"
 #include "stretto/base/error.h"
 #include "stretto/base/text.h"
+#include "stretto/formats/interrupt.h"
 #include "stretto/kernels/processor.h"
 #include "stretto/launch/last_word.h"
 #include "usage.h"
@@ -76,6 +77,8 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& e) {  // help, version
     app.exit(e);
     return finished(0);
+  } catch (const Interrupted& i) {
+    i.end();
   } catch (const CLI::ParseError& e) {
     return failed(int(Error::Kind::usage), app::usage_error(app, e).what());
   } catch (...) {

@@ -17,7 +17,7 @@ AtomicDirectory::AtomicDirectory(const fs::path& given)
       temporary_(path_.parent_path() / fmt::format(".{}-{}.tmp", path_.filename().string(), ::getpid())) {
   std::error_code wrong;
   const auto check = [&](const fs::path& made) {
-    if (wrong) throw_run_error(file_error(made, "made", wrong), wrong);
+    if (wrong) throw_run_error(file_error(made, "made", wrong).hint("choose another place"), wrong);
   };
   const fs::path parent = path_.parent_path().empty() ? "." : path_.parent_path();
   if (!fs::exists(parent, wrong)) {

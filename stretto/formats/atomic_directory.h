@@ -7,6 +7,8 @@
 #pragma once
 #include <filesystem>
 
+#include "stretto/formats/interrupt.h"
+
 namespace stretto {
 
 class AtomicDirectory {
@@ -20,6 +22,7 @@ class AtomicDirectory {
   const std::filesystem::path& directory() const { return temporary_; }  // to write into
   void commit();  // nothing, or an empty directory, stands at its place
  private:
+  Unfinished unfinished_;
   std::filesystem::path path_, temporary_;
 };
 

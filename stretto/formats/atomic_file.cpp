@@ -43,11 +43,13 @@ void AtomicFile::fail(const char* doing) const {
     std::move(error).hint("free some space; what was there before is unchanged");
   if (reason == EFBIG) std::move(error).hint("raise the limit on the size of files (ulimit -f)");
   if (reason == ENOENT) check_directory_of(path_);
+  std::move(error).or_hint("choose another place");
   throw_run_error(std::move(error), {reason, std::generic_category()});
 }
 
 void AtomicFile::put(std::size_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
+    end_if_interrupted();
     const ssize_t done = ::pwrite(file_.get(), bytes.data(), bytes.size(), off_t(offset));
     if (done < 0 && errno == EINTR) continue;
     if (done == 0) errno = EIO;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "stretto/base/fd.h"
+#include "stretto/formats/interrupt.h"
 
 namespace stretto {
 
@@ -33,6 +34,7 @@ class AtomicFile {
   void put(std::size_t offset, std::span<const std::byte> bytes);
   [[noreturn]] void fail(const char* doing) const;
 
+  Unfinished unfinished_;
   std::filesystem::path path_, temporary_;
   Fd file_;
   std::size_t size_ = 0;           // bytes handed to the system so far

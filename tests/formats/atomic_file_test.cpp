@@ -7,6 +7,7 @@
 
 #include <fstream>
 
+#include "stretto/formats/atomic_directory.h"
 #include "stretto/formats/mapped_file.h"
 #include "support/files.h"
 #include "support/message.h"
@@ -41,6 +42,40 @@ TEST(AtomicFile, WithoutCommitTheOldFileStays) {
   { AtomicFile(dir / "a").write("new"); }
   EXPECT_EQ(MappedFile(dir / "a").text(), "old");
   EXPECT_EQ(files_in(dir.str()), 1u);
+}
+
+TEST(AtomicFile, AfterASignalNothingIsLeft) {
+  Folder dir;
+  const std::string much(200'000, 'a');
+  {
+    const InterruptGuard guard;
+    AtomicFile file(dir / "a");
+    AtomicDirectory directory(dir / "b");
+    file.write(much);
+    write_file(directory.directory() / "c", "text");
+    ::raise(SIGTERM);
+    EXPECT_THROW(file.write(much), Interrupted);
+    EXPECT_THROW(write_file(directory.directory() / "d", "text"), Interrupted);
+  }
+  EXPECT_EQ(files_in(dir.str()), 0u);
+  write_file(dir / "a", "the next one is not concerned");
+}
+
+TEST(AtomicFileDeathTest, ASignalEndsWhatWritesNothing) {
+  Folder dir;
+  const auto while_idle = [] {
+    const InterruptGuard guard;
+    ::raise(SIGTERM);
+  };
+  const auto twice = [&] {
+    const InterruptGuard guard;
+    const AtomicFile file(dir / "a");
+    ::raise(SIGINT);
+    ::raise(SIGTERM);
+  };
+  EXPECT_EXIT(while_idle(), testing::KilledBySignal(SIGTERM), "");
+  EXPECT_EXIT(twice(), testing::KilledBySignal(SIGTERM), "");
+  EXPECT_EXIT(Interrupted{SIGINT}.end(), testing::KilledBySignal(SIGINT), "");
 }
 
 TEST(AtomicFile, LargeAndSmallWritesKeepTheirOrder) {
