@@ -126,6 +126,13 @@ void FieldReader::blame(std::string_view key, std::string what, std::string hint
   shared_->faults.push_back({at->source, fmt::format("key '{}': {}", full(key), what), std::move(hint)});
 }
 
+std::size_t FieldReader::faults_so_far() const { return shared_->faults.size(); }
+
+void FieldReader::hint_since(std::size_t so_far, const std::string& hint) {
+  for (std::size_t i = so_far; i < shared_->faults.size(); ++i)
+    if (shared_->faults[i].hint.empty()) shared_->faults[i].hint = hint;
+}
+
 void FieldReader::answer(std::span<const Renamed> renamed) { shared_->renamed = renamed; }
 
 void FieldReader::wrong(std::string_view key, const Field& field, std::string must_be) {
@@ -164,7 +171,9 @@ bool FieldReader::whole(std::string_view key, const Field& field, i64& to, const
   if (right)
     to = value;
   else
-    wrong(key, field, range.str("a whole number"));
+    wrong(key, field,
+          range.str("a whole number") +
+              (real && inside(*real, range) && !is_whole && *real > 0x1p53 ? " that fits 64 bits" : ""));
   return right;
 }
 

@@ -171,6 +171,10 @@ class FieldReader {
   // may lie deeper: root.blame("model.from", ...).
   void blame(std::string_view key, std::string what, std::string hint);
 
+  // Faults so far, of all sections; those that come after and have no hint of their own get one.
+  std::size_t faults_so_far() const;
+  void hint_since(std::size_t so_far, const std::string& hint);
+
   // Unknown keys that stand in this list, by themselves or with their section, are answered with ours. It must outlive
   // the reader.
   void answer(std::span<const Renamed> renamed);
