@@ -16,6 +16,8 @@
 #include "stretto/data/documents.h"
 #include "stretto/data/token_source.h"
 #include "stretto/data/tokenize_files.h"
+#include "stretto/formats/atomic_file.h"
+#include "stretto/formats/interrupt.h"
 #include "stretto/tokenize/split_pattern.h"
 #include "stretto/tokenize/train_bpe.h"
 #include "usage.h"
@@ -31,6 +33,7 @@ struct TokenizeCommand {
   TokenizeOptions options;
 
   void run() {
+    const InterruptGuard guard;
     const auto files = find_files(inputs);
     const Tokenizer t = read_tokenizer(tokenizer);
     options.format = format == "llmc"       ? TokenFormat::llmc
@@ -52,7 +55,8 @@ struct TokenizeCommand {
     if (id) return *id;
     if (end == own_end)
       throw Error("tokenize", "'{}' has no token that ends a text", tokenizer).hint("name one: --eot '<|im_end|>'");
-    throw Error("tokenize", "'{}' has no token '{}'", tokenizer, end);
+    throw Error("tokenize", "'{}' has no token '{}'", tokenizer, end)
+        .hint("name one that it has; --eot by itself takes the one that ends a text");
   }
 };
 
@@ -63,6 +67,9 @@ struct TrainCommand {
 
   void run() {
     const auto files = find_files(inputs);
+    need_lines_for(key, files);
+    check_vocabulary(options.vocab, special.size());
+    check_directory_of(out);
     WordCounts words(split == "llama3" ? llama3_pattern : gpt2_pattern, special);
     u64 total = 0, before = 0, letters = 0;
     for (const auto& f : files) total += file_bytes(f);
@@ -112,7 +119,8 @@ struct DecodeCommand {
     const TokenFile tokens(file);
     const Tokenizer t = read_tokenizer(tokenizer);
     const i64 all = tokens.tokens().size();
-    if (first > all) throw Error(file, "has {} tokens; the first wanted is {}", all, first);
+    if (first > all)
+      throw Error(file, "has {} tokens; the first wanted is {}", all, first).hint("use --first {} or less", all);
     const i64 end = count ? std::min(all, first + *count) : all;
     each_block(tokens.tokens(), first, end, [&, at_start = true](const std::vector<std::int32_t>& ids) mutable {
       std::string text;

@@ -110,6 +110,21 @@ void need_sequence(const TokenSource& source, std::string_view what, i64 length,
       .hint("{}", hint);
 }
 
+std::vector<std::string> all_names(const CorpusOptions& o) {
+  std::vector<std::string> names = o.path;
+  for (const MixturePart& p : o.mixture) names.insert(names.end(), p.path.begin(), p.path.end());
+  names.insert(names.end(), o.validation_path.begin(), o.validation_path.end());
+  return names;
+}
+
+// What is given and would change nothing is a misunderstanding.
+void refuse_unused_template(const CorpusOptions& o) {
+  if (o.chat_template.empty() || o.field == messages_field) return;
+  throw Error("data", "a template is given ('{}'), and the data is no conversations", o.chat_template)
+      .hint("for conversations write data.field = \"{}\" in the run, or eval --field {}", messages_field,
+            messages_field);
+}
+
 std::string name_of(const std::vector<Corpus::Source>& parts) {
   if (parts.size() == 1) return parts[0].source->str();
   double total = 0;
@@ -128,15 +143,11 @@ i64 Corpus::training_tokens() const {
   return tokens;
 }
 
-std::optional<i64> vocabulary_of(const CorpusOptions& o) {
-  std::vector<std::string> names = o.path;
-  for (const MixturePart& p : o.mixture) names.insert(names.end(), p.path.begin(), p.path.end());
-  names.insert(names.end(), o.validation_path.begin(), o.validation_path.end());
-  return Opener(o).vocabulary(names);
-}
+std::optional<i64> vocabulary_of(const CorpusOptions& o) { return Opener(o).vocabulary(all_names(o)); }
 
 Corpus open_corpus(const CorpusOptions& o, i64 length) {
   Corpus c;
+  if (o.field != messages_field) need_lines_for(o.field, find_files(all_names(o)));
   Opener opener(o, length);
   if (o.mixture.empty()) c.training.push_back({opener.open(o.path), 1});
   for (const MixturePart& p : o.mixture) c.training.push_back({opener.open(p.path), p.weight});
@@ -154,6 +165,7 @@ Corpus open_corpus(const CorpusOptions& o, i64 length) {
     }
     c.validation = held_out.size() == 1 ? held_out[0] : joined(std::move(held_out));
   }
+  refuse_unused_template(o);
   for (const Corpus::Source& p : c.training)
     need_sequence(*p.source, "the training data", length,
                   "more text, a smaller data.validation or a smaller model.context");

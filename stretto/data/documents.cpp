@@ -130,6 +130,15 @@ std::string whole(const fs::path& file) {
   return text;
 }
 
+Field object_of(std::string_view line, const std::string& where) {
+  try {
+    return read_json(line, where);
+  } catch (const Error& e) {
+    throw Error(where, "{}", e.faults().front().what)
+        .hint("every line of a .jsonl file is one JSON object, e.g. {{\"text\": \"Once upon a time\"}}");
+  }
+}
+
 // Lines that are not blank, as JSON.
 void lines_of(const fs::path& file,
               const std::function<void(const Field& object, const std::string& where, std::size_t done)>& use) {
@@ -138,7 +147,7 @@ void lines_of(const fs::path& file,
     ++number;
     if (line.find_first_not_of(" \t\r") == line.npos) return;
     const std::string where = fmt::format("{}:{}", file.string(), number);
-    use(read_json(line, where), where, done);
+    use(object_of(line, where), where, done);
   }).run();
 }
 
@@ -153,6 +162,14 @@ std::string keys_text(const Field& object) {
 
 bool is_compressed(const fs::path& file) { return file.extension() == ".gz"; }
 bool has_lines(const fs::path& file) { return stem_of(file).extension() == ".jsonl"; }
+
+void need_lines_for(const std::string& field, std::span<const fs::path> files) {
+  if (field == usual_field || std::any_of(files.begin(), files.end(), has_lines)) return;
+  throw Error("data", "the field '{}' is asked for, and only lines of .jsonl files have fields: {}", field,
+              files.size() == 1 ? fmt::format("'{}' is none", files[0].string())
+                                : fmt::format("none of the {} files is one", files.size()))
+      .hint("leave the field out to take each file as one text, or name .jsonl files");
+}
 
 void need_text(const fs::path& file) {
   if (!is_compressed(file)) {

@@ -6,6 +6,7 @@
 #pragma once
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,11 @@ namespace stretto {
 
 bool has_lines(const std::filesystem::path& file);      // .jsonl, .jsonl.gz
 bool is_compressed(const std::filesystem::path& file);  // .gz
+
+// The key that holds the text in a line of .jsonl files, unless another is named. An Error when another is named and
+// none of the files has lines: it would be ignored.
+inline constexpr std::string_view usual_field = "text";
+void need_lines_for(const std::string& field, std::span<const std::filesystem::path> files);
 
 // An Error with what to do when the file's beginning is not text: compressed or columnar formats, NUL bytes, much that
 // is not UTF-8. Files that are named .gz are looked into.

@@ -115,7 +115,9 @@ std::vector<std::filesystem::path> find_files(const std::vector<std::string>& na
           .hint("name its files: '{}'", (std::filesystem::path(name) / "*").string());
     if (!there && is_pattern(name)) {
       const auto found = matches(name);
-      if (found.empty()) throw Error("data", "no file matches '{}' in {}", name, current_folder());
+      if (found.empty())
+        throw Error("data", "no file matches '{}' in {}", name, current_folder())
+            .hint("names are relative to that directory");
       files.insert(files.end(), found.begin(), found.end());
     } else if (!there && is_there(name + ".idx")) {
       files.emplace_back(name + ".bin");  // Megatron names a set without the extensions
@@ -126,7 +128,7 @@ std::vector<std::filesystem::path> find_files(const std::vector<std::string>& na
       files.emplace_back(name);
     }
   }
-  if (files.empty()) throw Error("data", "no files are named");
+  if (files.empty()) throw Error("data", "no files are named").hint("data.path = \"FILE\", a glob or a list of them");
   return files;
 }
 

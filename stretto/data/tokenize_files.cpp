@@ -13,6 +13,7 @@ Tokenized tokenize_files(const std::vector<fs::path>& files, const Tokenizer& to
   Tokenized t;
   u64 before = 0;  // bytes of the files that are done
   for (const fs::path& f : files) t.bytes += file_bytes(f);
+  need_lines_for(o.key, files);
   for (const fs::path& f : files) need_text(f);
   TokenFileWriter writer(out, o.format, tokenizer.vocab());
   Encoder encoder(tokenizer);
@@ -30,7 +31,8 @@ Tokenized tokenize_files(const std::vector<fs::path>& files, const Tokenizer& to
   }
   if (writer.tokens() == 0)
     throw Error("tokenize", "there is no text in {}",
-                files.size() == 1 ? files[0].string() : fmt::format("the {} files", files.size()));
+                files.size() == 1 ? files[0].string() : fmt::format("the {} files", files.size()))
+        .hint("name a file with text in it");
   writer.commit();
   t.tokens = writer.tokens();
   t.documents = writer.documents();

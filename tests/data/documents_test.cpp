@@ -82,7 +82,9 @@ TEST(Documents, BrokenFilesAreNamed) {
   EXPECT_THAT(error("damaged.txt.gz"), HasSubstr("is damaged near byte"));
   EXPECT_THAT(error("plain.txt.gz"), HasSubstr("is named like a gzip file and is none"));
   EXPECT_THAT(error("tail.txt.gz"), HasSubstr("is damaged near byte"));
-  EXPECT_THAT(error("broken.jsonl"), HasSubstr("broken.jsonl:2"));
+  EXPECT_THAT(error("broken.jsonl"), HasSubstr("broken.jsonl:2] is not JSON"));
+  EXPECT_THAT(error("broken.jsonl"),
+              HasSubstr("; hint: every line of a .jsonl file is one JSON object, e.g. {\"text\""));
   EXPECT_THAT(error("list.jsonl"), HasSubstr("list.jsonl:1] has no key 'text'; hint: name the key"));
   EXPECT_THAT(error("number.jsonl"), HasSubstr("'text' is an integer and not text"));
 }
@@ -115,6 +117,25 @@ TEST(Documents, WhatIsNotTextIsRefused) {
   const auto opened = [&](const CorpusOptions& o) { return refusal_of([&] { open_corpus(o, 2); }); };
   EXPECT_THAT(opened({.path = {(folder / "latin.txt").string()}}), HasSubstr("is not UTF-8"));
   EXPECT_EQ(opened({.path = {(folder / "latin.txt").string()}, .format = DataFormat::text}), "no error");
+}
+
+// A field of text would be ignored, and so would a template of what is no conversation.
+TEST(Documents, WhatWouldBeIgnoredIsRefused) {
+  const test::Folder folder;
+  folder.write("a.txt", "some text");
+  folder.write("a.jsonl", "{\"body\": \"some text\"}\n");
+  const std::string text = (folder / "a.txt").string(), lines = (folder / "a.jsonl").string();
+  const auto error = [&](const CorpusOptions& o) { return refusal_of([&] { open_corpus(o, 2); }); };
+  EXPECT_THAT(error({.path = {text}, .field = "body"}),
+              HasSubstr("[data] the field 'body' is asked for, and only lines of .jsonl files have fields: '" + text +
+                        "' is none; hint: leave the field out"));
+  EXPECT_THAT(error({.path = {text, text}, .field = "body"}), HasSubstr("none of the 2 files is one"));
+  EXPECT_EQ(error({.path = {text, lines}, .field = "body"}), "no error");
+  EXPECT_EQ(error({.path = {text}, .field = "body", .validation_path = {lines}}), "no error");
+  EXPECT_EQ(error({.path = {text}, .field = "text"}), "no error");
+  EXPECT_THAT(error({.path = {text}, .chat_template = "chat.jinja"}),
+              HasSubstr("a template is given ('chat.jinja'), and the data is no conversations; hint: for conversations "
+                        "write data.field = \"messages\""));
 }
 
 TEST(Documents, TextWithoutATokenizerIsRefused) {
