@@ -31,7 +31,8 @@ constexpr EnumArray<CsvKind, KindName, 12> kind_names{{{
 }}};
 
 constexpr std::string_view overlap_name = "OVERLAP_F_B";
-constexpr std::size_t most_faults = 100;  // a file that is no schedule at all need not be quoted in full
+constexpr std::size_t most_faults = 100;  // need not be quoted in full
+constexpr std::size_t few_faults = 3;     // may be slips
 
 std::string_view trimmed(std::string_view s) {
   while (!s.empty() && (s.front() == ' ' || s.front() == '\t')) s.remove_prefix(1);
@@ -46,6 +47,7 @@ std::string printable(std::string_view s) {
   return s.size() > 40 ? out + "..." : out;
 }
 
+bool is_idle(const CsvAction& a) { return a.kind == CsvKind::idle; }
 bool digit(char c) { return c >= '0' && c <= '9'; }
 
 class Parser {
@@ -70,6 +72,7 @@ class Parser {
       file_.rows.pop_back();  // blanks after the last newline are no line
       file_.final_newline = true;
     }
+    refuse_all_of_it();
     if (more_) faults_.push_back(fault(file_.name, "", "{} more cells are wrong", more_));
     refuse(std::move(faults_));
     if (std::all_of(file_.rows.begin(), file_.rows.end(), [](const auto& r) { return r.empty(); })) {
@@ -78,6 +81,15 @@ class Parser {
   }
 
  private:
+  // Another kind of file: what is wrong with each of its cells says nothing.
+  void refuse_all_of_it() const {
+    const auto none = [](const auto& r) { return std::all_of(r.begin(), r.end(), is_idle); };
+    if (faults_.size() < few_faults || !std::all_of(file_.rows.begin(), file_.rows.end(), none)) return;
+    throw Error(file_.name, "is no schedule: none of its cells is an action, the first wrong one is on line {}",
+                first_wrong_)
+        .hint("one line per actor, cells such as 0F0 separated by commas");
+  }
+
   void row(std::string_view line) {
     auto& actions = file_.rows.emplace_back();
     std::uint32_t groups = 0;
@@ -184,6 +196,7 @@ class Parser {
 
   template <class... A>
   void wrong(std::string hint, fmt::format_string<A...> what, A&&... a) {
+    if (faults_.empty()) first_wrong_ = line_;
     if (faults_.size() >= most_faults) {
       ++more_;
       return;
@@ -195,7 +208,7 @@ class Parser {
 
   std::string_view text_, cell_;
   CsvFile& file_;
-  std::size_t line_ = 1, more_ = 0;
+  std::size_t line_ = 1, first_wrong_ = 1, more_ = 0;
   std::uint32_t column_ = 1;
   std::vector<Fault> faults_;
 };
