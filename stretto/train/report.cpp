@@ -33,7 +33,7 @@ th:first-child { text-align: left; }
 .curves figure { flex: 1 1 460px; max-width: 640px; }
 .loads td { width: 14px; height: 14px; padding: 0; background: var(--fg); border: 1px solid var(--bg); }
 .loads .more { width: auto; background: none; padding-left: 8px; color: var(--soft); }
-.wide { overflow-x: auto; background: #fff; border-radius: 6px; }
+.wide { overflow-x: auto; }
 .wide svg { max-width: 100%; min-width: 900px; height: auto; }
 )css";
 

@@ -27,7 +27,7 @@ h1 { font-size: 22px; font-weight: 600; margin: 0 0 12px; }
 h2 { font-size: 15px; font-weight: 600; margin: 28px 0 8px; }
 pre { background: var(--panel); border: 1px solid var(--edge); border-radius: 6px; padding: 10px 14px; overflow-x: auto;
   font: 12.5px/1.5 "DejaVu Sans Mono", monospace; margin: 0; white-space: pre-wrap; }
-.wide { overflow-x: auto; background: #fff; border-radius: 6px; }
+.wide { overflow-x: auto; }
 .wide svg { max-width: 100%; min-width: 900px; height: auto; }
 .plot { max-width: 100%; height: auto; }
 .plot text { font: 12px system-ui, "DejaVu Sans", sans-serif; fill: var(--fg); }
@@ -64,7 +64,8 @@ std::string line(double x1, double y1, double x2, double y2, std::string_view ki
 
 // Small models have megabytes.
 std::string large_bytes(double bytes) {
-  return bytes >= 1e8 || bytes == 0 ? fmt::format("{:.4g} GB", bytes / 1e9) : fmt::format("{:.4g} MB", bytes / 1e6);
+  if (bytes == 0) return "0";
+  return bytes >= 1e8 ? fmt::format("{:.4g} GB", bytes / 1e9) : fmt::format("{:.4g} MB", bytes / 1e6);
 }
 
 std::string percent(double part) {
@@ -119,6 +120,7 @@ std::string scatter(const PlanPage& page) {
   }
   std::string body = grid(x, y);
   body += text_at(x.to, y.from + 38, "time of a step", "end", "soft");
+  body += text_at(x.from, y.to - 6, "memory of the fullest rank", "start", "soft");
   if (limited) {
     body += line(x.from, y.at(page.capacity), x.to, y.at(page.capacity), "limit");
     body += text_at(x.to, y.at(page.capacity) - 6, "memory of a rank", "end");
@@ -205,7 +207,8 @@ std::string tornado(const PlanPage& page) {
   }
   body += line(middle, 0, middle, page.swings.size() * high, "ink");
   return "<h2>A step of the best if one thing is 20% faster or slower</h2>\n" +
-         svg_of(left + wide + 150, page.swings.size() * high + 4, body);
+         svg_of(left + wide + 150, page.swings.size() * high + 4, body) +
+         legend({{"20% faster", std::string(hues[2])}, {"20% slower", std::string(hues[4])}});
 }
 
 // Both axes are logarithms: what lies on the diagonal is predicted exactly.

@@ -103,7 +103,9 @@ class Picture {
         ".t{fill:#1c2430;font-weight:600;font-size:14px}.n{fill:#3a4454}.s{fill:#667080;font-size:11px}"
         ".e{text-anchor:end}.m{text-anchor:middle}.l{text-anchor:middle;font-size:11px}"
         ".w{fill:#fff}.k{fill:#000}.mem{fill:#cfd6df;stroke:#7b8797;stroke-width:1}"
-        ".half{stroke:#fff;stroke-opacity:.55}.end{stroke:#667080;stroke-dasharray:3 3}\n";
+        ".half{stroke:#fff;stroke-opacity:.55}.end{stroke:#667080;stroke-dasharray:3 3}\n"
+        "@media(prefers-color-scheme:dark){.bg{fill:#12161c}.row{fill:#1f252e}.grid{stroke:#323a46}.t{fill:#e6e9ee}"
+        ".n{fill:#c5ccd6}.s{fill:#98a2b1}.mem{fill:#3a4656;stroke:#8593a6}.end{stroke:#98a2b1}}\n";
     for (const Phase p : phases_of(timelines_))
       for (int c = 0; c < chunks_; ++c) s += fmt::format(".{}{}{{fill:{}}}", letter(p), c, hex(colour(p, c, chunks_)));
     for (const Lane l : lanes_of(timelines_))
@@ -212,10 +214,10 @@ class Picture {
     const double size = std::min({label_size, h - 2, (w - 1.5) / (0.62 * letters)});
     if (text.empty() || size < 6) return;
     const Rgb fill = b.span->action ? colour(b.span->action->phase, b.chunk, chunks_) : colour(Lane::other);
-    const bool white = ink_on(fill) == Rgb{255, 255, 255} && waiting_share(*b.span) < 0.5;
-    add("<text class=\"l {}\" x=\"{}\" y=\"{}\"{}>{}</text>", white ? "w" : "k", px(centre),
-        px(top + h / 2 + size * 0.36), size < label_size ? fmt::format(" style=\"font-size:{}px\"", px(size)) : "",
-        escape_xml(text));
+    // On what is hardly filled the page's own ink.
+    const char* ink = waiting_share(*b.span) >= 0.5 ? "n" : ink_on(fill) == Rgb{255, 255, 255} ? "w" : "k";
+    add("<text class=\"l {}\" x=\"{}\" y=\"{}\"{}>{}</text>", ink, px(centre), px(top + h / 2 + size * 0.36),
+        size < label_size ? fmt::format(" style=\"font-size:{}px\"", px(size)) : "", escape_xml(text));
   }
 
   void memory(const Timeline& t, const Scene& s, int actor, double y) {

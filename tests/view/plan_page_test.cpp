@@ -35,6 +35,9 @@ TEST(PlanPage, HasAPictureOfEverythingThatIsGiven) {
   EXPECT_THAT(text, HasSubstr("first\nsecond &amp; third\n"));
   EXPECT_THAT(text, HasSubstr("memory of a rank"));
   EXPECT_THAT(text, HasSubstr(">time of a step<"));
+  EXPECT_THAT(text, HasSubstr(">memory of the fullest rank<"));
+  EXPECT_THAT(text, HasSubstr(">0</text>"));  // where the axis begins, in whatever unit
+  EXPECT_THAT(text, testing::AllOf(HasSubstr("</i>20% faster<"), HasSubstr("</i>20% slower<")));
   EXPECT_THAT(text, HasSubstr("Filled: compiled"));
   EXPECT_THAT(text, HasSubstr("<title>pipe 4</title>"));
   EXPECT_THAT(text, HasSubstr("What a step is made of"));

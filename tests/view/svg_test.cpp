@@ -34,6 +34,16 @@ TEST(Svg, WorkThatWaitsIsPaler) {
   EXPECT_EQ(count(text, "fill-opacity=\"0.4\""), 1);
 }
 
+// Embedded or alone, it follows the reader's light or dark: everything that is drawn with the page's colours has both.
+TEST(Svg, HasColoursForDarkPages) {
+  const std::string text = svg(sample::measured(3, 4), {.memory = true});
+  const std::size_t dark = text.find("@media(prefers-color-scheme:dark){");
+  ASSERT_NE(dark, text.npos);
+  const std::string colours = text.substr(dark, text.find("}}", dark) - dark);
+  for (const char* of : {".bg{fill:", ".row{fill:", ".grid{stroke:", ".t{fill:", ".n{fill:", ".s{fill:", ".mem{fill:"})
+    EXPECT_NE(colours.find(of), colours.npos) << of;
+}
+
 TEST(Svg, RanksHaveRowsUntilTheyAreTooMany) {
   const std::string all = svg(sample::with_ranks(sample::one_f_one_b(2, 4), 4));
   EXPECT_EQ(markup_fault(all, false), "");
