@@ -69,8 +69,10 @@ Trainer forward_of(const StoredModel& m, const EvaluateOptions& o) {
   ModelConfig config = m.config;
   config.documents = o.documents;
   const DType dtype = m.weights.empty() ? f32 : m.weights.begin()->second.dtype;
-  Trainer t(compile_forward(make_model(config, o.batch), {.microbatches = o.microbatches, .dtype = dtype}, o.parallel),
-            o.run);
+  Compiled c =
+      compile_forward(make_model(config, o.batch), {.microbatches = o.microbatches, .dtype = dtype}, o.parallel);
+  check_fits(planned_bytes(*c.program), machine_bytes(), "fewer rows at a time: --batch");
+  Trainer t(std::move(c), o.run);
   for (const auto& [name, weights] : m.weights) t.set_parameter(name, weights);
   return t;
 }

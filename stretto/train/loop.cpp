@@ -14,6 +14,7 @@
 #include "stretto/models/hf.h"
 #include "stretto/runtime/devices.h"
 #include "stretto/train/agree.h"
+#include "stretto/train/busy.h"
 #include "stretto/train/finished.h"
 #include "stretto/train/journal.h"
 #include "stretto/train/outcome.h"
@@ -71,6 +72,7 @@ class TrainingRun {
     const Engine& engine = trainer_->engine();
     if (engine.local().size() <= std::thread::hardware_concurrency())  // else they take turns, and work is no measure
       stragglers_.emplace(engine.ranks(), engine.program().ranks_per_actor());
+    if (stragglers_ && computes(config_.parallel.device)) busy_.emplace(prepared_.seconds);
     for (const std::string& note : from ? from->notes : std::vector<std::string>()) console_.say(note);
     if (from && from->checkpoint)
       start_from(*from->checkpoint);
@@ -175,6 +177,8 @@ class TrainingRun {
       if (journal_) journal_->step(record);
       if (stragglers_)
         for (const std::string& line : stragglers_->step(step, record.result.worked)) console_.say(line);
+      if (const i64 done = step - begin + 1; busy_ && done % config_.log.every == 0)
+        if (const auto line = busy_->after(done, seconds_since(start), core_time())) console_.say(*line);
       if (record.validation) stop_ = judge(step, *record.validation) || stop_;
       if (!ends && samples_after(step, record.last)) sample();
       if (ends) {
@@ -305,6 +309,7 @@ class TrainingRun {
   std::optional<TrainingSteps> steps_;
   std::optional<Journal> journal_;
   std::optional<Stragglers> stragglers_;
+  std::optional<BusyMachine> busy_;  // none: ranks take turns, or compute nothing
   const StopSignals* signals_ = nullptr;
   bool stop_ = false;  // asked for by a signal
   std::optional<Saving> best_place_;

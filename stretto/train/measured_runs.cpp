@@ -24,14 +24,18 @@ std::vector<std::string> columns_of(std::string_view line) {
 
 std::string text_of_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  if (!in) throw file_error(path, "read", last_error());
+  if (!in)
+    throw file_error(path, "read", last_error())
+        .hint("a table with the columns run and seconds, such as measured.tsv of a run directory");
   return {std::istreambuf_iterator<char>(in), {}};
 }
+
+constexpr double most_measured = 1e18;  // seconds or bytes: what is more was never measured
 
 std::optional<double> positive(const std::string& text) {
   double x = 0;
   const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), x);
-  if (wrong != std::errc() || end != text.data() + text.size() || !(x > 0) || !std::isfinite(x)) return {};
+  if (wrong != std::errc() || end != text.data() + text.size() || !(x > 0) || x > most_measured) return {};
   return x;
 }
 

@@ -162,10 +162,10 @@ double machine_bytes() {
                              : std::numeric_limits<double>::infinity();
 }
 
-void check_fits(double planned, double there) {
+void check_fits(double planned, double there, std::string_view hint) {
   if (planned <= there) return;
   throw Error("memory", "the run needs {}, and this machine has {}", human_bytes(planned), human_bytes(there))
-      .hint("a smaller model or train.batch, more train.microbatches, parallel.recompute, or ranks on more machines");
+      .hint("{}", hint);
 }
 
 void check_fits_here(const Program& p, const Peers* peers) {

@@ -38,9 +38,11 @@ std::vector<double> bytes_per_actor(const Program&);  // planned
 // count here and not in bytes_per_actor().
 // Of ranks that are processes those on `node` count (`nodes` has every rank's), else all of them.
 double planned_bytes(const Program&, std::span<const int> nodes = {}, int node = 0);
-std::string beside_plan(const Program&);             // "1.38 GiB in all, with ..."
-double machine_bytes();                              // memory and swap of this one
-void check_fits(double planned, double there);       // throws
+std::string beside_plan(const Program&);  // "1.38 GiB in all, with ..."
+double machine_bytes();                   // memory and swap of this one
+inline constexpr std::string_view to_fit =
+    "a smaller model or train.batch, more train.microbatches, parallel.recompute, or ranks on more machines";
+void check_fits(double planned, double there, std::string_view hint = to_fit);  // throws
 void check_fits_here(const Program&, const Peers*);  // what this machine's ranks need; peers: ranks are processes
 
 PredictOptions predict_options(const RunConfig&);

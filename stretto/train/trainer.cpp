@@ -20,6 +20,17 @@ bool may_lose_rows(const Compiled& c) {
                      [](const TracedMetric& m) { return counts_lost_rows(m.name); });
 }
 
+void check_sizes(const Compiled& c, const std::map<std::string, i64>& sizes) {
+  std::vector<std::string> names;
+  for (const TracedInput& in : c.inputs)
+    for (const Dim& d : in.dims)
+      if (std::find(names.begin(), names.end(), d.name) == names.end()) names.push_back(d.name);
+  for (const auto& [name, size] : sizes)
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      throw Error("evaluate", "a size is given, and no input has a dim '{}'", name)
+          .hint("dims of inputs are {}", join(names, ", "));
+}
+
 // A step that may have to be made again is the only one under way.
 std::unique_ptr<Engine> engine_for(const Compiled& c, const RunOptions& run) {
   return std::make_unique<Engine>(c.program,
@@ -214,7 +225,9 @@ StepResult Trainer::evaluate(const Batch& batch, const std::map<std::string, i64
     if (sizes.contains(compiled_->batch)) t.microbatches = 1;
     Parallel parallel = compiled_->parallel;
     parallel.stages = compiled_->program->pieces_per_stage();  // where training has cut: parameters stay where they are
+    check_sizes(*compiled_, sizes);
     e.compiled = compile_forward(compiled_->model, t, parallel, sizes, compiled_->program.get());
+    check_batch(e.compiled, batch);  // before there is memory for it
     RunOptions run = options_;
     run.profile = false;
     e.engine = std::make_unique<Engine>(e.compiled.program, WorkerOptions{.seed = t.seed, .run = run}, engine_.get());

@@ -65,7 +65,9 @@ class Verifier {
     result_.schedule = prepared_.compiled.program->schedule.name;
     if (prepared_.compiled.sharded) result_.schedule += " on " + prepared_.compiled.parallel.mesh.str();
     Compiled serial = prepared_.compiled;
-    serial_.emplace(compile(serial.model, serial.optimizer, serial.training));
+    serial = compile(serial.model, serial.optimizer, serial.training);
+    check_fits(planned_bytes(*serial.program) + planned_bytes(*prepared_.compiled.program), machine_bytes());
+    serial_.emplace(std::move(serial));
     parallel_.emplace(std::move(prepared_.compiled), options_of(config.parallel));
     load_weights(config_, *serial_);
     load_weights(config_, *parallel_);
