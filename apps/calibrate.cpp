@@ -37,6 +37,7 @@ void print_runs(const std::vector<MeasuredFile>& runs, const Calibration& c) {
 }
 
 void run_calibrate(const CalibrateCommand& o) {
+  if (!o.output.empty()) check_directory_of(o.output);
   const std::vector<MeasuredFile> runs = read_measured(o.measured);
   std::vector<MeasuredRun> measured;
   for (const MeasuredFile& r : runs) measured.push_back({predicted_on(read_run(r.run), o.cluster).spent, r.seconds});

@@ -9,6 +9,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/text.h"
+#include "stretto/formats/interrupt.h"
 #include "stretto/train/model_directory.h"
 #include "usage.h"
 
@@ -40,7 +41,9 @@ void convert(const ConvertOptions& o, bool typed) {
   if (o.adapter) return write_adapter(o, m, typed);
   const bool importing = m.kind == StoredModel::Kind::hugging_face && !m.adapter;
   if (importing && typed)
-    throw Error("convert", "a checkpoint holds f32: --dtype is for Hugging Face directories").as(Error::Kind::usage);
+    throw Error("convert", "a checkpoint holds f32: --dtype is for Hugging Face directories")
+        .hint("leave it out")
+        .as(Error::Kind::usage);
   ExportOptions out = o.out;
   if (typed) out.stored = o.stored;
   if (importing)
@@ -81,8 +84,11 @@ void add_convert(CLI::App& app) {
   command->add_option("--shard-size", o->out.shard_bytes, "most bytes per file, e.g. 500MB or 5GB")
       ->type_name("SIZE")
       ->transform(CLI::AsSizeValue(true).description(""))
-      ->check(number_above(0));
-  command->callback([o, typed] { convert(*o, typed->count() > 0); });
+      ->transform(size_of_file());
+  command->callback([o, typed] {
+    const InterruptGuard guard;
+    convert(*o, typed->count() > 0);
+  });
 }
 
 }  // namespace stretto::app

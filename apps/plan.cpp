@@ -80,9 +80,9 @@ void write_best(const PlanCommand& o, const CLI::App& command, const Answer& a, 
   const std::vector<std::string> comments{fmt::format("by stretto plan for {} ranks of {}: {} a step, {} a rank",
                                                       p.ranks, p.cluster.name, human_seconds(best.seconds),
                                                       human_bytes(best.bytes))};
-  write_file(o.output, planned_toml(o.run.file, command.remaining(), best.keys, comments));
   const std::string page = std::filesystem::path(o.output).replace_extension(".html").string();
   write_file(page, page_of(p, a.planned.plan, program, o.arguments, lines));
+  write_file(o.output, planned_toml(o.run.file, command.remaining(), best.keys, comments));
   if (!o.plain && !o.json)
     fmt::print("written  {} and {}; try: stretto simulate {} --cluster {}\n", o.output, page, o.output,
                o.arguments.cluster);
@@ -120,14 +120,25 @@ void print_curve(const std::vector<Answer>& all) {
                1000 * rank_hours(a), a.best().keys.str());
 }
 
+// What would be found out, or left undone, only after the search.
+void check_output(const PlanCommand& o) {
+  const std::filesystem::path out = o.output;
+  if (!out.empty() && out.extension() != ".toml")
+    throw Error("plan", "-o names the run that is written, and '{}' is not the name of one", o.output)
+        .hint("-o {}: the page is written beside it{}", std::filesystem::path(out).replace_extension(".toml").string(),
+              out.extension() == ".json" ? "; --json prints what was found" : "")
+        .as(Error::Kind::usage);
+  if (!out.empty()) check_directory_of(out);
+  if (o.arguments.measured.empty()) return;
+  if (out.empty())
+    throw Error("plan", "--measured is for the page, and none is written").hint("-o BEST.toml").as(Error::Kind::usage);
+  read_measured(o.arguments.measured);
+}
+
 void plan_run(const PlanCommand& o, const CLI::App& command) {
   if (o.run.file.empty() && command.remaining().empty())
     throw Error("plan", "no run is given").hint("stretto plan RUN.toml --cluster CLUSTER.toml").as(Error::Kind::usage);
-  if (std::filesystem::path(o.output).extension() == ".html")
-    throw Error("plan", "-o names the run that is written, and '{}' is the name of a page", o.output)
-        .hint("-o {}: the page is written beside it",
-              std::filesystem::path(o.output).replace_extension(".toml").string())
-        .as(Error::Kind::usage);
+  check_output(o);
   const RunConfig read = o.run.read_open(command);
   const ClusterFile cluster = cluster_of(o.arguments, read);
   const RunConfig run = as_stack_has_it(read, cluster.cluster.stack);

@@ -50,15 +50,14 @@ std::string page_of(const PlanProblem& p, const Plan& plan, const Program& progr
         {.seconds = x.seconds,
          .bytes = x.bytes,
          .group = x.keys.pipe,
-         .label = fmt::format("{}: {}, {:.1f} GB", x.keys.str(), human_seconds(x.seconds), x.bytes / 1e9),
+         .label = fmt::format("{}: {}, {}", x.keys.str(), human_seconds(x.seconds), human_bytes(x.bytes)),
          .compiled = x.exact == Exactness::program});
   for (std::size_t i = 0; i < plan.best.size() && i < bars_shown; ++i) {
     page.times.push_back(time_bar(plan.best[i]));
     page.memory.push_back(memory_bar(plan.best[i]));
   }
   page.timelines.push_back(timeline_of(p, plan.best.front(), program));
-  if (plan.best.size() > 1)
-    page.timelines.push_back(timeline_of(p, plan.best[1], *program_of(p, plan.best[1])));
+  if (plan.best.size() > 1) page.timelines.push_back(timeline_of(p, plan.best[1], *program_of(p, plan.best[1])));
   const std::vector<WhatIf> faster = what_if(p, program, swing), slower = what_if(p, program, 1 / swing);
   for (std::size_t i = 0; i < faster.size(); ++i)
     page.swings.push_back({faster[i].what, slower[i].seconds, faster[i].seconds});

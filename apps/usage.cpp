@@ -1,6 +1,7 @@
 #include "usage.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <vector>
@@ -89,6 +90,22 @@ CLI::Validator whole_number(long long least, long long most) {
 
 CLI::Validator number_above(double least) { return number(least, true); }
 CLI::Validator number_from(double least) { return number(least, false); }
+
+CLI::Validator size_of_file() {
+  return {[](const std::string& text) {
+            u64 bytes = 0;
+            const std::size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
+            std::string unit = text.substr(end);
+            std::transform(unit.begin(), unit.end(), unit.begin(), [](unsigned char c) { return std::tolower(c); });
+            constexpr std::pair<std::string_view, u64> units[] = {
+                {"", 1}, {"b", 1}, {"kb", 1'000}, {"mb", 1'000'000}, {"gb", 1'000'000'000}, {"tb", 1'000'000'000'000}};
+            const bool right = reads_as(text.substr(0, end), bytes) && bytes > 0;
+            for (const auto& [name, factor] : units)
+              if (right && name == unit && !__builtin_mul_overflow(bytes, factor, &bytes)) return std::string();
+            return fmt::format("'{}' is not a size such as 500MB or 5GB", text);
+          },
+          ""};
+}
 
 CLI::Validator one_of(std::initializer_list<const char*> words) {
   return {[all = std::vector<std::string>(words.begin(), words.end())](const std::string& text) {

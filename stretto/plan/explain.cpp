@@ -12,7 +12,13 @@
 namespace stretto {
 namespace {
 
-std::string gigabytes(double bytes) { return fmt::format("{:.1f} GB", bytes / 1e9); }
+// Small models have megabytes.
+std::string gigabytes(double bytes) {
+  if (bytes == 0) return "0";
+  return bytes >= 1e8   ? fmt::format("{:.1f} GB", bytes / 1e9)
+         : bytes >= 1e5 ? fmt::format("{:.3g} MB", bytes / 1e6)
+                        : fmt::format("{:.3g} kB", bytes / 1e3);
+}
 std::string percent(double share) { return fmt::format("{:.1f}%", 100 * share); }
 std::string more(double share) { return fmt::format("{:+.0f}%", 100 * share); }
 
@@ -108,10 +114,10 @@ std::string memory_line(const PlanProblem& p, const Plan& plan) {
   const Planned& x = plan.best.front();
   const MemoryParts& m = x.memory;
   std::vector<std::string> words;
-  for (const auto& [name, bytes] : memory_parts(m)) words.push_back(fmt::format("{} {:.1f}", name, bytes / 1e9));
-  words.push_back(fmt::format("gaps {:.1f}", m.gaps / 1e9));
+  for (const auto& [name, bytes] : memory_parts(m)) words.push_back(fmt::format("{} {}", name, gigabytes(bytes)));
+  words.push_back(fmt::format("gaps {}", gigabytes(m.gaps)));
   std::string line = join(words, ", ");
-  if (!std::isfinite(plan.capacity)) return line + " GB";
+  if (!std::isfinite(plan.capacity)) return line;
   const double free = plan.capacity - x.bytes, grows = m.activations + m.beside + m.messages;
   line += fmt::format(" of {}; {} free", gigabytes(plan.capacity), gigabytes(free));
   if (grows > 0) {

@@ -95,6 +95,76 @@ TEST_F(Mistakes, ATokenizerThatIsNotThere) {
               HasSubstr("[none.json] cannot be opened: No such file or directory; hint: names are relative to"));
 }
 
+TEST_F(Mistakes, AFieldOfPlainText) {
+  make("a.txt", "Once upon a time\n");
+  const std::string wanted =
+      "[data] the field 'body' is asked for, and only lines of .jsonl files have fields: 'a.txt'";
+  EXPECT_THAT(said("data tokenize a.txt --key body --tokenizer bytes --out a.bin"), StartsWith(wanted));
+  EXPECT_THAT(said("data train-bpe a.txt --key body --vocab 300 --out a.json"), StartsWith(wanted));
+  EXPECT_FALSE(fs::exists(folder / "a.bin"));
+}
+
+// What can be known at once is not found out after minutes of work.
+TEST_F(Mistakes, AreFoundBeforeTheWork) {
+  make("empty.txt", "");  // would be the next mistake
+  EXPECT_THAT(said("data train-bpe empty.txt --vocab 100 --out a.json"),
+              HasSubstr("257 is the least (256 bytes and 1 special token), 16777216 the most; hint: 1028 is usual"));
+  EXPECT_THAT(said("data train-bpe empty.txt --vocab 300 --out none/a.json"),
+              HasSubstr("there is no directory 'none'"));
+  const std::string plan = "plan --model.preset=llama-tiny --cluster none.toml ";
+  EXPECT_THAT(said(plan + "-o best.json", 2), HasSubstr("hint: -o best.toml: the page is written beside it; --json"));
+  EXPECT_THAT(said(plan + "-o none/best.toml"), HasSubstr("there is no directory 'none'"));
+  EXPECT_THAT(said(plan + "--measured none.tsv", 2), HasSubstr("--measured is for the page, and none is written"));
+  EXPECT_THAT(said(plan + "--measured none.tsv -o best.toml"), HasSubstr("hint: a table with the columns run and"));
+  EXPECT_THAT(said("calibrate none.toml --measured none.tsv -o none/c.toml"), HasSubstr("no directory 'none'"));
+}
+
+// It would be touched before the first step: what the machine does not have ends the process, or another one.
+TEST_F(Mistakes, MoreMemoryThanThereIs) {
+  make("a.txt", std::string(1000, 'a'));
+  const std::string model = " --model.preset=llama-tiny --model.context=64 --data.path=a.txt ";
+  EXPECT_THAT(said("verify" + model + "--train.batch=10000000"), StartsWith("[memory] the run needs "));
+  EXPECT_EQ(stretto("train -q" + model + "--train.steps=1 --train.batch=1 --log.dir=run", folder.str()).code, 0);
+  EXPECT_THAT(said("eval run --data a.txt --batch 10000000"), HasSubstr("hint: fewer rows at a time: --batch"));
+}
+
+TEST_F(Mistakes, SizesOfFiles) {
+  for (const char* size : {"0", "10XB", "1e30", "-5GB", "99999999999999999999", "99999999999TB", "GB"})
+    EXPECT_THAT(said(std::string("convert a b --shard-size ") + size, 2),
+                HasSubstr("is not a size such as 500MB or 5GB"));
+}
+
+// Damaged files of every kind end with what to do.
+TEST_F(Mistakes, DamagedFilesHaveAHint) {
+  make("hf/config.json", "{\"model_type\": ");
+  EXPECT_THAT(said("check --model.from=hf"), HasSubstr("; hint: is the file whole?"));
+  make("hf/config.json", "\xff\xfe{}");
+  EXPECT_THAT(said("check --model.from=hf"), HasSubstr("is not UTF-8: byte 0 is 0xff; hint: is the file whole?"));
+  make("run.toml", "[model]\nlayers 3\n");
+  EXPECT_THAT(said("check run.toml"), HasSubstr("; hint: a line of TOML is [section], key = value or # a comment"));
+  make("a.txt", "Once upon a time\n");
+  make("t.json", "{\"version\": \"1.0\"}");
+  EXPECT_THAT(said("data tokenize a.txt --tokenizer t.json --out a.bin"),
+              HasSubstr("has no 'model' and so is no tokenizer; hint: is it a tokenizer that"));
+  make("s.csv", "{\n\"a\": 1,\n\"b\": 2\n}\n");
+  EXPECT_THAT(said("check --schedule s.csv"),
+              StartsWith("[s.csv] is no schedule: none of its cells is an action, the first wrong one is on line 1"));
+  make("d.toml", "memory = \n");
+  make("c.toml", "device = \"d.toml\"\n");
+  EXPECT_THAT(said("simulate --model.preset=llama-tiny --cluster c.toml"),
+              StartsWith("[c.toml:1] key 'device': d.toml:1: column 10: "));
+  make("c.toml", "ranks_per_node = 0\n");
+  EXPECT_THAT(said("simulate --model.preset=llama-tiny --cluster c.toml"),
+              HasSubstr("; hint: a cluster file has flops"));
+  make("e.toml", "");
+  make("c.toml", "device = \"e.toml\"\n");
+  EXPECT_THAT(said("simulate --model.preset=llama-tiny --cluster c.toml"),
+              HasSubstr("; hint: docs/costs.md says what"));
+  make("t.bin", "");
+  EXPECT_THAT(said("data info t.bin"), HasSubstr("is empty; hint: the file is damaged or of another format"));
+  EXPECT_THAT(said("data info hf"), HasSubstr("is a directory, not a file; hint: name a file in it"));
+}
+
 TEST_F(Mistakes, OptionsThatAreForSomethingElse) {
   EXPECT_THAT(said("eval runs/a --data a.txt --model.layers=3", 2),
               StartsWith("[eval] unexpected argument '--model.layers=3'; hint: of the settings only those of "
@@ -107,6 +177,12 @@ TEST_F(Mistakes, OptionsThatAreForSomethingElse) {
   EXPECT_THAT(said("show", 2), StartsWith("[show] it is not said what to show; hint: stretto show RUN.toml WHAT"));
   EXPECT_THAT(said("plan --model.layers=2 --cluster a.toml -o best.html", 2),
               HasSubstr("hint: -o best.toml: the page"));
+  // A value out of range: what the key is, and what holds without it.
+  EXPECT_EQ(said("check --model.preset=llama-tiny --model.layers=0"),
+            "[command line] key 'model.layers' is 0 but must be a whole number from 1 to 10000; hint: how many layers; "
+            "4 if it is "
+            "left out\n");
+  EXPECT_THAT(said("check --parallel.link=fast"), HasSubstr("must be a table; hint: its keys: latency, bandwidth"));
   EXPECT_THAT(said("plan --cluster a.toml --plan.pipe=0"),
               HasSubstr("key 'plan.pipe' is 0 but must be \"auto\" or a list of whole numbers from 1 to 1024"));
 }

@@ -117,7 +117,7 @@ TEST_F(PlanCommandTest, NothingFitsWithTheNearestAndARemedy) {
   folder_.write("cluster.toml", std::string(plan_cluster).replace(std::string(plan_cluster).find("4e9"), 3, "3e7"));
   const Result r = plan("--ranks 1");
   EXPECT_EQ(r.code, 1);
-  EXPECT_THAT(r.error, HasSubstr("nothing fits 0.0 GB on 1 rank: the closest needs"));
+  EXPECT_THAT(r.error, HasSubstr("nothing fits 30 MB on 1 rank: the closest needs"));
   EXPECT_THAT(r.error, HasSubstr("hint: "));
 }
 

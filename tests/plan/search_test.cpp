@@ -98,7 +98,7 @@ TEST(MakePlan, WhenNothingFitsTheNearestIsShown) {
   ASSERT_TRUE(plan.nearest);
   EXPECT_GT(plan.nearest->bytes, p.cluster.memory);
   const Error e = nothing_fits(p, plan, {"8 ranks fit"});
-  EXPECT_THAT(e.what(), HasSubstr("nothing fits 0.0 GB on 2 ranks: the closest needs"));
+  EXPECT_THAT(e.what(), HasSubstr("nothing fits 20 MB on 2 ranks: the closest needs"));
   EXPECT_THAT(e.what(), HasSubstr("optimizer state"));
   EXPECT_THAT(e.what(), HasSubstr("hint: 8 ranks fit"));
 }
