@@ -46,23 +46,30 @@ Field answer(const char* name, const char* arguments) try {
 
 }  // namespace
 
+// What Python gave may be of another type than the one that is wanted.
+template <class T>
+static const T& value_of(const Field& f, std::string_view key, const char* wanted) {
+  if (const T* value = std::get_if<T>(&f.value)) return *value;
+  throw Error("arguments", "'{}' is {} ({}) and should be {}", key, f.str(), f.kind(), wanted).hint("give {}", wanted);
+}
+
 const Field* Arguments::find(std::string_view key) const {
   const Field* f = all_.find(key);
   return f && !f->is_null() ? f : nullptr;
 }
 std::string Arguments::text(std::string_view key) const {
   const Field* f = find(key);
-  return f ? std::get<std::string>(f->value) : "";
+  return f ? value_of<std::string>(*f, key, "text") : "";
 }
 i64 Arguments::whole(std::string_view key, i64 otherwise) const {
   const Field* f = find(key);
-  return f ? std::get<i64>(f->value) : otherwise;
+  return f ? value_of<i64>(*f, key, "a whole number") : otherwise;
 }
 double Arguments::number(std::string_view key, double otherwise) const {
   const Field* f = find(key);
   if (!f) return otherwise;
   const i64* whole = std::get_if<i64>(&f->value);
-  return whole ? double(*whole) : std::get<double>(f->value);
+  return whole ? double(*whole) : value_of<double>(*f, key, "a number");
 }
 bool Arguments::flag(std::string_view key) const {
   const Field* f = find(key);

@@ -3,6 +3,7 @@
 import ctypes
 import dataclasses
 import json
+import math
 import os
 import pathlib
 import tempfile
@@ -42,9 +43,24 @@ def _place(where):
     return "arguments" if where == "command line" else where
 
 
+def _plain(value):
+    """Numbers of numpy are numbers."""
+    if hasattr(value, "item"):
+        return value.item()
+    raise wrong_argument(f"{value!r} is {type(value).__name__}", "give numbers and text")
+
+
+def wrong_argument(what, hint):
+    return Error(f"[arguments] {what}; hint: {hint}", [Fault("arguments", what, hint)], 1)
+
+
 def call(name, /, **arguments):
     """Other threads of Python go on meanwhile."""
-    text = json.dumps(arguments).encode()
+    try:
+        text = json.dumps(arguments, allow_nan=False, default=_plain).encode()
+    except ValueError:  # nan, inf
+        wrong = next((key for key, value in arguments.items() if isinstance(value, float) and not math.isfinite(value)), "")
+        raise wrong_argument(f"'{wrong}' is {arguments.get(wrong)}", "give a finite number") from None
     answer = _library.stretto_call(name.encode(), text)
     if not answer:
         raise MemoryError("stretto: no memory for an answer")
@@ -71,6 +87,8 @@ def cell_of(action):
     """'0F3' as it is; (stage, phase, microbatch) as that."""
     if isinstance(action, str):
         return action
+    if not isinstance(action, (list, tuple)) or len(action) != 3:
+        raise wrong_argument(f"an action is {action!r}", "write '0F3', or (0, 'F', 3): stage, phase, microbatch")
     stage, phase, microbatch = action
     return f"{stage}{phase}{microbatch}"
 

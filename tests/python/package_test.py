@@ -175,6 +175,31 @@ class Errors(unittest.TestCase):
         self.assertEqual(str(error), f"[{error.where}] {error.what}; hint: {error.hint}")
         self.assertEqual(error.code, 1)
 
+    def test_arguments_of_another_type(self):
+        cases = {
+            "should be a whole number": lambda: stretto.schedule("1f1b", actors=1.5, microbatches=2),
+            "'F' is nan": lambda: stretto.simulate_schedule("1f1b", actors=2, microbatches=2, F=float("nan")),
+            "an action is 3": lambda: stretto.check_schedule([[3]]),
+            "an action is (0, 'F')": lambda: stretto.check_schedule([[(0, "F")]]),
+        }
+        for what, mistake in cases.items():
+            with self.subTest(what), self.assertRaises(stretto.Error) as caught:
+                mistake()
+            self.assertIn(what, caught.exception.what)
+            self.assertTrue(caught.exception.hint)
+        self.assertEqual(len(stretto.schedule("1f1b", actors=np.int64(2), microbatches=2)), 2)
+
+    def test_sizes_that_the_arrays_do_not_have(self):
+        model = {"family": "gpt2", "layers": 2, "width": 16, "heads": 2, "context": 8, "vocab": 32}
+        trainer = stretto.Trainer(model=model, train={"batch": 4})
+        ids = np.zeros((4, 8), np.int32)
+        with self.assertRaises(stretto.Error) as caught:  # nothing of that size is made
+            trainer.evaluate(sizes={"batch": 10**9}, ids=ids, targets=ids)
+        self.assertIn("i32[4, 8] and should be i32[1000000000, 8]", caught.exception.what)
+        with self.assertRaises(stretto.Error) as caught:
+            trainer.evaluate(sizes={"rows": 2}, ids=ids, targets=ids)
+        self.assertIn("no input has a dim 'rows'", caught.exception.what)
+
     def test_batches_that_do_not_fit(self):
         trainer = stretto.Trainer(model=SMALL, train={"batch": 4})
         batch = batch_for(trainer)
