@@ -188,6 +188,9 @@ StoredModel load_model(const fs::path& directory, const LoadOptions& o) {
   if (o.ema)
     throw Error(directory.string(), "is no run and no checkpoint, and only those have averages")
         .hint("leave --ema out");
+  if (is_there(directory / "config.toml"))
+    throw Error(directory.string(), "is a run that has no checkpoint yet")
+        .hint("a run writes one every checkpoint.every steps and at its end");
   if (!is_there(directory / "config.json"))
     throw Error(directory.string(),
                 "is neither a Hugging Face directory (config.json), nor a checkpoint ({}), nor a "

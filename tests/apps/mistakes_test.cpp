@@ -86,6 +86,9 @@ TEST_F(Mistakes, DirectoriesThatAreNoModels) {
   folder.write("runs/a/checkpoints/x", "");
   folder.write("runs/b/c/x", "");
   EXPECT_THAT(said("generate runs --prompt a"), HasSubstr("hint: did you mean runs/a?"));
+  make("runs/new/config.toml", "");
+  EXPECT_THAT(said("generate runs/new --prompt a"),
+              HasSubstr("is a run that has no checkpoint yet; hint: a run writes"));
   EXPECT_THAT(said("generate runs/b --prompt a"), HasSubstr("hint: give a Hugging Face directory, a checkpoint or"));
 }
 
