@@ -34,8 +34,10 @@ struct Stack {
   bool balanced_context = false;  // ranks of a context axis have early and late positions: each sees as many keys
   // What selective recompute makes again: what the program does; attention; every other product and all that is cheap.
   enum class Selective : std::uint8_t { program, attention, products } selective = Selective::program;
-  double masks = 0;                            // bytes kept per element that a half layer adds (dropout)
-  double passes = 1;                           // bytes of passes over elements, in parts of the program's
+  double masks = 0;   // bytes kept per element that a half layer adds (dropout)
+  double passes = 1;  // bytes of passes over elements, in parts of the program's
+  // Bytes that a loss moves per logit, in passes of its own, forward and backward; 0: the program's.
+  double logits = 0;
   double floor = 0;                            // seconds: no layer's phase is shorter, whatever its kernels take
   double step = 0;                             // seconds per step beside
   double growth = 0;                           // how much longer a step gets with every doubling of the nodes

@@ -30,8 +30,8 @@ class StorageWire {
   explicit StorageWire(const StorageHidden& hidden = {}) : hidden_(hidden) {}
 
   using Pieces = std::vector<PieceTimes>;
-  // When it ends if it starts at `t` and its tasks take so many seconds. `next`: the gather for the piece that is visited
-  // after these.
+  // When it ends if it starts at `t` and its tasks take so many seconds. `next`: the gather for the piece that is
+  // visited after these.
   double forward(double t, const Pieces&, double seconds, double next);
   double again(double t, const Pieces&, double seconds, double next);  // made again, for backward
   double backward(double t, const Pieces&, double seconds, double next);

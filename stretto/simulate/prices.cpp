@@ -103,10 +103,28 @@ Priced Prices::part(ActorId actor, const Run& r) {
   return found(of(actor, r.task).parts, *r.calls, [&] { return calls(actor, r.task, *p_.calls[r.task], *r.calls); });
 }
 
+// Of the last piece: what its product makes.
+double Prices::logits_of(const Calls& body) const {
+  double count = 0;
+  for (CallId c : body.calls.ids()) {
+    if (c_.stack.logits == 0 || body.graph.node(body.calls[c].node).op->collective) continue;
+    const Cost cost = kernel_work(body, c).cost;
+    if (const auto* p = std::get_if<ProductShape>(&cost.shape)) count += p->batches * p->m * p->n;
+  }
+  return count;
+}
+
+double Prices::of_loss(double logits) const {
+  KernelWork passes;
+  passes.cost.read = c_.stack.logits * logits;
+  return kernel_seconds(passes, c_.machine) * scale_;
+}
+
 Priced Prices::calls(ActorId actor, TaskId task, const Calls& body, CallRange range) {
   const Task& t = p_.step->tasks[task];
   // The head's products stay in 16 bits where others are made in fewer.
   const bool narrow = of_an_action(t.part) && t.piece->value + 1 < p_.step->pieces;
+  const double logits = t.part == Part::F && !narrow ? logits_of(body) : 0;  // where the stack has a loss of its own
   Priced sum;
   for (CallId c : ids(range)) {
     const Node& n = body.graph.node(body.calls[c].node);
@@ -122,6 +140,8 @@ Priced Prices::calls(ActorId actor, TaskId task, const Calls& body, CallRange ra
     work.narrow = narrow;
     if (c_.stack.balanced_context) balance_context(work);
     const WorkKind kind = kind_of(work);
+    if (logits > 0 && kind == WorkKind::product) sum.elements += of_loss(logits);
+    if (logits > 0 && kind == WorkKind::elements && work.cost.read + work.cost.written >= logits) continue;
     if (kind == WorkKind::elements && c_.machine.rates && of_an_action(t.part))
       work.cost.read *= c_.stack.passes, work.cost.written *= c_.stack.passes;
     const double seconds = kernel_seconds(work, c_.machine) * scale_;

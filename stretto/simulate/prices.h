@@ -58,6 +58,8 @@ class Prices {
   Priced calls(ActorId, TaskId, const Calls&, CallRange);
   Priced of_task(ActorId, TaskId);
   Priced recomputed(ActorId, TaskId);
+  double logits_of(const Calls&) const;
+  double of_loss(double logits) const;
   int copies_of(const Transfer&) const;
   std::vector<Started> find_started(ActorId, const Run&);
   Message find_message(const Transfer&) const;

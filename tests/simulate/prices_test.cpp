@@ -41,6 +41,15 @@ TEST(Prices, AFactorIsOfEverything) {
   EXPECT_NEAR(seconds_of(c, twice), 2 * seconds_of(c, {}), 1e-9);
 }
 
+TEST(Prices, ALossOfTheStackMovesBytesPerLogit) {
+  const Compiled c = small();
+  Stack some, more;
+  some.logits = 10, more.logits = 30;
+  const Cluster a100 = on("a100-80g");
+  const double logits = 8.0 * 128 * 512, rate = a100.machine.memory_bandwidth * a100.machine.rates->elements;
+  EXPECT_NEAR(seconds_of(c, more) - seconds_of(c, some), 20 * logits / rate, 1e-12);
+}
+
 TEST(Prices, SumsThatAreNotHiddenComeAfterAllElse) {
   const Compiled c = small({.names = {.data = 2}});
   Stack shown, hidden;
