@@ -1,5 +1,6 @@
 // What goes through buffers in the order of time.
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -9,7 +10,10 @@
 namespace stretto {
 namespace {
 
-std::size_t up_to(std::size_t bytes, std::size_t align) { return (bytes + align - 1) / align * align; }
+std::size_t up_to(std::size_t bytes, std::size_t align) {
+  const std::size_t most = bytes + align - 1;
+  return std::has_single_bit(align) ? most & ~(align - 1) : most / align * align;  // divisions are slow
+}
 
 // The numbers of all buffers in the order of `when`, equal ones in their own order.
 std::vector<std::uint32_t> in_time(std::span<const Lifetime> all, std::int64_t Lifetime::*when) {
@@ -115,7 +119,9 @@ Packing pack_quickly(std::span<const Lifetime> all, std::size_t align) {
   std::vector<std::uint32_t> starts = in_time(all, &Lifetime::first);  // at once: the largest first
   for (auto from = starts.begin(); from != starts.end();) {
     const auto to = std::find_if(from, starts.end(), [&](auto i) { return all[i].first != all[*from].first; });
-    std::stable_sort(from, to, [&](auto a, auto b) { return all[a].bytes > all[b].bytes; });
+    if (to - from > 1)
+      std::sort(from, to,
+                [&](auto a, auto b) { return all[a].bytes != all[b].bytes ? all[a].bytes > all[b].bytes : a < b; });
     from = to;
   }
   const std::vector<std::uint32_t> ends = in_time(all, &Lifetime::last);

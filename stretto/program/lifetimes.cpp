@@ -10,26 +10,40 @@
 namespace stretto {
 namespace {
 
-// Something for every microbatch of those values that have it.
-template <class T>
+// Something for every microbatch of those values or tasks that have it. What is touched together lies together: a
+// microbatch's, in the order in which the first of them were touched.
+template <class I, class T>
 class PerInstance {
  public:
-  explicit PerInstance(const Program& p) : microbatches_(p.pipe_of.size()), all_(p.step->values.size()) {}
-  std::optional<T>& at(ValueId v, MicrobatchId m) {
-    if (all_[v].empty()) all_[v].resize(microbatches_);
-    return all_[v][m];
+  PerInstance(const Program& p, std::size_t ids) : numbers_(ids, 0), all_(p.pipe_of.size()) {}
+  std::optional<T>& at(I i, MicrobatchId m) {
+    std::uint32_t& number = numbers_[i];
+    if (number == 0) number = ++count_;
+    if (all_[m].size() < number) all_[m].resize(count_);
+    return all_[m][number - 1];
   }
-  const T* find(ValueId v, MicrobatchId m) const { return all_[v].empty() || !all_[v][m] ? nullptr : &*all_[v][m]; }
+  const T* find(I i, MicrobatchId m) const {
+    const std::uint32_t number = numbers_[i];
+    return number == 0 || all_[m].size() < number || !all_[m][number - 1] ? nullptr : &*all_[m][number - 1];
+  }
 
  private:
-  std::size_t microbatches_;
-  IdVector<ValueId, IdVector<MicrobatchId, std::optional<T>>> all_;
+  IdVector<I, std::uint32_t> numbers_;  // from 1 on; 0: it has none
+  std::uint32_t count_ = 0;
+  IdVector<MicrobatchId, std::vector<std::optional<T>>> all_;
 };
 
 class Walk {
  public:
   Walk(const Program& p, ActorId actor, Listed listed)
-      : p_(p), s_(*p.step), actor_(actor), a_(p.actors[actor]), listed_(listed), known_(p), direct_(p) {
+      : p_(p),
+        s_(*p.step),
+        actor_(actor),
+        a_(p.actors[actor]),
+        listed_(listed),
+        known_(p, s_.values.size()),
+        direct_(p, s_.values.size()),
+        parts_(p, s_.tasks.size()) {
     touching_.resize(s_.tasks.size());
     gathered_.resize(s_.values.size()), newest_.resize(s_.values.size()), started_.resize(a_.collectives);
     set_clock();
@@ -65,24 +79,26 @@ class Walk {
       const Calls& body = *p_.calls[r->task];
       const CallRange calls = calls_of(*r, body);
       now += std::max<i64>(1, i64{calls.to.value} - calls.from.value);
-      most += body.buffers.size();
+      most += listed_ == Listed::all ? body.buffers.size() : p_.task(*r).outputs.size();
     }
     out_.clock.push_back(now);
-    if (listed_ == Listed::values) return;
     out_.buffers.reserve(most);
-    out_.uses.reserve(most);
+    if (listed_ == Listed::all) out_.uses.reserve(most);
   }
 
   // The parts of a run share arguments and temporaries.
   struct Parts {
-    InstructionId home;  // the first
-    IdVector<BufferId, std::optional<LiveId>> temporaries;
+    InstructionId home;           // the first
+    std::size_t temporaries = 0;  // where they begin
   };
-  Parts& parts_of(const Run& r, InstructionId i) {
-    Parts& parts = parts_.try_emplace(u64{r.task.value} << 32 | r.microbatch.value, Parts{i, {}}).first->second;
-    if (parts.temporaries.empty()) parts.temporaries.resize(p_.calls[r.task]->buffers.size());
-    out_.home[i] = parts.home;
-    return parts;
+  const Parts& parts_of(const Run& r, InstructionId i) {
+    std::optional<Parts>& parts = parts_.at(r.task, r.microbatch);
+    if (!parts) {
+      parts = Parts{i, temporaries_.size()};
+      temporaries_.resize(temporaries_.size() + p_.calls[r.task]->buffers.size());
+    }
+    out_.home[i] = parts->home;
+    return *parts;
   }
 
   // What calls of a body touch that may lie in the arena of activations, and from when to when, counted from the first
@@ -131,29 +147,29 @@ class Walk {
   }
 
   void touch_all(const Run& r, InstructionId i, std::optional<CollectiveId> started) {
-    Parts* parts = r.calls ? &parts_of(r, i) : nullptr;
+    const Parts* parts = r.calls ? &parts_of(r, i) : nullptr;
     if (started) started_[*started].from = in_flight_.size();
     for (const Touching& t : touching(r)) {
       const std::optional<LiveId> id = find(r, i, parts, t, started);
       if (!id) continue;
       LiveBuffer& live = out_.buffers[*id];
       live.last = std::max(live.last, out_.clock[i] + t.last);
-      live.microbatch = r.microbatch;
-      live.run = live.read = i;
+      if (listed_ == Listed::all) live.microbatch = r.microbatch, live.run = live.read = i;
       if (started) in_flight_.push_back(*id);
     }
     if (started) started_[*started].to = in_flight_.size();
   }
 
   // Which live buffer a run's buffer is; none: it does not lie in the arena of activations.
-  std::optional<LiveId> find(const Run& r, InstructionId i, Parts* parts, const Touching& t,
+  std::optional<LiveId> find(const Run& r, InstructionId i, const Parts* parts, const Touching& t,
                              std::optional<CollectiveId> started) {
     const BufferUse use{out_.home[i], t.buffer};
     const i64 first = out_.clock[i] + t.first;
     if (!t.where) {
-      if (parts && parts->temporaries[t.buffer]) return parts->temporaries[t.buffer];
+      std::optional<LiveId>* known = parts ? &temporaries_[parts->temporaries + t.buffer.value] : nullptr;
+      if (known && *known) return *known;
       const LiveId id = add(t.bytes, first, i);
-      if (parts) parts->temporaries[t.buffer] = id;
+      if (known) *known = id;
       used(id, use);
       return id;
     }
@@ -244,8 +260,8 @@ class Walk {
   Lifetimes out_;
   IdVector<TaskId, std::vector<TouchingOfCalls>> touching_;
   std::unordered_map<AccumulatorId, LiveId> visiting_;
-  PerInstance<LiveId> known_;
-  PerInstance<TransferId> direct_;                                            // made in the memory of whoever reads it
+  PerInstance<ValueId, LiveId> known_;
+  PerInstance<ValueId, TransferId> direct_;                                   // made in the memory of whoever reads it
   IdVector<ValueId, std::vector<std::pair<CollectiveId, LiveId>>> gathered_;  // parameters, by each gather
   IdVector<ValueId, std::optional<CollectiveId>> newest_;                     // ... and the one awaited last
   struct InFlight {
@@ -253,7 +269,8 @@ class Walk {
   };
   IdVector<CollectiveId, InFlight> started_;  // what it touches, in `in_flight_`
   std::vector<LiveId> in_flight_;
-  std::unordered_map<u64, Parts> parts_;  // of runs in parts, by task and microbatch
+  PerInstance<TaskId, Parts> parts_;                // of runs in parts
+  std::vector<std::optional<LiveId>> temporaries_;  // ... and theirs
 };
 
 }  // namespace

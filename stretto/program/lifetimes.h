@@ -43,7 +43,7 @@ struct Lifetimes {
 };
 
 // The actor's code must be complete, and its order settled (order.h). `values` alone are far fewer: then there are no
-// temporaries of runs that are not in parts, and it is not said who uses what.
+// temporaries of runs that are not in parts, and it is not said who uses what, nor last.
 enum class Listed : std::uint8_t { all, values };
 Lifetimes lifetimes(const Program&, ActorId, Listed = Listed::all);
 

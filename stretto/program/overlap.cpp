@@ -19,7 +19,7 @@ struct Reach {
 };
 
 struct Arranged {
-  IdVector<ActorId, ActorProgram> actors;
+  IdVector<ActorId, ActorProgram> actors;  // there is only code yet
   bool guessed = false;  // what some regions wait for; else they can be done one after the other, as they were arranged
 };
 
@@ -39,7 +39,8 @@ class Ensemble {
     for (ActorId a : p.actors.ids()) {
       voices_[a].regions = regions_of(p, a, reach.pairs);
       voices_[a].runs = started_runs(p.actors[a]);
-      voices_[a].out = p.actors[a];
+      voices_[a].out.collectives = p.actors[a].collectives;
+      voices_[a].out.code.reserve(2 * p.actors[a].code.size());
     }
   }
 
@@ -63,10 +64,7 @@ class Ensemble {
         sketch(*behind);
     }
     Arranged all{.guessed = guessed_};
-    for (Voice& v : voices_) {
-      v.out.code = std::move(v.code);
-      all.actors.push_back(std::move(v.out));
-    }
+    for (Voice& v : voices_) all.actors.push_back(std::move(v.out));
     return all;
   }
 
@@ -79,8 +77,7 @@ class Ensemble {
     std::map<std::vector<u64>, Recipe> recipes;
     double time = 0;
     bool sketched = false;  // the region at hand
-    ActorProgram out;
-    IdVector<InstructionId, Instruction> code;
+    ActorProgram out;       // its code, and how many collectives it starts
     bool more() const { return at < regions.size(); }
   };
 
@@ -98,7 +95,7 @@ class Ensemble {
     const Passage passage = passage_of(a, code);
     const Recipe& recipe = recipe_for(v, passage);
     send(v, passage, recipe);
-    follow(recipe, passage, v.out, v.code);
+    follow(recipe, passage, v.out);
     v.time += recipe.seconds;
     ++v.at;
     v.sketched = false;

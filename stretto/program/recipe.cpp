@@ -185,8 +185,7 @@ class Likeness {
 
 class Emission {
  public:
-  Emission(const Program& p, Region region, ActorProgram& out, IdVector<InstructionId, Instruction>& code)
-      : p_(p), region_(region), out_(out), code_(code) {}
+  Emission(const Program& p, Region region, ActorProgram& out) : p_(p), region_(region), out_(out), code_(out.code) {}
   void run(const Recipe& recipe) {
     for (const Beat& b : recipe.beats)
       match(
@@ -255,9 +254,8 @@ Recipe as_it_stands(const Passage& passage, WorkTimes& times) {
 
 std::vector<u64> likeness(const Passage& passage) { return Likeness(passage).run(); }
 
-void follow(const Recipe& recipe, const Passage& passage, ActorProgram& out,
-            IdVector<InstructionId, Instruction>& code) {
-  Emission(passage.program, passage.region, out, code).run(recipe);
+void follow(const Recipe& recipe, const Passage& passage, ActorProgram& out) {
+  Emission(passage.program, passage.region, out).run(recipe);
 }
 
 }  // namespace stretto

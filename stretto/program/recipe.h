@@ -1,7 +1,7 @@
 // A new order for the instructions of a region, in which its collectives go on beside other work.
 //
 //   const Recipe recipe = recipe_of(turn, times, 0);
-//   follow(recipe, turn, actor_program, code);              // also for every other region of an equal likeness
+//   follow(recipe, turn, actor_program);                    // also for every other region of an equal likeness
 #pragma once
 #include <map>
 #include <utility>
@@ -55,6 +55,6 @@ Recipe as_it_stands(const Passage&, WorkTimes&);  // nothing changes places
 // What its recipe depends on: microbatches, collectives and turns are numbered as they appear.
 std::vector<u64> likeness(const Passage&);
 
-void follow(const Recipe&, const Passage&, ActorProgram& out, IdVector<InstructionId, Instruction>& code);
+void follow(const Recipe&, const Passage&, ActorProgram& out);  // at the end of its code
 
 }  // namespace stretto
