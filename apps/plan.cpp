@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "plan_run.h"
+#include "resource_limits.h"
 #include "stretto/base/text.h"
 #include "stretto/formats/atomic_file.h"
 #include "stretto/plan/explain.h"
@@ -178,6 +179,7 @@ void add_plan(CLI::App& app) {
   command->add_option("--candidates", a.candidates, "score exactly these: a table whose columns are keys of runs")
       ->type_name("LIST.tsv");
   command->callback([o, command] {
+    keep_freed_memory();
     if (!o->arguments.candidates.empty()) return score_candidates(o->run, o->arguments, *command);
     plan_run(*o, *command);
   });

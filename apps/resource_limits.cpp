@@ -1,5 +1,6 @@
 #include "resource_limits.h"
 
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -36,6 +37,12 @@ void meet_limits(char** argv) {
   // The library reads it when it is loaded, which has been: so once more from the beginning.
   setenv(threads_variable, "1", 1);
   execv("/proc/self/exe", argv);
+}
+
+void keep_freed_memory() {
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // no larger one is taken
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  mallopt(M_TOP_PAD, 16 << 20);
 }
 
 }  // namespace stretto::app

@@ -10,4 +10,8 @@ namespace stretto::app {
 // stack is too small for anything.
 void meet_limits(char** argv);
 
+// Freed memory stays with this process. Predictions make and free many times as much as they ever hold, and pages that
+// go to the system and come back take longer than most of what is done with them.
+void keep_freed_memory();
+
 }  // namespace stretto::app

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "resource_limits.h"
 #include "run_file.h"
 #include "schedule_options.h"
 #include "stretto/base/error.h"
@@ -136,6 +137,7 @@ std::string spent_line(const StepTime& t) {
 
 void simulate_run(const SimulateCommand& o, const CLI::App& command) {
   refuse_beside_run(command, {of_schedule, of_times});
+  keep_freed_memory();
   const RunConfig read = o.run.read(command);
   const ClusterFile file = cluster_for(o, read);
   RunConfig run = as_stack_has_it(read, file.cluster.stack);
