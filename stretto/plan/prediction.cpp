@@ -210,12 +210,16 @@ const std::vector<int>& Predictor::cuts(const RunKeys& k, const StageFacts& f) {
 }
 
 Planned Predictor::by_stages(const RunKeys& keys, bool play) {
-  RunKeys k = keys;
-  const Variant v = variant_of(p_, k);
+  const Variant v = variant_of(p_, keys);
   const StageFacts* base = facts(without_data(v));
-  if (!base) return {.keys = k, .exact = Exactness::stage, .refused = refusal(without_data(v))};
-  if (k.stages.empty()) k.stages = cuts(k, *base);
-  Planned r = of_model(k, with_data(p_, *base, v, links_), k.tensor * k.context * k.expert, play);
+  if (!base) return {.keys = keys, .exact = Exactness::stage, .refused = refusal(without_data(v))};
+  return by_stages(keys, *base, play);
+}
+
+Planned Predictor::by_stages(const RunKeys& keys, const StageFacts& base, bool play) {
+  RunKeys k = keys;
+  if (k.stages.empty()) k.stages = cuts(k, base);
+  Planned r = of_model(k, with_data(p_, base, variant_of(p_, k), links_), k.tensor * k.context * k.expert, play);
   r.exact = Exactness::stage;
   return r;
 }

@@ -56,6 +56,7 @@ class Predictor {
 
   // From facts without the data axis, which is added in closed form; the schedule in closed form too, or played.
   Planned by_stages(const RunKeys&, bool play = false);
+  Planned by_stages(const RunKeys&, const StageFacts& without_data, bool play = false);  // which stay where they are
   Planned by_schedule(const RunKeys&);  // from facts of the very layout
   // The same with pieces moved from stage to stage as long as that makes the step shorter.
   Planned with_better_cuts(Planned);

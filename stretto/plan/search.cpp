@@ -6,6 +6,8 @@
 #include <set>
 
 #include "stretto/plan/bounds.h"
+#include "stretto/plan/held_more.h"
+#include "stretto/plan/relatives.h"
 
 namespace stretto {
 namespace {
@@ -58,13 +60,14 @@ class Search {
     double bound = std::numeric_limits<double>::infinity();
     std::vector<std::pair<const RunKeys*, double>> keys = {};
   };
-  // Stages of those that the bounds leave, the most promising layouts first, so that the bar falls at once.
-  void by_stages() {
-    std::map<Variant, Group> groups;
+  using Groups = std::map<Variant, Group>;
+
+  // What the states leave.
+  Groups grouped() {
+    Groups groups;
     for (const RunKeys& k : all_.keys) {
       if (bounds_.bytes(k) > plan_.capacity) {
         ++plan_.counts.states;
-        remember_smallest(k, bounds_.bytes(k));
         continue;
       }
       const Variant v = without_data(variant_of(p_, k));
@@ -73,33 +76,66 @@ class Search {
       g.bound = std::min(g.bound, bound);
       g.keys.push_back({&k, bound});
     }
-    std::vector<const Group*> order;
-    for (const auto& [v, g] : groups) order.push_back(&g);
-    std::stable_sort(order.begin(), order.end(), [](const Group* a, const Group* b) { return a->bound < b->bound; });
-    for (std::size_t from = 0; from < order.size(); from += batch) {
+    return groups;
+  }
+
+  // Stages of those that the bounds leave, the most promising layouts first, so that the bar falls at once.
+  void by_stages() {
+    Groups groups = grouped();
+    std::vector<Variant> variants;
+    for (const auto& [v, g] : groups) variants.push_back(v);
+    Relatives relatives(predictor_, variants);
+    std::vector<Group*> order;
+    for (auto& [v, g] : groups) order.push_back(&g);
+    const auto place = [&](const Group* g) { return std::pair(relatives.turn(g->variant), g->bound); };
+    std::stable_sort(order.begin(), order.end(), [&](const Group* a, const Group* b) { return place(a) < place(b); });
+    for (std::size_t from = 0; from < order.size();) {
       tell("layouts", from, order.size());
+      const std::size_t first = from;
       std::vector<Variant> next;
-      for (std::size_t i = from; i < std::min(from + batch, order.size()); ++i)
-        if (order[i]->bound <= bar_) next.push_back(order[i]->variant);
+      for (; from < order.size() && next.size() < batch; ++from) {
+        Group& g = *order[from];
+        drop(g, relatives.least(g.variant));
+        if (!g.keys.empty()) next.push_back(g.variant);
+      }
       predictor_.learn(next);
-      for (std::size_t i = from; i < std::min(from + batch, order.size()); ++i) stage(*order[i]);
+      for (std::size_t i = first; i < from; ++i) stage(*order[i]);
     }
+  }
+  bool slow(double seconds) const { return o_.objective == Objective::time && seconds > bar_; }
+
+  // Those that take too long by their bound, and those that take or hold too much even by the least of their layout.
+  void drop(Group& g, const StageFacts* least) {
+    if (least) build(g.keys.begin(), g.keys.end());
+    std::erase_if(g.keys, [&](const auto& key) {
+      if (slow(key.second)) return ++plan_.counts.bound, true;
+      if (!least) return false;
+      const Planned x = predictor_.by_stages(*key.first, *least);
+      if (x.bytes > plan_.capacity * slack) return ++plan_.counts.memory, remember_smallest(*key.first, x.bytes), true;
+      return slow(x.seconds) ? (++plan_.counts.bound, true) : false;
+    });
+  }
+
+  // Schedules of those below the bar.
+  template <class It>
+  void build(It begin, It end) {
+    std::vector<const RunKeys*> next;
+    for (It it = begin; it != end; ++it)
+      if (!slow(it->second)) next.push_back(it->first);
+    predictor_.build(next);
   }
 
   // Some at a time: their schedules are built at once, and the bar falls in between.
   void stage(const Group& g) {
     for (std::size_t from = 0; from < g.keys.size(); from += slice) {
       const auto begin = g.keys.begin() + from, end = g.keys.begin() + std::min(from + slice, g.keys.size());
-      std::vector<const RunKeys*> next;
-      for (auto it = begin; it != end; ++it)
-        if (it->second <= bar_) next.push_back(it->first);
-      if (!next.empty() && predictor_.facts(g.variant)) predictor_.build(next);
+      if (predictor_.known(g.variant)) build(begin, end);
       for (auto it = begin; it != end; ++it) stage(*it->first, it->second);
     }
   }
 
   void stage(const RunKeys& k, double bound) {
-    if (o_.objective == Objective::time && bound > bar_) {
+    if (slow(bound)) {
       ++plan_.counts.bound;
       return;
     }
@@ -121,10 +157,10 @@ class Search {
   }
 
   // What keeps the least beside its states comes first among equals.
+  auto size(const Scored& s) const {
+    return std::tuple(s.bytes, s.keys->recompute != Recompute::full, s.keys->rows(p_.batch), s.keys->chunks);
+  }
   void remember_smallest(const RunKeys& k, double bytes) {
-    const auto size = [&](const Scored& s) {
-      return std::tuple(s.bytes, s.keys->recompute != Recompute::full, s.keys->rows(p_.batch), s.keys->chunks);
-    };
     const Scored one{&k, 0, bytes};
     if (!smallest_ || size(one) < size(*smallest_)) smallest_ = one;
   }
@@ -214,28 +250,41 @@ class Search {
   }
 
   void by_program() {
-    const std::vector<const Planned*> order = by_cost();
-    std::vector<RunKeys> next;
-    std::size_t fitting = 0, wanted = o_.compiled;
-    for (std::size_t i = 0; i < order.size() && fitting < wanted && plan_.counts.compiled < i64(tries * wanted); ++i) {
-      if (order[i]->bytes > plan_.capacity * slack) continue;
-      next.push_back(order[i]->keys);
-      const bool last = i + 1 == order.size() || next.size() + fitting >= wanted;
-      if (!last) continue;
+    std::vector<const Planned*> order = by_cost();
+    const std::size_t wanted = o_.compiled;
+    std::size_t fitting = 0;
+    while (fitting < wanted && plan_.counts.compiled < i64(tries * wanted)) {
+      std::vector<const Planned*> next = next_programs(order, wanted - fitting, &Search::likely);
+      if (next.empty() && fitting == 0) next = next_programs(order, wanted, &Search::perhaps);
+      if (next.empty()) break;
       tell("programs", fitting, wanted);
-      for (Planned& x : predictor_.by_program(next)) {
-        ++plan_.counts.compiled;
-        if (!x.refused.empty()) {
-          ++plan_.counts.refused;
-          gone_.insert(x.keys);
-          continue;
-        }
-        if (!fits(x.bytes)) ++plan_.counts.memory, gone_.insert(x.keys), x.program.reset();
-        fitting += fits(x.bytes);
-        programs_.push_back(std::move(x));
-      }
-      next.clear();
+      std::vector<RunKeys> keys;
+      for (const Planned* x : next) keys.push_back(x->keys);
+      std::vector<Planned> programs = predictor_.by_program(keys);
+      for (std::size_t i = 0; i < next.size(); ++i) fitting += take_program(*next[i], std::move(programs[i]));
     }
+    for (const Planned* x : order)
+      if (x && !likely(*x)) gone_.insert(x->keys);
+  }
+  // The best of what is left, so many.
+  using Fits = bool (Search::*)(const Planned&) const;
+  std::vector<const Planned*> next_programs(std::vector<const Planned*>& left, std::size_t most, Fits fit) const {
+    std::vector<const Planned*> next;
+    for (const Planned*& x : left)
+      if (x && next.size() < most && (this->*fit)(*x)) next.push_back(std::exchange(x, nullptr));
+    return next;
+  }
+  bool likely(const Planned& x) const { return fits(x.bytes * held_.times(x.keys)); }
+  bool perhaps(const Planned& x) const { return fits(x.bytes / slack); }
+  bool take_program(const Planned& thought, Planned x) {
+    ++plan_.counts.compiled;
+    if (!x.refused.empty() || !fits(x.bytes)) gone_.insert(x.keys);
+    if (!x.refused.empty()) return ++plan_.counts.refused, false;
+    held_.add(x.keys, x.bytes / thought.bytes);
+    const bool fit = fits(x.bytes);
+    if (!fit) ++plan_.counts.memory, x.program.reset();
+    programs_.push_back(std::move(x));
+    return fit;
   }
 
   // Faster; or as fast and with less memory, fewer chunks, less ZeRO, in the order of names.
@@ -297,9 +346,32 @@ class Search {
   void find_nearest() {
     for (const Planned& x : programs_)
       if (!plan_.nearest || x.bytes < plan_.nearest->bytes) plan_.nearest = x;
-    if (plan_.nearest || !smallest_) return;
+    if (plan_.nearest) return;
+    size_large_states();
+    if (!smallest_) return;
     Planned x = o_.quick ? predictor_.by_schedule(*smallest_->keys) : predictor_.by_program(*smallest_->keys);
     if (x.refused.empty()) plan_.nearest = std::move(x);
+  }
+
+  // Of those whose states alone are too large only these are known: some of the smallest are sized by stages, one of
+  // each layout and length of the pipeline.
+  void size_large_states() {
+    std::map<std::pair<Variant, int>, Scored> each;
+    for (const RunKeys& k : all_.keys) {
+      const Scored one{&k, 0, bounds_.bytes(k)};
+      if (one.bytes <= plan_.capacity) continue;
+      const auto [it, fresh] = each.try_emplace({without_data(variant_of(p_, k)), k.pipe}, one);
+      if (!fresh && size(one) < size(it->second)) it->second = one;
+    }
+    std::vector<Scored> order;
+    for (const auto& [what, s] : each) order.push_back(s);
+    std::stable_sort(order.begin(), order.end(), [&](const Scored& a, const Scored& b) { return size(a) < size(b); });
+    std::vector<Variant> variants;
+    if (order.size() > 4 * batch) order.resize(4 * batch);
+    for (const Scored& s : order) variants.push_back(without_data(variant_of(p_, *s.keys)));
+    predictor_.learn(variants);
+    for (const Scored& s : order)
+      if (const Planned x = predictor_.by_stages(*s.keys); x.refused.empty()) remember_smallest(*s.keys, x.bytes);
   }
 
   const PlanProblem& p_;
@@ -315,48 +387,11 @@ class Search {
   std::set<const RunKeys*> seen_;
   std::vector<Planned> played_, programs_;
   std::set<RunKeys> gone_;
+  HeldMore held_;
 };
 
 }  // namespace
 
 Plan make_plan(const PlanProblem& p, const PlanSpace& space, const PlanOptions& o) { return Search(p, space, o).run(); }
-
-std::vector<Planned> score(const PlanProblem& p, const std::vector<RunKeys>& all, const PlanOptions& o) {
-  constexpr std::size_t few = 20, some = 64;
-  Predictor predictor(p, o.each);
-  std::vector<Planned> results(all.size());
-  std::vector<std::size_t> legal;
-  std::set<Variant> exact, plain;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    results[i].keys = all[i];
-    if (all[i].ranks() != p.ranks)
-      results[i].refused = fmt::format("its mesh has {} ranks, not {}", all[i].ranks(), p.ranks);
-    else if (std::string fault = mesh_fault(p, all[i]); !fault.empty())
-      results[i].refused = std::move(fault);
-    else if (std::string other = keys_fault(p, all[i]); !other.empty())
-      results[i].refused = std::move(other);
-    else
-      legal.push_back(i), exact.insert(variant_of(p, all[i])), plain.insert(without_data(variant_of(p, all[i])));
-  }
-  if (all.size() <= few && !o.quick) {
-    std::vector<RunKeys> keys;
-    for (const std::size_t i : legal) keys.push_back(all[i]);
-    const std::vector<Planned> compiled = predictor.by_program(keys);
-    for (std::size_t n = 0; n < legal.size(); ++n) results[legal[n]] = compiled[n];
-    return results;
-  }
-  const std::set<Variant>& needed = exact.size() <= some ? exact : plain;
-  predictor.learn({needed.begin(), needed.end()});
-  std::vector<const RunKeys*> played;
-  for (const std::size_t i : legal) played.push_back(&all[i]);
-  predictor.build_played(played);
-  for (const std::size_t i : legal)
-    results[i] = exact.size() <= some ? predictor.by_schedule(all[i]) : predictor.by_stages(all[i], true);
-  return results;
-}
-
-double mfu(const PlanProblem& p, double flops, double seconds) {
-  return flops / (seconds * p.ranks * p.cluster.cluster.machine.rate(half(p)));
-}
 
 }  // namespace stretto
