@@ -90,33 +90,55 @@ int fewer_ranks(PlanProblem p, const PlanSpace& space) {
   return 0;
 }
 
+// Why nothing that is wanted goes with a mesh: the reasons of all, counted.
+void count_faults(const PlanProblem& p, const PlanSpace& space, RunKeys k, std::map<std::string, int>& reasons) {
+  const auto given = [](const auto& list, auto otherwise) { return list.empty() ? otherwise : list; };
+  std::vector<std::string> names = given(space.schedules, std::vector<std::string>{"1f1b"});
+  k.zero = space.zero.empty() ? 0 : *std::min_element(space.zero.begin(), space.zero.end());
+  for (const int m : given(space.microbatches, divisors(p.batch / (i64(k.data) * k.expert))))
+    for (const std::string& name : names) {
+      const ScheduleRule* rule = find_rule(name);
+      for (const int v : given(space.chunks, std::vector{rule ? std::max(rule->chunks, 1) : 1})) {
+        k.microbatches = m, k.schedule = interned(name), k.chunks = v;
+        if (std::string fault = keys_fault(p, k); !fault.empty()) ++reasons[fault];
+      }
+    }
+}
+
 }  // namespace
 
 Error nothing_legal(const PlanProblem& p, const PlanSpace& space) {
   if (std::optional<Error> e = axes_fault(p, space)) return std::move(*e);
-  // Every mesh has a reason: the one that most have.
-  std::map<std::string, int> reasons;
+  // Every mesh has a reason, or all that goes with it: the one that most have.
+  std::map<std::string, int> reasons, of_keys;
   i64 smallest = 0;  // number by which some mesh would divide the batch
   bool only_batch = true;
   for_each_mesh(p, space, [&](const RunKeys& k) {
     const std::string fault = mesh_fault(p, k);
-    ++reasons[fault.empty() ? "no schedule, chunks and microbatches go with it" : fault];
+    if (fault.empty())
+      count_faults(p, space, k, of_keys);
+    else
+      ++reasons[fault];
     const i64 shares = i64(k.data) * k.expert;
     if (fault.find("batch") == fault.npos)
       only_batch = false;
     else
       smallest = smallest == 0 ? shares : std::min(smallest, shares);
   });
-  const auto most = std::max_element(reasons.begin(), reasons.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
-  const std::string what = reasons.empty() ? "the given axes exclude each other" : most->first;
+  const auto most = [](const std::map<std::string, int>& all) {
+    const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
+    return all.empty() ? "the given axes exclude each other" : std::max_element(all.begin(), all.end(), fewer)->first;
+  };
+  if (!of_keys.empty())
+    return Error("plan", "nothing that is given goes together on {} ranks: {}", p.ranks, most(of_keys))
+        .hint("leave one of these keys open");
   std::string hint = "another number of ranks, or other values of what is given";
   if (smallest > 0 && only_batch)
     hint = fmt::format("use train.batch = {}", batches_near(p.batch, smallest));
   else if (const int fewer = fewer_ranks(p, space); fewer > 0)
     hint = fmt::format("{} ranks are possible, and {} stay{} idle", fewer, p.ranks - fewer,
                        p.ranks - fewer == 1 ? "s" : "");
-  return Error("plan", "no mesh of {} ranks is possible: {}", p.ranks, what).hint("{}", hint);
+  return Error("plan", "no mesh of {} ranks is possible: {}", p.ranks, most(reasons)).hint("{}", hint);
 }
 
 }  // namespace stretto

@@ -103,6 +103,21 @@ TEST(MakePlan, WhenNothingFitsTheNearestIsShown) {
   EXPECT_THAT(e.what(), HasSubstr("hint: 8 ranks fit"));
 }
 
+// Their states are all alike, so what lies beside them decides.
+TEST(MakePlan, TheNearestIsTheSmallestOfThoseWithTooLargeStates) {
+  PlanProblem p = large_llama(4, 8);
+  p.cluster.memory = 1e9;
+  const PlanSpace space{.context = {1}, .zero = {0, 3}, .schedules = {"1f1b"}};
+  const Plan plan = make_plan(p, space);
+  EXPECT_EQ(plan.counts.states, plan.counts.tried);
+  ASSERT_TRUE(plan.nearest);
+  for (const RunKeys& k : enumerate(p, space).keys) {
+    if (k.rows(p.batch) > 1 || k.recompute != Recompute::full) continue;
+    const Planned x = compiled_plan(p, k);
+    EXPECT_LE(plan.nearest->bytes, 1.05 * x.bytes) << plan.nearest->keys.str() << " against " << k.str();
+  }
+}
+
 TEST(MakePlan, SaysWhyNotTheOthers) {
   const Plan plan = make_plan(small_llama(8, 16), {}, {.quick = true});
   ASSERT_FALSE(plan.others.empty());
@@ -119,6 +134,19 @@ TEST(NothingLegal, NamesWhatExcludesEachOther) {
   EXPECT_THAT(says({.pipe = {1}, .tensor = {1}, .context = {1}}),
               HasSubstr("data = 12 does not divide a batch of 16; hint: use train.batch = 12 or 24"));
   EXPECT_TRUE(enumerate(p, {.pipe = {1}, .tensor = {1}, .context = {1}}).keys.empty());
+}
+
+TEST(NothingLegal, NamesKeysThatDoNotGoWithAnyMesh) {
+  const PlanProblem p = small_llama(4, 16);
+  const auto says = [&](const PlanSpace& space) {
+    EXPECT_TRUE(enumerate(p, space).keys.empty());
+    return std::string(nothing_legal(p, space).what());
+  };
+  EXPECT_THAT(says({.data = {1}, .zero = {2}}),
+              HasSubstr("on 4 ranks: zero = 2 cuts over the data axis, and data is 1; hint: leave one of these keys"));
+  EXPECT_THAT(says({.pipe = {4}, .chunks = {3}, .schedules = {"zb-v"}}), HasSubstr("zb-v has 2 chunks, not 3"));
+  EXPECT_THAT(says({.pipe = {4}, .microbatches = {4}, .schedules = {"dualpipe-v"}}),
+              HasSubstr("dualpipe-v does not exist for 4 actors and 4 microbatches"));
 }
 
 TEST(NothingLegal, APrimeNumberOfRanksThatNothingDivides) {
