@@ -6,6 +6,7 @@
 #include "stretto/models/family.h"
 #include "stretto/program/lifetimes.h"
 #include "stretto/program/region.h"
+#include "stretto/simulate/held.h"
 #include "stretto/simulate/prices.h"
 #include "stretto/step/cost.h"
 
@@ -89,6 +90,7 @@ ShortProgram::ShortProgram(const PlanProblem& p, const Variant& v)
   read_pieces();
   read_kept();
   read_beside();
+  read_stack(p.cluster.cluster);
 }
 
 // A turn, an action with the W after it, takes from the end of the one before it to its own.
@@ -305,10 +307,15 @@ double ShortProgram::tied() const {
   return bytes;
 }
 
-double ShortProgram::scratch() const {
+// What the software of the cluster holds beside what the program plans.
+void ShortProgram::read_stack(const Cluster& c) {
+  const Program& p = program();
   std::size_t most = 0;
-  for (const auto& calls : program().calls) most = std::max(most, calls->scratch);
-  return most;
+  for (const auto& calls : p.calls) most = std::max(most, calls->scratch);
+  scratch_ = workspace(c, double(most));
+  for (TaskId t : p.step->tasks.ids())
+    if (const Task& task = p.step->tasks[t]; task.part == Part::F)
+      stages_[p.stage_of[*task.piece]].kept_i += kept_beside(p, t, c.stack);
 }
 
 }  // namespace stretto

@@ -32,7 +32,7 @@ class ShortProgram {
   double message() const;
   double before() const { return before_; }
   double tied() const;
-  double scratch() const;
+  double scratch() const { return scratch_; }
 
  private:
   const Program& program() const { return *compiled_.program; }
@@ -44,11 +44,12 @@ class ShortProgram {
   void read_pieces();
   void read_kept();
   void read_beside();
+  void read_stack(const Cluster&);
 
   Compiled compiled_;
   IdVector<StageId, PieceFacts> stages_;
   std::vector<PieceOfShort> pieces_;
-  double before_ = 0;
+  double before_ = 0, scratch_ = 0;
 };
 
 }  // namespace stretto

@@ -6,9 +6,9 @@
 #include "stretto/ir/op.h"
 
 namespace stretto {
-namespace {
 
-// What the stack keeps from a forward task to backward beside what the program does: scores, masks of dropout.
+double workspace(const Cluster& c, double scratch) { return c.machine.rates ? c.stack.reserve : scratch; }
+
 double kept_beside(const Program& p, TaskId task, const Stack& stack) {
   const Task& t = p.step->tasks[task];
   const Recompute mode = p.step->recompute.empty() ? Recompute::none : p.step->recompute[*t.piece];
@@ -35,6 +35,8 @@ double kept_beside(const Program& p, TaskId task, const Stack& stack) {
       }
   return bytes;
 }
+
+namespace {
 
 // The most of it that an actor has at one time.
 double most_kept_beside(const Program& p, ActorId actor, const Stack& stack) {
@@ -68,8 +70,7 @@ std::vector<Held> held(const Program& p, const Cluster& c) {
     const auto of = [&](Arena a) { return static_cast<double>(bytes[a]); };
     Held h{.states = of(Arena::params) + of(Arena::gradients) * gradients + of(Arena::state),
            .activations = of(Arena::inputs) + of(Arena::results) + of(Arena::activations)};
-    // Workspace is that of our own kernels.
-    h.activations += c.machine.rates ? stack.reserve : of(Arena::scratch);
+    h.activations += workspace(c, of(Arena::scratch));
     h.activations += most_kept_beside(p, actor, stack);
     all.push_back(h);
   }
