@@ -52,6 +52,8 @@ Parallel parallel_of(const PlanProblem& problem, const RunKeys& k) {
   p.schedule = std::string(k.schedule);
   p.chunks = k.chunks;
   if (!k.stages.empty()) p.stages = k.stages;
+  const bool cut = k.zero == 3 && k.data > 1;
+  if (problem.cluster.cluster.stack.keeps_gathered && k.pipe > 1 && cut) p.reshard = Reshard::step;
   p.recompute.clear();
   if (k.recompute != Recompute::none) p.recompute = {k.recompute};
   return p;

@@ -71,6 +71,13 @@ Compiled compile_short(const PlanProblem& p, const Variant& v) {
                  parallel);
 }
 
+// What a step of a whole pipeline has at its end is not in facts of stages.
+Cluster without_ends(Cluster c) {
+  c.stack.free_update = false;
+  c.stack.step = 0;
+  return c;
+}
+
 bool remakes(Part p) { return p == Part::I || p == Part::R; }
 
 // In every microbatch, not once a step.
@@ -80,11 +87,12 @@ bool scattered_each_time(const Task& t) { return t.part == Part::S && !std::hold
 
 ShortProgram::ShortProgram(const PlanProblem& p, const Variant& v)
     : compiled_(compile_short(p, v)), stages_(stage_count), pieces_(program().step->pieces) {
-  const PlayedStep played = play_step(program(), p.cluster.cluster);
-  read_times(played, p.cluster.cluster.stack.step);
+  const Cluster cluster = without_ends(p.cluster.cluster);
+  const PlayedStep played = play_step(program(), cluster);
+  read_times(played);
   read_given(played);
   read_groups(played);
-  Prices prices(program(), p.cluster.cluster);
+  Prices prices(program(), cluster);
   read_collectives(prices);
   if (v.recompute != Recompute::none) read_made_again(prices);
   read_pieces();
@@ -94,7 +102,7 @@ ShortProgram::ShortProgram(const PlanProblem& p, const Variant& v)
 }
 
 // A turn, an action with the W after it, takes from the end of the one before it to its own.
-void ShortProgram::read_times(const PlayedStep& played, double step) {
+void ShortProgram::read_times(const PlayedStep& played) {
   const Row& row = program().row(ActorId(0));
   IdVector<ActionId, double> ends(row.size());
   std::map<Action, ActionId> turns;
@@ -121,7 +129,7 @@ void ShortProgram::read_times(const PlayedStep& played, double step) {
     if (a.microbatch == split && a.phase == Phase::I) f.I = took;
     if (a.microbatch == with_w && a.phase == Phase::F) f.FW = took;
   }
-  double tail = std::max(0.0, played.time.seconds - step - last), elements = 0;
+  double tail = std::max(0.0, played.time.seconds - last), elements = 0;
   const auto& tasks = program().step->tasks;
   const bool each_time = std::any_of(tasks.begin(), tasks.end(), scattered_each_time);
   if (!each_time) tail -= std::min(tail, played.time.exposed);  // all of it after the last microbatch

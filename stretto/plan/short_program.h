@@ -36,7 +36,7 @@ class ShortProgram {
 
  private:
   const Program& program() const { return *compiled_.program; }
-  void read_times(const PlayedStep&, double step);
+  void read_times(const PlayedStep&);
   void read_given(const PlayedStep&);
   void read_groups(const PlayedStep&);
   void read_made_again(Prices&);

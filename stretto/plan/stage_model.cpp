@@ -98,13 +98,18 @@ void StageModel::add_cut(PlayTimes& t) const {
   t.hidden = {stack.hidden.gathers, stack.hidden.sums, stack.beside, talks(k_) && p_.parallel.overlap != Overlap::none};
   t.again_at_once = k_.recompute == Recompute::full;
   if (f_.mlp.gather == 0 && f_.mlp.scatter == 0) return;
+  // Where parameters stay whole, a step gathers them once; some stacks scatter gradients once, too.
+  const double once = 1.0 / k_.microbatches;
+  const bool whole = parallel_of(p_, k_).reshard == Reshard::step;
+  const double gathers = whole ? once : 1, scatters = stack.keeps_gathered && k_.pipe > 1 ? once : 1;
   int piece = 0;
   for (StageId s : all_.ids()) {
     PieceTimes sum;
     StorageWire::Pieces& pieces = t.cut[StageId(t.cut.push_back({}))];
     for (const int end = piece + k_.stages[s.value]; piece < end; ++piece) {
       const PieceFacts& x = facts_of_piece(f_, piece, p_.pieces());
-      pieces.push_back({x.F, x.given_in_B, x.W, x.gather, x.gather_back, x.scatter, x.add});
+      pieces.push_back(
+          {x.F, x.given_in_B, x.W, x.gather * gathers, whole ? 0 : x.gather_back, x.scatter * scatters, x.add});
       sum.F += x.F, sum.I += x.given_in_B, sum.W += x.W;
     }
     for (PieceTimes& x : pieces) {

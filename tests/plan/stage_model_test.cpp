@@ -77,11 +77,10 @@ TEST(StageModel, IsTheProgramModelWithoutCollectivesInTasks) {
 
 // Other software on real devices: messages that are waited for, backward as one thing, sums and gathers that it hides.
 TEST(StageModel, IsTheProgramModelUnderStacks) {
-  const PlanSpace space{.recompute = {Recompute::none, Recompute::selective}};
+  const PlanSpace space{.zero = {0, 1}, .recompute = {Recompute::none, Recompute::selective}};
   for (const char* stack : {"megatron-2021", "megatron-2023", "nemo"}) {
     PlanProblem p = large_llama(32, 128);
-    p.cluster.cluster.machine.rates = read_device("a100-80g").machine.rates;
-    p.cluster.cluster.stack = read_stack(stack);
+    p.cluster.cluster = cluster_of(read_device("a100-80g"), read_stack(stack));
     p.parallel.overlap = Overlap::none;  // as these stacks have it: they say what they hide
     const auto all = differences(p, space, how_many(20));
     EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.01) << stack;
