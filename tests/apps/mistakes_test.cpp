@@ -86,7 +86,7 @@ TEST_F(Mistakes, DirectoriesThatAreNoModels) {
   folder.write("runs/a/checkpoints/x", "");
   folder.write("runs/b/c/x", "");
   EXPECT_THAT(said("generate runs --prompt a"), HasSubstr("hint: did you mean runs/a?"));
-  make("runs/new/config.toml", "");
+  folder.write("runs/new/config.toml", "");
   EXPECT_THAT(said("generate runs/new --prompt a"),
               HasSubstr("is a run that has no checkpoint yet; hint: a run writes"));
   EXPECT_THAT(said("generate runs/b --prompt a"), HasSubstr("hint: give a Hugging Face directory, a checkpoint or"));
@@ -99,7 +99,7 @@ TEST_F(Mistakes, ATokenizerThatIsNotThere) {
 }
 
 TEST_F(Mistakes, AFieldOfPlainText) {
-  make("a.txt", "Once upon a time\n");
+  folder.write("a.txt", "Once upon a time\n");
   const std::string wanted =
       "[data] the field 'body' is asked for, and only lines of .jsonl files have fields: 'a.txt'";
   EXPECT_THAT(said("data tokenize a.txt --key body --tokenizer bytes --out a.bin"), StartsWith(wanted));
@@ -109,7 +109,7 @@ TEST_F(Mistakes, AFieldOfPlainText) {
 
 // What can be known at once is not found out after minutes of work.
 TEST_F(Mistakes, AreFoundBeforeTheWork) {
-  make("empty.txt", "");  // would be the next mistake
+  folder.write("empty.txt", "");  // would be the next mistake
   EXPECT_THAT(said("data train-bpe empty.txt --vocab 100 --out a.json"),
               HasSubstr("257 is the least (256 bytes and 1 special token), 16777216 the most; hint: 1028 is usual"));
   EXPECT_THAT(said("data train-bpe empty.txt --vocab 300 --out none/a.json"),
@@ -124,7 +124,7 @@ TEST_F(Mistakes, AreFoundBeforeTheWork) {
 
 // It would be touched before the first step: what the machine does not have ends the process, or another one.
 TEST_F(Mistakes, MoreMemoryThanThereIs) {
-  make("a.txt", std::string(1000, 'a'));
+  folder.write("a.txt", std::string(1000, 'a'));
   const std::string model = " --model.preset=llama-tiny --model.context=64 --data.path=a.txt ";
   EXPECT_THAT(said("verify" + model + "--train.batch=10000000"), StartsWith("[memory] the run needs "));
   EXPECT_EQ(stretto("train -q" + model + "--train.steps=1 --train.batch=1 --log.dir=run", folder.str()).code, 0);
@@ -139,31 +139,31 @@ TEST_F(Mistakes, SizesOfFiles) {
 
 // Damaged files of every kind end with what to do.
 TEST_F(Mistakes, DamagedFilesHaveAHint) {
-  make("hf/config.json", "{\"model_type\": ");
+  folder.write("hf/config.json", "{\"model_type\": ");
   EXPECT_THAT(said("check --model.from=hf"), HasSubstr("; hint: is the file whole?"));
-  make("hf/config.json", "\xff\xfe{}");
+  folder.write("hf/config.json", "\xff\xfe{}");
   EXPECT_THAT(said("check --model.from=hf"), HasSubstr("is not UTF-8: byte 0 is 0xff; hint: is the file whole?"));
-  make("run.toml", "[model]\nlayers 3\n");
+  folder.write("run.toml", "[model]\nlayers 3\n");
   EXPECT_THAT(said("check run.toml"), HasSubstr("; hint: a line of TOML is [section], key = value or # a comment"));
-  make("a.txt", "Once upon a time\n");
-  make("t.json", "{\"version\": \"1.0\"}");
+  folder.write("a.txt", "Once upon a time\n");
+  folder.write("t.json", "{\"version\": \"1.0\"}");
   EXPECT_THAT(said("data tokenize a.txt --tokenizer t.json --out a.bin"),
               HasSubstr("has no 'model' and so is no tokenizer; hint: is it a tokenizer that"));
-  make("s.csv", "{\n\"a\": 1,\n\"b\": 2\n}\n");
+  folder.write("s.csv", "{\n\"a\": 1,\n\"b\": 2\n}\n");
   EXPECT_THAT(said("check --schedule s.csv"),
               StartsWith("[s.csv] is no schedule: none of its cells is an action, the first wrong one is on line 1"));
-  make("d.toml", "memory = \n");
-  make("c.toml", "device = \"d.toml\"\n");
+  folder.write("d.toml", "memory = \n");
+  folder.write("c.toml", "device = \"d.toml\"\n");
   EXPECT_THAT(said("simulate --model.preset=llama-tiny --cluster c.toml"),
               StartsWith("[c.toml:1] key 'device': d.toml:1: column 10: "));
-  make("c.toml", "ranks_per_node = 0\n");
+  folder.write("c.toml", "ranks_per_node = 0\n");
   EXPECT_THAT(said("simulate --model.preset=llama-tiny --cluster c.toml"),
               HasSubstr("; hint: a cluster file has flops"));
-  make("e.toml", "");
-  make("c.toml", "device = \"e.toml\"\n");
+  folder.write("e.toml", "");
+  folder.write("c.toml", "device = \"e.toml\"\n");
   EXPECT_THAT(said("simulate --model.preset=llama-tiny --cluster c.toml"),
               HasSubstr("; hint: docs/costs.md says what"));
-  make("t.bin", "");
+  folder.write("t.bin", "");
   EXPECT_THAT(said("data info t.bin"), HasSubstr("is empty; hint: the file is damaged or of another format"));
   EXPECT_THAT(said("data info hf"), HasSubstr("is a directory, not a file; hint: name a file in it"));
 }
