@@ -6,7 +6,7 @@
 //
 // With more rows every kernel and every collective takes a constant and so much per row, or the longer of two such
 // times: two numbers of rows bound all larger ones. What is kept is so much per row. Whoever makes something again
-// takes no less time than who does not.
+// takes no less time than who does not. That calls of few rows may be ordered otherwise is 4% at most (a test).
 #pragma once
 #include <map>
 #include <set>

@@ -200,7 +200,7 @@ double PlayedSchedule::gather_after(std::uint32_t n, const PlayTimes& times) con
   const Visit& here = visits_[n]->to;
   if (here.stage == to.stage && (here == to || pieces.size() == 1)) return 0;
   const bool forward = tape_.action(next).phase == Phase::F;
-  const PieceTimes& piece = to.front ? pieces.front() : pieces.back();
+  const WirePiece& piece = to.front ? pieces.front() : pieces.back();
   return forward ? piece.gather : piece.gather_back;
 }
 

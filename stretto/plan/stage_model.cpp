@@ -104,7 +104,7 @@ void StageModel::add_cut(PlayTimes& t) const {
   const double gathers = whole ? once : 1, scatters = stack.keeps_gathered && k_.pipe > 1 ? once : 1;
   int piece = 0;
   for (StageId s : all_.ids()) {
-    PieceTimes sum;
+    WirePiece sum;
     StorageWire::Pieces& pieces = t.cut[StageId(t.cut.push_back({}))];
     for (const int end = piece + k_.stages[s.value]; piece < end; ++piece) {
       const PieceFacts& x = facts_of_piece(f_, piece, p_.pieces());
@@ -112,7 +112,7 @@ void StageModel::add_cut(PlayTimes& t) const {
           {x.F, x.given_in_B, x.W, x.gather * gathers, whole ? 0 : x.gather_back, x.scatter * scatters, x.add});
       sum.F += x.F, sum.I += x.given_in_B, sum.W += x.W;
     }
-    for (PieceTimes& x : pieces) {
+    for (WirePiece& x : pieces) {
       x.F /= sum.F, x.I /= sum.I;
       x.W = sum.W > 0 ? x.W / sum.W : 1.0 / double(pieces.size());
     }

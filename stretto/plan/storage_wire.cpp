@@ -40,7 +40,7 @@ double StorageWire::backward(double t, const Pieces& pieces, double seconds, dou
   return t;
 }
 
-double StorageWire::scatter(double t, const PieceTimes& piece) {
+double StorageWire::scatter(double t, const WirePiece& piece) {
   on_their_way_.push_back({0, piece.add});
   if (hidden_.scatters) return t + piece.scatter * (1 - *hidden_.scatters * (1 - hidden_.beside));
   free_ = std::max(free_, t) + piece.scatter;

@@ -12,7 +12,7 @@
 
 namespace stretto {
 
-struct PieceTimes {
+struct WirePiece {
   double F = 0, I = 0, W = 0;                                // parts of what the stage takes
   double gather = 0, gather_back = 0, scatter = 0, add = 0;  // seconds, as in PieceFacts
 };
@@ -29,7 +29,7 @@ class StorageWire {
  public:
   explicit StorageWire(const StorageHidden& hidden = {}) : hidden_(hidden) {}
 
-  using Pieces = std::vector<PieceTimes>;
+  using Pieces = std::vector<WirePiece>;
   // When it ends if it starts at `t` and its tasks take so many seconds. `next`: the gather for the piece that is
   // visited after these.
   double forward(double t, const Pieces&, double seconds, double next);
@@ -41,7 +41,7 @@ class StorageWire {
 
  private:
   double visit(double t, double next);
-  double scatter(double t, const PieceTimes&);
+  double scatter(double t, const WirePiece&);
   void issue_gather(double t, double seconds);
 
   StorageHidden hidden_;

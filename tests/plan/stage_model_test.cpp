@@ -52,7 +52,7 @@ TEST(StageModel, IsTheProgramModelForPlainStorage) {
   const PlanSpace space{.zero = {0, 1}, .recompute = {Recompute::none, Recompute::selective, Recompute::full}};
   const auto all = differences(large_llama(32, 128), space, how_many(40));
   EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.015);
-  EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.05);
+  EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.08);
   EXPECT_LT(quantile(all, 0.5, &Difference::bytes), 0.12);
 }
 
@@ -60,8 +60,8 @@ TEST(StageModel, IsTheProgramModelForPlainStorage) {
 TEST(StageModel, IsTheProgramModelForStorageThatIsCut) {
   const PlanSpace space{.zero = {2, 3}, .recompute = {Recompute::none, Recompute::selective, Recompute::full}};
   const auto all = differences(large_llama(32, 128), space, how_many(40));
-  EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.02);
-  EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.06);
+  EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.05);
+  EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.18);
   EXPECT_LT(quantile(all, 0.5, &Difference::bytes), 0.12);
 }
 

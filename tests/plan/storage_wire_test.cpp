@@ -7,7 +7,7 @@ namespace {
 
 // Two pieces of a second each way, and a second of weight gradients.
 StorageWire::Pieces two(double gather, double scatter) {
-  const PieceTimes one{.F = 0.5, .I = 0.5, .W = 0.5, .gather = gather, .gather_back = gather, .scatter = scatter};
+  const WirePiece one{.F = 0.5, .I = 0.5, .W = 0.5, .gather = gather, .gather_back = gather, .scatter = scatter};
   return {one, one};
 }
 
