@@ -136,9 +136,9 @@ class WorkBuilder {
   }
   void touch(WorkId w, const Run& r, RegionAt at, const KernelCall& c) {
     for (const Ref& x : c.in)
-      if (x.buffer) reads(w, resource(r, at, *x.buffer), spans_of(x));
+      if (x.buffer) reads(w, resource(r, at, *x.buffer), spans_of(x.view, u64(x.start)));
     for (const Ref& x : c.out)
-      if (x.buffer) writes(w, resource(r, at, *x.buffer), spans_of(x));
+      if (x.buffer) writes(w, resource(r, at, *x.buffer), spans_of(x.view, u64(x.start)));
   }
   Resource resource(const Run& r, RegionAt at, BufferId b) const {
     const Binding* x = binding_of(p_, r, b);

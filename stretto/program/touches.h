@@ -3,26 +3,12 @@
 //   for (const Touch& t : touches_of(*program.calls[run.task], calls_of(run, *program.calls[run.task])))
 //     if (const Binding* b = binding_of(program, run, t.buffer)) fmt::print("{}\n", t.written);
 #pragma once
-#include <limits>
 #include <vector>
 
+#include "stretto/ir/spans.h"
 #include "stretto/program/program.h"
 
 namespace stretto {
-
-// Bytes of a buffer: spans in ascending order with gaps between them.
-struct ByteSpan {
-  u64 from = 0, to = 0;
-  bool operator==(const ByteSpan&) const = default;
-};
-using ByteSpans = std::vector<ByteSpan>;
-inline const ByteSpans everything{{0, std::numeric_limits<u64>::max()}};
-bool meet(const ByteSpans&, const ByteSpans&);
-bool covers(const ByteSpans& all, const ByteSpans& part);
-
-// What a call touches of the buffer of an operand or a result. A view in very many pieces counts as all bytes from its
-// first to its last.
-ByteSpans spans_of(const Ref&);
 
 struct Touch {
   BufferId buffer;

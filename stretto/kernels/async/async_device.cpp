@@ -28,16 +28,15 @@ namespace {
 
 constexpr std::size_t most_pointers = 96;  // operands and results of a kernel
 
-std::size_t reach(const View& v) {
-  i64 last = 0;
-  for (std::size_t d = 0; d < v.dims.size(); ++d) last += (v.sizes[d] - 1) * v.strides[d];
-  return v.elements() == 0 ? 0 : (last + 1) * size_of(v.dtype);
+// As the race proof counts them: gaps of a strided view are free for others, such as collectives in flight.
+std::vector<ByteSpans> spans_of(const std::vector<View>& views) {
+  std::vector<ByteSpans> all;
+  for (const View& v : views) all.push_back(spans_of(v));
+  return all;
 }
 
-std::vector<std::size_t> reaches(const std::vector<View>& views) {
-  std::vector<std::size_t> all;
-  for (const View& v : views) all.push_back(reach(v));
-  return all;
+void tell(void (*touch)(void*, unsigned long), std::byte* at, const ByteSpans& spans) {
+  for (const ByteSpan& s : spans) touch(at + s.from, s.to - s.from);
 }
 
 // OpenBLAS takes a lock of the whole process in every product: to the sanitizer that would order the compute lanes of
@@ -52,7 +51,7 @@ struct OrdersNothing {
 struct AsyncLaunch {
   KernelSet* kernels;
   KernelId kernel;
-  std::span<const std::size_t> in, out;  // bytes of each
+  std::span<const ByteSpans> in, out;
   std::byte* scratch;
   Now now;
   Launch launch;
@@ -61,7 +60,7 @@ struct AsyncLaunch {
 
   void operator()() {
     std::byte** const results = at.data() + in.size();
-    for (std::size_t i = 0; i < in.size(); ++i) __tsan_read_range(at[i], in[i]);
+    for (std::size_t i = 0; i < in.size(); ++i) tell(__tsan_read_range, at[i], in[i]);
     try {
       const OrdersNothing here;
       kernels->run(kernel,
@@ -70,7 +69,7 @@ struct AsyncLaunch {
       throw LaunchError{launch, std::current_exception()};
     }
     for (std::size_t i = 0; i < out.size(); ++i)
-      if (results[i]) __tsan_write_range(results[i], out[i]);
+      if (results[i]) tell(__tsan_write_range, results[i], out[i]);
   }
 };
 
@@ -99,7 +98,7 @@ LaneQueue& AsyncDevice::queue(DeviceLane lane) {
 
 KernelId AsyncDevice::prepare(const Call& call) {
   STRETTO_ASSERT(call.in.size() + call.out.size() <= most_pointers, "a kernel with more operands than are copied");
-  operands_.push_back({reaches(call.in), reaches(call.out)});
+  operands_.push_back({spans_of(call.in), spans_of(call.out)});
   return kernels_.prepare(call);
 }
 

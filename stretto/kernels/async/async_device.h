@@ -18,6 +18,7 @@
 
 #include "stretto/base/enum_array.h"
 #include "stretto/base/threads.h"
+#include "stretto/ir/spans.h"
 #include "stretto/kernels/async/lane_queue.h"
 #include "stretto/kernels/cpu/host_arenas.h"
 #include "stretto/kernels/cpu/kernel_set.h"
@@ -63,7 +64,7 @@ class AsyncDevice : public Device {
     double seconds = 0;               // when, written by the lane
   };
   struct Operands {
-    std::vector<std::size_t> in, out;  // bytes that each reaches over
+    std::vector<ByteSpans> in, out;
   };
 
   AsyncOptions options_;
