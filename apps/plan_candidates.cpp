@@ -2,12 +2,12 @@
 // passes through.
 #include <fmt/format.h>
 
-#include <fstream>
 #include <map>
 #include <sstream>
 
 #include "plan_run.h"
 #include "stretto/base/text.h"
+#include "stretto/formats/mapped_file.h"
 #include "stretto/plan/explain.h"
 #include "stretto/train/measured_runs.h"
 
@@ -37,9 +37,7 @@ struct Candidate {
 };
 
 std::vector<Candidate> read_candidates(const std::string& path, const RunFile& file, const CLI::App& command) {
-  std::ifstream in(path);
-  if (!in)
-    throw Error(path, "cannot be read").hint("give a table: a line of keys, then a line of values per candidate");
+  std::stringstream in{std::string(MappedFile(path).text())};
   std::string line;
   if (!std::getline(in, line)) throw Error(path, "is empty").hint("its first line has keys, e.g. id, pipe, tensor");
   const std::vector<std::string> columns = cells(line);

@@ -75,6 +75,7 @@ void bus_error(int number, siginfo_t* about, void*) {
 
 Error not_opened(const std::filesystem::path& path, int why) {
   Error e(path.string(), "cannot be opened: {}", std::strerror(why));
+  if (why == EACCES) return std::move(e).hint("allow reading it and the directories it is in (chmod), or name a copy");
   if (why != ENOENT || path.is_absolute()) return e;
   return std::move(e).hint("names are relative to the current directory, {}", current_folder());
 }

@@ -1,6 +1,7 @@
 #include "stretto/formats/mapped_file.h"
 
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include "support/child.h"
 #include "support/files.h"
@@ -24,6 +25,23 @@ TEST(MappedFile, OneThatIsCutOffIsNamed) {
   EXPECT_EQ(e.error, "[" + (folder / "a.bin").string() +
                          "] has been cut off, or cannot be read any more, while it is in use; hint: bring the whole "
                          "file back; a run goes on from its newest checkpoint with --resume\n");
+}
+
+// Whoever may read everything becomes somebody who may not.
+TEST(MappedFile, OneThatMayNotBeReadIsNamedWithWhatToDo) {
+  const test::Folder folder;
+  folder.write("secret.bin", "x");
+  std::filesystem::permissions(folder / "secret.bin", std::filesystem::perms::none);
+  const test::Ended e = test::in_child([&] {
+    if (geteuid() == 0 && seteuid(65534) != 0) std::abort();
+    try {
+      MappedFile file(folder / "secret.bin");
+    } catch (const Error& error) {
+      std::fprintf(stderr, "%s", error.what());
+    }
+  });
+  EXPECT_THAT(e.error, testing::AllOf(testing::HasSubstr("secret.bin] cannot be opened: Permission denied"),
+                                      testing::HasSubstr("hint: allow reading it")));
 }
 
 }  // namespace
