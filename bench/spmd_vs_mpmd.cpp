@@ -1,7 +1,8 @@
 // The best configuration without a pipeline against the best with one, on emulated devices and links: layers like
 // GPT-3's on the accelerators of a cluster file, over links between nodes from slow to as fast as inside of one. All
 // that fit are simulated with collectives in place, the best of them also with collectives beside other calls; and the
-// best of each kind are run as well. What keeps each of them from being faster is shown.
+// best of each kind are run as well. What keeps each of them from being faster is shown, and what `plan` chooses of the
+// same configurations.
 //   build/bench/spmd_vs_mpmd [cluster.toml] [--section.key=value ...]
 #include <fmt/format.h>
 
@@ -10,9 +11,11 @@
 #include <optional>
 #include <ranges>
 
+#include "stretto/base/clock.h"
 #include "stretto/base/text.h"
 #include "stretto/cost/cluster_file.h"
 #include "stretto/models/family.h"
+#include "stretto/plan/search.h"
 #include "stretto/simulate/step_time.h"
 #include "stretto/stretto.h"
 
@@ -61,9 +64,10 @@ struct Candidate {
   std::string str() const { return recipe.str() + (overlap == Overlap::none ? ", in place" : ""); }
 };
 
+const ModelConfig model{
+    .family = "gpt2", .layers = layers, .width = width, .heads = 96, .context = seq, .vocab = vocab, .tied = false};
+
 Compiled compiled(const Recipe& r, Overlap overlap, const Cluster& cluster, bool to_run) {
-  const ModelConfig config{
-      .family = "gpt2", .layers = layers, .width = width, .heads = 96, .context = seq, .vocab = vocab, .tied = false};
   Parallel parallel{.names = {.data = r.data, .tensor = r.tensor, .sequence = r.tensor > 1, .zero = r.zero},
                     .schedule = r.schedule,
                     .chunks = r.chunks,
@@ -74,7 +78,7 @@ Compiled compiled(const Recipe& r, Overlap overlap, const Cluster& cluster, bool
                     .cluster = cluster,
                     .purpose = to_run ? Purpose::run : Purpose::sizes};
   if (r.pipe > 1) parallel.mesh = {{"pipe", r.pipe}};
-  return compile(make_model(config, rows), adamw(), {.microbatches = rows / r.data / r.sequences}, parallel);
+  return compile(make_model(model, rows), adamw(), {.microbatches = rows / r.data / r.sequences}, parallel);
 }
 
 constexpr std::pair<const char*, int> schedules[] = {{"1f1b", 0},  {"interleaved-1f1b", 0}, {"interleaved-1f1b", 4},
@@ -151,13 +155,43 @@ std::vector<Candidate> search(const std::vector<Cluster>& clusters, double memor
   return all;
 }
 
-double measured(const Candidate& c, const Cluster& cluster) {
+double measured(Compiled compiled, const Cluster& cluster) {
   const std::vector<std::int32_t> ids(std::size_t(rows) * seq, 1);
   const Batch batch{{"ids", Array::of<std::int32_t>(ids, {rows, seq})},
                     {"targets", Array::of<std::int32_t>(ids, {rows, seq})}};
-  Trainer t(compiled(c.recipe, c.overlap, cluster, true),
-            {.cluster = cluster, .device = DeviceKind::emulated, .machine = cluster.machine});
+  Trainer t(std::move(compiled), {.cluster = cluster, .device = DeviceKind::emulated, .machine = cluster.machine});
   return std::min(t.step(batch).seconds, t.step(batch).seconds);
+}
+
+double measured(const Candidate& c, const Cluster& cluster) {
+  return measured(compiled(c.recipe, c.overlap, cluster, true), cluster);
+}
+
+// What `plan` chooses among the same.
+struct Choice {
+  Planned planned;
+  double measured = 0, searched = 0;  // seconds
+};
+Choice choice(ClusterFile file, const Cluster& cluster) {
+  file.cluster = cluster;
+  const PlanProblem problem{.model = complete(model),
+                            .batch = rows,
+                            .optimizer = adamw(),
+                            .parallel = {.link = cluster.inside, .machine = cluster.machine},
+                            .cluster = file,
+                            .ranks = ranks};
+  PlanSpace space{.context = {1},
+                  .microbatches = {1, 2, 4, 8, 16, 32},
+                  .recompute = {Recompute::none, Recompute::selective, Recompute::full}};
+  for (const auto& [schedule, chunks] : schedules) space.schedules.push_back(schedule);
+  const double start = now();
+  Choice made{.planned = make_plan(problem, space).best.at(0)};
+  made.searched = now() - start;
+  Parallel parallel = parallel_of(problem, made.planned.keys);
+  parallel.purpose = Purpose::run;
+  made.measured = measured(
+      compile(make_model(model, rows), problem.optimizer, training_of(problem, made.planned.keys), parallel), cluster);
+  return made;
 }
 
 using Lines = std::vector<std::vector<std::string>>;
@@ -197,6 +231,8 @@ int main(int argc, char** argv) {
   Lines best{{"configuration", "simulated s", "measured s", "GB per rank"}},
       ratios{{"GB/s between nodes", "best without a pipeline", "best with one", "simulated", "measured",
               "were stages even"}},
+      choices{{"GB/s between nodes", "what plan chooses", "simulated s", "measured s", "measured / simulated",
+               "best of all, simulated s", "choice / best", "search s"}},
       spent{{"GB/s", "configuration", "simulated s", "kernels %", "uneven stages", "bubble", "collectives", "messages",
              "sums, gathers"}};
   for (std::size_t i = 0; i < clusters.size(); ++i) {
@@ -215,8 +251,14 @@ int main(int argc, char** argv) {
     ratios.push_back({fmt::format("{:.1f}", clusters[i].between.bandwidth / 1e9), first[0]->str(), first[1]->str(),
                       number(first[0]->seconds(i) / first[1]->seconds(i)), number(ran[0] / ran[1]),
                       number(first[0]->seconds(i) / (first[1]->seconds(i) - uneven(first[1]->times[i])))});
+    const Choice made = choice(d, clusters[i]);
+    const double least = std::min(first[0]->seconds(i), first[1]->seconds(i)), seconds = made.planned.seconds;
+    choices.push_back({fmt::format("{:.1f}", clusters[i].between.bandwidth / 1e9), made.planned.keys.str(),
+                       number(seconds), number(made.measured), number(made.measured / seconds), number(least),
+                       number(seconds / least), fmt::format("{:.1f}", made.searched)});
   }
   fmt::print("\nThe best on the file's links:\n{}", table(best));
   fmt::print("\nSpeed with a pipeline / without, by the bandwidth between nodes:\n{}", table(ratios));
+  fmt::print("\nWhat `plan` chooses of the same, against the best of all:\n{}", table(choices));
   fmt::print("\nWhere the time of the busiest actor goes, simulated, as shares of the step:\n{}", table(spent));
 }
