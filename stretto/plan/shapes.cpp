@@ -118,7 +118,7 @@ void PlayedSchedule::find_pairs() {
     const bool both = (a.phase == Phase::F && b.phase == Phase::B) || (a.phase == Phase::B && b.phase == Phase::F);
     if (b.overlap != a.overlap || !both) continue;
     pairs_.push_back({n, next});
-    paired_[n] = paired_[next] = 1;
+    paired_[n] = Paired::first, paired_[next] = Paired::second;
   }
 }
 
@@ -221,37 +221,80 @@ void PlayedSchedule::find_for_messages(const PlayTimes& times) {
     }
 }
 
-// With gathers and scatters beside it.
-void PlayedSchedule::store(std::uint32_t n, const PlayTimes& times, const double begin) {
-  double start = begin;
+// A B, or a forward or an I with the W after it, where weight gradients fill gaps. A B in an overlap group takes what
+// the group leaves it.
+WireTurn PlayedSchedule::turn_at(std::uint32_t n, const PlayTimes& times) const {
+  const Action& a = tape_.action(n);
+  const bool forward = a.phase == Phase::F, both = a.phase == Phase::B;
+  const StageId of_w = both ? a.stage : turns_[turn_at_[n] - 1].of_w;
+  const StageCost& c = times.stages[a.stage];
+  double alone = forward ? c.F : times.alone[a.stage];
+  double filled = both ? c.I : (forward ? times.f : times.i)[a.stage].first;
+  double rest = both ? *c.B - c.I : (forward ? times.f : times.i)[of_w].w;
+  if (paired_[n]) {
+    const double takes = tape_.tape.durations[n];
+    rest = paired_[n] == Paired::first ? 0 : std::min(rest, takes);
+    alone = filled = takes - rest;
+  }
+  return {.chain = times.cut[a.stage],
+          .forward = forward,
+          .alone = std::min(alone, filled),
+          .filled = filled,
+          .weights = times.cut[of_w],
+          .seconds = times.w[of_w],
+          .inside = std::max(0.0, times.w[of_w] - rest),
+          .own = both || !turns_[turn_at_[n] - 1].apart,
+          .late = both && times.late_adds && !paired_[n],
+          .next = gather_after(n, times)};
+}
+
+// With gathers and scatters beside it: when it ends.
+double PlayedSchedule::stored(std::uint32_t n, const PlayTimes& times, double free, double start) {
   const Action& a = tape_.action(n);
   const StorageWire::Pieces& pieces = times.cut[a.stage];
   StorageWire& wire = wires_[tape_.actor(n).value];
+  double& turn_end = turn_ends_[tape_.actor(n).value];
+  const double takes = tape_.tape.durations[n], next = visits_[n] ? gather_after(n, times) : 0;
+  if (tape_.items[n].implied || a.phase == Phase::R)
+    return times.again_at_once ? wire.again(start, pieces, takes, next) : start + takes;
+  if (times.arranged && (a.phase == Phase::B || turn_at_[n])) {
+    WireTurn turn = turn_at(n, times);
+    if (times.by_arrival) turn.early = std::max(0.0, start - free);
+    const TurnEnds ends = wire.turn(start, turn);
+    if (a.phase == Phase::B) return paired_[n] ? ends.all : give_early(n, ends);
+    turn_end = ends.all;
+    return ends.given;
+  }
+  if (a.phase == Phase::F) return wire.forward(start, pieces, takes, next);
+  if (a.phase == Phase::I) return wire.backward(start, pieces, takes, next);
+  if (a.phase == Phase::W && times.arranged && turn_end > 0) return std::max(start, std::exchange(turn_end, 0));
+  if (a.phase == Phase::W) return wire.weights(start, pieces, takes);
+  const StageCost& c = times.stages[a.stage];
+  const double given = *c.B > 0 ? takes * c.I / *c.B : 0, middle = wire.backward(start, pieces, given, next);
+  const TurnEnds ends{middle, wire.weights(middle, pieces, takes - given)};
+  return paired_[n] ? ends.all : give_early(n, ends);
+}
+
+// Of a B its gradient is there before it ends.
+double PlayedSchedule::give_early(std::uint32_t n, const TurnEnds& ends) {
+  for (std::uint32_t e = tape_.tape.first_edge[n]; e < tape_.tape.first_edge[n + 1]; ++e)
+    tape_.tape.edges[e].early = ends.all - ends.given;
+  return ends.all;
+}
+
+void PlayedSchedule::store(std::uint32_t n, const PlayTimes& times, double free, double ready) {
+  const double begin = std::max(free, ready);
+  const Action& a = tape_.action(n);
+  StorageWire& wire = wires_[tape_.actor(n).value];
   double& takes = tape_.tape.durations[n];
-  const double next = visits_[n] ? gather_after(n, times) : 0;
-  double end = start;
+  double start = begin;
   if (tape_.items[n].implied && times.receives_first) return;
   if (times.receives_first && n > 0 && tape_.items[n - 1].implied) {
     const double again = *times.stages[a.stage].R;
-    end = start = times.again_at_once ? wire.again(start, pieces, again, 0) : start + again;
+    start = times.again_at_once ? wire.again(start, times.cut[a.stage], again, 0) : start + again;
     takes -= again;
   }
-  if (tape_.items[n].implied || a.phase == Phase::R) {
-    end = times.again_at_once ? wire.again(start, pieces, takes, next) : start + takes;
-  } else if (a.phase == Phase::F) {
-    end = wire.forward(start, pieces, takes, next);
-  } else if (a.phase == Phase::I) {
-    end = wire.backward(start, pieces, takes, next);
-  } else if (a.phase == Phase::W) {
-    end = wire.weights(start, pieces, takes);
-  } else {
-    const StageCost& c = times.stages[a.stage];
-    const double given = *c.B > 0 ? takes * c.I / *c.B : 0, middle = wire.backward(start, pieces, given, next);
-    end = wire.weights(middle, pieces, takes - given);
-    if (!paired_[n])
-      for (std::uint32_t e = tape_.tape.first_edge[n]; e < tape_.tape.first_edge[n + 1]; ++e)
-        tape_.tape.edges[e].early = end - middle;
-  }
+  double end = stored(n, times, free, start);
   if (n + 1 == tape_.tape.rows[tape_.actor(n).value + 1]) end = wire.settle(end);
   takes = end - begin;
 }
@@ -264,7 +307,7 @@ double PlayedSchedule::summed(std::size_t actor, const PlayTimes& times) const {
     const PlayTimes::Sums& s = times.sums[g.stage];
     // Of the first stage, for whose gradients nobody waits, a piece's come right after those of its inputs; and beside
     // other collectives they fill gaps.
-    const bool all_the_time = tape_.action(g.from).phase != Phase::B || g.stage.value == 0 || times.hidden.in_pairs;
+    const bool all_the_time = tape_.action(g.from).phase != Phase::B || g.stage.value == 0 || times.arranged;
     const double first = player_.start(g.from) + (all_the_time ? 0 : times.stages[g.stage].I);
     const double takes = std::max(0.0, player_.end(g.to) - first);
     const double from = first + g.begin * takes, end = first + g.end * takes;
@@ -284,6 +327,7 @@ const PlayedEnds& PlayedSchedule::ends(const PlayTimes& times, const ActorLinks&
   if (times.receives_first) again_after_messages();
   find_for_messages(times);
   wires_.assign(from_.size(), StorageWire(times.hidden));
+  turn_ends_.assign(from_.size(), 0);
   const bool cut = !times.cut.empty();
   for (std::size_t a = 0; cut && a < from_.size(); ++a)
     if (const std::uint32_t n = tape_.tape.rows[a]; n < tape_.tape.rows[a + 1])
@@ -291,7 +335,7 @@ const PlayedEnds& PlayedSchedule::ends(const PlayTimes& times, const ActorLinks&
   player_.play(from_, [&](std::uint32_t n, double free, double ready) {
     if (turn_at_[n] && times.by_arrival) set_turn(turns_[turn_at_[n] - 1], times, std::max(0.0, ready - free));
     tape_.tape.durations[n] += for_messages_[n];
-    if (cut) store(n, times, std::max(free, ready));
+    if (cut) store(n, times, free, ready);
   });
   ends_.last = player_.ends();
   ends_.summed.resize(from_.size());

@@ -42,6 +42,8 @@ struct PlayTimes {
   std::optional<double> hidden_sums = {};           // whatever stands beside them, the software hides so much of them
   IdVector<StageId, StorageWire::Pieces> cut = {};  // where storage is cut; of each stage one part of its times
   StorageHidden hidden = {};
+  bool arranged = false;       // weight gradients are made in gaps that collectives of tasks leave
+  bool late_adds = false;      // WireTurn::late, of a B
   bool again_at_once = false;  // what is made again of a stage is made from its first piece on
   // A turn waits for its message before anything else, as programs do that are too long to be arranged by when
   // messages come (program/overlap.h).
@@ -100,7 +102,8 @@ class PlayedSchedule {
   };
   std::vector<std::optional<Visits>> visits_;
   std::vector<std::uint32_t> turn_at_;  // per node: its place in turns_, and one more; 0: none
-  std::vector<char> paired_;            // per node
+  enum Paired : char { none, first, second };
+  std::vector<char> paired_;  // per node
   // Where the last gradients of a stage are made. A row of W nodes makes them piece by piece, from the last stage down.
   struct Gradients {
     StageId stage;
@@ -110,6 +113,7 @@ class PlayedSchedule {
   std::vector<std::vector<Gradients>> last_gradients_;  // per actor, in order
   std::vector<StorageWire> wires_;                      // per actor
   std::vector<double> for_messages_;                    // per node: seconds that it is longer
+  std::vector<double> turn_ends_;                       // per actor: of a turn that a W ends, as wires have it
   PlayedEnds ends_;
   void find_turns();
   void find_pairs();
@@ -120,7 +124,10 @@ class PlayedSchedule {
   void again_after_messages();
   void find_for_messages(const PlayTimes&);
   double gather_after(std::uint32_t node, const PlayTimes&) const;
-  void store(std::uint32_t node, const PlayTimes&, double start);
+  void store(std::uint32_t node, const PlayTimes&, double free, double ready);
+  double stored(std::uint32_t node, const PlayTimes&, double free, double start);
+  double give_early(std::uint32_t node, const TurnEnds&);
+  WireTurn turn_at(std::uint32_t node, const PlayTimes&) const;
   double summed(std::size_t actor, const PlayTimes&) const;
 };
 

@@ -75,6 +75,8 @@ PlayTimes StageModel::times() const {
   const bool arranged = talks(k_) && p_.parallel.overlap != Overlap::none;
   t.receives_first = arranged && instructions_of(p_, k_) > arranged_by_arrival;
   t.by_arrival = arranged && !t.receives_first;
+  t.arranged = arranged && !stack.hidden.gathers && !stack.hidden.sums;
+  t.late_adds = k_.recompute != Recompute::layer;
   t.sender_waits = stack.hidden.messages.has_value();
   t.handling = stack.floor / 2 * stack.factor;
   add_sums(t);
@@ -95,7 +97,7 @@ void StageModel::add_sums(PlayTimes& t) const {
 // Each piece with its part of the stage's times.
 void StageModel::add_cut(PlayTimes& t) const {
   const Stack& stack = p_.cluster.cluster.stack;
-  t.hidden = {stack.hidden.gathers, stack.hidden.sums, stack.beside, talks(k_) && p_.parallel.overlap != Overlap::none};
+  t.hidden = {stack.hidden.gathers, stack.hidden.sums, stack.beside};
   t.again_at_once = k_.recompute == Recompute::full;
   if (f_.mlp.gather == 0 && f_.mlp.scatter == 0) return;
   // Where parameters stay whole, a step gathers them once; some stacks scatter gradients once, too.
@@ -112,10 +114,8 @@ void StageModel::add_cut(PlayTimes& t) const {
           {x.F, x.given_in_B, x.W, x.gather * gathers, whole ? 0 : x.gather_back, x.scatter * scatters, x.add});
       sum.F += x.F, sum.I += x.given_in_B, sum.W += x.W;
     }
-    for (WirePiece& x : pieces) {
-      x.F /= sum.F, x.I /= sum.I;
-      x.W = sum.W > 0 ? x.W / sum.W : 1.0 / double(pieces.size());
-    }
+    const auto share = [&](double one, double all) { return all > 0 ? one / all : 1.0 / double(pieces.size()); };
+    for (WirePiece& x : pieces) x.F = share(x.F, sum.F), x.I = share(x.I, sum.I), x.W = share(x.W, sum.W);
   }
 }
 

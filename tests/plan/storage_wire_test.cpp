@@ -26,11 +26,37 @@ TEST(StorageWire, GradientsOfAPieceAreScatteredWhileTheNextAreMade) {
   EXPECT_EQ(wire.settle(end), 4);
 }
 
-TEST(StorageWire, BesideOtherCollectivesTheyAreScatteredTwoAtATime) {
-  StorageWire wire({.in_pairs = true});
-  const double end = wire.weights(0, two(0, 1.5), 2);
-  EXPECT_EQ(end, 2) << "both are made first";
-  EXPECT_EQ(wire.settle(end), 5);
+WireTurn turn_of(const StorageWire::Pieces& pieces) {
+  return {.chain = pieces, .forward = false, .alone = 4, .filled = 5, .weights = pieces, .seconds = 2, .inside = 2};
+}
+
+TEST(StorageWire, InGapsTheyAreMadeAndScatteredBesideWhatOthersWaitFor) {
+  StorageWire wire;
+  const StorageWire::Pieces pieces = two(0, 1.5);
+  const TurnEnds ends = wire.turn(0, turn_of(pieces));
+  EXPECT_EQ(ends.given, 5) << "both are made in gaps, which takes a second more";
+  EXPECT_EQ(ends.all, 5) << "the first one's have come by then, at 2.5 + 1.5";
+  EXPECT_EQ(wire.settle(ends.all), 5 + 1.5);
+}
+
+TEST(StorageWire, WeightGradientsOfTheirOwnTurnWaitForIt) {
+  StorageWire wire;
+  const StorageWire::Pieces pieces = two(0, 1.5);
+  WireTurn turn = turn_of(pieces);
+  turn.own = true;
+  const TurnEnds ends = wire.turn(0, turn);
+  EXPECT_EQ(ends.given, 4.5) << "the gaps of the first piece are empty";
+  EXPECT_EQ(ends.all, 6) << "the second's are made after the chain; the first one's came at 4.5 + 1.5";
+}
+
+TEST(StorageWire, GradientsOfTwoPiecesExistAtATime) {
+  StorageWire wire;
+  const StorageWire::Pieces pieces = two(0, 10);
+  const double first = wire.turn(0, turn_of(pieces)).all;
+  EXPECT_EQ(first, 2.5 + 10) << "its last gradients are on their way";
+  const TurnEnds next = wire.turn(first, turn_of(pieces));
+  EXPECT_EQ(next.given, first + 2.5 + 2) << "the second piece's have no place yet";
+  EXPECT_EQ(next.all, 2.5 + 3 * 10) << "one after the other on the wire";
 }
 
 TEST(StorageWire, WhatTheSoftwareHidesIsNotWaitedFor) {
