@@ -33,6 +33,8 @@ void for_all(PieceFacts& f, Function function) {
                     &f.kept_w,
                     &f.for_w,
                     &f.beside,
+                    &f.beside_i,
+                    &f.beside_w,
                     &f.params,
                     &f.gradients,
                     &f.state})
@@ -80,7 +82,7 @@ PieceOfShort mean_half(const ShortProgram& p, bool attention) {
 PieceFacts end_of(const PieceFacts& measured, const PieceFacts& stage, const PieceOfShort& piece) {
   PieceFacts f = difference(measured, stage);
   for_all(f, [](double& x) { x = std::max(x, 0.0); });
-  f.beside = measured.beside;
+  f.beside = measured.beside, f.beside_i = measured.beside_i, f.beside_w = measured.beside_w;
   return with_bytes(f, piece);
 }
 
@@ -100,7 +102,8 @@ PieceFacts& PieceFacts::operator+=(const PieceFacts& o) {
   saved_in_FB += o.saved_in_FB, late_F_in_FB += o.late_F_in_FB, late_B_in_FB += o.late_B_in_FB;
   gather += o.gather, gather_back += o.gather_back, scatter += o.scatter, add += o.add;
   sums += o.sums, update += o.update;
-  kept_i += o.kept_i, kept_w += o.kept_w, for_w += o.for_w, beside += o.beside;
+  kept_i += o.kept_i, kept_w += o.kept_w, for_w += o.for_w;
+  beside += o.beside, beside_i += o.beside_i, beside_w += o.beside_w;
   params += o.params, gradients += o.gradients, state += o.state;
   return *this;
 }

@@ -44,6 +44,7 @@ struct PieceFacts {
   double kept_i = 0, kept_w = 0;                // bytes from F until I, until W
   double for_w = 0;                             // bytes from I until W
   double beside = 0;                            // bytes beyond what is kept, while backward works
+  double beside_i = 0, beside_w = 0;            // the same of an I and of a W
   double params = 0, gradients = 0, state = 0;  // bytes of a rank
 
   double kept() const { return kept_i + kept_w; }

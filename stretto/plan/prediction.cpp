@@ -197,7 +197,7 @@ Planned Predictor::of_model(const RunKeys& k, const StageFacts& f, int of_facts,
   r.time.tail = grown * (tail + f.before + epilogue_messages(p_, k, f)) + stack.step;
   r.seconds = r.time.total();
   r.bubble = std::max(0.0, 1 - k.microbatches * model.work() / k.pipe / r.seconds - r.time.tail / r.seconds);
-  r.memory = play ? model.memory(s) : model.memory(shape);
+  r.memory = play ? model.played_memory(shape) : model.memory(shape);
   r.bytes = r.memory.total();
   return r;
 }

@@ -20,8 +20,8 @@ Variant making_nothing_again(Variant v) {
 
 constexpr PieceFacts StageFacts::*pieces[] = {&StageFacts::stage, &StageFacts::attention, &StageFacts::mlp,
                                               &StageFacts::embedding, &StageFacts::head};
-constexpr double PieceFacts::*bytes[] = {&PieceFacts::kept_i, &PieceFacts::kept_w, &PieceFacts::for_w,
-                                         &PieceFacts::beside};
+constexpr double PieceFacts::*bytes[] = {&PieceFacts::kept_i, &PieceFacts::kept_w,   &PieceFacts::for_w,
+                                         &PieceFacts::beside, &PieceFacts::beside_i, &PieceFacts::beside_w};
 
 // On the line through both, `further` times as far from `b` as `a` is.
 StageFacts continued(const StageFacts& a, StageFacts b, double further) {

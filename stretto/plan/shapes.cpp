@@ -375,6 +375,16 @@ std::vector<double> Shape::continued(std::vector<double> ends, const std::vector
   return ends;
 }
 
+MostKept Shape::in_flight(ActorId a) const {
+  MostKept n = longer_.in_flight(a);
+  if (!shorter_) return n;
+  const MostKept& before = shorter_->in_flight(a);
+  n.until_i += rounds_ * std::max(0.0, n.until_i - before.until_i);
+  n.until_w += rounds_ * std::max(0.0, n.until_w - before.until_w);
+  n.for_w += rounds_ * std::max(0.0, n.for_w - before.for_w);
+  return n;
+}
+
 PlayedEnds Shape::ends(const PlayTimes& times, const ActorLinks& links) {
   const PlayedEnds& ends = longer_.played(remakes_).ends(times, links);
   if (!shorter_) return ends;

@@ -163,9 +163,11 @@ class Shape {
   // After all microbatches.
   PlayedEnds ends(const PlayTimes&, const ActorLinks&);
   double unit() const { return unit_; }  // with 1 per phase of all chunks of an actor
-  const MostKept& in_flight(ActorId a) const { return longer_.in_flight(a); }
+  MostKept in_flight(ActorId a) const;
   const Schedule& outline() const { return longer_.outline(); }
   const Schedule& schedule() { return longer_.played(remakes_).schedule(); }  // perhaps with fewer microbatches
+  const Schedule* fewer() { return shorter_ ? &shorter_->played(remakes_).schedule() : nullptr; }
+  double rounds() const { return rounds_; }  // how often what `schedule` has more than `fewer` comes again
   std::ptrdiff_t nodes();
 
  private:

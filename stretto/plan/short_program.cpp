@@ -4,6 +4,7 @@
 #include <set>
 
 #include "stretto/models/family.h"
+#include "stretto/plan/stage_model.h"
 #include "stretto/program/lifetimes.h"
 #include "stretto/program/region.h"
 #include "stretto/simulate/held.h"
@@ -267,31 +268,38 @@ void ShortProgram::read_kept() {
   }
 }
 
-// The most that is alive in the backward of each stage, beyond what it and the stages before it keep.
+// Of the actions that are looked at, the most that is alive beyond what others keep.
 void ShortProgram::read_beside() {
   const Program& p = program();
+  const Row& row = p.row(ActorId(0));
+  IdVector<ActionId, double> kept;
+  double now = 0;
+  for (const Action& a : row) {
+    const PieceFacts& x = stages_[a.stage];
+    if (a.phase == Phase::F) now += x.kept();
+    kept.push_back(now);
+    now += kept_after(a.phase, x) - (a.phase == Phase::F ? x.kept() : 0);
+  }
   const Lifetimes lives = lifetimes(p, ActorId(0));
   std::vector<double> change(lives.clock.back() + 2);
   for (const LiveBuffer& b : lives.buffers) {
     change[b.first] += b.bytes;
     change[b.last + 1] -= b.bytes;
   }
-  IdVector<StageId, double> most(stage_count);
   const auto& code = p.actors[ActorId(0)].code;
   double live = 0;
   i64 at = 0;
   for (InstructionId i : code.ids()) {
     const stretto::Run* r = run_of(code[i]);
     const Action* a = r && r->action ? &p.action(ActorId(0), *r->action) : nullptr;
+    double* most = nullptr;
+    if (a && a->microbatch == whole && a->phase == Phase::B) most = &stages_[a->stage].beside;
+    if (a && a->microbatch == split && a->phase == Phase::I) most = &stages_[a->stage].beside_i;
+    if (a && a->microbatch == split && a->phase == Phase::W) most = &stages_[a->stage].beside_w;
     for (const i64 end = lives.clock[InstructionId(i.value + 1)]; at < end; ++at) {
       live += change[at];
-      if (a && a->microbatch == whole && a->phase == Phase::B) most[a->stage] = std::max(most[a->stage], live);
+      if (most) *most = std::max(*most, live - kept[*r->action]);
     }
-  }
-  double kept = 0;
-  for (StageId s : stages_.ids()) {
-    kept += stages_[s].kept();
-    stages_[s].beside = std::max(0.0, most[s] - kept);
   }
 }
 

@@ -39,15 +39,17 @@ StageModel::StageModel(const PlanProblem& p, const RunKeys& k, const StageFacts&
   int piece = 0;
   for (const int n : k.stages) {
     PieceFacts sum = f.stage;
-    double at_end = 0;  // an end's temporaries come and go before those of its layers
+    double at_end = 0, at_end_i = 0, at_end_w = 0;  // an end's temporaries come and go before those of its layers
     for (int end = piece + n; piece < end; ++piece) {
       const PieceFacts& x = facts_of_piece(f, piece, p.pieces());
       sum += x;
       if (piece != 0 && piece + 1 != p.pieces()) continue;
-      sum.beside += x.for_w - x.beside;
-      at_end = std::max(at_end, x.beside);
+      sum.beside += x.for_w - x.beside, sum.beside_i += x.for_w - x.beside_i, sum.beside_w -= x.beside_w;
+      at_end = std::max(at_end, x.beside), at_end_i = std::max(at_end_i, x.beside_i);
+      at_end_w = std::max(at_end_w, x.beside_w);
     }
-    sum.beside = std::max(sum.beside, at_end);
+    sum.beside = std::max(sum.beside, at_end), sum.beside_i = std::max(sum.beside_i, at_end_i);
+    sum.beside_w = std::max(sum.beside_w, at_end_w);
     all_.push_back(sum);
   }
 }
@@ -164,25 +166,13 @@ MemoryParts StageModel::memory(const Schedule& s, ActorId actor) const {
   double live = 0, kept = 0, beside = 0, most = 0;
   for (const Action& a : s.rows[actor]) {
     const PieceFacts& x = all_[a.stage];
-    double now = live, with = x.beside;
-    switch (a.phase) {
-      case Phase::F:
-        now = live += x.kept();
-        with = 0;
-        break;
-      case Phase::I:
-        live += x.for_w - x.kept_i;
-        break;
-      case Phase::W:
-        live -= x.for_w + x.kept_w;
-        break;
-      case Phase::B:
-        live -= x.kept();
-        break;
-      case Phase::R:
-        break;
-    }
+    const double after = live + kept_after(a.phase, x), now = std::max(live, a.phase == Phase::F ? after : 0);
+    const double with = a.phase == Phase::F   ? 0
+                        : a.phase == Phase::I ? x.beside_i
+                        : a.phase == Phase::W ? x.beside_w
+                                              : x.beside;
     if (now + with > most) most = now + with, kept = now, beside = with;
+    live = after;
   }
   return {.params = states.params,
           .gradients = states.gradients,
@@ -192,10 +182,15 @@ MemoryParts StageModel::memory(const Schedule& s, ActorId actor) const {
           .messages = s.actors() > 1 ? 2 * f_.message : 0};
 }
 
-MemoryParts StageModel::memory(const Schedule& s) const {
+MemoryParts StageModel::played_memory(Shape& shape) const {
+  const Schedule& s = shape.schedule();
+  const Schedule* fewer = shape.fewer();
   MemoryParts most;
-  for (ActorId a : ids_until<ActorId>(s.rows.size()))
-    if (const MemoryParts m = memory(s, a); m.total() > most.total()) most = m;
+  for (ActorId a : ids_until<ActorId>(s.rows.size())) {
+    MemoryParts m = memory(s, a);
+    if (fewer) m.activations += shape.rounds() * std::max(0.0, m.activations - memory(*fewer, a).activations);
+    if (m.total() > most.total()) most = m;
+  }
   return most;
 }
 
@@ -204,7 +199,7 @@ MemoryParts StageModel::memory(const Shape& shape) const {
   MemoryParts most;
   for (const ActorId actor : some_actors(s)) {
     const PieceFacts sum = states_of(s, actor);
-    const MostKept& n = shape.in_flight(actor);
+    const MostKept n = shape.in_flight(actor);
     double beside = 0, stages = 0;
     for (const auto& pipe : s.actor_of)
       for (StageId stage : pipe.ids())
@@ -218,6 +213,13 @@ MemoryParts StageModel::memory(const Shape& shape) const {
     if (m.total() > most.total()) most = m;
   }
   return most;
+}
+
+double kept_after(Phase phase, const PieceFacts& x) {
+  if (phase == Phase::F) return x.kept();
+  if (phase == Phase::I) return x.for_w - x.kept_i;
+  if (phase == Phase::W) return -x.for_w - x.kept_w;
+  return phase == Phase::B ? -x.kept() : 0;
 }
 
 std::vector<ActorId> some_actors(const Schedule& s) {

@@ -2,7 +2,7 @@
 //
 //   const StageModel m(problem, keys, facts);
 //   const PlayTimes times = m.times();             // for the schedule's play
-//   const MemoryParts fullest = m.memory(schedule);
+//   const MemoryParts fullest = m.memory(shape);
 #pragma once
 #include <vector>
 
@@ -36,8 +36,8 @@ class StageModel {
 
   // Of one actor whose row is played in order.
   MemoryParts memory(const Schedule&, ActorId) const;
-  // Of the fullest actor.
-  MemoryParts memory(const Schedule&) const;
+  // Of the fullest actor, of all microbatches of a shape.
+  MemoryParts played_memory(Shape&) const;
   // The same from the numbers of microbatches that a shape keeps at its fullest, of the first, a middle and the last
   // actor.
   MemoryParts memory(const Shape&) const;
@@ -55,6 +55,8 @@ class StageModel {
   IdVector<StageId, PieceFacts> all_;
 };
 
+// How much more an actor keeps after an action than before it.
+double kept_after(Phase, const PieceFacts&);
 std::vector<ActorId> some_actors(const Schedule&);  // the first, a middle one, the last
 // Seconds of each piece, forward and backward.
 std::vector<double> piece_work(const PlanProblem&, const StageFacts&);

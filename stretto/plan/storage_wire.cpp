@@ -96,11 +96,11 @@ TurnEnds StorageWire::turn(double t, const WireTurn& x) {
     const auto at = [&](std::size_t k) -> const WirePiece& { return x.chain[x.forward ? k : n - 1 - k]; };
     const double begin = std::max(t, due_), part = x.forward ? at(i).F : at(i).I;
     const double after = i + 1 < n ? (x.forward ? at(i + 1).gather : at(i + 1).gather_back) : x.next;
-    const std::size_t until = x.own ? i : all;
+    const std::size_t until = x.own ? i + 1 : all;
     const bool adds = !x.late || i + 1 == n;
     due_ = 0;
     issue_gather(t, after);
-    if (begin > t) fill(t, begin - t, 1, x, m, until, adds);
+    if (begin > t) fill(t, begin - t, 1, x, m, x.own ? i : all, adds);
     const double room = x.inside * part, alone = x.alone * part, more = std::max(0.0, x.filled - x.alone) * part;
     const double used = room > 0 ? fill(begin, room, (alone + more) / room, x, m, until, adds) : 0;
     t = begin + alone + (room > 0 ? more * used / room : 0);

@@ -51,18 +51,20 @@ int how_many(int few) { return std::getenv("STRETTO_LONG") ? 200 : few; }
 TEST(StageModel, IsTheProgramModelForPlainStorage) {
   const PlanSpace space{.zero = {0, 1}, .recompute = {Recompute::none, Recompute::selective, Recompute::full}};
   const auto all = differences(large_llama(32, 128), space, how_many(40));
-  EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.015);
-  EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.08);
-  EXPECT_LT(quantile(all, 0.5, &Difference::bytes), 0.12);
+  EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.012);
+  EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.075);
+  EXPECT_LT(quantile(all, 0.5, &Difference::bytes), 0.06);
+  EXPECT_LT(quantile(all, 0.9, &Difference::bytes), 0.27);
 }
 
 // Links are busy in every microbatch: gathers and scatters are played piece by piece.
 TEST(StageModel, IsTheProgramModelForStorageThatIsCut) {
   const PlanSpace space{.zero = {2, 3}, .recompute = {Recompute::none, Recompute::selective, Recompute::full}};
   const auto all = differences(large_llama(32, 128), space, how_many(40));
-  EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.05);
-  EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.18);
-  EXPECT_LT(quantile(all, 0.5, &Difference::bytes), 0.12);
+  EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.016);
+  EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.055);
+  EXPECT_LT(quantile(all, 0.5, &Difference::bytes), 0.06);
+  EXPECT_LT(quantile(all, 0.9, &Difference::bytes), 0.32);
 }
 
 // Tasks without collectives of their own keep their order: then there is nothing that stages do not know.
@@ -72,7 +74,29 @@ TEST(StageModel, IsTheProgramModelWithoutCollectivesInTasks) {
                         .zero = {0, 1, 2, 3},
                         .recompute = {Recompute::none, Recompute::selective, Recompute::full}};
   const auto all = differences(large_llama(32, 128), space, how_many(40));
-  EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.02);
+  EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.01);
+  EXPECT_LT(quantile(all, 0.9, &Difference::bytes), 0.16);
+}
+
+double more_bytes(const RunKeys& k) {
+  const PlanProblem p = large_llama(32, 128);
+  Predictor predictor(p);
+  const Planned quick = predictor.by_schedule(k), exact = predictor.by_program(quick.keys);
+  EXPECT_EQ(exact.refused, "");
+  return quick.bytes / exact.bytes - 1;
+}
+
+TEST(StageModel, KeepsAllMicrobatchesWhereTheScheduleDoes) {
+  EXPECT_NEAR(more_bytes({.pipe = 2, .data = 16, .schedule = "gpipe", .microbatches = 8}), 0, 0.03);
+  EXPECT_NEAR(
+      more_bytes({.pipe = 2, .data = 4, .tensor = 4, .sequence = true, .schedule = "gpipe", .microbatches = 32}), 0,
+      0.03)
+      << "more than are played";
+}
+
+// What is made again for a W is there when it begins, and nothing is made again for it.
+TEST(StageModel, WeightGradientsByThemselvesHoldLittle) {
+  EXPECT_NEAR(more_bytes({.pipe = 4, .data = 8, .zero = 2, .schedule = "zb-h2", .recompute = Recompute::full}), 0, 0.1);
 }
 
 // Other software on real devices: messages that are waited for, backward as one thing, sums and gathers that it hides.

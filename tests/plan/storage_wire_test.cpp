@@ -40,13 +40,25 @@ TEST(StorageWire, InGapsTheyAreMadeAndScatteredBesideWhatOthersWaitFor) {
 }
 
 TEST(StorageWire, WeightGradientsOfTheirOwnTurnWaitForIt) {
-  StorageWire wire;
-  const StorageWire::Pieces pieces = two(0, 1.5);
+  const StorageWire::Pieces pieces = two(0.5, 1.5);
   WireTurn turn = turn_of(pieces);
+  turn.early = 10;
+  StorageWire any, own;
+  EXPECT_EQ(any.turn(10, turn).given, 10 + 4) << "all are made while a message is waited for";
   turn.own = true;
-  const TurnEnds ends = wire.turn(0, turn);
-  EXPECT_EQ(ends.given, 4.5) << "the gaps of the first piece are empty";
-  EXPECT_EQ(ends.all, 6) << "the second's are made after the chain; the first one's came at 4.5 + 1.5";
+  EXPECT_EQ(own.turn(10, turn).given, 10 + 5);
+}
+
+TEST(StorageWire, WhatComesLateIsAddedBesideTheLastPiece) {
+  const StorageWire::Pieces pieces = two(0, 0.25);
+  WireTurn turn = turn_of(pieces);
+  StorageWire any, late;
+  any.turn(0, turn), late.turn(0, turn);
+  turn.filled = 4, turn.inside = 4;  // so that the first piece has room for all
+  EXPECT_EQ(any.turn(10, turn).all, 10 + 4) << "both have come long before the end";
+  turn.late = true;
+  EXPECT_EQ(late.turn(10, turn).all, 10 + 4);
+  EXPECT_LT(any.settle(0), late.settle(0)) << "the second piece's were made later";
 }
 
 TEST(StorageWire, GradientsOfTwoPiecesExistAtATime) {
