@@ -20,6 +20,9 @@ void for_all(PieceFacts& f, Function function) {
                     &f.R,
                     &f.given_in_B,
                     &f.given_in_FW,
+                    &f.placed_F,
+                    &f.placed_I,
+                    &f.placed_W,
                     &f.saved_in_FB,
                     &f.late_F_in_FB,
                     &f.late_B_in_FB,
@@ -88,9 +91,10 @@ PieceFacts end_of(const PieceFacts& measured, const PieceFacts& stage, const Pie
 
 // What the tasks of microbatches take.
 void take_times(PieceFacts& f, const PieceFacts& from) {
-  for (double PieceFacts::*x : {&PieceFacts::F, &PieceFacts::I, &PieceFacts::B, &PieceFacts::FW, &PieceFacts::W,
-                                &PieceFacts::R, &PieceFacts::given_in_B, &PieceFacts::given_in_FW,
-                                &PieceFacts::saved_in_FB, &PieceFacts::late_F_in_FB, &PieceFacts::late_B_in_FB})
+  for (double PieceFacts::*x :
+       {&PieceFacts::F, &PieceFacts::I, &PieceFacts::B, &PieceFacts::FW, &PieceFacts::W, &PieceFacts::R,
+        &PieceFacts::given_in_B, &PieceFacts::given_in_FW, &PieceFacts::placed_F, &PieceFacts::placed_I,
+        &PieceFacts::placed_W, &PieceFacts::saved_in_FB, &PieceFacts::late_F_in_FB, &PieceFacts::late_B_in_FB})
     f.*x = from.*x;
 }
 
@@ -99,6 +103,7 @@ void take_times(PieceFacts& f, const PieceFacts& from) {
 PieceFacts& PieceFacts::operator+=(const PieceFacts& o) {
   F += o.F, I += o.I, B += o.B, FW += o.FW, W += o.W, R += o.R, given_in_B += o.given_in_B,
       given_in_FW += o.given_in_FW;
+  placed_F += o.placed_F, placed_I += o.placed_I, placed_W += o.placed_W;
   saved_in_FB += o.saved_in_FB, late_F_in_FB += o.late_F_in_FB, late_B_in_FB += o.late_B_in_FB;
   gather += o.gather, gather_back += o.gather_back, scatter += o.scatter, add += o.add;
   sums += o.sums, update += o.update;

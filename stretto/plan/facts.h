@@ -31,9 +31,10 @@ struct PieceFacts {
   // Seconds of one microbatch; R is a part of I and B. A W fills the gaps of what stands before it in its row, so
   // there are three kinds: B is I with its W, FW a forward with a W.
   double F = 0, I = 0, B = 0, FW = 0;
-  double W = 0;                            // by itself
-  double R = 0;                            // of a backward, before it needs a gradient
-  double given_in_B = 0, given_in_FW = 0;  // from their start until what others wait for is there
+  double W = 0;                                     // by itself
+  double R = 0;                                     // of a backward, before it needs a gradient
+  double given_in_B = 0, given_in_FW = 0;           // from their start until what others wait for is there
+  double placed_F = 0, placed_I = 0, placed_W = 0;  // with every collective waited for in place, nothing beside it
   // A forward and a B in one overlap group, which fill each other's gaps: less than both take, and later than alone
   // until what others wait for is there.
   double saved_in_FB = 0, late_F_in_FB = 0, late_B_in_FB = 0;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
+#include <utility>
 
 #include "stretto/models/family.h"
 #include "stretto/plan/cuts.h"
@@ -186,10 +188,18 @@ Planned Predictor::of_model(const RunKeys& k, const StageFacts& f, int of_facts,
   const double busy = k.microbatches * model.longest(s.actor_of);
   double makespan = busy * shape.unit() / (3.0 * k.microbatches);
   if (play) {
-    const PlayedEnds ends = shape.ends(model.times(), links_of(p_, k));
     const bool alone = stack.free_update && splits_backward(s);
-    makespan = alone ? longest_alone(ends) : *std::max_element(ends.last.begin(), ends.last.end());
-    if (!alone) tail = after(ends, model, s, p_.training.clip > 0 && !p_.training.clip_late) - makespan;
+    const auto play_with = [&](const PlayTimes& times) {
+      const PlayedEnds ends = shape.ends(times, links_of(p_, k));
+      if (alone) return std::pair(longest_alone(ends), tail);
+      const double last = *std::max_element(ends.last.begin(), ends.last.end());
+      return std::pair(last, after(ends, model, s, p_.training.clip > 0 && !p_.training.clip_late) - last);
+    };
+    auto best = play_with(model.times());
+    if (model.arranged())
+      if (const auto other = play_with(model.times_in_place()); other.first + other.second < best.first + best.second)
+        best = other;
+    std::tie(makespan, tail) = best;
   }
   const double grown = growth(p_, k.ranks(), of_facts);
   r.time.work = grown * std::min(busy, makespan);

@@ -94,7 +94,7 @@ ShortProgram::ShortProgram(const PlanProblem& p, const Variant& v)
   read_given(played);
   read_groups(played);
   Prices prices(program(), cluster);
-  read_collectives(prices);
+  read_tasks(prices);
   if (v.recompute != Recompute::none) read_made_again(prices);
   read_pieces();
   read_kept();
@@ -141,8 +141,9 @@ void ShortProgram::read_times(const PlayedStep& played) {
   }
 }
 
-// Of parameters and gradients: what goes on beside tasks, in every microbatch or once a step.
-void ShortProgram::read_collectives(Prices& prices) {
+// What tasks take where they stand; and of parameters and gradients what goes on beside them, in every microbatch or
+// once a step.
+void ShortProgram::read_tasks(Prices& prices) {
   const Program& p = program();
   const ActorId actor(0);
   IdVector<PieceId, double> whole(p.step->pieces), back(p.step->pieces);
@@ -159,6 +160,9 @@ void ShortProgram::read_collectives(Prices& prices) {
     }
     if (!task.piece) continue;
     PieceFacts& f = stages_[p.stage_of[*task.piece]];
+    if (task.part == Part::F) f.placed_F += prices.task(actor, t).seconds();
+    if (remakes(task.part)) f.placed_I += prices.task(actor, t).seconds();
+    if (task.part == Part::W) f.placed_W += prices.task(actor, t).seconds();
     if (task.part == Part::S) (scattered_each_time(task) ? f.scatter : f.sums) += takes();
     if (task.part == Part::A) f.add += prices.task(actor, t).seconds();
     if (task.part == Part::U) (std::get<Gathered>(task.about) == Gathered::whole ? whole : back)[*task.piece] = takes();

@@ -40,7 +40,7 @@ class ShortProgram {
   void read_given(const PlayedStep&);
   void read_groups(const PlayedStep&);
   void read_made_again(Prices&);
-  void read_collectives(Prices&);
+  void read_tasks(Prices&);
   void read_pieces();
   void read_kept();
   void read_beside();

@@ -74,7 +74,7 @@ PlayTimes StageModel::times() const {
     t.groups.push_back({x.saved_in_FB, x.late_F_in_FB, x.late_B_in_FB});
     t.w.push_back(x.W);
   }
-  const bool arranged = talks(k_) && p_.parallel.overlap != Overlap::none;
+  const bool arranged = this->arranged();
   t.receives_first = arranged && instructions_of(p_, k_) > arranged_by_arrival;
   t.by_arrival = arranged && !t.receives_first;
   t.arranged = arranged && !stack.hidden.gathers && !stack.hidden.sums;
@@ -83,6 +83,23 @@ PlayTimes StageModel::times() const {
   t.handling = stack.floor / 2 * stack.factor;
   add_sums(t);
   add_cut(t);
+  return t;
+}
+
+bool StageModel::arranged() const { return talks(k_) && p_.parallel.overlap != Overlap::none; }
+
+PlayTimes StageModel::times_in_place() const {
+  PlayTimes t = times();
+  for (StageId s : all_.ids()) {
+    const PieceFacts& x = all_[s];
+    StageCost& c = t.stages[s];
+    const double i = std::max(0.0, x.placed_I - c.R.value_or(0));
+    c.F = x.placed_F, c.I = i, c.W = x.placed_W, c.B = i + x.placed_W;
+    t.f[s] = {x.placed_F, x.placed_W}, t.i[s] = {i, x.placed_W};
+    t.alone[s] = i, t.w[s] = x.placed_W;
+    t.groups[s] = {};
+  }
+  t.receives_first = t.by_arrival = t.arranged = false;
   return t;
 }
 

@@ -29,7 +29,10 @@ class StageModel {
   StageModel(const PlanProblem&, const RunKeys&, const StageFacts&);
 
   const IdVector<StageId, PieceFacts>& facts() const { return all_; }
+  // As programs are arranged, or with everything in place: they take what is shorter.
   PlayTimes times() const;
+  PlayTimes times_in_place() const;
+  bool arranged() const;
 
   double work() const;                          // seconds of a microbatch, all stages
   double longest(const StagePlacement&) const;  // of the busiest actor

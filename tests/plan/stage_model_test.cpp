@@ -51,8 +51,8 @@ int how_many(int few) { return std::getenv("STRETTO_LONG") ? 200 : few; }
 TEST(StageModel, IsTheProgramModelForPlainStorage) {
   const PlanSpace space{.zero = {0, 1}, .recompute = {Recompute::none, Recompute::selective, Recompute::full}};
   const auto all = differences(large_llama(32, 128), space, how_many(40));
-  EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.012);
-  EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.075);
+  EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.011);
+  EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.07);
   EXPECT_LT(quantile(all, 0.5, &Difference::bytes), 0.06);
   EXPECT_LT(quantile(all, 0.9, &Difference::bytes), 0.27);
 }
@@ -61,7 +61,7 @@ TEST(StageModel, IsTheProgramModelForPlainStorage) {
 TEST(StageModel, IsTheProgramModelForStorageThatIsCut) {
   const PlanSpace space{.zero = {2, 3}, .recompute = {Recompute::none, Recompute::selective, Recompute::full}};
   const auto all = differences(large_llama(32, 128), space, how_many(40));
-  EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.016);
+  EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.014);
   EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.055);
   EXPECT_LT(quantile(all, 0.5, &Difference::bytes), 0.06);
   EXPECT_LT(quantile(all, 0.9, &Difference::bytes), 0.32);
@@ -78,25 +78,30 @@ TEST(StageModel, IsTheProgramModelWithoutCollectivesInTasks) {
   EXPECT_LT(quantile(all, 0.9, &Difference::bytes), 0.16);
 }
 
-double more_bytes(const RunKeys& k) {
+Difference difference(const RunKeys& k) {
   const PlanProblem p = large_llama(32, 128);
   Predictor predictor(p);
   const Planned quick = predictor.by_schedule(k), exact = predictor.by_program(quick.keys);
   EXPECT_EQ(exact.refused, "");
-  return quick.bytes / exact.bytes - 1;
+  return {quick.seconds / exact.seconds - 1, quick.bytes / exact.bytes - 1, k.str()};
 }
 
 TEST(StageModel, KeepsAllMicrobatchesWhereTheScheduleDoes) {
-  EXPECT_NEAR(more_bytes({.pipe = 2, .data = 16, .schedule = "gpipe", .microbatches = 8}), 0, 0.03);
-  EXPECT_NEAR(
-      more_bytes({.pipe = 2, .data = 4, .tensor = 4, .sequence = true, .schedule = "gpipe", .microbatches = 32}), 0,
-      0.03)
-      << "more than are played";
+  const RunKeys many{.pipe = 2, .data = 4, .tensor = 4, .sequence = true, .schedule = "gpipe", .microbatches = 32};
+  EXPECT_NEAR(difference(many).bytes, 0, 0.03) << "more than are played";
 }
 
 // What is made again for a W is there when it begins, and nothing is made again for it.
 TEST(StageModel, WeightGradientsByThemselvesHoldLittle) {
-  EXPECT_NEAR(more_bytes({.pipe = 4, .data = 8, .zero = 2, .schedule = "zb-h2", .recompute = Recompute::full}), 0, 0.1);
+  const RunKeys k{.pipe = 4, .data = 8, .zero = 2, .schedule = "zb-h2", .recompute = Recompute::full};
+  EXPECT_NEAR(difference(k).bytes, 0, 0.1);
+}
+
+// Of this program no collective goes on beside other work: every other order of it is slower.
+TEST(StageModel, LeavesInPlaceWhatProgramsDo) {
+  const RunKeys k{
+      .pipe = 8, .data = 2, .tensor = 2, .sequence = true, .schedule = "zb-h1", .recompute = Recompute::full};
+  EXPECT_NEAR(difference(k).seconds, 0, 0.015);
 }
 
 // Other software on real devices: messages that are waited for, backward as one thing, sums and gathers that it hides.
@@ -107,8 +112,8 @@ TEST(StageModel, IsTheProgramModelUnderStacks) {
     p.cluster.cluster = cluster_of(read_device("a100-80g"), read_stack(stack));
     p.parallel.overlap = Overlap::none;  // as these stacks have it: they say what they hide
     const auto all = differences(p, space, how_many(20));
-    EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.01) << stack;
-    EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.05) << stack;
+    EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.005) << stack;
+    EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.04) << stack;
   }
 }
 
