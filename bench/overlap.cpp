@@ -90,7 +90,9 @@ double bound(const Case& c, const Compiled& in_place, double bandwidth) {
   for (ActorId a : p.actors.ids())
     for (const Region& region : regions_of(p, a)) {
       if (!talks(p, region)) continue;
-      const auto work = work_of(p, a, region, started_runs(p.actors[a]), times).work;
+      RegionWork all_work = work_of(p, region, started_runs(p.actors[a]));
+      set_times(all_work, p, a, region, times);
+      const auto& work = all_work.work;
       double computed = 0, waited = 0, longest = 0;
       IdVector<WorkId, double> ends(work.size(), 0);
       for (WorkId w : work.ids()) {

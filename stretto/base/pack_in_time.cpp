@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "stretto/base/id.h"
 #include "stretto/base/pack.h"
 
 namespace stretto {
@@ -35,71 +36,95 @@ std::vector<std::uint32_t> in_time(std::span<const Lifetime> all, std::int64_t L
   return order;
 }
 
-// Free memory: gaps between what is placed, and everything from `open_` on. No two gaps touch, and none touches
-// `open_`.
-// There are few of them at any one time, and very many changes: rows in order are faster than trees.
-class Gaps {
+using BlockId = Id<struct BlockTag>;
+
+// Memory as blocks side by side, each taken or free, and all that lies behind them. No two free blocks touch, and the
+// last block is a taken one. There are few free ones at any one time, and very many changes: a row in order is faster
+// than a tree.
+class Blocks {
  public:
-  // From the smallest gap that is large enough, the lowest of them.
-  std::size_t take(std::size_t bytes) {
-    const auto fit = std::lower_bound(by_size_.begin(), by_size_.end(), Gap{bytes, 0});
-    if (fit == by_size_.end()) return std::exchange(open_, open_ + bytes);
-    const auto [size, at] = *fit;
-    const auto gap = place_of(at);
-    if (size > bytes)
-      change(gap, {size - bytes, at + bytes});
+  std::size_t start(BlockId b) const { return all_[b].at; }
+  // In the smallest free block that is large enough, the lowest of them.
+  BlockId take(std::size_t bytes) {
+    const auto fit = place_of({bytes, 0});
+    if (fit == free_.end()) return append(bytes);
+    const Free found = *fit;
+    all_[found.block].free = false;
+    if (found.bytes == bytes)
+      free_.erase(fit);
     else
-      remove(gap);
-    return at;
+      shrink(fit, bytes);
+    return found.block;
   }
-  void release(std::size_t at, std::size_t bytes) {
-    const auto next = place_of(at);
-    const auto before = next == by_place_.begin() ? by_place_.end() : std::prev(next);
-    const bool joins_next = next != by_place_.end() && next->at == at + bytes;
-    if (before != by_place_.end() && before->at + before->bytes == at) {
-      Gap joined{bytes + before->bytes, before->at};
-      if (joins_next) joined.bytes += next->bytes, remove(next);
-      if (joined.at + joined.bytes == open_)
-        open_ = joined.at, remove(before);
-      else
-        change(before, joined);
-    } else if (joins_next) {
-      change(next, {bytes + next->bytes, at});
-    } else if (at + bytes == open_) {
-      open_ = at;
-    } else {
-      by_place_.insert(next, {bytes, at});
-      by_size_.insert(size_of({bytes, at}), {bytes, at});
+  void release(BlockId b) {
+    if (const BlockId next = all_[b].next; all_[next].free) {
+      forget(next);
+      unlink(next);
     }
+    if (const BlockId before = all_[b].before; all_[before].free) {
+      forget(before);
+      unlink(b);
+      b = before;
+    }
+    if (all_[b].next == behind) {
+      all_[behind].at = all_[b].at;
+      return unlink(b);
+    }
+    all_[b].free = true;
+    const Free f{bytes_of(b), all_[b].at, b};
+    free_.insert(place_of(f), f);
   }
 
  private:
-  struct Gap {
-    std::size_t bytes = 0, at = 0;
-    auto operator<=>(const Gap&) const = default;
+  struct Block {
+    std::size_t at = 0;
+    BlockId before, next;
+    bool free = false;
   };
-  using Place = std::vector<Gap>::iterator;
-  Place place_of(std::size_t at) {
-    return std::lower_bound(by_place_.begin(), by_place_.end(), at,
-                            [](const Gap& g, std::size_t x) { return g.at < x; });
+  struct Free {
+    std::size_t bytes = 0, at = 0;
+    BlockId block = {};
+    bool operator<(const Free& o) const { return bytes != o.bytes ? bytes < o.bytes : at < o.at; }
+  };
+  using Place = std::vector<Free>::iterator;
+  static constexpr BlockId behind{0};  // the end of the ring of blocks: what lies behind all others
+
+  std::size_t bytes_of(BlockId b) const { return all_[all_[b].next].at - all_[b].at; }
+  Place place_of(const Free& f) { return std::lower_bound(free_.begin(), free_.end(), f); }
+  void forget(BlockId b) { free_.erase(place_of({bytes_of(b), all_[b].at})); }
+  // Its first bytes are taken.
+  void shrink(Place was, std::size_t bytes) {
+    const std::size_t at = was->at + bytes;
+    const Free rest{was->bytes - bytes, at, link(at, all_[was->block].next, true)};
+    const Place will = place_of(rest);
+    std::move_backward(will, was, was + 1);
+    *will = rest;
   }
-  Place size_of(const Gap& g) { return std::lower_bound(by_size_.begin(), by_size_.end(), g); }
-  void remove(Place gap) {
-    by_size_.erase(size_of(*gap));
-    by_place_.erase(gap);
+  BlockId append(std::size_t bytes) {
+    const std::size_t at = std::exchange(all_[behind].at, all_[behind].at + bytes);
+    return link(at, behind, false);
   }
-  // Its neighbours in place stay; in size it moves past those between.
-  void change(Place gap, Gap to) {
-    const Place was = size_of(*gap), will = size_of(to);
-    if (was < will)
-      *std::move(was + 1, will, was) = to;
+  BlockId link(std::size_t at, BlockId next, bool free) {
+    BlockId b = all_.next_id();
+    if (spare_.empty())
+      all_.push_back({});
     else
-      *std::prev(std::move_backward(will, was, was + 1)) = to;
-    *gap = to;
+      b = spare_.back(), spare_.pop_back();
+    const BlockId before = all_[next].before;
+    all_[b] = {at, before, next, free};
+    all_[before].next = all_[next].before = b;
+    return b;
+  }
+  void unlink(BlockId b) {
+    const auto [at, before, next, free] = all_[b];
+    all_[before].next = next;
+    all_[next].before = before;
+    spare_.push_back(b);
   }
 
-  std::vector<Gap> by_place_, by_size_;
-  std::size_t open_ = 0;
+  IdVector<BlockId, Block> all_{{}};
+  std::vector<BlockId> spare_;  // of blocks that are gone
+  std::vector<Free> free_;
 };
 
 }  // namespace
@@ -125,16 +150,18 @@ Packing pack_quickly(std::span<const Lifetime> all, std::size_t align) {
     from = to;
   }
   const std::vector<std::uint32_t> ends = in_time(all, &Lifetime::last);
-  Gaps gaps;
+  Blocks blocks;
+  std::vector<BlockId> block_of(all.size());
   Packing p;
   p.offsets.assign(all.size(), 0);
   auto ended = ends.begin();
   for (const std::uint32_t i : starts) {
     for (; ended != ends.end() && all[*ended].last < all[i].first; ++ended)
-      if (const Lifetime& gone = all[*ended]; gone.bytes > 0) gaps.release(p.offsets[*ended], up_to(gone.bytes, align));
+      if (all[*ended].bytes > 0) blocks.release(block_of[*ended]);
     const std::size_t bytes = up_to(all[i].bytes, align);
     if (bytes == 0) continue;
-    p.offsets[i] = gaps.take(bytes);
+    block_of[i] = blocks.take(bytes);
+    p.offsets[i] = blocks.start(block_of[i]);
     p.bytes = std::max(p.bytes, p.offsets[i] + bytes);
   }
   return p;

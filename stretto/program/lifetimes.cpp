@@ -16,31 +16,37 @@ template <class I, class T>
 class PerInstance {
  public:
   PerInstance(const Program& p, std::size_t ids) : numbers_(ids, 0), all_(p.pipe_of.size()) {}
-  std::optional<T>& at(I i, MicrobatchId m) {
-    std::uint32_t& number = numbers_[i];
-    if (number == 0) number = ++count_;
+  // What it is found by: to look it up costs more than to use it.
+  using Number = std::uint32_t;
+  Number number(I i) {
+    if (numbers_[i] == 0) numbers_[i] = ++count_;
+    return numbers_[i];
+  }
+  std::optional<T>& at(Number number, MicrobatchId m) {
     if (all_[m].size() < number) all_[m].resize(count_);
     return all_[m][number - 1];
   }
+  std::optional<T>& at(I i, MicrobatchId m) { return at(number(i), m); }
   const T* find(I i, MicrobatchId m) const {
-    const std::uint32_t number = numbers_[i];
+    const Number number = numbers_[i];
     return number == 0 || all_[m].size() < number || !all_[m][number - 1] ? nullptr : &*all_[m][number - 1];
   }
 
  private:
-  IdVector<I, std::uint32_t> numbers_;  // from 1 on; 0: it has none
-  std::uint32_t count_ = 0;
+  IdVector<I, Number> numbers_;  // from 1 on; 0: it has none
+  Number count_ = 0;
   IdVector<MicrobatchId, std::vector<std::optional<T>>> all_;
 };
 
 class Walk {
  public:
-  Walk(const Program& p, ActorId actor, Listed listed)
+  // `uses`: all buffers, with who uses them; else only when those of values, and of runs in parts, are alive.
+  Walk(const Program& p, ActorId actor, bool uses)
       : p_(p),
         s_(*p.step),
         actor_(actor),
         a_(p.actors[actor]),
-        listed_(listed),
+        uses_(uses),
         known_(p, s_.values.size()),
         direct_(p, s_.values.size()),
         parts_(p, s_.tasks.size()) {
@@ -55,6 +61,20 @@ class Walk {
   }
 
   Lifetimes run() {
+    walk();
+    for (LiveId id : lives_.ids()) {
+      LiveBuffer& b = out_.buffers[id];
+      b.bytes = lives_[id].bytes, b.first = lives_[id].first, b.last = lives_[id].last;
+    }
+    return std::move(out_);
+  }
+  IdVector<LiveId, Lifetime> lives() {
+    walk();
+    return std::move(lives_);
+  }
+
+ private:
+  void walk() {
     for (InstructionId i : a_.code.ids()) {
       out_.home.push_back(i);
       match(
@@ -62,10 +82,7 @@ class Walk {
           [&](const Start& s) { touch_all(s.run, i, s.collective); }, [&](const Await& w) { await(w, i); },
           [&](const Send& s) { send(s.transfer, i); }, [&](const Receive& r) { receive(r.transfer, i); });
     }
-    return std::move(out_);
   }
-
- private:
   void set_clock() {
     i64 now = 0;
     std::size_t most = 0;  // buffers, values counted at each use
@@ -79,11 +96,11 @@ class Walk {
       const Calls& body = *p_.calls[r->task];
       const CallRange calls = calls_of(*r, body);
       now += std::max<i64>(1, i64{calls.to.value} - calls.from.value);
-      most += listed_ == Listed::all ? body.buffers.size() : p_.task(*r).outputs.size();
+      most += uses_ ? body.buffers.size() : p_.task(*r).outputs.size();
     }
     out_.clock.push_back(now);
-    out_.buffers.reserve(most);
-    if (listed_ == Listed::all) out_.uses.reserve(most);
+    lives_.reserve(most);
+    if (uses_) out_.buffers.reserve(most), out_.uses.reserve(most);
   }
 
   // The parts of a run share arguments and temporaries.
@@ -107,7 +124,9 @@ class Walk {
     BufferId buffer;
     u64 bytes = 0;
     i64 first = 0, last = 0;
-    const Binding* where = nullptr;  // null: a temporary
+    const Binding* where = nullptr;     // null: a temporary
+    std::optional<ValueId> value = {};  // that this is
+    PerInstance<ValueId, LiveId>::Number number = 0;
     bool result = false, gathered = false;
   };
   struct TouchingOfCalls {
@@ -124,13 +143,15 @@ class Walk {
     for (BufferId b : body.buffers.ids()) {
       const BodyBuffer& buffer = body.buffers[b];
       const Touched touched = r.calls ? part[b] : buffer.touched;
-      if (!touched || (buffer.temporary() && !r.calls && listed_ == Listed::values)) continue;
+      if (!touched || (buffer.temporary() && !r.calls && !uses_)) continue;
       const Binding* where = binding_of(p_, r, b);
       const ValueId* value = where ? as<ValueId>(*where) : nullptr;
       if (where && !value && !as<AccumulatorId>(*where)) continue;
       const i64 from = range.from.value;
-      all.push_back({b, buffer.bytes, touched->first.value - from, touched->last.value - from, where,
-                     buffer.result() != nullptr, value && gathered(s_, *value)});
+      Touching t{b, buffer.bytes, touched->first.value - from, touched->last.value - from, where};
+      t.result = buffer.result() != nullptr;
+      if (value) t.value = *value, t.number = known_.number(*value), t.gathered = gathered(s_, *value);
+      all.push_back(t);
     }
     touching_[r.task].push_back({r.calls, std::move(all)});
     return touching_[r.task].back().all;
@@ -152,59 +173,51 @@ class Walk {
     for (const Touching& t : touching(r)) {
       const std::optional<LiveId> id = find(r, i, parts, t, started);
       if (!id) continue;
-      LiveBuffer& live = out_.buffers[*id];
-      live.last = std::max(live.last, out_.clock[i] + t.last);
-      if (listed_ == Listed::all) live.microbatch = r.microbatch, live.run = live.read = i;
+      i64& last = lives_[*id].last;
+      last = std::max(last, out_.clock[i] + t.last);
+      if (uses_) use(*id, {out_.home[i], t.buffer}, r, i);
       if (started) in_flight_.push_back(*id);
     }
     if (started) started_[*started].to = in_flight_.size();
   }
 
+  void use(LiveId id, BufferUse by, const Run& r, InstructionId i) {
+    LiveBuffer& b = out_.buffers[id];
+    b.microbatch = r.microbatch, b.run = b.read = i;
+    out_.uses.push_back({id, by});
+  }
+
   // Which live buffer a run's buffer is; none: it does not lie in the arena of activations.
   std::optional<LiveId> find(const Run& r, InstructionId i, const Parts* parts, const Touching& t,
                              std::optional<CollectiveId> started) {
-    const BufferUse use{out_.home[i], t.buffer};
     const i64 first = out_.clock[i] + t.first;
     if (!t.where) {
-      std::optional<LiveId>* known = parts ? &temporaries_[parts->temporaries + t.buffer.value] : nullptr;
-      if (known && *known) return *known;
-      const LiveId id = add(t.bytes, first, i);
-      if (known) *known = id;
-      used(id, use);
-      return id;
+      if (!parts) return add(t.bytes, first, i);
+      std::optional<LiveId>& known = temporaries_[parts->temporaries + t.buffer.value];
+      if (!known) known = add(t.bytes, first, i);
+      return known;
     }
-    const ValueId* value = as<ValueId>(*t.where);
-    if (!value) {
+    if (!t.value) {
       const Binding where = bound(p_, r, *t.where);
       if (!visits(p_, actor_, where)) return {};
-      const LiveId id = visiting_.at(std::get<AccumulatorId>(where));
-      out_.buffers[id].read = i;
-      used(id, use);
-      return id;
+      return visiting_.at(std::get<AccumulatorId>(where));
     }
-    if (t.result && !t.gathered)
-      if (const TransferId* transfer = direct_.find(*value, r.microbatch)) {
-        out_.elsewhere.push_back({use, *transfer});
+    if (t.gathered) return touch_gathered(*t.value, t.result ? *started : newest_[*t.value].value(), t.bytes, first, i);
+    if (t.result)
+      if (const TransferId* transfer = direct_.find(*t.value, r.microbatch)) {
+        out_.elsewhere.push_back({{out_.home[i], t.buffer}, *transfer});
         return {};
       }
-    const LiveId id = t.gathered
-                          ? touch_gathered(*value, t.result ? *started : newest_[*value].value(), t.bytes, first, i)
-                          : touch(*value, r.microbatch, t.bytes, first, i);
-    used(id, use);
-    return id;
-  }
-  void used(LiveId id, BufferUse use) {
-    if (listed_ == Listed::all) out_.uses.push_back({id, use});
+    return touch(*t.value, t.number, r.microbatch, t.bytes, first, i);
   }
 
   LiveId add(u64 bytes, i64 first, InstructionId i, std::optional<ValueId> value = {}) {
-    return out_.buffers.push_back(
-        {.bytes = bytes, .first = first, .last = first, .value = value, .made = i, .read = i});
+    if (uses_) out_.buffers.push_back({.value = value, .made = i, .read = i});
+    return lives_.push_back({bytes, first, first});
   }
-  LiveId touch(ValueId v, MicrobatchId m, u64 bytes, i64 first, InstructionId i) {
-    std::optional<LiveId>& known = known_.at(v, m);
+  LiveId touch(ValueId v, std::uint32_t number, MicrobatchId m, u64 bytes, i64 first, InstructionId i) {
+    std::optional<LiveId>& known = known_.at(number, m);
     if (!known) known = add(bytes, first, i, v);
-    out_.buffers[*known].read = i;
     return *known;
   }
   // A parameter, by one gather.
@@ -212,52 +225,57 @@ class Walk {
     auto& all = gathered_[v];
     auto known = std::find_if(all.rbegin(), all.rend(), [&](const auto& x) { return x.first == by; });
     if (known == all.rend()) all.push_back({by, add(bytes, first, i, v)}), known = all.rbegin();
-    out_.buffers[known->second].read = i;
     return known->second;
+  }
+  // By a message.
+  void touch(LiveId id, const Transfer& t, InstructionId i, MessageEnd end, i64 until) {
+    lives_[id].last = std::max(lives_[id].last, until);
+    if (!uses_) return;
+    LiveBuffer& b = out_.buffers[id];
+    b.read = i;
+    if (!end.sending) b.received = out_.clock[i];
+    if (const SentValue* v = t.value(); v && !end.sending) b.microbatch = v->microbatch;
+    out_.ends.push_back({id, end});
   }
 
   void await(const Await& w, InstructionId i) {
     for (const Binding& b : s_.tasks[w.task].outputs)
       if (const ValueId* v = as<ValueId>(b)) newest_[*v] = w.collective;
     for (std::size_t k = started_[w.collective].from; k < started_[w.collective].to; ++k) {
-      LiveBuffer& b = out_.buffers[in_flight_[k]];
-      b.last = std::max(b.last, out_.clock[i]);
+      i64& last = lives_[in_flight_[k]].last;
+      last = std::max(last, out_.clock[i]);
     }
   }
 
   // A value lives on its sender until it is sent, unless it is made in the receiver's memory, and on its receiver from
   // the moment at which it can be written.
-  void send(TransferId id, InstructionId i) {
-    const Transfer& t = p_.transfers[id];
+  void send(TransferId transfer, InstructionId i) {
+    const Transfer& t = p_.transfers[transfer];
     if (!t.value() || t.direct) return;
-    const LiveId live = touch(t.value()->value, t.value()->microbatch, t.extents[0].bytes, out_.clock[i], i);
-    LiveBuffer& b = out_.buffers[live];
-    b.last = std::max({b.last, out_.clock[i], t.released ? out_.clock[*t.released] - 1 : 0});
-    out_.ends.push_back({live, {id, true}});
+    const LiveId id = of_message(t, out_.clock[i], i);
+    const i64 kept = t.released ? out_.clock[*t.released] - 1 : 0;
+    touch(id, t, i, {transfer, true}, std::max(out_.clock[i], kept));
   }
-  void receive(TransferId id, InstructionId i) {
-    const Transfer& t = p_.transfers[id];
+  void receive(TransferId transfer, InstructionId i) {
+    const Transfer& t = p_.transfers[transfer];
     const AccumulatorId* gradient = std::get_if<AccumulatorId>(&t.what);
     if (!t.value() && !gradient) return;
-    LiveId live;
-    if (gradient) {
-      live = visiting_[*gradient] = add(t.extents[0].bytes, out_.clock[t.posted], i);
-    } else {
-      live = touch(t.value()->value, t.value()->microbatch, t.extents[0].bytes, out_.clock[t.posted], i);
-      out_.buffers[live].microbatch = t.value()->microbatch;
-    }
-    LiveBuffer& b = out_.buffers[live];
-    b.last = std::max(b.last, out_.clock[i]);
-    b.received = out_.clock[i];
-    out_.ends.push_back({live, {id, false}});
+    const i64 first = out_.clock[t.posted];
+    const LiveId id = gradient ? visiting_[*gradient] = add(t.extents[0].bytes, first, i) : of_message(t, first, i);
+    touch(id, t, i, {transfer, false}, out_.clock[i]);
+  }
+  LiveId of_message(const Transfer& t, i64 first, InstructionId i) {
+    const auto [value, microbatch] = *t.value();
+    return touch(value, known_.number(value), microbatch, t.extents[0].bytes, first, i);
   }
 
   const Program& p_;
   const Step& s_;
   const ActorId actor_;
   const ActorProgram& a_;
-  const Listed listed_;
+  const bool uses_;
   Lifetimes out_;
+  IdVector<LiveId, Lifetime> lives_;
   IdVector<TaskId, std::vector<TouchingOfCalls>> touching_;
   std::unordered_map<AccumulatorId, LiveId> visiting_;
   PerInstance<ValueId, LiveId> known_;
@@ -275,6 +293,8 @@ class Walk {
 
 }  // namespace
 
-Lifetimes lifetimes(const Program& p, ActorId actor, Listed listed) { return Walk(p, actor, listed).run(); }
+Lifetimes lifetimes(const Program& p, ActorId actor) { return Walk(p, actor, true).run(); }
+
+IdVector<LiveId, Lifetime> lives_of_values(const Program& p, ActorId actor) { return Walk(p, actor, false).lives(); }
 
 }  // namespace stretto

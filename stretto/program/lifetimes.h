@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "stretto/base/pack.h"
 #include "stretto/program/program.h"
 
 namespace stretto {
@@ -42,9 +43,9 @@ struct Lifetimes {
   IdVector<InstructionId, InstructionId> home;
 };
 
-// The actor's code must be complete, and its order settled (order.h). `values` alone are far fewer: then there are no
-// temporaries of runs that are not in parts, and it is not said who uses what, nor last.
-enum class Listed : std::uint8_t { all, values };
-Lifetimes lifetimes(const Program&, ActorId, Listed = Listed::all);
+// The actor's code must be complete, and its order settled (order.h).
+Lifetimes lifetimes(const Program&, ActorId);
+// Far fewer: without the temporaries of runs that are not in parts, and not by whom they are used.
+IdVector<LiveId, Lifetime> lives_of_values(const Program&, ActorId);
 
 }  // namespace stretto

@@ -43,7 +43,7 @@ class Planner {
     for (const Instruction& i : a_.code)
       if (const Run* r = task_of(i)) buffers += p_.calls[r->task]->buffers.size();
     many_ = buffers * buffers * p_.actors.size() > 1e8;
-    lives_ = lifetimes(p, actor, sizes && many_ ? Listed::values : Listed::all);
+    if (!sizes_ || !many_) lives_ = lifetimes(p, actor);
   }
 
   void run() {
@@ -57,7 +57,10 @@ class Planner {
       }
     a_.bytes[Arena::scratch] = aligned(scratch);
     if (!sizes_) place_persistent_ends();
-    place_activations();
+    if (sizes_ && many_)
+      packed(lives_of_values(p_, actor_).list());
+    else
+      place_activations();
   }
 
   // Results in other actors' memory, which must have been planned.
@@ -124,6 +127,12 @@ class Planner {
           [](const Run&) {}, [](const Start&) {}, [](const Await&) {});
   }
 
+  Packing packed(std::span<const Lifetime> lives) {
+    Packing packing = many_ ? pack_quickly(lives) : pack(lives);
+    a_.bytes[Arena::activations] = aligned(block_bytes_) + packing.bytes;
+    a_.activation_bound = block_bytes_ + live_bound(lives);
+    return packing;
+  }
   void place_activations() {
     std::vector<LiveId> placed;
     std::vector<Lifetime> lives;
@@ -134,9 +143,7 @@ class Planner {
       placed.push_back(id);
       lives.push_back({b.bytes, b.first, b.last});
     }
-    const Packing packing = many_ ? pack_quickly(lives) : pack(lives);
-    a_.bytes[Arena::activations] = aligned(block_bytes_) + packing.bytes;
-    a_.activation_bound = block_bytes_ + live_bound(lives);
+    const Packing packing = packed(lives);
     if (sizes_) return;
     STRETTO_ASSERT(disjoint(lives, packing), "buffers overlap while both are alive");
     IdVector<LiveId, Offset> at(lives_.buffers.size());

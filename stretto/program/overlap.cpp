@@ -4,9 +4,11 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <tuple>
 
 #include "stretto/program/order.h"
 #include "stretto/program/recipe.h"
+#include "stretto/program/score.h"
 
 namespace stretto {
 namespace {
@@ -17,6 +19,9 @@ struct Reach {
   bool pairs = false;       // regions_of
   std::size_t weights = 0;  // recipe_of: tasks that may be left to the next turn
 };
+
+// Recipes serve turns of one kind with one answer to whether the next one talks, to which messages come equally late.
+using RecipeKey = std::tuple<KindId, bool, std::map<RegionAt, double>>;
 
 struct Arranged {
   IdVector<ActorId, ActorProgram> actors;  // there is only code yet
@@ -34,11 +39,10 @@ double rounded(double seconds) {
 // time the messages that it receives come.
 class Ensemble {
  public:
-  Ensemble(const Program& p, WorkTimes& times, bool apart, Reach reach)
-      : p_(p), times_(times), apart_(apart), reach_(reach), voices_(p.actors.size()), arrives_(p.transfers.size()) {
+  Ensemble(const Program& p, Score& score, WorkTimes& times, Reach reach)
+      : p_(p), score_(score), times_(times), reach_(reach), arrives_(p.transfers.size()) {
     for (ActorId a : p.actors.ids()) {
-      voices_[a].regions = regions_of(p, a, reach.pairs);
-      voices_[a].runs = started_runs(p.actors[a]);
+      voices_.push_back({.turns = &score.turns(a, reach.pairs)});
       voices_[a].out.collectives = p.actors[a].collectives;
       voices_[a].out.code.reserve(2 * p.actors[a].code.size());
     }
@@ -70,20 +74,21 @@ class Ensemble {
 
  private:
   struct Voice {
-    std::vector<Region> regions;
+    std::vector<Turn>* turns;
     std::size_t at = 0;
-    StartedRuns runs;
-    std::vector<Instruction> left;  // of the region before
-    std::map<std::vector<u64>, Recipe> recipes;
+    std::vector<Instruction> left = {};    // of the turn before
+    std::vector<Instruction> joined = {};  // that, and the turn at hand
+    std::map<RecipeKey, Recipe> recipes = {};
     double time = 0;
-    bool sketched = false;  // the region at hand
-    ActorProgram out;       // its code, and how many collectives it starts
-    bool more() const { return at < regions.size(); }
+    bool sketched = false;  // the turn at hand
+    ActorProgram out = {};  // its code, and how many collectives it starts
+    bool more() const { return at < turns->size(); }
+    Turn& turn() const { return (*turns)[at]; }
   };
 
   // Is everything known that it receives?
   bool comes(const Voice& v) const {
-    const Region r = v.regions[v.at];
+    const Region r = v.turn().region;
     return std::all_of(r.begin(), r.end(), [&](const Instruction& i) {
       const std::optional<TransferId> t = received_by(i);
       return !t || arrives_[*t];
@@ -91,8 +96,7 @@ class Ensemble {
   }
   void go_on(ActorId a) {
     Voice& v = voices_[a];
-    const std::vector<Instruction> code = at_hand(v);
-    const Passage passage = passage_of(a, code);
+    const Passage passage = at_hand(a);
     const Recipe& recipe = recipe_for(v, passage);
     send(v, passage, recipe);
     follow(recipe, passage, v.out);
@@ -100,25 +104,25 @@ class Ensemble {
     ++v.at;
     v.sketched = false;
     v.left.clear();
-    for (RegionAt at : recipe.left) v.left.push_back(code[at.value]);
+    for (RegionAt at : recipe.left) v.left.push_back(passage.region[at.value]);
   }
   void sketch(ActorId a) {
     Voice& v = voices_[a];
-    const std::vector<Instruction> code = at_hand(v);
-    const Passage passage = passage_of(a, code);
+    const Passage passage = at_hand(a);
     send(v, passage, recipe_for(v, passage));
     v.sketched = true;
   }
-  static std::vector<Instruction> at_hand(const Voice& v) {
-    std::vector<Instruction> both = v.left;
-    both.insert(both.end(), v.regions[v.at].begin(), v.regions[v.at].end());
-    return both;
-  }
-  Passage passage_of(ActorId a, Region code) const {
-    Passage passage{p_, a, code, voices_[a].runs, {}, apart_};
-    for (RegionAt at : ids_until<RegionAt>(code.size()))
-      if (const auto t = received_by(code[at.value]))
-        if (const double late = lateness(*t, voices_[a].time); late > 0) passage.late[at] = late;
+  Passage at_hand(ActorId a) {
+    Voice& v = voices_[a];
+    Passage passage{p_, a, v.turn().region};
+    if (!v.left.empty()) {
+      v.joined = v.left;
+      v.joined.insert(v.joined.end(), passage.region.begin(), passage.region.end());
+      passage.region = v.joined;
+    }
+    for (RegionAt at : ids_until<RegionAt>(passage.region.size()))
+      if (const auto t = received_by(passage.region[at.value]))
+        if (const double late = lateness(*t, v.time); late > 0) passage.late[at] = late;
     return passage;
   }
   // Gradients of other actors come with the last of what these do.
@@ -128,13 +132,15 @@ class Ensemble {
     return arrives_[t] ? rounded(std::max(0.0, *arrives_[t] - now)) : unknown;
   }
   const Recipe& recipe_for(Voice& v, const Passage& passage) {
-    const bool leaves = v.at + 1 < v.regions.size() && talks(p_, v.regions[v.at + 1]);
-    std::vector<u64> key = likeness(passage);
-    key.push_back(leaves);
-    const auto [it, fresh] = v.recipes.try_emplace(std::move(key));
+    const bool leaves = v.at + 1 < v.turns->size() && (*v.turns)[v.at + 1].talks;
+    std::optional<Turn> joined;
+    if (!v.left.empty()) joined = score_.turn(passage.region);
+    Turn& turn = joined ? *joined : v.turn();
+    const auto [it, fresh] = v.recipes.try_emplace({score_.kind(passage.actor, turn), leaves, passage.late});
     if (fresh)
-      it->second = talks(p_, passage.region) ? recipe_of(passage, times_, leaves ? reach_.weights : 0)
-                                             : as_it_stands(passage, times_);
+      it->second = turn.talks
+                       ? recipe_of(passage, score_.work(passage.actor, turn), times_, leaves ? reach_.weights : 0)
+                       : as_it_stands(passage, times_);
     return it->second;
   }
   void send(const Voice& v, const Passage& passage, const Recipe& recipe) {
@@ -145,8 +151,8 @@ class Ensemble {
   }
 
   const Program& p_;
+  Score& score_;
   WorkTimes& times_;
-  const bool apart_;
   const Reach reach_;
   IdVector<ActorId, Voice> voices_;
   IdVector<TransferId, std::optional<double>> arrives_;
@@ -181,6 +187,7 @@ int overlap_calls(Program& p, const OverlapOptions& o) {
   const bool tries = length <= most_tried && !o.apart;
   std::vector<Cluster> clusters{o.cluster};
   if (const Cluster other = unhurried(o.cluster); other != o.cluster) clusters.push_back(other);
+  Score score(p, o.apart);
   std::optional<Arranged> best;  // none: as it is
   double least = o.predicted(p);
   int ways = 1;
@@ -189,7 +196,7 @@ int overlap_calls(Program& p, const OverlapOptions& o) {
     std::size_t weights = 0;  // of the best so far
     const auto attempt = [&](Reach reach) {
       ++ways;
-      Arranged all = Ensemble(p, times, o.apart, reach).run();
+      Arranged all = Ensemble(p, score, times, reach).run();
       const std::optional<double> seconds = predicted(p, all, o);
       if (seconds && *seconds < worth * least) best = std::move(all), least = *seconds, weights = reach.weights;
     };

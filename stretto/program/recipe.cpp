@@ -10,31 +10,31 @@
 namespace stretto {
 namespace {
 
-std::optional<ActionId> turn_at(const Passage& passage, RegionAt at) {
-  const Run* r = task_of(passage.region[at.value]);
+std::optional<ActionId> turn_at(const Program& p, ActorId actor, const Instruction& i) {
+  const Run* r = task_of(i);
   if (!r || !r->action) return std::nullopt;
-  return turn_of(passage.program.row(passage.actor), *r->action);
+  return turn_of(p.row(actor), *r->action);
 }
 
 CallId next(CallId c) { return CallId(c.value + 1); }
 
 class Cook {
  public:
-  Cook(const Passage& passage, WorkTimes& times)
-      : p_(passage.program),
-        region_(passage.region),
-        work_(work_of(passage.program, passage.actor, passage.region, passage.runs, times, passage.apart)) {
-    for (RegionAt at : ids_until<RegionAt>(region_.size()))
-      if (const auto c = awaited_by(region_[at.value])) awaits_.insert({*c, at});
+  Cook(const Passage& passage, RegionWork& work, WorkTimes& times)
+      : p_(passage.program), region_(passage.region), work_(work) {
+    set_times(work_, p_, passage.actor, region_, times);
+    for (const AwaitOf& a : work_.awaits)
+      if (a.started) await_of_[*a.started] = a.at;
     double all = 0;  // no work that waits for nothing ends later
     for (const Work& w : work_.work) all += w.seconds;
     for (const auto& [at, late] : passage.late)
       if (std::isfinite(late)) all += late;
     for (WorkId w : work_.work.ids()) {
       const RegionAt at = work_.origins[w].at;
-      if (const auto late = passage.late.find(at); late != passage.late.end())
-        work_.work[w].ready = std::min(late->second, all);
-      if (const std::optional<ActionId> turn = turn_at(passage, at)) work_.work[w].turn = turn->value;
+      const auto late = passage.late.find(at);
+      work_.work[w].ready = late == passage.late.end() ? 0 : std::min(late->second, all);
+      const std::optional<ActionId> turn = turn_at(p_, passage.actor, region_[at.value]);
+      work_.work[w].turn = turn ? turn->value : 0;
     }
   }
 
@@ -47,7 +47,7 @@ class Cook {
       if (work_.work[w].urgent && !work_.origins[w].call) sent_.push_back({work_.origins[w].at, all.ends[w]});
     }
     for (WorkId w : started_) await(w);
-    for (CollectiveId c : work_.awaited) await(c);
+    for (const AwaitOf& a : work_.awaits) await(a.at);
     return {std::move(out_), all.seconds, std::move(sent_), left};
   }
 
@@ -110,11 +110,14 @@ class Cook {
   }
   void await(const Flight& f) {
     match(
-        f, [&](WorkId w) { await(w); }, [&](CollectiveId c) { await(c); });
+        f, [&](WorkId w) { await(w); }, [&](RegionAt at) { await(at); });
   }
   void await(WorkId w) {
     const Origin& o = work_.origins[w];
-    if (!o.call) return await(std::get<Start>(region_[o.at.value]).collective);
+    if (!o.call) {
+      if (const auto it = await_of_.find(w); it != await_of_.end()) await(it->second);
+      return;
+    }
     if (!done_.insert(w).second) return;
     const StartCall start{o.at, *o.call};
     // With nothing between them it is waited for in place.
@@ -125,39 +128,52 @@ class Cook {
       out_.push_back(AwaitCall{start});
     }
   }
-  // Instructions of the region; what it does not await is awaited later.
-  void await(CollectiveId c) {
-    const auto at = awaits_.find(c);
-    if (at == awaits_.end()) return;
-    out_.push_back(AsItWas{at->second});
-    awaits_.erase(at);
+  // An instruction of the region.
+  void await(RegionAt at) {
+    if (awaited_.insert(at).second) out_.push_back(AsItWas{at});
   }
 
   const Program& p_;
   const Region region_;
-  RegionWork work_;
-  std::map<CollectiveId, RegionAt> awaits_;  // that are still to come
+  RegionWork& work_;
+  std::map<WorkId, RegionAt> await_of_;  // of its Start instructions; of others it comes after the region
+  std::set<RegionAt> awaited_;
   std::vector<WorkId> started_;
   std::set<WorkId> done_;
   std::vector<Beat> out_;
   std::vector<std::pair<RegionAt, double>> sent_;
 };
 
+// Things as they appear, from 0 on. There are few, and what comes again was there not long ago.
+template <class T>
+class Numbers {
+ public:
+  u64 of(const T& x) {
+    const auto known = std::find(all_.rbegin(), all_.rend(), x);
+    if (known != all_.rend()) return u64(all_.rend() - known - 1);
+    all_.push_back(x);
+    return all_.size() - 1;
+  }
+
+ private:
+  std::vector<T> all_;
+};
+
 class Likeness {
  public:
-  explicit Likeness(const Passage& passage) : passage_(passage), p_(passage.program), runs_(passage.runs) {}
-  std::vector<u64> run() {
-    for (RegionAt at : ids_until<RegionAt>(passage_.region.size()))
+  Likeness(const Program& p, ActorId actor, const StartedRuns& runs) : p_(p), actor_(actor), runs_(runs) {}
+  std::vector<u64> run(Region region) {
+    key_.reserve(6 * region.size());
+    for (const Instruction& i : region)
       match(
-          passage_.region[at.value],
+          i,
           [&](const Run& r) {
             add(0, r.task.value, r.microbatch);
-            key_.push_back(turns_.try_emplace(turn_at(passage_, at), turns_.size()).first->second);
+            key_.push_back(turns_.of(turn_at(p_, actor_, i)));
           },
           [&](const Send& s) { message(1, s.transfer); }, [&](const Receive& r) { message(2, r.transfer); },
           [&](const Start& s) { add(3, s.run.task.value, s.run.microbatch, s.collective); },
-          [&](const Await& w) { add(4, w.task.value, runs_.at(w.collective).microbatch, w.collective); });
-    for (const auto& [at, seconds] : passage_.late) key_.insert(key_.end(), {at.value, std::bit_cast<u64>(seconds)});
+          [&](const Await& w) { add(4, w.task.value, runs_[w.collective].microbatch, w.collective); });
     return std::move(key_);
   }
 
@@ -170,16 +186,14 @@ class Likeness {
       add(kind + 4, t.value, MicrobatchId(0));
   }
   void add(u64 kind, u64 what, MicrobatchId m, std::optional<CollectiveId> c = {}) {
-    const u64 number = microbatches_.try_emplace(m, microbatches_.size()).first->second;
-    const u64 flight = c ? collectives_.try_emplace(*c, collectives_.size()).first->second : 0;
-    key_.insert(key_.end(), {kind, what, number, p_.pipe_of[m].value, flight});
+    key_.insert(key_.end(), {kind, what, microbatches_.of(m), p_.pipe_of[m].value, c ? collectives_.of(*c) : 0});
   }
-  const Passage& passage_;
   const Program& p_;
+  const ActorId actor_;
   const StartedRuns& runs_;
-  std::map<std::optional<ActionId>, u64> turns_;
-  std::map<MicrobatchId, u64> microbatches_;
-  std::map<CollectiveId, u64> collectives_;
+  Numbers<std::optional<ActionId>> turns_;
+  Numbers<MicrobatchId> microbatches_;
+  Numbers<CollectiveId> collectives_;
   std::vector<u64> key_;
 };
 
@@ -209,8 +223,8 @@ class Emission {
     code_.push_back(Start{r, id});
   }
   void await(const StartCall& x) {
-    const auto it =
-        std::find_if(under_way_.begin(), under_way_.end(), [&](const auto& entry) { return entry.first == x; });
+    const auto it =  // most are awaited soon
+        std::find_if(under_way_.rbegin(), under_way_.rend(), [&](const auto& entry) { return entry.first == x; });
     code_.push_back(Await{it->second, std::get<Run>(region_[x.at.value]).task});
   }
   const Program& p_;
@@ -224,17 +238,14 @@ class Emission {
 double seconds_of(const Program& p, ActorId actor, const Run& r, WorkTimes& times) {
   const Calls& body = *p.calls[r.task];
   double seconds = 0;
-  for (CallId c : ids(calls_of(r, body))) {
-    const Node& n = body.graph.node(body.calls[c].node);
-    seconds += n.op->collective ? times.collective(shape_of(body.graph, n, p.mesh), actor) : times.call(body, c);
-  }
+  for (CallId c : ids(calls_of(r, body))) seconds += times.calls(body, actor)[c];
   return seconds;
 }
 
 }  // namespace
 
-Recipe recipe_of(const Passage& passage, WorkTimes& times, std::size_t leaves) {
-  return Cook(passage, times).run(leaves);
+Recipe recipe_of(const Passage& passage, RegionWork& work, WorkTimes& times, std::size_t leaves) {
+  return Cook(passage, work, times).run(leaves);
 }
 
 Recipe as_it_stands(const Passage& passage, WorkTimes& times) {
@@ -252,7 +263,9 @@ Recipe as_it_stands(const Passage& passage, WorkTimes& times) {
   return recipe;
 }
 
-std::vector<u64> likeness(const Passage& passage) { return Likeness(passage).run(); }
+std::vector<u64> likeness(const Program& p, ActorId actor, Region region, const StartedRuns& runs) {
+  return Likeness(p, actor, runs).run(region);
+}
 
 void follow(const Recipe& recipe, const Passage& passage, ActorProgram& out) {
   Emission(passage.program, passage.region, out).run(recipe);

@@ -1,6 +1,7 @@
 // A new order for the instructions of a region, in which its collectives go on beside other work.
 //
-//   const Recipe recipe = recipe_of(turn, times, 0);
+//   RegionWork work = work_of(program, turn.region, started_runs(program.actors[turn.actor]));
+//   const Recipe recipe = recipe_of(turn, work, times, 0);
 //   follow(recipe, turn, actor_program);                    // also for every other region of an equal likeness
 #pragma once
 #include <map>
@@ -41,19 +42,18 @@ struct Passage {
   const Program& program;
   ActorId actor;
   Region region;
-  const StartedRuns& runs;  // of the actor
   // When messages come, after its beginning; infinite: after all else. Others have arrived.
   std::map<RegionAt, double> late = {};
-  bool apart = false;  // work_of
 };
 
 // `leaves`: how many tasks of weight gradients, at most, it leaves to the next region: the last ones, if they fill no
-// gap.
-Recipe recipe_of(const Passage&, WorkTimes&, std::size_t leaves);
+// gap. What the work of the region takes, and when it can begin, is filled in.
+Recipe recipe_of(const Passage&, RegionWork&, WorkTimes&, std::size_t leaves);
 Recipe as_it_stands(const Passage&, WorkTimes&);  // nothing changes places
 
-// What its recipe depends on: microbatches, collectives and turns are numbered as they appear.
-std::vector<u64> likeness(const Passage&);
+// What its recipe depends on, beside when messages come: microbatches, collectives and turns are numbered as they
+// appear.
+std::vector<u64> likeness(const Program&, ActorId, Region, const StartedRuns&);
 
 void follow(const Recipe&, const Passage&, ActorProgram& out);  // at the end of its code
 

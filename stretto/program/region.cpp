@@ -38,24 +38,54 @@ using Resource = std::variant<Temporary, Named, RoomAt>;
 // Who touched it last, and which of its bytes.
 struct Toucher {
   WorkId work;
-  ByteSpans spans;
+  const ByteSpans* spans;
 };
 struct LastTouches {
   std::vector<Toucher> writers;  // the last ones; of a gathered parameter also the readers of what it replaced
   std::vector<Toucher> readers;  // since
-  std::optional<CollectiveId> before = {};  // written by a collective that was started before the region
+  std::optional<RegionAt> before =
+      {};  // written by a collective that was started before the region and is awaited here
+};
+
+// What is the same in every run of a body, per call: which bytes of its buffers it touches, and a collective's axes.
+class CallFacts {
+ public:
+  explicit CallFacts(const Mesh& mesh) : mesh_(mesh) {}
+  struct OfCall {
+    std::vector<ByteSpans> in, out;
+    std::vector<std::string> axes = {};
+  };
+  const IdVector<CallId, OfCall>& of(const Calls& body) {
+    const auto [it, fresh] = known_.try_emplace(&body);
+    if (fresh)
+      for (CallId c : body.calls.ids()) {
+        it->second.push_back({spans(body.calls[c].in), spans(body.calls[c].out)});
+        if (op_of(body, c).collective)
+          it->second.back().axes = shape_of(body.graph, body.graph.node(body.calls[c].node), mesh_).axes;
+      }
+    return it->second;
+  }
+
+ private:
+  static std::vector<ByteSpans> spans(const std::vector<Ref>& refs) {
+    std::vector<ByteSpans> all;
+    for (const Ref& r : refs) all.push_back(r.buffer ? spans_of(r.view, u64(r.start)) : ByteSpans());
+    return all;
+  }
+  const Mesh& mesh_;
+  std::map<const Calls*, IdVector<CallId, OfCall>> known_;
 };
 
 class WorkBuilder {
  public:
-  WorkBuilder(const Program& p, ActorId actor, Region region, const StartedRuns& runs, WorkTimes& times, bool apart)
-      : p_(p), s_(*p.step), actor_(actor), region_(region), runs_(runs), times_(times), apart_(apart) {}
+  WorkBuilder(const Program& p, Region region, const StartedRuns& runs, bool apart)
+      : p_(p), s_(*p.step), region_(region), runs_(runs), apart_(apart), facts_(p.mesh) {}
 
   RegionWork run() {
     for (RegionAt at : ids_until<RegionAt>(region_.size()))
       match(
           region_[at.value], [&](const Run& r) { run(r, at); }, [&](const Start& s) { start(s, at); },
-          [&](const Await& w) { await(w); }, [&](const Send& s) { send(s.transfer, at); },
+          [&](const Await& w) { await(w, at); }, [&](const Send& s) { send(s.transfer, at); },
           [&](const Receive& r) { receive(r.transfer, at); });
     return std::move(out_);
   }
@@ -64,7 +94,7 @@ class WorkBuilder {
   WorkId add(Work w, Origin o) {
     out_.work.push_back(std::move(w));
     out_.origins.push_back(o);
-    return WorkId(out_.needs.push_back({}));
+    return out_.needs.push_back({});
   }
   // What is in flight when `w` comes after it has to be awaited.
   void come_after(WorkId w, WorkId before) {
@@ -79,29 +109,27 @@ class WorkBuilder {
   }
   void come_after(WorkId w, const std::vector<Toucher>& all, const ByteSpans& spans) {
     for (const Toucher& t : all)
-      if (meet(t.spans, spans)) come_after(w, t.work);
+      if (meet(*t.spans, spans)) come_after(w, t.work);
   }
   void reads(WorkId w, const Resource& r, const ByteSpans& spans = everything) {
     LastTouches& t = touched_[r];
     come_after(w, t.writers, spans);
     if (t.before) out_.needs[w].push_back(*t.before);
-    t.readers.push_back({w, spans});
+    t.readers.push_back({w, &spans});
   }
   void writes(WorkId w, const Resource& r, const ByteSpans& spans = everything) {
     LastTouches& t = touched_[r];
     come_after(w, t.writers, spans);
     come_after(w, t.readers, spans);
     if (t.before) out_.needs[w].push_back(*t.before);
-    const auto replaced = [&](const Toucher& x) { return covers(spans, x.spans); };
+    const auto replaced = [&](const Toucher& x) { return covers(spans, *x.spans); };
     std::erase_if(t.writers, replaced);
     std::erase_if(t.readers, replaced);
-    t.writers.push_back({w, spans});
+    t.writers.push_back({w, &spans});
   }
 
-  Work collective(Part part, const Calls& body, CallId c) {
-    const CollectiveShape s = shape_of(body.graph, body.graph.node(body.calls[c].node), p_.mesh);
-    return {.seconds = times_.collective(s, actor_),
-            .link = links_.try_emplace({lane_of(part), s.axes}, links_.size()).first->second};
+  std::uint32_t link(Part part, const std::vector<std::string>& axes) {
+    return links_.try_emplace({lane_of(part), axes}, links_.size()).first->second;
   }
 
   void run(const Run& r, RegionAt at) {
@@ -109,12 +137,13 @@ class WorkBuilder {
     const Part part = p_.task(r).part;
     std::optional<WorkId> none, first;
     std::optional<WorkId>& before = r.action ? begun_[{*r.action, part == Part::W}] : none;
+    const auto& facts = facts_.of(body);
     for (CallId c : ids(calls_of(r, body))) {
-      const WorkId id =
-          add(op_of(body, c).collective ? collective(part, body, c) : Work{.seconds = times_.call(body, c)}, {at, c});
+      const WorkId id = add({}, {at, c});
+      if (op_of(body, c).collective) out_.work[id].link = link(part, facts[c].axes);
       if (before) come_after(id, *before);
       if (!first && !out_.work[id].link) first = id;
-      touch(id, r, at, body.calls[c]);
+      touch(id, r, at, body.calls[c], facts[c]);
       if (apart_) out_.work[id].urgent = for_other_stages(r, body.calls[c]);
       // The whole gradients of at most two pieces exist at a time.
       if (part == Part::W) come_after(id, added_);
@@ -134,11 +163,11 @@ class WorkBuilder {
     }
     return false;
   }
-  void touch(WorkId w, const Run& r, RegionAt at, const KernelCall& c) {
-    for (const Ref& x : c.in)
-      if (x.buffer) reads(w, resource(r, at, *x.buffer), spans_of(x.view, u64(x.start)));
-    for (const Ref& x : c.out)
-      if (x.buffer) writes(w, resource(r, at, *x.buffer), spans_of(x.view, u64(x.start)));
+  void touch(WorkId w, const Run& r, RegionAt at, const KernelCall& c, const CallFacts::OfCall& facts) {
+    for (std::size_t i = 0; i < c.in.size(); ++i)
+      if (c.in[i].buffer) reads(w, resource(r, at, *c.in[i].buffer), facts.in[i]);
+    for (std::size_t i = 0; i < c.out.size(); ++i)
+      if (c.out[i].buffer) writes(w, resource(r, at, *c.out[i].buffer), facts.out[i]);
   }
   Resource resource(const Run& r, RegionAt at, BufferId b) const {
     const Binding* x = binding_of(p_, r, b);
@@ -157,18 +186,13 @@ class WorkBuilder {
   void start(const Start& s, RegionAt at) {
     const Task& t = p_.task(s.run);
     const Calls& body = *p_.calls[s.run.task];
-    Work w;
-    for (CallId c : ids(calls_of(s.run, body))) {
-      const Work one = collective(t.part, body, c);
-      w.seconds += one.seconds;
-      w.link = one.link;
-    }
-    const WorkId id = add(std::move(w), {at});
+    const WorkId id = add({}, {at});
+    for (CallId c : ids(calls_of(s.run, body))) out_.work[id].link = link(t.part, facts_.of(body)[c].axes);
     if (t.part == Part::U && last_run_) out_.work[id].after.push_back(*last_run_);
     for (const Binding& b : t.inputs) each_named(s.run, b, [&](const Named& n) { reads(id, n); });
     if (t.part == Part::sum)
       for (const Binding& b : t.outputs) each_named(s.run, b, [&](const Named& n) { writes(id, n); });
-    out_.started[s.collective] = id;
+    started_[s.collective] = id;
   }
   template <class F>
   void each_named(const Run& r, const Binding& b, F f) const {
@@ -178,20 +202,20 @@ class WorkBuilder {
       f(named(bound(p_, r, b), r.microbatch));
   }
   // From here on its results are the newest. Whoever reads them comes after the readers of what they replace.
-  void await(const Await& w) {
-    out_.awaited.push_back(w.collective);
-    const auto here = out_.started.find(w.collective);
+  void await(const Await& w, RegionAt at) {
+    const auto here = started_.find(w.collective);
+    out_.awaits.push_back({at, here == started_.end() ? std::nullopt : std::optional(here->second)});
     for (const Binding& b : s_.tasks[w.task].outputs) {
       const ValueId* v = as<ValueId>(b);
       if (!v) continue;
-      LastTouches& t = touched_[named(*v, runs_.at(w.collective).microbatch)];
+      LastTouches& t = touched_[named(*v, runs_[w.collective].microbatch)];
       std::vector<Toucher> before = std::move(t.readers);
       t = {};
       t.writers = std::move(before);
-      if (here != out_.started.end())
-        t.writers.push_back({here->second, everything});
+      if (here != started_.end())
+        t.writers.push_back({here->second, &everything});
       else
-        t.before = w.collective;
+        t.before = at;
     }
   }
   void send(TransferId id, RegionAt at) {
@@ -205,7 +229,7 @@ class WorkBuilder {
       reads(w, carried(t));
     if (const AccumulatorId* g = std::get_if<AccumulatorId>(&t.what)) {
       reads(w, RoomAt{p_.routes[t.route].target});
-      out_.work[w].then = summed(*g);
+      if (const auto task = combine_of(*g)) out_.combines[w] = *task;
     }
   }
   void receive(TransferId id, RegionAt at) {
@@ -216,21 +240,15 @@ class WorkBuilder {
     else
       writes(w, carried(t));
   }
-  // What it takes to add it up over ranks, with those of other actors.
-  double summed(AccumulatorId g) {
-    if (summed_.empty())
+  // Who adds it up with those of other actors, and over ranks.
+  std::optional<TaskId> combine_of(AccumulatorId g) {
+    if (combines_.empty())
       for (TaskId task : s_.tasks.ids())
         if (const Task& t = s_.tasks[task]; t.part == Part::combine)
           for (const Binding& b : t.inputs)
-            if (const AccumulatorId* x = as<AccumulatorId>(b)) summed_[*x] = collectives_of(task);
-    return summed_[g];
-  }
-  double collectives_of(TaskId task) {
-    const Calls& body = *p_.calls[task];
-    double seconds = 0;
-    for (CallId c : body.calls.ids())
-      if (op_of(body, c).collective) seconds += collective(Part::combine, body, c).seconds;
-    return seconds;
+            if (const AccumulatorId* x = as<AccumulatorId>(b)) combines_[*x] = task;
+    const auto it = combines_.find(g);
+    return it == combines_.end() ? std::nullopt : std::optional(it->second);
   }
   Named carried(const Transfer& t) const {
     if (const AccumulatorId* g = std::get_if<AccumulatorId>(&t.what)) return named(*g, MicrobatchId(0));
@@ -239,12 +257,12 @@ class WorkBuilder {
 
   const Program& p_;
   const Step& s_;
-  const ActorId actor_;
   const Region region_;
   const StartedRuns& runs_;
-  WorkTimes& times_;
   const bool apart_;
   RegionWork out_;
+  CallFacts facts_;
+  std::map<CollectiveId, WorkId> started_;  // the region's own Start instructions
   std::map<Resource, LastTouches> touched_;
   std::map<std::pair<DeviceLane, std::vector<std::string>>, std::uint32_t> links_;
   // Per action, of its W tasks and of the others: the first call of the newest. Nothing of a task begins before the
@@ -252,7 +270,7 @@ class WorkBuilder {
   std::map<std::pair<ActionId, bool>, std::optional<WorkId>> begun_;
   std::vector<WorkId> added_;  // the additions of gradients so far
   std::optional<WorkId> last_run_;
-  std::map<AccumulatorId, double> summed_;  // found once
+  std::map<AccumulatorId, TaskId> combines_;  // found once
 };
 
 }  // namespace
@@ -350,15 +368,33 @@ bool talks(const Program& p, Region region) {
 }
 
 StartedRuns started_runs(const ActorProgram& a) {
-  StartedRuns all;
+  StartedRuns all(a.collectives);
   for (const Instruction& i : a.code)
     if (const Start* s = start_of(i)) all[s->collective] = s->run;
   return all;
 }
 
-RegionWork work_of(const Program& p, ActorId actor, Region region, const StartedRuns& runs, WorkTimes& times,
-                   bool apart) {
-  return WorkBuilder(p, actor, region, runs, times, apart).run();
+RegionWork work_of(const Program& p, Region region, const StartedRuns& runs, bool apart) {
+  return WorkBuilder(p, region, runs, apart).run();
+}
+
+void set_times(RegionWork& all, const Program& p, ActorId actor, Region region, WorkTimes& times) {
+  for (WorkId w : all.work.ids()) {
+    const Origin& o = all.origins[w];
+    Work& work = all.work[w];
+    work.seconds = work.then = 0;
+    const Run* r = task_of(region[o.at.value]);
+    if (!r) continue;
+    const Calls& body = *p.calls[r->task];
+    const auto& seconds = times.calls(body, actor);
+    for (CallId c : ids(o.call ? CallRange{*o.call, CallId(o.call->value + 1)} : calls_of(*r, body)))
+      work.seconds += seconds[c];
+  }
+  for (const auto& [w, task] : all.combines) {
+    const Calls& body = *p.calls[task];
+    for (CallId c : body.calls.ids())
+      if (op_of(body, c).collective) all.work[w].then += times.calls(body, actor)[c];
+  }
 }
 
 }  // namespace stretto

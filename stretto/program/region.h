@@ -2,7 +2,11 @@
 // overlap.h orders anew.
 //
 //   for (const Region& r : regions_of(program, actor))
-//     if (talks(program, r)) interleave(work_of(program, actor, r, started_runs(program.actors[actor]), times).work);
+//     if (talks(program, r)) {
+//       RegionWork all = work_of(program, r, started_runs(program.actors[actor]));
+//       set_times(all, program, actor, r, times);
+//       interleave(all.work);
+//     }
 #pragma once
 #include <map>
 #include <optional>
@@ -31,26 +35,33 @@ ActionId turn_of(const Row&, ActionId);
 // Is there a collective in it that its task waits for in place, and nothing that cannot be ordered anew?
 bool talks(const Program&, Region);
 
-// A collective that somebody has to await: started here, or before the region.
-using Flight = std::variant<WorkId, CollectiveId>;
+// A collective that somebody has to await: started here, or before the region, where the Await instruction stands here.
+using Flight = std::variant<WorkId, RegionAt>;
 
 struct Origin {
   RegionAt at;
   std::optional<CallId> call = {};  // of a run; none: the whole instruction
 };
+struct AwaitOf {
+  RegionAt at;                         // of the Await instruction, which is no work
+  std::optional<WorkId> started = {};  // none: before the region
+};
+// By positions in the region.
 struct RegionWork {
   IdVector<WorkId, Work> work;
   IdVector<WorkId, Origin> origins;
   IdVector<WorkId, std::vector<Flight>> needs;  // what has to be awaited before it
-  std::map<CollectiveId, WorkId> started;       // the region's own Start instructions
-  std::vector<CollectiveId> awaited;            // ... and Await instructions, which are no work
+  std::vector<AwaitOf> awaits;
+  std::map<WorkId, TaskId> combines;  // gradients that are sent, and who adds them up
 };
 
 // Which run each of an actor's Start instructions starts.
-using StartedRuns = std::map<CollectiveId, Run>;
+using StartedRuns = IdVector<CollectiveId, Run>;
 StartedRuns started_runs(const ActorProgram&);
 
-// `apart`: every stage is taken to be on an actor of its own, so that what the next one reads is waited for.
-RegionWork work_of(const Program&, ActorId, Region, const StartedRuns&, WorkTimes&, bool apart = false);
+// `apart`: every stage is taken to be on an actor of its own, so that what the next one reads is waited for. Nothing
+// takes any time yet.
+RegionWork work_of(const Program&, Region, const StartedRuns&, bool apart = false);
+void set_times(RegionWork&, const Program&, ActorId, Region, WorkTimes&);
 
 }  // namespace stretto

@@ -28,4 +28,15 @@ double WorkTimes::collective(const CollectiveShape& s, ActorId actor) {
   return most;
 }
 
+const IdVector<CallId, double>& WorkTimes::calls(const Calls& body, ActorId actor) {
+  const auto [it, fresh] = calls_.try_emplace({&body, actor});
+  if (fresh)
+    for (CallId c : body.calls.ids()) {
+      const Node& n = body.graph.node(body.calls[c].node);
+      it->second.push_back(n.op->collective ? collective(shape_of(body.graph, n, p_.mesh), actor)
+                                            : seconds_of(body, c, c_.machine));
+    }
+  return it->second;
+}
+
 }  // namespace stretto

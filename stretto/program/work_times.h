@@ -1,7 +1,7 @@
 // What the work of a program lasts where its ranks lie, by the cost model.
 //
 //   WorkTimes times(program, cluster);
-//   double t = times.collective(shape, actor), u = times.call(body, call), v = times.message(route);
+//   double t = times.calls(body, actor)[call], u = times.message(route);
 #pragma once
 #include <map>
 #include <string>
@@ -18,9 +18,9 @@ class WorkTimes {
  public:
   WorkTimes(const Program& p, const Cluster& c) : p_(p), c_(placed(c, p.ranks())) {}  // the program must outlive it
 
-  // As long as in the slowest of the actor's groups.
+  // Of every call of a body, found once. A collective takes as long as in the slowest of the actor's groups.
+  const IdVector<CallId, double>& calls(const Calls& body, ActorId);
   double collective(const CollectiveShape&, ActorId);
-  double call(const Calls& body, CallId c) const { return seconds_of(body, c, c_.machine); }
   double message(const Route& r) const {
     return link(c_, p_.rank_of(r.source, 0), p_.rank_of(r.target, 0)).seconds(double(r.bytes));
   }
@@ -30,6 +30,7 @@ class WorkTimes {
   const Cluster c_;
   // How groups of one kind lie on nodes, found once: a few different ways at most.
   std::map<std::pair<std::vector<std::string>, ActorId>, std::vector<NodeSpread>> spreads_;
+  std::map<std::pair<const Calls*, ActorId>, IdVector<CallId, double>> calls_;
 };
 
 }  // namespace stretto

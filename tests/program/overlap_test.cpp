@@ -111,12 +111,12 @@ TEST(Overlap, BackwardsOfTwoMicrobatchesSideBySideAreLikeAGroup) {
 TEST(Overlap, WeightGradientsCanBeLeftToTheNextTurn) {
   const Program p = talking_program(Row().F(0, 0).B(0, 0).F(0, 1).B(0, 1), std::nullopt);
   const ActorId actor(0);
-  const StartedRuns runs = started_runs(p.actors[actor]);
-  const Passage backward{p, actor, regions_of(p, actor)[1], runs};
+  const Passage backward{p, actor, regions_of(p, actor)[1]};
+  RegionWork work = work_of(p, backward.region, started_runs(p.actors[actor]));
   WorkTimes on_fast(p, fast), on_slow(p, slow);
-  EXPECT_THAT(recipe_of(backward, on_fast, 1).left, ElementsAre(RegionAt(1)));
-  EXPECT_THAT(recipe_of(backward, on_fast, 0).left, IsEmpty());
-  EXPECT_THAT(recipe_of(backward, on_slow, 1).left, IsEmpty());
+  EXPECT_THAT(recipe_of(backward, work, on_fast, 1).left, ElementsAre(RegionAt(1)));
+  EXPECT_THAT(recipe_of(backward, work, on_fast, 0).left, IsEmpty());
+  EXPECT_THAT(recipe_of(backward, work, on_slow, 1).left, IsEmpty());
 }
 
 // Reading a sum before it is awaited is found, also by another task.

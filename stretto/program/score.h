@@ -1,0 +1,45 @@
+// What all ways to arrange a program have in common, found once: the turns of its actors, which of them are alike, and
+// what depends on what in them.
+//
+//   Score score(program, false);
+//   for (Turn& t : score.turns(actor, false))
+//     if (t.talks) recipe_of({program, actor, t.region}, score.work(actor, t), times, 0);
+#pragma once
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "stretto/program/region.h"
+
+namespace stretto {
+
+using KindId = Id<struct KindTag>;  // of an actor's regions that have one likeness
+
+struct Turn {
+  Region region;
+  bool talks = false;
+  std::optional<KindId> kind = {};      // once it was asked for
+  std::optional<RegionWork> work = {};  // ... and so is this
+};
+
+class Score {
+ public:
+  Score(const Program&, bool apart);  // work_of; the program's code must stay as it is
+
+  std::vector<Turn>& turns(ActorId, bool pairs);  // regions_of
+  Turn turn(Region r) const { return {r, talks(p_, r)}; }
+  KindId kind(ActorId, Turn&);
+  RegionWork& work(ActorId, Turn&);
+
+ private:
+  struct Voice {
+    StartedRuns runs;
+    std::optional<std::vector<Turn>> turns = {}, pairs = {};
+    std::map<std::vector<u64>, KindId> kinds = {};
+  };
+  const Program& p_;
+  const bool apart_;
+  IdVector<ActorId, Voice> voices_;
+};
+
+}  // namespace stretto
