@@ -39,30 +39,34 @@ std::vector<std::uint32_t> in_time(std::span<const Lifetime> all, std::int64_t L
 using BlockId = Id<struct BlockTag>;
 
 // Memory as blocks side by side, each taken or free, and all that lies behind them. No two free blocks touch, and the
-// last block is a taken one. There are few free ones at any one time, and very many changes: a row in order is faster
-// than a tree.
+// last block is a taken one. Few different sizes are ever asked for, `sizes` in ascending order: free blocks stand in
+// rows, one for each of these, with those that are large enough for it and for no larger one. Rows are short, and very
+// much is taken and released.
 class Blocks {
  public:
+  explicit Blocks(std::vector<std::size_t> sizes) : sizes_(std::move(sizes)), rows_(sizes_.size()) {}
   std::size_t start(BlockId b) const { return all_[b].at; }
   // In the smallest free block that is large enough, the lowest of them.
   BlockId take(std::size_t bytes) {
-    const auto fit = place_of({bytes, 0});
-    if (fit == free_.end()) return append(bytes);
-    const Free found = *fit;
-    all_[found.block].free = false;
-    if (found.bytes == bytes)
-      free_.erase(fit);
-    else
-      shrink(fit, bytes);
-    return found.block;
+    auto row = rows_.begin() + (std::lower_bound(sizes_.begin(), sizes_.end(), bytes) - sizes_.begin());
+    while (row != rows_.end() && row->empty()) ++row;
+    if (row == rows_.end()) {
+      const std::size_t at = std::exchange(all_[behind].at, all_[behind].at + bytes);
+      return link(at, behind);
+    }
+    const BlockId b = row->back();
+    row->pop_back();
+    all_[b].free = false;
+    if (bytes_of(b) > bytes) put(link(all_[b].at + bytes, all_[b].next));
+    return b;
   }
   void release(BlockId b) {
     if (const BlockId next = all_[b].next; all_[next].free) {
-      forget(next);
+      remove(next);
       unlink(next);
     }
     if (const BlockId before = all_[b].before; all_[before].free) {
-      forget(before);
+      remove(before);
       unlink(b);
       b = before;
     }
@@ -70,9 +74,7 @@ class Blocks {
       all_[behind].at = all_[b].at;
       return unlink(b);
     }
-    all_[b].free = true;
-    const Free f{bytes_of(b), all_[b].at, b};
-    free_.insert(place_of(f), f);
+    put(b);
   }
 
  private:
@@ -81,51 +83,62 @@ class Blocks {
     BlockId before, next;
     bool free = false;
   };
-  struct Free {
-    std::size_t bytes = 0, at = 0;
-    BlockId block = {};
-    bool operator<(const Free& o) const { return bytes != o.bytes ? bytes < o.bytes : at < o.at; }
-  };
-  using Place = std::vector<Free>::iterator;
+  using Row = std::vector<BlockId>;    // from the largest to the smallest, of equal ones the lowest last
   static constexpr BlockId behind{0};  // the end of the ring of blocks: what lies behind all others
 
   std::size_t bytes_of(BlockId b) const { return all_[all_[b].next].at - all_[b].at; }
-  Place place_of(const Free& f) { return std::lower_bound(free_.begin(), free_.end(), f); }
-  void forget(BlockId b) { free_.erase(place_of({bytes_of(b), all_[b].at})); }
-  // Its first bytes are taken.
-  void shrink(Place was, std::size_t bytes) {
-    const std::size_t at = was->at + bytes;
-    const Free rest{was->bytes - bytes, at, link(at, all_[was->block].next, true)};
-    const Place will = place_of(rest);
-    std::move_backward(will, was, was + 1);
-    *will = rest;
+  // None: too small for anything.
+  Row* row_of(BlockId b) {
+    const auto larger = std::upper_bound(sizes_.begin(), sizes_.end(), bytes_of(b));
+    return larger == sizes_.begin() ? nullptr : &rows_[larger - sizes_.begin() - 1];
   }
-  BlockId append(std::size_t bytes) {
-    const std::size_t at = std::exchange(all_[behind].at, all_[behind].at + bytes);
-    return link(at, behind, false);
+  void put(BlockId b) {
+    all_[b].free = true;
+    Row* row = row_of(b);
+    if (!row) return;
+    const auto before = [&](BlockId x) {
+      return std::pair(bytes_of(b), all_[b].at) < std::pair(bytes_of(x), all_[x].at);
+    };
+    row->insert(std::find_if_not(row->begin(), row->end(), before), b);
   }
-  BlockId link(std::size_t at, BlockId next, bool free) {
+  void remove(BlockId b) {
+    all_[b].free = false;
+    if (Row* row = row_of(b)) row->erase(std::find(row->begin(), row->end(), b));
+  }
+  BlockId link(std::size_t at, BlockId next) {
     BlockId b = all_.next_id();
     if (spare_.empty())
       all_.push_back({});
     else
       b = spare_.back(), spare_.pop_back();
     const BlockId before = all_[next].before;
-    all_[b] = {at, before, next, free};
+    all_[b] = {at, before, next};
     all_[before].next = all_[next].before = b;
     return b;
   }
   void unlink(BlockId b) {
-    const auto [at, before, next, free] = all_[b];
-    all_[before].next = next;
-    all_[next].before = before;
+    const Block& x = all_[b];
+    all_[x.before].next = x.next;
+    all_[x.next].before = x.before;
     spare_.push_back(b);
   }
 
+  const std::vector<std::size_t> sizes_;
+  std::vector<Row> rows_;
   IdVector<BlockId, Block> all_{{}};
   std::vector<BlockId> spare_;  // of blocks that are gone
-  std::vector<Free> free_;
 };
+
+// That are asked for, ascending.
+std::vector<std::size_t> sizes_of(std::span<const Lifetime> all, std::size_t align) {
+  std::vector<std::size_t> sizes;
+  for (const Lifetime& b : all) {
+    const std::size_t bytes = up_to(b.bytes, align);
+    const auto at = std::lower_bound(sizes.begin(), sizes.end(), bytes);
+    if (at == sizes.end() || *at != bytes) sizes.insert(at, bytes);
+  }
+  return sizes;
+}
 
 }  // namespace
 
@@ -150,7 +163,7 @@ Packing pack_quickly(std::span<const Lifetime> all, std::size_t align) {
     from = to;
   }
   const std::vector<std::uint32_t> ends = in_time(all, &Lifetime::last);
-  Blocks blocks;
+  Blocks blocks(sizes_of(all, align));
   std::vector<BlockId> block_of(all.size());
   Packing p;
   p.offsets.assign(all.size(), 0);

@@ -78,8 +78,8 @@ class Walk {
     for (InstructionId i : a_.code.ids()) {
       out_.home.push_back(i);
       match(
-          a_.code[i], [&](const Run& r) { touch_all(r, i, std::nullopt); },
-          [&](const Start& s) { touch_all(s.run, i, s.collective); }, [&](const Await& w) { await(w, i); },
+          a_.code[i], [&](const Run& r) { touch_all(r, i, nullptr); },
+          [&](const Start& s) { touch_all(s.run, i, &s.collective); }, [&](const Await& w) { await(w, i); },
           [&](const Send& s) { send(s.transfer, i); }, [&](const Receive& r) { receive(r.transfer, i); });
     }
   }
@@ -167,67 +167,63 @@ class Walk {
     return all;
   }
 
-  void touch_all(const Run& r, InstructionId i, std::optional<CollectiveId> started) {
+  // `started`: none, a run that is waited for in place.
+  void touch_all(const Run& r, InstructionId i, const CollectiveId* started) {
     const Parts* parts = r.calls ? &parts_of(r, i) : nullptr;
     if (started) started_[*started].from = in_flight_.size();
-    for (const Touching& t : touching(r)) {
-      const std::optional<LiveId> id = find(r, i, parts, t, started);
-      if (!id) continue;
-      i64& last = lives_[*id].last;
-      last = std::max(last, out_.clock[i] + t.last);
-      if (uses_) use(*id, {out_.home[i], t.buffer}, r, i);
-      if (started) in_flight_.push_back(*id);
-    }
+    for (const Touching& t : touching(r)) touch(t, r, i, parts, started);
     if (started) started_[*started].to = in_flight_.size();
   }
-
+  // Not what does not lie in the arena of activations.
+  void touch(const Touching& t, const Run& r, InstructionId i, const Parts* parts, const CollectiveId* started) {
+    const i64 first = out_.clock[i] + t.first;
+    const auto live = [&](LiveId id) {
+      i64& last = lives_[id].last;
+      last = std::max(last, out_.clock[i] + t.last);
+      if (uses_) use(id, {out_.home[i], t.buffer}, r, i);
+      if (started) in_flight_.push_back(id);
+    };
+    if (!t.where) return live(parts ? temporary(t, *parts, first, i) : add(t.bytes, first, i));
+    if (!t.value) {
+      const Binding where = bound(p_, r, *t.where);
+      if (visits(p_, actor_, where)) live(visiting_.at(std::get<AccumulatorId>(where)));
+      return;
+    }
+    if (t.gathered)
+      return live(of_gather(*t.value, t.result ? *started : newest_[*t.value].value(), t.bytes, first, i));
+    const TransferId* transfer = t.result ? direct_.find(*t.value, r.microbatch) : nullptr;
+    if (transfer)
+      out_.elsewhere.push_back({{out_.home[i], t.buffer}, *transfer});
+    else
+      live(of_value(*t.value, t.number, r.microbatch, t.bytes, first, i));
+  }
   void use(LiveId id, BufferUse by, const Run& r, InstructionId i) {
     LiveBuffer& b = out_.buffers[id];
     b.microbatch = r.microbatch, b.run = b.read = i;
     out_.uses.push_back({id, by});
   }
 
-  // Which live buffer a run's buffer is; none: it does not lie in the arena of activations.
-  std::optional<LiveId> find(const Run& r, InstructionId i, const Parts* parts, const Touching& t,
-                             std::optional<CollectiveId> started) {
-    const i64 first = out_.clock[i] + t.first;
-    if (!t.where) {
-      if (!parts) return add(t.bytes, first, i);
-      std::optional<LiveId>& known = temporaries_[parts->temporaries + t.buffer.value];
-      if (!known) known = add(t.bytes, first, i);
-      return known;
-    }
-    if (!t.value) {
-      const Binding where = bound(p_, r, *t.where);
-      if (!visits(p_, actor_, where)) return {};
-      return visiting_.at(std::get<AccumulatorId>(where));
-    }
-    if (t.gathered) return touch_gathered(*t.value, t.result ? *started : newest_[*t.value].value(), t.bytes, first, i);
-    if (t.result)
-      if (const TransferId* transfer = direct_.find(*t.value, r.microbatch)) {
-        out_.elsewhere.push_back({{out_.home[i], t.buffer}, *transfer});
-        return {};
-      }
-    return touch(*t.value, t.number, r.microbatch, t.bytes, first, i);
-  }
-
   LiveId add(u64 bytes, i64 first, InstructionId i, std::optional<ValueId> value = {}) {
     if (uses_) out_.buffers.push_back({.value = value, .made = i, .read = i});
     return lives_.push_back({bytes, first, first});
   }
-  LiveId touch(ValueId v, std::uint32_t number, MicrobatchId m, u64 bytes, i64 first, InstructionId i) {
+  LiveId temporary(const Touching& t, const Parts& parts, i64 first, InstructionId i) {
+    std::optional<LiveId>& known = temporaries_[parts.temporaries + t.buffer.value];
+    if (!known) known = add(t.bytes, first, i);
+    return *known;
+  }
+  LiveId of_value(ValueId v, std::uint32_t number, MicrobatchId m, u64 bytes, i64 first, InstructionId i) {
     std::optional<LiveId>& known = known_.at(number, m);
     if (!known) known = add(bytes, first, i, v);
     return *known;
   }
   // A parameter, by one gather.
-  LiveId touch_gathered(ValueId v, CollectiveId by, u64 bytes, i64 first, InstructionId i) {
+  LiveId of_gather(ValueId v, CollectiveId by, u64 bytes, i64 first, InstructionId i) {
     auto& all = gathered_[v];
     auto known = std::find_if(all.rbegin(), all.rend(), [&](const auto& x) { return x.first == by; });
     if (known == all.rend()) all.push_back({by, add(bytes, first, i, v)}), known = all.rbegin();
     return known->second;
   }
-  // By a message.
   void touch(LiveId id, const Transfer& t, InstructionId i, MessageEnd end, i64 until) {
     lives_[id].last = std::max(lives_[id].last, until);
     if (!uses_) return;
@@ -266,7 +262,7 @@ class Walk {
   }
   LiveId of_message(const Transfer& t, i64 first, InstructionId i) {
     const auto [value, microbatch] = *t.value();
-    return touch(value, known_.number(value), microbatch, t.extents[0].bytes, first, i);
+    return of_value(value, known_.number(value), microbatch, t.extents[0].bytes, first, i);
   }
 
   const Program& p_;

@@ -99,7 +99,7 @@ class Ensemble {
     const Passage passage = at_hand(a);
     const Recipe& recipe = recipe_for(v, passage);
     send(v, passage, recipe);
-    follow(recipe, passage, v.out);
+    follow(recipe, passage.region, v.out);
     v.time += recipe.seconds;
     ++v.at;
     v.sketched = false;

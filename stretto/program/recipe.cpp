@@ -48,6 +48,8 @@ class Cook {
     }
     for (WorkId w : started_) await(w);
     for (const AwaitOf& a : work_.awaits) await(a.at);
+    for (Beat& b : out_)
+      if (RunPart* part = std::get_if<RunPart>(&b)) part->whole = is_whole(*part);
     return {std::move(out_), all.seconds, std::move(sent_), left};
   }
 
@@ -107,6 +109,10 @@ class Cook {
       last->calls.to = part.calls.to;
     else
       out_.push_back(part);
+  }
+  bool is_whole(const RunPart& part) const {
+    const auto& calls = p_.calls[std::get<Run>(region_[part.at.value]).task]->calls;
+    return part.calls.from == CallId(0) && part.calls.to == calls.next_id();
   }
   void await(const Flight& f) {
     match(
@@ -199,35 +205,32 @@ class Likeness {
 
 class Emission {
  public:
-  Emission(const Program& p, Region region, ActorProgram& out) : p_(p), region_(region), out_(out), code_(out.code) {}
+  Emission(Region region, ActorProgram& out) : region_(region), out_(out), code_(out.code) {}
   void run(const Recipe& recipe) {
     for (const Beat& b : recipe.beats)
       match(
-          b, [&](const RunPart& x) { code_.push_back(part(x.at, x.calls)); }, [&](const StartCall& x) { start(x); },
+          b, [&](const RunPart& x) { part(x); }, [&](const StartCall& x) { start(x); },
           [&](const AwaitCall& x) { await(x.started); },
           [&](const AsItWas& x) { code_.push_back(region_[x.at.value]); });
   }
 
  private:
-  Run part(RegionAt at, CallRange calls) const {
-    Run r = std::get<Run>(region_[at.value]);
-    const bool whole = calls.from == CallId(0) && calls.to == p_.calls[r.task]->calls.next_id();
-    if (!whole) r.calls = calls;
-    return r;
+  // An instruction is changed where it stands: what was just written bit by bit is slow to copy.
+  void part(const RunPart& x) {
+    code_.push_back(region_[x.at.value]);
+    if (!x.whole) task_of(code_.back())->calls = x.calls;
   }
   void start(const StartCall& x) {
-    Run r = std::get<Run>(region_[x.at.value]);
-    r.calls = CallRange{x.call, next(x.call)};
     const CollectiveId id(out_.collectives++);
     under_way_.push_back({x, id});
-    code_.push_back(Start{r, id});
+    code_.push_back(Start{std::get<Run>(region_[x.at.value]), id});
+    task_of(code_.back())->calls = CallRange{x.call, next(x.call)};
   }
   void await(const StartCall& x) {
     const auto it =  // most are awaited soon
         std::find_if(under_way_.rbegin(), under_way_.rend(), [&](const auto& entry) { return entry.first == x; });
     code_.push_back(Await{it->second, std::get<Run>(region_[x.at.value]).task});
   }
-  const Program& p_;
   const Region region_;
   ActorProgram& out_;
   IdVector<InstructionId, Instruction>& code_;
@@ -267,8 +270,6 @@ std::vector<u64> likeness(const Program& p, ActorId actor, Region region, const 
   return Likeness(p, actor, runs).run(region);
 }
 
-void follow(const Recipe& recipe, const Passage& passage, ActorProgram& out) {
-  Emission(passage.program, passage.region, out).run(recipe);
-}
+void follow(const Recipe& recipe, Region region, ActorProgram& out) { Emission(region, out).run(recipe); }
 
 }  // namespace stretto

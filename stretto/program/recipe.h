@@ -2,7 +2,7 @@
 //
 //   RegionWork work = work_of(program, turn.region, started_runs(program.actors[turn.actor]));
 //   const Recipe recipe = recipe_of(turn, work, times, 0);
-//   follow(recipe, turn, actor_program);                    // also for every other region of an equal likeness
+//   follow(recipe, turn.region, actor_program);                  // also for every other region of an equal likeness
 #pragma once
 #include <map>
 #include <utility>
@@ -17,6 +17,7 @@ namespace stretto {
 struct RunPart {
   RegionAt at;
   CallRange calls;
+  bool whole = false;  // these are all that it has
 };
 struct StartCall {
   RegionAt at;
@@ -55,6 +56,6 @@ Recipe as_it_stands(const Passage&, WorkTimes&);  // nothing changes places
 // appear.
 std::vector<u64> likeness(const Program&, ActorId, Region, const StartedRuns&);
 
-void follow(const Recipe&, const Passage&, ActorProgram& out);  // at the end of its code
+void follow(const Recipe&, Region, ActorProgram& out);  // at the end of its code
 
 }  // namespace stretto

@@ -18,12 +18,7 @@ bool has_collective(const Calls& body) {
                      [&](const KernelCall& c) { return body.graph.node(c.node).op->collective != nullptr; });
 }
 
-// What two pieces of work may both touch: a temporary of one run, or what a binding means.
-struct Temporary {
-  RegionAt run;
-  BufferId buffer;
-  auto operator<=>(const Temporary&) const = default;
-};
+// What two instructions may both touch: what a binding means.
 struct Named {
   Binding what;
   MicrobatchId microbatch;
@@ -33,7 +28,7 @@ struct RoomAt {  // room.h
   ActorId actor;
   auto operator<=>(const RoomAt&) const = default;
 };
-using Resource = std::variant<Temporary, Named, RoomAt>;
+using Resource = std::variant<Named, RoomAt>;
 
 // Who touched it last, and which of its bytes.
 struct Toucher {
@@ -111,14 +106,12 @@ class WorkBuilder {
     for (const Toucher& t : all)
       if (meet(*t.spans, spans)) come_after(w, t.work);
   }
-  void reads(WorkId w, const Resource& r, const ByteSpans& spans = everything) {
-    LastTouches& t = touched_[r];
+  void reads(WorkId w, LastTouches& t, const ByteSpans& spans = everything) {
     come_after(w, t.writers, spans);
     if (t.before) out_.needs[w].push_back(*t.before);
     t.readers.push_back({w, &spans});
   }
-  void writes(WorkId w, const Resource& r, const ByteSpans& spans = everything) {
-    LastTouches& t = touched_[r];
+  void writes(WorkId w, LastTouches& t, const ByteSpans& spans = everything) {
     come_after(w, t.writers, spans);
     come_after(w, t.readers, spans);
     if (t.before) out_.needs[w].push_back(*t.before);
@@ -138,12 +131,13 @@ class WorkBuilder {
     std::optional<WorkId> none, first;
     std::optional<WorkId>& before = r.action ? begun_[{*r.action, part == Part::W}] : none;
     const auto& facts = facts_.of(body);
+    Buffers buffers(body.buffers.size());
     for (CallId c : ids(calls_of(r, body))) {
       const WorkId id = add({}, {at, c});
       if (op_of(body, c).collective) out_.work[id].link = link(part, facts[c].axes);
       if (before) come_after(id, *before);
       if (!first && !out_.work[id].link) first = id;
-      touch(id, r, at, body.calls[c], facts[c]);
+      touch(id, r, buffers, body.calls[c], facts[c]);
       if (apart_) out_.work[id].urgent = for_other_stages(r, body.calls[c]);
       // The whole gradients of at most two pieces exist at a time.
       if (part == Part::W) come_after(id, added_);
@@ -163,16 +157,25 @@ class WorkBuilder {
     }
     return false;
   }
-  void touch(WorkId w, const Run& r, RegionAt at, const KernelCall& c, const CallFacts::OfCall& facts) {
+  // What a run's buffers are, found once. Its temporaries are its own.
+  struct Buffers {
+    explicit Buffers(std::size_t n) : touches(n, nullptr), temporaries(n) {}
+    IdVector<BufferId, LastTouches*> touches;
+    IdVector<BufferId, LastTouches> temporaries;
+  };
+  void touch(WorkId w, const Run& r, Buffers& buffers, const KernelCall& c, const CallFacts::OfCall& facts) {
     for (std::size_t i = 0; i < c.in.size(); ++i)
-      if (c.in[i].buffer) reads(w, resource(r, at, *c.in[i].buffer), facts.in[i]);
+      if (c.in[i].buffer) reads(w, touches(r, buffers, *c.in[i].buffer), facts.in[i]);
     for (std::size_t i = 0; i < c.out.size(); ++i)
-      if (c.out[i].buffer) writes(w, resource(r, at, *c.out[i].buffer), facts.out[i]);
+      if (c.out[i].buffer) writes(w, touches(r, buffers, *c.out[i].buffer), facts.out[i]);
   }
-  Resource resource(const Run& r, RegionAt at, BufferId b) const {
-    const Binding* x = binding_of(p_, r, b);
-    if (!x) return Temporary{at, b};
-    return named(bound(p_, r, *x), r.microbatch);
+  LastTouches& touches(const Run& r, Buffers& buffers, BufferId b) {
+    LastTouches*& found = buffers.touches[b];
+    if (!found) {
+      const Binding* x = binding_of(p_, r, b);
+      found = x ? &touched_[named(bound(p_, r, *x), r.microbatch)] : &buffers.temporaries[b];
+    }
+    return *found;
   }
   // A value or an output is one per microbatch; of a gathered parameter the newest counts.
   Named named(const Binding& x, MicrobatchId m) const {
@@ -189,9 +192,9 @@ class WorkBuilder {
     const WorkId id = add({}, {at});
     for (CallId c : ids(calls_of(s.run, body))) out_.work[id].link = link(t.part, facts_.of(body)[c].axes);
     if (t.part == Part::U && last_run_) out_.work[id].after.push_back(*last_run_);
-    for (const Binding& b : t.inputs) each_named(s.run, b, [&](const Named& n) { reads(id, n); });
+    for (const Binding& b : t.inputs) each_named(s.run, b, [&](const Named& n) { reads(id, touched_[n]); });
     if (t.part == Part::sum)
-      for (const Binding& b : t.outputs) each_named(s.run, b, [&](const Named& n) { writes(id, n); });
+      for (const Binding& b : t.outputs) each_named(s.run, b, [&](const Named& n) { writes(id, touched_[n]); });
     started_[s.collective] = id;
   }
   template <class F>
@@ -224,11 +227,11 @@ class WorkBuilder {
     if (std::holds_alternative<SentWord>(t.what))  // there is room when all that stands before it is done
       for (WorkId before : ids_until<WorkId>(w.value)) come_after(w, before);
     else if (t.direct)  // it lies with the receiver, whose it is from then on: its own task has read it
-      writes(w, carried(t));
+      writes(w, touched_[carried(t)]);
     else
-      reads(w, carried(t));
+      reads(w, touched_[carried(t)]);
     if (const AccumulatorId* g = std::get_if<AccumulatorId>(&t.what)) {
-      reads(w, RoomAt{p_.routes[t.route].target});
+      reads(w, touched_[RoomAt{p_.routes[t.route].target}]);
       if (const auto task = combine_of(*g)) out_.combines[w] = *task;
     }
   }
@@ -236,9 +239,9 @@ class WorkBuilder {
     const Transfer& t = p_.transfers[id];
     const WorkId w = add({}, {at});
     if (std::holds_alternative<SentWord>(t.what))
-      writes(w, RoomAt{p_.routes[t.route].source});
+      writes(w, touched_[RoomAt{p_.routes[t.route].source}]);
     else
-      writes(w, carried(t));
+      writes(w, touched_[carried(t)]);
   }
   // Who adds it up with those of other actors, and over ranks.
   std::optional<TaskId> combine_of(AccumulatorId g) {
