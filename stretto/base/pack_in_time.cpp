@@ -78,32 +78,30 @@ class Blocks {
   }
 
  private:
+  using Row = std::vector<BlockId>;  // from the largest to the smallest, of equal ones the lowest last
   struct Block {
     std::size_t at = 0;
     BlockId before, next;
     bool free = false;
+    Row* row = nullptr;  // of a free one: where it stands; none: it is too small for anything
   };
-  using Row = std::vector<BlockId>;    // from the largest to the smallest, of equal ones the lowest last
   static constexpr BlockId behind{0};  // the end of the ring of blocks: what lies behind all others
 
   std::size_t bytes_of(BlockId b) const { return all_[all_[b].next].at - all_[b].at; }
-  // None: too small for anything.
-  Row* row_of(BlockId b) {
-    const auto larger = std::upper_bound(sizes_.begin(), sizes_.end(), bytes_of(b));
-    return larger == sizes_.begin() ? nullptr : &rows_[larger - sizes_.begin() - 1];
-  }
   void put(BlockId b) {
+    const std::size_t bytes = bytes_of(b), at = all_[b].at;
     all_[b].free = true;
-    Row* row = row_of(b);
-    if (!row) return;
-    const auto before = [&](BlockId x) {
-      return std::pair(bytes_of(b), all_[b].at) < std::pair(bytes_of(x), all_[x].at);
-    };
-    row->insert(std::find_if_not(row->begin(), row->end(), before), b);
+    const auto larger = std::upper_bound(sizes_.begin(), sizes_.end(), bytes);
+    all_[b].row = nullptr;
+    if (larger == sizes_.begin()) return;
+    Row& row = rows_[larger - sizes_.begin() - 1];
+    const auto before = [&](BlockId x) { return std::pair(bytes, at) < std::pair(bytes_of(x), all_[x].at); };
+    row.insert(std::find_if_not(row.begin(), row.end(), before), b);
+    all_[b].row = &row;
   }
   void remove(BlockId b) {
     all_[b].free = false;
-    if (Row* row = row_of(b)) row->erase(std::find(row->begin(), row->end(), b));
+    if (Row* row = all_[b].row) row->erase(std::find(row->begin(), row->end(), b));
   }
   BlockId link(std::size_t at, BlockId next) {
     BlockId b = all_.next_id();
@@ -143,13 +141,16 @@ std::vector<std::size_t> sizes_of(std::span<const Lifetime> all, std::size_t ali
 }  // namespace
 
 std::size_t live_bound(std::span<const Lifetime> all, std::size_t align) {
-  const std::vector<std::uint32_t> starts = in_time(all, &Lifetime::first), ends = in_time(all, &Lifetime::last);
-  std::size_t live = 0, most = 0;
-  auto ended = ends.begin();
-  for (std::uint32_t i : starts) {
-    for (; ended != ends.end() && all[*ended].last < all[i].first; ++ended) live -= up_to(all[*ended].bytes, align);
-    most = std::max(most, live += up_to(all[i].bytes, align));
+  if (all.empty()) return 0;
+  std::int64_t from = all[0].first, to = all[0].last;
+  for (const Lifetime& b : all) from = std::min(from, b.first), to = std::max(to, b.last);
+  std::vector<std::size_t> change(to - from + 2, 0);  // at every moment, modulo 2^64
+  for (const Lifetime& b : all) {
+    const std::size_t bytes = up_to(b.bytes, align);
+    change[b.first - from] += bytes, change[b.last - from + 1] -= bytes;
   }
+  std::size_t live = 0, most = 0;
+  for (std::size_t by : change) most = std::max(most, live += by);
   return most;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 #include "stretto/ops/add.h"
 #include "stretto/ops/all_reduce.h"
@@ -53,6 +54,20 @@ class ParamDims {
     return padded ? stochastic_round(state, {.which = which}, dims, {}) : stochastic_round(state, {.which = which});
   }
   bool cut_for_update(ParamId param) const { return sharded_ && !sharded_->params[param].state.empty(); }
+
+  // Is what updates one what updates the other? Then bodies are made once: models have few kinds of parameters.
+  bool updated_alike(ParamId a, ParamId b) const {
+    const TracedParam &x = traced_.params[a], &y = traced_.params[b];
+    const auto key = [](const TracedParam& p) {
+      return std::tie(p.dims, p.dtype, p.options.decay, p.options.lr_scale);
+    };
+    if (key(x) != key(y)) return false;
+    const auto shards = [&](ParamId i) {
+      const ShardedParam& p = sharded_->params[i];
+      return std::tie(p.type, p.state, p.params, p.stored, p.updated);
+    };
+    return !sharded_ || shards(a) == shards(b);
+  }
 
  private:
   Dims flat(ParamId param) const {
@@ -120,11 +135,15 @@ class Epilogue {
     if (optimizer.state_dtype == bf16) step_.bf16_states = std::ssize(optimizer.state);
     add_scalar("lr");
     add_scalar("step");
+    std::vector<std::pair<ParamId, TaskId>> made;  // one of each kind
     for_trained([&](ParamId param) {
+      const auto like = [&](const auto& known) { return dims_.updated_alike(known.first, param); };
       if (const StateUpdate& of_state = update_of(param))
         update(as_optimizer(of_state), param, {.skip_nonfinite = options.skip_nonfinite, .late = options.late});
+      else if (const auto it = std::find_if(made.begin(), made.end(), like); it != made.end())
+        step_.tasks.push_back(update_again(step_.tasks[it->second], param));
       else
-        update(optimizer, param, options);
+        made.push_back({param, step_.tasks.next_id()}), update(optimizer, param, options);
     });
   }
 
@@ -222,12 +241,27 @@ class Epilogue {
     const Tensor rounded = cast(done.param, p.dtype);
     t.result(dims_.cut_for_update(param) ? stored_again(rounded, *sharded(), param) : rounded, param);
     if (master) t.result(done.param, state(optimizer.state.size()));
-    if (kept != type) t.head().keys.push_back(hash_of(std::string_view("states of " + p.name)));
+    if (kept != type) t.head().keys.push_back(key_of_states(param));
     for (std::size_t k = 0; k < optimizer.state.size(); ++k) {
       const Tensor made = done.state.at(optimizer.state[k]);
       t.result(kept == type ? made : dims_.rounded(made, param, i64(k)), state(k));
     }
     add(std::move(t));
+  }
+  u64 key_of_states(ParamId param) const {
+    return hash_of(std::string_view("states of " + traced().params[param].name));
+  }
+  Task update_again(Task t, ParamId param) const {
+    const auto bind = [&](Binding& b) {
+      if (as<ParamId>(b)) b = param;
+      if (as<AccumulatorId>(b)) b = accumulators_[param][0];
+      if (const StateId* state = as<StateId>(b)) b = StateId{param, state->which};
+    };
+    for (Binding& b : t.inputs) bind(b);
+    for (Binding& b : t.outputs) bind(b);
+    t.about = param;
+    for (u64& key : t.keys) key = key_of_states(param);
+    return t;
   }
   static Slice updated(const Optimizer& optimizer, Trace& trace, const Slice& s) {
     Slice done = optimizer.update(trace, s);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "stretto/step/storage.h"
 
@@ -119,20 +120,21 @@ void place_gathers(Program& p, ActorId actor, Reshard reshard) {
     run.task = tasks.of(visits[v]);
     out.push_back(Start{run, collective(v)});
   };
-  std::multimap<InstructionId, std::size_t> starts;  // instruction -> visit
-  for (std::size_t v = 0; v < visits.size(); ++v) starts.insert({visits[v].start, v});
+  std::vector<std::size_t> starts(visits.size());  // visits, by where their gathers start
+  std::iota(starts.begin(), starts.end(), std::size_t(0));
+  std::stable_sort(starts.begin(), starts.end(), [&](auto x, auto y) { return visits[x].start < visits[y].start; });
+  out.reserve(a.code.size() + 2 * visits.size());
   std::size_t v = 0;
+  auto next = starts.begin();
   for (InstructionId i : a.code.ids()) {
     const bool used = v < visits.size() && visits[v].first == i;
-    const auto [from, to] = starts.equal_range(i);
-    for (auto it = from; it != to; ++it)
-      if (!used || it->second <= v) start(it->second);
+    const auto here = [&] { return next != starts.end() && visits[*next].start == i; };
+    for (; here() && (!used || *next <= v); ++next) start(*next);
     if (used) {
       out.push_back(Await{collective(v), tasks.of(visits[v])});
-      for (auto it = from; it != to; ++it)
-        if (it->second > v) start(it->second);
       ++v;
     }
+    for (; here(); ++next) start(*next);
     out.push_back(a.code[i]);
   }
   a.collectives += static_cast<std::uint32_t>(visits.size());

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <span>
 #include <tuple>
 
 #include "stretto/base/error.h"
@@ -13,19 +15,14 @@ class Interleaving {
  public:
   explicit Interleaving(const IdVector<WorkId, Work>& work)
       : work_(work),
-        next_(work.size()),
+        next_from_(work.size() + 1, 0),
         missing_(work.size(), 0),
         ready_(work.size(), 0),
         left_(work.size(), 0),
         urgent_(work.size(), false) {
     out_.ends = IdVector<WorkId, double>(work.size(), 0);
     for (WorkId w : work_.ids()) ready_[w] = work_[w].ready;
-    for (WorkId w : work_.ids())
-      for (WorkId before : work_[w].after) {
-        STRETTO_ASSERT(before < w, "work comes after what is later in the list");
-        next_[before].push_back(w);
-        ++missing_[w];
-      }
+    find_next();
     look_back();
     for (WorkId w : work_.ids())
       if (missing_[w] == 0) open_.push_back(w);
@@ -45,12 +42,30 @@ class Interleaving {
   }
 
  private:
+  // All lists as one: there are very many, and most are short.
+  void find_next() {
+    for (WorkId w : work_.ids())
+      for (WorkId before : work_[w].after) {
+        STRETTO_ASSERT(before < w, "work comes after what is later in the list");
+        ++next_from_[before.value + 1];
+        ++missing_[w];
+      }
+    std::partial_sum(next_from_.begin(), next_from_.end(), next_from_.begin());
+    next_.resize(next_from_.back());
+    std::vector<std::uint32_t> at(next_from_);
+    for (WorkId w : work_.ids())
+      for (WorkId before : work_[w].after) next_[at[before.value]++] = w;
+  }
+  std::span<const WorkId> next(WorkId w) const {
+    return {next_.data() + next_from_[w.value], next_.data() + next_from_[w.value + 1]};
+  }
+
   // From the end: how long it takes from here on, and whether that ends at another actor.
   void look_back() {
     for (std::size_t i = work_.size(); i-- > 0;) {
       const WorkId w(i);
       urgent_[w] = work_[w].urgent;
-      for (WorkId x : next_[w]) {
+      for (WorkId x : next(w)) {
         left_[w] = std::max(left_[w], left_[x]);
         urgent_[w] = urgent_[w] || urgent_[x];
       }
@@ -77,14 +92,15 @@ class Interleaving {
       time_ = end;
     }
     out_.ends[w] = end;
-    for (WorkId n : next_[w]) {
+    for (WorkId n : next(w)) {
       ready_[n] = std::max(ready_[n], end);
       if (--missing_[n] == 0) open_.push_back(n);
     }
   }
 
   const IdVector<WorkId, Work>& work_;
-  IdVector<WorkId, std::vector<WorkId>> next_;
+  std::vector<std::uint32_t> next_from_;
+  std::vector<WorkId> next_;                 // of each, from next_from_ on, what comes after it
   IdVector<WorkId, std::uint32_t> missing_;  // of what it comes after
   IdVector<WorkId, double> ready_, left_;
   IdVector<WorkId, char> urgent_;

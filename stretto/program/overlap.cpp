@@ -8,7 +8,7 @@
 
 #include "stretto/program/order.h"
 #include "stretto/program/recipe.h"
-#include "stretto/program/score.h"
+#include "stretto/program/turns.h"
 
 namespace stretto {
 namespace {
@@ -39,10 +39,10 @@ double rounded(double seconds) {
 // time the messages that it receives come.
 class Ensemble {
  public:
-  Ensemble(const Program& p, Score& score, WorkTimes& times, Reach reach)
-      : p_(p), score_(score), times_(times), reach_(reach), arrives_(p.transfers.size()) {
+  Ensemble(const Program& p, Turns& turns, WorkTimes& times, Reach reach)
+      : p_(p), turns_(turns), times_(times), reach_(reach), arrives_(p.transfers.size()) {
     for (ActorId a : p.actors.ids()) {
-      voices_.push_back({.turns = &score.turns(a, reach.pairs)});
+      voices_.push_back({.turns = &turns.of(a, reach.pairs)});
       voices_[a].out.collectives = p.actors[a].collectives;
       voices_[a].out.code.reserve(2 * p.actors[a].code.size());
     }
@@ -134,12 +134,12 @@ class Ensemble {
   const Recipe& recipe_for(Voice& v, const Passage& passage) {
     const bool leaves = v.at + 1 < v.turns->size() && (*v.turns)[v.at + 1].talks;
     std::optional<Turn> joined;
-    if (!v.left.empty()) joined = score_.turn(passage.region);
+    if (!v.left.empty()) joined = turns_.turn(passage.region);
     Turn& turn = joined ? *joined : v.turn();
-    const auto [it, fresh] = v.recipes.try_emplace({score_.kind(passage.actor, turn), leaves, passage.late});
+    const auto [it, fresh] = v.recipes.try_emplace({turns_.kind(passage.actor, turn), leaves, passage.late});
     if (fresh)
       it->second = turn.talks
-                       ? recipe_of(passage, score_.work(passage.actor, turn), times_, leaves ? reach_.weights : 0)
+                       ? recipe_of(passage, turns_.work(passage.actor, turn), times_, leaves ? reach_.weights : 0)
                        : as_it_stands(passage, times_);
     return it->second;
   }
@@ -151,7 +151,7 @@ class Ensemble {
   }
 
   const Program& p_;
-  Score& score_;
+  Turns& turns_;
   WorkTimes& times_;
   const Reach reach_;
   IdVector<ActorId, Voice> voices_;
@@ -187,7 +187,7 @@ int overlap_calls(Program& p, const OverlapOptions& o) {
   const bool tries = length <= most_tried && !o.apart;
   std::vector<Cluster> clusters{o.cluster};
   if (const Cluster other = unhurried(o.cluster); other != o.cluster) clusters.push_back(other);
-  Score score(p, o.apart);
+  Turns turns(p, o.apart);
   std::optional<Arranged> best;  // none: as it is
   double least = o.predicted(p);
   int ways = 1;
@@ -196,7 +196,7 @@ int overlap_calls(Program& p, const OverlapOptions& o) {
     std::size_t weights = 0;  // of the best so far
     const auto attempt = [&](Reach reach) {
       ++ways;
-      Arranged all = Ensemble(p, score, times, reach).run();
+      Arranged all = Ensemble(p, turns, times, reach).run();
       const std::optional<double> seconds = predicted(p, all, o);
       if (seconds && *seconds < worth * least) best = std::move(all), least = *seconds, weights = reach.weights;
     };

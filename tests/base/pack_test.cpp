@@ -68,6 +68,41 @@ TEST(Pack, NeverOverlapsAndStaysAligned) {
   }));
 }
 
+// As pack.h says it, with nothing but a list of what is alive.
+Packing quickly_by_hand(const std::vector<Lifetime>& all) {
+  std::vector<std::size_t> order(all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return all[a].first != all[b].first ? all[a].first < all[b].first : all[a].bytes > all[b].bytes;
+  });
+  Packing p{.offsets = std::vector<std::size_t>(all.size(), 0)};
+  std::vector<std::size_t> alive;
+  for (std::size_t i : order) {
+    std::erase_if(alive, [&](std::size_t j) { return all[j].last < all[i].first; });
+    std::sort(alive.begin(), alive.end(), [&](std::size_t a, std::size_t b) { return p.offsets[a] < p.offsets[b]; });
+    std::size_t end = 0, best = 0, smallest = 0;  // no gap yet
+    for (std::size_t j : alive) {
+      const std::size_t gap = p.offsets[j] - end;
+      if (gap >= all[i].bytes && (smallest == 0 || gap < smallest)) best = end, smallest = gap;
+      end = p.offsets[j] + all[j].bytes;
+    }
+    p.offsets[i] = smallest > 0 ? best : end;
+    p.bytes = std::max(p.bytes, p.offsets[i] + all[i].bytes);
+    alive.push_back(i);
+  }
+  return p;
+}
+
+TEST(Pack, QuicklyTakesTheSmallestGapThatIsLargeEnough) {
+  EXPECT_TRUE(rc::check([] {
+    std::vector<Lifetime> all = random_lives(60, *rc::gen::element(4, 30, 1000));
+    for (Lifetime& b : all) b.first += *rc::gen::inRange(0, 30), b.last = b.first + *rc::gen::inRange(0, 12);
+    const Packing p = pack_quickly(all, 1), expected = quickly_by_hand(all);
+    RC_ASSERT(p.offsets == expected.offsets);
+    RC_ASSERT(p.bytes == expected.bytes);
+  }));
+}
+
 TEST(Pack, BoundIsTheMostAliveAtOnce) {
   EXPECT_EQ(live_bound(std::vector<Lifetime>{{10, 0, 2}, {20, 2, 4}, {5, 3, 3}}, 1), 30u);
   EXPECT_EQ(live_bound(std::vector<Lifetime>{{10, 0, 1}, {20, 2, 4}}, 1), 20u);

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
+
 #include "stretto/ops/cast.h"
 #include "stretto/ops/mul.h"
 #include "stretto/ops/square.h"
@@ -110,6 +112,37 @@ TEST(Epilogue, SkippingCostsNoPassOfItsOwn) {
     };
     EXPECT_EQ(calls(true), calls(false)) << o.name;
   }
+}
+
+// Parameters of one kind have one body, which is traced once; what it reads and writes is each one's own.
+TEST(Epilogue, ParametersAreUpdatedAlikeByOneBody) {
+  int traced = 0;
+  const auto update = [&](Trace&, Slice s) {
+    ++traced;
+    s.state["sum"] = s.state["sum"] + s.grad;
+    s.param = s.param - s.state["sum"];
+    return s;
+  };
+  const Optimizer counting{.name = "counting", .state = {"sum"}, .update = update, .state_dtype = bf16};
+  const Compiled c = compile(make_model(tiny("gpt2", 6), 8), counting, {});
+  const Step& step = *c.program->step;
+  int updates = 0;
+  std::set<u64> keys;
+  for (const Task& t : step.tasks) {
+    if (t.part != Part::update) continue;
+    ++updates;
+    const auto of = [&](const Binding& b) {
+      if (const ParamId* p = as<ParamId>(b)) return *p;
+      if (const StateId* s = as<StateId>(b)) return s->param;
+      const AccumulatorId* a = as<AccumulatorId>(b);
+      return a ? step.accumulators[*a].param : t.param();
+    };
+    for (const Binding& b : t.inputs) EXPECT_EQ(of(b), t.param());
+    for (const Binding& b : t.outputs) EXPECT_EQ(of(b), t.param());
+    keys.insert(t.keys.begin(), t.keys.end());
+  }
+  EXPECT_LT(3 * traced, updates);
+  EXPECT_EQ(std::ssize(keys), updates) << "how a state is rounded is each one's own";
 }
 
 // An optimizer may declare a state that its update leaves alone.

@@ -1,9 +1,9 @@
 // What all ways to arrange a program have in common, found once: the turns of its actors, which of them are alike, and
 // what depends on what in them.
 //
-//   Score score(program, false);
-//   for (Turn& t : score.turns(actor, false))
-//     if (t.talks) recipe_of({program, actor, t.region}, score.work(actor, t), times, 0);
+//   Turns turns(program, false);
+//   for (Turn& t : turns.of(actor, false))
+//     if (t.talks) recipe_of({program, actor, t.region}, turns.work(actor, t), times, 0);
 #pragma once
 #include <map>
 #include <optional>
@@ -22,11 +22,11 @@ struct Turn {
   std::optional<RegionWork> work = {};  // ... and so is this
 };
 
-class Score {
+class Turns {
  public:
-  Score(const Program&, bool apart);  // work_of; the program's code must stay as it is
+  Turns(const Program&, bool apart);  // work_of; the program's code must stay as it is
 
-  std::vector<Turn>& turns(ActorId, bool pairs);  // regions_of
+  std::vector<Turn>& of(ActorId, bool pairs);  // regions_of
   Turn turn(Region r) const { return {r, talks(p_, r)}; }
   KindId kind(ActorId, Turn&);
   RegionWork& work(ActorId, Turn&);

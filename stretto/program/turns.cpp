@@ -1,14 +1,14 @@
-#include "stretto/program/score.h"
+#include "stretto/program/turns.h"
 
 #include "stretto/program/recipe.h"
 
 namespace stretto {
 
-Score::Score(const Program& p, bool apart) : p_(p), apart_(apart) {
+Turns::Turns(const Program& p, bool apart) : p_(p), apart_(apart) {
   for (const ActorProgram& a : p.actors) voices_.push_back({.runs = started_runs(a)});
 }
 
-std::vector<Turn>& Score::turns(ActorId actor, bool pairs) {
+std::vector<Turn>& Turns::of(ActorId actor, bool pairs) {
   std::optional<std::vector<Turn>>& all = pairs ? voices_[actor].pairs : voices_[actor].turns;
   if (!all) {
     all.emplace();
@@ -17,14 +17,14 @@ std::vector<Turn>& Score::turns(ActorId actor, bool pairs) {
   return *all;
 }
 
-KindId Score::kind(ActorId actor, Turn& t) {
+KindId Turns::kind(ActorId actor, Turn& t) {
   auto& kinds = voices_[actor].kinds;
   if (!t.kind)
     t.kind = kinds.try_emplace(likeness(p_, actor, t.region, voices_[actor].runs), KindId(kinds.size())).first->second;
   return *t.kind;
 }
 
-RegionWork& Score::work(ActorId actor, Turn& t) {
+RegionWork& Turns::work(ActorId actor, Turn& t) {
   if (!t.work) t.work = work_of(p_, t.region, voices_[actor].runs, apart_);
   return *t.work;
 }
