@@ -6,20 +6,18 @@
 #include <set>
 
 #include "stretto/plan/bounds.h"
-#include "stretto/plan/held_more.h"
+#include "stretto/plan/programs.h"
 #include "stretto/plan/relatives.h"
 
 namespace stretto {
 namespace {
 
-constexpr double slack = 1.03;    // quick models' memory may be so much too large
 constexpr double tie = 0.005;     // within this, less memory and plainer keys are better than time
 constexpr std::size_t keep = 40;  // of the fastest by stages: the bar for all others
 constexpr std::size_t most_played = 2000;
 constexpr std::size_t most_facts = 64, quick_facts = 32;  // of very layouts
 constexpr std::size_t batch = 16;                         // facts made at a time, whatever the number of threads
 constexpr std::size_t slice = 256;                        // keys whose schedules are built at a time
-constexpr std::size_t tries = 4;                          // so many times the compiled ones wanted are compiled at most
 
 struct Scored {
   const RunKeys* keys = nullptr;
@@ -48,7 +46,7 @@ class Search {
   }
 
  private:
-  double cost(double seconds, double bytes) const { return o_.objective == Objective::time ? seconds : bytes; }
+  double cost(double seconds, double bytes) const { return cost_of(o_.objective, seconds, bytes); }
   double cost(const Planned& x) const { return cost(x.seconds, x.bytes); }
   bool fits(double bytes) const { return bytes <= plan_.capacity; }
   void tell(std::string_view what, double done, double of) const {
@@ -111,7 +109,8 @@ class Search {
       if (slow(key.second)) return ++plan_.counts.bound, true;
       if (!least) return false;
       const Planned x = predictor_.by_stages(*key.first, *least);
-      if (x.bytes > plan_.capacity * slack) return ++plan_.counts.memory, remember_smallest(*key.first, x.bytes), true;
+      if (x.bytes > plan_.capacity * memory_slack)
+        return ++plan_.counts.memory, remember_smallest(*key.first, x.bytes), true;
       return slow(x.seconds) ? (++plan_.counts.bound, true) : false;
     });
   }
@@ -144,7 +143,7 @@ class Search {
       ++plan_.counts.refused;
       return;
     }
-    if (x.bytes > plan_.capacity * slack) {
+    if (x.bytes > plan_.capacity * memory_slack) {
       ++plan_.counts.memory;
       remember_smallest(k, x.bytes);
       return;
@@ -242,49 +241,17 @@ class Search {
     std::size_t left = o_.compiled;
     for (const Planned* x : by_cost()) {
       if (left == 0) break;
-      if (x->bytes > plan_.capacity * slack || x->keys.pipe == 1) continue;
+      if (x->bytes > plan_.capacity * memory_slack || x->keys.pipe == 1) continue;
       --left;
       Planned better = predictor_.with_better_cuts(*x);
-      if (better.seconds < x->seconds && better.bytes <= plan_.capacity * slack) played_[x - played_.data()] = better;
+      if (better.seconds < x->seconds && better.bytes <= plan_.capacity * memory_slack)
+        played_[x - played_.data()] = better;
     }
   }
 
   void by_program() {
-    std::vector<const Planned*> order = by_cost();
-    const std::size_t wanted = o_.compiled;
-    std::size_t fitting = 0;
-    while (fitting < wanted && plan_.counts.compiled < i64(tries * wanted)) {
-      std::vector<const Planned*> next = next_programs(order, wanted - fitting, &Search::likely);
-      if (next.empty() && fitting == 0) next = next_programs(order, wanted, &Search::perhaps);
-      if (next.empty()) break;
-      tell("programs", fitting, wanted);
-      std::vector<RunKeys> keys;
-      for (const Planned* x : next) keys.push_back(x->keys);
-      std::vector<Planned> programs = predictor_.by_program(keys);
-      for (std::size_t i = 0; i < next.size(); ++i) fitting += take_program(*next[i], std::move(programs[i]));
-    }
-    for (const Planned* x : order)
-      if (x && !likely(*x)) gone_.insert(x->keys);
-  }
-  // The best of what is left, so many.
-  using Fits = bool (Search::*)(const Planned&) const;
-  std::vector<const Planned*> next_programs(std::vector<const Planned*>& left, std::size_t most, Fits fit) const {
-    std::vector<const Planned*> next;
-    for (const Planned*& x : left)
-      if (x && next.size() < most && (this->*fit)(*x)) next.push_back(std::exchange(x, nullptr));
-    return next;
-  }
-  bool likely(const Planned& x) const { return fits(x.bytes * held_.times(x.keys)); }
-  bool perhaps(const Planned& x) const { return fits(x.bytes / slack); }
-  bool take_program(const Planned& thought, Planned x) {
-    ++plan_.counts.compiled;
-    if (!x.refused.empty() || !fits(x.bytes)) gone_.insert(x.keys);
-    if (!x.refused.empty()) return ++plan_.counts.refused, false;
-    held_.add(x.keys, x.bytes / thought.bytes);
-    const bool fit = fits(x.bytes);
-    if (!fit) ++plan_.counts.memory, x.program.reset();
-    programs_.push_back(std::move(x));
-    return fit;
+    programs_.emplace(p_, o_, predictor_, plan_);
+    programs_->compile_best(by_cost());
   }
 
   // Faster; or as fast and with less memory, fewer chunks, less ZeRO, in the order of names.
@@ -306,12 +273,9 @@ class Search {
 
   void finish() {
     std::vector<Planned> exact, quick;
-    for (const Planned& x : programs_)
-      if (fits(x.bytes)) exact.push_back(x);
-    std::set<RunKeys> compiled;
-    for (const Planned& x : programs_) compiled.insert(x.keys);
+    if (programs_) exact = programs_->that_fit();
     for (const Planned& x : played_)
-      if (fits(x.bytes) && !compiled.contains(x.keys) && !gone_.contains(x.keys)) quick.push_back(x);
+      if (fits(x.bytes) && (!programs_ || !programs_->knows(x.keys))) quick.push_back(x);
     const auto order = [&](const Planned& a, const Planned& b) { return better(a, b); };
     std::sort(exact.begin(), exact.end(), order);
     std::sort(quick.begin(), quick.end(), order);
@@ -344,8 +308,7 @@ class Search {
 
   // Nothing fits: what comes the closest, by its program.
   void find_nearest() {
-    for (const Planned& x : programs_)
-      if (!plan_.nearest || x.bytes < plan_.nearest->bytes) plan_.nearest = x;
+    if (programs_) plan_.nearest = programs_->smallest();
     if (plan_.nearest) return;
     size_large_states();
     if (!smallest_) return;
@@ -385,9 +348,8 @@ class Search {
   std::vector<Scored> staged_;
   std::optional<Scored> smallest_;
   std::set<const RunKeys*> seen_;
-  std::vector<Planned> played_, programs_;
-  std::set<RunKeys> gone_;
-  HeldMore held_;
+  std::vector<Planned> played_;
+  std::optional<BestPrograms> programs_;
 };
 
 }  // namespace

@@ -48,6 +48,9 @@ StageModel::StageModel(const PlanProblem& p, const RunKeys& k, const StageFacts&
       at_end = std::max(at_end, x.beside), at_end_i = std::max(at_end_i, x.beside_i);
       at_end_w = std::max(at_end_w, x.beside_w);
     }
+    // Nobody waits for gradients of the only stage: whole ones of its weights are scattered layer by layer.
+    if (k.stages.size() == 1 && k.zero >= 2 && k.recompute != Recompute::full)
+      sum.beside = std::min(sum.beside, f.stage.beside + 2 * (f.attention.beside + f.mlp.beside));
     sum.beside = std::max(sum.beside, at_end), sum.beside_i = std::max(sum.beside_i, at_end_i);
     sum.beside_w = std::max(sum.beside_w, at_end_w);
     all_.push_back(sum);

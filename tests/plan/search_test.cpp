@@ -168,5 +168,36 @@ TEST(Score, RefusedOnesHaveTheirReason) {
   EXPECT_EQ(r[3].refused, "zb-v has 2 chunks, not 1");
 }
 
+// Layers like GPT-3's over slow links. Cuts that are even by stages leave actors of a V uneven.
+TEST(MakePlan, TheCompilersOwnCutsAreNotFaster) {
+  PlanProblem p = problem_for(
+      {.family = "gpt2", .layers = 16, .width = 12288, .heads = 96, .context = 2048, .vocab = 51200, .tied = false}, 16,
+      32);
+  p.training = {};
+  p.cluster = {
+      .cluster = {.machine = {.flops = 300e12}, .inside = {3e-6, 300e9}, .between = {10e-6, 25e9}, .ranks_per_node = 4},
+      .memory = 80e9};
+  const PlanSpace space{.pipe = {4},
+                        .data = {2},
+                        .tensor = {2},
+                        .zero = {1},
+                        .microbatches = {16},
+                        .schedules = {"zb-v"},
+                        .recompute = {Recompute::none}};
+  RunKeys keys = make_plan(p, space).best.at(0).keys;
+  const double planned = compiled_plan(p, keys).seconds;
+  keys.stages.clear();
+  EXPECT_LE(planned, compiled_plan(p, keys).seconds);
+}
+
+// What the stages of a schedule are thought to take may be wrong by some percent: others are compiled, too.
+TEST(MakePlan, TheBestOfOtherSchedulesIsCompiledToo) {
+  const PlanSpace space{.pipe = {4}, .context = {1}, .schedules = {"1f1b", "eager-1f1b", "zb-h1"}};
+  std::set<std::string_view> compiled;
+  for (const Planned& x : make_plan(small_llama(8, 32), space, {.compiled = 2}).best)
+    if (x.exact == Exactness::program) compiled.insert(x.keys.schedule);
+  EXPECT_EQ(compiled.size(), 3u);
+}
+
 }  // namespace
 }  // namespace stretto

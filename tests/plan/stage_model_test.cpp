@@ -78,6 +78,18 @@ TEST(StageModel, IsTheProgramModelWithoutCollectivesInTasks) {
   EXPECT_LT(quantile(all, 0.9, &Difference::bytes), 0.16);
 }
 
+// Nobody waits for a stage that is the only one.
+TEST(StageModel, IsTheProgramModelWithoutAPipeline) {
+  const PlanSpace space{.pipe = {1},
+                        .zero = {0, 1, 2, 3},
+                        .recompute = {Recompute::none, Recompute::selective, Recompute::layer, Recompute::full}};
+  const auto all = differences(large_llama(16, 64), space, how_many(40));
+  EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.01);
+  EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.07);
+  EXPECT_LT(quantile(all, 0.5, &Difference::bytes), 0.08);
+  EXPECT_LT(quantile(all, 0.9, &Difference::bytes), 0.4);
+}
+
 Difference difference(const RunKeys& k) {
   const PlanProblem p = large_llama(32, 128);
   Predictor predictor(p);
