@@ -65,7 +65,7 @@ void add_eval(CLI::App& app) {
   command->footer("Layouts change no number: --parallel.data=2, --parallel.pipe=2, ... as of a run.");
   command->callback([o, command] {
     const RunConfig run = settings_only(*command, "parallel");
-    o->evaluate.parallel = parallel_of(run.parallel);
+    o->evaluate.parallel = parallel_of(run.parallel, run.train.dtype.products);
     o->evaluate.run = options_of(run.parallel);
     const StoredModel m = load_model(o->directory, {.base = o->base, .ema = o->ema});
     for (const std::string& note : m.notes) fmt::print(stderr, "{}\n", note);

@@ -61,7 +61,7 @@ RunConfig settings_only(const CLI::App& command, std::string_view section) {
 }
 
 Mesh mesh_of(const ParallelSection& s) {
-  Mesh mesh = parallel_of(s).mesh;
+  Mesh mesh = parallel_of(s, ProductType::as_kept).mesh;
   for (const Axis& a : layout_of(s.names, {}).mesh) mesh.push_back(a);
   return mesh;
 }

@@ -24,7 +24,7 @@ std::vector<Fault> schedule_faults(const ParallelSection& s, int microbatches) {
   }
 }
 
-Parallel parallel_of(const ParallelSection& s) {
+Parallel parallel_of(const ParallelSection& s, ProductType products) {
   Parallel p{.names = s.names,
              .layout = s.layout,
              .regather = s.regather,
@@ -42,7 +42,7 @@ Parallel parallel_of(const ParallelSection& s) {
   p.expert_room = s.expert_room;
   if (!computes(s.device)) p.machine = s.machine;
   if (s.link) p.link = *s.link, p.cluster = equal_links(*s.link), p.cluster->machine = p.machine;
-  if (!s.cluster.empty()) p.cluster = read_cluster(s.cluster).cluster;
+  if (!s.cluster.empty()) p.cluster = read_cluster(s.cluster, {}, products).cluster;
   return p;
 }
 

@@ -1,13 +1,14 @@
 // [parallel]: how a run is spread over ranks, and what it is run on.
 //
 //   ParallelSection p{.pipe = 4, .schedule = "zb-v"};
-//   Parallel parallel = parallel_of(p);
+//   Parallel parallel = parallel_of(p, ProductType::as_kept);
 #pragma once
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "stretto/compile/compile.h"
+#include "stretto/cost/product_type.h"
 #include "stretto/runtime/options.h"
 
 namespace stretto {
@@ -41,7 +42,8 @@ struct ParallelSection {
 // All that is wrong with the schedule for so many microbatches; Fault::where is the place in it.
 std::vector<Fault> schedule_faults(const ParallelSection&, int microbatches);
 
-Parallel parallel_of(const ParallelSection&);
+// `products`: what they are made in, for the rates of the cluster.
+Parallel parallel_of(const ParallelSection&, ProductType products);
 RunOptions options_of(const ParallelSection&);
 
 }  // namespace stretto

@@ -55,7 +55,7 @@ PlanProblem problem_of(const RunConfig& c, const ClusterFile& cluster, int ranks
                 .batch = c.train.batch,
                 .optimizer = optimizer_of(c),
                 .training = training_of(c),
-                .parallel = parallel_of(c.parallel),
+                .parallel = parallel_of(c.parallel, c.train.dtype.products),
                 .cluster = cluster,
                 .ranks = ranks};
   p.cluster.cluster = placed(cluster.cluster, ranks);

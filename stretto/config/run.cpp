@@ -51,7 +51,7 @@ Compiled compile_run(const RunConfig& c, Purpose purpose) {
         .hint("stretto plan RUN.toml --cluster CLUSTER.toml -o BEST.toml writes a run in which it is chosen");
   }
   try {
-    Parallel parallel = parallel_of(c.parallel);
+    Parallel parallel = parallel_of(c.parallel, c.train.dtype.products);
     parallel.purpose = purpose;
     return compile(model_of(c), optimizer_of(c), training_of(c), parallel);
   } catch (const Error& e) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include "stretto/base/error.h"
+#include "stretto/config/plan.h"
+#include "stretto/cost/cluster_file.h"
 #include "support/files.h"
 #include "support/message.h"
 
@@ -108,7 +110,7 @@ timeline = "last"
   EXPECT_TRUE(c.optimizer.nesterov);
   EXPECT_EQ(c.optimizer.stable, 0.5);
   EXPECT_EQ(c.log, (LogSection{"mine", "out", 5, {.last = true}}));
-  const Parallel p = parallel_of(c.parallel);
+  const Parallel p = parallel_of(c.parallel, c.train.dtype.products);
   EXPECT_EQ(p.mesh, (Mesh{{"pipe", 2}}));
   EXPECT_EQ(std::get<std::string>(p.schedule.get()), "zb-v");
   EXPECT_EQ(p.chunks, 2);
@@ -128,6 +130,19 @@ timeline = "last"
   EXPECT_DOUBLE_EQ(o.lr(5), 0.25);    // warming up
   EXPECT_DOUBLE_EQ(o.lr(300), 0.5);   // stable
   EXPECT_DOUBLE_EQ(o.lr(1000), 0.0);  // at the floor
+}
+
+TEST(Run, WhatIsArrangedForAClusterKnowsWhatProductsAreMadeIn) {
+  const test::Folder folder;
+  folder.write("c.toml", "device = \"h100-sxm\"\n");
+  const std::string file = (folder / "c.toml").string();
+  for (const auto& [dtype, products] : {std::pair("bf16", ProductType::as_kept), {"fp8", ProductType::fp8}}) {
+    RunConfig c = parsed(fmt::format("[train]\ndtype = \"{}\"\n", dtype));
+    c.parallel.cluster = file;
+    const Cluster cluster = read_cluster(file, {}, products).cluster;
+    EXPECT_EQ(compile_run(c, Purpose::sizes).parallel.cluster, cluster) << dtype;
+    EXPECT_EQ(problem_of(c, read_cluster(file), 1).parallel.cluster, cluster) << dtype;
+  }
 }
 
 TEST(Run, OptimizersHaveDefaultsOfTheirOwn) {
