@@ -6,6 +6,7 @@
 
 #include "stretto/balance/balance.h"
 #include "stretto/balance/pieces.h"
+#include "stretto/compile/placed.h"
 #include "stretto/shard/epilogue.h"
 #include "stretto/step/cost.h"
 #include "stretto/step/split.h"
@@ -28,10 +29,11 @@ std::vector<PieceTimes> times_of(const Step& step, const Machine& machine, int s
   std::vector<PieceTimes> times = piece_times(step, machine);
   IdVector<ParamId, char> seen(step.params.size(), 0);
   const double arrays = 3.0 + 2.0 * states;  // parameter and states read and written, gradient
+  const double bandwidth = machine.memory_bandwidth * (machine.rates ? machine.rates->elements : 1);
   for (const Accumulator& a : step.accumulators)
     if (!std::exchange(seen[a.param], 1))
       times[a.piece.value].update +=
-          seconds(machine, 0, arrays * step.bytes({wide(step.params[a.param].dtype), step.params[a.param].dims}));
+          arrays * step.bytes({wide(step.params[a.param].dtype), step.params[a.param].dims}) / bandwidth;
   return times;
 }
 
@@ -49,7 +51,8 @@ std::vector<int> chosen(const StepGraph& graph, const Step& step, const Schedule
   if (!p.profile.empty()) check_profile(p.profile, step.pieces);
   if (schedule.stages == 1) return std::vector(step.pieces, 0);
   const Validated<Schedule> playable = valid(schedule, {.forward_only = true});  // evaluation has no backward
-  CutProblem problem{.link = p.link};
+  const Cluster cluster = placed(cluster_of(p), p.mesh.ranks());
+  CutProblem problem{.link = link(cluster, 0, p.mesh.ranks() / p.mesh.extent("pipe"))};
   for (const Crossing& x : crossings(step)) problem.bytes.push_back(x.forward);
   if (!p.profile.empty()) {
     problem.pieces = {scaled_to(piece_times(step, {}), p.profile)};
@@ -62,7 +65,7 @@ std::vector<int> chosen(const StepGraph& graph, const Step& step, const Schedule
     if (it != kinds.end()) continue;
     kinds.push_back(m);
     const SplitOptions o{.recompute = IdVector<PieceId, Recompute>(step.pieces, m)};
-    problem.pieces.push_back(times_of(m == Recompute::none ? step : split(graph, o), p.machine, states));
+    problem.pieces.push_back(times_of(m == Recompute::none ? step : split(graph, o), cluster.machine, states));
   }
   return choose_cuts(problem, playable).stage_of;
 }

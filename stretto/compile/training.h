@@ -57,7 +57,8 @@ struct Parallel {
   Machine machine = {};                              // of each rank, for balancing and overlap
   Overlap overlap = Overlap::calls;
   ExpertRows expert_rows = ExpertRows::automatic;
-  // Where ranks lie, if it is known: for what is automatic, and for overlap and chunks instead of machine and links.
+  // Where ranks lie, if it is known: for what is automatic, and for stages, overlap and chunks instead of machine
+  // and links.
   std::optional<Cluster> cluster = {};
   double expert_room = 1.5;  // rows that a rank can take in an exchange, times the mean; more when a step needs more
   bool remote = false;       // actors are processes: they share no memory

@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 
 #include "compile/two_layers.h"
+#include "stretto/compile/compile.h"
 #include "stretto/compile/differentiated.h"
 #include "stretto/compile/placed.h"
 #include "stretto/compile/scheduled.h"
+#include "stretto/models/family.h"
 #include "support/step_text.h"
 
 namespace stretto {
@@ -21,6 +23,19 @@ TEST(CutStep, StagesAsTheyAreGiven) {
   EXPECT_THAT(c.stage_of, ElementsAre(StageId(0), StageId(1)));
   EXPECT_EQ(c.step.pieces, 2);
   EXPECT_THROW(cut_step(graph(), schedule_of({.mesh = {{"pipe", 1}}}, 2), p), Error) << "one stage too many";
+}
+
+TEST(CutStep, StagesAreChosenForTheClusterOfTheRun) {
+  const auto stages = [](const Machine& machine, std::optional<Cluster> cluster) {
+    const Parallel p{.mesh = {{"pipe", 2}}, .machine = machine, .cluster = std::move(cluster)};
+    const ModelConfig m{.layers = 6, .width = 64, .heads = 4, .context = 64, .vocab = 2048};
+    return compile(make_model(m, 8), adamw(), {.microbatches = 4}, p).program->stage_of;
+  };
+  const Machine computes{.flops = 1e9, .memory_bandwidth = 1e15}, moves{.flops = 1e15, .memory_bandwidth = 1e9};
+  const Link link = Parallel{}.link;
+  const Cluster cluster{.machine = moves, .inside = link, .between = link};
+  EXPECT_EQ(stages(computes, cluster), stages(moves, {}));
+  EXPECT_NE(stages(computes, {}), stages(moves, {})) << "or nothing is told apart";
 }
 
 TEST(CutStep, RecomputeMakesAgainWhatAStageDoesNotKeep) {
