@@ -45,6 +45,7 @@ Stack read_stack_fields(const Field& fields, std::string name) {
       {{"attention", Selective::attention}, {"products", Selective::products}, {"program", Selective::program}});
   reader.read("masks", s.masks, byte_range);
   reader.read("passes", s.passes, between(0, 100));
+  reader.read("update", s.update, between(0, 100));
   reader.read("logits", s.logits, byte_range);
   reader.read("floor", s.floor, second_range);
   reader.read("step", s.step, second_range);

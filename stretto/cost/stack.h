@@ -36,6 +36,7 @@ struct Stack {
   enum class Selective : std::uint8_t { program, attention, products } selective = Selective::program;
   double masks = 0;   // bytes kept per element that a half layer adds (dropout)
   double passes = 1;  // bytes of passes over elements, in parts of the program's
+  double update = 1;  // bytes of norms, clipping and update, in parts of the program's
   // Bytes that a loss moves per logit, in passes of its own, forward and backward; 0: the program's.
   double logits = 0;
   double floor = 0;                            // seconds: no layer's phase is shorter, whatever its kernels take

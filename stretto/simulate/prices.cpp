@@ -28,6 +28,11 @@ void balance_context(KernelWork& w) {
   if (a && a->seen > 0.5 && a->seen < 1) w.cost.flops *= 0.5 / a->seen;
 }
 
+// What the stack moves in a task's passes over elements, in parts of what the program does.
+double passes_of(const Stack& s, Part part) {
+  return of_an_action(part) ? s.passes : part >= Part::norm ? s.update : 1;
+}
+
 }  // namespace
 
 Prices::Prices(const Program& p, const Cluster& c)
@@ -142,8 +147,8 @@ Priced Prices::calls(ActorId actor, TaskId task, const Calls& body, CallRange ra
     const WorkKind kind = kind_of(work);
     if (logits > 0 && kind == WorkKind::product) sum.elements += of_loss(logits);
     if (logits > 0 && kind == WorkKind::elements && work.cost.read + work.cost.written >= logits) continue;
-    if (kind == WorkKind::elements && c_.machine.rates && of_an_action(t.part))
-      work.cost.read *= c_.stack.passes, work.cost.written *= c_.stack.passes;
+    if (kind == WorkKind::elements && c_.machine.rates)
+      for (double* bytes : {&work.cost.read, &work.cost.written}) *bytes *= passes_of(c_.stack, t.part);
     const double seconds = kernel_seconds(work, c_.machine) * scale_;
     (kind == WorkKind::product ? sum.products : kind == WorkKind::attention ? sum.attention : sum.elements) += seconds;
   }

@@ -50,6 +50,23 @@ TEST(Prices, ALossOfTheStackMovesBytesPerLogit) {
   EXPECT_NEAR(seconds_of(c, more) - seconds_of(c, some), 20 * logits / rate, 1e-12);
 }
 
+TEST(Prices, AnUpdateOfTheStackMovesBytesInPartsOfTheProgramsOwn) {
+  const Compiled c = small();
+  Stack twice, thrice;
+  twice.update = 2, thrice.update = 3;
+  const Cluster a100 = on("a100-80g");
+  double params = 0;
+  for (const CompiledParam& p : c.params) {
+    double size = 1;
+    for (const Dim& d : p.dims) size *= double(d.size);
+    params += size;
+  }
+  const double rate = a100.machine.memory_bandwidth * a100.machine.rates->elements;
+  const double own = (seconds_of(c, thrice) - seconds_of(c, twice)) * rate / params;
+  EXPECT_NEAR(own, 34, 0.5) << "bytes: the gradient is read twice, master and two moments read and written, the "
+                               "parameter written";
+}
+
 TEST(Prices, SumsThatAreNotHiddenComeAfterAllElse) {
   const Compiled c = small({.names = {.data = 2}});
   Stack shown, hidden;
