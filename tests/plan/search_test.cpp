@@ -174,9 +174,11 @@ TEST(MakePlan, TheCompilersOwnCutsAreNotFaster) {
       {.family = "gpt2", .layers = 16, .width = 12288, .heads = 96, .context = 2048, .vocab = 51200, .tied = false}, 16,
       32);
   p.training = {};
-  p.cluster = {
-      .cluster = {.machine = {.flops = 300e12}, .inside = {3e-6, 300e9}, .between = {10e-6, 25e9}, .ranks_per_node = 4},
-      .memory = 80e9};
+  p.cluster = {.cluster = {.machine = {.flops = 300e12, .memory_bandwidth = 1e18},
+                           .inside = {3e-6, 300e9},
+                           .between = {10e-6, 25e9},
+                           .ranks_per_node = 4},
+               .memory = 80e9};
   const PlanSpace space{.pipe = {4},
                         .data = {2},
                         .tensor = {2},
