@@ -37,6 +37,11 @@ std::string_view interned(std::string_view text) {
   return it != all.end() ? *it : *all.emplace(text).first;
 }
 
+Reshard reshard_of(const PlanProblem& problem, const RunKeys& k) {
+  const bool cut = k.zero == 3 && k.data > 1;
+  return problem.cluster.cluster.stack.keeps_gathered && k.pipe > 1 && cut ? Reshard::step : problem.parallel.reshard;
+}
+
 Parallel parallel_of(const PlanProblem& problem, const RunKeys& k) {
   Parallel p = problem.parallel;
   std::erase_if(p.mesh, [](const Axis& a) { return a.name == "pipe"; });
@@ -52,8 +57,7 @@ Parallel parallel_of(const PlanProblem& problem, const RunKeys& k) {
   p.schedule = std::string(k.schedule);
   p.chunks = k.chunks;
   if (!k.stages.empty()) p.stages = k.stages;
-  const bool cut = k.zero == 3 && k.data > 1;
-  if (problem.cluster.cluster.stack.keeps_gathered && k.pipe > 1 && cut) p.reshard = Reshard::step;
+  p.reshard = reshard_of(problem, k);
   p.recompute.clear();
   if (k.recompute != Recompute::none) p.recompute = {k.recompute};
   return p;

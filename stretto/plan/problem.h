@@ -49,6 +49,7 @@ struct RunKeys {
 std::string_view interned(std::string_view);  // the same text, which lives as long as the program
 
 Parallel parallel_of(const PlanProblem&, const RunKeys&);
+Reshard reshard_of(const PlanProblem&, const RunKeys&);  // some stacks keep gathered parameters for a whole step
 Training training_of(const PlanProblem&, const RunKeys&);
 Compiled compile_keys(const PlanProblem&, const RunKeys&);  // to be predicted, not run
 

@@ -56,8 +56,11 @@ bool BestPrograms::take(const Planned& thought, Planned x) {
 // Stages may be wrong by more for one schedule than for another. So the best is compiled with the compiler's own cuts
 // too, and so is the best of every other schedule that is not far behind it.
 void BestPrograms::compile_rivals(Left& left) {
-  const Planned* const best = fastest();
-  if (best && best->keys.pipe > 1 && p_.parallel.stages.empty()) compile_with_own_cuts({*best});
+  if (Planned* const best = fastest(); best && best->keys.pipe > 1 && p_.parallel.stages.empty()) {
+    Planned other = predictor_.by_program(with_own_cuts(best->keys));
+    ++plan_.counts.compiled;
+    if (other.refused.empty() && fits(other.bytes) && cost(other) < cost(*best)) *best = std::move(other);
+  }
   for (int tried = 0; tried < o_.compiled;) {
     const std::vector<Planned> rivals = rivals_of_the_best(left, o_.compiled - tried);
     if (rivals.empty()) break;
@@ -67,7 +70,7 @@ void BestPrograms::compile_rivals(Left& left) {
 }
 
 // One of each schedule of which no program is known to fit.
-std::vector<Planned> BestPrograms::rivals_of_the_best(Left& left, int most) const {
+std::vector<Planned> BestPrograms::rivals_of_the_best(Left& left, int most) {
   const Planned* const best = fastest();
   if (!best) return {};
   std::set<std::string_view> schedules;
@@ -87,14 +90,13 @@ void BestPrograms::compile_with_own_cuts(const std::vector<Planned>& these) {
   std::vector<Planned> programs = predictor_.by_program(keys);
   for (std::size_t i = 0; i < these.size(); ++i) {
     known_.insert(these[i].keys);
-    const bool again = these[i].exact == Exactness::program && programs[i].keys == these[i].keys;
-    if (!again) take(these[i], std::move(programs[i]));
+    take(these[i], std::move(programs[i]));
   }
 }
 
-const Planned* BestPrograms::fastest() const {
-  const Planned* best = nullptr;
-  for (const Planned& x : programs_)
+Planned* BestPrograms::fastest() {
+  Planned* best = nullptr;
+  for (Planned& x : programs_)
     if (fits(x.bytes) && (!best || cost(x) < cost(*best))) best = &x;
   return best;
 }

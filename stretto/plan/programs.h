@@ -41,9 +41,9 @@ class BestPrograms {
   std::vector<const Planned*> next(Left&, std::size_t most, Fits) const;
   bool take(const Planned& thought, Planned);  // does it fit?
   void compile_rivals(Left&);
-  std::vector<Planned> rivals_of_the_best(Left&, int most) const;
+  std::vector<Planned> rivals_of_the_best(Left&, int most);
   void compile_with_own_cuts(const std::vector<Planned>&);
-  const Planned* fastest() const;
+  Planned* fastest();  // that fits; null: none does
 
   const PlanProblem& p_;
   const PlanOptions& o_;

@@ -124,7 +124,7 @@ void StageModel::add_cut(PlayTimes& t) const {
   if (f_.mlp.gather == 0 && f_.mlp.scatter == 0) return;
   // Where parameters stay whole, a step gathers them once; some stacks scatter gradients once, too.
   const double once = 1.0 / k_.microbatches;
-  const bool whole = parallel_of(p_, k_).reshard == Reshard::step;
+  const bool whole = reshard_of(p_, k_) == Reshard::step;
   const double gathers = whole ? once : 1, scatters = stack.keeps_gathered && k_.pipe > 1 ? once : 1;
   int piece = 0;
   for (StageId s : all_.ids()) {
