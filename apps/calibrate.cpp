@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "run_file.h"
 #include "stretto/base/error.h"
 #include "stretto/base/text.h"
 #include "stretto/config/run.h"
@@ -40,11 +41,16 @@ void run_calibrate(const CalibrateCommand& o) {
   if (!o.output.empty()) check_directory_of(o.output);
   const std::vector<MeasuredFile> runs = read_measured(o.measured);
   std::vector<MeasuredRun> measured;
-  for (const MeasuredFile& r : runs) measured.push_back({predicted_on(read_run(r.run), o.cluster).spent, r.seconds});
+  CalibratedOn on;
+  for (const MeasuredFile& r : runs) {
+    const RunConfig run = read_run(r.run);
+    measured.push_back({predicted_on(run, o.cluster).spent, r.seconds});
+    on.add(sizes_of(run.model.config, mesh_of(run.parallel).ranks()));
+  }
   const Calibration c = calibrate(measured);
   print_runs(runs, c);
   if (o.output.empty()) return;
-  write_file(o.output, calibrated(o.cluster, c.fit));
+  write_file(o.output, calibrated(o.cluster, c.fit, on));
   fmt::print("cluster  {}\n", o.output);
 }
 

@@ -12,6 +12,8 @@
 #include "stretto/base/text.h"
 #include "stretto/formats/mapped_file.h"
 
+extern "C" __attribute__((weak)) int blas_thread_shutdown_();  // OpenBLAS has it where it has threads of its own
+
 namespace stretto::app {
 namespace {
 
@@ -43,6 +45,10 @@ void keep_freed_memory() {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);  // no larger one is taken
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   mallopt(M_TOP_PAD, 16 << 20);
+}
+
+void end_idle_threads() {
+  if (blas_thread_shutdown_) blas_thread_shutdown_();
 }
 
 }  // namespace stretto::app

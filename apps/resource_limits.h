@@ -14,4 +14,8 @@ void meet_limits(char** argv);
 // go to the system and come back take longer than most of what is done with them.
 void keep_freed_memory();
 
+// The BLAS library starts with threads of its own, which look for work on every core for as long as a prediction takes
+// before they sleep. Whoever makes products starts them again.
+void end_idle_threads();
+
 }  // namespace stretto::app

@@ -66,4 +66,8 @@ Mesh mesh_of(const ParallelSection& s) {
   return mesh;
 }
 
+RunSizes sizes_of(const ModelConfig& model, int ranks) {
+  return {.ranks = ranks, .context = model.context, .width = model.width};
+}
+
 }  // namespace stretto::app

@@ -9,6 +9,7 @@
 
 #include "commands.h"
 #include "stretto/config/run.h"
+#include "stretto/cost/cluster_file.h"
 
 namespace stretto::app {
 
@@ -26,5 +27,6 @@ struct RunFile {
 RunConfig settings_only(const CLI::App& command, std::string_view section);
 std::string config_of_run(const std::string& from, const std::vector<std::string>& settings);  // "": there is none
 Mesh mesh_of(const ParallelSection&);                                                          // with the axes of names
+RunSizes sizes_of(const ModelConfig&, int ranks);
 
 }  // namespace stretto::app

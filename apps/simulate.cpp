@@ -138,6 +138,7 @@ std::string spent_line(const StepTime& t) {
 void simulate_run(const SimulateCommand& o, const CLI::App& command) {
   refuse_beside_run(command, {of_schedule, of_times});
   keep_freed_memory();
+  end_idle_threads();
   const RunConfig read = o.run.read(command);
   const ClusterFile file = cluster_for(o, read);
   RunConfig run = as_stack_has_it(read, file.cluster.stack);
@@ -167,6 +168,8 @@ void simulate_run(const SimulateCommand& o, const CLI::App& command) {
   if (const auto reason = expert_rows_reason(compiled)) fmt::print("experts  {}\n", *reason);
   if (file.device) fmt::print("device   {}, software {}\n", file.device->name, file.cluster.stack.name);
   fmt::print("step     {}, {} tok/s\n", human_seconds(step.seconds), human_count(tokens / step.seconds));
+  const std::string mark = extrapolated(file, sizes_of(run.model.config, program.ranks()));
+  if (!mark.empty()) fmt::print("{}\n", mark);
   if (file.device) fmt::print("spent    {}\n", spent_line(step));
   if (const double period = step_period(program, file.cluster); period < 0.999 * step.seconds)
     fmt::print("period   {}, {} tok/s, where steps follow each other without a barrier (ranks of one process)\n",

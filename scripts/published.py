@@ -9,7 +9,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROWS = os.path.join(HERE, '..', 'bench', 'data', 'published.json')
 OTHERS = os.path.join(HERE, '..', 'bench', 'data', 'throughput.tsv')
 DEVICE = {'A100': 'a100-80g', 'A100-80GB': 'a100-80g', 'A100-40GB': 'a100-40g', 'H100-80GB': 'h100-sxm',
-          'H100-96GB-HBM2e': 'h100-sxm', 'H200-141GB': 'h200-sxm', 'B200': 'b200', 'GB200': 'gb200', 'GB300': 'gb300'}
+          'H100-96GB-HBM2e': 'h100-500w', 'H200-141GB': 'h200-sxm', 'B200': 'b200', 'GB200': 'gb200', 'GB300': 'gb300'}
 STACK = dict(megatron_sc21='megatron-2021', vtrain_multi='megatron-deepspeed', vtrain_single='megatron-deepspeed',
              zero_bubble='megatron-2023', mosaic_fsdp='composer-fsdp')
 SCHEDULE = {'no-pp': '1f1b', '1F1B': '1f1b', 'interleaved-1F1B': 'interleaved-1f1b', '1F1B-I': 'interleaved-1f1b',
@@ -25,6 +25,9 @@ MODELS = {
     'gpt3-5b': (24, 4096, 32, 32, 16384, 51200, {'family': '"gpt2"'}),
     'gpt3-20b': (44, 6144, 48, 48, 24576, 51200, {'family': '"gpt2"'}),
     'gpt3-175b': (96, 12288, 96, 96, 49152, 51200, {'family': '"gpt2"'}),
+    'gpt-22b': (48, 6144, 64, 64, 24576, 51200, {'family': '"gpt2"'}),
+    'gpt-530b': (105, 20480, 128, 128, 81920, 51200, {'family': '"gpt2"'}),
+    'gpt-1t': (128, 25600, 160, 160, 102400, 51200, {'family': '"gpt2"'}),
     'nemotron-8b': (32, 4096, 32, 32, 16384, 256000, {'gated': 'false'}),
     'nemotron-22b': (40, 6144, 48, 48, 24576, 256000, {'gated': 'false'}),
     'nemotron-340b': (96, 18432, 96, 8, 73728, 256000, {'gated': 'false'}),
@@ -32,10 +35,18 @@ MODELS = {
 # Which stack a source of throughput.tsv is. Read in: NVIDIA/NeMo docs/source/performance/performance_summary.md (24.07; long
 # contexts: 24.03), NVIDIA-NeMo/Megatron-Bridge docs/performance-summary.md and its archive (25.11, 26.02), pytorch/torchtitan
 # benchmarks/llama3_h100_202412_torchtitan.md, benchmarks/llama3_8b_h200_2025-06_torchtitan.md and docs/performance.md (A100),
-# Llama Team 2024, The Llama 3 Herd of Models, table 4 (tokens from its TFLOP/s; chunks are not printed there).
+# Llama Team 2024, The Llama 3 Herd of Models, table 4 (tokens from its TFLOP/s; chunks are not printed there). torchtitan
+# cuts a batch into as many microbatches as it has stages on a rank's pipeline, unless told otherwise (pipelining_utils.py).
+# Predicted before anything was fitted or chosen with them in sight: Korthikanti et al. 2022, tables 3 and 5, as recalled,
+# checked against its MFU (with full recompute there is no sequence parallelism); Smith et al. 2022, Megatron-Turing NLG 530B,
+# as cli99/llm-analysis examples/megatron-turing-nlg quotes it; Megatron-Bridge's archive of 25.09 (no precision printed: fp8)
+# and rows of its 26.02 that were not in this table; torchtitan docs/performance.md, 405B on 128 ranks.
 SOURCES = {'nemo-24.07': 'nemo', 'nemo-24.03-long': 'nemo', 'nemo-25.11': 'nemo', 'nemo-26.02': 'nemo',
-           'torchtitan-2024': 'torchtitan', 'torchtitan-a100': 'torchtitan', 'torchtitan-h200': 'torchtitan',
-           'llama3-paper': 'nemo'}
+           'torchtitan-2024': 'torchtitan', 'torchtitan-a100': 'torchtitan', 'torchtitan-h200': 'torchtitan-2025',
+           'llama3-paper': 'nemo', 'korthikanti-2022': 'megatron-2022', 'korthikanti-2022-full': 'megatron-2022',
+           'mt-nlg': 'megatron-deepspeed', 'nemo-25.09': 'nemo', 'nemo-25.09-experts': 'nemo',
+           'nemo-26.02-more': 'nemo', 'torchtitan-405b': 'torchtitan'}
+NO_SEQUENCE = ('korthikanti-2022-full', 'mt-nlg')  # tensor ranks hold what is between products alike
 
 
 def rows():
@@ -52,7 +63,8 @@ def other_rows():
         return dict(id=' '.join(r.values()), group=r['source'], model=r['model'], gpu=r['gpu'], gpus=n['gpus'], precision=r['precision'],
                     layers=layers, hidden=hidden, heads=heads, kv_heads=kv, ff=ff, vocab=vocab, more=more, seq=n['context'],
                     gpus_per_node=72 if r['gpu'].startswith('GB') else 8, tp=n['tensor'], pp=n['pipe'], dp=dp, cp=n['context_ranks'],
-                    ep=n['expert'], vpp=n['chunks'], zero=n['zero'], global_batch=n['batch'], seq_parallel=n['tensor'] > 1,
+                    ep=n['expert'], vpp=n['chunks'], zero=n['zero'], global_batch=n['batch'],
+                    seq_parallel=n['tensor'] > 1 and r['source'] not in NO_SEQUENCE,
                     n_micro=n['batch'] // (dp * n['microbatch']), schedule='interleaved-1F1B' if n['chunks'] > 1 else '1F1B',
                     recompute=r['recompute'], mem_gb=float(r['memory_gib']) * 1.0737 if r['memory_gib'] else None,
                     iter_time_s=n['batch'] * n['context'] / (float(r['tokens_per_second']) * n['gpus']))

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "stretto/formats/fields.h"
+#include "stretto/base/text.h"
 
 namespace stretto {
 namespace {
@@ -24,6 +24,38 @@ bool read_link(FieldReader& file, std::string_view name, Link& link) {
 void set_link(Field& to, const std::string& name, const Link& link) {
   to.set(name + ".latency", link.latency);
   if (std::isfinite(link.bandwidth)) to.set(name + ".bandwidth", link.bandwidth);
+}
+
+constexpr struct {
+  std::string_view key;
+  i64 RunSizes::*of;
+} run_sizes[] = {{"ranks", &RunSizes::ranks}, {"context", &RunSizes::context}, {"width", &RunSizes::width}};
+
+std::optional<CalibratedOn> read_calibrated(FieldReader& file) {
+  if (!file.raw("calibrated")) return {};
+  const std::size_t so_far = file.faults_so_far();
+  FieldReader section = file.section("calibrated");
+  CalibratedOn on;
+  if (file.faults_so_far() == so_far) {  // it is a table
+    section.need("runs");
+    section.read("runs", on.runs, at_least(1));
+    for (const auto& [key, of] : run_sizes) {
+      std::vector<i64> ends;
+      section.need(key);
+      if (!section.read(key, ends, at_least(1))) continue;
+      if (ends.size() == 2 && ends[0] <= ends[1])
+        on.least.*of = ends[0], on.most.*of = ends[1];
+      else
+        section.fail(key, "must be two numbers, the smallest and the largest");
+    }
+  }
+  file.hint_since(so_far, "[calibrated] is as stretto calibrate -o writes it, e.g. runs = 5, ranks = [2, 16]");
+  return on;
+}
+
+std::string in_words(std::string_view key, const std::string& number) {
+  if (key == "ranks") return fmt::format("{} rank{}", number, number == "1" ? "" : "s");
+  return fmt::format("{} {}", key, number);
 }
 
 // A device with its stack, and what the file says over them. A file it names lies beside this one.
@@ -71,6 +103,7 @@ ClusterFile read_checked(const std::string& path, const std::vector<std::string>
   Cluster& c = file.cluster;
   c.machine.memory_bandwidth = std::numeric_limits<double>::infinity();
   FieldReader reader(fields);
+  file.calibrated = read_calibrated(reader);
   if (reader.has("device")) return read_device_cluster(reader, std::move(file), path, products);
   if (reader.has("stack")) reader.fail_hint("stack", "is of a device, and none is given", "give device = \"a100-80g\"");
   reader.read("ranks_per_node", c.ranks_per_node, stretto::between(1, most_per_node));
@@ -92,6 +125,21 @@ ClusterFile read_cluster(const std::string& path, const std::vector<std::string>
                    [&] { return read_checked(path, overrides, products); });
 }
 
+void CalibratedOn::add(const RunSizes& run) {
+  for (const auto& [key, of] : run_sizes) {
+    least.*of = runs == 0 ? run.*of : std::min(least.*of, run.*of);
+    most.*of = runs == 0 ? run.*of : std::max(most.*of, run.*of);
+  }
+  ++runs;
+}
+
+Field CalibratedOn::field() const {
+  Field to{Field::Table{}};
+  to.set("runs", runs);
+  for (const auto& [key, of] : run_sizes) to.set(key, Field::Array{least.*of, most.*of});
+  return to;
+}
+
 std::string cluster_toml(const ClusterFile& file, const std::vector<std::string>& comments) {
   const Cluster& c = file.cluster;
   Field to{Field::Table{}};
@@ -105,6 +153,7 @@ std::string cluster_toml(const ClusterFile& file, const std::vector<std::string>
   to.set("ranks_per_node", c.ranks_per_node);
   if (std::isfinite(file.memory)) to.set("memory", file.memory);
   if (!file.device) to.set("machine.flops", c.machine.flops);
+  if (file.calibrated) to.set("calibrated", file.calibrated->field());
   if (file.device) {
     if (file.inside) set_link(to, "inside", c.inside), to.set("inside.share", 1.0);
     if (file.between) set_link(to, "between", c.between), to.set("between.share", 1.0);
@@ -126,6 +175,20 @@ void check_ranks(const ClusterFile& file, int ranks) {
   if (std::min(ranks, per_node) > 1 && !file.inside)
     throw Error(file.name, "has no [inside], and nodes have {} ranks", per_node)
         .hint("give latency and bandwidth within a node, or measure them: stretto bench comm");
+}
+
+std::string extrapolated(const ClusterFile& file, const RunSizes& run) {
+  if (!file.calibrated) return "";
+  const auto& [runs, least, most] = *file.calibrated;
+  std::vector<std::string> here, there;
+  for (const auto& [key, of] : run_sizes) {
+    const i64 low = least.*of, high = most.*of;
+    if (run.*of >= low && run.*of <= high) continue;
+    here.push_back(in_words(key, fmt::format("{}", run.*of)));
+    there.push_back(in_words(key, low == high ? fmt::format("{}", low) : fmt::format("{} to {}", low, high)));
+  }
+  if (here.empty()) return "";
+  return fmt::format("extrapolated: {}; it was calibrated on {}", join(here, ", "), join(there, ", "));
 }
 
 }  // namespace stretto

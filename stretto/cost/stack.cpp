@@ -19,6 +19,13 @@ void read_attention(FieldReader& reader, Stack& s) {
   scores.read("kept", s.scores_kept, byte_range);
 }
 
+void read_memory(FieldReader memory, Stack::Memory& m) {
+  memory.read("copies", m.copies);
+  memory.read("context", m.context);
+  memory.read("logits", m.logits, byte_range);
+  memory.read("reserved", m.reserved, between(1, 10));
+}
+
 Stack read_stack_fields(const Field& fields, std::string name) {
   Stack s{.name = std::move(name)};
   FieldReader reader(fields);
@@ -36,6 +43,8 @@ Stack read_stack_fields(const Field& fields, std::string name) {
   reader.read("joined_backward", s.joined_backward);
   reader.read("free_update", s.free_update);
   reader.read("keeps_gathered", s.keeps_gathered);
+  reader.read("joined_products", s.joined_products);
+  reader.read("narrow_gathers", s.narrow_gathers);
   reader.read("balanced_context", s.balanced_context);
   FieldReader recompute = reader.section("recompute");
   recompute.choose("full", s.whole_layers, {{"layers", true}, {"program", false}});
@@ -44,6 +53,7 @@ Stack read_stack_fields(const Field& fields, std::string name) {
       "selective", s.selective,
       {{"attention", Selective::attention}, {"products", Selective::products}, {"program", Selective::program}});
   reader.read("masks", s.masks, byte_range);
+  read_memory(reader.section("memory"), s.memory);
   reader.read("passes", s.passes, between(0, 100));
   reader.read("update", s.update, between(0, 100));
   reader.read("logits", s.logits, byte_range);

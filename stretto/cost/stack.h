@@ -31,10 +31,20 @@ struct Stack {
   bool free_update = false;      // schedules with W: an actor updates without waiting for the others
   // Parameters that are cut stay gathered through a step with a pipeline, and gradients are scattered once in it.
   bool keeps_gathered = false;
+  bool joined_products = false;   // products of one operand (queries, keys, values; a gated MLP's two) are one
+  bool narrow_gathers = false;    // where products are made in fewer bits, what is gathered for them is of 8
   bool balanced_context = false;  // ranks of a context axis have early and late positions: each sees as many keys
   // What selective recompute makes again: what the program does; attention; every other product and all that is cheap.
   enum class Selective : std::uint8_t { program, attention, products } selective = Selective::program;
-  double masks = 0;   // bytes kept per element that a half layer adds (dropout)
+  double masks = 0;  // bytes kept per element that a half layer adds (dropout)
+  // Memory where it is other than the program's.
+  struct Memory {
+    bool copies = true;  // parameters of 16 bits are kept beside those that are updated; else made where they are used
+    bool context = false;  // parameters, gradients and states are cut by ranks of the context axis too
+    double logits = 0;     // bytes that the loss holds per logit, beside the logits and their gradient
+    double reserved = 1;   // what the allocator takes, in parts of what is used
+    bool operator==(const Memory&) const = default;
+  } memory = {};
   double passes = 1;  // bytes of passes over elements, in parts of the program's
   double update = 1;  // bytes of norms, clipping and update, in parts of the program's
   // Bytes that a loss moves per logit, in passes of its own, forward and backward; 0: the program's.

@@ -1,6 +1,8 @@
 #include "stretto/simulate/held.h"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <map>
 
 #include "stretto/ir/op.h"
@@ -9,38 +11,106 @@ namespace stretto {
 
 double workspace(const Cluster& c, double scratch) { return c.machine.rates ? c.stack.reserve : scratch; }
 
+namespace {
+
+constexpr double of_logits = 4;  // bytes per logit of 16 bits and its gradient
+
+// Calls of a shape, in a task.
+template <class Shape, class Use>
+void for_each(const Calls& calls, Use use) {
+  for (const KernelCall& call : calls.calls) {
+    const Node& n = calls.graph.node(call.node);
+    if (n.op->collective) continue;
+    const Cost cost = n.op->cost({calls.graph, n});
+    if (const auto* shape = std::get_if<Shape>(&cost.shape)) use(*shape);
+  }
+}
+
+double kept_scores(const Calls& calls, const Stack& stack) {
+  double bytes = 0;
+  for_each<AttentionShape>(calls,
+                           [&](const AttentionShape& a) { bytes += a.heads * a.queries * a.keys * stack.scores_kept; });
+  return bytes;
+}
+
+// Values that a task makes and one of the readers wants.
+template <class Wanted>
+std::vector<const CrossValue*> made_for(const Step& s, TaskId task, Wanted wanted) {
+  std::vector<const CrossValue*> made;
+  for (const Binding& b : s.tasks[task].outputs)
+    if (const ValueId* v = as<ValueId>(b); v && s.values[*v].producer == task) {
+      const std::vector<TaskId>& readers = s.values[*v].consumers;
+      if (std::any_of(readers.begin(), readers.end(), [&](TaskId c) { return wanted(s.tasks[c]); }))
+        made.push_back(&s.values[*v]);
+    }
+  return made;
+}
+
+std::vector<const CrossValue*> made_for_next(const Step& s, TaskId task) {
+  return made_for(s, task, [&](const Task& t) { return t.part == Part::F && t.piece != s.tasks[task].piece; });
+}
+
+double bytes_of(const std::vector<const CrossValue*>& values) {
+  double bytes = 0;
+  for (const CrossValue* v : values) bytes += double(v->bytes);
+  return bytes;
+}
+
+TaskId id_of(const Step& s, const Task* t) { return TaskId(t - &*s.tasks.begin()); }
+
+// Every other product's result is kept, attention's, and of two halves of a layer one's input.
+double kept_of_products(const Program& p, TaskId task) {
+  const Step& s = *p.step;
+  double elements = 0;
+  for_each<ProductShape>(*p.calls[task], [&](const ProductShape& x) { elements += x.batches * x.m * x.n / 2; });
+  for_each<AttentionShape>(*p.calls[task], [&](const AttentionShape& a) { elements += a.heads * a.queries * a.value; });
+  const std::vector<const CrossValue*> next = made_for_next(s, task);
+  const double size = next.empty() ? double(size_of(bf16)) : double(size_of(next[0]->type.dtype));
+  return elements * size + bytes_of(next) / 2;
+}
+
+// What the program keeps: all products' results and the input of both halves.
+double kept_by_program(const Step& s, TaskId task) {
+  return bytes_of(made_for(s, task, [](const Task& t) { return t.part >= Part::R && t.part <= Part::W; }));
+}
+
+bool has_head(const Program& p, const Task& t) { return t.piece->value + 1 == p.step->pieces; }
+bool keeps_products(const Program& p, PieceId piece, const Stack& stack) {
+  return stack.selective == Stack::Selective::products && !p.step->recompute.empty() &&
+         p.step->recompute[piece] == Recompute::selective;
+}
+
+// Of a layer that is made again as a whole the first half's result is not kept, unless another stage has it.
+double kept_of_layers(const Program& p, TaskId task) {
+  const PieceId piece = *p.step->tasks[task].piece;
+  const bool first_half = piece.value % 2 == 1 && piece.value + 2 < p.step->pieces;
+  const bool here = first_half && p.stage_of[piece] == p.stage_of[PieceId(piece.value + 1)];
+  return here ? -bytes_of(made_for_next(*p.step, task)) : 0;
+}
+
+}  // namespace
+
 double kept_beside(const Program& p, TaskId task, const Stack& stack) {
   const Task& t = p.step->tasks[task];
   const Recompute mode = p.step->recompute.empty() ? Recompute::none : p.step->recompute[*t.piece];
-  if (mode == Recompute::full || mode == Recompute::layer) return 0;
+  if (mode == Recompute::full) return 0;
+  if (mode == Recompute::layer) return stack.whole_layers ? kept_of_layers(p, task) : 0;
   double bytes = 0;
-  if (stack.kept && mode == Recompute::none)
-    for (const KernelCall& call : p.calls[task]->calls) {
-      const Node& n = p.calls[task]->graph.node(call.node);
-      const Cost cost = n.op->cost({p.calls[task]->graph, n});
-      if (const auto* a = std::get_if<AttentionShape>(&cost.shape))
-        bytes += a->heads * a->queries * a->keys * stack.scores_kept;
-    }
+  if (keeps_products(p, *t.piece, stack) && !has_head(p, t))
+    bytes += std::min(kept_of_products(p, task) - kept_by_program(*p.step, task), 0.0);
+  if (stack.kept && mode == Recompute::none) bytes += kept_scores(*p.calls[task], stack);
   // A half layer hands on as many elements as it adds: so do the embedding and the layers' last one.
   if (stack.masks > 0)
-    for (const Binding& b : t.outputs)
-      if (const ValueId* v = as<ValueId>(b); v && p.step->values[*v].producer == task) {
-        const auto next = [&](TaskId c) {
-          const Task& reader = p.step->tasks[c];
-          return reader.part == Part::F && reader.piece != t.piece;
-        };
-        const std::vector<TaskId>& readers = p.step->values[*v].consumers;
-        if (std::any_of(readers.begin(), readers.end(), next))
-          bytes += stack.masks * double(p.step->elements(p.step->values[*v].type));
-      }
+    for (const CrossValue* v : made_for_next(*p.step, task)) bytes += stack.masks * double(p.step->elements(v->type));
   return bytes;
 }
 
 namespace {
 
-// The most of it that an actor has at one time.
-double most_kept_beside(const Program& p, ActorId actor, const Stack& stack) {
-  if (!stack.kept && stack.masks == 0) return 0;
+// The most that an actor has at one time of what forward tasks keep for backward, or the least if it is less than
+// nothing: the program's own peak is then. The model's last task may need more while it runs.
+template <class Kept>
+double most_kept(const Program& p, ActorId actor, Kept kept, double head = 0) {
   std::map<TaskId, double> of_task;
   std::map<PieceId, double> of_piece;
   double now = 0, most = 0;
@@ -50,8 +120,10 @@ double most_kept_beside(const Program& p, ActorId actor, const Stack& stack) {
     const Task& t = p.task(*r);
     if (t.part == Part::F) {
       const auto [it, fresh] = of_task.try_emplace(r->task);
-      if (fresh) of_piece[*t.piece] = it->second = kept_beside(p, r->task, stack);
-      most = std::max(most, now += it->second);
+      if (fresh) of_piece[*t.piece] = it->second = kept(r->task);
+      now += it->second;
+      const double with_head = now + (has_head(p, t) ? head : 0);
+      if (std::abs(with_head) > std::abs(most)) most = with_head;
     } else if (t.part == Part::I || (t.part == Part::W && !p.step->find(Part::I, *t.piece))) {
       now -= of_piece[*t.piece];
     }
@@ -59,19 +131,66 @@ double most_kept_beside(const Program& p, ActorId actor, const Stack& stack) {
   return most;
 }
 
+double most_kept_beside(const Program& p, ActorId actor, const Stack& stack) {
+  if (!stack.kept && stack.masks == 0 && !stack.whole_layers) return 0;
+  return most_kept(p, actor, [&](TaskId t) { return kept_beside(p, t, stack); });
+}
+
+bool gathers(const Program& p) {
+  const auto& tasks = p.step->tasks;
+  return std::any_of(tasks.begin(), tasks.end(), [](const Task& t) { return t.part == Part::U; });
+}
+
+// Parameters of the piece that is at work and of the next one.
+double gathered(const Program& p) {
+  std::vector<double> of_pieces{0, 0};
+  for (TaskId t : p.step->tasks.ids())
+    if (p.step->tasks[t].part == Part::U)
+      of_pieces.push_back(bytes_of(made_for(*p.step, t, [](const Task&) { return true; })));
+  std::partial_sort(of_pieces.begin(), of_pieces.begin() + 2, of_pieces.end(), std::greater());
+  return of_pieces[0] + of_pieces[1];
+}
+
+// What the last piece makes logits of.
+double logits_of(const Program& p) {
+  double count = 0;
+  if (const Task* head = p.step->find(Part::F, PieceId(p.step->pieces - 1)))
+    for_each<ProductShape>(*p.calls[id_of(*p.step, head)],
+                           [&](const ProductShape& x) { count += x.batches * x.m * x.n; });
+  return count;
+}
+
 }  // namespace
 
 std::vector<Held> held(const Program& p, const Cluster& c) {
   std::vector<Held> all;
   const Stack& stack = c.stack;
-  const double gradients = stack.gradient_bytes > 0 ? stack.gradient_bytes / double(size_of(f32)) : 1;
+  const double of_gradient = stack.gradient_bytes > 0 ? stack.gradient_bytes / double(size_of(f32)) : 1;
+  const double data = p.mesh.extent("data"), cut = stack.memory.context ? p.mesh.extent("context") : 1;
+  const PieceId head(p.step->pieces - 1);
+  const double logits = logits_of(p), loss = stack.memory.logits * logits;
+  const auto of_products = [&](TaskId t) { return has_head(p, p.step->tasks[t]) ? 0 : kept_of_products(p, t); };
+  // What is gathered once a step: gradients are whole until then, and parameters where the program does not gather
+  // them.
+  const bool by_data = gathers(p), by_context = !by_data && data == 1 && cut > 1;
+  const auto whole_beside = [&](double params, double gradients) {
+    return by_data ? gradients * data : by_context ? gradients + params : 0;
+  };
   for (ActorId actor : p.actors.ids()) {
     const PerArena<u64>& bytes = p.actors[actor].bytes;
     const auto of = [&](Arena a) { return static_cast<double>(bytes[a]); };
-    Held h{.states = of(Arena::params) + of(Arena::gradients) * gradients + of(Arena::state),
-           .activations = of(Arena::inputs) + of(Arena::results) + of(Arena::activations)};
-    h.activations += workspace(c, of(Arena::scratch));
-    h.activations += most_kept_beside(p, actor, stack);
+    const double params = of(Arena::params), gradients = of(Arena::gradients) * of_gradient;
+    Held h{.states = ((stack.memory.copies ? params : 0) + gradients + of(Arena::state)) / cut,
+           .activations = of(Arena::inputs) + of(Arena::results) + workspace(c, of(Arena::scratch))};
+    // The program makes again what a whole stage needs, the stack one layer at a time: no peak of one is the other's.
+    if (keeps_products(p, head, stack))
+      h.activations += most_kept(p, actor, of_products, loss + of_logits * logits) + gathered(p);
+    else
+      h.activations +=
+          of(Arena::activations) + most_kept_beside(p, actor, stack) + (p.actor_of(head) == actor ? loss : 0);
+    if (stack.keeps_gathered && p.actors.size() > 1) h.activations += whole_beside(params, gradients);
+    h.states *= stack.memory.reserved;
+    h.activations *= stack.memory.reserved;
     all.push_back(h);
   }
   return all;

@@ -18,7 +18,8 @@ struct Held {
 };
 std::vector<Held> held(const Program&, const Cluster&);
 
-// What the stack keeps from a forward task to backward beside what the program does: scores, masks of dropout.
+// What the stack keeps from a forward task to backward beside what the program does: scores, masks of dropout. Less
+// than nothing where it makes more again than the program.
 double kept_beside(const Program&, TaskId, const Stack&);
 double workspace(const Cluster&, double scratch);  // `scratch` is that of our own kernels
 

@@ -28,6 +28,24 @@ void balance_context(KernelWork& w) {
   if (a && a->seen > 0.5 && a->seen < 1) w.cost.flops *= 0.5 / a->seen;
 }
 
+// Of a byte each: as many bytes as fewer elements would have.
+CollectiveShape of_bytes(CollectiveShape s) {
+  if (!s.sizes.empty()) *std::max_element(s.sizes.begin(), s.sizes.end()) /= i64(size_of(s.dtype));
+  return s;
+}
+
+Value without_views(const Graph& g, Value v) {
+  while (g.node(v).op->view) v = g.node(v).operands[0];
+  return v;
+}
+
+bool share_an_operand(const Graph& g, const Node& a, const Node& b) {
+  for (Value x : a.operands)
+    for (Value y : b.operands)
+      if (without_views(g, x) == without_views(g, y)) return true;
+  return false;
+}
+
 // What the stack moves in a task's passes over elements, in parts of what the program does.
 double passes_of(const Stack& s, Part part) {
   return of_an_action(part) ? s.passes : part >= Part::norm ? s.update : 1;
@@ -45,9 +63,18 @@ Prices::Prices(const Program& p, const Cluster& c)
 double Prices::collective(const CollectiveShape& s, ActorId actor) { return times_.collective(s, actor) * scale_; }
 
 Prices::OfTask& Prices::of(ActorId actor, TaskId task) {
-  IdVector<TaskId, OfTask>& all = tasks_[actor];
-  if (all.empty()) all.resize(p_.step->tasks.size());
-  return all[task];
+  IdVector<TaskId, OfTask*>& all = tasks_[actor];
+  if (all.empty()) all.resize(p_.step->tasks.size(), nullptr);
+  OfTask*& known = all[task];
+  if (!known) {
+    const Task& t = p_.step->tasks[task];
+    known = &kinds_[{&*p_.calls[task], actor, t.part, last(t), made_otherwise(t) ? t.piece : std::nullopt}];
+  }
+  return *known;
+}
+
+bool Prices::made_otherwise(const Task& t) const {
+  return t.part == Part::R && (c_.stack.whole_layers || c_.stack.selective != Stack::Selective::program);
 }
 
 const std::vector<Prices::Started>& Prices::started(ActorId actor, const Run& r) {
@@ -61,7 +88,8 @@ std::vector<Prices::Started> Prices::find_started(ActorId actor, const Run& r) {
   const bool once = part == Part::S && c_.stack.keeps_gathered && p_.actors.size() > 1;
   std::vector<Started> all;
   for (CallId c : ids(calls_of(r, body))) {
-    const CollectiveShape s = shape_of(body.graph, body.graph.node(body.calls[c].node), p_.mesh);
+    CollectiveShape s = shape_of(body.graph, body.graph.node(body.calls[c].node), p_.mesh);
+    if (narrow_gather(p_.task(r), s)) s = of_bytes(s);
     const double takes = collective(s, actor) * (sum && s.dtype == f32 ? gradients_ : 1);
     const DeviceLane lane = c_.stack.one_wire ? DeviceLane::storage : lane_of(part);
     all.push_back(
@@ -77,14 +105,9 @@ Priced Prices::task(ActorId actor, TaskId task) {
 }
 
 Priced Prices::of_task(ActorId actor, TaskId task) {
-  const Task& t = p_.step->tasks[task];
-  if (t.part == Part::R && (c_.stack.whole_layers || c_.stack.selective != Stack::Selective::program))
-    return recomputed(actor, task);
-  const bool last = t.piece && t.piece->value + 1 == p_.step->pieces;
+  if (made_otherwise(p_.step->tasks[task])) return recomputed(actor, task);
   const Calls& body = *p_.calls[task];
-  const auto [it, fresh] = bodies_.try_emplace({&body, actor, last});
-  if (fresh) it->second = calls(actor, task, body, {CallId(0), CallId(body.calls.size())});
-  return it->second;
+  return calls(actor, task, body, {CallId(0), CallId(body.calls.size())});
 }
 
 // What the stack makes again is not what the program does: all of a piece's forward, or attention alone.
@@ -125,16 +148,43 @@ double Prices::of_loss(double logits) const {
   return kernel_seconds(passes, c_.machine) * scale_;
 }
 
+// Parameters of layers, and what tensor ranks gather for their products. Those of embedding and head are as they are.
+bool Prices::narrow_gather(const Task& t, const CollectiveShape& s) const {
+  if (!c_.stack.narrow_gathers || !c_.machine.rates || c_.machine.rates->narrow <= 1) return false;
+  const bool layer = t.piece && t.piece->value > 0 && t.piece->value + 1 < p_.step->pieces;
+  const bool operand = of_an_action(t.part) && s.axes == std::vector<std::string>{"tensor"};
+  return layer && s.kind == CollectiveKind::gather && (t.part == Part::U || operand);
+}
+
+// What a product takes as a part of one with all that are made of the same operand, in parts of what it takes alone:
+// the side in which they differ is as long as all of theirs.
+double Prices::joined(const Calls& body, CallRange range, CallId call, const ProductShape& p) const {
+  if (!c_.stack.joined_products || !c_.machine.rates) return 1;
+  double m = 0, n = 0;
+  for (CallId c : ids(range)) {
+    const Node &mine = body.graph.node(body.calls[call].node), &other = body.graph.node(body.calls[c].node);
+    if (other.op->collective) continue;
+    const Cost cost = kernel_work(body, c).cost;
+    const auto* q = std::get_if<ProductShape>(&cost.shape);
+    if (!q || q->batches != p.batches || q->k != p.k || !share_an_operand(body.graph, mine, other)) continue;
+    if (q->m == p.m) n += q->n;
+    if (q->n == p.n) m += q->m;
+  }
+  const double small = c_.machine.rates->small, side = n > p.n ? p.n : p.m, all = n > p.n ? n : m;
+  return (1 + small / all) / (1 + small / side);
+}
+
 Priced Prices::calls(ActorId actor, TaskId task, const Calls& body, CallRange range) {
   const Task& t = p_.step->tasks[task];
   // The head's products stay in 16 bits where others are made in fewer.
-  const bool narrow = of_an_action(t.part) && t.piece->value + 1 < p_.step->pieces;
+  const bool narrow = of_an_action(t.part) && !last(t);
   const double logits = t.part == Part::F && !narrow ? logits_of(body) : 0;  // where the stack has a loss of its own
   Priced sum;
   for (CallId c : ids(range)) {
     const Node& n = body.graph.node(body.calls[c].node);
     if (n.op->collective) {
-      const CollectiveShape shape = shape_of(body.graph, n, p_.mesh);
+      CollectiveShape shape = shape_of(body.graph, n, p_.mesh);
+      if (narrow_gather(t, shape)) shape = of_bytes(shape);
       const auto& hidden = shape.kind == CollectiveKind::exchange && c_.stack.hidden.exchanges
                                ? c_.stack.hidden.exchanges
                                : c_.stack.hidden.tensor;
@@ -149,7 +199,8 @@ Priced Prices::calls(ActorId actor, TaskId task, const Calls& body, CallRange ra
     if (logits > 0 && kind == WorkKind::elements && work.cost.read + work.cost.written >= logits) continue;
     if (kind == WorkKind::elements && c_.machine.rates)
       for (double* bytes : {&work.cost.read, &work.cost.written}) *bytes *= passes_of(c_.stack, t.part);
-    const double seconds = kernel_seconds(work, c_.machine) * scale_;
+    double seconds = kernel_seconds(work, c_.machine) * scale_;
+    if (const auto* p = std::get_if<ProductShape>(&work.cost.shape)) seconds *= joined(body, range, c, *p);
     (kind == WorkKind::product ? sum.products : kind == WorkKind::attention ? sum.attention : sum.elements) += seconds;
   }
   return sum;

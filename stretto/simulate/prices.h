@@ -58,6 +58,8 @@ class Prices {
   Priced calls(ActorId, TaskId, const Calls&, CallRange);
   Priced of_task(ActorId, TaskId);
   Priced recomputed(ActorId, TaskId);
+  double joined(const Calls&, CallRange, CallId, const ProductShape&) const;
+  bool narrow_gather(const Task&, const CollectiveShape&) const;
   double logits_of(const Calls&) const;
   double of_loss(double logits) const;
   int copies_of(const Transfer&) const;
@@ -75,14 +77,19 @@ class Prices {
     std::vector<OfCalls<Priced>> parts = {};
     std::vector<OfCalls<std::vector<Started>>> started = {};
   };
+  // Equal tasks of an actor have one: of a body, a part, whether it is the model's last piece, and the piece itself
+  // where the stack makes again what the body does not say.
+  using Kind = std::tuple<const Calls*, ActorId, Part, bool, std::optional<PieceId>>;
   OfTask& of(ActorId, TaskId);
+  bool last(const Task& t) const { return t.piece && t.piece->value + 1 == p_.step->pieces; }
+  bool made_otherwise(const Task&) const;
 
   const Program& p_;
   const Cluster c_;
   WorkTimes times_;
   double scale_ = 1, gradients_ = 1;
-  IdVector<ActorId, IdVector<TaskId, OfTask>> tasks_;
-  std::map<std::tuple<const Calls*, ActorId, bool>, Priced> bodies_;  // whole ones; bool: the model's last piece
+  std::map<Kind, OfTask> kinds_;
+  IdVector<ActorId, IdVector<TaskId, OfTask*>> tasks_;  // of kinds_; null: not asked for yet
   IdVector<RouteId, std::optional<Message>> messages_;
   std::map<std::pair<DeviceLane, std::vector<std::string>>, WireId> wires_;
 };

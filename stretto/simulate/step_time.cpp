@@ -31,6 +31,8 @@ class StepPlayer {
     for (ActorId a : p.actors.ids()) actors_[a].due.resize(p.actors[a].collectives);
   }
 
+  std::optional<double> seconds() { return ends() ? std::optional(result().seconds) : std::nullopt; }
+
   // Steps follow each other until each takes as long as the one before.
   double period() {
     if (actors_.size() == 1 || stack_.free_update || stack_.step > 0)  // one by one, or another software
@@ -50,32 +52,9 @@ class StepPlayer {
   }
 
   StepTime play() {
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (ActorId a : actors_.ids()) moved = advance(a) || moved;
-    }
-    StepTime t;
-    const Actor* busiest = nullptr;
-    double worked = 0;
-    for (ActorId a : actors_.ids()) {
-      const Actor& x = actors_[a];
-      STRETTO_ASSERT(!p_.actors[a].code.has(x.at), "a program that was proved stops");
-      t.seconds = std::max(t.seconds, x.time);
-      t.worked = std::max(t.worked, x.worked);
-      t.last = std::max(t.last, x.last);
-      worked += x.worked;
-      if (!busiest || x.spent.busy() > busiest->spent.busy()) busiest = &x;
-      if (x.sums > t.sums) t.sums = x.sums, t.exposed = x.exposed;
-      if (x.gathers > t.gathers) t.gathers = x.gathers, t.gathers_exposed = x.gathers_exposed;
-    }
-    if (stack_.free_update && splits_backward()) t.seconds = longest_alone();
-    t.seconds += stack_.step;
-    if (t.seconds > 0) t.bubble = std::max(0.0, 1 - worked / (t.seconds * double(actors_.size())));
-    t.spent = busiest->spent;
-    t.spent.update += stack_.step;
-    t.spent.sums = busiest->exposed, t.spent.gathers = busiest->gathers_exposed;
-    t.spent.bubble = std::max(0.0, t.seconds - t.spent.busy());
-    return t;
+    const bool done = ends();
+    STRETTO_ASSERT(done, "a program that was proved stops");
+    return result();
   }
 
  private:
@@ -93,6 +72,38 @@ class StepPlayer {
     std::string waited = {};               // for what, right before the next task
     std::optional<std::size_t> span = {};  // the newest of its tasks, in the record
   };
+
+  // Plays until nobody can go on: is everything done?
+  bool ends() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (ActorId a : actors_.ids()) moved = advance(a) || moved;
+    }
+    return std::ranges::none_of(actors_.ids(), [&](ActorId a) { return p_.actors[a].code.has(actors_[a].at); });
+  }
+  StepTime result() const {
+    StepTime t;
+    const Actor* busiest = nullptr;
+    double worked = 0;
+    for (ActorId a : actors_.ids()) {
+      const Actor& x = actors_[a];
+      t.seconds = std::max(t.seconds, x.time);
+      t.worked = std::max(t.worked, x.worked);
+      t.last = std::max(t.last, x.last);
+      worked += x.worked;
+      if (!busiest || x.spent.busy() > busiest->spent.busy()) busiest = &x;
+      if (x.sums > t.sums) t.sums = x.sums, t.exposed = x.exposed;
+      if (x.gathers > t.gathers) t.gathers = x.gathers, t.gathers_exposed = x.gathers_exposed;
+    }
+    if (stack_.free_update && splits_backward()) t.seconds = longest_alone();
+    t.seconds += stack_.step;
+    if (t.seconds > 0) t.bubble = std::max(0.0, 1 - worked / (t.seconds * double(actors_.size())));
+    t.spent = busiest->spent;
+    t.spent.update += stack_.step;
+    t.spent.sums = busiest->exposed, t.spent.gathers = busiest->gathers_exposed;
+    t.spent.bubble = std::max(0.0, t.seconds - t.spent.busy());
+    return t;
+  }
 
   bool splits_backward() const {
     for (const Row& row : p_.schedule.rows)
@@ -283,7 +294,7 @@ class StepPlayer {
     if (until <= x.time) return;
     const double waits = until - x.time;
     (sum ? x.exposed : part == Part::U ? x.gathers_exposed : x.spent.collectives) += waits;
-    x.waited = "a collective";
+    if (record_) x.waited = "a collective";
     x.time = until;
   }
 
@@ -338,6 +349,8 @@ std::string_view Spent::limit() const {
 }
 
 StepTime step_time(const Program& p, const Cluster& c) { return StepPlayer(p, c).play(); }
+
+std::optional<double> step_seconds(const Program& p, const Cluster& c) { return StepPlayer(p, c).seconds(); }
 
 double step_period(const Program& p, const Cluster& c) { return StepPlayer(p, c).period(); }
 

@@ -5,6 +5,7 @@
 //   fmt::print("{:.3f} s, {:.3f} s of it waiting for sums of gradients\n", t.seconds, t.exposed);
 #pragma once
 #include <array>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -48,6 +49,8 @@ struct StepTime {
 // Every rank has the cluster's machine. The ranks of an actor do the same at the same time, so that one of them is
 // played; a collective takes as long as in the slowest of its groups.
 StepTime step_time(const Program&, const Cluster&);
+// Of a program that is not proved: none if it would wait forever.
+std::optional<double> step_seconds(const Program&, const Cluster&);
 
 // Of steps that follow each other at once, when whoever has finished goes on with the next one (next_step.h).
 double step_period(const Program&, const Cluster&);

@@ -6,7 +6,6 @@
 #include <fstream>
 
 #include "stretto/base/files.h"
-#include "stretto/cost/cluster_file.h"
 #include "stretto/formats/fields.h"
 
 namespace stretto {
@@ -121,9 +120,10 @@ StepTime predicted_on(const RunConfig& run, const std::string& cluster_file) {
   return step_time(*c.program, file.cluster);
 }
 
-std::string calibrated(const std::string& cluster_file, const CalibrationFit& fit) {
+std::string calibrated(const std::string& cluster_file, const CalibrationFit& fit, const CalibratedOn& on) {
   Field root = read_toml_file(cluster_file);
   const ClusterFile file = read_cluster(cluster_file);
+  root.set("calibrated", on.field());
   const Cluster& c = file.cluster;
   if (file.device) {
     change(root, "factor", number_of(root, "factor", 1), fit.factor);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "stretto/config/run.h"
+#include "stretto/cost/cluster_file.h"
 #include "stretto/simulate/calibrate.h"
 
 namespace stretto {
@@ -33,7 +34,7 @@ RunConfig as_stack_has_it(RunConfig run, const Stack& stack);
 // What a step of the run takes there.
 StepTime predicted_on(const RunConfig&, const std::string& cluster_file);
 
-// The cluster file with the fitted numbers in place of its own; comments go.
-std::string calibrated(const std::string& cluster_file, const CalibrationFit&);
+// The cluster file with the fitted numbers, and what they were fitted to, in place of its own; comments go.
+std::string calibrated(const std::string& cluster_file, const CalibrationFit&, const CalibratedOn&);
 
 }  // namespace stretto

@@ -14,8 +14,8 @@ using test::Folder;
 using testing::HasSubstr;
 
 TEST(Devices, EveryFileIsWholeAndWithinReason) {
-  EXPECT_THAT(names_of(shipped_devices()),
-              testing::ElementsAre("a100-40g", "a100-80g", "b200", "gb200", "gb300", "h100-sxm", "h200-sxm", "mi300x"));
+  EXPECT_THAT(names_of(shipped_devices()), testing::ElementsAre("a100-40g", "a100-80g", "b200", "gb200", "gb300",
+                                                                "h100-500w", "h100-sxm", "h200-sxm", "mi300x"));
   for (const ShippedFile& file : shipped_devices()) {
     SCOPED_TRACE(file.name);
     const DeviceModel d = read_device(std::string(file.name));
@@ -95,6 +95,17 @@ TEST(Stacks, EveryFileReads) {
   for (const ShippedFile& file : shipped_stacks()) EXPECT_EQ(read_stack(std::string(file.name)).name, file.name);
   EXPECT_EQ(read_stack("stretto"), Stack{}) << "the default says nothing";
   EXPECT_THAT(refusal_of([] { read_stack("megatron-202"); }), HasSubstr("did you mean "));
+}
+
+TEST(Stacks, MemoryHasASectionOfItsOwn) {
+  const Folder folder;
+  const std::string file = (folder / "mine.toml").string();
+  folder.write("mine.toml", "[memory]\ncopies = false\ncontext = true\nlogits = 8\nreserved = 1.1\n");
+  EXPECT_EQ(read_stack(file).memory, (Stack::Memory{.copies = false, .context = true, .logits = 8, .reserved = 1.1}));
+  folder.write("mine.toml", "[memory]\nreserved = 0.5\nlogit = 1\n");
+  const std::string message = refusal_of([&] { read_stack(file); });
+  EXPECT_THAT(message, HasSubstr("mine.toml:2"));
+  EXPECT_THAT(message, HasSubstr("did you mean 'memory.logits'?"));
 }
 
 TEST(ClusterFile, NamesADeviceAndItsSoftware) {

@@ -138,6 +138,39 @@ TEST(Prices, NarrowProductsAreFasterThanTheRest) {
   EXPECT_EQ(step_time(*c.program, narrow).spent.attention, step_time(*c.program, on("h100-sxm")).spent.attention);
 }
 
+TEST(Prices, ProductsOfOneOperandMayBeOne) {
+  const Compiled c =
+      compile(make_model({.family = "llama", .layers = 2, .width = 256, .heads = 4, .context = 128, .vocab = 512}, 8),
+              adamw(), {.microbatches = 4, .dtype = bf16}, {});
+  Stack joined;
+  joined.joined_products = true;
+  DeviceModel d = read_device("h100-sxm");
+  const auto products = [&](const Stack& s) { return step_time(*c.program, cluster_of(d, s)).spent.products; };
+  EXPECT_LT(products(joined), 0.97 * products({}));
+  EXPECT_GT(products(joined), 0.7 * products({})) << "most have an operand of their own";
+  d.rates.small = 0;
+  EXPECT_EQ(products(joined), products({})) << "where no side is too short";
+}
+
+TEST(Prices, WhatIsGatheredForNarrowProductsIsNarrow) {
+  Stack wide, narrow;
+  wide.hidden.tensor = narrow.hidden.tensor = 0;
+  narrow.narrow_gathers = true;
+  const auto spent = [](const Compiled& c, const Stack& s, ProductType products) {
+    DeviceModel d = read_device("h100-sxm");
+    d.inside = {.bandwidth = 1e9, .latency = 0};  // so slow that everything is waited for
+    return step_time(*c.program, cluster_of(d, s, products)).spent;
+  };
+  const Compiled tensor = small({.names = {.tensor = 2, .sequence = true}, .overlap = Overlap::none});
+  const double all = spent(tensor, wide, ProductType::fp8).collectives;
+  EXPECT_LT(spent(tensor, narrow, ProductType::fp8).collectives, 0.9 * all);
+  EXPECT_GT(spent(tensor, narrow, ProductType::fp8).collectives, 0.5 * all) << "sums stay as they are";
+  EXPECT_EQ(spent(tensor, narrow, ProductType::as_kept).collectives, all);
+  const Compiled data = small({.names = {.data = 2, .zero = 3}});
+  EXPECT_LT(spent(data, narrow, ProductType::fp8).gathers, spent(data, wide, ProductType::fp8).gathers);
+  EXPECT_EQ(spent(data, narrow, ProductType::as_kept).gathers, spent(data, wide, ProductType::as_kept).gathers);
+}
+
 TEST(Held, KeptScoresAndMasksAreCounted) {
   const Compiled c = small();
   Stack kept;
@@ -161,6 +194,58 @@ TEST(Held, ABackwardThatBeginsWithAStartedCollectiveLetsGo) {
     return held(*c.program, on("a100-80g", kept))[0].bytes() - held(*c.program, on("a100-80g"))[0].bytes();
   };
   EXPECT_EQ(beside(apart), beside(whole));
+}
+
+TEST(Held, AStackThatMakesLayersAgainKeepsTheirInputsOnly) {
+  const Compiled c = small({.recompute = {Recompute::layer}});
+  Stack whole;
+  whole.whole_layers = true;
+  const double between_halves = 2.0 * 2 * 128 * 256 * 2;  // layers, rows, positions, width, bytes
+  EXPECT_EQ(held(*c.program, on("a100-80g"))[0].bytes() - held(*c.program, on("a100-80g", whole))[0].bytes(),
+            between_halves);
+  const Compiled none = small();
+  EXPECT_EQ(held(*none.program, on("a100-80g", whole))[0].bytes(), held(*none.program, on("a100-80g"))[0].bytes());
+}
+
+TEST(Held, EveryOtherProductIsKept) {
+  const Compiled c = small({.recompute = {Recompute::selective}});
+  Stack products;
+  products.selective = Stack::Selective::products;
+  const PerArena<u64>& bytes = c.program->actors[ActorId(0)].bytes;
+  // Per position: of a layer half of queries, keys, values and what is added, attention's result, half of the MLP's two
+  // products, a layer's input; half of the embedding's result; logits and their gradient.
+  const double layer = (3 + 1) * 256 / 2 + 256 + (4 + 1) * 256 / 2 + 256, positions = 2 * 128;
+  const double counted = positions * 2 * (2 * layer + 256 / 2 + 2 * 512);
+  const Held h = held(*c.program, on("a100-80g", products))[0];
+  EXPECT_EQ(h.activations, double(bytes[Arena::inputs] + bytes[Arena::results]) + counted);
+  products.memory.logits = 8;
+  EXPECT_EQ(held(*c.program, on("a100-80g", products))[0].activations - h.activations, 8 * positions * 512);
+}
+
+TEST(Held, MemoryOfAStackIsInItsOwnTerms) {
+  const Compiled c = small({.names = {.data = 2, .context = 2, .zero = 3}});
+  const PerArena<u64>& bytes = c.program->actors[ActorId(0)].bytes;
+  const Held ours = held(*c.program, on("a100-80g"))[0];
+  const auto with = [&](auto change) {
+    Stack s;
+    change(s.memory);
+    return held(*c.program, on("a100-80g", s))[0];
+  };
+  EXPECT_EQ(ours.states - with([](auto& m) { m.copies = false; }).states, double(bytes[Arena::params]));
+  EXPECT_EQ(with([](auto& m) { m.context = true; }).states, ours.states / 2);
+  EXPECT_EQ(with([](auto& m) { m.reserved = 2; }).bytes(), 2 * ours.bytes());
+  EXPECT_EQ(with([](auto& m) { m.logits = 3; }).activations - ours.activations, 3.0 * 128 / 2 * 512);
+}
+
+TEST(Held, WhatIsGatheredOnceAStepIsWholeInBetween) {
+  Stack keeps;
+  keeps.keeps_gathered = true;
+  const auto beside = [&](const Compiled& c) {
+    return held(*c.program, on("a100-80g", keeps))[0].bytes() - held(*c.program, on("a100-80g"))[0].bytes();
+  };
+  const Compiled cut = small({.mesh = {{"pipe", 2}}, .names = {.data = 2, .zero = 3}});
+  EXPECT_EQ(beside(cut), 2.0 * double(cut.program->actors[ActorId(0)].bytes[Arena::gradients]));
+  EXPECT_EQ(beside(small({.mesh = {{"pipe", 2}}, .names = {.data = 2}})), 0) << "they always are";
 }
 
 TEST(Held, GradientsOf16BitsAreHalfOfTheProgramS) {

@@ -47,7 +47,7 @@ TEST(MeasuredRuns, ACalibratedFileIsFasterOrSlowerByTheFactor) {
        {"device = \"a100-80g\"\nstack = \"nemo\"\n", "[machine]\nflops = 1e12\nmemory_bandwidth = 1e10\n"}) {
     folder.write("c.toml", text);
     const std::string from = (folder / "c.toml").string(), to = (folder / "d.toml").string();
-    folder.write("d.toml", calibrated(from, {.factor = 1.5}));
+    folder.write("d.toml", calibrated(from, {.factor = 1.5}, {.runs = 1}));
     EXPECT_NEAR(predicted_on(run, to).seconds, 1.5 * predicted_on(run, from).seconds,
                 1e-9 * predicted_on(run, from).seconds);
   }
@@ -60,7 +60,7 @@ TEST(MeasuredRuns, CalibratedRatesAreThoseOfTheStacksKernel) {
   for (const char* stack : {"nemo", "megatron-2021", "stretto"}) {
     folder.write("c.toml", fmt::format("device = \"h100-sxm\"\nstack = \"{}\"\n", stack));
     const std::string from = (folder / "c.toml").string(), to = (folder / "d.toml").string();
-    folder.write("d.toml", calibrated(from, {.attention = 1.5}));
+    folder.write("d.toml", calibrated(from, {.attention = 1.5}, {.runs = 1}));
     const StepTime before = predicted_on(run, from), after = predicted_on(run, to);
     EXPECT_GT(after.spent.attention, before.spent.attention) << stack;
     EXPECT_NEAR(after.spent.products, before.spent.products, 1e-12) << stack;
