@@ -32,6 +32,8 @@ struct Answer {
   const Planned& best() const { return planned.plan.best.front(); }
 };
 
+std::string mark_of(const PlanProblem& p) { return extrapolated(p.cluster, sizes_of(p.model, p.ranks)); }
+
 double rank_hours(const Answer& a) { return a.best().seconds * a.problem.ranks / 3600; }
 
 void print_rows(const PlanProblem& p, const Plan& plan, double seconds) {
@@ -66,6 +68,7 @@ std::vector<std::string> lines_of(const Answer& a, const RunConfig& run, const P
   lines.push_back(searched_line(plan.counts, planned.seconds));
   std::istringstream rows(table_of(p, plan));
   for (std::string row; std::getline(rows, row);) lines.push_back(row);
+  if (const std::string mark = mark_of(p); !mark.empty()) lines.push_back(mark);
   if (const std::string others = as_good(plan, run.plan.margin); !others.empty()) lines.push_back(others);
   if (const std::string why = why_not(plan); !why.empty()) lines.push_back("why not  " + why);
   lines.push_back("memory   " + memory_line(p, plan));
@@ -116,9 +119,9 @@ const Answer& best_of(const std::vector<Answer>& all, const std::string& objecti
 
 void print_curve(const std::vector<Answer>& all) {
   for (const Answer& a : all)
-    fmt::print("{} ranks: {} a step, MFU {:.1f}%, {:.2f} rank hours per 1000 steps: {}\n", a.problem.ranks,
+    fmt::print("{} ranks: {} a step, MFU {:.1f}%, {:.2f} rank hours per 1000 steps: {}{}\n", a.problem.ranks,
                human_seconds(a.best().seconds), 100 * mfu(a.problem, a.planned.plan.flops, a.best().seconds),
-               1000 * rank_hours(a), a.best().keys.str());
+               1000 * rank_hours(a), a.best().keys.str(), mark_of(a.problem).empty() ? "" : "; extrapolated");
 }
 
 // What would be found out, or left undone, only after the search.
@@ -180,6 +183,7 @@ void add_plan(CLI::App& app) {
       ->type_name("LIST.tsv");
   command->callback([o, command] {
     keep_freed_memory();
+    end_idle_threads();
     if (!o->arguments.candidates.empty()) return score_candidates(o->run, o->arguments, *command);
     plan_run(*o, *command);
   });

@@ -20,7 +20,7 @@ Field of_keys(const RunKeys& k) {
   f.set("schedule", std::string(k.schedule));
   f.set("chunks", k.chunks);
   f.set("microbatches", k.microbatches);
-  f.set("recompute", std::string(name_of(k.recompute)));
+  f.set("recompute", recompute_field(k));
   f.set("stages", Field::Array(k.stages.begin(), k.stages.end()));
   return f;
 }
@@ -62,6 +62,7 @@ std::string json_of(const PlanProblem& p, const Planning& planned) {
   f.set("cluster", p.cluster.name);
   f.set("ranks", p.ranks);
   f.set("capacity", plan.capacity);
+  f.set("extrapolated", p.cluster.calibrated ? Field(extrapolated(p.cluster, sizes_of(p.model, p.ranks))) : Field());
   f.set("search.seconds", planned.seconds);
   const Counts& c = plan.counts;
   for (const auto& [name, count] : {std::pair{"tried", c.tried},

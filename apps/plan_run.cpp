@@ -7,6 +7,7 @@
 #include <cmath>
 #include <list>
 #include <thread>
+#include <utility>
 
 #include "progress.h"
 #include "stretto/base/text.h"
@@ -31,40 +32,83 @@ PlanOptions plan_options(const RunConfig& run, const PlanArguments& a) {
   return o;
 }
 
-// What would make something fit, each tried: twice the ranks, all states cut, half the context.
-std::vector<std::string> remedies_for(const PlanProblem& p, const RunConfig& run, const PlanArguments& a) {
-  std::vector<std::string> found;
-  PlanArguments quick = a;
-  quick.quick = true;
-  const auto fits = [&](const PlanProblem& problem, const PlanSpace& space) -> std::optional<Planned> {
-    try {
-      const Plan plan = make_plan(problem, space, plan_options(run, quick));
-      if (!plan.best.empty()) return plan.best.front();
-    } catch (const Error&) {  // not even legal
-    }
-    return std::nullopt;
-  };
-  PlanSpace open = space_of(run);
-  if (!open.zero.empty() || !open.recompute.empty()) {
-    open.zero.clear();
-    open.recompute.clear();
-    if (const auto x = fits(p, open))
-      found.push_back(fmt::format("{} fits ({})", x->keys.str(), human_bytes(x->bytes)));
-  }
-  for (int times = 2; times <= 8 && found.empty(); times *= 2) {
-    PlanProblem larger = p;
-    larger.ranks *= times;
-    if (fits(larger, space_of(run))) found.push_back(fmt::format("{} ranks fit", larger.ranks));
-  }
-  for (i64 context = p.model.context / 2; context >= p.model.context / 8 && context >= 128; context /= 2) {
-    PlanProblem shorter = p;
-    shorter.model.context = context;
-    if (!fits(shorter, space_of(run))) continue;
-    found.push_back(fmt::format("a context of {} fits", context));
-    break;
-  }
-  return found;
+// What of the run is fixed, and how it is left open.
+struct FixedKey {
+  const char* name;
+  bool (*open)(PlanSpace&);  // false: it was open
+};
+template <auto Member>
+bool opened(PlanSpace& s) {
+  return !std::exchange(s.*Member, {}).empty();
 }
+constexpr FixedKey fixed_keys[] = {
+    {"parallel.recompute", opened<&PlanSpace::recompute>},
+    {"parallel.zero", opened<&PlanSpace::zero>},
+    {"train.microbatches", opened<&PlanSpace::microbatches>},
+    {"parallel.schedule", opened<&PlanSpace::schedules>},
+    {"parallel.chunks", opened<&PlanSpace::chunks>},
+    {"parallel.tensor", opened<&PlanSpace::tensor>},
+    {"parallel.pipe", opened<&PlanSpace::pipe>},
+    {"parallel.data", opened<&PlanSpace::data>},
+    {"parallel.context", opened<&PlanSpace::context>},
+    {"parallel.expert", opened<&PlanSpace::expert>},
+};
+
+// What would make something fit, each tried: by schedules first, and what seems to by programs.
+class Remedies {
+ public:
+  Remedies(const PlanProblem& p, const RunConfig& run, const PlanArguments& a)
+      : p_(p), space_(space_of(run)), options_(plan_options(run, a)) {
+    options_.top = options_.compiled = 1;
+  }
+
+  std::vector<std::string> found(const std::optional<Planned>& nearest) {
+    std::vector<std::string> all;
+    if (nearest && nearest->exact == Exactness::program && nearest->bytes <= p_.cluster.memory)
+      all.push_back(fmt::format("plan.memory = {:.2f}", std::ceil(100 * nearest->bytes / p_.cluster.memory) / 100));
+    for (const FixedKey& key : fixed_keys) {
+      PlanSpace open = space_;
+      if (!key.open(open)) continue;
+      if (const std::optional<Planned> x = fits(p_, open)) {
+        all.push_back(fmt::format("leave {} open: {} fits ({})", key.name, x->keys.str(), human_bytes(x->bytes)));
+        break;
+      }
+    }
+    for (int times = 2; times <= 8 && all.empty(); times *= 2) {
+      PlanProblem larger = p_;
+      larger.ranks *= times;
+      if (fits(larger, space_)) all.push_back(fmt::format("{} ranks fit", larger.ranks));
+    }
+    for (i64 context = p_.model.context / 2; context >= p_.model.context / 8 && context >= 128; context /= 2) {
+      PlanProblem shorter = p_;
+      shorter.model.context = context;
+      if (!fits(shorter, space_)) continue;
+      all.push_back(fmt::format("a context of {} fits", context));
+      break;
+    }
+    return all;
+  }
+
+ private:
+  std::optional<Planned> fits(const PlanProblem& problem, const PlanSpace& space) {
+    std::optional<Planned> best;
+    for (const bool quick : {true, false}) {
+      options_.quick = quick;
+      try {
+        const Plan plan = make_plan(problem, space, options_);
+        if (plan.best.empty()) return std::nullopt;
+        best = plan.best.front();
+      } catch (const Error&) {  // not even legal
+        return std::nullopt;
+      }
+    }
+    return best;
+  }
+
+  const PlanProblem& p_;
+  const PlanSpace space_;
+  PlanOptions options_;
+};
 
 }  // namespace
 
@@ -118,7 +162,7 @@ Planning make_planning(const PlanProblem& p, const RunConfig& run, const PlanArg
     r.plan = make_plan(p, space, options);
   }
   if (r.plan.counts.tried == 0) throw nothing_legal(p, space);
-  if (r.plan.best.empty()) throw nothing_fits(p, r.plan, remedies_for(p, run, a));
+  if (r.plan.best.empty()) throw nothing_fits(p, r.plan, Remedies(p, run, a).found(r.plan.nearest));
   r.seconds = since(start);
   return r;
 }

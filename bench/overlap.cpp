@@ -86,11 +86,12 @@ double bandwidth_for(const Case& c, double share) {
 double bound(const Case& c, const Compiled& in_place, double bandwidth) {
   const Program& p = *in_place.program;
   WorkTimes times(p, cluster(c, bandwidth));
+  CallFacts facts(p.mesh);
   double hidden = 0, all = 0;
   for (ActorId a : p.actors.ids())
     for (const Region& region : regions_of(p, a)) {
       if (!talks(p, region)) continue;
-      RegionWork all_work = work_of(p, region, started_runs(p.actors[a]));
+      RegionWork all_work = work_of(p, region, started_runs(p.actors[a]), facts);
       set_times(all_work, p, a, region, times);
       const auto& work = all_work.work;
       double computed = 0, waited = 0, longest = 0;

@@ -124,17 +124,17 @@ class Branching {
       if (++steps_ > most_steps / 8) return false;
       if (limit_ <= l_.bound() * (1 + 1e-12)) return true;
       if (l_.least(begin, end) >= limit_) break;
-      const IdVector<ActorId, double> before = loads_;
       bool fits = true;
       for (int pipe = 0; pipe < l_.pipes(); ++pipe) {
         double& load = loads_[l_.actor(s, pipe)];
+        before_.push_back(load);
         load += l_.segment(s, begin, end, pipe);
         fits = fits && load < limit_;
       }
       cuts_.push_back(end);
       const bool on = !fits || room(s) * (1 + 1e-12) < pipes_ * l_.least(end, l_.pieces) || go(s + 1, end);
       cuts_.pop_back();
-      loads_ = before;
+      for (int pipe = l_.pipes(); pipe-- > 0; before_.pop_back()) loads_[l_.actor(s, pipe)] = before_.back();
       if (!on) return false;
     }
     return true;
@@ -150,6 +150,7 @@ class Branching {
   const Loads& l_;
   double limit_, pipes_;
   IdVector<ActorId, double> loads_;
+  std::vector<double> before_;   // of the stages so far: the loads to which they were added
   IdVector<ActorId, int> last_;  // its last stage
   Cuts cuts_;
   i64 steps_ = 0;

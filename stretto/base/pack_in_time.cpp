@@ -1,6 +1,5 @@
 // What goes through buffers in the order of time.
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -13,7 +12,8 @@ namespace {
 
 std::size_t up_to(std::size_t bytes, std::size_t align) {
   const std::size_t most = bytes + align - 1;
-  return std::has_single_bit(align) ? most & ~(align - 1) : most / align * align;  // divisions are slow
+  const bool power = (align & (align - 1)) == 0;  // of two; divisions are slow
+  return power ? most & ~(align - 1) : most / align * align;
 }
 
 // The numbers of all buffers in the order of `when`, equal ones in their own order.

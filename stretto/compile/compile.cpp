@@ -76,7 +76,7 @@ LowerOptions lower_options(const Asked& a, const Surroundings& around, const Par
   const Cluster cluster = cluster_of(p);
   if (p.overlap != Overlap::none)
     o.overlap = {.cluster = cluster,
-                 .predicted = [cluster](const Program& program) { return step_time(program, cluster).seconds; },
+                 .predicted = [cluster](const Program& program) { return step_seconds(program, cluster); },
                  .apart = p.purpose == Purpose::facts};
   return o;
 }

@@ -12,7 +12,7 @@ bool searched(const RunConfig& c, std::string_view key) {
 }
 
 Recompute recompute_named(std::string_view name) {
-  for (const Recompute r : {Recompute::none, Recompute::selective, Recompute::layer, Recompute::full})
+  for (const Recompute r : by_what_is_kept)
     if (name_of(r) == name) return r;
   return Recompute::none;
 }
@@ -46,11 +46,6 @@ Recompute one_recompute(const RunConfig& c) {
 }  // namespace
 
 PlanProblem problem_of(const RunConfig& c, const ClusterFile& cluster, int ranks) {
-  if (c.model.config.head_parts > 1)
-    throw Error("plan", "model.head_parts is {}, and plans are made with the head as one piece",
-                c.model.config.head_parts)
-        .hint("plan with 1; in the run that is written leave parallel.stages out and ask show stages about the head")
-        .about({"model.head_parts"});
   PlanProblem p{.model = c.model.config,
                 .batch = c.train.batch,
                 .optimizer = optimizer_of(c),
@@ -105,7 +100,7 @@ RunKeys keys_of_run(const RunConfig& c) {
             .chunks = c.parallel.chunks,
             .microbatches = c.train.microbatches,
             .stages = c.parallel.stages};
-  k.recompute = one_recompute(c);
+  k.set_recompute(c.parallel.recompute);
   if (k.chunks == 0) {
     const ScheduleRule* rule = find_rule(k.schedule);
     k.chunks = k.pipe == 1 || !rule ? 1 : rule->chunks > 0 ? rule->chunks : 2;
@@ -122,12 +117,18 @@ RunConfig with_keys(RunConfig c, const RunKeys& k) {
   c.parallel.schedule = std::string(k.schedule);
   c.parallel.chunks = k.pipe > 1 ? k.chunks : 0;
   c.parallel.stages = k.pipe > 1 ? k.stages : std::vector<int>{};
-  c.parallel.recompute.clear();
-  if (k.recompute != Recompute::none) c.parallel.recompute = {k.recompute};
+  c.parallel.recompute = k.recompute_list();
   c.train.microbatches = k.microbatches;
   c.searched.clear();
   c.plan = {};
   return c;
+}
+
+Field recompute_field(const RunKeys& k) {
+  if (k.recompute_each.empty()) return std::string(name_of(k.recompute));
+  Field::Array each;
+  for (const Recompute r : k.recompute_each) each.push_back(std::string(name_of(r)));
+  return each;
 }
 
 std::string planned_toml(const std::string& file, const std::vector<std::string>& overrides, const RunKeys& k,
@@ -144,7 +145,7 @@ std::string planned_toml(const std::string& file, const std::vector<std::string>
                                    {"zero", k.zero}})
     root.set(fmt::format("parallel.{}", name), size);
   root.set("parallel.sequence", k.sequence);
-  root.set("parallel.recompute", std::string(name_of(k.recompute)));
+  root.set("parallel.recompute", recompute_field(k));
   root.set("parallel.schedule", std::string(k.schedule));
   root.set("parallel.chunks", k.pipe > 1 ? k.chunks : 0);
   if (k.pipe > 1 && !k.stages.empty())

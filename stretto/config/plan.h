@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "stretto/config/run.h"
+#include "stretto/formats/fields.h"
 #include "stretto/plan/search.h"
 
 namespace stretto {
@@ -17,6 +18,8 @@ PlanProblem problem_of(const RunConfig&, const ClusterFile&, int ranks);
 // Searched keys are open as far as [plan] allows, all others are what they are.
 PlanSpace space_of(const RunConfig&);
 RunKeys keys_of_run(const RunConfig&);  // of a run in which everything is chosen
+
+Field recompute_field(const RunKeys&);  // as the key of a run: a name, or one per stage
 
 RunConfig with_keys(RunConfig, const RunKeys&);
 // The file and settings that were given, with these keys in them: nothing else changes.

@@ -28,7 +28,7 @@ void add_to(PieceFacts& f, const Variant& v, const Link& sum, const Link& gather
   if (v.zero == 1 || v.zero == 2) f.update += whole / gather.bandwidth + latency * gather.latency;
   const double scatter = v.zero >= 2 ? whole * per_param / sum.bandwidth : 0;
   const double gathers = v.zero == 3 ? whole / gather.bandwidth : 0;
-  f.F = beside(f.F, gathers), f.I = beside(f.I, gathers), f.FW = beside(f.FW, gathers + scatter);
+  f.F = beside(f.F, gathers), f.I = beside(f.I, gathers);
   f.B = beside(f.B, gathers + scatter);
   if (v.zero >= 1) f.state /= v.data;
   if (v.zero >= 2) f.gradients /= v.data;

@@ -26,6 +26,13 @@ std::string short_seconds(double s) {
   return s >= 100 ? fmt::format("{:.1f}", s) : s >= 1 ? fmt::format("{:.3f}", s) : fmt::format("{:.4g} ms", 1e3 * s);
 }
 
+// Of interleaved stages a list may be long.
+std::string short_recompute(const RunKeys& k) {
+  if (k.recompute_each.empty()) return std::string(name_of(k.recompute));
+  return fmt::format("{} in {}/{}", name_of(k.recompute), std::ranges::count(k.recompute_each, k.recompute),
+                     k.recompute_each.size());
+}
+
 // The largest parts first, as shares.
 std::string shares(std::vector<std::pair<std::string, double>> parts, double of, std::size_t most) {
   std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
@@ -76,7 +83,7 @@ std::string table_of(const PlanProblem& p, const Plan& plan) {
                     gigabytes(x.bytes), percent(x.bubble), fmt::format("{}", k.pipe), fmt::format("{}", k.data),
                     fmt::format("{}", k.tensor), fmt::format("{}", k.context), fmt::format("{}", k.expert),
                     fmt::format("{}", k.zero), k.pipe > 1 ? std::string(k.schedule) : "-", fmt::format("{}", k.chunks),
-                    fmt::format("{} x {}", k.rows(p.batch), k.microbatches), std::string(name_of(k.recompute)),
+                    fmt::format("{} x {}", k.rows(p.batch), k.microbatches), short_recompute(k),
                     limit_of(x) + (x.exact == Exactness::program ? "" : fmt::format(" ({})", name_of(x.exact)))});
   }
   return table(rows);
@@ -138,7 +145,7 @@ std::string plain_row(const PlanProblem& p, double flops, std::size_t rank, cons
       "{}\t{:.10g}\t{:.10g}\t{:.6g}\t{:.10g}\t{:.6g}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", rank,
       x.seconds, p.batch * p.model.context / x.seconds, mfu(p, flops, x.seconds), x.bytes, x.bubble, k.pipe, k.data,
       k.tensor, k.context, k.expert, k.sequence ? 1 : 0, k.zero, k.schedule, k.chunks, k.microbatches,
-      name_of(k.recompute), name_of(x.exact), limit_of(x));
+      k.recompute_str(), name_of(x.exact), limit_of(x));
 }
 
 std::vector<WhatIf> what_if(const PlanProblem& p, const Program& program, double factor) {
@@ -160,14 +167,23 @@ std::vector<WhatIf> what_if(const PlanProblem& p, const Program& program, double
 Error nothing_fits(const PlanProblem& p, const Plan& plan, const std::vector<std::string>& remedies) {
   const std::string where =
       fmt::format("nothing fits {} on {} rank{}", gigabytes(plan.capacity), p.ranks, p.ranks == 1 ? "" : "s");
-  if (!plan.nearest)
-    return Error("plan", "{}: states alone are larger in all {} configurations", where, plan.counts.tried)
-        .hint("{}", remedies.empty() ? "more ranks, or a smaller model" : join(remedies, ", or "));
+  const std::string hint =
+      remedies.empty() ? "more ranks, a smaller context or batch, or a smaller model" : join(remedies, ", or ");
+  if (!plan.nearest) {
+    const Counts& c = plan.counts;
+    return Error("plan",
+                 "{}: of {} configurations {} have states alone that are larger, {} are too large with what they "
+                 "keep, and {} cannot be compiled",
+                 where, c.tried, c.states, c.memory, c.refused)
+        .hint("{}", hint);
+  }
   const Planned& x = *plan.nearest;
-  return Error("plan", "{}: the closest needs {} ({}): {}", where, gigabytes(x.bytes), x.keys.str(),
-               shares(memory_parts(x.memory), x.bytes, 3))
-      .hint("{}",
-            remedies.empty() ? "more ranks, a smaller context or batch, or a smaller model" : join(remedies, ", or "));
+  const double states = x.memory.states();
+  return Error("plan", "{}: the closest needs {} ({}): {}; its states alone {}", where, gigabytes(x.bytes),
+               x.keys.str(), shares(memory_parts(x.memory), x.bytes, 3),
+               states > plan.capacity ? fmt::format("are {}", gigabytes(states))
+                                      : fmt::format("would fit with {}", gigabytes(states)))
+      .hint("{}", hint);
 }
 
 }  // namespace stretto

@@ -12,35 +12,10 @@ constexpr int longest_period = 4;  // of layers of different kinds that are meas
 
 template <class Function>
 void for_all(PieceFacts& f, Function function) {
-  for (double* x : {&f.F,
-                    &f.I,
-                    &f.B,
-                    &f.FW,
-                    &f.W,
-                    &f.R,
-                    &f.given_in_B,
-                    &f.given_in_FW,
-                    &f.placed_F,
-                    &f.placed_I,
-                    &f.placed_W,
-                    &f.saved_in_FB,
-                    &f.late_F_in_FB,
-                    &f.late_B_in_FB,
-                    &f.gather,
-                    &f.gather_back,
-                    &f.scatter,
-                    &f.add,
-                    &f.sums,
-                    &f.update,
-                    &f.kept_i,
-                    &f.kept_w,
-                    &f.for_w,
-                    &f.beside,
-                    &f.beside_i,
-                    &f.beside_w,
-                    &f.params,
-                    &f.gradients,
-                    &f.state})
+  for (double* x :
+       {&f.F,           &f.I,        &f.B,        &f.R,      &f.placed_F,  &f.placed_I, &f.placed_W, &f.gather,
+        &f.gather_back, &f.scatter,  &f.add,      &f.sums,   &f.update,    &f.kept_i,   &f.kept_w,   &f.for_w,
+        &f.beside,      &f.beside_i, &f.beside_w, &f.params, &f.gradients, &f.state})
     function(*x);
 }
 
@@ -89,22 +64,11 @@ PieceFacts end_of(const PieceFacts& measured, const PieceFacts& stage, const Pie
   return with_bytes(f, piece);
 }
 
-// What the tasks of microbatches take.
-void take_times(PieceFacts& f, const PieceFacts& from) {
-  for (double PieceFacts::*x :
-       {&PieceFacts::F, &PieceFacts::I, &PieceFacts::B, &PieceFacts::FW, &PieceFacts::W, &PieceFacts::R,
-        &PieceFacts::given_in_B, &PieceFacts::given_in_FW, &PieceFacts::placed_F, &PieceFacts::placed_I,
-        &PieceFacts::placed_W, &PieceFacts::saved_in_FB, &PieceFacts::late_F_in_FB, &PieceFacts::late_B_in_FB})
-    f.*x = from.*x;
-}
-
 }  // namespace
 
 PieceFacts& PieceFacts::operator+=(const PieceFacts& o) {
-  F += o.F, I += o.I, B += o.B, FW += o.FW, W += o.W, R += o.R, given_in_B += o.given_in_B,
-      given_in_FW += o.given_in_FW;
+  F += o.F, I += o.I, B += o.B, R += o.R;
   placed_F += o.placed_F, placed_I += o.placed_I, placed_W += o.placed_W;
-  saved_in_FB += o.saved_in_FB, late_F_in_FB += o.late_F_in_FB, late_B_in_FB += o.late_B_in_FB;
   gather += o.gather, gather_back += o.gather_back, scatter += o.scatter, add += o.add;
   sums += o.sums, update += o.update;
   kept_i += o.kept_i, kept_w += o.kept_w, for_w += o.for_w;
@@ -155,9 +119,7 @@ ModelConfig shortened(const ModelConfig& model, int times) {
   return m;
 }
 
-bool busy_links(const Variant& v) { return v.zero >= 2; }
-
-StageFacts facts_of(const PlanProblem& problem, const Variant& v, const StageFacts* plain) {
+StageFacts facts_of(const PlanProblem& problem, const Variant& v) {
   const ShortProgram p(problem, v);
   const double layers = shortened(problem.model, 1).layers;
   const PieceFacts layer = difference(p.two(), p.one()) * (1 / layers);
@@ -169,17 +131,13 @@ StageFacts facts_of(const PlanProblem& problem, const Variant& v, const StageFac
   f.attention = with_bytes(share_of(layer, first, second), mean_half(p, true));
   f.mlp = with_bytes(share_of(layer, second, first), mean_half(p, false));
   f.embedding = end_of(p.embedding(), f.stage, p.pieces().front());
-  f.head = end_of(p.head(), f.stage, p.pieces().back());
+  f.head_parts = static_cast<int>(problem.model.head_parts);
+  f.head = end_of(p.head(), f.stage, p.all_of_head()) * (1.0 / f.head_parts);
   f.message = p.message();
   f.before = p.before();
   f.tied = p.tied();
   f.scratch = p.scratch();
-  if (plain) {
-    f.before = plain->before;
-    for (PieceFacts StageFacts::*x :
-         {&StageFacts::stage, &StageFacts::attention, &StageFacts::mlp, &StageFacts::embedding, &StageFacts::head})
-      take_times(f.*x, plain->*x);
-  }
+  f.work = p.work();
   return f;
 }
 

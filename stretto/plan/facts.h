@@ -7,9 +7,10 @@
 //
 // A stage takes what every stage takes, as often `layer` as it has layers, and at the ends `embedding` or `head`.
 #pragma once
-#include <map>
+#include <memory>
 #include <vector>
 
+#include "stretto/plan/piece_work.h"
 #include "stretto/plan/problem.h"
 
 namespace stretto {
@@ -28,16 +29,10 @@ Variant variant_of(const PlanProblem&, const RunKeys&);
 Variant without_data(Variant);
 
 struct PieceFacts {
-  // Seconds of one microbatch; R is a part of I and B. A W fills the gaps of what stands before it in its row, so
-  // there are three kinds: B is I with its W, FW a forward with a W.
-  double F = 0, I = 0, B = 0, FW = 0;
-  double W = 0;                                     // by itself
+  // Seconds of one microbatch, as a program is arranged; R is a part of I and B. B is I with its W, which fills gaps.
+  double F = 0, I = 0, B = 0;
   double R = 0;                                     // of a backward, before it needs a gradient
-  double given_in_B = 0, given_in_FW = 0;           // from their start until what others wait for is there
   double placed_F = 0, placed_I = 0, placed_W = 0;  // with every collective waited for in place, nothing beside it
-  // A forward and a B in one overlap group, which fill each other's gaps: less than both take, and later than alone
-  // until what others wait for is there.
-  double saved_in_FB = 0, late_F_in_FB = 0, late_B_in_FB = 0;
   // Where parameters or gradients are cut: what goes on beside tasks in every microbatch, and what is added up here
   // once it is there.
   double gather = 0, gather_back = 0, scatter = 0, add = 0;
@@ -55,18 +50,17 @@ struct PieceFacts {
 
 struct StageFacts {
   PieceFacts stage, attention, mlp, embedding, head;  // attention, mlp: the two halves of a layer
+  int head_parts = 1;                                 // `head` is one of them
   double message = 0;                                 // bytes of one microbatch from stage to stage
   double before = 0;                                  // seconds before the first microbatch
   double tied = 0;                                    // bytes of parameters that both ends hold
   double scratch = 0;                                 // bytes of a rank, whatever its stages
+  std::shared_ptr<const LayerWork> work = {};         // of pieces, call by call
 };
 
-// Gradients or parameters are cut: layers talk to other ranks in every microbatch.
-bool busy_links(const Variant&);
-
-// Refused like the run itself, with what is wrong. With busy links, what tasks take is of `plain`, the same without
-// data ranks: what they wait for depends on what stands beside them in a real stage.
-StageFacts facts_of(const PlanProblem&, const Variant&, const StageFacts* plain = nullptr);
+// Refused like the run itself, with what is wrong. Seconds of tasks are without gathers and scatters of storage: what
+// is waited for of these depends on what stands beside them in a real stage.
+StageFacts facts_of(const PlanProblem&, const Variant&);
 
 // A model that has every kind of layer and is as short as that allows, times `times`.
 ModelConfig shortened(const ModelConfig&, int times);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "stretto/models/family.h"
+#include "stretto/plan/arranged.h"
 #include "stretto/plan/cuts.h"
 #include "stretto/plan/data_axis.h"
 #include "stretto/program/account.h"
@@ -103,25 +104,13 @@ Each one_by_one() {
 Predictor::Predictor(const PlanProblem& p, Each each) : p_(p), each_(std::move(each)), links_(p.cluster.cluster) {}
 
 void Predictor::learn(const std::vector<Variant>& variants) {
-  std::vector<Variant> first;
-  for (const Variant& v : variants)
-    if (busy_links(v)) first.push_back(without_data(v));
-  learn_plainly(first);
-  learn_plainly(variants);
-}
-
-void Predictor::learn_plainly(const std::vector<Variant>& variants) {
   std::vector<std::pair<const Variant*, Known*>> fresh;
   for (const Variant& v : variants)
     if (const auto [it, added] = known_.try_emplace(v); added) fresh.push_back({&it->first, &it->second});
   if (fresh.empty()) return;
   each_(fresh.size(), [&](std::size_t i) {
     try {
-      const Variant& v = *fresh[i].first;
-      const StageFacts* plain = nullptr;
-      if (busy_links(v))
-        if (const Known& k = known_.at(without_data(v)); k.facts) plain = &*k.facts;
-      fresh[i].second->facts = facts_of(p_, v, plain);
+      fresh[i].second->facts = facts_of(p_, *fresh[i].first);
     } catch (const Error& e) {
       fresh[i].second->refused = e.faults().empty() ? e.what() : e.faults().front().what;
     }
@@ -135,6 +124,15 @@ const StageFacts* Predictor::facts(const Variant& v) {
 }
 
 const std::string& Predictor::refusal(const Variant& v) { return known_.at(v).refused; }
+
+std::string Predictor::refusal(const RunKeys& k) {
+  Variant v = variant_of(p_, k);
+  for (const Recompute r : by_what_is_kept) {
+    v.recompute = r;
+    if (const auto it = known_.find(v); it != known_.end() && !it->second.refused.empty()) return it->second.refused;
+  }
+  return "";
+}
 
 double Predictor::flops() {
   if (!flops_) {
@@ -176,35 +174,61 @@ double longest_alone(const PlayedEnds& ends) {
 
 }  // namespace
 
+// When a step's last action ends, and how long it goes on after that.
+struct Predictor::Played {
+  double last = 0, tail = 0;
+  double total() const { return last + tail; }
+};
+
+Predictor::Played Predictor::judged(const StageModel& model, const Schedule& s, double tail,
+                                    const PlayedEnds& ends) const {
+  if (p_.cluster.cluster.stack.free_update && splits_backward(s)) return {longest_alone(ends), tail};
+  const double last = *std::max_element(ends.last.begin(), ends.last.end());
+  return {last, after(ends, model, s, p_.training.clip > 0 && !p_.training.clip_late) - last};
+}
+
+// In place or arranged, whichever is shorter.
+Predictor::Played Predictor::by_actions(const StageModel& model, const RunKeys& k, Shape& shape, double tail) const {
+  const auto play = [&](bool in_place) {
+    return judged(model, shape.schedule(), tail, shape.ends(model.times(in_place), links_of(p_, k)));
+  };
+  Played best = play(false);
+  if (model.arranged())
+    if (const Played other = play(true); other.total() < best.total()) best = other;
+  return best;
+}
+
+// In the ways that the compiler tries, of which it takes the next one if that is worth it.
+Predictor::Played Predictor::by_turns(const StageModel& model, const RunKeys& k, Shape& shape, double tail,
+                                      double message) const {
+  ArrangedPlayer player(model.pieces(), model.turn_options(), links_of(p_, k), message);
+  const auto play = [&](const std::optional<Arrangement>& way) {
+    return judged(model, shape.schedule(), tail, shape.ends([&](const Schedule& s) { return player.ends(s, way); }));
+  };
+  Played best = play({});
+  for (const Arrangement& way : arrangements(model.tasks()))
+    if (const Played other = play(way); other.total() < worth_arranging * best.total()) best = other;
+  return best;
+}
+
 // One model of time and memory: closed form, or with the schedule played.
-Planned Predictor::of_model(const RunKeys& k, const StageFacts& f, int of_facts, bool play) {
+Planned Predictor::of_model(const RunKeys& k, const FactsOfStages& all, int of_facts, Shape& shape, Depth depth) const {
+  const bool play = depth != Depth::stages;
   Planned r{.keys = k, .exact = play ? Exactness::schedule : Exactness::stage};
   const Stack& stack = p_.cluster.cluster.stack;
-  const StageModel model(p_, k, f);
-  Shape& shape = shapes_.of(k);
+  const StageFacts& f = *all.front();
+  const StageModel model(p_, k, all);
   const Schedule& s = play ? shape.schedule() : shape.outline();
   double tail = 0;
   for (ActorId a : some_actors(s)) tail = std::max(tail, model.tail(s, a));
   const double busy = k.microbatches * model.longest(s.actor_of);
-  double makespan = busy * shape.unit() / (3.0 * k.microbatches);
-  if (play) {
-    const bool alone = stack.free_update && splits_backward(s);
-    const auto play_with = [&](const PlayTimes& times) {
-      const PlayedEnds ends = shape.ends(times, links_of(p_, k));
-      if (alone) return std::pair(longest_alone(ends), tail);
-      const double last = *std::max_element(ends.last.begin(), ends.last.end());
-      return std::pair(last, after(ends, model, s, p_.training.clip > 0 && !p_.training.clip_late) - last);
-    };
-    auto best = play_with(model.times());
-    if (model.arranged())
-      if (const auto other = play_with(model.times_in_place()); other.first + other.second < best.first + best.second)
-        best = other;
-    std::tie(makespan, tail) = best;
-  }
+  Played played{busy * shape.unit() / (3.0 * k.microbatches), tail};
+  if (play)
+    played = depth == Depth::turns ? by_turns(model, k, shape, tail, f.message) : by_actions(model, k, shape, tail);
   const double grown = growth(p_, k.ranks(), of_facts);
-  r.time.work = grown * std::min(busy, makespan);
-  r.time.bubble = grown * makespan - r.time.work;
-  r.time.tail = grown * (tail + f.before + epilogue_messages(p_, k, f)) + stack.step;
+  r.time.work = grown * std::min(busy, played.last);
+  r.time.bubble = grown * played.last - r.time.work;
+  r.time.tail = grown * (played.tail + f.before + epilogue_messages(p_, k, f)) + stack.step;
   r.seconds = r.time.total();
   r.bubble = std::max(0.0, 1 - k.microbatches * model.work() / k.pipe / r.seconds - r.time.tail / r.seconds);
   r.memory = play ? model.played_memory(shape) : model.memory(shape);
@@ -212,11 +236,58 @@ Planned Predictor::of_model(const RunKeys& k, const StageFacts& f, int of_facts,
   return r;
 }
 
+Planned Predictor::of_model(const RunKeys& k, const FactsOfStages& all, int of_facts, Depth depth) {
+  return of_model(k, all, of_facts, shapes_.of(k), depth);
+}
+
+std::vector<Planned> Predictor::by_turns(const std::vector<RunKeys>& all) {
+  std::vector<Planned> results;
+  struct Ready {
+    std::size_t at;
+    FactsOfStages facts;
+    Shape* shape;
+  };
+  std::vector<Ready> ready;
+  for (const RunKeys& k : all) {
+    FactsOfStages f = facts_of_stages(k);
+    if (f.empty() || p_.parallel.overlap == Overlap::none) {  // it has no turns that are ordered anew
+      results.push_back(by_schedule(k));
+    } else {
+      Planned& x = results.emplace_back(Planned{.keys = k});
+      if (k.stages.empty()) x.keys.stages = cuts(k, f);
+      Shape& shape = shapes_.of(x.keys);
+      shape.schedule(), shape.fewer();  // made here: several may play one shape at a time below
+      ready.push_back({results.size() - 1, std::move(f), &shape});
+    }
+  }
+  each_(ready.size(), [&](std::size_t i) {
+    const RunKeys k = results[ready[i].at].keys;
+    results[ready[i].at] = of_model(k, ready[i].facts, k.ranks() / k.pipe, *ready[i].shape, Depth::turns);
+  });
+  for (Planned& x : results) x.turns = true;
+  return results;
+}
+
 const std::vector<int>& Predictor::cuts(const RunKeys& k, const StageFacts& f) {
   if (!p_.parallel.stages.empty()) return p_.parallel.stages;  // given
-  std::vector<int>& stages = cuts_[{&f, k.stage_count()}];
-  if (stages.empty()) stages = even_stages(piece_work(p_, f), k.stage_count());
+  const std::vector<double> work = piece_work(p_, f);
+  std::vector<int>& stages = cuts_[{{work.front(), work[1], work[2], work.back()}, k.stage_count()}];
+  if (stages.empty()) stages = even_stages(work, k.stage_count());
   return stages;
+}
+
+// Stages that make more again than others take longer for the same pieces.
+std::vector<int> Predictor::cuts(const RunKeys& k, const FactsOfStages& f, const std::vector<int>& most) {
+  if ((k.recompute_each.empty() && most.empty()) || !p_.parallel.stages.empty()) return cuts(k, *f.front());
+  std::map<const StageFacts*, std::vector<double>> work;
+  std::vector<StageRoom> rooms(f.size());
+  for (std::size_t s = 0; s < f.size(); ++s) {
+    std::vector<double>& w = work[f[s]];
+    if (w.empty()) w = piece_work(p_, *f[s]);
+    rooms[s].seconds = &w;
+    if (!most.empty()) rooms[s].most = most[s];
+  }
+  return even_stages(rooms);
 }
 
 Planned Predictor::by_stages(const RunKeys& keys, bool play) {
@@ -229,43 +300,31 @@ Planned Predictor::by_stages(const RunKeys& keys, bool play) {
 Planned Predictor::by_stages(const RunKeys& keys, const StageFacts& base, bool play) {
   RunKeys k = keys;
   if (k.stages.empty()) k.stages = cuts(k, base);
-  Planned r = of_model(k, with_data(p_, base, variant_of(p_, k), links_), k.tensor * k.context * k.expert, play);
+  const StageFacts f = with_data(p_, base, variant_of(p_, k), links_);
+  Planned r = of_model(k, FactsOfStages(k.stages.size(), &f), k.tensor * k.context * k.expert,
+                       play ? Depth::schedule : Depth::stages);
   r.exact = Exactness::stage;
   return r;
 }
 
 Planned Predictor::by_schedule(const RunKeys& keys) {
   RunKeys k = keys;
-  const Variant v = variant_of(p_, k);
-  const StageFacts* f = facts(v);
-  if (!f) return {.keys = k, .exact = Exactness::schedule, .refused = refusal(v)};
-  if (k.stages.empty()) k.stages = cuts(k, *f);
-  return of_model(k, *f, k.ranks() / k.pipe, true);
+  const FactsOfStages f = facts_of_stages(k);
+  if (f.empty()) return {.keys = k, .exact = Exactness::schedule, .refused = refusal(k)};
+  if (k.stages.empty()) k.stages = cuts(k, f);
+  return of_model(k, f, k.ranks() / k.pipe, Depth::schedule);
 }
 
-Planned Predictor::with_better_cuts(Planned best) {
-  constexpr std::ptrdiff_t most_nodes = 3'000'000;  // of all plays together
-  constexpr int most_moves = 200;
-  const StageFacts* f = facts(variant_of(p_, best.keys));
-  if (!f || best.keys.stage_count() < 2 || !p_.parallel.stages.empty()) return best;
-  const std::ptrdiff_t each = std::max<std::ptrdiff_t>(1, shapes_.of(best.keys).nodes());
-  std::ptrdiff_t left = std::min<std::ptrdiff_t>(most_moves, most_nodes / each);
-  const int stages = best.keys.stage_count();
-  // Whole sweeps over all neighbours, until one of them changes nothing.
-  for (bool moved = true; moved && left > 0;) {
-    moved = false;
-    for (int at = 0; at < 2 * (stages - 1) && left > 0; ++at) {
-      const int from = at % 2 == 0 ? at / 2 : at / 2 + 1, to = at % 2 == 0 ? at / 2 + 1 : at / 2;
-      if (best.keys.stages[from] < 2) continue;
-      RunKeys k = best.keys;
-      --k.stages[from], ++k.stages[to], --left;
-      Planned x = of_model(k, *f, k.ranks() / k.pipe, true);
-      if (x.seconds >= best.seconds * (1 - 1e-4)) continue;
-      best = std::move(x);
-      moved = true;
-    }
+FactsOfStages Predictor::facts_of_stages(const RunKeys& k) {
+  Variant v = variant_of(p_, k);
+  const StageFacts* first = facts(v);
+  FactsOfStages all(first ? k.stage_count() : 0, first);
+  for (std::size_t s = 0; s < all.size() && !k.recompute_each.empty(); ++s) {
+    v.recompute = k.recompute_each[s];
+    all[s] = facts(v);
+    if (!all[s]) return {};
   }
-  return best;
+  return all;
 }
 
 Planned compiled_plan(const PlanProblem& p, RunKeys k) {

@@ -5,6 +5,7 @@
 //   Planned quick = predictor.by_stages(keys), better = predictor.by_schedule(keys);
 //   Planned exact = predictor.by_program(keys);
 #pragma once
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -35,6 +36,7 @@ struct Planned {
   TimeParts time;
   MemoryParts memory;
   Exactness exact = Exactness::bound;
+  bool turns = false;                           // of a schedule: every turn was ordered as programs have it
   std::string limit = {};                       // where the time goes, of a program
   std::string refused = {};                     // what compile says against it; "": nothing
   std::shared_ptr<const Program> program = {};  // of one that was compiled
@@ -52,16 +54,20 @@ class Predictor {
   void build_played(const std::vector<const RunKeys*>& keys) { shapes_.make_played(keys, each_); }
   const StageFacts* facts(const Variant&);  // null: refused
   const std::string& refusal(const Variant&);
+  std::string refusal(const RunKeys&);  // of one of its stages
   bool known(const Variant& v) const { return known_.contains(v); }
 
   // From facts without the data axis, which is added in closed form; the schedule in closed form too, or played.
   Planned by_stages(const RunKeys&, bool play = false);
   Planned by_stages(const RunKeys&, const StageFacts& without_data, bool play = false);  // which stay where they are
   Planned by_schedule(const RunKeys&);  // from facts of the very layout
-  // The same with pieces moved from stage to stage as long as that makes the step shorter.
-  Planned with_better_cuts(Planned);
+  // The same with every turn ordered as programs are (arranged.h): a hundred times as long.
+  std::vector<Planned> by_turns(const std::vector<RunKeys>&);
   Planned by_program(const RunKeys&);  // compiled
   std::vector<Planned> by_program(const std::vector<RunKeys>&);
+  FactsOfStages facts_of_stages(const RunKeys&);  // of the very layout; empty: refused
+  // Even ones; `most`: pieces that each stage may have. Empty: they are too few.
+  std::vector<int> cuts(const RunKeys&, const FactsOfStages&, const std::vector<int>& most = {});
   double flops();  // of a step, all ranks together, without what is made again
   Shapes& shapes() { return shapes_; }
   std::size_t facts_made() const { return known_.size(); }
@@ -71,15 +77,20 @@ class Predictor {
     std::optional<StageFacts> facts;
     std::string refused;
   };
-  void learn_plainly(const std::vector<Variant>&);
-  Planned of_model(const RunKeys&, const StageFacts&, int of_facts, bool play);  // of_facts: of so many ranks
+  enum class Depth : std::uint8_t { stages, schedule, turns };
+  struct Played;
+  Planned of_model(const RunKeys&, const FactsOfStages&, int of_facts, Depth);  // of_facts: of so many ranks
+  Planned of_model(const RunKeys&, const FactsOfStages&, int of_facts, Shape&, Depth) const;
+  Played by_actions(const StageModel&, const RunKeys&, Shape&, double tail) const;
+  Played by_turns(const StageModel&, const RunKeys&, Shape&, double tail, double message) const;
+  Played judged(const StageModel&, const Schedule&, double tail, const PlayedEnds&) const;
   const std::vector<int>& cuts(const RunKeys&, const StageFacts&);
   const PlanProblem& p_;
   Each each_;
   Shapes shapes_;
   DataLinks links_;
   std::optional<double> flops_;
-  std::map<std::pair<const StageFacts*, int>, std::vector<int>> cuts_;  // by facts and the number of stages
+  std::map<std::pair<std::array<double, 4>, int>, std::vector<int>> cuts_;  // by kinds of pieces, number of stages
   std::map<Variant, Known> known_;
 };
 

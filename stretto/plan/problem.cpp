@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <mutex>
 #include <set>
 
+#include "stretto/base/text.h"
 #include "stretto/models/family.h"
 
 namespace stretto {
@@ -25,8 +28,34 @@ std::string RunKeys::str() const {
   if (pipe > 1 && chunks > 1) text += fmt::format(" of {} chunks", chunks);
   text += fmt::format(", {} microbatch{}", microbatches, microbatches == 1 ? "" : "es");
   if (recompute != Recompute::none) text += fmt::format(", recompute {}", name_of(recompute));
+  if (!recompute_each.empty())
+    text += fmt::format(" in {} of {} stages", std::ranges::count(recompute_each, recompute), recompute_each.size());
   if (tensor > 1 && !sequence) text += ", no sequence";
   return text;
+}
+
+void RunKeys::set_recompute(std::vector<Recompute> given) {
+  recompute = Recompute::none;
+  for (const Recompute r : by_what_is_kept)
+    if (std::ranges::count(given, r) > 0) recompute = r;
+  recompute_each.clear();
+  if (std::ranges::adjacent_find(given, std::not_equal_to()) != given.end()) recompute_each = std::move(given);
+}
+
+std::vector<Recompute> RunKeys::recompute_list() const {
+  if (!recompute_each.empty()) return recompute_each;
+  return recompute == Recompute::none ? std::vector<Recompute>() : std::vector{recompute};
+}
+
+std::string RunKeys::recompute_str() const {
+  if (recompute_each.empty()) return std::string(name_of(recompute));
+  std::vector<std::string> runs;
+  for (auto from = recompute_each.begin(); from != recompute_each.end();) {
+    const auto to = std::find_if(from, recompute_each.end(), [&](Recompute r) { return r != *from; });
+    runs.push_back(fmt::format("{}{}", name_of(*from), to - from > 1 ? fmt::format("*{}", to - from) : ""));
+    from = to;
+  }
+  return join(runs, ",");
 }
 
 std::string_view interned(std::string_view text) {
@@ -58,8 +87,7 @@ Parallel parallel_of(const PlanProblem& problem, const RunKeys& k) {
   p.chunks = k.chunks;
   if (!k.stages.empty()) p.stages = k.stages;
   p.reshard = reshard_of(problem, k);
-  p.recompute.clear();
-  if (k.recompute != Recompute::none) p.recompute = {k.recompute};
+  p.recompute = k.recompute_list();
   return p;
 }
 

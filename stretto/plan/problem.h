@@ -25,7 +25,8 @@ struct PlanProblem {
   ClusterFile cluster = {};
   int ranks = 1;
 
-  int pieces() const { return static_cast<int>(2 * model.layers + 2); }  // of our models: two per layer, and both ends
+  // Of our models: the embedding, two per layer, and the parts of the head.
+  int pieces() const { return static_cast<int>(1 + 2 * model.layers + model.head_parts); }
 };
 
 // One configuration: the keys of a run that are searched.
@@ -36,15 +37,24 @@ struct RunKeys {
   std::string_view schedule = "1f1b";  // a name of space.h's table, or an interned one
   int chunks = 1;                      // stages per actor
   int microbatches = 1;
-  Recompute recompute = Recompute::none;
-  std::vector<int> stages = {};  // pieces per stage; empty: compile chooses
+  Recompute recompute = Recompute::none;       // of all stages, or the most that one of them makes again
+  std::vector<Recompute> recompute_each = {};  // per stage, where they differ; empty: as above
+  std::vector<int> stages = {};                // pieces per stage; empty: compile chooses
 
   int ranks() const { return pipe * data * tensor * context * expert; }
   int stage_count() const { return pipe * chunks; }
+  Recompute recompute_of(std::size_t stage) const { return recompute_each.empty() ? recompute : recompute_each[stage]; }
+  void set_recompute(std::vector<Recompute>);  // as runs have it: none at all, one of all stages, one of each
+  std::vector<Recompute> recompute_list() const;
+  std::string recompute_str() const;                                                 // "full", "full*2,none*6"
   i64 rows(i64 batch) const { return batch / (i64(data) * expert * microbatches); }  // of a microbatch and rank
   std::string str() const;  // "pipe 4 data 2 tensor 8 zero 1, zb-v, 1 x 64, recompute none"
   auto operator<=>(const RunKeys&) const = default;
 };
+
+// The less is kept, the later.
+inline constexpr Recompute by_what_is_kept[] = {Recompute::none, Recompute::selective, Recompute::layer,
+                                                Recompute::full};
 
 std::string_view interned(std::string_view);  // the same text, which lives as long as the program
 

@@ -1,15 +1,17 @@
 // The last depth of the search: what is the best by its schedule is compiled.
 //
 //   BestPrograms programs(problem, options, predictor, plan);
-//   programs.compile_best(order);                   // the best first
+//   programs.compile_best(order, mixed);            // the best first
 //   std::vector<Planned> best = programs.that_fit();
 #pragma once
+#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
 #include <vector>
 
 #include "stretto/plan/held_more.h"
+#include "stretto/plan/mixed.h"
 #include "stretto/plan/search.h"
 
 namespace stretto {
@@ -23,7 +25,7 @@ class BestPrograms {
   BestPrograms(const PlanProblem& p, const PlanOptions& o, Predictor& predictor, Plan& plan)
       : p_(p), o_(o), predictor_(predictor), plan_(plan) {}
 
-  void compile_best(std::vector<const Planned*> order);
+  void compile_best(std::vector<const Planned*> order, const MixedRecompute&);
 
   std::vector<Planned> that_fit() const;
   std::optional<Planned> smallest() const;
@@ -40,9 +42,10 @@ class BestPrograms {
 
   std::vector<const Planned*> next(Left&, std::size_t most, Fits) const;
   bool take(const Planned& thought, Planned);  // does it fit?
+  void compile_mixed(const MixedRecompute&);
   void compile_rivals(Left&);
-  std::vector<Planned> rivals_of_the_best(Left&, int most);
-  void compile_with_own_cuts(const std::vector<Planned>&);
+  std::vector<const Planned**> rivals_of_the_best(Left&, int most);
+  void take_own_cuts(Planned);
   Planned* fastest();  // that fits; null: none does
 
   const PlanProblem& p_;
@@ -52,6 +55,7 @@ class BestPrograms {
   std::vector<Planned> programs_;
   std::set<RunKeys> known_;
   HeldMore held_;
+  std::map<RunKeys, double> longer_;  // times what their schedules say
 };
 
 }  // namespace stretto

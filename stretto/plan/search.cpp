@@ -5,7 +5,9 @@
 #include <map>
 #include <set>
 
+#include "stretto/plan/best_played.h"
 #include "stretto/plan/bounds.h"
+#include "stretto/plan/mixed.h"
 #include "stretto/plan/programs.h"
 #include "stretto/plan/relatives.h"
 
@@ -19,15 +21,15 @@ constexpr std::size_t most_facts = 64, quick_facts = 32;  // of very layouts
 constexpr std::size_t batch = 16;                         // facts made at a time, whatever the number of threads
 constexpr std::size_t slice = 256;                        // keys whose schedules are built at a time
 
-struct Scored {
-  const RunKeys* keys = nullptr;
-  double seconds = 0, bytes = 0;
-};
-
 class Search {
  public:
   Search(const PlanProblem& p, const PlanSpace& space, const PlanOptions& o)
-      : p_(p), o_(o), all_(enumerate(p, space)), predictor_(p, o.each), bounds_(p, predictor_.flops()) {
+      : p_(p),
+        o_(o),
+        recompute_(recompute_choices(space)),
+        all_(enumerate(p, space)),
+        predictor_(p, o.each),
+        bounds_(p, predictor_.flops()) {
     plan_.flops = predictor_.flops();
     plan_.capacity = p.cluster.memory * o.memory;
     plan_.counts.tried = std::ssize(all_.keys);
@@ -38,8 +40,9 @@ class Search {
     by_stages();
     by_schedule();
     by_others();
-    better_cuts();
-    if (!o_.quick) by_program();
+    if (o_.objective == Objective::time) judge_by_turns(predictor_, played_, plan_.capacity * memory_slack, o_);
+    better_cuts(p_, predictor_, played_, plan_.capacity * memory_slack, o_);
+    o_.quick ? mix() : by_program();
     finish();
     plan_.counts.facts = std::ssize(played_) > 0 ? i64(predictor_.facts_made()) : 0;
     return std::move(plan_);
@@ -143,16 +146,18 @@ class Search {
       ++plan_.counts.refused;
       return;
     }
-    if (x.bytes > plan_.capacity * memory_slack) {
-      ++plan_.counts.memory;
-      remember_smallest(k, x.bytes);
-      return;
-    }
+    if (x.bytes > plan_.capacity * memory_slack) return too_large(k, x);
     ++plan_.counts.fit;
     staged_.push_back({&k, x.seconds, x.bytes});
     leaders_.insert(x.seconds);
     if (leaders_.size() > keep) leaders_.erase(std::prev(leaders_.end()));
     if (leaders_.size() == keep) bar_ = (1 + 2 * o_.margin) * *leaders_.rbegin();
+  }
+
+  void too_large(const RunKeys& k, const Planned& x) {
+    ++plan_.counts.memory;
+    remember_smallest(k, x.bytes);
+    if (!slow(x.seconds)) too_large_.push_back({&k, x.seconds, x.bytes});
   }
 
   // What keeps the least beside its states comes first among equals.
@@ -170,13 +175,14 @@ class Search {
     predictor_.learn(variants);
     predictor_.build_played(keys);
     for (const RunKeys* k : keys) {
-      if (!seen_.insert(k).second) continue;
+      if (seen_.contains(k)) continue;
       Planned x = predictor_.by_schedule(*k);
       if (!x.refused.empty()) {
         ++plan_.counts.refused;
         continue;
       }
       ++plan_.counts.played;
+      seen_[k] = played_.size();
       played_.push_back(std::move(x));
     }
   }
@@ -221,37 +227,37 @@ class Search {
     play(keys);
   }
   static std::vector<std::pair<std::string, std::string>> values_of(const RunKeys& k) {
-    return {{"pipe", fmt::format("{}", k.pipe)},     {"data", fmt::format("{}", k.data)},
-            {"tensor", fmt::format("{}", k.tensor)}, {"context", fmt::format("{}", k.context)},
-            {"expert", fmt::format("{}", k.expert)}, {"zero", fmt::format("{}", k.zero)},
-            {"schedule", std::string(k.schedule)},   {"recompute", std::string(name_of(k.recompute))}};
+    return {{"pipe", fmt::format("{}", k.pipe)},
+            {"data", fmt::format("{}", k.data)},
+            {"tensor", fmt::format("{}", k.tensor)},
+            {"context", fmt::format("{}", k.context)},
+            {"expert", fmt::format("{}", k.expert)},
+            {"zero", fmt::format("{}", k.zero)},
+            {"schedule", std::string(k.schedule)},
+            {"recompute", k.recompute_each.empty() ? std::string(name_of(k.recompute)) : "mixed"}};
   }
 
-  std::vector<const Planned*> by_cost() const {
-    std::vector<const Planned*> order;
-    for (const Planned& x : played_) order.push_back(&x);
-    std::stable_sort(order.begin(), order.end(), [&](const Planned* a, const Planned* b) {
-      return cost(*a) != cost(*b) ? cost(*a) < cost(*b) : a->keys < b->keys;
-    });
-    return order;
+  // What is fast and too large, made to fit.
+  MixedRecompute mixed() {
+    double best = std::numeric_limits<double>::infinity();
+    for (const Planned& x : played_)
+      if (fits(x.bytes)) best = std::min(best, x.seconds);
+    for (const auto& [k, i] : seen_)
+      if (!fits(played_[i].bytes)) too_large_.push_back({k, played_[i].seconds, played_[i].bytes});
+    if (o_.objective != Objective::time) too_large_.clear();
+    const auto states = [&](const RunKeys& k) { return bounds_.bytes(k); };
+    return {p_, predictor_, worth_relieving(too_large_, states, plan_.capacity, (1 - tie) * best), recompute_};
   }
 
-  // Only for those that may be the best.
-  void better_cuts() {
-    std::size_t left = o_.compiled;
-    for (const Planned* x : by_cost()) {
-      if (left == 0) break;
-      if (x->bytes > plan_.capacity * memory_slack || x->keys.pipe == 1) continue;
-      --left;
-      Planned better = predictor_.with_better_cuts(*x);
-      if (better.seconds < x->seconds && better.bytes <= plan_.capacity * memory_slack)
-        played_[x - played_.data()] = better;
-    }
+  // What programs hold more is not known.
+  void mix() {
+    const auto room = [&](const RunKeys&) { return plan_.capacity; };
+    if (std::optional<Planned> x = mixed().best(room)) played_.push_back(std::move(*x));
   }
 
   void by_program() {
     programs_.emplace(p_, o_, predictor_, plan_);
-    programs_->compile_best(by_cost());
+    programs_->compile_best(by_cost(played_, o_.objective), mixed());
   }
 
   // Faster; or as fast and with less memory, fewer chunks, less ZeRO, in the order of names.
@@ -339,16 +345,17 @@ class Search {
 
   const PlanProblem& p_;
   const PlanOptions& o_;
+  const std::vector<Recompute> recompute_;
   const Enumerated all_;
   Predictor predictor_;
   const Bounds bounds_;
   Plan plan_;
   double bar_ = std::numeric_limits<double>::infinity();
   std::multiset<double> leaders_;
-  std::vector<Scored> staged_;
+  std::vector<Scored> staged_, too_large_;
   std::optional<Scored> smallest_;
-  std::set<const RunKeys*> seen_;
   std::vector<Planned> played_;
+  std::map<const RunKeys*, std::size_t> seen_;  // where they are among them
   std::optional<BestPrograms> programs_;
 };
 

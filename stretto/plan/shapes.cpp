@@ -39,14 +39,7 @@ std::vector<double> ends_of_units(PlayedSchedule& played) {
   const Schedule& s = played.schedule();
   const double each = 1.0 * s.actors() / s.stages;
   const StageCost one{.F = each, .I = each, .W = each, .B = 2 * each};
-  const IdVector<StageId, Filled> filled(s.stages, Filled{each, each});
-  const IdVector<StageId, double> each_stage(s.stages, each);
-  const PlayTimes times{StageCosts(s.stages, one),
-                        filled,
-                        filled,
-                        each_stage,
-                        IdVector<StageId, PlayTimes::Group>(s.stages),
-                        each_stage,
+  const PlayTimes times{StageCosts(s.stages, one), IdVector<StageId, double>(s.stages, each),
                         IdVector<StageId, PlayTimes::Sums>(s.stages)};
   return played.ends(times, [](int, int) { return Link{}; }).last;
 }
@@ -108,6 +101,13 @@ PlayedEnds Shape::ends(const PlayTimes& times, const ActorLinks& links) {
   const PlayedEnds& ends = longer_.played(remakes_).ends(times, links);
   if (!shorter_) return ends;
   const PlayedEnds& before = shorter_->played(remakes_).ends(times, links);
+  return {continued(ends.last, before.last), continued(ends.summed, before.summed), ends.first};
+}
+
+PlayedEnds Shape::ends(const std::function<PlayedEnds(const Schedule&)>& play) {
+  const PlayedEnds ends = play(schedule());
+  if (!shorter_) return ends;
+  const PlayedEnds before = play(*fewer());
   return {continued(ends.last, before.last), continued(ends.summed, before.summed), ends.first};
 }
 

@@ -2,7 +2,7 @@
 //
 //   Shapes shapes;
 //   Shape& s = shapes.of(keys);                                     // keys.microbatches may be many
-//   std::vector<double> ends = s.ends(model.times(), links);        // per actor, of the whole step
+//   PlayedEnds ends = s.ends(model.times(false), links);            // per actor, of the whole step
 //
 // A schedule of many microbatches repeats itself: what is built has at most about five per actor, and its last round
 // tells what every further one takes. So numbers of microbatches share what is built, and so do recompute and none.
@@ -49,6 +49,7 @@ class Shape {
 
   // After all microbatches.
   PlayedEnds ends(const PlayTimes&, const ActorLinks&);
+  PlayedEnds ends(const std::function<PlayedEnds(const Schedule&)>& play);
   double unit() const { return unit_; }  // with 1 per phase of all chunks of an actor
   MostKept in_flight(ActorId a) const;
   const Schedule& outline() const { return longer_.outline(); }

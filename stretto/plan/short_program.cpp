@@ -5,6 +5,7 @@
 
 #include "stretto/models/family.h"
 #include "stretto/plan/stage_model.h"
+#include "stretto/plan/turn_work.h"
 #include "stretto/program/lifetimes.h"
 #include "stretto/program/region.h"
 #include "stretto/simulate/held.h"
@@ -16,39 +17,23 @@ namespace {
 
 constexpr int stage_count = 6;
 // What is read off each of them: nothing of the first and the last, whose surroundings are others.
-constexpr MicrobatchId whole{1}, split{2}, with_w{3};
-constexpr int microbatches = 7;
-// One period of layers and two of them: their B of the one microbatch is in a group with their forward of the next.
-struct Grouped {
-  StageId stage;
-  MicrobatchId backward, forward;
-};
-constexpr Grouped grouped[] = {{StageId(3), MicrobatchId(4), MicrobatchId(5)},
-                               {StageId(4), MicrobatchId(5), MicrobatchId(6)}};
+constexpr MicrobatchId whole{1}, split{2};
+constexpr int microbatches = 4;
 
 Schedule every_kind() {
   Schedule s = looped({.actors = 1, .microbatches = microbatches, .chunks = stage_count});
   s.name = "facts";
   Row& row = s.rows[0];
-  const auto forward = [&](int m, int from = 0, int to = stage_count) {
-    for (int stage = from; stage < to; ++stage) row.F(stage, m);
+  const auto forward = [&](int m) {
+    for (int stage = 0; stage < stage_count; ++stage) row.F(stage, m);
   };
-  const auto backward = [&](int m, int from = stage_count, int to = 0) {
-    for (int stage = from; stage-- > to;) row.B(stage, m);
+  const auto backward = [&](int m) {
+    for (int stage = stage_count; stage-- > 0;) row.B(stage, m);
   };
   forward(0), backward(0), forward(1), backward(1), forward(2);
   for (int stage = stage_count; stage-- > 0;) row.I(stage, 2);
   for (int stage = 0; stage < stage_count; ++stage) row.F(stage, 3).W(stage, 2);
-  backward(3), forward(4);
-  std::uint32_t group = 0;
-  for (const Grouped& g : grouped) {
-    const int stage = g.stage.value, b = g.backward.value, f = g.forward.value;
-    forward(f, 0, stage), backward(b, stage_count, stage + 1);
-    row.F(stage, f).B(stage, b);
-    (row.end() - 1)->overlap = (row.end() - 2)->overlap = ++group;
-    backward(b, stage), forward(f, stage + 1);
-  }
-  backward(microbatches - 1);
+  backward(3);
   return s;
 }
 
@@ -67,7 +52,7 @@ Compiled compile_short(const PlanProblem& p, const Variant& v) {
   parallel.schedule = every_kind();
   parallel.chunks = stage_count;
   parallel.purpose = Purpose::facts;
-  parallel.stages = {1, 1, period - 1, period, 2 * period, 1};
+  parallel.stages = {1, 1, period - 1, period, 2 * period, static_cast<int>(model.head_parts)};
   return compile(make_model(model, v.rows * v.data * v.expert * microbatches), p.optimizer, training_of(p, keys),
                  parallel);
 }
@@ -87,14 +72,16 @@ bool scattered_each_time(const Task& t) { return t.part == Part::S && !std::hold
 }  // namespace
 
 ShortProgram::ShortProgram(const PlanProblem& p, const Variant& v)
-    : compiled_(compile_short(p, v)), stages_(stage_count), pieces_(program().step->pieces) {
+    : compiled_(compile_short(p, v)),
+      head_parts_(static_cast<int>(p.model.head_parts)),
+      stages_(stage_count),
+      pieces_(program().step->pieces) {
   const Cluster cluster = without_ends(p.cluster.cluster);
-  const PlayedStep played = play_step(program(), cluster);
-  read_times(played);
-  read_given(played);
-  read_groups(played);
+  work_ = std::make_shared<const LayerWork>(layer_work(program(), cluster, head_parts_));
+  read_ends(play_step(program(), cluster));
   Prices prices(program(), cluster);
   read_tasks(prices);
+  read_times(p, v, prices);
   if (v.recompute != Recompute::none) read_made_again(prices);
   read_pieces();
   read_kept();
@@ -102,34 +89,16 @@ ShortProgram::ShortProgram(const PlanProblem& p, const Variant& v)
   read_stack(p.cluster.cluster);
 }
 
-// A turn, an action with the W after it, takes from the end of the one before it to its own.
-void ShortProgram::read_times(const PlayedStep& played) {
-  const Row& row = program().row(ActorId(0));
-  IdVector<ActionId, double> ends(row.size());
-  std::map<Action, ActionId> turns;
-  for (ActionId i : ends.ids()) turns[row[i.value]] = turn_of(row, i);
-  bool first = true;
+// What a step has before its first microbatch and after its last one.
+void ShortProgram::read_ends(const PlayedStep& played) {
   double last = 0;
+  std::optional<double> first;
   for (const Span& s : played.timeline.spans) {
     if (s.lane != Lane::compute || !s.action) continue;
-    if (first) before_ = s.start;
-    first = false;
-    if (s.action->microbatch == split && s.action->phase == Phase::W) stages_[s.action->stage].W += s.end - s.start;
-    double& end = ends[turns.at(*s.action)];
-    end = std::max(end, s.end);
-    last = std::max(last, end);
+    if (!first) first = s.start;
+    last = std::max(last, s.end);
   }
-  double before = before_;
-  for (ActionId i : ends.ids()) {
-    if (ends[i] == 0) continue;  // a W, which is in the turn before it
-    const double took = ends[i] - before;
-    before = ends[i];
-    const Action& a = row[i.value];
-    PieceFacts& f = stages_[a.stage];
-    if (a.microbatch == whole) (a.phase == Phase::F ? f.F : f.B) = took;
-    if (a.microbatch == split && a.phase == Phase::I) f.I = took;
-    if (a.microbatch == with_w && a.phase == Phase::F) f.FW = took;
-  }
+  before_ = first.value_or(0);
   double tail = std::max(0.0, played.time.seconds - last), elements = 0;
   const auto& tasks = program().step->tasks;
   const bool each_time = std::any_of(tasks.begin(), tasks.end(), scattered_each_time);
@@ -138,6 +107,33 @@ void ShortProgram::read_times(const PlayedStep& played) {
   for (const Accumulator& x : program().step->accumulators) {
     const double share = elements > 0 ? program().step->elements(x.type) / elements : 0;
     stages_[program().stage_of[x.piece]].update += share * tail;
+  }
+}
+
+// In place no task takes less than its software needs to issue it. Arranged, a turn takes what the compiler's order
+// of its calls does.
+void ShortProgram::read_times(const PlanProblem& p, const Variant& v, Prices& prices) {
+  for (const Task& t : program().step->tasks) {
+    if (!t.piece) continue;
+    PieceFacts& f = stages_[program().stage_of[*t.piece]];
+    if (t.part == Part::F) f.F += prices.issue(t.part);
+    if (remakes(t.part)) f.I += prices.issue(t.part);
+    if (t.part == Part::W) f.B += prices.issue(t.part);
+  }
+  const IdVector<StageId, Recompute> recompute(stage_count, v.recompute);
+  StagePieces pieces(stage_count);
+  for (PieceId q : program().step->piece_ids())
+    pieces[program().stage_of[q]].push_back({&work_->of(q.value, program().step->pieces)});
+  for (StageId s : stages_.ids()) {
+    PieceFacts& f = stages_[s];
+    f.B = std::max(f.placed_I + f.placed_W, f.I + f.B);
+    f.F = std::max(f.placed_F, f.F), f.I = std::max(f.placed_I, f.I);
+    if (p.parallel.overlap == Overlap::none) continue;
+    const auto takes = [&](Phase phase) {
+      const TurnAction action{.phase = phase, .stage = s, .alternates = v.recompute == Recompute::layer};
+      return interleave(turn_work({.actions = {action}}, pieces, {.recompute = recompute}).work).seconds;
+    };
+    f.F = takes(Phase::F), f.I = takes(Phase::I), f.B = takes(Phase::B);
   }
 }
 
@@ -171,46 +167,6 @@ void ShortProgram::read_tasks(Prices& prices) {
     PieceFacts& f = stages_[p.stage_of[piece]];
     f.gather += whole[piece];
     f.gather_back += back[piece] > 0 ? back[piece] : whole[piece];  // backward may read all that forward does
-  }
-}
-
-// When a turn has what the next stage waits for: a gradient in the middle of a B, the outputs of a forward before the
-// end of the W that fills its gaps.
-void ShortProgram::read_given(const PlayedStep& played) {
-  IdVector<StageId, std::optional<double>> b(stage_count), fw(stage_count);  // when they start
-  for (const Span& s : played.timeline.spans) {
-    if (s.lane != Lane::compute || !s.action) continue;
-    const Action& a = *s.action;
-    PieceFacts& f = stages_[a.stage];
-    if (a.microbatch == whole && a.phase == Phase::B) {
-      if (!b[a.stage]) b[a.stage] = s.start;
-      if (s.halfway) f.given_in_B = *s.halfway - *b[a.stage];
-    }
-    if (a.microbatch == with_w && a.phase == Phase::F) {
-      if (!fw[a.stage]) fw[a.stage] = s.start;
-      f.given_in_FW = s.end - *fw[a.stage];
-    }
-  }
-}
-
-void ShortProgram::read_groups(const PlayedStep& played) {
-  for (const Grouped& g : grouped) {
-    std::optional<double> start;
-    double end = 0, f = 0, b = 0;
-    for (const Span& s : played.timeline.spans) {
-      if (s.lane != Lane::compute || !s.action || s.action->stage != g.stage) continue;
-      const bool forward = s.action->phase == Phase::F && s.action->microbatch == g.forward;
-      const bool backward = s.action->phase == Phase::B && s.action->microbatch == g.backward;
-      if (!forward && !backward) continue;
-      if (!start) start = s.start;
-      end = std::max(end, s.end);
-      if (forward) f = s.end;
-      if (s.halfway) b = *s.halfway;
-    }
-    PieceFacts& x = stages_[g.stage];
-    x.saved_in_FB = x.F + x.B - (end - *start);
-    x.late_F_in_FB = f - *start - x.F;
-    x.late_B_in_FB = b - *start - x.given_in_B;
   }
 }
 
@@ -307,6 +263,13 @@ void ShortProgram::read_beside() {
   }
 }
 
+PieceOfShort ShortProgram::all_of_head() const {
+  PieceOfShort sum;
+  for (auto x = pieces_.end() - head_parts_; x != pieces_.end(); ++x)
+    sum.params += x->params, sum.gradients += x->gradients, sum.state += x->state;
+  return sum;
+}
+
 double ShortProgram::message() const {
   const std::vector<Crossing> all = crossings(*program().step);
   return all[all.size() / 2].forward;
@@ -321,7 +284,7 @@ double ShortProgram::tied() const {
     for (const Binding& b : t.inputs)
       if (const ParamId* id = as<ParamId>(b)) {
         if (t.piece->value == 0) first.insert(*id);
-        if (t.piece->value + 1 == s.pieces && first.contains(*id)) bytes += s.bytes(s.params[*id]);
+        if (t.piece->value + head_parts_ >= s.pieces && first.contains(*id)) bytes += s.bytes(s.params[*id]);
       }
   }
   return bytes;

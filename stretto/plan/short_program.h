@@ -28,17 +28,18 @@ class ShortProgram {
   const PieceFacts& two() const { return stages_[StageId(4)]; }
   const PieceFacts& head() const { return stages_[StageId(5)]; }
   const std::vector<PieceOfShort>& pieces() const { return pieces_; }
-  std::vector<PieceOfShort> of_layers() const { return {pieces_.begin() + 1, pieces_.end() - 1}; }
+  std::vector<PieceOfShort> of_layers() const { return {pieces_.begin() + 1, pieces_.end() - head_parts_}; }
+  PieceOfShort all_of_head() const;
   double message() const;
   double before() const { return before_; }
   double tied() const;
   double scratch() const { return scratch_; }
+  const std::shared_ptr<const LayerWork>& work() const { return work_; }
 
  private:
   const Program& program() const { return *compiled_.program; }
-  void read_times(const PlayedStep&);
-  void read_given(const PlayedStep&);
-  void read_groups(const PlayedStep&);
+  void read_ends(const PlayedStep&);
+  void read_times(const PlanProblem&, const Variant&, Prices&);
   void read_made_again(Prices&);
   void read_tasks(Prices&);
   void read_pieces();
@@ -47,9 +48,11 @@ class ShortProgram {
   void read_stack(const Cluster&);
 
   Compiled compiled_;
+  int head_parts_ = 1;
   IdVector<StageId, PieceFacts> stages_;
   std::vector<PieceOfShort> pieces_;
   double before_ = 0, scratch_ = 0;
+  std::shared_ptr<const LayerWork> work_;
 };
 
 }  // namespace stretto

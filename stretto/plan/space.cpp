@@ -117,9 +117,7 @@ class Enumeration {
     }
   }
   void rest(RunKeys k) {
-    using R = Recompute;
-    for (const R r :
-         space_.recompute.empty() ? std::vector{R::none, R::selective, R::layer, R::full} : space_.recompute)
+    for (const Recompute r : recompute_choices(space_))
       for (int zero = 0; zero <= (k.data > 1 ? 3 : 0); ++zero) {
         k.recompute = r;
         k.zero = zero;
@@ -139,6 +137,11 @@ std::span<const ScheduleRule> schedule_rules() { return rules; }
 const ScheduleRule* find_rule(std::string_view name) {
   const auto it = std::find_if(rules.begin(), rules.end(), [&](const ScheduleRule& r) { return r.name == name; });
   return it == rules.end() ? nullptr : &*it;
+}
+
+std::vector<Recompute> recompute_choices(const PlanSpace& space) {
+  return space.recompute.empty() ? std::vector(std::begin(by_what_is_kept), std::end(by_what_is_kept))
+                                 : space.recompute;
 }
 
 std::vector<int> divisors(i64 n) {
@@ -180,6 +183,9 @@ std::string keys_fault(const PlanProblem& p, const RunKeys& k) {
     return fmt::format("{} stages are more than the model's {} pieces", k.stage_count(), p.pieces());
   if (!p.parallel.stages.empty() && std::ssize(p.parallel.stages) != k.stage_count())
     return fmt::format("{} stages are given, and pipe x chunks is {}", p.parallel.stages.size(), k.stage_count());
+  if (!k.recompute_each.empty() && std::ssize(k.recompute_each) != k.stage_count())
+    return fmt::format("recompute of {} stages is given, and pipe x chunks is {}", k.recompute_each.size(),
+                       k.stage_count());
   if (rule && k.pipe > 1 && rule->chunks > 0 && k.chunks != rule->chunks)
     return fmt::format("{} has {} chunk{}, not {}", k.schedule, rule->chunks, rule->chunks == 1 ? "" : "s", k.chunks);
   if (rule && k.pipe > 1 && rule->legal && !rule->legal(k.pipe, k.microbatches))

@@ -48,6 +48,7 @@ std::string mesh_fault(const PlanProblem&, const RunKeys&);
 // Why the rest cannot be, given the mesh.
 std::string keys_fault(const PlanProblem&, const RunKeys&);
 
+std::vector<Recompute> recompute_choices(const PlanSpace&);
 std::vector<int> divisors(i64 n);
 
 }  // namespace stretto

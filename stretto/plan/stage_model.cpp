@@ -5,24 +5,13 @@
 namespace stretto {
 namespace {
 
+bool of_head(const StageFacts& f, int piece, int pieces) { return piece + f.head_parts >= pieces; }
+
 const PieceFacts& facts_of_piece(const StageFacts& f, int piece, int pieces) {
   if (piece == 0) return f.embedding;
-  if (piece + 1 == pieces) return f.head;
+  if (of_head(f, piece, pieces)) return f.head;
   return piece % 2 == 1 ? f.attention : f.mlp;
 }
-
-// Of a program before its collectives are put beside other work (program/overlap.h), about: runs, messages, gathers,
-// scatters with their additions.
-double instructions_of(const PlanProblem& p, const RunKeys& k) {
-  const bool cut = k.data > 1;
-  double of_a_piece = k.recompute == Recompute::none ? 3 : 4;
-  if (cut && k.zero >= 2) of_a_piece += 3;
-  if (cut && k.zero == 3) of_a_piece += k.recompute == Recompute::full ? 6 : 4;
-  return k.microbatches * (p.pieces() * of_a_piece + 4.0 * (k.stage_count() - 1));
-}
-// Have tasks collectives of their own?
-bool talks(const RunKeys& k) { return k.tensor * k.context * k.expert > 1; }
-constexpr double arranged_by_arrival = 10'000;  // the longest that are
 
 }  // namespace
 
@@ -35,53 +24,58 @@ std::vector<double> piece_work(const PlanProblem& p, const StageFacts& f) {
   return all;
 }
 
-StageModel::StageModel(const PlanProblem& p, const RunKeys& k, const StageFacts& f) : p_(p), k_(k), f_(f) {
+StageModel::StageModel(const PlanProblem& p, const RunKeys& k, FactsOfStages all) : p_(p), k_(k), f_(std::move(all)) {
   int piece = 0;
-  for (const int n : k.stages) {
+  for (std::size_t s = 0; s < k.stages.size(); ++s) {
+    const int n = k.stages[s];
+    const StageFacts& f = *f_[s];
+    scratch_ = std::max(scratch_, f.scratch);
     PieceFacts sum = f.stage;
-    double at_end = 0, at_end_i = 0, at_end_w = 0;  // an end's temporaries come and go before those of its layers
+    PieceFacts first, last;  // an end's temporaries come and go before those of its layers
+    int attention = 0, mlp = 0;
     for (int end = piece + n; piece < end; ++piece) {
+      if (piece != 0 && !of_head(f, piece, p.pieces())) {
+        ++(piece % 2 == 1 ? attention : mlp);
+        continue;
+      }
       const PieceFacts& x = facts_of_piece(f, piece, p.pieces());
       sum += x;
-      if (piece != 0 && piece + 1 != p.pieces()) continue;
       sum.beside += x.for_w - x.beside, sum.beside_i += x.for_w - x.beside_i, sum.beside_w -= x.beside_w;
-      at_end = std::max(at_end, x.beside), at_end_i = std::max(at_end_i, x.beside_i);
-      at_end_w = std::max(at_end_w, x.beside_w);
+      (piece == 0 ? first : last) += x;
     }
+    sum += f.attention * attention;
+    sum += f.mlp * mlp;
     // Nobody waits for gradients of the only stage: whole ones of its weights are scattered layer by layer.
     if (k.stages.size() == 1 && k.zero >= 2 && k.recompute != Recompute::full)
       sum.beside = std::min(sum.beside, f.stage.beside + 2 * (f.attention.beside + f.mlp.beside));
-    sum.beside = std::max(sum.beside, at_end), sum.beside_i = std::max(sum.beside_i, at_end_i);
-    sum.beside_w = std::max(sum.beside_w, at_end_w);
+    for (double PieceFacts::*x : {&PieceFacts::beside, &PieceFacts::beside_i, &PieceFacts::beside_w})
+      sum.*x = std::max({sum.*x, first.*x, last.*x});
     all_.push_back(sum);
   }
 }
 
-PlayTimes StageModel::times() const {
+// What stands in a row by itself takes its part of a turn.
+PlayTimes StageModel::times(bool in_place) const {
   const Stack& stack = p_.cluster.cluster.stack;
   PlayTimes t;
+  int piece = 0;
   for (StageId s : all_.ids()) {
     const PieceFacts& x = all_[s];
     const auto rest = [](double all, double part) { return std::max(0.0, all - part); };
-    StageCost c{.F = x.F,
-                .I = rest(x.given_in_B, x.R),
-                .W = x.W,
-                .B = rest(x.B, x.R),
-                .message_bytes = s.value + 1u < all_.size() ? f_.message : 0};
+    const double i = in_place ? x.placed_I : x.I, b = in_place ? x.placed_I + x.placed_W : x.B;
+    StageCost c{.F = in_place ? x.placed_F : x.F,
+                .I = rest(i, x.R),
+                .W = rest(b, i),
+                .B = rest(b, x.R),
+                .message_bytes = s.value + 1u < all_.size() ? f_[s.value]->message : 0};
     if (k_.recompute != Recompute::none) c.R = x.R;
-    if (stack.joined_backward) c.I = *c.B;
     t.stages.push_back(c);
-    t.f.push_back({x.given_in_FW, rest(x.FW, x.given_in_FW)});
-    t.i.push_back({rest(x.given_in_B, x.R), rest(x.B, x.given_in_B)});
-    t.alone.push_back(rest(x.I, x.R));
-    t.groups.push_back({x.saved_in_FB, x.late_F_in_FB, x.late_B_in_FB});
-    t.w.push_back(x.W);
+    t.given.push_back(c.I);
+    if (k_.recompute_of(s.value) == Recompute::layer)  // the gradient that others wait for comes before the last W
+      t.given[s] = rest(*c.B, facts_of_piece(*f_[s.value], piece, p_.pieces()).placed_W);
+    if (stack.joined_backward) t.given[s] = *c.B;
+    piece += k_.stages[s.value];
   }
-  const bool arranged = this->arranged();
-  t.receives_first = arranged && instructions_of(p_, k_) > arranged_by_arrival;
-  t.by_arrival = arranged && !t.receives_first;
-  t.arranged = arranged && !stack.hidden.gathers && !stack.hidden.sums;
-  t.late_adds = k_.recompute != Recompute::layer;
   t.sender_waits = stack.hidden.messages.has_value();
   t.handling = stack.floor / 2 * stack.factor;
   add_sums(t);
@@ -89,28 +83,47 @@ PlayTimes StageModel::times() const {
   return t;
 }
 
-bool StageModel::arranged() const { return talks(k_) && p_.parallel.overlap != Overlap::none; }
+bool StageModel::arranged() const { return p_.parallel.overlap != Overlap::none; }
 
-PlayTimes StageModel::times_in_place() const {
-  PlayTimes t = times();
-  for (StageId s : all_.ids()) {
-    const PieceFacts& x = all_[s];
-    StageCost& c = t.stages[s];
-    const double i = std::max(0.0, x.placed_I - c.R.value_or(0));
-    c.F = x.placed_F, c.I = i, c.W = x.placed_W, c.B = i + x.placed_W;
-    t.f[s] = {x.placed_F, x.placed_W}, t.i[s] = {i, x.placed_W};
-    t.alone[s] = i, t.w[s] = x.placed_W;
-    t.groups[s] = {};
+std::size_t StageModel::tasks() const {
+  std::size_t n = 0;
+  for (const std::vector<StagePiece>& stage : pieces())
+    for (const StagePiece& x : stage)
+      for (const Part part : {Part::F, Part::R, Part::I, Part::W, Part::A}) n += !(*x.work)[part].calls.empty();
+  return n * k_.microbatches;
+}
+
+// Where parameters stay whole, a step gathers them once; some stacks scatter gradients once, too.
+StagePieces StageModel::pieces() const {
+  const double once = 1.0 / k_.microbatches;
+  const bool whole = reshard_of(p_, k_) == Reshard::step;
+  const double gathers = whole ? once : 1;
+  const double scatters = p_.cluster.cluster.stack.keeps_gathered && k_.pipe > 1 ? once : 1;
+  StagePieces all;
+  int piece = 0;
+  for (std::size_t s = 0; s < k_.stages.size(); ++s) {
+    std::vector<StagePiece>& stage = all[StageId(all.push_back({}))];
+    for (const int end = piece + k_.stages[s]; piece < end; ++piece) {
+      const PieceFacts& x = facts_of_piece(*f_[s], piece, p_.pieces());
+      stage.push_back({&f_[s]->work->of(piece, p_.pieces()), x.gather * gathers, whole ? 0 : x.gather_back,
+                       x.scatter * scatters, x.sums});
+    }
   }
-  t.receives_first = t.by_arrival = t.arranged = false;
-  return t;
+  return all;
+}
+
+TurnOptions StageModel::turn_options() const {
+  TurnOptions o{.recompute = {}, .gathers = f_.front()->mlp.gather > 0, .scatters = f_.front()->mlp.scatter > 0};
+  for (std::size_t s = 0; s < k_.stages.size() && k_.recompute != Recompute::none; ++s)
+    o.recompute.push_back(k_.recompute_of(s));
+  return o;
 }
 
 void StageModel::add_sums(PlayTimes& t) const {
   int piece = 0;
   for (StageId s : all_.ids()) {
     const int n = k_.stages[s.value];
-    t.sums.push_back({all_[s].sums, facts_of_piece(f_, piece, p_.pieces()).sums, n});
+    t.sums.push_back({all_[s].sums, facts_of_piece(*f_[s.value], piece, p_.pieces()).sums, n});
     piece += n;
   }
   t.hidden_sums = p_.cluster.cluster.stack.hidden.sums;
@@ -120,24 +133,20 @@ void StageModel::add_sums(PlayTimes& t) const {
 void StageModel::add_cut(PlayTimes& t) const {
   const Stack& stack = p_.cluster.cluster.stack;
   t.hidden = {stack.hidden.gathers, stack.hidden.sums, stack.beside};
-  t.again_at_once = k_.recompute == Recompute::full;
-  if (f_.mlp.gather == 0 && f_.mlp.scatter == 0) return;
-  // Where parameters stay whole, a step gathers them once; some stacks scatter gradients once, too.
-  const double once = 1.0 / k_.microbatches;
-  const bool whole = reshard_of(p_, k_) == Reshard::step;
-  const double gathers = whole ? once : 1, scatters = stack.keeps_gathered && k_.pipe > 1 ? once : 1;
+  if (f_.front()->mlp.gather == 0 && f_.front()->mlp.scatter == 0) return;
+  const StagePieces all = pieces();
   int piece = 0;
   for (StageId s : all_.ids()) {
     WirePiece sum;
-    StorageWire::Pieces& pieces = t.cut[StageId(t.cut.push_back({}))];
-    for (const int end = piece + k_.stages[s.value]; piece < end; ++piece) {
-      const PieceFacts& x = facts_of_piece(f_, piece, p_.pieces());
-      pieces.push_back(
-          {x.F, x.given_in_B, x.W, x.gather * gathers, whole ? 0 : x.gather_back, x.scatter * scatters, x.add});
-      sum.F += x.F, sum.I += x.given_in_B, sum.W += x.W;
+    t.again_at_once.push_back(k_.recompute_of(s.value) == Recompute::full);
+    StorageWire::Pieces& wires = t.cut[StageId(t.cut.push_back({}))];
+    for (const StagePiece& on_wire : all[s]) {
+      const PieceFacts& x = facts_of_piece(*f_[s.value], piece++, p_.pieces());
+      wires.push_back({x.F, x.I, x.B - x.I, on_wire.gather, on_wire.gather_back, on_wire.scatter, x.add});
+      sum.F += x.F, sum.I += x.I, sum.W += x.B - x.I;
     }
-    const auto share = [&](double one, double all) { return all > 0 ? one / all : 1.0 / double(pieces.size()); };
-    for (WirePiece& x : pieces) x.F = share(x.F, sum.F), x.I = share(x.I, sum.I), x.W = share(x.W, sum.W);
+    const auto share = [&](double one, double of) { return of > 0 ? one / of : 1.0 / double(wires.size()); };
+    for (WirePiece& x : wires) x.F = share(x.F, sum.F), x.I = share(x.I, sum.I), x.W = share(x.W, sum.W);
   }
 }
 
@@ -167,7 +176,7 @@ PieceFacts StageModel::states_of(const Schedule& s, ActorId actor) const {
       first = first || stage.value == 0;
       last = last || stage.value + 1u == all_.size();
     }
-  if (last && !first) sum.params += f_.tied;  // facts count at the first piece what both ends read
+  if (last && !first) sum.params += f_.back()->tied;  // facts count at the first piece what both ends read
   return sum;
 }
 
@@ -198,19 +207,21 @@ MemoryParts StageModel::memory(const Schedule& s, ActorId actor) const {
           .gradients = states.gradients,
           .state = states.state,
           .activations = kept,
-          .beside = beside + f_.scratch,
-          .messages = s.actors() > 1 ? 2 * f_.message : 0};
+          .beside = beside + scratch_,
+          .messages = s.actors() > 1 ? 2 * f_.front()->message : 0};
+}
+
+MemoryParts StageModel::played_memory(Shape& shape, ActorId a) const {
+  MemoryParts m = memory(shape.schedule(), a);
+  if (const Schedule* fewer = shape.fewer())
+    m.activations += shape.rounds() * std::max(0.0, m.activations - memory(*fewer, a).activations);
+  return m;
 }
 
 MemoryParts StageModel::played_memory(Shape& shape) const {
-  const Schedule& s = shape.schedule();
-  const Schedule* fewer = shape.fewer();
   MemoryParts most;
-  for (ActorId a : ids_until<ActorId>(s.rows.size())) {
-    MemoryParts m = memory(s, a);
-    if (fewer) m.activations += shape.rounds() * std::max(0.0, m.activations - memory(*fewer, a).activations);
-    if (m.total() > most.total()) most = m;
-  }
+  for (ActorId a : ids_until<ActorId>(shape.schedule().rows.size()))
+    if (const MemoryParts m = played_memory(shape, a); m.total() > most.total()) most = m;
   return most;
 }
 
@@ -228,8 +239,8 @@ MemoryParts StageModel::memory(const Shape& shape) const {
                         .gradients = sum.gradients,
                         .state = sum.state,
                         .activations = (n.until_i * sum.kept_i + n.until_w * sum.kept_w + n.for_w * sum.for_w) / stages,
-                        .beside = beside + f_.scratch,
-                        .messages = s.actors() > 1 ? 2 * f_.message : 0};
+                        .beside = beside + scratch_,
+                        .messages = s.actors() > 1 ? 2 * f_.front()->message : 0};
     if (m.total() > most.total()) most = m;
   }
   return most;

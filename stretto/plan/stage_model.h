@@ -1,13 +1,14 @@
 // A configuration as stages: what each takes, holds and sends, summed up from facts of pieces.
 //
-//   const StageModel m(problem, keys, facts);
-//   const PlayTimes times = m.times();             // for the schedule's play
+//   const StageModel m(problem, keys, {&facts, &facts});     // of two stages
+//   const PlayTimes times = m.times(false);                  // for the schedule's play
 //   const MemoryParts fullest = m.memory(shape);
 #pragma once
 #include <vector>
 
 #include "stretto/plan/facts.h"
 #include "stretto/plan/shapes.h"
+#include "stretto/plan/turn_work.h"
 
 namespace stretto {
 
@@ -23,23 +24,29 @@ struct MemoryParts {
   double total() const { return states() + activations + beside + messages + gaps; }
 };
 
+using FactsOfStages = std::vector<const StageFacts*>;  // one per stage: they differ where recompute does
+
 class StageModel {
  public:
   // keys.stages has to be there: even_stages(piece_work(...), ...). All of them outlive it.
-  StageModel(const PlanProblem&, const RunKeys&, const StageFacts&);
+  StageModel(const PlanProblem&, const RunKeys&, FactsOfStages);
 
   const IdVector<StageId, PieceFacts>& facts() const { return all_; }
-  // As programs are arranged, or with everything in place: they take what is shorter.
-  PlayTimes times() const;
-  PlayTimes times_in_place() const;
+  // As programs are arranged, about, or with everything in place: they take what is shorter.
+  PlayTimes times(bool in_place) const;
   bool arranged() const;
+  // For the play of turns (arranged.h).
+  StagePieces pieces() const;
+  TurnOptions turn_options() const;
+  std::size_t tasks() const;  // that a step's actions run
 
   double work() const;                          // seconds of a microbatch, all stages
   double longest(const StagePlacement&) const;  // of the busiest actor
 
   // Of one actor whose row is played in order.
   MemoryParts memory(const Schedule&, ActorId) const;
-  // Of the fullest actor, of all microbatches of a shape.
+  // The same of all microbatches of a shape; and of the fullest actor.
+  MemoryParts played_memory(Shape&, ActorId) const;
   MemoryParts played_memory(Shape&) const;
   // The same from the numbers of microbatches that a shape keeps at its fullest, of the first, a middle and the last
   // actor.
@@ -54,7 +61,8 @@ class StageModel {
 
   const PlanProblem& p_;
   const RunKeys& k_;
-  const StageFacts& f_;
+  const FactsOfStages f_;
+  double scratch_ = 0;
   IdVector<StageId, PieceFacts> all_;
 };
 

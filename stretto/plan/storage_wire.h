@@ -22,23 +22,6 @@ struct StorageHidden {
   double beside = 0;
 };
 
-// Where tasks have collectives of their own, weight gradients are made in the gaps that these leave in the forward or
-// backward beside them (program/overlap.h).
-struct WireTurn {
-  const std::vector<WirePiece>& chain;  // what other actors wait for: from the first piece on, or from the last
-  bool forward = true;
-  double alone = 0, filled = 0;  // seconds that it takes by itself; with as many weight gradients in it as possible
-  const std::vector<WirePiece>& weights;
-  double seconds = 0, inside = 0;  // what these take; that much of it fits into gaps
-  bool own = false;                // they are the chain's own: each piece's waits for its part of it
-  bool late = false;               // what was scattered is added to the rank's own beside the last piece of the chain
-  double next = 0;                 // the gather for the piece that is visited after these
-  double early = 0;                // seconds before in which there was nothing else to do
-};
-struct TurnEnds {
-  double given = 0, all = 0;  // of the chain, and of the weight gradients too
-};
-
 class StorageWire {
  public:
   explicit StorageWire(const StorageHidden& hidden = {}) : hidden_(hidden) {}
@@ -50,19 +33,12 @@ class StorageWire {
   double again(double t, const Pieces&, double seconds, double next);  // made again, for backward
   double backward(double t, const Pieces&, double seconds, double next);
   double weights(double t, const Pieces&, double seconds);
-  TurnEnds turn(double t, const WireTurn&);
   double settle(double t);                                // the last gradients that are on their way
   void first(double gather) { issue_gather(0, gather); }  // at the beginning of a step
 
  private:
   double visit(double t, double next);
   double scatter(double t, const WirePiece&);
-  double settle_one(double t);
-  struct Making {  // weight gradients of a turn
-    std::size_t piece;
-    double left;
-  };
-  double fill(double t, double room, double stretch, const WireTurn&, Making&, std::size_t until, bool adds);
   void issue_gather(double t, double seconds);
 
   StorageHidden hidden_;

@@ -6,40 +6,21 @@
 #include <map>
 #include <tuple>
 
-#include "stretto/program/order.h"
 #include "stretto/program/recipe.h"
+#include "stretto/program/side_by_side.h"
 #include "stretto/program/turns.h"
 
 namespace stretto {
 namespace {
 
-// What of the neighbouring turns a turn's collectives may go on beside.
-struct Reach {
-  bool late = true;         // it is known when messages come: nearly every turn has a recipe of its own then
-  bool pairs = false;       // regions_of
-  std::size_t weights = 0;  // recipe_of: tasks that may be left to the next turn
-};
-
 // Recipes serve turns of one kind with one answer to whether the next one talks, to which messages come equally late.
 using RecipeKey = std::tuple<KindId, bool, std::map<RegionAt, double>>;
-
-struct Arranged {
-  IdVector<ActorId, ActorProgram> actors;  // there is only code yet
-  bool guessed = false;  // what some regions wait for; else they can be done one after the other, as they were arranged
-};
-
-// Nearly equal times have equal recipes.
-double rounded(double seconds) {
-  int exponent = 0;
-  const double mantissa = std::frexp(seconds, &exponent);
-  return std::ldexp(std::round(mantissa * 32) / 32, exponent);
-}
 
 // All actors' turns one after the other, as they would happen: an actor's region is arranged when it is known at what
 // time the messages that it receives come.
 class Ensemble {
  public:
-  Ensemble(const Program& p, Turns& turns, WorkTimes& times, Reach reach)
+  Ensemble(const Program& p, Turns& turns, WorkTimes& times, const Arrangement& reach)
       : p_(p), turns_(turns), times_(times), reach_(reach), arrives_(p.transfers.size()) {
     for (ActorId a : p.actors.ids()) {
       voices_.push_back({.turns = &turns.of(a, reach.pairs)});
@@ -48,27 +29,12 @@ class Ensemble {
     }
   }
 
-  Arranged run() {
-    while (true) {
-      bool moved = false;
-      for (ActorId a : voices_.ids())
-        while (voices_[a].more() && comes(voices_[a])) go_on(a), moved = true;
-      if (moved) continue;
-      // Regions that wait for each other: the one that is the furthest behind says when it would send if what it does
-      // not know came last. When all have, it goes on like that.
-      std::optional<ActorId> behind;
-      const auto order = [&](ActorId a) { return std::pair(voices_[a].sketched, voices_[a].time); };
-      for (ActorId a : voices_.ids())
-        if (voices_[a].more() && (!behind || order(a) < order(*behind))) behind = a;
-      if (!behind) break;
-      guessed_ = true;
-      if (voices_[*behind].sketched)
-        go_on(*behind);
-      else
-        sketch(*behind);
-    }
-    Arranged all{.guessed = guessed_};
-    for (Voice& v : voices_) all.actors.push_back(std::move(v.out));
+  IdVector<ActorId, ActorProgram> run() {
+    side_by_side(
+        voices_, [&](ActorId a) { return comes(voices_[a]); }, [&](ActorId a) { sketch(a); },
+        [&](ActorId a) { go_on(a); });
+    IdVector<ActorId, ActorProgram> all;
+    for (Voice& v : voices_) all.push_back(std::move(v.out));
     return all;
   }
 
@@ -129,7 +95,7 @@ class Ensemble {
   double lateness(TransferId t, double now) const {
     constexpr double unknown = std::numeric_limits<double>::infinity();
     if (!reach_.late) return p_.transfers[t].value() ? 0 : unknown;
-    return arrives_[t] ? rounded(std::max(0.0, *arrives_[t] - now)) : unknown;
+    return arrives_[t] ? rounded_lateness(std::max(0.0, *arrives_[t] - now)) : unknown;
   }
   const Recipe& recipe_for(Voice& v, const Passage& passage) {
     const bool leaves = v.at + 1 < v.turns->size() && (*v.turns)[v.at + 1].talks;
@@ -153,59 +119,63 @@ class Ensemble {
   const Program& p_;
   Turns& turns_;
   WorkTimes& times_;
-  const Reach reach_;
+  const Arrangement reach_;
   IdVector<ActorId, Voice> voices_;
   IdVector<TransferId, std::optional<double>> arrives_;
-  bool guessed_ = false;
 };
 
-// Kernels take long there and links are fast, so that little is put beside a collective. That is better where it is
-// badly known when messages come.
+std::size_t tasks_of_rows(const Program& p) {
+  std::size_t n = 0;
+  for (const ActorProgram& a : p.actors)
+    n += std::count_if(a.code.begin(), a.code.end(), [](const Instruction& i) {
+      const Run* r = run_of(i);
+      return r && r->action;
+    });
+  return n;
+}
+
+}  // namespace
+
+std::span<const Arrangement> arrangements(std::size_t tasks) {
+  constexpr std::size_t most = 8'000;  // all ways of longer programs take too long
+  static constexpr Arrangement of_short[] = {
+      {}, {.weights = 8}, {.pairs = true, .weights = 8}, {.weights = 8, .unhurried = true}};
+  static constexpr Arrangement of_long[] = {{.late = false}, {.late = false, .unhurried = true}};
+  return tasks <= most ? std::span<const Arrangement>(of_short) : of_long;
+}
+
 Cluster unhurried(Cluster c) {
   c.machine = {};
   c.inside = c.between = {.latency = 2e-6, .bandwidth = 10e9};
   return c;
 }
 
-// What a step takes as arranged; none: it would wait forever.
-std::optional<double> predicted(Program& p, Arranged& all, const OverlapOptions& o) {
-  std::swap(p.actors, all.actors);
-  std::optional<double> seconds;
-  if (!all.guessed || play(p, [](ActorId, InstructionId, const Known&) {}).empty()) seconds = o.predicted(p);
-  std::swap(p.actors, all.actors);
-  return seconds;
+double rounded_lateness(double seconds) {
+  int exponent = 0;
+  const double mantissa = std::frexp(seconds, &exponent);
+  return std::ldexp(std::round(mantissa * 32) / 32, exponent);
 }
 
-}  // namespace
-
 int overlap_calls(Program& p, const OverlapOptions& o) {
-  if (p.ranks_per_actor() == 1) return 0;     // nobody to talk to
-  constexpr double worth = 0.998;             // what goes on together takes memory
-  constexpr std::size_t most_tried = 10'000;  // instructions; all ways of longer programs take too long
-  std::size_t length = 0;
-  for (const ActorProgram& a : p.actors) length += a.code.size();
-  const bool tries = length <= most_tried && !o.apart;
-  std::vector<Cluster> clusters{o.cluster};
-  if (const Cluster other = unhurried(o.cluster); other != o.cluster) clusters.push_back(other);
+  if (p.ranks_per_actor() == 1) return 0;  // nobody to talk to
+  const std::size_t tasks = o.apart ? std::numeric_limits<std::size_t>::max() : tasks_of_rows(p);
+  WorkTimes hurried_times(p, o.cluster), unhurried_times(p, unhurried(o.cluster));
   Turns turns(p, o.apart);
-  std::optional<Arranged> best;  // none: as it is
-  double least = o.predicted(p);
+  std::optional<IdVector<ActorId, ActorProgram>> best;  // with only code yet; none: as it is
+  const std::optional<double> in_place = o.predicted(p);
+  STRETTO_ASSERT(in_place, "a program waits forever before anything is moved in it");
+  double least = *in_place;
   int ways = 1;
-  for (const Cluster& cluster : clusters) {
-    WorkTimes times(p, cluster);
-    std::size_t weights = 0;  // of the best so far
-    const auto attempt = [&](Reach reach) {
-      ++ways;
-      Arranged all = Ensemble(p, turns, times, reach).run();
-      const std::optional<double> seconds = predicted(p, all, o);
-      if (seconds && *seconds < worth * least) best = std::move(all), least = *seconds, weights = reach.weights;
-    };
-    attempt({.late = tries});
-    if (!tries) continue;
-    for (std::size_t more : {1, 2, 4, 8}) attempt({.weights = more});
-    attempt({.pairs = true, .weights = weights});
+  for (const Arrangement& way : arrangements(tasks)) {
+    IdVector<ActorId, ActorProgram> all =
+        Ensemble(p, turns, way.unhurried ? unhurried_times : hurried_times, way).run();
+    std::swap(p.actors, all);
+    const std::optional<double> seconds = o.predicted(p);  // none where it was guessed wrongly what comes when
+    std::swap(p.actors, all);
+    if (seconds && *seconds < worth_arranging * least) best = std::move(all), least = *seconds;
+    ++ways;
   }
-  if (best) p.actors = std::move(best->actors);
+  if (best) p.actors = *std::move(best);
   return ways;
 }
 

@@ -1,7 +1,6 @@
 #include "stretto/program/persistent.h"
 
 #include <algorithm>
-#include <set>
 #include <vector>
 
 #include "stretto/program/buckets.h"
@@ -47,10 +46,14 @@ class PersistentMemory {
   // Only what this actor's tasks touch gets memory here, and parameters of its own that nobody reads: they can be asked
   // for and saved.
   void find_used() {
-    std::set<std::pair<TaskId, AccumulatorId>> seen;  // task, and which copy of accumulators it means
+    IdVector<TaskId, std::vector<AccumulatorId>> seen(s_.tasks.size());  // which copies of accumulators each means
     for (const Instruction& i : a_.code) {
       const Run* r = task_of(i);
-      if (!r || !seen.insert({r->task, p_.accumulator(AccumulatorId(0), r->microbatch)}).second) continue;
+      if (!r) continue;
+      const AccumulatorId copy = p_.accumulator(AccumulatorId(0), r->microbatch);
+      std::vector<AccumulatorId>& copies = seen[r->task];
+      if (std::find(copies.begin(), copies.end(), copy) != copies.end()) continue;
+      copies.push_back(copy);
       for (const Binding& b : p_.task(*r).inputs) use(bound(p_, *r, b));
       for (const Binding& b : p_.task(*r).outputs) use(bound(p_, *r, b));
     }

@@ -54,8 +54,8 @@ class Cook {
   }
 
  private:
-  // Takes what it leaves out of the order, from the end of the region on: what fills no gap, so that the region is
-  // shorter by all that it takes.
+  // Takes what it leaves out of the order, from the end of the region on, as long as it fills no gap: the region is
+  // shorter by all that it takes then.
   std::vector<RegionAt> leave(Interleaved& all, std::size_t most) {
     std::set<WorkId> gone;
     std::vector<RegionAt> left;
@@ -67,7 +67,7 @@ class Cook {
       double takes = 0;
       for (WorkId w : calls) takes += std::exchange(without[w].seconds, 0);
       Interleaved rest = interleave(without);
-      if (all.seconds - rest.seconds < 0.95 * takes) continue;
+      if (all.seconds - rest.seconds < 0.95 * takes) break;
       all = std::move(rest), work_.work = std::move(without);
       left.insert(left.begin(), at);
       gone.insert(calls.begin(), calls.end());

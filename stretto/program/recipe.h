@@ -1,6 +1,6 @@
 // A new order for the instructions of a region, in which its collectives go on beside other work.
 //
-//   RegionWork work = work_of(program, turn.region, started_runs(program.actors[turn.actor]));
+//   RegionWork work = work_of(program, turn.region, started_runs(program.actors[turn.actor]), facts);
 //   const Recipe recipe = recipe_of(turn, work, times, 0);
 //   follow(recipe, turn.region, actor_program);                  // also for every other region of an equal likeness
 #pragma once

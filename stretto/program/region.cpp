@@ -14,6 +14,12 @@ ActionId turn_of(const Row& row, ActionId i) {
   return i;
 }
 
+bool go_together(const Action& a, const Action& b) {
+  const auto backward = [](const Action& c) { return c.phase == Phase::B || c.phase == Phase::I; };
+  const bool alike = (a.phase == Phase::F && b.phase == Phase::F) || (backward(a) && backward(b));
+  return alike && a.overlap == 0 && b.overlap == 0 && a.microbatch != b.microbatch;
+}
+
 namespace {
 
 bool has_collective(const Calls& body) {
@@ -21,19 +27,10 @@ bool has_collective(const Calls& body) {
                      [&](const KernelCall& c) { return body.graph.node(c.node).op->collective != nullptr; });
 }
 
-// Two microbatches' forwards, or backwards, that stand side by side in the row. What both hold is alive at the same
-// time anyway, from the forwards to the backwards; what is recomputed is not.
-bool go_together(const Program& p, const Row& row, ActionId x, ActionId y) {
-  const Action &a = row[x.value], &b = row[y.value];
-  const auto backward = [](const Action& c) { return c.phase == Phase::B || c.phase == Phase::I; };
-  const bool alike = (a.phase == Phase::F && b.phase == Phase::F) || (backward(a) && backward(b));
-  return alike && a.overlap == 0 && b.overlap == 0 && a.microbatch != b.microbatch && p.step->recompute.empty();
-}
-
 class Cutter {
  public:
   Cutter(const Program& p, ActorId actor, bool pairs)
-      : p_(p), row_(p.row(actor)), code_(p.actors[actor].code.list()), pairs_(pairs) {}
+      : p_(p), row_(p.row(actor)), code_(p.actors[actor].code.list()), pairs_(pairs && p.step->recompute.empty()) {}
 
   std::vector<Region> run() {
     for (std::size_t i = 0; i < code_.size(); ++i) {
@@ -59,7 +56,7 @@ class Cutter {
     turn_ = mine;
   }
   void next(std::optional<ActionId> mine) {
-    if (pairs_ && !pair_ && turn_ && mine && go_together(p_, row_, *turn_, *mine)) {
+    if (pairs_ && !pair_ && turn_ && mine && go_together(row_[turn_->value], row_[mine->value])) {
       pair_ = true;
       return;
     }

@@ -3,7 +3,7 @@
 //
 //   for (const Region& r : regions_of(program, actor))
 //     if (talks(program, r)) {
-//       RegionWork all = work_of(program, r, started_runs(program.actors[actor]));
+//       RegionWork all = work_of(program, r, started_runs(program.actors[actor]), facts);
 //       set_times(all, program, actor, r, times);
 //       interleave(all.work);
 //     }
@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "stretto/program/call_facts.h"
 #include "stretto/program/interleave.h"
 #include "stretto/program/program.h"
 #include "stretto/program/work_times.h"
@@ -31,6 +32,10 @@ std::vector<Region> regions_of(const Program&, ActorId, bool pairs = false);
 // With which action the turn of an action begins: with itself, the first of its overlap group, or, for a W, with what
 // stands before it. A W waits for no message and nobody waits for it, so it fills the gaps of its neighbour.
 ActionId turn_of(const Row&, ActionId);
+
+// Of actions that stand side by side where nothing is made again: forwards of two microbatches, or backwards. What both
+// hold is alive at the same time anyway, from the forwards to the backwards.
+bool go_together(const Action&, const Action&);
 
 // Is there a collective in it that its task waits for in place, and nothing that cannot be ordered anew?
 bool talks(const Program&, Region);
@@ -61,7 +66,7 @@ StartedRuns started_runs(const ActorProgram&);
 
 // `apart`: every stage is taken to be on an actor of its own, so that what the next one reads is waited for. Nothing
 // takes any time yet.
-RegionWork work_of(const Program&, Region, const StartedRuns&, bool apart = false);
+RegionWork work_of(const Program&, Region, const StartedRuns&, CallFacts&, bool apart = false);
 void set_times(RegionWork&, const Program&, ActorId, Region, WorkTimes&);
 
 }  // namespace stretto

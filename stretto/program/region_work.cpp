@@ -1,7 +1,9 @@
 #include "stretto/program/region.h"
 
 #include <algorithm>
+#include <unordered_map>
 
+#include "stretto/base/hash.h"
 #include "stretto/base/match.h"
 #include "stretto/program/lanes.h"
 #include "stretto/program/persistent.h"
@@ -19,7 +21,10 @@ struct Resource {
   std::size_t kind;
   u64 number;
   MicrobatchId microbatch{0};
-  auto operator<=>(const Resource&) const = default;
+  bool operator==(const Resource&) const = default;
+};
+struct HashOfResource {
+  std::size_t operator()(const Resource& r) const { return hash_of(r.kind, r.number, r.microbatch.value); }
 };
 u64 number_of(const Binding& b) {
   return match(
@@ -42,39 +47,10 @@ struct LastTouches {
   std::optional<RegionAt> before = {};  // written by a collective that started before the region: its Await
 };
 
-// What is the same in every run of a body, per call: which bytes of its buffers it touches, and a collective's axes.
-class CallFacts {
- public:
-  explicit CallFacts(const Mesh& mesh) : mesh_(mesh) {}
-  struct OfCall {
-    std::vector<ByteSpans> in, out;
-    std::vector<std::string> axes = {};
-  };
-  const IdVector<CallId, OfCall>& of(const Calls& body) {
-    const auto [it, fresh] = known_.try_emplace(&body);
-    if (fresh)
-      for (CallId c : body.calls.ids()) {
-        it->second.push_back({spans(body.calls[c].in), spans(body.calls[c].out)});
-        if (op_of(body, c).collective)
-          it->second.back().axes = shape_of(body.graph, body.graph.node(body.calls[c].node), mesh_).axes;
-      }
-    return it->second;
-  }
-
- private:
-  static std::vector<ByteSpans> spans(const std::vector<Ref>& refs) {
-    std::vector<ByteSpans> all;
-    for (const Ref& r : refs) all.push_back(r.buffer ? spans_of(r.view, u64(r.start)) : ByteSpans());
-    return all;
-  }
-  const Mesh& mesh_;
-  std::map<const Calls*, IdVector<CallId, OfCall>> known_;
-};
-
 class WorkBuilder {
  public:
-  WorkBuilder(const Program& p, Region region, const StartedRuns& runs, bool apart)
-      : p_(p), s_(*p.step), region_(region), runs_(runs), apart_(apart), facts_(p.mesh) {}
+  WorkBuilder(const Program& p, Region region, const StartedRuns& runs, CallFacts& facts, bool apart)
+      : p_(p), s_(*p.step), region_(region), runs_(runs), apart_(apart), facts_(facts) {}
 
   RegionWork run() {
     for (RegionAt at : ids_until<RegionAt>(region_.size()))
@@ -99,7 +75,7 @@ class WorkBuilder {
     after.push_back(before);
     if (out_.work[before].link) out_.needs[w].push_back(before);
   }
-  void come_after(WorkId w, const std::vector<WorkId>& all) {
+  void come_after(WorkId w, std::span<const WorkId> all) {
     for (WorkId before : all) come_after(w, before);
   }
   void come_after(WorkId w, const std::vector<Toucher>& all, const ByteSpans& spans) {
@@ -125,26 +101,33 @@ class WorkBuilder {
     return links_.try_emplace({lane_of(part), axes}, links_.size()).first->second;
   }
 
+  struct Begun {
+    WorkId first;           // of its calls
+    std::size_t additions;  // of added_: the first call of the newest W comes after so many
+  };
   void run(const Run& r, RegionAt at) {
     const Calls& body = *p_.calls[r.task];
     const Part part = p_.task(r).part;
-    std::optional<WorkId> none, first;
-    std::optional<WorkId>& before = r.action ? begun_[{*r.action, part == Part::W}] : none;
+    const bool of_weights = part == Part::W || part == Part::A;
+    std::optional<WorkId> first;
+    std::optional<Begun> none;
+    std::optional<Begun>& before = r.action ? begun_[{*r.action, of_weights}] : none;
+    const std::size_t waited_for = before ? before->additions : 0;
     const auto& facts = facts_.of(body);
     Buffers buffers(body.buffers.size());
     for (CallId c : ids(calls_of(r, body))) {
       const WorkId id = add({}, {at, c});
       if (op_of(body, c).collective) out_.work[id].link = link(part, facts[c].axes);
-      if (before) come_after(id, *before);
+      if (before) come_after(id, before->first);
       if (!first && !out_.work[id].link) first = id;
       touch(id, r, buffers, body.calls[c], facts[c]);
       if (apart_) out_.work[id].urgent = for_other_stages(r, body.calls[c]);
       // The whole gradients of at most two pieces exist at a time.
-      if (part == Part::W) come_after(id, added_);
+      if (part == Part::W) come_after(id, std::span(added_).subspan(waited_for));
       if (part == Part::A) added_.push_back(id);
       last_run_ = id;
     }
-    if (first) before = first;
+    if (first) before = {*first, part == Part::W ? added_.size() : waited_for};
   }
   bool for_other_stages(const Run& r, const KernelCall& c) const {
     for (const Ref& x : c.out) {
@@ -264,13 +247,13 @@ class WorkBuilder {
   const StartedRuns& runs_;
   const bool apart_;
   RegionWork out_;
-  CallFacts facts_;
+  CallFacts& facts_;
   std::map<CollectiveId, WorkId> started_;  // the region's own Start instructions
-  std::map<Resource, LastTouches> touched_;
+  std::unordered_map<Resource, LastTouches, HashOfResource> touched_;
   std::map<std::pair<DeviceLane, std::vector<std::string>>, std::uint32_t> links_;
-  // Per action, of its W tasks and of the others: the first call of the newest. Nothing of a task begins before the
-  // task before it has: what is made ahead takes memory.
-  std::map<std::pair<ActionId, bool>, std::optional<WorkId>> begun_;
+  // Per action, of tasks that make or add up weight gradients and of the others: the newest. Nothing of a task begins
+  // before the task before it has: what is made ahead takes memory.
+  std::map<std::pair<ActionId, bool>, std::optional<Begun>> begun_;
   std::vector<WorkId> added_;  // the additions of gradients so far
   std::optional<WorkId> last_run_;
   std::map<AccumulatorId, TaskId> combines_;  // found once
@@ -278,8 +261,8 @@ class WorkBuilder {
 
 }  // namespace
 
-RegionWork work_of(const Program& p, Region region, const StartedRuns& runs, bool apart) {
-  return WorkBuilder(p, region, runs, apart).run();
+RegionWork work_of(const Program& p, Region region, const StartedRuns& runs, CallFacts& facts, bool apart) {
+  return WorkBuilder(p, region, runs, facts, apart).run();
 }
 
 void set_times(RegionWork& all, const Program& p, ActorId actor, Region region, WorkTimes& times) {

@@ -4,8 +4,8 @@
 
 namespace stretto {
 
-Turns::Turns(const Program& p, bool apart) : p_(p), apart_(apart) {
-  for (const ActorProgram& a : p.actors) voices_.push_back({.runs = started_runs(a)});
+Turns::Turns(const Program& p, bool apart) : p_(p), apart_(apart), facts_(p.mesh), voices_(p.actors.size()) {
+  for (ActorId a : p.actors.ids()) voices_[a].runs = started_runs(p.actors[a]);
 }
 
 std::vector<Turn>& Turns::of(ActorId actor, bool pairs) {
@@ -25,7 +25,7 @@ KindId Turns::kind(ActorId actor, Turn& t) {
 }
 
 RegionWork& Turns::work(ActorId actor, Turn& t) {
-  if (!t.work) t.work = work_of(p_, t.region, voices_[actor].runs, apart_);
+  if (!t.work) t.work = work_of(p_, t.region, voices_[actor].runs, facts_, apart_);
   return *t.work;
 }
 

@@ -33,12 +33,13 @@ class Turns {
 
  private:
   struct Voice {
-    StartedRuns runs;
+    StartedRuns runs = {};
     std::optional<std::vector<Turn>> turns = {}, pairs = {};
     std::map<std::vector<u64>, KindId> kinds = {};
   };
   const Program& p_;
   const bool apart_;
+  CallFacts facts_;
   IdVector<ActorId, Voice> voices_;
 };
 

@@ -42,16 +42,18 @@ int ranks(const Mesh& mesh, const AxisNames& axes) {
   return n;
 }
 
+// They stand in the order of parameters.
+auto gradients_of(const Sharded& s, ParamId param) {
+  return std::ranges::equal_range(s.gradients, param, {}, &ShardedGradient::param);
+}
+
 AxisNames pending_of(const Sharded& s, ParamId param) {
   AxisNames all;
-  for (const ShardedGradient& g : s.gradients)
-    if (g.param == param) all = united(s.mesh, {&all, &g.pending});
+  for (const ShardedGradient& g : gradients_of(s, param)) all = united(s.mesh, {&all, &g.pending});
   return all;
 }
 
-bool trained(const Sharded& s, ParamId param) {
-  return std::any_of(s.gradients.begin(), s.gradients.end(), [&](const auto& g) { return g.param == param; });
-}
+bool trained(const Sharded& s, ParamId param) { return !gradients_of(s, param).empty(); }
 
 // What has to happen to one parameter's accumulated gradient: reduce-scatter, or cut, over what the state is cut over
 // beyond the accumulator; then all-reduce.
@@ -87,12 +89,10 @@ Dims dims_of(const Sharded& s, const Type& t) { return s.graph.graph.named(t.dim
 
 Tensor reduced_gradient(std::span<const Tensor> accumulators, const Sharded& s, ParamId param) {
   const AxisNames pending = pending_of(s, param);
-  std::vector<const ShardedGradient*> gradients;
-  for (const ShardedGradient& g : s.gradients)
-    if (g.param == param) gradients.push_back(&g);
+  const auto gradients = gradients_of(s, param);
   Tensor total;
   for (std::size_t k = 0; k < accumulators.size(); ++k) {
-    const AxisNames& own = gradients[k % gradients.size()]->pending;
+    const AxisNames& own = gradients[k % gradients.size()].pending;
     const Tensor one = only_first(accumulators[k], s.mesh, minus(pending, own));
     total = total ? total + one : one;
   }

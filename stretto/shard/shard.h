@@ -59,9 +59,9 @@ struct Sharded {
   StepGraph graph;  // local sizes; split dims carry their axes
   Mesh mesh;        // without the pipeline's axis
   IdVector<ParamId, ShardedParam> params;
-  IdVector<AccumulatorId, ShardedGradient> gradients;
-  IdVector<OutputId, AxisNames> outputs;  // axes over which the sum is still to be made
-  std::vector<Collective> collectives;    // of one microbatch
+  IdVector<AccumulatorId, ShardedGradient> gradients;  // in the order of parameters
+  IdVector<OutputId, AxisNames> outputs;               // axes over which the sum is still to be made
+  std::vector<Collective> collectives;                 // of one microbatch
   std::vector<Fault> warnings;
   DType reduce = f32;  // as in the options
   std::string str() const;

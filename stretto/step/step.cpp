@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <set>
 
 #include "stretto/base/match.h"
@@ -68,18 +69,23 @@ void check_bindings(const Step& s, const Task& t, std::vector<Fault>& faults) {
 
 // A value is made by its producer and read by its consumers, and by nobody else.
 void check_values(const Step& s, std::vector<Fault>& faults) {
-  IdVector<ValueId, std::set<TaskId>> readers(s.values.size()), makers(s.values.size());
+  IdVector<ValueId, std::vector<TaskId>> readers(s.values.size()), makers(s.values.size());  // ascending, each once
+  const auto note = [&](const Binding& b, TaskId t, IdVector<ValueId, std::vector<TaskId>>& of) {
+    const ValueId* v = as<ValueId>(b);
+    if (v && s.values.has(*v) && (of[*v].empty() || of[*v].back() != t)) of[*v].push_back(t);
+  };
   for (TaskId t : s.tasks.ids()) {
-    for (const Binding& b : s.tasks[t].inputs)
-      if (const ValueId* v = as<ValueId>(b); v && s.values.has(*v)) readers[*v].insert(t);
-    for (const Binding& b : s.tasks[t].outputs)
-      if (const ValueId* v = as<ValueId>(b); v && s.values.has(*v)) makers[*v].insert(t);
+    for (const Binding& b : s.tasks[t].inputs) note(b, t, readers);
+    for (const Binding& b : s.tasks[t].outputs) note(b, t, makers);
   }
   for (ValueId v : s.values.ids()) {
     const CrossValue& x = s.values[v];
-    if (!makers[v].contains(x.producer))
+    if (!std::binary_search(makers[v].begin(), makers[v].end(), x.producer))
       faults.push_back(fault("value " + x.name, "", "is not made by the task that is said to make it"));
-    if (std::set<TaskId>(x.consumers.begin(), x.consumers.end()) != readers[v])
+    std::vector<TaskId> consumers = x.consumers;
+    std::sort(consumers.begin(), consumers.end());
+    consumers.erase(std::unique(consumers.begin(), consumers.end()), consumers.end());
+    if (consumers != readers[v])
       faults.push_back(fault("value " + x.name, "", "is read by {} tasks and not by those {} that are said to read it",
                              readers[v].size(), x.consumers.size()));
   }

@@ -23,13 +23,14 @@ constexpr std::array<std::string_view, 8> hues{"#0072b2", "#e69f00", "#009e73", 
 constexpr std::string_view plan_style = R"css(
 body { margin: 0 auto; max-width: 1480px; padding: 20px 28px 40px; background: var(--bg); color: var(--fg);
   font: 14px/1.45 system-ui, "DejaVu Sans", sans-serif; }
-h1 { font-size: 22px; font-weight: 600; margin: 0 0 12px; }
+h1 { font-size: 22px; font-weight: 600; margin: 0 0 12px; overflow-wrap: anywhere; }
 h2 { font-size: 15px; font-weight: 600; margin: 28px 0 8px; }
 pre { background: var(--panel); border: 1px solid var(--edge); border-radius: 6px; padding: 10px 14px; overflow-x: auto;
-  font: 12.5px/1.5 "DejaVu Sans Mono", monospace; margin: 0; white-space: pre-wrap; }
+  font: 12.5px/1.5 "DejaVu Sans Mono", monospace; margin: 0; white-space: pre-wrap; min-width: 1200px; }
 .wide { overflow-x: auto; }
 .wide svg { max-width: 100%; min-width: 900px; height: auto; }
-.plot { max-width: 100%; height: auto; }
+.plot { max-width: 100%; min-width: 640px; height: auto; }
+.scroll { overflow-x: auto; }
 .plot text { font: 12px system-ui, "DejaVu Sans", sans-serif; fill: var(--fg); }
 .plot text.soft { fill: var(--soft); }
 .plot .grid { stroke: var(--line); }
@@ -74,8 +75,9 @@ std::string percent(double part) {
 
 std::string svg_of(double width, double height, const std::string& body) {
   return fmt::format(
-      "<svg class=\"plot\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\">\n{2}</svg>\n", width,
-      height, body);
+      "<div class=\"scroll\"><svg class=\"plot\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
+      "{1:.0f}\">\n{2}</svg></div>\n",
+      width, height, body);
 }
 
 std::string legend(const std::vector<std::pair<std::string, std::string>>& entries) {
@@ -261,7 +263,7 @@ std::string plan_html(const PlanPage& page) {
   std::string out = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
       "content=\"width=device-width, initial-scale=1\">\n<title>{0}</title>\n<style>{3}{1}</style>\n"
-      "</head>\n<body>\n<h1>{0}</h1>\n<pre>{2}</pre>\n",
+      "</head>\n<body>\n<h1>{0}</h1>\n<div class=\"scroll\"><pre>{2}</pre></div>\n",
       escape_xml(page.title), plan_style, text, chart_style);
   out += scatter(page);
   out += bars("What a step is made of", page.times, 0, false);

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +13,7 @@ namespace stretto::test {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr const char* plan_model = R"(
 [model]
@@ -67,6 +69,43 @@ TEST_F(PlanCommandTest, JsonHasTheBestAndWhyNotTheOthers) {
   EXPECT_EQ(plan("--ranks 4 --json --plain").code, 2) << "one form at a time";
 }
 
+// Ranks, positions per sequence and width of the runs that were measured.
+TEST_F(PlanCommandTest, WhatIsOutsideOfTheRunsThatWereMeasuredIsSaid) {
+  folder_.write("two.toml", std::string(plan_model) + "[parallel]\ndata = 2\n");
+  folder_.write("four.toml", std::string(plan_model) + "[parallel]\npipe = 2\ntensor = 2\n");
+  folder_.write("runs.tsv", "run\tseconds\ntwo.toml\t0.01\nfour.toml\t0.02\n");
+  const Result r = run("calibrate cluster.toml --measured runs.tsv -o new.toml");
+  ASSERT_EQ(r.code, 0) << r.error;
+  EXPECT_THAT(text_of(folder_ / "new.toml"),
+              HasSubstr("[calibrated]\nruns = 2\nranks = [2, 4]\ncontext = [128, 128]\nwidth = [256, 256]\n"));
+  ASSERT_EQ(run("calibrate new.toml --measured runs.tsv -o again.toml").code, 0);
+  EXPECT_THAT(text_of(folder_ / "again.toml"), HasSubstr("runs = 2\n")) << "of these runs alone";
+
+  const std::string larger = "extrapolated: 8 ranks; it was calibrated on 2 to 4 ranks";
+  const auto simulated = [&](const std::string& arguments) { return run("simulate " + arguments).out; };
+  EXPECT_THAT(simulated("two.toml --cluster new.toml"), Not(HasSubstr("extrapolated")));
+  EXPECT_THAT(simulated("two.toml --cluster new.toml --parallel.data=8"), HasSubstr("\n" + larger + "\n"));
+  EXPECT_THAT(simulated("two.toml --cluster new.toml --model.context=256 --model.width=128"),
+              HasSubstr("extrapolated: context 256, width 128; it was calibrated on context 128, width 256\n"));
+  EXPECT_THAT(simulated("two.toml --cluster cluster.toml --parallel.data=8"), Not(HasSubstr("extrapolated")));
+  EXPECT_THAT(simulated("two.toml --cluster new.toml --parallel.data=8 --plain"), Not(HasSubstr("extrapolated")));
+
+  const std::string plan_it = "plan run.toml --quick --parallel.context=1 --plan.schedules=1f1b --cluster ";
+  const auto planned = [&](const std::string& arguments) { return run(plan_it + arguments).out; };
+  EXPECT_THAT(planned("new.toml --ranks 4"), Not(HasSubstr("extrapolated")));
+  EXPECT_THAT(planned("new.toml --ranks 8"), HasSubstr("\n" + larger + "\n"));
+  EXPECT_THAT(planned("new.toml '--plan.ranks=[4, 8]'"), HasSubstr("; extrapolated\n")) << "of the curve";
+  EXPECT_THAT(planned("new.toml --ranks 8 --plain"), Not(HasSubstr("extrapolated")));
+  const auto field = [&](const std::string& arguments) {
+    return read_json(planned(arguments + " --json"), "plan").find("extrapolated")->value;
+  };
+  EXPECT_EQ(std::get<std::string>(field("new.toml --ranks 8")), larger);
+  EXPECT_EQ(std::get<std::string>(field("new.toml --ranks 4")), "");
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(field("cluster.toml --ranks 8")));
+  planned("new.toml --ranks 8 -o best.toml");
+  EXPECT_THAT(text_of(folder_ / "best.html"), HasSubstr(larger));
+}
+
 TEST_F(PlanCommandTest, HoursOfRanksChooseAmongNumbersOfThem) {
   const std::string several = "--quick --parallel.context=1 '--plan.ranks=[1, 4]' --json ";
   const auto ranks = [&](const std::string& objective) {
@@ -76,6 +115,14 @@ TEST_F(PlanCommandTest, HoursOfRanksChooseAmongNumbersOfThem) {
   };
   EXPECT_EQ(ranks("time"), 4);
   EXPECT_EQ(ranks("rank_hours"), 1) << "four ranks are not four times as fast";
+}
+
+TEST_F(PlanCommandTest, AHeadInPartsIsPlannedAsItIs) {
+  const Result r = plan("--ranks 4 --plain --parallel.pipe=4 --parallel.context=1 --model.head_parts=3 -o best.toml");
+  ASSERT_EQ(r.code, 0) << r.error;
+  const Result s = run("simulate best.toml --cluster cluster.toml --plain");
+  ASSERT_EQ(s.code, 0) << s.error;
+  EXPECT_NEAR(std::stod(cells(s.out)[1][0]), std::stod(cells(r.out)[1][1]), 1e-3 * std::stod(cells(r.out)[1][1]));
 }
 
 TEST_F(PlanCommandTest, WritesARunThatSimulatesToTheSameNumber) {
@@ -95,9 +142,10 @@ TEST_F(PlanCommandTest, WritesARunThatSimulatesToTheSameNumber) {
 }
 
 TEST_F(PlanCommandTest, SaysWhyNotAndWhereMemoryGoes) {
-  const Result r = plan("--ranks 4 --parallel.context=1 '--plan.schedules=[\"1f1b\",\"zb-h1\"]'");
+  const Result r = plan("--ranks 4 --parallel.context=1 --plan.margin=0.05 '--plan.schedules=[\"1f1b\",\"zb-h1\"]'");
   ASSERT_EQ(r.code, 0) << r.error;
-  for (const char* word : {"model  ", "cluster  ", "searched ", "why not  ", "memory   ", "what if  ", "limited by"})
+  for (const char* word : {"model  ", "cluster  ", "searched ", "why not  ", "memory   ", "what if  ", "limited by",
+                           "as good within 5%: "})
     EXPECT_THAT(r.out, HasSubstr(word));
 }
 
@@ -121,6 +169,28 @@ TEST_F(PlanCommandTest, NothingFitsWithTheNearestAndARemedy) {
   EXPECT_THAT(r.error, HasSubstr("hint: "));
 }
 
+// Each hint is followed, and then something fits.
+TEST_F(PlanCommandTest, WhatIsProposedFits) {
+  const std::string large = "--ranks 4 --parallel.context=1 --model.context=1024 --train.batch=64 ";
+  const auto says = [&](const std::string& arguments) {
+    const Result r = plan(large + arguments);
+    EXPECT_EQ(r.code, 1) << r.out;
+    return r.error;
+  };
+  const std::string data = "--parallel.pipe=1 --parallel.tensor=1 ",
+                    many = "--train.microbatches=1 --parallel.recompute=none ";
+  EXPECT_THAT(says(data + many + "--plan.memory=0.05"),
+              testing::AllOf(HasSubstr("activations"), HasSubstr("states alone would fit with"),
+                             HasSubstr("hint: plan.memory = 0.")));
+  const std::string fixed = says(data + many + "--plan.memory=0.05");
+  EXPECT_THAT(fixed, HasSubstr("leave "));
+  const std::string key = fixed.substr(fixed.find("leave ") + 6, fixed.find(" open") - fixed.find("leave ") - 6);
+  EXPECT_EQ(plan(large + data + many + "--plan.memory=0.05 --" + key + "=auto").code, 0) << key;
+  const std::string share = fixed.substr(fixed.find("plan.memory = ") + 14, 4);
+  EXPECT_EQ(plan(large + data + many + "--plan.memory=" + share).code, 0) << share;
+  EXPECT_THAT(says(data + "--parallel.zero=0 --plan.memory=0.005"), HasSubstr("states alone are"));
+}
+
 TEST_F(PlanCommandTest, MistakesAreNamed) {
   const auto says = [&](const std::string& arguments) {
     const Result r = plan(arguments);
@@ -141,10 +211,12 @@ TEST_F(PlanCommandTest, MistakesAreNamed) {
               HasSubstr("parallel.tensor is 4, which [plan] does not allow: 1, 2; hint: leave one of the two out"));
   EXPECT_THAT(says("--ranks 4 --parallel.recompute=full '--plan.recompute=[\"none\"]'"),
               HasSubstr("parallel.recompute is full, which [plan] does not allow: none"));
-  EXPECT_THAT(says("--ranks 4 --model.head_parts=2"),
-              HasSubstr("model.head_parts is 2, and plans are made with the head as one piece; hint: plan with 1"));
   EXPECT_THAT(says("--ranks 4 --parallel.depth=2"), HasSubstr("depth is no part of what is planned"));
   EXPECT_THAT(says("--ranks 4 '--parallel.mesh={a = 2}'"), HasSubstr("mesh is no part of what is planned"));
+  folder_.write("other.toml", "device = \"h100-sxn\"\n");
+  EXPECT_THAT(run("plan run.toml --ranks 4 --cluster other.toml").error, HasSubstr("did you mean 'h100-sxm'?"));
+  EXPECT_THAT(says("--ranks 4 --parallel.zero=2 --parallel.data=1"),
+              HasSubstr("zero = 2 cuts over the data axis, and data is 1; hint: leave one of these keys open"));
   EXPECT_THAT(run("plan run.toml --ranks 4").error, HasSubstr("no cluster is given"));
   EXPECT_THAT(run("plan --cluster cluster.toml").error, HasSubstr("no run is given"));
 }
@@ -169,6 +241,35 @@ TEST_F(PlanCommandTest, CandidatesKeepTheirOrderAndIds) {
   EXPECT_THAT(rows[2].back(), HasSubstr("data = 3 does not divide a batch of 16"));
   EXPECT_EQ(rows[3][0], "c");
   EXPECT_THAT(rows[4].back(), HasSubstr("2 values for 4 columns"));
+}
+
+// Memory for which recompute has to differ: the run that is written has a list, and lists of candidates may, too.
+TEST_F(PlanCommandTest, RecomputeMayDifferFromStageToStage) {
+  const std::string mesh =
+      "--parallel.pipe=4 --parallel.data=1 --parallel.tensor=1 --parallel.context=1 --train.microbatches=16 "
+      "--parallel.schedule=1f1b --model.context=1024 --model.width=512 ";
+  folder_.write("list.tsv",
+                "id\tpipe\tmicrobatches\trecompute\na\t4\t16\tnone\nb\t4\t16\tfull\n"
+                "c\t4\t16\t[\"full\",\"full\",\"none\",\"none\"]\nd\t4\t16\t[\"full\",\"none\"]\n");
+  const Result list = plan("--candidates list.tsv --model.context=1024 --model.width=512");
+  ASSERT_EQ(list.code, 0) << list.error;
+  const auto scored = cells(list.out);
+  EXPECT_EQ(scored[3][17], "full*2,none*2");
+  EXPECT_THAT(scored[4].back(), HasSubstr("recompute of 2 stages is given, and pipe x chunks is 4"));
+  const double most = std::stod(scored[1][5]), least = std::stod(scored[2][5]);
+  const std::string memory = fmt::format("memory = {}", least + 0.3 * (most - least));
+  folder_.write("cluster.toml",
+                std::string(plan_cluster).replace(std::string(plan_cluster).find("memory = 4e9"), 12, memory));
+  const Result r = plan("--ranks 4 --plain -o best.toml '--plan.recompute=[\"none\",\"full\"]' " + mesh);
+  ASSERT_EQ(r.code, 0) << r.error;
+  const auto rows = cells(r.out);
+  EXPECT_THAT(rows[1][16], HasSubstr("none")) << "only some make everything again";
+  EXPECT_THAT(rows[1][16], HasSubstr("full"));
+  EXPECT_THAT(text_of(folder_ / "best.toml"), HasSubstr("recompute = [\"full\""));
+  const Result s = run("simulate best.toml --cluster cluster.toml --plain");
+  ASSERT_EQ(s.code, 0) << s.error;
+  EXPECT_NEAR(std::stod(cells(s.out)[1][0]), std::stod(rows[1][1]), 1e-3 * std::stod(rows[1][1]));
+  EXPECT_NEAR(std::stod(cells(s.out)[1][4]), std::stod(rows[1][4]), 1e-3 * std::stod(rows[1][4]));
 }
 
 TEST_F(PlanCommandTest, AutoIsRefusedWhereNothingChooses) {

@@ -50,5 +50,12 @@ TEST(EvenStages, EqualPiecesAreSharedEqually) {
   EXPECT_EQ(even_stages({1, 1, 1, 1, 4}, 2), (std::vector{4, 1}));
 }
 
+TEST(EvenStages, SlowerStagesTakeFewerPiecesAndNoneMoreThanItMay) {
+  const std::vector<double> fast(12, 1.0), slow(12, 2.0);
+  EXPECT_EQ(even_stages({{&slow}, {&fast}, {&fast}}), (std::vector{2, 5, 5}));
+  EXPECT_EQ(even_stages({{&fast, 2}, {&fast}, {&fast}}), (std::vector{2, 5, 5}));
+  EXPECT_TRUE(even_stages({{&fast, 2}, {&fast, 4}, {&fast, 5}}).empty()) << "11 of 12";
+}
+
 }  // namespace
 }  // namespace stretto

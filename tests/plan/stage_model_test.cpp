@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <random>
+#include <thread>
 
 #include "plan/problems.h"
 #include "stretto/plan/prediction.h"
@@ -28,7 +30,7 @@ std::vector<Difference> differences(const PlanProblem& p, const PlanSpace& space
   std::vector<Difference> found;
   while (std::ssize(found) < count) {
     const RunKeys& k = all.keys[random() % all.keys.size()];
-    const Planned quick = predictor.by_schedule(k), exact = predictor.by_program(quick.keys);
+    const Planned quick = predictor.by_turns({k}).front(), exact = predictor.by_program(quick.keys);
     EXPECT_EQ(quick.refused, exact.refused);
     if (!exact.refused.empty()) continue;
     found.push_back({quick.seconds / exact.seconds - 1, quick.bytes / exact.bytes - 1, k.str()});
@@ -48,33 +50,35 @@ double quantile(std::vector<Difference> all, double q, double Difference::*what)
 
 int how_many(int few) { return std::getenv("STRETTO_LONG") ? 200 : few; }
 
+// Nine of ten steps are no further from those of their programs than 1%, or little more.
 TEST(StageModel, IsTheProgramModelForPlainStorage) {
   const PlanSpace space{.zero = {0, 1}, .recompute = {Recompute::none, Recompute::selective, Recompute::full}};
-  const auto all = differences(large_llama(32, 128), space, how_many(40));
-  EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.011);
-  EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.07);
+  const auto all = differences(large_llama(32, 128), space, how_many(60));
+  EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.003);
+  EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.01);
   EXPECT_LT(quantile(all, 0.5, &Difference::bytes), 0.06);
-  EXPECT_LT(quantile(all, 0.9, &Difference::bytes), 0.27);
+  EXPECT_LT(quantile(all, 0.9, &Difference::bytes), 0.25);
 }
 
 // Links are busy in every microbatch: gathers and scatters are played piece by piece.
 TEST(StageModel, IsTheProgramModelForStorageThatIsCut) {
   const PlanSpace space{.zero = {2, 3}, .recompute = {Recompute::none, Recompute::selective, Recompute::full}};
-  const auto all = differences(large_llama(32, 128), space, how_many(40));
-  EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.014);
-  EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.055);
-  EXPECT_LT(quantile(all, 0.5, &Difference::bytes), 0.06);
-  EXPECT_LT(quantile(all, 0.9, &Difference::bytes), 0.32);
+  const auto all = differences(large_llama(32, 128), space, how_many(60));
+  EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.003);
+  EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.012);
+  EXPECT_LT(quantile(all, 0.5, &Difference::bytes), 0.07);
+  EXPECT_LT(quantile(all, 0.9, &Difference::bytes), 0.3);
 }
 
-// Tasks without collectives of their own keep their order: then there is nothing that stages do not know.
+// Tasks without collectives of their own keep their order.
 TEST(StageModel, IsTheProgramModelWithoutCollectivesInTasks) {
   const PlanSpace space{.tensor = {1},
                         .context = {1},
                         .zero = {0, 1, 2, 3},
                         .recompute = {Recompute::none, Recompute::selective, Recompute::full}};
   const auto all = differences(large_llama(32, 128), space, how_many(40));
-  EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.01);
+  EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.002);
+  EXPECT_LT(quantile(all, 0.95, &Difference::seconds), 0.01);
   EXPECT_LT(quantile(all, 0.9, &Difference::bytes), 0.16);
 }
 
@@ -83,9 +87,9 @@ TEST(StageModel, IsTheProgramModelWithoutAPipeline) {
   const PlanSpace space{.pipe = {1},
                         .zero = {0, 1, 2, 3},
                         .recompute = {Recompute::none, Recompute::selective, Recompute::layer, Recompute::full}};
-  const auto all = differences(large_llama(16, 64), space, how_many(40));
-  EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.01);
-  EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.07);
+  const auto all = differences(large_llama(16, 64), space, how_many(60));
+  EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.004);
+  EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.01);
   EXPECT_LT(quantile(all, 0.5, &Difference::bytes), 0.08);
   EXPECT_LT(quantile(all, 0.9, &Difference::bytes), 0.4);
 }
@@ -93,7 +97,7 @@ TEST(StageModel, IsTheProgramModelWithoutAPipeline) {
 Difference difference(const RunKeys& k) {
   const PlanProblem p = large_llama(32, 128);
   Predictor predictor(p);
-  const Planned quick = predictor.by_schedule(k), exact = predictor.by_program(quick.keys);
+  const Planned quick = predictor.by_turns({k}).front(), exact = predictor.by_program(quick.keys);
   EXPECT_EQ(exact.refused, "");
   return {quick.seconds / exact.seconds - 1, quick.bytes / exact.bytes - 1, k.str()};
 }
@@ -126,6 +130,40 @@ TEST(StageModel, IsTheProgramModelUnderStacks) {
     const auto all = differences(p, space, how_many(20));
     EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.005) << stack;
     EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.04) << stack;
+  }
+}
+
+// Several configurations of one schedule at a time, on threads: each gets what it gets alone.
+TEST(Predictor, JudgesByTurnsOnThreads) {
+  const Each on_threads = [](std::size_t n, const std::function<void(std::size_t)>& function) {
+    std::atomic<std::size_t> started = 0;
+    std::vector<std::thread> all;
+    for (std::size_t i = 0; i < n; ++i)
+      all.emplace_back([&, i] {
+        for (++started; started < n;) std::this_thread::yield();
+        function(i);
+      });
+    for (std::thread& t : all) t.join();
+  };
+  for (const Overlap overlap : {Overlap::calls, Overlap::none}) {
+    PlanProblem p = large_llama(32, 128);
+    p.parallel.overlap = overlap;
+    std::vector<RunKeys> keys;
+    for (const int tensor : {1, 2, 4, 8})
+      for (const int zero : {0, 1, 2})
+        keys.push_back({.pipe = 4,
+                        .data = 8 / tensor,
+                        .tensor = tensor,
+                        .sequence = tensor > 1,
+                        .zero = zero,
+                        .schedule = "zb-h1",
+                        .microbatches = 16});
+    std::erase_if(keys, [](const RunKeys& k) { return k.data == 1 && k.zero > 0; });
+    const std::vector<RunKeys> once = keys;
+    for (int more = 0; more < 7; ++more) keys.insert(keys.end(), once.begin(), once.end());
+    Predictor alone(p), together(p, on_threads);
+    const std::vector<Planned> a = alone.by_turns(keys), b = together.by_turns(keys);
+    for (std::size_t i = 0; i < keys.size(); ++i) EXPECT_EQ(a[i].seconds, b[i].seconds) << keys[i].str();
   }
 }
 
