@@ -48,8 +48,12 @@ sigset_t guarded_signals() {
 // Runs the rank, writes its log, does as the launch says and tells it how the rank ended.
 class Guardian {
  public:
-  explicit Guardian(const RankOptions& o)
-      : o_(o), line_(Line::to(o.line)), log_(log_of(o.logs, o.rank), std::ios::app | std::ios::binary) {}
+  // `starter`: the process with which mpirun has started us, as end_of has it.
+  Guardian(const RankOptions& o, Fd starter)
+      : o_(o),
+        starter_(std::move(starter)),
+        line_(Line::to(o.line)),
+        log_(log_of(o.logs, o.rank), std::ios::app | std::ios::binary) {}
 
   int guard() {
     line_.tell({.kind = Word::Kind::begins, .rank = o_.rank});
@@ -60,7 +64,7 @@ class Guardian {
     try {
       return run();
     } catch (const Error& e) {
-      line_.tell({.kind = Word::Kind::said, .rank = o_.rank, .number = e.exit_code(), .text = e.what()});
+      say(e);
       tell_end(e.exit_code() << 8, "");
       return e.exit_code();
     }
@@ -100,8 +104,8 @@ class Guardian {
       return status.has_value();
     };
     while (!ended()) {
-      pollfd fds[] = {to_read(signals.get()), to_read(line_.fd()), to_read(last_word), to_read(streams[0].fd()),
-                      to_read(streams[1].fd())};
+      pollfd fds[] = {to_read(signals.get()),   to_read(line_.fd()),      to_read(last_word),
+                      to_read(streams[0].fd()), to_read(streams[1].fd()), to_read(starter())};
       if (poll(fds, std::size(fds), -1) < 0) continue;
       if (fds[2].revents != 0 && !hear(*last_word)) last_word = {};
       for (const int i : {0, 1})
@@ -110,6 +114,7 @@ class Guardian {
       if (ended()) break;
       if (fds[0].revents != 0) obey_signal(signals.get());
       if (fds[1].revents != 0) obey_launch();
+      if (fds[5].revents != 0) end_without_starter();
     }
     while (last_word && hear(*last_word)) continue;
     return *status;
@@ -121,6 +126,20 @@ class Guardian {
     if (const auto said = last_word_of(heard_))
       line_.tell({.kind = Word::Kind::said, .rank = o_.rank, .number = said->code, .time = now(), .text = said->why});
     return false;
+  }
+
+  std::optional<int> starter() const { return starter_ ? std::optional(starter_.get()) : std::nullopt; }
+  // Not every mpirun notices it, and nobody reads our console any more: a full pipe would stop the rank.
+  void end_without_starter() {
+    starter_.close();
+    if (told_) return;
+    say(Error("launch", "the process with which mpirun had started this rank has ended")
+            .hint("if nobody has killed it, the system may have been short of memory")
+            .as(Error::Kind::run));
+    end_rank();
+  }
+  void say(const Error& e) const {
+    line_.tell({.kind = Word::Kind::said, .rank = o_.rank, .number = e.exit_code(), .time = now(), .text = e.what()});
   }
 
   void obey_signal(int signals) {
@@ -149,6 +168,7 @@ class Guardian {
   }
 
   const RankOptions& o_;
+  Fd starter_;
   Line line_;
   std::ofstream log_;
   pid_t rank_ = 0;
@@ -167,6 +187,7 @@ int be_rank(const RankOptions& o) {
   const sigset_t set = guarded_signals();
   sigset_t before;
   sigprocmask(SIG_BLOCK, &set, &before);  // the guardian reads them one by one
+  Fd starter = end_of(getppid());
   const pid_t own = getpid(), guardian = new_process();
   if (guardian == 0) {
     setsid();
@@ -174,7 +195,7 @@ int be_rank(const RankOptions& o) {
     if (getppid() != own) _exit(127);  // it died before that
     signal(SIGPIPE, SIG_IGN);          // nobody reads the console any more: the log is still written
     try {
-      return Guardian(o).guard();
+      return Guardian(o, std::move(starter)).guard();
     } catch (const Error&) {  // there is no launch that would do it
       remove_scratch(o.line);
       throw;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -57,6 +58,8 @@ bool read_into(std::string& text, int fd) {
 }
 
 pollfd to_read(std::optional<int> fd) { return {Fd::or_none(fd), POLLIN, 0}; }
+
+Fd end_of(pid_t process) { return Fd(int(syscall(SYS_pidfd_open, process, 0))); }
 
 int wait_for(pid_t child) {
   int status = 0;

@@ -26,6 +26,7 @@ pid_t new_process();
 
 bool read_into(std::string&, int fd);   // waits for something and adds it; false: it has ended
 pollfd to_read(std::optional<int> fd);  // for poll, which passes over none
+Fd end_of(pid_t process);               // there is something to read when it has ended; none: the system has no such
 int wait_for(pid_t child);              // its status, as waitpid gives it
 int code_of(int status);                // as a shell says it: 128 + signal for one that was killed
 

@@ -81,6 +81,17 @@ TEST_F(Endings, MpirunIsKilled) {
   EXPECT_THAT(said(), HasSubstr("[launch] mpirun ended with code"));
 }
 
+// MPICH's mpirun does not notice that the process is gone with which it has started the ranks, and nobody reads what
+// they print any more: they would work until a pipe is full and then stand still.
+TEST_F(Endings, WhoStartedTheRanksIsKilled) {
+  begin(2, endless_ + "--parallel.timeout=0");
+  ASSERT_TRUE(soon([&] { return has_steps("run", 2); })) << said();
+  ASSERT_TRUE(tell(starter_of(rank_process(0)), SIGKILL)) << said();
+  expect_whole_end(3, "");
+  EXPECT_THAT(said(), AnyOf(HasSubstr("[launch] mpirun was killed by signal 9"),
+                            HasSubstr("[launch] the process with which mpirun had started this rank has ended")));
+}
+
 TEST_F(Endings, MpirunThatIsStoppedGoesOn) {
   begin(2, "train small.toml --parallel.pipe=2 --train.steps=40 --log.dir=run");
   ASSERT_TRUE(soon([&] { return has_steps("run", 1); })) << said();

@@ -80,15 +80,20 @@ class Launched : public Processes {
     });
     return found;
   }
+  // The child of the launch, not a child of its own that is still about to become another program.
   pid_t mpirun_process() const {
     pid_t found = 0;
     each_process_here([&](const std::filesystem::path& process) {
       const std::string name = text_of(process / "comm"), words = text_of(process / "cmdline");
       const bool starts = words.find("\0launch\0--as-rank\0"s) != words.npos;  // not one that is asked for its version
-      if ((name.starts_with("mpirun") || name.starts_with("mpiexec")) && starts) found = std::stoi(process.filename());
+      const pid_t id = std::stoi(process.filename());
+      if ((name.starts_with("mpirun") || name.starts_with("mpiexec")) && starts && parent_of(id) == launched_)
+        found = id;
     });
     return found;
   }
+  // Between it and the rank stand two processes of ours.
+  pid_t starter_of(pid_t rank) const { return parent_of(parent_of(parent_of(rank))); }
   bool has_steps(const std::string& run, std::size_t steps) const { return losses(run).size() >= steps; }
   // Loss and gradient norm of every step, with all digits.
   std::vector<std::string> losses(const std::string& run) const {
@@ -116,6 +121,12 @@ class Launched : public Processes {
     for (const auto& entry : std::filesystem::directory_iterator("/proc"))
       if (const std::string name = entry.path().filename(); name.find_first_not_of("0123456789") == name.npos)
         f(entry.path());
+  }
+  // 0: it is not there any more.
+  static pid_t parent_of(pid_t process) {
+    const std::string status = text_of("/proc/" + std::to_string(process) + "/status");
+    const std::size_t line = status.find("\nPPid:");
+    return line == status.npos ? 0 : std::stoi(status.substr(line + 6));
   }
   // Whoever works in the test's folder.
   template <class F>
