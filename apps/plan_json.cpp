@@ -46,9 +46,7 @@ Field of_planned(const PlanProblem& p, double flops, const Planned& x) {
   f.set("bubble", x.bubble);
   f.set("exact", std::string(name_of(x.exact)));
   f.set("limit", limit_of(x));
-  f.set("time.work", x.time.work);
-  f.set("time.bubble", x.time.bubble);
-  f.set("time.tail", x.time.tail);
+  for (const auto& [name, seconds] : x.time.parts()) f.set(fmt::format("time.{}", name), seconds);
   f.set("memory", of_memory(x.memory));
   f.set("keys", of_keys(x.keys));
   return f;

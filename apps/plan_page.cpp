@@ -28,7 +28,9 @@ PlanBar memory_bar(const Planned& x) {
 }
 
 PlanBar time_bar(const Planned& x) {
-  return {x.keys.str(), {{"work", x.time.work}, {"bubble", x.time.bubble}, {"sums and update", x.time.tail}}};
+  PlanBar bar{x.keys.str(), {}};
+  for (const auto& [name, seconds] : x.time.parts()) bar.parts.emplace_back(name, seconds);
+  return bar;
 }
 
 Timeline timeline_of(const PlanProblem& p, const Planned& x, const Program& program) {

@@ -34,11 +34,11 @@ std::string short_recompute(const RunKeys& k) {
 }
 
 // The largest parts first, as shares.
-std::string shares(std::vector<std::pair<std::string, double>> parts, double of, std::size_t most) {
+std::string shares(std::vector<std::pair<std::string, double>> parts, double of, std::size_t most, double least) {
   std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   std::vector<std::string> words;
   for (const auto& [name, value] : parts)
-    if (words.size() < most && value > 0.005 * of) words.push_back(fmt::format("{} {:.0f}%", name, 100 * value / of));
+    if (words.size() < most && value >= least * of) words.push_back(fmt::format("{} {:.0f}%", name, 100 * value / of));
   return join(words, ", ");
 }
 
@@ -47,16 +47,49 @@ std::vector<std::pair<std::string, double>> memory_parts(const MemoryParts& m) {
           {"activations", m.activations}, {"temporaries", m.beside}, {"messages", m.messages}};
 }
 
+// Where a step may be longer than another.
+std::vector<std::pair<std::string_view, double>> causes(const Planned& x) {
+  const Spent& s = x.time;
+  const bool mixed = x.keys.zero > 1 && x.exact != Exactness::program;  // played together
+  return {{"kernels take", s.products + s.attention + s.elements},
+          {"collectives take", s.collectives},
+          {"messages take", s.messages},
+          {"sums of gradients take", s.sums},
+          {"gathers and scatters take", s.gathers},
+          {"the update takes", s.update},
+          {mixed ? "waits for actors and gathers take" : "the bubble is", s.bubble}};
+}
+
 // Why the best with some value is slower than the best.
 std::string reason(const Planned& x, const Planned& best, double capacity) {
   if (x.bytes > 0.5 * capacity && x.keys.recompute != best.keys.recompute && x.keys.recompute != Recompute::none &&
       best.keys.recompute == Recompute::none)
     return "needs recompute to fit";
-  const double bubble = x.time.bubble - best.time.bubble, tail = x.time.tail - best.time.tail,
-               work = x.time.work - best.time.work;
-  if (bubble >= std::max(work, tail)) return fmt::format("bubble {}", percent(x.time.bubble / x.seconds));
-  if (tail > work) return fmt::format("sums and update take {}", human_seconds(x.time.tail));
-  return x.keys.zero > best.keys.zero ? "gathers and scatters are not hidden" : "more time in kernels and collectives";
+  const auto mine = causes(x), others = causes(best);
+  std::size_t most = 0;
+  for (std::size_t i = 1; i < mine.size(); ++i)
+    if (mine[i].second - others[i].second > mine[most].second - others[most].second) most = i;
+  const auto& [what, seconds] = mine[most];
+  const double there = others[most].second;
+  return fmt::format("{} {} instead of {}", what, human_seconds(seconds), there > 0 ? human_seconds(there) : "none");
+}
+
+// The best with each of a few values that the best plan does not have; often one configuration has several of them.
+std::vector<std::pair<std::vector<std::string>, const Planned*>> nearest_others(const Plan& plan) {
+  std::vector<std::pair<std::vector<std::string>, const Planned*>> all;
+  for (const char* key : {"tensor", "pipe", "context", "expert", "zero", "recompute", "schedule"}) {
+    std::vector<const Alternative*> same;
+    for (const Alternative& a : plan.others)
+      if (a.key == key) same.push_back(&a);
+    std::ranges::stable_sort(same, {}, [](const Alternative* a) { return a->best.seconds; });
+    for (std::size_t i = 0; i < same.size() && i < 2; ++i) {
+      const Planned& x = same[i]->best;
+      auto known = std::ranges::find_if(all, [&](const auto& other) { return other.second->keys == x.keys; });
+      if (known == all.end()) known = all.insert(known, {{}, &x});
+      known->first.push_back(fmt::format("{}={}", key, same[i]->value));
+    }
+  }
+  return all;
 }
 
 }  // namespace
@@ -67,10 +100,8 @@ std::string change(double ratio) {
 }
 
 std::string limit_of(const Planned& x) {
-  if (!x.limit.empty()) return x.limit;
-  if (x.time.bubble > 0.15 * x.seconds) return fmt::format("bubble {:.0f}%", 100 * x.time.bubble / x.seconds);
-  if (x.time.tail > 0.1 * x.seconds) return fmt::format("sums and update {:.0f}%", 100 * x.time.tail / x.seconds);
-  return fmt::format("work {:.0f}%", 100 * x.time.work / x.seconds);
+  const auto parts = x.time.parts();
+  return shares({parts.begin(), parts.end()}, x.seconds, 3, 0.03);
 }
 
 std::string table_of(const PlanProblem& p, const Plan& plan) {
@@ -92,19 +123,11 @@ std::string table_of(const PlanProblem& p, const Plan& plan) {
 std::string why_not(const Plan& plan) {
   const Planned& best = plan.best.front();
   std::vector<std::string> words;
-  for (const char* key : {"tensor", "pipe", "context", "expert", "zero", "recompute", "schedule"}) {
-    std::vector<const Alternative*> same;
-    for (const Alternative& a : plan.others)
-      if (a.key == key) same.push_back(&a);
-    std::stable_sort(same.begin(), same.end(),
-                     [](const Alternative* a, const Alternative* b) { return a->best.seconds < b->best.seconds; });
-    for (std::size_t i = 0; i < same.size() && i < 2; ++i) {
-      const Planned& x = same[i]->best;
-      const double slower = x.seconds / best.seconds - 1;
-      words.push_back(slower < 0.005 ? fmt::format("{}={}: as fast, {}", key, same[i]->value, gigabytes(x.bytes))
-                                     : fmt::format("{}={}: {}, {}", key, same[i]->value, more(slower),
-                                                   reason(x, best, plan.capacity)));
-    }
+  for (const auto& [values, x] : nearest_others(plan)) {
+    const double slower = x->seconds / best.seconds - 1;
+    words.push_back(fmt::format("{}: {}", join(values, " "),
+                                slower < 0.005 ? fmt::format("as fast, {}", gigabytes(x->bytes))
+                                               : fmt::format("{}, {}", more(slower), reason(*x, best, plan.capacity))));
   }
   return join(words, "; ");
 }
@@ -180,7 +203,7 @@ Error nothing_fits(const PlanProblem& p, const Plan& plan, const std::vector<std
   const Planned& x = *plan.nearest;
   const double states = x.memory.states();
   return Error("plan", "{}: the closest needs {} ({}): {}; its states alone {}", where, gigabytes(x.bytes),
-               x.keys.str(), shares(memory_parts(x.memory), x.bytes, 3),
+               x.keys.str(), shares(memory_parts(x.memory), x.bytes, 3, 0.005),
                states > plan.capacity ? fmt::format("are {}", gigabytes(states))
                                       : fmt::format("would fit with {}", gigabytes(states)))
       .hint("{}", hint);

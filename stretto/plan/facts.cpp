@@ -12,10 +12,10 @@ constexpr int longest_period = 4;  // of layers of different kinds that are meas
 
 template <class Function>
 void for_all(PieceFacts& f, Function function) {
-  for (double* x :
-       {&f.F,           &f.I,        &f.B,        &f.R,      &f.placed_F,  &f.placed_I, &f.placed_W, &f.gather,
-        &f.gather_back, &f.scatter,  &f.add,      &f.sums,   &f.update,    &f.kept_i,   &f.kept_w,   &f.for_w,
-        &f.beside,      &f.beside_i, &f.beside_w, &f.params, &f.gradients, &f.state})
+  for (double* x : {&f.F,      &f.I,           &f.B,         &f.R,        &f.placed_F, &f.placed_I, &f.placed_W,
+                    &f.gather, &f.gather_back, &f.scatter,   &f.add,      &f.sums,     &f.update,   &f.kept_i,
+                    &f.kept_w, &f.for_w,       &f.beside,    &f.beside_i, &f.beside_w, &f.params,   &f.gradients,
+                    &f.state,  &f.products,    &f.attention, &f.elements})
     function(*x);
 }
 
@@ -69,6 +69,7 @@ PieceFacts end_of(const PieceFacts& measured, const PieceFacts& stage, const Pie
 PieceFacts& PieceFacts::operator+=(const PieceFacts& o) {
   F += o.F, I += o.I, B += o.B, R += o.R;
   placed_F += o.placed_F, placed_I += o.placed_I, placed_W += o.placed_W;
+  products += o.products, attention += o.attention, elements += o.elements;
   gather += o.gather, gather_back += o.gather_back, scatter += o.scatter, add += o.add;
   sums += o.sums, update += o.update;
   kept_i += o.kept_i, kept_w += o.kept_w, for_w += o.for_w;

@@ -31,8 +31,9 @@ Variant without_data(Variant);
 struct PieceFacts {
   // Seconds of one microbatch, as a program is arranged; R is a part of I and B. B is I with its W, which fills gaps.
   double F = 0, I = 0, B = 0;
-  double R = 0;                                     // of a backward, before it needs a gradient
-  double placed_F = 0, placed_I = 0, placed_W = 0;  // with every collective waited for in place, nothing beside it
+  double R = 0;                                      // of a backward, before it needs a gradient
+  double placed_F = 0, placed_I = 0, placed_W = 0;   // with every collective waited for in place, nothing beside it
+  double products = 0, attention = 0, elements = 0;  // of all that, in kernels
   // Where parameters or gradients are cut: what goes on beside tasks in every microbatch, and what is added up here
   // once it is there.
   double gather = 0, gather_back = 0, scatter = 0, add = 0;
@@ -43,6 +44,7 @@ struct PieceFacts {
   double beside_i = 0, beside_w = 0;            // the same of an I and of a W
   double params = 0, gradients = 0, state = 0;  // bytes of a rank
 
+  double work() const { return F + B; }
   double kept() const { return kept_i + kept_w; }
   PieceFacts& operator+=(const PieceFacts&);
   PieceFacts operator*(double) const;

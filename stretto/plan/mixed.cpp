@@ -54,7 +54,7 @@ class Relief {
   }
   double longest(const Stages& s) const {
     if (s.facts.empty() || s.keys.stages.empty()) return std::numeric_limits<double>::infinity();
-    return StageModel(p_, s.keys, s.facts).longest(shape_.outline().actor_of);
+    return StageModel(p_, s.keys, s.facts).busiest(shape_.outline().actor_of).work();
   }
   std::optional<ActorId> too_full(double bytes) const {
     const StageModel model(p_, now_.keys, now_.facts);

@@ -68,17 +68,6 @@ MemoryParts memory_of(const ActorAccount& account, const PerArena<u64>& bytes) {
   return m;
 }
 
-// The largest three.
-std::string limit_of(const Spent& s, double seconds) {
-  auto parts = s.parts();
-  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
-  std::string text;
-  for (std::size_t i = 0; i < 3; ++i)
-    if (parts[i].second >= 0.03 * seconds)
-      text += fmt::format("{}{} {:.0f}%", text.empty() ? "" : ", ", parts[i].first, 100 * parts[i].second / seconds);
-  return text;
-}
-
 // What the software of the cluster holds more or less than the program plans.
 void adjust(MemoryParts& m, const Held& h) {
   if (m.states() > 0) {
@@ -172,6 +161,15 @@ double longest_alone(const PlayedEnds& ends) {
   return longest;
 }
 
+// Of a microbatch's work that takes so long: what are not kernels are collectives that are waited for.
+Spent spent(const PieceFacts& f, double seconds) {
+  const double kernels = f.products + f.attention + f.elements, most = kernels > seconds ? seconds / kernels : 1;
+  return {.products = f.products * most,
+          .attention = f.attention * most,
+          .elements = f.elements * most,
+          .collectives = std::max(0.0, seconds - kernels)};
+}
+
 }  // namespace
 
 // When a step's last action ends, and how long it goes on after that.
@@ -219,18 +217,23 @@ Planned Predictor::of_model(const RunKeys& k, const FactsOfStages& all, int of_f
   const StageFacts& f = *all.front();
   const StageModel model(p_, k, all);
   const Schedule& s = play ? shape.schedule() : shape.outline();
-  double tail = 0;
-  for (ActorId a : some_actors(s)) tail = std::max(tail, model.tail(s, a));
-  const double busy = k.microbatches * model.longest(s.actor_of);
-  Played played{busy * shape.unit() / (3.0 * k.microbatches), tail};
+  double about = 0;  // how long it goes on after the last action
+  for (ActorId a : some_actors(s)) about = std::max(about, model.tail(s, a));
+  const PieceFacts busiest = model.busiest(s.actor_of);
+  const double busy = k.microbatches * busiest.work();
+  Played played{busy * shape.unit() / (3.0 * k.microbatches), about};
   if (play)
-    played = depth == Depth::turns ? by_turns(model, k, shape, tail, f.message) : by_actions(model, k, shape, tail);
+    played = depth == Depth::turns ? by_turns(model, k, shape, about, f.message) : by_actions(model, k, shape, about);
   const double grown = growth(p_, k.ranks(), of_facts);
-  r.time.work = grown * std::min(busy, played.last);
-  r.time.bubble = grown * played.last - r.time.work;
-  r.time.tail = grown * (played.tail + f.before + epilogue_messages(p_, k, f)) + stack.step;
-  r.seconds = r.time.total();
-  r.bubble = std::max(0.0, 1 - k.microbatches * model.work() / k.pipe / r.seconds - r.time.tail / r.seconds);
+  const double messages = epilogue_messages(p_, k, f);
+  const double tail = grown * (played.tail + f.before + messages) + stack.step;
+  r.seconds = grown * played.last + tail;
+  r.time = spent(busiest * (grown * k.microbatches), grown * std::min(busy, played.last));
+  r.time.messages = grown * messages;
+  r.time.update = std::min(tail - r.time.messages, grown * (busiest.update + f.before) + stack.step);
+  r.time.sums = tail - r.time.messages - r.time.update;
+  (k.pipe > 1 ? r.time.bubble : r.time.gathers) = grown * std::max(0.0, played.last - busy);
+  r.bubble = std::max(0.0, 1 - k.microbatches * model.work() / k.pipe / r.seconds - tail / r.seconds);
   r.memory = play ? model.played_memory(shape) : model.memory(shape);
   r.bytes = r.memory.total();
   return r;
@@ -335,10 +338,7 @@ Planned compiled_plan(const PlanProblem& p, RunKeys k) {
     const StepTime step = step_time(program, p.cluster.cluster);
     r.seconds = step.seconds;
     r.bubble = step.bubble;
-    r.time.tail = step.seconds - step.last;
-    r.time.work = std::min(step.worked, step.last);
-    r.time.bubble = step.last - r.time.work;
-    r.limit = limit_of(step.spent, r.seconds);
+    r.time = step.spent;
     r.keys.stages = program.pieces_per_stage();
     const std::vector<Held> ranks = held(program, p.cluster.cluster);
     const auto fullest = std::max_element(ranks.begin(), ranks.end(),

@@ -1,5 +1,5 @@
-// What a configuration takes and holds, at three depths: by stages in closed form, by playing its schedule, by its
-// program.
+// What a configuration takes and holds, at four depths: by stages in closed form, by playing its schedule, by playing
+// every turn of it as programs are arranged, by its program.
 //
 //   Predictor predictor(problem, threads);
 //   Planned quick = predictor.by_stages(keys), better = predictor.by_schedule(keys);
@@ -16,28 +16,21 @@
 #include "stretto/plan/data_axis.h"
 #include "stretto/plan/shapes.h"
 #include "stretto/plan/stage_model.h"
+#include "stretto/simulate/step_time.h"
 
 namespace stretto {
 
 enum class Exactness : std::uint8_t { bound, stage, schedule, program };
 std::string_view name_of(Exactness);
 
-// Seconds of the busiest actor, by what they are for; together the step.
-struct TimeParts {
-  double work = 0;    // forward and backward, with collectives inside of them
-  double bubble = 0;  // waiting for other actors
-  double tail = 0;    // before the first and after the last microbatch: sums that are waited for, norms, update
-  double total() const { return work + bubble + tail; }
-};
-
 struct Planned {
   RunKeys keys;  // with the stages that were assumed
   double seconds = 0, bytes = 0, bubble = 0;
-  TimeParts time;
-  MemoryParts memory;
+  Spent time =
+      {};  // of the busiest actor; what waits for storage under a pipeline counts as bubble until it is compiled
+  MemoryParts memory = {};
   Exactness exact = Exactness::bound;
   bool turns = false;                           // of a schedule: every turn was ordered as programs have it
-  std::string limit = {};                       // where the time goes, of a program
   std::string refused = {};                     // what compile says against it; "": nothing
   std::shared_ptr<const Program> program = {};  // of one that was compiled
 };

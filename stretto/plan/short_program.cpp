@@ -156,9 +156,11 @@ void ShortProgram::read_tasks(Prices& prices) {
     }
     if (!task.piece) continue;
     PieceFacts& f = stages_[p.stage_of[*task.piece]];
-    if (task.part == Part::F) f.placed_F += prices.task(actor, t).seconds();
-    if (remakes(task.part)) f.placed_I += prices.task(actor, t).seconds();
-    if (task.part == Part::W) f.placed_W += prices.task(actor, t).seconds();
+    if (of_an_action(task.part)) {
+      const Priced price = prices.task(actor, t);
+      (task.part == Part::F ? f.placed_F : task.part == Part::W ? f.placed_W : f.placed_I) += price.seconds();
+      f.products += price.products, f.attention += price.attention, f.elements += price.elements;
+    }
     if (task.part == Part::S) (scattered_each_time(task) ? f.scatter : f.sums) += takes();
     if (task.part == Part::A) f.add += prices.task(actor, t).seconds();
     if (task.part == Part::U) (std::get<Gathered>(task.about) == Gathered::whole ? whole : back)[*task.piece] = takes();

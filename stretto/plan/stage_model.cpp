@@ -152,18 +152,23 @@ void StageModel::add_cut(PlayTimes& t) const {
 
 double StageModel::work() const {
   double sum = 0;
-  for (const PieceFacts& x : all_) sum += x.F + x.B;
+  for (const PieceFacts& x : all_) sum += x.work();
   return sum;
 }
 
-double StageModel::longest(const StagePlacement& actor_of) const {
-  std::vector<double> load;
+PieceFacts StageModel::busiest(const StagePlacement& actor_of) const {
+  std::vector<double> work;
   for (const auto& pipe : actor_of)
     for (StageId s : pipe.ids()) {
-      load.resize(std::max<std::size_t>(load.size(), pipe[s].value + 1));
-      load[pipe[s].value] += (all_[s].F + all_[s].B) / double(actor_of.size());
+      work.resize(std::max<std::size_t>(work.size(), pipe[s].value + 1));
+      work[pipe[s].value] += all_[s].work();
     }
-  return *std::max_element(load.begin(), load.end());
+  const ActorId most(std::max_element(work.begin(), work.end()) - work.begin());
+  PieceFacts sum;
+  for (const auto& pipe : actor_of)
+    for (StageId s : pipe.ids())
+      if (pipe[s] == most) sum += all_[s];
+  return sum * (1.0 / double(actor_of.size()));
 }
 
 PieceFacts StageModel::states_of(const Schedule& s, ActorId actor) const {

@@ -40,8 +40,8 @@ class StageModel {
   TurnOptions turn_options() const;
   std::size_t tasks() const;  // that a step's actions run
 
-  double work() const;                          // seconds of a microbatch, all stages
-  double longest(const StagePlacement&) const;  // of the busiest actor
+  double work() const;                              // seconds of a microbatch, all stages
+  PieceFacts busiest(const StagePlacement&) const;  // of all stages of the actor that works the longest
 
   // Of one actor whose row is played in order.
   MemoryParts memory(const Schedule&, ActorId) const;
