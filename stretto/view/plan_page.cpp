@@ -17,8 +17,8 @@ namespace stretto {
 namespace {
 
 constexpr double plot_width = 900, plot_height = 420, plot_left = 70, plot_bottom = 54, plot_top = 14, plot_right = 20;
-constexpr std::array<std::string_view, 8> hues{"#0072b2", "#e69f00", "#009e73", "#cc79a7",
-                                               "#d55e00", "#56b4e9", "#7a5195", "#6b7280"};
+constexpr std::array<std::string_view, 9> hues{"#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00",
+                                               "#56b4e9", "#7a5195", "#6b7280", "#c3c9d2"};
 
 constexpr std::string_view plan_style = R"css(
 body { margin: 0 auto; max-width: 1480px; padding: 20px 28px 40px; background: var(--bg); color: var(--fg);
