@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <set>
+#include <map>
+#include <tuple>
 
 #include "stretto/view/escape.h"
 #include "stretto/view/palette.h"
@@ -195,17 +196,35 @@ class Picture {
       add("\n<rect class=\"row\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n", px(x(0)), px(y),
           px(s.length * scale_), px(height));
     }
+    std::map<std::tuple<int, int, int, std::string, std::string>, Thin> thin;  // by pixel, slot and colour
     for (const Bar& b : track.bars) {
       // Half a pixel between neighbours keeps them apart without a stroke, which would swallow narrow bars.
       const double full = (b.end - b.start) * scale_, gap = std::min(1.0, full / 6);
-      const double h = height / b.slots, top = y + h * b.slot, w = std::max(full - gap, 0.3), from = x(b.start);
-      add("<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"{}/>", fill_class(b), px(from), px(top),
-          px(w), px(h - (b.slots > 1 ? 0.5 : 0)), (w > 6 && main ? " rx=\"2\"" : "") + paler(*b.span));
+      const double h = height / b.slots, top = y + h * b.slot, w = full - gap, from = x(b.start);
+      const double tall = h - (b.slots > 1 ? 0.5 : 0);
+      if (full < 1) {
+        Thin& t = thin.try_emplace({int(from), b.slot, b.slots, fill_class(b), paler(*b.span)}, Thin{from, top, tall})
+                      .first->second;
+        t.width += w;
+        continue;
+      }
+      bar(fill_class(b), from, top, w, tall, (w > 6 && main ? " rx=\"2\"" : "") + paler(*b.span));
       if (const auto& half = b.span->halfway; main && half && *half > b.span->start && *half < b.span->end)
         add("<path class=\"half\" d=\"M{} {}v{}\"/>", px(x(*half - s.origin)), px(top), px(h));
       if (main) label(b, s, from + w / 2, top, w, h);
     }
+    for (const auto& [key, t] : thin)
+      bar(std::get<3>(key), t.from, t.top, std::max(t.width, 0.3), t.height, std::get<4>(key));
     add("\n");
+  }
+
+  // Bars of one colour that are narrower than a pixel are one within it, as wide as all of them: there may be very many.
+  struct Thin {
+    double from = 0, top = 0, height = 0, width = 0;
+  };
+  void bar(std::string_view kind, double from, double top, double w, double h, std::string_view more) {
+    add("<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"{}/>", kind, px(from), px(top), px(w), px(h),
+        more);
   }
 
   void label(const Bar& b, const Scene&, double centre, double top, double w, double h) {

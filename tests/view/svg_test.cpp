@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "markup.h"
 #include "sample.h"
 
@@ -24,6 +26,17 @@ TEST(Svg, NumbersFitAtSixteenActorsAndSixtyFourMicrobatches) {
   const std::string text = svg(sample::one_f_one_b(16, 64));
   EXPECT_EQ(markup_fault(text, false), "");
   EXPECT_EQ(count(text, "class=\"l "), 2 * 16 * 64);
+}
+
+// As many bars as pixels, however many actions there are; together as wide as all of them.
+TEST(Svg, BarsThatAreTooNarrowToBeSeenAreDrawnTogether) {
+  const std::string text = svg(sample::one_f_one_b(2, 4000), {.width = 600});
+  EXPECT_EQ(markup_fault(text, false), "");
+  EXPECT_LE(count(text, "<rect class=\"F0\""), 2 * 600);
+  double drawn = 0;
+  static const std::regex bar(R"re(<rect class="[FB]0" x="[\d.]+" y="[\d.]+" width="([\d.]+)")re");
+  for (std::sregex_iterator i(text.begin(), text.end(), bar), end; i != end; ++i) drawn += std::stod((*i)[1]);
+  EXPECT_NEAR(drawn / (2 * 600), 0.7, 0.15);  // a part is for names and numbers, and for the gaps between bars
 }
 
 TEST(Svg, WorkThatWaitsIsPaler) {
