@@ -218,7 +218,8 @@ class Picture {
     add("\n");
   }
 
-  // Bars of one colour that are narrower than a pixel are one within it, as wide as all of them: there may be very many.
+  // Bars of one colour that are narrower than a pixel are one within it, as wide as all of them: there may be very
+  // many.
   struct Thin {
     double from = 0, top = 0, height = 0, width = 0;
   };
