@@ -26,8 +26,8 @@ std::string_view name_of(Exactness);
 struct Planned {
   RunKeys keys;  // with the stages that were assumed
   double seconds = 0, bytes = 0, bubble = 0;
-  Spent time =
-      {};  // of the busiest actor; what waits for storage under a pipeline counts as bubble until it is compiled
+  // Of the busiest actor. Until it is compiled, what it waits for storage under a pipeline counts as bubble.
+  Spent time = {};
   MemoryParts memory = {};
   Exactness exact = Exactness::bound;
   bool turns = false;                           // of a schedule: every turn was ordered as programs have it
