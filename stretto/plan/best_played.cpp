@@ -54,13 +54,19 @@ void judge_by_turns(Predictor& predictor, std::vector<Planned>& played, double r
 void better_cuts(const PlanProblem& p, Predictor& predictor, std::vector<Planned>& played, double room,
                  const PlanOptions& o) {
   std::vector<Planned*> these;
-  std::vector<RunKeys> keys;
+  std::vector<Ready> ready;
   for (const Planned* x : by_cost(played, o.objective)) {
     if (std::ssize(these) == o.compiled) break;
     if (x->bytes > room || x->keys.pipe == 1) continue;
     these.push_back(&played[x - played.data()]);
-    keys.push_back(with_better_stages(p, predictor, predictor.by_schedule(x->keys), room).keys);
+    ready.push_back(predictor.ready(x->keys));
   }
+  std::vector<RunKeys> keys(these.size());
+  predictor.each_schedule(ready, [&](std::size_t i) {
+    const Ready& r = ready[i];  // its facts and its shape stay: recompute is the same for all stages
+    const auto play = [&](const RunKeys& k) { return predictor.by_schedule(Ready{k, r.facts, r.shape}); };
+    keys[i] = with_better_stages(p, r, play, room).keys;
+  });
   std::vector<Planned> better = predictor.by_turns(keys);
   for (std::size_t i = 0; i < these.size(); ++i)
     if (better[i].bytes <= room && better[i].seconds < these[i]->seconds) *these[i] = std::move(better[i]);

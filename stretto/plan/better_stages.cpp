@@ -9,8 +9,8 @@ constexpr std::ptrdiff_t most_nodes = 3'000'000;  // of all plays together
 constexpr std::ptrdiff_t most_moves = 200;
 constexpr double worth = 1 - 1e-4;  // a step that saves less is none
 
-std::ptrdiff_t plays(Predictor& predictor, const RunKeys& k) {
-  return std::min(most_moves, most_nodes / std::max<std::ptrdiff_t>(1, predictor.shapes().of(k).nodes()));
+std::ptrdiff_t plays(Shape& shape) {
+  return std::min(most_moves, most_nodes / std::max<std::ptrdiff_t>(1, shape.nodes()));
 }
 
 // All configurations that are one step away: first a piece in either direction over every cut.
@@ -46,9 +46,10 @@ class Neighbours {
 
 }  // namespace
 
-Planned with_better_stages(const PlanProblem& p, Predictor& predictor, Planned best, double bytes) {
+Planned with_better_stages(const PlanProblem& p, const Ready& first, const PlayKeys& play, double bytes) {
+  Planned best = play(first.keys);
   if (best.keys.stage_count() < 2) return best;
-  std::ptrdiff_t left = plays(predictor, best.keys);
+  std::ptrdiff_t left = plays(*first.shape);
   const Neighbours neighbours(best.keys, !p.parallel.stages.empty());
   // Whole sweeps over all neighbours, until one of them changes nothing.
   for (bool moved = true; moved && left > 0;) {
@@ -57,7 +58,7 @@ Planned with_better_stages(const PlanProblem& p, Predictor& predictor, Planned b
       const std::optional<RunKeys> k = neighbours.of(best.keys, at);
       if (!k) continue;
       --left;
-      Planned x = predictor.by_schedule(*k);
+      Planned x = play(*k);
       if (!x.refused.empty() || x.seconds >= worth * best.seconds || x.bytes > bytes) continue;
       best = std::move(x);
       moved = true;

@@ -160,8 +160,9 @@ std::optional<Planned> MixedRecompute::best(const std::function<double(const Run
     Planned x = predictor_.by_schedule(*k);
     if (x.refused.empty() && x.bytes <= bytes && (!best || x.seconds < best->seconds)) best = std::move(x);
   }
-  if (best) best = with_better_stages(p_, predictor_, std::move(*best), room(best->keys));
-  return best;
+  if (!best) return best;
+  const auto play = [&](const RunKeys& k) { return predictor_.by_schedule(k); };
+  return with_better_stages(p_, predictor_.ready(best->keys), play, room(best->keys));
 }
 
 }  // namespace stretto

@@ -114,7 +114,7 @@ const StageFacts* Predictor::facts(const Variant& v) {
 
 const std::string& Predictor::refusal(const Variant& v) { return known_.at(v).refused; }
 
-std::string Predictor::refusal(const RunKeys& k) {
+std::string Predictor::refusal(const RunKeys& k) const {
   Variant v = variant_of(p_, k);
   for (const Recompute r : by_what_is_kept) {
     v.recompute = r;
@@ -239,33 +239,22 @@ Planned Predictor::of_model(const RunKeys& k, const FactsOfStages& all, int of_f
   return r;
 }
 
-Planned Predictor::of_model(const RunKeys& k, const FactsOfStages& all, int of_facts, Depth depth) {
-  return of_model(k, all, of_facts, shapes_.of(k), depth);
-}
-
 std::vector<Planned> Predictor::by_turns(const std::vector<RunKeys>& all) {
-  std::vector<Planned> results;
-  struct Ready {
-    std::size_t at;
-    FactsOfStages facts;
-    Shape* shape;
-  };
-  std::vector<Ready> ready;
-  for (const RunKeys& k : all) {
-    FactsOfStages f = facts_of_stages(k);
-    if (f.empty() || p_.parallel.overlap == Overlap::none) {  // it has no turns that are ordered anew
-      results.push_back(by_schedule(k));
+  std::vector<Planned> results(all.size());
+  std::vector<Ready> these;
+  std::vector<std::size_t> turned;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Ready& r = these.emplace_back(ready(all[i]));
+    if (r.facts.empty() || p_.parallel.overlap == Overlap::none) {  // it has no turns that are ordered anew
+      results[i] = by_schedule(r);
     } else {
-      Planned& x = results.emplace_back(Planned{.keys = k});
-      if (k.stages.empty()) x.keys.stages = cuts(k, f);
-      Shape& shape = shapes_.of(x.keys);
-      shape.schedule(), shape.fewer();  // made here: several may play one shape at a time below
-      ready.push_back({results.size() - 1, std::move(f), &shape});
+      r.shape->schedule(), r.shape->fewer();  // made here: several may play one shape at a time below
+      turned.push_back(i);
     }
   }
-  each_(ready.size(), [&](std::size_t i) {
-    const RunKeys k = results[ready[i].at].keys;
-    results[ready[i].at] = of_model(k, ready[i].facts, k.ranks() / k.pipe, *ready[i].shape, Depth::turns);
+  each_(turned.size(), [&](std::size_t n) {
+    const Ready& r = these[turned[n]];
+    results[turned[n]] = of_model(r.keys, r.facts, r.keys.ranks() / r.keys.pipe, *r.shape, Depth::turns);
   });
   for (Planned& x : results) x.turns = true;
   return results;
@@ -304,18 +293,65 @@ Planned Predictor::by_stages(const RunKeys& keys, const StageFacts& base, bool p
   RunKeys k = keys;
   if (k.stages.empty()) k.stages = cuts(k, base);
   const StageFacts f = with_data(p_, base, variant_of(p_, k), links_);
-  Planned r = of_model(k, FactsOfStages(k.stages.size(), &f), k.tensor * k.context * k.expert,
+  Planned r = of_model(k, FactsOfStages(k.stages.size(), &f), k.tensor * k.context * k.expert, shapes_.of(k),
                        play ? Depth::schedule : Depth::stages);
   r.exact = Exactness::stage;
   return r;
 }
 
-Planned Predictor::by_schedule(const RunKeys& keys) {
-  RunKeys k = keys;
-  const FactsOfStages f = facts_of_stages(k);
-  if (f.empty()) return {.keys = k, .exact = Exactness::schedule, .refused = refusal(k)};
-  if (k.stages.empty()) k.stages = cuts(k, f);
-  return of_model(k, f, k.ranks() / k.pipe, Depth::schedule);
+std::vector<Planned> Predictor::by_stages(const std::vector<const RunKeys*>& all, const StageFacts& base) {
+  struct Staged {
+    const std::vector<int>* stages;
+    StageFacts facts;
+    Shape* shape;
+  };
+  std::vector<Staged> ready;
+  std::map<int, const std::vector<int>*> even;  // by their number
+  for (const RunKeys* k : all) {
+    const auto [it, fresh] = even.try_emplace(k->stage_count());
+    if (fresh) it->second = &cuts(*k, base);
+    ready.push_back({it->second, with_data(p_, base, variant_of(p_, *k), links_), &shapes_.of(*k)});
+  }
+  std::vector<Planned> results(all.size());
+  each_(all.size(), [&](std::size_t i) {
+    RunKeys k = *all[i];
+    if (k.stages.empty()) k.stages = *ready[i].stages;
+    const FactsOfStages f(k.stages.size(), &ready[i].facts);
+    results[i] = of_model(k, f, k.tensor * k.context * k.expert, *ready[i].shape, Depth::stages);
+  });
+  return results;
+}
+
+Ready Predictor::ready(const RunKeys& keys) {
+  Ready r{keys, facts_of_stages(keys)};
+  if (r.facts.empty()) return r;
+  if (r.keys.stages.empty()) r.keys.stages = cuts(keys, r.facts);
+  r.shape = &shapes_.of(r.keys);
+  return r;
+}
+
+Planned Predictor::by_schedule(const Ready& r) const {
+  if (r.facts.empty()) return {.keys = r.keys, .exact = Exactness::schedule, .refused = refusal(r.keys)};
+  return of_model(r.keys, r.facts, r.keys.ranks() / r.keys.pipe, *r.shape, Depth::schedule);
+}
+
+Planned Predictor::by_schedule(const RunKeys& k) { return by_schedule(ready(k)); }
+
+std::vector<Planned> Predictor::by_schedule(const std::vector<Ready>& all) const {
+  std::vector<Planned> results(all.size());
+  each_schedule(all, [&](std::size_t i) { results[i] = by_schedule(all[i]); });
+  return results;
+}
+
+void Predictor::each_schedule(const std::vector<Ready>& all, const std::function<void(std::size_t)>& function) const {
+  std::map<std::tuple<std::string_view, int, int>, std::vector<std::size_t>> places;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    places[{all[i].keys.schedule, all[i].keys.pipe, all[i].keys.chunks}].push_back(i);
+  std::vector<const std::vector<std::size_t>*> rows;
+  for (const auto& [schedule, row] : places) rows.push_back(&row);
+  each_(rows.size(), [&](std::size_t n) {
+    for (const std::size_t i : *rows[n]) function(i);
+  });
 }
 
 FactsOfStages Predictor::facts_of_stages(const RunKeys& k) {
@@ -363,7 +399,10 @@ Planned Predictor::by_program(const RunKeys& k) { return compiled_plan(p_, k); }
 
 std::vector<Planned> Predictor::by_program(const std::vector<RunKeys>& all) {
   std::vector<Planned> results(all.size());
-  each_(all.size(), [&](std::size_t i) { results[i] = compiled_plan(p_, all[i]); });
+  std::vector<std::size_t> order;  // the longest first, so that none of them is left alone at the end
+  for (std::size_t i = 0; i < all.size(); ++i) order.push_back(i);
+  std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t i) { return all[i].microbatches; });
+  each_(all.size(), [&](std::size_t n) { results[order[n]] = compiled_plan(p_, all[order[n]]); });
   return results;
 }
 

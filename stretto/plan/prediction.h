@@ -37,6 +37,13 @@ struct Planned {
 
 Each one_by_one();
 
+// A configuration with all that its play reads.
+struct Ready {
+  RunKeys keys;         // with stages
+  FactsOfStages facts;  // empty: refused
+  Shape* shape = nullptr;
+};
+
 class Predictor {
  public:
   Predictor(const PlanProblem&, Each each = one_by_one());
@@ -47,13 +54,21 @@ class Predictor {
   void build_played(const std::vector<const RunKeys*>& keys) { shapes_.make_played(keys, each_); }
   const StageFacts* facts(const Variant&);  // null: refused
   const std::string& refusal(const Variant&);
-  std::string refusal(const RunKeys&);  // of one of its stages
+  std::string refusal(const RunKeys&) const;  // of one of its stages
   bool known(const Variant& v) const { return known_.contains(v); }
 
   // From facts without the data axis, which is added in closed form; the schedule in closed form too, or played.
   Planned by_stages(const RunKeys&, bool play = false);
   Planned by_stages(const RunKeys&, const StageFacts& without_data, bool play = false);  // which stay where they are
+  // All at once, in closed form: of one layout whose facts these are. Their schedules are built.
+  std::vector<Planned> by_stages(const std::vector<const RunKeys*>&, const StageFacts& without_data);
   Planned by_schedule(const RunKeys&);  // from facts of the very layout
+  Planned by_schedule(const Ready&) const;
+  std::vector<Planned> by_schedule(const std::vector<Ready>&) const;
+  Ready ready(const RunKeys&);
+  // Calls the function with the places of all, several at a time, but those that share a schedule one after the other:
+  // they play on one tape.
+  void each_schedule(const std::vector<Ready>&, const std::function<void(std::size_t)>&) const;
   // The same with every turn ordered as programs are (arranged.h): a hundred times as long.
   std::vector<Planned> by_turns(const std::vector<RunKeys>&);
   Planned by_program(const RunKeys&);  // compiled
@@ -72,8 +87,7 @@ class Predictor {
   };
   enum class Depth : std::uint8_t { stages, schedule, turns };
   struct Played;
-  Planned of_model(const RunKeys&, const FactsOfStages&, int of_facts, Depth);  // of_facts: of so many ranks
-  Planned of_model(const RunKeys&, const FactsOfStages&, int of_facts, Shape&, Depth) const;
+  Planned of_model(const RunKeys&, const FactsOfStages&, int of_facts, Shape&, Depth) const;  // ... of so many ranks
   Played by_actions(const StageModel&, const RunKeys&, Shape&, double tail) const;
   Played by_turns(const StageModel&, const RunKeys&, Shape&, double tail, double message) const;
   Played judged(const StageModel&, const Schedule&, double tail, const PlayedEnds&) const;

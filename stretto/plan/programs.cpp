@@ -26,9 +26,7 @@ void BestPrograms::compile_best(Left left, const MixedRecompute& mixed) {
     if (these.empty() && fitting == 0) these = next(left, wanted, &BestPrograms::perhaps);
     if (these.empty()) break;
     if (o_.progress) o_.progress("programs", double(fitting), double(wanted));
-    std::vector<RunKeys> keys;
-    for (const Planned* x : these) keys.push_back(x->keys);
-    std::vector<Planned> programs = predictor_.by_program(keys);
+    std::vector<Planned> programs = compiled(these);
     for (std::size_t i = 0; i < these.size(); ++i) fitting += take(*these[i], std::move(programs[i]));
   }
   if (o_.objective == Objective::time) compile_mixed(mixed), compile_rivals(left);
@@ -42,6 +40,18 @@ std::vector<const Planned*> BestPrograms::next(Left& left, std::size_t most, Fit
   for (const Planned*& x : left)
     if (x && these.size() < most && (this->*fit)(*x)) these.push_back(std::exchange(x, nullptr));
   return these;
+}
+
+// One alone leaves cores idle: what the best may be compared with later goes beside it.
+std::vector<Planned> BestPrograms::compiled(const std::vector<const Planned*>& these) {
+  std::vector<RunKeys> keys;
+  for (const Planned* x : these) keys.push_back(x->keys);
+  const Planned* const best = fastest();
+  const bool beside = keys.size() == 1 && best && may_have_own_cuts(*best) && !own_cuts_.contains(best->keys);
+  if (beside) keys.push_back(with_own_cuts(best->keys));
+  std::vector<Planned> programs = predictor_.by_program(keys);
+  if (beside) own_cuts_[best->keys] = std::move(programs.back()), programs.pop_back();
+  return programs;
 }
 
 bool BestPrograms::take(const Planned& thought, Planned x) {
@@ -76,7 +86,9 @@ void BestPrograms::compile_mixed(const MixedRecompute& mixed) {
 // out to be far behind the best with its own cuts was compiled in vain, and counts for nothing.
 void BestPrograms::compile_rivals(Left& left) {
   const Planned* const best = fastest();
-  bool own = best && best->keys.pipe > 1 && p_.parallel.stages.empty() && best->keys.recompute_each.empty();
+  bool own = best && may_have_own_cuts(*best);
+  if (const auto known = own ? own_cuts_.find(best->keys) : own_cuts_.end(); known != own_cuts_.end())
+    take_own_cuts(std::move(known->second)), own = false;
   for (int tried = 0; tried < o_.compiled;) {
     const std::vector<const Planned**> rivals = rivals_of_the_best(left, o_.compiled - tried);
     std::vector<RunKeys> keys;
@@ -96,6 +108,11 @@ void BestPrograms::compile_rivals(Left& left) {
       ++tried;
     }
   }
+}
+
+bool BestPrograms::may_have_own_cuts(const Planned& x) const {
+  return o_.objective == Objective::time && x.keys.pipe > 1 && p_.parallel.stages.empty() &&
+         x.keys.recompute_each.empty();
 }
 
 void BestPrograms::take_own_cuts(Planned x) {

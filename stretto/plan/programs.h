@@ -41,10 +41,12 @@ class BestPrograms {
   double cost(const Planned& x) const { return cost_of(o_.objective, x.seconds, x.bytes); }
 
   std::vector<const Planned*> next(Left&, std::size_t most, Fits) const;
+  std::vector<Planned> compiled(const std::vector<const Planned*>&);
   bool take(const Planned& thought, Planned);  // does it fit?
   void compile_mixed(const MixedRecompute&);
   void compile_rivals(Left&);
   std::vector<const Planned**> rivals_of_the_best(Left&, int most);
+  bool may_have_own_cuts(const Planned&) const;
   void take_own_cuts(Planned);
   Planned* fastest();  // that fits; null: none does
 
@@ -55,7 +57,8 @@ class BestPrograms {
   std::vector<Planned> programs_;
   std::set<RunKeys> known_;
   HeldMore held_;
-  std::map<RunKeys, double> longer_;  // times what their schedules say
+  std::map<RunKeys, double> longer_;     // times what their schedules say
+  std::map<RunKeys, Planned> own_cuts_;  // of what was the best when they were compiled beside another
 };
 
 }  // namespace stretto

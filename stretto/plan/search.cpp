@@ -107,45 +107,52 @@ class Search {
 
   // Those that take too long by their bound, and those that take or hold too much even by the least of their layout.
   void drop(Group& g, const StageFacts* least) {
-    if (least) build(g.keys.begin(), g.keys.end());
+    std::vector<Planned> by_least;
+    if (least) by_least = predictor_.by_stages(built(g.keys.begin(), g.keys.end()), *least);
+    auto next = by_least.begin();
     std::erase_if(g.keys, [&](const auto& key) {
       if (slow(key.second)) return ++plan_.counts.bound, true;
       if (!least) return false;
-      const Planned x = predictor_.by_stages(*key.first, *least);
+      const Planned& x = *next++;
       if (x.bytes > plan_.capacity * memory_slack)
         return ++plan_.counts.memory, remember_smallest(*key.first, x.bytes), true;
       return slow(x.seconds) ? (++plan_.counts.bound, true) : false;
     });
   }
 
-  // Schedules of those below the bar.
+  // Those below the bar, with their schedules.
   template <class It>
-  void build(It begin, It end) {
+  std::vector<const RunKeys*> built(It begin, It end) {
     std::vector<const RunKeys*> next;
     for (It it = begin; it != end; ++it)
       if (!slow(it->second)) next.push_back(it->first);
     predictor_.build(next);
+    return next;
   }
 
-  // Some at a time: their schedules are built at once, and the bar falls in between.
+  // Some at a time: they are looked at side by side, and then one after the other the bar falls.
   void stage(const Group& g) {
+    if (g.keys.empty()) return;
+    const StageFacts* const facts = predictor_.facts(g.variant);
     for (std::size_t from = 0; from < g.keys.size(); from += slice) {
       const auto begin = g.keys.begin() + from, end = g.keys.begin() + std::min(from + slice, g.keys.size());
-      if (predictor_.known(g.variant)) build(begin, end);
-      for (auto it = begin; it != end; ++it) stage(*it->first, it->second);
+      std::vector<const RunKeys*> next;
+      std::vector<Planned> staged;
+      if (facts) next = built(begin, end), staged = predictor_.by_stages(next, *facts);
+      std::size_t i = 0;
+      for (auto it = begin; it != end; ++it) {
+        const Planned* const x = i < next.size() && next[i] == it->first ? &staged[i++] : nullptr;
+        if (slow(it->second))
+          ++plan_.counts.bound;
+        else if (!x)
+          ++plan_.counts.refused;
+        else
+          stage(*it->first, *x);
+      }
     }
   }
 
-  void stage(const RunKeys& k, double bound) {
-    if (slow(bound)) {
-      ++plan_.counts.bound;
-      return;
-    }
-    const Planned x = predictor_.by_stages(k);
-    if (!x.refused.empty()) {
-      ++plan_.counts.refused;
-      return;
-    }
+  void stage(const RunKeys& k, const Planned& x) {
     if (x.bytes > plan_.capacity * memory_slack) return too_large(k, x);
     ++plan_.counts.fit;
     staged_.push_back({&k, x.seconds, x.bytes});
@@ -174,16 +181,20 @@ class Search {
     for (const RunKeys* k : keys) variants.push_back(variant_of(p_, *k));
     predictor_.learn(variants);
     predictor_.build_played(keys);
-    for (const RunKeys* k : keys) {
-      if (seen_.contains(k)) continue;
-      Planned x = predictor_.by_schedule(*k);
-      if (!x.refused.empty()) {
+    std::vector<const RunKeys*> fresh;
+    std::vector<Ready> ready;
+    std::set<const RunKeys*> listed;
+    for (const RunKeys* k : keys)
+      if (!seen_.contains(k) && listed.insert(k).second) fresh.push_back(k), ready.push_back(predictor_.ready(*k));
+    std::vector<Planned> played = predictor_.by_schedule(ready);
+    for (std::size_t i = 0; i < fresh.size(); ++i) {
+      if (!played[i].refused.empty()) {
         ++plan_.counts.refused;
         continue;
       }
       ++plan_.counts.played;
-      seen_[k] = played_.size();
-      played_.push_back(std::move(x));
+      seen_[fresh[i]] = played_.size();
+      played_.push_back(std::move(played[i]));
     }
   }
 

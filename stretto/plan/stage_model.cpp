@@ -1,6 +1,8 @@
 #include "stretto/plan/stage_model.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 namespace stretto {
 namespace {
@@ -26,10 +28,18 @@ std::vector<double> piece_work(const PlanProblem& p, const StageFacts& f) {
 
 StageModel::StageModel(const PlanProblem& p, const RunKeys& k, FactsOfStages all) : p_(p), k_(k), f_(std::move(all)) {
   int piece = 0;
+  std::map<std::tuple<const StageFacts*, int, int>, StageId> alike;  // without ends, by how many pieces from which on
+  all_.reserve(k.stages.size());
   for (std::size_t s = 0; s < k.stages.size(); ++s) {
     const int n = k.stages[s];
     const StageFacts& f = *f_[s];
     scratch_ = std::max(scratch_, f.scratch);
+    if (piece > 0 && !of_head(f, piece + n - 1, p.pieces()))
+      if (const auto [it, fresh] = alike.try_emplace({&f, n, piece % 2}, all_.next_id()); !fresh) {
+        all_.push_back(PieceFacts(all_[it->second]));
+        piece += n;
+        continue;
+      }
     PieceFacts sum = f.stage;
     PieceFacts first, last;  // an end's temporaries come and go before those of its layers
     int attention = 0, mlp = 0;
