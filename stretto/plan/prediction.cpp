@@ -334,10 +334,10 @@ Planned compiled_plan(const PlanProblem& p, RunKeys k) {
     const Program& program = *c.program;
     const StepTime step = step_time(program, p.cluster.cluster);
     r.seconds = step.seconds;
-    r.bubble = step.bubble;
     r.time.tail = step.seconds - step.last;
     r.time.work = std::min(step.worked, step.last);
     r.time.bubble = step.last - r.time.work;
+    r.bubble = std::max(0.0, step.bubble - r.time.tail / r.seconds);  // as by the schedule: sums and update are none
     r.limit = limit_of(step.spent, r.seconds);
     r.keys.stages = program.pieces_per_stage();
     const std::vector<Held> ranks = held(program, p.cluster.cluster);
