@@ -21,6 +21,8 @@ struct CalibrateCommand {
   std::string cluster, measured, output;
 };
 
+constexpr double most_factor = 100;
+
 std::string percent(double x) { return fmt::format("{:+.1f}%", 100 * x); }
 
 void print_runs(const std::vector<MeasuredFile>& runs, const Calibration& c) {
@@ -40,6 +42,7 @@ void print_runs(const std::vector<MeasuredFile>& runs, const Calibration& c) {
 void run_calibrate(const CalibrateCommand& o) {
   if (!o.output.empty()) check_directory_of(o.output);
   const std::vector<MeasuredFile> runs = read_measured(o.measured);
+  for (const MeasuredFile& r : runs) refuse_input("calibrate", o.output, {o.measured, r.run});
   std::vector<MeasuredRun> measured;
   CalibratedOn on;
   for (const MeasuredFile& r : runs) {
@@ -48,9 +51,13 @@ void run_calibrate(const CalibrateCommand& o) {
     on.add(sizes_of(run.model.config, mesh_of(run.parallel).ranks()));
   }
   const Calibration c = calibrate(measured);
+  if (c.fit.factor > most_factor || c.fit.factor < 1 / most_factor)
+    throw Error(o.measured, "its runs take {:.3g} times as long as {} predicts, which no calibration explains",
+                c.fit.factor, o.cluster)
+        .hint("seconds are those of one step; is it the cluster on which they were measured?");
   print_runs(runs, c);
   if (o.output.empty()) return;
-  write_file(o.output, calibrated(o.cluster, c.fit, on));
+  write_file(o.output, calibrated(o.cluster, o.output, c.fit, on));
   fmt::print("cluster  {}\n", o.output);
 }
 

@@ -10,6 +10,7 @@
 
 #include "plan_run.h"
 #include "resource_limits.h"
+#include "stretto/base/files.h"
 #include "stretto/base/text.h"
 #include "stretto/formats/atomic_file.h"
 #include "stretto/plan/explain.h"
@@ -76,16 +77,20 @@ std::vector<std::string> lines_of(const Answer& a, const RunConfig& run, const P
   return lines;
 }
 
+std::string page_beside(const std::string& run) {
+  return std::filesystem::path(run).replace_extension(".html").string();
+}
+
 // The run, and beside it the page.
 void write_best(const PlanCommand& o, const CLI::App& command, const Answer& a, const Program& program,
-                const std::vector<std::string>& lines) {
+                const std::vector<PlanMeasured>& measured, const std::vector<std::string>& lines) {
   const PlanProblem& p = a.problem;
   const Planned& best = a.best();
   const std::vector<std::string> comments{fmt::format("by stretto plan for {} ranks of {}: {} a step, {} a rank",
                                                       p.ranks, p.cluster.name, human_seconds(best.seconds),
-                                                      human_bytes(best.bytes))};
-  const std::string page = std::filesystem::path(o.output).replace_extension(".html").string();
-  write_file(page, page_of(p, a.planned.plan, program, o.arguments, lines));
+                                                      decimal_bytes(best.bytes))};
+  const std::string page = page_beside(o.output);
+  write_file(page, page_of(p, a.planned.plan, program, measured, lines));
   write_file(o.output, planned_toml(o.run.file, command.remaining(), best.keys, comments));
   if (!o.plain && !o.json)
     fmt::print("written  {} and {}; try: stretto simulate {} --cluster {}\n", o.output, page, o.output,
@@ -119,24 +124,38 @@ const Answer& best_of(const std::vector<Answer>& all, const std::string& objecti
 
 void print_curve(const std::vector<Answer>& all) {
   for (const Answer& a : all)
-    fmt::print("{} ranks: {} a step, MFU {:.1f}%, {:.2f} rank hours per 1000 steps: {}{}\n", a.problem.ranks,
-               human_seconds(a.best().seconds), 100 * mfu(a.problem, a.planned.plan.flops, a.best().seconds),
-               1000 * rank_hours(a), a.best().keys.str(), mark_of(a.problem).empty() ? "" : "; extrapolated");
+    fmt::print("{} rank{}: {} a step, MFU {:.1f}%, {:.3g} rank hours per 1000 steps: {}{}\n", a.problem.ranks,
+               a.problem.ranks == 1 ? "" : "s", human_seconds(a.best().seconds),
+               100 * mfu(a.problem, a.planned.plan.flops, a.best().seconds), 1000 * rank_hours(a), a.best().keys.str(),
+               mark_of(a.problem).empty() ? "" : "; extrapolated");
+}
+
+// The name of a run in place of one that is none: "best" -> "best.toml", a folder -> "folder/best.toml".
+std::filesystem::path run_meant(std::filesystem::path out) {
+  if (is_folder(out)) return out / "best.toml";
+  const bool named = out.has_filename() && out.filename() != ".toml";
+  return named ? out.replace_extension(".toml") : out.replace_filename("best.toml");
 }
 
 // What would be found out, or left undone, only after the search.
 void check_output(const PlanCommand& o) {
   const std::filesystem::path out = o.output;
-  if (!out.empty() && out.extension() != ".toml")
+  if (out.empty()) {
+    if (!o.arguments.measured.empty())
+      throw Error("plan", "--measured is for the page, and none is written")
+          .hint("-o BEST.toml")
+          .as(Error::Kind::usage);
+    return;
+  }
+  if (out.extension() != ".toml")
     throw Error("plan", "-o names the run that is written, and '{}' is not the name of one", o.output)
-        .hint("-o {}: the page is written beside it{}", std::filesystem::path(out).replace_extension(".toml").string(),
+        .hint("-o {}: the page is written beside it{}", run_meant(out).string(),
               out.extension() == ".json" ? "; --json prints what was found" : "")
         .as(Error::Kind::usage);
-  if (!out.empty()) check_directory_of(out);
-  if (o.arguments.measured.empty()) return;
-  if (out.empty())
-    throw Error("plan", "--measured is for the page, and none is written").hint("-o BEST.toml").as(Error::Kind::usage);
-  read_measured(o.arguments.measured);
+  check_directory_of(out);
+  check_directory_of(page_beside(o.output));
+  if (!o.arguments.measured.empty()) read_measured(o.arguments.measured);
+  refuse_input("plan", o.output, {o.run.file, o.arguments.cluster, o.arguments.measured});
 }
 
 void plan_run(const PlanCommand& o, const CLI::App& command) {
@@ -146,6 +165,7 @@ void plan_run(const PlanCommand& o, const CLI::App& command) {
   const RunConfig read = o.run.read_open(command);
   const ClusterFile cluster = cluster_of(o.arguments, read);
   const RunConfig run = as_stack_has_it(read, cluster.cluster.stack);
+  const std::vector<PlanMeasured> measured = measured_on(o.arguments);
   const std::vector<Answer> all = answers(o, run, cluster);
   const Answer& best = best_of(all, run.plan.objective);
   const bool words = !o.plain && !o.json, drawn = !o.output.empty();
@@ -157,7 +177,7 @@ void plan_run(const PlanCommand& o, const CLI::App& command) {
     for (const Answer& a : all) print_rows(a.problem, a.planned.plan, a.planned.seconds);
   if (words && all.size() > 1) print_curve(all);
   if (words) fmt::print("{}\n", join(lines, "\n"));
-  if (drawn) write_best(o, command, best, *program, lines);
+  if (drawn) write_best(o, command, best, *program, measured, lines);
 }
 
 }  // namespace
@@ -171,7 +191,8 @@ void add_plan(CLI::App& app) {
   command->add_option("--cluster", a.cluster, "the machines and links, as `stretto bench comm` writes them")
       ->type_name("X.toml");
   command->add_option("--ranks", a.ranks, "how many ranks there are")->type_name("N")->check(whole_number(1, 1 << 20));
-  command->add_option("-o,--output", o->output, "write the best as a run")->type_name("BEST.toml");
+  command->add_option("-o,--output", o->output, "write the best as a run, and beside it a page: BEST.html")
+      ->type_name("BEST.toml");
   command->add_option("--top", a.top, "how many are listed")->type_name("N")->check(whole_number(1, 10000));
   command->add_flag("--plain", o->plain, "tab-separated rows with all digits, for scripts");
   command->add_flag("--json", o->json, "one object with the best, why not the others, memory and counts")
@@ -180,7 +201,8 @@ void add_plan(CLI::App& app) {
       ->type_name("RUNS.tsv");
   command->add_flag("--quick", a.quick, "compile nothing: seconds less, percents less exact");
   command->add_option("--candidates", a.candidates, "score exactly these: a table whose columns are keys of runs")
-      ->type_name("LIST.tsv");
+      ->type_name("LIST.tsv")
+      ->excludes("--ranks", "--output", "--top", "--json", "--measured");
   command->callback([o, command] {
     keep_freed_memory();
     end_idle_threads();

@@ -2,12 +2,10 @@
 #include <fmt/format.h>
 
 #include "plan_run.h"
-#include "stretto/base/files.h"
 #include "stretto/base/text.h"
 #include "stretto/plan/explain.h"
 #include "stretto/simulate/step_time.h"
 #include "stretto/train/measured_runs.h"
-#include "stretto/view/plan_page.h"
 
 namespace stretto::app {
 namespace {
@@ -41,18 +39,27 @@ Timeline timeline_of(const PlanProblem& p, const Planned& x, const Program& prog
 
 }  // namespace
 
-std::string page_of(const PlanProblem& p, const Plan& plan, const Program& program, const PlanArguments& a,
-                    const std::vector<std::string>& lines) {
+std::vector<PlanMeasured> measured_on(const PlanArguments& a) {
+  std::vector<PlanMeasured> all;
+  if (a.measured.empty()) return all;
+  for (const MeasuredFile& r : read_measured(a.measured))
+    all.push_back({r.run, r.seconds, predicted_on(read_run(r.run), a.cluster).seconds});
+  return all;
+}
+
+std::string page_of(const PlanProblem& p, const Plan& plan, const Program& program,
+                    const std::vector<PlanMeasured>& measured, const std::vector<std::string>& lines) {
   PlanPage page{.title = fmt::format("A plan for {} ranks of {}", p.ranks, p.cluster.name),
                 .lines = lines,
                 .capacity = plan.capacity,
-                .seconds = plan.best.front().seconds};
+                .seconds = plan.best.front().seconds,
+                .measured = measured};
   for (const Planned& x : plan.scored)
     page.points.push_back(
         {.seconds = x.seconds,
          .bytes = x.bytes,
          .group = x.keys.pipe,
-         .label = fmt::format("{}: {}, {}", x.keys.str(), human_seconds(x.seconds), human_bytes(x.bytes)),
+         .label = fmt::format("{}: {}, {}", x.keys.str(), human_seconds(x.seconds), decimal_bytes(x.bytes)),
          .compiled = x.exact == Exactness::program});
   for (std::size_t i = 0; i < plan.best.size() && i < bars_shown; ++i) {
     page.times.push_back(time_bar(plan.best[i]));
@@ -63,12 +70,6 @@ std::string page_of(const PlanProblem& p, const Plan& plan, const Program& progr
   const std::vector<WhatIf> faster = what_if(p, program, swing), slower = what_if(p, program, 1 / swing);
   for (std::size_t i = 0; i < faster.size(); ++i)
     page.swings.push_back({faster[i].what, slower[i].seconds, faster[i].seconds});
-  if (!a.measured.empty())
-    for (const MeasuredFile& r : read_measured(a.measured)) {
-      if (!is_there(r.run))
-        throw Error(a.measured, "there is no run '{}'", r.run).hint("runs are looked for beside the table");
-      page.measured.push_back({r.run, r.seconds, predicted_on(read_run(r.run), a.cluster).seconds});
-    }
   return plan_html(page);
 }
 

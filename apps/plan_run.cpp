@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -70,14 +71,14 @@ class Remedies {
       PlanSpace open = space_;
       if (!key.open(open)) continue;
       if (const std::optional<Planned> x = fits(p_, open)) {
-        all.push_back(fmt::format("leave {} open: {} fits ({})", key.name, x->keys.str(), human_bytes(x->bytes)));
+        all.push_back(fmt::format("leave {} open: {} fits ({})", key.name, x->keys.str(), decimal_bytes(x->bytes)));
         break;
       }
     }
     for (int times = 2; times <= 8 && all.empty(); times *= 2) {
       PlanProblem larger = p_;
       larger.ranks *= times;
-      if (fits(larger, space_)) all.push_back(fmt::format("{} ranks fit", larger.ranks));
+      if (linked(larger) && fits(larger, space_)) all.push_back(fmt::format("{} ranks fit", larger.ranks));
     }
     for (i64 context = p_.model.context / 2; context >= p_.model.context / 8 && context >= 128; context /= 2) {
       PlanProblem shorter = p_;
@@ -90,6 +91,10 @@ class Remedies {
   }
 
  private:
+  static bool linked(const PlanProblem& problem) {
+    const ClusterFile& c = problem.cluster;
+    return c.between || problem.ranks <= c.cluster.ranks_per_node;
+  }
   std::optional<Planned> fits(const PlanProblem& problem, const PlanSpace& space) {
     std::optional<Planned> best;
     for (const bool quick : {true, false}) {
@@ -142,11 +147,14 @@ ClusterFile cluster_of(const PlanArguments& a, const RunConfig& run) {
 
 std::vector<int> ranks_of(const PlanArguments& a, const RunConfig& run, const ClusterFile& cluster) {
   if (a.ranks > 0) return {a.ranks};
-  if (!run.plan.ranks.empty()) return run.plan.ranks;
+  std::vector<int> each;
+  for (const int n : run.plan.ranks)
+    if (std::find(each.begin(), each.end(), n) == each.end()) each.push_back(n);
+  if (!each.empty()) return each;
   if (const int fixed = fixed_ranks(run); fixed > 0) return {fixed};
   if (cluster.ranks) return {*cluster.ranks};
   throw Error("plan", "nothing says how many ranks there are")
-      .hint("--ranks 64, plan.ranks = 64 in the run, or ranks = 64 in the cluster file")
+      .hint("--ranks 64, plan.ranks = 64 in the run{}", cluster.device ? ", or ranks = 64 in the cluster file" : "")
       .as(Error::Kind::usage);
 }
 
@@ -170,12 +178,13 @@ Planning make_planning(const PlanProblem& p, const RunConfig& run, const PlanArg
 std::vector<std::string> lines_about(const PlanProblem& p, const RunConfig& run) {
   const Cluster& c = p.cluster.cluster;
   const int nodes = (p.ranks + c.ranks_per_node - 1) / c.ranks_per_node;
-  return {
-      fmt::format("model    {}: {} parameters; {} sequences a step, {}", p.model.str(),
-                  human_count(parameter_count(p.model)), p.batch, name_of(run.train.dtype.kept)),
-      fmt::format("cluster  {}: {} node{} of {}, {}flop/s each{}", p.cluster.name, nodes, nodes == 1 ? "" : "s",
-                  std::min(p.ranks, c.ranks_per_node), human_count(c.machine.rate(half(p))),
-                  std::isfinite(p.cluster.memory) ? fmt::format(", {} of memory", human_bytes(p.cluster.memory)) : "")};
+  return {fmt::format("model    {}: {} parameters; {} sequence{} a step, {}", p.model.str(),
+                      human_count(parameter_count(p.model)), p.batch, p.batch == 1 ? "" : "s",
+                      name_of(run.train.dtype.kept)),
+          fmt::format(
+              "cluster  {}: {} node{} of {}, {}flop/s each{}", p.cluster.name, nodes, nodes == 1 ? "" : "s",
+              std::min(p.ranks, c.ranks_per_node), human_count(c.machine.rate(half(p))),
+              std::isfinite(p.cluster.memory) ? fmt::format(", {} of memory", decimal_bytes(p.cluster.memory)) : "")};
 }
 
 RunConfig planned_here(const RunConfig& run, std::string& said) {

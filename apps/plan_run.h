@@ -8,6 +8,7 @@
 
 #include "run_file.h"
 #include "stretto/config/plan.h"
+#include "stretto/view/plan_page.h"
 
 namespace stretto::app {
 
@@ -30,8 +31,10 @@ std::vector<int> ranks_of(const PlanArguments&, const RunConfig&, const ClusterF
 Planning make_planning(const PlanProblem&, const RunConfig&, const PlanArguments&);
 
 std::vector<std::string> lines_about(const PlanProblem&, const RunConfig&);
+// What is predicted of the runs of --measured; none without it.
+std::vector<PlanMeasured> measured_on(const PlanArguments&);
 // HTML; with the program of the plan's first.
-std::string page_of(const PlanProblem&, const Plan&, const Program&, const PlanArguments&,
+std::string page_of(const PlanProblem&, const Plan&, const Program&, const std::vector<PlanMeasured>&,
                     const std::vector<std::string>& lines);
 std::string json_of(const PlanProblem&, const Planning&);
 void score_candidates(const RunFile&, const PlanArguments&, const CLI::App& command);

@@ -66,6 +66,12 @@ Mesh mesh_of(const ParallelSection& s) {
   return mesh;
 }
 
+void refuse_input(std::string_view command, const std::string& output, std::initializer_list<std::string> inputs) {
+  for (const std::string& input : inputs)
+    if (is_same(output, input))
+      throw Error(command, "-o {} would write over {}, which is read", output, input).hint("choose another name");
+}
+
 RunSizes sizes_of(const ModelConfig& model, int ranks) {
   return {.ranks = ranks, .context = model.context, .width = model.width};
 }

@@ -4,7 +4,9 @@
 //   run->declare(*command);
 //   command->callback([run, command] { train(run->read(*command)); });
 #pragma once
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "commands.h"
@@ -27,6 +29,8 @@ struct RunFile {
 RunConfig settings_only(const CLI::App& command, std::string_view section);
 std::string config_of_run(const std::string& from, const std::vector<std::string>& settings);  // "": there is none
 Mesh mesh_of(const ParallelSection&);                                                          // with the axes of names
+// What is written must not be what was read.
+void refuse_input(std::string_view command, const std::string& output, std::initializer_list<std::string> inputs);
 RunSizes sizes_of(const ModelConfig&, int ranks);
 
 }  // namespace stretto::app

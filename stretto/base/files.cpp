@@ -42,6 +42,11 @@ bool is_link(const fs::path& path) {
   return fs::is_symlink(status);
 }
 
+bool is_same(const fs::path& one, const fs::path& other) {
+  std::error_code absent;
+  return fs::equivalent(one, other, absent);
+}
+
 bool is_empty_folder(const fs::path& path) { return is_folder(path) && entries_of(path).empty(); }
 
 u64 file_bytes(const fs::path& file) {

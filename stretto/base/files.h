@@ -15,11 +15,12 @@
 
 namespace stretto {
 
-bool is_there(const std::filesystem::path&);         // whatever it is, and whatever a link leads to
-bool is_folder(const std::filesystem::path&);        // or a link to one
-bool is_link(const std::filesystem::path&);          // whatever it leads to
-bool is_empty_folder(const std::filesystem::path&);  // false when it is no folder
-u64 file_bytes(const std::filesystem::path& file);   // an Error when there is no file
+bool is_there(const std::filesystem::path&);   // whatever it is, and whatever a link leads to
+bool is_folder(const std::filesystem::path&);  // or a link to one
+bool is_link(const std::filesystem::path&);    // whatever it leads to
+bool is_same(const std::filesystem::path&, const std::filesystem::path&);  // one file or folder by two names
+bool is_empty_folder(const std::filesystem::path&);                        // false when it is no folder
+u64 file_bytes(const std::filesystem::path& file);                         // an Error when there is no file
 std::vector<std::filesystem::path> entries_of(
     const std::filesystem::path& folder);  // sorted; of what is no folder: none
 

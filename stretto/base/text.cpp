@@ -106,6 +106,13 @@ std::string human_bytes(double b) {
   return u == 0 ? fmt::format("{:.0f} B", b) : fmt::format("{:.{}f} {}", b, b < 10 ? 2 : b < 100 ? 1 : 0, units[u]);
 }
 
+std::string decimal_bytes(double b) {
+  if (b == 0) return "0";
+  if (b >= 1e8) return fmt::format("{:.1f} GB", b / 1e9);
+  if (b >= 1e5) return fmt::format("{:.3g} MB", b / 1e6);
+  return b >= 1e3 ? fmt::format("{:.3g} kB", b / 1e3) : fmt::format("{:.0f} B", b);
+}
+
 std::string human_count(double n) {
   const char* const units[] = {"", "k", "M", "G", "T", "P"};
   int u = 0;

@@ -19,8 +19,9 @@ std::string divisors_near(std::int64_t of, std::int64_t near);
 // ends. Line ends and tabs stay.
 std::string printable(std::string_view text, std::size_t longest_word, std::size_t longest_text);
 std::string human_bytes(double bytes);
-std::string human_count(double n);    // 1234567 -> "1.23M"
-std::string human_seconds(double s);  // "1.2 ms", "3.4 s", "2m05s"
+std::string decimal_bytes(double bytes);  // as memory of devices is given: "80.0 GB", "37.5 MB"
+std::string human_count(double n);        // 1234567 -> "1.23M"
+std::string human_seconds(double s);      // "1.2 ms", "3.4 s", "2m05s"
 
 // Rows of cells as aligned columns; the first row is the header. Numbers are right-aligned.
 std::string table(const std::vector<std::vector<std::string>>& rows);

@@ -34,19 +34,19 @@ bool read_value(FieldReader& section, std::string_view key, std::vector<int>& to
   const Field* field = section.raw(key);
   if (!field) return false;
   if (const std::string* text = text_in(field); text && *text == "auto") return to.clear(), true;
-  if (!field->array()) {
-    section.fail_hint(key, "must be \"auto\" or " + form.range.str("a list of whole numbers"), "e.g. [3, 2, 2, 3]");
+  int single = 0;
+  if (form.one && !field->array() && !text_in(field))
+    return section.read(key, single, form.range) && (to.assign({single}), true);
+  if (!field->array() || field->array()->empty()) {
+    section.fail_hint(key, fmt::format("must be \"auto\" or {}", form.str()), fmt::format("e.g. {}", form.example));
     return false;
   }
   std::vector<i64> counts;
   if (!section.read(key, counts, form.range)) return false;
-  if (counts.empty()) section.fail_hint(key, "names no stage", "write \"auto\" or e.g. [3, 2, 2, 3]");
   to.assign(counts.begin(), counts.end());
-  return !counts.empty();
+  return true;
 }
-std::string words_of(const std::vector<int>&, const AutoOrList& form) {
-  return "auto, or " + form.range.str("a list of whole numbers");
-}
+std::string words_of(const std::vector<int>&, const AutoOrList& form) { return "auto, or " + form.str(); }
 
 bool read_value(FieldReader& section, std::string_view key, std::vector<MixturePart>& to) {
   bool right = true;

@@ -62,6 +62,9 @@ struct Words {
 // "auto" or a list of whole numbers.
 struct AutoOrList {
   Range range;
+  std::string_view example = "[3, 2, 2, 3]";
+  bool one = false;  // a single number stands for a list of one
+  std::string str() const { return range.str(one ? "one or several whole numbers" : "a list of whole numbers"); }
 };
 
 // A share of the data, or files.

@@ -385,22 +385,22 @@ void keys_of(CheckpointSection& s, Visit&& visit) {
 
 template <class Visit>
 void keys_of(PlanSection& s, Visit&& visit) {
-  const AutoOrList ranks{between(1, ParallelSection::most_ranks)};
+  const AutoOrList ranks{between(1, ParallelSection::most_ranks), "[1, 2, 4]", true};
   visit(Key{"pipe", "sizes of parallel.pipe that `stretto plan` may choose; auto: any"}, s.pipe, ranks);
   visit(Key{"data", "of parallel.data"}, s.data, ranks);
   visit(Key{"tensor", "of parallel.tensor"}, s.tensor, ranks);
   visit(Key{"context", "of parallel.context"}, s.context, ranks);
   visit(Key{"expert", "of parallel.expert"}, s.expert, ranks);
-  visit(Key{"zero", "of parallel.zero"}, s.zero, AutoOrList{between(0, 3)});
+  visit(Key{"zero", "of parallel.zero"}, s.zero, AutoOrList{between(0, 3), "[0, 1]", true});
   visit(Key{"chunks", "of parallel.chunks"}, s.chunks, ranks);
   visit(Key{"microbatches", "of train.microbatches"}, s.microbatches,
-        AutoOrList{between(1, TrainSection::most_microbatches)});
+        AutoOrList{between(1, TrainSection::most_microbatches), "[8, 16]", true});
   visit(Key{"schedules", "schedules that may be chosen", "any"}, s.schedules);
   visit(Key{"recompute", "of parallel.recompute: none, selective, layer, full", "any"}, s.recompute);
   visit(Key{"memory", "share of a rank's memory that may be planned"}, s.memory, above_up_to(0, 1));
   visit(Key{"margin", "what is slower by less is as good"}, s.margin, between(0, 1));
   visit(Key{"ranks", "how many ranks there are; several: the best for each; auto: as the cluster file says"}, s.ranks,
-        AutoOrList{between(1, 1 << 20)});
+        AutoOrList{between(1, 1 << 20), "[8, 16, 32]", true});
   visit(Key{"objective", "what is to be small; rank_hours: of several plan.ranks"}, s.objective,
         names({"time", "memory", "rank_hours"}));
 }

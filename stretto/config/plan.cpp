@@ -88,6 +88,7 @@ PlanSpace space_of(const RunConfig& c) {
 }
 
 RunKeys keys_of_run(const RunConfig& c) {
+  refuse_other_axes(c.parallel);
   const ParallelNames& n = c.parallel.names;
   RunKeys k{.pipe = c.parallel.pipe,
             .data = n.data,

@@ -341,8 +341,10 @@ class RunReader {
   void read_plan() {
     FieldReader section = root_.section("plan");
     keys_of(run_.plan, Reading(section));
-    const auto known = [&](std::string_view key, const std::vector<std::string>& given,
-                           const std::vector<std::string>& all) {
+    const auto known = [&](std::string_view key, std::vector<std::string>& given, const std::vector<std::string>& all) {
+      if (given == std::vector<std::string>{"auto"}) given.clear();
+      if (const Field* list = section.raw(key); list && list->array() && list->array()->empty())
+        section.fail_hint(key, "names none", fmt::format("leave it out, or name some of {}", join(all, ", ")));
       for (const std::string& word : given)
         if (std::find(all.begin(), all.end(), word) == all.end()) {
           const auto near = nearest(word, all);

@@ -13,11 +13,17 @@
 
 namespace stretto {
 namespace {
+
 constexpr std::size_t buffer_bytes = 1 << 16;
+
+void refuse_folder(const std::filesystem::path& path) {
+  if (is_folder(path)) throw Error(path.string(), "is a directory, not a file").hint("name a file in it");
 }
 
+}  // namespace
+
 AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
-  if (is_folder(path)) throw Error(path.string(), "is a directory, not a file").hint("name a file in it");
+  refuse_folder(path);
   static std::atomic<unsigned> count{0};
   temporary_ = path;
   temporary_ += fmt::format(".{}-{}.tmp", ::getpid(), count++);
@@ -30,6 +36,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void check_directory_of(const std::filesystem::path& file) {
+  refuse_folder(file);
   const std::filesystem::path directory = file.parent_path();
   if (directory.empty() || is_folder(directory)) return;
   throw Error(file.string(), "cannot be created: there is no directory '{}'", directory.string())

@@ -42,7 +42,8 @@ class AtomicFile {
 };
 
 void write_file(const std::filesystem::path& path, std::string_view text);  // the three lines above
-void check_directory_of(const std::filesystem::path& file);                 // throws when it is not there
-void sync_directory(const std::filesystem::path& directory);                // makes renames in it durable
+// An Error when that is a directory, or lies in none: before work whose result is to be written there.
+void check_directory_of(const std::filesystem::path& file);
+void sync_directory(const std::filesystem::path& directory);  // makes renames in it durable
 
 }  // namespace stretto

@@ -12,13 +12,6 @@
 namespace stretto {
 namespace {
 
-// Small models have megabytes.
-std::string gigabytes(double bytes) {
-  if (bytes == 0) return "0";
-  return bytes >= 1e8   ? fmt::format("{:.1f} GB", bytes / 1e9)
-         : bytes >= 1e5 ? fmt::format("{:.3g} MB", bytes / 1e6)
-                        : fmt::format("{:.3g} kB", bytes / 1e3);
-}
 std::string percent(double share) { return fmt::format("{:.1f}%", 100 * share); }
 std::string more(double share) { return fmt::format("{:+.0f}%", 100 * share); }
 
@@ -111,7 +104,7 @@ std::string table_of(const PlanProblem& p, const Plan& plan) {
   for (const Planned& x : plan.best) {
     const RunKeys& k = x.keys;
     rows.push_back({fmt::format("{}", rows.size()), short_seconds(x.seconds), percent(mfu(p, plan.flops, x.seconds)),
-                    gigabytes(x.bytes), percent(x.bubble), fmt::format("{}", k.pipe), fmt::format("{}", k.data),
+                    decimal_bytes(x.bytes), percent(x.bubble), fmt::format("{}", k.pipe), fmt::format("{}", k.data),
                     fmt::format("{}", k.tensor), fmt::format("{}", k.context), fmt::format("{}", k.expert),
                     fmt::format("{}", k.zero), k.pipe > 1 ? std::string(k.schedule) : "-", fmt::format("{}", k.chunks),
                     fmt::format("{} x {}", k.rows(p.batch), k.microbatches), short_recompute(k),
@@ -126,7 +119,7 @@ std::string why_not(const Plan& plan) {
   for (const auto& [values, x] : nearest_others(plan)) {
     const double slower = x->seconds / best.seconds - 1;
     words.push_back(fmt::format("{}: {}", join(values, " "),
-                                slower < 0.005 ? fmt::format("as fast, {}", gigabytes(x->bytes))
+                                slower < 0.005 ? fmt::format("as fast, {}", decimal_bytes(x->bytes))
                                                : fmt::format("{}, {}", more(slower), reason(*x, best, plan.capacity))));
   }
   return join(words, "; ");
@@ -137,19 +130,19 @@ std::string as_good(const Plan& plan, double margin) {
   const auto least = std::min_element(plan.as_good.begin(), plan.as_good.end(),
                                       [](const Planned& a, const Planned& b) { return a.bytes < b.bytes; });
   return fmt::format("as good within {:.0f}%: {} in all; of them the least memory: {} ({})", 100 * margin,
-                     plan.as_good.size(), gigabytes(least->bytes), least->keys.str());
+                     plan.as_good.size(), decimal_bytes(least->bytes), least->keys.str());
 }
 
 std::string memory_line(const PlanProblem& p, const Plan& plan) {
   const Planned& x = plan.best.front();
   const MemoryParts& m = x.memory;
   std::vector<std::string> words;
-  for (const auto& [name, bytes] : memory_parts(m)) words.push_back(fmt::format("{} {}", name, gigabytes(bytes)));
-  words.push_back(fmt::format("gaps {}", gigabytes(m.gaps)));
+  for (const auto& [name, bytes] : memory_parts(m)) words.push_back(fmt::format("{} {}", name, decimal_bytes(bytes)));
+  words.push_back(fmt::format("gaps {}", decimal_bytes(m.gaps)));
   std::string line = join(words, ", ");
   if (!std::isfinite(plan.capacity)) return line;
   const double free = plan.capacity - x.bytes, grows = m.activations + m.beside + m.messages;
-  line += fmt::format(" of {}; {} free", gigabytes(plan.capacity), gigabytes(free));
+  line += fmt::format(" of {}; {} free", decimal_bytes(plan.capacity), decimal_bytes(free));
   if (grows > 0) {
     const i64 step = 256, context = static_cast<i64>(p.model.context * (1 + free / grows)) / step * step;
     if (context > p.model.context) line += fmt::format(": a context of {} would still fit", context);
@@ -189,7 +182,7 @@ std::vector<WhatIf> what_if(const PlanProblem& p, const Program& program, double
 
 Error nothing_fits(const PlanProblem& p, const Plan& plan, const std::vector<std::string>& remedies) {
   const std::string where =
-      fmt::format("nothing fits {} on {} rank{}", gigabytes(plan.capacity), p.ranks, p.ranks == 1 ? "" : "s");
+      fmt::format("nothing fits {} on {} rank{}", decimal_bytes(plan.capacity), p.ranks, p.ranks == 1 ? "" : "s");
   const std::string hint =
       remedies.empty() ? "more ranks, a smaller context or batch, or a smaller model" : join(remedies, ", or ");
   if (!plan.nearest) {
@@ -202,10 +195,10 @@ Error nothing_fits(const PlanProblem& p, const Plan& plan, const std::vector<std
   }
   const Planned& x = *plan.nearest;
   const double states = x.memory.states();
-  return Error("plan", "{}: the closest needs {} ({}): {}; its states alone {}", where, gigabytes(x.bytes),
+  return Error("plan", "{}: the closest needs {} ({}): {}; its states alone {}", where, decimal_bytes(x.bytes),
                x.keys.str(), shares(memory_parts(x.memory), x.bytes, 3, 0.005),
-               states > plan.capacity ? fmt::format("are {}", gigabytes(states))
-                                      : fmt::format("would fit with {}", gigabytes(states)))
+               states > plan.capacity ? fmt::format("are {}", decimal_bytes(states))
+                                      : fmt::format("would fit with {}", decimal_bytes(states)))
       .hint("{}", hint);
 }
 

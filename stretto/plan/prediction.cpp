@@ -373,8 +373,9 @@ Planned compiled_plan(const PlanProblem& p, RunKeys k) {
     const Program& program = *c.program;
     const StepTime step = step_time(program, p.cluster.cluster);
     r.seconds = step.seconds;
-    r.bubble = step.bubble;
     r.time = step.spent;
+    // As by the schedule: sums and update are none.
+    r.bubble = std::max(0.0, step.bubble - (step.seconds - step.last) / step.seconds);
     r.keys.stages = program.pieces_per_stage();
     const std::vector<Held> ranks = held(program, p.cluster.cluster);
     const auto fullest = std::max_element(ranks.begin(), ranks.end(),

@@ -2,8 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
+#include <numeric>
+#include <set>
 
 #include "stretto/base/text.h"
 #include "stretto/plan/explain.h"
@@ -63,31 +64,29 @@ std::optional<Error> axes_fault(const PlanProblem& p, const PlanSpace& s) {
   return std::nullopt;
 }
 
-// Every mesh of so many ranks whose sizes are wanted.
-void for_each_mesh(const PlanProblem& p, const PlanSpace& space, const std::function<void(const RunKeys&)>& visit) {
-  const auto wanted = [](const std::vector<int>& list, int size) {
-    return list.empty() || std::find(list.begin(), list.end(), size) != list.end();
-  };
-  for (const int pipe : divisors(p.ranks))
-    for (const int tensor : divisors(p.ranks / pipe))
-      for (const int context : divisors(p.ranks / pipe / tensor))
-        for (const int expert : divisors(p.ranks / pipe / tensor / context)) {
-          if (expert > 1 && p.model.experts == 0) continue;
-          const int data = p.ranks / pipe / tensor / context / expert;
-          if (wanted(space.pipe, pipe) && wanted(space.data, data) && wanted(space.tensor, tensor) &&
-              wanted(space.context, context) && wanted(space.expert, expert))
-            visit({.pipe = pipe, .data = data, .tensor = tensor, .context = context, .expert = expert});
-        }
-}
-
-// The most ranks below these for which there is a mesh; 0: there are none near.
-int fewer_ranks(PlanProblem p, const PlanSpace& space) {
-  for (int near = 0; near < 64 && --p.ranks > 0; ++near) {
-    bool any = false;
-    for_each_mesh(p, space, [&](const RunKeys& k) { any = any || mesh_fault(p, k).empty(); });
-    if (any) return p.ranks;
-  }
-  return 0;
+// The most ranks below these for which there is a mesh: the largest product of sizes that model and batch allow.
+std::optional<int> fewer_ranks(const PlanProblem& p, const PlanSpace& space) {
+  std::vector<int> pipes(p.pieces());
+  std::iota(pipes.begin(), pipes.end(), 1);
+  int best = 0;
+  for (const int pipe : pipes)
+    for (const int data : divisors(p.batch))
+      for (const int tensor : divisors(p.model.heads))
+        for (const int context : divisors(p.model.context))
+          for (const int expert : divisors(std::max<i64>(1, p.model.experts))) {
+            const double ranks = 1.0 * pipe * data * tensor * context * expert;  // no int holds some of them
+            if (ranks <= best || ranks >= p.ranks) continue;
+            const RunKeys k{.pipe = pipe,
+                            .data = data,
+                            .tensor = tensor,
+                            .context = context,
+                            .expert = expert,
+                            .sequence = space.sequence.value_or(true) && tensor > 1};
+            const bool wanted = allows(space.pipe, pipe) && allows(space.data, data) && allows(space.tensor, tensor) &&
+                                allows(space.context, context) && allows(space.expert, expert);
+            if (wanted && mesh_fault(p, space, k).empty()) best = k.ranks();
+          }
+  return best > 0 ? std::optional(best) : std::nullopt;
 }
 
 // Why nothing that is wanted goes with a mesh: the reasons of all, counted.
@@ -105,40 +104,62 @@ void count_faults(const PlanProblem& p, const PlanSpace& space, RunKeys k, std::
     }
 }
 
+// The reasons that most have, the commonest first and one per axis: "pipe = 16 is more than ...".
+std::string commonest(const std::map<std::string, int>& reasons) {
+  constexpr std::size_t most = 3;
+  std::vector<std::pair<std::string, int>> all(reasons.begin(), reasons.end());
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::vector<std::string> words;
+  std::set<std::string> axes;
+  for (const auto& [reason, count] : all)
+    if (words.size() < most && axes.insert(reason.substr(0, reason.find(' '))).second) words.push_back(reason);
+  return words.empty() ? "the given axes exclude each other" : join(words, "; ");
+}
+
+// Why meshes cannot be, and what would change that.
+struct MeshFaults {
+  std::map<std::string, int> meshes,
+      keys;  // how many have each reason; of meshes that can be: why nothing goes with it
+  bool only_batch = true;
+  std::optional<i64> divides;        // the smallest number by which some mesh would divide the batch
+  std::optional<int> short_context;  // an axis that would be possible if it were asked for
+
+  std::string hint(const PlanProblem& p, const PlanSpace& space) const {
+    if (divides && only_batch) return fmt::format("use train.batch = {}", batches_near(p.batch, *divides));
+    if (short_context) return fmt::format("give parallel.context = {}", *short_context);
+    const std::optional<int> fewer = fewer_ranks(p, space);
+    if (!fewer) return "another number of ranks, or other values of what is given";
+    const int idle = p.ranks - *fewer;
+    return fmt::format("{} possible, and {} stay{} idle",
+                       *fewer == 1 ? "1 rank is" : fmt::format("{} ranks are", *fewer), idle, idle == 1 ? "s" : "");
+  }
+};
+
+MeshFaults mesh_faults(const PlanProblem& p, const PlanSpace& space) {
+  MeshFaults all;
+  for_each_mesh(p, space, [&](const RunKeys& k) {
+    const std::string fault = mesh_fault(p, space, k);
+    if (fault.empty()) return count_faults(p, space, k, all.keys);
+    ++all.meshes[fault];
+    const i64 shares = i64(k.data) * k.expert;
+    const bool batch = p.batch % shares != 0 && fault.find("batch") != fault.npos;
+    if (batch) all.divides = std::min(all.divides.value_or(shares), shares);
+    if (mesh_fault(p, k).empty()) all.short_context = k.context;
+    all.only_batch = all.only_batch && batch;
+  });
+  return all;
+}
+
 }  // namespace
 
 Error nothing_legal(const PlanProblem& p, const PlanSpace& space) {
   if (std::optional<Error> e = axes_fault(p, space)) return std::move(*e);
-  // Every mesh has a reason, or all that goes with it: the one that most have.
-  std::map<std::string, int> reasons, of_keys;
-  i64 smallest = 0;  // number by which some mesh would divide the batch
-  bool only_batch = true;
-  for_each_mesh(p, space, [&](const RunKeys& k) {
-    const std::string fault = mesh_fault(p, k);
-    if (fault.empty())
-      count_faults(p, space, k, of_keys);
-    else
-      ++reasons[fault];
-    const i64 shares = i64(k.data) * k.expert;
-    if (fault.find("batch") == fault.npos)
-      only_batch = false;
-    else
-      smallest = smallest == 0 ? shares : std::min(smallest, shares);
-  });
-  const auto most = [](const std::map<std::string, int>& all) {
-    const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
-    return all.empty() ? "the given axes exclude each other" : std::max_element(all.begin(), all.end(), fewer)->first;
-  };
-  if (!of_keys.empty())
-    return Error("plan", "nothing that is given goes together on {} ranks: {}", p.ranks, most(of_keys))
+  const MeshFaults faults = mesh_faults(p, space);
+  if (!faults.keys.empty())
+    return Error("plan", "nothing that is given goes together on {} ranks: {}", p.ranks, commonest(faults.keys))
         .hint("leave one of these keys open");
-  std::string hint = "another number of ranks, or other values of what is given";
-  if (smallest > 0 && only_batch)
-    hint = fmt::format("use train.batch = {}", batches_near(p.batch, smallest));
-  else if (const int fewer = fewer_ranks(p, space); fewer > 0)
-    hint = fmt::format("{} ranks are possible, and {} stay{} idle", fewer, p.ranks - fewer,
-                       p.ranks - fewer == 1 ? "s" : "");
-  return Error("plan", "no mesh of {} ranks is possible: {}", p.ranks, most(reasons)).hint("{}", hint);
+  return Error("plan", "no mesh of {} ranks is possible: {}", p.ranks, commonest(faults.meshes))
+      .hint("{}", faults.hint(p, space));
 }
 
 }  // namespace stretto

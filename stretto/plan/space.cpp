@@ -38,10 +38,6 @@ constexpr std::array rules{
 
 constexpr i64 least_positions = 512;  // of a sequence on a rank; fewer are kernels that are too small
 
-bool allows(const std::vector<int>& list, int x) {
-  return list.empty() || std::find(list.begin(), list.end(), x) != list.end();
-}
-
 std::vector<int> allowed(const std::vector<int>& list, std::vector<int> all) {
   std::erase_if(all, [&](int x) { return !allows(list, x); });
   return all;
@@ -71,28 +67,14 @@ class Enumeration {
   Enumeration(const PlanProblem& p, const PlanSpace& space) : p_(p), space_(space) {}
 
   Enumerated run() {
-    for (const int pipe : allowed(space_.pipe, divisors(p_.ranks)))
-      for (const int tensor : allowed(space_.tensor, divisors(p_.ranks / pipe)))
-        for (const int context : contexts(p_.ranks / pipe / tensor))
-          for (const int expert : allowed(space_.expert, divisors(p_.ranks / pipe / tensor / context))) {
-            const int data = p_.ranks / pipe / tensor / context / expert;
-            if (allows(space_.data, data))
-              mesh({.pipe = pipe, .data = data, .tensor = tensor, .context = context, .expert = expert});
-          }
+    for_each_mesh(p_, space_, [&](const RunKeys& k) {
+      if (mesh_fault(p_, space_, k).empty()) mesh(k);
+    });
     return std::move(all_);
   }
 
  private:
-  // What was asked for, or so many that a rank still has some hundred positions.
-  std::vector<int> contexts(int ranks) const {
-    std::vector<int> all = allowed(space_.context, divisors(ranks));
-    if (space_.context.empty())
-      std::erase_if(all, [&](int c) { return c > 1 && p_.model.context / c < least_positions; });
-    return all;
-  }
   void mesh(RunKeys k) {
-    k.sequence = space_.sequence.value_or(k.tensor > 1) && k.tensor > 1;
-    if (!mesh_fault(p_, k).empty()) return;
     ++all_.meshes;
     for (const int m : allowed(space_.microbatches, divisors(p_.batch / (i64(k.data) * k.expert)))) {
       k.microbatches = m;
@@ -139,6 +121,10 @@ const ScheduleRule* find_rule(std::string_view name) {
   return it == rules.end() ? nullptr : &*it;
 }
 
+bool allows(const std::vector<int>& list, int x) {
+  return list.empty() || std::find(list.begin(), list.end(), x) != list.end();
+}
+
 std::vector<Recompute> recompute_choices(const PlanSpace& space) {
   return space.recompute.empty() ? std::vector(std::begin(by_what_is_kept), std::end(by_what_is_kept))
                                  : space.recompute;
@@ -175,6 +161,31 @@ std::string mesh_fault(const PlanProblem& p, const RunKeys& k) {
     return fmt::format("data{} = {} does not divide a batch of {}", k.expert > 1 ? " x expert" : "", k.data * k.expert,
                        p.batch);
   return "";
+}
+
+std::string mesh_fault(const PlanProblem& p, const PlanSpace& space, const RunKeys& k) {
+  if (std::string fault = mesh_fault(p, k); !fault.empty()) return fault;
+  const i64 positions = p.model.context / k.context;
+  if (k.context == 1 || !space.context.empty() || positions >= least_positions) return "";
+  return fmt::format(
+      "context = {} leaves {} positions to a rank, and fewer than {} are searched only where it is given", k.context,
+      positions, least_positions);
+}
+
+void for_each_mesh(const PlanProblem& p, const PlanSpace& space, const std::function<void(const RunKeys&)>& visit) {
+  for (const int pipe : allowed(space.pipe, divisors(p.ranks)))
+    for (const int tensor : allowed(space.tensor, divisors(p.ranks / pipe)))
+      for (const int context : allowed(space.context, divisors(p.ranks / pipe / tensor)))
+        for (const int expert : allowed(space.expert, divisors(p.ranks / pipe / tensor / context))) {
+          const int data = p.ranks / pipe / tensor / context / expert;
+          if (!allows(space.data, data) || (expert > 1 && p.model.experts == 0)) continue;
+          visit({.pipe = pipe,
+                 .data = data,
+                 .tensor = tensor,
+                 .context = context,
+                 .expert = expert,
+                 .sequence = space.sequence.value_or(true) && tensor > 1});
+        }
 }
 
 std::string keys_fault(const PlanProblem& p, const RunKeys& k) {

@@ -5,6 +5,7 @@
 //   const Enumerated all = enumerate(problem, space);
 //   fmt::print("{} configurations\n", all.keys.size());
 #pragma once
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -45,9 +46,14 @@ Enumerated enumerate(const PlanProblem&, const PlanSpace&);
 
 // Why a mesh cannot be, "" when it can: "tensor = 5 does not divide 32 heads".
 std::string mesh_fault(const PlanProblem&, const RunKeys&);
+// Why it is not searched: the same, and a context axis that nobody asked for leaves too few positions to a rank.
+std::string mesh_fault(const PlanProblem&, const PlanSpace&, const RunKeys&);
+// Every mesh of so many ranks whose sizes the space allows, also those that cannot be.
+void for_each_mesh(const PlanProblem&, const PlanSpace&, const std::function<void(const RunKeys&)>& visit);
 // Why the rest cannot be, given the mesh.
 std::string keys_fault(const PlanProblem&, const RunKeys&);
 
+bool allows(const std::vector<int>& list, int x);  // an empty list allows all
 std::vector<Recompute> recompute_choices(const PlanSpace&);
 std::vector<int> divisors(i64 n);
 

@@ -3,31 +3,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 
 #include "stretto/base/files.h"
 #include "stretto/formats/fields.h"
+#include "stretto/formats/tsv.h"
 
 namespace stretto {
 namespace {
-
-std::vector<std::string> columns_of(std::string_view line) {
-  std::vector<std::string> all;
-  for (std::size_t at = 0; at <= line.size();) {
-    const std::size_t end = std::min(line.find('\t', at), line.size());
-    all.emplace_back(line.substr(at, end - at));
-    at = end + 1;
-  }
-  return all;
-}
-
-std::string text_of_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in)
-    throw file_error(path, "read", last_error())
-        .hint("a table with the columns run and seconds, such as measured.tsv of a run directory");
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 constexpr double most_measured = 1e18;  // seconds or bytes: what is more was never measured
 
@@ -55,37 +37,38 @@ void change_attention(Field& root, const ClusterFile& file, double takes) {
   change(root, own ? "attention." + stack.kernel : "rates.attention", rate, 1 / takes);
 }
 
+// A device or a stack that is a file beside the cluster's, named from where that will be.
+void move_named(Field& root, std::string_view key, const std::filesystem::path& from, const std::filesystem::path& to) {
+  const Field* named = root.find(key);
+  const std::string* name = named ? std::get_if<std::string>(&named->value) : nullptr;
+  if (!name || !name->ends_with(".toml") || std::filesystem::path(*name).is_absolute()) return;
+  const std::filesystem::path folder = absolute_path(to).parent_path(),
+                              file = absolute_path(from).parent_path() / *name;
+  root.set(key, file.lexically_normal().lexically_relative(folder.lexically_normal()).string());
+}
+
 }  // namespace
 
 std::vector<MeasuredFile> read_measured(const std::string& file) {
-  const std::string text = text_of_file(file);
+  const TsvTable table =
+      read_tsv(file, "its first line names the columns run and seconds, as measured.tsv of a run directory does");
+  const auto run = table.column("run"), seconds = table.column("seconds"), bytes = table.column("bytes");
+  if (!run || !seconds)
+    throw Error(fmt::format("{}:1", file), "the columns run and seconds are not both there")
+        .hint("begin with a line that names them, with tabs between");
   std::vector<MeasuredFile> runs;
-  std::optional<std::size_t> run, seconds, bytes;
-  int line = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::vector<std::string> cells = columns_of(std::string_view(text).substr(at, end - at));
-    at = end + 1;
-    if (++line == 1) {
-      for (std::size_t i = 0; i < cells.size(); ++i)
-        (cells[i] == "run"       ? run
-         : cells[i] == "seconds" ? seconds
-                                 : bytes) =
-            cells[i] == "run" || cells[i] == "seconds" || cells[i] == "bytes" ? std::optional(i) : bytes;
-      if (!run || !seconds)
-        throw Error(fmt::format("{}:1", file), "the columns run and seconds are not both there")
-            .hint("begin with a line that names them, with tabs between");
-      continue;
-    }
-    if (cells.size() == 1 && cells[0].empty()) continue;
-    const auto cell = [&](std::size_t i) { return i < cells.size() ? cells[i] : std::string(); };
-    const std::optional<double> took = positive(cell(*seconds));
-    if (cell(*run).empty() || !took)
-      throw Error(fmt::format("{}:{}", file, line), "a run and its seconds are expected, and there is '{}' and '{}'",
-                  cell(*run), cell(*seconds))
+  for (const TsvRow& row : table.rows) {
+    const std::string where = fmt::format("{}:{}", file, row.line), name = row.cell(run), held = row.cell(bytes);
+    const std::optional<double> took = positive(row.cell(seconds)), most = positive(held);
+    if (name.empty() || !took)
+      throw Error(where, "a run and its seconds are expected, and there is '{}' and '{}'", name, row.cell(seconds))
           .hint("seconds of a step are a number above 0");
-    const std::filesystem::path beside = std::filesystem::path(file).parent_path() / cell(*run);
-    runs.push_back({beside.string(), *took, bytes ? positive(cell(*bytes)) : std::nullopt});
+    if (!held.empty() && !most)
+      throw Error(where, "bytes are '{}'", held).hint("bytes of the fullest rank are a number above 0, or nothing");
+    const std::filesystem::path beside = std::filesystem::path(file).parent_path() / name;
+    if (!is_there(beside))
+      throw Error(where, "there is no run '{}'", beside.string()).hint("runs are looked for beside the table");
+    runs.push_back({beside.string(), *took, most});
   }
   if (runs.empty()) throw Error(file, "it has no run").hint("give a row for each run that was measured");
   return runs;
@@ -107,6 +90,11 @@ double typical_seconds(std::vector<double> steps) {
 RunConfig as_stack_has_it(RunConfig run, const Stack& stack) {
   for (Recompute& r : run.parallel.recompute)
     if (r == Recompute::full && stack.whole_layers) r = Recompute::layer;
+  if (stack.whole_layers) {
+    std::vector<std::string>& open = run.plan.recompute;
+    if (open.empty()) open = {"none", "selective", "layer"};
+    std::replace(open.begin(), open.end(), std::string("full"), std::string("layer"));
+  }
   if (stack.hidden.tensor) run.parallel.overlap = Overlap::none;
   const bool cut = run.parallel.names.zero == 3 && run.parallel.names.data > 1;
   if (stack.keeps_gathered && run.parallel.pipe > 1 && cut) run.parallel.reshard = Reshard::step;
@@ -115,13 +103,17 @@ RunConfig as_stack_has_it(RunConfig run, const Stack& stack) {
 
 StepTime predicted_on(const RunConfig& run, const std::string& cluster_file) {
   const ClusterFile file = read_cluster(cluster_file, {}, run.train.dtype.products);
-  const Compiled c = compile_run(as_stack_has_it(run, file.cluster.stack), Purpose::sizes);
+  RunConfig there = as_stack_has_it(run, file.cluster.stack);
+  there.parallel.cluster = cluster_file;  // stages are cut and calls are ordered for it
+  const Compiled c = compile_run(there, Purpose::sizes);
   check_ranks(file, c.program->ranks());
   return step_time(*c.program, file.cluster);
 }
 
-std::string calibrated(const std::string& cluster_file, const CalibrationFit& fit, const CalibratedOn& on) {
+std::string calibrated(const std::string& cluster_file, const std::string& to, const CalibrationFit& fit,
+                       const CalibratedOn& on) {
   Field root = read_toml_file(cluster_file);
+  for (const char* key : {"device", "stack"}) move_named(root, key, cluster_file, to);
   const ClusterFile file = read_cluster(cluster_file);
   root.set("calibrated", on.field());
   const Cluster& c = file.cluster;

@@ -34,7 +34,9 @@ RunConfig as_stack_has_it(RunConfig run, const Stack& stack);
 // What a step of the run takes there.
 StepTime predicted_on(const RunConfig&, const std::string& cluster_file);
 
-// The cluster file with the fitted numbers, and what they were fitted to, in place of its own; comments go.
-std::string calibrated(const std::string& cluster_file, const CalibrationFit&, const CalibratedOn&);
+// The cluster file with the fitted numbers, and what they were fitted to, in place of its own; comments go. Files that
+// it names lie beside it: `to` is where it will be.
+std::string calibrated(const std::string& cluster_file, const std::string& to, const CalibrationFit&,
+                       const CalibratedOn&);
 
 }  // namespace stretto

@@ -63,12 +63,6 @@ std::string line(double x1, double y1, double x2, double y2, std::string_view ki
                      kind);
 }
 
-// Small models have megabytes.
-std::string large_bytes(double bytes) {
-  if (bytes == 0) return "0";
-  return bytes >= 1e8 ? fmt::format("{:.4g} GB", bytes / 1e9) : fmt::format("{:.4g} MB", bytes / 1e6);
-}
-
 std::string percent(double part) {
   return std::abs(part) < 5e-4 ? "0%" : fmt::format("{:+.1f}%", 100 * part);  // not "-0.0%"
 }
@@ -96,7 +90,7 @@ std::string grid(const Axis1& x, const Axis1& y) {
   }
   for (double v = first(y); v <= y.most * (1 + 1e-9); v += y.step()) {
     out += line(x.from, y.at(v), x.to, y.at(v), "grid");
-    out += text_at(x.from - 8, y.at(v) + 4, large_bytes(v), "end", "soft");
+    out += text_at(x.from - 8, y.at(v) + 4, decimal_bytes(v), "end", "soft");
   }
   return out;
 }
@@ -172,11 +166,11 @@ std::string bars(std::string_view title, const std::vector<PlanBar>& all, double
       body += fmt::format(
           "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\"><title>{}: {}</title></rect>\n",
           from, i * high + 3, length, high - 6, hue, escape_xml(name),
-          bytes ? large_bytes(value) : human_seconds(value));
+          bytes ? decimal_bytes(value) : human_seconds(value));
       from += length;
       sum += value;
     }
-    body += text_at(from + 8, i * high + 17, bytes ? large_bytes(sum) : human_seconds(sum), "start", "soft");
+    body += text_at(from + 8, i * high + 17, bytes ? decimal_bytes(sum) : human_seconds(sum), "start", "soft");
   }
   const double rows = all.size() * high + 6, height = limit > 0 ? rows + 14 : rows;
   if (limit > 0) {

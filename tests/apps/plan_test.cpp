@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <sstream>
 
 #include "stretto/formats/fields.h"
@@ -106,6 +107,49 @@ TEST_F(PlanCommandTest, WhatIsOutsideOfTheRunsThatWereMeasuredIsSaid) {
   EXPECT_THAT(text_of(folder_ / "best.html"), HasSubstr(larger));
 }
 
+// Both compile the run for the cluster, which chooses other cuts and orders than without one.
+TEST_F(PlanCommandTest, CalibratePredictsWhatSimulateDoes) {
+  for (const char* mesh : {"pipe = 4", "pipe = 2\ntensor = 2\nsequence = true", "pipe = 4\ndata = 2\nzero = 2"}) {
+    folder_.write("one.toml", fmt::format("{}microbatches = 4\n[parallel]\n{}\n", plan_model, mesh));
+    const Result s = run("simulate one.toml --cluster cluster.toml --plain");
+    ASSERT_EQ(s.code, 0) << s.error;
+    folder_.write("runs.tsv", fmt::format("run\tseconds\none.toml\t{}\n", cells(s.out)[1][0]));
+    const Result r = run("calibrate cluster.toml --measured runs.tsv");
+    ASSERT_EQ(r.code, 0) << r.error;
+    EXPECT_THAT(r.out, HasSubstr("\nfactor   1\n")) << mesh;
+  }
+}
+
+TEST_F(PlanCommandTest, CalibrateRefusesWhatNoFactorExplains) {
+  folder_.write("runs.tsv", "run\tseconds\nrun.toml\t1e17\n");
+  const Result r = run("calibrate cluster.toml --measured runs.tsv -o new.toml");
+  EXPECT_EQ(r.code, 1);
+  EXPECT_THAT(r.error, HasSubstr("times as long as cluster.toml predicts, which no calibration explains"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "new.toml"));
+}
+
+// A stack that makes whole layers again has one word for it, whoever chose it.
+TEST_F(PlanCommandTest, FullRecomputeIsWhatTheStackDoes) {
+  folder_.write("stack.toml", "device = \"a100-80g\"\nstack = \"megatron-2021\"\n");
+  const std::string mesh = "--parallel.pipe=2 --parallel.data=1 --parallel.tensor=1 --parallel.context=1 ";
+  const Result r =
+      run("plan run.toml --cluster stack.toml --ranks 2 --plain -o best.toml --plan.recompute=full " + mesh);
+  ASSERT_EQ(r.code, 0) << r.error;
+  const Result s = run("simulate best.toml --cluster stack.toml --plain");
+  ASSERT_EQ(s.code, 0) << s.error;
+  const double planned = std::stod(cells(r.out)[1][1]);
+  EXPECT_NEAR(std::stod(cells(s.out)[1][0]), planned, 1e-3 * planned);
+
+  folder_.write("list.tsv", "pipe\tmicrobatches\trecompute\n2\t4\tfull\n");
+  const Result list = run("plan run.toml --cluster stack.toml --candidates list.tsv");
+  ASSERT_EQ(list.code, 0) << list.error;
+  const Result one =
+      run("simulate run.toml --cluster stack.toml --plain --parallel.pipe=2 --train.microbatches=4 "
+          "--parallel.recompute=full");
+  const double simulated = std::stod(cells(one.out)[1][0]);
+  EXPECT_NEAR(std::stod(cells(list.out)[1][2]), simulated, 1e-3 * simulated);
+}
+
 TEST_F(PlanCommandTest, HoursOfRanksChooseAmongNumbersOfThem) {
   const std::string several = "--quick --parallel.context=1 '--plan.ranks=[1, 4]' --json ";
   const auto ranks = [&](const std::string& objective) {
@@ -197,7 +241,9 @@ TEST_F(PlanCommandTest, MistakesAreNamed) {
     EXPECT_NE(r.code, 0) << arguments;
     return r.error;
   };
-  EXPECT_THAT(says(""), HasSubstr("nothing says how many ranks there are; hint: --ranks 64"));
+  EXPECT_THAT(says(""),
+              HasSubstr("nothing says how many ranks there are; hint: --ranks 64, plan.ranks = 64 in the run\n"));
+  EXPECT_EQ(plan("--quick --plan.ranks=4").code, 0) << "as that says";
   EXPECT_THAT(says("--ranks 4 --parallel.tensor=3"), HasSubstr("tensor = 3 does not divide 4 ranks"));
   EXPECT_THAT(says("--ranks 31"), HasSubstr("no mesh of 31 ranks is possible"));
   EXPECT_THAT(says("--ranks 31"), HasSubstr("28 ranks are possible, and 3 stay idle"));
@@ -241,6 +287,54 @@ TEST_F(PlanCommandTest, CandidatesKeepTheirOrderAndIds) {
   EXPECT_THAT(rows[2].back(), HasSubstr("data = 3 does not divide a batch of 16"));
   EXPECT_EQ(rows[3][0], "c");
   EXPECT_THAT(rows[4].back(), HasSubstr("2 values for 4 columns"));
+}
+
+TEST_F(PlanCommandTest, AListThatIsWrongIsRefusedAsAWhole) {
+  const auto says = [&](const std::string& text, const std::string& more = "") {
+    folder_.write("list.tsv", text);
+    const Result r = plan("--candidates list.tsv " + more);
+    EXPECT_NE(r.code, 0) << text;
+    EXPECT_EQ(r.out, "") << text;
+    return r.error;
+  };
+  EXPECT_THAT(says(""), HasSubstr("[list.tsv] its first line is empty; hint: its first line has keys"));
+  EXPECT_THAT(says("id\tpipe\n"), HasSubstr("[list.tsv] there is no candidate in it"));
+  EXPECT_THAT(says("id\tpip\na\t2\n"),
+              HasSubstr("[list.tsv:1] the column 'pip' is no key of a run; hint: did you mean"));
+  EXPECT_THAT(says("pipe,data\n2,2\n"), HasSubstr("the column 'pipe,data' is no key of a run; hint: its first line"));
+  EXPECT_THAT(says("pipe\tdata\tpipe\n1\t1\t1\n"), HasSubstr("the column 'pipe' stands there twice"));
+  EXPECT_THAT(says("pipe\tparallel.pipe\n1\t1\n"), HasSubstr("two columns are parallel.pipe"));
+  EXPECT_THAT(says("pipe\n1\n", "--model.layers=0"), HasSubstr("key 'model.layers' is 0")) << "of the run, not of each";
+  EXPECT_THAT(says("pipe\n1\n", "--json"), HasSubstr("--json and --candidates exclude each other"));
+  EXPECT_THAT(says("pipe\n1\n", "-o best.toml"), HasSubstr("--output and --candidates exclude each other"));
+  folder_.write("list.tsv", "id\tpipe\r\na\t2\r\n");
+  EXPECT_EQ(cells(plan("--candidates list.tsv").out)[1][0], "a") << "with the line ends of Windows";
+  EXPECT_THAT(plan("--candidates list.tsv --parallel.depth=2").out, HasSubstr("depth is no part of what is planned"));
+}
+
+TEST_F(PlanCommandTest, NothingThatIsReadIsWrittenOver) {
+  const auto says = [&](const std::string& arguments) {
+    const Result r = plan("--ranks 4 --quick " + arguments);
+    EXPECT_NE(r.code, 0) << arguments;
+    EXPECT_EQ(r.out, "") << arguments;
+    return r.error;
+  };
+  EXPECT_THAT(says("-o run.toml"), HasSubstr("-o run.toml would write over run.toml, which is read"));
+  EXPECT_THAT(says("-o ./cluster.toml"), HasSubstr("-o ./cluster.toml would write over cluster.toml, which is read"));
+  EXPECT_EQ(text_of(folder_ / "run.toml"), plan_model);
+  EXPECT_EQ(text_of(folder_ / "cluster.toml"), plan_cluster);
+  std::filesystem::create_directories(folder_ / "out/best.html");
+  EXPECT_THAT(says("-o out"), HasSubstr("hint: -o out/best.toml"));
+  EXPECT_THAT(says("-o out/.toml"), HasSubstr("hint: -o out/best.toml"));
+  EXPECT_THAT(says("-o best.html"), HasSubstr("hint: -o best.toml"));
+  EXPECT_THAT(says("-o out/best.toml"), HasSubstr("[out/best.html] is a directory, not a file")) << "before the search";
+  folder_.write("runs.tsv", "run\tseconds\nnowhere.toml\t1\n");
+  EXPECT_THAT(says("-o best.toml --measured runs.tsv"), HasSubstr("[runs.tsv:2] there is no run 'nowhere.toml'"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "best.toml"));
+  folder_.write("runs.tsv", "run\tseconds\nrun.toml\t1\n");
+  EXPECT_THAT(run("calibrate cluster.toml --measured runs.tsv -o run.toml").error,
+              HasSubstr("would write over run.toml"));
+  EXPECT_EQ(text_of(folder_ / "run.toml"), plan_model);
 }
 
 // Memory for which recompute has to differ: the run that is written has a list, and lists of candidates may, too.

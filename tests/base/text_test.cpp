@@ -18,6 +18,14 @@ TEST(Human, Seconds) {
   EXPECT_EQ(human_seconds(std::numeric_limits<double>::infinity()), "inf s");
 }
 
+TEST(Human, BytesAsDevicesHaveThem) {
+  EXPECT_EQ(decimal_bytes(80e9), "80.0 GB");
+  EXPECT_EQ(decimal_bytes(37.5e6), "37.5 MB");
+  EXPECT_EQ(decimal_bytes(2e3), "2 kB");
+  EXPECT_EQ(decimal_bytes(4), "4 B");
+  EXPECT_EQ(decimal_bytes(0), "0");
+}
+
 TEST(Human, Counts) {
   EXPECT_EQ(human_count(950), "950");
   EXPECT_EQ(human_count(1234), "1.23k");

@@ -382,7 +382,14 @@ TEST(RunMistakes, AreNamed) {
        "[run.toml:2] key 'parallel.stages' is 4 but must be \"auto\" or a list of whole numbers from 1 to 65536; "
        "hint: e.g. [3, 2, 2, 3]"},
       {"[parallel]\nstages = \"atuo\"", "[run.toml:2] key 'parallel.stages' is \"atuo\" but must be \"auto\" or"},
-      {"[parallel]\nstages = []", "[run.toml:2] key 'parallel.stages' is [] but names no stage"},
+      {"[parallel]\nstages = []",
+       "[run.toml:2] key 'parallel.stages' is [] but must be \"auto\" or a list of whole numbers"},
+      {"[plan]\nranks = \"all\"",
+       "[run.toml:2] key 'plan.ranks' is \"all\" but must be \"auto\" or one or several whole numbers from 1 to "
+       "1048576; hint: e.g. [8, 16, 32]"},
+      {"[plan]\nzero = []", "[run.toml:2] key 'plan.zero' is [] but must be \"auto\" or one or several whole"},
+      {"[plan]\nzero = 4", "[run.toml:2] key 'plan.zero' is 4 but must be a whole number from 0 to 3"},
+      {"[plan]\nschedules = []", "[run.toml:2] key 'plan.schedules' is [] but names none; hint: leave it out"},
       {"[parallel]\nstages = [3, 0]",
        "[run.toml:2] key 'parallel.stages[1]' is 0 but must be a whole number from 1 to 65536"},
       {"[parallel]\nrecompute = \"ful\"",

@@ -155,6 +155,31 @@ TEST(NothingLegal, APrimeNumberOfRanksThatNothingDivides) {
   EXPECT_THAT(nothing_legal(p, {}).what(), HasSubstr("no mesh of 31 ranks is possible"));
 }
 
+// What is said to be possible is, and nothing larger; far below a large prime, too.
+TEST(NothingLegal, TheMostRanksThatArePossible) {
+  for (const int ranks : {31, 1009, 1000003}) {
+    PlanProblem p = small_llama(ranks, 16);
+    const std::string said = nothing_legal(p, {}).what();
+    const std::size_t at = said.find("hint: ") + 6;
+    ASSERT_THAT(said, HasSubstr(" ranks are possible, and "));
+    p.ranks = std::stoi(said.substr(at));
+    EXPECT_FALSE(enumerate(p, {}).keys.empty()) << said;
+    for (int more = p.ranks + 1; more < std::min(ranks, p.ranks + 50); ++more) {
+      p.ranks = more;
+      EXPECT_TRUE(enumerate(p, {}).keys.empty()) << more << ": " << said;
+    }
+  }
+}
+
+// Short sequences are cut only when that is asked for, and it is said so.
+TEST(NothingLegal, AContextAxisThatIsSearchedOnlyWhereItIsGiven) {
+  const PlanProblem p = small_llama(4, 1);
+  const PlanSpace space{.pipe = {1}, .tensor = {1}};
+  ASSERT_TRUE(enumerate(p, space).keys.empty());
+  EXPECT_THAT(nothing_legal(p, space).what(), HasSubstr("hint: give parallel.context = 4"));
+  EXPECT_FALSE(enumerate(p, {.pipe = {1}, .tensor = {1}, .context = {4}}).keys.empty());
+}
+
 TEST(Score, RefusedOnesHaveTheirReason) {
   const PlanProblem p = small_llama(4, 16);
   const std::vector<Planned> r = score(p, {{.data = 4},

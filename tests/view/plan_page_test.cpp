@@ -41,7 +41,7 @@ TEST(PlanPage, HasAPictureOfEverythingThatIsGiven) {
   EXPECT_THAT(text, HasSubstr("Filled: compiled"));
   EXPECT_THAT(text, HasSubstr("<title>pipe 4</title>"));
   EXPECT_THAT(text, HasSubstr("What a step is made of"));
-  EXPECT_THAT(text, HasSubstr(">2 GB<"));
+  EXPECT_THAT(text, HasSubstr(">2.0 GB<"));
   EXPECT_THAT(text, HasSubstr("-5.0% .. +10.0%"));
   EXPECT_THAT(text, HasSubstr("0% .. 0%"));
   // Small models have megabytes, and names are as wide as they are.
