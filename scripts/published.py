@@ -9,7 +9,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROWS = os.path.join(HERE, '..', 'bench', 'data', 'published.json')
 OTHERS = os.path.join(HERE, '..', 'bench', 'data', 'throughput.tsv')
 DEVICE = {'A100': 'a100-80g', 'A100-80GB': 'a100-80g', 'A100-40GB': 'a100-40g', 'H100-80GB': 'h100-sxm',
-          'H100-96GB-HBM2e': 'h100-500w', 'H200-141GB': 'h200-sxm', 'B200': 'b200', 'GB200': 'gb200', 'GB300': 'gb300'}
+          'H100-96GB-HBM2e': 'h100-500w', 'H200-141GB': 'h200-sxm', 'B200': 'b200', 'GB200': 'gb200', 'GB300': 'gb300',
+          'MI300X': 'mi300x'}
 STACK = dict(megatron_sc21='megatron-2021', vtrain_multi='megatron-deepspeed', vtrain_single='megatron-deepspeed',
              zero_bubble='megatron-2023', mosaic_fsdp='composer-fsdp')
 SCHEDULE = {'no-pp': '1f1b', '1F1B': '1f1b', 'interleaved-1F1B': 'interleaved-1f1b', '1F1B-I': 'interleaved-1f1b',
@@ -17,11 +18,15 @@ SCHEDULE = {'no-pp': '1f1b', '1F1B': '1f1b', 'interleaved-1F1B': 'interleaved-1f
             'ZB-2p (all-reduce sync optimizer)': 'zb-h2'}
 
 # Of throughput.tsv: layers, width, heads, key/value heads, feed-forward width, vocabulary, and what else is not llama's.
-EXPERTS = {'family': '"mixtral"', 'head_dim': 128, 'experts': 128, 'top_k': 8, 'capacity': 1.0}
+# A name with a number after a colon has as many layers.
+# Where tokens over capacity are dropped (nemo-25.09-experts, dgxc-24-grok), slots are as many as rows without drops.
+EXPERTS = {'family': '"mixtral"', 'head_dim': 128, 'experts': 128, 'top_k': 8}
 MODELS = {
     'llama2-7b': (32, 4096, 32, 32, 11008, 32000, {}), 'llama2-13b': (40, 5120, 40, 40, 13824, 32000, {}),
     'llama2-70b': (80, 8192, 64, 8, 28672, 32000, {}), 'llama3-8b': (32, 4096, 32, 8, 14336, 128256, {}),
     'llama3-70b': (80, 8192, 64, 8, 28672, 128256, {}), 'llama3-405b': (126, 16384, 128, 8, 53248, 128256, {}),
+    'llama3-405b-50k': (126, 16384, 128, 8, 53248, 50257, {}),  # with GPT-2's tokenizer in place of its own
+    'qwen2.5-7b': (28, 3584, 28, 4, 18944, 152064, {}),
     'gpt3-5b': (24, 4096, 32, 32, 16384, 51200, {'family': '"gpt2"'}),
     'gpt3-20b': (44, 6144, 48, 48, 24576, 51200, {'family': '"gpt2"'}),
     'gpt3-175b': (96, 12288, 96, 96, 49152, 51200, {'family': '"gpt2"'}),
@@ -29,8 +34,10 @@ MODELS = {
     'gpt-530b': (105, 20480, 128, 128, 81920, 51200, {'family': '"gpt2"'}),
     'gpt-1t': (128, 25600, 160, 160, 102400, 51200, {'family': '"gpt2"'}),
     'nemotron-8b': (32, 4096, 32, 32, 16384, 256000, {'gated': 'false'}),
+    'nemotron-15b': (32, 6144, 48, 8, 24576, 256000, {'gated': 'false'}),
     'nemotron-22b': (40, 6144, 48, 48, 24576, 256000, {'gated': 'false'}),
     'nemotron-340b': (96, 18432, 96, 8, 73728, 256000, {'gated': 'false'}),
+    'grok1': (64, 6144, 48, 8, 32768, 128256, EXPERTS | {'experts': 8, 'top_k': 2}),
     'qwen3-30b': (48, 2048, 32, 4, 768, 151936, EXPERTS), 'qwen3-235b': (94, 4096, 64, 4, 1536, 151936, EXPERTS)}
 # Which stack a source of throughput.tsv is. Read in: NVIDIA/NeMo docs/source/performance/performance_summary.md (24.07; long
 # contexts: 24.03), NVIDIA-NeMo/Megatron-Bridge docs/performance-summary.md and its archive (25.11, 26.02), pytorch/torchtitan
@@ -41,11 +48,23 @@ MODELS = {
 # checked against its MFU (with full recompute there is no sequence parallelism); Smith et al. 2022, Megatron-Turing NLG 530B,
 # as cli99/llm-analysis examples/megatron-turing-nlg quotes it; Megatron-Bridge's archive of 25.09 (no precision printed: fp8)
 # and rows of its 26.02 that were not in this table; torchtitan docs/performance.md, 405B on 128 ranks.
+# Likewise NVIDIA/dgxc-benchmarking, of several commits: llama3.1/README_405b.md, README_70b.md, README_8b.md (24.09),
+# nemotron/README_15b.md (24.12), README_340b.md (24.11), nemo_megatron/README_175b.md, grok1/README_314b.md with
+# grok1_314b.yaml (dgxc-24-grok), llama3.1/README.md, nemotron/README.md and grok1/README.md (dgxc-25), maxtext/README_70b.md
+# and that of Llama 3 with configure.sh, paxml/README_5b.md and README_175b.md with paxml_mod_configs.py; JAX-Toolbox
+# rosetta/projects/pax/README.md with google/paxml configs.py (pax-a100); docs.nvidia.com, NeMo Framework user guide,
+# performance summary of 25.04 and 25.07 (their first rows, all of GB200); DmitriiNikolaevAtAmd/tprimat PEAK_THROUGHPUT_GUIDE.md
+# with AMD-AGI/Primus examples/megatron/configs/MI300X (batch times context over the step's time is what is printed).
+# MaxText's save_qkv_proj and Pax' SAVE_QKV_OUT_PROJ are "layer" here, SAVE_DOT_ONLY is "selective".
 SOURCES = {'nemo-24.07': 'nemo', 'nemo-24.03-long': 'nemo', 'nemo-25.11': 'nemo', 'nemo-26.02': 'nemo',
            'torchtitan-2024': 'torchtitan', 'torchtitan-a100': 'torchtitan', 'torchtitan-h200': 'torchtitan-2025',
            'llama3-paper': 'nemo', 'korthikanti-2022': 'megatron-2022', 'korthikanti-2022-full': 'megatron-2022',
            'mt-nlg': 'megatron-deepspeed', 'nemo-25.09': 'nemo', 'nemo-25.09-experts': 'nemo',
-           'nemo-26.02-more': 'nemo', 'torchtitan-405b': 'torchtitan'}
+           'nemo-26.02-more': 'nemo', 'torchtitan-405b': 'torchtitan', 'dgxc-24.09-405b': 'nemo', 'dgxc-24.09-70b': 'nemo',
+           'dgxc-24.09-8b': 'nemo', 'dgxc-24.12-15b': 'nemo', 'dgxc-24.11-340b': 'nemo', 'dgxc-24.12-175b': 'nemo',
+           'dgxc-25': 'nemo', 'dgxc-24-grok': 'nemo', 'dgxc-25-grok': 'nemo', 'maxtext-llama2': 'jax',
+           'maxtext-llama3': 'jax', 'pax-h100': 'jax', 'pax-a100': 'jax', 'nemo-25.04': 'nemo', 'nemo-25.07': 'nemo',
+           'primus-mi300x': 'nemo'}
 NO_SEQUENCE = ('korthikanti-2022-full', 'mt-nlg')  # tensor ranks hold what is between products alike
 
 
@@ -58,12 +77,14 @@ def other_rows():
     """throughput.tsv as rows of published.json."""
     def row(r):
         n = {k: int(v) for k, v in r.items() if v.isdigit()}
-        layers, hidden, heads, kv, ff, vocab, more = MODELS[r['model']]
+        name, _, only = r['model'].partition(':')
+        layers, hidden, heads, kv, ff, vocab, more = MODELS[name]
         dp = n['gpus'] // (n['tensor'] * n['pipe'] * n['context_ranks'])
         return dict(id=' '.join(r.values()), group=r['source'], model=r['model'], gpu=r['gpu'], gpus=n['gpus'], precision=r['precision'],
-                    layers=layers, hidden=hidden, heads=heads, kv_heads=kv, ff=ff, vocab=vocab, more=more, seq=n['context'],
+                    layers=int(only or layers), hidden=hidden, heads=heads, kv_heads=kv, ff=ff, vocab=vocab, more=more, seq=n['context'],
                     gpus_per_node=72 if r['gpu'].startswith('GB') else 8, tp=n['tensor'], pp=n['pipe'], dp=dp, cp=n['context_ranks'],
-                    ep=n['expert'], vpp=n['chunks'], zero=n['zero'], global_batch=n['batch'],
+                    ep=n['expert'], vpp=n['chunks'], zero=n['zero'], replicas=n['replicas'],
+                    global_batch=n['batch'],
                     seq_parallel=n['tensor'] > 1 and r['source'] not in NO_SEQUENCE,
                     n_micro=n['batch'] // (dp * n['microbatch']), schedule='interleaved-1F1B' if n['chunks'] > 1 else '1F1B',
                     recompute=r['recompute'], mem_gb=float(r['memory_gib']) * 1.0737 if r['memory_gib'] else None,
@@ -111,6 +132,11 @@ def run_toml(r):
     sequence = r.get('seq_parallel') and r['tp'] > 1
     parallel |= dict(context=r.get('cp') or 1, expert=r.get('ep') or 1, sequence='true' if sequence else 'false')
     parallel['data'] //= parallel['expert']
+    if parallel['expert'] > 1:
+        parallel['expert_rows'] = '"exchange"'  # what alltoall dispatchers do
+    if r.get('replicas', 1) > 1:
+        parallel['replicas'] = r['replicas']
+        parallel['data'] //= r['replicas']
     if parallel['data'] == 1:
         parallel['zero'] = 0
     if r['pp'] > 1:

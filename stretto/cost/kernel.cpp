@@ -9,8 +9,10 @@ constexpr double score_kernels = 3;  // of kept scores: two products and what go
 
 double side(double x, double small) { return x / (x + small); }
 
-double product_seconds(const ProductShape& p, double peak, const Rates& r) {
-  const double reached = peak * r.product * side(p.m, r.small) * side(p.n, r.small) * side(p.k, r.small);
+// What a short side costs is time, whatever the speed: of products that are so many times as fast it is more.
+double product_seconds(const ProductShape& p, double peak, const Rates& r, double faster = 1) {
+  const double small = r.small * faster;
+  const double reached = peak * faster * r.product * side(p.m, small) * side(p.n, small) * side(p.k, small);
   return 2 * p.batches * p.m * p.n * p.k / reached;
 }
 
@@ -53,8 +55,8 @@ double kernel_seconds(const KernelWork& w, const Machine& m) {
   const bool narrow = w.narrow && r.narrow > 1;
   // Of the left operand, an activation or its gradient: weights are cast once for all microbatches of a step.
   const double casts = narrow ? r.cast * p->batches * p->m * p->k / bandwidth + r.kernel : 0;
-  const double peak = m.rate(w.of_bf16) * (narrow ? r.narrow : 1) * (p->batches > 1 ? r.grouped : 1);
-  return std::max(product_seconds(*p, peak, r), bytes / bandwidth) + casts + r.kernel;
+  const double peak = m.rate(w.of_bf16) * (p->batches > 1 ? r.grouped : 1);
+  return std::max(product_seconds(*p, peak, r, narrow ? r.narrow : 1), bytes / bandwidth) + casts + r.kernel;
 }
 
 }  // namespace stretto

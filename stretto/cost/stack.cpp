@@ -39,6 +39,7 @@ Stack read_stack_fields(const Field& fields, std::string name) {
   hidden.read("beside", s.beside, part_range);
   reader.choose("gradients", s.gradient_bytes, {{"program", 0.0}, {"16bit", 2.0}, {"f32", 4.0}});
   reader.read("cut_messages", s.cut_messages);
+  reader.read("cut_exchanges", s.cut_exchanges);
   reader.read("one_wire", s.one_wire);
   reader.read("joined_backward", s.joined_backward);
   reader.read("free_update", s.free_update);

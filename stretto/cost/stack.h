@@ -25,6 +25,7 @@ struct Stack {
   double beside = 0;             // what goes on beside kernels slows them down by this share of its own time
   bool one_wire = false;         // gathers and sums over the same ranks wait for each other
   bool cut_messages = false;     // of a value that ranks of an actor hold alike each sends a part, gathered on arrival
+  bool cut_exchanges = false;    // likewise of rows for experts that tensor ranks hold alike
   double gradient_bytes = 0;     // of a number of a gradient, in memory and on the wire; 0: as the program has it
   bool whole_layers = false;     // full recompute makes all of a layer again; else what backward reads
   bool joined_backward = false;  // a B gives its gradients to the stage before when all of it is done

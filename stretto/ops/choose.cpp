@@ -34,18 +34,25 @@ Spread spread(const OpCall& c, DimId expert, std::vector<int> masked) {
   return s;
 }
 
-// Of a rank that has a part of the experts, or rows that are grouped by them: what it computes in the mean.
+// Of a rank that has a part of the experts, or rows that are grouped by them: what it computes in the mean, as products
+// of as many rows for each of its experts.
 Cost cost(const OpCall& c, DimId expert) {
   Cost cost = c.streaming(0);
   const Dim& e = c.graph.dim(expert);
+  double rows = 1, left = 1, right = 1;  // left: what x has beside its rows
   bool all_here = false;
-  cost.flops = 2;
   for (DimId d : without(space(c), {expert})) {
     const Dim& dim = c.graph.dim(d);
-    cost.flops *= double(dim.filled ? dim.filled : dim.size);
+    double& side = contains(c.in(2).dims, d) ? rows : contains(c.in(0).dims, d) ? left : right;
+    side *= double(dim.filled ? dim.filled : dim.size);
     all_here = all_here || dim.by == e.name;
   }
-  if (!all_here && !e.axes.empty()) cost.flops *= double(e.size) / double(e.valid());
+  if (!all_here && !e.axes.empty()) rows *= double(e.size) / double(e.valid());
+  cost.flops = 2 * rows * left * right;
+  const bool of_weights = contains(c.out().dims, expert);
+  const double each = rows / double(e.size);
+  cost.shape =
+      of_weights ? ProductShape{double(e.size), left, right, each} : ProductShape{double(e.size), each, right, left};
   return cost;
 }
 

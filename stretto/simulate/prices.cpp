@@ -28,11 +28,13 @@ void balance_context(KernelWork& w) {
   if (a && a->seen > 0.5 && a->seen < 1) w.cost.flops *= 0.5 / a->seen;
 }
 
-// Of a byte each: as many bytes as fewer elements would have.
-CollectiveShape of_bytes(CollectiveShape s) {
-  if (!s.sizes.empty()) *std::max_element(s.sizes.begin(), s.sizes.end()) /= i64(size_of(s.dtype));
+// With as many bytes as fewer elements have.
+CollectiveShape in_parts(CollectiveShape s, i64 parts) {
+  if (s.rows) s.rows->elements /= parts;
+  if (!s.sizes.empty()) *std::max_element(s.sizes.begin(), s.sizes.end()) /= parts;
   return s;
 }
+CollectiveShape of_bytes(const CollectiveShape& s) { return in_parts(s, i64(size_of(s.dtype))); }
 
 Value without_views(const Graph& g, Value v) {
   while (g.node(v).op->view) v = g.node(v).operands[0];
@@ -158,7 +160,7 @@ bool Prices::narrow_gather(const Task& t, const CollectiveShape& s) const {
 
 // What a product takes as a part of one with all that are made of the same operand, in parts of what it takes alone:
 // the side in which they differ is as long as all of theirs.
-double Prices::joined(const Calls& body, CallRange range, CallId call, const ProductShape& p) const {
+double Prices::joined(const Calls& body, CallRange range, CallId call, const ProductShape& p, bool narrow) const {
   if (!c_.stack.joined_products || !c_.machine.rates) return 1;
   double m = 0, n = 0;
   for (CallId c : ids(range)) {
@@ -170,8 +172,22 @@ double Prices::joined(const Calls& body, CallRange range, CallId call, const Pro
     if (q->m == p.m) n += q->n;
     if (q->n == p.n) m += q->m;
   }
-  const double small = c_.machine.rates->small, side = n > p.n ? p.n : p.m, all = n > p.n ? n : m;
+  const Rates& r = *c_.machine.rates;
+  const double small = r.small * (narrow ? r.narrow : 1), side = n > p.n ? p.n : p.m, all = n > p.n ? n : m;
   return (1 + small / all) / (1 + small / side);
+}
+
+// Tensor ranks that exchange the same rows.
+int Prices::alike_over_tensor(const Graph& g, const Node& n) const {
+  for (DimId d : g.type(n.operands[0]).dims)
+    if (std::ranges::count(g.dim(d).axes, "tensor") > 0) return 1;
+  return p_.mesh.extent("tensor");
+}
+
+// Each of the ranks that hold the same rows exchanges a part of them; they gather what came.
+double Prices::cut_exchange(const CollectiveShape& s, ActorId actor, int alike) {
+  const double rows = collective_bytes(s) * s.members / (s.members - 1);
+  return collective(in_parts(s, alike), actor) + rows * (alike - 1) / alike / c_.inside.bandwidth * scale_;
 }
 
 Priced Prices::calls(ActorId actor, TaskId task, const Calls& body, CallRange range) {
@@ -185,10 +201,11 @@ Priced Prices::calls(ActorId actor, TaskId task, const Calls& body, CallRange ra
     if (n.op->collective) {
       CollectiveShape shape = shape_of(body.graph, n, p_.mesh);
       if (narrow_gather(t, shape)) shape = of_bytes(shape);
-      const auto& hidden = shape.kind == CollectiveKind::exchange && c_.stack.hidden.exchanges
-                               ? c_.stack.hidden.exchanges
-                               : c_.stack.hidden.tensor;
-      sum.collectives += exposed(collective(shape, actor), hidden, c_.stack.beside);
+      const bool exchanges = shape.exchanges();
+      const auto& hidden = exchanges && c_.stack.hidden.exchanges ? c_.stack.hidden.exchanges : c_.stack.hidden.tensor;
+      const int alike = exchanges && c_.stack.cut_exchanges ? alike_over_tensor(body.graph, n) : 1;
+      sum.collectives +=
+          exposed(alike > 1 ? cut_exchange(shape, actor, alike) : collective(shape, actor), hidden, c_.stack.beside);
       continue;
     }
     KernelWork work = kernel_work(body, c);
@@ -200,7 +217,7 @@ Priced Prices::calls(ActorId actor, TaskId task, const Calls& body, CallRange ra
     if (kind == WorkKind::elements && c_.machine.rates)
       for (double* bytes : {&work.cost.read, &work.cost.written}) *bytes *= passes_of(c_.stack, t.part);
     double seconds = kernel_seconds(work, c_.machine) * scale_;
-    if (const auto* p = std::get_if<ProductShape>(&work.cost.shape)) seconds *= joined(body, range, c, *p);
+    if (const auto* p = std::get_if<ProductShape>(&work.cost.shape)) seconds *= joined(body, range, c, *p, narrow);
     (kind == WorkKind::product ? sum.products : kind == WorkKind::attention ? sum.attention : sum.elements) += seconds;
   }
   return sum;

@@ -58,8 +58,10 @@ class Prices {
   Priced calls(ActorId, TaskId, const Calls&, CallRange);
   Priced of_task(ActorId, TaskId);
   Priced recomputed(ActorId, TaskId);
-  double joined(const Calls&, CallRange, CallId, const ProductShape&) const;
+  double joined(const Calls&, CallRange, CallId, const ProductShape&, bool narrow) const;
   bool narrow_gather(const Task&, const CollectiveShape&) const;
+  int alike_over_tensor(const Graph&, const Node&) const;
+  double cut_exchange(const CollectiveShape&, ActorId, int alike);
   double logits_of(const Calls&) const;
   double of_loss(double logits) const;
   int copies_of(const Transfer&) const;

@@ -79,5 +79,13 @@ TEST(KernelSeconds, NarrowProductsAreFasterAndCast) {
   EXPECT_DOUBLE_EQ(kernel_seconds(w, m), wide / 2 + 3 * 300 / 50.0 + 2) << "weights are cast once a step";
 }
 
+TEST(KernelSeconds, ShortSidesCostNarrowProductsMore) {
+  Machine m = round_device();
+  m.rates->narrow = 2;
+  KernelWork w = product(20, 80, 180);
+  w.narrow = true;  // with 20 for `small` in place of 10
+  EXPECT_DOUBLE_EQ(kernel_seconds(w, m), 2 * 20 * 80 * 180 / (2 * 500 * 0.5 * 0.8 * 0.9) + 2);
+}
+
 }  // namespace
 }  // namespace stretto

@@ -70,6 +70,11 @@ TEST(OpTable, RulesFitTheirExamples) {
       EXPECT_GE(c.flops, 0);
       EXPECT_GE(c.read, 0);
       EXPECT_GE(c.written, 0);
+      const auto* product = std::get_if<ProductShape>(&c.shape);
+      EXPECT_TRUE(product || n.op->costly != Costly::product) << "a product says of what";
+      if (product) {
+        EXPECT_DOUBLE_EQ(c.flops, 2 * product->batches * product->m * product->n * product->k);
+      }
       if (n.op->view)
         for (std::size_t r = 0; r < n.results.size(); ++r) {
           const ViewMap map = n.op->view(call, int(r));

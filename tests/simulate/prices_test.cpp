@@ -171,6 +171,37 @@ TEST(Prices, WhatIsGatheredForNarrowProductsIsNarrow) {
   EXPECT_EQ(spent(data, narrow, ProductType::as_kept).gathers, spent(data, wide, ProductType::as_kept).gathers);
 }
 
+// Rows of experts on ranks of their own, with tensor ranks that hold them alike.
+Compiled with_experts() {
+  ModelConfig config{.family = "mixtral", .layers = 2, .width = 256, .heads = 4, .context = 128, .vocab = 512};
+  config.experts = 8, config.top_k = 2;
+  return compile(make_model(config, 8), adamw(), {.microbatches = 4, .dtype = bf16},
+                 {.names = {.tensor = 2, .expert = 2, .sequence = true},
+                  .overlap = Overlap::none,
+                  .expert_rows = ExpertRows::exchange});
+}
+
+TEST(Prices, RowsForExpertsAreHiddenAsExchangesAre) {
+  const Compiled c = with_experts();
+  Stack all, tensor;
+  all.hidden.tensor = tensor.hidden.tensor = 1;
+  tensor.hidden.exchanges = 0;
+  EXPECT_EQ(step_time(*c.program, on("h100-sxm", all)).spent.collectives, 0);
+  EXPECT_GT(step_time(*c.program, on("h100-sxm", tensor)).spent.collectives, 0);
+}
+
+TEST(Prices, RowsThatTensorRanksHoldAlikeMayBeExchangedInParts) {
+  const Compiled c = with_experts();
+  DeviceModel d = read_device("h100-sxm");
+  d.inside.latency = d.between.latency = 0, d.domain = 2;  // experts' ranks are on two nodes
+  Stack whole, cut;
+  whole.hidden.tensor = cut.hidden.tensor = 1, whole.hidden.exchanges = cut.hidden.exchanges = 0;
+  cut.cut_exchanges = true;
+  const auto seconds = [&](const Stack& s) { return step_time(*c.program, cluster_of(d, s)).spent.collectives; };
+  EXPECT_LT(seconds(cut), 0.8 * seconds(whole));
+  EXPECT_GT(seconds(cut), 0.5 * seconds(whole)) << "what came is gathered";
+}
+
 TEST(Held, KeptScoresAndMasksAreCounted) {
   const Compiled c = small();
   Stack kept;
