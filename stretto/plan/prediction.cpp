@@ -9,6 +9,7 @@
 #include "stretto/plan/arranged.h"
 #include "stretto/plan/cuts.h"
 #include "stretto/plan/data_axis.h"
+#include "stretto/plan/turn_memory.h"
 #include "stretto/program/account.h"
 #include "stretto/simulate/held.h"
 #include "stretto/simulate/predict.h"
@@ -177,6 +178,7 @@ double longest_alone(const PlayedEnds& ends) {
 // When a step's last action ends, and how long it goes on after that.
 struct Predictor::Played {
   double last = 0, tail = 0;
+  std::optional<Arrangement> way = {};  // none: in place
   double total() const { return last + tail; }
 };
 
@@ -199,11 +201,13 @@ Predictor::Played Predictor::by_actions(const StageModel& model, const RunKeys& 
 }
 
 // In the ways that the compiler tries, of which it takes the next one if that is worth it.
-Predictor::Played Predictor::by_turns(const StageModel& model, const RunKeys& k, Shape& shape, double tail,
-                                      double message) const {
-  ArrangedPlayer player(model.pieces(), model.turn_options(), links_of(p_, k), message);
+Predictor::Played Predictor::by_turns(const StageModel& model, Shape& shape, ArrangedPlayer& player,
+                                      double tail) const {
   const auto play = [&](const std::optional<Arrangement>& way) {
-    return judged(model, shape.schedule(), tail, shape.ends([&](const Schedule& s) { return player.ends(s, way); }));
+    Played x =
+        judged(model, shape.schedule(), tail, shape.ends([&](const Schedule& s) { return player.ends(s, way); }));
+    x.way = way;
+    return x;
   };
   Played best = play({});
   for (const Arrangement& way : arrangements(model.tasks()))
@@ -223,15 +227,20 @@ Planned Predictor::of_model(const RunKeys& k, const FactsOfStages& all, int of_f
   for (ActorId a : some_actors(s)) tail = std::max(tail, model.tail(s, a));
   const double busy = k.microbatches * model.longest(s.actor_of);
   Played played{busy * shape.unit() / (3.0 * k.microbatches), tail};
+  std::optional<ArrangedPlayer> player;
+  if (depth == Depth::turns) player.emplace(model.pieces(), model.turn_options(), links_of(p_, k), f.message);
   if (play)
-    played = depth == Depth::turns ? by_turns(model, k, shape, tail, f.message) : by_actions(model, k, shape, tail);
+    played = player && model.arranged() ? by_turns(model, shape, *player, tail) : by_actions(model, k, shape, tail);
   const double grown = growth(p_, k.ranks(), of_facts);
   r.time.work = grown * std::min(busy, played.last);
   r.time.bubble = grown * played.last - r.time.work;
   r.time.tail = grown * (played.tail + f.before + epilogue_messages(p_, k, f)) + stack.step;
   r.seconds = r.time.total();
   r.bubble = std::max(0.0, 1 - k.microbatches * model.work() / k.pipe / r.seconds - r.time.tail / r.seconds);
-  r.memory = play ? model.played_memory(shape) : model.memory(shape);
+  if (player)
+    r.memory = memory_by_turns(model, shape, *player, played.way, reshard_of(p_, k) == Reshard::step);
+  else
+    r.memory = play ? model.played_memory(shape) : model.memory(shape);
   r.bytes = r.memory.total();
   return r;
 }
@@ -250,7 +259,7 @@ std::vector<Planned> Predictor::by_turns(const std::vector<RunKeys>& all) {
   std::vector<Ready> ready;
   for (const RunKeys& k : all) {
     FactsOfStages f = facts_of_stages(k);
-    if (f.empty() || p_.parallel.overlap == Overlap::none) {  // it has no turns that are ordered anew
+    if (f.empty()) {
       results.push_back(by_schedule(k));
     } else {
       Planned& x = results.emplace_back(Planned{.keys = k});
