@@ -14,13 +14,6 @@ struct Message {
   std::optional<double> guessed, arrives;  // while turns are arranged, and when they are played
 };
 
-// A turn with the order that was found for it.
-struct ArrangedTurn {
-  const RowTurn* turn;
-  const TurnWork* work;
-  const TurnOrder* order;
-};
-
 // All actors' turns one after the other, each when it is known at what time its messages come, as Ensemble in
 // program/overlap.cpp does it with regions of a program.
 class TurnEnsemble {
@@ -47,13 +40,16 @@ class TurnEnsemble {
         voices_, [&](ActorId a) { return comes(voices_[a]); }, sketch, [&](ActorId a) { go_on(a); });
   }
   const std::vector<ArrangedTurn>& of(ActorId a) const { return voices_[a].arranged; }
+  ArrangedRows take() {
+    ArrangedRows all;
+    for (Voice& v : voices_) all.push_back(std::move(static_cast<ArrangedRow&>(v)));
+    return all;
+  }
   std::vector<Message>& messages() { return messages_; }
 
  private:
-  struct Voice {
-    std::vector<RowTurn> turns = {};
+  struct Voice : ArrangedRow {
     std::vector<const TurnWork*> works = {};  // with nothing left to them
-    std::vector<ArrangedTurn> arranged = {};  // so far
     std::vector<PieceAt> left = {};
     double time = 0;
     bool sketched = false;  // the turn at hand
@@ -288,6 +284,7 @@ class TurnCook {
     if (all.seconds - rest.seconds < 0.95 * takes) return false;
     all = std::move(rest), work_ = std::move(without);
     o.left.insert(o.left.begin(), x.piece);
+    o.left_work.insert(o.left_work.begin(), x.first);
     for (std::uint32_t c = 0; c < x.calls; ++c) gone.insert(WorkId(x.first.value + c));
     return true;
   }
@@ -333,6 +330,12 @@ PlayedEnds ArrangedPlayer::ends(const Schedule& s, const std::optional<Arrangeme
   TurnEnsemble all(*this, s, way);
   all.run();
   return TurnClock(*this, s, all).run();
+}
+
+ArrangedRows ArrangedPlayer::rows(const Schedule& s, const std::optional<Arrangement>& way) {
+  TurnEnsemble all(*this, s, way);
+  all.run();
+  return all.take();
 }
 
 }  // namespace stretto

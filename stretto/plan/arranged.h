@@ -20,15 +20,29 @@ struct TurnOrder {
   double seconds = 0;                                // as predicted when it was arranged
   std::vector<std::pair<std::size_t, double>> sent;  // by which action, how long after its beginning
   std::vector<PieceAt> left = {};                    // weight gradients that are left to the next turn
+  std::vector<WorkId> left_work = {};                // the first call of each
   std::vector<char> in_place = {};                   // per work: a collective with nothing between start and await
 };
+
+// A turn with the order that was found for it.
+struct ArrangedTurn {
+  const RowTurn* turn;
+  const TurnWork* work;
+  const TurnOrder* order;
+};
+struct ArrangedRow {
+  std::vector<RowTurn> turns = {};
+  std::vector<ArrangedTurn> arranged = {};  // as many, once all are
+};
+using ArrangedRows = IdVector<ActorId, ArrangedRow>;
 
 class ArrangedPlayer {
  public:
   // The pieces must outlive it.
   ArrangedPlayer(StagePieces, const TurnOptions&, ActorLinks, double message);
 
-  PlayedEnds ends(const Schedule&, const std::optional<Arrangement>&);  // none: with all in place
+  PlayedEnds ends(const Schedule&, const std::optional<Arrangement>&);    // none: with all in place
+  ArrangedRows rows(const Schedule&, const std::optional<Arrangement>&);  // not played; as long as the player is there
 
   const StagePieces& stages() const { return stages_; }
   const TurnOptions& options() const { return options_; }

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "stretto/program/memory.h"
 #include "stretto/program/overlap.h"
 #include "stretto/program/region.h"
 #include "stretto/simulate/prices.h"
@@ -35,6 +36,8 @@ class PieceReader {
           {Part::W, q},
           {Part::A, q},
           {Part::I, q - 1}});
+    for (const Part part : {Part::F, Part::R, Part::I, Part::W, Part::S, Part::A}) read_buffers(out[part], {part, q});
+    out.end = end_of(q);
     return out;
   }
 
@@ -63,6 +66,32 @@ class PieceReader {
           out[part].gives = std::max(out[part].gives, made);
       }
     }
+  }
+  void read_buffers(PartWork& out, const Which& which) {
+    const auto it = tasks_.find(which);
+    if (it == tasks_.end()) return;
+    const Calls& body = *p_.calls[it->second];
+    out.buffers = buffers_of(p_, it->second);
+    for (std::size_t c = 0; c < out.calls.size(); ++c) out.calls[c].touches = out.buffers.touched_by(body, CallId(c));
+  }
+  PieceEnd end_of(int q) {
+    const Step& s = *p_.step;
+    std::set<ParamId> mine;
+    for (const Accumulator& a : s.accumulators)
+      if (a.piece == PieceId(q)) mine.insert(a.param);
+    PieceEnd end;
+    for (TaskId t : s.tasks.ids()) {
+      const Task& task = s.tasks[t];
+      const Calls& body = *p_.calls[t];
+      if (task.part == Part::U && task.piece == PieceId(q)) end.of_gather = body.buffers.size();
+      const ParamId* param = std::get_if<ParamId>(&task.about);
+      if (!param || !mine.contains(*param)) continue;
+      end.buffers += body.buffers.size();
+      end.block = std::max(end.block, bytes_of_temporaries(body));
+      for (const Binding& b : task.outputs)
+        if (const ValueId* v = as<ValueId>(b); v && task.part == Part::S) end.scattered += s.values[*v].bytes;
+    }
+    return end;
   }
   // Forward and what is made again go up, backward goes down; a W reads what its I does.
   static void come_after(PieceCall& c, const Which& to, const Which& from, std::uint32_t made) {
@@ -129,6 +158,13 @@ LayerWork layer_work(const Program& p, const Cluster& c, int head_parts) {
   for (int i = 0; i < head_parts; ++i) {
     PartWork& again = all.head.emplace_back(reader.piece(before_head + i))[Part::R];
     again.at_end = again.calls.size();
+  }
+  // The embedding is one, too: where others follow it, what they read is made again by all that made it.
+  if (chained(all.period.front()[Part::R])) {
+    PartWork& again = all.embedding[Part::R] = all.embedding[Part::F];
+    again.at_end = 0;
+    for (PieceCall& x : again.calls)
+      for (PieceCall::After& a : x.after) a.part = Part::R;
   }
   // The head is a stage of its own there: in other stages its recompute follows that of the piece before it.
   if (chained(all.period.front()[Part::R]))

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "stretto/cost/machine.h"
+#include "stretto/plan/piece_buffers.h"
 #include "stretto/program/program.h"
 
 namespace stretto {
@@ -22,24 +23,34 @@ struct PieceCall {
     Part part;
     std::uint32_t call;
   };
-  std::vector<After> after = {};  // of the same piece and microbatch
-  bool chained = false;           // comes after what the piece before it in the pass gives
-  bool gathered = false;          // reads parameters that are gathered
+  std::vector<After> after = {};            // of the same piece and microbatch
+  bool chained = false;                     // comes after what the piece before it in the pass gives
+  bool gathered = false;                    // reads parameters that are gathered
+  std::vector<std::uint32_t> touches = {};  // which buffers of its part
 };
 
 struct PartWork {
   std::vector<PieceCall> calls = {};
   std::uint32_t gives = 0;  // the call that makes what the next piece in the pass waits for
   std::size_t at_end = 0;   // R: how many of its calls run if the piece is the last of its stage
+  TaskBuffers buffers = {};
   double seconds() const;
   bool gathers() const;
 };
 
-// Those of a piece's tasks that a turn runs: F, R, I, W, A.
+// What is done with a piece's parameters once a step, and how many buffers its gathers have.
+struct PieceEnd {
+  double buffers = 0, of_gather = 0;
+  u64 block = 0;      // temporaries
+  u64 scattered = 0;  // gradients that are scattered then
+};
+
+// Those of a piece's tasks that a turn runs: F, R, I, W, A; of S only its buffers.
 class PieceWork {
  public:
   PartWork& operator[](Part p) { return parts_.at(std::size_t(p) - std::size_t(Part::F)); }
   const PartWork& operator[](Part p) const { return parts_.at(std::size_t(p) - std::size_t(Part::F)); }
+  PieceEnd end = {};
 
  private:
   std::array<PartWork, std::size_t(Part::A) - std::size_t(Part::F) + 1> parts_;

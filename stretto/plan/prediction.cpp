@@ -9,6 +9,7 @@
 #include "stretto/plan/arranged.h"
 #include "stretto/plan/cuts.h"
 #include "stretto/plan/data_axis.h"
+#include "stretto/plan/turn_memory.h"
 #include "stretto/program/account.h"
 #include "stretto/simulate/held.h"
 #include "stretto/simulate/predict.h"
@@ -175,6 +176,7 @@ Spent spent(const PieceFacts& f, double seconds) {
 // When a step's last action ends, and how long it goes on after that.
 struct Predictor::Played {
   double last = 0, tail = 0;
+  std::optional<Arrangement> way = {};  // none: in place
   double total() const { return last + tail; }
 };
 
@@ -197,11 +199,13 @@ Predictor::Played Predictor::by_actions(const StageModel& model, const RunKeys& 
 }
 
 // In the ways that the compiler tries, of which it takes the next one if that is worth it.
-Predictor::Played Predictor::by_turns(const StageModel& model, const RunKeys& k, Shape& shape, double tail,
-                                      double message) const {
-  ArrangedPlayer player(model.pieces(), model.turn_options(), links_of(p_, k), message);
+Predictor::Played Predictor::by_turns(const StageModel& model, Shape& shape, ArrangedPlayer& player,
+                                      double tail) const {
   const auto play = [&](const std::optional<Arrangement>& way) {
-    return judged(model, shape.schedule(), tail, shape.ends([&](const Schedule& s) { return player.ends(s, way); }));
+    Played x =
+        judged(model, shape.schedule(), tail, shape.ends([&](const Schedule& s) { return player.ends(s, way); }));
+    x.way = way;
+    return x;
   };
   Played best = play({});
   for (const Arrangement& way : arrangements(model.tasks()))
@@ -222,8 +226,10 @@ Planned Predictor::of_model(const RunKeys& k, const FactsOfStages& all, int of_f
   const PieceFacts busiest = model.busiest(s.actor_of);
   const double busy = k.microbatches * busiest.work();
   Played played{busy * shape.unit() / (3.0 * k.microbatches), about};
+  std::optional<ArrangedPlayer> player;
+  if (depth == Depth::turns) player.emplace(model.pieces(), model.turn_options(), links_of(p_, k), f.message);
   if (play)
-    played = depth == Depth::turns ? by_turns(model, k, shape, about, f.message) : by_actions(model, k, shape, about);
+    played = player && model.arranged() ? by_turns(model, shape, *player, about) : by_actions(model, k, shape, about);
   const double grown = growth(p_, k.ranks(), of_facts);
   const double messages = epilogue_messages(p_, k, f);
   const double tail = grown * (played.tail + f.before + messages) + stack.step;
@@ -234,7 +240,10 @@ Planned Predictor::of_model(const RunKeys& k, const FactsOfStages& all, int of_f
   r.time.sums = tail - r.time.messages - r.time.update;
   (k.pipe > 1 ? r.time.bubble : r.time.gathers) = grown * std::max(0.0, played.last - busy);
   r.bubble = std::max(0.0, 1 - k.microbatches * model.work() / k.pipe / r.seconds - tail / r.seconds);
-  r.memory = play ? model.played_memory(shape) : model.memory(shape);
+  if (player)
+    r.memory = memory_by_turns(model, shape, *player, played.way, reshard_of(p_, k) == Reshard::step);
+  else
+    r.memory = play ? model.played_memory(shape) : model.memory(shape);
   r.bytes = r.memory.total();
   return r;
 }
@@ -245,7 +254,7 @@ std::vector<Planned> Predictor::by_turns(const std::vector<RunKeys>& all) {
   std::vector<std::size_t> turned;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Ready& r = these.emplace_back(ready(all[i]));
-    if (r.facts.empty() || p_.parallel.overlap == Overlap::none) {  // it has no turns that are ordered anew
+    if (r.facts.empty()) {
       results[i] = by_schedule(r);
     } else {
       r.shape->schedule(), r.shape->fewer();  // made here: several may play one shape at a time below

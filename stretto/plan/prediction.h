@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "stretto/plan/arranged.h"
 #include "stretto/plan/data_axis.h"
 #include "stretto/plan/shapes.h"
 #include "stretto/plan/stage_model.h"
@@ -89,7 +90,7 @@ class Predictor {
   struct Played;
   Planned of_model(const RunKeys&, const FactsOfStages&, int of_facts, Shape&, Depth) const;  // ... of so many ranks
   Played by_actions(const StageModel&, const RunKeys&, Shape&, double tail) const;
-  Played by_turns(const StageModel&, const RunKeys&, Shape&, double tail, double message) const;
+  Played by_turns(const StageModel&, Shape&, ArrangedPlayer&, double tail) const;
   Played judged(const StageModel&, const Schedule&, double tail, const PlayedEnds&) const;
   const std::vector<int>& cuts(const RunKeys&, const StageFacts&);
   const PlanProblem& p_;

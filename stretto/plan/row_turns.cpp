@@ -52,6 +52,7 @@ class RowReader {
                              .completes = completes,
                              .turn = pair});
     t.messages.push_back(messages);
+    t.microbatches.push_back(a.microbatch);
   }
   ActionMessages messages_of(const Action& a) const {
     const int up = a.phase == Phase::F ? 1 : -1;

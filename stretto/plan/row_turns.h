@@ -20,7 +20,8 @@ struct ActionMessages {
 };
 struct RowTurn {
   TurnKey key;
-  std::vector<ActionMessages> messages;  // per action of the key
+  std::vector<ActionMessages> messages;         // per action of the key
+  std::vector<MicrobatchId> microbatches = {};  // likewise
 };
 
 std::vector<RowTurn> turns_of(const Schedule&, ActorId, const StagePieces&, const TurnOptions&, bool pairs);

@@ -43,6 +43,7 @@ class StageModel {
   double work() const;                              // seconds of a microbatch, all stages
   PieceFacts busiest(const StagePlacement&) const;  // of all stages of the actor that works the longest
 
+  double scratch() const { return scratch_; }  // bytes of a rank, whatever it does
   // Of one actor whose row is played in order.
   MemoryParts memory(const Schedule&, ActorId) const;
   // The same of all microbatches of a shape; and of the fullest actor.

@@ -77,7 +77,7 @@ class TurnWriter {
   }
 
   TurnWork run() {
-    for (const PieceAt& at : key_.left) weights_left(at);
+    for (std::size_t i = 0; i < key_.left.size(); ++i) weights_left(key_.left[i], i);
     const std::vector<TurnTask> tasks = tasks_of(key_, stages_, o_);
     for (const TurnTask& t : tasks) {
       task(t);
@@ -121,9 +121,11 @@ class TurnWriter {
     std::vector<WorkId>& list = out_.work[w].after;
     if (std::find(list.begin(), list.end(), before) == list.end()) list.push_back(before);
   }
-  WorkId add_call(const PieceCall& c, std::size_t action) {
+  WorkId add_call(const PieceCall& c, std::size_t action, const PieceAt& at, Part part) {
     out_.talks = out_.talks || c.link;
-    return add({.seconds = c.seconds, .link = c.link}, {.action = action, .unhurried = c.unhurried});
+    const std::uint32_t call = &c - part_of(part, at).calls.data();
+    return add({.seconds = c.seconds, .link = c.link},
+               {.action = action, .unhurried = c.unhurried, .at = at, .part = part, .call = call});
   }
 
   void task(const TurnTask& t) {
@@ -137,7 +139,7 @@ class TurnWriter {
     const WorkId base(out_.work.size());
     bases_[{t.part, t.at, action_of(t).microbatch}] = base;
     for (const PieceCall& call : calls_of(t)) {
-      const WorkId w = add_call(call, t.action);
+      const WorkId w = add_call(call, t.action, t.at, t.part);
       if (before) after(w, *before);
       if (!first && !call.link) first = w;
       for (const PieceCall::After& x : call.after)
@@ -206,17 +208,18 @@ class TurnWriter {
     const PieceVisit& next = visits_[begun_visits_];
     const StagePiece& p = stages_[next.at.stage][next.at.piece];
     coming_ = add({.seconds = next.back ? p.gather_back : p.gather, .link = storage_link},
-                  {.kind = TurnItem::Kind::gather, .action = t.action});
+                  {.kind = TurnItem::Kind::gather, .action = t.action, .at = next.at});
     if (last_run_) after(*coming_, *last_run_);
     out_.gather = coming_;
   }
 
   // What the turn before has left comes first.
-  void weights_left(const PieceAt& at) {
+  void weights_left(const PieceAt& at, std::size_t which) {
     const WorkId base(out_.work.size());
     for (const PieceCall& c : part_of(Part::W, at).calls) {
-      const WorkId w = add_call(c, 0);
+      const WorkId w = add_call(c, 0, at, Part::W);
       out_.work[w].turn = 0;
+      out_.items[w].left = which;
       if (left_) after(w, *left_);
     }
     left_ = base;
@@ -236,10 +239,10 @@ class TurnWriter {
     if (o_.scatters) {
       settle(t.action);
       const WorkId sent = add({.seconds = stages_[t.at.stage][t.at.piece].scatter, .link = storage_link},
-                              {.kind = TurnItem::Kind::scatter, .action = t.action});
+                              {.kind = TurnItem::Kind::scatter, .action = t.action, .at = t.at});
       for (std::uint32_t c = 0; c < part_of(Part::W, t.at).calls.size(); ++c) after(sent, WorkId(base.value + c));
       out_.scatter = scatter_ = sent;
-      out_.scattered = t.at;
+      out_.scattered = t.at, out_.scattered_by = t.action;
       out_.weights.back().sent = true;
     } else if (action_of(t).completes) {
       sum(t, base);
@@ -264,11 +267,11 @@ class TurnWriter {
     std::optional<WorkId>& before = begun_[{action, true}];
     std::optional<WorkId> first;
     for (const PieceCall& c : part_of(Part::A, *out_.scattered).calls) {
-      const WorkId w = add_call(c, action);
+      const WorkId w = add_call(c, action, *out_.scattered, Part::A);
       if (before) after(w, *before);
       if (!first) first = w;
       if (scatter_)
-        after(w, *scatter_);
+        after(w, *scatter_), out_.items[w].scatter = scatter_;
       else
         out_.items[w].of_scatter = true;
       added_.push_back(w);

@@ -67,6 +67,12 @@ struct TurnItem {
   double unhurried = 0;     // seconds
   bool of_gather = false;   // waits for parameters whose gather the turn before has started
   bool of_scatter = false;  // waits for gradients that the turn before has sent off
+  // Which call of which task; of a gather or a scatter whose.
+  PieceAt at = {};
+  Part part = Part::F;
+  std::uint32_t call = 0;
+  std::optional<std::size_t> left = {};  // the turn before has left it to this one: where in the key
+  std::optional<WorkId> scatter = {};    // of an A: what it adds up; none: what `of_scatter` says
 };
 struct TurnWeights {  // a W task
   PieceAt piece;
@@ -85,6 +91,7 @@ struct TurnWork {
   std::optional<double> last_scatter = {};
   double last_sums = 0;
   std::optional<PieceAt> visited = {}, scattered = {};  // as in the key, when it ends
+  std::size_t scattered_by = 0;                         // by which action
   bool talks = false;                                   // its tasks have collectives
 };
 

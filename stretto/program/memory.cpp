@@ -42,7 +42,7 @@ class Planner {
     double buffers = 0;
     for (const Instruction& i : a_.code)
       if (const Run* r = task_of(i)) buffers += p_.calls[r->task]->buffers.size();
-    many_ = buffers * buffers * p_.actors.size() > 1e8;
+    many_ = too_many_to_pack(buffers, p_.actors.size());
     if (!sizes_ || !many_) lives_ = lifetimes(p, actor);
   }
 
@@ -162,11 +162,15 @@ class Planner {
   Blocks& blocks_;
   const bool sizes_;
   Lifetimes lives_;
-  bool many_ = false;  // so many buffers that packing everything at once would take too long
+  bool many_ = false;  // buffers: too_many_to_pack
   u64 block_bytes_ = 0;
 };
 
 }  // namespace
+
+bool too_many_to_pack(double buffers, std::size_t actors) { return buffers * buffers * double(actors) > 1e8; }
+
+u64 bytes_of_temporaries(const Calls& calls) { return block_of(calls).bytes; }
 
 void plan_memory(Program& p, const MemoryOptions& o) {
   Blocks blocks;

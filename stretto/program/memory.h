@@ -14,4 +14,9 @@ struct MemoryOptions {
 // For all actors, whose code must be complete and its order settled (order.h).
 void plan_memory(Program&, const MemoryOptions& = {});
 
+// Of so many buffers, each counted at every run, packing everything at once would take too long. The temporaries of all
+// whole runs share a block then, and the rest is packed quickly.
+bool too_many_to_pack(double buffers, std::size_t actors);
+u64 bytes_of_temporaries(const Calls&);  // of a body, in such a block
+
 }  // namespace stretto
