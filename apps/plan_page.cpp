@@ -25,8 +25,16 @@ PlanBar memory_bar(const Planned& x) {
            {"gaps", m.gaps}}};
 }
 
+// Of what was compiled all parts are known, of the rest three.
 PlanBar time_bar(const Planned& x) {
-  return {x.keys.str(), {{"work", x.time.work}, {"bubble", x.time.bubble}, {"sums and update", x.time.tail}}};
+  PlanBar bar{x.keys.str(), {}};
+  for (const auto& [name, seconds] : x.spent.value_or(Spent()).parts())
+    bar.parts.push_back({std::string(name), seconds});
+  const TimeParts rough = x.spent ? TimeParts() : x.time;
+  bar.parts.back().second += rough.bubble;
+  bar.parts.push_back({"all work of a stage (not compiled)", rough.work});
+  bar.parts.push_back({"sums and update (not compiled)", rough.tail});
+  return bar;
 }
 
 Timeline timeline_of(const PlanProblem& p, const Planned& x, const Program& program) {
@@ -57,6 +65,7 @@ std::string page_of(const PlanProblem& p, const Plan& plan, const Program& progr
         {.seconds = x.seconds,
          .bytes = x.bytes,
          .group = x.keys.pipe,
+         .kind = x.keys.pipe > 1 ? std::string(x.keys.schedule) : "no pipeline",
          .label = fmt::format("{}: {}, {}", x.keys.str(), human_seconds(x.seconds), decimal_bytes(x.bytes)),
          .compiled = x.exact == Exactness::program});
   for (std::size_t i = 0; i < plan.best.size() && i < bars_shown; ++i) {

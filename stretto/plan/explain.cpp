@@ -47,7 +47,9 @@ std::string reason(const Planned& x, const Planned& best, double capacity) {
     return "needs recompute to fit";
   const double bubble = x.time.bubble - best.time.bubble, tail = x.time.tail - best.time.tail,
                work = x.time.work - best.time.work;
-  if (bubble >= std::max(work, tail)) return fmt::format("bubble {}", percent(x.time.bubble / x.seconds));
+  if (bubble >= std::max(work, tail))
+    return x.keys.pipe > 1 ? fmt::format("bubble {}", percent(x.time.bubble / x.seconds))
+                           : fmt::format("waits for collectives {}", percent(x.time.bubble / x.seconds));
   if (tail > work) return fmt::format("sums and update take {}", human_seconds(x.time.tail));
   return x.keys.zero > best.keys.zero ? "gathers and scatters are not hidden" : "more time in kernels and collectives";
 }

@@ -339,6 +339,7 @@ Planned compiled_plan(const PlanProblem& p, RunKeys k) {
     r.time.bubble = step.last - r.time.work;
     r.bubble = std::max(0.0, step.bubble - r.time.tail / r.seconds);  // as by the schedule: sums and update are none
     r.limit = limit_of(step.spent, r.seconds);
+    r.spent = step.spent;
     r.keys.stages = program.pieces_per_stage();
     const std::vector<Held> ranks = held(program, p.cluster.cluster);
     const auto fullest = std::max_element(ranks.begin(), ranks.end(),

@@ -16,6 +16,7 @@
 #include "stretto/plan/data_axis.h"
 #include "stretto/plan/shapes.h"
 #include "stretto/plan/stage_model.h"
+#include "stretto/simulate/step_time.h"
 
 namespace stretto {
 
@@ -38,6 +39,7 @@ struct Planned {
   Exactness exact = Exactness::bound;
   bool turns = false;                           // of a schedule: every turn was ordered as programs have it
   std::string limit = {};                       // where the time goes, of a program
+  std::optional<Spent> spent = {};              // the same in seconds
   std::string refused = {};                     // what compile says against it; "": nothing
   std::shared_ptr<const Program> program = {};  // of one that was compiled
 };
