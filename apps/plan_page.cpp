@@ -59,6 +59,7 @@ std::string page_of(const PlanProblem& p, const Plan& plan, const Program& progr
         {.seconds = x.seconds,
          .bytes = x.bytes,
          .group = x.keys.pipe,
+         .kind = x.keys.pipe > 1 ? std::string(x.keys.schedule) : "no pipeline",
          .label = fmt::format("{}: {}, {}", x.keys.str(), human_seconds(x.seconds), decimal_bytes(x.bytes)),
          .compiled = x.exact == Exactness::program});
   for (std::size_t i = 0; i < plan.best.size() && i < bars_shown; ++i) {

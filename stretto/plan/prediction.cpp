@@ -249,23 +249,24 @@ Planned Predictor::of_model(const RunKeys& k, const FactsOfStages& all, int of_f
 }
 
 std::vector<Planned> Predictor::by_turns(const std::vector<RunKeys>& all) {
-  std::vector<Planned> results(all.size());
   std::vector<Ready> these;
-  std::vector<std::size_t> turned;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const Ready& r = these.emplace_back(ready(all[i]));
-    if (r.facts.empty()) {
-      results[i] = by_schedule(r);
-    } else {
-      r.shape->schedule(), r.shape->fewer();  // made here: several may play one shape at a time below
-      turned.push_back(i);
-    }
+  for (const RunKeys& k : all) {
+    const Ready& r = these.emplace_back(ready(k));
+    if (r.shape) r.shape->schedule(), r.shape->fewer();  // made here: several may play one shape at a time below
   }
-  each_(turned.size(), [&](std::size_t n) {
-    const Ready& r = these[turned[n]];
-    results[turned[n]] = of_model(r.keys, r.facts, r.keys.ranks() / r.keys.pipe, *r.shape, Depth::turns);
-  });
-  for (Planned& x : results) x.turns = true;
+  std::vector<Planned> results(all.size());
+  const auto judge = [&](std::size_t i) {
+    const Ready& r = these[i];
+    if (r.facts.empty())
+      results[i] = by_schedule(r);
+    else
+      results[i] = of_model(r.keys, r.facts, r.keys.ranks() / r.keys.pipe, *r.shape, Depth::turns);
+    results[i].turns = true;
+  };
+  if (p_.parallel.overlap == Overlap::none)  // its actions are played, one configuration of a schedule at a time
+    each_schedule(these, judge);
+  else
+    each_(all.size(), judge);
   return results;
 }
 

@@ -15,15 +15,17 @@ namespace stretto {
 // One configuration in the scatter.
 struct PlanPoint {
   double seconds = 0, bytes = 0;
-  int group = 1;          // what its colour says: the size of the pipeline
-  std::string label;      // shown on hover
-  bool compiled = false;  // by its program: drawn full
+  int group = 1;           // what its colour says: the size of the pipeline
+  std::string kind = {};   // what its shape says: the schedule
+  std::string label = {};  // shown on hover
+  bool compiled = false;   // by its program: drawn full
 };
 
 // One bar of parts.
 struct PlanBar {
   std::string label;
-  std::vector<std::pair<std::string, double>> parts;  // by name, in one order for all bars
+  std::vector<std::pair<std::string, double>> parts;  // the same names in the same order for all bars
+  double sum() const;
 };
 
 // What a step takes if one thing is slower or faster.
@@ -51,6 +53,7 @@ struct PlanPage {
 };
 
 std::string plan_html(const PlanPage&);
+std::string plan_scatter(const PlanPage&);  // a part of it
 
 // Indices of points than which none is both faster and smaller, the fastest first.
 std::vector<std::size_t> pareto_front(const std::vector<PlanPoint>&);
