@@ -45,12 +45,6 @@ TraceOptions trace_options(const Asked& a) {
           .exchanges_rows = exchanges_by_cost(a.parallel)};
 }
 
-i64 pieces_of(const Graph& g) {
-  i64 pieces = 1;
-  for (const Node& n : g.nodes) pieces = std::max<i64>(pieces, n.piece + 1);
-  return pieces;
-}
-
 Schedule schedule_for(const Asked& a, int runs) {
   if (a.trained) return forward_part(a.trained->schedule, runs);
   Schedule s = schedule_of(a.parallel, a.training.microbatches);
