@@ -45,12 +45,6 @@ TraceOptions trace_options(const Asked& a) {
           .exchanges_rows = exchanges_by_cost(a.parallel)};
 }
 
-i64 pieces_of(const Graph& g) {
-  i64 pieces = 1;
-  for (const Node& n : g.nodes) pieces = std::max<i64>(pieces, n.piece + 1);
-  return pieces;
-}
-
 Schedule schedule_for(const Asked& a, int runs) {
   if (a.trained) return forward_part(a.trained->schedule, runs);
   Schedule s = schedule_of(a.parallel, a.training.microbatches);
@@ -97,9 +91,10 @@ std::vector<InputOfIds> inputs_of_ids(const Graph& g, const IdVector<InputId, Tr
   return all;
 }
 
-Compiled assemble(Traced traced, Graph graph, Placed placed, IdVector<ScalarId, std::string> scalars, Program program) {
+Compiled assemble(Traced traced, Graph graph, std::shared_ptr<const Sharded> sharded,
+                  IdVector<ScalarId, std::string> scalars, Program program) {
   Compiled c{.graph = std::move(graph),
-             .sharded = std::move(placed.sharded),
+             .sharded = std::move(sharded),
              .inputs = std::move(traced.inputs),
              .scalars = std::move(scalars),
              .terms = std::move(traced.terms),
@@ -118,17 +113,22 @@ Compiled assemble(Traced traced, Graph graph, Placed placed, IdVector<ScalarId, 
 }
 
 // The picture of docs/architecture.md. Each arrow's result is checked by its verifier before the next one sees it.
-Compiled compile(const Asked& a) {
+GraphOfRank graph_of_rank(const Asked& a) {
   const TraceOptions tracing = exact_rows(a.model, trace_options(a), a.parallel, a.training);
-  const int runs = tracing.microbatches;  // how many times a step's tasks run
-  Traced traced = trace_step(a.model, tracing);
-  check_tasks(pieces_of(traced.step.graph), runs, a.optimizer != nullptr);
-  StepGraph graph = in_precision(a.optimizer ? differentiated(traced) : traced.step);
+  GraphOfRank g{.runs = static_cast<int>(tracing.microbatches), .traced = trace_step(a.model, tracing)};
+  check_tasks(pieces_of(g.traced.step.graph), g.runs, a.optimizer != nullptr);
+  g.graph = in_precision(a.optimizer ? differentiated(g.traced) : g.traced.step);
+  const Parallel parallel = complete(a.parallel, g.traced);
+  check_rows(g.traced, parallel, g.runs);
+  check_together(g.traced, a.optimizer, a.training, parallel);
+  g.placed = place(g.graph, parallel, a.training.poll);
+  return g;
+}
+
+Compiled compile(const Asked& a, GraphOfRank g) {
+  auto& [runs, traced, graph, placed] = g;
   Schedule schedule = schedule_for(a, runs);
   const Parallel parallel = complete(a.parallel, traced);
-  check_rows(traced, parallel, runs);
-  check_together(traced, a.optimizer, a.training, parallel);
-  Placed placed = place(graph, parallel, a.training.poll);
   Cut cut = cut_step(placed.step, schedule, parallel, a.states());
   Step step = with_storage(std::move(cut.step), parallel.storage);
   step = with_accumulators(std::move(step), schedule.pipes(), placed.sharded.get());
@@ -143,7 +143,7 @@ Compiled compile(const Asked& a) {
             parallel, a.training);
   const LowerOptions options = lower_options(a, around, parallel, std::move(last.shared));
   Program program = lower(std::move(last.step), last.schedule, std::move(cut.stage_of), options);
-  Compiled c = assemble(std::move(traced), std::move(graph.graph), std::move(placed), std::move(whole.scalars),
+  Compiled c = assemble(std::move(traced), std::move(graph.graph), std::move(placed.sharded), std::move(whole.scalars),
                         std::move(program));
   c.training = a.training, c.parallel = parallel, c.model = a.model;
   if (a.optimizer) c.optimizer = *a.optimizer;
@@ -169,12 +169,24 @@ DType Compiled::state_dtype(StateId s) const {
 std::optional<ScalarId> Compiled::scalar(std::string_view name) const { return find_scalar(scalars, name); }
 
 Compiled compile(const Model& model, const Optimizer& optimizer, const Training& training, const Parallel& parallel) {
-  return compile({.model = model, .optimizer = &optimizer, .training = training, .parallel = parallel});
+  return compile(graph_of_rank(model, optimizer, training, parallel), model, optimizer, training, parallel);
+}
+
+GraphOfRank graph_of_rank(const Model& model, const Optimizer& optimizer, const Training& training,
+                          const Parallel& parallel) {
+  return graph_of_rank({.model = model, .optimizer = &optimizer, .training = training, .parallel = parallel});
+}
+
+Compiled compile(GraphOfRank graph, const Model& model, const Optimizer& optimizer, const Training& training,
+                 const Parallel& parallel) {
+  return compile({.model = model, .optimizer = &optimizer, .training = training, .parallel = parallel},
+                 std::move(graph));
 }
 
 Compiled compile_forward(const Model& model, const Training& training, const Parallel& parallel,
                          const std::map<std::string, i64>& sizes, const Program* trained) {
-  return compile({.model = model, .training = training, .parallel = parallel, .sizes = sizes, .trained = trained});
+  const Asked a{.model = model, .training = training, .parallel = parallel, .sizes = sizes, .trained = trained};
+  return compile(a, graph_of_rank(a));
 }
 
 }  // namespace stretto

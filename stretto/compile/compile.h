@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "stretto/compile/placed.h"
 #include "stretto/compile/traced.h"
 #include "stretto/compile/training.h"
 #include "stretto/optim/optimizer.h"
 #include "stretto/program/program.h"
-#include "stretto/shard/shard.h"
 
 namespace stretto {
 
@@ -55,6 +55,16 @@ struct Compiled {
 };
 
 Compiled compile(const Model&, const Optimizer&, const Training& = {}, const Parallel& = {});
+
+// The same in two parts. The first is the same for all that differ in schedule, chunks, stages and recompute alone.
+struct GraphOfRank {
+  int runs = 0;  // how many times a step's tasks run
+  Traced traced;
+  StepGraph graph;  // with gradients
+  Placed placed;
+};
+GraphOfRank graph_of_rank(const Model&, const Optimizer&, const Training&, const Parallel&);
+Compiled compile(GraphOfRank, const Model&, const Optimizer&, const Training&, const Parallel&);
 
 // Forward only, for evaluation. `trained` is the program that trains: parameters lie where it has them, and
 // microbatches go in the order of its schedule, or one after the other if there are more or fewer of them.

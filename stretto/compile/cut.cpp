@@ -72,17 +72,26 @@ std::vector<int> chosen(const StepGraph& graph, const Step& step, const Schedule
 
 }  // namespace
 
+int pieces_of(const Graph& g) {
+  int pieces = 1;
+  for (const Node& n : g.nodes) pieces = std::max<int>(pieces, n.piece + 1);
+  return pieces;
+}
+
 Cut cut_step(const StepGraph& graph, const Schedule& schedule, const Parallel& p, int states) {
   const IdVector<StageId, Recompute> modes = recompute_of(p, schedule.stages);
-  Cut r{.step = split(graph), .stage_of = {}};
-  for (int stage : p.stages.empty() ? chosen(graph, r.step, schedule, p, modes, states) : cut(p.stages, r.step.pieces))
+  const bool again = std::any_of(modes.begin(), modes.end(), [](Recompute m) { return m != Recompute::none; });
+  Cut r;
+  if (p.stages.empty() || !again) r.step = split(graph);
+  for (int stage :
+       p.stages.empty() ? chosen(graph, r.step, schedule, p, modes, states) : cut(p.stages, pieces_of(graph.graph)))
     r.stage_of.push_back(StageId(stage));
   const int stages = r.stage_of.back().value + 1;
   if (stages != schedule.stages)
     throw Error("stages", "{} stages are given and the schedule has {}", stages, schedule.stages)
         .hint("give {} numbers of pieces", schedule.stages)
         .about({"parallel.stages"});
-  if (std::any_of(modes.begin(), modes.end(), [](Recompute m) { return m != Recompute::none; })) {
+  if (again) {
     SplitOptions o{.stage_of = r.stage_of};
     for (StageId stage : r.stage_of) o.recompute.push_back(modes[stage]);
     r.step = split(graph, o);

@@ -18,6 +18,8 @@ struct Cut {
   IdVector<PieceId, StageId> stage_of;
 };
 
+int pieces_of(const Graph&);
+
 // Stages as given, or those with which a step is shortest in simulation. Cuts come before recompute: what a
 // stage keeps depends on where it begins. `states`: how many the optimizer keeps per parameter, for its update's time.
 Cut cut_step(const StepGraph&, const Schedule&, const Parallel&, int states = 0);

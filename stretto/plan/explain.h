@@ -14,7 +14,7 @@ std::string table_of(const PlanProblem&, const Plan&);
 std::string why_not(const Plan&);                          // "" when there is nothing else
 std::string as_good(const Plan&, double margin);           // "" when nothing is
 std::string memory_line(const PlanProblem&, const Plan&);  // of the best, and what would still fit
-std::string limit_of(const Planned&);                      // "work 93%", "bubble 12%"
+std::string limit_of(const Planned&);                      // "products 76%, attention 12%"
 
 // Tab-separated, for scripts.
 std::string plain_header();

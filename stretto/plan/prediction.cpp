@@ -10,10 +10,7 @@
 #include "stretto/plan/cuts.h"
 #include "stretto/plan/data_axis.h"
 #include "stretto/plan/turn_memory.h"
-#include "stretto/program/account.h"
-#include "stretto/simulate/held.h"
 #include "stretto/simulate/predict.h"
-#include "stretto/simulate/step_time.h"
 
 namespace stretto {
 namespace {
@@ -53,29 +50,6 @@ double epilogue_messages(const PlanProblem& p, const RunKeys& k, const StageFact
   const double wide = half(p) ? 2 : 1;
   if (f.tied > 0) sum += ends.seconds(f.tied * wide) + ends.seconds(f.tied);
   return sum;
-}
-
-MemoryParts memory_of(const ActorAccount& account, const PerArena<u64>& bytes) {
-  MemoryParts m;
-  m.params = bytes[Arena::params];
-  m.gradients = bytes[Arena::gradients];
-  m.state = bytes[Arena::state];
-  using Kind = Holding::Kind;
-  for (const Kind kind : {Kind::until_i, Kind::until_w, Kind::for_w, Kind::for_i}) m.activations += account.bytes(kind);
-  m.messages = account.bytes(Kind::waiting);
-  m.beside = account.bytes(Kind::temporary) + account.bytes(Kind::storage) + bytes[Arena::scratch] +
-             bytes[Arena::inputs] + bytes[Arena::results];
-  m.gaps = account.fragmentation;
-  return m;
-}
-
-// What the software of the cluster holds more or less than the program plans.
-void adjust(MemoryParts& m, const Held& h) {
-  if (m.states() > 0) {
-    const double factor = h.states / m.states();
-    m.params *= factor, m.gradients *= factor, m.state *= factor;
-  }
-  m.activations = std::max(0.0, m.activations + h.bytes() - m.total());
 }
 
 }  // namespace
@@ -374,47 +348,6 @@ FactsOfStages Predictor::facts_of_stages(const RunKeys& k) {
     if (!all[s]) return {};
   }
   return all;
-}
-
-Planned compiled_plan(const PlanProblem& p, RunKeys k) {
-  Planned r{.keys = std::move(k), .exact = Exactness::program};
-  try {
-    const Compiled c = compile_keys(p, r.keys);
-    const Program& program = *c.program;
-    const StepTime step = step_time(program, p.cluster.cluster);
-    r.seconds = step.seconds;
-    r.time = step.spent;
-    // As by the schedule: sums and update are none.
-    r.bubble = std::max(0.0, step.bubble - (step.seconds - step.last) / step.seconds);
-    r.keys.stages = program.pieces_per_stage();
-    const std::vector<Held> ranks = held(program, p.cluster.cluster);
-    const auto fullest = std::max_element(ranks.begin(), ranks.end(),
-                                          [](const Held& a, const Held& b) { return a.bytes() < b.bytes(); });
-    const ActorId actor(fullest - ranks.begin());
-    r.bytes = fullest->bytes();
-    r.memory = memory_of(account(program, actor), program.actors[actor].bytes);
-    adjust(r.memory, *fullest);
-    r.program = c.program;
-  } catch (const Error& e) {
-    if (e.kind() == Error::Kind::bug) throw;
-    r.refused = e.faults().empty() ? e.what() : e.faults().front().what;
-  }
-  return r;
-}
-
-std::shared_ptr<const Program> program_of(const PlanProblem& p, const Planned& x) {
-  return x.program ? x.program : compile_keys(p, x.keys).program;
-}
-
-Planned Predictor::by_program(const RunKeys& k) { return compiled_plan(p_, k); }
-
-std::vector<Planned> Predictor::by_program(const std::vector<RunKeys>& all) {
-  std::vector<Planned> results(all.size());
-  std::vector<std::size_t> order;  // the longest first, so that none of them is left alone at the end
-  for (std::size_t i = 0; i < all.size(); ++i) order.push_back(i);
-  std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t i) { return all[i].microbatches; });
-  each_(all.size(), [&](std::size_t n) { results[order[n]] = compiled_plan(p_, all[order[n]]); });
-  return results;
 }
 
 }  // namespace stretto

@@ -100,9 +100,11 @@ class Predictor {
   std::optional<double> flops_;
   std::map<std::pair<std::array<double, 4>, int>, std::vector<int>> cuts_;  // by kinds of pieces, number of stages
   std::map<Variant, Known> known_;
+  std::map<RunKeys, std::optional<GraphOfRank>> graphs_;  // by keys_of_graph; none: refused
 };
 
-Planned compiled_plan(const PlanProblem&, RunKeys);
+// `graph`: of its keys; none: it is made here.
+Planned compiled_plan(const PlanProblem&, RunKeys, std::optional<GraphOfRank> graph = {});
 std::shared_ptr<const Program> program_of(const PlanProblem&, const Planned&);  // its own, or compiled now
 
 }  // namespace stretto

@@ -97,10 +97,21 @@ Training training_of(const PlanProblem& problem, const RunKeys& k) {
   return t;
 }
 
-Compiled compile_keys(const PlanProblem& p, const RunKeys& k) {
+RunKeys keys_of_graph(RunKeys k) {
+  const RunKeys any;
+  k.schedule = any.schedule, k.chunks = any.chunks, k.stages = any.stages;
+  k.recompute = any.recompute, k.recompute_each = any.recompute_each;
+  return k;
+}
+
+GraphOfRank graph_of_keys(const PlanProblem& p, const RunKeys& k) {
+  return graph_of_rank(make_model(p.model, p.batch), p.optimizer, training_of(p, k), parallel_of(p, k));
+}
+
+Compiled compile_keys(const PlanProblem& p, const RunKeys& k, GraphOfRank graph) {
   Parallel parallel = parallel_of(p, k);
   parallel.purpose = Purpose::sizes;
-  return compile(make_model(p.model, p.batch), p.optimizer, training_of(p, k), parallel);
+  return compile(std::move(graph), make_model(p.model, p.batch), p.optimizer, training_of(p, k), parallel);
 }
 
 }  // namespace stretto

@@ -3,7 +3,7 @@
 //   PlanProblem problem{.model = preset("llama-3-8b"), .batch = 256, .optimizer = adamw(), .cluster = cluster,
 //                       .ranks = 64};
 //   RunKeys keys{.data = 8, .tensor = 8, .sequence = true, .microbatches = 32};
-//   Compiled c = compile_keys(problem, keys);
+//   Compiled c = compile_keys(problem, keys, graph_of_keys(problem, keys));
 #pragma once
 #include <compare>
 #include <string>
@@ -61,7 +61,10 @@ std::string_view interned(std::string_view);  // the same text, which lives as l
 Parallel parallel_of(const PlanProblem&, const RunKeys&);
 Reshard reshard_of(const PlanProblem&, const RunKeys&);  // some stacks keep gathered parameters for a whole step
 Training training_of(const PlanProblem&, const RunKeys&);
-Compiled compile_keys(const PlanProblem&, const RunKeys&);  // to be predicted, not run
+// To be predicted, not run. What is made first is the same for all whose ranks compute the same graph.
+RunKeys keys_of_graph(RunKeys);
+GraphOfRank graph_of_keys(const PlanProblem&, const RunKeys&);
+Compiled compile_keys(const PlanProblem&, const RunKeys&, GraphOfRank);
 
 // Whether gradients and weights are in 16 bits.
 inline bool half(const PlanProblem& p) { return p.training.dtype == bf16; }

@@ -125,16 +125,14 @@ class Accountant {
   }
 
   void find_peak(ActorAccount& out) const {
-    std::vector<std::pair<i64, i64>> events;  // (time, change); ends come before the starts of the next instant
+    std::vector<i64> change(lives_.clock.list().back() + 2, 0);  // at every moment
     for (const LiveBuffer& b : lives_.buffers) {
       const i64 bytes = static_cast<i64>(aligned(b.bytes));
-      events.push_back({b.first * 2, bytes});
-      events.push_back({b.last * 2 + 1, -bytes});
+      change[b.first] += bytes, change[b.last + 1] -= bytes;
     }
-    std::sort(events.begin(), events.end());
     i64 live = 0, most = 0, when = 0;
-    for (const auto& [time, change] : events)
-      if ((live += change) > most) most = live, when = time / 2;
+    for (std::size_t now = 0; now < change.size(); ++now)
+      if ((live += change[now]) > most) most = live, when = i64(now);
     out.live = u64(most);
     out.fragmentation = out.planned - out.live;
     const auto later = std::upper_bound(lives_.clock.begin(), lives_.clock.end() - 1, when);

@@ -91,16 +91,14 @@ bool unheard(const Transfer& t) { return t.posted == InstructionId(0); }
 std::vector<NextStepWait> waits_of(const Program& p, ActorId a, const std::map<TransferId, InstructionId>& until) {
   std::vector<NextStepWait> all;
   std::map<ActorId, InstructionId> known;
-  const IdVector<InstructionId, std::vector<TransferId>> written = written_by(p, a);
-  for (InstructionId i : written.ids())
-    for (TransferId t : written[i]) {
-      if (!unheard(p.transfers[t]) || p.transfers[t].extents.empty()) continue;
-      const ActorId target = p.routes[p.transfers[t].route].target;
-      const InstructionId needed = until.at(t);
-      if (const auto it = known.find(target); it != known.end() && it->second >= needed) continue;
-      known[target] = needed;
-      all.push_back({i, target, needed});
-    }
+  for (const auto& [at, t] : written_by(p, a)) {
+    if (!unheard(p.transfers[t]) || p.transfers[t].extents.empty()) continue;
+    const ActorId target = p.routes[p.transfers[t].route].target;
+    const InstructionId needed = until.at(t);
+    if (const auto it = known.find(target); it != known.end() && it->second >= needed) continue;
+    known[target] = needed;
+    all.push_back({at, target, needed});
+  }
   return all;
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <unordered_map>
 
 namespace stretto {
 namespace {
@@ -86,42 +85,41 @@ class DirectResults {
     ValueId value;
     BodyBuffer::Touched touched;
   };
-  DirectResults(const Program& p, std::set<ValueId> direct) : p_(p), direct_(std::move(direct)) {}
+  DirectResults(const Program& p, std::set<ValueId> direct)
+      : p_(p), direct_(std::move(direct)), known_(p.step->tasks.size()) {}
   const std::vector<Result>& of(TaskId task) {
-    const auto [it, fresh] = known_.try_emplace(task);
-    if (fresh)
-      for (const BodyBuffer& b : p_.calls[task]->buffers)
-        if (const ResultId* result = b.result(); result && b.touched)
-          if (const ValueId* v = as<ValueId>(p_.step->tasks[task].outputs[*result]); v && direct_.contains(*v))
-            it->second.push_back({*v, *b.touched});
-    return it->second;
+    std::optional<std::vector<Result>>& results = known_[task];
+    if (results) return *results;
+    results.emplace();
+    for (const BodyBuffer& b : p_.calls[task]->buffers)
+      if (const ResultId* result = b.result(); result && b.touched)
+        if (const ValueId* v = as<ValueId>(p_.step->tasks[task].outputs[*result]); v && direct_.contains(*v))
+          results->push_back({*v, *b.touched});
+    return *results;
   }
 
  private:
   const Program& p_;
   std::set<ValueId> direct_;
-  std::unordered_map<TaskId, std::vector<Result>> known_;
+  IdVector<TaskId, std::optional<std::vector<Result>>> known_;
 };
 
 }  // namespace
 
-IdVector<InstructionId, std::vector<TransferId>> written_by(const Program& p, ActorId a) {
+std::vector<Written> written_by(const Program& p, ActorId a) {
   const auto& code = p.actors[a].code;
-  IdVector<InstructionId, std::vector<TransferId>> written(code.size());
+  std::vector<Written> written;
   std::map<std::pair<ValueId, MicrobatchId>, TransferId> direct;  // whose first touch has not been found yet
   std::set<ValueId> values;
-  for (InstructionId i : code.ids())
-    if (const auto sent = sent_by(code[i])) {
-      const Transfer& t = p.transfers[*sent];
-      if (!t.direct) {
-        written[i].push_back(*sent);
-        continue;
-      }
-      direct[{t.value()->value, t.value()->microbatch}] = *sent;
-      values.insert(t.value()->value);
+  for (const Instruction& i : code)
+    if (const auto sent = sent_by(i); sent && p.transfers[*sent].direct) {
+      const SentValue& v = *p.transfers[*sent].value();
+      direct[{v.value, v.microbatch}] = *sent;
+      values.insert(v.value);
     }
   DirectResults results(p, std::move(values));
   for (InstructionId i : code.ids()) {
+    if (const auto sent = sent_by(code[i]); sent && !p.transfers[*sent].direct) written.push_back({i, *sent});
     const Run* r = task_of(code[i]);
     if (!r) continue;
     for (const DirectResults::Result& x : results.of(r->task)) {
@@ -129,7 +127,7 @@ IdVector<InstructionId, std::vector<TransferId>> written_by(const Program& p, Ac
       if (x.touched.last < calls.from || x.touched.first >= calls.to) continue;
       const auto it = direct.find({x.value, r->microbatch});
       if (it == direct.end()) continue;
-      written[i].push_back(it->second);
+      written.push_back({i, it->second});
       direct.erase(it);
     }
   }
@@ -142,10 +140,14 @@ std::vector<Fault> play(const Program& p, const std::function<void(ActorId, Inst
 }
 
 std::vector<Fault> settle_order(Program& p) {
-  IdVector<ActorId, IdVector<InstructionId, std::vector<TransferId>>> written;
+  IdVector<ActorId, std::vector<Written>> written;
   for (ActorId a : p.actors.ids()) written.push_back(written_by(p, a));
+  IdVector<ActorId, std::size_t> next(p.actors.size(), 0);
   return play(p, [&](ActorId a, InstructionId i, const Known& known) {
-    for (TransferId t : written[a][i]) p.transfers[t].posted = known[p.routes[p.transfers[t].route].target];
+    for (std::size_t& n = next[a]; n < written[a].size() && written[a][n].at == i; ++n) {
+      Transfer& t = p.transfers[written[a][n].transfer];
+      t.posted = known[p.routes[t.route].target];
+    }
   });
 }
 

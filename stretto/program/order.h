@@ -17,9 +17,13 @@ namespace stretto {
 
 std::vector<Fault> settle_order(Program&);
 
-// Per instruction: the transfers whose messages it writes. That is the Send; or, of a value that is made in the
-// receiver's memory, the first run, or part of a run, that touches it.
-IdVector<InstructionId, std::vector<TransferId>> written_by(const Program&, ActorId);
+// Which instruction writes a transfer's message, in the order of the code. That is the Send; or, of a value that is
+// made in the receiver's memory, the first run, or part of a run, that touches it.
+struct Written {
+  InstructionId at;
+  TransferId transfer;
+};
+std::vector<Written> written_by(const Program&, ActorId);
 
 // Known: of every actor, the first instruction that may not be done yet.
 //
