@@ -80,15 +80,6 @@ std::string limit_of(const Spent& s, double seconds) {
   return text;
 }
 
-// What the software of the cluster holds more or less than the program plans.
-void adjust(MemoryParts& m, const Held& h) {
-  if (m.states() > 0) {
-    const double factor = h.states / m.states();
-    m.params *= factor, m.gradients *= factor, m.state *= factor;
-  }
-  m.activations = std::max(0.0, m.activations + h.bytes() - m.total());
-}
-
 }  // namespace
 
 std::string_view name_of(Exactness e) {
@@ -215,6 +206,19 @@ Predictor::Played Predictor::by_turns(const StageModel& model, Shape& shape, Arr
   return best;
 }
 
+ArrangedPlayer Predictor::player_of(const StageModel& model, const RunKeys& k, double message) const {
+  return {model.pieces(), model.turn_options(), links_of(p_, k), message};
+}
+bool Predictor::stays_whole(const RunKeys& k) const { return reshard_of(p_, k) == Reshard::step; }
+
+// With everything in place.
+void Predictor::count_memory(Planned& x, const FactsOfStages& all, Shape& shape) const {
+  const StageModel model(p_, x.keys, all);
+  ArrangedPlayer player = player_of(model, x.keys, all.front()->message);
+  x.memory = memory_by_turns(model, shape, player, {}, stays_whole(x.keys));
+  x.bytes = x.memory.total();
+}
+
 // One model of time and memory: closed form, or with the schedule played.
 Planned Predictor::of_model(const RunKeys& k, const FactsOfStages& all, int of_facts, Shape& shape, Depth depth) const {
   const bool play = depth != Depth::stages;
@@ -228,9 +232,8 @@ Planned Predictor::of_model(const RunKeys& k, const FactsOfStages& all, int of_f
   const double busy = k.microbatches * model.longest(s.actor_of);
   Played played{busy * shape.unit() / (3.0 * k.microbatches), tail};
   std::optional<ArrangedPlayer> player;
-  if (depth == Depth::turns) player.emplace(model.pieces(), model.turn_options(), links_of(p_, k), f.message);
-  if (play)
-    played = player && model.arranged() ? by_turns(model, shape, *player, tail) : by_actions(model, k, shape, tail);
+  if (depth == Depth::turns) player = player_of(model, k, f.message);
+  if (play) played = player ? by_turns(model, shape, *player, tail) : by_actions(model, k, shape, tail);
   const double grown = growth(p_, k.ranks(), of_facts);
   r.time.work = grown * std::min(busy, played.last);
   r.time.bubble = grown * played.last - r.time.work;
@@ -238,7 +241,7 @@ Planned Predictor::of_model(const RunKeys& k, const FactsOfStages& all, int of_f
   r.seconds = r.time.total();
   r.bubble = std::max(0.0, 1 - k.microbatches * model.work() / k.pipe / r.seconds - r.time.tail / r.seconds);
   if (player)
-    r.memory = memory_by_turns(model, shape, *player, played.way, reshard_of(p_, k) == Reshard::step);
+    r.memory = memory_by_turns(model, shape, *player, played.way, stays_whole(k));
   else
     r.memory = play ? model.played_memory(shape) : model.memory(shape);
   r.bytes = r.memory.total();
@@ -257,21 +260,25 @@ std::vector<Planned> Predictor::by_turns(const std::vector<RunKeys>& all) {
     Shape* shape;
   };
   std::vector<Ready> ready;
+  const bool arranges = p_.parallel.overlap != Overlap::none;
   for (const RunKeys& k : all) {
     FactsOfStages f = facts_of_stages(k);
     if (f.empty()) {
       results.push_back(by_schedule(k));
     } else {
-      Planned& x = results.emplace_back(Planned{.keys = k});
-      if (k.stages.empty()) x.keys.stages = cuts(k, f);
+      // Without turns that are ordered anew the schedule says what it takes.
+      Planned& x = results.emplace_back(arranges ? Planned{.keys = k} : by_schedule(k));
+      if (x.keys.stages.empty()) x.keys.stages = cuts(k, f);
       Shape& shape = shapes_.of(x.keys);
       shape.schedule(), shape.fewer();  // made here: several may play one shape at a time below
       ready.push_back({results.size() - 1, std::move(f), &shape});
     }
   }
   each_(ready.size(), [&](std::size_t i) {
-    const RunKeys k = results[ready[i].at].keys;
-    results[ready[i].at] = of_model(k, ready[i].facts, k.ranks() / k.pipe, *ready[i].shape, Depth::turns);
+    Planned& x = results[ready[i].at];
+    if (!arranges) return count_memory(x, ready[i].facts, *ready[i].shape);
+    const RunKeys k = x.keys;
+    x = of_model(k, ready[i].facts, k.ranks() / k.pipe, *ready[i].shape, Depth::turns);
   });
   for (Planned& x : results) x.turns = true;
   return results;

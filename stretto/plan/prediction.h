@@ -84,6 +84,9 @@ class Predictor {
   Planned of_model(const RunKeys&, const FactsOfStages&, int of_facts, Shape&, Depth) const;
   Played by_actions(const StageModel&, const RunKeys&, Shape&, double tail) const;
   Played by_turns(const StageModel&, Shape&, ArrangedPlayer&, double tail) const;
+  ArrangedPlayer player_of(const StageModel&, const RunKeys&, double message) const;
+  bool stays_whole(const RunKeys&) const;  // parameters, once they are gathered
+  void count_memory(Planned&, const FactsOfStages&, Shape&) const;
   Played judged(const StageModel&, const Schedule&, double tail, const PlayedEnds&) const;
   const std::vector<int>& cuts(const RunKeys&, const StageFacts&);
   const PlanProblem& p_;
