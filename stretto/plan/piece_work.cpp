@@ -7,6 +7,7 @@
 #include "stretto/program/memory.h"
 #include "stretto/program/overlap.h"
 #include "stretto/program/region.h"
+#include "stretto/simulate/held.h"
 #include "stretto/simulate/prices.h"
 
 namespace stretto {
@@ -15,7 +16,8 @@ namespace {
 // Tasks of a piece and of its neighbours as one region, of which the compiler says what waits for what.
 class PieceReader {
  public:
-  PieceReader(const Program& p, const Cluster& c) : p_(p), prices_(p, c), unhurried_(p, unhurried(c)), facts_(p.mesh) {
+  PieceReader(const Program& p, const Cluster& c)
+      : p_(p), prices_(p, c), unhurried_(p, unhurried(c)), facts_(p.mesh), stack_(c.stack) {
     for (TaskId t : p.step->tasks.ids()) {
       const Task& task = p.step->tasks[t];
       const bool backward_only = task.part == Part::U && std::get<Gathered>(task.about) == Gathered::backward;
@@ -38,6 +40,8 @@ class PieceReader {
           {Part::I, q - 1}});
     for (const Part part : {Part::F, Part::R, Part::I, Part::W, Part::S, Part::A}) read_buffers(out[part], {part, q});
     out.end = end_of(q);
+    if (const auto it = tasks_.find({Part::F, q}); it != tasks_.end())
+      out.kept = {kept_beside(p_, it->second, stack_), kept_products(p_, it->second)};
     return out;
   }
 
@@ -119,6 +123,7 @@ class PieceReader {
   Prices prices_;
   WorkTimes unhurried_;
   CallFacts facts_;
+  const Stack& stack_;
   std::map<Which, TaskId> tasks_;
 };
 
@@ -148,7 +153,7 @@ bool PartWork::gathers() const {
 LayerWork layer_work(const Program& p, const Cluster& c, int head_parts) {
   PieceReader reader(p, c);
   const int before_head = p.step->pieces - head_parts, period = (before_head - 1) / 4;
-  LayerWork all{.embedding = reader.piece(0), .period = {}, .head = {}};
+  LayerWork all{.embedding = reader.piece(0), .period = {}, .head = {}, .logits = logits_of(p)};
   // Of the stage of two periods those with a neighbour on each side.
   for (int i = 0; i < period; ++i) all.period.push_back(reader.piece(2 * period + 1 + (i > 0 ? i : period)));
   for (int i = 0; i < period; ++i) {  // by those that are the last of a stage, or stages of their own

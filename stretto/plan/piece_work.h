@@ -45,12 +45,18 @@ struct PieceEnd {
   u64 scattered = 0;  // gradients that are scattered then
 };
 
+// What other software keeps of its forward (simulate/held.h).
+struct PieceKept {
+  double beside = 0, products = 0;
+};
+
 // Those of a piece's tasks that a turn runs: F, R, I, W, A; of S only its buffers.
 class PieceWork {
  public:
   PartWork& operator[](Part p) { return parts_.at(std::size_t(p) - std::size_t(Part::F)); }
   const PartWork& operator[](Part p) const { return parts_.at(std::size_t(p) - std::size_t(Part::F)); }
   PieceEnd end = {};
+  PieceKept kept = {};
 
  private:
   std::array<PartWork, std::size_t(Part::A) - std::size_t(Part::F) + 1> parts_;
@@ -60,6 +66,7 @@ struct LayerWork {
   PieceWork embedding;
   std::vector<PieceWork> period;  // pieces of layers, in turn
   std::vector<PieceWork> head;    // its parts
+  double logits = 0;              // that it makes
   const PieceWork& of(int piece, int pieces) const {
     if (piece == 0) return embedding;
     const int before_head = pieces - int(head.size());

@@ -54,9 +54,16 @@ class RowReader {
     t.messages.push_back(messages);
     t.microbatches.push_back(a.microbatch);
   }
+  // An embedding has no I: where it is a stage of its own, its W gets the message.
+  bool has_i(StageId s) const {
+    const auto& pieces = stages_[s];
+    return std::any_of(pieces.begin(), pieces.end(),
+                       [](const StagePiece& p) { return !(*p.work)[Part::I].calls.empty(); });
+  }
   ActionMessages messages_of(const Action& a) const {
     const int up = a.phase == Phase::F ? 1 : -1;
-    if (a.phase != Phase::F && a.phase != Phase::B && a.phase != Phase::I) return {};
+    const bool apart = a.phase == Phase::I || a.phase == Phase::W;
+    if (apart ? (a.phase == Phase::I) != has_i(a.stage) : a.phase != Phase::F && a.phase != Phase::B) return {};
     ActionMessages m;
     if (const auto from = other(a, -up)) m.in = id_of(a, StageId(a.stage.value - up));
     if (const auto to = other(a, up)) m.out = SentTo{id_of(a, a.stage), *to};

@@ -7,6 +7,11 @@
 namespace stretto {
 namespace {
 
+// Does the stack keep anything that programs do not, or less?
+bool keeps_its_own(const Stack& s) {
+  return s.kept || s.masks > 0 || s.whole_layers || s.selective == Stack::Selective::products;
+}
+
 bool of_head(const StageFacts& f, int piece, int pieces) { return piece + f.head_parts >= pieces; }
 
 const PieceFacts& facts_of_piece(const StageFacts& f, int piece, int pieces) {
@@ -61,6 +66,21 @@ StageModel::StageModel(const PlanProblem& p, const RunKeys& k, FactsOfStages all
     for (double PieceFacts::*x : {&PieceFacts::beside, &PieceFacts::beside_i, &PieceFacts::beside_w})
       sum.*x = std::max({sum.*x, first.*x, last.*x});
     all_.push_back(sum);
+  }
+  if (keeps_its_own(p.cluster.cluster.stack)) find_kept();
+}
+
+void StageModel::find_kept() {
+  int piece = 0;
+  for (std::size_t s = 0; s < k_.stages.size(); ++s) {
+    PieceKept sum;
+    for (const int end = piece + k_.stages[s]; piece < end; ++piece) {
+      const PieceKept& x = f_[s]->work->of(piece, p_.pieces()).kept;
+      // A half layer's result is kept where the other half is on another stage.
+      const bool cut = piece + 1 == end && k_.recompute_of(s) == Recompute::layer;
+      sum.beside += cut ? 0 : x.beside, sum.products += x.products;
+    }
+    kept_.push_back(sum);
   }
 }
 
@@ -226,11 +246,72 @@ MemoryParts StageModel::memory(const Schedule& s, ActorId actor) const {
           .messages = s.actors() > 1 ? 2 * f_.front()->message : 0};
 }
 
+bool StageModel::keeps_products() const {
+  return stretto::keeps_products(p_.cluster.cluster.stack, k_.recompute_of(k_.stages.size() - 1));
+}
+
+// Parameters of the piece that is at work and of the next one.
+double StageModel::gathered() const {
+  if (k_.zero < 3 || k_.data == 1) return 0;
+  const StageFacts& f = *f_.front();
+  std::vector<double> whole{f.embedding.params, f.head.params};
+  whole.insert(whole.end(), {f.attention.params, f.mlp.params, f.attention.params, f.mlp.params});
+  std::sort(whole.rbegin(), whole.rend());
+  return k_.data * (whole[0] + whole[1]);
+}
+
+KeptByStack StageModel::kept_at_once(bool with_loss) const {
+  KeptByStack k{.gathers = k_.zero == 3 && k_.data > 1, .data = 1.0 * k_.data, .context = 1.0 * k_.context};
+  k.pipeline = k_.pipe > 1;
+  const Stack::Memory& memory = p_.cluster.cluster.stack.memory;
+  if (with_loss && (memory.logits > 0 || keeps_products())) k.logits = f_.back()->work->logits;
+  return k;
+}
+
+KeptByStack StageModel::kept_by_stack(const Schedule& s, ActorId actor) const {
+  const StageId head(all_.size() - 1);
+  KeptByStack k = kept_at_once(
+      std::any_of(s.actor_of.begin(), s.actor_of.end(), [&](const auto& pipe) { return pipe[head] == actor; }));
+  if (kept_.empty()) return k;
+  const double loss = (p_.cluster.cluster.stack.memory.logits + bytes_of_logit) * k.logits;
+  MostAtOnce beside, products;
+  for (const Action& a : s.rows[actor]) {
+    if (a.phase == Phase::F) beside.keep(kept_[a.stage].beside);
+    if (a.phase == Phase::F) products.keep(kept_[a.stage].products, a.stage == head ? loss : 0);
+    if (a.phase == Phase::I || a.phase == Phase::B)
+      beside.drop(kept_[a.stage].beside), products.drop(kept_[a.stage].products);
+  }
+  k.beside = beside.most;
+  if (keeps_products()) k.products = products.most + gathered();
+  return k;
+}
+
+KeptByStack StageModel::kept_by_stack(Shape& shape, ActorId actor) const {
+  KeptByStack k = kept_by_stack(shape.schedule(), actor);
+  const Schedule* fewer = k.products ? shape.fewer() : nullptr;  // the rest is among what facts say is kept
+  if (!fewer) return k;
+  const KeptByStack before = kept_by_stack(*fewer, actor);
+  *k.products += shape.rounds() * std::max(0.0, *k.products - *before.products);
+  return k;
+}
+
+MemoryParts StageModel::under_stack(MemoryParts m, const KeptByStack& k) const {
+  const PlannedBytes bytes{.params = m.params,
+                           .gradients = m.gradients,
+                           .state = m.state,
+                           .scratch = scratch_,
+                           .activations = m.total() - m.states() - scratch_};
+  adjust(m, held_under(p_.cluster.cluster, bytes, k));
+  return m;
+}
+
 MemoryParts StageModel::played_memory(Shape& shape, ActorId a) const {
   MemoryParts m = memory(shape.schedule(), a);
   if (const Schedule* fewer = shape.fewer())
     m.activations += shape.rounds() * std::max(0.0, m.activations - memory(*fewer, a).activations);
-  return m;
+  KeptByStack k = kept_by_stack(shape, a);
+  k.beside = 0;  // it is among what facts say is kept
+  return under_stack(m, k);
 }
 
 MemoryParts StageModel::played_memory(Shape& shape) const {
@@ -246,19 +327,37 @@ MemoryParts StageModel::memory(const Shape& shape) const {
   for (const ActorId actor : some_actors(s)) {
     const PieceFacts sum = states_of(s, actor);
     const MostKept n = shape.in_flight(actor);
-    double beside = 0, stages = 0;
+    double beside = 0, stages = 0, products = 0;
+    bool with_loss = false;
     for (const auto& pipe : s.actor_of)
-      for (StageId stage : pipe.ids())
-        if (pipe[stage] == actor) beside = std::max(beside, all_[stage].beside), ++stages;
-    const MemoryParts m{.params = sum.params,
-                        .gradients = sum.gradients,
-                        .state = sum.state,
-                        .activations = (n.until_i * sum.kept_i + n.until_w * sum.kept_w + n.for_w * sum.for_w) / stages,
-                        .beside = beside + scratch_,
-                        .messages = s.actors() > 1 ? 2 * f_.front()->message : 0};
-    if (m.total() > most.total()) most = m;
+      for (StageId stage : pipe.ids()) {
+        if (pipe[stage] != actor) continue;
+        beside = std::max(beside, all_[stage].beside), ++stages;
+        if (!kept_.empty()) products += kept_[stage].products;
+        with_loss = with_loss || stage.value + 1u == all_.size();
+      }
+    KeptByStack k = kept_at_once(with_loss);
+    if (keeps_products())
+      k.products = n.until_i * products / stages + gathered() +
+                   (p_.cluster.cluster.stack.memory.logits + bytes_of_logit) * k.logits;
+    const MemoryParts planned{
+        .params = sum.params,
+        .gradients = sum.gradients,
+        .state = sum.state,
+        .activations = (n.until_i * sum.kept_i + n.until_w * sum.kept_w + n.for_w * sum.for_w) / stages,
+        .beside = beside + scratch_,
+        .messages = s.actors() > 1 ? 2 * f_.front()->message : 0};
+    if (const MemoryParts m = under_stack(planned, k); m.total() > most.total()) most = m;
   }
   return most;
+}
+
+void adjust(MemoryParts& m, const Held& h) {
+  if (m.states() > 0) {
+    const double factor = h.states / m.states();
+    m.params *= factor, m.gradients *= factor, m.state *= factor;
+  }
+  m.activations = std::max(0.0, m.activations + h.bytes() - m.total());
 }
 
 double kept_after(Phase phase, const PieceFacts& x) {

@@ -9,6 +9,7 @@
 #include "stretto/plan/facts.h"
 #include "stretto/plan/shapes.h"
 #include "stretto/plan/turn_work.h"
+#include "stretto/simulate/held.h"
 
 namespace stretto {
 
@@ -44,6 +45,9 @@ class StageModel {
   PieceFacts busiest(const StagePlacement&) const;  // of all stages of the actor that works the longest
 
   double scratch() const { return scratch_; }  // bytes of a rank, whatever it does
+  // What the software of the cluster keeps of an actor whose row is played, and holds then.
+  KeptByStack kept_by_stack(Shape&, ActorId) const;
+  MemoryParts under_stack(MemoryParts, const KeptByStack&) const;
   // Of one actor whose row is played in order.
   MemoryParts memory(const Schedule&, ActorId) const;
   // The same of all microbatches of a shape; and of the fullest actor.
@@ -57,6 +61,11 @@ class StageModel {
 
  private:
   PieceFacts states_of(const Schedule&, ActorId) const;
+  void find_kept();
+  bool keeps_products() const;
+  KeptByStack kept_by_stack(const Schedule&, ActorId) const;
+  KeptByStack kept_at_once(bool with_loss) const;
+  double gathered() const;
   void add_sums(PlayTimes&) const;
   void add_cut(PlayTimes&) const;
 
@@ -65,8 +74,11 @@ class StageModel {
   const FactsOfStages f_;
   double scratch_ = 0;
   IdVector<StageId, PieceFacts> all_;
+  IdVector<StageId, PieceKept> kept_;  // empty: nothing that the program does not
 };
 
+// What the software of a cluster holds more or less than is planned.
+void adjust(MemoryParts&, const Held&);
 // How much more an actor keeps after an action than before it.
 double kept_after(Phase, const PieceFacts&);
 std::vector<ActorId> some_actors(const Schedule&);  // the first, a middle one, the last

@@ -279,7 +279,13 @@ MemoryParts memory_by_turns(const StageModel& model, Shape& shape, ArrangedPlaye
   const double times = fewer ? 1 + shape.rounds() * s.actors() / s.microbatches : 1;
   const ArrangedRows rows = player.rows(s, way);
   const TurnMemory memory(s, player, rows, {.whole = whole, .times = times});
-  std::vector<std::pair<ActorId, MemoryParts>> all;
+  struct OfActor {
+    ActorId actor;
+    MemoryParts parts;
+    KeptByStack kept;
+    double least;  // without gaps
+  };
+  std::vector<OfActor> all;
   for (ActorId a : rows.ids()) {
     MemoryParts m = model.memory(s, a);
     // What every further round keeps.
@@ -287,14 +293,15 @@ MemoryParts memory_by_turns(const StageModel& model, Shape& shape, ArrangedPlaye
     const TurnBytes& b = memory.of(a);
     m.activations = b.kept + more, m.messages = b.messages;
     m.beside = b.beside + model.scratch();
-    all.push_back({a, m});
+    const KeptByStack kept = model.kept_by_stack(shape, a);
+    all.push_back({a, m, kept, model.under_stack(m, kept).total()});
   }
-  std::stable_sort(all.begin(), all.end(), [](auto& x, auto& y) { return x.second.total() > y.second.total(); });
+  std::stable_sort(all.begin(), all.end(), [](auto& x, auto& y) { return x.least > y.least; });
   MemoryParts most;
-  for (auto& [a, m] : all) {
-    if (m.total() * most_gaps < most.total()) break;
+  for (auto& [a, m, kept, least] : all) {
+    if (least * most_gaps < most.total()) break;
     m.gaps = memory.packed(a) - memory.of(a).live();
-    if (m.total() > most.total()) most = m;
+    if (const MemoryParts x = model.under_stack(m, kept); x.total() > most.total()) most = x;
   }
   return most;
 }

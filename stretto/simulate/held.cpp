@@ -13,8 +13,6 @@ double workspace(const Cluster& c, double scratch) { return c.machine.rates ? c.
 
 namespace {
 
-constexpr double of_logits = 4;  // bytes per logit of 16 bits and its gradient
-
 // Calls of a shape, in a task.
 template <class Shape, class Use>
 void for_each(const Calls& calls, Use use) {
@@ -75,9 +73,8 @@ double kept_by_program(const Step& s, TaskId task) {
 }
 
 bool has_head(const Program& p, const Task& t) { return t.piece->value + 1 == p.step->pieces; }
-bool keeps_products(const Program& p, PieceId piece, const Stack& stack) {
-  return stack.selective == Stack::Selective::products && !p.step->recompute.empty() &&
-         p.step->recompute[piece] == Recompute::selective;
+Recompute recompute_of(const Program& p, PieceId piece) {
+  return p.step->recompute.empty() ? Recompute::none : p.step->recompute[piece];
 }
 
 // Of a layer that is made again as a whole the first half's result is not kept, unless another stage has it.
@@ -90,13 +87,19 @@ double kept_of_layers(const Program& p, TaskId task) {
 
 }  // namespace
 
+bool keeps_products(const Stack& stack, Recompute r) {
+  return stack.selective == Stack::Selective::products && r == Recompute::selective;
+}
+
+double kept_products(const Program& p, TaskId t) { return has_head(p, p.step->tasks[t]) ? 0 : kept_of_products(p, t); }
+
 double kept_beside(const Program& p, TaskId task, const Stack& stack) {
   const Task& t = p.step->tasks[task];
-  const Recompute mode = p.step->recompute.empty() ? Recompute::none : p.step->recompute[*t.piece];
+  const Recompute mode = recompute_of(p, *t.piece);
   if (mode == Recompute::full) return 0;
   if (mode == Recompute::layer) return stack.whole_layers ? kept_of_layers(p, task) : 0;
   double bytes = 0;
-  if (keeps_products(p, *t.piece, stack) && !has_head(p, t))
+  if (keeps_products(stack, mode) && !has_head(p, t))
     bytes += std::min(kept_of_products(p, task) - kept_by_program(*p.step, task), 0.0);
   if (stack.kept && mode == Recompute::none) bytes += kept_scores(*p.calls[task], stack);
   // A half layer hands on as many elements as it adds: so do the embedding and the layers' last one.
@@ -105,15 +108,20 @@ double kept_beside(const Program& p, TaskId task, const Stack& stack) {
   return bytes;
 }
 
+void MostAtOnce::keep(double bytes, double while_it_runs) {
+  now += bytes;
+  if (std::abs(now + while_it_runs) > std::abs(most)) most = now + while_it_runs;
+}
+
 namespace {
 
-// The most that an actor has at one time of what forward tasks keep for backward, or the least if it is less than
-// nothing: the program's own peak is then. The model's last task may need more while it runs.
+// The most that an actor has at one time of what forward tasks keep for backward: the program's own peak is then. The
+// model's last task may need more while it runs.
 template <class Kept>
 double most_kept(const Program& p, ActorId actor, Kept kept, double head = 0) {
   std::map<TaskId, double> of_task;
   std::map<PieceId, double> of_piece;
-  double now = 0, most = 0;
+  MostAtOnce all;
   for (const Instruction& i : p.actors[actor].code) {
     const Run* r = begun_by(i);
     if (!r || !r->action) continue;
@@ -121,14 +129,12 @@ double most_kept(const Program& p, ActorId actor, Kept kept, double head = 0) {
     if (t.part == Part::F) {
       const auto [it, fresh] = of_task.try_emplace(r->task);
       if (fresh) of_piece[*t.piece] = it->second = kept(r->task);
-      now += it->second;
-      const double with_head = now + (has_head(p, t) ? head : 0);
-      if (std::abs(with_head) > std::abs(most)) most = with_head;
+      all.keep(it->second, has_head(p, t) ? head : 0);
     } else if (t.part == Part::I || (t.part == Part::W && !p.step->find(Part::I, *t.piece))) {
-      now -= of_piece[*t.piece];
+      all.drop(of_piece[*t.piece]);
     }
   }
-  return most;
+  return all.most;
 }
 
 double most_kept_beside(const Program& p, ActorId actor, const Stack& stack) {
@@ -151,7 +157,8 @@ double gathered(const Program& p) {
   return of_pieces[0] + of_pieces[1];
 }
 
-// What the last piece makes logits of.
+}  // namespace
+
 double logits_of(const Program& p) {
   double count = 0;
   if (const Task* head = p.step->find(Part::F, PieceId(p.step->pieces - 1)))
@@ -160,38 +167,51 @@ double logits_of(const Program& p) {
   return count;
 }
 
-}  // namespace
+Held held_under(const Cluster& c, const PlannedBytes& b, const KeptByStack& k) {
+  const Stack& stack = c.stack;
+  const double gradients = b.gradients * (stack.gradient_bytes > 0 ? stack.gradient_bytes / double(size_of(f32)) : 1);
+  const double cut = stack.memory.context ? k.context : 1;
+  const bool by_context = !k.gathers && k.data == 1 && cut > 1;
+  Held h{.states = ((stack.memory.copies ? b.params : 0) + gradients + b.state) / cut,
+         .activations = b.batch + workspace(c, b.scratch)};
+  // The program makes again what a whole stage needs, the stack one layer at a time: no peak of one is the other's.
+  h.activations += k.products ? *k.products : b.activations + k.beside + stack.memory.logits * k.logits;
+  // What is gathered once a step: gradients are whole until then, and parameters where the program does not gather
+  // them.
+  if (stack.keeps_gathered && k.pipeline)
+    h.activations += k.gathers ? gradients * k.data : by_context ? gradients + b.params : 0;
+  h.states *= stack.memory.reserved;
+  h.activations *= stack.memory.reserved;
+  return h;
+}
 
 std::vector<Held> held(const Program& p, const Cluster& c) {
   std::vector<Held> all;
   const Stack& stack = c.stack;
-  const double of_gradient = stack.gradient_bytes > 0 ? stack.gradient_bytes / double(size_of(f32)) : 1;
-  const double data = p.mesh.extent("data"), cut = stack.memory.context ? p.mesh.extent("context") : 1;
   const PieceId head(p.step->pieces - 1);
-  const double logits = logits_of(p), loss = stack.memory.logits * logits;
-  const auto of_products = [&](TaskId t) { return has_head(p, p.step->tasks[t]) ? 0 : kept_of_products(p, t); };
-  // What is gathered once a step: gradients are whole until then, and parameters where the program does not gather
-  // them.
-  const bool by_data = gathers(p), by_context = !by_data && data == 1 && cut > 1;
-  const auto whole_beside = [&](double params, double gradients) {
-    return by_data ? gradients * data : by_context ? gradients + params : 0;
-  };
+  const double logits = logits_of(p), loss = (stack.memory.logits + bytes_of_logit) * logits;
   for (ActorId actor : p.actors.ids()) {
     const PerArena<u64>& bytes = p.actors[actor].bytes;
     const auto of = [&](Arena a) { return static_cast<double>(bytes[a]); };
-    const double params = of(Arena::params), gradients = of(Arena::gradients) * of_gradient;
-    Held h{.states = ((stack.memory.copies ? params : 0) + gradients + of(Arena::state)) / cut,
-           .activations = of(Arena::inputs) + of(Arena::results) + workspace(c, of(Arena::scratch))};
-    // The program makes again what a whole stage needs, the stack one layer at a time: no peak of one is the other's.
-    if (keeps_products(p, head, stack))
-      h.activations += most_kept(p, actor, of_products, loss + of_logits * logits) + gathered(p);
+    KeptByStack k{.logits = p.actor_of(head) == actor ? logits : 0,
+                  .gathers = gathers(p),
+                  .data = 1.0 * p.mesh.extent("data"),
+                  .context = 1.0 * p.mesh.extent("context"),
+                  .pipeline = p.actors.size() > 1};
+    if (keeps_products(stack, recompute_of(p, head)))
+      k.products = most_kept(
+                       p, actor, [&](TaskId t) { return kept_products(p, t); }, loss) +
+                   gathered(p);
     else
-      h.activations +=
-          of(Arena::activations) + most_kept_beside(p, actor, stack) + (p.actor_of(head) == actor ? loss : 0);
-    if (stack.keeps_gathered && p.actors.size() > 1) h.activations += whole_beside(params, gradients);
-    h.states *= stack.memory.reserved;
-    h.activations *= stack.memory.reserved;
-    all.push_back(h);
+      k.beside = most_kept_beside(p, actor, stack);
+    all.push_back(held_under(c,
+                             {.params = of(Arena::params),
+                              .gradients = of(Arena::gradients),
+                              .state = of(Arena::state),
+                              .batch = of(Arena::inputs) + of(Arena::results),
+                              .scratch = of(Arena::scratch),
+                              .activations = of(Arena::activations)},
+                             k));
   }
   return all;
 }

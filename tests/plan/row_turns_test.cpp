@@ -88,6 +88,19 @@ TEST(RowTurns, MessagesGoBetweenDifferentActors) {
   EXPECT_LT(second[3].messages[0].out->message.value, message_count(s));
 }
 
+// An embedding has nothing to hand on in backward.
+TEST(RowTurns, AStageWithoutAnIReceivesForItsWeightGradients) {
+  test::NumberedStages two({1, 2});
+  two.works.front()[Part::I].calls.clear();
+  const Schedule s = rows_by_hand({Row().F(0, 1).I(0, 1).W(0, 1), Row().F(1, 1).I(1, 1).W(1, 1)}, {{0, 1}});
+  const RowTurn first = turns_of(s, ActorId(0), two.stages, {}, false).back();
+  const RowTurn second = turns_of(s, ActorId(1), two.stages, {}, false).back();
+  EXPECT_FALSE(first.messages[0].in) << "its I";
+  EXPECT_EQ(first.messages[1].in, second.messages[0].out->message);
+  EXPECT_TRUE(first.key.actions[1].receives);
+  EXPECT_FALSE(second.messages[1].in);
+}
+
 TEST(RowTurns, TheLastWeightGradientsOfAStageCompleteIt) {
   test::NumberedStages two({1, 1});
   for (const StageId s : two.stages.ids()) two.stages[s][0].sums = 1;

@@ -131,7 +131,20 @@ TEST(StageModel, IsTheProgramModelUnderStacks) {
     const auto all = differences(p, space, how_many(20));
     EXPECT_LT(quantile(all, 0.5, &Difference::seconds), 0.005) << stack;
     EXPECT_LT(quantile(all, 0.9, &Difference::seconds), 0.04) << stack;
+    EXPECT_LT(quantile(all, 0.5, &Difference::bytes), 0.002) << stack;
+    EXPECT_LT(quantile(all, 0.9, &Difference::bytes), 0.01) << stack;
   }
+}
+
+// States without copies and cut by more ranks, a loss of its own, products that are kept, what an allocator reserves.
+TEST(StageModel, KnowsTheMemoryOfAStack) {
+  PlanProblem p = large_llama(32, 128);
+  p.cluster.cluster = cluster_of(read_device("h100-sxm"), read_stack("torchtitan"));
+  p.parallel.overlap = Overlap::none;
+  const PlanSpace space{.zero = {0, 1, 2, 3}, .recompute = {Recompute::none, Recompute::selective, Recompute::full}};
+  const auto all = differences(p, space, how_many(25));
+  EXPECT_LT(quantile(all, 0.5, &Difference::bytes), 0.005);
+  EXPECT_LT(quantile(all, 0.9, &Difference::bytes), 0.05);
 }
 
 // Several configurations of one schedule at a time, on threads: each gets what it gets alone.
