@@ -23,15 +23,6 @@ MemoryParts memory_of(const ActorAccount& account, const PerArena<u64>& bytes) {
   return m;
 }
 
-// What the software of the cluster holds more or less than the program plans.
-void adjust(MemoryParts& m, const Held& h) {
-  if (m.states() > 0) {
-    const double factor = h.states / m.states();
-    m.params *= factor, m.gradients *= factor, m.state *= factor;
-  }
-  m.activations = std::max(0.0, m.activations + h.bytes() - m.total());
-}
-
 }  // namespace
 
 Planned compiled_plan(const PlanProblem& p, RunKeys k, std::optional<GraphOfRank> graph) {
