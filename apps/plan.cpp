@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <sstream>
+#include <utility>
 
 #include "plan_run.h"
 #include "resource_limits.h"
@@ -71,7 +72,9 @@ std::vector<std::string> lines_of(const Answer& a, const RunConfig& run, const P
   for (std::string row; std::getline(rows, row);) lines.push_back(row);
   if (const std::string mark = mark_of(p); !mark.empty()) lines.push_back(mark);
   if (const std::string others = as_good(plan, run.plan.margin); !others.empty()) lines.push_back(others);
-  if (const std::string why = why_not(plan); !why.empty()) lines.push_back("why not  " + why);
+  std::string_view head = "why not  ";
+  for (const std::string& why : why_not(plan))
+    lines.push_back(fmt::format("{}{}", std::exchange(head, "         "), why));
   lines.push_back("memory   " + memory_line(p, plan));
   if (program) lines.push_back(what_if_line(p, plan, *program));
   return lines;

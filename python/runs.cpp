@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "calls.h"
+#include "stretto/base/text.h"
 #include "stretto/config/plan.h"
 #include "stretto/cost/cluster_file.h"
 #include "stretto/plan/explain.h"
@@ -99,7 +100,7 @@ Field plan(const Arguments& a) {
                                 {"bubble", p.bubble},
                                 {"mfu", mfu(problem, found.flops, p.seconds)},
                                 {"by", std::string(name_of(p.exact))}});
-  return Field::Table{{"tried", found.counts.tried}, {"best", best}, {"why_not", why_not(found)}};
+  return Field::Table{{"tried", found.counts.tried}, {"best", best}, {"why_not", join(why_not(found), "; ")}};
 }
 
 Field train_run(const Arguments& a) {

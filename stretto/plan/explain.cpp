@@ -113,7 +113,7 @@ std::string table_of(const PlanProblem& p, const Plan& plan) {
   return table(rows);
 }
 
-std::string why_not(const Plan& plan) {
+std::vector<std::string> why_not(const Plan& plan) {
   const Planned& best = plan.best.front();
   std::vector<std::string> words;
   for (const auto& [values, x] : nearest_others(plan)) {
@@ -122,7 +122,7 @@ std::string why_not(const Plan& plan) {
                                 slower < 0.005 ? fmt::format("as fast, {}", decimal_bytes(x->bytes))
                                                : fmt::format("{}, {}", more(slower), reason(*x, best, plan.capacity))));
   }
-  return join(words, "; ");
+  return words;
 }
 
 std::string as_good(const Plan& plan, double margin) {

@@ -1,7 +1,7 @@
 // A plan in words and numbers: the table, why not the others, where memory goes, what would change it.
 //
 //   fmt::print("{}", table_of(problem, plan));
-//   fmt::print("why not  {}\n", why_not(plan));
+//   for (const std::string& why : why_not(plan)) fmt::print("{}\n", why);
 #pragma once
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@
 namespace stretto {
 
 std::string table_of(const PlanProblem&, const Plan&);
-std::string why_not(const Plan&);                          // "" when there is nothing else
+std::vector<std::string> why_not(const Plan&);             // one for each other configuration
 std::string as_good(const Plan&, double margin);           // "" when nothing is
 std::string memory_line(const PlanProblem&, const Plan&);  // of the best, and what would still fit
 std::string limit_of(const Planned&);                      // "products 76%, attention 12%"

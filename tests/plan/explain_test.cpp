@@ -24,13 +24,12 @@ Plan plan_with(std::vector<Alternative> others) {
 
 TEST(WhyNot, NamesWhatTakesLonger) {
   const RunKeys keys{.pipe = 8};
-  const auto says = [&](const Spent& time) { return why_not(plan_with({{"pipe", "8", planned(keys, time)}})); };
+  const auto says = [&](const Spent& time) { return why_not(plan_with({{"pipe", "8", planned(keys, time)}})).at(0); };
   EXPECT_EQ(says({.products = 8, .collectives = 1, .bubble = 3}), "pipe=8: +20%, the bubble is 3.0 s instead of 1.0 s");
   EXPECT_EQ(says({.products = 9, .attention = 2, .collectives = 1, .bubble = 1}),
             "pipe=8: +30%, kernels take 11.0 s instead of 8.0 s");
   EXPECT_THAT(says({.products = 7, .collectives = 6}), HasSubstr("collectives take 6.0 s instead of 1.0 s"));
-  EXPECT_THAT(says({.products = 8, .sums = 4, .bubble = 1}),
-              HasSubstr("sums of gradients take 4.0 s instead of none"));
+  EXPECT_THAT(says({.products = 8, .sums = 4, .bubble = 1}), HasSubstr("sums of gradients take 4.0 s instead of none"));
   EXPECT_EQ(says({.products = 9, .bubble = 1}), "pipe=8: as fast, 40.0 GB");
 }
 
@@ -38,7 +37,7 @@ TEST(WhyNot, NamesWhatTakesLonger) {
 TEST(WhyNot, WaitsWithCutStorageAreOfBothKinds) {
   const Spent time{.products = 8, .bubble = 4};
   const auto says = [&](Exactness exact) {
-    return why_not(plan_with({{"zero", "3", planned({.pipe = 4, .data = 2, .zero = 3}, time, exact)}}));
+    return why_not(plan_with({{"zero", "3", planned({.pipe = 4, .data = 2, .zero = 3}, time, exact)}})).at(0);
   };
   EXPECT_THAT(says(Exactness::schedule), HasSubstr("waits for actors and gathers take 4.0 s"));
   EXPECT_THAT(says(Exactness::program), HasSubstr("the bubble is 4.0 s"));
@@ -47,9 +46,9 @@ TEST(WhyNot, WaitsWithCutStorageAreOfBothKinds) {
 TEST(WhyNot, ValuesOfOneConfigurationStandTogether) {
   const Planned other = planned({.data = 8, .zero = 3}, {.products = 12}),
                 third = planned({.pipe = 8}, {.products = 13});
-  EXPECT_EQ(
-      why_not(plan_with({{"pipe", "1", other}, {"pipe", "8", third}, {"zero", "3", other}})),
-      "pipe=1 zero=3: +20%, kernels take 12.0 s instead of 8.0 s; pipe=8: +30%, kernels take 13.0 s instead of 8.0 s");
+  EXPECT_THAT(why_not(plan_with({{"pipe", "1", other}, {"pipe", "8", third}, {"zero", "3", other}})),
+              testing::ElementsAre("pipe=1 zero=3: +20%, kernels take 12.0 s instead of 8.0 s",
+                                   "pipe=8: +30%, kernels take 13.0 s instead of 8.0 s"));
 }
 
 TEST(LimitOf, TheLargestThree) {
