@@ -268,7 +268,7 @@ double TurnMemory::packed(ActorId a) const { return Lives(*this, a).packed(); }
 
 namespace {
 
-constexpr double most_gaps = 1.2;  // hardly any actor's are more, in parts of what is alive
+constexpr std::size_t most_packed = 2;  // actors, of those that hold the most without gaps
 
 }  // namespace
 
@@ -298,8 +298,8 @@ MemoryParts memory_by_turns(const StageModel& model, Shape& shape, ArrangedPlaye
   }
   std::stable_sort(all.begin(), all.end(), [](auto& x, auto& y) { return x.least > y.least; });
   MemoryParts most;
+  if (all.size() > most_packed) all.resize(most_packed);
   for (auto& [a, m, kept, least] : all) {
-    if (least * most_gaps < most.total()) break;
     m.gaps = memory.packed(a) - memory.of(a).live();
     if (const MemoryParts x = model.under_stack(m, kept); x.total() > most.total()) most = x;
   }
