@@ -76,12 +76,19 @@ std::string plan_scatter(const PlanPage& page) {
     body += plot_line(x.from, y.at(page.capacity), x.to, y.at(page.capacity), "limit");
     body += plot_text(x.to, y.at(page.capacity) - 6, "memory of a rank", "end");
   }
+  double from = x.from;  // of the next entry of the legend, which stands in the picture so that it can be shown alone
+  for (const auto& [name, hue] : entries) {
+    body += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"12\" rx=\"2\" fill=\"{}\"/>", from,
+                        y.from + 28, hue);
+    body += plot_text(from + 18, y.from + 38, name);
+    from += 84;
+  }
   for (const PlanPoint& p : points)
     body += fmt::format("<path {} fill=\"{}\" fill-opacity=\"{}\" stroke=\"{}\"><title>{}</title></path>\n",
                         plot_mark(shapes[p.kind], x.at(p.seconds), y.at(p.bytes), p.compiled ? 6 : 4), hues[p.group],
                         p.compiled ? 0.95 : 0.3, hues[p.group], escape_xml(p.label));
   return "<h2>Time and memory of what was scored</h2>\n" + plot_svg(scatter_width, scatter_height, body) +
-         plot_legend(entries) + plot_shapes(kinds) +
+         plot_shapes(kinds) +
          "<p class=\"legend\">Large and filled: compiled and counted to the byte; pale: by the cost model alone. The "
          "line joins what nothing beats in both.</p>\n";
 }
