@@ -173,12 +173,13 @@ std::string mesh_fault(const PlanProblem& p, const PlanSpace& space, const RunKe
 }
 
 void for_each_mesh(const PlanProblem& p, const PlanSpace& space, const std::function<void(const RunKeys&)>& visit) {
+  const auto experts = [&](int ranks) { return p.model.experts > 0 ? divisors(ranks) : std::vector{1}; };
   for (const int pipe : allowed(space.pipe, divisors(p.ranks)))
     for (const int tensor : allowed(space.tensor, divisors(p.ranks / pipe)))
       for (const int context : allowed(space.context, divisors(p.ranks / pipe / tensor)))
-        for (const int expert : allowed(space.expert, divisors(p.ranks / pipe / tensor / context))) {
+        for (const int expert : allowed(space.expert, experts(p.ranks / pipe / tensor / context))) {
           const int data = p.ranks / pipe / tensor / context / expert;
-          if (!allows(space.data, data) || (expert > 1 && p.model.experts == 0)) continue;
+          if (!allows(space.data, data)) continue;
           visit({.pipe = pipe,
                  .data = data,
                  .tensor = tensor,

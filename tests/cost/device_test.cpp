@@ -50,6 +50,7 @@ TEST(Devices, EveryNumberHasASource) {
 
 TEST(Devices, AnUnknownOneIsAnsweredWithTheNearest) {
   EXPECT_THAT(refusal_of([] { read_device("h100-sxn"); }), HasSubstr("did you mean 'h100-sxm'?"));
+  EXPECT_THAT(refusal_of([] { read_device("h100"); }), HasSubstr("did you mean 'h100-500w' or 'h100-sxm'?"));
   EXPECT_THAT(refusal_of([] { read_device("tpu"); }), HasSubstr("there are a100-40g, a100-80g"));
 }
 

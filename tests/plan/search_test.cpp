@@ -158,14 +158,14 @@ TEST(NothingLegal, APrimeNumberOfRanksThatNothingDivides) {
 
 // What is said to be possible is, and nothing larger; far below a large prime, too.
 TEST(NothingLegal, TheMostRanksThatArePossible) {
-  for (const int ranks : {31, 1009, 1000003}) {
+  for (const int ranks : {31, 1009, 100003}) {
     PlanProblem p = small_llama(ranks, 16);
     const std::string said = nothing_legal(p, {}).what();
     const std::size_t at = said.find("hint: ") + 6;
     ASSERT_THAT(said, HasSubstr(" ranks are possible, and "));
     p.ranks = std::stoi(said.substr(at));
     EXPECT_FALSE(enumerate(p, {}).keys.empty()) << said;
-    for (int more = p.ranks + 1; more < std::min(ranks, p.ranks + 50); ++more) {
+    for (int more = p.ranks + 1; more < std::min(ranks, p.ranks + 20); ++more) {
       p.ranks = more;
       EXPECT_TRUE(enumerate(p, {}).keys.empty()) << more << ": " << said;
     }
