@@ -37,9 +37,9 @@ std::vector<std::string> keys_of_columns(const TsvTable& table, const std::strin
   for (const KeyInfo& k : all_keys()) known.push_back(k.name);
   for (const std::string& column : table.columns) {
     const std::string key = column == "id" ? column : key_of(column, known);
-    std::vector<std::string> names = known;
-    for (const std::string& name : searched_keys()) names.push_back(name.substr(name.find('.') + 1));
     if (key.empty()) {
+      std::vector<std::string> names = known;
+      for (const std::string& name : searched_keys()) names.push_back(name.substr(name.find('.') + 1));
       const auto near = nearest(column, names);
       throw Error(where, "the column '{}' is no key of a run", column)
           .hint("{}", near ? fmt::format("did you mean '{}'?", *near) : what_a_list_is);

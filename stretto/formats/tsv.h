@@ -1,6 +1,6 @@
 // A tab-separated table whose first line names its columns.
 //
-//   const TsvTable table = read_tsv("runs.tsv");
+//   const TsvTable table = read_tsv("runs.tsv", "its first line has run and seconds with a tab between");
 //   for (const TsvRow& row : table.rows) fmt::print("{}\n", row.cell(table.column("seconds")));
 #pragma once
 #include <optional>

@@ -276,10 +276,9 @@ KeptByStack StageModel::kept_by_stack(const Schedule& s, ActorId actor) const {
   const double loss = (p_.cluster.cluster.stack.memory.logits + bytes_of_logit) * k.logits;
   MostAtOnce beside, products;
   for (const Action& a : s.rows[actor]) {
-    if (a.phase == Phase::F) beside.keep(kept_[a.stage].beside);
-    if (a.phase == Phase::F) products.keep(kept_[a.stage].products, a.stage == head ? loss : 0);
-    if (a.phase == Phase::I || a.phase == Phase::B)
-      beside.drop(kept_[a.stage].beside), products.drop(kept_[a.stage].products);
+    const PieceKept& x = kept_[a.stage];
+    if (a.phase == Phase::F) beside.keep(x.beside), products.keep(x.products, a.stage == head ? loss : 0);
+    if (a.phase == Phase::I || a.phase == Phase::B) beside.drop(x.beside), products.drop(x.products);
   }
   k.beside = beside.most;
   if (keeps_products()) k.products = products.most + gathered();

@@ -181,10 +181,7 @@ class TurnMemory::Lives {
     life.last = std::max(life.last, begin_ + v.last);
     if (began_[known - 1] != begin_) kept_[known - 1] = 1;
   }
-  int last_of(StageId s) const {
-    const int pieces = std::ssize(stages_[s]);
-    return pieces - 1;
-  }
+  int last_of(StageId s) const { return int(stages_[s].size()) - 1; }
   bool is_message(const PieceAt& at, const TouchedValue& v, const RowTurn& t) const {
     const bool forward = t.key.actions[v.which].phase == Phase::F;
     const int end = forward ? 0 : last_of(at.stage);
