@@ -14,9 +14,9 @@
 #include "stretto/cost/cluster_file.h"
 #include "stretto/cost/device_fit.h"
 #include "stretto/formats/atomic_file.h"
-#include "stretto/kernels/cpu/peak.h"
+#include "stretto/kernels/peak.h"
 #include "stretto/kernels/kernel_bench.h"
-#include "stretto/train/prepare.h"
+#include "stretto/run/prepare.h"
 #include "usage.h"
 
 namespace stretto::app {

@@ -11,7 +11,7 @@
 #include "stretto/cost/cluster_file.h"
 #include "stretto/formats/atomic_file.h"
 #include "stretto/simulate/calibrate.h"
-#include "stretto/train/measured_runs.h"
+#include "stretto/run/measured_runs.h"
 #include "usage.h"
 
 namespace stretto::app {

@@ -12,7 +12,7 @@
 #include "stretto/base/error.h"
 #include "stretto/schedule/choice.h"
 #include "stretto/schedule/prove.h"
-#include "stretto/train/loop.h"
+#include "stretto/run/loop.h"
 #include "usage.h"
 
 namespace stretto::app {

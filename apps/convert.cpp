@@ -10,7 +10,7 @@
 #include "stretto/base/files.h"
 #include "stretto/base/text.h"
 #include "stretto/formats/interrupt.h"
-#include "stretto/train/model_directory.h"
+#include "stretto/saved/model_directory.h"
 #include "usage.h"
 
 namespace stretto::app {

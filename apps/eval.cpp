@@ -8,7 +8,7 @@
 #include "run_file.h"
 #include "stretto/base/error.h"
 #include "stretto/base/text.h"
-#include "stretto/train/evaluate.h"
+#include "stretto/run/evaluate.h"
 #include "usage.h"
 
 namespace stretto::app {

@@ -17,8 +17,8 @@
 #include "stretto/comm/world.h"
 #include "stretto/config/run.h"
 #include "stretto/launch/launch.h"
-#include "stretto/train/loop.h"
-#include "stretto/train/resume.h"
+#include "stretto/run/loop.h"
+#include "stretto/saved/resume.h"
 #include "usage.h"
 
 namespace stretto::app {

@@ -15,7 +15,7 @@
 #include "stretto/base/text.h"
 #include "stretto/formats/atomic_file.h"
 #include "stretto/plan/explain.h"
-#include "stretto/train/measured_runs.h"
+#include "stretto/run/measured_runs.h"
 #include "usage.h"
 
 namespace stretto::app {

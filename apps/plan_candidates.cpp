@@ -10,7 +10,7 @@
 #include "stretto/config/describe.h"
 #include "stretto/formats/tsv.h"
 #include "stretto/plan/explain.h"
-#include "stretto/train/measured_runs.h"
+#include "stretto/run/measured_runs.h"
 
 namespace stretto::app {
 namespace {

@@ -5,7 +5,7 @@
 #include "stretto/base/text.h"
 #include "stretto/plan/explain.h"
 #include "stretto/simulate/step_time.h"
-#include "stretto/train/measured_runs.h"
+#include "stretto/run/measured_runs.h"
 
 namespace stretto::app {
 namespace {

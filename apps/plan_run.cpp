@@ -13,10 +13,10 @@
 #include "progress.h"
 #include "stretto/base/text.h"
 #include "stretto/base/threads.h"
-#include "stretto/kernels/cpu/peak.h"
+#include "stretto/kernels/peak.h"
 #include "stretto/plan/explain.h"
 #include "stretto/runtime/devices.h"
-#include "stretto/train/prepare.h"
+#include "stretto/run/prepare.h"
 #include "usage.h"
 
 namespace stretto::app {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "stretto/train/console.h"
+#include "stretto/run/console.h"
 
 namespace stretto::app {
 

@@ -21,7 +21,7 @@
 #include "stretto/program/marks.h"
 #include "stretto/runtime/devices.h"
 #include "stretto/schedule/csv.h"
-#include "stretto/train/prepare.h"
+#include "stretto/run/prepare.h"
 #include "stretto/view/chrome.h"
 #include "stretto/view/html.h"
 #include "stretto/view/svg.h"

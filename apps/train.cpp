@@ -8,7 +8,7 @@
 #include "ranks.h"
 #include "run_file.h"
 #include "stretto/config/describe.h"
-#include "stretto/train/loop.h"
+#include "stretto/run/loop.h"
 #include "usage.h"
 
 namespace stretto::app {

@@ -5,7 +5,7 @@
 
 #include "run_file.h"
 #include "stretto/base/error.h"
-#include "stretto/train/verify.h"
+#include "stretto/run/verify.h"
 #include "usage.h"
 
 namespace stretto::app {

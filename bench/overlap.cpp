@@ -13,7 +13,7 @@
 #include "rounds.h"
 #include "stretto/base/text.h"
 #include "stretto/models/family.h"
-#include "stretto/program/region.h"
+#include "stretto/program/overlap/region.h"
 #include "stretto/simulate/step_time.h"
 #include "stretto/stretto.h"
 

@@ -1,6 +1,6 @@
-# devices/*.toml and stacks/*.toml as part of the library (stretto/cost/shipped.h): the executable works from anywhere.
+# devices/*.toml and stacks/*.toml as part of the library (stretto/cost/inner/shipped.h): the executable works from anywhere.
 function(shipped_files output)
-  set(text "#include \"stretto/cost/shipped.h\"\n\nnamespace stretto {\n")
+  set(text "#include \"stretto/cost/inner/shipped.h\"\n\nnamespace stretto {\n")
   foreach(kind devices stacks)
     file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${kind}/*.toml)
     list(SORT files)

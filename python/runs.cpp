@@ -9,8 +9,8 @@
 #include "stretto/plan/explain.h"
 #include "stretto/simulate/held.h"
 #include "stretto/simulate/step_time.h"
-#include "stretto/train/loop.h"
-#include "stretto/train/measured_runs.h"
+#include "stretto/run/loop.h"
+#include "stretto/run/measured_runs.h"
 
 namespace stretto::python {
 namespace {

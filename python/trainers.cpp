@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "calls.h"
-#include "stretto/train/prepare.h"
+#include "stretto/run/prepare.h"
 #include "stretto/train/snapshot.h"
 
 namespace stretto::python {

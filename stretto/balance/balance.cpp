@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "stretto/balance/loads.h"
+#include "stretto/balance/inner/loads.h"
 
 namespace stretto {
 

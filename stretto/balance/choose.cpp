@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "stretto/balance/balance.h"
-#include "stretto/balance/loads.h"
+#include "stretto/balance/inner/loads.h"
 #include "stretto/simulate/schedule_tape.h"
 
 namespace stretto {

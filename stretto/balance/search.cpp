@@ -3,7 +3,7 @@
 #include <limits>
 #include <unordered_map>
 
-#include "stretto/balance/loads.h"
+#include "stretto/balance/inner/loads.h"
 
 namespace stretto {
 namespace {

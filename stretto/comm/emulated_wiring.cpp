@@ -1,5 +1,5 @@
-#include "stretto/comm/emulated_group.h"
-#include "stretto/comm/emulated_transport.h"
+#include "stretto/comm/inner/emulated_group.h"
+#include "stretto/comm/inner/emulated_transport.h"
 #include "stretto/comm/wiring.h"
 
 namespace stretto {

@@ -1,4 +1,4 @@
-#include "stretto/comm/notes.h"
+#include "stretto/comm/inner/notes.h"
 #include "stretto/comm/peers.h"
 #include "stretto/comm/wiring.h"
 

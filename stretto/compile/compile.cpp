@@ -4,14 +4,14 @@
 #include <map>
 #include <utility>
 
-#include "stretto/compile/cut.h"
-#include "stretto/compile/differentiated.h"
-#include "stretto/compile/epilogue.h"
-#include "stretto/compile/exact.h"
+#include "stretto/compile/inner/cut.h"
+#include "stretto/compile/inner/differentiated.h"
+#include "stretto/compile/inner/epilogue.h"
+#include "stretto/compile/inner/exact.h"
 #include "stretto/compile/expert_rows.h"
 #include "stretto/compile/placed.h"
-#include "stretto/compile/precision.h"
-#include "stretto/compile/refusals.h"
+#include "stretto/compile/inner/precision.h"
+#include "stretto/compile/inner/refusals.h"
 #include "stretto/compile/scheduled.h"
 #include "stretto/ops/input.h"
 #include "stretto/program/lower.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "stretto/base/text.h"
-#include "stretto/compile/chunks.h"
+#include "stretto/compile/inner/chunks.h"
 
 namespace stretto {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "stretto/base/text.h"
-#include "stretto/compile/at_readers.h"
+#include "stretto/compile/inner/at_readers.h"
 #include "stretto/ops/input.h"
 
 namespace stretto {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "stretto/config/keys.h"
+#include "stretto/config/inner/keys.h"
 
 namespace stretto {
 namespace {

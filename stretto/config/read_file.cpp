@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "stretto/base/files.h"
-#include "stretto/config/read.h"
+#include "stretto/config/inner/read.h"
 #include "stretto/models/config.h"
 
 namespace stretto {

@@ -1,5 +1,5 @@
 // RunConfig -> RUN.toml.
-#include "stretto/config/visitors.h"
+#include "stretto/config/inner/visitors.h"
 
 namespace stretto {
 

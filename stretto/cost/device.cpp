@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "stretto/base/text.h"
-#include "stretto/cost/shipped.h"
+#include "stretto/cost/inner/shipped.h"
 
 namespace stretto {
 namespace {

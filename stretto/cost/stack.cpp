@@ -1,7 +1,7 @@
 #include "stretto/cost/stack.h"
 
 #include "stretto/base/text.h"
-#include "stretto/cost/shipped.h"
+#include "stretto/cost/inner/shipped.h"
 #include "stretto/formats/fields.h"
 
 namespace stretto {

@@ -1,6 +1,6 @@
 // JSON text to a tree.
 #include "stretto/formats/fields.h"
-#include "stretto/formats/json_events.h"
+#include "stretto/formats/inner/json_events.h"
 
 namespace stretto {
 namespace {

@@ -8,7 +8,7 @@
 #include "stretto/base/text.h"
 #include "stretto/formats/atomic_file.h"
 #include "stretto/formats/fields.h"
-#include "stretto/formats/json_events.h"
+#include "stretto/formats/inner/json_events.h"
 #include "stretto/formats/mapped_file.h"
 #include "stretto/formats/utf8.h"
 

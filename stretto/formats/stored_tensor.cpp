@@ -10,7 +10,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/half.h"
 #include "stretto/base/text.h"
-#include "stretto/formats/visit_type.h"
+#include "stretto/formats/inner/visit_type.h"
 
 namespace stretto {
 namespace {

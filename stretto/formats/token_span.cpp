@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "stretto/formats/visit_type.h"
+#include "stretto/formats/inner/visit_type.h"
 
 namespace stretto {
 namespace {

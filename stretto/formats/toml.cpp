@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "stretto/formats/fields.h"
-#include "stretto/formats/toml_scanner.h"
+#include "stretto/formats/inner/toml_scanner.h"
 #include "stretto/formats/utf8.h"
 
 namespace stretto {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "stretto/fuse/assemble.h"
-#include "stretto/fuse/group.h"
+#include "stretto/fuse/inner/assemble.h"
+#include "stretto/fuse/inner/group.h"
 #include "stretto/ops/ops.h"
 
 namespace stretto {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "stretto/base/philox.h"
-#include "stretto/generate/decoder.h"
+#include "stretto/generate/inner/decoder.h"
 #include "stretto/tokenize/tokenizer.h"
 
 namespace stretto {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "stretto/generate/sample.h"
-#include "stretto/train/model_directory.h"
+#include "stretto/saved/model_directory.h"
 
 namespace stretto {
 

@@ -14,10 +14,10 @@
 #include "stretto/base/error.h"
 #include "stretto/launch/last_word.h"
 #include "stretto/launch/launch.h"
-#include "stretto/launch/line.h"
-#include "stretto/launch/scratch.h"
-#include "stretto/launch/stream.h"
-#include "stretto/launch/system.h"
+#include "stretto/launch/inner/line.h"
+#include "stretto/launch/inner/scratch.h"
+#include "stretto/launch/inner/stream.h"
+#include "stretto/launch/inner/system.h"
 
 namespace stretto {
 namespace {

@@ -10,10 +10,10 @@
 
 #include "stretto/base/clock.h"
 #include "stretto/base/error.h"
-#include "stretto/launch/crew.h"
+#include "stretto/launch/inner/crew.h"
 #include "stretto/launch/mpirun.h"
-#include "stretto/launch/scratch.h"
-#include "stretto/launch/system.h"
+#include "stretto/launch/inner/scratch.h"
+#include "stretto/launch/inner/system.h"
 
 namespace stretto {
 namespace {

@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "stretto/base/error.h"
-#include "stretto/launch/scratch.h"
-#include "stretto/launch/system.h"
+#include "stretto/launch/inner/scratch.h"
+#include "stretto/launch/inner/system.h"
 
 #ifndef STRETTO_MPIRUN
 #define STRETTO_MPIRUN ""

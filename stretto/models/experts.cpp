@@ -3,7 +3,7 @@
 #include <cmath>
 #include <optional>
 
-#include "stretto/models/layers.h"
+#include "stretto/models/inner/layers.h"
 #include "stretto/ops/add.h"
 #include "stretto/ops/broadcast.h"
 #include "stretto/ops/cast.h"

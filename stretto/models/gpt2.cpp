@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "stretto/models/head.h"
-#include "stretto/models/layers.h"
+#include "stretto/models/inner/layers.h"
 #include "stretto/ops/add.h"
 #include "stretto/ops/boundary.h"
 #include "stretto/ops/embedding.h"

@@ -3,8 +3,8 @@
 #include "stretto/base/files.h"
 #include "stretto/base/text.h"
 #include "stretto/models/hf.h"
-#include "stretto/models/hf_keys.h"
-#include "stretto/models/hf_parts.h"
+#include "stretto/models/inner/hf_keys.h"
+#include "stretto/models/inner/hf_parts.h"
 
 namespace stretto {
 namespace {

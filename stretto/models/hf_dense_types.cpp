@@ -1,7 +1,7 @@
 // Relatives of Llama without experts.
 #include <cmath>
 
-#include "stretto/models/hf_parts.h"
+#include "stretto/models/inner/hf_parts.h"
 
 namespace stretto::hf {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "stretto/base/text.h"
-#include "stretto/models/hf_parts.h"
+#include "stretto/models/inner/hf_parts.h"
 
 namespace stretto::hf {
 namespace {

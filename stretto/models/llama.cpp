@@ -6,10 +6,10 @@
 #include <cmath>
 
 #include "stretto/models/head.h"
-#include "stretto/models/hf_names.h"
-#include "stretto/models/latent.h"
-#include "stretto/models/layers.h"
-#include "stretto/models/rope.h"
+#include "stretto/models/inner/hf_names.h"
+#include "stretto/models/inner/latent.h"
+#include "stretto/models/inner/layers.h"
+#include "stretto/models/inner/rope.h"
 #include "stretto/ops/add.h"
 #include "stretto/ops/boundary.h"
 #include "stretto/ops/cast.h"

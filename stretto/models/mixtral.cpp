@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "stretto/models/experts.h"
-#include "stretto/models/hf_names.h"
+#include "stretto/models/inner/hf_names.h"
 
 namespace stretto {
 namespace {

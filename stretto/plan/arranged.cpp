@@ -5,7 +5,7 @@
 #include <limits>
 #include <set>
 
-#include "stretto/program/side_by_side.h"
+#include "stretto/program/overlap/side_by_side.h"
 
 namespace stretto {
 namespace {
@@ -15,7 +15,7 @@ struct Message {
 };
 
 // All actors' turns one after the other, each when it is known at what time its messages come, as Ensemble in
-// program/overlap.cpp does it with regions of a program.
+// program/overlap/overlap.cpp does it with regions of a program.
 class TurnEnsemble {
  public:
   TurnEnsemble(ArrangedPlayer& player, const Schedule& s, const std::optional<Arrangement>& way)
@@ -220,7 +220,7 @@ class TurnClock {
   std::map<std::pair<ActorId, ActorId>, double> busy_;  // links between actors
 };
 
-// As Cook::await in program/recipe.cpp finds them.
+// As Cook::await in program/overlap/recipe.cpp finds them.
 std::vector<char> in_place(const TurnWork& w, const std::vector<WorkId>& order) {
   std::vector<char> found(w.work.size(), 0), awaited(w.work.size(), 0);
   std::optional<WorkId> newest;  // a collective that nothing has followed yet
@@ -237,7 +237,7 @@ std::vector<char> in_place(const TurnWork& w, const std::vector<WorkId>& order) 
   return found;
 }
 
-// As program/recipe.cpp orders a region.
+// As program/overlap/recipe.cpp orders a region.
 class TurnCook {
  public:
   TurnCook(const TurnWork& w, const std::vector<double>& late, bool unhurried) : w_(w), work_(w.work) {

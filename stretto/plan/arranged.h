@@ -1,4 +1,4 @@
-// A schedule as its program is arranged (program/overlap.h): the compiler's own list scheduling orders every turn, in
+// A schedule as its program is arranged (program/overlap/overlap.h): the compiler's own list scheduling orders every turn, in
 // the ways that the compiler tries, and then all turns are played with their messages and wires.
 //
 //   ArrangedPlayer player(stages, {.gathers = true}, links, message_bytes);
@@ -10,7 +10,7 @@
 
 #include "stretto/plan/played_schedule.h"
 #include "stretto/plan/row_turns.h"
-#include "stretto/program/overlap.h"
+#include "stretto/program/overlap/overlap.h"
 
 namespace stretto {
 

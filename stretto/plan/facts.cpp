@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "stretto/models/family.h"
-#include "stretto/plan/short_program.h"
+#include "stretto/plan/inner/short_program.h"
 
 namespace stretto {
 namespace {

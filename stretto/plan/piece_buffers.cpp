@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "stretto/program/memory.h"
+#include "stretto/program/memory/memory.h"
 #include "stretto/step/storage.h"
 
 namespace stretto {

@@ -4,9 +4,9 @@
 #include <map>
 #include <set>
 
-#include "stretto/program/memory.h"
-#include "stretto/program/overlap.h"
-#include "stretto/program/region.h"
+#include "stretto/program/memory/memory.h"
+#include "stretto/program/overlap/overlap.h"
+#include "stretto/program/overlap/region.h"
 #include "stretto/simulate/held.h"
 #include "stretto/simulate/prices.h"
 

@@ -17,7 +17,7 @@ namespace stretto {
 
 struct PieceCall {
   double seconds = 0;
-  double unhurried = 0;                    // seconds on the unhurried cluster (program/overlap.h)
+  double unhurried = 0;                    // seconds on the unhurried cluster (program/overlap/overlap.h)
   std::optional<std::uint32_t> link = {};  // a collective
   struct After {
     Part part;

@@ -7,9 +7,9 @@
 
 #include "stretto/models/family.h"
 #include "stretto/plan/arranged.h"
-#include "stretto/plan/cuts.h"
+#include "stretto/plan/inner/cuts.h"
 #include "stretto/plan/data_axis.h"
-#include "stretto/plan/turn_memory.h"
+#include "stretto/plan/inner/turn_memory.h"
 #include "stretto/simulate/predict.h"
 
 namespace stretto {

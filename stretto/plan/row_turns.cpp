@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "stretto/program/region.h"
+#include "stretto/program/overlap/region.h"
 
 namespace stretto {
 namespace {

@@ -5,11 +5,11 @@
 #include <map>
 #include <set>
 
-#include "stretto/plan/best_played.h"
-#include "stretto/plan/bounds.h"
-#include "stretto/plan/mixed.h"
-#include "stretto/plan/programs.h"
-#include "stretto/plan/relatives.h"
+#include "stretto/plan/inner/best_played.h"
+#include "stretto/plan/inner/bounds.h"
+#include "stretto/plan/inner/mixed.h"
+#include "stretto/plan/inner/programs.h"
+#include "stretto/plan/inner/relatives.h"
 
 namespace stretto {
 namespace {

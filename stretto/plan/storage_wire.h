@@ -1,5 +1,5 @@
 // How long an actor's actions take where parameters or gradients are cut over ranks: gathers and scatters go on beside
-// tasks, one after the other, and tasks wait for them piece by piece as program/gathers.h and rows.h place them.
+// tasks, one after the other, and tasks wait for them piece by piece as program/emit/gathers.h and rows.h place them.
 //
 //   StorageWire wire;
 //   double end = wire.forward(start, pieces, seconds, next);

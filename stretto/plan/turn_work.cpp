@@ -19,7 +19,7 @@ struct Way {
   bool up;
   std::vector<Part> parts;
 };
-// As program/rows.cpp has them.
+// As program/emit/rows.cpp has them.
 std::vector<Way> ways_of(const TurnAction& a, Recompute recompute) {
   if (a.phase == Phase::F) return {{true, {Part::F}}};
   if (a.phase == Phase::R) return {{true, {Part::R}}};
@@ -199,7 +199,7 @@ class TurnWriter {
     after(w, WorkId(base.value + part_of(t.part, t.at).gives));
   }
 
-  // The parameters of a piece are gathered while the one before it works (program/gathers.h).
+  // The parameters of a piece are gathered while the one before it works (program/emit/gathers.h).
   void visit(const TurnTask& t) {
     if (out_.visited == t.at) return;
     out_.visited = t.at;

@@ -1,5 +1,5 @@
 // A turn of an actor, an action with what stands beside it, as work that waits for other work: what a program has there
-// (program/region.h), put together from the calls of pieces.
+// (program/overlap/region.h), put together from the calls of pieces.
 //
 //   const TurnWork turn = turn_work({.actions = {{.phase = Phase::B, .stage = stage}}}, stages, {});
 //   const Interleaved order = interleave(turn.work);
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "stretto/plan/piece_work.h"
-#include "stretto/program/interleave.h"
+#include "stretto/program/overlap/interleave.h"
 #include "stretto/schedule/schedule.h"
 
 namespace stretto {
@@ -87,7 +87,7 @@ struct TurnWork {
   std::vector<WorkId> order;                        // as it is written down
   std::vector<TurnWeights> weights;                 // in the same order
   std::optional<WorkId> gather = {}, scatter = {};  // the last ones that it starts
-  // Scatters and sums that nothing of the turn follows start when it is over (program/region.h).
+  // Scatters and sums that nothing of the turn follows start when it is over (program/overlap/region.h).
   std::optional<double> last_scatter = {};
   double last_sums = 0;
   std::optional<PieceAt> visited = {}, scattered = {};  // as in the key, when it ends

@@ -5,8 +5,8 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "stretto/program/buckets.h"
-#include "stretto/program/lifetimes.h"
+#include "stretto/program/emit/buckets.h"
+#include "stretto/program/memory/lifetimes.h"
 #include "stretto/step/keeps.h"
 #include "stretto/step/storage.h"
 

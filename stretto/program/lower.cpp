@@ -5,15 +5,15 @@
 #include <tuple>
 
 #include "stretto/fuse/fuse.h"
-#include "stretto/program/buckets.h"
-#include "stretto/program/emitter.h"
-#include "stretto/program/epilogue.h"
-#include "stretto/program/gathers.h"
-#include "stretto/program/memory.h"
-#include "stretto/program/order.h"
-#include "stretto/program/room.h"
-#include "stretto/program/rows.h"
-#include "stretto/program/transfers.h"
+#include "stretto/program/emit/buckets.h"
+#include "stretto/program/emit/emitter.h"
+#include "stretto/program/emit/epilogue.h"
+#include "stretto/program/emit/gathers.h"
+#include "stretto/program/memory/memory.h"
+#include "stretto/program/proofs/order.h"
+#include "stretto/program/memory/room.h"
+#include "stretto/program/emit/rows.h"
+#include "stretto/program/emit/transfers.h"
 
 namespace stretto {
 namespace {

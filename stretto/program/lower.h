@@ -4,7 +4,7 @@
 #pragma once
 #include <optional>
 
-#include "stretto/program/overlap.h"
+#include "stretto/program/overlap/overlap.h"
 #include "stretto/program/program.h"
 
 namespace stretto {

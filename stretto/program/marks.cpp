@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "stretto/program/gathers.h"
+#include "stretto/program/emit/gathers.h"
 
 namespace stretto {
 namespace {

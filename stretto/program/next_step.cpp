@@ -4,8 +4,8 @@
 #include <map>
 
 #include "stretto/program/lanes.h"
-#include "stretto/program/order.h"
-#include "stretto/program/touches.h"
+#include "stretto/program/proofs/order.h"
+#include "stretto/program/emit/touches.h"
 
 namespace stretto {
 namespace {

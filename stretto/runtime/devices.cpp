@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "stretto/kernels/async/async_device.h"
-#include "stretto/runtime/emulated_device.h"
+#include "stretto/runtime/inner/emulated_device.h"
 
 namespace stretto {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "stretto/schedule/cycles.h"
+#include "stretto/schedule/inner/cycles.h"
 #include "stretto/schedule/index.h"
-#include "stretto/schedule/shape.h"
+#include "stretto/schedule/inner/shape.h"
 
 namespace stretto {
 

@@ -9,10 +9,10 @@
 #include "stretto/ops/ops.h"
 #include "stretto/ops/param.h"
 #include "stretto/ops/rename.h"
-#include "stretto/shard/disjoint.h"
-#include "stretto/shard/grouped.h"
-#include "stretto/shard/local.h"
-#include "stretto/shard/take_apart.h"
+#include "stretto/shard/inner/disjoint.h"
+#include "stretto/shard/inner/grouped.h"
+#include "stretto/shard/inner/local.h"
+#include "stretto/shard/inner/take_apart.h"
 
 namespace stretto {
 namespace {

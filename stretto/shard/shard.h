@@ -38,7 +38,7 @@ struct Collective {
   std::string cause;
   std::uint16_t piece = 0;
   bool backward = false, per_step = false;  // else per microbatch
-  int parts = 1;  // in which it goes, beside the products of the other parts (compile/chunks.h)
+  int parts = 1;  // in which it goes, beside the products of the other parts (compile/inner/chunks.h)
 };
 
 struct ShardedParam {

@@ -14,7 +14,7 @@
 #include "stretto/cost/machine.h"
 #include "stretto/program/lanes.h"
 #include "stretto/program/program.h"
-#include "stretto/program/work_times.h"
+#include "stretto/program/overlap/work_times.h"
 
 namespace stretto {
 

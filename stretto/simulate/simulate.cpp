@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "stretto/simulate/engine.h"
-#include "stretto/simulate/memory.h"
+#include "stretto/simulate/inner/memory.h"
 #include "stretto/simulate/schedule_tape.h"
 
 namespace stretto {

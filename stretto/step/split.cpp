@@ -7,7 +7,7 @@
 
 #include "stretto/base/text.h"
 #include "stretto/ops/param.h"
-#include "stretto/step/owners.h"
+#include "stretto/step/inner/owners.h"
 #include "stretto/step/task_builder.h"
 
 namespace stretto {

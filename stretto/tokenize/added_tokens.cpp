@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "stretto/tokenize/bytes.h"
+#include "stretto/tokenize/inner/bytes.h"
 #include "stretto/tokenize/split_pattern.h"
 
 namespace stretto {

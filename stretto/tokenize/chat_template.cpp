@@ -5,7 +5,7 @@
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/formats/mapped_file.h"
-#include "stretto/tokenize/jinja_render.h"
+#include "stretto/tokenize/inner/jinja_render.h"
 
 namespace stretto {
 namespace {

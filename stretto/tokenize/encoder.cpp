@@ -3,11 +3,11 @@
 
 #include "stretto/base/error.h"
 #include "stretto/formats/utf8.h"
-#include "stretto/tokenize/byte_level.h"
-#include "stretto/tokenize/bytes.h"
-#include "stretto/tokenize/tables.h"
+#include "stretto/tokenize/inner/byte_level.h"
+#include "stretto/tokenize/inner/bytes.h"
+#include "stretto/tokenize/inner/tables.h"
 #include "stretto/tokenize/tokenizer.h"
-#include "stretto/tokenize/word_cache.h"
+#include "stretto/tokenize/inner/word_cache.h"
 
 namespace stretto {
 

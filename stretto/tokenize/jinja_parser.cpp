@@ -6,8 +6,8 @@
 #include "stretto/base/error.h"
 #include "stretto/base/text.h"
 #include "stretto/tokenize/jinja_ast.h"
-#include "stretto/tokenize/jinja_calls.h"
-#include "stretto/tokenize/jinja_lexer.h"
+#include "stretto/tokenize/inner/jinja_calls.h"
+#include "stretto/tokenize/inner/jinja_lexer.h"
 
 namespace stretto::jinja {
 namespace {

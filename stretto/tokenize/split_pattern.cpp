@@ -7,8 +7,8 @@
 
 #include "stretto/base/error.h"
 #include "stretto/formats/utf8.h"
-#include "stretto/tokenize/bytes.h"
-#include "stretto/tokenize/newer_characters.h"
+#include "stretto/tokenize/inner/bytes.h"
+#include "stretto/tokenize/inner/newer_characters.h"
 
 namespace stretto {
 namespace {

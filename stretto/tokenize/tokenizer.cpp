@@ -7,9 +7,9 @@
 #include "stretto/base/error.h"
 #include "stretto/base/text.h"
 #include "stretto/formats/utf8.h"
-#include "stretto/tokenize/byte_level.h"
-#include "stretto/tokenize/bytes.h"
-#include "stretto/tokenize/tables.h"
+#include "stretto/tokenize/inner/byte_level.h"
+#include "stretto/tokenize/inner/bytes.h"
+#include "stretto/tokenize/inner/tables.h"
 
 namespace stretto {
 namespace {

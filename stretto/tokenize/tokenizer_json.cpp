@@ -4,9 +4,9 @@
 #include "stretto/formats/fields.h"
 #include "stretto/formats/mapped_file.h"
 #include "stretto/formats/utf8.h"
-#include "stretto/tokenize/json_fields.h"
-#include "stretto/tokenize/json_steps.h"
-#include "stretto/tokenize/sentencepiece.h"
+#include "stretto/tokenize/inner/json_fields.h"
+#include "stretto/tokenize/inner/json_steps.h"
+#include "stretto/tokenize/inner/sentencepiece.h"
 #include "stretto/tokenize/tokenizer.h"
 
 namespace stretto {

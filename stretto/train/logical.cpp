@@ -5,7 +5,7 @@
 
 #include "stretto/base/bf16.h"
 #include "stretto/base/philox.h"
-#include "stretto/kernels/cpu/normal.h"
+#include "stretto/kernels/normal.h"
 
 namespace stretto {
 namespace {

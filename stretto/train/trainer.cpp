@@ -7,8 +7,8 @@
 #include "stretto/base/text.h"
 #include "stretto/runtime/devices.h"
 #include "stretto/runtime/measure.h"
-#include "stretto/train/feed.h"
-#include "stretto/train/prepare.h"
+#include "stretto/train/inner/feed.h"
+#include "stretto/train/fits.h"
 #include "stretto/train/routing.h"
 
 namespace stretto {

@@ -8,10 +8,10 @@
 #include <limits>
 #include <unordered_map>
 
-#include "stretto/view/compare.h"
+#include "stretto/view/inner/compare.h"
 #include "stretto/view/escape.h"
-#include "stretto/view/page.h"
-#include "stretto/view/palette.h"
+#include "stretto/view/inner/page.h"
+#include "stretto/view/inner/palette.h"
 
 namespace stretto {
 namespace {

@@ -11,7 +11,7 @@
 #include "stretto/base/text.h"
 #include "stretto/view/chart.h"
 #include "stretto/view/escape.h"
-#include "stretto/view/plot.h"
+#include "stretto/view/inner/plot.h"
 #include "stretto/view/svg.h"
 
 namespace stretto {

@@ -8,7 +8,7 @@
 #include "stretto/base/text.h"
 #include "stretto/view/escape.h"
 #include "stretto/view/plan_page.h"
-#include "stretto/view/plot.h"
+#include "stretto/view/inner/plot.h"
 
 namespace stretto {
 namespace {

@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "stretto/view/escape.h"
-#include "stretto/view/palette.h"
+#include "stretto/view/inner/palette.h"
 
 namespace stretto {
 namespace {

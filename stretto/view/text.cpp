@@ -12,7 +12,7 @@
 #include <optional>
 #include <string_view>
 
-#include "stretto/view/palette.h"
+#include "stretto/view/inner/palette.h"
 
 namespace stretto {
 namespace {

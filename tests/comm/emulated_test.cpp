@@ -7,7 +7,7 @@
 #include "plain_collective.h"
 #include "stretto/base/clock.h"
 #include "stretto/comm/emulated_clock.h"
-#include "stretto/comm/notes.h"
+#include "stretto/comm/inner/notes.h"
 #include "stretto/comm/wiring.h"
 #include "stretto/cost/collective.h"
 

@@ -1,4 +1,4 @@
-#include "stretto/comm/hierarchy.h"
+#include "stretto/comm/inner/hierarchy.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "stretto/comm/prepared_work.h"
+#include "stretto/comm/inner/prepared_work.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "stretto/compile/at_readers.h"
+#include "stretto/compile/inner/at_readers.h"
 
 #include <gmock/gmock.h>
 

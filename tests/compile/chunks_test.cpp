@@ -1,5 +1,5 @@
 // Products in parts: which are cut, and that no bit changes.
-#include "stretto/compile/chunks.h"
+#include "stretto/compile/inner/chunks.h"
 
 #include <gmock/gmock.h>
 

@@ -1,10 +1,10 @@
-#include "stretto/compile/cut.h"
+#include "stretto/compile/inner/cut.h"
 
 #include <gmock/gmock.h>
 
 #include "compile/two_layers.h"
 #include "stretto/compile/compile.h"
-#include "stretto/compile/differentiated.h"
+#include "stretto/compile/inner/differentiated.h"
 #include "stretto/compile/placed.h"
 #include "stretto/compile/scheduled.h"
 #include "stretto/models/family.h"

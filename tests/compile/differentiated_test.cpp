@@ -1,4 +1,4 @@
-#include "stretto/compile/differentiated.h"
+#include "stretto/compile/inner/differentiated.h"
 
 #include <gmock/gmock.h>
 

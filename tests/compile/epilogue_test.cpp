@@ -1,5 +1,5 @@
 // The tasks outside the microbatch loop, for steps of a few tasks written by hand.
-#include "stretto/compile/epilogue.h"
+#include "stretto/compile/inner/epilogue.h"
 
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // Exact training's transformation of schedule and step, on steps of a few tasks written by hand.
-#include "stretto/compile/exact.h"
+#include "stretto/compile/inner/exact.h"
 
 #include <gmock/gmock.h>
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "compile/two_layers.h"
-#include "stretto/compile/differentiated.h"
+#include "stretto/compile/inner/differentiated.h"
 
 namespace stretto {
 namespace {

@@ -1,9 +1,9 @@
-#include "stretto/compile/precision.h"
+#include "stretto/compile/inner/precision.h"
 
 #include <gmock/gmock.h>
 
 #include "compile/two_layers.h"
-#include "stretto/compile/differentiated.h"
+#include "stretto/compile/inner/differentiated.h"
 #include "stretto/ops/all.h"
 #include "stretto/ops/cast.h"
 #include "support/message.h"

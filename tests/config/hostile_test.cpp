@@ -7,7 +7,7 @@
 #include "stretto/base/error.h"
 #include "stretto/config/describe.h"
 #include "stretto/config/run.h"
-#include "stretto/train/loop.h"
+#include "stretto/run/loop.h"
 #include "support/files.h"
 
 namespace stretto {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "stretto/cost/cluster_file.h"
-#include "stretto/cost/shipped.h"
+#include "stretto/cost/inner/shipped.h"
 #include "support/files.h"
 #include "support/message.h"
 

@@ -5,7 +5,7 @@
 
 #include "formats/random_fields.h"
 #include "stretto/formats/fields.h"
-#include "stretto/formats/json_events.h"
+#include "stretto/formats/inner/json_events.h"
 #include "support/message.h"
 
 namespace stretto {

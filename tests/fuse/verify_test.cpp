@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/fuse/fuse.h"
-#include "stretto/fuse/group.h"
+#include "stretto/fuse/inner/group.h"
 #include "stretto/ops/add.h"
 #include "stretto/ops/exp.h"
 #include "stretto/ops/fused.h"

@@ -1,5 +1,5 @@
 // Decoding token by token says what the whole model says.
-#include "stretto/generate/decoder.h"
+#include "stretto/generate/inner/decoder.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "stretto/kernels/cpu/normal.h"
+#include "stretto/kernels/normal.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "stretto/launch/judge.h"
+#include "stretto/launch/inner/judge.h"
 
 #include <gmock/gmock.h>
 #include <signal.h>

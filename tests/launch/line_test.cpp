@@ -1,4 +1,4 @@
-#include "stretto/launch/line.h"
+#include "stretto/launch/inner/line.h"
 
 #include <gmock/gmock.h>
 #include <poll.h>

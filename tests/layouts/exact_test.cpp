@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "layouts/compare.h"
-#include "stretto/compile/exact.h"
+#include "stretto/compile/inner/exact.h"
 #include "stretto/schedule/builders.h"
 
 namespace stretto {

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "stretto/generate/decoder.h"
+#include "stretto/generate/inner/decoder.h"
 #include "stretto/step/keeps.h"
 #include "stretto/train/trainer.h"
 #include "support/files.h"

@@ -1,4 +1,4 @@
-#include "stretto/plan/bounds.h"
+#include "stretto/plan/inner/bounds.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "stretto/plan/cuts.h"
+#include "stretto/plan/inner/cuts.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Recompute that differs from stage to stage is chosen where it is faster, by its program.
-#include "stretto/plan/mixed.h"
+#include "stretto/plan/inner/mixed.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

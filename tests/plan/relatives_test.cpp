@@ -1,4 +1,4 @@
-#include "stretto/plan/relatives.h"
+#include "stretto/plan/inner/relatives.h"
 
 #include <gtest/gtest.h>
 

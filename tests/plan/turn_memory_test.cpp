@@ -1,5 +1,5 @@
 // Lifetimes that are put together from pieces against those of programs.
-#include "stretto/plan/turn_memory.h"
+#include "stretto/plan/inner/turn_memory.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "stretto/program/interleave.h"
+#include "stretto/program/overlap/interleave.h"
 
 #include <gmock/gmock.h>
 

@@ -6,11 +6,11 @@
 #include "program/by_hand.h"
 #include "stretto/ops/all_gather.h"
 #include "stretto/ops/squared_norm.h"
-#include "stretto/program/buckets.h"
-#include "stretto/program/gathers.h"
-#include "stretto/program/lifetimes.h"
-#include "stretto/program/memory.h"
-#include "stretto/program/order.h"
+#include "stretto/program/emit/buckets.h"
+#include "stretto/program/emit/gathers.h"
+#include "stretto/program/memory/lifetimes.h"
+#include "stretto/program/memory/memory.h"
+#include "stretto/program/proofs/order.h"
 #include "stretto/step/storage.h"
 
 namespace stretto {

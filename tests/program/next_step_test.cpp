@@ -3,8 +3,8 @@
 
 #include <gmock/gmock.h>
 
-#include "stretto/program/order.h"
-#include "stretto/program/races.h"
+#include "stretto/program/proofs/order.h"
+#include "stretto/program/proofs/races.h"
 #include "support/small_models.h"
 
 namespace stretto {

@@ -1,5 +1,5 @@
 // Collectives of tasks go on beside other work of the same turn, and no bit changes.
-#include "stretto/program/overlap.h"
+#include "stretto/program/overlap/overlap.h"
 
 #include <gmock/gmock.h>
 
@@ -8,7 +8,7 @@
 
 #include "program/by_hand.h"
 #include "stretto/ops/all_reduce.h"
-#include "stretto/program/recipe.h"
+#include "stretto/program/overlap/recipe.h"
 #include "stretto/simulate/step_time.h"
 #include "stretto/stretto.h"
 #include "support/small_models.h"

@@ -7,8 +7,8 @@
 #include "program/by_hand.h"
 #include "stretto/ops/add.h"
 #include "stretto/ops/all_reduce.h"
-#include "stretto/program/memory.h"
-#include "stretto/program/order.h"
+#include "stretto/program/memory/memory.h"
+#include "stretto/program/proofs/order.h"
 #include "stretto/stretto.h"
 #include "support/small_models.h"
 

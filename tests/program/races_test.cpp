@@ -1,5 +1,5 @@
 // What may go on at the same time never touches the same memory, and whatever makes it so is missed when it is gone.
-#include "stretto/program/races.h"
+#include "stretto/program/proofs/races.h"
 
 #include <gmock/gmock.h>
 

@@ -1,9 +1,9 @@
 // Gradients that other actors send take the room of activations.
-#include "stretto/program/room.h"
+#include "stretto/program/memory/room.h"
 
 #include <gtest/gtest.h>
 
-#include "stretto/program/races.h"
+#include "stretto/program/proofs/races.h"
 #include "support/small_models.h"
 
 namespace stretto {

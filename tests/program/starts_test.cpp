@@ -8,8 +8,8 @@
 
 #include "stretto/cost/collective.h"
 #include "stretto/program/lanes.h"
-#include "stretto/program/order.h"
-#include "stretto/program/touches.h"
+#include "stretto/program/proofs/order.h"
+#include "stretto/program/emit/touches.h"
 #include "support/property.h"
 #include "support/small_models.h"
 

@@ -1,4 +1,4 @@
-#include "stretto/runtime/emulated_tasks.h"
+#include "stretto/runtime/inner/emulated_tasks.h"
 
 #include <gtest/gtest.h>
 

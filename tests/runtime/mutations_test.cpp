@@ -6,7 +6,7 @@
 #include <functional>
 #include <map>
 
-#include "stretto/program/races.h"
+#include "stretto/program/proofs/races.h"
 #include "stretto/runtime/engine.h"
 #include "support/child.h"
 #include "support/small_models.h"

@@ -1,12 +1,12 @@
 // Which moves bring a value from one layout to another, on lists of axes written by hand; and the nodes that a rank's
 // graph gets for them.
-#include "stretto/shard/moves.h"
+#include "stretto/shard/inner/moves.h"
 
 #include <gmock/gmock.h>
 
 #include "stretto/ops/ops.h"
 #include "stretto/ops/param.h"
-#include "stretto/shard/local.h"
+#include "stretto/shard/inner/local.h"
 
 namespace stretto {
 namespace {

@@ -1,5 +1,5 @@
 // What take_apart leaves out, merges and replaces, on steps of a few nodes written by hand.
-#include "stretto/shard/take_apart.h"
+#include "stretto/shard/inner/take_apart.h"
 
 #include <gmock/gmock.h>
 

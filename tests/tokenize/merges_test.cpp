@@ -1,4 +1,4 @@
-#include "stretto/tokenize/merges.h"
+#include "stretto/tokenize/inner/merges.h"
 
 #include <gmock/gmock.h>
 #include <rapidcheck.h>

@@ -6,7 +6,7 @@
 #include "stretto/base/error.h"
 #include "stretto/formats/fields.h"
 #include "stretto/formats/utf8.h"
-#include "stretto/tokenize/byte_level.h"
+#include "stretto/tokenize/inner/byte_level.h"
 #include "stretto/tokenize/tokenizer.h"
 
 namespace stretto {

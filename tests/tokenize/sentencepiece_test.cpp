@@ -1,4 +1,4 @@
-#include "stretto/tokenize/sentencepiece.h"
+#include "stretto/tokenize/inner/sentencepiece.h"
 
 #include <gmock/gmock.h>
 

@@ -4,8 +4,8 @@
 #include <rapidcheck.h>
 
 #include "stretto/base/error.h"
-#include "stretto/tokenize/byte_level.h"
-#include "stretto/tokenize/normalize.h"
+#include "stretto/tokenize/inner/byte_level.h"
+#include "stretto/tokenize/inner/normalize.h"
 #include "stretto/tokenize/split_pattern.h"
 #include "support/files.h"
 #include "support/message.h"

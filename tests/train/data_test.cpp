@@ -6,7 +6,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/formats/token_file.h"
-#include "stretto/train/loop.h"
+#include "stretto/run/loop.h"
 #include "support/files.h"
 
 namespace stretto {

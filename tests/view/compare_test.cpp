@@ -1,4 +1,4 @@
-#include "stretto/view/compare.h"
+#include "stretto/view/inner/compare.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "stretto/view/palette.h"
+#include "stretto/view/inner/palette.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "stretto/comm/copies.h"
+#include "stretto/comm/inner/copies.h"
 #include "stretto/comm/stop_flag.h"
 #include "stretto/comm/transport.h"
 #include "stretto/kernels/async/async_device.h"

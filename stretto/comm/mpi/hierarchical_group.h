@@ -6,7 +6,7 @@
 //   if (is_hierarchy(nodes_of_members)) HierarchicalGroup group(std::move(wires), member, 8, 4, under_way, spins);
 //
 // Sums keep the one order of addition: they go this way only where every node's members are a subtree of the tree over
-// all members (comm/hierarchy.h). What cannot go this way goes by messages between all members.
+// all members (comm/inner/hierarchy.h). What cannot go this way goes by messages between all members.
 #pragma once
 #include <deque>
 #include <memory>
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "stretto/comm/collective.h"
-#include "stretto/comm/hierarchy.h"
+#include "stretto/comm/inner/hierarchy.h"
 #include "stretto/comm/mpi/node_group.h"
 
 namespace stretto {

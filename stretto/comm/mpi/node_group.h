@@ -11,7 +11,7 @@
 #include "stretto/comm/collective.h"
 #include "stretto/comm/mpi/segments.h"
 #include "stretto/comm/mpi/shared_word.h"
-#include "stretto/comm/prepared_work.h"
+#include "stretto/comm/inner/prepared_work.h"
 
 namespace stretto {
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "stretto/comm/copies.h"
+#include "stretto/comm/inner/copies.h"
 #include "stretto/comm/mpi/segments.h"
 #include "stretto/comm/mpi/shared_word.h"
 #include "stretto/comm/peers.h"

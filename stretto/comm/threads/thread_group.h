@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "stretto/comm/collective.h"
-#include "stretto/comm/prepared_work.h"
+#include "stretto/comm/inner/prepared_work.h"
 #include "stretto/comm/stop_flag.h"
 #include "stretto/comm/threads/milestone.h"
 

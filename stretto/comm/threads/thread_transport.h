@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "stretto/comm/copies.h"
+#include "stretto/comm/inner/copies.h"
 #include "stretto/comm/threads/arrival.h"
 #include "stretto/comm/transport.h"
 

@@ -1,4 +1,4 @@
-#include "stretto/comm/notes.h"
+#include "stretto/comm/inner/notes.h"
 #include "stretto/comm/threads/thread_group.h"
 #include "stretto/comm/threads/thread_milestones.h"
 #include "stretto/comm/threads/thread_transport.h"

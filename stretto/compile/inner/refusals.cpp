@@ -1,0 +1,56 @@
+#include "stretto/compile/inner/refusals.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace stretto {
+namespace {
+
+// Sums of gradients in bf16 are made once per step and are not those of the serial run.
+void check_reduce(const Parallel& p, const Training& t) {
+  if (p.reduce != bf16) return;
+  const auto refuse_it = [](std::string_view what, std::string_view hint) {
+    throw Error("parallel", "reduce = \"bf16\": {}", what).hint("{}", hint).about({"parallel.reduce"});
+  };
+  if (t.exact) refuse_it("exact training adds gradients up in f32", "leave one of the two out");
+  if (t.dtype == f64) refuse_it("the run is in f64", "leave it out");
+  if (!p.storage.gradients.empty())
+    refuse_it("gradients that are cut over ranks are added up in every microbatch", "use zero = 1 or 0");
+}
+
+void check_states(const Optimizer& o, const Training& t) {
+  if (o.state_dtype == f32) return;
+  const auto refuse_it = [](Error e) { throw std::move(e).about({"optimizer.state"}); };
+  if (o.state_dtype != bf16)
+    refuse_it(Error("optimizer", "states cannot be kept in {}", name_of(o.state_dtype)).hint("use f32 or bf16"));
+  if (t.dtype == f64) refuse_it(Error("optimizer", "states in bf16 and a run in f64").hint("leave one of the two out"));
+}
+
+void check_late(const Training& t) {
+  if (t.clip_late && !t.skip_nonfinite)
+    throw Error("train", "clip_late undoes steps that are not finite, and nonfinite = \"continue\" goes on with them")
+        .hint("leave clip_late out, or use nonfinite = \"stop\" or \"skip\"")
+        .about({"train.clip_late"});
+}
+
+// A step whose rows found no room is made again, and must have changed nothing.
+void check_lost(const Traced& t, const Training& training) {
+  const auto is_it = [](const TracedMetric& m) { return counts_lost_rows(m.name); };
+  if (training.skip_nonfinite || std::none_of(t.metrics.begin(), t.metrics.end(), is_it)) return;
+  throw Error("train",
+              "a step whose rows find no room with their experts is made again, and nonfinite = \"continue\" "
+              "updates parameters with it")
+      .hint("use nonfinite = \"stop\" or \"skip\", or parallel.expert_rows = \"gather\"")
+      .about({"train.nonfinite"});
+}
+
+}  // namespace
+
+void check_together(const Traced& traced, const Optimizer* optimizer, const Training& training, const Parallel& p) {
+  check_reduce(p, training);
+  if (optimizer) check_states(*optimizer, training);
+  check_late(training);
+  if (optimizer) check_lost(traced, training);
+}
+
+}  // namespace stretto

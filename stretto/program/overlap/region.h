@@ -1,0 +1,72 @@
+// The instructions of one turn of an actor, an action or an overlap group, as work that depends on other work: what
+// overlap.h orders anew.
+//
+//   for (const Region& r : regions_of(program, actor))
+//     if (talks(program, r)) {
+//       RegionWork all = work_of(program, r, started_runs(program.actors[actor]), facts);
+//       set_times(all, program, actor, r, times);
+//       interleave(all.work);
+//     }
+#pragma once
+#include <map>
+#include <optional>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "stretto/program/overlap/call_facts.h"
+#include "stretto/program/overlap/interleave.h"
+#include "stretto/program/program.h"
+#include "stretto/program/overlap/work_times.h"
+
+namespace stretto {
+
+using Region = std::span<const Instruction>;
+using RegionAt = Id<struct RegionTag>;  // a position in a region
+
+// An actor's code, cut where another turn begins; what is outside of the row is in regions of its own. Where every
+// stage has several actors, the gradients that are added up over them after the last turn belong to it: they are all
+// of its sums. `pairs`: forwards of two microbatches one after the other are one region, and so are backwards.
+std::vector<Region> regions_of(const Program&, ActorId, bool pairs = false);
+
+// With which action the turn of an action begins: with itself, the first of its overlap group, or, for a W, with what
+// stands before it. A W waits for no message and nobody waits for it, so it fills the gaps of its neighbour.
+ActionId turn_of(const Row&, ActionId);
+
+// Of actions that stand side by side where nothing is made again: forwards of two microbatches, or backwards. What both
+// hold is alive at the same time anyway, from the forwards to the backwards.
+bool go_together(const Action&, const Action&);
+
+// Is there a collective in it that its task waits for in place, and nothing that cannot be ordered anew?
+bool talks(const Program&, Region);
+
+// A collective that somebody has to await: started here, or before the region, where the Await instruction stands here.
+using Flight = std::variant<WorkId, RegionAt>;
+
+struct Origin {
+  RegionAt at;
+  std::optional<CallId> call = {};  // of a run; none: the whole instruction
+};
+struct AwaitOf {
+  RegionAt at;                         // of the Await instruction, which is no work
+  std::optional<WorkId> started = {};  // none: before the region
+};
+// By positions in the region.
+struct RegionWork {
+  IdVector<WorkId, Work> work;
+  IdVector<WorkId, Origin> origins;
+  IdVector<WorkId, std::vector<Flight>> needs;  // what has to be awaited before it
+  std::vector<AwaitOf> awaits;
+  std::map<WorkId, TaskId> combines;  // gradients that are sent, and who adds them up
+};
+
+// Which run each of an actor's Start instructions starts.
+using StartedRuns = IdVector<CollectiveId, Run>;
+StartedRuns started_runs(const ActorProgram&);
+
+// `apart`: every stage is taken to be on an actor of its own, so that what the next one reads is waited for. Nothing
+// takes any time yet.
+RegionWork work_of(const Program&, Region, const StartedRuns&, CallFacts&, bool apart = false);
+void set_times(RegionWork&, const Program&, ActorId, Region, WorkTimes&);
+
+}  // namespace stretto

@@ -1,0 +1,219 @@
+#include "stretto/run/prepare.h"
+
+#include <algorithm>
+#include <optional>
+#include <thread>
+
+#include "stretto/base/files.h"
+#include "stretto/base/text.h"
+#include "stretto/compile/expert_rows.h"
+#include "stretto/compile/stages.h"
+#include "stretto/formats/hf_directory.h"
+#include "stretto/kernels/cpu/products.h"
+#include "stretto/kernels/peak.h"
+#include "stretto/models/head.h"
+#include "stretto/models/peft.h"
+#include "stretto/runtime/devices.h"
+#include "stretto/run/inner/progress.h"
+
+namespace stretto {
+namespace {
+
+std::string plural(i64 n, std::string_view what, std::string_view ending = "s") {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : ending);
+}
+
+// One actor: by arena. A few: each of them. Many: from the least to the most.
+std::string memory_line(const Program& program) {
+  const std::vector<double> totals = bytes_per_actor(program);
+  std::vector<std::string> parts;
+  if (totals.size() == 1) {
+    const auto& bytes = program.actors[ActorId(0)].bytes;
+    for (std::size_t k = 0; k < arena_count; ++k)
+      if (bytes.at(k) > 0) parts.push_back(fmt::format("{} {}", name_of(Arena(k)), human_bytes(bytes.at(k))));
+    return fmt::format("{} planned{}: {}", human_bytes(totals[0]),
+                       program.ranks_per_actor() > 1 ? fmt::format(" on each of {} ranks", program.ranks()) : "",
+                       join(parts, ", "));
+  }
+  if (totals.size() > 8) {
+    const auto [least, most] = std::minmax_element(totals.begin(), totals.end());
+    return fmt::format("{} to {} planned on each of {} actors", human_bytes(*least), human_bytes(*most), totals.size());
+  }
+  for (std::size_t a = 0; a < totals.size(); ++a)
+    parts.push_back(fmt::format("{} on {}actor {}", human_bytes(totals[a]),
+                                program.ranks_per_actor() > 1 ? "every rank of " : "", a));
+  return join(parts, ", ") + " planned";
+}
+
+std::string mesh_line(const RunConfig& c, const Prepared& p) {
+  const Program& program = *p.compiled.program;
+  std::vector<std::string> pieces;
+  for (const int n : program.pieces_per_stage()) pieces.push_back(std::to_string(n));
+  std::string line = p.compiled.parallel.mesh.str();
+  if (p.compiled.sharded) line += ": " + p.compiled.parallel.layout.str();
+  if (c.parallel.names.zero > 0) line += fmt::format(", zero {}", c.parallel.names.zero);
+  if (program.actors.size() > 1)
+    line += fmt::format("{} schedule {}, {} of {} pieces, predicted bubble {:.1f}%", p.compiled.sharded ? ";" : ":",
+                        program.schedule.name, plural(program.schedule.stages, "stage"), join(pieces, "+"),
+                        100 * p.prediction.bubble);
+  if (const auto& link = c.parallel.link)
+    line += fmt::format(", links of {} and {}/s", human_seconds(link->latency), human_bytes(link->bandwidth));
+  if (!computes(c.parallel.device))
+    line += fmt::format(", emulated devices of {}flop/s", human_count(c.parallel.machine.rate(c.train.dtype == bf16)));
+  return line;
+}
+
+// "chunks   10 of 12 collectives of a microbatch go in up to 8 parts".
+std::string chunks_line(const RunConfig& c, const Compiled& compiled) {
+  int cut = 0, most = 1;
+  if (compiled.sharded)
+    for (const Collective& x : compiled.sharded->collectives) cut += x.parts > 1, most = std::max(most, x.parts);
+  if (cut == 0)
+    return "chunks   no product is worth cutting: chunks are for tensor parallelism with sequence = true, and for "
+           "links "
+           "that take time";
+  std::string line = fmt::format("chunks   {} of {} collectives of a microbatch go in up to {} parts", cut,
+                                 compiled.sharded->collectives.size(), most);
+  if (computes(c.parallel.device) && !product_rows_alike())
+    line += "; on this processor the last bits of products depend on it";
+  return line;
+}
+
+// "LoRA of rank 8, alpha 16: 24 adapters"; what is trained of how much.
+std::string finetune_line(const RunConfig& c, const Compiled& compiled) {
+  i64 trained = 0;
+  for (const CompiledParam& p : compiled.params) {
+    i64 n = p.trained() ? 1 : 0;
+    for (const Dim& d : p.dims) n *= d.valid();
+    trained += n;
+  }
+  const std::string share = fmt::format("{} of {} parameters are trained, {:.3g}%", human_count(trained),
+                                        human_count(compiled.parameters()), 100.0 * trained / compiled.parameters());
+  if (const auto& lora = c.finetune.lora)
+    return fmt::format("tune     LoRA of rank {}, alpha {}, beside {} weights; {}", lora->rank, lora->alpha,
+                       c.finetune.adapted.size(), share);
+  return "tune     " + share;
+}
+
+// What the model asks for: without padding, and nothing that is made again or on several ranks at once.
+double model_flops(const Compiled& c) {
+  Graph g = c.graph;
+  for (Dim& d : g.dims) d.size = d.valid(), d.logical = 0;
+  double sum = 0;
+  for (const Node& n : g.nodes) sum += n.op->cost({g, n}).flops;
+  return sum * c.program->microbatches;
+}
+
+// More ranks than cores share them.
+double peak_of(const RunConfig& c, double ranks) {
+  if (!computes(c.parallel.device)) return ranks * c.parallel.machine.rate(c.train.dtype == bf16);
+  return peak_flops(c.train.dtype) * std::min<double>(ranks, std::max(1u, std::thread::hardware_concurrency()));
+}
+
+// Weights of two bytes that the run computes with in four; none: they are not, or not there yet.
+std::optional<std::string> widening_note(const RunConfig& c) {
+  if (c.model.from.empty() || c.train.dtype == bf16) return std::nullopt;
+  try {
+    const HfWeights weights(c.model.from);
+    for (const auto& [name, tensor] : weights.tensors())
+      if (tensor.type != FileType::BF16 && tensor.type != FileType::F16) return std::nullopt;
+  } catch (const Error&) {  // whoever reads them says so
+    return std::nullopt;
+  }
+  return fmt::format(
+      "note     the weights in '{}' have 16 bits, and the run computes in {}; hint: train.dtype = \"bf16\"",
+      c.model.from, name_of(c.train.dtype));
+}
+
+}  // namespace
+
+Prepared prepare(const RunConfig& c) {
+  if (c.train.dtype.products != ProductType::as_kept)
+    throw Error("train.dtype", "products in fewer bits than bf16 can be planned, not trained in")
+        .hint("use \"bf16\"; stretto simulate predicts a step with it")
+        .about({"train.dtype"});
+  if (const DataSection usual; c.data.path == usual.path && !is_there(usual.path.front()))
+    throw Error("data", "there is no file '{}', the example that is taken when data.path is not given",
+                usual.path.front())
+        .hint("--data.path=FILE names a text to train on");
+  Prepared p;
+  p.corpus = open_corpus(corpus_of(c), c.model.config.context);
+  p.rows = {.length = c.model.config.context,
+            .batch = c.train.batch,
+            .seed = u64(c.train.seed),
+            .documents = c.data.documents};
+  p.compiled = compile_run(c);
+  p.prediction = predict(*p.compiled.program, predict_options(c));
+  p.flops = model_flops(p.compiled);
+  const double ranks = p.compiled.program->ranks();
+  p.peak = peak_of(c, ranks);
+  PredictOptions here = predict_options(c);
+  here.machine.flops = p.peak / ranks;
+  here.machine.flops_bf16 = 0;  // the peak is that of the run's type
+  p.seconds = predict(*p.compiled.program, here).makespan;
+  return p;
+}
+
+PredictOptions predict_options(const RunConfig& c) { return {.machine = c.parallel.machine, .link = c.parallel.link}; }
+
+Batch batch_of(const RowsOptions& o, const Rows& rows) {
+  const std::vector<i64> sizes{o.batch, o.length};
+  Batch batch{{"ids", Array::of<std::int32_t>(rows.ids, sizes)},
+              {"targets", Array::of<std::int32_t>(rows.targets, sizes)}};
+  if (o.documents) batch.emplace("segments", Array::of<std::int32_t>(rows.segments, sizes));
+  return batch;
+}
+
+void load_weights(const RunConfig& c, Trainer& trainer) {
+  const auto set = [&](const Weights& all) {
+    for (const auto& [name, weights] : all) trainer.set_parameter(name, weights);
+  };
+  const DType dtype = wide(c.train.dtype);
+  if (!c.model.from.empty()) set(in_head_parts(c.model.config, load_hf(c.model.from, dtype).weights));
+  if (!c.finetune.adapter.empty()) set(load_peft(c.finetune.adapter, c.model.config, dtype).weights);
+  start_averages(trainer);
+}
+
+std::vector<std::string> about(const RunConfig& c, const Prepared& p) {
+  std::vector<std::string> lines;
+  lines.push_back(
+      fmt::format("model    {}: {} parameters", c.model.config.str(), human_count(p.compiled.parameters())));
+  lines.push_back(fmt::format("data     {}; {} tokens to train on", p.corpus.name, p.corpus.training_tokens()));
+  if (p.corpus.validation) lines.back() += fmt::format(", {} to validate on", p.corpus.validation->tokens());
+  lines.push_back(fmt::format("step     {} of {} tokens in {}, {}", plural(c.train.batch, "sequence"), p.rows.length,
+                              plural(c.train.microbatches, "microbatch", "es"), name_of(c.train.dtype)));
+  lines.push_back(fmt::format("update   {}, lr {}, {} over {}{}{}", c.optimizer.name, c.optimizer.lr,
+                              c.optimizer.schedule, plural(c.train.steps, "step"),
+                              c.optimizer.warmup > 0 ? fmt::format(", warm-up {}", c.optimizer.warmup) : "",
+                              c.optimizer.state == bf16 ? ", states in bf16" : ""));
+  if (c.finetune.lora || !c.finetune.freeze.empty()) lines.push_back(finetune_line(c, p.compiled));
+  if (p.compiled.program->ranks() > 1) lines.push_back("mesh     " + mesh_line(c, p));
+  if (const std::optional<Limit> l = limit_of(p.compiled); l && l->head_parts > 0)
+    lines.push_back(fmt::format("limit    stage {}, the head, {}: model.head_parts = {} cuts it", l->stage.value,
+                                l->shares(), l->head_parts));
+  if (const auto reason = expert_rows_reason(p.compiled)) lines.push_back("experts  " + *reason);
+  if (c.parallel.overlap == Overlap::chunks) lines.push_back(chunks_line(c, p.compiled));
+  lines.push_back("memory   " + memory_line(*p.compiled.program));
+  if (computes(c.parallel.device)) lines.back() += "; " + beside_plan(*p.compiled.program);
+  lines.push_back(fmt::format("time     {} per step predicted: {}flop at {}flop/s{}", human_seconds(p.seconds),
+                              human_count(p.flops), human_count(p.peak),
+                              computes(c.parallel.device) ? ", the measured peak" : ""));
+  if (const std::optional<std::string> note = widening_note(c)) lines.push_back(*note);
+  if (c.optimizer.warmup > c.train.steps)
+    lines.push_back(
+        fmt::format("note     the warm-up takes {} and the run has {}: lr never reaches {}; hint: a smaller "
+                    "optimizer.warmup, or more train.steps",
+                    plural(c.optimizer.warmup, "step"), c.train.steps, c.optimizer.lr));
+  if (!p.corpus.validation && c.train.validate != TrainSection().validate)
+    lines.push_back(
+        "note     train.validate is given and there is nothing to validate on; hint: data.validation = 0.05");
+  const int few = 2 * c.parallel.pipe;
+  if (c.parallel.pipe > 1 && p.prediction.bubble > 0.4 && c.train.microbatches < few)
+    lines.push_back(
+        fmt::format("note     {} for {} actors leaves them idle for {:.0f}% of a step; hint: "
+                    "train.microbatches = {} or more",
+                    plural(c.train.microbatches, "microbatch", "es"), c.parallel.pipe, 100 * p.prediction.bubble, few));
+  return lines;
+}
+
+}  // namespace stretto

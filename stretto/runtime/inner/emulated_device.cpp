@@ -1,0 +1,73 @@
+#include "stretto/runtime/inner/emulated_device.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "stretto/base/clock.h"
+#include "stretto/comm/emulated_clock.h"
+#include "stretto/runtime/inner/emulated_tasks.h"
+
+namespace stretto {
+namespace {
+
+class EmulatedDevice : public Device {
+ public:
+  EmulatedDevice(const Program& p, ActorId actor, const Machine& machine, std::optional<Times> times)
+      : code_(p.actors[actor].code), tasks_(p, actor, machine, times) {}
+  ~EmulatedDevice() override {
+    for (const auto& [p, bytes] : maps_) munmap(p, bytes);
+  }
+  bool computes() const override { return false; }
+
+  std::byte* allocate(std::size_t bytes) override {
+    if (bytes == 0) return nullptr;
+    void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+      throw Error("memory", "the system refuses {} bytes of address space", bytes).as(Error::Kind::run);
+    maps_.push_back({p, bytes});
+    return static_cast<std::byte*>(p);
+  }
+  KernelId prepare(const Call&) override { return KernelId(0); }
+  std::string_view kernel_name(KernelId) const override { return "emulated"; }
+  EventId event() override { return came_.push_back(0); }
+  void time_kernels(bool) override {}
+
+  // A task's whole time passes at its first kernel. If the system's timer wakes this thread late, that is not the
+  // device's time.
+  void launch(DeviceLane, KernelId, const Args& args) override {
+    const InstructionId i(args.launch.instruction);
+    if (passed_ == i) return;
+    if (!passed_) make_up_for_delays();
+    tasks_.pass(*task_of(code_[i]));
+    passed_ = i;
+  }
+  void record(EventId e, DeviceLane) override { came_[e] = now(); }
+  void wait(DeviceLane, EventId) override {}
+
+  std::optional<KernelFault> finish() override {
+    passed_.reset();
+    tasks_.begin_step();
+    return std::nullopt;
+  }
+  void write(std::byte*, const void*, std::size_t) override {}
+  void read(void* to, const std::byte*, std::size_t bytes) const override { std::memset(to, 0, bytes); }
+  double seconds(EventId e) const override { return came_[e]; }
+  KernelSpent spent(KernelId) const override { return {}; }
+
+ private:
+  const IdVector<InstructionId, Instruction>& code_;
+  EmulatedTasks tasks_;
+  std::optional<InstructionId> passed_;  // the newest task of the step that has taken its time
+  std::vector<std::pair<void*, std::size_t>> maps_;
+  IdVector<EventId, double> came_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> emulated_device(const Program& p, ActorId actor, const Machine& m, std::optional<Times> t) {
+  return std::make_unique<EmulatedDevice>(p, actor, m, t);
+}
+
+}  // namespace stretto

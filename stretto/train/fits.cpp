@@ -1,0 +1,55 @@
+#include "stretto/train/fits.h"
+
+#include <sys/sysinfo.h>
+
+#include <limits>
+
+#include "stretto/base/pages.h"
+#include "stretto/base/text.h"
+#include "stretto/kernels/cpu/products.h"
+
+namespace stretto {
+
+std::vector<double> bytes_per_actor(const Program& program) {
+  std::vector<double> totals;
+  for (const ActorProgram& a : program.actors) {
+    totals.push_back(0);
+    for (const u64 b : a.bytes) totals.back() += b;
+  }
+  return totals;
+}
+
+double planned_bytes(const Program& program, std::span<const int> nodes, int node) {
+  IdVector<ActorId, double> each;
+  for (const ActorProgram& a : program.actors) {
+    each.push_back(product_touched);
+    for (const u64 bytes : a.bytes) each.back() += Pages::whole(bytes);
+  }
+  double sum = 0;
+  for (int r = 0; r < program.ranks(); ++r)
+    if (nodes.empty() || nodes[r] == node) sum += each[program.actor_of_rank(r)];
+  return sum;
+}
+
+std::string beside_plan(const Program& program) {
+  return fmt::format("{} in all, with whole pages and the buffers of products", human_bytes(planned_bytes(program)));
+}
+
+double machine_bytes() {
+  struct sysinfo info {};
+  return sysinfo(&info) == 0 ? 1.0 * (info.totalram + info.totalswap) * info.mem_unit
+                             : std::numeric_limits<double>::infinity();
+}
+
+void check_fits(double planned, double there, std::string_view hint) {
+  if (planned <= there) return;
+  throw Error("memory", "the run needs {}, and this machine has {}", human_bytes(planned), human_bytes(there))
+      .hint("{}", hint);
+}
+
+void check_fits_here(const Program& p, const Peers* peers) {
+  check_fits(peers ? planned_bytes(p, peers->nodes(), peers->nodes()[peers->rank()]) : planned_bytes(p),
+             machine_bytes());
+}
+
+}  // namespace stretto
