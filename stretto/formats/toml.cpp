@@ -1,263 +1,140 @@
-// TOML 1.0 to a tree, and `--section.key=value`. Written here because bad input must never exhaust the stack: a key of
-// ten thousand dots makes a tree that deep, which the usual parsers build and destroy recursively.
+// TOML 1.0 to a tree, by toml++. It recurses and looks through lists of its tables, so what nests absurdly or is absurdly
+// long is refused before it sees the text.
 #include <algorithm>
-#include <unordered_map>
 
 #include "stretto/formats/fields.h"
-#include "stretto/formats/inner/toml_scanner.h"
+#include "stretto/formats/inner/json_events.h"
 #include "stretto/formats/utf8.h"
+
+#undef TOML_SHARED_LIB  // Debian's compiled one ends the process where an assertion of its own fails
+#undef TOML_HEADER_ONLY
+#define TOML_HEADER_ONLY 1
+#define TOML_ENABLE_FORMATTERS 0
+#define TOML_ASSERT(condition) static_cast<void>(0)  // some of them fail on bad input; parsing goes on all the same
+#include <toml++/toml.h>
 
 namespace stretto {
 namespace {
 
-// A field while the document is being read; TOML's rules about reopening tables need to know how each came to be.
-struct Node {
-  enum class Kind {
-    value,     // closed: a scalar, an array, an inline table
-    implied,   // a table named on the way to another: [a] of [a.b]
-    header,    // a table with a header of its own
-    dotted,    // a table made by a dotted key
-    elements,  // an array of tables, [[a]]
-  };
-  Kind kind = Kind::value;
-  Field field;  // kind value; otherwise only its source
-  std::vector<std::pair<std::string, std::unique_ptr<Node>>> members;
-  std::unordered_map<std::string, Node*> index;
-  std::vector<std::unique_ptr<Node>> elements;
+constexpr std::size_t most_bytes = 1 << 20;
 
-  Node* find(const std::string& key) const {
-    const auto found = index.find(key);
-    return found == index.end() ? nullptr : found->second;
-  }
-};
-
-Field finished(Node& node) {
-  Field field = std::move(node.field);
-  if (node.kind == Node::Kind::value) return field;
-  if (node.kind == Node::Kind::elements) {
-    Field::Array array;
-    for (auto& element : node.elements) array.push_back(finished(*element));
-    field.value = std::move(array);
-  } else {
-    Field::Table table;
-    for (auto& [key, member] : node.members) table.push_back({key, finished(*member)});
-    field.value = std::move(table);
-  }
-  return field;
-}
-
-class Parser : private TomlScanner {
- public:
-  using TomlScanner::TomlScanner;
-
-  Field document() {
-    Node root;
-    root.kind = Node::Kind::header;
-    root.field.source = source();
-    Node* current = &root;
-    int depth = 0;
-    for (;;) {
-      blank_lines();
-      if (end()) return finished(root);
-      if (peek() == '[') {
-        current = header(root, depth);
-      } else {
-        key_value(*current, depth);
-      }
-      rest_of_line();
+// The first position after the string that begins at `at`, or where its line or the text ends without its quote.
+std::size_t after_string(std::string_view text, std::size_t at) {
+  const char quote = text[at];
+  const std::string three(3, quote);
+  const bool long_form = text.substr(at).starts_with(three);
+  for (at += long_form ? 3 : 1; at < text.size(); ++at) {
+    if (quote == '"' && text[at] == '\\') {
+      ++at;
+    } else if (!long_form && (text[at] == quote || text[at] == '\n')) {
+      return at + (text[at] == quote);
+    } else if (long_form && text.substr(at).starts_with(three)) {
+      at += 3;
+      for (int i = 0; i < 2 && at < text.size() && text[at] == quote; ++i) ++at;  // up to two stand before the end
+      return at;
     }
   }
+  return text.size();
+}
 
-  // The whole text as one value; nothing when it is none.
-  Field only_value() {
-    spaces();
-    Field field = value(0);
-    spaces();
-    if (!end()) fail("{} follows the value", next_shown());
-    return field;
+// Brackets within each other and the dots of keys, outside of strings and comments. Numbers have dots too: what counts
+// is at most one too many.
+void check_nesting(std::string_view text, std::string_view file) {
+  std::vector<int> open;  // the depth before each bracket
+  int depth = 0, line = 1;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"' || c == '\'') {
+      const std::size_t end = after_string(text, i);
+      line += int(std::count(text.begin() + std::ptrdiff_t(i), text.begin() + std::ptrdiff_t(end), '\n'));
+      i = end - 1;
+    } else if (c == '#') {
+      i = std::min(text.find('\n', i), text.size()) - 1;
+    } else if (c == '\n') {
+      ++line;
+      if (open.empty()) depth = 0;
+    } else if (c == '[' || c == '{') {
+      open.push_back(depth++);
+    } else if (c == ',' && !open.empty()) {
+      depth = open.back() + 1;
+    } else if ((c == ']' || c == '}') && !open.empty()) {
+      depth = open.back();
+      open.pop_back();
+    } else if (c == '.') {
+      ++depth;
+    }
+    if (depth > most_nesting)
+      throw Error(fmt::format("{}:{}", file, line), "nests deeper than {} levels", most_nesting);
   }
-  std::vector<std::string> only_key() {
-    auto parts = key();
-    spaces();
-    if (!end()) fail("{} is not allowed in a key", next_shown());
-    return parts;
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string_view file) : file_(std::make_shared<const std::string>(file)) {}
+
+  Field field(const toml::node& node) const {
+    Field made = value(node);
+    made.source = {file_, int(node.source().begin.line)};
+    return made;
   }
 
  private:
-  // ── keys and tables ──
-  std::vector<std::string> key() {
-    std::vector<std::string> parts;
-    do {
-      spaces();
-      parts.push_back(simple_key());
-      check_depth(int(parts.size()));
-      spaces();
-    } while (take("."));
-    return parts;
-  }
-  static std::string dotted(std::span<const std::string> parts) {
-    std::string s;
-    for (const auto& p : parts) s.append(s.empty() ? "" : ".").append(shown(p));
-    return s;
-  }
-  Node& add(Node& table, std::string key, Node::Kind kind) {
-    auto node = std::make_unique<Node>();
-    node->kind = kind;
-    node->field.source = source();
-    Node* added = node.get();
-    table.index.emplace(key, added);
-    table.members.emplace_back(std::move(key), std::move(node));
-    return *added;
-  }
-  [[noreturn]] void twice(std::span<const std::string> parts, const Node& first) const {
-    fail_line("key '{}' stands twice; it was first given in line {}", dotted(parts), first.field.source.line);
+  Field value(const toml::node& node) const {
+    if (const auto* table = node.as_table()) return members(*table);
+    if (const auto* array = node.as_array()) {
+      Field::Array items;
+      for (const toml::node& item : *array) items.push_back(field(item));
+      return items;
+    }
+    if (const auto* v = node.as_string()) return v->get();
+    if (const auto* v = node.as_integer()) return i64(v->get());
+    if (const auto* v = node.as_boolean()) return v->get();
+    if (const auto* v = node.as_floating_point()) return v->get();
+    throw Error(fmt::format("{}:{}", *file_, node.source().begin.line),
+                "column {}: this is a date or a time; put it in quotes", node.source().begin.column);
   }
 
-  Node* header(Node& root, int& depth) {
-    const bool element = take("[[");
-    if (!element) take("[");
-    const std::vector<std::string> parts = key();
-    if (!take(element ? "]]" : "]")) fail("'{}' is expected, not {}", element ? "]]" : "]", next_shown());
-    Node* table = &root;
-    depth = 0;
-    for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
-      Node* next = table->find(parts[i]);
-      if (!next) next = &add(*table, parts[i], Node::Kind::implied);
-      if (next->kind == Node::Kind::value)
-        fail_line("'{}' is {} since line {} and cannot be opened as a table", dotted(std::span(parts).first(i + 1)),
-                  next->field.kind(), next->field.source.line);
-      if (next->kind == Node::Kind::elements) next = next->elements.back().get(), ++depth;
-      table = next;
-      ++depth;
-    }
-    ++depth;
-    Node* last = table->find(parts.back());
-    if (element) {
-      if (last && last->kind != Node::Kind::elements) twice(parts, *last);
-      if (!last) last = &add(*table, parts.back(), Node::Kind::elements);
-      last->elements.push_back(std::make_unique<Node>());
-      last = last->elements.back().get();
-      last->field.source = source();
-      ++depth;
-    } else {
-      if (last && last->kind != Node::Kind::implied) twice(parts, *last);
-      if (!last) last = &add(*table, parts.back(), Node::Kind::header);
-      last->field.source = source();
-    }
-    last->kind = Node::Kind::header;
-    check_depth(depth);
-    return last;
+  // In the order of the file; toml++ sorts them by name.
+  Field members(const toml::table& table) const {
+    std::vector<std::pair<const toml::key*, const toml::node*>> found;
+    for (const auto& [key, node] : table) found.emplace_back(&key, &node);
+    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+      const toml::source_position x = a.first->source().begin, y = b.first->source().begin;
+      return std::pair(x.line, x.column) < std::pair(y.line, y.column);
+    });
+    Field::Table made;
+    for (const auto& [key, node] : found) made.push_back({std::string(key->str()), field(*node)});
+    return made;
   }
 
-  void key_value(Node& table, int depth) {
-    const std::vector<std::string> parts = key();
-    const std::span<const std::string> all(parts);
-    if (!take("=")) fail("'=' is expected after '{}', not {}", dotted(all), next_shown());
-    depth += int(parts.size());
-    check_depth(depth);
-    Node* at = &table;
-    for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
-      Node* next = at->find(parts[i]);
-      if (!next) next = &add(*at, parts[i], Node::Kind::dotted);
-      if (next->kind != Node::Kind::dotted) twice(all.first(i + 1), *next);
-      at = next;
-    }
-    if (const Node* before = at->find(parts.back())) twice(all, *before);
-    Node& node = add(*at, parts.back(), Node::Kind::value);
-    spaces();
-    node.field = value(depth);
-  }
-
-  // ── values ──
-  Field value(int depth) {
-    check_depth(depth);
-    Field field;
-    const Source here = source();
-    if (take("["))
-      field = Field(array(depth));
-    else if (take("{"))
-      field = inline_table(depth);
-    else
-      field = scalar();
-    field.source = here;
-    return field;
-  }
-
-  Field::Array array(int depth) {
-    Field::Array items;
-    for (;;) {
-      blank_lines();
-      if (take("]")) return items;
-      items.push_back(value(depth + 1));
-      blank_lines();
-      if (take("]")) return items;
-      if (!take(",")) fail("',' or ']' is expected, not {}", next_shown());
-    }
-  }
-
-  Field inline_table(int depth) {
-    Node table;
-    table.kind = Node::Kind::header;
-    spaces();
-    if (take("}")) return finished(table);
-    for (;;) {
-      key_value(table, depth);
-      spaces();
-      if (take("}")) return finished(table);
-      if (!take(",")) fail("',' or '}}' is expected, not {}", next_shown());
-    }
-  }
+  std::shared_ptr<const std::string> file_;
 };
+
+std::string_view line_of(std::string_view text, std::size_t line) {
+  while (--line > 0) text.remove_prefix(text.find('\n') + 1);
+  text = text.substr(0, text.find('\n'));
+  return text.substr(std::min(text.find_first_not_of(" \t"), text.size()));
+}
 
 }  // namespace
 
-Field read_toml(std::string_view text, std::string_view file) { return Parser(text, file).document(); }
-
-void override_field(Field& root, std::string_view argument) {
-  const std::string_view given = argument;
-  if (argument.starts_with("--")) argument.remove_prefix(2);
-  const std::size_t equals = argument.find('=');
-  if (equals == std::string_view::npos)
-    throw Error("command line", "'{}' has no value", shown(given))
-        .hint("write --section.key=value")
-        .as(Error::Kind::usage);
-  const std::string_view text = argument.substr(equals + 1);
-  Field value;
+Field read_toml(std::string_view text, std::string_view file) {
+  if (text.size() > most_bytes)
+    throw Error(std::string(file), "has {} bytes, more than the {} that TOML may have here", text.size(), most_bytes);
+  if (const auto bad = first_bad_utf8(text))
+    throw Error(fmt::format("{}:{}", file, 1 + std::count(text.begin(), text.begin() + std::ptrdiff_t(*bad), '\n')),
+                "is not UTF-8: byte {} is 0x{:02x}", *bad, unsigned(static_cast<unsigned char>(text[*bad])));
+  check_nesting(text, file);
   try {
-    value = Parser(text, "command line", 0).only_value();
-  } catch (const Error&) {
-    if (first_bad_utf8(text)) throw;
-    value = Field(std::string(text));
+    return Reader(file).field(toml::parse(text));
+  } catch (const toml::parse_error& error) {
+    constexpr std::string_view lead = "Error while parsing ";
+    const toml::source_position at = error.source().begin;
+    std::string_view what = error.description();
+    if (what.starts_with(lead)) what.remove_prefix(lead.size());
+    throw Error(fmt::format("{}:{}", file, at.line), "column {}, {}; the line is '{}'", at.column, shown(what, 400),
+                shown(line_of(text, at.line)));
   }
-  const auto file = std::make_shared<const std::string>("command line");
-  value.source = {file, 0};
-  std::vector<std::string> path;
-  try {
-    path = Parser(argument.substr(0, equals), "command line", 0).only_key();
-  } catch (const Error& error) {
-    throw Error("command line", "'{}' is no key: {}", shown(given), error.faults().front().what)
-        .hint("write --section.key=value")
-        .as(Error::Kind::usage);
-  }
-  Field* at = &root;
-  std::string so_far;
-  for (const std::string& part : path) {
-    if (at->is_null()) at->value = Field::Table{}, at->source = value.source;
-    auto* table = std::get_if<Field::Table>(&at->value);
-    if (!table)
-      throw Error("command line", "'{}': key '{}' is {} ({}), not a table", shown(given), so_far, at->str(),
-                  at->source.str())
-          .as(Error::Kind::usage);
-    auto found = std::find_if(table->begin(), table->end(), [&](const Member& m) { return m.key == part; });
-    if (found == table->end()) found = table->insert(found, {part, Field()});
-    at = &found->value;
-    so_far += (so_far.empty() ? "" : ".") + part;
-  }
-  if (at->table() && !value.table())
-    throw Error("command line", "'{}': '{}' is a section, not a key", shown(given), so_far)
-        .hint("write --{}.key=value", so_far)
-        .as(Error::Kind::usage);
-  *at = std::move(value);
 }
 
 }  // namespace stretto
