@@ -1,8 +1,8 @@
 // stochastic_round(x, {.name = "m of wte"}): x in bf16. Each element becomes one of its two neighbours, the nearer one
 // more often: on average nothing is lost, which is what a running average needs that moves by less than half a step.
 //
-// Made by compile/inner/epilogue.h for states of optimizers. Which one it becomes is a function of logical things only: the
-// run's seed, the name, `which`, the step, and the element's logical index. x may be a part of a box, flat, as the
+// Made by compile/inner/epilogue.h for states of optimizers. Which one it becomes is a function of logical things only:
+// the run's seed, the name, `which`, the step, and the element's logical index. x may be a part of a box, flat, as the
 // optimizer's states are: then the index is that in the box, which may itself be a rank's part of the whole.
 #pragma once
 #include <string>

@@ -1,5 +1,5 @@
-// A schedule as its program is arranged (program/overlap/overlap.h): the compiler's own list scheduling orders every turn, in
-// the ways that the compiler tries, and then all turns are played with their messages and wires.
+// A schedule as its program is arranged (program/overlap/overlap.h): the compiler's own list scheduling orders every
+// turn, in the ways that the compiler tries, and then all turns are played with their messages and wires.
 //
 //   ArrangedPlayer player(stages, {.gathers = true}, links, message_bytes);
 //   for (const Arrangement& way : arrangements(tasks)) PlayedEnds ends = player.ends(schedule, way);

@@ -1,6 +1,6 @@
 // Whether a program fits into this machine's memory.
 //
-//   check_fits_here(*compiled.program, nullptr);   // Error: [memory] the run needs 31.2 GiB, and this machine has 16 GiB
+//   check_fits_here(*program, nullptr);   // Error: [memory] the run needs 31.2 GiB, and this machine has 16 GiB
 #pragma once
 #include <span>
 #include <string>

@@ -45,11 +45,11 @@ std::vector<i64> logical_sizes(const Dims& dims) {
   return s;
 }
 
-void fill_rounded(PhiloxKey key, i64 first, double scale, std::span<BF16> to) {
+void fill_rounded(PhiloxKey key, u64 first, double scale, std::span<BF16> to) {
   std::array<float, 1024> some;
   for (std::size_t done = 0; done < to.size();) {
     const std::size_t n = std::min(some.size(), to.size() - done);
-    fill_normal(key, u64(first) + done, scale, std::span<float>(some).first(n));
+    fill_normal(key, first + done, scale, std::span<float>(some).first(n));
     for (std::size_t i = 0; i < n; ++i) to[done + i] = BF16(some[i]);
     done += n;
   }
@@ -57,7 +57,7 @@ void fill_rounded(PhiloxKey key, i64 first, double scale, std::span<BF16> to) {
 
 // Elements from a logical index on.
 template <class T>
-void fill(const Init& init, PhiloxKey key, i64 logical, std::span<T> to) {
+void fill(const Init& init, PhiloxKey key, u64 logical, std::span<T> to) {
   switch (init.kind) {
     case Init::Kind::zeros:
       std::ranges::fill(to, T(0));
@@ -66,13 +66,13 @@ void fill(const Init& init, PhiloxKey key, i64 logical, std::span<T> to) {
       std::ranges::fill(to, T(Wide<T>(init.scale)));
       break;
     case Init::Kind::uniform:
-      for (T& x : to) x = T(Wide<T>((2 * uniform_at(key, u64(logical++)) - 1) * init.scale));
+      for (T& x : to) x = T(Wide<T>((2 * uniform_at(key, logical++) - 1) * init.scale));
       break;
     case Init::Kind::normal:
       if constexpr (std::is_same_v<T, BF16>)
         fill_rounded(key, logical, init.scale, to);
       else
-        fill_normal(key, u64(logical), init.scale, to);
+        fill_normal(key, logical, init.scale, to);
       break;
   }
 }

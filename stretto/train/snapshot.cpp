@@ -66,7 +66,7 @@ struct Share {
 std::vector<Share> shares_of(const Compiled& c, const std::vector<Expected>& all, int rank) {
   const Program& program = *c.program;
   const ActorId actor = program.actor_of_rank(rank);
-  std::vector<i64> load(std::size_t(program.ranks_per_actor()), 0);
+  std::vector<i64> load(program.ranks_per_actor());
   std::vector<Share> own;
   for (const Expected& e : all) {
     if (program.owners[e.index] != actor) continue;
@@ -75,11 +75,11 @@ std::vector<Share> shares_of(const Compiled& c, const std::vector<Expected>& all
     for (int k = 0; k < program.ranks_per_actor(); ++k) {
       parts.push_back(stored_part(c, e.index, coordinates_of(program.mesh, k), e.is_state()));
       int& writer = writers.try_emplace({parts.back().offsets, parts.back().first}, k).first->second;
-      if (load[std::size_t(k)] < load[std::size_t(writer)]) writer = k;
+      if (load[k] < load[writer]) writer = k;
     }
     for (const auto& [where, k] : writers) {
-      load[std::size_t(k)] += parts[std::size_t(k)].count;
-      if (program.rank_of(actor, k) == rank) own.push_back({&e, parts[std::size_t(k)]});
+      load[k] += parts[k].count;
+      if (program.rank_of(actor, k) == rank) own.push_back({&e, parts[k]});
     }
   }
   return own;

@@ -13,8 +13,8 @@ bool outside(const PieceAt& at, const StagePieces& stages) {
   return at.piece < 0 || at.piece >= std::ssize(stages[at.stage]);
 }
 
-// What an actor surely knows of the others, as program/proofs/order.h plays it: when a message is written, its reader is at
-// least as far as the writer knows.
+// What an actor surely knows of the others, as program/proofs/order.h plays it: when a message is written, its reader is
+// at least as far as the writer knows.
 class Knowledge {
  public:
   struct Event {
