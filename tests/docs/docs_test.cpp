@@ -141,6 +141,8 @@ TEST(Docs, ConclusionsAreReadFromTheTables) {
   const std::string page = test::text_of(STRETTO_SOURCE "/docs/performance.md");
   EXPECT_NE(page.find("\n" + r.out + "\n## "), std::string::npos) << "scripts/conclusions makes them anew:\n" << r.out;
   EXPECT_GT(std::count(r.out.begin(), r.out.end(), '\n'), 20) << r.error;
+  const Result both = test::shell("scripts/conclusions --check", STRETTO_SOURCE);
+  EXPECT_EQ(both.code, 0) << both.error;
 }
 
 TEST(Docs, TheListOfOpsIsUpToDate) {
