@@ -82,7 +82,7 @@ class Reader {
     const NodeKind* kind = kind_of(n.op);
     if (!kind) {
       if (r.has("op")) r.fail_hint("op", "is no op of a graph's file", hint_for(n.op));
-      r.ignore({"in", "piece", "scope", "from"});
+      r.ignore({"in", "piece", "scope", "source"});
       forget_rest(r);
     } else {
       read_operands(r, n, kind->least, kind->most, kind->numbers);
@@ -90,7 +90,7 @@ class Reader {
       check_name(r, n);
     }
     r.read("scope", n.scope);
-    r.read("from", n.from);
+    r.read("source", n.source);
     read_piece(r, n);
     file_.nodes.push_back(std::move(n));
   }

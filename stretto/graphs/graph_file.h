@@ -9,7 +9,7 @@
 //    "nodes": [{"op": "input", "name": "x", "dims": ["batch", "in"]},
 //              {"op": "ids", "name": "y", "dims": ["batch"], "below": 3},
 //              {"op": "param", "name": "w", "dims": ["in", "label"]},
-//              {"op": "contract", "in": [0, 2], "over": ["in"], "scope": "head", "from": "model.py:12"}],
+//              {"op": "contract", "in": [0, 2], "over": ["in"], "scope": "head", "source": "model.py:12"}],
 //    "loss": [{"kind": "cross_entropy", "name": "loss", "in": [3, 1], "over": "label"}]}
 #pragma once
 #include <filesystem>
@@ -40,7 +40,7 @@ struct GraphNode {
   std::string op;
   std::vector<GraphOperand> operands;
   std::vector<std::pair<std::string_view, GraphAttribute>> attributes;  // names of the table of kinds
-  std::string scope = {}, from = {};  // the module it stands in, the line it was made from
+  std::string scope = {}, source = {};  // the module it stands in, the line it was made from
   int piece = 0;
 };
 struct GraphTerm : GraphNode {  // `op` is the kind of the term

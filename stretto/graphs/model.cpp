@@ -48,7 +48,7 @@ auto at_node(const GraphFile& file, std::string_view list, std::size_t index, co
     std::vector<Fault> faults = e.faults();
     std::string place = fmt::format(" ({}: {}[{}]", file.name, list, index);
     if (!n.scope.empty()) place += ", " + n.scope;
-    if (!n.from.empty()) place += ", " + n.from;
+    if (!n.source.empty()) place += ", " + n.source;
     for (Fault& fault : faults) fault.what += place + ")";
     throw Error(std::move(faults)).as(e.kind());
   }
