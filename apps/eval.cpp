@@ -64,11 +64,12 @@ void add_eval(CLI::App& app) {
   command->allow_extras();
   command->footer("Layouts change no number: --parallel.data=2, --parallel.pipe=2, ... as of a run.");
   command->callback([o, command] {
-    const RunConfig run = settings_only(*command, "parallel");
-    o->evaluate.parallel = parallel_of(run.parallel, run.train.dtype.products);
-    o->evaluate.run = options_of(run.parallel);
+    const std::vector<std::string> settings = settings_only(*command, "parallel");
     const StoredModel m = load_model(o->directory, {.base = o->base, .ema = o->ema});
     for (const std::string& note : m.notes) fmt::print(stderr, "{}\n", note);
+    const ParallelSection parallel = read_parallel(settings, m.config);
+    o->evaluate.parallel = parallel_of(parallel, ProductType::as_kept);
+    o->evaluate.run = options_of(parallel);
     Progress progress("evaluating");
     o->evaluate.progress = [&](i64 done, i64 all) {
       progress.show(static_cast<double>(done), static_cast<double>(all));

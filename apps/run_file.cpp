@@ -49,7 +49,7 @@ RunConfig RunFile::read(const CLI::App& command) const { return read_run(file, s
 
 RunConfig RunFile::read_open(const CLI::App& command) const { return read_open_run(file, settings_of(command)); }
 
-RunConfig settings_only(const CLI::App& command, std::string_view section) {
+std::vector<std::string> settings_only(const CLI::App& command, std::string_view section) {
   const std::vector<std::string> settings = settings_of(command);
   for (const std::string& s : settings)
     if (!s.starts_with(fmt::format("--{}.", section)))
@@ -57,7 +57,7 @@ RunConfig settings_only(const CLI::App& command, std::string_view section) {
           .hint("of the settings only those of [{}] are for this command; see stretto {} --help", section,
                 command.get_name())
           .as(Error::Kind::usage);
-  return read_run("", settings);
+  return settings;
 }
 
 Mesh mesh_of(const ParallelSection& s) {

@@ -26,7 +26,7 @@ struct RunFile {
   void find(const std::string& from, const CLI::App& command);
 };
 // Of a command without a run: settings of one section, e.g. --parallel.data=2; others are refused.
-RunConfig settings_only(const CLI::App& command, std::string_view section);
+std::vector<std::string> settings_only(const CLI::App& command, std::string_view section);
 std::string config_of_run(const std::string& from, const std::vector<std::string>& settings);  // "": there is none
 Mesh mesh_of(const ParallelSection&);                                                          // with the axes of names
 // What is written must not be what was read.

@@ -99,6 +99,7 @@ Compiled assemble(Traced traced, Graph graph, std::shared_ptr<const Sharded> sha
              .scalars = std::move(scalars),
              .terms = std::move(traced.terms),
              .metrics = std::move(traced.metrics),
+             .exchanges = std::move(traced.exchanges),
              .batch = std::move(traced.batch),
              .rows_per_step = traced.rows_per_step,
              .experts = traced.experts};

@@ -42,6 +42,7 @@ struct Compiled {
   IdVector<ScalarId, std::string> scalars;  // names of the per-step numbers
   IdVector<TermId, TracedTerm> terms;
   std::vector<TracedMetric> metrics;
+  std::vector<TracedExchange> exchanges;
   std::string batch;  // name of the batch dim
   i64 rows_per_step = 0;
   std::optional<ExpertTraffic> experts;  // as in Traced

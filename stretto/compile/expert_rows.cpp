@@ -72,7 +72,7 @@ ExchangesRows exchanges_by_cost(const Parallel& p) {
 std::optional<std::string> expert_rows_reason(const Compiled& c) {
   const Parallel& p = c.parallel;
   if (!c.experts || expert_ranks(p) < 2) return {};
-  const bool sent = std::ranges::any_of(c.metrics, [](const TracedMetric& m) { return counts_lost_rows(m.name); });
+  const bool sent = !c.exchanges.empty();
   const std::string how = sent ? "exchanged" : "gathered";
   if (p.expert_rows != ExpertRows::automatic) return fmt::format("rows are {}, as expert_rows says", how);
   if (p.cluster && expert_rows(p, c.training) == ExpertRows::automatic) {

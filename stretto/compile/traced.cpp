@@ -23,6 +23,7 @@ void place_at_readers(Trace& t, Loss& loss) {
   for (Tensor& x : t.scalars) move(x);
   for (LossTerm& term : loss.terms) move(term.sum), move(term.count), move(term.scale);
   for (Metric& m : t.metrics) move(m.value);
+  for (RowExchange& x : t.exchanges) move(x.lost);
   t.builder.graph = std::move(moved).graph();
 }
 
@@ -116,6 +117,8 @@ void take_outputs(const Trace& t, const Loss& loss, Traced& out) {
   for (const Metric& m : t.metrics)
     out.metrics.push_back({m.name, add_output(out.step, m.name, m.value, false), m.how, m.value.dtype(),
                            t.builder.graph.elements(m.value.type()), m.value.dims().size()});
+  for (const RowExchange& x : t.exchanges)
+    out.exchanges.push_back({x.layer, add_output(out.step, x.layer + ".lost", x.lost, false)});
 }
 
 }  // namespace
@@ -143,7 +146,7 @@ std::vector<Fault> verify(const Traced& t) {
   as_many("parameters", t.params.size(), t.step.params.size());
   as_many("inputs", t.inputs.size(), t.step.inputs.size());
   as_many("scalars", t.scalars.size(), t.step.scalars.size());
-  as_many("outputs", 2 * t.terms.size() + t.metrics.size(), t.step.outputs.size());
+  as_many("outputs", 2 * t.terms.size() + t.metrics.size() + t.exchanges.size(), t.step.outputs.size());
   const auto made = [&](OutputId o) { return t.step.outputs.has(o); };
   for (const TracedTerm& x : t.terms) {
     if (!made(x.sum) || !made(x.count) || !t.step.outputs[x.count].count)
@@ -152,6 +155,8 @@ std::vector<Fault> verify(const Traced& t) {
   }
   for (const TracedMetric& m : t.metrics)
     if (!made(m.output)) bad(fmt::format("metric '{}' is not among the outputs", m.name));
+  for (const TracedExchange& x : t.exchanges)
+    if (!made(x.lost)) bad(fmt::format("what layer '{}' lost is not among the outputs", x.layer));
   if (!t.step.gradients.empty()) bad("it has gradients already");
   return faults;
 }

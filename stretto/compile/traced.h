@@ -40,6 +40,11 @@ struct TracedMetric {
   i64 elements = 1;      // per microbatch
   std::size_t dims = 0;  // none: it is a number
 };
+// A layer that may lose rows, and how many of a microbatch it did.
+struct TracedExchange {
+  std::string layer;
+  OutputId lost;
+};
 
 struct Traced {
   StepGraph step;                           // forward only
@@ -48,6 +53,7 @@ struct Traced {
   IdVector<ScalarId, std::string> scalars;  // as step.scalars: names of the per-step numbers
   IdVector<TermId, TracedTerm> terms;
   std::vector<TracedMetric> metrics;
+  std::vector<TracedExchange> exchanges;  // in the order of layers
   std::string batch;  // name of the batch dim
   i64 rows_per_step = 0;
   std::optional<ExpertTraffic> experts;  // of its last layer that has any, and no slots for them

@@ -78,6 +78,12 @@ RunConfig read_open_run(const std::string& file, const std::vector<std::string>&
   return read_fields(fields_of(file), name_of_file(file), overrides, true);
 }
 
+ParallelSection read_parallel(const std::vector<std::string>& settings, const ModelConfig& model) {
+  Field root(Field::Table{});
+  for (const std::string& s : settings) override_field(root, s);
+  return parallel_section_of(root, model);
+}
+
 const std::vector<std::string>& searched_keys() {
   static const std::vector<std::string> all{"parallel.pipe",      "parallel.data",     "parallel.tensor",
                                             "parallel.context",   "parallel.expert",   "parallel.sequence",

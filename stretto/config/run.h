@@ -185,6 +185,9 @@ struct RunConfig {
 RunConfig read_run(const std::string& file, const std::vector<std::string>& overrides = {});
 RunConfig parse_run(std::string_view toml, const std::string& file, const std::vector<std::string>& overrides = {});
 
+// Settings of [parallel], "--parallel.data=2", for a model that is there already.
+ParallelSection read_parallel(const std::vector<std::string>& settings, const ModelConfig& model);
+
 // For `stretto plan`: every key that it may choose and that is not given counts as "auto".
 RunConfig read_open_run(const std::string& file, const std::vector<std::string>& overrides = {});
 const std::vector<std::string>& searched_keys();  // "parallel.pipe", ...

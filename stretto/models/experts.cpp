@@ -193,7 +193,7 @@ Tensor exchanged_experts(Trace& t, const ModelConfig& c, const LlamaShape& s, Te
   const GroupedRows g = group_rows(r.which, batch, w.experts, rows);
   // Scores that are not numbers choose the first experts for all: more room would be no help.
   const Tensor valid = sum(cast(stop_gradient(r.weights), g.lost.dtype()), {s.seq, r.choice}) * 0;
-  t.metric(t.scoped(lost_rows), sum(g.lost + valid, g.lost.dims()), Accumulate::sum);
+  t.exchange(sum(g.lost + valid, g.lost.dims()));
   const Tensor weights = dispatch(r.weights, g, rows);
   Tensor x = dispatch(h, g, {rows, s.model});
   if (c.route_on_input) x = x * weights;

@@ -169,7 +169,7 @@ class TrainingRun {
       say_room(step, room);
       note(record.result);
       stop_ = stop_ || record.result.said != 0;  // by a signal to any of the processes
-      const bool finite = std::isfinite(record.result.loss) && std::isfinite(record.result.grad_norm);
+      const bool finite = record.result.finite();
       const bool ends = !finite && config_.train.nonfinite == Nonfinite::stop;
       record.last = step == config_.train.steps || (stop_ && trainer_->steps_under_way() == 0) || ends;
       if (!ends && validates_after(step, record.last))
@@ -242,7 +242,7 @@ class TrainingRun {
   void say_room(i64 step, double before) {
     if (const double now = trainer_->compiled().parallel.expert_room; now > before)
       console_.say(
-          fmt::format("room     step {} was made again: expert_room {} was too small for its rows, it is {} now", step,
+          fmt::format("room     step {} ran again: expert_room {} was too small for its rows, it is {} now", step,
                       before, now));
   }
 
@@ -331,6 +331,7 @@ std::string check_run(const RunConfig& config) {
   if (!config.model.from.empty()) check_hf(config.model.from);
   const Prepared p = prepare(config);
   std::vector<std::string> lines = about(config, p);
+  if (const auto line = copies_line(config, p)) lines.push_back(*line);
   if (const double there = machine_bytes(); planned_bytes(*p.compiled.program) > there)
     lines.push_back(fmt::format("note     this machine has {}: on it alone the run does not fit", human_bytes(there)));
   return join(lines, "\n") + "\n";

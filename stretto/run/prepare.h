@@ -3,6 +3,7 @@
 //   Prepared p = prepare(run);
 //   for (const std::string& line : about(run, p)) fmt::print("{}\n", line);
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ Prepared prepare(const RunConfig&);
 
 // Model, data, step, update, mesh, memory: one line each.
 std::vector<std::string> about(const RunConfig&, const Prepared&);
+
+// What copies of frozen weights cost, and what would take less; none: there are no copies.
+std::optional<std::string> copies_line(const RunConfig&, const Prepared&);
 
 PredictOptions predict_options(const RunConfig&);
 

@@ -59,10 +59,13 @@ struct Metric {
 // has experts, for then fewer rows travel.
 enum class ExpertRows : std::uint8_t { automatic, gather, exchange };
 
-// The metric of a layer, after its name, that counts rows without room in an exchange. A step that has any is not
-// finite, and is made again. Not a number where the router's weights are none: such a step has another fault.
-inline constexpr std::string_view lost_rows = "lost_rows";
-inline bool counts_lost_rows(std::string_view metric) { return metric.ends_with(lost_rows); }
+// A layer whose rows travel to their experts and back. `lost` counts those that found no room; what they reach is NaN,
+// so that a step that lost any changes nothing and can run again. Not a number where the router's weights are none:
+// such a step has another fault.
+struct RowExchange {
+  std::string layer;  // "h.3"
+  Tensor lost;
+};
 
 // What a layer of experts has to send: tokens of a microbatch, numbers of each, experts that each is for.
 struct ExpertTraffic {
@@ -120,6 +123,8 @@ class Trace {
   Tensor dropout(Tensor x, double rate, std::string_view name = "dropout");
   // What comes out of a step beside the loss, over microbatches: a number, or numbers per element of `x`; concat: rows.
   void metric(std::string_view name, Tensor x, Accumulate how);
+  // Rows of the layer that the scope names are exchanged, and some of them may be lost.
+  void exchange(Tensor lost) { exchanges.push_back({scope_, lost}); }
 
   // Decoding: tokens come a few at a time, and what a model needs of earlier ones it keeps. The mode is asked for by
   // binding the size `cache_size` to the room there is.
@@ -141,6 +146,7 @@ class Trace {
   std::vector<Tensor> inputs;   // per-microbatch ones
   std::vector<Tensor> scalars;  // per-step ones
   std::vector<Metric> metrics;
+  std::vector<RowExchange> exchanges;  // in the order in which layers follow each other
   std::optional<ExpertTraffic> experts;  // of the last layer that asked how rows get to them
   Loss penalties;                        // terms that layers add to a model's loss
   std::string batch_name;

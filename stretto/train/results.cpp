@@ -41,10 +41,19 @@ StepResult summed(const Compiled& c, Value value) {
       for (i64 e = 0; e < x.elements; ++e)
         r.lists[x.name].push_back(over_microbatches(x.how, n, [&](int m) { return value(x.output, m, e); }));
   }
+  std::vector<LostRows> lost;
+  for (const TracedExchange& x : c.exchanges)
+    lost.push_back({x.layer, over_microbatches(Accumulate::sum, n, [&](int m) { return value(x.lost, m, 0); })});
+  r.lost = first_lost(lost);
   return r;
 }
 
 }  // namespace
+
+std::optional<LostRows> first_lost(std::span<const LostRows> layers) {
+  const auto first = std::ranges::find_if(layers, [](const LostRows& layer) { return layer.rows != 0; });
+  return first != layers.end() && first->rows > 0 ? std::optional(*first) : std::nullopt;
+}
 
 std::string StepResult::str() const {
   return fmt::format("step {} loss {:.6f} grad_norm {:.4f} lr {:.3g}", step, loss, grad_norm, lr);

@@ -4,9 +4,12 @@
 //   numbers.take(compiled, worker, worked);            // by every rank when it ends the step
 //   StepResult r = numbers.result(compiled, taken);    // when all have
 #pragma once
+#include <cmath>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,10 +18,20 @@
 
 namespace stretto {
 
+// Rows that found no room with their experts.
+struct LostRows {
+  std::string layer;  // "h.3"
+  double rows = 0;    // not a number: its router's weights are none
+};
+// What layers lost, in the order in which they follow each other: the first of them that lost any is to be believed,
+// for those behind it may read NaN. None: nothing is lost, or what is wrong is something else.
+std::optional<LostRows> first_lost(std::span<const LostRows>);
+
 struct StepResult {
   i64 step = 0;  // from 1
   double loss = 0, grad_norm = 0, lr = 0;
   bool updated = true;         // false: the loss or the norm was not finite and the parameters were left as they are
+  std::optional<LostRows> lost = {};  // a Trainer's step runs again until none are
   double seconds = 0;          // of the step itself; since the one before ended, if it began earlier
   double ended = 0;            // when, by the steady clock
   double bubble = 0;           // share of the actors' time without work
@@ -26,6 +39,7 @@ struct StepResult {
   std::map<std::string, double> metrics;             // loss terms and the model's own
   std::map<std::string, std::vector<double>> lists;  // metrics with dims; concatenated ones have rows in batch order
   u64 said = 0;  // the bits that anybody's RunOptions::say had when he ended the step
+  bool finite() const { return std::isfinite(loss) && std::isfinite(grad_norm); }
   std::string str() const;
 };
 

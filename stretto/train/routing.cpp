@@ -45,18 +45,6 @@ std::optional<RoutedStep> routed(const StepResult& r) {
   return step;
 }
 
-LostRows take_lost_rows(StepResult& r) {
-  LostRows lost;
-  std::erase_if(r.metrics, [&](const auto& metric) {
-    const auto& [name, rows] = metric;
-    if (!counts_lost_rows(name)) return false;
-    lost.all += rows;
-    if (rows > lost.rows) lost.rows = rows, lost.layer = layer_of(name, lost_rows).value_or(name);
-    return true;
-  });
-  return lost;
-}
-
 std::string load_table(const RoutedStep& r) {
   std::string out = "<table class=\"loads\">\n";
   for (const auto& [layer, load] : r.load) {

@@ -20,14 +20,6 @@ struct RoutedStep {
 // Nothing: the model has no experts.
 std::optional<RoutedStep> routed(const StepResult&);
 
-// Rows that found no room in an exchange (trace.h, lost_rows).
-struct LostRows {
-  std::string layer;  // that lost most, "h.3"
-  double rows = 0;    // its
-  double all = 0;     // of all layers; not a number: some router's weights are none
-};
-LostRows take_lost_rows(StepResult&);  // they are no longer among its metrics
-
 // Every layer's loads over their mean as a table of shades, for the report.
 std::string load_table(const RoutedStep&);
 

@@ -9,16 +9,10 @@
 #include "stretto/runtime/measure.h"
 #include "stretto/train/inner/feed.h"
 #include "stretto/train/fits.h"
-#include "stretto/train/routing.h"
 
 namespace stretto {
 
 namespace {
-
-bool may_lose_rows(const Compiled& c) {
-  return std::any_of(c.metrics.begin(), c.metrics.end(),
-                     [](const TracedMetric& m) { return counts_lost_rows(m.name); });
-}
 
 void check_sizes(const Compiled& c, const std::map<std::string, i64>& sizes) {
   std::vector<std::string> names;
@@ -31,10 +25,10 @@ void check_sizes(const Compiled& c, const std::map<std::string, i64>& sizes) {
           .hint("dims of inputs are {}", join(names, ", "));
 }
 
-// A step that may have to be made again is the only one under way.
+// A step that may lose rows is the only one under way.
 std::unique_ptr<Engine> engine_for(const Compiled& c, const RunOptions& run) {
   return std::make_unique<Engine>(c.program,
-                                  WorkerOptions{.seed = c.training.seed, .run = run, .ahead = !may_lose_rows(c)});
+                                  WorkerOptions{.seed = c.training.seed, .run = run, .ahead = c.exchanges.empty()});
 }
 
 // What a rank keeps from step to step.
@@ -83,22 +77,23 @@ void Trainer::start(std::shared_ptr<const Batch> batch, After after) {
   now.lr = compiled_->optimizer.lr(now.step);
   now.batch = std::move(batch);
   now.after = after;
-  engine_->submit(now.step, hooks(now, 1));
+  now.factor = 1;
+  engine_->submit(now.step, hooks(now));
   ++submitted_;
 }
 
 // What every rank does when it begins and when it ends a step.
-StepHooks Trainer::hooks(UnderWay& now, double factor) const {
+StepHooks Trainer::hooks(UnderWay& now) const {
   const bool late = compiled_->training.clip_late && engine_->computes();
   const UnderWay* before = nullptr;  // is looked at by every rank
   if (now.after == After::finite && now.step > step_ + 1 && !late) before = &under_way_[now.step % 2];
-  const auto begin = [c = compiled_, &now, before, late, factor](Worker& w) {
+  const auto begin = [c = compiled_, &now, before, late](Worker& w) {
     if (before && !before->numbers->finite_norm(*c, w)) return false;
     if (late) w.keep(now.step % 2);
     load_batch(*c, w, *now.batch);
     set_scalar(*c, w, "lr", now.lr);
     set_scalar(*c, w, "step", double(now.step));
-    if (late) set_scalar(*c, w, "clip_factor", factor);
+    if (late) set_scalar(*c, w, "clip_factor", now.factor.value());
     return true;
   };
   return {.begin = begin, .end = [c = compiled_, &now](Worker& w, double worked) { now.numbers->take(*c, w, worked); }};
@@ -106,43 +101,54 @@ StepHooks Trainer::hooks(UnderWay& now, double factor) const {
 
 void Trainer::submit(Batch batch, After after) { start(std::make_shared<const Batch>(std::move(batch)), after); }
 
-StepTaken Trainer::taken_by_oldest() {
+StepResult Trainer::wait() {
+  if (steps_under_way() == 0) throw Error("train", "no step is under way").hint("call submit(batch) first");
+  UnderWay& now = under_way_[step_ % 2];
   try {
-    const StepTaken taken = engine_->wait();
+    StepResult r = result_of(now, engine_->wait());
+    while (const std::optional<Again> why = again(now, r)) r = run_again(now, std::move(r), *why);
     ++step_;
-    return taken;
+    return r;
   } catch (...) {
     submitted_ = step_;  // what was under way has ended with it
     throw;
   }
 }
 
-StepResult Trainer::wait() {
-  if (steps_under_way() == 0) throw Error("train", "no step is under way").hint("call submit(batch) first");
-  UnderWay& now = under_way_[step_ % 2];
-  const StepTaken taken = taken_by_oldest();
+StepResult Trainer::result_of(const UnderWay& now, const StepTaken& taken) const {
   StepResult r = now.numbers->result(*compiled_, taken);
   r.step = now.step;
   r.lr = now.lr;
-  if (!engine_->computes()) return r;  // there are no numbers
-  const bool finite = std::isfinite(r.loss) && std::isfinite(r.grad_norm);
-  // Finite all the same: nothing depends on those rows.
-  if (const LostRows lost = take_lost_rows(r); lost.all > 0 && !finite) return again_with_room(now, lost);
-  r.updated = finite || !compiled_->training.skip_nonfinite;
-  if (!compiled_->training.clip_late) return r;
-  const double clip = compiled_->training.clip, factor = clip > 0 ? std::min(1.0, clip / (r.grad_norm + 1e-6)) : 1;
-  if (!finite || factor < 1) make_again(now, finite ? std::optional(factor) : std::nullopt);
+  r.updated = !engine_->computes() || r.finite() || !compiled_->training.skip_nonfinite;
   return r;
 }
 
-// Nothing was updated: the same step with the same batch, once more.
-StepResult Trainer::again_with_room(UnderWay& now, const LostRows& lost) {
+std::optional<Trainer::Again> Trainer::again(const UnderWay& now, const StepResult& r) const {
+  if (!engine_->computes()) return std::nullopt;             // there are no numbers
+  if (r.lost && !r.finite()) return Again{.lost = r.lost};  // else nothing depends on them
+  if (!compiled_->training.clip_late) return std::nullopt;
+  std::optional<double> factor;
+  const double clip = compiled_->training.clip;
+  if (r.finite()) factor = clip > 0 ? std::min(1.0, clip / (r.grad_norm + 1e-6)) : 1;
+  return factor == now.factor ? std::nullopt : std::optional(Again{.factor = factor});
+}
+
+// Whatever came after the step began with wrong parameters.
+StepResult Trainer::run_again(UnderWay& now, StepResult r, const Again& why) {
+  const bool another = submitted_ > now.step;
+  if (another) engine_->wait();
   if (compiled_->training.clip_late)
     for (const int rank : engine_->local()) engine_->worker(rank).put_back(now.step % 2);
-  submitted_ = --step_;
-  make_room(now.step, lost);
-  start(std::exchange(now.batch, {}), now.after);
-  return wait();
+  if (why.lost) make_room(now.step, *why.lost);
+  now.factor = why.factor;
+  if (now.factor) r = result_of(now, engine_->run(now.step, hooks(now)));
+  if (!another) return r;
+  UnderWay& later = under_way_[now.step % 2];
+  if (!now.factor && later.after == After::finite)
+    submitted_ = now.step;
+  else
+    engine_->submit(later.step, hooks(later));
+  return r;
 }
 
 // Everything but the room is as it was, so that parameters and state lie where they lay.
@@ -180,19 +186,6 @@ void Trainer::make_room(i64 step, const LostRows& lost) {
     e.within(why);
     throw;
   }
-}
-
-// A step that was updated as if its factor were 1. Whatever came after it began with wrong parameters.
-void Trainer::make_again(UnderWay& wrong, std::optional<double> factor) {
-  const bool another = std::exchange(submitted_, step_) > step_;  // nothing is, should one of these fail
-  if (another) engine_->wait();
-  for (const int rank : engine_->local()) engine_->worker(rank).put_back(wrong.step % 2);
-  if (factor) engine_->run(wrong.step, hooks(wrong, *factor));
-  if (!another) return;
-  UnderWay& later = under_way_[step_ % 2];
-  if (!factor && later.after == After::finite) return;
-  engine_->submit(later.step, hooks(later, 1));
-  submitted_ = later.step;
 }
 
 StepResult Trainer::step(const Batch& batch, Timeline* record) {

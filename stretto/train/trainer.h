@@ -25,8 +25,6 @@
 
 namespace stretto {
 
-struct LostRows;  // train/routing.h
-
 class Trainer {
  public:
   explicit Trainer(Compiled, RunOptions = {});
@@ -72,15 +70,21 @@ class Trainer {
     i64 step = 0;
     double lr = 0;
     After after = After::any;
+    std::optional<double> factor = 1;  // of clipping, where updates do not wait for the norm; none: it is left out
     std::shared_ptr<const Batch> batch;
     std::unique_ptr<StepNumbers> numbers;
   };
   void start(std::shared_ptr<const Batch>, After);
-  StepHooks hooks(UnderWay&, double factor) const;
-  void make_again(UnderWay&, std::optional<double> factor);  // none: it is left out
-  StepResult again_with_room(UnderWay&, const LostRows&);
+  StepHooks hooks(UnderWay&) const;
+  StepResult result_of(const UnderWay&, const StepTaken&) const;
+  // Why a step that has run must run again from what it began with, and how.
+  struct Again {
+    std::optional<LostRows> lost = {};  // that there must be room for
+    std::optional<double> factor = 1;   // as in UnderWay
+  };
+  std::optional<Again> again(const UnderWay&, const StepResult&) const;
+  StepResult run_again(UnderWay&, StepResult, const Again&);
   void make_room(i64 step, const LostRows&);  // the same program with more, over the same values
-  StepTaken taken_by_oldest();
   StepResult forward(const Compiled&, Engine&, StepNumbers&, const Batch&) const;
   void check_idle(std::string_view what) const;
   ParamId param_index(std::string_view name) const;

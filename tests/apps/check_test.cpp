@@ -41,6 +41,19 @@ TEST(Check, SaysThatTheHeadLimitsAndWhatHelps) {
   EXPECT_THAT(run(wide + "--model.head_parts=16").out, testing::Not(HasSubstr("limit    ")));
 }
 
+TEST(Check, SaysWhatCopiesOfFrozenWeightsCost) {
+  const std::string tuned =
+      "examples/quickstart.toml --model.family=llama --parallel.data=4 --parallel.zero=3 --finetune.lora.rank=2 ";
+  EXPECT_THAT(run(tuned + "--train.dtype=bf16").out,
+              testing::ContainsRegex("copies   [0-9.]+ [KM]iB of frozen weights in bf16 × 4 ranks, kept for backward "
+                                     "per microbatch under way; the run takes [0-9.]+ MiB in all, "
+                                     "parallel.recompute = \"selective\" would take [0-9.]+ MiB, "
+                                     "parallel.tensor = 4 would take [0-9.]+ MiB\n"));
+  EXPECT_THAT(run(tuned + "--train.dtype=bf16 --parallel.recompute=selective").out,
+              testing::Not(HasSubstr("copies   ")));
+  EXPECT_THAT(run(tuned).out, testing::Not(HasSubstr("copies   ")));
+}
+
 TEST(Check, GivenFiles) {
   const std::string data = "--schedule tests/files/schedules/";
   EXPECT_THAT(run(data + "dualpipev_4rank_10mb.csv --actors 4 --microbatches 10 --chunks 2").out,

@@ -56,6 +56,20 @@ TEST(EvalCommand, IsWhatTrainingSaysOfTheSameText) {
         << layout;
 }
 
+TEST(EvalCommand, ExpertsMayLieOnSeveralRanks) {
+  Folder folder;
+  std::string text;
+  for (int i = 0; i < 64; ++i) text += "to be, or not to";
+  folder.write("text.txt", text);
+  const Result train =
+      stretto(std::string(tiny_run) + " --model.family=mixtral --model.experts=4 --model.ff=32", folder.str());
+  ASSERT_EQ(train.code, 0) << train.error;
+  const std::string eval = "eval run --data text.txt --plain";
+  const double loss = numbers(stretto(eval, folder.str())).loss;
+  for (const char* layout : {" --parallel.expert=2", " --parallel.pipe=2 --parallel.expert=4"})
+    EXPECT_NEAR(numbers(stretto(eval + layout, folder.str())).loss, loss, 1e-6) << layout;
+}
+
 TEST(EvalCommand, RefusesWhatItCannotEvaluate) {
   Folder folder;
   folder.write("text.txt", std::string(4000, 'x'));
@@ -73,6 +87,7 @@ TEST(EvalCommand, RefusesWhatItCannotEvaluate) {
   EXPECT_THAT(refused("run"), HasSubstr("--data"));
   EXPECT_THAT(refused("run --data text.txt --train.steps=3"), HasSubstr("--train.steps=3"));
   EXPECT_THAT(refused("run --data text.txt --parallel.tensor=3"), HasSubstr("tensor"));
+  EXPECT_THAT(refused("run --data text.txt --parallel.expert=2"), HasSubstr("family 'gpt2' has no experts"));
 }
 
 TEST(EvalCommand, TextNeedsATokenizer) {

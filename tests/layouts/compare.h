@@ -23,7 +23,7 @@ struct Setting {
 };
 
 // Eight of everything that the usual layouts split, padded where it has to be.
-inline ModelConfig small(std::string family, int layers = 1) {
+inline ModelConfig small(std::string family, int layers = 2) {
   ModelConfig c{.family = std::move(family),
                 .layers = layers,
                 .width = 16,

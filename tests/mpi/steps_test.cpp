@@ -73,6 +73,34 @@ TEST_F(StepsInsideMpi, SameNumbersAsStepByStep) {
   }
 }
 
+// Rows that find no room make all processes compile the program again, and the step runs once more.
+TEST_F(StepsInsideMpi, RoomIsMadeByAllOfThem) {
+  const ModelConfig model{.family = "mixtral", .layers = 3, .width = 16, .heads = 4, .ff = 24, .context = 8,
+                          .vocab = 30, .experts = 8};
+  for (const bool pipe : {false, true}) {
+    Parallel p{.names = {.expert = pipe ? 2 : 4}, .expert_rows = ExpertRows::exchange, .expert_room = 1};
+    if (pipe) p.mesh = {{"pipe", 2}};
+    p.remote = !peers()->shares_memory();
+    const Training training{.microbatches = 2, .seed = 3, .clip = pipe ? 0.1 : 0, .clip_late = pipe};
+    const auto numbers = [&](double room, const std::shared_ptr<Peers>& processes) {
+      p.expert_room = room;
+      Trainer t(compile(make_model(model, 16), adamw({.lr = 1e-2}), training, p), {.peers = processes});
+      std::vector<double> all;
+      for (int i = 1; i <= 3; ++i) {
+        const StepResult r = t.step(random_batch(t.compiled(), 30, i));
+        EXPECT_TRUE(r.updated);
+        all.insert(all.end(), {r.loss, r.grad_norm});
+      }
+      EXPECT_TRUE(room > 1 || t.compiled().parallel.expert_room > 1);
+      all.push_back(double(t.parameters_hash()));
+      return all;
+    };
+    const std::vector<double> narrow = numbers(1, peers());
+    EXPECT_EQ(narrow, numbers(4, peers()));
+    EXPECT_EQ(narrow, numbers(1, nullptr)) << "threads";
+  }
+}
+
 // What one process says at the end of a step all hear with its numbers.
 TEST_F(StepsInsideMpi, WhatAnybodySaysAllHear) {
   const Compiled c = like_a_staircase();

@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 namespace stretto {
 namespace {
 
@@ -29,18 +27,6 @@ TEST(Routing, DroppedIsTheShareOfAllChoices) {
   ASSERT_TRUE(r);
   EXPECT_EQ(r->dropped, 0.25);
   EXPECT_EQ(r->imbalance, 2);
-}
-
-TEST(Routing, LostRowsAreThoseOfTheWorstLayerAndNoMetricsAnyLonger) {
-  StepResult r{.metrics = {{"h.0.lost_rows", 3}, {"h.1.lost_rows", 0}, {"h.2.lost_rows", 7}, {"cross_entropy", 2.5}}};
-  const LostRows lost = take_lost_rows(r);
-  EXPECT_EQ(lost.layer, "h.2");
-  EXPECT_EQ(lost.rows, 7);
-  EXPECT_EQ(lost.all, 10);
-  EXPECT_EQ(r.metrics, (std::map<std::string, double>{{"cross_entropy", 2.5}}));
-  EXPECT_EQ(take_lost_rows(r).all, 0);
-  r.metrics = {{"h.0.lost_rows", std::nan("")}, {"h.1.lost_rows", 4}};
-  EXPECT_FALSE(take_lost_rows(r).all > 0) << "more room would be no help";
 }
 
 TEST(Routing, TheTableHasACellPerExpert) {

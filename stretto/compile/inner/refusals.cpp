@@ -33,10 +33,9 @@ void check_late(const Training& t) {
         .about({"train.clip_late"});
 }
 
-// A step whose rows found no room is made again, and must have changed nothing.
+// A step whose rows found no room runs again, and must have changed nothing.
 void check_lost(const Traced& t, const Training& training) {
-  const auto is_it = [](const TracedMetric& m) { return counts_lost_rows(m.name); };
-  if (training.skip_nonfinite || std::none_of(t.metrics.begin(), t.metrics.end(), is_it)) return;
+  if (training.skip_nonfinite || t.exchanges.empty()) return;
   throw Error("train",
               "a step whose rows find no room with their experts is made again, and nonfinite = \"continue\" "
               "updates parameters with it")

@@ -48,8 +48,7 @@ class RunReader {
   }
 
   RunConfig read() {
-    for (const Member& section : *root_.field().table()) note(section.key, section.value);
-    refuse(faults_);
+    look_through();
     read_model();
     read_data();
     follow_vocabulary();
@@ -64,7 +63,22 @@ class RunReader {
     return run_;
   }
 
+  // [parallel] alone, for a model that is there already.
+  ParallelSection read_parallel_of(const ModelConfig& model) {
+    look_through();
+    run_.model.config = model;
+    right_model_ = right_counts_ = true;
+    read_parallel();
+    root_.finish();
+    return run_.parallel;
+  }
+
  private:
+  void look_through() {
+    for (const Member& section : *root_.field().table()) note(section.key, section.value);
+    refuse(faults_);
+  }
+
   // What `preset`, `config` or `from` says; the other keys are read over it. Whether that was right.
   bool read_base(FieldReader& section, ModelConfig& config) {
     ModelBase base;
@@ -378,6 +392,10 @@ class RunReader {
 
 RunConfig run_of(const Field& root, std::string name, std::vector<std::string> searched) {
   return RunReader(root, std::move(name), std::move(searched)).read();
+}
+
+ParallelSection parallel_section_of(const Field& root, const ModelConfig& model) {
+  return RunReader(root, "run", {}).read_parallel_of(model);
 }
 
 }  // namespace stretto

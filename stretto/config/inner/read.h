@@ -12,5 +12,7 @@ namespace stretto {
 
 // `searched`: keys that are taken out because a planner chooses them.
 RunConfig run_of(const Field& root, std::string name, std::vector<std::string> searched);
+// [parallel] alone, for a model that is there already.
+ParallelSection parallel_section_of(const Field& root, const ModelConfig& model);
 
 }  // namespace stretto

@@ -1,0 +1,212 @@
+// Random configurations of a run over every key that changes its program: settings as on the command line. Number n is
+// always the same one. Most are legal; some are refused, as a user's would be.
+//
+//   fmt::print("stretto verify {}\n", join(configuration(17, "tales.txt"), " "));
+#pragma once
+#include <map>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stretto/base/error.h"
+#include "stretto/base/text.h"
+#include "stretto/schedule/builders.h"
+
+namespace stretto {
+
+using Settings = std::vector<std::string>;
+
+class RandomConfiguration {
+ public:
+  RandomConfiguration(int number, const std::string& data) : random_(static_cast<unsigned>(number)) {
+    add("data.path", data);
+    model();
+    ranks();
+    training();
+    schedule();
+    storage();
+    finetuning();
+  }
+  Settings settings() && { return std::move(settings_); }
+
+ private:
+  template <class T>
+  void add(const std::string& key, const T& value) {
+    settings_.push_back(fmt::format("--{}={}", key, value));
+  }
+  // With a probability in percent.
+  bool chance(int percent) { return int(random_() % 100) < percent; }
+  template <class T>
+  T one_of(std::initializer_list<T> all) {
+    return all.begin()[random_() % all.size()];
+  }
+  template <class T>
+  void maybe(int percent, const std::string& key, std::initializer_list<T> values) {
+    if (chance(percent)) add(key, one_of(values));
+  }
+  void maybe(int percent, const std::string& key) { maybe(percent, key, {"true"}); }
+
+  void model() {
+    family_ = one_of({"gpt2", "llama", "llama", "mixtral", "mixtral", "mixtral"});
+    layers_ = one_of({2, 3, 4});
+    add("model.family", family_);
+    add("model.layers", layers_);
+    add("model.width", 16);
+    add("model.heads", one_of({4, 8}));
+    add("model.ff", one_of({16, 24}));
+    add("model.context", 8);
+    maybe(20, "model.pad_vocab", {3, 8});
+    head_parts_ = chance(25) ? one_of({2, 3}) : 1;
+    add("model.head_parts", head_parts_);
+    maybe(30, "model.tied", {"true", "false"});
+    maybe(25, "model.dropout", {0.1});
+    maybe(10, "model.embedding_dropout", {0.2});
+    maybe(10, "model.attention_dropout", {0.2});
+    maybe(15, "model.activation", {"gelu", "relu", "silu"});
+    maybe(10, "data.documents");
+    if (family_ != "gpt2") relatives_of_llama();
+    if (family_ == "mixtral") experts();
+  }
+
+  void relatives_of_llama() {
+    maybe(40, "model.kv_heads", {1, 2, 4});
+    maybe(15, "model.qkv_bias");
+    maybe(10, "model.mlp_bias");
+    maybe(15, "model.gated", {"false"});
+    if (chance(15)) add("model.qk_norm", "true");
+    maybe(15, "model.norms", {"after", "both"});
+    maybe(10, "model.unit_gain");
+    if (chance(15)) add("model.pattern", one_of({"wf", "wwf", "wn"})), add("model.window", 3);
+    maybe(10, "model.sinks");
+    maybe(10, "model.attention_softcap", {3.0});
+    maybe(10, "model.logit_softcap", {5.0});
+    maybe(10, "model.rope_interleaved");
+    if (chance(10)) add("model.kv_rank", 8), add("model.value_dim", 4), add("model.rope_dim", 2);
+  }
+
+  void experts() {
+    add("model.experts", experts_ = one_of({4, 8}));
+    add("model.top_k", one_of({1, 2, 3}));
+    maybe(25, "model.sparse", {"de", "ed", "eed"});
+    maybe(30, "model.expert_ff", {8, 12});
+    if (chance(25)) add("model.shared_ff", 8), maybe(50, "model.shared_gate");
+    maybe(25, "model.score", {"sigmoid"});
+    if (chance(25)) add("model.select_bias", "true"), add("model.balance_rate", 0.01);
+    if (chance(10)) add("model.groups", 2), add("model.top_groups", one_of({1, 2}));
+    maybe(20, "model.normalize", {"false"});
+    maybe(15, "model.route_scale", {2.5});
+    maybe(10, "model.route_on_input");
+    maybe(15, "model.router_bias");
+    maybe(15, "model.expert_bias");
+    maybe(10, "model.expert_clamp", {7.0});
+    maybe(15, "model.capacity", {0.75, 1.25});
+    if (chance(40)) add("model.balance", 0.05), maybe(30, "model.balance_pooled");
+    maybe(25, "model.router_z", {0.02});
+  }
+
+  // At most eight.
+  void ranks() {
+    pipe_ = one_of({1, 1, 2, 2, 3, 4});
+    int ranks = pipe_;
+    const std::vector<std::string> axes{"data", "data", "tensor", "tensor", "expert", "expert", "context", "depth",
+                                        "replicas"};
+    std::map<std::string, int> sizes;
+    for (int tries = one_of({0, 1, 2, 2, 3}); tries > 0; --tries) {
+      const std::string& axis = axes[random_() % axes.size()];
+      if (axis == "expert" && family_ != "mixtral") continue;
+      const int size = one_of({2, 2, 2, 4});
+      if (sizes.contains(axis) || ranks * size > 8) continue;
+      ranks *= size, sizes[axis] = size;
+      if (axis != "tensor" && axis != "context") rows_ *= size;
+    }
+    if (pipe_ > 1) add("parallel.pipe", pipe_);
+    for (const auto& [axis, size] : sizes) add("parallel." + axis, size);
+    data_ = sizes["data"], depth_ = sizes["depth"], expert_ = sizes["expert"];
+    if (sizes["tensor"] > 0) maybe(60, "parallel.sequence");
+    if (sizes["context"] > 0) maybe(50, "parallel.exchange");
+    if (ranks <= 4 && chance(10)) add("parallel.mesh.x", 2), add("parallel.layout.model", "x");
+  }
+
+  void training() {
+    microbatches_ = one_of({1, 2, 3, 4, 4, 6, 8});
+    add("train.microbatches", microbatches_);
+    add("train.batch", microbatches_ * std::max(rows_, 1) * one_of({1, 1, 2}));
+    add("train.seed", random_() % 1000);
+    dtype_ = one_of({"f64", "f64", "f64", "f32", "f32", "bf16"});
+    add("train.dtype", dtype_);
+    maybe(60, "train.clip", {0.0, 0.05, 0.5});
+    if (chance(10)) add("train.clip_late", "true"), add("train.nonfinite", "skip");
+    maybe(6, "train.exact");
+    maybe(5, "train.poll", {0.01});
+    maybe(6, "train.ema", {0.9});
+    if (dtype_ == "bf16") maybe(20, "train.precision.wte", {"f32"});
+    const std::string optimizer = one_of({"adamw", "adamw", "adamw", "lion", "sgd"});
+    add("optimizer.name", optimizer);
+    add("optimizer.lr", 0.003);
+    if (optimizer == "sgd") maybe(50, "optimizer.momentum", {0.9});
+    if (dtype_ != "f64") maybe(20, "optimizer.state", {"bf16"});
+  }
+
+  void schedule() {
+    const std::span<const BuilderEntry> all = schedule_builders();
+    const BuilderEntry& s = all[random_() % all.size()];
+    int chunks = s.default_chunks;
+    if (pipe_ > 1 || chance(10)) {
+      add("parallel.schedule", s.name);
+      if (chunks > 1 && chance(15)) add("parallel.chunks", chunks = 3);
+    }
+    const int stages = pipe_ * chunks;
+    if (pipe_ > 1 && chance(15)) add("parallel.stages", lengths(2 * layers_ + 1 + head_parts_, stages));
+    if (chance(40)) {
+      const auto mode = [&] { return one_of({"none", "full", "layer", "selective"}); };
+      Settings modes;
+      for (int i = 0; i < stages; ++i) modes.push_back(fmt::format("\"{}\"", mode()));
+      add("parallel.recompute", chance(70) ? mode() : fmt::format("[{}]", join(modes, ",")));
+    }
+    maybe(40, "parallel.overlap", {"none", "calls", "chunks"});
+    maybe(15, "parallel.device", {"async"});
+    if (chance(8)) add("parallel.link.latency", 1e-5), add("parallel.link.bandwidth", 1e9);
+  }
+
+  // So many pieces as stages of one or more.
+  std::string lengths(int pieces, int stages) {
+    std::vector<int> all(std::max(stages, 1), 1);
+    for (int left = pieces - stages; left > 0; --left) ++all[random_() % all.size()];
+    Settings words;
+    for (const int n : all) words.push_back(std::to_string(n));
+    return fmt::format("[{}]", join(words, ","));
+  }
+
+  void storage() {
+    if (data_ > 0) add("parallel.zero", zero_ = one_of({0, 1, 2, 3}));
+    if (zero_ == 3 || depth_ > 0) maybe(40, "parallel.reshard", {"step", "microbatch"});
+    maybe(15, "parallel.regather");
+    if (dtype_ != "f64" && zero_ < 2) maybe(10, "parallel.reduce", {"bf16"});
+    if (expert_ == 0) return;
+    maybe(70, "parallel.expert_rows", {"gather", "exchange", "exchange"});
+    maybe(70, "parallel.expert_room", {1.0, 1.25, 3.0});
+  }
+
+  void finetuning() {
+    if (chance(15)) {
+      add("finetune.lora.rank", one_of({2, 3}));
+      maybe(30, "finetune.lora.dropout", {0.1});
+      if (family_ != "gpt2") maybe(40, "finetune.lora.targets", {"[\"q_proj\",\"v_proj\"]", "h.1.q", "h.0.*"});
+    } else if (chance(12)) {
+      add("finetune.freeze", one_of({"[\"wte\"]", "[\"*\",\"!h.1\"]", "[\"h.0\"]", "[\"*.bias\"]", "[\"head\"]"}));
+    }
+  }
+
+  std::mt19937_64 random_;
+  Settings settings_;
+  std::string family_, dtype_;
+  int layers_ = 0, head_parts_ = 1, experts_ = 0, pipe_ = 1, rows_ = 1, microbatches_ = 1;
+  int data_ = 0, depth_ = 0, expert_ = 0, zero_ = 0;
+};
+
+inline Settings configuration(int number, const std::string& data) {
+  return RandomConfiguration(number, data).settings();
+}
+
+}  // namespace stretto

@@ -1,0 +1,177 @@
+// Any configuration that is not refused trains to the serial run's numbers, in every bit where that is promised; and
+// everything but layout, storage and training changes no bit of what a layout gives.
+//
+//   STRETTO_CONFIGURATIONS=17-20 build/tests/test_layouts --gtest_filter='Configurations.*'
+#include "layouts/configurations.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+
+#include "stretto/config/run.h"
+#include "stretto/run/prepare.h"
+#include "stretto/run/verify.h"
+#include "support/in_processes.h"
+
+namespace stretto {
+namespace {
+
+const std::string data = STRETTO_SOURCE "/examples/data/tales.txt";
+constexpr i64 steps = 2;
+
+std::string command_of(const Settings& settings) {
+  std::string text = fmt::format("stretto verify --steps={}", steps);
+  for (const std::string& s : settings) text += s.find_first_of("[*\"") == s.npos ? " " + s : fmt::format(" '{}'", s);
+  return text;
+}
+
+bool gives(const Settings& all, std::string_view key) {
+  return std::ranges::any_of(all, [&](const std::string& s) { return s.starts_with(fmt::format("--{}", key)); });
+}
+
+// The same layout, storage and training: one actor, everything kept, every wait in its place.
+Settings plain(const Settings& all) {
+  Settings left;
+  for (const std::string& s : all) {
+    const auto is = [&](std::string_view key) { return s.starts_with(fmt::format("--{}=", key)); };
+    const bool schedules = is("parallel.pipe") || is("parallel.schedule") || is("parallel.chunks") ||
+                           is("parallel.stages") || is("parallel.recompute") || is("parallel.overlap") ||
+                           is("parallel.reshard") || is("parallel.device") || is("parallel.expert_room") ||
+                           is("parallel.regather") || is("train.clip_late");
+    if (!schedules) left.push_back(s);
+  }
+  left.emplace_back("--parallel.overlap=none");
+  left.emplace_back("--parallel.expert_room=8");
+  return left;
+}
+
+// Schedules add gradients in the order of microbatches, and products are whole.
+bool keeps_bits(const RunConfig& c) {
+  const auto is = [&](const BuilderEntry& b) { return b.name == c.parallel.schedule; };
+  const auto builder = std::ranges::find_if(schedule_builders(), is);
+  return builder != schedule_builders().end() && builder->ascending && c.parallel.overlap != Overlap::chunks;
+}
+
+// How far sums that are taken in another order may be apart. An expert that is chosen for the sake of a last bit makes
+// other numbers; in f64 that does not happen.
+double limit_of(const RunConfig& c) {
+  if (c.train.dtype == f64) return 1e-9;
+  if (c.model.config.experts > 0) return 0.5;
+  return c.train.dtype == bf16 || c.parallel.reduce == bf16 ? 0.1 : 1e-4;
+}
+
+struct Outcome {
+  std::string refused = {};  // how; "": it is not
+  std::string wrong = {};    // "": nothing is
+};
+
+std::string wrong_refusal(const Error& e) {
+  if (e.kind() != Error::Kind::input) return fmt::format("is no refusal: {}", e.what());
+  for (const Fault& f : e.faults())
+    if (f.hint.empty()) return fmt::format("is refused without a hint: {}", e.what());
+  return "";
+}
+
+std::string wrong_numbers(const RunConfig& c, const Verification& v) {
+  if (v.tolerance == 0) return v.first ? v.first->str() : "";
+  const double limit = limit_of(c);
+  for (const VerifiedStep& s : v.steps) {
+    if (!std::isfinite(s.serial_loss)) return fmt::format("step {}: the serial loss is {}", s.step, s.serial_loss);
+    if (!(std::abs(s.loss - s.serial_loss) <= limit * std::abs(s.serial_loss)))
+      return fmt::format("step {}: the loss is {} and serially {}", s.step, s.loss, s.serial_loss);
+  }
+  const Worst& worst = v.steps.front().gradient;
+  return worst.difference <= limit ? "" : fmt::format("the gradient of {} differs by {}", worst.name, worst.difference);
+}
+
+// The hash of the parameters after the last step.
+u64 trained(const RunConfig& config) {
+  Prepared p = prepare(config);
+  const TrainingRows rows(p.corpus, p.rows);
+  Trainer t(std::move(p.compiled), options_of(config.parallel));
+  load_weights(config, t);
+  for (i64 step = 1; step <= steps; ++step) t.step(batch_of(p.rows, rows.at(step)));
+  return t.parameters_hash();
+}
+
+std::string wrong_run(const RunConfig& config, const Settings& settings) {
+  u64 bits = 0;
+  const Verification v = verify(config, {.steps = steps, .plant = [&](Trainer& t, i64 step) {
+                                           if (step == steps) bits = t.parameters_hash();
+                                         }});
+  if (const std::string wrong = wrong_numbers(config, v); !wrong.empty()) return wrong;
+  if (!keeps_bits(config)) return "";
+  const Settings same = plain(settings);
+  try {
+    if (trained(read_run("", same)) == bits) return "";
+    return fmt::format("the bits are not those of {}", command_of(same));
+  } catch (const Error& e) {
+    return fmt::format("trains, and {} does not: {}", command_of(same), e.what());
+  }
+}
+
+Outcome outcome_of(const Settings& settings) {
+  try {
+    return {.wrong = wrong_run(read_run("", settings), settings)};
+  } catch (const Error& e) {
+    const std::string wrong = wrong_refusal(e);
+    return wrong.empty() ? Outcome{.refused = e.what()} : Outcome{.wrong = wrong};
+  } catch (const std::exception& e) {
+    return {.wrong = e.what()};
+  }
+}
+
+// What is wrong with fewer settings, too, is easier to find.
+Settings fewest(Settings settings) {
+  for (std::size_t i = 0; i < settings.size();) {
+    Settings fewer = settings;
+    fewer.erase(fewer.begin() + std::ptrdiff_t(i));
+    const Outcome o = outcome_of(fewer);
+    if (!o.wrong.empty())
+      settings = std::move(fewer);
+    else
+      ++i;
+  }
+  return settings;
+}
+
+// A signal ends the program with the configuration that it came from.
+std::string under_way;
+void tell(int signal) {
+  (void)!::write(2, under_way.data(), under_way.size());
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+TEST(Configurations, TrainToTheSerialNumbers) {
+  if (test::in_processes()) GTEST_SKIP() << "ranks are threads here";
+  for (const int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS}) std::signal(signal, tell);
+  const char* asked = std::getenv("STRETTO_CONFIGURATIONS");
+  int first = 1, last = std::getenv("STRETTO_LONG") ? 1000 : 50;
+  if (asked && std::sscanf(asked, "%d-%d", &first, &last) < 2) last = first;
+  int refused = 0;
+  for (int n = first; n <= last; ++n) {
+    const Settings settings = configuration(n, data);
+    under_way = fmt::format("configuration {}: {}\n", n, command_of(settings));
+    const Outcome o = outcome_of(settings);
+    refused += !o.refused.empty();
+    if (asked && !o.refused.empty()) fmt::print("{}: {}\n", n, o.refused);
+    if (o.wrong.empty()) continue;
+    ADD_FAILURE() << "configuration " << n << " " << o.wrong << "\n"
+                  << command_of(fewest(settings));
+  }
+  const int all = last - first + 1;
+  fmt::print("{} configurations, {} of them refused\n", all, refused);
+  if (all >= 50) {
+    EXPECT_LT(refused, all / 3);
+  }
+}
+
+}  // namespace
+}  // namespace stretto
