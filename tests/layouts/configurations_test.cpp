@@ -31,10 +31,6 @@ std::string command_of(const Settings& settings) {
   return text;
 }
 
-bool gives(const Settings& all, std::string_view key) {
-  return std::ranges::any_of(all, [&](const std::string& s) { return s.starts_with(fmt::format("--{}", key)); });
-}
-
 // The same layout, storage and training: one actor, everything kept, every wait in its place.
 Settings plain(const Settings& all) {
   Settings left;

@@ -122,7 +122,7 @@ TEST(Rows, EverySeedSurvives) {
   int grown = 0;
   for (u64 seed = 1; seed <= 48; ++seed) {
     Setting s = setting(f32, 2);
-    s.config.layers = 2, s.config.top_k = 1, s.training.seed = seed;
+    s.config.layers = 2, s.config.top_k = 1, s.rows = 8, s.training.microbatches = 1, s.training.seed = seed;
     grown += ran(s, {.names = {.expert = 4}}, false).room > 1.5;
   }
   EXPECT_GT(grown, 24);
