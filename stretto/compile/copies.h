@@ -1,5 +1,5 @@
-// What forward keeps for backward that is made of parameters alone, such as bf16 casts of frozen weights: a copy of them
-// per microbatch under way, on every rank.
+// What forward keeps for backward that is made of parameters alone, such as bf16 casts of frozen weights: a copy per
+// microbatch under way, on every rank.
 //
 //   const KeptCopies k = kept_copies(*compiled.program);
 //   fmt::print("{} on a rank, {} in all\n", human_bytes(k.most), human_bytes(k.all));

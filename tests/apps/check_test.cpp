@@ -43,7 +43,8 @@ TEST(Check, SaysThatTheHeadLimitsAndWhatHelps) {
 
 TEST(Check, SaysWhatCopiesOfFrozenWeightsCost) {
   const std::string tuned =
-      "examples/quickstart.toml --model.family=llama --parallel.data=4 --parallel.zero=3 --finetune.lora.rank=2 ";
+      "examples/quickstart.toml --model.family=llama --parallel.data=4 --parallel.zero=3 --finetune.lora.rank=2 "
+      "--train.batch=32 --parallel.pipe=1 --parallel.schedule=1f1b --model.width=512 ";
   EXPECT_THAT(run(tuned + "--train.dtype=bf16").out,
               testing::ContainsRegex("copies   [0-9.]+ [KM]iB of frozen weights in bf16 × 4 ranks, kept for backward "
                                      "per microbatch under way; the run takes [0-9.]+ MiB in all, "

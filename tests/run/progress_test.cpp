@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "stretto/ops/mul.h"
 #include "stretto/run/evaluate.h"
 #include "stretto/run/inner/journal.h"
 #include "stretto/run/loop.h"

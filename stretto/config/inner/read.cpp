@@ -63,7 +63,6 @@ class RunReader {
     return run_;
   }
 
-  // [parallel] alone, for a model that is there already.
   ParallelSection read_parallel_of(const ModelConfig& model) {
     look_through();
     run_.model.config = model;
