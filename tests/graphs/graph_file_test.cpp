@@ -140,10 +140,12 @@ const std::map<std::string, std::string> example{
     {"choose", R"("in": [1, 5, 7], "expert": "e", "out": ["batch", "c"])"},
     {"concat", R"("in": [0, 0], "along": ["b"], "to": "bb")"},
     {"contract", R"("in": [0, 3], "over": ["b"], "along": ["a"])"},
+    {"cos", R"("in": [0])"},
     {"div", R"("in": [{"number": 1.5}, 0])"},
     {"dropout", R"("in": [0], "rate": 0.1, "name": "drop")"},
     {"embedding", R"("in": [3, 2], "vocab": "a")"},
     {"equal", R"("in": [0, {"number": 0}])"},
+    {"erf", R"("in": [0])"},
     {"exp", R"("in": [0])"},
     {"gelu", R"("in": [0])"},
     {"gelu_erf", R"("in": [0])"},
@@ -177,6 +179,7 @@ const std::map<std::string, std::string> example{
     {"sigmoid", R"("in": [0])"},
     {"sign", R"("in": [0])"},
     {"silu", R"("in": [0])"},
+    {"sin", R"("in": [0])"},
     {"slice", R"("in": [0], "from": "b", "to": "b2", "start": 4)"},
     {"softmax", R"("in": [0], "over": "b")"},
     {"sqrt", R"("in": [0])"},
@@ -189,6 +192,7 @@ const std::map<std::string, std::string> example{
     {"tanh", R"("in": [0])"},
     {"top_k", R"("in": [6], "over": "e", "choice": "k")"},
     {"unpick", R"("in": [12, 7], "over": ["e"], "out": ["batch", "e"])"},
+    {"values", R"("dims": ["n"], "numbers": [1, -2], "whole": true)"},
     {"where", R"("in": [13, 0, {"number": 0}])"},
 };
 

@@ -59,6 +59,9 @@ TEST(Elementary, SinglePrecisionIsWithinTwoAndAHalfUlp) {
   EXPECT_LE(worst_ulp(log_op, [](double x) { return std::log(x); }), 1.0);
   EXPECT_LE(worst_ulp(tanh_op, [](double x) { return std::tanh(x); }), 2.5);
   EXPECT_LE(worst_ulp(sigmoid_op, [](double x) { return 1 / (1 + std::exp(-x)); }), 2.5);
+  EXPECT_LE(worst_ulp(erf_op, [](double x) { return std::erf(x); }), 2.5);
+  EXPECT_LE(worst_ulp(sin_op, [](double x) { return std::sin(x); }), 0.5);
+  EXPECT_LE(worst_ulp(cos_op, [](double x) { return std::cos(x); }), 0.5);
   EXPECT_LE(worst_ulp(sqrt_op, [](double x) { return std::sqrt(x); }), 0.5);
   EXPECT_LE(worst_ulp(rsqrt_op, [](double x) { return 1 / std::sqrt(x); }), 1.5);
 }

@@ -11,6 +11,7 @@
 #include "stretto/ops/slice.h"
 #include "stretto/ops/stack.h"
 #include "stretto/ops/stripe.h"
+#include "stretto/ops/values.h"
 
 namespace stretto::test {
 namespace {
@@ -89,12 +90,19 @@ double weave(const Element& e) {
   return e.in(int(within / rows), there);
 }
 
+double values(const Element& e) {
+  const ValuesAttrs& a = e.attrs<ValuesAttrs>();
+  std::size_t place = 0;
+  for (std::size_t d = 0; d < a.dims.size(); ++d) place = place * a.sizes[d] + e.at[a.dims[d]];
+  return a.numbers.all[place];
+}
+
 constexpr NamedOracle shape_table[] = {
     {"block", block},     {"boundary", same},      {"broadcast", same},  {"cast", cast},
     {"concat", concat},   {"index", index},        {"iota", iota},       {"labels", same},
     {"pad", pad},         {"permute", same},       {"rename", rename},   {"slice", slice},
     {"stack", stack},     {"stop_gradient", same}, {"unblock", unblock}, {"unindex", unindex},
-    {"unstack", unstack}, {"stripe", stripe},      {"weave", weave},
+    {"unstack", unstack}, {"stripe", stripe},      {"values", values},    {"weave", weave},
 };
 
 }  // namespace

@@ -150,6 +150,7 @@ const std::vector<NodeKind> kinds{
      2,
      {needs(Type::dims, "over"), takes(Type::dims, "along")},
      [](Values v) { return contract(v.in(0), v.in(1), v.dims("over"), along(v.dims("along"))); }},
+    {"cos", 1, 1, {}, of_one<cos>},
     {"div", 2, 2, {}, of_two<divide>, true},
     {"dropout",
      1,
@@ -162,6 +163,7 @@ const std::vector<NodeKind> kinds{
      {needs(Type::dim, "vocab")},
      [](Values v) { return embedding(v.in(0), v.in(1), v.dim("vocab")); }},
     {"equal", 2, 2, {}, of_two<equal>, true},
+    {"erf", 1, 1, {}, of_one<erf>},
     {"exp", 1, 1, {}, of_one<exp>},
     {"gelu", 1, 1, {}, of_one<gelu>},
     {"gelu_erf", 1, 1, {}, of_one<gelu_erf>},
@@ -233,6 +235,7 @@ const std::vector<NodeKind> kinds{
     {"sigmoid", 1, 1, {}, of_one<sigmoid>},
     {"sign", 1, 1, {}, of_one<sign>},
     {"silu", 1, 1, {}, of_one<silu>},
+    {"sin", 1, 1, {}, of_one<sin>},
     {"slice",
      1,
      1,
@@ -261,6 +264,14 @@ const std::vector<NodeKind> kinds{
      2,
      {needs(Type::dims, "over"), needs(Type::dims, "out")},
      [](Values v) { return unpick(v.in(0), v.in(1), v.dims("over"), v.dims("out")); }},
+    {"values",
+     0,
+     0,
+     {needs(Type::dims, "dims"), needs(Type::numbers, "numbers"), takes(Type::flag, "whole")},
+     [](Values v) {
+       return values(v.t.builder, v.dims("dims"), v.value("whole", false) ? i32 : v.t.dtype(),
+                     v.value("numbers", std::vector<double>{}));
+     }},
     {"where", 3, 3, {}, make_where, true},
 };
 
