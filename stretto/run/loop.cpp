@@ -13,6 +13,7 @@
 #include "stretto/formats/mapped_file.h"
 #include "stretto/models/hf.h"
 #include "stretto/runtime/devices.h"
+#include "stretto/run/current.h"
 #include "stretto/run/inner/agree.h"
 #include "stretto/run/inner/busy.h"
 #include "stretto/run/inner/finished.h"

@@ -14,8 +14,8 @@
 #include "stretto/kernels/peak.h"
 #include "stretto/models/head.h"
 #include "stretto/models/peft.h"
+#include "stretto/run/current.h"
 #include "stretto/runtime/devices.h"
-#include "stretto/run/inner/progress.h"
 
 namespace stretto {
 namespace {

@@ -179,11 +179,13 @@ void restore(Trainer& trainer, const Checkpoint& checkpoint) {
   trainer.set_step(m.step);
 }
 
-void save(const Trainer& trainer, const std::filesystem::path& directory, int keep) {
+void save(const Trainer& trainer, const std::filesystem::path& directory, int keep, BesideTensors beside) {
   if (keep < 1) throw Error("save", "keep is {}", keep).hint("keep at least one checkpoint");
   const std::shared_ptr<Peers>& peers = trainer.engine().peers();
   if (peers && !peers->first()) return help_snapshot(trainer);
-  write_checkpoint(directory / checkpoint_name(trainer.steps_done()), snapshot_of(trainer, ""));
+  Snapshot s = snapshot_of(trainer, std::move(beside.config));
+  s.extras = std::move(beside.extras);
+  write_checkpoint(directory / checkpoint_name(trainer.steps_done()), s);
   prune_checkpoints(directory, keep, trainer.steps_done());
 }
 

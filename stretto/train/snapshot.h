@@ -8,9 +8,15 @@
 
 namespace stretto {
 
+// What a checkpoint has beside its tensors: keys of the run, without which other programs cannot tell the model, and
+// files that belong to it.
+struct BesideTensors {
+  std::string config = {};
+  std::vector<Snapshot::Extra> extras = {};
+};
 // Writes directory/step-<number>, which appears whole or not at all, and leaves the newest `keep` of them. When ranks
 // are processes, all of them call it and the first one writes.
-void save(const Trainer&, const std::filesystem::path& directory, int keep = 3);
+void save(const Trainer&, const std::filesystem::path& directory, int keep = 3, BesideTensors = {});
 // Goes on from the newest of them that is whole, under any layout. False: there is none. Damaged ones after it are an
 // Error only when none is whole.
 bool load(Trainer&, const std::filesystem::path& directory);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/ops/mul.h"
+#include "stretto/run/current.h"
 #include "stretto/run/evaluate.h"
 #include "stretto/run/inner/journal.h"
 #include "stretto/run/loop.h"

@@ -15,11 +15,6 @@ namespace {
 
 constexpr i64 sample_tokens = 64;
 
-bool has_averages(const Trainer& t) {
-  const auto& states = t.compiled().optimizer.state;
-  return std::find(states.begin(), states.end(), ema_state) != states.end();
-}
-
 }  // namespace
 
 BestLoss::BestLoss(const std::vector<CurvePoint>& before) {
@@ -43,18 +38,6 @@ void BestLoss::share(Peers& peers) {
   step_ = i64(words[2]), tries_ = i64(words[3]);
 }
 
-StoredModel current_model(const Trainer& trainer, const RunConfig& config, bool wanted) {
-  StoredModel m{.config = model_config_of(config)};
-  const bool averages = has_averages(trainer);
-  for (const CompiledParam& p : trainer.compiled().params) {
-    const bool averaged = averages && p.trained();
-    Array a = averaged ? trainer.state(p.name, ema_state) : trainer.parameter(p.name);
-    if (wanted) m.weights.emplace(p.name, std::move(a));
-  }
-  if (wanted) m.merge_adapters();
-  return m;
-}
-
 std::string sample_of(const StoredModel& m, const std::string& prompt, const std::string& tokenizer) {
   const Codec codec = codec_of(m, tokenizer == "none" ? "" : tokenizer);
   GenerateOptions o{.tokens = sample_tokens, .sample = {.temperature = 0.8}};
@@ -66,12 +49,6 @@ std::string sample_of(const StoredModel& m, const std::string& prompt, const std
     return true;
   });
   return json_text(text + stream.finish());
-}
-
-void start_averages(Trainer& trainer) {
-  if (!has_averages(trainer)) return;
-  for (const CompiledParam& p : trainer.compiled().params)
-    if (p.trained()) trainer.set_state(p.name, ema_state, trainer.parameter(p.name));
 }
 
 }  // namespace stretto

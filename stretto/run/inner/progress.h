@@ -33,14 +33,7 @@ class BestLoss {
   i64 step_ = 0, tries_ = 0;
 };
 
-// The model as it is now, adapters merged; with train.ema its averages. All processes make this call, and those that do
-// not want it get one without weights.
-StoredModel current_model(const Trainer&, const RunConfig&, bool wanted = true);
-
 // What it goes on with, in one line.
 std::string sample_of(const StoredModel&, const std::string& prompt, const std::string& tokenizer);
-
-// Averages begin as the parameters do.
-void start_averages(Trainer&);
 
 }  // namespace stretto

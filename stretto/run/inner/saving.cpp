@@ -1,47 +1,11 @@
 #include "stretto/run/inner/saving.h"
 
-#include "stretto/formats/mapped_file.h"
-#include "stretto/tokenize/tokenizer.h"
+#include "stretto/run/current.h"
 #include "stretto/saved/model_directory.h"
-#include "stretto/run/inner/progress.h"
 #include "stretto/saved/resume.h"
 #include "stretto/train/snapshot.h"
 
 namespace stretto {
-namespace {
-
-using Extras = std::vector<Snapshot::Extra>;
-
-void put(Extras& all, Snapshot::Extra e) {
-  std::erase_if(all, [&](const Snapshot::Extra& old) { return old.name == e.name; });
-  all.push_back(std::move(e));
-}
-
-// Instead of those beside the weights. In a directory as libraries write it the other files belong to it too.
-void take_tokenizer(Extras& all, const std::filesystem::path& file) {
-  const std::string name = file.extension() == ".model" ? "tokenizer.model" : "tokenizer.json";
-  const auto of_model = [](const Snapshot::Extra& e) { return e.name == "generation_config.json"; };
-  const bool library = file.filename() == name;
-  std::erase_if(all, [&](const Snapshot::Extra& e) {
-    return library ? !of_model(e) : e.name == "tokenizer.json" || e.name == "tokenizer.model";
-  });
-  if (!library) return put(all, {name, std::string(MappedFile(file).text())});
-  for (Snapshot::Extra& e : stretto::extras_of(file.parent_path()))
-    if (!of_model(e)) put(all, std::move(e));
-}
-
-// What lies beside the weights a run started from, with the tokenizer of its data.
-Extras extras_of(const RunConfig& c) {
-  Extras all;
-  if (!c.model.from.empty()) all = stretto::extras_of(std::filesystem::path(c.model.from));
-  if (c.data.tokenizer != "bytes" && c.data.tokenizer != "none") take_tokenizer(all, tokenizer_file(c.data.tokenizer));
-  if (!c.data.chat_template.empty())
-    put(all, {"chat_template.jinja", std::string(MappedFile(c.data.chat_template).text())});
-  return all;
-}
-
-}  // namespace
-
 Saving::Saving(const RunConfig& config, const std::filesystem::path& run_directory, Console& console, Peers* peers)
     : Saving(config, run_directory / "checkpoints", config.checkpoint.keep, console, peers) {}
 
@@ -49,7 +13,7 @@ Saving::Saving(const RunConfig& config, const std::filesystem::path& folder, int
     : config_(config),
       console_(console),
       writer_(folder, keep),
-      extras_(extras_of(config)),
+      extras_(beside_tensors(config).extras),
       peers_(peers),
       writes_(!peers || peers->first()) {
   if (!peers || keep == 0) return;
