@@ -128,8 +128,10 @@ Field target_modules(const std::vector<AdapterSpec>& specs) {
   return Field(std::move(all));
 }
 
-// Are they all weights of their names, in all layers? Else they are listed one by one.
+// Are they all weights of their names, in all layers? Else they are listed one by one. So are those of models with
+// experts, whose modules have the same names.
 bool are_all(const ModelConfig& config, const std::vector<AdapterSpec>& specs) {
+  if (config.experts > 0) return false;
   std::vector<std::string> names;
   for (const AdapterSpec& s : specs) names.push_back(s.module.substr(s.module.rfind('.') + 1));
   return lora_params(config, names) == config.lora->params;
@@ -185,10 +187,10 @@ PeftAdapter load_peft(const fs::path& directory, const ModelConfig& base, DType 
 void check_peft(const ModelConfig& config) {
   if (!config.lora) throw Error("peft", "the model has no adapters").hint("train them: finetune.lora");
   for (const AdapterSpec& s : adapter_specs(config))
-    if (s.module.empty())
-      throw Error("peft", "'{}' {}, so that PEFT has no name for its adapter", s.of.name,
-                  s.of.stored.empty() ? "has no form on disk" : "is a part of '" + s.of.stored + "'")
-          .hint("leave it out of the targets, or export the merged model: checkpoint.export");
+    if (!s.refusal.empty())
+      throw Error("peft", "'{}' {}", s.of.name, s.refusal)
+          .hint("finetune.lora.targets = \"{}\" leaves it out; checkpoint.export writes the merged model",
+                exportable_targets);
 }
 
 void save_peft(const fs::path& directory, const PeftExport& e) {

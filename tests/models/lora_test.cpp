@@ -19,7 +19,8 @@ using test::gap;
 namespace fs = std::filesystem;
 
 const fs::path peft_folder = fs::path(STRETTO_TEST_DATA) / "peft",
-               base_models = fs::path(STRETTO_TEST_DATA) / "hf_relatives";
+               base_models = fs::path(STRETTO_TEST_DATA) / "hf_relatives",
+               model_folder = fs::path(STRETTO_TEST_DATA) / "hf_models";
 const std::vector<std::string> peft_models{"qwen3", "llama_biases", "mistral", "gpt2_erf"};
 
 // A model with its logits as a metric, and ids as their own targets.
@@ -149,8 +150,45 @@ TEST(Lora, TargetsAreOurNamesOrPefts) {
             "gate, gate_proj, k, k_proj, o, o_proj, q, q_proj, up, up_proj, v, v_proj, or \"all\"");
   EXPECT_EQ(refusal_of([&] { lora_params(llama, {"lm_head"}); }).substr(0, 98),
             "[lora] target 'lm_head' is 'head', and embeddings, heads, routers and experts have no adapters; hi");
+  ModelConfig tied = llama;
+  tied.tied = true;
+  EXPECT_EQ(refusal_of([&] { lora_params(tied, {"lm_head"}); }).substr(0, 58),
+            "[lora] target 'lm_head' is 'wte', and embeddings, heads, r");
+  EXPECT_EQ(
+      refusal_of([&] { lora_params(llama, {"qkv_proj"}); }),
+      "[lora] no weight of the model is called 'qkv_proj'; hint: this model has it in parts: q_proj, k_proj, v_proj");
+  const ModelConfig phi3 = read_hf_config(model_folder / "phi3").config;
+  EXPECT_EQ(lora_params(phi3, {"qkv_proj"}), (Names{"h.0.q", "h.0.k", "h.0.v", "h.1.q", "h.1.k", "h.1.v"}));
+  EXPECT_EQ(refusal_of([&] { lora_params(phi3, {"v_proj"}); }),
+            "[lora] no weight of the model is called 'v_proj'; hint: its files have it in 'qkv_proj'; 'v' is this part "
+            "alone, with an adapter of its own");
   EXPECT_EQ(refusal_of([&] { lora_params(llama, {}); }),
             "[lora] there are no targets; hint: name some, e.g. [\"q_proj\", \"v_proj\"]");
+}
+
+// PEFT takes gate_proj, up_proj and down_proj of these types for the experts', as tests/files/peft/make.py experts
+// tries.
+TEST(Peft, WhatItWouldDropIsLeftOutOrRefused) {
+  using Names = std::vector<std::string>;
+  const auto config = [](const char* model) { return read_hf_config(model_folder / model).config; };
+  const auto exportable = [&](const char* model) { return lora_params(config(model), {"exportable"}); };
+  const auto all = [&](const char* model) { return lora_params(config(model), {"all"}); };
+  EXPECT_EQ(exportable("qwen3_moe_sparse"),
+            (Names{"h.0.q", "h.0.k", "h.0.v", "h.0.o", "h.1.q", "h.1.k", "h.1.v", "h.1.o"}));
+  EXPECT_EQ(all("qwen3_moe_sparse").size(), 11u);
+  EXPECT_EQ(exportable("deepseek_v3"), (Names{"h.0.q_a", "h.0.q", "h.0.o", "h.1.q_a", "h.1.q", "h.1.o"}));
+  EXPECT_EQ(exportable("phi3"), (Names{"h.0.o", "h.0.down", "h.1.o", "h.1.down"}));
+  for (const char* same : {"qwen3", "qwen2_moe", "llama4", "olmoe", "mixtral_window"})
+    EXPECT_EQ(exportable(same), all(same)) << same;
+  ModelConfig c = config("qwen3_moe_sparse");
+  c.lora = Lora{.rank = 2, .params = lora_params(c, {"all"})};
+  EXPECT_EQ(
+      refusal_of([&] { check_peft(c); }),
+      "[peft] 'h.0.gate' is 'model.layers.0.mlp.gate_proj', and PEFT takes every 'gate_proj' of qwen3_moe for the "
+      "experts' own, which have no adapters here; hint: finetune.lora.targets = \"exportable\" leaves it out; "
+      "checkpoint.export writes the merged model");
+  c.lora->params = exportable("qwen3_moe_sparse");
+  check_peft(c);
 }
 
 TEST(Peft, WhatIsWrittenIsReadAgain) {

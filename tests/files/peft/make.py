@@ -8,11 +8,13 @@ the logits with the adapter, of the mean cross entropy of logits and ids the gra
 disk, and the logits of the merged model.
 
     python3 make.py check BASE DIR     does PEFT load the adapter in DIR, and what are the first logits of ids 0 1 2 ...
+    python3 make.py experts            of which types in ../hf_models does PEFT drop adapters of linear layers?
 """
 import json
 import os
 import shutil
 import sys
+import tempfile
 
 import peft
 import torch
@@ -75,8 +77,39 @@ def make(name, options):
         os.chmod(os.path.join(to, f), 0o644)
 
 
+def drops(base):
+    """How far logits with adapters on all linear layers but experts are from those of the merged model."""
+    def loaded():
+        return transformers.AutoModelForCausalLM.from_pretrained(base, attn_implementation="eager", dtype=torch.float64,
+                                                                 experts_implementation="eager").eval()
+    merged, adapters, modules = loaded(), {}, []
+    for name, module in merged.named_modules():
+        if isinstance(module, torch.nn.Linear) and name != "lm_head" and not name.endswith((".gate", "_gate", "router")):
+            a = torch.randn(2, module.in_features).double() * 0.3
+            b = torch.randn(module.out_features, 2).double() * 0.3
+            adapters[f"base_model.model.{name}.lora_A.weight"] = a
+            adapters[f"base_model.model.{name}.lora_B.weight"] = b
+            module.weight.data += b @ a
+            modules.append(name)
+    with tempfile.TemporaryDirectory() as folder:
+        save_file(adapters, os.path.join(folder, "adapter_model.safetensors"))
+        peft.LoraConfig(r=2, lora_alpha=2, task_type="CAUSAL_LM", target_modules=modules,
+                        base_model_name_or_path=base).save_pretrained(folder)
+        adapted = peft.PeftModel.from_pretrained(loaded(), folder).eval()
+        ids = torch.arange(12)[None]
+        with torch.no_grad():
+            return float((adapted(ids).logits - merged(ids).logits).abs().max())
+
+
 if __name__ == "__main__":
-    if len(sys.argv) == 4 and sys.argv[1] == "check":
+    if sys.argv[1:] == ["experts"]:
+        models = os.path.join(HERE, "..", "hf_models")
+        for name in sorted(os.listdir(models)):
+            base = os.path.join(models, name)
+            config = os.path.join(base, "config.json")
+            if os.path.exists(config) and name != "kimi_k2" and "expert" in open(config).read():  # its code is its own
+                print(f"{name:20} {drops(base):.2g}")
+    elif len(sys.argv) == 4 and sys.argv[1] == "check":
         check(sys.argv[2], sys.argv[3])
     else:
         for name, options in ADAPTERS.items():
