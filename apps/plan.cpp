@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "plan_run.h"
+#include "progress.h"
 #include "resource_limits.h"
 #include "stretto/base/files.h"
 #include "stretto/base/text.h"
@@ -28,15 +29,7 @@ struct PlanCommand {
   bool plain = false, json = false;
 };
 
-struct Answer {
-  PlanProblem problem;
-  Planning planned;
-  const Planned& best() const { return planned.plan.best.front(); }
-};
-
 std::string mark_of(const PlanProblem& p) { return extrapolated(p.cluster, sizes_of(p.model, p.ranks)); }
-
-double rank_hours(const Answer& a) { return a.best().seconds * a.problem.ranks / 3600; }
 
 void print_rows(const PlanProblem& p, const Plan& plan, double seconds) {
   fmt::print("{}\n", plain_header());
@@ -62,9 +55,8 @@ std::string what_if_line(const PlanProblem& p, const Plan& plan, const Program& 
   return fmt::format("what if  {}", join(words, "   "));
 }
 
-std::vector<std::string> lines_of(const Answer& a, const RunConfig& run, const Program* program) {
-  const PlanProblem& p = a.problem;
-  const Planning& planned = a.planned;
+std::vector<std::string> lines_of(const Planning& planned, const RunConfig& run, const Program* program) {
+  const PlanProblem& p = planned.problem;
   const Plan& plan = planned.plan;
   std::vector<std::string> lines = lines_about(p, run);
   lines.push_back(searched_line(plan.counts, planned.seconds));
@@ -85,7 +77,7 @@ std::string page_beside(const std::string& run) {
 }
 
 // The run, and beside it the page.
-void write_best(const PlanCommand& o, const CLI::App& command, const Answer& a, const Program& program,
+void write_best(const PlanCommand& o, const CLI::App& command, const Planning& a, const Program& program,
                 const std::vector<PlanMeasured>& measured, const std::vector<std::string>& lines) {
   const PlanProblem& p = a.problem;
   const Planned& best = a.best();
@@ -93,43 +85,18 @@ void write_best(const PlanCommand& o, const CLI::App& command, const Answer& a, 
                                                       p.ranks, p.cluster.name, human_seconds(best.seconds),
                                                       decimal_bytes(best.bytes))};
   const std::string page = page_beside(o.output);
-  write_file(page, page_of(p, a.planned.plan, program, measured, lines));
+  write_file(page, page_of(p, a.plan, program, measured, lines));
   write_file(o.output, planned_toml(o.run.file, command.remaining(), best.keys, comments));
   if (!o.plain && !o.json)
     fmt::print("written  {} and {}; try: stretto simulate {} --cluster {}\n", o.output, page, o.output,
                o.arguments.cluster);
 }
 
-// For each number of ranks; of several, those that nothing fits are said and left out.
-std::vector<Answer> answers(const PlanCommand& o, const RunConfig& run, const ClusterFile& cluster) {
-  const std::vector<int> ranks = ranks_of(o.arguments, run, cluster);
-  std::vector<Answer> all;
-  for (const int n : ranks) {
-    try {
-      PlanProblem problem = problem_of(run, cluster, n);
-      Planning planned = make_planning(problem, run, o.arguments);
-      all.push_back({std::move(problem), std::move(planned)});
-    } catch (const Error& e) {
-      if (n == ranks.back() && all.empty()) throw;
-      fmt::print(stderr, "{} ranks: {}\n", n, e.what());
-    }
-  }
-  return all;
-}
-
-// The one with the shortest step, the least memory or the least hours of ranks.
-const Answer& best_of(const std::vector<Answer>& all, const std::string& objective) {
-  const auto cost = [&](const Answer& a) {
-    return objective == "memory" ? a.best().bytes : objective == "rank_hours" ? rank_hours(a) : a.best().seconds;
-  };
-  return *std::min_element(all.begin(), all.end(), [&](const Answer& a, const Answer& b) { return cost(a) < cost(b); });
-}
-
-void print_curve(const std::vector<Answer>& all) {
-  for (const Answer& a : all)
+void print_curve(const std::vector<Planning>& all) {
+  for (const Planning& a : all)
     fmt::print("{} rank{}: {} a step, MFU {:.1f}%, {:.3g} rank hours per 1000 steps: {}{}\n", a.problem.ranks,
                a.problem.ranks == 1 ? "" : "s", human_seconds(a.best().seconds),
-               100 * mfu(a.problem, a.planned.plan.flops, a.best().seconds), 1000 * rank_hours(a), a.best().keys.str(),
+               100 * mfu(a.problem, a.plan.flops, a.best().seconds), 1000 * a.rank_hours(), a.best().keys.str(),
                mark_of(a.problem).empty() ? "" : "; extrapolated");
 }
 
@@ -166,18 +133,23 @@ void plan_run(const PlanCommand& o, const CLI::App& command) {
     throw Error("plan", "no run is given").hint("stretto plan RUN.toml --cluster CLUSTER.toml").as(Error::Kind::usage);
   check_output(o);
   const RunConfig read = o.run.read_open(command);
-  const ClusterFile cluster = cluster_of(o.arguments, read);
-  const RunConfig run = as_stack_has_it(read, cluster.cluster.stack);
   const std::vector<PlanMeasured> measured = measured_on(o.arguments);
-  const std::vector<Answer> all = answers(o, run, cluster);
-  const Answer& best = best_of(all, run.plan.objective);
+  const RunPlanning found = [&] {
+    Progress progress("planning");
+    PlanRequest request = o.arguments;
+    request.progress = [&](std::string_view what, double done, double of) { progress.show(done, of, what); };
+    return plan_of_run(read, request);
+  }();
+  for (const std::string& why : found.without) fmt::print(stderr, "{}\n", why);
+  const std::vector<Planning>& all = found.each;
+  const Planning& best = found.best();
   const bool words = !o.plain && !o.json, drawn = !o.output.empty();
   const std::shared_ptr<const Program> program = drawn ? program_of(best.problem, best.best()) : best.best().program;
   const std::vector<std::string> lines =
-      words || drawn ? lines_of(best, run, program.get()) : std::vector<std::string>();
-  if (o.json) fmt::print("{}\n", json_of(best.problem, best.planned));
+      words || drawn ? lines_of(best, found.run, program.get()) : std::vector<std::string>();
+  if (o.json) fmt::print("{}\n", json_of(best));
   if (o.plain)
-    for (const Answer& a : all) print_rows(a.problem, a.planned.plan, a.planned.seconds);
+    for (const Planning& a : all) print_rows(a.problem, a.plan, a.seconds);
   if (words && all.size() > 1) print_curve(all);
   if (words) fmt::print("{}\n", join(lines, "\n"));
   if (drawn) write_best(o, command, best, *program, measured, lines);

@@ -54,7 +54,8 @@ Field of_planned(const PlanProblem& p, double flops, const Planned& x) {
 
 }  // namespace
 
-std::string json_of(const PlanProblem& p, const Planning& planned) {
+std::string json_of(const Planning& planned) {
+  const PlanProblem& p = planned.problem;
   const Plan& plan = planned.plan;
   Field f{Field::Table{}};
   f.set("cluster", p.cluster.name);

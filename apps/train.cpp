@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "plan_run.h"
+#include "progress.h"
 #include "ranks.h"
 #include "run_file.h"
 #include "stretto/config/describe.h"
@@ -56,7 +57,11 @@ void add_train(CLI::App& app) {
                       config.searched.front())
               .hint("stretto plan RUN.toml --cluster CLUSTER.toml -o BEST.toml, then train BEST.toml");
         std::string said;
-        config = planned_here(run->read_open(*command), said);
+        {
+          Progress progress("planning");
+          config = planned_here(run->read_open(*command), said,
+                                [&](std::string_view what, double done, double of) { progress.show(done, of, what); });
+        }
         if (*verbosity != Verbosity::quiet) fmt::print("{}\n", said);
       }
       const PeersOptions peers{.timeout = config.parallel.timeout, .shared = *shared};

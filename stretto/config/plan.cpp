@@ -132,25 +132,29 @@ Field recompute_field(const RunKeys& k) {
   return each;
 }
 
+std::vector<Member> settings_of(const RunKeys& k) {
+  std::vector<Member> all{{"train.microbatches", k.microbatches},
+                          {"parallel.pipe", k.pipe},
+                          {"parallel.data", k.data},
+                          {"parallel.tensor", k.tensor},
+                          {"parallel.context", k.context},
+                          {"parallel.expert", k.expert},
+                          {"parallel.zero", k.zero},
+                          {"parallel.sequence", k.sequence},
+                          {"parallel.recompute", recompute_field(k)},
+                          {"parallel.schedule", std::string(k.schedule)},
+                          {"parallel.chunks", k.pipe > 1 ? k.chunks : 0}};
+  if (k.pipe > 1 && !k.stages.empty())
+    all.push_back({"parallel.stages", Field::Array(k.stages.begin(), k.stages.end())});
+  return all;
+}
+
 std::string planned_toml(const std::string& file, const std::vector<std::string>& overrides, const RunKeys& k,
                          const std::vector<std::string>& comments) {
   Field root = file.empty() ? Field(Field::Table{}) : read_toml_file(file);
   for (const std::string& o : overrides) override_field(root, o);
   if (root.find("plan")) root.set("plan", Field());
-  root.set("train.microbatches", k.microbatches);
-  for (const auto& [name, size] : {std::pair{"pipe", k.pipe},
-                                   {"data", k.data},
-                                   {"tensor", k.tensor},
-                                   {"context", k.context},
-                                   {"expert", k.expert},
-                                   {"zero", k.zero}})
-    root.set(fmt::format("parallel.{}", name), size);
-  root.set("parallel.sequence", k.sequence);
-  root.set("parallel.recompute", recompute_field(k));
-  root.set("parallel.schedule", std::string(k.schedule));
-  root.set("parallel.chunks", k.pipe > 1 ? k.chunks : 0);
-  if (k.pipe > 1 && !k.stages.empty())
-    root.set("parallel.stages", Field(Field::Array(k.stages.begin(), k.stages.end())));
+  for (const Member& m : settings_of(k)) root.set(m.key, m.value);
   std::string text;
   for (const std::string& line : comments) text += "# " + line + "\n";
   return text + write_toml(root);

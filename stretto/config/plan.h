@@ -20,6 +20,8 @@ PlanSpace space_of(const RunConfig&);
 RunKeys keys_of_run(const RunConfig&);  // of a run in which everything is chosen
 
 Field recompute_field(const RunKeys&);  // as the key of a run: a name, or one per stage
+// All keys that a plan chooses, as a file has them: {"parallel.pipe", 4}.
+std::vector<Member> settings_of(const RunKeys&);
 
 RunConfig with_keys(RunConfig, const RunKeys&);
 // The file and settings that were given, with these keys in them: nothing else changes.

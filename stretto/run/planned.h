@@ -1,0 +1,49 @@
+// A run whose keys are partly open, planned: what `plan`, `train` and Python share.
+//
+//   const RunPlanning p = plan_of_run(read_open_run("run.toml"), {.cluster = "cluster.toml", .ranks = 64});
+//   RunConfig best = with_keys(p.run, p.best().best().keys);
+#pragma once
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stretto/config/plan.h"
+
+namespace stretto {
+
+using PlanProgress = std::function<void(std::string_view what, double done, double of)>;
+
+struct PlanRequest {
+  std::string cluster = {};  // a file; "": the run's own machine and links
+  int ranks = 0;             // 0: as the run or the cluster says
+  int top = 10;
+  bool quick = false;
+  PlanProgress progress = {};
+};
+
+struct Planning {
+  PlanProblem problem;
+  Plan plan;  // not empty
+  double seconds = 0;
+  const Planned& best() const { return plan.best.front(); }
+  double rank_hours() const;  // of a step
+};
+
+struct RunPlanning {
+  RunConfig run;                          // as the software of the cluster has it
+  std::vector<Planning> each;             // for each number of ranks, where anything fits; not empty
+  std::vector<std::string> without = {};  // why there is none for others
+  const Planning& best() const;           // by plan.objective
+};
+
+// Nothing legal or nothing that fits is an Error that says what to change.
+RunPlanning plan_of_run(const RunConfig& read, const PlanRequest&);
+
+ClusterFile cluster_of(const PlanRequest&, const RunConfig&);
+Each on_all_cores();
+
+// A run with open keys, planned for the cores of this machine; `said` is a line about what was chosen.
+RunConfig planned_here(const RunConfig&, std::string& said, PlanProgress = {});
+
+}  // namespace stretto
