@@ -88,6 +88,7 @@ class TrainingRun {
                                     .tokens_per_step = prepared_.tokens_per_step(),
                                     .flops_per_step = prepared_.flops,
                                     .peak = prepared_.peak,
+                                    .measured = computes(config_.parallel.device),
                                     .bubble = several});
   }
 

@@ -67,6 +67,7 @@ void Journal::step(const StepRecord& s) {
                     .validation = s.validation});
   if (loads_) curve_.back().imbalance = loads_->imbalance;
   if (!row_now) return;
+  raise_peak();
   ConsoleRow row{.step = r.step,
                  .loss = r.loss,
                  .grad_norm = r.grad_norm,
@@ -80,6 +81,19 @@ void Journal::step(const StepRecord& s) {
   console_.row(row);
   interval_ = interval_idle_ = 0;
   interval_steps_ = 0;
+}
+
+// What several steps in a row have reached was possible.
+void Journal::raise_peak() {
+  constexpr i64 enough_steps = 3;
+  const double reached = interval_steps_ * options_.flops_per_step / interval_;
+  if (!options_.measured || interval_steps_ < enough_steps || reached <= options_.peak) return;
+  if (!std::exchange(raised_, true))
+    console_.say(fmt::format(
+        "note: {}flop/s are reached, and the measured peak is {}flop/s (other work was in the way, or rows need less "
+        "than is counted): what is reached counts as the peak from here on",
+        human_count(reached), human_count(options_.peak)));
+  options_.peak = reached;
 }
 
 bool Journal::has_row(const StepRecord& s) {

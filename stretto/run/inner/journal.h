@@ -26,6 +26,7 @@ struct JournalOptions {
   i64 every = 10, steps = 0;
   double tokens_per_step = 0;
   double flops_per_step = 0, peak = 0;  // peak: flops per second that are possible
+  bool measured = false;                // ... as measured, so that other work may have been in the way
   bool bubble = false;                  // there are several actors: say how idle they are
 };
 
@@ -47,7 +48,11 @@ class Journal {
   const std::optional<RoutedStep>& loads() const { return loads_; }  // of the last step
 
  private:
-  double mfu(double steps, double seconds) const { return steps * options_.flops_per_step / (seconds * options_.peak); }
+  // One step alone may seem to take less than it did, when the one before ended late.
+  double mfu(double steps, double seconds) const {
+    return std::min(1.0, steps * options_.flops_per_step / (seconds * options_.peak));
+  }
+  void raise_peak();
   bool has_row(const StepRecord&);  // on the console
   Field::Table metrics_line(const StepRecord&, bool lists) const;
   void write_events(const StepRecord&, bool lists);
@@ -63,6 +68,7 @@ class Journal {
   double seconds_ = 0;
   double interval_ = 0, interval_idle_ = 0;  // since the last row: seconds, and idle seconds of an actor
   i64 interval_steps_ = 0;
+  bool raised_ = false;    // the peak was not
   bool first_ = true;      // nothing has been said yet
   bool troubled_ = false;  // files could not be written, and that has been said
 };
