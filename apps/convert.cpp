@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "load_options.h"
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/text.h"
@@ -19,7 +20,7 @@ namespace {
 struct ConvertOptions {
   std::string from, to, base;
   bool adapter = false;  // the adapters alone
-  bool ema = false;
+  LoadOptions load;
   FileType stored = FileType::F32;
   ExportOptions out;
 };
@@ -36,7 +37,9 @@ void convert(const ConvertOptions& o, bool typed) {
   if (is_there(o.to) && !is_empty_folder(o.to))
     throw Error("convert", "'{}' exists and is not empty", o.to).hint("choose another place, or remove it");
   const bool for_reading = is_peft(o.from) || !o.adapter;  // else it is what is written into the new adapter
-  const StoredModel m = load_model(o.from, {.base = for_reading ? o.base : "", .ema = o.ema});
+  LoadOptions load = o.load;
+  if (for_reading) load.base = o.base;
+  const StoredModel m = load_model(o.from, load);
   for (const std::string& note : m.notes) fmt::print("{}\n", note);
   if (o.adapter) return write_adapter(o, m, typed);
   const bool importing = m.kind == StoredModel::Kind::hugging_face && !m.adapter;
@@ -69,7 +72,7 @@ void add_convert(CLI::App& app) {
       ->required();
   command->add_option("TO", o->to, "a new directory: a checkpoint if FROM is from Hugging Face, else the other way")
       ->required();
-  command->add_flag("--ema", o->ema, "of a run with train.ema: the running averages of its parameters");
+  add_load_options(*command, o->load);
   command->add_flag("--adapter", o->adapter, "of a run with finetune.lora: the adapters alone, in PEFT's format");
   command
       ->add_option("--base", o->base,

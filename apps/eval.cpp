@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "load_options.h"
 #include "progress.h"
 #include "run_file.h"
 #include "stretto/base/error.h"
@@ -15,9 +16,10 @@ namespace stretto::app {
 namespace {
 
 struct EvalCommand {
-  std::string directory, base;
+  std::string directory;
+  LoadOptions load;
   EvaluateOptions evaluate;
-  bool plain = false, ema = false;
+  bool plain = false;
 };
 
 void print_evaluated(const Evaluated& e, bool plain) {
@@ -41,8 +43,11 @@ void add_eval(CLI::App& app) {
   CLI::App* command = app.add_subcommand("eval", "how well a model predicts a text: loss, perplexity, bits per byte");
   command->add_option("DIR", o->directory, "a run, a checkpoint, a Hugging Face directory or one of PEFT's")
       ->required();
-  command->add_flag("--ema", o->ema, "of a run with train.ema: the running averages of its parameters");
-  command->add_option("--base", o->base, "of an adapter: the model it belongs to, if not the one it names")
+  add_load_options(*command, o->load);
+  command
+      ->add_option_function<std::string>(
+          "--base", [o](const std::string& base) { o->load.base = base; },
+          "of an adapter: the model it belongs to, if not the one it names")
       ->type_name("DIR");
   command->add_option("--data", o->evaluate.data, "text or token files, or globs")->required();
   command->add_option("--tokenizer", o->evaluate.tokenizer,
@@ -65,7 +70,7 @@ void add_eval(CLI::App& app) {
   command->footer("Layouts change no number: --parallel.data=2, --parallel.pipe=2, ... as of a run.");
   command->callback([o, command] {
     const std::vector<std::string> settings = settings_only(*command, "parallel");
-    const StoredModel m = load_model(o->directory, {.base = o->base, .ema = o->ema});
+    const StoredModel m = load_model(o->directory, o->load);
     for (const std::string& note : m.notes) fmt::print(stderr, "{}\n", note);
     const ParallelSection parallel = read_parallel(settings, m.config);
     o->evaluate.parallel = parallel_of(parallel, ProductType::as_kept);

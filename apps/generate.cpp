@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "commands.h"
+#include "load_options.h"
 #include "stretto/base/error.h"
 #include "stretto/generate/generate.h"
 #include "stretto/generate/utf8_stream.h"
@@ -17,10 +18,11 @@ namespace stretto::app {
 namespace {
 
 struct Options {
-  std::string directory, base, prompt, tokenizer;
+  std::string directory, prompt, tokenizer;
+  LoadOptions load;
   std::string ids_in_commas;
   GenerateOptions generate{.sample = {.temperature = 0.8}};
-  bool ignore_end = false, ema = false;
+  bool ignore_end = false;
 };
 
 // "12,7,99"; none when something else is in it.
@@ -52,7 +54,7 @@ void say_if_full(const StoredModel& m, const Options& o, i64 prompt, i64 made) {
 }
 
 void run(const Options& o, bool as_ids) {
-  const StoredModel m = load_model(o.directory, {.base = o.base, .ema = o.ema});
+  const StoredModel m = load_model(o.directory, o.load);
   for (const std::string& note : m.notes) fmt::print(stderr, "{}\n", note);
   if (as_ids) {
     const std::vector<std::int32_t> ids = *ids_of(o.ids_in_commas);
@@ -91,8 +93,11 @@ void add_generate(CLI::App& app) {
   CLI::App* command = app.add_subcommand("generate", "let a model go on with a text");
   command->add_option("DIR", o->directory, "a run, a checkpoint, a Hugging Face directory or one of PEFT's")
       ->required();
-  command->add_flag("--ema", o->ema, "of a run with train.ema: the running averages of its parameters");
-  command->add_option("--base", o->base, "of an adapter: the model it belongs to, if not the one it names")
+  add_load_options(*command, o->load);
+  command
+      ->add_option_function<std::string>(
+          "--base", [o](const std::string& base) { o->load.base = base; },
+          "of an adapter: the model it belongs to, if not the one it names")
       ->type_name("DIR");
   CLI::Option* prompt = command->add_option("--prompt", o->prompt, "the text to go on from");
   CLI::Option* ids =

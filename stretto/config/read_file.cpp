@@ -68,6 +68,17 @@ Field fields_of(const fs::path& file) {
 
 }  // namespace
 
+std::string advice_on_model(const std::string& name) {
+  std::string advice = "name a Hugging Face directory, or its config.json";
+  const fs::path path(name);
+  const bool of_hub = name.find_first_of(". ~") != 0 && std::distance(path.begin(), path.end()) <= 2 &&
+                      path.is_relative() && !path.has_extension();
+  if (of_hub)
+    advice += fmt::format("; a model of the Hub is fetched by: hf download {} --local-dir {}", name,
+                          path.filename().string());
+  return advice;
+}
+
 RunConfig read_run(const std::string& file, const std::vector<std::string>& overrides) {
   if (file.empty()) return read_fields(Field(Field::Table{}), "run", overrides);
   return read_fields(fields_of(file), name_of_file(file), overrides);

@@ -10,6 +10,7 @@
 #include "stretto/formats/atomic_file.h"
 #include "stretto/formats/hf_directory.h"
 #include "stretto/models/head.h"
+#include "stretto/models/inner/hf_closest.h"
 
 namespace stretto {
 namespace {
@@ -168,21 +169,29 @@ Array from_stored(const ParamSpec& spec, const StoredTensor& tensor, DType dtype
 
 namespace {
 
-// Everything is looked at; values are read only when a dtype is asked for.
-HfModel opened(const fs::path& directory, std::optional<DType> dtype) {
-  const HfWeights files(directory);
-  const HfConfig head = read_hf_config(directory);
-  const Family& family = family_on_disk(head.config);
-  const bool prefixed = std::any_of(files.tensors().begin(), files.tensors().end(),
-                                    [&](const auto& t) { return t.first.starts_with(family.stored_prefix); });
-  const auto on_disk = [&](const ParamSpec& p) {
-    const bool cut = !prefixed && p.stored.starts_with(family.stored_prefix);
-    return cut ? p.stored.substr(family.stored_prefix.size()) : p.stored;
-  };
+// Names in the files, which may lack the prefix that most of them have.
+class NamesOnDisk {
+ public:
+  NamesOnDisk(const HfWeights& files, const ModelConfig& c)
+      : prefix_(family_on_disk(c).stored_prefix),
+        prefixed_(std::ranges::any_of(files.tensors(), [&](const auto& t) { return t.first.starts_with(prefix_); })) {}
+  std::string operator()(const ParamSpec& p) const {
+    const bool cut = !prefixed_ && p.stored.starts_with(prefix_);
+    return cut ? p.stored.substr(prefix_.size()) : p.stored;
+  }
 
-  const std::vector<ParamSpec> params = family.params(head.config);
+ private:
+  std::string_view prefix_;
+  bool prefixed_;
+};
+
+}  // namespace
+
+std::vector<Fault> tensor_faults(const HfWeights& files, const ModelConfig& c) {
+  const NamesOnDisk on_disk(files, c);
+  const std::vector<ParamSpec> params = family_on_disk(c).params(c);
   std::vector<Fault> faults;
-  const auto wrong = [&](std::string what) { faults.push_back({directory.string(), std::move(what), ""}); };
+  const auto wrong = [&](std::string what) { faults.push_back({files.directory().string(), std::move(what), ""}); };
   std::set<std::string, std::less<>> known;
   for (const ParamSpec& p : stored_params(params)) {
     const std::string name = on_disk(p), need = shape_text(p.stored_shape());
@@ -195,16 +204,25 @@ HfModel opened(const fs::path& directory, std::optional<DType> dtype) {
     else if (!is_float(tensor->type))
       wrong(fmt::format("tensor '{}' is {}, which is no floating-point type", name, tensor->str()));
   }
-  if (*head.config.tied) {
-    known.insert("lm_head.weight");
-    check_tied_head(files, on_disk(params[0]), faults);
-  }
-  refuse_further_layers(files, head.config, faults);
+  if (*c.tied) known.insert("lm_head.weight");
+  refuse_further_layers(files, c, faults);
   for (const auto& [name, tensor] : files.tensors())
-    if (!known.contains(name) && !is_buffer(name) && !is_further_layer(name, head.config))
+    if (!known.contains(name) && !is_buffer(name) && !is_further_layer(name, c))
       wrong(fmt::format("tensor '{}' {} is no part of this model", name, tensor.str()));
-  refuse(std::move(faults));
+  return faults;
+}
 
+namespace {
+
+// Everything is looked at; values are read only when a dtype is asked for.
+HfModel opened(const fs::path& directory, std::optional<DType> dtype, std::string_view as) {
+  const HfWeights files(directory);
+  const HfConfig head = read_hf_config(directory, as);
+  const NamesOnDisk on_disk(files, head.config);
+  const std::vector<ParamSpec> params = family_on_disk(head.config).params(head.config);
+  std::vector<Fault> faults = tensor_faults(files, head.config);
+  if (*head.config.tied) check_tied_head(files, on_disk(params[0]), faults);
+  refuse(std::move(faults));
   HfModel m{head.config, head.stored, {}};
   if (!dtype) return m;
   for (const ParamSpec& p : params) {
@@ -216,13 +234,13 @@ HfModel opened(const fs::path& directory, std::optional<DType> dtype) {
 
 }  // namespace
 
-HfModel load_hf(const fs::path& directory, DType dtype) {
+HfModel load_hf(const fs::path& directory, DType dtype, std::string_view as) {
   if (dtype != f32 && dtype != f64)
     throw Error("hugging face", "weights cannot be read as {}", name_of(dtype)).hint("use f32 or f64");
-  return opened(directory, dtype);
+  return opened(directory, dtype, as);
 }
 
-void check_hf(const fs::path& directory) { opened(directory, {}); }
+void check_hf(const fs::path& directory, std::string_view as) { opened(directory, {}, as); }
 
 void save_hf(const fs::path& directory, const ModelConfig& config, const Weights& weights, const SaveOptions& o) {
   ModelConfig c = checked(config);

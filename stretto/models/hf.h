@@ -4,7 +4,8 @@
 //   save_hf("export", loaded.config, loaded.weights, {.stored = FileType::BF16});
 //
 // Read: gpt2, llama, mistral, mixtral, qwen2, qwen3 and the types of hf_types.cpp, with the keys of transformers 4.x
-// and 5.x. A key that would change the mathematics and is not known here is refused by name.
+// and 5.x. A key that would change the mathematics and is not known here is refused by name. `as`: what the type of
+// config.json counts as, for models that are one of these under another name; "": what it says.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -22,8 +23,10 @@ struct HfConfig {
   ModelConfig config;               // complete and valid
   FileType stored = FileType::F32;  // what the weights are kept in
 };
-HfConfig parse_hf_config(const Field& json);
-HfConfig read_hf_config(const std::filesystem::path& file);  // config.json, or the directory that holds one
+HfConfig parse_hf_config(const Field& json, std::string_view as = {});
+// config.json, or the directory that holds one
+HfConfig read_hf_config(const std::filesystem::path& file, std::string_view as = {});
+std::vector<std::string> hf_type_names();
 // Keys of both 4.x and 5.x. A config that no supported model type expresses is refused.
 Field hf_config(const ModelConfig&, FileType stored);
 
@@ -42,8 +45,9 @@ struct HfModel {
   Weights weights;
 };
 // Missing, surplus and misshapen tensors are all named in one Error. `dtype`: f32 or f64, what to convert to.
-HfModel load_hf(const std::filesystem::path& directory, DType dtype = f32);
-void check_hf(const std::filesystem::path& directory);  // the same refusals, without reading values
+HfModel load_hf(const std::filesystem::path& directory, DType dtype = f32, std::string_view as = {});
+// The same refusals, without reading values.
+void check_hf(const std::filesystem::path& directory, std::string_view as = {});
 // Which tokens begin and end a text: a number or a list, as config.json has it.
 struct HfEnds {
   Field begin = {}, end = {};

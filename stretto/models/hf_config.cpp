@@ -3,6 +3,7 @@
 #include "stretto/base/files.h"
 #include "stretto/base/text.h"
 #include "stretto/models/hf.h"
+#include "stretto/models/inner/hf_closest.h"
 #include "stretto/models/inner/hf_keys.h"
 #include "stretto/models/inner/hf_parts.h"
 
@@ -308,7 +309,14 @@ ModelConfig on_disk(ModelConfig c) {
 
 }  // namespace
 
-HfConfig parse_hf_config(const Field& json) {
+std::vector<std::string> hf_type_names() {
+  std::vector<std::string> all;
+  for (const Kind& t : hf_kinds) all.emplace_back(t.name);
+  for (const HfType& t : hf_types()) all.emplace_back(t.name);
+  return all;
+}
+
+HfConfig parse_hf_config(const Field& json, std::string_view as) {
   FieldReader r(json);
   if (!json.table()) r.finish();
   std::string name;
@@ -316,19 +324,25 @@ HfConfig parse_hf_config(const Field& json) {
     throw Error(json.source.str(), "key 'model_type' is missing")
         .hint("is it the config.json of a model that transformers has saved?");
   if (!r.read("model_type", name)) r.finish();
+  if (!as.empty()) name = as;
   const Kind* type =
       std::find_if(std::begin(hf_kinds), std::end(hf_kinds), [&](const Kind& t) { return t.name == name; });
   const HfType* other = find_hf_type(name);
   if (type == std::end(hf_kinds) && !other) {
-    std::vector<std::string> known;
-    for (const Kind& t : hf_kinds) known.emplace_back(t.name);
-    for (const HfType& t : hf_types()) known.emplace_back(t.name);
+    const std::vector<std::string> known = hf_type_names();
+    if (!as.empty()) {
+      const auto near = nearest(as, known);
+      throw Error("hf_as", "there is no model type '{}'", as)
+          .hint("{}supported are {}", near ? fmt::format("did you mean '{}'? ", *near) : "", join(known, ", "));
+    }
     if (const Field* text = json.find("text_config"))
       throw Error(r.where("model_type"), "key 'model_type' is \"{}\", a model of more than text", name)
           .hint("its text model alone{} can be read: load it in transformers and save it by itself",
                 text->find("model_type") ? fmt::format(" ({})", text->find("model_type")->str()) : "");
-    throw Error(r.where("model_type"), "key 'model_type' is \"{}\" but no such model is supported", name)
-        .hint("supported are {}", join(known, ", "));
+    const ClosestType closest = closest_type(json);
+    throw Error(r.where("model_type"), "key 'model_type' is \"{}\" but no such model is supported; {}", name,
+                closest.str())
+        .hint("{}; supported are {}", closest.advice(), join(known, ", "));
   }
   HfConfig h;
   if (other)
@@ -355,8 +369,8 @@ HfConfig parse_hf_config(const Field& json) {
   return h;
 }
 
-HfConfig read_hf_config(const std::filesystem::path& file) {
-  return parse_hf_config(read_json_file(is_folder(file) ? file / "config.json" : file));
+HfConfig read_hf_config(const std::filesystem::path& file, std::string_view as) {
+  return parse_hf_config(read_json_file(is_folder(file) ? file / "config.json" : file), as);
 }
 
 Field hf_config(const ModelConfig& config, FileType stored) {

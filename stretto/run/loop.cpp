@@ -330,7 +330,7 @@ RunSummary train(const RunConfig& config, std::FILE* out, Verbosity verbosity, c
 }
 
 std::string check_run(const RunConfig& config) {
-  if (!config.model.from.empty()) check_hf(config.model.from);
+  if (!config.model.from.empty()) check_hf(config.model.from, config.model.hf_as);
   const Prepared p = prepare(config);
   std::vector<std::string> lines = about(config, p);
   if (const auto line = copies_line(config, p)) lines.push_back(*line);

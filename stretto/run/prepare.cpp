@@ -195,7 +195,7 @@ void load_weights(const RunConfig& c, Trainer& trainer) {
     for (const auto& [name, weights] : all) trainer.set_parameter(name, weights);
   };
   const DType dtype = wide(c.train.dtype);
-  if (!c.model.from.empty()) set(in_head_parts(c.model.config, load_hf(c.model.from, dtype).weights));
+  if (!c.model.from.empty()) set(in_head_parts(c.model.config, load_hf(c.model.from, dtype, c.model.hf_as).weights));
   if (!c.finetune.adapter.empty()) set(load_peft(c.finetune.adapter, c.model.config, dtype).weights);
   start_averages(trainer);
 }

@@ -8,8 +8,8 @@
 #include "stretto/formats/atomic_file.h"
 #include "stretto/formats/fields.h"
 #include "stretto/formats/mapped_file.h"
-#include "stretto/tokenize/tokenizer.h"
 #include "stretto/saved/resume.h"
+#include "stretto/tokenize/tokenizer.h"
 
 namespace stretto {
 namespace {
@@ -127,16 +127,16 @@ std::vector<std::int32_t> end_ids(const std::vector<Snapshot::Extra>& extras) {
 
 namespace {
 
-StoredModel from_peft(const fs::path& directory, const fs::path& given) {
+StoredModel from_peft(const fs::path& directory, const LoadOptions& o) {
   const std::string named = read_peft_config(directory).base;
-  const fs::path base = given.empty() ? fs::path(named) : given;
+  const fs::path base = o.base.empty() ? fs::path(named) : o.base;
   if (base.empty() || !is_folder(base))
     throw Error(directory.string(), "is an adapter of '{}', which is no directory here", base.string())
         .hint("name the directory of the model that it belongs to: --base DIR");
   if (is_peft(base))
     throw Error(directory.string(), "is an adapter of '{}', which is an adapter itself", base.string())
         .hint("merge that one first: stretto convert {} DIR", base.string());
-  StoredModel m = load_model(base);
+  StoredModel m = load_model(base, {.hf_as = o.hf_as});
   const DType dtype = m.weights.empty() ? f32 : m.weights.begin()->second.dtype;
   PeftAdapter adapter = load_peft(directory, m.config, dtype);
   m.config.lora = adapter.lora;
@@ -165,13 +165,16 @@ StoredModel load_model(const fs::path& directory, const LoadOptions& o) {
   if (!is_folder(directory))
     throw Error(directory.string(), "is not a directory")
         .hint("give a Hugging Face directory, a checkpoint or a run directory");
-  if (is_peft(directory)) return from_peft(directory, o.base);
+  if (is_peft(directory)) return from_peft(directory, o);
   if (!o.base.empty())
     throw Error(directory.string(), "is no adapter, and a base is given: '{}'", o.base.string())
         .hint("leave it out, or name a directory with {}", peft_config_name);
-  if (is_checkpoint(directory))
+  if (o.hf_as.empty() && is_checkpoint(directory))
     return with_hint("the checkpoint is damaged: take another one of its run",
                      [&] { return from_checkpoint(Checkpoint(directory), o.ema); });
+  if (!o.hf_as.empty() && !is_there(directory / "config.json"))
+    throw Error(directory.string(), "has no config.json whose model type could count as '{}'", o.hf_as)
+        .hint("leave --hf-as out");
   // A run directory, or a folder of checkpoints such as best/ of one.
   const bool run = is_folder(directory / "checkpoints");
   if (run || !checkpoints_in(directory).empty()) {
@@ -198,7 +201,7 @@ StoredModel load_model(const fs::path& directory, const LoadOptions& o) {
                 manifest_name)
         .hint("{}", advice_on(directory));
   HfModel hf = with_hint("is the directory whole, and is config.json that of these weights?",
-                         [&] { return load_hf(directory); });
+                         [&] { return load_hf(directory, f32, o.hf_as); });
   return {.path = directory,
           .config = std::move(hf.config),
           .weights = std::move(hf.weights),

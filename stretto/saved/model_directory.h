@@ -31,6 +31,7 @@ struct StoredModel {
 struct LoadOptions {
   std::filesystem::path base = {};  // of a directory of PEFT's: the model it belongs to; "": the one that it names
   bool ema = false;                 // of a checkpoint: the running averages of train.ema
+  std::string hf_as = {};           // of a Hugging Face directory: the model type that its own counts as
 };
 StoredModel load_model(const std::filesystem::path& directory, const LoadOptions& = {});
 

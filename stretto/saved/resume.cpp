@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 // What must stay: the weights' meaning, and what the order of the data hangs on.
 bool must_stay(const std::string& section, const std::string& key) {
-  if (section == "model") return key != "from" && key.find("dropout") == std::string::npos;
+  if (section == "model") return key != "from" && key != "hf_as" && key.find("dropout") == std::string::npos;
   if (section == "finetune") return key != "adapter";
   if (section == "train") return key == "seed" || key == "batch";
   return section == "optimizer" && key == "name";
@@ -108,6 +108,7 @@ void compare(const RunConfig& now, const Checkpoint& c, std::vector<std::string>
 std::string checkpoint_config(const RunConfig& config) {
   RunConfig c = config;
   c.model.from.clear();
+  c.model.hf_as.clear();
   c.finetune.adapter.clear();
   return resolved_toml(c);
 }

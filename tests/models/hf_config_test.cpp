@@ -5,6 +5,7 @@
 
 #include "models/variants.h"
 #include "stretto/models/hf.h"
+#include "support/files.h"
 #include "support/message.h"
 
 namespace stretto {
@@ -236,8 +237,9 @@ TEST(HfConfig, WhatWouldChangeTheMathematicsIsRefusedByName) {
             "key 'dtype' is \"float8_e4m3fn\" but no such type is supported; hint: supported are float32, float64, "
             "bfloat16 and float16");
   EXPECT_THAT(refusal("llama", "model_type", "bert"),
-              testing::StartsWith("key 'model_type' is \"bert\" but no such model is supported; hint: supported are "
-                                  "gpt2, "));
+              testing::StartsWith("key 'model_type' is \"bert\" but no such model is supported; all of its keys and "
+                                  "tensors are those of 'llama'; hint: if it computes what 'llama' computes, "
+                                  "--model.hf_as=llama reads it as that; supported are gpt2, "));
   Field images = read_json(R"({"model_type": "llama4", "text_config": {"model_type": "llama4_text"}})", "config.json");
   EXPECT_EQ(refusal_of([&] { parse_hf_config(images); }),
             "[config.json:1] key 'model_type' is \"llama4\", a model of more than text; hint: its text model alone "
@@ -245,6 +247,57 @@ TEST(HfConfig, WhatWouldChangeTheMathematicsIsRefusedByName) {
   EXPECT_EQ(refusal("mixtral", "use_cache", true), "no error");
   EXPECT_EQ(refusal("mixtral", "router_jitter_noise", 0.1),
             "key 'router_jitter_noise' is 0.1 but noise of the router is not supported");
+}
+
+const std::filesystem::path tiny_models = std::filesystem::path(STRETTO_TEST_DATA) / "hf_models";
+
+// A directory with the files of a model, of another model type.
+class Renamed {
+ public:
+  Renamed(const char* model, const std::function<void(Field&)>& change) {
+    std::filesystem::copy(tiny_models / model, folder_ / "model");
+    Field f = read_json_file(tiny_models / model / "config.json");
+    f.set("model_type", "another");
+    change(f);
+    std::filesystem::permissions(folder_ / "model/config.json", std::filesystem::perms::owner_all);
+    folder_.write("model/config.json", write_json(f));
+  }
+  std::filesystem::path path() const { return folder_ / "model"; }
+
+ private:
+  test::Folder folder_;
+};
+
+TEST(HfConfig, AModelUnderAnotherNameIsReadAsWhatItIs) {
+  for (const char* model : {"llama3", "qwen3", "olmo2", "qwen3_moe"}) {
+    const Renamed other(model, [](Field&) {});
+    const HfModel as_it_is = load_hf(tiny_models / model);
+    const std::string type = std::string(model) == "llama3" ? "llama" : model;
+    const HfModel read = load_hf(other.path(), f32, type);
+    EXPECT_EQ(read.config, as_it_is.config) << model;
+    ASSERT_EQ(read.weights.size(), as_it_is.weights.size());
+    for (const auto& [name, array] : as_it_is.weights) EXPECT_EQ(read.weights.at(name).bytes, array.bytes) << name;
+    EXPECT_THAT(
+        refusal_of([&] { load_hf(other.path()); }),
+        testing::HasSubstr("all of its keys and tensors are those of '" + type + "'; hint: if it computes what"));
+  }
+  const Renamed other("llama3", [](Field&) {});
+  EXPECT_THAT(refusal_of([&] { read_hf_config(other.path(), "lama"); }),
+              testing::StartsWith("[hf_as] there is no model type 'lama'; hint: did you mean 'llama'? supported are "));
+  EXPECT_THAT(refusal_of([&] { load_hf(other.path(), f32, "qwen3"); }),
+              testing::HasSubstr("q_norm.weight' [4] is missing"));
+}
+
+TEST(HfConfig, ARefusedTypeSaysWhatIsMissing) {
+  const Renamed keys("llama3", [](Field& f) { f.set("hidden_scale", 3.5), f.set("clip_qkv", 8.0); });
+  EXPECT_THAT(refusal_of([&] { load_hf(keys.path()); }),
+              testing::HasSubstr("no such model is supported; from 'llama', the closest, it differs in this: key "
+                                 "'hidden_scale' is unknown; key 'clip_qkv' is unknown; hint: a model that is one of "
+                                 "these under another name can be read with --model.hf_as=TYPE"));
+  const Renamed tensors("llama3", [](Field& f) { f.set("intermediate_size", 23); });
+  EXPECT_THAT(refusal_of([&] { load_hf(tensors.path()); }),
+              testing::AllOf(testing::HasSubstr("tensor 'model.layers.0.mlp.gate_proj.weight' is F32 [24, 16] but config.json asks for [23, 16]"),
+                             testing::HasSubstr("and 2 more")));
 }
 
 TEST(HfConfig, RoutersThatAreNotThereAreRefusedByName) {

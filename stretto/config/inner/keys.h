@@ -60,6 +60,8 @@ void keys_of(ModelBase& s, Visit&& visit) {
   visit(Key{"preset", "a shape with a name, which other keys change", "none"}, s.preset, Words{join(all, ", ")});
   visit(Key{"config", "a Hugging Face config.json, or its directory: the shape", "none"}, s.config, Words{"file"});
   visit(Key{"from", "a Hugging Face directory: shape and first weights", "none"}, s.from, Words{"directory"});
+  visit(Key{"hf_as", "of `config` or `from`: the model type that theirs counts as, e.g. llama", "what it says"},
+        s.hf_as, Words{"a model type"});
 }
 
 // What relatives of Llama have.
@@ -277,7 +279,8 @@ void keys_of(LoraSection& s, Visit&& visit) {
   visit(Key{"rank", "numbers between the two matrices of an adapter"}, s.rank, between(1, Lora::most_rank));
   visit(Key{"alpha", "what an adapter adds is multiplied with alpha / rank"}, s.alpha, above_up_to(0, largest_factor));
   visit(Key{"dropout", "dropout of what adapters read"}, s.dropout, from_below(0, 1));
-  visit(Key{"targets", "weights that have adapters: names or globs of ours, modules of PEFT's, or all"}, s.targets);
+  visit(Key{"targets", "weights that have adapters: names or globs of ours, modules of PEFT's, all, or exportable"},
+        s.targets);
 }
 
 template <class Visit>

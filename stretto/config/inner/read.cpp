@@ -27,18 +27,6 @@ bool is_zero(const Field& field) {
   return (real && *real == 0) || (whole && *whole == 0);
 }
 
-// Of a directory of weights that is not there: "gpt2" and "owner/name" are names of the Hub.
-std::string advice_on_model(const std::string& name) {
-  std::string advice = "name a Hugging Face directory, or its config.json";
-  const std::filesystem::path path(name);
-  const bool of_hub = name.find_first_of(". ~") != 0 && std::distance(path.begin(), path.end()) <= 2 &&
-                      path.is_relative() && !path.has_extension();
-  if (of_hub)
-    advice += fmt::format("; a model of the Hub is fetched by: hf download {} --local-dir {}", name,
-                          path.filename().string());
-  return advice;
-}
-
 class RunReader {
  public:
   RunReader(const Field& root, std::string name, std::vector<std::string> searched) : root_(root) {
@@ -91,7 +79,7 @@ class RunReader {
       given.push_back(fmt::format("'{}'", key));
       if (given.size() > 1 || !right) continue;
       try {
-        config = value == &base.preset ? preset(*value) : read_hf_config(*value).config;
+        config = value == &base.preset ? preset(*value) : read_hf_config(*value, base.hf_as).config;
       } catch (const Error& e) {
         const bool of_file = value != &base.preset, missing = of_file && !is_there(*value);
         for (const Fault& f : e.faults())  // of a file the place in it, too
@@ -102,7 +90,10 @@ class RunReader {
     }
     if (given.size() > 1)
       section.blame("preset", fmt::format("{} are given together", join(given, " and ")), "give one of them");
+    if (section.has("hf_as") && base.config.empty() && base.from.empty())
+      section.fail_hint("hf_as", "there is no directory of another type", "give model.from, or leave it out");
     if (given.size() == 1) run_.model.from = base.from;
+    if (!run_.model.from.empty()) run_.model.hf_as = base.hf_as;
     return right && given.size() < 2;
   }
 
@@ -247,6 +238,7 @@ class RunReader {
     if (!s.freeze.empty())
       section.fail_hint("freeze", "finetune.lora freezes all but the adapters", "leave one of the two out");
     try {
+      if (exports_adapter()) take_exportable(run_.model.config, s.lora->targets);
       s.adapted =
           adapter && !lora.has("targets") ? adapter->lora.params : lora_params(run_.model.config, s.lora->targets);
     } catch (const Error& e) {
@@ -257,6 +249,14 @@ class RunReader {
           "targets",
           fmt::format("{} weights, and the adapter has {} others", s.adapted.size(), adapter->lora.params.size()),
           "leave it out: the adapter says which weights have one");
+  }
+
+  // Said in another section, which is read later.
+  bool exports_adapter() const {
+    const Field* section = root_.field().find("checkpoint");
+    const Field* to = section ? section->find("export_adapter") : nullptr;
+    const std::string* text = to ? std::get_if<std::string>(&to->value) : nullptr;
+    return text && !text->empty();
   }
 
   void follow_adapter(FieldReader& lora, const PeftAdapter& adapter) {

@@ -15,4 +15,7 @@ RunConfig run_of(const Field& root, std::string name, std::vector<std::string> s
 // [parallel] alone, for a model that is there already.
 ParallelSection parallel_section_of(const Field& root, const ModelConfig& model);
 
+// Of a directory of weights that is not there: "gpt2" and "owner/name" are names of the Hub.
+std::string advice_on_model(const std::string& name);
+
 }  // namespace stretto
