@@ -1,5 +1,6 @@
-// The whole C interface: stretto_call("simulate_run", "{...}") gives {"result": ...} or {"error": ...} as text, which
-// stretto_free() takes back. Nothing is thrown across it. Calls on one trainer come from one thread at a time.
+// The whole C interface: stretto_call("simulate_run", "{...}", buffers, count) gives {"result": ...} or {"error": ...}
+// as text, which stretto_free() takes back. Arguments name arrays by their place among the buffers, which are read or
+// filled during the call. Nothing is thrown across it.
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -28,13 +29,13 @@ Field error_field(const Error& e) {
   return Field::Table{{"error", Field::Table{{"faults", faults}, {"text", e.what()}, {"code", e.exit_code()}}}};
 }
 
-Field answer(const char* name, const char* arguments) try {
+Field answer(const char* name, const char* arguments, std::span<const Memory> memory) try {
   static const bool checked = (check_kernels_run_here(), true);
   (void)checked;
   const auto it = calls().find(name);
-  STRETTO_ASSERT(it != calls().end(), "a call that does not exist");
+  if (it == calls().end()) throw Error("stretto_call", "there is no call of that name").hint("they are in calls.def");
   const Field given = read_json(arguments, "arguments");
-  return Field::Table{{"result", it->second(Arguments(given))}};
+  return Field::Table{{"result", it->second(Arguments(given, memory))}};
 } catch (const Error& e) {
   return error_field(e);
 } catch (const std::bad_alloc&) {
@@ -45,42 +46,6 @@ Field answer(const char* name, const char* arguments) try {
 }
 
 }  // namespace
-
-// What Python gave may be of another type than the one that is wanted.
-template <class T>
-static const T& value_of(const Field& f, std::string_view key, const char* wanted) {
-  if (const T* value = std::get_if<T>(&f.value)) return *value;
-  throw Error("arguments", "'{}' is {} ({}) and should be {}", key, f.str(), f.kind(), wanted).hint("give {}", wanted);
-}
-
-const Field* Arguments::find(std::string_view key) const {
-  const Field* f = all_.find(key);
-  return f && !f->is_null() ? f : nullptr;
-}
-std::string Arguments::text(std::string_view key) const {
-  const Field* f = find(key);
-  return f ? value_of<std::string>(*f, key, "text") : "";
-}
-i64 Arguments::whole(std::string_view key, i64 otherwise) const {
-  const Field* f = find(key);
-  return f ? value_of<i64>(*f, key, "a whole number") : otherwise;
-}
-double Arguments::number(std::string_view key, double otherwise) const {
-  const Field* f = find(key);
-  if (!f) return otherwise;
-  const i64* whole = std::get_if<i64>(&f->value);
-  return whole ? double(*whole) : value_of<double>(*f, key, "a number");
-}
-bool Arguments::flag(std::string_view key) const {
-  const Field* f = find(key);
-  return f && std::get<bool>(f->value);
-}
-std::vector<std::string> Arguments::texts(std::string_view key) const {
-  std::vector<std::string> all;
-  if (const Field* f = find(key))
-    for (const Field& text : *f->array()) all.push_back(std::get<std::string>(text.value));
-  return all;
-}
 
 RunConfig run_of(const Arguments& a) {
   RunConfig run = read_run(a.text("run"), a.texts("settings"));
@@ -98,8 +63,17 @@ Field numbers(const std::vector<double>& all) { return Field::Array(all.begin(),
 
 extern "C" {
 
-STRETTO_PUBLIC char* stretto_call(const char* name, const char* arguments) {
-  const std::string text = stretto::write_json(stretto::python::answer(name, arguments));
+struct stretto_buffer {
+  void* data;
+  long long bytes;
+};
+
+STRETTO_PUBLIC char* stretto_call(const char* name, const char* arguments, const stretto_buffer* buffers,
+                                  long long count) {
+  std::vector<stretto::python::Memory> memory;
+  for (long long i = 0; i < count; ++i)
+    memory.emplace_back(static_cast<std::byte*>(buffers[i].data), std::size_t(buffers[i].bytes));
+  const std::string text = stretto::write_json(stretto::python::answer(name, arguments, memory));
   char* copy = static_cast<char*>(std::malloc(text.size() + 1));
   if (copy) std::memcpy(copy, text.c_str(), text.size() + 1);
   return copy;

@@ -4,13 +4,13 @@
 
 #include "calls.h"
 #include "stretto/base/text.h"
-#include "stretto/config/plan.h"
 #include "stretto/cost/cluster_file.h"
 #include "stretto/plan/explain.h"
-#include "stretto/simulate/held.h"
-#include "stretto/simulate/step_time.h"
 #include "stretto/run/loop.h"
 #include "stretto/run/measured_runs.h"
+#include "stretto/run/planned.h"
+#include "stretto/simulate/held.h"
+#include "stretto/simulate/step_time.h"
 
 namespace stretto::python {
 namespace {
@@ -25,23 +25,10 @@ ClusterFile cluster_of(const Arguments& a, const RunConfig& run) {
   return file;
 }
 
-Field settings_of(const RunKeys& k) {
-  Field::Array stages;
-  for (const int n : k.stages) stages.emplace_back(n);
-  Field keys{Field::Table{}};
-  keys.set("train.microbatches", k.microbatches);
-  keys.set("parallel.pipe", k.pipe);
-  keys.set("parallel.data", k.data);
-  keys.set("parallel.tensor", k.tensor);
-  keys.set("parallel.context", k.context);
-  keys.set("parallel.expert", k.expert);
-  keys.set("parallel.zero", k.zero);
-  keys.set("parallel.sequence", k.sequence);
-  keys.set("parallel.recompute", std::string(name_of(k.recompute)));
-  keys.set("parallel.schedule", std::string(k.schedule));
-  if (k.pipe > 1) keys.set("parallel.chunks", k.chunks);
-  if (k.pipe > 1 && !stages.empty()) keys.set("parallel.stages", stages);
-  return keys;
+Field as_sections(const RunKeys& k) {
+  Field sections{Field::Table{}};
+  for (const Member& m : settings_of(k)) sections.set(m.key, m.value);
+  return sections;
 }
 
 }  // namespace
@@ -75,38 +62,31 @@ Field simulate_run(const Arguments& a) {
 }
 
 Field plan(const Arguments& a) {
-  const RunConfig read = read_open_run(a.text("run"), a.texts("settings"));
-  const ClusterFile file = cluster_of(a, read);
-  const RunConfig run = as_stack_has_it(read, file.cluster.stack);
-  const int ranks = int(a.whole("ranks", file.ranks.value_or(0)));
-  if (ranks < 1) throw Error("plan", "nothing says how many ranks there are").hint("plan(..., ranks=64)");
-  const PlanProblem problem = problem_of(run, file, ranks);
-  check_ranks(problem.cluster, ranks);
-  const PlanSpace space = space_of(run);
-  const Plan found = make_plan(problem, space,
-                               {.top = int(a.whole("top", 10)),
-                                .margin = run.plan.margin,
-                                .memory = run.plan.memory,
-                                .quick = a.flag("quick"),
-                                .objective = run.plan.objective == "memory" ? Objective::memory : Objective::time});
-  if (found.counts.tried == 0) throw nothing_legal(problem, space);
-  if (found.best.empty()) throw nothing_fits(problem, found, {});
+  const PlanRequest request{.cluster = a.text("cluster"),
+                            .ranks = a.count("ranks"),
+                            .top = int(a.whole("top", 10, 1, 10000)),
+                            .quick = a.flag("quick")};
+  const RunPlanning all = plan_of_run(read_open_run(a.text("run"), a.texts("settings")), request);
+  const Planning& found = all.best();
   Field::Array best;
-  for (const Planned& p : found.best)
+  for (const Planned& p : found.plan.best)
     best.push_back(Field::Table{{"text", p.keys.str()},
-                                {"settings", settings_of(p.keys)},
+                                {"settings", as_sections(p.keys)},
                                 {"seconds", p.seconds},
                                 {"bytes", p.bytes},
                                 {"bubble", p.bubble},
-                                {"mfu", mfu(problem, found.flops, p.seconds)},
+                                {"mfu", mfu(found.problem, found.plan.flops, p.seconds)},
                                 {"by", std::string(name_of(p.exact))}});
-  return Field::Table{{"tried", found.counts.tried}, {"best", best}, {"why_not", join(why_not(found), "; ")}};
+  return Field::Table{{"ranks", found.problem.ranks},
+                      {"tried", found.plan.counts.tried},
+                      {"best", best},
+                      {"why_not", join(why_not(found.plan), "; ")}};
 }
 
 Field train_run(const Arguments& a) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nowhere(std::fopen("/dev/null", "w"), &std::fclose);
   std::optional<std::string> resume;
-  if (a.find("resume")) resume = a.text("resume");
+  if (a.has("resume")) resume = a.text("resume");
   const bool quiet = a.flag("quiet");
   const RunSummary s =
       train(run_of(a), quiet ? nowhere.get() : stdout, quiet ? Verbosity::quiet : Verbosity::normal, resume);

@@ -5,16 +5,24 @@
 #include "stretto/schedule/choice.h"
 #include "stretto/schedule/prove.h"
 #include "stretto/simulate/simulate.h"
+#include "stretto/view/svg.h"
 
 namespace stretto::python {
 namespace {
 
 CheckedSchedule checked(const Arguments& a) {
   const Request wanted{
-      .actors = int(a.whole("actors")), .microbatches = int(a.whole("microbatches")), .chunks = int(a.whole("chunks"))};
+      .actors = a.count("actors"), .microbatches = a.count("microbatches"), .chunks = a.count("chunks")};
   CheckedSchedule c = check_schedule(a.text("schedule"), wanted);
   refuse(c.validation.all_faults());
   return c;
+}
+
+SimulateOptions times_of(const Arguments& a, bool timeline = false) {
+  SimulateOptions o{.timeline = timeline};
+  o.times = {.F = a.number("F", 1), .I = a.number("I", 1), .W = a.number("W", 1), .message = a.number("message")};
+  if (a.has("R")) o.recompute = a.number("R");
+  return o;
 }
 
 }  // namespace
@@ -54,14 +62,15 @@ Field check_of_schedule(const Arguments& a) {
 
 Field simulate_schedule(const Arguments& a) {
   const Schedule s = checked(a).schedule;
-  SimulateOptions o{.timeline = false};
-  o.times = {.F = a.number("F", 1), .I = a.number("I", 1), .W = a.number("W", 1), .message = a.number("message")};
-  if (a.find("R")) o.recompute = a.number("R");
-  const Prediction p = simulate(s, o);
+  const Prediction p = simulate(s, times_of(a));
   return Field::Table{
       {"name", s.name},         {"actors", s.actors()}, {"stages", s.stages}, {"microbatches", s.microbatches},
       {"makespan", p.makespan}, {"span", p.span},       {"period", p.period}, {"bubble", p.bubble},
       {"peak", numbers(p.peak)}};
+}
+
+Field schedule_picture(const Arguments& a) {
+  return Field(svg(simulate(checked(a).schedule, times_of(a, true)).timeline));
 }
 
 }  // namespace stretto::python

@@ -8,12 +8,13 @@
 Sections and keys are those of a run file (docs/keys.md). Mistakes are stretto.Error.
 """
 
-from ._library import Error, Fault, __version__
-from ._runs import check, config, metrics, plan, simulate, train
+from ._ahead import ahead
+from ._library import Error, Fault, Picture, __version__
+from ._runs import check, config, convert, eval, metrics, plan, simulate, train, verify
 from ._schedules import check_schedule, schedule, simulate_schedule
 from ._trainer import Described, Step, Trainer
 
 __all__ = [
-    "Described", "Error", "Fault", "Step", "Trainer", "check", "check_schedule", "config", "metrics", "plan",
-    "schedule", "simulate", "simulate_schedule", "train", "__version__",
+    "Described", "Error", "Fault", "Picture", "Step", "Trainer", "ahead", "check", "check_schedule", "config", "convert",
+    "eval", "metrics", "plan", "schedule", "simulate", "simulate_schedule", "train", "verify", "__version__",
 ]

@@ -1,11 +1,13 @@
 """Training on batches of one's own."""
 
+import atexit
 import dataclasses
 import os
+import weakref
 
 import numpy as np
 
-from ._library import Error, Fault, call, run_arguments
+from ._library import Picture, call, error, run_arguments
 
 _types = {"f32": np.dtype(np.float32), "f64": np.dtype(np.float64), "i32": np.dtype(np.int32)}
 _names = {dtype: name for name, dtype in _types.items()}
@@ -45,8 +47,33 @@ def _step(result):
     return Step(**{key: float("nan") if value is None else value for key, value in result.items()})
 
 
-def _fault(where, what, hint):
-    return Error(f"[{where}] {what}; hint: {hint}", [Fault(where, what, hint)], 1)
+def _path(path):
+    return None if path is None else os.fspath(path)
+
+
+def _ids(ids):
+    return np.asarray(ids, np.int64).reshape(-1).tolist()
+
+
+_open = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all():  # while there still is an interpreter
+    for trainer in list(_open):
+        trainer.close()
+
+
+def _first_lost(array, converted):
+    """The place of the first number that the other type does not hold; none: all are there."""
+    if np.can_cast(array.dtype, converted.dtype):
+        return None
+    if converted.dtype.kind == "i":
+        kept = np.iinfo(converted.dtype)
+        lost = (array < kept.min) | (array > kept.max)
+    else:
+        lost = np.isinf(converted) & np.isfinite(array)
+    return tuple(map(int, np.argwhere(lost)[0])) if lost.any() else None
 
 
 class Trainer:
@@ -57,26 +84,29 @@ class Trainer:
 
     def __init__(self, run=None, **sections):
         self._id = None
-        with run_arguments(run, sections) as arguments:
-            opened = call("trainer_open", **arguments)
+        opened = call("trainer_open", **run_arguments(run, sections))
         self._id = opened["trainer"]
+        _open.add(self)
         self.ranks = opened["ranks"]
+        self._about = opened["about"]
         self.inputs = _described(opened["inputs"])
         self.parameters = _described(opened["parameters"])
 
     def step(self, **batch):
         """Trains on one batch: an array for every input, with the rows of the whole step."""
-        given, kept = self._batch(batch)
-        result = _step(self._call("trainer_step", batch=given))
-        del kept
-        return result
+        given, arrays = self._batch(batch)
+        return _step(self._call("trainer_step", *arrays, batch=given))
+
+    def record(self, **batch):
+        """Trains on one batch, and measures who did what when: (step, picture)."""
+        given, arrays = self._batch(batch)
+        recorded = self._call("trainer_step", *arrays, batch=given, record=True)
+        return _step(recorded["step"]), Picture(recorded["svg"])
 
     def evaluate(self, sizes=None, **batch):
         """Forward only. `sizes` binds dims to other sizes: {"batch": 2}."""
-        given, kept = self._batch(batch)
-        result = _step(self._call("trainer_evaluate", batch=given, sizes=sizes))
-        del kept
-        return result
+        given, arrays = self._batch(batch)
+        return _step(self._call("trainer_evaluate", *arrays, batch=given, sizes=sizes))
 
     def parameter(self, name):
         return self._read(name, "parameter")
@@ -92,7 +122,7 @@ class Trainer:
     def set_parameter(self, name, value):
         dtype = self.parameters[name].dtype if name in self.parameters else np.dtype(np.float32)  # C++ names the nearest
         array = self._converted(name, value, dtype)
-        self._call("trainer_write", name=name, array=self._given(array))
+        self._call("trainer_write", array, name=name, array=self._given(array, 0))
 
     def save(self, directory, keep=3):
         """Writes directory/step-<number>, which appears whole or not at all; the newest `keep` stay."""
@@ -101,6 +131,36 @@ class Trainer:
     def load(self, directory):
         """Goes on from the newest checkpoint there, under any layout. False: there is none."""
         return self._call("trainer_load", directory=os.fspath(directory))["found"]
+
+    def export(self, directory, dtype=None):
+        """Writes a Hugging Face directory of the model as it is now; adapters are merged into it."""
+        self._call("trainer_export", directory=os.fspath(directory), dtype=dtype)
+
+    def export_adapter(self, directory, dtype=None):
+        """Writes the adapters of finetune.lora, as PEFT reads them."""
+        self._call("trainer_export", directory=os.fspath(directory), dtype=dtype, adapter=True)
+
+    def logits(self, ids):
+        """What may follow every token: [rows, length] -> [rows, length, vocab], for rows of any length."""
+        ids = self._converted("ids", ids, np.dtype(np.int32))
+        name, width = self._embedding()
+        logits = np.empty((*ids.shape, width), self.parameters[name].dtype)
+        self._call("trainer_logits", ids, logits, ids=self._given(ids, 0), buffer=1)
+        return logits
+
+    def generate(self, prompt, tokens=100, temperature=0.8, top_k=0, top_p=1, seed=0, stop=None, tokenizer=None):
+        """What the model goes on with: text after text, ids after ids. `stop`: ids that end it, those of the model when
+        they are not given."""
+        said = {"prompt": prompt} if isinstance(prompt, str) else {"ids": _ids(prompt)}
+        return self._call("trainer_generate", tokens=tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed,
+                          stop=stop, tokenizer=_path(tokenizer), **said)
+
+    def encode(self, text, tokenizer=None):
+        """The ids of a text, by the tokenizer beside the weights of model.from; without one and with 256 ids, bytes."""
+        return self._call("trainer_encode", text=text, tokenizer=_path(tokenizer))
+
+    def decode(self, ids, tokenizer=None):
+        return self._call("trainer_decode", ids=_ids(ids), tokenizer=_path(tokenizer))
 
     def parameters_hash(self):
         """Equal exactly when all parameters are, bit by bit, whatever the layout."""
@@ -124,32 +184,49 @@ class Trainer:
         except Exception:  # the interpreter may be half gone
             pass
 
-    def _call(self, name, /, **arguments):
+    def __repr__(self):
+        return f"<stretto.Trainer: {self._about}{'; closed' if self._id is None else ''}>"
+
+    def __reduce_ex__(self, protocol):  # copy, deepcopy and pickle: each would be this very trainer
+        raise error("trainer", "it holds threads and memory, which cannot be copied or sent to another process",
+                    "save() and load() carry its parameters, states and step to another trainer")
+
+    def _call(self, name, /, *arrays, **arguments):
         if self._id is None:
-            raise _fault("trainer", "it has been closed", "make another one")
-        return call(name, trainer=self._id, **arguments)
+            raise error("trainer", "it has been closed", "make another one")
+        return call(name, *arrays, trainer=self._id, **arguments)
 
     @staticmethod
     def _converted(name, value, dtype):
         array = np.asarray(value)
         if array.dtype != dtype and not np.can_cast(array.dtype, dtype, "same_kind"):
-            raise _fault(name, f"an array of {array.dtype} is given, and {dtype} is needed", f"use .astype({dtype})")
-        return np.ascontiguousarray(array, dtype)
+            raise error(name, f"an array of {array.dtype} is given, and {dtype} is needed", f"use .astype({dtype})")
+        with np.errstate(over="ignore", invalid="ignore"):
+            converted = np.asarray(array, dtype, order="C")
+        at = _first_lost(array, converted)
+        if at is not None:
+            raise error(name, f"{list(at)} is {array[at]}, which {dtype} does not hold",
+                        "give ids of the vocabulary" if dtype.kind == "i" else "scale the numbers")
+        return converted
 
     @staticmethod
-    def _given(array):
-        return {"dtype": _names[array.dtype], "sizes": list(array.shape), "at": array.ctypes.data}
+    def _given(array, buffer):
+        return {"dtype": _names[array.dtype], "sizes": list(array.shape), "buffer": buffer}
+
+    def _embedding(self):
+        """A parameter of the type that numbers are computed in, and the size of the vocabulary."""
+        parts = {n: p for n, p in self.parameters.items() if n == "wte" or n.startswith("wte.")}
+        return next(iter(parts)), sum(p.sizes[0] for p in parts.values())
 
     def _batch(self, batch):
         arrays = {}
         for name, value in batch.items():
             dtype = self.inputs[name].dtype if name in self.inputs else np.asarray(value).dtype
             arrays[name] = self._converted(name, value, dtype if dtype in _names else np.dtype(np.float32))
-        return {name: self._given(a) for name, a in arrays.items()}, arrays
+        return {name: self._given(a, i) for i, (name, a) in enumerate(arrays.items())}, list(arrays.values())
 
     def _read(self, name, what):
         described = self.parameters.get(name)
         array = np.empty(described.sizes if described else 0, described.dtype if described else np.float32)
-        to = {"at": array.ctypes.data, "bytes": array.nbytes}
-        self._call("trainer_read", name=name, what=what, to=to)
+        self._call("trainer_read", array, name=name, what=what, buffer=0)
         return array

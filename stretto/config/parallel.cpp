@@ -13,8 +13,9 @@ std::vector<Fault> schedule_faults(const ParallelSection& s, int microbatches) {
       const CheckedSchedule file = check_schedule(s.schedule, {.actors = 0, .microbatches = 0, .chunks = s.chunks});
       const int rows = file.schedule.actors(), cut = file.schedule.microbatches;
       if (file.validation.ok() && (rows != s.pipe || cut != microbatches))
-        return {fault(s.schedule, fmt::format("use parallel.pipe = {} and train.microbatches = {}", rows, cut),
-                      "the file is for {} actors and {} microbatches, the run has {} and {}", rows, cut, s.pipe,
+        return {fault(s.schedule.find('\n') == s.schedule.npos ? s.schedule : "schedule",  // rows instead of a file
+                      fmt::format("use parallel.pipe = {} and train.microbatches = {}", rows, cut),
+                      "it is for {} actors and {} microbatches, the run has {} and {}", rows, cut, s.pipe,
                       microbatches)};
     }
     return check_schedule(s.schedule, {.actors = s.pipe, .microbatches = microbatches, .chunks = s.chunks})

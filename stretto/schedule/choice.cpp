@@ -61,10 +61,15 @@ struct FromFile {
   Schedule schedule;
 };
 
+// The rows of a file in the place of its name. Messages call them "schedule".
+bool has_rows(std::string_view text) { return text.find('\n') != text.npos; }
+std::string shown(std::string_view text) { return has_rows(text) ? "schedule" : std::string(text); }
+
 FromFile read_schedule(const std::string& path, const Request& r, const ChoiceOptions& o) {
-  FromFile f{parse_csv(read_text(path), path, o.dialect), {}};
+  const std::string place = shown(path);
+  FromFile f{parse_csv(has_rows(path) ? path : read_text(path), place, o.dialect), {}};
   f.schedule = schedule_of(f.file, csv_options(r, o));
-  f.schedule.name = std::filesystem::path(path).stem().string();
+  f.schedule.name = std::filesystem::path(place).stem().string();
   return f;
 }
 
@@ -101,7 +106,7 @@ void locate(std::vector<Finding>& findings, const CsvFile& file) {
 }  // namespace
 
 bool names_a_file(std::string_view s) {
-  if (s.ends_with(".csv") || s.find('/') != s.npos) return true;
+  if (has_rows(s) || s.ends_with(".csv") || s.find('/') != s.npos) return true;
   std::error_code ignored;
   return !is_known(s) && std::filesystem::is_regular_file(s, ignored);
 }
@@ -135,7 +140,7 @@ CheckedSchedule check_schedule(const ScheduleChoice& choice, const Request& r, c
   }
   if (c.schedule.pipes() > 1 && o.pipes == CsvPipes::detect) {
     c.validation.notes.push_back({Finding::Kind::shape,
-                                  fault(*path, "say --pipes one if that is not meant",
+                                  fault(shown(*path), "say --pipes one if that is not meant",
                                         "read as bidirectional: stages {} to {} are the up pipe's", c.schedule.stages,
                                         2 * c.schedule.stages - 1),
                                   {}});

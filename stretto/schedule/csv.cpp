@@ -76,7 +76,7 @@ class Parser {
     if (more_) faults_.push_back(fault(file_.name, "", "{} more cells are wrong", more_));
     refuse(std::move(faults_));
     if (std::all_of(file_.rows.begin(), file_.rows.end(), [](const auto& r) { return r.empty(); })) {
-      throw Error(file_.name, "the file is empty").hint("one line per actor, cells such as 0F0 separated by commas");
+      throw Error(file_.name, "it is empty").hint("one line per actor, cells such as 0F0 separated by commas");
     }
   }
 

@@ -452,11 +452,11 @@ TEST(RunMistakes, ThatTakeTheModelAreNamedToo) {
   EXPECT_EQ(
       compiling("[model]\nlayers = 1\nwidth = 16\nheads = 2\ncontext = 8\nvocab = 255\n[parallel]\ntensor = 4"),
       "[run.toml:8] key 'parallel.tensor': dim 'vocab' has size 255, which 4 ranks (tensor) do not divide; hint: "
-      "use a size that 4 divides, another number of ranks, or pad it (Dim::padded(4); model.pad_vocab = 4 for a run's "
-      "vocabulary): files, loss and norms keep the logical size\n"
+      "use a size that 4 divides, another number of ranks, or pad it (model.pad_vocab = 4 for a run's "
+      "vocabulary, padded(4) of a dim of your own): files, loss and norms keep the logical size\n"
       "[run.toml:8] key 'parallel.tensor': dim 'heads' has size 2, which 4 ranks (tensor) do not divide; hint: use "
-      "a size that 4 divides, another number of ranks, or pad it (Dim::padded(4); model.pad_vocab = 4 for a run's "
-      "vocabulary): files, loss and norms keep the logical size");
+      "a size that 4 divides, another number of ranks, or pad it (model.pad_vocab = 4 for a run's "
+      "vocabulary, padded(4) of a dim of your own): files, loss and norms keep the logical size");
   EXPECT_THAT(
       compiling(
           "[model]\nlayers = 1\nwidth = 16\nheads = 2\ncontext = 8\n[parallel]\ndata = 2\nlayout = {heads = \"data\"}"),
@@ -486,7 +486,7 @@ TEST(RunMistakes, OfACsvScheduleNameBothFiles) {
   for (const auto& [pipe, microbatches] : {std::pair(3, 2), std::pair(2, 6)})
     EXPECT_THAT(
         with("two.csv", pipe, microbatches),
-        ElementsAre(fmt::format("[run.toml:6] key 'parallel.schedule': {}/two.csv: the file is for 2 actors and "
+        ElementsAre(fmt::format("[run.toml:6] key 'parallel.schedule': {}/two.csv: it is for 2 actors and "
                                 "2 microbatches, the run has {} and {}; hint: use parallel.pipe = 2 and "
                                 "train.microbatches = 2",
                                 folder.str(), pipe, microbatches)));

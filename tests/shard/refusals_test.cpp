@@ -63,7 +63,7 @@ TEST(Refused, AnAxisOrADimTwice) {
 TEST(Refused, ASizeThatDoesNotDivide) {
   const std::string text = refusal(gpt2(), {{"tensor", 4}}, {{"vocab", "tensor"}});
   EXPECT_THAT(text, HasSubstr("dim 'vocab' has size 50, which 4 ranks (tensor) do not divide"));
-  EXPECT_THAT(text, HasSubstr("use a size that 4 divides, another number of ranks, or pad it (Dim::padded(4)"));
+  EXPECT_THAT(text, HasSubstr("use a size that 4 divides, another number of ranks, or pad it (model.pad_vocab = 4"));
   EXPECT_THAT(text, Not(HasSubstr("uses axis")));  // that would be a consequence, not a mistake of its own
   EXPECT_THAT(refusal(gpt2(), {{"a", 3}}, {{"heads", "a"}}),
               AllOf(HasSubstr("dim 'heads' has size 4"), Not(HasSubstr("heads_q"))))

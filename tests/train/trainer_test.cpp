@@ -100,7 +100,7 @@ TEST(Trainer, MistakesInABatchAreNamed) {
   Trainer trainer(compile(reporting(), sgd()));
   const std::vector<float> x(32);
   EXPECT_EQ(refusal_of([&] { trainer.step({}); }),
-            "[batch] input 'x' is missing; hint: add it to the Batch: {\"x\", Array::of(...)}");
+            "[batch] input 'x' is missing; hint: give an array for each of the model's inputs");
   EXPECT_EQ(refusal_of([&] {
               trainer.step({{"z", Array::of<float>(x, {8, 4})}});
             }),

@@ -174,8 +174,8 @@ DimAxes resolve(const std::vector<Dim>& dims, const Mesh& mesh, const Layout& la
       if (misfits.insert({d.parent.empty() ? d.name : d.parent, d.size, axes}).second)
         faults.push_back(fault("layout",
                                fmt::format("use a size that {0} divides, another number of "
-                                           "ranks, or pad it (Dim::padded({0}); "
-                                           "model.pad_vocab = {0} for a run's vocabulary): "
+                                           "ranks, or pad it (model.pad_vocab = {0} for a run's vocabulary, "
+                                           "padded({0}) of a dim of your own): "
                                            "files, loss and norms keep the logical size",
                                            n),
                                "dim '{}' has size {}, which {} ranks ({}) do not divide", d.name, d.size, n,

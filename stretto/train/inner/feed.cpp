@@ -64,8 +64,7 @@ void check_batch(const Compiled& c, const Batch& batch) {
   for (const TracedInput& in : c.inputs) {
     const auto it = batch.find(in.name);
     if (it == batch.end())
-      throw Error("batch", "input '{}' is missing", in.name)
-          .hint("add it to the Batch: {{\"{}\", Array::of(...)}}", in.name);
+      throw Error("batch", "input '{}' is missing", in.name).hint("give an array for each of the model's inputs");
     std::vector<i64> expect;
     for (const Dim& d : in.dims) expect.push_back(d.name == c.batch ? d.size * c.program->microbatches : d.size);
     if (it->second.dtype != in.dtype || it->second.sizes != expect)
