@@ -129,7 +129,7 @@ Program exchange_program(int ranks, const Pairing& p, u64 bytes, u64 memory, u64
   Program program;
   program.actors.resize(ranks);
   for (ActorProgram& a : program.actors) {
-    a.code.resize(1);
+    a.code = Code(std::vector<Instruction>(1));
     a.bytes[bench_arena] = memory;
   }
   for (const auto& [low, high] : p.pairs) {

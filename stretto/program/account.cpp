@@ -49,7 +49,7 @@ class RowClock {
 
  private:
   // A receive belongs to the run after it, every other instruction without a task to the run before it.
-  void time_instructions(const IdVector<InstructionId, Instruction>& code) {
+  void time_instructions(const Code& code) {
     RowTime last = before();
     bool started = false;
     for (const Instruction& i : code) {
@@ -66,8 +66,9 @@ class RowClock {
     RowTime upcoming = after();
     for (std::size_t k = code.size(); k-- > 0;) {
       const InstructionId i(k);
-      if (received_by(code[i])) of_[i] = upcoming;
-      if (run_of(code[i])) upcoming = of_[i];
+      const Instruction x = code[i];
+      if (received_by(x)) of_[i] = upcoming;
+      if (run_of(x)) upcoming = of_[i];
     }
   }
 
@@ -96,7 +97,8 @@ class Accountant {
  private:
   std::optional<StageId> stage_of(const LiveBuffer& b) const {
     if (!b.run) return std::nullopt;
-    const Run& r = *task_of(a_.code[*b.run]);
+    const Instruction last = a_.code[*b.run];
+    const Run& r = *task_of(last);
     return r.action ? std::optional(p_.stage_of[*p_.task(r).piece]) : std::nullopt;
   }
 
@@ -188,7 +190,8 @@ class Accountant {
     const std::optional<ActionId> at = clock_.action(t);
     if (!at) return t == clock_.before() ? "before the first action" : "after the last action";
     const std::string action = cell(p_.action(actor_, *at), p_.schedule.stages);
-    const Run* r = run_of(a_.code[i]);
+    const Instruction x = a_.code[i];
+    const Run* r = run_of(x);
     if (!r) return action;
     return fmt::format("{}, {} of piece {}", action, name_of(p_.task(*r).part), p_.task(*r).piece->value);
   }

@@ -72,6 +72,7 @@ inline const Run* task_of(const Instruction& i) {
       [](const OneOf<Send, Receive, Await> auto&) -> Found { return nullptr; });
 }
 inline Run* task_of(Instruction& i) { return const_cast<Run*>(task_of(std::as_const(i))); }
+const Run* task_of(const Instruction&&) = delete;  // it would point into what is gone
 
 // The task that it runs, and that is done when the next instruction begins.
 inline const Run* run_of(const Instruction& i) {
@@ -80,6 +81,7 @@ inline const Run* run_of(const Instruction& i) {
       i, [](const Run& r) -> Found { return &r; },
       [](const OneOf<Send, Receive, Start, Await> auto&) -> Found { return nullptr; });
 }
+const Run* run_of(const Instruction&&) = delete;
 
 inline std::optional<TransferId> sent_by(const Instruction& i) {
   using Found = std::optional<TransferId>;
@@ -101,6 +103,7 @@ inline const Start* start_of(const Instruction& i) {
       i, [](const Start& s) -> Found { return &s; },
       [](const OneOf<Run, Send, Receive, Await> auto&) -> Found { return nullptr; });
 }
+const Start* start_of(const Instruction&&) = delete;
 
 inline std::optional<CollectiveId> awaited_by(const Instruction& i) {
   using Found = std::optional<CollectiveId>;
@@ -119,5 +122,6 @@ inline const Run* begun_by(const Instruction& i) {
   const Run* r = task_of(i);
   return r && (!r->calls || r->calls->from == CallId(0)) ? r : nullptr;
 }
+const Run* begun_by(const Instruction&&) = delete;
 
 }  // namespace stretto

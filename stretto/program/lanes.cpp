@@ -49,7 +49,7 @@ class LaneWalk {
   }
 
   const Program& p_;
-  const IdVector<InstructionId, Instruction>& code_;
+  const Code& code_;
   Lanes out_;
   std::optional<InstructionId> newest_;  // in the compute lane
   std::map<CollectiveId, InstructionId> started_;

@@ -9,11 +9,12 @@
 #include "stretto/program/emit/emitter.h"
 #include "stretto/program/emit/epilogue.h"
 #include "stretto/program/emit/gathers.h"
-#include "stretto/program/memory/memory.h"
-#include "stretto/program/proofs/order.h"
-#include "stretto/program/memory/room.h"
 #include "stretto/program/emit/rows.h"
 #include "stretto/program/emit/transfers.h"
+#include "stretto/program/memory/memory.h"
+#include "stretto/program/memory/room.h"
+#include "stretto/program/overlap/region.h"
+#include "stretto/program/proofs/order.h"
 
 namespace stretto {
 namespace {
@@ -78,18 +79,27 @@ Program frame(Step step, const Schedule& schedule, IdVector<PieceId, StageId> st
   return p;
 }
 
+// What follows the row belongs to its last turn or to turns of its own.
+void cut_rest(Program& p, ActorId actor, std::size_t rows) {
+  const Code& code = p.actors[actor].code;
+  const std::size_t from = std::max<std::size_t>(rows, 1) - 1, end = code.turns().size();
+  if (from < end) rewrite_turns(p, actor, from, end, written_out(code, {from, end - from}));
+}
+
 }  // namespace
 
 Program lower(Step step, const Schedule& schedule, IdVector<PieceId, StageId> stage_of, const LowerOptions& options) {
   Program p = frame(std::move(step), schedule, std::move(stage_of), options);
   Emitter emitter(p, options.remote);
+  IdVector<ActorId, std::size_t> rows;  // turns that end with the row
   for (ActorId a : p.actors.ids()) {
     emit_prologue(emitter, a);
-    emit_row(emitter, a);
+    rows.push_back(emit_row(emitter, a));
   }
   emit_gradients(emitter);
   for (ActorId a : p.actors.ids()) emit_totals(emitter, a);
   emit_epilogue(emitter);
+  for (ActorId a : p.actors.ids()) cut_rest(p, a, rows[a]);
   for (ActorId a : p.actors.ids()) place_gathers(p, a, options.reshard);
   say_when_there_is_room(p);
   if (options.overlap) overlap_calls(p, *options.overlap);

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "stretto/program/emit/touches.h"
 #include "stretto/program/lanes.h"
 #include "stretto/program/proofs/order.h"
-#include "stretto/program/emit/touches.h"
 
 namespace stretto {
 namespace {
@@ -23,8 +23,9 @@ class LastTouch {
   LastTouch(const Program& p, ActorId a, std::vector<Expected> expected)
       : p_(p), a_(a), code_(p.actors[a].code), lanes_(lanes_of(p, a)), open_(std::move(expected)) {
     for (InstructionId i : code_.ids()) {
-      if (const Start* s = start_of(code_[i])) started_[s->collective] = &s->run;
-      if (const auto sent = sent_by(code_[i])) kept_.insert({last_read(p.transfers[*sent], i), *sent});
+      const Instruction x = code_[i];
+      if (const Start* s = start_of(x)) started_.insert({s->collective, s->run});
+      if (const auto sent = sent_by(x)) kept_.insert({last_read(p.transfers[*sent], i), *sent});
     }
   }
 
@@ -34,7 +35,7 @@ class LastTouch {
       const InstructionId i(n);
       match(
           code_[i], [&](const Run& r) { run(r, i); }, [&](const Receive& r) { receive(p_.transfers[r.transfer], i); },
-          [&](const Start& s) { run(s.run, i); }, [&](const Await& w) { run(*started_.at(w.collective), i); },
+          [&](const Start& s) { run(s.run, i); }, [&](const Await& w) { run(started_.at(w.collective), i); },
           [](const Send&) {});
       const auto [first, last] = kept_.equal_range(i);
       for (auto it = first; it != last; ++it) send(p_.transfers[it->second], i);
@@ -77,11 +78,11 @@ class LastTouch {
 
   const Program& p_;
   const ActorId a_;
-  const IdVector<InstructionId, Instruction>& code_;
+  const Code& code_;
   const Lanes lanes_;
   std::vector<Expected> open_;
   std::map<TransferId, InstructionId> until_;
-  std::map<CollectiveId, const Run*> started_;
+  std::map<CollectiveId, Run> started_;
   std::multimap<InstructionId, TransferId> kept_;  // by the last instruction at which the sender's memory is still kept
 };
 
@@ -140,14 +141,13 @@ Program two_steps(const Program& p, const NextStep& next) {
     }
   for (ActorId a : p.actors.ids()) {
     const auto& code = p.actors[a].code;
-    auto& out = two.actors[a].code;
-    out.clear();
+    std::vector<Instruction> out;
     const std::uint32_t collectives = p.actors[a].collectives;
     for (const std::uint32_t step : {0u, 1u}) {
       IdVector<InstructionId, InstructionId> at;  // where an instruction stands now, with what is told before it
       for (std::uint32_t n = 0; n <= code.size(); ++n) {
         const InstructionId i(n);
-        at.push_back(out.next_id());
+        at.push_back(InstructionId(out.size()));
         const auto [first, last] = (step == 0 ? tell : hear)[a].equal_range(i);
         for (auto it = first; it != last; ++it)
           out.push_back(step == 0 ? Instruction(Send{it->second}) : Instruction(Receive{it->second}));
@@ -167,6 +167,7 @@ Program two_steps(const Program& p, const NextStep& next) {
           if (t.released) t.released = at[*t.released];
         }
     }
+    two.actors[a].code = Code(out);
     two.actors[a].collectives = 2 * collectives;
   }
   return two;

@@ -17,7 +17,7 @@
 
 #include "stretto/fuse/calls.h"
 #include "stretto/ir/layout.h"
-#include "stretto/program/instruction.h"
+#include "stretto/program/code.h"
 #include "stretto/schedule/schedule.h"
 #include "stretto/step/step.h"
 
@@ -127,7 +127,7 @@ class Offsets {
 };
 
 struct ActorProgram {
-  IdVector<InstructionId, Instruction> code;
+  Code code;
   IdVector<SlotId, Slot> slots;
   PerArena<u64> bytes{};
   // Where the persistent things lie.

@@ -27,13 +27,14 @@ void add_spans(const Program& p, int rank, const std::vector<RunRecord>& records
   std::optional<std::size_t> last;  // the newest span of a task
   std::optional<ActionId> action;
   for (const RunRecord& r : records) {
-    const Run& run = *task_of(mine.code[r.instruction]);
+    const Instruction at = mine.code[r.instruction];
+    const Run& run = *task_of(at);
     Span span{.actor = actor.value,
               .coordinate = rank % p.ranks_per_actor(),
               .start = r.start - from,
               .end = r.end - from,
               .waiting = r.within};
-    if (start_of(mine.code[r.instruction])) {
+    if (start_of(at)) {
       span.lane = Lane::collective;
       span.label = label_of(p, run.task);
       out.spans.push_back(std::move(span));

@@ -48,8 +48,11 @@ void Worker::connect(std::span<const ArenaBases> arenas_of_all, Transport* trans
 // A call that all ranks of a group make together has a group in every lane in which it is made.
 void Worker::find_groups(Groups& groups) {
   shared_.assign(prepared_.shared.size(), {});
-  for (InstructionId i : program().code.ids()) {
-    const Run* r = task_of(program().code[i]);
+  InstructionId next(0);
+  for (const Instruction& x : program().code) {
+    const InstructionId i = next;
+    ++next.value;
+    const Run* r = task_of(x);
     if (!r) continue;
     const PreparedBody& body = prepared_.body_of(r->task);
     for (CallId c : ids(calls_of(*r, *body.calls)))
@@ -64,16 +67,17 @@ void Worker::find_groups(Groups& groups) {
 
 void Worker::run(i64 step) {
   begin(step);
-  const auto& code = program().code;
-  for (InstructionId i : code.ids()) {
+  InstructionId i(0);
+  for (const Instruction& x : program().code) {
     come_to(i);
     match(
-        code[i], [&](const Run& r) { run(r, i); }, [&](const Send& s) { send(s.transfer); },
+        x, [&](const Run& r) { run(r, i); }, [&](const Send& s) { send(s.transfer); },
         [&](const Receive& r) { receive(r.transfer); }, [&](const Start& s) { start(s, i); },
         [&](const Await& w) { await(w); });
     leave(i);
+    ++i.value;
   }
-  finish(code.next_id());
+  finish(i);
 }
 
 void Worker::begin(i64 step) {
@@ -113,7 +117,8 @@ std::optional<KernelFault> Worker::finish_device() {
   try {
     return device_->finish();
   } catch (const LaunchError& e) {
-    const Run& r = *task_of(program().code[InstructionId(e.launch.instruction)]);
+    const Instruction at = program().code[InstructionId(e.launch.instruction)];
+    const Run& r = *task_of(at);
     naming(r, CallId(e.launch.call), [&] { std::rethrow_exception(e.why); });
   }
   return std::nullopt;
@@ -312,7 +317,8 @@ std::string Worker::where(const Run& r) const {
 }
 
 Error Worker::refused(const KernelFault& f) const {
-  const Run& r = *task_of(program().code[InstructionId(f.launch.instruction)]);
+  const Instruction at = program().code[InstructionId(f.launch.instruction)];
+  const Run& r = *task_of(at);
   const Calls& body = *prepared_.body_of(r.task).calls;
   const Node& node = body.graph.node(body.calls[CallId(f.launch.call)].node);
   Error e = node.op->out_of_range({body.graph, node}, f.value, f.limit);

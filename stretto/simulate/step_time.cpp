@@ -28,7 +28,8 @@ class StepPlayer {
         record_(record),
         messages_(messages),
         arrives_(p.transfers.size()) {
-    for (ActorId a : p.actors.ids()) actors_[a].due.resize(p.actors[a].collectives);
+    for (ActorId a : p.actors.ids())
+      actors_[a].now = p.actors[a].code.begin(), actors_[a].due.resize(p.actors[a].collectives);
   }
 
   std::optional<double> seconds() { return ends() ? std::optional(result().seconds) : std::nullopt; }
@@ -43,7 +44,8 @@ class StepPlayer {
     next_ = &next;
     for (int more = 0; more < most_steps; ++more) {
       passed_before_ = passed_;
-      for (Actor& x : actors_) x.at = InstructionId(0), x.waits = 0;
+      for (ActorId a : actors_.ids())
+        actors_[a].now = p_.actors[a].code.begin(), actors_[a].at = InstructionId(0), actors_[a].waits = 0;
       arrives_.assign(arrives_.size(), {});
       const double now = play().seconds, takes = now - std::exchange(end, now);
       if (std::abs(takes - std::exchange(last, takes)) < 1e-9 * takes) break;
@@ -59,6 +61,7 @@ class StepPlayer {
 
  private:
   struct Actor {
+    Code::Iterator now;
     InstructionId at{0};
     std::size_t waits = 0;  // of next_step.h: the next one
     double time = 0, worked = 0, sums = 0, exposed = 0, gathers = 0, gathers_exposed = 0;
@@ -126,11 +129,12 @@ class StepPlayer {
     Actor& x = actors_[a];
     const auto& code = p_.actors[a].code;
     const InstructionId from = x.at;
-    for (; code.has(x.at); x.at = InstructionId(x.at.value + 1)) {
+    for (; x.now != code.end(); ++x.now, ++x.at.value) {
       pass(a);
       if (next_) wait_for_others(x, a);
+      const Instruction now = *x.now;
       const bool goes = match(
-          code[x.at],
+          now,
           [&](const Run& r) {
             run(x, a, r);
             return true;
@@ -179,7 +183,8 @@ class StepPlayer {
   // Kernels run when the program has issued them, which goes on ahead of them until it waits for a message.
   void issue(Actor& x, ActorId a) {
     if (stack_.floor == 0) return;
-    const Run* begun = begun_by(p_.actors[a].code[x.at]);
+    const Instruction now = *x.now;
+    const Run* begun = begun_by(now);
     if (!begun || !begun->action) return;
     x.issued += prices_.issue(p_.task(*begun).part);
     if (x.issued > x.time) x.spent.elements += x.issued - std::exchange(x.time, x.issued);
@@ -218,18 +223,21 @@ class StepPlayer {
     std::optional<ActionId> action;
     for (InstructionId i = at; i.value > 0 && !action;) {
       i = InstructionId(i.value - 1);
-      if (const Run* r = run_of(code[i]))
+      const Instruction before = code[i];
+      if (const Run* r = run_of(before))
         action = r->action;
-      else if (!sent_by(code[i]))
+      else if (!sent_by(before))
         return 0;
     }
     if (!action || p_.action(a, *action).phase != Phase::B) return 0;
     double rest = 0;
-    for (InstructionId i = at; code.has(i); i = InstructionId(i.value + 1))
-      if (const Run* r = run_of(code[i])) {
+    for (InstructionId i = at; code.has(i); i = InstructionId(i.value + 1)) {
+      const Instruction later = code[i];
+      if (const Run* r = run_of(later)) {
         if (r->action != action) break;
         rest += (r->calls ? prices_.part(a, *r) : prices_.task(a, r->task)).seconds();
       }
+    }
     return rest;
   }
   bool receive(Actor& x, TransferId t) {

@@ -39,11 +39,12 @@ TEST(RemoteProgram, WhatIsSentStaysBehindItsSendAndWhatComesHasItsPlaceBefore) {
     const Program& p = *c.program;
     for (const ActorProgram& a : p.actors)
       for (InstructionId i : a.code.ids()) {
-        if (const Send* s = std::get_if<Send>(&a.code[i])) {
+        const Instruction x = a.code[i];
+        if (const Send* s = std::get_if<Send>(&x)) {
           EXPECT_GT(p.transfers[s->transfer].released, i);
           EXPECT_LE(p.transfers[s->transfer].released, a.code.next_id());
         }
-        if (const Receive* r = std::get_if<Receive>(&a.code[i])) {
+        if (const Receive* r = std::get_if<Receive>(&x)) {
           EXPECT_LE(p.transfers[r->transfer].posted, i);
         }
       }

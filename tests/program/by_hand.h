@@ -7,6 +7,7 @@
 #include "stretto/ops/square.h"
 #include "stretto/program/lower.h"
 #include "stretto/step/task_builder.h"
+#include "support/instruction_list.h"
 
 namespace stretto::test {
 

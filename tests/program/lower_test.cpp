@@ -101,12 +101,14 @@ TEST(Lower, SquaredNormsGoAlongATree) {
 
 TEST(SettleOrder, SaysWhoWaitsForever) {
   Program p = lowered();
-  auto& code = p.actors[second].code;
-  std::swap(code[InstructionId(3)], code[InstructionId(5)]);  // its first `b` only after the second `a`, which is there
+  const auto swapped = [](ActorProgram& a, InstructionId one, InstructionId other) {
+    test::changed(a, [&](test::InstructionList& code) { std::swap(code[one], code[other]); });
+  };
+  // Its first `b` only after the second `a`, which is there.
+  swapped(p.actors[second], InstructionId(3), InstructionId(5));
   EXPECT_TRUE(settle_order(p).empty());
   Program stuck = lowered();
-  auto& first_code = stuck.actors[first].code;
-  std::swap(first_code[InstructionId(1)], first_code[InstructionId(4)]);  // waits for `b` before it sends `a`
+  swapped(stuck.actors[first], InstructionId(1), InstructionId(4));  // waits for `b` before it sends `a`
   const std::vector<Fault> faults = settle_order(stuck);
   ASSERT_EQ(faults.size(), 2u);
   EXPECT_THAT(faults[0].str(), HasSubstr("actor 0] waits forever at instruction 1: receive"));
@@ -124,7 +126,7 @@ TEST(SettleOrder, KnowsWhatTheReceiverHasDone) {
 
 TEST(PlanMemory, WhatIsForOneOtherActorIsMadeInItsMemory) {
   const Program p = lowered();
-  const stretto::Run& f0 = std::get<stretto::Run>(p.actors[first].code[InstructionId(0)]);
+  const auto f0 = std::get<stretto::Run>(p.actors[first].code[InstructionId(0)]);
   int elsewhere = 0;
   const Calls& calls = *p.calls[f0.task];
   for (BufferId b : calls.buffers.ids())
@@ -181,10 +183,10 @@ Schedule both_pieces_twice() {
 // A program whose gathers are not placed yet: four runs.
 Program without_gathers(const Schedule& schedule) {
   Program p = lower(gathering(), schedule, a_stage_per_piece(), {.mesh = {{"data", 2}}, .purpose = Purpose::facts});
-  IdVector<InstructionId, Instruction> runs;
+  std::vector<Instruction> runs;
   for (const Instruction& i : p.actors[first].code)
     if (std::holds_alternative<stretto::Run>(i)) runs.push_back(i);
-  p.actors[first].code = runs;
+  p.actors[first].code = Code(runs);
   p.actors[first].collectives = 0;
   return p;
 }

@@ -5,6 +5,7 @@
 
 #include "stretto/program/proofs/order.h"
 #include "stretto/program/proofs/races.h"
+#include "support/instruction_list.h"
 #include "support/small_models.h"
 
 namespace stretto {
@@ -90,7 +91,7 @@ TEST(NextStep, WhatIsSentIsKeptInBothSteps) {
   const auto p = of_eight_layers({.mesh = {{"pipe", 2}}, .schedule = "gpipe", .remote = true}).program;
   const Program two = two_steps(*p, next_step(*p));
   const auto task_at = [](const Program& x, ActorId a, InstructionId i) {
-    const auto& code = x.actors[a].code;
+    const test::InstructionList code = test::list_of(x.actors[a].code);
     for (; code.has(i); i = InstructionId(i.value + 1))
       if (const auto* r = task_of(code[i])) return std::optional(std::pair(r->task, r->microbatch.value % 8));
     return std::optional<std::pair<TaskId, std::uint32_t>>();

@@ -8,7 +8,7 @@
 
 #include "program/by_hand.h"
 #include "stretto/ops/all_reduce.h"
-#include "stretto/program/overlap/recipe.h"
+#include "stretto/program/overlap/call_order.h"
 #include "stretto/simulate/step_time.h"
 #include "stretto/stretto.h"
 #include "support/small_models.h"
@@ -112,13 +112,14 @@ TEST(Overlap, BackwardsOfTwoMicrobatchesSideBySideAreLikeAGroup) {
 TEST(Overlap, WeightGradientsCanBeLeftToTheNextTurn) {
   const Program p = talking_program(Row().F(0, 0).B(0, 0).F(0, 1).B(0, 1), std::nullopt);
   const ActorId actor(0);
-  const Passage backward{p, actor, regions_of(p, actor)[1]};
+  const std::vector<Instruction> region = written_out(p.actors[actor].code, regions_of(p, actor)[1]);
+  const RegionAsItComes backward{p, actor, region};
   CallFacts facts(p.mesh);
   RegionWork work = work_of(p, backward.region, started_runs(p.actors[actor]), facts);
   WorkTimes on_fast(p, fast), on_slow(p, slow);
-  EXPECT_THAT(recipe_of(backward, work, on_fast, 1).left, ElementsAre(RegionAt(1)));
-  EXPECT_THAT(recipe_of(backward, work, on_fast, 0).left, IsEmpty());
-  EXPECT_THAT(recipe_of(backward, work, on_slow, 1).left, IsEmpty());
+  EXPECT_THAT(order_calls(backward, work, on_fast, 1).left, ElementsAre(RegionAt(1)));
+  EXPECT_THAT(order_calls(backward, work, on_fast, 0).left, IsEmpty());
+  EXPECT_THAT(order_calls(backward, work, on_slow, 1).left, IsEmpty());
 }
 
 // Most of them by way of another weight gradient: lists of all would grow with the square of the pieces.
@@ -128,7 +129,8 @@ TEST(Overlap, WeightGradientsComeAfterAllAdditionsBeforeThem) {
   const Program& p = *c.program;
   CallFacts facts(p.mesh);
   std::size_t said = 0, held = 0;
-  for (const Region& region : regions_of(p, ActorId(0))) {
+  for (TurnSpan turns : regions_of(p, ActorId(0))) {
+    const std::vector<Instruction> region = written_out(p.actors[ActorId(0)].code, turns);
     const RegionWork all = work_of(p, region, started_runs(p.actors[ActorId(0)]), facts);
     IdVector<WorkId, std::set<WorkId>> before(all.work.size());
     std::set<WorkId> additions;
@@ -150,8 +152,8 @@ TEST(Overlap, WeightGradientsComeAfterAllAdditionsBeforeThem) {
 // Reading a sum before it is awaited is found, also by another task.
 TEST(Overlap, IsVerified) {
   Program p = talking_program(Row().F(0, 0).B(0, 0).F(0, 1).B(0, 1), slow);
-  auto& code = p.actors[ActorId(0)].code;
-  std::swap(code[InstructionId(3)], code[InstructionId(4)]);
+  test::changed(p.actors[ActorId(0)],
+                [](test::InstructionList& code) { std::swap(code[InstructionId(3)], code[InstructionId(4)]); });
   const std::vector<Fault> faults = verify(p);
   ASSERT_FALSE(faults.empty());
   EXPECT_THAT(faults[0].str(), HasSubstr("it touches what a collective still works on"));

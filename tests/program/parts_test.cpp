@@ -16,7 +16,6 @@ namespace stretto {
 namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
-using Code = IdVector<InstructionId, Instruction>;
 
 std::set<BufferId> buffers_of(const KernelCall& c) {
   std::set<BufferId> all;
@@ -150,13 +149,14 @@ TEST(RunsInParts, AreVerified) {
   EXPECT_THAT(verify(p), testing::IsEmpty());
   const std::vector<std::string> code = test::lines(p, ActorId(0));
   EXPECT_THAT(code, ElementsAre("start F0", "await F0", "F0 m0 [1, 2)")) << "the rest is one fused kernel";
-  std::swap(p.actors[ActorId(0)].code[InstructionId(1)], p.actors[ActorId(0)].code[InstructionId(2)]);
+  test::changed(p.actors[ActorId(0)],
+                [](test::InstructionList& all) { std::swap(all[InstructionId(1)], all[InstructionId(2)]); });
   const std::vector<Fault> faults = verify(p);
   ASSERT_EQ(faults.size(), 1u);
   EXPECT_THAT(faults[0].str(), HasSubstr("it touches what a collective still works on"));
-  p.actors[ActorId(0)].code.pop_back();
+  test::changed(p.actors[ActorId(0)], [](test::InstructionList& all) { all.pop_back(); });
   EXPECT_THAT(verify(p).back().str(), HasSubstr("nobody awaits it"));
-  p.actors[ActorId(0)].code.pop_back();
+  test::changed(p.actors[ActorId(0)], [](test::InstructionList& all) { all.pop_back(); });
   EXPECT_THAT(verify(p).front().str(), HasSubstr("F0 of microbatch 0 runs 1 of its 2 calls"));
 }
 

@@ -29,7 +29,7 @@ std::string told(const std::vector<Fault>& faults) {
 TEST(Lanes, WhatIsStartedWaitsForTasksAndTasksForWhatTheyAwait) {
   const auto p = program_for({.names = {.data = 2}});
   const Lanes lanes = lanes_of(*p, ActorId(0));
-  const auto& code = p->actors[ActorId(0)].code;
+  const test::InstructionList code = test::list_of(p->actors[ActorId(0)].code);
   std::map<CollectiveId, InstructionId> started;
   for (InstructionId i : code.ids()) {
     const std::vector<InstructionId>& waits = lanes.waits[i];
@@ -50,7 +50,7 @@ TEST(Lanes, WhatIsStartedWaitsForTasksAndTasksForWhatTheyAwait) {
 TEST(Lanes, MessagesWhoseMemoryIsKeptHaveALaneOfTheirOwn) {
   const auto p = program_for({.mesh = {{"pipe", 2}}, .remote = true});
   const Lanes lanes = lanes_of(*p, ActorId(0));
-  const auto& code = p->actors[ActorId(0)].code;
+  const test::InstructionList code = test::list_of(p->actors[ActorId(0)].code);
   int released = 0;
   for (InstructionId i : code.ids()) {
     if (const Send* s = std::get_if<Send>(&code[i])) {
@@ -89,7 +89,7 @@ TEST(Races, EveryAwaitAndEveryEventThatSumsWaitForIsNeeded) {
     for (ActorId a : p->actors.ids())
       for (InstructionId i : p->actors[a].code.ids()) {
         if (right[a].waits[i].empty()) continue;
-        const Instruction& code = p->actors[a].code[i];
+        const Instruction code = p->actors[a].code[i];
         const bool await = std::holds_alternative<Await>(code);
         if (!await && p->task(*task_of(code)).part == Part::U) continue;  // its memory may have been free for long
         IdVector<ActorId, Lanes> lanes = right;
@@ -134,11 +134,11 @@ void for_neighbours_swapped(Which which, Check check) {
       int swapped = 0;
       for (ActorId a : right->actors.ids())
         for (InstructionId i : right->actors[a].code.ids()) {
-          const auto& code = right->actors[a].code;
+          const Code& code = right->actors[a].code;
           const InstructionId next(i.value + 1);
           if (!code.has(next) || !which(*right, code[i], code[next])) continue;
           Program p = *right;
-          std::swap(p.actors[a].code[i], p.actors[a].code[next]);
+          test::changed(p.actors[a], [&](test::InstructionList& all) { std::swap(all[i], all[next]); });
           SCOPED_TRACE(p.str(p.actors[a].code[i]));
           check(p, remote);
           ++swapped;
@@ -219,9 +219,9 @@ TEST(Races, TwoBuffersAtOnePlaceAreFound) {
 TEST(Races, AFaultNamesBothInstructionsTheBytesAndWhatIsMissing) {
   Program p = lower(test::five_tasks(), test::two_actors(), test::a_stage_per_piece(), {});
   ASSERT_EQ(told(races(p)), "");
-  auto& code = p.actors[ActorId(1)].code;
-  ASSERT_TRUE(std::holds_alternative<Receive>(code[InstructionId(0)]));
-  std::swap(code[InstructionId(0)], code[InstructionId(1)]);
+  ASSERT_TRUE(std::holds_alternative<Receive>(p.actors[ActorId(1)].code[InstructionId(0)]));
+  test::changed(p.actors[ActorId(1)],
+                [](test::InstructionList& code) { std::swap(code[InstructionId(0)], code[InstructionId(1)]); });
   EXPECT_EQ(
       races(p).at(0).str(),
       "[program, actor 1] bytes 64 to 80 of activations: run F1 microbatch 0 (actor 1, instruction 0, lane compute) "

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "stretto/program/proofs/races.h"
+#include "support/instruction_list.h"
 #include "support/small_models.h"
 
 namespace stretto {
@@ -17,7 +18,7 @@ Compiled room_program(bool tied, std::string schedule = "1f1b") {
 
 // All that an actor does before a message can be written to it.
 bool done_before(const Program& p, ActorId actor, InstructionId posted, Phase phase) {
-  const auto& code = p.actors[actor].code;
+  const test::InstructionList code = test::list_of(p.actors[actor].code);
   for (InstructionId i : code.ids())
     if (const Run* r = task_of(code[i]); r && r->action && p.action(actor, *r->action).phase == phase && i >= posted)
       return false;
@@ -59,7 +60,7 @@ TEST(Room, TwoPipesTellEachOther) {
 TEST(Room, IsNotThereBeforeItIsTold) {
   Program p = *room_program(true).program;
   EXPECT_TRUE(races(p).empty());
-  auto& code = p.actors[ActorId(3)].code;
+  test::InstructionList code = test::list_of(p.actors[ActorId(3)].code);
   const auto told = std::find_if(code.begin(), code.end(), [&](const Instruction& i) {
     const Receive* r = std::get_if<Receive>(&i);
     return r && std::holds_alternative<SentWord>(p.transfers[r->transfer].what);
@@ -67,6 +68,7 @@ TEST(Room, IsNotThereBeforeItIsTold) {
   ASSERT_NE(told, code.end());
   ASSERT_TRUE(std::holds_alternative<Send>(told[1]));
   std::swap(told[0], told[1]);
+  p.actors[ActorId(3)].code = Code(code.list());
   EXPECT_FALSE(races(p).empty());
 }
 

@@ -14,9 +14,8 @@ using testing::IsEmpty;
 class Shadow {
  public:
   Shadow(const Program& p, ActorId a) : p_(p), a_(p.actors[a]), owner_((a_.bytes[Arena::activations] + 63) / 64, 0) {
-    for (InstructionId i : a_.code.ids())
-      if (const Receive* r = std::get_if<Receive>(&a_.code[i]))
-        arrives_[p.transfers[r->transfer].posted].push_back(r->transfer);
+    for (const Instruction& i : a_.code)
+      if (const Receive* r = std::get_if<Receive>(&i)) arrives_[p.transfers[r->transfer].posted].push_back(r->transfer);
   }
 
   std::vector<std::string> run() {

@@ -7,15 +7,15 @@
 #include <set>
 
 #include "stretto/cost/collective.h"
+#include "stretto/program/emit/touches.h"
 #include "stretto/program/lanes.h"
 #include "stretto/program/proofs/order.h"
-#include "stretto/program/emit/touches.h"
+#include "support/instruction_list.h"
 #include "support/property.h"
 #include "support/small_models.h"
 
 namespace stretto {
 namespace {
-using Code = IdVector<InstructionId, Instruction>;
 using Random = std::mt19937;
 
 template <class T>
@@ -170,7 +170,7 @@ void move(Code& code, InstructionId from, Random& random) {
   all.erase(all.begin() + from.value);
   const int far = 1 + int(random() % 12), to = int(from.value) + (random() % 2 ? far : -far);
   all.insert(all.begin() + std::clamp(to, 0, int(all.size())), x);
-  code = Code(std::move(all));
+  code = Code(all);
 }
 
 TEST(Starts, WhatIsProvedToFinishDoesSoOnEveryRank) {
@@ -183,7 +183,7 @@ TEST(Starts, WhatIsProvedToFinishDoesSoOnEveryRank) {
       Program changed = p;
       Code& code = changed.actors[ActorId(random() % 2)].code;
       for (int twice = 0; twice < 2; ++twice) move(code, one_of(all_of<Send, Receive>(code), random), random);
-      const bool proved = play(changed, [](ActorId, InstructionId, const Known&) {}).empty();
+      const bool proved = play(changed, [](ActorId, const Code::Iterator&, const Known&) {}).empty();
       EXPECT_EQ(proved, Ranks(changed).finish(random));
       ++(proved ? finish : hang);
     }
@@ -203,8 +203,9 @@ TEST(Starts, OneRankInAnotherOrderHangs) {
     if (starts.size() < 2) continue;
     const std::size_t at = random() % (starts.size() - 1);
     Program changed = p;
-    for (Code* code : {&ranks.code(0), &changed.actors[ActorId(0)].code})
-      std::swap((*code)[starts[at]], (*code)[starts[at + 1]]);
+    test::changed(changed.actors[ActorId(0)],
+                  [&](test::InstructionList& code) { std::swap(code[starts[at]], code[starts[at + 1]]); });
+    ranks.code(0) = changed.actors[ActorId(0)].code;
     const auto lane = [&](std::size_t k) {
       return lane_of(p.task(std::get<Start>(p.actors[ActorId(0)].code[starts[k]]).run).part);
     };
@@ -303,7 +304,9 @@ TEST(Starts, AndAwaitsOutOfOrderAreReported) {
       Code& code = changed.actors[actor].code;
       const InstructionId at = one_of(all, random);
       if (const unsigned how = random() % 8; how == 0)
-        code[at] = code[InstructionId(at.value > 0 ? at.value - 1 : 1)];
+        test::changed(changed.actors[actor], [&](test::InstructionList& all) {
+          all[at] = all[InstructionId(at.value > 0 ? at.value - 1 : 1)];
+        });
       else
         move(code, at, random);
       const bool same = Contents(changed, actor, true).run() == right && Contents(changed, actor, false).run() == right;

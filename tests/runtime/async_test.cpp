@@ -8,6 +8,7 @@
 #include "stretto/kernels/async/async_device.h"
 #include "stretto/runtime/engine.h"
 #include "stretto/schedule/builders.h"
+#include "support/instruction_list.h"
 #include "support/message.h"
 #include "support/small_models.h"
 
@@ -193,7 +194,7 @@ TEST(Async, WhatAKernelThrowsSaysWhere) {
   const Compiled c = compile(make_model(tiny("gpt2", 4), 24), adamw(), {.microbatches = 4},
                              {.mesh = {{"pipe", 2}}, .names = {.data = 2}});
   Engine e(c.program, {.seed = 1, .run = {.device = DeviceKind::async}});
-  const auto& code = e.worker(0).program().code;
+  const test::InstructionList code = test::list_of(e.worker(0).program().code);
   std::optional<Launch> launch;
   for (InstructionId i : code.ids())
     if (const auto* r = std::get_if<stretto::Run>(&code[i]); r && r->action && !launch)

@@ -9,6 +9,7 @@
 #include "stretto/program/proofs/races.h"
 #include "stretto/runtime/engine.h"
 #include "support/child.h"
+#include "support/instruction_list.h"
 #include "support/small_models.h"
 
 namespace stretto {
@@ -79,12 +80,13 @@ LaneChange early_record(Pair pair) {
 template <class First, class Second>
 void turn_round(Program& p) {
   for (ActorId a : p.actors.ids()) {
-    auto& code = p.actors[a].code;
-    for (InstructionId i(0), next(1); code.has(next); i = next, next = InstructionId(next.value + 1))
-      if (std::holds_alternative<First>(code[i]) && std::holds_alternative<Second>(code[next])) {
-        std::swap(code[i], code[next]);
-        next = InstructionId(next.value + 1);
-      }
+    test::changed(p.actors[a], [](test::InstructionList& code) {
+      for (InstructionId i(0), next(1); code.has(next); i = next, next = InstructionId(next.value + 1))
+        if (std::holds_alternative<First>(code[i]) && std::holds_alternative<Second>(code[next])) {
+          std::swap(code[i], code[next]);
+          next = InstructionId(next.value + 1);
+        }
+    });
   }
 }
 void receive_late(Program& p) { turn_round<Receive, stretto::Run>(p); }  // after the task that reads it
@@ -116,8 +118,8 @@ void one_place_for_messages(Program& p) {
 // What is gathered lies where tasks have their temporaries.
 void gather_anywhere(Program& p) {
   for (ActorId a : p.actors.ids())
-    for (InstructionId i : p.actors[a].code.ids())
-      if (const Start* s = std::get_if<Start>(&p.actors[a].code[i])) {
+    for (const Instruction& i : p.actors[a].code)
+      if (const Start* s = std::get_if<Start>(&i)) {
         const Calls& body = *p.calls[s->run.task];
         for (BufferId b : body.buffers.ids())
           if (Slot& slot = p.actors[a].slots[SlotId(s->run.args.value + b.value)];

@@ -75,7 +75,7 @@ TEST(StepTime, WeightGradientsSideBySideGoPieceByPiece) {
 // A bucket's sum starts after the last task that adds to it, not after all of backward.
 TEST(StepTime, FirstSumStartsBeforeTheLastTask) {
   const Compiled c = two_replicas(4);
-  const auto& code = c.program->actors[ActorId(0)].code;
+  const std::vector<Instruction> code = c.program->actors[ActorId(0)].code.written_out();
   ASSERT_GT(c.program->step->buckets.size(), 2u);
   const auto first = std::find_if(code.begin(), code.end(), [&](const Instruction& i) {
     const Start* s = std::get_if<Start>(&i);

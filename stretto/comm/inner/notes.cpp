@@ -7,7 +7,8 @@ Program notes_of(const Program& p) {
   notes.mesh = p.mesh;
   for (const ActorProgram& a : p.actors) {
     ActorProgram n;
-    n.code.resize(a.code.size());  // moments at which messages may come and go stay what they are
+    n.code =
+        Code(std::vector<Instruction>(a.code.size()));  // moments at which messages may come and go stay what they are
     n.bytes[Arena::activations] = sizeof(double) * p.transfers.size();
     notes.actors.push_back(std::move(n));
   }

@@ -252,7 +252,8 @@ void ShortProgram::read_beside() {
   double live = 0;
   i64 at = 0;
   for (InstructionId i : code.ids()) {
-    const stretto::Run* r = run_of(code[i]);
+    const Instruction x = code[i];
+    const stretto::Run* r = run_of(x);
     const Action* a = r && r->action ? &p.action(ActorId(0), *r->action) : nullptr;
     double* most = nullptr;
     if (a && a->microbatch == whole && a->phase == Phase::B) most = &stages_[a->stage].beside;

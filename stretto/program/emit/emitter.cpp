@@ -46,30 +46,43 @@ std::optional<ActorId> Emitter::find_actor(const Task& t, PipeId pipe) const {
 std::optional<ActorId> Emitter::actor_of(TaskId t, PipeId pipe) const { return actor_of_[pipe.value][t]; }
 
 void Emitter::run(ActorId actor, TaskId task, MicrobatchId m, std::optional<ActionId> action) {
-  auto& code = program.actors[actor].code;
   const Task& t = step.tasks[task];
   for (const Binding& b : t.inputs)
     if (const ValueId* v = as<ValueId>(b); v && actor_of(step.values[*v].producer, m) != actor)
-      if (received_[actor].insert({*v, m}).second) code.push_back(Receive{transfer(*v, m, actor)});
+      if (!has_received(actor, *v, m)) put(actor, Receive{receive(*v, m, actor)});
   char& ran = ran_[actor][program.pipe_of[m].value][task];
-  code.push_back(Run{.task = task, .microbatch = m, .overwrite = !ran || step.levels > 0, .action = action});
+  put(actor, Run{.task = task, .microbatch = m, .overwrite = !ran || step.levels > 0, .action = action});
   ran = 1;
   for (const Binding& b : t.outputs)
     if (const ValueId* v = as<ValueId>(b))
       for (ActorId target : targets_of(*v, m))
-        if (target != actor) code.push_back(Send{transfer(*v, m, target)});
+        if (target != actor) put(actor, Send{transfer(*v, m, target)});
+}
+
+void Emitter::put(ActorId actor, Instruction i) {
+  if (turn_)
+    turn_->push_back(std::move(i));
+  else
+    program.actors[actor].code.push_back(std::move(i));
+}
+
+bool Emitter::has_received(ActorId actor, ValueId v, MicrobatchId m) const {
+  const auto it = received_[actor].find(v);
+  return it != received_[actor].end() && it->second[m.value];
+}
+
+TransferId Emitter::receive(ValueId v, MicrobatchId m, ActorId target) {
+  received_[target].try_emplace(v, program.pipe_of.size()).first->second[m.value] = true;
+  return transfer(v, m, target);
 }
 
 CollectiveId Emitter::start(ActorId actor, TaskId task, MicrobatchId m, std::optional<ActionId> action) {
-  ActorProgram& a = program.actors[actor];
-  const CollectiveId id(a.collectives++);
-  a.code.push_back(Start{{.task = task, .microbatch = m, .action = action}, id});
+  const CollectiveId id(program.actors[actor].collectives++);
+  put(actor, Start{{.task = task, .microbatch = m, .action = action}, id});
   return id;
 }
 
-void Emitter::await(ActorId actor, CollectiveId id, TaskId task) {
-  program.actors[actor].code.push_back(Await{id, task});
-}
+void Emitter::await(ActorId actor, CollectiveId id, TaskId task) { put(actor, Await{id, task}); }
 
 void Emitter::exchange(ActorId source, ActorId target, TransferId t) {
   program.actors[source].code.push_back(Send{t});

@@ -4,14 +4,12 @@
 //   emit.run(actor, task, microbatch, action);
 #pragma once
 #include <optional>
-#include <set>
-#include <unordered_set>
-#include <utility>
+#include <unordered_map>
 #include <vector>
 
-#include "stretto/program/program.h"
 #include "stretto/program/emit/task_index.h"
 #include "stretto/program/emit/transfers.h"
+#include "stretto/program/program.h"
 
 namespace stretto {
 
@@ -26,6 +24,9 @@ class Emitter {
   void await(ActorId, CollectiveId, TaskId);
   // Sends something persistent from one actor to another.
   void exchange(ActorId source, ActorId target, TransferId);
+  // What follows goes to this list instead of to the end of the actor's code; null: no longer.
+  void write_to(std::vector<Instruction>* turn) { turn_ = turn; }
+
   // Runs a per-step task where it belongs: on the actor that owns its parameter or has its piece, or on all actors.
   void everywhere(TaskId);
 
@@ -33,6 +34,11 @@ class Emitter {
   std::optional<ActorId> actor_of(TaskId, PipeId) const;
   std::optional<ActorId> actor_of(TaskId t, MicrobatchId m) const { return actor_of(t, program.pipe_of[m]); }
   const std::vector<ActorId>& readers_of(ParamId p) const { return readers_[p]; }  // actors, ascending
+  bool is_first(ActorId a, TaskId t, MicrobatchId m) const { return !ran_[a][program.pipe_of[m].value][t]; }
+  bool has_received(ActorId, ValueId, MicrobatchId) const;
+  // A message with a value, to an actor or from the one that makes it.
+  TransferId send(ValueId v, MicrobatchId m, ActorId target) { return transfer(v, m, target); }
+  TransferId receive(ValueId, MicrobatchId, ActorId target);
 
   Program& program;
   const Step& step;
@@ -45,16 +51,18 @@ class Emitter {
     return targets_[program.pipe_of[m].value][v];
   }
   TransferId transfer(ValueId, MicrobatchId, ActorId target);
+  void put(ActorId, Instruction);
 
   void find_readers();
   void find_targets();
 
   bool remote_;
   IdVector<ParamId, std::vector<ActorId>> readers_;
-  std::vector<IdVector<TaskId, std::optional<ActorId>>> actor_of_;  // per pipe
-  std::vector<IdVector<ValueId, std::vector<ActorId>>> targets_;    // per pipe: who reads it
-  IdVector<ActorId, std::vector<IdVector<TaskId, char>>> ran_;      // per pipe
-  IdVector<ActorId, std::set<std::pair<ValueId, MicrobatchId>>> received_;
+  std::vector<IdVector<TaskId, std::optional<ActorId>>> actor_of_;              // per pipe
+  std::vector<IdVector<ValueId, std::vector<ActorId>>> targets_;                // per pipe: who reads it
+  IdVector<ActorId, std::vector<IdVector<TaskId, char>>> ran_;                  // per pipe
+  IdVector<ActorId, std::unordered_map<ValueId, std::vector<bool>>> received_;  // per microbatch
+  std::vector<Instruction>* turn_ = nullptr;
 };
 
 }  // namespace stretto

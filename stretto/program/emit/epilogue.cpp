@@ -21,10 +21,9 @@ ActorId last_to_end(const Program& p) {
     if (fresh) it->second = seconds_of(calls, Machine{});
     return it->second;
   };
-  play(p, [&](ActorId a, InstructionId i, const Known&) {
+  play(p, [&](ActorId a, const Code::Iterator& at, const Known&) {
     match(
-        p.actors[a].code[i], [&](const Run& r) { time[a] += seconds(r); },
-        [&](const Send& s) { sent[s.transfer] = time[a]; },
+        *at, [&](const Run& r) { time[a] += seconds(r); }, [&](const Send& s) { sent[s.transfer] = time[a]; },
         [&](const Receive& r) { time[a] = std::max(time[a], sent[r.transfer]); }, [](const Start&) {},
         [](const Await&) {});
   });

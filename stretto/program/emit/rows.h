@@ -10,7 +10,8 @@ namespace stretto {
 
 // Counts of all microbatches, and the loss scales that are made of them.
 void emit_prologue(Emitter&, ActorId);
-void emit_row(Emitter&, ActorId);
+// Says how many turns there are then.
+std::size_t emit_row(Emitter&, ActorId);
 // Outputs that are added up over ranks.
 void emit_totals(Emitter&, ActorId);
 

@@ -45,6 +45,15 @@ std::vector<Touch> touches_of(const Calls& body, CallRange range) {
   return touched;
 }
 
+const std::vector<Touch>& KnownTouches::of(const Run& r) {
+  const Calls& body = *p_.calls[r.task];
+  const CallRange calls = calls_of(r, body);
+  std::vector<OfCalls>& all = known_[r.task];
+  for (const OfCalls& x : all)
+    if (x.calls == calls) return x.touches;
+  return all.emplace_back(OfCalls{calls, touches_of(body, calls)}).touches;
+}
+
 const Binding* binding_of(const Program& p, const Run& r, BufferId id) {
   const BodyBuffer& b = p.calls[r.task]->buffers[id];
   if (const ResultId* x = b.result()) return &p.task(r).outputs[*x];

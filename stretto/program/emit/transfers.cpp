@@ -20,12 +20,18 @@ TransferId Transfers::whole(Sent what, u64 bytes, ActorId source, ActorId target
 }
 
 TransferId Transfers::of_value(ValueId value, MicrobatchId microbatch, ActorId source, ActorId target, bool direct) {
-  const auto [it, fresh] = values_.try_emplace({value, microbatch, target}, p_.transfers.next_id());
-  if (!fresh) return it->second;
+  OfValue& all = values_[{value, target}];
+  if (all.transfers.empty()) all.transfers.resize(p_.pipe_of.size());
+  std::optional<TransferId>& known = all.transfers[microbatch];
+  if (known) return *known;
   const CrossValue& v = p_.step->values[value];
-  whole(SentValue{value, microbatch}, v.bytes, source, target, fmt::format("value {} {}", value.value, v.name));
-  p_.transfers.back().direct = direct;
-  return it->second;
+  auto way = all.routes.find(source);
+  if (way == all.routes.end())
+    way = all.routes.emplace(source, route(source, target, v.bytes, fmt::format("value {} {}", value.value, v.name)))
+              .first;
+  known = p_.transfers.push_back(
+      {.route = way->second, .what = SentValue{value, microbatch}, .extents = {{.bytes = v.bytes}}, .direct = direct});
+  return *known;
 }
 
 TransferId Transfers::of(ParamId p, ActorId source, ActorId target) {
@@ -69,13 +75,15 @@ void keep_sent(Program& p) {
     const auto turn = [&](const Run& r) {
       return r.action ? std::optional(turn_of(p.row(actor), *r.action)) : std::nullopt;
     };
-    for (InstructionId i : a.code.ids()) {
-      if (const Run* r = run_of(a.code[i]); r && (starts.empty() || turn(*r) != action)) {
-        starts.push_back(i);
+    InstructionId at(0);
+    for (const Instruction& i : a.code) {
+      if (const Run* r = run_of(i); r && (starts.empty() || turn(*r) != action)) {
+        starts.push_back(at);
         action = turn(*r);
-      } else if (const auto t = sent_by(a.code[i])) {
+      } else if (const auto t = sent_by(i)) {
         sent.push_back({*t, starts.size()});
       }
+      ++at.value;
     }
     for (const auto& [transfer, after] : sent) {
       Transfer& t = p.transfers[transfer];

@@ -5,8 +5,10 @@
 //   const TransferId t = transfers.of_value(value, microbatch, source, target, true);
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "stretto/program/program.h"
@@ -29,7 +31,11 @@ class Transfers {
 
   Program& p_;
   std::map<std::tuple<std::string, ActorId, ActorId>, RouteId> routes_;
-  std::map<std::tuple<ValueId, MicrobatchId, ActorId>, TransferId> values_;
+  struct OfValue {                      // to one actor
+    std::map<ActorId, RouteId> routes;  // by its source
+    IdVector<MicrobatchId, std::optional<TransferId>> transfers;
+  };
+  std::map<std::pair<ValueId, ActorId>, OfValue> values_;
 };
 
 SentSquares in_ranges(std::vector<SquareId>);

@@ -1,296 +1,370 @@
 #include "stretto/program/memory/lifetimes.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
+#include <variant>
 
-#include "stretto/program/memory/persistent.h"
 #include "stretto/program/emit/touches.h"
+#include "stretto/program/memory/persistent.h"
 #include "stretto/step/storage.h"
 
 namespace stretto {
 namespace {
 
-// Something for every microbatch of those values or tasks that have it. What is touched together lies together: a
-// microbatch's, in the order in which the first of them were touched.
-template <class I, class T>
-class PerInstance {
- public:
-  PerInstance(const Program& p, std::size_t ids) : numbers_(ids, 0), all_(p.pipe_of.size()) {}
-  // What it is found by: to look it up costs more than to use it.
-  using Number = std::uint32_t;
-  Number number(I i) {
-    if (numbers_[i] == 0) numbers_[i] = ++count_;
-    return numbers_[i];
-  }
-  std::optional<T>& at(Number number, MicrobatchId m) {
-    if (all_[m].size() < number) all_[m].resize(count_);
-    return all_[m][number - 1];
-  }
-  std::optional<T>& at(I i, MicrobatchId m) { return at(number(i), m); }
-  const T* find(I i, MicrobatchId m) const {
-    const Number number = numbers_[i];
-    return number == 0 || all_[m].size() < number || !all_[m][number - 1] ? nullptr : &*all_[m][number - 1];
-  }
+// What a turn's code touches in the arena of activations, as the turn itself can name it.
+struct Temporary {
+  std::size_t run;  // that it belongs to, an instruction
+  BufferId buffer;
+  auto operator<=>(const Temporary&) const = default;
+};
+struct OfMicrobatch {
+  ValueId value;
+  std::variant<MicrobatchId, TransferId> which;  // by a message, if no run of the turn is of its microbatch
+  auto operator<=>(const OfMicrobatch&) const = default;
+};
+struct OfGather {  // a parameter
+  ValueId value;
+  std::optional<CollectiveId> by;  // none: that was awaited last before the turn
+  auto operator<=>(const OfGather&) const = default;
+};
+struct Visiting {  // gradients of another actor
+  AccumulatorId accumulator;
+  auto operator<=>(const Visiting&) const = default;
+};
+using Named = std::variant<Temporary, OfMicrobatch, OfGather, Visiting>;
 
- private:
-  IdVector<I, Number> numbers_;  // from 1 on; 0: it has none
-  Number count_ = 0;
-  IdVector<MicrobatchId, std::vector<std::optional<T>>> all_;
+// From when to when a turn touches it, counted from the turn's beginning in kernel calls, and in which instructions.
+struct Touched {
+  Named what;
+  u64 bytes = 0;
+  i64 first = 0, last = 0;
+  std::size_t made = 0, read = 0;
+  struct OfRun {
+    std::size_t at;
+    MicrobatchId microbatch;
+  };
+  std::optional<OfRun> run = {};  // the last with it
+  struct Reception {
+    TransferId transfer;
+    i64 at;
+    bool first;  // nothing of the turn touched it before
+  };
+  std::optional<Reception> received = {};
+};
+// All that is the same in every turn with this code. Ids are the turn's own.
+struct TurnTouches {
+  i64 calls = 0;
+  std::vector<i64> clock;  // of its instructions
+  std::vector<Touched> all;
+  std::vector<std::vector<SlotId>> slots;                                  // of each of those
+  std::vector<std::pair<std::size_t, TransferId>> sent;                    // of those, and when
+  std::vector<std::pair<SlotId, TransferId>> elsewhere;                    // results made in another actor's memory
+  std::vector<std::pair<CollectiveId, std::vector<std::size_t>>> started;  // that a later turn awaits
+  std::vector<std::pair<CollectiveId, i64>> awaited;                       // that an earlier one started, and when
+  std::vector<std::pair<ValueId, CollectiveId>> gathered;                  // what was awaited last, per parameter
 };
 
-class Walk {
+// Looks at a turn's code.
+class TurnReader {
  public:
-  // `uses`: all buffers, with who uses them; else only when those of values, and of runs in parts, are alive.
-  Walk(const Program& p, ActorId actor, bool uses)
+  TurnReader(const Program& p, ActorId actor, const Turn& turn, Temporaries which)
       : p_(p),
         s_(*p.step),
         actor_(actor),
-        a_(p.actors[actor]),
-        uses_(uses),
-        known_(p, s_.values.size()),
-        direct_(p, s_.values.size()),
-        parts_(p, s_.tasks.size()) {
-    touching_.resize(s_.tasks.size());
-    gathered_.resize(s_.values.size()), newest_.resize(s_.values.size()), started_.resize(a_.collectives);
-    set_clock();
-    for (const Instruction& i : a_.code)
-      if (const auto sent = sent_by(i)) {
-        const Transfer& t = p_.transfers[*sent];
-        if (t.direct) direct_.at(t.value()->value, t.value()->microbatch) = *sent;
-      }
+        code_(p.actors[actor].code),
+        turn_(turn),
+        which_(which),
+        microbatches_(code_.numbers(turn).microbatches) {
+    for (const Instruction& i : code_.kind(turn).instructions)
+      if (const auto number = sent_by(i))
+        if (const Transfer& t = transfer(*number); t.direct) direct_[own(t, *number)] = *number;
   }
 
-  Lifetimes run() {
-    walk();
-    for (LiveId id : lives_.ids()) {
-      LiveBuffer& b = out_.buffers[id];
-      b.bytes = lives_[id].bytes, b.first = lives_[id].first, b.last = lives_[id].last;
+  TurnTouches run() {
+    const std::vector<Instruction>& all = code_.kind(turn_).instructions;
+    for (at_ = 0; at_ < all.size(); ++at_) {
+      out_.clock.push_back(now_);
+      match(
+          all[at_], [&](const Run& r) { run(r, std::nullopt); }, [&](const Start& s) { run(s.run, s.collective); },
+          [&](const Await& w) { await(w); }, [&](const Send& s) { send(s.transfer); },
+          [&](const Receive& r) { receive(r.transfer); });
     }
+    out_.calls = now_;
+    for (const auto& [collective, things] : started_) out_.started.push_back({collective, things});
+    for (const auto& [value, collective] : newest_) out_.gathered.push_back({value, collective});
     return std::move(out_);
-  }
-  IdVector<LiveId, Lifetime> lives() {
-    walk();
-    return std::move(lives_);
   }
 
  private:
-  void walk() {
-    for (InstructionId i : a_.code.ids()) {
-      out_.home.push_back(i);
-      match(
-          a_.code[i], [&](const Run& r) { touch_all(r, i, nullptr); },
-          [&](const Start& s) { touch_all(s.run, i, &s.collective); }, [&](const Await& w) { await(w, i); },
-          [&](const Send& s) { send(s.transfer, i); }, [&](const Receive& r) { receive(r.transfer, i); });
-    }
-  }
-  void set_clock() {
-    i64 now = 0;
-    std::size_t most = 0;  // buffers, values counted at each use
-    for (const Instruction& i : a_.code) {
-      out_.clock.push_back(now);
-      const Run* r = task_of(i);
-      if (!r) {
-        ++now;
-        continue;
-      }
-      const Calls& body = *p_.calls[r->task];
-      const CallRange calls = calls_of(*r, body);
-      now += std::max<i64>(1, i64{calls.to.value} - calls.from.value);
-      most += uses_ ? body.buffers.size() : p_.task(*r).outputs.size();
-    }
-    out_.clock.push_back(now);
-    lives_.reserve(most);
-    if (uses_) out_.buffers.reserve(most), out_.uses.reserve(most);
-  }
-
-  // The parts of a run share arguments and temporaries.
-  struct Parts {
-    InstructionId home;           // the first
-    std::size_t temporaries = 0;  // where they begin
-  };
-  const Parts& parts_of(const Run& r, InstructionId i) {
-    std::optional<Parts>& parts = parts_.at(r.task, r.microbatch);
-    if (!parts) {
-      parts = Parts{i, temporaries_.size()};
-      temporaries_.resize(temporaries_.size() + p_.calls[r.task]->buffers.size());
-    }
-    out_.home[i] = parts->home;
-    return *parts;
-  }
-
-  // What calls of a body touch that may lie in the arena of activations, and from when to when, counted from the first
-  // of them. A task runs once per microbatch, so it is found once.
-  struct Touching {
-    BufferId buffer;
-    u64 bytes = 0;
-    i64 first = 0, last = 0;
-    const Binding* where = nullptr;     // null: a temporary
-    std::optional<ValueId> value = {};  // that this is
-    PerInstance<ValueId, LiveId>::Number number = 0;
-    bool result = false, gathered = false;
-  };
-  struct TouchingOfCalls {
-    std::optional<CallRange> calls;  // none: of a run that is not in parts
-    std::vector<Touching> all;
-  };
-  const std::vector<Touching>& touching(const Run& r) {
-    for (const TouchingOfCalls& t : touching_[r.task])
-      if (t.calls == r.calls) return t.all;
+  void run(const Run& r, std::optional<CollectiveId> started) {
     const Calls& body = *p_.calls[r.task];
     const CallRange range = calls_of(r, body);
-    const IdVector<BufferId, Touched> part = r.calls ? touched_in(body, range) : IdVector<BufferId, Touched>();
-    std::vector<Touching> all;
+    const auto part = r.calls ? touched_in(body, range) : IdVector<BufferId, std::optional<BodyBuffer::Touched>>();
+    std::size_t home = at_;
+    if (r.calls) home = parts_.try_emplace({r.task, r.microbatch}, at_).first->second;
     for (BufferId b : body.buffers.ids()) {
       const BodyBuffer& buffer = body.buffers[b];
-      const Touched touched = r.calls ? part[b] : buffer.touched;
-      if (!touched || (buffer.temporary() && !r.calls && !uses_)) continue;
-      const Binding* where = binding_of(p_, r, b);
-      const ValueId* value = where ? as<ValueId>(*where) : nullptr;
-      if (where && !value && !as<AccumulatorId>(*where)) continue;
-      const i64 from = range.from.value;
-      Touching t{b, buffer.bytes, touched->first.value - from, touched->last.value - from, where};
-      t.result = buffer.result() != nullptr;
-      if (value) t.value = *value, t.number = known_.number(*value), t.gathered = gathered(s_, *value);
-      all.push_back(t);
+      const auto touched = r.calls ? part[b] : buffer.touched;
+      if (!touched) continue;
+      const std::optional<Named> what = name(r, b, home, started);
+      if (!what) continue;
+      const i64 from = now_ - range.from.value;
+      const std::size_t k = touch(*what, buffer.bytes, from + touched->first.value, from + touched->last.value);
+      Touched& t = out_.all[k];
+      t.run = {at_, r.microbatch};
+      add_slot(k, SlotId(r.args.value + b.value));
+      if (started) started_[*started].push_back(k);
     }
-    touching_[r.task].push_back({r.calls, std::move(all)});
-    return touching_[r.task].back().all;
+    now_ += std::max<i64>(1, i64{range.to.value} - range.from.value);
+  }
+  // None: it does not lie among the activations of this actor.
+  std::optional<Named> name(const Run& r, BufferId b, std::size_t home, std::optional<CollectiveId> started) {
+    const Binding* where = binding_of(p_, r, b);
+    if (!where) {
+      if (which_ == Temporaries::of_parts && !r.calls) return std::nullopt;
+      return Temporary{home, b};
+    }
+    if (as<AccumulatorId>(*where)) {
+      Run here = r;
+      here.microbatch = code_.microbatch(turn_, r.microbatch);
+      const AccumulatorId g = std::get<AccumulatorId>(bound(p_, here, *where));
+      return visits(p_, actor_, g) ? std::optional<Named>(Visiting{g}) : std::nullopt;
+    }
+    const ValueId* value = as<ValueId>(*where);
+    if (!value) return std::nullopt;
+    const bool result = p_.calls[r.task]->buffers[b].result() != nullptr;
+    if (gathered(s_, *value)) {
+      const auto newest = newest_.find(*value);
+      return OfGather{*value, result                    ? started
+                              : newest == newest_.end() ? std::nullopt
+                                                        : std::optional(newest->second)};
+    }
+    const OfMicrobatch own{*value, number_of(code_.microbatch(turn_, r.microbatch)).value()};
+    const auto direct = result ? direct_.find(own) : direct_.end();
+    if (direct == direct_.end()) return own;
+    out_.elsewhere.push_back({SlotId(r.args.value + b.value), direct->second});
+    return std::nullopt;
   }
   // What some of a body's calls touch. They need not run in the body's order.
-  using Touched = std::optional<BodyBuffer::Touched>;
-  static IdVector<BufferId, Touched> touched_in(const Calls& body, CallRange range) {
-    IdVector<BufferId, Touched> all(body.buffers.size());
+  static IdVector<BufferId, std::optional<BodyBuffer::Touched>> touched_in(const Calls& body, CallRange range) {
+    IdVector<BufferId, std::optional<BodyBuffer::Touched>> all(body.buffers.size());
     for (CallId c : ids(range))
       for (const auto* refs : {&body.calls[c].in, &body.calls[c].out})
         for (const Ref& x : *refs)
           if (x.buffer) all[*x.buffer] = {all[*x.buffer].value_or(BodyBuffer::Touched{c, c}).first, c};
     return all;
   }
-
-  // `started`: none, a run that is waited for in place.
-  void touch_all(const Run& r, InstructionId i, const CollectiveId* started) {
-    const Parts* parts = r.calls ? &parts_of(r, i) : nullptr;
-    if (started) started_[*started].from = in_flight_.size();
-    for (const Touching& t : touching(r)) touch(t, r, i, parts, started);
-    if (started) started_[*started].to = in_flight_.size();
-  }
-  // Not what does not lie in the arena of activations.
-  void touch(const Touching& t, const Run& r, InstructionId i, const Parts* parts, const CollectiveId* started) {
-    const i64 first = out_.clock[i] + t.first;
-    const auto live = [&](LiveId id) {
-      i64& last = lives_[id].last;
-      last = std::max(last, out_.clock[i] + t.last);
-      if (uses_) use(id, {out_.home[i], t.buffer}, r, i);
-      if (started) in_flight_.push_back(id);
-    };
-    if (!t.where) return live(parts ? temporary(t, *parts, first, i) : add(t.bytes, first, i));
-    if (!t.value) {
-      const Binding where = bound(p_, r, *t.where);
-      if (visits(p_, actor_, where)) live(visiting_.at(std::get<AccumulatorId>(where)));
-      return;
+  std::size_t touch(const Named& what, u64 bytes, i64 first, i64 last) {
+    const auto [it, fresh] = known_.try_emplace(what, out_.all.size());
+    if (fresh) {
+      out_.all.push_back({.what = what, .bytes = bytes, .first = first, .last = first, .made = at_});
+      out_.slots.push_back({});
     }
-    if (t.gathered)
-      return live(of_gather(*t.value, t.result ? *started : newest_[*t.value].value(), t.bytes, first, i));
-    const TransferId* transfer = t.result ? direct_.find(*t.value, r.microbatch) : nullptr;
-    if (transfer)
-      out_.elsewhere.push_back({{out_.home[i], t.buffer}, *transfer});
-    else
-      live(of_value(*t.value, t.number, r.microbatch, t.bytes, first, i));
+    Touched& t = out_.all[it->second];
+    t.last = std::max(t.last, last), t.read = at_;
+    return it->second;
   }
-  void use(LiveId id, BufferUse by, const Run& r, InstructionId i) {
-    LiveBuffer& b = out_.buffers[id];
-    b.microbatch = r.microbatch, b.run = b.read = i;
-    out_.uses.push_back({id, by});
+  void add_slot(std::size_t k, SlotId s) {
+    std::vector<SlotId>& all = out_.slots[k];
+    if (std::find(all.begin(), all.end(), s) == all.end()) all.push_back(s);
   }
 
-  LiveId add(u64 bytes, i64 first, InstructionId i, std::optional<ValueId> value = {}) {
-    if (uses_) out_.buffers.push_back({.value = value, .made = i, .read = i});
-    return lives_.push_back({bytes, first, first});
-  }
-  LiveId temporary(const Touching& t, const Parts& parts, i64 first, InstructionId i) {
-    std::optional<LiveId>& known = temporaries_[parts.temporaries + t.buffer.value];
-    if (!known) known = add(t.bytes, first, i);
-    return *known;
-  }
-  LiveId of_value(ValueId v, std::uint32_t number, MicrobatchId m, u64 bytes, i64 first, InstructionId i) {
-    std::optional<LiveId>& known = known_.at(number, m);
-    if (!known) known = add(bytes, first, i, v);
-    return *known;
-  }
-  // A parameter, by one gather.
-  LiveId of_gather(ValueId v, CollectiveId by, u64 bytes, i64 first, InstructionId i) {
-    auto& all = gathered_[v];
-    auto known = std::find_if(all.rbegin(), all.rend(), [&](const auto& x) { return x.first == by; });
-    if (known == all.rend()) all.push_back({by, add(bytes, first, i, v)}), known = all.rbegin();
-    return known->second;
-  }
-  void touch(LiveId id, const Transfer& t, InstructionId i, MessageEnd end, i64 until) {
-    lives_[id].last = std::max(lives_[id].last, until);
-    if (!uses_) return;
-    LiveBuffer& b = out_.buffers[id];
-    b.read = i;
-    if (!end.sending) b.received = out_.clock[i];
-    if (const SentValue* v = t.value(); v && !end.sending) b.microbatch = v->microbatch;
-    out_.ends.push_back({id, end});
-  }
-
-  void await(const Await& w, InstructionId i) {
+  void await(const Await& w) {
     for (const Binding& b : s_.tasks[w.task].outputs)
       if (const ValueId* v = as<ValueId>(b)) newest_[*v] = w.collective;
-    for (std::size_t k = started_[w.collective].from; k < started_[w.collective].to; ++k) {
-      i64& last = lives_[in_flight_[k]].last;
-      last = std::max(last, out_.clock[i]);
+    const auto here = started_.find(w.collective);
+    if (here == started_.end()) {
+      out_.awaited.push_back({w.collective, now_});
+    } else {
+      for (std::size_t k : here->second) out_.all[k].last = std::max(out_.all[k].last, now_);
+      started_.erase(here);
     }
+    ++now_;
   }
-
   // A value lives on its sender until it is sent, unless it is made in the receiver's memory, and on its receiver from
   // the moment at which it can be written.
-  void send(TransferId transfer, InstructionId i) {
-    const Transfer& t = p_.transfers[transfer];
-    if (!t.value() || t.direct) return;
-    const LiveId id = of_message(t, out_.clock[i], i);
-    const i64 kept = t.released ? out_.clock[*t.released] - 1 : 0;
-    touch(id, t, i, {transfer, true}, std::max(out_.clock[i], kept));
+  void send(TransferId number) {
+    const Transfer& t = transfer(number);
+    if (t.value() && !t.direct) out_.sent.push_back({touch(own(t, number), t.extents[0].bytes, now_, now_), number});
+    ++now_;
   }
-  void receive(TransferId transfer, InstructionId i) {
-    const Transfer& t = p_.transfers[transfer];
+  void receive(TransferId number) {
+    const Transfer& t = transfer(number);
     const AccumulatorId* gradient = std::get_if<AccumulatorId>(&t.what);
-    if (!t.value() && !gradient) return;
-    const i64 first = out_.clock[t.posted];
-    const LiveId id = gradient ? visiting_[*gradient] = add(t.extents[0].bytes, first, i) : of_message(t, first, i);
-    touch(id, t, i, {transfer, false}, out_.clock[i]);
+    if (t.value() || gradient) {
+      const Named what = gradient ? Named(Visiting{*gradient}) : Named(own(t, number));
+      const bool first = !known_.contains(what);
+      out_.all[touch(what, t.extents[0].bytes, now_, now_)].received = {number, now_, first};
+    }
+    ++now_;
   }
-  LiveId of_message(const Transfer& t, i64 first, InstructionId i) {
+  const Transfer& transfer(TransferId number) const { return p_.transfers[code_.transfer(turn_, number)]; }
+  OfMicrobatch own(const Transfer& t, TransferId number) const {
     const auto [value, microbatch] = *t.value();
-    return of_value(value, known_.number(value), microbatch, t.extents[0].bytes, first, i);
+    if (const auto of_run = number_of(microbatch)) return {value, *of_run};
+    return {value, number};
+  }
+  // Two numbers may stand for one microbatch: the first.
+  std::optional<MicrobatchId> number_of(MicrobatchId m) const {
+    const auto it = std::find(microbatches_.begin(), microbatches_.end(), m);
+    return it == microbatches_.end() ? std::nullopt : std::optional(MicrobatchId(it - microbatches_.begin()));
   }
 
   const Program& p_;
   const Step& s_;
   const ActorId actor_;
-  const ActorProgram& a_;
-  const bool uses_;
+  const Code& code_;
+  const Turn& turn_;
+  const Temporaries which_;
+  const std::vector<MicrobatchId> microbatches_;
+  std::map<OfMicrobatch, TransferId> direct_;
+  std::size_t at_ = 0;
+  i64 now_ = 0;
+  TurnTouches out_;
+  std::map<Named, std::size_t> known_;
+  std::map<std::pair<TaskId, MicrobatchId>, std::size_t> parts_;
+  std::map<CollectiveId, std::vector<std::size_t>> started_;
+  std::map<ValueId, CollectiveId> newest_;  // awaited in this turn
+};
+
+// Something for every microbatch of those values that have it. What is touched together lies together: a microbatch's,
+// in the order in which the first of them were touched.
+class LiveValues {
+ public:
+  explicit LiveValues(const Program& p) : numbers_(p.step->values.size()), all_(p.pipe_of.size()) {}
+  std::optional<LiveId>& at(ValueId v, MicrobatchId m) {
+    std::optional<std::uint32_t>& number = numbers_[v];
+    if (!number) number = count_++;
+    if (all_[m].size() <= *number) all_[m].resize(count_);
+    return all_[m][*number];
+  }
+
+ private:
+  IdVector<ValueId, std::optional<std::uint32_t>> numbers_;
+  std::uint32_t count_ = 0;
+  IdVector<MicrobatchId, std::vector<std::optional<LiveId>>> all_;
+};
+
+// Goes through an actor's turns.
+class Walk {
+ public:
+  Walk(const Program& p, ActorId actor, Temporaries which)
+      : p_(p),
+        code_(p.actors[actor].code),
+        values_(p),
+        newest_(p.step->values.size()),
+        gathered_(p.step->values.size()) {
+    kinds_.resize(code_.kinds().size());
+    out_.slots.resize(code_.kinds().size());
+    out_.clock.reserve(code_.size() + 1);
+    i64 now = 0;
+    for (const Turn& t : code_.turns()) {
+      std::optional<TurnTouches>& kind = kinds_[t.code];
+      if (!kind) {
+        kind = TurnReader(p, actor, t, which).run();
+        out_.slots[t.code] = std::move(kind->slots);
+      }
+      for (const i64 at : kind->clock) out_.clock.push_back(now + at);
+      now += kind->calls;
+    }
+    out_.clock.push_back(now);
+    started_.resize(p.actors[actor].collectives);
+  }
+
+  Lifetimes run() {
+    for (std::size_t k = 0; k < code_.turns().size(); ++k) turn(k, code_.turns()[k]);
+    return std::move(out_);
+  }
+
+ private:
+  void turn(std::size_t position, const Turn& t) {
+    const TurnTouches& kind = *kinds_[t.code];
+    const i64 begin = out_.clock[t.first];
+    const std::size_t first = out_.touched.size();
+    out_.first_touched.push_back(first);
+    for (const Touched& x : kind.all) out_.touched.push_back(touch(x, t, begin));
+    for (const auto& [k, number] : kind.sent) {
+      const TransferId sent = code_.transfer(t, number);
+      LiveBuffer& b = out_.buffers[out_.touched[first + k]];
+      if (const auto& released = p_.transfers[sent].released) b.last = std::max(b.last, out_.clock[*released] - 1);
+      out_.ends.push_back({out_.touched[first + k], {sent, true}});
+    }
+    for (const auto& [slot, number] : kind.elsewhere)
+      out_.elsewhere.push_back({{position, slot}, code_.transfer(t, number)});
+    for (const auto& [number, touched] : kind.started)
+      for (std::size_t k : touched) started_[code_.collective(t, number)].push_back(out_.touched[first + k]);
+    for (const auto& [number, at] : kind.awaited)
+      for (LiveId id : started_[code_.collective(t, number)])
+        out_.buffers[id].last = std::max(out_.buffers[id].last, begin + at);
+    for (const auto& [value, number] : kind.gathered) newest_[value] = code_.collective(t, number);
+  }
+
+  LiveId touch(const Touched& x, const Turn& t, i64 begin) {
+    const auto in_code = [&](std::size_t k) { return InstructionId(t.first.value + k); };
+    const auto add = [&](std::optional<ValueId> value) {
+      i64 first = begin + x.first;
+      if (x.received && x.received->first)
+        first = out_.clock[p_.transfers[code_.transfer(t, x.received->transfer)].posted];
+      return out_.buffers.push_back({.bytes = x.bytes,
+                                     .first = first,
+                                     .last = first,
+                                     .value = value,
+                                     .made = in_code(x.made),
+                                     .read = in_code(x.made)});
+    };
+    const LiveId id = match(
+        x.what, [&](const Temporary&) { return add({}); },
+        [&](const OfMicrobatch& v) {
+          std::optional<LiveId>& known = values_.at(v.value, microbatch(t, v));
+          if (!known) known = add(v.value);
+          return *known;
+        },
+        [&](const OfGather& v) {
+          const CollectiveId by = v.by ? code_.collective(t, *v.by) : newest_[v.value].value();
+          auto& all = gathered_[v.value];
+          auto known = std::find_if(all.rbegin(), all.rend(), [&](const auto& y) { return y.first == by; });
+          if (known == all.rend()) all.push_back({by, add(v.value)}), known = all.rbegin();
+          return known->second;
+        },
+        [&](const Visiting& v) {
+          if (x.received && x.received->first) visiting_[v.accumulator] = add({});
+          return visiting_.at(v.accumulator);
+        });
+    LiveBuffer& b = out_.buffers[id];
+    b.last = std::max(b.last, begin + x.last);
+    b.read = std::max(b.read, in_code(x.read));
+    if (x.received) {
+      const TransferId came = code_.transfer(t, x.received->transfer);
+      b.received = begin + x.received->at;
+      if (const SentValue* v = p_.transfers[came].value()) b.microbatch = v->microbatch;
+      out_.ends.push_back({id, {came, false}});
+    }
+    if (x.run) {
+      b.microbatch = code_.microbatch(t, x.run->microbatch);
+      b.run = std::max(b.run.value_or(in_code(x.run->at)), in_code(x.run->at));
+    }
+    return id;
+  }
+  MicrobatchId microbatch(const Turn& t, const OfMicrobatch& v) const {
+    return match(
+        v.which, [&](MicrobatchId m) { return code_.microbatch(t, m); },
+        [&](TransferId x) { return p_.transfers[code_.transfer(t, x)].value()->microbatch; });
+  }
+
+  const Program& p_;
+  const Code& code_;
   Lifetimes out_;
-  IdVector<LiveId, Lifetime> lives_;
-  IdVector<TaskId, std::vector<TouchingOfCalls>> touching_;
+  IdVector<TurnCodeId, std::optional<TurnTouches>> kinds_;
+  LiveValues values_;
   std::unordered_map<AccumulatorId, LiveId> visiting_;
-  PerInstance<ValueId, LiveId> known_;
-  PerInstance<ValueId, TransferId> direct_;                                   // made in the memory of whoever reads it
-  IdVector<ValueId, std::vector<std::pair<CollectiveId, LiveId>>> gathered_;  // parameters, by each gather
-  IdVector<ValueId, std::optional<CollectiveId>> newest_;                     // ... and the one awaited last
-  struct InFlight {
-    std::size_t from = 0, to = 0;
-  };
-  IdVector<CollectiveId, InFlight> started_;  // what it touches, in `in_flight_`
-  std::vector<LiveId> in_flight_;
-  PerInstance<TaskId, Parts> parts_;                // of runs in parts
-  std::vector<std::optional<LiveId>> temporaries_;  // ... and theirs
+  IdVector<ValueId, std::optional<CollectiveId>> newest_;                     // of parameters: what was awaited last
+  IdVector<ValueId, std::vector<std::pair<CollectiveId, LiveId>>> gathered_;  // ... by each gather
+  IdVector<CollectiveId, std::vector<LiveId>> started_;                       // what it touches
 };
 
 }  // namespace
 
-Lifetimes lifetimes(const Program& p, ActorId actor) { return Walk(p, actor, true).run(); }
-
-IdVector<LiveId, Lifetime> lives_of_values(const Program& p, ActorId actor) { return Walk(p, actor, false).lives(); }
+Lifetimes lifetimes(const Program& p, ActorId actor, Temporaries which) { return Walk(p, actor, which).run(); }
 
 }  // namespace stretto

@@ -5,7 +5,6 @@
 #pragma once
 #include <optional>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "stretto/base/pack.h"
@@ -13,10 +12,6 @@
 
 namespace stretto {
 
-struct BufferUse {  // an argument of a Run or a Start
-  InstructionId instruction;
-  BufferId buffer;
-};
 struct MessageEnd {
   TransferId transfer;
   bool sending = false;
@@ -31,21 +26,27 @@ struct LiveBuffer {
   InstructionId made, read;               // the first and the last that touch it
   std::optional<InstructionId> run = {};  // the last that runs or starts a task with it
 };
+struct SlotInTurn {
+  std::size_t turn;  // its position
+  SlotId slot;       // among the turn's own
+};
 struct Lifetimes {
   IdVector<InstructionId, i64> clock;  // when an instruction begins, in kernel calls; the last entry is the end
   IdVector<LiveId, LiveBuffer> buffers;
-  // Who uses them, in the order of the code. There are very many uses, so that they are in lists of their own.
-  std::vector<std::pair<LiveId, BufferUse>> uses;
+  // Who uses them: a turn's code touches some buffers, each in some of the turn's slots.
+  IdVector<TurnCodeId, std::vector<std::vector<SlotId>>> slots;
+  std::vector<LiveId> touched;             // by all turns, one after the other
+  std::vector<std::size_t> first_touched;  // of each turn, in that list
   std::vector<std::pair<LiveId, MessageEnd>> ends;
   // Results that are made in another actor's memory, and the transfer that announces each.
-  std::vector<std::pair<BufferUse, TransferId>> elsewhere;
-  // Whose arguments each instruction uses: its own, or those of the first part of a run in parts.
-  IdVector<InstructionId, InstructionId> home;
+  std::vector<std::pair<SlotInTurn, TransferId>> elsewhere;
 };
 
-// The actor's code must be complete, and its order settled (order.h).
-Lifetimes lifetimes(const Program&, ActorId);
-// Far fewer: without the temporaries of runs that are not in parts, and not by whom they are used.
-IdVector<LiveId, Lifetime> lives_of_values(const Program&, ActorId);
+// Which temporaries are among the buffers: always those of runs in parts, between which other runs come.
+enum class Temporaries : std::uint8_t { all, of_parts };
+
+// The actor's code must be complete, and its order settled (order.h). Slots of the turns' codes must be numbered, if
+// anybody looks at them.
+Lifetimes lifetimes(const Program&, ActorId, Temporaries = Temporaries::all);
 
 }  // namespace stretto

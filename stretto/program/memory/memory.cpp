@@ -6,9 +6,9 @@
 
 #include "stretto/base/pack.h"
 #include "stretto/program/emit/buckets.h"
+#include "stretto/program/emit/touches.h"
 #include "stretto/program/memory/lifetimes.h"
 #include "stretto/program/memory/persistent.h"
-#include "stretto/program/emit/touches.h"
 
 namespace stretto {
 namespace {
@@ -40,41 +40,46 @@ class Planner {
   Planner(Program& p, ActorId actor, Blocks& blocks, bool sizes)
       : p_(p), actor_(actor), a_(p.actors[actor]), blocks_(blocks), sizes_(sizes) {
     double buffers = 0;
-    for (const Instruction& i : a_.code)
-      if (const Run* r = task_of(i)) buffers += p_.calls[r->task]->buffers.size();
+    IdVector<TurnCodeId, double> of_kinds;
+    for (const TurnCode& kind : a_.code.kinds()) of_kinds.push_back(buffers_of(kind));
+    for (const Turn& t : a_.code.turns()) buffers += of_kinds[t.code];
     many_ = too_many_to_pack(buffers, p_.actors.size());
-    if (!sizes_ || !many_) lives_ = lifetimes(p, actor);
+    if (!sizes_)
+      for (TurnCode& kind : a_.code.kinds()) number_slots(kind);
+    lives_ = lifetimes(p, actor, many_ ? Temporaries::of_parts : Temporaries::all);
   }
 
   void run() {
     std::size_t scratch = 0;
-    for (InstructionId i : a_.code.ids())
-      if (Run* r = task_of(a_.code[i])) {
-        scratch = std::max(scratch, p_.calls[r->task]->scratch);
-        const Block* block = in_block(*r) ? &block_for(*p_.calls[r->task]) : nullptr;
-        if (block) block_bytes_ = std::max(block_bytes_, block->bytes);
-        if (!sizes_) give_slots(*r, i, block);
-      }
+    for (const TurnCode& kind : a_.code.kinds())
+      for (const Instruction& i : kind.instructions)
+        if (const Run* r = task_of(i)) {
+          scratch = std::max(scratch, p_.calls[r->task]->scratch);
+          if (in_block(*r)) block_bytes_ = std::max(block_bytes_, block_for(*p_.calls[r->task]).bytes);
+        }
     a_.bytes[Arena::scratch] = aligned(scratch);
-    if (!sizes_) place_persistent_ends();
-    if (sizes_ && many_)
-      packed(lives_of_values(p_, actor_).list());
-    else
-      place_activations();
+    if (!sizes_) {
+      give_slots();
+      place_persistent_ends();
+    }
+    place_activations();
   }
 
   // Results in other actors' memory, which must have been planned.
   void point_elsewhere() {
-    for (const auto& [use, t] : lives_.elsewhere) {
-      Slot& slot = slot_of(use);
+    for (const auto& [at, t] : lives_.elsewhere) {
+      Slot& slot = a_.slots[SlotId(a_.code.turns()[at.turn].slots.value + at.slot.value)];
       slot = p_.transfers[t].extents[0].to;
       slot.elsewhere = p_.routes[p_.transfers[t].route].target;
     }
   }
 
  private:
-  Slot& slot_of(const BufferUse& u) {
-    return a_.slots[SlotId(task_of(a_.code[u.instruction])->args.value + u.buffer.value)];
+  double buffers_of(const TurnCode& kind) const {
+    double all = 0;
+    for (const Instruction& i : kind.instructions)
+      if (const Run* r = task_of(i)) all += double(p_.calls[r->task]->buffers.size());
+    return all;
   }
 
   // With many runs, temporaries lie in blocks. Not those of a run in parts: other runs come between its parts.
@@ -86,23 +91,75 @@ class Planner {
     return it->second;
   }
 
-  void give_slots(Run& r, InstructionId i, const Block* block) {
-    if (const InstructionId home = lives_.home[i]; home != i) {
-      r.args = task_of(a_.code[home])->args;
-      return;
+  // A turn's own: every run has its arguments one after the other. The parts of a run share them.
+  void number_slots(TurnCode& kind) const {
+    std::map<std::pair<TaskId, MicrobatchId>, SlotId> parts;
+    kind.slots = 0;
+    for (Instruction& i : kind.instructions) {
+      Run* r = task_of(i);
+      if (!r) continue;
+      SlotId own(kind.slots);
+      if (r->calls) own = parts.try_emplace({r->task, r->microbatch}, own).first->second;
+      r->args = own;
+      if (own == SlotId(kind.slots)) kind.slots += std::uint32_t(p_.calls[r->task]->buffers.size());
     }
-    r.args = a_.slots.next_id();
-    const Calls& calls = *p_.calls[r.task];
-    for (BufferId b : calls.buffers.ids()) {
-      const BodyBuffer& buffer = calls.buffers[b];
-      Slot slot;
-      if (buffer.temporary()) {
-        if (block) slot.offset = block->offsets[b];
-      } else {
-        const Binding where = bound(p_, r, *binding_of(p_, r, b));
-        if (!as<ValueId>(where) && !visits(p_, actor_, where)) slot = persistent_slot(p_, a_, where, r.microbatch);
+  }
+
+  // What is the same in all turns of a kind, and what lies elsewhere for every microbatch.
+  struct SlotsOfKind {
+    std::vector<Slot> slots;
+    struct PerMicrobatch {
+      SlotId slot;
+      const Binding* what;
+      Run run;
+    };
+    std::vector<PerMicrobatch> differ;
+  };
+  SlotsOfKind slots_of(const TurnCode& kind) {
+    SlotsOfKind all{.slots = std::vector<Slot>(kind.slots)};
+    SlotId next(0);
+    for (const Instruction& i : kind.instructions) {
+      const Run* r = task_of(i);
+      if (!r || r->args != next) continue;
+      const Calls& calls = *p_.calls[r->task];
+      const Block* block = in_block(*r) ? &block_for(calls) : nullptr;
+      for (BufferId b : calls.buffers.ids()) {
+        const SlotId slot(r->args.value + b.value);
+        const Binding* what = binding_of(p_, *r, b);
+        if (!what && block) all.slots[slot.value].offset = block->offsets[b];
+        if (what && !as<ValueId>(*what)) all.differ.push_back({slot, what, *r});
       }
-      a_.slots.push_back(slot);
+      next = SlotId(next.value + calls.buffers.size());
+    }
+    return all;
+  }
+  // Of a run's argument that is no value.
+  Slot slot_of(const Binding& b, Run r, const Turn& t) const {
+    r.microbatch = a_.code.microbatch(t, r.microbatch);
+    const Binding where = bound(p_, r, b);
+    return visits(p_, actor_, where) ? Slot{} : persistent_slot(p_, a_, where, r.microbatch);
+  }
+  void give_slots() {
+    IdVector<TurnCodeId, std::optional<SlotsOfKind>> kinds(a_.code.kinds().size());
+    std::size_t all = 0;
+    for (const Turn& t : a_.code.turns()) all += a_.code.kind(t).slots;
+    a_.slots.reserve(all);
+    for (std::size_t k = 0; k < a_.code.turns().size(); ++k) {
+      const Turn& t = a_.code.turns()[k];
+      std::optional<SlotsOfKind>& kind = kinds[t.code];
+      if (!kind) {
+        kind = slots_of(a_.code.kind(t));
+        std::erase_if(kind->differ, [&](const SlotsOfKind::PerMicrobatch& x) {
+          if (as<InputId>(*x.what) || as<OutputId>(*x.what) || as<AccumulatorId>(*x.what)) return false;
+          kind->slots[x.slot.value] = slot_of(*x.what, x.run, t);
+          return true;
+        });
+      }
+      const SlotId first = a_.slots.next_id();
+      a_.code.put_slots(k, first);
+      for (const Slot& s : kind->slots) a_.slots.push_back(s);
+      for (const auto& [slot, what, run] : kind->differ)
+        a_.slots[SlotId(first.value + slot.value)] = slot_of(*what, run, t);
     }
   }
 
@@ -120,39 +177,38 @@ class Planner {
           },
           [](SentWord) {});
     };
-    for (const Instruction& i : a_.code)
-      match(
-          i, [&](const Send& s) { place(p_.transfers[s.transfer], [](Extent& e) -> Slot& { return e.from; }); },
-          [&](const Receive& r) { place(p_.transfers[r.transfer], [](Extent& e) -> Slot& { return e.to; }); },
-          [](const Run&) {}, [](const Start&) {}, [](const Await&) {});
+    for (const Turn& t : a_.code.turns())
+      for (const Instruction& i : a_.code.kind(t).instructions) {
+        const auto transfer = [&](TransferId number) -> Transfer& { return p_.transfers[a_.code.transfer(t, number)]; };
+        match(
+            i, [&](const Send& s) { place(transfer(s.transfer), [](Extent& e) -> Slot& { return e.from; }); },
+            [&](const Receive& r) { place(transfer(r.transfer), [](Extent& e) -> Slot& { return e.to; }); },
+            [](const OneOf<Run, Start, Await> auto&) {});
+      }
   }
 
-  Packing packed(std::span<const Lifetime> lives) {
-    Packing packing = many_ ? pack_quickly(lives) : pack(lives);
+  void place_activations() {
+    std::vector<Lifetime> lives;
+    lives.reserve(lives_.buffers.size());
+    for (const LiveBuffer& b : lives_.buffers) lives.push_back({b.bytes, b.first, b.last});
+    const Packing packing = many_ ? pack_quickly(lives) : pack(lives);
     a_.bytes[Arena::activations] = aligned(block_bytes_) + packing.bytes;
     a_.activation_bound = block_bytes_ + live_bound(lives);
-    return packing;
-  }
-  void place_activations() {
-    std::vector<LiveId> placed;
-    std::vector<Lifetime> lives;
-    for (LiveId id : lives_.buffers.ids()) {
-      const LiveBuffer& b = lives_.buffers[id];
-      const Run* maker = task_of(a_.code[b.made]);  // none: it is received
-      if (!b.value && maker && in_block(*maker)) continue;
-      placed.push_back(id);
-      lives.push_back({b.bytes, b.first, b.last});
-    }
-    const Packing packing = packed(lives);
     if (sizes_) return;
     STRETTO_ASSERT(disjoint(lives, packing), "buffers overlap while both are alive");
-    IdVector<LiveId, Offset> at(lives_.buffers.size());
-    for (std::size_t i = 0; i < placed.size(); ++i) at[placed[i]] = aligned(block_bytes_) + packing.offsets[i];
-    for (const auto& [id, use] : lives_.uses)
-      if (at[id]) slot_of(use) = {.arena = Arena::activations, .offset = *at[id]};
+    const auto at = [&](LiveId id) {
+      return Slot{.arena = Arena::activations, .offset = aligned(block_bytes_) + packing.offsets[id.value]};
+    };
+    for (std::size_t k = 0; k < a_.code.turns().size(); ++k) {
+      const Turn& t = a_.code.turns()[k];
+      const auto& slots = lives_.slots[t.code];
+      for (std::size_t x = 0; x < slots.size(); ++x)
+        for (SlotId s : slots[x])
+          a_.slots[SlotId(t.slots.value + s.value)] = at(lives_.touched[lives_.first_touched[k] + x]);
+    }
     for (const auto& [id, end] : lives_.ends) {
       Extent& extent = p_.transfers[end.transfer].extents[0];
-      (end.sending ? extent.from : extent.to) = {.arena = Arena::activations, .offset = at[id].value()};
+      (end.sending ? extent.from : extent.to) = at(id);
     }
   }
 

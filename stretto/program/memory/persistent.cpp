@@ -1,6 +1,7 @@
 #include "stretto/program/memory/persistent.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "stretto/program/emit/buckets.h"
@@ -47,18 +48,26 @@ class PersistentMemory {
   // for and saved.
   void find_used() {
     IdVector<TaskId, std::vector<AccumulatorId>> seen(s_.tasks.size());  // which copies of accumulators each means
-    for (const Instruction& i : a_.code) {
-      const Run* r = task_of(i);
-      if (!r) continue;
-      const AccumulatorId copy = p_.accumulator(AccumulatorId(0), r->microbatch);
-      std::vector<AccumulatorId>& copies = seen[r->task];
-      if (std::find(copies.begin(), copies.end(), copy) != copies.end()) continue;
-      copies.push_back(copy);
-      for (const Binding& b : p_.task(*r).inputs) use(bound(p_, *r, b));
-      for (const Binding& b : p_.task(*r).outputs) use(bound(p_, *r, b));
+    std::vector<char> known(a_.code.kinds().size());
+    const bool copies_differ = s_.levels > 0 || p_.schedule.actor_of.size() > 1;
+    for (const Turn& t : a_.code.turns()) {
+      if (std::exchange(known[t.code.value], 1) && !copies_differ) continue;
+      for (const Instruction& i : a_.code.kind(t).instructions)
+        if (const Run* r = task_of(i)) {
+          Run here = *r;
+          here.microbatch = a_.code.microbatch(t, r->microbatch);
+          use(here, seen[r->task]);
+        }
     }
     for (ParamId i : s_.params.ids())
       if (p_.owners[i] == actor_) used_.params.push_back(i);
+  }
+  void use(const Run& r, std::vector<AccumulatorId>& copies) {
+    const AccumulatorId copy = p_.accumulator(AccumulatorId(0), r.microbatch);
+    if (std::find(copies.begin(), copies.end(), copy) != copies.end()) return;
+    copies.push_back(copy);
+    for (const Binding& b : p_.task(r).inputs) use(bound(p_, r, b));
+    for (const Binding& b : p_.task(r).outputs) use(bound(p_, r, b));
   }
   void use(const Binding& b) {
     match(

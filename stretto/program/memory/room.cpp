@@ -5,18 +5,18 @@
 #include <algorithm>
 #include <set>
 
+#include "stretto/program/overlap/region.h"
+
 namespace stretto {
 namespace {
 
-using Code = IdVector<InstructionId, Instruction>;
-
-void insert(Code& code, InstructionId at, Instruction what) {
-  Code all;
-  for (std::uint32_t n = 0; n <= code.size(); ++n) {
-    if (InstructionId(n) == at) all.push_back(what);
-    if (code.has(InstructionId(n))) all.push_back(std::move(code[InstructionId(n)]));
-  }
-  code = std::move(all);
+// Before an instruction. The turn before it may end later than it did.
+void insert(Program& p, ActorId actor, InstructionId at, const Instruction& what) {
+  const Code& code = p.actors[actor].code;
+  const std::size_t turn = code.has(at) ? code.turn_of(at) : code.turns().size() - 1, from = turn > 0 ? turn - 1 : turn;
+  std::vector<Instruction> all = written_out(code, {from, turn + 1 - from});
+  all.insert(all.begin() + (at.value - code.turns()[from].first.value), what);
+  rewrite_turns(p, actor, from, turn + 1, all);
 }
 
 // The action after which activations only go: none, when the actor makes no gradients.
@@ -29,20 +29,25 @@ std::optional<ActionId> first_release(const Row& row) {
 
 // Right after the last instruction of an action.
 InstructionId after(const Code& code, ActionId action) {
-  InstructionId at(0);
-  for (InstructionId i : code.ids())
-    if (const Run* r = task_of(code[i]); r && r->action == action) at = InstructionId(i.value + 1);
+  InstructionId at(0), end(0);
+  for (const Instruction& i : code) {
+    ++end.value;
+    if (const Run* r = task_of(i); r && r->action == action) at = end;
+  }
   return at;
 }
 
 InstructionId first_gradient(const Program& p, ActorId source, ActorId target) {
   const Code& code = p.actors[source].code;
-  const auto it = std::find_if(code.begin(), code.end(), [&](const Instruction& i) {
+  InstructionId at(0);
+  for (const Instruction& i : code) {
     const std::optional<TransferId> t = sent_by(i);
-    return t && std::holds_alternative<AccumulatorId>(p.transfers[*t].what) &&
-           p.routes[p.transfers[*t].route].target == target;
-  });
-  return InstructionId(it - code.begin());
+    if (t && std::holds_alternative<AccumulatorId>(p.transfers[*t].what) &&
+        p.routes[p.transfers[*t].route].target == target)
+      break;
+    ++at.value;
+  }
+  return at;
 }
 
 }  // namespace
@@ -58,8 +63,8 @@ void say_when_there_is_room(Program& p) {
     const RouteId route =
         p.routes.push_back({target, source, 0, fmt::format("room for gradients of {}", source.value)});
     const TransferId told = p.transfers.push_back({.route = route, .what = SentWord{}});
-    insert(p.actors[target].code, after(p.actors[target].code, *action), Send{told});
-    insert(p.actors[source].code, first_gradient(p, source, target), Receive{told});
+    insert(p, target, after(p.actors[target].code, *action), Send{told});
+    insert(p, source, first_gradient(p, source, target), Receive{told});
   }
 }
 

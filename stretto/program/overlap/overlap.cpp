@@ -6,90 +6,92 @@
 #include <map>
 #include <tuple>
 
-#include "stretto/program/overlap/recipe.h"
+#include "stretto/program/overlap/call_order.h"
+#include "stretto/program/overlap/region_kinds.h"
 #include "stretto/program/overlap/side_by_side.h"
-#include "stretto/program/overlap/turns.h"
 
 namespace stretto {
 namespace {
 
-// Recipes serve turns of one kind with one answer to whether the next one talks, to which messages come equally late.
-using RecipeKey = std::tuple<KindId, bool, std::map<RegionAt, double>>;
+// Turns share an order if they are alike, their messages are equally late, and their successors both have collectives
+// or both have none.
+using OrderKey = std::tuple<KindId, bool, std::map<RegionAt, double>>;
 
-// All actors' turns one after the other, as they would happen: an actor's region is arranged when it is known at what
-// time the messages that it receives come.
-class Ensemble {
+// The turns of all actors in the order in which they would happen. A turn is ordered when the arrival times of its
+// messages are known.
+class TurnOrder {
  public:
-  Ensemble(const Program& p, Turns& turns, WorkTimes& times, const Arrangement& reach)
-      : p_(p), turns_(turns), times_(times), reach_(reach), arrives_(p.transfers.size()) {
+  TurnOrder(const Program& p, RegionKinds& kinds, WorkTimes& times, const Arrangement& reach)
+      : p_(p), kinds_(kinds), times_(times), reach_(reach), arrives_(p.transfers.size()) {
     for (ActorId a : p.actors.ids()) {
-      voices_.push_back({.turns = &turns.of(a, reach.pairs)});
-      voices_[a].out.collectives = p.actors[a].collectives;
-      voices_[a].out.code.reserve(2 * p.actors[a].code.size());
+      actors_.push_back({.regions = &kinds.of(a, reach.pairs)});
+      actors_[a].out.collectives = p.actors[a].collectives;
+      if (actors_[a].more()) actors_[a].next.turns = actors_[a].regions->front();
     }
   }
 
   IdVector<ActorId, ActorProgram> run() {
     side_by_side(
-        voices_, [&](ActorId a) { return comes(voices_[a]); }, [&](ActorId a) { sketch(a); },
-        [&](ActorId a) { go_on(a); });
+        actors_, [&](ActorId a) { return comes(a); }, [&](ActorId a) { sketch(a); }, [&](ActorId a) { go_on(a); });
     IdVector<ActorId, ActorProgram> all;
-    for (Voice& v : voices_) all.push_back(std::move(v.out));
+    for (ActorTurns& x : actors_) all.push_back(std::move(x.out));
     return all;
   }
 
  private:
-  struct Voice {
-    std::vector<Turn>* turns;
-    std::size_t at = 0;
-    std::vector<Instruction> left = {};    // of the turn before
-    std::vector<Instruction> joined = {};  // that, and the turn at hand
-    std::map<RecipeKey, Recipe> recipes = {};
-    double time = 0;
-    bool sketched = false;  // the turn at hand
-    ActorProgram out = {};  // its code, and how many collectives it starts
-    bool more() const { return at < turns->size(); }
-    Turn& turn() const { return (*turns)[at]; }
+  // An order, and the code that turns have in it.
+  struct Ordered {
+    CallOrder order;
+    std::optional<TurnCodeId> code = {};
+    NumbersWithin numbers = {};
+    std::uint32_t begun = 0;  // collectives
   };
+  struct ActorTurns {
+    const std::vector<TurnSpan>* regions;
+    std::size_t at = 0;
+    NextRegion next = {};
+    std::map<OrderKey, Ordered> orders = {};
+    double time = 0;
+    bool sketched = false;  // the region at hand
+    ActorProgram out = {};  // its code, and how many collectives it starts
+    bool more() const { return at < regions->size(); }
+  };
+  const Code& code_of(ActorId a) const { return p_.actors[a].code; }
 
+  // Calls visit(position in the region, transfer) for all that the region at hand receives.
+  template <class Visit>
+  void receptions(ActorId a, Visit visit) {
+    const ActorTurns& x = actors_[a];
+    const Code& code = code_of(a);
+    kinds_.has_collectives(a, x.next.turns);
+    std::size_t begin = x.next.left.size();
+    for (std::size_t t = x.next.turns.first; t < x.next.turns.first + x.next.turns.count; ++t) {
+      const Turn& turn = code.turns()[t];
+      for (const auto& [at, number] : kinds_.receptions(a, turn.code))
+        visit(RegionAt(begin + at), code.transfer(turn, number));
+      begin += code.size(turn);
+    }
+  }
   // Is everything known that it receives?
-  bool comes(const Voice& v) const {
-    const Region r = v.turn().region;
-    return std::all_of(r.begin(), r.end(), [&](const Instruction& i) {
-      const std::optional<TransferId> t = received_by(i);
-      return !t || arrives_[*t];
-    });
+  bool comes(ActorId a) {
+    bool known = true;
+    receptions(a, [&](RegionAt, TransferId t) { known = known && arrives_[t]; });
+    return known;
   }
   void go_on(ActorId a) {
-    Voice& v = voices_[a];
-    const Passage passage = at_hand(a);
-    const Recipe& recipe = recipe_for(v, passage);
-    send(v, passage, recipe);
-    follow(recipe, passage.region, v.out);
-    v.time += recipe.seconds;
-    ++v.at;
-    v.sketched = false;
-    v.left.clear();
-    for (RegionAt at : recipe.left) v.left.push_back(passage.region[at.value]);
+    ActorTurns& x = actors_[a];
+    Ordered& o = order_at_hand(a);
+    send(a, o.order);
+    place(a, o);
+    x.time += o.order.seconds;
+    x.sketched = false;
+    std::vector<Instruction> left;
+    for (RegionAt at : o.order.left) left.push_back(instruction_at(code_of(a), x.next, at));
+    if (++x.at < x.regions->size()) x.next = {std::move(left), (*x.regions)[x.at]};
   }
   void sketch(ActorId a) {
-    Voice& v = voices_[a];
-    const Passage passage = at_hand(a);
-    send(v, passage, recipe_for(v, passage));
-    v.sketched = true;
-  }
-  Passage at_hand(ActorId a) {
-    Voice& v = voices_[a];
-    Passage passage{p_, a, v.turn().region};
-    if (!v.left.empty()) {
-      v.joined = v.left;
-      v.joined.insert(v.joined.end(), passage.region.begin(), passage.region.end());
-      passage.region = v.joined;
-    }
-    for (RegionAt at : ids_until<RegionAt>(passage.region.size()))
-      if (const auto t = received_by(passage.region[at.value]))
-        if (const double late = lateness(*t, v.time); late > 0) passage.late[at] = late;
-    return passage;
+    send(a, order_at_hand(a).order);
+    actors_[a].sketched = true;
   }
   // Gradients of other actors come with the last of what these do.
   double lateness(TransferId t, double now) const {
@@ -97,30 +99,54 @@ class Ensemble {
     if (!reach_.late) return p_.transfers[t].value() ? 0 : unknown;
     return arrives_[t] ? rounded_lateness(std::max(0.0, *arrives_[t] - now)) : unknown;
   }
-  const Recipe& recipe_for(Voice& v, const Passage& passage) {
-    const bool leaves = v.at + 1 < v.turns->size() && (*v.turns)[v.at + 1].talks;
-    std::optional<Turn> joined;
-    if (!v.left.empty()) joined = turns_.turn(passage.region);
-    Turn& turn = joined ? *joined : v.turn();
-    const auto [it, fresh] = v.recipes.try_emplace({turns_.kind(passage.actor, turn), leaves, passage.late});
-    if (fresh)
-      it->second = turn.talks
-                       ? recipe_of(passage, turns_.work(passage.actor, turn), times_, leaves ? reach_.weights : 0)
-                       : as_it_stands(passage, times_);
+  Ordered& order_at_hand(ActorId a) {
+    ActorTurns& x = actors_[a];
+    const bool leaves = x.at + 1 < x.regions->size() && kinds_.has_collectives(a, (*x.regions)[x.at + 1]);
+    std::map<RegionAt, double> late;
+    receptions(a, [&](RegionAt at, TransferId t) {
+      if (const double seconds = lateness(t, x.time); seconds > 0) late[at] = seconds;
+    });
+    const KindId kind = kinds_.kind(a, x.next);
+    const auto [it, fresh] = x.orders.try_emplace({kind, leaves, late});
+    if (!fresh) return it->second;
+    const std::vector<Instruction> region = written_out(code_of(a), x.next);
+    const RegionAsItComes comes{p_, a, region, std::move(late)};
+    RegionKinds::OfKind& facts = kinds_.of_kind(a, kind, region);
+    it->second.order = facts.ordered ? order_calls(comes, *facts.work, times_, leaves ? reach_.weights : 0)
+                                     : as_it_stands(comes, times_);
     return it->second;
   }
-  void send(const Voice& v, const Passage& passage, const Recipe& recipe) {
-    for (const auto& [at, after] : recipe.sent) {
-      const TransferId t = std::get<Send>(passage.region[at.value]).transfer;
-      arrives_[t] = v.time + after + times_.message(p_.routes[p_.transfers[t].route]);
+  void send(ActorId a, const CallOrder& order) {
+    for (const auto& [at, after] : order.sent) {
+      const TransferId t = std::get<Send>(instruction_at(code_of(a), actors_[a].next, at)).transfer;
+      arrives_[t] = actors_[a].time + after + times_.message(p_.routes[p_.transfers[t].route]);
     }
+  }
+  // A code is made for the first turn that has an order; for others only what its numbers stand for is found.
+  void place(ActorId a, Ordered& o) {
+    ActorTurns& x = actors_[a];
+    TurnNumbers numbers = numbers_of(code_of(a), x.next);
+    const CollectiveId begun(x.out.collectives);
+    if (!o.code) {
+      const std::vector<Instruction> region = written_out(code_of(a), x.next);
+      auto [code, own] = numbered(in_order(o.order, region, begun));
+      for (const OrderedCall& c : o.order.calls) o.begun += std::holds_alternative<StartCall>(c);
+      for (std::uint32_t k = 0; k < o.begun; ++k) numbers.collectives.push_back(CollectiveId(begun.value + k));
+      o.numbers = places_of(own, numbers);
+      o.code = x.out.code.add(std::move(code));
+      x.out.code.add(*o.code, own);
+    } else {
+      for (std::uint32_t k = 0; k < o.begun; ++k) numbers.collectives.push_back(CollectiveId(begun.value + k));
+      x.out.code.add(*o.code, picked(o.numbers, numbers));
+    }
+    x.out.collectives += o.begun;
   }
 
   const Program& p_;
-  Turns& turns_;
+  RegionKinds& kinds_;
   WorkTimes& times_;
   const Arrangement reach_;
-  IdVector<ActorId, Voice> voices_;
+  IdVector<ActorId, ActorTurns> actors_;
   IdVector<TransferId, std::optional<double>> arrives_;
 };
 
@@ -160,7 +186,7 @@ int overlap_calls(Program& p, const OverlapOptions& o) {
   if (p.ranks_per_actor() == 1) return 0;  // nobody to talk to
   const std::size_t tasks = o.apart ? std::numeric_limits<std::size_t>::max() : tasks_of_rows(p);
   WorkTimes hurried_times(p, o.cluster), unhurried_times(p, unhurried(o.cluster));
-  Turns turns(p, o.apart);
+  RegionKinds kinds(p, o.apart);
   std::optional<IdVector<ActorId, ActorProgram>> best;  // with only code yet; none: as it is
   const std::optional<double> in_place = o.predicted(p);
   STRETTO_ASSERT(in_place, "a program waits forever before anything is moved in it");
@@ -168,7 +194,7 @@ int overlap_calls(Program& p, const OverlapOptions& o) {
   int ways = 1;
   for (const Arrangement& way : arrangements(tasks)) {
     IdVector<ActorId, ActorProgram> all =
-        Ensemble(p, turns, way.unhurried ? unhurried_times : hurried_times, way).run();
+        TurnOrder(p, kinds, way.unhurried ? unhurried_times : hurried_times, way).run();
     std::swap(p.actors, all);
     const std::optional<double> seconds = o.predicted(p);  // none where it was guessed wrongly what comes when
     std::swap(p.actors, all);

@@ -27,9 +27,10 @@ std::vector<Written> written_by(const Program&, ActorId);
 
 // Known: of every actor, the first instruction that may not be done yet.
 //
-// The play itself: calls `come` for every instruction of every actor, in an order in which they can happen, with what
-// its actor knows when it begins.
+// The play itself: calls `come` for every instruction of every actor, in an order in which they can happen, with where
+// it stands and what its actor knows when it begins.
 using Known = IdVector<ActorId, InstructionId>;
-std::vector<Fault> play(const Program&, const std::function<void(ActorId, InstructionId, const Known&)>& come);
+using Come = std::function<void(ActorId, const Code::Iterator&, const Known&)>;
+std::vector<Fault> play(const Program&, const Come&);
 
 }  // namespace stretto

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <queue>
+#include <set>
 
-#include "stretto/program/proofs/order.h"
 #include "stretto/program/emit/touches.h"
+#include "stretto/program/proofs/order.h"
 
 namespace stretto {
 namespace {
@@ -51,7 +53,7 @@ Access access_of(const Slot& s, u64 bytes, bool writes) { return {{s.arena, s.of
 // Calls visit(actor whose memory it is, access) for all that an instruction touches.
 class Accesses {
  public:
-  explicit Accesses(const Program& p) : p_(p) {}
+  explicit Accesses(const Program& p) : p_(p), touches_(p) {}
   // What a message writes is its receiver's, and found where it is sent. What a Start uses until its Await is the
   // Start's.
   template <class Visit>
@@ -66,23 +68,15 @@ class Accesses {
   }
   template <class Visit>
   void of(ActorId actor, const Run& r, Visit visit) {
-    const Calls& body = *p_.calls[r.task];
-    std::vector<Touch> part;
-    if (r.calls) part = touches_of(body, *r.calls);
-    for (const Touch& t : r.calls ? part : whole(body)) {
+    for (const Touch& t : touches_.of(r)) {
       const Slot& s = p_.actors[actor].slots[SlotId(r.args.value + t.buffer.value)];
       visit(s.elsewhere.value_or(actor), Access{{s.arena, s.offset + t.span.from, s.offset + t.span.to}, t.written});
     }
   }
 
  private:
-  const std::vector<Touch>& whole(const Calls& body) {
-    const auto [it, fresh] = whole_.try_emplace(&body);
-    if (fresh) it->second = touches_of(body, {CallId(0), CallId(body.calls.size())});
-    return it->second;
-  }
   const Program& p_;
-  std::map<const Calls*, std::vector<Touch>> whole_;
+  KnownTouches touches_;
 };
 
 bool lies_in(const Bytes& b, const Extent& e) {
@@ -119,8 +113,12 @@ using Received = IdVector<TransferId, std::optional<InstructionId>>;
 Received received_in(const Program& p) {
   Received all(p.transfers.size());
   for (const ActorProgram& a : p.actors)
-    for (InstructionId i : a.code.ids())
-      if (const auto t = received_by(a.code[i])) all[*t] = i;
+    for (const Turn& t : a.code.turns()) {
+      const std::vector<Instruction>& kind = a.code.kind(t).instructions;
+      for (std::size_t k = 0; k < kind.size(); ++k)
+        if (const auto number = received_by(kind[k]))
+          all[a.code.transfer(t, *number)] = InstructionId(t.first.value + k);
+    }
   return all;
 }
 
@@ -134,7 +132,9 @@ class Collection {
     for (const Lanes& lanes : lanes_) windows_.push_back(windows_of(lanes));
     for (ActorId a : p_.actors.ids()) find_sends(a);
     for (ActorId a : p_.actors.ids()) own_lanes(a);
-    play(p_, [&](ActorId a, InstructionId i, const Known& known) { elsewhere(a, i, known); });
+    play(p_, [&](ActorId a, const Code::Iterator& at, const Known& known) {
+      if (reaches_out_[a][at.turn().code][at.in_turn()]) elsewhere(a, at, known);
+    });
     return std::move(found_);
   }
 
@@ -151,8 +151,9 @@ class Collection {
   }
 
   // What an instruction writes into the memory of other actors.
-  void elsewhere(ActorId a, InstructionId i, const Known& known) {
-    const Instruction& code = p_.actors[a].code[i];
+  void elsewhere(ActorId a, const Code::Iterator& at, const Known& known) {
+    const InstructionId i = at.id();
+    const Instruction code = *at;
     const auto own = windows_[a].find(i);
     const Who who{a, lanes_[a].lane[i], i, own == windows_[a].end() ? Window{i, i} : own->second};
     const auto add = [&](ActorId whose, const Access& x, TransferId t, InstructionId sent) {
@@ -185,12 +186,28 @@ class Collection {
   // Which messages a run makes in their receiver's memory, and where they are sent.
   void find_sends(ActorId a) {
     has_direct_.push_back({});
-    const auto& code = p_.actors[a].code;
-    for (InstructionId i : code.ids())
-      if (const auto sent = sent_by(code[i]); sent && p_.transfers[*sent].direct) {
-        const SentValue& v = *p_.transfers[*sent].value();
-        has_direct_[a][{p_.step->values[v.value].producer, v.microbatch}].push_back({*sent, i});
+    const Code& code = p_.actors[a].code;
+    std::set<TaskId> producers;
+    for (const Turn& t : code.turns()) {
+      const std::vector<Instruction>& kind = code.kind(t).instructions;
+      for (std::size_t k = 0; k < kind.size(); ++k)
+        if (const auto number = sent_by(kind[k]); number && p_.transfers[code.transfer(t, *number)].direct) {
+          const TransferId sent = code.transfer(t, *number);
+          const SentValue& v = *p_.transfers[sent].value();
+          const TaskId producer = p_.step->values[v.value].producer;
+          has_direct_[a][{producer, v.microbatch}].push_back({sent, InstructionId(t.first.value + k)});
+          producers.insert(producer);
+        }
+    }
+    reaches_out_.push_back({});
+    for (const TurnCode& kind : code.kinds()) {
+      std::vector<char> all;
+      for (const Instruction& i : kind.instructions) {
+        const Run* r = task_of(i);
+        all.push_back(r ? producers.contains(r->task) : sent_by(i).has_value());
       }
+      reaches_out_[a].push_back(std::move(all));
+    }
   }
 
   const Program& p_;
@@ -201,11 +218,21 @@ class Collection {
   IdVector<ActorId, Windows> windows_;
   IdVector<ActorId, std::map<std::pair<TaskId, MicrobatchId>, std::vector<std::pair<TransferId, InstructionId>>>>
       has_direct_;
+  // Of the instructions of all codes: may they write into other actors' memory?
+  IdVector<ActorId, IdVector<TurnCodeId, std::vector<char>>> reaches_out_;
 };
 
 // The accesses that are under way, found by where they touch memory.
 class UnderWay {
  public:
+  // Only of these is anything ever under way.
+  explicit UnderWay(const std::vector<Foreign>& all) {
+    for (const Foreign& f : all) {
+      Touching& t = of_[f.access.bytes.arena];
+      t.from = std::min(t.from.value_or(f.access.bytes.from), f.access.bytes.from);
+      t.to = std::max(t.to, f.access.bytes.to);
+    }
+  }
   void add(const Foreign& f) {
     const Bytes& b = f.access.bytes;
     Touching& t = of_[b.arena];
@@ -220,6 +247,7 @@ class UnderWay {
   template <class Visit>
   void meeting(const Access& x, Visit visit) const {
     const Touching& t = of_[x.bytes.arena];
+    if (!t.from || x.bytes.to <= *t.from || t.to <= x.bytes.from) return;
     for (auto it = t.by_end.upper_bound(x.bytes.from); it != t.by_end.end(); ++it) {
       if (it->first >= x.bytes.to + t.longest) return;  // whatever follows begins after it
       const Access& y = it->second->access;
@@ -231,6 +259,8 @@ class UnderWay {
   struct Touching {
     std::multimap<u64, const Foreign*> by_end;
     u64 longest = 0;
+    std::optional<u64> from = {};  // of all that is ever under way here
+    u64 to = 0;
   };
   struct End {
     InstructionId until;
@@ -247,7 +277,14 @@ class RaceCheck {
  public:
   RaceCheck(const Program& p, const Lanes& lanes, ActorId a, std::vector<Foreign> foreign, const Received& received,
             std::vector<Fault>& faults)
-      : p_(p), lanes_(lanes), a_(a), foreign_(std::move(foreign)), faults_(faults), accesses_(p), received_(received) {
+      : p_(p),
+        lanes_(lanes),
+        a_(a),
+        foreign_(std::move(foreign)),
+        faults_(faults),
+        accesses_(p),
+        received_(received),
+        under_way_(foreign_) {
     std::stable_sort(foreign_.begin(), foreign_.end(),
                      [](const Foreign& x, const Foreign& y) { return x.window.after < y.window.after; });
   }
@@ -259,9 +296,10 @@ class RaceCheck {
       under_way_.end_before(i);
       for (; next < foreign_.size() && foreign_[next].window.after <= i; ++next) start(foreign_[next]);
     };
-    for (InstructionId i : code.ids()) {
+    for (Code::Iterator at = code.begin(); at != code.end(); ++at) {
+      const InstructionId i = at.id();
       begin(i);
-      if (!under_way_.empty() && lanes_.lane[i] == DeviceLane::compute) compute(i, code[i]);
+      if (!under_way_.empty() && lanes_.lane[i] == DeviceLane::compute) compute(i, *at);
     }
     begin(code.next_id());
   }

@@ -3,9 +3,9 @@
 #include <map>
 #include <set>
 
+#include "stretto/program/emit/touches.h"
 #include "stretto/program/program.h"
 #include "stretto/program/proofs/races.h"
-#include "stretto/program/emit/touches.h"
 
 namespace stretto {
 namespace {
@@ -22,10 +22,9 @@ struct Memory {
 bool collide(const Memory& x, const Memory& y) {
   return (x.written || y.written) && x.arena == y.arena && x.elsewhere == y.elsewhere && x.from < y.to && y.from < x.to;
 }
-std::vector<Memory> memory_of(const Program& p, ActorId a, const Run& r) {
-  const Calls& body = *p.calls[r.task];
+std::vector<Memory> memory_of(const Program& p, ActorId a, const Run& r, KnownTouches& touches) {
   std::vector<Memory> all;
-  for (const Touch& t : touches_of(body, calls_of(r, body))) {
+  for (const Touch& t : touches.of(r)) {
     const Slot& s = p.actors[a].slots[SlotId(r.args.value + t.buffer.value)];
     all.push_back({s.arena, s.elsewhere, s.offset + t.span.from, s.offset + t.span.to, t.written});
   }
@@ -59,8 +58,8 @@ void check_arguments(const Program& p, ActorId a, std::vector<Fault>& faults) {
 // Every bucket is summed once: after all that is added to it, before all that reads it.
 class SumCheck {
  public:
-  SumCheck(const Program& p, ActorId a, std::vector<Fault>& faults)
-      : p_(p), a_(a), faults_(faults), stage_(p.step->buckets.size(), Stage::open) {
+  SumCheck(const Program& p, ActorId a, KnownTouches& touches, std::vector<Fault>& faults)
+      : p_(p), a_(a), touches_(touches), faults_(faults), stage_(p.step->buckets.size(), Stage::open) {
     for (BucketId b : p.step->buckets.ids())
       for (AccumulatorId g : p.step->buckets[b].accumulators) bucket_of_[g] = b;
   }
@@ -85,8 +84,7 @@ class SumCheck {
   void look(const Run& r) {
     if (bucket_of_.empty()) return;
     const bool adds = adds_to_gradients(p_.task(r).part);
-    const Calls& body = *p_.calls[r.task];
-    for (const Touch& t : touches_of(body, calls_of(r, body))) {
+    for (const Touch& t : touches_.of(r)) {
       if (adds ? !t.written : !t.read) continue;
       const Binding* x = binding_of(p_, r, t.buffer);
       const AccumulatorId* g = x ? as<AccumulatorId>(*x) : nullptr;
@@ -102,6 +100,7 @@ class SumCheck {
 
   const Program& p_;
   const ActorId a_;
+  KnownTouches& touches_;
   std::vector<Fault>& faults_;
   IdVector<BucketId, Stage> stage_;
   std::map<AccumulatorId, BucketId> bucket_of_;
@@ -110,19 +109,20 @@ class SumCheck {
 // Every collective that is started is awaited once, and until then nobody else touches what it uses.
 class StartedCheck {
  public:
-  StartedCheck(const Program& p, ActorId a, std::vector<Fault>& faults) : p_(p), a_(a), faults_(faults) {}
+  StartedCheck(const Program& p, ActorId a, KnownTouches& touches, std::vector<Fault>& faults)
+      : p_(p), a_(a), touches_(touches), faults_(faults) {}
   void run() {
     for (const Instruction& i : p_.actors[a_].code)
       match(
           i, [&](const Start& s) { start(s, i); }, [&](const Await& w) { await(w, i); },
           [&](const Run& r) { look(r, i); }, [&](const Send& s) { look(sent(p_.transfers[s.transfer]), i); },
           [](const Receive&) {});
-    for (const auto& [collective, x] : under_way_) wrong(Instruction(*x.start), "nobody awaits it");
+    for (const auto& [collective, x] : under_way_) wrong(x.start, "nobody awaits it");
   }
 
  private:
   struct UnderWay {
-    const Start* start = nullptr;
+    Start start;
     std::vector<Memory> memory;
   };
   void start(const Start& s, const Instruction& i) {
@@ -130,16 +130,16 @@ class StartedCheck {
     for (CallId c : ids(calls_of(s.run, body)))
       if (!body.graph.node(body.calls[c].node).op->collective) wrong(i, "it starts what is no collective");
     look(s.run, i);
-    under_way_[s.collective] = {&s, memory_of(p_, a_, s.run)};
+    under_way_[s.collective] = {s, memory_of(p_, a_, s.run, touches_)};
     if (!seen_.insert(s.collective).second) wrong(i, "its number is taken");
   }
   void await(const Await& w, const Instruction& i) {
     const auto it = under_way_.find(w.collective);
-    if (it == under_way_.end() || it->second.start->run.task != w.task) return wrong(i, "it is not under way");
+    if (it == under_way_.end() || it->second.start.run.task != w.task) return wrong(i, "it is not under way");
     under_way_.erase(it);
   }
   void look(const Run& r, const Instruction& i) {
-    if (!under_way_.empty()) look(memory_of(p_, a_, r), i);
+    if (!under_way_.empty()) look(memory_of(p_, a_, r, touches_), i);
   }
   void look(const std::vector<Memory>& mine, const Instruction& i) {
     for (const auto& [collective, x] : under_way_)
@@ -153,6 +153,7 @@ class StartedCheck {
 
   const Program& p_;
   const ActorId a_;
+  KnownTouches& touches_;
   std::vector<Fault>& faults_;
   std::map<CollectiveId, UnderWay> under_way_;
   std::set<CollectiveId> seen_;
@@ -194,12 +195,13 @@ void check_transfers(const Program& p, std::vector<Fault>& faults) {
 
 std::vector<Fault> verify(const Program& p) {
   std::vector<Fault> faults;
+  KnownTouches touches(p);
   for (ActorId a : p.actors.ids()) check_arguments(p, a, faults);
   check_transfers(p, faults);
   for (ActorId a : p.actors.ids()) {
     check_parts(p, a, faults);
-    SumCheck(p, a, faults).run();
-    StartedCheck(p, a, faults).run();
+    SumCheck(p, a, touches, faults).run();
+    StartedCheck(p, a, touches, faults).run();
   }
   if (faults.empty()) faults = races(p);
   return faults;

@@ -40,7 +40,8 @@ class EmulatedDevice : public Device {
     const InstructionId i(args.launch.instruction);
     if (passed_ == i) return;
     if (!passed_) make_up_for_delays();
-    tasks_.pass(*task_of(code_[i]));
+    const Instruction at = code_[i];
+    tasks_.pass(*task_of(at));
     passed_ = i;
   }
   void record(EventId e, DeviceLane) override { came_[e] = now(); }
@@ -57,7 +58,7 @@ class EmulatedDevice : public Device {
   KernelSpent spent(KernelId) const override { return {}; }
 
  private:
-  const IdVector<InstructionId, Instruction>& code_;
+  const Code& code_;
   EmulatedTasks tasks_;
   std::optional<InstructionId> passed_;  // the newest task of the step that has taken its time
   std::vector<std::pair<void*, std::size_t>> maps_;

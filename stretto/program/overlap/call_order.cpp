@@ -1,4 +1,4 @@
-#include "stretto/program/overlap/recipe.h"
+#include "stretto/program/overlap/call_order.h"
 
 #include <algorithm>
 #include <bit>
@@ -18,27 +18,27 @@ std::optional<ActionId> turn_at(const Program& p, ActorId actor, const Instructi
 
 CallId next(CallId c) { return CallId(c.value + 1); }
 
-class Cook {
+class CallOrdering {
  public:
-  Cook(const Passage& passage, RegionWork& work, WorkTimes& times)
-      : p_(passage.program), region_(passage.region), work_(work) {
-    set_times(work_, p_, passage.actor, region_, times);
+  CallOrdering(const RegionAsItComes& region, RegionWork& work, WorkTimes& times)
+      : p_(region.program), region_(region.region), work_(work) {
+    set_times(work_, p_, region.actor, region_, times);
     for (const AwaitOf& a : work_.awaits)
       if (a.started) await_of_[*a.started] = a.at;
     double all = 0;  // no work that waits for nothing ends later
     for (const Work& w : work_.work) all += w.seconds;
-    for (const auto& [at, late] : passage.late)
+    for (const auto& [at, late] : region.late)
       if (std::isfinite(late)) all += late;
     for (WorkId w : work_.work.ids()) {
       const RegionAt at = work_.origins[w].at;
-      const auto late = passage.late.find(at);
-      work_.work[w].ready = late == passage.late.end() ? 0 : std::min(late->second, all);
-      const std::optional<ActionId> turn = turn_at(p_, passage.actor, region_[at.value]);
+      const auto late = region.late.find(at);
+      work_.work[w].ready = late == region.late.end() ? 0 : std::min(late->second, all);
+      const std::optional<ActionId> turn = turn_at(p_, region.actor, region_[at.value]);
       work_.work[w].turn = turn ? turn->value : 0;
     }
   }
 
-  Recipe run(std::size_t leaves) {
+  CallOrder run(std::size_t leaves) {
     Interleaved all = interleave(work_.work);
     const std::vector<RegionAt> left = leave(all, leaves);
     for (WorkId w : all.order) {
@@ -48,7 +48,7 @@ class Cook {
     }
     for (WorkId w : started_) await(w);
     for (const AwaitOf& a : work_.awaits) await(a.at);
-    for (Beat& b : out_)
+    for (OrderedCall& b : out_)
       if (RunPart* part = std::get_if<RunPart>(&b)) part->whole = is_whole(*part);
     return {std::move(out_), all.seconds, std::move(sent_), left};
   }
@@ -146,85 +146,32 @@ class Cook {
   std::set<RegionAt> awaited_;
   std::vector<WorkId> started_;
   std::set<WorkId> done_;
-  std::vector<Beat> out_;
+  std::vector<OrderedCall> out_;
   std::vector<std::pair<RegionAt, double>> sent_;
 };
 
-// Things as they appear, from 0 on. There are few, and what comes again was there not long ago.
-template <class T>
-class Numbers {
+class InOrder {
  public:
-  u64 of(const T& x) {
-    const auto known = std::find(all_.rbegin(), all_.rend(), x);
-    if (known != all_.rend()) return u64(all_.rend() - known - 1);
-    all_.push_back(x);
-    return all_.size() - 1;
-  }
-
- private:
-  std::vector<T> all_;
-};
-
-class Likeness {
- public:
-  Likeness(const Program& p, ActorId actor, const StartedRuns& runs) : p_(p), actor_(actor), runs_(runs) {}
-  std::vector<u64> run(Region region) {
-    key_.reserve(6 * region.size());
-    for (const Instruction& i : region)
+  InOrder(Region region, CollectiveId next) : region_(region), next_(next) {}
+  std::vector<Instruction> run(const CallOrder& order) {
+    for (const OrderedCall& c : order.calls)
       match(
-          i,
-          [&](const Run& r) {
-            add(0, r.task.value, r.microbatch);
-            key_.push_back(turns_.of(turn_at(p_, actor_, i)));
-          },
-          [&](const Send& s) { message(1, s.transfer); }, [&](const Receive& r) { message(2, r.transfer); },
-          [&](const Start& s) { add(3, s.run.task.value, s.run.microbatch, s.collective); },
-          [&](const Await& w) { add(4, w.task.value, runs_[w.collective].microbatch, w.collective); });
-    return std::move(key_);
-  }
-
- private:
-  // Of what goes once in a step there is one.
-  void message(u64 kind, TransferId t) {
-    if (const SentValue* v = p_.transfers[t].value())
-      add(kind, v->value.value, v->microbatch);
-    else
-      add(kind + 4, t.value, MicrobatchId(0));
-  }
-  void add(u64 kind, u64 what, MicrobatchId m, std::optional<CollectiveId> c = {}) {
-    key_.insert(key_.end(), {kind, what, microbatches_.of(m), p_.pipe_of[m].value, c ? collectives_.of(*c) : 0});
-  }
-  const Program& p_;
-  const ActorId actor_;
-  const StartedRuns& runs_;
-  Numbers<std::optional<ActionId>> turns_;
-  Numbers<MicrobatchId> microbatches_;
-  Numbers<CollectiveId> collectives_;
-  std::vector<u64> key_;
-};
-
-class Emission {
- public:
-  Emission(Region region, ActorProgram& out) : region_(region), out_(out), code_(out.code) {}
-  void run(const Recipe& recipe) {
-    for (const Beat& b : recipe.beats)
-      match(
-          b, [&](const RunPart& x) { part(x); }, [&](const StartCall& x) { start(x); },
+          c, [&](const RunPart& x) { part(x); }, [&](const StartCall& x) { start(x); },
           [&](const AwaitCall& x) { await(x.started); },
           [&](const AsItWas& x) { code_.push_back(region_[x.at.value]); });
+    return std::move(code_);
   }
 
  private:
-  // An instruction is changed where it stands: what was just written bit by bit is slow to copy.
   void part(const RunPart& x) {
     code_.push_back(region_[x.at.value]);
     if (!x.whole) task_of(code_.back())->calls = x.calls;
   }
   void start(const StartCall& x) {
-    const CollectiveId id(out_.collectives++);
-    under_way_.push_back({x, id});
-    code_.push_back(Start{std::get<Run>(region_[x.at.value]), id});
+    under_way_.push_back({x, next_});
+    code_.push_back(Start{std::get<Run>(region_[x.at.value]), next_});
     task_of(code_.back())->calls = CallRange{x.call, next(x.call)};
+    ++next_.value;
   }
   void await(const StartCall& x) {
     const auto it =  // most are awaited soon
@@ -232,8 +179,8 @@ class Emission {
     code_.push_back(Await{it->second, std::get<Run>(region_[x.at.value]).task});
   }
   const Region region_;
-  ActorProgram& out_;
-  IdVector<InstructionId, Instruction>& code_;
+  CollectiveId next_;
+  std::vector<Instruction> code_;
   std::vector<std::pair<StartCall, CollectiveId>> under_way_;
 };
 
@@ -247,29 +194,27 @@ double seconds_of(const Program& p, ActorId actor, const Run& r, WorkTimes& time
 
 }  // namespace
 
-Recipe recipe_of(const Passage& passage, RegionWork& work, WorkTimes& times, std::size_t leaves) {
-  return Cook(passage, work, times).run(leaves);
+CallOrder order_calls(const RegionAsItComes& region, RegionWork& work, WorkTimes& times, std::size_t leaves) {
+  return CallOrdering(region, work, times).run(leaves);
 }
 
-Recipe as_it_stands(const Passage& passage, WorkTimes& times) {
-  Recipe recipe;
-  for (RegionAt at : ids_until<RegionAt>(passage.region.size())) {
-    const Instruction& i = passage.region[at.value];
-    recipe.beats.push_back(AsItWas{at});
+CallOrder as_it_stands(const RegionAsItComes& x, WorkTimes& times) {
+  CallOrder order;
+  for (RegionAt at : ids_until<RegionAt>(x.region.size())) {
+    const Instruction& i = x.region[at.value];
+    order.calls.push_back(AsItWas{at});
     match(
-        i, [&](const Run& r) { recipe.seconds += seconds_of(passage.program, passage.actor, r, times); },
+        i, [&](const Run& r) { order.seconds += seconds_of(x.program, x.actor, r, times); },
         [](const OneOf<Send, Receive, Start, Await> auto&) {});
-    if (const auto late = passage.late.find(at); late != passage.late.end() && std::isfinite(late->second))
-      recipe.seconds = std::max(recipe.seconds, late->second);
-    if (sent_by(i)) recipe.sent.push_back({at, recipe.seconds});
+    if (const auto late = x.late.find(at); late != x.late.end() && std::isfinite(late->second))
+      order.seconds = std::max(order.seconds, late->second);
+    if (sent_by(i)) order.sent.push_back({at, order.seconds});
   }
-  return recipe;
+  return order;
 }
 
-std::vector<u64> likeness(const Program& p, ActorId actor, Region region, const StartedRuns& runs) {
-  return Likeness(p, actor, runs).run(region);
+std::vector<Instruction> in_order(const CallOrder& order, Region region, CollectiveId next) {
+  return InOrder(region, next).run(order);
 }
-
-void follow(const Recipe& recipe, Region region, ActorProgram& out) { Emission(region, out).run(recipe); }
 
 }  // namespace stretto
