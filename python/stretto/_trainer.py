@@ -140,8 +140,11 @@ class Trainer:
         """Writes the adapters of finetune.lora, as PEFT reads them."""
         self._call("trainer_export", directory=os.fspath(directory), dtype=dtype, adapter=True)
 
-    def logits(self, ids):
-        """What may follow every token: [rows, length] -> [rows, length, vocab], for rows of any length."""
+    def logits(self, ids, targets=None, **others):
+        """What may follow every token: [rows, length] -> [rows, length, vocab], for rows of any length. Of a batch, so
+        that logits(**batch) works, the targets are not looked at."""
+        for name in others:
+            raise error(name, "logits are made of ids alone, of one text per row", "leave it out")
         ids = self._converted("ids", ids, np.dtype(np.int32))
         name, width = self._embedding()
         logits = np.empty((*ids.shape, width), self.parameters[name].dtype)

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <new>
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
@@ -32,7 +33,10 @@ AtomicDirectory::AtomicDirectory(const fs::path& given)
 
 AtomicDirectory::~AtomicDirectory() {
   std::error_code ignored;
-  fs::remove_all(temporary_, ignored);
+  try {
+    fs::remove_all(temporary_, ignored);
+  } catch (const std::bad_alloc&) {  // to walk a folder takes memory: it stays
+  }
 }
 
 void AtomicDirectory::commit() {

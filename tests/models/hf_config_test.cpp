@@ -239,7 +239,8 @@ TEST(HfConfig, WhatWouldChangeTheMathematicsIsRefusedByName) {
   EXPECT_THAT(refusal("llama", "model_type", "bert"),
               testing::StartsWith("key 'model_type' is \"bert\" but no such model is supported; all of its keys and "
                                   "tensors are those of 'llama'; hint: if it computes what 'llama' computes, "
-                                  "--model.hf_as=llama reads it as that; supported are gpt2, "));
+                                  "--model.hf_as=llama of a run reads it as that, and --hf-as=llama of convert, eval and "
+                                  "generate; supported are gpt2, "));
   Field images = read_json(R"({"model_type": "llama4", "text_config": {"model_type": "llama4_text"}})", "config.json");
   EXPECT_EQ(refusal_of([&] { parse_hf_config(images); }),
             "[config.json:1] key 'model_type' is \"llama4\", a model of more than text; hint: its text model alone "

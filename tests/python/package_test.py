@@ -169,6 +169,10 @@ class Models(Folder):
             logits = trainer.logits(expected["ids"])
             self.assertEqual(logits.dtype, np.float64)
             np.testing.assert_allclose(logits, expected["logits"], atol=1e-8, err_msg=name)
+            batch = {"ids": expected["ids"], "targets": expected["ids"]}
+            np.testing.assert_array_equal(trainer.logits(**batch), logits)
+            with self.assertRaisesRegex(stretto.Error, "logits are made of ids alone"):
+                trainer.logits(**batch, segments=expected["ids"])
             shorter = trainer.logits(expected["ids"][:1, :5])
             np.testing.assert_allclose(shorter, logits[:1, :5], atol=1e-12)
             greedy = trainer.generate(expected["ids"][0, :4], tokens=8, temperature=0)

@@ -58,8 +58,12 @@ std::string ClosestType::str() const {
 }
 
 std::string ClosestType::advice() const {
-  return faults.empty() ? fmt::format("if it computes what '{0}' computes, --model.hf_as={0} reads it as that", name)
-                        : "a model that is one of these under another name can be read with --model.hf_as=TYPE";
+  if (!faults.empty()) return "a model that is one of these under another name can be read with --model.hf_as=TYPE";
+  return fmt::format(
+      "if it computes what '{0}' computes, --model.hf_as={0} of a run reads it as that, and --hf-as={0} of convert, "
+      "eval "
+      "and generate",
+      name);
 }
 
 }  // namespace stretto
