@@ -94,7 +94,7 @@ int main(int argc, char** argv) {
   open_standard_streams();
   try {
     check_kernels_run_here();
-    app::meet_limits(argv);  // may start the program once more: before anything is taken from the environment
+    app::meet_limits();
   } catch (const Error& e) {
     keep_last_word();
     return failed(e.exit_code(), e.what());

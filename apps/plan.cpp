@@ -180,7 +180,6 @@ void add_plan(CLI::App& app) {
       ->excludes("--ranks", "--output", "--top", "--json", "--measured");
   command->callback([o, command] {
     keep_freed_memory();
-    end_idle_threads();
     if (!o->arguments.candidates.empty()) return score_candidates(o->run, o->arguments, *command);
     plan_run(*o, *command);
   });

@@ -128,8 +128,8 @@ void show_run(ShowOptions o, const CLI::App& command) {
   }
   std::string text = stations()[found - names.begin()].text(compiled);
   if (o.what == "memory" && computes(run.parallel.device))
-    text += fmt::format("products: {} on every rank, in {} of address space (OpenBLAS's buffers)\nmemory:   {}\n",
-                        human_bytes(product_touched), human_bytes(product_reserved), beside_plan(program));
+    text += fmt::format("products: {} on every rank, for packed operands\nmemory:   {}\n",
+                        human_bytes(double(product_buffer)), beside_plan(program));
   print_or_write(o, text);
 }
 

@@ -138,7 +138,6 @@ std::string spent_line(const StepTime& t) {
 void simulate_run(const SimulateCommand& o, const CLI::App& command) {
   refuse_beside_run(command, {of_schedule, of_times});
   keep_freed_memory();
-  end_idle_threads();
   const RunConfig read = o.run.read(command);
   const ClusterFile file = cluster_for(o, read);
   RunConfig run = as_stack_has_it(read, file.cluster.stack);

@@ -16,7 +16,7 @@
 
 #include "stretto/base/text.h"
 #include "stretto/kernels/cpu/bf16_tiles.h"
-#include "stretto/kernels/cpu/products.h"
+#include "stretto/kernels/cpu/product_forms.h"
 #include "stretto/models/family.h"
 #include "stretto/stretto.h"
 
@@ -125,7 +125,7 @@ void one_core(const std::vector<Kind>& kinds, int rounds) {
     lines.push_back({kinds[k].name, human_bytes(all[k][0].planned), ms(all[k][0].seconds), times(all[0][0], all[k][0]),
                      k == 0 ? "" : "0.90"});
   fmt::print("GPT, 4 layers, width {}, context {}, {} rows; products of f32: {}\n{}\n", s.width, s.context, s.rows,
-             choose_product_form(), table(lines));
+             product_form<float>().name, table(lines));
 }
 
 void four_actors(const std::vector<Kind>& kinds, int rounds, double gigabits) {

@@ -11,6 +11,8 @@
 
 namespace handwritten {
 
+inline const bool one_thread = (openblas_set_num_threads(1), true);  // as the rank that it is compared with
+
 struct Shape {
   int layers = 4, width = 512, heads = 8, seq = 256, rows = 4, vocab = 8192, microbatches = 4;
   int tokens() const { return rows * seq; }

@@ -63,7 +63,6 @@ LowerOptions lower_options(const Asked& a, const Surroundings& around, const Par
                  .link = p.within.value_or(p.link),
                  .remote = p.remote,
                  .reshard = p.reshard,
-                 .poll = a.training.poll,
                  .undo = a.optimizer && a.training.clip_late,
                  .purpose = p.purpose,
                  .params_of = a.trained};
@@ -122,7 +121,7 @@ GraphOfRank graph_of_rank(const Asked& a) {
   const Parallel parallel = complete(a.parallel, g.traced);
   check_rows(g.traced, parallel, g.runs);
   check_together(g.traced, a.optimizer, a.training, parallel);
-  g.placed = place(g.graph, parallel, a.training.poll);
+  g.placed = place(g.graph, parallel);
   return g;
 }
 

@@ -105,14 +105,13 @@ Cluster cluster_of(const Parallel& p) {
       Cluster{.machine = p.machine, .inside = p.within.value_or(p.link), .between = p.link, .ranks_per_node = ranks});
 }
 
-Placed place(StepGraph step, const Parallel& p, double poll) {
+Placed place(StepGraph step, const Parallel& p) {
   if (!laid_out(p)) return {.step = std::move(step)};
   const ShardOptions options{.storage = p.storage, .regather = p.regather, .reduce = p.reduce, .room = p.expert_room};
   Sharded of_rank = shard(step, p.mesh, p.layout, options);
   // What the layout names exists; on one rank nothing is split.
   if (ranks_beside_pipe(p.mesh) == 1) return {.step = std::move(step)};
-  if (p.overlap == Overlap::chunks)
-    of_rank = cut_products(std::move(of_rank), {.cluster = cluster_of(p), .poll = poll});
+  if (p.overlap == Overlap::chunks) of_rank = cut_products(std::move(of_rank), {.cluster = cluster_of(p)});
   auto sharded = std::make_shared<const Sharded>(std::move(of_rank));
   refuse(verify(sharded->graph));
   return {.step = sharded->graph, .sharded = std::move(sharded)};

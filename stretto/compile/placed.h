@@ -35,7 +35,7 @@ void check_rows(const Traced&, const Parallel&, int microbatches);
 // Where the ranks of a complete Parallel lie: as it says, or as links within actors and between them say.
 Cluster cluster_of(const Parallel&);
 
-// If the pipeline's axis is the only one, the graph stays as it is. `poll`: as in Training.
-Placed place(StepGraph, const Parallel&, double poll = 0);
+// If the pipeline's axis is the only one, the graph stays as it is.
+Placed place(StepGraph, const Parallel&);
 
 }  // namespace stretto

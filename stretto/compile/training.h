@@ -32,7 +32,6 @@ struct Training {
   // their gradients are added in one balanced tree over the batch.
   bool exact = false;
   i64 leaf = 1;
-  double poll = 0;  // milliseconds between checks for messages, for which products are cut; 0: they stay whole
 };
 
 // What collectives inside of tasks go on beside: nothing; other calls of the same action or overlap group; or also the

@@ -38,8 +38,7 @@ Training training_of(const RunConfig& c) {
           .clip_late = c.train.clip_late,
           .skip_nonfinite = c.train.nonfinite != Nonfinite::carry_on,
           .exact = c.train.exact,
-          .leaf = c.train.leaf,
-          .poll = c.train.poll};
+          .leaf = c.train.leaf};
 }
 
 Compiled compile_run(const RunConfig& c, Purpose purpose) {

@@ -88,7 +88,6 @@ struct TrainSection {
   Nonfinite nonfinite = Nonfinite::stop;
   bool exact = false;  // the same bits for every parallel.data and microbatches
   i64 leaf = 1;        // exact: sequences that kernels see at a time
-  double poll = 0;     // milliseconds between looks after messages, for which products are cut; 0: they are whole
   bool operator==(const TrainSection&) const = default;
 };
 

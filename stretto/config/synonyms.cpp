@@ -5,8 +5,6 @@ namespace stretto {
 namespace {
 
 constexpr Renamed synonym_table[] = {
-    {"parallel.poll", "train.poll"},  // of earlier versions
-
     {"model_type", "model.family"},
     {"architecture", "model.family"},
     {"n_layer", "model.layers"},

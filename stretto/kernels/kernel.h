@@ -44,7 +44,7 @@ struct Args {
   std::byte* const* out = nullptr;
   std::byte* scratch = nullptr;
   const Now& now;
-  // What a long kernel calls at borders that depend on shapes only, so that messages move on meanwhile; may be null.
+  // What a long kernel calls about twice a millisecond, so that messages move on meanwhile; may be null.
   void (*poll)(void*) = nullptr;
   void* poller = nullptr;
   Launch launch = {};
@@ -74,7 +74,6 @@ struct Call {
   const Node& node;
   std::vector<View> in, out;
   bool accumulate = false;  // add to result 0 unless now.overwrite
-  double poll = 0;          // milliseconds after which it should pause; 0: where it costs nothing
   OpCall op() const { return {graph, node}; }
   template <class T>
   const T& attrs() const {

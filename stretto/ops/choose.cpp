@@ -59,13 +59,7 @@ Cost cost(const OpCall& c, DimId expert) {
 std::size_t Workspace::bytes(DType operands, DType result) const {
   const std::size_t lists = std::size_t(offsets()) * sizeof(i64);
   const auto floats = [](i64 count) { return std::size_t(count) * size_of(f32); };
-  const std::size_t gathered = std::size_t(block_rows() * (k + n)) * size_of(operands);
-  if (operands == f32) {
-    const i64 panels = std::max({RowPanels::floats(block_rows(), n, k), RowPanels::floats(k, n, block_rows()),
-                                 RowPanels::floats(n, k, block_rows())});
-    return lists + std::max(floats(panels), gathered);
-  }
-  if (operands != bf16) return lists + gathered;
+  if (operands != bf16) return lists;  // rows are read and written where they lie
   if (result == bf16) {
     const TiledBlock t = tiled_block(block_rows(), columns(), k, bf16);
     const std::size_t tiled = t.bytes() + std::size_t(t.m * k) * size_of(bf16);

@@ -24,18 +24,7 @@ Tensor choose(Tensor x, Tensor w, Tensor which, const Dim& expert, const Dims& o
 
 // What choose and choose_grad have in common: rules of types, placement and cost, and the kernels' workspace.
 namespace choosing {
-// Panels in which operands of products of f32 lie, where rows are not gathered (kernels/cpu/row_products.h).
-struct RowPanels {
-  static constexpr i64 rows = 12, columns = 32;           // of a panel on either side
-  static constexpr i64 most_columns = 256, summed = 448;  // of the right side, at a time
-  static constexpr i64 whole(i64 n, i64 panel) { return (n + panel - 1) / panel * panel; }
-  static constexpr i64 right(i64 n, i64 k) { return std::min(whole(n, columns), most_columns) * std::min(k, summed); }
-  // All rows on the left, some columns on the right, and their sums.
-  static constexpr i64 floats(i64 m, i64 n, i64 k) {
-    return whole(m, rows) * (k + std::min(whole(n, columns), most_columns)) + right(n, k);
-  }
-};
-// How kernels cut their work: rows are sorted by expert, then gathered and multiplied block by block.
+// How kernels cut their work: rows are sorted by expert and multiplied block by block.
 struct Workspace {
   static constexpr i64 block = 512;  // rows
   i64 experts = 0, rows = 0, k = 1, n = 1;

@@ -64,8 +64,7 @@ Program frame(Step step, const Schedule& schedule, IdVector<PieceId, StageId> st
             .microbatches = schedule.microbatches,
             .states = options.states,
             .rows = options.rows,
-            .shared = options.shared,
-            .poll = options.poll};
+            .shared = options.shared};
   for (const Axis& a : options.mesh)
     if (a.name != "pipe") p.mesh.push_back(a);
   p.actors.resize(schedule.rows.size());

@@ -18,7 +18,6 @@ struct LowerOptions {
   // Ranks share no memory: nothing is made in the receiver's, and what is sent stays for a while.
   bool remote = false;
   Reshard reshard = Reshard::microbatch;
-  double poll = 0;                             // see Program
   std::optional<OverlapOptions> overlap = {};  // collectives of tasks go on beside other work; none: waited for
   bool undo = false;                           // memory is planned for what parameters and state were before a step
   Purpose purpose = Purpose::run;

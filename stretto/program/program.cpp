@@ -54,7 +54,7 @@ std::vector<int> Program::pieces_per_stage() const {
 }
 
 u64 Program::hash() const {
-  u64 h = hash_of(schedule.hash(), microbatches, states, poll);
+  u64 h = hash_of(schedule.hash(), microbatches, states);
   for (const Task& t : step->tasks) hash_into(h, t.body->hash());
   for (const ActorProgram& a : actors) {
     for (const Instruction& i : a.code) hash_into(h, hash_instruction(i));

@@ -154,9 +154,6 @@ struct Program {
   int microbatches = 1, states = 0;
   i64 rows = 1;  // of the batch, per microbatch: random numbers are drawn by global row
   SharedRows shared = {};
-  // After how many milliseconds a kernel should look after messages. Long products are cut for that, and where they are
-  // cut decides the order in which they are summed. 0: they are not cut.
-  double poll = 0;
   IdVector<MicrobatchId, PipeId> pipe_of;
   IdVector<ParamId, ActorId> owners;  // who updates it; others hold copies
   // The axes beside the pipeline's. All ranks of an actor run its program, each on its own memory; messages go between

@@ -10,7 +10,6 @@
 #include "stretto/compile/expert_rows.h"
 #include "stretto/compile/stages.h"
 #include "stretto/formats/hf_directory.h"
-#include "stretto/kernels/cpu/products.h"
 #include "stretto/kernels/peak.h"
 #include "stretto/models/head.h"
 #include "stretto/models/peft.h"
@@ -65,7 +64,7 @@ std::string mesh_line(const RunConfig& c, const Prepared& p) {
 }
 
 // "chunks   10 of 12 collectives of a microbatch go in up to 8 parts".
-std::string chunks_line(const RunConfig& c, const Compiled& compiled) {
+std::string chunks_line(const Compiled& compiled) {
   int cut = 0, most = 1;
   if (compiled.sharded)
     for (const Collective& x : compiled.sharded->collectives) cut += x.parts > 1, most = std::max(most, x.parts);
@@ -73,11 +72,8 @@ std::string chunks_line(const RunConfig& c, const Compiled& compiled) {
     return "chunks   no product is worth cutting: chunks are for tensor parallelism with sequence = true, and for "
            "links "
            "that take time";
-  std::string line = fmt::format("chunks   {} of {} collectives of a microbatch go in up to {} parts", cut,
-                                 compiled.sharded->collectives.size(), most);
-  if (computes(c.parallel.device) && !product_rows_alike())
-    line += "; on this processor the last bits of products depend on it";
-  return line;
+  return fmt::format("chunks   {} of {} collectives of a microbatch go in up to {} parts", cut,
+                     compiled.sharded->collectives.size(), most);
 }
 
 // "LoRA of rank 8, alpha 16: 24 adapters"; what is trained of how much.
@@ -218,7 +214,7 @@ std::vector<std::string> about(const RunConfig& c, const Prepared& p) {
     lines.push_back(fmt::format("limit    stage {}, the head, {}: model.head_parts = {} cuts it", l->stage.value,
                                 l->shares(), l->head_parts));
   if (const auto reason = expert_rows_reason(p.compiled)) lines.push_back("experts  " + *reason);
-  if (c.parallel.overlap == Overlap::chunks) lines.push_back(chunks_line(c, p.compiled));
+  if (c.parallel.overlap == Overlap::chunks) lines.push_back(chunks_line(p.compiled));
   lines.push_back("memory   " + memory_line(*p.compiled.program));
   if (computes(c.parallel.device)) lines.back() += "; " + beside_plan(*p.compiled.program);
   lines.push_back(fmt::format("time     {} per step predicted: {}flop at {}flop/s{}", human_seconds(p.seconds),

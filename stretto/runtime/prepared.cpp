@@ -30,7 +30,7 @@ class Preparation {
 
   PreparedCall call(const KernelCall& k, const Calls& calls) {
     const Graph& g = calls.graph;
-    Call call{.graph = g, .node = g.node(k.node), .accumulate = k.accumulate, .poll = p_.poll};
+    Call call{.graph = g, .node = g.node(k.node), .accumulate = k.accumulate};
     PreparedCall out{.node = k.node, .key = k.key};
     for (const Ref& r : k.in) {
       call.in.push_back(on_rank(r.view, g, p_.mesh, at_));

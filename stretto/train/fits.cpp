@@ -22,7 +22,7 @@ std::vector<double> bytes_per_actor(const Program& program) {
 double planned_bytes(const Program& program, std::span<const int> nodes, int node) {
   IdVector<ActorId, double> each;
   for (const ActorProgram& a : program.actors) {
-    each.push_back(product_touched);
+    each.push_back(product_buffer);
     for (const u64 bytes : a.bytes) each.back() += Pages::whole(bytes);
   }
   double sum = 0;

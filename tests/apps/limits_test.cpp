@@ -57,7 +57,7 @@ class Limits : public testing::Test {
 // Kilobytes, from what the program itself does not fit in to what everything does.
 TEST_F(Limits, AddressSpace) {
   int refused = 0, trained = 0;
-  for (const int most : {100000, 200000, 300000, 400000, 600000, 1000000}) {
+  for (const int most : {20000, 40000, 60000, 80000, 100000, 300000}) {
     const std::string dir = "run" + std::to_string(most);
     const Result r = limited("-v " + std::to_string(most), train("--parallel.data=2 --log.dir=" + dir));
     if (r.code == 0) {
@@ -73,11 +73,7 @@ TEST_F(Limits, AddressSpace) {
   }
   EXPECT_GE(refused, 3);
   EXPECT_GE(trained, 1);
-  const Result r = limited("-v 200000", train("--parallel.data=2 --log.dir=run"));
-  EXPECT_EQ(r.code, 1);
-  EXPECT_THAT(r.error, AllOf(StartsWith("[memory] the system refuses the "), HasSubstr("ulimit -v")));
-  EXPECT_FALSE(fs::exists(folder_ / "run"));
-  EXPECT_EQ(limited("-v 150000", "timeout 60 '" + binaries() + "/stretto' --version").code, 0);
+  EXPECT_EQ(limited("-v 60000", "timeout 60 '" + binaries() + "/stretto' --version").code, 0);
 }
 
 TEST_F(Limits, Threads) {
@@ -86,7 +82,7 @@ TEST_F(Limits, Threads) {
   for (const int most : {4, 5, 6, 7, 8}) {
     const Result r = as_nobody("ulimit -u " + std::to_string(most) + "\n" +
                                train("--train.batch=16 --parallel.data=4 --log.dir=run" + std::to_string(most)));
-    if (r.code == 0 || r.code == 130) continue;  // 130: OpenBLAS itself, before main()
+    if (r.code == 0) continue;
     ++refused;
     EXPECT_EQ(r.code, 3) << most << r.out << r.error;
     EXPECT_THAT(r.error, AllOf(HasSubstr("[threads] thread "), HasSubstr("ulimit -u"))) << most;

@@ -81,7 +81,7 @@ TEST(Show, RefusesWhatCannotRunWithAllFaults) {
 
 TEST(Show, TheBuffersOfProductsArePartOfMemory) {
   EXPECT_THAT(show("show examples/quickstart.toml memory").out,
-              testing::AllOf(testing::ContainsRegex("products: [0-9.]+ MiB on every rank, in 128 MiB of address space"),
+              testing::AllOf(testing::ContainsRegex("products: 2.00 MiB on every rank"),
                              HasSubstr(" MiB in all, with whole pages and the buffers of products\n")));
   EXPECT_THAT(show("show examples/quickstart.toml memory --parallel.device=emulated").out,
               testing::Not(HasSubstr("products")));

@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 
-#include "stretto/kernels/cpu/products.h"
 #include "stretto/stretto.h"
 #include "support/property.h"
 #include "support/small_models.h"
@@ -116,7 +115,6 @@ Parallel any_parallel() {
 
 // Whatever is cut: the same bits as whole; every program has passed the proofs.
 TEST(Chunks, AreBitEqualToWholeProducts) {
-  if (!product_rows_alike()) GTEST_SKIP() << "this form of the library adds up by rows";
   int cut = 0, cases = 0;
   EXPECT_TRUE(holds("chunks change no bit", 8, [&] {
     ModelConfig m = model(*rc::gen::element("llama", "gpt2"));

@@ -84,7 +84,7 @@ TEST(Keys, ARangeIsInItsDescription) {
   EXPECT_EQ(takes["optimizer.lr"], "number above 0 and at most 1e+30");
   EXPECT_THAT(takes["parallel.stages"], HasSubstr("auto, or a list of whole numbers from 1 to"));
   EXPECT_THAT(takes["parallel.schedule"], HasSubstr("zb-v"));
-  EXPECT_THAT(keys_text(), HasSubstr("--train.poll = 0"));
+  EXPECT_THAT(keys_text(), HasSubstr("--train.leaf = 1"));
 }
 
 TEST(Keys, OtherToolsNamesLeadToOnesThatExist) {
@@ -122,12 +122,12 @@ TEST(Keys, OtherToolsNamesAreAnswered) {
             "[run.toml:2] key 'optimizer.min_lr' is unknown; hint: it is 'optimizer.floor' here, as a part of lr");
 }
 
-// It changed the numbers, which [parallel] must not. Runs that were made with its default go on.
-TEST(Keys, ThatMovedAreAnswered) {
-  EXPECT_EQ(refused("[parallel]\npoll = 2.0"),
-            "[run.toml:2] key 'parallel.poll' is unknown; hint: it is 'train.poll' here");
-  EXPECT_EQ(refused("[parallel]\npoll = 0.0"), "");
-  EXPECT_EQ(parse_run("[train]\npoll = 2", "run.toml").train.poll, 2);
+// Kernels of earlier versions could be told when to pause. Runs that were made with its default go on.
+TEST(Keys, ThatAreGoneAreReadOverWhereTheyAskForNothing) {
+  for (const std::string section : {"parallel", "train"}) {
+    EXPECT_THAT(refused("[" + section + "]\npoll = 2.0"), HasSubstr("key '" + section + ".poll' is unknown"));
+    EXPECT_EQ(refused("[" + section + "]\npoll = 0.0"), "");
+  }
 }
 
 }  // namespace

@@ -3,50 +3,18 @@
 
 #include <gmock/gmock.h>
 
-#include "stretto/kernels/cpu/gemm_tiles.h"
 #include "stretto/ops/attention.h"
 #include "stretto/ops/contract.h"
 #include "stretto/ops/gelu.h"
 #include "stretto/ops/input.h"
 #include "stretto/ops/layer_norm.h"
 #include "support/kernel_run.h"
-#include "support/property.h"
 
 namespace stretto {
 namespace {
 
-TEST(GemmTiles, CoverTheProductOnceInOrderAndAreSmallEnough) {
-  EXPECT_TRUE(holds("tiles cover every multiplication exactly once", 300, [] {
-    const auto size = [] { return *rc::gen::oneOf(rc::gen::inRange<i64>(1, 100), rc::gen::inRange<i64>(100, 20000)); };
-    const i64 m = size(), n = size(), k = size();
-    const std::size_t element = *rc::gen::element<std::size_t>(4, 8);
-    const double ms = *rc::gen::element(0.0, 2.0, 12.0);
-    const GemmTiles t = gemm_tiles(m, n, k, element, ms);
-    double covered = 0;
-    i64 last_m = 0, last_n = 0, last_k = 0;
-    for_gemm_tiles(t, m, n, k, [&](const GemmTile& x) {
-      covered += double(x.m) * double(x.n) * double(x.k);
-      RC_ASSERT(x.m > 0 && x.n > 0 && x.k > 0 && x.m0 + x.m <= m && x.n0 + x.n <= n && x.k0 + x.k <= k);
-      RC_ASSERT(x.k0 == 0 || (x.k0 == last_k && x.m0 == last_m && x.n0 == last_n));
-      RC_ASSERT(x.m0 % t.m == 0 && x.n0 % t.n == 0);
-      last_m = x.m0, last_n = x.n0, last_k = x.k0 + x.k;
-      // Sides of less than 64 are not worth a piece of their own; they are rounded up to vector registers.
-      const double most =
-          std::max(1.2 * ms, 1.2 * 64 * 64 * 384 / multiplications_in_ms) * multiplications_in_ms * 4 / double(element);
-      RC_ASSERT(ms == 0 || double(x.m) * double(x.n) * double(x.k) <= 1.6 * most);
-      RC_ASSERT(ms > 0 || (x.m == m && x.n == n && x.k == k));
-    });
-    RC_ASSERT(covered == double(m) * double(n) * double(k));
-  }));
-}
-
-TEST(GemmTiles, ShortProductsStayWhole) {
-  const GemmTiles t = gemm_tiles(256, 512, 512, 4, 2);
-  EXPECT_EQ((std::vector<i64>{t.m, t.n, t.k}), (std::vector<i64>{256, 512, 512}));
-}
-
-// Long enough to be cut along all three dims, in every orientation of operands and result.
-TEST(Pauses, OfCutProductsThatStayCorrect) {
+// In every orientation of operands and result.
+TEST(Pauses, OfProducts) {
   const Dim m{"m", 527}, n{"n", 571}, k{"k", 686};
   for (const bool turned_a : {false, true})
     for (const bool turned_b : {false, true})
@@ -60,10 +28,7 @@ TEST(Pauses, OfCutProductsThatStayCorrect) {
         run.fill(0, -1, 1), run.fill(1, -1, 1);
         ASSERT_EQ(run.chosen().name, "gemm");
         run.run(run.chosen());
-        EXPECT_EQ(run.pauses, 1);
-        run.call.poll = 1;
-        run.run(run.chosen());
-        EXPECT_EQ(run.pauses, 2 * 2 * 2);
+        EXPECT_GE(run.pauses, 8);  // about five milliseconds of multiplications
         const std::vector<double> vx = run.operand(0), vy = run.operand(1), vz = run.result();
         for (i64 i = 0; i < m.size; i += 57)
           for (i64 j = 0; j < n.size; j += 41) {

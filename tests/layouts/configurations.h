@@ -138,7 +138,6 @@ class RandomConfiguration {
     maybe(60, "train.clip", {0.0, 0.05, 0.5});
     if (chance(10)) add("train.clip_late", "true"), add("train.nonfinite", "skip");
     maybe(6, "train.exact");
-    maybe(5, "train.poll", {0.01});
     maybe(6, "train.ema", {0.9});
     if (dtype_ == "bf16") maybe(20, "train.precision.wte", {"f32"});
     const std::string optimizer = one_of({"adamw", "adamw", "adamw", "lion", "sgd"});

@@ -384,9 +384,9 @@ TEST_F(Loop, WhatTheMachineCannotHoldIsRefusedBeforeItIsAllocated) {
   const std::vector<double> each = bytes_per_actor(*c.program);
   // Arenas are whole pages, and products have buffers.
   const auto in_memory = [&](std::size_t actor) {
-    double sum = double(product_touched);
+    double sum = double(product_buffer);
     for (const u64 bytes : c.program->actors[ActorId(int(actor))].bytes) sum += double(Pages::whole(bytes));
-    EXPECT_GT(sum, each[actor] + double(product_touched));
+    EXPECT_GT(sum, each[actor] + double(product_buffer));
     return sum;
   };
   EXPECT_EQ(planned_bytes(*c.program), 2 * (in_memory(0) + in_memory(1)));

@@ -81,7 +81,6 @@ class CutPlan {
   bool product(NodeId id, DimId whole, i64 rows) const {
     const Node& n = g_.node(id);
     if (!n.op->in_stripes || taken_.contains(id)) return false;
-    if (o_.poll > 0 && std::get<ProductShape>(n.op->cost({g_, n}).shape).k > 384) return false;  // its sums may be cut
     return n.op->in_stripes({g_, n}, whole, {}, rows).has_value();
   }
   bool beside(NodeId a, NodeId b) const {

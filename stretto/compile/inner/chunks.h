@@ -24,7 +24,6 @@ namespace stretto {
 
 struct ChunkOptions {
   Cluster cluster = {};
-  double poll = 0;  // see Training: long products are cut for it, too
 };
 // Collective::parts says what was cut; a layout that has nothing to cut gets a warning.
 Sharded cut_products(Sharded, const ChunkOptions&);

@@ -237,8 +237,6 @@ void keys_of(TrainSection& s, Visit&& visit) {
         Choices<Nonfinite>{{"stop", Nonfinite::stop}, {"skip", Nonfinite::skip}, {"continue", Nonfinite::carry_on}});
   visit(Key{"exact", "the same bits for every parallel.data and train.microbatches"}, s.exact);
   visit(Key{"leaf", "exact: sequences that kernels see at a time"}, s.leaf, between(1, 1 << 24));
-  visit(Key{"poll", "ms between looks after messages, for which products are cut; 0: they are whole"}, s.poll,
-        between(0, longest_time));
 }
 
 // `name` and `schedule` come first: they decide about the rest.

@@ -171,8 +171,14 @@ class RunReader {
     }
   }
 
+  // Runs of earlier versions have it, and mostly ask for nothing with it.
+  static void without_poll(FieldReader& section) {
+    if (const Field* poll = section.field().find("poll"); poll && is_zero(*poll)) section.raw("poll");
+  }
+
   void read_train() {
     FieldReader section = root_.section("train");
+    without_poll(section);
     Reading reading(section);
     TrainSection& s = run_.train;
     keys_of(s, reading);
@@ -272,8 +278,7 @@ class RunReader {
   void read_parallel() {
     FieldReader section = root_.section("parallel");
     ParallelSection& s = run_.parallel;
-    // Runs of earlier versions have it here, and mostly ask for nothing with it.
-    if (const Field* poll = section.field().find("poll"); poll && is_zero(*poll)) section.raw("poll");
+    without_poll(section);
     Reading reading(section);
     keys_of(s, reading);
     if (const int n = s.names.expert; n > 1 && right_model_ && run_.model.config.experts == 0)

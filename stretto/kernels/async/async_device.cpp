@@ -13,14 +13,10 @@
 extern "C" {
 void __tsan_read_range(void* at, unsigned long bytes);
 void __tsan_write_range(void* at, unsigned long bytes);
-void AnnotateIgnoreSyncBegin(const char* file, int line);
-void AnnotateIgnoreSyncEnd(const char* file, int line);
 }
 #else
 inline void __tsan_read_range(void*, unsigned long) {}
 inline void __tsan_write_range(void*, unsigned long) {}
-inline void AnnotateIgnoreSyncBegin(const char*, int) {}
-inline void AnnotateIgnoreSyncEnd(const char*, int) {}
 #endif
 
 namespace stretto {
@@ -39,14 +35,6 @@ void tell(void (*touch)(void*, unsigned long), std::byte* at, const ByteSpans& s
   for (const ByteSpan& s : spans) touch(at + s.from, s.to - s.from);
 }
 
-// OpenBLAS takes a lock of the whole process in every product: to the sanitizer that would order the compute lanes of
-// all ranks, and hide whatever is missing between them. A kernel orders nothing.
-struct OrdersNothing {
-  OrdersNothing() { AnnotateIgnoreSyncBegin(__FILE__, __LINE__); }
-  ~OrdersNothing() { AnnotateIgnoreSyncEnd(__FILE__, __LINE__); }
-  OrdersNothing(const OrdersNothing&) = delete;
-};
-
 // A launch with everything that the host's Args only point to.
 struct AsyncLaunch {
   KernelSet* kernels;
@@ -62,7 +50,6 @@ struct AsyncLaunch {
     std::byte** const results = at.data() + in.size();
     for (std::size_t i = 0; i < in.size(); ++i) tell(__tsan_read_range, at[i], in[i]);
     try {
-      const OrdersNothing here;
       kernels->run(kernel,
                    {.in = at.data(), .out = results, .scratch = scratch, .now = now, .launch = launch, .fault = fault});
     } catch (...) {

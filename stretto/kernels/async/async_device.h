@@ -8,8 +8,7 @@
 //   device.finish();
 //
 // The host and a lane meet in the lane's queue, lanes in the words of events, nowhere else: a lock that two lanes share
-// would order them by accident and hide a wait that is missing. Operands are told to the sanitizer as ranges,
-// so that libraries that were built without it (BLAS) are seen too.
+// would order them by accident and hide a wait that is missing. Operands are told to the sanitizer as ranges.
 #pragma once
 #include <cstring>
 #include <memory>

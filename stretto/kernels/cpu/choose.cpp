@@ -1,11 +1,10 @@
-// Rows are sorted by expert, and one matrix product does a block of an expert's rows: where they lie, if they do so as
-// a matrix, else gathered. Results go to their places; those of one token are added in the order of experts.
+// Rows are sorted by expert, and one matrix product does a block of an expert's rows where they lie. Results go to their
+// places; those of one token are added in the order of experts.
 #include "stretto/ops/choose.h"
 
-#include "stretto/kernels/cpu/blas.h"
 #include "stretto/kernels/cpu/chosen_rows.h"
+#include "stretto/kernels/cpu/multiply.h"
 #include "stretto/kernels/cpu/place.h"
-#include "stretto/kernels/cpu/row_products.h"
 #include "stretto/ops/contract.h"
 
 namespace stretto {
@@ -48,40 +47,18 @@ Plan plan_of(const Call& call) {
 }
 
 template <class T>
-void scatter_rows(const T* from, i64 rows, i64 n, bool add, const i64* places, T* to) {
-  for (i64 i = 0; i < rows; ++i) {
-    const T* row = from + i * n;
-    T* at = to + places[i];
-    if (!add) {
-      std::copy_n(row, n, at);
-      continue;
-    }
-#pragma GCC ivdep
-    for (i64 j = 0; j < n; ++j) at[j] += row[j];
-  }
-}
-
-template <class T>
 void multiply_blocks(const Plan& p, const Args& args) {
   const SortedRows rows(p, args.input<std::int32_t>(2), args.scratch);
   const i64 k = p.space.k, n = p.space.n;
   if (p.adds || rows.starts[p.space.experts] < p.space.rows) fill_zero(p.out, args.out[0]);
-  T *const gathered = reinterpret_cast<T*>(rows.rest), *const made = gathered + p.space.block_rows() * k;
-  rows.each_block(args, p.space, [&](const RowBlock& b) {
-    const i64 *const from = rows.a + b.first, *const to = rows.b + b.first;
+  Pauses pauses(args);
+  rows.each_block(p.space, [&](const RowBlock& b) {
     const T* const w = args.input<T>(1) + b.expert * p.expert;
-    if constexpr (std::is_same_v<T, float>)
-      if (multiplies_rows({b.rows, n, k}))
-        return multiply_rows({.size = {b.rows, n, k},
-                              .left = {.data = args.input<T>(0), .at = from},
-                              .right = {.data = w, .step = p.leading, .summed = !p.turned},
-                              .out = {.data = args.output<T>(), .at = to, .add = p.adds}},
-                             gathered);
-    const auto x = as_matrix(args.input<T>(0), {from, b.rows, k}, gathered);
-    const auto pitch = p.adds ? std::nullopt : RowPlaces{to, b.rows, n}.pitch();
-    const RowMatrix<T> y = pitch ? RowMatrix<T>{args.output<T>() + to[0], *pitch} : RowMatrix<T>{made, n};
-    gemm(false, p.turned, b.rows, n, k, T(1), x.data, x.pitch, w, p.leading, T(0), y.data, y.pitch);
-    if (!pitch) scatter_rows(made, b.rows, n, p.adds, to, args.output<T>());
+    multiply<T>({.size = {b.rows, n, k},
+                 .left = {.data = args.input<T>(0), .at = rows.a + b.first},
+                 .right = {.data = w, .step = p.leading, .summed = !p.turned},
+                 .out = {.data = args.output<T>(), .at = rows.b + b.first, .add = p.adds}},
+                &pauses);
   });
   p.padding.clear(args.output<T>());
 }
@@ -130,15 +107,16 @@ void multiply_widened(const Plan& p, const Args& args) {
   const i64 most_k = s.summed(), most_n = s.columns();
   float *const left = reinterpret_cast<float*>(rows.rest), *const right = left + s.block_rows() * most_k;
   float *const made = right + most_k * most_n, *const sums = made + s.block_rows() * most_n;
+  Pauses pauses(args);
   for_columns(p, args, rows, most_n, sums, [&](const Columns& c) {
-    rows.each_block(args, s, [&](const RowBlock& b) {
+    rows.each_block(s, [&](const RowBlock& b) {
       const BF16* const w = args.input<BF16>(1) + b.expert * p.expert;
       for (i64 k0 = 0; k0 < s.k; k0 += most_k) {
         const i64 k = std::min(most_k, s.k - k0), lines = p.turned ? c.count : k, length = p.turned ? k : c.count;
         gather_rows(args.input<BF16>(0) + k0, {rows.a + b.first, b.rows, k}, left);
         const BF16* const from = w + (p.turned ? c.first * p.leading + k0 : k0 * p.leading + c.first);
         for (i64 i = 0; i < lines; ++i) widen(from + i * p.leading, length, right + i * length);
-        gemm(false, p.turned, b.rows, c.count, k, 1.f, left, k, right, length, k0 > 0 ? 1.f : 0.f, made, c.count);
+        gemm(false, p.turned, b.rows, c.count, k, left, k, right, length, k0 > 0, made, c.count, &pauses);
       }
       for (i64 i = 0; i < b.rows; ++i) c.put(b.first + i, 0, c.count, made + i * c.count);
     });

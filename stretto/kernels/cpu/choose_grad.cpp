@@ -1,10 +1,9 @@
 // Per expert: a matrix product per block of its rows adds them up.
 #include "stretto/ops/choose_grad.h"
 
-#include "stretto/kernels/cpu/blas.h"
 #include "stretto/kernels/cpu/chosen_rows.h"
+#include "stretto/kernels/cpu/multiply.h"
 #include "stretto/kernels/cpu/place.h"
-#include "stretto/kernels/cpu/row_products.h"
 #include "stretto/ops/contract.h"
 
 namespace stretto {
@@ -35,7 +34,7 @@ void for_blocks(const Plan& p, const Args& args, const SortedRows& rows, const F
   const bool adds = p.adds(args);
   for (i64 e = 0; e < p.space.experts && !adds; ++e)
     if (rows.starts[e] == rows.starts[e + 1]) clear_matrix(p, args.output<W>() + e * p.expert);
-  rows.each_block(args, p.space, [&](const RowBlock& b) { f(b, adds || b.first > rows.starts[b.expert]); });
+  rows.each_block(p.space, [&](const RowBlock& b) { f(b, adds || b.first > rows.starts[b.expert]); });
   if (!adds) p.padding.clear(args.output<W>());
 }
 
@@ -44,24 +43,23 @@ constexpr auto blocks = []<class T>(const Plan& p, const Args& args) {
   const i64 k = p.space.k, n = p.space.n;
   const SortedRows rows(p, args.input<std::int32_t>(2), args.scratch);
   W *const gathered = reinterpret_cast<W*>(rows.rest), *const others = gathered + p.space.block_rows() * k;
+  Pauses pauses(args);
   for_blocks<W>(p, args, rows, [&](const RowBlock& b, bool add) {
-    if constexpr (std::is_same_v<T, float>) {
-      ProductLines x{.data = args.input<T>(0), .at = rows.a + b.first, .summed = true};
-      ProductLines g{.data = args.input<T>(1), .at = rows.b + b.first, .summed = true};
-      if (p.turned) std::swap(x, g);
-      const ProductSize size{p.turned ? n : k, p.turned ? k : n, b.rows};
-      float* const w = args.output<float>() + b.expert * p.expert;
-      if (multiplies_rows(size))
-        return multiply_rows({size, x, g, {.data = w, .step = p.leading, .add = add, .in_parts = true}}, gathered);
+    ProductLines<W> x{.step = k, .summed = true}, g{.step = n, .summed = true};
+    if constexpr (std::is_same_v<T, W>) {
+      x.data = args.input<T>(0), x.at = rows.a + b.first;
+      g.data = args.input<T>(1), g.at = rows.b + b.first;
+    } else {
+      gather_rows(args.input<T>(0), {rows.a + b.first, b.rows, k}, gathered);
+      gather_rows(args.input<T>(1), {rows.b + b.first, b.rows, n}, others);
+      x.data = gathered, g.data = others;
     }
-    const auto x = as_matrix(args.input<T>(0), {rows.a + b.first, b.rows, k}, gathered);
-    const auto g = as_matrix(args.input<T>(1), {rows.b + b.first, b.rows, n}, others);
-    W* const w = args.output<W>() + b.expert * p.expert;
-    const W beta = add ? W(1) : W(0);
-    if (p.turned)
-      gemm(true, false, n, k, b.rows, W(1), g.data, g.pitch, x.data, x.pitch, beta, w, p.leading);
-    else
-      gemm(true, false, k, n, b.rows, W(1), x.data, x.pitch, g.data, g.pitch, beta, w, p.leading);
+    if (p.turned) std::swap(x, g);
+    multiply<W>({.size = {p.turned ? n : k, p.turned ? k : n, b.rows},
+                 .left = x,
+                 .right = g,
+                 .out = {.data = args.output<W>() + b.expert * p.expert, .step = p.leading, .add = add}},
+                &pauses);
   });
 };
 

@@ -2,7 +2,7 @@
 //
 //   const ChosenRows p(x, y, w, which, experts);    // when preparing
 //   const SortedRows rows(p, ids, scratch);         // per run; the order of an expert's rows is that of the tokens
-//   rows.each_block(args, p.space, [&](const RowBlock& b) {
+//   rows.each_block(p.space, [&](const RowBlock& b) {
 //     const RowMatrix<float> m = as_matrix(x, {rows.a + b.first, b.rows, k}, memory);
 //   });
 #pragma once
@@ -11,7 +11,6 @@
 #include "stretto/kernels/cpu/bf16_tiles.h"
 #include "stretto/kernels/cpu/padding.h"
 #include "stretto/kernels/cpu/pauses.h"
-#include "stretto/kernels/cpu/row_products.h"
 #include "stretto/kernels/cpu/with_float.h"
 #include "stretto/ops/choose.h"
 
@@ -88,14 +87,10 @@ struct SortedRows {
   }
 
   template <class F>
-  void each_block(const Args& args, const choosing::Workspace& space, const F& f) const {
-    Pauses pauses(args);
+  void each_block(const choosing::Workspace& space, const F& f) const {
     for (i64 e = 0; e < space.experts; ++e)
-      for (i64 from = starts[e], end = starts[e + 1]; from < end; from += space.block) {
-        const RowBlock b{e, from, std::min(space.block, end - from)};
-        f(b);
-        pauses.after(b.rows * space.k * space.n / 40);  // so many products take as long as one element of a pass
-      }
+      for (i64 from = starts[e], end = starts[e + 1]; from < end; from += space.block)
+        f(RowBlock{e, from, std::min(space.block, end - from)});
   }
 };
 
@@ -144,7 +139,6 @@ RowMatrix<const W> as_matrix(const T* from, const RowPlaces& places, W* gathered
 
 template <auto plan_of, auto run>
 Runner prepare_chosen(const Call& call) {
-  find_row_products();
   return with_stored(call.in[0].dtype, [&]<class T>() -> Runner {
     return [p = plan_of(call)](const Args& args) { run.template operator()<T>(p, args); };
   });

@@ -6,8 +6,7 @@
 #include <ranges>
 
 #include "stretto/kernels/cpu/bf16_tiles.h"
-#include "stretto/kernels/cpu/blas.h"
-#include "stretto/kernels/cpu/gemm_tiles.h"
+#include "stretto/kernels/cpu/multiply.h"
 #include "stretto/kernels/cpu/padding.h"
 #include "stretto/kernels/cpu/pauses.h"
 #include "stretto/kernels/cpu/with_float.h"
@@ -61,7 +60,7 @@ struct Matrix {
   i64 at(i64 row, i64 column) const { return transposed ? column * leading + row : row * leading + column; }
 };
 
-// A row-major matrix of BLAS, or the transpose of one; nothing when neither dim has a unit stride.
+// A row-major matrix, or the transpose of one; nothing when neither dim has a unit stride.
 std::optional<Matrix> matrix(i64 size_r, i64 stride_r, i64 size_c, i64 stride_c) {
   constexpr i64 most = std::numeric_limits<int>::max();
   if (size_r > most || size_c > most) return {};
@@ -136,41 +135,41 @@ template <class O>
 Runner prepare_widened(const Call& call) {
   Plan plan = *best_plan(call);
   const ContractBlock block = widened_block(plan.m, plan.n, plan.k);
-  GemmTiles tiles = gemm_tiles(plan.m, plan.n, plan.k, sizeof(float), call.poll);
-  tiles = {std::min(tiles.m, block.m), std::min(tiles.n, block.n), plan.k};
-  return [p = plan, tiles, block, padding = Padding(call.out[0]), accumulate = call.accumulate](const Args& args) {
+  return [p = plan, block, padding = Padding(call.out[0]), accumulate = call.accumulate](const Args& args) {
     const bool add = accumulate && !args.now.overwrite;
     if (!add) padding.clear(args.output<O>());
     float* const left = reinterpret_cast<float*>(args.scratch);
     float *const right = left + block.m * block.k, *const sums = right + block.k * block.n;
     Pauses pauses(args);
-    run_nest(p.outer, [&](Steps at) {
-      for_gemm_tiles(tiles, p.m, p.n, p.k, [&](const GemmTile& t) {
-        const i64 rows = p.c.transposed ? t.n : t.m, width = p.c.transposed ? t.m : t.n;  // as they lie in memory
-        O* const out = args.output<O>() + at[2] + p.c.at(t.m0, t.n0);
-        float* z = sums;
-        i64 pitch = width;
-        if constexpr (std::is_same_v<O, float>) z = out, pitch = p.c.leading;
-        float beta = std::is_same_v<O, float> && add ? 1 : 0;
-        run_nest(p.inner, [&](Steps in) {
-          for (i64 k0 = 0; k0 == 0 || k0 < p.k; k0 += std::max<i64>(block.k, 1)) {
-            const i64 kk = std::min(block.k, p.k - k0);
-            const i64 lda = widen_matrix(p.a, args.input<BF16>(0) + at[0] + in[0], t.m0, t.m, k0, kk, left);
-            const i64 ldb = widen_matrix(p.b, args.input<BF16>(1) + at[1] + in[1], k0, kk, t.n0, t.n, right);
-            if (p.c.transposed)
-              gemm(!p.b.transposed, !p.a.transposed, t.n, t.m, kk, 1.f, right, ldb, left, lda, beta, z, pitch);
-            else
-              gemm(p.a.transposed, p.b.transposed, t.m, t.n, kk, 1.f, left, lda, right, ldb, beta, z, pitch);
-            beta = 1;
-            pauses.after(t.m * t.n * kk / 40);
-          }
-        });
-        if constexpr (std::is_same_v<O, BF16>)
-          for (i64 r = 0; r < rows; ++r) {
-            O* to = out + r * p.c.leading;
-            for (i64 i = 0; i < width; ++i) to[i] = O(add ? to[i] + z[r * width + i] : z[r * width + i]);
-          }
+    const auto square = [&](Steps at, i64 m0, i64 m, i64 n0, i64 n) {
+      const i64 rows = p.c.transposed ? n : m, width = p.c.transposed ? m : n;  // as they lie in memory
+      O* const out = args.output<O>() + at[2] + p.c.at(m0, n0);
+      float* z = sums;
+      i64 pitch = width;
+      if constexpr (std::is_same_v<O, float>) z = out, pitch = p.c.leading;
+      bool more = std::is_same_v<O, float> && add;
+      run_nest(p.inner, [&](Steps in) {
+        for (i64 k0 = 0; k0 == 0 || k0 < p.k; k0 += std::max<i64>(block.k, 1)) {
+          const i64 k = std::min(block.k, p.k - k0);
+          const i64 lda = widen_matrix(p.a, args.input<BF16>(0) + at[0] + in[0], m0, m, k0, k, left);
+          const i64 ldb = widen_matrix(p.b, args.input<BF16>(1) + at[1] + in[1], k0, k, n0, n, right);
+          if (p.c.transposed)
+            gemm(!p.b.transposed, !p.a.transposed, n, m, k, right, ldb, left, lda, more, z, pitch, &pauses);
+          else
+            gemm(p.a.transposed, p.b.transposed, m, n, k, left, lda, right, ldb, more, z, pitch, &pauses);
+          more = true;
+        }
       });
+      if constexpr (std::is_same_v<O, BF16>)
+        for (i64 r = 0; r < rows; ++r) {
+          O* to = out + r * p.c.leading;
+          for (i64 i = 0; i < width; ++i) to[i] = O(add ? to[i] + z[r * width + i] : z[r * width + i]);
+        }
+    };
+    run_nest(p.outer, [&](Steps at) {
+      for (i64 m0 = 0; m0 < p.m; m0 += block.m)
+        for (i64 n0 = 0; n0 < p.n; n0 += block.n)
+          square(at, m0, std::min(block.m, p.m - m0), n0, std::min(block.n, p.n - n0));
     });
   };
 }
@@ -234,33 +233,22 @@ Runner prepare_gemm(const Call& call) {
   if (call.in[0].dtype == bf16)
     return call.out[0].dtype == bf16 ? prepare_widened<BF16>(call) : prepare_widened<float>(call);
   return with_float(call.out[0].dtype, [&]<class T>() -> Runner {
-    const Plan plan = *best_plan(call);
-    const GemmTiles tiles = gemm_tiles(plan.m, plan.n, plan.k, sizeof(T), call.poll);
-    return [p = plan, tiles, padding = Padding(call.out[0]), accumulate = call.accumulate](const Args& args) {
-      const T *a = args.input<T>(0), *b = args.input<T>(1);
-      T* c = args.output<T>();
-      const T beta = accumulate && !args.now.overwrite ? T(1) : T(0);
-      if (beta == 0) padding.clear(c);
+    return [p = *best_plan(call), padding = Padding(call.out[0]), accumulate = call.accumulate](const Args& args) {
+      const bool add = accumulate && !args.now.overwrite;
+      if (!add) padding.clear(args.output<T>());
       Pauses pauses(args);
-      const auto product = [&](const T* x0, const T* y0, T before, T* z0) {
-        for_gemm_tiles(tiles, p.m, p.n, p.k, [&](const GemmTile& t) {
-          const T *x = x0 + p.a.at(t.m0, t.k0), *y = y0 + p.b.at(t.k0, t.n0);
-          const T beta = t.k0 > 0 ? T(1) : before;
-          T* z = z0 + p.c.at(t.m0, t.n0);
-          if (p.c.transposed)
-            gemm(!p.b.transposed, !p.a.transposed, t.n, t.m, t.k, T(1), y, p.b.leading, x, p.a.leading, beta, z,
-                 p.c.leading);
-          else
-            gemm(p.a.transposed, p.b.transposed, t.m, t.n, t.k, T(1), x, p.a.leading, y, p.b.leading, beta, z,
-                 p.c.leading);
-          pauses.after(t.m * t.n * t.k / 40);  // an element of a pass takes as long as 40 multiplications
-        });
-      };
       run_nest(p.outer, [&](Steps at) {
-        T before = beta;
+        bool more = add;
         run_nest(p.inner, [&](Steps in) {
-          product(a + at[0] + in[0], b + at[1] + in[1], before, c + at[2]);
-          before = T(1);
+          const T *a = args.input<T>(0) + at[0] + in[0], *b = args.input<T>(1) + at[1] + in[1];
+          T* const c = args.output<T>() + at[2];
+          if (p.c.transposed)
+            gemm(!p.b.transposed, !p.a.transposed, p.n, p.m, p.k, b, p.b.leading, a, p.a.leading, more, c, p.c.leading,
+                 &pauses);
+          else
+            gemm(p.a.transposed, p.b.transposed, p.m, p.n, p.k, a, p.a.leading, b, p.b.leading, more, c, p.c.leading,
+                 &pauses);
+          more = true;
         });
       });
     };
@@ -329,8 +317,7 @@ Runner prepare_packed(const Call& call) {
                 for (i64 j = 0; j < kk; ++j) pa[i * kk + j] = a[t.a[rows][m0 + i] + t.a[summed][k0 + j]];
               for (i64 i = 0; i < kk; ++i)
                 for (i64 j = 0; j < nn; ++j) pb[i * nn + j] = b[t.b[summed][k0 + i] + t.b[columns][n0 + j]];
-              gemm(false, false, mm, nn, kk, W(1), pa, kk, pb, nn, k0 > 0 ? W(1) : W(0), pc, nn);
-              pauses.after(mm * nn * kk / 40);
+              gemm(false, false, mm, nn, kk, pa, kk, pb, nn, k0 > 0, pc, nn, &pauses);
             }
             for (i64 i = 0; i < mm; ++i)
               for (i64 j = 0; j < nn; ++j) {
