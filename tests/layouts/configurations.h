@@ -53,7 +53,8 @@ class RandomConfiguration {
     add("model.family", family_);
     add("model.layers", layers_);
     add("model.width", 16);
-    add("model.heads", one_of({4, 8}));
+    latent_ = family_ != "gpt2" && chance(10);
+    add("model.heads", latent_ ? 4 : one_of({4, 8}));
     add("model.ff", one_of({16, 24}));
     add("model.context", 8);
     maybe(20, "model.pad_vocab", {3, 8});
@@ -62,7 +63,8 @@ class RandomConfiguration {
     maybe(30, "model.tied", {"true", "false"});
     maybe(25, "model.dropout", {0.1});
     maybe(10, "model.embedding_dropout", {0.2});
-    maybe(10, "model.attention_dropout", {0.2});
+    sinks_ = family_ != "gpt2" && chance(10);
+    if (!sinks_) maybe(10, "model.attention_dropout", {0.2});
     maybe(15, "model.activation", {"gelu", "relu", "silu"});
     maybe(10, "data.documents");
     if (family_ != "gpt2") relatives_of_llama();
@@ -70,19 +72,22 @@ class RandomConfiguration {
   }
 
   void relatives_of_llama() {
-    maybe(40, "model.kv_heads", {1, 2, 4});
-    maybe(15, "model.qkv_bias");
-    maybe(10, "model.mlp_bias");
-    maybe(15, "model.gated", {"false"});
-    if (chance(15)) add("model.qk_norm", "true");
+    if (latent_) {
+      add("model.kv_rank", 8), add("model.value_dim", 4), add("model.rope_dim", 2);
+    } else {
+      maybe(40, "model.kv_heads", {1, 2, 4});
+      maybe(15, "model.qkv_bias");
+      maybe(15, "model.qk_norm");
+      maybe(10, "model.rope_dim", {2});
+    }
+    if (family_ == "llama") maybe(10, "model.mlp_bias"), maybe(15, "model.gated", {"false"});
     maybe(15, "model.norms", {"after", "both"});
     maybe(10, "model.unit_gain");
     if (chance(15)) add("model.pattern", one_of({"wf", "wwf", "wn"})), add("model.window", 3);
-    maybe(10, "model.sinks");
+    if (sinks_) add("model.sinks", "true");
     maybe(10, "model.attention_softcap", {3.0});
     maybe(10, "model.logit_softcap", {5.0});
     maybe(10, "model.rope_interleaved");
-    if (chance(10)) add("model.kv_rank", 8), add("model.value_dim", 4), add("model.rope_dim", 2);
   }
 
   void experts() {
@@ -91,7 +96,8 @@ class RandomConfiguration {
     maybe(25, "model.sparse", {"de", "ed", "eed"});
     maybe(30, "model.expert_ff", {8, 12});
     if (chance(25)) add("model.shared_ff", 8), maybe(50, "model.shared_gate");
-    maybe(25, "model.score", {"sigmoid"});
+    const bool sigmoid = chance(25);
+    if (sigmoid) add("model.score", "sigmoid");
     if (chance(25)) add("model.select_bias", "true"), add("model.balance_rate", 0.01);
     if (chance(10)) add("model.groups", 2), add("model.top_groups", one_of({1, 2}));
     maybe(20, "model.normalize", {"false"});
@@ -101,19 +107,20 @@ class RandomConfiguration {
     maybe(15, "model.expert_bias");
     maybe(10, "model.expert_clamp", {7.0});
     maybe(15, "model.capacity", {0.75, 1.25});
-    if (chance(40)) add("model.balance", 0.05), maybe(30, "model.balance_pooled");
+    if (!sigmoid && chance(40)) add("model.balance", 0.05), maybe(30, "model.balance_pooled");
     maybe(25, "model.router_z", {0.02});
   }
 
-  // At most eight.
+  // At most eight. Exact training knows the axes of the batch and of products only.
   void ranks() {
+    exact_ = chance(7);
     pipe_ = one_of({1, 1, 2, 2, 3, 4});
     int ranks = pipe_;
     const std::vector<std::string> axes{"data", "data", "tensor", "tensor", "expert", "expert", "context", "depth",
                                         "replicas"};
     std::map<std::string, int> sizes;
     for (int tries = one_of({0, 1, 2, 2, 3}); tries > 0; --tries) {
-      const std::string& axis = axes[random_() % axes.size()];
+      const std::string& axis = axes[random_() % (exact_ ? 4 : axes.size())];
       if (axis == "expert" && family_ != "mixtral") continue;
       const int size = one_of({2, 2, 2, 4});
       if (sizes.contains(axis) || ranks * size > 8) continue;
@@ -123,13 +130,13 @@ class RandomConfiguration {
     if (pipe_ > 1) add("parallel.pipe", pipe_);
     for (const auto& [axis, size] : sizes) add("parallel." + axis, size);
     data_ = sizes["data"], depth_ = sizes["depth"], expert_ = sizes["expert"];
-    if (sizes["tensor"] > 0) maybe(60, "parallel.sequence");
+    if (sizes["tensor"] > 0 && !exact_) maybe(60, "parallel.sequence");
     if (sizes["context"] > 0) maybe(50, "parallel.exchange");
     if (ranks <= 4 && chance(10)) add("parallel.mesh.x", 2), add("parallel.layout.model", "x");
   }
 
   void training() {
-    microbatches_ = one_of({1, 2, 3, 4, 4, 6, 8});
+    microbatches_ = exact_ ? one_of({1, 2, 4, 8}) : one_of({1, 2, 3, 4, 4, 6, 8});
     add("train.microbatches", microbatches_);
     add("train.batch", microbatches_ * std::max(rows_, 1) * one_of({1, 1, 2}));
     add("train.seed", random_() % 1000);
@@ -137,7 +144,7 @@ class RandomConfiguration {
     add("train.dtype", dtype_);
     maybe(60, "train.clip", {0.0, 0.05, 0.5});
     if (chance(10)) add("train.clip_late", "true"), add("train.nonfinite", "skip");
-    maybe(6, "train.exact");
+    if (exact_) add("train.exact", "true");
     maybe(6, "train.ema", {0.9});
     if (dtype_ == "bf16") maybe(20, "train.precision.wte", {"f32"});
     const std::string optimizer = one_of({"adamw", "adamw", "adamw", "lion", "sgd"});
@@ -149,7 +156,8 @@ class RandomConfiguration {
 
   void schedule() {
     const std::span<const BuilderEntry> all = schedule_builders();
-    const BuilderEntry& s = all[random_() % all.size()];
+    BuilderEntry s = all[random_() % all.size()];
+    if (s.name == "seq-1f1b" && chance(90)) s = all.front();  // it is not for training
     int chunks = s.default_chunks;
     if (pipe_ > 1 || chance(10)) {
       add("parallel.schedule", s.name);
@@ -178,7 +186,7 @@ class RandomConfiguration {
   }
 
   void storage() {
-    if (data_ > 0) add("parallel.zero", zero_ = one_of({0, 1, 2, 3}));
+    if (data_ > 0) add("parallel.zero", zero_ = exact_ ? 0 : one_of({0, 1, 2, 3}));
     if (zero_ == 3 || depth_ > 0) maybe(40, "parallel.reshard", {"step", "microbatch"});
     maybe(15, "parallel.regather");
     if (dtype_ != "f64" && zero_ < 2) maybe(10, "parallel.reduce", {"bf16"});
@@ -193,7 +201,7 @@ class RandomConfiguration {
       maybe(30, "finetune.lora.dropout", {0.1});
       if (family_ != "gpt2") maybe(40, "finetune.lora.targets", {"[\"q_proj\",\"v_proj\"]", "h.1.q", "h.0.*"});
     } else if (chance(12)) {
-      add("finetune.freeze", one_of({"[\"wte\"]", "[\"*\",\"!h.1\"]", "[\"h.0\"]", "[\"*.bias\"]", "[\"head\"]"}));
+      add("finetune.freeze", one_of({"[\"wte\"]", "[\"*\",\"!h.1\"]", "[\"h.0\"]", "[\"h.*\"]", "[\"h.1\",\"wte\"]"}));
     }
   }
 
@@ -201,6 +209,7 @@ class RandomConfiguration {
   Settings settings_;
   std::string family_, dtype_;
   int layers_ = 0, head_parts_ = 1, experts_ = 0, pipe_ = 1, rows_ = 1, microbatches_ = 1;
+  bool exact_ = false, latent_ = false, sinks_ = false;
   int data_ = 0, depth_ = 0, expert_ = 0, zero_ = 0;
 };
 
