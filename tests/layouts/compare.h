@@ -19,7 +19,7 @@ struct Setting {
   ModelConfig config;
   i64 rows = 32;
   Training training = {.microbatches = 4, .seed = 3, .dtype = f64, .clip = 0.5};
-  int steps = 20;
+  int steps = 8;
 };
 
 // Eight of everything that the usual layouts split, padded where it has to be.

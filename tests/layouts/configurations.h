@@ -172,8 +172,10 @@ class RandomConfiguration {
       add("parallel.recompute", chance(70) ? mode() : fmt::format("[{}]", join(modes, ",")));
     }
     maybe(40, "parallel.overlap", {"none", "calls", "chunks"});
-    maybe(15, "parallel.device", {"async"});
-    if (chance(8)) add("parallel.link.latency", 1e-5), add("parallel.link.bandwidth", 1e9);
+    if (chance(15))
+      add("parallel.device", "async");
+    else if (chance(8))
+      add("parallel.link.latency", 1e-5), add("parallel.link.bandwidth", 1e9);
   }
 
   // So many pieces as stages of one or more.

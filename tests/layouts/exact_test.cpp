@@ -27,7 +27,7 @@ Training exact(int microbatches, i64 leaf = 1) {
   return {.microbatches = microbatches, .seed = 3, .clip = 0.5, .exact = true, .leaf = leaf};
 }
 
-Result trained(const ModelConfig& config, const Training& training, const Parallel& p = {}, int steps = 3) {
+Result trained(const ModelConfig& config, const Training& training, const Parallel& p = {}, int steps = 2) {
   Trainer t(compile(make_model(config, row_count), adamw({.lr = 3e-3}), training, p));
   Result r;
   const auto note = [&](const StepResult& s) {
