@@ -243,6 +243,18 @@ TEST_F(Loop, ASkippedStepChangesNothing) {
   EXPECT_NE(trainer.parameters_hash(), before);
 }
 
+// A step that needs more room runs again; it is not skipped, and not the end of the run.
+TEST_F(Loop, RowsWithoutRoomAreNoReasonToSkip) {
+  for (const char* nonfinite : {"skip", "stop"}) {
+    const Ran r = run({"--model.family=mixtral", "--model.layers=3", "--model.experts=8", "--model.ff=16",
+                       "--model.top_k=1", "--parallel.expert=4", "--parallel.expert_room=1", "--train.batch=8",
+                       "--train.steps=3", std::string("--train.nonfinite=") + nonfinite});
+    EXPECT_EQ(r.summary.nonfinite, 0);
+    EXPECT_EQ(r.summary.steps, 3);
+    EXPECT_THAT(r.out, HasSubstr("ran again: expert_room 1 was too small for its rows, it is 2 now"));
+  }
+}
+
 TEST_F(Loop, APipelineTrainsTheSameModel) {
   const Ran serial = run({"--train.microbatches=4"});
   for (const std::string schedule : {"1f1b", "zb-h1", "zb-v"}) {
