@@ -46,8 +46,8 @@ inline ContractBlock widened_block(i64 m, i64 n, i64 k) {
   return {std::min<i64>(m, 1024), std::min<i64>(n, 1024), std::min<i64>(k, 256)};
 }
 
-// Does a product of rows x k by k x n have the bits of the same rows in a product of more rows? Libraries have other
-// kernels for small products and for what is left over beside their tiles; tests hold this against the one at hand.
+// Does a product of rows x k by k x n have the bits of the same rows in a product of more rows? Small products may be
+// made by other kernels, and those of bf16 are cut into blocks.
 bool alike_by_rows(i64 rows, i64 n, i64 k, DType dtype);
 
 // The block of bf16 operands that is put in the order of tiles at a time, for processors that multiply tiles. A result
