@@ -203,6 +203,14 @@ TEST(Toml, NestingIsNotCountedInTextAndComments) {
   EXPECT_EQ(toml_refusal(numbers + "]"), "no error");
 }
 
+// What a parser may ask of a letter: is it a blank? In keys, after a line that goes on, after a backslash.
+TEST(Toml, LettersAreNoBlanks) {
+  EXPECT_THAT(toml_refusal("\xC3\xA9 = 1"), HasSubstr("[f:1] column 1"));
+  EXPECT_THAT(toml_refusal("a = \xC3\xA9"), HasSubstr("[f:1] column 5"));
+  EXPECT_EQ(json_of("a = \"\"\"x \\\n  \xC3\xA9\"\"\""), "{\"a\":\"x \xC3\xA9\"}");
+  EXPECT_NE(toml_refusal("a = \"\"\"\\\xC3\xA9\"\"\""), "no error");
+}
+
 TEST(Toml, LengthIsLimited) {
   EXPECT_EQ(toml_refusal(std::string(1 << 20, '\n') + "a = 1"),
             "[f] has 1048581 bytes, more than the 1048576 that TOML may have here");
