@@ -7,26 +7,21 @@
 #include <limits>
 
 #include "stretto/view/escape.h"
-#include "stretto/view/scene.h"
+#include "stretto/view/inner/plot.h"
 
 namespace stretto {
 
 const std::string_view chart_style = R"css(
-:root { --bg: #ffffff; --fg: #1c2430; --soft: #667080; --line: #e3e6ea; --panel: #f7f8fa; --edge: #d5d9df;
-  --series0: #0d5c94; --series1: #c8501e; --series2: #2f7d4f; }
-@media (prefers-color-scheme: dark) {
-  :root { --bg: #12161c; --fg: #e6e9ee; --soft: #98a2b1; --line: #2a313c; --panel: #191e26; --edge: #323a46;
-    --series0: #5aa9e0; --series1: #f0905f; --series2: #6fc493; } }
 figure { margin: 0; }
 figcaption { font-weight: 600; margin: 10px 0 4px; }
 figure svg { fill: var(--soft); font-size: 11px; max-width: 100%; height: auto; }
-figure .grid { stroke: var(--line); }
+figure .grid { stroke: var(--faint); }
 figure .curve { fill: none; stroke-width: 1.6; stroke-linejoin: round; }
 figure .s0 { stroke: var(--series0); } figure .s1 { stroke: var(--series1); } figure .s2 { stroke: var(--series2); }
 figure .f0 { fill: var(--series0); } figure .f1 { fill: var(--series1); } figure .f2 { fill: var(--series2); }
 figure .cross { stroke: var(--soft); stroke-dasharray: 3 3; }
 #tip { position: fixed; z-index: 3; padding: 6px 10px; pointer-events: none; background: var(--bg); color: var(--fg);
-  border: 1px solid var(--edge); border-radius: 6px; box-shadow: 0 4px 16px rgba(0, 0, 0, .22); font-size: 12px;
+  border: 1px solid var(--line); border-radius: 6px; box-shadow: 0 4px 16px rgba(0, 0, 0, .22); font-size: 12px;
   font-variant-numeric: tabular-nums; white-space: pre; }
 )css";
 
@@ -82,54 +77,46 @@ std::vector<ChartPoint> thinned(const std::vector<ChartPoint>& all) {
   return out;
 }
 
-// What is drawn, and where: from data to the picture.
 struct Frame {
-  double first = std::numeric_limits<double>::infinity(), last = -first, low = first, high = -first;
-  double step = 1, across = 1;  // between marks
-
-  double x(double v) const {
-    return chart_left + (v - first) / (last - first) * (chart_width - chart_left - chart_right);
-  }
-  double y(double v) const {
-    return chart_height - chart_bottom - (v - low) / (high - low) * (chart_height - chart_top - chart_bottom);
-  }
+  PlotAxis x, y;
 };
 
 Frame frame_of(const CurveChart& c) {
-  Frame f;
+  constexpr double none = std::numeric_limits<double>::infinity();
+  PlotAxis x{none, -none, chart_left, chart_width - chart_right, 8};
+  PlotAxis y{none, -none, chart_height - chart_bottom, chart_top};
   for (const ChartSeries& s : c.series)
     for (const ChartPoint& p : s.points) {
-      f.low = std::min(f.low, p.y), f.high = std::max(f.high, p.y);
-      f.first = std::min(f.first, p.x), f.last = std::max(f.last, p.x);
+      x.least = std::min(x.least, p.x), x.most = std::max(x.most, p.x);
+      y.least = std::min(y.least, p.y), y.most = std::max(y.most, p.y);
     }
-  if (c.from_zero) f.low = std::min(0.0, f.low);
-  if (f.high - f.low < 1e-12 * std::max(1.0, std::abs(f.high))) f.high = f.low + std::max(1e-12, std::abs(f.low) * 0.1);
-  if (f.last <= f.first) f.last = f.first + 1;
-  f.step = tick_step(f.high - f.low, 6), f.across = std::max(1.0, tick_step(f.last - f.first, 8));
-  if (!c.from_zero) f.low = std::floor(f.low / f.step) * f.step;
-  f.high = std::ceil(f.high / f.step - 1e-9) * f.step;
-  return f;
+  if (c.from_zero) y.least = std::min(0.0, y.least);
+  if (y.most - y.least < 1e-12 * std::max(1.0, std::abs(y.most)))
+    y.most = y.least + std::max(1e-12, std::abs(y.least) * 0.1);
+  if (x.most <= x.least) x.most = x.least + 1;
+  const double step = y.step();
+  if (!c.from_zero) y.least = std::floor(y.least / step) * step;
+  y.most = std::ceil(y.most / step - 1e-9) * step;
+  return {x, y};
 }
 
 std::string axes(const Frame& f, const std::string& across) {
   std::string svg;
-  for (double v = std::ceil(f.low / f.step - 1e-9) * f.step; v <= f.high + f.step * 1e-6; v += f.step)
-    svg += fmt::format(
-        "<path class=\"grid\" d=\"M{} {:.1f}H{}\"/><text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{:.6g}</text>\n",
-        chart_left, f.y(v), chart_width - chart_right, chart_left - 6, f.y(v) + 4, std::abs(v) < f.step * 1e-6 ? 0 : v);
-  for (double v = std::ceil(f.first / f.across) * f.across; v <= f.last; v += f.across)
-    svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:.0f}</text>\n", f.x(v),
-                       chart_height - chart_bottom + 16, v);
-  return svg + fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n", chart_width - chart_right,
-                           chart_height - 6, escape_xml(across));
+  for (const double v : f.y.ticks())
+    svg += plot_line(f.x.from, f.y.at(v), f.x.to, f.y.at(v), "grid") +
+           plot_text(f.x.from - 6, f.y.at(v) + 4, fmt::format("{:.6g}", v + 0.0), "end");
+  for (const double v : f.x.ticks())
+    if (v == std::floor(v)) svg += plot_text(f.x.at(v), f.y.from + 16, fmt::format("{:.0f}", v), "middle");
+  return svg + plot_text(f.x.to, chart_height - 6, across, "end");
 }
 
 std::string drawn(const ChartSeries& s, std::size_t colour, const Frame& f) {
   std::string d, dots;
   for (const ChartPoint& p : s.points) {
-    d += fmt::format("{}{:.1f} {:.1f}", d.empty() ? "M" : "L", f.x(p.x), f.y(p.y));
+    d += fmt::format("{}{:.1f} {:.1f}", d.empty() ? "M" : "L", f.x.at(p.x), f.y.at(p.y));
     if (s.dots)
-      dots += fmt::format("<circle class=\"f{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.2\"/>", colour, f.x(p.x), f.y(p.y));
+      dots += fmt::format("<circle class=\"f{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.2\"/>", colour, f.x.at(p.x),
+                          f.y.at(p.y));
   }
   return fmt::format("<path class=\"curve s{}\" d=\"{}\"/>{}\n", colour, d, dots);
 }
@@ -145,8 +132,8 @@ std::string json_of(const CurveChart& c, const Frame& f) {
     series +=
         fmt::format("{}{{\"name\":{},\"x\":[{}],\"y\":[{}]}}", series.empty() ? "" : ",", quoted_json(s.name), x, y);
   }
-  return fmt::format("{{\"left\":{},\"right\":{},\"first\":{},\"last\":{},\"across\":{},\"series\":[{}]}}", chart_left,
-                     chart_width - chart_right, f.first, f.last, quoted_json(c.across), series);
+  return fmt::format("{{\"left\":{},\"right\":{},\"first\":{},\"last\":{},\"across\":{},\"series\":[{}]}}", f.x.from,
+                     f.x.to, f.x.least, f.x.most, quoted_json(c.across), series);
 }
 
 }  // namespace
@@ -169,8 +156,7 @@ std::string curve_chart(const CurveChart& given) {
   for (std::size_t i = c.series.size(); i-- > 0;) svg += drawn(c.series[i], i, f);
   double at = chart_right;
   for (std::size_t i = c.series.size(); i-- > 0 && c.series.size() > 1;) {
-    svg += fmt::format("<text class=\"f{}\" x=\"{:.0f}\" y=\"{}\" text-anchor=\"end\">{}</text>\n", i, chart_width - at,
-                       chart_top + 10, escape_xml(c.series[i].name));
+    svg += plot_text(chart_width - at, chart_top + 10, c.series[i].name, "end", fmt::format("f{}", i));
     at += 7.0 * c.series[i].name.size() + 12;
   }
   return svg + "<path class=\"cross\" d=\"\"/></svg></figure>\n";

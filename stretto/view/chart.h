@@ -1,5 +1,5 @@
 // Curves on common axes, as SVG inside of a page. Without a script it is a picture; with chart_script at the end of the
-// page the pointer shows the values. Colours are the page's: chart_style, light and dark.
+// page the pointer shows the values. Colours are the page's (document.h).
 //
 //   page += curve_chart({.title = "loss", .series = {{"training", points}, {"validation", few, .dots = true}}});
 #pragma once

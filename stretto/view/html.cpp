@@ -8,8 +8,9 @@
 #include <limits>
 #include <unordered_map>
 
-#include "stretto/view/inner/compare.h"
+#include "stretto/view/document.h"
 #include "stretto/view/escape.h"
+#include "stretto/view/inner/compare.h"
 #include "stretto/view/inner/page.h"
 #include "stretto/view/inner/palette.h"
 
@@ -169,28 +170,24 @@ std::string heading(std::span<const Timeline> timelines) {
 }  // namespace
 
 std::string html(std::span<const Timeline> timelines, const HtmlOptions& o) {
-  const std::string title = escape_xml(o.title.empty() ? heading(timelines) : o.title);
-  std::string out = fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{}</title>\n<style>{}</style>\n"
-      "</head>\n<body>\n<header><h1>{}</h1>\n",
-      title, page_style, title);
-  out += summary_table(timelines, o.clock) + legend(timelines) +
-         "<p class=\"controls\"><button id=\"in\">zoom in</button><button id=\"out\">zoom out</button>"
-         "<button id=\"fit\">fit</button><label><input type=\"checkbox\" id=\"memory\" checked>memory</label>"
-         "<label><input type=\"checkbox\" id=\"lanes\" checked>messages and collectives</label>"
-         "<label><input type=\"checkbox\" id=\"ranks\">every rank (else of each actor the busiest)</label>"
-         "<span class=\"hint\">ctrl + wheel zooms, dragging moves, dragging along the time axis selects, a click "
-         "follows one microbatch; keys: w s a d 0</span></p>\n</header>\n"
-         "<main><canvas id=\"axis\"></canvas><div id=\"charts\"></div></main>\n<div id=\"tip\" hidden></div>\n"
-         "<noscript><p>The charts need JavaScript.</p></noscript>\n";
+  const std::string title = o.title.empty() ? heading(timelines) : o.title;
+  std::string body = fmt::format("<header><h1>{}</h1>\n", escape_xml(title));
+  body += summary_table(timelines, o.clock) + legend(timelines) +
+          "<p class=\"controls\"><button id=\"in\">zoom in</button><button id=\"out\">zoom out</button>"
+          "<button id=\"fit\">fit</button><label><input type=\"checkbox\" id=\"memory\" checked>memory</label>"
+          "<label><input type=\"checkbox\" id=\"lanes\" checked>messages and collectives</label>"
+          "<label><input type=\"checkbox\" id=\"ranks\">every rank (else of each actor the busiest)</label>"
+          "<span class=\"hint\">ctrl + wheel zooms, dragging moves, dragging along the time axis selects, a click "
+          "follows one microbatch; keys: w s a d 0</span></p>\n</header>\n"
+          "<main><canvas id=\"axis\"></canvas><div id=\"charts\"></div></main>\n<div id=\"tip\" hidden></div>\n"
+          "<noscript><p>The charts need JavaScript.</p></noscript>\n";
   if (timelines.size() > 1) {
-    out += "<section class=\"differences\">\n";
-    for (std::size_t i = 1; i < timelines.size(); ++i) out += difference_table(timelines[0], timelines[i], i, o.clock);
-    out += "</section>\n";
+    body += "<section class=\"differences\">\n";
+    for (std::size_t i = 1; i < timelines.size(); ++i) body += difference_table(timelines[0], timelines[i], i, o.clock);
+    body += "</section>\n";
   }
-  out += "<script type=\"application/json\" id=\"data\">" + Data(timelines, o.clock).text + "</script>\n";
-  return out + fmt::format("<script>{}</script>\n</body>\n</html>\n", page_script);
+  body += "<script type=\"application/json\" id=\"data\">" + Data(timelines, o.clock).text + "</script>\n";
+  return html_document({.title = title, .css = {page_style}, .body = body, .script = page_script});
 }
 
 std::string html(const Timeline& t, const HtmlOptions& o) { return html(std::span<const Timeline>(&t, 1), o); }

@@ -9,8 +9,9 @@
 #include <map>
 
 #include "stretto/base/text.h"
-#include "stretto/view/chart.h"
+#include "stretto/view/document.h"
 #include "stretto/view/escape.h"
+#include "stretto/view/inner/palette.h"
 #include "stretto/view/inner/plot.h"
 #include "stretto/view/svg.h"
 
@@ -18,25 +19,8 @@ namespace stretto {
 namespace {
 
 constexpr std::string_view plan_style = R"css(
-body { margin: 0 auto; max-width: 1480px; padding: 20px 28px 40px; background: var(--bg); color: var(--fg);
-  font: 14px/1.45 system-ui, "DejaVu Sans", sans-serif; }
-h1 { font-size: 22px; font-weight: 600; margin: 0 0 12px; overflow-wrap: anywhere; }
-h2 { font-size: 15px; font-weight: 600; margin: 28px 0 8px; }
-pre { background: var(--panel); border: 1px solid var(--edge); border-radius: 6px; padding: 10px 14px; overflow-x: auto;
-  font: 12.5px/1.5 "DejaVu Sans Mono", monospace; margin: 0; }
 pre span { display: block; white-space: pre-wrap; max-width: 170ch; padding-left: 9ch; text-indent: -9ch; }
-.wide { overflow-x: auto; }
-.wide svg { max-width: 100%; min-width: 1100px; height: auto; }
-.plot { max-width: 100%; height: auto; }
-.scroll { overflow-x: auto; }
-.plot text { font: 12px system-ui, "DejaVu Sans", sans-serif; fill: var(--fg); }
-.plot text.soft { fill: var(--soft); }
-.plot .grid { stroke: var(--line); }
-.plot .ink { stroke: var(--fg); }
-.mark { fill: var(--soft); }
-.plot .limit { stroke: #e0445a; stroke-dasharray: 6 4; }
-p.legend { margin: 6px 0; display: flex; flex-wrap: wrap; gap: 4px 16px; }
-p.legend i { display: inline-block; width: 12px; height: 12px; border-radius: 2px; margin-right: 6px; }
+.wide svg { min-width: 1100px; }
 )css";
 
 std::string percent(double part) {
@@ -49,12 +33,12 @@ std::string bars(std::string_view title, const std::vector<PlanBar>& all, double
   constexpr double wide = 620, high = 26, letter = 6.9;
   const auto shown = [&](double value) { return bytes ? decimal_bytes(value) : plot_seconds(value); };
   double most = 0, left = 120;
-  std::map<std::size_t, std::string> hues;
+  std::map<std::size_t, std::string> used;
   for (const PlanBar& b : all) {
     left = std::max(left, letter * double(b.label.size()) + 20);
     most = std::max(most, b.sum());
     for (std::size_t k = 0; k < b.parts.size(); ++k)
-      if (b.parts[k].second > 0) hues[k] = plot_hues[k % plot_hues.size()];
+      if (b.parts[k].second > 0) used[k] = hues[k % hues.size()];
   }
   if (limit > 4 * most) limit = 0;  // beside it nothing would be seen of the bars
   most = std::max({most, limit, 1e-300});
@@ -62,7 +46,7 @@ std::string bars(std::string_view title, const std::vector<PlanBar>& all, double
   for (std::size_t i = 0; i < all.size(); ++i) {
     double from = left;
     body += plot_text(left - 10, i * high + 17, all[i].label, "end");
-    for (const auto& [k, hue] : hues) {
+    for (const auto& [k, hue] : used) {
       const auto& [name, value] = all[i].parts[k];
       const double length = value / most * wide;
       body += fmt::format(
@@ -78,7 +62,7 @@ std::string bars(std::string_view title, const std::vector<PlanBar>& all, double
     body += plot_text(left + limit / most * wide, height - 2, "memory of a rank", "middle");
   }
   std::vector<std::pair<std::string, std::string>> entries;
-  for (const auto& [k, hue] : hues) entries.push_back({all.front().parts[k].first, hue});
+  for (const auto& [k, hue] : used) entries.push_back({all.front().parts[k].first, hue});
   return fmt::format("<h2>{}</h2>\n", escape_xml(title)) + plot_svg(left + wide + 110, height, body) +
          plot_legend(entries);
 }
@@ -100,9 +84,9 @@ std::string tornado(const PlanPage& page) {
                  b = middle + (s.slower - page.seconds) / most * wide / 2, y = i * high + 4;
     body += plot_text(left - 10, y + 15, s.what, "end");
     body += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"20\" fill=\"{}\"/>\n",
-                        std::min(a, middle), y, std::abs(middle - a), plot_hues[2]);
+                        std::min(a, middle), y, std::abs(middle - a), hues[2]);
     body += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"20\" fill=\"{}\"/>\n",
-                        std::min(b, middle), y, std::abs(b - middle), plot_hues[4]);
+                        std::min(b, middle), y, std::abs(b - middle), hues[4]);
     body +=
         plot_text(left + wide + 10, y + 15,
                   fmt::format("{} .. {}", percent(s.faster / page.seconds - 1), percent(s.slower / page.seconds - 1)),
@@ -111,7 +95,7 @@ std::string tornado(const PlanPage& page) {
   body += plot_line(middle, 0, middle, swings.size() * high, "ink");
   return "<h2>A step of the best if one thing is 20% faster or slower</h2>\n" +
          plot_svg(left + wide + 150, swings.size() * high + 4, body) +
-         plot_legend({{"20% faster", std::string(plot_hues[2])}, {"20% slower", std::string(plot_hues[4])}});
+         plot_legend({{"20% faster", std::string(hues[2])}, {"20% slower", std::string(hues[4])}});
 }
 
 constexpr double calibration_size = 420, calibration_left = 70, calibration_bottom = 54;
@@ -139,8 +123,8 @@ std::string calibration(const PlanPage& page) {
     body += fmt::format(
         "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\" fill=\"{}\"><title>{}: {} measured, {} "
         "predicted</title></circle>\n",
-        x.at(std::log(m.measured)), y.at(std::log(m.predicted)), plot_hues[0], escape_xml(m.run),
-        human_seconds(m.measured), human_seconds(m.predicted));
+        x.at(std::log(m.measured)), y.at(std::log(m.predicted)), hues[0], escape_xml(m.run), human_seconds(m.measured),
+        human_seconds(m.predicted));
   return fmt::format("<h2>Predicted against measured: {:.1f}% off in the mean of {} run{}</h2>\n", 100 * error,
                      page.measured.size(), page.measured.size() == 1 ? "" : "s") +
          plot_svg(calibration_left + size, size + 10, body);
@@ -174,11 +158,7 @@ std::string plan_html(const PlanPage& page) {
     const bool row = one.empty() || one.front() == ' ' || std::isdigit(static_cast<unsigned char>(one.front()));
     text += row ? escape_xml(one) + "\n" : fmt::format("<span>{}\n</span>", escape_xml(one));
   }
-  std::string out = fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
-      "content=\"width=device-width, initial-scale=1\">\n<title>{0}</title>\n<style>{3}{1}</style>\n"
-      "</head>\n<body>\n<h1>{0}</h1>\n<pre>{2}</pre>\n",
-      escape_xml(page.title), plan_style, text, chart_style);
+  std::string out = fmt::format("<h1>{}</h1>\n<pre>{}</pre>\n", escape_xml(page.title), text);
   out += plan_scatter(page);
   out += bars("What a step is made of", page.times, 0, false);
   out += bars("Memory of the fullest rank", page.memory, limited ? page.capacity : 0, true);
@@ -187,7 +167,7 @@ std::string plan_html(const PlanPage& page) {
            svg(page.timelines, {.width = 1400, .clock = Clock::seconds}) + "</div>\n";
   out += tornado(page);
   out += calibration(page);
-  return out + "</body>\n</html>\n";
+  return html_document({.title = page.title, .css = {prose_style, plot_style, plan_style}, .body = out});
 }
 
 }  // namespace stretto

@@ -7,8 +7,9 @@
 
 #include "stretto/base/text.h"
 #include "stretto/view/escape.h"
-#include "stretto/view/plan_page.h"
+#include "stretto/view/inner/palette.h"
 #include "stretto/view/inner/plot.h"
+#include "stretto/view/plan_page.h"
 
 namespace stretto {
 namespace {
@@ -54,19 +55,19 @@ std::string plan_scatter(const PlanPage& page) {
   const std::vector<PlanPoint> points = near_the_best(page.points);
   const double fastest = points.front().seconds, slowest = points.back().seconds;
   double largest = 0;
-  std::map<int, std::string_view> hues;
+  std::map<int, std::string_view> hue_of;
   std::map<std::string, std::size_t> shapes;  // the fastest's first
   std::vector<std::string> kinds;
   for (const PlanPoint& p : points) {
     largest = std::max(largest, p.bytes);
-    hues[p.group];
+    hue_of[p.group];
     if (shapes.emplace(p.kind, kinds.size()).second) kinds.push_back(p.kind);
   }
   const bool limited = page.capacity > 0 && std::isfinite(page.capacity) && page.capacity < 4 * largest;
   if (limited) largest = std::max(largest, page.capacity);
   std::vector<std::pair<std::string, std::string>> entries;
-  for (auto& [group, hue] : hues) {
-    hue = plot_hues[entries.size() % plot_hues.size()];
+  for (auto& [group, hue] : hue_of) {
+    hue = hues[entries.size() % hues.size()];
     entries.push_back({fmt::format("pipe {}", group), std::string(hue)});
   }
   const PlotAxis x{0.98 * fastest, std::max(slowest, 1.02 * fastest) * 1.01, 70, scatter_width - 40};
@@ -85,8 +86,8 @@ std::string plan_scatter(const PlanPage& page) {
   }
   for (const PlanPoint& p : points)
     body += fmt::format("<path {} fill=\"{}\" fill-opacity=\"{}\" stroke=\"{}\"><title>{}</title></path>\n",
-                        plot_mark(shapes[p.kind], x.at(p.seconds), y.at(p.bytes), p.compiled ? 6 : 4), hues[p.group],
-                        p.compiled ? 0.95 : 0.3, hues[p.group], escape_xml(p.label));
+                        plot_mark(shapes[p.kind], x.at(p.seconds), y.at(p.bytes), p.compiled ? 6 : 4), hue_of[p.group],
+                        p.compiled ? 0.95 : 0.3, hue_of[p.group], escape_xml(p.label));
   return "<h2>Time and memory of what was scored</h2>\n" + plot_svg(scatter_width, scatter_height, body) +
          plot_shapes(kinds) +
          "<p class=\"legend\">Large and filled: compiled and counted to the byte; pale: by the cost model alone. The "

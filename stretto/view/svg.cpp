@@ -100,13 +100,18 @@ class Picture {
 
   std::string style() const {
     std::string s =
-        "<style>\n.bg{fill:#fff}.row{fill:#f3f4f7}.grid{stroke:#d5d9df;stroke-width:1}"
-        ".t{fill:#1c2430;font-weight:600;font-size:14px}.n{fill:#3a4454}.s{fill:#667080;font-size:11px}"
+        "<style>\n.grid,.mem,.half{stroke-width:1}.t{font-weight:600;font-size:14px}.s{font-size:11px}"
         ".e{text-anchor:end}.m{text-anchor:middle}.l{text-anchor:middle;font-size:11px}"
-        ".w{fill:#fff}.k{fill:#000}.mem{fill:#cfd6df;stroke:#7b8797;stroke-width:1}"
-        ".half{stroke:#fff;stroke-opacity:.55}.end{stroke:#667080;stroke-dasharray:3 3}\n"
-        "@media(prefers-color-scheme:dark){.bg{fill:#12161c}.row{fill:#1f252e}.grid{stroke:#323a46}.t{fill:#e6e9ee}"
-        ".n{fill:#c5ccd6}.s{fill:#98a2b1}.mem{fill:#3a4656;stroke:#8593a6}.end{stroke:#98a2b1}}\n";
+        ".w{fill:#fff}.k{fill:#000}.half{stroke:#fff;stroke-opacity:.55}.end{stroke-dasharray:3 3}\n" +
+        theme_rules({{".bg", "fill", "bg"},
+                     {".row", "fill", "row"},
+                     {".grid", "stroke", "line"},
+                     {".t", "fill", "fg"},
+                     {".n", "fill", "label"},
+                     {".s", "fill", "soft"},
+                     {".mem", "fill", "memory"},
+                     {".mem", "stroke", "edge"},
+                     {".end", "stroke", "soft"}});
     for (const Phase p : phases_of(timelines_))
       for (int c = 0; c < chunks_; ++c) s += fmt::format(".{}{}{{fill:{}}}", letter(p), c, hex(colour(p, c, chunks_)));
     for (const Lane l : lanes_of(timelines_))

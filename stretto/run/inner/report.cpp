@@ -11,6 +11,7 @@
 
 #include "stretto/base/text.h"
 #include "stretto/view/chart.h"
+#include "stretto/view/document.h"
 #include "stretto/view/escape.h"
 #include "stretto/view/svg.h"
 
@@ -18,23 +19,15 @@ namespace stretto {
 namespace {
 
 constexpr std::string_view style = R"css(
-body { margin: 0 auto; max-width: 1480px; padding: 20px 28px 40px; background: var(--bg); color: var(--fg);
-  font: 14px/1.45 system-ui, "DejaVu Sans", sans-serif; }
-h1 { font-size: 22px; font-weight: 600; margin: 0 0 12px; }
-h2, summary { font-size: 15px; font-weight: 600; margin: 28px 0 8px; }
 summary { cursor: pointer; }
-pre { background: var(--panel); border: 1px solid var(--edge); border-radius: 6px; padding: 10px 14px; overflow-x: auto;
-  font: 12.5px/1.5 "DejaVu Sans Mono", monospace; margin: 0; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: 3px 18px 3px 0; text-align: right; border-bottom: 1px solid var(--edge); font-weight: 400; }
+th, td { padding: 3px 18px 3px 0; text-align: right; border-bottom: 1px solid var(--line); font-weight: 400; }
 th { color: var(--soft); }
 th:first-child { text-align: left; }
 .curves { display: flex; flex-wrap: wrap; gap: 8px 24px; }
 .curves figure { flex: 1 1 460px; max-width: 640px; }
 .loads td { width: 14px; height: 14px; padding: 0; background: var(--fg); border: 1px solid var(--bg); }
 .loads .more { width: auto; background: none; padding-left: 8px; color: var(--soft); }
-.wide { overflow-x: auto; }
-.wide svg { max-width: 100%; min-width: 900px; height: auto; }
 )css";
 
 std::string curves(const std::vector<CurvePoint>& curve) {
@@ -102,12 +95,8 @@ std::string memory_table(const Report& r) {
 }  // namespace
 
 std::string report_html(const Report& r) {
-  const std::string title = escape_xml(r.title);
-  std::string out = fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{0}</title>\n"
-      "<style>{1}{2}</style>\n</head>\n<body>\n<h1>{0}</h1>\n<pre>{3}</pre>\n",
-      title, chart_style, style, block(join(r.lines, "\n")));
+  std::string out =
+      fmt::format("<h1>{}</h1>\n<pre>{}</pre>\n", escape_xml(r.title), block(join(r.lines, "\n")));
   if (!r.curve.empty()) out += curves(r.curve);
   if (r.loads)
     out += "<h2>Loads of experts in the last step</h2>\n<p>A column per expert; half shaded is the mean.</p>\n" +
@@ -117,7 +106,8 @@ std::string report_html(const Report& r) {
            svg(r.timelines, {.width = 1400, .clock = Clock::seconds}) + "</div>\n";
   out += memory_table(r) + "<details><summary>Configuration</summary>\n<pre>" + block(r.config) + "</pre></details>\n";
   out += "<h2>Machine and versions</h2>\n<pre>" + block(machine_lines()) + "</pre>\n";
-  return out + fmt::format("<script>{}</script>\n</body>\n</html>\n", chart_script);
+  return html_document(
+      {.title = r.title, .css = {prose_style, chart_style, style}, .body = out, .script = chart_script});
 }
 
 }  // namespace stretto

@@ -3,11 +3,6 @@
 namespace stretto {
 
 const std::string_view page_style = R"css(
-:root { --bg: #ffffff; --fg: #1c2430; --soft: #667080; --line: #d5d9df; --row: #f3f4f7; --memory: #c9d2dd;
-  --edge: #7b8797; --panel: #f7f8fa; }
-@media (prefers-color-scheme: dark) {
-  :root { --bg: #12161c; --fg: #e6e9ee; --soft: #98a2b1; --line: #323a46; --row: #1f252e; --memory: #3a4656;
-    --edge: #8593a6; --panel: #191e26; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--bg); color: var(--fg); font: 14px/1.45 system-ui, "DejaVu Sans", sans-serif; }
 header, section { padding: 16px 24px 0; }

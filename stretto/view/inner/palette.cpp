@@ -58,7 +58,47 @@ Rgb base(Phase p) {
   return {};
 }
 
+struct Shade {
+  std::string_view name, light, dark;
+};
+constexpr Shade shades[] = {
+    {"bg", "#ffffff", "#12161c"},       // paper
+    {"fg", "#1c2430", "#e6e9ee"},       // ink
+    {"label", "#3a4454", "#c5ccd6"},    // names of rows
+    {"soft", "#667080", "#98a2b1"},     // numbers, remarks
+    {"line", "#d5d9df", "#323a46"},     // borders, lines of time
+    {"faint", "#e3e6ea", "#2a313c"},    // grids of curves
+    {"panel", "#f7f8fa", "#191e26"},    // boxes of text
+    {"row", "#f3f4f7", "#1f252e"},      // an actor's idle time
+    {"memory", "#c9d2dd", "#3a4656"},   // curves of memory ...
+    {"edge", "#7b8797", "#8593a6"},     // ... and their upper edge
+    {"series0", "#0d5c94", "#5aa9e0"},  // curves
+    {"series1", "#c8501e", "#f0905f"}, {"series2", "#2f7d4f", "#6fc493"},
+};
+
+const Shade& shade(std::string_view name) {
+  return *std::find_if(std::begin(shades), std::end(shades), [&](const Shade& s) { return s.name == name; });
+}
+
 }  // namespace
+
+std::string theme_variables() {
+  std::string light, dark;
+  for (const Shade& s : shades) {
+    light += fmt::format(" --{}: {};", s.name, s.light);
+    dark += fmt::format(" --{}: {};", s.name, s.dark);
+  }
+  return fmt::format("\n:root {{{} }}\n@media (prefers-color-scheme: dark) {{ :root {{{} }} }}", light, dark);
+}
+
+std::string theme_rules(std::initializer_list<ThemeRule> rules) {
+  std::string light, dark;
+  for (const ThemeRule& r : rules) {
+    light += fmt::format("{}{{{}:{}}}", r.selector, r.property, shade(r.shade).light);
+    dark += fmt::format("{}{{{}:{}}}", r.selector, r.property, shade(r.shade).dark);
+  }
+  return fmt::format("{}\n@media(prefers-color-scheme:dark){{{}}}\n", light, dark);
+}
 
 Rgb mix(Rgb a, Rgb b, double share) {
   const Lab x = oklab(a), y = oklab(b);

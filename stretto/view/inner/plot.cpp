@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "stretto/view/escape.h"
+#include "stretto/view/scene.h"
 
 namespace stretto {
 namespace {
@@ -20,17 +21,25 @@ constexpr Shape shapes[] = {{0, 1, 0}, {4, 1, 45},  {3, 1, -90}, {4, 1, 0},    {
 
 }  // namespace
 
-double PlotAxis::step() const {
-  const double raw = (most - least) / 6, power = std::pow(10, std::floor(std::log10(raw)));
-  for (const double k : {1.0, 2.0, 5.0})
-    if (k * power >= raw) return k * power;
-  return 10 * power;
-}
+const std::string_view plot_style = R"css(
+.plot { max-width: 100%; height: auto; }
+.scroll { overflow-x: auto; }
+.plot text { font: 12px system-ui, "DejaVu Sans", sans-serif; fill: var(--fg); }
+.plot text.soft { fill: var(--soft); }
+.plot .grid { stroke: var(--faint); }
+.plot .ink { stroke: var(--fg); }
+.plot .limit { stroke: #e0445a; stroke-dasharray: 6 4; }
+.mark { fill: var(--soft); }
+p.legend { margin: 6px 0; display: flex; flex-wrap: wrap; gap: 4px 16px; }
+p.legend i { display: inline-block; width: 12px; height: 12px; border-radius: 2px; margin-right: 6px; }
+)css";
+
+double PlotAxis::step() const { return tick_step(most - least, parts); }
 
 std::vector<double> PlotAxis::ticks() const {
   std::vector<double> all;
-  for (double v = std::ceil(least / step() - 1e-9) * step() + 0.0; v <= most * (1 + 1e-9); v += step())
-    all.push_back(v);
+  const double s = step();
+  for (double k = std::ceil(least / s - 1e-9); k * s <= most + 1e-6 * s && all.size() < 100; ++k) all.push_back(k * s);
   return all;
 }
 
