@@ -5,6 +5,7 @@
 #include "stretto/base/text.h"
 #include "stretto/run/current.h"
 #include "stretto/run/prepare.h"
+#include "stretto/runtime/devices.h"
 #include "stretto/train/snapshot.h"
 #include "stretto/view/svg.h"
 
@@ -40,7 +41,7 @@ Field described(const std::string& name, const Dims& dims, DType dtype, i64 time
 Field trainer_open(const Arguments& a) {
   const RunConfig run = run_of(a);
   Compiled compiled = compile_run(run);
-  if (run.parallel.device != DeviceKind::emulated) check_fits(planned_bytes(*compiled.program), machine_bytes());
+  if (computes(run.parallel.device)) check_fits(planned_bytes(*compiled.program), machine_bytes());
   check_process();
   const auto made = std::make_shared<HeldTrainer>(run, Trainer(std::move(compiled), options_of(run.parallel)));
   load_weights(run, made->trainer);

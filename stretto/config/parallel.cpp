@@ -26,34 +26,15 @@ std::vector<Fault> schedule_faults(const ParallelSection& s, int microbatches) {
 }
 
 Parallel parallel_of(const ParallelSection& s, ProductType products) {
-  Parallel p{.names = s.names,
-             .layout = s.layout,
-             .regather = s.regather,
-             .reshard = s.reshard,
-             .reduce = s.reduce,
-             .schedule = s.schedule,
-             .chunks = s.chunks,
-             .stages = s.stages,
-             .recompute = s.recompute};
-  if (s.pipe > 1) p.mesh = {{"pipe", s.pipe}};
-  p.mesh.insert(p.mesh.end(), s.mesh.begin(), s.mesh.end());
-  p.remote = s.remote;
-  p.overlap = s.overlap;
-  p.expert_rows = s.expert_rows;
-  p.expert_room = s.expert_room;
+  Parallel p = s;
+  p.schedule = s.schedule;
+  if (s.pipe > 1) p.mesh.insert(p.mesh.begin(), {"pipe", s.pipe});
   if (!computes(s.device)) p.machine = s.machine;
   if (s.link) p.link = *s.link, p.cluster = equal_links(*s.link), p.cluster->machine = p.machine;
   if (!s.cluster.empty()) p.cluster = read_cluster(s.cluster, {}, products).cluster;
   return p;
 }
 
-RunOptions options_of(const ParallelSection& s) {
-  RunOptions o;
-  o.timeout = s.timeout;
-  o.link = s.link;
-  o.device = s.device;
-  o.machine = s.machine;
-  return o;
-}
+RunOptions options_of(const ParallelSection& s) { return s; }
 
 }  // namespace stretto

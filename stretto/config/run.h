@@ -161,9 +161,7 @@ struct PlanSection {
 };
 
 // Where keys were given: "parallel.pipe" -> "run.toml:12". For messages only.
-struct Origins : std::map<std::string, std::string> {
-  bool operator==(const Origins&) const { return true; }
-};
+using Origins = std::map<std::string, std::string>;
 
 struct RunConfig {
   ModelSection model;
@@ -179,7 +177,6 @@ struct RunConfig {
   // searched_keys().
   std::vector<std::string> searched;
   Origins origins;
-  bool operator==(const RunConfig&) const = default;
 };
 
 // `file` "": the defaults. Overrides are "--section.key=value", later ones win.

@@ -39,7 +39,6 @@ struct LaunchError {
 class Device {
  public:
   virtual ~Device() = default;
-  virtual bool computes() const { return true; }    // false: time passes, and there are no numbers in its memory
   virtual bool calls_wait() const { return true; }  // lanes are the calling thread
 
   // Before step 0.

@@ -41,8 +41,9 @@ std::string row_header(const ConsoleRow& r) {
 }
 
 std::string row_text(const ConsoleRow& r) {
-  std::string text = fmt::format("{:>8} {:>10.5f} {:>10.4f} {:>10.3e} {:>9.0f} {:>5.1f}", r.step, r.loss, r.grad_norm,
-                                 r.lr, r.tokens_per_second, 100 * r.mfu);
+  const auto number = [](double v, int digits) { return std::isnan(v) ? "-" : fmt::format("{:.{}f}", v, digits); };
+  std::string text = fmt::format("{:>8} {:>10} {:>10} {:>10.3e} {:>9.0f} {:>5}", r.step, number(r.loss, 5),
+                                 number(r.grad_norm, 4), r.lr, r.tokens_per_second, number(100 * r.mfu, 1));
   if (r.bubble) text += fmt::format(" {:>7.1f}", 100 * *r.bubble);
   if (r.imbalance) text += fmt::format(" {:>6.2f}x", *r.imbalance);
   if (r.dropped) text += fmt::format(" {:>7.1f}", 100 * *r.dropped);

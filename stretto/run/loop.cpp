@@ -50,6 +50,7 @@ class TrainingRun {
         out_(first() ? out : nowhere_.get()),
         console_(out_, verbosity) {
     config_.parallel.remote = peers_ && !peers_->shares_memory();
+    if (!computes()) leave_out_numbers();
     std::optional<Resumed> from;
     if (resume) {
       hold_if_locked(directory_to_go_on_in(config_, *resume));
@@ -64,7 +65,7 @@ class TrainingRun {
       agree(*peers_, description(config_, prepared_, from && from->checkpoint ? from->checkpoint->manifest().step : 0));
     }
     for (const std::string& line : lines_) console_.say(line);
-    if (computes(config_.parallel.device)) check_fits_here(*prepared_.compiled.program, peers_.get());
+    if (computes()) check_fits_here(*prepared_.compiled.program, peers_.get());
     const bool several = prepared_.compiled.program->ranks() > 1;
     RunOptions options = options_of(config_.parallel);
     options.peers = peers_;
@@ -73,7 +74,7 @@ class TrainingRun {
     const Engine& engine = trainer_->engine();
     if (engine.local().size() <= std::thread::hardware_concurrency())  // else they take turns, and work is no measure
       stragglers_.emplace(engine.ranks(), engine.program().ranks_per_actor());
-    if (stragglers_ && computes(config_.parallel.device)) busy_.emplace(prepared_.seconds);
+    if (stragglers_ && computes()) busy_.emplace(prepared_.seconds);
     for (const std::string& note : from ? from->notes : std::vector<std::string>()) console_.say(note);
     if (from && from->checkpoint)
       start_from(*from->checkpoint);
@@ -87,8 +88,8 @@ class TrainingRun {
                                     .steps = config_.train.steps,
                                     .tokens_per_step = prepared_.tokens_per_step(),
                                     .flops_per_step = prepared_.flops,
-                                    .peak = prepared_.peak,
-                                    .measured = computes(config_.parallel.device),
+                                    .peak = type_of(config_.parallel.device).takes_time() ? prepared_.peak : NAN,
+                                    .measured = computes(),
                                     .bubble = several});
   }
 
@@ -171,7 +172,7 @@ class TrainingRun {
       say_room(step, room);
       note(record.result);
       stop_ = stop_ || record.result.said != 0;  // by a signal to any of the processes
-      const bool finite = record.result.finite();
+      const bool finite = !computes() || record.result.finite();
       const bool ends = !finite && config_.train.nonfinite == Nonfinite::stop;
       record.last = step == config_.train.steps || (stop_ && trainer_->steps_under_way() == 0) || ends;
       if (!ends && validates_after(step, record.last))
@@ -218,7 +219,7 @@ class TrainingRun {
   }
 
   bool samples_after(i64 step, bool last) const {
-    if (config_.log.sample.empty() || !trainer_->engine().computes()) return false;
+    if (config_.log.sample.empty() || !computes()) return false;
     return last || (config_.train.validate > 0 && step % config_.train.validate == 0);
   }
   void sample() {
@@ -249,8 +250,21 @@ class TrainingRun {
   }
 
   bool validates_after(i64 step, bool last) const {
-    if (!prepared_.corpus.validation) return false;
+    if (!prepared_.corpus.validation || !computes()) return false;
     return last || (config_.train.validate > 0 && step % config_.train.validate == 0);
+  }
+
+  bool computes() const { return stretto::computes(config_.parallel.device); }
+  // A device that computes nothing has nothing to save, and what was asked for by name is not left out silently.
+  void leave_out_numbers() {
+    const CheckpointSection& c = config_.checkpoint;
+    if (!c.export_to.empty() || !c.export_adapter.empty())
+      throw Error(c.export_to.empty() ? "checkpoint.export_adapter" : "checkpoint.export",
+                  "device {} computes nothing that could be exported", type_of(config_.parallel.device).name)
+          .hint("use parallel.device = \"cpu\"");
+    summary_.computed = false;
+    config_.checkpoint.keep = 0;
+    config_.checkpoint.best = false;
   }
 
   void note_not_finite(const StepResult& r) {
@@ -262,7 +276,7 @@ class TrainingRun {
   void finish(bool stopped) {
     console_.close();
     summary_.stopped = stopped && summary_.steps < config_.train.steps;
-    summary_.parameters = trainer_->parameters_hash();
+    if (computes()) summary_.parameters = trainer_->parameters_hash();
     if (!first()) return;
     if (const auto& drawn = steps_->drawn()) {
       write_timeline(summary_.directory, *drawn);
@@ -275,7 +289,10 @@ class TrainingRun {
       console_.say(fmt::format("{} of {} steps had a loss or gradient norm that is not finite", summary_.nonfinite,
                                summary_.steps));
     const std::string end = ending(summary_, config_.train.steps, journal_->seconds());
-    lines_.insert(lines_.end(), {"", end, fmt::format("parameters {:016x}", summary_.parameters)});
+    lines_.insert(lines_.end(), {"", end,
+                                 computes() ? fmt::format("parameters {:016x}", summary_.parameters)
+                                            : fmt::format("parameters none: device {} computes nothing",
+                                                          type_of(config_.parallel.device).name)});
     std::optional<Error> lost;  // the run is done, and what it has come to is said first
     try {
       if (summary_.steps > summary_.resumed) write_files();

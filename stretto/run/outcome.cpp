@@ -28,9 +28,10 @@ Error not_finite(const RunConfig& config, const StepResult& r) {
 std::string ending(const RunSummary& s, i64 steps, double seconds) {
   if (s.steps == s.resumed)
     return fmt::format("nothing to do: {} of {} steps are done; train.steps says how many there are", s.steps, steps);
-  return fmt::format("{} {} of {} steps, {} of training, loss {:.5f} -> {:.5f}",
-                     s.stopped ? "stopped after" : "done:", s.steps, steps, human_seconds(seconds), s.first_loss,
-                     s.last_loss);
+  const std::string what = fmt::format("{} {} of {} steps, {} of training",
+                                       s.stopped ? "stopped after" : "done:", s.steps, steps, human_seconds(seconds));
+  if (!s.computed) return what;
+  return what + fmt::format(", loss {:.5f} -> {:.5f}", s.first_loss, s.last_loss);
 }
 
 }  // namespace stretto

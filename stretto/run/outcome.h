@@ -20,6 +20,7 @@ struct RunSummary {
   bool stopped = false;             // by a signal, before the last step
   i64 nonfinite = 0;                // steps whose loss or gradient norm was not, as far as they did not end the run
   double first_loss = 0, last_loss = 0;
+  bool computed = true;                        // else the device had no numbers: there are no losses and no parameters
   std::optional<double> validation_loss = {};  // the last one
   u64 parameters = 0;                          // hash
 };

@@ -58,9 +58,15 @@ std::string mesh_line(const RunConfig& c, const Prepared& p) {
                         100 * p.prediction.bubble);
   if (const auto& link = c.parallel.link)
     line += fmt::format(", links of {} and {}/s", human_seconds(link->latency), human_bytes(link->bandwidth));
-  if (!computes(c.parallel.device))
-    line += fmt::format(", emulated devices of {}flop/s", human_count(c.parallel.machine.rate(c.train.dtype == bf16)));
   return line;
+}
+
+// "device   emulated, 50 Gflop/s: it computes nothing, so there are no losses, parameters and checkpoints".
+std::string device_line(const RunConfig& c) {
+  const DeviceType& type = type_of(c.parallel.device);
+  const double speed = c.parallel.machine.rate(c.train.dtype == bf16);
+  return fmt::format("device   {}{}: it computes nothing, so there are no losses, parameters and checkpoints",
+                     type.name, type.emulates ? fmt::format(", {}flop/s", human_count(speed)) : "");
 }
 
 // "chunks   10 of 12 collectives of a microbatch go in up to 8 parts".
@@ -210,6 +216,7 @@ std::vector<std::string> about(const RunConfig& c, const Prepared& p) {
                               c.optimizer.state == bf16 ? ", states in bf16" : ""));
   if (c.finetune.lora || !c.finetune.freeze.empty()) lines.push_back(finetune_line(c, p.compiled));
   if (p.compiled.program->ranks() > 1) lines.push_back("mesh     " + mesh_line(c, p));
+  if (!computes(c.parallel.device)) lines.push_back(device_line(c));
   if (const std::optional<Limit> l = limit_of(p.compiled); l && l->head_parts > 0)
     lines.push_back(fmt::format("limit    stage {}, the head, {}: model.head_parts = {} cuts it", l->stage.value,
                                 l->shares(), l->head_parts));

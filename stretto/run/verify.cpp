@@ -58,7 +58,7 @@ class Verifier {
   Verifier(const RunConfig& config, const VerifyOptions& options) : config_(config), options_(options) {
     if (options.steps < 1) throw Error("verify", "{} steps", options.steps).hint("take at least one");
     if (!computes(config.parallel.device))
-      throw Error("verify", "emulated devices compute nothing that could be compared")
+      throw Error("verify", "device {} computes nothing that could be compared", type_of(config.parallel.device).name)
           .hint("leave parallel.device out");
     prepared_ = prepare(config_);
     result_.tolerance = tolerance_of(options, *prepared_.compiled.program, config.train.dtype);

@@ -1,9 +1,14 @@
-// The one place that knows which devices there are.
+// Which devices there are: a line in devices.def for each, and what it can do. A new one is that line and a file of
+// its own:
+//
+//   extern const DeviceType null_device_type{.name = "null", .about = "takes no time", .make = make_null,
+//                                            .computes = false};
 //
 //   std::unique_ptr<Device> device = make_device(program, rank, options);
 #pragma once
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "stretto/comm/wiring.h"
 #include "stretto/kernels/device.h"
@@ -12,8 +17,20 @@
 
 namespace stretto {
 
+struct DeviceType {
+  std::string_view name, about;
+  std::unique_ptr<Device> (*make)(const Program&, int rank, const RunOptions&);
+  bool computes = true;   // its memory holds numbers; else there are no losses, no parameters and no checkpoints
+  bool emulates = false;  // takes the time that RunOptions::machine would take
+  bool processes = true;  // ranks may be processes
+  bool late = true;       // messages can be made to take longer (RunOptions::link, cluster)
+  bool takes_time() const { return computes || emulates; }  // else its speed says nothing
+};
+const DeviceType& type_of(DeviceKind);
+std::span<const DeviceKind> device_kinds();  // in the order of devices.def
+inline bool computes(DeviceKind kind) { return type_of(kind).computes; }
+
 std::unique_ptr<Device> make_device(const Program&, int rank, const RunOptions&);  // the program must live longer
-bool computes(DeviceKind);                                                         // its memory holds numbers
 // The options with what the environment asks for: STRETTO_DEVICE=async makes every device asynchronous that can be, so
 // that all tests test it, and STRETTO_JITTER=SEED lets its lanes dawdle. Error: options that a device cannot be
 // combined with.

@@ -44,15 +44,16 @@ Engine::Engine(std::shared_ptr<const Program> program, WorkerOptions options, co
     : program_(std::move(program)), timeout_(options.run.timeout), peers_(options.run.peers) {
   const int each = program_->ranks_per_actor(), ranks = program_->ranks();
   options.run = on_device(std::move(options.run));
+  computes_ = stretto::computes(options.run.device);
   if (peers_) {
     STRETTO_ASSERT(peers_->size() == ranks, "one process per rank");
     local_ = {peers_->rank()};
   }
   for (int rank = 0; !peers_ && rank < ranks; ++rank) local_.push_back(rank);
   workers_.resize(ranks);
-  if (stretto::computes(options.run.device)) reserve_products(int(local_.size()));
+  if (computes_) reserve_products(int(local_.size()));
   ArenaBases own{};
-  if (peers_ && stretto::computes(options.run.device)) {
+  if (peers_ && computes_) {
     if (peers_->shares_memory())
       arenas_ = peers_->share(*program_, shared == nullptr);
     else
@@ -100,7 +101,7 @@ void Engine::connect_threads(const WorkerOptions& options) {
   if (options.ahead) let_go_ahead();
   for (int rank = 0; rank < ranks; ++rank) {
     std::thread& t = threads_.start([this, rank] { serve(rank); }, local_.size());
-    if (enough && options.run.pin && stretto::computes(options.run.device)) pin(t, allowed[rank]);
+    if (enough && options.run.pin && computes_) pin(t, allowed[rank]);
   }
 }
 

@@ -15,10 +15,10 @@
 
 namespace stretto {
 
-enum class DeviceKind : std::uint8_t {
-  cpu,
-  async,     // the same kernels, with lanes that are threads: orders of work that a GPU could choose
-  emulated,  // kernels do nothing; a task takes the time that the cost model gives it
+enum class DeviceKind : std::uint8_t {  // what each is and can do: devices.h
+#define STRETTO_DEVICE(name) name,
+#include "stretto/runtime/devices.def"
+#undef STRETTO_DEVICE
 };
 
 struct RunOptions {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "stretto/base/hash.h"
 #include "stretto/base/text.h"
@@ -119,7 +120,13 @@ StepResult Trainer::result_of(const UnderWay& now, const StepTaken& taken) const
   StepResult r = now.numbers->result(*compiled_, taken);
   r.step = now.step;
   r.lr = now.lr;
-  r.updated = !engine_->computes() || r.finite() || !compiled_->training.skip_nonfinite;
+  if (!engine_->computes()) {  // there are no numbers
+    r.loss = r.grad_norm = std::numeric_limits<double>::quiet_NaN();
+    r.metrics.clear(), r.lists.clear();
+    r.updated = true;
+    return r;
+  }
+  r.updated = r.finite() || !compiled_->training.skip_nonfinite;
   return r;
 }
 

@@ -36,7 +36,7 @@ TEST(Run, EverythingHasADefault) {
   EXPECT_THAT(c.data.path, ElementsAre("examples/data/tales.txt"));
   EXPECT_EQ(c.log.name, "run");
   RunConfig empty = parsed("");
-  EXPECT_EQ(c, empty);
+  EXPECT_EQ(resolved_toml(c), resolved_toml(empty));
 }
 
 TEST(Run, EverySectionIsRead) {
@@ -241,8 +241,16 @@ TEST(Run, ResolvedConfigGivesTheSameRun) {
         "[model]\nfrom = \"" STRETTO_TEST_DATA "/hf/gpt2/model\"\ndropout = 0.25"}) {
     const RunConfig c = parsed(toml);
     const std::string text = resolved_toml(c);
-    EXPECT_EQ(parse_run(text, "config.toml"), c) << toml << "\n" << text;
-    EXPECT_EQ(resolved_toml(parse_run(text, "config.toml")), text);
+    const RunConfig again = parse_run(text, "config.toml");
+    EXPECT_EQ(resolved_toml(again), text);
+    EXPECT_EQ(again.model, c.model) << toml;
+    EXPECT_EQ(again.data, c.data) << toml;
+    EXPECT_EQ(again.train, c.train) << toml;
+    EXPECT_EQ(again.optimizer, c.optimizer) << toml;
+    EXPECT_EQ(again.finetune, c.finetune) << toml;
+    EXPECT_EQ(again.checkpoint, c.checkpoint) << toml;
+    EXPECT_EQ(again.log, c.log) << toml;
+    EXPECT_EQ(again.plan, c.plan) << toml;
   }
 }
 

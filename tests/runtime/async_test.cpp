@@ -246,7 +246,7 @@ TEST(Async, RefusesWhatItCannotDo) {
   EXPECT_THAT(refusal_of([] {
                 trained({.mesh = {{"pipe", 2}}}, {.link = Link{1e-3, 1e9}, .device = DeviceKind::async});
               }),
-              HasSubstr("[parallel.device] messages between asynchronous devices cannot be made late; hint: leave"));
+              HasSubstr("[parallel.device] messages between async devices cannot be made late; hint: leave"));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #pragma once
 #include "stretto/config/inner/key.h"
 #include "stretto/models/family.h"
+#include "stretto/runtime/devices.h"
 #include "stretto/schedule/builders.h"
 
 namespace stretto {
@@ -305,6 +306,20 @@ void keys_of(Machine& s, Visit&& visit) {
         above_up_to(0, largest_factor));
 }
 
+inline Choices<DeviceKind> devices() {
+  Choices<DeviceKind> all;
+  for (const DeviceKind d : device_kinds()) all.emplace_back(type_of(d).name, d);
+  return all;
+}
+inline std::string_view devices_meaning() {
+  static const std::string text = [] {
+    std::vector<std::string> all;
+    for (const DeviceKind d : device_kinds()) all.push_back(fmt::format("{}: {}", type_of(d).name, type_of(d).about));
+    return "what ranks run on; " + join(all, "; ");
+  }();
+  return text;
+}
+
 // Those of [parallel] that are axes of the mesh.
 template <class Visit>
 void axes_of(ParallelSection& s, Visit&& visit) {
@@ -359,12 +374,7 @@ void keys_of(ParallelSection& s, Visit&& visit) {
                            {"full", Recompute::full},
                            {"layer", Recompute::layer},
                            {"selective", Recompute::selective}});
-  visit(
-      Key{"device",
-          "what ranks run on; async: the CPU, with lanes that are threads of their own; emulated ones "
-          "take time and compute nothing"},
-      s.device,
-      Choices<DeviceKind>{{"cpu", DeviceKind::cpu}, {"async", DeviceKind::async}, {"emulated", DeviceKind::emulated}});
+  visit(Key{"device", devices_meaning()}, s.device, devices());
   visit.table(Key{"link", "messages take as long as over such a link"}, s.link);
   visit.table(Key{"machine", ""}, s.machine);
   visit(Key{"timeout", "seconds without any progress after which a run is stopped; 0: never"}, s.timeout,

@@ -1,4 +1,6 @@
-#include "stretto/runtime/inner/emulated_device.h"
+// A device that computes nothing: its memory is addresses only, and a task takes the time that a cost model gives it.
+// The runtime around it is the real one and does not know.
+#include "stretto/runtime/devices.h"
 
 #include <sys/mman.h>
 
@@ -19,7 +21,6 @@ class EmulatedDevice : public Device {
   ~EmulatedDevice() override {
     for (const auto& [p, bytes] : maps_) munmap(p, bytes);
   }
-  bool computes() const override { return false; }
 
   std::byte* allocate(std::size_t bytes) override {
     if (bytes == 0) return nullptr;
@@ -65,10 +66,16 @@ class EmulatedDevice : public Device {
   IdVector<EventId, double> came_;
 };
 
+std::unique_ptr<Device> make_emulated(const Program& p, int rank, const RunOptions& o) {
+  return std::make_unique<EmulatedDevice>(p, p.actor_of_rank(rank), o.machine, o.times);
+}
+
 }  // namespace
 
-std::unique_ptr<Device> emulated_device(const Program& p, ActorId actor, const Machine& m, std::optional<Times> t) {
-  return std::make_unique<EmulatedDevice>(p, actor, m, t);
-}
+extern const DeviceType emulated_device_type{.name = "emulated",
+                                             .about = "takes the time of a machine and computes nothing",
+                                             .make = make_emulated,
+                                             .computes = false,
+                                             .emulates = true};
 
 }  // namespace stretto
