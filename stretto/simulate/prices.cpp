@@ -17,11 +17,6 @@ const auto& found(List& known, CallRange calls, Find find) {
   return known.emplace_back(typename List::value_type{calls, find()}).is;
 }
 
-// Where the stack says how much is hidden, the rest is waited for in place.
-double exposed(double seconds, const std::optional<double>& hidden, double beside) {
-  return hidden ? seconds * (1 - *hidden + *hidden * beside) : seconds;
-}
-
 // The last ranks of a context axis see nearly all keys; where positions are dealt out, every rank sees half of them.
 void balance_context(KernelWork& w) {
   const auto* a = std::get_if<AttentionShape>(&w.cost.shape);
@@ -48,21 +43,22 @@ bool share_an_operand(const Graph& g, const Node& a, const Node& b) {
   return false;
 }
 
-// What the stack moves in a task's passes over elements, in parts of what the program does.
-double passes_of(const Stack& s, Part part) {
-  return of_an_action(part) ? s.passes : part >= Part::norm ? s.update : 1;
+// Bytes of a task's passes over elements, in parts of what the program moves.
+double passes_of(const StackFactors& f, Part part) {
+  return of_an_action(part) ? f.passes : part >= Part::norm ? f.update : 1;
 }
 
 }  // namespace
 
 Prices::Prices(const Program& p, const Cluster& c)
-    : p_(p), c_(placed(c, p.ranks())), times_(p, c), tasks_(p.actors.size()), messages_(p.routes.size()) {
-  const double nodes = std::max(1.0, double(p.ranks()) / c_.ranks_per_node);
-  scale_ = c.stack.factor * (1 + c.stack.growth * std::log2(nodes));
-  if (c.stack.gradient_bytes > 0) gradients_ = c.stack.gradient_bytes / double(size_of(f32));
-}
+    : p_(p),
+      c_(placed(c, p.ranks())),
+      f_(factors_of(c_, p.ranks())),
+      times_(p, c),
+      tasks_(p.actors.size()),
+      messages_(p.routes.size()) {}
 
-double Prices::collective(const CollectiveShape& s, ActorId actor) { return times_.collective(s, actor) * scale_; }
+double Prices::collective(const CollectiveShape& s, ActorId actor) { return times_.collective(s, actor) * f_.all; }
 
 Prices::OfTask& Prices::of(ActorId actor, TaskId task) {
   IdVector<TaskId, OfTask*>& all = tasks_[actor];
@@ -75,9 +71,7 @@ Prices::OfTask& Prices::of(ActorId actor, TaskId task) {
   return *known;
 }
 
-bool Prices::made_otherwise(const Task& t) const {
-  return t.part == Part::R && (c_.stack.whole_layers || c_.stack.selective != Stack::Selective::program);
-}
+bool Prices::made_otherwise(const Task& t) const { return t.part == Part::R && (f_.full || f_.selective); }
 
 const std::vector<Prices::Started>& Prices::started(ActorId actor, const Run& r) {
   return found(of(actor, r.task).started, calls_of(r, *p_.calls[r.task]), [&] { return find_started(actor, r); });
@@ -87,13 +81,13 @@ std::vector<Prices::Started> Prices::find_started(ActorId actor, const Run& r) {
   const Part part = p_.task(r).part;
   const Calls& body = *p_.calls[r.task];
   const bool sum = part == Part::sum || part == Part::S;
-  const bool once = part == Part::S && c_.stack.keeps_gathered && p_.actors.size() > 1;
+  const bool once = part == Part::S && f_.keeps_gathered && p_.actors.size() > 1;
   std::vector<Started> all;
   for (CallId c : ids(calls_of(r, body))) {
     CollectiveShape s = shape_of(body.graph, body.graph.node(body.calls[c].node), p_.mesh);
     if (narrow_gather(p_.task(r), s)) s = of_bytes(s);
-    const double takes = collective(s, actor) * (sum && s.dtype == f32 ? gradients_ : 1);
-    const DeviceLane lane = c_.stack.one_wire ? DeviceLane::storage : lane_of(part);
+    const double takes = collective(s, actor) * (sum && s.dtype == f32 ? f_.gradients : 1);
+    const DeviceLane lane = f_.one_wire ? DeviceLane::storage : lane_of(part);
     all.push_back(
         {takes / (once ? p_.microbatches : 1), wires_.try_emplace({lane, s.axes}, wires_.size()).first->second});
   }
@@ -119,12 +113,12 @@ Priced Prices::recomputed(ActorId actor, TaskId task) {
   const Task* forward = p_.step->find(Part::F, *t.piece);
   STRETTO_ASSERT(forward, "a piece without forward makes nothing again");
   const TaskId f(forward - &*p_.step->tasks.begin());
-  Priced all = this->task(actor, f);
-  using Selective = Stack::Selective;
-  if (mode == Recompute::selective && c_.stack.selective == Selective::attention) return {.attention = all.attention};
-  if (mode == Recompute::selective && c_.stack.selective == Selective::products)
-    return {.products = all.products / 2, .elements = all.elements, .collectives = all.collectives / 2};
-  if (mode != Recompute::selective && c_.stack.whole_layers) return all;
+  const Priced all = this->task(actor, f);
+  if (const auto& parts = mode == Recompute::selective ? f_.selective : f_.full)
+    return {.products = all.products * parts->products,
+            .attention = all.attention * parts->attention,
+            .elements = all.elements * parts->elements,
+            .collectives = all.collectives * parts->collectives};
   const Calls& body = *p_.calls[task];
   return calls(actor, task, body, {CallId(0), CallId(body.calls.size())});
 }
@@ -137,7 +131,7 @@ Priced Prices::part(ActorId actor, const Run& r) {
 double Prices::logits_of(const Calls& body) const {
   double count = 0;
   for (CallId c : body.calls.ids()) {
-    if (c_.stack.logits == 0 || body.graph.node(body.calls[c].node).op->collective) continue;
+    if (f_.loss == 0 || body.graph.node(body.calls[c].node).op->collective) continue;
     const Cost cost = kernel_work(body, c).cost;
     if (const auto* p = std::get_if<ProductShape>(&cost.shape)) count += p->batches * p->m * p->n;
   }
@@ -146,13 +140,13 @@ double Prices::logits_of(const Calls& body) const {
 
 double Prices::of_loss(double logits) const {
   KernelWork passes;
-  passes.cost.read = c_.stack.logits * logits;
-  return kernel_seconds(passes, c_.machine) * scale_;
+  passes.cost.read = f_.loss * logits;
+  return kernel_seconds(passes, c_.machine) * f_.all;
 }
 
 // Parameters of layers, and what tensor ranks gather for their products. Those of embedding and head are as they are.
 bool Prices::narrow_gather(const Task& t, const CollectiveShape& s) const {
-  if (!c_.stack.narrow_gathers || !c_.machine.rates || c_.machine.rates->narrow <= 1) return false;
+  if (!f_.narrow_gathers || !c_.machine.rates || c_.machine.rates->narrow <= 1) return false;
   const bool layer = t.piece && t.piece->value > 0 && t.piece->value + 1 < p_.step->pieces;
   const bool operand = of_an_action(t.part) && s.axes == std::vector<std::string>{"tensor"};
   return layer && s.kind == CollectiveKind::gather && (t.part == Part::U || operand);
@@ -161,7 +155,7 @@ bool Prices::narrow_gather(const Task& t, const CollectiveShape& s) const {
 // What a product takes as a part of one with all that are made of the same operand, in parts of what it takes alone:
 // the side in which they differ is as long as all of theirs.
 double Prices::joined(const Calls& body, CallRange range, CallId call, const ProductShape& p, bool narrow) const {
-  if (!c_.stack.joined_products || !c_.machine.rates) return 1;
+  if (!f_.joined_products || !c_.machine.rates) return 1;
   double m = 0, n = 0;
   for (CallId c : ids(range)) {
     const Node &mine = body.graph.node(body.calls[call].node), &other = body.graph.node(body.calls[c].node);
@@ -187,7 +181,7 @@ int Prices::alike_over_tensor(const Graph& g, const Node& n) const {
 // Each of the ranks that hold the same rows exchanges a part of them; they gather what came.
 double Prices::cut_exchange(const CollectiveShape& s, ActorId actor, int alike) {
   const double rows = collective_bytes(s) * s.members / (s.members - 1);
-  return collective(in_parts(s, alike), actor) + rows * (alike - 1) / alike / c_.inside.bandwidth * scale_;
+  return collective(in_parts(s, alike), actor) + rows * (alike - 1) / alike / c_.inside.bandwidth * f_.all;
 }
 
 Priced Prices::calls(ActorId actor, TaskId task, const Calls& body, CallRange range) {
@@ -202,21 +196,20 @@ Priced Prices::calls(ActorId actor, TaskId task, const Calls& body, CallRange ra
       CollectiveShape shape = shape_of(body.graph, n, p_.mesh);
       if (narrow_gather(t, shape)) shape = of_bytes(shape);
       const bool exchanges = shape.exchanges();
-      const auto& hidden = exchanges && c_.stack.hidden.exchanges ? c_.stack.hidden.exchanges : c_.stack.hidden.tensor;
-      const int alike = exchanges && c_.stack.cut_exchanges ? alike_over_tensor(body.graph, n) : 1;
-      sum.collectives +=
-          exposed(alike > 1 ? cut_exchange(shape, actor, alike) : collective(shape, actor), hidden, c_.stack.beside);
+      const int alike = exchanges && f_.cut_exchanges ? alike_over_tensor(body.graph, n) : 1;
+      const double takes = alike > 1 ? cut_exchange(shape, actor, alike) : collective(shape, actor);
+      sum.collectives += takes * (exchanges ? f_.exchanges : f_.tensor);
       continue;
     }
     KernelWork work = kernel_work(body, c);
     work.narrow = narrow;
-    if (c_.stack.balanced_context) balance_context(work);
+    if (f_.balanced_context) balance_context(work);
     const WorkKind kind = kind_of(work);
     if (logits > 0 && kind == WorkKind::product) sum.elements += of_loss(logits);
     if (logits > 0 && kind == WorkKind::elements && work.cost.read + work.cost.written >= logits) continue;
     if (kind == WorkKind::elements && c_.machine.rates)
-      for (double* bytes : {&work.cost.read, &work.cost.written}) *bytes *= passes_of(c_.stack, t.part);
-    double seconds = kernel_seconds(work, c_.machine) * scale_;
+      for (double* bytes : {&work.cost.read, &work.cost.written}) *bytes *= passes_of(f_, t.part);
+    double seconds = kernel_seconds(work, c_.machine) * f_.all;
     if (const auto* p = std::get_if<ProductShape>(&work.cost.shape)) seconds *= joined(body, range, c, *p, narrow);
     (kind == WorkKind::product ? sum.products : kind == WorkKind::attention ? sum.attention : sum.elements) += seconds;
   }
@@ -246,15 +239,14 @@ Prices::Message Prices::find_message(const Transfer& t) const {
   const Route& route = p_.routes[t.route];
   const Link l = link(c_, p_.rank_of(route.source, 0), p_.rank_of(route.target, 0));
   const double bytes = static_cast<double>(route.bytes);
-  const Stack& stack = c_.stack;
-  Message m{.wire = bytes / l.bandwidth * scale_, .latency = l.latency * scale_};
-  if (stack.cut_messages)
-    if (const int copies = copies_of(t); copies > 1)
-      m = {.wire = (bytes / copies / l.bandwidth + bytes * (copies - 1) / copies / c_.inside.bandwidth) * scale_,
-           .latency = (l.latency + c_.inside.latency * std::log2(copies)) * scale_};
-  if (!stack.hidden.messages) return m;
-  const double share = 1 - *stack.hidden.messages;
-  return {.wire = m.wire * share, .latency = m.latency * share, .waits = true};
+  Message m{.wire = bytes / l.bandwidth, .latency = l.latency, .waits = f_.sender_waits};
+  if (const int copies = f_.cut_messages ? copies_of(t) : 1; copies > 1) {
+    m.wire = bytes / copies / l.bandwidth + bytes * (copies - 1) / copies / c_.inside.bandwidth;
+    m.latency = l.latency + c_.inside.latency * std::log2(copies);
+  }
+  m.wire = m.wire * f_.all * f_.messages;
+  m.latency = m.latency * f_.all * f_.messages;
+  return m;
 }
 
 }  // namespace stretto

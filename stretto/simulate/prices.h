@@ -11,10 +11,11 @@
 #include <utility>
 
 #include "stretto/cost/collective.h"
+#include "stretto/cost/factors.h"
 #include "stretto/cost/machine.h"
 #include "stretto/program/lanes.h"
-#include "stretto/program/program.h"
 #include "stretto/program/overlap/work_times.h"
+#include "stretto/program/program.h"
 
 namespace stretto {
 
@@ -39,8 +40,8 @@ class Prices {
   Priced part(ActorId, const Run&);  // of some of its calls
   // As long as in the slowest of the actor's groups.
   double collective(const CollectiveShape&, ActorId);
-  // What the stack's own program takes to issue a task: a layer is two pieces, and its backward has two phases.
-  double issue(Part part) const { return of_an_action(part) ? c_.stack.floor / 2 * scale_ : 0; }
+  // What the stack's own program takes to issue a task.
+  double issue(Part part) const { return of_an_action(part) ? f_.issue : 0; }
   // Of a run that is started, one after the other. Gradients may have another type on the wire than in the program.
   struct Started {
     double seconds = 0;
@@ -88,8 +89,8 @@ class Prices {
 
   const Program& p_;
   const Cluster c_;
+  const StackFactors f_;
   WorkTimes times_;
-  double scale_ = 1, gradients_ = 1;
   std::map<Kind, OfTask> kinds_;
   IdVector<ActorId, IdVector<TaskId, OfTask*>> tasks_;  // of kinds_; null: not asked for yet
   IdVector<RouteId, std::optional<Message>> messages_;
