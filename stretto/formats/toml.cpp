@@ -1,5 +1,5 @@
-// TOML 1.0 to a tree, by toml++. It recurses and looks through lists of its tables, so what nests absurdly or is absurdly
-// long is refused before it sees the text.
+// TOML 1.0 to a tree, by toml++. It recurses and looks through lists of its tables, so what nests absurdly or is
+// absurdly long is refused before it sees the text.
 #include <algorithm>
 
 #include "stretto/formats/fields.h"

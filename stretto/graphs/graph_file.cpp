@@ -132,7 +132,7 @@ class Reader {
     static const Field::Array none;
     if (in && !in->array()) return r.fail_hint("in", "is no list", "the numbers of the nodes that are read");
     const Field::Array& all = in ? *in->array() : none;
-    const int given = static_cast<int>(std::min<std::size_t>(all.size(), 1'000'000));
+    const i64 given = std::ssize(all);
     if (given < least || given > most) {
       const std::string wanted = least == most ? std::to_string(least) : fmt::format("{} to {}", least, most);
       return r.fail_hint("in", fmt::format("has {} operands", given), fmt::format("'{}' takes {}", n.op, wanted));
@@ -148,7 +148,7 @@ class Reader {
                     fmt::format("this is node {}, and a node reads nodes before it", file_.nodes.size()));
       } else if (number && numbers && (number->kind() == "an integer" || std::get_if<double>(&number->value))) {
         const i64* whole = std::get_if<i64>(&number->value);
-        n.operands.push_back(whole ? static_cast<double>(*whole) : std::get<double>(number->value));
+        n.operands.push_back(whole ? 1.0 * *whole : std::get<double>(number->value));
         ++written;
       } else {
         r.fail_hint("in", fmt::format("has the operand {}", f.str()),

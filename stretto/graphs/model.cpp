@@ -7,7 +7,7 @@
 namespace stretto {
 namespace {
 
-constexpr i64 most_elements = i64(1) << 48;
+constexpr i64 most_elements = 1ll << 48;
 
 std::vector<Dim> dims_of(Trace& t, const GraphFile& file, std::optional<i64> rows) {
   std::vector<Dim> dims;

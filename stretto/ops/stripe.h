@@ -4,8 +4,8 @@
 //
 //   seq = 8, two ranks, two stripes:   0 0 1 1 | 0 0 1 1
 //
-// Without `ranks` there is one block. Made by compile/inner/chunks.h only, where products are cut so that collectives go
-// on beside them.
+// Without `ranks` there is one block. Made by compile/inner/chunks.h only, where products are cut so that collectives
+// go on beside them.
 #pragma once
 #include <vector>
 

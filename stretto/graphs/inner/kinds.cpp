@@ -90,7 +90,7 @@ Tensor make_attention(Values v) {
   AttentionOptions o{.query = v.dim("query"), .key = v.dim("key"), .head = v.dim("head"), .value = v.dim_if("value")};
   o.causal = v.value("causal", false);
   o.scale = v.value("scale", 1 / std::sqrt(1.0 * o.head.size));
-  o.window = v.value("window", i64(0));
+  o.window = v.whole("window");
   o.softcap = v.value("softcap", 0.0);
   AttentionExtras e;
   if (since) e.since = v.in(3);
@@ -178,7 +178,7 @@ const std::vector<NodeKind> kinds{
      1,
      1,
      {needs(Type::dim, "dim"), needs(Type::whole, "at")},
-     [](Values v) { return index(v.in(0), v.dim("dim"), v.value("at", i64(0))); }},
+     [](Values v) { return index(v.in(0), v.dim("dim"), v.whole("at")); }},
     {"input",
      0,
      0,
@@ -206,7 +206,7 @@ const std::vector<NodeKind> kinds{
      1,
      1,
      {needs(Type::dim, "from"), needs(Type::dim, "to"), takes(Type::whole, "start")},
-     [](Values v) { return pad(v.in(0), v.dim("from"), v.dim("to"), v.value("start", i64(0))); }},
+     [](Values v) { return pad(v.in(0), v.dim("from"), v.dim("to"), v.whole("start")); }},
     {"param",
      0,
      0,
@@ -240,7 +240,7 @@ const std::vector<NodeKind> kinds{
      1,
      1,
      {needs(Type::dim, "from"), needs(Type::dim, "to"), takes(Type::whole, "start")},
-     [](Values v) { return slice(v.in(0), v.dim("from"), v.dim("to"), v.value("start", i64(0))); }},
+     [](Values v) { return slice(v.in(0), v.dim("from"), v.dim("to"), v.whole("start")); }},
     {"softmax", 1, 1, {needs(Type::dim, "over")}, [](Values v) { return softmax(v.in(0), v.dim("over")); }},
     {"sqrt", 1, 1, {}, of_one<sqrt>},
     {"square", 1, 1, {}, of_one<square>},
@@ -279,7 +279,7 @@ const std::vector<TermKind> terms{
     {"cross_entropy",
      2,
      {needs(Type::dim, "over"), takes(Type::whole, "ignore")},
-     [](Values v) { return cross_entropy(v.in(0), v.in(1), v.dim("over"), v.value("ignore", i64(-100))); }},
+     [](Values v) { return cross_entropy(v.in(0), v.in(1), v.dim("over"), v.whole("ignore", -100)); }},
     {"mean", 1, {}, [](Values v) { return mean_of(v.in(0)); }},
     {"ratio", 2, {}, [](Values v) { return ratio_of(v.in(0), v.in(1)); }},
 };

@@ -15,7 +15,7 @@ class NodeValues {
   NodeValues(Trace& t, const GraphNode& node, std::span<const Dim> dims, std::span<const Tensor> made)
       : t(t), node_(node), dims_(dims), made_(made) {}
 
-  int operands() const { return static_cast<int>(node_.operands.size()); }
+  i64 operands() const { return std::ssize(node_.operands); }
   bool is_number(int i) const { return std::holds_alternative<double>(node_.operands[i]); }
   double number(int i) const { return std::get<double>(node_.operands[i]); }
   Tensor in(int i) const { return made_[std::get<GraphNodeIndex>(node_.operands[i]).value]; }
@@ -29,6 +29,7 @@ class NodeValues {
     const T* v = find<T>(name);
     return v ? *v : otherwise;
   }
+  i64 whole(std::string_view name, i64 otherwise = 0) const { return value(name, otherwise); }
   const std::string& text(std::string_view name) const { return *find<std::string>(name); }
 
   Trace& t;
