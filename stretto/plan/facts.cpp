@@ -138,7 +138,7 @@ StageFacts facts_of(const PlanProblem& problem, const Variant& v) {
   f.before = p.before();
   f.tied = p.tied();
   f.scratch = p.scratch();
-  f.work = p.work();
+  f.kept = p.kept();
   return f;
 }
 

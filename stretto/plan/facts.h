@@ -10,7 +10,6 @@
 #include <memory>
 #include <vector>
 
-#include "stretto/plan/piece_work.h"
 #include "stretto/plan/problem.h"
 
 namespace stretto {
@@ -50,6 +49,21 @@ struct PieceFacts {
   PieceFacts operator*(double) const;
 };
 
+// What other software keeps of a piece's forward (simulate/held.h), in bytes.
+struct PieceKept {
+  double beside = 0, products = 0;
+};
+struct KeptOfPieces {
+  PieceKept embedding = {};
+  std::vector<PieceKept> period = {}, head = {};  // the pieces of layers that repeat; the parts of the head
+  double logits = 0;                              // how many the head makes
+  const PieceKept& of(int piece, int pieces) const {
+    if (piece == 0) return embedding;
+    const int before_head = pieces - int(head.size());
+    return piece >= before_head ? head[piece - before_head] : period[(piece - 1) % period.size()];
+  }
+};
+
 struct StageFacts {
   PieceFacts stage, attention, mlp, embedding, head;  // attention, mlp: the two halves of a layer
   int head_parts = 1;                                 // `head` is one of them
@@ -57,7 +71,7 @@ struct StageFacts {
   double before = 0;                                  // seconds before the first microbatch
   double tied = 0;                                    // bytes of parameters that both ends hold
   double scratch = 0;                                 // bytes of a rank, whatever its stages
-  std::shared_ptr<const LayerWork> work = {};         // of pieces, call by call
+  std::shared_ptr<const KeptOfPieces> kept = {};
 };
 
 // Refused like the run itself, with what is wrong. Seconds of tasks are without gathers and scatters of storage: what

@@ -44,7 +44,7 @@ class PlayedSchedule {
   PlayedSchedule(const PlayedSchedule&) = delete;
 
   const PlayedEnds& ends(const PlayTimes&, const ActorLinks&);
-  const Schedule& schedule() const { return *schedule_; }
+  const Validated<Schedule>& schedule() const { return schedule_; }
   std::ptrdiff_t nodes() const { return std::ssize(tape_.items); }
 
  private:

@@ -6,10 +6,8 @@
 #include <utility>
 
 #include "stretto/models/family.h"
-#include "stretto/plan/arranged.h"
-#include "stretto/plan/inner/cuts.h"
+#include "stretto/balance/even_stages.h"
 #include "stretto/plan/data_axis.h"
-#include "stretto/plan/inner/turn_memory.h"
 #include "stretto/simulate/predict.h"
 
 namespace stretto {
@@ -150,7 +148,6 @@ Spent spent(const PieceFacts& f, double seconds) {
 // When a step's last action ends, and how long it goes on after that.
 struct Predictor::Played {
   double last = 0, tail = 0;
-  std::optional<Arrangement> way = {};  // none: in place
   double total() const { return last + tail; }
 };
 
@@ -172,24 +169,8 @@ Predictor::Played Predictor::by_actions(const StageModel& model, const RunKeys& 
   return best;
 }
 
-// In the ways that the compiler tries, of which it takes the next one if that is worth it.
-Predictor::Played Predictor::by_turns(const StageModel& model, Shape& shape, ArrangedPlayer& player,
-                                      double tail) const {
-  const auto play = [&](const std::optional<Arrangement>& way) {
-    Played x =
-        judged(model, shape.schedule(), tail, shape.ends([&](const Schedule& s) { return player.ends(s, way); }));
-    x.way = way;
-    return x;
-  };
-  Played best = play({});
-  for (const Arrangement& way : arrangements(model.tasks()))
-    if (const Played other = play(way); other.total() < worth_arranging * best.total()) best = other;
-  return best;
-}
-
 // One model of time and memory: closed form, or with the schedule played.
-Planned Predictor::of_model(const RunKeys& k, const FactsOfStages& all, int of_facts, Shape& shape, Depth depth) const {
-  const bool play = depth != Depth::stages;
+Planned Predictor::of_model(const RunKeys& k, const FactsOfStages& all, int of_facts, Shape& shape, bool play) const {
   Planned r{.keys = k, .exact = play ? Exactness::schedule : Exactness::stage};
   const Stack& stack = p_.cluster.cluster.stack;
   const StageFacts& f = *all.front();
@@ -200,10 +181,7 @@ Planned Predictor::of_model(const RunKeys& k, const FactsOfStages& all, int of_f
   const PieceFacts busiest = model.busiest(s.actor_of);
   const double busy = k.microbatches * busiest.work();
   Played played{busy * shape.unit() / (3.0 * k.microbatches), about};
-  std::optional<ArrangedPlayer> player;
-  if (depth == Depth::turns) player.emplace(model.pieces(), model.turn_options(), links_of(p_, k), f.message);
-  if (play)
-    played = player && model.arranged() ? by_turns(model, shape, *player, about) : by_actions(model, k, shape, about);
+  if (play) played = by_actions(model, k, shape, about);
   const double grown = growth(p_, k.ranks(), of_facts);
   const double messages = epilogue_messages(p_, k, f);
   const double tail = grown * (played.tail + f.before + messages) + stack.step;
@@ -214,34 +192,9 @@ Planned Predictor::of_model(const RunKeys& k, const FactsOfStages& all, int of_f
   r.time.sums = tail - r.time.messages - r.time.update;
   (k.pipe > 1 ? r.time.bubble : r.time.gathers) = grown * std::max(0.0, played.last - busy);
   r.bubble = std::max(0.0, 1 - k.microbatches * model.work() / k.pipe / r.seconds - tail / r.seconds);
-  if (player)
-    r.memory = memory_by_turns(model, shape, *player, played.way, reshard_of(p_, k) == Reshard::step);
-  else
-    r.memory = play ? model.played_memory(shape) : model.memory(shape);
+  r.memory = play ? model.played_memory(shape) : model.memory(shape);
   r.bytes = r.memory.total();
   return r;
-}
-
-std::vector<Planned> Predictor::by_turns(const std::vector<RunKeys>& all) {
-  std::vector<Ready> these;
-  for (const RunKeys& k : all) {
-    const Ready& r = these.emplace_back(ready(k));
-    if (r.shape) r.shape->schedule(), r.shape->fewer();  // made here: several may play one shape at a time below
-  }
-  std::vector<Planned> results(all.size());
-  const auto judge = [&](std::size_t i) {
-    const Ready& r = these[i];
-    if (r.facts.empty())
-      results[i] = by_schedule(r);
-    else
-      results[i] = of_model(r.keys, r.facts, r.keys.ranks() / r.keys.pipe, *r.shape, Depth::turns);
-    results[i].turns = true;
-  };
-  if (p_.parallel.overlap == Overlap::none)  // its actions are played, one configuration of a schedule at a time
-    each_schedule(these, judge);
-  else
-    each_(all.size(), judge);
-  return results;
 }
 
 const std::vector<int>& Predictor::cuts(const RunKeys& k, const StageFacts& f) {
@@ -277,8 +230,7 @@ Planned Predictor::by_stages(const RunKeys& keys, const StageFacts& base, bool p
   RunKeys k = keys;
   if (k.stages.empty()) k.stages = cuts(k, base);
   const StageFacts f = with_data(p_, base, variant_of(p_, k), links_);
-  Planned r = of_model(k, FactsOfStages(k.stages.size(), &f), k.tensor * k.context * k.expert, shapes_.of(k),
-                       play ? Depth::schedule : Depth::stages);
+  Planned r = of_model(k, FactsOfStages(k.stages.size(), &f), k.tensor * k.context * k.expert, shapes_.of(k), play);
   r.exact = Exactness::stage;
   return r;
 }
@@ -301,7 +253,7 @@ std::vector<Planned> Predictor::by_stages(const std::vector<const RunKeys*>& all
     RunKeys k = *all[i];
     if (k.stages.empty()) k.stages = *ready[i].stages;
     const FactsOfStages f(k.stages.size(), &ready[i].facts);
-    results[i] = of_model(k, f, k.tensor * k.context * k.expert, *ready[i].shape, Depth::stages);
+    results[i] = of_model(k, f, k.tensor * k.context * k.expert, *ready[i].shape, false);
   });
   return results;
 }
@@ -316,26 +268,44 @@ Ready Predictor::ready(const RunKeys& keys) {
 
 Planned Predictor::by_schedule(const Ready& r) const {
   if (r.facts.empty()) return {.keys = r.keys, .exact = Exactness::schedule, .refused = refusal(r.keys)};
-  return of_model(r.keys, r.facts, r.keys.ranks() / r.keys.pipe, *r.shape, Depth::schedule);
+  return of_model(r.keys, r.facts, r.keys.ranks() / r.keys.pipe, *r.shape, true);
 }
 
 Planned Predictor::by_schedule(const RunKeys& k) { return by_schedule(ready(k)); }
 
+// Those that share a schedule go one after the other: they are played on one tape.
 std::vector<Planned> Predictor::by_schedule(const std::vector<Ready>& all) const {
   std::vector<Planned> results(all.size());
-  each_schedule(all, [&](std::size_t i) { results[i] = by_schedule(all[i]); });
-  return results;
-}
-
-void Predictor::each_schedule(const std::vector<Ready>& all, const std::function<void(std::size_t)>& function) const {
   std::map<std::tuple<std::string_view, int, int>, std::vector<std::size_t>> places;
   for (std::size_t i = 0; i < all.size(); ++i)
     places[{all[i].keys.schedule, all[i].keys.pipe, all[i].keys.chunks}].push_back(i);
   std::vector<const std::vector<std::size_t>*> rows;
   for (const auto& [schedule, row] : places) rows.push_back(&row);
   each_(rows.size(), [&](std::size_t n) {
-    for (const std::size_t i : *rows[n]) function(i);
+    for (const std::size_t i : *rows[n]) results[i] = by_schedule(all[i]);
   });
+  return results;
+}
+
+std::optional<Planned> Predictor::with_better_cuts(const RunKeys& keys) {
+  if (keys.pipe == 1 || !p_.parallel.stages.empty()) return std::nullopt;
+  Ready r = ready(keys);
+  if (r.facts.empty()) return std::nullopt;
+  CutProblem problem{.bytes = std::vector<double>(p_.pieces() - 1, r.facts.front()->message),
+                     .link = links_of(p_, keys)(0, 1)};
+  std::vector<const StageFacts*> kinds;
+  for (const StageFacts* f : r.facts) {
+    const auto known = std::ranges::find(kinds, f);
+    problem.kind.push_back(int(known - kinds.begin()));
+    if (known != kinds.end()) continue;
+    kinds.push_back(f);
+    problem.pieces.push_back(piece_times(p_, *f));
+  }
+  std::vector<int> stages(keys.stage_count(), 0);
+  for (const int stage : choose_cuts(problem, r.shape->validated()).stage_of) ++stages[stage];
+  if (stages == r.keys.stages) return std::nullopt;
+  r.keys.stages = std::move(stages);
+  return by_schedule(r);
 }
 
 FactsOfStages Predictor::facts_of_stages(const RunKeys& k) {

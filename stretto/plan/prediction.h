@@ -1,5 +1,5 @@
-// What a configuration takes and holds, at four depths: by stages in closed form, by playing its schedule, by playing
-// every turn of it as programs are arranged, by its program.
+// What a configuration takes and holds, at three depths: by stages in closed form, by playing its schedule, by its
+// program.
 //
 //   Predictor predictor(problem, threads);
 //   Planned quick = predictor.by_stages(keys), better = predictor.by_schedule(keys);
@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "stretto/plan/arranged.h"
 #include "stretto/plan/data_axis.h"
 #include "stretto/plan/shapes.h"
 #include "stretto/plan/stage_model.h"
@@ -31,7 +30,6 @@ struct Planned {
   Spent time = {};
   MemoryParts memory = {};
   Exactness exact = Exactness::bound;
-  bool turns = false;                           // of a schedule: every turn was ordered as programs have it
   std::string refused = {};                     // what compile says against it; "": nothing
   std::shared_ptr<const Program> program = {};  // of one that was compiled
 };
@@ -67,11 +65,8 @@ class Predictor {
   Planned by_schedule(const Ready&) const;
   std::vector<Planned> by_schedule(const std::vector<Ready>&) const;
   Ready ready(const RunKeys&);
-  // Calls the function with the places of all, several at a time, but those that share a schedule one after the other:
-  // they play on one tape.
-  void each_schedule(const std::vector<Ready>&, const std::function<void(std::size_t)>&) const;
-  // The same with every turn ordered as programs are (arranged.h): a hundred times as long.
-  std::vector<Planned> by_turns(const std::vector<RunKeys>&);
+  // By its schedule with the cuts with which that is the shortest; none: they are what it has.
+  std::optional<Planned> with_better_cuts(const RunKeys&);
   Planned by_program(const RunKeys&);  // compiled
   std::vector<Planned> by_program(const std::vector<RunKeys>&);
   FactsOfStages facts_of_stages(const RunKeys&);  // of the very layout; empty: refused
@@ -86,11 +81,9 @@ class Predictor {
     std::optional<StageFacts> facts;
     std::string refused;
   };
-  enum class Depth : std::uint8_t { stages, schedule, turns };
   struct Played;
-  Planned of_model(const RunKeys&, const FactsOfStages&, int of_facts, Shape&, Depth) const;  // ... of so many ranks
+  Planned of_model(const RunKeys&, const FactsOfStages&, int of_facts, Shape&, bool play) const;  // ... of so many ranks
   Played by_actions(const StageModel&, const RunKeys&, Shape&, double tail) const;
-  Played by_turns(const StageModel&, Shape&, ArrangedPlayer&, double tail) const;
   Played judged(const StageModel&, const Schedule&, double tail, const PlayedEnds&) const;
   const std::vector<int>& cuts(const RunKeys&, const StageFacts&);
   const PlanProblem& p_;

@@ -8,7 +8,7 @@
 namespace stretto {
 
 std::vector<Planned> score(const PlanProblem& p, const std::vector<RunKeys>& all, const PlanOptions& o) {
-  constexpr std::size_t few = 20, some = 64, few_hundred = 200;
+  constexpr std::size_t few = 60, some = 64;
   Predictor predictor(p, o.each);
   std::vector<Planned> results(all.size());
   std::vector<std::size_t> legal;
@@ -36,13 +36,6 @@ std::vector<Planned> score(const PlanProblem& p, const std::vector<RunKeys>& all
   std::vector<const RunKeys*> played;
   for (const std::size_t i : legal) played.push_back(&all[i]);
   predictor.build_played(played);
-  if (exact.size() <= some && all.size() <= few_hundred) {
-    std::vector<RunKeys> keys;
-    for (const std::size_t i : legal) keys.push_back(all[i]);
-    const std::vector<Planned> turned = predictor.by_turns(keys);
-    for (std::size_t n = 0; n < legal.size(); ++n) results[legal[n]] = turned[n];
-    return results;
-  }
   for (const std::size_t i : legal)
     results[i] = exact.size() <= some || !all[i].recompute_each.empty() ? predictor.by_schedule(all[i])
                                                                         : predictor.by_stages(all[i], true);

@@ -5,16 +5,15 @@
 #include <map>
 #include <set>
 
-#include "stretto/plan/inner/best_played.h"
 #include "stretto/plan/inner/bounds.h"
 #include "stretto/plan/inner/mixed.h"
 #include "stretto/plan/inner/programs.h"
 #include "stretto/plan/inner/relatives.h"
+#include "stretto/plan/inner/tolerances.h"
 
 namespace stretto {
 namespace {
 
-constexpr double tie = 0.005;     // within this, less memory and plainer keys are better than time
 constexpr std::size_t keep = 40;  // of the fastest by stages: the bar for all others
 constexpr std::size_t most_played = 2000;
 constexpr std::size_t most_facts = 64, quick_facts = 32;  // of very layouts
@@ -40,9 +39,7 @@ class Search {
     by_stages();
     by_schedule();
     by_others();
-    if (o_.objective == Objective::time) judge_by_turns(predictor_, played_, plan_.capacity * memory_slack, o_);
-    better_cuts(p_, predictor_, played_, plan_.capacity * memory_slack, o_);
-    o_.quick ? mix() : by_program();
+    o_.quick ? refine() : by_program();
     finish();
     plan_.counts.facts = std::ssize(played_) > 0 ? i64(predictor_.facts_made()) : 0;
     return std::move(plan_);
@@ -114,7 +111,7 @@ class Search {
       if (slow(key.second)) return ++plan_.counts.bound, true;
       if (!least) return false;
       const Planned& x = *next++;
-      if (x.bytes > plan_.capacity * memory_slack)
+      if (x.bytes > plan_.capacity * tolerance::memory_slack)
         return ++plan_.counts.memory, remember_smallest(*key.first, x.bytes), true;
       return slow(x.seconds) ? (++plan_.counts.bound, true) : false;
     });
@@ -153,7 +150,7 @@ class Search {
   }
 
   void stage(const RunKeys& k, const Planned& x) {
-    if (x.bytes > plan_.capacity * memory_slack) return too_large(k, x);
+    if (x.bytes > plan_.capacity * tolerance::memory_slack) return too_large(k, x);
     ++plan_.counts.fit;
     staged_.push_back({&k, x.seconds, x.bytes});
     leaders_.insert(x.seconds);
@@ -257,18 +254,29 @@ class Search {
       if (!fits(played_[i].bytes)) too_large_.push_back({k, played_[i].seconds, played_[i].bytes});
     if (o_.objective != Objective::time) too_large_.clear();
     const auto states = [&](const RunKeys& k) { return bounds_.bytes(k); };
-    return {p_, predictor_, worth_relieving(too_large_, states, plan_.capacity, (1 - tie) * best), recompute_};
+    return {p_, predictor_, worth_relieving(too_large_, states, plan_.capacity, (1 - tolerance::tie) * best), recompute_};
   }
 
-  // What programs hold more is not known.
-  void mix() {
+  // The best with better cuts, and with recompute that differs. What programs hold more is not known.
+  void refine() {
+    std::vector<Planned*> best;
+    for (Planned& x : played_)
+      if (fits(x.bytes)) best.push_back(&x);
+    std::ranges::stable_sort(best, [&](const Planned* a, const Planned* b) { return better(*a, *b); });
+    if (std::ssize(best) > o_.compiled) best.resize(o_.compiled);
+    for (Planned* x : best)
+      if (std::optional<Planned> y = predictor_.with_better_cuts(x->keys); y && fits(y->bytes) && better(*y, *x))
+        *x = std::move(*y);
     const auto room = [&](const RunKeys&) { return plan_.capacity; };
     if (std::optional<Planned> x = mixed().best(room)) played_.push_back(std::move(*x));
   }
 
   void by_program() {
     programs_.emplace(p_, o_, predictor_, plan_);
-    programs_->compile_best(by_cost(played_, o_.objective), mixed());
+    programs_->compile_best(played_);
+    if (o_.objective != Objective::time) return;
+    programs_->compile_better_cuts();
+    programs_->compile_mixed(mixed());
   }
 
   // Faster; or as fast and with less memory, fewer chunks, less ZeRO, in the order of names.
@@ -278,7 +286,7 @@ class Search {
   }
   void prefer(std::vector<Planned>& list) const {
     if (list.empty() || o_.objective != Objective::time) return;
-    const double limit = (1 + tie) * list.front().seconds;
+    const double limit = (1 + tolerance::tie) * list.front().seconds;
     const auto end = std::find_if(list.begin(), list.end(), [&](const Planned& x) { return x.seconds > limit; });
     const auto taste = [](const Planned& x) {
       return std::tuple(x.bytes, x.keys.chunks, x.keys.zero, x.keys.schedule, x.keys);

@@ -36,7 +36,7 @@ Played played_of(const RunKeys& k) {
 }
 
 std::vector<double> ends_of_units(PlayedSchedule& played) {
-  const Schedule& s = played.schedule();
+  const Schedule& s = *played.schedule();
   const double each = 1.0 * s.actors() / s.stages;
   const StageCost one{.F = each, .I = each, .W = each, .B = 2 * each};
   const PlayTimes times{StageCosts(s.stages, one), IdVector<StageId, double>(s.stages, each),
@@ -62,9 +62,9 @@ MostKept most_in_flight(const Row& row) {
 Rounds::Rounds(const RunKeys& k, int microbatches) : keys_(k) {
   keys_.microbatches = microbatches;
   const std::unique_ptr<PlayedSchedule> whole = made(keys_, false);
-  for (const Row& row : whole->schedule().rows) flights_.push_back(most_in_flight(row));
+  for (const Row& row : whole->schedule()->rows) flights_.push_back(most_in_flight(row));
   unit_ends_ = ends_of_units(*whole);
-  outline_ = whole->schedule();
+  outline_ = *whole->schedule();
   for (Row& row : outline_.rows) Row().swap(row);
 }
 
@@ -101,13 +101,6 @@ PlayedEnds Shape::ends(const PlayTimes& times, const ActorLinks& links) {
   const PlayedEnds& ends = longer_.played(remakes_).ends(times, links);
   if (!shorter_) return ends;
   const PlayedEnds& before = shorter_->played(remakes_).ends(times, links);
-  return {continued(ends.last, before.last), continued(ends.summed, before.summed), ends.first};
-}
-
-PlayedEnds Shape::ends(const std::function<PlayedEnds(const Schedule&)>& play) {
-  const PlayedEnds ends = play(schedule());
-  if (!shorter_) return ends;
-  const PlayedEnds before = play(*fewer());
   return {continued(ends.last, before.last), continued(ends.summed, before.summed), ends.first};
 }
 

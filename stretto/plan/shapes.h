@@ -49,12 +49,12 @@ class Shape {
 
   // After all microbatches.
   PlayedEnds ends(const PlayTimes&, const ActorLinks&);
-  PlayedEnds ends(const std::function<PlayedEnds(const Schedule&)>& play);
   double unit() const { return unit_; }  // with 1 per phase of all chunks of an actor
   MostKept in_flight(ActorId a) const;
   const Schedule& outline() const { return longer_.outline(); }
-  const Schedule& schedule() { return longer_.played(remakes_).schedule(); }  // perhaps with fewer microbatches
-  const Schedule* fewer() { return shorter_ ? &shorter_->played(remakes_).schedule() : nullptr; }
+  const Schedule& schedule() { return *validated(); }  // perhaps with fewer microbatches
+  const Validated<Schedule>& validated() { return longer_.played(remakes_).schedule(); }
+  const Schedule* fewer() { return shorter_ ? &*shorter_->played(remakes_).schedule() : nullptr; }
   double rounds() const { return rounds_; }  // how often what `schedule` has more than `fewer` comes again
   std::ptrdiff_t nodes();
 

@@ -22,12 +22,19 @@ const PieceFacts& facts_of_piece(const StageFacts& f, int piece, int pieces) {
 
 }  // namespace
 
-std::vector<double> piece_work(const PlanProblem& p, const StageFacts& f) {
-  std::vector<double> all;
+std::vector<PieceTimes> piece_times(const PlanProblem& p, const StageFacts& f) {
+  std::vector<PieceTimes> all;
   for (int i = 0; i < p.pieces(); ++i) {
     const PieceFacts& x = facts_of_piece(f, i, p.pieces());
-    all.push_back(std::max(x.F, x.gather) + std::max(x.B, x.gather_back + x.scatter));
+    const double back = std::max(x.B, x.gather_back + x.scatter);
+    all.push_back({.F = std::max(x.F, x.gather), .R = x.R, .I = x.I - x.R, .W = back - x.I, .update = x.update});
   }
+  return all;
+}
+
+std::vector<double> piece_work(const PlanProblem& p, const StageFacts& f) {
+  std::vector<double> all;
+  for (const PieceTimes& t : piece_times(p, f)) all.push_back(t.microbatch());
   return all;
 }
 
@@ -75,7 +82,7 @@ void StageModel::find_kept() {
   for (std::size_t s = 0; s < k_.stages.size(); ++s) {
     PieceKept sum;
     for (const int end = piece + k_.stages[s]; piece < end; ++piece) {
-      const PieceKept& x = f_[s]->work->of(piece, p_.pieces()).kept;
+      const PieceKept& x = f_[s]->kept->of(piece, p_.pieces());
       // A half layer's result is kept where the other half is on another stage.
       const bool cut = piece + 1 == end && k_.recompute_of(s) == Recompute::layer;
       sum.beside += cut ? 0 : x.beside, sum.products += x.products;
@@ -115,40 +122,6 @@ PlayTimes StageModel::times(bool in_place) const {
 
 bool StageModel::arranged() const { return p_.parallel.overlap != Overlap::none; }
 
-std::size_t StageModel::tasks() const {
-  std::size_t n = 0;
-  for (const std::vector<StagePiece>& stage : pieces())
-    for (const StagePiece& x : stage)
-      for (const Part part : {Part::F, Part::R, Part::I, Part::W, Part::A}) n += !(*x.work)[part].calls.empty();
-  return n * k_.microbatches;
-}
-
-// Where parameters stay whole, a step gathers them once; some stacks scatter gradients once, too.
-StagePieces StageModel::pieces() const {
-  const double once = 1.0 / k_.microbatches;
-  const bool whole = reshard_of(p_, k_) == Reshard::step;
-  const double gathers = whole ? once : 1;
-  const double scatters = p_.cluster.cluster.stack.keeps_gathered && k_.pipe > 1 ? once : 1;
-  StagePieces all;
-  int piece = 0;
-  for (std::size_t s = 0; s < k_.stages.size(); ++s) {
-    std::vector<StagePiece>& stage = all[StageId(all.push_back({}))];
-    for (const int end = piece + k_.stages[s]; piece < end; ++piece) {
-      const PieceFacts& x = facts_of_piece(*f_[s], piece, p_.pieces());
-      stage.push_back({&f_[s]->work->of(piece, p_.pieces()), x.gather * gathers, whole ? 0 : x.gather_back,
-                       x.scatter * scatters, x.sums});
-    }
-  }
-  return all;
-}
-
-TurnOptions StageModel::turn_options() const {
-  TurnOptions o{.recompute = {}, .gathers = f_.front()->mlp.gather > 0, .scatters = f_.front()->mlp.scatter > 0};
-  for (std::size_t s = 0; s < k_.stages.size() && k_.recompute != Recompute::none; ++s)
-    o.recompute.push_back(k_.recompute_of(s));
-  return o;
-}
-
 void StageModel::add_sums(PlayTimes& t) const {
   int piece = 0;
   for (StageId s : all_.ids()) {
@@ -159,20 +132,25 @@ void StageModel::add_sums(PlayTimes& t) const {
   t.hidden_sums = p_.cluster.cluster.stack.hidden.sums;
 }
 
-// Each piece with its part of the stage's times.
+// Each piece with its part of the stage's times. Where parameters stay whole, a step gathers them once; some stacks
+// scatter gradients once, too.
 void StageModel::add_cut(PlayTimes& t) const {
   const Stack& stack = p_.cluster.cluster.stack;
   t.hidden = {stack.hidden.gathers, stack.hidden.sums, stack.beside};
   if (f_.front()->mlp.gather == 0 && f_.front()->mlp.scatter == 0) return;
-  const StagePieces all = pieces();
+  const double once = 1.0 / k_.microbatches;
+  const bool whole = reshard_of(p_, k_) == Reshard::step;
+  const double gathers = whole ? once : 1, gathers_back = whole ? 0 : 1;
+  const double scatters = stack.keeps_gathered && k_.pipe > 1 ? once : 1;
   int piece = 0;
   for (StageId s : all_.ids()) {
     WirePiece sum;
     t.again_at_once.push_back(k_.recompute_of(s.value) == Recompute::full);
     StorageWire::Pieces& wires = t.cut[StageId(t.cut.push_back({}))];
-    for (const StagePiece& on_wire : all[s]) {
-      const PieceFacts& x = facts_of_piece(*f_[s.value], piece++, p_.pieces());
-      wires.push_back({x.F, x.I, x.B - x.I, on_wire.gather, on_wire.gather_back, on_wire.scatter, x.add});
+    for (const int end = piece + k_.stages[s.value]; piece < end; ++piece) {
+      const PieceFacts& x = facts_of_piece(*f_[s.value], piece, p_.pieces());
+      wires.push_back({x.F, x.I, x.B - x.I, x.gather * gathers, x.gather_back * gathers_back, x.scatter * scatters,
+                       x.add});
       sum.F += x.F, sum.I += x.I, sum.W += x.B - x.I;
     }
     const auto share = [&](double one, double of) { return of > 0 ? one / of : 1.0 / double(wires.size()); };
@@ -264,7 +242,7 @@ KeptByStack StageModel::kept_at_once(bool with_loss) const {
   KeptByStack k{.gathers = k_.zero == 3 && k_.data > 1, .data = 1.0 * k_.data, .context = 1.0 * k_.context};
   k.pipeline = k_.pipe > 1;
   const Stack::Memory& memory = p_.cluster.cluster.stack.memory;
-  if (with_loss && (memory.logits > 0 || keeps_products())) k.logits = f_.back()->work->logits;
+  if (with_loss && (memory.logits > 0 || keeps_products())) k.logits = f_.back()->kept->logits;
   return k;
 }
 

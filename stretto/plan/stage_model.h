@@ -6,9 +6,9 @@
 #pragma once
 #include <vector>
 
+#include "stretto/balance/choose.h"
 #include "stretto/plan/facts.h"
 #include "stretto/plan/shapes.h"
-#include "stretto/plan/turn_work.h"
 #include "stretto/simulate/held.h"
 
 namespace stretto {
@@ -36,10 +36,6 @@ class StageModel {
   // As programs are arranged, about, or with everything in place: they take what is shorter.
   PlayTimes times(bool in_place) const;
   bool arranged() const;
-  // For the play of turns (arranged.h).
-  StagePieces pieces() const;
-  TurnOptions turn_options() const;
-  std::size_t tasks() const;  // that a step's actions run
 
   double work() const;                              // seconds of a microbatch, all stages
   PieceFacts busiest(const StagePlacement&) const;  // of all stages of the actor that works the longest
@@ -82,7 +78,9 @@ void adjust(MemoryParts&, const Held&);
 // How much more an actor keeps after an action than before it.
 double kept_after(Phase, const PieceFacts&);
 std::vector<ActorId> some_actors(const Schedule&);  // the first, a middle one, the last
-// Seconds of each piece, forward and backward.
+// What each piece takes; gathers and scatters go on beside it.
+std::vector<PieceTimes> piece_times(const PlanProblem&, const StageFacts&);
+// The same, forward and backward together.
 std::vector<double> piece_work(const PlanProblem&, const StageFacts&);
 
 }  // namespace stretto

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "stretto/plan/inner/better_stages.h"
 
 namespace stretto {
 namespace {
@@ -161,8 +160,8 @@ std::optional<Planned> MixedRecompute::best(const std::function<double(const Run
     if (x.refused.empty() && x.bytes <= bytes && (!best || x.seconds < best->seconds)) best = std::move(x);
   }
   if (!best) return best;
-  const auto play = [&](const RunKeys& k) { return predictor_.by_schedule(k); };
-  return with_better_stages(p_, predictor_.ready(best->keys), play, room(best->keys));
+  const std::optional<Planned> x = predictor_.with_better_cuts(best->keys);
+  return x && x->seconds < best->seconds && x->bytes <= room(best->keys) ? x : best;
 }
 
 }  // namespace stretto

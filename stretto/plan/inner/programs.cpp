@@ -3,144 +3,145 @@
 #include <algorithm>
 #include <utility>
 
+#include "stretto/plan/inner/tolerances.h"
+
 namespace stretto {
 namespace {
 
-constexpr std::size_t tries = 4;  // so many times the compiled ones wanted are compiled at most
+constexpr std::size_t at_once = 4;  // compiled side by side, whatever the number of threads
+constexpr std::size_t recut = 2;    // of the best, for other cuts
 constexpr int most_mixed_tries = 3;
-constexpr double worth_differing = 0.995;  // what saves less is not worth stages that differ
-constexpr double far = 1.04;               // times the best: turns are hardly ever wrong by more
 
-RunKeys with_own_cuts(RunKeys k) {
-  k.stages.clear();
-  return k;
-}
+double tasks_of(const PlanProblem& p, const RunKeys& k) { return 3.0 * p.pieces() * k.microbatches; }
 
 }  // namespace
 
-void BestPrograms::compile_best(Left left, const MixedRecompute& mixed) {
-  const std::size_t wanted = o_.compiled;
-  std::size_t fitting = 0;
-  while (fitting < wanted && plan_.counts.compiled < i64(tries * wanted)) {
-    std::vector<const Planned*> these = next(left, wanted - fitting, &BestPrograms::likely);
-    if (these.empty() && fitting == 0) these = next(left, wanted, &BestPrograms::perhaps);
-    if (these.empty()) break;
-    if (o_.progress) o_.progress("programs", double(fitting), double(wanted));
-    std::vector<Planned> programs = compiled(these);
-    for (std::size_t i = 0; i < these.size(); ++i) fitting += take(*these[i], std::move(programs[i]));
+void BestPrograms::compile_best(const std::vector<Planned>& played) {
+  for (std::vector<const Planned*> these; !(these = next(played)).empty();) {
+    if (o_.progress) o_.progress("programs", double(programs_.size()), double(tolerance::places));
+    compile(these);
   }
-  if (o_.objective == Objective::time) compile_mixed(mixed), compile_rivals(left);
-  for (const Planned* x : left)
-    if (x && !likely(*x)) known_.insert(x->keys);
+  for (const Planned& x : played)
+    if (!likely(x)) known_.insert(x.keys);
 }
 
-// The best of what is left, so many.
-std::vector<const Planned*> BestPrograms::next(Left& left, std::size_t most, Fits fit) const {
+// What may fit and is not compiled, the best first. If nothing is likely to, what is a little too large.
+std::vector<BestPrograms::Estimate> BestPrograms::left(const std::vector<Planned>& played) const {
+  std::vector<Estimate> all;
+  const auto add = [&](auto may_fit) {
+    for (const Planned& x : played)
+      if (!known_.contains(x.keys) && may_fit(x))
+        all.push_back({&x, cost_of(o_.objective, x.seconds * experience_.longer(x.keys), x.bytes)});
+  };
+  add([&](const Planned& x) { return likely(x); });
+  if (all.empty() && that_fit().empty())
+    add([&](const Planned& x) { return fits(x.bytes / tolerance::memory_slack); });
+  std::ranges::sort(all, [](const Estimate& a, const Estimate& b) {
+    return a.cost != b.cost ? a.cost < b.cost : a.played->keys < b.played->keys;
+  });
+  return all;
+}
+
+// A few at a time, and of each kind of which nothing is known one: it tells how long the others are.
+std::vector<const Planned*> BestPrograms::next(const std::vector<Planned>& played) const {
+  std::vector<double> costs;  // of what is better for sure
+  for (const Planned& x : that_fit()) costs.push_back(cost(x));
+  std::ranges::sort(costs);
   std::vector<const Planned*> these;
-  for (const Planned*& x : left)
-    if (x && these.size() < most && (this->*fit)(*x)) these.push_back(std::exchange(x, nullptr));
+  Experience asked;
+  double tasks = tasks_;
+  std::size_t before = 0;
+  for (const Estimate& x : left(played)) {
+    const std::size_t place = before++ + (std::ranges::lower_bound(costs, x.cost) - costs.begin());
+    if (!wanted(x, place, tasks) || asked.knows(x.played->keys)) continue;
+    if (these.size() == at_once || programs_.size() + these.size() >= tolerance::most_programs) break;
+    if (!experience_.knows(x.played->keys)) asked.add(x.played->keys, {});
+    tasks += tasks_of(p_, x.played->keys);
+    these.push_back(x.played);
+  }
   return these;
 }
 
-// One alone leaves cores idle: what the best may be compared with later goes beside it.
-std::vector<Planned> BestPrograms::compiled(const std::vector<const Planned*>& these) {
+bool BestPrograms::wanted(const Estimate& x, std::size_t place, double tasks) const {
+  if (place < std::size_t(o_.compiled)) return true;
+  if (o_.objective != Objective::time) return false;
+  const double best = cost_of_best();
+  return (place < tolerance::places && tasks < tolerance::most_tasks) || x.cost < best ||
+         (x.cost < tolerance::rival * best && !schedules_.contains(x.played->keys.schedule) &&
+          best < std::numeric_limits<double>::infinity());
+}
+
+void BestPrograms::compile(const std::vector<const Planned*>& these) {
   std::vector<RunKeys> keys;
   for (const Planned* x : these) keys.push_back(x->keys);
-  const Planned* const best = fastest();
-  const bool beside = keys.size() == 1 && best && may_have_own_cuts(*best) && !own_cuts_.contains(best->keys);
-  if (beside) keys.push_back(with_own_cuts(best->keys));
   std::vector<Planned> programs = predictor_.by_program(keys);
-  if (beside) own_cuts_[best->keys] = std::move(programs.back()), programs.pop_back();
-  return programs;
+  for (std::size_t i = 0; i < these.size(); ++i) take(*these[i], std::move(programs[i]));
+  drop_programs();
 }
 
 bool BestPrograms::take(const Planned& thought, Planned x) {
   ++plan_.counts.compiled;
+  tasks_ += tasks_of(p_, x.keys);
   known_.insert(x.keys);
   if (!x.refused.empty()) return ++plan_.counts.refused, false;
-  held_.add(x.keys, x.bytes / thought.bytes);
-  longer_[x.keys] = x.seconds / thought.seconds;
+  experience_.add(x.keys, {.longer = x.seconds / thought.seconds, .larger = x.bytes / thought.bytes});
   const bool fit = fits(x.bytes);
+  if (fit) schedules_.insert(x.keys.schedule);
   if (!fit) ++plan_.counts.memory, x.program.reset();
   programs_.push_back(std::move(x));
   return fit;
+}
+
+// Programs are large: only those that may be shown or drawn are kept.
+void BestPrograms::drop_programs() {
+  std::size_t place = 0;
+  const double tied = (1 + tolerance::tie) * cost_of_best();
+  for (Planned* x : fitting())
+    if (place++ > 1 && cost(*x) > tied) x->program.reset();
+}
+
+// With the cuts that are the best by what facts say that pieces take.
+void BestPrograms::compile_better_cuts() {
+  std::vector<Planned> better;
+  for (const Planned* x : fitting()) {
+    if (better.size() == recut) break;
+    if (std::optional<Planned> y = predictor_.with_better_cuts(x->keys); y && likely(*y) && !knows(y->keys))
+      better.push_back(std::move(*y));
+  }
+  std::vector<const Planned*> these;
+  for (const Planned& x : better) these.push_back(&x);
+  if (!these.empty()) compile(these);
 }
 
 // Recompute that differs from stage to stage. A program that is too large says how much less may be thought to fit.
 void BestPrograms::compile_mixed(const MixedRecompute& mixed) {
   double more = 0;
   for (int tried = 0; tried < most_mixed_tries; ++tried) {
-    const auto room = [&](const RunKeys& k) { return plan_.capacity / std::max({1.0, more, held_.times(k)}); };
-    const Planned* const best = fastest();
+    const auto room = [&](const RunKeys& k) {
+      return plan_.capacity / std::max({1.0, more, experience_.larger(k)});
+    };
     const std::optional<Planned> x = mixed.best(room);
     if (!x || knows(x->keys)) return;
-    if (best && x->seconds * longer_.at(best->keys) > worth_differing * best->seconds) return;
+    if (x->seconds * experience_.longer(x->keys) > tolerance::worth_differing * cost_of_best()) return;
     Planned program = predictor_.by_program(x->keys);
     more = program.bytes / x->bytes;
     if (take(*x, std::move(program))) return;
   }
 }
 
-// Stages may be wrong by more for one schedule than for another. So the best is compiled with the compiler's own cuts
-// too, and so is the best of every other schedule that is not far behind it. They go side by side: a rival that turns
-// out to be far behind the best with its own cuts was compiled in vain, and counts for nothing.
-void BestPrograms::compile_rivals(Left& left) {
-  const Planned* const best = fastest();
-  bool own = best && may_have_own_cuts(*best);
-  if (const auto known = own ? own_cuts_.find(best->keys) : own_cuts_.end(); known != own_cuts_.end())
-    take_own_cuts(std::move(known->second)), own = false;
-  for (int tried = 0; tried < o_.compiled;) {
-    const std::vector<const Planned**> rivals = rivals_of_the_best(left, o_.compiled - tried);
-    std::vector<RunKeys> keys;
-    if (own) keys.push_back(with_own_cuts(fastest()->keys));
-    for (const Planned** x : rivals) keys.push_back(with_own_cuts((*x)->keys));
-    if (keys.empty()) break;
-    std::vector<Planned> programs = predictor_.by_program(keys);
-    auto program = programs.begin();
-    if (std::exchange(own, false)) take_own_cuts(std::move(*program++));
-    const double limit = far * cost(*fastest());
-    for (const Planned** x : rivals) {
-      Planned compiled = std::move(*program++);
-      if (cost(**x) >= limit) continue;
-      const Planned* const thought = std::exchange(*x, nullptr);
-      known_.insert(thought->keys);
-      take(*thought, std::move(compiled));
-      ++tried;
-    }
-  }
-}
-
-bool BestPrograms::may_have_own_cuts(const Planned& x) const {
-  return o_.objective == Objective::time && x.keys.pipe > 1 && p_.parallel.stages.empty() &&
-         x.keys.recompute_each.empty();
-}
-
-void BestPrograms::take_own_cuts(Planned x) {
-  ++plan_.counts.compiled;
-  Planned* const best = fastest();
-  if (x.refused.empty() && fits(x.bytes) && cost(x) < cost(*best)) *best = std::move(x);
-}
-
-// One of each schedule of which no program is known to fit: where they stand in what is left.
-std::vector<const Planned**> BestPrograms::rivals_of_the_best(Left& left, int most) {
-  const Planned* const best = fastest();
-  if (!best) return {};
-  std::set<std::string_view> schedules;
+double BestPrograms::cost_of_best() const {
+  double best = std::numeric_limits<double>::infinity();
   for (const Planned& x : programs_)
-    if (fits(x.bytes)) schedules.insert(x.keys.schedule);
-  std::vector<const Planned**> rivals;
-  for (const Planned*& x : left)
-    if (x && std::ssize(rivals) < most && likely(*x) && cost(*x) < far * cost(*best) &&
-        schedules.insert(x->keys.schedule).second)
-      rivals.push_back(&x);
-  return rivals;
+    if (fits(x.bytes)) best = std::min(best, cost(x));
+  return best;
 }
 
-Planned* BestPrograms::fastest() {
-  Planned* best = nullptr;
+std::vector<Planned*> BestPrograms::fitting() {
+  std::vector<Planned*> all;
   for (Planned& x : programs_)
-    if (fits(x.bytes) && (!best || cost(x) < cost(*best))) best = &x;
-  return best;
+    if (fits(x.bytes)) all.push_back(&x);
+  std::ranges::stable_sort(all, std::ranges::less(), [&](const Planned* x) { return cost(*x); });
+  return all;
 }
 
 std::vector<Planned> BestPrograms::that_fit() const {

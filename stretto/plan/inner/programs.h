@@ -1,22 +1,21 @@
-// The last depth of the search: what is the best by its schedule is compiled.
+// The last depth of the search: what may be the best is compiled, and nothing twice.
 //
 //   BestPrograms programs(problem, options, predictor, plan);
-//   programs.compile_best(order, mixed);            // the best first
+//   programs.compile_best(played);
+//   programs.compile_better_cuts(), programs.compile_mixed(mixed);
 //   std::vector<Planned> best = programs.that_fit();
 #pragma once
-#include <map>
+#include <limits>
 #include <optional>
 #include <set>
-#include <string_view>
 #include <vector>
 
-#include "stretto/plan/inner/held_more.h"
+#include "stretto/plan/inner/experience.h"
 #include "stretto/plan/inner/mixed.h"
 #include "stretto/plan/search.h"
 
 namespace stretto {
 
-constexpr double memory_slack = 1.03;  // quick models' memory may be so much too large
 inline double cost_of(Objective o, double seconds, double bytes) { return o == Objective::time ? seconds : bytes; }
 
 class BestPrograms {
@@ -25,7 +24,9 @@ class BestPrograms {
   BestPrograms(const PlanProblem& p, const PlanOptions& o, Predictor& predictor, Plan& plan)
       : p_(p), o_(o), predictor_(predictor), plan_(plan) {}
 
-  void compile_best(std::vector<const Planned*> order, const MixedRecompute&);
+  void compile_best(const std::vector<Planned>& played);
+  void compile_better_cuts();  // of the best programs
+  void compile_mixed(const MixedRecompute&);
 
   std::vector<Planned> that_fit() const;
   std::optional<Planned> smallest() const;
@@ -33,22 +34,23 @@ class BestPrograms {
   bool knows(const RunKeys& k) const { return known_.contains(k); }
 
  private:
-  using Left = std::vector<const Planned*>;  // the best first; null: taken
-  using Fits = bool (BestPrograms::*)(const Planned&) const;
+  // What was played, with what its program is thought to cost.
+  struct Estimate {
+    const Planned* played;
+    double cost;
+  };
   bool fits(double bytes) const { return bytes <= plan_.capacity; }
-  bool likely(const Planned& x) const { return fits(x.bytes * held_.times(x.keys)); }
-  bool perhaps(const Planned& x) const { return fits(x.bytes / memory_slack); }
+  bool likely(const Planned& x) const { return fits(x.bytes * experience_.larger(x.keys)); }
   double cost(const Planned& x) const { return cost_of(o_.objective, x.seconds, x.bytes); }
+  double cost_of_best() const;
 
-  std::vector<const Planned*> next(Left&, std::size_t most, Fits) const;
-  std::vector<Planned> compiled(const std::vector<const Planned*>&);
+  std::vector<Estimate> left(const std::vector<Planned>& played) const;
+  std::vector<const Planned*> next(const std::vector<Planned>& played) const;
+  bool wanted(const Estimate&, std::size_t place, double tasks) const;
+  void compile(const std::vector<const Planned*>&);
   bool take(const Planned& thought, Planned);  // does it fit?
-  void compile_mixed(const MixedRecompute&);
-  void compile_rivals(Left&);
-  std::vector<const Planned**> rivals_of_the_best(Left&, int most);
-  bool may_have_own_cuts(const Planned&) const;
-  void take_own_cuts(Planned);
-  Planned* fastest();  // that fits; null: none does
+  void drop_programs();
+  std::vector<Planned*> fitting();  // the best first
 
   const PlanProblem& p_;
   const PlanOptions& o_;
@@ -56,9 +58,9 @@ class BestPrograms {
   Plan& plan_;
   std::vector<Planned> programs_;
   std::set<RunKeys> known_;
-  HeldMore held_;
-  std::map<RunKeys, double> longer_;     // times what their schedules say
-  std::map<RunKeys, Planned> own_cuts_;  // of what was the best when they were compiled beside another
+  std::set<std::string_view> schedules_;  // of programs that fit
+  Experience experience_;
+  double tasks_ = 0;  // of all programs together
 };
 
 }  // namespace stretto

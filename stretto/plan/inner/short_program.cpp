@@ -5,9 +5,7 @@
 
 #include "stretto/models/family.h"
 #include "stretto/plan/stage_model.h"
-#include "stretto/plan/turn_work.h"
 #include "stretto/program/memory/lifetimes.h"
-#include "stretto/program/overlap/region.h"
 #include "stretto/simulate/held.h"
 #include "stretto/simulate/prices.h"
 #include "stretto/step/cost.h"
@@ -52,6 +50,7 @@ Compiled compile_short(const PlanProblem& p, const Variant& v) {
   parallel.schedule = every_kind();
   parallel.chunks = stage_count;
   parallel.purpose = Purpose::facts;
+  parallel.overlap = Overlap::none;
   parallel.stages = {1, 1, period - 1, period, 2 * period, static_cast<int>(model.head_parts)};
   return compile(make_model(model, v.rows * v.data * v.expert * microbatches), p.optimizer, training_of(p, keys),
                  parallel);
@@ -77,11 +76,10 @@ ShortProgram::ShortProgram(const PlanProblem& p, const Variant& v)
       stages_(stage_count),
       pieces_(program().step->pieces) {
   const Cluster cluster = without_ends(p.cluster.cluster);
-  work_ = std::make_shared<const LayerWork>(layer_work(program(), cluster, head_parts_));
   read_ends(play_step(program(), cluster));
   Prices prices(program(), cluster);
   read_tasks(prices);
-  read_times(p, v, prices);
+  read_times(p, prices);
   if (v.recompute != Recompute::none) read_made_again(prices);
   read_pieces();
   read_kept();
@@ -110,9 +108,9 @@ void ShortProgram::read_ends(const PlayedStep& played) {
   }
 }
 
-// In place no task takes less than its software needs to issue it. Arranged, a turn takes what the compiler's order
-// of its calls does.
-void ShortProgram::read_times(const PlanProblem& p, const Variant& v, Prices& prices) {
+// In place no task takes less than its software needs to issue it. Arranged, a turn takes what the compiler's order of
+// its calls does.
+void ShortProgram::read_times(const PlanProblem& p, Prices& prices) {
   for (const Task& t : program().step->tasks) {
     if (!t.piece) continue;
     PieceFacts& f = stages_[program().stage_of[*t.piece]];
@@ -120,21 +118,44 @@ void ShortProgram::read_times(const PlanProblem& p, const Variant& v, Prices& pr
     if (remakes(t.part)) f.I += prices.issue(t.part);
     if (t.part == Part::W) f.B += prices.issue(t.part);
   }
-  const IdVector<StageId, Recompute> recompute(stage_count, v.recompute);
-  StagePieces pieces(stage_count);
-  for (PieceId q : program().step->piece_ids())
-    pieces[program().stage_of[q]].push_back({&work_->of(q.value, program().step->pieces)});
-  for (StageId s : stages_.ids()) {
-    PieceFacts& f = stages_[s];
+  for (PieceFacts& f : stages_) {
     f.B = std::max(f.placed_I + f.placed_W, f.I + f.B);
     f.F = std::max(f.placed_F, f.F), f.I = std::max(f.placed_I, f.I);
-    if (p.parallel.overlap == Overlap::none) continue;
-    const auto takes = [&](Phase phase) {
-      const TurnAction action{.phase = phase, .stage = s, .alternates = v.recompute == Recompute::layer};
-      return interleave(turn_work({.actions = {action}}, pieces, {.recompute = recompute}).work).seconds;
-    };
-    f.F = takes(Phase::F), f.I = takes(Phase::I), f.B = takes(Phase::B);
   }
+  if (p.parallel.overlap != Overlap::none) read_turns(prices);
+}
+
+// The compiler's own regions, ordered as it orders them when nothing is waited for.
+void ShortProgram::read_turns(Prices& prices) {
+  const ActorId actor(0);
+  const StartedRuns started = started_runs(program().actors[actor]);
+  CallFacts call_facts(program().mesh);
+  for (const Region& region : regions_of(program(), actor)) {
+    const Action* const a = action_of(region);
+    if (!a || a->microbatch != (a->phase == Phase::I ? split : whole)) continue;
+    RegionWork all = work_of(program(), region, started, call_facts, true);
+    for (WorkId w : all.work.ids()) all.work[w].seconds = seconds_of(all.origins[w], region, prices);
+    PieceFacts& f = stages_[a->stage];
+    (a->phase == Phase::F ? f.F : a->phase == Phase::I ? f.I : f.B) = interleave(all.work).seconds;
+  }
+}
+
+// Of the region's first run that has one.
+const Action* ShortProgram::action_of(Region region) const {
+  for (const Instruction& i : region)
+    if (const stretto::Run* r = run_of(i); r && r->action) return &program().action(ActorId(0), *r->action);
+  return nullptr;
+}
+
+// Facts have gathers, scatters and what is added up of these apart.
+double ShortProgram::seconds_of(const Origin& o, Region region, Prices& prices) const {
+  const stretto::Run* r = run_of(region[o.at.value]);
+  if (!r || !o.call || program().task(*r).part == Part::A) return 0;
+  const ActorId actor(0);
+  const stretto::Run call{.task = r->task, .calls = CallRange{*o.call, CallId(o.call->value + 1)}};
+  const Calls& body = *program().calls[r->task];
+  const bool collective = body.graph.node(body.calls[*o.call].node).op->collective != nullptr;
+  return collective ? prices.started(actor, call).front().seconds : prices.part(actor, call).seconds();
 }
 
 // What tasks take where they stand; and of parameters and gradients what goes on beside them, in every microbatch or
@@ -302,6 +323,21 @@ void ShortProgram::read_stack(const Cluster& c) {
   for (TaskId t : p.step->tasks.ids())
     if (const Task& task = p.step->tasks[t]; task.part == Part::F)
       stages_[p.stage_of[*task.piece]].kept_i += kept_beside(p, t, c.stack);
+  read_kept_by_stack(c.stack);
+}
+
+// Of the stage of two periods those pieces that have a neighbour on each side.
+void ShortProgram::read_kept_by_stack(const Stack& stack) {
+  const Program& p = program();
+  IdVector<PieceId, PieceKept> each(p.step->pieces);
+  for (TaskId t : p.step->tasks.ids())
+    if (const Task& task = p.step->tasks[t]; task.part == Part::F)
+      each[*task.piece] = {kept_beside(p, t, stack), kept_products(p, t)};
+  const int before_head = p.step->pieces - head_parts_, period = (before_head - 1) / 4;
+  KeptOfPieces kept{.embedding = each[PieceId(0)], .logits = logits_of(p)};
+  for (int i = 0; i < period; ++i) kept.period.push_back(each[PieceId(2 * period + 1 + (i > 0 ? i : period))]);
+  for (int i = 0; i < head_parts_; ++i) kept.head.push_back(each[PieceId(before_head + i)]);
+  kept_ = std::make_shared<const KeptOfPieces>(std::move(kept));
 }
 
 }  // namespace stretto

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "stretto/plan/facts.h"
+#include "stretto/program/overlap/region.h"
 #include "stretto/simulate/step_time.h"
 
 namespace stretto {
@@ -34,25 +35,29 @@ class ShortProgram {
   double before() const { return before_; }
   double tied() const;
   double scratch() const { return scratch_; }
-  const std::shared_ptr<const LayerWork>& work() const { return work_; }
+  const std::shared_ptr<const KeptOfPieces>& kept() const { return kept_; }
 
  private:
   const Program& program() const { return *compiled_.program; }
   void read_ends(const PlayedStep&);
-  void read_times(const PlanProblem&, const Variant&, Prices&);
+  void read_times(const PlanProblem&, Prices&);
+  void read_turns(Prices&);
+  const Action* action_of(Region) const;
+  double seconds_of(const Origin&, Region, Prices&) const;
   void read_made_again(Prices&);
   void read_tasks(Prices&);
   void read_pieces();
   void read_kept();
   void read_beside();
   void read_stack(const Cluster&);
+  void read_kept_by_stack(const Stack&);
 
   Compiled compiled_;
   int head_parts_ = 1;
   IdVector<StageId, PieceFacts> stages_;
   std::vector<PieceOfShort> pieces_;
   double before_ = 0, scratch_ = 0;
-  std::shared_ptr<const LayerWork> work_;
+  std::shared_ptr<const KeptOfPieces> kept_;
 };
 
 }  // namespace stretto

@@ -1,4 +1,4 @@
-#include "stretto/plan/inner/cuts.h"
+#include "stretto/balance/even_stages.h"
 
 #include <algorithm>
 #include <cmath>
