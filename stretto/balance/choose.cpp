@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 
 #include "stretto/balance/balance.h"
 #include "stretto/balance/inner/loads.h"
@@ -17,12 +18,18 @@ constexpr std::ptrdiff_t least_plays = 12;  // of any schedule, however large
 struct CutQuality {
   double seconds = 0, busiest = 0, longest = 0;
   bool better_than(const CutQuality& o) const {
-    const auto differ = [](double a, double b) { return std::abs(a - b) > 1e-9 * std::max(a, b); };
+    const auto differ = [](double a, double b) { return std::abs(a - b) > 1e-9 * std::min(a, b); };
     if (differ(seconds, o.seconds)) return seconds < o.seconds;
     if (differ(busiest, o.busiest)) return busiest < o.busiest;
     return differ(longest, o.longest) && longest < o.longest;
   }
 };
+
+std::vector<int> pieces_per_stage(const Cuts& cuts) {
+  std::vector<int> pieces;
+  for (std::size_t s = 0; s + 1 < cuts.size(); ++s) pieces.push_back(cuts[s + 1] - cuts[s]);
+  return pieces;
+}
 
 // Plays a step for given cuts, as the runtime does it.
 class CutClock {
@@ -32,6 +39,7 @@ class CutClock {
 
   CutQuality operator()(const Cuts& cuts) {
     --plays_left_;
+    if (p_.allowed && !p_.allowed(pieces_per_stage(cuts))) return {.seconds = std::numeric_limits<double>::infinity()};
     StageCosts costs;
     IdVector<ActorId, double> work(s_.rows.size()), update(s_.rows.size());
     CutQuality q;
@@ -121,10 +129,14 @@ ChosenCuts choose_cuts(const CutProblem& p, const Validated<Schedule>& s, std::p
   const Loads loads(problem);
   CutClock clock(p, s, most_actions);
   std::vector<Judged> starts;
-  for (Cuts& cuts : std::vector{even_cuts(loads), cuts_of(balance(problem).stage_of), smallest_stage(loads)})
+  std::vector all{even_cuts(loads), cuts_of(balance(problem).stage_of), smallest_stage(loads)};
+  if (!p.first.empty()) all.push_back(cuts_of(cut(p.first, loads.pieces)));
+  for (Cuts& cuts : all)
     if (std::none_of(starts.begin(), starts.end(), [&](const Judged& j) { return j.cuts == cuts; }))
       starts.push_back({cuts, clock(cuts)});
   const double even_seconds = starts[0].quality.seconds;
+  const auto refused = [](const Judged& j) { return !std::isfinite(j.quality.seconds); };
+  if (!std::ranges::all_of(starts, refused)) std::erase_if(starts, refused);
   // The most promising one last: it may use what the others leave.
   std::stable_sort(starts.begin(), starts.end(),
                    [](const Judged& a, const Judged& b) { return b.quality.better_than(a.quality); });

@@ -9,6 +9,7 @@
 // slower than an even cut. The number of plays is limited by the schedule's size, so that compiling stays linear.
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 #include "stretto/cost/machine.h"
@@ -30,15 +31,18 @@ struct CutProblem {
   std::vector<int> kind = {};                        // per stage: which of them; empty: all the first
   std::vector<double> bytes = {};  // per boundary: what F sends over a cut there in a microbatch; empty: nothing
   Link link = {};                  // between actors
+  std::vector<int> first = {};     // pieces per stage of one more starting point; empty: none
+  // May stages take so many pieces each? Empty: any may.
+  std::function<bool(const std::vector<int>& pieces_per_stage)> allowed = {};
 };
 
 struct ChosenCuts {
   std::vector<int> stage_of;  // per piece
-  double seconds = 0;         // of a step
+  double seconds = 0;         // of a step; infinite: no cut that was tried is allowed
   double even_seconds = 0;    // with equally many pieces in every stage, as far as that goes
 };
 
-// More stages than pieces are refused. `most_actions`: how many all plays together may have; a few are played in any
+// More stages than pieces are refused. A cut that is not allowed may be a starting point. `most_actions`: how many all plays together may have; a few are played in any
 // case. The default is less than a tenth of a second.
 ChosenCuts choose_cuts(const CutProblem&, const Validated<Schedule>&, std::ptrdiff_t most_actions = 600'000);
 

@@ -287,12 +287,19 @@ std::vector<Planned> Predictor::by_schedule(const std::vector<Ready>& all) const
   return results;
 }
 
-std::optional<Planned> Predictor::with_better_cuts(const RunKeys& keys) {
+std::optional<Planned> Predictor::with_better_cuts(const RunKeys& keys, double bytes) {
   if (keys.pipe == 1 || !p_.parallel.stages.empty()) return std::nullopt;
+  constexpr std::ptrdiff_t most_actions = 2'000'000;  // that are played: a tenth of a second
   Ready r = ready(keys);
   if (r.facts.empty()) return std::nullopt;
   CutProblem problem{.bytes = std::vector<double>(p_.pieces() - 1, r.facts.front()->message),
-                     .link = links_of(p_, keys)(0, 1)};
+                     .link = links_of(p_, keys)(0, 1),
+                     .first = r.keys.stages};
+  problem.allowed = [&](const std::vector<int>& stages) {
+    RunKeys k = r.keys;
+    k.stages = stages;
+    return StageModel(p_, k, r.facts).played_memory(*r.shape).total() <= bytes;
+  };
   std::vector<const StageFacts*> kinds;
   for (const StageFacts* f : r.facts) {
     const auto known = std::ranges::find(kinds, f);
@@ -301,9 +308,10 @@ std::optional<Planned> Predictor::with_better_cuts(const RunKeys& keys) {
     kinds.push_back(f);
     problem.pieces.push_back(piece_times(p_, *f));
   }
+  const ChosenCuts chosen = choose_cuts(problem, r.shape->validated(), most_actions);
   std::vector<int> stages(keys.stage_count(), 0);
-  for (const int stage : choose_cuts(problem, r.shape->validated()).stage_of) ++stages[stage];
-  if (stages == r.keys.stages) return std::nullopt;
+  for (const int stage : chosen.stage_of) ++stages[stage];
+  if (stages == r.keys.stages || !std::isfinite(chosen.seconds)) return std::nullopt;
   r.keys.stages = std::move(stages);
   return by_schedule(r);
 }

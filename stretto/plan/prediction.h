@@ -65,8 +65,9 @@ class Predictor {
   Planned by_schedule(const Ready&) const;
   std::vector<Planned> by_schedule(const std::vector<Ready>&) const;
   Ready ready(const RunKeys&);
-  // By its schedule with the cuts with which that is the shortest; none: they are what it has.
-  std::optional<Planned> with_better_cuts(const RunKeys&);
+  // By its schedule with the cuts with which that is the shortest and no rank holds more bytes; none: they are what it
+  // has.
+  std::optional<Planned> with_better_cuts(const RunKeys&, double bytes);
   Planned by_program(const RunKeys&);  // compiled
   std::vector<Planned> by_program(const std::vector<RunKeys>&);
   FactsOfStages facts_of_stages(const RunKeys&);  // of the very layout; empty: refused

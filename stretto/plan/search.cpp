@@ -265,7 +265,7 @@ class Search {
     std::ranges::stable_sort(best, [&](const Planned* a, const Planned* b) { return better(*a, *b); });
     if (std::ssize(best) > o_.compiled) best.resize(o_.compiled);
     for (Planned* x : best)
-      if (std::optional<Planned> y = predictor_.with_better_cuts(x->keys); y && fits(y->bytes) && better(*y, *x))
+      if (std::optional<Planned> y = predictor_.with_better_cuts(x->keys, plan_.capacity); y && better(*y, *x))
         *x = std::move(*y);
     const auto room = [&](const RunKeys&) { return plan_.capacity; };
     if (std::optional<Planned> x = mixed().best(room)) played_.push_back(std::move(*x));

@@ -74,9 +74,8 @@ TEST(Planned, SaysWhereTimeGoesAtEveryDepth) {
                            .chunks = 2,
                            .microbatches = 8,
                            .recompute = Recompute::full}}) {
-    const Planned turns = predictor.by_turns({k}).front();
-    const Planned exact = predictor.by_program(turns.keys);
-    for (const Planned& x : {predictor.by_stages(k), predictor.by_schedule(k), turns, exact}) {
+    const Planned played = predictor.by_schedule(k), exact = predictor.by_program(played.keys);
+    for (const Planned& x : {predictor.by_stages(k), played, exact}) {
       const std::string what = fmt::format("{}, by {}", k.str(), name_of(x.exact));
       EXPECT_NEAR((x.time.busy() + x.time.bubble) / x.seconds, 1, 1e-6) << what;
       EXPECT_NEAR(kernels(x) / kernels(exact), 1, 0.07) << what;  // another actor may be the busiest

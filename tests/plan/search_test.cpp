@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <set>
 #include <thread>
 
 #include "plan/problems.h"
@@ -38,6 +39,17 @@ TEST(MakePlan, IsTheSameEveryTimeWhateverTheThreads) {
     EXPECT_EQ(a.best[i].seconds, b.best[i].seconds);
     EXPECT_EQ(a.best[i].bytes, b.best[i].bytes);
   }
+}
+
+TEST(MakePlan, CompilesNothingTwice) {
+  const Plan plan = make_plan(small_llama(8, 32), {.context = {1}, .schedules = {"1f1b", "zb-h1", "zb-v"}});
+  std::set<RunKeys> compiled;
+  for (const Planned& x : plan.scored)
+    if (x.exact == Exactness::program) {
+      EXPECT_TRUE(compiled.insert(x.keys).second) << x.keys.str();
+    }
+  EXPECT_GT(compiled.size(), 5u);
+  EXPECT_EQ(std::ssize(compiled), plan.counts.compiled);
 }
 
 // Every configuration of a small space by its program: nothing is much better than what is chosen.

@@ -160,8 +160,8 @@ std::optional<Planned> MixedRecompute::best(const std::function<double(const Run
     if (x.refused.empty() && x.bytes <= bytes && (!best || x.seconds < best->seconds)) best = std::move(x);
   }
   if (!best) return best;
-  const std::optional<Planned> x = predictor_.with_better_cuts(best->keys);
-  return x && x->seconds < best->seconds && x->bytes <= room(best->keys) ? x : best;
+  const std::optional<Planned> x = predictor_.with_better_cuts(best->keys, room(best->keys));
+  return x && x->seconds < best->seconds ? x : best;
 }
 
 }  // namespace stretto

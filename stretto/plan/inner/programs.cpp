@@ -105,7 +105,8 @@ void BestPrograms::compile_better_cuts() {
   std::vector<Planned> better;
   for (const Planned* x : fitting()) {
     if (better.size() == recut) break;
-    if (std::optional<Planned> y = predictor_.with_better_cuts(x->keys); y && likely(*y) && !knows(y->keys))
+    const double room = plan_.capacity / std::max(1.0, experience_.larger(x->keys));
+    if (std::optional<Planned> y = predictor_.with_better_cuts(x->keys, room); y && !knows(y->keys))
       better.push_back(std::move(*y));
   }
   std::vector<const Planned*> these;
