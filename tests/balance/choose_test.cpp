@@ -44,7 +44,7 @@ std::vector<int> stages_of(const std::vector<int>& pieces_per_stage) {
   for (std::size_t s = 0; s < pieces_per_stage.size(); ++s) of.insert(of.end(), pieces_per_stage[s], s);
   return of;
 }
-std::vector<int> even_stages(int pieces, int stages) {
+std::vector<int> equal_stages(int pieces, int stages) {
   std::vector<int> of;
   for (int i = 0; i < pieces; ++i) of.push_back(((i + 1) * stages - 1) / pieces);
   return of;
@@ -70,7 +70,7 @@ TEST(ChooseCuts, NeverSlowerThanAnEvenCut) {
         ++cases;
         const ChosenCuts c = choose_cuts(p, valid(*s), 20'000);  // it holds however little is tried
         const double chosen = seconds_with(p, c.stage_of, *s),
-                     even = seconds_with(p, even_stages(pieces, s->stages), *s);
+                     even = seconds_with(p, equal_stages(pieces, s->stages), *s);
         EXPECT_LE(chosen, even * (1 + 1e-9)) << preset.name << ", " << b.name << " on " << actors;
         EXPECT_NEAR(c.seconds, chosen, 1e-9 * chosen);
         EXPECT_NEAR(c.even_seconds, even, 1e-9 * even);
