@@ -149,9 +149,10 @@ void StageModel::add_cut(PlayTimes& t) const {
     StorageWire::Pieces& wires = t.cut[StageId(t.cut.push_back({}))];
     for (const int end = piece + k_.stages[s.value]; piece < end; ++piece) {
       const PieceFacts& x = facts_of_piece(*f_[s.value], piece, p_.pieces());
-      wires.push_back({x.F, x.I, x.B - x.I, x.gather * gathers, x.gather_back * gathers_back, x.scatter * scatters,
-                       x.add});
-      sum.F += x.F, sum.I += x.I, sum.W += x.B - x.I;
+      // In place: arranged, what W adds to I may be nothing at all.
+      wires.push_back({x.placed_F, x.placed_I, x.placed_W, x.gather * gathers, x.gather_back * gathers_back,
+                       x.scatter * scatters, x.add});
+      sum.F += x.placed_F, sum.I += x.placed_I, sum.W += x.placed_W;
     }
     const auto share = [&](double one, double of) { return of > 0 ? one / of : 1.0 / double(wires.size()); };
     for (WirePiece& x : wires) x.F = share(x.F, sum.F), x.I = share(x.I, sum.I), x.W = share(x.W, sum.W);

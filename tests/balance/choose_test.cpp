@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "stretto/balance/pieces.h"
@@ -114,6 +115,19 @@ TEST(ChooseCuts, RecomputeAndUpdatesCount) {
   for (int i = 0; i < 4; ++i) p.pieces[0][i].update = 40;  // one less saves more than the longer stage costs
   stage_of = choose_cuts(p, valid(s)).stage_of;
   EXPECT_LT(std::count(stage_of.begin(), stage_of.end(), 0), std::count(stage_of.begin(), stage_of.end(), 1));
+}
+
+// Of equal pieces the even cut is the best, until the first stage may only have two of them.
+TEST(ChooseCuts, OnlyWhatIsAllowed) {
+  const Schedule s = build_schedule("1f1b", {.actors = 4, .microbatches = 8});
+  CutProblem p{.pieces = {std::vector<PieceTimes>(16, {.F = 1, .I = 1, .W = 1})}};
+  EXPECT_EQ(choose_cuts(p, valid(s)).stage_of, stages_of({4, 4, 4, 4}));
+  p.allowed = [](const std::vector<int>& pieces) { return pieces[0] <= 2; };
+  EXPECT_TRUE(std::isinf(choose_cuts(p, valid(s), 1).seconds)) << "none of the starting points is";
+  p.first = {2, 4, 4, 6};
+  const ChosenCuts c = choose_cuts(p, valid(s));
+  EXPECT_EQ(c.stage_of, stages_of({2, 4, 5, 5}));
+  EXPECT_NEAR(c.seconds, seconds_with(p, c.stage_of, s), 1e-9);
 }
 
 }  // namespace

@@ -114,6 +114,28 @@ TEST(StageModel, WeightGradientsByThemselvesHoldLittle) {
   EXPECT_NEAR(difference(k).bytes, 0, 0.05);
 }
 
+// Weight gradients that only fill gaps of their backward take no time of their own, and have no share in any.
+TEST(StageModel, SharesNothingThatIsNot) {
+  const RunKeys a{.pipe = 2,
+                  .data = 2,
+                  .tensor = 4,
+                  .context = 2,
+                  .sequence = true,
+                  .zero = 2,
+                  .schedule = "interleaved-1f1b",
+                  .chunks = 4,
+                  .microbatches = 64},
+      b{.pipe = 2,
+        .data = 2,
+        .tensor = 8,
+        .sequence = true,
+        .zero = 3,
+        .schedule = "interleaved-zb",
+        .chunks = 4,
+        .microbatches = 16};
+  for (const RunKeys& k : {a, b}) EXPECT_LT(std::abs(difference(k).seconds), 0.5) << k.str();
+}
+
 // Other software on real devices: messages that are waited for, backward as one thing, sums and gathers that it hides.
 TEST(StageModel, IsNearTheProgramModelUnderStacks) {
   const PlanSpace space{.zero = {0, 1}, .recompute = {Recompute::none, Recompute::selective}};

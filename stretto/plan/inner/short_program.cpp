@@ -130,7 +130,8 @@ void ShortProgram::read_turns(Prices& prices) {
   const ActorId actor(0);
   const StartedRuns started = started_runs(program().actors[actor]);
   CallFacts call_facts(program().mesh);
-  for (const Region& region : regions_of(program(), actor)) {
+  for (const TurnSpan turns : regions_of(program(), actor)) {
+    const std::vector<Instruction> region = written_out(program().actors[actor].code, turns);
     const Action* const a = action_of(region);
     if (!a || a->microbatch != (a->phase == Phase::I ? split : whole)) continue;
     RegionWork all = work_of(program(), region, started, call_facts, true);
