@@ -42,8 +42,8 @@ struct ChosenCuts {
   double even_seconds = 0;    // with equally many pieces in every stage, as far as that goes
 };
 
-// More stages than pieces are refused. A cut that is not allowed may be a starting point. `most_actions`: how many all plays together may have; a few are played in any
-// case. The default is less than a tenth of a second.
+// More stages than pieces are refused. A cut that is not allowed may be a starting point. `most_actions`: how many all
+// plays together may have; a few are played in any case. The default is less than a tenth of a second.
 ChosenCuts choose_cuts(const CutProblem&, const Validated<Schedule>&, std::ptrdiff_t most_actions = 600'000);
 
 }  // namespace stretto

@@ -83,7 +83,8 @@ class Predictor {
     std::string refused;
   };
   struct Played;
-  Planned of_model(const RunKeys&, const FactsOfStages&, int of_facts, Shape&, bool play) const;  // ... of so many ranks
+  // `of_facts`: the ranks that they are of.
+  Planned of_model(const RunKeys&, const FactsOfStages&, int of_facts, Shape&, bool play) const;
   Played by_actions(const StageModel&, const RunKeys&, Shape&, double tail) const;
   Played judged(const StageModel&, const Schedule&, double tail, const PlayedEnds&) const;
   const std::vector<int>& cuts(const RunKeys&, const StageFacts&);
