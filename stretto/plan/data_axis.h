@@ -12,7 +12,7 @@
 
 namespace stretto {
 
-// What a collective over the data axis takes, as a link: so many seconds, and so many per byte.
+// The time of a collective over the data axis as a link: a latency, and seconds per byte.
 class DataLinks {
  public:
   explicit DataLinks(const Cluster& c) : cluster_(c) {}

@@ -28,7 +28,7 @@ PlayedSchedule::PlayedSchedule(Validated<Schedule> s, bool remakes)
   find_last_gradients();
 }
 
-// Forward goes up through a stage's pieces, backward goes down; what is made again goes up.
+// Forward and recompute go up through a stage's pieces, backward goes down.
 void PlayedSchedule::find_visits() {
   std::vector<std::uint32_t> next(schedule_->rows.size(), 0);
   for (std::uint32_t n = tape_.items.size(); n-- > 0;) {

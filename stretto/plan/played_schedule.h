@@ -22,10 +22,10 @@ struct PlayTimes {
     int pieces = 1;
   };
   IdVector<StageId, Sums> sums;
-  std::optional<double> hidden_sums = {};           // whatever stands beside them, the software hides so much of them
+  std::optional<double> hidden_sums = {};           // the share that the software hides, whatever goes on beside them
   IdVector<StageId, StorageWire::Pieces> cut = {};  // where storage is cut; of each stage one part of its times
   StorageHidden hidden = {};
-  IdVector<StageId, char> again_at_once = {};  // what is made again of a stage is made from its first piece on
+  IdVector<StageId, char> again_at_once = {};  // a stage recomputes all of its pieces at once, from the first on
   // Of a message, where the software has it like that: its sender waits until it is there; and both take so long to
   // deal with it.
   bool sender_waits = false;

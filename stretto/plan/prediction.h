@@ -73,7 +73,7 @@ class Predictor {
   FactsOfStages facts_of_stages(const RunKeys&);  // of the very layout; empty: refused
   // Even ones; `most`: pieces that each stage may have. Empty: they are too few.
   std::vector<int> cuts(const RunKeys&, const FactsOfStages&, const std::vector<int>& most = {});
-  double flops();  // of a step, all ranks together, without what is made again
+  double flops();  // of a step, all ranks together, without recompute
   Shapes& shapes() { return shapes_; }
   std::size_t facts_made() const { return known_.size(); }
 

@@ -37,7 +37,7 @@ struct RunKeys {
   std::string_view schedule = "1f1b";  // a name of space.h's table, or an interned one
   int chunks = 1;                      // stages per actor
   int microbatches = 1;
-  Recompute recompute = Recompute::none;       // of all stages, or the most that one of them makes again
+  Recompute recompute = Recompute::none;       // of all stages, or the one with the most recompute
   std::vector<Recompute> recompute_each = {};  // per stage, where they differ; empty: as above
   std::vector<int> stages = {};                // pieces per stage; empty: compile chooses
 

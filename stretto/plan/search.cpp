@@ -204,7 +204,7 @@ class Search {
       tell("schedules", predictor_.facts_made() - before, facts);
       if (predictor_.facts_made() - before >= facts || !promising(staged_[from])) break;
       std::vector<const RunKeys*> next;
-      std::set<Variant> variants;  // a batch is so many layouts, with all their schedules that are next in the row
+      std::set<Variant> variants;  // a batch of layouts, with all their schedules that come next
       for (; from < staged_.size() && variants.size() < batch && next.size() < most_played; ++from) {
         next.push_back(staged_[from].keys);
         variants.insert(variant_of(p_, *staged_[from].keys));

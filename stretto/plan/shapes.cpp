@@ -10,7 +10,7 @@
 namespace stretto {
 namespace {
 
-constexpr int settled_rounds = 4;  // after so many microbatches per actor a schedule repeats itself
+constexpr int settled_rounds = 4;  // microbatches per actor after which a schedule repeats itself
 
 bool remakes(const RunKeys& k) { return k.recompute != Recompute::none; }
 

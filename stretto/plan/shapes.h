@@ -23,8 +23,7 @@ struct MostKept {
   double until_i = 0, until_w = 0, for_w = 0;
 };
 
-// A schedule of so many microbatches. Its actions, of which there may be very many, are there from the first time on
-// that it is played.
+// A schedule for one number of microbatches. Its actions, which may be very many, are built when it is first played.
 class Rounds {
  public:
   Rounds(const RunKeys&, int microbatches);
@@ -44,7 +43,7 @@ class Rounds {
 
 class Shape {
  public:
-  // `longer`: of all its microbatches, or of some of them with `shorter` of one less per actor.
+  // `longer` has all microbatches; or some, and `shorter` has one fewer per actor, to extrapolate.
   Shape(const RunKeys&, Rounds& longer, Rounds* shorter);
 
   // After all microbatches.
@@ -64,7 +63,7 @@ class Shape {
   Rounds& longer_;
   Rounds* shorter_ = nullptr;
   double rounds_ = 0;     // of one microbatch per actor, beyond those of `longer_`
-  bool remakes_ = false;  // something is made again before every backward
+  bool remakes_ = false;  // every backward begins with recompute
   double unit_ = 0;
 };
 

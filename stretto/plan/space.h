@@ -1,5 +1,5 @@
-// Which configurations there are: for so many ranks every product of mesh axes, schedule, chunks, microbatches,
-// recompute and ZeRO that a model allows. What is legal is data, so that a refusal can say why.
+// The configurations of a number of ranks: every product of mesh axes, schedule, chunks, microbatches, recompute and
+// ZeRO that a model allows. Legality is data, so that a refusal can say why.
 //
 //   PlanSpace space{.tensor = {8}, .schedules = {"1f1b", "zb-v"}};     // what is left empty is searched
 //   const Enumerated all = enumerate(problem, space);
@@ -48,7 +48,7 @@ Enumerated enumerate(const PlanProblem&, const PlanSpace&);
 std::string mesh_fault(const PlanProblem&, const RunKeys&);
 // Why it is not searched: the same, and a context axis that nobody asked for leaves too few positions to a rank.
 std::string mesh_fault(const PlanProblem&, const PlanSpace&, const RunKeys&);
-// Every mesh of so many ranks whose sizes the space allows, also those that cannot be.
+// Every mesh of that many ranks whose sizes the space allows, also those that the model does not.
 void for_each_mesh(const PlanProblem&, const PlanSpace&, const std::function<void(const RunKeys&)>& visit);
 // Why the rest cannot be, given the mesh.
 std::string keys_fault(const PlanProblem&, const RunKeys&);

@@ -27,10 +27,10 @@ class StorageWire {
   explicit StorageWire(const StorageHidden& hidden = {}) : hidden_(hidden) {}
 
   using Pieces = std::vector<WirePiece>;
-  // When it ends if it starts at `t` and its tasks take so many seconds. `next`: the gather for the piece that is
+  // The end of an action that starts at `t` and whose tasks take `seconds`. `next`: the gather for the piece that is
   // visited after these.
   double forward(double t, const Pieces&, double seconds, double next);
-  double again(double t, const Pieces&, double seconds, double next);  // made again, for backward
+  double again(double t, const Pieces&, double seconds, double next);  // recompute, for backward
   double backward(double t, const Pieces&, double seconds, double next);
   double weights(double t, const Pieces&, double seconds);
   double settle(double t);                                // the last gradients that are on their way

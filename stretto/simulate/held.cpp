@@ -56,7 +56,7 @@ double bytes_of(const std::vector<const CrossValue*>& values) {
 
 TaskId id_of(const Step& s, const Task* t) { return TaskId(t - &*s.tasks.begin()); }
 
-// Every other product's result is kept, attention's, and of two halves of a layer one's input.
+// Kept: every second product's result, attention's result, and one input per layer.
 double kept_of_products(const Program& p, TaskId task) {
   const Step& s = *p.step;
   double elements = 0;
@@ -174,7 +174,7 @@ Held held_under(const Cluster& c, const PlannedBytes& b, const KeptByStack& k) {
   const bool by_context = !k.gathers && k.data == 1 && cut > 1;
   Held h{.states = ((stack.memory.copies ? b.params : 0) + gradients + b.state) / cut,
          .activations = b.batch + workspace(c, b.scratch)};
-  // The program makes again what a whole stage needs, the stack one layer at a time: no peak of one is the other's.
+  // The program recomputes a stage at once, the stack a layer at a time: neither peak bounds the other.
   h.activations += k.products ? *k.products : b.activations + k.beside + stack.memory.logits * k.logits;
   // What is gathered once a step: gradients are whole until then, and parameters where the program does not gather
   // them.

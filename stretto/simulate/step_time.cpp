@@ -276,8 +276,8 @@ class StepPlayer {
                                 .end = end,
                                 .label = label_of(p_, s.run.task)});
   }
-  // Of a collective that is started, what goes on beside tasks: all of it, unless the stack knows better. The rest is
-  // waited for: by sums after all others (await), by all else here.
+  // Seconds of a started collective that go on beside tasks: all of them, unless the stack says less. The rest is
+  // waited for: sums at the end (await), everything else here.
   double besides(Actor& x, Part part, double seconds) const {
     const bool sum = part == Part::sum || part == Part::S;
     const std::optional<double>& hidden = sum               ? stack_.hidden.sums

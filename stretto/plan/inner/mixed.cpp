@@ -11,8 +11,8 @@ constexpr std::size_t most_relieved = 4;
 constexpr std::ptrdiff_t nodes_walked = 3'000'000;  // of schedules, to see who is too full
 constexpr double made_again = 0.3;                  // of the step, when all of it is
 
-// Stages that are relieved one step at a time, until no actor holds more than it may: one of them makes more again, or
-// gets a piece less.
+// Relieves stages one step at a time, until no actor holds more than it may: one of them recomputes more, or gets a
+// piece less.
 class Relief {
  public:
   Relief(const PlanProblem& p, Predictor& predictor, const RunKeys& k, Recompute more)

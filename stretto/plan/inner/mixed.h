@@ -1,5 +1,5 @@
-// What is fast and too large, made to fit: stages of actors that are too full make more again, the others do not; or
-// they get fewer pieces.
+// Makes fast configurations fit that are too large: stages of actors that are too full recompute more, or get fewer
+// pieces; the others stay as they are.
 //
 //   MixedRecompute mixed(problem, predictor, nearly, choices);
 //   std::optional<Planned> faster = mixed.best([&](const RunKeys&) { return capacity; });
@@ -20,7 +20,7 @@ struct Scored {
 
 class MixedRecompute {
  public:
-  // Of these, which are too large, a few; `choices`: what stages may make again.
+  // A few configurations that are too large; `choices`: the kinds of recompute that stages may have.
   MixedRecompute(const PlanProblem&, Predictor&, const std::vector<const RunKeys*>&,
                  const std::vector<Recompute>& choices);
 
@@ -34,8 +34,8 @@ class MixedRecompute {
   std::vector<std::pair<const RunKeys*, Recompute>> all_;  // what is too large, and what stages may make again instead
 };
 
-// The few that may be faster than `best` seconds when only as much is made again as has to be; `states`: bytes that
-// recompute cannot change.
+// The few that may be faster than `best` seconds with no more recompute than they need; `states`: bytes that recompute
+// cannot change.
 std::vector<const RunKeys*> worth_relieving(std::vector<Scored>, const std::function<double(const RunKeys&)>& states,
                                             double capacity, double best);
 

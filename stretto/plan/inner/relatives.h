@@ -1,12 +1,12 @@
-// What layouts whose facts are known say about one that differs in rows of a microbatch or recompute alone: it takes
-// and keeps at least so much. Facts cost a compile; most layouts need none, because nothing of them would be chosen.
+// Lower bounds for a layout from measured ones that differ only in microbatch size or recompute. Facts cost a compile;
+// most layouts need none, because nothing of them would be chosen.
 //
 //   Relatives relatives(predictor, variants);
 //   if (const StageFacts* f = relatives.least(variant)) Planned at_least = predictor.by_stages(keys, *f);
 //
-// With more rows every kernel and every collective takes a constant and so much per row, or the longer of two such
-// times: two numbers of rows bound all larger ones. What is kept is so much per row. Whoever makes something again
-// takes no less time than who does not. That calls of few rows may be ordered otherwise is 4% at most (a test).
+// Every kernel and every collective takes a constant and a time per row, or the longer of two such times: two numbers
+// of rows bound all larger ones. Bytes that are kept grow with the rows. A layout with recompute takes no less time
+// than the same one without it. Calls of few rows may have another order, which changes a step by 4% at most (a test).
 #pragma once
 #include <map>
 #include <set>
@@ -20,9 +20,9 @@ class Relatives {
  public:
   Relatives(Predictor&, const std::vector<Variant>&);
 
-  // Those of the first turns bound the others.
+  // Layouts of lower turns bound those of higher ones.
   std::size_t turn(const Variant&) const;
-  // By what is known now; null: by nothing. It stays where it is.
+  // From the facts that are known now; null: none of them bounds it. The pointer stays valid.
   const StageFacts* least(const Variant&);
 
  private:

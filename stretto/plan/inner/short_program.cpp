@@ -194,7 +194,7 @@ void ShortProgram::read_tasks(Prices& prices) {
   }
 }
 
-// What a backward makes again before its first task that needs a gradient.
+// The recompute of a backward before its first task that needs a gradient.
 void ShortProgram::read_made_again(Prices& prices) {
   const ActorId actor(0);
   IdVector<StageId, char> begun(stage_count, 0);
