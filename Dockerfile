@@ -9,7 +9,7 @@ RUN make build && cmake --install build --prefix /opt/stretto
 
 FROM debian:12
 RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends libfmt9 libxxhash0 \
-    libpcre2-8-0 libutf8proc2 zlib1g libopenmpi3 openmpi-bin && rm -rf /var/lib/apt/lists/*
+    libpcre2-8-0 libutf8proc2 zlib1g libopenmpi3 openmpi-bin python3-jinja2 && rm -rf /var/lib/apt/lists/*
 COPY --from=build /opt/stretto /usr/local
 WORKDIR /work
 ENTRYPOINT ["stretto"]

@@ -77,9 +77,9 @@ struct TrainCommand {
       Progress progress("counting words");
       for (const auto& f : files) {
         need_text(f);
-        each_document(f, key, [&](std::string_view text, std::size_t read) {
-          letters += text.size();
-          words.add(text, [&](std::size_t done) { progress.show(before + std::max(read, done), total); });
+        each_document(f, key, [&](const DocumentPart& part) {
+          letters += part.text.size();
+          words.add(part.text, [&](std::size_t done) { progress.show(before + std::max(part.done, done), total); });
         });
         before += file_bytes(f);
       }

@@ -58,6 +58,9 @@ void add_eval(CLI::App& app) {
       ->add_option("--template", o->evaluate.chat_template,
                    "of conversations: a Jinja file (default: the one beside the tokenizer)")
       ->type_name("FILE");
+  command->add_option("--date", o->evaluate.date, "of conversations: for templates that ask for it (default: today)")
+      ->type_name("2026-11-18")
+      ->check(day());
   command->add_flag("--documents", o->evaluate.documents, "attention stays within documents");
   command->add_option("--batch", o->evaluate.batch, "rows at a time (default: 8)")
       ->check(whole_number(1))

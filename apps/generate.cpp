@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "load_options.h"
 #include "stretto/base/error.h"
+#include "stretto/generate/chat.h"
 #include "stretto/generate/generate.h"
 #include "stretto/generate/utf8_stream.h"
 #include "usage.h"
@@ -21,6 +22,9 @@ struct Options {
   std::string directory, prompt, tokenizer;
   LoadOptions load;
   std::string ids_in_commas;
+  bool chats = false;
+  std::string chat;  // a file; "": the prompt is what a user says
+  ChatPromptOptions chat_prompt;
   GenerateOptions generate{.sample = {.temperature = 0.8}};
   bool ignore_end = false;
 };
@@ -53,6 +57,19 @@ void say_if_full(const StoredModel& m, const Options& o, i64 prompt, i64 made) {
                o.generate.tokens);
 }
 
+struct Prompt {
+  std::string shown;  // before what the model goes on with
+  std::vector<std::int32_t> ids, ends;
+};
+
+Prompt prompt_of(const StoredModel& m, const Codec& codec, const Options& o) {
+  if (!o.chats) return {o.prompt, codec.encode(o.prompt, true), codec.ends};
+  const ChatPrompt p =
+      o.chat.empty() ? chat_prompt(m, codec, user_says(o.prompt), "--prompt", o.chat_prompt)
+                     : chat_prompt(m, codec, read_json_file(o.chat), o.chat, o.chat_prompt);
+  return {"", codec.encode(p.text, false), p.ends};
+}
+
 void run(const Options& o, bool as_ids) {
   const StoredModel m = load_model(o.directory, o.load);
   for (const std::string& note : m.notes) fmt::print(stderr, "{}\n", note);
@@ -67,23 +84,23 @@ void run(const Options& o, bool as_ids) {
     return say_if_full(m, o, ids.size(), made);
   }
   const Codec codec = codec_of(m, o.tokenizer);
+  const Prompt prompt = prompt_of(m, codec, o);
   GenerateOptions options = o.generate;
-  if (!o.ignore_end) options.stop = codec.ends;
+  if (!o.ignore_end) options.stop = prompt.ends;
   Utf8Stream stream;
-  const std::vector<std::int32_t> prompt = codec.encode(o.prompt);
   // Before the first token and not earlier: until then something may be refused.
   bool begun = false;
   const auto begin = [&] {
-    if (!std::exchange(begun, true)) put(stream.push(o.prompt));
+    if (!std::exchange(begun, true)) put(stream.push(prompt.shown));
   };
-  const i64 made = generate(m, prompt, options, [&](std::int32_t id) {
+  const i64 made = generate(m, prompt.ids, options, [&](std::int32_t id) {
     begin();
     put(stream.push(codec.decode(id)));
     return true;
   });
   begin();
   put(stream.finish() + "\n");
-  say_if_full(m, o, prompt.size(), made);
+  say_if_full(m, o, prompt.ids.size(), made);
 }
 
 }  // namespace
@@ -104,6 +121,20 @@ void add_generate(CLI::App& app) {
       command->add_option("--ids", o->ids_in_commas, "the prompt as token ids, e.g. 12,7,99; prints ids too")
           ->check(whole_numbers)
           ->excludes(prompt);
+  CLI::Option* chat = command
+                          ->add_flag("--chat{}", o->chat,
+                                     "the prompt is what a user says, in the model's chat template, and the answer is "
+                                     "printed; --chat=FILE: a conversation instead, {\"messages\": [...]}")
+                          ->excludes(ids);
+  command
+      ->add_option("--template", o->chat_prompt.chat_template,
+                   "of a chat: a Jinja file instead of the one beside the weights")
+      ->type_name("FILE")
+      ->needs(chat);
+  command->add_option("--date", o->chat_prompt.date, "of a chat: for templates that ask for it (default: today)")
+      ->type_name("2026-11-18")
+      ->check(day())
+      ->needs(chat);
   command
       ->add_option("--tokenizer", o->tokenizer,
                    "instead of the one beside the weights: a file, its directory, or 'bytes'")
@@ -121,8 +152,14 @@ void add_generate(CLI::App& app) {
       ->type_name("f32|bf16")
       ->transform(one_of({"f32", "bf16"}));
   command->add_flag("--ignore-end", o->ignore_end, "go on after a token that ends a text");
-  command->callback([o, prompt, ids] {
-    if (prompt->count() + ids->count() == 0)
+  command->callback([o, prompt, ids, chat] {
+    o->chats = chat->count() > 0;
+    const bool conversation = !o->chat.empty();
+    if (conversation && prompt->count() > 0)
+      throw Error("generate", "there are a conversation, '{}', and a prompt", o->chat)
+          .hint("give one of them; --chat by itself makes a conversation of the prompt")
+          .as(Error::Kind::usage);
+    if (prompt->count() + ids->count() == 0 && !conversation)
       throw Error("generate", "there is no prompt").hint("give --prompt TEXT, or --ids 1,2,3").as(Error::Kind::usage);
     run(*o, ids->count() > 0);
   });

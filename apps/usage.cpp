@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "stretto/base/day.h"
 #include "stretto/base/text.h"
 #include "stretto/config/describe.h"
 
@@ -90,6 +91,13 @@ CLI::Validator whole_number(long long least, long long most) {
 
 CLI::Validator number_above(double least) { return number(least, true); }
 CLI::Validator number_from(double least) { return number(least, false); }
+
+CLI::Validator day() {
+  return {[](const std::string& text) {
+            return is_day(text) ? "" : fmt::format("'{}' is no day such as 2026-11-18", text);
+          },
+          ""};
+}
 
 CLI::Validator size_of_file() {
   return {[](const std::string& text) {

@@ -22,6 +22,7 @@ CLI::Validator whole_number(long long least, long long most = std::numeric_limit
 CLI::Validator number_above(double least);  // finite
 CLI::Validator number_from(double least);   // finite
 CLI::Validator size_of_file();              // 500MB, 5GB: before CLI::AsSizeValue, whose messages are for programmers
+CLI::Validator day();                       // 2026-11-18
 // Before a transformer that would print its own table: `->transform(...)->transform(one_of({"now", "old"}))`.
 CLI::Validator one_of(std::initializer_list<const char*> words);
 

@@ -15,3 +15,12 @@ function(shipped_files output)
   endforeach()
   file(CONFIGURE OUTPUT ${output} CONTENT "${text}}  // namespace stretto\n" @ONLY)
 endfunction()
+
+# A file as a function that returns it.
+function(shipped_text output header function path)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
+  file(READ ${path} content)
+  string(CONCAT text "#include \"${header}\"\n\nnamespace stretto {\nstd::string_view ${function}() {\n"
+                     "  return R\"__text__(${content})__text__\";\n}\n}  // namespace stretto\n")
+  file(CONFIGURE OUTPUT ${output} CONTENT "${text}" @ONLY)
+endfunction()

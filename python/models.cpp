@@ -78,13 +78,13 @@ Field trainer_generate(const Arguments& a) {
   }
   const Codec codec = codec_of(m, a.text("tokenizer"));
   if (!a.has("stop")) o.stop = codec.ends;
-  generate(m, codec.encode(a.text("prompt")), o, keep);
+  generate(m, codec.encode(a.text("prompt"), true), o, keep);
   return text_of(codec, made);
 }
 
 Field trainer_encode(const Arguments& a) {
   const Use t(a);
-  return as_field(codec_of(t.all().current(), a.text("tokenizer")).encode(a.text("text")));
+  return as_field(codec_of(t.all().current(), a.text("tokenizer")).encode(a.text("text"), true));
 }
 
 Field trainer_decode(const Arguments& a) {

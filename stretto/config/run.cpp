@@ -74,6 +74,7 @@ CorpusOptions corpus_of(const RunConfig& c) {
           .tokenizer = c.data.tokenizer,
           .field = c.data.field,
           .chat_template = c.data.chat_template,
+          .date = c.data.date,
           .vocab = c.model.config.vocab,
           .documents = c.data.documents,
           .validation = c.data.validation,

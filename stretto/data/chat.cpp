@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "stretto/base/clock.h"
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/data/documents.h"
-#include "stretto/formats/mapped_file.h"
 
 namespace stretto {
 namespace {
@@ -52,25 +52,82 @@ ChatTokens in_stretches(const Conversation& c, const Tokenizer& tokenizer) {
   return all;
 }
 
+// Rendered ahead of the one whose tokens are made: enough that neither waits for the other, and little memory.
+constexpr std::size_t most_ahead = 64;
+constexpr std::size_t ahead_bytes = 1 << 20;
+
+using Use = std::function<void(ChatTokens)>;
+
+// Every conversation of the files, in their order.
+void render_all(const std::vector<fs::path>& files, const Tokenizer& tokenizer, const ChatTemplate& how,
+                RenderOptions o, const Use& use) {
+  o.ends = special_texts(tokenizer);
+  ChatRenderer renderer(how, std::move(o));
+  std::size_t bytes = 0;  // put since nothing waited
+  const auto take = [&] { use(tokenized(renderer.take(), tokenizer)); };
+  for (const fs::path& f : files)
+    each_line(f, [&](const Field& chat, std::string_view line, const std::string& where) {
+      check_messages(chat, where);
+      renderer.put(line, where);
+      if (renderer.waiting() > most_ahead) take();
+      if ((bytes += line.size()) > ahead_bytes)
+        for (bytes = 0; renderer.waiting() > 0;) take();
+    });
+  while (renderer.waiting() > 0) take();
+}
+
+// Conversations as words that other processes read: how many tokens, and each of them, in an answer its complement.
+void pack(const ChatTokens& c, std::vector<std::int32_t>& words) {
+  words.push_back(std::int32_t(c.ids.size()));
+  for (std::size_t i = 0; i < c.ids.size(); ++i) words.push_back(c.answer[i] ? ~c.ids[i] : c.ids[i]);
+}
+void unpack(std::span<const std::int32_t> words, const Use& use) {
+  for (std::size_t at = 0; at < words.size();) {
+    ChatTokens c;
+    for (const std::int32_t word : words.subspan(at + 1, words[at])) {
+      c.ids.push_back(word < 0 ? ~word : word);
+      c.answer.push_back(word < 0);
+    }
+    at += 1 + c.ids.size();
+    use(std::move(c));
+  }
+}
+
+// The first process sends what it has at least every few seconds: the others do not wait longer than that.
+constexpr std::size_t words_at_once = 1 << 18;
+constexpr double seconds_at_most = 5;
+
+void from_first(const FromFirst& others, const std::function<void(const Use&)>& render, const Use& use) {
+  std::vector<std::int32_t> words;
+  if (others.first) {
+    double sent = now();
+    render([&](ChatTokens c) {
+      pack(c, words);
+      use(std::move(c));
+      if (words.size() < words_at_once && now() < sent + seconds_at_most) return;
+      others.share(words);
+      words.clear();
+      sent = now();
+    });
+    if (!words.empty()) others.share(words);
+    words.clear();
+    return others.share(words);
+  }
+  for (others.share(words); !words.empty(); others.share(words)) unpack(words, use);
+}
+
 class Chats : public TokenSource {
  public:
   Chats(const std::vector<fs::path>& files, const Tokenizer& tokenizer, const ChatTemplate& how, const ChatOptions& o)
       : vocab_(tokenizer.vocab()), length_(o.length), pad_(tokenizer.end_of_text().value_or(0)) {
     name_ = files.size() == 1 ? files[0].string() : fmt::format("{} files from {} on", files.size(), files[0].string());
-    const std::vector<std::string> ends = special_texts(tokenizer);
-    for (const fs::path& f : files) {
+    for (const fs::path& f : files)
       if (!has_lines(f))
         throw Error("data", "'{}' is no .jsonl file, and conversations are read from those", f.string())
             .hint("write a conversation per line: {{\"messages\": [...]}}");
-      each_line(f, [&](const Field& chat, const std::string& where) {
-        check_messages(chat, where);
-        try {
-          add(tokenized(how.render(chat, ends), tokenizer));
-        } catch (Error& e) {
-          throw std::move(e.within(where));
-        }
-      });
-    }
+    const auto render = [&](const Use& use) { render_all(files, tokenizer, how, o.render, use); };
+    const Use use = [&](ChatTokens c) { add(std::move(c)); };
+    o.others ? from_first(*o.others, render, use) : render(use);
     if (tokens() == 0)
       throw Error("data", "{} has no conversation in which the assistant says anything", name_)
           .hint("answers are messages with the role 'assistant'");
@@ -101,13 +158,6 @@ class Chats : public TokenSource {
     std::vector<char> answer;
     std::vector<i64> starts;  // of conversations, and of what fills the row up
   };
-
-  // Tokens that templates end a message with.
-  static std::vector<std::string> special_texts(const Tokenizer& tokenizer) {
-    std::vector<std::string> all;
-    for (const std::int32_t id : tokenizer.special_ids()) all.push_back(tokenizer.decode(std::span(&id, 1)));
-    return all;
-  }
 
   void add(ChatTokens c) {
     ++conversations_;
@@ -161,16 +211,20 @@ std::shared_ptr<const TokenSource> open_chat(const std::vector<fs::path>& files,
   return std::make_shared<Chats>(files, tokenizer, how, o);
 }
 
+std::vector<std::string> special_texts(const Tokenizer& tokenizer) {
+  std::vector<std::string> all;
+  for (const std::int32_t id : tokenizer.special_ids()) all.push_back(tokenizer.decode(std::span(&id, 1)));
+  return all;
+}
+
 ChatTemplate chat_template_for(const std::string& file, const std::string& tokenizer) {
-  if (!file.empty()) {
-    if (!is_there(file))
-      throw Error("data", "there is no template '{}'", file).hint("data.template names a Jinja file");
-    fs::path beside =
-        tokenizer == "bytes" || tokenizer == "none" ? fs::path() : tokenizer_file(tokenizer).parent_path();
-    return ChatTemplate(MappedFile(file).text(), file, template_tokens(beside));
-  }
-  if (tokenizer != "bytes" && tokenizer != "none")
-    if (auto found = find_chat_template(tokenizer_file(tokenizer).parent_path())) return std::move(*found);
+  std::optional<fs::path> beside;
+  if (tokenizer != "bytes" && tokenizer != "none") beside = tokenizer_file(tokenizer).parent_path();
+  if (!file.empty() && !is_there(file))
+    throw Error("data", "there is no template '{}'", file).hint("data.template names a Jinja file");
+  if (!file.empty()) return read_chat_template(file, beside ? files_in(*beside) : no_files);
+  if (beside)
+    if (auto found = find_chat_template(*beside)) return std::move(*found);
   throw Error("data", "there is no chat template beside the tokenizer '{}'", tokenizer)
       .hint("put chat_template.jinja or a tokenizer_config.json that has one beside it, or name one: data.template");
 }

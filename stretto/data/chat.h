@@ -5,8 +5,9 @@
 // A line of a .jsonl or .jsonl.gz file is an object with `messages`, each with a role and a content; other keys are
 // variables of the template.
 #pragma once
+#include "stretto/data/from_first.h"
 #include "stretto/data/token_source.h"
-#include "stretto/tokenize/chat_template.h"
+#include "stretto/tokenize/chat_renderer.h"
 
 namespace stretto {
 
@@ -20,12 +21,17 @@ struct ChatTokens {
 ChatTokens tokenized(const Conversation&, const Tokenizer&);
 
 struct ChatOptions {
-  i64 length = 0;  // of a row; longer conversations are cut
+  i64 length = 0;                        // of a row; longer conversations are cut
+  RenderOptions render = {};             // `ends` are the tokenizer's special tokens
+  std::optional<FromFirst> others = {};  // the first process renders; none: this one is the only one
 };
 std::shared_ptr<const TokenSource> open_chat(const std::vector<std::filesystem::path>& files, const Tokenizer&,
                                              const ChatTemplate&, const ChatOptions&);
 
 // Of data.template (a file), or of what lies beside the tokenizer; an Error when there is none.
 ChatTemplate chat_template_for(const std::string& file, const std::string& tokenizer);
+
+// Of all special tokens: what templates end a message with.
+std::vector<std::string> special_texts(const Tokenizer&);
 
 }  // namespace stretto

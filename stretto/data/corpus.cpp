@@ -1,7 +1,6 @@
 #include "stretto/data/corpus.h"
 
 #include <cmath>
-#include <optional>
 
 #include "stretto/base/error.h"
 #include "stretto/base/text.h"
@@ -71,7 +70,7 @@ class Opener {
     if (kind == Kind::bytes) return open_bytes(files);
     if (kind == Kind::chat)
       return open_chat(files, tokenizer(), chat_template_for(options_.chat_template, options_.tokenizer),
-                       {.length = length_});
+                       {.length = length_, .render = {.date = options_.date}, .others = options_.others});
     if (kind == Kind::text) return open_text(files, tokenizer(), options_.field);
     TokenFilesOptions o{.format = token_format(), .vocab = options_.vocab, .documents = options_.documents};
     if (options_.documents && options_.tokenizer != "none") o.end = tokenizer().end_of_text();
@@ -119,8 +118,9 @@ std::vector<std::string> all_names(const CorpusOptions& o) {
 
 // What is given and would change nothing is a misunderstanding.
 void refuse_unused_template(const CorpusOptions& o) {
-  if (o.chat_template.empty() || o.field == messages_field) return;
-  throw Error("data", "a template is given ('{}'), and the data is no conversations", o.chat_template)
+  if (o.field == messages_field || (o.chat_template.empty() && o.date.empty())) return;
+  throw Error("data", "a {} is given ('{}'), and the data is no conversations",
+              o.chat_template.empty() ? "date" : "template", o.chat_template.empty() ? o.date : o.chat_template)
       .hint("for conversations write data.field = \"{}\" in the run, or eval --field {}", messages_field,
             messages_field);
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "stretto/data/from_first.h"
 #include "stretto/data/token_source.h"
 
 namespace stretto {
@@ -29,6 +30,8 @@ struct CorpusOptions {
   std::string tokenizer = "bytes";  // of text: a file or its directory; "none": text is refused
   std::string field = "text";       // of a line of .jsonl files: what holds the text; "messages": conversations
   std::string chat_template = {};   // of conversations: a file; "": the one beside the tokenizer
+  std::string date = {};            // of conversations: for templates that ask for it, 2026-11-18; "": today
+  std::optional<FromFirst> others = {};  // of conversations: the first process renders
   i64 vocab = 0;                    // ids must be below it; 0: any
   bool documents = false;           // where documents begin must be known
   double validation = 0;            // the last part of every source, 0 to 1, that is held out

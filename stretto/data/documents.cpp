@@ -17,7 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t looked_at = 1 << 20;      // bytes
-constexpr u64 longest_document = u64(4) << 30;  // of a compressed file, whose size says little
+constexpr u64 longest_line = u64(4) << 30;      // of a compressed file, whose size says little
+constexpr std::size_t part_bytes = 1 << 20;     // of a compressed text
 constexpr std::size_t few_bad = 16;             // bytes that are not UTF-8 and may be a slip
 
 struct Magic {
@@ -109,8 +110,8 @@ class Lines {
       }
       text.erase(0, at);
       looked = text.size();
-      if (text.size() > longest_document)
-        throw Error(file_.string(), "has a line of more than {}", human_bytes(longest_document))
+      if (text.size() > longest_line)
+        throw Error(file_.string(), "has a line of more than {}", human_bytes(longest_line))
             .hint("is it a file with a document per line?");
     }
     if (!text.empty()) use_(text, reader.done());
@@ -120,14 +121,26 @@ class Lines {
   const std::function<void(std::string_view, std::size_t)>& use_;
 };
 
-std::string whole(const fs::path& file) {
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+// Where the last part of the text may begin; 0: nowhere.
+std::size_t part_end(std::string_view text) {
+  std::size_t at = text.size() - 1;
+  while (at > 0 && !((text[at] == ' ' || text[at] == '\n') && is_letter(text[at - 1]))) --at;
+  return at;
+}
+
+void unpack_text(const fs::path& file, const std::function<void(const DocumentPart&)>& use) {
   GzipReader reader(file);
   std::string text;
-  while (reader.read(text))
-    if (text.size() > longest_document)
-      throw Error(file.string(), "is one text of more than {}", human_bytes(longest_document))
-          .hint("cut it into several files, or make it a .jsonl.gz with a document per line");
-  return text;
+  for (std::size_t least = part_bytes; reader.read(text);) {
+    if (text.size() < least) continue;
+    const std::size_t end = part_end(text);
+    if (end > 0) use({.text = std::string_view(text).substr(0, end), .last = false, .done = reader.done()});
+    text.erase(0, end);
+    least = std::max(part_bytes, 2 * text.size());  // what has no such place is not looked through again and again
+  }
+  use({.text = text, .last = true, .done = reader.done()});
 }
 
 Field object_of(std::string_view line, const std::string& where) {
@@ -141,13 +154,14 @@ Field object_of(std::string_view line, const std::string& where) {
 
 // Lines that are not blank, as JSON.
 void lines_of(const fs::path& file,
-              const std::function<void(const Field& object, const std::string& where, std::size_t done)>& use) {
+              const std::function<void(const Field& object, std::string_view line, const std::string& where,
+                                       std::size_t done)>& use) {
   std::size_t number = 0;
   Lines(file, [&](std::string_view line, std::size_t done) {
     ++number;
     if (line.find_first_not_of(" \t\r") == line.npos) return;
     const std::string where = fmt::format("{}:{}", file.string(), number);
-    use(object_of(line, where), where, done);
+    use(object_of(line, where), line, where, done);
   }).run();
 }
 
@@ -183,13 +197,13 @@ void need_text(const fs::path& file) {
 }
 
 void each_document(const fs::path& file, const std::string& field,
-                   const std::function<void(std::string_view, std::size_t)>& use) {
+                   const std::function<void(const DocumentPart&)>& use) {
   if (!has_lines(file)) {
-    if (is_compressed(file)) return use(whole(file), 0);
+    if (is_compressed(file)) return unpack_text(file, use);
     const MappedFile mapped(file);
-    return use(mapped.text(), 0);
+    return use({.text = mapped.text()});
   }
-  lines_of(file, [&](const Field& document, const std::string& where, std::size_t done) {
+  lines_of(file, [&](const Field& document, std::string_view, const std::string& where, std::size_t done) {
     const Field* found = document.find(field);
     const auto* words = found ? std::get_if<std::string>(&found->value) : nullptr;
     if (!words)
@@ -199,12 +213,15 @@ void each_document(const fs::path& file, const std::string& field,
           .hint("{}", document.find("messages")
                           ? "for conversations write data.field = \"messages\" in the run, or eval --field messages"
                           : "name the key that holds the text: stretto data tokenize --key, or data.field of a run");
-    use(*words, done);
+    use({.text = *words, .done = done});
   });
 }
 
-void each_line(const fs::path& file, const std::function<void(const Field&, const std::string&)>& use) {
-  lines_of(file, [&](const Field& object, const std::string& where, std::size_t) { use(object, where); });
+void each_line(const fs::path& file,
+               const std::function<void(const Field&, std::string_view, const std::string&)>& use) {
+  lines_of(file, [&](const Field& object, std::string_view line, const std::string& where, std::size_t) {
+    use(object, line, where);
+  });
 }
 
 }  // namespace stretto

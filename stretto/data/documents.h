@@ -1,6 +1,6 @@
 // The documents of text files, compressed or not.
 //
-//   each_document("a.jsonl.gz", "text", [](std::string_view text, std::size_t done) { ... });
+//   each_document("a.jsonl.gz", "text", [](const DocumentPart& part) { ... });
 //
 // A file is one document; of a .jsonl or .jsonl.gz file every line is an object that has one.
 #pragma once
@@ -26,13 +26,20 @@ void need_lines_for(const std::string& field, std::span<const std::filesystem::p
 // is not UTF-8. Files that are named .gz are looked into.
 void need_text(const std::filesystem::path& file);
 
-// Calls use(text) for every document of a file; `done` bytes of the file have been read by then. A line without
-// `field`, or that is no object, is an Error with its number.
+// A whole document, but for a compressed text: it comes in parts while it is unpacked, each but the first begins with a
+// blank after a letter.
+struct DocumentPart {
+  std::string_view text;
+  bool last = true;      // the document ends with it
+  std::size_t done = 0;  // bytes of the file that have been read by then
+};
+// A line without `field`, or that is no object, is an Error with its number.
 void each_document(const std::filesystem::path& file, const std::string& field,
-                   const std::function<void(std::string_view text, std::size_t done)>& use);
+                   const std::function<void(const DocumentPart&)>& use);
 
-// Calls use(object, where) for every line of a .jsonl or .jsonl.gz file; `where` is "file:12".
-void each_line(const std::filesystem::path& file,
-               const std::function<void(const Field& object, const std::string& where)>& use);
+// Calls use(object, line, where) for every line of a .jsonl or .jsonl.gz file; `where` is "file:12".
+void each_line(
+    const std::filesystem::path& file,
+    const std::function<void(const Field& object, std::string_view line, const std::string& where)>& use);
 
 }  // namespace stretto

@@ -20,18 +20,18 @@ class Text : public TokenSource {
       : vocab_(tokenizer.vocab()) {
     u64 bytes = 0;
     for (const fs::path& f : files) bytes += file_bytes(f);
-    if (bytes > most_bytes)
-      throw Error("data", "{} of text would be tokenized in memory before training; {} is the most", human_bytes(bytes),
-                  human_bytes(most_bytes))
-          .hint("tokenize it once, with 'stretto data tokenize', and train on that file");
+    refuse_above(bytes, "");
+    bytes = 0;  // and of what comes out of compressed ones
     name_ = files.size() == 1 ? files[0].string() : fmt::format("{} files from {} on", files.size(), files[0].string());
     Encoder encoder(tokenizer);
     const auto end = tokenizer.end_of_text();
     for (const fs::path& f : files)
-      each_document(f, field, [&](std::string_view text, std::size_t) {
-        encoder.encode(text, [&](std::span<const std::int32_t> ids, std::size_t) { put(ids); });
-        if (end && !text.empty()) put(std::span(&*end, 1));
-        if (starts_.empty() || starts_.back() != tokens()) starts_.push_back(tokens());
+      each_document(f, field, [&](const DocumentPart& part) {
+        refuse_above(bytes += part.text.size(), "more than ");
+        encoder.encode_part(part.text, part.last, [&](std::span<const std::int32_t> ids, std::size_t) { put(ids); });
+        if (!part.last || tokens() == (starts_.empty() ? 0 : starts_.back())) return;
+        if (end) put(std::span(&*end, 1));
+        starts_.push_back(tokens());
       });
     if (tokens() == 0) throw Error("data", "{} has no text", name_).hint("name a file with text in it");
   }
@@ -52,6 +52,12 @@ class Text : public TokenSource {
   std::string str() const override { return fmt::format("{}, {} tokens", name_, tokens()); }
 
  private:
+  static void refuse_above(u64 bytes, std::string_view more) {
+    if (bytes <= most_bytes) return;
+    throw Error("data", "{}{} of text would be tokenized in memory before training; {} is the most", more,
+                human_bytes(more.empty() ? bytes : most_bytes), human_bytes(most_bytes))
+        .hint("tokenize it once, with 'stretto data tokenize', and train on that file");
+  }
   bool narrow() const { return vocab_ <= 65536; }
   void put(std::span<const std::int32_t> ids) {
     if (narrow())

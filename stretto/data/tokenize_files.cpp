@@ -17,15 +17,18 @@ Tokenized tokenize_files(const std::vector<fs::path>& files, const Tokenizer& to
   for (const fs::path& f : files) need_text(f);
   TokenFileWriter writer(out, o.format, tokenizer.vocab());
   Encoder encoder(tokenizer);
+  i64 ended = 0;  // tokens of the documents that have ended; one without any is none
   for (const fs::path& f : files) {
     const std::size_t size = file_bytes(f);
-    each_document(f, o.key, [&](std::string_view text, std::size_t read) {
-      encoder.encode(text, [&](std::span<const std::int32_t> ids, std::size_t done) {
+    each_document(f, o.key, [&](const DocumentPart& part) {
+      encoder.encode_part(part.text, part.last, [&](std::span<const std::int32_t> ids, std::size_t done) {
         writer.write(ids);
-        if (o.progress) o.progress(before + std::max(read, std::min(done, size)), t.bytes);
+        if (o.progress) o.progress(before + (part.done > 0 ? part.done : std::min(done, size)), t.bytes);
       });
+      if (!part.last || writer.tokens() == ended) return;
       if (o.end) writer.write(std::span(&*o.end, 1));
       writer.end_document();
+      ended = writer.tokens();
     });
     before += size;
   }

@@ -2,13 +2,14 @@
 //
 //   StoredModel m = load_model("runs/tales");
 //   Codec codec = codec_of(m);
-//   generate(m, codec.encode("Once upon a time"), {.tokens = 100}, [&](std::int32_t id) { return true; });
+//   generate(m, codec.encode("Once upon a time", true), {.tokens = 100}, [&](std::int32_t id) { return true; });
 #pragma once
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "stretto/generate/sample.h"
@@ -29,9 +30,11 @@ i64 generate(const StoredModel&, const std::vector<std::int32_t>& prompt, const 
 
 // Between text and ids, as the files beside the weights say; without any, a vocabulary of 256 is bytes.
 struct Codec {
-  std::function<std::vector<std::int32_t>(std::string_view)> encode;
+  // with_special: with the tokens that the tokenizer puts around a text. A chat template puts its own.
+  std::function<std::vector<std::int32_t>(std::string_view, bool with_special)> encode;
   std::function<std::string(std::int32_t)> decode;  // bytes, which need not be whole characters
   std::vector<std::int32_t> ends;                   // tokens that end a text
+  std::vector<std::pair<std::string, std::int32_t>> special = {};  // tokens that stand for no text
 };
 // `tokenizer`: a file or directory to read instead; "bytes".
 Codec codec_of(const StoredModel&, const std::string& tokenizer = {});

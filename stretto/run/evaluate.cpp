@@ -24,13 +24,21 @@ std::string tokenizer_of(const StoredModel& m, const EvaluateOptions& o) {
   return "bytes";
 }
 
+// Without a tokenizer that it could lie beside, the template lies beside the weights.
+std::string template_of(const StoredModel& m, const EvaluateOptions& o, const std::string& tokenizer) {
+  const std::filesystem::path own = m.path / "chat_template.jinja";
+  return o.field == messages_field && o.chat_template.empty() && tokenizer == "bytes" && is_there(own) ? own.string()
+                                                                                                      : o.chat_template;
+}
+
 std::shared_ptr<const TokenSource> open_data(const StoredModel& m, const EvaluateOptions& o,
                                              const std::string& tokenizer) {
   const Corpus corpus = open_corpus({.path = o.data,
                                      .format = o.format,
                                      .tokenizer = tokenizer,
                                      .field = o.field,
-                                     .chat_template = o.chat_template,
+                                     .chat_template = template_of(m, o, tokenizer),
+                                     .date = o.date,
                                      .vocab = m.config.vocab,
                                      .documents = o.documents},
                                     m.config.context);

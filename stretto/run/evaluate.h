@@ -21,6 +21,7 @@ struct EvaluateOptions {
   std::string tokenizer = {};  // of text; "": the one beside the weights, else bytes
   std::string field = "text";  // of .jsonl files; "messages": conversations, of which answers are predicted
   std::string chat_template = {};
+  std::string date = {};  // of conversations: for templates that ask for it; "": today
   bool documents = false;  // attention stays within documents
   i64 batch = 8;           // rows at a time
   i64 batches = 0;         // at most, spread evenly over the data; 0: all of it

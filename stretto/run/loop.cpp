@@ -16,6 +16,7 @@
 #include "stretto/run/current.h"
 #include "stretto/run/inner/agree.h"
 #include "stretto/run/inner/busy.h"
+#include "stretto/run/inner/conversations.h"
 #include "stretto/run/inner/finished.h"
 #include "stretto/run/inner/journal.h"
 #include "stretto/run/outcome.h"
@@ -56,7 +57,8 @@ class TrainingRun {
       hold_if_locked(directory_to_go_on_in(config_, *resume));
       from = find_checkpoint(config_, *resume);
     }
-    prepared_ = prepare(config_);
+    settle_conversations(config_, peers_.get());
+    prepared_ = prepare(config_, peers_.get());
     lines_ = about(config_, prepared_);
     if (peers_) {
       const Mesh& mesh = prepared_.compiled.parallel.mesh;
@@ -159,6 +161,7 @@ class TrainingRun {
     if (journal_) best_ = BestLoss(journal_->curve());
     if (peers_) best_.share(*peers_);
     if (summary_.resumed > 0) saving.began_at(summary_.resumed);
+    if (summary_.resumed > 0) stop_ = gives_up() || stop_;
     steps_.emplace(config_, prepared_, *trainer_, summary_.resumed);
     const auto pauses = [&](i64 last) {
       return stop_ || saving.saves_after(last) || validates_after(last, false) || samples_after(last, false);
@@ -211,8 +214,12 @@ class TrainingRun {
   // Keeps the best; whether the run gives up.
   bool judge(i64 step, double loss) {
     if (best_.put(step, loss) && best_place_) best_place_->save(*trainer_);
+    return step < config_.train.steps && gives_up();
+  }
+  // A run that has done so before does it again when it is resumed.
+  bool gives_up() {
     const i64 patience = config_.train.patience;
-    if (patience == 0 || best_.tries() < patience || step == config_.train.steps) return false;
+    if (patience == 0 || best_.tries() < patience) return false;
     console_.say(fmt::format("the last {} validations were no better than that of step {}, {:.5f}: the run ends here",
                              best_.tries(), best_.step(), best_.loss().value_or(0)));
     return gave_up_ = true;

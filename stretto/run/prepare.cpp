@@ -15,6 +15,7 @@
 #include "stretto/models/peft.h"
 #include "stretto/run/current.h"
 #include "stretto/runtime/devices.h"
+#include "stretto/run/inner/conversations.h"
 
 namespace stretto {
 namespace {
@@ -155,7 +156,7 @@ std::optional<std::string> copies_line(const RunConfig& c, const Prepared& p) {
   return line;
 }
 
-Prepared prepare(const RunConfig& c) {
+Prepared prepare(const RunConfig& c, Peers* peers) {
   if (c.train.dtype.products != ProductType::as_kept)
     throw Error("train.dtype", "products in fewer bits than bf16 can be planned, not trained in")
         .hint("use \"bf16\"; stretto simulate predicts a step with it")
@@ -165,7 +166,9 @@ Prepared prepare(const RunConfig& c) {
                 usual.path.front())
         .hint("--data.path=FILE names a text to train on");
   Prepared p;
-  p.corpus = open_corpus(corpus_of(c), c.model.config.context);
+  CorpusOptions data = corpus_of(c);
+  data.others = others_of(peers);
+  p.corpus = open_corpus(data, c.model.config.context);
   p.rows = {.length = c.model.config.context,
             .batch = c.train.batch,
             .seed = u64(c.train.seed),

@@ -27,7 +27,7 @@ struct Prepared {
   double tokens_per_step() const { return rows.batch * rows.length; }
 };
 
-Prepared prepare(const RunConfig&);
+Prepared prepare(const RunConfig&, Peers* = nullptr);  // peers: ranks are processes, which all call it
 
 // Model, data, step, update, mesh, memory: one line each.
 std::vector<std::string> about(const RunConfig&, const Prepared&);

@@ -7,6 +7,7 @@
 #include "stretto/formats/atomic_directory.h"
 #include "stretto/formats/atomic_file.h"
 #include "stretto/formats/fields.h"
+#include "stretto/formats/hf_directory.h"
 #include "stretto/formats/mapped_file.h"
 #include "stretto/saved/resume.h"
 #include "stretto/tokenize/tokenizer.h"
@@ -151,6 +152,13 @@ StoredModel from_peft(const fs::path& directory, const LoadOptions& o) {
   return m;
 }
 
+// f64 only where a weight is that wide: what narrower ones say is kept in f32.
+DType widest_in(const fs::path& hf_directory) {
+  const HfWeights weights(hf_directory);
+  const auto doubles = [](const auto& named) { return named.second.type == FileType::F64; };
+  return std::ranges::any_of(weights.tensors(), doubles) ? f64 : f32;
+}
+
 // Of a directory that is no model: `runs` was named instead of `runs/tales`.
 std::string advice_on(const fs::path& directory) {
   for (const fs::path& entry : entries_of(directory))
@@ -201,7 +209,7 @@ StoredModel load_model(const fs::path& directory, const LoadOptions& o) {
                 manifest_name)
         .hint("{}", advice_on(directory));
   HfModel hf = with_hint("is the directory whole, and is config.json that of these weights?",
-                         [&] { return load_hf(directory, f32, o.hf_as); });
+                         [&] { return load_hf(directory, widest_in(directory), o.hf_as); });
   return {.path = directory,
           .config = std::move(hf.config),
           .weights = std::move(hf.weights),
@@ -229,6 +237,7 @@ void export_peft(const fs::path& directory, const StoredModel& m, const std::str
 void import_checkpoint(const fs::path& path, const StoredModel& m) {
   RunConfig run;
   run.model.config = m.config;
+  if (!m.weights.empty() && m.weights.begin()->second.dtype == f64) run.train.dtype = f64;
   Snapshot s{.seed = u64(run.train.seed), .config = checkpoint_config(run), .extras = m.extras};
   for (const auto& [name, value] : m.weights) s.tensors.push_back({parameter_tensor(name), value});
   write_checkpoint(path, s);

@@ -19,7 +19,7 @@ struct StoredModel {
   std::filesystem::path path;  // of the HF directory or the checkpoint
   std::filesystem::path base;  // of an adapter: the directory of its model, which may have the tokenizer alone
   ModelConfig config;
-  Weights weights;                      // f32, or f64 where a checkpoint has them; adapters are merged into them
+  Weights weights;                      // f32, or f64 where a file has them; adapters are merged into them
   std::optional<PeftAdapter> adapter;   // ... and stand here too
   std::vector<Snapshot::Extra> extras;  // tokenizer.json and its like
   std::vector<std::string> notes;       // damaged checkpoints that were passed over

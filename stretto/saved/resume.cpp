@@ -89,8 +89,12 @@ std::optional<Fault> compare(const Setting& s, std::vector<std::string>& notes) 
   return std::nullopt;
 }
 
-void compare(const RunConfig& now, const Checkpoint& c, std::vector<std::string>& notes) {
-  const Field before = read_toml(c.manifest().config, "checkpoint"), after = read_toml(checkpoint_config(now), "run");
+void compare(RunConfig& now, const Checkpoint& c, std::vector<std::string>& notes) {
+  const Field before = read_toml(c.manifest().config, "checkpoint");
+  // The day on which the run has started, unless another is asked for.
+  if (const Field* data = before.find("data"); data && now.data.date.empty())
+    if (const Field* date = data->find("date")) now.data.date = std::get<std::string>(date->value);
+  const Field after = read_toml(checkpoint_config(now), "run");
   const Field usual = read_toml(checkpoint_config({}), "defaults");
   std::vector<Fault> faults;
   for (const Setting& s : settings_of_both(before, after)) {

@@ -13,7 +13,14 @@ namespace stretto {
 
 namespace {
 constexpr std::size_t ids_to_drain = 1 << 16;  // ids
-}
+
+// A long text is encoded in blocks, cut where that changes nothing: before a blank, when both sides of it give, each by
+// itself, the ids of the two together. That is looked at in a window, and in a few places before a block grows.
+constexpr std::size_t bytes_of_block = 1 << 20, window_bytes = 512, most_tries = 64;
+
+bool is_blank(char c) { return c == ' ' || c == '\n'; }
+bool continues_character(char c) { return (byte_of(c) & 0xc0) == 0x80; }
+}  // namespace
 
 struct Encoder::State {
   explicit State(const Tokenizer& t) : tokenizer(t), tables(t.tables()), cutter(tables.steps) {}
@@ -37,6 +44,12 @@ struct Encoder::State {
       tables.merges.apply(to, first);
     }
     cache.add(piece, std::span(to).subspan(first));
+  }
+
+  // Whether every byte is a token, whatever is around it.
+  bool only_bytes() const {
+    return tables.merges.size() == 0 && !tables.ignore_merges && !tables.characters && tables.steps.empty() &&
+           !tables.normalizes() && tables.added_ids.empty();
   }
 
   void bytes(std::string_view piece, std::vector<std::int32_t>& to) const {
@@ -67,10 +80,12 @@ struct Encoder::State {
     }
   }
 
-  // What lies between added tokens; at_start: of the whole text.
+  // What lies between added tokens; at_start: of the whole text. goes_on: what is before it is no added token.
   template <class Drain>
-  void encode_part(std::string_view text, bool at_start, std::vector<std::int32_t>& to, const Drain& drain) {
-    const auto good = [&](std::string_view valid, bool first) {
+  void encode_part(std::string_view text, bool at_start, bool goes_on, std::vector<std::int32_t>& to,
+                   const Drain& drain) {
+    const auto good = [&](std::string_view valid, bool begins) {
+      const bool first = begins && !goes_on;
       const std::string changed = tables.normalizes() ? tables.normalized(valid, first) : std::string();
       if (tables.normalizes()) valid = changed;
       inner.clear();
@@ -93,7 +108,8 @@ struct Encoder::State {
     });
   }
 
-  void encode(std::string_view text, std::vector<std::int32_t>& to, const Full* full = nullptr) {
+  // goes_on: there was text before it.
+  void encode(std::string_view text, bool goes_on, std::vector<std::int32_t>& to, const Full* full = nullptr) {
     std::size_t done = 0;
     const auto drain = [&](std::string_view piece) {
       done += piece.size();
@@ -105,12 +121,73 @@ struct Encoder::State {
     tables.added[0].split(text, parts);
     for (const AddedTokens::Stretch& p : parts) {
       if (!p.id) {
-        encode_part(p.text, p.text.data() == text.data(), to, drain);
+        const bool begins = p.text.data() == text.data();
+        encode_part(p.text, begins && !goes_on, begins && goes_on, to, drain);
         continue;
       }
       to.push_back(*p.id);
       drain(p.text);
     }
+  }
+
+  std::vector<std::int32_t> ids_of(std::string_view text, bool goes_on) {
+    std::vector<std::int32_t> ids;
+    encode(text, goes_on, ids);
+    return ids;
+  }
+
+  // `text` is before and after `at`; goes_on: there was text before it.
+  bool may_cut(std::string_view text, std::size_t at, bool goes_on) {
+    std::size_t begin = at - std::min(at, window_bytes), end = std::min(text.size(), at + window_bytes);
+    while (begin > 0 && continues_character(text[begin])) --begin;
+    while (end < text.size() && continues_character(text[end])) ++end;
+    goes_on = goes_on || begin > 0;
+    const std::string_view window = text.substr(begin, end - begin);
+    std::vector<std::int32_t> apart = ids_of(window.substr(0, at - begin), goes_on);
+    const std::vector<std::int32_t> right = ids_of(window.substr(at - begin), true);
+    apart.insert(apart.end(), right.begin(), right.end());
+    return apart == ids_of(window, goes_on);
+  }
+
+  // Where a block of the text may end, at or after `least`; none: nowhere, as far as is known yet.
+  std::optional<std::size_t> block_end(std::string_view text, std::size_t least, bool goes_on) {
+    if (only_bytes()) return least;
+    std::size_t tries = 0;
+    for (std::size_t at = least; at + window_bytes < text.size() && tries < most_tries; ++at)
+      if (is_blank(text[at]) && !is_blank(text[at - 1]) && (++tries, may_cut(text, at, goes_on))) return at;
+    return std::nullopt;
+  }
+
+  // Of a text that comes in parts: what has come and is not encoded yet, how much of it was, when a block is tried for.
+  std::string held;
+  std::size_t done = 0, least = bytes_of_block;
+
+  void encode_blocks(std::string_view part, bool last, const Full& full) {
+    std::vector<std::int32_t> ids;
+    const auto put = [&](std::string_view block) {
+      const std::size_t before = done;
+      const Full later = [&](std::span<const std::int32_t> some, std::size_t of_block) {
+        full(some, before + of_block);
+      };
+      encode(block, before > 0, ids, &later);
+      done += block.size();
+      if (!ids.empty()) full(ids, done);
+      ids.clear();
+    };
+    if (!held.empty()) held += part;
+    std::string_view text = held.empty() ? part : held;
+    while (text.size() > least + window_bytes) {
+      const std::optional<std::size_t> end = block_end(text, least, done > 0);
+      if (!end) {
+        least *= 2;
+        continue;
+      }
+      put(text.substr(0, *end));
+      text.remove_prefix(*end);
+      least = bytes_of_block;
+    }
+    if (last) put(text), done = 0, least = bytes_of_block;
+    held = last ? std::string() : std::string(text);
   }
 };
 
@@ -118,12 +195,12 @@ Encoder::Encoder(const Tokenizer& t) : state_(std::make_unique<State>(t)) {}
 Encoder::~Encoder() = default;
 Encoder::Encoder(Encoder&&) noexcept = default;
 
-void Encoder::encode(std::string_view text, std::vector<std::int32_t>& to) { state_->encode(text, to); }
+void Encoder::encode(std::string_view text, std::vector<std::int32_t>& to) { state_->encode(text, false, to); }
 
-void Encoder::encode(std::string_view text, const Full& full) {
-  std::vector<std::int32_t> ids;
-  state_->encode(text, ids, &full);
-  if (!ids.empty()) full(ids, text.size());
+void Encoder::encode(std::string_view text, const Full& full) { state_->encode_blocks(text, true, full); }
+
+void Encoder::encode_part(std::string_view part, bool last, const Full& full) {
+  state_->encode_blocks(part, last, full);
 }
 
 void Encoder::each_piece(std::string_view text, const std::function<void(std::string_view)>& use) {

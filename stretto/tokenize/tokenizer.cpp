@@ -98,7 +98,10 @@ class TableMaker {
   void add_vocab() {
     ids_.reserve(parts_.vocab.size());
     for (const auto& [token, id] : parts_.vocab) {
-      if (!ids_.emplace(token, id).second) throw Error(where_, "the token '{}' is there twice", shown(token));
+      // As the tokenizers library does it: of unigram tokens that are there twice the last one counts.
+      const bool may_repeat = parts_.model == TokenizerParts::Model::unigram && !parts_.sentencepiece;
+      if (!ids_.insert_or_assign(token, id).second && !may_repeat)
+        throw Error(where_, "the token '{}' is there twice", shown(token));
       TokenizerTables::Token& slot = claim(token, id);
       if (!byte_level_) {
         put_text(slot, token, id);

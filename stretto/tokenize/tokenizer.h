@@ -60,6 +60,8 @@ class Encoder {
   // For long texts: `full` gets the ids a few ten thousand at a time, and how much of the text is done, in bytes.
   using Full = std::function<void(std::span<const std::int32_t> ids, std::size_t done)>;
   void encode(std::string_view text, const Full& full);
+  // For a text that comes in parts: an id comes out when no later part can change it. `last`: the text ends with it.
+  void encode_part(std::string_view part, bool last, const Full& full);
   // What `text` is cut into before merges; added tokens are not looked for.
   void each_piece(std::string_view text, const std::function<void(std::string_view)>& use);
 

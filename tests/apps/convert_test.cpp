@@ -48,6 +48,20 @@ TEST_F(Convert, ThereAndBackForEveryModelType) {
   }
 }
 
+TEST_F(Convert, WhatIsInF64StaysInF64) {
+  ASSERT_EQ(convert(data_folder + "/hf/gpt2/model c").code, 0);
+  ASSERT_EQ(convert("c wide --dtype f64").code, 0);
+  // Weights that f32 does not have.
+  HfModel third = load_hf(folder_ / "wide", f64);
+  for (auto& [name, value] : third.weights) reinterpret_cast<double*>(value.bytes.data())[0] = 1.0 / 3;
+  fs::create_directory(folder_ / "third");
+  save_hf(folder_ / "third", third.config, third.weights, {.stored = FileType::F64});
+  ASSERT_EQ(convert("third again").code, 0);
+  ASSERT_EQ(convert("again back").code, 0);
+  const HfModel back = load_hf(folder_ / "back", f64);
+  for (const auto& [name, value] : third.weights) EXPECT_EQ(value.bytes, back.weights.at(name).bytes) << name;
+}
+
 TEST_F(Convert, ShardsTypesAndTheFilesBesideTheWeights) {
   fs::copy(data_folder + "/hf/llama/model", folder_ / "hf");
   folder_.write("hf/tokenizer.json", "{\"a\": 1}");

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "stretto/formats/utf8.h"
+#include "support/chats.h"
 #include "support/command.h"
 #include "support/files.h"
 
@@ -73,6 +74,64 @@ TEST(GenerateCommand, TheTokenizerOfTheDataIsCarriedAlong) {
   const std::string out = in_folder("generate run" + how);
   EXPECT_THAT(out, StartsWith("or not to be"));
   EXPECT_EQ(in_folder("generate hf" + how), out);
+}
+
+// A model that has learned its conversations by heart says what the assistant says, and stops where answers end.
+TEST(GenerateCommand, ChatsWithTheTemplateThatTheModelWasTrainedOn) {
+  STRETTO_NEEDS_JINJA();
+  const Learned in_folder;
+  std::string chats;
+  for (const auto& [question, answer] : {std::pair{"one?", "1!"}, {"two?", "22"}, {"on?", "x"}})
+    chats += fmt::format(
+        R"({{"messages": [{{"role": "user", "content": "{}"}}, {{"role": "assistant", "content": "{}"}}]}})"
+        "\n",
+        question, answer);
+  in_folder.folder.write("c.jsonl", chats);
+  in_folder.folder.write("t.jinja",
+                         "{% for m in messages %}<{{ m.role[0] }}>{{ m.content }}<|endoftext|>{% endfor %}"
+                         "{% if add_generation_prompt %}<a>{% endif %}");
+  in_folder("data train-bpe text.txt --vocab 257 --out tokenizer.json");
+  in_folder(
+      "train --data.path=c.jsonl --data.field=messages --data.template=t.jinja --data.tokenizer=tokenizer.json "
+      "--model.vocab=260 --model.layers=1 --model.width=32 --model.heads=2 --model.context=48 --train.steps=400 "
+      "--train.batch=3 --optimizer.lr=0.01 --log.dir=run");
+  const std::string how = " --tokens 10 --temperature 0";
+  EXPECT_EQ(in_folder("generate run --chat --prompt one?" + how), "1!\n");
+  EXPECT_EQ(in_folder("generate run --chat --prompt two?" + how), "22\n");
+  in_folder.folder.write("chat.json", "{\n \"messages\": [{\"role\": \"user\", \"content\": \"two?\"}]\n}\n");
+  EXPECT_EQ(in_folder("generate run --chat=chat.json" + how), "22\n");
+  const auto said = [&](const std::string& arguments) { return stretto("generate " + arguments, in_folder.folder.str()); };
+  EXPECT_EQ(said("run --chat=chat.json --prompt a").error,
+            "[generate] there are a conversation, 'chat.json', and a prompt; hint: give one of them; --chat by itself "
+            "makes a conversation of the prompt\n");
+  EXPECT_EQ(said("run --chat=chat.json --template none").error,
+            "[generate] there is no template 'none'; hint: --template names a Jinja file\n");
+  in_folder.folder.write("chat.json", "{\"messages\": [{\"role\": \"user\"}]}");
+  EXPECT_THAT(said("run --chat=chat.json").error, StartsWith("[chat.json] message 1 has no text as its 'content'"));
+  EXPECT_EQ(said("run --chat").code, 2);
+}
+
+TEST(GenerateCommand, WithoutATemplateAChatIsRefused) {
+  EXPECT_THAT(generate("hf/gpt2/model --chat --prompt a").error,
+              HasSubstr("there is no chat template beside the weights in 'hf/gpt2/model'; hint: name one"));
+}
+
+// A python3 that says when it is asked, and is asked only for conversations.
+TEST(GenerateCommand, OnlyConversationsNeedPython) {
+  const Learned in_folder;
+  in_folder.folder.write("bin/python3", "#!/bin/sh\necho asked >> asked\nexit 1\n");
+  fs::permissions(in_folder.folder / "bin/python3", fs::perms::owner_all);
+  in_folder.folder.write("t.jinja", "x");
+  in_folder.folder.write("c.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}\n");
+  const auto run = [&](const std::string& arguments) {
+    return shell("PATH=$PWD/bin:$PATH " + binaries() + "/stretto train --model.layers=1 --model.width=16 "
+                 "--model.heads=2 --model.context=8 --train.steps=1 --train.batch=1 " + arguments,
+                 in_folder.folder.str());
+  };
+  EXPECT_EQ(run("--data.path=text.txt").code, 0);
+  EXPECT_FALSE(fs::exists(in_folder.folder / "asked"));
+  EXPECT_EQ(run("--data.path=c.jsonl --data.field=messages --data.template=t.jinja").code, 1);
+  EXPECT_EQ(text_of(in_folder.folder / "asked"), "asked\n");
 }
 
 TEST(GenerateCommand, MistakesAreNamed) {

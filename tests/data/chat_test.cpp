@@ -3,7 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
 #include "stretto/data/sequences.h"
+#include "support/chats.h"
 #include "support/files.h"
 #include "support/message.h"
 
@@ -42,7 +48,12 @@ std::string text_of(std::span<const std::int32_t> ids) {
   return s;
 }
 
-TEST(Chat, RowsHoldWholeConversationsAndTargetsAreAnswers) {
+class Chat : public testing::Test {
+ protected:
+  void SetUp() override { STRETTO_NEEDS_JINJA(); }
+};
+
+TEST_F(Chat, RowsHoldWholeConversationsAndTargetsAreAnswers) {
   const ChatFiles files;
   const Corpus corpus = open_corpus(files.options(), 28);
   const TokenSource& source = *corpus.training[0].source;
@@ -67,7 +78,7 @@ TEST(Chat, RowsHoldWholeConversationsAndTargetsAreAnswers) {
   EXPECT_EQ(segments[26], 1);
 }
 
-TEST(Chat, EveryEpochHasEveryRowOnceAndNoOtherCuts) {
+TEST_F(Chat, EveryEpochHasEveryRowOnceAndNoOtherCuts) {
   const ChatFiles files;
   const TrainingRows training(open_corpus(files.options(), 28),
                               {.length = 28, .batch = 3, .seed = 7, .documents = true});
@@ -80,7 +91,7 @@ TEST(Chat, EveryEpochHasEveryRowOnceAndNoOtherCuts) {
   }
 }
 
-TEST(Chat, HeldOutRowsAreWhole) {
+TEST_F(Chat, HeldOutRowsAreWhole) {
   const ChatFiles files;
   CorpusOptions o = files.options();
   o.validation = 0.4;
@@ -92,7 +103,7 @@ TEST(Chat, HeldOutRowsAreWhole) {
   EXPECT_EQ(text_of(ids).substr(0, 6), "u:five");
 }
 
-TEST(Chat, MistakesAreNamed) {
+TEST_F(Chat, MistakesAreNamed) {
   const ChatFiles files;
   const auto said = [&](const CorpusOptions& o) {
     std::string text = refusal_of([&] { open_corpus(o, 28); });
@@ -115,6 +126,61 @@ TEST(Chat, MistakesAreNamed) {
   files.folder.write("c.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}]}\n");
   EXPECT_EQ(said(files.options()).substr(0, 74),
             "[data] c.jsonl has no conversation in which the assistant says anything; h");
+}
+
+// What processes tell each other, between threads.
+class Told {
+ public:
+  void tell(std::vector<std::int32_t>& words) {
+    const std::lock_guard lock(mutex_);
+    all_.push_back(words);
+    changed_.notify_all();
+  }
+  void hear(std::vector<std::int32_t>& words) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !all_.empty(); });
+    words = std::move(all_.front());
+    all_.pop_front();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::vector<std::int32_t>> all_;
+};
+
+TEST_F(Chat, OfSeveralProcessesOnlyTheFirstReadsAndRenders) {
+  const ChatFiles files;
+  std::string many;
+  for (int i = 0; i < 3000; ++i) many += line(fmt::format("question {}", i), std::string(100 + i % 50, 'a'));
+  files.folder.write("c.jsonl", many);
+  files.folder.write("nothing.jsonl", line("of this", "nothing is read"));
+  const std::vector<std::filesystem::path> chats{files.folder / "c.jsonl"}, others{files.folder / "nothing.jsonl"};
+  const ChatTemplate how{.source = short_template, .where = "t.jinja"};
+  const ChatTemplate refuses{.source = "{{ raise_exception('rendered') }}", .where = "t.jinja"};
+  Told told;
+  int blocks = 0;
+  const auto tell = [&](std::vector<std::int32_t>& words) { ++blocks, told.tell(words); };
+  const auto hear = [&](std::vector<std::int32_t>& words) { told.hear(words); };
+  std::shared_ptr<const TokenSource> second;
+  std::thread other([&] {
+    second = open_chat(others, Tokenizer::bytes(), refuses, {.length = 300, .others = FromFirst{false, hear}});
+  });
+  const auto first = open_chat(chats, Tokenizer::bytes(), how, {.length = 300, .others = FromFirst{true, tell}});
+  other.join();
+  EXPECT_GT(blocks, 2);
+  const auto alone = open_chat(chats, Tokenizer::bytes(), how, {.length = 300});
+  ASSERT_EQ(alone->tokens(), first->tokens());
+  ASSERT_EQ(alone->tokens(), second->tokens());
+  std::vector<std::int32_t> a(alone->tokens()), b(a), c(a);
+  for (const bool targets : {false, true}) {
+    const auto read = [&](const TokenSource& s, std::vector<std::int32_t>& to) {
+      targets ? s.targets(0, to) : s.read(0, to);
+    };
+    read(*alone, a), read(*first, b), read(*second, c);
+    EXPECT_TRUE(a == b && a == c) << targets;
+  }
+  EXPECT_EQ(alone->documents(0, alone->tokens()), second->documents(0, alone->tokens()));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "stretto/data/documents.h"
+#include "stretto/data/tokenize_files.h"
 
 #include <gmock/gmock.h>
 #include <zlib.h>
@@ -30,7 +31,10 @@ std::string packed(const std::string& text) {
 
 std::vector<std::string> documents(const std::filesystem::path& file, const std::string& field = "text") {
   std::vector<std::string> all;
-  each_document(file, field, [&](std::string_view text, std::size_t) { all.emplace_back(text); });
+  each_document(file, field, [&, whole = std::string()](const DocumentPart& part) mutable {
+    whole += part.text;
+    if (part.last) all.push_back(std::move(whole)), whole.clear();
+  });
   return all;
 }
 
@@ -49,6 +53,50 @@ TEST(Documents, OfEveryKindOfFile) {
   EXPECT_THAT(documents(folder / "a.jsonl"), ElementsAre("one", "two\nlines", "last"));
   EXPECT_THAT(documents(folder / "a.jsonl.gz"), ElementsAre("one", "two\nlines", "last"));
   EXPECT_THAT(documents(folder / "other.jsonl", "content"), ElementsAre("c"));
+}
+
+// However much comes out, a few megabytes of it are held.
+TEST(Documents, ACompressedTextComesInParts) {
+  const test::Folder folder;
+  std::string text;
+  while (text.size() < (2u << 20)) text += fmt::format("some {} words\nand more", text.size());
+  folder.write("a.txt", text);
+  std::string many;
+  for (int i = 0; i < 4; ++i) many += packed(text);
+  folder.write("a.txt.gz", many);
+  int parts = 0;
+  std::size_t longest = 0;
+  std::string whole;
+  each_document(folder / "a.txt.gz", "text", [&](const DocumentPart& part) {
+    ++parts;
+    longest = std::max(longest, part.text.size());
+    if (!whole.empty()) EXPECT_TRUE(part.text[0] == ' ' || part.text[0] == '\n');
+    whole += part.text;
+    EXPECT_EQ(part.last, whole.size() == 4 * text.size());
+  });
+  EXPECT_TRUE(whole == text + text + text + text);
+  EXPECT_GT(parts, 3);
+  EXPECT_LT(longest, 3u << 20);
+  const Tokenizer t = read_tokenizer(STRETTO_TEST_DATA "/tokenizers/gpt2_style");
+  folder.write("whole.txt", whole);
+  const auto plain = open_text({folder / "whole.txt"}, t), compressed = open_text({folder / "a.txt.gz"}, t);
+  ASSERT_EQ(plain->tokens(), compressed->tokens());
+  std::vector<std::int32_t> a(plain->tokens()), b(a);
+  plain->read(0, a), compressed->read(0, b);
+  EXPECT_TRUE(a == b);
+}
+
+TEST(Documents, OnesWithoutTextAreNone) {
+  const test::Folder folder;
+  folder.write("a.jsonl", "{\"text\": \"\"}\n{\"text\": \"one\"}\n{\"text\": \"\"}\n{\"text\": \"two\"}\n");
+  for (const std::optional<std::int32_t> end : {std::optional<std::int32_t>(), std::optional<std::int32_t>(0)}) {
+    const std::string out = (folder / (end ? "ended" : "plain")).string();
+    const Tokenized t = tokenize_files({folder / "a.jsonl"}, Tokenizer::bytes(), out + ".bin",
+                                       {.format = TokenFormat::megatron, .end = end});
+    EXPECT_EQ(t.documents, 2);
+    EXPECT_EQ(t.tokens, end ? 8 : 6);
+    EXPECT_EQ(TokenFile(out + ".bin").megatron()->documents(), 2);
+  }
 }
 
 TEST(Documents, LongLinesAndManyBlocks) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <iostream>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -91,6 +92,10 @@ TEST(Docs, EveryCommandRuns) {
   for (const Block& b : all_blocks()) {
     if (b.language == "sh") {
       r = test::shell(shortened(b.text), folder.str());
+      if (r.error.find("apt-get install python3-jinja2") != r.error.npos) {
+        std::cout << b.where() << ": there is no python3 with jinja2, and conversations are left out\n";
+        continue;
+      }
       EXPECT_EQ(r.code, 0) << b.where() << "\n" << b.text << r.out << r.error;
       if (b.text.find("mpirun ") != std::string::npos) expect_same_parameters(r.out, b);
     }

@@ -42,6 +42,30 @@ TEST(Decoder, GreedyTokensAreThoseOfTransformers) {
   }
 }
 
+// The context that was trained on has 16 tokens: what is said does not depend on how much may be said, and beyond 16
+// every token is what the model says of the whole sequence at once.
+TEST(Decoder, LongropeTurnsByWhatIsReadAndNotByWhatMayBe) {
+  const StoredModel m = load_model(data_folder / "hf_models" / "phi3_longrope");
+  const std::vector<std::int32_t> prompt{3, 17, 5, 11, 8};
+  const auto greedy = [&](i64 tokens, const std::vector<std::int32_t>& from) {
+    std::vector<std::int32_t> ids;
+    generate(m, from, {.tokens = tokens, .sample = {.temperature = 0}}, [&](std::int32_t id) {
+      ids.push_back(id);
+      return true;
+    });
+    return ids;
+  };
+  const std::vector<std::int32_t> most = greedy(24, prompt);
+  ASSERT_EQ(most.size(), 24u);
+  for (const i64 tokens : {1, 5, 11, 12, 13, 20})
+    EXPECT_EQ(greedy(tokens, prompt), std::vector<std::int32_t>(most.begin(), most.begin() + tokens)) << tokens;
+  std::vector<std::int32_t> read = prompt;
+  for (const std::int32_t id : most) {
+    EXPECT_EQ(greedy(1, read), std::vector<std::int32_t>{id}) << read.size();
+    read.push_back(id);
+  }
+}
+
 TEST(Decoder, DecodesInBf16) {
   for (const char* model : {"gpt2", "llama"}) {
     const StoredModel m = load_model(data_folder / "hf" / model / "model");

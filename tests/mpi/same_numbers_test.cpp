@@ -2,6 +2,7 @@
 #include <fstream>
 
 #include "processes.h"
+#include "support/chats.h"
 
 namespace stretto {
 namespace {
@@ -32,6 +33,28 @@ TEST_F(SameNumbers, ActorsThatMakeThingsAgainThroughMpiAlone) {
 TEST_F(SameNumbers, DataAndTensorRanks) { expect_same(4, "--parallel.data=2 --parallel.tensor=2"); }
 TEST_F(SameNumbers, APipelineOfDataRanksThatShareTheirStateThroughMpiAlone) {
   expect_same(4, "--parallel.pipe=2 --parallel.data=2 --parallel.zero=3", " --no-shared-memory");
+}
+
+// A python3 that counts how often it is asked.
+TEST_F(SameNumbers, ConversationsAreRenderedByTheFirstRankAlone) {
+  STRETTO_NEEDS_JINJA();
+  folder_.write("t.jinja", "{{ strftime_now('%d') }}{% for m in messages %}{{ m.content }}|{% endfor %}");
+  std::string chats;
+  for (int i = 0; i < 60; ++i)
+    chats += fmt::format(
+        R"({{"messages": [{{"role": "user", "content": "{}"}}, {{"role": "assistant", "content": "{}"}}]}})"
+        "\n",
+        i * 7 % 10, i % 10);
+  folder_.write("c.jsonl", chats);
+  const std::string python = test::shell("command -v python3", "/").out;
+  folder_.write("bin/python3", "#!/bin/sh\necho asked >> '" + folder_.str() + "/asked'\nexec " +
+                                   python.substr(0, python.size() - 1) + " \"$@\"\n");
+  std::filesystem::permissions(folder_ / "bin/python3", std::filesystem::perms::owner_all);
+  const std::string path = std::getenv("PATH");
+  setenv("PATH", (folder_.str() + "/bin:" + path).c_str(), 1);
+  expect_same(2, "--parallel.pipe=2 --data.field=messages --data.path=c.jsonl --data.template=t.jinja");
+  setenv("PATH", path.c_str(), 1);
+  EXPECT_EQ(test::text_of(folder_ / "asked"), "asked\nasked\n") << "once with threads, once with processes";
 }
 
 // As on several machines: a node is so many processes.

@@ -53,9 +53,9 @@ struct SmallRun {
     return read_run("", all);
   }
   std::string log() const { return test::text_of(folder / "run" / "log.txt"); }
-  RunSummary run(const std::vector<std::string>& more) const {
+  RunSummary run(const std::vector<std::string>& more, const std::optional<std::string>& resume = {}) const {
     std::FILE* out = std::fopen("/dev/null", "w");
-    const RunSummary s = train(config(more), out);
+    const RunSummary s = train(config(more), out, Verbosity::normal, resume);
     std::fclose(out);
     return s;
   }
@@ -79,6 +79,25 @@ TEST(Progress, TheBestCheckpointIsKeptAndPatienceEndsTheRun) {
   EXPECT_EQ(kept.path.filename(), fmt::format("step-{:08}", best - losses.begin() + 1));
   const Evaluated e = evaluate(kept, {.data = {(run.folder / "a.txt").string()}});
   EXPECT_GT(e.tokens, 0);
+}
+
+TEST(Progress, ARunThatPatienceHasEndedStaysEnded) {
+  const SmallRun run;
+  const std::vector<std::string> how{"--optimizer.lr=30", "--optimizer.schedule=constant", "--train.clip=0"};
+  const auto with = [&](const std::string& patience) {
+    std::vector<std::string> all = how;
+    all.push_back("--train.patience=" + patience);
+    return all;
+  };
+  const RunSummary ended = run.run(with("2"));
+  ASSERT_LT(ended.steps, 8);
+  for (int again = 0; again < 2; ++again) {
+    const RunSummary s = run.run(with("2"), (run.folder / "run").string());
+    EXPECT_EQ(s.steps, ended.steps);
+    EXPECT_EQ(s.parameters, ended.parameters);
+    EXPECT_FALSE(s.stopped);
+  }
+  EXPECT_EQ(run.run(with("0"), (run.folder / "run").string()).steps, 8);
 }
 
 TEST(Progress, SamplesAreSaid) {

@@ -2,11 +2,15 @@
 
 #include <gmock/gmock.h>
 #include <rapidcheck.h>
+#include <unistd.h>
+
+#include <fstream>
 
 #include "stretto/base/error.h"
 #include "stretto/tokenize/inner/byte_level.h"
 #include "stretto/tokenize/inner/normalize.h"
 #include "stretto/tokenize/split_pattern.h"
+#include "support/child.h"
 #include "support/files.h"
 #include "support/message.h"
 
@@ -49,6 +53,81 @@ std::string characters(const std::string& old_text = "", const std::string& new_
     text.replace(text.find(old_text), old_text.size(), new_text);
   }
   return text;
+}
+
+// The ids are those of the tokenizers library (0.23.3), which takes the last of two.
+TEST(Tokenizer, AUnigramTokenMayBeThereTwice) {
+  const std::string json = R"({"added_tokens": [],
+ "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always", "split": true},
+ "decoder": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always", "split": true},
+ "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["a", -1.0], ["b", -1.5], ["ab", -5.0],
+  ["c", -2.0], ["ab", -2.2], ["bc", -9.0], ["\u2581", -1.0], ["a", -3.0]]}})";
+  const Tokenizer t(parse_tokenizer(json, "t.json"), "t.json");
+  EXPECT_THAT(t.encode("ab"), ElementsAre(7, 5));
+  EXPECT_THAT(t.encode("a b"), ElementsAre(7, 8, 7, 2));
+  EXPECT_THAT(t.encode("aabbab"), ElementsAre(7, 8, 5, 2, 5));
+  EXPECT_THAT(t.encode("c a ab x"), ElementsAre(7, 4, 7, 8, 7, 5, 7, 0));
+  EXPECT_EQ(t.decode(Ids{7, 3, 1, 8, 5}), "abaaab");
+  EXPECT_EQ(t.id_of("ab"), 5);
+}
+
+// In parts of any length, and in the blocks that long texts are cut into: the ids of the whole.
+TEST(Tokenizer, TextsThatComeInPartsHaveTheIdsOfTheWhole) {
+  const std::vector<std::filesystem::path> all{STRETTO_TEST_DATA "/tokenizers/gpt2_style",
+                                               STRETTO_TEST_DATA "/tokenizers/llama3_style", "bytes"};
+  std::vector<std::filesystem::path> files = all;
+  for (const auto& e : std::filesystem::directory_iterator(STRETTO_TEST_DATA "/tokenizers/kinds"))
+    if (e.path().extension() == ".json" && e.path().string().find("expected") == std::string::npos)
+      files.push_back(e.path());
+  std::string text;
+  for (int i = 0; text.size() < (3u << 20); ++i)
+    text += fmt::format("{} well-known words, it's \u00c4rger e\u0301 {:05}  and\n{}\"so\" on<|endoftext|>", i % 977, i,
+                        i % 5 ? "" : "\n ");
+  for (const auto& file : files) {
+    std::optional<Tokenizer> t;
+    try {
+      t = read_tokenizer(file);
+    } catch (const Error&) {
+      continue;  // no tokenizer
+    }
+    Encoder encoder(*t);
+    Ids whole, blocks, parts;
+    encoder.encode(text, whole);
+    encoder.encode(text, [&](std::span<const std::int32_t> ids, std::size_t) {
+      blocks.insert(blocks.end(), ids.begin(), ids.end());
+    });
+    std::size_t before = 0;
+    for (std::size_t at = 0, n = 1; at < text.size(); at += n, n = n * 7 % 400009)
+      encoder.encode_part(std::string_view(text).substr(at, n), at + n >= text.size(),
+                          [&](std::span<const std::int32_t> ids, std::size_t done) {
+                            parts.insert(parts.end(), ids.begin(), ids.end());
+                            EXPECT_LE(before, done);
+                            EXPECT_LE(done, text.size());
+                            before = done;
+                          });
+    EXPECT_TRUE(whole == blocks) << file << " " << whole.size() << " " << blocks.size();
+    EXPECT_TRUE(whole == parts) << file << " " << whole.size() << " " << parts.size();
+  }
+}
+
+// Memory that is used at most, above what there was.
+TEST(Tokenizer, LongTextsTakeLittleMemory) {
+  for (const char* name : {"bytes", STRETTO_TEST_DATA "/tokenizers/gpt2_style"}) {
+    const test::Ended e = test::in_child([&] {
+      const Tokenizer t = read_tokenizer(name);
+      std::string text(16 << 20, 'a');
+      for (std::size_t i = 7; i < text.size(); i += 8) text[i] = ' ';
+      Encoder encoder(t);
+      std::ifstream statm("/proc/self/statm");
+      rlim_t pages = 0;
+      statm >> pages;
+      test::limit(RLIMIT_AS, pages * sysconf(_SC_PAGESIZE) + (16 << 20));
+      std::size_t ids = 0;
+      encoder.encode(text, [&](std::span<const std::int32_t> some, std::size_t) { ids += some.size(); });
+      if (ids < text.size() / 8) throw Error("test", "{} ids", ids);
+    });
+    EXPECT_EQ(e.code, 0) << name << e.error;
+  }
 }
 
 TEST(Tokenizer, CharactersBytesAndWhatIsUnknown) {

@@ -199,6 +199,8 @@ void keys_of(DataSection& s, Visit&& visit) {
   visit(Key{"field", "of .jsonl files: what holds the text; messages: conversations"}, s.field, Words{"text"});
   visit(Key{"template", "of conversations: a Jinja file", "the one beside the tokenizer"}, s.chat_template,
         Words{"file"});
+  visit(Key{"date", "of conversations: for templates that ask for it", "the day the run starts"}, s.date,
+        Words{"2026-11-18"});
   visit(Key{"documents", "attention stays within documents"}, s.documents);
   visit(Key{"validation", "the part of the data that is held out, or files of their own"},
         ShareOrFiles{s.validation, s.validation_path});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "stretto/base/day.h"
 #include "stretto/base/files.h"
 #include "stretto/base/text.h"
 #include "stretto/config/describe.h"
@@ -149,6 +150,8 @@ class RunReader {
     if (section.has("path") && section.has("mixture"))
       section.blame("mixture", "'path' is given too", "give one of them");
     if (!s.mixture.empty()) s.path.clear();
+    if (section.has("date") && reading.right() && !s.date.empty() && !is_day(s.date))
+      section.fail_hint("date", fmt::format("is no day: '{}'", s.date), "write it as 2026-11-18");
     if (s.field == messages_field) s.documents = true;  // conversations know nothing of each other
     if (s.documents && right_base_ && !family_named(run_.model.config.family).attends)
       section.fail_hint("documents", fmt::format("the family '{}' has no attention", run_.model.config.family),

@@ -25,7 +25,24 @@ std::map<std::string, std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+// "section.key = value" of every key that is set; `only`: of one section.
+std::string settings_of(const RunConfig& config, std::string_view only = {}) {
+  RunConfig c = config;
+  c.log = {};  // where a rank writes is its own affair
+  std::istringstream toml(resolved_toml(c));
+  std::string section, text;
+  for (std::string line; std::getline(toml, line);) {
+    if (line.starts_with('['))
+      section = line.substr(1, line.find(']') - 1) + ".";
+    else if (!line.empty() && section.starts_with(only))
+      text += section + line + "\n";
+  }
+  return text;
+}
+
 }  // namespace
+
+std::string data_description(const RunConfig& config) { return settings_of(config, "data."); }
 
 std::string description(const RunConfig& config, const Prepared& p, i64 steps_done) {
   const MappedFile executable("/proc/self/exe");
@@ -36,17 +53,7 @@ std::string description(const RunConfig& config, const Prepared& p, i64 steps_do
   const TrainingRows rows(p.corpus, p.rows);
   text += fmt::format("data = {} tokens; the first and the last batch have hashes {:016x} and {:016x}\n",
                       p.corpus.training_tokens(), hash_of_rows(rows.at(1)), hash_of_rows(rows.at(config.train.steps)));
-  RunConfig c = config;
-  c.log = {};  // where a rank writes is its own affair
-  std::istringstream toml(resolved_toml(c));
-  std::string section;
-  for (std::string line; std::getline(toml, line);) {
-    if (line.starts_with('['))
-      section = line.substr(1, line.find(']') - 1) + ".";
-    else if (!line.empty())
-      text += section + line + "\n";
-  }
-  return text;
+  return text + settings_of(config);
 }
 
 std::vector<Fault> disagreements(const std::vector<std::string>& all) {

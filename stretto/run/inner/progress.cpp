@@ -44,7 +44,7 @@ std::string sample_of(const StoredModel& m, const std::string& prompt, const std
   o.stop = codec.ends;
   Utf8Stream stream;
   std::string text = stream.push(prompt);
-  generate(m, codec.encode(prompt), o, [&](std::int32_t id) {
+  generate(m, codec.encode(prompt, true), o, [&](std::int32_t id) {
     text += stream.push(codec.decode(id));
     return true;
   });

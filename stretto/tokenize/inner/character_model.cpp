@@ -56,7 +56,7 @@ void CharacterModel::add_words(const TokenizerParts& parts) {
   words_.reserve(parts.vocab.size());
   for (const auto& [token, id] : parts.vocab) {
     if (token.empty() || std::binary_search(unmatched.begin(), unmatched.end(), id)) continue;
-    words_.emplace(token, id);
+    words_.insert_or_assign(token, id);
     if (token.size() != character_size(token, 0)) continue;
     const std::uint32_t point = code_point(token);
     if (point >= characters_.size()) characters_.resize(point + 1);

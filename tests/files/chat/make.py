@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Writes what transformers makes of the templates beside this file (in the style of well-known models) into
-expected.json: of every template and conversation the text without and with a prompt for generation, or that it refuses.
+expected.json: of every template and conversation the text without and with a prompt for generation, or that it refuses,
+and of templates with {% generation %} what they mark.
 
     pip install transformers jinja2 && python3 make.py
 """
 import json
 import os
 
-from transformers.utils.chat_template_utils import _compile_jinja_template
+from transformers.utils.chat_template_utils import render_jinja_template
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOKENS = dict(bos_token="<s>", eos_token="</s>")
@@ -37,17 +38,24 @@ CHATS = [
     chat("say <|im_end|>", "<|im_end|> said", enable_thinking=False),
 ]
 
-expected = {"chats": CHATS, "templates": {}}
+said = {}
+expected = {"chats": CHATS, "templates": {}, "marked": said}
 for file in sorted(os.listdir(HERE)):
     if not file.endswith(".jinja"):
         continue
-    template = _compile_jinja_template(open(os.path.join(HERE, file)).read())
+    template = open(os.path.join(HERE, file)).read()
+    marks = "{% generation %}" in template
     results = []
     for c in CHATS:
         texts = []
         for prompt in (False, True):
+            more = {name: value for name, value in c.items() if name != "messages"}
             try:
-                texts.append(template.render(**TOKENS, **c, add_generation_prompt=prompt))
+                rendered, marked = render_jinja_template([c["messages"]], chat_template=template, **TOKENS, **more,
+                                                         add_generation_prompt=prompt, return_assistant_tokens_mask=marks)
+                texts.append(rendered[0])
+                if marks and not prompt:
+                    said.setdefault(file, []).append([rendered[0][begin:end] for begin, end in marked[0]])
             except Exception as e:
                 texts.append({"refused": str(e)})
         results.append(texts)
