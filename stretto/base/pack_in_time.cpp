@@ -1,6 +1,6 @@
 // What goes through buffers in the order of time.
 #include <algorithm>
-#include <map>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -182,20 +182,20 @@ Packing pack_quickly(std::span<const Lifetime> all, std::size_t align) {
 }
 
 bool disjoint(std::span<const Lifetime> all, const Packing& p) {
-  std::vector<std::uint32_t> starts, ends;
-  for (std::uint32_t i = 0; i < all.size(); ++i)
-    if (all[i].bytes > 0) starts.push_back(i), ends.push_back(i);
-  std::sort(starts.begin(), starts.end(), [&](auto a, auto b) { return all[a].first < all[b].first; });
-  std::sort(ends.begin(), ends.end(), [&](auto a, auto b) { return all[a].last < all[b].last; });
-  std::map<std::size_t, std::size_t> alive;  // offset -> end
-  std::size_t ended = 0;
-  for (std::uint32_t i : starts) {
-    for (; ended < ends.size() && all[ends[ended]].last < all[i].first; ++ended) alive.erase(p.offsets[ends[ended]]);
-    const std::size_t begin = p.offsets[i], end = begin + all[i].bytes;
-    const auto next = alive.lower_bound(begin);
-    if (next != alive.end() && next->first < end) return false;
-    if (next != alive.begin() && std::prev(next)->second > begin) return false;
-    alive[begin] = end;
+  const std::vector<std::uint32_t> starts = in_time(all, &Lifetime::first), ends = in_time(all, &Lifetime::last);
+  using Taken = std::pair<std::size_t, std::size_t>;  // from, to
+  std::vector<Taken> alive;                           // ascending: few at a time, which are found fast
+  const auto at = [&](std::size_t from) { return std::lower_bound(alive.begin(), alive.end(), Taken(from, 0)); };
+  auto ended = ends.begin();
+  for (const std::uint32_t i : starts) {
+    for (; ended != ends.end() && all[*ended].last < all[i].first; ++ended)
+      if (all[*ended].bytes > 0) alive.erase(at(p.offsets[*ended]));
+    if (all[i].bytes == 0) continue;
+    const Taken mine(p.offsets[i], p.offsets[i] + all[i].bytes);
+    const auto next = at(mine.first);
+    if (next != alive.end() && next->first < mine.second) return false;
+    if (next != alive.begin() && std::prev(next)->second > mine.first) return false;
+    alive.insert(next, mine);
   }
   return true;
 }

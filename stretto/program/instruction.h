@@ -5,7 +5,7 @@
 //         [&](const Send& s) { send(s.transfer); },
 //         ...);
 //
-// A kind that is left out of a match does not compile: whoever adds one is told every place that must handle it.
+// A kind that is left out of a match does not compile: the compiler names every place that must handle a new one.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -52,7 +52,7 @@ StepTime step_time(const Program&, const Cluster&);
 // Of a program that is not proved: none if it would wait forever.
 std::optional<double> step_seconds(const Program&, const Cluster&);
 
-// Of steps that follow each other at once, when whoever has finished goes on with the next one (next_step.h).
+// Of steps that follow each other at once, when an actor that has finished goes on with the next one (next_step.h).
 double step_period(const Program&, const Cluster&);
 
 // The same as a picture: who does what when, collectives that go on beside tasks, and messages if they are asked for.

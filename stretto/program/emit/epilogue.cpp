@@ -21,11 +21,13 @@ ActorId last_to_end(const Program& p) {
     if (fresh) it->second = seconds_of(calls, Machine{});
     return it->second;
   };
-  play(p, [&](ActorId a, const Code::Iterator& at, const Known&) {
+  const auto all = [](ActorId, TurnCodeId, std::size_t) { return true; };
+  play(p, all, [&](ActorId a, At at, const Known&) {
     match(
-        *at, [&](const Run& r) { time[a] += seconds(r); }, [&](const Send& s) { sent[s.transfer] = time[a]; },
-        [&](const Receive& r) { time[a] = std::max(time[a], sent[r.transfer]); }, [](const Start&) {},
-        [](const Await&) {});
+        p.actors[a].code.at(at.turn, at.in_turn), [&](const Run& r) { time[a] += seconds(r); },
+        [&](const Send& s) { sent[s.transfer] = time[a]; },
+        [&](const Receive& r) { time[a] = std::max(time[a], sent[r.transfer]); },
+        [](const OneOf<Start, Await> auto&) {});
   });
   return ActorId(std::max_element(time.begin(), time.end()) - time.begin());
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "stretto/program/emit/known_turns.h"
 #include "stretto/program/overlap/region.h"
 
 namespace stretto {
@@ -55,7 +56,8 @@ class RowEmitter {
         actor_(actor),
         row_(p_.row(actor)),
         marked_row_(p_.schedule.marked(actor, StorageMark::Kind::reduce_grad)),
-        pieces_(p_.schedule.stages) {
+        pieces_(p_.schedule.stages),
+        known_(e, actor) {
     for (PieceId piece : p_.stage_of.ids()) pieces_[p_.stage_of[piece]].push_back(piece);
     find_chained();
     for (const Action& a : row_)
@@ -73,7 +75,7 @@ class RowEmitter {
       i = end;
     }
     const std::size_t turns = code.turns().size();
-    for (const Instruction& i : carried_) code.push_back(i);
+    for (const Instruction& i : left_.starts) code.push_back(i);
     const std::optional<ActionId> last = row_.empty() ? std::nullopt : std::optional(ActionId(row_.size() - 1));
     settle(last);
     for (const auto& [position, stage] : marked_)
@@ -82,83 +84,30 @@ class RowEmitter {
   }
 
  private:
-  // A turn is written out the first time that its key comes; then only what its numbers stand for is found.
-  struct Message {
-    ValueId value;
-    std::uint32_t microbatch = 0;  // of the key's
-    ActorId target;
-  };
-  struct Begun {  // a collective: by the turn itself, or left to it
-    bool here = true;
-    std::uint32_t number = 0;
-  };
-  struct LeftStart {
-    Run run;  // its microbatch is one of the key's
-    std::optional<std::int64_t> action = {};
-    Begun collective;
-  };
-  struct LeftSum {
-    Begun collective;
-    TaskId scatter;
-    PieceId piece;
-    std::uint32_t microbatch = 0;
-  };
-  struct Known {
-    TurnCodeId code;
-    std::vector<std::uint32_t> microbatches;  // of the key's
-    std::vector<std::int64_t> actions;        // how far from the turn's first
-    std::vector<Message> messages;
-    std::vector<Begun> collectives;
-    std::uint32_t begun = 0;  // collectives
-    std::vector<LeftStart> starts;
-    std::optional<LeftSum> settles = {};
-  };
-  // What the numbers of a key stand for.
-  struct Standing {
-    ActionId from;
-    std::vector<MicrobatchId> microbatches = {};
-    std::vector<CollectiveId> left = {};
-    std::uint32_t begun = 0;  // collectives of the actor before the turn
-    std::uint32_t number(MicrobatchId m) {
-      const auto it = std::find(microbatches.begin(), microbatches.end(), m);
-      if (it != microbatches.end()) return std::uint32_t(it - microbatches.begin());
-      microbatches.push_back(m);
-      return std::uint32_t(microbatches.size() - 1);
-    }
-    std::int64_t distance(ActionId a) const { return std::int64_t(a.value) - std::int64_t(from.value); }
-    ActionId action(std::int64_t distance) const { return ActionId(std::int64_t(from.value) + distance); }
-    CollectiveId collective(const Begun& b) const { return b.here ? CollectiveId(begun + b.number) : left[b.number]; }
-    Begun begun_as(CollectiveId c) const {
-      if (c.value >= begun) return {true, c.value - begun};
-      return {false, std::uint32_t(std::find(left.begin(), left.end(), c) - left.begin())};
-    }
-  };
-
   void turn(ActionId from, ActionId end) {
     Standing now{.from = from, .begun = p_.actors[actor_].collectives};
     const RowTurnKey key = key_of(from, end, now);
-    const auto known = known_.find(key);
-    if (known != known_.end())
-      repeat(known->second, now);
-    else
-      known_.emplace(key, written(key, end, now));
+    if (!known_.repeat(key, now, left_)) {
+      write_out(key, from, end);
+      known_.add(key, now, code_, left_);
+    }
   }
 
   RowTurnKey key_of(ActionId from, ActionId end, Standing& now) {
     RowTurnKey key;
-    for (const Instruction& i : carried_) {
+    for (const Instruction& i : left_.starts) {
       const Start& s = *start_of(i);
       LeftKey x{.task = s.run.task, .microbatch = now.number(s.run.microbatch)};
       if (s.run.action) x.action = now.distance(*s.run.action);
       key.starts.push_back(x);
       now.left.push_back(s.collective);
     }
-    if (on_its_way_) {
-      const MicrobatchId m = on_its_way_->microbatch;
-      key.settles = LeftKey{.task = on_its_way_->scatter,
+    if (left_.settles) {
+      const MicrobatchId m = left_.settles->microbatch;
+      key.settles = LeftKey{.task = left_.settles->scatter,
                             .microbatch = now.number(m),
-                            .first = e_.is_first(actor_, *e_.index.at(Part::A, on_its_way_->piece), m)};
-      now.left.push_back(on_its_way_->collective);
+                            .first = e_.is_first(actor_, *e_.index.at(Part::A, left_.settles->piece), m)};
+      now.left.push_back(left_.settles->collective);
     }
     for (ActionId i = from; i < end; i = after(i)) key.actions.push_back(key_of(i, now));
     for (ActionId i = from; i < end; i = std::max(weights_until(i), after(i)))
@@ -198,69 +147,16 @@ class RowEmitter {
     return key;
   }
 
-  Known written(const RowTurnKey& key, ActionId end, Standing& now) {
-    code_ = std::exchange(carried_, {});
+  void write_out(const RowTurnKey& key, ActionId from, ActionId end) {
+    code_ = std::exchange(left_.starts, {});
     e_.write_to(&code_);
-    write(key, now.from, end);
+    write(key, from, end);
     e_.write_to(nullptr);
     // What only starts or waits belongs to the run that comes next (region.h).
     const auto last = std::find_if(code_.rbegin(), code_.rend(), [](const Instruction& i) { return ends_turn(i); });
-    carried_.assign(last.base(), code_.end());
+    left_.starts.assign(last.base(), code_.end());
     code_.erase(last.base(), code_.end());
-    return place(now);
   }
-  // Places a turn that was just written out, and notes how one like it is made.
-  Known place(Standing& now) {
-    auto [code, numbers] = numbered(code_);
-    Known k;
-    const std::size_t known = now.microbatches.size();
-    for (MicrobatchId m : numbers.microbatches) k.microbatches.push_back(now.number(m));
-    for (ActionId a : numbers.actions) k.actions.push_back(now.distance(a));
-    for (TransferId t : numbers.transfers) {
-      const SentValue& v = *p_.transfers[t].value();
-      k.messages.push_back({v.value, now.number(v.microbatch), p_.routes[p_.transfers[t].route].target});
-    }
-    for (CollectiveId c : numbers.collectives) k.collectives.push_back(now.begun_as(c));
-    k.begun = p_.actors[actor_].collectives - now.begun;
-    for (const Instruction& i : carried_) {
-      const Start& s = *start_of(i);
-      LeftStart x{.run = s.run, .collective = now.begun_as(s.collective)};
-      x.run.microbatch = MicrobatchId(now.number(s.run.microbatch));
-      if (s.run.action) x.action = now.distance(*s.run.action);
-      k.starts.push_back(x);
-    }
-    if (on_its_way_)
-      k.settles = LeftSum{now.begun_as(on_its_way_->collective), on_its_way_->scatter, on_its_way_->piece,
-                          now.number(on_its_way_->microbatch)};
-    STRETTO_ASSERT(now.microbatches.size() == known, "a turn has other microbatches than its key");
-    Code& all = p_.actors[actor_].code;
-    k.code = all.add(std::move(code));
-    all.add(k.code, numbers);
-    return k;
-  }
-  void repeat(const Known& k, const Standing& now) {
-    TurnNumbers numbers;
-    for (std::uint32_t m : k.microbatches) numbers.microbatches.push_back(now.microbatches[m]);
-    for (std::int64_t a : k.actions) numbers.actions.push_back(now.action(a));
-    for (const Message& x : k.messages) {
-      const MicrobatchId m = now.microbatches[x.microbatch];
-      numbers.transfers.push_back(x.target == actor_ ? e_.receive(x.value, m, actor_) : e_.send(x.value, m, x.target));
-    }
-    for (const Begun& c : k.collectives) numbers.collectives.push_back(now.collective(c));
-    p_.actors[actor_].collectives += k.begun;
-    carried_.clear();
-    for (const LeftStart& x : k.starts) {
-      Start s{x.run, now.collective(x.collective)};
-      s.run.microbatch = now.microbatches[x.run.microbatch.value];
-      if (x.action) s.run.action = now.action(*x.action);
-      carried_.push_back(s);
-    }
-    on_its_way_ = std::nullopt;
-    if (const auto& x = k.settles)
-      on_its_way_ = OnItsWay{now.collective(x->collective), x->scatter, x->piece, now.microbatches[x->microbatch]};
-    p_.actors[actor_].code.add(k.code, numbers);
-  }
-
   void write(const RowTurnKey& key, ActionId begin, ActionId end) {
     for (ActionId i = begin; i < end;) {
       for (StageId stage : key.actions[i.value - begin.value].sums_before) {
@@ -332,19 +228,13 @@ class RowEmitter {
 
   // Whole gradients of a piece are sent off to be reduced, and accumulated after the next weight gradients are made:
   // so the whole gradients of two pieces exist at a time.
-  struct OnItsWay {
-    CollectiveId collective;
-    TaskId scatter;
-    PieceId piece;
-    MicrobatchId microbatch;
-  };
   void scatter(PieceId piece, MicrobatchId m, ActionId position) {
     settle(position);
     const TaskId task = *e_.index.at(Part::S, piece);
-    on_its_way_ = OnItsWay{e_.start(actor_, task, m, position), task, piece, m};
+    left_.settles = GradientsUnderWay{e_.start(actor_, task, m, position), task, piece, m};
   }
   void settle(std::optional<ActionId> position) {
-    const std::optional<OnItsWay> x = std::exchange(on_its_way_, std::nullopt);
+    const std::optional<GradientsUnderWay> x = std::exchange(left_.settles, std::nullopt);
     if (!x) return;
     e_.await(actor_, x->collective, x->scatter);
     e_.run(actor_, *e_.index.at(Part::A, x->piece), x->microbatch, position);
@@ -466,10 +356,9 @@ class RowEmitter {
   std::set<std::pair<StageId, MicrobatchId>> recomputed_;  // with an R of their own
   LastOfStage last_;
   std::multimap<ActionId, StageId> marked_;  // sums that are still to start, by where the schedule wants them
-  std::optional<OnItsWay> on_its_way_;
-  std::vector<Instruction> code_;     // of the turn that is written out
-  std::vector<Instruction> carried_;  // collectives that start with the next turn
-  std::map<RowTurnKey, Known> known_;
+  std::vector<Instruction> code_;            // of the turn that is written out
+  LeftOver left_;
+  KnownTurns known_;
 };
 
 }  // namespace

@@ -269,6 +269,9 @@ class Walk {
       now += kind->calls;
     }
     out_.clock.push_back(now);
+    std::size_t touched = 0;
+    for (const Turn& t : code_.turns()) touched += kinds_[t.code]->all.size();
+    out_.touched.reserve(touched), out_.buffers.reserve(touched);
     started_.resize(p.actors[actor].collectives);
   }
 

@@ -141,9 +141,10 @@ class Planner {
   }
   void give_slots() {
     IdVector<TurnCodeId, std::optional<SlotsOfKind>> kinds(a_.code.kinds().size());
-    std::size_t all = 0;
-    for (const Turn& t : a_.code.turns()) all += a_.code.kind(t).slots;
-    a_.slots.reserve(all);
+    std::size_t count = 0;
+    for (const Turn& t : a_.code.turns()) count += a_.code.kind(t).slots;
+    std::vector<Slot> all;
+    all.reserve(count);
     for (std::size_t k = 0; k < a_.code.turns().size(); ++k) {
       const Turn& t = a_.code.turns()[k];
       std::optional<SlotsOfKind>& kind = kinds[t.code];
@@ -155,12 +156,12 @@ class Planner {
           return true;
         });
       }
-      const SlotId first = a_.slots.next_id();
-      a_.code.put_slots(k, first);
-      for (const Slot& s : kind->slots) a_.slots.push_back(s);
-      for (const auto& [slot, what, run] : kind->differ)
-        a_.slots[SlotId(first.value + slot.value)] = slot_of(*what, run, t);
+      const std::size_t first = all.size();
+      a_.code.put_slots(k, SlotId(first));
+      all.insert(all.end(), kind->slots.begin(), kind->slots.end());
+      for (const auto& [slot, what, run] : kind->differ) all[first + slot.value] = slot_of(*what, run, t);
     }
+    a_.slots = IdVector<SlotId, Slot>(std::move(all));
   }
 
   // Ends of messages that lie in something persistent.

@@ -23,9 +23,9 @@ namespace stretto {
 
 // What of the neighbouring turns a turn's collectives may go on beside, and by what times turns are arranged.
 struct Arrangement {
-  bool late = true;         // it is known when messages come: nearly every turn has a recipe of its own then
+  bool late = true;         // uses arrival times; almost every turn then needs an order of its own
   bool pairs = false;       // regions_of
-  std::size_t weights = 0;  // recipe_of: tasks that may be left to the next turn
+  std::size_t weights = 0;  // order_calls: tasks that may be left to the next turn
   bool unhurried = false;
   bool operator==(const Arrangement&) const = default;
 };
@@ -36,7 +36,7 @@ std::span<const Arrangement> arrangements(std::size_t tasks);
 // Kernels take long there and links are fast, so that little is put beside a collective. That is better where it is
 // badly known when messages come.
 Cluster unhurried(Cluster);
-// Nearly equal times have equal recipes.
+// Turns whose messages are nearly equally late share an order.
 double rounded_lateness(double seconds);
 
 struct OverlapOptions {

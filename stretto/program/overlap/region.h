@@ -45,7 +45,7 @@ ActionId turn_end(const Row&, ActionId first);  // the action after its last
 // May a turn end with it? What only starts or waits belongs to the run that comes next.
 bool ends_turn(const Instruction&);
 
-// Of actions that stand side by side where nothing is made again: forwards of two microbatches, or backwards. What both
+// Of actions that stand side by side without recompute: forwards of two microbatches, or backwards. What both
 // hold is alive at the same time anyway, from the forwards to the backwards.
 bool go_together(const Action&, const Action&);
 

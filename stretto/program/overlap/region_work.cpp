@@ -187,7 +187,7 @@ class WorkBuilder {
     else
       f(resource(bound(p_, r, b), r.microbatch));
   }
-  // From here on its results are the newest. Whoever reads them comes after the readers of what they replace.
+  // From here on its results are the newest. Their readers come after the readers of what they replace.
   void await(const Await& w, RegionAt at) {
     const auto here = started_.find(w.collective);
     out_.awaits.push_back({at, here == started_.end() ? std::nullopt : std::optional(here->second)});

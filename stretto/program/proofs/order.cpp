@@ -3,21 +3,27 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 namespace stretto {
 namespace {
 
 class Play {
  public:
-  Play(const Program& p, const Come& come)
+  Play(const Program& p, const Wanted& wanted, const Come& come)
       : p_(p),
         come_(come),
+        events_(p.actors.size()),
+        at_(p.actors.size()),
         known_(p.actors.size(), Known(p.actors.size(), InstructionId(0))),
         sent_(p.transfers.size()),
-        waiting_(p.transfers.size()) {}
+        waiting_(p.transfers.size()) {
+    for (ActorId a : p.actors.ids())
+      for (TurnCodeId kind : p.actors[a].code.kinds().ids()) events_[a].push_back(events_of(a, kind, wanted));
+  }
 
   std::vector<Fault> run() {
-    for (ActorId a : p_.actors.ids()) ready_.push_back(a), at_.push_back(p_.actors[a].code.begin());
+    for (ActorId a : p_.actors.ids()) ready_.push_back(a);
     while (!ready_.empty()) {
       const ActorId a = ready_.back();
       ready_.pop_back();
@@ -27,23 +33,41 @@ class Play {
   }
 
  private:
-  // Plays an actor until it has to wait for a message. Whoever sends that wakes it.
+  // Instructions of a code with which knowledge comes or goes, or that somebody wants to hear of.
+  struct Event {
+    std::size_t in_turn;
+    std::optional<TransferId> received, sent;  // the turn's numbers
+    bool wanted;
+  };
+  std::vector<Event> events_of(ActorId a, TurnCodeId kind, const Wanted& wanted) const {
+    const std::vector<Instruction>& all = p_.actors[a].code.kinds()[kind].instructions;
+    std::vector<Event> events;
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      const Event e{k, received_by(all[k]), sent_by(all[k]), wanted && wanted(a, kind, k)};
+      if (e.received || e.sent || e.wanted) events.push_back(e);
+    }
+    return events;
+  }
+
+  // Plays an actor until it has to wait for a message. The sender of that message wakes it.
   void go_on(ActorId a) {
-    const Code::Iterator end = p_.actors[a].code.end();
-    for (Code::Iterator& at = at_[a]; at != end; ++at) {
-      const InstructionId i = known_[a][a] = at.id();
-      const Instruction now = *at;
-      const bool goes = match(
-          now, [&](const Receive& r) { return receive(a, r.transfer); },
-          [](const OneOf<Run, Send, Start, Await> auto&) { return true; });
-      if (!goes) return;
-      come_(a, at, known_[a]);
-      if (const auto sent = sent_by(now)) send(a, *sent, i);
+    const Code& code = p_.actors[a].code;
+    auto& [turn, event] = at_[a];
+    for (; turn < code.turns().size(); ++turn, event = 0) {
+      const Turn& t = code.turns()[turn];
+      for (const std::vector<Event>& events = events_[a][t.code]; event < events.size(); ++event) {
+        const Event& e = events[event];
+        const At at{t, e.in_turn};
+        known_[a][a] = at.id();
+        if (e.received && !receive(a, code.transfer(t, *e.received))) return;
+        if (e.wanted) come_(a, at, known_[a]);
+        if (e.sent) send(a, code.transfer(t, *e.sent), at.id());
+      }
     }
   }
   void send(ActorId a, TransferId t, InstructionId i) {
     sent_[t] = known_[a];
-    sent_[t][a] = InstructionId(i.value + 1);  // whoever has the message knows that it was read
+    sent_[t][a] = InstructionId(i.value + 1);  // to have the message is to know that it was read
     if (waiting_[t]) ready_.push_back(*waiting_[t]);
   }
   bool receive(ActorId a, TransferId t) {
@@ -58,10 +82,15 @@ class Play {
 
   std::vector<Fault> faults() const {
     std::vector<Fault> all;
-    for (ActorId a : p_.actors.ids())
-      if (at_[a] != p_.actors[a].code.end())
-        all.push_back(fault(fmt::format("program, actor {}", a.value), "give the schedule another order",
-                            "waits forever at instruction {}: {}", at_[a].id().value, p_.str(*at_[a])));
+    for (ActorId a : p_.actors.ids()) {
+      const Code& code = p_.actors[a].code;
+      const auto [turn, event] = at_[a];
+      if (turn == code.turns().size()) continue;
+      const Turn& t = code.turns()[turn];
+      const std::size_t k = events_[a][t.code][event].in_turn;
+      all.push_back(fault(fmt::format("program, actor {}", a.value), "give the schedule another order",
+                          "waits forever at instruction {}: {}", At{t, k}.id().value, p_.str(code.at(t, k))));
+    }
     for (TransferId t : sent_.ids())
       if (all.empty() && !sent_[t].empty())
         all.push_back(fault("program", "", "'{}' is sent and never received", p_.routes[p_.transfers[t].route].name));
@@ -70,7 +99,11 @@ class Play {
 
   const Program& p_;
   const Come& come_;
-  IdVector<ActorId, Code::Iterator> at_;
+  IdVector<ActorId, IdVector<TurnCodeId, std::vector<Event>>> events_;
+  struct Stand {
+    std::size_t turn = 0, event = 0;  // the next ones
+  };
+  IdVector<ActorId, Stand> at_;
   IdVector<ActorId, Known> known_;
   IdVector<TransferId, Known> sent_;  // of a message under way: what its sender knew
   IdVector<TransferId, std::optional<ActorId>> waiting_;
@@ -113,28 +146,44 @@ std::vector<WrittenInTurn> written_in(const Program& p, const Code& code, const 
 
 }  // namespace
 
+namespace {
+
+// Of all codes of an actor.
+using WrittenInTurns = IdVector<TurnCodeId, std::vector<WrittenInTurn>>;
+WrittenInTurns written_in_turns(const Program& p, const Code& code) {
+  WrittenInTurns all(code.kinds().size());
+  std::vector<char> known(code.kinds().size());
+  for (const Turn& t : code.turns())
+    if (!std::exchange(known[t.code.value], 1)) all[t.code] = written_in(p, code, t);
+  return all;
+}
+
+}  // namespace
+
 std::vector<Written> written_by(const Program& p, ActorId a) {
   const Code& code = p.actors[a].code;
-  IdVector<TurnCodeId, std::optional<std::vector<WrittenInTurn>>> known(code.kinds().size());
+  const WrittenInTurns kinds = written_in_turns(p, code);
   std::vector<Written> written;
-  for (const Turn& t : code.turns()) {
-    auto& kind = known[t.code];
-    if (!kind) kind = written_in(p, code, t);
-    for (const auto& [at, number] : *kind)
+  for (const Turn& t : code.turns())
+    for (const auto& [at, number] : kinds[t.code])
       written.push_back({InstructionId(t.first.value + at), code.transfer(t, number)});
-  }
   return written;
 }
 
-std::vector<Fault> play(const Program& p, const Come& come) { return Play(p, come).run(); }
+std::vector<Fault> play(const Program& p, const Wanted& wanted, const Come& come) {
+  return Play(p, wanted, come).run();
+}
 
 std::vector<Fault> settle_order(Program& p) {
-  IdVector<ActorId, std::vector<Written>> written;
-  for (ActorId a : p.actors.ids()) written.push_back(written_by(p, a));
-  IdVector<ActorId, std::size_t> next(p.actors.size(), 0);
-  return play(p, [&](ActorId a, const Code::Iterator& at, const Known& known) {
-    for (std::size_t& n = next[a]; n < written[a].size() && written[a][n].at == at.id(); ++n) {
-      Transfer& t = p.transfers[written[a][n].transfer];
+  IdVector<ActorId, WrittenInTurns> written;
+  for (const ActorProgram& a : p.actors) written.push_back(written_in_turns(p, a.code));
+  const auto writes = [&](ActorId a, TurnCodeId kind, std::size_t in_turn) {
+    return std::ranges::any_of(written[a][kind], [&](const WrittenInTurn& w) { return w.at == in_turn; });
+  };
+  return play(p, writes, [&](ActorId a, At at, const Known& known) {
+    for (const WrittenInTurn& w : written[a][at.turn.code]) {
+      if (w.at != at.in_turn) continue;
+      Transfer& t = p.transfers[p.actors[a].code.transfer(at.turn, w.transfer)];
       t.posted = known[p.routes[t.route].target];
     }
   });

@@ -27,10 +27,16 @@ std::vector<Written> written_by(const Program&, ActorId);
 
 // Known: of every actor, the first instruction that may not be done yet.
 //
-// The play itself: calls `come` for every instruction of every actor, in an order in which they can happen, with where
-// it stands and what its actor knows when it begins.
+// The play itself: calls `come` for the instructions that somebody wants to hear of, in an order in which they can
+// happen, with where each stands and what its actor knows when it begins.
 using Known = IdVector<ActorId, InstructionId>;
-using Come = std::function<void(ActorId, const Code::Iterator&, const Known&)>;
-std::vector<Fault> play(const Program&, const Come&);
+struct At {  // of an actor's code
+  const Turn& turn;
+  std::size_t in_turn;
+  InstructionId id() const { return InstructionId(turn.first.value + in_turn); }
+};
+using Come = std::function<void(ActorId, At, const Known&)>;
+using Wanted = std::function<bool(ActorId, TurnCodeId, std::size_t in_turn)>;  // asked once for each code
+std::vector<Fault> play(const Program&, const Wanted&, const Come&);
 
 }  // namespace stretto

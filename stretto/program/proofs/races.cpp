@@ -132,9 +132,8 @@ class Collection {
     for (const Lanes& lanes : lanes_) windows_.push_back(windows_of(lanes));
     for (ActorId a : p_.actors.ids()) find_sends(a);
     for (ActorId a : p_.actors.ids()) own_lanes(a);
-    play(p_, [&](ActorId a, const Code::Iterator& at, const Known& known) {
-      if (reaches_out_[a][at.turn().code][at.in_turn()]) elsewhere(a, at, known);
-    });
+    const auto reaches_out = [&](ActorId a, TurnCodeId kind, std::size_t k) { return reaches_out_[a][kind][k] != 0; };
+    play(p_, reaches_out, [&](ActorId a, At at, const Known& known) { elsewhere(a, at, known); });
     return std::move(found_);
   }
 
@@ -151,9 +150,9 @@ class Collection {
   }
 
   // What an instruction writes into the memory of other actors.
-  void elsewhere(ActorId a, const Code::Iterator& at, const Known& known) {
+  void elsewhere(ActorId a, At at, const Known& known) {
     const InstructionId i = at.id();
-    const Instruction code = *at;
+    const Instruction code = p_.actors[a].code.at(at.turn, at.in_turn);
     const auto own = windows_[a].find(i);
     const Who who{a, lanes_[a].lane[i], i, own == windows_[a].end() ? Window{i, i} : own->second};
     const auto add = [&](ActorId whose, const Access& x, TransferId t, InstructionId sent) {

@@ -40,19 +40,43 @@ std::vector<Memory> sent(const Transfer& t) {
 // Every argument of every run lies inside its arena.
 void check_arguments(const Program& p, ActorId a, std::vector<Fault>& faults) {
   const ActorProgram& actor = p.actors[a];
-  for (const Instruction& i : actor.code) {
-    const Run* r = task_of(i);
-    if (!r) continue;
-    const Calls& calls = *p.calls[r->task];
-    for (BufferId b : calls.buffers.ids()) {
-      if (!calls.buffers[b].touched) continue;
-      const Slot& s = actor.slots[SlotId(r->args.value + b.value)];
-      const ActorProgram& whose = s.elsewhere ? p.actors[*s.elsewhere] : actor;
-      if (s.offset + calls.buffers[b].bytes > whose.bytes[s.arena])
-        faults.push_back(fault(where(a), "", "buffer {} of task {} lies outside of arena {}", b.value, r->task.value,
-                               name_of(s.arena)));
-    }
+  struct Argument {  // of a turn's code
+    SlotId slot;
+    u64 bytes;
+    TaskId task;
+    BufferId buffer;
+  };
+  IdVector<TurnCodeId, std::vector<Argument>> arguments;
+  for (const TurnCode& kind : actor.code.kinds()) {
+    std::vector<Argument> all;
+    for (const Instruction& i : kind.instructions)
+      if (const Run* r = task_of(i)) {
+        const auto& buffers = p.calls[r->task]->buffers;
+        for (BufferId b : buffers.ids())
+          if (buffers[b].touched) all.push_back({SlotId(r->args.value + b.value), buffers[b].bytes, r->task, b});
+      }
+    arguments.push_back(std::move(all));
   }
+  for (const Turn& t : actor.code.turns())
+    for (const Argument& x : arguments[t.code]) {
+      const Slot& s = actor.slots[SlotId(t.slots.value + x.slot.value)];
+      const ActorProgram& whose = s.elsewhere ? p.actors[*s.elsewhere] : actor;
+      if (s.offset + x.bytes > whose.bytes[s.arena])
+        faults.push_back(fault(where(a), "", "buffer {} of task {} lies outside of arena {}", x.buffer.value,
+                               x.task.value, name_of(s.arena)));
+    }
+}
+
+// The turns of an actor in whose codes some instruction is looked for.
+template <class Looked>
+std::vector<Instruction> in_turns_with(const Code& code, Looked looked) {
+  std::vector<char> kinds;
+  for (const TurnCode& kind : code.kinds()) kinds.push_back(std::ranges::any_of(kind.instructions, looked));
+  std::vector<Instruction> all;
+  for (const Turn& t : code.turns())
+    if (kinds[t.code.value])
+      for (const Instruction& i : code.written_out(t)) all.push_back(i);
+  return all;
 }
 
 // Every bucket is summed once: after all that is added to it, before all that reads it.
@@ -64,6 +88,7 @@ class SumCheck {
       for (AccumulatorId g : p.step->buckets[b].accumulators) bucket_of_[g] = b;
   }
   void run() {
+    if (p_.step->buckets.empty()) return;
     for (const Instruction& i : p_.actors[a_].code)
       match(
           i, [&](const Start& s) { move(s.run.task, Stage::open, Stage::started); },
@@ -106,12 +131,19 @@ class SumCheck {
   std::map<AccumulatorId, BucketId> bucket_of_;
 };
 
+bool starts_or_awaits(const Instruction& i) {
+  return match(
+      i, [](const OneOf<Start, Await> auto&) { return true; },
+      [](const OneOf<Run, Send, Receive> auto&) { return false; });
+}
+
 // Every collective that is started is awaited once, and until then nobody else touches what it uses.
 class StartedCheck {
  public:
   StartedCheck(const Program& p, ActorId a, KnownTouches& touches, std::vector<Fault>& faults)
       : p_(p), a_(a), touches_(touches), faults_(faults) {}
   void run() {
+    if (p_.actors[a_].collectives == 0 && in_turns_with(p_.actors[a_].code, starts_or_awaits).empty()) return;
     for (const Instruction& i : p_.actors[a_].code)
       match(
           i, [&](const Start& s) { start(s, i); }, [&](const Await& w) { await(w, i); },
@@ -162,7 +194,8 @@ class StartedCheck {
 // When a task runs in parts, each of its calls is run or started once.
 void check_parts(const Program& p, ActorId a, std::vector<Fault>& faults) {
   std::map<std::pair<TaskId, MicrobatchId>, std::set<CallId>> seen;
-  for (const Instruction& i : p.actors[a].code) {
+  const auto is_part = [](const Instruction& i) { return task_of(i) && task_of(i)->calls; };
+  for (const Instruction& i : in_turns_with(p.actors[a].code, is_part)) {
     const Run* r = task_of(i);
     if (!r || !r->calls) continue;
     std::set<CallId>& calls = seen[{r->task, r->microbatch}];
