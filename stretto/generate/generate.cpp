@@ -26,8 +26,9 @@ std::optional<Tokenizer> tokenizer_of(const StoredModel& m, const std::string& n
   return std::nullopt;
 }
 
-// How many of at most so many tokens a decoder reads that has `length` of them. How far longrope turns is a matter of how
-// long a sequence is, not of how long it may become: beyond the context that was trained on all of it is read again.
+// How many of at most so many tokens a decoder reads that has `length` of them. How far longrope turns is a matter
+// of how long a sequence is, not of how long it may become: beyond the context that was trained on all of it is
+// read again.
 i64 room_for(const ModelConfig& c, i64 length, i64 most) {
   const RopeScaling& rope = c.rope_scaling;
   const bool turns = rope.kind == RopeScaling::Kind::longrope && length <= rope.original_context;

@@ -1,4 +1,5 @@
-// The text that makes a conversation one text: the `chat_template` of a tokenizer_config.json, with what lies beside it.
+// The template that makes a conversation one text: the `chat_template` of a tokenizer_config.json, with what lies
+// beside it.
 //
 //   std::optional<ChatTemplate> t = find_chat_template("model");
 //   ChatRenderer(*t) ...                                          // tokenize/chat_renderer.h

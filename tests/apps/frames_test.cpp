@@ -1,5 +1,5 @@
-// What unwinds the stack finds a function's frame by its address. A frame without a length, as g++ 12 makes them of parts
-// of functions that are empty, hides the function that follows: an exception that goes through it ends in abort().
+// The unwinder finds a function's frame by its address. A frame without a length, as g++ 12 makes them of parts of
+// functions that are empty, hides the function that follows: an exception that goes through it ends in abort().
 #include <gmock/gmock.h>
 
 #include <regex>
