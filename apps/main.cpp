@@ -95,10 +95,11 @@ int main(int argc, char** argv) {
   try {
     check_kernels_run_here();
     app::meet_limits();
-  } catch (const Error& e) {
     keep_last_word();
-    return failed(e.exit_code(), e.what());
+    return run(argc, argv);
+  } catch (...) {
+    keep_last_word();
+    const app::Failure f = app::failure_of(std::current_exception());
+    return failed(f.code, f.text);
   }
-  keep_last_word();
-  return run(argc, argv);
 }

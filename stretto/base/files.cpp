@@ -1,9 +1,13 @@
 #include "stretto/base/files.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+
+#include "stretto/base/fd.h"
 
 namespace stretto {
 namespace {
@@ -16,6 +20,13 @@ fs::file_status status_of(const fs::path& path) {
   const fs::file_status status = fs::status(path, wrong);
   if (status.type() == fs::file_type::none) throw file_error(path, "looked at", wrong);
   return status;
+}
+
+std::error_code try_sync(const fs::path& folder) {
+  const Fd file(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (file && ::fsync(file.get()) == 0) return {};
+  // Some network file systems cannot fsync a directory; their renames are durable by other means.
+  return errno == EINVAL || errno == ENOTSUP ? std::error_code() : last_error();
 }
 
 }  // namespace
@@ -67,6 +78,11 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   return entries;
 }
 
+void sync_directory(const fs::path& folder) {
+  if (const std::error_code wrong = try_sync(folder))
+    throw_run_error(file_error(folder.empty() ? "." : folder, "made durable", wrong), wrong);
+}
+
 bool make_folders(const fs::path& path, std::error_code& wrong) {
   fs::path so_far;
   bool made = false;
@@ -75,7 +91,13 @@ bool make_folders(const fs::path& path, std::error_code& wrong) {
     so_far /= part;
     if (part.empty()) continue;  // a slash at the end
     made = ::mkdir(so_far.c_str(), 0777) == 0;
-    if (made) continue;
+    // What lies in it would be lost with its name. A folder that we may write to and not read cannot be asked for that.
+    if (made) wrong = try_sync(so_far.parent_path());
+    if (made && wrong && wrong != std::errc::permission_denied) return true;
+    if (made) {
+      wrong.clear();
+      continue;
+    }
     wrong = last_error();
     // Above a folder that is there, others may be out of reach or unwritable.
     struct stat info {};
@@ -110,6 +132,11 @@ std::string current_folder() {
   std::error_code wrong;
   const fs::path here = fs::current_path(wrong);
   return wrong ? "a folder that is gone" : here.string();
+}
+
+std::string where_names_are(const fs::path& beside) {
+  const std::string here = "names are relative to the current directory, " + current_folder();
+  return beside.empty() ? here : here + ", or to that of the run file, " + beside.string();
 }
 
 void remove_tree(const fs::path& path) {

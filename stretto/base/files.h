@@ -24,12 +24,16 @@ u64 file_bytes(const std::filesystem::path& file);                         // an
 std::vector<std::filesystem::path> entries_of(
     const std::filesystem::path& folder);  // sorted; of what is no folder: none
 
-// All folders on the way, as a shell's mkdir -p does it: "a/../b" makes a, and is b whatever a is. Says whether the
+// All folders on the way, durably, as a shell's mkdir -p does it: "a/../b" makes a, and is b whatever a is. Says whether the
 // last one is new.
 bool make_folders(const std::filesystem::path&);
 bool make_folders(const std::filesystem::path&, std::error_code& wrong);
+void sync_directory(const std::filesystem::path&);  // makes renames in it durable
 std::filesystem::path absolute_path(const std::filesystem::path&);
 std::string current_folder();                    // for messages: "a folder that is gone" when it is
+// For hints: "names are relative to the current directory, /home/you". `beside`: a folder that was looked in, too, for
+// names that stand in a run file.
+std::string where_names_are(const std::filesystem::path& beside = {});
 void remove_tree(const std::filesystem::path&);  // a link goes, what it leads to stays; nothing there is no error
 
 // "[path] cannot be <doing>: <reason>".

@@ -145,6 +145,7 @@ Newest newest_checkpoint(const fs::path& directory) {
       n.checkpoint.emplace(path);
       break;
     } catch (const Error& e) {
+      if (e.kind() == Error::Kind::run) throw;  // it may be whole: there is no memory to read it, say
       n.damaged.push_back(e.what());
     }
   }

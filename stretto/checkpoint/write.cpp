@@ -23,7 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view temporary_ending = ".tmp";
 constexpr std::size_t writer_count = 4;  // shards are hashed and written side by side
 
 [[noreturn]] void fail(const fs::path& path, std::string_view doing, const std::error_code& why) {
@@ -41,14 +40,13 @@ void remove_checkpoint(const fs::path& path) {
 
 // Removes what was being written when a run was killed. Returns whether there was anything.
 bool remove_leftovers(const fs::path& directory) {
-  bool found = false;
-  for (const fs::path& entry : entries_of(directory)) {
-    const std::string name = entry.filename().string();
-    if (!name.starts_with(".step-") || !name.ends_with(temporary_ending)) continue;
-    remove_tree(entry);
-    found = true;
-  }
-  return found;
+  const auto left = [&] {
+    const std::vector<fs::path> all = entries_of(directory);
+    return std::any_of(all.begin(), all.end(), is_unfinished);
+  };
+  if (!left()) return false;
+  remove_unfinished(directory);
+  return true;
 }
 
 ManifestFile write_shard(const fs::path& directory, std::string name,

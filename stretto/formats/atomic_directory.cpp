@@ -20,12 +20,8 @@ AtomicDirectory::AtomicDirectory(const fs::path& given)
   const auto check = [&](const fs::path& made) {
     if (wrong) throw_run_error(file_error(made, "made", wrong).hint("choose another place"), wrong);
   };
-  const fs::path parent = path_.parent_path().empty() ? "." : path_.parent_path();
-  if (!fs::exists(parent, wrong)) {
-    fs::create_directories(parent, wrong);
-    check(parent);
-    sync_directory(parent.parent_path());
-  }
+  make_folders(path_.parent_path(), wrong);
+  check(path_.parent_path());
   fs::remove_all(temporary_, wrong);  // left by a process of the same number
   if (!wrong) fs::create_directory(temporary_, wrong);
   check(path_);

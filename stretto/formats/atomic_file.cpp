@@ -104,15 +104,25 @@ void write_file(const std::filesystem::path& path, std::string_view text) {
   file.commit();
 }
 
-void sync_directory(const std::filesystem::path& directory) {
-  const std::filesystem::path name = directory.empty() ? "." : directory;
-  const Fd file(::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (file && ::fsync(file.get()) == 0) return;
-  const int reason = errno;
-  // Some network file systems cannot fsync a directory; their renames are durable by other means.
-  if (reason == EINVAL || reason == ENOTSUP) return;
-  const std::error_code why(reason, std::generic_category());
-  throw_run_error(file_error(name, "made durable", why), why);
+// "<name>.<process>-<count>.tmp" of a file, ".<name>-<process>.tmp" of a directory.
+bool is_unfinished(const std::filesystem::path& path) {
+  std::string name = path.filename().string();
+  const auto takes_number = [&](char before) {
+    const std::size_t last = name.find_last_not_of("0123456789");
+    const bool there = last != name.npos && last + 1 < name.size() && name[last] == before;
+    if (there) name.resize(last);
+    return there;
+  };
+  constexpr std::string_view ending = ".tmp";
+  if (!name.ends_with(ending)) return false;
+  name.resize(name.size() - ending.size());
+  if (!takes_number('-')) return false;
+  return (name.starts_with('.') && name.size() > 1) || takes_number('.');
+}
+
+void remove_unfinished(const std::filesystem::path& directory) {
+  for (const std::filesystem::path& entry : entries_of(directory))
+    if (is_unfinished(entry)) remove_tree(entry);
 }
 
 }  // namespace stretto

@@ -44,6 +44,9 @@ class AtomicFile {
 void write_file(const std::filesystem::path& path, std::string_view text);  // the three lines above
 // An Error when that is a directory, or lies in none: before work whose result is to be written there.
 void check_directory_of(const std::filesystem::path& file);
-void sync_directory(const std::filesystem::path& directory);  // makes renames in it durable
+
+// Whether a process had begun to write this, an AtomicFile's or an AtomicDirectory's, and maybe was killed.
+bool is_unfinished(const std::filesystem::path&);
+void remove_unfinished(const std::filesystem::path& directory);  // in which nobody else writes
 
 }  // namespace stretto

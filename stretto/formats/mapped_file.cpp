@@ -73,11 +73,19 @@ void bus_error(int number, siginfo_t* about, void*) {
   ::_exit(int(Error::Kind::run));
 }
 
+// The system's fault, or the file's.
+Error failed(const std::filesystem::path& path, std::string_view doing, int why) {
+  Error e(path.string(), "cannot be {}: {}", doing, std::strerror(why));
+  for (const int scarce : {ENOMEM, EMFILE, ENFILE, EAGAIN})
+    if (why == scarce) return std::move(e).as(Error::Kind::run);
+  return e;
+}
+
 Error not_opened(const std::filesystem::path& path, int why) {
-  Error e(path.string(), "cannot be opened: {}", std::strerror(why));
+  Error e = failed(path, "opened", why);
   if (why == EACCES) return std::move(e).hint("allow reading it and the directories it is in (chmod), or name a copy");
   if (why != ENOENT || path.is_absolute()) return e;
-  return std::move(e).hint("names are relative to the current directory, {}", current_folder());
+  return std::move(e).hint("{}", where_names_are());
 }
 
 }  // namespace
@@ -101,7 +109,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   if (known && S_ISREG(info.st_mode) && info.st_size > 0) {
     data = ::mmap(nullptr, std::size_t(info.st_size), PROT_READ, MAP_PRIVATE, file.get(), 0);
   }
-  if (!known || data == MAP_FAILED) throw Error(path.string(), "cannot be read: {}", std::strerror(errno));
+  if (!known || data == MAP_FAILED) throw failed(path, "read", errno);
   if (!S_ISREG(info.st_mode))
     throw Error(path.string(), "is {}, not a file",
                 S_ISDIR(info.st_mode)    ? "a directory"

@@ -2,6 +2,7 @@
 
 #include "stretto/base/files.h"
 #include "stretto/base/text.h"
+#include "stretto/formats/atomic_file.h"
 #include "stretto/formats/fields.h"
 #include "stretto/saved/run_lock.h"
 
@@ -28,7 +29,7 @@ bool holds_nothing(const fs::path& directory) {
 bool holds_a_run(const fs::path& directory) {
   if (is_there(directory / "config.toml")) return true;
   for (const fs::path& entry : entries_of(directory))
-    if (entry.extension() != ".tmp" && entry.filename() != RunLock::file_name) return false;
+    if (!is_unfinished(entry) && entry.filename() != RunLock::file_name) return false;
   return true;
 }
 

@@ -48,6 +48,26 @@ TEST_F(RunDirectory, IsMadeWhereAskedAndNeverWrittenOver) {
   }
 }
 
+// What a run that was killed had begun to write goes; what is anybody's own stays.
+TEST_F(RunDirectory, IsSwept) {
+  for (const char* file :
+       {"run/config.toml.77-0.tmp", "run/report.html.12345-12.tmp", "run/.step-00000003-1.tmp/x",
+        "run/checkpoints/.step-00000003-1.tmp/x", "run/best/.step-00000003-1.tmp/x", "run/.seen-99.tmp/x"})
+    folder_.write(file, "x");
+  folder_.write("early/config.toml.77-0.tmp", "x");
+  EXPECT_EQ(make_run_directory({.dir = "early"}), fs::path("early")) << "killed before there was anything";
+  const std::vector<std::string> own{"notes.tmp", "a-1.tmp", "3-4.tmp", ".tmp", ".-1.tmp", "x.1-2.tmp.txt", "x.1-.tmp"};
+  for (const std::string& file : own) folder_.write("run/" + file, "x");
+  sweep("run");
+  std::vector<std::string> left;
+  for (const auto& entry : fs::directory_iterator("run")) left.push_back(entry.path().filename());
+  std::vector<std::string> all = own;
+  all.insert(all.end(), {"checkpoints", "best"});
+  EXPECT_THAT(left, testing::UnorderedElementsAreArray(all));
+  EXPECT_TRUE(fs::is_empty("run/checkpoints"));
+  EXPECT_TRUE(fs::is_empty("run/best"));
+}
+
 TEST_F(RunDirectory, MayStandRightHere) {
   EXPECT_EQ(make_run_directory({.dir = "here"}), fs::path("here"));
   EXPECT_TRUE(fs::is_directory("here"));

@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "stretto/base/files.h"
+#include "stretto/formats/atomic_file.h"
 #include "stretto/saved/run_lock.h"
 
 namespace stretto {
@@ -33,10 +34,14 @@ bool make(const fs::path& path) {
 
 void check_unused(const fs::path& path) {
   for (const fs::path& entry : entries_of(path))
-    if (entry.filename() != RunLock::file_name)
+    if (entry.filename() != RunLock::file_name && !is_unfinished(entry))
       throw Error("log.dir", "'{}' exists and is not empty", path.string())
           .hint("{}choose another with --log.dir=DIR, or remove it",
                 is_there(path / "config.toml") ? "go on with its run by --resume, " : "");
+}
+
+void sweep(const fs::path& run) {
+  for (const char* folder : {"", "checkpoints", "best"}) remove_unfinished(run / folder);
 }
 
 fs::path make_run_directory(const LogSection& log) {
