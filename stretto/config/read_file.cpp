@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "stretto/base/files.h"
+#include "stretto/config/inner/beside.h"
 #include "stretto/config/inner/read.h"
 #include "stretto/models/config.h"
 
@@ -32,10 +33,10 @@ std::vector<std::string> take_searched(Field& root, bool open) {
 }
 
 RunConfig read_fields(Field root, const std::string& name, const std::vector<std::string>& overrides,
-                      bool open = false) {
+                      bool open = false, const fs::path& beside = {}) {
   for (const std::string& o : overrides) override_field(root, o);
   std::vector<std::string> searched = take_searched(root, open);
-  return run_of(root, name, std::move(searched));
+  return run_of(root, name, std::move(searched), beside);
 }
 
 std::string name_of_file(const std::string& file) {
@@ -48,7 +49,7 @@ std::string advice_on(const fs::path& file) {
   const std::string name = file.string();
   if (std::ranges::any_of(presets(), [&](const Preset& p) { return p.name == name; }))
     return fmt::format("{0} is a preset: --model.preset={0}", name);
-  if (!is_there(file)) return fmt::format("names are relative to the current directory, {}", current_folder());
+  if (!is_there(file)) return where_names_are();
   if (!is_folder(file)) return fmt::format("a run is a TOML file; to train on a text: --data.path={}", name);
   if (is_there(file / "config.json")) return fmt::format("to train its model: --model.from={}", name);
   if (is_there(file / "config.toml"))
@@ -66,10 +67,16 @@ Field fields_of(const fs::path& file) {
   }
 }
 
+RunConfig read_file(const fs::path& file, const std::vector<std::string>& overrides, bool open) {
+  if (file.empty()) return read_fields(Field(Field::Table{}), "run", overrides, open);
+  Field root = fields_of(file);
+  return read_fields(look_beside(std::move(root), file), name_of_file(file), overrides, open, folder_beside(file));
+}
+
 }  // namespace
 
-std::string advice_on_model(const std::string& name) {
-  std::string advice = "name a Hugging Face directory, or its config.json";
+std::string advice_on_model(const std::string& name, const fs::path& beside) {
+  std::string advice = "name a Hugging Face directory, or its config.json; " + where_names_are(beside);
   const fs::path path(name);
   const bool of_hub = name.find_first_of(". ~") != 0 && std::distance(path.begin(), path.end()) <= 2 &&
                       path.is_relative() && !path.has_extension();
@@ -80,13 +87,11 @@ std::string advice_on_model(const std::string& name) {
 }
 
 RunConfig read_run(const std::string& file, const std::vector<std::string>& overrides) {
-  if (file.empty()) return read_fields(Field(Field::Table{}), "run", overrides);
-  return read_fields(fields_of(file), name_of_file(file), overrides);
+  return read_file(file, overrides, false);
 }
 
 RunConfig read_open_run(const std::string& file, const std::vector<std::string>& overrides) {
-  if (file.empty()) return read_fields(Field(Field::Table{}), "run", overrides, true);
-  return read_fields(fields_of(file), name_of_file(file), overrides, true);
+  return read_file(file, overrides, true);
 }
 
 ParallelSection read_parallel(const std::vector<std::string>& settings, const ModelConfig& model) {

@@ -78,7 +78,8 @@ CorpusOptions corpus_of(const RunConfig& c) {
           .vocab = c.model.config.vocab,
           .documents = c.data.documents,
           .validation = c.data.validation,
-          .validation_path = c.data.validation_path};
+          .validation_path = c.data.validation_path,
+          .beside = c.beside};
 }
 
 }  // namespace stretto

@@ -126,6 +126,7 @@ struct CheckpointSection {
   i64 every = 0;                              // steps between checkpoints; the end of a run has one in any case
   int keep = 2;                               // how many are kept; 0: none are written
   bool best = false;                          // that of the best validation is kept, too
+  double timeout = 3600;                      // seconds that ranks wait for each other while one is saved; 0: for ever
   std::string export_to = {};                 // `export`: a Hugging Face directory that is written at the end
   std::string export_adapter = {};            // a directory of PEFT's with the adapters, likewise
   std::optional<FileType> export_dtype = {};  // none: as the logical parameters are
@@ -178,6 +179,7 @@ struct RunConfig {
   // searched_keys().
   std::vector<std::string> searched;
   Origins origins;
+  std::filesystem::path beside = {};  // folder of the run file, where that is not the current one; for messages
 };
 
 // `file` "": the defaults. Overrides are "--section.key=value", later ones win.

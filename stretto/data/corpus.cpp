@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "stretto/base/error.h"
+#include "stretto/base/files.h"
 #include "stretto/base/text.h"
 #include "stretto/data/chat.h"
 #include "stretto/data/documents.h"
@@ -22,15 +23,15 @@ class Opener {
 
   std::optional<i64> vocabulary(const std::vector<std::string>& names) const {
     if (options_.tokenizer != "bytes" && options_.tokenizer != "none")
-      return read_tokenizer(options_.tokenizer).vocab();
-    std::vector<fs::path> files = find_files(names);
+      return read_tokenizer_there().vocab();
+    std::vector<fs::path> files = find_files(names, options_.beside);
     std::erase_if(files, [&](const fs::path& f) { return kind_of(f) != Kind::tokens; });
     const auto largest = largest_token(files, token_format());
     return largest ? std::optional(*largest + 1) : std::nullopt;
   }
 
   SourcePtr open(const std::vector<std::string>& names) {
-    const std::vector<fs::path> files = find_files(names);
+    const std::vector<fs::path> files = find_files(names, options_.beside);
     for (const fs::path& f : files) check_text(f);
     std::vector<SourcePtr> sources;
     for (std::size_t begin = 0, end = 0; begin < files.size(); begin = end) {
@@ -78,8 +79,13 @@ class Opener {
   }
 
   const Tokenizer& tokenizer() {
-    if (!tokenizer_) tokenizer_ = read_tokenizer(options_.tokenizer);
+    if (!tokenizer_) tokenizer_ = read_tokenizer_there();
     return *tokenizer_;
+  }
+  Tokenizer read_tokenizer_there() const {
+    if (!is_there(options_.tokenizer))
+      throw Error("data", "there is no tokenizer '{}'", options_.tokenizer).hint("{}", where_names_are(options_.beside));
+    return read_tokenizer(options_.tokenizer);
   }
 
   std::optional<TokenFormat> token_format() const {
@@ -147,7 +153,7 @@ std::optional<i64> vocabulary_of(const CorpusOptions& o) { return Opener(o).voca
 
 Corpus open_corpus(const CorpusOptions& o, i64 length) {
   Corpus c;
-  if (o.field != messages_field) need_lines_for(o.field, find_files(all_names(o)));
+  if (o.field != messages_field) need_lines_for(o.field, find_files(all_names(o), o.beside));
   Opener opener(o, length);
   if (o.mixture.empty()) c.training.push_back({opener.open(o.path), 1});
   for (const MixturePart& p : o.mixture) c.training.push_back({opener.open(p.path), p.weight});

@@ -36,6 +36,7 @@ struct CorpusOptions {
   bool documents = false;           // where documents begin must be known
   double validation = 0;            // the last part of every source, 0 to 1, that is held out
   std::vector<std::string> validation_path = {};  // or files of their own
+  std::filesystem::path beside = {};              // where names were looked for as well: for messages
 };
 
 struct Corpus {

@@ -106,7 +106,8 @@ class Joined : public TokenSource {
 
 }  // namespace
 
-std::vector<std::filesystem::path> find_files(const std::vector<std::string>& names) {
+std::vector<std::filesystem::path> find_files(const std::vector<std::string>& names,
+                                              const std::filesystem::path& beside) {
   std::vector<std::filesystem::path> files;
   for (const std::string& name : names) {
     const bool there = is_there(name);
@@ -116,14 +117,12 @@ std::vector<std::filesystem::path> find_files(const std::vector<std::string>& na
     if (!there && is_pattern(name)) {
       const auto found = matches(name);
       if (found.empty())
-        throw Error("data", "no file matches '{}' in {}", name, current_folder())
-            .hint("names are relative to that directory");
+        throw Error("data", "no file matches '{}'", name).hint("{}", where_names_are(beside));
       files.insert(files.end(), found.begin(), found.end());
     } else if (!there && is_there(name + ".idx")) {
       files.emplace_back(name + ".bin");  // Megatron names a set without the extensions
     } else if (!there) {
-      throw Error("data", "there is no file '{}'", name)
-          .hint("names are relative to the current directory, {}", current_folder());
+      throw Error("data", "there is no file '{}'", name).hint("{}", where_names_are(beside));
     } else {
       files.emplace_back(name);
     }

@@ -35,7 +35,8 @@ class TokenSource {
 
 // Files, globs, or a mixture of both; what a glob finds is in the order of its names. A name that finds nothing is an
 // Error.
-std::vector<std::filesystem::path> find_files(const std::vector<std::string>& names);
+std::vector<std::filesystem::path> find_files(const std::vector<std::string>& names,
+                                              const std::filesystem::path& beside = {});  // see where_names_are()
 
 // The bytes of the files, one file after the other: a vocabulary of 256. The files are mapped, not read.
 std::shared_ptr<const TokenSource> open_bytes(const std::vector<std::filesystem::path>& files);

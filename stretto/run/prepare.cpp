@@ -161,7 +161,8 @@ Prepared prepare(const RunConfig& c, Peers* peers) {
     throw Error("train.dtype", "products in fewer bits than bf16 can be planned, not trained in")
         .hint("use \"bf16\"; stretto simulate predicts a step with it")
         .about({"train.dtype"});
-  if (const DataSection usual; c.data.path == usual.path && !is_there(usual.path.front()))
+  const bool named = c.origins.contains("data.path") || c.origins.contains("data.mixture");
+  if (const DataSection usual; !named && c.data.path == usual.path && !is_there(usual.path.front()))
     throw Error("data", "there is no file '{}', the example that is taken when data.path is not given",
                 usual.path.front())
         .hint("--data.path=FILE names a text to train on");

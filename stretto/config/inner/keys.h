@@ -381,6 +381,8 @@ void keys_of(ParallelSection& s, Visit&& visit) {
   visit.table(Key{"machine", ""}, s.machine);
   visit(Key{"timeout", "seconds without any progress after which a run is stopped; 0: never"}, s.timeout,
         between(0, longest_time));
+  visit(Key{"start_timeout", "of processes: seconds that they wait for each other before the first step; 0: for ever"},
+        s.start_timeout, between(0, longest_time));
 }
 
 template <class Visit>
@@ -388,6 +390,8 @@ void keys_of(CheckpointSection& s, Visit&& visit) {
   visit(Key{"every", "steps between checkpoints; the end of a run has one in any case"}, s.every, at_least(0));
   visit(Key{"keep", "how many checkpoints are kept; 0: none are written"}, s.keep, between(0, 1 << 20));
   visit(Key{"best", "the checkpoint of the best validation is kept, in best/ of the run directory"}, s.best);
+  visit(Key{"timeout", "of processes: seconds that they wait for each other while one is saved; 0: for ever"}, s.timeout,
+        between(0, longest_time));
   visit(Key{"export", "a Hugging Face directory that is written at the end", "none"}, s.export_to, Words{"directory"});
   visit(Key{"export_adapter", "a directory in PEFT's format that gets the adapters at the end", "none"},
         s.export_adapter, Words{"directory"});

@@ -30,8 +30,11 @@ bool is_zero(const Field& field) {
 
 class RunReader {
  public:
-  RunReader(const Field& root, std::string name, std::vector<std::string> searched) : root_(root) {
+  RunReader(const Field& root, std::string name, std::vector<std::string> searched,
+            const std::filesystem::path& beside)
+      : root_(root) {
     run_.log.name = std::move(name);
+    run_.beside = beside;
     run_.searched = std::move(searched);
     root_.answer(synonyms());
   }
@@ -85,7 +88,7 @@ class RunReader {
         const bool of_file = value != &base.preset, missing = of_file && !is_there(*value);
         for (const Fault& f : e.faults())  // of a file the place in it, too
           section.blame(key, of_file ? fmt::format("{}: {}", f.where, f.what) : f.what,
-                        missing ? advice_on_model(*value) : f.hint);
+                        missing ? advice_on_model(*value, run_.beside) : f.hint);
         right = false;
       }
     }
@@ -397,12 +400,13 @@ class RunReader {
 
 }  // namespace
 
-RunConfig run_of(const Field& root, std::string name, std::vector<std::string> searched) {
-  return RunReader(root, std::move(name), std::move(searched)).read();
+RunConfig run_of(const Field& root, std::string name, std::vector<std::string> searched,
+                 const std::filesystem::path& beside) {
+  return RunReader(root, std::move(name), std::move(searched), beside).read();
 }
 
 ParallelSection parallel_section_of(const Field& root, const ModelConfig& model) {
-  return RunReader(root, "run", {}).read_parallel_of(model);
+  return RunReader(root, "run", {}, {}).read_parallel_of(model);
 }
 
 }  // namespace stretto

@@ -2,6 +2,7 @@
 //
 //   RunConfig run = run_of(read_toml_file("run.toml"), "run", {});
 #pragma once
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -10,12 +11,13 @@
 
 namespace stretto {
 
-// `searched`: keys that are taken out because a planner chooses them.
-RunConfig run_of(const Field& root, std::string name, std::vector<std::string> searched);
+// `searched`: keys that are taken out because a planner chooses them. `beside`: where names were looked for, too.
+RunConfig run_of(const Field& root, std::string name, std::vector<std::string> searched,
+                 const std::filesystem::path& beside = {});
 // [parallel] alone, for a model that is there already.
 ParallelSection parallel_section_of(const Field& root, const ModelConfig& model);
 
 // Of a directory of weights that is not there: "gpt2" and "owner/name" are names of the Hub.
-std::string advice_on_model(const std::string& name);
+std::string advice_on_model(const std::string& name, const std::filesystem::path& beside);
 
 }  // namespace stretto
