@@ -52,7 +52,7 @@ void bench_comm(const BenchOptions& o, const CLI::App& command, Ranks& ranks) {
   const RunConfig config = o.run.read(command);
   const Mesh mesh = mesh_of(config.parallel);
   check_directory_of(o.output);
-  const std::shared_ptr<Peers> peers = ranks.join({.timeout = config.parallel.timeout, .shared = o.shared});
+  const std::shared_ptr<Peers> peers = ranks.join({.timeouts = timeouts_of(config), .shared = o.shared});
   if (peers) check_world(peers->world(), mesh);
   const LinkBench b = measure_links(mesh, {.link = config.parallel.link}, peers.get());
   if (peers && !peers->first()) return;

@@ -18,6 +18,10 @@ void pause_for(double seconds) { std::this_thread::sleep_for(std::chrono::durati
 
 }  // namespace
 
+Timeouts timeouts_of(const RunConfig& c) {
+  return {.start = c.parallel.start_timeout, .step = c.parallel.timeout, .saving = c.checkpoint.timeout};
+}
+
 void Ranks::run(const std::function<void()>& work) {
   if (world_.size == 1) return work();
   try {

@@ -1,7 +1,7 @@
 // A command whose ranks are processes when a launcher has started several of them, else threads of this one.
 //
 //   Ranks ranks(flags);
-//   ranks.run([&] { train(config, stdout, verbosity, resume, ranks.join({.timeout = 60})); });
+//   ranks.run([&] { train(config, stdout, verbosity, resume, ranks.join({.timeouts = timeouts_of(config)})); });
 #pragma once
 #include <functional>
 #include <memory>
@@ -9,8 +9,11 @@
 #include "failure.h"
 #include "stretto/comm/peers.h"
 #include "stretto/comm/world.h"
+#include "stretto/config/run.h"
 
 namespace stretto::app {
+
+Timeouts timeouts_of(const RunConfig&);
 
 // An exception in one of several processes is said with its rank in front and ends all of them; what every
 // rank has to say alike, because the input is wrong, only the first says.

@@ -64,7 +64,7 @@ void add_train(CLI::App& app) {
         }
         if (*verbosity != Verbosity::quiet) fmt::print("{}\n", said);
       }
-      const PeersOptions peers{.timeout = config.parallel.timeout, .shared = *shared};
+      const PeersOptions peers{.timeouts = timeouts_of(config), .shared = *shared};
       train(config, stdout, *verbosity, from, ranks.join(peers));
     });
   });

@@ -6,6 +6,7 @@
 //   peers->merge(seen);                                       // what anybody said
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -29,6 +30,14 @@ struct Pulse {
   bool waiting = false;
   double silent = 0;  // seconds since the process gave its last sign of life
   int pid = 0;
+};
+
+// What all processes are at: a start compiles and reads files, a step does neither, a checkpoint waits for disks.
+enum class WaitFor : std::uint8_t { start, steps, saving };
+// Of each, seconds after which waiting for the others is an Error; 0: never.
+struct Timeouts {
+  double start = 600, step = 600, saving = 3600;
+  static Timeouts all(double seconds) { return {seconds, seconds, seconds}; }
 };
 
 class Peers {
@@ -69,16 +78,34 @@ class Peers {
   virtual void beat(i64 step, std::uint32_t at, bool waiting) noexcept = 0;
   virtual std::optional<Pulse> pulse(int rank) const = 0;
 
+  virtual WaitFor waits_for() const noexcept = 0;  // begins as a start
+  virtual void set_wait(WaitFor) noexcept = 0;
   virtual void stop() noexcept = 0;               // from any thread: whoever waits in one of these calls gets an Error
   [[noreturn]] virtual void abort(int code) = 0;  // ends all processes
 
   bool first() const { return rank() == 0; }
 };
 
+// While it is there, all are at something else.
+class WaitScope {
+ public:
+  WaitScope(Peers* peers, WaitFor what) : peers_(peers), before_(peers ? peers->waits_for() : what) {
+    if (peers_) peers_->set_wait(what);
+  }
+  ~WaitScope() {
+    if (peers_) peers_->set_wait(before_);
+  }
+  WaitScope(const WaitScope&) = delete;
+
+ private:
+  Peers* peers_;
+  WaitFor before_;
+};
+
 struct PeersOptions {
-  World world = {};      // how many processes there should be
-  double timeout = 600;  // seconds after which waiting for the others is an Error, their start included; 0: never
-  bool shared = true;    // use the memory that processes of one machine share; else everything goes through MPI
+  World world = {};        // how many processes there should be
+  Timeouts timeouts = {};  // of waiting for the others
+  bool shared = true;      // use the memory that processes of one machine share; else everything goes through MPI
   // Called from another thread when that happens inside of MPI, where no Error can be thrown. Must not return. If it is
   // left out, the Error is printed and the process ends.
   std::function<void(const Error&)> give_up = {};

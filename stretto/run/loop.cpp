@@ -125,6 +125,7 @@ class TrainingRun {
     config_.log.dir = summary_.directory.string();
     if (!lock_.held()) lock_ = RunLock(summary_.directory);
     if (!goes_on) check_unused(summary_.directory);  // nobody was faster
+    sweep(summary_.directory);
     if (goes_on) say_unless_empty(cut_metrics(summary_.directory / "metrics.jsonl", trainer_->steps_done()));
     write_file(summary_.directory / "config.toml", resolved_toml(config_));
     console_.log_to(summary_.directory / "log.txt");
@@ -166,6 +167,7 @@ class TrainingRun {
     const auto pauses = [&](i64 last) {
       return stop_ || saving.saves_after(last) || validates_after(last, false) || samples_after(last, false);
     };
+    if (peers_) peers_->set_wait(WaitFor::steps);
     const Steady::time_point start = Steady::now();
     const i64 begin = summary_.resumed + 1;
     // What is under way when the run is stopped still counts.

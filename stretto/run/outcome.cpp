@@ -1,6 +1,7 @@
 #include "stretto/run/outcome.h"
 
 #include "stretto/base/text.h"
+#include "stretto/run/inner/metrics.h"
 
 namespace stretto {
 
@@ -23,6 +24,13 @@ Error not_finite(const RunConfig& config, const StepResult& r) {
       .hint("a smaller optimizer.lr, {} or train.clip may help, or train.nonfinite = \"skip\"; all steps are in {}", lr,
             (std::filesystem::path(config.log.dir) / "metrics.jsonl").string())
       .as(Error::Kind::run);
+}
+
+std::optional<i64> last_step_in(const std::filesystem::path& run) {
+  const std::vector<Field> lines = read_metrics(run / "metrics.jsonl");
+  const Field* step = lines.empty() ? nullptr : lines.back().find("step");
+  const i64* number = step ? std::get_if<i64>(&step->value) : nullptr;
+  return number ? std::optional(*number) : std::nullopt;
 }
 
 std::string ending(const RunSummary& s, i64 steps, double seconds) {

@@ -31,6 +31,9 @@ double validation_loss(Trainer&, const Prepared&, const RunConfig&);
 // Why a run ends after a step whose loss or gradient norm is not finite.
 Error not_finite(const RunConfig&, const StepResult&);
 
+// The last step in the metrics of a run directory; none: there are none yet.
+std::optional<i64> last_step_in(const std::filesystem::path& run);
+
 // Its last line but one. `seconds`: of training.
 std::string ending(const RunSummary&, i64 steps, double seconds);
 

@@ -26,7 +26,7 @@ class InsideMpi : public testing::Test {
     if (HasFailure()) peers().abort(1);  // the others would wait
   }
   static Peers& peers() {
-    static const std::shared_ptr<Peers> all = mpi_peers({.world = find_world(environment()), .timeout = 100});
+    static const std::shared_ptr<Peers> all = mpi_peers({.world = find_world(environment()), .timeouts = Timeouts::all(100)});
     return *all;
   }
   static std::unique_ptr<CollectiveGroup> everybody(int under_way, std::optional<Link> link = {}, bool content = true) {

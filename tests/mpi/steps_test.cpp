@@ -15,7 +15,7 @@ class StepsInsideMpi : public testing::Test {
     if (HasFailure()) peers()->abort(1);  // the others would wait
   }
   static const std::shared_ptr<Peers>& peers() {
-    static const std::shared_ptr<Peers> all = mpi_peers({.world = find_world(environment()), .timeout = 60});
+    static const std::shared_ptr<Peers> all = mpi_peers({.world = find_world(environment()), .timeouts = Timeouts::all(60)});
     return all;
   }
   // Actors that end one after the other: nothing that the last one does at its end is needed by the first.

@@ -22,7 +22,7 @@ struct Job {
   int every = 1, seen = 0, compared = 0;
 
   std::shared_ptr<Peers> connected(bool shared) const {
-    return mpi_peers({.world = world, .timeout = seconds_to_hang, .shared = shared});
+    return mpi_peers({.world = world, .timeouts = Timeouts::all(seconds_to_hang), .shared = shared});
   }
   ~Job() {
     if (peers->first()) fmt::print("{} configurations: processes give the bits of threads\n", compared);

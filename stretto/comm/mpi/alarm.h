@@ -1,15 +1,15 @@
 // Ends the process when a call that only returns together with the other processes has not returned in time: nothing
 // can be done about a thread that waits inside of MPI.
 //
-//   Alarm alarm(600, rank, [](const Error& e) { say(e); std::_Exit(3); }, [] { return std::string(); });
+//   Alarm alarm([] { return WaitLimit{600, "parallel.timeout"}; }, rank, [](const Error& e) { say(e); std::_Exit(3); }, ...);
 //   const auto held = alarm.during("MPI starts");       // until it goes out of scope
 //   MPI_Init(...);
 #pragma once
-#include <algorithm>
 #include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "stretto/base/clock.h"
@@ -18,13 +18,19 @@
 
 namespace stretto {
 
+// How long the others may be waited for now, and the key that says so; 0: for ever.
+struct WaitLimit {
+  double seconds = 0;
+  std::string_view key;
+};
+
 class Alarm {
  public:
   using GiveUp = std::function<void(const Error&)>;
-  // `about` is added to what is said: which of the others give no sign of life. seconds = 0: never.
-  Alarm(double seconds, int rank, GiveUp give_up, std::function<std::string()> about)
-      : seconds_(seconds), rank_(rank), give_up_(std::move(give_up)), about_(std::move(about)) {
-    if (seconds_ > 0) watching_.start(std::min(1.0, seconds_ / 10), [this] { watch(); });
+  // `about` is added to what is said: which of the others give no sign of life.
+  Alarm(std::function<WaitLimit()> limit, int rank, GiveUp give_up, std::function<std::string()> about)
+      : limit_(std::move(limit)), rank_(rank), give_up_(std::move(give_up)), about_(std::move(about)) {
+    watching_.start(look_every, [this] { watch(); });
   }
   Alarm(const Alarm&) = delete;
 
@@ -50,14 +56,16 @@ class Alarm {
   }
   void watch() {
     const std::lock_guard lock(mutex_);
-    if (!call_ || now() < call_->since + seconds_) return;
-    give_up_(Error("watchdog", "rank {} has waited {:.3g} s for the others while {}{}", rank_, seconds_, call_->what,
-                   about_())
-                 .hint("is one of them stopped, or its machine? if it takes that long, raise parallel.timeout")
+    const WaitLimit limit = limit_();
+    if (!call_ || limit.seconds == 0 || now() < call_->since + limit.seconds) return;
+    give_up_(Error("watchdog", "rank {} has waited {:.3g} s for the others while {}{}", rank_, limit.seconds,
+                   call_->what, about_())
+                 .hint("is one of them stopped, or its machine? if it takes that long, raise {}", limit.key)
                  .as(Error::Kind::run));
   }
 
-  double seconds_;
+  static constexpr double look_every = 0.2;  // seconds
+  std::function<WaitLimit()> limit_;
   int rank_;
   GiveUp give_up_;
   std::function<std::string()> about_;

@@ -36,9 +36,9 @@ constexpr std::size_t params_arena = static_cast<std::size_t>(Arena::params);
 class MpiPeers : public Peers {
  public:
   explicit MpiPeers(const PeersOptions& options)
-      : timeout_(options.timeout),
+      : timeouts_(options.timeouts),
         world_(options.world),
-        alarm_(options.timeout, options.world.rank, options.give_up ? options.give_up : end_process,
+        alarm_([this] { return limit(); }, options.world.rank, options.give_up ? options.give_up : end_process,
                [this] { return silent(); }) {
     const Alarm::Held held = alarm_.during("MPI starts");
     int already = 0, level = 0;
@@ -71,6 +71,7 @@ class MpiPeers : public Peers {
 
   ~MpiPeers() override {
     beating_.end();
+    waits_for_ = WaitFor::saving;  // the first one writes what is left to be written
     const Alarm::Held held = alarm_.during("MPI ends");
     segments_.reset();
     for (MPI_Comm& members : groups_) MPI_Comm_free(&members);
@@ -180,6 +181,8 @@ class MpiPeers : public Peers {
     return Pulse{.step = h.step, .at = h.at, .waiting = h.waiting, .silent = now() - h.alive, .pid = h.pid};
   }
 
+  WaitFor waits_for() const noexcept override { return waits_for_; }
+  void set_wait(WaitFor what) noexcept override { waits_for_ = what; }
   void stop() noexcept override { stopped_.set(); }
   [[noreturn]] void abort(int code) override {
     // Where the others cannot be reached any more, MPI may wait for them for ever.
@@ -329,12 +332,19 @@ class MpiPeers : public Peers {
   void wait_until(const Done& done) {
     for (Patience p(spins()); !done(); p.pause()) {
       stopped_.check();
-      if (timeout_ > 0 && p.waited() > timeout_)
-        throw Error("watchdog", "rank {} has waited {:.3g} s for the others between two steps{}", rank_, timeout_,
-                    silent())
-            .hint("if the work between steps takes that long, raise parallel.timeout")
+      if (const WaitLimit l = limit(); l.seconds > 0 && p.waited() > l.seconds)
+        throw Error("watchdog", "rank {} has waited {:.3g} s for the others {}{}", rank_, l.seconds,
+                    when[std::size_t(waits_for_.load())], silent())
+            .hint("if the work takes that long, raise {}", l.key)
             .as(Error::Kind::run);
     }
+  }
+  static constexpr std::string_view when[] = {"before the first step", "between two steps", "for a checkpoint"};
+  WaitLimit limit() const {
+    const WaitLimit all[] = {{timeouts_.start, "parallel.start_timeout"},
+                         {timeouts_.step, "parallel.timeout"},
+                         {timeouts_.saving, "checkpoint.timeout"}};
+    return all[std::size_t(waits_for_.load())];
   }
   std::string silent() const {
     std::string text;
@@ -350,7 +360,8 @@ class MpiPeers : public Peers {
     std::_Exit(e.exit_code());
   }
 
-  double timeout_;
+  Timeouts timeouts_;
+  std::atomic<WaitFor> waits_for_ = WaitFor::start;
   World world_;
   bool ours_ = true;
   MPI_Comm comm_ = MPI_COMM_NULL, node_ = MPI_COMM_NULL;

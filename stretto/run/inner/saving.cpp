@@ -26,6 +26,7 @@ Saving::Saving(const RunConfig& config, const std::filesystem::path& folder, int
 void Saving::export_model(const Trainer& trainer) {
   const CheckpointSection& c = config_.checkpoint;
   if (c.export_to.empty() && c.export_adapter.empty()) return;
+  const WaitScope scope(peers_, WaitFor::saving);
   StoredModel m = current_model(trainer, config_, writes_);
   m.extras = extras_;
   if (!writes_) return;
@@ -48,6 +49,7 @@ void Saving::report(const std::optional<Saved>& s, bool must) {
 }
 
 void Saving::save(const Trainer& trainer) {
+  const WaitScope scope(peers_, WaitFor::saving);
   settle();
   saved_ = trainer.steps_done();
   if (!together_ && !writes_) return help_snapshot(trainer);
@@ -60,7 +62,10 @@ void Saving::save(const Trainer& trainer) {
     writer_.save(std::move(s));
 }
 
-void Saving::settle() { report(wait(), false); }
+void Saving::settle() {
+  const WaitScope scope(peers_, WaitFor::saving);
+  report(wait(), false);
+}
 
 void Saving::after_step(const Trainer& trainer) {
   report(together_ ? together_->poll() : writer_.poll(), false);
@@ -73,6 +78,7 @@ bool Saving::saves_after(i64 step) const {
 }
 
 void Saving::save_last(const Trainer& trainer) {
+  const WaitScope scope(peers_, WaitFor::saving);
   settle();
   u64 missing[] = {config_.checkpoint.keep > 0 && saved_ != trainer.steps_done()};
   if (peers_) peers_->merge(missing);  // only who writes knows
