@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "commands.h"
 #include "run_file.h"
@@ -18,6 +19,7 @@
 #include "stretto/config/run.h"
 #include "stretto/launch/launch.h"
 #include "stretto/run/loop.h"
+#include "stretto/run/outcome.h"
 #include "stretto/saved/resume.h"
 #include "usage.h"
 
@@ -125,6 +127,35 @@ std::string what_next(const Words& words, const LaunchOptions& o) {
   }
 }
 
+// Notices that a run has failed where it failed before: starting it once more would not help.
+class SamePlace {
+ public:
+  explicit SamePlace(std::string directory) : directory_(std::move(directory)) {}
+  void begin() { noted_ = when_noted(); }
+  // The place in words, when that of the start before it was the same.
+  std::optional<std::string> failed(int ranks) {
+    const Place place{when_noted() == noted_ ? std::nullopt : last_step_in(directory_), ranks};
+    const bool same = std::exchange(failed_, place) == place;
+    if (!same) return {};
+    return place.step ? fmt::format("after step {}", *place.step) : "before its first step";
+  }
+
+ private:
+  struct Place {
+    std::optional<i64> step;  // the last one that this start has come to
+    int ranks = 0;
+    bool operator==(const Place&) const = default;
+  };
+  std::optional<fs::file_time_type> when_noted() const {
+    std::error_code absent;
+    const auto when = fs::last_write_time(fs::path(directory_) / "metrics.jsonl", absent);
+    return absent ? std::nullopt : std::optional(when);
+  }
+  std::string directory_;
+  std::optional<fs::file_time_type> noted_;
+  std::optional<Place> failed_;
+};
+
 // A run that is started again where its newest checkpoint is, or from the beginning when it has none yet.
 LaunchResult persevere(Wishes w) {
   Words words{w.launch.arguments};
@@ -132,12 +163,19 @@ LaunchResult persevere(Wishes w) {
   if (w.restarts > 0 && !can)
     throw Error("launch", "'{}' cannot be started again where it was", words.all[0]).hint("--restarts is for train");
   const std::string directory = w.restarts > 0 ? lasting_directory(words, w.launch.logs) : "";
+  SamePlace same_place(directory);
   for (int attempt = 1;; ++attempt) {
     w.launch.arguments = words.all;
+    same_place.begin();
     const LaunchResult r = launch(w.launch);
     const bool wrong_input = r.code == int(Error::Kind::input) || r.code == int(Error::Kind::usage);
     if (r.code != 0) say(r.message);
-    if (r.code == 0 || r.stopped || wrong_input || attempt > w.restarts) {
+    bool ends = r.code == 0 || r.stopped || wrong_input || attempt > w.restarts;
+    if (const auto place = ends ? std::nullopt : same_place.failed(w.launch.ranks)) {
+      say(fmt::format("the run has failed {} twice, and would again: it is not restarted", *place));
+      ends = true;
+    }
+    if (ends) {
       const bool silent = r.code != 0 && !r.stopped && !r.explained;
       if (const std::string next = silent ? what_next(words, w.launch) : ""; !next.empty()) say(next);
       return r;
@@ -186,6 +224,7 @@ void add_launch(CLI::App& app) {
                       "what every process does: a command of stretto, with its options");
   command->footer("Example: stretto launch train run.toml --parallel.pipe=4");
   command->callback([w, command] {
+    if (command->count("--as-rank") > 0) std::exit(hold_place(w->as_rank, find_world(environment()).rank));
     LaunchOptions& o = w->launch;
     o.program = own_path();
     // As after mpirun.
@@ -197,13 +236,6 @@ void add_launch(CLI::App& app) {
           .hint("stretto launch -n 4 train run.toml")
           .as(Error::Kind::usage);
     o.console = w->everybody ? ConsoleRanks::all : ConsoleRanks::first;
-    if (!w->as_rank.empty())
-      std::exit(be_rank({.line = w->as_rank,
-                         .logs = w->logs,
-                         .console = o.console,
-                         .rank = find_world(environment()).rank,
-                         .program = o.program,
-                         .arguments = o.arguments}));
     if (command->count("--ranks") == 0) o.ranks = ranks_of({o.arguments});
     o.logs = fs::absolute(w->logs.empty() ? default_logs() : fs::path(w->logs));
     const LaunchResult r = persevere(*w);

@@ -1,4 +1,4 @@
-// How a rank says what it ends with: over a pipe of which only it and its guardian have an end. An exit code alone may
+// How a rank says what it ends with: over a pipe of which only it and the launch have an end. An exit code alone may
 // be one that MPI's library has chosen.
 //
 //   keep_last_word();                                   // first thing in main: no child of ours gets the pipe
@@ -12,7 +12,7 @@ namespace stretto {
 void keep_last_word();
 void say_last_word(int code, const std::string& why);  // of several the first counts
 
-// The guardian's end.
+// The launch's end.
 constexpr const char* last_word_variable = "STRETTO_LAST_WORD";  // the descriptor
 struct LastWord {
   int code = 0;

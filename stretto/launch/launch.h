@@ -3,9 +3,9 @@
 //   LaunchResult r = launch({.ranks = 4, .program = "build/stretto", .arguments = {"train", "run.toml"}});
 //   return r.code;
 //
-// Between mpirun and every rank stands a process of ours (be_rank): it keeps the rank's log, passes on what belongs on
-// the console, tells the launch how the rank ended, and takes it along when it dies itself. So it is known who failed
-// first and why, whatever the MPI, and nobody is left behind.
+// mpirun starts a process of ours in every rank's place (place.h), and the launch itself starts the rank there. As its
+// parent it writes the rank's log, shows what belongs on the console, hears from the system how it ended, and takes it
+// along when it dies. So it is known who failed first and why, whatever the MPI, and nobody is left behind.
 #pragma once
 #include <filesystem>
 #include <optional>
@@ -18,7 +18,7 @@ enum class ConsoleRanks { first, all };  // whose output is shown; all: with the
 
 struct LaunchOptions {
   int ranks = 1;
-  std::string program;                 // this executable: it understands `launch --as-rank LINE --logs DIR -- ...`
+  std::string program;                 // this executable: it understands `launch --as-rank NAME`
   std::vector<std::string> arguments;  // of every rank
   std::string mpirun = "";             // "": the one of the MPI that Stretto was built with, else the one in PATH
   std::filesystem::path logs =
@@ -40,16 +40,9 @@ struct LaunchResult {
 // one ends all at once, and so does the first while ranks are still being started.
 LaunchResult launch(const LaunchOptions&);
 
-// What stands between mpirun and a rank: runs the rank and returns its exit code.
-struct RankOptions {
-  std::string line;  // where the launch is called
-  std::filesystem::path logs;
-  ConsoleRanks console = ConsoleRanks::first;
-  int rank = 0;
-  std::string program;
-  std::vector<std::string> arguments;
-};
-int be_rank(const RankOptions&);
+// What mpirun starts in a rank's place: ends as the rank does, and at once when the launch or mpirun is gone. An Error
+// when there is no such launch.
+int hold_place(const std::string& launch, int rank);
 
 std::filesystem::path log_of(const std::filesystem::path& logs, int rank);
 

@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "stretto/base/error.h"
-#include "stretto/launch/inner/scratch.h"
 #include "stretto/launch/inner/system.h"
 
 #ifndef STRETTO_MPIRUN
@@ -37,12 +36,11 @@ std::string in_path(const std::string& name) {
 
 bool is_open_mpi(const std::string& mpirun) {
   Pipe pipe;
-  const pid_t pid = new_process();
-  if (pid == 0) {
+  const pid_t pid = start_process([&] {
     dup2(pipe.in.get(), 1);
     dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), 2);
     execute({mpirun, "--version"});
-  }
+  });
   pipe.in.close();
   std::string text;
   while (read_into(text, pipe.out.get())) continue;
@@ -52,20 +50,20 @@ bool is_open_mpi(const std::string& mpirun) {
 
 // What is right for ranks of one machine, unless the user has said otherwise: no rank listens on the network, and what
 // lies in shared memory lies in one place.
-void set_environment(const std::string& line) {
+void set_environment(const std::string& scratch) {
   const auto unless_set = [](const char* name, const std::string& value) { setenv(name, value.c_str(), 0); };
   for (const char* name : {"RANK", "WORLD_SIZE"}) unsetenv(name);  // another launcher's, or left over
   setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
   setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
   unless_set("OMPI_MCA_btl", "^tcp,ofi");
   unless_set("UCX_TLS", "sm,self");
-  if (const auto scratch = make_scratch(line))
-    for (const char* name : {"OMPI_MCA_btl_vader_backing_directory", "OMPI_MCA_osc_sm_backing_directory",
-                             "OMPI_MCA_osc_rdma_backing_directory", "OMPI_MCA_orte_tmpdir_base", "UCX_POSIX_DIR"})
-      unless_set(name, *scratch);
+  if (scratch.empty()) return;
+  for (const char* name : {"OMPI_MCA_btl_vader_backing_directory", "OMPI_MCA_osc_sm_backing_directory",
+                           "OMPI_MCA_osc_rdma_backing_directory", "OMPI_MCA_orte_tmpdir_base", "UCX_POSIX_DIR"})
+    unless_set(name, scratch);
 }
 
-std::vector<std::string> command_of(const LaunchOptions& o, const std::string& line) {
+std::vector<std::string> command_of(const LaunchOptions& o, const std::string& launch) {
   std::vector<std::string> command;
   if (o.ranks > 1) {
     const std::string mpirun = find_mpirun(o.mpirun);
@@ -73,9 +71,7 @@ std::vector<std::string> command_of(const LaunchOptions& o, const std::string& l
     const bool enough = o.ranks <= int(std::thread::hardware_concurrency());
     if (is_open_mpi(mpirun)) command.insert(command.end(), {"--oversubscribe", "--bind-to", enough ? "core" : "none"});
   }
-  command.insert(command.end(), {o.program, "launch", "--as-rank", line, "--logs", o.logs.string(),
-                                 o.console == ConsoleRanks::all ? "--console=all" : "--console=first", "--"});
-  command.insert(command.end(), o.arguments.begin(), o.arguments.end());
+  command.insert(command.end(), {o.program, "launch", "--as-rank", launch});
   return command;
 }
 
@@ -95,18 +91,20 @@ std::string find_mpirun(const std::string& wanted) {
 
 fs::path mpirun_log(const fs::path& logs) { return logs / "mpirun.log"; }
 
-pid_t start_ranks(const LaunchOptions& o, const std::string& line) {
-  const std::vector<std::string> command = command_of(o, line);
-  const pid_t own = getpid(), pid = new_process();
-  if (pid > 0) return pid;
-  setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != own) _exit(127);
-  set_environment(line);
+pid_t start_mpirun(const LaunchOptions& o, const std::string& launch, const std::string& scratch) {
+  const std::vector<std::string> command = command_of(o, launch);
   // What mpirun itself says about ranks that failed is said better by us.
   const bool quiet = o.ranks > 1 && o.console == ConsoleRanks::first;
-  if (quiet && !std::freopen(mpirun_log(o.logs).c_str(), "w", stderr)) _exit(127);
-  execute(command);
+  const Fd said = quiet ? open_log(mpirun_log(o.logs), O_TRUNC) : Fd();
+  const pid_t own = getpid();
+  return start_process([&] {
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != own) _exit(127);
+    set_environment(scratch);
+    if (quiet) dup2(said.get(), 2);
+    execute(command);
+  });
 }
 
 }  // namespace stretto

@@ -22,7 +22,7 @@ RankCourse said(RankCourse r, int code) {
   r.said = LastWord{.code = code, .why = "[model] why"};
   return r;
 }
-const RankCourse well = ended(0), never{}, gone{.begun = true}, taken_along = ended(killed(SIGKILL), 2, true);
+const RankCourse well = ended(0), never{}, held{.begun = true}, taken_along = ended(killed(SIGKILL), 2, true);
 
 LaunchResult of(const Course& c) {
   return judge(c, {.ranks = int(c.ranks.size()), .program = "", .arguments = {}, .logs = "/nowhere"});
@@ -56,10 +56,11 @@ TEST(Judge, TheFirstWhoWasKilledOrSaysWhyIsNamed) {
   EXPECT_EQ(of({.ranks = {ended(exited(1), 1), ended(killed(SIGSEGV), 2), ended(killed(SIGKILL), 3)}}).code,
             128 + SIGSEGV);
   EXPECT_EQ(of({.ranks = {said(ended(exited(3), 5), 3), ended(killed(SIGKILL), 4)}}).rank, 1);
-  EXPECT_EQ(of({.ranks = {gone, ended(exited(1))}}).rank, 1);
-  const LaunchResult lost = of({.ranks = {well, gone}, .mpirun = exited(137)});
-  EXPECT_EQ(lost.code, 3);
-  EXPECT_THAT(lost.message, HasSubstr("rank 1 is gone, and the process that watched it"));
+  // The launch has heard of both at the same time: the one that speaks may speak about the other.
+  EXPECT_EQ(of({.ranks = {said(ended(exited(3), 4), 3), ended(killed(SIGKILL), 4)}}).rank, 1);
+  EXPECT_EQ(of({.ranks = {held, ended(exited(1))}}).rank, 1);
+  EXPECT_THAT(of({.ranks = {well, held}, .mpirun = exited(137)}).message,
+              HasSubstr("rank 1 was killed and does not end"));
 }
 
 TEST(Judge, MpirunIsNamedWhenItFailedByItself) {
@@ -75,6 +76,8 @@ TEST(Judge, MpirunIsNamedWhenItFailedByItself) {
     EXPECT_EQ(none.code, 3);
     EXPECT_THAT(none.message, HasSubstr("and had started 1 of 2 ranks"));
   }
+  EXPECT_THAT(of({.ranks = {taken_along, taken_along}, .mpirun = exited(1), .killed_mpirun = true}).message,
+              HasSubstr("the processes with which mpirun had started the ranks have ended"));
   EXPECT_THAT(of({.ranks = {taken_along, never}, .killed_mpirun = true, .too_late = true}).message,
               HasSubstr("mpirun has started 1 of 2 ranks, and in 60 s no other; hint: "));
 }

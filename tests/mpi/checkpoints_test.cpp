@@ -77,10 +77,11 @@ TEST_F(Checkpoints, AreCollectedWhereARankDoesNotSeeTheDirectory) {
   fs::create_directory(folder_ / "run");
   if (test::shell("unshare -m mount -t tmpfs none run", folder_.str()).code != 0)
     GTEST_SKIP() << "nothing can be mounted here";
-  const std::string flags = mpirun_with(1, "exec unshare -m sh -c 'mount -t tmpfs none run && exec \"$@\"' sh \"$@\""),
-                    layout = "train small.toml --parallel.data=2 --parallel.zero=1 --log.dir=";
-  const test::Result r = launch(2, layout + "run", flags);
-  ASSERT_EQ(r.code, 0) << r.error << log(1);
+  mpirun_with(1, "exec unshare -m sh -c 'mount -t tmpfs none run && exec \"$@\"' sh \"$@\"");
+  const std::string layout = "train small.toml --parallel.data=2 --parallel.zero=1 --log.dir=";
+  const test::Result r =
+      test::shell(mpirun(2) + "./rank '" + test::binaries() + "/stretto' " + layout + "run", folder_.str());
+  ASSERT_EQ(r.code, 0) << r.error;
   EXPECT_THAT(r.out, HasSubstr("note: not all ranks see the run directory"));
   ASSERT_EQ(run(layout + "threads").code, 0);
   const Checkpoint collected(checkpoint("run", 4)), threads(checkpoint("threads", 4));

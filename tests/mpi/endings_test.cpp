@@ -86,10 +86,10 @@ TEST_F(Endings, MpirunIsKilled) {
 TEST_F(Endings, WhoStartedTheRanksIsKilled) {
   begin(2, endless_ + "--parallel.timeout=0");
   ASSERT_TRUE(soon([&] { return has_steps("run", 2); })) << said();
-  ASSERT_TRUE(tell(starter_of(rank_process(0)), SIGKILL)) << said();
+  ASSERT_TRUE(tell(starter_of(0), SIGKILL)) << said();
   expect_whole_end(3, "");
   EXPECT_THAT(said(), AnyOf(HasSubstr("[launch] mpirun was killed by signal 9"),
-                            HasSubstr("[launch] the process with which mpirun had started this rank has ended")));
+                            HasSubstr("[launch] the processes with which mpirun had started the ranks have ended")));
 }
 
 TEST_F(Endings, MpirunThatIsStoppedGoesOn) {
@@ -103,7 +103,7 @@ TEST_F(Endings, MpirunThatIsStoppedGoesOn) {
 
 TEST_F(Endings, ARankThatStopsWhileItStartsIsNoticed) {
   for (const double moment : moments({0, 0.15}, 0.5)) {
-    begin(2, endless_ + "--parallel.timeout=2");
+    begin(2, endless_ + "--parallel.timeout=2 --parallel.start_timeout=2");
     pid_t rank = 0;
     ASSERT_TRUE(soon([&] { return (rank = rank_process(1)) > 0; }, 0.002)) << said();
     pause(moment);
@@ -185,6 +185,20 @@ TEST_F(Endings, FilesAmongTheLogsAreNotBelieved) {
   EXPECT_EQ(waitpid(innocent, nullptr, WNOHANG), 0) << "somebody else was hit";
   kill(innocent, SIGKILL);
   waitpid(innocent, nullptr, 0);
+}
+
+TEST_F(Endings, LinksAmongTheLogsAreNotFollowed) {
+  for (const char* name : {"rank-1.log", "mpirun.log"}) {
+    folder_.write("mine", "mine\n");
+    fs::create_directory(folder_ / "logs");
+    fs::create_symlink(folder_ / "mine", folder_ / "logs" / name);
+    const test::Result r = launch(2, "show config");
+    EXPECT_EQ(r.code, 1) << r.error;
+    EXPECT_THAT(r.error, HasSubstr(std::string(name) + "' is a link; hint: ")) << r.error;
+    EXPECT_EQ(test::text_of(folder_ / "mine"), "mine\n");
+    expect_nothing_left();
+    fs::remove_all(folder_ / "logs");
+  }
 }
 
 TEST_F(Endings, NoStandardStreams) {

@@ -14,6 +14,7 @@ using test::soon;
 using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::Not;
 
 class Faults : public test::Launched {
  protected:
@@ -174,6 +175,43 @@ TEST_F(Faults, RestartsAreCountedAndTheLastFailureIsSaid) {
   EXPECT_EQ(end(), 128 + SIGKILL);
   EXPECT_THAT(said(), AllOf(HasSubstr("restart 1 of 1, with 2 ranks"), Not(HasSubstr("restart 2"))));
   expect_nothing_left();
+}
+
+// Restarts are for what does not happen again.
+TEST_F(Faults, ARunThatFailsAtTheSameStepTwiceIsNotStartedAThirdTime) {
+  const std::string diverges = "train small.toml --optimizer.lr=1e30 --train.clip=0 --train.steps=50 --log.dir=run";
+  const test::Result r = launch(1, diverges, "--restarts=9");
+  EXPECT_EQ(r.code, 3);
+  EXPECT_THAT(r.error,
+              AllOf(HasSubstr("restart 1 of 9"), Not(HasSubstr("restart 2 of 9")),
+                    ContainsRegex("\\[launch\\] the run has failed after step [0-9]+ twice, and would again")));
+  begin(2, "train small.toml --parallel.pipe=2 --train.steps=100000 --checkpoint.every=1 --log.dir=killed",
+        "--restarts=3");
+  pid_t last = 0;
+  for (int start = 0; start < 3; ++start) {  // each gets further than the one before it
+    const std::size_t steps = losses("killed").size();
+    pid_t rank = 0;
+    ASSERT_TRUE(soon([&] { return (rank = rank_process(1)) > 0 && rank != last && has_steps("killed", steps + 3); }))
+        << start << said();
+    ASSERT_TRUE(tell(last = rank, SIGKILL));
+  }
+  ASSERT_TRUE(soon([&] { return rank_process(1) > 0 && rank_process(1) != last; })) << said();
+  EXPECT_THAT(said(), HasSubstr("restart 3 of 3"));
+  kill(launched_, SIGTERM), pause(0.1), kill(launched_, SIGTERM);
+  end();
+}
+
+// Its directory in shared memory, too, before there is any rank.
+TEST_F(Faults, TheLauncherIsKilledWhileItStarts) {
+  const int runs = repeats(4);
+  for (int i = 0; i < runs; ++i) {
+    begin(2, "train small.toml --parallel.pipe=2 --train.steps=100000 --log.dir=run");
+    pause(i < 3 ? 0.05 * (i + 1) : random(0.5));
+    kill(launched_, SIGKILL);
+    EXPECT_EQ(end(), 128 + SIGKILL);
+    expect_nothing_left();
+    fs::remove_all(folder_ / "run");
+  }
 }
 
 TEST_F(Faults, TheLauncherIsKilled) {

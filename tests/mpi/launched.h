@@ -92,8 +92,18 @@ class Launched : public Processes {
     });
     return found;
   }
-  // Between it and the rank stand two processes of ours.
-  pid_t starter_of(pid_t rank) const { return parent_of(parent_of(parent_of(rank))); }
+  // Of a rank's place: mpirun itself, or one of its children.
+  pid_t starter_of(int rank) const {
+    pid_t found = 0;
+    each_process_here([&](const std::filesystem::path& process) {
+      const std::string words = text_of(process / "cmdline"), set = '\0' + text_of(process / "environ");
+      const std::string number = "RANK=" + std::to_string(rank) + '\0';
+      const bool it = set.find("\0OMPI_COMM_WORLD_"s + number) != set.npos || set.find("\0PMI_"s + number) != set.npos;
+      if (words.find("/stretto\0launch\0--as-rank\0"s) != words.npos && it)
+        found = parent_of(std::stoi(process.filename()));
+    });
+    return found;
+  }
   bool has_steps(const std::string& run, std::size_t steps) const { return losses(run).size() >= steps; }
   // Loss and gradient norm of every step, with all digits.
   std::vector<std::string> losses(const std::string& run) const {

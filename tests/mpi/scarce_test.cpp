@@ -33,6 +33,18 @@ TEST_F(Scarce, MemoryOfOneRank) {
   }
 }
 
+// Where ranks have what they share.
+TEST_F(Scarce, SharedMemoryOfTheMachine) {
+  const std::string little = "mount -t tmpfs -o size=1m none /dev/shm";
+  if (test::shell("unshare -m " + little, folder_.str()).code != 0) GTEST_SKIP() << "nothing can be mounted here";
+  const test::Result r = test::shell("unshare -m sh -c \"" + little + " && exec '" + test::binaries() +
+                                         "/stretto' launch -n 2 --logs=logs -- train small.toml --parallel.pipe=2 "
+                                         "--model.width=256 --log.dir=run\"",
+                                     folder_.str());
+  EXPECT_NE(r.code, 0);
+  EXPECT_THAT(r.error, AllOf(HasSubstr("[launch] "), HasSubstr("/dev/shm is full but for "), HasSubstr("hint: ")));
+}
+
 // A file system that is too small, for checkpoints alone or for the whole run.
 TEST_F(Scarce, DiskOfTheRankThatWrites) {
   const std::string train = "train small.toml --parallel.pipe=2 --model.width=256 --resume --log.dir=";

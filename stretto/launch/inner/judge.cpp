@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <tuple>
 
 #include "stretto/base/error.h"
@@ -29,10 +30,11 @@ bool failed(const RankCourse& r) {
   return r.end->status != 0 && (r.said || !r.end->told);
 }
 
-// Ranks that say why, or were killed, come before those that MPI ended with them; those without a guardian come last.
+// Ranks that say why, or were killed, come before those that MPI ended with them. Of two that we have heard of at the
+// same time the one that was killed is first: the other may speak about that.
 std::optional<int> first_to_fail(const std::vector<RankCourse>& ranks) {
   const auto order = [](const RankCourse& r) {
-    return std::tuple(!r.said && !r.end, !r.said && !killed(r), r.end ? r.end->time : 0);
+    return std::tuple(!r.said && !killed(r), r.end ? r.end->time : std::numeric_limits<double>::infinity(), !killed(r));
   };
   std::optional<int> first;
   for (int i = 0; i < int(ranks.size()); ++i)
@@ -49,7 +51,7 @@ LaunchResult failure_of_rank(const RankCourse& r, int rank, const std::string& l
     how = fmt::format("ended with code {}", result.code);
     why = r.said->why;
   } else if (!r.end) {
-    how = "is gone, and the process that watched it: both were killed";
+    how = "was killed and does not end: the system holds it";
   } else if (killed(r)) {
     result.code = 128 + WTERMSIG(r.end->status);
     how = "was killed by " + signal_name(WTERMSIG(r.end->status));
@@ -79,6 +81,10 @@ LaunchResult failure_of_mpirun(const Course& c, const LaunchOptions& o) {
         "{} has started {} of {} ranks, and in {:g} s no other; hint: are processes or open files "
         "limited (ulimit -u, ulimit -n)? --start-timeout=SECONDS waits longer",
         who, begun, o.ranks, o.start_timeout);
+  else if (c.killed_mpirun && begun == o.ranks)
+    what =
+        "the processes with which mpirun had started the ranks have ended; hint: if nobody has killed them, the system "
+        "may have been short of memory";
   else if (WIFSIGNALED(c.mpirun))
     what = who + " was killed by " + signal_name(WTERMSIG(c.mpirun));
   else if (begun < o.ranks)

@@ -14,14 +14,14 @@ namespace stretto {
 struct RankEnd {
   int status = 0;              // as waitpid gave it
   double time = 0;             // steady clock
-  bool told = false;           // it was ended because others had failed, or because we asked for it
+  bool told = false;           // we have killed it: because others had failed, or somebody asked for that
   std::string last_line = "";  // of its standard error, if it wrote any
 };
 
 struct RankCourse {
   bool begun = false;
   std::optional<LastWord> said = {};  // what it would end with
-  std::optional<RankEnd> end = {};    // none after it has begun: its guardian was killed, and the rank with it
+  std::optional<RankEnd> end = {};    // none after it has begun: the system does not end it
 };
 
 struct Course {
