@@ -35,8 +35,11 @@ std::vector<std::string> take_searched(Field& root, bool open) {
 RunConfig read_fields(Field root, const std::string& name, const std::vector<std::string>& overrides,
                       bool open = false, const fs::path& beside = {}) {
   for (const std::string& o : overrides) override_field(root, o);
-  std::vector<std::string> searched = take_searched(root, open);
-  return run_of(root, name, std::move(searched), beside);
+  RunConfig start;
+  start.log.name = name;
+  start.beside = beside;
+  start.searched = take_searched(root, open);
+  return run_of(root, std::move(start));
 }
 
 std::string name_of_file(const std::string& file) {

@@ -183,7 +183,7 @@ TEST_F(InsideMpi, MoreThanTwoGibibytesAtOnce) {
   for (std::size_t i = 0; i < words.size(); ++i) words[i] = me == 0 ? i * 0x9e3779b97f4a7c15u : 0;
   Program p;
   p.actors.resize(2);
-  for (ActorProgram& a : p.actors) a.code.resize(1);
+  for (ActorProgram& a : p.actors) a.code = Code(std::vector<Instruction>(1));
   p.routes.push_back({ActorId(0), ActorId(1), bytes, "large"});
   const TransferId large =
       p.transfers.push_back({.route = RouteId(0), .extents = {{.bytes = bytes}}, .released = InstructionId(1)});

@@ -1,7 +1,7 @@
 // Ends the process when a call that only returns together with the other processes has not returned in time: nothing
 // can be done about a thread that waits inside of MPI.
 //
-//   Alarm alarm([] { return WaitLimit{600, "parallel.timeout"}; }, rank, [](const Error& e) { say(e); std::_Exit(3); }, ...);
+//   Alarm alarm([] { return WaitLimit{600, "parallel.timeout"}; }, rank, give_up, about);
 //   const auto held = alarm.during("MPI starts");       // until it goes out of scope
 //   MPI_Init(...);
 #pragma once

@@ -30,14 +30,7 @@ bool is_zero(const Field& field) {
 
 class RunReader {
  public:
-  RunReader(const Field& root, std::string name, std::vector<std::string> searched,
-            const std::filesystem::path& beside)
-      : root_(root) {
-    run_.log.name = std::move(name);
-    run_.beside = beside;
-    run_.searched = std::move(searched);
-    root_.answer(synonyms());
-  }
+  RunReader(const Field& root, RunConfig start) : root_(root), run_(std::move(start)) { root_.answer(synonyms()); }
 
   RunConfig read() {
     look_through();
@@ -400,13 +393,10 @@ class RunReader {
 
 }  // namespace
 
-RunConfig run_of(const Field& root, std::string name, std::vector<std::string> searched,
-                 const std::filesystem::path& beside) {
-  return RunReader(root, std::move(name), std::move(searched), beside).read();
-}
+RunConfig run_of(const Field& root, RunConfig start) { return RunReader(root, std::move(start)).read(); }
 
 ParallelSection parallel_section_of(const Field& root, const ModelConfig& model) {
-  return RunReader(root, "run", {}, {}).read_parallel_of(model);
+  return RunReader(root, {}).read_parallel_of(model);
 }
 
 }  // namespace stretto

@@ -1,6 +1,6 @@
 // The fields of a RUN.toml -> RunConfig, with every mistake in it.
 //
-//   RunConfig run = run_of(read_toml_file("run.toml"), "run", {});
+//   RunConfig run = run_of(read_toml_file("run.toml"), {});
 #pragma once
 #include <filesystem>
 #include <string>
@@ -11,9 +11,8 @@
 
 namespace stretto {
 
-// `searched`: keys that are taken out because a planner chooses them. `beside`: where names were looked for, too.
-RunConfig run_of(const Field& root, std::string name, std::vector<std::string> searched,
-                 const std::filesystem::path& beside = {});
+// `start`: the run's name, keys that are taken out because a planner chooses them, the folder of its file.
+RunConfig run_of(const Field& root, RunConfig start);
 // [parallel] alone, for a model that is there already.
 ParallelSection parallel_section_of(const Field& root, const ModelConfig& model);
 

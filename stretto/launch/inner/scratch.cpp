@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <limits>
 #include <new>
 
 #include "stretto/base/text.h"
@@ -30,7 +31,7 @@ void keep(const std::string& path, const Pipe& alive) {
   for (const int s : {SIGINT, SIGTERM, SIGHUP}) signal(s, SIG_IGN);
   dup2(alive.out.get(), 3);
   for (const int fd : {0, 1, 2}) dup2(3, fd);  // in place of our console
-  close_range(4, ~0U, 0);
+  close_range(4, std::numeric_limits<unsigned>::max(), 0);
   std::string nothing;
   [[maybe_unused]] const int out_of_the_way = chdir("/");  // of who removes the folder that we were started in
   while (read_into(nothing, 3)) continue;

@@ -2,7 +2,7 @@
 //
 //   STRETTO_FAULT=fsync:3 LD_PRELOAD=libstretto_faults.so stretto train ...      the third fsync after main() began
 //   STRETTO_FAULT=none:0 STRETTO_FAULT_COUNTS=counts LD_PRELOAD=...              "fsync 12" and so on, at the end
-//   STRETTO_TRACE=trace STRETTO_TRACE_ROOT=/tmp/x LD_PRELOAD=...                 every change below that folder (trace.h)
+//   STRETTO_TRACE=trace STRETTO_TRACE_ROOT=/tmp/x LD_PRELOAD=...               every change below that folder (trace.h)
 //
 // Only the first program that it is loaded into is concerned, not those that it starts.
 #include <dlfcn.h>
