@@ -1,6 +1,7 @@
 // What goes through buffers in the order of time.
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -183,19 +184,17 @@ Packing pack_quickly(std::span<const Lifetime> all, std::size_t align) {
 
 bool disjoint(std::span<const Lifetime> all, const Packing& p) {
   const std::vector<std::uint32_t> starts = in_time(all, &Lifetime::first), ends = in_time(all, &Lifetime::last);
-  using Taken = std::pair<std::size_t, std::size_t>;  // from, to
-  std::vector<Taken> alive;                           // ascending: few at a time, which are found fast
-  const auto at = [&](std::size_t from) { return std::lower_bound(alive.begin(), alive.end(), Taken(from, 0)); };
+  std::map<std::size_t, std::size_t> alive;  // offset -> end
   auto ended = ends.begin();
   for (const std::uint32_t i : starts) {
     for (; ended != ends.end() && all[*ended].last < all[i].first; ++ended)
-      if (all[*ended].bytes > 0) alive.erase(at(p.offsets[*ended]));
+      if (all[*ended].bytes > 0) alive.erase(p.offsets[*ended]);
     if (all[i].bytes == 0) continue;
-    const Taken mine(p.offsets[i], p.offsets[i] + all[i].bytes);
-    const auto next = at(mine.first);
-    if (next != alive.end() && next->first < mine.second) return false;
-    if (next != alive.begin() && std::prev(next)->second > mine.first) return false;
-    alive.insert(next, mine);
+    const std::size_t begin = p.offsets[i], end = begin + all[i].bytes;
+    const auto next = alive.lower_bound(begin);
+    if (next != alive.end() && next->first < end) return false;
+    if (next != alive.begin() && std::prev(next)->second > begin) return false;
+    alive.emplace_hint(next, begin, end);
   }
   return true;
 }
