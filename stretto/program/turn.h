@@ -63,13 +63,13 @@ struct MicrobatchKey {
   int level = 0, carries = 0;  // where gradients are added in a tree
   auto operator<=>(const MicrobatchKey&) const = default;
 };
-struct RowTurnKey {
+struct TurnKey {
   std::vector<ActionKey> actions;
   std::vector<LeftKey> starts;          // their Start stood at the end of the turn before
   std::optional<LeftKey> settles = {};  // a reduce-scatter that is under way
   std::vector<MicrobatchKey> microbatches;
   std::uint32_t sums = 0;  // the number of microbatch 0, with which sums start
-  auto operator<=>(const RowTurnKey&) const = default;
+  auto operator<=>(const TurnKey&) const = default;
 };
 
 }  // namespace stretto

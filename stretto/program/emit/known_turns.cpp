@@ -18,8 +18,7 @@ CollectiveId KnownTurns::collective(const Begun& b, const Standing& now) {
 }
 ActionId KnownTurns::action(std::int64_t distance, const Standing& now) { return ActionId(now.from.value + distance); }
 
-void KnownTurns::add(const RowTurnKey& key, Standing& now, const std::vector<Instruction>& written,
-                     const LeftOver& left) {
+void KnownTurns::add(const TurnKey& key, Standing& now, const std::vector<Instruction>& written, const LeftOver& left) {
   auto [code, numbers] = numbered(written);
   const std::size_t known = now.microbatches.size();
   Code& all = p_.actors[actor_].code;
@@ -50,7 +49,7 @@ void KnownTurns::note_left(Known& k, Standing& now, const LeftOver& left) const 
     k.settles = LeftSum{begun_as(x->collective, now), x->scatter, x->piece, now.number(x->microbatch)};
 }
 
-bool KnownTurns::repeat(const RowTurnKey& key, const Standing& now, LeftOver& left) {
+bool KnownTurns::repeat(const TurnKey& key, const Standing& now, LeftOver& left) {
   const auto known = known_.find(key);
   if (known == known_.end()) return false;
   const Known& k = known->second;

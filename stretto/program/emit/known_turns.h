@@ -41,9 +41,9 @@ class KnownTurns {
   KnownTurns(Emitter& e, ActorId actor) : e_(e), p_(e.program), actor_(actor) {}
 
   // Places a turn like one that is known, which leaves what that did; false: none is known.
-  bool repeat(const RowTurnKey&, const Standing&, LeftOver&);
+  bool repeat(const TurnKey&, const Standing&, LeftOver&);
   // Places a turn that was just written out, and notes how one like it is made.
-  void add(const RowTurnKey&, Standing&, const std::vector<Instruction>&, const LeftOver&);
+  void add(const TurnKey&, Standing&, const std::vector<Instruction>&, const LeftOver&);
 
  private:
   struct Message {
@@ -84,7 +84,7 @@ class KnownTurns {
   Emitter& e_;
   Program& p_;
   const ActorId actor_;
-  std::map<RowTurnKey, Known> known_;
+  std::map<TurnKey, Known> known_;
 };
 
 }  // namespace stretto

@@ -86,15 +86,15 @@ class RowEmitter {
  private:
   void turn(ActionId from, ActionId end) {
     Standing now{.from = from, .begun = p_.actors[actor_].collectives};
-    const RowTurnKey key = key_of(from, end, now);
+    const TurnKey key = key_of(from, end, now);
     if (!known_.repeat(key, now, left_)) {
       write_out(key, from, end);
       known_.add(key, now, code_, left_);
     }
   }
 
-  RowTurnKey key_of(ActionId from, ActionId end, Standing& now) {
-    RowTurnKey key;
+  TurnKey key_of(ActionId from, ActionId end, Standing& now) {
+    TurnKey key;
     for (const Instruction& i : left_.starts) {
       const Start& s = *start_of(i);
       LeftKey x{.task = s.run.task, .microbatch = now.number(s.run.microbatch)};
@@ -147,7 +147,7 @@ class RowEmitter {
     return key;
   }
 
-  void write_out(const RowTurnKey& key, ActionId from, ActionId end) {
+  void write_out(const TurnKey& key, ActionId from, ActionId end) {
     code_ = std::exchange(left_.starts, {});
     e_.write_to(&code_);
     write(key, from, end);
@@ -157,7 +157,7 @@ class RowEmitter {
     left_.starts.assign(last.base(), code_.end());
     code_.erase(last.base(), code_.end());
   }
-  void write(const RowTurnKey& key, ActionId begin, ActionId end) {
+  void write(const TurnKey& key, ActionId begin, ActionId end) {
     for (ActionId i = begin; i < end;) {
       for (StageId stage : key.actions[i.value - begin.value].sums_before) {
         settle(ActionId(i.value - 1));
