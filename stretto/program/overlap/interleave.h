@@ -6,10 +6,10 @@
 //                                   {.seconds = 3}};                                      // anything else
 //   interleave(work).order;                                                               // 0 1 3 2
 //
-// The actor does one thing after the other; a collective starts when its turn comes and goes on beside what follows, one
-// after the other on its link. Next comes the work that can start earliest. Ties: what another actor waits for, then the
-// earlier turn, then the longer chain of successors. The result depends on nothing but the argument, so all ranks of an
-// actor get the same.
+// The actor does one thing after the other; a collective starts when its turn comes and goes on beside what follows,
+// one after the other on its link. Next comes the work that can start earliest. Ties: what another actor waits for,
+// then the earlier turn, then the longer chain of successors. The result depends on nothing but the argument, so all
+// ranks of an actor get the same.
 #pragma once
 #include <cstdint>
 #include <optional>
