@@ -80,7 +80,7 @@ void speed(int rounds) {
     return speed;
   };
   const auto once = [&](int r) {
-    Turn turn;
+    MeasuredTurn turn;
     turn.other = seconds_of({trainers[r].get()}, [&] {
       const StepResult result = trainers[r]->step(batch);
       turn.speed = 2 * tokens / result.seconds;

@@ -89,8 +89,9 @@ double bound(const Case& c, const Compiled& in_place, double bandwidth) {
   CallFacts facts(p.mesh);
   double hidden = 0, all = 0;
   for (ActorId a : p.actors.ids())
-    for (const Region& region : regions_of(p, a)) {
-      if (!talks(p, region)) continue;
+    for (const TurnSpan turns : regions_of(p, a)) {
+      const std::vector<Instruction> region = written_out(p.actors[a].code, turns);
+      if (!has_collectives(p, region)) continue;
       RegionWork all_work = work_of(p, region, started_runs(p.actors[a]), facts);
       set_times(all_work, p, a, region, times);
       const auto& work = all_work.work;

@@ -29,7 +29,7 @@ Compiled reference(const Parallel& parallel) {
 }
 
 // A measured step, and the same step as it would have been without what the simulator does not know.
-Turn against_simulator(Trainer& t, const Batch& batch) {
+MeasuredTurn against_simulator(Trainer& t, const Batch& batch) {
   Timeline measured;
   const double speed = double(rows) * context / t.step(batch, &measured).seconds;
   const Prediction simulated = replay(t.compiled().program->schedule, measured);

@@ -90,7 +90,7 @@ Program burst_program(u64 bytes) {
   Program p;
   p.actors.resize(2);
   for (ActorProgram& a : p.actors) {
-    a.code.resize(1);
+    a.code.push_back(Run{});
     a.bytes[Arena::activations] = bytes * (burst + 1);
   }
   p.routes.push_back({ActorId(0), ActorId(1), bytes, "there"});

@@ -1,7 +1,7 @@
 // Runs on two cores against two independent serial runs side by side: what the machine can do at all.
 //
 //   const Turns turns = take_turns(rounds, runs.size(), 3, [&] { return side_by_side(one, two, batch, tokens); },
-//                                  [&](int r) { return Turn{.speed = ...}; });
+//                                  [&](int r) { return MeasuredTurn{.speed = ...}; });
 //   interval(turns.shares[r])
 #pragma once
 #include <functional>
@@ -22,7 +22,7 @@ inline double side_by_side(Trainer& one, Trainer& two, const Batch& batch, doubl
   return tokens / first + tokens / second;
 }
 
-struct Turn {
+struct MeasuredTurn {
   double speed = 0;           // tokens per second
   std::vector<double> other;  // whatever else is kept of a step
 };
@@ -36,7 +36,7 @@ struct Turns {
 // the limit is taken between every few of them. A run is compared with the mean of the limits before and after it: a
 // machine that gets slower does so for both.
 inline Turns take_turns(int rounds, int runs, int between_limits, const std::function<double()>& limit,
-                        const std::function<Turn(int)>& once) {
+                        const std::function<MeasuredTurn(int)>& once) {
   Turns t;
   t.speeds.resize(runs), t.shares.resize(runs), t.others.resize(runs);
   limit();
@@ -45,7 +45,7 @@ inline Turns take_turns(int rounds, int runs, int between_limits, const std::fun
   std::vector<std::pair<int, double>> since;  // the last limit
   for (int turn = 0; turn < rounds * runs; ++turn) {
     const int place = turn % runs, run = turn / runs % 2 ? runs - 1 - place : place;
-    const Turn now = once(run);
+    const MeasuredTurn now = once(run);
     t.speeds[run].push_back(now.speed);
     for (std::size_t k = 0; k < now.other.size(); ++k) t.others[run][k].push_back(now.other[k]);
     since.emplace_back(run, now.speed);
