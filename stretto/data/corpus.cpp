@@ -83,7 +83,7 @@ class Opener {
     return *tokenizer_;
   }
   Tokenizer read_tokenizer_there() const {
-    if (!is_there(options_.tokenizer))
+    if (options_.tokenizer != "bytes" && !is_there(options_.tokenizer))
       throw Error("data", "there is no tokenizer '{}'", options_.tokenizer).hint("{}", where_names_are(options_.beside));
     return read_tokenizer(options_.tokenizer);
   }
