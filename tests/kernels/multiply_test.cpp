@@ -18,10 +18,12 @@ struct ProductCase {
   ProductSize size;
   bool summed_left = false, summed_right = false, add = false;
   bool gathered_left = false, gathered_right = false, scattered = false;
+  i64 parts = 1;
 
   std::string str() const {
     const auto [m, n, k] = size;
-    std::string s = std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k);
+    std::string s = std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k) + " in " +
+                    std::to_string(parts) + ":";
     for (const bool x : {summed_left, summed_right, add, gathered_left, gathered_right, scattered})
       s += x ? " 1" : " 0";
     return s;
@@ -41,13 +43,7 @@ class TriedProduct {
 
   void check(const ProductForm<T>& form) {
     std::vector<T> made = out_.data;
-    const auto operand = [](const Lines& l, bool summed) {
-      return ProductLines<T>{l.data.data(), l.gathered ? l.at.data() : nullptr, l.step, summed};
-    };
-    multiply(form, MatrixProduct<T>{c_.size,
-                                    operand(a_, c_.summed_left),
-                                    operand(b_, c_.summed_right),
-                                    {made.data(), out_.gathered ? out_.at.data() : nullptr, out_.step, c_.add}});
+    for (i64 i = 0; i < c_.parts; ++i) multiply(form, part_of(product(made), i, c_.parts));
     // What lies between the rows stays, and zeros have their signs.
     EXPECT_EQ(std::memcmp(made.data(), expected_.data(), made.size() * sizeof(T)), 0) << form.name;
   }
@@ -60,6 +56,15 @@ class TriedProduct {
     bool gathered;
     T& operator()(i64 line, i64 i) { return data[std::size_t(at[std::size_t(line)] + i)]; }
   };
+  MatrixProduct<T> product(std::vector<T>& made) const {
+    const auto operand = [](const Lines& l, bool summed) {
+      return ProductLines<T>{l.data.data(), l.gathered ? l.at.data() : nullptr, l.step, summed};
+    };
+    return {c_.size,
+            operand(a_, c_.summed_left),
+            operand(b_, c_.summed_right),
+            {made.data(), out_.gathered ? out_.at.data() : nullptr, out_.step, c_.add}};
+  }
   Lines lines(i64 count, i64 length, bool gathered) {
     Lines l{.step = length + i64(random_() % 3), .gathered = gathered};
     l.at.resize(std::size_t(count));
@@ -112,7 +117,8 @@ TEST(Multiply, HasTheBitsOfOneChainPerBlockInEveryForm) {
                         .add = maybe(),
                         .gathered_left = maybe(),
                         .gathered_right = maybe(),
-                        .scattered = maybe()};
+                        .scattered = maybe(),
+                        .parts = between(1, 9)};
     check_product_forms<float>(c, round);
     check_product_forms<double>(c, round);
   }
@@ -128,6 +134,26 @@ TEST(Multiply, HasThemWhereItIsCut) {
   }
 }
 
+// Parts are blocks that cover the result, each place once, and are as large as each other where there is enough.
+TEST(Multiply, PartsCoverTheResultOnce) {
+  for (const ProductSize size : {ProductSize{1, 1, 1}, {100, 3, 5}, {1024, 1536, 512}, {37, 4096, 8}, {0, 7, 3}})
+    for (const i64 count : {1, 2, 3, 5, 8, 12}) {
+      std::vector<int> seen(std::size_t(size.m * size.n));
+      i64 most = 0;
+      for (i64 i = 0; i < count; ++i) {
+        const ProductBlock b = block_of_part(size, false, i, count);
+        most = std::max(most, b.rows * b.columns);
+        for (i64 r = b.row; r < b.row + b.rows; ++r)
+          for (i64 c = b.column; c < b.column + b.columns; ++c) ++seen[std::size_t(r * size.n + c)];
+        EXPECT_EQ(block_of_part(size, true, i, count).rows, size.m);
+      }
+      EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), size.m * size.n) << size.m << " in " << count;
+      if (size.m == 1024) {
+        EXPECT_LE(double(most * count), 1.05 * double(size.m * size.n));
+      }
+    }
+}
+
 // Rows that go to one place are added one after the other.
 TEST(Multiply, AddsRowsOfOnePlaceInTheirOrder) {
   constexpr i64 rows = 5, n = 7, k = 3;
@@ -136,8 +162,9 @@ TEST(Multiply, AddsRowsOfOnePlaceInTheirOrder) {
   for (std::size_t i = 0; i < b.size(); ++i) b[i] = float(i) * 0.21f - 3;
   const std::vector<i64> to{n, 0, n, n, 0};
   std::vector<float> out(2 * n, 0.5f), expected = out;
-  multiply<float>(
-      {{rows, n, k}, {a.data(), nullptr, k}, {b.data(), nullptr, n, true}, {out.data(), to.data(), 0, true}});
+  const MatrixProduct<float> product{
+      {rows, n, k}, {a.data(), nullptr, k}, {b.data(), nullptr, n, true}, {out.data(), to.data(), 0, true}};
+  for (i64 i = 0; i < 3; ++i) multiply(part_of(product, i, 3));
   for (i64 i = 0; i < rows; ++i)
     for (i64 j = 0; j < n; ++j) {
       float sum = 0;

@@ -1,5 +1,5 @@
-// Rows are sorted by expert, and one matrix product does a block of an expert's rows where they lie. Results go to their
-// places; those of one token are added in the order of experts.
+// Rows are sorted by expert, and one matrix product does a block of an expert's rows where they lie. Results go to
+// their places; those of one token are added in the order of experts.
 #include "stretto/ops/choose.h"
 
 #include "stretto/kernels/cpu/chosen_rows.h"

@@ -136,11 +136,35 @@ void clear(const MatrixProduct<T>& p) {
   for (i64 i = 0; i < p.size.m && !p.out.add; ++i) std::fill_n(p.out.row(i), p.size.n, T(0));
 }
 
+// In whole tiles of every form: the same cut on every processor, and no tile is made twice.
+constexpr i64 part_rows = most_tile_rows, part_columns = 32;
+
+// Share `index` of `count` of what comes in units.
+Range share(i64 whole, i64 unit, i64 index, i64 count) {
+  const i64 units = (whole + unit - 1) / unit;
+  const i64 first = std::min(whole, units * index / count * unit);
+  return {first, std::min(whole, units * (index + 1) / count * unit) - first};
+}
+
 }  // namespace
+
+ProductBlock block_of_part(const ProductSize& size, bool rows_stay, i64 index, i64 count) {
+  i64 best = 1;  // of rows; every part packs all lines that its block has
+  const auto packed = [&](i64 down) {
+    return double(size.m) / double(down) + double(size.n) * double(down) / double(count);
+  };
+  for (i64 down = 2; down <= count && !rows_stay; ++down)
+    if (count % down == 0 && packed(down) < packed(best)) best = down;
+  const i64 across = count / best;
+  const Range rows = share(size.m, part_rows, index / across, best);
+  const Range columns = share(size.n, part_columns, index % across, across);
+  return {rows.first, rows.count, columns.first, columns.count};
+}
 
 template <class T>
 void multiply(const ProductForm<T>& form, const MatrixProduct<T>& p, Pauses* pauses) {
   if (p.size.k == 0) return clear(p);
+  if (p.size.m == 0 || p.size.n == 0) return;
   const auto [m, n, k] = p.size;
   T *const right = reinterpret_cast<T*>(product_memory()), *const left = right + right_bytes / i64(sizeof(T));
   const i64 width = form.columns(), most_columns = right_bytes / i64(sizeof(T)) / product_block / width * width;
