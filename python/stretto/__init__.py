@@ -14,7 +14,15 @@ from ._runs import check, config, convert, eval, metrics, plan, simulate, train,
 from ._schedules import check_schedule, schedule, simulate_schedule
 from ._trainer import Described, Step, Trainer
 
+
+def from_torch(module, batch, **how):
+    """A PyTorch module as a model for Trainer (docs/torch.md)."""
+    from .torch import from_torch
+
+    return from_torch(module, batch, **how)
+
+
 __all__ = [
     "Described", "Error", "Fault", "Picture", "Step", "Trainer", "ahead", "check", "check_schedule", "config", "convert",
-    "eval", "metrics", "plan", "schedule", "simulate", "simulate_schedule", "train", "verify", "__version__",
+    "eval", "from_torch", "metrics", "plan", "schedule", "simulate", "simulate_schedule", "train", "verify", "__version__",
 ]

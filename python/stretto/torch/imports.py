@@ -1,0 +1,249 @@
+"""from_torch: the passes, one after the other.
+
+module, batch -> export -> known -> infer (atoms) -> names -> nodes -> positions -> Model
+"""
+
+import torch
+
+from . import (
+    rules_losses,
+    rules_pointwise,
+    rules_products,
+    rules_views,
+    rules_windows,
+)  # noqa: F401  the table of rules
+from . import attention  # noqa: F401
+from .atoms import flat
+from .check import check_model
+from .export import exported, module_path, source_line
+from .infer import Faults, Refused, inferred
+from .known import Host, known_nodes
+from .losses import add_terms, terms_of
+from .model import Model, Parameter, as_numpy, error_of
+from .names import NamesRefused, named
+from .nodes import Builder
+from .pieces import Pieces, unmatched
+from .positions import compact_pieces, pruned, rows_meet, with_residual
+from .rules import Refusal, name_of
+from .tensors import Tensor
+
+
+def from_torch(module, batch, loss=None, names=None, boundaries=None, check=None):
+    """A PyTorch module with a batch as an example: a model that stretto.Trainer trains.
+
+    loss: what is trained for, lambda module, batch: ...; the module's result or its .loss, when it is not given.
+    names: {"*.q_proj.weight": ("kv*group*head", "model")}. boundaries: modules before which a pipeline may be cut.
+    check: compare loss and gradients of the batch with PyTorch's.
+    """
+    _check_input(module, batch)
+    try:
+        program = exported(module, batch, loss)
+        model = _imported(program, names, boundaries)
+    except Refused as e:
+        raise error_of(e.faults) from None
+    except NamesRefused as e:
+        raise error_of([("from_torch", what, hint) for what, hint in e.all]) from None
+    if check:
+        check_model(model, program)
+    return model
+
+
+def _check_input(module, batch):
+    faults = []
+    if not isinstance(module, torch.nn.Module):
+        raise error_of([("module", f"is {type(module).__name__}", "give a torch.nn.Module")])
+    wrapper = type(module).__name__
+    if wrapper in ("DistributedDataParallel", "FullyShardedDataParallel", "DataParallel"):
+        faults.append(("module", f"is wrapped by {wrapper}", "give module.module: layouts take its place"))
+    if wrapper == "OptimizedModule":
+        faults.append(("module", "is compiled already", "give the module that went into torch.compile"))
+    for name, p in module.named_parameters():
+        if p.device.type != "cpu":
+            faults.append(("module", f"{name} lies on {p.device}", "use module.cpu() first"))
+            break
+    half = next(((n, p) for n, p in module.named_parameters() if p.dtype in (torch.float16, torch.bfloat16)), None)
+    if half:
+        faults.append(
+            (
+                "module",
+                f"{half[0]} is {half[1].dtype}",
+                'use module.float(); train={"dtype": "bf16"} computes in 16 bits',
+            )
+        )
+    if not isinstance(batch, dict) or not batch:
+        faults.append(("batch", "is no dict of tensors", 'give {"input_ids": ids, ...}: the arguments of forward'))
+    else:
+        for name, value in batch.items():
+            if not isinstance(value, torch.Tensor):
+                faults.append((name, f"is {type(value).__name__}", "give a tensor"))
+            elif value.dim() == 0:
+                faults.append((name, "has no axis of rows", "the first axis of every input is the batch"))
+        rows = {n: len(v) for n, v in batch.items() if isinstance(v, torch.Tensor) and v.dim()}
+        if len(set(rows.values())) > 1:
+            faults.append(
+                ("batch", f"has different numbers of rows: {rows}", "the first axis of every input is the batch")
+            )
+        elif rows and next(iter(rows.values())) < 2:
+            faults.append(("batch", "has one row", "give two or more: one row hides which axes are rows"))
+    if faults:
+        raise error_of(faults)
+
+
+def _imported(program, names, boundaries):
+    missing = unmatched(program.nodes, boundaries)
+    if missing:
+        raise Refused(
+            [
+                (
+                    "from_torch",
+                    f"boundaries: '{m}' fits no module",
+                    'give paths of modules that forward calls, e.g. "layers.*"',
+                )
+                for m in missing
+            ]
+        )
+    known = known_nodes(program)
+    g = inferred(program, known)
+    names = named(g, names)
+    b, loss, written = _built(program, g, names, boundaries)
+    nodes, loss = pruned(b.nodes, loss)
+    meets = rows_meet(nodes)
+    nodes, loss = _with_positions(nodes, loss, names)
+    nodes, loss = pruned(nodes, loss)
+    pieces = compact_pieces(nodes)
+    return _model(program, known, b, names, nodes, loss, pieces, meets, written)
+
+
+def _built(program, g, names, boundaries):
+    """Nodes of all that the loss needs, in the order of the exported graph."""
+    b, pieces, faults = Builder(names, program.inputs), Pieces(boundaries), Faults()
+    terms, behind = terms_of(g, program)
+    loss_only = behind | {t.node for t in terms if g.made[t.node].term}
+    for node in program.nodes:
+        made = g.made.get(node)
+        if node.op != "call_function" or not isinstance(made, Tensor) or made.known is not None:
+            continue
+        b.piece = pieces.of(node)
+        if node in loss_only or made.rows_of:
+            continue
+        b.scope, b.source = module_path(node), source_line(node)
+        try:
+            b.get(made)
+        except Refusal as e:
+            faults.add(node, f"{name_of(node.target)}: {e.what}", e.hint)
+    faults.check()
+    b.scope, b.source, b.in_loss = "", "", True
+    try:
+        loss = add_terms(b, g, terms)
+    except Refusal as e:
+        faults.add(terms[0].node, e.what, e.hint)
+        faults.check()
+    return b, loss, {}
+
+
+def _with_positions(nodes, loss, names):
+    for base in [n for n in ("seq", *(f"seq_{k}" for k in range(2, 9))) if n in names.sizes]:
+        widths = [n for n in ("model", "model_2", "model_3") if n in names.sizes]
+        for width in widths:
+            if any(base in n["_dims"] and width in n["_dims"] for n in nodes):
+                nodes, loss = with_residual(nodes, loss, names, base, width)
+                break
+    return nodes, loss
+
+
+_dims_keys = (
+    "dims",
+    "over",
+    "along",
+    "from",
+    "to",
+    "dim",
+    "vocab",
+    "query",
+    "key",
+    "head",
+    "value",
+    "out",
+    "expert",
+    "choice",
+    "seq",
+)
+
+
+def _used_names(nodes, loss):
+    used = {}
+    for n in [*nodes, *loss]:
+        for key in _dims_keys:
+            value = n.get(key)
+            for name in value if isinstance(value, list) else [value] if isinstance(value, str) else []:
+                used[name] = True
+    return list(used)
+
+
+def _dims_of(nodes, loss, names):
+    used = _used_names(nodes, loss)
+    used = [u for u in used if not (u == "run")]
+    for name in list(used):
+        like = names.kinds.get(name, {}).get("like")
+        if like and like not in used:
+            used.append(like)
+    depth = lambda n: 1 + depth(names.kinds[n]["like"]) if "like" in names.kinds.get(n, {}) else 0
+    return [names.entry(n) for n in sorted(used, key=lambda n: (depth(n), used.index(n)))]
+
+
+def _parameter(program, ties, name, x, names):
+    dims = tuple(names.of(a) for axis in x.axes for a in flat(axis))
+    part = getattr(x, "range", None)
+    return Parameter(
+        ties[id(x.leaf)],
+        tuple(x.leaf.shape),
+        part,
+        tuple(names.size(d) for d in dims),
+        dims,
+        bool(x.leaf.requires_grad),
+    )
+
+
+def _ties(module):
+    names = {}
+    for name, p in module.named_parameters(remove_duplicate=False):
+        names.setdefault(id(p), []).append(name)
+    return names
+
+
+def _model(program, known, b, names, nodes, loss, pieces, meets, written):
+    live = {n["name"] for n in nodes if n["op"] in ("param", "state")}
+    by_name = dict(program.module.named_parameters(remove_duplicate=False))
+    ties = {id(p): tuple(all) for p, all in ((by_name[all[0]], all) for all in _ties(program.module).values())}
+    parameters, arrays = {}, {}
+    for name, x in b.parameters.items():
+        if name not in live:
+            continue
+        x.leaf = by_name.get(x.parameter, x.leaf)
+        parameters[name] = p = _parameter(program, ties, name, x, names)
+        whole = as_numpy(x.leaf)
+        part = whole if p.part is None else whole[p.part[0] : p.part[0] + p.part[1]]
+        arrays[name] = part.reshape(p.sizes).copy()
+    used = {p.key for p in parameters.values()} | {k for p in parameters.values() for k in p.keys}
+    dropped = {n: "it does not reach the loss" for n in by_name if n not in used}
+    one = (
+        meets and f"{meets[0]['op']} in {meets[0].get('scope') or 'the loss'} ({meets[0].get('source', '')}) {meets[1]}"
+    )
+    host = Host(
+        program,
+        known,
+        {k: v for k, v in b.inputs.items() if any(n["op"] in ("input", "ids") and n["name"] == k for n in nodes)},
+    )
+    graph = {"version": 1, "dims": _dims_of(nodes, loss, names), "nodes": [_entry(n) for n in nodes], "loss": loss}
+    about = {
+        "one_microbatch": one,
+        "dropped": dropped,
+        "pieces": pieces,
+        "written_out": written,
+        "any_rows": program.any_rows,
+    }
+    return Model(program.module, graph, parameters, arrays, host, dict(program.batch), program.rows, about)
+
+
+def _entry(node):
+    return {k: v for k, v in node.items() if not k.startswith("_") and v != "" and v is not None}
