@@ -113,7 +113,7 @@ void score_together(std::vector<Candidate>& all, const std::vector<std::size_t>&
   PlanOptions options{.quick = a.quick};
   options.each = on_all_cores();
   const std::vector<Planned> scored = score(problem, keys, options);
-  const double flops = Predictor(problem).flops(), room = problem.cluster.memory * first.plan.memory;
+  const double flops = model_flops(problem), room = problem.cluster.memory * first.plan.memory;
   for (std::size_t n = 0; n < members.size(); ++n) {
     const Planned& x = scored[n];
     Candidate& c = all[members[n]];

@@ -24,8 +24,8 @@ u64 file_bytes(const std::filesystem::path& file);                         // an
 std::vector<std::filesystem::path> entries_of(
     const std::filesystem::path& folder);  // sorted; of what is no folder: none
 
-// All folders on the way, durably, as a shell's mkdir -p does it: "a/../b" makes a, and is b whatever a is. Says whether
-// the last one is new.
+// All folders on the way, durably, as a shell's mkdir -p does it: "a/../b" makes a, and is b whatever a is. Says
+// whether the last one is new.
 bool make_folders(const std::filesystem::path&);
 bool make_folders(const std::filesystem::path&, std::error_code& wrong);
 void sync_directory(const std::filesystem::path&);  // makes renames in it durable

@@ -15,10 +15,10 @@
 #include "stretto/base/clock.h"
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/launch/inner/mpirun.h"
 #include "stretto/launch/inner/rank.h"
 #include "stretto/launch/inner/scratch.h"
 #include "stretto/launch/inner/system.h"
-#include "stretto/launch/mpirun.h"
 
 namespace stretto {
 namespace {

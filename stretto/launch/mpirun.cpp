@@ -1,4 +1,4 @@
-#include "stretto/launch/mpirun.h"
+#include "stretto/launch/inner/mpirun.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -1,8 +1,8 @@
 #include "stretto/ops/all_reduce.h"
 
 #include "stretto/ir/collective.h"
+#include "stretto/ops/inner/rules.h"
 #include "stretto/ops/ops.h"
-#include "stretto/ops/rules.h"
 
 namespace stretto {
 

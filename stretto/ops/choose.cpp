@@ -3,8 +3,8 @@
 #include "stretto/ops/cast.h"
 #include "stretto/ops/choose_grad.h"
 #include "stretto/ops/contract.h"
+#include "stretto/ops/inner/rules.h"
 #include "stretto/ops/ops.h"
-#include "stretto/ops/rules.h"
 
 namespace stretto {
 namespace choosing {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "stretto/ops/inner/rules.h"
 #include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
-#include "stretto/ops/rules.h"
 #include "stretto/ops/slice.h"
 
 namespace stretto {

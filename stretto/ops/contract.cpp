@@ -4,8 +4,8 @@
 
 #include "stretto/base/text.h"
 #include "stretto/ops/cast.h"
+#include "stretto/ops/inner/rules.h"
 #include "stretto/ops/ops.h"
-#include "stretto/ops/rules.h"
 
 namespace stretto {
 namespace {

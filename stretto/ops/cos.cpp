@@ -2,10 +2,10 @@
 
 #include <cmath>
 
+#include "stretto/ops/inner/rules.h"
 #include "stretto/ops/mul.h"
 #include "stretto/ops/neg.h"
 #include "stretto/ops/ops.h"
-#include "stretto/ops/rules.h"
 #include "stretto/ops/sin.h"
 
 namespace stretto {

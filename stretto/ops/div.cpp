@@ -1,10 +1,10 @@
 #include "stretto/ops/div.h"
 
 #include "stretto/ops/add.h"
+#include "stretto/ops/inner/rules.h"
 #include "stretto/ops/mul.h"
 #include "stretto/ops/neg.h"
 #include "stretto/ops/ops.h"
-#include "stretto/ops/rules.h"
 
 namespace stretto {
 

@@ -2,8 +2,8 @@
 
 #include "stretto/ops/cast.h"
 #include "stretto/ops/embedding_grad.h"
+#include "stretto/ops/inner/rules.h"
 #include "stretto/ops/ops.h"
-#include "stretto/ops/rules.h"
 
 namespace stretto {
 

@@ -4,10 +4,10 @@
 #include <numbers>
 
 #include "stretto/ops/exp.h"
+#include "stretto/ops/inner/rules.h"
 #include "stretto/ops/mul.h"
 #include "stretto/ops/neg.h"
 #include "stretto/ops/ops.h"
-#include "stretto/ops/rules.h"
 #include "stretto/ops/square.h"
 
 namespace stretto {

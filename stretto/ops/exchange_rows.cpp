@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "stretto/ir/collective.h"
+#include "stretto/ops/inner/rules.h"
 #include "stretto/ops/ops.h"
-#include "stretto/ops/rules.h"
 
 namespace stretto {
 

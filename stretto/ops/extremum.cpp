@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "stretto/ops/compare.h"
+#include "stretto/ops/inner/rules.h"
 #include "stretto/ops/ops.h"
-#include "stretto/ops/rules.h"
 #include "stretto/ops/where.h"
 
 namespace stretto {

@@ -5,9 +5,9 @@
 
 #include "stretto/ops/add.h"
 #include "stretto/ops/exp.h"
+#include "stretto/ops/inner/rules.h"
 #include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
-#include "stretto/ops/rules.h"
 #include "stretto/ops/sigmoid.h"
 #include "stretto/ops/square.h"
 #include "stretto/ops/sub.h"

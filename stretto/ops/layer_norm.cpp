@@ -2,11 +2,11 @@
 
 #include "stretto/ops/add.h"
 #include "stretto/ops/cast.h"
+#include "stretto/ops/inner/rules.h"
 #include "stretto/ops/layer_norm_grad.h"
 #include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
 #include "stretto/ops/rsqrt.h"
-#include "stretto/ops/rules.h"
 #include "stretto/ops/square.h"
 #include "stretto/ops/sub.h"
 #include "stretto/ops/sum.h"

@@ -1,9 +1,9 @@
 #include "stretto/ops/layer_norm_grad.h"
 
 #include "stretto/ops/add.h"
+#include "stretto/ops/inner/rules.h"
 #include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
-#include "stretto/ops/rules.h"
 #include "stretto/ops/sub.h"
 #include "stretto/ops/sum.h"
 

@@ -3,9 +3,9 @@
 #include "stretto/ops/cast.h"
 #include "stretto/ops/compare.h"
 #include "stretto/ops/div.h"
+#include "stretto/ops/inner/rules.h"
 #include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
-#include "stretto/ops/rules.h"
 #include "stretto/ops/sum.h"
 
 namespace stretto {

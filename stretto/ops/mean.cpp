@@ -1,7 +1,7 @@
 #include "stretto/ops/mean.h"
 
+#include "stretto/ops/inner/rules.h"
 #include "stretto/ops/mul.h"
-#include "stretto/ops/rules.h"
 #include "stretto/ops/sum.h"
 
 namespace stretto {

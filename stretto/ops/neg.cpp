@@ -1,7 +1,7 @@
 #include "stretto/ops/neg.h"
 
+#include "stretto/ops/inner/rules.h"
 #include "stretto/ops/ops.h"
-#include "stretto/ops/rules.h"
 
 namespace stretto {
 

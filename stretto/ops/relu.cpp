@@ -1,8 +1,8 @@
 #include "stretto/ops/relu.h"
 
 #include "stretto/ops/compare.h"
+#include "stretto/ops/inner/rules.h"
 #include "stretto/ops/ops.h"
-#include "stretto/ops/rules.h"
 #include "stretto/ops/where.h"
 
 namespace stretto {

@@ -1,4 +1,4 @@
-#include "stretto/ops/rules.h"
+#include "stretto/ops/inner/rules.h"
 
 #include <algorithm>
 #include <cmath>

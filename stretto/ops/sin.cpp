@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "stretto/ops/cos.h"
+#include "stretto/ops/inner/rules.h"
 #include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
-#include "stretto/ops/rules.h"
 
 namespace stretto {
 

@@ -2,9 +2,9 @@
 
 #include "stretto/ops/div.h"
 #include "stretto/ops/exp.h"
+#include "stretto/ops/inner/rules.h"
 #include "stretto/ops/max.h"
 #include "stretto/ops/ops.h"
-#include "stretto/ops/rules.h"
 #include "stretto/ops/softmax_grad.h"
 #include "stretto/ops/sub.h"
 #include "stretto/ops/sum.h"

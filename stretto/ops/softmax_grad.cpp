@@ -1,8 +1,8 @@
 #include "stretto/ops/softmax_grad.h"
 
+#include "stretto/ops/inner/rules.h"
 #include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
-#include "stretto/ops/rules.h"
 #include "stretto/ops/sub.h"
 #include "stretto/ops/sum.h"
 

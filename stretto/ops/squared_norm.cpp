@@ -1,9 +1,9 @@
 #include "stretto/ops/squared_norm.h"
 
 #include "stretto/ops/cast.h"
+#include "stretto/ops/inner/rules.h"
 #include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
-#include "stretto/ops/rules.h"
 
 namespace stretto {
 

@@ -2,9 +2,9 @@
 
 #include "stretto/ops/broadcast.h"
 #include "stretto/ops/constant.h"
+#include "stretto/ops/inner/rules.h"
 #include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
-#include "stretto/ops/rules.h"
 
 namespace stretto {
 

@@ -1,6 +1,6 @@
 #include "stretto/ops/attention.h"
+#include "stretto/ops/inner/rules.h"
 #include "stretto/ops/ops.h"
-#include "stretto/ops/rules.h"
 
 namespace stretto {
 

@@ -1,9 +1,9 @@
 #include "stretto/ops/stochastic_round.h"
 
 #include "stretto/ops/index.h"
+#include "stretto/ops/inner/rules.h"
 #include "stretto/ops/iota.h"
 #include "stretto/ops/ops.h"
-#include "stretto/ops/rules.h"
 
 namespace stretto {
 namespace {

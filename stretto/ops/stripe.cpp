@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "stretto/ops/inner/rules.h"
 #include "stretto/ops/ops.h"
-#include "stretto/ops/rules.h"
 
 namespace stretto {
 namespace {

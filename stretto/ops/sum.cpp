@@ -1,8 +1,8 @@
 #include "stretto/ops/sum.h"
 
 #include "stretto/ops/cast.h"
+#include "stretto/ops/inner/rules.h"
 #include "stretto/ops/ops.h"
-#include "stretto/ops/rules.h"
 
 namespace stretto {
 

@@ -1,9 +1,9 @@
 #include "stretto/ops/where.h"
 
 #include "stretto/ops/compare.h"
+#include "stretto/ops/inner/rules.h"
 #include "stretto/ops/mul.h"
 #include "stretto/ops/ops.h"
-#include "stretto/ops/rules.h"
 
 namespace stretto {
 

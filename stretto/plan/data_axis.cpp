@@ -1,4 +1,4 @@
-#include "stretto/plan/data_axis.h"
+#include "stretto/plan/inner/data_axis.h"
 
 #include <algorithm>
 #include <vector>

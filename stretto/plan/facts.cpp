@@ -1,4 +1,4 @@
-#include "stretto/plan/facts.h"
+#include "stretto/plan/inner/facts.h"
 
 #include <algorithm>
 

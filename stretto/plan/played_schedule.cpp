@@ -1,4 +1,4 @@
-#include "stretto/plan/played_schedule.h"
+#include "stretto/plan/inner/played_schedule.h"
 
 #include <algorithm>
 #include <map>

@@ -1,13 +1,13 @@
-#include "stretto/plan/prediction.h"
+#include "stretto/plan/inner/prediction.h"
 
 #include <algorithm>
 #include <cmath>
 #include <tuple>
 #include <utility>
 
-#include "stretto/models/family.h"
 #include "stretto/balance/even_stages.h"
-#include "stretto/plan/data_axis.h"
+#include "stretto/models/family.h"
+#include "stretto/plan/inner/data_axis.h"
 #include "stretto/simulate/predict.h"
 
 namespace stretto {
@@ -96,16 +96,13 @@ std::string Predictor::refusal(const RunKeys& k) const {
   return "";
 }
 
-double Predictor::flops() {
-  if (!flops_) {
-    const auto of = [&](int times) {
-      const ModelConfig m = shortened(p_.model, times);
-      return step_flops(*compile(make_model(m, 1), p_.optimizer, training_of(p_, {}), {}).program);
-    };
-    const double one = of(1), two = of(2), layers = shortened(p_.model, 1).layers;
-    flops_ = p_.batch * (one + (two - one) / layers * (double(p_.model.layers) - layers));
-  }
-  return *flops_;
+double model_flops(const PlanProblem& p) {
+  const auto of = [&](int times) {
+    const ModelConfig m = shortened(p.model, times);
+    return step_flops(*compile(make_model(m, 1), p.optimizer, training_of(p, {}), {}).program);
+  };
+  const double one = of(1), two = of(2), layers = shortened(p.model, 1).layers;
+  return p.batch * (one + (two - one) / layers * (double(p.model.layers) - layers));
 }
 
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "stretto/plan/prediction.h"
+#include "stretto/plan/inner/prediction.h"
 #include "stretto/program/account.h"
 #include "stretto/simulate/held.h"
 

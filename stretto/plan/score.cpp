@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "stretto/plan/inner/prediction.h"
 #include "stretto/plan/search.h"
 
 namespace stretto {

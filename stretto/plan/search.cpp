@@ -7,6 +7,7 @@
 
 #include "stretto/plan/inner/bounds.h"
 #include "stretto/plan/inner/mixed.h"
+#include "stretto/plan/inner/prediction.h"
 #include "stretto/plan/inner/programs.h"
 #include "stretto/plan/inner/relatives.h"
 #include "stretto/plan/inner/tolerances.h"
@@ -28,8 +29,9 @@ class Search {
         recompute_(recompute_choices(space)),
         all_(enumerate(p, space)),
         predictor_(p, o.each),
-        bounds_(p, predictor_.flops()) {
-    plan_.flops = predictor_.flops();
+        flops_(model_flops(p)),
+        bounds_(p, flops_) {
+    plan_.flops = flops_;
     plan_.capacity = p.cluster.memory * o.memory;
     plan_.counts.tried = std::ssize(all_.keys);
     plan_.counts.meshes = all_.meshes;
@@ -254,7 +256,8 @@ class Search {
       if (!fits(played_[i].bytes)) too_large_.push_back({k, played_[i].seconds, played_[i].bytes});
     if (o_.objective != Objective::time) too_large_.clear();
     const auto states = [&](const RunKeys& k) { return bounds_.bytes(k); };
-    return {p_, predictor_, worth_relieving(too_large_, states, plan_.capacity, (1 - tolerance::tie) * best), recompute_};
+    return {p_, predictor_, worth_relieving(too_large_, states, plan_.capacity, (1 - tolerance::tie) * best),
+            recompute_};
   }
 
   // The best with better cuts, and with recompute that differs. What programs hold more is not known.
@@ -367,6 +370,7 @@ class Search {
   const std::vector<Recompute> recompute_;
   const Enumerated all_;
   Predictor predictor_;
+  const double flops_;
   const Bounds bounds_;
   Plan plan_;
   double bar_ = std::numeric_limits<double>::infinity();

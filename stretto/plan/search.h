@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "stretto/plan/prediction.h"
+#include "stretto/plan/planned.h"
 #include "stretto/plan/space.h"
 
 namespace stretto {

@@ -1,4 +1,4 @@
-#include "stretto/plan/stage_model.h"
+#include "stretto/plan/inner/stage_model.h"
 
 #include <algorithm>
 #include <map>

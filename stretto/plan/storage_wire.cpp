@@ -1,4 +1,4 @@
-#include "stretto/plan/storage_wire.h"
+#include "stretto/plan/inner/storage_wire.h"
 
 #include <algorithm>
 #include <utility>

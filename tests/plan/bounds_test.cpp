@@ -5,7 +5,7 @@
 #include <random>
 
 #include "plan/problems.h"
-#include "stretto/plan/prediction.h"
+#include "stretto/plan/inner/prediction.h"
 #include "stretto/plan/space.h"
 
 namespace stretto {
@@ -15,7 +15,7 @@ TEST(Bounds, AreBelowTheProgram) {
   const PlanProblem p = large_llama(8, 32);
   const Enumerated all = enumerate(p, {});
   Predictor predictor(p);
-  const Bounds bounds(p, predictor.flops());
+  const Bounds bounds(p, model_flops(p));
   std::mt19937 random(5);
   for (int i = 0; i < 6; ++i) {
     const RunKeys& k = all.keys[random() % all.keys.size()];

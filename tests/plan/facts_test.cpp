@@ -1,9 +1,9 @@
-#include "stretto/plan/facts.h"
+#include "stretto/plan/inner/facts.h"
 
 #include <gtest/gtest.h>
 
 #include "plan/problems.h"
-#include "stretto/plan/prediction.h"
+#include "stretto/plan/inner/prediction.h"
 
 namespace stretto {
 namespace {

@@ -1,4 +1,4 @@
-#include "stretto/plan/shapes.h"
+#include "stretto/plan/inner/shapes.h"
 
 #include <gtest/gtest.h>
 

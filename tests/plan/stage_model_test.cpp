@@ -1,5 +1,5 @@
 // The quick models against the program model, which is the truth: the same facts, other depths.
-#include "stretto/plan/stage_model.h"
+#include "stretto/plan/inner/stage_model.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "plan/problems.h"
-#include "stretto/plan/prediction.h"
+#include "stretto/plan/inner/prediction.h"
 #include "stretto/plan/space.h"
 
 namespace stretto {

@@ -345,10 +345,9 @@ class RunReader {
 
   void read_log() {
     FieldReader section = root_.section("log");
-    LogSection& s = run_.log;
-    keys_of(s, Reading(section));
-    if (s.name.empty() || s.name.find('/') != std::string::npos)
-      section.fail("name", "must be a plain name, without '/'");
+    const LogSection& s = run_.log;
+    keys_of(run_.log, Reading(section));
+    if (s.name.empty() || s.name.find('/') != s.name.npos) section.fail("name", "must be a plain name, without '/'");
     if (s.timeline.number > run_.train.steps)
       section.blame("timeline",
                     fmt::format("step {} is never done: train.steps is {}", s.timeline.number, run_.train.steps),
@@ -363,11 +362,9 @@ class RunReader {
       if (const Field* list = section.raw(key); list && list->array() && list->array()->empty())
         section.fail_hint(key, "names none", fmt::format("leave it out, or name some of {}", join(all, ", ")));
       for (const std::string& word : given)
-        if (std::find(all.begin(), all.end(), word) == all.end()) {
-          const auto near = nearest(word, all);
+        if (const auto near = nearest(word, all); std::find(all.begin(), all.end(), word) == all.end())
           section.fail_hint(key, fmt::format("there is no '{}'", word),
                             near ? fmt::format("did you mean '{}'?", *near) : join(all, ", "));
-        }
     };
     known("schedules", run_.plan.schedules, schedule_names());
     known("recompute", run_.plan.recompute, {"none", "selective", "layer", "full"});
@@ -386,9 +383,9 @@ class RunReader {
 
   FieldReader root_;
   RunConfig run_;
-  std::vector<Fault> faults_;                      // that are found before anything is read
-  bool right_base_ = false, right_model_ = false;  // what the model is made from; all of its keys
-  bool right_counts_ = false;                      // of sequences and microbatches
+  std::vector<Fault> faults_;  // that are found before anything is read
+  // What the model is made from; all of its keys; numbers of sequences and microbatches.
+  bool right_base_ = false, right_model_ = false, right_counts_ = false;
 };
 
 }  // namespace

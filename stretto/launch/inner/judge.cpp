@@ -11,7 +11,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/text.h"
-#include "stretto/launch/mpirun.h"
+#include "stretto/launch/inner/mpirun.h"
 
 namespace stretto {
 namespace {

@@ -1,8 +1,8 @@
 // Where ranks begin. A rank must be started by mpirun, and its parent should be the launch: only a parent has its
 // streams, hears from the system how it ended, and takes it along when it dies. So mpirun starts a process that holds
 // the rank's place: it hands the launch what mpirun has given it, over an abstract socket (which has no file and is
-// gone with the launch), and ends as the rank does. mpirun hands on no descriptors, so the socket's name goes along in the
-// arguments; but only processes that descend from this launch's mpirun are let in.
+// gone with the launch), and ends as the rank does. mpirun hands on no descriptors, so the socket's name goes along in
+// the arguments; but only processes that descend from this launch's mpirun are let in.
 //
 //   Places places;                                                    // the launch
 //   start_mpirun(options, places.name());

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "stretto/plan/prediction.h"
+#include "stretto/plan/inner/prediction.h"
 
 namespace stretto {
 

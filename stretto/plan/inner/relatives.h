@@ -12,7 +12,7 @@
 #include <set>
 #include <vector>
 
-#include "stretto/plan/prediction.h"
+#include "stretto/plan/inner/prediction.h"
 
 namespace stretto {
 

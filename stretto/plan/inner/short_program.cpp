@@ -4,7 +4,7 @@
 #include <set>
 
 #include "stretto/models/family.h"
-#include "stretto/plan/stage_model.h"
+#include "stretto/plan/inner/stage_model.h"
 #include "stretto/program/memory/lifetimes.h"
 #include "stretto/simulate/held.h"
 #include "stretto/simulate/prices.h"

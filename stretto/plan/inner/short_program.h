@@ -6,7 +6,7 @@
 #pragma once
 #include <vector>
 
-#include "stretto/plan/facts.h"
+#include "stretto/plan/inner/facts.h"
 #include "stretto/program/overlap/region.h"
 #include "stretto/simulate/step_time.h"
 

@@ -8,7 +8,6 @@
 
 #include "stretto/program/overlap/call_order.h"
 #include "stretto/program/overlap/region_kinds.h"
-#include "stretto/program/overlap/side_by_side.h"
 
 namespace stretto {
 namespace {
@@ -30,9 +29,19 @@ class TurnOrder {
     }
   }
 
+  // An actor goes on when it is known when the messages come that its turn receives. Turns may wait for each other:
+  // then the actor that is the furthest behind says when it would send if what it does not know came last (`sketch`),
+  // and when all have, it goes on like that.
   IdVector<ActorId, ActorProgram> run() {
-    side_by_side(
-        actors_, [&](ActorId a) { return comes(a); }, [&](ActorId a) { sketch(a); }, [&](ActorId a) { go_on(a); });
+    while (true) {
+      bool moved = false;
+      for (ActorId a : actors_.ids())
+        while (actors_[a].more() && comes(a)) go_on(a), moved = true;
+      if (moved) continue;
+      const std::optional<ActorId> behind = furthest_behind();
+      if (!behind) break;
+      actors_[*behind].sketched ? go_on(*behind) : sketch(*behind);
+    }
     IdVector<ActorId, ActorProgram> all;
     for (ActorTurns& x : actors_) all.push_back(std::move(x.out));
     return all;
@@ -56,6 +65,13 @@ class TurnOrder {
     ActorProgram out = {};  // its code, and how many collectives it starts
     bool more() const { return at < regions->size(); }
   };
+  std::optional<ActorId> furthest_behind() const {
+    std::optional<ActorId> behind;
+    const auto order = [&](ActorId a) { return std::pair(actors_[a].sketched, actors_[a].time); };
+    for (ActorId a : actors_.ids())
+      if (actors_[a].more() && (!behind || order(a) < order(*behind))) behind = a;
+    return behind;
+  }
   const Code& code_of(ActorId a) const { return p_.actors[a].code; }
 
   // Calls visit(position in the region, transfer) for all that the region at hand receives.

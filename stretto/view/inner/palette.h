@@ -1,5 +1,5 @@
-// The colours of all pictures and pages. Of bars: one hue and one lightness per phase (after Okabe and Ito, so that colour-blind readers
-// and grey printers tell them apart), lighter for later chunks of the same actor.
+// The colours of all pictures and pages. Of bars: one hue and one lightness per phase (after Okabe and Ito, so that
+// colour-blind readers and grey printers tell them apart), lighter for later chunks of the same actor.
 //
 //   hex(colour(Phase::F, 0, 1)) == "#0d5c94"
 #pragma once

@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "stretto/ir/collective.h"
-#include "stretto/plan/facts.h"
+#include "stretto/plan/inner/facts.h"
 
 namespace stretto {
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "stretto/plan/storage_wire.h"
+#include "stretto/plan/inner/storage_wire.h"
 #include "stretto/simulate/schedule_tape.h"
 
 namespace stretto {

@@ -7,14 +7,13 @@
 // A schedule of many microbatches repeats itself: what is built has at most about five per actor, and its last round
 // tells what every further one takes. So numbers of microbatches share what is built, and so do recompute and none.
 #pragma once
-#include <functional>
 #include <map>
 #include <memory>
 #include <tuple>
 #include <vector>
 
-#include "stretto/plan/played_schedule.h"
-#include "stretto/plan/problem.h"
+#include "stretto/plan/inner/played_schedule.h"
+#include "stretto/plan/planned.h"
 
 namespace stretto {
 
@@ -66,9 +65,6 @@ class Shape {
   bool remakes_ = false;  // every backward begins with recompute
   double unit_ = 0;
 };
-
-// Calls function(0), function(1), ... function(n - 1), perhaps several at a time.
-using Each = std::function<void(std::size_t n, const std::function<void(std::size_t)>& function)>;
 
 class Shapes {
  public:

@@ -7,23 +7,11 @@
 #include <vector>
 
 #include "stretto/balance/choose.h"
-#include "stretto/plan/facts.h"
-#include "stretto/plan/shapes.h"
+#include "stretto/plan/inner/facts.h"
+#include "stretto/plan/inner/shapes.h"
 #include "stretto/simulate/held.h"
 
 namespace stretto {
-
-// Bytes of a rank, by what holds them.
-struct MemoryParts {
-  double params = 0, gradients = 0, state = 0;
-  double activations = 0;  // kept from action to action
-  double beside = 0;       // while an action works: temporaries, gathered parameters, scratch
-  double messages = 0;     // on their way
-  double gaps = 0;         // planned and not used at the fullest moment
-
-  double states() const { return params + gradients + state; }
-  double total() const { return states() + activations + beside + messages + gaps; }
-};
 
 using FactsOfStages = std::vector<const StageFacts*>;  // one per stage: they differ where recompute does
 

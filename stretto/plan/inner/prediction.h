@@ -6,35 +6,17 @@
 //   Planned exact = predictor.by_program(keys);
 #pragma once
 #include <array>
-#include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "stretto/plan/data_axis.h"
-#include "stretto/plan/shapes.h"
-#include "stretto/plan/stage_model.h"
-#include "stretto/simulate/step_time.h"
+#include "stretto/plan/inner/data_axis.h"
+#include "stretto/plan/inner/shapes.h"
+#include "stretto/plan/inner/stage_model.h"
+#include "stretto/plan/planned.h"
 
 namespace stretto {
-
-enum class Exactness : std::uint8_t { bound, stage, schedule, program };
-std::string_view name_of(Exactness);
-
-struct Planned {
-  RunKeys keys;  // with the stages that were assumed
-  double seconds = 0, bytes = 0, bubble = 0;
-  // Of the busiest actor. Until it is compiled, what it waits for storage under a pipeline counts as bubble.
-  Spent time = {};
-  MemoryParts memory = {};
-  Exactness exact = Exactness::bound;
-  std::string refused = {};                     // what compile says against it; "": nothing
-  std::shared_ptr<const Program> program = {};  // of one that was compiled
-};
-
-Each one_by_one();
 
 // A configuration with all that its play reads.
 struct Ready {
@@ -73,7 +55,6 @@ class Predictor {
   FactsOfStages facts_of_stages(const RunKeys&);  // of the very layout; empty: refused
   // Even ones; `most`: pieces that each stage may have. Empty: they are too few.
   std::vector<int> cuts(const RunKeys&, const FactsOfStages&, const std::vector<int>& most = {});
-  double flops();  // of a step, all ranks together, without recompute
   Shapes& shapes() { return shapes_; }
   std::size_t facts_made() const { return known_.size(); }
 
@@ -92,7 +73,6 @@ class Predictor {
   Each each_;
   Shapes shapes_;
   DataLinks links_;
-  std::optional<double> flops_;
   std::map<std::pair<std::array<double, 4>, int>, std::vector<int>> cuts_;  // by kinds of pieces, number of stages
   std::map<Variant, Known> known_;
   std::map<RunKeys, std::optional<GraphOfRank>> graphs_;  // by keys_of_graph; none: refused
@@ -100,6 +80,5 @@ class Predictor {
 
 // `graph`: of its keys; none: it is made here.
 Planned compiled_plan(const PlanProblem&, RunKeys, std::optional<GraphOfRank> graph = {});
-std::shared_ptr<const Program> program_of(const PlanProblem&, const Planned&);  // its own, or compiled now
 
 }  // namespace stretto
