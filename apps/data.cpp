@@ -79,7 +79,8 @@ struct TrainCommand {
         need_text(f);
         each_document(f, key, [&](const DocumentPart& part) {
           letters += part.text.size();
-          words.add(part.text, [&](std::size_t done) { progress.show(before + std::max(part.done, done), total); });
+          words.add(part.text, part.last,
+                    [&](std::size_t done) { progress.show(before + std::max(part.done, done), total); });
         });
         before += file_bytes(f);
       }
@@ -91,7 +92,7 @@ struct TrainCommand {
     options.progress = [&](i64 done, i64 of) { progress.show(done, of); };
     const TokenizerParts parts = train_bpe(words, options);
     write_file(out, tokenizer_json(parts));
-    fmt::print("{}: {} tokens from {} of text, {}\n", out, parts.vocab.size(), human_bytes(total),
+    fmt::print("{}: {} tokens from {} of text, {}\n", out, parts.vocab.size(), human_bytes(letters),
                human_seconds(progress.seconds()));
     if (std::ssize(parts.vocab) < options.vocab)
       fmt::print("the text has no more pairs that occur {} times\n", options.least);

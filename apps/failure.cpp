@@ -18,8 +18,10 @@ Failure failure_of(std::exception_ptr e) {
     return {fmt::format("[{}] {}", e.path1().string(), e.code().message()), int(Error::Kind::input),
             Error::Kind::input};
   } catch (const std::bad_alloc&) {
-    return {"[memory] out of memory; hint: a smaller batch, more microbatches or recompute need less",
-            int(Error::Kind::run)};
+    return {
+        "[memory] out of memory; hint: end other programs; of a run a smaller batch, more microbatches or recompute "
+        "need less",
+        int(Error::Kind::run)};
   } catch (const std::exception& other) {
     return failure_of(
         Error("internal", "{}", other.what()).hint("this is a bug in Stretto, please report it").as(Error::Kind::bug));

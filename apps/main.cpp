@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <iostream>
 #include <system_error>
 
@@ -43,6 +45,15 @@ int failed(int code, const std::string& text) {
   say_last_word(code, text);
   std::fprintf(stderr, "%s\n", text.c_str());
   return code;
+}
+
+// What is thrown where nothing may be, as in functions of libraries that say noexcept and copy a string.
+[[noreturn]] void end_with_failure() {
+  std::set_terminate(std::abort);
+  const std::exception_ptr thrown = std::current_exception();
+  if (!thrown) std::abort();
+  const app::Failure f = app::failure_of(thrown);
+  std::_Exit(failed(f.code, f.text));
 }
 
 int output_failed(int error) {
@@ -92,6 +103,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   open_standard_streams();
+  std::set_terminate(end_with_failure);
   try {
     check_kernels_run_here();
     app::meet_limits();

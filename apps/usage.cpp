@@ -184,6 +184,13 @@ void refuse_beside_run(const CLI::App& command, std::initializer_list<std::strin
       .as(Error::Kind::usage);
 }
 
+// A flag that was given and may have a value, which is written behind a '='; "": none.
+std::string flag_with_value(const CLI::App& command) {
+  for (const char* flag : {"--resume", "--chat"})
+    if (command.get_option_no_throw(flag) && command.count(flag) > 0) return flag;
+  return "";
+}
+
 Error unexpected(const CLI::App& command, const std::string& argument) {
   const std::string name = full_name(command), word = argument.substr(0, argument.find('='));
   std::vector<std::string> known;
@@ -200,8 +207,8 @@ Error unexpected(const CLI::App& command, const std::string& argument) {
                        word.size() < argument.size() ? argument.substr(word.size()) : "=VALUE");
   else if (const auto near = word.starts_with("--") ? nearest(word, known) : std::nullopt)
     hint = fmt::format("did you mean '{}'?", *near);
-  else if (!word.starts_with("-") && command.get_option_no_throw("--resume") && command.count("--resume") > 0)
-    hint = fmt::format("a run to go on with is given as --resume={}", word);
+  else if (const std::string flag = flag_with_value(command); !word.starts_with("-") && !flag.empty())
+    hint = fmt::format("did you mean {}={}?", flag, word);
   return Error(name, "unexpected argument '{}'", argument)
       .hint("{}; see stretto {} --help", hint, name)
       .as(Error::Kind::usage);

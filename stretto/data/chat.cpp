@@ -129,8 +129,10 @@ class Chats : public TokenSource {
     const Use use = [&](ChatTokens c) { add(std::move(c)); };
     o.others ? from_first(*o.others, render, use) : render(use);
     if (tokens() == 0)
-      throw Error("data", "{} has no conversation in which the assistant says anything", name_)
-          .hint("answers are messages with the role 'assistant'");
+      throw Error("data", "{} has no conversation with an answer among its first {} tokens", name_, length_)
+          .hint(
+              "answers are messages with the role 'assistant', as {} writes them; model.context says how long a row is",
+              how.where);
   }
 
   i64 tokens() const override { return std::ssize(rows_) * length_; }

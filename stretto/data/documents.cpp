@@ -16,10 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t looked_at = 1 << 20;      // bytes
-constexpr u64 longest_line = u64(4) << 30;      // of a compressed file, whose size says little
-constexpr std::size_t part_bytes = 1 << 20;     // of a compressed text
-constexpr std::size_t few_bad = 16;             // bytes that are not UTF-8 and may be a slip
+constexpr std::size_t looked_at = 1 << 20;  // bytes
+constexpr u64 longest_line = u64(1) << 30;  // of a compressed file, whose size says little
+constexpr std::size_t few_bad = 16;         // bytes that are not UTF-8 and may be a slip
 
 struct Magic {
   std::string_view begins, what, hint;
@@ -121,26 +120,13 @@ class Lines {
   const std::function<void(std::string_view, std::size_t)>& use_;
 };
 
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-
-// Where the last part of the text may begin; 0: nowhere.
-std::size_t part_end(std::string_view text) {
-  std::size_t at = text.size() - 1;
-  while (at > 0 && !((text[at] == ' ' || text[at] == '\n') && is_letter(text[at - 1]))) --at;
-  return at;
-}
-
 void unpack_text(const fs::path& file, const std::function<void(const DocumentPart&)>& use) {
   GzipReader reader(file);
   std::string text;
-  for (std::size_t least = part_bytes; reader.read(text);) {
-    if (text.size() < least) continue;
-    const std::size_t end = part_end(text);
-    if (end > 0) use({.text = std::string_view(text).substr(0, end), .last = false, .done = reader.done()});
-    text.erase(0, end);
-    least = std::max(part_bytes, 2 * text.size());  // what has no such place is not looked through again and again
+  for (bool more = true; more; text.clear()) {
+    more = reader.read(text);
+    use({.text = text, .last = !more, .done = reader.done()});
   }
-  use({.text = text, .last = true, .done = reader.done()});
 }
 
 Field object_of(std::string_view line, const std::string& where) {
@@ -153,9 +139,8 @@ Field object_of(std::string_view line, const std::string& where) {
 }
 
 // Lines that are not blank, as JSON.
-void lines_of(const fs::path& file,
-              const std::function<void(const Field& object, std::string_view line, const std::string& where,
-                                       std::size_t done)>& use) {
+void lines_of(const fs::path& file, const std::function<void(const Field& object, std::string_view line,
+                                                             const std::string& where, std::size_t done)>& use) {
   std::size_t number = 0;
   Lines(file, [&](std::string_view line, std::size_t done) {
     ++number;

@@ -11,8 +11,8 @@ namespace fs = std::filesystem;
 Tokenized tokenize_files(const std::vector<fs::path>& files, const Tokenizer& tokenizer, const fs::path& out,
                          const TokenizeOptions& o) {
   Tokenized t;
-  u64 before = 0;  // bytes of the files that are done
-  for (const fs::path& f : files) t.bytes += file_bytes(f);
+  u64 before = 0, all = 0;  // bytes of the files that are done, of all
+  for (const fs::path& f : files) all += file_bytes(f);
   need_lines_for(o.key, files);
   for (const fs::path& f : files) need_text(f);
   TokenFileWriter writer(out, o.format, tokenizer.vocab());
@@ -21,9 +21,10 @@ Tokenized tokenize_files(const std::vector<fs::path>& files, const Tokenizer& to
   for (const fs::path& f : files) {
     const std::size_t size = file_bytes(f);
     each_document(f, o.key, [&](const DocumentPart& part) {
+      t.bytes += part.text.size();
       encoder.encode_part(part.text, part.last, [&](std::span<const std::int32_t> ids, std::size_t done) {
         writer.write(ids);
-        if (o.progress) o.progress(before + (part.done > 0 ? part.done : std::min(done, size)), t.bytes);
+        if (o.progress) o.progress(before + (part.done > 0 ? part.done : std::min(done, size)), all);
       });
       if (!part.last || writer.tokens() == ended) return;
       if (o.end) writer.write(std::span(&*o.end, 1));

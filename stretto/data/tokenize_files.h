@@ -22,7 +22,7 @@ struct TokenizeOptions {
   std::function<void(u64 done, u64 of)> progress = {};
 };
 struct Tokenized {
-  u64 bytes = 0;  // of the files
+  u64 bytes = 0;  // of text: not of what it is packed in
   i64 tokens = 0, documents = 0;
 };
 Tokenized tokenize_files(const std::vector<std::filesystem::path>& files, const Tokenizer&,

@@ -163,7 +163,7 @@ std::string Field::str() const {
 }
 
 std::string json_text(std::string_view text) {
-  if (first_bad_utf8(text)) throw Error("json", "'{}' is not UTF-8", shown(text));
+  if (first_bad_utf8(text)) throw Error("json", "'{}' is not UTF-8", shown(text)).hint("write it as UTF-8");
   std::string out = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);

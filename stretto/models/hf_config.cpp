@@ -320,10 +320,11 @@ HfConfig parse_hf_config(const Field& json, std::string_view as) {
   FieldReader r(json);
   if (!json.table()) r.finish();
   std::string name;
-  if (!json.find("model_type"))
-    throw Error(json.source.str(), "key 'model_type' is missing")
+  if (const Field* type = json.find("model_type"); !type || !std::holds_alternative<std::string>(type->value))
+    throw Error(json.source.str(), "key 'model_type' is {}",
+                type ? fmt::format("{} and not text", type->kind()) : "missing")
         .hint("is it the config.json of a model that transformers has saved?");
-  if (!r.read("model_type", name)) r.finish();
+  r.read("model_type", name);
   if (!as.empty()) name = as;
   const Kind* type =
       std::find_if(std::begin(hf_kinds), std::end(hf_kinds), [&](const Kind& t) { return t.name == name; });

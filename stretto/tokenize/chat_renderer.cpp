@@ -8,6 +8,7 @@
 #include "stretto/base/day.h"
 #include "stretto/base/error.h"
 #include "stretto/base/text.h"
+#include "stretto/formats/utf8.h"
 #include "stretto/tokenize/inner/line_process.h"
 #include "stretto/tokenize/inner/render_chats.h"
 
@@ -40,6 +41,9 @@ const std::string* text_in(const Field& answer, std::string_view key) {
 }  // namespace
 
 ChatRenderer::ChatRenderer(ChatTemplate t, RenderOptions o) : template_(std::move(t)), options_(std::move(o)) {
+  if (const auto bad = first_bad_utf8(template_.source))
+    throw Error(template_.where, "is not UTF-8 from byte {} on", *bad)
+        .hint("a chat template is a text: is it the right file?");
   std::optional<std::string> without;  // a python3 that has no jinja2
   for (const std::string& python : options_.pythons) {
     std::optional<LineProcess> started = LineProcess::start({python, "-c", std::string(render_chats_script())});
@@ -82,14 +86,14 @@ void ChatRenderer::has_ended(const std::string& where) {
   const LineProcess::Ending end = process_->ending();
   if (end.signal == SIGPROF)
     end_with(Error(template_.where, "the template takes more than {} of the processor's time{}",
-                 human_seconds(options_.seconds), where.empty() ? "" : " for a conversation")
-               .hint("a model's own template takes milliseconds: is it the right one?"),
-           where);
+                   human_seconds(options_.seconds), where.empty() ? "" : " for a conversation")
+                 .hint("a model's own template takes milliseconds: is it the right one?"),
+             where);
   end_with(Error(template_.where, "the process that renders it has ended{}{}",
-               end.signal ? fmt::format(" by signal {} ({})", *end.signal, strsignal(*end.signal)) : "",
-               end.last_line.empty() ? "" : ": " + end.last_line)
-             .hint("a model's own template needs little memory: is it the right one?"),
-         where);
+                 end.signal ? fmt::format(" by signal {} ({})", *end.signal, strsignal(*end.signal)) : "",
+                 end.last_line.empty() ? "" : ": " + end.last_line)
+               .hint("a model's own template needs little memory: is it the right one?"),
+           where);
 }
 
 void ChatRenderer::refuse_answer(const Field& answer, const std::string& where) const {
@@ -98,16 +102,16 @@ void ChatRenderer::refuse_answer(const Field& answer, const std::string& where) 
       line && !line->is_null() ? fmt::format("{}, line {}", template_.where, line->str()) : template_.where;
   if (const std::string* by_template = text_in(answer, "refused"))
     end_with(Error(place, "the template refuses the conversation: {}", *by_template)
-               .hint("look at the roles and the order of the messages"),
-           where);
+                 .hint("look at the roles and the order of the messages"),
+             where);
   if (const std::string* wrong = text_in(answer, "wrong"))
-    end_with(Error(place, "jinja2 cannot render the template: {}", *wrong)
-               .hint("{}", where.empty() ? "is the template whole?"
-                                         : "has the conversation what the template asks for?"),
-           where);
+    end_with(
+        Error(place, "jinja2 cannot render the template: {}", *wrong)
+            .hint("{}", where.empty() ? "is the template whole?" : "has the conversation what the template asks for?"),
+        where);
   end_with(Error(place, "the template needs more than {} of memory", human_bytes(options_.bytes))
-             .hint("a model's own template needs a few megabytes: is it the right one?"),
-         where);
+               .hint("a model's own template needs a few megabytes: is it the right one?"),
+           where);
 }
 
 void ChatRenderer::put(std::string_view chat, std::string where) {

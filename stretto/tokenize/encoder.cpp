@@ -2,12 +2,13 @@
 #include <algorithm>
 
 #include "stretto/base/error.h"
+#include "stretto/base/text.h"
 #include "stretto/formats/utf8.h"
 #include "stretto/tokenize/inner/byte_level.h"
 #include "stretto/tokenize/inner/bytes.h"
 #include "stretto/tokenize/inner/tables.h"
-#include "stretto/tokenize/tokenizer.h"
 #include "stretto/tokenize/inner/word_cache.h"
+#include "stretto/tokenize/tokenizer.h"
 
 namespace stretto {
 
@@ -17,6 +18,7 @@ constexpr std::size_t ids_to_drain = 1 << 16;  // ids
 // A long text is encoded in blocks, cut where that changes nothing: before a blank, when both sides of it give, each by
 // itself, the ids of the two together. That is looked at in a window, and in a few places before a block grows.
 constexpr std::size_t bytes_of_block = 1 << 20, window_bytes = 512, most_tries = 64;
+constexpr std::size_t most_held = 256 << 20;  // bytes of a text in parts in which there is no such place
 
 bool is_blank(char c) { return c == ' ' || c == '\n'; }
 bool continues_character(char c) { return (byte_of(c) & 0xc0) == 0x80; }
@@ -187,7 +189,15 @@ struct Encoder::State {
       least = bytes_of_block;
     }
     if (last) put(text), done = 0, least = bytes_of_block;
-    held = last ? std::string() : std::string(text);
+    if (last)
+      held.clear();
+    else if (held.empty())
+      held = text;
+    else
+      held.erase(0, held.size() - text.size());
+    if (held.size() > most_held)
+      throw Error("tokenize", "{} of the text have no place where it can be cut", human_bytes(double(held.size())))
+          .hint("is it text? A blank or the end of a line is such a place");
   }
 };
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "stretto/base/error.h"
+#include "stretto/base/text.h"
 #include "stretto/formats/utf8.h"
 #include "stretto/tokenize/inner/byte_level.h"
 #include "stretto/tokenize/inner/bytes.h"
@@ -15,6 +16,8 @@ namespace stretto {
 namespace {
 
 constexpr i64 most_vocab = 1 << 24;
+// Of a text in parts: bytes behind a piece without which it may become another; a word that is none.
+constexpr std::size_t looked_ahead = 8, longest_word = 64 << 20;
 
 using Pair = std::pair<std::int32_t, std::int32_t>;
 u64 key_of(Pair p) { return u64(std::uint32_t(p.first)) << 32 | std::uint32_t(p.second); }
@@ -186,22 +189,37 @@ TokenizerParts parts_to_cut(std::string_view pattern, const std::vector<std::str
 WordCounts::WordCounts(std::string_view pattern, std::vector<std::string> special)
     : pattern_(pattern), special_(std::move(special)), cut_(parts_to_cut(pattern, special_)) {}
 
-void WordCounts::add(std::string_view text, const std::function<void(std::size_t)>& progress) {
-  Encoder encoder(cut_);
-  std::vector<AddedTokens::Stretch> parts;
-  cut_.tables().added[0].split(text, parts);
-  std::size_t done = 0, told = 0;
+void WordCounts::add(std::string_view text, bool last, const std::function<void(std::size_t)>& progress) {
+  if (!held_.empty()) held_ += text;
+  const std::string_view all = held_.empty() ? text : held_;
+  std::size_t unsure = last ? 0 : looked_ahead, done = 0, told = 0;
+  for (const std::string& s : special_) unsure = std::max(unsure, last ? 0 : s.size());
   const auto count = [&](std::string_view piece) {
+    const std::size_t end = piece.data() + piece.size() - all.data();
+    if (end + unsure > all.size()) return;
     const auto found = counts_.find(piece);
     if (found != counts_.end())
       ++found->second;
     else
       counts_.emplace(piece, 1);
-    done += piece.size();
+    done = end;
     if (progress && done - told > (1 << 20)) progress(told = done);
   };
-  for (const AddedTokens::Stretch& p : parts)
-    if (!p.id) encoder.each_piece(p.text, count);
+  if (last || all.size() > enough_) {
+    Encoder encoder(cut_);
+    std::vector<AddedTokens::Stretch> parts;
+    cut_.tables().added[0].split(all, parts);
+    for (const AddedTokens::Stretch& p : parts)
+      if (!p.id) encoder.each_piece(p.text, count);
+  }
+  if (last)
+    held_.clear(), enough_ = 0;
+  else if (held_.empty())
+    held_ = text.substr(done), enough_ = 2 * held_.size();
+  else if (done > 0 || held_.size() > enough_)
+    held_.erase(0, done), enough_ = 2 * held_.size();  // a long piece is not cut again for every part
+  if (held_.size() > longest_word)
+    throw Error("train-bpe", "{} of the text are one word", human_bytes(double(held_.size()))).hint("is it text?");
 }
 
 std::vector<std::pair<std::string, i64>> WordCounts::sorted() const {

@@ -1,7 +1,7 @@
 // Learns a byte-level BPE vocabulary from text.
 //
 //   WordCounts words(gpt2_pattern, {"<|endoftext|>"});
-//   words.add(text);
+//   words.add(text);                      // or in parts: words.add(begin, false), words.add(rest)
 //   TokenizerParts parts = train_bpe(words, {.vocab = 8192});
 //   write_file("tokenizer.json", tokenizer_json(parts));
 //
@@ -24,7 +24,8 @@ class WordCounts {
  public:
   // Special tokens are no part of any piece and get the first ids.
   explicit WordCounts(std::string_view pattern, std::vector<std::string> special = {});
-  void add(std::string_view text, const std::function<void(std::size_t done)>& progress = {});
+  // A text, or its next part, cut anywhere; the pieces are those of the whole.
+  void add(std::string_view text, bool last = true, const std::function<void(std::size_t done)>& progress = {});
   std::string_view pattern() const { return pattern_; }
   const std::vector<std::string>& special() const { return special_; }
   // By frequency, then by text: the same for the same text, whatever order it came in.
@@ -39,6 +40,8 @@ class WordCounts {
   std::vector<std::string> special_;
   Tokenizer cut_;
   std::unordered_map<std::string, i64, Hash, std::equal_to<>> counts_;
+  std::string held_;        // the end of what has come of a text: its pieces may become others
+  std::size_t enough_ = 0;  // bytes of it, from which on it is cut again
 };
 
 struct BpeOptions {

@@ -60,7 +60,8 @@ TEST(Usage, TooMuch) {
               StartsWith("[train] unexpected argument '--train.steps'; hint: write its value after it: "
                          "--train.steps=VALUE"));
   EXPECT_THAT(said("train examples/quickstart.toml --resume runs/a"),
-              HasSubstr("hint: a run to go on with is given as --resume=runs/a"));
+              HasSubstr("hint: did you mean --resume=runs/a?"));
+  EXPECT_THAT(said("generate runs/a --chat chat.json"), HasSubstr("hint: did you mean --chat=chat.json?"));
 }
 
 TEST(Usage, SettingsWithoutTheirSection) {

@@ -124,8 +124,9 @@ TEST_F(Chat, MistakesAreNamed) {
   files.folder.write("c.jsonl", line("a", "b") + "{\"messages\": [{\"content\": \"x\"}]}\n");
   EXPECT_EQ(said(files.options()).substr(0, 37), "[c.jsonl:2] message 1 has no 'role'; ");
   files.folder.write("c.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}]}\n");
-  EXPECT_EQ(said(files.options()).substr(0, 74),
-            "[data] c.jsonl has no conversation in which the assistant says anything; h");
+  EXPECT_EQ(said(files.options()),
+            "[data] c.jsonl has no conversation with an answer among its first 28 tokens; hint: answers are messages with "
+            "the role 'assistant', as t.jinja writes them; model.context says how long a row is");
 }
 
 // What processes tell each other, between threads.

@@ -141,6 +141,20 @@ class EveryCall : public testing::Test {
 };
 std::unique_ptr<Folder> EveryCall::base_;
 
+// What every command does before it is one: all of them are declared, with their options.
+TEST_F(EveryCall, BeforeACommandIsChosen) {
+  if (*STRETTO_FAULT_SHIM == 0) GTEST_SKIP() << "the sanitizer stands in front of the C library";
+  const Command version{"version", "--version", ""};
+  const Folder whole;
+  ASSERT_EQ(run(version, "none:0", whole).code, 0);
+  const long count = counts_of(whole)["alloc"];
+  ASSERT_GT(count, 1000);
+  for (long n = 1; n <= count; n += std::getenv("STRETTO_LONG") ? 1 : 29) {
+    const std::string fault = "alloc:" + std::to_string(n);
+    if (const Result r = run(version, fault, Folder()); r.code != 0) expect_one_message(r, fault);
+  }
+}
+
 class EveryCallOf : public EveryCall, public testing::WithParamInterface<Command> {};
 
 TEST_P(EveryCallOf, FailsOnce) {

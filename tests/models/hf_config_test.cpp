@@ -329,6 +329,9 @@ TEST(HfConfig, WrongValuesAreRefusedWithFileAndLine) {
   EXPECT_EQ(refusal_of([] { parse_hf_config(read_json("{}", "config.json")); }),
             "[config.json:1] key 'model_type' is missing; hint: is it the config.json of a model that transformers has "
             "saved?");
+  EXPECT_EQ(refusal_of([] { parse_hf_config(read_json(R"({"model_type": 5, "n_layer": 2})", "config.json")); }),
+            "[config.json:1] key 'model_type' is an integer and not text; hint: is it the config.json of a model that "
+            "transformers has saved?");
   EXPECT_EQ(refusal_of([] { parse_hf_config(read_json("[]", "config.json")); }),
             "[config.json:1] the document is [] but must be a table");
   const std::string impossible = refusal_of([] { parse_hf_config(changed("gpt2", "n_head", 5)); });

@@ -88,9 +88,9 @@ TEST_F(Rendering, MarkedAnswersAreThoseOfTransformers) {
 // Templates of one's own: STRETTO_CHAT_TEMPLATES names a folder of them.
 TEST_F(Rendering, AsTransformersDoesItHere) {
   const char* more = std::getenv("STRETTO_CHAT_TEMPLATES");
-  const test::Result r = test::shell("python3 " + (chats_folder / "against_transformers.py").string() + " " +
-                                         (more ? more : "") + " 2>/dev/null",
-                                     "/");
+  const test::Result r = test::shell(
+      "python3 " + (chats_folder / "against_transformers.py").string() + " " + (more ? more : "") + " 2>/dev/null",
+      "/");
   if (r.code == 77) GTEST_SKIP() << "there is no transformers: pip install transformers";
   EXPECT_EQ(r.code, 0) << r.out;
 }
@@ -116,10 +116,9 @@ TEST_F(Rendering, AnswersAreWhatTheAssistantSaysWithTheTokenThatEndsIt) {
 
 // What an answer says stands elsewhere too, answers are empty, alike, next to each other, or not there at all.
 TEST_F(Rendering, AnswersAreFoundAmongTheirLikes) {
-  const std::string chat =
-      R"({"messages": [{"role": "assistant", "content": "a"}, {"role": "user", "content": "|a|"},)"
-      R"( {"role": "assistant", "content": ""}, {"role": "assistant", "content": "|a|a"},)"
-      R"( {"role": "assistant", "content": "a"}, {"role": "user", "content": "a"}]})";
+  const std::string chat = R"({"messages": [{"role": "assistant", "content": "a"}, {"role": "user", "content": "|a|"},)"
+                           R"( {"role": "assistant", "content": ""}, {"role": "assistant", "content": "|a|a"},)"
+                           R"( {"role": "assistant", "content": "a"}, {"role": "user", "content": "a"}]})";
   const auto found = [&](const std::string& source) {
     ChatRenderer renderer(named(source));
     renderer.put(chat, "chat");
@@ -131,8 +130,7 @@ TEST_F(Rendering, AnswersAreFoundAmongTheirLikes) {
   };
   EXPECT_EQ(found("{% for m in messages %}{{ m.content }}|{% endfor %}"), "<a>||a|||<|a|a>|<a>|a|");
   EXPECT_EQ(found("{% for m in messages %}{{ m.content }}{% endfor %}"), "<a>|a|<|a|a><a>a");
-  EXPECT_EQ(found("{% for m in messages %}{{ m.role[0] }}{{ m.content|upper }}{% endfor %}"),
-            "a<A>u|A|aa<|A|A>a<A>uA");
+  EXPECT_EQ(found("{% for m in messages %}{{ m.role[0] }}{{ m.content|upper }}{% endfor %}"), "a<A>u|A|aa<|A|A>a<A>uA");
   EXPECT_EQ(found("{% for m in messages if m.role == 'user' %}{{ m.content }};{% endfor %}"), "|a|;a;");
   EXPECT_EQ(found("{{ messages[0].content }}{{ messages[0].content }}"), "<aa>");
 }
@@ -182,6 +180,8 @@ TEST_F(Rendering, WhatGoesWrongNamesTheLine) {
             "[t.jinja, line 2] the template refuses the conversation: no system here; hint: look at the roles "
             "and the order of the messages (chat)");
   EXPECT_THAT(said("{{ '\\ud800' }}"), HasSubstr("surrogates not allowed"));
+  EXPECT_EQ(said("ab\xff"),
+            "[t.jinja] is not UTF-8 from byte 2 on; hint: a chat template is a text: is it the right file?");
 }
 
 TEST_F(Rendering, ARendererGoesOnAfterAConversationThatIsRefused) {
@@ -223,10 +223,11 @@ const std::string too_long = "takes more than 500.0 ms of the processor's time";
 INSTANTIATE_TEST_SUITE_P(
     Of, HostileTemplates,
     testing::Values(
-        Hostile{"NestedLoops",
-                "{% for a in range(99999) %}{% for b in range(99999) %}{{ b }}{% endfor %}{% endfor %}", too_long},
-        Hostile{"DoublingText", "{% set n = namespace(a='aaaaaaaa') %}{% for i in range(60) %}{% set n.a = n.a ~ n.a %}"
-                                "{% endfor %}{{ n.a }}",
+        Hostile{"NestedLoops", "{% for a in range(99999) %}{% for b in range(99999) %}{{ b }}{% endfor %}{% endfor %}",
+                too_long},
+        Hostile{"DoublingText",
+                "{% set n = namespace(a='aaaaaaaa') %}{% for i in range(60) %}{% set n.a = n.a ~ n.a %}"
+                "{% endfor %}{{ n.a }}",
                 "needs more than 400 MiB of memory"},
         Hostile{"Power", "{{ 10 ** (10 ** 8) }}", too_long},
         Hostile{"Repetition", "{{ 'a' * 10 ** 11 }}", "needs more than 400 MiB of memory"},
@@ -234,8 +235,9 @@ INSTANTIATE_TEST_SUITE_P(
         Hostile{"CyclicNamespaces",
                 "{% set a = namespace() %}{% set b = namespace(a=a) %}{% set a.b = b %}{{ a }}{{ a.b | tojson }}",
                 "jinja2 cannot render the template"},
-        Hostile{"DeepValue", "{% set n = namespace(a=[]) %}{% for i in range(90000) %}{% set n.a = [n.a] %}{% endfor %}"
-                             "{{ n.a | tojson }}",
+        Hostile{"DeepValue",
+                "{% set n = namespace(a=[]) %}{% for i in range(90000) %}{% set n.a = [n.a] %}{% endfor %}"
+                "{{ n.a | tojson }}",
                 "it goes too deep"},
         Hostile{"DeepList", nested("[", 5000, "1", "]"), "jinja2 cannot render the template"},
         Hostile{"DeepBrackets", nested("(", 150, "1", ")"), "jinja2 cannot render the template"},

@@ -73,6 +73,39 @@ TEST(TrainBpe, CountsAreKeptRightWhileMerging) {
   }));
 }
 
+TEST(TrainBpe, PartsOfATextHaveThePiecesOfTheWhole) {
+  EXPECT_TRUE(rc::check([] {
+    const std::vector<std::string> letters{"a",  "b", "1",  " ",  " ",      "\n",  "\r",  ".",
+                                           "'s", "é", "字", "。", "\u3000", "<e>", "\xff"};
+    const auto chosen =
+        *rc::gen::container<std::vector<std::size_t>>(300, rc::gen::inRange<std::size_t>(0, letters.size()));
+    std::string text;
+    for (const std::size_t i : chosen) text += letters[i];
+    for (const std::string_view pattern : {gpt2_pattern, llama3_pattern}) {
+      WordCounts whole(pattern, {"<e>"}), parts(pattern, {"<e>"});
+      whole.add(text);
+      std::string_view left = text;
+      while (!left.empty()) {
+        const auto bytes = *rc::gen::inRange<std::size_t>(1, left.size() + 1);
+        parts.add(left.substr(0, bytes), false);
+        left.remove_prefix(bytes);
+      }
+      parts.add("", true);
+      RC_ASSERT(whole.sorted() == parts.sorted());
+    }
+  }));
+}
+
+// One word of gigabytes takes no such memory, and no time to look through it again for every part.
+TEST(TrainBpe, AWordWithoutAnEndIsRefused) {
+  WordCounts words(gpt2_pattern);
+  const std::string part(1 << 20, 'a');
+  EXPECT_THAT(refusal_of([&] {
+                for (int i = 0; i < 80; ++i) words.add(part, false);
+              }),
+              HasSubstr("[train-bpe] 65.0 MiB of the text are one word; hint: is it text?"));
+}
+
 TEST(TrainBpe, TheSameAsTheLibraryLearns) {  // tests/files/tokenizers/make_trained.py
   const std::string folder = STRETTO_TEST_DATA "/tokenizers/trained/";
   WordCounts words(gpt2_pattern, {"<|endoftext|>"});
