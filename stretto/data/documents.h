@@ -26,7 +26,8 @@ void need_lines_for(const std::string& field, std::span<const std::filesystem::p
 // is not UTF-8. Files that are named .gz are looked into.
 void need_text(const std::filesystem::path& file);
 
-// A whole document, but for a compressed text: it comes in parts while it is unpacked, cut anywhere, the last one empty.
+// A whole document, but for a compressed text: it comes in parts while it is unpacked, cut anywhere, the last one is
+// empty.
 struct DocumentPart {
   std::string_view text;
   bool last = true;      // the document ends with it

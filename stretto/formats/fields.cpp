@@ -137,6 +137,12 @@ const Field* Field::find(std::string_view key) const {
   return nullptr;
 }
 
+// libstdc++ 12 takes a variant of numbers, strings and vectors for one that always has a value. Where one of them finds
+// no memory while the variant is copied, it destroys what has not been made. So the copy is made first, and then moved.
+Field::Field(const Field& other) : source(other.source) {
+  std::visit([&](const auto& v) { value = std::decay_t<decltype(v)>(v); }, other.value);
+}
+
 Field& Field::set(std::string_view dotted, Field v) {
   if (is_null()) value = Table{};
   if (!table()) throw Error(source.str(), "'{}' cannot be set below {}", dotted, str());

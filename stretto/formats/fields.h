@@ -78,7 +78,6 @@ inline Field::Field(const char* v) : value(std::string(v)) {}
 inline Field::Field(std::string v) : value(std::move(v)) {}
 inline Field::Field(Array v) : value(std::move(v)) {}
 inline Field::Field(Table v) : value(std::move(v)) {}
-inline Field::Field(const Field&) = default;
 inline Field::Field(Field&&) noexcept = default;
 inline Field& Field::operator=(const Field&) = default;
 inline Field& Field::operator=(Field&&) noexcept = default;

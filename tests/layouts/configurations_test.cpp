@@ -93,7 +93,7 @@ std::string wrong_numbers(const RunConfig& c, const Verification& v) {
   return fmt::format("the gradient of {} differs by {}", worst.name, worst.difference);
 }
 
-// The hash of the parameters after step `last`, from the checkpoint in a folder on if there is one; with one at the end.
+// The hash of the parameters after step `last`, from the folder's checkpoint on if there is one; at the end there is.
 u64 trained(const RunConfig& config, i64 last, const std::string& folder) {
   Prepared p = prepare(config);
   const TrainingRows rows(p.corpus, p.rows);
