@@ -32,8 +32,8 @@ std::vector<std::string> take_searched(Field& root, bool open) {
   return found;
 }
 
-RunConfig read_fields(Field root, const std::string& name, const std::vector<std::string>& overrides,
-                      bool open = false, const fs::path& beside = {}) {
+RunConfig read_fields(Field root, const std::string& name, const std::vector<std::string>& overrides, bool open = false,
+                      const fs::path& beside = {}) {
   for (const std::string& o : overrides) override_field(root, o);
   RunConfig start;
   start.log.name = name;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "stretto/base/text.h"
+#include "stretto/graphs/graph_file.h"
 #include "stretto/models/family.h"
 
 namespace stretto {
@@ -14,7 +16,12 @@ ModelConfig model_config_of(const RunConfig& c) {
   return model;
 }
 
-Model model_of(const RunConfig& c) { return make_model(model_config_of(c), c.train.batch); }
+Model model_of(const RunConfig& c) {
+  if (!c.model.graph.empty()) return model_of(read_graph(c.model.graph), c.train.batch);
+  return make_model(model_config_of(c), c.train.batch);
+}
+
+std::string ModelSection::str() const { return graph.empty() ? config.str() : "graph " + graph; }
 
 Optimizer optimizer_of(const RunConfig& c) {
   const OptimizerSection& s = c.optimizer;

@@ -8,9 +8,10 @@ std::string resolved_toml(const RunConfig& config) {
   Field root{Field::Table{}};
   const auto section = [&](std::string_view name) { return Writing{root.set(name, Field(Field::Table{}))}; };
   const Writing model = section("model");
+  if (!c.model.graph.empty()) model.to.set("graph", Field(c.model.graph));
   if (!c.model.from.empty()) model.to.set("from", Field(c.model.from));
   if (!c.model.hf_as.empty()) model.to.set("hf_as", Field(c.model.hf_as));
-  keys_of(c.model.config, model);
+  if (c.model.graph.empty()) keys_of(c.model.config, model);
   keys_of(c.data, section("data"));
   keys_of(c.train, section("train"));
   keys_of(c.optimizer, section("optimizer"));

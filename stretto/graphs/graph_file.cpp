@@ -4,10 +4,10 @@
 #include <set>
 #include <unordered_map>
 
-#include "stretto/base/hash.h"
 #include "stretto/base/text.h"
 #include "stretto/formats/fields.h"
 #include "stretto/formats/mapped_file.h"
+#include "stretto/formats/safetensors.h"
 #include "stretto/graphs/inner/kinds.h"
 
 namespace stretto {
@@ -19,7 +19,9 @@ constexpr double most_size = 1ull << 40;
 
 class Reader {
  public:
-  Reader(const Field& root, std::string_view name) : root_(root) { file_.name = name; }
+  Reader(const Field& root, std::string_view name, const std::filesystem::path& folder) : root_(root), folder_(folder) {
+    file_.name = name;
+  }
 
   GraphFile read() {
     i64 version = 0;
@@ -36,11 +38,27 @@ class Reader {
   using Type = AttributeRule::Type;
 
   void read_all() {
+    read_arrays();
+    root_.read("one_microbatch", file_.one_microbatch);
     for (FieldReader& d : list("dims", most_dims)) read_dim(d);
     for (FieldReader& n : list("nodes", most_nodes)) read_node(n);
     std::vector<FieldReader> terms = list("loss", 1'000);
     if (terms.empty()) root_.fail_hint("loss", "has no terms", "a model needs something to train for");
     for (FieldReader& t : terms) read_term(t);
+  }
+
+  // A file beside the graph's, and nowhere else.
+  void read_arrays() {
+    std::string name;
+    if (!root_.read("arrays", name)) return;
+    if (name.empty() || std::filesystem::path(name).filename() != name)
+      return root_.fail_hint("arrays", "is no name of a file beside this one", "a name without folders");
+    file_.arrays = folder_ / name;
+    try {
+      arrays_.emplace(file_.arrays);
+    } catch (const Error& e) {
+      for (const Fault& f : e.faults()) root_.blame("arrays", fmt::format("{}: {}", f.where, f.what), f.hint);
+    }
   }
 
   std::vector<FieldReader> list(std::string_view key, std::size_t most) {
@@ -63,8 +81,10 @@ class Reader {
     bool batch = false, whole = false;
     r.read("batch", batch);
     r.read("whole", whole);
-    const bool like = r.read("like", d.like);
-    if (batch + whole + like > 1) r.fail_hint("name", "is of more than one kind", "batch, whole or like: one of them");
+    const bool like = r.read("like", d.like), minus = r.read("minus", d.minus);
+    if (minus && (!like || whole || !dims_.contains(d.minus)))
+      r.fail_hint("minus", "is of dims like others, and names a dim before it", "leave it out");
+    if (batch && (whole || like)) r.fail_hint("name", "is of more than one kind", "batch, whole or like: one of them");
     d.kind = batch ? GraphDim::Kind::batch : whole ? GraphDim::Kind::whole : like ? GraphDim::Kind::like : d.kind;
     if (like && !dims_.contains(d.like))
       r.fail_hint("like", "names no dim before it", "dims stand after those they are like");
@@ -179,7 +199,7 @@ class Reader {
       case Type::text:
         return read_as<std::string>(r, rule);
       case Type::numbers:
-        return read_as<std::vector<double>>(r, rule);
+        return numbers(r, rule);
       case Type::dim: {
         const auto name = read_as<std::string>(r, rule);
         if (!name) return std::nullopt;
@@ -195,6 +215,18 @@ class Reader {
         return all;
       }
     }
+    return std::nullopt;
+  }
+  // In the text, or by their name among the arrays.
+  std::optional<GraphAttribute> numbers(FieldReader& r, const AttributeRule& rule) {
+    const Field* there = r.field().find(rule.name);
+    const std::string* name = there ? std::get_if<std::string>(&there->value) : nullptr;
+    if (!name) return read_as<std::vector<double>>(r, rule);
+    r.raw(rule.name);
+    const StoredTensor* stored = arrays_ ? arrays_->find(*name) : nullptr;
+    if (stored) return values<double>(*stored, *name);
+    r.fail_hint(rule.name, fmt::format("names the array '{}', and there is none", *name),
+                file_.arrays.empty() ? "'arrays' names their file" : file_.arrays.string() + " has them");
     return std::nullopt;
   }
   template <class T>
@@ -239,6 +271,8 @@ class Reader {
 
   GraphFile file_;
   FieldReader root_;
+  std::filesystem::path folder_;
+  std::optional<SafeTensors> arrays_;
   std::unordered_map<std::string, GraphDimIndex> dims_;
   std::set<std::string> inputs_, kept_;
   bool has_batch_ = false;
@@ -246,16 +280,28 @@ class Reader {
 
 }  // namespace
 
-GraphFile parse_graph(std::string_view json, std::string_view name) {
+GraphFile parse_graph(std::string_view json, std::string_view name, const std::filesystem::path& folder) {
   const Field root = read_json(json, name);
-  GraphFile file = Reader(root, name).read();
-  file.hash = hash_of(json);
-  return file;
+  return Reader(root, name, folder).read();
 }
 
 GraphFile read_graph(const std::filesystem::path& path) {
   const MappedFile file(path);
-  return parse_graph(file.text(), path.string());
+  return parse_graph(file.text(), path.string(), path.parent_path());
+}
+
+i64 positions_of(const GraphFile& g) {
+  const GraphNode* first = nullptr;
+  for (const GraphNode& n : g.nodes)
+    if (n.op == "ids" || (n.op == "input" && !first))
+      if (first = &n; n.op == "ids") break;
+  i64 places = 1;
+  if (first)
+    for (const auto& [name, value] : first->attributes)
+      if (const auto* dims = std::get_if<std::vector<GraphDimIndex>>(&value))
+        for (const GraphDimIndex d : *dims)
+          if (g.dims[d.value].kind != GraphDim::Kind::batch) places *= std::min<i64>(g.dims[d.value].size, 1 << 20);
+  return std::clamp<i64>(places, 1, 1 << 20);
 }
 
 }  // namespace stretto

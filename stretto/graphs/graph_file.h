@@ -7,10 +7,13 @@
 //   {"version": 1,
 //    "dims": [{"name": "batch", "size": 8, "batch": true}, {"name": "in", "size": 4}, {"name": "label", "size": 3}],
 //    "nodes": [{"op": "input", "name": "x", "dims": ["batch", "in"]},
-//              {"op": "ids", "name": "y", "dims": ["batch"], "below": 3},
+//              {"op": "ids", "name": "y", "dims": ["batch"]},
 //              {"op": "param", "name": "w", "dims": ["in", "label"]},
 //              {"op": "contract", "in": [0, 2], "over": ["in"], "scope": "head", "source": "model.py:12"}],
 //    "loss": [{"kind": "cross_entropy", "name": "loss", "in": [3, 1], "over": "label"}]}
+//
+// Numbers that are many lie in a safetensors file beside it: "arrays": "llama.safetensors", and their name there
+// instead of them.
 #pragma once
 #include <filesystem>
 #include <optional>
@@ -28,7 +31,8 @@ struct GraphDim {
   enum class Kind { plain, batch, like, whole } kind = Kind::plain;
   std::string name;
   i64 size = 1;
-  std::string like = {};  // of Kind::like: the dim whose axes it has
+  std::string like = {};   // of Kind::like: the dim whose axes it has; of Kind::whole: the one whose size it has
+  std::string minus = {};  // of Kind::like: but for the axes of this one
 };
 
 using GraphDimIndex = Id<struct GraphDimTag>;
@@ -52,11 +56,16 @@ struct GraphFile {
   std::vector<GraphDim> dims;
   std::vector<GraphNode> nodes;
   std::vector<GraphTerm> loss;
-  u64 hash = 0;  // of the file's text: which model a checkpoint belongs to
+  std::string one_microbatch = {};    // why rows of a step cannot be cut into several; "": they can
+  std::filesystem::path arrays = {};  // "arrays": first values of parameters, and numbers of `values`; "": none
 };
 
 GraphFile read_graph(const std::filesystem::path&);
-GraphFile parse_graph(std::string_view json, std::string_view name);
+// Without a folder there are no arrays.
+GraphFile parse_graph(std::string_view json, std::string_view name, const std::filesystem::path& folder = {});
+
+// How many places a row has: of the first input of ids, else of the first input.
+i64 positions_of(const GraphFile&);
 
 // `rows`: of a step, instead of those that the file says. The copy is shared by all traces of the model.
 Model model_of(const GraphFile&, std::optional<i64> rows = {});

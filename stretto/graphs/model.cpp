@@ -11,20 +11,28 @@ constexpr i64 most_elements = 1ll << 48;
 
 std::vector<Dim> dims_of(Trace& t, const GraphFile& file, std::optional<i64> rows) {
   std::vector<Dim> dims;
+  std::vector<bool> rows_too;  // the batch, what is like it, and what is like that: as many as a microbatch has
+  const auto place = [&](const std::string& name) {  // those that are named stand before
+    return std::ranges::find(file.dims, name, &GraphDim::name) - file.dims.begin();
+  };
+  const auto named = [&](const std::string& name) -> const Dim& { return dims[place(name)]; };
   for (const GraphDim& d : file.dims) {
+    rows_too.push_back(d.kind == GraphDim::Kind::batch || (!d.like.empty() && rows_too[place(d.like)]));
+    const i64 size = !d.like.empty() && rows_too.back() ? named(d.like).size : d.size;
     switch (d.kind) {
       case GraphDim::Kind::plain:
-        dims.push_back({d.name, d.size});
+        dims.push_back({d.name, size});
         break;
       case GraphDim::Kind::batch:
-        dims.push_back(t.batch(d.name, rows.value_or(d.size)));
+        dims.push_back(t.batch(d.name, rows.value_or(size)));
         break;
       case GraphDim::Kind::whole:
-        dims.push_back(Dim{d.name, d.size}.whole(d.name));
+        dims.push_back(Dim{d.name, size}.whole(d.name));
         break;
       case GraphDim::Kind::like: {
-        const auto parent = std::ranges::find(file.dims, d.like, &GraphDim::name) - file.dims.begin();
-        dims.push_back(dims[parent].like(d.name, {.size = d.size}));
+        Dim like = named(d.like).like(d.name, {.size = size});
+        if (!d.minus.empty()) like = named(d.like).like(d.name, {.minus = named(d.minus), .size = size});
+        dims.push_back(like);
         break;
       }
     }
@@ -55,6 +63,10 @@ auto at_node(const GraphFile& file, std::string_view list, std::size_t index, co
 }
 
 Loss trace(Trace& t, const GraphFile& file, std::optional<i64> rows) {
+  if (!file.one_microbatch.empty() && t.options().microbatches > 1)
+    throw Error("graph", "rows of a batch meet: {}", file.one_microbatch)
+        .hint("use one microbatch; any number of ranks along data is exact")
+        .about({"train.microbatches"});
   const std::vector<Dim> dims = dims_of(t, file, rows);
   std::vector<Tensor> made;
   made.reserve(file.nodes.size());

@@ -15,11 +15,12 @@
 namespace stretto {
 namespace {
 
-Tensor rate(Trace& t, const Slice& s) { return cast(t.scalar("lr") * s.lr_scale, s.param.dtype()); }
+Tensor rate(Trace& t, const Slice& s) { return cast(t.scalar(s.rate) * s.lr_scale, s.param.dtype()); }
 
 // Decoupled weight decay: param · (1 - lr · decay).
 Tensor decayed(const Slice& s, Tensor lr, double decay) {
-  return s.decay && decay != 0 ? s.param * (1.0 - lr * decay) : s.param;
+  decay *= s.decay;
+  return decay != 0 ? s.param * (1.0 - lr * decay) : s.param;
 }
 
 // 1 - beta^step, in f64.
@@ -33,7 +34,7 @@ Optimizer sgd(Sgd o) {
   opt.update = [o](Trace& t, Slice s) {
     const Tensor lr = rate(t, s);
     Tensor step = s.grad;
-    if (s.decay && o.decay != 0) step = step + s.param * o.decay;
+    if (const double decay = o.decay * s.decay; decay != 0) step = step + s.param * decay;
     if (o.momentum != 0) {
       const Tensor m = s.state.at("momentum") * o.momentum + step;
       s.state["momentum"] = m;
@@ -52,7 +53,7 @@ Optimizer adamw(AdamW o) {
     const Tensor lr = rate(t, s);
     const Tensor m = s.state.at("m") * o.beta1 + s.grad * (1 - o.beta1);
     const Tensor v = s.state.at("v") * o.beta2 + square(s.grad) * (1 - o.beta2);
-    const Tensor size = cast(t.scalar("lr") * s.lr_scale / bias_correction(t, o.beta1), d);  // lr / (1 - beta1^t)
+    const Tensor size = cast(t.scalar(s.rate) * s.lr_scale / bias_correction(t, o.beta1), d);  // lr / (1 - beta1^t)
     const Tensor root = cast(1.0 / sqrt(bias_correction(t, o.beta2)), d);
     s.param = decayed(s, lr, o.decay) - size * (m / (sqrt(v) * root + o.eps));
     s.state["m"] = m;

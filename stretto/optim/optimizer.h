@@ -5,7 +5,7 @@
 // One of one's own: name its state, and return the new parameter and state.
 //
 //   Optimizer sign_descent{.name = "signs", .update = [](Trace& t, Slice s) {
-//     s.param = s.param - cast(t.scalar("lr"), s.param.dtype()) * sign(s.grad);
+//     s.param = s.param - cast(t.scalar(s.rate), s.param.dtype()) * sign(s.grad);
 //     return s;
 //   }};
 #pragma once
@@ -22,14 +22,15 @@ namespace stretto {
 struct Slice {  // one parameter, flat
   Tensor param, grad;
   std::map<std::string, Tensor> state;
-  bool decay = true;    // as the parameter states it
+  double decay = 1;     // a factor, as the parameter states it
   double lr_scale = 1;  // likewise
+  std::string rate = "lr";
 };
 
 struct Optimizer {
   std::string name;
   std::vector<std::string> state = {};
-  std::function<Slice(Trace&, Slice)> update;  // t.scalar("lr") and t.scalar("step") (from 1) are there
+  std::function<Slice(Trace&, Slice)> update;  // t.scalar(slice.rate) and t.scalar("step") (from 1) are there
   LearningRate lr = constant_lr(1e-3);
   DType state_dtype = f32;  // bf16: states are kept in it, rounded at random to either side; update() sees f32
 };

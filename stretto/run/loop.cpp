@@ -12,25 +12,25 @@
 #include "stretto/formats/atomic_file.h"
 #include "stretto/formats/mapped_file.h"
 #include "stretto/models/hf.h"
-#include "stretto/runtime/devices.h"
 #include "stretto/run/current.h"
 #include "stretto/run/inner/agree.h"
 #include "stretto/run/inner/busy.h"
 #include "stretto/run/inner/conversations.h"
 #include "stretto/run/inner/finished.h"
 #include "stretto/run/inner/journal.h"
-#include "stretto/run/outcome.h"
-#include "stretto/run/prepare.h"
 #include "stretto/run/inner/progress.h"
-#include "stretto/saved/resume.h"
 #include "stretto/run/inner/run_directory.h"
-#include "stretto/saved/run_lock.h"
 #include "stretto/run/inner/saving.h"
-#include "stretto/train/snapshot.h"
 #include "stretto/run/inner/steps.h"
 #include "stretto/run/inner/stop.h"
 #include "stretto/run/inner/stragglers.h"
 #include "stretto/run/inner/timeline_files.h"
+#include "stretto/run/outcome.h"
+#include "stretto/run/prepare.h"
+#include "stretto/runtime/devices.h"
+#include "stretto/saved/resume.h"
+#include "stretto/saved/run_lock.h"
+#include "stretto/train/snapshot.h"
 #include "stretto/train/trainer.h"
 
 namespace stretto {
@@ -58,6 +58,12 @@ class TrainingRun {
       from = find_checkpoint(config_, *resume);
     }
     settle_conversations(config_, peers_.get());
+    if (!config_.model.graph.empty())
+      throw Error("train", "a model that is a graph has inputs of its own, and a run has texts")
+          .hint(
+              "in Python: stretto.Trainer(model={{\"graph\": ...}}), or from_torch; check, show, plan, simulate and "
+              "verify take a graph")
+          .about({"model.graph"});
     prepared_ = prepare(config_, peers_.get());
     lines_ = about(config_, prepared_);
     if (peers_) {
@@ -253,9 +259,8 @@ class TrainingRun {
 
   void say_room(i64 step, double before) {
     if (const double now = trainer_->compiled().parallel.expert_room; now > before)
-      console_.say(
-          fmt::format("room     step {} ran again: expert_room {} was too small for its rows, it is {} now", step,
-                      before, now));
+      console_.say(fmt::format("room     step {} ran again: expert_room {} was too small for its rows, it is {} now",
+                               step, before, now));
   }
 
   bool validates_after(i64 step, bool last) const {

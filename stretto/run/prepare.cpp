@@ -10,12 +10,15 @@
 #include "stretto/compile/expert_rows.h"
 #include "stretto/compile/stages.h"
 #include "stretto/formats/hf_directory.h"
+#include "stretto/formats/safetensors.h"
+#include "stretto/graphs/graph_file.h"
 #include "stretto/kernels/peak.h"
 #include "stretto/models/head.h"
 #include "stretto/models/peft.h"
 #include "stretto/run/current.h"
-#include "stretto/runtime/devices.h"
+#include "stretto/run/drawn.h"
 #include "stretto/run/inner/conversations.h"
+#include "stretto/runtime/devices.h"
 
 namespace stretto {
 namespace {
@@ -129,6 +132,38 @@ std::optional<std::string> widening_note(const RunConfig& c) {
       c.model.from, name_of(c.train.dtype));
 }
 
+Corpus corpus_of_run(const RunConfig& c, Peers* peers) {
+  const bool named = c.origins.contains("data.path") || c.origins.contains("data.mixture");
+  if (const DataSection usual; !named && c.data.path == usual.path && !is_there(usual.path.front()))
+    throw Error("data", "there is no file '{}', the example that is taken when data.path is not given",
+                usual.path.front())
+        .hint("--data.path=FILE names a text to train on");
+  CorpusOptions data = corpus_of(c);
+  data.others = others_of(peers);
+  return open_corpus(data, c.model.config.context);
+}
+
+// First values that lie beside a graph, as many as there are.
+void load_arrays(const std::filesystem::path& path, Trainer& trainer) {
+  if (path.empty()) return;
+  const SafeTensors file(path);
+  for (const CompiledParam& p : trainer.compiled().params) {
+    const StoredTensor* stored = file.find(p.name);
+    if (!stored) continue;
+    if (p.logical_dtype() == f64)
+      trainer.set_parameter(p.name, Array::of<double>(values<double>(*stored, p.name), stored->shape));
+    else
+      trainer.set_parameter(p.name, Array::of<float>(values<float>(*stored, p.name), stored->shape));
+  }
+}
+
+std::string data_line(const RunConfig& c, const Prepared& p) {
+  if (!c.model.graph.empty()) return "data     given from outside, by stretto.Trainer in Python or a program";
+  std::string line = fmt::format("data     {}; {} tokens to train on", p.corpus.name, p.corpus.training_tokens());
+  if (p.corpus.validation) line += fmt::format(", {} to validate on", p.corpus.validation->tokens());
+  return line;
+}
+
 }  // namespace
 
 std::optional<std::string> copies_line(const RunConfig& c, const Prepared& p) {
@@ -161,15 +196,8 @@ Prepared prepare(const RunConfig& c, Peers* peers) {
     throw Error("train.dtype", "products in fewer bits than bf16 can be planned, not trained in")
         .hint("use \"bf16\"; stretto simulate predicts a step with it")
         .about({"train.dtype"});
-  const bool named = c.origins.contains("data.path") || c.origins.contains("data.mixture");
-  if (const DataSection usual; !named && c.data.path == usual.path && !is_there(usual.path.front()))
-    throw Error("data", "there is no file '{}', the example that is taken when data.path is not given",
-                usual.path.front())
-        .hint("--data.path=FILE names a text to train on");
   Prepared p;
-  CorpusOptions data = corpus_of(c);
-  data.others = others_of(peers);
-  p.corpus = open_corpus(data, c.model.config.context);
+  if (c.model.graph.empty()) p.corpus = corpus_of_run(c, peers);
   p.rows = {.length = c.model.config.context,
             .batch = c.train.batch,
             .seed = u64(c.train.seed),
@@ -196,7 +224,13 @@ Batch batch_of(const RowsOptions& o, const Rows& rows) {
   return batch;
 }
 
+Batch batch_of(const RunConfig& c, const Prepared& p, i64 step) {
+  if (!c.model.graph.empty()) return drawn_batch(p.compiled, u64(c.train.seed), step);
+  return batch_of(p.rows, TrainingRows(p.corpus, p.rows).at(step));
+}
+
 void load_weights(const RunConfig& c, Trainer& trainer) {
+  if (!c.model.graph.empty()) load_arrays(read_graph(c.model.graph).arrays, trainer);
   const auto set = [&](const Weights& all) {
     for (const auto& [name, weights] : all) trainer.set_parameter(name, weights);
   };
@@ -208,10 +242,8 @@ void load_weights(const RunConfig& c, Trainer& trainer) {
 
 std::vector<std::string> about(const RunConfig& c, const Prepared& p) {
   std::vector<std::string> lines;
-  lines.push_back(
-      fmt::format("model    {}: {} parameters", c.model.config.str(), human_count(p.compiled.parameters())));
-  lines.push_back(fmt::format("data     {}; {} tokens to train on", p.corpus.name, p.corpus.training_tokens()));
-  if (p.corpus.validation) lines.back() += fmt::format(", {} to validate on", p.corpus.validation->tokens());
+  lines.push_back(fmt::format("model    {}: {} parameters", c.model.str(), human_count(p.compiled.parameters())));
+  lines.push_back(data_line(c, p));
   lines.push_back(fmt::format("step     {} of {} tokens in {}, {}", plural(c.train.batch, "sequence"), p.rows.length,
                               plural(c.train.microbatches, "microbatch", "es"), name_of(c.train.dtype)));
   lines.push_back(fmt::format("update   {}, lr {}, {} over {}{}{}", c.optimizer.name, c.optimizer.lr,

@@ -16,7 +16,7 @@
 namespace stretto {
 
 struct Prepared {
-  Corpus corpus;
+  Corpus corpus;  // of a model that is a graph there is none
   RowsOptions rows;
   Compiled compiled;
   Prediction prediction;  // of one step, by the cost model
@@ -38,6 +38,7 @@ std::optional<std::string> copies_line(const RunConfig&, const Prepared&);
 PredictOptions predict_options(const RunConfig&);
 
 Batch batch_of(const RowsOptions&, const Rows&);
-void load_weights(const RunConfig&, Trainer&);  // those of model.from and finetune.adapter, if they are given
+Batch batch_of(const RunConfig&, const Prepared&, i64 step);  // of the run's data; drawn for a model that is a graph
+void load_weights(const RunConfig&, Trainer&);  // those of model.from or .graph and finetune.adapter, if they are given
 
 }  // namespace stretto

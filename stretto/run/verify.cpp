@@ -61,6 +61,7 @@ class Verifier {
       throw Error("verify", "device {} computes nothing that could be compared", type_of(config.parallel.device).name)
           .hint("leave parallel.device out");
     prepared_ = prepare(config_);
+    for (i64 step = 1; step <= options.steps; ++step) batches_.push_back(batch_of(config_, prepared_, step));
     result_.tolerance = tolerance_of(options, *prepared_.compiled.program, config.train.dtype);
     result_.schedule = prepared_.compiled.program->schedule.name;
     if (prepared_.compiled.sharded) result_.schedule += " on " + prepared_.compiled.parallel.mesh.str();
@@ -80,7 +81,7 @@ class Verifier {
 
  private:
   void one_step(i64 step) {
-    const Batch batch = batch_of(prepared_.rows, TrainingRows(prepared_.corpus, prepared_.rows).at(step));
+    const Batch& batch = batches_[step - 1];
     VerifiedStep now{.step = step, .serial_loss = serial_->step(batch).loss, .loss = parallel_->step(batch).loss};
     if (options_.plant) options_.plant(*parallel_, step);
     result_.steps.push_back(now);
@@ -119,7 +120,8 @@ class Verifier {
 
   const RunConfig& config_;
   const VerifyOptions& options_;
-  Prepared prepared_;
+  Prepared prepared_;           // `compiled` is the trainer's afterwards
+  std::vector<Batch> batches_;  // of all steps
   std::optional<Trainer> serial_, parallel_;
   Verification result_;
 };

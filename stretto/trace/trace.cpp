@@ -129,7 +129,7 @@ Tensor Trace::tied(std::string_view name) {
 }
 
 Tensor Trace::state(std::string_view name, Dims dims, Init init) {
-  return param(name, std::move(dims), {.init = init, .decay = false, .trainable = false, .own_type = true});
+  return param(name, std::move(dims), {.init = init, .decay = 0, .trainable = false, .own_type = true});
 }
 
 void Trace::observe(Tensor state, Tensor seen, StateUpdate update) {

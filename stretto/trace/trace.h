@@ -33,9 +33,10 @@ using StateUpdate = std::function<Tensor(Tensor value, Tensor seen)>;
 
 struct ParamOptions {
   Init init = {};
-  bool decay = true;      // stated, not guessed from the rank: a qkv bias has three dims
+  double decay = 1;       // times the optimizer's; stated, not guessed from the rank: a qkv bias has three dims
   bool trainable = true;  // a frozen one has no gradient, no weight-gradient work and no optimizer state
   double lr_scale = 1;
+  std::string rate = "lr";  // the number of a step that its learning rate is: Trainer::set_rate
   // The model gets it in the type it is kept in and takes care of the rest. Else it is cast to the run's type.
   bool own_type = false;
   StateUpdate update = {};  // of a state that is observed; it is not trainable
@@ -109,9 +110,9 @@ class Trace {
   Tensor param(std::string_view name, Dims dims, ParamOptions options = {});
   Tensor tied(std::string_view absolute_name);  // a parameter made elsewhere; its gradients are added
   Tensor bias(std::string_view name, Dims dims) {
-    return param(name, std::move(dims), {.init = zeros, .decay = false});
+    return param(name, std::move(dims), {.init = zeros, .decay = 0});
   }
-  Tensor gain(std::string_view name, Dims dims) { return param(name, std::move(dims), {.init = ones, .decay = false}); }
+  Tensor gain(std::string_view name, Dims dims) { return param(name, std::move(dims), {.init = ones, .decay = 0}); }
   // What a step changes without a gradient, e.g. running statistics: a parameter that is not trained, saved and laid
   // out like the others. `seen` has its dims; after the step it becomes update(value, mean of `seen` over
   // microbatches), where sums over ranks and microbatches are made as those of gradients are: no schedule changes them.

@@ -8,8 +8,8 @@
 #include "stretto/base/text.h"
 #include "stretto/runtime/devices.h"
 #include "stretto/runtime/measure.h"
-#include "stretto/train/inner/feed.h"
 #include "stretto/train/fits.h"
+#include "stretto/train/inner/feed.h"
 
 namespace stretto {
 
@@ -76,6 +76,10 @@ void Trainer::start(std::shared_ptr<const Batch> batch, After after) {
   UnderWay& now = under_way_[submitted_ % 2];
   now.step = submitted_ + 1;
   now.lr = compiled_->optimizer.lr(now.step);
+  for (const CompiledParam& p : compiled_->params)
+    if (p.options.rate != "lr") now.rates[p.options.rate] = now.lr;
+  for (const auto& [name, lr] : rates_) now.rates[name] = lr;
+  if (const auto lr = now.rates.find("lr"); lr != now.rates.end()) now.lr = lr->second;
   now.batch = std::move(batch);
   now.after = after;
   now.factor = 1;
@@ -93,6 +97,7 @@ StepHooks Trainer::hooks(UnderWay& now) const {
     if (late) w.keep(now.step % 2);
     load_batch(*c, w, *now.batch);
     set_scalar(*c, w, "lr", now.lr);
+    for (const auto& [name, lr] : now.rates) set_scalar(*c, w, name, lr);
     set_scalar(*c, w, "step", double(now.step));
     if (late) set_scalar(*c, w, "clip_factor", now.factor.value());
     return true;
@@ -131,7 +136,7 @@ StepResult Trainer::result_of(const UnderWay& now, const StepTaken& taken) const
 }
 
 std::optional<Trainer::Again> Trainer::again(const UnderWay& now, const StepResult& r) const {
-  if (!engine_->computes()) return std::nullopt;             // there are no numbers
+  if (!engine_->computes()) return std::nullopt;            // there are no numbers
   if (r.lost && !r.finite()) return Again{.lost = r.lost};  // else nothing depends on them
   if (!compiled_->training.clip_late) return std::nullopt;
   std::optional<double> factor;

@@ -52,6 +52,8 @@ class Trainer {
   Array state(std::string_view name, std::string_view which, Array memory = {}) const;
   void set_parameter(std::string_view name, const Array&);
   void set_state(std::string_view name, std::string_view which, const Array&);
+  // Of the steps from now on, instead of the optimizer's schedule: of parameters with that ParamOptions::rate.
+  void set_rate(const std::string& rate, double lr) { rates_.insert_or_assign(rate, lr); }
   void set_step(i64 done);  // steps done before the next one: decides learning rate and dropout; what is under way ends
   u64 parameters_hash() const;  // XXH3 of all logical parameters in name order
 
@@ -69,6 +71,7 @@ class Trainer {
   struct UnderWay {
     i64 step = 0;
     double lr = 0;
+    std::map<std::string, double> rates = {};  // those with other names, and where it was set, "lr"
     After after = After::any;
     std::optional<double> factor = 1;  // of clipping, where updates do not wait for the norm; none: it is left out
     std::shared_ptr<const Batch> batch;
@@ -101,6 +104,7 @@ class Trainer {
   RunOptions options_;
   std::map<std::map<std::string, i64>, Evaluation> evaluations_;
   i64 step_ = 0, submitted_ = 0;
+  std::map<std::string, double> rates_;  // that were set
   bool recording_ = false;
 };
 

@@ -15,7 +15,7 @@ namespace {
 // Gradient of the loss with respect to w[i] is 2 · w[i] · c[i]: simple enough to follow by hand.
 const std::vector<double> weights{0.5, -1.25, 2.0, 0.75}, curve{1.0, 0.5, 0.25, 2.0};
 
-Model bowl(bool decay, double lr_scale = 1) {
+Model bowl(double decay, double lr_scale = 1) {
   return [=](Trace& t) {
     const Dim rows = t.batch("batch", 1), in{"in", 4};
     const Tensor c = t.input("c", {rows, in});
@@ -24,7 +24,7 @@ Model bowl(bool decay, double lr_scale = 1) {
   };
 }
 
-std::vector<double> train(const Optimizer& o, int steps, bool decay = true, double lr_scale = 1, double clip = 0) {
+std::vector<double> train(const Optimizer& o, int steps, double decay = 1, double lr_scale = 1, double clip = 0) {
   Trainer trainer(compile(bowl(decay, lr_scale), o, {.dtype = f64, .clip = clip}));
   trainer.set_parameter("w", Array::of<double>(weights, {4}));
   for (int i = 0; i < steps; ++i) trainer.step({{"c", Array::of<double>(curve, {1, 4})}});
@@ -78,7 +78,8 @@ std::vector<double> adamw_by_hand(int steps, double lr, double decay, double cli
 TEST(Optimizer, AdamW) {
   const Optimizer o = adamw({.lr = 0.03, .decay = 0.1});
   expect_near(train(o, 9), adamw_by_hand(9, 0.03, 0.1));
-  expect_near(train(o, 9, false), adamw_by_hand(9, 0.03, 0));  // the parameter states that it does not decay
+  expect_near(train(o, 9, 0), adamw_by_hand(9, 0.03, 0));  // the parameter states that it does not decay
+  expect_near(train(o, 9, 0.25), adamw_by_hand(9, 0.03, 0.025));  // or less
   expect_near(train(o, 5, true, 0.5), adamw_by_hand(5, 0.015, 0.1));
   expect_near(train(o, 6, true, 1, 0.5), adamw_by_hand(6, 0.03, 0.1, 0.5));
 }

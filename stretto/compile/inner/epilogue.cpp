@@ -59,7 +59,7 @@ class ParamDims {
   bool updated_alike(ParamId a, ParamId b) const {
     const TracedParam &x = traced_.params[a], &y = traced_.params[b];
     const auto key = [](const TracedParam& p) {
-      return std::tie(p.dims, p.dtype, p.options.decay, p.options.lr_scale);
+      return std::tie(p.dims, p.dtype, p.options.decay, p.options.lr_scale, p.options.rate);
     };
     if (key(x) != key(y)) return false;
     const auto shards = [&](ParamId i) {
@@ -135,6 +135,8 @@ class Epilogue {
     if (optimizer.state_dtype == bf16) step_.bf16_states = std::ssize(optimizer.state);
     add_scalar("lr");
     add_scalar("step");
+    for (const TracedParam& p : traced().params)
+      if (!whole_.scalar(p.options.rate)) add_scalar(p.options.rate);
     std::vector<std::pair<ParamId, TaskId>> made;  // one of each kind
     for_trained([&](ParamId param) {
       const auto like = [&](const auto& known) { return dims_.updated_alike(known.first, param); };
@@ -225,7 +227,7 @@ class Epilogue {
     Trace trace({.dtype = type});
     TaskBuilder t({.part = Part::update, .about = param}, trace.builder);
     const auto state = [&](std::uint8_t which) { return StateId{param, which}; };
-    Slice s{.decay = p.options.decay, .lr_scale = p.options.lr_scale};
+    Slice s{.decay = p.options.decay, .lr_scale = p.options.lr_scale, .rate = p.options.rate};
     const bool master = type != p.dtype;
     s.param = master ? t.argument(type, dims_.updated(param), state(optimizer.state.size()))
                      : t.argument(type, dims_.stored(param), param);

@@ -61,6 +61,8 @@ void keys_of(ModelBase& s, Visit&& visit) {
   visit(Key{"preset", "a shape with a name, which other keys change", "none"}, s.preset, Words{join(all, ", ")});
   visit(Key{"config", "a Hugging Face config.json, or its directory: the shape", "none"}, s.config, Words{"file"});
   visit(Key{"from", "a Hugging Face directory: shape and first weights", "none"}, s.from, Words{"directory"});
+  visit(Key{"graph", "a model as a graph in a JSON file, as stretto.from_torch writes it", "none"}, s.graph,
+        Words{"file"});
   visit(Key{"hf_as", "of `config` or `from`: the model type that theirs counts as, e.g. llama", "what it says"},
         s.hf_as, Words{"a model type"});
 }
@@ -390,8 +392,8 @@ void keys_of(CheckpointSection& s, Visit&& visit) {
   visit(Key{"every", "steps between checkpoints; the end of a run has one in any case"}, s.every, at_least(0));
   visit(Key{"keep", "how many checkpoints are kept; 0: none are written"}, s.keep, between(0, 1 << 20));
   visit(Key{"best", "the checkpoint of the best validation is kept, in best/ of the run directory"}, s.best);
-  visit(Key{"timeout", "of processes: seconds that they wait for each other while one is saved; 0: for ever"}, s.timeout,
-        between(0, longest_time));
+  visit(Key{"timeout", "of processes: seconds that they wait for each other while one is saved; 0: for ever"},
+        s.timeout, between(0, longest_time));
   visit(Key{"export", "a Hugging Face directory that is written at the end", "none"}, s.export_to, Words{"directory"});
   visit(Key{"export_adapter", "a directory in PEFT's format that gets the adapters at the end", "none"},
         s.export_adapter, Words{"directory"});

@@ -7,6 +7,7 @@
 #include "stretto/base/files.h"
 #include "stretto/base/text.h"
 #include "stretto/config/describe.h"
+#include "stretto/config/inner/read_parts.h"
 #include "stretto/config/inner/visitors.h"
 #include "stretto/data/chat.h"
 #include "stretto/formats/hf_directory.h"
@@ -16,17 +17,6 @@
 
 namespace stretto {
 namespace {
-
-// A mistake that a function of the library found, at the place of the key that led to it.
-void blame(FieldReader& section, std::string_view key, const Error& e) {
-  for (const Fault& f : e.faults()) section.blame(key, f.what, f.hint);
-}
-
-bool is_zero(const Field& field) {
-  const double* real = std::get_if<double>(&field.value);
-  const i64* whole = std::get_if<i64>(&field.value);
-  return (real && *real == 0) || (whole && *whole == 0);
-}
 
 class RunReader {
  public:
@@ -96,6 +86,7 @@ class RunReader {
 
   void read_model() {
     FieldReader section = root_.section("model");
+    if (section.has("graph")) return read_graph_model(section, run_.model);
     ModelConfig c;
     right_base_ = read_base(section, c);
     const ModelConfig base = c;
@@ -113,6 +104,8 @@ class RunReader {
     run_.model.config = c;
     right_model_ = wrong.empty();
   }
+
+  bool is_graph() const { return !run_.model.graph.empty(); }
 
   void same_weights(FieldReader& section, const ModelConfig& stored, const ModelConfig& asked) {
     const auto shapes = [](ModelConfig c) {
@@ -149,6 +142,7 @@ class RunReader {
     if (section.has("date") && reading.right() && !s.date.empty() && !is_day(s.date))
       section.fail_hint("date", fmt::format("is no day: '{}'", s.date), "write it as 2026-11-18");
     if (s.field == messages_field) s.documents = true;  // conversations know nothing of each other
+    if (is_graph()) refuse_beside_graph(section, {"documents"}, "leave it out");
     if (s.documents && right_base_ && !family_named(run_.model.config.family).attends)
       section.fail_hint("documents", fmt::format("the family '{}' has no attention", run_.model.config.family),
                         "leave it out");
@@ -168,11 +162,6 @@ class RunReader {
       if (vocab && *vocab <= ModelConfig::most_vocab) run_.model.config.vocab = std::max<i64>(*vocab, 1);
     } catch (const Error&) {
     }
-  }
-
-  // Runs of earlier versions have it, and mostly ask for nothing with it.
-  static void without_poll(FieldReader& section) {
-    if (const Field* poll = section.field().find("poll"); poll && is_zero(*poll)) section.raw("poll");
   }
 
   void read_train() {
@@ -224,13 +213,15 @@ class RunReader {
   void read_finetune() {
     FieldReader section = root_.section("finetune");
     FinetuneSection& s = run_.finetune;
+    if (is_graph())
+      refuse_beside_graph(section, {"lora", "adapter"}, "let PEFT put adapters into the module before it is a graph");
     std::optional<PeftAdapter> adapter;
     if (section.has("adapter") && right_model_) {
       try {
         section.read("adapter", s.adapter);
         if (!s.adapter.empty()) adapter = open_peft(s.adapter, run_.model.config);
       } catch (const Error& e) {
-        for (const Fault& f : e.faults()) section.blame("adapter", fmt::format("{}: {}", f.where, f.what), f.hint);
+        blame_file(section, "adapter", e);
       }
     }
     Reading reading(section);
@@ -313,6 +304,7 @@ class RunReader {
     keys_of(run_.checkpoint, Reading(section));
     check_adapter_export(section);
     if (run_.checkpoint.best) need_validation(section, "best");
+    if (is_graph()) refuse_beside_graph(section, {"export"}, "in Python: trainer.to_torch(module)");
     if (run_.checkpoint.export_to.empty() || !right_base_) return;
     // Before hours of training, not after.
     try {

@@ -60,10 +60,9 @@ Tensor make_where(Values v) {
 
 Tensor make_param(Values v) {
   return v.t.param(v.text("name"), v.dims("dims"),
-                   {.init = zeros,
-                    .decay = v.value("decay", true),
+                   {.decay = v.value("decay", 1.0),
                     .trainable = v.value("train", true),
-                    .lr_scale = v.value("lr_scale", 1.0)});
+                    .rate = v.value("rate", std::string("lr"))});
 }
 
 Tensor make_observe(Values v) {
@@ -172,7 +171,7 @@ const std::vector<NodeKind> kinds{
     {"ids",
      0,
      0,
-     {needs(Type::text, "name"), needs(Type::dims, "dims"), takes(Type::whole, "below")},
+     {needs(Type::text, "name"), needs(Type::dims, "dims")},
      [](Values v) { return v.t.ids(v.text("name"), v.dims("dims")); }},
     {"index",
      1,
@@ -210,8 +209,8 @@ const std::vector<NodeKind> kinds{
     {"param",
      0,
      0,
-     {needs(Type::text, "name"), needs(Type::dims, "dims"), takes(Type::flag, "decay"), takes(Type::flag, "train"),
-      takes(Type::number, "lr_scale")},
+     {needs(Type::text, "name"), needs(Type::dims, "dims"), takes(Type::number, "decay"), takes(Type::flag, "train"),
+      takes(Type::text, "rate")},
      make_param},
     {"pick",
      2,
