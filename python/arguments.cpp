@@ -79,6 +79,17 @@ std::map<std::string, i64> Arguments::sizes(std::string_view key) const {
   return all;
 }
 
+std::map<std::string, double> Arguments::numbers(std::string_view key) const {
+  constexpr const char* wanted = "a dict of numbers, e.g. {\"lr\": 0.1}";
+  std::map<std::string, double> all;
+  if (const Field* f = find(key))
+    for (const Member& m : value_of<Field::Table>(*f, key, wanted)) {
+      const i64* whole = std::get_if<i64>(&m.value.value);
+      all[m.key] = whole ? double(*whole) : value_of<double>(m.value, key, wanted);
+    }
+  return all;
+}
+
 Arguments Arguments::table(std::string_view key) const {
   const Field* f = find(key);
   if (!f) throw Error("arguments", "'{}' is missing", key).hint("give it");

@@ -33,8 +33,9 @@ class Arguments {
   bool flag(std::string_view key) const;
   std::vector<std::string> texts(std::string_view key) const;
   std::vector<i64> wholes(std::string_view key) const;
-  std::map<std::string, i64> sizes(std::string_view key) const;  // {"batch": 2}
-  Arguments table(std::string_view key) const;                   // must be there
+  std::map<std::string, i64> sizes(std::string_view key) const;       // {"batch": 2}
+  std::map<std::string, double> numbers(std::string_view key) const;  // {"lr": 0.1}
+  Arguments table(std::string_view key) const;                        // must be there
   std::vector<std::pair<std::string, Arguments>> tables(std::string_view key) const;
   Memory memory(std::string_view key) const;  // that the number of a buffer stands for; must be there
 

@@ -56,7 +56,7 @@ Field trainer_open(const Arguments& a) {
   }
   for (const CompiledParam& p : c.params) params.push_back(described(p.name, p.dims, p.logical_dtype()));
   const int ranks = c.program->ranks();
-  const std::string about = fmt::format("{}; {} parameters; {}", run.model.config.str(), human_count(c.parameters()),
+  const std::string about = fmt::format("{}; {} parameters; {}", run.model.str(), human_count(c.parameters()),
                                         ranks > 1 ? c.parallel.mesh.str() : "one rank");
   return Field::Table{
       {"trainer", hold(made)}, {"inputs", inputs}, {"parameters", params}, {"ranks", ranks}, {"about", about}};
@@ -71,6 +71,7 @@ Field trainer_step(const Arguments& a) {
   const Batch batch = batch_of(a);
   const Use t(a);
   t.all().changed();
+  for (const auto& [rate, lr] : a.numbers("rates")) t->set_rate(rate, lr);
   if (!a.flag("record")) return step_field(t->step(batch));
   Timeline timeline;
   Field step = step_field(t->step(batch, &timeline));
@@ -100,9 +101,20 @@ Field trainer_write(const Arguments& a) {
   const Array array = array_of(a.table("array"));
   const Use t(a);
   t.all().changed();
-  t->set_parameter(a.text("name"), array);
+  if (const std::string what = a.text("what", "parameter"); what == "parameter")
+    t->set_parameter(a.text("name"), array);
+  else
+    t->set_state(a.text("name"), what, array);
   return {};
 }
+
+Field trainer_set_step(const Arguments& a) {
+  const Use t(a);
+  t->set_step(a.whole("step", 0, 0, i64(1) << 40));
+  return {};
+}
+
+Field trainer_steps(const Arguments& a) { return Field(Use(a)->steps_done()); }
 
 Field trainer_save(const Arguments& a) {
   const Use t(a);

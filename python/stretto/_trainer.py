@@ -82,6 +82,10 @@ class Trainer:
     Nothing of [data], [log] or [checkpoint] is used: batches are given to step(), save() writes checkpoints.
     """
 
+    def __new__(cls, run=None, **sections):
+        model = sections.get("model") if run is None else run
+        return object.__new__(getattr(model, "trainer_type", cls) if cls is Trainer else cls)
+
     def __init__(self, run=None, **sections):
         self._id = None
         opened = call("trainer_open", **run_arguments(run, sections))

@@ -41,6 +41,8 @@ PROGRAM = """
         "trainer_evaluate": trainer | {"batch": batch, "sizes": {"batch": 4}},
         "trainer_read": trainer | {"name": "wte", "what": "parameter", "buffer": 1},
         "trainer_write": trainer | {"name": "wte", "array": {"dtype": "f32", "sizes": [32, 16], "buffer": 1}},
+        "trainer_set_step": trainer | {"step": 3},
+        "trainer_steps": trainer,
         "trainer_save": trainer | {"directory": "saved", "keep": 1},
         "trainer_load": trainer | {"directory": "saved"},
         "trainer_hash": trainer,

@@ -32,13 +32,9 @@ def differences(model, loss, gradients, program_loss, expected):
 
 
 def _trainer(model):
-    from .._trainer import Trainer
+    from .trainer import ModuleTrainer
 
-    return Trainer(
-        model=model,
-        optimizer={"name": "sgd", "lr": 0.0, "schedule": "constant"},
-        train={"dtype": "f64", "batch": model.rows, "microbatches": 1, "clip": 0.0},
-    )
+    return ModuleTrainer(model, optimizer={"name": "sgd"}, train={"dtype": "f64"})
 
 
 def check_model(model, program, trainer_of=_trainer):
@@ -48,7 +44,7 @@ def check_model(model, program, trainer_of=_trainer):
     plain.graph = _without_dropout(model.graph)
     with trainer_of(plain) as trainer:
         loss = trainer.step(**model.example).loss
-        ours = model.out_of({name: trainer.gradient(name) for name, p in model.parameters.items() if p.trained})
+        ours = {p.key: trainer.gradient(p.key) for p in model.parameters.values() if p.trained and not p.buffer}
     worst, what = differences(model, loss, ours, expected_loss, expected)[0]
     if not worst <= _tolerance:
         raise error_of(

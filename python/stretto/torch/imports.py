@@ -23,9 +23,13 @@ from .model import Model, Parameter, as_numpy, error_of
 from .names import NamesRefused, named
 from .nodes import Builder
 from .pieces import Pieces, unmatched
-from .positions import compact_pieces, pruned, rows_meet, with_residual
+from .experts import with_expert_rows
+from .positions import compact_pieces, joined_renames, pruned, rows_meet, with_residual
+from .recognised import recognised
 from .rules import Refusal, name_of
 from .tensors import Tensor
+
+_checked_below = 100_000_000  # parameters
 
 
 def from_torch(module, batch, loss=None, names=None, boundaries=None, check=None):
@@ -33,7 +37,7 @@ def from_torch(module, batch, loss=None, names=None, boundaries=None, check=None
 
     loss: what is trained for, lambda module, batch: ...; the module's result or its .loss, when it is not given.
     names: {"*.q_proj.weight": ("kv*group*head", "model")}. boundaries: modules before which a pipeline may be cut.
-    check: compare loss and gradients of the batch with PyTorch's.
+    check: compare loss and gradients of the batch with PyTorch's; by default below 100 million parameters.
     """
     _check_input(module, batch)
     try:
@@ -43,8 +47,8 @@ def from_torch(module, batch, loss=None, names=None, boundaries=None, check=None
         raise error_of(e.faults) from None
     except NamesRefused as e:
         raise error_of([("from_torch", what, hint) for what, hint in e.all]) from None
-    if check:
-        check_model(model, program)
+    if check or check is None and sum(p.numel() for p in module.parameters()) < _checked_below:
+        model.checked = check_model(model, program)
     return model
 
 
@@ -108,8 +112,11 @@ def _imported(program, names, boundaries):
     b, loss, written = _built(program, g, names, boundaries)
     nodes, loss = pruned(b.nodes, loss)
     meets = rows_meet(nodes)
+    exact = any(p.dtype == torch.float64 for p in program.module.parameters())
+    nodes, loss = pruned(*recognised(nodes, loss, names, exact))
+    nodes, loss = with_expert_rows(nodes, loss, names)
     nodes, loss = _with_positions(nodes, loss, names)
-    nodes, loss = pruned(nodes, loss)
+    nodes, loss = pruned(*joined_renames(nodes, loss))
     pieces = compact_pieces(nodes)
     return _model(program, known, b, names, nodes, loss, pieces, meets, written)
 
@@ -184,10 +191,9 @@ def _dims_of(nodes, loss, names):
     used = _used_names(nodes, loss)
     used = [u for u in used if not (u == "run")]
     for name in list(used):
-        like = names.kinds.get(name, {}).get("like")
-        if like and like not in used:
-            used.append(like)
-    depth = lambda n: 1 + depth(names.kinds[n]["like"]) if "like" in names.kinds.get(n, {}) else 0
+        kind = names.kinds.get(name, {})
+        used += [d for d in (kind.get("like"), kind.get("minus")) if d and d not in used]
+    depth = lambda n: max((1 + depth(names.kinds[n][k]) for k in ("like", "minus") if k in names.kinds.get(n, {})), default=0)
     return [names.entry(n) for n in sorted(used, key=lambda n: (depth(n), used.index(n)))]
 
 
@@ -201,25 +207,28 @@ def _parameter(program, ties, name, x, names):
         tuple(names.size(d) for d in dims),
         dims,
         bool(x.leaf.requires_grad),
+        buffer=x.known is not None,
     )
 
 
-def _ties(module):
+def _ties(held):
+    """{id: names}"""
     names = {}
-    for name, p in module.named_parameters(remove_duplicate=False):
-        names.setdefault(id(p), []).append(name)
+    for name, value in held.items():
+        names[id(value)] = (*names.get(id(value), ()), name)
     return names
 
 
 def _model(program, known, b, names, nodes, loss, pieces, meets, written):
     live = {n["name"] for n in nodes if n["op"] in ("param", "state")}
     by_name = dict(program.module.named_parameters(remove_duplicate=False))
-    ties = {id(p): tuple(all) for p, all in ((by_name[all[0]], all) for all in _ties(program.module).values())}
+    held = by_name | dict(program.module.named_buffers(remove_duplicate=False))
+    ties = _ties(held)
     parameters, arrays = {}, {}
     for name, x in b.parameters.items():
         if name not in live:
             continue
-        x.leaf = by_name.get(x.parameter, x.leaf)
+        x.leaf = held.get(x.parameter, x.leaf)
         parameters[name] = p = _parameter(program, ties, name, x, names)
         whole = as_numpy(x.leaf)
         part = whole if p.part is None else whole[p.part[0] : p.part[0] + p.part[1]]
@@ -246,4 +255,5 @@ def _model(program, known, b, names, nodes, loss, pieces, meets, written):
 
 
 def _entry(node):
-    return {k: v for k, v in node.items() if not k.startswith("_") and v != "" and v is not None}
+    empty = lambda v: v is None or isinstance(v, str) and not v
+    return {k: v for k, v in node.items() if not k.startswith("_") and not empty(v)}

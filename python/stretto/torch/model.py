@@ -42,7 +42,7 @@ def as_numpy(value, dtype=None):
         if value.dtype in (torch.bfloat16, torch.float16):
             value = value.float()
         value = value.numpy()
-    return np.ascontiguousarray(value, dtype)
+    return np.asarray(value, dtype, order="C")
 
 
 class Model:
@@ -55,7 +55,14 @@ class Model:
         self.dropped = about["dropped"]
         self.pieces, self.any_rows = about["pieces"], about["any_rows"]
         self.written_out = about["written_out"]
+        self.float64 = any(p.dtype == torch.float64 for p in module.parameters())
         self._host = host
+
+    @property
+    def trainer_type(self):
+        from .trainer import ModuleTrainer
+
+        return ModuleTrainer
 
     # Values, both ways.
     def into(self, values):
@@ -157,20 +164,43 @@ class Model:
         return tensors
 
     # Files.
+    def prepared(self, optimizer=None, one_microbatch=True):
+        """The graph with what an optimizer says of its parameters: their rate, decay, whether they are trained."""
+        nodes = [self._trained_as(node, optimizer) if node["op"] == "param" else node for node in self.graph["nodes"]]
+        more = {"one_microbatch": self.one_microbatch} if self.one_microbatch and one_microbatch else {}
+        return {**self.graph, **more, "nodes": nodes}
+
+    def _trained_as(self, node, optimizer):
+        if optimizer is None:
+            return node
+        keys = self.parameters[node["name"]].keys
+        placed = next((optimizer.placed[k] for k in keys if k in optimizer.placed), None)
+        if placed is None:
+            return {**node, "train": False}
+        return {**node, "decay": placed.decay, "rate": placed.rate}
+
     def save(self, path):
-        """The graph as JSON, and its arrays as safetensors beside it."""
-        path = pathlib.Path(os.fspath(path))
-        arrays = path.with_suffix(".safetensors")
-        kept, nodes = dict(self.arrays), []
-        for i, node in enumerate(self.graph["nodes"]):
-            if len(node.get("numbers", ())) > _most_inline:
-                name = f"values.{i}"
-                kept[name] = np.array(node["numbers"], np.int64 if node["whole"] else np.float64)
-                node = {**{k: v for k, v in node.items() if k != "numbers"}, "array": name}
+        """The graph as JSON, and its arrays as safetensors beside it: stretto check --model.graph=path."""
+        self.write(pathlib.Path(os.fspath(path)), self.prepared(), self.arrays)
+
+    def write(self, path, graph, arrays):
+        arrays, nodes = dict(arrays), []
+        for i, node in enumerate(graph["nodes"]):
+            if "numbers" in node:
+                numbers = node["numbers"]
+                if len(numbers) > _most_inline:
+                    name = f"values.{i}"
+                    arrays[name] = numbers
+                    node = {**node, "numbers": name}
+                else:
+                    node = {**node, "numbers": numbers.tolist()}
             nodes.append(node)
-        write_safetensors(arrays, kept)
-        more = {"one_microbatch": self.one_microbatch} if self.one_microbatch else {}
-        path.write_text(json.dumps({**self.graph, "arrays": arrays.name, **more, "nodes": nodes}))
+        graph = {**graph, "nodes": nodes}
+        if arrays:
+            beside = path.with_suffix(".safetensors")
+            write_safetensors(beside, arrays)
+            graph["arrays"] = beside.name
+        path.write_text(json.dumps(graph))
 
     def __repr__(self):
         from .table import table_of

@@ -50,7 +50,9 @@ class Names:
             self._rows.add(name)
         if name == "batch":
             self.kinds[name] = {"batch": True}
-        elif atom.keys_of is not None:
+        elif atom.rows:
+            self.kinds[name] = {"like": "batch", "whole": True}  # the rows once more, which the others are compared with
+        elif _is_whole(atom, base):
             self.kinds[name] = {"whole": True}
         elif k > 1 and base in _shared_roles:
             self.kinds.setdefault(name, {"like": base})
@@ -66,7 +68,7 @@ class Names:
             name in self._rows
             and not atom.rows
             or name in self.kinds
-            and self.kinds[name].get("whole", False) != (atom.keys_of is not None)
+            and self.kinds[name].get("whole", False) != _is_whole(atom, name)
         ):
             return False
         return self._tensors.get(name, set()).isdisjoint(atom.tensors)
@@ -90,6 +92,10 @@ class Names:
         """A second name for a dim, so that a layout may treat the two differently."""
         return self._free(name, self.sizes[base], {"like": base} if like else {"whole": True})
 
+    def like(self, base, name, **more):
+        """A second name for a dim, which a layout treats as that one but for what is said."""
+        return self._free(name, self.sizes[base], {"like": base, **more})
+
     def one(self):
         return self._free("one", 1, {})
 
@@ -107,6 +113,11 @@ class Names:
 
     def entry(self, name):
         return {"name": name, "size": self.sizes[name], **self.kinds.get(name, {})}
+
+
+def _is_whole(atom, name):
+    """Keys, which every query sees; experts that a router looks at."""
+    return atom.keys_of is not None or name.startswith("experts_w")
 
 
 def pattern_of(path):

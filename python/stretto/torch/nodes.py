@@ -10,8 +10,10 @@ import hashlib
 import numpy as np
 
 from .atoms import flat, size_of
-from .rules import Refusal
+from .rules import Refusal, name_of
 from .tensors import RowsCount
+
+_views = {f"aten.{name}" for name in ("view", "reshape", "flatten", "unsqueeze", "squeeze", "contiguous", "clone", "alias")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,6 +89,11 @@ class Builder:
         dims = [d for axis in x.axes for d in self.names_of(axis)]
         return self._leaf("state", dims, name=name, dims=dims)
 
+    def observe(self, state, seen, momentum):
+        """After a step the state moves towards what was seen, of which gradients know nothing."""
+        seen = self._add("stop_gradient", [seen], seen.dims)
+        self._add("observe", [state, seen], state.dims, momentum=float(momentum))
+
     def known(self, x):
         value, host = x.known.value, x.known.host
         for axis in x.known.rows_axes:
@@ -104,13 +111,23 @@ class Builder:
                     f"an input of {list(value.shape)}, of which axis {i} mixes rows and other places",
                     "keep the batch an axis of its own",
                 )
-        name = self._input_name(x.node)
-        self.inputs[name] = x.node
+        node = self._as_given(x.node)
+        name = self._input_name(node)
+        self.inputs[name] = node
         dims = [self.name(a) for axis in x.axes for a in flat(axis)]
         given = ["batch" if self.names.rows(d) else d for d in dims]
         kind = "input" if value.dtype.is_floating_point else "ids"
         made = self._leaf(kind, given, name=name, dims=given)
         return self.rename(made, {a: b for a, b in zip(given, dims) if a != b})
+
+    def _as_given(self, node):
+        """The batch's own tensor, where nothing but its shape is another."""
+        at = node
+        while at not in self.input_names:
+            if at.op != "call_function" or name_of(at.target) not in _views:
+                return node
+            at = at.args[0]
+        return at
 
     def _input_name(self, node):
         for name, other in self.inputs.items():
@@ -149,7 +166,7 @@ class Builder:
                 list(dims),
                 dims=list(dims),
                 whole=whole,
-                numbers=[int(v) if whole else float(v) for v in flat_numbers],
+                numbers=flat_numbers.astype(np.int64 if whole else np.float64),
                 _key=str(key),
             )
         return self._values[key]

@@ -36,7 +36,7 @@ _local = {
 
 def pruned(nodes, loss):
     """Without nodes that the loss does not need."""
-    live = {i for term in loss for i in term["in"]}
+    live = {i for term in loss for i in term["in"]} | {i for i, n in enumerate(nodes) if n["op"] == "observe"}
     for i in range(len(nodes) - 1, -1, -1):
         if i in live:
             live.update(k for k in nodes[i].get("in", ()) if isinstance(k, int))
@@ -114,6 +114,26 @@ def with_residual(nodes, loss, names, seq, width):
         r.visit(i, n)
     loss = [t | {"in": [r.under(r.new[k], seq, {}) for k in t["in"]]} for t in loss]
     return r.out, loss
+
+
+def joined_renames(nodes, loss):
+    """A rename of a rename is one."""
+    uses = {}
+    for n in [*nodes, *loss]:
+        for k in n.get("in", ()):
+            if isinstance(k, int):
+                uses[k] = uses.get(k, 0) + 1
+    out = list(nodes)
+    for i, n in enumerate(out):
+        first = out[n["in"][0]] if n["op"] == "rename" else None
+        if first is None or first["op"] != "rename" or uses[n["in"][0]] != 1 or first.get("piece") != n.get("piece"):
+            continue
+        then = dict(zip(n["from"], n["to"]))
+        pairs = {a: then.pop(b, b) for a, b in zip(first["from"], first["to"])} | then
+        pairs = {a: b for a, b in pairs.items() if a != b}
+        if pairs:
+            out[i] = {**n, "in": first["in"], "from": list(pairs), "to": list(pairs.values())}
+    return out, loss
 
 
 def rows_meet(nodes):

@@ -181,7 +181,7 @@ def topk(g, x, k, dim=-1, largest=True, sorted=True):
     dim %= len(x.axes)
     if len(flat(x.axes[dim])) != 1:
         raise Refusal("topk over several dims", "make them one axis from the start")
-    hint(x.axes[dim], "experts", 0)
+    hint(x.axes[dim], "experts_w", 0)  # every token sees all of them
     new = atoms.axis(k)
     hint(new, "choice", 1)
     axis = x.axes[dim]

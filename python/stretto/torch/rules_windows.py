@@ -156,21 +156,40 @@ def instance_norm(g, x, weight, bias, mean, var, use_input, momentum, eps, *_):
     return group_norm(g, x, x.shape[1], weight, bias, eps)
 
 
+def _running(g, x):
+    """A buffer that training changes: a state, under the buffer's name."""
+    _, name, value = g.exported.state[x.node]
+    x.parameter, x.leaf = name, value
+    x.build = lambda b: b.state(name, x)
+
+
 @rule("aten.batch_norm")
 def batch_norm(g, x, weight, bias, mean, var, training, momentum, eps, *_):
     for vector in (weight, bias, mean, var):
         if vector is not None:
             unify(vector.axes[0], x.axes[1])
+    of = [x.axes[1]]
+    if mean is not None:
+        _running(g, mean)
+        _running(g, var)
 
     def build(b):
         v = b.get(x)
         if not training:
-            of = [x.axes[1]]
             c = b.op("sub", v, b.get(mean, of))
             y = b.op("mul", c, b.op("rsqrt", b.op("add", b.get(var, of), float(eps))))
             return scaled(b, y, weight, bias, of)
         over = [a for axis in [x.axes[0], *x.axes[2:]] for a in flat(axis)]
         v = b.broadcast(v, [b.name(a) for a in over])
-        return scaled(b, normalised(b, v, over, eps), weight, bias, [x.axes[1]])
+        if mean is not None:
+            seen = b.reduce("mean", v, over)
+            squares = b.reduce("sum", b.op("square", b.op("sub", v, seen)), over)
+            places = atoms.size_of([a for axis in x.axes[2:] for a in flat(axis)])
+            others = b.op("sub", b.op("mul", b.rows_count(), float(places)), 1.0)
+            b.observe(b.get(mean), seen, momentum)
+            b.observe(b.get(var), b.op("div", squares, others), momentum)
+        return scaled(b, normalised(b, v, over, eps), weight, bias, of)
 
+    if training and mean is not None and momentum is None:
+        raise Refusal("batch norm without momentum, a mean of all steps", "give momentum, e.g. 0.1")
     return g.new(x.axes, build, register=False)
