@@ -9,6 +9,7 @@ from .model import as_numpy, error_of
 from .reference import loss_and_gradients
 
 _tolerance = 1e-7
+_tolerance_f32 = 1e-4  # tables that the module keeps in f32 (rotary positions) may be computed anew, in f64
 
 
 def _without_dropout(graph):
@@ -46,7 +47,7 @@ def check_model(model, program, trainer_of=_trainer):
         loss = trainer.step(**model.example).loss
         ours = {p.key: trainer.gradient(p.key) for p in model.parameters.values() if p.trained and not p.buffer}
     worst, what = differences(model, loss, ours, expected_loss, expected)[0]
-    if not worst <= _tolerance:
+    if not worst <= (_tolerance if model.float64 else _tolerance_f32):
         raise error_of(
             [
                 (

@@ -1,6 +1,9 @@
 """A module and a batch as PyTorch's exported graph: its nodes, and which of their axes are the batch's rows."""
 
 import dataclasses
+import os
+import pathlib
+import traceback
 import typing
 
 import torch
@@ -19,7 +22,11 @@ class _Wrapped(torch.nn.Module):
         self.module, self.names, self.loss = module, names, loss
 
     def forward(self, *values):
-        return self.loss(self.module, dict(zip(self.names, values)))
+        found = self.loss(self.module, dict(zip(self.names, values)))
+        if not isinstance(found, torch.Tensor):
+            what = f"is {type(found).__name__}, and no tensor"
+            raise Error(*_one("loss", what, "give loss=lambda module, batch: ... that returns one number"))
+        return found
 
 
 def module_loss(module, batch):
@@ -110,6 +117,8 @@ def _programs(wrapped, values):
             ),
             None,
         )
+    except Error:
+        raise
     except Exception as first:  # the reasons are many, and of many types
         try:
             more = tuple(torch.cat([v, v[:1]]) for v in values)
@@ -121,13 +130,25 @@ def _programs(wrapped, values):
             raise _export_error(first, second) from second
 
 
+_ours = [str(pathlib.Path(of).parent) + os.sep for of in (torch.__file__, __file__)]
+
+
+def _lines_of_user(error):
+    """file:line of the calls that led to it, but for PyTorch's own."""
+    while error is not None:
+        for frame in reversed(traceback.extract_tb(error.__traceback__)):
+            if not frame.filename.startswith(("<", *_ours)):
+                yield f"{pathlib.Path(frame.filename).name}:{frame.lineno}"
+        error = error.__cause__ or error.__context__
+
+
 def _export_error(first, second):
     text = str(second).strip() or str(first)
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     what = f"torch.export does not take this module: {lines[0] if lines else type(second).__name__}"
-    place = [line for line in lines if line.startswith("File") and "/torch/" not in line]
+    place = next(_lines_of_user(second), None) or next(_lines_of_user(first), None)
     hint = "sizes and branches must not depend on values: no x[mask], nonzero, .item(), or Python `if` on a tensor"
-    return Error(*_one("from_torch", what + (f" ({place[-1]})" if place else ""), hint))
+    return Error(*_one("from_torch", what + (f" ({place})" if place else ""), hint))
 
 
 def _functional(program):

@@ -76,7 +76,7 @@ class Names:
     def drop_likes_that_meet(self):
         """Dims of one tensor cannot be split over the same axes: such a second size keeps to itself."""
         for name, kind in list(self.kinds.items()):
-            base = kind.get("like")
+            base = None if kind.get("whole") else kind.get("like")
             relatives = [n for n, k in self.kinds.items() if n != name and k.get("like") == base] + [base]
             if base and any(not self._tensors[name].isdisjoint(self._tensors.get(n, ())) for n in relatives):
                 del self.kinds[name]

@@ -329,6 +329,9 @@ class Builder:
 
     def refold(self, v, old, new):
         """The product of some dims, cut in another way."""
+        if any(self.names.rows(d) for d in [*old, *new]):
+            raise Refusal("an axis that mixes the batch's rows with other places is cut in two ways",
+                          "keep the batch an axis of its own")
         v = self.broadcast(v, old)
         while len(old) > 1:
             a, b = old[-2:]

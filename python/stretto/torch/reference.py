@@ -17,6 +17,13 @@ def _without_dropout(node, args):
     return args
 
 
+def _copied(value):
+    """In f64. A copy: batch norm writes into its buffers, and the module keeps its own."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    return value.to(torch.float64 if value.is_floating_point() else value.dtype, copy=True)
+
+
 def loss_and_gradients(program, known=None):
     """(loss, {parameter: gradient}) of the example batch. Casts to smaller floats are none, and nothing drops out."""
     known = known_nodes(program) if known is None else known
@@ -30,7 +37,7 @@ def loss_and_gradients(program, known=None):
             continue
         if node in known:
             value = known[node].value
-            values[node] = value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+            values[node] = _copied(value)
         elif node in program.state:
             _, name, value = program.state[node]
             values[node] = leaves[name] = value.detach().double().requires_grad_(value.requires_grad)

@@ -51,6 +51,8 @@ def _refolded(g, x, shape):
         try:
             out += atoms.regroup([own], sizes)
         except atoms.NoCommonCut:
+            if any(atom.rows for atom in own):
+                raise atoms.RowsAreCut() from None
             new = [atoms.axis(s) for s in sizes]
             plan.append((own, [a for axis in new for a in axis]))
             out += new

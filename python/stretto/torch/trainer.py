@@ -31,6 +31,7 @@ class ModuleTrainer(Trainer):
         dtype = "f64" if model.float64 else "f32"
         sections["train"] = {"dtype": dtype, "batch": model.rows, "clip": 0.0, **sections.get("train", {})}
         self.rows = sections["train"]["batch"]
+        self._parts = sections["train"].get("microbatches", 1) if rows == "microbatch" else 1
         graph = model.prepared(self._optimizer, one_microbatch=rows != "microbatch")
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "graph.json")
@@ -82,7 +83,15 @@ class ModuleTrainer(Trainer):
         return self._optimizer.rates() if self._optimizer else None
 
     def _batch(self, batch):
-        return super()._batch(self.model.host(batch))
+        return super()._batch(self._host(batch))
+
+    def _host(self, batch):
+        """What PyTorch makes of a batch. Where rows meet within microbatches, of each on its own."""
+        if self._parts == 1:
+            return self.model.host(batch)
+        cut = {key: np.array_split(np.asarray(value), self._parts) for key, value in batch.items()}
+        made = [self.model.host({key: parts[i] for key, parts in cut.items()}) for i in range(self._parts)]
+        return {name: np.concatenate([m[name] for m in made]) for name in made[0]}
 
     # Values, in the module's names and shapes.
     def state_dict(self):

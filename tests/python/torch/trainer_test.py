@@ -115,6 +115,14 @@ class Evaluation(unittest.TestCase):
                 torch.testing.assert_close(own.state_dict()[key], value, rtol=1e-9, atol=1e-12)
 
 
+class Imports(unittest.TestCase):
+    def test_the_module_stays_as_it_is(self):
+        module, batch = zoo.make("resnet")
+        before = {k: v.clone() for k, v in module.state_dict().items()}
+        stretto.from_torch(module, batch, check=True)
+        self.assertTrue(all(torch.equal(before[k], v) for k, v in module.state_dict().items()))
+
+
 class Groups(unittest.TestCase):
     def test_every_group_has_a_rate_of_its_own(self):
         def run(step, module, scheduler):
