@@ -5,6 +5,7 @@
 #include <cfenv>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <set>
 
@@ -299,6 +300,17 @@ void others() {
   using W = std::uint32_t;
   agrees<W, W, P>("shf.l.wrap.b32", [](W lo, W hi, P n) { return n % 32 ? hi << n % 32 | lo >> (32 - n % 32) : hi; });
   agrees<W, W, P>("shf.r.wrap.b32", [](W lo, W hi, P n) { return n % 32 ? lo >> n % 32 | hi << (32 - n % 32) : lo; });
+  using Bytes = std::array<std::uint8_t, 4>;
+  const auto dot = [](W a, W b, W c, std::size_t first) {
+    const auto bytes = std::bit_cast<Bytes>(b);
+    return W(c + a % 65536 * bytes[first] + a / 65536 * bytes[first + 1]);
+  };
+  agrees<W, W, W>("dp2a.lo.u32.u32", [&](W a, W b, W c) { return dot(a, b, c, 0); });
+  agrees<W, W, W>("dp2a.hi.u32.u32", [&](W a, W b, W c) { return dot(a, b, c, 2); });
+  agrees<W, W, W>("dp4a.u32.u32", [](W a, W b, W c) {
+    const auto left = std::bit_cast<Bytes>(a), right = std::bit_cast<Bytes>(b);
+    return std::inner_product(left.begin(), left.end(), right.begin(), c);
+  });
   agrees<W, W, W>("prmt.b32", [](W a, W b, W pick) {
     W r = 0;
     for (int i = 3; i >= 0; --i) {

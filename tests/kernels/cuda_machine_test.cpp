@@ -285,11 +285,19 @@ TEST(PtxRefusals, ShufflesThatNotAllComeTo) {
 
 TEST(PtxRefusals, RegistersThatNobodyHasWritten) {
   EXPECT_THAT(refusal(kernel_with("st.global.u32 [%at], %r5;"), {.block = 4}),
-              HasSubstr("thread 0, PTX line 23: register %r5 is read before it is written"));
+              HasSubstr("thread 0, PTX line 23: register %r5 comes from one that nobody has written"));
   EXPECT_THAT(
       refusal(kernel_with("setp.gt.u32 %p1, %i, 2;\n@%p1 mov.u32 %r5, 1;\n st.global.u32 [%at], %r5;"), {.block = 4}),
       HasSubstr("register %r5"));
   EXPECT_THAT(refusal(kernel_with("@%p3 bra $L_out;\n$L_out:"), {}), HasSubstr("register %p3"));
+  // What is only half written may be used by half: dp2a.lo looks at the lower half of its second operand.
+  const auto half = [](const char* dot) {
+    return refusal(kernel_with("and.b32 %h, %i, 255;\n xor.b32 %x, %h2, 5;\n mov.b32 %w, {%h, %x};\n " +
+                               std::string(dot) + ".u32.u32 %r1, %i, %w, 7;\n st.global.u32 [%at], %r1;"),
+                   {.block = 4});
+  };
+  EXPECT_THAT(half("dp2a.lo"), HasSubstr("nothing"));
+  EXPECT_THAT(half("dp2a.hi"), HasSubstr("register %r1 comes from one that nobody has written"));
 }
 
 TEST(PtxRefusals, WhatIsNotKnownIsNotGuessed) {

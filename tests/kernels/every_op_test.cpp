@@ -7,6 +7,7 @@
 #include "stretto/ops/fused.h"
 #include "stretto/ops/input.h"
 #include "support/evaluate.h"
+#include "support/example_runs.h"
 #include "support/kernel_run.h"
 
 namespace stretto {
@@ -15,69 +16,11 @@ using test::Buffer;
 
 class EveryKernel : public testing::TestWithParam<const Op*> {};
 
-// Sizes grow by a random factor, the same for equal sizes; integers stay below what they were below. False when
-// that is too large or the op's type rule does not allow it (the sizes of a concat must add up).
-bool resize(Graph& g, std::mt19937& random) {
-  std::map<std::pair<i64, i64>, i64> factor;
-  Graph grown = g;
-  for (Dim& d : grown.dims) {
-    i64& f = factor[{d.size, d.logical}];
-    const i64 most = random() % 3 ? 2 : 9;  // few large ones
-    if (f == 0) f = 1 + i64(random()) % most;
-    const i64 pad = d.logical ? d.size - d.logical : 0;
-    d.size = d.size * f + (f > 4 ? 2 - d.size % 2 : 0);  // an even size stays even: some ops need that
-    d.logical = pad ? d.size - pad : 0;
-  }
-  if (!verify(grown).empty()) return false;
-  for (const Node& n : grown.nodes)
-    for (const Type& t : n.results)
-      if (grown.elements(t) > 20000) return false;  // keeps the test short
-  g = std::move(grown);
-  return true;
-}
-
-template <class F>
-void for_each_node(const Op& op, DType type, const F& f) {
-  Examples e;
-  e.dtype = type;
-  op.examples(e);
-  for (unsigned round = 0; round < 8; ++round) {
-    std::mt19937 random(round);
-    Graph g = e.builder.graph;
-    if (round > 0 && !resize(g, random)) continue;
-    for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-      if (g.nodes[i].op != &op) continue;
-      SCOPED_TRACE(fmt::format("%{} {} round {}", i, g.str({NodeId{std::uint32_t(i)}, 0}), round));
-      f(g, NodeId{std::uint32_t(i)}, round);
-    }
-  }
-}
-
-// Operands as the example's source has them; what an op computed before comes from [0.1, 0.9].
-void fill(KernelRun& run, const Examples& e) {
-  const Node& n = run.call.node;
-  for (std::size_t i = 0; i < n.operands.size(); ++i) {
-    const auto s = std::find_if(e.sources.begin(), e.sources.end(),
-                                [&](const Examples::Source& source) { return source.value == n.operands[i]; });
-    if (s != e.sources.end() && s->below > 0)
-      run.fill_ids(int(i), s->below);
-    else if (run.call.in[i].dtype == i32)
-      run.fill_ids(int(i), 2);
-    else if (s != e.sources.end())
-      run.fill(int(i), s->lo, s->hi);
-    else
-      run.fill(int(i), 0.1, 0.9);
-  }
-}
-
 TEST_P(EveryKernel, AgreesWithTheReference) {
   const Op& op = *GetParam();
   if (cpu_kernels(op).empty()) GTEST_SKIP() << "a view or a source";
   for (DType type : {f32, f64, bf16}) {
-    Examples e;
-    e.dtype = type;
-    op.examples(e);
-    for_each_node(op, type, [&](const Graph& g, NodeId node, unsigned round) {
+    for_each_node(op, type, 8, [&](const Examples& e, const Graph& g, NodeId node, unsigned round) {
       const double tolerance = type == f32 ? 1e-5 : type == f64 ? 1e-12 : 0x1.02p-7;  // two roundings of bf16
       check_kernels(
           g, node, round, [&](KernelRun& run) { fill(run, e); }, tolerance);
@@ -125,10 +68,7 @@ TEST_P(EveryKernel, MayWriteInPlace) {
   const Op& op = *GetParam();
   if (!op.in_place[0] || cpu_kernels(op).empty()) GTEST_SKIP() << "never in place";
   for (DType type : {f64, bf16}) {
-    Examples e;
-    e.dtype = type;
-    op.examples(e);
-    for_each_node(op, type, [&](const Graph& g, NodeId node, unsigned round) {
+    for_each_node(op, type, 8, [&](const Examples& e, const Graph& g, NodeId node, unsigned round) {
       const Call call = test::contiguous_call(g, g.node(node));
       for (const Kernel& kernel : cpu_kernels(op)) {
         if (!accepts(kernel, call)) continue;
@@ -153,9 +93,7 @@ TEST_P(EveryKernel, MayWriteInPlace) {
 TEST_P(EveryKernel, AddsUpWhenAsked) {
   const Op& op = *GetParam();
   if (!op.accumulates) GTEST_SKIP() << "overwrites only";
-  Examples e;
-  op.examples(e);
-  for_each_node(op, f64, [&](const Graph& g, NodeId node, unsigned round) {
+  for_each_node(op, f64, 8, [&](const Examples& e, const Graph& g, NodeId node, unsigned round) {
     Call call = test::contiguous_call(g, g.node(node));
     std::vector<Buffer> in = random_operands(call, e, round), once = result_buffers(call);
     test::run_kernel(cpu_kernels(op).back(), call, pointers(in), pointers(once));

@@ -80,8 +80,8 @@ class Reader {
     if (first == text.npos) return;
     text = text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
     if (text.starts_with(".visible .entry")) return begin(text);
-    if (text.starts_with(".func") || text.starts_with(".global"))
-      fail(line_, "functions and constants in memory are not for kernels of ours");
+    if (text.starts_with(".func")) fail(line_, "functions that are called are not for kernels of ours");
+    if (text.starts_with(".global")) return;  // constants that nobody reads; who does finds no name
     if (text.starts_with(".extern .shared")) return dynamic_shared(text);
     if (!kernel_) return;  // .version, .target, .address_size
     if (text == "{") return void(++depth_);
@@ -224,6 +224,7 @@ class Reader {
       outputs(i, args[0]), inputs(i, args[1]);
     } else {
       i.value = value_named(name, name), outputs(i, args.at(0));
+      if (op == "dp2a") i.reads_of_second = m.at(1) == "lo" ? 1 : 2;
       for (std::size_t k = 1; k < args.size(); ++k) inputs(i, args[k]);
     }
     push(std::move(i));

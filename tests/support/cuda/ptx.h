@@ -32,8 +32,9 @@ struct PtxInstruction {
   bool extend = false;     // a load of a signed type
   char how = 0;            // shuffle: b, i, u, d
   bool guard_not = false;
-  PtxOperand guard = -1;    // below zero: none
-  std::int32_t target = 0;  // of a branch
+  std::uint8_t reads_of_second = 15;  // compute: a bit per two bytes of the second operand that count
+  PtxOperand guard = -1;              // below zero: none
+  std::int32_t target = 0;            // of a branch
   std::int32_t line = 0;
   std::int64_t offset = 0;   // of an address
   PtxValue value = nullptr;  // compute; atomic: of what is there and the operands

@@ -59,7 +59,7 @@ void PtxMachine::begin_block(unsigned block) {
     const std::array<PtxBits, special_registers> values{t, 0, 0,          grid_.block, 1, 1,     block,
                                                         0, 0, grid_.grid, 1,           1, t % 32};
     std::copy(values.begin(), values.end(), thread.registers);
-    std::fill_n(thread.written, special_registers, 1);
+    std::fill_n(thread.written, special_registers, all_written);
   }
 }
 
@@ -101,31 +101,47 @@ void PtxMachine::leave_barrier() {
 }
 
 PtxBits PtxMachine::get(const Thread& t, const I& i, PtxOperand r) const {
-  if (r < 0) return kernel_->constants[std::size_t(-1 - r)];
-  if (!t.written[r]) [[unlikely]]
+  if (written(t, r) != all_written) [[unlikely]]
     fail(i, unsigned(&t - threads_.data()),
-         fmt::format("register {} is read before it is written", kernel_->registers[std::size_t(r)]));
-  return t.registers[r];
+         fmt::format("register {} comes from one that nobody has written", kernel_->registers[std::size_t(r)]));
+  return value(t, r);
+}
+
+void PtxMachine::compute(const I& i, Thread& t) const {
+  std::array<PtxBits, 4> x;
+  bool known = true;
+  for (std::size_t k = 0; k < i.in.size(); ++k) {
+    x[k] = value(t, i.in[k]);
+    const std::uint8_t needed = k == 1 ? i.reads_of_second : all_written;
+    known = known && (written(t, i.in[k]) & needed) == needed;
+  }
+  set(t, i.out[0], i.value(x.data()), known ? all_written : 0);
+}
+
+void PtxMachine::pack(const I& i, Thread& t) const {
+  PtxBits v = 0;
+  std::uint8_t known = all_written;
+  for (std::size_t k = i.in.size(); k-- > 0;) {
+    v = v << (8 * i.bytes) | value(t, i.in[k]);
+    const std::uint8_t halves = std::uint8_t((1 << std::max(1, i.bytes / 2)) - 1);
+    if (written(t, i.in[k]) != all_written) known &= std::uint8_t(~(halves << (k * i.bytes / 2)));
+  }
+  set(t, i.out[0], v, known);
 }
 
 void PtxMachine::run_thread(unsigned number) {
   Thread& t = threads_[number];
-  std::array<PtxBits, 4> x;
   for (const std::vector<I>& code = kernel_->code; t.pc < code.size(); ++t.pc) {
     const I& i = code[t.pc];
     ++executed;
     if (i.guard >= 0 && bool(get(t, i, i.guard) & 1) == i.guard_not) continue;
     switch (i.does) {
       case I::compute:
-        for (std::size_t k = 0; k < i.in.size(); ++k) x[k] = get(t, i, i.in[k]);
-        set(t, i.out[0], i.value(x.data()));
+        compute(i, t);
         break;
-      case I::pack: {
-        PtxBits v = 0;
-        for (std::size_t k = i.in.size(); k-- > 0;) v = v << (8 * i.bytes) | get(t, i, i.in[k]);
-        set(t, i.out[0], v);
+      case I::pack:
+        pack(i, t);
         break;
-      }
       case I::unpack: {
         const PtxBits v = get(t, i, i.in[0]), mask = (PtxBits(1) << (8 * i.bytes)) - 1;
         for (std::size_t k = 0; k < i.out.size(); ++k) set(t, i.out[k], v >> (8 * i.bytes * k) & mask);

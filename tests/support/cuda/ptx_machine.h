@@ -4,7 +4,8 @@
 //   - accesses outside of all memory, outside of shared memory, misaligned ones
 //   - a word that two threads write, or one writes and another reads, with no barrier of theirs between
 //   - barriers, shuffles and votes that not all threads come to
-//   - a register that is read before it is written
+//   - an address, a number that is stored or a branch that comes from a register nobody has written; compilers do write
+//     instructions that read one and do not use what they read
 //
 //   DeviceMemory memory;
 //   memory.add(address, bytes, lies_here);
@@ -57,7 +58,7 @@ class PtxMachine {
     std::size_t pc = 0;
     State state = running;
     PtxBits* registers = nullptr;
-    std::uint8_t* written = nullptr;  // per register
+    std::uint8_t* written = nullptr;  // per register, a bit per two bytes
   };
   // Who touched two bytes last, and when: epochs grow with every barrier, block and launch, and never begin again.
   struct Touch {
@@ -69,8 +70,17 @@ class PtxMachine {
   bool run_warp(unsigned first, unsigned last);
   void run_thread(unsigned);
   void leave_barrier();
-  PtxBits get(const Thread&, const I&, PtxOperand) const;
-  void set(Thread& t, PtxOperand r, PtxBits v) const { t.registers[r] = v, t.written[r] = 1; }
+  static constexpr std::uint8_t all_written = 15;
+  PtxBits value(const Thread& t, PtxOperand r) const {
+    return r < 0 ? kernel_->constants[std::size_t(-1 - r)] : t.registers[r];
+  }
+  std::uint8_t written(const Thread& t, PtxOperand r) const { return r < 0 ? all_written : t.written[r]; }
+  PtxBits get(const Thread&, const I&, PtxOperand) const;  // of a register that must have been written
+  void set(Thread& t, PtxOperand r, PtxBits v, std::uint8_t written = all_written) const {
+    t.registers[r] = v, t.written[r] = written;
+  }
+  void compute(const I&, Thread&) const;
+  void pack(const I&, Thread&) const;
   std::byte* at(const I&, unsigned thread, std::uint64_t address, std::size_t bytes, bool writes);
   void touch(const I&, unsigned thread, Touch&, bool writes) const;
   void load(const I&, unsigned thread);

@@ -225,6 +225,18 @@ std::uint32_t to_bf16(float v) {
   return std::isnan(v) ? 0x7fff : (u + 0x7fff + (u >> 16 & 1)) >> 16;
 }
 
+// The halves of a times two bytes of b, the lower ones or the upper, and c.
+PtxBits halves_by_bytes(const PtxBits* x, unsigned first) {
+  const auto a = std::uint32_t(x[0]), b = std::uint32_t(x[1]) >> first;
+  return std::uint32_t((a & 0xffff) * (b & 0xff) + (a >> 16) * (b >> 8 & 0xff) + std::uint32_t(x[2]));
+}
+
+PtxBits bytes_by_bytes(const PtxBits* x) {
+  std::uint32_t sum = std::uint32_t(x[2]);
+  for (unsigned i = 0; i < 32; i += 8) sum += std::uint32_t((x[0] >> i & 0xff) * (x[1] >> i & 0xff));
+  return sum;
+}
+
 void add_others(Table& t) {
   t["and.pred"] = [](const PtxBits* x) { return x[0] & x[1]; };
   t["or.pred"] = [](const PtxBits* x) { return x[0] | x[1]; };
@@ -257,6 +269,9 @@ void add_others(Table& t) {
     }
     return result;
   };
+  t["dp4a.u32.u32"] = &bytes_by_bytes;
+  t["dp2a.lo.u32.u32"] = [](const PtxBits* x) { return halves_by_bytes(x, 0); };
+  t["dp2a.hi.u32.u32"] = [](const PtxBits* x) { return halves_by_bytes(x, 16); };
   // Of atomics: the new value from the old one and the operands. None adds real numbers: such sums have no order.
   t["atom.cas.b32"] = [](const PtxBits* x) { return x[0] == x[1] ? x[2] : x[0]; };
   t["atom.exch.b32"] = [](const PtxBits* x) { return x[1]; };

@@ -1,0 +1,225 @@
+#include "stretto/kernels/cuda/cuda_device.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "stretto/base/clock.h"
+#include "stretto/base/hash.h"
+#include "stretto/base/text.h"
+#include "stretto/kernels/cuda/compile.h"
+#include "stretto/kernels/cuda/kernel.h"
+
+namespace stretto {
+namespace {
+
+constexpr int oldest_sm = 80;                 // products of bf16, copies beside work
+constexpr std::size_t most_parameters = 128;  // of a kernel
+
+// As the prelude of every kernel has them.
+struct DeviceNow {
+  u64 random;
+  i64 step, first_row;
+  std::int32_t overwrite;
+  std::uint32_t instruction, call;
+};
+struct DeviceFault {
+  std::int32_t taken;
+  std::uint32_t instruction, call;
+  i64 value, limit;
+};
+
+std::byte* bytes_at(CudaAddress a) { return reinterpret_cast<std::byte*>(a); }
+CudaAddress address_of(const std::byte* p) { return reinterpret_cast<CudaAddress>(p); }
+
+}  // namespace
+
+CudaDevice::CudaDevice(const CudaApi& api, int number) : api_(api), number_(number) {
+  const CudaDriver& d = api_.driver;
+  int count = 0, device = 0, major = 0, minor = 0;
+  check(d.init(0), "cuInit"), check(d.device_count(&count), "cuDeviceGetCount");
+  if (number >= count)
+    throw Error("parallel.device", "rank {} needs a CUDA device of its own, and there are {}", number, count)
+        .hint("use fewer ranks; CUDA_VISIBLE_DEVICES says which devices are seen")
+        .as(Error::Kind::run);
+  check(d.device(&device, number), "cuDeviceGet");
+  std::array<char, 128> name{};
+  check(d.device_name(name.data(), int(name.size()) - 1, device), "cuDeviceGetName");
+  check(d.attribute(&major, cuda_number::capability_major, device), "cuDeviceGetAttribute");
+  check(d.attribute(&minor, cuda_number::capability_minor, device), "cuDeviceGetAttribute");
+  name_ = name.data(), sm_ = 10 * major + minor;
+  if (sm_ < oldest_sm)
+    throw Error("parallel.device", "CUDA device {} is a {} (sm_{}), and kernels are for sm_{} and later", number, name_,
+                sm_, oldest_sm)
+        .hint("use device = \"cpu\", or a newer GPU")
+        .as(Error::Kind::run);
+  check(d.retain(&context_, device), "cuDevicePrimaryCtxRetain");
+  check(d.use(context_), "cuCtxSetCurrent");
+  check(d.event(&origin_, cuda_number::event_with_time), "cuEventCreate");
+  check(d.record(origin_, stream(DeviceLane::compute)), "cuEventRecord");
+  check(d.synchronize(stream(DeviceLane::compute)), "cuStreamSynchronize");
+  origin_seconds_ = now();
+  fault_ = memory(sizeof(DeviceFault));
+}
+
+CudaDevice::~CudaDevice() {
+  if (!context_) return;
+  const CudaDriver& d = api_.driver;
+  d.use(context_);
+  for (const CudaStream s : streams_)
+    if (s) d.synchronize(s), d.end_stream(s);
+  for (const Event& e : events_) d.end_event(e.event);
+  if (origin_) d.end_event(origin_);
+  for (const Prepared& k : kernels_)
+    for (const Step& s : k.steps) d.unload(s.module);
+  for (const CudaAddress a : allocated_) d.free(a);
+  d.release(number_);
+}
+
+void CudaDevice::enter() const {
+  thread_local CudaContext current = nullptr;
+  if (current != context_) check(api_.driver.use(context_), "cuCtxSetCurrent"), current = context_;
+}
+
+CudaStream CudaDevice::stream(DeviceLane lane) {
+  CudaStream& s = streams_[lane];
+  if (!s) check(api_.driver.stream(&s, cuda_number::stream_beside_others), "cuStreamCreate");
+  return s;
+}
+
+CudaAddress CudaDevice::memory(std::size_t bytes) {
+  CudaAddress at = 0;
+  const CudaResult r = api_.driver.allocate(&at, bytes);
+  if (r == cuda_number::out_of_memory) {
+    std::size_t free = 0, total = 0;
+    api_.driver.memory(&free, &total);
+    throw Error("memory", "CUDA device {} ({}) has {} free of {}, and {} more are needed", number_, name_,
+                human_bytes(double(free)), human_bytes(double(total)), human_bytes(double(bytes)))
+        .hint("use a smaller batch, more microbatches, recompute, or more ranks")
+        .as(Error::Kind::run);
+  }
+  check(r, "cuMemAlloc");
+  allocated_.push_back(at);
+  check(api_.driver.fill(at, 0, bytes), "cuMemsetD8");
+  return at;
+}
+
+std::byte* CudaDevice::allocate(std::size_t bytes) {
+  if (bytes == 0) return nullptr;
+  enter();
+  return bytes_at(memory(bytes));
+}
+
+CudaDevice::Step CudaDevice::step_of(const Call& call, const CudaSource& source) {
+  Step s{.grid = source.grid, .block = source.block};
+  const std::string& image = compiled(api_, sm_, source.text);
+  const CudaResult loaded = api_.driver.load(&s.module, image.data());
+  if (loaded == cuda_number::invalid_image)
+    throw Error("cuda", "the driver does not load what the compiler makes for {} (sm_{})", name_, sm_)
+        .hint("the driver is older than the libraries of CUDA: update it, or install older ones")
+        .as(Error::Kind::run);
+  check(loaded, "cuModuleLoadData");
+  check(api_.driver.function(&s.function, s.module, "kernel"), "cuModuleGetFunction");
+  if (!source.table.empty()) {
+    s.table = memory(source.table.size());
+    check(api_.driver.to_device(s.table, source.table.data(), source.table.size()), "cuMemcpyHtoD");
+  }
+  s.operands.resize(call.in.size());
+  std::iota(s.operands.begin(), s.operands.end(), 0);
+  if (source.operands) s.operands = *source.operands;
+  STRETTO_ASSERT(s.operands.size() + call.out.size() + 4 <= most_parameters,
+                 "a kernel with more operands than are passed");
+  most_work_ = std::max(most_work_, source.work);
+  return s;
+}
+
+KernelId CudaDevice::prepare(const Call& call) {
+  enter();
+  const CudaKernel& kernel = choose_cuda_kernel(call);
+  Prepared k{.name = kernel.name, .results = call.out.size()};
+  for (const CudaSource& s : kernel.write(call)) k.steps.push_back(step_of(call, s));
+  return kernels_.push_back(std::move(k));
+}
+
+EventId CudaDevice::event() {
+  enter();
+  Event e;
+  check(api_.driver.event(&e.event, cuda_number::event_with_time), "cuEventCreate");
+  return events_.push_back(e);
+}
+
+void CudaDevice::time_kernels(bool on) {
+  if (on)
+    throw Error("profile", "kernels of CUDA devices are not timed one by one")
+        .hint("timelines show tasks; nsys profile shows kernels");
+}
+
+// Kernels of a lane run one after the other and share its workspace. It is taken in the first step, when all kernels
+// are known.
+CudaAddress CudaDevice::workspace(DeviceLane lane) {
+  if (workspace_bytes_[lane] < most_work_) workspaces_[lane] = memory(most_work_), workspace_bytes_[lane] = most_work_;
+  return workspaces_[lane];
+}
+
+void CudaDevice::launch(DeviceLane lane, KernelId id, const Args& args) {
+  enter();
+  const Prepared& k = kernels_[id];
+  DeviceNow now{.random = hash_of(args.now.seed, args.now.key),
+                .step = args.now.step,
+                .first_row = args.now.first_row,
+                .overwrite = args.now.overwrite,
+                .instruction = args.launch.instruction,
+                .call = args.launch.call};
+  CudaAddress work = workspace(lane);
+  std::array<void*, most_parameters> parameters;
+  for (const Step& s : k.steps) {
+    std::size_t n = 0;
+    for (const std::size_t i : s.operands) parameters[n++] = const_cast<std::byte**>(&args.in[i]);
+    for (std::size_t i = 0; i < k.results; ++i) parameters[n++] = const_cast<std::byte**>(&args.out[i]);
+    parameters[n++] = &now, parameters[n++] = &work;
+    parameters[n++] = const_cast<CudaAddress*>(&s.table), parameters[n++] = &fault_;
+    check(api_.driver.launch(s.function, s.grid, 1, 1, s.block, 1, 1, 0, stream(lane), parameters.data(), nullptr),
+          "cuLaunchKernel");
+  }
+}
+
+void CudaDevice::record(EventId id, DeviceLane lane) {
+  enter();
+  events_[id].lane = lane;
+  check(api_.driver.record(events_[id].event, stream(lane)), "cuEventRecord");
+}
+
+void CudaDevice::wait(DeviceLane lane, EventId id) {
+  enter();
+  const Event& e = events_[id];
+  STRETTO_ASSERT(e.lane, "a wait for an event that was not recorded");
+  if (*e.lane != lane) check(api_.driver.wait(stream(lane), e.event, 0), "cuStreamWaitEvent");
+}
+
+std::optional<KernelFault> CudaDevice::finish() {
+  enter();
+  for (const CudaStream s : streams_)
+    if (s) check(api_.driver.synchronize(s), "cuStreamSynchronize");
+  DeviceFault f{};
+  check(api_.driver.to_host(&f, fault_, sizeof f), "cuMemcpyDtoH");
+  if (!f.taken) return std::nullopt;
+  check(api_.driver.fill(fault_, 0, sizeof f), "cuMemsetD8");
+  return KernelFault{.launch = {f.instruction, f.call}, .value = f.value, .limit = f.limit};
+}
+
+void CudaDevice::write(std::byte* to, const void* from, std::size_t bytes) {
+  enter();
+  if (bytes > 0) check(api_.driver.to_device(address_of(to), from, bytes), "cuMemcpyHtoD");
+}
+void CudaDevice::read(void* to, const std::byte* from, std::size_t bytes) const {
+  enter();
+  if (bytes > 0) check(api_.driver.to_host(to, address_of(from), bytes), "cuMemcpyDtoH");
+}
+
+double CudaDevice::seconds(EventId e) const {
+  enter();
+  float milliseconds = 0;
+  check(api_.driver.elapsed(&milliseconds, origin_, events_[e].event), "cuEventElapsedTime");
+  return origin_seconds_ + 1e-3 * double(milliseconds);
+}
+
+}  // namespace stretto

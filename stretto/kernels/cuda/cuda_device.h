@@ -1,0 +1,81 @@
+// A CUDA device: a stream per lane, kernels that are written and compiled for their calls.
+//
+//   CudaDevice device(cuda_api(), rank);      // Error: no such device, a chip that is too old
+#pragma once
+#include <array>
+#include <vector>
+
+#include "stretto/base/enum_array.h"
+#include "stretto/kernels/cuda/api.h"
+#include "stretto/kernels/cuda/text.h"
+#include "stretto/kernels/device.h"
+
+namespace stretto {
+
+class CudaDevice : public Device {
+ public:
+  CudaDevice(const CudaApi&, int number);  // the functions must live longer
+  ~CudaDevice() override;
+  CudaDevice(const CudaDevice&) = delete;
+  bool calls_wait() const override { return false; }
+  int sm() const { return sm_; }  // 80 for sm_80
+  const std::string& chip() const { return name_; }
+
+  std::byte* allocate(std::size_t bytes) override;
+  KernelId prepare(const Call&) override;
+  std::string_view kernel_name(KernelId k) const override { return kernels_[k].name; }
+  EventId event() override;
+  void time_kernels(bool on) override;
+
+  void launch(DeviceLane, KernelId, const Args&) override;
+  void record(EventId, DeviceLane) override;
+  void wait(DeviceLane, EventId) override;
+
+  std::optional<KernelFault> finish() override;
+  void write(std::byte* to, const void* from, std::size_t bytes) override;
+  void read(void* to, const std::byte* from, std::size_t bytes) const override;
+  double seconds(EventId) const override;
+  KernelSpent spent(KernelId) const override { return {}; }
+
+ private:
+  struct Step {  // of a kernel: one launch
+    CudaModule module = nullptr;
+    CudaFunction function = nullptr;
+    unsigned grid = 1, block = 1;
+    CudaAddress table = 0;
+    std::vector<std::size_t> operands;
+  };
+  struct Prepared {
+    std::string_view name;
+    std::size_t results = 0;
+    std::vector<Step> steps;
+  };
+  struct Event {
+    CudaEvent event = nullptr;
+    std::optional<DeviceLane> lane = {};  // where it was recorded
+  };
+
+  void enter() const;  // what follows on this thread is about this device
+  void check(CudaResult r, std::string_view function) const { stretto::check(api_, r, function); }
+  CudaAddress memory(std::size_t bytes);
+  Step step_of(const Call&, const CudaSource&);
+  CudaAddress workspace(DeviceLane);
+  CudaStream stream(DeviceLane);
+
+  const CudaApi& api_;
+  int number_, sm_ = 0;
+  std::string name_;
+  CudaContext context_ = nullptr;
+  EnumArray<DeviceLane, CudaStream, lane_count> streams_{};
+  EnumArray<DeviceLane, CudaAddress, lane_count> workspaces_{};
+  EnumArray<DeviceLane, std::size_t, lane_count> workspace_bytes_{};
+  std::size_t most_work_ = 0;
+  IdVector<KernelId, Prepared> kernels_;
+  IdVector<EventId, Event> events_;
+  std::vector<CudaAddress> allocated_;
+  CudaEvent origin_ = nullptr;
+  double origin_seconds_ = 0;
+  CudaAddress fault_ = 0;
+};
+
+}  // namespace stretto

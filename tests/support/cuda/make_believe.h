@@ -1,0 +1,32 @@
+// A make-believe CUDA driver, as a table of functions like the real one's: streams are threads, kernels are PTX that the
+// machine runs, device memory has addresses that the host cannot follow. What a kernel does wrong comes out where a
+// driver tells it: as the error of the next call that waits.
+//
+//   if (!make_believe_cuda()) GTEST_SKIP() << "...";       // NVRTC is not on this machine
+//   CudaDevice device(*make_believe_cuda(), 0);
+//
+// Texts are compiled by NVRTC as for a chip, but to PTX. It is looked for like the library does, and in /opt.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "stretto/kernels/cuda/api.h"
+
+namespace stretto::test {
+
+const CudaApi* make_believe_cuda();  // null: there is no NVRTC
+
+struct MakeBelieve {
+  int devices = 8;
+  int sm = 80;
+  std::size_t memory = std::size_t(1) << 32;  // bytes of each device
+  unsigned jitter = 0;                        // seed of pauses between what streams do; 0: none
+};
+MakeBelieve& make_believe();  // what devices that are made from now on are like
+
+struct MakeBelieveCounts {
+  std::uint64_t launches = 0, instructions = 0, allocations = 0;
+};
+MakeBelieveCounts make_believe_counts();  // since the program began
+
+}  // namespace stretto::test
