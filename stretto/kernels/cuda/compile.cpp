@@ -82,14 +82,14 @@ std::string compile_now(const CudaApi& api, int sm, const std::string& text) {
 
 const std::string& compiled(const CudaApi& api, int sm, const std::string& text) {
   static std::mutex mutex;
-  static std::map<u64, std::string> known;
+  static std::map<std::string, std::string> known;  // by where it lies, or would
   int major = 0, minor = 0;
   api.compiler.version(&major, &minor);
   const u64 key = hash_of(hash_bytes(text.data(), text.size()), sm, major, minor);
   const std::string path = fmt::format("{}/{:016x}.image", api.cache, key);
   {
     const std::lock_guard lock(mutex);
-    if (const auto it = known.find(key); it != known.end()) return it->second;
+    if (const auto it = known.find(path); it != known.end()) return it->second;
   }
   std::string image = api.cache.empty() ? std::string() : read_image(path);
   if (image.empty()) {
@@ -97,7 +97,7 @@ const std::string& compiled(const CudaApi& api, int sm, const std::string& text)
     if (!api.cache.empty()) keep_image(api.cache, path, image);
   }
   const std::lock_guard lock(mutex);
-  return known.try_emplace(key, std::move(image)).first->second;
+  return known.try_emplace(path, std::move(image)).first->second;
 }
 
 }  // namespace stretto

@@ -118,7 +118,7 @@ CudaDevice::Step CudaDevice::step_of(const Call& call, const CudaSource& source)
         .hint("the driver is older than the libraries of CUDA: update it, or install older ones")
         .as(Error::Kind::run);
   check(loaded, "cuModuleLoadData");
-  check(api_.driver.function(&s.function, s.module, "kernel"), "cuModuleGetFunction");
+  check(api_.driver.function(&s.function, s.module, cuda_entry(*call.node.op).c_str()), "cuModuleGetFunction");
   if (!source.table.empty()) {
     s.table = memory(source.table.size());
     check(api_.driver.to_device(s.table, source.table.data(), source.table.size()), "cuMemcpyHtoD");
@@ -185,6 +185,11 @@ void CudaDevice::launch(DeviceLane lane, KernelId id, const Args& args) {
 void CudaDevice::record(EventId id, DeviceLane lane) {
   enter();
   events_[id].lane = lane;
+  if (lane == DeviceLane::compute) {
+    const std::uint64_t n = recorded_.load(std::memory_order_relaxed);
+    newest_recorded_[n % newest_recorded_.size()].store(id.value, std::memory_order_relaxed);
+    recorded_.store(n + 1, std::memory_order_release);
+  }
   check(api_.driver.record(events_[id].event, stream(lane)), "cuEventRecord");
 }
 
@@ -213,6 +218,17 @@ void CudaDevice::write(std::byte* to, const void* from, std::size_t bytes) {
 void CudaDevice::read(void* to, const std::byte* from, std::size_t bytes) const {
   enter();
   if (bytes > 0) check(api_.driver.to_host(to, address_of(from), bytes), "cuMemcpyDtoH");
+}
+
+// Backwards from the newest that was recorded.
+std::optional<EventId> CudaDevice::newest() const {
+  enter();
+  const std::uint64_t n = recorded_.load(std::memory_order_acquire);
+  for (std::uint64_t k = n; k > 0 && n - k < newest_recorded_.size(); --k) {
+    const EventId e(newest_recorded_[(k - 1) % newest_recorded_.size()].load(std::memory_order_relaxed));
+    if (api_.driver.query(events_[e].event) == 0) return e;
+  }
+  return std::nullopt;
 }
 
 double CudaDevice::seconds(EventId e) const {

@@ -3,6 +3,7 @@
 //   CudaDevice device(cuda_api(), rank);      // Error: no such device, a chip that is too old
 #pragma once
 #include <array>
+#include <atomic>
 #include <vector>
 
 #include "stretto/base/enum_array.h"
@@ -34,6 +35,7 @@ class CudaDevice : public Device {
   std::optional<KernelFault> finish() override;
   void write(std::byte* to, const void* from, std::size_t bytes) override;
   void read(void* to, const std::byte* from, std::size_t bytes) const override;
+  std::optional<EventId> newest() const override;
   double seconds(EventId) const override;
   KernelSpent spent(KernelId) const override { return {}; }
 
@@ -72,6 +74,8 @@ class CudaDevice : public Device {
   std::size_t most_work_ = 0;
   IdVector<KernelId, Prepared> kernels_;
   IdVector<EventId, Event> events_;
+  std::array<std::atomic<std::uint32_t>, 1024> newest_recorded_{};  // events of the compute lane, the last ones
+  std::atomic<std::uint64_t> recorded_{0};
   std::vector<CudaAddress> allocated_;
   CudaEvent origin_ = nullptr;
   double origin_seconds_ = 0;

@@ -119,7 +119,7 @@ std::string CudaText::clearing() const {
 }
 
 std::string CudaText::signature() const {
-  std::string s = "extern \"C\" __global__ void kernel(";
+  std::string s = fmt::format("extern \"C\" __global__ void {}(", cuda_entry(*call_.node.op));
   for (std::size_t i = 0; i < call_.in.size(); ++i) s += fmt::format("const In{}* i{}, ", i, i);
   for (std::size_t i = 0; i < call_.out.size(); ++i) s += fmt::format("Out{}* o{}, ", i, i);
   return s + "const Now now, char* work, const char* table, Fault* fault)";
@@ -144,6 +144,7 @@ CudaSource CudaText::kernel(std::string_view body, CudaShape shape) const {
 }
 
 i64 offset_of(const View& v, DimId d) { return v.offsets[std::size_t(position(v.dims, d))]; }
+std::string cuda_entry(const Op& op) { return fmt::format("stretto_{}", op.name); }
 unsigned blocks_for(i64 threads, unsigned block) {
   return unsigned(std::clamp<i64>((threads + block - 1) / block, 1, 1 << 24));
 }

@@ -19,7 +19,7 @@
 
 namespace stretto {
 
-// A launch: text with a kernel named "kernel" and what it is launched with.
+// A launch: text with a kernel named after its op (cuda_entry) and what it is launched with.
 struct CudaSource {
   std::string text;
   unsigned grid = 1, block = 128;
@@ -63,6 +63,7 @@ class CudaText {
 };
 
 i64 offset_of(const View&, DimId);                       // where it begins, logically, along a dim that it has
+std::string cuda_entry(const Op&);                     // "stretto_layer_norm": what tools show
 unsigned blocks_for(i64 threads, unsigned block = 128);  // so many that each thread has one, up to what a grid may have
 const char* cuda_memory_type(DType);                     // how elements are stored: "bf16"
 const char* cuda_type(DType);                            // what they are computed in: "float"
