@@ -1,8 +1,13 @@
 // Training on make-believe CUDA devices: the runtime, the device and its kernels as they are, against the CPU.
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <regex>
+
 #include "stretto/kernels/cuda/api.h"
+#include "support/command.h"
 #include "support/cuda/make_believe.h"
+#include "support/files.h"
 #include "support/small_models.h"
 
 namespace stretto {
@@ -55,6 +60,41 @@ class CudaTraining : public testing::Test {
 TEST_F(CudaTraining, Gpt2InF32) { agrees(tiny("gpt2"), f32, 1e-6); }
 TEST_F(CudaTraining, Gpt2InF64) { agrees(tiny("gpt2"), f64, 1e-12); }
 TEST_F(CudaTraining, Gpt2InBf16) { agrees(tiny("gpt2"), bf16, 0x1p-6); }
+// What NVRTC makes for gpt2 and llama, through NVIDIA's assembler where it is installed: no registers are spilled to
+// memory, and at most 128 of a thread's 255 are used.
+TEST_F(CudaTraining, KernelsFitTheirChips) {
+  const test::Folder folder;
+  const auto said_by = [&](const std::string& command) {
+    const test::Result r = test::shell(command, folder.str());
+    return r.out + r.error;
+  };
+  if (said_by("ptxas --version").find("release") == std::string::npos) GTEST_SKIP() << "there is no ptxas";
+  CudaApi api = *test::make_believe_cuda();
+  api.cache = folder.str() + "/kernels";
+  use_cuda_api(&api);
+  for (const DType dtype : {f32, bf16})
+    for (const char* family : {"gpt2", "llama"})
+      run(tiny(family), DeviceKind::cuda, {.microbatches = 2, .dtype = dtype}, 1);
+  int kernels = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(api.cache)) {
+    const std::string image = test::text_of(entry.path());
+    std::string ptx = image.substr(8, image.find('\0', 8) - 8);  // behind its hash
+    ptx.replace(ptx.find(".version 9"), 12, ".version 8.7");     // all that is used is older than every assembler
+    for (const std::string chip : {"sm_80", "sm_90", "sm_100"}) {
+      std::string text = ptx;
+      text.replace(text.find("sm_80"), 5, chip);
+      folder.write("kernel.ptx", text);
+      const std::string said = said_by("ptxas -v -o kernel.cubin -arch=" + chip + " kernel.ptx");
+      std::smatch used;
+      ASSERT_TRUE(std::regex_search(said, used, std::regex("Used (\\d+) registers"))) << said;
+      EXPECT_LE(std::stoi(used[1]), 128) << text.substr(text.find("stretto_"), 40) << chip;
+      EXPECT_THAT(said, testing::HasSubstr(" 0 bytes spill stores")) << text.substr(text.find("stretto_"), 40) << chip;
+      ++kernels;
+    }
+  }
+  EXPECT_GT(kernels, 200);
+}
+
 TEST_F(CudaTraining, LlamaInF32) { agrees(tiny("llama"), f32, 1e-6); }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The examples of an op as runs of its kernels: every node of it, at the sizes of the example and at random larger ones.
+// The examples of an op as runs of its kernels: every node of it, at the sizes of the example and at random larger
+// ones.
 //
 //   for_each_node(op, bf16, 8, [&](const Examples& e, const Graph& g, NodeId node, unsigned round) {
 //     KernelRun run(g, node, round, KernelRun::strided);

@@ -1,120 +1,24 @@
 // Matrix products straight on the operands' memory where their dims collapse to matrices; otherwise on packed blocks.
 #include "stretto/ops/contract.h"
 
-#include <limits>
 #include <optional>
-#include <ranges>
 
 #include "stretto/kernels/cpu/bf16_tiles.h"
 #include "stretto/kernels/cpu/multiply.h"
 #include "stretto/kernels/cpu/padding.h"
 #include "stretto/kernels/cpu/pauses.h"
 #include "stretto/kernels/cpu/with_float.h"
+#include "stretto/kernels/product_plan.h"
 
 namespace stretto {
 namespace {
 
-// Dims that a, b and c step through as if they were one.
-struct Axis {
-  i64 size = 1, a = 0, b = 0, c = 0;
-};
-enum Group : std::size_t { rows, columns, summed, kept };
-struct Groups {
-  std::vector<Axis> axes[4];
-};
-
-Groups groups_of(const Call& call) {
-  const ContractAttrs& at = call.attrs<ContractAttrs>();
-  const View &a = call.in[0], &b = call.in[1], &c = call.out[0];
-  DimSet dims[4];
-  for (DimId d : at.over) dims[summed].push_back(d);
-  for (DimId d : at.out) dims[contains(at.along, d) ? kept : contains(a.dims, d) ? rows : columns].push_back(d);
-  Groups groups;
-  for (std::size_t g = 0; g < 4; ++g) {
-    std::vector<Axis>& axes = groups.axes[g];
-    std::vector<Axis> single;
-    for (DimId d : dims[g]) {
-      const i64 size = g == summed ? std::min(a.valid(d), b.valid(d)) : c.valid(d);  // padding takes no part
-      if (size != 1) single.push_back({size, a.stride(d), b.stride(d), c.stride(d)});
-    }
-    std::stable_sort(single.begin(), single.end(),
-                     [&](const Axis& x, const Axis& y) { return g == summed ? x.a > y.a : x.c > y.c; });
-    for (const Axis& x : single) {
-      if (!axes.empty()) {
-        Axis& outer = axes.back();
-        if (outer.a == x.a * x.size && outer.b == x.b * x.size && outer.c == x.c * x.size) {
-          outer = {outer.size * x.size, x.a, x.b, x.c};
-          continue;
-        }
-      }
-      axes.push_back(x);
-    }
-    if (std::any_of(axes.begin(), axes.end(), [](const Axis& x) { return x.size == 0; })) axes = {{.size = 0}};
-  }
-  return groups;
-}
-
-struct Matrix {
-  bool transposed = false;
-  i64 leading = 1;
-  i64 at(i64 row, i64 column) const { return transposed ? column * leading + row : row * leading + column; }
-};
-
-// A row-major matrix, or the transpose of one; nothing when neither dim has a unit stride.
-std::optional<Matrix> matrix(i64 size_r, i64 stride_r, i64 size_c, i64 stride_c) {
-  constexpr i64 most = std::numeric_limits<int>::max();
-  if (size_r > most || size_c > most) return {};
-  const auto plain = [&](i64 r, i64 sr, i64 c, i64 sc) -> i64 {  // leading dimension, or 0
-    if (c > 1 && sc != 1) return 0;
-    if (r <= 1) return std::max<i64>(1, c);
-    return sr >= std::max<i64>(1, c) && sr <= most ? sr : 0;
-  };
-  if (const i64 ld = plain(size_r, stride_r, size_c, stride_c)) return Matrix{false, ld};
-  if (const i64 ld = plain(size_c, stride_c, size_r, stride_r)) return Matrix{true, ld};
-  return {};
-}
-
-struct Plan {
-  i64 m = 1, n = 1, k = 1;
-  Matrix a, b, c;
-  Nest outer, inner;  // loops around the product: over its results, over further sums
-  double calls = 0;
-};
-
-// The choice of one axis per group that leaves the fewest products to loop over.
-std::optional<Plan> best_plan(const Call& call) {
-  const Groups g = groups_of(call);
-  std::optional<Plan> best;
-  const Axis single;  // of size 1: a group need not give the product one of its own
-  const Axis* chosen[3] = {&single, &single, &single};
-  const auto each = [&](Group which, auto&& f) {
-    for (const Axis& x : std::views::reverse(g.axes[which])) f(x);
-    f(single);
-  };
-  double total = 1;
-  for (const auto& axes : g.axes)
-    for (const Axis& x : axes) total *= double(x.size);
-  each(rows, [&](const Axis& m) {
-    each(columns, [&](const Axis& n) {
-      const auto c = matrix(m.size, m.c, n.size, n.c);
-      if (!c) return;
-      each(summed, [&](const Axis& k) {
-        const auto a = matrix(m.size, m.a, k.size, k.a), b = matrix(k.size, k.b, n.size, n.b);
-        if (!a || !b) return;
-        const double calls = k.size == 0 ? 0 : total / (double(m.size) * double(n.size) * double(k.size));
-        if (best && best->calls <= calls) return;
-        best = Plan{.m = m.size, .n = n.size, .k = k.size, .a = *a, .b = *b, .c = *c, .calls = calls};
-        chosen[rows] = &m, chosen[columns] = &n, chosen[summed] = &k;
-      });
-    });
-  });
-  if (!best) return {};
-  for (const Axis& x : g.axes[kept]) add_loop(best->outer, x.size, {x.a, x.b, x.c});
-  for (const Group which : {rows, columns, summed})
-    for (const Axis& x : g.axes[which])
-      if (&x != chosen[which]) add_loop(which == summed ? best->inner : best->outer, x.size, {x.a, x.b, x.c});
-  return best;
-}
+using Axis = ProductAxis;
+using Groups = ProductAxes;
+using Group = ProductAxes::Group;
+using Matrix = ProductMatrix;
+using Plan = ProductPlan;
+using enum ProductAxes::Group;
 
 // rows x columns of a matrix from (row, column) on, in the same order, without gaps. Returns its leading dimension.
 i64 widen_matrix(const Matrix& m, const BF16* from, i64 row, i64 rows, i64 column, i64 columns, float* to) {
@@ -125,7 +29,7 @@ i64 widen_matrix(const Matrix& m, const BF16* from, i64 row, i64 rows, i64 colum
 }
 
 bool accepts_gemm(const Call& call) {
-  const std::optional<Plan> p = best_plan(call);
+  const std::optional<Plan> p = product_plan(call);
   return p && (p->calls <= 1 || p->m * p->n * p->k >= 4096);
 }
 
@@ -133,7 +37,7 @@ bool accepts_gemm(const Call& call) {
 // one in bf16 in scratch, and rounded once.
 template <class O>
 Runner prepare_widened(const Call& call) {
-  Plan plan = *best_plan(call);
+  Plan plan = *product_plan(call);
   const ContractBlock block = widened_block(plan.m, plan.n, plan.k);
   return [p = plan, block, padding = Padding(call.out[0]), accumulate = call.accumulate](const Args& args) {
     const bool add = accumulate && !args.now.overwrite;
@@ -176,14 +80,14 @@ Runner prepare_widened(const Call& call) {
 
 bool accepts_tiled(const Call& call) {
   if (call.in[0].dtype != bf16 || bf16_form().empty()) return false;
-  const std::optional<Plan> p = best_plan(call);
+  const std::optional<Plan> p = product_plan(call);
   return p && p->inner.empty() && std::min({p->m, p->n, p->k}) >= 16;
 }
 
 // Blocks of bf16 operands as tiles. A result that lies transposed is made as the product of the transposed operands.
 template <class O>
 Runner prepare_tiled(const Call& call) {
-  const Plan plan = *best_plan(call);
+  const Plan plan = *product_plan(call);
   const bool turned = plan.c.transposed;
   struct Side {
     Matrix matrix;
@@ -233,7 +137,7 @@ Runner prepare_gemm(const Call& call) {
   if (call.in[0].dtype == bf16)
     return call.out[0].dtype == bf16 ? prepare_widened<BF16>(call) : prepare_widened<float>(call);
   return with_float(call.out[0].dtype, [&]<class T>() -> Runner {
-    return [p = *best_plan(call), padding = Padding(call.out[0]), accumulate = call.accumulate](const Args& args) {
+    return [p = *product_plan(call), padding = Padding(call.out[0]), accumulate = call.accumulate](const Args& args) {
       const bool add = accumulate && !args.now.overwrite;
       if (!add) padding.clear(args.output<T>());
       Pauses pauses(args);
@@ -262,7 +166,7 @@ struct Tables {
 };
 
 Tables tables_of(const Call& call) {
-  const Groups groups = groups_of(call);
+  const Groups groups = product_axes(call);
   Tables t;
   for (const Group g : {rows, columns, summed, kept}) {
     Nest nest;
@@ -278,7 +182,7 @@ Tables tables_of(const Call& call) {
 
 bool accepts_packed(const Call& call) {
   double total = 1;
-  const Groups groups = groups_of(call);
+  const Groups groups = product_axes(call);
   i64 size[4] = {1, 1, 1, 1};
   for (const Group g : {rows, columns, summed, kept})
     for (const Axis& x : groups.axes[g]) size[g] *= x.size, total *= double(x.size);

@@ -50,6 +50,10 @@ void find_library(CudaCompiler& to, const std::vector<std::string>& names, const
   const Opened library = opened(names, folders);
 #include "stretto/kernels/cuda/nvrtc.def"
 }
+void find_library(CudaProducts& to, const std::vector<std::string>& names, const std::vector<std::string>& folders) {
+  const Opened library = opened(names, folders);
+#include "stretto/kernels/cuda/cublaslt.def"
+}
 #undef CUDA_FUNCTION
 
 std::vector<std::string> cuda_folders() {
@@ -74,6 +78,7 @@ const CudaApi& cuda_api() {
     const std::vector<std::string> folders = cuda_folders();
     find_library(api.driver, {"libcuda.so.1"}, {});
     find_library(api.compiler, {"libnvrtc.so.13", "libnvrtc.so.12"}, folders);
+    find_library(api.products, {"libcublasLt.so.13", "libcublasLt.so.12"}, folders);
     const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
     if (cache || home) api.cache = (cache ? cache : std::string(home) + "/.cache") + std::string("/stretto/kernels");
     return api;

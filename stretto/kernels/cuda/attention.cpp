@@ -1,5 +1,5 @@
-// Attention for every interval of keys, in any type: a warp per query, 32 keys at a time, each lane scoring one; and its
-// gradient: per query first, then a warp per key. Nothing is added by two threads.
+// Attention for every interval of keys, in any type: a warp per query, 32 keys at a time, each lane scoring one; and
+// its gradient: per query first, then a warp per key. Nothing is added by two threads.
 #include "stretto/ops/attention.h"
 
 #include "stretto/kernels/cuda/kernel.h"

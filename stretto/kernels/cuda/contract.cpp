@@ -1,5 +1,8 @@
-// Products of any dims: squares of 16 x 16 results, operands by way of shared memory, each sum in ascending order.
+// Products of matrices are cublasLt's. Products of any dims: squares of 16 x 16 results, operands by way of shared
+// memory, each sum in ascending order.
 #include "stretto/ops/contract.h"
+
+#include <algorithm>
 
 #include "stretto/kernels/cuda/kernel.h"
 
@@ -33,7 +36,19 @@ std::vector<CudaSource> write_squares(const Call& call) {
                    {.grid = blocks_for(squares, 1), .block = 256})};
 }
 
-constexpr CudaKernel contract_list[] = {{.name = "squares", .write = &write_squares}};
+// Before a product: nothing but the result's padding, where it has some.
+std::vector<CudaSource> write_padding(const Call& call) {
+  const View& out = call.out[0];
+  const auto padded = [&](DimId d) { return out.valid(d) < out.size(d); };
+  if (std::none_of(out.dims.begin(), out.dims.end(), padded)) return {};
+  return {CudaText(call).kernel("", {.grid = blocks_for(out.elements())})};
+}
+
+constexpr CudaKernel contract_list[] = {{.name = "cublasLt",
+                                         .accepts = [](const Call& c) { return cuda_product(c).has_value(); },
+                                         .write = &write_padding,
+                                         .product = &cuda_product},
+                                        {.name = "squares", .write = &write_squares}};
 
 }  // namespace
 

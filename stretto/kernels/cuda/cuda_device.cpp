@@ -71,6 +71,8 @@ CudaDevice::~CudaDevice() {
   if (origin_) d.end_event(origin_);
   for (const Prepared& k : kernels_)
     for (const Step& s : k.steps) d.unload(s.module);
+  for (Prepared& k : kernels_) k.product.reset();
+  if (products_) api_.products.destroy(products_);
   for (const CudaAddress a : allocated_) d.free(a);
   d.release(number_);
 }
@@ -137,6 +139,15 @@ KernelId CudaDevice::prepare(const Call& call) {
   const CudaKernel& kernel = choose_cuda_kernel(call);
   Prepared k{.name = kernel.name, .results = call.out.size()};
   for (const CudaSource& s : kernel.write(call)) k.steps.push_back(step_of(call, s));
+  if (kernel.product) {
+    if (!products_ && api_.products.create(&products_) != 0)
+      throw Error("cuda", "cublasLt does not begin on {}", name_)
+          .hint("is its version that of the driver?")
+          .as(Error::Kind::run);
+    k.product = std::make_unique<PreparedProduct>(api_, products_, *kernel.product(call));
+    k.accumulate = call.accumulate;
+    most_work_ = std::max(most_work_, product_workspace);
+  }
   return kernels_.push_back(std::move(k));
 }
 
@@ -180,6 +191,9 @@ void CudaDevice::launch(DeviceLane lane, KernelId id, const Args& args) {
     check(api_.driver.launch(s.function, s.grid, 1, 1, s.block, 1, 1, 0, stream(lane), parameters.data(), nullptr),
           "cuLaunchKernel");
   }
+  if (k.product)
+    k.product->enqueue(address_of(args.in[0]), address_of(args.in[1]), address_of(args.out[0]),
+                       k.accumulate && !args.now.overwrite, work, stream(lane));
 }
 
 void CudaDevice::record(EventId id, DeviceLane lane) {

@@ -8,6 +8,7 @@
 
 #include "stretto/base/enum_array.h"
 #include "stretto/kernels/cuda/api.h"
+#include "stretto/kernels/cuda/products.h"
 #include "stretto/kernels/cuda/text.h"
 #include "stretto/kernels/device.h"
 
@@ -51,6 +52,8 @@ class CudaDevice : public Device {
     std::string_view name;
     std::size_t results = 0;
     std::vector<Step> steps;
+    std::unique_ptr<PreparedProduct> product = {};
+    bool accumulate = false;
   };
   struct Event {
     CudaEvent event = nullptr;
@@ -68,6 +71,7 @@ class CudaDevice : public Device {
   int number_, sm_ = 0;
   std::string name_;
   CudaContext context_ = nullptr;
+  CublasHandle products_ = nullptr;
   EnumArray<DeviceLane, CudaStream, lane_count> streams_{};
   EnumArray<DeviceLane, CudaAddress, lane_count> workspaces_{};
   EnumArray<DeviceLane, std::size_t, lane_count> workspace_bytes_{};

@@ -1,4 +1,5 @@
-// What pointwise ops compute, as an expression of CUDA C++ in a, b and c: T is the first operand's type, R the result's.
+// What pointwise ops compute, as an expression of CUDA C++ in a, b and c: T is the first operand's type, R the
+// result's.
 //
 //   cuda_element("silu")      // "a * sigmoid(a)"; empty: none is written
 #pragma once

@@ -3,6 +3,7 @@
 //
 //   const std::vector<CudaSource> launches = choose_cuda_kernel(call).write(call);      // one after the other
 #pragma once
+#include "stretto/kernels/cuda/products.h"
 #include "stretto/kernels/cuda/text.h"
 
 namespace stretto {
@@ -11,6 +12,7 @@ struct CudaKernel {
   std::string_view name;
   bool (*accepts)(const Call&) = nullptr;  // null: accepts everything
   std::vector<CudaSource> (*write)(const Call&) = nullptr;
+  std::optional<CudaProduct> (*product)(const Call&) = nullptr;  // that cublasLt makes, after what is written
 };
 
 std::span<const CudaKernel> cuda_kernels(const Op&);  // empty: there is none

@@ -3,12 +3,12 @@
 //
 //   CudaText t(call);
 //   t.space("row", without(call.in[0].dims, {over})).space("k", {over});
-//   return {t.kernel("for (unsigned k = thread; k < k_n; k += threads) store(o0 + at_o0(0, k), get(i0 + at_i0(0, k)), adds);",
+//   return {t.kernel("for (unsigned k = thread; k < k_n; k += threads) store(o0 + at_o0(0, k), get(i0 + at_i0(0, k)));",
 //                    {.grid = blocks_for(t.count("k"))})};
 //
-// In a body stand: i0, i1, ... and o0, o1, ... (null: nobody reads the result), at_i0(...) with an index of every space,
-// row_n, In0, Out0, W (what in[0] is computed in), thread, threads, adds (result 0 is added to), now, work, table, fault;
-// and what prelude.h has. Padding of results is cleared behind the body.
+// In a body stand: i0, i1, ... and o0, o1, ... (null: nobody reads the result), at_i0(...) with an index of every
+// space, row_n, In0, Out0, W (what in[0] is computed in), thread, threads, adds (result 0 is added to), now, work,
+// table, fault; and what prelude.h has. Padding of results is cleared behind the body.
 #pragma once
 #include <optional>
 #include <string>
@@ -63,7 +63,7 @@ class CudaText {
 };
 
 i64 offset_of(const View&, DimId);                       // where it begins, logically, along a dim that it has
-std::string cuda_entry(const Op&);                     // "stretto_layer_norm": what tools show
+std::string cuda_entry(const Op&);                       // "stretto_layer_norm": what tools show
 unsigned blocks_for(i64 threads, unsigned block = 128);  // so many that each thread has one, up to what a grid may have
 const char* cuda_memory_type(DType);                     // how elements are stored: "bf16"
 const char* cuda_type(DType);                            // what they are computed in: "float"

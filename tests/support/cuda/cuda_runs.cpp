@@ -3,7 +3,6 @@
 #include <memory>
 
 #include "stretto/kernels/cuda/cuda_device.h"
-#include "support/cuda/make_believe.h"
 
 namespace stretto::test {
 namespace {
@@ -21,7 +20,7 @@ struct Copies {
 };
 
 Runner prepare(const Call& call) {
-  const auto device = std::make_shared<CudaDevice>(*make_believe_cuda(), 0);
+  const auto device = std::make_shared<CudaDevice>(cuda_api(), 0);
   const KernelId kernel = device->prepare(call);
   std::vector<std::size_t> in, out;
   for (const View& v : call.in) in.push_back(span_of(v));

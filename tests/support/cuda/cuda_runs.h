@@ -1,5 +1,5 @@
 // A kernel of a CUDA device run like one of the CPU's: operands and results are copied to memory of their own on a
-// make-believe device, so that one element too many is outside of all memory.
+// make-believe device, so that one element too many is outside of all memory. It is a device of cuda_api().
 //
 //   run.run(cuda_kernel());      // KernelRun run
 #pragma once

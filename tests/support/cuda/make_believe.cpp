@@ -132,17 +132,12 @@ CudaResult launch(CudaFunction f, unsigned grid, unsigned, unsigned, unsigned bl
   for (std::size_t i = 0; i < kernel.parameters.size(); ++i)
     std::memcpy(&values[kernel.parameters[i].at], parameters[i], kernel.parameters[i].bytes);
   ++launches;
-  of(s).push([=, &kernel, &machine = of(s).machine] {
+  make_believe_work(s, [=, &kernel, &machine = of(s).machine] {
     std::vector<const void*> p;
     for (const PtxParameter& x : kernel.parameters) p.push_back(&values[x.at]);
     const std::uint64_t before = machine.executed;
-    try {
-      const std::shared_lock lock(memory_mutex);
-      machine.launch(kernel, {.grid = grid, .block = block, .shared = shared}, p.data());
-    } catch (const std::exception& e) {
-      const std::lock_guard lock(failure_mutex);
-      if (failure.empty()) failure = e.what();
-    }
+    const std::shared_lock lock(memory_mutex);
+    machine.launch(kernel, {.grid = grid, .block = block, .shared = shared}, p.data());
     instructions += machine.executed - before;
   });
   return success;
@@ -267,6 +262,22 @@ std::vector<std::string> folders() {
 
 }  // namespace
 
+void make_believe_work(CudaStream s, std::function<void()> work) {
+  of(s).push([work = std::move(work)] {
+    try {
+      work();
+    } catch (const std::exception& e) {
+      const std::lock_guard lock(failure_mutex);
+      if (failure.empty()) failure = e.what();
+    }
+  });
+}
+std::byte* make_believe_memory(CudaAddress at, std::size_t bytes) {
+  std::byte* const p = real(at, bytes);
+  if (!p) throw std::runtime_error("a product outside of all memory");
+  return p;
+}
+
 MakeBelieve& make_believe() {
   static MakeBelieve all;
   return all;
@@ -282,7 +293,10 @@ const CudaApi* make_believe_cuda() {
       return std::nullopt;
     }
     const char* const cache = std::getenv("STRETTO_TEST_KERNELS");  // a folder: later runs compile nothing
-    return CudaApi{.driver = driver(), .compiler = compiler_to_ptx(compiler), .cache = cache ? cache : ""};
+    return CudaApi{.driver = driver(),
+                   .compiler = compiler_to_ptx(compiler),
+                   .products = make_believe_products(),
+                   .cache = cache ? cache : ""};
   }();
   return made ? &*made : nullptr;
 }

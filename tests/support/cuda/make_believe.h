@@ -1,6 +1,6 @@
-// A make-believe CUDA driver, as a table of functions like the real one's: streams are threads, kernels are PTX that the
-// machine runs, device memory has addresses that the host cannot follow. What a kernel does wrong comes out where a
-// driver tells it: as the error of the next call that waits.
+// A make-believe CUDA driver, as a table of functions like the real one's: streams are threads, kernels are PTX that
+// the machine runs, device memory has addresses that the host cannot follow. What a kernel does wrong comes out where
+// a driver tells it: as the error of the next call that waits.
 //
 //   if (!make_believe_cuda()) GTEST_SKIP() << "...";       // NVRTC is not on this machine
 //   CudaDevice device(*make_believe_cuda(), 0);
@@ -8,6 +8,7 @@
 // Texts are compiled by NVRTC as for a chip, but to PTX. It is looked for like the library does, and in /opt.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "stretto/kernels/cuda/api.h"
@@ -28,5 +29,11 @@ struct MakeBelieveCounts {
   std::uint64_t launches = 0, instructions = 0, allocations = 0;
 };
 MakeBelieveCounts make_believe_counts();  // since the program began
+
+// For libraries that work in a stream: after what is in it, on memory that is there (what is wrong is told as a
+// kernel's mistakes are).
+CudaProducts make_believe_products();
+void make_believe_work(CudaStream, std::function<void()>);
+std::byte* make_believe_memory(CudaAddress, std::size_t bytes);  // std::runtime_error: it is not all there
 
 }  // namespace stretto::test
