@@ -16,7 +16,7 @@ namespace {
 using testing::IsEmpty;
 using testing::Not;
 
-// The results of the device's kernel and of the CPU's reference, on the same memory: what is wrong with them, or nothing.
+// The results of the device's kernel and of the CPU's reference, on the same memory: what is wrong, or nothing.
 std::string difference(const Examples& e, const Graph& g, NodeId node, unsigned seed, KernelRun::Layout layout,
                        double tolerance, bool accumulate = false) {
   KernelRun run(g, node, seed, layout);
@@ -69,8 +69,8 @@ TEST_P(EveryCudaKernel, AgreesWithTheReference) {
 INSTANTIATE_TEST_SUITE_P(Ops, EveryCudaKernel, testing::ValuesIn(all_ops().begin(), all_ops().end()),
                          [](const auto& info) { return std::string(info.param->name); });
 
-// Kernels are spoilt in one place each: a bound, a stride, a barrier, a rounding, an order. The machine refuses them, or
-// their results are others.
+// Kernels are spoilt in one place each: a bound, a stride, a barrier, a rounding, an order. The machine refuses them,
+// or their results are others.
 class SpoiltCudaKernel : public testing::Test {
  protected:
   void SetUp() override {

@@ -3,7 +3,7 @@
 //
 //   CudaText t(call);
 //   t.space("row", without(call.in[0].dims, {over})).space("k", {over});
-//   return {t.kernel("for (unsigned k = thread; k < k_n; k += threads) store(o0 + at_o0(0, k), get(i0 + at_i0(0, k)));",
+//   return {t.kernel("for (unsigned k = thread; k < k_n; k += threads) o0[at_o0(0, k)] = i0[at_i0(0, k)];",
 //                    {.grid = blocks_for(t.count("k"))})};
 //
 // In a body stand: i0, i1, ... and o0, o1, ... (null: nobody reads the result), at_i0(...) with an index of every
