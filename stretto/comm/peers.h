@@ -57,8 +57,10 @@ class Peers {
 
   // Whether all processes reach each other's memory: they are on one machine.
   virtual bool shares_memory() const = 0;
+  // Whether those on this machine do, be there others or not.
+  virtual bool reaches_memory() const = 0;
   // The arenas of all ranks, as this process sees them; without those of parameters if others are used. Only when they
-  // share memory.
+  // share memory. Frozen parameters are in the memory of the rank that keeps them (program/frozen.h).
   virtual std::vector<ArenaBases> share(const Program&, bool params) = 0;
   // The arenas of this rank, in memory that ranks on its machine reach for collectives; null where there is none.
   virtual ArenaBases arenas(const Program&, bool params) = 0;

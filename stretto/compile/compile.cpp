@@ -4,14 +4,14 @@
 #include <map>
 #include <utility>
 
+#include "stretto/compile/expert_rows.h"
 #include "stretto/compile/inner/cut.h"
 #include "stretto/compile/inner/differentiated.h"
 #include "stretto/compile/inner/epilogue.h"
 #include "stretto/compile/inner/exact.h"
-#include "stretto/compile/expert_rows.h"
-#include "stretto/compile/placed.h"
 #include "stretto/compile/inner/precision.h"
 #include "stretto/compile/inner/refusals.h"
+#include "stretto/compile/placed.h"
 #include "stretto/compile/scheduled.h"
 #include "stretto/ops/input.h"
 #include "stretto/program/lower.h"
@@ -66,6 +66,11 @@ LowerOptions lower_options(const Asked& a, const Surroundings& around, const Par
                  .undo = a.optimizer && a.training.clip_late,
                  .purpose = p.purpose,
                  .params_of = a.trained};
+  if (around.sharded)
+    for (const ShardedParam& x : around.sharded->params) {
+      AxisNames& axes = o.param_axes[o.param_axes.push_back(x.split)];
+      axes.insert(axes.end(), x.params.begin(), x.params.end());
+    }
   const Cluster cluster = cluster_of(p);
   if (p.overlap != Overlap::none)
     o.overlap = {.cluster = cluster,

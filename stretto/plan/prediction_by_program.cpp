@@ -11,7 +11,7 @@ namespace {
 
 MemoryParts memory_of(const ActorAccount& account, const PerArena<u64>& bytes) {
   MemoryParts m;
-  m.params = bytes[Arena::params];
+  m.params = bytes[Arena::params] + bytes[Arena::frozen];
   m.gradients = bytes[Arena::gradients];
   m.state = bytes[Arena::state];
   using Kind = Holding::Kind;

@@ -3,6 +3,7 @@
 #include "stretto/base/pack.h"
 #include "stretto/base/text.h"
 #include "stretto/program/account.h"
+#include "stretto/program/frozen.h"
 
 namespace stretto {
 namespace {
@@ -86,27 +87,37 @@ u64 ActorAccount::beside() const { return planned + scratch - std::min(kept, pla
 
 std::string Program::memory_str() const {
   const std::vector<ActorAccount> accounts = account(*this);
-  std::vector<std::vector<std::string>> rows{{"actor", "weights", "gradients", "optimizer", "activations", "gathered",
-                                              "temporaries", "messages", "gaps", "scratch", "batch, results", "total"}};
-  const bool undo =
-      std::any_of(actors.begin(), actors.end(), [](const ActorProgram& a) { return a.bytes[Arena::kept] > 0; });
-  if (undo) rows[0].insert(rows[0].end() - 1, "kept");
+  const auto any = [&](Arena k) { return std::ranges::any_of(actors, [k](const auto& a) { return a.bytes[k] > 0; }); };
+  const bool frozen = any(Arena::frozen), undo = any(Arena::kept);
+  const std::string shared = shared_str(*this);
+  std::vector<std::vector<std::string>> rows{{"actor", "weights"}};
+  if (frozen) rows[0].push_back("frozen");
+  for (const char* what : {"gradients", "optimizer", "activations", "gathered", "temporaries", "messages", "gaps",
+                           "scratch", "batch, results"})
+    rows[0].push_back(what);
+  if (undo) rows[0].push_back("kept");
+  rows[0].push_back("total");
   for (ActorId a : actors.ids()) {
     const ActorAccount& x = accounts[a.value];
     const auto arena = [&](Arena k) { return actors[a].bytes[k]; };
     u64 total = 0;
     for (u64 b : actors[a].bytes) total += b;
-    rows.push_back({fmt::format("{}", a.value)});
-    for (u64 n : {arena(Arena::params), arena(Arena::gradients), arena(Arena::state),
+    if (!shared.empty()) total -= arena(Arena::frozen);
+    std::vector<u64> cells{arena(Arena::params)};
+    if (frozen) cells.push_back(arena(Arena::frozen));
+    for (u64 n : {arena(Arena::gradients), arena(Arena::state),
                   x.live - x.bytes(Kind::waiting) - x.bytes(Kind::temporary) - x.bytes(Kind::storage),
                   x.bytes(Kind::storage), x.bytes(Kind::temporary), x.bytes(Kind::waiting), x.fragmentation,
-                  arena(Arena::scratch), arena(Arena::inputs) + arena(Arena::results), total})
-      rows.back().push_back(human_bytes(n));
-    if (undo) rows.back().insert(rows.back().end() - 1, human_bytes(arena(Arena::kept)));
+                  arena(Arena::scratch), arena(Arena::inputs) + arena(Arena::results)})
+      cells.push_back(n);
+    if (undo) cells.push_back(arena(Arena::kept));
+    cells.push_back(total);
+    rows.push_back({fmt::format("{}", a.value)});
+    for (u64 n : cells) rows.back().push_back(human_bytes(n));
   }
   const std::string ranks =
       ranks_per_actor() > 1 ? fmt::format("Of each of an actor's {} ranks, {}.\n", ranks_per_actor(), mesh.str()) : "";
-  return table(rows) + ranks +
+  return table(rows) + ranks + (shared.empty() ? "" : "Totals are without the " + shared + " of a machine.\n") +
          "Activations, gathered parameters and gradients on their way, temporaries, messages and the gaps between "
          "them: when the most is alive.\n" +
          (undo ? "Kept: weights and optimizer as they were before each of the two steps that may be under way.\n"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "stretto/fuse/fuse.h"
@@ -11,6 +12,7 @@
 #include "stretto/program/emit/gathers.h"
 #include "stretto/program/emit/rows.h"
 #include "stretto/program/emit/transfers.h"
+#include "stretto/program/frozen.h"
 #include "stretto/program/memory/memory.h"
 #include "stretto/program/memory/room.h"
 #include "stretto/program/overlap/region.h"
@@ -57,6 +59,15 @@ IdVector<ParamId, ActorId> find_owners(const Program& p) {
   return owners;
 }
 
+std::vector<std::string> frozen_axes(const Step& s, const LowerOptions& options) {
+  if (options.params_of) return options.params_of->frozen_axes;
+  std::set<std::string> axes;
+  const IdVector<ParamId, bool> frozen = frozen_params(s);
+  for (ParamId i : options.param_axes.ids())
+    if (frozen[i]) axes.insert(options.param_axes[i].begin(), options.param_axes[i].end());
+  return {axes.begin(), axes.end()};
+}
+
 // Everything but instructions and memory.
 Program frame(Step step, const Schedule& schedule, IdVector<PieceId, StageId> stage_of, const LowerOptions& options) {
   Program p{.schedule = schedule,
@@ -71,6 +82,7 @@ Program frame(Step step, const Schedule& schedule, IdVector<PieceId, StageId> st
   p.pipe_of.assign(std::max<std::size_t>(1, schedule.microbatches), PipeId(0));
   for (const Row& row : schedule.rows)
     for (const Action& a : row) p.pipe_of[a.microbatch] = a.pipe;
+  p.frozen_axes = frozen_axes(step, options);
   add_sums(step, p, bucket_bytes(options.link, p.ranks_per_actor()));
   p.step = std::make_shared<const Step>(std::move(step));
   p.calls = fuse_all(*p.step);

@@ -15,6 +15,8 @@ struct LowerOptions {
   SharedRows shared = {};  // see Program
   Mesh mesh = {};          // see Program
   Link link = {};          // between ranks: how large buckets of gradients are
+  // That each parameter is cut over; empty: all are whole.
+  IdVector<ParamId, std::vector<std::string>> param_axes = {};
   // Ranks share no memory: nothing is made in the receiver's, and what is sent stays for a while.
   bool remote = false;
   Reshard reshard = Reshard::microbatch;

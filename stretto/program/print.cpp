@@ -85,8 +85,8 @@ std::string label_of(const Program& p, TaskId task) {
 std::string_view name_of(Reshard r) { return r == Reshard::step ? "step" : "microbatch"; }
 
 std::string_view name_of(Arena a) {
-  constexpr std::string_view names[] = {"params",  "gradients",   "state",   "inputs",
-                                        "results", "activations", "scratch", "kept"};
+  constexpr std::string_view names[] = {"params",  "frozen",      "gradients", "state", "inputs",
+                                        "results", "activations", "scratch",   "kept"};
   return names[static_cast<int>(a)];
 }
 

@@ -21,6 +21,12 @@ u64 hash_instruction(const Instruction& i) {
 
 }  // namespace
 
+std::optional<Slot> ActorProgram::place_of(ParamId i) const {
+  if (const Offset at = param_at[i]) return Slot{.arena = Arena::params, .offset = *at};
+  if (const Offset at = frozen_at[i]) return Slot{.arena = Arena::frozen, .offset = *at};
+  return std::nullopt;
+}
+
 int SharedRows::parts(const Mesh& mesh) const {
   int ranks = 1;
   if (neighbours)

@@ -24,7 +24,8 @@
 namespace stretto {
 
 enum class Arena : std::uint8_t {
-  params,
+  params,       // that tasks write
+  frozen,       // parameters that nobody writes: ranks of a machine share them (frozen.h)
   gradients,    // accumulators
   state,        // of the optimizer
   inputs,       // the step's batch, all microbatches
@@ -33,7 +34,7 @@ enum class Arena : std::uint8_t {
   scratch,      // kernels' workspace
   kept,         // parameters and state as they were before each of the last two steps, where those may be put back
 };
-constexpr std::size_t arena_count = 8;
+constexpr std::size_t arena_count = 9;
 std::string_view name_of(Arena);
 
 template <class T>
@@ -131,7 +132,7 @@ struct ActorProgram {
   IdVector<SlotId, Slot> slots;
   PerArena<u64> bytes{};
   // Where the persistent things lie.
-  Offsets<ParamId> param_at;
+  Offsets<ParamId> param_at, frozen_at;  // in the one arena or in the other
   Offsets<AccumulatorId> accumulator_at;
   Offsets<BucketId> bucket_at;
   Offsets<InputId> input_at;
@@ -139,8 +140,9 @@ struct ActorProgram {
   Offsets<ScalarId> scalar_at;
   Offsets<StateId> state_at;
   u64 squares_at = 0;
-  u64 activation_bound = 0;       // the most bytes of activations alive at any one time
-  std::uint32_t collectives = 0;  // how many are started in a step
+  std::optional<Slot> place_of(ParamId) const;  // none: it is not on this actor
+  u64 activation_bound = 0;                     // the most bytes of activations alive at any one time
+  std::uint32_t collectives = 0;                // how many are started in a step
 };
 
 struct Program {
@@ -156,6 +158,8 @@ struct Program {
   SharedRows shared = {};
   IdVector<MicrobatchId, PipeId> pipe_of;
   IdVector<ParamId, ActorId> owners;  // who updates it; others hold copies
+  // Axes that frozen parameters are cut over: ranks of an actor that differ along others only have the same.
+  std::vector<std::string> frozen_axes = {};
   // The axes beside the pipeline's. All ranks of an actor run its program, each on its own memory; messages go between
   // ranks of equal coordinates, collectives between ranks of one actor.
   Mesh mesh;

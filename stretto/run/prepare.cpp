@@ -15,6 +15,7 @@
 #include "stretto/kernels/peak.h"
 #include "stretto/models/head.h"
 #include "stretto/models/peft.h"
+#include "stretto/program/frozen.h"
 #include "stretto/run/current.h"
 #include "stretto/run/drawn.h"
 #include "stretto/run/inner/conversations.h"
@@ -30,23 +31,26 @@ std::string plural(i64 n, std::string_view what, std::string_view ending = "s") 
 // One actor: by arena. A few: each of them. Many: from the least to the most.
 std::string memory_line(const Program& program) {
   const std::vector<double> totals = bytes_per_actor(program);
+  const std::string shared = shared_str(program), beside = shared.empty() ? "" : ", beside " + shared;
   std::vector<std::string> parts;
   if (totals.size() == 1) {
     const auto& bytes = program.actors[ActorId(0)].bytes;
     for (std::size_t k = 0; k < arena_count; ++k)
-      if (bytes.at(k) > 0) parts.push_back(fmt::format("{} {}", name_of(Arena(k)), human_bytes(bytes.at(k))));
-    return fmt::format("{} planned{}: {}", human_bytes(totals[0]),
+      if (bytes.at(k) > 0 && (Arena(k) != Arena::frozen || shared.empty()))
+        parts.push_back(fmt::format("{} {}", name_of(Arena(k)), human_bytes(bytes.at(k))));
+    return fmt::format("{} planned{}: {}{}", human_bytes(totals[0]),
                        program.ranks_per_actor() > 1 ? fmt::format(" on each of {} ranks", program.ranks()) : "",
-                       join(parts, ", "));
+                       join(parts, ", "), beside);
   }
   if (totals.size() > 8) {
     const auto [least, most] = std::minmax_element(totals.begin(), totals.end());
-    return fmt::format("{} to {} planned on each of {} actors", human_bytes(*least), human_bytes(*most), totals.size());
+    return fmt::format("{} to {} planned on each of {} actors{}", human_bytes(*least), human_bytes(*most),
+                       totals.size(), beside);
   }
   for (std::size_t a = 0; a < totals.size(); ++a)
     parts.push_back(fmt::format("{} on {}actor {}", human_bytes(totals[a]),
                                 program.ranks_per_actor() > 1 ? "every rank of " : "", a));
-  return join(parts, ", ") + " planned";
+  return join(parts, ", ") + " planned" + beside;
 }
 
 std::string mesh_line(const RunConfig& c, const Prepared& p) {

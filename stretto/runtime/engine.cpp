@@ -8,6 +8,7 @@
 
 #include "stretto/base/clock.h"
 #include "stretto/kernels/cpu/products.h"
+#include "stretto/program/frozen.h"
 #include "stretto/runtime/devices.h"
 
 namespace stretto {
@@ -63,10 +64,12 @@ Engine::Engine(std::shared_ptr<const Program> program, WorkerOptions options, co
     const ActorId a = program_->actor_of_rank(rank);
     WorkerOptions mine = options;
     if (peers_) mine.shared = arenas_.empty() ? own : arenas_[rank];
+    if (!peers_ && !keeps_frozen(rank))  // a smaller one, which is there
+      mine.shared[Arena::frozen] = worker(keeper(*program_, rank)).arenas()[Arena::frozen];
     if (shared) {
-      STRETTO_ASSERT(program_->actors[a].param_at == shared->worker(rank).program().param_at,
-                     "parameters lie elsewhere");
-      mine.shared[Arena::params] = shared->worker(rank).arenas()[Arena::params];
+      const ActorProgram &here = program_->actors[a], &there = shared->worker(rank).program();
+      STRETTO_ASSERT(here.param_at == there.param_at && here.frozen_at == there.frozen_at, "parameters lie elsewhere");
+      for (const Arena k : {Arena::params, Arena::frozen}) mine.shared[k] = shared->worker(rank).arenas()[k];
     }
     workers_[rank] = std::make_unique<Worker>(program_, a, rank % each, mine);
   }
@@ -77,6 +80,11 @@ Engine::Engine(std::shared_ptr<const Program> program, WorkerOptions options, co
   else
     connect_threads(options);
   if (timeout_ > 0) watchdog_.start([this] { watch(); });
+}
+
+bool Engine::keeps_frozen(int rank) const {
+  if (!peers_) return keeper(*program_, rank) == rank;
+  return !peers_->reaches_memory() || keeper(*program_, rank, peers_->nodes()) == rank;
 }
 
 void Engine::connect_threads(const WorkerOptions& options) {

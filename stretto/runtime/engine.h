@@ -49,6 +49,8 @@ class Engine {
   int ranks() const { return program_->ranks(); }
   const std::vector<int>& local() const { return local_; }  // the ranks of this process: only those have a worker
   bool here(int rank) const { return workers_[rank] != nullptr; }
+  // Is the memory of frozen parameters its own? Of all that read one copy, one rank is to fill it.
+  bool keeps_frozen(int rank) const;
   const std::shared_ptr<Peers>& peers() const { return peers_; }
   int actors() const { return int(program_->actors.size()); }
   Worker& worker(int rank) { return *workers_[rank]; }

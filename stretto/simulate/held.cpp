@@ -205,7 +205,7 @@ std::vector<Held> held(const Program& p, const Cluster& c) {
     else
       k.beside = most_kept_beside(p, actor, stack);
     all.push_back(held_under(c,
-                             {.params = of(Arena::params),
+                             {.params = of(Arena::params) + of(Arena::frozen),
                               .gradients = of(Arena::gradients),
                               .state = of(Arena::state),
                               .batch = of(Arena::inputs) + of(Arena::results),

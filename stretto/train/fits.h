@@ -12,13 +12,15 @@
 
 namespace stretto {
 
-std::vector<double> bytes_per_actor(const Program&);  // planned
+// Planned for a rank of each, without frozen parameters that it shares with others.
+std::vector<double> bytes_per_actor(const Program&);
 
 // All arenas are touched before the first step: what a machine does not have would end the process, or another one.
 // Every arena is whole pages of 2 MiB, and every rank gets a buffer for matrix products (kernels/cpu/products.h): both
 // count here and not in bytes_per_actor().
-// Of ranks that are processes those on `node` count (`nodes` has every rank's), else all of them.
-double planned_bytes(const Program&, std::span<const int> nodes = {}, int node = 0);
+// Of ranks that are processes those on `node` count (`nodes` has every rank's), else all of them. Frozen parameters
+// count once for all ranks that share them; `apart`: none do, since they do not reach each other's memory.
+double planned_bytes(const Program&, std::span<const int> nodes = {}, int node = 0, bool apart = false);
 std::string beside_plan(const Program&);  // "1.38 GiB in all, with ..."
 double machine_bytes();                   // memory and swap of this one
 inline constexpr std::string_view to_fit =

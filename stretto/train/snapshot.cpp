@@ -34,9 +34,13 @@ std::vector<Expected> expected_of(const Compiled& c) {
 // Null: this rank has nothing of it.
 ReadBytes memory_of(const Compiled& c, const Worker& w, const Expected& e) {
   const StateId state{e.index, e.which};
-  const Offset at = e.is_state() ? w.program().state_at[state] : w.program().param_at[e.index];
+  std::optional<Slot> at = w.program().place_of(e.index);
+  if (e.is_state()) {
+    const Offset of_state = w.program().state_at[state];
+    at = of_state ? std::optional(Slot{.arena = Arena::state, .offset = *of_state}) : std::nullopt;
+  }
   if (!at) return {};
-  ReadBytes stored = reading(w, e.is_state() ? Arena::state : Arena::params, *at);
+  ReadBytes stored = reading(w, at->arena, at->offset);
   return e.is_state() && c.state_dtype(state) == bf16 ? widened(std::move(stored)) : stored;
 }
 
@@ -45,7 +49,7 @@ bool is_here(const Trainer& t, const Expected& e) {
   const std::vector<int>& local = t.engine().local();
   return std::any_of(local.begin(), local.end(), [&](int rank) {
     const Worker& w = t.engine().worker(rank);
-    return memory_of(t.compiled(), w, e) != nullptr || (e.state.empty() && w.program().param_at[e.index]);
+    return memory_of(t.compiled(), w, e) != nullptr || (e.state.empty() && w.program().place_of(e.index));
   });
 }
 
@@ -123,6 +127,7 @@ void help_snapshot(const Trainer& trainer) {
 Snapshot share_of(const Trainer& trainer, int rank, std::string config, Snapshot memory) {
   Snapshot s = without_tensors(trainer, std::move(config));
   const std::vector<Expected> all = expected_of(trainer.compiled());
+  trainer.settle();
   const Worker& w = trainer.engine().worker(rank);
   for (const Share& share : shares_of(trainer.compiled(), all, rank)) {
     Fragment fragment = fragment_of(*share.tensor->param, share.part);
@@ -168,6 +173,7 @@ void restore(Trainer& trainer, const Checkpoint& checkpoint) {
     if (!known.contains(name))
       faults.push_back({where, fmt::format("tensor '{}' {} is no part of this model", name, tensor.str()), ""});
   refuse(std::move(faults));
+  trainer.set_step(m.step);
   for (const Expected& e : expected) {
     if (!is_here(trainer, e)) continue;
     const DType type = e.param->logical_dtype();
@@ -176,7 +182,6 @@ void restore(Trainer& trainer, const Checkpoint& checkpoint) {
     else
       trainer.set_state(e.param->name, e.state, in_type(type, checkpoint.state(e.state, e.param->name), e.name));
   }
-  trainer.set_step(m.step);
 }
 
 void save(const Trainer& trainer, const std::filesystem::path& directory, int keep, BesideTensors beside) {

@@ -33,15 +33,17 @@ std::unique_ptr<Engine> engine_for(const Compiled& c, const RunOptions& run) {
 }
 
 // What a rank keeps from step to step.
-struct Kept {
-  std::vector<std::byte> params, state;
-};
-Kept kept_by(const Worker& w) {
-  const auto& bytes = w.program().bytes;
-  Kept k{std::vector<std::byte>(bytes[Arena::params]), std::vector<std::byte>(bytes[Arena::state])};
-  w.read(Arena::params, 0, k.params.data(), k.params.size());
-  w.read(Arena::state, 0, k.state.data(), k.state.size());
-  return k;
+using Kept = std::map<Arena, std::vector<std::byte>>;
+Kept kept_by(const Engine& e, int rank) {
+  const Worker& w = e.worker(rank);
+  Kept kept;
+  for (const Arena a : {Arena::params, Arena::frozen, Arena::state}) {
+    if (a == Arena::frozen && !e.keeps_frozen(rank)) continue;
+    std::vector<std::byte>& bytes = kept[a];
+    bytes.resize(w.program().bytes[a]);
+    w.read(a, 0, bytes.data(), bytes.size());
+  }
+  return kept;
 }
 
 }  // namespace
@@ -57,8 +59,8 @@ Trainer::Trainer(Compiled compiled, RunOptions options)
     for (ParamId i : compiled_->params.ids()) {
       const CompiledParam& p = compiled_->params[i];
       const u64 seed = compiled_->training.seed;
-      if (const Offset at = w.program().param_at[i])
-        initialise(p, stored_part(*compiled_, i, w.coordinates()), seed, writing(w, Arena::params, *at), p.dtype);
+      if (const std::optional<Slot> at = own_place(w, i))
+        initialise(p, stored_part(*compiled_, i, w.coordinates()), seed, writing(w, at->arena, at->offset), p.dtype);
       if (const Offset at = master_at(w, i))
         initialise(p, stored_part(*compiled_, i, w.coordinates(), true), seed, writing(w, Arena::state, *at),
                    p.logical_dtype());
@@ -73,6 +75,7 @@ void Trainer::start(std::shared_ptr<const Batch> batch, After after) {
   if (after == After::finite && !compiled_->training.skip_nonfinite)
     throw Error("train", "a step that depends on whether the one before is finite needs that one to be skipped if not")
         .hint("compile with .skip_nonfinite = true");
+  settle();
   UnderWay& now = under_way_[submitted_ % 2];
   now.step = submitted_ + 1;
   now.lr = compiled_->optimizer.lr(now.step);
@@ -177,20 +180,20 @@ void Trainer::make_room(i64 step, const LostRows& lost) {
         compile(compiled_->model, compiled_->optimizer, compiled_->training, parallel));
     if (computes(options_.device)) check_fits_here(*larger->program, engine_->peers().get());
     std::map<int, Kept> kept;
-    for (const int rank : engine_->local()) kept[rank] = kept_by(engine_->worker(rank));
+    for (const int rank : engine_->local()) kept[rank] = kept_by(*engine_, rank);
     evaluations_.clear();
     for (const int i : {0, 1}) under_way_[i].numbers.reset();
     engine_.reset();
     compiled_ = std::move(larger);
     engine_ = engine_for(*compiled_, options_);
-    for (const auto& [rank, k] : kept) {
-      Worker& w = engine_->worker(rank);
-      const auto& bytes = w.program().bytes;
-      STRETTO_ASSERT(bytes[Arena::params] == k.params.size() && bytes[Arena::state] == k.state.size(),
-                     "the same values");
-      w.write(Arena::params, 0, k.params.data(), k.params.size());
-      w.write(Arena::state, 0, k.state.data(), k.state.size());
-    }
+    before_writing();
+    for (const auto& [rank, arenas] : kept)
+      for (const auto& [arena, bytes] : arenas) {
+        Worker& w = engine_->worker(rank);
+        STRETTO_ASSERT(w.program().bytes[arena] == bytes.size(), "the same values");
+        w.write(arena, 0, bytes.data(), bytes.size());
+      }
+    settle();
     for (const int i : {0, 1})
       under_way_[i].numbers = std::make_unique<StepNumbers>(*engine_, *compiled_, options_.say);
     engine_->record(recording_);
@@ -211,6 +214,7 @@ StepResult Trainer::step(const Batch& batch, Timeline* record) {
 
 void Trainer::set_step(i64 done) {
   while (steps_under_way() > 0) wait();
+  before_writing();
   step_ = submitted_ = done;
 }
 
@@ -244,6 +248,7 @@ StepResult Trainer::evaluate(const Batch& batch, const std::map<std::string, i64
 
 StepResult Trainer::forward(const Compiled& c, Engine& e, StepNumbers& numbers, const Batch& batch) const {
   check_batch(c, batch);
+  settle();
   const auto begin = [&](Worker& w) {
     load_batch(c, w, batch);
     return true;
@@ -274,12 +279,32 @@ Offset Trainer::master_at(const Worker& w, ParamId i) const {
              : std::nullopt;
 }
 
+std::optional<Slot> Trainer::own_place(const Worker& w, ParamId i) const {
+  const std::optional<Slot> at = w.program().place_of(i);
+  return at && at->arena == Arena::frozen && !engine_->keeps_frozen(w.rank()) ? std::nullopt : at;
+}
+
+// Processes that share what is frozen: nobody writes it before all have read, and nobody reads it before all have
+// written.
+void Trainer::before_writing() {
+  if (std::exchange(writing_, true)) return;
+  meet();
+}
+void Trainer::settle() const {
+  if (std::exchange(writing_, false)) meet();
+}
+void Trainer::meet() const {
+  u64 nothing[] = {0};
+  if (engine_->peers() && engine_->computes()) engine_->peers()->merge(nothing);
+}
+
 ReadBytes Trainer::memory(const Worker& w, ParamId i, Kind kind, std::size_t which) const {
   const ActorProgram& p = w.program();
   const auto at = [&](Arena arena, Offset offset) { return offset ? reading(w, arena, *offset) : ReadBytes(); };
   switch (kind) {
     case Kind::param:
-      return at(Arena::params, p.param_at[i]);
+      if (const std::optional<Slot> place = p.place_of(i)) return at(place->arena, place->offset);
+      return {};
     case Kind::gradient:
       return at(Arena::gradients, p.accumulator_at[compiled_->params[i].accumulators[0]]);
     case Kind::state:
@@ -292,6 +317,7 @@ ReadBytes Trainer::memory(const Worker& w, ParamId i, Kind kind, std::size_t whi
 
 Array Trainer::gathered(ParamId i, Kind kind, std::size_t which, Array reused) const {
   check_idle(compiled_->params[i].name);
+  settle();
   const CompiledParam& p = compiled_->params[i];
   Array all = logical_array(p, std::move(reused));
   const Program& program = *compiled_->program;
@@ -356,11 +382,12 @@ void Trainer::set_state(std::string_view name, std::string_view which, const Arr
 void Trainer::set_parameter(std::string_view name, const Array& a) {
   const ParamId i = param_index(name);
   check_idle(name);
+  before_writing();
   for (const int rank : engine_->local()) {  // copies on other actors too
     Worker& w = engine_->worker(rank);
     const CompiledParam& p = compiled_->params[i];
-    if (const Offset at = w.program().param_at[i])
-      write_logical(p, stored_part(*compiled_, i, w.coordinates()), a, writing(w, Arena::params, *at), p.dtype);
+    if (const std::optional<Slot> at = own_place(w, i))
+      write_logical(p, stored_part(*compiled_, i, w.coordinates()), a, writing(w, at->arena, at->offset), p.dtype);
     if (const Offset at = master_at(w, i))
       write_logical(p, stored_part(*compiled_, i, w.coordinates(), true), a, writing(w, Arena::state, *at),
                     p.logical_dtype());

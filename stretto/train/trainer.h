@@ -54,7 +54,10 @@ class Trainer {
   void set_state(std::string_view name, std::string_view which, const Array&);
   // Of the steps from now on, instead of the optimizer's schedule: of parameters with that ParamOptions::rate.
   void set_rate(const std::string& rate, double lr) { rates_.insert_or_assign(rate, lr); }
-  void set_step(i64 done);  // steps done before the next one: decides learning rate and dropout; what is under way ends
+  // Steps done before the next one: decides learning rate and dropout. What is under way ends, and if parameters are to
+  // be set by some processes only, all of them call this first.
+  void set_step(i64 done);
+  void settle() const;          // what has been set is there for all processes, as before every step
   u64 parameters_hash() const;  // XXH3 of all logical parameters in name order
 
   const Compiled& compiled() const { return *compiled_; }
@@ -97,6 +100,9 @@ class Trainer {
   Array gathered(ParamId param, Kind, std::size_t which = 0, Array reused = {}) const;
   ReadBytes memory(const Worker&, ParamId param, Kind, std::size_t which) const;  // null: not there
   Offset master_at(const Worker&, ParamId) const;
+  std::optional<Slot> own_place(const Worker&, ParamId) const;  // of a parameter that this rank is to fill
+  void before_writing();
+  void meet() const;  // all processes come here
 
   std::shared_ptr<const Compiled> compiled_;
   std::unique_ptr<UnderWay[]> under_way_ = std::make_unique<UnderWay[]>(2);  // ranks use them: they stay in place
@@ -106,6 +112,7 @@ class Trainer {
   i64 step_ = 0, submitted_ = 0;
   std::map<std::string, double> rates_;  // that were set
   bool recording_ = false;
+  mutable bool writing_ = true;  // parameters are being set; as a process that has none of them also knows
 };
 
 }  // namespace stretto

@@ -76,9 +76,34 @@ TEST(Freeze, WhatIsFrozenStaysAndTakesNoMemory) {
   EXPECT_THROW((void)t.state("wte", "m"), Error);
   const auto bytes = [](const Compiled& c, Arena a) { return c.program->actors[ActorId(0)].bytes[a]; };
   const Compiled all = compiled("gpt2", {});
-  EXPECT_EQ(bytes(t.compiled(), Arena::params), bytes(all, Arena::params));
+  EXPECT_EQ(bytes(t.compiled(), Arena::params) + bytes(t.compiled(), Arena::frozen), bytes(all, Arena::params));
   EXPECT_LT(bytes(t.compiled(), Arena::gradients) * 10, bytes(all, Arena::gradients));
   EXPECT_LT(bytes(t.compiled(), Arena::state) * 10, bytes(all, Arena::state));
+}
+
+TEST(Freeze, RanksReadOneCopy) {
+  const Names most{"*", "!*.up"};
+  Trainer t(compiled("gpt2", most, {.mesh = {{"pipe", 2}}, .names = {.data = 2, .tensor = 2}}));
+  const auto at = [&](int rank, Arena a) { return t.engine().worker(rank).arenas()[a]; };
+  for (const int first : {0, 4}) {
+    for (const int tensor : {0, 1}) EXPECT_EQ(at(first + tensor, Arena::frozen), at(first + 2 + tensor, Arena::frozen));
+    EXPECT_NE(at(first, Arena::frozen), at(first + 1, Arena::frozen));
+    EXPECT_NE(at(first, Arena::params), at(first + 2, Arena::params));
+  }
+  EXPECT_NE(at(0, Arena::frozen), at(4, Arena::frozen));
+
+  // What is set is there for all of them, at once and in evaluation.
+  Trainer serial(compiled("gpt2", most));
+  const Batch batch = random_batch(t.compiled(), 50);
+  for (Trainer* x : {&t, &serial}) {
+    const Array before = x->parameter("h.0.qkv");
+    std::vector<float> twice;
+    for (const float v : before.as<float>()) twice.push_back(2 * v);
+    x->step(batch);
+    x->set_parameter("h.0.qkv", Array::of<float>(twice, before.sizes));
+  }
+  EXPECT_NEAR(t.evaluate(batch).loss, serial.evaluate(batch).loss, 1e-5);
+  EXPECT_NEAR(t.step(batch).loss, serial.step(batch).loss, 1e-5);
 }
 
 TEST(Freeze, NamesAreRight) {

@@ -69,11 +69,11 @@ TEST(LayoutBits, Replicas) {
       const Worker& w = t.engine().worker(rank);
       for (ParamId i : t.compiled().params.ids()) {
         const CompiledParam& p = t.compiled().params[i];
-        const Offset at = w.program().param_at[i];
+        const std::optional<Slot> at = w.program().place_of(i);
         if (!at) continue;
         const Array all = t.parameter(p.name);
         Array with_mine = all;
-        read_logical(p, stored_part(t.compiled(), i, w.coordinates()), reading(w, Arena::params, *at), with_mine);
+        read_logical(p, stored_part(t.compiled(), i, w.coordinates()), reading(w, at->arena, at->offset), with_mine);
         EXPECT_EQ(all.bytes, with_mine.bytes) << p.name << " on " << w.str();
         ++held;
       }

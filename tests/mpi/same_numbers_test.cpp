@@ -35,16 +35,21 @@ TEST_F(SameNumbers, APipelineOfDataRanksThatShareTheirStateThroughMpiAlone) {
   expect_same(4, "--parallel.pipe=2 --parallel.data=2 --parallel.zero=3", " --no-shared-memory");
 }
 
+TEST_F(SameNumbers, RanksThatReadOneCopyOfWhatIsFrozen) {
+  expect_same(4, "--finetune.lora.rank=2 --parallel.pipe=2 --parallel.data=2");
+  expect_same(2, "--finetune.lora.rank=2 --parallel.data=2", " --no-shared-memory");
+}
+
 // A python3 that counts how often it is asked.
 TEST_F(SameNumbers, ConversationsAreRenderedByTheFirstRankAlone) {
   STRETTO_NEEDS_JINJA();
   folder_.write("t.jinja", "{{ strftime_now('%d') }}{% for m in messages %}{{ m.content }}|{% endfor %}");
   std::string chats;
   for (int i = 0; i < 60; ++i)
-    chats += fmt::format(
-        R"({{"messages": [{{"role": "user", "content": "{}"}}, {{"role": "assistant", "content": "{}"}}]}})"
-        "\n",
-        i * 7 % 10, i % 10);
+    chats +=
+        fmt::format(R"({{"messages": [{{"role": "user", "content": "{}"}}, {{"role": "assistant", "content": "{}"}}]}})"
+                    "\n",
+                    i * 7 % 10, i % 10);
   folder_.write("c.jsonl", chats);
   const std::string python = test::shell("command -v python3", "/").out;
   folder_.write("bin/python3", "#!/bin/sh\necho asked >> '" + folder_.str() + "/asked'\nexec " +
@@ -72,7 +77,7 @@ TEST_F(SameNumbersOnNodes, TwoOfFour) {
 }
 TEST_F(SameNumbersOnNodes, FourOfTwo) {
   on_nodes_of(2, 8, "--parallel.data=8 --parallel.zero=2 --train.microbatches=1");
-  on_nodes_of(2, 8, "--parallel.pipe=2 --parallel.data=4 --train.microbatches=2");
+  on_nodes_of(2, 8, "--parallel.pipe=2 --parallel.data=4 --train.microbatches=2 --finetune.lora.rank=2");
 }
 TEST_F(SameNumbersOnNodes, NodesThatAreNoSubtreesOfTheSum) {
   on_nodes_of(3, 6, "--parallel.data=6 --train.batch=12 --train.microbatches=2");

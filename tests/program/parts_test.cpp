@@ -100,7 +100,7 @@ Program in_parts(Program p, int& apart) {
     apart += parts.apart;
     a.code = std::move(out);
     a.slots.clear();
-    a.param_at.clear();
+    a.param_at.clear(), a.frozen_at.clear();
     a.bytes = {};
   }
   refuse(settle_order(p));

@@ -25,13 +25,14 @@
 #include "stretto/comm/mpi/segments.h"
 #include "stretto/comm/stop_flag.h"
 #include "stretto/comm/world.h"
+#include "stretto/program/frozen.h"
 
 namespace stretto {
 namespace {
 
 constexpr double beat_every = 0.1;                          // seconds
 constexpr std::size_t largest_part = std::size_t(1) << 30;  // of a broadcast
-constexpr std::size_t params_arena = static_cast<std::size_t>(Arena::params);
+constexpr bool of_params(Arena a) { return a == Arena::params || a == Arena::frozen; }
 
 class MpiPeers : public Peers {
  public:
@@ -128,16 +129,17 @@ class MpiPeers : public Peers {
     return shares_memory() ? std::make_unique<NodeMilestones>(*segments_, spins()) : nullptr;
   }
   bool shares_memory() const override { return segments_ && std::cmp_equal(hearts_.size(), size_); }
+  bool reaches_memory() const override { return segments_ != nullptr; }
   std::vector<ArenaBases> share(const Program& p, bool params) override {
     const Alarm::Held held = alarm_.during("all make their memory");
     const Segments::Address own_at = segments_->address_of(allocate(p, params));
     std::vector<ArenaBases> arenas;
-    for (int r = 0; r < size_; ++r) arenas.push_back(laid_out(p, r, params, segments_->at(own_at, r)));
+    for (int r = 0; r < size_; ++r) arenas.push_back(laid_out(p, r, params, own_at));
     return arenas;
   }
   ArenaBases arenas(const Program& p, bool params) override {
     const Alarm::Held held = alarm_.during("all make their memory");
-    return segments_ ? laid_out(p, rank_, params, allocate(p, params)) : ArenaBases{};
+    return segments_ ? laid_out(p, rank_, params, segments_->address_of(allocate(p, params))) : ArenaBases{};
   }
   std::unique_ptr<Transport> transport(const Program& p, std::span<const ArenaBases> arenas) override {
     const Alarm::Held held = alarm_.during("all prepare their messages");
@@ -245,15 +247,18 @@ class MpiPeers : public Peers {
     return std::make_unique<HierarchicalGroup>(std::move(wires), member, count, per_node, under_way, spins());
   }
 
-  static u64 arena_bytes(const ActorProgram& a, std::size_t arena, bool params) {
-    return arena == params_arena && !params ? 0 : (a.bytes.at(arena) + 4095) / 4096 * 4096;
+  // That a rank has of its own.
+  u64 arena_bytes(const Program& p, int rank, Arena a, bool params) const {
+    if (of_params(a) && !params) return 0;
+    if (a == Arena::frozen && keeper(p, rank, nodes_) != rank) return 0;
+    return (actor_of(p, rank).bytes[a] + 4095) / 4096 * 4096;
   }
   const ActorProgram& actor_of(const Program& p, int rank) const {
     return p.actors[ActorId(rank * p.actors.size() / size_)];
   }
   std::byte* allocate(const Program& p, bool params) {
     u64 all = 0;
-    for (std::size_t a = 0; a < arena_count; ++a) all += arena_bytes(actor_of(p, rank_), a, params);
+    for (std::size_t a = 0; a < arena_count; ++a) all += arena_bytes(p, rank_, Arena(a), params);
     std::byte* own = segments_->allocate(all);
     if (!own)
       throw Error("memory", "rank {} cannot have the memory that it needs; on rank {} that is {} bytes",
@@ -262,11 +267,19 @@ class MpiPeers : public Peers {
           .as(Error::Kind::run);
     return own;
   }
-  ArenaBases laid_out(const Program& p, int rank, bool params, std::byte* at) const {
+  // Of a rank on this machine, of which every one has allocated with this one.
+  ArenaBases laid_out(const Program& p, int rank, bool params, Segments::Address at) const {
+    ArenaBases bases = own_arenas(p, rank, params, at);
+    if (params) bases[Arena::frozen] = own_arenas(p, keeper(p, rank, nodes_), params, at)[Arena::frozen];
+    return bases;
+  }
+  ArenaBases own_arenas(const Program& p, int rank, bool params, Segments::Address allocated) const {
+    std::byte* at = segments_->at(allocated, std::distance(hearts_.begin(), hearts_.find(rank)));
     ArenaBases bases{};
-    for (std::size_t a = 0; a < arena_count; ++a) {
-      if (params || a != params_arena) bases.at(a) = at;
-      at += arena_bytes(actor_of(p, rank), a, params);
+    for (std::size_t k = 0; k < arena_count; ++k) {
+      const Arena a = Arena(k);
+      if (params || !of_params(a)) bases[a] = at;
+      at += arena_bytes(p, rank, a, params);
     }
     return bases;
   }
@@ -342,8 +355,8 @@ class MpiPeers : public Peers {
   static constexpr std::string_view when[] = {"before the first step", "between two steps", "for a checkpoint"};
   WaitLimit limit() const {
     const WaitLimit all[] = {{timeouts_.start, "parallel.start_timeout"},
-                         {timeouts_.step, "parallel.timeout"},
-                         {timeouts_.saving, "checkpoint.timeout"}};
+                             {timeouts_.step, "parallel.timeout"},
+                             {timeouts_.saving, "checkpoint.timeout"}};
     return all[std::size_t(waits_for_.load())];
   }
   std::string silent() const {

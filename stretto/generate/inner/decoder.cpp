@@ -51,8 +51,8 @@ Decoder::Decoder(const ModelConfig& config, const Weights& weights, i64 room, st
     const CompiledParam& p = one_->compiled.params[i];
     const auto found = weights.find(p.name);
     if (found == weights.end()) throw Error("generate", "there is no parameter '{}'", p.name);
-    write_logical(p, whole_part(p), found->second,
-                  writing(one_->worker(), Arena::params, one_->program().param_at[i].value()), p.dtype);
+    const Slot at = one_->program().place_of(i).value();
+    write_logical(p, whole_part(p), found->second, writing(one_->worker(), at.arena, at.offset), p.dtype);
   }
 }
 

@@ -234,8 +234,10 @@ void plan_memory(Program& p, const MemoryOptions& o) {
   std::vector<Planner> planners;
   for (ActorId a : p.actors.ids()) {
     if (o.params_of) {
-      p.actors[a].param_at = o.params_of->actors[a].param_at;
-      p.actors[a].bytes[Arena::params] = o.params_of->actors[a].bytes[Arena::params];
+      ActorProgram& own = p.actors[a];
+      const ActorProgram& theirs = o.params_of->actors[a];
+      own.param_at = theirs.param_at, own.frozen_at = theirs.frozen_at;
+      for (const Arena k : {Arena::params, Arena::frozen}) own.bytes[k] = theirs.bytes[k];
     }
     place_persistent(p, a);
     if (o.sizes)

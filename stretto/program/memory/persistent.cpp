@@ -1,10 +1,12 @@
 #include "stretto/program/memory/persistent.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
 #include "stretto/program/emit/buckets.h"
+#include "stretto/program/frozen.h"
 
 namespace stretto {
 namespace {
@@ -17,8 +19,7 @@ class PersistentMemory {
     find_used();
     a_.accumulator_at = {}, a_.bucket_at = {}, a_.input_at = {}, a_.output_at = {}, a_.scalar_at = {}, a_.state_at = {};
     const u64 microbatches = p_.pipe_of.size();
-    if (a_.param_at.empty())
-      give(used_.params, a_.param_at, Arena::params, [&](ParamId i) { return s_.bytes(s_.params[i]); });
+    if (a_.param_at.empty() && a_.frozen_at.empty()) params();
     buckets();
     give(used_.accumulators, a_.accumulator_at, Arena::gradients,
          [&](AccumulatorId g) { return s_.bytes(s_.accumulators[g].type); });
@@ -82,6 +83,19 @@ class PersistentMemory {
         [](BucketId) {}, [](SquareId) {}, [](AllSquares) {}, [](ValueId) {});
   }
 
+  void params() {
+    const IdVector<ParamId, bool> frozen = frozen_params(s_);
+    const auto of = [&](bool which) {
+      std::vector<ParamId> some;
+      std::ranges::copy_if(used_.params, std::back_inserter(some), [&](ParamId i) { return frozen[i] == which; });
+      return some;
+    };
+    const auto bytes = [&](ParamId i) { return s_.bytes(s_.params[i]); };
+    std::vector<ParamId> written = of(false), others = of(true);
+    give(written, a_.param_at, Arena::params, bytes);
+    give(others, a_.frozen_at, Arena::frozen, bytes);
+  }
+
   // Comes first, so that what is summed together lies together. The gaps between accumulators stay zero.
   void buckets() {
     for (BucketId b : s_.buckets.ids()) {
@@ -132,7 +146,12 @@ Slot persistent_slot(const Program& p, const ActorProgram& a, const Binding& b, 
     return Slot{.arena = arena, .offset = *offset + more};
   };
   return match(
-      b, [&](ParamId i) { return at(Arena::params, a.param_at[i]); },
+      b,
+      [&](ParamId i) {
+        const std::optional<Slot> place = a.place_of(i);
+        STRETTO_ASSERT(place.has_value(), "it has no memory on this actor");
+        return *place;
+      },
       [&](AccumulatorId i) { return at(Arena::gradients, a.accumulator_at[i]); },
       [&](BucketId i) { return at(Arena::gradients, a.bucket_at[i]); },
       [&](InputId i) { return at(Arena::inputs, a.input_at[i], s.bytes(s.inputs[i]) * m.value); },

@@ -37,7 +37,7 @@ std::vector<Memory> sent(const Transfer& t) {
   return all;
 }
 
-// Every argument of every run lies inside its arena.
+// Every argument of every run lies inside its arena, and none that is written where ranks share what they read.
 void check_arguments(const Program& p, ActorId a, std::vector<Fault>& faults) {
   const ActorProgram& actor = p.actors[a];
   struct Argument {  // of a turn's code
@@ -45,6 +45,7 @@ void check_arguments(const Program& p, ActorId a, std::vector<Fault>& faults) {
     u64 bytes;
     TaskId task;
     BufferId buffer;
+    bool written;
   };
   IdVector<TurnCodeId, std::vector<Argument>> arguments;
   for (const TurnCode& kind : actor.code.kinds()) {
@@ -53,7 +54,9 @@ void check_arguments(const Program& p, ActorId a, std::vector<Fault>& faults) {
       if (const Run* r = task_of(i)) {
         const auto& buffers = p.calls[r->task]->buffers;
         for (BufferId b : buffers.ids())
-          if (buffers[b].touched) all.push_back({SlotId(r->args.value + b.value), buffers[b].bytes, r->task, b});
+          if (buffers[b].touched)
+            all.push_back(
+                {SlotId(r->args.value + b.value), buffers[b].bytes, r->task, b, buffers[b].result() != nullptr});
       }
     arguments.push_back(std::move(all));
   }
@@ -64,6 +67,9 @@ void check_arguments(const Program& p, ActorId a, std::vector<Fault>& faults) {
       if (s.offset + x.bytes > whose.bytes[s.arena])
         faults.push_back(fault(where(a), "", "buffer {} of task {} lies outside of arena {}", x.buffer.value,
                                x.task.value, name_of(s.arena)));
+      if (x.written && s.arena == Arena::frozen)
+        faults.push_back(fault(where(a), "", "task {} writes buffer {} into arena {}, which ranks share", x.task.value,
+                               x.buffer.value, name_of(s.arena)));
     }
 }
 
@@ -220,6 +226,9 @@ void check_transfers(const Program& p, std::vector<Fault>& faults) {
     for (const Extent& e : t.extents) {
       if (!t.direct) check(e.from, e.bytes, route.source);
       check(e.to, e.bytes, route.target);
+      if (e.to.arena == Arena::frozen)
+        faults.push_back(fault(where(route.target), "", "message '{}' is written into arena {}, which ranks share",
+                               route.name, name_of(e.to.arena)));
     }
   }
 }
