@@ -10,6 +10,7 @@
 #include "stretto/runtime/measure.h"
 #include "stretto/train/fits.h"
 #include "stretto/train/inner/feed.h"
+#include "stretto/train/inner/kept_arenas.h"
 
 namespace stretto {
 
@@ -30,20 +31,6 @@ void check_sizes(const Compiled& c, const std::map<std::string, i64>& sizes) {
 std::unique_ptr<Engine> engine_for(const Compiled& c, const RunOptions& run) {
   return std::make_unique<Engine>(c.program,
                                   WorkerOptions{.seed = c.training.seed, .run = run, .ahead = c.exchanges.empty()});
-}
-
-// What a rank keeps from step to step.
-using Kept = std::map<Arena, std::vector<std::byte>>;
-Kept kept_by(const Engine& e, int rank) {
-  const Worker& w = e.worker(rank);
-  Kept kept;
-  for (const Arena a : {Arena::params, Arena::frozen, Arena::state}) {
-    if (a == Arena::frozen && !e.keeps_frozen(rank)) continue;
-    std::vector<std::byte>& bytes = kept[a];
-    bytes.resize(w.program().bytes[a]);
-    w.read(a, 0, bytes.data(), bytes.size());
-  }
-  return kept;
 }
 
 }  // namespace
@@ -179,20 +166,14 @@ void Trainer::make_room(i64 step, const LostRows& lost) {
     auto larger = std::make_shared<const Compiled>(
         compile(compiled_->model, compiled_->optimizer, compiled_->training, parallel));
     if (computes(options_.device)) check_fits_here(*larger->program, engine_->peers().get());
-    std::map<int, Kept> kept;
-    for (const int rank : engine_->local()) kept[rank] = kept_by(*engine_, rank);
+    const KeptArenas kept(*engine_);
     evaluations_.clear();
     for (const int i : {0, 1}) under_way_[i].numbers.reset();
     engine_.reset();
     compiled_ = std::move(larger);
     engine_ = engine_for(*compiled_, options_);
     before_writing();
-    for (const auto& [rank, arenas] : kept)
-      for (const auto& [arena, bytes] : arenas) {
-        Worker& w = engine_->worker(rank);
-        STRETTO_ASSERT(w.program().bytes[arena] == bytes.size(), "the same values");
-        w.write(arena, 0, bytes.data(), bytes.size());
-      }
+    kept.put_into(*engine_);
     settle();
     for (const int i : {0, 1})
       under_way_[i].numbers = std::make_unique<StepNumbers>(*engine_, *compiled_, options_.say);
@@ -303,8 +284,7 @@ ReadBytes Trainer::memory(const Worker& w, ParamId i, Kind kind, std::size_t whi
   const auto at = [&](Arena arena, Offset offset) { return offset ? reading(w, arena, *offset) : ReadBytes(); };
   switch (kind) {
     case Kind::param:
-      if (const std::optional<Slot> place = p.place_of(i)) return at(place->arena, place->offset);
-      return {};
+      return parameter_in(*compiled_, w, i);
     case Kind::gradient:
       return at(Arena::gradients, p.accumulator_at[compiled_->params[i].accumulators[0]]);
     case Kind::state:
