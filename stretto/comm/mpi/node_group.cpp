@@ -1,6 +1,7 @@
 #include "stretto/comm/mpi/node_group.h"
 
 #include "stretto/base/clock.h"
+#include "stretto/base/relax.h"
 
 namespace stretto {
 
@@ -128,7 +129,7 @@ double NodeGroup::wait(int, u64 ticket) {
     stopped_.check();
     if (reached(phase, all_started(ticket)) && take_chunks(ticket, look(ticket).chunks())) continue;
     if (looks < options_.spins) {
-      __builtin_ia32_pause();
+      relax();
       continue;
     }
     const double start = now();

@@ -12,6 +12,7 @@
 #include <climits>
 #include <cstdint>
 
+#include "stretto/base/relax.h"
 #include "stretto/comm/stop_flag.h"
 
 namespace stretto {
@@ -40,7 +41,7 @@ void wait_shared(SharedWord& word, Reached reached, int spins, const StopFlag& s
     if (reached(seen & ~shared_sleeping)) return;
     stopped.check();
     if (i < spins)
-      __builtin_ia32_pause();
+      relax();
     else
       sleep_shared(word, seen);
   }

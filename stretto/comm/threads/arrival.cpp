@@ -1,4 +1,5 @@
 #include "stretto/comm/threads/arrival.h"
+#include "stretto/base/relax.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -12,7 +13,7 @@ bool Arrival::wait(std::uint32_t round, int spins) {
     if (seen == round) return true;
     if (seen & stopped_bit) return false;
     if (i < spins) {
-      __builtin_ia32_pause();
+      relax();
       continue;
     }
     if (!(seen & sleeping_bit) &&

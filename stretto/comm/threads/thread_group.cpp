@@ -1,6 +1,7 @@
 #include "stretto/comm/threads/thread_group.h"
 
 #include "stretto/base/clock.h"
+#include "stretto/base/relax.h"
 
 namespace stretto {
 
@@ -102,7 +103,7 @@ double ThreadGroup::wait(int member, u64 ticket) {
     if (seen.reached(complete(ticket))) break;
     if (seen.reached(all_started(ticket)) && take_chunks(p, ticket, mine.taken, p.work->chunks())) continue;
     if (looks < options_.spins) {
-      __builtin_ia32_pause();
+      relax();
       continue;
     }
     const double start = now();

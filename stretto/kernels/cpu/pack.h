@@ -1,5 +1,6 @@
 // One vector register, with the few operations that kernels spell out; the rest is + - * of the compiler's vectors.
 #pragma once
+#include <cmath>
 #include <cstring>
 
 #include "stretto/base/id.h"
@@ -30,6 +31,9 @@ struct Pack {
       return type(_mm256_fmadd_ps(__m256(a), __m256(b), __m256(c)));
     else
       return type(_mm256_fmadd_pd(__m256d(a), __m256d(b), __m256d(c)));
+#elif defined(__FP_FAST_FMA)  // ARM64: one instruction for all of a register
+    for (i64 i = 0; i < lanes; ++i) c[i] = std::fma(a[i], b[i], c[i]);
+    return c;
 #else
     return a * b + c;
 #endif

@@ -98,25 +98,32 @@ namespace avx512 {
 #endif
 
 // A form whose tiles have 1, 2, ... rows and one or two registers of columns.
-#define STRETTO_PRODUCT_FORM(name, runs, from, W, most)                                                       \
-  []<int... r>(std::integer_sequence<int, r...>) {                                                            \
-    return ProductForm<typename W::number>{                                                                   \
+#define STRETTO_PRODUCT_FORM(name, runs, from, W, most)                                                              \
+  []<int... r>(std::integer_sequence<int, r...>) {                                                                   \
+    return ProductForm<typename W::number>{                                                                          \
         name, runs, most, W::lanes, {{from::multiply_tile<W, r + 1, 1>...}, {from::multiply_tile<W, r + 1, 2>...}}}; \
-  }(std::make_integer_sequence<int, most>())
+  }                                                                                                                  \
+  (std::make_integer_sequence<int, most>())
 
-const ProductForm<float> forms_f32[] = {
+constexpr ProductForm<float> forms_f32[] = {
 #if defined(__x86_64__)
-    STRETTO_PRODUCT_FORM("avx512", [](const Processor& p) { return p.avx512; }, avx512, Avx512f, 12),
-    STRETTO_PRODUCT_FORM("avx2", [](const Processor& p) { return p.avx2 && p.fma; }, avx2, Avx2f, 6),
+    STRETTO_PRODUCT_FORM(
+        "avx512", [](const Processor& p) { return p.avx512; }, avx512, Avx512f, 12),
+    STRETTO_PRODUCT_FORM(
+        "avx2", [](const Processor& p) { return p.avx2 && p.fma; }, avx2, Avx2f, 6),
 #endif
-    STRETTO_PRODUCT_FORM("plain", [](const Processor&) { return true; }, plain, Plain<float>, 6),
+    STRETTO_PRODUCT_FORM(
+        "plain", [](const Processor&) { return true; }, plain, Plain<float>, 6),
 };
-const ProductForm<double> forms_f64[] = {
+constexpr ProductForm<double> forms_f64[] = {
 #if defined(__x86_64__)
-    STRETTO_PRODUCT_FORM("avx512", [](const Processor& p) { return p.avx512; }, avx512, Avx512d, 12),
-    STRETTO_PRODUCT_FORM("avx2", [](const Processor& p) { return p.avx2 && p.fma; }, avx2, Avx2d, 6),
+    STRETTO_PRODUCT_FORM(
+        "avx512", [](const Processor& p) { return p.avx512; }, avx512, Avx512d, 12),
+    STRETTO_PRODUCT_FORM(
+        "avx2", [](const Processor& p) { return p.avx2 && p.fma; }, avx2, Avx2d, 6),
 #endif
-    STRETTO_PRODUCT_FORM("plain", [](const Processor&) { return true; }, plain, Plain<double>, 6),
+    STRETTO_PRODUCT_FORM(
+        "plain", [](const Processor&) { return true; }, plain, Plain<double>, 6),
 };
 
 template <class T>

@@ -1,6 +1,8 @@
 #include "stretto/run/inner/report.h"
 
+#if defined(__x86_64__)
 #include <cpuid.h>
+#endif
 #include <fmt/format.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -53,15 +55,19 @@ std::string curves(const std::vector<CurvePoint>& curve) {
          "</div>\n";
 }
 
-// The processor's own name for itself, as it is printed on the box.
-std::string processor_name() {
+// The processor's own name for itself, as it is printed on the box; where it has none, its kind.
+std::string processor_name(const utsname& system) {
+#if defined(__x86_64__)
   std::array<unsigned, 12> words{};
   for (unsigned i = 0; i < 3; ++i)
     if (!__get_cpuid(0x80000002u + i, &words[4 * i], &words[4 * i + 1], &words[4 * i + 2], &words[4 * i + 3]))
-      return "?";
+      return system.machine;
   std::array<char, sizeof words + 1> text{};
   std::memcpy(text.data(), words.data(), sizeof words);
   return text.data();
+#else
+  return system.machine;
+#endif
 }
 
 #ifdef __clang__
@@ -73,7 +79,7 @@ constexpr std::string_view compiler = "GCC " __VERSION__;
 std::string machine_lines() {
   utsname system{};
   uname(&system);
-  return fmt::format("processor {}, {} cores\nsystem    {} {}\nstretto   {}\ncompiler  {}", processor_name(),
+  return fmt::format("processor {}, {} cores\nsystem    {} {}\nstretto   {}\ncompiler  {}", processor_name(system),
                      sysconf(_SC_NPROCESSORS_ONLN), system.sysname, system.release, STRETTO_VERSION, compiler);
 }
 
@@ -95,8 +101,7 @@ std::string memory_table(const Report& r) {
 }  // namespace
 
 std::string report_html(const Report& r) {
-  std::string out =
-      fmt::format("<h1>{}</h1>\n<pre>{}</pre>\n", escape_xml(r.title), block(join(r.lines, "\n")));
+  std::string out = fmt::format("<h1>{}</h1>\n<pre>{}</pre>\n", escape_xml(r.title), block(join(r.lines, "\n")));
   if (!r.curve.empty()) out += curves(r.curve);
   if (r.loads)
     out += "<h2>Loads of experts in the last step</h2>\n<p>A column per expert; half shaded is the mean.</p>\n" +
