@@ -40,6 +40,7 @@ TraceOptions trace_options(const Asked& a) {
           .training = a.optimizer != nullptr,
           .in_f32 = a.training.in_f32,
           .frozen = a.training.frozen,
+          .frozen_dtype = a.training.frozen_dtype,
           .expert_rows = expert_rows(a.parallel, a.training),
           .expert_ranks = expert_ranks(a.parallel),
           .exchanges_rows = exchanges_by_cost(a.parallel)};

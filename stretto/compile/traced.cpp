@@ -81,6 +81,11 @@ void check_names(const Trace& t) {
     throw Error("freeze", "all of the {} parameters are frozen", t.params.size())
         .hint("take some back: freeze = [\"*\", \"!{}\"]", t.params.back().name)
         .about({"finetune.freeze"});
+  if (o.frozen_dtype && t.training() &&
+      std::all_of(t.params.begin(), t.params.end(), [](const ParamInfo& p) { return p.options.trainable; }))
+    throw Error("frozen_dtype", "nothing is frozen: all of the {} parameters are trained", t.params.size())
+        .hint("freeze some (finetune.lora, finetune.freeze), or leave it out")
+        .about({"model.frozen_dtype"});
 }
 
 void take_sources(const Trace& t, Traced& out) {

@@ -21,9 +21,10 @@ struct Training {
   int microbatches = 1;
   u64 seed = 0;
   DType dtype = f32;
-  std::vector<std::string> in_f32 = {};  // bf16: names of parameters, or parts of them, that are kept in f32
-  std::vector<std::string> frozen = {};  // parameters that are not trained: names or globs, see TraceOptions
-  double clip = 0;                       // of the global gradient norm; 0: none
+  std::vector<std::string> in_f32 = {};    // bf16: names of parameters, or parts of them, that are kept in f32
+  std::vector<std::string> frozen = {};    // parameters that are not trained: names or globs, see TraceOptions
+  std::optional<DType> frozen_dtype = {};  // that they are kept in; none: `dtype`
+  double clip = 0;                         // of the global gradient norm; 0: none
   // Updates do not wait for the norm: the factor is taken to be 1, and a step for which it is not, or whose norm is not
   // finite, is undone and made again. The same numbers; memory for the parameters and state of two more steps.
   bool clip_late = false;

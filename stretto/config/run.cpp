@@ -41,6 +41,7 @@ Training training_of(const RunConfig& c) {
           .dtype = c.train.dtype,
           .in_f32 = c.train.precision.in_f32,
           .frozen = c.finetune.lora ? std::vector<std::string>{"*", "!*.lora_a", "!*.lora_b"} : c.finetune.freeze,
+          .frozen_dtype = c.model.frozen_dtype,
           .clip = c.train.clip,
           .clip_late = c.train.clip_late,
           .skip_nonfinite = c.train.nonfinite != Nonfinite::carry_on,

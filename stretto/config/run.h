@@ -24,15 +24,17 @@ namespace stretto {
 struct ModelBase {
   std::string preset = {}, config = {}, from = {}, graph = {};
   std::string hf_as = {};  // what the model type of `config` or `from` counts as; "": what it says
+  std::optional<DType> frozen_dtype = {};
 };
 
 struct ModelSection {
-  ModelConfig config;       // complete and valid; in the file also `preset` or
-                            // `config`, an HF config.json. Of a graph: context alone, the ids of a row
-  std::string graph = {};   // a model as data, in a file of its own (stretto/graphs): no family
-  std::string from = {};    // an HF directory: shape and first weights come from it
-  std::string hf_as = {};   // how its type is read
-  std::string str() const;  // what model it is, in a line
+  ModelConfig config;                      // complete and valid; in the file also `preset` or
+                                           // `config`, an HF config.json. Of a graph: context alone, the ids of a row
+  std::string graph = {};                  // a model as data, in a file of its own (stretto/graphs): no family
+  std::string from = {};                   // an HF directory: shape and first weights come from it
+  std::string hf_as = {};                  // how its type is read
+  std::optional<DType> frozen_dtype = {};  // that frozen parameters are kept in; none: train.dtype
+  std::string str() const;                 // what model it is, in a line
   bool operator==(const ModelSection&) const = default;
 };
 

@@ -11,6 +11,7 @@ std::string resolved_toml(const RunConfig& config) {
   if (!c.model.graph.empty()) model.to.set("graph", Field(c.model.graph));
   if (!c.model.from.empty()) model.to.set("from", Field(c.model.from));
   if (!c.model.hf_as.empty()) model.to.set("hf_as", Field(c.model.hf_as));
+  if (c.model.frozen_dtype) model.to.set("frozen_dtype", Field(std::string(name_of(*c.model.frozen_dtype))));
   if (c.model.graph.empty()) keys_of(c.model.config, model);
   keys_of(c.data, section("data"));
   keys_of(c.train, section("train"));

@@ -167,7 +167,8 @@ struct Op {
   // None where an element's bits could then be others, or the dim is not one of rows; null: it is pointwise, or cannot.
   std::optional<Attrs> (*in_stripes)(const OpCall&, DimId whole, const DimSet& to, i64 rows) = nullptr;
   Attrs (*widened)(const Attrs&) = nullptr;  // of bf16 operands: the same op with result 0 in f32, not rounded
-  bool group = false;       // several pointwise nodes that became one
+  bool group = false;                        // several pointwise nodes that became one
+  bool retypes = false;     // the same numbers in another type: of parameters, every reader makes them anew
   bool own_memory = false;  // it is there to make memory of its own: no part of a group, not done in place
   Leaf leaf = Leaf::none;
   bool relocates = false;      // its result holds its operand's elements, and zeros

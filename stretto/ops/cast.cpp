@@ -39,6 +39,7 @@ constinit const Op cast_op{
           e.add(cast(e.real({a, b}, -5, 5), i32));
         },
     .pointwise = true,
+    .retypes = true,
 };
 
 }  // namespace stretto

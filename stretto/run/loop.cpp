@@ -364,7 +364,6 @@ std::string check_run(const RunConfig& config) {
   if (!config.model.from.empty()) check_hf(config.model.from, config.model.hf_as);
   const Prepared p = prepare(config);
   std::vector<std::string> lines = about(config, p);
-  if (const auto line = copies_line(config, p)) lines.push_back(*line);
   if (const double there = machine_bytes(); planned_bytes(*p.compiled.program) > there)
     lines.push_back(fmt::format("note     this machine has {}: on it alone the run does not fit", human_bytes(there)));
   return join(lines, "\n") + "\n";

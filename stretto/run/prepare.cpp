@@ -6,7 +6,6 @@
 
 #include "stretto/base/files.h"
 #include "stretto/base/text.h"
-#include "stretto/compile/copies.h"
 #include "stretto/compile/expert_rows.h"
 #include "stretto/compile/stages.h"
 #include "stretto/formats/hf_directory.h"
@@ -169,31 +168,6 @@ std::string data_line(const RunConfig& c, const Prepared& p) {
 }
 
 }  // namespace
-
-std::optional<std::string> copies_line(const RunConfig& c, const Prepared& p) {
-  const Program& program = *p.compiled.program;
-  const KeptCopies copies = kept_copies(program);
-  const bool frozen = std::ranges::any_of(p.compiled.params, [](const CompiledParam& x) { return !x.trained(); });
-  if (c.train.dtype != bf16 || !frozen || copies.all == 0) return std::nullopt;
-  std::string line = fmt::format("copies   {} of frozen weights in bf16", human_bytes(double(copies.most)));
-  if (program.ranks() > 1) line += fmt::format(" × {} ranks", program.ranks());
-  const std::string all = human_bytes(planned_bytes(program));
-  line += fmt::format(", kept for backward per microbatch under way; the run takes {} in all", all);
-  const auto instead = [&](const std::string& key, const RunConfig& other) {
-    try {
-      if (const double bytes = planned_bytes(*compile_run(other).program); bytes < planned_bytes(program))
-        line += fmt::format(", {} would take {}", key, human_bytes(bytes));
-    } catch (const Error&) {  // what is refused is no advice
-    }
-  };
-  RunConfig again = c, split = c;
-  again.parallel.recompute = {Recompute::selective};
-  instead("parallel.recompute = \"selective\"", again);
-  split.parallel.names.tensor = c.parallel.names.tensor * c.parallel.names.data;
-  split.parallel.names.data = 1, split.parallel.names.zero = 0, split.parallel.reshard = Reshard::microbatch;
-  if (c.parallel.names.data > 1) instead(fmt::format("parallel.tensor = {}", split.parallel.names.tensor), split);
-  return line;
-}
 
 Prepared prepare(const RunConfig& c, Peers* peers) {
   if (c.train.dtype.products != ProductType::as_kept)

@@ -32,9 +32,6 @@ Prepared prepare(const RunConfig&, Peers* = nullptr);  // peers: ranks are proce
 // Model, data, step, update, mesh, memory: one line each.
 std::vector<std::string> about(const RunConfig&, const Prepared&);
 
-// What copies of frozen weights cost, and what would take less; none: there are no copies.
-std::optional<std::string> copies_line(const RunConfig&, const Prepared&);
-
 PredictOptions predict_options(const RunConfig&);
 
 Batch batch_of(const RowsOptions&, const Rows&);

@@ -82,12 +82,15 @@ Tensor Trace::param(std::string_view name, Dims dims, ParamOptions options) {
       throw Error("param", "'{}' has the batch dim '{}'", full, batch_name)
           .hint("parameters cannot depend on the batch; use another dim");
   if (is_frozen(options_.frozen, full)) options.trainable = false;
-  // A frozen parameter has no master that would remember what was rounded.
-  const DType stored = options.trainable && !kept_in_f32(full) ? options_.dtype : wide(options_.dtype);
-  const Tensor t = stretto::param(builder, full, stored, dims);
+  const Tensor t = stretto::param(builder, full, kept_in(full, options), dims);
   by_name_[full] = params.size();
   params.push_back({full, t, options});
   return options.own_type ? t : cast(t, options_.dtype);
+}
+
+DType Trace::kept_in(std::string_view param, const ParamOptions& options) const {
+  if (options.own_type || kept_in_f32(param)) return wide(options_.dtype);
+  return options.trainable ? options_.dtype : options_.frozen_dtype.value_or(options_.dtype);
 }
 
 bool is_name_or_part(std::string_view part, std::string_view name) {

@@ -85,6 +85,7 @@ struct TraceOptions {
   // Parameters that are not trained, as by ParamOptions::trainable: names, parts of them, or globs. One that begins
   // with ! takes back what those before it say: {"*", "!h.3"} trains layer 3 alone.
   std::vector<std::string> frozen = {};
+  std::optional<DType> frozen_dtype = {};  // that those are kept in; none: as others
   ExpertRows expert_rows = ExpertRows::automatic;
   int expert_ranks = 1;               // that share experts
   ExchangesRows exchanges_rows = {};  // of ExpertRows::automatic; none: where less is sent, beyond top_k ranks
@@ -141,13 +142,14 @@ class Trace {
   const TraceOptions& options() const { return options_; }
   std::string scoped(std::string_view name) const;
   bool kept_in_f32(std::string_view param) const;  // by name
+  DType kept_in(std::string_view param, const ParamOptions&) const;
 
   Builder builder;
   std::vector<ParamInfo> params;
   std::vector<Tensor> inputs;   // per-microbatch ones
   std::vector<Tensor> scalars;  // per-step ones
   std::vector<Metric> metrics;
-  std::vector<RowExchange> exchanges;  // in the order in which layers follow each other
+  std::vector<RowExchange> exchanges;    // in the order in which layers follow each other
   std::optional<ExpertTraffic> experts;  // of the last layer that asked how rows get to them
   Loss penalties;                        // terms that layers add to a model's loss
   std::string batch_name;

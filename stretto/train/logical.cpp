@@ -140,6 +140,13 @@ ReadBytes widened(ReadBytes narrow) {
   };
 }
 
+ReadBytes parameter_in(const Compiled& c, const Worker& w, ParamId i) {
+  const std::optional<Slot> at = w.program().place_of(i);
+  if (!at) return {};
+  ReadBytes stored = reading(w, at->arena, at->offset);
+  return c.params[i].dtype == bf16 ? widened(std::move(stored)) : stored;
+}
+
 WriteBytes writing(Worker& w, Arena arena, u64 offset) {
   return [=, &w](std::size_t at, const void* from, std::size_t bytes) { w.write(arena, offset + at, from, bytes); };
 }

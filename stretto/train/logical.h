@@ -31,7 +31,8 @@ Array logical_array(const CompiledParam&, Array memory = {});
 using ReadBytes = std::function<void(std::size_t at, void* to, std::size_t bytes)>;
 using WriteBytes = std::function<void(std::size_t at, const void* from, std::size_t bytes)>;
 ReadBytes reading(const Worker&, Arena, u64 offset);
-ReadBytes widened(ReadBytes bf16_elements);  // the same as f32
+ReadBytes widened(ReadBytes bf16_elements);                       // the same as f32
+ReadBytes parameter_in(const Compiled&, const Worker&, ParamId);  // beside its master; null: it is not on this rank
 WriteBytes writing(Worker&, Arena, u64 offset);
 
 // A function of seed, name and logical index only. Padding stays zero.

@@ -34,14 +34,11 @@ std::vector<Expected> expected_of(const Compiled& c) {
 // Null: this rank has nothing of it.
 ReadBytes memory_of(const Compiled& c, const Worker& w, const Expected& e) {
   const StateId state{e.index, e.which};
-  std::optional<Slot> at = w.program().place_of(e.index);
-  if (e.is_state()) {
-    const Offset of_state = w.program().state_at[state];
-    at = of_state ? std::optional(Slot{.arena = Arena::state, .offset = *of_state}) : std::nullopt;
-  }
+  if (!e.is_state()) return parameter_in(c, w, e.index);
+  const Offset at = w.program().state_at[state];
   if (!at) return {};
-  ReadBytes stored = reading(w, at->arena, at->offset);
-  return e.is_state() && c.state_dtype(state) == bf16 ? widened(std::move(stored)) : stored;
+  ReadBytes stored = reading(w, Arena::state, *at);
+  return c.state_dtype(state) == bf16 ? widened(std::move(stored)) : stored;
 }
 
 // Does a rank of this process keep something of it, if only a copy in bf16?

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include <fstream>
 
 #include "support/command.h"
@@ -41,18 +43,24 @@ TEST(Check, SaysThatTheHeadLimitsAndWhatHelps) {
   EXPECT_THAT(run(wide + "--model.head_parts=16").out, testing::Not(HasSubstr("limit    ")));
 }
 
-TEST(Check, SaysWhatCopiesOfFrozenWeightsCost) {
+TEST(Check, FrozenWeightsTakeTheBytesOfTheirTypeOnce) {
   const std::string tuned =
-      "examples/quickstart.toml --model.family=llama --parallel.data=4 --parallel.zero=3 --finetune.lora.rank=2 "
-      "--train.batch=32 --parallel.pipe=1 --parallel.schedule=1f1b --model.width=512 ";
-  EXPECT_THAT(run(tuned + "--train.dtype=bf16").out,
-              testing::ContainsRegex("copies   [0-9.]+ [KM]iB of frozen weights in bf16 × 4 ranks, kept for backward "
-                                     "per microbatch under way; the run takes [0-9.]+ MiB in all, "
-                                     "parallel.recompute = \"selective\" would take [0-9.]+ MiB, "
-                                     "parallel.tensor = 4 would take [0-9.]+ MiB\n"));
-  EXPECT_THAT(run(tuned + "--train.dtype=bf16 --parallel.recompute=selective").out,
-              testing::Not(HasSubstr("copies   ")));
-  EXPECT_THAT(run(tuned).out, testing::Not(HasSubstr("copies   ")));
+      "examples/quickstart.toml --model.family=llama --parallel.data=4 --finetune.lora.rank=2 --parallel.pipe=1 "
+      "--train.batch=32 --parallel.schedule=1f1b ";
+  const auto frozen = [&](const std::string& settings) {
+    const std::string out = run(tuned + settings).out;
+    std::smatch found;
+    return std::regex_search(out, found, std::regex("beside ([0-9.]+ [KM]iB) of frozen weights, shared by 4 ranks"))
+               ? found[1].str()
+               : out;
+  };
+  EXPECT_EQ(frozen(""), "3.32 MiB");
+  EXPECT_EQ(frozen("--train.dtype=bf16"), "1.66 MiB");
+  EXPECT_EQ(frozen("--model.frozen_dtype=bf16"), "1.66 MiB");
+  EXPECT_EQ(frozen("--train.dtype=bf16 --model.frozen_dtype=f32"), "3.32 MiB");
+  EXPECT_THAT(run("examples/quickstart.toml --model.frozen_dtype=bf16").error,
+              HasSubstr("[command line] key 'model.frozen_dtype': nothing is frozen"));
+  EXPECT_THAT(run(tuned + "--model.frozen_dtype=int4").error, HasSubstr("key 'model.frozen_dtype' is \"int4\" but must be one of f32, bf16"));
 }
 
 TEST(Check, GivenFiles) {

@@ -106,6 +106,32 @@ TEST(Freeze, RanksReadOneCopy) {
   EXPECT_NEAR(t.step(batch).loss, serial.step(batch).loss, 1e-5);
 }
 
+// What is kept in bf16 is what it is rounded to, whatever the run computes in; nothing of it is kept a second time.
+TEST(Freeze, AnotherTypeForWhatIsFrozen) {
+  const Names most{"*", "!*.up"};
+  const auto kept = [&](DType run, std::optional<DType> frozen, const Parallel& parallel = {}) {
+    return compile(make_model(tiny("llama", 2), 8), adamw({.lr = 1e-2}),
+                   {.microbatches = 4, .dtype = run, .frozen = most, .frozen_dtype = frozen}, parallel);
+  };
+  const auto bytes = [](const Compiled& c, Arena a) { return c.program->actors[ActorId(0)].bytes[a]; };
+  EXPECT_LT(bytes(kept(f32, bf16), Arena::frozen), 0.52 * bytes(kept(f32, {}), Arena::frozen));
+  EXPECT_EQ(bytes(kept(bf16, {}), Arena::frozen), bytes(kept(f32, bf16), Arena::frozen));
+  EXPECT_EQ(bytes(kept(bf16, f32), Arena::frozen), bytes(kept(f32, {}), Arena::frozen));
+
+  // An f32 run with weights that bf16 holds has the same numbers, however they are kept.
+  Trainer narrow(kept(f32, bf16)), wide(kept(f32, {}));
+  for (const CompiledParam& p : wide.compiled().params) wide.set_parameter(p.name, narrow.parameter(p.name));
+  const Batch batch = random_batch(wide.compiled(), 50);
+  for (int i = 0; i < 2; ++i) {
+    const StepResult a = narrow.step(batch), b = wide.step(batch);
+    EXPECT_EQ(a.loss, b.loss);
+    EXPECT_EQ(a.grad_norm, b.grad_norm);
+  }
+  EXPECT_EQ(narrow.parameters_hash(), wide.parameters_hash());
+  EXPECT_EQ(tuned(kept(f32, bf16)), tuned(kept(f32, bf16, {.mesh = {{"pipe", 2}}, .schedule = "zb-h1"})));
+  EXPECT_EQ(tuned(kept(bf16, f32)), tuned(kept(bf16, f32, {.recompute = {Recompute::full}})));
+}
+
 TEST(Freeze, NamesAreRight) {
   EXPECT_EQ(refusal_of([] {
               compiled("gpt2", {"wte", "h.0.qvk"});

@@ -65,6 +65,8 @@ void keys_of(ModelBase& s, Visit&& visit) {
         Words{"file"});
   visit(Key{"hf_as", "of `config` or `from`: the model type that theirs counts as, e.g. llama", "what it says"},
         s.hf_as, Words{"a model type"});
+  visit(Key{"frozen_dtype", "type that frozen parameters are kept in; nothing rounds them again", "train.dtype"},
+        s.frozen_dtype, Choices<std::optional<DType>>{{"f32", f32}, {"bf16", bf16}});
 }
 
 // What relatives of Llama have.

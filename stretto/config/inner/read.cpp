@@ -79,6 +79,7 @@ class RunReader {
       section.blame("preset", fmt::format("{} are given together", join(given, " and ")), "give one of them");
     if (section.has("hf_as") && base.config.empty() && base.from.empty())
       section.fail_hint("hf_as", "there is no directory of another type", "give model.from, or leave it out");
+    run_.model.frozen_dtype = base.frozen_dtype;
     if (given.size() == 1) run_.model.from = base.from;
     if (!run_.model.from.empty()) run_.model.hf_as = base.hf_as;
     return right && given.size() < 2;

@@ -31,11 +31,16 @@ Owners::Owners(const StepGraph& s, const SplitOptions& options)
     : g_(s.graph),
       options_(options),
       free_(g_.nodes.size()),
+      retyped_(g_.nodes.size()),
       activation_(g_.nodes.size()),
       inner_(g_.nodes.size()),
       kept_(g_.nodes.size()) {
+  IdVector<NodeId, char> of_parameter(g_.nodes.size());  // it, a view of it, or either in another type
   for (NodeId id : free_.ids()) {
     const Node& node = g_.node(id);
+    const bool stays = node.op->view || node.op->retypes;
+    of_parameter[id] = node.op->leaf == Leaf::param || (stays && of_parameter[node.operands[0].node]);
+    retyped_[id] = node.op->retypes && of_parameter[id];
     pieces_ = std::max<std::size_t>(pieces_, PieceId(node.piece).value + 1u);
     free_[id] = node.op->leaf != Leaf::param;
     activation_[id] = node.op->leaf == Leaf::argument;

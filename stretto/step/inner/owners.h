@@ -29,10 +29,10 @@ class Owners {
   PieceId piece(MakerId m) const { return PieceId(m == counts ? 0 : (m.value - 1) / phases); }
   std::size_t pieces() const { return pieces_; }
 
-  // Sources are arguments of every task that reads them. Values that depend on inputs and constants only, and views,
-  // are made by every reader. All others have an owner.
+  // Sources are arguments of every task that reads them. Values that depend on inputs and constants only, views, and
+  // parameters in another type are made by every reader: nothing of them is kept. All others have an owner.
   bool source(Value v) const;
-  bool everywhere(Value v) const { return free_[v.node] || g_.node(v).op->view; }
+  bool everywhere(Value v) const { return free_[v.node] || g_.node(v).op->view || retyped_[v.node]; }
   bool free(Value v) const { return free_[v.node]; }
   MakerId of(Value v, MakerId reader) const;
 
@@ -51,6 +51,7 @@ class Owners {
   const SplitOptions& options_;
   std::size_t pieces_ = 1;
   IdVector<NodeId, char> free_;               // depends on inputs and constants only
+  IdVector<NodeId, char> retyped_;            // a parameter, or a view of one, in another type
   IdVector<NodeId, char> activation_;         // depends on the batch
   IdVector<NodeId, char> inner_;              // backward: a lower piece needs it, directly or not
   IdVector<NodeId, std::vector<char>> kept_;  // forward, per result: F keeps it under selective recompute
