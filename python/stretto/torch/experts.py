@@ -5,6 +5,52 @@ _stay = {"add", "mul", "div", "sub", "silu", "gelu", "gelu_erf", "relu", "index"
          "tanh", "exp", "broadcast", "dropout", "where", "choose"}
 
 
+def with_weights_apart(nodes, loss):
+    """A part of what experts' joined weights make is what that part of the weights makes: the parts are chosen from."""
+    out, new = [], {}
+
+    def add(node):
+        out.append(node)
+        return len(out) - 1
+
+    for i, n in enumerate(nodes):
+        ins = [new[k] if isinstance(k, int) else k for k in n.get("in", ())]
+        chosen = out[ins[0]] if n["op"] == "index" else None
+        if chosen is not None and chosen["op"] == "choose" and n["dim"] in out[chosen["in"][1]]["_dims"]:
+            x, weight, which = chosen["in"]
+            without = lambda dims: [d for d in dims if d != n["dim"]]
+            part = add({**n, "in": [weight], "_dims": tuple(without(out[weight]["_dims"]))})
+            new[i] = add({**chosen, "in": [x, part, which], "out": without(chosen["out"]), "_dims": n["_dims"]})
+        else:
+            new[i] = add({**n, "in": ins} if "in" in n else dict(n))
+    return out, [t | {"in": [new[k] for k in t["in"]]} for t in loss]
+
+
+def with_parameters_apart(nodes, loss, leads):
+    """A parameter of which nothing but places along one dim is read becomes one for each place: (nodes, loss,
+    {name: (name of the whole, dim, place)}). leads(name, dim): is that dim the first of an axis in the module?"""
+    readers, parts = {}, {}
+    for n in [*nodes, *loss]:
+        for k in n.get("in", ()):
+            if isinstance(k, int) and nodes[k]["op"] == "param":
+                readers.setdefault(k, []).append(n)
+    out = list(nodes)
+    for k, all in readers.items():
+        alike = {(n["op"], n.get("dim")) for n in all} == {("index", all[0].get("dim"))}
+        if alike and leads(nodes[k]["name"], all[0]["dim"]):
+            for i, n in enumerate(nodes):
+                if n["op"] == "index" and n["in"] == [k]:
+                    name = f"{nodes[k]['name']}[{n['dim']}={n['at']}]"
+                    parts[name] = nodes[k]["name"], n["dim"], n["at"]
+                    dims = [d for d in nodes[k]["dims"] if d != n["dim"]]
+                    out[i] = {**nodes[k], "name": name, "dims": dims, "_dims": tuple(dims)}
+    seen, new = {}, {}  # of several that read one place, the first makes it
+    for i, n in enumerate(out):
+        new[i] = seen.setdefault(n["name"], i) if n["op"] == "param" else i
+    again = lambda n: n | {"in": [new[k] if isinstance(k, int) else k for k in n["in"]]} if "in" in n else n
+    return [again(n) for n in out], [again(t) for t in loss], parts
+
+
 class _Rows:
     def __init__(self, nodes, names):
         self.nodes, self.names = nodes, names
@@ -50,6 +96,7 @@ class _Rows:
 def with_expert_rows(nodes, loss, names):
     if not any(n["op"] == "choose" for n in nodes):
         return nodes, loss
+    nodes, loss = with_weights_apart(nodes, loss)
     r = _Rows(nodes, names)
     for i, n in enumerate(nodes):
         r.visit(i, n)

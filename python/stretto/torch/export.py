@@ -165,7 +165,7 @@ def _functional(program):
 
 
 def exported(module, batch, loss=None):
-    values = tuple(batch.values())
+    values = tuple(value.clone() for value in batch.values())  # one tensor under two names would be one input
     wrapped = _Wrapped(module, list(batch), loss or module_loss)
     program, other = _programs(wrapped, values)
     program = _functional(program)

@@ -23,7 +23,7 @@ from .model import Model, Parameter, as_numpy, error_of
 from .names import NamesRefused, named
 from .nodes import Builder
 from .pieces import Pieces, unmatched
-from .experts import with_expert_rows
+from .experts import with_expert_rows, with_parameters_apart
 from .positions import compact_pieces, joined_renames, pruned, rows_meet, with_residual
 from .recognised import recognised
 from .rules import Refusal, name_of
@@ -42,7 +42,7 @@ def from_torch(module, batch, loss=None, names=None, boundaries=None, check=None
     _check_input(module, batch)
     try:
         program = exported(module, batch, loss)
-        model = _imported(program, names, boundaries)
+        model = imported(program, names, boundaries)
     except Refused as e:
         raise error_of(e.faults) from None
     except NamesRefused as e:
@@ -93,7 +93,8 @@ def _check_input(module, batch):
         raise error_of(faults)
 
 
-def _imported(program, names, boundaries):
+def imported(program, names, boundaries):
+    """The passes after the export."""
     missing = unmatched(program.nodes, boundaries)
     if missing:
         raise Refused(
@@ -112,13 +113,16 @@ def _imported(program, names, boundaries):
     b, loss, written = _built(program, g, names, boundaries)
     nodes, loss = pruned(b.nodes, loss)
     meets = rows_meet(nodes)
+    first_of_axes = lambda x: [names.of(flat(axis)[0]) for axis in x.axes if flat(axis)]
+    leads = lambda name, dim: dim in first_of_axes(b.parameters[name])
     exact = any(p.dtype == torch.float64 for p in program.module.parameters())
     nodes, loss = pruned(*recognised(nodes, loss, names, exact))
-    nodes, loss = with_expert_rows(nodes, loss, names)
+    nodes, loss = pruned(*with_expert_rows(nodes, loss, names))
     nodes, loss = _with_positions(nodes, loss, names)
-    nodes, loss = pruned(*joined_renames(nodes, loss))
+    nodes, loss, places = with_parameters_apart(*pruned(*joined_renames(nodes, loss)), leads)
+    nodes, loss = pruned(nodes, loss)
     pieces = compact_pieces(nodes)
-    return _model(program, known, b, names, nodes, loss, pieces, meets, written)
+    return _model(program, known, b, names, nodes, loss, pieces, meets, written, places)
 
 
 def _built(program, g, names, boundaries):
@@ -197,15 +201,25 @@ def _dims_of(nodes, loss, names):
     return [names.entry(n) for n in sorted(used, key=lambda n: (depth(n), used.index(n)))]
 
 
-def _parameter(program, ties, name, x, names):
-    dims = tuple(names.of(a) for axis in x.axes for a in flat(axis))
-    part = getattr(x, "range", None)
+def _parameter(ties, x, names, place=None):
+    """place: (dim, number), of a parameter that is cut along the leading dim of an axis."""
+    dims = [names.of(a) for axis in x.axes for a in flat(axis)]
+    start, length = getattr(x, "range", None) or (0, x.leaf.shape[0] if x.leaf.dim() else 1)
+    part = [slice(start, start + length)] + [slice(None)] * (x.leaf.dim() - 1)
+    whole = getattr(x, "range", None) is None
+    if place is not None:
+        dim, at = place
+        axis = next(i for i, axis in enumerate(x.axes) if dim in [names.of(a) for a in flat(axis)])
+        step = x.shape[axis] // names.size(dim)
+        first = (start if axis == 0 else 0) + at * step
+        part[axis], whole = slice(first, first + step), False
+        dims.remove(dim)
     return Parameter(
         ties[id(x.leaf)],
         tuple(x.leaf.shape),
-        part,
+        None if whole else tuple(part),
         tuple(names.size(d) for d in dims),
-        dims,
+        tuple(dims),
         bool(x.leaf.requires_grad),
         buffer=x.known is not None,
     )
@@ -219,20 +233,19 @@ def _ties(held):
     return names
 
 
-def _model(program, known, b, names, nodes, loss, pieces, meets, written):
-    live = {n["name"] for n in nodes if n["op"] in ("param", "state")}
+def _model(program, known, b, names, nodes, loss, pieces, meets, written, places):
+    live = [n["name"] for n in nodes if n["op"] in ("param", "state")]
     by_name = dict(program.module.named_parameters(remove_duplicate=False))
     held = by_name | dict(program.module.named_buffers(remove_duplicate=False))
     ties = _ties(held)
     parameters, arrays = {}, {}
-    for name, x in b.parameters.items():
-        if name not in live:
-            continue
+    for name in live:
+        whole_name, *place = places.get(name, (name,))
+        x = b.parameters[whole_name]
         x.leaf = held.get(x.parameter, x.leaf)
-        parameters[name] = p = _parameter(program, ties, name, x, names)
+        parameters[name] = p = _parameter(ties, x, names, place or None)
         whole = as_numpy(x.leaf)
-        part = whole if p.part is None else whole[p.part[0] : p.part[0] + p.part[1]]
-        arrays[name] = part.reshape(p.sizes).copy()
+        arrays[name] = (whole if p.part is None else whole[p.part]).reshape(p.sizes).copy()
     used = {p.key for p in parameters.values()} | {k for p in parameters.values() for k in p.keys}
     dropped = {n: "it does not reach the loss" for n in by_name if n not in used}
     one = (

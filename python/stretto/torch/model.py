@@ -19,7 +19,7 @@ class Parameter:
 
     keys: tuple  # names in the module's state_dict; tied ones have several
     shape: tuple  # there, of the whole
-    part: tuple  # (start, length) along the first axis there; None: all of it
+    part: tuple  # a slice of every axis there; None: all of it
     sizes: tuple  # in the graph
     dims: tuple
     trained: bool
@@ -83,8 +83,7 @@ class Model:
                         )
                     ]
                 )
-            part = whole if p.part is None else whole[p.part[0] : p.part[0] + p.part[1]]
-            ours[name] = np.ascontiguousarray(part).reshape(p.sizes)
+            ours[name] = np.ascontiguousarray(whole if p.part is None else whole[p.part]).reshape(p.sizes)
         return ours
 
     def out_of(self, arrays, base=None):
@@ -97,12 +96,11 @@ class Model:
             if p.part is None:
                 whole = array.reshape(p.shape)
             else:
-                start, length = p.part
                 whole = theirs.get(p.key)
                 if whole is None:
                     given = base and next((base[k] for k in p.keys if k in base), None)
                     whole = np.zeros(p.shape, array.dtype) if given is None else as_numpy(given, array.dtype).copy()
-                whole[start : start + length] = array.reshape(length, *p.shape[1:])
+                whole[p.part] = array.reshape(whole[p.part].shape)
             for key in p.keys:
                 theirs[key] = whole
         return theirs
@@ -179,9 +177,10 @@ class Model:
             return {**node, "train": False}
         return {**node, "decay": placed.decay, "rate": placed.rate}
 
-    def save(self, path):
-        """The graph as JSON, and its arrays as safetensors beside it: stretto check --model.graph=path."""
-        self.write(pathlib.Path(os.fspath(path)), self.prepared(), self.arrays)
+    def save(self, path, parameters=True):
+        """The graph as JSON, and its arrays as safetensors beside it: stretto check --model.graph=path. Without the
+        parameters they are drawn anew."""
+        self.write(pathlib.Path(os.fspath(path)), self.prepared(), self.arrays if parameters else {})
 
     def write(self, path, graph, arrays):
         arrays, nodes = dict(arrays), []

@@ -96,6 +96,9 @@ class Names:
         """A second name for a dim, which a layout treats as that one but for what is said."""
         return self._free(name, self.sizes[base], {"like": base, **more})
 
+    def plain(self, name, size):
+        return self._free(name, size, {})
+
     def one(self):
         return self._free("one", 1, {})
 

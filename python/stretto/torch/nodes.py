@@ -292,6 +292,15 @@ class Builder:
         )
         return self.unfold(made, to)
 
+    def rows_from(self, v, name, to, start):
+        """So many places of a dim as the dim `to` has, under its name: a rename of all, or of a slice."""
+        n = self.names.size(to)
+        if n != self.names.size(name):
+            first = self.names.plain("first", n)
+            dims = tuple(first if d == name else d for d in v.dims)
+            v, name = self._add("slice", [v], dims, start=start, **{"from": name, "to": first}), first
+        return self.rename(v, {name: to})
+
     def pad(self, v, name, to, before):
         whole = self.whole(to)
         made = self._add(

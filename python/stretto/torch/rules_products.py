@@ -33,6 +33,8 @@ def addmm(g, bias, x, weight, beta=1, alpha=1):
 def matmul(g, a, b):
     if a.rows_of:
         return chosen_product(g, a, b)
+    if {id(axis) for axis in a.axes} & {id(axis) for axis in b.axes}:  # x times its own view: axes of each by themselves
+        b = g.same(b, [list(axis) for axis in b.axes], b.shape)
     if len(a.axes) == 1 or len(b.axes) == 1:
         return _with_vector(g, a, b)
     if len(a.axes) > 2 and len(b.axes) == 2 and b.parameter:
@@ -72,11 +74,30 @@ def embedding(g, table, ids, *_, **__):
     return _looked_up(g, table, ids)
 
 
+def _run_of(ids):
+    """(axis, first) of constant numbers that count up along one axis and are the same along all others, else None."""
+    if not ids.constant:
+        return None
+    value, axes = ids.known.value, []
+    for i, size in enumerate(value.shape):
+        if size > 1 and bool((value == value.narrow(i, 0, 1)).all()):
+            value = value.narrow(i, 0, 1)
+        elif size > 1:
+            axes.append(i)
+    places = value.reshape(-1)
+    if len(axes) != 1 or not torch.equal(places, places[0] + torch.arange(len(places))):
+        return None
+    return axes[0], int(places[0])
+
+
 def _looked_up(g, table, ids):
-    row = table.axes[0]
+    row, run = table.axes[0], _run_of(ids)
 
     def build(b):
-        rows, which = b.get(table), b.get(ids)
+        rows = b.get(table)
+        if run is not None and len(flat(row)) == 1 and len(flat(ids.axes[run[0]])) == 1:
+            return b.rows_from(rows, b.names_of(row)[0], b.names_of(ids.axes[run[0]])[0], run[1])
+        which = b.get(ids)
         name = b.names_of(row)[0]
         if len(flat(row)) != 1:
             rows, name = b.joined(rows, flat(row))

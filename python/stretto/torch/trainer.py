@@ -93,6 +93,10 @@ class ModuleTrainer(Trainer):
         made = [self.model.host({key: parts[i] for key, parts in cut.items()}) for i in range(self._parts)]
         return {name: np.concatenate([m[name] for m in made]) for name in made[0]}
 
+    def logits(self, *_, **__):
+        raise error_of([("trainer", "a model that is a graph is none of a family's, which know what logits are",
+                         "trainer.to_torch(module) gives its values back, and the module does the rest")])
+
     # Values, in the module's names and shapes.
     def state_dict(self):
         """Parameters, and buffers that training changes, as tensors under the module's keys; tied ones share memory."""

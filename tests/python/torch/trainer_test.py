@@ -92,6 +92,14 @@ class Values(unittest.TestCase):
                 self.assertEqual(plain.step(**given).loss, ours.step(**self.batch).loss)
 
 
+    def test_what_families_have_is_refused(self):
+        with self.trainer() as trainer, tempfile.TemporaryDirectory() as folder:
+            for call in (lambda: trainer.logits(np.zeros((1, 4), np.int32)), lambda: trainer.generate([1, 2], tokens=2),
+                         lambda: trainer.export(pathlib.Path(folder, "exported"))):
+                with self.assertRaisesRegex(stretto.Error, "none of a family's"):
+                    call()
+
+
 class Evaluation(unittest.TestCase):
     def test_another_model_of_the_same_parameters(self):
         module, batch = zoo.make("resnet")
@@ -116,6 +124,12 @@ class Evaluation(unittest.TestCase):
 
 
 class Imports(unittest.TestCase):
+    def test_one_tensor_under_two_names_is_two_inputs(self):
+        module, batch = zoo.make("nanogpt")
+        model = stretto.from_torch(module, {"idx": batch["idx"], "targets": batch["idx"]})
+        with stretto.Trainer(model) as trainer:
+            self.assertAlmostEqual(trainer.step(**batch).loss, module(**batch).item(), places=12)
+
     def test_the_module_stays_as_it_is(self):
         module, batch = zoo.make("resnet")
         before = {k: v.clone() for k, v in module.state_dict().items()}
