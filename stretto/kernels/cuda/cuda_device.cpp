@@ -148,6 +148,7 @@ KernelId CudaDevice::prepare(const Call& call) {
     k.accumulate = call.accumulate;
     most_work_ = std::max(most_work_, product_workspace);
   }
+  workspace(DeviceLane::compute);
   return kernels_.push_back(std::move(k));
 }
 
@@ -164,10 +165,17 @@ void CudaDevice::time_kernels(bool on) {
         .hint("timelines show tasks; nsys profile shows kernels");
 }
 
-// Kernels of a lane run one after the other and share its workspace. It is taken in the first step, when all kernels
-// are known.
+// Kernels of a lane run one after the other and share its workspace. That of the compute lane is there before the first
+// step, as are the arenas; other lanes take theirs when a kernel is first put there.
 CudaAddress CudaDevice::workspace(DeviceLane lane) {
-  if (workspace_bytes_[lane] < most_work_) workspaces_[lane] = memory(most_work_), workspace_bytes_[lane] = most_work_;
+  if (workspace_bytes_[lane] >= most_work_) return workspaces_[lane];
+  if (workspaces_[lane] != 0) {
+    for (const CudaStream s : streams_)
+      if (s) check(api_.driver.synchronize(s), "cuStreamSynchronize");
+    std::erase(allocated_, workspaces_[lane]);
+    check(api_.driver.free(workspaces_[lane]), "cuMemFree");
+  }
+  workspaces_[lane] = memory(most_work_), workspace_bytes_[lane] = most_work_;
   return workspaces_[lane];
 }
 
