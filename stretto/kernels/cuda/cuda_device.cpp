@@ -35,24 +35,24 @@ CudaAddress address_of(const std::byte* p) { return reinterpret_cast<CudaAddress
 
 CudaDevice::CudaDevice(const CudaApi& api, int number) : api_(api), number_(number) {
   const CudaDriver& d = api_.driver;
-  int count = 0, device = 0, major = 0, minor = 0;
+  int count = 0, major = 0, minor = 0;
   check(d.init(0), "cuInit"), check(d.device_count(&count), "cuDeviceGetCount");
   if (number >= count)
     throw Error("parallel.device", "rank {} needs a CUDA device of its own, and there are {}", number, count)
         .hint("use fewer ranks; CUDA_VISIBLE_DEVICES says which devices are seen")
         .as(Error::Kind::run);
-  check(d.device(&device, number), "cuDeviceGet");
+  check(d.device(&device_, number), "cuDeviceGet");
   std::array<char, 128> name{};
-  check(d.device_name(name.data(), int(name.size()) - 1, device), "cuDeviceGetName");
-  check(d.attribute(&major, cuda_number::capability_major, device), "cuDeviceGetAttribute");
-  check(d.attribute(&minor, cuda_number::capability_minor, device), "cuDeviceGetAttribute");
+  check(d.device_name(name.data(), int(name.size()) - 1, device_), "cuDeviceGetName");
+  check(d.attribute(&major, cuda_number::capability_major, device_), "cuDeviceGetAttribute");
+  check(d.attribute(&minor, cuda_number::capability_minor, device_), "cuDeviceGetAttribute");
   name_ = name.data(), sm_ = 10 * major + minor;
   if (sm_ < oldest_sm)
     throw Error("parallel.device", "CUDA device {} is a {} (sm_{}), and kernels are for sm_{} and later", number, name_,
                 sm_, oldest_sm)
         .hint("use device = \"cpu\", or a newer GPU")
         .as(Error::Kind::run);
-  check(d.retain(&context_, device), "cuDevicePrimaryCtxRetain");
+  check(d.retain(&context_, device_), "cuDevicePrimaryCtxRetain");
   check(d.use(context_), "cuCtxSetCurrent");
   check(d.event(&origin_, cuda_number::event_with_time), "cuEventCreate");
   check(d.record(origin_, stream(DeviceLane::compute)), "cuEventRecord");
@@ -74,7 +74,7 @@ CudaDevice::~CudaDevice() {
   for (Prepared& k : kernels_) k.product.reset();
   if (products_) api_.products.destroy(products_);
   for (const CudaAddress a : allocated_) d.free(a);
-  d.release(number_);
+  d.release(device_);
 }
 
 void CudaDevice::enter() const {
@@ -102,8 +102,12 @@ CudaAddress CudaDevice::memory(std::size_t bytes) {
   check(r, "cuMemAlloc");
   allocated_.push_back(at);
   check(api_.driver.fill(at, 0, bytes), "cuMemsetD8");
+  settle();
   return at;
 }
+
+// What is filled or copied to a device may still be under way when the call returns, and lanes do not wait for it.
+void CudaDevice::settle() const { check(api_.driver.synchronize(nullptr), "cuStreamSynchronize"); }
 
 std::byte* CudaDevice::allocate(std::size_t bytes) {
   if (bytes == 0) return nullptr;
@@ -123,7 +127,7 @@ CudaDevice::Step CudaDevice::step_of(const Call& call, const CudaSource& source)
   check(api_.driver.function(&s.function, s.module, cuda_entry(*call.node.op).c_str()), "cuModuleGetFunction");
   if (!source.table.empty()) {
     s.table = memory(source.table.size());
-    check(api_.driver.to_device(s.table, source.table.data(), source.table.size()), "cuMemcpyHtoD");
+    write(bytes_at(s.table), source.table.data(), source.table.size());
   }
   s.operands.resize(call.in.size());
   std::iota(s.operands.begin(), s.operands.end(), 0);
@@ -230,12 +234,15 @@ std::optional<KernelFault> CudaDevice::finish() {
   check(api_.driver.to_host(&f, fault_, sizeof f), "cuMemcpyDtoH");
   if (!f.taken) return std::nullopt;
   check(api_.driver.fill(fault_, 0, sizeof f), "cuMemsetD8");
+  settle();
   return KernelFault{.launch = {f.instruction, f.call}, .value = f.value, .limit = f.limit};
 }
 
 void CudaDevice::write(std::byte* to, const void* from, std::size_t bytes) {
   enter();
-  if (bytes > 0) check(api_.driver.to_device(address_of(to), from, bytes), "cuMemcpyHtoD");
+  if (bytes == 0) return;
+  check(api_.driver.to_device(address_of(to), from, bytes), "cuMemcpyHtoD");
+  settle();
 }
 void CudaDevice::read(void* to, const std::byte* from, std::size_t bytes) const {
   enter();

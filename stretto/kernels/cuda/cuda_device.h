@@ -63,12 +63,13 @@ class CudaDevice : public Device {
   void enter() const;  // what follows on this thread is about this device
   void check(CudaResult r, std::string_view function) const { stretto::check(api_, r, function); }
   CudaAddress memory(std::size_t bytes);
+  void settle() const;
   Step step_of(const Call&, const CudaSource&);
   CudaAddress workspace(DeviceLane);
   CudaStream stream(DeviceLane);
 
   const CudaApi& api_;
-  int number_, sm_ = 0;
+  int number_, device_ = 0, sm_ = 0;
   std::string name_;
   CudaContext context_ = nullptr;
   CublasHandle products_ = nullptr;

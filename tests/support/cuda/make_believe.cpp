@@ -41,7 +41,7 @@ std::byte* real(CudaAddress at, std::size_t bytes) {
 }
 
 struct Stream {
-  Stream() : random(make_believe().jitter), jitter(make_believe().jitter != 0) {}
+  explicit Stream(unsigned seed = make_believe().jitter) : random(seed), jitter(seed != 0) {}
   ~Stream() {
     {
       const std::lock_guard lock(mutex);
@@ -93,7 +93,13 @@ struct Function {
   PtxModule module;
   const PtxKernel* kernel = nullptr;
 };
-Stream& of(CudaStream s) { return *reinterpret_cast<Stream*>(s); }
+// Copies and fills without a stream are done in this one, which others do not wait for; a copy to a device returns when
+// its source may be used again.
+Stream& default_stream() {
+  static Stream s(1);
+  return s;
+}
+Stream& of(CudaStream s) { return s ? *reinterpret_cast<Stream*>(s) : default_stream(); }
 Event& of(CudaEvent e) { return *reinterpret_cast<Event*>(e); }
 
 CudaResult told() {
@@ -115,6 +121,7 @@ CudaResult allocate(CudaAddress* at, std::size_t bytes) {
   return success;
 }
 CudaResult free_memory(CudaAddress at) {
+  default_stream().drain();
   const std::unique_lock lock(memory_mutex);
   const DeviceBlock* const b = device_memory.find(at, 1);
   if (!b || b->address != at) return invalid_value;
@@ -173,13 +180,19 @@ CudaDriver driver() {
   d.free = &free_memory;
   d.fill = [](CudaAddress at, unsigned char v, std::size_t n) {
     std::byte* const p = real(at, n);
-    return p ? (std::memset(p, v, n), told()) : invalid_value;
+    if (!p) return invalid_value;
+    return default_stream().push([=] { std::memset(p, v, n); }), told();
   };
   d.to_device = [](CudaAddress to, const void* from, std::size_t n) {
     std::byte* const p = real(to, n);
-    return p ? (std::memcpy(p, from, n), told()) : invalid_value;
+    if (!p) return invalid_value;
+    const auto* const bytes = static_cast<const std::byte*>(from);
+    return default_stream().push(
+               [p, staged = std::vector<std::byte>(bytes, bytes + n)] { std::copy(staged.begin(), staged.end(), p); }),
+           told();
   };
   d.to_host = [](void* to, CudaAddress from, std::size_t n) {
+    default_stream().drain();
     const std::byte* const p = real(from, n);
     return p ? (std::memcpy(to, p, n), told()) : invalid_value;
   };
