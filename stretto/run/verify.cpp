@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "stretto/base/text.h"
-#include "stretto/runtime/devices.h"
 #include "stretto/run/prepare.h"
+#include "stretto/runtime/devices.h"
 
 namespace stretto {
 namespace {
@@ -45,10 +45,11 @@ Difference compare(const Array& serial, const Array& parallel, double tolerance)
   return d;
 }
 
-double tolerance_of(const VerifyOptions& o, const Program& p, DType dtype) {
+double tolerance_of(const VerifyOptions& o, const Program& p, DType dtype, DeviceKind device) {
   if (o.tolerance) return *o.tolerance;
-  // Ranks that have a run of neighbouring rows each have the serial bits.
-  bool ascending = p.schedule.pipes() == 1 && p.schedule.segments == 1 && p.ranks_per_actor() == p.shared.parts(p.mesh);
+  // Ranks that have a run of neighbouring rows each have the serial bits. The serial run is the CPU's.
+  bool ascending = type_of(device).same_bits && p.schedule.pipes() == 1 && p.schedule.segments == 1 &&
+                   p.ranks_per_actor() == p.shared.parts(p.mesh);
   for (const Finding& f : validate(p.schedule).notes) ascending = ascending && f.kind != Finding::Kind::accumulation;
   return ascending ? 0 : dtype == f64 ? 1e-10 : dtype == f32 ? 1e-5 : 0.05;
 }
@@ -62,7 +63,7 @@ class Verifier {
           .hint("leave parallel.device out");
     prepared_ = prepare(config_);
     for (i64 step = 1; step <= options.steps; ++step) batches_.push_back(batch_of(config_, prepared_, step));
-    result_.tolerance = tolerance_of(options, *prepared_.compiled.program, config.train.dtype);
+    result_.tolerance = tolerance_of(options, *prepared_.compiled.program, config.train.dtype, config.parallel.device);
     result_.schedule = prepared_.compiled.program->schedule.name;
     if (prepared_.compiled.sharded) result_.schedule += " on " + prepared_.compiled.parallel.mesh.str();
     Compiled serial = prepared_.compiled;

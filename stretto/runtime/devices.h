@@ -22,6 +22,7 @@ struct DeviceType {
   std::unique_ptr<Device> (*make)(const Program&, int rank, const RunOptions&);
   bool computes = true;   // its memory holds numbers; else there are no losses, no parameters and no checkpoints
   bool emulates = false;  // takes the time that RunOptions::machine would take
+  bool same_bits = true;  // as the CPU; else its numbers agree to rounding
   bool processes = true;  // ranks may be processes
   bool late = true;       // messages can be made to take longer (RunOptions::link, cluster)
   bool takes_time() const { return computes || emulates; }  // else its speed says nothing

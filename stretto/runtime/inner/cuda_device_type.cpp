@@ -17,6 +17,7 @@ std::unique_ptr<Device> make_cuda(const Program& p, int rank, const RunOptions&)
 extern const DeviceType cuda_device_type{.name = "cuda",
                                          .about = "an NVIDIA GPU, for one rank",
                                          .make = make_cuda,
+                                         .same_bits = false,
                                          .processes = false,
                                          .late = false};
 
