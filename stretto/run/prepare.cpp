@@ -174,6 +174,10 @@ Prepared prepare(const RunConfig& c, Peers* peers) {
     throw Error("train.dtype", "products in fewer bits than bf16 can be planned, not trained in")
         .hint("use \"bf16\"; stretto simulate predicts a step with it")
         .about({"train.dtype"});
+  if (const DeviceType& device = type_of(c.parallel.device); c.train.exact && !device.same_bits)
+    throw Error("train.exact", "the bits of a product on {} devices depend on how many rows it has", device.name)
+        .hint("leave train.exact out, or use device = \"cpu\"")
+        .about({"train.exact", "parallel.device"});
   Prepared p;
   if (c.model.graph.empty()) p.corpus = corpus_of_run(c, peers);
   p.rows = {.length = c.model.config.context,

@@ -26,5 +26,18 @@ TEST(CudaVerify, ARunIsComparedWithTheCpu) {
   use_cuda_api(nullptr);
 }
 
+TEST(CudaVerify, ExactTrainingIsRefused) {
+  const test::Folder folder;
+  folder.write("text.txt", test::sentences(200));
+  const std::vector<std::string> flags{"--parallel.device=cuda", "--train.exact=true", "--train.batch=4",
+                                       "--data.path=" + (folder / "text.txt").string()};
+  try {
+    verify(read_run("", flags));
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), testing::HasSubstr("[train.exact] the bits of a product on cuda devices depend"));
+  }
+}
+
 }  // namespace
 }  // namespace stretto
