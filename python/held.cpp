@@ -31,6 +31,9 @@ void check_process() {
 }
 
 const StoredModel& HeldTrainer::current() {
+  if (!run.model.graph.empty())
+    throw Error("trainer", "a model that is a graph is none of a family's, which have tokenizers, logits and files")
+        .hint("trainer.to_torch(module) gives its values back, and the module does the rest");
   if (!model) {
     model = current_model(trainer, run);
     model->path = run.model.from;

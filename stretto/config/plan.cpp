@@ -46,6 +46,10 @@ Recompute one_recompute(const RunConfig& c) {
 }  // namespace
 
 PlanProblem problem_of(const RunConfig& c, const ClusterFile& cluster, int ranks) {
+  if (!c.model.graph.empty())
+    throw Error("plan", "a model that is a graph has no layers that could be left out, by which plans measure")
+        .hint("stretto simulate predicts a step of it, as [parallel] says")
+        .about({"model.graph"});
   PlanProblem p{.model = c.model.config,
                 .batch = c.train.batch,
                 .optimizer = optimizer_of(c),
