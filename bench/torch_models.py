@@ -3,6 +3,7 @@
 
     bench/torch_models.py                  every module of tests/python/torch/zoo.py against PyTorch, in f64
     bench/torch_models.py --import         how long 32 layers take beside torch.export
+    bench/torch_models.py --tracer         which of them torch.distributed.pipelining cuts in two and runs
     bench/torch_models.py --speed          a step of an imported llama, of the family and of PyTorch, in turn
 
 It needs the package beside PyTorch and transformers; --rounds says how many turns --speed takes.
@@ -10,6 +11,7 @@ It needs the package beside PyTorch and transformers; --rounds says how many tur
 
 import argparse
 import pathlib
+import re
 import statistics
 import sys
 import time
@@ -103,14 +105,33 @@ def speed(rounds):
     print(f"imported / family: {statistics.median(ratios):.3f}")
 
 
+def tracer():
+    from torch.distributed.pipelining import SplitPoint, pipeline
+
+    failed, names = 0, [n for n in zoo.ZOO if zoo.NEEDS.get(n, "transformers") and n != "clip"]
+    for name in names:
+        module, batch = zoo.make(name, torch.float32)
+        blocks = [key for key, _ in module.named_modules() if re.search(r"(layers|h|layer|block|blocks)\.1$", key)]
+        try:
+            pipeline(module, mb_args=(), mb_kwargs=batch, split_spec={blocks[-1]: SplitPoint.BEGINNING})(**batch)
+            print(f"{name}: two stages")
+        except Exception as e:  # the reasons are many, and of many types
+            failed += 1
+            print(f"{name}: {str(e).split(chr(10))[0]}")
+    print(f"{failed} of {len(names)} fail")
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--import", dest="importing", action="store_true")
+    parser.add_argument("--tracer", action="store_true")
     parser.add_argument("--speed", action="store_true")
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
     if options.importing:
         import_time()
+    elif options.tracer:
+        tracer()
     elif options.speed:
         speed(options.rounds)
     else:

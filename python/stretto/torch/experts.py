@@ -77,7 +77,7 @@ class _Rows:
         ins = [self.new[k] if isinstance(k, int) else k for k in n.get("in", ())]
         chosen = n["op"] == "choose"
         scope = n.get("scope", "")
-        own = [k for k in ins if k in self.inside and scope.startswith(self.out[k].get("_experts", "\n"))]
+        own = [k for k in ins if isinstance(k, int) and k in self.inside and scope.startswith(self.out[k].get("_experts", "\n"))]
         inside = chosen or n["op"] in _stay and bool(own)
         name = self.rows if inside else "batch"
         ins = [self.under(k, name, n) if isinstance(k, int) else k for k in ins]
