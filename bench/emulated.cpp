@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
     }
     // Two pieces per stage, so that every stage has an I.
     const int layers = schedule.stages;
-    const Times times{.F = task * b.default_chunks, .I = task * b.default_chunks, .W = task * b.default_chunks};
+    const Times times{.F = task * b.default_chunks(), .I = task * b.default_chunks(), .W = task * b.default_chunks()};
     Trainer t(
         compile(make_model({.family = "gpt2", .layers = layers, .width = 16, .heads = 1, .context = 8, .vocab = 16},
                            microbatches),

@@ -71,7 +71,7 @@ int main(int argc, char** argv) try {
   fmt::print("{} actors, 4 chunks each; total = build + validate + prove + simulate with timeline\n{}\n", actors,
              table(sizes));
   for (const BuilderEntry& e : schedule_builders()) {
-    const int chunks = e.default_chunks == 2 && e.limits.find("v = 2") == e.limits.npos ? 4 : 0;
+    const int chunks = e.chunks == any_chunks ? 4 : 0;
     all.push_back(line(std::string(e.name), {.actors = actors, .microbatches = largest, .chunks = chunks}));
   }
   fmt::print("every builder at {} microbatches\n{}", largest, table(all));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "stretto/formats/fields.h"
+#include "stretto/schedule/builders.h"
 
 namespace stretto {
 namespace {
@@ -107,8 +108,8 @@ RunKeys keys_of_run(const RunConfig& c) {
             .stages = c.parallel.stages};
   k.set_recompute(c.parallel.recompute);
   if (k.chunks == 0) {
-    const ScheduleRule* rule = find_rule(k.schedule);
-    k.chunks = k.pipe == 1 || !rule ? 1 : rule->chunks > 0 ? rule->chunks : 2;
+    const BuilderEntry* rule = find_builder(k.schedule);
+    k.chunks = k.pipe == 1 || !rule ? 1 : rule->default_chunks();
   }
   return k;
 }

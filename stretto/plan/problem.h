@@ -34,7 +34,7 @@ struct RunKeys {
   int pipe = 1, data = 1, tensor = 1, context = 1, expert = 1;
   bool sequence = false;
   int zero = 0;
-  std::string_view schedule = "1f1b";  // a name of space.h's table, or an interned one
+  std::string_view schedule = "1f1b";  // a name of the table of schedules, or an interned one
   int chunks = 1;                      // stages per actor
   int microbatches = 1;
   Recompute recompute = Recompute::none;       // of all stages, or the one with the most recompute

@@ -8,6 +8,7 @@
 
 #include "stretto/base/text.h"
 #include "stretto/plan/explain.h"
+#include "stretto/schedule/builders.h"
 
 namespace stretto {
 namespace {
@@ -96,7 +97,7 @@ void count_faults(const PlanProblem& p, const PlanSpace& space, RunKeys k, std::
   k.zero = space.zero.empty() ? 0 : *std::min_element(space.zero.begin(), space.zero.end());
   for (const int m : given(space.microbatches, divisors(p.batch / (i64(k.data) * k.expert))))
     for (const std::string& name : names) {
-      const ScheduleRule* rule = find_rule(name);
+      const BuilderEntry* rule = find_builder(name);
       for (const int v : given(space.chunks, std::vector{rule ? std::max(rule->chunks, 1) : 1})) {
         k.microbatches = m, k.schedule = interned(name), k.chunks = v;
         if (std::string fault = keys_fault(p, k); !fault.empty()) ++reasons[fault];

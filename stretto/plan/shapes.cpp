@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "stretto/plan/space.h"
+#include "stretto/schedule/builders.h"
 #include "stretto/schedule/choice.h"
 
 namespace stretto {
@@ -20,8 +20,8 @@ std::unique_ptr<PlayedSchedule> made(const RunKeys& k, bool remakes) {
 }
 
 bool exists(const RunKeys& k, int microbatches) {
-  const ScheduleRule* rule = find_rule(k.schedule);
-  return rule && (!rule->legal || rule->legal(k.pipe, microbatches));
+  const BuilderEntry* rule = find_builder(k.schedule);
+  return rule && rule->limits.hold(k.pipe, microbatches);
 }
 
 // Many microbatches: those of `longer`, and as many fewer as there are actors in `shorter`.

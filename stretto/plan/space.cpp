@@ -3,38 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "stretto/base/text.h"
 #include "stretto/compile/scheduled.h"
+#include "stretto/schedule/builders.h"
 
 namespace stretto {
 namespace {
-
-bool in_groups(int p, int m) { return m % std::max(1, m / p) == 0; }
-bool even_actors(int p, int) { return p % 2 == 0; }
-bool even_and_many(int p, int m) { return p % 2 == 0 && m % 2 == 0 && m >= 2 * p; }
-bool twice_the_actors(int p, int m) { return m >= 2 * p; }
-
-constexpr std::array rules{
-    ScheduleRule{.name = "1f1b"},
-    ScheduleRule{.name = "interleaved-1f1b", .chunks = 0, .legal = in_groups},
-    ScheduleRule{.name = "zb-h1", .fills = 1},
-    ScheduleRule{.name = "zb-v", .chunks = 2, .fills = 1, .folds = true},
-    ScheduleRule{.name = "zb-h2", .fills = 1},
-    ScheduleRule{.name = "interleaved-zb", .chunks = 0, .fills = 1, .legal = in_groups},
-    ScheduleRule{.name = "v-half", .chunks = 2, .fills = 1, .folds = true},
-    ScheduleRule{.name = "v-min", .chunks = 2, .fills = 1, .folds = true},
-    ScheduleRule{.name = "dualpipe-v", .chunks = 2, .fills = 1, .folds = true, .legal = twice_the_actors},
-    ScheduleRule{.name = "eager-1f1b"},
-    ScheduleRule{.name = "kimi-k2", .chunks = 0, .legal = in_groups},
-    ScheduleRule{.name = "looped-bfs", .chunks = 0},
-    ScheduleRule{.name = "gpipe"},
-    // By request only: one plans its own order for every shape, two hold all weights twice.
-    ScheduleRule{.name = "zb-auto", .fills = 1, .searched = false},
-    ScheduleRule{.name = "dualpipe", .pipes = 2, .fills = 1, .searched = false, .legal = even_and_many},
-    ScheduleRule{.name = "chimera", .pipes = 2, .fills = 1, .searched = false, .legal = even_actors},
-};
 
 constexpr i64 least_positions = 512;  // of a sequence on a rank; fewer are kernels that are too small
 
@@ -44,9 +19,9 @@ std::vector<int> allowed(const std::vector<int>& list, std::vector<int> all) {
 }
 
 // Of `any` schedules: while a stage has about a layer, or what was asked for.
-std::vector<int> chunk_choices(const PlanProblem& p, const PlanSpace& space, const ScheduleRule* rule, int pipe) {
+std::vector<int> chunk_choices(const PlanProblem& p, const PlanSpace& space, const BuilderEntry* rule, int pipe) {
   const int fixed = rule ? rule->chunks : 1;
-  if (fixed > 0) return allowed(space.chunks, {fixed});
+  if (fixed != any_chunks) return allowed(space.chunks, {fixed});
   std::vector<int> all;
   for (const int v : space.chunks.empty() ? std::vector{2, 3, 4, 5, 6, 8, 10, 12, 16} : space.chunks)
     if (v >= 2 && (i64(pipe) * v <= p.model.layers + 2 || !space.chunks.empty())) all.push_back(v);
@@ -57,7 +32,7 @@ std::vector<std::string_view> schedule_choices(const PlanSpace& space) {
   std::vector<std::string_view> names;
   for (const std::string& s : space.schedules) names.push_back(interned(s));
   if (names.empty())
-    for (const ScheduleRule& r : rules)
+    for (const BuilderEntry& r : schedule_builders())
       if (r.searched) names.push_back(r.name);
   return names;
 }
@@ -86,13 +61,13 @@ class Enumeration {
       const auto names = schedule_choices(space_);
       k.schedule = space_.schedules.empty() ? "1f1b" : names.front();
       k.chunks = 1;
-      if (const ScheduleRule* r = find_rule(k.schedule); r && r->chunks != 1) k.schedule = "1f1b";
+      if (const BuilderEntry* r = find_builder(k.schedule); r && r->chunks != 1) k.schedule = "1f1b";
       if (allows(space_.chunks, 1) && keys_fault(p_, k).empty()) rest(k);
       return;
     }
     for (const std::string_view name : schedule_choices(space_)) {
       k.schedule = name;
-      for (const int v : chunk_choices(p_, space_, find_rule(name), k.pipe)) {
+      for (const int v : chunk_choices(p_, space_, find_builder(name), k.pipe)) {
         k.chunks = v;
         if (keys_fault(p_, k).empty()) rest(k);
       }
@@ -113,13 +88,6 @@ class Enumeration {
 };
 
 }  // namespace
-
-std::span<const ScheduleRule> schedule_rules() { return rules; }
-
-const ScheduleRule* find_rule(std::string_view name) {
-  const auto it = std::find_if(rules.begin(), rules.end(), [&](const ScheduleRule& r) { return r.name == name; });
-  return it == rules.end() ? nullptr : &*it;
-}
 
 bool allows(const std::vector<int>& list, int x) {
   return list.empty() || std::find(list.begin(), list.end(), x) != list.end();
@@ -190,7 +158,7 @@ void for_each_mesh(const PlanProblem& p, const PlanSpace& space, const std::func
 }
 
 std::string keys_fault(const PlanProblem& p, const RunKeys& k) {
-  const ScheduleRule* rule = find_rule(k.schedule);
+  const BuilderEntry* rule = find_builder(k.schedule);
   if (k.stage_count() > p.pieces())
     return fmt::format("{} stages are more than the model's {} pieces", k.stage_count(), p.pieces());
   if (!p.parallel.stages.empty() && std::ssize(p.parallel.stages) != k.stage_count())
@@ -198,9 +166,9 @@ std::string keys_fault(const PlanProblem& p, const RunKeys& k) {
   if (!k.recompute_each.empty() && std::ssize(k.recompute_each) != k.stage_count())
     return fmt::format("recompute of {} stages is given, and pipe x chunks is {}", k.recompute_each.size(),
                        k.stage_count());
-  if (rule && k.pipe > 1 && rule->chunks > 0 && k.chunks != rule->chunks)
+  if (rule && k.pipe > 1 && rule->chunks != any_chunks && k.chunks != rule->chunks)
     return fmt::format("{} has {} chunk{}, not {}", k.schedule, rule->chunks, rule->chunks == 1 ? "" : "s", k.chunks);
-  if (rule && k.pipe > 1 && rule->legal && !rule->legal(k.pipe, k.microbatches))
+  if (rule && k.pipe > 1 && !rule->limits.hold(k.pipe, k.microbatches))
     return fmt::format("{} does not exist for {} actors and {} microbatches", k.schedule, k.pipe, k.microbatches);
   if (k.zero > 0 && k.data == 1) return fmt::format("zero = {} cuts over the data axis, and data is 1", k.zero);
   const i64 tasks = i64(p.pieces()) * 3 * k.microbatches;

@@ -7,26 +7,12 @@
 #pragma once
 #include <functional>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "stretto/plan/problem.h"
 
 namespace stretto {
-
-struct ScheduleRule {
-  std::string_view name;
-  int chunks = 1;      // stages per actor; 0: any number from 2 on
-  int pipes = 1;       // 2: bidirectional, every actor holds two stages' weights
-  int fills = 0;       // 1: weight gradients fill the bubble, some or all of it
-  bool folds = false;  // V placement: the first and the last stage are on one actor
-  bool searched = true;
-  bool (*legal)(int actors, int microbatches) = nullptr;  // null: always
-};
-std::span<const ScheduleRule> schedule_rules();
-const ScheduleRule* find_rule(std::string_view name);  // null: a file, or a user's own
 
 // What may be chosen; an empty list is anything that is legal.
 struct PlanSpace {

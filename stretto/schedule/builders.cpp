@@ -1,5 +1,6 @@
 #include "stretto/schedule/builders.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -12,26 +13,48 @@ namespace stretto {
 
 namespace {
 
-constexpr int any = 0;  // any number of chunks per actor
+// "8 or 12": the nearest numbers below and above n for which `works` holds.
+template <class Works>
+std::string nearest_numbers(int n, Works works) {
+  int below = n - 1, above = n + 1;
+  while (below > 0 && !works(below)) --below;
+  while (!works(above)) ++above;
+  return below > 0 ? fmt::format("{} or {}", below, above) : fmt::format("{}", above);
+}
 
-constexpr int default_chunks(int chunks) { return chunks == any ? 2 : chunks; }
+void check_limits(const BuilderEntry& e, int p, int m) {
+  const ScheduleLimits& l = e.limits;
+  if (l.hold(p, m)) return;
+  const std::string other = l.instead.empty() ? "" : fmt::format(", or {}", l.instead);
+  if (l.even_actors && p % 2 != 0)
+    throw Error(e.name, "{} actors cannot face each other in pairs", p)
+        .hint("use {} actors{}", nearest_numbers(p, [](int n) { return n % 2 == 0; }), other);
+  const std::string groups = fmt::format("do not fall into {} equal groups on {} actors", m / p, p);
+  const std::string least =
+      fmt::format("on {} actors, where it needs {} {}", p,
+                  l.even_microbatches ? "an even number of at least" : "at least", l.per_actor * p);
+  throw Error(e.name, "{} microbatches {}", m, l.equal_groups ? groups : least)
+      .hint("use {} microbatches{}", nearest_numbers(m, [&](int n) { return l.hold(p, n); }), other);
+}
 
 // What holds for every builder: defaults filled in, and what the builder has no meaning for is refused.
-Request settled(Request r, std::string_view name, int chunks, bool segments) {
-  if (r.chunks == 0) r.chunks = default_chunks(chunks);
-  if (chunks != any && r.chunks != chunks) {
-    throw Error(name, "{} chunks per actor, where this schedule has {}", r.chunks, chunks)
-        .hint("use {} chunk{}, or {}", chunks, chunks == 1 ? "" : "s",
-              chunks == 1 ? "interleaved-1f1b, looped-bfs or interleaved-zb for more"
-                          : "interleaved-zb for other numbers");
+Request settled(Request r, const BuilderEntry& e) {
+  if (r.chunks == 0) r.chunks = e.default_chunks();
+  if (e.chunks != any_chunks && r.chunks != e.chunks) {
+    throw Error(e.name, "{} chunks per actor, where this schedule has {}", r.chunks, e.chunks)
+        .hint("use {} chunk{}, or {}", e.chunks, e.chunks == 1 ? "" : "s",
+              e.chunks == 1 ? "interleaved-1f1b, looped-bfs or interleaved-zb for more"
+                            : "interleaved-zb for other numbers");
   }
-  if (!segments && r.segments != 1) {
-    throw Error(name, "{} sequence segments, where this schedule does not cut microbatches", r.segments)
+  if (!e.segments && r.segments != 1) {
+    throw Error(e.name, "{} sequence segments, where this schedule does not cut microbatches", r.segments)
         .hint("use 1 segment, or seq-1f1b");
   }
-  if (r.descending && name != "gpipe" && name != "looped-bfs") {
-    throw Error(name, "its backward order cannot be descending").hint("only gpipe and looped-bfs have that option");
+  if (r.descending && !e.descends) {
+    throw Error(e.name, "its backward order cannot be descending").hint("only gpipe and looped-bfs have that option");
   }
+  check_sizes(r);
+  check_limits(e, r.actors, r.microbatches);
   return r;
 }
 
@@ -45,22 +68,21 @@ Registry& registry() {
   return r;
 }
 
-const BuilderEntry* find(std::string_view name) {
-  for (const BuilderEntry& e : schedule_builders()) {
-    if (e.name == name) return &e;
-  }
-  return nullptr;
-}
-
 }  // namespace
+
+bool ScheduleLimits::hold(int p, int m) const {
+  return !(even_actors && p % 2 != 0) && !(even_microbatches && m % 2 != 0) && i64{m} >= i64{per_actor} * p &&
+         !(equal_groups && m % std::max(1, m / p) != 0);
+}
 
 std::span<const BuilderEntry> schedule_builders() {
   static constexpr BuilderEntry table[] = {
-#define STRETTO_SCHEDULE(id, function, chunks, segments, ascending, limits, summary) \
-  {id, summary, limits, default_chunks(chunks), ascending, [](const Request& r) {    \
-     Schedule s = builders::function(settled(r, id, chunks, segments));              \
-     s.name = id;                                                                    \
-     return s;                                                                       \
+#define STRETTO_SCHEDULE(function, ...)                  \
+  {__VA_ARGS__, .build = [](const Request& r) {          \
+     static constexpr BuilderEntry entry{__VA_ARGS__};   \
+     Schedule s = builders::function(settled(r, entry)); \
+     s.name = entry.name;                                \
+     return s;                                           \
    }},
 #include "stretto/schedule/builders.def"
 #undef STRETTO_SCHEDULE
@@ -68,19 +90,25 @@ std::span<const BuilderEntry> schedule_builders() {
   return table;
 }
 
+const BuilderEntry* find_builder(std::string_view name) {
+  const auto all = schedule_builders();
+  const auto it = std::ranges::find(all, name, &BuilderEntry::name);
+  return it == all.end() ? nullptr : &*it;
+}
+
 void register_schedule(std::string name, std::function<Schedule(const Request&)> build) {
   if (name.empty()) throw Error("register_schedule", "a schedule needs a name").hint("give one that is not taken");
   if (!build) throw Error("register_schedule", "'{}' has no function", name).hint("give a function of a Request");
   Registry& r = registry();
   const std::lock_guard lock(r.mutex);
-  if (find(name) || r.builders.contains(name)) {
+  if (find_builder(name) || r.builders.contains(name)) {
     throw Error("register_schedule", "the name '{}' is taken", name).hint("choose another name");
   }
   r.builders.emplace(std::move(name), std::move(build));
 }
 
 Schedule build_schedule(std::string_view name, const Request& request) {
-  if (const BuilderEntry* e = find(name)) return e->build(request);
+  if (const BuilderEntry* e = find_builder(name)) return e->build(request);
   std::function<Schedule(const Request&)> build;
   {
     Registry& r = registry();

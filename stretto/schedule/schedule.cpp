@@ -13,30 +13,14 @@ namespace {
 constexpr long long most_actions = 1ll << 25;
 constexpr int most_stages = 1 << 15;
 
-Schedule empty(const Request& r, int chunks, int pipes) {
-  if (r.actors < 1) throw Error("schedule", "{} actors", r.actors).hint("give at least 1 actor");
-  if (r.microbatches < 1) throw Error("schedule", "{} microbatches", r.microbatches).hint("give at least 1 microbatch");
-  if (chunks < 1)
-    throw Error("schedule", "{} chunks per actor", chunks).hint("give at least 1 chunk, or 0 for the default");
-  if (r.segments < 1) throw Error("schedule", "{} sequence segments", r.segments).hint("give at least 1 segment");
-  if (r.segments > most_stages) {
-    throw Error("schedule", "{} sequence segments", r.segments).hint("give at most {} segments", most_stages);
-  }
-  const long long stages = 1LL * r.actors * chunks;
-  if (stages > most_stages) {
-    throw Error("schedule", "{} actors of {} chunks are {} stages", r.actors, chunks, stages)
-        .hint("at most {} stages are supported", most_stages);
-  }
-  if (r.microbatches > most_actions || 3 * stages * r.microbatches > most_actions / r.segments) {
-    throw Error("schedule", "{} stages times {} microbatches times {} segments are too many actions", stages,
-                r.microbatches, r.segments)
-        .hint("keep 3 x stages x microbatches x segments at or below {}", most_actions);
-  }
+Schedule empty(Request r, int chunks, int pipes) {
+  r.chunks = chunks;
+  check_sizes(r);
   Schedule s;
-  s.stages = stages;
+  s.stages = r.actors * chunks;
   s.microbatches = r.microbatches;
   s.segments = r.segments;
-  s.actor_of.assign(pipes, IdVector<StageId, ActorId>(stages));
+  s.actor_of.assign(pipes, IdVector<StageId, ActorId>(s.stages));
   s.rows.resize(r.actors);
   return s;
 }
@@ -146,6 +130,27 @@ std::string Schedule::str() const {
     s += '\n';
   }
   return s;
+}
+
+void check_sizes(const Request& r) {
+  if (r.actors < 1) throw Error("schedule", "{} actors", r.actors).hint("give at least 1 actor");
+  if (r.microbatches < 1) throw Error("schedule", "{} microbatches", r.microbatches).hint("give at least 1 microbatch");
+  if (r.chunks < 1)
+    throw Error("schedule", "{} chunks per actor", r.chunks).hint("give at least 1 chunk, or 0 for the default");
+  if (r.segments < 1) throw Error("schedule", "{} sequence segments", r.segments).hint("give at least 1 segment");
+  if (r.segments > most_stages) {
+    throw Error("schedule", "{} sequence segments", r.segments).hint("give at most {} segments", most_stages);
+  }
+  const long long stages = 1LL * r.actors * r.chunks;
+  if (stages > most_stages) {
+    throw Error("schedule", "{} actors of {} chunks are {} stages", r.actors, r.chunks, stages)
+        .hint("at most {} stages are supported", most_stages);
+  }
+  if (r.microbatches > most_actions || 3 * stages * r.microbatches > most_actions / r.segments) {
+    throw Error("schedule", "{} stages times {} microbatches times {} segments are too many actions", stages,
+                r.microbatches, r.segments)
+        .hint("keep 3 x stages x microbatches x segments at or below {}", most_actions);
+  }
 }
 
 Schedule looped(const Request& r) {

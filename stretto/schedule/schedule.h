@@ -107,6 +107,9 @@ struct Request {
   bool descending = false;  // backward order of gpipe and looped-bfs
 };
 
+// Refuses sizes that no schedule has: below 1, or more than can be held. Chunks are settled.
+void check_sizes(const Request&);
+
 // Schedules without actions, with their placement: fill in the rows.
 Schedule looped(const Request&);         // stage s on actor s mod actors
 Schedule v_shaped(const Request&);       // two chunks: stage s on actor s, then back: 2p-1-s

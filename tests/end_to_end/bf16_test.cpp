@@ -56,7 +56,7 @@ TEST_P(Bf16, EveryScheduleHasTheSerialBits) {
   int compared = 0;
   for (const BuilderEntry& b : schedule_builders()) {
     if (!b.ascending) continue;
-    const int chunks = b.default_chunks;
+    const int chunks = b.default_chunks();
     try {
       build_schedule(b.name, {.actors = 2, .microbatches = 4, .chunks = chunks});
     } catch (const Error&) {

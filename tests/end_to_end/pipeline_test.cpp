@@ -69,7 +69,7 @@ void expect_bit_equal(const Model& model, i64 vocab) {
                        {8, 1, 3}}) {
     if (!serial.contains(s.microbatches)) serial[s.microbatches] = train(model, vocab, s.microbatches, {});
     for (const BuilderEntry& b : schedule_builders()) {
-      if (!b.ascending || (s.chunks == 2) != (b.default_chunks == 2)) continue;
+      if (!b.ascending || (s.chunks == 2) != (b.default_chunks() == 2)) continue;
       Parallel parallel{.mesh = {{"pipe", s.actors}}, .schedule = std::string(b.name), .chunks = s.chunks};
       try {
         build_schedule(b.name, {.actors = s.actors, .microbatches = s.microbatches, .chunks = s.chunks});

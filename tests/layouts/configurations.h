@@ -116,8 +116,8 @@ class RandomConfiguration {
     exact_ = chance(7);
     pipe_ = one_of({1, 1, 2, 2, 3, 4});
     int ranks = pipe_;
-    const std::vector<std::string> axes{"data", "data", "tensor", "tensor", "expert", "expert", "context", "depth",
-                                        "replicas"};
+    const std::vector<std::string> axes{"data",   "data",    "tensor", "tensor",  "expert",
+                                        "expert", "context", "depth",  "replicas"};
     std::map<std::string, int> sizes;
     for (int tries = one_of({0, 1, 2, 2, 3}); tries > 0; --tries) {
       const std::string& axis = axes[random_() % (exact_ ? 4 : axes.size())];
@@ -158,7 +158,7 @@ class RandomConfiguration {
     const std::span<const BuilderEntry> all = schedule_builders();
     BuilderEntry s = all[random_() % all.size()];
     if (s.name == "seq-1f1b" && chance(90)) s = all.front();  // it is not for training
-    int chunks = s.default_chunks;
+    int chunks = s.default_chunks();
     if (pipe_ > 1 || chance(10)) {
       add("parallel.schedule", s.name);
       if (chunks > 1 && chance(15)) add("parallel.chunks", chunks = 3);

@@ -155,10 +155,11 @@ TEST_P(EveryBuilder, WorksWhereItIsDefinedAndRefusesElsewhere) {
   for (int p = 1; p <= 9; ++p) {
     for (const int m : {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 18, 20, 25}) {
       for (const int v : {0, 1, 2, 3}) {
-        if (v > 0 && v != e.default_chunks && e.limits.find("v = 2") != e.limits.npos) continue;
-        if (v > 1 && e.default_chunks == 1) continue;
+        if (v > 0 && v != e.default_chunks() && e.chunks == 2) continue;
+        if (v > 1 && e.chunks == 1) continue;
         const Request r{.actors = p, .microbatches = m, .chunks = v};
         SCOPED_TRACE(fmt::format("{} p={} m={} v={}", e.name, p, m, v));
+        ASSERT_EQ(e.limits.hold(p, m), defined_for(e.name, p, m));
         if (!defined_for(e.name, p, m)) {
           EXPECT_THAT(refusal(e.name, r), HasSubstr("hint: use "));
           continue;
@@ -167,7 +168,7 @@ TEST_P(EveryBuilder, WorksWhereItIsDefinedAndRefusesElsewhere) {
         ASSERT_EQ(s.name, e.name);
         ASSERT_EQ(s.actors(), p);
         ASSERT_EQ(s.microbatches, m);
-        ASSERT_EQ(s.stages, p * (v == 0 ? e.default_chunks : v));
+        ASSERT_EQ(s.stages, p * (v == 0 ? e.default_chunks() : v));
         ASSERT_TRUE(runs_to_the_end(s));
         ASSERT_TRUE(validate(s).ok()) << validate(s).str();
         ASSERT_TRUE(!e.ascending || ascending(s));
@@ -193,7 +194,7 @@ TEST_P(EveryBuilder, RefusesWhatMakesNoSense) {
   if (e.name != "gpipe" && e.name != "looped-bfs") {
     EXPECT_THAT(refusal(e.name, {.actors = 4, .microbatches = 8, .descending = true}), HasSubstr("gpipe"));
   }
-  if (e.default_chunks == 1) {
+  if (e.chunks == 1) {
     EXPECT_THAT(refusal(e.name, {.actors = 4, .microbatches = 8, .chunks = 2}), HasSubstr("use 1 chunk"));
   }
 }
@@ -215,11 +216,11 @@ TEST(Builders, EveryFileHasItsLineInTheTable) {
       files.insert(entry.path().stem());
   }
   const std::string table = test::text_of(folder / "builders.def");
-  static const std::regex line(R"re(STRETTO_SCHEDULE\("([^"]+)", (\w+),)re");
+  static const std::regex line(R"re(STRETTO_SCHEDULE\((\w+), \.name = "([^"]+)",)re");
   std::vector<std::string> names, built;
   for (std::sregex_iterator i(table.begin(), table.end(), line); i != std::sregex_iterator(); ++i) {
-    names.push_back((*i)[1]);
-    functions.insert((*i)[2]);
+    names.push_back((*i)[2]);
+    functions.insert((*i)[1]);
   }
   for (const BuilderEntry& e : schedule_builders()) built.emplace_back(e.name);
   EXPECT_EQ(files, functions);

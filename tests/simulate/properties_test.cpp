@@ -22,7 +22,7 @@ Case arbitrary() {
   int p = *rc::gen::inRange(1, 7), m = *rc::gen::inRange(1, 14);
   if (e.name == "dualpipe" || e.name == "chimera") p += p % 2;
   if (e.name == "dualpipe" || e.name == "dualpipe-v") m += m % 2 + 2 * p;
-  if (e.limits.find("divisible") != e.limits.npos) m -= m % std::max(1, m / p);
+  if (e.limits.equal_groups) m -= m % std::max(1, m / p);
   const int segments = e.name == "seq-1f1b" ? *rc::gen::inRange(1, 4) : 1;
   Case c{e.build({.actors = p, .microbatches = m, .segments = segments}), {}};
   const auto number = [] { return *rc::gen::inRange(0, 33) / 8.0; };

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "stretto/plan/space.h"
+#include "stretto/schedule/builders.h"
 
 namespace stretto {
 namespace {
@@ -11,8 +11,8 @@ constexpr double unhidden = 0.3;  // of collectives inside of tasks: no more can
 
 // Actors that wait while the pipeline fills and drains, as a share of the work, where weight gradients cannot fill it.
 double least_bubble(const RunKeys& k) {
-  const ScheduleRule* rule = find_rule(k.schedule);
-  if (k.pipe == 1 || !rule || rule->fills > 0) return 0;
+  const BuilderEntry* rule = find_builder(k.schedule);
+  if (k.pipe == 1 || !rule || rule->fills) return 0;
   return (k.pipe - 1.0) / k.chunks / k.microbatches;
 }
 

@@ -11,7 +11,8 @@
 #include <string_view>
 #include <tuple>
 
-#include "stretto/plan/space.h"
+#include "stretto/plan/problem.h"
+#include "stretto/schedule/builders.h"
 
 namespace stretto {
 
@@ -24,7 +25,8 @@ class Experience {
  public:
   void add(const RunKeys& k, const Ratios& r) {
     keep_least(longer_, collectives_of(k), r.longer);
-    for (const std::string_view schedule : {k.schedule, kind_of(k)}) keep_least(larger_, kept_of(k, schedule), r.larger);
+    for (const std::string_view schedule : {k.schedule, kind_of(k)})
+      keep_least(larger_, kept_of(k, schedule), r.larger);
   }
   // Is there a program whose collectives go on beside the same work?
   bool knows(const RunKeys& k) const { return longer_.contains(collectives_of(k)); }
@@ -44,8 +46,8 @@ class Experience {
   static Kept kept_of(const RunKeys& k, std::string_view schedule) { return {k.recompute, k.zero >= 2, schedule}; }
   // Schedules that make weight gradients apart keep other things than those that do not.
   static std::string_view kind_of(const RunKeys& k) {
-    const ScheduleRule* rule = find_rule(k.schedule);
-    return rule && rule->fills > 0 ? "apart" : "together";
+    const BuilderEntry* rule = find_builder(k.schedule);
+    return rule && rule->fills ? "apart" : "together";
   }
   template <class Key>
   static void keep_least(std::map<Key, double>& all, const Key& key, double ratio) {

@@ -1,6 +1,5 @@
 #include <optional>
 
-#include "stretto/base/error.h"
 #include "stretto/schedule/builders/common.h"
 
 namespace stretto::builders {
@@ -24,10 +23,6 @@ std::optional<int> in_slot(int t, int first, int p) {
 Schedule chimera(const Request& r) {
   Schedule s = bidirectional(r);
   const int p = r.actors;
-  if (p % 2 != 0) {
-    throw Error("chimera", "{} actors cannot face each other in pairs", p)
-        .hint("use {}{} actors", p > 1 ? fmt::format("{} or ", p - 1) : "", p + 1);
-  }
   const int down = r.microbatches / 2, up = r.microbatches - down;
   const int units = (2 * up + p - 1) / p;
   for (int a = 0; a < p; ++a) {

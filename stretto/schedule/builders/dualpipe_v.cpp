@@ -1,4 +1,3 @@
-#include "stretto/base/error.h"
 #include "stretto/schedule/builders/common.h"
 #include "stretto/schedule/builders/dual.h"
 
@@ -8,10 +7,6 @@ namespace stretto::builders {
 Schedule dualpipe_v(const Request& r) {
   Schedule s = v_shaped(r);
   const int p = r.actors, m = r.microbatches;
-  if (m < 2 * p) {
-    throw Error("dualpipe-v", "{} microbatches on {} actors, where it needs at least {}", m, p, 2 * p)
-        .hint("use {} microbatches, or zb-v", 2 * p);
-  }
   for (int a = 0; a < p; ++a) fill_dual(s.rows[a], a, p, m, {0, a, 0}, {0, 2 * p - 1 - a, 0});
   return s;
 }

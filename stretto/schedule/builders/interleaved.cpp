@@ -2,31 +2,17 @@
 
 #include <algorithm>
 
-#include "stretto/base/error.h"
-#include "stretto/schedule/builders/common.h"
-
 namespace stretto::builders {
 
-namespace {
+Interleaving::Interleaving(const Request& r)
+    : actors(r.actors),
+      chunks(r.chunks),
+      group(r.microbatches / std::max(1, r.microbatches / r.actors)),
+      count(r.microbatches * r.chunks) {}
 
-bool groups_are_equal(int microbatches, int actors) { return microbatches % std::max(1, microbatches / actors) == 0; }
-
-}  // namespace
-
-Interleaving::Interleaving(const Request& r, std::string_view name)
-    : actors(r.actors), chunks(r.chunks), group(1), count(r.microbatches * r.chunks) {
-  if (!groups_are_equal(r.microbatches, r.actors)) {
-    throw Error(name, "{} microbatches do not fall into {} equal groups on {} actors", r.microbatches,
-                r.microbatches / r.actors, r.actors)
-        .hint("use {} microbatches",
-              nearest_microbatches(r.microbatches, [&](int m) { return groups_are_equal(m, r.actors); }));
-  }
-  group = r.microbatches / std::max(1, r.microbatches / r.actors);
-}
-
-Schedule interleave(const Request& r, std::string_view name, int more) {
+Schedule interleave(const Request& r, int more) {
   Schedule s = looped(r);
-  const Interleaving in(r, name);
+  const Interleaving in(r);
   for (int a = 0; a < r.actors; ++a) {
     Row& row = s.rows[a];
     row.reserve(2 * in.count);

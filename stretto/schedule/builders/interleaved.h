@@ -1,11 +1,9 @@
 // The order of chunks that interleaved schedules share: microbatches go in groups of g, and a group passes all chunks
 // of an actor before the next group starts.
 //
-//   Interleaving in(request, "kimi-k2");
+//   Interleaving in(request);
 //   in.F(row, actor, k);   // the k-th forward of that actor
 #pragma once
-#include <string_view>
-
 #include "stretto/schedule/schedule.h"
 
 namespace stretto::builders {
@@ -13,8 +11,7 @@ namespace stretto::builders {
 struct Interleaving {
   int actors, chunks, group, count;  // count: forwards (and backwards) per actor
 
-  // Refuses microbatches that do not fall into equal groups, with the nearest numbers that do.
-  Interleaving(const Request& r, std::string_view name);
+  explicit Interleaving(const Request&);  // whose microbatches fall into equal groups
 
   void F(Row& row, int actor, int k) const { row.F(stage(actor, k / group % chunks), microbatch(k)); }
   void B(Row& row, int actor, int k) const { row.B(backward_stage(actor, k), microbatch(k)); }
@@ -28,6 +25,6 @@ struct Interleaving {
 };
 
 // Interleaved 1F1B with (v-1)g + 2(p-1-r) + more warm-up forwards on actor r.
-Schedule interleave(const Request& r, std::string_view name, int more);
+Schedule interleave(const Request& r, int more);
 
 }  // namespace stretto::builders

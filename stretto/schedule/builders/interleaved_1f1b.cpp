@@ -3,6 +3,6 @@
 
 namespace stretto::builders {
 
-Schedule interleaved_1f1b(const Request& r) { return interleave(r, "interleaved-1f1b", 0); }
+Schedule interleaved_1f1b(const Request& r) { return interleave(r, 0); }
 
 }  // namespace stretto::builders

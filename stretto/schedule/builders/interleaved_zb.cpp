@@ -9,7 +9,7 @@ namespace stretto::builders {
 // Actor r holds back r weight gradients, which then fill the gaps of the cool-down.
 Schedule interleaved_zb(const Request& r) {
   Schedule s = looped(r);
-  const Interleaving in(r, "interleaved-zb");
+  const Interleaving in(r);
   for (int a = 0; a < r.actors; ++a) {
     Row& row = s.rows[a];
     row.reserve(3 * in.count);

@@ -8,7 +8,7 @@ namespace stretto::builders {
 // One more forward in flight lets the message of every forward travel while its receiver still has work.
 // The extra forward makes every steady forward independent of the backward after it: the two are one overlap group.
 Schedule kimi_k2(const Request& r) {
-  Schedule s = interleave(r, "kimi-k2", 1);
+  Schedule s = interleave(r, 1);
   for (Row& row : s.rows) {
     std::uint32_t groups = 0;
     const auto first = std::find_if(row.begin(), row.end(), [](const Action& a) { return a.phase == Phase::B; });
