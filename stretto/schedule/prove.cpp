@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include "stretto/base/id.h"
+#include "stretto/schedule/in_order.h"
 
 namespace stretto {
 
@@ -20,7 +20,12 @@ class Removal {
  public:
   // Times are kept for occupancy() only.
   Removal(const Traffic& t, int capacity, bool timed)
-      : t_(t), capacity_(capacity), at_(t.actors.size()), channels_(t.channels.size()), posted_(t.messages.size()) {
+      : t_(t),
+        capacity_(capacity),
+        order_(t.actors.size(), t.messages.size()),
+        at_(t.actors.size()),
+        channels_(t.channels.size()),
+        posted_(t.messages.size()) {
     std::size_t base = 0;
     for (std::size_t c = 0; c < channels_.size(); ++c) {
       channels_[c].base = base;
@@ -34,22 +39,15 @@ class Removal {
       left_at_.resize(rounds * base);
       posts_at_.resize(rounds * base);
     }
-    for (const ActorId a : at_.ids()) ready_.push_back(a);
   }
 
   void remove() {
-    while (!ready_.empty()) {
-      const ActorId a = ready_.back();
-      ready_.pop_back();
-      advance(a);
-    }
+    order_.run([&](ActorId a) { return advance(a); });
   }
 
-  bool finished() const {
-    return std::all_of(at_.begin(), at_.end(), [](const At& a) { return !a.waits; });
-  }
-  bool waits(ActorId actor) const { return at_[actor].waits.has_value(); }
-  std::uint32_t message(ActorId actor) const { return *at_[actor].waits; }
+  const InOrder<std::uint32_t>& order() const { return order_; }  // of messages
+  bool finished() const { return order_.finished(); }
+  std::uint32_t message(ActorId actor) const { return *order_.waits(actor); }
   const MessageStep& step(ActorId actor) const { return t_.actors[actor][at_[actor].step]; }
   std::uint32_t round(ActorId actor) const { return at_[actor].round; }
   // Whether the message an actor waits for was sent and only lacks room (or, at capacity 0, a posted receive).
@@ -86,7 +84,6 @@ class Removal {
  private:
   struct At {
     std::uint32_t step = 0, round = 0;
-    std::optional<std::uint32_t> waits = {};  // the message it waits for
     std::int64_t clock = 0;
   };
   struct ChannelState {
@@ -100,13 +97,6 @@ class Removal {
 
   std::uint64_t index(const Message& m, std::uint32_t round) const {
     return u64{round} * t_.channels[m.channel].messages + m.sent;
-  }
-
-  void wake(ActorId actor, std::uint32_t message) {
-    At& a = at_[actor];
-    if (a.waits != message) return;
-    a.waits = {};
-    ready_.push_back(actor);
   }
 
   // Lets go what can leave: into its posted buffer, or into the channel while it has room.
@@ -127,18 +117,18 @@ class Removal {
                                                             : m.posted;
         left_at_[rounds * c.base + k] = std::max(m.started, room);
       }
-      wake(of.target, message);
-      wake(of.source, message);
+      order_.happened(message);
     }
   }
 
-  void advance(ActorId actor) {
+  // The message it waits for.
+  std::optional<std::uint32_t> advance(ActorId actor) {
     using Kind = MessageStep::Kind;
     const auto& steps = t_.actors[actor];
     At& at = at_[actor];
     for (;; ++at.step) {
       if (at.step == steps.size()) {
-        if (steps.empty() || at.round + 1 == rounds) return;
+        if (steps.empty() || at.round + 1 == rounds) return std::nullopt;
         at.step = 0, ++at.round;
       }
       const MessageStep& s = steps[at.step];
@@ -163,21 +153,20 @@ class Removal {
       } else if (c.left > k) {
         if (!times_.empty()) at.clock = std::max(at.clock, left_at_[rounds * c.base + k]);
       } else {
-        at.waits = s.message;
-        return;
+        return s.message;
       }
     }
   }
 
   const Traffic& t_;
   std::uint64_t capacity_;
+  InOrder<std::uint32_t> order_;
   IdVector<ActorId, At> at_;
   std::vector<ChannelState> channels_;
   std::vector<std::uint8_t> posted_;              // per message: in how many rounds
   std::vector<Times> times_;                      // per message and round
   std::vector<std::uint32_t> by_send_;            // messages, channel by channel, in the order of sends
   std::vector<std::int64_t> left_at_, posts_at_;  // times, channel by channel, in the order of leaving and of posts
-  std::vector<ActorId> ready_;
 };
 
 class Prover {
@@ -211,17 +200,9 @@ class Prover {
     return fmt::format("actor {}, position {}, {}", actor.value, position, name_(actor, position));
   }
 
-  // Every waiting actor waits for one other that is waiting too: following them ends in a circle.
   void deadlocks(const Removal& stuck) {
-    IdVector<ActorId, std::optional<ActorId>> seen(t_.actors.size());
-    for (const ActorId start : seen.ids()) {
-      ActorId a = start;
-      while (stuck.waits(a) && !seen[a]) {
-        seen[a] = start;
-        a = next(stuck, a);
-      }
-      if (stuck.waits(a) && seen[a] == start) deadlock(stuck, a);
-    }
+    stuck.order().circles([&](ActorId a) { return next(stuck, a); },
+                          [&](const std::vector<ActorId>& circle) { deadlock(stuck, circle); });
     STRETTO_ASSERT(!proof_.faults.empty(), "traffic of a schedule that is not valid");
   }
 
@@ -236,11 +217,10 @@ class Prover {
     return receives(stuck, actor) && !stuck.full(actor) ? c.source : c.target;
   }
 
-  void deadlock(const Removal& stuck, ActorId first) {
+  void deadlock(const Removal& stuck, const std::vector<ActorId>& circle) {
     Finding f{Finding::Kind::deadlock, {}, {}};
     std::string chain;
-    ActorId a = first;
-    do {
+    for (const ActorId a : circle) {
       const Message& m = t_.messages[stuck.message(a)];
       const Channel& c = t_.channels[m.channel];
       const int position = stuck.step(a).position;
@@ -257,8 +237,8 @@ class Prover {
                              name_(c.source, m.sent_at), m.sent_at);
         f.culprits.push_back(place(c.source, m.sent_at));
       }
-      a = next(stuck, a);
-    } while (a != first);
+    }
+    const ActorId first = circle.front();
     const int position = stuck.step(first).position;
     chain += fmt::format(", which waits at {}", name_(first, position));
     f.fault = {where(first, position),

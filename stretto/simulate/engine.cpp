@@ -4,37 +4,34 @@
 #include <limits>
 
 #include "stretto/base/error.h"
+#include "stretto/schedule/in_order.h"
 
 namespace stretto {
 
 Player::Player(const Tape& tape) : tape_(tape) {
   const std::uint32_t nodes = tape.nodes(), actors = tape.actors();
-  std::vector<std::uint32_t> pending(nodes), head(tape.rows.begin(), tape.rows.end() - 1), runnable;
+  std::vector<std::uint32_t> pending(nodes), head(tape.rows.begin(), tape.rows.end() - 1);
   actor_of_.resize(nodes);
   for (std::uint32_t a = 0; a < actors; ++a) {
     std::fill(actor_of_.begin() + tape.rows[a], actor_of_.begin() + tape.rows[a + 1], a);
   }
   for (const Edge& e : tape.edges) ++pending[e.to];
 
-  // Actors run until a message is missing; the one that brings the last missing message wakes them up.
+  // An actor waits for the last message of a node.
   order_.reserve(nodes);
-  for (std::uint32_t a = actors; a-- > 0;) runnable.push_back(a);
-  while (!runnable.empty()) {
-    const std::uint32_t a = runnable.back();
-    runnable.pop_back();
-    while (head[a] < tape.rows[a + 1] && pending[head[a]] == 0) {
-      const std::uint32_t n = head[a]++;
+  InOrder<std::uint32_t> order(actors, nodes);
+  order.run([&](ActorId actor) -> std::optional<std::uint32_t> {
+    const std::uint32_t a = actor.value;
+    for (std::uint32_t& n = head[a]; n < tape.rows[a + 1]; ++n) {
+      if (pending[n] > 0) return n;
       order_.push_back(n);
-      for (std::uint32_t i = tape.first_edge[n]; i < tape.first_edge[n + 1]; ++i) {
-        const std::uint32_t to = tape.edges[i].to;
-        if (--pending[to] == 0 && head[actor_of_[to]] == to && actor_of_[to] != a) runnable.push_back(actor_of_[to]);
-      }
+      for (std::uint32_t i = tape.first_edge[n]; i < tape.first_edge[n + 1]; ++i)
+        if (const std::uint32_t to = tape.edges[i].to; --pending[to] == 0) order.happened(to);
     }
-  }
-  if (order_.size() < nodes) {
-    for (std::uint32_t a = 0; a < actors; ++a)
-      stuck_.push_back(head[a] < tape.rows[a + 1] ? std::optional(head[a]) : std::nullopt);
-  }
+    return std::nullopt;
+  });
+  if (!order.finished())
+    for (std::uint32_t a = 0; a < actors; ++a) stuck_.push_back(order.waits(ActorId(a)));
   start_.resize(nodes);
   ready_.resize(nodes);
   sender_.resize(nodes);

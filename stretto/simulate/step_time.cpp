@@ -11,6 +11,7 @@
 #include "stretto/program/labels.h"
 #include "stretto/program/lanes.h"
 #include "stretto/program/next_step.h"
+#include "stretto/schedule/in_order.h"
 #include "stretto/simulate/prices.h"
 
 namespace stretto {
@@ -27,7 +28,8 @@ class StepPlayer {
         actors_(p.actors.size()),
         record_(record),
         messages_(messages),
-        arrives_(p.transfers.size()) {
+        arrives_(p.transfers.size()),
+        order_(p.actors.size(), p.transfers.size()) {
     for (ActorId a : p.actors.ids())
       actors_[a].now = p.actors[a].code.begin(), actors_[a].due.resize(p.actors[a].collectives);
   }
@@ -47,6 +49,7 @@ class StepPlayer {
       for (ActorId a : actors_.ids())
         actors_[a].now = p_.actors[a].code.begin(), actors_[a].at = InstructionId(0), actors_[a].waits = 0;
       arrives_.assign(arrives_.size(), {});
+      order_ = {actors_.size(), arrives_.size()};
       const double now = play().seconds, takes = now - std::exchange(end, now);
       if (std::abs(takes - std::exchange(last, takes)) < 1e-9 * takes) break;
     }
@@ -78,11 +81,8 @@ class StepPlayer {
 
   // Plays until nobody can go on: is everything done?
   bool ends() {
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (ActorId a : actors_.ids()) moved = advance(a) || moved;
-    }
-    return std::ranges::none_of(actors_.ids(), [&](ActorId a) { return p_.actors[a].code.has(actors_[a].at); });
+    order_.run([&](ActorId a) { return advance(a); });
+    return order_.finished();
   }
   StepTime result() const {
     StepTime t;
@@ -124,38 +124,21 @@ class StepPlayer {
     return longest;
   }
 
-  // Until it has to wait for a message that is not sent yet: did it do anything?
-  bool advance(ActorId a) {
+  // Until it has to wait for a message that is not sent yet.
+  std::optional<TransferId> advance(ActorId a) {
     Actor& x = actors_[a];
-    const auto& code = p_.actors[a].code;
-    const InstructionId from = x.at;
-    for (; x.now != code.end(); ++x.now, ++x.at.value) {
+    for (; x.now != p_.actors[a].code.end(); ++x.now, ++x.at.value) {
       pass(a);
       if (next_) wait_for_others(x, a);
       const Instruction now = *x.now;
-      const bool goes = match(
-          now,
-          [&](const Run& r) {
-            run(x, a, r);
-            return true;
-          },
-          [&](const Send& s) {
-            send(x, a, s.transfer);
-            return true;
-          },
-          [&](const Receive& r) { return receive(x, r.transfer); },
-          [&](const Start& s) {
-            start(x, a, s);
-            return true;
-          },
-          [&](const Await& w) {
-            await(x, w);
-            return true;
-          });
-      if (!goes) break;
+      if (const auto t = received_by(now); t && !arrives_[*t]) return t;
+      match(
+          now, [&](const Run& r) { run(x, a, r); }, [&](const Send& s) { send(x, a, s.transfer); },
+          [&](const Receive& r) { receive(x, r.transfer); }, [&](const Start& s) { start(x, a, s); },
+          [&](const Await& w) { await(x, w); });
     }
     pass(a);
-    return x.at > from;
+    return std::nullopt;
   }
   void pass(ActorId a) {
     if (!passed_.empty()) passed_[a][actors_[a].at] = actors_[a].time;
@@ -172,7 +155,7 @@ class StepPlayer {
     const Priced p = r.calls ? prices_.part(a, r) : prices_.task(a, r.task);
     x.time += p.seconds();
     x.spent.add(p, !r.action);
-    issue(x, a);
+    issue(x);
     x.worked += x.time - start;
     if (r.action)
       x.last = x.time, x.update = 0;
@@ -181,7 +164,7 @@ class StepPlayer {
     if (record_) add_span(x, a, r, start);
   }
   // Kernels run when the program has issued them, which goes on ahead of them until it waits for a message.
-  void issue(Actor& x, ActorId a) {
+  void issue(Actor& x) {
     if (stack_.floor == 0) return;
     const Instruction now = *x.now;
     const Run* begun = begun_by(now);
@@ -203,7 +186,7 @@ class StepPlayer {
     const double start = x.time + until_given(a, x.at);
     free = std::max(free, start) + m.wire;
     const double arrives = free + m.latency;
-    arrives_[t] = arrives;
+    arrives_[t] = arrives, order_.happened(t);
     if (m.waits) {
       x.spent.messages += arrives - start;
       x.time += arrives - start;
@@ -240,8 +223,7 @@ class StepPlayer {
     }
     return rest;
   }
-  bool receive(Actor& x, TransferId t) {
-    if (!arrives_[t]) return false;
+  void receive(Actor& x, TransferId t) {
     if (record_ && *arrives_[t] > x.time) {
       const Route& route = p_.routes[p_.transfers[t].route];
       x.waited = fmt::format("{} from actor {}", route.name, route.source.value);
@@ -252,11 +234,10 @@ class StepPlayer {
       x.time = *arrives_[t];
     }
     handle(x, t);
-    return true;
   }
   void start(Actor& x, ActorId a, const Start& s) {
     const Task& t = p_.task(s.run);
-    issue(x, a);
+    issue(x);
     double end = x.time, begin = std::numeric_limits<double>::infinity();
     for (const auto& [seconds, wire] : prices_.started(a, s.run)) {
       if (x.free.size() <= wire.value) x.free.resize(wire.value + 1);
@@ -331,7 +312,8 @@ class StepPlayer {
   Timeline* record_ = nullptr;
   bool messages_ = false;
   IdVector<TransferId, std::optional<double>> arrives_;  // once it is sent
-  const NextStep* next_ = nullptr;                       // in all steps but the first
+  InOrder<TransferId> order_;
+  const NextStep* next_ = nullptr;  // in all steps but the first
   // When each is reached; in the step before. Only where steps follow each other.
   IdVector<ActorId, IdVector<InstructionId, double>> passed_, passed_before_;
   std::map<std::pair<ActorId, ActorId>, double> links_;

@@ -150,9 +150,9 @@ class CallOrdering {
   std::vector<std::pair<RegionAt, double>> sent_;
 };
 
-class InOrder {
+class Rewriting {
  public:
-  InOrder(Region region, CollectiveId next) : region_(region), next_(next) {}
+  Rewriting(Region region, CollectiveId next) : region_(region), next_(next) {}
   std::vector<Instruction> run(const CallOrder& order) {
     for (const OrderedCall& c : order.calls)
       match(
@@ -214,7 +214,7 @@ CallOrder as_it_stands(const RegionAsItComes& x, WorkTimes& times) {
 }
 
 std::vector<Instruction> in_order(const CallOrder& order, Region region, CollectiveId next) {
-  return InOrder(region, next).run(order);
+  return Rewriting(region, next).run(order);
 }
 
 }  // namespace stretto

@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "stretto/schedule/in_order.h"
+
 namespace stretto {
 namespace {
 
@@ -17,18 +19,13 @@ class Play {
         at_(p.actors.size()),
         known_(p.actors.size(), Known(p.actors.size(), InstructionId(0))),
         sent_(p.transfers.size()),
-        waiting_(p.transfers.size()) {
+        order_(p.actors.size(), p.transfers.size()) {
     for (ActorId a : p.actors.ids())
       for (TurnCodeId kind : p.actors[a].code.kinds().ids()) events_[a].push_back(events_of(a, kind, wanted));
   }
 
   std::vector<Fault> run() {
-    for (ActorId a : p_.actors.ids()) ready_.push_back(a);
-    while (!ready_.empty()) {
-      const ActorId a = ready_.back();
-      ready_.pop_back();
-      go_on(a);
-    }
+    order_.run([&](ActorId a) { return go_on(a); });
     return faults();
   }
 
@@ -49,8 +46,8 @@ class Play {
     return events;
   }
 
-  // Plays an actor until it has to wait for a message. The sender of that message wakes it.
-  void go_on(ActorId a) {
+  // Plays an actor until it has to wait for a message.
+  std::optional<TransferId> go_on(ActorId a) {
     const Code& code = p_.actors[a].code;
     auto& [turn, event] = at_[a];
     for (; turn < code.turns().size(); ++turn, event = 0) {
@@ -59,22 +56,22 @@ class Play {
         const Event& e = events[event];
         const At at{t, e.in_turn};
         known_[a][a] = at.id();
-        if (e.received && !receive(a, code.transfer(t, *e.received))) return;
+        if (const auto received = e.received ? std::optional(code.transfer(t, *e.received)) : std::nullopt;
+            received && !receive(a, *received))
+          return received;
         if (e.wanted) come_(a, at, known_[a]);
         if (e.sent) send(a, code.transfer(t, *e.sent), at.id());
       }
     }
+    return std::nullopt;
   }
   void send(ActorId a, TransferId t, InstructionId i) {
     sent_[t] = known_[a];
     sent_[t][a] = InstructionId(i.value + 1);  // to have the message is to know that it was read
-    if (waiting_[t]) ready_.push_back(*waiting_[t]);
+    order_.happened(t);
   }
   bool receive(ActorId a, TransferId t) {
-    if (sent_[t].empty()) {
-      waiting_[t] = a;
-      return false;
-    }
+    if (sent_[t].empty()) return false;
     for (ActorId b : known_[a].ids()) known_[a][b] = std::max(known_[a][b], sent_[t][b]);
     sent_[t] = {};
     return true;
@@ -106,8 +103,7 @@ class Play {
   IdVector<ActorId, Stand> at_;
   IdVector<ActorId, Known> known_;
   IdVector<TransferId, Known> sent_;  // of a message under way: what its sender knew
-  IdVector<TransferId, std::optional<ActorId>> waiting_;
-  std::vector<ActorId> ready_;  // can go on
+  InOrder<TransferId> order_;
 };
 
 // Which instructions of a turn's code write its messages: the same in all turns with this code.
@@ -143,10 +139,6 @@ std::vector<WrittenInTurn> written_in(const Program& p, const Code& code, const 
   STRETTO_ASSERT(direct.empty(), "what is made in another's memory is made by a run");
   return written;
 }
-
-}  // namespace
-
-namespace {
 
 // Of all codes of an actor.
 using WrittenInTurns = IdVector<TurnCodeId, std::vector<WrittenInTurn>>;
