@@ -105,13 +105,6 @@ inline const Start* start_of(const Instruction& i) {
 }
 const Start* start_of(const Instruction&&) = delete;
 
-inline std::optional<CollectiveId> awaited_by(const Instruction& i) {
-  using Found = std::optional<CollectiveId>;
-  return match(
-      i, [](const Await& w) -> Found { return w.collective; },
-      [](const OneOf<Run, Send, Receive, Start> auto&) -> Found { return std::nullopt; });
-}
-
 // Which of a body's calls it runs.
 inline CallRange calls_of(const Run& r, const Calls& body) {
   return r.calls.value_or(CallRange{CallId(0), CallId(body.calls.size())});

@@ -7,8 +7,6 @@ namespace stretto::tolerance {
 
 // A step shorter by less is a tie, which memory and plainer keys decide: predictions are no better than that.
 constexpr double tie = 0.005;
-// A search over cuts stops when a move saves less than one part in ten thousand: rounding would go on for ever.
-constexpr double worth_moving = 1 - 1e-4;
 // Stages with different recompute are worth their long lists of keys if they save half a percent.
 constexpr double worth_differing = 0.995;
 // Stages and schedules know nothing of gaps between buffers, nor of buffers that programs reuse: what is so much

@@ -8,6 +8,7 @@
 
 #include "stretto/program/overlap/call_order.h"
 #include "stretto/program/overlap/region_kinds.h"
+#include "stretto/schedule/in_order.h"
 
 namespace stretto {
 namespace {
@@ -21,7 +22,12 @@ using OrderKey = std::tuple<KindId, bool, std::map<RegionAt, double>>;
 class TurnOrder {
  public:
   TurnOrder(const Program& p, RegionKinds& kinds, WorkTimes& times, const Arrangement& reach)
-      : p_(p), kinds_(kinds), times_(times), reach_(reach), arrives_(p.transfers.size()) {
+      : p_(p),
+        kinds_(kinds),
+        times_(times),
+        reach_(reach),
+        arrives_(p.transfers.size()),
+        order_(p.actors.size(), p.transfers.size()) {
     for (ActorId a : p.actors.ids()) {
       actors_.push_back({.regions = &kinds.of(a, reach.pairs)});
       actors_[a].out.collectives = p.actors[a].collectives;
@@ -34,13 +40,13 @@ class TurnOrder {
   // and when all have, it goes on like that.
   IdVector<ActorId, ActorProgram> run() {
     while (true) {
-      bool moved = false;
-      for (ActorId a : actors_.ids())
-        while (actors_[a].more() && comes(a)) go_on(a), moved = true;
-      if (moved) continue;
+      order_.run([&](ActorId a) { return advance(a); });
       const std::optional<ActorId> behind = furthest_behind();
       if (!behind) break;
-      actors_[*behind].sketched ? go_on(*behind) : sketch(*behind);
+      if (!actors_[*behind].sketched)
+        sketch(*behind);
+      else
+        go_on(*behind), order_.release(*behind);
     }
     IdVector<ActorId, ActorProgram> all;
     for (ActorTurns& x : actors_) all.push_back(std::move(x.out));
@@ -88,11 +94,18 @@ class TurnOrder {
       begin += code.size(turn);
     }
   }
-  // Is everything known that it receives?
-  bool comes(ActorId a) {
-    bool known = true;
-    receptions(a, [&](RegionAt, TransferId t) { known = known && arrives_[t]; });
-    return known;
+  std::optional<TransferId> advance(ActorId a) {
+    for (; actors_[a].more(); go_on(a))
+      if (const auto unknown = missing(a)) return unknown;
+    return std::nullopt;
+  }
+  // Something that it receives of which it is not known when it comes.
+  std::optional<TransferId> missing(ActorId a) {
+    std::optional<TransferId> first;
+    receptions(a, [&](RegionAt, TransferId t) {
+      if (!first && !arrives_[t]) first = t;
+    });
+    return first;
   }
   void go_on(ActorId a) {
     ActorTurns& x = actors_[a];
@@ -136,6 +149,7 @@ class TurnOrder {
     for (const auto& [at, after] : order.sent) {
       const TransferId t = std::get<Send>(instruction_at(code_of(a), actors_[a].next, at)).transfer;
       arrives_[t] = actors_[a].time + after + times_.message(p_.routes[p_.transfers[t].route]);
+      order_.happened(t);
     }
   }
   // A code is made for the first turn that has an order; for others only what its numbers stand for is found.
@@ -164,22 +178,28 @@ class TurnOrder {
   const Arrangement reach_;
   IdVector<ActorId, ActorTurns> actors_;
   IdVector<TransferId, std::optional<double>> arrives_;
+  InOrder<TransferId> order_;
 };
 
+// That the program's actions run.
 std::size_t tasks_of_rows(const Program& p) {
   std::size_t n = 0;
-  for (const ActorProgram& a : p.actors)
-    n += std::count_if(a.code.begin(), a.code.end(), [](const Instruction& i) {
-      const Run* r = run_of(i);
-      return r && r->action;
-    });
+  for (const ActorProgram& a : p.actors) {
+    IdVector<TurnCodeId, std::size_t> each;
+    for (const TurnCode& kind : a.code.kinds())
+      each.push_back(std::ranges::count_if(kind.instructions, [](const Instruction& i) {
+        const Run* r = run_of(i);
+        return r && r->action;
+      }));
+    for (const Turn& t : a.code.turns()) n += each[t.code];
+  }
   return n;
 }
 
 }  // namespace
 
 std::span<const Arrangement> arrangements(std::size_t tasks) {
-  constexpr std::size_t most = 8'000;  // all ways of longer programs take too long
+  constexpr std::size_t most = 8'000;  // all ways of longer programs take two times as long as their whole compile
   static constexpr Arrangement of_short[] = {
       {}, {.weights = 8}, {.pairs = true, .weights = 8}, {.weights = 8, .unhurried = true}};
   static constexpr Arrangement of_long[] = {{.late = false}, {.late = false, .unhurried = true}};
@@ -208,14 +228,17 @@ int overlap_calls(Program& p, const OverlapOptions& o) {
   STRETTO_ASSERT(in_place, "a program waits forever before anything is moved in it");
   double least = *in_place;
   int ways = 1;
+  const bool pairs = std::ranges::any_of(
+      p.actors.ids(), [&](ActorId a) { return kinds.of(a, true).size() != kinds.of(a, false).size(); });
   for (const Arrangement& way : arrangements(tasks)) {
+    ++ways;
+    if (way.pairs && !pairs) continue;  // as another way has it
     IdVector<ActorId, ActorProgram> all =
         TurnOrder(p, kinds, way.unhurried ? unhurried_times : hurried_times, way).run();
     std::swap(p.actors, all);
     const std::optional<double> seconds = o.predicted(p);  // none where it was guessed wrongly what comes when
     std::swap(p.actors, all);
     if (seconds && *seconds < worth_arranging * least) best = std::move(all), least = *seconds;
-    ++ways;
   }
   if (best) p.actors = *std::move(best);
   return ways;
