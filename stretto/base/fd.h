@@ -5,6 +5,7 @@
 //   ::read(file.get(), bytes, count);
 #pragma once
 #include <optional>
+#include <span>
 #include <utility>
 
 namespace stretto {
@@ -30,5 +31,12 @@ class Fd {
   static constexpr int none = -1;
   int fd_ = none;
 };
+
+// What a program that this process becomes shall find open, and under which numbers.
+struct FdMove {
+  int from, to;
+};
+// All of them at once: a number may be another's source, or its own. For a child between fork and exec.
+bool move_fds(std::span<const FdMove>);
 
 }  // namespace stretto

@@ -12,6 +12,7 @@
 
 #include "stretto/base/clock.h"
 #include "stretto/base/error.h"
+#include "stretto/base/fd.h"
 
 namespace stretto {
 namespace {
@@ -39,10 +40,9 @@ int wire_number(const std::vector<std::string>& environment) {
   const int wire = wire_number(environment);
   const int word = fcntl(streams.word.in.get(), F_DUPFD, wire + 1);
   environment.push_back(std::string(last_word_variable) + "=" + std::to_string(word));
-  if (place.wire) dup2(place.wire->get(), wire);
-  dup2(place.input.get(), 0);
-  dup2(streams.out.in.get(), 1);
-  dup2(streams.error.in.get(), 2);
+  std::vector<FdMove> moves{{place.input.get(), 0}, {streams.out.in.get(), 1}, {streams.error.in.get(), 2}};
+  if (place.wire) moves.push_back({place.wire->get(), wire});
+  if (!move_fds(moves)) _exit(127);
   adopt_limits(place);
   std::vector<std::string> command{o.program};
   command.insert(command.end(), o.arguments.begin(), o.arguments.end());
