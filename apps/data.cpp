@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <iterator>
 #include <memory>
@@ -10,6 +11,7 @@
 
 #include "commands.h"
 #include "progress.h"
+#include "run_file.h"
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
 #include "stretto/base/text.h"
@@ -27,6 +29,10 @@ namespace {
 
 constexpr const char* own_end = "the tokenizer's own";
 
+std::vector<std::string> names_of(const std::vector<std::filesystem::path>& files) {
+  return {files.begin(), files.end()};
+}
+
 struct TokenizeCommand {
   std::vector<std::string> inputs;
   std::string tokenizer, out, format = "nanogpt", end;
@@ -36,6 +42,10 @@ struct TokenizeCommand {
     const InterruptGuard guard;
     const auto files = find_files(inputs);
     const Tokenizer t = read_tokenizer(tokenizer);
+    std::vector<std::string> read = names_of(files);
+    if (tokenizer != "bytes") read.push_back(tokenizer_file(tokenizer).string());
+    for (const char* ending : {"", ".bin", ".idx"})
+      refuse_input("tokenize", *ending ? std::filesystem::path(out).replace_extension(ending).string() : out, read);
     options.format = format == "llmc"       ? TokenFormat::llmc
                      : format == "megatron" ? TokenFormat::megatron
                                             : TokenFormat::nanogpt;
@@ -70,6 +80,7 @@ struct TrainCommand {
     need_lines_for(key, files);
     check_vocabulary(options.vocab, special.size());
     check_directory_of(out);
+    refuse_input("train-bpe", out, names_of(files));
     WordCounts words(split == "llama3" ? llama3_pattern : gpt2_pattern, special);
     u64 total = 0, before = 0, letters = 0;
     for (const auto& f : files) total += file_bytes(f);

@@ -66,10 +66,10 @@ Mesh mesh_of(const ParallelSection& s) {
   return mesh;
 }
 
-void refuse_input(std::string_view command, const std::string& output, std::initializer_list<std::string> inputs) {
+void refuse_input(std::string_view command, const std::string& output, const std::vector<std::string>& inputs) {
   for (const std::string& input : inputs)
     if (is_same(output, input))
-      throw Error(command, "-o {} would write over {}, which is read", output, input).hint("choose another name");
+      throw Error(command, "{} would be written over {}, which is read", output, input).hint("choose another name");
 }
 
 RunSizes sizes_of(const ModelConfig& model, int ranks) {

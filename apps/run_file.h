@@ -30,7 +30,7 @@ std::vector<std::string> settings_only(const CLI::App& command, std::string_view
 std::string config_of_run(const std::string& from, const std::vector<std::string>& settings);  // "": there is none
 Mesh mesh_of(const ParallelSection&);                                                          // with the axes of names
 // What is written must not be what was read.
-void refuse_input(std::string_view command, const std::string& output, std::initializer_list<std::string> inputs);
+void refuse_input(std::string_view command, const std::string& output, const std::vector<std::string>& inputs);
 RunSizes sizes_of(const ModelConfig&, int ranks);
 
 }  // namespace stretto::app

@@ -19,9 +19,9 @@
 #include "stretto/formats/atomic_file.h"
 #include "stretto/kernels/cpu/products.h"
 #include "stretto/program/marks.h"
+#include "stretto/run/prepare.h"
 #include "stretto/runtime/devices.h"
 #include "stretto/schedule/csv.h"
-#include "stretto/run/prepare.h"
 #include "stretto/view/chrome.h"
 #include "stretto/view/html.h"
 #include "stretto/view/svg.h"
@@ -152,6 +152,9 @@ void add_show(CLI::App& app) {
   command->add_flag("--messages", o->schedule.messages, "show messages too");
   command->callback([o, command] {
     const bool run = o->run.given(*command);
+    std::vector<std::string> read = o->schedule.schedules;
+    read.push_back(o->run.file);
+    refuse_input("show", o->output, read);
     if (run && o->schedule.schedules.empty()) return show_run(*o, *command);
     if (run || o->schedule.schedules.size() != 1)
       throw Error("show", "{}",

@@ -60,6 +60,28 @@ TEST(Data, ALearnedVocabularyTokenizes) {
   EXPECT_LT(TokenFile(folder / "a.bin").tokens().size(), i64(text.size() / 3));
 }
 
+TEST(Data, NothingThatIsReadIsWrittenOver) {
+  const Folder folder;
+  const std::string text = "a text of one's own\n", tokenizer = test::text_of(gpt2_folder + "/tokenizer.json");
+  folder.write("a.txt", text);
+  folder.write("b.idx", text);
+  folder.write("t.json", tokenizer);
+  const auto error = [&](const std::string& arguments) {
+    const Result r = data(arguments, folder);
+    EXPECT_EQ(r.code, 1) << arguments << r.out;
+    return r.error;
+  };
+  EXPECT_EQ(error("tokenize a.txt --tokenizer bytes --out ./a.txt"),
+            "[tokenize] ./a.txt would be written over a.txt, which is read; hint: choose another name\n");
+  EXPECT_THAT(error("tokenize a.txt b.idx --tokenizer bytes --format megatron --out b"),
+              HasSubstr("b.idx, which is read"));
+  EXPECT_THAT(error("tokenize a.txt --tokenizer t.json --out t.json"), HasSubstr("over t.json, which is read"));
+  EXPECT_THAT(error("train-bpe a.txt --vocab 300 --out a.txt"), HasSubstr("over a.txt, which is read"));
+  EXPECT_EQ(test::text_of(folder / "a.txt"), text);
+  EXPECT_EQ(test::text_of(folder / "b.idx"), text);
+  EXPECT_EQ(test::text_of(folder / "t.json"), tokenizer);
+}
+
 TEST(Data, MistakesAreNamedAndNothingIsWritten) {
   const Folder folder;
   folder.write("a.txt", "text");

@@ -319,8 +319,8 @@ TEST_F(PlanCommandTest, NothingThatIsReadIsWrittenOver) {
     EXPECT_EQ(r.out, "") << arguments;
     return r.error;
   };
-  EXPECT_THAT(says("-o run.toml"), HasSubstr("-o run.toml would write over run.toml, which is read"));
-  EXPECT_THAT(says("-o ./cluster.toml"), HasSubstr("-o ./cluster.toml would write over cluster.toml, which is read"));
+  EXPECT_THAT(says("-o run.toml"), HasSubstr("run.toml would be written over run.toml, which is read"));
+  EXPECT_THAT(says("-o ./cluster.toml"), HasSubstr("./cluster.toml would be written over cluster.toml, which is read"));
   EXPECT_EQ(text_of(folder_ / "run.toml"), plan_model);
   EXPECT_EQ(text_of(folder_ / "cluster.toml"), plan_cluster);
   std::filesystem::create_directories(folder_ / "out/best.html");

@@ -135,6 +135,20 @@ TEST(Show, EveryKeyOfARunWithItsValue) {
   EXPECT_EQ(show("show config --train.steps=0").code, 1);
 }
 
+TEST(Show, NothingThatIsReadIsWrittenOver) {
+  const Folder folder;
+  const std::string run = "[model]\nlayers = 1\n", rows = "0F0,0B0 \n1F0,1B0\n";
+  folder.write("run.toml", run);
+  folder.write("own.csv", rows);
+  for (const std::string arguments : {"show run.toml config -o run.toml", "show --schedule own.csv -o own.csv"}) {
+    const Result r = stretto(arguments, folder.str());
+    EXPECT_EQ(r.code, 1) << arguments;
+    EXPECT_THAT(r.error, HasSubstr(", which is read; hint: choose another name"));
+  }
+  EXPECT_EQ(text_of(folder / "run.toml"), run);
+  EXPECT_EQ(text_of(folder / "own.csv"), rows);
+}
+
 TEST(Show, SaysWhenAFileCannotBeWritten) {
   const Result r = show("show --schedule 1f1b --actors 2 --microbatches 2 -o /no-such-folder/x.svg");
   EXPECT_NE(r.code, 0);
