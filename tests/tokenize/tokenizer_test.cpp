@@ -176,6 +176,15 @@ TEST(Tokenizer, MistakesAreNamed) {
   EXPECT_THAT(message(characters("\"pattern\": {\"String\": \"_\"}, ", "")), HasSubstr("'pattern' is missing"));
   EXPECT_THAT(message(file("\"normalizer\": null", "\"normalizer\": {\"type\": \"Replace\", \"content\": \"\"}")),
               HasSubstr("[t.json:2] 'pattern' is missing"));
+  // Two of them make a letter a million.
+  const std::string thousands =
+      R"({"type": "Replace", "pattern": {"String": "e"}, "content": ")" + std::string(999, 'e') + "\"}";
+  const std::string sequence = R"({"type": "Sequence", "normalizers": [)" + thousands + ", " + thousands + "]}";
+  EXPECT_EQ(message(file("\"normalizer\": null", "\"normalizer\": " + thousands)), "no error");
+  EXPECT_THAT(message(file("\"normalizer\": null", "\"normalizer\": " + sequence)),
+              HasSubstr("its normalizers make a text more than 1000 times as long"));
+  EXPECT_THAT(message(characters("{\"type\": \"ByteFallback\"}", thousands + ", " + thousands)),
+              HasSubstr("its decoders make a token more than 1000 times as long"));
   EXPECT_THAT(message(characters("\"first\"", "\"last\"")), HasSubstr("'prepend_scheme' is 'last'"));
   EXPECT_THAT(message(file("\"post_processor\": null", "\"post_processor\": {\"type\": \"BertProcessing\"}")),
               HasSubstr("the post-processor \"BertProcessing\""));

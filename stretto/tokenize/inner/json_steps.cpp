@@ -14,6 +14,7 @@ namespace {
 
 using namespace tokenizer_fields;
 constexpr std::size_t most_steps = 16;
+constexpr double most_growth = 1000;  // times as long as a token is
 
 using NormalizerKind = Normalizer::Kind;
 constexpr std::pair<std::string_view, NormalizerKind> plain_normalizers[] = {{"NFC", NormalizerKind::nfc},
@@ -150,10 +151,15 @@ class DecoderReader {
     if (there(pattern, "Regex"))
       throw Error(f.source.str(), "a decoder that replaces an expression is not supported").hint("a String is");
     rules_.replace.emplace_back(text(pattern, "String"), text(f, "content"));
-    if (rules_.replace.back().first.empty()) throw Error(f.source.str(), "the decoder Replace replaces nothing");
+    const auto& [what, by] = rules_.replace.back();
+    if (what.empty()) throw Error(f.source.str(), "the decoder Replace replaces nothing");
+    growth_ *= std::max(1.0, double(by.size()) / double(what.size()));
+    if (growth_ > most_growth)
+      throw Error(f.source.str(), "its decoders make a token more than {} times as long", most_growth);
   }
 
   DecodeRules& rules_;
+  double growth_ = 1;
   bool fused_ = false;
 };
 

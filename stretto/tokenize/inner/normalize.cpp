@@ -16,6 +16,14 @@ namespace {
 
 using Kind = Normalizer::Kind;
 constexpr std::size_t block_bytes = 4096;
+constexpr double most_growth = 1000;  // times as long as the text was
+
+// How many times as long a text may be afterwards, but for letters that take more bytes in another form.
+double growth_of(const Normalizer& n) {
+  if (n.kind == Kind::prepend) return double(1 + n.text.size());
+  if (n.kind != Kind::replace) return 1;
+  return std::max(1.0, double(n.text.size()) / double(n.expression ? 1 : n.pattern.size()));
+}
 
 int form_of(Kind kind) {
   const int form = kind == Kind::nfc || kind == Kind::nfkc ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE;
@@ -161,8 +169,11 @@ std::string replaced(std::string_view text, const SplitPattern& what, std::strin
 }  // namespace
 
 TextNormalizer::TextNormalizer(const std::vector<Normalizer>& all, std::string_view where) {
+  double growth = 1;
   for (const Normalizer& n : all) {
     if (n.kind == Kind::replace && n.pattern.empty()) throw Error(where, "the normalizer Replace replaces nothing");
+    if ((growth *= growth_of(n)) > most_growth)
+      throw Error(where, "its normalizers make a text more than {} times as long", most_growth);
     const bool expression = n.kind == Kind::replace && n.expression;
     rules_.push_back({n, expression ? std::optional(SplitPattern(n.pattern, where)) : std::nullopt});
   }
