@@ -68,6 +68,6 @@ GraphFile parse_graph(std::string_view json, std::string_view name, const std::f
 i64 positions_of(const GraphFile&);
 
 // `rows`: of a step, instead of those that the file says. The copy is shared by all traces of the model.
-Model model_of(const GraphFile&, std::optional<i64> rows = {});
+Model model_of(GraphFile, std::optional<i64> rows = {});
 
 }  // namespace stretto

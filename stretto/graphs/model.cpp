@@ -94,8 +94,8 @@ Loss trace(Trace& t, const GraphFile& file, std::optional<i64> rows) {
 
 }  // namespace
 
-Model model_of(const GraphFile& file, std::optional<i64> rows) {
-  return [file = std::make_shared<const GraphFile>(file), rows](Trace& t) { return trace(t, *file, rows); };
+Model model_of(GraphFile whole, std::optional<i64> rows) {
+  return [file = std::make_shared<const GraphFile>(std::move(whole)), rows](Trace& t) { return trace(t, *file, rows); };
 }
 
 }  // namespace stretto

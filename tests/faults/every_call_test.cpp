@@ -15,6 +15,7 @@
 #include "stretto/base/hash.h"
 #include "stretto/checkpoint/checkpoint.h"
 #include "stretto/comm/peers.h"
+#include "support/chats.h"
 #include "support/command.h"
 #include "support/files.h"
 
@@ -26,17 +27,24 @@ using test::Folder;
 using test::Result;
 using test::text_of;
 
+// What is the same whenever a command ends well.
+enum class Same { parameters, printed, file };
 struct Command {
   const char *name, *arguments;
-  const char* result;  // a file that must be the same; "": the parameters that it says
+  Same same;
+  const char* file = "";
+  bool renders = false;  // conversations
 };
 const Command commands[] = {
-    {"train", "train run.toml --log.dir=run", ""},
-    {"resume", "train --resume=begun --train.steps=4", ""},
-    {"launch", "launch -n 2 --logs=logs -- train run.toml --parallel.pipe=2 --log.dir=run", ""},
-    {"convert", "convert begun exported", "exported/model.safetensors"},
-    {"tokenize", "data tokenize text.txt --tokenizer bytes --out text.bin", "text.bin"},
-    {"plan", "plan run.toml --cluster cluster.toml --ranks 2 -o best.toml", "best.toml"},
+    {"train", "train run.toml --log.dir=run", Same::parameters},
+    {"resume", "train --resume=begun --train.steps=4", Same::parameters},
+    {"launch", "launch -n 2 --logs=logs -- train run.toml --parallel.pipe=2 --log.dir=run", Same::parameters},
+    {"convert", "convert begun exported", Same::file, "exported/model.safetensors"},
+    {"tokenize", "data tokenize text.txt --tokenizer bytes --out text.bin", Same::file, "text.bin"},
+    {"learn", "data train-bpe text.txt --vocab 270 --out words.json", Same::file, "words.json"},
+    {"plan", "plan run.toml --cluster cluster.toml --ranks 2 -o best.toml", Same::file, "best.toml"},
+    {"eval", "eval begun --data text.txt --batches 1 --plain", Same::printed},
+    {"chat", "generate begun --chat --prompt a --template t.jinja --tokens 3", Same::printed, "", true},
 };
 const std::vector<std::string> kinds{"alloc", "write", "fsync", "rename", "mmap", "thread", "fork"};
 
@@ -76,6 +84,7 @@ class EveryCall : public testing::Test {
     base_->write("text.txt", test::sentences(60));
     base_->write("run.toml", run_file);
     base_->write("cluster.toml", cluster_file);
+    base_->write("t.jinja", "{% for m in messages %}{{ m.content }}{% endfor %}");
     const Result r = test::stretto("train run.toml --log.dir=begun --train.steps=2", base_->str());
     ASSERT_EQ(r.code, 0) << r.error;
   }
@@ -84,9 +93,12 @@ class EveryCall : public testing::Test {
   // In a copy of the base, which is left in `there`.
   static Result run(const Command& c, const std::string& fault, const Folder& there) {
     fs::copy(base_->str(), there.str(), fs::copy_options::recursive);
+    return run_in(there, c.arguments, fault);
+  }
+  static Result run_in(const Folder& there, const std::string& arguments, const std::string& fault) {
     const std::string counts = (there / "counts").string();
     return test::shell("timeout -s KILL 120 env LD_PRELOAD='" STRETTO_FAULT_SHIM "' STRETTO_FAULT=" + fault +
-                           " STRETTO_FAULT_COUNTS=" + counts + " '" + test::binaries() + "/stretto' " + c.arguments,
+                           " STRETTO_FAULT_COUNTS=" + counts + " '" + test::binaries() + "/stretto' " + arguments,
                        there.str());
   }
   static std::map<std::string, long> counts_of(const Folder& there) {
@@ -101,7 +113,8 @@ class EveryCall : public testing::Test {
     return text.empty() ? "" : fmt::format("{:016x}", hash_bytes(text.data(), text.size()));
   }
   static std::string result_of(const Command& c, const Result& r, const Folder& there) {
-    if (*c.result) return hash_of(there / c.result);
+    if (c.same == Same::file) return hash_of(there / c.file);
+    if (c.same == Same::printed) return r.out;
     std::smatch m;
     return std::regex_search(r.out, m, std::regex("parameters [0-9a-f]{16}")) ? m.str() : "";
   }
@@ -132,8 +145,8 @@ class EveryCall : public testing::Test {
     EXPECT_GE(newest.checkpoint->manifest().step, 2) << what;
     EXPECT_TRUE(newest.damaged.empty()) << what << ": " << newest.damaged.front();
     EXPECT_TRUE(newest_checkpoint(there / "run/checkpoints").damaged.empty()) << what;
-    if (*c.result && fs::exists(there / c.result)) {
-      EXPECT_EQ(hash_of(there / c.result), whole) << what;
+    if (c.same == Same::file && fs::exists(there / c.file)) {
+      EXPECT_EQ(hash_of(there / c.file), whole) << what;
     }
   }
 
@@ -144,14 +157,13 @@ std::unique_ptr<Folder> EveryCall::base_;
 // What every command does before it is one: all of them are declared, with their options.
 TEST_F(EveryCall, BeforeACommandIsChosen) {
   if (*STRETTO_FAULT_SHIM == 0) GTEST_SKIP() << "the sanitizer stands in front of the C library";
-  const Command version{"version", "--version", ""};
-  const Folder whole;
-  ASSERT_EQ(run(version, "none:0", whole).code, 0);
-  const long count = counts_of(whole)["alloc"];
+  const Folder there;
+  ASSERT_EQ(run_in(there, "--version", "none:0").code, 0);
+  const long count = counts_of(there)["alloc"];
   ASSERT_GT(count, 1000);
   for (long n = 1; n <= count; n += std::getenv("STRETTO_LONG") ? 1 : 29) {
     const std::string fault = "alloc:" + std::to_string(n);
-    if (const Result r = run(version, fault, Folder()); r.code != 0) expect_one_message(r, fault);
+    if (const Result r = run_in(there, "--version", fault); r.code != 0) expect_one_message(r, fault);
   }
 }
 
@@ -161,6 +173,7 @@ TEST_P(EveryCallOf, FailsOnce) {
   const Command& c = GetParam();
   if (*STRETTO_FAULT_SHIM == 0) GTEST_SKIP() << "the sanitizer stands in front of the C library";
   if (std::string(c.name) == "launch" && !has_mpi()) GTEST_SKIP() << "built without MPI";
+  if (c.renders) STRETTO_NEEDS_JINJA();
   const Folder whole;
   const Result good = run(c, "none:0", whole);
   ASSERT_EQ(good.code, 0) << good.error;
