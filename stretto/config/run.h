@@ -46,6 +46,7 @@ struct DataSection {
   std::string field = "text";                     // of a line of .jsonl files; "messages": conversations
   std::string chat_template = {};                 // `template`: a file; "": the one beside the tokenizer
   std::string date = {};                          // of conversations: 2026-11-18; "": the day the run starts
+  std::string hash = {};                          // of its tokens when the run starts
   bool documents = false;                         // attention stays within documents
   double validation = 0;                          // a part of the data, or in the file also:
   std::vector<std::string> validation_path = {};  // ... files of their own

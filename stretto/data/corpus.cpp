@@ -4,6 +4,7 @@
 
 #include "stretto/base/error.h"
 #include "stretto/base/files.h"
+#include "stretto/base/hash.h"
 #include "stretto/base/text.h"
 #include "stretto/data/chat.h"
 #include "stretto/data/documents.h"
@@ -22,8 +23,7 @@ class Opener {
   explicit Opener(const CorpusOptions& o, i64 length = 0) : options_(o), length_(length) {}
 
   std::optional<i64> vocabulary(const std::vector<std::string>& names) const {
-    if (options_.tokenizer != "bytes" && options_.tokenizer != "none")
-      return read_tokenizer_there().vocab();
+    if (options_.tokenizer != "bytes" && options_.tokenizer != "none") return read_tokenizer_there().vocab();
     std::vector<fs::path> files = find_files(names, options_.beside);
     std::erase_if(files, [&](const fs::path& f) { return kind_of(f) != Kind::tokens; });
     const auto largest = largest_token(files, token_format());
@@ -84,7 +84,8 @@ class Opener {
   }
   Tokenizer read_tokenizer_there() const {
     if (options_.tokenizer != "bytes" && !is_there(options_.tokenizer))
-      throw Error("data", "there is no tokenizer '{}'", options_.tokenizer).hint("{}", where_names_are(options_.beside));
+      throw Error("data", "there is no tokenizer '{}'", options_.tokenizer)
+          .hint("{}", where_names_are(options_.beside));
     return read_tokenizer(options_.tokenizer);
   }
 
@@ -147,6 +148,22 @@ i64 Corpus::training_tokens() const {
   i64 tokens = 0;
   for (const Source& p : training) tokens += p.source->tokens();
   return tokens;
+}
+
+u64 Corpus::hash() const {
+  constexpr i64 most_samples = 128, most_tokens = 512;
+  u64 h = hash_of(training.size());
+  std::vector<std::int32_t> ids;
+  for (const Source& p : training) {
+    const i64 tokens = p.source->tokens(), apart = std::max(tokens / most_samples, most_tokens);
+    hash_into(h, tokens);
+    for (i64 first = 0; first < tokens; first += apart) {
+      ids.resize(std::min(most_tokens, tokens - first));
+      p.source->read(first, ids);
+      h = hash_bytes(ids.data(), ids.size() * sizeof ids[0], h);
+    }
+  }
+  return h;
 }
 
 std::optional<i64> vocabulary_of(const CorpusOptions& o) { return Opener(o).vocabulary(all_names(o)); }

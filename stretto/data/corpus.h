@@ -49,6 +49,7 @@ struct Corpus {
   std::string name;                               // "tales.txt, 400184 bytes"
 
   i64 training_tokens() const;
+  u64 hash() const;  // of how many tokens there are to train on, and of samples of them: 64 Ki of each source, at most
 };
 
 // Every source holds at least one sequence of `length`, else an Error with the sizes.

@@ -20,6 +20,7 @@
 #include "stretto/run/inner/journal.h"
 #include "stretto/run/inner/progress.h"
 #include "stretto/run/inner/run_directory.h"
+#include "stretto/run/inner/same_data.h"
 #include "stretto/run/inner/saving.h"
 #include "stretto/run/inner/steps.h"
 #include "stretto/run/inner/stop.h"
@@ -65,6 +66,7 @@ class TrainingRun {
               "verify take a graph")
           .about({"model.graph"});
     prepared_ = prepare(config_, peers_.get());
+    const std::optional<std::string> other_data = settle_data(config_, prepared_.corpus);
     lines_ = about(config_, prepared_);
     if (peers_) {
       const Mesh& mesh = prepared_.compiled.parallel.mesh;
@@ -84,6 +86,7 @@ class TrainingRun {
       stragglers_.emplace(engine.ranks(), engine.program().ranks_per_actor());
     if (stragglers_ && computes()) busy_.emplace(prepared_.seconds);
     for (const std::string& note : from ? from->notes : std::vector<std::string>()) console_.say(note);
+    if (other_data) console_.say(*other_data);
     if (from && from->checkpoint)
       start_from(*from->checkpoint);
     else

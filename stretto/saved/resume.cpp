@@ -92,9 +92,10 @@ std::optional<Fault> compare(const Setting& s, std::vector<std::string>& notes) 
 
 void compare(RunConfig& now, const Checkpoint& c, std::vector<std::string>& notes) {
   const Field before = read_toml(c.manifest().config, "checkpoint");
-  // The day on which the run has started, unless another is asked for.
-  if (const Field* data = before.find("data"); data && now.data.date.empty())
-    if (const Field* date = data->find("date")) now.data.date = std::get<std::string>(date->value);
+  // What was settled when the run started, unless something else is asked for.
+  for (const auto& [key, value] : {std::pair("date", &now.data.date), {"hash", &now.data.hash}})
+    if (const Field* data = before.find("data"); data && value->empty())
+      if (const Field* was = data->find(key)) *value = std::get<std::string>(was->value);
   const Field after = read_toml(checkpoint_config(now), "run");
   const Field usual = read_toml(checkpoint_config({}), "defaults");
   std::vector<Fault> faults;

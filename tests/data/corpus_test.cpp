@@ -191,6 +191,25 @@ TEST(Corpus, ValidationIsTheEndOfEverySourceOfAMixture) {
   EXPECT_THAT(c.name, AllOf(HasSubstr("75% "), HasSubstr("a.bin"), HasSubstr("; 25% "), HasSubstr("b.bin")));
 }
 
+TEST(Corpus, ItsHashIsThatOfTheTokensWhateverTheyAreIn) {
+  const Folder folder;
+  const std::vector<std::int32_t> ids = counted(0, 250);
+  std::vector<std::int32_t> other = ids;
+  other[200] = 7;
+  write_tokens(folder / "a.bin", TokenFormat::nanogpt, 256, ids);
+  write_tokens(folder / "b.bin", TokenFormat::llmc, 256, ids);
+  write_tokens(folder / "other.bin", TokenFormat::nanogpt, 256, other);
+  const auto hash = [&](const std::string& name, double validation = 0) {
+    return open_corpus({.path = {(folder / name).string()}, .validation = validation}, 4).hash();
+  };
+  EXPECT_EQ(hash("a.bin"), hash("b.bin"));
+  EXPECT_NE(hash("a.bin"), hash("other.bin"));
+  EXPECT_NE(hash("a.bin"), hash("a.bin", 0.1)) << "what is held out is not trained on";
+  write_tokens(folder / "long.bin", TokenFormat::nanogpt, 256, std::vector<std::int32_t>(1 << 20, 3));
+  write_tokens(folder / "longer.bin", TokenFormat::nanogpt, 256, std::vector<std::int32_t>((1 << 20) + 1, 3));
+  EXPECT_NE(hash("long.bin"), hash("longer.bin"));
+}
+
 TEST(Documents, BeginBehindEndTokensInIndexedFilesAndFilesAndTexts) {
   const Folder folder;
   const auto file = [&](const std::string& name) { return (folder / name).string(); };

@@ -205,6 +205,8 @@ void keys_of(DataSection& s, Visit&& visit) {
         Words{"file"});
   visit(Key{"date", "of conversations: for templates that ask for it", "the day the run starts"}, s.date,
         Words{"2026-11-18"});
+  visit(Key{"hash", "of samples of the tokens: a run says when they are others than before", "set when the run starts"},
+        s.hash, Words{"16 digits"});
   visit(Key{"documents", "attention stays within documents"}, s.documents);
   visit(Key{"validation", "the part of the data that is held out, or files of their own"},
         ShareOrFiles{s.validation, s.validation_path});
