@@ -88,16 +88,16 @@ void write_best(const PlanCommand& o, const CLI::App& command, const Planning& a
   write_file(page, page_of(p, a.plan, program, measured, lines));
   write_file(o.output, planned_toml(o.run.file, command.remaining(), best.keys, comments));
   if (!o.plain && !o.json)
-    fmt::print("written  {} and {}; try: stretto simulate {} --cluster {}\n", o.output, page, o.output,
-               o.arguments.cluster);
+    fmt::print("written  {} and {}; try: stretto {}\n", o.output, page,
+               o.arguments.cluster.empty() ? fmt::format("train {}", o.output)
+                                           : fmt::format("simulate {} --cluster {}", o.output, o.arguments.cluster));
 }
 
 void print_curve(const std::vector<Planning>& all) {
   for (const Planning& a : all)
-    fmt::print("{} rank{}: {} a step, MFU {:.1f}%, {:.3g} rank hours per 1000 steps: {}{}\n", a.problem.ranks,
-               a.problem.ranks == 1 ? "" : "s", human_seconds(a.best().seconds),
-               100 * mfu(a.problem, a.plan.flops, a.best().seconds), 1000 * a.rank_hours(), a.best().keys.str(),
-               mark_of(a.problem).empty() ? "" : "; extrapolated");
+    fmt::print("{}: {} a step, MFU {:.1f}%, {:.3g} rank hours per 1000 steps: {}{}\n", a.ranks_str(),
+               human_seconds(a.best().seconds), 100 * mfu(a.problem, a.plan.flops, a.best().seconds),
+               1000 * a.rank_hours(), a.best().keys.str(), mark_of(a.problem).empty() ? "" : "; extrapolated");
 }
 
 // The name of a run in place of one that is none: "best" -> "best.toml", a folder -> "folder/best.toml".
@@ -130,7 +130,9 @@ void check_output(const PlanCommand& o) {
 
 void plan_run(const PlanCommand& o, const CLI::App& command) {
   if (o.run.file.empty() && command.remaining().empty())
-    throw Error("plan", "no run is given").hint("stretto plan RUN.toml --cluster CLUSTER.toml").as(Error::Kind::usage);
+    throw Error("plan", "no run is given")
+        .hint("stretto plan RUN.toml --cluster CLUSTER.toml, or without a cluster for this machine")
+        .as(Error::Kind::usage);
   check_output(o);
   const RunConfig read = o.run.read_open(command);
   const std::vector<PlanMeasured> measured = measured_on(o.arguments);
@@ -163,7 +165,9 @@ void add_plan(CLI::App& app) {
   const auto o = std::make_shared<PlanCommand>();
   o->run.declare(*command);
   PlanArguments& a = o->arguments;
-  command->add_option("--cluster", a.cluster, "the machines and links, as `stretto bench comm` writes them")
+  command
+      ->add_option("--cluster", a.cluster,
+                   "the machines and links, as `stretto bench comm` writes them; without it this machine")
       ->type_name("X.toml");
   command->add_option("--ranks", a.ranks, "how many ranks there are")->type_name("N")->check(whole_number(1, 1 << 20));
   command->add_option("-o,--output", o->output, "write the best as a run, and beside it a page: BEST.html")

@@ -13,7 +13,8 @@ std::vector<std::string> settings_of(const CLI::App& command) {
   const std::vector<std::string> settings = command.remaining();
   for (const std::string& s : settings) {
     const std::size_t equals = s.find('=');
-    if (s.starts_with("--") && equals != s.npos && s.substr(0, equals).find('.') != s.npos) continue;
+    const bool key = s.starts_with("--") && equals != s.npos && s.substr(0, equals).find('.') != s.npos;
+    if (key || s == "--parallel=auto") continue;
     throw unexpected(command, s);
   }
   return settings;
@@ -24,7 +25,9 @@ std::vector<std::string> settings_of(const CLI::App& command) {
 void RunFile::declare(CLI::App& command) {
   command.add_option("RUN.toml", file, "the run; without it every setting has its default");
   command.allow_extras();  // the settings, which read() looks at
-  command.footer("Any setting of RUN.toml can be given as --section.key=value, e.g. --train.steps=10.");
+  command.footer(
+      "Any setting of RUN.toml can be given as --section.key=value, e.g. --train.steps=10;\n"
+      "--parallel=auto: how the run is spread over this machine is chosen by prediction.");
 }
 
 bool RunFile::given(const CLI::App& command) const {

@@ -129,7 +129,7 @@ void show_run(ShowOptions o, const CLI::App& command) {
   std::string text = stations()[found - names.begin()].text(compiled);
   if (o.what == "memory" && computes(run.parallel.device))
     text += fmt::format("products: {} on every rank, for packed operands\nmemory:   {}\n",
-                        human_bytes(double(product_buffer)), beside_plan(program));
+                        human_bytes(double(product_buffer) * program.threads), beside_plan(program));
   print_or_write(o, text);
 }
 

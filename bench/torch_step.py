@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
-"""The reference step in PyTorch, on one thread: eager and compiled tokens per second (median of the steps after the first)."""
+"""The reference step in PyTorch and in Stretto, in turns, on one thread and on two.
+
+    bench/torch_step.py build/bench/threads ROUNDS [eager]
+"""
 import statistics
+import subprocess
 import sys
 import time
 
@@ -13,7 +17,6 @@ except ImportError:
     sys.exit(0)
 
 LAYERS, WIDTH, HEADS, SEQ, ROWS, VOCAB, MICROBATCHES = 4, 512, 8, 256, 4, 8192, 4
-torch.set_num_threads(1)
 torch.manual_seed(0)
 
 
@@ -44,24 +47,66 @@ class Gpt(nn.Module):
         return F.cross_entropy(self.head(x).view(-1, VOCAB), targets.view(-1))
 
 
-def tokens_per_second(compiled, steps):
-    model = Gpt()
-    run = torch.compile(model) if compiled else model
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
-    times = []
-    for _ in range(steps + 1):
+class Torch:
+    """One model and its optimizer, on some threads."""
+
+    def __init__(self, threads, compiled):
+        self.threads = threads
+        self.model = Gpt()
+        self.run = torch.compile(self.model) if compiled else self.model
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=3e-4)
+
+    def step(self):
+        """Tokens per second of one step."""
+        torch.set_num_threads(self.threads)
         start = time.perf_counter()
-        optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad(set_to_none=True)
         for _ in range(MICROBATCHES):
             ids, targets = torch.randint(0, VOCAB, (2, ROWS, SEQ))
-            (run(ids, targets) / MICROBATCHES).backward()
-        optimizer.step()
-        times.append(time.perf_counter() - start)
-    return ROWS * SEQ * MICROBATCHES / statistics.median(times[1:])
+            (self.run(ids, targets) / MICROBATCHES).backward()
+        self.optimizer.step()
+        return ROWS * SEQ * MICROBATCHES / (time.perf_counter() - start)
 
 
-for name, compiled in (("eager", False), ("compiled", True)):
-    try:
-        print(f"PyTorch {torch.__version__} {name}: {tokens_per_second(compiled, 4):.0f} tok/s", flush=True)
-    except Exception as e:  # torch.compile needs a working C++ tool chain of its own choice
-        print(f"PyTorch {name}: failed ({type(e).__name__})")
+class Stretto:
+    """A process that makes a step when it is asked to: build/bench/threads THREADS."""
+
+    def __init__(self, program, threads):
+        self.process = subprocess.Popen([program, "asked", str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def step(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return float(self.process.stdout.readline())
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+program, rounds = sys.argv[1], int(sys.argv[2])
+kinds = [("eager", False), ("compiled", True)][: 1 if "eager" in sys.argv else 2]
+for threads in (1, 2):
+    ours = Stretto(program, threads)
+    runs = {}
+    for name, compiled in kinds:
+        try:
+            runs[name] = Torch(threads, compiled)
+            runs[name].step()
+        except Exception as e:  # torch.compile needs a working C++ tool chain of its own choice
+            print(f"PyTorch {name}: failed ({type(e).__name__})")
+            runs.pop(name)
+    ours.step()
+    own, theirs = [], {name: [] for name in runs}
+    for _ in range(rounds):  # a run is compared with the steps right before and after it
+        own.append(ours.step())
+        for name, run in runs.items():
+            theirs[name].append(run.step())
+            own.append(ours.step())
+    ours.end()
+    word = f"{threads} thread" + ("s" if threads > 1 else "")
+    print(f"{word}: Stretto {statistics.median(own):.0f} tok/s")
+    for place, (name, speeds) in enumerate(theirs.items()):
+        beside = [(own[i * (len(runs) + 1) + place] + own[i * (len(runs) + 1) + place + 1]) / 2 / s for i, s in enumerate(speeds)]
+        print(f"{word}: PyTorch {torch.__version__} {name} {statistics.median(speeds):.0f} tok/s, "
+              f"Stretto / it {statistics.median(beside):.3f} [{min(beside):.3f}, {max(beside):.3f}]", flush=True)

@@ -1,10 +1,40 @@
 #include "stretto/base/threads.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <chrono>
 #include <system_error>
 
 namespace stretto {
+
+namespace {
+
+void run_on(const std::vector<int>& cores) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int core : cores) CPU_SET(core, &set);
+  if (!cores.empty()) sched_setaffinity(0, sizeof set, &set);
+}
+
+}  // namespace
+
+std::vector<int> usable_cores() {
+  cpu_set_t set;
+  std::vector<int> all;
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int i = 0; i < CPU_SETSIZE; ++i)
+      if (CPU_ISSET(i, &set)) all.push_back(i);
+  if (all.empty()) all.push_back(0);
+  return all;
+}
+
+OnCores::OnCores(const std::vector<int>& cores) {
+  if (cores.empty()) return;
+  before_ = usable_cores();
+  run_on(cores);
+}
+OnCores::~OnCores() { run_on(before_); }
 
 std::thread& Threads::start(std::function<void()> f, std::size_t wanted) {
   try {

@@ -5,6 +5,7 @@
 //   workers.start([this] { serve(); });
 //   Repeated beating;
 //   beating.start(0.1, [this] { beat(); });    // now, and every tenth of a second until it ends
+//   const OnCores here({2, 3});                // what starts while it lives runs on these cores
 //   std::future<int> sum = in_background([&] { return add(numbers); });
 #pragma once
 #include <condition_variable>
@@ -18,6 +19,20 @@
 #include "stretto/base/error.h"
 
 namespace stretto {
+
+std::vector<int> usable_cores();  // that this process may use; never none
+
+// This thread, and every one that it starts, runs on these cores until this goes away. Where the system refuses, and for
+// none, it runs where it may.
+class OnCores {
+ public:
+  explicit OnCores(const std::vector<int>& cores);
+  ~OnCores();
+  OnCores(const OnCores&) = delete;
+
+ private:
+  std::vector<int> before_;
+};
 
 class Threads {
  public:

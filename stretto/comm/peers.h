@@ -5,6 +5,7 @@
 //   u64 seen[] = {stop_asked ? 1u : 0u};
 //   peers->merge(seen);                                       // what anybody said
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -116,5 +117,10 @@ struct PeersOptions {
 // environment makes every k processes of a machine a node of their own, for trying out what several machines would do.
 std::shared_ptr<Peers> mpi_peers(const PeersOptions&);
 bool has_mpi();
+
+// Of this process.
+inline int ranks_on_machine(const Peers& p) {
+  return static_cast<int>(std::ranges::count(p.nodes(), p.nodes()[p.rank()]));
+}
 
 }  // namespace stretto

@@ -63,6 +63,7 @@ LowerOptions lower_options(const Asked& a, const Surroundings& around, const Par
                  .mesh = around.sharded ? around.sharded->mesh : Mesh{},
                  .link = p.within.value_or(p.link),
                  .remote = p.remote,
+                 .threads = p.threads,
                  .reshard = p.reshard,
                  .undo = a.optimizer && a.training.clip_late,
                  .purpose = p.purpose,

@@ -61,6 +61,7 @@ struct Parallel {
   // and links.
   std::optional<Cluster> cluster = {};
   double expert_room = 1.5;  // rows that a rank can take in an exchange, times the mean; more when a step needs more
+  int threads = 1;           // of each rank, which share the work of its kernels
   bool remote = false;       // actors are processes: they share no memory
   Purpose purpose = Purpose::run;
 };

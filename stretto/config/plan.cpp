@@ -59,6 +59,7 @@ PlanProblem problem_of(const RunConfig& c, const ClusterFile& cluster, int ranks
                 .cluster = cluster,
                 .ranks = ranks};
   p.cluster.cluster = placed(cluster.cluster, ranks);
+  p.parallel.threads = cluster.cluster.machine.threads;
   p.model.documents = c.data.documents;
   return p;
 }

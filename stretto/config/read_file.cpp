@@ -12,9 +12,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Takes keys that are "auto" out, and with `open` counts those that are not given as such.
+// Takes keys that are "auto" out, or all of [parallel], and with `open` counts those that are not given as such.
 std::vector<std::string> take_searched(Field& root, bool open) {
   std::vector<std::string> found;
+  const Field* const parallel = root.find("parallel");
+  const std::string* const all = parallel ? std::get_if<std::string>(&parallel->value) : nullptr;
+  const bool whole = all && *all == "auto";
+  if (whole) root.set("parallel", Field(Field::Table{}));
   for (const std::string& path : searched_keys()) {
     const std::size_t dot = path.find('.');
     const Field* section = root.find(path.substr(0, dot));
@@ -25,7 +29,7 @@ std::vector<std::string> take_searched(Field& root, bool open) {
       nothing.source = value->source;
       root.set(path, std::move(nothing));
       found.push_back(path);
-    } else if (!value && open) {
+    } else if (!value && (open || (whole && path.starts_with("parallel.")))) {
       found.push_back(path);
     }
   }

@@ -201,6 +201,8 @@ constexpr Renamed synonym_table[] = {
     {"recompute_activations", "parallel.recompute"},
     {"distributed_timeout_minutes", "parallel.timeout", "in seconds"},
     {"ddp_timeout", "parallel.timeout"},
+    {"num_threads", "parallel.threads"},
+    {"nthreads", "parallel.threads"},
 
     {"save_every", "checkpoint.every"},
     {"save_steps", "checkpoint.every"},

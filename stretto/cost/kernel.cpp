@@ -1,6 +1,7 @@
 #include "stretto/cost/kernel.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace stretto {
 namespace {
@@ -36,14 +37,7 @@ double attention_seconds(const KernelWork& w, const AttentionShape& a, const Mac
          (a.backward ? 2 : 1) * r.kernel;
 }
 
-}  // namespace
-
-WorkKind kind_of(const KernelWork& w) {
-  if (std::holds_alternative<ProductShape>(w.cost.shape)) return WorkKind::product;
-  return std::holds_alternative<AttentionShape>(w.cost.shape) ? WorkKind::attention : WorkKind::elements;
-}
-
-double kernel_seconds(const KernelWork& w, const Machine& m) {
+double seconds_of_one(const KernelWork& w, const Machine& m) {
   const double bytes = w.cost.read + w.cost.written + (w.accumulates ? w.cost.written : 0);
   if (!m.rates) return seconds(m, w.cost.flops, bytes, w.of_bf16);
   if (bytes == 0 && w.cost.flops == 0) return 0;
@@ -58,5 +52,22 @@ double kernel_seconds(const KernelWork& w, const Machine& m) {
   const double peak = m.rate(w.of_bf16) * (p->batches > 1 ? r.grouped : 1);
   return std::max(product_seconds(*p, peak, r, narrow ? r.narrow : 1), bytes / bandwidth) + casts + r.kernel;
 }
+
+// Of a rank's threads. What is shorter than one's part is worth no second one; waking the others, and waiting for the
+// last of them, was measured on an AMD EPYC (bench/threads.cpp).
+constexpr double least_part = 20e-6, waking = 5e-6;
+double shared(double seconds, int threads) {
+  const double parts = std::clamp(seconds / least_part, 1.0, double(threads));
+  return parts < 2 ? seconds : seconds / std::floor(parts) + waking;
+}
+
+}  // namespace
+
+WorkKind kind_of(const KernelWork& w) {
+  if (std::holds_alternative<ProductShape>(w.cost.shape)) return WorkKind::product;
+  return std::holds_alternative<AttentionShape>(w.cost.shape) ? WorkKind::attention : WorkKind::elements;
+}
+
+double kernel_seconds(const KernelWork& w, const Machine& m) { return shared(seconds_of_one(w, m), m.threads); }
 
 }  // namespace stretto

@@ -7,7 +7,7 @@
 //   attention       its causal operations at a rate of its own; or, where scores are kept, batched products and passes
 //                   over the scores
 //   all else        bytes / (bandwidth * elements)
-// and every kernel costs a little beside.
+// and every kernel costs a little beside. Threads of a rank share what is worth it, and have to be woken.
 #pragma once
 #include "stretto/cost/machine.h"
 #include "stretto/ir/op.h"

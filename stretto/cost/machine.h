@@ -13,11 +13,13 @@
 namespace stretto {
 
 struct Machine {
-  double flops = 50e9, memory_bandwidth = 10e9;
+  double flops = 50e9, memory_bandwidth = 10e9;  // of one thread
   double flops_bf16 = 0;            // of operations on bf16; 0: the same
   std::optional<Rates> rates = {};  // what kernels reach of these; none: all of it, a roofline
+  int threads = 1;                  // of a rank, which share the work of its kernels
   // For kernels that read bf16, or others.
   double rate(bool of_bf16) const { return of_bf16 && flops_bf16 > 0 ? flops_bf16 : flops; }
+  double peak(bool of_bf16) const { return threads * rate(of_bf16); }  // of all threads
   bool operator==(const Machine&) const = default;
 };
 

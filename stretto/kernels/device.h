@@ -20,6 +20,7 @@
 
 #include "stretto/ir/lane.h"
 #include "stretto/kernels/kernel.h"
+#include "stretto/kernels/team.h"
 
 namespace stretto {
 
@@ -66,6 +67,6 @@ class Device {
   virtual KernelSpent spent(KernelId) const = 0;
 };
 
-std::unique_ptr<Device> cpu_device();
+std::unique_ptr<Device> cpu_device(TeamOptions = {});
 
 }  // namespace stretto

@@ -39,6 +39,8 @@ struct KernelFault {
   i64 value = 0, limit = 0;
 };
 
+class Team;
+
 struct Args {
   std::byte* const* in = nullptr;
   std::byte* const* out = nullptr;
@@ -49,6 +51,9 @@ struct Args {
   void* poller = nullptr;
   Launch launch = {};
   std::optional<KernelFault>* fault = nullptr;  // the device's
+  // The threads that a kernel's work may be shared among; null: the one that calls. Each has scratch of its own.
+  Team* team = nullptr;
+  std::size_t scratch_each = 0;  // bytes from one's to the next one's
   // Whether an id, a label or a position is one; the fault is noted if not.
   bool within(i64 value, i64 limit) const {
     if (value >= 0 && value < limit) return true;
@@ -85,6 +90,7 @@ struct Kernel {
   std::string_view name;
   bool (*accepts)(const Call&) = nullptr;  // null: accepts everything
   Runner (*prepare)(const Call&) = nullptr;
+  bool shares = false;  // it shares its work among Args::team; others are cut into calls (cpu/call_parts.h)
 };
 inline bool accepts(const Kernel& k, const Call& call) { return !k.accepts || k.accepts(call); }
 

@@ -68,8 +68,9 @@ std::vector<std::string> command_of(const LaunchOptions& o, const std::string& l
   if (o.ranks > 1) {
     const std::string mpirun = find_mpirun(o.mpirun);
     command = {mpirun, "-n", std::to_string(o.ranks)};
-    const bool enough = o.ranks <= int(std::thread::hardware_concurrency());
-    if (is_open_mpi(mpirun)) command.insert(command.end(), {"--oversubscribe", "--bind-to", enough ? "core" : "none"});
+    const bool each =
+        int(std::thread::hardware_concurrency()) / o.ranks == 1;  // a core: it stays there, for one thread
+    if (is_open_mpi(mpirun)) command.insert(command.end(), {"--oversubscribe", "--bind-to", each ? "core" : "none"});
   }
   command.insert(command.end(), {o.program, "launch", "--as-rank", launch});
   return command;

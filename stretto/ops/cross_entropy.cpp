@@ -102,6 +102,7 @@ constinit const Op cross_entropy_op{
           const CrossEntropy r = decomposed_cross_entropy(in[0], in[1], in[2], a.over, a.ignore);
           return std::vector{r.sum, r.dlogits};
         },
+    .scratch = [](const OpCall& c) { return std::size_t(c.elements(c.in(1))) * sizeof(double); },  // losses of rows
     .in_place = {InPlace{0, 1}},
     .costly = Costly::yes,
     .ids =

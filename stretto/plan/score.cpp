@@ -44,7 +44,7 @@ std::vector<Planned> score(const PlanProblem& p, const std::vector<RunKeys>& all
 }
 
 double mfu(const PlanProblem& p, double flops, double seconds) {
-  return flops / (seconds * p.ranks * p.cluster.cluster.machine.rate(half(p)));
+  return flops / (seconds * p.ranks * p.cluster.cluster.machine.peak(half(p)));
 }
 
 }  // namespace stretto

@@ -75,7 +75,8 @@ Program frame(Step step, const Schedule& schedule, IdVector<PieceId, StageId> st
             .microbatches = schedule.microbatches,
             .states = options.states,
             .rows = options.rows,
-            .shared = options.shared};
+            .shared = options.shared,
+            .threads = options.threads};
   for (const Axis& a : options.mesh)
     if (a.name != "pipe") p.mesh.push_back(a);
   p.actors.resize(schedule.rows.size());

@@ -19,6 +19,7 @@ struct LowerOptions {
   IdVector<ParamId, std::vector<std::string>> param_axes = {};
   // Ranks share no memory: nothing is made in the receiver's, and what is sent stays for a while.
   bool remote = false;
+  int threads = 1;
   Reshard reshard = Reshard::microbatch;
   std::optional<OverlapOptions> overlap = {};  // collectives of tasks go on beside other work; none: waited for
   bool undo = false;                           // memory is planned for what parameters and state were before a step

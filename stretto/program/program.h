@@ -156,6 +156,7 @@ struct Program {
   int microbatches = 1, states = 0;
   i64 rows = 1;  // of the batch, per microbatch: random numbers are drawn by global row
   SharedRows shared = {};
+  int threads = 1;  // of each rank: all have scratch of their own
   IdVector<MicrobatchId, PipeId> pipe_of;
   IdVector<ParamId, ActorId> owners;  // who updates it; others hold copies
   // Axes that frozen parameters are cut over: ranks of an actor that differ along others only have the same.

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <thread>
 #include <utility>
 
+#include "stretto/base/threads.h"
 #include "stretto/base/files.h"
 #include "stretto/base/text.h"
 #include "stretto/comm/world.h"
@@ -52,6 +52,7 @@ class TrainingRun {
         out_(first() ? out : nowhere_.get()),
         console_(out_, verbosity) {
     config_.parallel.remote = peers_ && !peers_->shares_memory();
+    if (peers_) config_.parallel.on_machine = ranks_on_machine(*peers_);
     if (!computes()) leave_out_numbers();
     std::optional<Resumed> from;
     if (resume) {
@@ -82,7 +83,7 @@ class TrainingRun {
     options.say = [this] { return signals_ && signals_->asked() ? 1 : 0; };
     trainer_.emplace(std::move(prepared_.compiled), options);
     const Engine& engine = trainer_->engine();
-    if (engine.local().size() <= std::thread::hardware_concurrency())  // else they take turns, and work is no measure
+    if (engine.local().size() * engine.program().threads <= usable_cores().size())  // else they take turns, and work is no measure
       stragglers_.emplace(engine.ranks(), engine.program().ranks_per_actor());
     if (stragglers_ && computes()) busy_.emplace(prepared_.seconds);
     for (const std::string& note : from ? from->notes : std::vector<std::string>()) console_.say(note);

@@ -169,13 +169,41 @@ static std::vector<int> ranks_of(const PlanRequest& a, const RunConfig& run, con
 
 double Planning::rank_hours() const { return best().seconds * problem.ranks / 3600; }
 
+namespace {
+
+// So many ranks on the cores of this machine, and as many threads in each as there are cores for, or as the run says.
+ClusterFile this_machine(const RunConfig& run, int ranks) {
+  const int cores = static_cast<int>(usable_cores().size());
+  const int threads = run.parallel.threads > 0 ? run.parallel.threads : std::max(1, cores / ranks);
+  ClusterFile here{.name = "this machine"};
+  here.cluster.ranks_per_node = ranks;
+  here.cluster.inside = Parallel().link;
+  here.cluster.machine.threads = threads;
+  here.cluster.machine.flops = peak_flops(run.train.dtype) * std::min(1.0, 1.0 * cores / (ranks * threads));
+  here.memory = machine_bytes() / ranks;
+  return here;
+}
+
+// All numbers of ranks that leave no core without work, unless the run says how many there are.
+std::vector<int> ranks_here(const PlanRequest& a, const RunConfig& run) {
+  if (a.ranks > 0 || !run.plan.ranks.empty() || fixed_ranks(run) > 0) return ranks_of(a, run, {});
+  const int cores = static_cast<int>(usable_cores().size()), threads = run.parallel.threads;
+  std::vector<int> each;
+  for (int ranks = 1; ranks <= cores; ++ranks)
+    if (threads > 0 ? ranks == std::max(1, cores / threads) : cores % ranks == 0) each.push_back(ranks);
+  return each;
+}
+
+}  // namespace
+
 RunPlanning plan_of_run(const RunConfig& read, const PlanRequest& a) {
-  const ClusterFile cluster = cluster_of(a, read);
+  const bool here = a.cluster.empty() && computes(read.parallel.device);
+  const ClusterFile cluster = here ? ClusterFile{} : cluster_of(a, read);
   RunPlanning all{.run = as_stack_has_it(read, cluster.cluster.stack), .each = {}};
-  const std::vector<int> ranks = ranks_of(a, all.run, cluster);
+  const std::vector<int> ranks = here ? ranks_here(a, all.run) : ranks_of(a, all.run, cluster);
   for (const int n : ranks) {
     try {
-      all.each.push_back(planning_for(problem_of(all.run, cluster, n), all.run, a));
+      all.each.push_back(planning_for(problem_of(all.run, here ? this_machine(all.run, n) : cluster, n), all.run, a));
     } catch (const Error& e) {
       if (n == ranks.back() && all.each.empty()) throw;
       all.without.push_back(fmt::format("{} ranks: {}", n, e.what()));
@@ -193,21 +221,26 @@ const Planning& RunPlanning::best() const {
   return *std::ranges::min_element(each, {}, cost);
 }
 
+std::string Planning::ranks_str() const {
+  const auto plural = [](int n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); };
+  const int threads = problem.cluster.cluster.machine.threads;
+  return plural(problem.ranks, "rank") + (threads > 1 ? " × " + plural(threads, "thread") : "");
+}
+
 RunConfig planned_here(const RunConfig& run, std::string& said, PlanProgress progress) {
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const int ranks = run.plan.ranks.empty() ? cores : run.plan.ranks.front();
-  ClusterFile here{.name = "this machine"};
-  here.cluster.ranks_per_node = ranks;
-  here.cluster.inside = Parallel().link;
-  here.cluster.machine.flops = peak_flops(run.train.dtype) * std::min(1.0, 1.0 * cores / ranks);
-  here.memory = machine_bytes() / ranks;
-  if (!computes(run.parallel.device)) here = cluster_of({}, run);
-  const Planning planned = planning_for(problem_of(run, here, ranks), run, {.top = 1, .progress = std::move(progress)});
-  const Planned& best = planned.best();
-  said = fmt::format("planned  {}: {} a step predicted, the best of {} configurations for {} rank{} of {}",
-                     best.keys.str(), human_seconds(best.seconds), planned.plan.counts.tried, ranks,
-                     ranks == 1 ? "" : "s", here.name);
-  return with_keys(run, best.keys);
+  const RunPlanning all = plan_of_run(run, {.top = 1, .progress = std::move(progress)});
+  const Planning& best = all.best();
+  i64 tried = 0;
+  for (const Planning& p : all.each) tried += p.plan.counts.tried;
+  const auto line = [](const Planning& p) {
+    return fmt::format("{}, {}: {} a step predicted", p.ranks_str(), p.best().keys.str(),
+                       human_seconds(p.best().seconds));
+  };
+  said = fmt::format("planned  {}, the best of {} configurations for {}", line(best), tried, best.problem.cluster.name);
+  for (const Planning& p : all.each)
+    if (&p != &best) said += "\n         " + line(p);
+  for (const std::string& why : all.without) said += "\n         " + why;
+  return with_keys(all.run, best.best().keys);
 }
 
 }  // namespace stretto

@@ -15,7 +15,7 @@ namespace stretto {
 using PlanProgress = std::function<void(std::string_view what, double done, double of)>;
 
 struct PlanRequest {
-  std::string cluster = {};  // a file; "": the run's own machine and links
+  std::string cluster = {};  // a file; "": this machine, or the one that is emulated
   int ranks = 0;             // 0: as the run or the cluster says
   int top = 10;
   bool quick = false;
@@ -27,7 +27,8 @@ struct Planning {
   Plan plan;  // not empty
   double seconds = 0;
   const Planned& best() const { return plan.best.front(); }
-  double rank_hours() const;  // of a step
+  double rank_hours() const;      // of a step
+  std::string ranks_str() const;  // "2 ranks × 4 threads"; "64 ranks", where each has one
 };
 
 struct RunPlanning {
@@ -43,7 +44,7 @@ RunPlanning plan_of_run(const RunConfig& read, const PlanRequest&);
 ClusterFile cluster_of(const PlanRequest&, const RunConfig&);
 Each on_all_cores();
 
-// A run with open keys, planned for the cores of this machine; `said` is a line about what was chosen.
+// A run with open keys, planned for the cores of this machine; `said`: what was chosen, and what else was looked at.
 RunConfig planned_here(const RunConfig&, std::string& said, PlanProgress = {});
 
 }  // namespace stretto

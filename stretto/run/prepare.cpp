@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <optional>
-#include <thread>
 
 #include "stretto/base/files.h"
 #include "stretto/base/text.h"
+#include "stretto/base/threads.h"
 #include "stretto/compile/expert_rows.h"
 #include "stretto/compile/stages.h"
 #include "stretto/formats/hf_directory.h"
@@ -76,6 +76,19 @@ std::string device_line(const RunConfig& c) {
                      type.name, type.emulates ? fmt::format(", {}flop/s", human_count(speed)) : "");
 }
 
+// "cores    2 ranks × 3 threads on 8 cores; 2 are left: parallel.threads = 4 uses them".
+std::string cores_line(const RunConfig& c, const Program& program) {
+  const int cores = static_cast<int>(usable_cores().size()), threads = program.threads;
+  const int ranks = c.parallel.on_machine > 0 ? c.parallel.on_machine : program.ranks();
+  const int left = cores - ranks * threads;
+  std::string line = fmt::format("cores    {} × {} on {}{}", plural(ranks, "rank"), plural(threads, "thread"),
+                                 plural(cores, "core"), c.parallel.on_machine > 0 ? " of this machine" : "");
+  if (left < 0) line += ", which they share: a step takes longer than predicted";
+  if (left > 0) line += fmt::format("; {} left", left == 1 ? "1 is" : fmt::format("{} are", left));
+  if (left >= ranks) line += fmt::format(": parallel.threads = {} uses {}", cores / ranks, left == 1 ? "it" : "them");
+  return line;
+}
+
 // "chunks   10 of 12 collectives of a microbatch go in up to 8 parts".
 std::string chunks_line(const Compiled& compiled) {
   int cut = 0, most = 1;
@@ -117,7 +130,7 @@ double model_flops(const Compiled& c) {
 // More ranks than cores share them.
 double peak_of(const RunConfig& c, double ranks) {
   if (!computes(c.parallel.device)) return ranks * c.parallel.machine.rate(c.train.dtype == bf16);
-  return peak_flops(c.train.dtype) * std::min<double>(ranks, std::max(1u, std::thread::hardware_concurrency()));
+  return peak_flops(c.train.dtype) * std::min<double>(ranks * threads_of(c.parallel), usable_cores().size());
 }
 
 // Weights of two bytes that the run computes with in four; none: they are not, or not there yet.
@@ -190,13 +203,17 @@ Prepared prepare(const RunConfig& c, Peers* peers) {
   const double ranks = p.compiled.program->ranks();
   p.peak = peak_of(c, ranks);
   PredictOptions here = predict_options(c);
-  here.machine.flops = p.peak / ranks;
+  here.machine.flops = p.peak / ranks / p.compiled.program->threads;
   here.machine.flops_bf16 = 0;  // the peak is that of the run's type
   p.seconds = predict(*p.compiled.program, here).makespan;
   return p;
 }
 
-PredictOptions predict_options(const RunConfig& c) { return {.machine = c.parallel.machine, .link = c.parallel.link}; }
+PredictOptions predict_options(const RunConfig& c) {
+  PredictOptions o{.machine = c.parallel.machine, .link = c.parallel.link};
+  o.machine.threads = threads_of(c.parallel);
+  return o;
+}
 
 Batch batch_of(const RowsOptions& o, const Rows& rows) {
   const std::vector<i64> sizes{o.batch, o.length};
@@ -234,6 +251,7 @@ std::vector<std::string> about(const RunConfig& c, const Prepared& p) {
                               c.optimizer.state == bf16 ? ", states in bf16" : ""));
   if (c.finetune.lora || !c.finetune.freeze.empty()) lines.push_back(finetune_line(c, p.compiled));
   if (p.compiled.program->ranks() > 1) lines.push_back("mesh     " + mesh_line(c, p));
+  if (type_of(c.parallel.device).threads) lines.push_back(cores_line(c, *p.compiled.program));
   if (!computes(c.parallel.device)) lines.push_back(device_line(c));
   if (const std::optional<Limit> l = limit_of(p.compiled); l && l->head_parts > 0)
     lines.push_back(fmt::format("limit    stage {}, the head, {}: model.head_parts = {} cuts it", l->stage.value,

@@ -2,24 +2,35 @@
 
 #include <cstdlib>
 
+#include "stretto/base/threads.h"
 #include "stretto/kernels/async/async_device.h"
 
 namespace stretto {
 namespace {
 
-std::unique_ptr<Device> make_cpu(const Program&, int, const RunOptions&) { return cpu_device(); }
+constexpr int looks = 2000;  // of a thread of a team: some tens of microseconds
 
-std::unique_ptr<Device> make_async(const Program&, int rank, const RunOptions& o) {
-  return std::make_unique<AsyncDevice>(AsyncOptions{.jitter = o.jitter, .seed = o.jitter_seed * 1000003 + rank});
+TeamOptions team_of(const Program& p, const RunOptions& o) {
+  TeamOptions team{.threads = p.threads, .spins = enough_cores(p, o) ? looks : 0};
+  if (o.share_all) team.least = 0;
+  return team;
+}
+
+std::unique_ptr<Device> make_cpu(const Program& p, int, const RunOptions& o) { return cpu_device(team_of(p, o)); }
+
+std::unique_ptr<Device> make_async(const Program& p, int rank, const RunOptions& o) {
+  return std::make_unique<AsyncDevice>(
+      AsyncOptions{.jitter = o.jitter, .seed = o.jitter_seed * 1000003 + rank, .team = team_of(p, o)});
 }
 
 }  // namespace
 
-extern const DeviceType cpu_device_type{.name = "cpu", .about = "the CPU", .make = make_cpu};
+extern const DeviceType cpu_device_type{.name = "cpu", .about = "the CPU", .make = make_cpu, .threads = true};
 extern const DeviceType async_device_type{.name = "async",
                                           .about = "the CPU, with lanes that are threads of their own",
                                           .make = make_async,
                                           .processes = false,
+                                          .threads = true,
                                           .late = false};
 
 #define STRETTO_DEVICE(name) extern const DeviceType name##_device_type;
@@ -44,6 +55,11 @@ std::span<const DeviceKind> device_kinds() {
 #undef STRETTO_DEVICE
   };
   return all;
+}
+
+bool enough_cores(const Program& p, const RunOptions& o) {
+  const int ranks = o.peers ? ranks_on_machine(*o.peers) : p.ranks();
+  return std::cmp_greater_equal(usable_cores().size(), ranks * p.threads);
 }
 
 std::unique_ptr<Device> make_device(const Program& p, int rank, const RunOptions& o) {

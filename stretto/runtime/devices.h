@@ -24,6 +24,7 @@ struct DeviceType {
   bool emulates = false;  // takes the time that RunOptions::machine would take
   bool same_bits = true;  // as the CPU; else its numbers agree to rounding
   bool processes = true;  // ranks may be processes
+  bool threads = false;   // of a rank share the work of its kernels
   bool late = true;       // messages can be made to take longer (RunOptions::link, cluster)
   bool takes_time() const { return computes || emulates; }  // else its speed says nothing
 };
@@ -31,6 +32,9 @@ const DeviceType& type_of(DeviceKind);
 std::span<const DeviceKind> device_kinds();  // in the order of devices.def
 inline bool computes(DeviceKind kind) { return type_of(kind).computes; }
 
+// Whether every thread of every rank on this machine has a core of its own: then one that waits looks for a while before
+// it sleeps.
+bool enough_cores(const Program&, const RunOptions&);
 std::unique_ptr<Device> make_device(const Program&, int rank, const RunOptions&);  // the program must live longer
 // The options with what the environment asks for: STRETTO_DEVICE=async makes every device asynchronous that can be, so
 // that all tests test it, and STRETTO_JITTER=SEED lets its lanes dawdle. Error: options that a device cannot be

@@ -1,7 +1,5 @@
 #include "stretto/runtime/engine.h"
 
-#include <pthread.h>
-#include <sched.h>
 #include <sys/prctl.h>
 
 #include <chrono>
@@ -14,21 +12,12 @@
 namespace stretto {
 namespace {
 
-// Cores this process may use.
-std::vector<int> cores() {
-  cpu_set_t set;
-  std::vector<int> all;
-  if (sched_getaffinity(0, sizeof set, &set) == 0)
-    for (int i = 0; i < CPU_SETSIZE; ++i)
-      if (CPU_ISSET(i, &set)) all.push_back(i);
-  return all;
-}
-
-void pin(std::thread& t, int core) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(core, &set);
-  pthread_setaffinity_np(t.native_handle(), sizeof set, &set);  // refused: the thread runs where it may
+// Of a rank that is a thread here: as many as it has threads, which no other rank uses. None: there are too few.
+std::vector<int> cores_of(const Program& p, int rank, const RunOptions& o) {
+  const std::vector<int> all = usable_cores();
+  const std::size_t first = std::size_t(rank) * p.threads;
+  if (!o.pin || !computes(o.device) || o.peers || p.ranks() == 1 || !enough_cores(p, o)) return {};
+  return {all.begin() + first, all.begin() + first + p.threads};
 }
 
 // Emulated links go around the real ones.
@@ -52,7 +41,7 @@ Engine::Engine(std::shared_ptr<const Program> program, WorkerOptions options, co
   }
   for (int rank = 0; !peers_ && rank < ranks; ++rank) local_.push_back(rank);
   workers_.resize(ranks);
-  if (computes_) reserve_products(int(local_.size()));
+  if (computes_) reserve_products(int(local_.size()) * program_->threads);
   ArenaBases own{};
   if (peers_ && computes_) {
     if (peers_->shares_memory())
@@ -71,6 +60,7 @@ Engine::Engine(std::shared_ptr<const Program> program, WorkerOptions options, co
       STRETTO_ASSERT(here.param_at == there.param_at && here.frozen_at == there.frozen_at, "parameters lie elsewhere");
       for (const Arena k : {Arena::params, Arena::frozen}) mine.shared[k] = shared->worker(rank).arenas()[k];
     }
+    const OnCores here(cores_of(*program_, rank, mine.run));
     workers_[rank] = std::make_unique<Worker>(program_, a, rank % each, mine);
   }
   for (Submitted& s : steps_) s.worked.assign(ranks, 0);
@@ -89,12 +79,10 @@ bool Engine::keeps_frozen(int rank) const {
 
 void Engine::connect_threads(const WorkerOptions& options) {
   const int each = program_->ranks_per_actor(), ranks = program_->ranks();
-  const std::vector<int> allowed = cores();
-  const bool enough = std::cmp_greater_equal(allowed.size(), ranks);
   // When every rank has a core, looking for a short while costs less than sleeping.
   std::vector<Device*> devices;
   for (const int rank : local_) devices.push_back(&worker(rank).device());
-  wires_ = wired(wiring_of(devices, enough ? 500 : 0), options.run);
+  wires_ = wired(wiring_of(devices, enough_cores(*program_, options.run) ? 500 : 0), options.run);
   if (each > 1) groups_ = std::make_unique<Groups>(*program_, *wires_);
   for (int k = 0; k < each; ++k) {  // messages go between ranks of equal coordinates
     std::vector<ArenaBases> arenas;
@@ -108,8 +96,8 @@ void Engine::connect_threads(const WorkerOptions& options) {
   }
   if (options.ahead) let_go_ahead();
   for (int rank = 0; rank < ranks; ++rank) {
-    std::thread& t = threads_.start([this, rank] { serve(rank); }, local_.size());
-    if (enough && options.run.pin && computes_) pin(t, allowed[rank]);
+    const OnCores here(cores_of(*program_, rank, options.run));
+    threads_.start([this, rank] { serve(rank); }, local_.size());
   }
 }
 

@@ -33,6 +33,7 @@ struct RunOptions {
   std::shared_ptr<Peers> peers = {};  // the other processes: this one has one rank; none: all ranks are threads here
   std::function<std::uint64_t()> say = {};  // what each process tells the others with every step; see StepResult::said
 
+  bool share_all = false;  // for tests: threads of a rank share what is not worth it, too
   // For tests: now and then a rank sleeps for up to so many seconds before a task or a message, by the seed.
   double jitter = 0;
   std::uint64_t jitter_seed = 0;

@@ -226,7 +226,8 @@ void Worker::execute(const Run& r, InstructionId i) {
             .now = now,
             .poll = polls_ ? +[](void* self) { static_cast<Worker*>(self)->poll(); } : nullptr,
             .poller = this,
-            .launch = {.instruction = i.value}};
+            .launch = {.instruction = i.value},
+            .scratch_each = program().bytes[Arena::scratch] / program_->threads};
   for (CallId id : ids(calls_of(r, *body.calls))) {
     const PreparedCall& c = body.prepared[id];
     if (std::holds_alternative<SharedCallId>(c.does)) {

@@ -23,7 +23,7 @@ std::vector<double> bytes_per_actor(const Program& program) {
 double planned_bytes(const Program& program, std::span<const int> nodes, int node, bool apart) {
   IdVector<ActorId, double> each, frozen;
   for (const ActorProgram& a : program.actors) {
-    each.push_back(product_buffer);
+    each.push_back(double(product_buffer) * program.threads);
     for (const u64 bytes : a.bytes) each.back() += Pages::whole(bytes);
     each.back() -= frozen[frozen.push_back(Pages::whole(a.bytes[Arena::frozen]))];
   }

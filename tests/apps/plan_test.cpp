@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "stretto/base/threads.h"
 #include "stretto/formats/fields.h"
 #include "support/command.h"
 #include "support/files.h"
@@ -13,6 +14,7 @@
 namespace stretto::test {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -263,7 +265,8 @@ TEST_F(PlanCommandTest, MistakesAreNamed) {
   EXPECT_THAT(run("plan run.toml --ranks 4 --cluster other.toml").error, HasSubstr("did you mean 'h100-sxm'?"));
   EXPECT_THAT(says("--ranks 4 --parallel.zero=2 --parallel.data=1"),
               HasSubstr("zero = 2 cuts over the data axis, and data is 1; hint: leave one of these keys open"));
-  EXPECT_THAT(run("plan run.toml --ranks 4").error, HasSubstr("no cluster is given"));
+  folder_.write("list.tsv", "pipe\n2\n");
+  EXPECT_THAT(run("plan run.toml --ranks 4 --candidates list.tsv").error, HasSubstr("no cluster is given"));
   EXPECT_THAT(run("plan --cluster cluster.toml").error, HasSubstr("no run is given"));
 }
 
@@ -381,6 +384,24 @@ TEST_F(PlanCommandTest, TrainPlansFirst) {
       STRETTO_SOURCE);
   ASSERT_EQ(r.code, 0) << r.error;
   EXPECT_THAT(r.out, HasSubstr("planned  "));
+}
+
+// Ranks and threads are chosen together; every other split of the cores is named.
+TEST_F(PlanCommandTest, AllOfParallelMayBeAuto) {
+  const std::string small = "--model.layers=1 --model.width=32 --model.heads=2 --model.context=16 --train.batch=4 ";
+  const Result r = stretto(
+      "train --parallel=auto --train.steps=1 --checkpoint.keep=0 --log.dir=" + (folder_ / "out").string() + " " + small,
+      STRETTO_SOURCE);
+  ASSERT_EQ(r.code, 0) << r.error;
+  EXPECT_THAT(r.out, AllOf(HasSubstr("planned  "), HasSubstr(" thread"), HasSubstr("for this machine")));
+  if (usable_cores().size() == 2)
+    EXPECT_THAT(r.out, AllOf(HasSubstr("1 rank × 2 threads"), HasSubstr("2 ranks, ")));
+  folder_.write("auto.toml", "parallel = \"auto\"\n" + std::string(plan_model));
+  const Result planned = run("plan auto.toml --quick");
+  ASSERT_EQ(planned.code, 0) << planned.error;
+  EXPECT_THAT(planned.out, HasSubstr("this machine"));
+  const Result wrong = run("train run.toml --parallel=fast");
+  EXPECT_NE(wrong.code, 0);
 }
 
 }  // namespace

@@ -80,5 +80,23 @@ TEST(Threads, WhatGoesOnInTheBackgroundIsDoneHereWithoutThem) {
   EXPECT_EQ(e.error, "[x] y\n");
 }
 
+// Threads that start meanwhile stay on these cores; this one goes back to where it could run before.
+TEST(Threads, RunOnTheCoresTheyAreGiven) {
+  const std::vector<int> all = usable_cores(), last{all.back()};
+  std::vector<int> here, there;
+  {
+    const OnCores only(last);
+    here = usable_cores();
+    Threads threads;
+    threads.start([&] { there = usable_cores(); });
+    threads.join();
+    const OnCores anywhere({});
+    EXPECT_EQ(usable_cores(), last);
+  }
+  EXPECT_EQ(here, last);
+  EXPECT_EQ(there, last);
+  EXPECT_EQ(usable_cores(), all);
+}
+
 }  // namespace
 }  // namespace stretto

@@ -87,5 +87,22 @@ TEST(KernelSeconds, ShortSidesCostNarrowProductsMore) {
   EXPECT_DOUBLE_EQ(kernel_seconds(w, m), 2 * 20 * 80 * 180 / (2 * 500 * 0.5 * 0.8 * 0.9) + 2);
 }
 
+// What is long is cut among them, what is short is not, and more threads never take longer.
+TEST(KernelSeconds, ThreadsShareWhatIsWorthIt) {
+  Machine m{.flops = 1e9, .memory_bandwidth = 1e9};
+  const KernelWork longer{.cost = {.flops = 1e9}}, shorter{.cost = {.flops = 3e4}};
+  const double one = kernel_seconds(longer, m), brief = kernel_seconds(shorter, m);
+  m.threads = 4;
+  EXPECT_GT(kernel_seconds(longer, m), one / 4);
+  EXPECT_NEAR(kernel_seconds(longer, m), one / 4, 1e-4);
+  EXPECT_EQ(kernel_seconds(shorter, m), brief);
+  double before = one;
+  for (m.threads = 2; m.threads <= 64; m.threads *= 2) {
+    EXPECT_LT(kernel_seconds(longer, m), before);
+    before = kernel_seconds(longer, m);
+    EXPECT_EQ(m.peak(false), m.threads * 1e9);
+  }
+}
+
 }  // namespace
 }  // namespace stretto

@@ -2,6 +2,8 @@
 // adding up, and with bits that do not depend on where an element stands.
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <memory>
 #include <random>
 
 #include "stretto/ops/fused.h"
@@ -155,6 +157,46 @@ TEST_P(EveryKernel, BitsDoNotDependOnThePlace) {
           ASSERT_EQ(out.bits(shift + i), whole.bits(start + i)) << start << "+" << i << " of " << n;
         ASSERT_EQ(out.bits(shift + n), 0u) << "wrote beyond the end";
       }
+  }
+}
+
+// Threads that share a kernel's work, however little it is, give every element the bits that one thread gives it.
+TEST_P(EveryKernel, ThreadsChangeNoBits) {
+  const Op& op = *GetParam();
+  if (cpu_kernels(op).empty()) GTEST_SKIP() << "a view or a source";
+  std::vector<std::unique_ptr<Team>> teams;
+  for (const int threads : {2, 3, 5, 8})
+    teams.push_back(std::make_unique<Team>(TeamOptions{.threads = threads, .least = 0}));
+  const auto bits = [](const KernelRun& run) {
+    std::vector<std::vector<u64>> all;
+    for (std::size_t r = 0; r < run.call.out.size(); ++r) {
+      all.emplace_back();
+      for (const double x : run.result(int(r))) all.back().push_back(std::bit_cast<u64>(x));
+    }
+    return all;
+  };
+  for (const DType type : {f32, f64, bf16}) {
+    Examples e;
+    e.dtype = type;
+    op.examples(e);
+    for_each_node(op, type, [&](const Graph& g, NodeId node, unsigned round) {
+      KernelRun run(g, node, round, round % 2 ? KernelRun::strided : KernelRun::contiguous);
+      fill(run, e);
+      for (const bool adds : {false, true}) {
+        if (adds && !op.accumulates) continue;
+        run.call.accumulate = adds, run.now.overwrite = !adds;
+        for (const Kernel& kernel : cpu_kernels(op)) {
+          if (!accepts(kernel, run.call)) continue;
+          KernelRun alone = run;
+          alone.run(kernel);
+          for (const auto& team : teams) {
+            KernelRun shared = run;
+            shared.run(kernel, {}, team.get());
+            ASSERT_EQ(bits(shared), bits(alone)) << kernel.name << " by " << team->threads() << " threads";
+          }
+        }
+      }
+    });
   }
 }
 

@@ -11,12 +11,13 @@
 #include <sstream>
 
 #include "stretto/base/pages.h"
+#include "stretto/base/threads.h"
 #include "stretto/formats/fields.h"
 #include "stretto/kernels/cpu/products.h"
 #include "stretto/models/hf.h"
-#include "stretto/run/prepare.h"
 #include "stretto/run/inner/report.h"
 #include "stretto/run/inner/stop.h"
+#include "stretto/run/prepare.h"
 #include "stretto/train/trainer.h"
 #include "support/command.h"
 #include "support/files.h"
@@ -108,23 +109,52 @@ TEST_F(Loop, SaysWhatItDoes) {
   std::istringstream in(r.out);
   std::vector<std::string> lines;
   for (std::string line; std::getline(in, line);) lines.push_back(line);
-  ASSERT_EQ(lines.size(), 7u + 1 + 4 + 4) << r.out;
+  ASSERT_EQ(lines.size(), 8u + 1 + 4 + 4) << r.out;
   EXPECT_EQ(test::text_of(r.summary.directory / "log.txt"), r.out);
   EXPECT_THAT(lines[0], HasSubstr("model    gpt2, 1 layer, width 32"));
   EXPECT_THAT(lines[1], HasSubstr("text.txt, 18000 bytes; 16200 tokens to train on, 1800 to validate on"));
   EXPECT_THAT(lines[2], HasSubstr("step     4 sequences of 16 tokens in 1 microbatch, f32"));
   EXPECT_THAT(lines[3], HasSubstr("update   adamw, lr 0.01, cosine over 6 steps"));
-  EXPECT_THAT(lines[4], AllOf(HasSubstr("memory   "), HasSubstr(" planned: params "), HasSubstr("activations "),
+  const std::size_t cores = usable_cores().size();
+  const auto several = [](std::size_t n, const char* what) {
+    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+  };
+  EXPECT_EQ(lines[4], fmt::format("cores    1 rank × {} on {}", several(cores, "thread"), several(cores, "core")));
+  EXPECT_THAT(lines[5], AllOf(HasSubstr("memory   "), HasSubstr(" planned: params "), HasSubstr("activations "),
                               HasSubstr(" MiB in all, with whole pages and the buffers of products")));
-  EXPECT_THAT(lines[5], AllOf(HasSubstr("time     "), HasSubstr(" per step predicted: "), HasSubstr("measured peak")));
-  EXPECT_EQ(lines[6], "run      " + r.summary.directory.string());
-  EXPECT_THAT(lines[7], HasSubstr("step       loss  grad_norm         lr     tok/s  mfu%        mem"));
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(std::stoi(lines[std::size_t(8 + i)]), i == 0 ? 1 : 2 * i);
-  EXPECT_THAT(lines[11], HasSubstr("validation loss"));
-  EXPECT_EQ(lines[12], "saved    " + (r.summary.directory / "checkpoints/step-00000006").string());
-  EXPECT_EQ(lines[13], "report   " + (r.summary.directory / "report.html").string());
-  EXPECT_THAT(lines[14], testing::StartsWith("done: 6 of 6 steps"));
-  EXPECT_EQ(lines[15], fmt::format("parameters {:016x}", r.summary.parameters));
+  EXPECT_THAT(lines[6], AllOf(HasSubstr("time     "), HasSubstr(" per step predicted: "), HasSubstr("measured peak")));
+  EXPECT_EQ(lines[7], "run      " + r.summary.directory.string());
+  EXPECT_THAT(lines[8], HasSubstr("step       loss  grad_norm         lr     tok/s  mfu%        mem"));
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(std::stoi(lines[std::size_t(9 + i)]), i == 0 ? 1 : 2 * i);
+  EXPECT_THAT(lines[12], HasSubstr("validation loss"));
+  EXPECT_EQ(lines[13], "saved    " + (r.summary.directory / "checkpoints/step-00000006").string());
+  EXPECT_EQ(lines[14], "report   " + (r.summary.directory / "report.html").string());
+  EXPECT_THAT(lines[15], testing::StartsWith("done: 6 of 6 steps"));
+  EXPECT_EQ(lines[16], fmt::format("parameters {:016x}", r.summary.parameters));
+}
+
+// How a run is spread over the cores, and what the user could do about those that are left.
+TEST_F(Loop, SaysHowManyCoresItUses) {
+  const int cores = int(usable_cores().size());
+  const auto said = [&](const std::vector<std::string>& settings) {
+    const std::string out = run(settings).out;
+    const std::size_t at = out.find("cores    ");
+    return out.substr(at, out.find('\n', at) - at);
+  };
+  const std::string one = said({"--parallel.threads=1"});
+  EXPECT_THAT(one, HasSubstr("1 rank × 1 thread on "));
+  EXPECT_THAT(one, HasSubstr(cores > 1 ? fmt::format("left: parallel.threads = {} uses", cores) : "on 1 core"));
+  EXPECT_THAT(said({fmt::format("--parallel.threads={}", cores + 1)}), HasSubstr("which they share"));
+  const std::string two = said({"--parallel.data=2"});
+  EXPECT_THAT(two, HasSubstr(cores == 2 ? "2 ranks × 1 thread on 2 cores" : "2 ranks × "));
+}
+
+// However many threads there are, and more than there are cores.
+TEST_F(Loop, ThreadsChangeNoBits) {
+  const Ran one = run({"--parallel.threads=1"});
+  for (const char* threads : {"0", "2", "5"})
+    EXPECT_EQ(run({fmt::format("--parallel.threads={}", threads)}).summary.parameters, one.summary.parameters)
+        << threads;
 }
 
 TEST_F(Loop, IsAFunctionOfItsConfig) {
@@ -396,9 +426,9 @@ TEST_F(Loop, WhatTheMachineCannotHoldIsRefusedBeforeItIsAllocated) {
   const std::vector<double> each = bytes_per_actor(*c.program);
   // Arenas are whole pages, and products have buffers.
   const auto in_memory = [&](std::size_t actor) {
-    double sum = double(product_buffer);
+    double sum = double(product_buffer) * c.program->threads;
     for (const u64 bytes : c.program->actors[ActorId(int(actor))].bytes) sum += double(Pages::whole(bytes));
-    EXPECT_GT(sum, each[actor] + double(product_buffer));
+    EXPECT_GE(sum, each[actor] + double(product_buffer));
     return sum;
   };
   EXPECT_EQ(planned_bytes(*c.program), 2 * (in_memory(0) + in_memory(1)));

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "stretto/base/bf16.h"
+#include "stretto/kernels/cpu/call_parts.h"
 
 namespace stretto {
 namespace {
@@ -122,7 +123,7 @@ std::vector<double> KernelRun::result(int i) const {
   return values;
 }
 
-void KernelRun::run(const Kernel& kernel, std::vector<int> skip) {
+void KernelRun::run(const Kernel& kernel, std::vector<int> skip, Team* team) {
   // Fresh copies on 64-byte boundaries, so that only `start` decides how aligned a view is.
   std::vector<std::vector<std::byte>> room;
   const auto aligned = [&](std::size_t bytes) {
@@ -142,18 +143,21 @@ void KernelRun::run(const Kernel& kernel, std::vector<int> skip) {
     const bool skipped = std::find(skip.begin(), skip.end(), int(i)) != skip.end();
     out.push_back(skipped ? nullptr : base[i] + std::size_t(out_[i].start) * size_of(call.out[i].dtype));
   }
-  const std::size_t scratch = call.op().scratch();
+  const std::size_t each = (call.op().scratch() + 63) / 64 * 64, scratch = team ? each * team->threads() : each;
   std::byte* workspace = aligned(scratch + 64);
   std::memset(workspace, untouched, scratch + 64);
   pauses = 0;
   std::optional<KernelFault> fault;
-  kernel.prepare(call)({.in = in.data(),
-                        .out = out.data(),
-                        .scratch = workspace,
-                        .now = now,
-                        .poll = [](void* n) { ++*static_cast<int*>(n); },
-                        .poller = &pauses,
-                        .fault = &fault});
+  const Runner prepared = team ? prepare_in_parts(kernel, call, *team) : kernel.prepare(call);
+  prepared({.in = in.data(),
+            .out = out.data(),
+            .scratch = workspace,
+            .now = now,
+            .poll = [](void* n) { ++*static_cast<int*>(n); },
+            .poller = &pauses,
+            .fault = &fault,
+            .team = team,
+            .scratch_each = each});
   if (fault) throw call.node.op->out_of_range(call.op(), fault->value, fault->limit);
   for (std::size_t i = 0; i < 64; ++i)
     ASSERT_EQ(workspace[scratch + i], std::byte{untouched}) << kernel.name << " wrote beyond its scratch";

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "stretto/kernels/kernel.h"
+#include "stretto/kernels/team.h"
 
 namespace stretto {
 
@@ -26,7 +27,8 @@ class KernelRun {
   std::vector<double> operand(int i) const;
   std::vector<double> result(int i = 0) const;  // of padding: as it was written
   // `skip`: results nobody uses. Memory outside of the results' views must not change; checked.
-  void run(const Kernel&, std::vector<int> skip = {});
+  // `team`: threads that share the work, each with scratch of its own.
+  void run(const Kernel&, std::vector<int> skip = {}, Team* team = nullptr);
   const Kernel& chosen() const { return choose_kernel(call); }
 
   Call call;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "stretto/comm/inner/copies.h"
-#include "stretto/comm/threads/arrival.h"
+#include "stretto/base/arrival.h"
 #include "stretto/comm/transport.h"
 
 namespace stretto {

@@ -382,6 +382,9 @@ void keys_of(ParallelSection& s, Visit&& visit) {
                            {"full", Recompute::full},
                            {"layer", Recompute::layer},
                            {"selective", Recompute::selective}});
+  visit(Key{"threads",
+            "threads of each rank, which share the work of its kernels; 0: the cores of this machine over its ranks"},
+        s.threads, between(0, ParallelSection::most_threads));
   visit(Key{"device", devices_meaning()}, s.device, devices());
   visit.table(Key{"link", "messages take as long as over such a link"}, s.link);
   visit.table(Key{"machine", ""}, s.machine);

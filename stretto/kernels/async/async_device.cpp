@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "stretto/base/clock.h"
-#include "stretto/kernels/cpu/products.h"
 #include "stretto/kernels/cpu/tile_forms.h"
 #include "stretto/kernels/processor.h"
 
@@ -41,6 +40,7 @@ struct AsyncLaunch {
   KernelId kernel;
   std::span<const ByteSpans> in, out;
   std::byte* scratch;
+  std::size_t scratch_each;
   Now now;
   Launch launch;
   std::optional<KernelFault>* fault;
@@ -50,8 +50,13 @@ struct AsyncLaunch {
     std::byte** const results = at.data() + in.size();
     for (std::size_t i = 0; i < in.size(); ++i) tell(__tsan_read_range, at[i], in[i]);
     try {
-      kernels->run(kernel,
-                   {.in = at.data(), .out = results, .scratch = scratch, .now = now, .launch = launch, .fault = fault});
+      kernels->run(kernel, {.in = at.data(),
+                            .out = results,
+                            .scratch = scratch,
+                            .now = now,
+                            .launch = launch,
+                            .fault = fault,
+                            .scratch_each = scratch_each});
     } catch (...) {
       throw LaunchError{launch, std::current_exception()};
     }
@@ -63,12 +68,11 @@ struct AsyncLaunch {
 }  // namespace
 
 AsyncDevice::AsyncDevice(AsyncOptions o)
-    : options_(o), threads_([this] {
+    : options_(o), kernels_(o.team), threads_([this] {
         for (const auto& lane : lanes_)
           if (lane) lane->quit();
       }) {
   check_kernels_run_here();
-  reserve_products(1);
   // Chosen before any lane runs: inside of kernels the sanitizer sees no locks, not even those around a first use.
   tile_form<float>(), tile_form<double>();
 }
@@ -96,6 +100,7 @@ void AsyncDevice::launch(DeviceLane lane, KernelId k, const Args& args) {
                    .in = o.in,
                    .out = o.out,
                    .scratch = args.scratch,
+                   .scratch_each = args.scratch_each,
                    .now = args.now,
                    .launch = args.launch,
                    .fault = &fault_,

@@ -16,12 +16,14 @@
 #include "stretto/base/error.h"
 #include "stretto/base/id.h"
 #include "stretto/kernels/async/lane_word.h"
+#include "stretto/kernels/team.h"
 
 namespace stretto {
 
 struct AsyncOptions {
   double jitter = 0;  // up to so many seconds are slept now and then before something runs, differently for every seed
   u64 seed = 0;
+  TeamOptions team = {};  // threads that share a kernel's work
 };
 
 class LaneQueue {

@@ -5,15 +5,15 @@
 
 #include "stretto/kernels/cpu/host_arenas.h"
 #include "stretto/kernels/cpu/kernel_set.h"
-#include "stretto/kernels/cpu/products.h"
 #include "stretto/kernels/processor.h"
 
 namespace stretto {
 namespace {
 
-// The thread that calls is every lane: whatever is launched is done when the call returns, and nobody has to wait.
+// The thread that calls, with those that share its kernels, is every lane: whatever is launched is done when the call returns, and nobody has to wait.
 class CpuDevice : public Device {
  public:
+  explicit CpuDevice(TeamOptions o) : kernels_(o) {}
   std::byte* allocate(std::size_t bytes) override { return arenas_.allocate(bytes); }
   KernelId prepare(const Call& call) override { return kernels_.prepare(call); }
   std::string_view kernel_name(KernelId k) const override { return kernels_.name(k); }
@@ -43,10 +43,9 @@ class CpuDevice : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> cpu_device() {
+std::unique_ptr<Device> cpu_device(TeamOptions o) {
   check_kernels_run_here();
-  reserve_products(1);
-  return std::make_unique<CpuDevice>();
+  return std::make_unique<CpuDevice>(o);
 }
 
 }  // namespace stretto

@@ -2,17 +2,21 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <optional>
 
 #include "stretto/kernels/cpu/exp_row.h"
 #include "stretto/kernels/cpu/padding.h"
 #include "stretto/kernels/cpu/pauses.h"
+#include "stretto/kernels/cpu/share.h"
 #include "stretto/kernels/cpu/with_float.h"
 #include "stretto/ops/cross_entropy.h"
 #include "stretto/ops/cross_entropy_grad.h"
 
 namespace stretto {
 namespace {
+
+constexpr double seconds_each = 1.5e-9;  // of an element, about
 
 struct Plan {
   Nest rows;  // arrays: logits, labels, dlogits
@@ -50,14 +54,19 @@ Wide<T>* wide_row(T* d) {
     return nullptr;
 }
 
-template <class T, bool with_sum>
-void rows(const Plan& p, const Args& args) {
+// The gradients of some rows, and what each adds to the loss, where somebody asks.
+template <class T>
+void some_rows(const Plan& p, const Args& args, T* out, PartRange mine, double* losses) {
   using W = Wide<T>;
   const double scale = *args.input<double>(2);
-  T* const out = args.output<T>(with_sum ? 1 : 0);
-  double loss = 0;
+  i64 next = 0;
   Pauses pauses(args);
   run_nest(p.rows, [&](Steps at) {
+    const i64 row = next++;
+    if (!mine.has(row)) return;
+    double unread = 0;
+    double& loss = losses ? losses[row] : unread;
+    loss = 0;
     pauses.after(p.n);
     const T* x = args.input<T>(0) + at[0];
     T* d = out ? out + at[2] : nullptr;
@@ -69,7 +78,7 @@ void rows(const Plan& p, const Args& args) {
     const W top = lane_max<T>(p.n, x);
     const W target = x[*label];  // d may lie where x is
     const W sum = exp_row(x, wide_row(d), p.n, top);
-    loss += std::log(double(sum)) + (double(top) - double(target));
+    loss = std::log(double(sum)) + (double(top) - double(target));
     if (!d) return;
     const W factor = W(scale / double(sum));
     if constexpr (stored_wide<T>) {
@@ -81,7 +90,18 @@ void rows(const Plan& p, const Args& args) {
       d[*label] = T(factor * decay(target - top) - W(scale));
     }
   });
-  if (with_sum && args.out[0]) *args.output<double>(0) = loss;
+}
+
+// The losses are added in the order of rows, whichever threads have made them.
+template <class T, bool with_sum>
+void rows(const Plan& p, const Args& args) {
+  T* const out = args.output<T>(with_sum ? 1 : 0);
+  const i64 rows = turns(p.rows);
+  double* const losses = with_sum ? reinterpret_cast<double*>(args.scratch) : nullptr;
+  const int parts = parts_worth(args, double(rows) * double(p.n) * seconds_each);
+  share(args, parts,
+        [&](const Args& mine, int part) { some_rows<T>(p, mine, out, range_of_part(rows, 1, part, parts), losses); });
+  if (with_sum && args.out[0]) *args.output<double>(0) = std::accumulate(losses, losses + rows, 0.0);
   p.padding.clear(out);
 }
 
@@ -120,7 +140,7 @@ Runner prepare(const Call& call) {
 
 template <bool s>
 constexpr Kernel kernels[] = {
-    {"rows", &accepts_rows<s>, &prepare<s, &rows<float, s>, &rows<double, s>, &rows<BF16, s>>},
+    {"rows", &accepts_rows<s>, &prepare<s, &rows<float, s>, &rows<double, s>, &rows<BF16, s>>, true},
     {"reference", nullptr, &prepare<s, &reference<float, s>, &reference<double, s>, &reference<BF16, s>>}};
 
 }  // namespace

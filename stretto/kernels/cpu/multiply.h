@@ -52,8 +52,7 @@ struct ProductBlock {
 };
 ProductBlock block_of_part(const ProductSize&, bool rows_stay, i64 index, i64 count);
 template <class T>
-MatrixProduct<T> part_of(const MatrixProduct<T>& p, i64 index, i64 count) {
-  const ProductBlock b = block_of_part(p.size, p.out.at && p.out.add, index, count);
+MatrixProduct<T> block_of(const MatrixProduct<T>& p, const ProductBlock& b) {
   const auto lines = [](ProductLines<T> l, i64 first) {
     if (l.summed)
       l.data += first;
@@ -70,6 +69,10 @@ MatrixProduct<T> part_of(const MatrixProduct<T>& p, i64 index, i64 count) {
   else
     part.out.data += b.row * part.out.step;
   return part;
+}
+template <class T>
+MatrixProduct<T> part_of(const MatrixProduct<T>& p, i64 index, i64 count) {
+  return block_of(p, block_of_part(p.size, p.out.at && p.out.add, index, count));
 }
 
 template <class T>

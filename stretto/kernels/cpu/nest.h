@@ -59,6 +59,12 @@ inline Loop take_innermost(Nest& nest) {
   return last;
 }
 
+inline i64 turns(const Nest& nest) {
+  i64 n = 1;
+  for (const Loop& l : nest) n *= l.size;
+  return n;
+}
+
 template <class F>
 void run_nest(const Nest& nest, const F& body, std::size_t depth = 0, Steps at = {}) {
   if (depth == nest.size()) return body(at);

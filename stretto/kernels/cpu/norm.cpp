@@ -6,6 +6,7 @@
 #include "stretto/kernels/cpu/lanes.h"
 #include "stretto/kernels/cpu/padding.h"
 #include "stretto/kernels/cpu/pauses.h"
+#include "stretto/kernels/cpu/share.h"
 #include "stretto/kernels/cpu/with_float.h"
 #include "stretto/ops/norm.h"
 
@@ -145,6 +146,8 @@ void forward_reference(const Plan& p, const Args& args) {
   clear_padding<T>(p, args, false);
 }
 
+constexpr double backward_seconds = 1e-9;  // of an element, about
+
 // What a row of the backward pass needs beside its operands.
 template <class T>
 struct Row {
@@ -165,32 +168,34 @@ void write_dx(const Row<T>& r, const T* gain, i64 n) {
   }
 }
 
-// Adds the sums over up to four rows, so that the running sums are loaded and stored once per four.
+// Adds the sums of some columns over up to four rows, so that the running sums are loaded and stored once per four.
 template <class T>
-void add_columns(const Row<T>* r, int count, i64 n, Wide<T>* dgain, Wide<T>* dbias) {
+void add_columns(const Row<T>* r, int count, PartRange columns, Wide<T>* dgain, Wide<T>* dbias) {
+  const auto [first, end] = columns;
   const auto h = [](const Row<T>& row, i64 i) { return (row.x[i] - row.mean) * row.rstd; };
   if (count == 4) {
     const Row<T> r0 = r[0], r1 = r[1], r2 = r[2], r3 = r[3];
     if (dgain) {
 #pragma GCC ivdep
-      for (i64 i = 0; i < n; ++i)
+      for (i64 i = first; i < end; ++i)
         dgain[i] += (r0.g[i] * h(r0, i) + r1.g[i] * h(r1, i)) + (r2.g[i] * h(r2, i) + r3.g[i] * h(r3, i));
     }
     if (dbias) {
 #pragma GCC ivdep
-      for (i64 i = 0; i < n; ++i) dbias[i] += (r0.g[i] + r1.g[i]) + (r2.g[i] + r3.g[i]);
+      for (i64 i = first; i < end; ++i) dbias[i] += (r0.g[i] + r1.g[i]) + (r2.g[i] + r3.g[i]);
     }
     return;
   }
   for (int k = 0; k < count; ++k)
-    for (i64 i = 0; i < n; ++i) {
+    for (i64 i = first; i < end; ++i) {
       if (dgain) dgain[i] += r[k].g[i] * h(r[k], i);
       if (dbias) dbias[i] += r[k].g[i];
     }
 }
 
+// The gradients of some rows, and the sums of some columns over all rows.
 template <class T, bool centered>
-void backward_rows(const Plan& p, const Args& args) {
+void backward_part(const Plan& p, const Args& args, PartRange with_dx, PartRange columns) {
   using I = Backward<centered>;
   using W = Wide<T>;
   const bool add = p.accumulate && !args.now.overwrite;
@@ -198,27 +203,32 @@ void backward_rows(const Plan& p, const Args& args) {
   const W* means = input<W>(args, I::mean);
   W *dgain = args.output<W>(I::dgain), *dbias = output<W>(args, I::dbias);
   const i64 n = p.n;
-  if (dgain) std::fill_n(dgain, n, W(0));
-  if (dbias) std::fill_n(dbias, n, W(0));
+  if (dgain) std::fill(dgain + columns.first, dgain + columns.end, W(0));
+  if (dbias) std::fill(dbias + columns.first, dbias + columns.end, W(0));
   Row<T> rows[4];
   int count = 0;
+  i64 next = 0;
   // dx may be g itself: the columns are added up first.
   const auto flush = [&] {
-    add_columns(rows, count, n, dgain, dbias);
-    for (int k = 0; k < count && args.out[I::dx]; ++k)
+    add_columns(rows, count, columns, dgain, dbias);
+    for (int k = 0; k < count; ++k) {
+      if (!rows[k].dx) continue;
       add ? write_dx<T, centered, true>(rows[k], gain, n) : write_dx<T, centered, false>(rows[k], gain, n);
+    }
     count = 0;
   };
   Pauses pauses(args);
   run_nest(p.rows, [&](Steps at) {
+    const bool mine = with_dx.has(next++);
+    if (!mine && columns.empty()) return;
     pauses.after(n);
     Row<T>& r = rows[count++];
     r = {.x = args.input<T>(I::x) + at[0],
          .g = args.input<T>(I::g) + at[1],
-         .dx = args.out[I::dx] ? args.output<T>(I::dx) + at[2] : nullptr,
+         .dx = mine && args.out[I::dx] ? args.output<T>(I::dx) + at[2] : nullptr,
          .mean = means ? means[at[3]] : W(0),
          .rstd = args.input<W>(I::rstd)[at[4]]};
-    if (args.out[I::dx]) {
+    if (r.dx) {
       if constexpr (centered)
         r.a = lane_sum<W>(
                   n, [](auto g, auto w) { return g * w; }, r.g, gain) /
@@ -230,7 +240,27 @@ void backward_rows(const Plan& p, const Args& args) {
     if (count == 4) flush();
   });
   flush();
-  clear_padding<T>(p, args, add);
+}
+
+// Threads share first the columns, whose sums go over all rows in one order, then the rows: dx may be g itself.
+template <class T, bool centered>
+void backward_rows(const Plan& p, const Args& args) {
+  using I = Backward<centered>;
+  const i64 rows = turns(p.rows);
+  const int parts = parts_worth(args, double(rows) * double(p.n) * backward_seconds);
+  if (parts == 1) {
+    backward_part<T, centered>(p, args, {0, rows}, {0, p.n});
+  } else {
+    if (args.out[I::dgain] || output<Wide<T>>(args, I::dbias))
+      share(args, parts, [&](const Args& mine, int part) {
+        backward_part<T, centered>(p, mine, {}, range_of_part(p.n, 16, part, parts));
+      });
+    if (args.out[I::dx])
+      share(args, parts, [&](const Args& mine, int part) {
+        backward_part<T, centered>(p, mine, range_of_part(rows, 1, part, parts), {});
+      });
+  }
+  clear_padding<T>(p, args, p.accumulate && !args.now.overwrite);
 }
 
 template <class T, bool centered>
@@ -302,7 +332,7 @@ constexpr Kernel forward_kernels[] = {
 template <bool c>
 constexpr Kernel backward_kernels[] = {
     {"rows", &unit_backward<c>,
-     &backward<c, &backward_rows<float, c>, &backward_rows<double, c>, &backward_rows<BF16, c>>},
+     &backward<c, &backward_rows<float, c>, &backward_rows<double, c>, &backward_rows<BF16, c>>, true},
     {"reference", nullptr,
      &backward<c, &backward_reference<float, c>, &backward_reference<double, c>, &backward_reference<BF16, c>>}};
 

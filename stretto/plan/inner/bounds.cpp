@@ -20,7 +20,7 @@ double least_bubble(const RunKeys& k) {
 
 Bounds::Bounds(const PlanProblem& p, double flops)
     : p_(p),
-      ideal_(flops / (1.0 * p.ranks * p.cluster.cluster.machine.rate(half(p)))),
+      ideal_(flops / (1.0 * p.ranks * p.cluster.cluster.machine.peak(half(p)))),
       parameters_(parameter_count(p.model)) {}
 
 // Two half layers, forward and backward, gather and scatter what the tensor axis has cut; attention gathers keys and

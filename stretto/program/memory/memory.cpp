@@ -57,7 +57,7 @@ class Planner {
           scratch = std::max(scratch, p_.calls[r->task]->scratch);
           if (in_block(*r)) block_bytes_ = std::max(block_bytes_, block_for(*p_.calls[r->task]).bytes);
         }
-    a_.bytes[Arena::scratch] = aligned(scratch);
+    a_.bytes[Arena::scratch] = aligned(scratch) * p_.threads;
     if (!sizes_) {
       give_slots();
       place_persistent_ends();

@@ -1,9 +1,10 @@
-#include "stretto/comm/threads/arrival.h"
-#include "stretto/base/relax.h"
+#include "stretto/base/arrival.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "stretto/base/relax.h"
 
 namespace stretto {
 
