@@ -14,7 +14,7 @@ namespace {
 
 using namespace tokenizer_fields;
 constexpr std::size_t most_steps = 16;
-constexpr double most_growth = 1000;  // times as long as a token is
+constexpr double most_growth_of_token = 1000;  // times as long as a token is
 
 using NormalizerKind = Normalizer::Kind;
 constexpr std::pair<std::string_view, NormalizerKind> plain_normalizers[] = {{"NFC", NormalizerKind::nfc},
@@ -154,8 +154,8 @@ class DecoderReader {
     const auto& [what, by] = rules_.replace.back();
     if (what.empty()) throw Error(f.source.str(), "the decoder Replace replaces nothing");
     growth_ *= std::max(1.0, double(by.size()) / double(what.size()));
-    if (growth_ > most_growth)
-      throw Error(f.source.str(), "its decoders make a token more than {} times as long", most_growth);
+    if (growth_ > most_growth_of_token)
+      throw Error(f.source.str(), "its decoders make a token more than {} times as long", most_growth_of_token);
   }
 
   DecodeRules& rules_;

@@ -16,7 +16,7 @@ namespace {
 
 using Kind = Normalizer::Kind;
 constexpr std::size_t block_bytes = 4096;
-constexpr double most_growth = 1000;  // times as long as the text was
+constexpr double most_growth_of_text = 1000;  // times as long as the text was
 
 // How many times as long a text may be afterwards, but for letters that take more bytes in another form.
 double growth_of(const Normalizer& n) {
@@ -172,8 +172,8 @@ TextNormalizer::TextNormalizer(const std::vector<Normalizer>& all, std::string_v
   double growth = 1;
   for (const Normalizer& n : all) {
     if (n.kind == Kind::replace && n.pattern.empty()) throw Error(where, "the normalizer Replace replaces nothing");
-    if ((growth *= growth_of(n)) > most_growth)
-      throw Error(where, "its normalizers make a text more than {} times as long", most_growth);
+    if ((growth *= growth_of(n)) > most_growth_of_text)
+      throw Error(where, "its normalizers make a text more than {} times as long", most_growth_of_text);
     const bool expression = n.kind == Kind::replace && n.expression;
     rules_.push_back({n, expression ? std::optional(SplitPattern(n.pattern, where)) : std::nullopt});
   }
