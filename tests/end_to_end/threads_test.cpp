@@ -55,12 +55,12 @@ TEST_P(Threaded, EveryScheduleHasTheBitsOfOne) {
   for (const BuilderEntry& b : schedule_builders()) {
     if (!b.ascending) continue;
     try {
-      build_schedule(b.name, {.actors = 2, .microbatches = 4, .chunks = b.default_chunks});
+      build_schedule(b.name, {.actors = 2, .microbatches = 4, .chunks = b.default_chunks()});
     } catch (const Error&) {
       continue;  // not a size of this schedule
     }
     const Parallel parallel{
-        .mesh = {{"pipe", 2}}, .schedule = std::string(b.name), .chunks = b.default_chunks, .stages = {}};
+        .mesh = {{"pipe", 2}}, .schedule = std::string(b.name), .chunks = b.default_chunks(), .stages = {}};
     EXPECT_EQ(trained(parallel, thread_counts[compared++ % std::size(thread_counts)]), one) << b.name;
   }
   EXPECT_GE(compared, 4);

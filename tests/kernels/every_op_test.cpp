@@ -176,10 +176,7 @@ TEST_P(EveryKernel, ThreadsChangeNoBits) {
     return all;
   };
   for (const DType type : {f32, f64, bf16}) {
-    Examples e;
-    e.dtype = type;
-    op.examples(e);
-    for_each_node(op, type, [&](const Graph& g, NodeId node, unsigned round) {
+    for_each_node(op, type, 8, [&](const Examples& e, const Graph& g, NodeId node, unsigned round) {
       KernelRun run(g, node, round, round % 2 ? KernelRun::strided : KernelRun::contiguous);
       fill(run, e);
       for (const bool adds : {false, true}) {
