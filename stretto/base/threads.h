@@ -22,8 +22,8 @@ namespace stretto {
 
 std::vector<int> usable_cores();  // that this process may use; never none
 
-// This thread, and every one that it starts, runs on these cores until this goes away. Where the system refuses, and for
-// none, it runs where it may.
+// This thread, and every one that it starts, runs on these cores until this goes away. Where the system refuses, and
+// for none, it runs where it may.
 class OnCores {
  public:
   explicit OnCores(const std::vector<int>& cores);

@@ -34,8 +34,8 @@ struct ParallelSection : Parallel, RunOptions {
 std::vector<Fault> schedule_faults(const ParallelSection&, int microbatches);
 
 // `products`: what they are made in, for the rates of the cluster.
-// Of each rank: as the file says, or the cores of this machine over its ranks. One where ranks are on other machines, or
-// on devices that have none.
+// Of each rank: as the file says, or the cores of this machine over its ranks. One where ranks are on other machines,
+// or on devices that have none.
 int threads_of(const ParallelSection&);
 int ranks_of(const ParallelSection&);
 Parallel parallel_of(const ParallelSection&, ProductType products);

@@ -17,7 +17,7 @@ namespace stretto {
 
 struct TeamOptions {
   int threads = 1;
-  // How often one that waits looks before it sleeps: some microseconds' worth where every thread has a core, else never.
+  // How often one that waits looks before it sleeps: for some microseconds where every thread has a core, else never.
   int spins = 0;
   double least = 20e-6;  // seconds of work that are worth a part of their own; 0: any, for tests
 };

@@ -83,7 +83,8 @@ class TrainingRun {
     options.say = [this] { return signals_ && signals_->asked() ? 1 : 0; };
     trainer_.emplace(std::move(prepared_.compiled), options);
     const Engine& engine = trainer_->engine();
-    if (engine.local().size() * engine.program().threads <= usable_cores().size())  // else they take turns, and work is no measure
+    // Those without a core of their own take turns, and their work is no measure.
+    if (engine.local().size() * engine.program().threads <= usable_cores().size())
       stragglers_.emplace(engine.ranks(), engine.program().ranks_per_actor());
     if (stragglers_ && computes()) busy_.emplace(prepared_.seconds);
     for (const std::string& note : from ? from->notes : std::vector<std::string>()) console_.say(note);

@@ -32,8 +32,8 @@ const DeviceType& type_of(DeviceKind);
 std::span<const DeviceKind> device_kinds();  // in the order of devices.def
 inline bool computes(DeviceKind kind) { return type_of(kind).computes; }
 
-// Whether every thread of every rank on this machine has a core of its own: then one that waits looks for a while before
-// it sleeps.
+// Whether every thread of every rank on this machine has a core of its own: then one that waits looks for a while
+// before it sleeps.
 bool enough_cores(const Program&, const RunOptions&);
 std::unique_ptr<Device> make_device(const Program&, int rank, const RunOptions&);  // the program must live longer
 // The options with what the environment asks for: STRETTO_DEVICE=async makes every device asynchronous that can be, so

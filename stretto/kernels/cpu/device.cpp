@@ -10,7 +10,8 @@
 namespace stretto {
 namespace {
 
-// The thread that calls, with those that share its kernels, is every lane: whatever is launched is done when the call returns, and nobody has to wait.
+// The thread that calls, with those that share its kernels, is every lane: a launch is done when the call returns, and
+// nobody has to wait.
 class CpuDevice : public Device {
  public:
   explicit CpuDevice(TeamOptions o) : kernels_(o) {}
