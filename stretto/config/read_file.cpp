@@ -12,13 +12,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Takes keys that are "auto" out, or all of [parallel], and with `open` counts those that are not given as such.
+// Keys that are searched are "auto"; what else [parallel] says holds.
+void search_parallel(Field& root) {
+  for (const std::string& path : searched_keys())
+    if (path.starts_with("parallel.")) root.set(path, Field("auto"));
+}
+
+// `parallel = "auto"` stands for a section in which each of its keys is.
+void open_section(Field& root) {
+  const Field* const parallel = root.find("parallel");
+  const std::string* const word = parallel ? std::get_if<std::string>(&parallel->value) : nullptr;
+  if (!word || *word != "auto") return;
+  root.set("parallel", Field(Field::Table{}));
+  search_parallel(root);
+}
+
+// Takes keys that are "auto" out, and with `open` counts those that are not given as such.
 std::vector<std::string> take_searched(Field& root, bool open) {
   std::vector<std::string> found;
-  const Field* const parallel = root.find("parallel");
-  const std::string* const all = parallel ? std::get_if<std::string>(&parallel->value) : nullptr;
-  const bool whole = all && *all == "auto";
-  if (whole) root.set("parallel", Field(Field::Table{}));
   for (const std::string& path : searched_keys()) {
     const std::size_t dot = path.find('.');
     const Field* section = root.find(path.substr(0, dot));
@@ -29,7 +40,7 @@ std::vector<std::string> take_searched(Field& root, bool open) {
       nothing.source = value->source;
       root.set(path, std::move(nothing));
       found.push_back(path);
-    } else if (!value && (open || (whole && path.starts_with("parallel.")))) {
+    } else if (!value && open) {
       found.push_back(path);
     }
   }
@@ -38,7 +49,8 @@ std::vector<std::string> take_searched(Field& root, bool open) {
 
 RunConfig read_fields(Field root, const std::string& name, const std::vector<std::string>& overrides, bool open = false,
                       const fs::path& beside = {}) {
-  for (const std::string& o : overrides) override_field(root, o);
+  open_section(root);
+  for (const std::string& o : overrides) o == "--parallel=auto" ? search_parallel(root) : override_field(root, o);
   RunConfig start;
   start.log.name = name;
   start.beside = beside;

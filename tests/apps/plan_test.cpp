@@ -396,6 +396,12 @@ TEST_F(PlanCommandTest, AllOfParallelMayBeAuto) {
   EXPECT_THAT(r.out, AllOf(HasSubstr("planned  "), HasSubstr(" thread"), HasSubstr("for this machine")));
   if (usable_cores().size() == 2)
     EXPECT_THAT(r.out, AllOf(HasSubstr("1 rank × 2 threads"), HasSubstr("2 ranks, ")));
+  folder_.write("pipe.toml", "[parallel]\npipe = 2\nthreads = 1\n");  // of a section what is not searched holds
+  const Result instead = stretto("train " + (folder_ / "pipe.toml").string() + " --parallel=auto --train.steps=1 " +
+                                     "--checkpoint.keep=0 --log.dir=" + (folder_ / "instead").string() + " " + small,
+                                 STRETTO_SOURCE);
+  ASSERT_EQ(instead.code, 0) << instead.error;
+  EXPECT_THAT(instead.out, AllOf(HasSubstr("planned  "), HasSubstr(" × 1 thread")));
   folder_.write("auto.toml", "parallel = \"auto\"\n" + std::string(plan_model));
   const Result planned = run("plan auto.toml --quick");
   ASSERT_EQ(planned.code, 0) << planned.error;

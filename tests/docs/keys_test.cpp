@@ -20,10 +20,10 @@ std::set<std::string> known_keys() {
   return all;
 }
 
-// Whatever looks like section.key; names of files are none.
+// Whatever looks like section.key; names of files and functions are none.
 std::vector<std::string> keys_spoken_of(const std::string& text) {
   static const std::regex key(
-      R"((^|[\s`'(-])((?:model|data|train|optimizer|finetune|parallel|checkpoint|log)\.[a-z_]+)(?![a-z_/*]))");
+      R"((^|[\s`'(-])((?:model|data|train|optimizer|finetune|parallel|checkpoint|log)\.[a-z_]+)(?![a-z_/*(]))");
   static const std::set<std::string> endings{"txt", "bin",         "toml", "json", "jsonl", "md",
                                              "csv", "safetensors", "html", "h",    "cpp"};
   std::vector<std::string> all;
@@ -33,7 +33,7 @@ std::vector<std::string> keys_spoken_of(const std::string& text) {
 }
 
 TEST(DocsKeys, AreFound) {
-  EXPECT_THAT(keys_spoken_of("`train.steps` and --parallel.pipe=2 (log.every), log.txt, x.train.y data.md a/train.b"),
+  EXPECT_THAT(keys_spoken_of("`train.steps` and --parallel.pipe=2 (log.every), log.txt, x.train.y data.md a/train.b model.save()"),
               ElementsAre("train.steps", "parallel.pipe", "log.every"));
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <numeric>
+#include <regex>
 
 #include "stretto/program/instruction.h"
 #include "stretto/schedule/builders.h"
@@ -142,9 +143,10 @@ TEST(Bf16Experts, LayoutsAreNearTheSerialRun) {
       for (std::size_t i = 0; i < losses.size(); ++i) {
         EXPECT_NEAR(t.step(batch).loss, losses[i], (i == 0 ? 2e-3 : 0.01) * losses[i]);
         if (i > 0) continue;
-        double sum = 0;  // a choice of experts may fall differently where two are as good: not every gradient is near
-        for (const auto& [name, gradient] : gradients) sum += apart(gradient, t.gradient(name)) <= 0.05;
-        EXPECT_GE(sum, 0.9 * double(gradients.size()));
+        // A choice of experts may fall differently where two are as good: then their weights have other rows.
+        const std::regex experts(R"(h\.\d+\.(router|gate|up|down))");
+        for (const auto& [name, gradient] : gradients)
+          EXPECT_LE(apart(gradient, t.gradient(name)), std::regex_match(name, experts) ? 0.3 : 0.05) << name;
       }
     }
 }
