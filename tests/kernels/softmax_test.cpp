@@ -10,6 +10,7 @@
 #include "stretto/ops/cross_entropy_grad.h"
 #include "stretto/ops/input.h"
 #include "stretto/ops/softmax_grad.h"
+#include "support/evaluate.h"
 #include "support/kernel_run.h"
 #include "support/message.h"
 
@@ -78,16 +79,12 @@ TEST(CrossEntropy, GradientMayLieWhereTheLogitsWere) {
     const double scale = 0.25;
     double sum[2];
     const KernelRun shape(e.b.graph, e.ce.sum.value.node, 1, KernelRun::contiguous);
-    const Runner run = k.prepare(shape.call);
     const auto bytes = [](const auto* p) {
       return reinterpret_cast<std::byte*>(const_cast<void*>(static_cast<const void*>(p)));
     };
-    std::byte* in[] = {bytes(logits), bytes(labels), bytes(&scale)};
-    std::byte* out[] = {bytes(&sum[0]), bytes(apart)};
-    const Now now;
-    run({.in = in, .out = out, .now = now});
-    std::byte* in_place[] = {bytes(&sum[1]), bytes(logits)};
-    run({.in = in, .out = in_place, .now = now});
+    const std::vector<std::byte*> in{bytes(logits), bytes(labels), bytes(&scale)};
+    test::run_kernel(k, shape.call, in, {bytes(&sum[0]), bytes(apart)});
+    test::run_kernel(k, shape.call, in, {bytes(&sum[1]), bytes(logits)});
     EXPECT_EQ(sum[0], sum[1]);
     EXPECT_EQ(std::vector<float>(logits, logits + 12), std::vector<float>(apart, apart + 12)) << k.name;
   }
