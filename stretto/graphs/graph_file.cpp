@@ -304,4 +304,23 @@ i64 positions_of(const GraphFile& g) {
   return std::clamp<i64>(places, 1, 1 << 20);
 }
 
+int pieces_of(const GraphFile& g) {
+  int last = 0;
+  for (const GraphNode& n : g.nodes) last = std::max(last, n.piece);
+  return last + 1;
+}
+
+double parameter_count(const GraphFile& g) {
+  double sum = 0;
+  for (const GraphNode& n : g.nodes) {
+    if (n.op != "param") continue;
+    double elements = 1;
+    for (const auto& [name, value] : n.attributes)
+      if (const auto* dims = std::get_if<std::vector<GraphDimIndex>>(&value))
+        for (const GraphDimIndex d : *dims) elements *= g.dims[d.value].size;
+    sum += elements;
+  }
+  return sum;
+}
+
 }  // namespace stretto

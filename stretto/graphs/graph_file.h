@@ -66,6 +66,8 @@ GraphFile parse_graph(std::string_view json, std::string_view name, const std::f
 
 // How many places a row has: of the first input of ids, else of the first input.
 i64 positions_of(const GraphFile&);
+int pieces_of(const GraphFile&);
+double parameter_count(const GraphFile&);
 
 // `rows`: of a step, instead of those that the file says. The copy is shared by all traces of the model.
 Model model_of(GraphFile, std::optional<i64> rows = {});

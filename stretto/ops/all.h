@@ -20,6 +20,7 @@
 #include "stretto/ops/erf.h"
 #include "stretto/ops/exp.h"
 #include "stretto/ops/extremum.h"
+#include "stretto/ops/fold.h"
 #include "stretto/ops/gelu.h"
 #include "stretto/ops/group_rows.h"
 #include "stretto/ops/index.h"

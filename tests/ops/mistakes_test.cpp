@@ -1,6 +1,8 @@
 // What a user is told after the most likely mistakes: the operation, the real dims, what to do.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "stretto/ops/add.h"
 #include "stretto/ops/broadcast.h"
 #include "stretto/ops/cast.h"
@@ -10,6 +12,7 @@
 #include "stretto/ops/div.h"
 #include "stretto/ops/dropout.h"
 #include "stretto/ops/exp.h"
+#include "stretto/ops/fold.h"
 #include "stretto/ops/gelu.h"
 #include "stretto/ops/index.h"
 #include "stretto/ops/input.h"
@@ -283,6 +286,36 @@ TEST_F(Mistakes, TheScopeIsPartOfTheMessage) {
   const Tensor h = gelu(x);
   expect([&] { sum(h, ff); },
          "[sum] h.3/gelu{batch=8 seq=16 model=32} has no dim 'ff'; hint: its dims are batch, seq, model");
+}
+
+TEST_F(Mistakes, WindowsThatReachBeyond) {
+  const Dim place{"place", 8}, tap{"tap", 3};
+  expect(
+      [&] {
+        unfold(x, seq, {place, tap}, {2, 1});
+      },
+      "[unfold] from 0 in steps of 2, 1 it does not lie within seq=16 (of x{batch=8 seq=16 model=32}); "
+      "hint: start, plus every step times its size less one, must be below 16");
+  const i64 huge = std::numeric_limits<i64>::max();
+  for (const i64 step : {i64(0), i64(-1), huge}) {
+    EXPECT_THROW(unfold(x, seq, {place}, {step}), Error);
+    EXPECT_THROW(unfold(x, seq, {place}, {1}, step == 0 ? huge : -1), Error);
+  }
+  expect(
+      [&] {
+        unfold(x, seq, {place, tap}, {1});
+      },
+      "[unfold] there are 2 dims and 1 steps; hint: give a step for each dim");
+  EXPECT_THROW(unfold(x, seq, {tap, tap}, {3, 1}), Error);
+  EXPECT_THROW(unfold(x, seq, {model}, {1}), Error);
+}
+
+TEST_F(Mistakes, RefoldOfAnotherNumberOfElements) {
+  expect(
+      [&] {
+        refold(x, {seq, model}, {Dim{"a", 5}, Dim{"b", 100}});
+      },
+      "[refold] 2 dims of 512 elements become 2 of 500; hint: both have the same number of elements");
 }
 
 }  // namespace

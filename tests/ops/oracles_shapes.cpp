@@ -5,6 +5,7 @@
 #include "stretto/ops/block.h"
 #include "stretto/ops/cast.h"
 #include "stretto/ops/concat.h"
+#include "stretto/ops/fold.h"
 #include "stretto/ops/index.h"
 #include "stretto/ops/iota.h"
 #include "stretto/ops/rename.h"
@@ -43,6 +44,21 @@ double concat(const Element& e) {
   int part = 0;
   for (; index >= e.size(a.along[part]); ++part) index -= e.size(a.along[part]);
   return e.in(part, e.at.with(a.along[part], index));
+}
+
+// Where a place of the parts lies along the whole.
+i64 folded(const FoldAttrs& a, const At& at) {
+  i64 index = a.start;
+  for (std::size_t i = 0; i < a.parts.size(); ++i) index += a.steps[i] * at[a.parts[i]];
+  return index;
+}
+double fold(const Element& e) {
+  const FoldAttrs& a = e.attrs<FoldAttrs>();
+  return e.sum(a.parts, [&](const At& j) { return folded(a, j) == e.at[a.whole] ? e.in(0, j) : 0; });
+}
+double unfold(const Element& e) {
+  const FoldAttrs& a = e.attrs<FoldAttrs>();
+  return e.in(0, e.at.with(a.whole, folded(a, e.at)));
 }
 
 double index(const Element& e) { return e.in(0, e.at.with(e.attrs<IndexAttrs>().dim, e.attrs<IndexAttrs>().at)); }
@@ -98,11 +114,28 @@ double values(const Element& e) {
 }
 
 constexpr NamedOracle shape_table[] = {
-    {"block", block},     {"boundary", same},      {"broadcast", same},  {"cast", cast},
-    {"concat", concat},   {"index", index},        {"iota", iota},       {"labels", same},
-    {"pad", pad},         {"permute", same},       {"rename", rename},   {"slice", slice},
-    {"stack", stack},     {"stop_gradient", same}, {"unblock", unblock}, {"unindex", unindex},
-    {"unstack", unstack}, {"stripe", stripe},      {"values", values},    {"weave", weave},
+    {"block", block},
+    {"boundary", same},
+    {"broadcast", same},
+    {"cast", cast},
+    {"concat", concat},
+    {"fold", fold},
+    {"index", index},
+    {"iota", iota},
+    {"labels", same},
+    {"pad", pad},
+    {"permute", same},
+    {"rename", rename},
+    {"slice", slice},
+    {"stack", stack},
+    {"stop_gradient", same},
+    {"stripe", stripe},
+    {"unblock", unblock},
+    {"unfold", unfold},
+    {"unindex", unindex},
+    {"unstack", unstack},
+    {"values", values},
+    {"weave", weave},
 };
 
 }  // namespace

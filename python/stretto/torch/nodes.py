@@ -29,6 +29,7 @@ class Builder:
         self.piece, self.scope, self.source = 0, "", ""
         self.in_loss = False  # are terms of the loss being built?
         self.inputs = {}  # name -> node of the exported graph
+        self.leads = {}  # name -> the axis of its rows, where that is not the first
         self.parameters = {}  # name -> Tensor
         self._same, self._values, self._pieces = {}, {}, {}
 
@@ -114,7 +115,12 @@ class Builder:
         node = self._as_given(x.node)
         name = self._input_name(node)
         self.inputs[name] = node
-        dims = [self.name(a) for axis in x.axes for a in flat(axis)]
+        axes = list(x.axes)
+        lead = next((i for i in x.known.rows_axes if any(a.rows for a in flat(axes[i]))), 0)
+        if lead and node is x.node:
+            self.leads[name] = lead
+            axes.insert(0, axes.pop(lead))
+        dims = [self.name(a) for axis in axes for a in flat(axis)]
         given = ["batch" if self.names.rows(d) else d for d in dims]
         kind = "input" if value.dtype.is_floating_point else "ids"
         made = self._leaf(kind, given, name=name, dims=given)
@@ -285,12 +291,27 @@ class Builder:
         if not flat(to):
             return self.index(v, name, start)
         whole = self.whole(to)
-        if step != 1:
-            return self.unfold(self._strided(v, name, whole, start, step), to)
-        made = self._add(
-            "slice", [v], tuple(whole if d == name else d for d in v.dims), start=start, **{"from": name, "to": whole}
-        )
+        more = {"from": name, "to": whole} | ({"step": step} if step != 1 else {})
+        made = self._add("slice", [v], tuple(whole if d == name else d for d in v.dims), start=start, **more)
         return self.unfold(made, to)
+
+    def windows(self, v, name, to, taps, steps):
+        """Of the dim `name` the places of `to`, and from each the taps: place * steps[0] + tap * steps[1]."""
+        pairs = [(self.whole(axis), step) for axis, step in zip((to, taps), steps) if flat(axis)]
+        if not pairs:
+            return self.index(v, name, 0)
+        into = [d for d, _ in pairs]
+        dims = tuple(q for d in v.dims for q in (into if d == name else [d]))
+        v = self._add("unfold", [v], dims, steps=[s for _, s in pairs], **{"from": name, "to": into})
+        return self.unfold(self.unfold(v, to), taps)
+
+    def overlaid(self, v, places, taps, to, steps):
+        """The other way round: what meets at a place of `to` is added up."""
+        v = self.broadcast(v, self.names_of(places) + self.names_of(taps))
+        (v, a), (v, b) = self.joined(v, flat(places)), self.joined(v, flat(taps))
+        whole = self.whole(to)
+        dims = tuple(whole if d == a else d for d in v.dims if d != b)
+        return self._add("fold", [v], dims, steps=list(steps), **{"from": [a, b], "to": whole})
 
     def rows_from(self, v, name, to, start):
         """So many places of a dim as the dim `to` has, under its name: a rename of all, or of a slice."""
@@ -307,10 +328,6 @@ class Builder:
             "pad", [v], tuple(whole if d == name else d for d in v.dims), start=before, **{"from": name, "to": whole}
         )
         return self.unfold(made, to)
-
-    def _strided(self, v, name, whole, start, step):
-        places = range(start, start + step * self.names.size(whole), step)
-        return self.stack([self.index(v, name, i) for i in places], whole)
 
     def stack(self, vs, dim):
         dims = _joined(vs)
@@ -342,29 +359,11 @@ class Builder:
             raise Refusal("an axis that mixes the batch's rows with other places is cut in two ways",
                           "keep the batch an axis of its own")
         v = self.broadcast(v, old)
-        while len(old) > 1:
-            a, b = old[-2:]
-            whole = self.names.product([a, b]) if len(old) > 2 or len(new) > 1 else new[0]
-            parts = [self.index(v, a, i) for i in range(self.names.size(a))]
-            v = self._add(
-                "concat", parts, tuple(whole if d == b else d for d in parts[0].dims), along=[b] * len(parts), to=whole
-            )
-            old = [*old[:-2], whole]
-        while len(new) > 1:
-            rest = new[1] if len(new) == 2 else self.names.product(new[1:])
-            step = self.names.size(rest)
-            parts = [
-                self._add(
-                    "slice",
-                    [v],
-                    tuple(rest if d == old[0] else d for d in v.dims),
-                    start=i * step,
-                    **{"from": old[0], "to": rest},
-                )
-                for i in range(self.names.size(new[0]))
-            ]
-            v, old, new = self.stack(parts, new[0]), [rest], new[1:]
-        return self.rename(v, {old[0]: new[0]})
+        if len(old) == 1 and len(new) == 1:
+            return self.rename(v, {old[0]: new[0]})
+        first = next(d for d in v.dims if d in old)
+        dims = tuple(q for d in v.dims if d == first or d not in old for q in (new if d == first else [d]))
+        return self._add("refold", [v], dims, **{"from": list(old), "to": list(new)})
 
     def concat(self, vs, along, to):
         dims = _joined([Made(v.index, tuple(d for d in v.dims if d != a)) for v, a in zip(vs, along)])

@@ -113,6 +113,23 @@ Tensor make_rename(Values v) {
   return rename(v.in(0), pairs);
 }
 
+// Steps and such, of which every number is whole.
+std::vector<i64> whole_numbers(Values v, std::string_view name) {
+  std::vector<i64> all;
+  for (const double x : v.value(name, std::vector<double>{})) {
+    if (!(std::abs(x) < 1e15) || x != std::floor(x))
+      throw Error("graph", "{} has the number {}", name, x).hint("whole numbers");
+    all.push_back(static_cast<i64>(x));
+  }
+  return all;
+}
+
+Tensor make_slice(Values v) {
+  const i64 step = v.whole("step", 1), start = v.whole("start");
+  if (step == 1) return slice(v.in(0), v.dim("from"), v.dim("to"), start);
+  return unfold(v.in(0), v.dim("from"), {v.dim("to")}, {step}, start);
+}
+
 Tensor make_cast(Values v) {
   const std::string& to = v.text("to");
   if (to == "i32") return cast(v.in(0), i32);
@@ -164,6 +181,11 @@ const std::vector<NodeKind> kinds{
     {"equal", 2, 2, {}, of_two<equal>, true},
     {"erf", 1, 1, {}, of_one<erf>},
     {"exp", 1, 1, {}, of_one<exp>},
+    {"fold",
+     1,
+     1,
+     {needs(Type::dims, "from"), needs(Type::dim, "to"), needs(Type::numbers, "steps"), takes(Type::whole, "start")},
+     [](Values v) { return fold(v.in(0), v.dims("from"), v.dim("to"), whole_numbers(v, "steps"), v.whole("start")); }},
     {"gelu", 1, 1, {}, of_one<gelu>},
     {"gelu_erf", 1, 1, {}, of_one<gelu_erf>},
     {"greater", 2, 2, {}, of_two<greater>, true},
@@ -217,6 +239,11 @@ const std::vector<NodeKind> kinds{
      2,
      {needs(Type::dims, "over"), needs(Type::dims, "out")},
      [](Values v) { return pick(v.in(0), v.in(1), v.dims("over"), v.dims("out")); }},
+    {"refold",
+     1,
+     1,
+     {needs(Type::dims, "from"), needs(Type::dims, "to")},
+     [](Values v) { return refold(v.in(0), v.dims("from"), v.dims("to")); }},
     {"relu", 1, 1, {}, of_one<relu>},
     {"rename", 1, 1, {needs(Type::dims, "from"), needs(Type::dims, "to")}, make_rename},
     {"rms_norm",
@@ -238,8 +265,8 @@ const std::vector<NodeKind> kinds{
     {"slice",
      1,
      1,
-     {needs(Type::dim, "from"), needs(Type::dim, "to"), takes(Type::whole, "start")},
-     [](Values v) { return slice(v.in(0), v.dim("from"), v.dim("to"), v.whole("start")); }},
+     {needs(Type::dim, "from"), needs(Type::dim, "to"), takes(Type::whole, "start"), takes(Type::whole, "step")},
+     make_slice},
     {"softmax", 1, 1, {needs(Type::dim, "over")}, [](Values v) { return softmax(v.in(0), v.dim("over")); }},
     {"sqrt", 1, 1, {}, of_one<sqrt>},
     {"square", 1, 1, {}, of_one<square>},
@@ -258,6 +285,13 @@ const std::vector<NodeKind> kinds{
      1,
      {needs(Type::dim, "over"), needs(Type::dim, "choice")},
      [](Values v) { return top_k(v.in(0), v.dim("over"), v.dim("choice")); }},
+    {"unfold",
+     1,
+     1,
+     {needs(Type::dim, "from"), needs(Type::dims, "to"), needs(Type::numbers, "steps"), takes(Type::whole, "start")},
+     [](Values v) {
+       return unfold(v.in(0), v.dim("from"), v.dims("to"), whole_numbers(v, "steps"), v.whole("start"));
+     }},
     {"unpick",
      2,
      2,
