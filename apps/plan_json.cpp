@@ -40,7 +40,7 @@ Field of_memory(const MemoryParts& m) {
 Field of_planned(const PlanProblem& p, double flops, const Planned& x) {
   Field f{Field::Table{}};
   f.set("seconds", x.seconds);
-  f.set("tokens_per_second", double(p.batch * p.model.context) / x.seconds);
+  f.set("tokens_per_second", double(p.tokens()) / x.seconds);
   f.set("mfu", mfu(p, flops, x.seconds));
   f.set("bytes", x.bytes);
   f.set("bubble", x.bubble);

@@ -13,8 +13,8 @@ namespace stretto::app {
 std::vector<std::string> lines_about(const PlanProblem& p, const RunConfig& run) {
   const Cluster& c = p.cluster.cluster;
   const int nodes = (p.ranks + c.ranks_per_node - 1) / c.ranks_per_node;
-  return {fmt::format("model    {}: {} parameters; {} sequence{} a step, {}", p.model.str(),
-                      human_count(parameter_count(p.model)), p.batch, p.batch == 1 ? "" : "s",
+  return {fmt::format("model    {}: {} parameters; {} sequence{} a step, {}", p.model_str(),
+                      human_count(p.parameters()), p.batch, p.batch == 1 ? "" : "s",
                       name_of(run.train.dtype.kept)),
           fmt::format(
               "cluster  {}: {} node{} of {}, {}flop/s each{}", p.cluster.name, nodes, nodes == 1 ? "" : "s",

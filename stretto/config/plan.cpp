@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "stretto/formats/fields.h"
+#include "stretto/graphs/graph_file.h"
 #include "stretto/schedule/builders.h"
 
 namespace stretto {
@@ -46,11 +47,22 @@ Recompute one_recompute(const RunConfig& c) {
 
 }  // namespace
 
+namespace {
+PlannedGraph graph_of(const RunConfig& c) {
+  GraphFile file = read_graph(c.model.graph);
+  PlannedGraph g{.model = {},
+                 .name = c.model.graph,
+                 .pieces = pieces_of(file),
+                 .positions = positions_of(file),
+                 .parameters = parameter_count(file),
+                 .experts = std::ranges::find(file.dims, "experts", &GraphDim::name) != file.dims.end(),
+                 .one_microbatch = !file.one_microbatch.empty()};
+  g.model = model_of(std::move(file), c.train.batch);
+  return g;
+}
+}  // namespace
+
 PlanProblem problem_of(const RunConfig& c, const ClusterFile& cluster, int ranks) {
-  if (!c.model.graph.empty())
-    throw Error("plan", "a model that is a graph has no layers that could be left out, by which plans measure")
-        .hint("stretto simulate predicts a step of it, as [parallel] says")
-        .about({"model.graph"});
   PlanProblem p{.model = c.model.config,
                 .batch = c.train.batch,
                 .optimizer = optimizer_of(c),
@@ -61,6 +73,7 @@ PlanProblem problem_of(const RunConfig& c, const ClusterFile& cluster, int ranks
   p.cluster.cluster = placed(cluster.cluster, ranks);
   p.parallel.threads = cluster.cluster.machine.threads;
   p.model.documents = c.data.documents;
+  if (!c.model.graph.empty()) p.graph = graph_of(c);
   return p;
 }
 

@@ -143,9 +143,9 @@ std::string memory_line(const PlanProblem& p, const Plan& plan) {
   if (!std::isfinite(plan.capacity)) return line;
   const double free = plan.capacity - x.bytes, grows = m.activations + m.beside + m.messages;
   line += fmt::format(" of {}; {} free", decimal_bytes(plan.capacity), decimal_bytes(free));
-  if (grows > 0) {
-    const i64 step = 256, context = static_cast<i64>(p.model.context * (1 + free / grows)) / step * step;
-    if (context > p.model.context) line += fmt::format(": a context of {} would still fit", context);
+  if (grows > 0 && !p.graph) {
+    const i64 step = 256, context = static_cast<i64>(p.positions() * (1 + free / grows)) / step * step;
+    if (context > p.positions()) line += fmt::format(": a context of {} would still fit", context);
   }
   return line;
 }
@@ -159,7 +159,7 @@ std::string plain_row(const PlanProblem& p, double flops, std::size_t rank, cons
   const RunKeys& k = x.keys;
   return fmt::format(
       "{}\t{:.10g}\t{:.10g}\t{:.6g}\t{:.10g}\t{:.6g}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", rank,
-      x.seconds, p.batch * p.model.context / x.seconds, mfu(p, flops, x.seconds), x.bytes, x.bubble, k.pipe, k.data,
+      x.seconds, p.tokens() / x.seconds, mfu(p, flops, x.seconds), x.bytes, x.bubble, k.pipe, k.data,
       k.tensor, k.context, k.expert, k.sequence ? 1 : 0, k.zero, k.schedule, k.chunks, k.microbatches,
       k.recompute_str(), name_of(x.exact), limit_of(x));
 }

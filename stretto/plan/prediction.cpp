@@ -97,6 +97,11 @@ std::string Predictor::refusal(const RunKeys& k) const {
 }
 
 double model_flops(const PlanProblem& p) {
+  if (p.graph) {
+    Parallel whole;
+    whole.purpose = Purpose::sizes;
+    return step_flops(*compile(p.graph->model, p.optimizer, training_of(p, {}), whole).program);
+  }
   const auto of = [&](int times) {
     const ModelConfig m = shortened(p.model, times);
     return step_flops(*compile(make_model(m, 1), p.optimizer, training_of(p, {}), {}).program);

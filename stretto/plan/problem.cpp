@@ -66,6 +66,9 @@ std::string_view interned(std::string_view text) {
   return it != all.end() ? *it : *all.emplace(text).first;
 }
 
+std::string PlanProblem::model_str() const { return graph ? "graph " + graph->name : model.str(); }
+double PlanProblem::parameters() const { return graph ? graph->parameters : double(parameter_count(model)); }
+
 Reshard reshard_of(const PlanProblem& problem, const RunKeys& k) {
   const bool cut = k.zero == 3 && k.data > 1;
   return problem.cluster.cluster.stack.keeps_gathered && k.pipe > 1 && cut ? Reshard::step : problem.parallel.reshard;
@@ -104,14 +107,18 @@ RunKeys keys_of_graph(RunKeys k) {
   return k;
 }
 
+namespace {
+Model model_of_problem(const PlanProblem& p) { return p.graph ? p.graph->model : make_model(p.model, p.batch); }
+}  // namespace
+
 GraphOfRank graph_of_keys(const PlanProblem& p, const RunKeys& k) {
-  return graph_of_rank(make_model(p.model, p.batch), p.optimizer, training_of(p, k), parallel_of(p, k));
+  return graph_of_rank(model_of_problem(p), p.optimizer, training_of(p, k), parallel_of(p, k));
 }
 
 Compiled compile_keys(const PlanProblem& p, const RunKeys& k, GraphOfRank graph) {
   Parallel parallel = parallel_of(p, k);
   parallel.purpose = Purpose::sizes;
-  return compile(std::move(graph), make_model(p.model, p.batch), p.optimizer, training_of(p, k), parallel);
+  return compile(std::move(graph), model_of_problem(p), p.optimizer, training_of(p, k), parallel);
 }
 
 }  // namespace stretto

@@ -6,6 +6,7 @@
 //   Compiled c = compile_keys(problem, keys, graph_of_keys(problem, keys));
 #pragma once
 #include <compare>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,17 +17,33 @@
 
 namespace stretto {
 
+// A model that is data, of which nothing is known but what compiling it says.
+struct PlannedGraph {
+  Model model;  // with the rows of a step
+  std::string name;
+  int pieces = 1;
+  i64 positions = 1;  // of a row
+  double parameters = 0;
+  bool experts = false;  // has it a dim of that name?
+  bool one_microbatch = false;
+};
+
 struct PlanProblem {
-  ModelConfig model;  // complete and valid
+  ModelConfig model;  // complete and valid; not looked at where there is a graph
   i64 batch = 1;      // sequences per step, all ranks together
   Optimizer optimizer = {};
   Training training = {};  // its microbatches are the plan's to choose
   Parallel parallel = {};  // what the plan does not choose: reshard, regather, reduce, overlap, stages, ...
   ClusterFile cluster = {};
   int ranks = 1;
+  std::optional<PlannedGraph> graph = {};  // instead of a family's model
 
   // Of our models: the embedding, two per layer, and the parts of the head.
-  int pieces() const { return static_cast<int>(1 + 2 * model.layers + model.head_parts); }
+  int pieces() const { return graph ? graph->pieces : static_cast<int>(1 + 2 * model.layers + model.head_parts); }
+  i64 positions() const { return graph ? graph->positions : model.context; }
+  i64 tokens() const { return batch * positions(); }
+  std::string model_str() const;
+  double parameters() const;
 };
 
 // One configuration: the keys of a run that are searched.

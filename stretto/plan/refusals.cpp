@@ -67,6 +67,7 @@ std::optional<Error> axes_fault(const PlanProblem& p, const PlanSpace& s) {
 
 // The most ranks below these for which there is a mesh: the largest product of sizes that model and batch allow.
 std::optional<int> fewer_ranks(const PlanProblem& p, const PlanSpace& space) {
+  if (p.graph) return std::nullopt;  // only compiling says what divides it
   std::vector<int> pipes(p.pieces());
   std::iota(pipes.begin(), pipes.end(), 1);
   int best = 0;

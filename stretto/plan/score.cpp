@@ -25,7 +25,7 @@ std::vector<Planned> score(const PlanProblem& p, const std::vector<RunKeys>& all
     else
       legal.push_back(i), exact.insert(variant_of(p, all[i])), plain.insert(without_data(variant_of(p, all[i])));
   }
-  if (all.size() <= few && !o.quick) {
+  if (p.graph || (all.size() <= few && !o.quick)) {
     std::vector<RunKeys> keys;
     for (const std::size_t i : legal) keys.push_back(all[i]);
     const std::vector<Planned> compiled = predictor.by_program(keys);

@@ -5,7 +5,9 @@
 #include <map>
 #include <set>
 
+#include "stretto/plan/inner/alternatives.h"
 #include "stretto/plan/inner/bounds.h"
+#include "stretto/plan/inner/graph_search.h"
 #include "stretto/plan/inner/mixed.h"
 #include "stretto/plan/inner/prediction.h"
 #include "stretto/plan/inner/programs.h"
@@ -236,16 +238,6 @@ class Search {
     tell("others", 0, 1);
     play(keys);
   }
-  static std::vector<std::pair<std::string, std::string>> values_of(const RunKeys& k) {
-    return {{"pipe", fmt::format("{}", k.pipe)},
-            {"data", fmt::format("{}", k.data)},
-            {"tensor", fmt::format("{}", k.tensor)},
-            {"context", fmt::format("{}", k.context)},
-            {"expert", fmt::format("{}", k.expert)},
-            {"zero", fmt::format("{}", k.zero)},
-            {"schedule", std::string(k.schedule)},
-            {"recompute", k.recompute_each.empty() ? std::string(name_of(k.recompute)) : "mixed"}};
-  }
 
   // What is fast and too large, made to fit.
   MixedRecompute mixed() {
@@ -318,20 +310,7 @@ class Search {
     const double limit = (1 + o_.margin) * cost(plan_.best.front());
     for (const Planned& x : plan_.scored)
       if (cost(x) <= limit) plan_.as_good.push_back(x);
-    explain();
-  }
-
-  void explain() {
-    const auto chosen = values_of(plan_.best.front().keys);
-    std::map<std::pair<std::string, std::string>, const Planned*> best;
-    for (const Planned& x : plan_.scored)
-      for (const auto& kv : values_of(x.keys)) {
-        const Planned*& b = best[kv];
-        if (!b || cost(x) < cost(*b)) b = &x;
-      }
-    for (const auto& kv : chosen)
-      for (const auto& [what, x] : best)
-        if (what.first == kv.first && what.second != kv.second) plan_.others.push_back({what.first, what.second, *x});
+    plan_.others = alternatives(plan_.scored, plan_.best.front().keys, o_.objective);
   }
 
   // Nothing fits: what comes the closest, by its program.
@@ -384,6 +363,8 @@ class Search {
 
 }  // namespace
 
-Plan make_plan(const PlanProblem& p, const PlanSpace& space, const PlanOptions& o) { return Search(p, space, o).run(); }
+Plan make_plan(const PlanProblem& p, const PlanSpace& space, const PlanOptions& o) {
+  return p.graph ? plan_of_graph(p, space, o) : Search(p, space, o).run();
+}
 
 }  // namespace stretto

@@ -23,8 +23,9 @@ std::vector<int> chunk_choices(const PlanProblem& p, const PlanSpace& space, con
   const int fixed = rule ? rule->chunks : 1;
   if (fixed != any_chunks) return allowed(space.chunks, {fixed});
   std::vector<int> all;
+  const i64 most = p.graph ? p.pieces() : p.model.layers + 2;
   for (const int v : space.chunks.empty() ? std::vector{2, 3, 4, 5, 6, 8, 10, 12, 16} : space.chunks)
-    if (v >= 2 && (i64(pipe) * v <= p.model.layers + 2 || !space.chunks.empty())) all.push_back(v);
+    if (v >= 2 && (i64(pipe) * v <= most || !space.chunks.empty())) all.push_back(v);
   return all;
 }
 
@@ -51,7 +52,9 @@ class Enumeration {
  private:
   void mesh(RunKeys k) {
     ++all_.meshes;
-    for (const int m : allowed(space_.microbatches, divisors(p_.batch / (i64(k.data) * k.expert)))) {
+    const bool one = p_.graph && p_.graph->one_microbatch;
+    for (const int m :
+         allowed(space_.microbatches, one ? std::vector{1} : divisors(p_.batch / (i64(k.data) * k.expert)))) {
       k.microbatches = m;
       schedules(k);
     }
@@ -109,10 +112,10 @@ std::vector<int> divisors(i64 n) {
   return small;
 }
 
-std::string mesh_fault(const PlanProblem& p, const RunKeys& k) {
-  const ModelConfig& m = p.model;
+namespace {
+// What only families say before anything is compiled.
+std::string sizes_fault(const ModelConfig& m, const RunKeys& k) {
   const i64 kv = m.kv_heads ? m.kv_heads : m.heads;
-  if (k.pipe > p.pieces()) return fmt::format("pipe = {} is more than the model's {} pieces", k.pipe, p.pieces());
   if (m.heads % k.tensor != 0) return fmt::format("tensor = {} does not divide {} heads", k.tensor, m.heads);
   if (kv % k.tensor != 0 && m.group() % k.tensor != 0)
     return fmt::format("tensor = {} divides neither {} key/value heads nor their groups of {}", k.tensor, kv,
@@ -125,6 +128,14 @@ std::string mesh_fault(const PlanProblem& p, const RunKeys& k) {
   if (k.expert > 1 && (m.experts == 0 || m.experts % k.expert != 0))
     return m.experts == 0 ? fmt::format("expert = {} and the model has no experts", k.expert)
                           : fmt::format("expert = {} does not divide {} experts", k.expert, m.experts);
+  return "";
+}
+}  // namespace
+
+std::string mesh_fault(const PlanProblem& p, const RunKeys& k) {
+  if (k.pipe > p.pieces()) return fmt::format("pipe = {} is more than the model's {} pieces", k.pipe, p.pieces());
+  if (!p.graph)
+    if (std::string fault = sizes_fault(p.model, k); !fault.empty()) return fault;
   if (p.batch % (i64(k.data) * k.expert) != 0)
     return fmt::format("data{} = {} does not divide a batch of {}", k.expert > 1 ? " x expert" : "", k.data * k.expert,
                        p.batch);
@@ -133,7 +144,7 @@ std::string mesh_fault(const PlanProblem& p, const RunKeys& k) {
 
 std::string mesh_fault(const PlanProblem& p, const PlanSpace& space, const RunKeys& k) {
   if (std::string fault = mesh_fault(p, k); !fault.empty()) return fault;
-  const i64 positions = p.model.context / k.context;
+  const i64 positions = p.positions() / k.context;
   if (k.context == 1 || !space.context.empty() || positions >= least_positions) return "";
   return fmt::format(
       "context = {} leaves {} positions to a rank, and fewer than {} are searched only where it is given", k.context,
@@ -141,7 +152,10 @@ std::string mesh_fault(const PlanProblem& p, const PlanSpace& space, const RunKe
 }
 
 void for_each_mesh(const PlanProblem& p, const PlanSpace& space, const std::function<void(const RunKeys&)>& visit) {
-  const auto experts = [&](int ranks) { return p.model.experts > 0 ? divisors(ranks) : std::vector{1}; };
+  const auto experts = [&](int ranks) {
+    const bool there = p.graph ? p.graph->experts : p.model.experts > 0;
+    return there ? divisors(ranks) : std::vector{1};
+  };
   for (const int pipe : allowed(space.pipe, divisors(p.ranks)))
     for (const int tensor : allowed(space.tensor, divisors(p.ranks / pipe)))
       for (const int context : allowed(space.context, divisors(p.ranks / pipe / tensor)))

@@ -64,6 +64,7 @@ class Remedies {
     std::vector<std::string> all;
     if (nearest && nearest->exact == Exactness::program && nearest->bytes <= p_.cluster.memory)
       all.push_back(fmt::format("plan.memory = {:.2f}", std::ceil(100 * nearest->bytes / p_.cluster.memory) / 100));
+    if (p_.graph) return all;  // every further one is a search by programs
     for (const FixedKey& key : fixed_keys) {
       PlanSpace open = space_;
       if (!key.open(open)) continue;
