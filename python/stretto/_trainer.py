@@ -84,6 +84,8 @@ class Trainer:
 
     def __new__(cls, run=None, **sections):
         model = sections.get("model") if run is None else run
+        if hasattr(model, "forward") and hasattr(model, "state_dict"):
+            raise error("model", f"is {type(model).__name__}, a PyTorch module", "give stretto.from_torch(module, batch)")
         return object.__new__(getattr(model, "trainer_type", cls) if cls is Trainer else cls)
 
     def __init__(self, run=None, **sections):

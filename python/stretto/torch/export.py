@@ -1,8 +1,12 @@
 """A module and a batch as PyTorch's exported graph: its nodes, and which of their axes are the batch's rows."""
 
+import contextlib
 import dataclasses
+import io
+import logging
 import os
 import pathlib
+import re
 import traceback
 import typing
 
@@ -12,6 +16,8 @@ from torch.export import Dim
 from .._library import Error, Fault
 
 _prefix = "module."
+_frame = re.compile(r'File "(.*?)", line (\d+)')
+_ours = [str(pathlib.Path(of).parent) + os.sep for of in (torch.__file__, __file__)]
 
 
 class _Wrapped(torch.nn.Module):
@@ -64,6 +70,7 @@ class Exported:
     rows_axes: dict  # node -> axes of its value whose size is the rows'
     rows_numbers: set  # nodes that are numbers which depend on how many rows there are
     any_rows: bool  # does the graph hold for other numbers of rows?
+    other: typing.Any = None  # the program of one row more, where it does not
 
     @property
     def nodes(self):
@@ -97,14 +104,22 @@ def module_paths(node):
 
 def source_line(node):
     """The line of the user's model: the innermost that is not PyTorch's own."""
-    lines = [
-        line.strip() for line in (node.meta.get("stack_trace") or "").split("\n") if line.strip().startswith("File")
-    ]
-    own = [line for line in lines if "/torch/nn/" not in line and "stretto/torch/" not in line] or lines
-    if not own:
-        return ""
-    file, line, *_ = own[-1].split(",")
-    return f"{file.split('/')[-1].strip('File ').strip(chr(34))}:{line.strip().removeprefix('line ')}"
+    for file, line in reversed(_frame.findall(node.meta.get("stack_trace") or "")):
+        if not file.startswith(tuple(_ours)):
+            return f"{pathlib.Path(file).name}:{line}"
+    return ""
+
+
+@contextlib.contextmanager
+def _quiet():
+    """PyTorch prints graphs and warnings about exports that fail; what fails is said once, as an Error."""
+    said, disabled = io.StringIO(), logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with contextlib.redirect_stderr(said):
+            yield
+    finally:
+        logging.disable(disabled)
 
 
 def _programs(wrapped, values):
@@ -130,9 +145,6 @@ def _programs(wrapped, values):
             raise _export_error(first, second) from second
 
 
-_ours = [str(pathlib.Path(of).parent) + os.sep for of in (torch.__file__, __file__)]
-
-
 def _lines_of_user(error):
     """file:line of the calls that led to it, but for PyTorch's own."""
     while error is not None:
@@ -147,7 +159,9 @@ def _export_error(first, second):
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     what = f"torch.export does not take this module: {lines[0] if lines else type(second).__name__}"
     place = next(_lines_of_user(second), None) or next(_lines_of_user(first), None)
-    hint = "sizes and branches must not depend on values: no x[mask], nonzero, .item(), or Python `if` on a tensor"
+    hint = "try module(**batch): the batch has the arguments of its forward, and what fails there fails here"
+    if any(word in text for word in ("data-dependent", "unbacked", "u0")):
+        hint = "sizes and branches must not depend on values: no x[mask], nonzero, .item(), or Python `if` on a tensor"
     return Error(*_one("from_torch", what + (f" ({place})" if place else ""), hint))
 
 
@@ -167,8 +181,25 @@ def _functional(program):
 def exported(module, batch, loss=None):
     values = tuple(value.clone() for value in batch.values())  # one tensor under two names would be one input
     wrapped = _Wrapped(module, list(batch), loss or module_loss)
-    program, other = _programs(wrapped, values)
-    program = _functional(program)
+    with _quiet():
+        program, other = _programs(wrapped, values)
+        program = _functional(program)
+        other = _functional(other) if other else None
+    return _with_places(program, other, module, batch)
+
+
+def written_out(of, ops):
+    """The graph with these ops written in others, as PyTorch does it; None: it cannot do that with any of them."""
+    known = torch.export.default_decompositions()
+    table = {op: known[op] for op in ops if isinstance(op, torch._ops.OpOverload) and op in known}
+    if not table:
+        return None
+    with _quiet():
+        programs = [p and p.run_decompositions(table) for p in (of.program, of.other)]
+    return _with_places(*programs, of.module, of.batch)
+
+
+def _with_places(program, other, module, batch):
     state_of = {**program.state_dict, **program.constants}
     inputs, state = {}, {}
     names = iter(batch)
@@ -182,8 +213,9 @@ def exported(module, batch, loss=None):
             inputs[node] = next(names)
         else:
             state[node] = (kind, spec.target.removeprefix(_prefix), state_of[spec.target])
-    axes, numbers = _rows(program, _functional(other) if other else None)
-    return Exported(program, module, batch, values[0].shape[0], inputs, state, axes, numbers, other is None)
+    axes, numbers = _rows(program, other)
+    rows = len(next(iter(batch.values())))
+    return Exported(program, module, batch, rows, inputs, state, axes, numbers, other is None, other)
 
 
 def _rows(program, other):

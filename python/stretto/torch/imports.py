@@ -15,10 +15,10 @@ from . import (
 from . import attention  # noqa: F401
 from .atoms import flat
 from .check import check_model
-from .export import exported, module_path, source_line
+from .export import exported, module_path, source_line, written_out
 from .infer import Faults, Refused, inferred
 from .known import Host, known_nodes
-from .losses import add_terms, terms_of
+from .losses import add_terms, is_sum_of_rows, terms_of
 from .model import Model, Parameter, as_numpy, error_of
 from .names import NamesRefused, named
 from .nodes import Builder
@@ -40,6 +40,7 @@ def from_torch(module, batch, loss=None, names=None, boundaries=None, check=None
     check: compare loss and gradients of the batch with PyTorch's; by default below 100 million parameters.
     """
     _check_input(module, batch)
+    _check_options(loss, names, boundaries)
     try:
         program = exported(module, batch, loss)
         model = imported(program, names, boundaries)
@@ -80,6 +81,8 @@ def _check_input(module, batch):
         for name, value in batch.items():
             if not isinstance(value, torch.Tensor):
                 faults.append((name, f"is {type(value).__name__}", "give a tensor"))
+            elif value.device.type != "cpu":
+                faults.append((name, f"lies on {value.device}", "use .cpu() first"))
             elif value.dim() == 0:
                 faults.append((name, "has no axis of rows", "the first axis of every input is the batch"))
         rows = {n: len(v) for n, v in batch.items() if isinstance(v, torch.Tensor) and v.dim()}
@@ -88,7 +91,22 @@ def _check_input(module, batch):
                 ("batch", f"has different numbers of rows: {rows}", "the first axis of every input is the batch")
             )
         elif rows and next(iter(rows.values())) < 2:
-            faults.append(("batch", "has one row", "give two or more: one row hides which axes are rows"))
+            faults.append(("batch", f"has {'one row' if 1 in rows.values() else 'no rows'}", "give two or more: one row hides which axes are rows"))
+    if faults:
+        raise error_of(faults)
+
+
+def _check_options(loss, names, boundaries):
+    faults = []
+    if loss is not None and not callable(loss):
+        faults.append(("loss", f"is {type(loss).__name__}", "give lambda module, batch: ... that returns one number"))
+    texts = lambda given: isinstance(given, (list, tuple)) and all(x is None or isinstance(x, str) for x in given)
+    if boundaries is not None and not texts(boundaries):
+        faults.append(("boundaries", f"is {boundaries!r}", 'give a list of paths of modules: ["layers.*", "norm"]'))
+    named = lambda key, spec: isinstance(key, str) and (isinstance(spec, str) or texts(spec))
+    fits = isinstance(names, dict) and all(named(*item) for item in names.items())
+    if names is not None and not fits:
+        faults.append(("names", f"is {names!r}", 'give {"*.up.weight": ("ff", "model")}: a name, or None, for each axis'))
     if faults:
         raise error_of(faults)
 
@@ -107,8 +125,7 @@ def imported(program, names, boundaries):
                 for m in missing
             ]
         )
-    known = known_nodes(program)
-    g = inferred(program, known)
+    program, known, g = _read(program)
     names = named(g, names)
     b, loss, written = _built(program, g, names, boundaries)
     nodes, loss = pruned(b.nodes, loss)
@@ -125,11 +142,26 @@ def imported(program, names, boundaries):
     return _model(program, known, b, names, nodes, loss, pieces, meets, written, places)
 
 
+def _read(program):
+    """The graph, read by the rules. What they refuse is tried written in other ops; when that is of no use, the first
+    refusal is the one that counts."""
+    refused = None
+    while True:
+        known = known_nodes(program)
+        try:
+            return program, known, inferred(program, known)
+        except Refused as e:
+            refused = refused or e
+            program = written_out(program, e.ops)
+            if program is None:
+                raise refused from None
+
+
 def _built(program, g, names, boundaries):
     """Nodes of all that the loss needs, in the order of the exported graph."""
     b, pieces, faults = Builder(names, program.inputs), Pieces(boundaries), Faults()
     terms, behind = terms_of(g, program)
-    loss_only = behind | {t.node for t in terms if g.made[t.node].term}
+    loss_only = behind | {t.node for t in terms if g.made[t.node].term or is_sum_of_rows(g, t.node)}
     for node in program.nodes:
         made = g.made.get(node)
         if node.op != "call_function" or not isinstance(made, Tensor) or made.known is not None:
@@ -255,6 +287,7 @@ def _model(program, known, b, names, nodes, loss, pieces, meets, written, places
         program,
         known,
         {k: v for k, v in b.inputs.items() if any(n["op"] in ("input", "ids") and n["name"] == k for n in nodes)},
+        b.leads,
     )
     graph = {"version": 1, "dims": _dims_of(nodes, loss, names), "nodes": [_entry(n) for n in nodes], "loss": loss}
     about = {

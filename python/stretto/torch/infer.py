@@ -14,9 +14,9 @@ from .tensors import Graph, RowsCount, Tensor
 class Refused(Exception):
     """All that cannot be imported: [(where, what, hint)]."""
 
-    def __init__(self, faults):
+    def __init__(self, faults, ops=()):
         super().__init__(str(faults))
-        self.faults = faults
+        self.faults, self.ops = faults, ops  # those that might be known written in others
 
 
 def place_of(node):
@@ -28,10 +28,12 @@ class Faults:
     """By what is wrong: the places where it is."""
 
     def __init__(self):
-        self._places = collections.OrderedDict()
+        self._places, self._ops = collections.OrderedDict(), set()
 
-    def add(self, node, what, hint):
+    def add(self, node, what, hint, op=None):
         self._places.setdefault((what, hint), []).append(place_of(node))
+        if op is not None:
+            self._ops.add(op)
 
     def check(self):
         if not self._places:
@@ -40,7 +42,7 @@ class Faults:
         for (what, hint), places in self._places.items():
             more = f", and at {len(places) - 1} more places" if len(places) > 1 else ""
             faults.append(("from_torch", f"{what} {places[0]}{more}".strip(), hint))
-        raise Refused(faults)
+        raise Refused(faults, self._ops)
 
 
 def _lifted(g, node, known):
@@ -83,7 +85,7 @@ def _read(g, node, faults):
         return None
     apply = _rule_for(node)
     if apply is None:
-        faults.add(node, *_unknown(name_of(node.target)))
+        faults.add(node, *_unknown(name_of(node.target)), node.target)
         return None
     g.node = node
     take = lambda x: operands[x]
@@ -91,7 +93,7 @@ def _read(g, node, faults):
     try:
         made = apply(g, *torch.fx.map_arg(node.args, take), **torch.fx.map_arg(node.kwargs, take))
     except Refusal as e:
-        faults.add(node, f"{name}: {e.what}", e.hint)
+        faults.add(node, f"{name}: {e.what}", e.hint, node.target)
     except atoms.RowsAreCut:
         faults.add(
             node,
@@ -103,6 +105,7 @@ def _read(g, node, faults):
             node,
             f"{name} cuts an axis in two ways that have no common factors: {_shapes(node)}",
             "use reshape with the same factors on both sides",
+            node.target,
         )
     except TypeError as e:
         faults.add(

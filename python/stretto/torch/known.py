@@ -106,9 +106,9 @@ def function_of(node):
 class Host:
     """The part of a step that PyTorch computes: the graph's inputs, of a batch."""
 
-    def __init__(self, exported, known, wanted):
-        """wanted: {name of an input: node}"""
-        self.wanted, self.inputs = wanted, exported.inputs
+    def __init__(self, exported, known, wanted, leads):
+        """wanted: {name of an input: node}; leads: {name: the axis of its rows, if not the first}"""
+        self.wanted, self.leads, self.inputs = wanted, leads, exported.inputs
         self.fixed, self.order = {}, []
         needed = set(wanted.values())
         for node in reversed(list(exported.nodes)):
@@ -126,7 +126,8 @@ class Host:
         values = dict(self.fixed)
         for node in self.order:
             values[node] = batch[self.inputs[node]] if node in self.inputs else _call(node, values)
-        return {name: values[node] for name, node in self.wanted.items()}
+        first = lambda name, value: value.movedim(self.leads[name], 0) if name in self.leads else value
+        return {name: first(name, values[node]) for name, node in self.wanted.items()}
 
 
 def is_getitem(node):

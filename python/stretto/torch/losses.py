@@ -22,6 +22,7 @@ class Term:
     node: object
     weight: float
     rows: int = 0  # times the number of rows to this power
+    count: object = None  # what the sum is divided by: the sum of this tensor, which comes with the batch
 
 
 def terms_of(g, exported):
@@ -54,6 +55,8 @@ def terms_of(g, exported):
         elif name in ("aten.div", "aten.div_") and number(args[1]) is not None:
             factor = number(args[1])
             walk(args[0], weight / factor, rows - isinstance(factor, RowsCount))
+        elif name in ("aten.div", "aten.div_") and (count := _count_of(g, args[1])) and _sum_in(g, args[0]):
+            terms.append(Term(_sum_in(g, args[0]), weight, rows, count))
         elif name == "aten.neg":
             walk(args[0], -weight, rows)
         elif name in _passed:
@@ -67,6 +70,38 @@ def terms_of(g, exported):
     return terms, behind
 
 
+def _peeled(node, through):
+    while isinstance(node, torch.fx.Node) and node.op == "call_function" and name_of(node.target) in through:
+        node = node.args[0]
+    return node
+
+
+def _count_of(g, node):
+    """A number that is the sum of a tensor of the batch, all rows together, at least one."""
+    node = _peeled(node, (*_passed, "aten.clamp", "aten.clamp_min"))
+    whole = _whole_sum(g, node)
+    return whole if whole is not None and whole.known is not None and whole.known.host else None
+
+
+def _sum_in(g, node):
+    """The sum over all rows that stands there, behind what changes no number."""
+    node = _peeled(node, _passed)
+    whole = _whole_sum(g, node)
+    return node if whole is not None and whole.known is None else None
+
+
+def _whole_sum(g, node):
+    """The operand of a sum over everything."""
+    if not isinstance(node, torch.fx.Node) or node.op != "call_function" or name_of(node.target) != "aten.sum":
+        return None
+    x = g.made.get(node.args[0])
+    return x if isinstance(x, Tensor) and math.prod(shape_of(node)) == 1 and _has_rows(x) else None
+
+
+def _has_rows(x):
+    return any(a.rows for axis in x.axes for a in flat(axis))
+
+
 def _scalar(g, node):
     x = g.made[node]
     return isinstance(x, Tensor) and x.known is None and math.prod(x.shape) == 1
@@ -78,8 +113,12 @@ def _whole_reduction(g, node):
     if name not in ("aten.mean", "aten.sum") or not node.args:
         return None
     x = g.made[node.args[0]]
-    rows = any(a.rows for axis in x.axes for a in flat(axis))
-    return (name, x) if rows and math.prod(shape_of(node)) == 1 else None
+    return (name, x) if _has_rows(x) and math.prod(shape_of(node)) == 1 else None
+
+
+def is_sum_of_rows(g, node):
+    """Is it a term by itself, whatever stands in its rows?"""
+    return _whole_reduction(g, node) is not None
 
 
 def add_terms(b: Builder, g, terms):
@@ -100,6 +139,8 @@ def add_terms(b: Builder, g, terms):
                     kind, operands, attributes = _entropy_sum(b, operands, attributes)
                     raise_sum = b.names.size("batch")
                 weight *= raise_sum
+        elif term.count is not None:
+            kind, operands, attributes = "ratio", [_total(b, g.made[term.node.args[0]]), _total(b, term.count)], {}
         elif (whole := _whole_reduction(g, term.node)) is not None:
             name, operand = whole
             v = b.get(operand)
@@ -125,16 +166,27 @@ def add_terms(b: Builder, g, terms):
     return loss
 
 
-def _entropy_sum(b, operands, attributes):
-    """The sum of the labels' entropies, written out, over the number of rows."""
-    v, labels = operands
-    over = attributes["over"]
+def _total(b, x):
+    """The sum of all elements, rows included."""
+    v = b.get(x)
+    v = v if x.float() else b.node("cast", [v], v.dims, to="run")
+    v = b.broadcast(v, [b.name(a) for axis in x.axes for a in flat(axis) if a.rows])
+    return b.reduce("sum", v, [a for axis in x.axes for a in flat(axis)])
+
+
+def entropies(b, v, labels, over, ignore):
+    """What each label costs: -log softmax, and nothing where it is ignored."""
     top = b.reduce("max", v, [over])
     top = b.node("stop_gradient", [top], top.dims)
     c = b.op("sub", v, top)
     logs = b.op("sub", c, b.op("log", b.reduce("sum", b.op("exp", c), [over])))
     dims = [d for d in v.dims if d != over]
-    counts = b.op("not_equal", labels, float(attributes["ignore"]))
+    counts = b.op("not_equal", labels, float(ignore))
     safe = b.op("where", counts, labels, 0.0)
-    each = b.op("where", counts, b.node("pick", [logs, safe], dims, over=[over], out=dims), 0.0)
-    return "ratio", [b.op("neg", b.reduce("sum", each, list(each.dims))), b.rows_count()], {}
+    return b.op("neg", b.op("where", counts, b.node("pick", [logs, safe], dims, over=[over], out=dims), 0.0))
+
+
+def _entropy_sum(b, operands, attributes):
+    """The sum of the labels' entropies, over the number of rows."""
+    each = entropies(b, *operands, attributes["over"], attributes["ignore"])
+    return "ratio", [b.reduce("sum", each, list(each.dims)), b.rows_count()], {}

@@ -133,7 +133,11 @@ class Model:
             if name not in batch:
                 faults.append((name, "is not in the batch", "give what the model was imported with"))
                 continue
-            value = torch.as_tensor(batch[name])
+            try:
+                value = torch.as_tensor(batch[name])
+            except (TypeError, ValueError, RuntimeError) as e:
+                faults.append((name, f"is {type(batch[name]).__name__}, which is no tensor ({e})", "give a tensor or an array"))
+                continue
             if list(value.shape[1:]) != list(example.shape[1:]) or value.dim() != example.dim():
                 faults.append(
                     (
@@ -207,12 +211,16 @@ class Model:
         return table_of(self)
 
 
+_stored_types = {"float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32", "int16": "I16",
+                 "int8": "I8", "uint8": "U8", "bool": "BOOL"}
+
+
 def write_safetensors(path, arrays):
-    kinds = {"float32": "F32", "float64": "F64", "int32": "I32", "int64": "I64"}
+    """{name: array} as others read it, too."""
     header, at = {}, 0
     for name, array in arrays.items():
         header[name] = {
-            "dtype": kinds[array.dtype.name],
+            "dtype": _stored_types[array.dtype.name],
             "shape": list(array.shape),
             "data_offsets": [at, at + array.nbytes],
         }

@@ -195,17 +195,26 @@ def _apply_user_names(g, names):
     sizes = {}
     for x in g.parameters.values():
         for atom in (a for axis in x.axes for a in flat(axis)):
-            for p, word in atom.hints:
-                if p == -1 and sizes.setdefault(word, atom.size) != atom.size:
-                    wrong.append(
-                        (
-                            f"names: '{word}' is {sizes[word]} here and {atom.size} there",
-                            "a name has one size: use another one for the second",
-                        )
-                    )
-                    sizes[word] = atom.size
+            for word in (word for p, word in atom.hints if p == -1):
+                sizes.setdefault(word, {})[atom.size] = True
+    for word, all in sizes.items():
+        if len(all) > 1:
+            what = f"names: '{word}' is {' here and '.join(map(str, all))} there"
+            wrong.append((what, "a name has one size: use another one for the second"))
     if wrong:
         raise NamesRefused(list(dict.fromkeys(wrong)))
+
+
+def _break_circles(found):
+    """What later unions have made the keys of itself is named as anything else."""
+    for atom in found:
+        seen, at = {atom}, atom
+        while at.keys_of is not None:
+            at = flat([at.keys_of])[0]
+            if at in seen:
+                atom.keys_of = None
+                break
+            seen.add(at)
 
 
 class NamesRefused(Exception):
@@ -228,6 +237,7 @@ def named(g, user_names):
     _hint_layers(g)
     _hint_model(g, found)
     _apply_user_names(g, user_names or {})
+    _break_circles(found)
     names = Names()
     order = lambda a: (a.keys_of is not None, not a.rows, min(a.hints, default=(99, ""))[0], a.number)
     for atom in sorted(found, key=order):

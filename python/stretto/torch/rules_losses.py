@@ -1,6 +1,7 @@
 """Losses: the terms that a step is summed from."""
 
 from .atoms import flat, hint, unify
+from .losses import entropies
 from .rules import Refusal, rule
 
 
@@ -12,8 +13,6 @@ class Term:
 
 
 def _term(g, build, reduction):
-    if reduction == 0:
-        raise Refusal("a loss per row (reduction='none')", "use reduction='mean', or write it out")
     y = g.new([], lambda b: _inside(), shape=())
     y.term = Term(build, reduction)
     return y
@@ -39,21 +38,27 @@ def cross_entropy(g, logits, labels, weight=None, reduction=1, ignore=-100, smoo
     over = logits.axes[classes]
     hint(over, "vocab" if logits.shape[classes] in g.tables else "classes", 2)
 
-    def build(b):
+    def operands(b):
         v, name = b.get(logits), None
         v = b.broadcast(v, [d for axis in rows for d in b.names_of(axis)])
         v, name = (v, b.names_of(over)[0]) if len(flat(over)) == 1 else b.joined(v, flat(over))
-        return (
-            "cross_entropy",
-            [v, b.broadcast(b.get(labels, rows), [d for d in v.dims if d != name])],
-            {"over": name, "ignore": ignore},
-        )
+        return [v, b.broadcast(b.get(labels, rows), [d for d in v.dims if d != name])], name
 
-    return _term(g, build, reduction)
+    def build(b):
+        both, name = operands(b)
+        return "cross_entropy", both, {"over": name, "ignore": ignore}
+
+    def each(b):
+        both, name = operands(b)
+        return entropies(b, *both, name, ignore)
+
+    return _term(g, build, reduction) if reduction else g.new(rows, each)
 
 
 def _mean_of(g, make, x, y, reduction):
     both = g.pointwise(make, x, y)
+    if reduction == 0:
+        return both
     return _term(g, lambda b: ("mean", [both.build(b)], {}), reduction)
 
 

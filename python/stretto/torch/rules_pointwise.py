@@ -2,7 +2,11 @@
 
 import math
 
+import torch
+
+from .atoms import flat
 from .rules import Refusal, rule
+from .tensors import Tensor
 
 _same_name = (
     "exp",
@@ -105,28 +109,31 @@ def clamp(g, x, min=None, max=None):
 
 @rule("aten.pow")
 def power(g, x, exponent):
-    n = g.number(exponent)
-    if not hasattr(x, "axes") or n is None:
+    base, n = g.number(x), g.number(exponent)
+    if base is not None and base > 0:
+        return g.pointwise(lambda b, v: b.op("exp", b.op("mul", v, math.log(base))), exponent)
+    if n is None:
         raise Refusal("a power with a tensor as exponent", "write it as exp(b * log(a))")
+    special = {0.5: "sqrt", -0.5: "rsqrt"}
+    if n in special:
+        return g.unary(special[n], x)
+    if n != int(n):
+        return g.pointwise(lambda b, v: b.op("exp", b.op("mul", b.op("log", v), float(n))), x)
+    if not 1 <= abs(n) <= 64:
+        raise Refusal(f"the power {n:g}", "1 to 64, and fractions, are known")
 
     def build(b, v):
-        if n == 0.5:
-            return b.op("sqrt", v)
-        if n == -0.5:
-            return b.op("rsqrt", v)
-        if n == 1:
-            return v
-        if n == 2:
-            return b.op("square", v)
-        if n == 3:
-            return b.op("mul", b.op("square", v), v)
-        if n == 4:
-            return b.op("square", b.op("square", v))
-        if n == -1:
-            return b.op("div", 1.0, v)
-        raise Refusal(f"the power {n:g}", "2, 3, 4, 1/2, -1/2 and -1 are known; else exp(n * log(x))")
+        y = _whole_power(b, v, int(abs(n)))
+        return y if n > 0 else b.op("div", 1.0, y)
 
     return g.pointwise(build, x)
+
+
+def _whole_power(b, v, n):
+    if n == 1:
+        return v
+    half = b.op("square", _whole_power(b, v, n // 2))
+    return b.op("mul", half, v) if n % 2 else half
 
 
 @rule("aten.gelu")
@@ -150,6 +157,11 @@ def log_sigmoid(g, x):
     return g.pointwise(lambda b, v: b.op("log", b.op("sigmoid", v)), x)
 
 
+@rule("aten.expm1")
+def expm1(g, x):
+    return g.pointwise(lambda b, v: b.op("sub", b.op("exp", v), 1.0), x)
+
+
 @rule("aten.log1p")
 def log1p(g, x):
     return g.pointwise(lambda b, v: b.op("log", b.op("add", v, 1.0)), x)
@@ -168,10 +180,11 @@ def hardtanh(g, x, low=-1.0, high=1.0):
 
 
 @rule("aten.elu")
-def elu(g, x, alpha=1.0, *scales):
+def elu(g, x, alpha=1.0, scale=1.0, input_scale=1.0):
     def build(b, v):
-        low = b.op("sub", b.op("exp", b.op("minimum", v, 0.0)), 1.0)
-        return b.op("add", b.op("relu", v), b.op("mul", low, float(alpha)))
+        low = b.op("exp", b.op("mul", b.op("minimum", v, 0.0), float(input_scale)))
+        y = b.op("add", b.op("relu", v), b.op("mul", b.op("sub", low, 1.0), float(alpha)))
+        return y if scale == 1 else b.op("mul", y, float(scale))
 
     return g.pointwise(build, x)
 
@@ -240,6 +253,31 @@ def amax(g, x, dim=None, keepdim=False):
 @rule("aten.amin")
 def amin(g, x, dim=None, keepdim=False):
     return g.reduced(lambda b, v, gone: b.op("neg", b.reduce("max", b.op("neg", v), gone)), x, dim, keepdim)
+
+
+def no_places(g, axes):
+    """Where the largest stands: known to nobody who needs it."""
+
+    def build(b):
+        raise Refusal("where the largest element stands", "use topk, or the values alone")
+
+    y = g.new(axes, build, register=False, shape=[math.prod(a.size for a in flat(axis)) for axis in axes])
+    y.dtype = torch.int64
+    return y
+
+
+def _extreme(name, largest):
+    def apply(g, x, dim=None, keepdim=False):
+        if isinstance(dim, Tensor):
+            return g.pointwise(lambda b, p, q: b.op("maximum" if largest else "minimum", p, q), x, dim)
+        values = (amax if largest else amin)(g, x, dim, keepdim)
+        return values if dim is None else [values, no_places(g, values.axes)]
+
+    rule(name)(apply)
+
+
+_extreme("aten.max", True)
+_extreme("aten.min", False)
 
 
 @rule("aten.var")

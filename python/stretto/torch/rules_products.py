@@ -63,7 +63,7 @@ def baddbmm(g, c, a, b, beta=1, alpha=1):
 
 
 @rule("aten.embedding")
-def embedding(g, table, ids, *_, **__):
+def embedding(g, table, ids, padding=-1, *_, **__):
     if ids.float():
         raise Refusal("an embedding of numbers that are not whole", "give ids")
     hint(table.axes[0], "position" if ids.constant else "vocab", 1)
@@ -71,7 +71,15 @@ def embedding(g, table, ids, *_, **__):
         hint(table.axes[1], "model", 3)
     if not ids.constant:
         g.tables.add(table.shape[0])
-    return _looked_up(g, table, ids)
+    y = _looked_up(g, table, ids)
+    if padding < 0 or not table.parameter or not table.leaf.requires_grad:
+        return y
+
+    def build(b):  # nothing is learned for the row of padding
+        v, which = b.get(y), b.get(ids, ids.axes)
+        return b.op("where", b.op("not_equal", which, float(padding)), v, b.node("stop_gradient", [v], v.dims))
+
+    return g.new(y.axes, build, register=False)
 
 
 def _run_of(ids):
@@ -134,6 +142,47 @@ def gather(g, x, dim, ids, **_):
         return b.node("pick", [v, which], dims, over=names, out=list(dims))
 
     return g.new(out, build)
+
+
+_most_mapped = 1 << 22  # numbers of a matrix that the program holds
+
+
+def mapped(g, x, dim, matrix):
+    """y[.. i ..] = sum over j of matrix[i, j] x[.. j ..]: a constant matrix along one axis."""
+    dim %= len(x.axes)
+    if matrix.numel() > _most_mapped:
+        shown = " x ".join(map(str, matrix.shape))
+        raise Refusal(f"a sum along an axis as a matrix of {shown}", "do it on the host, or over shorter axes")
+    axis = x.axes[dim]
+    new = atoms.twin(axis) if matrix.shape[0] == matrix.shape[1] else atoms.axis(matrix.shape[0])
+    g.registered([new, axis])
+    out = [new if i == dim else a for i, a in enumerate(x.axes)]
+
+    def build(b):
+        v, name = b.joined(b.get(x), flat(axis))
+        table = b.values([b.whole(new), name] if new else [name], matrix.numpy() if new else matrix[0].numpy())
+        return b.unfold(b.product(v, table, [name]), new)
+
+    return g.new(out, build, [matrix.shape[0] if i == dim else s for i, s in enumerate(x.shape)])
+
+
+def _not_of_rows(x, dims):
+    if any(a.rows for d in dims for a in flat(x.axes[d])):
+        raise Refusal("rows of the batch are put in another order, or summed one after the other", "do it on the host")
+
+
+@rule("aten.flip")
+def flip(g, x, dims):
+    _not_of_rows(x, dims)
+    for d in dims:
+        x = mapped(g, x, d, torch.eye(x.shape[d], dtype=torch.float64).flip(0))
+    return x
+
+
+@rule("aten.cumsum")
+def cumsum(g, x, dim, dtype=None):
+    _not_of_rows(x, [dim])
+    return mapped(g, x, dim, torch.ones(x.shape[dim], x.shape[dim], dtype=torch.float64).tril())
 
 
 # Norms.
@@ -241,6 +290,11 @@ def index(g, x, places):
     if x.parameter and not ids.constant:
         return embedding(g, x, ids)
     return _looked_up(g, x, ids)
+
+
+@rule("aten.item", "aten._local_scalar_dense", "aten.nonzero", "aten.masked_select", "aten._unique2", "aten.bincount")
+def of_values(g, *_, **__):
+    raise Refusal("a number or a size that depends on values", "keep it a tensor of a size that is known before")
 
 
 def _outside_of_product(b):

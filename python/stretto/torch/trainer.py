@@ -8,7 +8,7 @@ import torch
 
 from .._library import run_arguments
 from .._trainer import Trainer, _step
-from .model import Model, as_numpy, error_of
+from .model import as_numpy, error_of, write_safetensors
 from .optimizer import Optimizer
 
 
@@ -26,8 +26,11 @@ class ModuleTrainer(Trainer):
         if isinstance(optimizer, torch.optim.Optimizer):
             self._optimizer = Optimizer(optimizer, {id(p): n for n, p in model.module.named_parameters()})
             sections["optimizer"] = self._optimizer.section()
-        elif optimizer is not None:
+        elif isinstance(optimizer, dict):
             sections["optimizer"] = optimizer
+        elif optimizer is not None:
+            hint = 'give torch.optim.AdamW(module.parameters()), or a section: {"name": "lion", "lr": 1e-4}'
+            raise error_of([("optimizer", f"is {type(optimizer).__name__}", hint)])
         dtype = "f64" if model.float64 else "f32"
         sections["train"] = {"dtype": dtype, "batch": model.rows, "clip": 0.0, **sections.get("train", {})}
         self.rows = sections["train"]["batch"]
@@ -125,6 +128,19 @@ class ModuleTrainer(Trainer):
             for key, value in values.items():
                 own[key].copy_(value)
         return module
+
+    def export(self, directory, dtype=None):
+        """Writes directory/model.safetensors: the module's state_dict as it is now, tied tensors under each of their
+        names. What training does not change is the module's."""
+        if dtype is not None:
+            raise error_of([("export", f"dtype={dtype!r} is of families' models", "a module's tensors keep their types")])
+        folder = pathlib.Path(directory)
+        folder.mkdir(parents=True, exist_ok=True)
+        arrays = {key: as_numpy(value) for key, value in (self.model.module.state_dict() | self.state_dict()).items()}
+        with tempfile.TemporaryDirectory(dir=folder) as beside:
+            path = pathlib.Path(beside, "model.safetensors")
+            write_safetensors(path, arrays)
+            path.replace(folder / path.name)
 
     def parameter(self, key):
         return self._read_whole(key, Trainer.parameter)

@@ -14,6 +14,12 @@ import zoo
 from against import adamw, batches
 
 
+def cluster_in(folder):
+    path = pathlib.Path(folder, "cluster.toml")
+    path.write_text("ranks_per_node = 2\n[machine]\nflops = 50e9\n[inside]\nlatency = 2e-6\nbandwidth = 10e9\n")
+    return path
+
+
 def steps(trainer, name, first, last):
     return [trainer.step(**batch).loss for batch in batches(name, last)[first:]]
 
@@ -35,6 +41,23 @@ class Values(unittest.TestCase):
         self.assertTrue(all((before[k] != v).any() for k, v in self.module.state_dict().items() if "attn.weight" in k))
         self.assertIs(self.module.head.weight, self.module.wte.weight)
         self.assertAlmostEqual(self.module.eval()(**self.batch).item(), loss, places=12)
+
+    def test_what_is_exported_is_the_modules_state(self):
+        self.module.register_buffer("flags", torch.tensor([True, False]))
+        with tempfile.TemporaryDirectory() as folder, self.trainer() as trainer:
+            trainer.step(**self.batch)
+            trainer.export(pathlib.Path(folder, "exported"))
+            trainer.to_torch()
+            [file] = pathlib.Path(folder, "exported").iterdir()
+            data = file.read_bytes()
+            header = json.loads(data[8:8 + int.from_bytes(data[:8], "little")])
+            at = 8 + int.from_bytes(data[:8], "little")
+            own = self.module.state_dict()
+            self.assertEqual(set(header), set(own))
+            for key, entry in header.items():
+                begin, end = entry["data_offsets"]
+                self.assertEqual(data[at + begin:at + end], own[key].numpy().tobytes(), key)
+                self.assertEqual(entry["shape"], list(own[key].shape))
 
     def test_names_and_shapes_are_the_modules(self):
         with self.trainer() as trainer:
@@ -87,6 +110,8 @@ class Values(unittest.TestCase):
             self.assertIn("graph", stretto.check(model={"graph": path}, train={"batch": 6}))
             self.assertTrue(stretto.verify(model={"graph": path}, train={"batch": 6, "microbatches": 2}, steps=1,
                                            parallel={"pipe": 2}).equal)
+            planned = stretto.plan(model={"graph": path}, train={"batch": 6}, cluster=cluster_in(folder), ranks=2)
+            self.assertGreater(planned.best[0].seconds, 0)
             with stretto.Trainer(model={"graph": path}, train={"batch": 6, "dtype": "f64"}) as plain:
                 given = {k: v.numpy().astype(np.int32) for k, v in self.batch.items()}
                 self.assertEqual(plain.step(**given).loss, ours.step(**self.batch).loss)
@@ -95,7 +120,7 @@ class Values(unittest.TestCase):
     def test_what_families_have_is_refused(self):
         with self.trainer() as trainer, tempfile.TemporaryDirectory() as folder:
             for call in (lambda: trainer.logits(np.zeros((1, 4), np.int32)), lambda: trainer.generate([1, 2], tokens=2),
-                         lambda: trainer.export(pathlib.Path(folder, "exported"))):
+                         lambda: trainer.export_adapter(pathlib.Path(folder, "exported"))):
                 with self.assertRaisesRegex(stretto.Error, "none of a family's"):
                     call()
 
