@@ -1,7 +1,7 @@
 // Random configurations of a run over every key that changes its program: settings as on the command line. Number n is
 // always the same one. Most are legal; some are refused, as a user's would be.
 //
-//   fmt::print("stretto verify {}\n", join(configuration(17, "tales.txt"), " "));
+//   fmt::print("stretto verify {}\n", join(configuration(17, "examples"), " "));
 #pragma once
 #include <map>
 #include <random>
@@ -19,8 +19,9 @@ using Settings = std::vector<std::string>;
 
 class RandomConfiguration {
  public:
-  RandomConfiguration(int number, const std::string& data) : random_(static_cast<unsigned>(number)) {
-    add("data.path", data);
+  RandomConfiguration(int number, const std::string& examples) : random_(static_cast<unsigned>(number)) {
+    add("data.path", examples + "/data/tales.txt");
+    cluster_ = examples + "/clusters/h100x8.toml";
     model();
     ranks();
     training();
@@ -54,9 +55,13 @@ class RandomConfiguration {
     add("model.layers", layers_);
     add("model.width", 16);
     latent_ = family_ != "gpt2" && chance(10);
-    add("model.heads", latent_ ? 4 : one_of({4, 8}));
+    const int heads = latent_ ? 4 : one_of({4, 8});
+    add("model.heads", heads);
+    head_dim_ = 16 / heads;
+    if (family_ != "gpt2" && !latent_ && chance(10)) add("model.head_dim", head_dim_ = 6);
     add("model.ff", one_of({16, 24}));
     add("model.context", 8);
+    maybe(10, "model.vocab", {257, 300});
     maybe(20, "model.pad_vocab", {3, 8});
     head_parts_ = chance(25) ? one_of({2, 3}) : 1;
     add("model.head_parts", head_parts_);
@@ -65,29 +70,68 @@ class RandomConfiguration {
     maybe(10, "model.embedding_dropout", {0.2});
     sinks_ = family_ != "gpt2" && chance(10);
     if (!sinks_) maybe(10, "model.attention_dropout", {0.2});
-    maybe(15, "model.activation", {"gelu", "relu", "silu"});
+    maybe(15, "model.activation", {"gelu", "gelu_erf", "relu", "silu"});
+    maybe(8, "model.norm_eps", {0.01});
+    maybe(8, "model.init_std", {0.1});
     maybe(10, "data.documents");
     if (family_ != "gpt2") relatives_of_llama();
     if (family_ == "mixtral") experts();
   }
 
   void relatives_of_llama() {
+    int turned = head_dim_;
     if (latent_) {
-      add("model.kv_rank", 8), add("model.value_dim", 4), add("model.rope_dim", 2);
+      add("model.kv_rank", 8), add("model.value_dim", 4), add("model.rope_dim", turned = 2);
+      maybe(40, "model.q_rank", {8});
     } else {
       maybe(40, "model.kv_heads", {1, 2, 4});
-      maybe(15, "model.qkv_bias");
-      maybe(15, "model.qk_norm");
-      maybe(10, "model.rope_dim", {2});
+      if (chance(15)) add("model.qkv_bias", "true"), key_bias_ = true;
+      if (chance(30)) add("model." + one_of<std::string>({"qk_norm", "qk_norm_wide", "qk_norm_bare"}), "true");
+      if (chance(10)) add("model.rope_dim", turned = 2);
     }
+    maybe(8, "model.out_bias");
     if (family_ == "llama") maybe(10, "model.mlp_bias"), maybe(15, "model.gated", {"false"});
     maybe(15, "model.norms", {"after", "both"});
     maybe(10, "model.unit_gain");
-    if (chance(15)) add("model.pattern", one_of({"wf", "wwf", "wn"})), add("model.window", 3);
+    if (chance(20)) kinds_of_layers();
+    if (chance(15)) longer_contexts(turned / 2);
+    maybe(8, "model.rope_base", {100.0});
+    for (const char* scale : {"attention_scale", "embedding_scale", "residual_scale", "logit_scale"})
+      maybe(6, std::string("model.") + scale, {0.5, 2.0});
     if (sinks_) add("model.sinks", "true");
     maybe(10, "model.attention_softcap", {3.0});
     maybe(10, "model.logit_softcap", {5.0});
     maybe(10, "model.rope_interleaved");
+  }
+
+  // Where keys have no positions, a bias that all have changes nothing: its gradient is what rounding leaves.
+  void kinds_of_layers() {
+    const std::string pattern =
+        key_bias_ ? one_of<std::string>({"wf", "wwf", "wcf"}) : one_of<std::string>({"wf", "wwf", "wn", "cn", "wcf"});
+    const auto has = [&](char kind) { return pattern.find(kind) != std::string::npos; };
+    add("model.pattern", pattern);
+    if (has('w')) add("model.window", 3), maybe(40, "model.local_rope_base", {100.0});
+    if (has('c')) add("model.chunk", 3);
+    if (has('n') && chance(60)) add("model.temperature_floor", 2), maybe(50, "model.temperature_scale", {0.5});
+  }
+
+  // Of pairs that are turned.
+  void longer_contexts(int pairs) {
+    const auto set = [&](const std::string& key, const auto& value) { add("model.rope_scaling." + key, value); };
+    const std::string kind = one_of<std::string>({"linear", "llama3", "yarn", "longrope"});
+    set("kind", kind), set("factor", 4.0);
+    if (kind == "linear") return;
+    set("original_context", one_of({4, 16}));
+    if (kind == "llama3" && chance(50)) set("low_freq", 0.5), set("high_freq", 2.0);
+    if (kind == "yarn") {
+      if (chance(50)) set("beta_fast", 8.0), set("beta_slow", 0.5);
+      if (chance(30)) set("truncate", "false");
+      if (chance(30)) set("mscale_all_dim", 1.0);
+    }
+    if (kind != "llama3" && chance(30)) set("attention_factor", 1.5);
+    if (kind != "longrope") return;
+    set("short_factor", fmt::format("[{}]", join(Settings(pairs, "1.5"), ",")));
+    set("long_factor", fmt::format("[{}]", join(Settings(pairs, "3.5"), ",")));
   }
 
   void experts() {
@@ -132,13 +176,16 @@ class RandomConfiguration {
     data_ = sizes["data"], depth_ = sizes["depth"], expert_ = sizes["expert"];
     if (sizes["tensor"] > 0 && !exact_) maybe(60, "parallel.sequence");
     if (sizes["context"] > 0) maybe(50, "parallel.exchange");
-    if (ranks <= 4 && chance(10)) add("parallel.mesh.x", 2), add("parallel.layout.model", "x");
+    if (ranks <= 4 && chance(12))
+      add("parallel.mesh.x", 2), add(std::string("parallel.layout.") + one_of({"model", "model", "vocab"}), "x");
   }
 
   void training() {
     microbatches_ = exact_ ? one_of({1, 2, 4, 8}) : one_of({1, 2, 3, 4, 4, 6, 8});
     add("train.microbatches", microbatches_);
-    add("train.batch", microbatches_ * std::max(rows_, 1) * one_of({1, 1, 2}));
+    const int leaf = exact_ ? one_of({1, 2}) : 1;
+    add("train.batch", microbatches_ * std::max(rows_, 1) * leaf * one_of({1, 1, 2}));
+    if (leaf > 1) add("train.leaf", leaf);
     add("train.seed", random_() % 1000);
     dtype_ = one_of({"f64", "f64", "f64", "f32", "f32", "bf16"});
     add("train.dtype", dtype_);
@@ -150,8 +197,20 @@ class RandomConfiguration {
     const std::string optimizer = one_of({"adamw", "adamw", "adamw", "lion", "sgd"});
     add("optimizer.name", optimizer);
     add("optimizer.lr", 0.003);
-    if (optimizer == "sgd") maybe(50, "optimizer.momentum", {0.9});
+    if (optimizer == "sgd" && chance(50)) add("optimizer.momentum", 0.9), maybe(50, "optimizer.nesterov");
+    if (optimizer != "sgd") maybe(15, "optimizer.betas", {"[0.8,0.9]"});
+    if (optimizer == "adamw") maybe(15, "optimizer.eps", {1e-3});
+    maybe(25, "optimizer.decay", {0.0, 0.3});
     if (dtype_ != "f64") maybe(20, "optimizer.state", {"bf16"});
+    if (chance(40)) learning_rate();
+  }
+
+  void learning_rate() {
+    const std::string course = one_of<std::string>({"constant", "cosine", "linear", "wsd"});
+    add("optimizer.schedule", course), add("train.steps", 3);
+    maybe(50, "optimizer.warmup", {1, 2});
+    if (course != "constant") maybe(50, "optimizer.floor", {0.2});
+    if (course == "wsd") maybe(50, "optimizer.stable", {0.4});
   }
 
   void schedule() {
@@ -172,10 +231,13 @@ class RandomConfiguration {
       add("parallel.recompute", chance(70) ? mode() : fmt::format("[{}]", join(modes, ",")));
     }
     maybe(40, "parallel.overlap", {"none", "calls", "chunks"});
+    maybe(15, "parallel.threads", {1, 2, 3});
     if (chance(15))
       add("parallel.device", "async");
     else if (chance(8))
       add("parallel.link.latency", 1e-5), add("parallel.link.bandwidth", 1e9);
+    else
+      maybe(6, "parallel.cluster", {cluster_});
   }
 
   // So many pieces as stages of one or more.
@@ -200,23 +262,29 @@ class RandomConfiguration {
   void finetuning() {
     if (chance(15)) {
       add("finetune.lora.rank", one_of({2, 3}));
+      maybe(30, "finetune.lora.alpha", {1.0, 4.0});
       maybe(30, "finetune.lora.dropout", {0.1});
-      if (family_ != "gpt2") maybe(40, "finetune.lora.targets", {"[\"q_proj\",\"v_proj\"]", "h.1.q", "h.0.*"});
+      if (family_ != "gpt2" && !latent_)
+        maybe(40, "finetune.lora.targets", {"[\"q_proj\",\"v_proj\"]", "h.1.q", "h.0.*"});
     } else if (chance(12)) {
       add("finetune.freeze", one_of({"[\"wte\"]", "[\"*\",\"!h.1\"]", "[\"h.0\"]", "[\"h.*\"]", "[\"h.1\",\"wte\"]"}));
+    } else {
+      return;
     }
+    if (dtype_ != "f64") maybe(30, "model.frozen_dtype", {"f32", "bf16"});
   }
 
   std::mt19937_64 random_;
   Settings settings_;
-  std::string family_, dtype_;
-  int layers_ = 0, head_parts_ = 1, experts_ = 0, pipe_ = 1, rows_ = 1, microbatches_ = 1;
-  bool exact_ = false, latent_ = false, sinks_ = false;
+  std::string family_, dtype_, cluster_;
+  int layers_ = 0, head_dim_ = 0, head_parts_ = 1, experts_ = 0, pipe_ = 1, rows_ = 1, microbatches_ = 1;
+  bool exact_ = false, latent_ = false, sinks_ = false, key_bias_ = false;
   int data_ = 0, depth_ = 0, expert_ = 0, zero_ = 0;
 };
 
-inline Settings configuration(int number, const std::string& data) {
-  return RandomConfiguration(number, data).settings();
+// `examples` is where those of this repository lie.
+inline Settings configuration(int number, const std::string& examples) {
+  return RandomConfiguration(number, examples).settings();
 }
 
 }  // namespace stretto

@@ -13,7 +13,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <set>
 
+#include "stretto/config/describe.h"
 #include "stretto/config/run.h"
 #include "stretto/run/prepare.h"
 #include "stretto/run/verify.h"
@@ -24,7 +26,7 @@
 namespace stretto {
 namespace {
 
-const std::string data = STRETTO_SOURCE "/examples/data/tales.txt";
+const std::string examples = STRETTO_SOURCE "/examples";
 constexpr i64 steps = 2;
 
 std::string command_of(const Settings& settings) {
@@ -41,7 +43,7 @@ Settings plain(const Settings& all) {
     const bool schedules = is("parallel.pipe") || is("parallel.schedule") || is("parallel.chunks") ||
                            is("parallel.stages") || is("parallel.recompute") || is("parallel.overlap") ||
                            is("parallel.reshard") || is("parallel.device") || is("parallel.expert_room") ||
-                           is("parallel.regather") || is("train.clip_late");
+                           is("parallel.regather") || is("parallel.threads") || is("train.clip_late");
     if (!schedules) left.push_back(s);
   }
   left.emplace_back("--parallel.overlap=none");
@@ -158,6 +160,37 @@ void tell(int signal) {
   std::raise(signal);
 }
 
+// Keys that change no program, or name files. All others must be tried.
+constexpr std::string_view not_tried[] = {"data.path",        "data.mixture",
+                                          "data.format",      "data.tokenizer",
+                                          "data.field",       "data.template",
+                                          "data.date",        "data.hash",
+                                          "data.validation",  "model.preset",
+                                          "model.config",     "model.from",
+                                          "model.graph",      "model.hf_as",
+                                          "model.hf_type",    "train.validate",
+                                          "train.patience",   "train.validate_batches",
+                                          "parallel.timeout", "parallel.start_timeout",
+                                          "finetune.adapter"};
+
+TEST(Configurations, TryEveryKeyThatChangesTheProgram) {
+  std::set<std::string> tried;
+  for (int n = 1; n <= 1000; ++n)
+    for (const std::string& setting : configuration(n, examples))
+      tried.insert(setting.substr(2, setting.find('=') - 2));
+  const auto is_tried = [&](const std::string& key) {
+    const auto at = tried.lower_bound(key);  // of a table: any of its keys
+    return at != tried.end() && (*at == key || at->starts_with(key + "."));
+  };
+  for (const KeyInfo& key : all_keys()) {
+    const std::string section = key.name.substr(0, key.name.find('.'));
+    if (section == "plan" || section == "log" || section == "checkpoint") continue;
+    if (key.name.starts_with("parallel.machine.")) continue;  // of devices that compute nothing
+    const bool left_out = std::ranges::find(not_tried, key.name) != std::end(not_tried);
+    EXPECT_NE(is_tried(key.name) && key.name != "data.path", left_out) << key.name;
+  }
+}
+
 TEST(Configurations, TrainToTheSerialNumbers) {
   if (test::in_processes()) GTEST_SKIP() << "ranks are threads here";
   for (const int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS}) std::signal(signal, tell);
@@ -166,7 +199,7 @@ TEST(Configurations, TrainToTheSerialNumbers) {
   if (asked && std::sscanf(asked, "%d-%d", &first, &last) < 2) last = first;
   int refused = 0;
   for (int n = first; n <= last; ++n) {
-    const Settings settings = configuration(n, data);
+    const Settings settings = configuration(n, examples);
     under_way = fmt::format("configuration {}: {}\n", n, command_of(settings));
     const Outcome o = outcome_of(settings);
     refused += !o.refused.empty();

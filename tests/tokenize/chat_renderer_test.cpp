@@ -135,24 +135,32 @@ TEST_F(Rendering, AnswersAreFoundAmongTheirLikes) {
   EXPECT_EQ(found("{{ messages[0].content }}{{ messages[0].content }}"), "<aa>");
 }
 
+std::string conversation_of(int messages) {
+  Field::Array all;
+  for (int i = 0; i < messages; ++i) {
+    Field m{Field::Table{}};
+    m.set("role", i % 2 ? "assistant" : "user");
+    m.set("content", i % 2 ? fmt::format("<think>\nhm {}\n</think>\n\nanswer {}", i, i % 7) : "question");
+    all.push_back(std::move(m));
+  }
+  Field chat{Field::Table{}};
+  chat.set("messages", std::move(all));
+  return write_json(chat);
+}
+
 // Each answer by a rendering of its own would take hours.
 TEST_F(Rendering, ALongConversationTakesAFewRenderings) {
+  const std::string chat = conversation_of(10000);
   for (const char* file : {"llama3_style.jinja", "qwen_style.jinja"}) {
-    Field::Array messages;
-    for (int i = 0; i < 10000; ++i) {
-      Field m{Field::Table{}};
-      m.set("role", i % 2 ? "assistant" : "user");
-      m.set("content", i % 2 ? fmt::format("<think>\nhm {}\n</think>\n\nanswer {}", i, i % 7) : "question");
-      messages.push_back(std::move(m));
-    }
-    Field chat{Field::Table{}};
-    chat.set("messages", std::move(messages));
     ChatRenderer renderer(template_in(file));
-    renderer.put(write_json(chat), "chat");
+    renderer.put(chat, "chat");
     const Conversation c = renderer.take();
     EXPECT_EQ(c.answers.size(), 5000u) << file;
     EXPECT_THAT(answers_of(c).back(), HasSubstr("answer 3")) << file;
   }
+  ChatRenderer mute(named("{% for m in messages if m.role == 'user' %}{{ m.content }};{% endfor %}"));
+  mute.put(chat, "chat");
+  EXPECT_TRUE(mute.take().answers.empty());
 }
 
 TEST_F(Rendering, ConversationsComeInTheirOrderHoweverLongTheyAre) {

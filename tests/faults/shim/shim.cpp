@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -279,6 +280,11 @@ int pthread_create(pthread_t* t, const pthread_attr_t* a, void* (*f)(void*), voi
 pid_t fork() noexcept {
   if (fault(fork_)) return -1;
   return real<decltype(&fork)>("fork")();
+}
+int posix_spawnp(pid_t* p, const char* file, const posix_spawn_file_actions_t* actions, const posix_spawnattr_t* how,
+                 char* const words[], char* const environment[]) {
+  if (fault(fork_)) return errors[fork_];
+  return real<decltype(&posix_spawnp)>("posix_spawnp")(p, file, actions, how, words, environment);
 }
 
 }  // extern "C"

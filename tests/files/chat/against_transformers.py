@@ -13,12 +13,23 @@ import subprocess
 import sys
 
 try:
-    from transformers.utils import logging
+    from transformers.utils import chat_template_utils, logging
     from transformers.utils.chat_template_utils import render_jinja_template
 except ImportError as e:
     print(e)
     sys.exit(77)
 logging.set_verbosity_error()
+
+
+class Midnight(datetime.datetime):
+    """The hour of a run's date: a day is all that a template hears of it."""
+
+    @classmethod
+    def now(cls, zone=None):
+        return cls.combine(datetime.date.today(), datetime.time(), zone)
+
+
+chat_template_utils.datetime = Midnight
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCRIPT = open(os.path.join(HERE, "../../../scripts/render_chats")).read()
