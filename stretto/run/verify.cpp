@@ -62,13 +62,13 @@ class Verifier {
       throw Error("verify", "device {} computes nothing that could be compared", type_of(config.parallel.device).name)
           .hint("leave parallel.device out");
     prepared_ = prepare(config_);
-    for (i64 step = 1; step <= options.steps; ++step) batches_.push_back(batch_of(config_, prepared_, step));
     result_.tolerance = tolerance_of(options, *prepared_.compiled.program, config.train.dtype, config.parallel.device);
     result_.schedule = prepared_.compiled.program->schedule.name;
     if (prepared_.compiled.sharded) result_.schedule += " on " + prepared_.compiled.parallel.mesh.str();
     Compiled serial = prepared_.compiled;
     serial = compile(serial.model, serial.optimizer, serial.training);
     check_fits(planned_bytes(*serial.program) + planned_bytes(*prepared_.compiled.program), machine_bytes());
+    for (i64 step = 1; step <= options.steps; ++step) batches_.push_back(batch_of(config_, prepared_, step));
     serial_.emplace(std::move(serial));
     parallel_.emplace(std::move(prepared_.compiled), options_of(config.parallel));
     load_weights(config_, *serial_);

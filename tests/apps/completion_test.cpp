@@ -35,7 +35,7 @@ TEST(Completion, CommandsAndTheirOptions) {
   EXPECT_THAT(offered("stretto train --qu"), ElementsAre("--quiet"));
   EXPECT_THAT(offered("stretto bench c"), ElementsAre("comm"));
   EXPECT_THAT(offered("stretto train ru"), IsEmpty());  // a file
-  EXPECT_THAT(offered("stretto eval runs/a --da"), ElementsAre("--data"));
+  EXPECT_THAT(offered("stretto eval runs/a --da"), ElementsAre("--data", "--date"));
   EXPECT_THAT(offered("stretto train --nothing"), IsEmpty());
 }
 

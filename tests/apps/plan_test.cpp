@@ -266,7 +266,8 @@ TEST_F(PlanCommandTest, MistakesAreNamed) {
   EXPECT_THAT(says("--ranks 4 --parallel.zero=2 --parallel.data=1"),
               HasSubstr("zero = 2 cuts over the data axis, and data is 1; hint: leave one of these keys open"));
   folder_.write("list.tsv", "pipe\n2\n");
-  EXPECT_THAT(run("plan run.toml --ranks 4 --candidates list.tsv").error, HasSubstr("no cluster is given"));
+  EXPECT_THAT(run("plan run.toml --ranks 4 --candidates list.tsv").error,
+              HasSubstr("--ranks and --candidates exclude each other"));
   EXPECT_THAT(run("plan --cluster cluster.toml").error, HasSubstr("no run is given"));
 }
 
@@ -336,7 +337,7 @@ TEST_F(PlanCommandTest, NothingThatIsReadIsWrittenOver) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "best.toml"));
   folder_.write("runs.tsv", "run\tseconds\nrun.toml\t1\n");
   EXPECT_THAT(run("calibrate cluster.toml --measured runs.tsv -o run.toml").error,
-              HasSubstr("would write over run.toml"));
+              HasSubstr("run.toml would be written over run.toml, which is read"));
   EXPECT_EQ(text_of(folder_ / "run.toml"), plan_model);
 }
 
