@@ -1,5 +1,5 @@
 // What connects ranks: it makes the transports and groups of a run. There is one between threads, one between processes
-// and one between asynchronous devices. A fourth goes around any of them and makes everything as late as it would be
+// and one between devices with lanes. A fourth goes around any of them and makes everything as late as it would be
 // over the links of a cluster that is not there.
 //
 //   std::unique_ptr<Wiring> wires = thread_wiring(500);
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "stretto/comm/collective.h"
+#include "stretto/comm/lane_memory.h"
 #include "stretto/comm/milestones.h"
 #include "stretto/comm/transport.h"
 #include "stretto/cost/machine.h"
@@ -18,7 +19,7 @@
 
 namespace stretto {
 
-class AsyncDevice;
+class LaneDevice;
 class Peers;
 
 // A number that goes along with every message of a program: a transport and the memory that it moves them from and to.
@@ -56,7 +57,7 @@ class Wiring {
 };
 
 std::unique_ptr<Wiring> thread_wiring(int spins);  // looks before sleeping
-std::unique_ptr<Wiring> async_wiring(std::vector<AsyncDevice*> of_all_ranks);
+std::unique_ptr<Wiring> lane_wiring(std::vector<LaneDevice*> of_all_ranks, LaneMemory);
 std::unique_ptr<Wiring> process_wiring(Peers& peers);  // which must live longer
 
 // Messages and collectives are as late as between the ranks of a cluster.

@@ -61,6 +61,7 @@ class Device {
   virtual std::optional<KernelFault> finish() = 0;
   virtual void write(std::byte* to, const void* from, std::size_t bytes) = 0;
   virtual void read(void* to, const std::byte* from, std::size_t bytes) const = 0;
+  virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes) = 0;  // within its memory
   // For a watchdog, from any thread, where calls do not wait: the newest event that has come in the compute lane.
   virtual std::optional<EventId> newest() const { return std::nullopt; }
   virtual double seconds(EventId) const = 0;  // when it came, by the steady clock (base/clock.h)

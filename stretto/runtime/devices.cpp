@@ -86,11 +86,27 @@ RunOptions on_device(RunOptions o) {
   return o;
 }
 
-std::unique_ptr<Wiring> wiring_of(std::span<Device* const> devices, int spins) {
-  std::vector<AsyncDevice*> lanes;
+// Results may be made in the memory of another actor, so a rank knows where that has its arenas, too.
+std::unique_ptr<Wiring> wiring_of(const Program& p, std::span<Device* const> devices,
+                                  std::span<const ArenaBases> arenas, int spins) {
+  std::vector<LaneDevice*> lanes;
   for (Device* d : devices)
-    if (auto* async = dynamic_cast<AsyncDevice*>(d)) lanes.push_back(async);
-  return lanes.empty() ? thread_wiring(spins) : async_wiring(std::move(lanes));
+    if (auto* lane = dynamic_cast<LaneDevice*>(d)) lanes.push_back(lane);
+  if (lanes.empty()) return thread_wiring(spins);
+  LaneMemory memory;
+  for (int rank = 0; rank < p.ranks(); ++rank) {
+    std::vector<LaneMemory::Block> blocks;
+    const ActorId own = p.actor_of_rank(rank);
+    const auto add = [&](ActorId a) {
+      const ArenaBases& at = arenas[p.rank_of(a, rank % p.ranks_per_actor())];
+      for (std::size_t k = 0; k < arena_count; ++k) blocks.push_back({at.at(k), p.actors[a].bytes.at(k)});
+    };
+    add(own);
+    for (const ActorId a : p.actors.ids())
+      if (a != own) add(a);
+    memory.add(std::move(blocks));
+  }
+  return lane_wiring(std::move(lanes), std::move(memory));
 }
 
 }  // namespace stretto

@@ -23,7 +23,8 @@ struct DeviceType {
   bool computes = true;   // its memory holds numbers; else there are no losses, no parameters and no checkpoints
   bool emulates = false;  // takes the time that RunOptions::machine would take
   bool same_bits = true;  // as the CPU; else its numbers agree to rounding
-  bool processes = true;  // ranks may be processes
+  bool one_memory = true;  // its ranks read one copy of frozen parameters
+  bool processes = true;   // ranks may be processes
   bool threads = false;   // of a rank share the work of its kernels
   bool late = true;       // messages can be made to take longer (RunOptions::link, cluster)
   bool takes_time() const { return computes || emulates; }  // else its speed says nothing
@@ -40,7 +41,8 @@ std::unique_ptr<Device> make_device(const Program&, int rank, const RunOptions&)
 // that all tests test it, and STRETTO_JITTER=SEED lets its lanes dawdle. Error: options that a device cannot be
 // combined with.
 RunOptions on_device(RunOptions);
-// What connects the ranks that are threads of this process. `spins`: how often a waiting thread looks before it sleeps.
-std::unique_ptr<Wiring> wiring_of(std::span<Device* const> of_all_ranks, int spins);
+// What connects the ranks that are threads of this process, given the devices and arenas of all of them. `spins`: how
+// often a waiting thread looks before it sleeps.
+std::unique_ptr<Wiring> wiring_of(const Program&, std::span<Device* const>, std::span<const ArenaBases>, int spins);
 
 }  // namespace stretto

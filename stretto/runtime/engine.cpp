@@ -34,7 +34,7 @@ Engine::Engine(std::shared_ptr<const Program> program, WorkerOptions options, co
     : program_(std::move(program)), timeout_(options.run.timeout), peers_(options.run.peers) {
   const int each = program_->ranks_per_actor(), ranks = program_->ranks();
   options.run = on_device(std::move(options.run));
-  computes_ = stretto::computes(options.run.device);
+  computes_ = stretto::computes(options.run.device), one_memory_ = type_of(options.run.device).one_memory;
   if (peers_) {
     STRETTO_ASSERT(peers_->size() == ranks, "one process per rank");
     local_ = {peers_->rank()};
@@ -73,7 +73,7 @@ Engine::Engine(std::shared_ptr<const Program> program, WorkerOptions options, co
 }
 
 bool Engine::keeps_frozen(int rank) const {
-  if (!peers_) return keeper(*program_, rank) == rank;
+  if (!peers_) return !one_memory_ || keeper(*program_, rank) == rank;
   return !peers_->reaches_memory() || keeper(*program_, rank, peers_->nodes()) == rank;
 }
 
@@ -81,8 +81,9 @@ void Engine::connect_threads(const WorkerOptions& options) {
   const int each = program_->ranks_per_actor(), ranks = program_->ranks();
   // When every rank has a core, looking for a short while costs less than sleeping.
   std::vector<Device*> devices;
-  for (const int rank : local_) devices.push_back(&worker(rank).device());
-  wires_ = wired(wiring_of(devices, enough_cores(*program_, options.run) ? 500 : 0), options.run);
+  std::vector<ArenaBases> all;
+  for (const int rank : local_) devices.push_back(&worker(rank).device()), all.push_back(worker(rank).arenas());
+  wires_ = wired(wiring_of(*program_, devices, all, enough_cores(*program_, options.run) ? 500 : 0), options.run);
   if (each > 1) groups_ = std::make_unique<Groups>(*program_, *wires_);
   for (int k = 0; k < each; ++k) {  // messages go between ranks of equal coordinates
     std::vector<ArenaBases> arenas;

@@ -84,7 +84,7 @@ class Engine {
   void let_go_ahead();
 
   std::shared_ptr<const Program> program_;
-  bool computes_ = true;
+  bool computes_ = true, one_memory_ = true;
   double timeout_ = 0;
   std::shared_ptr<Peers> peers_;
   std::vector<int> local_;

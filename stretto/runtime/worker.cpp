@@ -120,6 +120,15 @@ std::optional<KernelFault> Worker::finish_device() {
     const Instruction at = program().code[InstructionId(e.launch.instruction)];
     const Run& r = *task_of(at);
     naming(r, CallId(e.launch.call), [&] { std::rethrow_exception(e.why); });
+  } catch (Error& e) {  // of the device itself
+    std::string place = fmt::format("step {}, {}", step_, str());
+    if (const InstructionId i = at(); program().code.has(i)) {
+      const Instruction newest = program().code[i];
+      const Run* const r = task_of(newest);
+      place = r ? where(*r) : fmt::format("{}, {}", place, program_->str(newest));
+    }
+    e.within(place);
+    throw;
   }
   return std::nullopt;
 }
@@ -266,15 +275,15 @@ void Worker::naming(const Run& r, CallId call, Work work) {
 void Worker::keep(int place) {
   const auto& bytes = program().bytes;
   std::byte* to = arenas_[Arena::kept] + place * bytes[Arena::kept] / 2;
-  read(Arena::params, 0, to, bytes[Arena::params]);
-  read(Arena::state, 0, to + bytes[Arena::params], bytes[Arena::state]);
+  device_->copy(to, arenas_[Arena::params], bytes[Arena::params]);
+  device_->copy(to + bytes[Arena::params], arenas_[Arena::state], bytes[Arena::state]);
 }
 
 void Worker::put_back(int place) {
   const auto& bytes = program().bytes;
   const std::byte* from = arenas_[Arena::kept] + place * bytes[Arena::kept] / 2;
-  write(Arena::params, 0, from, bytes[Arena::params]);
-  write(Arena::state, 0, from + bytes[Arena::params], bytes[Arena::state]);
+  device_->copy(arenas_[Arena::params], from, bytes[Arena::params]);
+  device_->copy(arenas_[Arena::state], from + bytes[Arena::params], bytes[Arena::state]);
 }
 
 // Does a share of what is under way, between two tasks.

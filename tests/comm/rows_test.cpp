@@ -4,6 +4,7 @@
 #include <random>
 #include <thread>
 
+#include "lane_devices.h"
 #include "stretto/comm/threads/thread_group.h"
 
 namespace stretto {
@@ -90,6 +91,31 @@ TEST(RowsBetweenThreads, AShapeKnowsWhatItMovesInTheMean) {
   EXPECT_EQ(s.result(), e.out * e.row);
   EXPECT_TRUE(s.exchanges());
   EXPECT_FALSE(s.sums());
+}
+
+// On make-believe CUDA devices, which read the counts where they lie.
+TEST(RowsBetweenCudaDevices, GoWhereCountsSay) {
+  if (!test::make_believe_cuda()) GTEST_SKIP() << "there is no NVRTC on this machine";
+  for (unsigned seed = 0; seed < 8; ++seed) {
+    std::mt19937 random(seed);
+    Exchange e = random_exchange(random);
+    test::Devices devices(e.members, test::cuda_device);
+    for (int m = 0; m < e.members; ++m) {
+      devices.put(m, e.sent[std::size_t(m)].data(), 4 * e.sent[std::size_t(m)].size());
+      devices.put(m, e.came[std::size_t(m)].data(), 4 * e.came[std::size_t(m)].size());
+      devices.put(m, e.counts.data(), 4 * e.counts.size());
+    }
+    const LaneMemory memory = devices.memory();
+    LaneGroup group(devices.list, memory, DeviceLane::compute);
+    const std::uint32_t what = group.prepare(e.shape());
+    for (int m = 0; m < e.members; ++m) group.start(m, what, devices.at(0, m), devices.at(1, m), devices.at(2, m));
+    devices.finish();
+    for (int m = 0; m < e.members; ++m)
+      devices.all[std::size_t(m)]->read(e.came[std::size_t(m)].data(), devices.at(1, m),
+                                        4 * e.came[std::size_t(m)].size());
+    expect_right(e);
+  }
+  test::make_believe() = {};
 }
 
 }  // namespace

@@ -147,16 +147,6 @@ TEST_F(CudaTraining, AnIdOutOfRangeHasTheMessageOfTheCpu) {
   EXPECT_EQ(message(DeviceKind::cuda), message(DeviceKind::cpu));
 }
 
-TEST_F(CudaTraining, SeveralRanksAreRefused) {
-  const Parallel two{.mesh = {{"pipe", 2}}};
-  try {
-    Trainer t(compile(make_model(tiny("gpt2"), 4), adamw({}), {.microbatches = 2}, two), {.device = DeviceKind::cuda});
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_THAT(e.what(), testing::HasSubstr("[parallel.device] there are 2 ranks"));
-  }
-}
-
 // Every type of tests/files/hf_models, all of them in a long run: windows, chunks, caps, sinks, partial and scaled
 // rotary positions, latent attention, experts in groups and slots. Rounding of f32 on both sides adds up to a little
 // more than in gpt2.

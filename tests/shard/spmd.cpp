@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "stretto/base/hash.h"
-#include "stretto/comm/inner/collective_work.h"
+#include "stretto/kernels/collective_work.h"
 #include "stretto/ops/all_reduce.h"
 #include "stretto/ops/cast.h"
 #include "stretto/ops/constant.h"

@@ -17,6 +17,11 @@ class Copies {
   struct Range {
     std::uint32_t first = 0, count = 0;
   };
+  struct Copy {
+    std::byte* to;
+    const std::byte* from;
+    u64 bytes;
+  };
   // `from` and `to` give the address of a slot on the sender and on the receiver.
   template <class From, class To>
   Range add(std::span<const Extent> extents, const From& from, const To& to) {
@@ -33,16 +38,12 @@ class Copies {
     }
     return r;
   }
+  std::span<const Copy> all(Range r) const { return std::span(all_).subspan(r.first, r.count); }
   void run(Range r) const {
-    for (std::uint32_t i = r.first; i < r.first + r.count; ++i) std::memcpy(all_[i].to, all_[i].from, all_[i].bytes);
+    for (const Copy& c : all(r)) std::memcpy(c.to, c.from, c.bytes);
   }
 
  private:
-  struct Copy {
-    std::byte* to;
-    const std::byte* from;
-    u64 bytes;
-  };
   std::vector<Copy> all_;
 };
 

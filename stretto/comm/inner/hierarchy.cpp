@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "stretto/comm/collective.h"
+#include "stretto/ir/tree_sum.h"
 
 namespace stretto {
 namespace {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "stretto/comm/inner/collective_work.h"
+#include "stretto/kernels/collective_work.h"
 
 namespace stretto {
 

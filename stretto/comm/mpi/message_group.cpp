@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "stretto/base/error.h"
-#include "stretto/comm/inner/box_runs.h"
-#include "stretto/comm/inner/collective_work.h"
+#include "stretto/kernels/box_runs.h"
+#include "stretto/kernels/collective_work.h"
 #include "stretto/comm/mpi/patience.h"
 #include "stretto/comm/stop_flag.h"
 

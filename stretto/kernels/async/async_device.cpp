@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "stretto/base/clock.h"
+#include "stretto/kernels/collective_work.h"
 #include "stretto/kernels/cpu/tile_forms.h"
 #include "stretto/kernels/processor.h"
 
@@ -63,6 +64,22 @@ struct AsyncLaunch {
     for (std::size_t i = 0; i < out.size(); ++i)
       if (results[i]) tell(__tsan_write_range, results[i], out[i]);
   }
+};
+
+class AsyncWords : public LaneWords {
+ public:
+  explicit AsyncWords(std::size_t count) : words_(std::make_unique<LaneWord[]>(count)) {}
+  void stop() noexcept override { stopped_.store(true); }
+  void advance(std::size_t word, std::uint32_t number) { words_[word].advance(number); }
+  void wait_for(std::size_t word, std::uint32_t number) const {
+    words_[word].wait_for(number, [this] {
+      if (stopped_.load()) throw Error("runtime", "stopped because another rank failed").as(Error::Kind::run);
+    });
+  }
+
+ private:
+  std::unique_ptr<LaneWord[]> words_;
+  std::atomic<bool> stopped_{false};
 };
 
 }  // namespace
@@ -125,6 +142,33 @@ void AsyncDevice::wait(DeviceLane lane, EventId id) {
   STRETTO_ASSERT(e.lane, "a wait for an event that was not recorded");
   if (e.lane == &queue(lane)) return;
   enqueue(lane, [this, word = &e.came, n = e.recorded] { word->wait_for(n, [this] { refuse_failed(); }); });
+}
+
+std::shared_ptr<LaneWords> AsyncDevice::words(std::size_t count) { return std::make_shared<AsyncWords>(count); }
+
+KernelId AsyncDevice::prepare_share(const CollectiveShape& shape, int member) {
+  const std::size_t members = std::size_t(shape.members), counts = shape.rows ? 1 : 0;
+  if (2 * members + counts > most_pointers)
+    throw Error("parallel.device", "{} is for {} members, and async devices take {} at most", shape.str(), members,
+                (most_pointers - 1) / 2)
+        .hint("use device = \"cpu\"");
+  operands_.push_back({std::vector<ByteSpans>(members + counts), std::vector<ByteSpans>(members)});  // sees itself
+  return kernels_.add("share", [work = CollectiveWork(shape), member, members](const Args& args) {
+    const auto* const rows = work.shape().rows ? args.input<std::int32_t>(int(members)) : nullptr;
+    for (std::uint32_t c = std::uint32_t(member); c < work.chunks(); c += members) work.run(c, args.in, args.out, rows);
+  });
+}
+
+void AsyncDevice::copy(DeviceLane lane, std::byte* to, const std::byte* from, std::size_t bytes) {
+  enqueue(lane, [=] { std::memcpy(to, from, bytes); });
+}
+
+void AsyncDevice::advance(DeviceLane lane, LaneWords& words, std::size_t word, std::uint32_t number) {
+  enqueue(lane, [&words = static_cast<AsyncWords&>(words), word, number] { words.advance(word, number); });
+}
+
+void AsyncDevice::wait_for(DeviceLane lane, const LaneWords& words, std::size_t word, std::uint32_t number) {
+  enqueue(lane, [&words = static_cast<const AsyncWords&>(words), word, number] { words.wait_for(word, number); });
 }
 
 // A lane that waits for other ranks is not waited for once something has failed here: they wait for this one.

@@ -4,7 +4,7 @@
 //
 //   AsyncDevice device({.jitter = 1e-4, .seed = 7});
 //   device.launch(DeviceLane::compute, kernel, args);
-//   device.enqueue(DeviceLane::messages, [=] { std::memcpy(to, from, bytes); });     // for messages and groups
+//   device.enqueue(DeviceLane::messages, [=] { work(); });     // for tests
 //   device.finish();
 //
 // The host and a lane meet in the lane's queue, lanes in the words of events, nowhere else: a lock that two lanes share
@@ -21,14 +21,13 @@
 #include "stretto/kernels/async/lane_queue.h"
 #include "stretto/kernels/cpu/host_arenas.h"
 #include "stretto/kernels/cpu/kernel_set.h"
-#include "stretto/kernels/device.h"
+#include "stretto/kernels/lane_device.h"
 
 namespace stretto {
 
-class AsyncDevice : public Device {
+class AsyncDevice : public LaneDevice {
  public:
   explicit AsyncDevice(AsyncOptions);
-  bool calls_wait() const override { return false; }
 
   std::byte* allocate(std::size_t bytes) override { return arenas_.allocate(bytes); }
   KernelId prepare(const Call&) override;
@@ -45,9 +44,17 @@ class AsyncDevice : public Device {
     queue(lane).push(work);
   }
 
+  void reach(LaneDevice&) override {}  // all memory is this process's
+  std::shared_ptr<LaneWords> words(std::size_t count) override;
+  KernelId prepare_share(const CollectiveShape&, int member) override;
+  void copy(DeviceLane, std::byte* to, const std::byte* from, std::size_t bytes) override;
+  void advance(DeviceLane, LaneWords&, std::size_t word, std::uint32_t number) override;
+  void wait_for(DeviceLane, const LaneWords&, std::size_t word, std::uint32_t number) override;
+
   std::optional<KernelFault> finish() override;
   void write(std::byte* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
   void read(void* to, const std::byte* from, std::size_t bytes) const override { std::memcpy(to, from, bytes); }
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
   std::optional<EventId> newest() const override;
   double seconds(EventId e) const override { return events_[e]->seconds; }
   KernelSpent spent(KernelId k) const override { return kernels_.spent(k); }

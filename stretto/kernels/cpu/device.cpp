@@ -32,6 +32,7 @@ class CpuDevice : public Device {
   std::optional<KernelFault> finish() override { return std::exchange(fault_, std::nullopt); }
   void write(std::byte* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
   void read(void* to, const std::byte* from, std::size_t bytes) const override { std::memcpy(to, from, bytes); }
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
   double seconds(EventId e) const override { return came_[e]; }
   KernelSpent spent(KernelId k) const override { return kernels_.spent(k); }
 

@@ -18,8 +18,9 @@ class KernelSet {
   explicit KernelSet(TeamOptions o) : team_(o) { reserve_products(o.threads); }
   KernelId prepare(const Call& call) {
     const Kernel& k = choose_kernel(call);
-    return all_.push_back({k.name, prepare_in_parts(k, call, team_)});
+    return add(k.name, prepare_in_parts(k, call, team_));
   }
+  KernelId add(std::string_view name, Runner run) { return all_.push_back({name, std::move(run)}); }
   std::string_view name(KernelId k) const { return all_[k].name; }
   void time(bool on) { timed_ = on; }
   KernelSpent spent(KernelId k) const { return all_[k].spent; }

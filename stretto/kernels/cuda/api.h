@@ -38,9 +38,11 @@ struct CublasChoice {
 
 // Numbers of the interfaces.
 namespace cuda_number {
-constexpr int invalid_image = 200, out_of_memory = 2, not_ready = 600;             // results
+constexpr int invalid_image = 200, out_of_memory = 2, reached_already = 704;       // results
 constexpr int multiprocessors = 16, capability_major = 75, capability_minor = 76;  // attributes
 constexpr unsigned stream_beside_others = 1, event_with_time = 0;                  // flags
+constexpr unsigned host_for_all_devices = 3, word_at_least = 0;
+constexpr int registers_of_function = 4;
 constexpr int type_f32 = 0, type_f64 = 1, type_bf16 = 14;                          // of elements
 constexpr int in_f32 = 68, in_f64 = 70;                                            // products are computed
 constexpr int product_turns_a = 3, product_turns_b = 4;                            // attributes

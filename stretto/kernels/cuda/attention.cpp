@@ -2,7 +2,7 @@
 // its gradient: per query first, then a warp per key. Nothing is added by two threads.
 #include "stretto/ops/attention.h"
 
-#include "stretto/kernels/cuda/kernel.h"
+#include "stretto/kernels/cuda/attention_text.h"
 #include "stretto/ops/attention_grad.h"
 
 namespace stretto {
@@ -24,6 +24,8 @@ __device__ __forceinline__ int seen_from(i64 since, unsigned i) {
 }
 __device__ __forceinline__ W capped(W score) { return softcap > 0 ? softcap * tanh(score / softcap) : score; }
 )cuda";
+
+}  // namespace
 
 CudaText attention_text(const Call& call, int others) {
   const AttentionAttrs& a = call.attrs<AttentionAttrs>();
@@ -51,6 +53,8 @@ CudaText attention_text(const Call& call, int others) {
                  : "#define SINKS 0\n#define SINK W(0)\n");
   return t.text(shared_text);
 }
+
+namespace {
 
 unsigned blocks_of(i64 tasks) { return blocks_for(tasks, warps); }
 
@@ -181,8 +185,12 @@ std::vector<CudaSource> write_attention_grad(const Call& call) {
           t.kernel(per_key, {.grid = blocks_of(t.count("h") * t.count("j")), .work = work})};
 }
 
-constexpr CudaKernel attention_list[] = {{.name = "warps", .write = &write_attention}};
-constexpr CudaKernel attention_grad_list[] = {{.name = "warps", .write = &write_attention_grad}};
+constexpr CudaKernel attention_list[] = {
+    {.name = "tiles", .accepts = &accepts_attention_tiles, .write = &write_attention_tiles},
+    {.name = "warps", .write = &write_attention}};
+constexpr CudaKernel attention_grad_list[] = {
+    {.name = "tiles", .accepts = &accepts_attention_grad_tiles, .write = &write_attention_grad_tiles},
+    {.name = "warps", .write = &write_attention_grad}};
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 #include "stretto/kernels/cuda/cuda_device.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "stretto/base/clock.h"
@@ -8,6 +9,7 @@
 #include "stretto/base/text.h"
 #include "stretto/kernels/cuda/compile.h"
 #include "stretto/kernels/cuda/kernel.h"
+#include "stretto/kernels/cuda/share.h"
 
 namespace stretto {
 namespace {
@@ -31,6 +33,8 @@ struct DeviceFault {
 std::byte* bytes_at(CudaAddress a) { return reinterpret_cast<std::byte*>(a); }
 CudaAddress address_of(const std::byte* p) { return reinterpret_cast<CudaAddress>(p); }
 
+thread_local CudaContext current = nullptr;  // of this thread
+
 }  // namespace
 
 CudaDevice::CudaDevice(const CudaApi& api, int number) : api_(api), number_(number) {
@@ -53,18 +57,19 @@ CudaDevice::CudaDevice(const CudaApi& api, int number) : api_(api), number_(numb
         .hint("use device = \"cpu\", or a newer GPU")
         .as(Error::Kind::run);
   check(d.retain(&context_, device_), "cuDevicePrimaryCtxRetain");
-  check(d.use(context_), "cuCtxSetCurrent");
+  enter();
+  for (std::size_t lane = 0; lane < lane_count; ++lane)
+    check(d.stream(&streams_[DeviceLane(lane)], cuda_number::stream_beside_others), "cuStreamCreate");
   check(d.event(&origin_, cuda_number::event_with_time), "cuEventCreate");
-  check(d.record(origin_, stream(DeviceLane::compute)), "cuEventRecord");
-  check(d.synchronize(stream(DeviceLane::compute)), "cuStreamSynchronize");
-  origin_seconds_ = now();
+  newest_.emplace(api_, 1);
   fault_ = memory(sizeof(DeviceFault));
 }
 
+// The context stays: other threads may have it as theirs.
 CudaDevice::~CudaDevice() {
   if (!context_) return;
   const CudaDriver& d = api_.driver;
-  d.use(context_);
+  d.use(current = context_);
   for (const CudaStream s : streams_)
     if (s) d.synchronize(s), d.end_stream(s);
   for (const Event& e : events_) d.end_event(e.event);
@@ -74,18 +79,15 @@ CudaDevice::~CudaDevice() {
   for (Prepared& k : kernels_) k.product.reset();
   if (products_) api_.products.destroy(products_);
   for (const CudaAddress a : allocated_) d.free(a);
-  d.release(device_);
 }
 
 void CudaDevice::enter() const {
-  thread_local CudaContext current = nullptr;
   if (current != context_) check(api_.driver.use(context_), "cuCtxSetCurrent"), current = context_;
 }
 
-CudaStream CudaDevice::stream(DeviceLane lane) {
-  CudaStream& s = streams_[lane];
-  if (!s) check(api_.driver.stream(&s, cuda_number::stream_beside_others), "cuStreamCreate");
-  return s;
+// A device on which something has gone wrong says so at every call; where it went wrong is known when the step ends.
+void CudaDevice::put(CudaResult result, std::string_view function) {
+  if (result != 0 && !failed_) failed_ = {result, function};
 }
 
 CudaAddress CudaDevice::memory(std::size_t bytes) {
@@ -115,7 +117,7 @@ std::byte* CudaDevice::allocate(std::size_t bytes) {
   return bytes_at(memory(bytes));
 }
 
-CudaDevice::Step CudaDevice::step_of(const Call& call, const CudaSource& source) {
+CudaDevice::Step CudaDevice::step_of(const std::string& entry, const CudaSource& source, std::size_t operands) {
   Step s{.grid = source.grid, .block = source.block};
   const std::string& image = compiled(api_, sm_, source.text);
   const CudaResult loaded = api_.driver.load(&s.module, image.data());
@@ -124,17 +126,19 @@ CudaDevice::Step CudaDevice::step_of(const Call& call, const CudaSource& source)
         .hint("the driver is older than the libraries of CUDA: update it, or install older ones")
         .as(Error::Kind::run);
   check(loaded, "cuModuleLoadData");
-  check(api_.driver.function(&s.function, s.module, cuda_entry(*call.node.op).c_str()), "cuModuleGetFunction");
+  check(api_.driver.function(&s.function, s.module, entry.c_str()), "cuModuleGetFunction");
+  // Loads what the driver would load when the kernel is first launched, which waits for all that other streams do: for
+  // ever, where those wait for this one.
+  int registers = 0;
+  check(api_.driver.function_attribute(&registers, cuda_number::registers_of_function, s.function),
+        "cuFuncGetAttribute");
   if (!source.table.empty()) {
     s.table = memory(source.table.size());
     write(bytes_at(s.table), source.table.data(), source.table.size());
   }
-  s.operands.resize(call.in.size());
+  s.operands.resize(operands);
   std::iota(s.operands.begin(), s.operands.end(), 0);
   if (source.operands) s.operands = *source.operands;
-  STRETTO_ASSERT(s.operands.size() + call.out.size() + 4 <= most_parameters,
-                 "a kernel with more operands than are passed");
-  most_work_ = std::max(most_work_, source.work);
   return s;
 }
 
@@ -142,7 +146,12 @@ KernelId CudaDevice::prepare(const Call& call) {
   enter();
   const CudaKernel& kernel = choose_cuda_kernel(call);
   Prepared k{.name = kernel.name, .results = call.out.size()};
-  for (const CudaSource& s : kernel.write(call)) k.steps.push_back(step_of(call, s));
+  STRETTO_ASSERT(call.in.size() + call.out.size() + 4 <= most_parameters,
+                 "a kernel with more operands than are passed");
+  for (const CudaSource& s : kernel.write(call)) {
+    k.steps.push_back(step_of(cuda_entry(*call.node.op), s, call.in.size()));
+    k.work = std::max(k.work, s.work);
+  }
   if (kernel.product) {
     if (!products_ && api_.products.create(&products_) != 0)
       throw Error("cuda", "cublasLt does not begin on {}", name_)
@@ -150,8 +159,9 @@ KernelId CudaDevice::prepare(const Call& call) {
           .as(Error::Kind::run);
     k.product = std::make_unique<PreparedProduct>(api_, products_, *kernel.product(call));
     k.accumulate = call.accumulate;
-    most_work_ = std::max(most_work_, product_workspace);
+    k.work = std::max(k.work, product_workspace);
   }
+  most_work_ = std::max(most_work_, k.work);
   workspace(DeviceLane::compute);
   return kernels_.push_back(std::move(k));
 }
@@ -170,12 +180,11 @@ void CudaDevice::time_kernels(bool on) {
 }
 
 // Kernels of a lane run one after the other and share its workspace. That of the compute lane is there before the first
-// step, as are the arenas; other lanes take theirs when a kernel is first put there.
+// step, as are the arenas; what runs in others needs none.
 CudaAddress CudaDevice::workspace(DeviceLane lane) {
   if (workspace_bytes_[lane] >= most_work_) return workspaces_[lane];
   if (workspaces_[lane] != 0) {
-    for (const CudaStream s : streams_)
-      if (s) check(api_.driver.synchronize(s), "cuStreamSynchronize");
+    for (const CudaStream s : streams_) check(api_.driver.synchronize(s), "cuStreamSynchronize");
     std::erase(allocated_, workspaces_[lane]);
     check(api_.driver.free(workspaces_[lane]), "cuMemFree");
   }
@@ -192,7 +201,7 @@ void CudaDevice::launch(DeviceLane lane, KernelId id, const Args& args) {
                 .overwrite = args.now.overwrite,
                 .instruction = args.launch.instruction,
                 .call = args.launch.call};
-  CudaAddress work = workspace(lane);
+  CudaAddress work = k.work > 0 ? workspace(lane) : 0;
   std::array<void*, most_parameters> parameters;
   for (const Step& s : k.steps) {
     std::size_t n = 0;
@@ -200,36 +209,92 @@ void CudaDevice::launch(DeviceLane lane, KernelId id, const Args& args) {
     for (std::size_t i = 0; i < k.results; ++i) parameters[n++] = const_cast<std::byte**>(&args.out[i]);
     parameters[n++] = &now, parameters[n++] = &work;
     parameters[n++] = const_cast<CudaAddress*>(&s.table), parameters[n++] = &fault_;
-    check(api_.driver.launch(s.function, s.grid, 1, 1, s.block, 1, 1, 0, stream(lane), parameters.data(), nullptr),
-          "cuLaunchKernel");
+    put(api_.driver.launch(s.function, s.grid, 1, 1, s.block, 1, 1, 0, streams_[lane], parameters.data(), nullptr),
+        "cuLaunchKernel");
   }
   if (k.product)
     k.product->enqueue(address_of(args.in[0]), address_of(args.in[1]), address_of(args.out[0]),
-                       k.accumulate && !args.now.overwrite, work, stream(lane));
+                       k.accumulate && !args.now.overwrite, work, streams_[lane]);
 }
 
 void CudaDevice::record(EventId id, DeviceLane lane) {
   enter();
   events_[id].lane = lane;
-  if (lane == DeviceLane::compute) {
-    const std::uint64_t n = recorded_.load(std::memory_order_relaxed);
-    newest_recorded_[n % newest_recorded_.size()].store(id.value, std::memory_order_relaxed);
-    recorded_.store(n + 1, std::memory_order_release);
+  if (std::exchange(begins_, false)) {  // nothing is under way
+    put(api_.driver.record(origin_, streams_[lane]), "cuEventRecord");
+    origin_seconds_ = now();
   }
-  check(api_.driver.record(events_[id].event, stream(lane)), "cuEventRecord");
+  put(api_.driver.record(events_[id].event, streams_[lane]), "cuEventRecord");
+  if (lane == DeviceLane::compute)
+    put(api_.driver.write_word(streams_[lane], newest_->at(0), id.value + 1, 0), "cuStreamWriteValue32");
 }
 
 void CudaDevice::wait(DeviceLane lane, EventId id) {
   enter();
   const Event& e = events_[id];
   STRETTO_ASSERT(e.lane, "a wait for an event that was not recorded");
-  if (*e.lane != lane) check(api_.driver.wait(stream(lane), e.event, 0), "cuStreamWaitEvent");
+  if (*e.lane != lane) put(api_.driver.wait(streams_[lane], e.event, 0), "cuStreamWaitEvent");
+}
+
+void CudaDevice::reach(LaneDevice& other) {
+  enter();
+  const CudaDevice& there = static_cast<const CudaDevice&>(other);
+  if (there.device_ == device_) return;
+  int yes = 0;
+  check(api_.driver.can_reach(&yes, device_, there.device_), "cuDeviceCanAccessPeer");
+  if (!yes)
+    throw Error("parallel.device", "CUDA device {} ({}) does not reach the memory of device {} ({})", number_, name_,
+                there.number_, there.name_)
+        .hint("ranks that exchange messages need devices that do: CUDA_VISIBLE_DEVICES says which are seen, "
+              "nvidia-smi topo -p2p w shows which reach each other")
+        .as(Error::Kind::run);
+  const CudaResult r = api_.driver.reach(there.context_, 0);
+  if (r != cuda_number::reached_already) check(r, "cuCtxEnablePeerAccess");
+}
+
+std::shared_ptr<LaneWords> CudaDevice::words(std::size_t count) {
+  enter();
+  return std::make_shared<CudaWords>(api_, count);
+}
+
+KernelId CudaDevice::prepare_share(const CollectiveShape& shape, int member) {
+  enter();
+  const std::size_t members = std::size_t(shape.members), operands = members + (shape.rows ? 1 : 0);
+  if (operands + members + 4 > most_parameters)
+    throw Error("parallel.device", "{} is for {} members, and CUDA devices take {} at most", shape.str(), members,
+                (most_parameters - 5) / 2)
+        .hint("use fewer ranks");
+  Prepared k{.name = "share", .results = members, .steps = {}};
+  k.steps.push_back(step_of(cuda_share_entry(shape.kind), cuda_share(shape, member), operands));
+  return kernels_.push_back(std::move(k));
+}
+
+void CudaDevice::copy(DeviceLane lane, std::byte* to, const std::byte* from, std::size_t bytes) {
+  enter();
+  put(api_.driver.copy(address_of(to), address_of(from), bytes, streams_[lane]), "cuMemcpyAsync");
+}
+
+void CudaDevice::advance(DeviceLane lane, LaneWords& words, std::size_t word, std::uint32_t number) {
+  enter();
+  put(api_.driver.write_word(streams_[lane], static_cast<CudaWords&>(words).at(word), number, 0),
+      "cuStreamWriteValue32");
+}
+
+void CudaDevice::wait_for(DeviceLane lane, const LaneWords& words, std::size_t word, std::uint32_t number) {
+  enter();
+  const CudaWords& own = static_cast<const CudaWords&>(words);
+  if (std::ranges::find(awaited_, &own) == awaited_.end()) awaited_.push_back(&own);
+  const CudaAddress at = own.at(word);
+  put(api_.driver.wait_for_word(streams_[lane], at, number, cuda_number::word_at_least), "cuStreamWaitValue32");
 }
 
 std::optional<KernelFault> CudaDevice::finish() {
   enter();
-  for (const CudaStream s : streams_)
-    if (s) check(api_.driver.synchronize(s), "cuStreamSynchronize");
+  begins_ = true;
+  for (const CudaStream s : streams_) check(api_.driver.synchronize(s), "cuStreamSynchronize");
+  if (const auto failed = std::exchange(failed_, std::nullopt)) check(failed->result, failed->function);
+  for (const CudaWords* w : awaited_)
+    if (w->stopped()) throw Error("runtime", "stopped because another rank failed").as(Error::Kind::run);
   DeviceFault f{};
   check(api_.driver.to_host(&f, fault_, sizeof f), "cuMemcpyDtoH");
   if (!f.taken) return std::nullopt;
@@ -249,15 +314,16 @@ void CudaDevice::read(void* to, const std::byte* from, std::size_t bytes) const 
   if (bytes > 0) check(api_.driver.to_host(to, address_of(from), bytes), "cuMemcpyDtoH");
 }
 
-// Backwards from the newest that was recorded.
-std::optional<EventId> CudaDevice::newest() const {
+void CudaDevice::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
   enter();
-  const std::uint64_t n = recorded_.load(std::memory_order_acquire);
-  for (std::uint64_t k = n; k > 0 && n - k < newest_recorded_.size(); --k) {
-    const EventId e(newest_recorded_[(k - 1) % newest_recorded_.size()].load(std::memory_order_relaxed));
-    if (api_.driver.query(events_[e].event) == 0) return e;
-  }
-  return std::nullopt;
+  if (bytes == 0) return;
+  check(api_.driver.copy(address_of(to), address_of(from), bytes, nullptr), "cuMemcpyAsync");
+  settle();
+}
+
+std::optional<EventId> CudaDevice::newest() const {
+  const std::uint32_t newest = newest_->now(0);
+  return newest == 0 ? std::nullopt : std::optional(EventId(newest - 1));
 }
 
 double CudaDevice::seconds(EventId e) const {

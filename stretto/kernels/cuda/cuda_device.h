@@ -2,24 +2,22 @@
 //
 //   CudaDevice device(cuda_api(), rank);      // Error: no such device, a chip that is too old
 #pragma once
-#include <array>
-#include <atomic>
 #include <vector>
 
 #include "stretto/base/enum_array.h"
 #include "stretto/kernels/cuda/api.h"
 #include "stretto/kernels/cuda/products.h"
 #include "stretto/kernels/cuda/text.h"
-#include "stretto/kernels/device.h"
+#include "stretto/kernels/cuda/words.h"
+#include "stretto/kernels/lane_device.h"
 
 namespace stretto {
 
-class CudaDevice : public Device {
+class CudaDevice : public LaneDevice {
  public:
   CudaDevice(const CudaApi&, int number);  // the functions must live longer
   ~CudaDevice() override;
   CudaDevice(const CudaDevice&) = delete;
-  bool calls_wait() const override { return false; }
   int sm() const { return sm_; }  // 80 for sm_80
   const std::string& chip() const { return name_; }
 
@@ -33,9 +31,17 @@ class CudaDevice : public Device {
   void record(EventId, DeviceLane) override;
   void wait(DeviceLane, EventId) override;
 
+  void reach(LaneDevice& other) override;
+  std::shared_ptr<LaneWords> words(std::size_t count) override;
+  KernelId prepare_share(const CollectiveShape&, int member) override;
+  void copy(DeviceLane, std::byte* to, const std::byte* from, std::size_t bytes) override;
+  void advance(DeviceLane, LaneWords&, std::size_t word, std::uint32_t number) override;
+  void wait_for(DeviceLane, const LaneWords&, std::size_t word, std::uint32_t number) override;
+
   std::optional<KernelFault> finish() override;
   void write(std::byte* to, const void* from, std::size_t bytes) override;
   void read(void* to, const std::byte* from, std::size_t bytes) const override;
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override;
   std::optional<EventId> newest() const override;
   double seconds(EventId) const override;
   KernelSpent spent(KernelId) const override { return {}; }
@@ -54,6 +60,7 @@ class CudaDevice : public Device {
     std::vector<Step> steps;
     std::unique_ptr<PreparedProduct> product = {};
     bool accumulate = false;
+    std::size_t work = 0;  // bytes of workspace
   };
   struct Event {
     CudaEvent event = nullptr;
@@ -64,9 +71,9 @@ class CudaDevice : public Device {
   void check(CudaResult r, std::string_view function) const { stretto::check(api_, r, function); }
   CudaAddress memory(std::size_t bytes);
   void settle() const;
-  Step step_of(const Call&, const CudaSource&);
+  Step step_of(const std::string& entry, const CudaSource&, std::size_t operands);
   CudaAddress workspace(DeviceLane);
-  CudaStream stream(DeviceLane);
+  void put(CudaResult, std::string_view function);  // of calls that put something into a lane
 
   const CudaApi& api_;
   int number_, device_ = 0, sm_ = 0;
@@ -79,10 +86,17 @@ class CudaDevice : public Device {
   std::size_t most_work_ = 0;
   IdVector<KernelId, Prepared> kernels_;
   IdVector<EventId, Event> events_;
-  std::array<std::atomic<std::uint32_t>, 1024> newest_recorded_{};  // events of the compute lane, the last ones
-  std::atomic<std::uint64_t> recorded_{0};
+  std::vector<const CudaWords*> awaited_;  // by its lanes
+  std::optional<CudaWords> newest_;  // one word: the event that came last in the compute lane, plus one
   std::vector<CudaAddress> allocated_;
+  struct Failed {
+    CudaResult result;
+    std::string_view function;
+  };
+  std::optional<Failed> failed_;  // the first of a step
+  // Events tell times since another one, in f32: that of a step's beginning.
   CudaEvent origin_ = nullptr;
+  bool begins_ = true;
   double origin_seconds_ = 0;
   CudaAddress fault_ = 0;
 };

@@ -55,6 +55,7 @@ class EmulatedDevice : public Device {
   }
   void write(std::byte*, const void*, std::size_t) override {}
   void read(void* to, const std::byte*, std::size_t bytes) const override { std::memset(to, 0, bytes); }
+  void copy(std::byte*, const std::byte*, std::size_t) override {}
   double seconds(EventId e) const override { return came_[e]; }
   KernelSpent spent(KernelId) const override { return {}; }
 

@@ -17,8 +17,8 @@ constexpr std::size_t grain = 2;               // bytes that are watched togethe
 
 }  // namespace
 
-void DeviceMemory::add(std::uint64_t address, std::uint64_t bytes, std::byte* real) {
-  blocks_[address] = {address, bytes, real};
+void DeviceMemory::add(std::uint64_t address, std::uint64_t bytes, std::byte* real, int device) {
+  blocks_[address] = {address, bytes, real, device};
 }
 void DeviceMemory::remove(std::uint64_t address) { blocks_.erase(address); }
 const DeviceBlock* DeviceMemory::find(std::uint64_t address, std::uint64_t bytes) const {
@@ -204,6 +204,8 @@ std::byte* PtxMachine::at(const I& i, unsigned thread, std::uint64_t address, st
     if (!newest_ || address < newest_->address || address + bytes > newest_->address + newest_->bytes) {
       newest_ = memory_.find(address, bytes);
       if (!newest_) fail(i, thread, fmt::format("it {} outside of all memory", writes ? "writes" : "reads"));
+      if (!(reaches >> newest_->device & 1))
+        fail(i, thread, fmt::format("it {} memory of device {}", writes ? "writes" : "reads", newest_->device));
       newest_touches_ = &touches_[newest_->address];
       newest_touches_->resize(newest_->bytes / grain + 1);
     }

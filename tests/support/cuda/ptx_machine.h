@@ -1,7 +1,7 @@
 // Runs PTX on the CPU, thread by thread: the very code that a driver would get, with what a GPU does not tell. Refused,
 // with kernel, thread and line:
 //
-//   - accesses outside of all memory, outside of shared memory, misaligned ones
+//   - accesses outside of all memory, to that of a device that is not reached, outside of shared memory, misaligned ones
 //   - a word that two threads write, or one writes and another reads, with no barrier of theirs between
 //   - barriers, shuffles and votes that not all threads come to
 //   - an address, a number that is stored or a branch that comes from a register nobody has written; compilers do write
@@ -27,11 +27,12 @@ namespace stretto::test {
 struct DeviceBlock {
   std::uint64_t address = 0, bytes = 0;
   std::byte* real = nullptr;
+  int device = 0;
 };
 // What kernels may touch: addresses, and where what they stand for lies.
 class DeviceMemory {
  public:
-  void add(std::uint64_t address, std::uint64_t bytes, std::byte* real);
+  void add(std::uint64_t address, std::uint64_t bytes, std::byte* real, int device = 0);
   void remove(std::uint64_t address);
   const DeviceBlock* find(std::uint64_t address, std::uint64_t bytes) const;  // null: not all of it is there
 
@@ -50,6 +51,7 @@ class PtxMachine {
   // `parameters`: one pointer each, as the driver takes them.
   void launch(const PtxKernel&, const PtxGrid&, const void* const* parameters);
   std::uint64_t executed = 0;
+  std::uint64_t reaches = ~std::uint64_t(0);  // memory of which devices: a bit for each
 
  private:
   using I = PtxInstruction;

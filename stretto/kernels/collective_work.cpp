@@ -1,4 +1,4 @@
-#include "stretto/comm/inner/collective_work.h"
+#include "stretto/kernels/collective_work.h"
 
 #include <algorithm>
 #include <array>
@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "stretto/base/bf16.h"
-#include "stretto/comm/inner/box_runs.h"
-#include "stretto/comm/collective.h"
+#include "stretto/ir/tree_sum.h"
+#include "stretto/kernels/box_runs.h"
 
 namespace stretto {
 namespace {
