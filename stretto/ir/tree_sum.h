@@ -1,6 +1,6 @@
 // The order in which members' elements are added up, whatever carries them: the balanced binary tree over n members, of
-// which the first half has the largest power of two below n. So a tree over groups of 2^k neighbours, each the tree over
-// its members, is the same tree.
+// which the first half has the largest power of two below n. So a tree over groups of 2^k neighbours, each the tree
+// over its members, is the same tree.
 //
 //   float sum = tree_sum(4, [&](int member) { return operand_of(member)[x]; });     // (0 + 1) + (2 + 3)
 #pragma once

@@ -1,5 +1,5 @@
-// A device whose lanes are not the thread that calls, as messages and collectives between the devices of one process use
-// it. Its lanes copy into other devices' memory, count words up that all devices reach, and wait for them.
+// A device whose lanes are not the thread that calls, as messages and collectives between the devices of one process
+// use it. Its lanes copy into other devices' memory, count words up that all devices reach, and wait for them.
 //
 //   sender.reach(receiver);                                                  // before step 0
 //   const std::shared_ptr<LaneWords> arrived = sender.words(messages);

@@ -20,13 +20,13 @@ namespace stretto {
 struct DeviceType {
   std::string_view name, about;
   std::unique_ptr<Device> (*make)(const Program&, int rank, const RunOptions&);
-  bool computes = true;   // its memory holds numbers; else there are no losses, no parameters and no checkpoints
-  bool emulates = false;  // takes the time that RunOptions::machine would take
-  bool same_bits = true;  // as the CPU; else its numbers agree to rounding
+  bool computes = true;    // its memory holds numbers; else there are no losses, no parameters and no checkpoints
+  bool emulates = false;   // takes the time that RunOptions::machine would take
+  bool same_bits = true;   // as the CPU; else its numbers agree to rounding
   bool one_memory = true;  // its ranks read one copy of frozen parameters
   bool processes = true;   // ranks may be processes
-  bool threads = false;   // of a rank share the work of its kernels
-  bool late = true;       // messages can be made to take longer (RunOptions::link, cluster)
+  bool threads = false;    // of a rank share the work of its kernels
+  bool late = true;        // messages can be made to take longer (RunOptions::link, cluster)
   bool takes_time() const { return computes || emulates; }  // else its speed says nothing
 };
 const DeviceType& type_of(DeviceKind);

@@ -1,5 +1,5 @@
-// Collectives in lanes of devices: right for every kind, one after the other, and over when stopped. On asynchronous CPU
-// devices, and on make-believe CUDA devices, where shares are kernels.
+// Collectives in lanes of devices: right for every kind, one after the other, and over when stopped. On asynchronous
+// CPU devices, and on make-believe CUDA devices, where shares are kernels.
 #include "stretto/comm/lanes/lane_group.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ void expect_right(Devices& devices, std::vector<Plain>& all) {
     const bool in_place = &p.operand(0) == &p.result(0);
     w.in = in_place ? w.out : devices.put([&](int m) -> test::Buffer& { return p.operand(m); });
     for (int m = 0; m < members; ++m) {
-      w.in_at.push_back(p.in(m) - p.operand(m).data());
+      w.in_at.push_back(p.in(m)-p.operand(m).data());
       w.out_at.push_back(p.out(m) - p.result(m).data());
     }
     where.push_back(w);
@@ -97,7 +97,8 @@ TEST_F(CudaLaneGroup, RandomShapes) {
     Devices devices(members, cuda_device);
     std::vector<Plain> all;
     for (unsigned k = 0; k < 24; ++k) all.emplace_back(test::random_shape(random, members), k);
-    for (const DType dtype : {f32, i32}) all.emplace_back(dense(CollectiveKind::reduce, dtype, members, {50}, Reduce::max), 5);
+    for (const DType dtype : {f32, i32})
+      all.emplace_back(dense(CollectiveKind::reduce, dtype, members, {50}, Reduce::max), 5);
     expect_right(devices, all);
   }
 }
@@ -120,10 +121,11 @@ TEST_F(CudaLaneGroup, WhoWaitsForOthersIsStopped) { expect_stopped(Devices(2, cu
 
 TEST_F(CudaLaneGroup, DevicesThatDoNotReachEachOtherAreRefused) {
   test::make_believe().reach = false;
-  EXPECT_EQ(refusal_of([] { Devices(2, cuda_device); }),
-            "[parallel.device] CUDA device 0 (make-believe) does not reach the memory of device 1 (make-believe); hint: "
-            "ranks that exchange messages need devices that do: CUDA_VISIBLE_DEVICES says which are seen, nvidia-smi "
-            "topo -p2p w shows which reach each other");
+  EXPECT_EQ(
+      refusal_of([] { Devices(2, cuda_device); }),
+      "[parallel.device] CUDA device 0 (make-believe) does not reach the memory of device 1 (make-believe); hint: "
+      "ranks that exchange messages need devices that do: CUDA_VISIBLE_DEVICES says which are seen, nvidia-smi "
+      "topo -p2p w shows which reach each other");
 }
 
 }  // namespace

@@ -90,9 +90,8 @@ TEST_F(CudaRanks, LayoutsOfGpt2HaveOneHashEach) {
 }
 
 TEST_F(CudaRanks, EightOfLlama) {
-  agree("llama",
-        {{"1f1b", {.mesh = two_stages, .names = {.data = 2, .tensor = 2, .zero = 2}}},
-         {"zb-h1", {.mesh = two_stages, .names = {.data = 2, .tensor = 2, .zero = 2}, .schedule = "zb-h1"}}});
+  agree("llama", {{"1f1b", {.mesh = two_stages, .names = {.data = 2, .tensor = 2, .zero = 2}}},
+                  {"zb-h1", {.mesh = two_stages, .names = {.data = 2, .tensor = 2, .zero = 2}, .schedule = "zb-h1"}}});
 }
 
 TEST_F(CudaRanks, ExchangedRowsOfMixtral) {
@@ -108,7 +107,8 @@ TEST_F(CudaRanks, ExchangedRowsOfMixtral) {
 TEST_F(CudaRanks, EveryFamilyUnderEverySchedule) {
   if (!std::getenv("STRETTO_LONG")) GTEST_SKIP() << "only in a long run";
   for (const char* family : {"gpt2", "llama", "mixtral"})
-    for (const ParallelNames& names : {ParallelNames{}, {.tensor = 2}, {.data = 2, .zero = 3}, {.data = 2}, {.expert = 2}}) {
+    for (const ParallelNames& names :
+         {ParallelNames{}, {.tensor = 2}, {.data = 2, .zero = 3}, {.data = 2}, {.expert = 2}}) {
       if (names.expert > 1 && family != std::string("mixtral")) continue;
       Layouts all{{"alone", {.names = names}}};
       for (const char* schedule : {"1f1b", "zb-v", "zb-h1", "dualpipe-v"})
@@ -137,15 +137,15 @@ TEST_F(CudaRanks, HostsWaitOnlyWhereAStepEnds) {
     const char* family;
     Parallel parallel;
   };
-  for (const Case& each : std::vector<Case>{
-           {"gpt2", {}},
-           {"gpt2", {.mesh = two_stages}},
-           {"gpt2", {.mesh = two_stages, .schedule = "zb-v"}},
-           {"gpt2", {.mesh = two_stages, .schedule = "dualpipe-v"}},
-           {"gpt2", {.names = {.tensor = 2}}},
-           {"gpt2", {.names = {.data = 2, .zero = 3}}},
-           {"gpt2", {.mesh = two_stages, .names = {.data = 2, .zero = 2}, .schedule = "zb-h1"}},
-           {"mixtral", {.names = {.expert = 2}, .expert_rows = ExpertRows::exchange}}}) {
+  for (const Case& each :
+       std::vector<Case>{{"gpt2", {}},
+                         {"gpt2", {.mesh = two_stages}},
+                         {"gpt2", {.mesh = two_stages, .schedule = "zb-v"}},
+                         {"gpt2", {.mesh = two_stages, .schedule = "dualpipe-v"}},
+                         {"gpt2", {.names = {.tensor = 2}}},
+                         {"gpt2", {.names = {.data = 2, .zero = 3}}},
+                         {"gpt2", {.mesh = two_stages, .names = {.data = 2, .zero = 2}, .schedule = "zb-h1"}},
+                         {"mixtral", {.names = {.expert = 2}, .expert_rows = ExpertRows::exchange}}}) {
     const Compiled c = compiled(each.family, each.parallel);
     const Batch batch = random_batch(c, 50);
     Trainer free(c, {.device = DeviceKind::cuda}), still(c, {.device = DeviceKind::cuda});
@@ -191,8 +191,8 @@ TEST_F(CudaRanks, StepsThatAreTakenBackAndEvaluation) {
 // Parameters that nobody writes lie on every device.
 TEST_F(CudaRanks, FrozenParametersAreEachDevicesOwn) {
   const ModelConfig model{.family = "gpt2", .layers = 2, .width = 16, .heads = 2, .context = 8, .vocab = 50};
-  const Compiled c = compile(make_model(model, 8), adamw({.lr = 1e-2}),
-                             {.microbatches = 2, .frozen = {"wte", "h.0.*"}}, {.names = {.data = 2}});
+  const Compiled c = compile(make_model(model, 8), adamw({.lr = 1e-2}), {.microbatches = 2, .frozen = {"wte", "h.0.*"}},
+                             {.names = {.data = 2}});
   const Trained cpu = train(c, {}), cuda = train(c, {.device = DeviceKind::cuda});
   for (std::size_t s = 0; s < cpu.losses.size(); ++s) EXPECT_NEAR(cuda.losses[s], cpu.losses[s], 1e-5 * cpu.losses[s]);
 }

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "stretto/base/error.h"
-#include "stretto/kernels/box_runs.h"
-#include "stretto/kernels/collective_work.h"
 #include "stretto/comm/mpi/patience.h"
 #include "stretto/comm/stop_flag.h"
+#include "stretto/kernels/box_runs.h"
+#include "stretto/kernels/collective_work.h"
 
 namespace stretto {
 namespace {

@@ -43,9 +43,9 @@ constexpr int multiprocessors = 16, capability_major = 75, capability_minor = 76
 constexpr unsigned stream_beside_others = 1, event_with_time = 0;                  // flags
 constexpr unsigned host_for_all_devices = 3, word_at_least = 0;
 constexpr int registers_of_function = 4;
-constexpr int type_f32 = 0, type_f64 = 1, type_bf16 = 14;                          // of elements
-constexpr int in_f32 = 68, in_f64 = 70;                                            // products are computed
-constexpr int product_turns_a = 3, product_turns_b = 4;                            // attributes
+constexpr int type_f32 = 0, type_f64 = 1, type_bf16 = 14;  // of elements
+constexpr int in_f32 = 68, in_f64 = 70;                    // products are computed
+constexpr int product_turns_a = 3, product_turns_b = 4;    // attributes
 constexpr int matrix_batches = 5, matrix_batch_step = 6;
 constexpr int most_workspace = 1, alignment_of_a = 5;  // ... of b, c and d follow
 }  // namespace cuda_number

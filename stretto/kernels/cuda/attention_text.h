@@ -1,6 +1,6 @@
 // What the kernels of attention share. Spaces h (what q and k both have), g (groups of heads that share keys), i
-// (queries), j (keys), d and e (within a head); seen_from(SINCE, i) and seen_to(UNTIL, i); scale, softcap, capped(score);
-// SINKS and SINK; VALUE(e), the last two indices of an element of a value.
+// (queries), j (keys), d and e (within a head); seen_from(SINCE, i) and seen_to(UNTIL, i); scale, softcap,
+// capped(score); SINKS and SINK; VALUE(e), the last two indices of an element of a value.
 #pragma once
 #include "stretto/kernels/cuda/kernel.h"
 

@@ -10,9 +10,9 @@ namespace {
 constexpr unsigned warps_of_block = 4;
 constexpr i64 most_of_head = 192, most_of_both = 320;  // of a head and its value: what is in registers
 
-// A warp's products are of 16 x 16 by 16 x 8 elements. Of its lanes, lane / 4 is a row (and the row 8 below) of the left
-// factor and the result and a column of the right factor; lane % 4 * 2 is the first of two neighbours in the other dim
-// (and of two 8 further).
+// A warp's products are of 16 x 16 by 16 x 8 elements. Of its lanes, lane / 4 is a row (and the row 8 below) of the
+// left factor and the result and a column of the right factor; lane % 4 * 2 is the first of two neighbours in the other
+// dim (and of two 8 further).
 constexpr std::string_view tile_functions = R"cuda(
 __device__ __forceinline__ unsigned both(float first, float second) {
   unsigned r;

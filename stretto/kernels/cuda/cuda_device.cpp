@@ -245,8 +245,9 @@ void CudaDevice::reach(LaneDevice& other) {
   if (!yes)
     throw Error("parallel.device", "CUDA device {} ({}) does not reach the memory of device {} ({})", number_, name_,
                 there.number_, there.name_)
-        .hint("ranks that exchange messages need devices that do: CUDA_VISIBLE_DEVICES says which are seen, "
-              "nvidia-smi topo -p2p w shows which reach each other")
+        .hint(
+            "ranks that exchange messages need devices that do: CUDA_VISIBLE_DEVICES says which are seen, "
+            "nvidia-smi topo -p2p w shows which reach each other")
         .as(Error::Kind::run);
   const CudaResult r = api_.driver.reach(there.context_, 0);
   if (r != cuda_number::reached_already) check(r, "cuCtxEnablePeerAccess");

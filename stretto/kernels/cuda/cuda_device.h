@@ -87,7 +87,7 @@ class CudaDevice : public LaneDevice {
   IdVector<KernelId, Prepared> kernels_;
   IdVector<EventId, Event> events_;
   std::vector<const CudaWords*> awaited_;  // by its lanes
-  std::optional<CudaWords> newest_;  // one word: the event that came last in the compute lane, plus one
+  std::optional<CudaWords> newest_;        // one word: the event that came last in the compute lane, plus one
   std::vector<CudaAddress> allocated_;
   struct Failed {
     CudaResult result;

@@ -37,10 +37,12 @@ std::string element_of(const CollectiveShape& s) {
 
 // Where an element of a box lies; the last dim is the fastest.
 std::string place_of(const CollectiveShape& s) {
-  if (s.sizes.size() == 1) return "__device__ __forceinline__ i64 at(const Share& s, const i64* strides, i64 x) {\n"
-                                  "  return x * strides[0];\n}\n";
-  std::string t = "__device__ __forceinline__ i64 at(const Share& s, const i64* strides, i64 element) {\n"
-                  "  unsigned x = unsigned(element);\n  i64 at = 0;\n";
+  if (s.sizes.size() == 1)
+    return "__device__ __forceinline__ i64 at(const Share& s, const i64* strides, i64 x) {\n"
+           "  return x * strides[0];\n}\n";
+  std::string t =
+      "__device__ __forceinline__ i64 at(const Share& s, const i64* strides, i64 element) {\n"
+      "  unsigned x = unsigned(element);\n  i64 at = 0;\n";
   for (std::size_t d = s.sizes.size(); d-- > 1;)
     t += fmt::format("  at += x % unsigned(s.size[{0}]) * strides[{0}], x /= unsigned(s.size[{0}]);\n", d);
   return t + "  return at + x * strides[0];\n}\n";
@@ -51,9 +53,10 @@ std::string join_of(const CollectiveShape& s) {
   const std::string what = s.how == Reduce::max ? "a < b || b != b ? b : a"
                            : s.dtype == i32     ? "int(unsigned(a) + unsigned(b))"
                                                 : "a + b";
-  return fmt::format("__device__ __forceinline__ T join(T left, T right) {{\n"
-                     "  const {0} a = left, b = right;\n  return T({1});\n}}\n",
-                     cuda_type(s.dtype), what);
+  return fmt::format(
+      "__device__ __forceinline__ T join(T left, T right) {{\n"
+      "  const {0} a = left, b = right;\n  return T({1});\n}}\n",
+      cuda_type(s.dtype), what);
 }
 
 std::string signature(const CollectiveShape& s) {

@@ -11,8 +11,9 @@ namespace {
 void check_connections() {
   const char* const given = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
   if (!given || std::atoi(given) > int(lane_count)) return;
-  throw Error("parallel.device", "CUDA_DEVICE_MAX_CONNECTIONS is {}, and ranks that wait for each other need {} or more",
-              given, lane_count + 1)
+  throw Error("parallel.device",
+              "CUDA_DEVICE_MAX_CONNECTIONS is {}, and ranks that wait for each other need {} or more", given,
+              lane_count + 1)
       .hint("unset it: 8 is what it is by itself");
 }
 

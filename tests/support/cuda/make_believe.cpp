@@ -231,9 +231,7 @@ CudaDriver driver() {
     return *c = reinterpret_cast<CudaContext>(std::uintptr_t(device) + 1), success;
   };
   d.use = [](CudaContext c) { return current = int(reinterpret_cast<std::uintptr_t>(c)) - 1, success; };
-  d.can_reach = [](int* yes, int device, int other) {
-    return *yes = make_believe().reach && device != other, success;
-  };
+  d.can_reach = [](int* yes, int device, int other) { return *yes = make_believe().reach && device != other, success; };
   d.reach = [](CudaContext c, unsigned) {
     if (current < 0 || !make_believe().reach) return invalid_context;
     const std::lock_guard lock(context_mutex);
@@ -346,10 +344,10 @@ CudaDriver driver() {
   d.error_text = [](int error, const char** text) {
     static thread_local std::string words;
     const std::lock_guard lock(context_mutex);
-    words = error == failed_launch && current >= 0      ? contexts[std::size_t(current)].failure
-            : error == cuda_number::out_of_memory ? "out of memory"
-            : error == invalid_context                  ? "invalid device context"
-                                                        : "invalid value";
+    words = error == failed_launch && current >= 0 ? contexts[std::size_t(current)].failure
+            : error == cuda_number::out_of_memory  ? "out of memory"
+            : error == invalid_context             ? "invalid device context"
+                                                   : "invalid value";
     *text = words.c_str();
     return error == not_found ? invalid_value : success;
   };

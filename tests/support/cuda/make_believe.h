@@ -26,8 +26,8 @@ struct MakeBelieve {
   unsigned jitter = 0;                        // seed of pauses between what streams do; 0: none
 };
 MakeBelieve& make_believe();  // what devices that are made from now on are like
-// Streams stand still from now on, until so many devices are waited for, all their work given. Whoever waits before that
-// waits for half a minute; then they go on, and this was not so.
+// Streams stand still from now on, until so many devices are waited for, all their work given. Whoever waits before
+// that waits for half a minute; then they go on, and this was not so.
 void make_believe_stands_still(int until_waited_for);
 bool make_believe_stood_still();
 

@@ -1,7 +1,7 @@
 // Runs PTX on the CPU, thread by thread: the very code that a driver would get, with what a GPU does not tell. Refused,
 // with kernel, thread and line:
 //
-//   - accesses outside of all memory, to that of a device that is not reached, outside of shared memory, misaligned ones
+//   - accesses outside of all memory, of a device that is not reached, outside of shared memory, misaligned ones
 //   - a word that two threads write, or one writes and another reads, with no barrier of theirs between
 //   - barriers, shuffles and votes that not all threads come to
 //   - an address, a number that is stored or a branch that comes from a register nobody has written; compilers do write
