@@ -76,17 +76,18 @@ TEST_F(Faults, ARankIsKilledAndTheRunGoesOn) {
   say_count(runs);
 }
 
+bool saving(const fs::path& directory) {
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(directory / "checkpoints", none))
+    if (entry.path().filename().string().starts_with(".step-")) return true;
+  return false;
+}
+
 // Large enough that a save takes longer than a step; every step is saved.
 TEST_F(Faults, KilledWhileSaving) {
   const std::string train =
       "train small.toml --model.width=128 --model.vocab=4000 --train.steps=6 --checkpoint.every=1";
   ASSERT_EQ(run(train + " --log.dir=whole").code, 0);
-  const auto saving = [&](const fs::path& directory) {
-    std::error_code none;
-    for (const auto& entry : fs::directory_iterator(directory / "checkpoints", none))
-      if (entry.path().filename().string().starts_with(".step-")) return true;
-    return false;
-  };
   const int runs = repeats(2);
   int with_checkpoint = 0;
   for (int i = 0; i < runs; ++i) {
@@ -112,16 +113,22 @@ TEST_F(Faults, KilledWhileSaving) {
   say_count(runs);
 }
 
+// Also while a checkpoint is saved, which may take longer than a step.
 TEST_F(Faults, ARankThatStandsStillIsNamedByAllOthers) {
-  begin(3, "train small.toml --parallel.pipe=3 --train.steps=100000 --parallel.timeout=2 --log.dir=run");
-  ASSERT_TRUE(soon([&] { return has_steps("run", 3); })) << said();
-  ASSERT_TRUE(tell(rank_process(1), SIGSTOP));
-  EXPECT_EQ(end(), 3) << said();
-  for (const int rank : {0, 2})
-    EXPECT_THAT(log(rank),
-                AllOf(HasSubstr("[watchdog]"), ContainsRegex("rank 1 \\(process [0-9]+\\) has given no sign of life")))
-        << rank;
-  expect_nothing_left();
+  const std::string stands = "train small.toml --parallel.pipe=3 --train.steps=100000 --parallel.timeout=2 --log.dir=run";
+  for (const bool often : {false, true}) {
+    begin(3, stands + (often ? " --checkpoint.every=1" : " --checkpoint.every=0"));
+    ASSERT_TRUE(soon([&] { return has_steps("run", 3) && (!often || saving(folder_ / "run")); }, 0.0005)) << said();
+    ASSERT_TRUE(tell(rank_process(1), SIGSTOP));
+    EXPECT_EQ(end(), 3) << said();
+    for (const int rank : {0, 2})
+      EXPECT_THAT(log(rank),
+                  AllOf(HasSubstr("[watchdog]"), ContainsRegex("rank 1 \\(process [0-9]+\\) has given no sign of life")))
+          << rank;
+    expect_nothing_left();
+    fs::remove_all(folder_ / "run");
+    if (HasFailure()) FAIL() << (often ? "while it saves" : "in a step");
+  }
 }
 
 TEST_F(Faults, ASignalEndsARunAfterItsStep) {

@@ -353,11 +353,19 @@ class MpiPeers : public Peers {
     }
   }
   static constexpr std::string_view when[] = {"before the first step", "between two steps", "for a checkpoint"};
+  // A start and a checkpoint may take longer than a step, but a process that is at work gives signs of life.
   WaitLimit limit() const {
-    const WaitLimit all[] = {{timeouts_.start, "parallel.start_timeout"},
-                             {timeouts_.step, "parallel.timeout"},
-                             {timeouts_.saving, "checkpoint.timeout"}};
-    return all[std::size_t(waits_for_.load())];
+    const WaitLimit step{timeouts_.step, "parallel.timeout"};
+    const WaitLimit all[] = {{timeouts_.start, "parallel.start_timeout"}, step, {timeouts_.saving, "checkpoint.timeout"}};
+    const WaitLimit usual = all[std::size_t(waits_for_.load())];
+    const bool sooner = step.seconds > 0 && (usual.seconds == 0 || step.seconds < usual.seconds);
+    return sooner && longest_silence() > step.seconds ? step : usual;
+  }
+  double longest_silence() const {
+    double longest = 0;
+    if (hearts_open_)
+      for (const auto& [rank, heart] : hearts_) longest = std::max(longest, pulse(rank)->silent);
+    return longest;
   }
   std::string silent() const {
     std::string text;
