@@ -100,6 +100,22 @@ TEST(Elementary, DoublePrecisionIsWithin1e15) {
       tanh_op, [](double x) { return std::tanh(x); }, -1e-3, 1e-3);
   check_double(
       sigmoid_op, [](double x) { return 1 / (1 + std::exp(-x)); }, -700, 40);
+  check_double(
+      erf_op, [](double x) { return std::erf(x); }, -7, 7);
+  check_double(
+      erf_op, [](double x) { return std::erf(x); }, 0.999, 1.001);
+  check_double(
+      erf_op, [](double x) { return std::erf(x); }, -1e-300, 1e-300);
+}
+
+TEST(Elementary, ErfOfWhatIsHugeOrNoNumber) {
+  const DType types[] = {f64};
+  DoubleBlock b = {.x = {INFINITY, -INFINITY, NAN, 1e300, -1e300, 5.93, -0.0}, .y = {}};
+  const void* in[] = {b.x};
+  cpu_tile(erf_op, types, f64)(b.y, in, 16);
+  EXPECT_TRUE(std::isnan(b.y[2]));
+  for (const int i : {0, 1, 3, 4, 5, 6}) EXPECT_EQ(b.y[i], std::erf(b.x[i])) << b.x[i];
+  EXPECT_TRUE(std::signbit(b.y[6]));
 }
 
 double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
