@@ -1,6 +1,7 @@
 # Each target does all the set-up it needs on a fresh Debian 12 machine.
 BUILD ?= build
-.PHONY: train test test-long build configure bench deb format setup clean
+PYTHON ?= /usr/bin/python3
+.PHONY: train test test-long build configure bench deb wheel format setup clean
 
 train: build
 	$(BUILD)/stretto train examples/quickstart.toml
@@ -28,6 +29,12 @@ bench: configure
 deb: build
 	cd $(BUILD) && cpack > cpack.log 2>&1 || (cat cpack.log; exit 1)
 
+# dist/stretto-VERSION-py3-none-manylinux_2_NN_x86_64.whl
+wheel: configure
+	@rm -f dist/stretto-*.whl
+	STRETTO_BUILD=$(BUILD) $(PYTHON) -m pip wheel --quiet --no-deps --no-build-isolation --disable-pip-version-check -w dist .
+	@ls dist/stretto-*.whl
+
 format:
 	git ls-files '*.h' '*.cpp' | xargs clang-format -i
 
@@ -35,4 +42,4 @@ setup:
 	@scripts/setup
 
 clean:
-	rm -rf build build-asan build-tsan build-debug
+	rm -rf build build-asan build-tsan build-debug build-arm64 dist

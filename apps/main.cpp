@@ -12,6 +12,7 @@
 
 #include "commands.h"
 #include "failure.h"
+#include "mpi_program.h"
 #include "resource_limits.h"
 #include "stretto/base/error.h"
 #include "stretto/base/text.h"
@@ -106,6 +107,7 @@ int main(int argc, char** argv) {
   std::set_terminate(end_with_failure);
   try {
     check_kernels_run_here();
+    app::become_program_with_mpi(argv);
     app::meet_limits();
     keep_last_word();
     return run(argc, argv);

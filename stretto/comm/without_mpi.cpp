@@ -7,10 +7,10 @@ namespace stretto {
 bool has_mpi() { return false; }
 
 std::shared_ptr<Peers> mpi_peers(const PeersOptions&) {
-  throw Error("mpi", "this run has several processes, and Stretto was built without MPI")
+  throw Error("mpi", "this run has several processes, and Stretto finds no MPI")
       .hint(
-          "install an MPI (Debian: libopenmpi-dev openmpi-bin) and build again, or start one process: its ranks are "
-          "threads");
+          "install one (Debian: libopenmpi-dev openmpi-bin) and build again, unless it came as a wheel, or start one "
+          "process: its ranks are threads");
 }
 
 }  // namespace stretto

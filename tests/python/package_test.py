@@ -477,7 +477,7 @@ class Errors(unittest.TestCase):
         self.assertEqual(len(stretto.schedule("1f1b", actors=np.int64(2), microbatches=2)), 2)
 
     def test_hints_are_in_the_words_of_python(self):
-        for mistake in (lambda: stretto.schedule("1f1b"), lambda: stretto.plan(model=SMALL),
+        for mistake in (lambda: stretto.schedule("1f1b"), lambda: stretto.plan(model=SMALL, train={"batch": 3, "microbatches": 2}),
                         lambda: stretto.Trainer(model=SMALL, train={"batch": 4}).step()):
             with self.assertRaises(stretto.Error) as raised:
                 mistake()
