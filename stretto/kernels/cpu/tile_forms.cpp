@@ -1,38 +1,70 @@
 #include "stretto/kernels/cpu/tile_forms.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 
 #include "stretto/kernels/cpu/tiles.h"
 
 namespace stretto {
 namespace {
 
+#if STRETTO_AVX2
+template <class T>
+using Register = Pack<T>;
+#else
+// Half a Pack: what does not fit into a register lies in memory.
+template <class T>
+struct Register {
+  typedef T type __attribute__((vector_size(16)));
+  static constexpr i64 lanes = i64(16 / sizeof(T));
+  static type load(const T* p) {
+    type v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+  }
+  static void store(T* p, type v) { std::memcpy(p, &v, sizeof v); }
+  static type all(T x) { return x - type{}; }
+  static type multiply_add(type a, type b, type c) {
+#ifdef __FP_FAST_FMA
+    for (i64 i = 0; i < lanes; ++i) c[i] = std::fma(a[i], b[i], c[i]);
+    return c;
+#else
+    return a * b + c;
+#endif
+  }
+};
+#endif
+
 template <class T, bool turned>
 void product_of_packs(i64 k, const T* a, i64 pitch_a, const T* panel, T* c, i64 pitch_c, bool add) {
-  using P = Pack<T>;
-  typename P::type sum[tile_rows][2];
+  using R = Register<T>;
+  constexpr i64 vectors = panel_width<T> / R::lanes;
+  typename R::type sum[tile_rows][vectors];
 #pragma GCC unroll 6
-  for (i64 r = 0; r < tile_rows; ++r) {
-    sum[r][0] = P::all(0);
-    sum[r][1] = P::all(0);
-  }
+  for (i64 r = 0; r < tile_rows; ++r)
+#pragma GCC unroll 4
+    for (i64 v = 0; v < vectors; ++v) sum[r][v] = R::all(0);
   for (i64 i = 0; i < k; ++i) {
-    const typename P::type left = P::load(panel), right = P::load(panel + P::lanes);
+    typename R::type row[vectors];
+#pragma GCC unroll 4
+    for (i64 v = 0; v < vectors; ++v) row[v] = R::load(panel + v * R::lanes);
 #pragma GCC unroll 6
     for (i64 r = 0; r < tile_rows; ++r) {
-      const typename P::type x = P::all(turned ? a[r] : a[r * pitch_a]);
-      sum[r][0] = P::multiply_add(x, left, sum[r][0]);
-      sum[r][1] = P::multiply_add(x, right, sum[r][1]);
+      const typename R::type x = R::all(turned ? a[r] : a[r * pitch_a]);
+#pragma GCC unroll 4
+      for (i64 v = 0; v < vectors; ++v) sum[r][v] = R::multiply_add(x, row[v], sum[r][v]);
     }
     a += turned ? pitch_a : 1;
     panel += panel_width<T>;
   }
 #pragma GCC unroll 6
-  for (i64 r = 0; r < tile_rows; ++r) {
-    T* to = c + r * pitch_c;
-    P::store(to, add ? P::load(to) + sum[r][0] : sum[r][0]);
-    P::store(to + P::lanes, add ? P::load(to + P::lanes) + sum[r][1] : sum[r][1]);
-  }
+  for (i64 r = 0; r < tile_rows; ++r)
+#pragma GCC unroll 4
+    for (i64 v = 0; v < vectors; ++v) {
+      T* const to = c + r * pitch_c + v * R::lanes;
+      R::store(to, add ? R::load(to) + sum[r][v] : sum[r][v]);
+    }
 }
 
 #if STRETTO_AVX2
