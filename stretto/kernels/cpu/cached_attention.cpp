@@ -8,6 +8,7 @@
 
 #include "stretto/kernels/cpu/lanes.h"
 #include "stretto/kernels/cpu/padding.h"
+#include "stretto/kernels/cpu/share.h"
 #include "stretto/kernels/cpu/with_float.h"
 
 namespace stretto {
@@ -86,22 +87,30 @@ struct Rows {
   double sink;     // minus infinity: there is none
 };
 
-// f(keys and values of the head, the query, its result, rows seen) for every query.
+// f(keys and values of the head, the query, its result, rows seen, scratch) for every query. Heads are shared among the
+// rank's threads; all queries of one read the rows that were written into its caches, so one thread does them.
 template <class T, class F>
 void for_each_query(const Plan& p, const Args& args, const F& f) {
-  run_nest(p.heads, [&](Steps at) {
-    append<T>(p, args, at);
-    run_nest(
-        p.groups,
-        [&](Steps in) {
-          const double sink = p.sinks ? double(args.input<T>(6)[in[X]]) : -std::numeric_limits<double>::infinity();
-          for (i64 i = 0; i < p.queries; ++i) {
-            const i64 own = position_of(p, args, i);
-            f(args.input<T>(3) + at[KC], args.input<T>(4) + at[VC], args.input<T>(0) + in[Q] + i * p.q_row,
-              args.output<T>() + in[O] + i * p.o_row, Rows{p.first_seen(own), own + 1, sink});
-          }
-        },
-        0, at);
+  constexpr double operations_per_second = 5e9;
+  const i64 heads = turns(p.heads);
+  const double operations = 2. * heads * turns(p.groups) * p.queries * p.room * (p.head + p.value);
+  const i64 parts = std::min<i64>(heads, parts_worth(args, operations / operations_per_second));
+  share(args, int(parts), [&](const Args& mine, int part) {
+    const PartRange here = range_of_part(heads, 1, part, parts);
+    i64 head = 0;
+    run_nest(p.heads, [&](Steps at) {
+      if (!here.has(head++)) return;
+      append<T>(p, mine, at);
+      const auto queries_of = [&](Steps in) {
+        const double sink = p.sinks ? double(mine.input<T>(6)[in[X]]) : -std::numeric_limits<double>::infinity();
+        for (i64 i = 0; i < p.queries; ++i) {
+          const i64 own = position_of(p, mine, i);
+          f(mine.input<T>(3) + at[KC], mine.input<T>(4) + at[VC], mine.input<T>(0) + in[Q] + i * p.q_row,
+            mine.output<T>() + in[O] + i * p.o_row, Rows{p.first_seen(own), own + 1, sink}, mine.scratch);
+        }
+      };
+      run_nest(p.groups, queries_of, 0, at);
+    });
   });
   p.padding.clear(args.output<T>());
 }
@@ -115,26 +124,28 @@ Runner prepare_rows(const Call& call) {
   return with_stored(call.in[0].dtype, [&]<class T>() -> Runner {
     return [p = plan_of(call)](const Args& args) {
       using W = Wide<T>;
-      W *const scores = reinterpret_cast<W*>(args.scratch), *const query = scores + p.room, *const sum = query + p.head;
-      for_each_query<T>(p, args, [&](const T* keys, const T* values, const T* q, T* out, const Rows& rows) {
-        for (i64 d = 0; d < p.head; ++d) query[d] = q[d * p.q] * W(p.scale);
-        std::fill_n(sum, p.value, W(0));
-        for (i64 j = rows.first; j < rows.end; ++j) {
-          scores[j] = lane_sum<W>(
-              p.head, [](auto x, auto y) { return x * y; }, query, keys + j * p.kc_row);
-          if (p.softcap > 0) scores[j] = W(p.capped(scores[j]));
-        }
-        const W top = std::max(W(rows.sink), lane_max(rows.end - rows.first, scores + rows.first));
-        W total = p.sinks ? std::exp(W(rows.sink) - top) : W(0);
-        for (i64 j = rows.first; j < rows.end; ++j) {
-          const W weight = std::exp(scores[j] - top);
-          const T* row = values + j * p.vc_row;
-          total += weight;
+      for_each_query<T>(p, args,
+                        [&](const T* keys, const T* values, const T* q, T* out, const Rows& rows, std::byte* scratch) {
+                          W *const scores = reinterpret_cast<W*>(scratch), *const query = scores + p.room,
+                                   *const sum = query + p.head;
+                          for (i64 d = 0; d < p.head; ++d) query[d] = q[d * p.q] * W(p.scale);
+                          std::fill_n(sum, p.value, W(0));
+                          for (i64 j = rows.first; j < rows.end; ++j) {
+                            scores[j] = lane_sum<W>(
+                                p.head, [](auto x, auto y) { return x * y; }, query, keys + j * p.kc_row);
+                            if (p.softcap > 0) scores[j] = W(p.capped(scores[j]));
+                          }
+                          const W top = std::max(W(rows.sink), lane_max(rows.end - rows.first, scores + rows.first));
+                          W total = p.sinks ? std::exp(W(rows.sink) - top) : W(0);
+                          for (i64 j = rows.first; j < rows.end; ++j) {
+                            const W weight = std::exp(scores[j] - top);
+                            const T* row = values + j * p.vc_row;
+                            total += weight;
 #pragma GCC ivdep
-          for (i64 d = 0; d < p.value; ++d) sum[d] += weight * row[d];
-        }
-        for (i64 d = 0; d < p.value; ++d) out[d * p.o] = T(sum[d] / total);
-      });
+                            for (i64 d = 0; d < p.value; ++d) sum[d] += weight * row[d];
+                          }
+                          for (i64 d = 0; d < p.value; ++d) out[d * p.o] = T(sum[d] / total);
+                        });
     };
   });
 }
@@ -142,8 +153,8 @@ Runner prepare_rows(const Call& call) {
 Runner prepare_reference(const Call& call) {
   return with_stored(call.in[0].dtype, [&]<class T>() -> Runner {
     return [p = plan_of(call)](const Args& args) {
-      std::vector<double> weights(static_cast<std::size_t>(p.room));
-      for_each_query<T>(p, args, [&](const T* keys, const T* values, const T* q, T* out, const Rows& rows) {
+      for_each_query<T>(p, args, [&](const T* keys, const T* values, const T* q, T* out, const Rows& rows, std::byte*) {
+        std::vector<double> weights(static_cast<std::size_t>(p.room));
         double top = rows.sink;
         for (i64 j = rows.first; j < rows.end; ++j) {
           double dot = 0;
@@ -163,8 +174,8 @@ Runner prepare_reference(const Call& call) {
   });
 }
 
-constexpr Kernel kernels[] = {{.name = "rows", .accepts = &accepts_rows, .prepare = &prepare_rows},
-                              {.name = "reference", .prepare = &prepare_reference}};
+constexpr Kernel kernels[] = {{.name = "rows", .accepts = &accepts_rows, .prepare = &prepare_rows, .shares = true},
+                              {.name = "reference", .prepare = &prepare_reference, .shares = true}};
 
 }  // namespace
 
