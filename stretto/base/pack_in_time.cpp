@@ -1,8 +1,9 @@
 // What goes through buffers in the order of time.
 #include <algorithm>
-#include <iterator>
-#include <map>
+#include <bit>
 #include <numeric>
+#include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "stretto/base/id.h"
@@ -139,6 +140,50 @@ std::vector<std::size_t> sizes_of(std::span<const Lifetime> all, std::size_t ali
   return sizes;
 }
 
+// A set of numbers below `size`, in which the next one is soon found.
+class Taken {
+ public:
+  explicit Taken(std::size_t size) : words_(size / 64 + 1, 0) {}
+  void set(std::size_t i) { words_[i / 64] |= bit(i); }
+  void clear(std::size_t i) { words_[i / 64] &= ~bit(i); }
+  std::optional<std::size_t> first_from(std::size_t i) const {
+    std::size_t w = i / 64;
+    std::uint64_t word = words_[w] & ~(bit(i) - 1);
+    while (word == 0 && ++w < words_.size()) word = words_[w];
+    return word == 0 ? std::nullopt : std::optional(64 * w + std::countr_zero(word));
+  }
+  std::optional<std::size_t> last_before(std::size_t i) const {
+    std::size_t w = i / 64;
+    std::uint64_t word = words_[w] & (bit(i) - 1);
+    while (word == 0 && w > 0) word = words_[--w];
+    return word == 0 ? std::nullopt : std::optional(64 * w + 63 - std::countl_zero(word));
+  }
+
+ private:
+  static std::uint64_t bit(std::size_t i) { return std::uint64_t{1} << (i % 64); }
+  std::vector<std::uint64_t> words_;
+};
+
+// Where buffers lie, ascending, and which of these places each has. There are far fewer places than buffers.
+struct Places {
+  std::vector<std::size_t> all;
+  std::vector<std::uint32_t> of;  // by buffer
+};
+Places places_of(const Packing& p) {
+  Places places;
+  std::unordered_map<std::size_t, std::uint32_t> known;
+  for (const std::size_t offset : p.offsets) {
+    const auto [it, fresh] = known.try_emplace(offset, std::uint32_t(places.all.size()));
+    if (fresh) places.all.push_back(offset);
+    places.of.push_back(it->second);
+  }
+  std::sort(places.all.begin(), places.all.end());
+  std::vector<std::uint32_t> place(places.all.size());
+  for (std::uint32_t k = 0; k < places.all.size(); ++k) place[known[places.all[k]]] = k;
+  for (std::uint32_t& x : places.of) x = place[x];
+  return places;
+}
+
 }  // namespace
 
 std::size_t live_bound(std::span<const Lifetime> all, std::size_t align) {
@@ -184,17 +229,19 @@ Packing pack_quickly(std::span<const Lifetime> all, std::size_t align) {
 
 bool disjoint(std::span<const Lifetime> all, const Packing& p) {
   const std::vector<std::uint32_t> starts = in_time(all, &Lifetime::first), ends = in_time(all, &Lifetime::last);
-  std::map<std::size_t, std::size_t> alive;  // offset -> end
+  const Places places = places_of(p);
+  std::vector<std::size_t> end(places.all.size(), 0);  // of what is alive there
+  Taken alive(places.all.size());
   auto ended = ends.begin();
   for (const std::uint32_t i : starts) {
     for (; ended != ends.end() && all[*ended].last < all[i].first; ++ended)
-      if (all[*ended].bytes > 0) alive.erase(p.offsets[*ended]);
+      if (all[*ended].bytes > 0) alive.clear(places.of[*ended]);
     if (all[i].bytes == 0) continue;
-    const std::size_t begin = p.offsets[i], end = begin + all[i].bytes;
-    const auto next = alive.lower_bound(begin);
-    if (next != alive.end() && next->first < end) return false;
-    if (next != alive.begin() && std::prev(next)->second > begin) return false;
-    alive.emplace_hint(next, begin, end);
+    const std::uint32_t at = places.of[i];
+    end[at] = p.offsets[i] + all[i].bytes;
+    if (const auto next = alive.first_from(at); next && places.all[*next] < end[at]) return false;
+    if (const auto before = alive.last_before(at); before && end[*before] > p.offsets[i]) return false;
+    alive.set(at);
   }
   return true;
 }
