@@ -1,4 +1,4 @@
-#include "stretto/kernels/product_plan.h"
+#include "stretto/kernels/inner/product_plan.h"
 
 #include <algorithm>
 #include <limits>

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "stretto/balance/even_stages.h"
+#include "stretto/cost/factors.h"
 #include "stretto/models/family.h"
 #include "stretto/plan/inner/data_axis.h"
 #include "stretto/simulate/predict.h"
@@ -13,29 +14,19 @@
 namespace stretto {
 namespace {
 
-// Under the stack, as in simulate/prices.h: of what tensor ranks hold alike each may send a part, and a share may be
-// hidden.
 ActorLinks links_of(const PlanProblem& p, const RunKeys& k) {
   const int each = k.ranks() / k.pipe;
-  const int copies = p.cluster.cluster.stack.cut_messages && !k.sequence ? k.tensor : 1;
-  return [&p, each, copies](int from, int to) {
+  const StackFactors f = factors_of(p.cluster.cluster);
+  const int copies = f.cut_messages && !k.sequence ? k.tensor : 1;
+  return [&p, each, f, copies](int from, int to) {
     const Cluster& c = p.cluster.cluster;
-    Link l = link(c, from * each, to * each);
-    if (copies > 1) {
-      const double per_byte = 1 / l.bandwidth / copies + 1.0 * (copies - 1) / copies / c.inside.bandwidth;
-      l = {l.latency + c.inside.latency * std::log2(copies), 1 / per_byte};
-    }
-    const double share = (1 - c.stack.hidden.messages.value_or(0)) * c.stack.factor;
-    return Link{l.latency * share, share > 0 ? l.bandwidth / share : Link{}.bandwidth};
+    return for_messages(link(c, from * each, to * each), c, f, copies);
   };
 }
 
 // How much longer all of it takes on more nodes than facts are of.
 double growth(const PlanProblem& p, int ranks, int of_facts) {
-  const auto of = [&](int n) {
-    const Cluster c = placed(p.cluster.cluster, n);
-    return 1 + c.stack.growth * std::log2(std::max(1.0, double(n) / c.ranks_per_node));
-  };
+  const auto of = [&](int n) { return factors_of(placed(p.cluster.cluster, n), n).all; };
   return of(ranks) / of(of_facts);
 }
 
@@ -155,7 +146,7 @@ struct Predictor::Played {
 
 Predictor::Played Predictor::judged(const StageModel& model, const Schedule& s, double tail,
                                     const PlayedEnds& ends) const {
-  if (p_.cluster.cluster.stack.free_update && splits_backward(s)) return {longest_alone(ends), tail};
+  if (factors_of(p_.cluster.cluster).free_update && splits_backward(s)) return {longest_alone(ends), tail};
   const double last = *std::max_element(ends.last.begin(), ends.last.end());
   return {last, after(ends, model, s, p_.training.clip > 0 && !p_.training.clip_late) - last};
 }
@@ -174,7 +165,7 @@ Predictor::Played Predictor::by_actions(const StageModel& model, const RunKeys& 
 // One model of time and memory: closed form, or with the schedule played.
 Planned Predictor::of_model(const RunKeys& k, const FactsOfStages& all, int of_facts, Shape& shape, bool play) const {
   Planned r{.keys = k, .exact = play ? Exactness::schedule : Exactness::stage};
-  const Stack& stack = p_.cluster.cluster.stack;
+  const double beside = factors_of(p_.cluster.cluster).step;
   const StageFacts& f = *all.front();
   const StageModel model(p_, k, all);
   const Schedule& s = play ? shape.schedule() : shape.outline();
@@ -186,11 +177,11 @@ Planned Predictor::of_model(const RunKeys& k, const FactsOfStages& all, int of_f
   if (play) played = by_actions(model, k, shape, about);
   const double grown = growth(p_, k.ranks(), of_facts);
   const double messages = epilogue_messages(p_, k, f);
-  const double tail = grown * (played.tail + f.before + messages) + stack.step;
+  const double tail = grown * (played.tail + f.before + messages) + beside;
   r.seconds = grown * played.last + tail;
   r.time = spent(busiest * (grown * k.microbatches), grown * std::min(busy, played.last));
   r.time.messages = grown * messages;
-  r.time.update = std::min(tail - r.time.messages, grown * (busiest.update + f.before) + stack.step);
+  r.time.update = std::min(tail - r.time.messages, grown * (busiest.update + f.before) + beside);
   r.time.sums = tail - r.time.messages - r.time.update;
   (k.pipe > 1 ? r.time.bubble : r.time.gathers) = grown * std::max(0.0, played.last - busy);
   r.bubble = std::max(0.0, 1 - k.microbatches * model.work() / k.pipe / r.seconds - tail / r.seconds);

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "stretto/base/text.h"
+#include "stretto/cost/factors.h"
 #include "stretto/models/family.h"
 
 namespace stretto {
@@ -71,7 +72,7 @@ double PlanProblem::parameters() const { return graph ? graph->parameters : doub
 
 Reshard reshard_of(const PlanProblem& problem, const RunKeys& k) {
   const bool cut = k.zero == 3 && k.data > 1;
-  return problem.cluster.cluster.stack.keeps_gathered && k.pipe > 1 && cut ? Reshard::step : problem.parallel.reshard;
+  return factors_of(problem.cluster.cluster).keeps_gathered && k.pipe > 1 && cut ? Reshard::step : problem.parallel.reshard;
 }
 
 Parallel parallel_of(const PlanProblem& problem, const RunKeys& k) {

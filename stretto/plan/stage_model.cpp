@@ -7,11 +7,6 @@
 namespace stretto {
 namespace {
 
-// Does the stack keep anything that programs do not, or less?
-bool keeps_its_own(const Stack& s) {
-  return s.kept || s.masks > 0 || s.whole_layers || s.selective == Stack::Selective::products;
-}
-
 bool of_head(const StageFacts& f, int piece, int pieces) { return piece + f.head_parts >= pieces; }
 
 const PieceFacts& facts_of_piece(const StageFacts& f, int piece, int pieces) {
@@ -38,7 +33,8 @@ std::vector<double> piece_work(const PlanProblem& p, const StageFacts& f) {
   return all;
 }
 
-StageModel::StageModel(const PlanProblem& p, const RunKeys& k, FactsOfStages all) : p_(p), k_(k), f_(std::move(all)) {
+StageModel::StageModel(const PlanProblem& p, const RunKeys& k, FactsOfStages all)
+    : p_(p), k_(k), f_(std::move(all)), stack_(factors_of(p.cluster.cluster)) {
   int piece = 0;
   std::map<std::tuple<const StageFacts*, int, int>, StageId> alike;  // without ends, by how many pieces from which on
   all_.reserve(k.stages.size());
@@ -93,7 +89,6 @@ void StageModel::find_kept() {
 
 // What stands in a row by itself takes its part of a turn.
 PlayTimes StageModel::times(bool in_place) const {
-  const Stack& stack = p_.cluster.cluster.stack;
   PlayTimes t;
   int piece = 0;
   for (StageId s : all_.ids()) {
@@ -110,11 +105,11 @@ PlayTimes StageModel::times(bool in_place) const {
     t.given.push_back(c.I);
     if (k_.recompute_of(s.value) == Recompute::layer)  // the gradient that others wait for comes before the last W
       t.given[s] = rest(*c.B, facts_of_piece(*f_[s.value], piece, p_.pieces()).placed_W);
-    if (stack.joined_backward) t.given[s] = *c.B;
+    if (stack_.joined_backward) t.given[s] = *c.B;
     piece += k_.stages[s.value];
   }
-  t.sender_waits = stack.hidden.messages.has_value();
-  t.handling = stack.floor / 2 * stack.factor;
+  t.sender_waits = stack_.sender_waits;
+  t.handling = stack_.issue;
   add_sums(t);
   add_cut(t);
   return t;
@@ -129,19 +124,18 @@ void StageModel::add_sums(PlayTimes& t) const {
     t.sums.push_back({all_[s].sums, facts_of_piece(*f_[s.value], piece, p_.pieces()).sums, n});
     piece += n;
   }
-  t.hidden_sums = p_.cluster.cluster.stack.hidden.sums;
+  t.hidden_sums = stack_.hidden.sums;
 }
 
 // Each piece with its part of the stage's times. Where parameters stay whole, a step gathers them once; some stacks
 // scatter gradients once, too.
 void StageModel::add_cut(PlayTimes& t) const {
-  const Stack& stack = p_.cluster.cluster.stack;
-  t.hidden = {stack.hidden.gathers, stack.hidden.sums, stack.beside};
+  t.hidden = {stack_.hidden.gathers, stack_.hidden.sums, stack_.hidden.beside};
   if (f_.front()->mlp.gather == 0 && f_.front()->mlp.scatter == 0) return;
   const double once = 1.0 / k_.microbatches;
   const bool whole = reshard_of(p_, k_) == Reshard::step;
   const double gathers = whole ? once : 1, gathers_back = whole ? 0 : 1;
-  const double scatters = stack.keeps_gathered && k_.pipe > 1 ? once : 1;
+  const double scatters = stack_.keeps_gathered && k_.pipe > 1 ? once : 1;
   int piece = 0;
   for (StageId s : all_.ids()) {
     WirePiece sum;
@@ -242,8 +236,7 @@ double StageModel::gathered() const {
 KeptByStack StageModel::kept_at_once(bool with_loss) const {
   KeptByStack k{.gathers = k_.zero == 3 && k_.data > 1, .data = 1.0 * k_.data, .context = 1.0 * k_.context};
   k.pipeline = k_.pipe > 1;
-  const Stack::Memory& memory = p_.cluster.cluster.stack.memory;
-  if (with_loss && (memory.logits > 0 || keeps_products())) k.logits = f_.back()->kept->logits;
+  if (with_loss && (p_.cluster.cluster.stack.memory.logits > 0 || keeps_products())) k.logits = f_.back()->kept->logits;
   return k;
 }
 
@@ -252,7 +245,7 @@ KeptByStack StageModel::kept_by_stack(const Schedule& s, ActorId actor) const {
   KeptByStack k = kept_at_once(
       std::any_of(s.actor_of.begin(), s.actor_of.end(), [&](const auto& pipe) { return pipe[head] == actor; }));
   if (kept_.empty()) return k;
-  const double loss = (p_.cluster.cluster.stack.memory.logits + bytes_of_logit) * k.logits;
+  const double loss = bytes_of_loss(p_.cluster.cluster.stack, k.logits);
   MostAtOnce beside, products;
   for (const Action& a : s.rows[actor]) {
     const PieceKept& x = kept_[a.stage];
@@ -316,8 +309,7 @@ MemoryParts StageModel::memory(const Shape& shape) const {
       }
     KeptByStack k = kept_at_once(with_loss);
     if (keeps_products())
-      k.products = n.until_i * products / stages + gathered() +
-                   (p_.cluster.cluster.stack.memory.logits + bytes_of_logit) * k.logits;
+      k.products = n.until_i * products / stages + gathered() + bytes_of_loss(p_.cluster.cluster.stack, k.logits);
     const MemoryParts planned{
         .params = sum.params,
         .gradients = sum.gradients,

@@ -1,4 +1,4 @@
-#include "stretto/run/drawn.h"
+#include "stretto/run/inner/drawn.h"
 
 #include <algorithm>
 

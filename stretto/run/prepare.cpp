@@ -16,8 +16,8 @@
 #include "stretto/models/peft.h"
 #include "stretto/program/frozen.h"
 #include "stretto/run/current.h"
-#include "stretto/run/drawn.h"
 #include "stretto/run/inner/conversations.h"
+#include "stretto/run/inner/drawn.h"
 #include "stretto/runtime/devices.h"
 
 namespace stretto {
@@ -118,7 +118,7 @@ std::string finetune_line(const RunConfig& c, const Compiled& compiled) {
   return "tune     " + share;
 }
 
-// What the model asks for: without padding, and nothing that is made again or on several ranks at once.
+// What the model asks for: without padding, without what is recomputed or on several ranks at once.
 double model_flops(const Compiled& c) {
   Graph g = c.graph;
   for (Dim& d : g.dims) d.size = d.valid(), d.logical = 0;

@@ -77,7 +77,7 @@ Recompute recompute_of(const Program& p, PieceId piece) {
   return p.step->recompute.empty() ? Recompute::none : p.step->recompute[piece];
 }
 
-// Of a layer that is made again as a whole the first half's result is not kept, unless another stage has it.
+// Of a layer that is recomputed as a whole the first half's result is not kept, unless another stage has it.
 double kept_of_layers(const Program& p, TaskId task) {
   const PieceId piece = *p.step->tasks[task].piece;
   const bool first_half = piece.value % 2 == 1 && piece.value + 2 < p.step->pieces;
@@ -89,6 +89,10 @@ double kept_of_layers(const Program& p, TaskId task) {
 
 bool keeps_products(const Stack& stack, Recompute r) {
   return stack.selective == Stack::Selective::products && r == Recompute::selective;
+}
+
+bool keeps_its_own(const Stack& s) {
+  return s.kept || s.masks > 0 || s.whole_layers || s.selective == Stack::Selective::products;
 }
 
 double kept_products(const Program& p, TaskId t) { return has_head(p, p.step->tasks[t]) ? 0 : kept_of_products(p, t); }
@@ -138,7 +142,7 @@ double most_kept(const Program& p, ActorId actor, Kept kept, double head = 0) {
 }
 
 double most_kept_beside(const Program& p, ActorId actor, const Stack& stack) {
-  if (!stack.kept && stack.masks == 0 && !stack.whole_layers) return 0;
+  if (!keeps_its_own(stack)) return 0;
   return most_kept(p, actor, [&](TaskId t) { return kept_beside(p, t, stack); });
 }
 
@@ -189,7 +193,7 @@ std::vector<Held> held(const Program& p, const Cluster& c) {
   std::vector<Held> all;
   const Stack& stack = c.stack;
   const PieceId head(p.step->pieces - 1);
-  const double logits = logits_of(p), loss = (stack.memory.logits + bytes_of_logit) * logits;
+  const double logits = logits_of(p), loss = bytes_of_loss(stack, logits);
   for (ActorId actor : p.actors.ids()) {
     const PerArena<u64>& bytes = p.actors[actor].bytes;
     const auto of = [&](Arena a) { return static_cast<double>(bytes[a]); };

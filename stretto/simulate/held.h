@@ -42,13 +42,15 @@ struct MostAtOnce {
   void keep(double bytes, double while_it_runs = 0);
   void drop(double bytes) { now -= bytes; }
 };
-constexpr double bytes_of_logit = 4;  // of 16 bits, and its gradient
+// Of logits in 16 bits and their gradient, and what the stack's loss holds beside them.
+inline double bytes_of_loss(const Stack& s, double logits) { return (s.memory.logits + 4) * logits; }
 
 // What the stack keeps from a forward task to backward beside what the program does: scores, masks of dropout. Less
 // than nothing where it makes more again than the program.
 double kept_beside(const Program&, TaskId, const Stack&);
 // Every other product's result, where selective recompute keeps these; 0 of the loss.
 double kept_products(const Program&, TaskId);
+bool keeps_its_own(const Stack&);  // anything that programs do not, or less
 bool keeps_products(const Stack&, Recompute);
 double logits_of(const Program&);                  // that the last piece makes
 double workspace(const Cluster&, double scratch);  // `scratch` is that of our own kernels

@@ -237,16 +237,9 @@ Prices::Message Prices::message(TransferId id) {
 
 Prices::Message Prices::find_message(const Transfer& t) const {
   const Route& route = p_.routes[t.route];
-  const Link l = link(c_, p_.rank_of(route.source, 0), p_.rank_of(route.target, 0));
-  const double bytes = static_cast<double>(route.bytes);
-  Message m{.wire = bytes / l.bandwidth, .latency = l.latency, .waits = f_.sender_waits};
-  if (const int copies = f_.cut_messages ? copies_of(t) : 1; copies > 1) {
-    m.wire = bytes / copies / l.bandwidth + bytes * (copies - 1) / copies / c_.inside.bandwidth;
-    m.latency = l.latency + c_.inside.latency * std::log2(copies);
-  }
-  m.wire = m.wire * f_.all * f_.messages;
-  m.latency = m.latency * f_.all * f_.messages;
-  return m;
+  const Link own = link(c_, p_.rank_of(route.source, 0), p_.rank_of(route.target, 0));
+  const Link l = for_messages(own, c_, f_, f_.cut_messages ? copies_of(t) : 1);
+  return {.wire = double(route.bytes) / l.bandwidth, .latency = l.latency, .waits = f_.sender_waits};
 }
 
 }  // namespace stretto

@@ -40,6 +40,7 @@ class Prices {
   Priced part(ActorId, const Run&);  // of some of its calls
   // As long as in the slowest of the actor's groups.
   double collective(const CollectiveShape&, ActorId);
+  const StackFactors& factors() const { return f_; }
   // What the stack's own program takes to issue a task.
   double issue(Part part) const { return of_an_action(part) ? f_.issue : 0; }
   // Of a run that is started, one after the other. Gradients may have another type on the wire than in the program.

@@ -27,7 +27,7 @@ double time_of(const StageCost& c, Phase p) {
   return 0;
 }
 
-// Must what the action needs of its forward be made again right before it?
+// Does the action recompute what it needs of its forward?
 bool implies_r(const ActionIndex& ix, const StageCosts& costs, const Action& a) {
   return (a.phase == Phase::B || a.phase == Phase::I) && costs[a.stage].R && !ix.first(ix.key(a), Phase::R);
 }

@@ -23,8 +23,8 @@ class StepPlayer {
  public:
   StepPlayer(const Program& p, const Cluster& c, Timeline* record = nullptr, bool messages = false)
       : p_(p),
-        stack_(c.stack),
         prices_(p, c),
+        f_(prices_.factors()),
         actors_(p.actors.size()),
         record_(record),
         messages_(messages),
@@ -38,7 +38,7 @@ class StepPlayer {
 
   // Steps follow each other until each takes as long as the one before.
   double period() {
-    if (actors_.size() == 1 || stack_.free_update || stack_.step > 0)  // one by one, or another software
+    if (actors_.size() == 1 || f_.free_update || f_.step > 0)  // one by one, or another software
       return play().seconds;
     for (const ActorProgram& a : p_.actors) passed_.push_back(IdVector<InstructionId, double>(a.code.size() + 1));
     double end = play().seconds, last = end;
@@ -98,11 +98,11 @@ class StepPlayer {
       if (x.sums > t.sums) t.sums = x.sums, t.exposed = x.exposed;
       if (x.gathers > t.gathers) t.gathers = x.gathers, t.gathers_exposed = x.gathers_exposed;
     }
-    if (stack_.free_update && splits_backward()) t.seconds = longest_alone();
-    t.seconds += stack_.step;
+    if (f_.free_update && splits_backward()) t.seconds = longest_alone();
+    t.seconds += f_.step;
     if (t.seconds > 0) t.bubble = std::max(0.0, 1 - worked / (t.seconds * double(actors_.size())));
     t.spent = busiest->spent;
-    t.spent.update += stack_.step;
+    t.spent.update += f_.step;
     t.spent.sums = busiest->exposed, t.spent.gathers = busiest->gathers_exposed;
     t.spent.bubble = std::max(0.0, t.seconds - t.spent.busy());
     return t;
@@ -165,7 +165,7 @@ class StepPlayer {
   }
   // Kernels run when the program has issued them, which goes on ahead of them until it waits for a message.
   void issue(Actor& x) {
-    if (stack_.floor == 0) return;
+    if (f_.issue == 0) return;
     const Instruction now = *x.now;
     const Run* begun = begun_by(now);
     if (!begun || !begun->action) return;
@@ -175,7 +175,7 @@ class StepPlayer {
   // A message that the program waits for is as much for it to do as a task.
   void handle(Actor& x, TransferId t) {
     x.issued = std::max(x.issued, x.time);
-    if (stack_.floor == 0 || !p_.transfers[t].value()) return;
+    if (f_.issue == 0 || !p_.transfers[t].value()) return;
     const double takes = prices_.issue(Part::F);
     x.issued += takes, x.time = x.issued, x.spent.messages += takes;
   }
@@ -201,7 +201,7 @@ class StepPlayer {
   }
   // Where B is one thing to the stack, its message waits for all of it.
   double until_given(ActorId a, InstructionId at) {
-    if (!stack_.joined_backward) return 0;
+    if (!f_.joined_backward) return 0;
     const auto& code = p_.actors[a].code;
     std::optional<ActionId> action;
     for (InstructionId i = at; i.value > 0 && !action;) {
@@ -261,10 +261,9 @@ class StepPlayer {
   // waited for: sums at the end (await), everything else here.
   double besides(Actor& x, Part part, double seconds) const {
     const bool sum = part == Part::sum || part == Part::S;
-    const std::optional<double>& hidden = sum               ? stack_.hidden.sums
-                                          : part == Part::U ? stack_.hidden.gathers
-                                                            : stack_.hidden.tensor;
-    const double share = hidden.value_or(1), slows = share * stack_.beside * seconds, waits = (1 - share) * seconds;
+    const StackFactors::Hidden& h = f_.hidden;
+    const std::optional<double>& hidden = sum ? h.sums : part == Part::U ? h.gathers : h.tensor;
+    const double share = hidden.value_or(1), slows = share * h.beside * seconds, waits = (1 - share) * seconds;
     x.time += slows;
     (sum ? x.exposed : part == Part::U ? x.gathers_exposed : x.spent.collectives) += slows;
     if (sum) {
@@ -306,8 +305,8 @@ class StepPlayer {
   }
 
   const Program& p_;
-  const Stack& stack_;
   Prices prices_;
+  const StackFactors& f_;
   IdVector<ActorId, Actor> actors_;
   Timeline* record_ = nullptr;
   bool messages_ = false;

@@ -103,6 +103,24 @@ TEST(Pack, QuicklyTakesTheSmallestGapThatIsLargeEnough) {
   }));
 }
 
+// Offsets as they come, often the same ones. Buffers without bytes are nowhere.
+TEST(Pack, IsDisjointIfNoPairOverlaps) {
+  int disjoint_ones = 0, others = 0;
+  EXPECT_TRUE(rc::check([&] {
+    std::vector<Lifetime> all = random_lives(12, *rc::gen::element(4, 40));
+    const std::size_t places = *rc::gen::element(3, 30, 2000);
+    Packing p;
+    const auto put = [&] { p.offsets.push_back(*rc::gen::inRange<std::size_t>(0, places)); };
+    for (std::size_t i = 0; i < all.size(); ++i) put();
+    const bool expected = overlaps(all, p) == 0;
+    ++(expected ? disjoint_ones : others);
+    for (int empty = 0; empty < 2; ++empty) all.push_back({0, 0, 100}), put();
+    RC_ASSERT(disjoint(all, p) == expected);
+  }));
+  EXPECT_GT(disjoint_ones, 5);
+  EXPECT_GT(others, 5);
+}
+
 TEST(Pack, BoundIsTheMostAliveAtOnce) {
   EXPECT_EQ(live_bound(std::vector<Lifetime>{{10, 0, 2}, {20, 2, 4}, {5, 3, 3}}, 1), 30u);
   EXPECT_EQ(live_bound(std::vector<Lifetime>{{10, 0, 1}, {20, 2, 4}}, 1), 20u);

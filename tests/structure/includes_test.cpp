@@ -142,6 +142,25 @@ std::vector<std::string> unused(const fs::path& root, const Table& table) {
   return all;
 }
 
+// Open headers that nobody outside of their room includes, directly or in another open header: they belong into inner/.
+// An op's header is open whoever includes it.
+std::vector<std::string> only_inside(const fs::path& stretto, const std::vector<fs::path>& around) {
+  std::vector<Include> all = includes_of(stretto, 1);
+  for (const fs::path& root : around)
+    for (Include& i : includes_of(root, 1)) i.folder = "", all.push_back(i);
+  const auto is_open = [](const std::string& file) {
+    return file.ends_with(".h") && std::count(file.begin(), file.end(), '/') == 1;
+  };
+  std::set<std::string> needed, headers;
+  for (const Include& i : all) {
+    if (i.header.empty() && !i.folder.empty() && is_open(i.file) && i.folder != "ops") headers.insert(i.file);
+    if (i.own && (i.folder != i.target() || is_open(i.file))) needed.insert(i.header);
+  }
+  std::vector<std::string> lonely;
+  std::ranges::set_difference(headers, needed, std::back_inserter(lonely));
+  return lonely;
+}
+
 const char* const architecture_page = R"(
 stretto/                     one library
   base/       -                                 errors
@@ -198,6 +217,25 @@ TEST(Includes, PermissionsThatNobodyUsesAreFound) {
   folder.write("both/a.h", "");
   EXPECT_THAT(unused(folder.str(), read_table(architecture_page)),
               ElementsAre("comm includes nothing of kernels/device.h", "kernels includes nothing of ir"));
+}
+
+TEST(Includes, HeadersForTheirRoomAloneAreFound) {
+  const test::Folder folder;
+  folder.write("stretto/stretto.h", "#include \"stretto/ir/said.h\"\n");
+  for (const char* name : {"said", "other", "behind", "app", "own", "inner/closed"})
+    folder.write("stretto/ir/" + std::string(name) + ".h", "\n");
+  folder.write("stretto/ir/a.cpp", "#include \"stretto/ir/own.h\"\n");
+  folder.write("stretto/ir/other.h", "#include \"stretto/ir/behind.h\"\n");
+  folder.write("stretto/comm/a.cpp", "#include \"stretto/ir/other.h\"\n");
+  folder.write("apps/a.cpp", "#include \"stretto/ir/app.h\"\n");
+  EXPECT_THAT(only_inside(folder / "stretto", {folder / "apps"}), ElementsAre("ir/own.h"));
+}
+
+TEST(Includes, HeadersForTheirRoomAloneAreInner) {
+  std::vector<fs::path> around;
+  for (const char* part : {"/apps", "/python", "/examples", "/bench"})
+    around.push_back(STRETTO_SOURCE + std::string(part));
+  EXPECT_THAT(only_inside(STRETTO_SOURCE "/stretto", around), IsEmpty());
 }
 
 TEST(Includes, ProgramsAroundTheLibraryUseOpenHeadersOnly) {

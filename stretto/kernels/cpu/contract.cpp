@@ -9,7 +9,7 @@
 #include "stretto/kernels/cpu/pauses.h"
 #include "stretto/kernels/cpu/share.h"
 #include "stretto/kernels/cpu/with_float.h"
-#include "stretto/kernels/product_plan.h"
+#include "stretto/kernels/inner/product_plan.h"
 
 namespace stretto {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "stretto/base/error.h"
-#include "stretto/kernels/product_plan.h"
+#include "stretto/kernels/inner/product_plan.h"
 
 namespace stretto {
 namespace {

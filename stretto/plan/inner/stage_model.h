@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "stretto/balance/choose.h"
+#include "stretto/cost/factors.h"
 #include "stretto/plan/inner/facts.h"
 #include "stretto/plan/inner/shapes.h"
 #include "stretto/simulate/held.h"
@@ -56,6 +57,7 @@ class StageModel {
   const PlanProblem& p_;
   const RunKeys& k_;
   const FactsOfStages f_;
+  const StackFactors stack_;
   double scratch_ = 0;
   IdVector<StageId, PieceFacts> all_;
   IdVector<StageId, PieceKept> kept_;  // empty: nothing that the program does not
