@@ -395,8 +395,9 @@ TEST_F(PlanCommandTest, AllOfParallelMayBeAuto) {
       STRETTO_SOURCE);
   ASSERT_EQ(r.code, 0) << r.error;
   EXPECT_THAT(r.out, AllOf(HasSubstr("planned  "), HasSubstr(" thread"), HasSubstr("for this machine")));
-  if (usable_cores().size() == 2)
+  if (usable_cores().size() == 2) {
     EXPECT_THAT(r.out, AllOf(HasSubstr("1 rank × 2 threads"), HasSubstr("2 ranks, ")));
+  }
   folder_.write("pipe.toml", "[parallel]\npipe = 2\nthreads = 1\n");  // of a section what is not searched holds
   const Result instead = stretto("train " + (folder_ / "pipe.toml").string() + " --parallel=auto --train.steps=1 " +
                                      "--checkpoint.keep=0 --log.dir=" + (folder_ / "instead").string() + " " + small,
