@@ -150,7 +150,9 @@ void adopt_limits(const Place& p) {
 std::vector<std::string> environment_of(const Place& p) {
   std::vector<std::string> all;
   std::ifstream file(fmt::format("/proc/{}/environ", p.holder));
-  for (std::string variable; std::getline(file, variable, '\0');) all.push_back(variable);
+  for (std::string variable; std::getline(file, variable, '\0');)
+    if (!variable.starts_with("PATH=")) all.push_back(variable);
+  if (const char* path = std::getenv("PATH")) all.push_back(fmt::format("PATH={}", path));
   return all;
 }
 

@@ -29,6 +29,7 @@ struct Place {
 void leave(Place&, int code);  // the rank has ended so
 // In a child: binding and limits that mpirun has given the holder.
 void adopt_limits(const Place&);
+// What mpirun has given the holder, with our PATH: Open MPI puts its own folder first, and a rank looks for python3.
 std::vector<std::string> environment_of(const Place&);
 
 class Places {
