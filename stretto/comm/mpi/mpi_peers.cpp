@@ -176,12 +176,7 @@ class MpiPeers : public Peers {
     h.at.store(at, std::memory_order_relaxed);
     h.waiting.store(waiting, std::memory_order_relaxed);
   }
-  std::optional<Pulse> pulse(int rank) const override {
-    const auto it = hearts_.find(rank);
-    if (it == hearts_.end()) return {};
-    const Heart& h = *it->second;
-    return Pulse{.step = h.step, .at = h.at, .waiting = h.waiting, .silent = now() - h.alive, .pid = h.pid};
-  }
+  std::optional<Pulse> pulse(int rank) const override { return pulse_of(hearts_, rank); }
 
   WaitFor waits_for() const noexcept override { return waits_for_; }
   void set_wait(WaitFor what) noexcept override { waits_for_ = what; }
@@ -359,22 +354,9 @@ class MpiPeers : public Peers {
     const WaitLimit all[] = {{timeouts_.start, "parallel.start_timeout"}, step, {timeouts_.saving, "checkpoint.timeout"}};
     const WaitLimit usual = all[std::size_t(waits_for_.load())];
     const bool sooner = step.seconds > 0 && (usual.seconds == 0 || step.seconds < usual.seconds);
-    return sooner && longest_silence() > step.seconds ? step : usual;
+    return sooner && hearts_open_ && longest_silence(hearts_) > step.seconds ? step : usual;
   }
-  double longest_silence() const {
-    double longest = 0;
-    if (hearts_open_)
-      for (const auto& [rank, heart] : hearts_) longest = std::max(longest, pulse(rank)->silent);
-    return longest;
-  }
-  std::string silent() const {
-    std::string text;
-    if (!hearts_open_) return text;
-    for (const auto& [rank, heart] : hearts_)
-      if (const Pulse p = *pulse(rank); p.silent > 1)
-        text += fmt::format("; rank {} (process {}) has given no sign of life for {:.1f} s", rank, p.pid, p.silent);
-    return text;
-  }
+  std::string silent() const { return hearts_open_ ? silent_among(hearts_) : ""; }
 
   static void end_process(const Error& e) {
     std::fprintf(stderr, "%s\n", e.what());
@@ -390,7 +372,7 @@ class MpiPeers : public Peers {
   MPI_Win window_ = MPI_WIN_NULL;
   int rank_ = 0, size_ = 1, on_machine_ = 1;  // processes on this machine
   std::vector<int> nodes_;
-  std::map<int, Heart*> hearts_;           // per rank on this node, ascending
+  Hearts hearts_;
   std::atomic<bool> hearts_open_ = false;  // the alarm may look at them
   std::unique_ptr<Segments> segments_;
   StopFlag stopped_;
