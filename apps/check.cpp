@@ -10,9 +10,10 @@
 #include "run_file.h"
 #include "schedule_options.h"
 #include "stretto/base/error.h"
+#include "stretto/exports/torch_schedule.h"
+#include "stretto/run/loop.h"
 #include "stretto/schedule/choice.h"
 #include "stretto/schedule/prove.h"
-#include "stretto/run/loop.h"
 #include "usage.h"
 
 namespace stretto::app {
@@ -25,6 +26,7 @@ struct CheckOptions {
   ChoiceOptions choice;
   ProofOptions proof;
   std::optional<int> capacity = {};
+  std::string reader;  // torch
 };
 
 void print_summary(const CheckOptions& o, const CheckedSchedule& c, const Proof& p) {
@@ -44,6 +46,9 @@ void print_summary(const CheckOptions& o, const CheckedSchedule& c, const Proof&
   if (p.smallest) fmt::print("smallest capacity   {}\n", *p.smallest);
   if (o.capacity) fmt::print("deadlock-free at    capacity {}\n", *o.capacity);
   fmt::print("peak activations    {} (full stages, per actor)\n", peak);
+  if (!o.reader.empty())
+    fmt::print("{:20}takes it: its rows say all, each stage is on one rank, and nothing waits in a circle\n",
+               torch_version);
   for (const Finding& n : c.validation.notes) fmt::print("note: {}\n", n.fault.str());
 }
 
@@ -56,7 +61,10 @@ void check(const CheckOptions& o) {
     proof = prove(c.schedule, options);
     c.validation.faults = proof.faults;
   }
-  if (c.validation.ok()) return print_summary(o, c, proof);
+  if (c.validation.ok()) {
+    if (!o.reader.empty()) refuse(refused_by_torch(c.schedule));
+    return print_summary(o, c, proof);
+  }
   fmt::print(stderr, "{}", marked_rows(c.schedule, c.validation));
   refuse(c.validation.all_faults());
 }
@@ -75,6 +83,7 @@ void add_check(CLI::App& app) {
       ->type_name("C")
       ->check(whole_number(0));
   declare_file_options(*command, o->choice);
+  declare_reader(*command, o->reader);
   command->add_flag_callback(
       "--fifo-per-pair", [o] { o->proof.matching = Matching::pair; },
       "for a transport with one first-in-first-out queue per pair of actors");

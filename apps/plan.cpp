@@ -25,7 +25,7 @@ namespace {
 struct PlanCommand {
   RunFile run;
   PlanArguments arguments;
-  std::string output;
+  std::string output, target;
   bool plain = false, json = false;
 };
 
@@ -117,6 +117,16 @@ void check_output(const PlanCommand& o) {
           .as(Error::Kind::usage);
     return;
   }
+  if (!o.target.empty()) {
+    const std::string_view extension = target_named(o.target).extension;
+    if (out.extension() != extension)
+      throw Error("plan", "-o names the file for {}, which ends in {}, and '{}' does not", o.target, extension,
+                  o.output)
+          .hint("-o {}", std::filesystem::path(out).replace_extension(extension).string())
+          .as(Error::Kind::usage);
+    check_directory_of(out);
+    return refuse_input("plan", o.output, {o.run.file, o.arguments.cluster});
+  }
   if (out.extension() != ".toml")
     throw Error("plan", "-o names the run that is written, and '{}' is not the name of one", o.output)
         .hint("-o {}: the page is written beside it{}", run_meant(out).string(),
@@ -133,19 +143,21 @@ void plan_run(const PlanCommand& o, const CLI::App& command) {
     throw Error("plan", "no run is given")
         .hint("stretto plan RUN.toml --cluster CLUSTER.toml, or without a cluster for this machine")
         .as(Error::Kind::usage);
+  const Target* target = o.target.empty() ? nullptr : &target_named(o.target);
   check_output(o);
-  const RunConfig read = o.run.read_open(command);
+  PlanRequest request = o.arguments;
+  RunConfig read = o.run.read_open(command);
+  if (target) read = open_for(*target, std::move(read), request);
   const std::vector<PlanMeasured> measured = measured_on(o.arguments);
   const RunPlanning found = [&] {
     Progress progress("planning");
-    PlanRequest request = o.arguments;
     request.progress = [&](std::string_view what, double done, double of) { progress.show(done, of, what); };
     return plan_of_run(read, request);
   }();
   for (const std::string& why : found.without) fmt::print(stderr, "{}\n", why);
   const std::vector<Planning>& all = found.each;
   const Planning& best = found.best();
-  const bool words = !o.plain && !o.json, drawn = !o.output.empty();
+  const bool words = !o.plain && !o.json, drawn = !o.output.empty() && !target;
   const std::shared_ptr<const Program> program = drawn ? program_of(best.problem, best.best()) : best.best().program;
   const std::vector<std::string> lines =
       words || drawn ? lines_of(best, found.run, program.get()) : std::vector<std::string>();
@@ -155,6 +167,10 @@ void plan_run(const PlanCommand& o, const CLI::App& command) {
   if (words && all.size() > 1) print_curve(all);
   if (words) fmt::print("{}\n", join(lines, "\n"));
   if (drawn) write_best(o, command, best, *program, measured, lines);
+  if (target) {
+    const std::vector<std::string> done = write_for(*target, best, found.run, request, o.output);
+    if (words) fmt::print("{}\n", join(done, "\n"));
+  }
 }
 
 }  // namespace
@@ -170,8 +186,15 @@ void add_plan(CLI::App& app) {
                    "the machines and links, as `stretto bench comm` writes them; without it this machine")
       ->type_name("X.toml");
   command->add_option("--ranks", a.ranks, "how many ranks there are")->type_name("N")->check(whole_number(1, 1 << 20));
-  command->add_option("-o,--output", o->output, "write the best as a run, and beside it a page: BEST.html")
+  command
+      ->add_option("-o,--output", o->output, "write the best as a run, and beside it a page, BEST.html; or for --for")
       ->type_name("BEST.toml");
+  std::vector<std::string> targets;
+  for (const Target* t : export_targets()) targets.emplace_back(t->name);
+  command
+      ->add_option("--for", o->target,
+                   "plan what other software can have, and write it as its own arguments: " + join(targets, ", "))
+      ->type_name("SOFTWARE");
   command->add_option("--top", a.top, "how many are listed")->type_name("N")->check(whole_number(1, 10000));
   command->add_flag("--plain", o->plain, "tab-separated rows with all digits, for scripts");
   command->add_flag("--json", o->json, "one object with the best, why not the others, memory and counts")
@@ -181,7 +204,7 @@ void add_plan(CLI::App& app) {
   command->add_flag("--quick", a.quick, "compile nothing: seconds less, percents less exact");
   command->add_option("--candidates", a.candidates, "score exactly these: a table whose columns are keys of runs")
       ->type_name("LIST.tsv")
-      ->excludes("--ranks", "--output", "--top", "--json", "--measured");
+      ->excludes("--ranks", "--output", "--top", "--json", "--measured", "--for");
   command->callback([o, command] {
     keep_freed_memory();
     if (!o->arguments.candidates.empty()) return score_candidates(o->run, o->arguments, *command);

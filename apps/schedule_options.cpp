@@ -51,6 +51,12 @@ void declare_request(CLI::App& command, Request& request) {
       ->check(number_above(0));
 }
 
+void declare_reader(CLI::App& command, std::string& reader) {
+  command.add_option("--for", reader, "the runtime that is to read the schedule: torch")
+      ->type_name("torch")
+      ->transform(one_of({"torch"}));
+}
+
 void declare_file_options(CLI::App& command, ChoiceOptions& choice) {
   using Dialects = std::map<std::string, CsvDialect>;
   using Pipes = std::map<std::string, CsvPipes>;

@@ -33,6 +33,8 @@ struct ScheduleOptions {
 
 // --actors --microbatches --chunks --segments --memory: what a schedule is made for.
 void declare_request(CLI::App& command, Request&);
+// --for: whose runtime it is for; only torch's reads schedules.
+void declare_reader(CLI::App& command, std::string& reader);
 // --dialect and --pipes: how CSV files are to be read.
 void declare_file_options(CLI::App& command, ChoiceOptions&);
 

@@ -16,6 +16,7 @@
 #include "stretto/compile/expert_rows.h"
 #include "stretto/compile/stages.h"
 #include "stretto/compile/variants.h"
+#include "stretto/exports/torch_schedule.h"
 #include "stretto/formats/atomic_file.h"
 #include "stretto/kernels/cpu/products.h"
 #include "stretto/program/marks.h"
@@ -38,6 +39,7 @@ struct ShowOptions {
   std::string output;
   int width = 0;  // columns; 0: the terminal's
   bool fold = false;
+  std::string reader;  // of the schedule: torch
 };
 
 std::string rendered(const Schedule& s, const Timeline& t, const std::string& path, Clock clock = Clock::units) {
@@ -49,6 +51,18 @@ std::string rendered(const Schedule& s, const Timeline& t, const std::string& pa
   throw Error("show", "'{}' does not tell what to write", path)
       .hint("end it in .svg, .html, .csv or .json (a trace for Perfetto)")
       .as(Error::Kind::usage);
+}
+
+void write_for_torch(const ShowOptions& o, const Schedule& s) {
+  if (std::filesystem::path(o.output).extension() != ".csv")
+    throw Error("show", "torch reads schedules as CSV, and {}",
+                o.output.empty() ? "no file is named" : o.output + " is none")
+        .hint("-o FILE.csv")
+        .as(Error::Kind::usage);
+  refuse(refused_by_torch(s));
+  write_file(o.output, torch_csv(s));
+  fmt::print("{}: for {}, _PipelineScheduleRuntime._load_csv(\"{}\", format=\"compute_only\")\n", s.name, torch_version,
+             o.output);
 }
 
 void show_timeline(const ShowOptions& o, const Schedule& s, const Timeline& t, Clock clock) {
@@ -67,6 +81,7 @@ void show_timeline(const ShowOptions& o, const Schedule& s, const Timeline& t, C
 
 void show_schedule(const ShowOptions& o) {
   const Schedule s = o.schedule.checked(o.schedule.schedules.front());
+  if (!o.reader.empty()) return write_for_torch(o, s);
   show_timeline(o, s, o.schedule.predicted(s).timeline, Clock::units);
 }
 
@@ -149,12 +164,17 @@ void add_show(CLI::App& app) {
       ->type_name("N")
       ->check(whole_number(1, 100000));
   command->add_flag("--fold", o->fold, "as many panels below each other as it takes to number every action");
+  declare_reader(*command, o->reader);
   command->add_flag("--messages", o->schedule.messages, "show messages too");
   command->callback([o, command] {
     const bool run = o->run.given(*command);
     std::vector<std::string> read = o->schedule.schedules;
     read.push_back(o->run.file);
     refuse_input("show", o->output, read);
+    if (run && !o->reader.empty())
+      throw Error("show", "--for is for a schedule, and a run is given")
+          .hint("stretto show --schedule zb-v --actors 4 --microbatches 8 -o FILE.csv --for torch")
+          .as(Error::Kind::usage);
     if (run && o->schedule.schedules.empty()) return show_run(*o, *command);
     if (run || o->schedule.schedules.size() != 1)
       throw Error("show", "{}",

@@ -81,7 +81,7 @@ class Enumeration {
       for (int zero = 0; zero <= (k.data > 1 ? 3 : 0); ++zero) {
         k.recompute = r;
         k.zero = zero;
-        if (allows(space_.zero, zero)) all_.keys.push_back(k);
+        if (allows(space_.zero, zero) && (!space_.may || space_.may(k))) all_.keys.push_back(k);
       }
   }
 

@@ -20,7 +20,8 @@ struct PlanSpace {
                    microbatches = {};
   std::vector<std::string> schedules = {};
   std::vector<Recompute> recompute = {};
-  std::optional<bool> sequence = {};  // none: wherever there is a tensor axis
+  std::optional<bool> sequence = {};             // none: wherever there is a tensor axis
+  std::function<bool(const RunKeys&)> may = {};  // what else has to hold; none: nothing
 };
 
 struct Enumerated {

@@ -23,13 +23,6 @@ using PlanClock = std::chrono::steady_clock;
 
 double since(PlanClock::time_point start) { return std::chrono::duration<double>(PlanClock::now() - start).count(); }
 
-PlanOptions plan_options(const RunConfig& run, const PlanRequest& a) {
-  PlanOptions o{.top = a.top, .margin = run.plan.margin, .memory = run.plan.memory, .quick = a.quick};
-  if (run.plan.objective == "memory") o.objective = Objective::memory;
-  o.each = on_all_cores();
-  return o;
-}
-
 // What of the run is fixed, and how it is left open.
 struct FixedKey {
   const char* name;
@@ -58,6 +51,7 @@ class Remedies {
   Remedies(const PlanProblem& p, const RunConfig& run, const PlanRequest& a)
       : p_(p), space_(space_of(run)), options_(plan_options(run, a)) {
     options_.top = options_.compiled = 1;
+    space_.may = a.may;
   }
 
   std::vector<std::string> found(const std::optional<Planned>& nearest) {
@@ -109,23 +103,38 @@ class Remedies {
   }
 
   const PlanProblem& p_;
-  const PlanSpace space_;
+  PlanSpace space_;
   PlanOptions options_;
 };
 
 Planning planning_for(PlanProblem p, const RunConfig& run, const PlanRequest& a) {
   const PlanClock::time_point start = PlanClock::now();
   check_ranks(p.cluster, p.ranks);
-  const PlanSpace space = space_of(run);
+  PlanSpace space = space_of(run);
+  space.may = a.may;
   PlanOptions options = plan_options(run, a);
   options.progress = a.progress;
   Plan plan = make_plan(p, space, options);
-  if (plan.counts.tried == 0) throw nothing_legal(p, space);
+  if (plan.counts.tried == 0) {
+    space.may = {};
+    if (const std::size_t legal = enumerate(p, space).keys.size(); a.may && legal > 0)
+      throw Error("plan", "of {} configurations on {} ranks none has a counterpart in the software they are for", legal,
+                  p.ranks)
+          .hint("leave more of [parallel] open, or plan for another number of ranks");
+    throw nothing_legal(p, space);
+  }
   if (plan.best.empty()) throw nothing_fits(p, plan, Remedies(p, run, a).found(plan.nearest));
   return {.problem = std::move(p), .plan = std::move(plan), .seconds = since(start)};
 }
 
 }  // namespace
+
+PlanOptions plan_options(const RunConfig& run, const PlanRequest& a) {
+  PlanOptions o{.top = a.top, .margin = run.plan.margin, .memory = run.plan.memory, .quick = a.quick};
+  if (run.plan.objective == "memory") o.objective = Objective::memory;
+  o.each = on_all_cores();
+  return o;
+}
 
 Each on_all_cores() {
   return [](std::size_t n, const std::function<void(std::size_t)>& function) {

@@ -20,6 +20,7 @@ struct PlanRequest {
   int top = 10;
   bool quick = false;
   PlanProgress progress = {};
+  std::function<bool(const RunKeys&)> may = {};  // as in PlanSpace
 };
 
 struct Planning {
@@ -41,6 +42,7 @@ struct RunPlanning {
 // Nothing legal or nothing that fits is an Error that says what to change.
 RunPlanning plan_of_run(const RunConfig& read, const PlanRequest&);
 
+PlanOptions plan_options(const RunConfig&, const PlanRequest&);
 ClusterFile cluster_of(const PlanRequest&, const RunConfig&);
 Each on_all_cores();
 

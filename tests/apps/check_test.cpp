@@ -3,9 +3,11 @@
 
 #include <regex>
 
+#include <filesystem>
 #include <fstream>
 
 #include "support/command.h"
+#include "support/files.h"
 
 namespace stretto::test {
 namespace {
@@ -60,7 +62,8 @@ TEST(Check, FrozenWeightsTakeTheBytesOfTheirTypeOnce) {
   EXPECT_EQ(frozen("--train.dtype=bf16 --model.frozen_dtype=f32"), "3.32 MiB");
   EXPECT_THAT(run("examples/quickstart.toml --model.frozen_dtype=bf16").error,
               HasSubstr("[command line] key 'model.frozen_dtype': nothing is frozen"));
-  EXPECT_THAT(run(tuned + "--model.frozen_dtype=int4").error, HasSubstr("key 'model.frozen_dtype' is \"int4\" but must be one of f32, bf16"));
+  EXPECT_THAT(run(tuned + "--model.frozen_dtype=int4").error,
+              HasSubstr("key 'model.frozen_dtype' is \"int4\" but must be one of f32, bf16"));
 }
 
 TEST(Check, GivenFiles) {
@@ -114,6 +117,27 @@ TEST(Check, WrongUsage) {
   EXPECT_THAT(beside.error, HasSubstr("[check] --actors, --capacity, --fifo-per-pair, --tagged are options of a "
                                       "schedule that is given by --schedule, not of a run; hint: "));
   EXPECT_THAT(run("--schedule zbv --actors 2 --microbatches 2").error, HasSubstr("did you mean 'zb-v'"));
+}
+
+TEST(Check, SaysWhatTorchRefuses) {
+  const Folder folder;
+  Result r = stretto("check --schedule v-half --actors 4 --microbatches 8 --for torch", folder.str());
+  EXPECT_EQ(r.code, 0) << r.error;
+  EXPECT_THAT(r.out, HasSubstr("torch 2.15          takes it"));
+  r = stretto("check --schedule dualpipe --actors 4 --microbatches 8 --for torch", folder.str());
+  EXPECT_EQ(r.code, 1);
+  EXPECT_THAT(r.error, HasSubstr("[--for torch] 'dualpipe' has two pipes"));
+  r = stretto("show --schedule zb-v --actors 2 --microbatches 4 -o zbv.csv --for torch", folder.str());
+  EXPECT_EQ(r.code, 0) << r.error;
+  EXPECT_THAT(r.out, HasSubstr("_load_csv(\"zbv.csv\", format=\"compute_only\")"));
+  EXPECT_EQ(stretto("check --schedule zbv.csv --for torch", folder.str()).code, 0);
+  r = stretto("show --schedule chimera --actors 2 --microbatches 4 -o no.csv --for torch", folder.str());
+  EXPECT_EQ(r.code, 1);
+  EXPECT_FALSE(std::filesystem::exists(folder / "no.csv"));
+  r = stretto("show --schedule zb-v --actors 2 --microbatches 4 -o a.svg --for torch", folder.str());
+  EXPECT_EQ(r.code, 2);
+  EXPECT_THAT(r.error, HasSubstr("torch reads schedules as CSV, and a.svg is none; hint: -o FILE.csv"));
+  EXPECT_EQ(stretto("show --schedule zb-v --actors 2 --microbatches 4 --for jax", folder.str()).code, 2);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <sstream>
+#include <tuple>
 
 #include "stretto/base/threads.h"
 #include "stretto/formats/fields.h"
@@ -410,6 +411,38 @@ TEST_F(PlanCommandTest, AllOfParallelMayBeAuto) {
   EXPECT_THAT(planned.out, HasSubstr("this machine"));
   const Result wrong = run("train run.toml --parallel=fast");
   EXPECT_NE(wrong.code, 0);
+}
+
+// Whatever is chosen for other software, stages take whole layers, and what is written is what was predicted.
+TEST_F(PlanCommandTest, WritesArgumentsOfOtherSoftware) {
+  for (const auto& [target, file, has] : {std::tuple("megatron", "best.sh", "--pipeline-model-parallel-layout 'E"),
+                                          {"torchtitan", "best.toml", "layers.3"},
+                                          {"jaxpp", "best.py", "jaxpp.MpmdMesh"},
+                                          {"deepspeed", "best.json", "train_micro_batch_size_per_gpu"}}) {
+    const Result r = plan(fmt::format("--ranks 4 --parallel.pipe=2 --quick --for {} -o {}", target, file));
+    EXPECT_EQ(r.code, 0) << r.out << r.error;
+    EXPECT_THAT(r.out, AllOf(HasSubstr(fmt::format("for      {}: pipe 2 ", target)), HasSubstr("a rank predicted"),
+                             HasSubstr("left out "), HasSubstr(fmt::format("written  {}", file))));
+    EXPECT_THAT(text_of(folder_ / file), HasSubstr(has)) << target;
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "best.html"));
+}
+
+TEST_F(PlanCommandTest, SaysWhatOtherSoftwareCannotHave) {
+  EXPECT_THAT(plan("--ranks 4 --for megatrom").error,
+              HasSubstr("plans are not written for 'megatrom'; hint: did you mean"));
+  EXPECT_THAT(plan("--ranks 4 --for megatron@0.5").error, HasSubstr("'megatron@0.5' names a version"));
+  EXPECT_THAT(
+      plan("--ranks 4 --for megatron --parallel.zero=3").error,
+      HasSubstr("[--for megatron] parallel.zero = 3 has no counterpart in megatron-core 0.16.1; hint: there are 0, 1"));
+  const Result r = plan("--ranks 4 --for megatron -o best.toml");
+  EXPECT_EQ(r.code, 2);
+  EXPECT_THAT(
+      r.error,
+      HasSubstr("-o names the file for megatron, which ends in .sh, and 'best.toml' does not; hint: -o best.sh"));
+  EXPECT_THAT(plan("--ranks 8 --parallel.pipe=8 --for deepspeed").error,
+              HasSubstr("none has a counterpart in the software they are for"))
+      << "of 4 layers";
 }
 
 }  // namespace
