@@ -108,6 +108,10 @@ const Target& target_named(std::string_view name) {
 }
 
 RunConfig for_target(RunConfig run, const Target& t) {
+  if (!run.model.graph.empty())
+    throw Error("--for " + std::string(t.name), "a model that is a graph has no layers that {} knows", t.version)
+        .hint("plan a family's model of that shape: model.preset, or model.config")
+        .about({"model.graph"});
   if (run.model.config.head_parts > 1)
     refuse_key(t, "model.head_parts", fmt::format("{}", run.model.config.head_parts),
                "leave it out: the head is whole there");

@@ -213,6 +213,9 @@ TEST(Targets, WhatIsFixedAndHasNoCounterpartIsRefused) {
       message("megatron", {"--parallel.schedule=zb-v"}),
       "[--for megatron] parallel.schedule = zb-v has no counterpart in megatron-core 0.16.1; hint: there are 1f1b, "
       "interleaved-1f1b");
+  RunConfig graph = open_run({});
+  graph.model.graph = "net.json";
+  EXPECT_THAT(refusal_of([&] { for_target(graph, target_named("jaxpp")); }), HasSubstr("a graph has no layers"));
   EXPECT_THAT(message("deepspeed", {"--parallel.context=2"}), HasSubstr("parallel.context = 2 has no counterpart"));
   EXPECT_THAT(message("jaxpp", {"--parallel.recompute=selective"}), HasSubstr("there are none, layer"));
   EXPECT_THAT(message("megatron", {"--model.head_parts=4"}), HasSubstr("model.head_parts = 4 has no counterpart"));
