@@ -19,9 +19,9 @@ constexpr double rival = 1.04;
 // Within the first so many places anything may turn out to be the best: without a pipeline, where collectives go on
 // beside everything, programs have been 15% shorter than their schedules.
 constexpr std::size_t places = 20;
-// ... as long as all compiled programs have so many tasks together, about two seconds of work. Large programs are
+// ... as long as all compiled programs have so many tasks together, about a second of work. Large programs are
 // compiled for the first `PlanOptions::compiled` places, and while what is left may be faster than the best of them.
-constexpr double most_tasks = 300'000;
+constexpr double most_tasks = 100'000;
 // No search compiles more, whatever it finds.
 constexpr std::size_t most_programs = 48;
 
