@@ -24,7 +24,7 @@ from .names import NamesRefused, named
 from .nodes import Builder
 from .pieces import Pieces, unmatched
 from .experts import with_expert_rows, with_parameters_apart
-from .positions import compact_pieces, joined_renames, pruned, rows_meet, with_residual
+from .positions import compact_pieces, joined_renames, learned, pruned, rows_meet, with_residual
 from .recognised import recognised
 from .rules import Refusal, name_of
 from .tensors import Tensor
@@ -138,6 +138,7 @@ def imported(program, names, boundaries):
     nodes, loss = _with_positions(nodes, loss, names)
     nodes, loss, places = with_parameters_apart(*pruned(*joined_renames(nodes, loss)), leads)
     nodes, loss = pruned(nodes, loss)
+    nodes = learned(nodes, loss)
     pieces = compact_pieces(nodes)
     return _model(program, known, b, names, nodes, loss, pieces, meets, written, places)
 
@@ -233,7 +234,7 @@ def _dims_of(nodes, loss, names):
     return [names.entry(n) for n in sorted(used, key=lambda n: (depth(n), used.index(n)))]
 
 
-def _parameter(ties, x, names, place=None):
+def _parameter(ties, x, names, trained, place=None):
     """place: (dim, number), of a parameter that is cut along the leading dim of an axis."""
     dims = [names.of(a) for axis in x.axes for a in flat(axis)]
     start, length = getattr(x, "range", None) or (0, x.leaf.shape[0] if x.leaf.dim() else 1)
@@ -252,7 +253,7 @@ def _parameter(ties, x, names, place=None):
         None if whole else tuple(part),
         tuple(names.size(d) for d in dims),
         tuple(dims),
-        bool(x.leaf.requires_grad),
+        trained,
         buffer=x.known is not None,
     )
 
@@ -266,16 +267,16 @@ def _ties(held):
 
 
 def _model(program, known, b, names, nodes, loss, pieces, meets, written, places):
-    live = [n["name"] for n in nodes if n["op"] in ("param", "state")]
+    live = {n["name"]: n.get("train", True) for n in nodes if n["op"] in ("param", "state")}
     by_name = dict(program.module.named_parameters(remove_duplicate=False))
     held = by_name | dict(program.module.named_buffers(remove_duplicate=False))
     ties = _ties(held)
     parameters, arrays = {}, {}
-    for name in live:
+    for name, trained in live.items():
         whole_name, *place = places.get(name, (name,))
         x = b.parameters[whole_name]
         x.leaf = held.get(x.parameter, x.leaf)
-        parameters[name] = p = _parameter(ties, x, names, place or None)
+        parameters[name] = p = _parameter(ties, x, names, trained, place or None)
         whole = as_numpy(x.leaf)
         arrays[name] = (whole if p.part is None else whole[p.part]).reshape(p.sizes).copy()
     used = {p.key for p in parameters.values()} | {k for p in parameters.values() for k in p.keys}

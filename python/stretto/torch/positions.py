@@ -43,6 +43,18 @@ def pruned(nodes, loss):
     return renumbered(nodes, loss, sorted(live))
 
 
+_no_gradient = {"stop_gradient", "top_k", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
+
+
+def learned(nodes, loss):
+    """Parameters that no gradient reaches are not trained, as in PyTorch."""
+    reached = {i for term in loss for i in term["in"]}
+    for i in range(len(nodes) - 1, -1, -1):
+        if i in reached and nodes[i]["op"] not in _no_gradient:
+            reached.update(k for k in nodes[i].get("in", ()) if isinstance(k, int))
+    return [n | {"train": False} if n["op"] == "param" and i not in reached else n for i, n in enumerate(nodes)]
+
+
 def renumbered(nodes, loss, kept):
     new = {old: k for k, old in enumerate(kept)}
     again = lambda n: n | {"in": [new[k] if isinstance(k, int) else k for k in n["in"]]} if "in" in n else dict(n)

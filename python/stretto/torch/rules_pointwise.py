@@ -83,7 +83,8 @@ def reciprocal(g, x):
 
 @rule("aten.where")
 def where(g, condition, a, b):
-    return g.pointwise(lambda make, c, x, y: make.op("where", c, *_one_number(make, c, x, y)), condition, a, b)
+    return g.pointwise(lambda make, c, x, y: make.op("where", c, *_one_number(make, c, x, y)), condition, a, b,
+                       conditions=(0,))
 
 
 def _one_number(b, c, x, y):
@@ -95,7 +96,7 @@ def _one_number(b, c, x, y):
 
 @rule("aten.masked_fill")
 def masked_fill(g, x, mask, value):
-    return g.pointwise(lambda b, v, m: b.op("where", m, float(value), v), x, mask)
+    return g.pointwise(lambda b, v, m: b.op("where", m, float(value), v), x, mask, conditions=(1,))
 
 
 @rule("aten.clamp")
@@ -187,6 +188,14 @@ def elu(g, x, alpha=1.0, scale=1.0, input_scale=1.0):
         return y if scale == 1 else b.op("mul", y, float(scale))
 
     return g.pointwise(build, x)
+
+
+@rule("aten.xlogy")
+def xlogy(g, x, y):
+    def build(b, p, q):
+        return b.op("where", b.op("not_equal", p, 0.0), b.op("mul", p, b.op("log", q)), 0.0)
+
+    return g.pointwise(build, x, y)
 
 
 @rule("aten.logical_not", "aten.bitwise_not")

@@ -72,7 +72,7 @@ def embedding(g, table, ids, padding=-1, *_, **__):
     if not ids.constant:
         g.tables.add(table.shape[0])
     y = _looked_up(g, table, ids)
-    if padding < 0 or not table.parameter or not table.leaf.requires_grad:
+    if padding < 0 or table.known or table.parameter and not table.leaf.requires_grad:
         return y
 
     def build(b):  # nothing is learned for the row of padding

@@ -105,8 +105,9 @@ class Graph:
             return x.known.value.item()
         return None
 
-    def pointwise(self, build, *operands):
-        """build(b, values...): elements that line up, by PyTorch's rules of broadcasting."""
+    def pointwise(self, build, *operands, conditions=()):
+        """build(b, values...): elements that line up, by PyTorch's rules of broadcasting, and whole numbers beside
+        floats are floats. conditions: the operands that are none of the numbers."""
         numbers = [self.number(x) for x in operands]
         tensors = [x for x, number in zip(operands, numbers) if number is None]
         rank = max(len(x.shape) for x in tensors)
@@ -127,7 +128,14 @@ class Graph:
             seen.update(flat(axis))
             out.append(axis)
         self.registered(out)
-        take = lambda b: [b.get(x, out) if number is None else number for x, number in zip(operands, numbers)]
+        values = [x for i, x in enumerate(operands) if numbers[i] is None and i not in conditions]
+        mixed = [x for x in values if not x.float()] if any(x.float() for x in values) else []
+
+        def value(b, x):
+            v = b.get(x, out)
+            return b.node("cast", [v], v.dims, to="run") if any(x is m for m in mixed) else v
+
+        take = lambda b: [value(b, x) if number is None else number for x, number in zip(operands, numbers)]
         return self.new(out, lambda b: build(b, *take(b)), register=False)
 
     def unary(self, op, x):

@@ -58,6 +58,7 @@ class Graphs(unittest.TestCase):
         hint = "no x[mask], nonzero, .item(), or Python `if` on a tensor"
         self.said(of(lambda h: h * h[h > 0].sum()), "use torch.where(mask, x, 0)", "refusals_test.py")
         self.said(of(lambda h: h * len(torch.nonzero(h > 0))), hint, "refusals_test.py")
+        self.said(of(lambda h: h * h.sum().item()), "aten.item: a number or a size that depends on values", "keep it a tensor")
         self.said(of(lambda h: h * h.sum().item() if h.sum().item() > 0 else h), hint, "refusals_test.py")
 
         def branch(h):
@@ -124,6 +125,21 @@ class Modules(unittest.TestCase):
         self.said(nn.DataParallel(net()), BATCH, "is wrapped by DataParallel", "give module.module")
         self.said(lambda x, y: x, BATCH, "is function", "give a torch.nn.Module")
 
+    def test_options_that_are_none(self):
+        net = Net(Body(lambda h: h))
+        for how, text in [({"loss": 3}, "[loss] is int"), ({"names": 5}, "[names] is 5"),
+                          ({"names": {"first.weight": (3, 4)}}, "a name, or None, for each axis"),
+                          ({"boundaries": "first"}, "give a list of paths of modules")]:
+            self.assertIn(text, str(refusal(lambda: stretto.from_torch(net, BATCH, **how))))
+        model = stretto.from_torch(net, BATCH)
+        self.assertIn("[optimizer] is int", str(refusal(lambda: stretto.Trainer(model, optimizer=3))))
+        self.assertIn("give stretto.from_torch", str(refusal(lambda: stretto.Trainer(net))))
+
+    def test_what_fails_in_forward_is_said(self):
+        error = of(lambda h: 1 / 0)
+        self.assertIn("division by zero (refusals_test.py:", str(error))
+        self.assertIn("try module(**batch)", error.hint)
+
     def test_batches_that_are_none(self):
         net = Net(Body(lambda h: h))
         self.said(net, [BATCH["x"], BATCH["y"]], "is no dict of tensors")
@@ -172,6 +188,7 @@ class Batches(unittest.TestCase):
         x, y = self.batch["x"], self.batch["y"]
         self.said("is [6, 7], and the example was [6, 8]", x=x[:, :7], y=y)
         self.said("is torch.int64, and the example was torch.float32", x=x.long(), y=y)
+        self.said("is str, which is no tensor", x="a", y=y)
         self.said("has NaN or infinity in it", x=x * float("nan"), y=y)
         self.said("is not in the batch", x=x)
         self.said("is no input of this model", x=x, y=y, z=y)
