@@ -125,6 +125,9 @@ ModelConfig model_config_of(const Checkpoint& c) {
   Field model{Field::Table{}};
   for (const char* name : {"model", "finetune"})
     if (const Field* section = all.find(name)) model.set(name, *section);
+  if (const Field* section = model.find("model"); section && section->find("graph"))
+    throw Error(c.path().string(), "is of a model that is a graph, and not of a family's")
+        .hint("in Python: load() it into a Trainer of that module; export() or to_torch() give its values");
   return model_config_of(parse_run(write_toml(model), where));
 }
 

@@ -184,6 +184,12 @@ TEST(Run, AHuggingFaceConfigIsABase) {
                         HasSubstr("other keys make it llama, 2 layers"), HasSubstr("hint: leave those keys out"))));
 }
 
+TEST(Run, OfAGraphIsReadAsItIsWritten) {
+  const RunConfig c = parsed("[model]\ngraph = \"" STRETTO_SOURCE "/tests/files/graphs/nanogpt.json\"\n");
+  EXPECT_EQ(parsed(resolved_toml(c)).model.graph, c.model.graph);
+  EXPECT_EQ(faults(resolved_toml(c), {"--data.documents=true", "--finetune.adapter=x"}).size(), 2u);
+}
+
 TEST(Run, TheTokenizerOfTheWeightsIsTheDefault) {
   const test::Folder folder;
   std::filesystem::copy(STRETTO_TEST_DATA "/hf/gpt2/model", folder / "model");

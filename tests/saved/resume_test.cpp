@@ -17,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::text_of;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -31,6 +32,14 @@ TEST(Advice, NamesTheCheckpointAndTheCommand) {
   EXPECT_EQ(advice_after({.directory = run, .ranks = 4}),
             "the newest checkpoint is " + run +
                 "/checkpoints/step-00000009; to go on from it: stretto launch -n 4 -- train --resume=" + quoted);
+}
+
+TEST(Advice, WhatReadsFamiliesSaysSoOfAGraph) {
+  const test::Folder folder;
+  write_checkpoint(fs::path(folder / "step-00000001"),
+                   {.step = 1, .config = "[model]\ngraph = \"gone.json\"\n[finetune]\nadapter = \"\"\n"});
+  EXPECT_THAT(input_refusal_of([&] { model_config_of(Checkpoint(folder / "step-00000001")); }),
+              AllOf(HasSubstr("step-00000001"), HasSubstr("is of a model that is a graph"), HasSubstr("Trainer")));
 }
 
 class Resume : public testing::Test {

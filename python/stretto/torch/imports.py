@@ -15,6 +15,7 @@ from . import (
 from . import attention  # noqa: F401
 from .atoms import flat
 from .check import check_model
+from .cuts import cut_at_narrowest
 from .export import exported, module_path, source_line, written_out
 from .infer import Faults, Refused, inferred
 from .known import Host, known_nodes
@@ -127,7 +128,7 @@ def imported(program, names, boundaries):
         )
     program, known, g = _read(program)
     names = named(g, names)
-    b, loss, written = _built(program, g, names, boundaries)
+    b, loss, listed = _built(program, g, names, boundaries)
     nodes, loss = pruned(b.nodes, loss)
     meets = rows_meet(nodes)
     first_of_axes = lambda x: [names.of(flat(axis)[0]) for axis in x.axes if flat(axis)]
@@ -139,8 +140,10 @@ def imported(program, names, boundaries):
     nodes, loss, places = with_parameters_apart(*pruned(*joined_renames(nodes, loss)), leads)
     nodes, loss = pruned(nodes, loss)
     nodes = learned(nodes, loss)
+    if not listed and boundaries is None:
+        nodes, loss = cut_at_narrowest(nodes, loss, names)
     pieces = compact_pieces(nodes)
-    return _model(program, known, b, names, nodes, loss, pieces, meets, written, places)
+    return _model(program, known, b, names, nodes, loss, pieces, meets, places)
 
 
 def _read(program):
@@ -182,7 +185,7 @@ def _built(program, g, names, boundaries):
     except Refusal as e:
         faults.add(terms[0].node, e.what, e.hint)
         faults.check()
-    return b, loss, {}
+    return b, loss, bool(pieces.blocks)
 
 
 def _with_positions(nodes, loss, names):
@@ -266,7 +269,7 @@ def _ties(held):
     return names
 
 
-def _model(program, known, b, names, nodes, loss, pieces, meets, written, places):
+def _model(program, known, b, names, nodes, loss, pieces, meets, places):
     live = {n["name"]: n.get("train", True) for n in nodes if n["op"] in ("param", "state")}
     by_name = dict(program.module.named_parameters(remove_duplicate=False))
     held = by_name | dict(program.module.named_buffers(remove_duplicate=False))
@@ -295,7 +298,6 @@ def _model(program, known, b, names, nodes, loss, pieces, meets, written, places
         "one_microbatch": one,
         "dropped": dropped,
         "pieces": pieces,
-        "written_out": written,
         "any_rows": program.any_rows,
     }
     return Model(program.module, graph, parameters, arrays, host, dict(program.batch), program.rows, about)

@@ -54,7 +54,6 @@ class Model:
         self.one_microbatch = about["one_microbatch"]
         self.dropped = about["dropped"]
         self.pieces, self.any_rows = about["pieces"], about["any_rows"]
-        self.written_out = about["written_out"]
         self.float64 = any(p.dtype == torch.float64 for p in module.parameters())
         self._host = host
 

@@ -6,6 +6,7 @@ broadcast where an op needs it, and nowhere else. Equal nodes of one piece are o
 
 import dataclasses
 import hashlib
+import math
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from .atoms import flat, size_of
 from .rules import Refusal, name_of
 from .tensors import RowsCount
 
+_far = 1e30  # in place of infinity
 _views = {f"aten.{name}" for name in ("view", "reshape", "flatten", "unsqueeze", "squeeze", "contiguous", "clone", "alias")}
 
 
@@ -164,7 +166,7 @@ class Builder:
         if whole and len(dims) == 1 and np.array_equal(flat_numbers, np.arange(len(flat_numbers))):
             return self._leaf("iota", dims, dim=dims[0])
         if not whole and not np.isfinite(flat_numbers).all():
-            flat_numbers = np.nan_to_num(flat_numbers.astype(np.float64), posinf=1e30, neginf=-1e30)
+            flat_numbers = np.nan_to_num(flat_numbers.astype(np.float64), posinf=_far, neginf=-_far)
         key = (tuple(dims), whole, hashlib.sha1(np.ascontiguousarray(flat_numbers)).digest())
         if key not in self._values:
             self._values[key] = self._leaf(
@@ -182,7 +184,7 @@ class Builder:
 
     # Ops.
     def _add(self, kind, inputs, result, leaf=False, /, **attributes):
-        operands = [v.index if isinstance(v, Made) else {"number": float(v)} for v in inputs]
+        operands = [v.index if isinstance(v, Made) else {"number": _finite(v)} for v in inputs]
         shown = {k: v for k, v in attributes.items() if k != "numbers"}
         key = (kind, str(operands), str(shown), None if leaf else self.piece)
         if key in self._same:
@@ -295,23 +297,32 @@ class Builder:
         made = self._add("slice", [v], tuple(whole if d == name else d for d in v.dims), start=start, **more)
         return self.unfold(made, to)
 
+    def _stepping(self, axes, steps):
+        """(names, steps) of the atoms of some axes, of which each goes so far."""
+        pairs = []
+        for axis, step in zip(axes, steps):
+            names = self.names_of(axis)
+            for k, d in enumerate(names):
+                pairs.append((d, step * math.prod(self.names.size(q) for q in names[k + 1 :])))
+        return [d for d, _ in pairs], [step for _, step in pairs]
+
     def windows(self, v, name, to, taps, steps):
         """Of the dim `name` the places of `to`, and from each the taps: place * steps[0] + tap * steps[1]."""
-        pairs = [(self.whole(axis), step) for axis, step in zip((to, taps), steps) if flat(axis)]
-        if not pairs:
+        into, each = self._stepping((to, taps), steps)
+        if not into:
             return self.index(v, name, 0)
-        into = [d for d, _ in pairs]
         dims = tuple(q for d in v.dims for q in (into if d == name else [d]))
-        v = self._add("unfold", [v], dims, steps=[s for _, s in pairs], **{"from": name, "to": into})
-        return self.unfold(self.unfold(v, to), taps)
+        return self._add("unfold", [v], dims, steps=each, **{"from": name, "to": into})
 
     def overlaid(self, v, places, taps, to, steps):
         """The other way round: what meets at a place of `to` is added up."""
-        v = self.broadcast(v, self.names_of(places) + self.names_of(taps))
-        (v, a), (v, b) = self.joined(v, flat(places)), self.joined(v, flat(taps))
-        whole = self.whole(to)
-        dims = tuple(whole if d == a else d for d in v.dims if d != b)
-        return self._add("fold", [v], dims, steps=list(steps), **{"from": [a, b], "to": whole})
+        of, each = self._stepping((places, taps), steps)
+        if not of:
+            v, one = self.joined(v, [])
+            of, each = [one], [1]
+        v, whole = self.broadcast(v, of), self.whole(to)
+        dims = tuple(whole if d == of[0] else d for d in v.dims if d not in of[1:])
+        return self._add("fold", [v], dims, steps=each, **{"from": of, "to": whole})
 
     def rows_from(self, v, name, to, start):
         """So many places of a dim as the dim `to` has, under its name: a rename of all, or of a slice."""
@@ -373,6 +384,13 @@ class Builder:
             "concat", vs, tuple(whole if d == along[0] else d for d in vs[0].dims), along=list(along), to=whole
         )
         return self.unfold(made, to)
+
+
+def _finite(number):
+    """Infinity in a mask is as far as all floats reach."""
+    if math.isnan(number):
+        raise Refusal("a number that is none (NaN)", "leave it out")
+    return max(-_far, min(float(number), _far))
 
 
 def _joined(values):

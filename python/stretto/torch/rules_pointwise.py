@@ -208,7 +208,9 @@ def dropout(g, x, p, train):
     if p == 0 or not train:
         return g.same(x)
     name = g.dropout_name()
-    return g.pointwise(lambda b, v: b.node("dropout", [v], v.dims, rate=float(p), name=name), x)
+    y = g.pointwise(lambda b, v: b.node("dropout", [v], v.dims, rate=float(p), name=name), x)
+    y.shares = x.shares
+    return y
 
 
 # Types. Between float types nothing happens where the run is f32 or f64.
@@ -311,7 +313,9 @@ def vector_norm(g, x, ord=2, dim=None, keepdim=False, dtype=None):
 @rule("aten.softmax", "aten._softmax")
 def softmax(g, x, dim, *_, **__):
     axis = x.axes[dim]
-    return g.new(x.axes, lambda b: b.softmax(b.get(x), axis), register=False)
+    y = g.new(x.axes, lambda b: b.softmax(b.get(x), axis), register=False)
+    y.shares = dim % len(x.axes) == len(x.axes) - 1
+    return y
 
 
 @rule("aten.log_softmax", "aten._log_softmax")

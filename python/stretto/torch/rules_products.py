@@ -44,6 +44,10 @@ def matmul(g, a, b):
     of_b = [[]] * (rank + 2 - len(b.axes)) + list(b.axes[:-2])
     shared = [(p, q) for p, q in zip(of_a, of_b) if flat(p) and flat(q)]
     batch = [p if flat(p) else q for p, q in zip(of_a, of_b)]
+    if a.shares and rank > 1:  # attention by hand
+        hint(b.axes[-1], "head", 1)
+        hint(a.axes[-2], "seq", 2)
+        g.attended.append(a.axes[-3])
     return g.product(a, b, [(a.axes[-1], b.axes[-2])], batch + [a.axes[-2], b.axes[-1]], shared)
 
 

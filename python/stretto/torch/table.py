@@ -22,8 +22,6 @@ def table_of(model):
     computed = [n["name"] for n in inputs if n["name"] not in model.example]
     if computed:
         lines.append("computed by PyTorch for every batch: " + ", ".join(computed))
-    if model.written_out:
-        lines.append("written out: " + ", ".join(f"{k} x {v}" for k, v in model.written_out.items()))
     for key, why in model.dropped.items():
         lines.append(f"left out: {key}, {why}")
     if model.one_microbatch:

@@ -23,6 +23,7 @@ class Tensor:
         self.rows_of = None  # rows of a parameter that computed numbers choose: (parameter, numbers)
         self.parameter = None  # its name in the module
         self.experts = False  # a weight of which rows are chosen
+        self.shares = False  # what softmax made: of attention, when it is multiplied with values
         self.term = None  # of the loss
 
     @property
@@ -81,6 +82,7 @@ class Graph:
         """The same values under other axes: a view."""
         y = self.new(x.axes if axes is None else axes, lambda b: b.get(x), shape, register=False)
         y.linear, y.parameter = (x.linear if axes is None else None), None
+        y.shares = x.shares and axes is None
         return y
 
     def all_tensors(self):

@@ -40,6 +40,7 @@ class ModuleTrainer(Trainer):
             path = pathlib.Path(folder, "graph.json")
             model.write(path, graph, {})
             super().__init__(model={"graph": path}, **sections)
+        self._about = self._about.replace(f"graph {path}", type(model.module).__name__)
         self.load_state_dict(model.module.state_dict())
         if self._optimizer and optimizer.state:
             self.load_optimizer_state_dict(optimizer.state_dict())

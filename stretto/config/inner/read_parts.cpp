@@ -33,8 +33,13 @@ void read_graph_model(FieldReader& section, ModelSection& to) {
 }
 
 void refuse_beside_graph(FieldReader& section, std::initializer_list<std::string_view> keys, std::string_view hint) {
+  const auto given = [](const Field* f) {
+    const std::string* text = f ? std::get_if<std::string>(&f->value) : nullptr;
+    const bool* flag = f ? std::get_if<bool>(&f->value) : nullptr;
+    return f && !(text && text->empty()) && !(flag && !*flag);  // "" and false are as without the key
+  };
   for (const std::string_view key : keys)
-    if (section.has(key) && section.raw(key))
+    if (section.has(key) && given(section.raw(key)))
       section.fail_hint(key, "is of families, and model.graph is given", std::string(hint));
 }
 

@@ -95,7 +95,7 @@ LINES = {
     "aten.logical_not": lambda s, h, p, ids: torch.where(torch.logical_not(h > 0), h, 0.0),
     "aten.logsumexp": lambda s, h, p, ids: h.logsumexp(1),
     "aten.lt": lambda s, h, p, ids: torch.where(h < 0, h, p[:, 0]),
-    "aten.masked_fill": lambda s, h, p, ids: h.masked_fill(ids[..., None] == 3, 0.5),
+    "aten.masked_fill": lambda s, h, p, ids: h.masked_fill(ids[..., None] == 3, float("-inf")).softmax(1),
     "aten.matmul": lambda s, h, p, ids: h @ p[:, 1].transpose(1, 2) @ h,
     "aten.max": lambda s, h, p, ids: h.max(1).values + torch.max(h, p[:, 0]).sum(1),
     "aten.max_pool1d": lambda s, h, p, ids: F.max_pool1d(h, 2),
