@@ -4,7 +4,7 @@ import math
 
 from . import atoms
 from .atoms import flat, hint, unify
-from .masks import fixed_mask
+from .masks import end_of, fixed_mask, interval
 from .rules import Refusal, rule
 
 
@@ -57,6 +57,8 @@ def attention(g, q, k, v, mask=None, dropout=0.0, causal=False, scale=None, enab
         known = fixed_mask(mask.known.value)
         if known is not None:
             how.mask, how.causal, how.window = None, known.causal, known.window
+    if how.mask is not None and _hides_the_ends(q, mask) and not causal:
+        how.mask, how.ends = None, mask
     if how.mask is not None:
         axes = [[]] * (len(q.axes) - len(mask.axes)) + list(mask.axes)
         for p, r in zip(axes[:-1], q.axes[:-1]):
@@ -74,11 +76,20 @@ def _same_rows(mask):
     return all(bool((value == value.narrow(i, 0, 1)).all()) for i in mask.known.rows_axes)
 
 
+def _hides_the_ends(q, mask):
+    """Does the mask come with the batch, the same for all heads, and let every query see keys side by side?"""
+    shape, known = mask.shape, mask.known
+    if known is None or not known.host or len(shape) != 4 or len(q.shape) != 4 or list(known.rows_axes) != [0]:
+        return False
+    return shape[0] == q.shape[0] and shape[1] == 1 and shape[2] in (1, q.shape[2]) and interval(known.value) is not None
+
+
 class _How:
     def __init__(self, q, k, v, keys, causal, window, scale, mask, dropout, name):
         self.q, self.k, self.v, self.keys = q, k, v, keys
         self.causal, self.window, self.scale, self.mask = bool(causal), window, scale, mask
         self.dropout, self.name = dropout, name
+        self.ends = None  # a mask of which the first keys and the ends are computed for every batch
 
     def build(self, b):
         q, k, v = self.q, self.k, self.v
@@ -104,9 +115,13 @@ class _How:
             q = b.broadcast(q, [d for d in missing if d in k.dims or d in v.dims])
         attributes = {} if value == head else {"value": value}
         dims = tuple(value if d == head else d for d in q.dims)
+        ends = []
+        if self.ends is not None:
+            attributes |= {"since": True, "until": True}
+            ends = [b.rename(self._end(b, which, query), names) for which in (0, 1)]
         made = b.node(
             "attention",
-            [q, k, v],
+            [q, k, v, *ends],
             dims,
             query=names[query],
             key=key,
@@ -118,15 +133,20 @@ class _How:
         )
         return b.rename(made, {new: old for old, new in (names | heads).items()})
 
+    def _end(self, b, which, query):
+        queries, name = self.q.shape[-2], ("since", "until")[which]
+        return b.derived(self.ends.node, name, lambda mask: end_of(mask, queries, which), ["batch", query])
+
     def written_out(self, b, q, k, v):
+        mask = self.mask if self.ends is None else self.ends
         scores = b.op("mul", b.product(q, k, flat(self.q.axes[-1])), float(self.scale))
         query, keys = b.names_of(self.q.axes[-2]), [b.name(a) for a in self.keys]
         if self.causal:
             seen = self._causal(b, query, keys)
             scores = b.op("where", seen, scores, -1e30)
-        if self.mask is not None:
-            m = b.get(self.mask, [*self.q.axes[:-1], self.keys])
-            scores = b.op("where", m, scores, -1e30) if not self.mask.float() else b.op("add", scores, m)
+        if mask is not None:
+            m = b.get(mask, [*self.q.axes[:-1], self.keys])
+            scores = b.op("where", m, scores, -1e30) if not mask.float() else b.op("add", scores, m)
         weights = b.softmax(scores, self.keys)
         if self.dropout:
             weights = b.node("dropout", [weights], weights.dims, rate=self.dropout, name=self.name)

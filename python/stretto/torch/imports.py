@@ -292,6 +292,7 @@ def _model(program, known, b, names, nodes, loss, pieces, meets, places):
         known,
         {k: v for k, v in b.inputs.items() if any(n["op"] in ("input", "ids") and n["name"] == k for n in nodes)},
         b.leads,
+        b.functions,
     )
     graph = {"version": 1, "dims": _dims_of(nodes, loss, names), "nodes": [_entry(n) for n in nodes], "loss": loss}
     about = {

@@ -106,9 +106,10 @@ def function_of(node):
 class Host:
     """The part of a step that PyTorch computes: the graph's inputs, of a batch."""
 
-    def __init__(self, exported, known, wanted, leads):
-        """wanted: {name of an input: node}; leads: {name: the axis of its rows, if not the first}"""
-        self.wanted, self.leads, self.inputs = wanted, leads, exported.inputs
+    def __init__(self, exported, known, wanted, leads, functions):
+        """wanted: {name of an input: node}; leads: {name: the axis of its rows, if not the first}; functions: {name: what
+        the input is of the node's value}"""
+        self.wanted, self.leads, self.functions, self.inputs = wanted, leads, functions, exported.inputs
         self.fixed, self.order = {}, []
         needed = set(wanted.values())
         for node in reversed(list(exported.nodes)):
@@ -126,8 +127,9 @@ class Host:
         values = dict(self.fixed)
         for node in self.order:
             values[node] = batch[self.inputs[node]] if node in self.inputs else _call(node, values)
-        first = lambda name, value: value.movedim(self.leads[name], 0) if name in self.leads else value
-        return {name: first(name, values[node]) for name, node in self.wanted.items()}
+        as_input = {name: lambda value, lead=lead: value.movedim(lead, 0) for name, lead in self.leads.items()}
+        as_input |= self.functions
+        return {name: as_input.get(name, lambda value: value)(values[node]) for name, node in self.wanted.items()}
 
 
 def is_getitem(node):

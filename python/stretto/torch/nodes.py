@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from .atoms import flat, size_of
+from .export import dtype_of, shape_of
 from .rules import Refusal, name_of
 from .tensors import RowsCount
 
@@ -31,6 +32,7 @@ class Builder:
         self.piece, self.scope, self.source = 0, "", ""
         self.in_loss = False  # are terms of the loss being built?
         self.inputs = {}  # name -> node of the exported graph
+        self.functions = {}  # name -> what an input is of the node's value, if not that
         self.leads = {}  # name -> the axis of its rows, where that is not the first
         self.parameters = {}  # name -> Tensor
         self._same, self._values, self._pieces = {}, {}, {}
@@ -114,12 +116,12 @@ class Builder:
                     f"an input of {list(value.shape)}, of which axis {i} mixes rows and other places",
                     "keep the batch an axis of its own",
                 )
-        node = self._as_given(x.node)
+        node = self._as_given(_itself(x.node))
         name = self._input_name(node)
         self.inputs[name] = node
         axes = list(x.axes)
         lead = next((i for i in x.known.rows_axes if any(a.rows for a in flat(axes[i]))), 0)
-        if lead and node is x.node:
+        if lead and node is _itself(x.node):
             self.leads[name] = lead
             axes.insert(0, axes.pop(lead))
         dims = [self.name(a) for axis in axes for a in flat(axis)]
@@ -127,6 +129,13 @@ class Builder:
         kind = "input" if value.dtype.is_floating_point else "ids"
         made = self._leaf(kind, given, name=name, dims=given)
         return self.rename(made, {a: b for a, b in zip(given, dims) if a != b})
+
+    def derived(self, node, what, function, dims):
+        """ids that are computed of a known value of every batch."""
+        node = _itself(node)
+        name = f"{self.input_names.get(node, node.name)}.{what}"
+        self.inputs[name], self.functions[name] = node, function
+        return self._leaf("ids", dims, name=name, dims=dims)
 
     def _as_given(self, node):
         """The batch's own tensor, where nothing but its shape is another."""
@@ -384,6 +393,19 @@ class Builder:
             "concat", vs, tuple(whole if d == along[0] else d for d in vs[0].dims), along=list(along), to=whole
         )
         return self.unfold(made, to)
+
+
+_same_value = {f"aten.{name}" for name in ("slice", "expand", "to", "alias", "clone", "contiguous", "view", "reshape")}
+
+
+def _itself(node):
+    """The node whose value it is: every layer may look at the whole of one mask."""
+    while node.op == "call_function" and name_of(node.target) in _same_value:
+        of = node.args[0]
+        if shape_of(of) != shape_of(node) or dtype_of(of) != dtype_of(node):
+            break
+        node = of
+    return node
 
 
 def _finite(number):

@@ -175,6 +175,22 @@ class Names(unittest.TestCase):
         self.assertEqual(stretto.from_torch(module, batch, boundaries=["h.1", "h.3", "head"], check=True).pieces, 3)
 
 
+class Masks(unittest.TestCase):
+    def test_padding_is_an_attribute_of_attention(self):
+        try:
+            module, batch = zoo.make("llama_padded")
+        except ImportError:
+            raise unittest.SkipTest("transformers is not installed") from None
+        model = stretto.from_torch(module, batch, check=False)
+        attention = [n for n in model.graph["nodes"] if n["op"] == "attention"]
+        self.assertEqual([n["until"] for n in attention], [True] * 4)
+        ends = [n["name"] for n in model.graph["nodes"] if n["op"] == "ids" and n["name"].endswith(".until")]
+        self.assertEqual(len(ends), 1)  # one mask for all layers
+        batch["attention_mask"][2, 4] = 0
+        with stretto.Trainer(model) as trainer:
+            self.assertIn("do not lie side by side", str(refusal(lambda: trainer.step(**batch))))
+
+
 class Batches(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

@@ -277,24 +277,25 @@ def lora():
     return module, batch
 
 
-def padded(of):
-    """With a mask that hides some places at the end of every row."""
+def padded(of, left=False):
+    """With a mask that hides some places at the end of every row, or before its text."""
 
     def make():
         module, batch = of()
         seen = torch.ones_like(batch["input_ids"])
         for row, n in enumerate([0, 1, 4, 2, 3, 0]):
-            seen[row, PLACES - n:] = 0
+            seen[row, slice(0, n) if left else slice(PLACES - n, PLACES)] = 0
         batch["labels"] = batch["labels"].masked_fill(seen == 0, -100) if "labels" in batch else None
         return module, batch | {"attention_mask": seen}
 
-    make.__name__ = f"{of.__name__}_padded"
+    make.__name__ = f"{of.__name__}_{'left_' if left else ''}padded"
     return make
 
 
 _all = [mlp, nanogpt, vit, gpt2, llama, qwen3, gemma3, phi3, bert, t5, mixtral, qwen3_moe, mamba, whisper, lora, unet,
         resnet, towers, clip]
-_more = [dropout, checkpointed, *map(padded, (gpt2, llama, qwen3, gemma3, phi3, mixtral, qwen3_moe))]
+_more = [dropout, checkpointed, *map(padded, (gpt2, llama, qwen3, gemma3, phi3, mixtral, qwen3_moe)),
+         padded(llama, left=True)]
 ZOO = {make.__name__: make for make in _all}
 MORE = {make.__name__: make for make in _more}
 NEEDS = {"lora": "peft"} | dict.fromkeys(("mlp", "nanogpt", "unet", "resnet", "towers", "dropout", "checkpointed"))
