@@ -19,13 +19,22 @@ std::vector<PieceTimes> piece_times(const Step& step, const Machine& machine) {
   return times;
 }
 
-std::vector<PieceTimes> scaled_to(std::vector<PieceTimes> times, const std::vector<double>& seconds) {
+std::vector<PieceTimes> as_measured(std::vector<PieceTimes> times, const std::vector<MeasuredPiece>& measured,
+                                    double slower) {
   for (std::size_t i = 0; i < times.size(); ++i) {
     PieceTimes& t = times[i];
-    const double by = t.microbatch() > 0 ? seconds[i] / t.microbatch() : 0;
-    t = by > 0 ? PieceTimes{t.F * by, t.R * by, t.I * by, t.W * by} : PieceTimes{.F = seconds[i]};
+    const MeasuredPiece& m = measured[i];
+    if (t.F > 0) t.R *= m.F * slower / t.F;
+    t.F = m.F * slower, t.I = m.I * slower, t.W = m.W * slower;
   }
   return times;
+}
+
+std::vector<u64> kinds_of_pieces(const Step& step) {
+  std::vector<u64> kinds(step.pieces, 0);
+  for (const Task& t : step.tasks)
+    if (t.part == Part::F) kinds[t.piece->value] = t.body->hash();
+  return kinds;
 }
 
 }  // namespace stretto

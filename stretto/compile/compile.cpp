@@ -134,8 +134,10 @@ GraphOfRank graph_of_rank(const Asked& a) {
 
 Compiled compile(const Asked& a, GraphOfRank g) {
   auto& [runs, traced, graph, placed] = g;
+  if (a.optimizer && a.parallel.measured) check_measured(placed.step.graph, *a.parallel.measured);
   Schedule schedule = schedule_for(a, runs);
-  const Parallel parallel = complete(a.parallel, traced);
+  Parallel parallel = complete(a.parallel, traced);
+  if (!a.optimizer) parallel.measured.reset();  // they are of a step that trains
   Cut cut = cut_step(placed.step, schedule, parallel, a.states());
   Step step = with_storage(std::move(cut.step), parallel.storage);
   step = with_accumulators(std::move(step), schedule.pipes(), placed.sharded.get());
@@ -188,6 +190,10 @@ Compiled compile(GraphOfRank graph, const Model& model, const Optimizer& optimiz
                  const Parallel& parallel) {
   return compile({.model = model, .optimizer = &optimizer, .training = training, .parallel = parallel},
                  std::move(graph));
+}
+
+u64 graph_hash(const Compiled& c) {
+  return graph_of_rank(c.model, c.optimizer, c.training, c.parallel).placed.step.graph.hash();
 }
 
 Compiled compile_forward(const Model& model, const Training& training, const Parallel& parallel,

@@ -66,6 +66,7 @@ struct GraphOfRank {
 };
 GraphOfRank graph_of_rank(const Model&, const Optimizer&, const Training&, const Parallel&);
 Compiled compile(GraphOfRank, const Model&, const Optimizer&, const Training&, const Parallel&);
+u64 graph_hash(const Compiled&);  // of the graph of one rank, of a program that trains: MeasuredTimes::graph
 
 // Forward only, for evaluation. `trained` is the program that trains: parameters lie where it has them, and
 // microbatches go in the order of its schedule, or one after the other if there are more or fewer of them.

@@ -26,8 +26,9 @@ Schedule schedule_of(const Parallel& p, int microbatches) {
       throw Error("mesh", "axis '{}' has size {}", a.name, a.size)
           .hint("sizes are at least 1")
           .about({"parallel." + a.name, "parallel.mesh." + a.name});
-  CheckedSchedule checked =
-      check_schedule(p.schedule, {.actors = p.mesh.extent("pipe"), .microbatches = microbatches, .chunks = p.chunks});
+  Request request{.actors = p.mesh.extent("pipe"), .microbatches = microbatches, .chunks = p.chunks};
+  if (p.measured) request.times = even_times(*p.measured, request.actors), request.times.message = p.link.latency;
+  CheckedSchedule checked = check_schedule(p.schedule, request);
   refuse(checked.validation.all_faults());
   Schedule& s = checked.schedule;
   if (s.segments > 1 || s.name.starts_with("seq-"))

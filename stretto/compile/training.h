@@ -4,10 +4,12 @@
 //   Training training{.microbatches = 8, .clip = 1.0};
 //   Parallel parallel{.mesh = {{"pipe", 2}}, .names = {.data = 2}, .schedule = "zb-h1"};
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "stretto/cost/machine.h"
+#include "stretto/cost/measured_times.h"
 #include "stretto/ir/layout.h"
 #include "stretto/program/program.h"
 #include "stretto/schedule/choice.h"
@@ -49,8 +51,9 @@ struct Parallel {
   DType reduce = f32;                     // bf16: gradients are rounded before they are added up over ranks
   ScheduleChoice schedule = "1f1b";       // a name, a CSV file, a Schedule, or a function that makes one
   int chunks = 0;                         // stages per actor; 0: the schedule's default
-  std::vector<int> stages = {};      // pieces per stage; empty: those with which a step is the shortest in simulation
-  std::vector<double> profile = {};  // measured seconds per piece and microbatch to balance by; empty: by op costs
+  std::vector<int> stages = {};  // pieces per stage; empty: those with which a step is the shortest in simulation
+  // What pieces took in a run of the same graph, for stages and for schedules that look at times; none: costs of ops.
+  std::optional<MeasuredTimes> measured = {};
   Link link = {.latency = 2e-6, .bandwidth = 10e9};  // between actors, for balancing; the default is within one process
   std::optional<Link> within = {};                   // between an actor's ranks, for overlap and chunks; none: the same
   std::vector<Recompute> recompute = {};             // one for all stages, or one per stage; empty: none

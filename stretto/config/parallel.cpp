@@ -49,6 +49,7 @@ Parallel parallel_of(const ParallelSection& s, ProductType products) {
   if (!computes(s.device)) p.machine = s.machine;
   if (s.link) p.link = *s.link, p.cluster = equal_links(*s.link), p.cluster->machine = p.machine;
   if (!s.cluster.empty()) p.cluster = read_cluster(s.cluster, {}, products).cluster;
+  if (!s.times.empty()) p.measured = read_times(s.times);
   p.machine.threads = p.threads;
   if (p.cluster) p.cluster->machine.threads = p.threads;
   return p;

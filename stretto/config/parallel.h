@@ -23,6 +23,7 @@ struct ParallelSection : Parallel, RunOptions {
   int pipe = 1;                                                 // pipeline actors, before the axes of `mesh`
   std::string schedule = "1f1b";                                // a name or a CSV file
   std::string cluster = {};                                     // file of the machines and links that ranks are on
+  std::string times = {};                                       // file of what pieces took; not of RunOptions::times
   double start_timeout = 600;  // seconds that processes wait for each other before the first step; 0: for ever
   using RunOptions::link;      // messages take as long as over such a link; and stages are cut for it
   using RunOptions::machine;   // what the emulated device is; and stages are cut for it

@@ -32,6 +32,7 @@ void refuse_other_axes(const ParallelSection& p) {
   unknown(p.names.replicas > 1, "replicas");
   unknown(p.mesh.ranks() > 1, "mesh");
   unknown(!p.layout.empty(), "layout");
+  unknown(!p.times.empty(), "times");
   refuse(std::move(faults));
 }
 

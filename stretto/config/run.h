@@ -151,7 +151,8 @@ struct LogSection {
   std::string dir = {};      // the run directory; "": runs/<name>-<date and time>
   i64 every = 10;            // steps per line
   TimelineStep timeline = {};
-  std::string sample = {};  // a prompt that the model goes on with after validations; "": none
+  std::string profile = {};  // a file that gets what each piece took, for parallel.times; "": none
+  std::string sample = {};   // a prompt that the model goes on with after validations; "": none
   bool operator==(const LogSection&) const = default;
 };
 

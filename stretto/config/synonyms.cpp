@@ -222,7 +222,7 @@ constexpr Renamed synonym_table[] = {
     {"log_interval", "log.every"},
     {"logging_steps", "log.every"},
     {"log_every", "log.every"},
-    {"profile", "log.timeline"},
+    {"profile", "log.profile"},
 };
 
 }  // namespace

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <utility>
 
-#include "stretto/base/threads.h"
 #include "stretto/base/files.h"
 #include "stretto/base/text.h"
+#include "stretto/base/threads.h"
 #include "stretto/comm/world.h"
 #include "stretto/formats/atomic_file.h"
 #include "stretto/formats/mapped_file.h"
@@ -54,6 +54,7 @@ class TrainingRun {
     config_.parallel.remote = peers_ && !peers_->shares_memory();
     if (peers_) config_.parallel.on_machine = ranks_on_machine(*peers_);
     if (!computes()) leave_out_numbers();
+    if (!config_.log.profile.empty()) check_directory_of(config_.log.profile);
     std::optional<Resumed> from;
     if (resume) {
       hold_if_locked(directory_to_go_on_in(config_, *resume));
@@ -303,6 +304,11 @@ class TrainingRun {
       text.pop_back();
       console_.say("\n" + text);
       console_.say(fmt::format("timeline {}", (summary_.directory / "timeline.html").string()));
+    }
+    if (!config_.log.profile.empty() && summary_.steps == config_.train.steps) {
+      write_file(config_.log.profile, times_tsv(steps_->times()));
+      console_.say(
+          fmt::format("profile  {}: for a run with --parallel.times={}", config_.log.profile, config_.log.profile));
     }
     if (summary_.nonfinite > 0)
       console_.say(fmt::format("{} of {} steps had a loss or gradient norm that is not finite", summary_.nonfinite,

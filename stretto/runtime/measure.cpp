@@ -127,6 +127,42 @@ RankRecords records_of(const Engine& engine) {
 
 }  // namespace
 
+void PieceClock::add(const Engine& engine) {
+  const Program& p = engine.program();
+  const RankRecords records = records_of(engine);
+  for (std::size_t rank = 0; rank < records.size(); ++rank) {
+    const ActorId actor = p.actor_of_rank(rank);
+    std::map<std::tuple<ActionId, int, Part>, double> took;  // a task may be several instructions
+    for (const RunRecord& r : records[rank]) {
+      const Instruction at = p.actors[actor].code[r.instruction];
+      const Run& run = *task_of(at);
+      const Task& task = p.task(run);
+      if (run.action && !start_of(at) && of_an_action(task.part))
+        took[{*run.action, task.piece->value, task.part}] += r.end - r.start - r.within;
+    }
+    for (const auto& [which, seconds] : took)
+      seconds_[{std::get<1>(which), actor.value, std::get<2>(which)}].push_back(seconds);
+  }
+}
+
+std::vector<MeasuredPiece> PieceClock::pieces() const {
+  std::map<std::pair<int, int>, MeasuredPiece> all;
+  for (const auto& [which, seconds] : seconds_) {
+    const auto& [piece, actor, part] = which;
+    MeasuredPiece& m = all[{piece, actor}];
+    m.piece = piece, m.actor = actor;
+    std::vector<double> sorted = seconds;
+    std::ranges::sort(sorted);
+    const double median = std::max(0.0, sorted[sorted.size() / 2]);
+    if (part == Part::F) m.F = median;
+    if (part == Part::I) m.I = median;
+    if (part == Part::W) m.W = median;
+  }
+  std::vector<MeasuredPiece> list;
+  for (const auto& [which, m] : all) list.push_back(m);
+  return list;
+}
+
 Timeline measured_timeline(const Engine& engine) {
   const Program& p = engine.program();
   Timeline t{.actors = engine.actors(),

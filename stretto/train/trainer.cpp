@@ -159,6 +159,7 @@ void Trainer::make_room(i64 step, const LostRows& lost) {
   Parallel parallel = compiled_->parallel;
   parallel.expert_room = 2 * before;
   parallel.stages = compiled_->program->pieces_per_stage();
+  parallel.measured.reset();  // they were of the graph with less room
   const std::string why =
       fmt::format("step {}: {} rows of layer {} found no room with expert_room = {}, and {} is needed", step, lost.rows,
                   lost.layer, before, parallel.expert_room);

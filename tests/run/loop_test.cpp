@@ -21,6 +21,7 @@
 #include "stretto/train/trainer.h"
 #include "support/command.h"
 #include "support/files.h"
+#include "support/message.h"
 
 namespace stretto {
 namespace {
@@ -105,6 +106,32 @@ TEST_F(Loop, TrainsAndLeavesConfigAndMetrics) {
   EXPECT_NE(left.data.hash, asked.data.hash) << "what the run's data was";
   asked.data.hash = left.data.hash;
   EXPECT_EQ(resolved_toml(left), resolved_toml(asked));
+}
+
+TEST_F(Loop, MeasuresWhatPiecesTake) {
+  const std::string file = (folder_ / "times.tsv").string();
+  const std::vector<std::string> two{"--model.layers=2", "--parallel.pipe=2", "--train.microbatches=2"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), two.begin(), two.end());
+    return more;
+  };
+  EXPECT_THAT(run(with({"--log.profile=" + file})).out, HasSubstr("for a run with --parallel.times=" + file));
+  MeasuredTimes times = read_times(file);
+  ASSERT_EQ(times.pieces.size(), 6u);
+  for (const MeasuredPiece& p : times.pieces) EXPECT_GT(p.F + p.W, 0) << p.piece;
+  EXPECT_EQ(times.pieces.front().actor, 0);
+  EXPECT_EQ(times.pieces.back().actor, 1);
+  for (MeasuredPiece& p : times.pieces) p.F = p.I = p.W = p.piece == 5 ? 9e-3 : 1e-3;
+  folder_.write("times.tsv", times_tsv(times));
+  const auto stages = [&](std::vector<std::string> more) {
+    return prepare(config(with(std::move(more)))).compiled.program->pieces_per_stage();
+  };
+  EXPECT_EQ(stages({"--parallel.times=" + file}), (std::vector<int>{5, 1}));
+  EXPECT_EQ(run(with({"--parallel.times=" + file, "--data.validation=0.1"})).summary.steps, 6) << "and it trains";
+  EXPECT_THAT(refusal_of([&] {
+                stages({"--parallel.times=" + file, "--train.batch=8"});
+              }),
+              HasSubstr("key 'parallel.times': these times are of another model, batch or layout"));
 }
 
 TEST_F(Loop, SaysWhatItDoes) {

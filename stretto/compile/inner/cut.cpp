@@ -1,7 +1,7 @@
 #include "stretto/compile/inner/cut.h"
 
 #include <algorithm>
-#include <cmath>
+#include <optional>
 #include <utility>
 
 #include "stretto/balance/balance.h"
@@ -37,40 +37,67 @@ std::vector<PieceTimes> times_of(const Step& step, const Machine& machine, int s
   return times;
 }
 
-void check_profile(const std::vector<double>& profile, int pieces) {
-  if (std::ssize(profile) != pieces)
-    throw Error("profile", "it has {} pieces and the model {}", profile.size(), pieces)
-        .hint("measure this model, with these boundaries");
-  for (double t : profile)
-    if (!(t >= 0) || !std::isfinite(t))
-      throw Error("profile", "a piece takes {} seconds", t).hint("times are finite and not negative");
+// What was measured: of each piece on an actor of the usual speed, and how much longer a stage takes where it is.
+struct Measured {
+  std::vector<MeasuredPiece> pieces;
+  std::vector<double> slower;  // per stage, the mean of its pipes
+};
+std::optional<Measured> measured(const Step& step, const Schedule& schedule, const Parallel& p) {
+  if (!p.measured) return std::nullopt;
+  TimesApart apart = taken_apart(*p.measured, kinds_of_pieces(step), schedule.actors());
+  Measured m{.pieces = std::move(apart.pieces), .slower = std::vector<double>(schedule.stages, 0)};
+  for (const auto& actor_of : schedule.actor_of)
+    for (const StageId s : actor_of.ids()) m.slower[s.value] += apart.slower[actor_of[s].value] / schedule.pipes();
+  return m;
 }
 
 std::vector<int> chosen(const StepGraph& graph, const Step& step, const Schedule& schedule, const Parallel& p,
                         const IdVector<StageId, Recompute>& modes, int states) {
-  if (!p.profile.empty()) check_profile(p.profile, step.pieces);
   if (schedule.stages == 1) return std::vector(step.pieces, 0);
   const Validated<Schedule> playable = valid(schedule, {.forward_only = true});  // evaluation has no backward
   const Cluster cluster = placed(cluster_of(p), p.mesh.ranks());
   CutProblem problem{.link = link(cluster, 0, p.mesh.ranks() / p.mesh.extent("pipe"))};
   for (const Crossing& x : crossings(step)) problem.bytes.push_back(x.forward);
-  if (!p.profile.empty()) {
-    problem.pieces = {scaled_to(piece_times(step, {}), p.profile)};
-    return choose_cuts(problem, playable).stage_of;
-  }
-  std::vector<Recompute> kinds;
-  for (Recompute m : modes) {
-    const auto it = std::find(kinds.begin(), kinds.end(), m);
+  const std::optional<Measured> known = measured(step, schedule, p);
+  std::vector<std::pair<Recompute, double>> kinds;  // of stages: what they make again, how slow their actor is
+  for (const StageId s : modes.ids()) {
+    const std::pair kind{modes[s], known ? known->slower[s.value] : 1.0};
+    const auto it = std::find(kinds.begin(), kinds.end(), kind);
     problem.kind.push_back(it - kinds.begin());
     if (it != kinds.end()) continue;
-    kinds.push_back(m);
-    const SplitOptions o{.recompute = IdVector<PieceId, Recompute>(step.pieces, m)};
-    problem.pieces.push_back(times_of(m == Recompute::none ? step : split(graph, o), cluster.machine, states));
+    kinds.push_back(kind);
+    const SplitOptions o{.recompute = IdVector<PieceId, Recompute>(step.pieces, modes[s])};
+    const bool again = modes[s] != Recompute::none;
+    std::vector<PieceTimes> times = times_of(again ? split(graph, o) : step, cluster.machine, states);
+    problem.pieces.push_back(known ? as_measured(std::move(times), known->pieces, kind.second) : std::move(times));
   }
   return choose_cuts(problem, playable).stage_of;
 }
 
 }  // namespace
+
+void check_measured(const Graph& g, const MeasuredTimes& t) {
+  const int pieces = pieces_of(g);
+  std::vector<char> there(pieces, 0);
+  const auto refuse = [&](std::string what) {
+    throw Error(t.file.empty() ? "times" : t.file, "{}", what)
+        .hint("measure this run: stretto train RUN.toml --log.profile=FILE")
+        .about({"parallel.times"});
+  };
+  for (const MeasuredPiece& p : t.pieces) {
+    if (p.piece >= pieces)
+      refuse(
+          fmt::format("these times are of another model: they have a piece {}, and this one has {}", p.piece, pieces));
+    there[p.piece] = 1;
+  }
+  if (const auto none = std::find(there.begin(), there.end(), 0); none != there.end())
+    refuse(fmt::format("these times are of another model: they have no piece {}, and this one has {}",
+                       none - there.begin(), pieces));
+  if (const u64 own = g.hash(); t.graph != own)
+    refuse(
+        fmt::format("these times are of another model, batch or layout: a rank computed {:016x} there and {:016x} here",
+                    t.graph, own));
+}
 
 int pieces_of(const Graph& g) {
   int pieces = 1;

@@ -20,6 +20,9 @@ struct Cut {
 
 int pieces_of(const Graph&);
 
+// Refuses times of something else than this graph of a rank.
+void check_measured(const Graph&, const MeasuredTimes&);
+
 // Stages as given, or those with which a step is shortest in simulation. Cuts come before recompute: what a
 // stage keeps depends on where it begins. `states`: how many the optimizer keeps per parameter, for its update's time.
 Cut cut_step(const StepGraph&, const Schedule&, const Parallel&, int states = 0);

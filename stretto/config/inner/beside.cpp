@@ -17,9 +17,9 @@ namespace fs = std::filesystem;
 
 // Keys whose values name files that are read.
 constexpr std::pair<std::string_view, std::string_view> naming_files[] = {
-    {"model", "config"},      {"model", "from"},         {"model", "graph"},       {"data", "path"},
-    {"data", "mixture"},      {"data", "tokenizer"},    {"data", "template"},      {"data", "validation"},
-    {"finetune", "adapter"},  {"parallel", "schedule"}, {"parallel", "cluster"},
+    {"model", "config"},     {"model", "from"},        {"model", "graph"},      {"data", "path"},
+    {"data", "mixture"},     {"data", "tokenizer"},    {"data", "template"},    {"data", "validation"},
+    {"finetune", "adapter"}, {"parallel", "schedule"}, {"parallel", "cluster"}, {"parallel", "times"},
 };
 
 // Words that a key may have in place of a file.

@@ -377,6 +377,9 @@ void keys_of(ParallelSection& s, Visit&& visit) {
         between(0, ParallelSection::most_ranks));
   visit(Key{"stages", "pieces of the model that each stage takes; auto: balanced by cost"}, s.stages,
         AutoOrList{between(1, ParallelSection::most_stages)});
+  visit(Key{"times", "what pieces took in a run like this one, as log.profile writes it, for stages and zb-auto",
+            "costs of ops"},
+        s.times, Words{"file"});
   visit(Key{"recompute", "what backward makes again instead of keeping it, of all stages or of each"}, s.recompute,
         Choices<Recompute>{{"none", Recompute::none},
                            {"full", Recompute::full},
@@ -438,6 +441,9 @@ void keys_of(LogSection& s, Visit&& visit) {
   visit(Key{"every", "steps per line on the console"}, s.every, at_least(1));
   visit(Key{"sample", "a prompt that the model goes on with every train.validate steps", "none"}, s.sample);
   visit(Key{"timeline", "the step whose timeline is measured and drawn; 0: none"}, s.timeline);
+  visit(Key{"profile", "a file that gets what each piece of the model took in the last steps, for parallel.times",
+            "none"},
+        s.profile, Words{"file"});
 }
 
 }  // namespace stretto
