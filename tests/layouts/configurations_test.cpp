@@ -171,7 +171,7 @@ constexpr std::string_view not_tried[] = {"data.path",        "data.mixture",
                                           "model.hf_type",    "train.validate",
                                           "train.patience",   "train.validate_batches",
                                           "parallel.timeout", "parallel.start_timeout",
-                                          "finetune.adapter"};
+                                          "parallel.times",   "finetune.adapter"};
 
 TEST(Configurations, TryEveryKeyThatChangesTheProgram) {
   std::set<std::string> tried;
