@@ -1,0 +1,20 @@
+# Linux on ARM64, compiled on another machine with Debian's cross compiler; qemu runs what was built, where it is there.
+#
+#   scripts/arm64-root && cmake --preset arm64 && cmake --build --preset arm64
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+get_filename_component(CMAKE_SYSROOT ${CMAKE_CURRENT_LIST_DIR}/../build-arm64/root ABSOLUTE)
+if(NOT EXISTS ${CMAKE_SYSROOT}/.complete)
+  message(FATAL_ERROR "${CMAKE_SYSROOT} lacks the libraries of ARM64; scripts/arm64-root puts them there")
+endif()
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+set(ENV{PKG_CONFIG_LIBDIR} ${CMAKE_SYSROOT}/usr/lib/aarch64-linux-gnu/pkgconfig)
+set(ENV{PKG_CONFIG_SYSROOT_DIR} ${CMAKE_SYSROOT})
+find_program(STRETTO_QEMU NAMES qemu-aarch64-static qemu-aarch64)
+if(STRETTO_QEMU)
+  set(CMAKE_CROSSCOMPILING_EMULATOR ${STRETTO_QEMU} -L ${CMAKE_SYSROOT})
+endif()
