@@ -270,7 +270,7 @@ def _ties(held):
 
 
 def _model(program, known, b, names, nodes, loss, pieces, meets, places):
-    live = {n["name"]: n.get("train", True) for n in nodes if n["op"] in ("param", "state")}
+    live = {n["name"]: n["op"] == "param" and n["train"] for n in nodes if n["op"] in ("param", "state")}
     by_name = dict(program.module.named_parameters(remove_duplicate=False))
     held = by_name | dict(program.module.named_buffers(remove_duplicate=False))
     ties = _ties(held)
