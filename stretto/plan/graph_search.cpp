@@ -8,8 +8,6 @@
 
 #include "stretto/plan/inner/alternatives.h"
 #include "stretto/plan/inner/prediction.h"
-#include "stretto/plan/inner/tolerances.h"
-#include "stretto/simulate/predict.h"
 
 namespace stretto {
 namespace {
