@@ -43,7 +43,7 @@ void declare_request(CLI::App& command, Request& request) {
   command.add_option("--chunks", request.chunks, "stages per actor, for schedules that have a choice")
       ->type_name("V")
       ->check(whole_number(1));
-  command.add_option("--segments", request.segments, "sequence segments per microbatch (seq-1f1b)")
+  command.add_option("--segments", request.segments, "segments that sequences are cut into")
       ->type_name("K")
       ->check(whole_number(1));
   command.add_option("--memory", request.memory, "cap in full-stage activations per actor")

@@ -7,13 +7,13 @@
 namespace stretto {
 
 std::vector<PieceTimes> piece_times(const Step& step, const Machine& machine) {
-  std::vector<PieceTimes> times(step.pieces);
+  std::vector<PieceTimes> times(step.pieces / step.segments);
   std::map<const Graph*, double> known;  // equal pieces share their bodies
   for (const Task& t : step.tasks) {
     if (!of_an_action(t.part)) continue;
     const auto [at, fresh] = known.try_emplace(t.body.get());
     if (fresh) at->second = seconds_of(*t.body, machine);
-    PieceTimes& of = times[t.piece->value];
+    PieceTimes& of = times[t.piece->value / step.segments];
     (t.part == Part::F ? of.F : t.part == Part::R ? of.R : t.part == Part::I ? of.I : of.W) += at->second;
   }
   return times;

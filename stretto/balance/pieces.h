@@ -10,7 +10,7 @@
 
 namespace stretto {
 
-// Tasks of a microbatch, after fusion. `update` is left at 0.
+// Tasks of a microbatch, after fusion; of all segments together. `update` is left at 0.
 std::vector<PieceTimes> piece_times(const Step&, const Machine&);
 
 // The same pieces with measured seconds, times `slower`. What is made again takes as much longer as F does.

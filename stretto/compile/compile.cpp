@@ -41,6 +41,7 @@ TraceOptions trace_options(const Asked& a) {
           .in_f32 = a.training.in_f32,
           .frozen = a.training.frozen,
           .frozen_dtype = a.training.frozen_dtype,
+          .segments = a.optimizer ? a.training.segments : SegmentSizes{},
           .expert_rows = expert_rows(a.parallel, a.training),
           .expert_ranks = expert_ranks(a.parallel),
           .exchanges_rows = exchanges_by_cost(a.parallel)};
@@ -48,7 +49,7 @@ TraceOptions trace_options(const Asked& a) {
 
 Schedule schedule_for(const Asked& a, int runs) {
   if (a.trained) return forward_part(a.trained->schedule, runs);
-  Schedule s = schedule_of(a.parallel, a.training.microbatches);
+  Schedule s = schedule_of(a.parallel, a.training.microbatches, a.training.segments.number());
   return a.optimizer ? s : forward_part(std::move(s));
 }
 
@@ -81,18 +82,30 @@ LowerOptions lower_options(const Asked& a, const Surroundings& around, const Par
   return o;
 }
 
-// Inputs that forward reads as ids, just as they were given. (Backward reads the same ones again.)
-std::vector<InputOfIds> inputs_of_ids(const Graph& g, const IdVector<InputId, TracedInput>& inputs) {
+bool same_ids(const Graph& g, NodeId a, NodeId b) {
+  const Node &x = g.node(a), &y = g.node(b);
+  const IdOperand of_x = x.op->ids({g, x}), of_y = y.op->ids({g, y});
+  return x.op == y.op && x.scope == y.scope && of_x.limit == of_y.limit && of_x.none == of_y.none;
+}
+
+// Inputs that forward reads as ids, just as they were given, or a segment of them. (Backward reads the same ones
+// again.)
+std::vector<InputOfIds> inputs_of_ids(const Graph& g, const IdVector<InputId, TracedInput>& inputs, bool cut) {
   std::map<std::string, InputId> named;
   for (InputId i : inputs.ids()) named.emplace(inputs[i].name, i);
   std::vector<InputOfIds> all;
   for (std::size_t n = 0; n < g.nodes.size(); ++n) {
     const Node& node = g.nodes[n];
     if (node.backward || !node.op->ids) continue;
-    const Node& from = g.node(node.operands[node.op->ids({g, node}).operand]);
-    if (!from.attrs.is<InputAttrs>()) continue;
-    const auto input = named.find(from.attrs.as<InputAttrs>().name);
-    if (input != named.end()) all.push_back({input->second, NodeId(n)});
+    Value from = node.operands[node.op->ids({g, node}).operand];
+    while (cut && g.node(from).op->view) from = g.node(from).operands[0];
+    if (!g.node(from).attrs.is<InputAttrs>()) continue;
+    const auto input = named.find(g.node(from).attrs.as<InputAttrs>().name);
+    if (input == named.end()) continue;
+    const auto alike = [&](const InputOfIds& x) {
+      return x.input == input->second && same_ids(g, x.reader, NodeId(n));
+    };
+    if (std::none_of(all.begin(), all.end(), alike)) all.push_back({input->second, NodeId(n)});
   }
   return all;
 }
@@ -109,7 +122,7 @@ Compiled assemble(Traced traced, Graph graph, std::shared_ptr<const Sharded> sha
              .batch = std::move(traced.batch),
              .rows_per_step = traced.rows_per_step,
              .experts = traced.experts};
-  c.ids = inputs_of_ids(c.graph, c.inputs);
+  c.ids = inputs_of_ids(c.graph, c.inputs, program.step->segments > 1);
   auto accumulators = accumulators_of(*program.step);
   for (ParamId i : traced.params.ids()) {
     TracedParam& p = traced.params[i];

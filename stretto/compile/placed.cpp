@@ -62,7 +62,8 @@ int expert_ranks(const Parallel& p) {
 
 ExpertRows expert_rows(const Parallel& p, const Training& t) {
   if (p.expert_rows != ExpertRows::automatic) return p.expert_rows;
-  if (!t.skip_nonfinite) return ExpertRows::gather;  // a step without room could not be made again
+  if (!t.skip_nonfinite) return ExpertRows::gather;        // a step without room could not be made again
+  if (t.segments.number() > 1) return ExpertRows::gather;  // rows of all positions would travel together
   const auto of = [&](std::string_view dim) { return std::ranges::find(p.layout, dim, &LayoutEntry::dim); };
   const auto experts = of("experts"), batch = of("batch");
   if (experts == p.layout.end()) return p.expert_rows;  // by name: they lie where they should

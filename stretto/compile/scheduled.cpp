@@ -18,23 +18,33 @@ void check_pipes(const Schedule& s) {
       .about({"parallel.schedule"});
 }
 
+void check_segments(const Schedule& s, int segments) {
+  if (s.segments != segments)
+    throw Error("schedule", "'{}' cuts microbatches into {} segments, and the run into {}", s.name, s.segments,
+                segments)
+        .hint("use train.segments = {}, or another schedule", s.segments)
+        .about({"parallel.schedule", "train.segments"});
+  if (segments == 1 && s.name.starts_with("seq-"))
+    throw Error("schedule", "'{}' is for sequences that are cut into segments, and these are not", s.name)
+        .hint("say into how many, e.g. train.segments = 4, or use 1f1b")
+        .about({"parallel.schedule"});
+}
+
 }  // namespace
 
-Schedule schedule_of(const Parallel& p, int microbatches) {
+Schedule schedule_of(const Parallel& p, int microbatches, int segments) {
   for (const Axis& a : p.mesh)
     if (a.size < 1)
       throw Error("mesh", "axis '{}' has size {}", a.name, a.size)
           .hint("sizes are at least 1")
           .about({"parallel." + a.name, "parallel.mesh." + a.name});
-  Request request{.actors = p.mesh.extent("pipe"), .microbatches = microbatches, .chunks = p.chunks};
+  Request request{
+      .actors = p.mesh.extent("pipe"), .microbatches = microbatches, .chunks = p.chunks, .segments = segments};
   if (p.measured) request.times = even_times(*p.measured, request.actors), request.times.message = p.link.latency;
   CheckedSchedule checked = check_schedule(p.schedule, request);
   refuse(checked.validation.all_faults());
   Schedule& s = checked.schedule;
-  if (s.segments > 1 || s.name.starts_with("seq-"))
-    throw Error("schedule", "'{}' cuts sequences into segments, which can be simulated but not trained", s.name)
-        .hint("use a schedule of whole microbatches, e.g. 1f1b")
-        .about({"parallel.schedule"});
+  check_segments(s, segments);
   check_pipes(s);
   return std::move(s);
 }
@@ -50,7 +60,8 @@ void check_tasks(i64 pieces, i64 microbatches, bool trains) {
 }
 
 Schedule forward_part(Schedule s) {
-  for (Row& row : s.rows) std::erase_if(row, [](const Action& a) { return a.phase != Phase::F; });
+  for (Row& row : s.rows) std::erase_if(row, [](const Action& a) { return a.phase != Phase::F || a.segment > 0; });
+  s.segments = 1;
   s.marks.clear();  // positions in rows have changed
   return s;
 }

@@ -33,7 +33,7 @@ struct StageSum {
 IdVector<StageId, StageSum> sums(const Compiled& c) {
   const Program& p = *c.program;
   IdVector<StageId, StageSum> all(p.stage_of.back().value + 1);
-  for (StageId stage : p.stage_of) ++all[stage].pieces;
+  for (const StageId stage : all.ids()) all[stage].pieces = p.pieces_per_stage()[stage.value];
   for (const Task& t : p.step->tasks) {
     if (t.part != Part::U && !of_an_action(t.part)) continue;
     StageSum& s = all[p.stage_of[*t.piece]];
@@ -103,12 +103,12 @@ bool is_head(const std::string& layer) { return layer == "head" || layer.starts_
 int parts_of_head(const Compiled& c) {
   const Program& p = *c.program;
   const std::vector<PieceTimes> pieces = piece_times(*p.step, Machine{});
-  std::set<PieceId> parts;
+  std::set<std::size_t> parts;
   for (const Node& n : c.graph.nodes)
-    if (!n.backward && is_head(layer_of(c.graph.scopes[n.scope]))) parts.insert(PieceId(n.piece));
+    if (!n.backward && is_head(layer_of(c.graph.scopes[n.scope]))) parts.insert(n.piece / p.step->segments);
   double head = 0, other = 0, whole = 0;
-  for (const PieceId piece : p.stage_of.ids()) {
-    const double seconds = pieces[piece.value].microbatch();
+  for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
+    const double seconds = pieces[piece].microbatch();
     whole += seconds;
     if (parts.contains(piece))
       head += seconds;
@@ -214,7 +214,7 @@ std::string stages_str(const Compiled& c) {
   const std::vector<Fault> faults = verify_stages(c);
   if (faults.empty())
     text += fmt::format("Nothing is left out: {} of {} pieces and {} of {} parameters are in stages.\n", whole.pieces,
-                        p.step->pieces, elements(c, whole.params), c.parameters());
+                        p.step->pieces / p.step->segments, elements(c, whole.params), c.parameters());
   for (const Fault& f : faults) text += "LEFT OUT: " + f.str() + "\n";
   for (const StageId s : kept.ids()) text += kept_str(*p.step, kept[s], s.value);
   return text;

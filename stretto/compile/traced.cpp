@@ -4,6 +4,7 @@
 
 #include "stretto/base/text.h"
 #include "stretto/compile/inner/at_readers.h"
+#include "stretto/compile/inner/unroll.h"
 #include "stretto/ops/input.h"
 
 namespace stretto {
@@ -11,9 +12,8 @@ namespace {
 
 std::string input_name(const Tensor& t) { return t.builder->graph.node(t.value).attrs.as<InputAttrs>().name; }
 
-void place_at_readers(Trace& t, Loss& loss) {
-  AtReaders moved(t.builder.graph);
-  if (!moved.needed()) return;
+template <class Moved>
+void take_over(Moved& moved, Trace& t, Loss& loss) {
   const auto move = [&](Tensor& x) { x.value = moved(x.value); };
   for (ParamInfo& p : t.params) {
     move(p.tensor);
@@ -25,6 +25,19 @@ void place_at_readers(Trace& t, Loss& loss) {
   for (Metric& m : t.metrics) move(m.value);
   for (RowExchange& x : t.exchanges) move(x.lost);
   t.builder.graph = std::move(moved).graph();
+}
+
+void cut_sequences(Trace& t, Loss& loss) {
+  const SegmentSizes& segments = t.options().segments;
+  if (segments.number() == 1 && segments.sizes.empty()) return;
+  constexpr std::string_view dim = "seq";
+  Unroll unrolled(t.builder.graph, dim, sizes_of(segments, t.builder.graph, dim));
+  take_over(unrolled, t, loss);
+}
+
+void place_at_readers(Trace& t, Loss& loss) {
+  AtReaders moved(t.builder.graph);
+  if (moved.needed()) take_over(moved, t, loss);
 }
 
 void check(const Trace& t, const Loss& loss) {
@@ -133,11 +146,13 @@ Traced trace_step(const Model& model, const TraceOptions& options) {
   Loss loss = model(t);
   check(t, loss);
   check_names(t);
+  cut_sequences(t, loss);
   place_at_readers(t, loss);
   Traced out{.batch = t.batch_name, .rows_per_step = t.rows_per_step};
   take_sources(t, out);
   take_outputs(t, loss, out);
   out.step.graph = std::move(t.builder.graph);
+  out.step.segments = options.segments.number();
   refuse(verify(out));
   return out;
 }

@@ -21,6 +21,7 @@ namespace stretto {
 
 struct Training {
   int microbatches = 1;
+  SegmentSizes segments = {};  // of a microbatch's sequences; one: whole ones
   u64 seed = 0;
   DType dtype = f32;
   std::vector<std::string> in_f32 = {};    // bf16: names of parameters, or parts of them, that are kept in f32

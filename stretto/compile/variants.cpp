@@ -12,12 +12,13 @@ namespace {
 // being gathered.
 double largest_neighbours(const Compiled& c) {
   const Step& step = *c.program->step;
-  IdVector<PieceId, double> piece(step.pieces + 1, 0);
+  std::vector<double> piece(std::size_t(step.pieces / step.segments + 1), 0);
   for (const Accumulator& a : step.accumulators)
     if (a.pipe == PipeId(0) && a.level == Level(0))
-      piece[a.piece] += c.sharded->params[a.param].elements * size_of(wide(c.params[a.param].dtype));
+      piece[std::size_t(a.piece.value / step.segments)] +=
+          c.sharded->params[a.param].elements * size_of(wide(c.params[a.param].dtype));
   double most = 0;
-  for (PieceId i : step.piece_ids()) most = std::max(most, piece[i] + piece[PieceId(i.value + 1)]);
+  for (std::size_t i = 0; i + 1 < piece.size(); ++i) most = std::max(most, piece[i] + piece[i + 1]);
   return most;
 }
 

@@ -9,7 +9,7 @@
 
 namespace stretto {
 
-std::vector<Fault> schedule_faults(const ParallelSection& s, int microbatches) {
+std::vector<Fault> schedule_faults(const ParallelSection& s, int microbatches, int segments) {
   try {
     // A file has numbers of its own: that they are others than the run's is one fault, not one per missing action.
     if (names_a_file(s.schedule)) {
@@ -21,7 +21,8 @@ std::vector<Fault> schedule_faults(const ParallelSection& s, int microbatches) {
                       "it is for {} actors and {} microbatches, the run has {} and {}", rows, cut, s.pipe,
                       microbatches)};
     }
-    return check_schedule(s.schedule, {.actors = s.pipe, .microbatches = microbatches, .chunks = s.chunks})
+    return check_schedule(s.schedule,
+                          {.actors = s.pipe, .microbatches = microbatches, .chunks = s.chunks, .segments = segments})
         .validation.all_faults();
   } catch (const Error& e) {
     return e.faults();

@@ -31,8 +31,8 @@ struct ParallelSection : Parallel, RunOptions {
   ParallelSection() { timeout = 600, threads = 0; }
 };
 
-// All that is wrong with the schedule for so many microbatches; Fault::where is the place in it.
-std::vector<Fault> schedule_faults(const ParallelSection&, int microbatches);
+// All that is wrong with the schedule for so many microbatches and segments; Fault::where is the place in it.
+std::vector<Fault> schedule_faults(const ParallelSection&, int microbatches, int segments);
 
 // `products`: what they are made in, for the rates of the cluster.
 // Of each rank: as the file says, or the cores of this machine over its ranks. One where ranks are on other machines,

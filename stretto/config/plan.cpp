@@ -64,6 +64,11 @@ PlannedGraph graph_of(const RunConfig& c) {
 }  // namespace
 
 PlanProblem problem_of(const RunConfig& c, const ClusterFile& cluster, int ranks) {
+  if (c.train.segments.number() > 1)
+    throw Error("plan", "train.segments is {}, and nothing here chooses for sequences that are cut into segments",
+                c.train.segments.number())
+        .hint("leave it out; stretto simulate and stretto show memory predict such a run, as [parallel] says")
+        .about({"train.segments"});
   PlanProblem p{.model = c.model.config,
                 .batch = c.train.batch,
                 .optimizer = optimizer_of(c),

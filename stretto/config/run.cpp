@@ -37,6 +37,7 @@ Optimizer optimizer_of(const RunConfig& c) {
 
 Training training_of(const RunConfig& c) {
   return {.microbatches = c.train.microbatches,
+          .segments = c.train.segments,
           .seed = static_cast<u64>(c.train.seed),
           .dtype = c.train.dtype,
           .in_f32 = c.train.precision.in_f32,

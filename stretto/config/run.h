@@ -77,10 +77,11 @@ struct RunType {
 };
 
 struct TrainSection {
-  static constexpr int most_microbatches = 1 << 16;
+  static constexpr int most_microbatches = 1 << 16, most_segments = 1 << 20;  // or tokens in one of them
   i64 steps = 300;
   i64 batch = 16;  // sequences per step
   int microbatches = 1;
+  SegmentSizes segments = {};  // of a microbatch's sequences
   i64 seed = 1;
   RunType dtype = f32;
   Precision precision = {};  // bf16: what stays f32

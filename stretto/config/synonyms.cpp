@@ -107,6 +107,8 @@ constexpr Renamed synonym_table[] = {
     {"gradient_accumulation_steps", "train.microbatches"},
     {"grad_accum_steps", "train.microbatches"},
     {"accumulate_grad_batches", "train.microbatches"},
+    {"pieces", "train.segments"},
+    {"num_chunks_per_seq", "train.segments"},
     {"random_seed", "train.seed"},
     {"precision", "train.dtype"},
     {"torch_dtype", "train.dtype"},

@@ -6,6 +6,7 @@
 //   };
 //   Attrs a = SumAttrs{.over = {batch}};   a.as<SumAttrs>().over
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -47,6 +48,14 @@ std::string attr_str(const Graph& g, const std::vector<T>& v) {
   std::string s;
   for (const T& x : v) s += (s.empty() ? "" : ",") + attr_str(g, x);
   return s;
+}
+
+using DimNames = std::function<DimId(DimId)>;
+template <class T>
+void attr_rename(T&, const DimNames&) {}
+inline void attr_rename(DimId& d, const DimNames& to) { d = to(d); }
+inline void attr_rename(DimSet& dims, const DimNames& to) {
+  for (DimId& d : dims) d = to(d);
 }
 
 struct AnyField {
@@ -94,6 +103,8 @@ class Attrs {
     return table_ ? table_->str(g, value_.get()) : "";
   }                                                                              // "over=model along=experts"
   std::string name() const { return table_ ? table_->name(value_.get()) : ""; }  // its field of that name, or ""
+  // The same of other dims.
+  Attrs renamed(const DimNames& to) const { return table_ ? table_->renamed(value_.get(), to) : *this; }
   // Doubles compare by their bits, as the hash does.
   friend bool operator==(const Attrs& a, const Attrs& b) {
     return a.value_ == b.value_ ||
@@ -106,6 +117,7 @@ class Attrs {
     bool (*equal)(const void*, const void*);
     std::string (*str)(const Graph&, const void*);
     std::string (*name)(const void*);
+    Attrs (*renamed)(const void*, const DimNames&);
   };
   template <class T>
   static u64 hash_fields(const void* p) {
@@ -143,7 +155,13 @@ class Attrs {
     return "";
   }
   template <class T>
-  static constexpr Table table{&hash_fields<T>, &equal_fields<T>, &print_fields<T>, &name_field<T>};
+  static Attrs renamed_fields(const void* p, const DimNames& to) {
+    T all = *static_cast<const T*>(p);
+    T::fields(all, [&](std::string_view, auto& f) { attr_rename(f, to); });
+    return all;
+  }
+  template <class T>
+  static constexpr Table table{&hash_fields<T>, &equal_fields<T>, &print_fields<T>, &name_field<T>, &renamed_fields<T>};
   std::shared_ptr<const void> value_;
   const Table* table_ = nullptr;
 };

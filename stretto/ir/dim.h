@@ -23,6 +23,7 @@ struct Dim {
   std::string by = {};
   i64 filled = 0;
   bool is_whole = false;  // whole(): never split
+  i64 first = 0;          // of a segment: its first element's place in the whole. Positions count from there
   // Of a shard: the mesh axes it is split over, major to minor. `size` is then one rank's part and `logical` the valid
   // size of the whole.
   std::vector<std::string> axes = {};

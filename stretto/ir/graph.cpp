@@ -1,5 +1,7 @@
 #include "stretto/ir/graph.h"
 
+#include <algorithm>
+
 #include "stretto/ir/op.h"
 
 namespace stretto {
@@ -18,12 +20,23 @@ Dims Graph::named(const DimSet& set) const {
   return r;
 }
 
+std::string_view Graph::origin(DimId d) const {
+  const Dim* at = &dim(d);
+  for (std::size_t steps = 0; steps < dims.size() && !at->parent.empty(); ++steps) {
+    const auto it = std::find_if(dims.begin(), dims.end(), [&](const Dim& other) { return other.name == at->parent; });
+    if (it == dims.end()) return at->parent;
+    at = &*it;
+  }
+  return at->name;
+}
+
 u64 Graph::hash() const {
   u64 h = hash_of(nodes.size(), dims.size());
   for (const Dim& d : dims) {
     hash_into(h, std::string_view(d.name));
     hash_into(h, d.size);
     hash_into(h, d.logical);
+    hash_into(h, d.first);
   }
   for (const Node& n : nodes) {
     hash_into(h, n.op->name);

@@ -51,8 +51,9 @@ struct Graph {
   i64 elements(const Type&) const;
   std::size_t bytes(const Type&) const;
   Dims named(const DimSet&) const;
-  std::string str(const Type&) const;  // "{batch=8 ff=2048}"
-  std::string str(Value) const;        // "h.3/gelu{batch=8 ff=2048}"
+  std::string_view origin(DimId) const;  // the dim that it was made from with like() or whole(), however often
+  std::string str(const Type&) const;    // "{batch=8 ff=2048}"
+  std::string str(Value) const;          // "h.3/gelu{batch=8 ff=2048}"
   std::string str() const;
   u64 hash() const;  // of content: ops, attributes, types, structure; not of scopes
 };

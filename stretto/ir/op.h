@@ -65,6 +65,12 @@ struct Spread {
   std::optional<Rows> rows = {};
 };
 
+// An op whose elements at a position along `at` see other operands at that position along `over` and before it only.
+struct LooksBack {
+  DimId at, over;
+  std::vector<int> operands;  // that have `over`
+};
+
 // A node seen by the functions of its op. During type inference node.results is empty.
 struct OpCall {
   const Graph& graph;
@@ -167,7 +173,8 @@ struct Op {
   // None where an element's bits could then be others, or the dim is not one of rows; null: it is pointwise, or cannot.
   std::optional<Attrs> (*in_stripes)(const OpCall&, DimId whole, const DimSet& to, i64 rows) = nullptr;
   Attrs (*widened)(const Attrs&) = nullptr;  // of bf16 operands: the same op with result 0 in f32, not rounded
-  bool group = false;                        // several pointwise nodes that became one
+  std::optional<LooksBack> (*looks_back)(const OpCall&) = nullptr;  // null or none: it may see all
+  bool group = false;                                               // several pointwise nodes that became one
   bool retypes = false;     // the same numbers in another type: of parameters, every reader makes them anew
   bool own_memory = false;  // it is there to make memory of its own: no part of a group, not done in place
   Leaf leaf = Leaf::none;

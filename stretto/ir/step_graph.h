@@ -29,6 +29,9 @@ struct StepGraph {
     Value value;
   };
   IdVector<AccumulatorId, Grad> gradients;  // of ascending parameters and pieces
+  // Of sequences that are cut (compile/inner/unroll.h): what lies between two boundaries is there once per segment, and
+  // these pieces follow each other.
+  int segments = 1;
 };
 
 // The graph is sound and has everything that is named, and gradients are in order.

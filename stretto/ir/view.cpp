@@ -38,9 +38,9 @@ View contiguous_view(const Graph& g, const Type& t) {
   View v{.dtype = t.dtype, .dims = t.dims};
   for (DimId d : t.dims) {
     v.sizes.push_back(g.size(d));
-    v.limits.push_back(g.dim(d).valid());
+    v.offsets.push_back(g.dim(d).first);
+    v.limits.push_back(g.dim(d).first + g.dim(d).valid());
   }
-  v.offsets.assign(t.dims.size(), 0);
   v.strides.assign(t.dims.size(), 1);
   for (std::size_t i = t.dims.size(); i-- > 1;) v.strides[i - 1] = v.strides[i] * v.sizes[i];
   return v;
@@ -57,9 +57,11 @@ View sub_view(const View& whole, const ViewMap& map, const DimSet& dims, const G
   for (std::size_t i = 0; i < dims.size(); ++i) {
     const std::optional<int> from = map.from[i];
     v.sizes.push_back(g.size(dims[i]));
-    v.limits.push_back(g.dim(dims[i]).valid());
+    const Dim& d = g.dim(dims[i]);
+    v.limits.push_back(d.first + d.valid());
     v.strides.push_back(from ? whole.strides[*from] * map.step_of(i) : 0);
-    v.offsets.push_back(from ? whole.offsets[*from] : 0);
+    // A rank's block begins as far into the one as into the other.
+    v.offsets.push_back(d.first + (from ? whole.offsets[*from] - g.dim(whole.dims[*from]).first : 0));
   }
   return v;
 }

@@ -269,6 +269,11 @@ constinit const Op attention_op{
                                   c.graph.size(a.value));
           return std::size_t(b.forward()) * size_of(t);
         },
+    .looks_back = [](const OpCall& c) -> std::optional<LooksBack> {
+      const AttentionAttrs& a = c.attrs<AttentionAttrs>();
+      if (!a.causal) return {};
+      return LooksBack{.at = a.query, .over = a.key, .operands = {1, 2}};
+    },
     .costly = Costly::yes,
     .keeps_operands = true,
 };

@@ -56,6 +56,7 @@ ActorId Program::actor_of_output(OutputId output, MicrobatchId m) const {
 std::vector<int> Program::pieces_per_stage() const {
   std::vector<int> n(stage_of.back().value + 1, 0);
   for (StageId s : stage_of) ++n[s.value];
+  for (int& pieces : n) pieces /= step->segments;
   return n;
 }
 

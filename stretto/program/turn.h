@@ -41,7 +41,8 @@ struct TurnNumbers {
 // numbered as they appear in the key.
 struct ActionKey {
   Phase phase = Phase::F;
-  StageId stage = {};  // and so its pieces, and who its results are sent to
+  StageId stage = {};  // and so, with the segment, its pieces, and who its results are sent to
+  std::uint16_t segment = 0;
   std::uint32_t microbatch = 0;
   bool recomputes = false;           // brings the R of its stage along
   bool completes = false;            // the last one that makes gradients of its stage's weights

@@ -48,7 +48,7 @@ Difference compare(const Array& serial, const Array& parallel, double tolerance)
 double tolerance_of(const VerifyOptions& o, const Program& p, DType dtype, DeviceKind device) {
   if (o.tolerance) return *o.tolerance;
   // Ranks that have a run of neighbouring rows each have the serial bits. The serial run is the CPU's.
-  bool ascending = type_of(device).same_bits && p.schedule.pipes() == 1 && p.schedule.segments == 1 &&
+  bool ascending = type_of(device).same_bits && p.schedule.pipes() == 1 &&
                    p.ranks_per_actor() == p.shared.parts(p.mesh);
   for (const Finding& f : validate(p.schedule).notes) ascending = ascending && f.kind != Finding::Kind::accumulation;
   return ascending ? 0 : dtype == f64 ? 1e-10 : dtype == f32 ? 1e-5 : 0.05;

@@ -37,6 +37,13 @@ void check_limits(const BuilderEntry& e, int p, int m) {
       .hint("use {} microbatches{}", nearest_numbers(m, [&](int n) { return l.hold(p, n); }), other);
 }
 
+std::string with_segments() {
+  std::vector<std::string> names;
+  for (const BuilderEntry& e : schedule_builders())
+    if (e.segments) names.emplace_back(e.name);
+  return join(names, ", ");
+}
+
 // What holds for every builder: defaults filled in, and what the builder has no meaning for is refused.
 Request settled(Request r, const BuilderEntry& e) {
   if (r.chunks == 0) r.chunks = e.default_chunks();
@@ -48,7 +55,7 @@ Request settled(Request r, const BuilderEntry& e) {
   }
   if (!e.segments && r.segments != 1) {
     throw Error(e.name, "{} sequence segments, where this schedule does not cut microbatches", r.segments)
-        .hint("use 1 segment, or seq-1f1b");
+        .hint("use 1 segment, or {}", with_segments());
   }
   if (r.descending && !e.descends) {
     throw Error(e.name, "its backward order cannot be descending").hint("only gpipe and looped-bfs have that option");

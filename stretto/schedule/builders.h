@@ -30,7 +30,7 @@ struct BuilderEntry {
   int chunks = 1;         // stages per actor; or any number
   ScheduleLimits limits = {};
   // Accumulates gradients in ascending microbatch order: bit-equal to the serial run. Bidirectional schedules add two
-  // partial sums and seq-1f1b adds segments, so theirs are equal to tolerance.
+  // partial sums, so theirs are equal to tolerance.
   bool ascending = true;
   bool segments = false;                        // a microbatch may be cut into sequence segments
   bool descends = false;                        // its backward order may be descending

@@ -36,7 +36,7 @@ struct Action {
   PipeId pipe = down_pipe;
   StageId stage = {};            // logical stage, 0 .. stages-1 in either pipe
   MicrobatchId microbatch = {};  // 0 .. microbatches-1
-  std::uint16_t segment = 0;     // sequence segment, 0 .. segments-1 (seq-1f1b)
+  std::uint16_t segment = 0;     // sequence segment, 0 .. segments-1
   std::uint32_t overlap =
       0;  // members of one row with the same non-zero number run overlapped; they stand side by side
   auto operator<=>(const Action&) const = default;
@@ -100,7 +100,7 @@ std::string cell(const Action&, int stages);
 // What a builder is asked for. `chunks` is v, the stages per actor; 0: the builder's default.
 struct Request {
   int actors = 1, microbatches = 1, chunks = 0;
-  int segments = 1;         // sequence segments (seq-1f1b)
+  int segments = 1;         // that sequences are cut into
   Times times = {};         // for builders that look at times (zb-auto)
   double memory = 0;        // cap in full-stage activations per actor (zb-auto); 0: the builder's default
   double freed_by_i = 0;    // share of an activation that I frees already when the cap is counted

@@ -156,11 +156,18 @@ class Pass {
            !(local_.axes.set(space_of(n, s)) & axes);
   }
 
+  // Segments of one piece are on one actor.
+  bool leaves_piece(Value v, const Node& user) const {
+    return user.piece / in_.segments != g_.node(v).piece / in_.segments;
+  }
+
   // May a sum over `axes` that is still to be made travel on through all users of the value? They must be linear in it,
-  // none may have a dim on those axes, and it must not make more to send. A value that leaves its piece is whole.
+  // none may have a dim on those axes, and it must not make more to send: less, unless some of them are of another
+  // segment, where the sum goes on. A value that leaves its piece is whole.
   bool keep(Value v, AxisSet axes) {
     i64 elements = 0;
     int count = 0;
+    bool goes_on = false;
     std::optional<NodeId> last;
     for (const User& u : users(v)) {
       if (!u.node) {
@@ -168,7 +175,8 @@ class Pass {
         continue;
       }
       const Node& n = g_.node(*u.node);
-      if (n.piece != g_.node(v).piece || !lets_through(n, u.operand, axes)) return false;
+      if (leaves_piece(v, n) || !lets_through(n, u.operand, axes)) return false;
+      goes_on = goes_on || n.piece != g_.node(v).piece;
       if (n.op->layout_change && ends_here({*u.node, 0})) {
         elements += 1, ++count;
         continue;
@@ -180,7 +188,7 @@ class Pass {
         if (!users_[*u.node][r].empty()) elements += local_.elements(n.results[r]);
     }
     const i64 own = local_.elements(g_.type(v));
-    return count > 1 ? elements < own : elements <= own;
+    return count > 1 && !goes_on ? elements < own : elements <= own;
   }
 
   // May it stay in disjoint parts, whatever the other operands of its users turn out to be?
@@ -188,9 +196,8 @@ class Pass {
     return std::all_of(users(v).begin(), users(v).end(), [&](const User& u) {
       if (!u.node) return false;
       const Node& n = g_.node(*u.node);
-      return n.piece == g_.node(v).piece &&
-             (disjoint::masked(n, n.op->spread({g_, n}), u.operand, parts, local_.axes) ||
-              disjoint::within_rows(g_, n, parts.support));
+      return !leaves_piece(v, n) && (disjoint::masked(n, n.op->spread({g_, n}), u.operand, parts, local_.axes) ||
+                                     disjoint::within_rows(g_, n, parts.support));
     });
   }
 
@@ -374,6 +381,7 @@ class Pass {
       to_.gradients.push_back({d.param, m.tensor.type(), local_.axes.names(m.pending)});
     }
     out.graph = std::move(local_.builder.graph);
+    out.segments = in_.segments;
     to_.mesh = local_.axes.mesh;
     to_.collectives = std::move(local_.collectives);
     to_.warnings = std::move(local_.warnings);

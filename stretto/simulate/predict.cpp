@@ -1,5 +1,7 @@
 #include "stretto/simulate/predict.h"
 
+#include <numeric>
+
 #include "stretto/cost/collective.h"
 #include "stretto/fuse/cost.h"
 #include "stretto/ir/collective.h"
@@ -22,11 +24,14 @@ StageCosts stage_costs(const Program& p, const Machine& machine, const std::opti
   StageCost nothing;
   nothing.F = nothing.I = nothing.W = 0;
   StageCosts costs(p.schedule.stages, nothing);
+  const int segments = p.step->segments;
+  IdVector<StageId, std::vector<double>> of_segments(costs.size(), std::vector<double>(std::size_t(segments), 0));
   for (TaskId task : p.step->tasks.ids()) {
     const Task& t = p.step->tasks[task];
     if (!of_an_action(t.part)) continue;
     StageCost& c = costs[p.stage_of[*t.piece]];
     const double takes = seconds(p, task, machine, link);
+    of_segments[p.stage_of[*t.piece]][std::size_t(p.step->segment_of(*t.piece))] += takes;
     if (t.part == Part::R)
       c.R = c.R.value_or(0) + takes;
     else
@@ -42,6 +47,13 @@ StageCosts stage_costs(const Program& p, const Machine& machine, const std::opti
       sent = sent || (to.part == Part::F && p.stage_of[*to.piece] > stage);
     }
     if (sent) costs[stage].message_bytes += v.bytes;
+  }
+  for (const StageId stage : costs.ids()) {
+    std::vector<double>& each = of_segments[stage];
+    const double sum = std::accumulate(each.begin(), each.end(), 0.0);
+    if (segments == 1 || !(sum > 0)) continue;
+    for (double& x : each) x /= sum;
+    costs[stage].shares = std::move(each);
   }
   return costs;
 }

@@ -98,12 +98,23 @@ std::vector<Link> links_of(const ScheduleTape& t, const SimulateOptions& o) {
   return links;
 }
 
-double duration(const ScheduleTape& t, const TapeItem& item, const StageCosts& costs) {
-  const Action& a = t.index.actions[item.action];
-  return time_of(costs[a.stage], item.implied ? Phase::R : a.phase) / t.segments;
+double share_of(const ScheduleTape& t, const StageCost& c, const Action& a) {
+  return c.shares.empty() ? 1.0 / t.segments : c.shares[a.segment];
 }
 
-void check(const StageCost& c, StageId stage) {
+double duration(const ScheduleTape& t, const TapeItem& item, const StageCosts& costs) {
+  const Action& a = t.index.actions[item.action];
+  return time_of(costs[a.stage], item.implied ? Phase::R : a.phase) * share_of(t, costs[a.stage], a);
+}
+
+void check(const StageCost& c, StageId stage, int segments) {
+  if (!c.shares.empty() && std::cmp_not_equal(c.shares.size(), segments))
+    throw Error("simulate", "stage {} has shares of {} segments, and there are {}", stage.value, c.shares.size(),
+                segments)
+        .hint("give one share per segment, or none");
+  for (const double x : c.shares)
+    if (!finite(x))
+      throw Error("simulate", "a segment's share of stage {} is {}", stage.value, x).hint("shares are not negative");
   for (const double x : {c.F, c.I, c.W, c.B.value_or(0), c.R.value_or(0), c.activation_bytes, c.kept_bytes,
                          c.weight_bytes, c.message_bytes})
     if (!finite(x))
@@ -123,7 +134,7 @@ StageCosts stage_costs(const Schedule& s, const SimulateOptions& o) {
   }
   if (std::cmp_not_equal(costs.size(), s.stages))
     throw Error("simulate", "{} stage costs for {} stages", costs.size(), s.stages).hint("give one per stage, or none");
-  for (const StageId stage : costs.ids()) check(costs[stage], stage);
+  for (const StageId stage : costs.ids()) check(costs[stage], stage, s.segments);
   if (!(o.freed_by_i >= 0 && o.freed_by_i <= 1))
     throw Error("simulate", "an input gradient cannot free {} of an activation", o.freed_by_i)
         .hint("give a share of 0 to 1");
@@ -145,13 +156,13 @@ void set_times(ScheduleTape& t, const StageCosts& costs, const SimulateOptions& 
   t.tape.durations.clear();
   for (const TapeItem& item : t.items) t.tape.durations.push_back(duration(t, item, costs));
   const std::vector<Link> links = links_of(t, o);
-  const double share = 1.0 / t.segments;
+  const double part = 1.0 / t.segments;  // of what a microbatch sends
   for (std::size_t e = 0; e < t.tape.edges.size(); ++e) {
     const Action &from = t.index.actions[t.sent[e]], &to = t.index.actions[t.taken[e]];
     const StageCost& c = costs[from.stage];
     Edge& edge = t.tape.edges[e];
-    edge.delay = links[edge.link].seconds(costs[std::min(from.stage, to.stage)].message_bytes * share);
-    edge.early = from.phase == Phase::B ? std::max(0.0, time_of(c, Phase::B) - c.I) * share : 0;
+    edge.delay = links[edge.link].seconds(costs[std::min(from.stage, to.stage)].message_bytes * part);
+    edge.early = from.phase == Phase::B ? std::max(0.0, time_of(c, Phase::B) - c.I) * share_of(t, c, from) : 0;
   }
 }
 

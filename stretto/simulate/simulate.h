@@ -20,7 +20,7 @@
 
 namespace stretto {
 
-// One stage as it is, for one microbatch: nothing is divided by chunks. A sequence segment gets its equal share.
+// One stage as it is, for one microbatch: nothing is divided by chunks.
 struct StageCost {
   double F = 1, I = 1, W = 1;
   std::optional<double> B = {};  // absent: I + W
@@ -28,7 +28,8 @@ struct StageCost {
   double activation_bytes = 0;   // live from F (under recompute: from R) until the end of W or B
   double kept_bytes = 0;         // what F keeps under recompute: the stage's inputs
   double weight_bytes = 0;
-  double message_bytes = 0;  // what F sends to the next stage; the gradient that comes back is as large
+  std::vector<double> shares = {};  // of its times, per segment of its sequences; empty: equal ones
+  double message_bytes = 0;         // what F sends to the next stage; the gradient that comes back is as large
 };
 
 using StageCosts = IdVector<StageId, StageCost>;

@@ -11,7 +11,7 @@ Cost task_cost(const Task& t) {
 }
 
 std::vector<Crossing> crossings(const Step& s) {
-  std::vector<Crossing> all(std::max(0, s.pieces - 1));
+  std::vector<Crossing> all(std::max(0, s.pieces / s.segments - 1));
   for (const CrossValue& v : s.values) {
     const PieceId made = *s.tasks[v.producer].piece;
     PieceId lowest = made, highest = made;
@@ -19,8 +19,9 @@ std::vector<Crossing> crossings(const Step& s) {
       lowest = std::min(lowest, *s.tasks[c].piece);
       highest = std::max(highest, *s.tasks[c].piece);
     }
-    for (int b = made.value; b < highest.value; ++b) all[b].forward += v.bytes;
-    for (int b = lowest.value; b < made.value; ++b) all[b].backward += v.bytes;
+    const int here = made.value / s.segments;
+    for (int b = here; b < highest.value / s.segments; ++b) all[b].forward += v.bytes;
+    for (int b = lowest.value / s.segments; b < here; ++b) all[b].backward += v.bytes;
   }
   return all;
 }

@@ -12,8 +12,8 @@ namespace stretto {
 
 Cost task_cost(const Task&);
 
-// Bytes that cross each boundary (the one after piece b) when it is cut, in one microbatch. A connection over several
-// cuts counts at each.
+// Bytes that cross each boundary (number b lies after the b-th piece, or its segments) when it is cut, in one
+// microbatch. A connection over several cuts counts at each.
 struct Crossing {
   double forward = 0, backward = 0;
 };

@@ -144,9 +144,13 @@ void add_results(const StepGraph& s, const Owners& owners, const Demand& demand,
     tasks[demand.maker_of(o)].result(o.value, out.outputs.next_id());
     out.outputs.push_back({o.name, type, s.graph.bytes(type), o.count});
   }
-  for (const StepGraph::Grad& g : s.gradients) {
-    tasks[owners.maker(Part::W, g.piece)].result(g.value, out.accumulators.next_id());
-    out.accumulators.push_back({.param = g.param, .piece = g.piece, .type = s.graph.type(g.value)});
+  for (const StepGraph::Grad& g : s.gradients) {  // those of a parameter's segments stand side by side
+    const Accumulator a{.param = g.param, .piece = out.first_segment(g.piece), .type = s.graph.type(g.value)};
+    const bool known = !out.accumulators.empty() && out.accumulators.back().param == a.param &&
+                       out.accumulators.back().piece == a.piece;
+    if (!known) out.accumulators.push_back(a);
+    STRETTO_ASSERT(out.accumulators.back().type == a.type, "segments have gradients of one type");
+    tasks[owners.maker(Part::W, g.piece)].result(g.value, AccumulatorId(out.accumulators.size() - 1));
   }
 }
 
@@ -183,6 +187,7 @@ Step split(const StepGraph& s, const SplitOptions& options) {
   for (Value v : s.inputs) out.inputs.push_back(s.graph.type(v));
   for (Value v : s.scalars) out.scalars.push_back(s.graph.type(v));
   out.pieces = owners.pieces();
+  out.segments = s.segments;
   out.recompute = options.recompute;
 
   TasksOfPieces tasks;

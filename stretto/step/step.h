@@ -164,9 +164,14 @@ struct Step {
   IdVector<OutputId, StepOutput> outputs = {};
   IdVector<TaskId, Task> tasks = {};  // count, then F, R, I, W per piece ascending; per-step tasks are appended
   int pieces = 1;
+  // Of sequences that are cut. As many pieces, one after the other, lie between the same boundaries: they have the same
+  // parameters, and add to the same accumulators.
+  int segments = 1;
   IdVector<PieceId, Recompute> recompute = {};  // empty: none
 
   auto piece_ids() const { return ids_until<PieceId>(pieces); }
+  int segment_of(PieceId p) const { return p.value % segments; }
+  PieceId first_segment(PieceId p) const { return PieceId(p.value - segment_of(p)); }  // between the same boundaries
   std::size_t bytes(const Type&) const;
   i64 elements(const Type&) const;
   std::size_t state_bytes(StateId s) const {  // those of a bf16 parameter are f32 if not bf16

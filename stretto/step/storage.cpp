@@ -57,11 +57,12 @@ class Apart {
       const Binding* from = task.binding_of(n.operands[0]);
       const ParamId* param = from ? as<ParamId>(*from) : nullptr;
       if (!param) continue;
-      const auto [it, first] = gathers_.try_emplace({piece(t), *param});
+      const PieceId whole = s_.first_segment(piece(t));
+      const auto [it, first] = gathers_.try_emplace({whole, *param});
       Gather& gather = it->second;
       if (first)
         gather = {.value = new_value(n.results[0], t,
-                                     fmt::format("gathered parameter {} of piece {}", param->value, piece(t).value)),
+                                     fmt::format("gathered parameter {} of piece {}", param->value, whole.value)),
                   .node = n};
       else if (!(gather.node.attrs == n.attrs))
         continue;

@@ -75,6 +75,15 @@ struct ExpertTraffic {
 };
 using ExchangesRows = std::function<bool(const ExpertTraffic&)>;
 
+// Sequences are cut into so many equal segments, or into segments of these sizes: stretches that go through the model
+// one after the other, each with the keys and values of those before it.
+struct SegmentSizes {
+  int count = 1;
+  std::vector<i64> sizes = {};  // in tokens; empty: equal ones
+  int number() const { return sizes.empty() ? count : int(sizes.size()); }
+  bool operator==(const SegmentSizes&) const = default;
+};
+
 struct TraceOptions {
   DType dtype = f32;
   i64 microbatches = 1;
@@ -86,6 +95,7 @@ struct TraceOptions {
   // with ! takes back what those before it say: {"*", "!h.3"} trains layer 3 alone.
   std::vector<std::string> frozen = {};
   std::optional<DType> frozen_dtype = {};  // that those are kept in; none: as others
+  SegmentSizes segments = {};              // of the dim "seq"
   ExpertRows expert_rows = ExpertRows::automatic;
   int expert_ranks = 1;               // that share experts
   ExchangesRows exchanges_rows = {};  // of ExpertRows::automatic; none: where less is sent, beyond top_k ranks
@@ -110,9 +120,7 @@ class Trace {
   Tensor scalar(std::string_view name);            // f64, given by the host each step: "lr", "step"
   Tensor param(std::string_view name, Dims dims, ParamOptions options = {});
   Tensor tied(std::string_view absolute_name);  // a parameter made elsewhere; its gradients are added
-  Tensor bias(std::string_view name, Dims dims) {
-    return param(name, std::move(dims), {.init = zeros, .decay = 0});
-  }
+  Tensor bias(std::string_view name, Dims dims) { return param(name, std::move(dims), {.init = zeros, .decay = 0}); }
   Tensor gain(std::string_view name, Dims dims) { return param(name, std::move(dims), {.init = ones, .decay = 0}); }
   // What a step changes without a gradient, e.g. running statistics: a parameter that is not trained, saved and laid
   // out like the others. `seen` has its dims; after the step it becomes update(value, mean of `seen` over

@@ -461,7 +461,9 @@ TEST(RunMistakes, ThatTakeTheModelAreNamedToo) {
   EXPECT_THAT(compiling(small + "pipe = 16"),
               HasSubstr("[run.toml:10] key 'parallel.pipe': 16 stages are asked for and the model has 4 pieces"));
   EXPECT_THAT(compiling(small + "pipe = 2\nschedule = \"seq-1f1b\""),
-              HasSubstr("[run.toml:11] key 'parallel.schedule': 'seq-1f1b' cuts sequences into segments"));
+              HasSubstr("[run.toml:11] key 'parallel.schedule': 'seq-1f1b' is for sequences that are cut"));
+  EXPECT_THAT(compiling("[train]\nsegments = 3\n" + small.substr(0, small.find("[train]")) + "[parallel]\npipe = 1"),
+              HasSubstr("[run.toml:2] key 'train.segments': sequences of 8 tokens cannot be cut into 3 equal segments"));
   EXPECT_EQ(compiling(small + "pipe = 2\nstages = [1, 3]"), "no error");
   EXPECT_EQ(
       compiling("[model]\nlayers = 1\nwidth = 16\nheads = 2\ncontext = 8\nvocab = 255\n[parallel]\ntensor = 4"),

@@ -28,6 +28,7 @@ class RandomConfiguration {
     schedule();
     storage();
     finetuning();
+    if (carries_segments_ && !exact_ && chance(25)) add("train.segments", one_of({"2", "2", "4", "[4,2,2]"}));
   }
   Settings settings() && { return std::move(settings_); }
 
@@ -216,7 +217,8 @@ class RandomConfiguration {
   void schedule() {
     const std::span<const BuilderEntry> all = schedule_builders();
     BuilderEntry s = all[random_() % all.size()];
-    if (s.name == "seq-1f1b" && chance(90)) s = all.front();  // it is not for training
+    if (s.name == "seq-1f1b" && chance(90)) s = all.front();  // it asks for segments
+    carries_segments_ = s.segments;
     int chunks = s.default_chunks();
     if (pipe_ > 1 || chance(10)) {
       add("parallel.schedule", s.name);
@@ -278,7 +280,7 @@ class RandomConfiguration {
   Settings settings_;
   std::string family_, dtype_, cluster_;
   int layers_ = 0, head_dim_ = 0, head_parts_ = 1, experts_ = 0, pipe_ = 1, rows_ = 1, microbatches_ = 1;
-  bool exact_ = false, latent_ = false, sinks_ = false, key_bias_ = false;
+  bool exact_ = false, latent_ = false, sinks_ = false, key_bias_ = false, carries_segments_ = false;
   int data_ = 0, depth_ = 0, expert_ = 0, zero_ = 0;
 };
 

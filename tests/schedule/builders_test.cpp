@@ -188,7 +188,7 @@ TEST_P(EveryBuilder, RefusesWhatMakesNoSense) {
   EXPECT_THAT(refusal(e.name, {.actors = 4, .microbatches = 8, .chunks = -1}), HasSubstr("hint"));
   EXPECT_THAT(refusal(e.name, {.actors = 4, .microbatches = 8, .segments = 0}), HasSubstr("hint"));
   EXPECT_THAT(refusal(e.name, {.actors = 2000000000, .microbatches = 2000000000}), HasSubstr("hint"));
-  if (e.name != "seq-1f1b") {
+  if (!e.segments) {
     EXPECT_THAT(refusal(e.name, {.actors = 4, .microbatches = 8, .segments = 2}), HasSubstr("seq-1f1b"));
   }
   if (e.name != "gpipe" && e.name != "looped-bfs") {
@@ -270,17 +270,24 @@ TEST(Builders, HintsNameTheNearestWorkableValues) {
   EXPECT_THAT(refusal("zb-h3", {.actors = 4, .microbatches = 8}), HasSubstr("did you mean 'zb-h"));
 }
 
-TEST(Builders, SeqCutsMicrobatchesIntoPieces) {
-  for (const int k : {1, 2, 3, 5}) {
-    for (const int m : {1, 2, 7}) {
-      for (const int p : {1, 2, 4, 5}) {
-        const Schedule s = build_schedule("seq-1f1b", {.actors = p, .microbatches = m, .segments = k});
-        EXPECT_EQ(s.segments, k);
-        EXPECT_TRUE(runs_to_the_end(s)) << s.str();
-        EXPECT_LE(peak(s, 0), std::min<double>(m, double(p + k - 1) / k));
-      }
-    }
-  }
+TEST(Builders, SegmentsOfMicrobatches) {
+  for (const BuilderEntry& e : schedule_builders())
+    for (const int k : {1, 2, 3, 5})
+      for (const int m : {1, 2, 7})
+        for (const int p : {1, 2, 4, 5}) {
+          if (!e.segments) continue;
+          const Schedule s = e.build({.actors = p, .microbatches = m, .segments = k});
+          EXPECT_EQ(s.segments, k);
+          EXPECT_TRUE(runs_to_the_end(s)) << s.str();
+          EXPECT_TRUE(validate(s).ok()) << s.str() << validate(s).str();
+          EXPECT_TRUE(validate(s).notes.empty()) << e.name << validate(s).str();
+          if (e.name == "seq-1f1b" || e.name == "zb-h1") {
+            EXPECT_LE(peak(s, 0), std::min<double>(m, double(p + k - 1) / k)) << e.name;
+          }
+        }
+  // The shortest step and the least memory of all, once there are as many segments as actors.
+  const Schedule s = build_schedule("seq-1f1b", {.actors = 8, .microbatches = 8, .segments = 8});
+  EXPECT_EQ(peak(s, 0), 1.875);
   EXPECT_EQ(build_schedule("seq-1f1b", {.actors = 4, .microbatches = 8}),
             build_schedule("1f1b", {.actors = 4, .microbatches = 8}));
 }

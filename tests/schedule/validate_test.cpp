@@ -153,6 +153,8 @@ TEST(Validate, OrderWithinARow) {
   EXPECT_THAT(validate(csv("0F0.1,0F0,0B0.1,0B0\n")).str(), HasSubstr("the forward needs the segment before it, 0F0"));
   EXPECT_THAT(validate(csv("0F0,0F0.1,0B0,0B0.1\n")).str(),
               HasSubstr("the backward needs the segment after it, 0B0.1"));
+  EXPECT_THAT(validate(csv("0F0,0F0.1,0I0.1,0I0,0W0,0W0.1\n")).str(),
+              HasSubstr("the weight gradient is added to that of the segment after it, 0W0.1"));
 }
 
 TEST(Validate, ActorThatDoesNotHoldTheStage) {

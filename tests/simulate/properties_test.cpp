@@ -23,12 +23,13 @@ Case arbitrary() {
   if (e.name == "dualpipe" || e.name == "chimera") p += p % 2;
   if (e.name == "dualpipe" || e.name == "dualpipe-v") m += m % 2 + 2 * p;
   if (e.limits.equal_groups) m -= m % std::max(1, m / p);
-  const int segments = e.name == "seq-1f1b" ? *rc::gen::inRange(1, 4) : 1;
+  const int segments = e.segments ? *rc::gen::inRange(1, 4) : 1;
   Case c{e.build({.actors = p, .microbatches = m, .segments = segments}), {}};
   const auto number = [] { return *rc::gen::inRange(0, 33) / 8.0; };
   for (int s = 0; s < c.schedule.stages; ++s) {
     c.options.stages.push_back({.F = number(), .I = number(), .W = number(), .message_bytes = number()});
     if (*rc::gen::arbitrary<bool>()) c.options.stages.back().B = number();
+    for (int k = 0; segments > 1 && k < segments; ++k) c.options.stages.back().shares.push_back(number());
   }
   const double latency = number(), bandwidth = number() + 0.125;
   c.options.link = [=](int from, int to) { return Link{latency + from % 2, bandwidth * (1 + to % 3)}; };
@@ -68,8 +69,9 @@ std::map<std::tuple<char, int, int, int, int>, double> ends_by_relaxation(const 
           }
           start = std::max(start, arrives);
         }
-        free = start + time / s.segments;
-        const double leaves = joined ? start + std::min(time, cost.I) / s.segments : free;
+        const double share = cost.shares.empty() ? 1.0 / s.segments : cost.shares[a.segment];
+        free = start + time * share;
+        const double leaves = joined ? start + std::min(time, cost.I) * share : free;
         if (end[key(a)] < free) end[key(a)] = free, moved = true;
         if (left[key(a)] < leaves) left[key(a)] = leaves, moved = true;
       }

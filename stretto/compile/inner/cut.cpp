@@ -32,7 +32,7 @@ std::vector<PieceTimes> times_of(const Step& step, const Machine& machine, int s
   const double bandwidth = machine.memory_bandwidth * (machine.rates ? machine.rates->elements : 1);
   for (const Accumulator& a : step.accumulators)
     if (!std::exchange(seen[a.param], 1))
-      times[a.piece.value].update +=
+      times[a.piece.value / step.segments].update +=
           arrays * step.bytes({wide(step.params[a.param].dtype), step.params[a.param].dims}) / bandwidth;
   return times;
 }
@@ -53,7 +53,7 @@ std::optional<Measured> measured(const Step& step, const Schedule& schedule, con
 
 std::vector<int> chosen(const StepGraph& graph, const Step& step, const Schedule& schedule, const Parallel& p,
                         const IdVector<StageId, Recompute>& modes, int states) {
-  if (schedule.stages == 1) return std::vector(step.pieces, 0);
+  if (schedule.stages == 1) return std::vector(step.pieces / step.segments, 0);
   const Validated<Schedule> playable = valid(schedule, {.forward_only = true});  // evaluation has no backward
   const Cluster cluster = placed(cluster_of(p), p.mesh.ranks());
   CutProblem problem{.link = link(cluster, 0, p.mesh.ranks() / p.mesh.extent("pipe"))};
@@ -110,9 +110,9 @@ Cut cut_step(const StepGraph& graph, const Schedule& schedule, const Parallel& p
   const bool again = std::any_of(modes.begin(), modes.end(), [](Recompute m) { return m != Recompute::none; });
   Cut r;
   if (p.stages.empty() || !again) r.step = split(graph);
-  for (int stage :
-       p.stages.empty() ? chosen(graph, r.step, schedule, p, modes, states) : cut(p.stages, pieces_of(graph.graph)))
-    r.stage_of.push_back(StageId(stage));
+  const int pieces = pieces_of(graph.graph) / graph.segments;
+  for (int stage : p.stages.empty() ? chosen(graph, r.step, schedule, p, modes, states) : cut(p.stages, pieces))
+    r.stage_of.resize(r.stage_of.size() + std::size_t(graph.segments), StageId(stage));
   const int stages = r.stage_of.back().value + 1;
   if (stages != schedule.stages)
     throw Error("stages", "{} stages are given and the schedule has {}", stages, schedule.stages)

@@ -54,6 +54,7 @@ class Precision {
     for (StepGraph::Grad d : from_.gradients) d.value = best(d.value).value, to.gradients.push_back(d);
     for (Value v : g_.outputs) b_.graph.outputs.push_back(made(v).as_it_is.value);
     to.graph = std::move(b_.graph);
+    to.segments = from_.segments;
     return to;
   }
 

@@ -18,6 +18,23 @@ void check_reduce(const Parallel& p, const Training& t) {
     refuse_it("gradients that are cut over ranks are added up in every microbatch", "use zero = 1 or 0");
 }
 
+void check_segments(const Training& t, const Parallel& p) {
+  if (t.segments.number() == 1) return;
+  if (t.exact)
+    throw Error("segments", "exact training adds gradients up leaf by leaf, and segments add to each of them")
+        .hint("leave one of the two out")
+        .about({"train.segments"});
+  if (p.measured)
+    throw Error("times", "measured times are of pieces of whole sequences, and these are cut into segments")
+        .hint("leave one of the two out")
+        .about({"parallel.times", "train.segments"});
+  for (Recompute r : p.recompute)
+    if (r == Recompute::full || r == Recompute::layer)
+      throw Error("recompute", "{} would make keys and values again, which later segments read and F keeps", name_of(r))
+          .hint("use selective, which keeps them in any case, or none")
+          .about({"parallel.recompute"});
+}
+
 void check_states(const Optimizer& o, const Training& t) {
   if (o.state_dtype == f32) return;
   const auto refuse_it = [](Error e) { throw std::move(e).about({"optimizer.state"}); };
@@ -47,6 +64,7 @@ void check_lost(const Traced& t, const Training& training) {
 
 void check_together(const Traced& traced, const Optimizer* optimizer, const Training& training, const Parallel& p) {
   check_reduce(p, training);
+  check_segments(training, p);
   if (optimizer) check_states(*optimizer, training);
   check_late(training);
   if (optimizer) check_lost(traced, training);

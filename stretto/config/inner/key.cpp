@@ -48,6 +48,22 @@ bool read_value(FieldReader& section, std::string_view key, std::vector<int>& to
 }
 std::string words_of(const std::vector<int>&, const AutoOrList& form) { return "auto, or " + form.str(); }
 
+bool read_value(FieldReader& section, std::string_view key, SegmentSizes& to, const Range& range) {
+  const Field* field = section.raw(key);
+  if (!field || !field->array()) return section.read(key, to.count, range);
+  if (field->array()->empty()) {
+    section.fail_hint(key, "names no segments", "say how many tokens each has, e.g. [2048, 1024, 1024]");
+    return false;
+  }
+  return section.read(key, to.sizes, range);
+}
+Field field_of(const SegmentSizes& s, const Range&) {
+  return s.sizes.empty() ? Field(s.count) : Field(Field::Array(s.sizes.begin(), s.sizes.end()));
+}
+std::string words_of(const SegmentSizes&, const Range& range) {
+  return range.str("whole number") + ", or a list of them, in tokens";
+}
+
 bool read_value(FieldReader& section, std::string_view key, std::vector<MixturePart>& to) {
   bool right = true;
   for (FieldReader& part : section.sections(key)) {

@@ -76,6 +76,7 @@ struct ShareOrFiles {
 // Each form: read it (a wrong value becomes a fault of the reader; whether it is there and right), write it (null: it
 // is left out), say what it may be.
 bool read_value(FieldReader&, std::string_view key, std::vector<int>& to, const AutoOrList&);
+bool read_value(FieldReader&, std::string_view key, SegmentSizes& to, const Range&);
 bool read_value(FieldReader&, std::string_view key, std::vector<MixturePart>& to);
 bool read_value(FieldReader&, std::string_view key, ShareOrFiles& to);
 bool read_value(FieldReader&, std::string_view key, TimelineStep& to);
@@ -117,6 +118,7 @@ bool read_value(FieldReader& r, std::string_view key, std::vector<T>& to, const 
   return true;
 }
 
+Field field_of(const SegmentSizes&, const Range&);
 Field field_of(const std::vector<MixturePart>&);
 Field field_of(const ShareOrFiles&);
 Field field_of(const TimelineStep&);
@@ -170,6 +172,7 @@ std::string words_of(const std::vector<T>&, const Choices<T>& choices) {
   return join(choices.words(), ", ") + ", or a list of them";
 }
 std::string words_of(const std::vector<int>&, const AutoOrList&);
+std::string words_of(const SegmentSizes&, const Range&);
 std::string words_of(const std::vector<MixturePart>&);
 std::string words_of(const ShareOrFiles&);
 std::string words_of(const TimelineStep&);

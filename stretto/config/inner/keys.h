@@ -218,6 +218,8 @@ void keys_of(TrainSection& s, Visit&& visit) {
   visit(Key{"batch", "sequences per step, all ranks together"}, s.batch, between(1, 1 << 24));
   visit(Key{"microbatches", "parts of the batch that go through the model one after the other"}, s.microbatches,
         between(1, TrainSection::most_microbatches));
+  visit(Key{"segments", "parts of every sequence that go through the model one after the other, or how long each is"},
+        s.segments, between(1, TrainSection::most_segments));
   visit(Key{"seed", "seed of first weights, dropout and the order of data"}, s.seed, at_least(0));
   visit(Key{"dtype",
             "type of parameters, activations and messages; bf16 is computed in f32, with f32 masters; fp8, fp4: "

@@ -292,7 +292,7 @@ class RunReader {
 
   void check_schedule_of(FieldReader& section) {
     const std::string& schedule = run_.parallel.schedule;
-    for (const Fault& f : schedule_faults(run_.parallel, run_.train.microbatches)) {
+    for (const Fault& f : schedule_faults(run_.parallel, run_.train.microbatches, run_.train.segments.number())) {
       // A builder's name in front of a fault says nothing new; a file, or a place in it, does.
       const bool plain = f.where == "schedule" || (f.where == schedule && !names_a_file(schedule));
       section.blame(section.has("schedule") ? "schedule" : "pipe",

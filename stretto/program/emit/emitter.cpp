@@ -1,6 +1,7 @@
 #include "stretto/program/emit/emitter.h"
 
 #include <algorithm>
+#include <map>
 
 #include "stretto/base/match.h"
 
@@ -23,8 +24,18 @@ Emitter::Emitter(Program& p, bool remote)
     actor_of_.emplace_back();
     for (const Task& t : step.tasks) actor_of_.back().push_back(find_actor(t, pipe));
   }
+  find_firsts();
   find_readers();
   find_targets();
+}
+
+void Emitter::find_firsts() {
+  std::map<std::pair<Part, PieceId>, TaskId> known;
+  for (TaskId id : step.tasks.ids()) {
+    const Task& t = step.tasks[id];
+    const bool shared = t.part == Part::W || t.part == Part::A;
+    first_of_.push_back(shared ? known.try_emplace({t.part, step.first_segment(*t.piece)}, id).first->second : id);
+  }
 }
 
 std::optional<ActorId> Emitter::find_actor(const Task& t, PipeId pipe) const {
@@ -50,7 +61,7 @@ void Emitter::run(ActorId actor, TaskId task, MicrobatchId m, std::optional<Acti
   for (const Binding& b : t.inputs)
     if (const ValueId* v = as<ValueId>(b); v && actor_of(step.values[*v].producer, m) != actor)
       if (!has_received(actor, *v, m)) put(actor, Receive{receive(*v, m, actor)});
-  char& ran = ran_[actor][program.pipe_of[m].value][task];
+  char& ran = ran_[actor][program.pipe_of[m].value][first_of_[task]];
   put(actor, Run{.task = task, .microbatch = m, .overwrite = !ran || step.levels > 0, .action = action});
   ran = 1;
   for (const Binding& b : t.outputs)

@@ -34,7 +34,8 @@ class Emitter {
   std::optional<ActorId> actor_of(TaskId, PipeId) const;
   std::optional<ActorId> actor_of(TaskId t, MicrobatchId m) const { return actor_of(t, program.pipe_of[m]); }
   const std::vector<ActorId>& readers_of(ParamId p) const { return readers_[p]; }  // actors, ascending
-  bool is_first(ActorId a, TaskId t, MicrobatchId m) const { return !ran_[a][program.pipe_of[m].value][t]; }
+  // Is it the first of the step, of those that add to the same accumulators?
+  bool is_first(ActorId a, TaskId t, MicrobatchId m) const { return !ran_[a][program.pipe_of[m].value][first_of_[t]]; }
   bool has_received(ActorId, ValueId, MicrobatchId) const;
   // A message with a value, to an actor or from the one that makes it.
   TransferId send(ValueId v, MicrobatchId m, ActorId target) { return transfer(v, m, target); }
@@ -53,13 +54,15 @@ class Emitter {
   TransferId transfer(ValueId, MicrobatchId, ActorId target);
   void put(ActorId, Instruction);
 
+  void find_firsts();
   void find_readers();
   void find_targets();
 
   bool remote_;
   IdVector<ParamId, std::vector<ActorId>> readers_;
-  std::vector<IdVector<TaskId, std::optional<ActorId>>> actor_of_;              // per pipe
-  std::vector<IdVector<ValueId, std::vector<ActorId>>> targets_;                // per pipe: who reads it
+  std::vector<IdVector<TaskId, std::optional<ActorId>>> actor_of_;  // per pipe
+  std::vector<IdVector<ValueId, std::vector<ActorId>>> targets_;    // per pipe: who reads it
+  IdVector<TaskId, TaskId> first_of_;  // of W and A: the first that adds to the same accumulators
   IdVector<ActorId, std::vector<IdVector<TaskId, char>>> ran_;                  // per pipe
   IdVector<ActorId, std::unordered_map<ValueId, std::vector<bool>>> received_;  // per microbatch
   std::vector<Instruction>* turn_ = nullptr;

@@ -67,7 +67,7 @@ class Needs {
     const std::vector<Instruction>& all = code_.kinds()[kind].instructions;
     for (std::size_t k = 0; k < all.size(); ++k)
       if (const Run* r = run_of(all[k]); r && needs_gathered(*p_.step, p_.task(*r)))
-        needs->push_back({k, *p_.task(*r).piece, p_.task(*r).part == Part::F});
+        needs->push_back({k, p_.step->first_segment(*p_.task(*r).piece), p_.task(*r).part == Part::F});
     return *needs;
   }
 

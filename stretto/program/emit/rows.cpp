@@ -4,6 +4,7 @@
 #include <bit>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "stretto/program/emit/known_turns.h"
 #include "stretto/program/overlap/region.h"
@@ -58,10 +59,11 @@ class RowEmitter {
         marked_row_(p_.schedule.marked(actor, StorageMark::Kind::reduce_grad)),
         pieces_(p_.schedule.stages),
         known_(e, actor) {
-    for (PieceId piece : p_.stage_of.ids()) pieces_[p_.stage_of[piece]].push_back(piece);
+    for (auto& of_stage : pieces_) of_stage.resize(s_.segments);
+    for (PieceId piece : p_.stage_of.ids()) pieces_[p_.stage_of[piece]][s_.segment_of(piece)].push_back(piece);
     find_chained();
     for (const Action& a : row_)
-      if (a.phase == Phase::R) recomputed_.insert({a.stage, a.microbatch});
+      if (a.phase == Phase::R) recomputed_.insert({a.stage, a.microbatch, a.segment});
     find_last();
     if (marked_row_) find_marked();
   }
@@ -123,12 +125,13 @@ class RowEmitter {
     const MicrobatchId m = a.microbatch;
     ActionKey key{.phase = a.phase,
                   .stage = a.stage,
+                  .segment = a.segment,
                   .microbatch = now.number(m),
-                  .recomputes = !recomputed_.contains({a.stage, m}),
+                  .recomputes = !has_own_recompute(a),
                   .completes = last_[a.stage] == i};
     for (const Pass& pass : passes_for(a, i))
       for (Part part : pass.parts)
-        for (PieceId piece : pieces_[a.stage]) {
+        for (PieceId piece : pieces_of(a)) {
           const std::optional<TaskId> task = e_.index.at(part, piece);
           if (!task) continue;
           key.first.push_back(e_.is_first(actor_, *task, m));
@@ -184,13 +187,14 @@ class RowEmitter {
     const StageId stage = a.stage;
     const bool alternating = (last_[stage] == position && !gives_to_others(a)) || by_layer(stage);
     Passes passes = passes_of(a.phase, alternating);
-    if (!recomputed_.contains({stage, a.microbatch}))
-      passes = with_recompute(std::move(passes), chained_.contains(stage));
+    if (!has_own_recompute(a)) passes = with_recompute(std::move(passes), chained_.contains(stage));
     return passes;
   }
+  const std::vector<PieceId>& pieces_of(const Action& a) const { return pieces_[a.stage][a.segment]; }
+  bool has_own_recompute(const Action& a) const { return recomputed_.contains({a.stage, a.microbatch, a.segment}); }
   void action(const Action& a, ActionId position) {
     for (const Pass& pass : passes_for(a, position)) {
-      std::vector<PieceId> order = pieces_[a.stage];
+      std::vector<PieceId> order = pieces_of(a);
       if (!pass.ascending) std::reverse(order.begin(), order.end());
       for (PieceId piece : order)
         for (Part part : pass.parts) run_part(part, piece, a.microbatch, position);
@@ -199,7 +203,7 @@ class RowEmitter {
 
   // Is what a piece recomputes dropped before the next piece recomputes? Then its W comes right after its I.
   bool by_layer(StageId stage) const {
-    return !s_.recompute.empty() && s_.recompute[pieces_[stage].front()] == Recompute::layer;
+    return !s_.recompute.empty() && s_.recompute[pieces_[stage][0].front()] == Recompute::layer;
   }
 
   void run_part(Part part, PieceId piece, MicrobatchId m, ActionId position) {
@@ -262,10 +266,11 @@ class RowEmitter {
   // Piece by piece instead of microbatch by microbatch: the sums of the first pieces start while others are made.
   // Nobody waits for weight gradients, and each accumulator sees the microbatches in the row's order.
   void weights_by_piece(ActionId from, ActionId to) {
-    for (std::size_t piece = p_.stage_of.size(); piece-- > 0;)
+    const int n = s_.segments;
+    for (int first = s_.pieces - n; first >= 0; first -= n)
       for (ActionId k = from; k < to; k = ActionId(k.value + 1))
-        if (p_.stage_of[PieceId(piece)] == row_[k.value].stage)
-          run_part(Part::W, PieceId(piece), row_[k.value].microbatch, k);
+        if (const Action& a = row_[k.value]; p_.stage_of[PieceId(first)] == a.stage)
+          run_part(Part::W, PieceId(first + a.segment), a.microbatch, k);
   }
 
   // Inserts the sums of a stage into its last action, whose code begins at `from`: each right after the last task that
@@ -310,7 +315,7 @@ class RowEmitter {
   std::size_t after_last_addition(const std::set<PieceId>& pieces, std::size_t from) const {
     for (std::size_t at = code_.size(); at > from; --at) {
       const Run* r = run_of(code_[at - 1]);
-      if (r && adds_to_gradients(p_.task(*r).part) && pieces.contains(*p_.task(*r).piece)) return at;
+      if (r && adds_to_gradients(p_.task(*r).part) && pieces.contains(s_.first_segment(*p_.task(*r).piece))) return at;
     }
     return code_.size();
   }
@@ -350,10 +355,10 @@ class RowEmitter {
   const Step& s_;
   const ActorId actor_;
   const Row& row_;
-  const bool marked_row_;  // the schedule says when sums start
-  IdVector<StageId, std::vector<PieceId>> pieces_;
+  const bool marked_row_;                                        // the schedule says when sums start
+  IdVector<StageId, std::vector<std::vector<PieceId>>> pieces_;  // per segment
   std::set<StageId> chained_;
-  std::set<std::pair<StageId, MicrobatchId>> recomputed_;  // with an R of their own
+  std::set<std::tuple<StageId, MicrobatchId, std::uint16_t>> recomputed_;  // with an R of their own
   LastOfStage last_;
   std::multimap<ActionId, StageId> marked_;  // sums that are still to start, by where the schedule wants them
   std::vector<Instruction> code_;            // of the turn that is written out

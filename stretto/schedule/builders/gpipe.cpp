@@ -6,9 +6,12 @@ Schedule gpipe(const Request& r) {
   Schedule s = looped(r);
   for (int a = 0; a < r.actors; ++a) {
     Row& row = s.rows[a];
-    row.reserve(2 * r.microbatches);
-    for (int m = 0; m < r.microbatches; ++m) row.F(a, m);
-    for (int m = 0; m < r.microbatches; ++m) row.B(a, r.descending ? r.microbatches - 1 - m : m);
+    const Counted n(r);
+    row.reserve(2 * n.count);
+    for (int i = 0; i < n.count; ++i) n.F(row, a, i);
+    for (int m = 0; m < r.microbatches; ++m)
+      for (int k = 0; k < n.segments; ++k)
+        n.back(row, Phase::B, a, (r.descending ? r.microbatches - 1 - m : m) * n.segments + k);
   }
   return s;
 }

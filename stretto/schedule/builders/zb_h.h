@@ -5,6 +5,6 @@
 
 namespace stretto::builders {
 
-void fill_zb_h(Row& row, int stage, int forwards, int pairs, int microbatches);
+void fill_zb_h(Row& row, int stage, int forwards, int pairs, const Request&);
 
 }  // namespace stretto::builders

@@ -104,7 +104,7 @@ class Rebuild {
   }
 
   StepGraph finish() {
-    StepGraph out{.graph = std::move(builder_.graph)};
+    StepGraph out{.graph = std::move(builder_.graph), .segments = from_.segments};
     for (Value v : from_.params) out.params.push_back(moved(v));
     for (Value v : from_.inputs) out.inputs.push_back(moved(v));
     for (Value v : from_.scalars) out.scalars.push_back(moved(v));

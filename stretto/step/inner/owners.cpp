@@ -6,22 +6,10 @@
 namespace stretto {
 namespace {
 
-// The dim that it was made from with like() or whole(), however often.
-std::string_view origin(const Graph& g, DimId d) {
-  const Dim* dim = &g.dim(d);
-  for (std::size_t steps = 0; steps < g.dims.size() && !dim->parent.empty(); ++steps) {
-    const auto it =
-        std::find_if(g.dims.begin(), g.dims.end(), [&](const Dim& other) { return other.name == dim->parent; });
-    if (it == g.dims.end()) return dim->parent;
-    dim = &*it;
-  }
-  return dim->name;
-}
-
 bool has_two_of_one_origin(const Graph& g, const DimSet& dims) {
   for (std::size_t i = 0; i < dims.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
-      if (origin(g, dims[i]) == origin(g, dims[j])) return true;
+      if (g.origin(dims[i]) == g.origin(dims[j])) return true;
   return false;
 }
 
@@ -30,8 +18,10 @@ bool has_two_of_one_origin(const Graph& g, const DimSet& dims) {
 Owners::Owners(const StepGraph& s, const SplitOptions& options)
     : g_(s.graph),
       options_(options),
+      segments_(s.segments),
       free_(g_.nodes.size()),
       retyped_(g_.nodes.size()),
+      put_together_(g_.nodes.size()),
       activation_(g_.nodes.size()),
       inner_(g_.nodes.size()),
       kept_(g_.nodes.size()) {
@@ -41,6 +31,7 @@ Owners::Owners(const StepGraph& s, const SplitOptions& options)
     const bool stays = node.op->view || node.op->retypes;
     of_parameter[id] = node.op->leaf == Leaf::param || (stays && of_parameter[node.operands[0].node]);
     retyped_[id] = node.op->retypes && of_parameter[id];
+    put_together_[id] = node.op->into && !node.backward && has_several_pieces(node);
     pieces_ = std::max<std::size_t>(pieces_, PieceId(node.piece).value + 1u);
     free_[id] = node.op->leaf != Leaf::param;
     activation_[id] = node.op->leaf == Leaf::argument;
@@ -52,6 +43,11 @@ Owners::Owners(const StepGraph& s, const SplitOptions& options)
   find_inner();
   if (std::find(options.recompute.begin(), options.recompute.end(), Recompute::selective) != options.recompute.end())
     find_kept();
+}
+
+bool Owners::has_several_pieces(const Node& n) const {
+  return std::any_of(n.operands.begin(), n.operands.end(),
+                     [&](Value v) { return g_.node(v).piece != g_.node(n.operands[0]).piece; });
 }
 
 // I: what a lower piece needs, and what that needs within the piece.
@@ -88,11 +84,13 @@ void Owners::find_kept() {
     while (g_.node(v).op->view) v = g_.node(v).operands[0];
     return v;
   };
-  for (const Node& n : g_.nodes) {
+  for (NodeId id : kept_.ids()) {
+    const Node& n = g_.node(id);
     if (n.op->view) continue;
+    const bool keeps = (n.op->keeps_operands && !n.backward) || put_together_[id];
     for (Value v : n.operands) {
       const Value base = without_views(v);
-      if (n.piece != g_.node(base).piece || (n.op->keeps_operands && !n.backward)) kept_[base.node][base.result] = 1;
+      if (keeps || n.piece != g_.node(base).piece) kept_[base.node][base.result] = 1;
     }
   }
 }
@@ -109,8 +107,9 @@ MakerId Owners::of(Value v, MakerId reader) const {
   switch (mode(piece_of_node)) {
     case Recompute::none:
       return forward;
-    case Recompute::full:  // what another stage reads has arrived there
-      return stage(piece_of_node) == stage(piece(reader)) ? again : forward;
+    case Recompute::full:  // what another stage reads has arrived there; what another segment reads is kept
+      return stage(piece_of_node) == stage(piece(reader)) && segment(piece_of_node) == segment(piece(reader)) ? again
+                                                                                                              : forward;
     case Recompute::layer:
       return piece_of_node == piece(reader) ? again : forward;
     case Recompute::selective:

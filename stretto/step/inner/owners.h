@@ -29,10 +29,13 @@ class Owners {
   PieceId piece(MakerId m) const { return PieceId(m == counts ? 0 : (m.value - 1) / phases); }
   std::size_t pieces() const { return pieces_; }
 
-  // Sources are arguments of every task that reads them. Values that depend on inputs and constants only, views, and
-  // parameters in another type are made by every reader: nothing of them is kept. All others have an owner.
+  // Sources are arguments of every task that reads them. Values that depend on inputs and constants only, views, what
+  // is put together of several pieces' values, and parameters in another type are made by every reader: nothing of them
+  // is kept. All others have an owner.
   bool source(Value v) const;
-  bool everywhere(Value v) const { return free_[v.node] || g_.node(v).op->view || retyped_[v.node]; }
+  bool everywhere(Value v) const {
+    return free_[v.node] || g_.node(v).op->view || retyped_[v.node] || put_together_[v.node];
+  }
   bool free(Value v) const { return free_[v.node]; }
   MakerId of(Value v, MakerId reader) const;
 
@@ -42,16 +45,21 @@ class Owners {
   void find_inner();
   void find_kept();
   bool costly(Value v) const;
+  bool has_several_pieces(const Node&) const;
   Recompute mode(PieceId piece) const {
     return options_.recompute.empty() ? Recompute::none : options_.recompute[piece];
   }
   StageId stage(PieceId piece) const { return options_.stage_of.empty() ? StageId(0) : options_.stage_of[piece]; }
 
   const Graph& g_;
+  int segment(PieceId piece) const { return piece.value % segments_; }
+
   const SplitOptions& options_;
+  int segments_ = 1;
   std::size_t pieces_ = 1;
   IdVector<NodeId, char> free_;               // depends on inputs and constants only
   IdVector<NodeId, char> retyped_;            // a parameter, or a view of one, in another type
+  IdVector<NodeId, char> put_together_;       // forward: of values of several pieces
   IdVector<NodeId, char> activation_;         // depends on the batch
   IdVector<NodeId, char> inner_;              // backward: a lower piece needs it, directly or not
   IdVector<NodeId, std::vector<char>> kept_;  // forward, per result: F keeps it under selective recompute
