@@ -5,6 +5,7 @@
 
 #include "run_file.h"
 #include "stretto/base/error.h"
+#include "stretto/run/contact.h"
 #include "stretto/run/verify.h"
 #include "usage.h"
 
@@ -29,7 +30,14 @@ void add_verify(CLI::App& app) {
       ->type_name("X")
       ->check(number_from(0));
   command->callback([o, command] {
-    const Verification v = verify(o->run.read(*command), o->verify);
+    const RunConfig run = o->run.read(*command);
+    if (has_first_contact(run)) {
+      const Contact c = first_contact(run, {.verify = o->verify});
+      fmt::print("{}", c.str());
+      if (c.wrong) throw Error("verify", "{}", *c.wrong).as(Error::Kind::run);
+      return;
+    }
+    const Verification v = verify(run, o->verify);
     fmt::print("{}", v.str());
     if (v.first)
       throw Error("verify", "{}", v.first->str())

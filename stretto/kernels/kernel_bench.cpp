@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
-#include "stretto/kernels/cpu/products.h"
-#include "stretto/kernels/kernel.h"
+#include "stretto/base/bf16.h"
+#include "stretto/base/clock.h"
 #include "stretto/ops/all.h"
 #include "stretto/ops/attention_grad.h"
 #include "stretto/ops/copy.h"
@@ -18,17 +17,17 @@ namespace {
 constexpr int bench_runs = 5;
 constexpr double long_enough = 0.05;  // seconds after which a kernel has been seen often enough
 
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 // One node with memory of its own.
 class OneKernel {
  public:
-  OneKernel(const Graph& g, NodeId node) : call_{.graph = g, .node = g.node(node)} {
+  OneKernel(const Graph& g, NodeId node, Device& device) : call_{.graph = g, .node = g.node(node)}, device_(device) {
     const auto buffer = [&](const Type& t, float value) {
-      memory_.emplace_back(g.elements(t) + 64, value);
-      return reinterpret_cast<std::byte*>(memory_.back().data());
+      const std::size_t n = std::size_t(g.elements(t)), bytes = n * size_of(t.dtype);
+      std::byte* const at = device_.allocate(bytes + 64);
+      const std::vector<float> wide(n, value);
+      const std::vector<BF16> half(t.dtype == bf16 ? n : 0, BF16(value));
+      device_.write(at, t.dtype == bf16 ? static_cast<const void*>(half.data()) : wide.data(), bytes);
+      return at;
     };
     for (Value v : call_.node.operands) {
       call_.in.push_back(contiguous_view(g, g.type(v)));
@@ -38,43 +37,43 @@ class OneKernel {
       call_.out.push_back(contiguous_view(g, t));
       out_.push_back(buffer(t, 0));
     }
-    if (call_.node.op->scratch) scratch_.resize(call_.node.op->scratch(call_.op()) + 4096);
-    runner_ = choose_kernel(call_).prepare(call_);
+    if (call_.node.op->scratch) scratch_ = device_.allocate(call_.node.op->scratch(call_.op()) + 64);
+    kernel_ = device_.prepare(call_);
   }
 
-  double best_seconds() const {
+  double best_seconds() {
+    const EventId from = device_.event(), to = device_.event();
     double best = INFINITY;
-    const double start = now_seconds();
-    for (int i = 0; i < bench_runs || (best < 1e-3 && now_seconds() - start < long_enough); ++i) {
-      const double from = now_seconds();
-      runner_({.in = in_.data(), .out = out_.data(), .scratch = aligned(), .now = now_});
-      best = std::min(best, now_seconds() - from);
+    const double start = now();
+    for (int i = 0; i < bench_runs || (best < 1e-3 && now() - start < long_enough); ++i) {
+      device_.record(from, DeviceLane::compute);
+      device_.launch(DeviceLane::compute, kernel_,
+                     {.in = in_.data(), .out = out_.data(), .scratch = scratch_, .now = now_});
+      device_.record(to, DeviceLane::compute);
+      device_.finish();
+      best = std::min(best, std::max(device_.seconds(to) - device_.seconds(from), 1e-9));
     }
     return best;
   }
   Cost cost() const { return call_.node.op->cost(call_.op()); }
 
  private:
-  std::byte* aligned() const {
-    const auto at = reinterpret_cast<std::uintptr_t>(scratch_.data());
-    return const_cast<std::byte*>(scratch_.data()) + (64 - at % 64) % 64;
-  }
   Call call_;
+  Device& device_;
   Now now_;
-  std::vector<std::vector<float>> memory_;
+  KernelId kernel_;
   std::vector<std::byte*> in_, out_;
-  std::vector<std::byte> scratch_;
-  Runner runner_;
+  std::byte* scratch_ = nullptr;
 };
 
 class KernelMeasures {
  public:
-  explicit KernelMeasures(double scale) : scale_(scale) {}
+  KernelMeasures(Device& device, double scale, DType dtype) : device_(device), scale_(scale), dtype_(dtype) {}
 
   void product(i64 m, i64 n, i64 k) {
     const Dim rows = dim("m", m), columns = dim("n", n), inner = dim("k", k);
     Examples e;
-    e.dtype = f32;
+    e.dtype = dtype_;
     const Tensor y = contract(e.real({rows, inner}), e.real({inner, columns}), inner);
     add(fmt::format("product {} x {} x {}", rows.size, columns.size, inner.size), e, y);
   }
@@ -85,11 +84,11 @@ class KernelMeasures {
       return stretto::attention(q, k, v, {.query = s, .key = t, .head = d});
     };
     Examples forward;
-    forward.dtype = f32;
+    forward.dtype = dtype_;
     const Tensor o = one(forward);
     add(fmt::format("attention of {}", s.size), forward, o);
     Examples backward;
-    backward.dtype = f32;
+    backward.dtype = dtype_;
     const Tensor p = one(backward), g = backward.real({h, s, d});
     const auto& in = backward.builder.graph.node(p.value.node).operands;
     const auto operand = [&](std::size_t i) { return Tensor{&backward.builder, in[i]}; };
@@ -101,7 +100,7 @@ class KernelMeasures {
     const Dim n = dim("n", elements);
     const auto one = [&](const char* name, auto&& f) {
       Examples e;
-      e.dtype = f32;
+      e.dtype = dtype_;
       add(fmt::format("{} of {}", name, n.size), e, f(e, n));
     };
     one("copy", [](Examples& e, const Dim& d) { return copy(e.real({d})); });
@@ -110,7 +109,7 @@ class KernelMeasures {
   }
   void launch() {
     Examples e;
-    e.dtype = f32;
+    e.dtype = dtype_;
     const Dim n{"n", 16};
     const Tensor y = e.real({n}) + e.real({n});
     add("launch", e, y);
@@ -120,17 +119,18 @@ class KernelMeasures {
  private:
   Dim dim(const char* name, i64 size) const { return {name, std::max<i64>(16, std::llround(size * scale_))}; }
   void add(std::string name, const Examples& e, Tensor result) {
-    const OneKernel k(e.builder.graph, result.value.node);
+    OneKernel k(e.builder.graph, result.value.node, device_);
     all.push_back({std::move(name), k.cost(), k.best_seconds()});
   }
+  Device& device_;
   double scale_;
+  DType dtype_;
 };
 
 }  // namespace
 
-std::vector<BenchedKernel> measure_kernels(double scale) {
-  reserve_products(1);
-  KernelMeasures m(scale);
+std::vector<BenchedKernel> measure_kernels(Device& device, double scale, DType dtype) {
+  KernelMeasures m(device, scale, dtype);
   for (const auto& [rows, columns, inner] : {std::array<i64, 3>{1024, 1024, 1024},
                                              {512, 2048, 512},
                                              {2048, 512, 512},

@@ -25,6 +25,9 @@ class LaneDevice : public Device {
  public:
   bool calls_wait() const final { return false; }
 
+  virtual std::string about() const = 0;                                  // the chip, and what drives it
+  virtual std::optional<u64> free_bytes() const { return std::nullopt; }  // of memory of its own
+
   // Before step 0.
   virtual void reach(LaneDevice& other) = 0;  // kernels and copies may use its memory. Error: they cannot
   virtual std::shared_ptr<LaneWords> words(std::size_t count) = 0;  // for all devices of this kind; outlive their lanes

@@ -8,8 +8,9 @@ namespace stretto {
 namespace {
 
 TEST(KernelBench, MeasuresEveryKindOfWork) {
+  const auto device = cpu_device();
   int products = 0, attentions = 0, passes = 0;
-  for (const BenchedKernel& k : measure_kernels(0.05)) {
+  for (const BenchedKernel& k : measure_kernels(*device, 0.05)) {
     EXPECT_TRUE(std::isfinite(k.seconds) && k.seconds > 0) << k.name;
     EXPECT_GT(k.cost.read + k.cost.written, 0) << k.name;
     (std::holds_alternative<ProductShape>(k.cost.shape)     ? products

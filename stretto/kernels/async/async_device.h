@@ -44,6 +44,7 @@ class AsyncDevice : public LaneDevice {
     queue(lane).push(work);
   }
 
+  std::string about() const override { return "the CPU, with lanes that are threads"; }
   void reach(LaneDevice&) override {}  // all memory is this process's
   std::shared_ptr<LaneWords> words(std::size_t count) override;
   KernelId prepare_share(const CollectiveShape&, int member) override;

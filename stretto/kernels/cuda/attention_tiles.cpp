@@ -38,6 +38,8 @@ __device__ __forceinline__ unsigned two(const bf16* p, i64 step, bool whole, boo
 #define WHOLE(p, even) ((even) && (u64)(p) % 4 == 0)
 constexpr unsigned rows_of_tile = 16, D16 = (d_n + 15) / 16, E16 = (value_n + 15) / 16, D8 = (d_n + 7) / 8, E8 = (value_n + 7) / 8;
 constexpr float log2e = 1.4426950408889634f;
+// What large heads read again in every round is not kept in registers: there are too few.
+#define READ_AGAIN if (d_n + value_n > 128) asm volatile("" ::: "memory")
 )cuda";
 
 // Results of a product of 16 x 16 are left factors of the next one: its two columns of 8 side by side.
@@ -163,8 +165,9 @@ constexpr std::string_view backward_per_query = R"cuda(
     if (!o0) continue;
     float out[D8][4] = {};
     for (int first_j = begin; first_j < end; first_j += 16) {
+      READ_AGAIN;
       float s[2][4] = {}, w[2][4] = {};
-#pragma unroll
+#pragma unroll 2
       for (unsigned d = 0; d < D16; ++d) {
         unsigned a[4];
 #pragma unroll
@@ -176,7 +179,7 @@ constexpr std::string_view backward_per_query = R"cuda(
           multiply(s[n], a, TWO(K, j, end, 16 * d + c, d_n, step_k, whole_k), TWO(K, j, end, 16 * d + c + 8, d_n, step_k, whole_k));
         }
       }
-#pragma unroll
+#pragma unroll 2
       for (unsigned e = 0; e < E16; ++e) {
         unsigned a[4];
 #pragma unroll
@@ -231,7 +234,8 @@ constexpr std::string_view backward_per_key = R"cuda(
           sees = sees || (from[n] < int(first_j) + 16 && to[n] > int(first_j));
         }
         if (__ballot_sync(whole_warp, sees) == 0) continue;
-#pragma unroll
+        READ_AGAIN;
+#pragma unroll 2
         for (unsigned d = 0; d < D16; ++d) {
           unsigned a[4];
 #pragma unroll
@@ -243,7 +247,7 @@ constexpr std::string_view backward_per_key = R"cuda(
             multiply(s[n], a, TWO(Q, i, i_n, 16 * d + c, d_n, step_q, whole_q), TWO(Q, i, i_n, 16 * d + c + 8, d_n, step_q, whole_q));
           }
         }
-#pragma unroll
+#pragma unroll 2
         for (unsigned e = 0; e < E16; ++e) {
           unsigned a[4];
 #pragma unroll

@@ -81,6 +81,21 @@ CudaDevice::~CudaDevice() {
   for (const CudaAddress a : allocated_) d.free(a);
 }
 
+std::string CudaDevice::about() const {
+  int driver = 0, major = 0, minor = 0;
+  check(api_.driver.version(&driver), "cuDriverGetVersion");
+  api_.compiler.version(&major, &minor);
+  return fmt::format("{} (sm_{}), driver {}.{}, NVRTC {}.{}", name_, sm_, driver / 1000, driver / 10 % 100, major,
+                     minor);
+}
+
+std::optional<u64> CudaDevice::free_bytes() const {
+  enter();
+  std::size_t free = 0, total = 0;
+  check(api_.driver.memory(&free, &total), "cuMemGetInfo");
+  return free;
+}
+
 void CudaDevice::enter() const {
   if (current != context_) check(api_.driver.use(context_), "cuCtxSetCurrent"), current = context_;
 }
@@ -284,7 +299,7 @@ void CudaDevice::advance(DeviceLane lane, LaneWords& words, std::size_t word, st
 void CudaDevice::wait_for(DeviceLane lane, const LaneWords& words, std::size_t word, std::uint32_t number) {
   enter();
   const CudaWords& own = static_cast<const CudaWords&>(words);
-  if (std::ranges::find(awaited_, &own) == awaited_.end()) awaited_.push_back(&own);
+  if (std::ranges::find(awaited_, own.stopped()) == awaited_.end()) awaited_.push_back(own.stopped());
   const CudaAddress at = own.at(word);
   put(api_.driver.wait_for_word(streams_[lane], at, number, cuda_number::word_at_least), "cuStreamWaitValue32");
 }
@@ -294,8 +309,8 @@ std::optional<KernelFault> CudaDevice::finish() {
   begins_ = true;
   for (const CudaStream s : streams_) check(api_.driver.synchronize(s), "cuStreamSynchronize");
   if (const auto failed = std::exchange(failed_, std::nullopt)) check(failed->result, failed->function);
-  for (const CudaWords* w : awaited_)
-    if (w->stopped()) throw Error("runtime", "stopped because another rank failed").as(Error::Kind::run);
+  for (const CudaWords::Stopped& stopped : awaited_)
+    if (*stopped) throw Error("runtime", "stopped because another rank failed").as(Error::Kind::run);
   DeviceFault f{};
   check(api_.driver.to_host(&f, fault_, sizeof f), "cuMemcpyDtoH");
   if (!f.taken) return std::nullopt;

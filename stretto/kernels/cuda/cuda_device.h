@@ -18,8 +18,9 @@ class CudaDevice : public LaneDevice {
   CudaDevice(const CudaApi&, int number);  // the functions must live longer
   ~CudaDevice() override;
   CudaDevice(const CudaDevice&) = delete;
-  int sm() const { return sm_; }  // 80 for sm_80
-  const std::string& chip() const { return name_; }
+  int sm() const { return sm_; }       // 80 for sm_80
+  std::string about() const override;  // "NVIDIA H100 (sm_90), driver 13.0, NVRTC 13.0"
+  std::optional<u64> free_bytes() const override;
 
   std::byte* allocate(std::size_t bytes) override;
   KernelId prepare(const Call&) override;
@@ -86,8 +87,8 @@ class CudaDevice : public LaneDevice {
   std::size_t most_work_ = 0;
   IdVector<KernelId, Prepared> kernels_;
   IdVector<EventId, Event> events_;
-  std::vector<const CudaWords*> awaited_;  // by its lanes
-  std::optional<CudaWords> newest_;        // one word: the event that came last in the compute lane, plus one
+  std::vector<CudaWords::Stopped> awaited_;  // of the words that its lanes wait for
+  std::optional<CudaWords> newest_;          // one word: the event that came last in the compute lane, plus one
   std::vector<CudaAddress> allocated_;
   struct Failed {
     CudaResult result;

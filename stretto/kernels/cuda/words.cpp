@@ -24,7 +24,7 @@ CudaWords::~CudaWords() {
 }
 
 void CudaWords::stop() noexcept {
-  if (stopped_.exchange(true)) return;
+  if (stopped_->exchange(true)) return;
   try {
     raising_.start(pause, [this] { raise(); });
   } catch (...) {

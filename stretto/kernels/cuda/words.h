@@ -4,6 +4,7 @@
 //   api.driver.write_word(stream, words.at(2), number, 0);
 #pragma once
 #include <atomic>
+#include <memory>
 #include <vector>
 
 #include "stretto/base/threads.h"
@@ -22,7 +23,9 @@ class CudaWords : public LaneWords {
   // Nothing can take a wait out of a stream, so the words themselves rise, again and again: what is in streams still
   // sets them back.
   void stop() noexcept override;
-  bool stopped() const { return stopped_.load(); }
+  // Whether they were stopped; known for as long as somebody asks.
+  using Stopped = std::shared_ptr<const std::atomic<bool>>;
+  const Stopped& stopped() const { return known_; }
 
  private:
   void raise() noexcept;
@@ -31,7 +34,8 @@ class CudaWords : public LaneWords {
   std::uint32_t* words_ = nullptr;
   std::vector<std::uint32_t> raised_;  // to what; as many as there are
   bool rose_ = false;
-  std::atomic<bool> stopped_{false};
+  std::shared_ptr<std::atomic<bool>> stopped_ = std::make_shared<std::atomic<bool>>(false);
+  Stopped known_ = stopped_;
   Repeated raising_;  // last: it ends before the words go away
 };
 
