@@ -78,7 +78,7 @@ void bench_device(const std::string& output, DeviceKind kind) {
   check_directory_of(output);
   std::vector<KernelSample> samples;
   std::vector<std::vector<std::string>> rows{{"kernel", "seconds", "flop/s", "bytes/s", "model"}};
-  const Program nothing;
+  const Program nothing{};
   const auto device = make_device(nothing, 0, {.device = kind});
   const std::vector<BenchedKernel> times = measure_kernels(*device);
   for (const BenchedKernel& k : times) samples.push_back({.work = {.cost = k.cost}, .seconds = k.seconds});
@@ -86,7 +86,7 @@ void bench_device(const std::string& output, DeviceKind kind) {
   double peak = kind == DeviceKind::cpu ? peak_flops(f32) : 0;
   for (const BenchedKernel& k : times) peak = std::max(peak, kind == DeviceKind::cpu ? 0 : k.cost.flops / k.seconds);
   const auto* const own = dynamic_cast<const LaneDevice*>(device.get());  // memory of its own
-  const u64 memory = own && own->free_bytes() ? *own->free_bytes() : machine_bytes();
+  const double memory = own && own->free_bytes() ? *own->free_bytes() : machine_bytes();
   const DeviceFit fit = fit_device(samples, {.name = output, .f32 = peak, .memory = memory});
   const Machine machine = cluster_of(fit.device, {}).machine;
   for (const BenchedKernel& k : times)
