@@ -74,6 +74,12 @@ void bench_comm(const BenchOptions& o, const CLI::App& command, Ranks& ranks) {
   fmt::print("cluster  {}\n", o.output);
 }
 
+DeviceKind measured_kind(const std::string& name) {
+  for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::cuda})
+    if (type_of(kind).name == name) return kind;
+  throw Error("bench", "device '{}' is none that is measured", name).hint("cpu or cuda");
+}
+
 void bench_device(const std::string& output, DeviceKind kind) {
   check_directory_of(output);
   std::vector<KernelSample> samples;
@@ -132,8 +138,8 @@ void add_bench(CLI::App& app) {
   };
   const auto d = std::make_shared<DeviceOptions>();
   device->add_option("-o,--output", d->output, "write the device file that cluster files name")->type_name("X.toml");
-  device->add_option("--device", d->device, "cpu, or cuda: the first GPU")->check(CLI::IsMember({"cpu", "cuda"}));
-  device->callback([d] { bench_device(d->output, d->device == "cuda" ? DeviceKind::cuda : DeviceKind::cpu); });
+  device->add_option("--device", d->device, "cpu, or cuda: the first GPU");
+  device->callback([d] { bench_device(d->output, measured_kind(d->device)); });
 }
 
 }  // namespace stretto::app
