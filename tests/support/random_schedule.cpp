@@ -36,7 +36,7 @@ Schedule random_schedule(const RandomSchedule& r) {
   const int S = s.stages, m = s.microbatches, q = s.segments;
   auto key = [&](int pipe, int stage, int mb, int segment) { return ((pipe * S + stage) * m + mb) * q + segment; };
   const std::size_t keys = std::size_t(s.pipes() * S * m * q);
-  std::vector<char> forward(keys), gradient(keys), split(keys), recompute(keys), recomputed(keys);
+  std::vector<char> forward(keys), gradient(keys), weight(keys), split(keys), recompute(keys), recomputed(keys);
   std::vector<Action> open;  // not yet placed
   for (int pipe = 0; pipe < s.pipes(); ++pipe) {
     for (int mb = 0; mb < m; ++mb) {
@@ -68,7 +68,7 @@ Schedule random_schedule(const RandomSchedule& r) {
       case Phase::R:
         return forward[k] != 0;
       case Phase::W:
-        return gradient[k] != 0;
+        return gradient[k] && (a.segment + 1 == q || weight[k + 1]);
       default:
         return forward[k] && (!recompute[k] || recomputed[k]) && (a.stage.value + 1 == S || gradient[k + stride]) &&
                (a.segment + 1 == q || gradient[k + 1]);
@@ -91,6 +91,7 @@ Schedule random_schedule(const RandomSchedule& r) {
     if (a.phase == Phase::F) forward[k] = 1;
     if (a.phase == Phase::R) recomputed[k] = 1;
     if (a.phase == Phase::I || a.phase == Phase::B) gradient[k] = 1;
+    if (a.phase == Phase::W || a.phase == Phase::B) weight[k] = 1;
     s.rows[s.actor_of[a.pipe][a.stage]].push_back(a);
   }
   for (Row& row : s.rows) {
