@@ -2,6 +2,7 @@
 #pragma once
 #include "stretto/compile/compile.h"
 #include "stretto/ops/all.h"
+#include "stretto/optim/muon.h"
 #include "stretto/optim/optimizer.h"
 #include "stretto/schedule/builders.h"
 #include "stretto/trace/trace.h"

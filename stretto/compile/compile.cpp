@@ -128,6 +128,9 @@ Compiled assemble(Traced traced, Graph graph, std::shared_ptr<const Sharded> sha
     TracedParam& p = traced.params[i];
     c.params.push_back({std::move(p.name), std::move(p.dims), p.dtype, p.options, std::move(accumulators[i])});
   }
+  for (const Task& t : program.step->tasks)
+    for (const Binding& b : t.outputs)
+      if (const StateId* state = as<StateId>(b)) c.params[state->param].states.push_back(state->which);
   c.program = std::make_shared<const Program>(std::move(program));
   return c;
 }

@@ -3,6 +3,7 @@
 //   Parallel parallel{.mesh = {{"pipe", 2}}, .schedule = "zb-h1"};
 //   Compiled c = compile(model, adamw({.lr = 1e-3}), {.microbatches = 8}, parallel);
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,8 @@ struct CompiledParam {
   DType dtype = f32;
   ParamOptions options;
   std::vector<AccumulatorId> accumulators;  // the first holds the whole gradient after a step
+  std::vector<std::uint8_t> states = {};    // which of the optimizer's it has
+  bool has_state(std::size_t which) const { return std::find(states.begin(), states.end(), which) != states.end(); }
   bool trained() const { return !accumulators.empty() && !options.update; }  // by the optimizer, and not a state
   // Of a bf16 parameter the logical value is its master, an optimizer state in f32 after those that have names.
   bool has_master() const { return dtype == bf16 && !accumulators.empty(); }

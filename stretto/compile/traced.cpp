@@ -4,6 +4,7 @@
 
 #include "stretto/base/text.h"
 #include "stretto/compile/inner/at_readers.h"
+#include "stretto/compile/inner/matrices.h"
 #include "stretto/compile/inner/unroll.h"
 #include "stretto/ops/input.h"
 
@@ -154,6 +155,8 @@ Traced trace_step(const Model& model, const TraceOptions& options) {
   out.step.graph = std::move(t.builder.graph);
   out.step.segments = options.segments.number();
   refuse(verify(out));
+  const IdVector<ParamId, std::optional<MatrixDims>> matrices = matrices_of(out.step);
+  for (ParamId i : matrices.ids()) out.params[i].matrix = matrices[i];
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "stretto/ir/step_graph.h"
+#include "stretto/optim/optimizer.h"
 #include "stretto/step/step.h"
 #include "stretto/trace/trace.h"
 
@@ -20,6 +21,7 @@ struct TracedParam {
   DType dtype = f32;
   ParamOptions options;
   std::optional<Value> seen = {};  // of a state: what is added up in place of a gradient
+  std::optional<MatrixDims> matrix = {};
 };
 struct TracedInput {
   std::string name;
@@ -54,7 +56,7 @@ struct Traced {
   IdVector<TermId, TracedTerm> terms;
   std::vector<TracedMetric> metrics;
   std::vector<TracedExchange> exchanges;  // in the order of layers
-  std::string batch;  // name of the batch dim
+  std::string batch;                      // name of the batch dim
   i64 rows_per_step = 0;
   std::optional<ExpertTraffic> experts;  // of its last layer that has any, and no slots for them
 };

@@ -49,7 +49,7 @@ std::vector<StorageVariant> storage_variants(const Compiled& c) {
       if (z > 2) v.collected += part * bytes * (reshard == Reshard::step ? 1 : 2 * m);
       if (accumulators == 0) continue;
       v.gradients += accumulators * (z > 1 ? bytes / d : bytes);
-      v.state += c.optimizer.state.size() * (z > 0 ? bytes / d : bytes);
+      v.state += (std::ssize(c.params[i].states) - c.params[i].has_master()) * (z > 0 ? bytes / d : bytes);
       v.reduced += part * bytes * (z == 0 ? 2 : z == 1 ? 1 : m * accumulators);
       if (z == 1 || z == 2) v.collected += part * bytes;
     }

@@ -26,10 +26,21 @@ std::string ModelSection::str() const { return graph.empty() ? config.str() : "g
 Optimizer optimizer_of(const RunConfig& c) {
   const OptimizerSection& s = c.optimizer;
   const LrShape shape{.peak = s.lr, .warmup = s.warmup, .steps = c.train.steps, .floor = s.floor, .stable = s.stable};
-  Optimizer o = s.name == "sgd" ? sgd({.lr = s.lr, .momentum = s.momentum, .decay = s.decay, .nesterov = s.nesterov})
-                : s.name == "lion"
-                    ? lion({.lr = s.lr, .beta1 = s.betas[0], .beta2 = s.betas[1], .decay = s.decay})
-                    : adamw({.lr = s.lr, .beta1 = s.betas[0], .beta2 = s.betas[1], .eps = s.eps, .decay = s.decay});
+  // sgd has no betas.
+  const double beta1 = s.betas.empty() ? 0 : s.betas[0], beta2 = s.betas.size() < 2 ? 0 : s.betas[1];
+  const AdamW by_numbers{.lr = s.lr, .beta1 = beta1, .beta2 = beta2, .eps = s.eps, .decay = s.decay};
+  Optimizer o = s.name == "sgd"    ? sgd({.lr = s.lr, .momentum = s.momentum, .decay = s.decay, .nesterov = s.nesterov})
+                : s.name == "lion" ? lion({.lr = s.lr, .beta1 = s.betas[0], .beta2 = s.betas[1], .decay = s.decay})
+                : s.name == "muon" ? muon({.lr = s.lr,
+                                           .momentum = s.momentum,
+                                           .decay = s.decay,
+                                           .nesterov = s.nesterov,
+                                           .scale = s.scale,
+                                           .steps = s.newton_schulz,
+                                           .others = by_numbers,
+                                           .others_lr = s.others_lr,
+                                           .numbers = s.numbers})
+                                   : adamw(by_numbers);
   o.state_dtype = s.state;
   if (c.train.ema > 0) o = with_ema(std::move(o), c.train.ema);
   return with_lr(std::move(o), lr_named(s.schedule, shape));

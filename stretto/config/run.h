@@ -16,6 +16,7 @@
 #include "stretto/cost/product_type.h"
 #include "stretto/data/corpus.h"
 #include "stretto/models/config.h"
+#include "stretto/optim/muon.h"
 #include "stretto/optim/optimizer.h"
 
 namespace stretto {
@@ -118,13 +119,17 @@ struct OptimizerSection {
   double lr = 3e-4, decay = 0.1;
   std::vector<double> betas = {0.9, 0.95};  // adamw, lion
   double eps = 1e-8;                        // adamw
-  double momentum = 0;                      // sgd
-  bool nesterov = false;                    // sgd
-  DType state = f32;                        // of its states; bf16: rounded at random
-  std::string schedule = "cosine";          // of the learning rate: constant cosine linear wsd
-  i64 warmup = 0;                           // steps of linear rise
-  double floor = 0.1;                       // the last rate, as a part of lr
-  double stable = 0.8;                      // wsd: where the decay starts, as a part of the run
+  double momentum = 0;                      // sgd, muon
+  bool nesterov = false;                    // sgd, muon
+  Muon::Scale scale = Muon().scale;         // muon, and all that follow
+  int newton_schulz = Muon().steps;
+  double others_lr = Muon().others_lr;
+  std::vector<std::string> numbers = Muon().numbers;
+  DType state = f32;                // of its states; bf16: rounded at random
+  std::string schedule = "cosine";  // of the learning rate: constant cosine linear wsd
+  i64 warmup = 0;                   // steps of linear rise
+  double floor = 0.1;               // the last rate, as a part of lr
+  double stable = 0.8;              // wsd: where the decay starts, as a part of the run
   bool operator==(const OptimizerSection&) const = default;
 };
 

@@ -77,6 +77,7 @@ Optimizer lion(Lion o) {
 
 Optimizer with_ema(Optimizer o, double decay) {
   o.state.emplace_back(ema_state);
+  ++o.matrix_states;
   o.update = [inner = std::move(o.update), decay](Trace& t, Slice s) {
     const Tensor before = s.state.at(ema_state);
     Slice done = inner(t, std::move(s));

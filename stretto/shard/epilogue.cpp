@@ -10,6 +10,7 @@
 #include "stretto/ops/compare.h"
 #include "stretto/ops/index.h"
 #include "stretto/ops/iota.h"
+#include "stretto/ops/permute.h"
 #include "stretto/ops/reduce_scatter.h"
 #include "stretto/ops/where.h"
 
@@ -144,6 +145,39 @@ Tensor stored_again(Tensor part, const Sharded& s, ParamId param) {
   const DimSet to = part.builder->intern(dims_of(s, p.stored));
   return p.params.empty() ? all_gather_flat(part, to, p.state)
                           : all_gather(part, part.type().dims[0], to[0], minus(p.state, p.params));
+}
+
+Dims whole_dims(const Sharded& s, ParamId param, const Dims& apart) {
+  Dims all = dims_of(s, s.params[param].type);
+  for (Dim& d : all) {
+    const bool stays = std::any_of(apart.begin(), apart.end(), [&](const Dim& a) { return a.name == d.name; });
+    if (d.axes.empty() || stays) continue;
+    d.name += "/whole";
+    d.size *= ranks(s.mesh, d.axes);
+    if (d.logical == d.size) d.logical = 0;
+    d.axes.clear();
+  }
+  return all;
+}
+
+Tensor whole_again(Tensor part, const Sharded& s, ParamId param, const Dims& apart) {
+  const ShardedParam& p = s.params[param];
+  const Dims own = dims_of(s, p.type), whole = whole_dims(s, param, apart);
+  Builder& b = *part.builder;
+  if (!p.state.empty()) part = all_gather_flat(part, b.intern(own), p.state);
+  for (std::size_t i = 0; i < own.size(); ++i)
+    if (own[i] != whole[i]) part = all_gather(part, b.intern(own[i]), b.intern(whole[i]), own[i].axes);
+  return part;
+}
+
+Tensor part_of_whole(Tensor x, const Sharded& s, ParamId param, const Dims& apart) {
+  const ShardedParam& p = s.params[param];
+  const Dims own = dims_of(s, p.type), whole = whole_dims(s, param, apart);
+  Builder& b = *x.builder;
+  x = permute(x, whole);
+  for (std::size_t i = 0; i < own.size(); ++i)
+    if (own[i] != whole[i]) x = block(x, b.intern(whole[i]), b.intern(own[i]));
+  return p.state.empty() ? x : block_flat(x, b.intern(dims_of(s, p.updated))[0]);
 }
 
 std::vector<Collective> per_step_collectives(const Sharded& s) {

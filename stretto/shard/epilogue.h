@@ -36,6 +36,12 @@ Tensor counted_square(Tensor square, const Sharded&, ParamId param);
 Tensor part_to_update(Tensor stored, const Sharded&, ParamId param);
 Tensor stored_again(Tensor part, const Sharded&, ParamId param);
 
+// A parameter's dims when ranks have put it together, but for those named `apart`, which stay split; a part of it, as
+// it is updated, put together; and this rank's part of such a one.
+Dims whole_dims(const Sharded&, ParamId param, const Dims& apart);
+Tensor whole_again(Tensor part, const Sharded&, ParamId param, const Dims& apart);
+Tensor part_of_whole(Tensor whole, const Sharded&, ParamId param, const Dims& apart);
+
 // Everything that goes over the wire once per step: what str() lists.
 std::vector<Collective> per_step_collectives(const Sharded&);
 

@@ -26,7 +26,7 @@ std::vector<Expected> expected_of(const Compiled& c) {
     all.push_back({parameter_tensor(c.params[i].name), "", &c.params[i], i, std::uint8_t(c.optimizer.state.size())});
   for (std::uint8_t k = 0; k < c.optimizer.state.size(); ++k)
     for (ParamId i : c.params.ids())
-      if (const std::string& state = c.optimizer.state[k]; c.params[i].trained())
+      if (const std::string& state = c.optimizer.state[k]; c.params[i].trained() && c.params[i].has_state(k))
         all.push_back({state_tensor(state, c.params[i].name), state, &c.params[i], i, k});
   return all;
 }

@@ -336,7 +336,8 @@ Array Trainer::gradient(std::string_view name) const {
 std::size_t Trainer::state_index(ParamId param, std::string_view which) const {
   const auto& names = compiled_->optimizer.state;
   const auto it = std::find(names.begin(), names.end(), which);
-  if (it == names.end() || !compiled_->params[param].trained())
+  if (it == names.end() || !compiled_->params[param].trained() ||
+      !compiled_->params[param].has_state(std::size_t(it - names.begin())))
     throw Error("state", "parameter '{}' has no optimizer state '{}'", compiled_->params[param].name, which)
         .hint("the states of {} are: {}", compiled_->optimizer.name, join(names, ", "));
   return std::size_t(it - names.begin());

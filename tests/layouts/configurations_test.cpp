@@ -160,18 +160,20 @@ void tell(int signal) {
   std::raise(signal);
 }
 
-// Keys that change no program, or name files. All others must be tried.
-constexpr std::string_view not_tried[] = {"data.path",        "data.mixture",
-                                          "data.format",      "data.tokenizer",
-                                          "data.field",       "data.template",
-                                          "data.date",        "data.hash",
-                                          "data.validation",  "model.preset",
-                                          "model.config",     "model.from",
-                                          "model.graph",      "model.hf_as",
-                                          "model.hf_type",    "train.validate",
-                                          "train.patience",   "train.validate_batches",
-                                          "parallel.timeout", "parallel.start_timeout",
-                                          "parallel.times",   "finetune.adapter"};
+// Keys that change no program, or name files; and muon's, whose layouts tests/optim tries. All others must be tried.
+constexpr std::string_view not_tried[] = {"data.path",         "data.mixture",
+                                          "data.format",       "data.tokenizer",
+                                          "data.field",        "data.template",
+                                          "data.date",         "data.hash",
+                                          "data.validation",   "model.preset",
+                                          "model.config",      "model.from",
+                                          "model.graph",       "model.hf_as",
+                                          "model.hf_type",     "train.validate",
+                                          "train.patience",    "train.validate_batches",
+                                          "parallel.timeout",  "parallel.start_timeout",
+                                          "parallel.times",    "finetune.adapter",
+                                          "optimizer.scale",   "optimizer.newton_schulz",
+                                          "optimizer.numbers", "optimizer.others_lr"};
 
 TEST(Configurations, TryEveryKeyThatChangesTheProgram) {
   std::set<std::string> tried;

@@ -4,6 +4,7 @@
 #include <limits>
 #include <tuple>
 
+#include "stretto/compile/inner/whole.h"
 #include "stretto/ops/add.h"
 #include "stretto/ops/all_reduce.h"
 #include "stretto/ops/cast.h"
@@ -52,6 +53,10 @@ class ParamDims {
                               sharded_->mesh);
     const bool padded = std::any_of(dims.begin(), dims.end(), [](const Dim& d) { return d.valid() != d.size; });
     return padded ? stochastic_round(state, {.which = which}, dims, {}) : stochastic_round(state, {.which = which});
+  }
+  // In its own dims.
+  Dims own(ParamId param) const {
+    return sharded_ ? dims_of(*sharded_, sharded_->params[param].type) : traced_.params[param].dims;
   }
   bool cut_for_update(ParamId param) const { return sharded_ && !sharded_->params[param].state.empty(); }
 
@@ -139,7 +144,9 @@ class Epilogue {
       if (!whole_.scalar(p.options.rate)) add_scalar(p.options.rate);
     std::vector<std::pair<ParamId, TaskId>> made;  // one of each kind
     for_trained([&](ParamId param) {
-      const auto like = [&](const auto& known) { return dims_.updated_alike(known.first, param); };
+      const auto like = [&](const auto& known) {
+        return dims_.updated_alike(known.first, param) && matrix(optimizer, known.first) == matrix(optimizer, param);
+      };
       if (const StateUpdate& of_state = update_of(param))
         update(as_optimizer(of_state), param, {.skip_nonfinite = options.skip_nonfinite, .late = options.late});
       else if (const auto it = std::find_if(made.begin(), made.end(), like); it != made.end())
@@ -170,6 +177,9 @@ class Epilogue {
       if (const Op& op = *g.nodes[i].op; !op.pointwise && op.leaf == Leaf::none)
         throw Error("observe", "update() of a state uses {}", op.name)
             .hint("it goes element by element; take sums and the like of what is seen");
+  }
+  std::optional<MatrixDims> matrix(const Optimizer& o, ParamId param) const {
+    return matrix_of(o, traced().params[param]);
   }
   const Traced& traced() const { return around_.traced; }
   const Sharded* sharded() const { return around_.sharded; }
@@ -229,13 +239,16 @@ class Epilogue {
     const auto state = [&](std::uint8_t which) { return StateId{param, which}; };
     Slice s{.decay = p.options.decay, .lr_scale = p.options.lr_scale, .rate = p.options.rate};
     const bool master = type != p.dtype;
-    s.param = master ? t.argument(type, dims_.updated(param), state(optimizer.state.size()))
-                     : t.argument(type, dims_.stored(param), param);
+    offer_whole(s, optimizer, traced().params[param], sharded(), param);
+    const bool in_dims = s.matrix && !dims_.cut_for_update(param);  // a slice is all that a rank has of it
+    const Dims dims = in_dims ? dims_.own(param) : dims_.updated(param);
+    s.param = master ? t.argument(type, dims, state(optimizer.state.size()))
+                     : t.argument(type, in_dims ? dims : dims_.stored(param), param);
     if (dims_.cut_for_update(param) && !master) s.param = part_to_update(s.param, *sharded(), param);
-    s.grad = t.argument(type, dims_.updated(param), accumulators_[param][0]);
+    s.grad = t.argument(type, dims, accumulators_[param][0]);
     const DType kept = optimizer.state_dtype == bf16 ? bf16 : type;
     for (std::size_t k = 0; k < optimizer.state.size(); ++k)
-      s.state[optimizer.state[k]] = cast(t.argument(kept, dims_.updated(param), state(k)), type);
+      s.state[optimizer.state[k]] = cast(t.argument(kept, dims, state(k)), type);
     if (options.clip > 0) s.grad = s.grad * cast(t.argument(f64, {}, *whole_.scalar("clip_factor")), type);
     Slice done = updated(optimizer, trace, s);
     bind_scalars(optimizer, trace, t);
@@ -246,8 +259,11 @@ class Epilogue {
     if (kept != type) t.head().keys.push_back(key_of_states(param));
     for (std::size_t k = 0; k < optimizer.state.size(); ++k) {
       const Tensor made = done.state.at(optimizer.state[k]);
+      // A matrix has only the states that are written: the others are of those that are updated as numbers.
+      if (s.matrix && made.value == s.state.at(optimizer.state[k]).value) continue;
       t.result(kept == type ? made : dims_.rounded(made, param, i64(k)), state(k));
     }
+    if (s.matrix) t.prune();
     add(std::move(t));
   }
   u64 key_of_states(ParamId param) const {

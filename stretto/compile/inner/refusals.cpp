@@ -40,6 +40,9 @@ void check_states(const Optimizer& o, const Training& t) {
   const auto refuse_it = [](Error e) { throw std::move(e).about({"optimizer.state"}); };
   if (o.state_dtype != bf16)
     refuse_it(Error("optimizer", "states cannot be kept in {}", name_of(o.state_dtype)).hint("use f32 or bf16"));
+  if (o.matrices)
+    refuse_it(Error("optimizer", "'{}' makes whole matrices of its states, which are kept in f32", o.name)
+                  .hint("leave optimizer.state out"));
   if (t.dtype == f64) refuse_it(Error("optimizer", "states in bf16 and a run in f64").hint("leave one of the two out"));
 }
 

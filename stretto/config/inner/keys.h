@@ -253,28 +253,45 @@ void keys_of(TrainSection& s, Visit&& visit) {
 // `name` and `schedule` come first: they decide about the rest.
 template <class Visit>
 void keys_of(OptimizerSection& s, Visit&& visit) {
-  visit(Key{"name", "which optimizer"}, s.name, names({"adamw", "lion", "sgd"}));
+  visit(Key{"name", "which optimizer"}, s.name, names({"adamw", "lion", "muon", "sgd"}));
   visit(Key{"schedule", "course of the learning rate after the warmup"}, s.schedule,
         names({"constant", "cosine", "linear", "wsd"}));
   const auto of = [&](Key key, bool known) { return std::move(key).only(known, "optimizer", s.name); };
   const auto over_time = [&](Key key, bool known) { return std::move(key).only(known, "schedule", s.schedule); };
-  const bool sgd = s.name == "sgd";
+  const bool sgd = s.name == "sgd", muon = s.name == "muon";
+  const Muon m;
   const AdamW a;
   const Lion l;
   const Sgd g;
-  visit(Key{"lr", "the largest learning rate", fmt::format("adamw {}, lion {}, sgd {}", a.lr, l.lr, g.lr)}, s.lr,
-        above_up_to(0, largest_factor));
+  visit(
+      Key{"lr", "the largest learning rate", fmt::format("adamw {}, lion {}, muon {}, sgd {}", a.lr, l.lr, m.lr, g.lr)},
+      s.lr, above_up_to(0, largest_factor));
   visit(Key{"decay", "decay of weights, as a part of the rate",
-            fmt::format("adamw {}, lion {}, sgd {}", a.decay, l.decay, g.decay)},
+            fmt::format("adamw {}, lion {}, muon {}, sgd {}", a.decay, l.decay, m.decay, g.decay)},
         s.decay, between(0, largest_factor));
-  visit(of({"betas", "adamw, lion: decay of the running averages",
-            fmt::format("adamw [{}, {}], lion [{}, {}]", a.beta1, a.beta2, l.beta1, l.beta2)},
+  visit(of({"betas", "adamw, muon (of numbers), lion: decay of the running averages",
+            fmt::format("adamw and muon [{}, {}], lion [{}, {}]", a.beta1, a.beta2, l.beta1, l.beta2)},
            !sgd),
         s.betas, between(0, 1));
-  visit(of({"eps", "adamw: added to the root of the second average"}, s.name == "adamw"), s.eps,
+  visit(of({"eps", "adamw, muon (of numbers): added to the root of the second average"}, s.name == "adamw" || muon),
+        s.eps, above_up_to(0, largest_factor));
+  visit(of({"momentum", "sgd, muon (of matrices): momentum", fmt::format("muon {}, sgd {}", m.momentum, g.momentum)},
+           sgd || muon),
+        s.momentum, between(0, 1));
+  visit(of({"nesterov", "sgd, muon: Nesterov's momentum", fmt::format("muon {}, sgd {}", m.nesterov, g.nesterov)},
+           sgd || muon),
+        s.nesterov);
+  visit(of({"scale",
+            "muon: updates of matrices are as large as adamw's, times 0.2 sqrt(max(rows, columns)), or, as first "
+            "published, times sqrt(max(1, columns / rows))"},
+           muon),
+        s.scale, Choices<Muon::Scale>{{"rms", Muon::Scale::rms}, {"original", Muon::Scale::original}});
+  visit(of({"newton_schulz", "muon: steps by which a momentum is made nearly orthogonal"}, muon), s.newton_schulz,
+        between(1, 100));
+  visit(of({"others_lr", "muon: the rate of what adamw updates, times lr"}, muon), s.others_lr,
         above_up_to(0, largest_factor));
-  visit(of({"momentum", "sgd: momentum"}, sgd), s.momentum, between(0, 1));
-  visit(of({"nesterov", "sgd: Nesterov's momentum"}, sgd), s.nesterov);
+  visit(of({"numbers", "muon: matrices that adamw updates all the same: names, parts of them or globs"}, muon),
+        s.numbers);
   visit(Key{"state", "type in which its states are kept; bf16: half the memory, rounded at random to either side"},
         s.state, Choices<DType>{{"f32", f32}, {"bf16", bf16}});
   visit(Key{"warmup", "steps of linear rise from 0"}, s.warmup, at_least(0));

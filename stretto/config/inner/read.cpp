@@ -199,6 +199,7 @@ class RunReader {
     });
     if (s.name == "lion") s.lr = Lion().lr, s.betas = {Lion().beta1, Lion().beta2}, s.decay = Lion().decay;
     if (s.name == "sgd") s.lr = Sgd().lr, s.momentum = Sgd().momentum, s.decay = Sgd().decay;
+    if (s.name == "muon") s.momentum = Muon().momentum, s.nesterov = Muon().nesterov;
     keys_of(s, [&](Key key, auto& value, const auto&... limits) {
       if (!first.right()) key.foreign.clear();  // what is unknown may have it
       if (!decides(key)) rest(key, value, limits...);

@@ -48,7 +48,8 @@ double Bounds::seconds(const RunKeys& k) const {
 
 double Bounds::bytes(const RunKeys& k) const {
   const double each = parameters_ / (1.0 * k.pipe * k.tensor * k.expert);
-  const double moments = (p_.optimizer.state_dtype == bf16 ? 2.0 : 4.0) * std::ssize(p_.optimizer.state);
+  const double moments = (p_.optimizer.state_dtype == bf16 ? 2.0 : 4.0) *
+                         (p_.optimizer.matrices ? p_.optimizer.matrix_states : std::ssize(p_.optimizer.state));
   const double states = moments + (half(p_) ? 4 : 0);  // with the masters
   const auto cut = [&](int from) { return k.zero >= from ? 1.0 / k.data : 1.0; };
   return each * ((half(p_) ? 2 : 4) * cut(3) + 4 * cut(2) + states * cut(1));

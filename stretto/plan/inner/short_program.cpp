@@ -225,12 +225,16 @@ void ShortProgram::read_pieces() {
       }
   }
   std::set<ParamId> with_state;
+  std::vector<StateId> written;
+  for (const Task& t : s.tasks)
+    for (const Binding& b : t.outputs)
+      if (const StateId* state = as<StateId>(b)) written.push_back(*state);
   for (const Accumulator& a : s.accumulators) {
     PieceOfShort& x = pieces_[a.piece.value];
     x.gradients += s.bytes(a.type);
     if (!with_state.insert(a.param).second) continue;
-    for (int which = 0; which < p.states; ++which)
-      x.state += s.state_bytes({a.param, static_cast<std::uint8_t>(which)});
+    for (const StateId& state : written)
+      if (state.param == a.param) x.state += s.state_bytes(state);
   }
 }
 
