@@ -193,6 +193,17 @@ TEST(Configurations, TryEveryKeyThatChangesTheProgram) {
   }
 }
 
+// What random ones have found: a product that is written into a larger value, or by itself where it is made again.
+TEST(Configurations, ThatWereWrongOnce) {
+  if (test::in_processes()) GTEST_SKIP() << "ranks are threads here";
+  Settings latent{"--data.path=" + examples + "/data/tales.txt", "--train.batch=2", "--parallel.recompute=selective"};
+  for (const char* s : {"family=llama", "layers=2", "width=16", "heads=4", "context=8", "attention_dropout=0.2",
+                        "kv_rank=8", "value_dim=4", "rope_dim=2"})
+    latent.push_back(std::string("--model.") + s);
+  const Outcome o = outcome_of(latent);
+  EXPECT_EQ(o.refused + o.wrong, "");
+}
+
 TEST(Configurations, TrainToTheSerialNumbers) {
   if (test::in_processes()) GTEST_SKIP() << "ranks are threads here";
   for (const int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS}) std::signal(signal, tell);

@@ -58,9 +58,21 @@ i64 widen_matrix(const Matrix& m, const BF16* from, i64 row, i64 rows, i64 colum
   return std::max<i64>(length, 1);
 }
 
+bool accepts_packed(const Call& call) {
+  double total = 1;
+  const Groups groups = product_axes(call);
+  i64 size[4] = {1, 1, 1, 1};
+  for (const Group g : {rows, columns, summed, kept})
+    for (const Axis& x : groups.axes[g]) size[g] *= x.size, total *= double(x.size);
+  return total >= 32768 && size[rows] >= 4 && size[columns] >= 4 && size[summed] >= 4;
+}
+
+// A small product has the bits of a matrix however its result lies: by itself, or within a larger value.
 bool accepts_gemm(const Call& call) {
   const std::optional<Plan> p = product_plan(call);
-  return p && (p->calls <= 1 || p->m * p->n * p->k >= 4096);
+  if (!p) return false;
+  return p->calls <= 1 || p->m * p->n * p->k >= 4096 ||
+         (product_axes(call).axes[kept].empty() && !accepts_packed(call));
 }
 
 // Blocks of bf16 operands are widened into scratch and multiplied there. A result in f32 is summed up where it lies,
@@ -227,15 +239,6 @@ Tables tables_of(const Call& call) {
     });
   }
   return t;
-}
-
-bool accepts_packed(const Call& call) {
-  double total = 1;
-  const Groups groups = product_axes(call);
-  i64 size[4] = {1, 1, 1, 1};
-  for (const Group g : {rows, columns, summed, kept})
-    for (const Axis& x : groups.axes[g]) size[g] *= x.size, total *= double(x.size);
-  return total >= 32768 && size[rows] >= 4 && size[columns] >= 4 && size[summed] >= 4;
 }
 
 // f<T, O>(): elements of the operands and of the result.
