@@ -14,9 +14,9 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const Dim batch{"batch", 2}, seq{"seq", 4}, model{"model", 3}, out_dim{"out", 2};
+const Dim batch{"batch", 2}, seq{"seq", 4}, features{"model", 3}, out_dim{"out", 2};
 
-std::vector<std::string> nodes(const Graph& g) {
+std::vector<std::string> names_of_nodes(const Graph& g) {
   std::vector<std::string> all;
   for (const Node& n : g.nodes) all.push_back(fmt::format("{} {}", n.op->name, n.piece));
   return all;
@@ -43,22 +43,22 @@ std::vector<std::vector<double>> values(const Graph& g) {
 
 struct Sequences {
   Builder b;
-  Tensor x = input(b, "x", f64, {batch, seq, model}), w = param(b, "w", f64, {model, out_dim});
+  Tensor x = input(b, "x", f64, {batch, seq, features}), w = param(b, "w", f64, {features, out_dim});
 };
 
 TEST(Unroll, RowsGoThroughOncePerSegment) {
   Sequences s;
-  gelu(contract(s.x, s.w, model));
+  gelu(contract(s.x, s.w, features));
   Unroll unrolled(s.b.graph, "seq", {3, 1});
   const Graph g = std::move(unrolled).graph();
-  EXPECT_THAT(nodes(g), ElementsAre("input 0", "param 0", "slice 0", "rename 0", "contract 0", "slice 1", "rename 1",
-                                    "contract 1", "gelu 0", "gelu 1"));
+  EXPECT_THAT(names_of_nodes(g), ElementsAre("input 0", "param 0", "slice 0", "rename 0", "contract 0", "slice 1",
+                                             "rename 1", "contract 1", "gelu 0", "gelu 1"));
   EXPECT_TRUE(verify(g).empty());
 }
 
 TEST(Unroll, SumsAreMadeOfSegments) {
   Sequences s;
-  const Tensor y = contract(s.x, s.w, model), all = sum(y, y.dims());
+  const Tensor y = contract(s.x, s.w, features), all = sum(y, y.dims());
   Unroll unrolled(s.b.graph, "seq", {2, 2});
   const Value sum_of_all = unrolled(all.value);
   const Graph g = std::move(unrolled).graph();
@@ -68,7 +68,7 @@ TEST(Unroll, SumsAreMadeOfSegments) {
 
 TEST(Unroll, PiecesAreThereOncePerSegment) {
   Sequences s;
-  const Tensor y = square(boundary(contract(s.x, s.w, model)));
+  const Tensor y = square(boundary(contract(s.x, s.w, features)));
   Unroll unrolled(s.b.graph, "seq", {2, 2});
   unrolled(y.value);
   std::vector<int> pieces;
@@ -81,7 +81,7 @@ TEST(Unroll, PiecesAreThereOncePerSegment) {
 TEST(Unroll, SegmentsKnowWhereTheyBegin) {
   Sequences s;
   const Dim head{"head", 2}, seq_k = seq.whole("seq_k");
-  const Tensor h = rotary(contract(s.x, rename(s.w, out_dim, head), model), seq, head);
+  const Tensor h = rotary(contract(s.x, rename(s.w, out_dim, head), features), seq, head);
   const Tensor k = rename(h, seq, seq_k);
   const Tensor a = dropout(attention(h, k, k * 0.5, {.query = seq, .key = seq_k, .head = head}), 0.25);
   const Tensor loss = sum(a * cast(iota(s.b, seq), f64), a.dims());
@@ -110,19 +110,19 @@ std::string why(const Builder& b, const std::vector<i64>& sizes = {2, 2}) {
 TEST(Unroll, WhatMixesPositionsIsRefusedByItsName) {
   {
     Sequences s;
-    softmax(contract(s.x, s.w, model), seq);
+    softmax(contract(s.x, s.w, features), seq);
     EXPECT_THAT(why(s.b), HasSubstr("[segments] softmax{batch=2 seq=4 out=2} mixes positions; hint: "));
   }
   {
     Sequences s;
     const Dim seq_k = seq.whole("seq_k");
-    const Tensor h = contract(s.x, s.w, model), k = rename(h, seq, seq_k);
+    const Tensor h = contract(s.x, s.w, features), k = rename(h, seq, seq_k);
     attention(h, k, k, {.query = seq, .key = seq_k, .head = out_dim, .causal = false});
     EXPECT_THAT(why(s.b), HasSubstr("[segments] attention:0{batch=2 seq=4 out=2} mixes positions"));
   }
   {
     Sequences s;
-    const Tensor h = contract(s.x, s.w, model);
+    const Tensor h = contract(s.x, s.w, features);
     h - mean(h, seq);
     EXPECT_THAT(why(s.b), HasSubstr("[segments] sub{batch=2 seq=4 out=2} reads at every position what was made"));
   }

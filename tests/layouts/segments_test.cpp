@@ -13,21 +13,21 @@ Training cut_in(SegmentSizes segments, DType dtype = f32, int microbatches = 4) 
   return {.microbatches = microbatches, .segments = std::move(segments), .seed = 3, .dtype = dtype, .clip = 0.5};
 }
 
-struct Trained {
+struct InSegments {
   u64 parameters = 0;
   double loss = 0;
-  bool operator==(const Trained&) const = default;
+  bool operator==(const InSegments&) const = default;
 };
-Trained trained(const Model& model, i64 vocab, const Training& training, const Parallel& p,
-                const RunOptions& run = {}) {
+InSegments in_segments(const Model& model, i64 vocab, const Training& training, const Parallel& p,
+                       const RunOptions& run = {}) {
   Trainer t(compile(model, adamw({.lr = 3e-3}), training, p), run);
-  Trained all;
+  InSegments all;
   for (int i = 1; i <= 3; ++i) all.loss = t.step(step_batch(t.compiled(), vocab, i)).loss;
   all.parameters = t.parameters_hash();
   return all;
 }
-Trained trained(const ModelConfig& c, const Training& training, const Parallel& p, const RunOptions& run = {}) {
-  return trained(make_model(c, 32), c.vocab, training, p, run);
+InSegments in_segments(const ModelConfig& c, const Training& training, const Parallel& p, const RunOptions& run = {}) {
+  return in_segments(make_model(c, 32), c.vocab, training, p, run);
 }
 
 std::vector<std::string> schedules_with_segments() {
@@ -41,25 +41,25 @@ const std::vector<SegmentSizes> some_cuts{{.count = 2}, {.count = 4}, {.sizes = 
 
 TEST(SegmentsOfRuns, SchedulesGiveTheBitsOfTheSerialRun) {
   for (const auto& [family, cut] : {std::pair{"gpt2", some_cuts[1]}, {"llama", some_cuts[2]}}) {
-    const Trained serial = trained(small(family), cut_in(cut), {});
+    const InSegments serial = in_segments(small(family), cut_in(cut), {});
     for (const std::string& schedule : schedules_with_segments())
-      EXPECT_EQ(serial, trained(small(family), cut_in(cut), {.mesh = {{"pipe", 2}}, .schedule = schedule}))
+      EXPECT_EQ(serial, in_segments(small(family), cut_in(cut), {.mesh = {{"pipe", 2}}, .schedule = schedule}))
           << family << " " << schedule;
   }
 }
 
 TEST(SegmentsOfRuns, ManyActors) {
   const ModelConfig c = small("llama", 4);
-  const Trained serial = trained(c, cut_in({.count = 4}), {});
+  const InSegments serial = in_segments(c, cut_in({.count = 4}), {});
   for (const char* schedule : {"seq-1f1b", "zb-h2"})
-    EXPECT_EQ(serial, trained(c, cut_in({.count = 4}), {.mesh = {{"pipe", 4}}, .schedule = schedule})) << schedule;
+    EXPECT_EQ(serial, in_segments(c, cut_in({.count = 4}), {.mesh = {{"pipe", 4}}, .schedule = schedule})) << schedule;
 }
 
 TEST(SegmentsOfRuns, Recompute) {
-  const Trained serial = trained(small("llama"), cut_in({.count = 4}), {});
+  const InSegments serial = in_segments(small("llama"), cut_in({.count = 4}), {});
   const auto run = [&](const char* schedule, Recompute again) {
-    return trained(small("llama"), cut_in({.count = 4}),
-                   {.mesh = {{"pipe", 2}}, .schedule = schedule, .recompute = {again}});
+    return in_segments(small("llama"), cut_in({.count = 4}),
+                       {.mesh = {{"pipe", 2}}, .schedule = schedule, .recompute = {again}});
   };
   for (const char* schedule : {"seq-1f1b", "zb-h1"}) EXPECT_EQ(serial, run(schedule, Recompute::selective)) << schedule;
   EXPECT_EQ(refusal_of([&] { run("1f1b", Recompute::full); }),
