@@ -93,8 +93,8 @@ TEST(Usage, OptionsOfWhatIsLaunched) {
 }
 
 TEST(Usage, AnUnknownOptionsValueIsNotTakenForARun) {
-  EXPECT_EQ(said("simulate --schedule 1f1b --pieces 2"),
-            "[simulate] unexpected argument '--pieces'; hint: did you mean '--pipes'?; see stretto simulate --help\n");
+  EXPECT_EQ(said("simulate --schedule 1f1b --pips 2"),
+            "[simulate] unexpected argument '--pips'; hint: did you mean '--pipes'?; see stretto simulate --help\n");
 }
 
 TEST(Usage, OptionsOfASchedule) {

@@ -56,7 +56,7 @@ TEST_P(Bf16, EveryScheduleHasTheSerialBits) {
   EXPECT_LT(serial.losses.back(), serial.losses.front());
   int compared = 0;
   for (const BuilderEntry& b : schedule_builders()) {
-    if (!b.ascending) continue;
+    if (!b.ascending || b.name.starts_with("seq-")) continue;
     const int chunks = b.default_chunks();
     try {
       build_schedule(b.name, {.actors = 2, .microbatches = 4, .chunks = chunks});

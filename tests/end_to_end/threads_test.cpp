@@ -53,7 +53,7 @@ TEST_P(Threaded, EveryScheduleHasTheBitsOfOne) {
   const ThreadsOutcome one = trained({}, 1);
   int compared = 0;
   for (const BuilderEntry& b : schedule_builders()) {
-    if (!b.ascending) continue;
+    if (!b.ascending || b.name.starts_with("seq-")) continue;
     try {
       build_schedule(b.name, {.actors = 2, .microbatches = 4, .chunks = b.default_chunks()});
     } catch (const Error&) {
