@@ -42,7 +42,7 @@ Loss cross_entropy(Tensor logits, Tensor labels, Dim over, i64 ignore) {
   Builder& b = builder_of("cross_entropy", {logits, labels});
   const Tensor scale = scale_input(b);
   const CrossEntropy r = cross_entropy_terms(logits, labels, scale, over, ignore);
-  const Tensor count = sum(cast(not_equal(labels, double(ignore)), f64), labels.dims());
+  const Tensor count = sum(cast(not_equal(labels, ignore), f64), labels.dims());
   return {{{.name = "cross_entropy", .sum = r.sum, .count = count, .scale = scale}}};
 }
 
@@ -72,11 +72,11 @@ Loss EntropyOfParts::loss() const {
   const Tensor scale = scale_input(b), difference = cast(log_sum_, f64) - cast(label_, f64);
   // Labels are known from the first piece on; what is made of them here is made where it is read.
   b.force_piece = b.graph.node(log_sum_.value).piece;
-  const Tensor counts = not_equal(labels_, double(ignore_));
+  const Tensor counts = not_equal(labels_, ignore_);
   b.force_piece.reset();
   return {{{.name = "cross_entropy",
             .sum = sum_all(where(counts, difference, 0.0)),
-            .count = sum(cast(not_equal(labels_, double(ignore_)), f64), labels_.dims()),
+            .count = sum(cast(not_equal(labels_, ignore_), f64), labels_.dims()),
             .scale = scale}}};
 }
 

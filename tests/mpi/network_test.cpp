@@ -54,7 +54,8 @@ class Network : public test::Launched {
 };
 
 TEST_F(Network, IsCut) {
-  begin_on_both("train small.toml --parallel.pipe=2 --parallel.timeout=2 --train.steps=100000 --log.dir=run");
+  begin_on_both("train small.toml --parallel.pipe=2 --parallel.timeout=2 --checkpoint.every=0 --train.steps=100000 "
+                "--log.dir=run");
   ASSERT_TRUE(soon([&] { return has_steps("run", 3); })) << said() << file("error", 0) << file("error", 1);
   EXPECT_THAT(file("out", 0), HasSubstr("2 processes on 2 nodes"));
   ASSERT_EQ(test::shell("ip -n " + a_ + " link set cable down", "/").code, 0);

@@ -186,6 +186,8 @@ class World {
           break;
         case Phase::W:
           if (!s.inputs || s.weights) return void(fail("weight gradient out of place"));
+          if (x.segment + 1 < s_.segments && segment(x.segment + 1).inputs && !segment(x.segment + 1).weights)
+            return void(fail("weight gradient without that of the segment after it"));
           break;
         default:
           if (!s.forward || s.full || s.inputs || s.weights) return void(fail("backward out of place"));

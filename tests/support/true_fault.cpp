@@ -41,6 +41,7 @@ bool uses(const Action& later, const Action& earlier) {
             segments = int(later.segment) - int(earlier.segment);
   if (later.phase == Phase::F && earlier.phase == Phase::F)
     return (stages == 1 && segments == 0) || (stages == 0 && segments == 1);
+  if (later.phase == Phase::W && earlier.phase == Phase::W) return stages == 0 && segments == -1;  // added to it
   if (backward(later) && backward(earlier)) return (stages == -1 && segments == 0) || (stages == 0 && segments == -1);
   return false;
 }
